@@ -1,0 +1,9 @@
+// Package v1beta1 holds ElasticQuotaTree, the tree of quotas that the backend
+// elasticquota shares a cluster by. Group, names and fields are those that
+// users of ElasticQuotaTree write today.
+//
+// +k8s:deepcopy-gen=package
+// +groupName=scheduling.sigs.k8s.io
+// +groupGoName=Quota
+// +kubebuilder:object:generate=true
+package v1beta1

@@ -1,0 +1,22 @@
+package deps
+import (
+ _ "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+ _ "github.com/spf13/pflag"
+ _ "k8s.io/client-go/kubernetes"
+ _ "k8s.io/client-go/gentype"
+ _ "k8s.io/client-go/dynamic/dynamicinformer"
+ _ "k8s.io/client-go/tools/leaderelection"
+ _ "k8s.io/client-go/applyconfigurations/meta/v1"
+ _ "k8s.io/component-base/cli"
+ _ "k8s.io/component-base/logs/api/v1"
+ _ "k8s.io/component-base/logs/json/register"
+ _ "k8s.io/component-base/version"
+ _ "k8s.io/component-base/cli/flag"
+ _ "k8s.io/component-helpers/resource"
+ _ "k8s.io/klog/v2"
+ _ "k8s.io/utils/clock"
+ _ "k8s.io/utils/clock/testing"
+ _ "k8s.io/utils/ptr"
+ _ "pgregory.net/rapid"
+ _ "sigs.k8s.io/yaml"
+)

@@ -1,0 +1,99 @@
+package queue
+
+// Heap keeps the least of its elements on top. Each element remembers its place
+// through place, so that it can be taken out or moved by itself; an element is
+// in at most one heap that uses the same place.
+type Heap[T any] struct {
+	elements []T
+	less     func(a, b T) bool
+	place    func(T) *int
+}
+
+// NewHeap makes a heap ordered by less. place gives where an element keeps its
+// position plus one, 0 when it is in no heap.
+func NewHeap[T any](less func(a, b T) bool, place func(T) *int) *Heap[T] {
+	return &Heap[T]{less: less, place: place}
+}
+
+// Len is the number of elements.
+func (h *Heap[T]) Len() int { return len(h.elements) }
+
+// Has tells whether the element is in the heap.
+func (h *Heap[T]) Has(e T) bool { return *h.place(e) != 0 }
+
+// Top is the least element; false when there is none.
+func (h *Heap[T]) Top() (T, bool) {
+	if len(h.elements) == 0 {
+		var none T
+		return none, false
+	}
+	return h.elements[0], true
+}
+
+// All elements, the first the least, the rest in no order that a decision may
+// depend on. The slice is the heap's own.
+func (h *Heap[T]) All() []T { return h.elements }
+
+// Set puts the element in, or moves it to where it belongs now.
+func (h *Heap[T]) Set(e T) {
+	i := *h.place(e) - 1
+	if i < 0 {
+		h.elements = append(h.elements, e)
+		i = len(h.elements) - 1
+		*h.place(e) = i + 1
+	}
+	if !h.down(i) {
+		h.up(i)
+	}
+}
+
+// Remove takes the element out, if it is in.
+func (h *Heap[T]) Remove(e T) {
+	i := *h.place(e) - 1
+	if i < 0 {
+		return
+	}
+	last := len(h.elements) - 1
+	h.swap(i, last)
+	var none T
+	h.elements[last] = none
+	h.elements = h.elements[:last]
+	*h.place(e) = 0
+	if i < last && !h.down(i) {
+		h.up(i)
+	}
+}
+
+func (h *Heap[T]) swap(i, j int) {
+	h.elements[i], h.elements[j] = h.elements[j], h.elements[i]
+	*h.place(h.elements[i]) = i + 1
+	*h.place(h.elements[j]) = j + 1
+}
+
+func (h *Heap[T]) up(i int) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !h.less(h.elements[i], h.elements[parent]) {
+			return
+		}
+		h.swap(i, parent)
+		i = parent
+	}
+}
+
+func (h *Heap[T]) down(i int) bool {
+	start := i
+	for {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(h.elements); child++ {
+			if h.less(h.elements[child], h.elements[least]) {
+				least = child
+			}
+		}
+		if least == i {
+			return i != start
+		}
+		h.swap(i, least)
+		i = least
+	}
+}

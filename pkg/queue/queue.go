@@ -1,0 +1,179 @@
+package queue
+
+import (
+	"time"
+
+	"kube-queue.dev/kube-queue/pkg/quota"
+)
+
+// Policy says who may go out of turn.
+type Policy string
+
+// The policies; the package comment says what they mean.
+const (
+	RoundRobin Policy = "RoundRobin"
+	Block      Policy = "Block"
+	Priority   Policy = "Priority"
+)
+
+// Queue is the line of one quota group.
+type Queue struct {
+	// Group whose quota the items wait for.
+	Group quota.Group
+	// Policy in force; SetPolicy changes it.
+	Policy Policy
+	// Rank among queues that compete for the same room, the greater first.
+	Rank int32
+
+	lot    *Lot
+	shapes map[string]*Shape
+	// line holds the possible shapes, ready and parked, by their first items.
+	line *Heap[*Shape]
+	// ready holds the shapes that are worth trying.
+	ready *Heap[*Shape]
+	items int
+
+	// ActivePlace is for the heap in which the owner keeps queues that have
+	// something to try.
+	ActivePlace int
+}
+
+// New makes an empty queue whose refused shapes park in the lot.
+func New(group quota.Group, policy Policy, lot *Lot) *Queue {
+	return &Queue{
+		Group:  group,
+		Policy: policy,
+		lot:    lot,
+		shapes: map[string]*Shape{},
+		line: NewHeap(func(a, b *Shape) bool { return a.head().Before(b.head()) },
+			func(s *Shape) *int { return &s.linePlace }),
+		ready: NewHeap(func(a, b *Shape) bool {
+			if a.late != b.late {
+				return b.late
+			}
+			return a.head().Before(b.head())
+		}, func(s *Shape) *int { return &s.readyPlace }),
+	}
+}
+
+// Len is the number of items.
+func (q *Queue) Len() int { return q.items }
+
+// Shapes calls do for every shape, in no order that a decision may depend on.
+func (q *Queue) Shapes(do func(*Shape)) {
+	for _, s := range q.shapes {
+		do(s)
+	}
+}
+
+// Push puts an item in line. A shape that is new to the queue is ready.
+func (q *Queue) Push(item *Item, demand quota.Demand) *Shape {
+	key := demand.Key()
+	s := q.shapes[key]
+	if s == nil {
+		s = &Shape{Demand: demand, key: key, queue: q,
+			items: NewHeap((*Item).Before, func(i *Item) *int { return &i.place })}
+		q.shapes[key] = s
+	}
+	isNew := s.Len() == 0
+	item.shape = s
+	s.items.Set(item)
+	q.items++
+	if isNew {
+		q.line.Set(s)
+		q.ready.Set(s)
+	} else {
+		q.reorder(s)
+	}
+	return s
+}
+
+// Remove takes an item out of line.
+func (q *Queue) Remove(item *Item) {
+	s := item.shape
+	item.shape = nil
+	q.items--
+	if s.Len() > 1 {
+		s.items.Remove(item)
+		q.reorder(s)
+		return
+	}
+	// The order of the heaps looks at the first item: leave them before it goes.
+	q.lot.leave(s)
+	q.ready.Remove(s)
+	q.line.Remove(s)
+	s.items.Remove(item)
+	delete(q.shapes, s.key)
+}
+
+// reorder puts a shape where its first item belongs.
+func (q *Queue) reorder(s *Shape) {
+	if q.line.Has(s) {
+		q.line.Set(s)
+	}
+	if q.ready.Has(s) {
+		q.ready.Set(s)
+	}
+}
+
+// Begin starts a round of trying at a time: what is ready is put in the order
+// that backoff gives it now.
+func (q *Queue) Begin(now time.Time) {
+	for _, s := range append([]*Shape(nil), q.ready.All()...) {
+		late := q.Policy == RoundRobin && now.Before(s.backoffUntil)
+		if late != s.late {
+			s.late = late
+			q.ready.Set(s)
+		}
+	}
+}
+
+// Next is the item to try next, nil when none is worth trying, and whether it
+// goes only because no item out of backoff can use the room.
+func (q *Queue) Next() (item *Item, late bool) {
+	s, ok := q.ready.Top()
+	if q.Policy == Block {
+		if s, ok = q.line.Top(); ok && !q.ready.Has(s) {
+			return nil, false
+		}
+	}
+	if !ok {
+		return nil, false
+	}
+	return s.head(), s.late
+}
+
+// Front is the first item in line that has a chance; nil when there is none.
+func (q *Queue) Front() *Item {
+	if s, ok := q.line.Top(); ok {
+		return s.head()
+	}
+	return nil
+}
+
+// Take takes the item out of line because it got its room.
+func (q *Queue) Take(item *Item) {
+	item.shape.backoff = 0
+	q.Remove(item)
+}
+
+// Refuse parks a ready shape under what it lacks, or sets it aside when nothing
+// that is given back could help it.
+func (q *Queue) Refuse(s *Shape, r *quota.Refusal, now time.Time) {
+	s.refuse(r, now)
+	q.ready.Remove(s)
+	if r.Final() {
+		q.line.Remove(s)
+		return
+	}
+	q.lot.park(s)
+}
+
+// Retry makes a parked shape ready, whatever it lacks.
+func (q *Queue) Retry(s *Shape) {
+	q.lot.leave(s)
+	q.ready.Set(s)
+}
+
+// SetPolicy changes the policy.
+func (q *Queue) SetPolicy(p Policy) { q.Policy = p }

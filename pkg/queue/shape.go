@@ -1,0 +1,100 @@
+package queue
+
+import (
+	"time"
+
+	"kube-queue.dev/kube-queue/pkg/quota"
+)
+
+// Item is a waiting unit.
+type Item struct {
+	// Key is the unit's namespace/name, the last word of every order.
+	Key string
+	// Priority orders items, the greater first.
+	Priority int32
+	// Submitted orders items of one priority: microseconds since 1970.
+	Submitted int64
+
+	shape *Shape
+	place int
+}
+
+// Before is the order of a queue.
+func (i *Item) Before(other *Item) bool {
+	if i.Priority != other.Priority {
+		return i.Priority > other.Priority
+	}
+	return i.Older(other)
+}
+
+// Older is the order of submission.
+func (i *Item) Older(other *Item) bool {
+	if i.Submitted != other.Submitted {
+		return i.Submitted < other.Submitted
+	}
+	return i.Key < other.Key
+}
+
+// Shape that the item is in; nil when it is in no queue.
+func (i *Item) Shape() *Shape { return i.shape }
+
+// Shape is the set of items of one queue that demand the same.
+type Shape struct {
+	// Demand of each item.
+	Demand quota.Demand
+	// Swept is the cause that the owner has last had told for all items, and
+	// SweptAt when: for the owner's use.
+	Swept   quota.Cause
+	SweptAt time.Time
+
+	key     string
+	queue   *Queue
+	items   *Heap[*Item]
+	refusal *quota.Refusal
+
+	// backoff is how long the last refusal keeps the shape behind others.
+	backoff      time.Duration
+	backoffUntil time.Time
+	late         bool
+
+	linePlace, readyPlace, lotPlace int
+}
+
+// Backoff of a refused shape in policy RoundRobin.
+const (
+	InitialBackoff = time.Second
+	MaxBackoff     = 20 * time.Second
+)
+
+// Queue that the shape is in.
+func (s *Shape) Queue() *Queue { return s.queue }
+
+// Len is the number of items.
+func (s *Shape) Len() int { return s.items.Len() }
+
+// Items of the shape, the first the next in line, the rest in no order.
+func (s *Shape) Items() []*Item { return s.items.All() }
+
+// Refusal is why the shape has no room; nil when it was not tried since it
+// became ready.
+func (s *Shape) Refusal() *quota.Refusal { return s.refusal }
+
+func (s *Shape) head() *Item {
+	head, _ := s.items.Top()
+	return head
+}
+
+// refuse notes why the shape has no room, and sends it to the back for a while.
+func (s *Shape) refuse(r *quota.Refusal, now time.Time) {
+	s.refusal = r
+	s.backoff = min(max(2*s.backoff, InitialBackoff), MaxBackoff)
+	s.backoffUntil = now.Add(s.backoff)
+}
+
+// Cause of the wait that the shape's items are in now.
+func (s *Shape) Cause() quota.Cause {
+	if s.refusal == nil {
+		return quota.Cause{}
+	}
+	return s.refusal.Cause()
+}

@@ -1,0 +1,92 @@
+// Package quota says what a quota backend is: something that places units into
+// groups, tells whether a group has room, and is charged when a unit takes it.
+//
+// Words. A group is the set of jobs that share one quota; a node is a place
+// where a limit stands; a group is charged at several nodes at once, its own
+// and each one above. A demand is what one unit takes while it holds quota.
+// A refusal says which check a demand failed, and what would have to be freed
+// before it is worth asking again.
+//
+// Invariant: for every node and resource, used is the exact sum of the demands
+// charged and not released. Charge and Release are inverses.
+//
+// Backends are not safe for concurrent use: the scheduler's goroutine owns them.
+package quota
+
+import (
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+// JobsResource is the resource of which every demand takes one: limiting it
+// limits the number of units that hold quota.
+const JobsResource = "kube-queue/max-jobs"
+
+// NodeID names a node of one backend. IDs are dense, from 0.
+type NodeID int32
+
+// Demand is what one unit takes while it holds quota.
+type Demand struct {
+	// Requests of all the unit's pods, and one of JobsResource.
+	Requests resources.Vector
+	// Preemptible units may use what a group borrows; others stay within min.
+	Preemptible bool
+}
+
+// Equal tells whether two demands are of the same shape: where one is refused,
+// the other would be.
+func (d Demand) Equal(other Demand) bool {
+	return d.Preemptible == other.Preemptible && d.Requests.Equal(other.Requests)
+}
+
+// Key tells shapes apart: demands have the same key exactly when they are Equal.
+func (d Demand) Key() string {
+	if d.Preemptible {
+		return "p" + d.Requests.Key()
+	}
+	return "n" + d.Requests.Key()
+}
+
+// Group is the set of jobs that share one quota.
+type Group interface {
+	// Path names the group: the names of its nodes from the root, joined by "/".
+	Path() string
+	// Queue is the name of the Queue object in which the group's units wait.
+	Queue() string
+	// Nodes that the group is charged at, its own first, the root last.
+	Nodes() []NodeID
+	// Fits tells why the demand has no room now, or nil when it has.
+	Fits(Demand) *Refusal
+	// Charge takes the demand, whether it fits or not: what a restart finds
+	// charged is charged.
+	Charge(Demand)
+	// Release gives back a demand that was charged.
+	Release(Demand)
+}
+
+// Backend holds the groups. A change of limits makes a new backend, to which
+// the scheduler charges again what is held; a backend's limits never change.
+type Backend interface {
+	// Place finds the group of a unit in the namespace that may name a quota
+	// (empty: none), or says why there is none.
+	Place(namespace, quotaName string) (Group, *Refusal)
+	// Groups are all groups, in the backend's order.
+	Groups() []Group
+	// Room is what a demand may still take of a resource at a node; MaxInt64
+	// where nothing limits it, negative where use is above the limit.
+	Room(NodeID, resources.ID) int64
+	// Usage of every node, in the backend's order.
+	Usage() []NodeUsage
+}
+
+// NodeUsage tells how much of a node is used.
+type NodeUsage struct {
+	// Path names the node.
+	Path string
+	// Used is the sum of what is charged, JobsResource left out.
+	Used resources.Vector
+	// Borrowed is the part of Used that is above the node's guarantee, for the
+	// resources that the guarantee names.
+	Borrowed resources.Vector
+	// Jobs is the number of units charged.
+	Jobs int64
+}

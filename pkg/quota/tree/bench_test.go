@@ -1,0 +1,71 @@
+package tree_test
+
+import (
+	"strconv"
+	"testing"
+
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+// deep is a group nine nodes below each other, and a demand that it has room for.
+func deep(t testing.TB) (quota.Group, quota.Demand) {
+	n := node("leaf", "a", "cpu=1000 memory=1000Gi nvidia.com/gpu=100 kube-queue/max-jobs=1000000")
+	for i := range 8 {
+		n = node("n"+strconv.Itoa(i), "", "cpu=1000 memory=1000Gi nvidia.com/gpu=100 kube-queue/max-jobs=1000000", n)
+	}
+	names := resources.NewNames()
+	built, _, err := tree.New(names, n, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests, err := resources.Request(names, amounts("cpu=3 memory=3Gi nvidia.com/gpu=1 kube-queue/max-jobs=1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, _ := built.Place("a", "")
+	return g, quota.Demand{Requests: requests}
+}
+
+func TestAdmittingAllocatesNothing(t *testing.T) {
+	g, d := deep(t)
+	g.Charge(d)
+	allocs := testing.AllocsPerRun(100, func() {
+		if g.Fits(d) != nil {
+			t.Error("no room")
+		}
+		g.Charge(d)
+		g.Release(d)
+	})
+	if allocs != 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+}
+
+func TestRefusingAllocatesOnlyTheRefusal(t *testing.T) {
+	g, d := deep(t)
+	for range 100 {
+		g.Charge(d)
+	}
+	if allocs := testing.AllocsPerRun(100, func() { g.Fits(d) }); allocs > 1 {
+		t.Errorf("%v allocations", allocs)
+	}
+}
+
+func BenchmarkFits(b *testing.B) {
+	g, d := deep(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		g.Fits(d)
+	}
+}
+
+func BenchmarkChargeAndRelease(b *testing.B) {
+	g, d := deep(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		g.Charge(d)
+		g.Release(d)
+	}
+}

@@ -1,0 +1,177 @@
+package tree_test
+
+import (
+	"math"
+	"testing"
+
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+func TestADemandFitsWithinTheLimitsOfItsChain(t *testing.T) {
+	root := node("root", "", "cpu=8 memory=16Gi",
+		node("team", "", "cpu=6 nvidia.com/gpu=4",
+			node("dev", "dev", "cpu=4"),
+			node("prod", "prod", "")),
+		node("other", "other", "memory=0"))
+	for _, c := range []struct{ why, held, holder, asked, asker, want string }{
+		{"an empty tree has room", "", "dev", "cpu=4", "dev", ""},
+		{"a demand may fill its quota to the brim", "cpu=1", "dev", "cpu=3", "dev", ""},
+		{"a thousandth above the own limit", "cpu=1", "dev", "cpu=3001m", "dev", "QuotaExceeded root/team/dev cpu"},
+		{"the limit above counts what a sibling uses", "cpu=4", "prod", "cpu=3", "dev", "QuotaExceeded root/team cpu"},
+		{"the root counts what all below use", "cpu=6", "other", "cpu=3", "prod", "QuotaExceeded root cpu"},
+		{"the nearest node is named first", "cpu=4", "dev", "cpu=3", "dev", "QuotaExceeded root/team/dev cpu"},
+		{"what is not named is not limited", "nvidia.com/gpu=1000", "other", "nvidia.com/gpu=1000", "other", ""},
+		{"a limit above holds where the own max does not name the resource", "nvidia.com/gpu=3", "prod", "nvidia.com/gpu=2", "dev", "QuotaExceeded root/team nvidia.com/gpu"},
+		{"a limit of zero allows nothing, ever", "", "dev", "memory=1", "other", "ExceedsMaxQuota root/other memory"},
+		{"a limit of zero refuses nobody who does not ask", "", "dev", "cpu=1", "other", ""},
+		{"a full quota refuses nobody who does not ask for it", "cpu=4", "dev", "memory=1Gi", "dev", ""},
+		{"what can never fit is said before what does not fit now", "cpu=4", "dev", "cpu=1 memory=17Gi", "dev", "ExceedsMaxQuota root memory"},
+		{"what can never fit above is said though the own quota allows it", "", "dev", "nvidia.com/gpu=5", "dev", "ExceedsMaxQuota root/team nvidia.com/gpu"},
+		{"an amount above all numbers can never fit", "", "dev", "memory=8Pi", "dev", "ExceedsMaxQuota root memory"},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			f := build(t, "1", root)
+			if c.held != "" {
+				f.group(c.holder).Charge(f.demand(c.held))
+			}
+			f.expect(f.group(c.asker), f.demand(c.asked), c.want)
+		})
+	}
+}
+
+func TestOfSeveralLackingResourcesTheFirstByNameIsNamed(t *testing.T) {
+	f := build(t, "1", node("root", "a", "memory=1Gi cpu=1 kube-queue/max-jobs=1 nvidia.com/gpu=1"))
+	g := f.group("a")
+	g.Charge(f.demand("cpu=1 memory=1Gi nvidia.com/gpu=1"))
+	f.expect(g, f.demand("nvidia.com/gpu=1 memory=1 cpu=1"), "QuotaExceeded root cpu")
+	f.expect(g, f.demand("nvidia.com/gpu=1 memory=1"), "MaxJobs root kube-queue/max-jobs")
+	f.expect(g, f.demand("nvidia.com/gpu=2 memory=2Gi"), "ExceedsMaxQuota root memory")
+}
+
+func TestARefusalNamesAskedUsedLimitAndLack(t *testing.T) {
+	f := build(t, "1.5", node("root", "", "cpu=2", node("a", "a", "")))
+	g := f.group("a")
+	g.Charge(f.demand("cpu=2"))
+	got := g.Fits(f.demand("cpu=1500m"))
+	want := quota.Refusal{Reason: quota.ReasonQuotaExceeded, Node: "root", Resource: "cpu", Asked: 1500, Used: 2000, Limit: 3000,
+		Lack: quota.Lack{Node: 0, Resource: f.names.ID("cpu"), Amount: 1500}}
+	if got == nil || *got != want {
+		t.Fatalf("refusal %+v, want %+v", got, want)
+	}
+	if room := f.Room(got.Lack.Node, got.Lack.Resource); room != 1000 {
+		t.Errorf("room %d, want 1000", room)
+	}
+}
+
+func TestMaxJobsCountsUnitsUnderEveryNode(t *testing.T) {
+	f := build(t, "1", node("root", "", "kube-queue/max-jobs=3",
+		node("a", "a", "kube-queue/max-jobs=2"), node("b", "b", ""), node("none", "none", "kube-queue/max-jobs=0")))
+	a, b := f.group("a"), f.group("b")
+	nothing := f.demand("")
+	for range 2 {
+		f.expect(a, nothing, "")
+		a.Charge(nothing)
+	}
+	f.expect(a, nothing, "MaxJobs root/a kube-queue/max-jobs")
+	f.expect(b, nothing, "")
+	b.Charge(f.demand("cpu=1"))
+	f.expect(b, nothing, "MaxJobs root kube-queue/max-jobs")
+	f.expect(f.group("none"), nothing, "ExceedsMaxQuota root/none kube-queue/max-jobs")
+	a.Release(nothing)
+	f.expect(b, nothing, "")
+	if got := f.Usage()[0].Jobs; got != 2 {
+		t.Errorf("%d jobs at the root, want 2", got)
+	}
+}
+
+func TestMaxJobsIsOversold(t *testing.T) {
+	for oversell, want := range map[string]int{"1.0": 10, "1.2": 12, "1.25": 12, "0.5": 5} {
+		f := build(t, oversell, node("root", "", "kube-queue/max-jobs=10", node("a", "a", "kube-queue/max-jobs=10")))
+		admitted := 0
+		for f.group("a").Fits(f.demand("cpu=100m")) == nil {
+			f.group("a").Charge(f.demand("cpu=100m"))
+			admitted++
+		}
+		if admitted != want {
+			t.Errorf("oversell rate %s: %d jobs, want %d", oversell, admitted, want)
+		}
+	}
+}
+
+func TestOversellIsFlooredToBaseUnits(t *testing.T) {
+	f := build(t, "1.2", node("root", "a", "cpu=1 memory=4 nvidia.com/gpu=4"))
+	g := f.group("a")
+	f.expect(g, f.demand("cpu=1200m memory=4 nvidia.com/gpu=4"), "")
+	f.expect(g, f.demand("cpu=1201m"), "ExceedsMaxQuota root cpu")
+	f.expect(g, f.demand("memory=5"), "ExceedsMaxQuota root memory")
+	f.expect(g, f.demand("nvidia.com/gpu=5"), "ExceedsMaxQuota root nvidia.com/gpu")
+}
+
+// Two jobs of 3 cpu under 4: the tree and the jobs that users of older systems
+// have.
+func TestTwoJobsOfThreeCoresUnderFourRunOneAfterTheOther(t *testing.T) {
+	limits := "cpu=4 memory=4Gi nvidia.com/gpu=64 aliyun.com/gpu-mem=32"
+	zeros := "cpu=0 memory=0M nvidia.com/gpu=0 aliyun.com/gpu-mem=0"
+	f := build(t, "1", withMin(zeros, node("root", "", limits,
+		withMin(zeros, node("root.defaultQuotaGroup", "default spark-operator", limits)))))
+	g, job := f.group("default"), f.demand("cpu=3 memory=3Gi")
+	f.expect(g, job, "")
+	g.Charge(job)
+	f.expect(g, job, "QuotaExceeded root/root.defaultQuotaGroup cpu")
+	g.Release(job)
+	f.expect(g, job, "")
+	f.expect(g, f.demand("cpu=5 memory=5G"), "ExceedsMaxQuota root/root.defaultQuotaGroup cpu")
+	if usage := f.Usage(); usage[0].Used != nil || usage[1].Jobs != 0 {
+		t.Errorf("after all is released: %+v", usage)
+	}
+}
+
+func TestUsageTellsWhatIsBorrowed(t *testing.T) {
+	f := build(t, "1", withMin("cpu=10", node("root", "", "",
+		withMin("cpu=2 memory=1Gi kube-queue/max-jobs=0", node("a", "a", "")), node("b", "b", ""))))
+	f.group("a").Charge(f.demand("cpu=5 memory=1Gi nvidia.com/gpu=1"))
+	f.group("b").Charge(f.demand("cpu=3"))
+	want := []quota.NodeUsage{
+		{Path: "root", Used: f.requests("cpu=8 memory=1Gi nvidia.com/gpu=1"), Jobs: 2},
+		{Path: "root/a", Used: f.requests("cpu=5 memory=1Gi nvidia.com/gpu=1"), Borrowed: f.requests("cpu=3"), Jobs: 1},
+		{Path: "root/b", Used: f.requests("cpu=3"), Jobs: 1},
+	}
+	for i, got := range f.Usage() {
+		if got.Path != want[i].Path || got.Jobs != want[i].Jobs || !got.Used.Equal(want[i].Used) || !got.Borrowed.Equal(want[i].Borrowed) {
+			t.Errorf("usage %+v, want %+v", got, want[i])
+		}
+	}
+}
+
+func TestAZeroInADemandAsksForNothing(t *testing.T) {
+	f := build(t, "1", node("root", "a", "cpu=2 memory=0"))
+	g := f.group("a")
+	g.Charge(f.demand("cpu=3 memory=1"))
+	zeros := f.demand("").Requests.With(f.names.ID("cpu"), 0).With(f.names.ID("memory"), 0)
+	f.expect(g, quota.Demand{Requests: zeros}, "")
+}
+
+func TestRoomIsWhatADemandMayStillTake(t *testing.T) {
+	f := build(t, "1", node("root", "a", "cpu=2"))
+	cpu, memory := f.names.ID("cpu"), f.names.ID("memory")
+	g := f.group("a")
+	g.Charge(f.demand("cpu=3 memory=1Gi"))
+	for _, c := range []struct {
+		why  string
+		node quota.NodeID
+		id   resources.ID
+		want int64
+	}{
+		{"negative where use is above the limit", 0, cpu, -1000},
+		{"unlimited where max does not name it", 0, memory, math.MaxInt64},
+		{"unlimited for a resource never seen", 0, 1000, math.MaxInt64},
+		{"none at a node that is not there", 7, cpu, 0},
+		{"none at a negative node", -1, cpu, 0},
+	} {
+		if got := f.Room(c.node, c.id); got != c.want {
+			t.Errorf("%s: room %d, want %d", c.why, got, c.want)
+		}
+	}
+	f.expect(g, f.demand("cpu=1m"), "QuotaExceeded root cpu")
+}

@@ -1,0 +1,132 @@
+package tree
+
+import (
+	"math"
+	"math/bits"
+
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+// node is a node of a valid tree.
+type node struct {
+	path, name string
+	// cells by resource ID; those beyond its length are empty.
+	cells []cell
+}
+
+// cell is what a node has of one resource.
+type cell struct {
+	used  sum
+	limit bound
+	min   bound
+}
+
+// bound is an amount that a node may or may not name.
+type bound struct {
+	named bool
+	value int64
+}
+
+// at is the node's cell of the resource, which is made if there is none.
+func (n *node) at(r resources.ID) *cell {
+	for int(r) >= len(n.cells) {
+		n.cells = append(n.cells, cell{})
+	}
+	return &n.cells[r]
+}
+
+// has tells whether there is a cell of the resource.
+func (n *node) has(r resources.ID) bool {
+	return r >= 0 && int(r) < len(n.cells)
+}
+
+// limit of the resource at the node, if it has one.
+func (n *node) limit(r resources.ID) (int64, bool) {
+	if !n.has(r) {
+		return 0, false
+	}
+	return n.cells[r].limit.value, n.cells[r].limit.named
+}
+
+// used of the resource at and below the node.
+func (n *node) used(r resources.ID) sum {
+	if !n.has(r) {
+		return sum{}
+	}
+	return n.cells[r].used
+}
+
+// room is the limit without what is used.
+func (n *node) room(r resources.ID) int64 {
+	limit, named := n.limit(r)
+	if !named {
+		return math.MaxInt64
+	}
+	return n.used(r).below(limit)
+}
+
+func (n *node) charge(v resources.Vector) {
+	for _, a := range v {
+		cell := n.at(a.ID)
+		cell.used = cell.used.plus(a.Value)
+	}
+}
+
+func (n *node) release(v resources.Vector) {
+	for _, a := range v {
+		cell := n.at(a.ID)
+		cell.used = cell.used.minus(a.Value)
+	}
+}
+
+func (n *node) usage(jobs resources.ID) quota.NodeUsage {
+	usage := quota.NodeUsage{Path: n.path, Jobs: n.used(jobs).clamp()}
+	for i := range n.cells {
+		cell, id := &n.cells[i], resources.ID(i)
+		used := cell.used.clamp()
+		if used == 0 || id == jobs {
+			continue
+		}
+		usage.Used = append(usage.Used, resources.Amount{ID: id, Value: used})
+		if cell.min.named && used > cell.min.value {
+			usage.Borrowed = append(usage.Borrowed, resources.Amount{ID: id, Value: used - cell.min.value})
+		}
+	}
+	return usage
+}
+
+// sum adds amounts in 128 bits, so that no number of them can overflow it, and
+// taking one out again is always exact.
+type sum struct {
+	high int64
+	low  uint64
+}
+
+func (s sum) plus(v int64) sum {
+	low, carry := bits.Add64(s.low, uint64(v), 0)
+	return sum{high: s.high + v>>63 + int64(carry), low: low}
+}
+
+func (s sum) minus(v int64) sum {
+	low, borrow := bits.Sub64(s.low, uint64(v), 0)
+	return sum{high: s.high - v>>63 - int64(borrow), low: low}
+}
+
+// below is how far the sum is below the limit, clamped to an int64.
+func (s sum) below(limit int64) int64 {
+	low, borrow := bits.Sub64(uint64(limit), s.low, 0)
+	return sum{high: limit>>63 - s.high - int64(borrow), low: low}.clamp()
+}
+
+// clamp is the sum, or the nearest int64.
+func (s sum) clamp() int64 {
+	switch {
+	case s.high == int64(s.low)>>63:
+		return int64(s.low)
+	case s.high < 0:
+		return math.MinInt64
+	default:
+		return math.MaxInt64
+	}
+}

@@ -1,0 +1,45 @@
+package tree
+
+import (
+	"math"
+	"math/big"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestSumsAreExactWhateverIsAddedAndTakenOut(t *testing.T) {
+	amounts := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{math.MaxInt64, math.MinInt64, 0, 1, -1}))
+	rapid.Check(t, func(t *rapid.T) {
+		var s sum
+		want := new(big.Int)
+		added := rapid.SliceOfN(amounts, 0, 20).Draw(t, "added")
+		for _, v := range added {
+			s = s.plus(v)
+			want.Add(want, big.NewInt(v))
+			expectClamped(t, s.clamp(), want)
+		}
+		limit := amounts.Draw(t, "limit")
+		expectClamped(t, s.below(limit), new(big.Int).Sub(big.NewInt(limit), want))
+		for _, v := range slices.Backward(added) {
+			s = s.minus(v)
+		}
+		if s != (sum{}) {
+			t.Fatalf("left over: %+v", s)
+		}
+	})
+}
+
+func expectClamped(t *rapid.T, got int64, exact *big.Int) {
+	want := exact.Int64()
+	if !exact.IsInt64() {
+		want = math.MaxInt64
+		if exact.Sign() < 0 {
+			want = math.MinInt64
+		}
+	}
+	if got != want {
+		t.Fatalf("%d, want %d, exactly %s", got, want, exact)
+	}
+}

@@ -1,0 +1,88 @@
+package tree
+
+import (
+	"fmt"
+	"strings"
+
+	"kube-queue.dev/kube-queue/pkg/quota"
+)
+
+// everyOther in a node's namespaces stands for each that no other node lists.
+const everyOther = "*"
+
+// quotaLabel is the label of a job that names the quota it is to use.
+const quotaLabel = "kube-queue/quota-name"
+
+// places finds groups by namespace; all lists are in tree order.
+type places struct {
+	listed map[string][]*group
+	others []*group
+}
+
+func (p *places) add(g *group, namespaces []string) {
+	if p.listed == nil {
+		p.listed = map[string][]*group{}
+	}
+	for _, namespace := range namespaces {
+		if namespace == everyOther {
+			p.others = append(p.others, g)
+		} else {
+			p.listed[namespace] = append(p.listed[namespace], g)
+		}
+	}
+}
+
+// find the group of the namespace that the quota name picks, if it names one.
+func (p *places) find(namespace, quotaName string) (*group, *quota.Refusal) {
+	allowed := p.listed[namespace]
+	if allowed == nil {
+		allowed = p.others
+	}
+	if quotaName == "" {
+		if allowed == nil {
+			return nil, noQuota(namespace)
+		}
+		return allowed[0], nil
+	}
+	for _, g := range allowed {
+		if g.chain[0].name == quotaName || g.Path() == quotaName {
+			return g, nil
+		}
+	}
+	return nil, notAllowed(namespace, quotaName, allowed)
+}
+
+func noQuota(namespace string) *quota.Refusal {
+	return &quota.Refusal{
+		Reason: quota.ReasonNoQuota,
+		Sentence: fmt.Sprintf("no quota lists namespace %s; add it to the namespaces of a node of the ElasticQuotaTree",
+			namespace),
+	}
+}
+
+func notAllowed(namespace, quotaName string, allowed []*group) *quota.Refusal {
+	var advice string
+	if len(allowed) == 0 {
+		advice = fmt.Sprintf("no quota lists the namespace; add it to the namespaces of a node of the ElasticQuotaTree and let the label %s name that node", quotaLabel)
+	} else {
+		advice = fmt.Sprintf("it may use %s; correct the label %s or remove it", list(allowed), quotaLabel)
+	}
+	return &quota.Refusal{
+		Reason:   quota.ReasonQuotaNotAllowed,
+		Sentence: fmt.Sprintf("namespace %s may not use quota %q: %s", namespace, quotaName, advice),
+	}
+}
+
+// list the groups' names and paths, not more than fit a sentence.
+func list(groups []*group) string {
+	const most = 10
+	var names []string
+	for i, g := range groups {
+		if i == most {
+			names = append(names, fmt.Sprintf("%d more", len(groups)-most))
+			break
+		}
+		names = append(names, fmt.Sprintf("%q (%s)", g.chain[0].name, g.Path()))
+	}
+	return strings.Join(names, ", ")
+}

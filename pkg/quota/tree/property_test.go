@@ -1,0 +1,367 @@
+package tree_test
+
+import (
+	"maps"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"pgregory.net/rapid"
+
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+var resourceNames = []string{"cpu", "memory", "nvidia.com/gpu", quota.JobsResource}
+
+// drawAmounts are small mostly, so that limits are met, and sometimes great.
+func drawAmounts(t *rapid.T, label string) map[string]resource.Quantity {
+	list := map[string]resource.Quantity{}
+	for _, name := range resourceNames {
+		switch rapid.IntRange(0, 9).Draw(t, label) {
+		case 0, 1, 2, 3:
+		case 4:
+			list[name] = *resource.NewQuantity(0, resource.DecimalSI)
+		case 5:
+			list[name] = *resource.NewQuantity(rapid.Int64Range(1<<31, 1<<43).Draw(t, "great"), resource.DecimalSI)
+		default:
+			list[name] = *resource.NewMilliQuantity(rapid.Int64Range(1, 20000).Draw(t, "small"), resource.DecimalSI)
+		}
+	}
+	return list
+}
+
+// drawNode draws a node and those below it, to a depth of nine. Every node lists
+// the namespace of its own name, and some the star.
+func drawNode(t *rapid.T, depth int, count *int) tree.Node {
+	*count++
+	name := "n" + strconv.Itoa(*count)
+	n := tree.Node{Name: name, Namespaces: []string{name}, Max: drawAmounts(t, "max"), Min: drawAmounts(t, "min")}
+	children := rapid.IntRange(0, 3).Draw(t, "children")
+	for range min(children, 9-depth) {
+		if *count < 40 {
+			n.Children = append(n.Children, drawNode(t, depth+1, count))
+		}
+	}
+	return n
+}
+
+func withoutMin(n tree.Node) tree.Node {
+	n.Min = nil
+	n.Children = slices.Clone(n.Children)
+	for i, child := range n.Children {
+		n.Children[i] = withoutMin(child)
+	}
+	return n
+}
+
+// model is a tree beside the plainest arithmetic that says the same.
+type model struct {
+	*tree.Tree
+	names *resources.Names
+	rate  *big.Rat
+	// max of each node, by path.
+	max     map[string]map[string]resource.Quantity
+	charged []tree.Charged
+}
+
+func drawModel(t *rapid.T) *model {
+	root := drawNode(t, 1, new(int))
+	text := rapid.SampledFrom([]string{"1", "1.2", "0.5", "1.333333333", "0.000000001", "3"}).Draw(t, "oversell")
+	rate, err := resources.ParseRate(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &model{names: resources.NewNames(), max: map[string]map[string]resource.Quantity{}}
+	m.rate, _ = new(big.Rat).SetString(text)
+	m.Tree, _, err = tree.New(m.names, root, tree.Options{Oversell: rate})
+	if err != nil {
+		m.Tree, _, err = tree.New(m.names, withoutMin(root), tree.Options{Oversell: rate})
+	}
+	if err != nil {
+		t.Fatalf("without min nothing is invalid: %v", err)
+	}
+	m.keepMax(root, "")
+	return m
+}
+
+func (m *model) keepMax(n tree.Node, above string) {
+	path := strings.TrimPrefix(above+"/"+n.Name, "/")
+	m.max[path] = n.Max
+	for _, child := range n.Children {
+		m.keepMax(child, path)
+	}
+}
+
+// chain of paths from the group's up to the root's.
+func chain(path string) []string {
+	paths := []string{path}
+	for i := len(path) - 1; i >= 0; i-- {
+		if path[i] == '/' {
+			paths = append(paths, path[:i])
+		}
+	}
+	return paths
+}
+
+// limit of a resource at a node: floor(floor(max) x rate), if max names it.
+func (m *model) limit(path, name string) (*big.Int, bool) {
+	q, named := m.max[path][name]
+	if !named {
+		return nil, false
+	}
+	units, _ := new(big.Rat).SetString(q.AsDec().String())
+	if name == "cpu" {
+		units.Mul(units, big.NewRat(1000, 1))
+	}
+	whole := new(big.Rat).SetInt(new(big.Int).Div(units.Num(), units.Denom()))
+	product := whole.Mul(whole, m.rate)
+	return new(big.Int).Div(product.Num(), product.Denom()), true
+}
+
+// used of a resource at a node, added up from what is charged.
+func (m *model) used(path, name string) *big.Int {
+	total := new(big.Int)
+	for _, c := range m.charged {
+		if slices.Contains(chain(c.Group.Path()), path) {
+			amount, _ := c.Demand.Requests.Get(m.names.ID(name))
+			total.Add(total, big.NewInt(amount))
+		}
+	}
+	return total
+}
+
+// verdict is the reason that Fits has to give, or none.
+func (m *model) verdict(g quota.Group, d quota.Demand) quota.Reason {
+	verdict := quota.Reason("")
+	for _, path := range chain(g.Path()) {
+		lacking := quota.Reason("")
+		for _, name := range slices.Sorted(slices.Values(resourceNames)) {
+			asked, _ := d.Requests.Get(m.names.ID(name))
+			limit, named := m.limit(path, name)
+			if asked == 0 || !named {
+				continue
+			}
+			if big.NewInt(asked).Cmp(limit) > 0 {
+				return quota.ReasonExceedsMaxQuota
+			}
+			sum := m.used(path, name)
+			if sum.Add(sum, big.NewInt(asked)).Cmp(limit) > 0 && lacking == "" {
+				lacking = quota.ReasonQuotaExceeded
+				if name == quota.JobsResource {
+					lacking = quota.ReasonMaxJobs
+				}
+			}
+		}
+		if verdict == "" {
+			verdict = lacking
+		}
+	}
+	return verdict
+}
+
+func (m *model) drawDemand(t *rapid.T) (quota.Group, quota.Demand) {
+	list := map[string]resource.Quantity{}
+	for _, name := range resourceNames[:3] {
+		switch rapid.IntRange(0, 9).Draw(t, "asks") {
+		case 0, 1, 2:
+		case 3:
+			list[name] = *resource.NewQuantity(rapid.Int64Range(1<<30, 1<<42).Draw(t, "great"), resource.DecimalSI)
+		default:
+			list[name] = *resource.NewMilliQuantity(rapid.Int64Range(1, 5000).Draw(t, "small"), resource.DecimalSI)
+		}
+	}
+	requests, err := resources.Request(m.names, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := quota.Demand{Requests: requests.With(m.names.ID(quota.JobsResource), 1), Preemptible: rapid.Bool().Draw(t, "preemptible")}
+	return rapid.SampledFrom(m.Groups()).Draw(t, "group"), d
+}
+
+// expectExactSums compares what the tree counts with the sum of what is charged.
+func (m *model) expectExactSums(t *rapid.T) {
+	if err := m.Check(m.charged); err != nil {
+		t.Fatal(err)
+	}
+	for _, usage := range m.Usage() {
+		for _, name := range resourceNames {
+			got, _ := usage.Used.Get(m.names.ID(name))
+			if name == quota.JobsResource {
+				got = usage.Jobs
+			}
+			if want := m.used(usage.Path, name); want.Cmp(big.NewInt(got)) != 0 {
+				t.Fatalf("%s of %s used, the sum is %s", usage.Path, name, want)
+			}
+		}
+	}
+}
+
+// probe is a demand that is asked for again after every step.
+type probe struct {
+	group  quota.Group
+	demand quota.Demand
+	// last refusal, before the step.
+	last *quota.Refusal
+}
+
+// ask again, and compare with the step that was taken.
+func (p *probe) ask(t *rapid.T, m *model, released bool) {
+	before := p.last
+	now := p.group.Fits(p.demand)
+	p.last = now
+	if want := m.verdict(p.group, p.demand); now == nil && want != "" || now != nil && now.Reason != want {
+		t.Fatalf("Fits in %s gives %+v, want reason %q", p.group.Path(), now, want)
+	}
+	if now != nil && !now.Final() && m.Room(now.Lack.Node, now.Lack.Resource) >= now.Lack.Amount {
+		t.Fatalf("%+v is refused though there is room", now)
+	}
+	if before == nil {
+		if released && now != nil {
+			t.Fatalf("a release took the room in %s: %+v", p.group.Path(), now)
+		}
+		return
+	}
+	if !released && now == nil {
+		t.Fatalf("a charge made room in %s for what was refused: %+v", p.group.Path(), before)
+	}
+	if now == nil && m.Room(before.Lack.Node, before.Lack.Resource) < before.Lack.Amount {
+		t.Fatalf("fits in %s though what was lacking is not there: %+v", p.group.Path(), before)
+	}
+}
+
+func (m *model) charge(g quota.Group, d quota.Demand) {
+	g.Charge(d)
+	m.charged = append(m.charged, tree.Charged{Group: g, Demand: d})
+}
+
+func (m *model) release(i int) {
+	m.charged[i].Group.Release(m.charged[i].Demand)
+	m.charged = slices.Delete(m.charged, i, i+1)
+}
+
+// expectWithinLimits of what the demand, which fitted before it was charged, asks
+// for.
+func (m *model) expectWithinLimits(t *rapid.T, g quota.Group, d quota.Demand) {
+	for _, path := range chain(g.Path()) {
+		for _, a := range d.Requests {
+			name := m.names.Name(a.ID)
+			if limit, named := m.limit(path, name); named && m.used(path, name).Cmp(limit) > 0 {
+				t.Fatalf("%s of %s used at %s, the limit is %s", m.used(path, name), name, path, limit)
+			}
+		}
+	}
+}
+
+func TestAnySequenceOfChargesAndReleasesKeepsTheBooks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawModel(t)
+		probes := make([]probe, 4)
+		for i := range probes {
+			probes[i].group, probes[i].demand = m.drawDemand(t)
+			probes[i].last = probes[i].group.Fits(probes[i].demand)
+		}
+		for range rapid.IntRange(1, 12).Draw(t, "steps") {
+			step := rapid.SampledFrom([]string{"admit", "admit", "charge", "release"}).Draw(t, "step")
+			g, d := m.drawDemand(t)
+			switch {
+			case step == "release" && len(m.charged) > 0:
+				m.release(rapid.IntRange(0, len(m.charged)-1).Draw(t, "which"))
+			case step == "charge":
+				m.charge(g, d)
+			case step == "admit" && g.Fits(d) == nil:
+				m.charge(g, d)
+				m.expectWithinLimits(t, g, d)
+			}
+			for i := range probes {
+				probes[i].ask(t, m, step == "release")
+			}
+			m.expectExactSums(t)
+		}
+	})
+}
+
+func TestReleaseUndoesCharge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawModel(t)
+		for range 3 {
+			m.charge(m.drawDemand(t))
+		}
+		before := m.Usage()
+		g, d := m.drawDemand(t)
+		g.Charge(d)
+		g.Release(d)
+		for i, usage := range m.Usage() {
+			if !usage.Used.Equal(before[i].Used) || !usage.Borrowed.Equal(before[i].Borrowed) || usage.Jobs != before[i].Jobs {
+				t.Fatalf("%+v became %+v", before[i], usage)
+			}
+		}
+	})
+}
+
+func TestCheckFindsWhatIsNotInTheBooks(t *testing.T) {
+	f := build(t, "1", node("root", "", "", node("a", "a", "")))
+	g, d := f.group("a"), f.demand("cpu=1")
+	g.Charge(d)
+	err := f.Check(nil)
+	if want := "quota root: 1 of kube-queue/max-jobs is counted as used, but the sum of what is charged is 0"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if err := f.Check([]tree.Charged{{Group: g, Demand: d}}); err != nil {
+		t.Error(err)
+	}
+	other := build(t, "1", node("root", "a", "")).group("a")
+	if err := f.Check([]tree.Charged{{Group: g, Demand: d}, {Group: other}}); err == nil {
+		t.Error("a charge to another tree goes unnoticed")
+	}
+}
+
+// A tree is the same however its maps are ordered.
+func TestBuildingTwiceGivesTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		root := drawNode(t, 1, new(int))
+		names, again := resources.NewNames(), resources.NewNames()
+		_, warnings, err := tree.New(names, root, tree.Options{})
+		_, warningsAgain, errAgain := tree.New(again, root, tree.Options{})
+		if !slices.Equal(warnings, warningsAgain) || (err == nil) != (errAgain == nil) || err != nil && err.Error() != errAgain.Error() {
+			t.Fatalf("%v and %v, warnings %q and %q", err, errAgain, warnings, warningsAgain)
+		}
+		for id := range resources.ID(len(resourceNames)) {
+			if names.Name(id) != again.Name(id) {
+				t.Fatalf("ID %d is %s and %s", id, names.Name(id), again.Name(id))
+			}
+		}
+	})
+}
+
+// Nothing that a user can write makes New panic or go on with a broken tree.
+func TestAnyNamesAndNamespacesAreTaken(t *testing.T) {
+	text := rapid.OneOf(rapid.StringMatching(`[aA./*-]{0,3}`), rapid.String())
+	rapid.Check(t, func(t *rapid.T) {
+		root := tree.Node{Name: text.Draw(t, "name"), Namespaces: rapid.SliceOf(text).Draw(t, "namespaces")}
+		for range rapid.IntRange(0, 6).Draw(t, "children") {
+			root.Children = append(root.Children, tree.Node{Name: text.Draw(t, "name"), Namespaces: rapid.SliceOf(text).Draw(t, "namespaces")})
+		}
+		built, _, err := tree.New(resources.NewNames(), root, tree.Options{})
+		if err != nil {
+			return
+		}
+		paths, queues := map[string]bool{}, map[string]bool{}
+		for _, usage := range built.Usage() {
+			paths[usage.Path] = true
+		}
+		for _, g := range built.Groups() {
+			queues[quota.QueueOf(g)] = true
+		}
+		if len(paths) != len(built.Usage()) || len(queues) != len(built.Groups()) {
+			t.Fatalf("paths %v, queues %v", slices.Collect(maps.Keys(paths)), slices.Collect(maps.Keys(queues)))
+		}
+		if g, refusal := built.Place(text.Draw(t, "namespace"), text.Draw(t, "quota")); (g == nil) == (refusal == nil) {
+			t.Fatalf("Place gives %v and %v", g, refusal)
+		}
+	})
+}

@@ -1,0 +1,184 @@
+// Package tree is the quota backend "elasticquota": a tree of nodes, each with
+// limits that hold for everything below it.
+//
+// Words. A node's max is the most that may be used at and below it, its min is
+// what it is guaranteed, and lends while idle. A node that lists namespaces is a
+// group, an inner node as well. The limit of a node is its max times the oversell
+// rate. A chain is a group's node and each one above it, up to the root.
+//
+// Invariants. For every node and resource, used is the exact sum of the demands
+// charged at and below the node; it cannot overflow. A demand fits when at no
+// node of its chain used and request together are above the limit, for the
+// resources that it asks for and the limit names. A resource that max does not
+// name is unlimited there, and one with max 0 is not to be had.
+//
+// A Tree is not safe for concurrent use. It is built once; its limits never
+// change.
+package tree
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+var _ quota.Backend = (*Tree)(nil)
+
+// Node is a node as its user wrote it.
+type Node struct {
+	Name string
+	// Namespaces whose units belong to the node; "*" is each that no other node
+	// lists.
+	Namespaces []string
+	// Min and Max by resource. One that is not named is not guaranteed, or not
+	// limited.
+	Min, Max map[string]resource.Quantity
+	// Attributes are further settings.
+	Attributes map[string]string
+	Children   []Node
+	// Faults that were found when the node was read, as "max: cpu: cannot read
+	// ...". They make the tree invalid; New adds the node's path.
+	Faults []string
+}
+
+// Options that hold for the whole tree.
+type Options struct {
+	// Oversell is the rate that every max is multiplied with. The zero Rate is 1.
+	Oversell resources.Rate
+}
+
+// Tree is a valid tree and what is charged to it.
+type Tree struct {
+	names *resources.Names
+	jobs  resources.ID
+	// nodes in tree order, a node before its children; the index is the NodeID.
+	nodes  []*node
+	groups []quota.Group
+	places places
+}
+
+// New builds the tree. The error is an *InvalidError when the tree is invalid;
+// warnings, of things that are allowed but seldom meant, are given either way.
+// Both are in tree order. Names must be those that the demands are made with.
+func New(names *resources.Names, root Node, opts Options) (t *Tree, warnings []string, err error) {
+	nodes := check(root)
+	var faults []string
+	for _, c := range nodes {
+		faults = append(faults, c.faults...)
+		warnings = append(warnings, c.warnings...)
+	}
+	if faults != nil {
+		return nil, warnings, &InvalidError{Faults: faults}
+	}
+	t = &Tree{names: names, jobs: names.ID(quota.JobsResource)}
+	for _, c := range nodes {
+		n := &node{path: c.path, name: c.Name}
+		for _, name := range sortedKeys(c.max) {
+			n.at(names.ID(name)).limit = bound{named: true, value: opts.Oversell.Floor(c.max[name])}
+		}
+		for _, name := range sortedKeys(c.min) {
+			n.at(names.ID(name)).min = bound{named: true, value: c.min[name]}
+		}
+		t.nodes = append(t.nodes, n)
+	}
+	t.buildGroups(nodes)
+	return t, warnings, nil
+}
+
+// buildGroups makes the nodes that list namespaces groups.
+func (t *Tree) buildGroups(checked []*checkedNode) {
+	var paths []string
+	for _, c := range checked {
+		if len(c.namespaces) > 0 {
+			paths = append(paths, c.path)
+		}
+	}
+	queues := quota.QueueNames(paths)
+	for id, c := range checked {
+		if len(c.namespaces) == 0 {
+			continue
+		}
+		g := &group{tree: t, queue: queues[len(t.groups)]}
+		for at := id; at >= 0; at = checked[at].parent {
+			g.ids = append(g.ids, quota.NodeID(at))
+			g.chain = append(g.chain, t.nodes[at])
+		}
+		t.groups = append(t.groups, g)
+		t.places.add(g, c.namespaces)
+	}
+}
+
+// Place finds the group of a unit in the namespace. Of several that list the
+// namespace the quota name picks one, by the node's name or path; without it the
+// first in tree order has the unit.
+func (t *Tree) Place(namespace, quotaName string) (quota.Group, *quota.Refusal) {
+	g, refusal := t.places.find(namespace, quotaName)
+	if refusal != nil {
+		return nil, refusal
+	}
+	return g, nil
+}
+
+// Groups are the nodes that list namespaces, in tree order. The slice is the
+// tree's own.
+func (t *Tree) Groups() []quota.Group {
+	return t.groups
+}
+
+// Room is how much more of the resource fits the node's limit, in base units:
+// the greatest int64 where the limit does not name the resource, negative where
+// more is used than the limit allows. A demand fits at the node exactly when it
+// asks for no more than the room of each resource. An ID that is no node's has
+// no room.
+func (t *Tree) Room(id quota.NodeID, r resources.ID) int64 {
+	if id < 0 || int(id) >= len(t.nodes) {
+		return 0
+	}
+	return t.nodes[id].room(r)
+}
+
+// Usage of every node, in tree order: a node's place in it is its NodeID.
+func (t *Tree) Usage() []quota.NodeUsage {
+	usage := make([]quota.NodeUsage, len(t.nodes))
+	for i, n := range t.nodes {
+		usage[i] = n.usage(t.jobs)
+	}
+	return usage
+}
+
+// Charged is a demand that was charged to a group and not released.
+type Charged struct {
+	Group  quota.Group
+	Demand quota.Demand
+}
+
+// Check adds up the demands anew and compares with what the tree has counted. It
+// fails when they differ at a node, for a resource, or when a group is not this
+// tree's. It is for tests and debug builds: it costs as much as all that is
+// charged.
+func (t *Tree) Check(charged []Charged) error {
+	fresh := make([]node, len(t.nodes))
+	for _, c := range charged {
+		g, ok := c.Group.(*group)
+		if !ok || g.tree != t {
+			return fmt.Errorf("a demand is charged to group %s of another tree", c.Group.Path())
+		}
+		for _, id := range g.ids {
+			fresh[id].charge(c.Demand.Requests)
+		}
+	}
+	for i, n := range t.nodes {
+		for id := range max(len(n.cells), len(fresh[i].cells)) {
+			r := resources.ID(id)
+			if counted, want := n.used(r), fresh[i].used(r); counted != want {
+				name := t.names.Name(r)
+				return fmt.Errorf("quota %s: %s of %s is counted as used, but the sum of what is charged is %s",
+					n.path, resources.Format(name, counted.clamp()), name, resources.Format(name, want.clamp()))
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package tree_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+func TestInvalidTrees(t *testing.T) {
+	for _, c := range []struct {
+		why  string
+		root tree.Node
+		want []string
+	}{
+		{"a node without a name", node("root", "", "", node("a", "", ""), node("", "x", "", node("b", "", ""), node(" ", "", ""))),
+			[]string{"root/[1]: the node has no name", "root/[1]/[1]: the node has no name"}},
+		{"no tree at all", tree.Node{}, []string{"[0]: the node has no name"}},
+		{"a name that stands twice", node("root", "", "", node("x", "", "", node("team", "", "")), node("team", "", "")),
+			[]string{`root/team: the name "team" is also that of root/x/team; every name may stand once`}},
+		{"a path that stands twice", node("root", "", "", node("x", "", "", node("y", "", "")), node("x/y", "", "")),
+			[]string{`root/x/y: the path is also that of the node "y"; leave the / out of names`}},
+		{"min above max", withMin("cpu=5 memory=1Gi", node("root", "", "cpu=4500m memory=1Gi")),
+			[]string{"root: min cpu 5 is above max 4500m"}},
+		{"min above a max of zero", withMin("nvidia.com/gpu=1", node("root", "", "nvidia.com/gpu=0")),
+			[]string{"root: min nvidia.com/gpu 1 is above max 0"}},
+		{"negative quantities", withMin("memory=-1Gi", node("root", "", "memory=-2Gi cpu=-1")),
+			[]string{"root: min: memory: -1Gi is negative", "root: max: cpu: -1 is negative", "root: max: memory: -2Gi is negative"}},
+		{"what could not be read", node("root", "", "", tree.Node{Name: "a", Faults: []string{`max: cpu: quantity "x" is no number`}}),
+			[]string{`root/a: max: cpu: quantity "x" is no number`}},
+		{"the children's min above the parent's max", node("root", "", "cpu=4",
+			withMin("cpu=3", node("a", "", "")), withMin("cpu=1001m", node("b", "", ""))),
+			[]string{"root: the sum of the children's min cpu, 4001m, is above max 4"}},
+		{"the children's min above all numbers", node("root", "", "memory=1Gi",
+			withMin("memory=1e18", node("a", "", "")), withMin("memory=9e18", node("b", "", "")), withMin("memory=9e18", node("c", "", ""))),
+			[]string{"root: the sum of the children's min memory, 9223372036854775807, is above max 1Gi"}},
+		{"all faults in tree order", node("root", "", "cpu=1",
+			withMin("cpu=3", node("b", "", "cpu=2", tree.Node{})), withMin("cpu=-1", node("root", "", ""))),
+			[]string{
+				"root: the sum of the children's min cpu, 3, is above max 1",
+				"root/b: min cpu 3 is above max 2",
+				"root/b/[0]: the node has no name",
+				`root/root: the name "root" is also that of root; every name may stand once`,
+				"root/root: min: cpu: -1 is negative",
+			}},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			for range 5 {
+				built, _, err := tree.New(resources.NewNames(), c.root, tree.Options{})
+				var invalid *tree.InvalidError
+				if built != nil || !errors.As(err, &invalid) {
+					t.Fatalf("New gives %v, %v, want an InvalidError", built, err)
+				}
+				if !slices.Equal(invalid.Faults, c.want) {
+					t.Fatalf("faults\n  %s\nwant\n  %s", strings.Join(invalid.Faults, "\n  "), strings.Join(c.want, "\n  "))
+				}
+				for _, fault := range c.want {
+					if !strings.Contains(err.Error(), fault) {
+						t.Errorf("the error %q does not say %q", err, fault)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestValidTreesWithAndWithoutWarnings(t *testing.T) {
+	for _, c := range []struct {
+		why  string
+		root tree.Node
+		want []string
+	}{
+		{"nothing is limited", node("root", "a", ""), nil},
+		{"min without max, and max without min", node("root", "", "cpu=4", withMin("memory=100Gi", node("a", "", "cpu=4"))), nil},
+		{"the children's min up to the max", node("root", "", "cpu=4", withMin("cpu=4", node("a", "", "")), node("b", "", "")), nil},
+		{"the children's min above the parent's min", withMin("cpu=1", node("root", "", "cpu=4", withMin("cpu=2", node("a", "", "")))), nil},
+		{"a limit beyond all numbers", node("root", "", "memory=1e30", withMin("memory=9e18", node("a", "", "memory=1e30")), withMin("memory=2e17", node("b", "", ""))), nil},
+		{"a child's max above the parent's", node("root", "", "cpu=4", node("a", "", "cpu=5"), node("b", "", "cpu=5")),
+			[]string{"root/a: max cpu 5 is above the max of root, 4", "root/b: max cpu 5 is above the max of root, 4"}},
+		{"the children's max above the parent's", node("root", "", "cpu=4 memory=4Gi", node("a", "", "cpu=3 memory=2Gi"), node("b", "", "cpu=3 memory=2Gi")),
+			[]string{"root: the sum of the children's max cpu, 6, is above max 4"}},
+		{"namespaces that two nodes list", node("root", "x", "", node("a", "x y *", ""), node("b", "y *", "")),
+			[]string{
+				"root/a: namespace x is listed by root too, which has its jobs unless the label kube-queue/quota-name says otherwise",
+				"root/b: namespace y is listed by root/a too, which has its jobs unless the label kube-queue/quota-name says otherwise",
+				"root/b: namespace * is listed by root/a too, which has its jobs unless the label kube-queue/quota-name says otherwise",
+			}},
+		{"namespaces that mean nothing", tree.Node{Name: "root", Namespaces: []string{"", "x", "x", "Team-A", "a/b"}},
+			[]string{
+				"root: an empty namespace is left out",
+				"root: namespace x is listed twice",
+				`root: "Team-A" can be no namespace and is left out`,
+				`root: "a/b" can be no namespace and is left out`,
+			}},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			_, warnings, err := tree.New(resources.NewNames(), c.root, tree.Options{})
+			if err != nil || !slices.Equal(warnings, c.want) {
+				t.Errorf("%v, warnings\n  %s\nwant\n  %s", err, strings.Join(warnings, "\n  "), strings.Join(c.want, "\n  "))
+			}
+		})
+	}
+}
+
+func TestWarningsAreGivenWithFaultsToo(t *testing.T) {
+	_, warnings, err := tree.New(resources.NewNames(), tree.Node{Namespaces: []string{""}}, tree.Options{})
+	if err == nil || len(warnings) != 1 {
+		t.Errorf("%v, warnings %q", err, warnings)
+	}
+}
+
+func TestANodeThatListsNoRealNamespaceIsNoGroup(t *testing.T) {
+	f := build(t, "1", tree.Node{Name: "root", Namespaces: []string{"", "Not-One"}})
+	if len(f.Groups()) != 0 {
+		t.Errorf("groups %v", f.Groups())
+	}
+}
+
+func TestTreesThatAreTooDeepAreInvalid(t *testing.T) {
+	chain := func(depth int) tree.Node {
+		n := node("leaf", "a", "")
+		for i := range depth - 1 {
+			n = node("n"+strings.Repeat("x", i), "", "", n)
+		}
+		return n
+	}
+	if _, _, err := tree.New(resources.NewNames(), chain(100), tree.Options{}); err != nil {
+		t.Error(err)
+	}
+	_, _, err := tree.New(resources.NewNames(), chain(5000), tree.Options{})
+	if err == nil || !strings.HasSuffix(err.Error(), "the tree is deeper than 100 nodes") {
+		t.Error("a tree of 5000 levels is accepted")
+	}
+}

@@ -1,0 +1,152 @@
+package resources
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/big"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// MaxRequest is the greatest amount of one resource that a unit may ask for, in
+// base units: nine million million cores, or eight pebibytes.
+// What is above is a slip, and the sum of a thousand such units still fits an
+// int64.
+const MaxRequest = 1 << 53
+
+// Request is what a unit asks for: amounts rounded up to base units, without
+// those that are zero. The error lists, in the order of names, each resource
+// that is negative, above MaxRequest, or has no name.
+func Request[K ~string](n *Names, list map[K]resource.Quantity) (Vector, error) {
+	return vector(n, list, RequestValue, false)
+}
+
+// Limit is what there is to have: amounts rounded down to base units, zeros
+// kept, for a limit of zero allows nothing. What is above the greatest int64
+// becomes the greatest int64. The error lists, in the order of names, each
+// resource that is negative or has no name.
+func Limit[K ~string](n *Names, list map[K]resource.Quantity) (Vector, error) {
+	return vector(n, list, LimitValue, true)
+}
+
+// RequestValue is the quantity of one resource in base units, rounded up. It
+// fails when the quantity is negative or above MaxRequest; the error names the
+// resource.
+func RequestValue(name string, q resource.Quantity) (int64, error) {
+	if err := check(name, q); err != nil {
+		return 0, err
+	}
+	value, exact, fits := floor(q, isCPU(name))
+	if fits && !exact && value <= MaxRequest {
+		value++
+	}
+	if !fits || value > MaxRequest {
+		return 0, fmt.Errorf("%s: %s is more than can be asked for, %s", name, text(q), Format(name, MaxRequest))
+	}
+	return value, nil
+}
+
+// LimitValue is the quantity of one resource in base units, rounded down, at
+// most the greatest int64. It fails when the quantity is negative; the error
+// names the resource.
+func LimitValue(name string, q resource.Quantity) (int64, error) {
+	if err := check(name, q); err != nil {
+		return 0, err
+	}
+	value, _, _ := floor(q, isCPU(name))
+	return value, nil
+}
+
+// Quantities turns a vector back into quantities by name, exactly. Resources
+// measured in bytes get binary suffixes.
+func Quantities(n *Names, v Vector) map[string]resource.Quantity {
+	list := make(map[string]resource.Quantity, len(v))
+	for _, a := range v {
+		name := n.Name(a.ID)
+		switch {
+		case isCPU(name):
+			list[name] = *resource.NewMilliQuantity(a.Value, resource.DecimalSI)
+		case isBytes(name):
+			list[name] = *resource.NewQuantity(a.Value, resource.BinarySI)
+		default:
+			list[name] = *resource.NewQuantity(a.Value, resource.DecimalSI)
+		}
+	}
+	return list
+}
+
+// vector converts a list in the order of its names, so that neither IDs nor the
+// error depend on the order of the map.
+func vector[K ~string](n *Names, list map[K]resource.Quantity, convert func(string, resource.Quantity) (int64, error), zeros bool) (Vector, error) {
+	v := make(Vector, 0, len(list))
+	var faults []string
+	for _, key := range slices.Sorted(maps.Keys(list)) {
+		value, err := convert(string(key), list[key])
+		if err != nil {
+			faults = append(faults, err.Error())
+			continue
+		}
+		if value != 0 || zeros {
+			v = append(v, Amount{ID: n.ID(string(key)), Value: value})
+		}
+	}
+	if faults != nil {
+		return nil, errors.New(strings.Join(faults, "; "))
+	}
+	slices.SortFunc(v, func(a, b Amount) int { return int(a.ID) - int(b.ID) })
+	return v, nil
+}
+
+func check(name string, q resource.Quantity) error {
+	if name == "" {
+		return fmt.Errorf("a resource without a name: %s", text(q))
+	}
+	if q.Sign() < 0 {
+		return fmt.Errorf("%s: %s is negative", name, text(q))
+	}
+	return nil
+}
+
+// floor is the quantity, which is not negative, in whole units or thousandths,
+// rounded down; whether nothing was rounded off; and whether it fits an int64.
+// What does not fit is the greatest int64.
+func floor(q resource.Quantity, milli bool) (value int64, exact, fits bool) {
+	if q.IsZero() {
+		return 0, true, true
+	}
+	if v, ok := q.AsInt64(); ok && !milli {
+		return v, true, true
+	} else if ok && v <= math.MaxInt64/1000 {
+		return v * 1000, true, true
+	}
+	dec := q.AsDec()
+	digits, exponent := dec.UnscaledBig(), -int64(dec.Scale())
+	if milli {
+		exponent += 3
+	}
+	// The exponent is the user's, as in 1e2000000000: a power of ten is made
+	// only where it is known to be small.
+	result, rest := new(big.Int), new(big.Int)
+	switch {
+	case exponent > 18:
+		return math.MaxInt64, false, false
+	case exponent >= 0:
+		result.Mul(digits, power(exponent))
+	case -exponent > int64(digits.BitLen()):
+		return 0, false, true
+	default:
+		result.QuoRem(digits, power(-exponent), rest)
+	}
+	if !result.IsInt64() {
+		return math.MaxInt64, false, false
+	}
+	return result.Int64(), rest.Sign() == 0, true
+}
+
+func power(exponent int64) *big.Int {
+	return new(big.Int).Exp(big.NewInt(10), big.NewInt(exponent), nil)
+}

@@ -1,0 +1,98 @@
+package resources
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// rateDigits bounds the digits of a rate before and after the point.
+const rateDigits = 9
+
+// Rate is an exact decimal above 0, as 1.2. Equal rates are equal with ==. The
+// zero Rate is 1.
+type Rate struct {
+	// The rate is 1 + offset/10^places; places is the fewest possible.
+	offset int64
+	places int
+}
+
+// ParseRate reads a decimal as "1", "1.25" or ".5": above 0, without sign or
+// exponent, at most nine digits before and nine after the point.
+func ParseRate(s string) (Rate, error) {
+	whole, fraction, point := strings.Cut(s, ".")
+	if !digits(whole) || !digits(fraction) || (whole == "" || point) && fraction == "" {
+		return Rate{}, fmt.Errorf("rate %q is not a decimal number, as 1 or 1.25", s)
+	}
+	whole, fraction = strings.TrimLeft(whole, "0"), strings.TrimRight(fraction, "0")
+	if len(whole) > rateDigits || len(fraction) > rateDigits {
+		return Rate{}, fmt.Errorf("rate %q has more than %d digits before or after the point", s, rateDigits)
+	}
+	value, err := strconv.ParseInt("0"+whole+fraction, 10, 64)
+	if err != nil || value == 0 {
+		return Rate{}, fmt.Errorf("rate %q has to be above 0", s)
+	}
+	places := len(fraction)
+	return Rate{offset: value - powerOfTen(places), places: places}, nil
+}
+
+// Floor is the value times the rate, rounded down, exactly; at most the greatest
+// int64 and at least the smallest.
+func (r Rate) Floor(value int64) int64 {
+	unit := powerOfTen(r.places)
+	if value >= 0 {
+		quotient, _, fits := mulDiv(uint64(value), uint64(unit+r.offset), uint64(unit))
+		if !fits || quotient > math.MaxInt64 {
+			return math.MaxInt64
+		}
+		return int64(quotient)
+	}
+	quotient, rest, fits := mulDiv(-uint64(value), uint64(unit+r.offset), uint64(unit))
+	if !fits || quotient >= 1<<63 {
+		return math.MinInt64
+	}
+	if rest != 0 {
+		quotient++
+	}
+	return int64(-quotient)
+}
+
+// IsOne tells whether the rate changes nothing.
+func (r Rate) IsOne() bool {
+	return r == Rate{}
+}
+
+// String is the shortest text that ParseRate reads as this rate.
+func (r Rate) String() string {
+	unit := powerOfTen(r.places)
+	value := unit + r.offset
+	s := strconv.FormatInt(value/unit, 10)
+	if r.places > 0 {
+		s += fmt.Sprintf(".%0*d", r.places, value%unit)
+	}
+	return s
+}
+
+// mulDiv is a*b/c with its remainder, and whether the quotient fits.
+func mulDiv(a, b, c uint64) (quotient, rest uint64, fits bool) {
+	high, low := bits.Mul64(a, b)
+	if high >= c {
+		return 0, 0, false
+	}
+	quotient, rest = bits.Div64(high, low, c)
+	return quotient, rest, true
+}
+
+func powerOfTen(places int) int64 {
+	power := int64(1)
+	for range places {
+		power *= 10
+	}
+	return power
+}
+
+func digits(s string) bool {
+	return strings.Trim(s, "0123456789") == ""
+}

@@ -1,0 +1,101 @@
+package resources
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+const (
+	// maxText bounds a quantity's text; the longest useful one is far shorter.
+	maxText = 64
+	// maxExponent bounds the power of ten that a quantity may be written with.
+	maxExponent = 64
+)
+
+// Parse reads a quantity that a user wrote. Unlike resource.ParseQuantity it
+// takes no time to speak of whatever the text, and never reads another number
+// than was written: an exponent of minus a thousand million, or one that
+// overflows, is an error.
+func Parse(s string) (resource.Quantity, error) {
+	s = strings.TrimSpace(s)
+	if len(s) > maxText {
+		return resource.Quantity{}, fmt.Errorf("quantity %q... is too long: more than %d characters", s[:maxText], maxText)
+	}
+	if at := strings.IndexAny(s, "eE"); at >= 0 && s[at:] != "E" && s[at:] != "Ei" {
+		exponent, err := strconv.Atoi(s[at+1:])
+		if err != nil || exponent < -maxExponent || exponent > maxExponent {
+			return resource.Quantity{}, fmt.Errorf("quantity %q: the exponent has to be a whole number from -%d to %d", s, maxExponent, maxExponent)
+		}
+	}
+	q, err := resource.ParseQuantity(s)
+	if err != nil {
+		return resource.Quantity{}, fmt.Errorf("quantity %q is not a number with an optional suffix, as 2, 500m, 1.5 or 4Gi", s)
+	}
+	return q, nil
+}
+
+// Format writes an amount, in base units of the named resource, exactly and as
+// short as users write it: "500m" and "3" for cpu, "4Gi" and "5G" for memory,
+// plain digits for counts.
+func Format(name string, value int64) string {
+	switch {
+	case isCPU(name) && value%1000 == 0:
+		return strconv.FormatInt(value/1000, 10)
+	case isCPU(name):
+		return strconv.FormatInt(value, 10) + "m"
+	case isBytes(name):
+		return formatBytes(value)
+	default:
+		return strconv.FormatInt(value, 10)
+	}
+}
+
+// formatBytes takes the shorter of the two suffixes, for it is most likely the
+// one that the user wrote.
+func formatBytes(value int64) string {
+	binary := resource.NewQuantity(value, resource.BinarySI).String()
+	decimal := resource.NewQuantity(value, resource.DecimalSI).String()
+	if len(decimal) < len(binary) {
+		return decimal
+	}
+	return binary
+}
+
+// isCPU tells whether the base unit is a thousandth.
+func isCPU(name string) bool {
+	return plain(name) == "cpu"
+}
+
+// isBytes tells whether the base unit is a byte.
+func isBytes(name string) bool {
+	switch name = plain(name); name {
+	case "memory", "storage", "ephemeral-storage":
+		return true
+	default:
+		return strings.HasPrefix(name, "hugepages-")
+	}
+}
+
+// plain is the resource that a quota key as "requests.cpu" or "limits.memory"
+// counts.
+func plain(name string) string {
+	for _, prefix := range []string{"requests.", "limits."} {
+		if rest, ok := strings.CutPrefix(name, prefix); ok {
+			return rest
+		}
+	}
+	return name
+}
+
+// text is the quantity as written, cut where somebody wrote a very long one.
+func text(q resource.Quantity) string {
+	const most = 40
+	s := q.String()
+	if len(s) > most {
+		return s[:most] + "..."
+	}
+	return s
+}

@@ -1,0 +1,59 @@
+package resources
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// Amount of one resource, in base units.
+type Amount struct {
+	ID    ID
+	Value int64
+}
+
+// Vector holds at most one amount of each resource, sorted by ID. It is never
+// changed once made. The nil Vector holds nothing.
+type Vector []Amount
+
+// Get returns the amount of a resource, and false when the vector has none.
+func (v Vector) Get(id ID) (int64, bool) {
+	for _, a := range v {
+		if a.ID == id {
+			return a.Value, true
+		}
+		if a.ID > id {
+			break
+		}
+	}
+	return 0, false
+}
+
+// Equal tells whether both hold the same amounts. An amount of zero is not the
+// same as none.
+func (v Vector) Equal(w Vector) bool {
+	return slices.Equal(v, w)
+}
+
+// With returns a copy in which the resource has the value.
+func (v Vector) With(id ID, value int64) Vector {
+	at, found := slices.BinarySearchFunc(v, id, func(a Amount, id ID) int { return int(a.ID) - int(id) })
+	tail := v[at:]
+	if found {
+		tail = v[at+1:]
+	}
+	with := make(Vector, 0, len(v)+1)
+	with = append(with, v[:at]...)
+	with = append(with, Amount{ID: id, Value: value})
+	return append(with, tail...)
+}
+
+// Key is equal for vectors that are Equal, and only for them. It is made of
+// bytes, to be the key of a map, not to be read.
+func (v Vector) Key() string {
+	key := make([]byte, 0, 8*len(v))
+	for _, a := range v {
+		key = binary.AppendUvarint(key, uint64(uint32(a.ID)))
+		key = binary.AppendVarint(key, a.Value)
+	}
+	return string(key)
+}

@@ -1,0 +1,148 @@
+package scheduler
+
+import (
+	"time"
+
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
+)
+
+// Phase is how far a unit got, as far as quota is concerned.
+type Phase int
+
+// The phases. A unit is charged from Reserved to Running.
+const (
+	Waiting Phase = iota
+	Reserved
+	Dequeued
+	Running
+	Ended
+)
+
+func (p Phase) holdsQuota() bool { return p == Reserved || p == Dequeued || p == Running }
+
+// Reasons of waiting that no backend gives.
+const (
+	// ReasonNotAtFront: the queue's policy is Block and another unit is in front.
+	ReasonNotAtFront quota.Reason = "NotAtFront"
+	// ReasonBackoff: the unit gave its quota back and stands in line again later.
+	ReasonBackoff quota.Reason = "Backoff"
+	// ReasonInactive: the unit's spec says that it must not run.
+	ReasonInactive quota.Reason = "Inactive"
+	// ReasonSuspendedByUser: the released job was suspended by hand.
+	ReasonSuspendedByUser quota.Reason = "SuspendedByUser"
+	// ReasonInvalidRequest: the unit asks for something that no quota can be
+	// compared with.
+	ReasonInvalidRequest quota.Reason = "InvalidRequest"
+)
+
+// Unit is what the core knows of a QueueUnit.
+type Unit struct {
+	// Key is namespace/name.
+	Key       string
+	UID       string
+	Namespace string
+	// Version grows with every write of the unit.
+	Version uint64
+
+	// QuotaName picks among the groups of the namespace; empty: the first.
+	QuotaName string
+	Priority  int32
+	// Submitted orders units of one priority: microseconds since 1970.
+	Submitted int64
+	Demand    quota.Demand
+
+	Phase    Phase
+	Attempts int32
+	// Held, when set, keeps the unit from being tried, and says why.
+	Held *quota.Refusal
+	// HeldTold is set when somebody else tells the user why.
+	HeldTold bool
+	// Stopped, when set, says that the job of a unit that holds quota has been
+	// stopped: the quota is given back and the unit waits again.
+	Stopped bool
+	// RequeueAt, when set, is when a waiting unit stands in line again.
+	RequeueAt time.Time
+	// Reason that the unit shows its users now.
+	Reason quota.Reason
+}
+
+// Event is something that happened.
+type Event interface{ apply(*Scheduler, time.Time) }
+
+// UnitChanged: a unit is there, or has changed.
+type UnitChanged struct{ Unit Unit }
+
+// UnitGone: a unit was deleted.
+type UnitGone struct{ Key, UID string }
+
+// QuotaChanged: limits changed. Everything charged is charged to the new
+// backend, whether it fits or not.
+type QuotaChanged struct {
+	// Backend that decides from now on; nil when there is none.
+	Backend quota.Backend
+	// Missing says why there is none.
+	Missing *quota.Refusal
+}
+
+// PolicyChanged: a queue has another policy or rank.
+type PolicyChanged struct {
+	// Queue is the name of the Queue.
+	Queue  string
+	Policy queue.Policy
+	Rank   int32
+}
+
+// Written: the write with this number succeeded.
+type Written struct {
+	Key string
+	Seq uint64
+	// Version of the unit that the write made.
+	Version uint64
+}
+
+// Refused: the write with this number changed nothing, because the unit was not
+// what it had been decided on.
+type Refused struct {
+	Key string
+	Seq uint64
+	// Now is the unit as it is; nil when it is gone.
+	Now *Unit
+}
+
+// Plan is what is to be written, in this order.
+type Plan []Write
+
+// Kind of a write.
+type Kind int
+
+const (
+	// Dequeue: the unit has been given quota and its job is to be released.
+	Dequeue Kind = iota + 1
+	// Explain: the unit waits, for another cause than it shows.
+	Explain
+	// Requeue: the unit has given its quota back and waits again.
+	Requeue
+)
+
+func (k Kind) String() string {
+	return [...]string{"", "Dequeue", "Explain", "Requeue"}[k]
+}
+
+// Write is one write to one unit.
+type Write struct {
+	// Seq is the number by which the outcome is told.
+	Seq  uint64
+	Kind Kind
+	Key  string
+	UID  string
+	// Version of the unit that this was decided on.
+	Version uint64
+	// Queue and Quota that the unit belongs to; empty when none.
+	Queue, Quota string
+	// Reason and Message to show; empty for Dequeue.
+	Reason  quota.Reason
+	Message string
+	// Attempt is the number of the release, from 1; for Dequeue.
+	Attempt int32
+}

@@ -1,0 +1,161 @@
+package scheduler
+
+import (
+	"fmt"
+	"time"
+
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
+)
+
+const (
+	// TellAfter is how long a unit waits before it says why.
+	TellAfter = time.Second
+	// TellInterval is the least time between two changes of what it says.
+	TellInterval = 30 * time.Second
+)
+
+// told is what a unit shows its users.
+type told struct {
+	cause quota.Cause
+	// restored from the unit itself, which shows the reason alone.
+	restored bool
+	at       time.Time
+}
+
+func (t told) says(c quota.Cause) bool {
+	if t.restored {
+		return t.cause.Reason == c.Reason
+	}
+	return t.cause == c
+}
+
+// refusal is why the unit waits now; nil when it does not, or was not tried yet.
+func (s *Scheduler) refusal(u *unit, now time.Time) *quota.Refusal {
+	switch {
+	case u.Phase != Waiting || u.assumed:
+		return nil
+	case u.Held != nil:
+		return u.Held
+	case u.homeless != nil:
+		return u.homeless
+	case now.Before(u.RequeueAt):
+		return &quota.Refusal{Reason: ReasonBackoff, Sentence: fmt.Sprintf(
+			"released %d times and stopped each time; stands in line again at %s", u.Attempts, u.RequeueAt.UTC().Format(time.RFC3339))}
+	}
+	shape := u.item.Shape()
+	if shape == nil {
+		return nil
+	}
+	if r := shape.Refusal(); r != nil && r.Final() {
+		return r
+	}
+	if front := u.line.Front(); u.line.Policy == queue.Block && front != nil && front != &u.item {
+		return &quota.Refusal{Reason: ReasonNotAtFront, Sentence: fmt.Sprintf(
+			"behind %s in queue %s, whose policy Block lets nothing pass its front", front.Key, u.line.name)}
+	}
+	return shape.Refusal()
+}
+
+// tellLater sees to it that the unit shows why it waits, as soon as the intervals
+// allow.
+func (s *Scheduler) tellLater(u *unit, now time.Time) {
+	if u.since.IsZero() || u.HeldTold && u.Held != nil {
+		u.tellAt = time.Time{}
+		s.schedule(u, now)
+		return
+	}
+	switch {
+	case !u.told.at.IsZero():
+		u.tellAt = u.told.at.Add(TellInterval)
+	default:
+		u.tellAt = u.since.Add(TellAfter)
+	}
+	if r := s.refusal(u, now); r != nil && r.Reason == quota.ReasonExceedsMaxQuota && u.told.cause.Reason != r.Reason {
+		u.tellAt = now
+	}
+	if u.tellAt.Before(now) {
+		u.tellAt = now
+	}
+	s.schedule(u, now)
+}
+
+// timer asks for a look at a unit, or at all items of a shape.
+type timer struct {
+	at    time.Time
+	key   string
+	unit  *unit
+	shape *queue.Shape
+	place int
+}
+
+func newTimers() *queue.Heap[*timer] {
+	return queue.NewHeap(func(a, b *timer) bool {
+		if !a.at.Equal(b.at) {
+			return a.at.Before(b.at)
+		}
+		return a.key < b.key
+	}, func(t *timer) *int { return &t.place })
+}
+
+// schedule sets the unit's timer to the first time at which it needs a look.
+func (s *Scheduler) schedule(u *unit, now time.Time) {
+	at := u.tellAt
+	if u.Phase == Waiting && now.Before(u.RequeueAt) && (at.IsZero() || u.RequeueAt.Before(at)) {
+		at = u.RequeueAt
+	}
+	if at.IsZero() {
+		s.timers.Remove(&u.timer)
+		return
+	}
+	u.timer.at = at
+	s.timers.Set(&u.timer)
+}
+
+// sweepLater has all items of a shape told of its changed cause.
+func (s *Scheduler) sweepLater(shape *queue.Shape, now time.Time) {
+	at := shape.SweptAt.Add(TellInterval)
+	if at.Before(now) {
+		at = now
+	}
+	s.timers.Set(&timer{at: at, shape: shape})
+}
+
+// runTimers does what is due, and tells whether anything was.
+func (s *Scheduler) runTimers(now time.Time) (fired bool) {
+	for {
+		t, ok := s.timers.Top()
+		if !ok || t.at.After(now) {
+			return fired
+		}
+		fired = true
+		s.timers.Remove(t)
+		if t.unit != nil {
+			s.look(t.unit, now)
+			continue
+		}
+		if t.shape.Swept != t.shape.Cause() {
+			t.shape.Swept, t.shape.SweptAt = t.shape.Cause(), now
+			for _, item := range t.shape.Items() {
+				s.tellLater(s.units[item.Key], now)
+			}
+		}
+	}
+}
+
+// look does what the unit's timer was for.
+func (s *Scheduler) look(u *unit, now time.Time) {
+	telling := !u.tellAt.IsZero() && !u.tellAt.After(now)
+	if !u.RequeueAt.IsZero() && !u.RequeueAt.After(now) && u.item.Shape() == nil {
+		s.settle(u, now)
+	}
+	if !telling {
+		s.schedule(u, now)
+		return
+	}
+	u.tellAt = time.Time{}
+	s.schedule(u, now)
+	if r := s.refusal(u, now); r != nil && !u.told.says(r.Cause()) {
+		s.want(u, Explain)
+	}
+}

@@ -1,0 +1,159 @@
+package scheduler
+
+import (
+	"time"
+
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
+)
+
+// FlushInterval is how often parked shapes are tried though nothing was freed.
+// It is a safety net: what it finds is a lost wake-up, counted by Rescued.
+const FlushInterval = 5 * time.Minute
+
+// Next decides what can be decided at a time. It returns the writes that are
+// wanted, and when to call it again if nothing happens before; zero: never.
+func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
+	s.flush(now)
+	// A unit that is to be told why it waits has to have been tried, and one whose
+	// time has come has to be tried: so first the one, then the other, and again.
+	for fired := true; fired; fired = s.runTimers(now) {
+		s.admit(now)
+	}
+	if s.lot.Len() > 0 && s.flushAt.IsZero() {
+		s.flushAt = now.Add(FlushInterval)
+	}
+	s.watchFronts(now)
+	return s.plan(now), s.wakeTime()
+}
+
+// admit gives quota to waiting units until nothing that is worth trying is left.
+func (s *Scheduler) admit(now time.Time) {
+	for _, l := range append([]*line(nil), s.active.All()...) {
+		l.Begin(now)
+		s.activate(l)
+	}
+	for {
+		l, ok := s.active.Top()
+		if !ok {
+			return
+		}
+		u := s.units[l.tried.Key]
+		if refusal := l.Group.Fits(u.Demand); refusal != nil {
+			s.refuse(l, u.item.Shape(), refusal, now)
+			continue
+		}
+		l.Take(&u.item)
+		s.activate(l)
+		u.assumed = true
+		s.charge(u)
+		s.count(u, l, u.countedPhase())
+		s.want(u, Dequeue)
+		u.since, u.tellAt = time.Time{}, time.Time{}
+		s.timers.Remove(&u.timer)
+	}
+}
+
+func (s *Scheduler) refuse(l *line, shape *queue.Shape, refusal *quota.Refusal, now time.Time) {
+	l.Refuse(shape, refusal, now)
+	s.activate(l)
+	switch shape.Swept {
+	case shape.Cause():
+	case quota.Cause{}: // the items' own timers tell them for the first time
+		shape.Swept, shape.SweptAt = shape.Cause(), now
+	default:
+		s.sweepLater(shape, now)
+	}
+}
+
+// flush tries what is parked, as a safety net.
+func (s *Scheduler) flush(now time.Time) {
+	if s.flushAt.IsZero() || now.Before(s.flushAt) {
+		return
+	}
+	s.flushAt = time.Time{}
+	for _, shape := range s.lot.All() {
+		if l := s.lines[shape.Queue().Group.Queue()]; l.Group.Fits(shape.Demand) == nil {
+			s.rescued++
+			l.Retry(shape)
+			s.activate(l)
+		}
+	}
+}
+
+// Rescued counts the shapes that the safety net found waiting though they fit.
+// It stays 0 unless there is a defect.
+func (s *Scheduler) Rescued() int { return s.rescued }
+
+// watchFronts has the units told that came to, or lost, the front of a line in
+// which only the front unit is tried.
+func (s *Scheduler) watchFronts(now time.Time) {
+	for _, l := range s.lines {
+		if l.Policy != queue.Block {
+			continue
+		}
+		var front *unit
+		if item := l.Front(); item != nil {
+			front = s.units[item.Key]
+		}
+		if front == l.front {
+			continue
+		}
+		for _, u := range []*unit{l.front, front} {
+			if u != nil && !u.gone {
+				s.tellLater(u, now)
+			}
+		}
+		l.front = front
+	}
+}
+
+// plan turns wishes into writes.
+func (s *Scheduler) plan(now time.Time) Plan {
+	var plan Plan
+	for _, u := range s.outbox {
+		u.posted = false
+		if u.gone || u.wanted == 0 || u.sent != 0 {
+			continue
+		}
+		w := Write{Kind: u.wanted, Key: u.Key, UID: u.UID, Version: u.Version}
+		u.wanted = 0
+		if u.line != nil {
+			w.Queue, w.Quota = u.line.name, u.line.Group.Path()
+		}
+		switch w.Kind {
+		case Dequeue:
+			w.Attempt = u.Attempts + 1
+			u.told = told{}
+		case Requeue:
+			if u.Held != nil {
+				w.Reason, w.Message = u.Held.Reason, u.Held.Message()
+			}
+			u.told = told{cause: quota.Cause{Reason: w.Reason}, at: now}
+		case Explain:
+			refusal := s.refusal(u, now)
+			if refusal == nil || u.told.says(refusal.Cause()) {
+				continue
+			}
+			w.Reason, w.Message = refusal.Reason, refusal.Message()
+			u.told = told{cause: refusal.Cause(), at: now}
+		}
+		s.seq++
+		w.Seq = s.seq
+		u.sent, u.sentKind = w.Seq, w.Kind
+		plan = append(plan, w)
+	}
+	s.outbox = s.outbox[:0]
+	return plan
+}
+
+func (s *Scheduler) wakeTime() time.Time {
+	var at time.Time
+	if t, ok := s.timers.Top(); ok {
+		at = t.at
+	}
+	if s.lot.Len() > 0 && (at.IsZero() || s.flushAt.Before(at)) {
+		at = s.flushAt
+	}
+	return at
+}

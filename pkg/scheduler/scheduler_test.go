@@ -1,0 +1,363 @@
+package scheduler_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+func TestTheSecondUnitIsReleasedWhenTheFirstHasEnded(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/one", cpu("3"))
+	w.submit("a/two", cpu("3"))
+	w.after(10 * time.Second)
+	expectReleased(t, w, "a/one")
+
+	w.finish("a/one")
+	w.settle()
+	expectReleased(t, w, "a/two")
+}
+
+func TestAUnitThatNeverWaitedIsWrittenOnceAndOneThatWaitedTwice(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/one", cpu("3"))
+	w.submit("a/two", cpu("3"))
+	w.after(10 * time.Minute)
+	w.finish("a/one")
+	w.after(time.Minute)
+	w.finish("a/two")
+	w.after(time.Minute)
+	if n := len(w.landed); n != 3 {
+		t.Fatalf("%d writes, want Dequeue for one, Explain and Dequeue for two: %+v", n, w.landed)
+	}
+}
+
+func TestAReasonIsWrittenAfterASecondOfWaiting(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/one", cpu("3"))
+	w.submit("a/two", cpu("3"))
+	w.after(999 * time.Millisecond)
+	if found := w.writes("a/two", scheduler.Explain); found != nil {
+		t.Fatalf("explained before a second was over: %+v", found)
+	}
+	w.after(time.Millisecond)
+	found := w.writes("a/two", scheduler.Explain)
+	if len(found) != 1 || found[0].Reason != quota.ReasonQuotaExceeded {
+		t.Fatalf("want one explanation QuotaExceeded, got %+v", found)
+	}
+	for _, word := range []string{"root", "cpu", "3 asked", "3 of 4 used"} {
+		if !strings.Contains(found[0].Message, word) {
+			t.Errorf("the sentence %q does not say %q", found[0].Message, word)
+		}
+	}
+}
+
+func TestAChangedCauseIsToldAtMostEach30Seconds(t *testing.T) {
+	root := leaf("root", map[string]string{"cpu": "4", quota.JobsResource: "2"}, "a")
+	w := newWorld(t, roundRobin(), root)
+	w.submit("a/big", cpu("3"))
+	w.submit("a/late", cpu("2"))
+	w.after(5 * time.Second) // told of the lack of cpu
+	w.submit("a/small", cpu("1"))
+	w.settle()
+	expectReleased(t, w, "a/big", "a/small")
+	w.finish("a/big")
+	w.submit("a/urgent", cpu("3"), priority(1))
+	w.settle()
+	expectReleased(t, w, "a/small", "a/urgent") // now max-jobs is reached as well
+	w.after(10 * time.Second)
+	if n := len(w.writes("a/late", scheduler.Explain)); n != 1 {
+		t.Fatalf("%d explanations within 30 s, want 1", n)
+	}
+	w.after(5 * time.Minute)
+	if n := len(w.writes("a/late", scheduler.Explain)); n > 2 {
+		t.Fatalf("%d explanations for two causes", n)
+	}
+}
+
+func TestWhatCanNeverFitIsSaidAtOnceAndBlocksNobody(t *testing.T) {
+	for _, policy := range []queue.Policy{queue.RoundRobin, queue.Priority, queue.Block} {
+		w := newWorld(t, scheduler.Options{Policy: policy}, leaf("root", cpu("4"), "a"))
+		w.submit("a/impossible", cpu("5"), priority(9))
+		w.submit("a/possible", cpu("4"))
+		w.settle()
+		expectReleased(t, w, "a/possible")
+		found := w.writes("a/impossible", scheduler.Explain)
+		if len(found) != 1 || found[0].Reason != quota.ReasonExceedsMaxQuota {
+			t.Fatalf("%s: want ExceedsMaxQuota at once, got %+v", policy, found)
+		}
+	}
+}
+
+func TestOrderIsPriorityThenSubmissionThenName(t *testing.T) {
+	w := newWorld(t, scheduler.Options{Policy: queue.Priority}, leaf("root", cpu("1"), "a"))
+	w.submit("a/running", cpu("1"))
+	w.settle()
+	early, late := w.now.UnixMicro(), w.now.Add(time.Second).UnixMicro()
+	at := func(micro int64) func(*scheduler.Unit) {
+		return func(u *scheduler.Unit) { u.Submitted = micro }
+	}
+	w.submit("a/4-low", cpu("1"), at(early))
+	w.submit("a/3-high-late", cpu("1"), priority(5), at(late))
+	w.submit("a/2-high-b", cpu("1"), priority(5), at(early))
+	w.submit("a/1-high-a", cpu("1"), priority(5), at(early))
+	w.after(time.Minute)
+	w.write("a/4-low", func(*scheduler.Unit) {}) // an update keeps the place
+	running := "a/running"
+	for _, next := range []string{"a/1-high-a", "a/2-high-b", "a/3-high-late", "a/4-low"} {
+		w.finish(running)
+		w.settle()
+		expectReleased(t, w, next)
+		running = next
+		w.restart() // and so does a restart
+	}
+}
+
+func TestARefusedUnitInRoundRobinLetsThoseBehindItGoFirstMeanwhile(t *testing.T) {
+	for _, c := range []struct {
+		policy queue.Policy
+		want   string
+	}{{queue.RoundRobin, "a/behind"}, {queue.Priority, "a/front"}} {
+		w := newWorld(t, scheduler.Options{Policy: c.policy}, leaf("root", cpu("2"), "a"))
+		w.submit("a/running", cpu("2"))
+		w.settle()
+		w.submit("a/front", cpu("2"), priority(1))
+		w.settle() // refused: backs off for a second
+		w.finish("a/running")
+		w.submit("a/behind", cpu("1"))
+		w.settle()
+		expectReleased(t, w, c.want)
+	}
+}
+
+func TestRoomThatNobodyElseCanUseGoesToAUnitInBackoffAtOnce(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("2"), "a"))
+	w.submit("a/running", cpu("2"))
+	w.submit("a/waiting", cpu("2"))
+	w.settle()
+	w.finish("a/running")
+	w.settle() // no time has passed
+	expectReleased(t, w, "a/waiting")
+}
+
+func TestInBlockNothingPassesTheFrontAndDeletingItUnblocks(t *testing.T) {
+	w := newWorld(t, scheduler.Options{Policy: queue.Block}, leaf("root", cpu("4"), "a"))
+	w.submit("a/running", cpu("2"))
+	w.settle()
+	w.submit("a/front", cpu("4"), priority(1))
+	w.submit("a/small", cpu("1"))
+	w.after(time.Minute)
+	expectReleased(t, w, "a/running")
+	if found := w.writes("a/small", scheduler.Explain); len(found) != 1 || found[0].Reason != scheduler.ReasonNotAtFront {
+		t.Fatalf("want NotAtFront, got %+v", found)
+	}
+	w.delete("a/front")
+	w.settle()
+	expectReleased(t, w, "a/running", "a/small")
+}
+
+func TestFreedRoomWakesOnlyShapesThatItCouldHold(t *testing.T) {
+	counting := &countingBackend{}
+	w := newWorld(t, roundRobin(), leaf("root", cpu("10"), "a"))
+	counting.Tree = w.tree
+	w.core.Apply(w.now, scheduler.QuotaChanged{Backend: counting})
+	w.submit("a/one", cpu("9"))
+	w.submit("a/two", cpu("1"))
+	w.settle()
+	for i := range 50 { // 25 shapes, each larger than what is going to be freed
+		w.submit("a/big-"+string(rune('A'+i)), map[string]string{"cpu": "9", "memory": string(rune('1' + i%5))})
+	}
+	w.submit("a/fits", cpu("1"))
+	w.after(time.Minute)
+	before := counting.fits
+	w.finish("a/two")
+	w.settle()
+	expectReleased(t, w, "a/fits", "a/one")
+	if tried := counting.fits - before; tried > 2 {
+		t.Fatalf("%d shapes were tried for room that one could use", tried)
+	}
+}
+
+type countingBackend struct {
+	*tree.Tree
+	fits int
+}
+
+type countingGroup struct {
+	quota.Group
+	backend *countingBackend
+}
+
+func (b *countingBackend) wrap(g quota.Group) quota.Group { return countingGroup{g, b} }
+
+func (b *countingBackend) Groups() []quota.Group {
+	var groups []quota.Group
+	for _, g := range b.Tree.Groups() {
+		groups = append(groups, b.wrap(g))
+	}
+	return groups
+}
+
+func (b *countingBackend) Place(namespace, name string) (quota.Group, *quota.Refusal) {
+	g, r := b.Tree.Place(namespace, name)
+	if r != nil {
+		return nil, r
+	}
+	return b.wrap(g), nil
+}
+
+func (g countingGroup) Fits(d quota.Demand) *quota.Refusal {
+	g.backend.fits++
+	return g.Group.Fits(d)
+}
+
+func TestAWriteThatCameTooLateIsDecidedAgain(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/one", cpu("3"))
+	w.deliver()
+	w.think()
+	d := w.demand(cpu("5"))
+	w.write("a/one", func(u *scheduler.Unit) { u.Demand = d }) // before the write lands
+	w.land(0)
+	w.after(time.Minute)
+	expectReleased(t, w)
+	if used := w.tree.Usage()[0].Used; len(used) != 0 {
+		t.Fatalf("the refused release left %v charged", used)
+	}
+}
+
+func TestAReleaseWhoseAnswerWasLostIsNotDoneTwice(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/one", cpu("3"))
+	w.deliver()
+	w.think()
+	again := w.sent[0]
+	w.land(0)
+	w.outcomes = nil // the answer is lost, so the applier writes once more
+	w.sent = append(w.sent, again)
+	w.settle()
+	expectReleased(t, w, "a/one")
+	if n := len(w.writes("a/one", scheduler.Dequeue)); n != 1 {
+		t.Fatalf("released %d times", n)
+	}
+	if jobs := w.tree.Usage()[0].Jobs; jobs != 1 {
+		t.Fatalf("%d jobs charged, want 1", jobs)
+	}
+}
+
+func TestNewsFromBeforeAReleaseDoesNotUndoIt(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("3"), "a"))
+	w.submit("a/zero", cpu("3"))
+	w.settle()
+	w.submit("a/one", cpu("3"))
+	w.settle()
+	w.now = w.now.Add(scheduler.TellAfter)
+	w.think() // one is told why it waits; the informer is slow to say so
+	w.land(0)
+	w.tell(0)
+	w.submit("a/urgent", cpu("3"), priority(9))
+	w.plant(leaf("root", cpu("6"), "a"))
+	w.think()
+	w.land(0)
+	w.tell(0)
+	expectReleased(t, w, "a/one", "a/zero")
+	w.deliver() // one as it was before its release
+	w.deliver() // urgent
+	w.settle()
+	expectReleased(t, w, "a/one", "a/zero")
+}
+
+func TestAUnitThatIsHeldAndUnheldAllTheTimeTellsSoAtMostEach30Seconds(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/one", cpu("3"))
+	w.submit("a/two", cpu("3"))
+	for i := range 60 {
+		w.write("a/two", func(u *scheduler.Unit) {
+			u.Held = nil
+			if i%2 == 0 {
+				u.Held = &quota.Refusal{Reason: scheduler.ReasonInactive, Sentence: "held"}
+			}
+		})
+		w.after(3 * time.Second)
+	}
+	if n := len(w.writes("a/two", scheduler.Explain)); n < 2 || n > 7 {
+		t.Fatalf("%d explanations in three minutes, want one each 30 s", n)
+	}
+}
+
+func TestARestartChargesWhatHoldsQuotaThoughItNoLongerFits(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/one", cpu("3"))
+	w.settle()
+	w.exact = false
+	w.root = leaf("root", cpu("3"), "a")
+	w.restart()
+	w.submit("a/two", cpu("1"))
+	w.after(time.Minute)
+	expectReleased(t, w, "a/one")
+	w.finish("a/one")
+	w.settle()
+	expectReleased(t, w, "a/two")
+}
+
+func TestAUnitSuspendedByHandGivesItsQuotaBackAndStaysOut(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/one", cpu("3"))
+	w.submit("a/two", cpu("3"))
+	w.settle()
+	w.write("a/one", func(u *scheduler.Unit) {
+		u.Stopped, u.Held = true, &quota.Refusal{Reason: scheduler.ReasonSuspendedByUser, Sentence: "by hand"}
+	})
+	w.settle()
+	expectReleased(t, w, "a/two")
+	if found := w.writes("a/one", scheduler.Requeue); len(found) != 1 || found[0].Reason != scheduler.ReasonSuspendedByUser {
+		t.Fatalf("want one Requeue with reason SuspendedByUser, got %+v", found)
+	}
+	w.finish("a/two")
+	w.after(time.Minute)
+	expectReleased(t, w)
+	w.write("a/one", func(u *scheduler.Unit) { u.Held = nil })
+	w.settle()
+	expectReleased(t, w, "a/one")
+	if got := w.units["a/one"].Attempts; got != 2 {
+		t.Fatalf("attempts is %d, want 2", got)
+	}
+}
+
+func TestUnitsWithoutQuotaSaySoAndAreReleasedWhenATreeComes(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "elsewhere"))
+	w.submit("a/one", cpu("3"))
+	w.after(time.Minute)
+	found := w.writes("a/one", scheduler.Explain)
+	if len(found) != 1 || found[0].Reason != quota.ReasonNoQuota {
+		t.Fatalf("want NoQuota, got %+v", found)
+	}
+	w.plant(leaf("root", cpu("4"), "a"))
+	w.settle()
+	expectReleased(t, w, "a/one")
+}
+
+func TestTheSameEventsGiveTheSamePlans(t *testing.T) {
+	run := func() []scheduler.Write {
+		w := newWorld(t, roundRobin(), leaf("root", cpu("7"), "a", "b", "c"))
+		for i := range 40 {
+			w.submit([]string{"a/", "b/", "c/"}[i%3]+string(rune('A'+i)), cpu([]string{"1", "2", "3", "5"}[i%4]), priority(int32(i%2)))
+		}
+		for range 60 {
+			w.after(time.Second)
+			if released := w.released(); len(released) > 0 {
+				w.finish(released[0])
+			}
+		}
+		return w.landed
+	}
+	if a, b := run(), run(); !slices.Equal(a, b) {
+		t.Fatal("two runs differ")
+	}
+}

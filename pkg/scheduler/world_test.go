@@ -1,0 +1,354 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// failer is what testing.TB and rapid.T share.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// world is an API server in memory, as the core sees one: it keeps the units,
+// refuses writes that were decided on an old version, and lets the test say when
+// writes land, when their outcomes arrive and when informers hear of a change.
+type world struct {
+	t     failer
+	now   time.Time
+	names *resources.Names
+	core  *scheduler.Scheduler
+	tree  *tree.Tree
+	root  tree.Node
+	opts  scheduler.Options
+
+	version uint64
+	units   map[string]*scheduler.Unit
+	// news are versions of units that the informer has not delivered; nil: gone.
+	news []news
+	// sent are writes that have not landed, outcomes what has not been told.
+	sent     []scheduler.Write
+	outcomes []scheduler.Event
+	wake     time.Time
+
+	// landed are the writes that changed something, in order.
+	landed []scheduler.Write
+	// exact says that limits have not changed since the start, so that what the
+	// API objects hold may never be above them.
+	exact bool
+}
+
+type news struct {
+	key, uid string
+	unit     *scheduler.Unit
+}
+
+func newWorld(t failer, opts scheduler.Options, root tree.Node) *world {
+	w := &world{t: t, now: time.Unix(1_700_000_000, 0), names: resources.NewNames(), units: map[string]*scheduler.Unit{}, opts: opts, exact: true}
+	w.core = scheduler.New(opts)
+	w.plant(root)
+	return w
+}
+
+// plant puts a tree in force.
+func (w *world) plant(root tree.Node) {
+	w.t.Helper()
+	t, _, err := tree.New(w.names, root, tree.Options{})
+	if err != nil {
+		w.t.Fatalf("the test's tree is invalid: %v", err)
+	}
+	w.tree, w.root = t, root
+	w.core.Apply(w.now, scheduler.QuotaChanged{Backend: t})
+	w.check()
+}
+
+// restart makes a core that knows nothing but the API objects. Outcomes of
+// writes that were under way go to nobody, though the writes may still land.
+func (w *world) restart() {
+	w.core = scheduler.New(w.opts)
+	w.news, w.outcomes = nil, nil
+	t, _, err := tree.New(w.names, w.root, tree.Options{})
+	if err != nil {
+		w.t.Fatalf("the test's tree is invalid: %v", err)
+	}
+	w.tree = t
+	w.core.Apply(w.now, scheduler.QuotaChanged{Backend: t})
+	for _, key := range slices.Sorted(maps.Keys(w.units)) {
+		w.core.Apply(w.now, scheduler.UnitChanged{Unit: *w.units[key]})
+	}
+	w.check()
+}
+
+func (w *world) demand(list map[string]string) quota.Demand {
+	w.t.Helper()
+	quantities := map[string]resource.Quantity{}
+	for name, text := range list {
+		quantities[name] = resource.MustParse(text)
+	}
+	requests, err := resources.Request(w.names, quantities)
+	if err != nil {
+		w.t.Fatalf("the test's request is invalid: %v", err)
+	}
+	return quota.Demand{Requests: requests.With(w.names.ID(quota.JobsResource), 1), Preemptible: true}
+}
+
+// write changes a unit as anybody but the core does.
+func (w *world) write(key string, change func(*scheduler.Unit)) {
+	w.version++
+	u := w.units[key]
+	if u == nil {
+		namespace, _, _ := cut(key)
+		u = &scheduler.Unit{Key: key, Namespace: namespace, UID: fmt.Sprint("uid-", w.version), Submitted: w.now.UnixMicro()}
+		w.units[key] = u
+	}
+	change(u)
+	u.Version = w.version
+	u.Stopped = u.Stopped && (u.Phase == scheduler.Dequeued || u.Phase == scheduler.Running || u.Phase == scheduler.Reserved)
+	w.publish(u)
+}
+
+func cut(key string) (namespace, name string, ok bool) {
+	for i := range key {
+		if key[i] == '/' {
+			return key[:i], key[i+1:], true
+		}
+	}
+	return "", key, false
+}
+
+func (w *world) publish(u *scheduler.Unit) {
+	copied := *u
+	w.news = append(w.news, news{u.Key, u.UID, &copied})
+}
+
+func (w *world) delete(key string) {
+	u := w.units[key]
+	delete(w.units, key)
+	w.news = append(w.news, news{key, u.UID, nil})
+}
+
+// submit is a user creating a unit.
+func (w *world) submit(key string, list map[string]string, change ...func(*scheduler.Unit)) {
+	d := w.demand(list)
+	w.write(key, func(u *scheduler.Unit) {
+		u.Demand = d
+		for _, c := range change {
+			c(u)
+		}
+	})
+}
+
+// deliver has the informer tell the oldest news.
+func (w *world) deliver() {
+	if len(w.news) == 0 {
+		return
+	}
+	n := w.news[0]
+	w.news = w.news[1:]
+	if n.unit == nil {
+		w.core.Apply(w.now, scheduler.UnitGone{Key: n.key, UID: n.uid})
+	} else {
+		w.core.Apply(w.now, scheduler.UnitChanged{Unit: *n.unit})
+	}
+	w.check()
+}
+
+// think has the core decide.
+func (w *world) think() {
+	plan, wake := w.core.Next(w.now)
+	for _, write := range plan {
+		for _, other := range w.sent {
+			if other.Key == write.Key && other.UID == write.UID && other.Seq != 0 {
+				w.t.Fatalf("two writes under way for unit %s", write.Key)
+			}
+		}
+	}
+	w.sent = append(w.sent, plan...)
+	w.wake = wake
+	w.check()
+}
+
+// land carries out a write that is under way.
+func (w *world) land(i int) {
+	s := w.sent[i]
+	w.sent = slices.Delete(w.sent, i, i+1)
+	u := w.units[s.Key]
+	switch {
+	case u == nil || u.UID != s.UID:
+		w.outcome(scheduler.Refused{Key: s.Key, Seq: s.Seq})
+	case u.Version != s.Version:
+		now := *u
+		w.outcome(scheduler.Refused{Key: s.Key, Seq: s.Seq, Now: &now})
+	default:
+		w.version++
+		u.Version = w.version
+		u.Reason = s.Reason
+		switch s.Kind {
+		case scheduler.Dequeue:
+			u.Phase, u.Attempts = scheduler.Dequeued, s.Attempt
+		case scheduler.Requeue:
+			u.Phase, u.Stopped = scheduler.Waiting, false
+		}
+		w.landed = append(w.landed, s)
+		w.publish(u)
+		w.outcome(scheduler.Written{Key: s.Key, Seq: s.Seq, Version: u.Version})
+		w.checkLimits()
+	}
+}
+
+func (w *world) outcome(e scheduler.Event) { w.outcomes = append(w.outcomes, e) }
+
+// tell has the core hear of the outcome of a write.
+func (w *world) tell(i int) {
+	e := w.outcomes[i]
+	w.outcomes = slices.Delete(w.outcomes, i, i+1)
+	w.core.Apply(w.now, e)
+	w.check()
+}
+
+func (w *world) check() {
+	w.t.Helper()
+	if err := w.core.Check(); err != nil {
+		w.t.Fatalf("invariant: %v", err)
+	}
+	if n := w.core.Rescued(); n != 0 {
+		w.t.Fatalf("the safety net found %d lost wake-ups", n)
+	}
+}
+
+// checkLimits proves on the API objects alone that no limit is exceeded.
+func (w *world) checkLimits() {
+	w.t.Helper()
+	if !w.exact {
+		return
+	}
+	fresh, _, err := tree.New(w.names, w.root, tree.Options{})
+	if err != nil {
+		w.t.Fatalf("the test's tree is invalid: %v", err)
+	}
+	for _, u := range w.units {
+		if u.Phase == scheduler.Waiting || u.Phase == scheduler.Ended || u.Stopped {
+			continue
+		}
+		group, refusal := fresh.Place(u.Namespace, u.QuotaName)
+		if refusal != nil {
+			continue
+		}
+		group.Charge(u.Demand)
+		for _, node := range group.Nodes() {
+			for _, a := range u.Demand.Requests {
+				if room := fresh.Room(node, a.ID); room < 0 {
+					w.t.Fatalf("limit of %s at node %d exceeded by %d", w.names.Name(a.ID), node, -room)
+				}
+			}
+		}
+	}
+}
+
+// settle lets everything arrive until nothing is under way.
+func (w *world) settle() {
+	w.t.Helper()
+	for round := 0; ; round++ {
+		if round > 10_000 {
+			w.t.Fatalf("the world does not come to rest")
+		}
+		for len(w.news) > 0 {
+			w.deliver()
+		}
+		w.think()
+		if len(w.sent) == 0 && len(w.outcomes) == 0 && len(w.news) == 0 {
+			return
+		}
+		for len(w.sent) > 0 {
+			w.land(0)
+		}
+		for len(w.outcomes) > 0 {
+			w.tell(0)
+		}
+	}
+}
+
+// after lets time pass, the core looking whenever it wants to.
+func (w *world) after(d time.Duration) {
+	end := w.now.Add(d)
+	for {
+		w.settle()
+		if w.wake.IsZero() || w.wake.After(end) {
+			w.now = end
+			w.settle()
+			return
+		}
+		if !w.wake.After(w.now) {
+			w.t.Fatalf("the core wants to be called at %v, which is not after %v", w.wake, w.now)
+		}
+		w.now = w.wake
+	}
+}
+
+func (w *world) finish(key string) {
+	w.write(key, func(u *scheduler.Unit) { u.Phase = scheduler.Ended })
+}
+
+// released lists the units that hold quota, by key.
+func (w *world) released() []string {
+	var keys []string
+	for key, u := range w.units {
+		if u.Phase == scheduler.Dequeued || u.Phase == scheduler.Running {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func (w *world) writes(key string, kind scheduler.Kind) []scheduler.Write {
+	var found []scheduler.Write
+	for _, s := range w.landed {
+		if s.Key == key && s.Kind == kind {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+func leaf(name string, max map[string]string, namespaces ...string) tree.Node {
+	return tree.Node{Name: name, Namespaces: namespaces, Max: quantities(max)}
+}
+
+func quantities(list map[string]string) map[string]resource.Quantity {
+	if list == nil {
+		return nil
+	}
+	q := map[string]resource.Quantity{}
+	for name, text := range list {
+		q[name] = resource.MustParse(text)
+	}
+	return q
+}
+
+func cpu(n string) map[string]string { return map[string]string{"cpu": n} }
+
+func priority(p int32) func(*scheduler.Unit) {
+	return func(u *scheduler.Unit) { u.Priority = p }
+}
+
+func expectReleased(t *testing.T, w *world, keys ...string) {
+	t.Helper()
+	if got := w.released(); !slices.Equal(got, keys) {
+		t.Fatalf("released are %v, want %v", got, keys)
+	}
+}
+
+func roundRobin() scheduler.Options { return scheduler.Options{Policy: queue.RoundRobin} }
