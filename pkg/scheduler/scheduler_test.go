@@ -269,6 +269,7 @@ func TestNewsFromBeforeAReleaseDoesNotUndoIt(t *testing.T) {
 	expectReleased(t, w, "a/one", "a/zero")
 	w.deliver() // one as it was before its release
 	w.deliver() // urgent
+	w.think()
 	w.settle()
 	expectReleased(t, w, "a/one", "a/zero")
 }

@@ -1,0 +1,71 @@
+// Command kube-queue-controller decides which waiting QueueUnits get quota.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+
+	"kube-queue.dev/kube-queue/pkg/controller"
+	"kube-queue.dev/kube-queue/pkg/events"
+	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/program"
+)
+
+const name = "kube-queue-controller"
+
+func main() {
+	opts := &options{}
+	program.Main(program.Program{
+		Name:     name,
+		Flags:    opts.addFlags,
+		Validate: func() error { return opts.complete(os.LookupEnv) },
+		InForce:  opts.inForce,
+		Run:      func(ctx context.Context, env *program.Env) error { return run(ctx, env, opts) },
+	})
+}
+
+func run(ctx context.Context, env *program.Env, opts *options) error {
+	client, err := versioned.NewForConfig(env.Config)
+	if err != nil {
+		return err
+	}
+	dynamicClient, err := dynamic.NewForConfig(env.Config)
+	if err != nil {
+		return err
+	}
+	kube, err := kubernetes.NewForConfig(env.Config)
+	if err != nil {
+		return err
+	}
+	writer := events.NewWriter(kube.CoreV1(), events.Source{Component: name, Instance: env.Identity}, clock.RealClock{})
+	return env.Lead(ctx, func(ctx context.Context) error {
+		go writer.Run(ctx)
+		return controller.Run(ctx, controller.Config{
+			Client:          client,
+			Dynamic:         dynamicClient,
+			Clock:           clock.RealClock{},
+			Namespace:       env.Namespace,
+			Policy:          opts.policy,
+			Oversell:        opts.oversell,
+			Workers:         opts.workers,
+			CheckInvariants: opts.checkInvariants,
+			Emit: func(about *unstructured.Unstructured, kind, reason, message string) {
+				writer.Write(events.Event{Object: reference(about), Type: kind, Reason: reason, Message: message,
+					Key: fmt.Sprint(about.GetGeneration())})
+			},
+			Synced: env.MarkReady,
+		})
+	})
+}
+
+func reference(about *unstructured.Unstructured) corev1.ObjectReference {
+	return corev1.ObjectReference{APIVersion: about.GetAPIVersion(), Kind: about.GetKind(), Namespace: about.GetNamespace(),
+		Name: about.GetName(), UID: about.GetUID(), ResourceVersion: about.GetResourceVersion()}
+}

@@ -1,0 +1,193 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// applier carries out plans. Each write is tried until it is known what became
+// of it; the outcome goes to the inbox.
+type applier struct {
+	client versioned.Interface
+	clock  clock.Clock
+	inbox  *inbox
+	writes *workqueue.Typed[*scheduler.Write]
+}
+
+// maxMessage is the longest message that a unit's status takes, in characters.
+const maxMessage = 1024
+
+func newApplier(client versioned.Interface, clock clock.Clock, inbox *inbox) *applier {
+	return &applier{client: client, clock: clock, inbox: inbox,
+		writes: workqueue.NewTyped[*scheduler.Write]()}
+}
+
+func (a *applier) add(plan scheduler.Plan) {
+	for i := range plan {
+		a.writes.Add(&plan[i])
+	}
+}
+
+func (a *applier) run(ctx context.Context, workers int) {
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for {
+				w, shutdown := a.writes.Get()
+				if shutdown {
+					return
+				}
+				a.write(ctx, w)
+				a.writes.Done(w)
+			}
+		})
+	}
+	<-ctx.Done()
+	a.writes.ShutDown()
+	group.Wait()
+}
+
+// write patches the unit and tells the outcome. An unclear answer, as a broken
+// connection, is followed by another try: if the first did land, the second
+// fails as a conflict and brings the unit as it is.
+func (a *applier) write(ctx context.Context, w *scheduler.Write) {
+	logger := klog.FromContext(ctx).WithValues("unit", w.Key, "write", w.Kind.String(), "seq", w.Seq)
+	patch, err := statusPatch(w, a.clock.Now())
+	if err != nil {
+		logger.Error(err, "Cannot make the patch; this is a defect")
+		return
+	}
+	namespace, name, err := cache.SplitMetaNamespaceKey(w.Key)
+	if err != nil {
+		logger.Error(err, "Cannot read the unit's key; this is a defect")
+		return
+	}
+	units := a.client.SchedulingV1alpha1().QueueUnits(namespace)
+	backoff := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 10 * time.Second}
+	for ctx.Err() == nil {
+		unit, err := units.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+		switch {
+		case err == nil:
+			logger.V(2).Info("Written", "reason", w.Reason, "quota", w.Quota)
+			a.inbox.put(written(w, unit))
+			return
+		case apierrors.IsNotFound(err):
+			a.inbox.put(refused(w, nil))
+			return
+		case apierrors.IsConflict(err):
+			unit, err = units.Get(ctx, name, metav1.GetOptions{})
+			if err == nil {
+				logger.V(2).Info("The unit has changed meanwhile; deciding again")
+				a.inbox.put(refused(w, unit))
+				return
+			}
+			if apierrors.IsNotFound(err) {
+				a.inbox.put(refused(w, nil))
+				return
+			}
+		}
+		logger.Error(err, "Cannot write the unit's status; trying again")
+		select {
+		case <-a.clock.After(backoff.Step()):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// statusPatch is the whole of what the controller writes to a unit.
+func statusPatch(w *scheduler.Write, now time.Time) ([]byte, error) {
+	status := map[string]any{
+		"reason": orNull(string(w.Reason)), "message": orNull(shorten(w.Message)),
+		"quota": orNull(w.Quota), "queue": orNull(w.Queue),
+	}
+	at := metav1.NewTime(now)
+	condition := func(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: status, Reason: reason, LastTransitionTime: at}
+	}
+	switch w.Kind {
+	case scheduler.Dequeue:
+		status["phase"] = schedulingv1alpha1.PhaseDequeued
+		status["attempts"] = w.Attempt
+		status["dequeueTime"] = metav1.NewMicroTime(now)
+		status["conditions"] = []metav1.Condition{
+			condition(schedulingv1alpha1.ConditionQuotaReserved, metav1.ConditionTrue, "QuotaReserved"),
+			condition(schedulingv1alpha1.ConditionAdmitted, metav1.ConditionTrue, "Admitted"),
+		}
+	case scheduler.Requeue:
+		status["phase"] = schedulingv1alpha1.PhaseEnqueued
+		evicted := condition(schedulingv1alpha1.ConditionEvicted, metav1.ConditionFalse, "Requeued")
+		if w.Reason == scheduler.ReasonSuspendedByUser {
+			evicted = condition(schedulingv1alpha1.ConditionEvicted, metav1.ConditionTrue, schedulingv1alpha1.EvictedSuspendedByUser)
+		}
+		status["conditions"] = []metav1.Condition{
+			condition(schedulingv1alpha1.ConditionQuotaReserved, metav1.ConditionFalse, "Requeued"),
+			condition(schedulingv1alpha1.ConditionAdmitted, metav1.ConditionFalse, "Requeued"),
+			evicted,
+		}
+	case scheduler.Explain:
+		if w.Reason != scheduler.ReasonBackoff { // which is a phase of its own
+			status["phase"] = schedulingv1alpha1.PhaseEnqueued
+		}
+	default:
+		return nil, fmt.Errorf("unit %s: unknown kind of write %d", w.Key, w.Kind)
+	}
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": w.UID, "resourceVersion": fmt.Sprint(w.Version)},
+		"status":   status,
+	})
+}
+
+func orNull(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+func shorten(message string) string {
+	runes := []rune(message)
+	if len(runes) <= maxMessage {
+		return message
+	}
+	return string(runes[:maxMessage-3]) + "..."
+}
+
+func written(w *scheduler.Write, unit *schedulingv1alpha1.QueueUnit) input {
+	return func(l *loop) {
+		version, err := versionOf(unit)
+		if err != nil {
+			l.logger.Error(err, "Cannot tell how new a unit is")
+		}
+		l.apply(scheduler.Written{Key: w.Key, Seq: w.Seq, Version: version})
+	}
+}
+
+func refused(w *scheduler.Write, unit *schedulingv1alpha1.QueueUnit) input {
+	return func(l *loop) {
+		event := scheduler.Refused{Key: w.Key, Seq: w.Seq}
+		if unit != nil {
+			now, err := l.reader.read(unit)
+			if err != nil {
+				l.logger.Error(err, "Cannot read a unit")
+			}
+			event.Now = &now
+		}
+		l.apply(event)
+	}
+}

@@ -1,0 +1,133 @@
+package controller
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+// decodeTree reads spec.root of an ElasticQuotaTree. The schema describes only
+// the upper levels of a tree, so anything may stand below them: what cannot be
+// read becomes a fault of its node, all of them told at once.
+func decodeTree(object *unstructured.Unstructured) tree.Node {
+	root, found, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "root")
+	if err != nil || !found {
+		return tree.Node{Faults: []string{"spec.root is missing"}}
+	}
+	return decodeNode(root)
+}
+
+func decodeNode(value any) tree.Node {
+	fields, ok := value.(map[string]any)
+	if !ok {
+		return tree.Node{Faults: []string{fmt.Sprintf("a node is expected, with a name, not %T", value)}}
+	}
+	d := nodeDecoder{fields: fields}
+	d.node.Name, _ = d.text("name", fields["name"])
+	d.list("namespaces", func(field string, v any) {
+		if namespace, ok := d.text(field, v); ok {
+			d.node.Namespaces = append(d.node.Namespaces, namespace)
+		}
+	})
+	d.node.Min = d.quantities("min")
+	d.node.Max = d.quantities("max")
+	d.table("attributes", func(key string, v any) {
+		if text, ok := d.text("attributes: "+key, v); ok {
+			if d.node.Attributes == nil {
+				d.node.Attributes = map[string]string{}
+			}
+			d.node.Attributes[key] = text
+		}
+	})
+	d.list("children", func(_ string, v any) {
+		d.node.Children = append(d.node.Children, decodeNode(v))
+	})
+	return d.node
+}
+
+type nodeDecoder struct {
+	fields map[string]any
+	node   tree.Node
+}
+
+func (d *nodeDecoder) fault(format string, args ...any) {
+	d.node.Faults = append(d.node.Faults, fmt.Sprintf(format, args...))
+}
+
+func (d *nodeDecoder) text(field string, value any) (string, bool) {
+	if value == nil {
+		return "", false
+	}
+	text, ok := value.(string)
+	if !ok {
+		d.fault("%s: a string is expected, not %v", field, value)
+	}
+	return text, ok
+}
+
+func (d *nodeDecoder) list(field string, each func(field string, value any)) {
+	value := d.fields[field]
+	if value == nil {
+		return
+	}
+	elements, ok := value.([]any)
+	if !ok {
+		d.fault("%s: a list is expected, not %v", field, value)
+	}
+	for i, element := range elements {
+		each(fmt.Sprintf("%s[%d]", field, i), element)
+	}
+}
+
+func (d *nodeDecoder) table(field string, each func(key string, value any)) {
+	value := d.fields[field]
+	if value == nil {
+		return
+	}
+	entries, ok := value.(map[string]any)
+	if !ok {
+		d.fault("%s: a map is expected, not %v", field, value)
+	}
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		each(key, entries[key])
+	}
+}
+
+// quantities takes a quantity written as a string or as a number. One that is
+// null counts as not written.
+func (d *nodeDecoder) quantities(field string) map[string]resource.Quantity {
+	var list map[string]resource.Quantity
+	d.table(field, func(name string, value any) {
+		var text string
+		switch v := value.(type) {
+		case nil:
+			return
+		case string:
+			text = v
+		case int64:
+			text = strconv.FormatInt(v, 10)
+		case float64:
+			text = strconv.FormatFloat(v, 'f', -1, 64)
+		default:
+			d.fault("%s: %s: a quantity is expected, not %v", field, name, value)
+			return
+		}
+		q, err := resources.Parse(text)
+		if err != nil {
+			d.fault("%s: %s: %v", field, name, err)
+			return
+		}
+		if list == nil {
+			list = map[string]resource.Quantity{}
+		}
+		list[name] = q
+	})
+	return list
+}

@@ -1,0 +1,169 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// forest holds all ElasticQuotaTrees, knows which of them counts, and builds the
+// quota backend from it.
+type forest struct {
+	names *resources.Names
+	opts  tree.Options
+
+	trees map[string]*unstructured.Unstructured
+	// chosen is the tree that counts, as it was last read.
+	chosen *unstructured.Unstructured
+	// backend that is in force, nil when no tree was valid yet.
+	backend *tree.Tree
+	// problem of the chosen tree as it is now; empty when it is in force.
+	problem  string
+	warnings []string
+}
+
+// treeChange is what a change of the trees brings about.
+type treeChange struct {
+	// quota for the core; nil when nothing changed for it.
+	quota *scheduler.QuotaChanged
+	// events to write.
+	events []treeEvent
+}
+
+type treeEvent struct {
+	about           *unstructured.Unstructured
+	kind            string
+	reason, message string
+}
+
+// Reasons of the condition Valid and of events about trees.
+const (
+	reasonInForce = "InForce"
+	reasonInvalid = "InvalidQuotaTree"
+	reasonIgnored = "IgnoredQuotaTree"
+	reasonWarning = "QuotaTreeWarning"
+)
+
+func newForest(names *resources.Names, oversell resources.Rate) *forest {
+	return &forest{names: names, opts: tree.Options{Oversell: oversell}, trees: map[string]*unstructured.Unstructured{}}
+}
+
+// set takes in a tree that was added or changed; nil for one that is gone.
+func (f *forest) set(key string, object *unstructured.Unstructured) treeChange {
+	before, isNew := f.trees[key], f.trees[key] == nil
+	if object == nil {
+		delete(f.trees, key)
+	} else {
+		f.trees[key] = object
+	}
+	var change treeChange
+	oldest := f.oldest()
+	if object != nil && object != oldest && (isNew || before.GetGeneration() != object.GetGeneration()) {
+		change.events = append(change.events, ignored(object, oldest))
+	}
+	switch {
+	case oldest == nil:
+		f.chosen, f.backend, f.problem, f.warnings = nil, nil, "", nil
+		change.quota = &scheduler.QuotaChanged{Missing: f.missing()}
+	case f.chosen != nil && f.chosen.GetUID() == oldest.GetUID() && f.chosen.GetGeneration() == oldest.GetGeneration():
+		f.chosen = oldest // its status or metadata alone
+	default:
+		f.choose(oldest, &change)
+	}
+	return change
+}
+
+// choose builds the backend from the tree; while it is invalid, the last good one
+// stays in force.
+func (f *forest) choose(object *unstructured.Unstructured, change *treeChange) {
+	f.chosen = object
+	backend, warnings, err := tree.New(f.names, decodeTree(object), f.opts)
+	f.warnings = warnings
+	if err != nil {
+		f.problem = explainInvalid(err, f.backend != nil)
+		change.events = append(change.events, treeEvent{object, corev1.EventTypeWarning, reasonInvalid, f.problem})
+		if f.backend == nil {
+			change.quota = &scheduler.QuotaChanged{Missing: f.missing()}
+		}
+		return
+	}
+	f.backend, f.problem = backend, ""
+	if len(warnings) > 0 {
+		change.events = append(change.events, treeEvent{object, corev1.EventTypeWarning, reasonWarning,
+			"in force, but seldom meant so: " + strings.Join(warnings, "; ")})
+	}
+	change.quota = &scheduler.QuotaChanged{Backend: backend}
+}
+
+func explainInvalid(err error, haveGood bool) string {
+	sentence := err.Error()
+	var invalid *tree.InvalidError
+	if errors.As(err, &invalid) {
+		sentence = strings.Join(invalid.Faults, "; ")
+	}
+	if haveGood {
+		return sentence + ". The last valid tree stays in force."
+	}
+	return sentence + ". No tree is in force: nothing is released."
+}
+
+// missing says why there is no quota to decide by.
+func (f *forest) missing() *quota.Refusal {
+	if f.chosen == nil {
+		return &quota.Refusal{Reason: quota.ReasonNoQuota, Sentence: fmt.Sprintf(
+			"there is no ElasticQuotaTree in namespace %s; create one that lists the job's namespace", quotav1beta1.TreeNamespace)}
+	}
+	return &quota.Refusal{Reason: quota.ReasonInvalidQuotaTree, Sentence: fmt.Sprintf(
+		"ElasticQuotaTree %s/%s is invalid and there was no valid one before: %s", f.chosen.GetNamespace(), f.chosen.GetName(), f.problem)}
+}
+
+// oldest is the tree that counts: the oldest in the one namespace whose trees do.
+func (f *forest) oldest() *unstructured.Unstructured {
+	var oldest *unstructured.Unstructured
+	for _, t := range f.trees {
+		if t.GetNamespace() != quotav1beta1.TreeNamespace {
+			continue
+		}
+		if oldest == nil || older(t, oldest) {
+			oldest = t
+		}
+	}
+	return oldest
+}
+
+func older(a, b *unstructured.Unstructured) bool {
+	at, bt := a.GetCreationTimestamp(), b.GetCreationTimestamp()
+	if !at.Equal(&bt) {
+		return at.Before(&bt)
+	}
+	return a.GetName() < b.GetName()
+}
+
+func ignored(object, oldest *unstructured.Unstructured) treeEvent {
+	message := fmt.Sprintf("only trees in namespace %s count; this one is ignored", quotav1beta1.TreeNamespace)
+	if object.GetNamespace() == quotav1beta1.TreeNamespace {
+		message = fmt.Sprintf("only the oldest tree counts, %s; this one is ignored", oldest.GetName())
+	}
+	return treeEvent{object, corev1.EventTypeWarning, reasonIgnored, message}
+}
+
+// keys of the trees in the order in which they are to be taken in at start, so
+// that a younger tree is never in force for a moment.
+func inAgeOrder(trees []*unstructured.Unstructured) {
+	slices.SortFunc(trees, func(a, b *unstructured.Unstructured) int {
+		if older(a, b) {
+			return -1
+		}
+		return 1
+	})
+}

@@ -1,0 +1,142 @@
+package controller
+
+import (
+	"fmt"
+	"strconv"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// compactUnit keeps of a unit what the controller uses: an informer of 100,000
+// whole units takes hundreds of megabytes.
+func compactUnit(object any) (any, error) {
+	unit, ok := object.(*schedulingv1alpha1.QueueUnit)
+	if !ok {
+		return object, nil
+	}
+	compact := &schedulingv1alpha1.QueueUnit{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: unit.Namespace, Name: unit.Name, UID: unit.UID,
+			ResourceVersion: unit.ResourceVersion, CreationTimestamp: unit.CreationTimestamp,
+		},
+		Status: schedulingv1alpha1.QueueUnitStatus{Phase: unit.Status.Phase},
+	}
+	if unit.Status.Phase.Ended() {
+		return compact, nil
+	}
+	compact.Spec = schedulingv1alpha1.QueueUnitSpec{
+		Priority: unit.Spec.Priority, SubmissionTime: unit.Spec.SubmissionTime, Resource: unit.Spec.Resource,
+		Active: unit.Spec.Active, Preemptible: unit.Spec.Preemptible, QuotaName: unit.Spec.QuotaName,
+	}
+	compact.Status.Reason = unit.Status.Reason
+	compact.Status.Attempts = unit.Status.Attempts
+	compact.Status.RequeueState = unit.Status.RequeueState
+	if evicted := apimeta.FindStatusCondition(unit.Status.Conditions, schedulingv1alpha1.ConditionEvicted); evicted != nil {
+		compact.Status.Conditions = []metav1.Condition{{Type: evicted.Type, Status: evicted.Status, Reason: evicted.Reason}}
+	}
+	return compact, nil
+}
+
+// unitReader turns QueueUnits into what the core knows of them.
+type unitReader struct {
+	names *resources.Names
+	jobs  resources.ID
+}
+
+func newUnitReader(names *resources.Names) *unitReader {
+	return &unitReader{names: names, jobs: names.ID(quota.JobsResource)}
+}
+
+// read never fails: a unit whose numbers cannot be used is held, and says why.
+func (r *unitReader) read(unit *schedulingv1alpha1.QueueUnit) (scheduler.Unit, error) {
+	version, err := versionOf(unit)
+	if err != nil {
+		return scheduler.Unit{}, err
+	}
+	u := scheduler.Unit{
+		Key: unit.Namespace + "/" + unit.Name, UID: string(unit.UID), Namespace: unit.Namespace, Version: version,
+		QuotaName: unit.Spec.QuotaName, Priority: unit.Spec.Priority, Submitted: submitted(unit),
+		Phase: phaseOf(unit.Status.Phase), Attempts: unit.Status.Attempts,
+		Reason: quota.Reason(unit.Status.Reason),
+	}
+	u.Demand, err = r.demand(unit)
+	r.hold(&u, unit, err)
+	if state := unit.Status.RequeueState; state != nil && state.RequeueAt != nil && unit.Status.Phase == schedulingv1alpha1.PhaseBackoff {
+		u.RequeueAt = state.RequeueAt.Time
+	}
+	return u, nil
+}
+
+func (r *unitReader) demand(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) {
+	demand := quota.Demand{Preemptible: ptr.Deref(unit.Spec.Preemptible, true)}
+	if _, ok := unit.Spec.Resource[quota.JobsResource]; ok {
+		demand.Requests = resources.Vector(nil).With(r.jobs, 1)
+		return demand, fmt.Errorf("spec.resource: %s is counted by itself and cannot be asked for", quota.JobsResource)
+	}
+	requests, err := resources.Request(r.names, unit.Spec.Resource)
+	demand.Requests = requests.With(r.jobs, 1)
+	return demand, err
+}
+
+// hold notes why a unit must not be tried, and whether its job has stopped.
+func (r *unitReader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, invalid error) {
+	active := ptr.Deref(unit.Spec.Active, true)
+	switch evicted := apimeta.FindStatusCondition(unit.Status.Conditions, schedulingv1alpha1.ConditionEvicted); {
+	case evicted != nil && evicted.Status == metav1.ConditionTrue && evicted.Reason == schedulingv1alpha1.EvictedSuspendedByUser:
+		u.Stopped = true
+		u.Held = &quota.Refusal{Reason: scheduler.ReasonSuspendedByUser,
+			Sentence: "the job was suspended by hand after its release; put it back in line by setting suspend to false, or delete it"}
+	case evicted != nil && evicted.Status == metav1.ConditionTrue && evicted.Reason == schedulingv1alpha1.EvictedStopped:
+		u.Stopped = true
+	}
+	switch {
+	case u.Held != nil:
+	case invalid != nil:
+		u.Held = &quota.Refusal{Reason: scheduler.ReasonInvalidRequest, Sentence: invalid.Error()}
+	case !active && u.Reason == scheduler.ReasonInvalidRequest:
+		u.Held = &quota.Refusal{Reason: scheduler.ReasonInvalidRequest}
+		u.HeldTold = true
+	case !active:
+		u.Held = &quota.Refusal{Reason: scheduler.ReasonInactive,
+			Sentence: "spec.active is false; set it, or the job's annotation scheduling.x-k8s.io/active, to true to stand in line"}
+	}
+}
+
+func submitted(unit *schedulingv1alpha1.QueueUnit) int64 {
+	if unit.Spec.SubmissionTime != nil {
+		return unit.Spec.SubmissionTime.UnixMicro()
+	}
+	return unit.CreationTimestamp.UnixMicro()
+}
+
+func phaseOf(p schedulingv1alpha1.QueueUnitPhase) scheduler.Phase {
+	switch {
+	case p == schedulingv1alpha1.PhaseReserved:
+		return scheduler.Reserved
+	case p == schedulingv1alpha1.PhaseDequeued:
+		return scheduler.Dequeued
+	case p == schedulingv1alpha1.PhaseRunning:
+		return scheduler.Running
+	case p.Ended():
+		return scheduler.Ended
+	default:
+		return scheduler.Waiting
+	}
+}
+
+// versionOf reads the resource version as a number: versions of one resource
+// can be compared (Kubernetes KEP-5504).
+func versionOf(object metav1.Object) (uint64, error) {
+	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s/%s: resourceVersion is no number: %w", object.GetNamespace(), object.GetName(), err)
+	}
+	return version, nil
+}

@@ -1,0 +1,132 @@
+package e2e
+
+import (
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"net/http/httptest"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// When a program is killed, seen from one of its writes.
+type moment int
+
+const (
+	// beforeEach: each life of the program gets one write through, the first life
+	// none, and is killed before its next write reaches the API server. So every
+	// write of the story is once cut off before it lands.
+	beforeEach moment = iota
+	// afterEach: each life is killed when its first write has landed, before it
+	// hears of it.
+	afterEach
+)
+
+// executioner stands between a program and the API server, and kills the program
+// at its writes. The program itself knows nothing of it.
+type executioner struct {
+	victim *program
+	moment moment
+	proxy  *httputil.ReverseProxy
+
+	mu     sync.Mutex
+	lives  int
+	writes int
+	dead   bool
+	off    atomic.Bool
+	kills  int
+}
+
+// execute has the program killed at its writes from now on.
+func execute(t testing.TB, victim *program, when moment) *executioner {
+	t.Helper()
+	config := rest.AnonymousClientConfig(cluster.Config())
+	transport, err := rest.TransportFor(config)
+	must(t, err)
+	target, err := url.Parse(config.Host)
+	must(t, err)
+	e := &executioner{victim: victim, moment: when, dead: true}
+	e.proxy = &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Host = target.Host },
+		Transport:     transport,
+		FlushInterval: -1,
+	}
+	server := httptest.NewServer(e)
+	t.Cleanup(server.Close)
+	direct, err := clientcmd.LoadFromFile(victim.kubeconfig)
+	must(t, err)
+	for _, c := range direct.Clusters {
+		*c = clientcmdapi.Cluster{Server: server.URL}
+	}
+	victim.kubeconfig += ".proxied"
+	must(t, clientcmd.WriteToFile(*direct, victim.kubeconfig))
+	return e
+}
+
+func (e *executioner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead || e.off.Load() {
+		e.proxy.ServeHTTP(w, r)
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.dead { // a write that was under way when the program was killed
+		panic(http.ErrAbortHandler)
+	}
+	e.writes++
+	switch {
+	case e.moment == beforeEach && (e.lives == 1 || e.writes == 2):
+		e.strike()
+	case e.moment == afterEach:
+		landed := httptest.NewRecorder()
+		e.proxy.ServeHTTP(landed, r)
+		if _, err := io.Copy(io.Discard, landed.Result().Body); err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		e.strike()
+	default:
+		e.proxy.ServeHTTP(w, r)
+	}
+}
+
+// strike kills the program and cuts the connection.
+func (e *executioner) strike() {
+	e.dead = true
+	e.kills++
+	e.victim.cmd.Process.Kill()
+	panic(http.ErrAbortHandler)
+}
+
+// revive starts the program each time that it was killed, until done.
+func (e *executioner) revive(t testing.TB, done func() bool) {
+	t.Helper()
+	for !done() {
+		e.mu.Lock()
+		e.lives++
+		e.writes, e.dead = 0, false
+		e.victim.launch()
+		ended := e.victim.ended
+		e.mu.Unlock()
+		eventuallyQuiet(t, func() bool {
+			select {
+			case <-ended:
+				return true
+			default:
+				return done()
+			}
+		})
+	}
+	e.off.Store(true)
+	select {
+	case <-e.victim.ended:
+		e.victim.launch()
+	default:
+	}
+}

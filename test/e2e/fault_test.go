@@ -1,0 +1,58 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+)
+
+// A program that is killed at each of its writes, before or after it lands, and
+// started again, leads to the same end: every job runs once, in turn, within the
+// quota, and the quota is free afterwards.
+func TestProgramsKilledAtEachOfTheirWrites(t *testing.T) {
+	for _, c := range []struct {
+		name, victim string
+		when         moment
+	}{
+		{"controller before each write", controller, beforeEach},
+		{"controller after each write", controller, afterEach},
+		{"extensions before each write", extensions, beforeEach},
+		{"extensions after each write", extensions, afterEach},
+	} {
+		t.Run(c.name, func(t *testing.T) { killAtWrites(t, c.victim, c.when) })
+	}
+}
+
+func killAtWrites(t *testing.T, victim string, when moment) {
+	l := newLab(t, "faults")
+	programs := map[string]*program{
+		controller: newProgram(t, controller),
+		extensions: newProgram(t, extensions, "--enabled-extensions=tfjob,job"),
+	}
+	for name, p := range programs {
+		if name != victim {
+			p.start()
+		}
+	}
+	executioner := execute(t, programs[victim], when)
+	l.tree(`{cpu: "4"}`)
+	l.apply(tfjob{name: "one", workers: 2, cpu: "1", runs: 4 * time.Second}.String() +
+		tfjob{name: "two", workers: 2, cpu: "1", runs: 4 * time.Second}.String() +
+		job{name: "three", cpu: "1", runs: 3 * time.Second}.String() +
+		job{name: "four", cpu: "1", runs: time.Second, fails: true}.String())
+
+	executioner.revive(t, func() bool {
+		return l.ended("TFJob", "one") && l.ended("TFJob", "two") && l.ended("Job", "three") && l.ended("Job", "four")
+	})
+	t.Logf("%s was killed %d times", victim, executioner.kills)
+	if executioner.kills < 8 {
+		t.Errorf("killed %d times; the story has more writes than that", executioner.kills)
+	}
+	for kind, names := range map[string][]string{"TFJob": {"one", "two"}, "Job": {"three"}} {
+		for _, name := range names {
+			l.waitForPhase(kind, name, "Succeeded")
+		}
+	}
+	l.waitForPhase("Job", "four", "Failed")
+	l.expectFree()
+	l.audit.Skip = []string{"write-budget"} // a write is made again when its answer was cut off
+}

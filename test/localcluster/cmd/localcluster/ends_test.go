@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
+	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
+)
+
+// running is a command that was started.
+type running struct {
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	out   *bufio.Reader
+
+	mu     sync.Mutex
+	errs   strings.Builder
+	copied chan struct{}
+}
+
+// startRun starts a command whose standard input stays open.
+func startRun(t *testing.T, cmd *exec.Cmd) *running {
+	t.Helper()
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	errs, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &running{cmd: cmd, stdin: stdin, out: bufio.NewReader(out), copied: make(chan struct{})}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(r.copied)
+		lines := bufio.NewScanner(errs)
+		for lines.Scan() {
+			r.mu.Lock()
+			r.errs.WriteString(lines.Text() + "\n")
+			r.mu.Unlock()
+		}
+	}()
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return r
+}
+
+// ready reads the line that tells that the cluster is ready.
+func (r *running) ready(t *testing.T) *cluster.Ready {
+	t.Helper()
+	line, err := r.out.ReadBytes('\n')
+	if err != nil {
+		t.Fatalf("%v\n%s", err, r.said())
+	}
+	ready := &cluster.Ready{}
+	if err := json.Unmarshal(line, ready); err != nil {
+		t.Fatalf("%v in %s", err, line)
+	}
+	for _, path := range []string{ready.Kubeconfig, ready.Data, ready.AuditLog, ready.Kubectl, ready.Logs} {
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
+	}
+	return ready
+}
+
+func (r *running) said() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.errs.String()
+}
+
+// says waits for something on standard error.
+func (r *running) says(t *testing.T, text string) {
+	t.Helper()
+	eventually(t, text, func() error {
+		if said := r.said(); !strings.Contains(said, text) {
+			return errors.New(said)
+		}
+		return nil
+	})
+}
+
+func (r *running) wait(t *testing.T) result {
+	t.Helper()
+	<-r.copied
+	_ = r.cmd.Wait()
+	return result{code: r.cmd.ProcessState.ExitCode(), errs: r.said()}
+}
+
+func TestACrashEndsARunAndIsTold(t *testing.T) {
+	data := t.TempDir()
+	r := startRun(t, command("run", "--data", data, "--nodes=1"))
+	r.ready(t)
+	parts := status(t, data).Parts
+	etcd := part(t, &cluster.Status{Parts: parts}, "etcd")
+	if err := syscall.Kill(etcd.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	ended := r.wait(t)
+	if ended.code == 0 || !strings.Contains(ended.errs, "etcd crashed: signal: killed; the end of its log:\n{") {
+		t.Errorf("got %+v", ended)
+	}
+	nothingLeft(t, data, parts...)
+
+	after := localcluster(t, "status", "--data", data)
+	if after.code != 1 || !strings.Contains(after.out, "etcd crashed: signal: killed; the end of its log:\n{") {
+		t.Errorf("got %+v", after)
+	}
+	if s := status(t, data); s.Phase != cluster.PhaseFailed || part(t, s, "etcd").State != cluster.StateCrashed || part(t, s, "kube-apiserver").State != cluster.StateStopped {
+		t.Errorf("got %+v", s)
+	}
+}
+
+func TestNothingOutlivesASupervisorThatIsKilled(t *testing.T) {
+	data := filepath.Join(t.TempDir(), strings.Repeat("a-path-too-long-for-a-socket/", 4), "data")
+	succeed(t, "up", "--data", data, "--nodes=1")
+	// The kernel does not end what a program started in turn: down finds it.
+	succeed(t, "program", "start", "--data", data, "--name", "family", "--", "sh", "-c", "sleep 1000 & wait")
+	s := status(t, data)
+	marked := process.Marked(mark, data)
+	if len(marked) < len(s.Parts)+1 {
+		t.Errorf("%d processes carry the mark, want those of %d parts and a child", len(marked), len(s.Parts))
+	}
+	if err := syscall.Kill(s.Supervisor.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	var ids []process.Identity
+	for _, p := range s.Parts {
+		ids = append(ids, p.Identity)
+	}
+	if err := process.WaitGone(ids, 5*time.Second); err != nil {
+		t.Error(err)
+	}
+	if after := status(t, data); after.Phase != cluster.PhaseFailed || !strings.Contains(after.Failure, "supervisor") {
+		t.Errorf("got %+v", after)
+	}
+	succeed(t, "down", "--data", data)
+	if err := process.WaitGone(marked, 0); err != nil {
+		t.Error(err)
+	}
+	succeed(t, "down", "--data", data)
+}
+
+func TestAStartThatIsInterruptedLeavesNothing(t *testing.T) {
+	for name, test := range map[string]struct {
+		command string
+		end     func(*running)
+		code    int
+	}{
+		"run, by SIGINT":               {"run", func(r *running) { _ = r.cmd.Process.Signal(syscall.SIGINT) }, 1},
+		"run, by the end of its input": {"run", func(r *running) { r.stdin.Close() }, 1},
+		"up, by SIGINT":                {"up", func(r *running) { _ = r.cmd.Process.Signal(syscall.SIGINT) }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := t.TempDir()
+			r := startRun(t, command(test.command, "--data", data, "--nodes=1"))
+			r.says(t, "starting kube-apiserver")
+			test.end(r)
+			if ended := r.wait(t); ended.code != test.code {
+				t.Errorf("got %+v", ended)
+			}
+			nothingLeft(t, data)
+			if cluster.Folder(data).InUse() {
+				t.Error("the folder is still in use")
+			}
+		})
+	}
+}
+
+func TestABuildThatIsInterruptedLeavesNothing(t *testing.T) {
+	cache := t.TempDir()
+	cmd := command("build", "--components=kwok")
+	cmd.Env = append(os.Environ(), "KUBE_QUEUE_CACHE="+cache)
+	r := startRun(t, cmd)
+	r.says(t, "building kwok")
+	scratch := filepath.Join(cache, "localcluster", "building-kwok", "scratch")
+	eventually(t, "go command", func() error {
+		if len(process.Marked("GOTMPDIR", scratch)) == 0 {
+			return errors.New("it does not run yet")
+		}
+		return nil
+	})
+	_ = r.cmd.Process.Signal(syscall.SIGINT)
+	if ended := r.wait(t); ended.code != 1 || !strings.Contains(ended.errs, "interrupted") {
+		t.Errorf("got %+v", ended)
+	}
+	if left := process.Marked("GOTMPDIR", scratch); len(left) > 0 {
+		t.Errorf("go commands are left: %v", left)
+	}
+	if left, _ := filepath.Glob(filepath.Join(cache, "localcluster", "*kwok*")); len(left) > 0 {
+		t.Errorf("files are left: %v", left)
+	}
+}

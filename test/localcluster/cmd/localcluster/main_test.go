@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
+	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
+)
+
+// These tests run the real program. They share one cluster that has everything,
+// and start others only for what ends one.
+
+const (
+	// mark is the environment variable all processes of a cluster carry.
+	mark = "KUBE_QUEUE_LOCALCLUSTER_DATA"
+	// patience is far more than anything takes.
+	patience = 60 * time.Second
+)
+
+// program is the program under test, built once.
+var program string
+
+// shared is the data folder of the cluster that most tests use.
+var shared string
+
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+
+func runTests(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "localcluster-test-")
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	program, shared = filepath.Join(dir, "localcluster"), filepath.Join(dir, "shared")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		fmt.Printf("build: %v\n%s", err, out)
+		return 1
+	}
+	// What is not cached takes minutes, and is no part of any test.
+	build := exec.Command(program, "build")
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Println("build:", err)
+		return 1
+	}
+	code := m.Run()
+	_ = exec.Command(program, "down", "--data", shared).Run()
+	return code
+}
+
+// result is how a command ended.
+type result struct {
+	code      int
+	out, errs string
+}
+
+func command(args ...string) *exec.Cmd {
+	cmd := exec.Command(program, args...)
+	// A test that hangs must not leave one behind.
+	cmd.Cancel, cmd.WaitDelay = nil, patience
+	return cmd
+}
+
+func localcluster(t *testing.T, args ...string) result {
+	t.Helper()
+	return finish(t, command(args...))
+}
+
+func finish(t *testing.T, cmd *exec.Cmd) result {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+}
+
+// succeed runs a command that must work.
+func succeed(t *testing.T, args ...string) result {
+	t.Helper()
+	r := localcluster(t, args...)
+	if r.code != 0 {
+		t.Fatalf("localcluster %v: exit status %d\n%s%s", args, r.code, r.out, r.errs)
+	}
+	return r
+}
+
+var startShared = sync.OnceValue(func() error {
+	out, err := exec.Command(program, "up", "--data", shared, "--nodes=2", "--node-cpu=16", "--node-gpus=4",
+		"--operators=training-operator", "--pod-run-time=2s").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
+})
+
+// useShared starts the shared cluster if it does not run yet.
+func useShared(t *testing.T) *cluster.Ready {
+	t.Helper()
+	if err := startShared(); err != nil {
+		t.Fatal(err)
+	}
+	return status(t, shared).Ready
+}
+
+func status(t *testing.T, data string) *cluster.Status {
+	t.Helper()
+	r := localcluster(t, "status", "--data", data, "-o", "json")
+	s := &cluster.Status{}
+	if err := json.Unmarshal([]byte(r.out), s); err != nil {
+		t.Fatalf("status: %v\n%s%s", err, r.out, r.errs)
+	}
+	if (r.code == 0) != s.AllReady() {
+		t.Errorf("exit status %d of a status that is %s", r.code, s.Phase)
+	}
+	return s
+}
+
+func part(t *testing.T, s *cluster.Status, name string) cluster.PartStatus {
+	t.Helper()
+	for _, p := range s.Parts {
+		if p.Name == name {
+			return p
+		}
+	}
+	t.Fatalf("the status has no %s: %+v", name, s.Parts)
+	return cluster.PartStatus{}
+}
+
+// nothingLeft fails if anything of the cluster still runs after a moment.
+func nothingLeft(t *testing.T, data string, parts ...cluster.PartStatus) {
+	t.Helper()
+	ids := process.Marked(mark, data)
+	for _, p := range parts {
+		ids = append(ids, p.Identity)
+	}
+	if err := process.WaitGone(ids, 5*time.Second); err != nil {
+		t.Errorf("something is left: %v", err)
+	}
+}
+
+// kubectl runs the built kubectl and returns what it prints.
+func kubectl(t *testing.T, ready *cluster.Ready, stdin string, args ...string) string {
+	t.Helper()
+	out, err := tryKubectl(ready, stdin, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func tryKubectl(ready *cluster.Ready, stdin string, args ...string) (string, error) {
+	cmd := exec.Command(ready.Kubectl, append([]string{"--kubeconfig", ready.Kubeconfig}, args...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("kubectl %v: %w\n%s", args, err, errs.String())
+	}
+	return string(out), nil
+}
+
+// eventually waits until the check passes.
+func eventually(t *testing.T, what string, check func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: %v", what, err)
+		case <-ticker.C:
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package build
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
+)
+
+// interruptGrace is how long a go command may take to clean up after itself.
+const interruptGrace = 5 * time.Second
+
+// Builder builds components into a cache.
+type Builder struct {
+	// Source holds components/.
+	Source string
+	// Cache is the folder of CacheDir.
+	Cache string
+	// Out takes what people read; a line of it is rewritten if it is a Terminal.
+	Out      io.Writer
+	Terminal bool
+	Starter  *process.Starter
+}
+
+// Ensure returns the folder of each component, in order, building what is not in
+// the cache yet.
+func (b *Builder) Ensure(ctx context.Context, components []Component) ([]string, error) {
+	dirs := make([]string, len(components))
+	missing := false
+	for i, c := range components {
+		source := b.source(c)
+		platform, err := platform(ctx, source)
+		if err != nil {
+			return nil, fmt.Errorf("component %s: %w", c.Name, err)
+		}
+		key, err := key(c, source, platform)
+		if err != nil {
+			return nil, err
+		}
+		dirs[i] = filepath.Join(b.Cache, c.Name+"-"+key)
+		missing = missing || !exists(dirs[i])
+	}
+	if !missing {
+		return dirs, nil
+	}
+
+	release, err := lock(ctx, b.Cache, func() { fmt.Fprintln(b.Out, "waiting for another build ...") })
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	for i, c := range components {
+		if exists(dirs[i]) {
+			continue
+		}
+		if err := b.build(ctx, c, dirs[i]); err != nil {
+			return nil, fmt.Errorf("build %s: %w", c.Name, err)
+		}
+	}
+	return dirs, nil
+}
+
+// build makes one component in a folder of its own and renames that into place.
+// The caller holds the lock, so folders of that kind left by others are rubbish.
+func (b *Builder) build(ctx context.Context, c Component, dir string) error {
+	staging := filepath.Join(b.Cache, "building-"+c.Name)
+	if err := os.RemoveAll(staging); err != nil {
+		return err
+	}
+	defer os.RemoveAll(staging)
+	scratch := filepath.Join(staging, "scratch")
+	if err := os.MkdirAll(scratch, 0o755); err != nil {
+		return err
+	}
+
+	progress := newProgress(c.Name, b.Out, b.Terminal)
+	defer progress.stop()
+	run := goCommand{dir: b.source(c), scratch: scratch, starter: b.Starter, progress: progress}
+
+	// With -e a package that cannot be found is left to the build to report.
+	listed, err := run.output(ctx, "list", "-e", "-deps", "-f", "{{.ImportPath}}\t{{.StaleReason}}", c.Package)
+	if err != nil {
+		return err
+	}
+	progress.compiling(missingPackages(string(listed)))
+	if _, err := run.output(ctx, "build", "-v", "-ldflags", c.LDFlags, "-o", filepath.Join(staging, c.Binary), c.Package); err != nil {
+		return err
+	}
+	for _, name := range c.Links {
+		if err := os.Symlink(c.Binary, filepath.Join(staging, name)); err != nil {
+			return err
+		}
+	}
+	for _, files := range c.Files {
+		if err := copyModuleFiles(ctx, run, files, staging); err != nil {
+			return err
+		}
+	}
+	if err := os.RemoveAll(scratch); err != nil {
+		return err
+	}
+	if err := os.Rename(staging, dir); err != nil {
+		return err
+	}
+	progress.finished()
+	return nil
+}
+
+func copyModuleFiles(ctx context.Context, run goCommand, files ModuleFiles, staging string) error {
+	out, err := run.output(ctx, "list", "-m", "-f", "{{.Dir}}", files.Module)
+	if err != nil {
+		return err
+	}
+	module := strings.TrimSpace(string(out))
+	into := filepath.Join(staging, files.Into)
+	if err := os.MkdirAll(into, 0o755); err != nil {
+		return err
+	}
+	for _, name := range files.Paths {
+		if err := copyFile(filepath.Join(module, filepath.FromSlash(name)), filepath.Join(into, path.Base(name))); err != nil {
+			return fmt.Errorf("module %s: %w", files.Module, err)
+		}
+	}
+	return nil
+}
+
+func (b *Builder) source(c Component) string {
+	return filepath.Join(b.Source, "components", c.Name)
+}
+
+// goCommand runs the go command in one module.
+type goCommand struct {
+	dir, scratch string
+	starter      *process.Starter
+	progress     *progress
+}
+
+// output runs it and returns what it prints on standard output; what it says on
+// standard error feeds the progress and, if it fails, the error.
+func (g goCommand) output(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.Command("go", args...)
+	// Below the staging folder nothing is left behind, however the build ends.
+	cmd.Dir, cmd.Env = g.dir, environment(os.Environ(), "GOTMPDIR="+g.scratch)
+	var stdout bytes.Buffer
+	said := &lineWriter{line: g.progress.line}
+	cmd.Stdout, cmd.Stderr = &stdout, said
+	p, err := g.starter.StartCommand("go "+args[0], cmd)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+		p.Signal(syscall.SIGINT)
+		timer := time.NewTimer(interruptGrace)
+		defer timer.Stop()
+		select {
+		case <-p.Done():
+		case <-timer.C:
+			p.Stop(0)
+		}
+		return nil, context.Cause(ctx)
+	}
+	said.flush()
+	if p.Err() != nil {
+		return nil, errors.New(strings.TrimSpace("go " + args[0] + ": " + p.Exit() + "\n" + g.progress.output()))
+	}
+	return stdout.Bytes(), nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -1,0 +1,146 @@
+package build
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// CacheDir is where built components are kept. It is told by the environment:
+// KUBE_QUEUE_CACHE, else kube-queue below XDG_CACHE_HOME, else below ~/.cache.
+func CacheDir(getenv func(string) string) (string, error) {
+	dir := getenv("KUBE_QUEUE_CACHE")
+	switch {
+	case dir != "":
+	case getenv("XDG_CACHE_HOME") != "":
+		dir = filepath.Join(getenv("XDG_CACHE_HOME"), "kube-queue")
+	case getenv("HOME") != "":
+		dir = filepath.Join(getenv("HOME"), ".cache", "kube-queue")
+	default:
+		return "", errors.New("no folder for built programs: set KUBE_QUEUE_CACHE")
+	}
+	return filepath.Abs(filepath.Join(dir, "localcluster"))
+}
+
+// key hashes everything that decides what is built from the module in dir.
+// platform is the Go version and target, as the go command tells it there.
+func key(c Component, dir, platform string) (string, error) {
+	hash := sha256.New()
+	fmt.Fprintf(hash, "%s\n%s\n%s\n", platform, goFlags, c.LDFlags)
+	fmt.Fprintf(hash, "%q %q %q %q %q\n", c.Name, c.Package, c.Binary, c.Links, c.Files)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", fmt.Errorf("component %s: %w", c.Name, err)
+	}
+	if !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == "go.mod" }) {
+		return "", fmt.Errorf("component %s: no go.mod in %s", c.Name, dir)
+	}
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(hash, "%q %d\n", filepath.ToSlash(name), len(content))
+		hash.Write(content)
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("component %s: %w", c.Name, err)
+	}
+	return hex.EncodeToString(hash.Sum(nil))[:16], nil
+}
+
+// platform asks the go command in dir, where a toolchain line of go.mod counts.
+func platform(ctx context.Context, dir string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT")
+	cmd.Dir, cmd.Env = dir, environment(os.Environ())
+	out, err := cmd.Output()
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	if err != nil {
+		return "", fmt.Errorf("go env in %s: %w", dir, withOutput(err))
+	}
+	return strings.Join(strings.Fields(string(out)), " "), nil
+}
+
+// lock takes the cache's build lock. Builds wait for each other: two at a time
+// would do the same work twice.
+func lock(ctx context.Context, cache string, waiting func()) (release func(), err error) {
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return nil, fmt.Errorf("cache: %w", err)
+	}
+	file, err := os.OpenFile(filepath.Join(cache, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("cache: %w", err)
+	}
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for told := false; ; told = true {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			// Closing the file lets go of the lock.
+			return func() { file.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			file.Close()
+			return nil, fmt.Errorf("cache: lock %s: %w", file.Name(), err)
+		}
+		if !told {
+			waiting()
+		}
+		select {
+		case <-ctx.Done():
+			file.Close()
+			return nil, context.Cause(ctx)
+		case <-ticker.C:
+		}
+	}
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+func withOutput(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
+		return fmt.Errorf("%w\n%s", err, strings.TrimSpace(string(exit.Stderr)))
+	}
+	return err
+}
+
+func without(env []string, names ...string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(names, name)
+	})
+}

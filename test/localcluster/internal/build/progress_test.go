@@ -1,0 +1,75 @@
+package build
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestOnlyPackagesThatMustBeCompiledCount(t *testing.T) {
+	listed := "unsafe\t\nfmt\tnot installed but available in build cache\nexample.com/a\tstale dependency: example.com/b\nexample.com/b\tbuild ID mismatch\n"
+	if got := missingPackages(listed); got != 2 {
+		t.Errorf("got %d, want 2", got)
+	}
+}
+
+func TestPercentStaysBetween(t *testing.T) {
+	for _, test := range []struct{ done, total, want int }{{0, 0, 0}, {5, 0, 0}, {0, 3, 0}, {1, 3, 33}, {2, 3, 66}, {3, 3, 100}, {9, 3, 100}} {
+		if got := percent(test.done, test.total); got != test.want {
+			t.Errorf("percent(%d, %d) is %d, want %d", test.done, test.total, got, test.want)
+		}
+	}
+}
+
+func TestProgressTellsWhatIsDoneNow(t *testing.T) {
+	began := time.Now()
+	p := &progress{component: "kwok", started: began}
+	check := func(want string) {
+		t.Helper()
+		if got := p.text(began.Add(65 * time.Second)); !strings.HasPrefix(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	check("building kwok: looking at its packages, 1m5s")
+	p.line("go: downloading k8s.io/api v0.36.3")
+	check("building kwok: 1 modules downloaded, 1m5s  k8s.io/api v0.36.3")
+	p.compiling(4)
+	p.line("k8s.io/api/core/v1")
+	check("building kwok: 1 of 4 packages (25%), 1m5s  k8s.io/api/core/v1")
+	p.line("# k8s.io/api/apps/v1")
+	p.line("./types.go:1:1: syntax error")
+	check("building kwok: 1 of 4 packages (25%)")
+	if got := p.output(); got != "# k8s.io/api/apps/v1\n./types.go:1:1: syntax error" {
+		t.Errorf("kept %q", got)
+	}
+	for range 3 {
+		p.line("k8s.io/api/batch/v1")
+	}
+	check("building kwok: linking, 1m5s")
+}
+
+func TestATerminalGetsOneLineThatIsRewritten(t *testing.T) {
+	var out bytes.Buffer
+	p := newProgress("kwok", &out, true)
+	p.print()
+	p.stop()
+	if text := out.String(); strings.Contains(text, "\n") || strings.Count(text, "\r\x1b[K") < 3 {
+		t.Errorf("wrote %q", text)
+	}
+}
+
+func TestLinesAreHandedOnWhole(t *testing.T) {
+	var got []string
+	w := &lineWriter{line: func(line string) { got = append(got, line) }}
+	for _, part := range []string{"a", "b\ncd\r\n", "e"} {
+		if _, err := w.Write([]byte(part)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.flush()
+	w.flush()
+	if strings.Join(got, "|") != "ab|cd|e" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func invoke(args ...string) (code int, out, errs string) {
+	var stdout, stderr bytes.Buffer
+	code = Main(args, Surroundings{In: os.Stdin, Out: &stdout, Err: &stderr, Getenv: os.Getenv})
+	return code, stdout.String(), stderr.String()
+}
+
+func TestWhatIsUnknownIsToldWithWhatIsKnown(t *testing.T) {
+	for _, test := range []struct{ args, want string }{
+		{"", "no command"},
+		{"frobnicate", `unknown command "frobnicate": known are build, up, run, down, status, logs, program start, program stop, program kill`},
+		{"program", "known are start, stop, kill"},
+		{"program pause", "known are start, stop, kill"},
+		{"up --bogus", "known flags are --audit-level, --data, --fresh"},
+		{"up extra", `unexpected argument "extra"`},
+		{"up --nodes many", "--nodes"},
+		{"up --audit-level all", "known are RequestResponse, Metadata"},
+		{"run --operators spark", `operator "spark": known are training-operator`},
+		{"build --components spark", `component "spark": known are controlplane, kwok, trainingoperator`},
+		{"status -o yaml", "known is json"},
+		{"logs", "give the name"},
+		{"program stop", "--name is missing"},
+		{"program start --name x", "after --"},
+		{"program start --name x --env nonsense -- true", "NAME=VALUE"},
+	} {
+		t.Run(test.args, func(t *testing.T) {
+			code, _, errs := invoke(strings.Fields(test.args)...)
+			if code != 2 || !strings.Contains(errs, test.want) {
+				t.Errorf("exit status %d and %q, want 2 and %q", code, errs, test.want)
+			}
+		})
+	}
+}
+
+func TestEveryCommandHasHelp(t *testing.T) {
+	for _, c := range commands() {
+		code, out, errs := invoke(append(strings.Fields(c.name), "--help")...)
+		if code != 0 || errs != "" || !strings.Contains(out, "Usage: localcluster "+c.name) {
+			t.Errorf("%s: exit status %d, %q, %q", c.name, code, out, errs)
+		}
+	}
+	if code, out, _ := invoke("--help"); code != 0 || !strings.Contains(out, "program kill") || strings.Contains(out, "supervise") {
+		t.Errorf("exit status %d, %q", code, out)
+	}
+}
+
+func TestFlagsAndArgumentsMixUntilTwoDashes(t *testing.T) {
+	c := programStartCommand()
+	i := newInvocation(c, Surroundings{})
+	_, err := i.parse([]string{"--name", "a", "x", "--env", "A=1", "--env=B=2=3", "y", "--", "ls", "--name", "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i.name != "a" || !slices.Equal(i.env, []string{"A=1", "B=2=3"}) ||
+		!slices.Equal(i.positional, []string{"x", "y"}) || !slices.Equal(i.rest, []string{"ls", "--name", "b"}) {
+		t.Errorf("got name %q, env %q, positional %q, rest %q", i.name, i.env, i.positional, i.rest)
+	}
+}
+
+func TestClusterFlagsReachTheConfiguration(t *testing.T) {
+	i := newInvocation(upCommand(), Surroundings{})
+	_, err := i.parse(strings.Fields("--data /d --nodes 5 --node-cpu 2 --node-memory 1Gi --node-gpus 8 --operators training-operator, --pod-run-time 3s --audit-level Metadata --fresh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := i.config
+	if i.data != "/d" || !i.fresh || c.Nodes != 5 || c.NodeCPU != "2" || c.NodeMemory != "1Gi" || c.NodeGPUs != 8 ||
+		!slices.Equal(c.Operators, []string{"training-operator"}) || c.PodRunTime != 3*time.Second || c.AuditLevel != "Metadata" {
+		t.Errorf("got %+v", i)
+	}
+}
+
+func TestStatusWithoutAClusterFails(t *testing.T) {
+	code, _, errs := invoke("status", "--data", t.TempDir())
+	if code != 1 || !strings.Contains(errs, "no cluster") {
+		t.Errorf("exit status %d, %q", code, errs)
+	}
+}
+
+func TestDownWithoutAClusterIsFine(t *testing.T) {
+	code, _, errs := invoke("down", "--data", t.TempDir()+"/none")
+	if code != 0 || !strings.Contains(errs, "no cluster runs") {
+		t.Errorf("exit status %d, %q", code, errs)
+	}
+}

@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
+)
+
+// defaultData is below the current directory.
+const defaultData = ".cluster/default"
+
+// invocation is a command with what it was given.
+type invocation struct {
+	command command
+	world   Surroundings
+	set     *flag.FlagSet
+
+	// positional are the arguments that are not flags, rest those after "--".
+	positional, rest []string
+
+	data       string
+	source     string
+	config     cluster.Config
+	fresh      bool
+	components []string
+	output     string
+	name       string
+	readyURL   string
+	env        []string
+}
+
+func newInvocation(c command, world Surroundings) *invocation {
+	i := &invocation{command: c, world: world, set: flag.NewFlagSet(c.name, flag.ContinueOnError), config: cluster.DefaultConfig()}
+	i.set.SetOutput(io.Discard)
+	i.set.Usage = func() {}
+	if c.flags != nil {
+		c.flags(i)
+	}
+	return i
+}
+
+// parse takes flags and other arguments in any order. It tells whether help was
+// asked for.
+func (i *invocation) parse(args []string) (help bool, err error) {
+	for {
+		err := i.set.Parse(args)
+		if errors.Is(err, flag.ErrHelp) {
+			return true, nil
+		}
+		if err != nil {
+			return false, usagef("%s: %s; known flags are %s", i.command.name, withDashes(err), strings.Join(i.flagNames(), ", "))
+		}
+		left := i.set.Args()
+		if taken := len(args) - len(left); taken > 0 && args[taken-1] == "--" {
+			i.rest = left
+			break
+		}
+		if len(left) == 0 {
+			break
+		}
+		i.positional = append(i.positional, left[0])
+		args = left[1:]
+	}
+	if i.command.args == "" && len(i.positional)+len(i.rest) > 0 {
+		return false, usagef("%s: unexpected argument %q", i.command.name, append(i.positional, i.rest...)[0])
+	}
+	return false, nil
+}
+
+// withDashes writes a flag as people type it; package flag writes one dash.
+func withDashes(err error) string {
+	text := strings.Replace(err.Error(), "not defined: -", "not defined: --", 1)
+	text = strings.Replace(text, "for flag -", "for flag --", 1)
+	return strings.Replace(text, "---", "--", 1)
+}
+
+func (i *invocation) flagNames() []string {
+	var names []string
+	i.set.VisitAll(func(f *flag.Flag) { names = append(names, dashed(f.Name)) })
+	return names
+}
+
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+func (i *invocation) printHelp(w io.Writer) {
+	args := ""
+	if i.command.args != "" {
+		args = " " + i.command.args
+	}
+	fmt.Fprintf(w, "%s\n\nUsage: localcluster %s [flags]%s\n\n%s\n\nFlags:\n", i.command.summary, i.command.name, args, strings.TrimSpace(i.command.help))
+	i.set.VisitAll(func(f *flag.Flag) {
+		kind, usage := flag.UnquoteUsage(f)
+		head := dashed(f.Name)
+		if kind != "" {
+			head += " " + kind
+		}
+		if f.DefValue != "" && f.DefValue != "false" {
+			usage += " (default " + f.DefValue + ")"
+		}
+		fmt.Fprintf(w, "  %-30s %s\n", head, usage)
+	})
+}
+
+func (i *invocation) dataFlag() {
+	i.set.StringVar(&i.data, "data", defaultData, "the cluster's data `DIR`")
+}
+
+func (i *invocation) sourceFlag() {
+	i.set.StringVar(&i.source, "source", "", "`DIR` that holds components/, if it is not found by itself")
+}
+
+func (i *invocation) clusterFlags() {
+	i.dataFlag()
+	i.sourceFlag()
+	c := &i.config
+	i.set.IntVar(&c.Nodes, "nodes", c.Nodes, "`NUMBER` of simulated nodes")
+	i.set.StringVar(&c.NodeCPU, "node-cpu", c.NodeCPU, "`QUANTITY` of cpu on each node, all allocatable")
+	i.set.StringVar(&c.NodeMemory, "node-memory", c.NodeMemory, "`QUANTITY` of memory on each node, all allocatable")
+	i.set.IntVar(&c.NodeGPUs, "node-gpus", c.NodeGPUs, "`NUMBER` of nvidia.com/gpu on each node")
+	i.set.Var(list{&c.Operators}, "operators", "`NAMES` of operators to run along, with commas between: "+strings.Join(cluster.OperatorNames(), ", "))
+	i.set.DurationVar(&c.PodRunTime, "pod-run-time", c.PodRunTime, "`DURATION` after which pods end that do not say so themselves")
+	i.set.StringVar(&c.AuditLevel, "audit-level", c.AuditLevel, "`LEVEL` of the audit log: "+strings.Join(cluster.AuditLevels, " or "))
+	i.set.BoolVar(&i.fresh, "fresh", false, "replace a cluster that runs there already")
+}
+
+// folder is the data folder that was given.
+func (i *invocation) folder() (cluster.Folder, error) { return cluster.OpenFolder(i.data) }
+
+// validConfig is the configuration that was given, if there can be such a cluster.
+func (i *invocation) validConfig() (cluster.Config, error) {
+	if err := i.config.Validate(); err != nil {
+		return i.config, usagef("%s: %v", i.command.name, err)
+	}
+	return i.config, nil
+}
+
+// list is a flag that takes names with commas between; given again it adds.
+type list struct{ names *[]string }
+
+func (l list) String() string {
+	if l.names == nil {
+		return ""
+	}
+	return strings.Join(*l.names, ",")
+}
+
+func (l list) Set(value string) error {
+	for name := range strings.SplitSeq(value, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			*l.names = append(*l.names, name)
+		}
+	}
+	return nil
+}
+
+// pairs is a flag that takes NAME=VALUE and may be given again.
+type pairs struct{ entries *[]string }
+
+func (p pairs) String() string { return "" }
+
+func (p pairs) Set(value string) error {
+	if name, _, found := strings.Cut(value, "="); !found || name == "" {
+		return errors.New("must be NAME=VALUE")
+	}
+	*p.entries = append(*p.entries, value)
+	return nil
+}
+
+// seconds shows a duration as people read it.
+func seconds(s float64) string {
+	return time.Duration(s * float64(time.Second)).Truncate(time.Second).String()
+}

@@ -1,0 +1,224 @@
+package cluster
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
+)
+
+// ErrNotRunning says that no supervisor answers for a data folder.
+var ErrNotRunning = errors.New("no cluster is running here")
+
+// stopDeadline bounds a stop: each of the ranks may use up its grace. Then the
+// supervisor is killed, and its parts with it.
+const stopDeadline = 40 * time.Second
+
+// ask sends a request to the folder's supervisor.
+func (f Folder) ask(ctx context.Context, method, path string, in, out any) error {
+	socket := f.socket()
+	if status, err := f.savedState(); err == nil {
+		// The supervisor may see another directory for temporary files.
+		socket = status.Socket
+	}
+	client := &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		},
+		DisableKeepAlives: true,
+	}}
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, method, "http://supervisor"+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return fmt.Errorf("data folder %s: %w", f, ErrNotRunning)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		failure := failureAnswer{Error: response.Status}
+		_ = json.NewDecoder(response.Body).Decode(&failure)
+		return errors.New(failure.Error)
+	}
+	if out == nil {
+		return nil
+	}
+	return json.NewDecoder(response.Body).Decode(out)
+}
+
+// Status asks the supervisor, or, when there is none, tells what was left.
+func (f Folder) Status(ctx context.Context) (*Status, error) {
+	status := &Status{}
+	err := f.ask(ctx, http.MethodGet, "/status", nil, status)
+	if err == nil {
+		return status, nil
+	}
+	if !errors.Is(err, ErrNotRunning) {
+		return nil, err
+	}
+	status, err = f.savedState()
+	if err != nil {
+		return nil, err
+	}
+	if status.Supervisor.Alive() {
+		// It is about to open its socket, or has just closed it.
+		return status, nil
+	}
+	status = afterwards(status)
+	if end := process.Tail(f.Log("supervisor"), crashLines); status.Failure == supervisorGone && end != "" {
+		status.Failure += "; the end of its log:\n" + end
+	}
+	return status, nil
+}
+
+const supervisorGone = "the supervisor is gone without having stopped the cluster"
+
+// afterwards corrects what a supervisor wrote last by what is true without it.
+func afterwards(status *Status) *Status {
+	if status.Phase != PhaseStopped && status.Phase != PhaseFailed {
+		status.Phase = PhaseFailed
+		status.Failure = supervisorGone
+	}
+	for i := range status.Parts {
+		p := &status.Parts[i]
+		p.Uptime, p.MemoryBytes = 0, 0
+		if p.State == StateCrashed {
+			p.LogEnd = process.Tail(p.Log, crashLines)
+		} else if !p.Alive() {
+			p.State = StateStopped
+		}
+	}
+	return status
+}
+
+// Stop stops the cluster in the folder and returns when all of it is gone. It is
+// fine if there is none, and if its supervisor was killed.
+func (f Folder) Stop(ctx context.Context) (stopped bool, err error) {
+	limited, cancel := context.WithTimeoutCause(ctx, stopDeadline, fmt.Errorf("not stopped after %v", stopDeadline))
+	defer cancel()
+	asked := false
+	err = waitFor(limited, "stop", func(ctx context.Context) error {
+		if !f.InUse() {
+			return nil
+		}
+		stopped = true
+		if !asked {
+			// The socket may not be there yet.
+			if err := f.ask(ctx, http.MethodPost, "/stop", nil, nil); err != nil {
+				return err
+			}
+			asked = true
+		}
+		return errors.New("the supervisor still runs")
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			return stopped, err
+		}
+		if err := f.killSupervisor(err); err != nil {
+			return stopped, err
+		}
+	}
+	return f.clearAway(stopped)
+}
+
+// clearAway ends and removes what a cluster left that did not stop by itself. It
+// holds the lock meanwhile: a cluster that is started now is none of it.
+func (f Folder) clearAway(before bool) (stopped bool, err error) {
+	if _, err := os.Stat(f.Path(lockFile)); errors.Is(err, os.ErrNotExist) {
+		return before, nil
+	}
+	lock, err := f.TryLock()
+	var inUse *InUseError
+	if errors.As(err, &inUse) {
+		return before, nil
+	}
+	if err != nil {
+		return before, err
+	}
+	defer lock.Close()
+	stopped = before || len(f.strays()) > 0
+	if err := f.killStrays(); err != nil {
+		return stopped, err
+	}
+	if err := os.RemoveAll(f.socket()); err != nil {
+		return stopped, fmt.Errorf("data folder %s: %w", f, err)
+	}
+	return stopped, nil
+}
+
+// killSupervisor ends a supervisor that does not do as it is told.
+func (f Folder) killSupervisor(why error) error {
+	status, err := f.savedState()
+	if err != nil {
+		return errors.Join(why, err)
+	}
+	if err := status.Supervisor.Kill(strayDeadline); err != nil {
+		return errors.Join(why, fmt.Errorf("data folder %s: supervisor: %w", f, err))
+	}
+	return nil
+}
+
+// StartProgram starts a program along with the cluster.
+func (f Folder) StartProgram(ctx context.Context, program Program) error {
+	return f.ask(ctx, http.MethodPost, "/programs", program, nil)
+}
+
+// StopProgram stops one, KillProgram kills it.
+func (f Folder) StopProgram(ctx context.Context, name string) error {
+	return f.ask(ctx, http.MethodPost, "/programs/"+name+"/stop", nil, nil)
+}
+
+// KillProgram ends a program with SIGKILL.
+func (f Folder) KillProgram(ctx context.Context, name string) error {
+	return f.ask(ctx, http.MethodPost, "/programs/"+name+"/kill", nil, nil)
+}
+
+// WaitReady returns when the cluster in the folder is ready, telling in between
+// what it does, or with the reason why it never will be.
+func (f Folder) WaitReady(ctx context.Context, say func(string)) (*Ready, error) {
+	var status *Status
+	told := ""
+	err := waitFor(ctx, "wait for the cluster", func(ctx context.Context) error {
+		var err error
+		status, err = f.Status(ctx)
+		if errors.Is(err, errNoCluster) && !f.InUse() {
+			status = &Status{Phase: PhaseFailed, Failure: "the supervisor ended at once:\n" + process.Tail(f.Log("supervisor"), crashLines)}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if status.Detail != "" && status.Detail != told {
+			told = status.Detail
+			say(told)
+		}
+		if status.Phase == PhaseStarting || status.Phase == PhaseStopping {
+			return fmt.Errorf("it is %s", status.Phase)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if status.Phase != PhaseReady || status.Ready == nil {
+		return nil, errors.New(cmp.Or(status.Failure, "the cluster was stopped"))
+	}
+	return status.Ready, nil
+}

@@ -1,0 +1,176 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestPortsAreFreeAndDiffer(t *testing.T) {
+	names := corePorts()
+	ports, err := pickPorts(names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int]bool{}
+	for _, name := range names {
+		if ports[name] == 0 || seen[ports[name]] {
+			t.Errorf("port of %s: %v", name, ports)
+		}
+		seen[ports[name]] = true
+	}
+}
+
+func TestALostPortIsKnownFromTheLog(t *testing.T) {
+	for log, want := range map[string]bool{
+		`{"level":"fatal","msg":"discovery failed","error":"listen tcp 127.0.0.1:1: bind: address already in use"}`:        true,
+		`failed to create listener: failed to listen on 127.0.0.1:1: listen tcp 127.0.0.1:1: bind: address already in use`: true,
+		"panic: something else": false,
+	} {
+		if lostPort(log) != want {
+			t.Errorf("%q: want %v", log, want)
+		}
+	}
+}
+
+func TestStagesHoldTheRunTime(t *testing.T) {
+	rendered := renderStages(1500 * time.Millisecond)
+	if strings.Contains(rendered, "POD_RUN_TIME") {
+		t.Error("a placeholder is left")
+	}
+	for _, want := range []string{"durationMilliseconds: 1500\n", `// "1500ms"`, "add // 1500)"} {
+		if !strings.Contains(rendered, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	kinds := regexp.MustCompile(`(?m)^kind: (\w+)$`).FindAllString(rendered, -1)
+	if len(kinds) != 6 || kinds[0] != "kind: KwokConfiguration" || !slices.Equal(kinds[1:], slices.Repeat([]string{"kind: Stage"}, 5)) {
+		t.Errorf("it holds %v", kinds)
+	}
+}
+
+func TestNodesOfferAllTheyHave(t *testing.T) {
+	config := DefaultConfig()
+	config.NodeGPUs = 4
+	data, err := json.Marshal(config.node(300))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"name":"node-300"`, `"nvidia.com/gpu":"4"`, `"pods":"1000"`, `"address":"10.32.1.44"`} {
+		if !strings.Contains(string(data), want) {
+			t.Errorf("%s is missing in %s", want, data)
+		}
+	}
+}
+
+func TestAConfigurationThatCannotBeIsRefused(t *testing.T) {
+	if err := DefaultConfig().Validate(); err != nil {
+		t.Errorf("the default is refused: %v", err)
+	}
+	for want, change := range map[string]func(*Config){
+		"--nodes":                              func(c *Config) { c.Nodes = -1 },
+		"--node-cpu":                           func(c *Config) { c.NodeCPU = "many" },
+		"--node-memory":                        func(c *Config) { c.NodeMemory = "" },
+		"--node-gpus":                          func(c *Config) { c.NodeGPUs = -1 },
+		"--pod-run-time":                       func(c *Config) { c.PodRunTime = -1 },
+		"known are RequestResponse, Metadata":  func(c *Config) { c.AuditLevel = "Everything" },
+		`"spark": known are training-operator`: func(c *Config) { c.Operators = []string{"spark"} },
+	} {
+		config := DefaultConfig()
+		change(&config)
+		if err := config.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+func TestADefinitionIsNamedByItsFile(t *testing.T) {
+	if got := crdName("/x/kubeflow.org_tfjobs.yaml"); got != "tfjobs.kubeflow.org" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestAFolderBelongsToOne(t *testing.T) {
+	folder := Folder(t.TempDir())
+	lock, err := folder.Prepare(DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inUse *InUseError
+	if _, err := folder.Prepare(DefaultConfig()); !errors.As(err, &inUse) {
+		t.Errorf("the second got %v", err)
+	}
+	if !folder.InUse() {
+		t.Error("it is not in use")
+	}
+	lock.Close()
+	if folder.InUse() {
+		t.Error("it is in use by nobody")
+	}
+}
+
+func TestAFolderIsEmptiedUnlessItIsSomebodysElse(t *testing.T) {
+	folder := Folder(t.TempDir())
+	precious := folder.Path("precious")
+	if err := os.WriteFile(precious, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := folder.Prepare(DefaultConfig()); err == nil || !strings.Contains(err.Error(), "not made by localcluster") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(precious); err != nil {
+		t.Error(err)
+	}
+
+	folder = Folder(filepath.Join(t.TempDir(), "new"))
+	for range 2 {
+		lock, err := folder.Prepare(DefaultConfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock.Close()
+		if _, err := os.Stat(folder.AuditLog()); err == nil {
+			t.Error("what an earlier cluster left is still there")
+		}
+		if err := os.WriteFile(folder.AuditLog(), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestASocketPathAlwaysFits(t *testing.T) {
+	short, long := Folder("/data"), Folder("/"+strings.Repeat("x", 200))
+	if got := short.socket(); got != "/data/control.sock" {
+		t.Errorf("got %s", got)
+	}
+	if got := long.socket(); len(got) > maxSocketPath || got == (long+"y").socket() {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestWhatASupervisorLeftIsReadAsItIs(t *testing.T) {
+	status := afterwards(&Status{Phase: PhaseReady, Parts: []PartStatus{{Name: "etcd", State: StateReady}}})
+	if status.Phase != PhaseFailed || !strings.Contains(status.Failure, "supervisor") || status.Parts[0].State != StateStopped {
+		t.Errorf("got %+v", status)
+	}
+	if status.AllReady() {
+		t.Error("all is ready")
+	}
+}
+
+func TestAProgramStoppedOnPurposeIsNotMissed(t *testing.T) {
+	status := &Status{Phase: PhaseReady, Parts: []PartStatus{{State: StateReady}, {Kind: "program", State: StateStopped}}}
+	if !status.AllReady() {
+		t.Error("not ready")
+	}
+	status.Parts[1].State = StateCrashed
+	if status.AllReady() {
+		t.Error("ready in spite of a crash")
+	}
+}

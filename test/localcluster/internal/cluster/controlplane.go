@@ -1,0 +1,145 @@
+package cluster
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/build"
+)
+
+const (
+	controlPlane      = "controlplane"
+	kubernetesVersion = "v1.36.3"
+)
+
+// auditPolicy is the API server's; AUDIT_LEVEL stands for Config.AuditLevel.
+//
+//go:embed audit-policy.yaml
+var auditPolicy string
+
+// serviceCIDR is where Services get their addresses from. Nobody routes them.
+const serviceCIDR = "10.96.0.0/16"
+
+// Nobody is to wait for a rate limit in a cluster that is made for load.
+const clientQPS, clientBurst = "2000", "4000"
+
+func controlPlaneComponent() build.Component {
+	major, minor, _ := strings.Cut(strings.TrimPrefix(kubernetesVersion, "v"), ".")
+	minor, _, _ = strings.Cut(minor, ".")
+	flags := []string{"-s", "-w"}
+	// Without these, discovery and kubectl report v0.0.0-master. client-go's own
+	// version is what user agents show.
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		flags = append(flags,
+			fmt.Sprintf("-X %s.gitVersion=%s", pkg, kubernetesVersion),
+			fmt.Sprintf("-X %s.gitMajor=%s", pkg, major),
+			fmt.Sprintf("-X %s.gitMinor=%s", pkg, minor))
+	}
+	return build.Component{
+		Name:    controlPlane,
+		Package: ".",
+		Binary:  "controlplane",
+		Links:   []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"},
+		LDFlags: strings.Join(flags, " "),
+	}
+}
+
+func (s *setup) etcd() part {
+	client, peer := "http://"+s.ports.address(portEtcdClient), "http://"+s.ports.address(portEtcdPeer)
+	return s.core("etcd", rankEtcd, healthy(loopback(), client+"/health"),
+		"--name=etcd",
+		"--data-dir="+s.folder.Path("etcd"),
+		"--listen-client-urls="+client,
+		"--advertise-client-urls="+client,
+		"--listen-peer-urls="+peer,
+		"--initial-advertise-peer-urls="+peer,
+		"--initial-cluster=etcd="+peer,
+		// The data need not survive a power failure.
+		"--unsafe-no-fsync",
+		// The only member waits for nobody's vote.
+		"--heartbeat-interval=10", "--election-timeout=100",
+		"--quota-backend-bytes=8589934592",
+		"--log-level=warn",
+	)
+}
+
+func (s *setup) apiServer() (part, error) {
+	policy := s.folder.Path("audit-policy.yaml")
+	if err := os.WriteFile(policy, []byte(strings.ReplaceAll(auditPolicy, "AUDIT_LEVEL", s.config.AuditLevel)), 0o644); err != nil {
+		return part{}, err
+	}
+	ready := func(ctx context.Context) error { return s.api.do(ctx, http.MethodGet, "/readyz", "", nil, nil) }
+	return s.core("kube-apiserver", rankAPIServer, ready,
+		"--etcd-servers=http://"+s.ports.address(portEtcdClient),
+		"--bind-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", s.ports[portAPIServer]),
+		"--tls-cert-file="+s.credentials.servingCertFile(),
+		"--tls-private-key-file="+s.credentials.servingKeyFile(),
+		"--token-auth-file="+s.credentials.tokenFile(),
+		"--anonymous-auth=false",
+		"--authorization-mode=RBAC",
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file="+s.credentials.serviceAccountKey(),
+		"--service-account-signing-key-file="+s.credentials.serviceAccountKey(),
+		"--service-cluster-ip-range="+serviceCIDR,
+		// Else it looks for the machine's address, and fails where there is none.
+		"--advertise-address=127.0.0.1", "--external-hostname=localhost",
+		// A loopback address may not stand in an EndpointSlice.
+		"--endpoint-reconciler-type=none",
+		"--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000",
+		"--audit-policy-file="+policy,
+		"--audit-log-path="+s.folder.AuditLog(),
+		// In megabytes: readers follow one file that is never rotated.
+		"--audit-log-maxsize=10000000",
+	), nil
+}
+
+func (s *setup) controllerManager() part {
+	return s.core("kube-controller-manager", rankControllerManager,
+		healthy(loopback(), "https://"+s.ports.address(portControllerManager)+"/healthz"),
+		s.clientFlags(userControllerManager, portControllerManager,
+			"--service-account-private-key-file="+s.credentials.serviceAccountKey(),
+			"--root-ca-file="+s.credentials.caFile(),
+			"--service-cluster-ip-range="+serviceCIDR,
+			// The role of the controller manager itself allows little more than to
+			// ask for tokens of each controller's own account.
+			"--use-service-account-credentials=true",
+		)...)
+}
+
+func (s *setup) scheduler() part {
+	return s.core("kube-scheduler", rankScheduler,
+		healthy(loopback(), "https://"+s.ports.address(portScheduler)+"/readyz"),
+		s.clientFlags(userScheduler, portScheduler)...)
+}
+
+func (s *setup) clientFlags(user, port string, more ...string) []string {
+	kubeconfig := s.credentials.kubeconfig(user)
+	return append([]string{
+		"--kubeconfig=" + kubeconfig,
+		"--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig,
+		"--leader-elect=false",
+		"--bind-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", s.ports[port]),
+		// Given ones, because it would else spend a second on making an RSA key.
+		"--tls-cert-file=" + s.credentials.servingCertFile(),
+		"--tls-private-key-file=" + s.credentials.servingKeyFile(),
+		"--kube-api-qps=" + clientQPS,
+		"--kube-api-burst=" + clientBurst,
+	}, more...)
+}
+
+// defaultAccount passes when pods can be created in the default namespace.
+func (s *setup) defaultAccount(ctx context.Context) error {
+	err := s.api.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default", nil)
+	if hasCode(err, http.StatusNotFound) {
+		return errors.New("the default service account is not there yet")
+	}
+	return err
+}

@@ -1,0 +1,201 @@
+package cluster
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// The users of a cluster. Each part has one of its own, so that the audit log
+// tells who wrote what.
+const (
+	userAdmin             = "admin"
+	userControllerManager = "system:kube-controller-manager"
+	userScheduler         = "system:kube-scheduler"
+	userKwok              = "kwok"
+)
+
+const groupMasters = "system:masters"
+
+// validity outlives any cluster of this kind.
+const validity = 365 * 24 * time.Hour
+
+// authority signs the certificates of one cluster. Elliptic keys are made in no
+// time, where an RSA key costs a noticeable part of the start.
+type authority struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+}
+
+func newAuthority(name string) (*authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("certificate authority %s: %w", name, err)
+	}
+	template := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: name, Organization: []string{"localcluster"}},
+		NotBefore:             time.Now().Add(-time.Hour),
+		NotAfter:              time.Now().Add(validity),
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, fmt.Errorf("certificate authority %s: %w", name, err)
+	}
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("certificate authority %s: %w", name, err)
+	}
+	return &authority{certificate, key}, nil
+}
+
+// pair is a certificate and its key in PEM.
+type pair struct{ certificate, key []byte }
+
+func (a *authority) pair() (pair, error) {
+	key, err := keyPEM(a.key)
+	return pair{certificatePEM(a.certificate.Raw), key}, err
+}
+
+// serving issues a certificate for a server.
+func (a *authority) serving(name string, dns []string, ips ...net.IP) (pair, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return pair{}, fmt.Errorf("certificate of %s: %w", name, err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2),
+		Subject:      pkix.Name{CommonName: name},
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter:     time.Now().Add(validity),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames:     dns,
+		IPAddresses:  ips,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
+	if err != nil {
+		return pair{}, fmt.Errorf("certificate of %s: %w", name, err)
+	}
+	encoded, err := keyPEM(key)
+	return pair{certificatePEM(der), encoded}, err
+}
+
+func certificatePEM(der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+func keyPEM(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+}
+
+// credentials are who may enter, and by what the server is known.
+type credentials struct {
+	dir    string
+	ca     []byte
+	tokens map[string]string
+}
+
+// Files of the credentials.
+func (c *credentials) caFile() string            { return filepath.Join(c.dir, "ca.crt") }
+func (c *credentials) servingCertFile() string   { return filepath.Join(c.dir, "serving.crt") }
+func (c *credentials) servingKeyFile() string    { return filepath.Join(c.dir, "serving.key") }
+func (c *credentials) serviceAccountKey() string { return filepath.Join(c.dir, "service-account.key") }
+func (c *credentials) tokenFile() string         { return filepath.Join(c.dir, "tokens.csv") }
+func (c *credentials) kubeconfig(u string) string {
+	return filepath.Join(c.dir, strings.ReplaceAll(u, ":", "-")+".kubeconfig")
+}
+
+// newCredentials makes certificates, keys and tokens in dir. groups holds the
+// groups of each user.
+func newCredentials(dir string, groups map[string]string) (*credentials, error) {
+	c := &credentials{dir: dir, tokens: map[string]string{}}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	ca, err := newAuthority("localcluster-ca")
+	if err != nil {
+		return nil, err
+	}
+	c.ca = certificatePEM(ca.certificate.Raw)
+	serving, err := ca.serving("localhost", []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}, net.IPv4(127, 0, 0, 1))
+	if err != nil {
+		return nil, err
+	}
+	signer, err := newAuthority("service-accounts")
+	if err != nil {
+		return nil, err
+	}
+	signing, err := signer.pair()
+	if err != nil {
+		return nil, err
+	}
+
+	var table strings.Builder
+	for user, group := range groups {
+		token := rand.Text()
+		c.tokens[user] = token
+		fmt.Fprintf(&table, "%s,%s,%s,%q\n", token, user, user, group)
+	}
+	for path, content := range map[string][]byte{
+		c.caFile():            c.ca,
+		c.servingCertFile():   serving.certificate,
+		c.servingKeyFile():    serving.key,
+		c.serviceAccountKey(): signing.key,
+		c.tokenFile():         []byte(table.String()),
+	} {
+		if err := writeFile(path, content); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// writeKubeconfigs writes one for each user.
+func (c *credentials) writeKubeconfigs(server string) error {
+	for user := range c.tokens {
+		if err := writeFile(c.kubeconfig(user), c.kubeconfigFor(user, server)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *credentials) kubeconfigFor(user, server string) []byte {
+	return fmt.Appendf(nil, `apiVersion: v1
+kind: Config
+clusters:
+- name: localcluster
+  cluster:
+    server: %s
+    certificate-authority-data: %s
+users:
+- name: %[3]q
+  user:
+    token: %[4]s
+contexts:
+- name: localcluster
+  context:
+    cluster: localcluster
+    user: %[3]q
+current-context: localcluster
+`, server, base64.StdEncoding.EncodeToString(c.ca), user, c.tokens[user])
+}

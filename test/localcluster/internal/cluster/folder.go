@@ -1,0 +1,235 @@
+package cluster
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Folder is a data folder: an absolute path.
+type Folder string
+
+// What stands in a data folder.
+const (
+	configFile     = "cluster.json"
+	stateFile      = "state.json"
+	lockFile       = "lock"
+	socketFile     = "control.sock"
+	kubeconfigFile = "kubeconfig"
+	auditFile      = "audit.log"
+	supervisorLog  = "supervisor.log"
+)
+
+// markVariable marks all processes of a cluster with its data folder.
+const markVariable = "KUBE_QUEUE_LOCALCLUSTER_DATA"
+
+// maxSocketPath is what fits into a unix socket's address.
+const maxSocketPath = 107
+
+// InUseError says that a live cluster has the folder.
+type InUseError struct{ Folder Folder }
+
+func (e *InUseError) Error() string {
+	return fmt.Sprintf("data folder %s is in use by a live cluster: stop it with 'localcluster down --data %s', or take another folder", e.Folder, e.Folder)
+}
+
+// OpenFolder makes the path absolute; nothing need be there yet.
+func OpenFolder(path string) (Folder, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("data folder %s: %w", path, err)
+	}
+	return Folder(absolute), nil
+}
+
+// Path is the path of something in the folder.
+func (f Folder) Path(elements ...string) string {
+	return filepath.Join(append([]string{string(f)}, elements...)...)
+}
+
+// Kubeconfig is the administrator's kubeconfig.
+func (f Folder) Kubeconfig() string { return f.Path(kubeconfigFile) }
+
+// AuditLog is the API server's audit log.
+func (f Folder) AuditLog() string { return f.Path(auditFile) }
+
+// Logs is the folder with one log for each part.
+func (f Folder) Logs() string { return f.Path("logs") }
+
+// Log is the log of one part.
+func (f Folder) Log(name string) string {
+	if name == "supervisor" {
+		return f.Path(supervisorLog)
+	}
+	return filepath.Join(f.Logs(), name+".log")
+}
+
+// mark is the environment entry that all processes of this cluster carry.
+func (f Folder) mark() string { return markVariable + "=" + string(f) }
+
+// socket is where the supervisor listens: in the folder, or, if that path is too
+// long for a socket, under a short name in the directory for temporary files.
+func (f Folder) socket() string {
+	path := f.Path(socketFile)
+	if len(path) <= maxSocketPath {
+		return path
+	}
+	sum := sha256.Sum256([]byte(f))
+	return filepath.Join(os.TempDir(), "localcluster-"+hex.EncodeToString(sum[:8])+".sock")
+}
+
+// Commands of fcntl for locks that belong to the open file: a child inherits
+// them with the file, and one can ask for them without taking them.
+const (
+	getLock = 36 // F_OFD_GETLK
+	setLock = 37 // F_OFD_SETLK
+)
+
+// TryLock takes the folder for the caller, or returns an InUseError. Closing the
+// file, or the end of all processes that hold it, gives the folder back.
+func (f Folder) TryLock() (*os.File, error) {
+	if err := os.MkdirAll(string(f), 0o755); err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	file, err := os.OpenFile(f.Path(lockFile), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	err = syscall.FcntlFlock(file.Fd(), setLock, &syscall.Flock_t{Type: syscall.F_WRLCK})
+	if err == nil {
+		return file, nil
+	}
+	file.Close()
+	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) {
+		return nil, &InUseError{f}
+	}
+	return nil, fmt.Errorf("data folder: lock %s: %w", file.Name(), err)
+}
+
+// InUse tells whether a live cluster has the folder.
+func (f Folder) InUse() bool {
+	file, err := os.OpenFile(f.Path(lockFile), os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	held := syscall.Flock_t{Type: syscall.F_WRLCK}
+	err = syscall.FcntlFlock(file.Fd(), getLock, &held)
+	return err == nil && held.Type != syscall.F_UNLCK
+}
+
+// Prepare takes the folder for a new cluster: it locks it, ends what an earlier
+// cluster may have left running, empties it and writes down the configuration.
+// A folder that holds something else is refused.
+func (f Folder) Prepare(config Config) (lock *os.File, err error) {
+	if err := f.checkOurs(); err != nil {
+		return nil, err
+	}
+	lock, err = f.TryLock()
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			lock.Close()
+		}
+	}()
+	if err := f.killStrays(); err != nil {
+		return nil, err
+	}
+	if err := f.empty(); err != nil {
+		return nil, err
+	}
+	data, err := json.MarshalIndent(config, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	if err := writeFile(f.Path(configFile), data); err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	return lock, nil
+}
+
+// checkOurs refuses a folder with contents that no cluster wrote, because it
+// will be emptied.
+func (f Folder) checkOurs() error {
+	entries, err := os.ReadDir(string(f))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	foreign := false
+	for _, entry := range entries {
+		switch entry.Name() {
+		case configFile:
+			return nil
+		case lockFile:
+		default:
+			foreign = true
+		}
+	}
+	if foreign {
+		return fmt.Errorf("data folder %s is not empty and was not made by localcluster: take another folder", f)
+	}
+	return nil
+}
+
+// empty removes all but the lock. The configuration goes last: while it is there
+// the folder is known as ours.
+func (f Folder) empty() error {
+	entries, err := os.ReadDir(string(f))
+	if err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	for _, entry := range entries {
+		if entry.Name() == lockFile || entry.Name() == configFile {
+			continue
+		}
+		if err := os.RemoveAll(f.Path(entry.Name())); err != nil {
+			return fmt.Errorf("data folder: %w", err)
+		}
+	}
+	if err := os.RemoveAll(f.socket()); err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	return nil
+}
+
+// reset removes what one attempt to start has written.
+func (f Folder) reset() error {
+	for _, name := range []string{"etcd", "credentials", "tmp", "logs", auditFile, kubeconfigFile} {
+		if err := os.RemoveAll(f.Path(name)); err != nil {
+			return fmt.Errorf("data folder: %w", err)
+		}
+	}
+	return nil
+}
+
+// config reads what Prepare wrote.
+func (f Folder) config() (Config, error) {
+	var config Config
+	data, err := os.ReadFile(f.Path(configFile))
+	if err != nil {
+		return config, fmt.Errorf("data folder: %w", err)
+	}
+	if err := json.Unmarshal(data, &config); err != nil {
+		return config, fmt.Errorf("data folder: %s: %w", configFile, err)
+	}
+	return config, nil
+}
+
+// writeFile writes a file so that a reader sees the old or the new one whole.
+func writeFile(path string, data []byte) error {
+	temporary := path + ".tmp"
+	if err := os.WriteFile(temporary, data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temporary, path)
+}

@@ -1,0 +1,61 @@
+package cluster
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/build"
+	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
+)
+
+const kwok = "kwok"
+
+// stages tell kwok what nodes and pods go through. POD_RUN_TIME_MS stands for
+// Config.PodRunTime.
+//
+//go:embed stages.yaml
+var stages string
+
+func kwokComponent() build.Component {
+	return build.Component{
+		Name:    kwok,
+		Package: "sigs.k8s.io/kwok/cmd/kwok",
+		Binary:  "kwok",
+		LDFlags: "-s -w",
+	}
+}
+
+// renderStages fills in the run time of pods that do not give their own.
+func renderStages(podRunTime time.Duration) string {
+	return strings.ReplaceAll(stages, "POD_RUN_TIME_MS", strconv.FormatInt(podRunTime.Milliseconds(), 10))
+}
+
+// kwok plays the kubelets.
+func (s *setup) kwok() (part, error) {
+	config := s.folder.Path("kwok.yaml")
+	if err := os.WriteFile(config, []byte(renderStages(s.config.PodRunTime)), 0o644); err != nil {
+		return part{}, err
+	}
+	return part{
+		name:  kwok,
+		rank:  rankKwok,
+		ready: healthy(loopback(), fmt.Sprintf("http://%s/healthz", s.ports.address(portKwok))),
+		grace: defaultGrace,
+		spec: process.Spec{
+			Name: kwok,
+			Path: s.program(kwok, "kwok"),
+			Args: []string{
+				"--kubeconfig=" + s.credentials.kubeconfig(userKwok),
+				"--config=" + config,
+				"--server-address=" + s.ports.address(portKwok),
+			},
+			Env: s.environment(),
+			Dir: string(s.folder),
+			Log: s.folder.Log(kwok),
+		},
+	}, nil
+}

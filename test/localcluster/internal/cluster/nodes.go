@@ -1,0 +1,109 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+)
+
+// nodeCreators bounds how many nodes are created at a time.
+const nodeCreators = 8
+
+// object is a JSON object on its way to the API server.
+type object = map[string]any
+
+// node is a simulated machine; all of it can be had by pods. kwok makes it ready.
+func (c Config) node(number int) object {
+	name := "node-" + strconv.Itoa(number)
+	capacity := object{
+		"cpu":               c.NodeCPU,
+		"memory":            c.NodeMemory,
+		"ephemeral-storage": "1Ti",
+		"pods":              "1000",
+	}
+	if c.NodeGPUs > 0 {
+		capacity["nvidia.com/gpu"] = strconv.Itoa(c.NodeGPUs)
+	}
+	return object{
+		"apiVersion": "v1",
+		"kind":       "Node",
+		"metadata": object{
+			"name": name,
+			"labels": object{
+				"kubernetes.io/arch":     "amd64",
+				"kubernetes.io/hostname": name,
+				"kubernetes.io/os":       "linux",
+			},
+		},
+		"status": object{
+			"capacity":    capacity,
+			"allocatable": capacity,
+			"addresses": []object{
+				{"type": "InternalIP", "address": fmt.Sprintf("10.%d.%d.%d", 32+number>>16, number>>8&255, number&255)},
+				{"type": "Hostname", "address": name},
+			},
+			"nodeInfo": object{
+				"architecture": "amd64", "operatingSystem": "linux", "kubeletVersion": kubernetesVersion,
+				"bootID": "", "containerRuntimeVersion": "simulated", "kernelVersion": "simulated",
+				"kubeProxyVersion": "", "machineID": name, "osImage": "simulated", "systemUUID": name,
+			},
+		},
+	}
+}
+
+// createNodes makes all nodes.
+func (s *setup) createNodes(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	numbers := make(chan int)
+	var workers sync.WaitGroup
+	for range nodeCreators {
+		workers.Go(func() {
+			for number := range numbers {
+				if err := s.api.create(ctx, "/api/v1/nodes", s.config.node(number)); err != nil {
+					cancel(fmt.Errorf("create node-%d: %w", number, err))
+				}
+			}
+		})
+	}
+	for number := 1; number <= s.config.Nodes && ctx.Err() == nil; number++ {
+		numbers <- number
+	}
+	close(numbers)
+	workers.Wait()
+	return context.Cause(ctx)
+}
+
+// nodesReady passes when pods can be scheduled to every node: it reports ready,
+// and the node controller has taken away the taint every new node begins with.
+func (s *setup) nodesReady(ctx context.Context) error {
+	var list struct {
+		Items []struct {
+			Metadata struct{ Name string }
+			Spec     struct{ Taints []struct{ Key string } }
+			Status   struct {
+				Conditions []struct{ Type, Status string }
+			}
+		}
+	}
+	if err := s.api.get(ctx, "/api/v1/nodes", &list); err != nil {
+		return err
+	}
+	if len(list.Items) < s.config.Nodes {
+		return fmt.Errorf("%d of %d nodes exist", len(list.Items), s.config.Nodes)
+	}
+	for _, node := range list.Items {
+		ready := false
+		for _, condition := range node.Status.Conditions {
+			ready = ready || condition.Type == "Ready" && condition.Status == "True"
+		}
+		if !ready {
+			return fmt.Errorf("%s is not ready", node.Metadata.Name)
+		}
+		if len(node.Spec.Taints) > 0 {
+			return fmt.Errorf("%s has taint %s", node.Metadata.Name, node.Spec.Taints[0].Key)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package cluster
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/build"
+)
+
+// operator is an unmodified operator of some kind of job that can be run along.
+// Each one has a file of its own, which registers it.
+type operator struct {
+	component build.Component
+	// ports are what it listens on; they are asked for as NAME-PORT.
+	ports []string
+	// prepare makes what must be there before it starts, and returns the part.
+	// Its ready check passes when the operator acts on a job.
+	prepare func(context.Context, *setup) (part, error)
+}
+
+// operators are the known ones, by name; each also is the user of that name.
+var operators = map[string]operator{}
+
+// OperatorNames are the names of the known operators.
+func OperatorNames() []string { return slices.Sorted(maps.Keys(operators)) }
+
+// Components are what a cluster of this configuration consists of.
+func (c Config) Components() []build.Component {
+	components := []build.Component{controlPlaneComponent(), kwokComponent()}
+	for _, name := range c.Operators {
+		components = append(components, operators[name].component)
+	}
+	return components
+}
+
+// AllComponents are all there are.
+func AllComponents() []build.Component {
+	return Config{Operators: OperatorNames()}.Components()
+}
+
+// Kubectl is the path of the built kubectl.
+func (c Config) Kubectl() string {
+	return (&setup{config: c}).program(controlPlane, "kubectl")
+}

@@ -1,0 +1,112 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
+)
+
+// Program is an extra program to be run along with the cluster.
+type Program struct {
+	Name     string   `json:"name"`
+	ReadyURL string   `json:"readyURL,omitempty"`
+	Env      []string `json:"env,omitempty"`
+	// Path is the executable, Dir where it runs; both absolute.
+	Path string   `json:"path"`
+	Args []string `json:"args,omitempty"`
+	Dir  string   `json:"dir"`
+}
+
+// programDeadline is how long a program may take to become ready.
+const programDeadline = 30 * time.Second
+
+// programGrace is longer than that of the parts: a program may have leases to
+// give back.
+const programGrace = 5 * time.Second
+
+var programName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
+
+// startProgram starts a program and waits until it is ready. One that ended may
+// be started again under its name.
+func (s *Supervisor) startProgram(ctx context.Context, program Program) error {
+	if !programName.MatchString(program.Name) {
+		return fmt.Errorf("program name %q: must be lower case letters, digits, '-' and '.'", program.Name)
+	}
+	if program.Name == "supervisor" {
+		return fmt.Errorf("start %s: %w", program.Name, errNameTaken)
+	}
+	s.mu.Lock()
+	phase := s.phase
+	s.mu.Unlock()
+	if phase != PhaseReady {
+		return fmt.Errorf("start %s: the cluster is %s", program.Name, phase)
+	}
+
+	p := part{
+		name:  program.Name,
+		rank:  rankProgram,
+		grace: programGrace,
+		spec: process.Spec{
+			Name: program.Name,
+			Path: program.Path,
+			Args: program.Args,
+			// The last entry of a name counts.
+			Env: slices.Concat(os.Environ(), []string{"KUBECONFIG=" + s.folder.Kubeconfig()}, program.Env, []string{s.folder.mark()}),
+			Dir: program.Dir,
+			Log: s.folder.Log(program.Name),
+		},
+	}
+	if program.ReadyURL != "" {
+		p.ready = healthy(loopback(), program.ReadyURL)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, programDeadline, fmt.Errorf("not ready after %v: %w", programDeadline, context.DeadlineExceeded))
+	defer cancel()
+	err := s.run(ctx, p)
+	var crashed *crash
+	if err != nil && !errors.As(err, &crashed) && !errors.Is(err, errNameTaken) {
+		// What never became ready is not left half alive.
+		return errors.Join(err, s.stopProgram(program.Name, false))
+	}
+	return err
+}
+
+// stopProgram ends a program on purpose: by SIGTERM, or at once by SIGKILL. One
+// that has ended already is fine.
+func (s *Supervisor) stopProgram(name string, kill bool) error {
+	s.mu.Lock()
+	var names []string
+	var found *runningPart
+	for _, running := range s.parts {
+		if running.rank != rankProgram {
+			continue
+		}
+		names = append(names, running.name)
+		if running.name == name {
+			found = running
+			found.stopping = true
+			if found.state == StateCrashed {
+				found.state = StateStopped
+			}
+		}
+	}
+	s.mu.Unlock()
+	if found == nil {
+		return fmt.Errorf("no program %q: known are %s", name, strings.Join(append(names, "none else"), ", "))
+	}
+	if kill {
+		found.process.Signal(syscall.SIGKILL)
+		<-found.ended
+	} else {
+		s.stopPart(found)
+	}
+	s.save()
+	return nil
+}

@@ -1,0 +1,135 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	// startDeadline bounds a start; an idle machine needs a tenth of it.
+	startDeadline = 2 * time.Minute
+	// startAttempts is how often ports are picked anew when somebody was faster.
+	startAttempts = 3
+)
+
+// start brings everything up. If a part lost its port to somebody else, all is
+// stopped and begins again with other ports.
+func (s *Supervisor) start(ctx context.Context) error {
+	for attempt := 1; ; attempt++ {
+		err := s.startOnce(ctx)
+		var crashed *crash
+		if err == nil || ctx.Err() != nil || attempt == startAttempts || !errors.As(err, &crashed) || !lostPort(crashed.logEnd) {
+			return err
+		}
+		s.say("%s lost its port to another program: trying other ports", crashed.part)
+		s.stopAll()
+		s.mu.Lock()
+		s.parts = nil
+		s.mu.Unlock()
+		if err := s.folder.reset(); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Supervisor) startOnce(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startDeadline, fmt.Errorf("not ready after %v: %w", startDeadline, context.DeadlineExceeded))
+	defer cancel()
+	ctx, abort := context.WithCancelCause(ctx)
+	defer abort(nil)
+	s.mu.Lock()
+	s.abort = abort
+	s.mu.Unlock()
+	if err := os.MkdirAll(s.folder.Path("tmp"), 0o700); err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	setup, err := newSetup(s.folder, s.config, s.pickPorts)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.ready = &Ready{
+		Kubeconfig: s.folder.Kubeconfig(),
+		Data:       string(s.folder),
+		AuditLog:   s.folder.AuditLog(),
+		Kubectl:    s.config.Kubectl(),
+		Server:     setup.server(),
+		Logs:       s.folder.Logs(),
+	}
+	s.mu.Unlock()
+
+	began := time.Now()
+	s.setDetail("starting etcd")
+	if err := s.run(ctx, setup.etcd()); err != nil {
+		return err
+	}
+	s.setDetail("starting kube-apiserver")
+	apiServer, err := setup.apiServer()
+	if err != nil {
+		return err
+	}
+	if err := s.run(ctx, apiServer); err != nil {
+		return err
+	}
+	s.setDetail("kube-apiserver ready after %v; starting controllers, scheduler and kwok, making %d nodes", since(began), s.config.Nodes)
+	if err := s.together(ctx, setup); err != nil {
+		return err
+	}
+	s.setDetail("ready after %v", since(began))
+	return nil
+}
+
+// together starts all that needs only the API server.
+func (s *Supervisor) together(ctx context.Context, setup *setup) error {
+	kwok, err := setup.kwok()
+	if err != nil {
+		return err
+	}
+	steps := []func(context.Context) error{
+		func(ctx context.Context) error {
+			if err := s.run(ctx, setup.controllerManager()); err != nil {
+				return err
+			}
+			return waitFor(ctx, "namespace default", setup.defaultAccount)
+		},
+		func(ctx context.Context) error { return s.run(ctx, setup.scheduler()) },
+		func(ctx context.Context) error { return s.run(ctx, kwok) },
+		func(ctx context.Context) error {
+			if err := setup.createNodes(ctx); err != nil {
+				return err
+			}
+			return waitFor(ctx, "nodes", setup.nodesReady)
+		},
+	}
+	for _, name := range s.config.Operators {
+		steps = append(steps, func(ctx context.Context) error {
+			operator, err := operators[name].prepare(ctx, setup)
+			if err != nil {
+				return fmt.Errorf("operator %s: %w", name, err)
+			}
+			return s.run(ctx, operator)
+		})
+	}
+
+	// The first failure ends the other steps; it is the one to tell of.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var group sync.WaitGroup
+	for _, step := range steps {
+		group.Go(func() {
+			if err := step(ctx); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	group.Wait()
+	return context.Cause(ctx)
+}
+
+func since(began time.Time) time.Duration {
+	return time.Since(began).Truncate(10 * time.Millisecond)
+}

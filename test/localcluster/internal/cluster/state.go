@@ -1,0 +1,117 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
+)
+
+// Phase is where a cluster as a whole is.
+type Phase string
+
+// Phases of a cluster.
+const (
+	PhaseStarting Phase = "starting"
+	PhaseReady    Phase = "ready"
+	PhaseStopping Phase = "stopping"
+	PhaseStopped  Phase = "stopped"
+	// PhaseFailed: a part crashed or could not be started; the rest is stopped.
+	PhaseFailed Phase = "failed"
+)
+
+// State is where a part is.
+type State string
+
+// States of a part.
+const (
+	StateStarting State = "starting"
+	StateReady    State = "ready"
+	StateCrashed  State = "crashed"
+	StateStopped  State = "stopped"
+)
+
+// Status is what a supervisor tells about its cluster. It is also kept in the
+// data folder, for the time after.
+type Status struct {
+	Data       string           `json:"data"`
+	Socket     string           `json:"socket"`
+	Phase      Phase            `json:"phase"`
+	Detail     string           `json:"detail,omitempty"`
+	Failure    string           `json:"failure,omitempty"`
+	Supervisor process.Identity `json:"supervisor"`
+	Ready      *Ready           `json:"ready,omitempty"`
+	Parts      []PartStatus     `json:"parts"`
+}
+
+// PartStatus tells about one part.
+type PartStatus struct {
+	Name string `json:"name"`
+	// Kind is core, operator or program.
+	Kind  string `json:"kind"`
+	State State  `json:"state"`
+	process.Identity
+	Started time.Time `json:"started"`
+	// Uptime is in seconds, 0 when it does not run.
+	Uptime      float64 `json:"uptimeSeconds"`
+	MemoryBytes int64   `json:"memoryBytes"`
+	Log         string  `json:"log"`
+	// Exit tells how it ended.
+	Exit string `json:"exit,omitempty"`
+	// LogEnd is the end of its log, if it crashed.
+	LogEnd string `json:"logEnd,omitempty"`
+}
+
+// Ready is what somebody needs in order to use a cluster.
+type Ready struct {
+	Kubeconfig string `json:"kubeconfig"`
+	Data       string `json:"data"`
+	AuditLog   string `json:"auditLog"`
+	Kubectl    string `json:"kubectl"`
+	Server     string `json:"server"`
+	Logs       string `json:"logs"`
+}
+
+// AllReady tells whether everything that is to run does. A program that was
+// stopped on purpose is not to run.
+func (s *Status) AllReady() bool {
+	if s.Phase != PhaseReady {
+		return false
+	}
+	for _, p := range s.Parts {
+		if p.State == StateStarting || p.State == StateCrashed {
+			return false
+		}
+	}
+	return true
+}
+
+func (f Folder) saveState(status *Status) error {
+	data, err := json.MarshalIndent(status, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(f.Path(stateFile), data)
+}
+
+// errNoCluster says that there never was a cluster in the folder.
+var errNoCluster = errors.New("no cluster")
+
+// savedState is what the last supervisor wrote.
+func (f Folder) savedState() (*Status, error) {
+	data, err := os.ReadFile(f.Path(stateFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("data folder %s: %w", f, errNoCluster)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	status := &Status{}
+	if err := json.Unmarshal(data, status); err != nil {
+		return nil, fmt.Errorf("data folder: %s: %w", stateFile, err)
+	}
+	return status, nil
+}

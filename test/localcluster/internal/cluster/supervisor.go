@@ -1,0 +1,313 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
+)
+
+// crashLines is how much of a log is shown with a crash.
+const crashLines = 20
+
+// Supervisor runs one cluster in one data folder, whose lock the caller holds.
+type Supervisor struct {
+	folder  Folder
+	config  Config
+	starter *process.Starter
+	// say takes what people may want to read while it starts.
+	say func(format string, args ...any)
+	// pickPorts is replaced by tests that want a port to be taken.
+	pickPorts func([]string) (Ports, error)
+
+	// stop ends the run; its cause tells why.
+	stop context.CancelCauseFunc
+
+	saving sync.Mutex
+
+	mu      sync.Mutex
+	phase   Phase
+	detail  string
+	failure string
+	ready   *Ready
+	parts   []*runningPart
+	// abort ends the running attempt to start.
+	abort context.CancelCauseFunc
+}
+
+// runningPart is a part that was started, and may have ended.
+type runningPart struct {
+	part
+	process  *process.Process
+	state    State
+	stopping bool
+	exit     string
+	// ended is closed when the end is noted.
+	ended chan struct{}
+}
+
+func (r *runningPart) lives() bool { return r.state == StateStarting || r.state == StateReady }
+
+// crash is the error of a part that ended by itself.
+type crash struct{ part, exit, logEnd string }
+
+func (c *crash) Error() string {
+	end := c.logEnd
+	if strings.TrimSpace(end) == "" {
+		end = "(its log is empty)"
+	}
+	return fmt.Sprintf("%s crashed: %s; the end of its log:\n%s", c.part, c.exit, end)
+}
+
+// errStop is the cause of a stop that somebody asked for.
+var errStop = errors.New("stopped")
+
+var errNameTaken = errors.New("one of that name runs already")
+
+// NewSupervisor returns a supervisor for a prepared folder.
+func NewSupervisor(folder Folder, say func(format string, args ...any)) (*Supervisor, error) {
+	config, err := folder.config()
+	if err != nil {
+		return nil, err
+	}
+	return &Supervisor{
+		folder: folder, config: config, say: say,
+		starter:   process.NewStarter(),
+		pickPorts: pickPorts,
+		phase:     PhaseStarting,
+		abort:     func(error) {},
+	}, nil
+}
+
+// Run starts the cluster, tells when it is ready, and returns when all of it is
+// gone again: because the context ended, somebody asked over the control socket,
+// or a part crashed. Only the last, and a start that failed, is an error.
+func (s *Supervisor) Run(outer context.Context, ready func(Ready)) error {
+	ctx, stop := context.WithCancelCause(outer)
+	s.stop = stop
+	defer s.stop(nil)
+
+	control, err := s.listen()
+	if err != nil {
+		return err
+	}
+	defer control.close()
+	s.save()
+
+	err = s.start(ctx)
+	if err == nil {
+		err = s.becomeReady()
+	}
+	if err == nil {
+		ready(*s.ready)
+		<-ctx.Done()
+	}
+
+	// What ended the context says more than what a start stumbled over then.
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	failed := err != nil && !errors.Is(err, errStop) && outer.Err() == nil
+	s.setPhase(PhaseStopping)
+	s.stopAll()
+	s.mu.Lock()
+	s.phase, s.detail = PhaseStopped, ""
+	if failed {
+		s.phase, s.failure = PhaseFailed, err.Error()
+	}
+	s.mu.Unlock()
+	s.save()
+	if failed {
+		return err
+	}
+	return nil
+}
+
+// becomeReady ends the start, unless a part has crashed that was ready before.
+func (s *Supervisor) becomeReady() error {
+	defer s.save()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, running := range s.parts {
+		if running.state == StateCrashed {
+			return s.crashOf(running)
+		}
+	}
+	s.phase, s.detail = PhaseReady, ""
+	return nil
+}
+
+// run starts a part and waits until it is ready.
+func (s *Supervisor) run(ctx context.Context, p part) error {
+	s.mu.Lock()
+	if s.phase != PhaseStarting && s.phase != PhaseReady || ctx.Err() != nil {
+		s.mu.Unlock()
+		return fmt.Errorf("start %s: %w", p.name, errStop)
+	}
+	if slices.ContainsFunc(s.parts, func(r *runningPart) bool { return r.name == p.name && r.lives() }) {
+		s.mu.Unlock()
+		return fmt.Errorf("start %s: %w", p.name, errNameTaken)
+	}
+	started, err := s.starter.Start(p.spec)
+	if err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	running := &runningPart{part: p, process: started, state: StateStarting, ended: make(chan struct{})}
+	s.parts = append(slices.DeleteFunc(s.parts, func(r *runningPart) bool { return r.name == p.name }), running)
+	s.mu.Unlock()
+	s.save()
+	go s.watch(running)
+
+	if p.ready != nil {
+		alive, cancel := context.WithCancel(ctx)
+		defer cancel()
+		go func() {
+			select {
+			case <-started.Done():
+				cancel()
+			case <-alive.Done():
+			}
+		}()
+		err = waitFor(alive, p.name+" does not become ready", p.ready)
+	}
+	select {
+	case <-started.Done():
+		return s.crashOf(running)
+	default:
+	}
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.DeadlineExceeded) {
+			return cause
+		}
+		return fmt.Errorf("%w; the end of its log:\n%s", err, process.Tail(p.spec.Log, crashLines))
+	}
+	s.mu.Lock()
+	if running.state == StateStarting {
+		running.state = StateReady
+	}
+	s.mu.Unlock()
+	s.save()
+	return nil
+}
+
+// watch notes the end of a part. The end of one that belongs to the cluster ends
+// the cluster, unless it was told to end.
+func (s *Supervisor) watch(running *runningPart) {
+	<-running.process.Done()
+	s.mu.Lock()
+	running.exit = running.process.Exit()
+	running.state = StateCrashed
+	if running.stopping || running.rank == rankProgram && running.process.Err() == nil {
+		running.state = StateStopped
+	}
+	crashed, end := running.state == StateCrashed, s.stop
+	if s.phase == PhaseStarting {
+		end = s.abort
+	}
+	s.mu.Unlock()
+	close(running.ended)
+	s.save()
+	if !crashed {
+		return
+	}
+	s.say("%s crashed: %s", running.name, running.exit)
+	if running.rank != rankProgram {
+		end(s.crashOf(running))
+	}
+}
+
+func (s *Supervisor) crashOf(running *runningPart) error {
+	<-running.process.Done()
+	return &crash{running.name, running.process.Exit(), process.Tail(running.spec.Log, crashLines)}
+}
+
+// stopAll stops rank after rank, and returns when every part is gone.
+func (s *Supervisor) stopAll() {
+	for rank := rankProgram; rank >= rankEtcd; rank-- {
+		var stopping sync.WaitGroup
+		s.mu.Lock()
+		for _, running := range s.parts {
+			if running.rank == rank {
+				stopping.Go(func() { s.stopPart(running) })
+			}
+		}
+		s.mu.Unlock()
+		stopping.Wait()
+	}
+}
+
+func (s *Supervisor) stopPart(running *runningPart) {
+	select {
+	case <-running.process.Done():
+		return
+	default:
+	}
+	s.mu.Lock()
+	running.stopping = true
+	s.mu.Unlock()
+	began := time.Now()
+	running.process.Stop(running.grace)
+	<-running.ended
+	s.say("%s stopped in %v", running.name, time.Since(began).Truncate(10*time.Millisecond))
+}
+
+func (s *Supervisor) setPhase(phase Phase) {
+	s.mu.Lock()
+	s.phase = phase
+	s.mu.Unlock()
+	s.save()
+}
+
+func (s *Supervisor) setDetail(format string, args ...any) {
+	s.mu.Lock()
+	s.detail = fmt.Sprintf(format, args...)
+	detail := s.detail
+	s.mu.Unlock()
+	s.say("%s", detail)
+}
+
+// status tells where everything is.
+func (s *Supervisor) status() *Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := &Status{
+		Data: string(s.folder), Socket: s.folder.socket(), Phase: s.phase, Detail: s.detail, Failure: s.failure,
+		Supervisor: process.Self(), Ready: s.ready, Parts: []PartStatus{},
+	}
+	for _, running := range s.parts {
+		status.Parts = append(status.Parts, running.status())
+	}
+	return status
+}
+
+func (r *runningPart) status() PartStatus {
+	status := PartStatus{
+		Name: r.name, Kind: r.rank.String(), State: r.state, Identity: r.process.Identity,
+		Started: r.process.Started, Log: r.spec.Log, Exit: r.exit,
+	}
+	switch r.state {
+	case StateStarting, StateReady:
+		status.Uptime = time.Since(r.process.Started).Seconds()
+		status.MemoryBytes = r.process.ResidentBytes()
+	case StateCrashed:
+		status.LogEnd = process.Tail(r.spec.Log, crashLines)
+	}
+	return status
+}
+
+// save keeps the status in the data folder. A full disk must not end the
+// cluster, so a failure is only said.
+func (s *Supervisor) save() {
+	status := s.status()
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	if err := s.folder.saveState(status); err != nil {
+		s.say("cannot save the state: %v", err)
+	}
+}

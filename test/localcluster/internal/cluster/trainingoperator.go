@@ -1,0 +1,216 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/build"
+	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
+)
+
+const (
+	trainingOperator          = "training-operator"
+	trainingOperatorNamespace = "kubeflow"
+	trainingOperatorModule    = "github.com/kubeflow/training-operator"
+)
+
+func init() {
+	component := build.Component{
+		Name:    "trainingoperator",
+		Package: trainingOperatorModule + "/cmd/training-operator.v1",
+		Binary:  trainingOperator,
+		LDFlags: "-s -w",
+		Files:   []build.ModuleFiles{{Module: trainingOperatorModule, Into: "crds"}},
+	}
+	for _, job := range trainingJobs {
+		component.Files[0].Paths = append(component.Files[0].Paths, path.Join("manifests/base/crds", job.crdFile()))
+	}
+	operators[trainingOperator] = operator{
+		component: component,
+		ports:     []string{"health", "webhook"},
+		prepare:   prepareTrainingOperator,
+	}
+}
+
+// trainingJob is a kind of job this operator runs, with what its smallest job
+// needs: replicas in this field, of this type, in a container of this name.
+type trainingJob struct{ kind, scheme, plural, field, replica, container string }
+
+var trainingJobs = []trainingJob{
+	{"TFJob", "tfjob", "tfjobs", "tfReplicaSpecs", "Worker", "tensorflow"},
+	{"PyTorchJob", "pytorchjob", "pytorchjobs", "pytorchReplicaSpecs", "Master", "pytorch"},
+	{"MPIJob", "mpijob", "mpijobs", "mpiReplicaSpecs", "Launcher", "mpi"},
+}
+
+func (j trainingJob) crdFile() string { return "kubeflow.org_" + j.plural + ".yaml" }
+
+// prepareTrainingOperator makes what the operator's certificate rotation insists
+// on, which cannot be switched off: a Secret it fills, a webhook configuration it
+// writes the authority into, and a certificate as a file. It copies none from the
+// Secret to the file, a kubelet would; but the configuration holds no webhooks,
+// nobody ever calls, and so any certificate will do.
+func prepareTrainingOperator(ctx context.Context, s *setup) (part, error) {
+	temporary := s.folder.Path("tmp", trainingOperator)
+	if err := webhookCertificate(filepath.Join(temporary, webhookCertificates)); err != nil {
+		return part{}, err
+	}
+	if err := touchSharedCertificate(); err != nil {
+		return part{}, err
+	}
+	for _, made := range []struct {
+		path   string
+		object object
+	}{
+		{"/api/v1/namespaces", named(trainingOperatorNamespace)},
+		{"/api/v1/namespaces/" + trainingOperatorNamespace + "/secrets", named("training-operator-webhook-cert")},
+		{"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", named("validator.training-operator.kubeflow.org")},
+	} {
+		if err := s.api.create(ctx, made.path, made.object); err != nil {
+			return part{}, err
+		}
+	}
+	built := s.config.Built[operators[trainingOperator].component.Name]
+	var definitions []string
+	args := []string{
+		"--health-probe-bind-address=" + s.ports.address(trainingOperator+"-health"),
+		"--metrics-bind-address=0",
+		fmt.Sprintf("--webhook-server-port=%d", s.ports[trainingOperator+"-webhook"]),
+		"--kube-api-qps=" + clientQPS,
+		"--kube-api-burst=" + clientBurst,
+		"--controller-threads=8",
+		// Debug lines, several for each event, would take a good part of its time.
+		"--zap-log-level=info",
+	}
+	for _, job := range trainingJobs {
+		definitions = append(definitions, filepath.Join(built, "crds", job.crdFile()))
+		args = append(args, "--enable-scheme="+job.scheme)
+	}
+	if err := s.installCRDs(ctx, definitions); err != nil {
+		return part{}, err
+	}
+	// Before the operator: the API server takes a while to serve a new kind, and
+	// does so while the operator starts.
+	for _, job := range trainingJobs {
+		if err := s.api.create(ctx, job.path(), job.suspended(readinessJob)); err != nil {
+			return part{}, err
+		}
+	}
+	return part{
+		name:  trainingOperator,
+		rank:  rankOperator,
+		ready: s.trainingOperatorReady,
+		grace: defaultGrace,
+		spec: process.Spec{
+			Name: trainingOperator,
+			Path: filepath.Join(built, trainingOperator),
+			Args: args,
+			Env:  s.environment("KUBECONFIG="+s.credentials.kubeconfig(trainingOperator), "TMPDIR="+temporary),
+			Dir:  string(s.folder),
+			Log:  s.folder.Log(trainingOperator),
+		},
+	}, nil
+}
+
+func named(name string) object { return object{"metadata": object{"name": name}} }
+
+// webhookCertificates is where a webhook server looks below its TMPDIR.
+const webhookCertificates = "k8s-webhook-server/serving-certs"
+
+// sharedCertificate is where the operator's certificate rotation looks whatever
+// its TMPDIR: the path is written into its source. It never reads the file, it
+// only wants one to be there, so clusters can share it.
+const sharedCertificate = "/tmp/" + webhookCertificates + "/tls.crt"
+
+func touchSharedCertificate() error {
+	if err := os.MkdirAll(filepath.Dir(sharedCertificate), 0o755); err != nil {
+		return fmt.Errorf("%s wants a file %s: %w", trainingOperator, sharedCertificate, err)
+	}
+	file, err := os.OpenFile(sharedCertificate, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	switch {
+	case errors.Is(err, os.ErrExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s wants a file %s: %w", trainingOperator, sharedCertificate, err)
+	}
+	_, err = file.WriteString("Made by localcluster: training-operator does not start unless this file exists. Nobody reads it.\n")
+	return errors.Join(err, file.Close())
+}
+
+// webhookCertificate writes a webhook server's certificate into dir.
+func webhookCertificate(dir string) error {
+	ca, err := newAuthority("training-operator-ca")
+	if err != nil {
+		return err
+	}
+	name := trainingOperator + "." + trainingOperatorNamespace + ".svc"
+	serving, err := ca.serving(name, []string{name})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(dir, "tls.crt"), serving.certificate); err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(dir, "tls.key"), serving.key)
+}
+
+// trainingOperatorReady passes when the operator has acted on a suspended job of
+// each kind. Its own health endpoint answers before its controllers run.
+func (s *setup) trainingOperatorReady(ctx context.Context) error {
+	for _, job := range trainingJobs {
+		if err := s.trainingJobHandled(ctx, job); err != nil {
+			return err
+		}
+	}
+	for _, job := range trainingJobs {
+		if err := s.api.delete(ctx, job.path()+"/"+readinessJob); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const readinessJob = "localcluster-readiness"
+
+func (j trainingJob) path() string {
+	return "/apis/kubeflow.org/v1/namespaces/" + trainingOperatorNamespace + "/" + j.plural
+}
+
+func (s *setup) trainingJobHandled(ctx context.Context, job trainingJob) error {
+	var found struct {
+		Status struct {
+			Conditions []struct{ Type string }
+		}
+	}
+	if err := s.api.get(ctx, job.path()+"/"+readinessJob, &found); err != nil {
+		return err
+	}
+	for _, condition := range found.Status.Conditions {
+		if condition.Type == "Suspended" {
+			return nil
+		}
+	}
+	return fmt.Errorf("a suspended %s is not handled yet", job.kind)
+}
+
+// suspended is the smallest job of the kind that is valid and makes no pod.
+func (j trainingJob) suspended(name string) object {
+	return object{
+		"apiVersion": "kubeflow.org/v1",
+		"kind":       j.kind,
+		"metadata":   object{"name": name, "namespace": trainingOperatorNamespace},
+		"spec": object{
+			"runPolicy": object{"suspend": true},
+			j.field: object{j.replica: object{
+				"replicas": 1,
+				"template": object{"spec": object{"containers": []object{{"name": j.container, "image": "none"}}}},
+			}},
+		},
+	}
+}

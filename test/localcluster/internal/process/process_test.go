@@ -1,0 +1,157 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const soon = 5 * time.Second
+
+// starterVariable turns this test program into one that starts a child and waits.
+const starterVariable = "PROCESS_TEST_STARTER_LOG"
+
+func TestMain(m *testing.M) {
+	if log := os.Getenv(starterVariable); log != "" {
+		p, err := NewStarter().Start(Spec{Name: "child", Path: "/bin/sh", Args: []string{"-c", "exec sleep 1000"}, Log: log})
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println(p.PID, p.StartTicks)
+		<-p.Done()
+	}
+	os.Exit(m.Run())
+}
+
+func start(t *testing.T, script string, env ...string) *Process {
+	t.Helper()
+	p, err := NewStarter().Start(Spec{
+		Name: "script", Path: "/bin/sh", Args: []string{"-c", script},
+		Env: append(os.Environ(), env...), Log: filepath.Join(t.TempDir(), "log"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Stop(0) })
+	return p
+}
+
+// waitForLog returns the log once it holds the text.
+func waitForLog(t *testing.T, p *Process, text string) string {
+	t.Helper()
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for end := time.Now().Add(soon); time.Now().Before(end); <-ticker.C {
+		if log := Tail(p.Log, 100); strings.Contains(log, text) {
+			return log
+		}
+	}
+	t.Fatalf("the log does not hold %q: %s", text, Tail(p.Log, 100))
+	return ""
+}
+
+func TestAProcessThatEndsTellsHow(t *testing.T) {
+	p := start(t, "echo last words; exit 7")
+	<-p.Done()
+	if p.Exit() != "exit status 7" || Tail(p.Log, 1) != "last words" {
+		t.Errorf("exit %q, log %q", p.Exit(), Tail(p.Log, 1))
+	}
+}
+
+func TestStopKillsAProcessThatDoesNotListen(t *testing.T) {
+	p := start(t, "trap '' TERM; echo ready; while :; do sleep 1000; done")
+	waitForLog(t, p, "ready")
+	p.Stop(50 * time.Millisecond)
+	if p.Alive() {
+		t.Error("it still runs")
+	}
+}
+
+func TestAGroupGoesWithItsLeader(t *testing.T) {
+	p := start(t, "sleep 1000 & echo child $!; exit 0")
+	var child Identity
+	if _, err := fmt.Sscanf(waitForLog(t, p, "child"), "child %d", &child.PID); err != nil {
+		t.Fatal(err)
+	}
+	<-p.Done()
+	// By then the child is killed already; a zombie or nothing is left of it.
+	child.StartTicks, _ = startTicks(child.PID)
+	if err := WaitGone([]Identity{child}, soon); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestChildrenDieWithAStarterThatIsKilled(t *testing.T) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), starterVariable+"="+filepath.Join(t.TempDir(), "log"))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var child Identity
+	if _, err := fmt.Fscan(out, &child.PID, &child.StartTicks); err != nil {
+		t.Fatal(err)
+	}
+	if !child.Alive() {
+		t.Fatal("the child does not run")
+	}
+	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if err := WaitGone([]Identity{child}, soon); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAStrangerWithTheSameNumberIsLeftAlone(t *testing.T) {
+	p := start(t, "sleep 1000")
+	stranger := Identity{PID: p.PID, StartTicks: p.StartTicks + 1}
+	if stranger.Alive() {
+		t.Error("taken for the process that had the number before")
+	}
+	if err := stranger.Kill(soon); err != nil {
+		t.Error(err)
+	}
+	if !p.Alive() {
+		t.Error("it was killed")
+	}
+}
+
+func TestMarkedProcessesAreFound(t *testing.T) {
+	value := t.TempDir()
+	p := start(t, "sleep 1000 & echo ready; wait", "PROCESS_TEST_MARK="+value)
+	waitForLog(t, p, "ready")
+	if found := Marked("PROCESS_TEST_MARK", value); len(found) != 2 {
+		t.Errorf("found %d of 2 processes", len(found))
+	}
+	if found := Marked("PROCESS_TEST_MARK", value+"/other"); len(found) != 0 {
+		t.Errorf("found %v under another mark", found)
+	}
+	p.Stop(0)
+	if found := Marked("PROCESS_TEST_MARK", value); len(found) != 0 {
+		t.Errorf("found %v after the end", found)
+	}
+}
+
+func TestTailGivesLastLines(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(path, []byte(strings.Repeat("x", tailBytes)+"\na\nb\nc\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := Tail(path, 2); got != "b\nc" {
+		t.Errorf("got %q", got)
+	}
+	if got := Tail(path+"-missing", 2); got != "" {
+		t.Errorf("got %q of a missing file", got)
+	}
+}
