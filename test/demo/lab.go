@@ -153,16 +153,7 @@ func indent(text string) string {
 
 // audit has the independent checker read the audit log, once all of it is written.
 func (l *lab) audit(ctx context.Context) error {
-	client, err := kubernetes.NewForConfig(l.cluster.Config())
-	if err != nil {
-		return err
-	}
-	marker := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "end-of-demo-", Namespace: "default"}}
-	marker, err = client.CoreV1().ConfigMaps(marker.Namespace).Create(ctx, marker, metav1.CreateOptions{})
-	if err != nil {
-		return err
-	}
-	if err := audit.WaitFor(ctx, l.cluster.AuditLog, audit.Marker{Namespace: marker.Namespace, Name: marker.Name}); err != nil {
+	if err := l.waitForLog(ctx); err != nil {
 		return err
 	}
 	log, err := audit.ReadFile(l.cluster.AuditLog)
@@ -176,7 +167,42 @@ func (l *lab) audit(ctx context.Context) error {
 	if err := report.Print(os.Stdout); err != nil {
 		return err
 	}
-	return report.Err()
+	if err := report.Err(); err != nil {
+		return err
+	}
+	return inTurn(log)
+}
+
+// inTurn tells whether job2 had no pod before job1 had ended.
+func inTurn(log *audit.Log) error {
+	one, err := log.Life(audit.Options{}, "TFJob", "default", "job1")
+	if err != nil {
+		return err
+	}
+	two, err := log.Life(audit.Options{}, "TFJob", "default", "job2")
+	if err != nil {
+		return err
+	}
+	if !one.Ended.Before(two.FirstPod) {
+		return fmt.Errorf("job2 had a pod at %v, and job1 ended at %v", two.FirstPod, one.Ended)
+	}
+	return nil
+}
+
+// waitForLog writes a marker and waits until it is in the audit log: then all
+// that was written before is there as well.
+func (l *lab) waitForLog(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(l.cluster.Config())
+	if err != nil {
+		return err
+	}
+	marker := audit.Marker{Namespace: "default", Name: "end-of-demo"}
+	_, err = client.CoreV1().ConfigMaps(marker.Namespace).Create(ctx,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: marker.Name}}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	return audit.WaitFor(ctx, l.cluster.AuditLog, marker)
 }
 
 // farewell says how to go on.

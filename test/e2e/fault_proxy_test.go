@@ -1,15 +1,16 @@
 package e2e
 
 import (
+	"encoding/pem"
 	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"net/http/httptest"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -58,12 +59,20 @@ func execute(t testing.TB, victim *program, when moment) *executioner {
 		Transport:     transport,
 		FlushInterval: -1,
 	}
-	server := httptest.NewServer(e)
-	t.Cleanup(server.Close)
+	// By TLS, for client-go sends no token without it.
+	server := httptest.NewUnstartedServer(e)
+	server.EnableHTTP2 = true
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // connections are cut on purpose
+	server.StartTLS()
+	t.Cleanup(func() { // in this order: a server does not close while watches are open
+		victim.stop()
+		server.Close()
+	})
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	direct, err := clientcmd.LoadFromFile(victim.kubeconfig)
 	must(t, err)
 	for _, c := range direct.Clusters {
-		*c = clientcmdapi.Cluster{Server: server.URL}
+		*c = clientcmdapi.Cluster{Server: server.URL, CertificateAuthorityData: certificate}
 	}
 	victim.kubeconfig += ".proxied"
 	must(t, clientcmd.WriteToFile(*direct, victim.kubeconfig))
@@ -122,6 +131,12 @@ func (e *executioner) revive(t testing.TB, done func() bool) {
 				return done()
 			}
 		})
+		e.mu.Lock()
+		killed := e.dead
+		e.mu.Unlock()
+		if !killed && !done() {
+			t.Fatalf("%s ended by itself in its life %d: %v; see %s", e.victim.name, e.lives, e.victim.err, e.victim.log.Name())
+		}
 	}
 	e.off.Store(true)
 	select {

@@ -121,7 +121,7 @@ func (l *lab) check(ctx context.Context) {
 func (l *lab) log(ctx context.Context) *audit.Log {
 	l.t.Helper()
 	marker, err := l.kube.CoreV1().ConfigMaps("default").Create(ctx,
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "marker-"}}, metav1.CreateOptions{})
+		configMap(fmt.Sprintf("marker-%d", time.Now().UnixNano())), metav1.CreateOptions{})
 	must(l.t, err)
 	must(l.t, audit.WaitFor(ctx, cluster.AuditLog, audit.Marker{Namespace: marker.Namespace, Name: marker.Name}))
 	log, err := audit.ReadFile(cluster.AuditLog)
@@ -263,6 +263,17 @@ func (l *lab) events(name, reason string) []corev1.Event {
 		FieldSelector: "involvedObject.name=" + name + ",reason=" + reason})
 	must(l.t, err)
 	return list.Items
+}
+
+func (l *lab) allEvents(name string) []corev1.Event {
+	l.t.Helper()
+	list, err := l.kube.CoreV1().Events(l.namespace).List(l.t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + name})
+	must(l.t, err)
+	return list.Items
+}
+
+func configMap(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
 func (l *lab) waitForEvent(name, reason string) corev1.Event {

@@ -1,0 +1,76 @@
+# Needs Linux, Go, make and git; everything else comes as Go modules.
+
+# The same settings whatever the caller has set. VCS stamping fails in a tree
+# that belongs to another user, and nothing reads the stamp.
+export GOFLAGS := -buildvcs=false
+export GOWORK := off
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+# What runs below uses all cores by itself.
+.NOTPARALLEL:
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LDFLAGS := -X kube-queue.dev/kube-queue/pkg/program.version=$(VERSION)
+
+# What runs in seconds, with no cluster.
+UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/audit/...
+# Each package starts a cluster of its own, so they run one after another.
+CLUSTER_TEST := go test -count=1 -p 1 -timeout 40m
+
+# The race detector is the one thing here that needs a C compiler.
+HAVE_CC := { [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/dev/null; }
+
+.PHONY: help
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build the programs and the local cluster into bin/
+	go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/kube-queue-controller ./cmd/job-extensions
+	go build -C test/localcluster -o $(CURDIR)/bin/ ./cmd/localcluster
+
+.PHONY: generate
+generate: ## Write deep copies, clients, listers, informers and CRDs
+	hack/update-codegen.sh
+
+.PHONY: verify
+verify: ## Check formatting, vet, staticcheck, tidy modules and generated code
+	hack/verify.sh
+
+.PHONY: test
+test: verify test-race test-localcluster test-integration test-e2e ## Run every check and test
+
+.PHONY: test-unit
+test-unit: ## Run the unit tests (seconds)
+	go test $(UNIT)
+
+.PHONY: test-race
+test-race: ## Run the unit tests with the race detector
+	@$(HAVE_CC) || echo "No C compiler ($$(go env CC)): the tests run without the race detector."
+	go test $$($(HAVE_CC) && echo -race) -count=1 -timeout 20m $(UNIT)
+
+.PHONY: test-localcluster
+test-localcluster: ## Test the local cluster itself
+	cd test/localcluster && $(CLUSTER_TEST) ./...
+
+.PHONY: test-integration
+test-integration: ## Test against a real API server
+	$(CLUSTER_TEST) ./test/testcluster/... ./test/integration/...
+
+.PHONY: test-e2e
+test-e2e: ## Test everything together, with the real operators
+	$(CLUSTER_TEST) ./test/e2e/...
+
+.PHONY: demo
+demo: build ## Start a cluster with kube-queue to play with
+	go run ./test/demo
+
+.PHONY: demo-down
+demo-down: ## Stop what make demo has started
+	go run ./test/demo down
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf bin

@@ -1,0 +1,114 @@
+package framework
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Object is a job of some kind.
+type Object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// Adapter teaches the framework one kind of job. Its methods are pure, never
+// change the job and never panic, however little the object holds.
+type Adapter interface {
+	// Kind says how the kind is called and how its jobs are marked.
+	Kind() Kind
+	// New returns an empty object to decode a job into.
+	New() Object
+	// See says what the job's spec and status tell of its life.
+	See(Object) Sight
+	// Pods says which pods the job is made of. An error is the user's to mend: it
+	// becomes the message of reason InvalidRequest.
+	Pods(Object) (Pods, error)
+	// Templates are the job's pod templates themselves, to be stripped before the
+	// job is cached.
+	Templates(Object) []*corev1.PodTemplateSpec
+	// SuspendPatch is the part of a merge patch of the job that suspends it, or
+	// has it run.
+	SuspendPatch(job Object, suspend bool) map[string]any
+}
+
+// QueuingShower is implemented by adapters of kinds whose own status can show
+// that a job is queued.
+type QueuingShower interface {
+	// QueuingPatch is a merge patch of the job's status that shows, or no longer
+	// shows, that the job is queued.
+	QueuingPatch(job Object, queuing bool, message string, now time.Time) map[string]any
+}
+
+// Kind is what the framework has to know of a kind in advance.
+type Kind struct {
+	// Name in --enabled-extensions.
+	Name string
+	schema.GroupVersionKind
+	// Resource is the kind's name in paths, as "tfjobs".
+	Resource string
+	// MarkedBySuspend: the suspend field alone asks to be queued. Every kind is
+	// asked for by the annotation.
+	MarkedBySuspend bool
+	// Native: the API server itself decodes the kind, so every object of it can
+	// be decoded here too. Of other kinds, one bad object must not fail a list.
+	Native bool
+	// ManagedBy is the value of a job's managedBy that says that the kind's own
+	// operator runs it; empty where the kind has none.
+	ManagedBy string
+	// Owners are the kinds that may be the controller of a job that is queued.
+	Owners []schema.GroupKind
+}
+
+// Sight is what a job looks like to its adapter.
+type Sight struct {
+	// Suspended is the operator's real suspend field.
+	Suspended bool
+	// ManagedBy is the job's managedBy.
+	ManagedBy string
+	// Started: the operator has begun to run the job at some time.
+	Started bool
+	// Running: pods of the job run now.
+	Running bool
+	// Stopped: the operator has said that the suspended job has no more pods.
+	Stopped bool
+	// End is set once the job has ended.
+	End *End
+	// Queuing is what the job's own status shows about the queue.
+	Queuing Queuing
+}
+
+// End of a job.
+type End struct {
+	Succeeded       bool
+	Reason, Message string
+}
+
+// Queuing is what a job's own status shows about the queue.
+type Queuing struct {
+	// Ready: the operator has written that the job is suspended, so it will not
+	// soon write over what we write.
+	Ready bool
+	// On: the status says that the job is queued.
+	On bool
+	// Shown: it says so where users look.
+	Shown bool
+}
+
+// Pods are the pods that a job is made of.
+type Pods struct {
+	Sets []PodSet
+	// PriorityClassName of the job's own scheduling policy. When empty, the first
+	// set that names one counts: sets stand in the kind's fixed order of roles.
+	PriorityClassName string
+}
+
+// PodSet is a group of equal pods.
+type PodSet struct {
+	Name     string
+	Count    int32
+	Template *corev1.PodTemplateSpec
+}

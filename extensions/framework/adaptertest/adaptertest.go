@@ -1,0 +1,160 @@
+// Package adaptertest tries adapters on files: a job, and what must be made of it.
+//
+// A file in testdata holds cases of this form, parted by "---":
+//
+//	name: a sentence
+//	job: {...}          the job as the API server stores it
+//	podSets: [...]      of the unit
+//	resource: {...}     the total of the unit
+//	priority, priorityClassName
+//	see: {suspended, started, running, stopped, end, queuing, marked, foreign}
+//	invalid: part of what is said to be wrong
+//
+// PriorityClasses "high" (1000), "low" (10) and the default "usual" (5) exist.
+package adaptertest
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/extensions/framework"
+)
+
+type testCase struct {
+	Name              string              `json:"name"`
+	Job               json.RawMessage     `json:"job"`
+	PodSets           []v1alpha1.PodSet   `json:"podSets"`
+	Resource          corev1.ResourceList `json:"resource"`
+	Priority          int32               `json:"priority"`
+	PriorityClassName string              `json:"priorityClassName"`
+	See               see                 `json:"see"`
+	Invalid           string              `json:"invalid"`
+}
+
+type see struct {
+	Suspended bool   `json:"suspended,omitempty"`
+	Started   bool   `json:"started,omitempty"`
+	Running   bool   `json:"running,omitempty"`
+	Stopped   bool   `json:"stopped,omitempty"`
+	Marked    bool   `json:"marked,omitempty"`
+	Foreign   bool   `json:"foreign,omitempty"`
+	End       string `json:"end,omitempty"`
+	Queuing   string `json:"queuing,omitempty"`
+}
+
+// Classes are the PriorityClasses that exist in tests.
+type Classes map[string]int32
+
+// Usual are the classes of the test data.
+func Usual() Classes { return Classes{"high": 1000, "low": 10, "usual": 5} }
+
+// Value of a class.
+func (c Classes) Value(name string) (int32, bool) {
+	value, found := c[name]
+	return value, found
+}
+
+// Default is the class "usual", if there is one.
+func (c Classes) Default() (string, int32, bool) {
+	value, found := c["usual"]
+	if !found {
+		return "", 0, false
+	}
+	return "usual", value, true
+}
+
+// Run tries the adapter on each case of testdata.
+func Run(t *testing.T, adapter framework.Adapter) {
+	for _, test := range cases(t) {
+		t.Run(test.Name, func(t *testing.T) { try(t, adapter, test) })
+	}
+}
+
+func cases(t *testing.T) []testCase {
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there is no test data: %v", err)
+	}
+	var all []testCase
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, document := range bytes.Split(data, []byte("\n---\n")) {
+			var test testCase
+			if err := yaml.UnmarshalStrict(document, &test); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			all = append(all, test)
+		}
+	}
+	return all
+}
+
+func try(t *testing.T, adapter framework.Adapter, test testCase) {
+	got, err := framework.Look(adapter, test.Job, Usual())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if saw := sawOf(got); saw != test.See {
+		t.Errorf("it saw %+v, not %+v", saw, test.See)
+	}
+	if (got.Invalid == "") != (test.Invalid == "") || !strings.Contains(got.Invalid, test.Invalid) {
+		t.Errorf("what is wrong is %q, not %q", got.Invalid, test.Invalid)
+	}
+	if test.Invalid != "" {
+		if *got.Spec.Active {
+			t.Errorf("the unit of an invalid job is active")
+		}
+		return
+	}
+	if !equality.Semantic.DeepEqual(got.Spec.PodSets, test.PodSets) {
+		t.Errorf("pod sets are\n%s, not\n%s", text(got.Spec.PodSets), text(test.PodSets))
+	}
+	if !equality.Semantic.DeepEqual(got.Spec.Resource, test.Resource) {
+		t.Errorf("the total is %s, not %s", text(got.Spec.Resource), text(test.Resource))
+	}
+	if got.Spec.Priority != test.Priority || got.Spec.PriorityClassName != test.PriorityClassName {
+		t.Errorf("the priority is %d of class %q, not %d of %q", got.Spec.Priority, got.Spec.PriorityClassName, test.Priority, test.PriorityClassName)
+	}
+}
+
+func sawOf(got framework.Seen) see {
+	saw := see{
+		Suspended: got.Sight.Suspended, Started: got.Sight.Started, Running: got.Sight.Running, Stopped: got.Sight.Stopped,
+		Marked: got.Marked, Foreign: got.Foreign != "",
+	}
+	if end := got.Sight.End; end != nil {
+		saw.End = "Failed"
+		if end.Succeeded {
+			saw.End = "Succeeded"
+		}
+	}
+	switch q := got.Sight.Queuing; {
+	case q.Shown:
+		saw.Queuing = "shown"
+	case q.On:
+		saw.Queuing = "buried"
+	case q.Ready:
+		saw.Queuing = "ready"
+	}
+	return saw
+}
+
+func text(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}

@@ -1,0 +1,82 @@
+package adaptertest
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+)
+
+// Fuzz damages the jobs of testdata at random: each makes a unit or a message,
+// and none a panic.
+func Fuzz(t *testing.T, adapter framework.Adapter) {
+	tests := cases(t)
+	rapid.Check(t, func(t *rapid.T) {
+		var job any
+		if err := json.Unmarshal(rapid.SampledFrom(tests).Draw(t, "case").Job, &job); err != nil {
+			t.Fatal(err)
+		}
+		for range rapid.IntRange(1, 6).Draw(t, "damages") {
+			job = damage(t, job)
+		}
+		data, err := json.Marshal(job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := framework.Look(adapter, data, Usual())
+		switch {
+		case err != nil:
+			// It cannot be decoded, which the framework says and goes on.
+		case got.Invalid == "" && got.Spec.Resource == nil:
+			t.Fatalf("neither a unit nor a message came of %s", data)
+		case got.Invalid != "" && *got.Spec.Active:
+			t.Fatalf("the unit of an invalid job is active: %s", data)
+		}
+		negative(t, got, data)
+	})
+}
+
+// negative: nothing is ever asked for in negative amounts.
+func negative(t *rapid.T, got framework.Seen, data []byte) {
+	for name, quantity := range got.Spec.Resource {
+		if quantity.Sign() < 0 {
+			t.Fatalf("it asks for %s of %s: %s", quantity.String(), name, data)
+		}
+	}
+}
+
+// damage changes one value somewhere inside.
+func damage(t *rapid.T, value any) any {
+	object, isObject := value.(map[string]any)
+	if list, isList := value.([]any); isList && len(list) > 0 && rapid.IntRange(0, 4).Draw(t, "go into the list") > 0 {
+		at := rapid.IntRange(0, len(list)-1).Draw(t, "item")
+		list[at] = damage(t, list[at])
+		return list
+	}
+	if !isObject || len(object) == 0 || rapid.IntRange(0, 9).Draw(t, "stop here") == 0 {
+		return replacement(t)
+	}
+	key := rapid.SampledFrom(slices.Sorted(maps.Keys(object))).Draw(t, "field")
+	switch rapid.IntRange(0, 7).Draw(t, "what") {
+	case 0:
+		delete(object, key)
+	case 1:
+		object[key] = nil
+	case 2:
+		object[rapid.SampledFrom([]string{"WORKER", "x", framework.PriorityAnnotation, framework.MaxExecTimeAnnotation}).Draw(t, "new field")] = object[key]
+	default:
+		object[key] = damage(t, object[key])
+	}
+	return object
+}
+
+func replacement(t *rapid.T) any {
+	return rapid.SampledFrom([]any{
+		nil, true, false, 0, -1, 3, 2147483647, 1e300, "", "true", "1", "-5", "9223372036854775807", "8E", "1e1.5", "x",
+		[]any{}, []any{nil}, map[string]any{}, map[string]any{"x": nil},
+	}).Draw(t, "value")
+}

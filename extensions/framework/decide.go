@@ -1,0 +1,270 @@
+package framework
+
+import (
+	"strconv"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+)
+
+const (
+	// runningAfter keeps jobs that end at once from costing one more write.
+	runningAfter = 2 * time.Second
+	// queuingAfter keeps jobs that hardly wait from costing two more writes.
+	queuingAfter = time.Second
+	// queuingAnyway shows a job as queued though nobody has said why it waits.
+	queuingAnyway = 3 * time.Second
+	// lateWindow is how young a job is that nothing held when it was created and
+	// that its operator has begun to start, but whose pods do not run yet.
+	lateWindow = 10 * time.Second
+)
+
+// Action is one step, of one write or two.
+type Action string
+
+// What may be done. Writes on the job come with the event that tells of them.
+const (
+	Nothing Action = ""
+	// CreateUnit for a held job.
+	CreateUnit Action = "CreateUnit"
+	// ForgetRelease removes what a copied or revived job says of a release that
+	// was not of this unit.
+	ForgetRelease Action = "ForgetRelease"
+	// HoldLate suspends a job that nothing held when it was created.
+	HoldLate Action = "HoldLate"
+	// HoldAgain suspends a queued job that was unsuspended by hand.
+	HoldAgain Action = "HoldAgain"
+	// Resume puts a job that was suspended by hand, and now unsuspended by hand,
+	// back in line.
+	Resume Action = "Resume"
+	// LeaveQueue deletes the unit of a job that no longer asks to be queued.
+	LeaveQueue Action = "LeaveQueue"
+	// UpdateSpec brings the unit's spec in step with the job.
+	UpdateSpec Action = "UpdateSpec"
+	// MarkInvalid writes on the unit what is wrong with the job.
+	MarkInvalid Action = "MarkInvalid"
+	// ShowQueuing and HideQueuing write the job's own status.
+	ShowQueuing Action = "ShowQueuing"
+	HideQueuing Action = "HideQueuing"
+	// Release the job: mark and suspend field, in one patch.
+	Release Action = "Release"
+	// Evict suspends a job whose quota is taken back.
+	Evict Action = "Evict"
+	// MarkStopped and MarkSuspendedByUser write condition Evicted: its reason says
+	// that the job's pods are gone.
+	MarkStopped         Action = "MarkStopped"
+	MarkSuspendedByUser Action = "MarkSuspendedByUser"
+	// MarkRunning and MarkFinished write the unit's phase.
+	MarkRunning  Action = "MarkRunning"
+	MarkFinished Action = "MarkFinished"
+)
+
+// Decision is what to do about a job now.
+type Decision struct {
+	Action Action
+	// Queued: the job waits and is told why, by an event that is kept.
+	Queued bool
+	// After is when to look again though nothing has changed; 0: never.
+	After time.Duration
+}
+
+// State is all that decides about a job, but its unit.
+type State struct {
+	Sight
+	// Foreign says why the job is not ours; empty when it is.
+	Foreign string
+	// Marked: the job asks to be queued.
+	Marked bool
+	// Released is the attempt that the job says it was released for.
+	Released string
+	// Active is false when the job asks to be held back or evicted.
+	Active bool
+	// Deleting: the job is being deleted.
+	Deleting bool
+	// ShowsQueuing: the kind's status can say that a job is queued.
+	ShowsQueuing bool
+	// Created is when the job was made; RunningSince when it was first seen to run.
+	Created, RunningSince time.Time
+}
+
+// Decide says what to do about a job. Want, how the unit's spec should read, must
+// be given while there is no unit or the unit waits.
+func Decide(job State, unit *v1alpha1.QueueUnit, want *Want, now time.Time) Decision {
+	switch {
+	case unit == nil:
+		return withoutUnit(job, now)
+	case unit.DeletionTimestamp != nil, unit.Status.Phase.Ended():
+		return Decision{}
+	case job.End != nil:
+		// An end beats all else, a pending eviction too.
+		return Decision{Action: MarkFinished}
+	case job.Deleting:
+		return Decision{}
+	}
+	eviction := evictionOf(unit)
+	switch phase := unit.Status.Phase; {
+	case phase.HoldsQuota() && eviction == evictionAsked:
+		return evicted(job, unit)
+	case phase.Waits(), phase == v1alpha1.PhaseReserved:
+		return waiting(job, unit, want, eviction == evictionByUser, now)
+	case eviction != evictionNone:
+		// The job has stopped; the controller takes the quota back.
+		return Decision{}
+	default:
+		return admitted(job, unit, now)
+	}
+}
+
+// withoutUnit: a held job gets a unit. What runs already, or is not ours, is left
+// alone.
+func withoutUnit(job State, now time.Time) Decision {
+	switch {
+	case job.Foreign != "" || !job.Marked || job.Deleting || job.End != nil:
+		return Decision{}
+	case job.Suspended && job.Released != "":
+		return Decision{Action: ForgetRelease}
+	case job.Suspended:
+		return Decision{Action: CreateUnit}
+	case job.Running || job.Started && now.Sub(job.Created) > lateWindow:
+		return Decision{}
+	default:
+		return Decision{Action: HoldLate}
+	}
+}
+
+// waiting: the job stays suspended, its unit in step with it, until the
+// controller has admitted it. A job that was suspended by hand after a release
+// has lost its mark with that release, and still is in the queue.
+func waiting(job State, unit *v1alpha1.QueueUnit, want *Want, byUser bool, now time.Time) Decision {
+	leaves := job.Foreign != "" || job.Suspended && !job.Marked && !byUser
+	switch {
+	case leaves && job.Queuing.On:
+		return Decision{Action: HideQueuing}
+	case leaves:
+		return Decision{Action: LeaveQueue}
+	case !job.Suspended && byUser:
+		return Decision{Action: Resume}
+	case !job.Suspended:
+		return Decision{Action: HoldAgain}
+	}
+	decision := Decision{Queued: unit.Status.Reason != ""}
+	switch {
+	case want != nil && want.differs(unit):
+		decision.Action = UpdateSpec
+	case want != nil && want.Invalid != "" && !saysInvalid(unit, want.Invalid):
+		decision.Action = MarkInvalid
+	case !byUser:
+		decision.Action, decision.After = queuing(job, unit, now)
+	}
+	return decision
+}
+
+// queuing: a job that has waited a while shows it, once its operator has written
+// that it is suspended: the operator's own condition would else come last.
+func queuing(job State, unit *v1alpha1.QueueUnit, now time.Time) (Action, time.Duration) {
+	if !job.ShowsQueuing || !job.Queuing.Ready || job.Queuing.Shown {
+		return Nothing, 0
+	}
+	wait := queuingAfter
+	if unit.Status.Reason == "" {
+		wait = queuingAnyway
+	}
+	if left := submitted(unit).Add(wait).Sub(now); left > 0 {
+		return Nothing, left
+	}
+	return ShowQueuing, 0
+}
+
+// admitted: the job is released once for this attempt. One that is suspended
+// after that was suspended by hand.
+func admitted(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
+	dequeued := unit.Status.Phase == v1alpha1.PhaseDequeued
+	released := job.Released == attempt(unit)
+	switch {
+	case dequeued && !released && job.Foreign != "":
+		return Decision{Action: LeaveQueue}
+	case dequeued && !released && job.Queuing.On:
+		return Decision{Action: HideQueuing}
+	case dequeued && !released:
+		// Not suspended as well: then it must still learn of its attempt.
+		return Decision{Action: Release}
+	case job.Suspended && job.Stopped:
+		return Decision{Action: MarkSuspendedByUser}
+	case job.Suspended:
+		return Decision{}
+	case job.Active != active(unit):
+		return Decision{Action: UpdateSpec}
+	case !dequeued || !job.Running:
+		return Decision{}
+	}
+	if left := job.RunningSince.Add(runningAfter).Sub(now); left > 0 {
+		return Decision{After: left}
+	}
+	return Decision{Action: MarkRunning}
+}
+
+// evicted: the job is suspended, and when its pods are gone the unit says so.
+func evicted(job State, unit *v1alpha1.QueueUnit) Decision {
+	neverReleased := unit.Status.Phase != v1alpha1.PhaseRunning && job.Released != attempt(unit)
+	switch {
+	case !job.Suspended:
+		return Decision{Action: Evict}
+	case job.Marked && (job.Stopped || neverReleased):
+		return Decision{Action: MarkStopped}
+	case job.Stopped:
+		// Without its mark it was not we who suspended it.
+		return Decision{Action: MarkSuspendedByUser}
+	default:
+		return Decision{}
+	}
+}
+
+// attempt is how a job says that it was released for the unit's present attempt.
+func attempt(unit *v1alpha1.QueueUnit) string {
+	return strconv.Itoa(int(unit.Status.Attempts))
+}
+
+func active(unit *v1alpha1.QueueUnit) bool {
+	return unit.Spec.Active == nil || *unit.Spec.Active
+}
+
+func submitted(unit *v1alpha1.QueueUnit) time.Time {
+	if unit.Spec.SubmissionTime == nil {
+		return unit.CreationTimestamp.Time
+	}
+	return unit.Spec.SubmissionTime.Time
+}
+
+func saysInvalid(unit *v1alpha1.QueueUnit, message string) bool {
+	return unit.Status.Reason == ReasonInvalidRequest && unit.Status.Message == cutMessage(message)
+}
+
+// eviction is how far an eviction has come.
+type eviction int
+
+const (
+	evictionNone eviction = iota
+	// evictionAsked: the controller wants the quota back.
+	evictionAsked
+	// evictionStopped: the job's pods are gone.
+	evictionStopped
+	// evictionByUser: the job was suspended by hand.
+	evictionByUser
+)
+
+func evictionOf(unit *v1alpha1.QueueUnit) eviction {
+	condition := apimeta.FindStatusCondition(unit.Status.Conditions, v1alpha1.ConditionEvicted)
+	switch {
+	case condition == nil || condition.Status != metav1.ConditionTrue:
+		return evictionNone
+	case condition.Reason == v1alpha1.EvictedStopped:
+		return evictionStopped
+	case condition.Reason == v1alpha1.EvictedSuspendedByUser:
+		return evictionByUser
+	default:
+		return evictionAsked
+	}
+}

@@ -1,0 +1,52 @@
+package framework
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+)
+
+// slim drops from a job, before it is cached, what nothing here reads. Jobs are
+// only ever patched, so nothing that is missing from the cache is lost.
+func slim(adapter Adapter, job Object) {
+	job.SetManagedFields(nil)
+	delete(job.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
+	if _, bad := job.(*undecodable); bad {
+		return
+	}
+	for _, template := range adapter.Templates(job) {
+		slimTemplate(template)
+	}
+}
+
+// slimTemplate keeps what requests and priorities are made of.
+func slimTemplate(template *corev1.PodTemplateSpec) {
+	spec := &template.Spec
+	*template = corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		InitContainers:    slimContainers(spec.InitContainers),
+		Containers:        slimContainers(spec.Containers),
+		PriorityClassName: spec.PriorityClassName,
+		RuntimeClassName:  spec.RuntimeClassName,
+		Overhead:          spec.Overhead,
+		Resources:         spec.Resources,
+	}}
+}
+
+func slimContainers(containers []corev1.Container) []corev1.Container {
+	slimmed := make([]corev1.Container, len(containers))
+	for i, container := range containers {
+		slimmed[i] = corev1.Container{Name: container.Name, Resources: container.Resources, RestartPolicy: container.RestartPolicy}
+	}
+	return slimmed
+}
+
+// slimUnit drops from a unit what nothing here reads; of one that has ended only
+// who it is and how it ended is left.
+func slimUnit(unit *v1alpha1.QueueUnit) {
+	unit.ManagedFields = nil
+	unit.Annotations = nil
+	if unit.Status.Phase.Ended() {
+		unit.Spec = v1alpha1.QueueUnitSpec{ConsumerRef: unit.Spec.ConsumerRef}
+		unit.Status = v1alpha1.QueueUnitStatus{Phase: unit.Status.Phase}
+	}
+}

@@ -1,0 +1,208 @@
+package framework
+
+import (
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/extensions/framework/requests"
+)
+
+// Bounds of a unit's spec, as its CRD has them.
+const (
+	maxPodSets   = 64
+	maxResources = 64
+	maxSetName   = 63
+)
+
+// Want is how a unit's spec should read for the job as it is now.
+type Want struct {
+	// Spec without submissionTime.
+	Spec v1alpha1.QueueUnitSpec
+	// Invalid says what is wrong with the job. The unit is then kept inactive, so
+	// that nothing wrong is ever admitted, and of Spec only that counts.
+	Invalid string
+}
+
+// want works out a unit's spec. It never fails: what is wrong is said in Invalid.
+func want(adapter Adapter, job Object, classes PriorityClasses) *Want {
+	kind := adapter.Kind()
+	w := &Want{Spec: v1alpha1.QueueUnitSpec{
+		ConsumerRef: v1alpha1.ConsumerReference{
+			APIVersion: kind.GroupVersion().String(), Kind: kind.Kind,
+			Namespace: job.GetNamespace(), Name: job.GetName(), UID: job.GetUID(),
+		},
+		Active: ptr.To(true), Preemptible: ptr.To(true),
+	}}
+	if err := w.fill(adapter, job, classes); err != nil {
+		w.Invalid = err.Error()
+		w.Spec.Active = ptr.To(false)
+	}
+	return w
+}
+
+func (w *Want) fill(adapter Adapter, job Object, classes PriorityClasses) error {
+	pods, err := adapter.Pods(job)
+	if err != nil {
+		return err
+	}
+	podSets, total, err := measure(pods)
+	if err != nil {
+		return err
+	}
+	if err := w.readKeys(job); err != nil {
+		return err
+	}
+	w.Spec.Priority, w.Spec.PriorityClassName, err = priorityOf(job, pods, classes)
+	if err != nil {
+		return err
+	}
+	w.Spec.PodSets, w.Spec.Resource = podSets, total
+	return nil
+}
+
+// readKeys reads the labels and annotations that have one value each.
+func (w *Want) readKeys(job Object) error {
+	annotations, labels := job.GetAnnotations(), job.GetLabels()
+	isActive, err := readBool("annotation "+ActiveAnnotation, annotations[ActiveAnnotation])
+	if err != nil {
+		return err
+	}
+	preemptible, err := readBool("label "+PreemptibleLabel, labels[PreemptibleLabel])
+	if err != nil {
+		return err
+	}
+	if text, there := annotations[MaxExecTimeAnnotation]; there {
+		seconds, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || seconds < 1 {
+			return fmt.Errorf("annotation %s must be a whole number of seconds from 1 to 2147483647, not %q", MaxExecTimeAnnotation, text)
+		}
+		w.Spec.MaximumExecutionTimeSeconds = ptr.To(int32(seconds))
+	}
+	w.Spec.Active, w.Spec.Preemptible, w.Spec.QuotaName = &isActive, &preemptible, labels[QuotaNameLabel]
+	return nil
+}
+
+// readBool reads a switch that is on unless it says otherwise.
+func readBool(where, text string) (bool, error) {
+	switch text {
+	case "", "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return true, fmt.Errorf("%s must be \"true\" or \"false\", not %q", where, text)
+}
+
+// measure works out what the pods ask for, each and in total.
+func measure(pods Pods) ([]v1alpha1.PodSet, corev1.ResourceList, error) {
+	if len(pods.Sets) > maxPodSets {
+		return nil, nil, fmt.Errorf("the job has %d groups of pods, more than %d", len(pods.Sets), maxPodSets)
+	}
+	total := corev1.ResourceList{}
+	podSets := make([]v1alpha1.PodSet, 0, len(pods.Sets))
+	for _, set := range pods.Sets {
+		podSet, err := measureSet(set, total)
+		if err != nil {
+			return nil, nil, err
+		}
+		podSets = append(podSets, podSet)
+	}
+	if len(total) > maxResources {
+		return nil, nil, fmt.Errorf("the job asks for %d different resources, more than %d", len(total), maxResources)
+	}
+	return podSets, total, nil
+}
+
+// measureSet works out one group of pods and adds it to the total.
+func measureSet(set PodSet, total corev1.ResourceList) (v1alpha1.PodSet, error) {
+	if set.Count < 0 {
+		return v1alpha1.PodSet{}, fmt.Errorf("the number of pods of %q is negative: %d", set.Name, set.Count)
+	}
+	if len(set.Name) > maxSetName {
+		return v1alpha1.PodSet{}, fmt.Errorf("the name of the pods %q is longer than %d letters", set.Name, maxSetName)
+	}
+	one, limits, err := requests.Pod(set.Template)
+	if err != nil {
+		return v1alpha1.PodSet{}, fmt.Errorf("pods of %q: %w", set.Name, err)
+	}
+	all, err := requests.Times(one, set.Count)
+	if err == nil {
+		err = requests.Add(total, all)
+	}
+	if err != nil {
+		return v1alpha1.PodSet{}, fmt.Errorf("%d pods of %q: %w", set.Count, set.Name, err)
+	}
+	return v1alpha1.PodSet{
+		Name: set.Name, Count: set.Count, Requests: one, Limits: limits,
+		PriorityClassName: set.Template.Spec.PriorityClassName,
+	}, nil
+}
+
+// differs tells whether the unit's spec must be patched.
+func (w *Want) differs(unit *v1alpha1.QueueUnit) bool {
+	return len(w.changes(unit)) > 0
+}
+
+// changes are the fields of a merge patch that bring the unit's spec in step. Of
+// an invalid job only active is: the rest may be nonsense.
+func (w *Want) changes(unit *v1alpha1.QueueUnit) map[string]any {
+	have, spec := &unit.Spec, &w.Spec
+	changes := map[string]any{}
+	set := func(field string, differ bool, value any) {
+		if differ {
+			changes[field] = value
+		}
+	}
+	set("active", *spec.Active != active(unit), *spec.Active)
+	if w.Invalid != "" {
+		return changes
+	}
+	set("priority", spec.Priority != have.Priority, spec.Priority)
+	set("priorityClassName", spec.PriorityClassName != have.PriorityClassName, orNull(spec.PriorityClassName))
+	set("quotaName", spec.QuotaName != have.QuotaName, orNull(spec.QuotaName))
+	set("preemptible", *spec.Preemptible != ptr.Deref(have.Preemptible, true), *spec.Preemptible)
+	set("maximumExecutionTimeSeconds", !ptr.Equal(spec.MaximumExecutionTimeSeconds, have.MaximumExecutionTimeSeconds), spec.MaximumExecutionTimeSeconds)
+	set("podSets", !equality.Semantic.DeepEqual(normal(spec.PodSets), normal(have.PodSets)), spec.PodSets)
+	set("resource", !equality.Semantic.DeepEqual(spec.Resource, have.Resource), replaceMap(have.Resource, spec.Resource))
+	return changes
+}
+
+// normal makes absent and empty the same, as the API server does.
+func normal(podSets []v1alpha1.PodSet) []v1alpha1.PodSet {
+	same := make([]v1alpha1.PodSet, len(podSets))
+	for i, podSet := range podSets {
+		if len(podSet.Requests) == 0 {
+			podSet.Requests = nil
+		}
+		if len(podSet.Limits) == 0 {
+			podSet.Limits = nil
+		}
+		same[i] = podSet
+	}
+	return same
+}
+
+func orNull(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
+
+// replaceMap is the merge patch that turns one map into the other: what is no
+// longer there must be null.
+func replaceMap(have, want corev1.ResourceList) map[corev1.ResourceName]any {
+	patch := make(map[corev1.ResourceName]any, len(want))
+	for name := range have {
+		patch[name] = nil
+	}
+	for name, quantity := range want {
+		patch[name] = quantity
+	}
+	return patch
+}

@@ -1,0 +1,105 @@
+// Package job is the adapter of the API server's own batch Job.
+//
+// A Job is marked by its suspend field or by the annotation. Jobs of a CronJob
+// queue each for itself; those of other controllers are parts of a larger job.
+// The API server decodes Jobs itself, so no bad one can fail a list.
+package job
+
+import (
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+)
+
+// podSet is the name of the one group of pods.
+const podSet = "main"
+
+type adapter struct{}
+
+// New returns the adapter.
+func New() framework.Adapter { return adapter{} }
+
+func (adapter) Kind() framework.Kind {
+	return framework.Kind{
+		Name:             "job",
+		GroupVersionKind: batchv1.SchemeGroupVersion.WithKind("Job"),
+		Resource:         "jobs",
+		MarkedBySuspend:  true,
+		Native:           true,
+		ManagedBy:        batchv1.JobControllerName,
+		Owners:           []schema.GroupKind{{Group: batchv1.GroupName, Kind: "CronJob"}},
+	}
+}
+
+func (adapter) New() framework.Object { return &batchv1.Job{} }
+
+func (adapter) See(object framework.Object) framework.Sight {
+	job, isJob := object.(*batchv1.Job)
+	if !isJob {
+		return framework.Sight{}
+	}
+	status := &job.Status
+	return framework.Sight{
+		Suspended: ptr.Deref(job.Spec.Suspend, false),
+		ManagedBy: ptr.Deref(job.Spec.ManagedBy, ""),
+		Started:   status.StartTime != nil,
+		// Active counts pods that still wait for a node.
+		Running: status.Active > 0 && ptr.Deref(status.Ready, 0) > 0,
+		Stopped: condition(status, batchv1.JobSuspended) != nil && status.Active == 0 && ptr.Deref(status.Terminating, 0) == 0,
+		End:     end(status),
+	}
+}
+
+// end is known once all pods have ended too: these conditions come last.
+func end(status *batchv1.JobStatus) *framework.End {
+	if c := condition(status, batchv1.JobComplete); c != nil {
+		return &framework.End{Succeeded: true, Reason: c.Reason, Message: c.Message}
+	}
+	if c := condition(status, batchv1.JobFailed); c != nil {
+		return &framework.End{Reason: c.Reason, Message: c.Message}
+	}
+	return nil
+}
+
+// condition finds a condition that is true.
+func condition(status *batchv1.JobStatus, name batchv1.JobConditionType) *batchv1.JobCondition {
+	for i := range status.Conditions {
+		if c := &status.Conditions[i]; c.Type == name && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+func (adapter) Pods(object framework.Object) (framework.Pods, error) {
+	job, isJob := object.(*batchv1.Job)
+	if !isJob {
+		return framework.Pods{}, nil
+	}
+	return framework.Pods{Sets: []framework.PodSet{{Name: podSet, Count: count(job), Template: &job.Spec.Template}}}, nil
+}
+
+// count is how many pods run at once: never more than there is left to complete.
+// Without completions the pods agree among themselves when they are done.
+func count(job *batchv1.Job) int32 {
+	parallelism := ptr.Deref(job.Spec.Parallelism, 1)
+	if job.Spec.Completions == nil {
+		return parallelism
+	}
+	return min(parallelism, max(*job.Spec.Completions-max(job.Status.Succeeded, 0), 0))
+}
+
+func (adapter) Templates(object framework.Object) []*corev1.PodTemplateSpec {
+	job, isJob := object.(*batchv1.Job)
+	if !isJob {
+		return nil
+	}
+	return []*corev1.PodTemplateSpec{&job.Spec.Template}
+}
+
+func (adapter) SuspendPatch(_ framework.Object, suspend bool) map[string]any {
+	return map[string]any{"spec": map[string]any{"suspend": suspend}}
+}

@@ -1,0 +1,63 @@
+package kubeflow
+
+import (
+	"time"
+
+	training "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+)
+
+// Queuing is the condition that a job in the queue has. The operator leaves
+// conditions that it does not know alone. The column STATE shows the type of the
+// last condition, whatever its status, so Queuing must stand last to be seen.
+const Queuing training.JobConditionType = "Queuing"
+
+const (
+	reasonQueuing = "JobQueuing"
+	reasonQueued  = "JobDequeued"
+)
+
+func queuing(status *training.JobStatus) framework.Queuing {
+	on := condition(status, Queuing) != nil
+	last := len(status.Conditions) - 1
+	return framework.Queuing{
+		Ready: condition(status, training.JobSuspended) != nil,
+		On:    on,
+		Shown: on && status.Conditions[last].Type == Queuing,
+	}
+}
+
+// QueuingPatch puts the condition last, or takes it back where it stands: the
+// operator's next condition then comes after it. A list of conditions is patched
+// as a whole; the patch's resourceVersion keeps it from undoing the operator's.
+func (b Base[T]) QueuingPatch(object framework.Object, on bool, message string, now time.Time) map[string]any {
+	_, parts := b.parts(object)
+	at := metav1.NewTime(now)
+	fresh := training.JobCondition{
+		Type: Queuing, Status: corev1.ConditionTrue, Reason: reasonQueuing, Message: message,
+		LastUpdateTime: at, LastTransitionTime: at,
+	}
+	if !on {
+		fresh.Status, fresh.Reason = corev1.ConditionFalse, reasonQueued
+	}
+	conditions := make([]training.JobCondition, 0, len(parts.Status.Conditions)+1)
+	for _, c := range parts.Status.Conditions {
+		if c.Type != Queuing {
+			conditions = append(conditions, c)
+			continue
+		}
+		if c.Status == fresh.Status {
+			fresh.LastTransitionTime = c.LastTransitionTime
+		}
+		if !on {
+			conditions = append(conditions, fresh)
+		}
+	}
+	if on {
+		conditions = append(conditions, fresh)
+	}
+	return map[string]any{"status": map[string]any{"conditions": conditions}}
+}

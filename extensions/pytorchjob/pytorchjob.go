@@ -1,0 +1,53 @@
+// Package pytorchjob is the adapter of kubeflow.org/v1 PyTorchJob.
+package pytorchjob
+
+import (
+	"slices"
+	"strings"
+
+	training "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/kubeflow"
+)
+
+// New returns the adapter.
+func New() framework.Adapter {
+	return kubeflow.Base[*training.PyTorchJob]{
+		Name: "pytorchjob", KindName: training.PyTorchJobKind, Resource: training.PyTorchJobPlural,
+		Roles: []training.ReplicaType{training.PyTorchJobReplicaTypeMaster, training.PyTorchJobReplicaTypeWorker},
+		Empty: func() *training.PyTorchJob { return &training.PyTorchJob{} },
+		Parts: func(job *training.PyTorchJob) kubeflow.Parts {
+			return kubeflow.Parts{RunPolicy: &job.Spec.RunPolicy, Replicas: job.Spec.PyTorchReplicaSpecs, Status: &job.Status}
+		},
+		Inject: inject,
+	}
+}
+
+// inject adds the init container with which the operator has workers wait for the
+// master. Init containers and others do not add up, so only tiny workers grow.
+func inject(job *training.PyTorchJob, role training.ReplicaType, template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+	if role != training.PyTorchJobReplicaTypeWorker || !hasMaster(job) {
+		return template
+	}
+	injected := *template
+	injected.Spec.InitContainers = append(slices.Clone(template.Spec.InitContainers), corev1.Container{
+		Name: "init-pytorch",
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("10Mi")},
+			Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("20Mi")},
+		},
+	})
+	return &injected
+}
+
+func hasMaster(job *training.PyTorchJob) bool {
+	for role, spec := range job.Spec.PyTorchReplicaSpecs {
+		if spec != nil && strings.EqualFold(string(role), string(training.PyTorchJobReplicaTypeMaster)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,43 @@
+package registry
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestParse(t *testing.T) {
+	tests := []struct{ name, list, want, err string }{
+		{"the default is the two kinds of the training operator", Default, "tfjob pytorchjob", ""},
+		{"an empty list means none", "", "", ""},
+		{"spaces and empty parts do not matter", " job , ,tfjob", "job tfjob", ""},
+		{"a name given twice is one", "job,job", "job", ""},
+		{"an unknown name is refused with the list of known ones", "job,sparkapp", "", `unknown extension "sparkapp": the known ones are tfjob, pytorchjob, job`},
+		{"case matters", "TFJob", "", `unknown extension "TFJob"`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			adapters, err := Parse(test.list)
+			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+				t.Fatalf("error is %v", err)
+			}
+			var names []string
+			for _, adapter := range adapters {
+				names = append(names, adapter.Kind().Name)
+			}
+			if got := strings.Join(names, " "); got != test.want {
+				t.Errorf("enabled are %q, not %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestKindsAreToldApart(t *testing.T) {
+	seen := map[string]bool{}
+	for _, adapter := range All() {
+		kind := adapter.Kind()
+		if kind.Name == "" || kind.Resource == "" || kind.Kind == "" || seen[kind.Name] || seen[kind.GroupKind().String()] {
+			t.Errorf("kind %+v is incomplete or there twice", kind)
+		}
+		seen[kind.Name], seen[kind.GroupKind().String()] = true, true
+	}
+}

@@ -1,0 +1,14 @@
+# Sourced by the scripts of this folder, with the root of the repository as the
+# working directory.
+
+# The same Go settings whatever the caller has set. VCS stamping fails in a tree
+# that belongs to another user, and nothing reads the stamp.
+export GOFLAGS=-buildvcs=false
+export GOWORK=off
+
+# build_tools DIR builds the pinned programs of hack/tools and our own generators.
+build_tools() {
+  mkdir -p "$1"
+  go build -C hack/tools -o "$1/" tool
+  go build -o "$1/" ./hack/treeschema
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+const generated = `---
+spec:
+  versions:
+  - name: v1beta1
+    schema:
+      openAPIV3Schema:
+        properties:
+          spec:
+            properties:
+              root:
+                description: root is the node that all others stand under.
+                type: object
+                properties:
+                  name: {type: string}
+                  children:
+                    nullable: true
+                    type: array
+                    x-kubernetes-preserve-unknown-fields: true
+`
+
+func TestUnrollDescribesTheLevelsAskedForAndKeepsWhatIsBelow(t *testing.T) {
+	out, err := unroll([]byte(generated), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc map[string]any
+	if err := yaml.Unmarshal(out, &doc); err != nil {
+		t.Fatal(err)
+	}
+	version := field(doc, "spec", "versions").([]any)[0]
+	node := field(version, "schema", "openAPIV3Schema", "properties", "spec", "properties", "root")
+	for level := 1; level <= 3; level++ {
+		if field(node, "properties", "name", "type") != "string" {
+			t.Errorf("level %d is not described: %v", level, node)
+		}
+		if open := field(node, "x-kubernetes-preserve-unknown-fields"); open != nil {
+			t.Errorf("level %d keeps unknown fields, so a slip in a name is never noticed", level)
+		}
+		children := field(node, "properties", "children")
+		if field(children, "nullable") != true || field(children, "type") != "array" {
+			t.Errorf("level %d: children are no nullable array: %v", level, children)
+		}
+		if field(children, "x-kubernetes-preserve-unknown-fields") != nil {
+			t.Errorf("level %d: children keep unknown fields", level)
+		}
+		node = field(children, "items")
+	}
+	if field(node, "x-kubernetes-preserve-unknown-fields") != true || field(node, "properties") != nil {
+		t.Errorf("below the described levels everything is to be kept: %v", node)
+	}
+}
+
+func TestUnrollOfAnUnrolledSchemaChangesNothing(t *testing.T) {
+	once, err := unroll([]byte(generated), 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice, err := unroll(once, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(once) != string(twice) {
+		t.Errorf("once:\n%s\ntwice:\n%s", once, twice)
+	}
+}
+
+func TestUnrollSaysWhatItMisses(t *testing.T) {
+	for name, test := range map[string]struct{ crd, want string }{
+		"no YAML":     {"\t", "yaml"},
+		"no versions": {"spec: {}", "no versions"},
+		"no root":     {strings.Replace(generated, "root:", "trunk:", 1), "no spec.root"},
+		"no children": {strings.Replace(generated, "children:", "kids:", 1), "no property children"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := unroll([]byte(test.crd), 2); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want one that says %q", err, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,275 @@
+package events
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// renewEvery is well below the API server's default --event-ttl of one hour.
+	renewEvery = 45 * time.Minute
+	// flushFor bounds how long the end of the program is delayed.
+	flushFor = 5 * time.Second
+	// workers bound the writes at one time.
+	workers  = 8
+	retryMin = 100 * time.Millisecond
+	retryMax = 30 * time.Second
+)
+
+// Source says who tells.
+type Source struct {
+	// Component is the name of the program.
+	Component string
+	// Instance tells this process from others of the component.
+	Instance string
+}
+
+// Writer writes events in the background.
+type Writer struct {
+	client corev1client.EventsGetter
+	source Source
+	clock  clock.WithTicker
+	queue  workqueue.TypedRateLimitingInterface[types.NamespacedName]
+
+	mu      sync.Mutex
+	entries map[types.NamespacedName]*entry
+	// kept is the name of each object's kept event.
+	kept map[types.UID]types.NamespacedName
+}
+
+// entry is an event that is yet to be written, or kept.
+type entry struct {
+	event   Event
+	keep    bool
+	written bool
+	count   int32
+	// due is when a kept event is to be renewed.
+	due time.Time
+}
+
+// NewWriter makes a writer. Nothing is written before Run.
+func NewWriter(client corev1client.EventsGetter, source Source, clk clock.WithTicker) *Writer {
+	return &Writer{
+		client: client, source: source, clock: clk,
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryMin, retryMax),
+			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Clock: clk}),
+		entries: map[types.NamespacedName]*entry{},
+		kept:    map[types.UID]types.NamespacedName{},
+	}
+}
+
+// Write has the event exist once.
+func (w *Writer) Write(e Event) { w.add(e, false) }
+
+// Keep has the event exist until Forget, or until another event of the object is
+// kept. Keeping it again costs nothing and gives it the new message when it is
+// next renewed.
+func (w *Writer) Keep(e Event) { w.add(e, true) }
+
+// Forget ends the keeping of the object's event. The event itself stays until
+// the API server forgets it; one that is not yet written is written still.
+func (w *Writer) Forget(object types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.forget(object)
+}
+
+func (w *Writer) forget(object types.UID) {
+	key, ok := w.kept[object]
+	if !ok {
+		return
+	}
+	delete(w.kept, object)
+	if entry := w.entries[key]; entry != nil {
+		entry.keep = false
+		if entry.written {
+			delete(w.entries, key)
+		}
+	}
+}
+
+func (w *Writer) add(e Event, keep bool) {
+	key := types.NamespacedName{Namespace: e.namespace(), Name: e.Name()}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if keep && w.kept[e.Object.UID] != key {
+		w.forget(e.Object.UID)
+		w.kept[e.Object.UID] = key
+	}
+	if known := w.entries[key]; known != nil {
+		known.event = e
+		known.keep = known.keep || keep
+		return
+	}
+	w.entries[key] = &entry{event: e, keep: keep}
+	w.queue.Add(key)
+}
+
+// Run writes until ctx is done, then what is left, for a few seconds at most.
+func (w *Writer) Run(ctx context.Context) {
+	writeCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for w.next(writeCtx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	w.hurry()
+	w.queue.ShutDown()
+	stop := w.clock.NewTimer(flushFor)
+	defer stop.Stop()
+	idle := make(chan struct{})
+	go func() {
+		running.Wait()
+		close(idle)
+	}()
+	select {
+	case <-idle:
+	case <-stop.C():
+		klog.FromContext(ctx).Info("Some events could not be written before the end", "left", w.queue.Len())
+		cancel()
+		<-idle
+	}
+}
+
+// hurry gives those that wait for another try a last one.
+func (w *Writer) hurry() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, entry := range w.entries {
+		if !entry.written {
+			w.queue.Add(key)
+		}
+	}
+}
+
+func (w *Writer) next(ctx context.Context) bool {
+	key, shutdown := w.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer w.queue.Done(key)
+	w.mu.Lock()
+	entry := w.entries[key]
+	w.mu.Unlock()
+	if entry == nil {
+		w.queue.Forget(key)
+		return true
+	}
+	count, lastTime, err := w.bringAbout(ctx, key, entry)
+	switch {
+	case err == nil:
+		w.queue.Forget(key)
+		w.done(key, entry, count, lastTime)
+	case hopeless(err):
+		w.queue.Forget(key)
+		klog.FromContext(ctx).V(2).Info("An event cannot be written", "event", key, "err", err)
+		w.drop(key, entry)
+	default:
+		klog.FromContext(ctx).V(2).Info("An event was not written, trying again", "event", key, "err", err)
+		w.queue.AddRateLimited(key)
+	}
+	return true
+}
+
+// bringAbout makes the event exist and, when it is kept, young. It returns how
+// often and when it was last told.
+func (w *Writer) bringAbout(ctx context.Context, key types.NamespacedName, entry *entry) (int32, time.Time, error) {
+	w.mu.Lock()
+	event, keep, written, count, due := entry.event, entry.keep, entry.written, entry.count, entry.due
+	w.mu.Unlock()
+	now := w.clock.Now()
+	if written && now.Before(due) {
+		return count, due.Add(-renewEvery), nil
+	}
+	if !written {
+		_, err := w.client.Events(key.Namespace).Create(ctx, event.build(w.source, metav1.NewTime(now)), metav1.CreateOptions{})
+		if err == nil {
+			return 1, now, nil
+		}
+		if !apierrors.IsAlreadyExists(err) || !keep {
+			return 0, now, ignoreExists(err)
+		}
+		// Written by an earlier process: its age says when to renew it.
+		found, err := w.client.Events(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsForbidden(err):
+			// Who may not read it cannot know its age: it is renewed now.
+		case err != nil:
+			return 0, now, err
+		case now.Before(found.LastTimestamp.Add(renewEvery)):
+			return found.Count, found.LastTimestamp.Time, nil
+		default:
+			count = found.Count
+		}
+	}
+	return w.renew(ctx, key, event, count+1, now)
+}
+
+// renew tells the event once more, with its present message.
+func (w *Writer) renew(ctx context.Context, key types.NamespacedName, event Event, count int32, now time.Time) (int32, time.Time, error) {
+	patch, err := json.Marshal(map[string]any{
+		"count": count, "lastTimestamp": metav1.NewTime(now), "message": cut(event.Message), "type": event.Type,
+	})
+	if err != nil {
+		return 0, now, fmt.Errorf("renewing event %s: %w", key, err)
+	}
+	_, err = w.client.Events(key.Namespace).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = w.client.Events(key.Namespace).Create(ctx, event.build(w.source, metav1.NewTime(now)), metav1.CreateOptions{})
+		count = 1
+	}
+	return count, now, ignoreExists(err)
+}
+
+// done notes that the event was last told at the time.
+func (w *Writer) done(key types.NamespacedName, entry *entry, count int32, told time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	entry.written, entry.count = true, count
+	if !entry.keep {
+		delete(w.entries, key)
+		return
+	}
+	entry.due = told.Add(renewEvery)
+	w.queue.AddAfter(key, entry.due.Sub(w.clock.Now()))
+}
+
+func (w *Writer) drop(key types.NamespacedName, entry *entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.entries, key)
+	if uid := entry.event.Object.UID; w.kept[uid] == key {
+		delete(w.kept, uid)
+	}
+}
+
+// hopeless tells whether trying again cannot help: the namespace is gone or
+// going, or the API server finds the event itself wrong.
+func hopeless(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
+		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
+func ignoreExists(err error) error {
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}

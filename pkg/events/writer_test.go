@@ -1,0 +1,223 @@
+package events
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func about(name, reason, key string) Event {
+	return Event{
+		Object: corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "ns", Name: name, UID: types.UID("uid-" + name)},
+		Type:   corev1.EventTypeNormal, Reason: reason, Message: "because", Key: key,
+	}
+}
+
+// run starts a writer; the returned function ends it and waits.
+func run(t *testing.T, client *fake.Clientset, clk clock.WithTicker) (*Writer, func()) {
+	t.Helper()
+	w := NewWriter(client.CoreV1(), Source{Component: "test", Instance: "one"}, clk)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.Run(ctx)
+	}()
+	stop := func() {
+		cancel()
+		<-ended
+	}
+	t.Cleanup(stop)
+	return w, stop
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+		if ok() {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatalf("it never came about: %s", what)
+}
+
+func stored(t *testing.T, client *fake.Clientset) []corev1.Event {
+	t.Helper()
+	list, err := client.CoreV1().Events("ns").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+func writes(client *fake.Clientset) string {
+	var verbs []string
+	for _, action := range client.Actions() {
+		if verb := action.GetVerb(); verb != "list" {
+			verbs = append(verbs, verb)
+		}
+	}
+	return strings.Join(verbs, " ")
+}
+
+func TestNoEventOfABurstIsLostAndNoneIsWrittenTwice(t *testing.T) {
+	client := fake.NewClientset()
+	w, stop := run(t, client, clock.RealClock{})
+	const jobs = 500
+	for i := range jobs {
+		e := about(fmt.Sprint("job-", i), "Released", "1")
+		w.Write(e)
+		w.Write(e)
+	}
+	stop()
+	if got := len(stored(t, client)); got != jobs {
+		t.Errorf("%d events of %d were written", got, jobs)
+	}
+}
+
+func TestAnEventHasWhatDescribeShows(t *testing.T) {
+	client := fake.NewClientset()
+	w, stop := run(t, client, clocktesting.NewFakeClock(noon))
+	w.Write(about("job", "Released", "1"))
+	eventually(t, "written", func() bool { return len(stored(t, client)) == 1 })
+	_ = stop
+	e := stored(t, client)[0]
+	if e.InvolvedObject.UID != "uid-job" || e.Source.Component != "test" || e.ReportingController != "test" || e.ReportingInstance != "one" ||
+		e.Count != 1 || !e.FirstTimestamp.Time.Equal(noon) || !e.LastTimestamp.Time.Equal(noon) || e.Type != corev1.EventTypeNormal {
+		t.Errorf("the event is %+v", e)
+	}
+}
+
+func TestNames(t *testing.T) {
+	base := about("job", "Queued", "1")
+	again, otherKey, otherUID, long := base, base, base, base
+	again.Message = "another"
+	otherKey.Key = "2"
+	otherUID.Object.UID = "another"
+	long.Object.Name = strings.Repeat("a", 234) + "." + strings.Repeat("b", 18)
+	if base.Name() != again.Name() || base.Name() == otherKey.Name() || base.Name() == otherUID.Name() {
+		t.Errorf("names are %s, %s, %s, %s", base.Name(), again.Name(), otherKey.Name(), otherUID.Name())
+	}
+	for _, e := range []Event{base, long} {
+		if errs := validation.IsDNS1123Subdomain(e.Name()); len(errs) > 0 {
+			t.Errorf("%s: %v", e.Name(), errs)
+		}
+	}
+}
+
+func TestAKeptEventIsRenewedBeforeItIsForgotten(t *testing.T) {
+	client := fake.NewClientset()
+	clk := clocktesting.NewFakeClock(noon)
+	w, _ := run(t, client, clk)
+	e := about("job", "Queued", "1")
+	w.Keep(e)
+	eventually(t, "written", func() bool { return len(stored(t, client)) == 1 })
+	e.Message = "because of something else"
+	w.Keep(e)
+	eventually(t, "waiting for its time", clk.HasWaiters)
+	clk.Step(renewEvery - time.Second)
+	if got := stored(t, client)[0]; got.Count != 1 {
+		t.Fatalf("it was renewed too early: %+v", got)
+	}
+	clk.Step(2 * time.Second)
+	eventually(t, "renewed", func() bool { return stored(t, client)[0].Count == 2 })
+	if got := stored(t, client)[0]; got.Message != e.Message || !got.LastTimestamp.After(noon) || !got.FirstTimestamp.Time.Equal(noon) {
+		t.Errorf("the event is %+v", got)
+	}
+	w.Forget(e.Object.UID)
+	clk.Step(2 * renewEvery)
+	time.Sleep(20 * time.Millisecond)
+	if got := stored(t, client)[0]; got.Count != 2 {
+		t.Errorf("it was renewed after it was no longer kept: %+v", got)
+	}
+}
+
+func TestAnotherKeptEventTakesThePlaceOfTheFirst(t *testing.T) {
+	client := fake.NewClientset()
+	clk := clocktesting.NewFakeClock(noon)
+	w, _ := run(t, client, clk)
+	w.Keep(about("job", "Queued", "1"))
+	w.Keep(about("job", "Queued", "1/NoQuota"))
+	eventually(t, "both written", func() bool { return len(stored(t, client)) == 2 })
+	eventually(t, "one kept", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.entries) == 1 })
+}
+
+func TestARestartRenewsByTheAgeOfTheEvent(t *testing.T) {
+	e := about("job", "Queued", "1")
+	written := e.build(Source{Component: "test"}, metav1.NewTime(noon))
+	client := fake.NewClientset(written)
+	clk := clocktesting.NewFakeClock(noon.Add(30 * time.Minute))
+	w, _ := run(t, client, clk)
+	w.Keep(e)
+	eventually(t, "looked at", func() bool { return strings.HasSuffix(writes(client), "create get") })
+	eventually(t, "waiting for its time", clk.HasWaiters)
+	clk.Step(16 * time.Minute)
+	eventually(t, "renewed", func() bool { return stored(t, client)[0].Count == 2 })
+}
+
+func TestAnEventThatWasForgottenIsWrittenAnew(t *testing.T) {
+	client := fake.NewClientset()
+	clk := clocktesting.NewFakeClock(noon)
+	w, _ := run(t, client, clk)
+	e := about("job", "Queued", "1")
+	w.Keep(e)
+	eventually(t, "written", func() bool { return len(stored(t, client)) == 1 })
+	if err := client.CoreV1().Events("ns").Delete(t.Context(), e.Name(), metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "waiting for its time", clk.HasWaiters)
+	clk.Step(renewEvery)
+	eventually(t, "written anew", func() bool { return len(stored(t, client)) == 1 })
+}
+
+func TestFailedWritesAreTriedAgainAndHopelessOnesAreNot(t *testing.T) {
+	client := fake.NewClientset()
+	var tries atomic.Int32
+	client.PrependReactor("create", "events", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		switch name := action.(clienttesting.CreateAction).GetObject().(*corev1.Event).InvolvedObject.Name; {
+		case name == "gone":
+			return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns")
+		case tries.Add(1) < 3:
+			return true, nil, apierrors.NewInternalError(fmt.Errorf("not now"))
+		default:
+			return false, nil, nil
+		}
+	})
+	w, _ := run(t, client, clock.RealClock{})
+	w.Write(about("gone", "Released", "1"))
+	w.Write(about("job", "Released", "1"))
+	eventually(t, "written at the third try", func() bool { return len(stored(t, client)) == 1 })
+	eventually(t, "nothing left", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.entries) == 0 })
+}
+
+func TestTheEndDoesNotWaitForever(t *testing.T) {
+	client := fake.NewClientset()
+	client.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewInternalError(fmt.Errorf("never"))
+	})
+	w, stop := run(t, client, clock.RealClock{})
+	w.Write(about("job", "Released", "1"))
+	begin := time.Now()
+	stop()
+	if took := time.Since(begin); took > flushFor+time.Second {
+		t.Errorf("it took %v", took)
+	}
+}

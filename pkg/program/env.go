@@ -1,0 +1,117 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+)
+
+// version is set by the linker: -X kube-queue.dev/kube-queue/pkg/program.version=v1.2.3.
+var version string
+
+// Version of the program.
+func Version() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "devel"
+}
+
+// Env is what a running program is given.
+type Env struct {
+	// Name of the program.
+	Name string
+	// Config to make clients from: rates, user agent and write deadline are set.
+	Config *rest.Config
+	// Namespace of the program's own objects.
+	Namespace string
+	// Identity tells this process from every other.
+	Identity string
+	// ServerVersion of the API server, as v1.36.3.
+	ServerVersion string
+
+	leaderElect bool
+	health      *health
+	// exit ends the process when the lease is lost.
+	exit func(code int)
+}
+
+func newEnv(name string, opts *options) (*Env, error) {
+	config, err := loadConfig(opts.kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS, config.Burst = opts.qps, opts.burst
+	config.UserAgent = name + "/" + Version()
+	config.Wrap(writeDeadline)
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("reading the host name for the lease: %w", err)
+	}
+	return &Env{
+		Name: name, Config: config, Namespace: opts.namespace,
+		Identity:    host + "_" + string(uuid.NewUUID()),
+		leaderElect: opts.leaderElect,
+		health:      newHealth(),
+		exit:        os.Exit,
+	}, nil
+}
+
+// loadConfig takes the file when one is named, else the service account of the
+// pod, else what kubectl would use.
+func loadConfig(file string) (*rest.Config, error) {
+	if file == "" {
+		config, err := rest.InClusterConfig()
+		if err == nil {
+			return config, nil
+		}
+		if !errors.Is(err, rest.ErrNotInCluster) {
+			return nil, fmt.Errorf("using the pod's service account: %w", err)
+		}
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = file
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig (--kubeconfig=%q): %w", file, err)
+	}
+	return config, nil
+}
+
+// MarkReady has /readyz answer ok: call it once caches have synced.
+func (e *Env) MarkReady() { e.health.markReady() }
+
+// connect waits until the API server answers: it may start after us.
+func (e *Env) connect(ctx context.Context) error {
+	client, err := discovery.NewDiscoveryClientForConfig(e.Config)
+	if err != nil {
+		return fmt.Errorf("making a client for %s: %w", e.Config.Host, err)
+	}
+	backoff := wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 10, Cap: 15 * time.Second}
+	return backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		info, err := client.ServerVersion()
+		if apierrors.IsUnauthorized(err) {
+			return false, fmt.Errorf("the API server %s does not know us: %w", e.Config.Host, err)
+		}
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "The API server does not answer yet, trying again", "host", e.Config.Host)
+			return false, nil
+		}
+		e.ServerVersion = info.GitVersion
+		return true, nil
+	})
+}

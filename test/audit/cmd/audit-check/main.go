@@ -1,0 +1,146 @@
+// Command audit-check reads the audit log of an API server and tells whether
+// what it holds is what a job queue may do.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/audit"
+)
+
+// Exit codes.
+const (
+	exitGood     = 0
+	exitBroken   = 1
+	exitNoAnswer = 2
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+type settings struct {
+	path        string
+	options     audit.Options
+	json        bool
+	countWrites bool
+}
+
+func run(args []string, out, complaints io.Writer) int {
+	s, err := parse(args, complaints)
+	if err == nil {
+		var broken bool
+		if broken, err = s.check(out); err == nil && broken {
+			return exitBroken
+		}
+	}
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return exitGood
+	case err != nil:
+		fmt.Fprintln(complaints, "audit-check:", err)
+		return exitNoAnswer
+	}
+	return exitGood
+}
+
+func parse(args []string, out io.Writer) (*settings, error) {
+	s := &settings{}
+	flags := flag.NewFlagSet("audit-check", flag.ContinueOnError)
+	flags.SetOutput(out)
+	flags.Usage = func() {
+		fmt.Fprintf(out, "usage: audit-check LOG [flags]\n\nLOG is the audit log of an API server, at level RequestResponse; gzip is read too.\n"+
+			"Exit code: 0 nothing found, 1 violations, 2 unreadable log or nothing to check.\n\n")
+		flags.PrintDefaults()
+	}
+	flags.BoolVar(&s.json, "json", false, "print JSON")
+	flags.BoolVar(&s.countWrites, "count-writes", false, "print also what the two programs wrote, job by job")
+	flags.StringVar(&s.options.Oversell, "oversell-rate", "1.0", "the rate that kube-queue-controller multiplies limits by")
+	flags.StringVar(&s.options.Controller, "controller", audit.DefaultController, "user of kube-queue-controller")
+	flags.StringVar(&s.options.Extensions, "extensions", audit.DefaultExtensions, "user of job-extensions")
+	grace := flags.Duration("grace", 10*time.Second, "how long a unit may hold quota after its job's end")
+	lag := flags.Duration("tree-lag", 2*time.Second, "how long after a change the tree before may still justify an admission")
+	suspendLag := flags.Duration("suspend-lag", time.Second, "how long an operator may still create pods of a job that was suspended again")
+	until := flags.String("until", "", "time up to which the log is complete, in RFC 3339, or now; empty: its last entry")
+	skip := flags.String("skip", "", "checks to leave out, separated by commas, of "+strings.Join(audit.CheckNames(), ", "))
+	paths, err := interspersed(flags, args)
+	if err != nil {
+		return nil, err
+	}
+	if len(paths) != 1 {
+		return nil, fmt.Errorf("one LOG is needed, %d are given", len(paths))
+	}
+	s.path = paths[0]
+	s.options.Grace, s.options.TreeLag, s.options.SuspendLag = grace, lag, suspendLag
+	if *skip != "" {
+		s.options.Skip = strings.Split(*skip, ",")
+	}
+	switch *until {
+	case "":
+	case "now":
+		s.options.Until = time.Now()
+	default:
+		if s.options.Until, err = time.Parse(time.RFC3339, *until); err != nil {
+			return nil, fmt.Errorf("--until: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// interspersed takes flags before and after the arguments.
+func interspersed(flags *flag.FlagSet, args []string) ([]string, error) {
+	var plain []string
+	for {
+		if err := flags.Parse(args); err != nil {
+			return nil, err
+		}
+		if flags.NArg() == 0 {
+			return plain, nil
+		}
+		plain = append(plain, flags.Arg(0))
+		args = flags.Args()[1:]
+	}
+}
+
+func (s *settings) check(out io.Writer) (broken bool, err error) {
+	log, err := audit.ReadFile(s.path)
+	if err != nil {
+		return false, err
+	}
+	report, err := log.Check(s.options)
+	if err != nil && !errors.Is(err, audit.ErrNothing) {
+		return false, err
+	}
+	nothing := err
+	answer := struct {
+		Report audit.Report      `json:"report"`
+		Writes *audit.WriteTable `json:"writes,omitempty"`
+	}{Report: report}
+	if s.countWrites {
+		table, err := log.Writes(s.options)
+		if err != nil {
+			return false, err
+		}
+		answer.Writes = &table
+	}
+	if s.json {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		err = encoder.Encode(answer)
+	} else {
+		err = report.Print(out)
+		if err == nil && answer.Writes != nil {
+			fmt.Fprintln(out)
+			err = answer.Writes.Print(out)
+		}
+	}
+	if err == nil {
+		err = nothing
+	}
+	return report.Err() != nil, err
+}

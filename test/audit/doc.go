@@ -1,0 +1,28 @@
+// Package audit reads the audit log of an API server and tells whether what it
+// holds is what a job queue may do. It judges by the log alone: it shares no
+// code with the programs it judges, so that a misunderstanding of theirs is not
+// repeated here.
+//
+// The log must be written at level RequestResponse, stage ResponseComplete, for
+// every write; reads may be left out.
+//
+// Words. A write is one entry that changed something, or tried to. A row is what
+// the checker has to know of one kind of job. A claim is quota that is really in
+// use: it opens when a unit gets a phase that holds quota or when its job is
+// released, whichever is first, and closes when the job itself has ended, is
+// gone, or is suspended with its unit back in line. A check is one law, and a
+// rule one way to break it.
+//
+// Order. Every object of a cluster has its resourceVersion from one sequence, so
+// writes are put in the order of what they returned, whatever the order of their
+// lines. A write that returned no version of its own, as most deletes do, is
+// put at the earliest place that it can have had: after the last write of its
+// object and after all that was complete when its request came in. The latest
+// place would be the one of its own completion, which under load comes well
+// after the effects that others saw; taking it would report room that was rightly
+// used again as room that was not there. The price is blindness for the few
+// milliseconds that such a request takes.
+//
+// Invariants. A write that was refused or was a dry run changes nothing. What
+// the log does not show is not judged, and the report says how often.
+package audit

@@ -1,0 +1,239 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Write is one entry of the log that changed an object, or was refused.
+type Write struct {
+	// Line of the log, from 1.
+	Line int
+	// Revision is the write's place in the order of all writes.
+	Revision int64
+	// Received is when the request came in, Time when it was answered.
+	Received, Time time.Time
+
+	User, Verb                            string
+	Group, Version, Resource, Subresource string
+	Namespace, Name, UID                  string
+	// Code is the HTTP status of the answer.
+	Code int
+
+	// own tells that Revision is the write's own.
+	own bool
+	// gone tells that the object is no more after the write.
+	gone bool
+	// body is a *jobFacts, *unitFacts, *podFacts, *treeFacts, *eventFacts or
+	// *namespaceFacts; nil where the answer held none.
+	body any
+}
+
+// OK tells whether the write was carried out.
+func (w *Write) OK() bool { return w.Code >= 200 && w.Code < 300 }
+
+// creates tells whether the write made its object.
+func (w *Write) creates() bool {
+	return w.OK() && w.Subresource == "" && (w.Verb == "create" || w.Verb == "patch" && w.Code == 201 || w.Verb == "update" && w.Code == 201)
+}
+
+// entry is the part of an audit.k8s.io/v1 Event that is read.
+type entry struct {
+	Level      string `json:"level"`
+	Stage      string `json:"stage"`
+	RequestURI string `json:"requestURI"`
+	Verb       string `json:"verb"`
+	User       struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	ImpersonatedUser *struct {
+		Username string `json:"username"`
+	} `json:"impersonatedUser"`
+	ObjectRef *struct {
+		Resource    string `json:"resource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+		UID         string `json:"uid"`
+		APIGroup    string `json:"apiGroup"`
+		APIVersion  string `json:"apiVersion"`
+		Subresource string `json:"subresource"`
+	} `json:"objectRef"`
+	ResponseStatus *struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+	RequestObject            json.RawMessage   `json:"requestObject"`
+	ResponseObject           json.RawMessage   `json:"responseObject"`
+	RequestReceivedTimestamp time.Time         `json:"requestReceivedTimestamp"`
+	StageTimestamp           time.Time         `json:"stageTimestamp"`
+	Annotations              map[string]string `json:"annotations"`
+}
+
+// decoded is what one line came to.
+type decoded struct {
+	writes []*Write
+	at     time.Time
+	write  bool // it was a write, kept or not
+	bare   bool // it should hold an object and does not: the level is too low
+	cut    bool // its objects were left out for their size
+	err    error
+}
+
+// decoder turns lines into writes. It is not safe for concurrent use.
+type decoder struct{ words map[string]string }
+
+func newDecoder() *decoder { return &decoder{words: map[string]string{}} }
+
+// word keeps one copy of a string that comes often.
+func (d *decoder) word(s string) string {
+	if known, ok := d.words[s]; ok {
+		return known
+	}
+	d.words[s] = s
+	return s
+}
+
+var writeVerbs = map[string]bool{"create": true, "update": true, "patch": true, "delete": true, "deletecollection": true}
+
+func (d *decoder) line(number int, line []byte) decoded {
+	var e entry
+	if err := json.Unmarshal(line, &e); err != nil {
+		return decoded{err: err}
+	}
+	out := decoded{at: e.StageTimestamp}
+	if e.Stage != "ResponseComplete" || e.ObjectRef == nil || !writeVerbs[e.Verb] || e.dryRun() {
+		return out
+	}
+	out.write = true
+	out.cut = e.Annotations["audit.k8s.io/truncated"] == "true"
+	w := d.write(number, &e)
+	parse := parserOf(w.Group, w.Version, w.Resource)
+	if parse == nil && !strings.HasPrefix(w.User, "system:serviceaccount:") {
+		return out
+	}
+	out.writes = []*Write{w}
+	if parse == nil || !w.OK() {
+		return out
+	}
+	if len(e.ResponseObject) == 0 {
+		out.bare = !out.cut
+		return out
+	}
+	if e.Verb == "deletecollection" {
+		out.writes, out.err = d.collection(w, parse, e.ResponseObject)
+		return out
+	}
+	out.err = d.answer(w, parse, e.ResponseObject)
+	return out
+}
+
+func (d *decoder) write(number int, e *entry) *Write {
+	user := e.User.Username
+	if e.ImpersonatedUser != nil {
+		user = e.ImpersonatedUser.Username
+	}
+	ref := e.ObjectRef
+	w := &Write{
+		Line: number, Received: e.RequestReceivedTimestamp, Time: e.StageTimestamp,
+		User: d.word(user), Verb: d.word(e.Verb),
+		Group: d.word(ref.APIGroup), Version: d.word(ref.APIVersion), Resource: d.word(ref.Resource),
+		Subresource: d.word(ref.Subresource), Namespace: d.word(ref.Namespace), Name: ref.Name, UID: ref.UID,
+	}
+	if e.ResponseStatus != nil {
+		w.Code = e.ResponseStatus.Code
+	}
+	return w
+}
+
+// dryRun tells whether the request was not meant to be carried out. A delete
+// may say so in its body.
+func (e *entry) dryRun() bool {
+	if _, query, ok := strings.Cut(e.RequestURI, "?"); ok && strings.Contains(query, "dryRun=") {
+		if values, err := url.ParseQuery(query); err == nil && values.Get("dryRun") != "" {
+			return true
+		}
+	}
+	if !strings.HasPrefix(e.Verb, "delete") || !bytes.Contains(e.RequestObject, []byte(`"dryRun"`)) {
+		return false
+	}
+	var options struct {
+		DryRun []string `json:"dryRun"`
+	}
+	return json.Unmarshal(e.RequestObject, &options) == nil && len(options.DryRun) > 0
+}
+
+// answer reads the object that a write returned.
+func (d *decoder) answer(w *Write, parse parser, raw json.RawMessage) error {
+	var head struct {
+		Kind     string `json:"kind"`
+		Metadata meta   `json:"metadata"`
+		Details  struct {
+			UID string `json:"uid"`
+		} `json:"details"`
+	}
+	if err := json.Unmarshal(raw, &head); err != nil {
+		return err
+	}
+	if head.Kind == "Status" {
+		w.gone = w.Verb == "delete" && w.Subresource == ""
+		if head.Details.UID != "" {
+			w.UID = head.Details.UID
+		}
+		return nil
+	}
+	body, err := parse(d, head.Kind, &head.Metadata, raw)
+	if err != nil || body == nil {
+		return err
+	}
+	w.body = body
+	d.identify(w, &head.Metadata)
+	w.gone = head.Metadata.gone()
+	// What ends by losing its last finalizer returns the version it had before.
+	w.own = w.Revision > 0 && (!w.gone || w.Verb == "delete")
+	return nil
+}
+
+func (d *decoder) identify(w *Write, m *meta) {
+	w.Name, w.UID = m.Name, m.UID
+	if m.Namespace != "" {
+		w.Namespace = d.word(m.Namespace)
+	}
+	w.Revision, _ = strconv.ParseInt(m.ResourceVersion, 10, 64)
+}
+
+// collection splits the delete of a collection into one delete for each object.
+// The answer shows them as they were before.
+func (d *decoder) collection(w *Write, parse parser, raw json.RawMessage) ([]*Write, error) {
+	var list struct {
+		Kind  string            `json:"kind"`
+		Items []json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return []*Write{w}, err
+	}
+	if len(list.Items) == 0 {
+		return []*Write{w}, nil
+	}
+	writes := make([]*Write, 0, len(list.Items))
+	for _, item := range list.Items {
+		var head struct {
+			Metadata meta `json:"metadata"`
+			Spec     struct {
+				NodeName string `json:"nodeName"`
+			} `json:"spec"`
+		}
+		if err := json.Unmarshal(item, &head); err != nil {
+			return writes, err
+		}
+		one := *w
+		d.identify(&one, &head.Metadata)
+		one.Revision = 0
+		// A pod on a node is only asked to end, an object with finalizers waits for them.
+		one.gone = len(head.Metadata.Finalizers) == 0 && !(one.Resource == "pods" && head.Spec.NodeName != "")
+		writes = append(writes, &one)
+	}
+	return writes, nil
+}

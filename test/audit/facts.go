@@ -1,0 +1,127 @@
+package audit
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Keys and names of the contract that is checked.
+const (
+	annotationSuspend = "scheduling.x-k8s.io/suspend"
+	labelQuotaName    = "kube-queue/quota-name"
+	labelManaged      = "kube-queue/managed"
+	labelKueue        = "kueue.x-k8s.io/queue-name"
+
+	queueGroup = "scheduling.x-k8s.io"
+	treeGroup  = "scheduling.sigs.k8s.io"
+)
+
+// parser reads the facts of an object that a write returned. It returns nil for
+// an object of another kind than the resource's own, as a Scale.
+type parser func(d *decoder, kind string, m *meta, raw json.RawMessage) (any, error)
+
+func parserOf(group, version, resource string) parser {
+	switch {
+	case group == "" && resource == "pods":
+		return parsePod
+	case group == "" && resource == "namespaces":
+		return parseNamespace
+	case resource == "events" && (group == "" || group == "events.k8s.io"):
+		return parseEvent
+	case group == queueGroup && resource == "queueunits":
+		return parseUnit
+	case group == queueGroup && resource == "queues":
+		return func(*decoder, string, *meta, json.RawMessage) (any, error) { return &otherFacts{}, nil }
+	case group == treeGroup && resource == "elasticquotatrees":
+		return parseTreeObject
+	}
+	if r := rowOf(group, version, resource); r != nil {
+		return r.parse
+	}
+	return nil
+}
+
+// otherFacts stands for an object of which only the writes are counted.
+type otherFacts struct{}
+
+// jobFacts is a job as one write left it.
+type jobFacts struct {
+	row        *row
+	suspended  bool
+	annotation string // its value of the suspend annotation
+	marked     bool   // opted in
+	foreign    bool   // another queue's or system's
+	unholdable bool
+	deleting   bool
+	owner      owner
+	quotaName  string
+	end        ending
+	running    bool
+	state      string
+	pods       int    // -1 where the spec does not say
+	steered    string // what people set to steer the job in its queue
+}
+
+// steering are the keys by which people steer a job in its queue.
+var steering = []string{"scheduling.x-k8s.io/priority", "scheduling.x-k8s.io/priority-class", "scheduling.x-k8s.io/active"}
+
+func (r *row) parse(d *decoder, kind string, m *meta, raw json.RawMessage) (any, error) {
+	if kind != r.kind {
+		return nil, nil
+	}
+	o, err := newObject(raw)
+	if err != nil {
+		return nil, err
+	}
+	f := &jobFacts{
+		row: r, suspended: o.truth(r.suspend), annotation: m.Annotations[annotationSuspend],
+		foreign: m.Labels[labelKueue] != "", deleting: m.DeletionTimestamp != "",
+		owner: m.controller(), quotaName: m.Labels[labelQuotaName],
+		end: r.end(o), running: r.running(o), state: d.word(r.state(o)), pods: -1,
+	}
+	f.marked = f.annotation == "true" || r.byField && f.suspended && (r.also == nil || r.also(o))
+	if r.managedBy != "" {
+		by := o.text(r.managedBy)
+		f.foreign = f.foreign || by != "" && by != r.operator
+	}
+	f.unholdable = r.unholdable != nil && r.unholdable(o)
+	if r.pods != nil {
+		f.pods = r.pods(o)
+	}
+	for _, key := range steering {
+		f.steered += m.Annotations[key] + "," + m.Labels[key] + ","
+	}
+	f.steered = d.word(f.steered)
+	return f, nil
+}
+
+// queued tells whether the object may be a queue's at all: not what another job
+// controls, but what a schedule makes.
+func (f *jobFacts) queued() bool {
+	return !f.foreign && (f.owner.UID == "" || f.owner.Kind == "CronJob" || f.owner.Kind == "RayCronJob")
+}
+
+// eventFacts is of whom an event tells.
+type eventFacts struct{ uid, kind, namespace, name, reason, kindOf string }
+
+func parseEvent(d *decoder, _ string, _ *meta, raw json.RawMessage) (any, error) {
+	type reference struct{ Kind, Namespace, Name, UID string }
+	var e struct {
+		InvolvedObject, Regarding reference
+		Reason, Type              string
+	}
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return nil, err
+	}
+	of := e.InvolvedObject
+	if e.Regarding.Name != "" {
+		of = e.Regarding
+	}
+	return &eventFacts{of.UID, d.word(of.Kind), d.word(of.Namespace), of.Name, d.word(e.Reason), d.word(e.Type)}, nil
+}
+
+type namespaceFacts struct{ managed bool }
+
+func parseNamespace(_ *decoder, _ string, m *meta, _ json.RawMessage) (any, error) {
+	return &namespaceFacts{managed: strings.EqualFold(m.Labels[labelManaged], "true")}, nil
+}

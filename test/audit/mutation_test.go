@@ -1,0 +1,399 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// A good log is one in which nothing is wrong. Each mutation makes one thing
+// wrong, and the check whose matter it is must say so: a check that cannot fail
+// proves nothing.
+
+// goodStory has a job that goes at once, one that waits for it, and a batch Job.
+func goodStory(s *script) {
+	s.create(admin, trees, fourCPU)
+	first, second, third := s.tfjob("first", 3), s.tfjob("second", 3), s.batchJob("third", 1)
+	first.enqueue()
+	second.enqueue()
+	third.enqueue()
+	for _, p := range []*play{first, third} {
+		p.dequeue()
+		p.release()
+		p.start()
+		p.runs()
+		p.event(extensions, "Released")
+	}
+	s.wait(2 * time.Second)
+	second.unit.patchStatus(controller, "status.phase", "Enqueued", "status.reason", "QuotaExceeded")
+	second.event(extensions, "Queued")
+	first.unit.patchStatus(extensions, "status.phase", "Running")
+	s.wait(2 * time.Second)
+	first.end()
+	second.dequeue()
+	second.release()
+	second.start()
+	second.runs()
+	third.end()
+	s.wait(3 * time.Second)
+	second.end()
+	s.wait(20 * time.Second)
+	s.create(admin, "/v1/configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: marker}}`)
+}
+
+// recording is a good log, line by line, to be changed.
+type recording struct {
+	t     *testing.T
+	lines []map[string]any
+}
+
+func parseRecording(t *testing.T, raw []byte) *recording {
+	r := &recording{t: t}
+	for line := range bytes.Lines(raw) {
+		var e map[string]any
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatal(err)
+		}
+		r.lines = append(r.lines, e)
+	}
+	return r
+}
+
+func (r *recording) log() *Log {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	for _, e := range r.lines {
+		if err := encoder.Encode(e); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	log, err := Read(&out)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return log
+}
+
+func at(e map[string]any, path ...string) string {
+	v, _, _ := unstructured.NestedFieldNoCopy(e, path...)
+	switch v := v.(type) {
+	case string:
+		return v
+	case bool:
+		return strconv.FormatBool(v)
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return ""
+}
+
+// find returns the lines that a test picks; at least one is needed.
+func (r *recording) find(what string, pick func(e map[string]any) bool) []int {
+	var found []int
+	for i, e := range r.lines {
+		if pick(e) && at(e, "stage") == "ResponseComplete" && at(e, "responseStatus", "code")[:1] == "2" {
+			found = append(found, i)
+		}
+	}
+	if len(found) == 0 {
+		r.t.Fatalf("the recording has no %s", what)
+	}
+	return found
+}
+
+func (r *recording) phases(phase string) []int {
+	last := map[string]string{}
+	return r.find("unit that becomes "+phase, func(e map[string]any) bool {
+		if at(e, "objectRef", "resource") != "queueunits" {
+			return false
+		}
+		uid := at(e, "responseObject", "metadata", "uid")
+		was, now := last[uid], at(e, "responseObject", "status", "phase")
+		last[uid] = now
+		return now == phase && was != phase
+	})
+}
+
+func suspendedIn(e map[string]any) string {
+	if v := at(e, "responseObject", "spec", "runPolicy", "suspend"); v != "" {
+		return v
+	}
+	return at(e, "responseObject", "spec", "suspend")
+}
+
+func (r *recording) releases() []int {
+	return r.find("release", func(e map[string]any) bool {
+		resource := at(e, "objectRef", "resource")
+		return at(e, "user", "username") == extensions && (resource == "tfjobs" || resource == "jobs" || resource == "pytorchjobs") &&
+			at(e, "objectRef", "subresource") == "" && suspendedIn(e) == "false"
+	})
+}
+
+func (r *recording) podOf(release int) int {
+	uid := at(r.lines[release], "responseObject", "metadata", "uid")
+	return r.find("pod of a job", func(e map[string]any) bool {
+		if at(e, "objectRef", "resource") != "pods" || at(e, "verb") != "create" || at(e, "objectRef", "subresource") != "" {
+			return false
+		}
+		owners, _, _ := unstructured.NestedSlice(e, "responseObject", "metadata", "ownerReferences")
+		return slices.ContainsFunc(owners, func(o any) bool { return o.(map[string]any)["uid"] == uid })
+	})[0]
+}
+
+// unitOf is the line of the unit's phase that belongs to a job's line.
+func (r *recording) unitOf(job int, phase string) int {
+	uid := at(r.lines[job], "responseObject", "metadata", "uid")
+	for _, i := range r.phases(phase) {
+		if at(r.lines[i], "responseObject", "spec", "consumerRef", "uid") == uid {
+			return i
+		}
+	}
+	r.t.Fatalf("the recording has no unit that becomes %s for job %s", phase, uid)
+	return 0
+}
+
+// swap exchanges the places of two lines: their times and revisions.
+func (r *recording) swap(i, j int) {
+	a, b := r.lines[i], r.lines[j]
+	for _, path := range [][]string{{"requestReceivedTimestamp"}, {"stageTimestamp"}, {"responseObject", "metadata", "resourceVersion"}} {
+		x, y := at(a, path...), at(b, path...)
+		_ = unstructured.SetNestedField(a, y, path...)
+		_ = unstructured.SetNestedField(b, x, path...)
+	}
+}
+
+func (r *recording) drop(lines ...int) {
+	slices.Sort(lines)
+	for _, i := range slices.Backward(lines) {
+		r.lines = slices.Delete(r.lines, i, i+1)
+	}
+}
+
+// move puts a line a little after another one.
+func (r *recording) move(line int, after map[string]any, shift int64) {
+	e := r.lines[line]
+	revision, _ := strconv.ParseInt(at(after, "responseObject", "metadata", "resourceVersion"), 10, 64)
+	_ = unstructured.SetNestedField(e, strconv.FormatInt(revision+shift, 10), "responseObject", "metadata", "resourceVersion")
+	for _, stamp := range []string{"requestReceivedTimestamp", "stageTimestamp"} {
+		e[stamp] = after[stamp]
+	}
+}
+
+// again repeats a line right after another one, with the fields given.
+func (r *recording) again(line, after int, shift int64, fields map[string]any) {
+	raw, _ := json.Marshal(r.lines[line])
+	var e map[string]any
+	_ = json.Unmarshal(raw, &e)
+	for path, value := range fields {
+		_ = unstructured.SetNestedField(e, value, splitPath(path)...)
+	}
+	r.lines = slices.Insert(r.lines, after+1, e)
+	r.move(after+1, r.lines[after], shift)
+}
+
+func splitPath(path string) []string {
+	var out []string
+	for part := range bytes.SplitSeq([]byte(path), []byte(".")) {
+		out = append(out, string(part))
+	}
+	return out
+}
+
+// spread makes room between the revisions, for lines to be put between.
+func (r *recording) spread() {
+	for _, e := range r.lines {
+		if n, err := strconv.ParseInt(at(e, "responseObject", "metadata", "resourceVersion"), 10, 64); err == nil {
+			_ = unstructured.SetNestedField(e, strconv.FormatInt(n*10, 10), "responseObject", "metadata", "resourceVersion")
+		}
+	}
+}
+
+var mutations = []struct {
+	name, rule string
+	mutate     func(*recording)
+}{
+	{"a pod comes before its job's release", "early-pod", func(r *recording) {
+		release := r.releases()[0]
+		r.swap(release, r.podOf(release))
+	}},
+	{"a job is created without being suspended", "hold-missed", func(r *recording) {
+		for _, i := range r.find("job with the annotation", func(e map[string]any) bool {
+			return at(e, "verb") == "create" && at(e, "responseObject", "metadata", "annotations", annotationSuspend) == "true"
+		}) {
+			_ = unstructured.SetNestedField(r.lines[i], false, "responseObject", "spec", "runPolicy", "suspend")
+		}
+	}},
+	{"a unit asks for more than there is", "over-limit", func(r *recording) {
+		for _, e := range r.lines {
+			if at(e, "objectRef", "resource") == "queueunits" && at(e, "responseObject", "kind") == "QueueUnit" {
+				_ = unstructured.SetNestedField(e, "400", "responseObject", "spec", "resource", "cpu")
+			}
+		}
+	}},
+	{"a unit's total is not its pod sets'", "sum-mismatch", func(r *recording) {
+		for _, e := range r.lines {
+			if at(e, "objectRef", "resource") == "queueunits" && at(e, "responseObject", "kind") == "QueueUnit" {
+				_ = unstructured.SetNestedField(e, "1m", "responseObject", "spec", "resource", "cpu")
+			}
+		}
+	}},
+	{"the pods ask for more than their unit", "pods-mismatch", func(r *recording) {
+		for _, e := range r.lines {
+			if at(e, "objectRef", "resource") == "pods" && at(e, "verb") == "create" && at(e, "responseObject", "kind") == "Pod" {
+				_ = unstructured.SetNestedField(e, map[string]any{"cpu": "9"}, "responseObject", "spec", "overhead")
+			}
+		}
+	}},
+	{"units are dequeued before those they waited for have ended", "over-limit", func(r *recording) {
+		created := r.find("unit", func(e map[string]any) bool {
+			return at(e, "objectRef", "resource") == "queueunits" && at(e, "verb") == "create"
+		})
+		last := r.lines[created[len(created)-1]]
+		for n, i := range r.phases("Dequeued") {
+			if r.waited(i) {
+				r.move(i, last, int64(n%9+1))
+			}
+		}
+	}},
+	{"the ends of all units are lost", "held-after-end", func(r *recording) { r.drop(r.phases("Succeeded")...) }},
+	{"a unit ends before its job", "ended-too-early", func(r *recording) {
+		release := r.releases()[0]
+		r.swap(r.unitOf(release, "Succeeded"), r.endOf(release))
+	}},
+	{"a release is done twice", "double-release", func(r *recording) {
+		release := r.releases()[0]
+		r.again(release, release, 1, map[string]any{"responseObject.spec.runPolicy.suspend": true, "responseObject.spec.suspend": true, "user.username": admin})
+		r.again(release, release+1, 1, nil)
+	}},
+	{"a release comes before the dequeue", "release-without-dequeue", func(r *recording) {
+		release := r.releases()[0]
+		r.swap(release, r.unitOf(release, "Dequeued"))
+	}},
+	{"a unit is dequeued twice", "double-dequeue", func(r *recording) {
+		i := r.phases("Dequeued")[0]
+		r.again(i, i, 1, map[string]any{"responseObject.status.attempts": float64(2)})
+	}},
+	{"a unit goes back in line without an eviction", "wrong-move", func(r *recording) {
+		i := r.phases("Dequeued")[0]
+		r.again(i, i, 1, map[string]any{"responseObject.status.phase": "Backoff"})
+	}},
+	{"and gives its quota back while its job is released", "early-return", func(r *recording) {
+		release := r.releases()[0]
+		i := r.unitOf(release, "Dequeued")
+		r.again(i, r.podOf(release), 1, map[string]any{"responseObject.status.phase": "Backoff"})
+	}},
+	{"a person dequeues a unit", "wrong-writer", func(r *recording) {
+		_ = unstructured.SetNestedField(r.lines[r.phases("Dequeued")[0]], admin, "user", "username")
+	}},
+	{"a unit is admitted by another group", "wrong-quota", func(r *recording) {
+		_ = unstructured.SetNestedField(r.lines[r.phases("Dequeued")[0]], "root/elsewhere", "responseObject", "status", "quota")
+	}},
+	{"a job costs ten writes more", "job-budget", func(r *recording) {
+		i := r.phases("Dequeued")[0]
+		for n := range 10 {
+			r.again(i, i, 0, map[string]any{"auditID": strconv.Itoa(n)})
+		}
+	}},
+}
+
+// waited tells whether the unit of a line had been told a reason before.
+func (r *recording) waited(line int) bool {
+	uid := at(r.lines[line], "responseObject", "metadata", "uid")
+	for _, e := range r.lines[:line] {
+		if at(e, "responseObject", "metadata", "uid") == uid && at(e, "responseObject", "status", "reason") != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// endOf is the write that ended the job of a line.
+func (r *recording) endOf(job int) int {
+	uid := at(r.lines[job], "responseObject", "metadata", "uid")
+	return r.find("end of a job", func(e map[string]any) bool {
+		if at(e, "responseObject", "metadata", "uid") != uid {
+			return false
+		}
+		list, _, _ := unstructured.NestedSlice(e, "responseObject", "status", "conditions")
+		return slices.ContainsFunc(list, func(c any) bool {
+			m := c.(map[string]any)
+			return m["status"] == "True" && (m["type"] == "Succeeded" || m["type"] == "Complete")
+		})
+	})[0]
+}
+
+func TestEveryMutationOfAGoodLogIsReported(t *testing.T) {
+	s := newScript(t)
+	goodStory(s)
+	logs := map[string][]byte{"script": s.bytes()}
+	recorded, _ := filepath.Glob("testdata/good*.jsonl.gz")
+	for _, path := range recorded {
+		logs[filepath.Base(path)] = unzip(t, path)
+	}
+	for name, raw := range logs {
+		t.Run(name, func(t *testing.T) {
+			if got := rulesOf(t, parseRecording(t, raw).log(), Options{}); len(got) > 0 {
+				report, _ := parseRecording(t, raw).log().Check(Options{})
+				t.Fatalf("the good log breaks %q: %v", got, report.Err())
+			}
+			for _, m := range mutations {
+				t.Run(m.name, func(t *testing.T) {
+					r := parseRecording(t, raw)
+					r.spread()
+					m.mutate(r)
+					if got := rulesOf(t, r.log(), Options{}); !slices.Contains(got, m.rule) {
+						t.Errorf("reported %q, and not %s", got, m.rule)
+					}
+				})
+			}
+		})
+	}
+}
+
+// The recordings are of a real API server, the training operator and both
+// programs; fields that nobody reads were left out. "good" has 16 jobs of three
+// kinds in two groups. "troubled" has one job suspended by hand and one released
+// by hand, a delete in the foreground and one that orphans, a namespace moved
+// between groups and then deleted, and a quota cut under its use.
+func TestARecordingWithTroubleBreaksNothing(t *testing.T) {
+	log, err := ReadFile("testdata/troubled.jsonl.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := log.Check(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Err(); err != nil {
+		t.Error(err)
+	}
+	for _, c := range report.Checks {
+		if c.Judged == 0 {
+			t.Errorf("%s judged nothing", c.Name)
+		}
+	}
+}
+
+func TestEveryRuleHasAMutationOrAStory(t *testing.T) {
+	sources, _ := filepath.Glob("*_test.go")
+	var tests []byte
+	for _, path := range sources {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tests = append(tests, text...)
+	}
+	for rule := range rulesInSource(t) {
+		if !bytes.Contains(tests, []byte(`"`+rule+`"`)) {
+			t.Errorf("no test has rule %s fire", rule)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package audit
+
+import (
+	"encoding/json"
+)
+
+// podFacts is a pod as one write left it.
+type podFacts struct {
+	owner     owner
+	labelled  string // the job that a label names, for pods that nothing controls
+	byRow     *row   // whose label it is
+	phase     string
+	deleting  bool
+	scheduled bool
+	requests  amounts
+}
+
+// over tells whether the pod's containers have ended.
+func (p *podFacts) over() bool { return p.phase == "Succeeded" || p.phase == "Failed" }
+
+type container struct {
+	RestartPolicy string
+	Resources     struct{ Requests, Limits quantities }
+}
+
+type podObject struct {
+	Spec struct {
+		NodeName                   string
+		Containers, InitContainers []container
+		Overhead                   quantities
+		Resources                  struct{ Requests, Limits quantities }
+	}
+	Status struct{ Phase string }
+}
+
+func parsePod(d *decoder, kind string, m *meta, raw json.RawMessage) (any, error) {
+	if kind != "Pod" {
+		return nil, nil
+	}
+	var o podObject
+	if err := json.Unmarshal(raw, &o); err != nil {
+		return nil, err
+	}
+	p := &podFacts{
+		owner: m.controller(), phase: d.word(o.Status.Phase),
+		deleting: m.DeletionTimestamp != "", scheduled: o.Spec.NodeName != "",
+	}
+	if p.owner.UID == "" {
+		for _, r := range rows {
+			if r.podLabel != "" && m.Labels[r.podLabel] != "" {
+				p.labelled, p.byRow = m.Labels[r.podLabel], r
+			}
+		}
+	}
+	// A pod's requests are of interest once, when it is created.
+	if p.phase == "Pending" && !p.scheduled {
+		var err error
+		if p.requests, err = o.effective(); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// effective is what the pod takes on a node: its containers together, or more
+// where an init container needs it, with the sidecars that were started before.
+// Requests of the whole pod take the place of its containers'.
+func (o *podObject) effective() (amounts, error) {
+	together, sidecars, starting := amounts{}, amounts{}, amounts{}
+	for _, c := range o.Spec.InitContainers {
+		requests, err := c.requests()
+		if err != nil {
+			return nil, err
+		}
+		if c.RestartPolicy == "Always" {
+			sidecars.addTimes(requests, 1)
+			starting.most(sidecars)
+			continue
+		}
+		now := amounts{}
+		now.addTimes(sidecars, 1)
+		now.addTimes(requests, 1)
+		starting.most(now)
+	}
+	for _, c := range o.Spec.Containers {
+		requests, err := c.requests()
+		if err != nil {
+			return nil, err
+		}
+		together.addTimes(requests, 1)
+	}
+	together.addTimes(sidecars, 1)
+	together.most(starting)
+	whole, err := o.Spec.Resources.Requests.ceil()
+	if err != nil {
+		return nil, err
+	}
+	for name, n := range whole {
+		together[name] = n
+	}
+	overhead, err := o.Spec.Overhead.ceil()
+	if err != nil {
+		return nil, err
+	}
+	together.addTimes(overhead, 1)
+	return together, nil
+}
+
+// requests of a container; a limit stands in for a missing one.
+func (c *container) requests() (amounts, error) {
+	requests, err := c.Resources.Requests.ceil()
+	if err != nil {
+		return nil, err
+	}
+	limits, err := c.Resources.Limits.ceil()
+	if err != nil {
+		return nil, err
+	}
+	for name, n := range limits {
+		if _, ok := requests[name]; !ok {
+			requests[name] = n
+		}
+	}
+	return requests, nil
+}

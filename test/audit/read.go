@@ -1,0 +1,186 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// Log is what was read: the writes in their order.
+type Log struct {
+	// Lines that were read, and how many of them were writes.
+	Lines, Entries int
+	// From and To are the times of the first and the last entry.
+	From, To time.Time
+	// Unfinished tells that the last line was cut off, as in a log that is still
+	// being written.
+	Unfinished bool
+	// Bare counts writes whose objects are missing, since the log's level is too
+	// low; Cut those whose objects were left out for their size.
+	Bare, Cut int
+
+	writes []*Write
+}
+
+// ErrNoObjects is returned for a log that holds no objects.
+var ErrNoObjects = errors.New("the log holds no objects: its policy must say level RequestResponse")
+
+// ReadFile reads a log from a file, which may be compressed by gzip and may
+// still be growing.
+func ReadFile(path string) (*Log, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	log, err := Read(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return log, nil
+}
+
+// Read reads a log. A last line without an end is left out.
+func Read(r io.Reader) (*Log, error) {
+	buffered := bufio.NewReaderSize(r, 1<<20)
+	if magic, err := buffered.Peek(2); err == nil && bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		unzipped, err := gzip.NewReader(buffered)
+		if err != nil {
+			return nil, err
+		}
+		buffered = bufio.NewReaderSize(unzipped, 1<<20)
+	}
+	log := &Log{}
+	if err := log.read(buffered); err != nil {
+		return nil, err
+	}
+	if log.Bare > 0 && log.bodies() == 0 {
+		return nil, ErrNoObjects
+	}
+	log.order()
+	return log, nil
+}
+
+// batch is a run of lines that is decoded at once.
+type batch struct {
+	first int // number of the first line
+	lines [][]byte
+	done  chan []decoded
+}
+
+const batchLines = 256
+
+// read splits the log into batches, which are decoded side by side and taken
+// in order.
+func (l *Log) read(r *bufio.Reader) error {
+	workers := runtime.GOMAXPROCS(0)
+	work := make(chan *batch, workers)
+	inOrder := make(chan *batch, 4*workers)
+	stop := make(chan struct{})
+	defer close(stop)
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			d := newDecoder()
+			for b := range work {
+				results := make([]decoded, len(b.lines))
+				for i, line := range b.lines {
+					if len(line) > 0 {
+						results[i] = d.line(b.first+i, line)
+					}
+				}
+				b.lines = nil
+				b.done <- results
+			}
+		})
+	}
+	var readErr error
+	go func() {
+		defer close(inOrder)
+		defer close(work)
+		l.Unfinished, readErr = split(r, func(b *batch) bool {
+			select {
+			case inOrder <- b:
+			case <-stop:
+				return false
+			}
+			work <- b
+			return true
+		})
+	}()
+	for b := range inOrder {
+		if err := l.take(b.first, <-b.done); err != nil {
+			return err
+		}
+	}
+	group.Wait()
+	return readErr
+}
+
+// split reads whole lines and hands them on in batches.
+func split(r *bufio.Reader, emit func(*batch) bool) (unfinished bool, err error) {
+	b := &batch{first: 1, done: make(chan []decoded, 1)}
+	for number := 1; ; number++ {
+		line, err := r.ReadBytes('\n')
+		if err == nil {
+			b.lines = append(b.lines, bytes.TrimSpace(line))
+		}
+		if len(b.lines) == batchLines || err != nil && len(b.lines) > 0 {
+			if !emit(b) {
+				return false, nil
+			}
+			b = &batch{first: number + 1, done: make(chan []decoded, 1)}
+		}
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return len(bytes.TrimSpace(line)) > 0, nil
+		case err != nil:
+			return false, err
+		}
+	}
+}
+
+func (l *Log) take(first int, results []decoded) error {
+	for i, d := range results {
+		l.Lines++
+		if d.err != nil {
+			return fmt.Errorf("line %d is no audit entry: %w", first+i, d.err)
+		}
+		if d.write {
+			l.Entries++
+		}
+		if d.bare {
+			l.Bare++
+		}
+		if d.cut {
+			l.Cut++
+		}
+		if !d.at.IsZero() {
+			if l.From.IsZero() || d.at.Before(l.From) {
+				l.From = d.at
+			}
+			if d.at.After(l.To) {
+				l.To = d.at
+			}
+		}
+		l.writes = append(l.writes, d.writes...)
+	}
+	return nil
+}
+
+func (l *Log) bodies() int {
+	n := 0
+	for _, w := range l.writes {
+		if w.body != nil {
+			n++
+		}
+	}
+	return n
+}

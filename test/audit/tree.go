@@ -1,0 +1,164 @@
+package audit
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// treeFacts is an ElasticQuotaTree as one write left it.
+type treeFacts struct {
+	created string // its creation time, as text that sorts
+	tree    *tree  // nil where the spec is invalid
+	invalid string // why
+}
+
+// tree is a valid spec.
+type tree struct{ nodes []*node } // in tree order: a node before its children
+
+type node struct {
+	name, path string
+	parent     *node
+	namespaces []string
+	min, max   map[string]*big.Rat // exact: the oversell rate comes before rounding
+}
+
+const maxJobs = "kube-queue/max-jobs"
+
+type treeNode struct {
+	Name       string     `json:"name"`
+	Namespaces []string   `json:"namespaces"`
+	Min        quantities `json:"min"`
+	Max        quantities `json:"max"`
+	Children   []treeNode `json:"children"`
+}
+
+func parseTreeObject(_ *decoder, kind string, m *meta, raw json.RawMessage) (any, error) {
+	if kind != "ElasticQuotaTree" {
+		return nil, nil
+	}
+	f := &treeFacts{created: m.CreationTimestamp}
+	var o struct {
+		Spec struct {
+			Root *treeNode `json:"root"`
+		} `json:"spec"`
+	}
+	err := json.Unmarshal(raw, &o)
+	switch {
+	case err != nil:
+	case o.Spec.Root == nil:
+		err = fmt.Errorf("it has no root")
+	default:
+		f.tree, err = newTree(o.Spec.Root)
+	}
+	if err != nil {
+		f.invalid = err.Error()
+	}
+	return f, nil
+}
+
+func newTree(root *treeNode) (*tree, error) {
+	t := &tree{}
+	if err := t.add(root, nil, map[string]bool{}); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *tree) add(in *treeNode, parent *node, seen map[string]bool) error {
+	n := &node{name: in.Name, path: in.Name, parent: parent, namespaces: in.Namespaces}
+	if parent != nil {
+		n.path = parent.path + "/" + in.Name
+	}
+	switch {
+	case in.Name == "":
+		return fmt.Errorf("a node has no name")
+	case seen[in.Name]:
+		return fmt.Errorf("two nodes are named %s", in.Name)
+	}
+	seen[in.Name] = true
+	if err := n.read(in); err != nil {
+		return fmt.Errorf("node %s: %w", in.Name, err)
+	}
+	t.nodes = append(t.nodes, n)
+	children := map[string]*big.Rat{}
+	for i := range in.Children {
+		at := len(t.nodes)
+		if err := t.add(&in.Children[i], n, seen); err != nil {
+			return err
+		}
+		for name, least := range t.nodes[at].min {
+			if children[name] == nil {
+				children[name] = new(big.Rat)
+			}
+			children[name].Add(children[name], least)
+		}
+	}
+	for name, limit := range n.max {
+		if sum := children[name]; sum != nil && sum.Cmp(limit) > 0 {
+			return fmt.Errorf("node %s: its children's min of %s together is above its max", in.Name, name)
+		}
+	}
+	return nil
+}
+
+// read takes the limits of a node, and refuses those that no tree may have.
+func (n *node) read(in *treeNode) error {
+	var err error
+	if n.min, err = in.Min.exact(); err != nil {
+		return fmt.Errorf("min: %w", err)
+	}
+	if n.max, err = in.Max.exact(); err != nil {
+		return fmt.Errorf("max: %w", err)
+	}
+	for name, least := range n.min {
+		if most, ok := n.max[name]; ok && least.Cmp(most) > 0 {
+			return fmt.Errorf("min of %s is above its max", name)
+		}
+	}
+	return nil
+}
+
+// limit is the most of a resource that may be in use under the node.
+func (n *node) limit(name string, oversell *big.Rat) (*big.Int, bool) {
+	most, ok := n.max[name]
+	if !ok {
+		return nil, false
+	}
+	return baseUnits(name, new(big.Rat).Mul(most, oversell), false), true
+}
+
+// group finds the node that a unit belongs to: the first in tree order that
+// lists its namespace, or the one of them that it names.
+func (t *tree) group(namespace, name string) (*node, error) {
+	listing := t.listing(namespace)
+	if len(listing) == 0 {
+		listing = t.listing("*")
+	}
+	if len(listing) == 0 {
+		return nil, fmt.Errorf("no node lists namespace %s", namespace)
+	}
+	if name == "" {
+		return listing[0], nil
+	}
+	var paths []string
+	for _, n := range listing {
+		if n.name == name {
+			return n, nil
+		}
+		paths = append(paths, n.path)
+	}
+	return nil, fmt.Errorf("quota %s is none of those that list namespace %s: %s", name, namespace, strings.Join(paths, ", "))
+}
+
+func (t *tree) listing(namespace string) []*node {
+	var out []*node
+	for _, n := range t.nodes {
+		if slices.Contains(n.namespaces, namespace) {
+			out = append(out, n)
+		}
+	}
+	return out
+}

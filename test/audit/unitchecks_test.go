@@ -1,0 +1,399 @@
+package audit
+
+import (
+	"testing"
+	"time"
+)
+
+func TestDoubleRelease(t *testing.T) {
+	tell(t, []story{
+		{name: "a release for each dequeue is right", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3).admit()
+			p.evict()
+			s.wait(3 * time.Second)
+			p.dequeue()
+			p.release()
+			p.start()
+			p.end()
+		}},
+		{name: "a release without one is not", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			p.release()
+		}, breaks: []string{"release-without-dequeue"}},
+		{name: "nor is one without a unit", act: func(s *script) {
+			s.tfjob("a", 3).release()
+		}, breaks: []string{"release-without-dequeue"}},
+		{name: "a second release for one dequeue is told", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.batchJob("a", 3)
+			p.enqueue()
+			p.dequeue()
+			p.release()
+			p.suspend(admin)
+			p.release()
+		}, breaks: []string{"double-release"}},
+		{name: "a person may release by hand, and the job be held again", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.batchJob("a", 3)
+			p.enqueue()
+			p.job.patch(admin, "spec.suspend", false)
+			p.suspend(extensions)
+			p.dequeue()
+			p.release()
+		}},
+		{name: "a unit is not dequeued again before it gave back", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			p.dequeue()
+			p.dequeue()
+		}, breaks: []string{"double-dequeue"}},
+		{name: "nor when only its phase went back", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3).admit()
+			p.unit.conditions("Evicted=True/Preempted")
+			p.unit.patchStatus(controller)
+			p.unit.conditions("Evicted=True/Stopped")
+			p.unit.patchStatus(extensions)
+			p.unit.patchStatus(controller, "status.phase", "Backoff")
+			p.dequeue()
+		}, breaks: []string{"double-dequeue", "early-return"}},
+	})
+}
+
+func TestHeldAfterEnd(t *testing.T) {
+	none := time.Duration(0)
+	tell(t, []story{
+		{name: "a unit that ends soon after its job is right", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3).admit()
+			p.finish()
+			s.wait(5 * time.Second)
+			p.endUnit()
+			s.wait(time.Minute)
+			s.tfjob("b", 1)
+		}},
+		{name: "one that ends late is told", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3).admit()
+			p.finish()
+			s.wait(11 * time.Second)
+			p.endUnit()
+		}, breaks: []string{"held-after-end"}},
+		{name: "one that never ends is told", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.tfjob("a", 3).admit().finish()
+			s.wait(time.Minute)
+			s.tfjob("b", 1)
+		}, breaks: []string{"held-after-end"}},
+		{name: "at the end of the log only what is overdue is told", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.tfjob("a", 3).admit().finish()
+			s.wait(time.Second)
+		}},
+		{name: "unless the log is known to go on", options: Options{Until: time.Date(2026, 3, 1, 13, 0, 0, 0, time.UTC)}, act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.tfjob("a", 3).admit().finish()
+		}, breaks: []string{"held-after-end"}},
+		{name: "or there is no grace", options: Options{Grace: &none}, act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.tfjob("a", 3).admit().finish()
+		}, breaks: []string{"held-after-end"}},
+		{name: "a unit whose job is gone is told", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.tfjob("a", 3).admit().job.remove(admin)
+			s.wait(time.Minute)
+			s.tfjob("b", 1)
+		}, breaks: []string{"held-after-end"}},
+		{name: "unless it goes too", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3).admit()
+			p.job.remove(admin)
+			p.unit.remove(collector)
+			s.wait(time.Minute)
+			s.tfjob("b", 1)
+		}},
+		{name: "a unit that ends before its job is told", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3).admit()
+			p.endUnit()
+			p.finish()
+		}, breaks: []string{"ended-too-early"}},
+		{name: "so is one that ends otherwise than its job", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3).admit()
+			p.finish()
+			p.unit.patchStatus(extensions, "status.phase", "Failed")
+		}, breaks: []string{"wrong-end"}},
+		{name: "a failed MPIJob goes on until it has a completion time", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			job := s.create(admin, "kubeflow.org/v2beta1/mpijobs", `{apiVersion: kubeflow.org/v2beta1, kind: MPIJob,
+  metadata: {name: m, annotations: {scheduling.x-k8s.io/suspend: "true"}}, spec: {runPolicy: {suspend: true}}}`)
+			p := &play{s: s, job: job, cpu: 1}
+			p.admit()
+			job.conditions("Failed=True/Evicted")
+			job.patchStatus("mpi-operator")
+			p.unit.patchStatus(extensions, "status.phase", "Failed")
+			job.patchStatus("mpi-operator", "status.completionTime", "2026-03-01T12:00:10Z")
+		}, breaks: []string{"ended-too-early"}},
+	})
+}
+
+func TestEarlyReturn(t *testing.T) {
+	evictUntilStopped := func(s *script, suspend, clean bool) {
+		s.create(admin, trees, fourCPU)
+		p := s.tfjob("a", 3).admit()
+		p.unit.conditions("Evicted=True/Preempted")
+		p.unit.patchStatus(controller)
+		if suspend {
+			p.suspend(extensions)
+		}
+		if clean {
+			p.pods[0].removePod(operator)
+		}
+		p.unit.conditions("Evicted=True/Stopped")
+		p.unit.patchStatus(extensions)
+		p.unit.patchStatus(controller, "status.phase", "Backoff")
+	}
+	tell(t, []story{
+		{name: "suspended, with no pod left, is right", act: func(s *script) { evictUntilStopped(s, true, true) }},
+		{name: "a pod is left", act: func(s *script) { evictUntilStopped(s, true, false) }, breaks: []string{"early-return"}},
+		{name: "the job is not suspended", act: func(s *script) { evictUntilStopped(s, false, true) }, breaks: []string{"early-return"}},
+	})
+}
+
+func TestRequestMismatch(t *testing.T) {
+	tell(t, []story{
+		{name: "what the pods ask for is what the unit asked for", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.tfjob("a", 3).admit().end()
+		}},
+		{name: "a total that is not the sum of the pod sets is told", act: func(s *script) {
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			p.unit.patch(extensions, "spec.resource.cpu", "2")
+		}, breaks: []string{"sum-mismatch"}},
+		{name: "an amount that is no number is told", act: func(s *script) {
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			p.unit.patch(extensions, "spec.resource.cpu", "many")
+		}, breaks: []string{"unreadable"}},
+		{name: "pods that ask for more than their unit are told", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			p.dequeue()
+			p.release()
+			p.cpu = 4
+			p.start()
+			p.end()
+		}, breaks: []string{"pods-mismatch"}},
+		{name: "a pod that is made again counts once", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3).admit()
+			p.pods[0].removePod(operator)
+			p.start()
+			p.end()
+		}},
+		{name: "a batch Job counts as many pods as it has at once", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.batchJob("a", 2)
+			p.job.patch(admin, "spec.completions", 3)
+			p.admit()
+			for _, name := range []string{"b", "c"} {
+				pod := p.start()
+				pod.set("metadata.name", name)
+			}
+			p.end()
+		}},
+	})
+}
+
+func TestUnitMoves(t *testing.T) {
+	ownUnit := `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit, metadata: {name: own},
+  spec: {consumerRef: {apiVersion: example.com/v1, kind: Thing, name: t}, resource: {cpu: 1}}}`
+	tell(t, []story{
+		{name: "each step by the one who may", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			s.wait(2 * time.Second)
+			p.unit.patchStatus(controller, "status.phase", "Enqueued", "status.reason", "QuotaExceeded")
+			p.unit.patchStatus(controller, "status.phase", "Reserved", "status.quota", "root/team")
+			p.dequeue()
+			p.release()
+			p.start()
+			p.unit.patchStatus(extensions, "status.phase", "Running")
+			p.end()
+		}},
+		{name: "a person moves a unit", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			p.unit.patchStatus(admin, "status.phase", "Dequeued", "status.quota", "root/team", "status.attempts", 1)
+		}, breaks: []string{"wrong-writer"}},
+		{name: "each program writes only its own steps", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			p.dequeue()
+			p.unit.patchStatus(controller, "status.phase", "Running")
+		}, breaks: []string{"wrong-writer"}},
+		{name: "a step that is not in the table", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			p.unit.patchStatus(extensions, "status.phase", "Running", "status.quota", "root/team")
+		}, breaks: []string{"wrong-move"}},
+		{name: "an end is the end", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3).admit()
+			p.end()
+			p.unit.patchStatus(controller, "status.phase", "Enqueued")
+		}, breaks: []string{"wrong-move"}},
+		{name: "back in line without an eviction that is done", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			p.dequeue()
+			p.unit.patchStatus(controller, "status.phase", "Enqueued")
+		}, breaks: []string{"wrong-move"}},
+		{name: "job-extensions evicts nobody", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3).admit()
+			p.unit.conditions("Evicted=True/Preempted")
+			p.unit.patchStatus(extensions)
+		}, breaks: []string{"wrong-writer"}},
+		{name: "a person who suspends a released job has it back in line", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.batchJob("a", 3).admit()
+			p.suspend(admin)
+			p.pods[0].removePod(operator)
+			p.unit.conditions("Evicted=True/SuspendedByUser")
+			p.unit.patchStatus(extensions)
+			p.unit.conditions()
+			p.unit.patchStatus(controller, "status.phase", "Enqueued", "status.reason", "SuspendedByUser")
+		}},
+		{name: "two units for one job", act: func(s *script) {
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			p.enqueue()
+		}, breaks: []string{"twin"}},
+		{name: "a unit is deleted while its job is there", act: func(s *script) {
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			p.unit.remove(extensions)
+		}, breaks: []string{"unit-deleted"}},
+		{name: "a unit is deleted after its job", act: func(s *script) {
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			p.job.remove(admin)
+			p.unit.remove(extensions)
+		}},
+		{name: "a person makes a unit for a job of a known kind", act: func(s *script) {
+			s.create(admin, units, `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit, metadata: {name: own},
+  spec: {consumerRef: {apiVersion: batch/v1, kind: Job, name: t, uid: none}, resource: {cpu: 1}}}`)
+		}, breaks: []string{"wrong-writer"}},
+		{name: "who makes a unit for a thing of their own ends it", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			own := s.create(admin, units, ownUnit)
+			own.patchStatus(controller, "status.phase", "Dequeued", "status.quota", "root/team")
+			own.patchStatus(admin, "status.phase", "Succeeded")
+			own.remove(admin)
+		}},
+		{name: "but does not admit it", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.create(admin, units, ownUnit).patchStatus(admin, "status.phase", "Dequeued", "status.quota", "root/team")
+		}, breaks: []string{"wrong-writer"}},
+	})
+}
+
+func TestWriteBudget(t *testing.T) {
+	// full is a job with one event; it waits, and runs, for a while.
+	full := func(s *script, waits, runs time.Duration, more func(*play)) {
+		s.create(admin, trees, fourCPU)
+		p := s.batchJob("a", 3)
+		p.enqueue()
+		s.wait(waits)
+		if waits > time.Second {
+			p.unit.patchStatus(controller, "status.phase", "Enqueued", "status.reason", "QuotaExceeded")
+			p.event(extensions, "Queued")
+		}
+		p.dequeue()
+		p.release()
+		p.start()
+		p.event(extensions, "Released")
+		s.wait(runs)
+		if runs > 2*time.Second {
+			p.unit.patchStatus(extensions, "status.phase", "Running")
+		}
+		if more != nil {
+			more(p)
+		}
+		p.end()
+	}
+	tell(t, []story{
+		{name: "five when it does not wait", act: func(s *script) { full(s, 0, 0, nil) }},
+		{name: "six are too many then", act: func(s *script) {
+			full(s, 0, 0, func(p *play) { p.event(extensions, "Again") })
+		}, breaks: []string{"job-budget"}},
+		{name: "six when it runs long", act: func(s *script) { full(s, 0, 3*time.Second, nil) }},
+		{name: "seven are too many then", act: func(s *script) {
+			full(s, 0, 3*time.Second, func(p *play) { p.event(extensions, "Again") })
+		}, breaks: []string{"job-budget"}},
+		{name: "eight when it waits", act: func(s *script) { full(s, 3*time.Second, 3*time.Second, nil) }},
+		{name: "nine are too many then", act: func(s *script) {
+			full(s, 3*time.Second, 3*time.Second, func(p *play) { p.event(extensions, "Again") })
+		}, breaks: []string{"job-budget"}},
+		{name: "refused writes and those of others do not count", act: func(s *script) {
+			full(s, 0, 0, func(p *play) {
+				p.unit.write(extensions, "patch", "status", 409)
+				p.event("system:kube-controller-manager", "Completed")
+			})
+		}},
+		{name: "a changed cause is one more", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.batchJob("a", 3)
+			p.enqueue()
+			s.wait(2 * time.Second)
+			p.unit.patchStatus(controller, "status.reason", "QuotaExceeded")
+			p.event(extensions, "Queued")
+			s.wait(31 * time.Second)
+			p.unit.patchStatus(controller, "status.reason", "MaxJobs")
+			p.dequeue()
+			p.release()
+			p.start()
+			p.event(extensions, "Released")
+			s.wait(3 * time.Second)
+			p.unit.patchStatus(extensions, "status.phase", "Running")
+			p.end()
+		}},
+		{name: "a cause that changes all the time is too many", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.batchJob("a", 3)
+			p.enqueue()
+			for range 8 {
+				s.wait(time.Second)
+				p.unit.patchStatus(controller, "status.reason", "QuotaExceeded")
+				p.unit.patchStatus(controller, "status.reason", "MaxJobs")
+			}
+		}, breaks: []string{"job-budget"}},
+		{name: "a queue's status once in five seconds", act: func(s *script) {
+			q := s.create(controller, queues, `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: Queue, metadata: {name: q, namespace: kube-queue}}`)
+			q.patchStatus(controller, "status.pending", 1)
+			s.wait(5 * time.Second)
+			q.patchStatus(controller, "status.pending", 2)
+			s.tfjob("a", 1)
+		}},
+		{name: "and not more often", act: func(s *script) {
+			q := s.create(controller, queues, `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: Queue, metadata: {name: q, namespace: kube-queue}}`)
+			q.patchStatus(controller, "status.pending", 1)
+			s.wait(2 * time.Second)
+			q.patchStatus(controller, "status.pending", 2)
+			s.tfjob("a", 1)
+		}, breaks: []string{"status-rate"}},
+	})
+}

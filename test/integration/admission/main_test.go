@@ -1,0 +1,144 @@
+// Package admission tests what the API server itself does with kube-queue's
+// manifests: CRDs, roles and admission policies. None of our programs runs.
+package admission
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	unitclient "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/typed/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/test/testcluster"
+)
+
+var cluster *testcluster.Cluster
+
+func TestMain(m *testing.M) {
+	testcluster.Main(m, testcluster.Options{
+		Nodes:     1,
+		Operators: []string{"training-operator"},
+	}, func(c *testcluster.Cluster) { cluster = c })
+}
+
+// patience is how long a test waits for what must come.
+const patience = time.Minute
+
+func core(t *testing.T) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func objects(t *testing.T) dynamic.Interface {
+	t.Helper()
+	client, err := dynamic.NewForConfig(cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// unitsAs is a client for the units of a namespace with somebody's rights.
+func unitsAs(t *testing.T, config *rest.Config, ns string) unitclient.QueueUnitInterface {
+	t.Helper()
+	client, err := versioned.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client.SchedulingV1alpha1().QueueUnits(ns)
+}
+
+// namespace makes a namespace for one test.
+func namespace(t *testing.T) string {
+	t.Helper()
+	created, err := core(t).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "admission-"},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := core(t).CoreV1().Namespaces().Delete(context.Background(), created.Name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	return created.Name
+}
+
+// eventually waits until check returns nil.
+func eventually(t *testing.T, what string, check func(context.Context) error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		last = check(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("%s: not within %v: %v", what, patience, last)
+	}
+}
+
+// person binds a ClusterRole to a person in a namespace and returns the person's
+// config. RBAC may be a moment behind, so it waits until the right is there.
+func person(t *testing.T, ns, role string) *rest.Config {
+	t.Helper()
+	name := "person-with-" + role
+	_, err := core(t).RbacV1().RoleBindings(ns).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := cluster.ConfigAs(name)
+	eventually(t, name+" may list units", func(ctx context.Context) error {
+		_, err := unitsAs(t, config, ns).List(ctx, metav1.ListOptions{})
+		return err
+	})
+	return config
+}
+
+func program(t *testing.T, name string) *rest.Config {
+	t.Helper()
+	config, _, err := cluster.ServiceAccountConfig(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// wantError checks that an error says something, or that there is none.
+func wantError(t *testing.T, err error, says string) {
+	t.Helper()
+	switch {
+	case says == "" && err != nil:
+		t.Fatalf("refused: %v", err)
+	case says != "" && err == nil:
+		t.Fatalf("not refused; want %q", says)
+	case says != "" && !strings.Contains(err.Error(), says):
+		t.Fatalf("refused with %q, want %q", err, says)
+	}
+}
+
+func kubectl(t *testing.T, stdin string, args ...string) string {
+	t.Helper()
+	out, err := cluster.KubectlWith(t.Context(), stdin, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

@@ -1,0 +1,120 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// may asks the API server whether somebody may do something.
+func may(ctx context.Context, t *testing.T, user, ns, verb, resource string) bool {
+	t.Helper()
+	attributes := &authorizationv1.ResourceAttributes{Namespace: ns, Verb: verb}
+	attributes.Group, attributes.Resource, _ = strings.Cut(resource, "/")
+	attributes.Resource, attributes.Subresource, _ = strings.Cut(attributes.Resource, "/")
+	attributes.Resource, attributes.Name, _ = strings.Cut(attributes.Resource, "=")
+	review, err := core(t).AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{User: user, Groups: []string{"system:authenticated"}, ResourceAttributes: attributes},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return review.Status.Allowed
+}
+
+func TestTheProgramsMayDoWhatTheyMustAndNoMore(t *testing.T) {
+	const (
+		controller = "system:serviceaccount:kube-queue:kube-queue-controller"
+		extensions = "system:serviceaccount:kube-queue:job-extensions"
+		unit       = "scheduling.x-k8s.io/queueunits"
+		queue      = "scheduling.x-k8s.io/queues"
+		quotaTree  = "scheduling.sigs.k8s.io/elasticquotatrees"
+		lease      = "coordination.k8s.io/leases"
+		read       = "get list watch"
+		everything = "get list watch create update patch delete deletecollection"
+	)
+	for _, test := range []struct {
+		user, ns, verbs, resource string
+		want                      bool
+	}{
+		{controller, "default", read, unit, true},
+		{controller, "default", "patch", unit + "/status", true},
+		{controller, "default", "create update patch delete", unit, false},
+		{controller, "kube-queue", "get list watch create update patch delete", queue, true},
+		{controller, "kube-queue", "update patch", queue + "/status", true},
+		{controller, "default", everything, queue, false},
+		{controller, "kube-system", read, quotaTree, true},
+		{controller, "kube-system", "patch", quotaTree + "/status", true},
+		{controller, "kube-system", "create update patch delete", quotaTree, false},
+		{controller, "", read, "/namespaces", true},
+		{controller, "default", "create patch", "/events", true},
+		{controller, "default", "create patch", "events.k8s.io/events", true},
+		{controller, "kube-queue", "get update", lease + "=kube-queue-controller", true},
+		{controller, "kube-queue", "create", lease, true},
+		{controller, "kube-queue", "get update", lease + "=job-extensions", false},
+		{controller, "default", "create", lease, false},
+		{controller, "default", everything, "batch/jobs", false},
+		{controller, "default", everything, "/pods", false},
+		{controller, "default", everything, "/secrets", false},
+
+		{extensions, "default", read + " create patch delete", unit, true},
+		{extensions, "default", "patch", unit + "/status", true},
+		{extensions, "default", read + " patch", "batch/jobs", true},
+		{extensions, "default", "create update delete", "batch/jobs", false},
+		{extensions, "default", "update patch", "batch/jobs/status", false},
+		{extensions, "default", read + " patch", "kubeflow.org/tfjobs", true},
+		{extensions, "default", "patch", "kubeflow.org/tfjobs/status", true},
+		{extensions, "default", read + " patch", "kubeflow.org/pytorchjobs", true},
+		{extensions, "default", "patch", "kubeflow.org/pytorchjobs/status", true},
+		{extensions, "default", read, "/pods", true},
+		{extensions, "default", "create update patch delete", "/pods", false},
+		{extensions, "default", read, "/limitranges", true},
+		{extensions, "", read, "scheduling.k8s.io/priorityclasses", true},
+		{extensions, "", read, "node.k8s.io/runtimeclasses", true},
+		{extensions, "default", "create patch", "/events", true},
+		{extensions, "kube-queue", "get update", lease + "=job-extensions", true},
+		{extensions, "kube-queue", "get update", lease + "=kube-queue-controller", false},
+		{extensions, "kube-queue", everything, queue, false},
+		{extensions, "kube-system", everything, quotaTree, false},
+		{extensions, "default", everything, "/secrets", false},
+		{extensions, "default", everything, "/configmaps", false},
+	} {
+		for verb := range strings.FieldsSeq(test.verbs) {
+			if got := may(t.Context(), t, test.user, test.ns, verb, test.resource); got != test.want {
+				t.Errorf("%s may %s %s in %q: %v, want %v", test.user, verb, test.resource, test.ns, got, test.want)
+			}
+		}
+	}
+}
+
+func TestWhoeverMayViewOrEditANamespaceMayDoSoWithItsUnits(t *testing.T) {
+	ns := namespace(t)
+	person(t, ns, "view")
+	person(t, ns, "edit")
+	for _, test := range []struct {
+		role, verbs, resource string
+		want                  bool
+	}{
+		{"view", "get list watch", "queueunits", true},
+		{"view", "get list watch", "queues", true},
+		{"view", "create patch delete", "queueunits", false},
+		{"view", "patch", "queueunits/status", false},
+		{"edit", "get list watch create patch delete", "queueunits", true},
+		{"edit", "patch", "queueunits/status", true},
+		{"edit", "create update patch delete", "queues", false},
+	} {
+		for verb := range strings.FieldsSeq(test.verbs) {
+			// The roles are joined by a controller, in its own time.
+			eventually(t, fmt.Sprintf("%s may %s %s: %v", test.role, verb, test.resource, test.want), func(ctx context.Context) error {
+				if got := may(ctx, t, "person-with-"+test.role, ns, verb, "scheduling.x-k8s.io/"+test.resource); got != test.want {
+					return fmt.Errorf("%v", got)
+				}
+				return nil
+			})
+		}
+	}
+}

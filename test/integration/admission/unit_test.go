@@ -1,0 +1,292 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+)
+
+func unit(name, apiVersion, kind string) *v1alpha1.QueueUnit {
+	return &v1alpha1.QueueUnit{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.QueueUnitSpec{
+			ConsumerRef: v1alpha1.ConsumerReference{APIVersion: apiVersion, Kind: kind, Name: name},
+			Resource:    corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
+			PodSets:     []v1alpha1.PodSet{{Name: "main", Count: 1, Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}},
+		},
+	}
+}
+
+// actors are everybody who has something to do with the units of a namespace.
+func actors(t *testing.T, ns string) map[string]*rest.Config {
+	return map[string]*rest.Config{
+		"editor":         person(t, ns, "kube-queue-editor"),
+		"administrator":  cluster.Config(),
+		"job-extensions": program(t, "job-extensions"),
+		"controller":     program(t, "kube-queue-controller"),
+	}
+}
+
+func TestOnlyJobExtensionsMakesTheUnitOfAServedKind(t *testing.T) {
+	ns := namespace(t)
+	who := actors(t, ns)
+	for _, kind := range []struct {
+		apiVersion, kind string
+		served           bool
+	}{
+		{"batch/v1", "Job", true},
+		{"kubeflow.org/v1", "TFJob", true},
+		{"kubeflow.org/v1", "PyTorchJob", true},
+		{"kubeflow.org/v1", "MPIJob", true},
+		{"kubeflow.org/v2beta1", "MPIJob", true},
+		{"sparkoperator.k8s.io/v1beta2", "SparkApplication", true},
+		{"ray.io/v1", "RayJob", true},
+		{"ray.io/v1alpha1", "RayJob", true},
+		{"ray.io/v1", "RayCluster", true},
+		{"jobset.x-k8s.io/v1alpha2", "JobSet", true},
+		{"argoproj.io/v1alpha1", "Workflow", true},
+		{"batch/v1", "CronJob", false},
+		{"example.com/v1", "Job", false},
+		{"v1", "Pod", false},
+		{"Job", "Job", false},
+	} {
+		t.Run(kind.apiVersion+" "+kind.kind, func(t *testing.T) {
+			for actor, config := range who {
+				want := ""
+				switch {
+				case actor == "controller":
+					want = "cannot create resource"
+				case kind.served && actor != "job-extensions":
+					want = "only job-extensions makes the unit of a " + kind.kind
+				}
+				_, err := unitsAs(t, config, ns).Create(t.Context(), unit("new", kind.apiVersion, kind.kind), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+				t.Log(actor)
+				wantError(t, err, want)
+			}
+		})
+	}
+}
+
+func TestAUnitThatMakesNoSenseIsRefused(t *testing.T) {
+	ns := namespace(t)
+	negative := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("-1Mi")}
+	for name, test := range map[string]struct {
+		change func(*v1alpha1.QueueUnit)
+		says   string
+	}{
+		"one without a total":        {func(u *v1alpha1.QueueUnit) { u.Spec.Resource, u.Spec.PodSets = nil, nil }, ""},
+		"one of its own namespace":   {func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.Namespace = ns }, ""},
+		"one of another namespace":   {func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.Namespace = "other" }, "must be empty or " + ns},
+		"a negative total":           {func(u *v1alpha1.QueueUnit) { u.Spec.Resource = negative }, "must not be negative"},
+		"a negative request":         {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets[0].Requests = negative }, "must not be negative"},
+		"a negative limit":           {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets[0].Limits = negative }, "must not be negative"},
+		"a negative count":           {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets[0].Count = -1 }, "spec.podSets[0].count"},
+		"minCount above count":       {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets[0].MinCount = ptr.To[int32](2) }, "minCount must not be above count"},
+		"two pod sets of one name":   {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets = append(u.Spec.PodSets, u.Spec.PodSets[0]) }, "Duplicate value"},
+		"no kind":                    {func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.Kind = "" }, "spec.consumerRef.kind"},
+		"a run of no seconds":        {func(u *v1alpha1.QueueUnit) { u.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](0) }, "maximumExecutionTimeSeconds"},
+		"more than 64 pod sets":      {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets = podSets(65) }, "must have at most 64 items"},
+		"as many as there may be":    {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets = podSets(64) }, ""},
+		"a priority below that of 0": {func(u *v1alpha1.QueueUnit) { u.Spec.Priority = -5 }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := unit("new", "example.com/v1", "Thing")
+			test.change(u)
+			_, err := unitsAs(t, cluster.Config(), ns).Create(t.Context(), u, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			wantError(t, err, test.says)
+		})
+	}
+}
+
+// podSets are as large as they may be.
+func podSets(n int) []v1alpha1.PodSet {
+	list := corev1.ResourceList{}
+	for i := range 64 {
+		list[corev1.ResourceName(fmt.Sprintf("example.com/resource-%d", i))] = resource.MustParse("1")
+	}
+	var sets []v1alpha1.PodSet
+	for i := range n {
+		sets = append(sets, v1alpha1.PodSet{Name: fmt.Sprint("set-", i), Count: 1, Requests: list, Limits: list})
+	}
+	return sets
+}
+
+func TestWhoMayChangeWhatOfAUnit(t *testing.T) {
+	ns := namespace(t)
+	who := actors(t, ns)
+	extensions := unitsAs(t, who["job-extensions"], ns)
+	for name, kind := range map[string]string{"of-a-job": "Job", "by-hand": "Thing"} {
+		if _, err := extensions.Create(t.Context(), unit(name, "batch/v1", kind), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const (
+		spec = `{"spec": {"priority": 7}}`
+		ref  = `{"spec": {"consumerRef": {"name": "another"}}}`
+		// Defaults filled in, a spec says what it said before.
+		same     = `{"spec": {"priority": 0, "active": true, "preemptible": true}}`
+		label    = `{"metadata": {"labels": {"a": "b"}}}`
+		released = `{"status": {"phase": "Dequeued", "quota": "root/a", "queue": "root-a", "attempts": 1}}`
+		running  = `{"status": {"phase": "Running"}}`
+		failed   = `{"status": {"phase": "Failed", "reason": "Broken", "message": "it broke",
+			"conditions": [{"type": "Finished", "status": "True", "reason": "Broken", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`
+		noPhase = `{"status": {"message": "hello"}}`
+		quota   = `{"status": {"phase": "Failed", "quota": "root/b"}}`
+		queue   = `{"status": {"phase": "Failed", "queue": "b"}}`
+		again   = `{"status": {"phase": "Failed", "attempts": 0}}`
+		requeue = `{"status": {"phase": "Failed", "requeueState": {"count": 1}}}`
+		check   = `{"status": {"phase": "Failed", "admissionChecks": [{"name": "a", "state": "Ready"}]}}`
+
+		cannot   = "cannot patch resource"
+		ofJob    = "only job-extensions changes the spec of the unit of a Job"
+		byHand   = "the spec of a unit cannot be changed"
+		status   = "only kube-queue writes the status of the unit of a Job"
+		onlyEnds = "the only phases that you may set are Succeeded and Failed"
+		theRest  = "the rest of the status is set by kube-queue"
+	)
+	for _, test := range []struct {
+		actor, unit, patch, subresource, says string
+	}{
+		{"job-extensions", "of-a-job", spec, "", ""},
+		{"job-extensions", "by-hand", spec, "", ""},
+		{"job-extensions", "of-a-job", ref, "", "a unit stands for one job all its life"},
+		{"administrator", "of-a-job", spec, "", ofJob},
+		{"administrator", "by-hand", spec, "", byHand},
+		{"administrator", "by-hand", same, "", ""},
+		{"administrator", "of-a-job", label, "", ""},
+		{"editor", "of-a-job", spec, "", ofJob},
+		{"editor", "by-hand", spec, "", byHand},
+		{"editor", "by-hand", label, "", ""},
+		{"controller", "of-a-job", spec, "", cannot},
+		{"controller", "by-hand", label, "", cannot},
+
+		{"controller", "of-a-job", released, "status", ""},
+		{"controller", "by-hand", released, "status", ""},
+		{"job-extensions", "of-a-job", running, "status", ""},
+		{"job-extensions", "by-hand", running, "status", ""},
+		{"administrator", "of-a-job", failed, "status", status},
+		{"administrator", "by-hand", released, "status", onlyEnds},
+		{"administrator", "by-hand", failed, "status", ""},
+		{"editor", "of-a-job", failed, "status", status},
+		{"editor", "by-hand", failed, "status", ""},
+		{"editor", "by-hand", `{"status": {"phase": "Succeeded"}}`, "status", ""},
+		{"editor", "by-hand", running, "status", onlyEnds},
+		{"editor", "by-hand", `{"status": {"phase": "Dequeued"}}`, "status", onlyEnds},
+		{"editor", "by-hand", `{"status": {"phase": null}}`, "status", onlyEnds},
+		{"editor", "by-hand", `{"status": null}`, "status", onlyEnds},
+		{"editor", "by-hand", noPhase, "status", onlyEnds},
+		{"editor", "by-hand", quota, "status", theRest},
+		{"editor", "by-hand", queue, "status", theRest},
+		{"editor", "by-hand", again, "status", theRest},
+		{"editor", "by-hand", requeue, "status", theRest},
+		{"editor", "by-hand", check, "status", theRest},
+	} {
+		t.Run(fmt.Sprint(test.actor, " patches ", test.subresource, " of the unit ", test.unit, " with ", test.patch), func(t *testing.T) {
+			prepare(t, who, ns, test.unit)
+			var subresources []string
+			if test.subresource != "" {
+				subresources = []string{test.subresource}
+			}
+			_, err := unitsAs(t, who[test.actor], ns).Patch(t.Context(), test.unit, types.MergePatchType, []byte(test.patch),
+				metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, subresources...)
+			wantError(t, err, test.says)
+		})
+	}
+}
+
+// prepare has the controller release a unit, so that there is something to keep.
+func prepare(t *testing.T, who map[string]*rest.Config, ns, name string) {
+	t.Helper()
+	status := `{"status": {"phase": "Dequeued", "quota": "root/a", "queue": "root-a", "attempts": 1}}`
+	if _, err := unitsAs(t, who["controller"], ns).Patch(t.Context(), name, types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDeletionOfUnitsIsLeftToRoles(t *testing.T) {
+	ns := namespace(t)
+	who := actors(t, ns)
+	who["viewer"] = person(t, ns, "kube-queue-viewer")
+	for _, kind := range []string{"Job", "Thing"} {
+		if _, err := unitsAs(t, who["job-extensions"], ns).Create(t.Context(), unit("a", "batch/v1", kind), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for actor, says := range map[string]string{
+			"editor": "", "administrator": "", "job-extensions": "",
+			"controller": "cannot delete resource", "viewer": "cannot delete resource",
+		} {
+			t.Run(actor+" deletes the unit of a "+kind, func(t *testing.T) {
+				err := unitsAs(t, who[actor], ns).Delete(t.Context(), "a", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+				wantError(t, err, says)
+			})
+		}
+		if err := unitsAs(t, who["job-extensions"], ns).Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The garbage collector writes to units too: the policy must not be in its way.
+func TestTheGarbageCollectorKeepsItsHandOnUnits(t *testing.T) {
+	ns := namespace(t)
+	units := unitsAs(t, program(t, "job-extensions"), ns)
+	jobs := core(t).BatchV1().Jobs(ns)
+	owned := func(t *testing.T, name string) {
+		t.Helper()
+		job, err := jobs.Create(t.Context(), &batchv1.Job{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: batchv1.JobSpec{Suspend: ptr.To(true), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "main"}},
+			}}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := unit(name, "batch/v1", "Job")
+		u.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
+		if _, err := units.Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	t.Run("a unit goes with its job", func(t *testing.T) {
+		owned(t, "deleted")
+		if err := jobs.Delete(t.Context(), "deleted", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the unit is gone", func(ctx context.Context) error {
+			_, err := units.Get(ctx, "deleted", metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return fmt.Errorf("it is still there (error %v)", err)
+		})
+	})
+	t.Run("a unit is orphaned when its job's deletion asks for it", func(t *testing.T) {
+		owned(t, "orphaned")
+		if err := jobs.Delete(t.Context(), "orphaned", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the unit has no owner", func(ctx context.Context) error {
+			u, err := units.Get(ctx, "orphaned", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if len(u.OwnerReferences) > 0 {
+				return fmt.Errorf("owners: %v", u.OwnerReferences)
+			}
+			return nil
+		})
+	})
+}

@@ -1,0 +1,267 @@
+package jobextensions
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+)
+
+// long has the pods of the job run until somebody ends them.
+const long = `{spec: {template: {metadata: {annotations: {localcluster.kube-queue.dev/run-time: never}}}}}`
+
+func TestUnsuspendedByHandWhileQueued(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		kind   kind
+		merged string
+		patch  string
+	}{
+		"a Job marked by suspend": {batchJob, `{spec: {suspend: true}}`, `{spec: {suspend: false}}`},
+		"a Job, its annotation taken off too": {batchJob, annotated,
+			`{metadata: {annotations: {scheduling.x-k8s.io/suspend: "false"}}, spec: {suspend: false}}`},
+		"a TFJob, its annotation taken off too": {tfJob, annotated,
+			`{metadata: {annotations: {scheduling.x-k8s.io/suspend: null}}, spec: {runPolicy: {suspend: false}}}`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t, cluster, test.kind, test.merged)
+			unit := s.enqueued()
+			s.change(test.patch)
+			s.event(corev1.EventTypeWarning, "HeldAgain", unit.Name)
+			s.becomesSuspended(true)
+			if again := s.enqueued(); again.UID != unit.UID || again.Status.Phase.HoldsQuota() {
+				t.Errorf("the unit is another one, or in phase %s", again.Status.Phase)
+			}
+			s.admit()
+			s.becomesSuspended(false)
+		})
+	}
+}
+
+func TestUnsuspendedByHandWithTheAnnotationLeftIsTurnedBackAtAdmission(t *testing.T) {
+	t.Parallel()
+	s := begin(t, cluster, tfJob, annotated)
+	s.enqueued()
+	s.setSuspend(false)
+	if !s.suspended() {
+		t.Error("it got through")
+	}
+}
+
+func TestSuspendedByHandAfterReleaseAndResumed(t *testing.T) {
+	t.Parallel()
+	for _, k := range []kind{batchJob, tfJob} {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			endless := long
+			if k.name == "TFJob" {
+				endless = `{spec: {tfReplicaSpecs: {Worker: {template: {metadata: {annotations: {localcluster.kube-queue.dev/run-time: never}}}}}}}`
+			}
+			s := begin(t, cluster, k, annotated, endless)
+			s.admit()
+			unit := s.inPhase(v1alpha1.PhaseRunning)
+			s.setSuspend(true)
+			s.evicted(metav1.ConditionTrue, v1alpha1.EvictedSuspendedByUser)
+			// The controller takes the quota back.
+			s.decide(map[string]any{"phase": "Enqueued", "reason": "SuspendedByUser", "message": "it was suspended by hand"})
+			s.stays("suspended by hand, it stays in the queue and as it is", func() string {
+				if again := s.unit(); again == nil || again.UID != unit.UID || !s.suspended() {
+					return "it has left, or runs"
+				}
+				return ""
+			})
+			s.setSuspend(false)
+			s.evicted(metav1.ConditionFalse, "Resumed")
+			s.becomesSuspended(true)
+			s.event(corev1.EventTypeNormal, "Requeued", unit.Name)
+			s.admit()
+			s.becomesSuspended(false)
+			if value := s.get().GetAnnotations()["kube-queue/released"]; value != "2" {
+				t.Errorf("it was released for attempt %q", value)
+			}
+			s.inPhase(v1alpha1.PhaseRunning)
+		})
+	}
+}
+
+func TestEvictedByTheController(t *testing.T) {
+	t.Parallel()
+	s := begin(t, cluster, batchJob, annotated, long)
+	s.admit()
+	s.inPhase(v1alpha1.PhaseRunning)
+	s.evict("Preempted")
+	s.becomesSuspended(true)
+	s.evicted(metav1.ConditionTrue, v1alpha1.EvictedStopped)
+	s.event(corev1.EventTypeWarning, "Preempted", "for another")
+	if value := s.get().GetAnnotations()[mark]; value != "true" {
+		t.Errorf("the mark is %q", value)
+	}
+	s.decide(map[string]any{"phase": "Enqueued", "reason": "QuotaExceeded", "message": "full"})
+	s.event(corev1.EventTypeNormal, "Queued", "full")
+	s.admit()
+	s.becomesSuspended(false)
+}
+
+func TestTheManifestAppliedAgainChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := begin(t, cluster, tfJob, annotated)
+	s.admit()
+	s.becomesSuspended(false)
+	s.change(annotated)
+	s.stays("a released job", func() string {
+		if s.suspended() || !s.unit().Status.Phase.HoldsQuota() {
+			return "it was suspended or has lost its quota"
+		}
+		return ""
+	})
+	s.inPhase(v1alpha1.PhaseSucceeded)
+	s.change(`{metadata: {annotations: {scheduling.x-k8s.io/suspend: "false"}}}`)
+	s.change(annotated)
+	s.stays("an ended job", func() string {
+		if s.suspended() || s.unit().Status.Phase != v1alpha1.PhaseSucceeded {
+			return "it was touched"
+		}
+		return ""
+	})
+	s.cost(6)
+}
+
+func TestTheMarkTakenOffLeavesTheQueue(t *testing.T) {
+	t.Parallel()
+	s := begin(t, cluster, tfJob, annotated)
+	s.enqueued()
+	s.becomes("Suspended=True")
+	s.refuse("QuotaExceeded", "full")
+	s.becomes("Queuing=True")
+	s.change(`{metadata: {annotations: {scheduling.x-k8s.io/suspend: null}}}`)
+	s.eventually("the unit is gone", func() string {
+		if s.unit() != nil {
+			return "it is there"
+		}
+		return ""
+	})
+	s.event(corev1.EventTypeNormal, "LeftQueue", "")
+	s.becomes("Queuing=False")
+	s.stays("it stays out and suspended", func() string {
+		if s.unit() != nil || !s.suspended() {
+			return "it came back, or runs"
+		}
+		return ""
+	})
+	// And back in.
+	s.change(annotated)
+	s.enqueued()
+}
+
+func TestAUnitDeletedByHandIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	s := begin(t, cluster, batchJob, annotated)
+	first := s.enqueued()
+	s.must(s.units.SchedulingV1alpha1().QueueUnits(s.ns).Delete(t.Context(), first.Name, metav1.DeleteOptions{}))
+	second := s.hasUnit("another", func(u *v1alpha1.QueueUnit) bool { return u.UID != first.UID })
+	if second.Name != first.Name || !second.Spec.SubmissionTime.Time.Before(first.Spec.SubmissionTime.Add(1e9)) {
+		t.Errorf("%s submitted %v became %s submitted %v", first.Name, first.Spec.SubmissionTime, second.Name, second.Spec.SubmissionTime)
+	}
+}
+
+func TestADeletedJobTakesItsUnitWithIt(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			s := begin(t, cluster, batchJob, annotated)
+			s.enqueued()
+			s.must(s.jobs.Delete(t.Context(), "a", metav1.DeleteOptions{PropagationPolicy: &policy}))
+			s.eventually("the unit is gone", func() string {
+				if s.unit() != nil {
+					return "it is there"
+				}
+				return ""
+			})
+		})
+	}
+}
+
+func TestAJobMadeAgainUnderItsNameHasAUnitOfItsOwn(t *testing.T) {
+	t.Parallel()
+	s := begin(t, cluster, batchJob, annotated)
+	first := s.enqueued()
+	s.must(s.jobs.Delete(t.Context(), "a", deleteOrphaning()))
+	s.eventually("the job is gone", func() string {
+		if _, err := s.jobs.Get(t.Context(), "a", metav1.GetOptions{}); err == nil {
+			return "it is there"
+		}
+		return ""
+	})
+	s.create()
+	second := s.enqueued()
+	if second.Name == first.Name {
+		t.Errorf("both units are %s", first.Name)
+	}
+	s.eventually("the first unit is gone", func() string {
+		if _, err := s.units.SchedulingV1alpha1().QueueUnits(s.ns).Get(t.Context(), first.Name, metav1.GetOptions{}); err == nil {
+			return "it is there"
+		}
+		return ""
+	})
+}
+
+func TestACopyOfAReleasedJobIsHeld(t *testing.T) {
+	t.Parallel()
+	s := begin(t, cluster, batchJob, annotated, `{metadata: {annotations: {kube-queue/released: "1"}}}`)
+	s.enqueued()
+	s.admit()
+	s.becomesSuspended(false)
+	s.inPhase(v1alpha1.PhaseRunning)
+}
+
+func TestJobsOfOthersAreNotTouched(t *testing.T) {
+	t.Parallel()
+	tests := map[string]string{
+		"a job of another queue":             `{metadata: {labels: {kueue.x-k8s.io/queue-name: q}}, spec: {suspend: true}}`,
+		"a part of a larger job":             `{metadata: {ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: none, uid: "1", controller: true}]}, spec: {suspend: true}}`,
+		"a job that another controller runs": `{spec: {suspend: true, managedBy: example.com/other}}`,
+		"a job that asks for nothing":        `{spec: {suspend: false}}`,
+	}
+	for name, merged := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t, cluster, batchJob, merged)
+			s.stays("no unit, no write", func() string {
+				if s.unit() != nil {
+					return "there is a unit"
+				}
+				return ""
+			})
+			if got := s.writes(); got.Total()+got.Failed != 0 {
+				t.Errorf("it was written to: %v", got.By)
+			}
+		})
+	}
+}
+
+func TestAUnitMadeByHandIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	s := begin(t, cluster, batchJob)
+	own := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Name: "own"}, Spec: v1alpha1.QueueUnitSpec{
+		ConsumerRef: v1alpha1.ConsumerReference{APIVersion: "example.com/v1", Kind: "Thing", Name: "thing", UID: "1"},
+	}}
+	created, err := s.units.SchedulingV1alpha1().QueueUnits(s.ns).Create(t.Context(), own, metav1.CreateOptions{})
+	s.must(err)
+	s.stays("it is there and as it was", func() string {
+		now, err := s.units.SchedulingV1alpha1().QueueUnits(s.ns).Get(t.Context(), "own", metav1.GetOptions{})
+		if err != nil || now.ResourceVersion != created.ResourceVersion {
+			return "it was touched"
+		}
+		return ""
+	})
+}
+
+func deleteOrphaning() metav1.DeleteOptions {
+	policy := metav1.DeletePropagationOrphan
+	return metav1.DeleteOptions{PropagationPolicy: &policy}
+}

@@ -1,0 +1,49 @@
+package jobextensions
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kube-queue.dev/kube-queue/test/testcluster"
+)
+
+// The cluster of this test has no CRD of TFJob at first: kinds that are served
+// must work meanwhile, and TFJobs once they are.
+func TestAKindWhoseCRDComesLaterStartsByItselfAndNoObjectStopsIt(t *testing.T) {
+	c := testcluster.ForTest(t, testcluster.Options{Nodes: 1})
+	stop, err := startExtensions(c, "tfjob,job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { stop() }()
+	begin(t, c, batchJob, annotated).enqueued()
+
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/kubeflow/training-operator").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd := filepath.Join(strings.TrimSpace(string(out)), "manifests", "base", "crds", "kubeflow.org_tfjobs.yaml")
+	if _, err := c.Kubectl(t.Context(), "apply", "--server-side", "-f", crd); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Kubectl(t.Context(), "wait", "--for=condition=Established", "-f", crd); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	begin(t, c, tfJob, annotated).enqueued()
+
+	// What Go cannot decode though the CRD's schema lets it through stops nobody
+	// else here. It would stop the training operator, so it is tried where none is.
+	begin(t, c, tfJob, annotated, `{spec: {tfReplicaSpecs: {Worker: {template: {spec: {containers: [
+		{name: tensorflow, image: main, resources: {requests: {cpu: "1e1.5"}}}]}}}}}}`)
+	begin(t, c, tfJob, annotated).enqueued()
+	stop()
+	if stop, err = startExtensions(c, "tfjob,job"); err != nil {
+		t.Fatal(err)
+	}
+	begin(t, c, tfJob, annotated).enqueued()
+}

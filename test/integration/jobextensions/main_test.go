@@ -1,0 +1,97 @@
+// Package jobextensions tests job-extensions against a real API server, with the
+// real operators and as its own ServiceAccount. The tests themselves write what
+// kube-queue-controller would, as its ServiceAccount.
+package jobextensions
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/registry"
+	"kube-queue.dev/kube-queue/pkg/events"
+	"kube-queue.dev/kube-queue/test/testcluster"
+)
+
+var cluster *testcluster.Cluster
+
+func TestMain(m *testing.M) {
+	var stop func()
+	code := testcluster.Run(m, testcluster.Options{
+		Nodes:      2,
+		Operators:  []string{"training-operator"},
+		PodRunTime: 4 * time.Second,
+	}, func(c *testcluster.Cluster) {
+		cluster = c
+		var err error
+		if stop, err = startExtensions(c, "tfjob,pytorchjob,job"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	})
+	if stop != nil {
+		stop()
+	}
+	os.Exit(code)
+}
+
+// startExtensions runs what job-extensions runs; the function that it returns
+// stops it and waits until all is written.
+func startExtensions(c *testcluster.Cluster, enabled string) (stop func(), err error) {
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Background()))
+	defer func() {
+		if err != nil {
+			cancel()
+		}
+	}()
+	config, err := account(c, "job-extensions")
+	if err != nil {
+		return nil, err
+	}
+	adapters, err := registry.Parse(enabled)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	writer := events.NewWriter(client.CoreV1(), events.Source{Component: "job-extensions", Instance: "test"}, clock.RealClock{})
+	jobs, err := framework.New(framework.Options{Config: config, Adapters: adapters, Workers: 4, Events: writer, Clock: clock.RealClock{}})
+	if err != nil {
+		return nil, err
+	}
+	if err := jobs.Start(ctx); err != nil {
+		return nil, err
+	}
+	writing, endWriting := context.WithCancel(context.Background())
+	var working, written sync.WaitGroup
+	working.Go(func() { _ = jobs.Work(ctx) })
+	written.Go(func() { writer.Run(writing) })
+	return func() {
+		cancel()
+		working.Wait()
+		endWriting()
+		written.Wait()
+	}, nil
+}
+
+// account acts as one of the two programs.
+func account(c *testcluster.Cluster, name string) (*rest.Config, error) {
+	config, _, err := c.ServiceAccountConfig(context.Background(), name)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	config.UserAgent = name
+	return config, nil
+}

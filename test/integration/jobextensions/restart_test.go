@@ -1,0 +1,54 @@
+package jobextensions
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/test/testcluster"
+)
+
+// What happens while job-extensions is away is found by the next one from the
+// objects alone, and nothing is done twice.
+func TestARestartFindsEverythingAndRepeatsNothing(t *testing.T) {
+	c := testcluster.ForTest(t, testcluster.Options{Nodes: 1})
+	stop, err := startExtensions(c, "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := begin(t, c, batchJob, annotated)
+	unit := waits.enqueued()
+	waits.refuse("QuotaExceeded", "full")
+	waits.event(corev1.EventTypeNormal, "Queued", "full")
+	runs := begin(t, c, batchJob, annotated, long)
+	runs.admit()
+	runs.inPhase(v1alpha1.PhaseRunning)
+	admittedMeanwhile, orphaned := begin(t, c, batchJob, annotated, long), begin(t, c, batchJob, annotated)
+	admittedMeanwhile.enqueued()
+	orphaned.enqueued()
+	stop()
+
+	before := runs.writes()
+	admittedMeanwhile.admit()
+	orphaned.must(orphaned.jobs.Delete(t.Context(), "a", deleteOrphaning()))
+	madeMeanwhile := begin(t, c, batchJob, annotated)
+	if stop, err = startExtensions(c, "job"); err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	madeMeanwhile.enqueued()
+	admittedMeanwhile.becomesSuspended(false)
+	orphaned.eventually("the unit of the job deleted meanwhile is gone", func() string {
+		if orphaned.unit() != nil {
+			return "it is there"
+		}
+		return ""
+	})
+	if again := waits.unit(); again == nil || again.UID != unit.UID || !waits.suspended() || len(waits.events()) != 1 {
+		t.Errorf("the waiting job was touched: %v, %v", again, waits.events())
+	}
+	if after := runs.writes(); after.Total() != before.Total() || after.Failed != before.Failed {
+		t.Errorf("the running job was written to: %v", after.By)
+	}
+}

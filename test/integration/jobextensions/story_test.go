@@ -1,0 +1,367 @@
+package jobextensions
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/test/audit"
+	"kube-queue.dev/kube-queue/test/testcluster"
+)
+
+const (
+	patience = 30 * time.Second
+	mark     = "scheduling.x-k8s.io/suspend"
+)
+
+// kind is a kind of job in the stories.
+type kind struct {
+	name     string
+	resource schema.GroupVersionResource
+	// suspend is the path of the real suspend field.
+	suspend []string
+	// manifest holds one pod of 1 cpu.
+	manifest string
+}
+
+var (
+	batchJob = kind{"Job", schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, []string{"spec", "suspend"},
+		`{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {template: {spec: {restartPolicy: Never,
+			containers: [{name: main, image: main, resources: {requests: {cpu: 1}}}]}}}}`}
+	tfJob = kind{"TFJob", schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "tfjobs"}, []string{"spec", "runPolicy", "suspend"},
+		`{apiVersion: kubeflow.org/v1, kind: TFJob, metadata: {name: a}, spec: {tfReplicaSpecs: {Worker: {replicas: 1,
+			template: {spec: {containers: [{name: tensorflow, image: main, resources: {requests: {cpu: 1}}}]}}}}}}`}
+)
+
+// story is one job and its unit, in a namespace of its own.
+type story struct {
+	*testing.T
+	cluster  *testcluster.Cluster
+	kind     kind
+	ns       string
+	job      types.UID
+	jobs     dynamic.ResourceInterface
+	core     kubernetes.Interface
+	units    versioned.Interface // as the administrator
+	decider  versioned.Interface // as kube-queue-controller
+	manifest map[string]any
+}
+
+// begin makes a namespace, and in it the kind's job with values merged in.
+func begin(t *testing.T, c *testcluster.Cluster, k kind, merged ...string) *story {
+	t.Helper()
+	s := &story{T: t, cluster: c, kind: k, manifest: map[string]any{}}
+	for _, text := range append([]string{k.manifest}, merged...) {
+		var part map[string]any
+		if err := yaml.Unmarshal([]byte(text), &part); err != nil {
+			t.Fatal(err)
+		}
+		merge(s.manifest, part)
+	}
+	config, err := account(c, "kube-queue-controller")
+	s.must(err)
+	s.decider, err = versioned.NewForConfig(config)
+	s.must(err)
+	s.units, err = versioned.NewForConfig(c.Config())
+	s.must(err)
+	s.core, err = kubernetes.NewForConfig(c.Config())
+	s.must(err)
+	ns, err := s.core.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "story-"}}, metav1.CreateOptions{})
+	s.must(err)
+	s.ns = ns.Name
+	client, err := dynamic.NewForConfig(rest.CopyConfig(c.Config()))
+	s.must(err)
+	s.jobs = client.Resource(k.resource).Namespace(s.ns)
+	s.create()
+	return s
+}
+
+func (s *story) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// create makes the job as it stands in the manifest.
+func (s *story) create() {
+	s.Helper()
+	created, err := s.jobs.Create(s.Context(), &unstructured.Unstructured{Object: clone(s.manifest)}, metav1.CreateOptions{})
+	s.must(err)
+	s.job = created.GetUID()
+}
+
+func clone(object map[string]any) map[string]any {
+	return (&unstructured.Unstructured{Object: object}).DeepCopy().Object
+}
+
+func merge(object, part map[string]any) {
+	for key, value := range part {
+		inner, isMap := value.(map[string]any)
+		if old, wasMap := object[key].(map[string]any); isMap && wasMap {
+			merge(old, inner)
+			continue
+		}
+		object[key] = value
+	}
+}
+
+// eventually waits until check says nothing.
+func (s *story) eventually(what string, check func() string) {
+	s.Helper()
+	last := ""
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if last = check(); last == "" {
+			return
+		}
+	}
+	s.Fatalf("%s: not within %v: %s", what, patience, last)
+}
+
+// stays checks that nothing comes of it for a while.
+func (s *story) stays(what string, check func() string) {
+	s.Helper()
+	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if wrong := check(); wrong != "" {
+			s.Fatalf("%s: %s", what, wrong)
+		}
+	}
+}
+
+// unit finds the unit of the job, if there is one.
+func (s *story) unit() *v1alpha1.QueueUnit {
+	list, err := s.units.SchedulingV1alpha1().QueueUnits(s.ns).List(s.Context(), metav1.ListOptions{})
+	s.must(err)
+	for i := range list.Items {
+		if list.Items[i].Spec.ConsumerRef.UID == s.job {
+			return &list.Items[i]
+		}
+	}
+	return nil
+}
+
+// hasUnit waits for a unit that passes.
+func (s *story) hasUnit(what string, passes func(*v1alpha1.QueueUnit) bool) *v1alpha1.QueueUnit {
+	s.Helper()
+	var unit *v1alpha1.QueueUnit
+	s.eventually("a unit "+what, func() string {
+		if unit = s.unit(); unit == nil {
+			return "there is no unit"
+		}
+		if !passes(unit) {
+			return asJSON(unit.Spec) + asJSON(unit.Status)
+		}
+		return ""
+	})
+	return unit
+}
+
+func (s *story) enqueued() *v1alpha1.QueueUnit {
+	s.Helper()
+	return s.hasUnit("is there", func(*v1alpha1.QueueUnit) bool { return true })
+}
+
+func (s *story) inPhase(phase v1alpha1.QueueUnitPhase) *v1alpha1.QueueUnit {
+	s.Helper()
+	return s.hasUnit("in phase "+string(phase), func(u *v1alpha1.QueueUnit) bool { return u.Status.Phase == phase })
+}
+
+// evicted waits for condition Evicted.
+func (s *story) evicted(status metav1.ConditionStatus, reason string) *v1alpha1.QueueUnit {
+	s.Helper()
+	return s.hasUnit(fmt.Sprintf("with Evicted=%s, %s", status, reason), func(u *v1alpha1.QueueUnit) bool {
+		c := apimeta.FindStatusCondition(u.Status.Conditions, v1alpha1.ConditionEvicted)
+		return c != nil && c.Status == status && c.Reason == reason
+	})
+}
+
+// decide writes a unit's status as the controller does.
+func (s *story) decide(status map[string]any) {
+	s.Helper()
+	unit := s.unit()
+	if unit == nil {
+		s.Fatal("there is no unit to decide on")
+	}
+	data := asJSON(map[string]any{"metadata": map[string]any{"resourceVersion": unit.ResourceVersion}, "status": status})
+	_, err := s.decider.SchedulingV1alpha1().QueueUnits(s.ns).Patch(s.Context(), unit.Name, types.MergePatchType, []byte(data), metav1.PatchOptions{}, "status")
+	s.must(err)
+}
+
+func (s *story) admit() {
+	s.Helper()
+	unit := s.enqueued()
+	conditions := unit.Status.Conditions
+	apimeta.RemoveStatusCondition(&conditions, v1alpha1.ConditionEvicted)
+	for _, held := range []string{v1alpha1.ConditionQuotaReserved, v1alpha1.ConditionAdmitted} {
+		apimeta.SetStatusCondition(&conditions, metav1.Condition{Type: held, Status: metav1.ConditionTrue, Reason: "Fits"})
+	}
+	s.decide(map[string]any{
+		"phase": "Dequeued", "attempts": unit.Status.Attempts + 1, "reason": nil, "message": nil,
+		"dequeueTime": metav1.NowMicro(), "quota": "root/team", "queue": "root-team", "conditions": conditions,
+	})
+}
+
+func (s *story) refuse(reason, message string) {
+	s.Helper()
+	s.decide(map[string]any{"phase": "Enqueued", "reason": reason, "message": message})
+}
+
+// evict asks for the quota back.
+func (s *story) evict(reason string) {
+	s.Helper()
+	conditions := s.unit().Status.Conditions
+	apimeta.SetStatusCondition(&conditions, metav1.Condition{Type: v1alpha1.ConditionEvicted, Status: metav1.ConditionTrue, Reason: reason, Message: "for another"})
+	s.decide(map[string]any{"conditions": conditions})
+}
+
+// get reads the job.
+func (s *story) get() *unstructured.Unstructured {
+	s.Helper()
+	job, err := s.jobs.Get(s.Context(), "a", metav1.GetOptions{})
+	s.must(err)
+	return job
+}
+
+func (s *story) suspended() bool {
+	s.Helper()
+	value, _, _ := unstructured.NestedBool(s.get().Object, s.kind.suspend...)
+	return value
+}
+
+func (s *story) becomesSuspended(want bool) {
+	s.Helper()
+	s.eventually(fmt.Sprint("suspend is ", want), func() string {
+		if got := s.suspended(); got != want {
+			return fmt.Sprint("suspend is ", got)
+		}
+		return ""
+	})
+}
+
+// change patches the job as a person does, by a merge patch in YAML.
+func (s *story) change(patch string) {
+	s.Helper()
+	data, err := yaml.YAMLToJSON([]byte(patch))
+	s.must(err)
+	_, err = s.jobs.Patch(s.Context(), "a", types.MergePatchType, data, metav1.PatchOptions{})
+	s.must(err)
+}
+
+// setSuspend is what a person does by hand.
+func (s *story) setSuspend(value bool) {
+	s.Helper()
+	object := map[string]any{}
+	s.must(unstructured.SetNestedField(object, value, s.kind.suspend...))
+	s.change(asJSON(object))
+}
+
+// states are the types of the job's conditions in their order.
+func (s *story) states() []string {
+	s.Helper()
+	conditions, _, _ := unstructured.NestedSlice(s.get().Object, "status", "conditions")
+	var types []string
+	for _, c := range conditions {
+		object := c.(map[string]any)
+		types = append(types, fmt.Sprint(object["type"], "=", object["status"]))
+	}
+	return types
+}
+
+func (s *story) lastState() string {
+	s.Helper()
+	states := s.states()
+	if len(states) == 0 {
+		return ""
+	}
+	return states[len(states)-1]
+}
+
+func (s *story) becomes(state string) {
+	s.Helper()
+	s.eventually("the job is "+state, func() string {
+		for _, has := range s.states() {
+			if has == state {
+				return ""
+			}
+		}
+		return strings.Join(s.states(), " ")
+	})
+}
+
+// event waits for an event of job-extensions on the job.
+func (s *story) event(kind, reason, part string) {
+	s.Helper()
+	s.eventually("event "+reason, func() string {
+		var all []string
+		for _, e := range s.events() {
+			if e.Type == kind && e.Reason == reason && strings.Contains(e.Message, part) {
+				return ""
+			}
+			all = append(all, e.Type+" "+e.Reason+" "+e.Message)
+		}
+		return strings.Join(all, "\n")
+	})
+}
+
+func (s *story) events() []corev1.Event {
+	s.Helper()
+	list, err := s.core.CoreV1().Events(s.ns).List(s.Context(), metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(s.job) + ",source=job-extensions"})
+	s.must(err)
+	return list.Items
+}
+
+// writes reads from the audit log what the job has cost so far.
+func (s *story) writes() audit.JobWrites {
+	s.Helper()
+	marker := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "marker-"}}
+	marker, err := s.core.CoreV1().ConfigMaps(s.ns).Create(s.Context(), marker, metav1.CreateOptions{})
+	s.must(err)
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	s.must(audit.WaitFor(ctx, s.cluster.AuditLog, audit.Marker{Namespace: s.ns, Name: marker.Name}))
+	log, err := audit.ReadFile(s.cluster.AuditLog)
+	s.must(err)
+	table, err := log.Writes(audit.Options{})
+	s.must(err)
+	for _, job := range table.Jobs {
+		if job.Namespace == s.ns && job.UID == string(s.job) {
+			return job
+		}
+	}
+	return audit.JobWrites{}
+}
+
+// cost checks the writes of both programs, those of the test as the controller
+// among them. One may be refused now and then, when an operator was quicker.
+func (s *story) cost(want int) {
+	s.Helper()
+	got := s.writes()
+	s.Logf("%d writes: %d on the job, %d on the unit, %d events; %d failed", got.Total(), got.OnJob, got.OnUnit, got.OnEvents, got.Failed)
+	if got.Total() != want || got.Failed > 1 {
+		s.Errorf("it cost %d writes and %d failed, not %d: %v", got.Total(), got.Failed, want, got.By)
+	}
+}
+
+func asJSON(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}
