@@ -3,7 +3,6 @@ package controller
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -155,15 +154,4 @@ func ignored(object, oldest *unstructured.Unstructured) treeEvent {
 		message = fmt.Sprintf("only the oldest tree counts, %s; this one is ignored", oldest.GetName())
 	}
 	return treeEvent{object, corev1.EventTypeWarning, reasonIgnored, message}
-}
-
-// keys of the trees in the order in which they are to be taken in at start, so
-// that a younger tree is never in force for a moment.
-func inAgeOrder(trees []*unstructured.Unstructured) {
-	slices.SortFunc(trees, func(a, b *unstructured.Unstructured) int {
-		if older(a, b) {
-			return -1
-		}
-		return 1
-	})
 }

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"kube-queue.dev/kube-queue/pkg/queue"
+)
+
+func environment(pairs ...string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		for i := 0; i < len(pairs); i += 2 {
+			if pairs[i] == name {
+				return pairs[i+1], true
+			}
+		}
+		return "", false
+	}
+}
+
+func TestPolicyByEnvironment(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		env  []string
+		want queue.Policy
+	}{
+		{"nothing set means RoundRobin", nil, queue.RoundRobin},
+		{"StrictPriority means Block", []string{"StrictPriority", "true"}, queue.Block},
+		{"StrictConsistency means Priority", []string{"StrictConsistency", "true"}, queue.Priority},
+		{"both mean Block", []string{"StrictPriority", "true", "StrictConsistency", "true"}, queue.Block},
+		{"false and empty are as good as unset", []string{"StrictPriority", "false", "StrictConsistency", ""}, queue.RoundRobin},
+		{"case does not matter", []string{"StrictPriority", "True"}, queue.Block},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := &options{oversellRate: "1", workers: 1}
+			if err := o.complete(environment(c.env...)); err != nil || o.policy != c.want {
+				t.Fatalf("policy %q, error %v; want %q", o.policy, err, c.want)
+			}
+		})
+	}
+}
+
+func TestSettingsThatAreNotKnownAreRefusedWithWhatIs(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		opts  options
+		env   []string
+		words []string
+	}{
+		{"an unknown quota backend", options{oversellRate: "1", workers: 1}, []string{"QueueGroupPlugin", "elasticquotav2"}, []string{"QueueGroupPlugin", "elasticquotav2", "elasticquota"}},
+		{"an unknown boolean", options{oversellRate: "1", workers: 1}, []string{"StrictPriority", "yes please"}, []string{"StrictPriority", "yes please", "true, false"}},
+		{"the other unknown boolean", options{oversellRate: "1", workers: 1}, []string{"StrictConsistency", "2"}, []string{"StrictConsistency"}},
+		{"a rate that is no decimal", options{oversellRate: "a lot", workers: 1}, nil, []string{"--oversell-rate", "a lot"}},
+		{"a rate of zero", options{oversellRate: "0", workers: 1}, nil, []string{"--oversell-rate"}},
+		{"a negative rate", options{oversellRate: "-1", workers: 1}, nil, []string{"--oversell-rate"}},
+		{"no worker", options{oversellRate: "1"}, nil, []string{"--workers"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := c.opts.complete(environment(c.env...))
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			for _, word := range c.words {
+				if !strings.Contains(err.Error(), word) {
+					t.Errorf("%q does not say %q", err, word)
+				}
+			}
+		})
+	}
+}
+
+func TestTheBackendIsReadInAnyCase(t *testing.T) {
+	for _, value := range []string{"", "elasticquota", "ElasticQuota", "ELASTICQUOTA"} {
+		o := &options{oversellRate: "1.2", workers: 1}
+		if err := o.complete(environment("QueueGroupPlugin", value)); err != nil || o.backend != backendElasticQuota {
+			t.Errorf("%q: backend %q, error %v", value, o.backend, err)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+func unitObject(change func(*schedulingv1alpha1.QueueUnit)) *schedulingv1alpha1.QueueUnit {
+	unit := &schedulingv1alpha1.QueueUnit{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "u", UID: "uid", ResourceVersion: "12",
+			CreationTimestamp: metav1.Unix(100, 0)},
+	}
+	change(unit)
+	return unit
+}
+
+func TestReadingAUnit(t *testing.T) {
+	evicted := func(reason string) []metav1.Condition {
+		return []metav1.Condition{{Type: schedulingv1alpha1.ConditionEvicted, Status: metav1.ConditionTrue, Reason: reason}}
+	}
+	for _, c := range []struct {
+		name    string
+		change  func(*schedulingv1alpha1.QueueUnit)
+		phase   scheduler.Phase
+		held    quota.Reason
+		told    bool
+		stopped bool
+	}{
+		{"an absent phase reads as Enqueued", func(*schedulingv1alpha1.QueueUnit) {}, scheduler.Waiting, "", false, false},
+		{"an unknown phase waits", func(u *schedulingv1alpha1.QueueUnit) { u.Status.Phase = "Nonsense" }, scheduler.Waiting, "", false, false},
+		{"an inactive unit is held", func(u *schedulingv1alpha1.QueueUnit) { u.Spec.Active = ptr.To(false) }, scheduler.Waiting, scheduler.ReasonInactive, false, false},
+		{"an invalid request is told by job-extensions", func(u *schedulingv1alpha1.QueueUnit) {
+			u.Spec.Active = ptr.To(false)
+			u.Status.Reason = "InvalidRequest"
+		}, scheduler.Waiting, scheduler.ReasonInvalidRequest, true, false},
+		{"a negative request is invalid", func(u *schedulingv1alpha1.QueueUnit) {
+			u.Spec.Resource = map[corev1.ResourceName]resource.Quantity{"cpu": resource.MustParse("-1")}
+		}, scheduler.Waiting, scheduler.ReasonInvalidRequest, false, false},
+		{"an overflowing request is invalid", func(u *schedulingv1alpha1.QueueUnit) {
+			u.Spec.Resource = map[corev1.ResourceName]resource.Quantity{"memory": resource.MustParse("1e30")}
+		}, scheduler.Waiting, scheduler.ReasonInvalidRequest, false, false},
+		{"max-jobs cannot be asked for", func(u *schedulingv1alpha1.QueueUnit) {
+			u.Spec.Resource = map[corev1.ResourceName]resource.Quantity{quota.JobsResource: resource.MustParse("0")}
+		}, scheduler.Waiting, scheduler.ReasonInvalidRequest, false, false},
+		{"a stopped unit gives its quota back", func(u *schedulingv1alpha1.QueueUnit) {
+			u.Status.Phase, u.Status.Conditions = "Running", evicted(schedulingv1alpha1.EvictedStopped)
+		}, scheduler.Running, "", false, true},
+		{"one suspended by hand stays out as well", func(u *schedulingv1alpha1.QueueUnit) {
+			u.Status.Phase, u.Status.Conditions = "Running", evicted(schedulingv1alpha1.EvictedSuspendedByUser)
+		}, scheduler.Running, scheduler.ReasonSuspendedByUser, false, true},
+		{"one that is being evicted keeps its quota", func(u *schedulingv1alpha1.QueueUnit) {
+			u.Status.Phase, u.Status.Conditions = "Running", evicted("Preempted")
+		}, scheduler.Running, "", false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			// What the informer keeps must be enough.
+			compact, err := compactUnit(unitObject(c.change))
+			if err != nil {
+				t.Fatal(err)
+			}
+			u, err := newUnitReader(resources.NewNames()).read(compact.(*schedulingv1alpha1.QueueUnit))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var held quota.Reason
+			if u.Held != nil {
+				held = u.Held.Reason
+			}
+			if u.Phase != c.phase || held != c.held || u.HeldTold != c.told || u.Stopped != c.stopped {
+				t.Errorf("phase %v held %q told %t stopped %t", u.Phase, held, u.HeldTold, u.Stopped)
+			}
+			if u.Version != 12 || u.Key != "a/u" || u.Submitted != 100_000_000 {
+				t.Errorf("version %d, key %s, submitted %d", u.Version, u.Key, u.Submitted)
+			}
+		})
+	}
+}
+
+func TestAFinishedUnitIsKeptByKeyAndPhaseAlone(t *testing.T) {
+	compact, err := compactUnit(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+		u.Status.Phase = "Succeeded"
+		u.Spec.SubmissionTime = &metav1.MicroTime{Time: time.Unix(5, 0)}
+		u.Spec.Resource = map[corev1.ResourceName]resource.Quantity{"cpu": resource.MustParse("1")}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if unit := compact.(*schedulingv1alpha1.QueueUnit); unit.Spec.Resource != nil || unit.Spec.SubmissionTime != nil || unit.Status.Phase != "Succeeded" {
+		t.Errorf("kept %+v", unit)
+	}
+}
