@@ -171,7 +171,11 @@ func (r *reconciler) patchUnit(ctx context.Context, l *look, part string, fields
 
 // patchJob patches the job and awaits what came of it.
 func (r *reconciler) patchJob(ctx context.Context, l *look, data []byte, subresources ...string) error {
-	version, err := r.jobs.patch(ctx, l.job, data, subresources...)
+	version := ""
+	patched, err := r.jobs.Patch(ctx, l.key.Namespace, l.key.Name, data, subresources...)
+	if err == nil {
+		version = patched.GetResourceVersion()
+	}
 	r.memory.await(l.key, l.now, func(a *awaited) {
 		a.job = after(l.job.GetResourceVersion(), version, err, a.job)
 	})

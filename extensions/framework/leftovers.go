@@ -44,7 +44,7 @@ func (r *reconciler) clear(ctx context.Context, leftovers []*v1alpha1.QueueUnit,
 // clearOne deletes the unit once the API server itself says that its job is gone.
 func (r *reconciler) clearOne(ctx context.Context, unit *v1alpha1.QueueUnit) (time.Duration, error) {
 	ref := unit.Spec.ConsumerRef
-	job, err := r.jobs.get(ctx, unit.Namespace, ref.Name)
+	job, err := r.jobs.Get(ctx, unit.Namespace, ref.Name)
 	switch {
 	case apierrors.IsNotFound(err) && unserved(err):
 		return unservedRetry, nil

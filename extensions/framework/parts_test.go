@@ -202,25 +202,3 @@ func TestMemoryAwaitsWhatWasWritten(t *testing.T) {
 		})
 	}
 }
-
-func TestOneBadObjectDoesNotSpoilAList(t *testing.T) {
-	var list rawList
-	text := `{"metadata":{"resourceVersion":"5"},"items":[
-		{"metadata":{"name":"good","uid":"1"},"spec":{"parallelism":2}},
-		{"metadata":{"name":"bad","uid":"2"},"spec":{"parallelism":"two"}}]}`
-	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		t.Fatal(err)
-	}
-	adapter := jobs{}
-	good, bad := list.Items[0].decode(adapter), list.Items[1].decode(adapter)
-	if job, isJob := good.(*batchv1.Job); !isJob || *job.Spec.Parallelism != 2 {
-		t.Errorf("the good one is %v", good)
-	}
-	if unreadable, is := bad.(*undecodable); !is || unreadable.GetName() != "bad" || unreadable.err == nil {
-		t.Errorf("the bad one is %v", bad)
-	}
-}
-
-type jobs struct{ Adapter }
-
-func (jobs) New() Object { return &batchv1.Job{} }

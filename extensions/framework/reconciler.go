@@ -16,6 +16,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	schedulingclient "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/typed/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
 // Waits between tries of what has failed.
@@ -199,8 +200,8 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (t
 	if err != nil || job == nil {
 		return after, err
 	}
-	if bad, isBad := job.(*undecodable); isBad {
-		klog.FromContext(ctx).V(2).Info("The job cannot be read and is left alone", "err", bad.err)
+	if bad, isBad := job.(*tolerant.Unreadable); isBad {
+		klog.FromContext(ctx).V(2).Info("The job cannot be read and is left alone", "err", bad.Err)
 		return after, nil
 	}
 	if wait := r.behind(key, job, unit, now); wait > 0 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
 // Seen is all that the framework makes of a job by itself: what its unit would
@@ -21,9 +22,12 @@ type Seen struct {
 // Look shows a job to an adapter as the reconciler would, stripped as it is in
 // the cache.
 func Look(adapter Adapter, data []byte, classes PriorityClasses) (Seen, error) {
-	object := (&raw{data: data}).decode(adapter)
-	if bad, isBad := object.(*undecodable); isBad {
-		return Seen{}, fmt.Errorf("reading a %s: %w", adapter.Kind().Kind, bad.err)
+	object, err := readAs(adapter).Decode(data)
+	if err != nil {
+		return Seen{}, err
+	}
+	if bad, isBad := object.(*tolerant.Unreadable); isBad {
+		return Seen{}, fmt.Errorf("reading a %s: %w", adapter.Kind().Kind, bad.Err)
 	}
 	slim(adapter, object)
 	sight := adapter.See(object)

@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
 // slim drops from a job, before it is cached, what nothing here reads. Jobs are
@@ -11,7 +12,8 @@ import (
 func slim(adapter Adapter, job Object) {
 	job.SetManagedFields(nil)
 	delete(job.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
-	if _, bad := job.(*undecodable); bad {
+	if bad, isBad := job.(*tolerant.Unreadable); isBad {
+		bad.Partial = nil
 		return
 	}
 	for _, template := range adapter.Templates(job) {

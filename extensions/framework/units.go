@@ -1,15 +1,13 @@
 package framework
 
 import (
-	"encoding/json"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
 const (
@@ -25,31 +23,30 @@ type unitCache struct {
 }
 
 func newUnitCache(config *rest.Config) (*unitCache, error) {
-	kind := v1alpha1.SchemeGroupVersion.WithKind("QueueUnit")
-	in, err := rawAccess(config, kind, "queueunits")
+	client, err := tolerant.NewForConfig(config, tolerant.Kind{
+		GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("QueueUnit"), Resource: "queueunits",
+		New: func() tolerant.Object { return &v1alpha1.QueueUnit{} },
+	})
 	if err != nil {
 		return nil, err
 	}
-	informer, err := newInformer(in(metav1.NamespaceAll), rawExample(kind), cache.Indexers{byJob: indexJob, byKind: indexKind}, decodeUnit)
+	informer, err := tolerant.Informer(client, "queueunits", cache.Indexers{byJob: indexJob, byKind: indexKind}, transformUnit)
 	if err != nil {
 		return nil, err
 	}
 	return &unitCache{informer}, nil
 }
 
-// decodeUnit reads each unit on its own: anybody may make one by hand, and its
-// schema does not keep out all that cannot be read.
-func decodeUnit(obj any) (any, error) {
-	text, isRaw := obj.(*raw)
-	if !isRaw {
-		return obj, nil
+// transformUnit takes a unit that cannot be read for what can be read of it: where
+// it is the unit of a job, the rest differs from what is wanted and is mended.
+func transformUnit(obj any) (any, error) {
+	if bad, isBad := obj.(*tolerant.Unreadable); isBad && bad.Partial != nil {
+		obj = bad.Partial
 	}
-	unit := &v1alpha1.QueueUnit{}
-	if err := json.Unmarshal(text.data, unit); err != nil {
-		return &undecodable{TypeMeta: text.TypeMeta, ObjectMeta: text.ObjectMeta, err: err}, nil
+	if unit, isUnit := obj.(*v1alpha1.QueueUnit); isUnit {
+		slimUnit(unit)
 	}
-	slimUnit(unit)
-	return unit, nil
+	return obj, nil
 }
 
 // jobOf tells which job a unit stands for. A unit that names none in its own

@@ -9,7 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -19,12 +18,13 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
 // applier carries out plans. Each write is tried until it is known what became
 // of it; the outcome goes to the inbox.
 type applier struct {
-	client versioned.Interface
+	units  *tolerant.Client
 	clock  clock.Clock
 	inbox  *inbox
 	writes *workqueue.Typed[*scheduler.Write]
@@ -34,7 +34,7 @@ type applier struct {
 const maxMessage = 1024
 
 func newApplier(client versioned.Interface, clock clock.Clock, inbox *inbox) *applier {
-	return &applier{client: client, clock: clock, inbox: inbox,
+	return &applier{units: unitsOf(client), clock: clock, inbox: inbox,
 		writes: workqueue.NewTyped[*scheduler.Write]()}
 }
 
@@ -78,10 +78,9 @@ func (a *applier) write(ctx context.Context, w *scheduler.Write) {
 		logger.Error(err, "Cannot read the unit's key; this is a defect")
 		return
 	}
-	units := a.client.SchedulingV1alpha1().QueueUnits(namespace)
 	backoff := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 10 * time.Second}
 	for ctx.Err() == nil {
-		unit, err := units.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+		unit, err := a.units.Patch(ctx, namespace, name, patch, "status")
 		switch {
 		case err == nil:
 			logger.V(2).Info("Written", "reason", w.Reason, "quota", w.Quota)
@@ -91,7 +90,7 @@ func (a *applier) write(ctx context.Context, w *scheduler.Write) {
 			a.inbox.put(refused(w, nil))
 			return
 		case apierrors.IsConflict(err):
-			unit, err = units.Get(ctx, name, metav1.GetOptions{})
+			unit, err = a.units.Get(ctx, namespace, name)
 			if err == nil {
 				logger.V(2).Info("The unit has changed meanwhile; deciding again")
 				a.inbox.put(refused(w, unit))
@@ -168,7 +167,7 @@ func shorten(message string) string {
 	return string(runes[:maxMessage-3]) + "..."
 }
 
-func written(w *scheduler.Write, unit *schedulingv1alpha1.QueueUnit) input {
+func written(w *scheduler.Write, unit tolerant.Object) input {
 	return func(l *loop) {
 		version, err := versionOf(unit)
 		if err != nil {
@@ -178,11 +177,12 @@ func written(w *scheduler.Write, unit *schedulingv1alpha1.QueueUnit) input {
 	}
 }
 
-func refused(w *scheduler.Write, unit *schedulingv1alpha1.QueueUnit) input {
+// refused takes nil for a unit that is gone.
+func refused(w *scheduler.Write, unit tolerant.Object) input {
 	return func(l *loop) {
 		event := scheduler.Refused{Key: w.Key, Seq: w.Seq}
 		if unit != nil {
-			now, err := l.reader.read(unit)
+			now, err := l.reader.readAny(unit)
 			if err != nil {
 				l.logger.Error(err, "Cannot read a unit")
 			}

@@ -21,6 +21,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
 // Config of a Controller. All fields but Emit and CheckInvariants are needed.
@@ -49,7 +50,10 @@ type Config struct {
 // Run decides until the context ends; it returns an error when it cannot go on.
 func Run(ctx context.Context, cfg Config) error {
 	logger := klog.FromContext(ctx)
-	sources := newSources(cfg)
+	sources, err := newSources(cfg)
+	if err != nil {
+		return err
+	}
 	loop := sources.loop(cfg, logger)
 	if err := sources.handle(loop.inbox); err != nil {
 		return err
@@ -62,6 +66,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := sources.wait(ctx); err != nil {
 		return err
 	}
+	loop.inbox.put(treesListed)
 	if cfg.Synced != nil {
 		cfg.Synced()
 	}
@@ -72,7 +77,6 @@ func Run(ctx context.Context, cfg Config) error {
 
 // sources are the informers that the controller lives on.
 type sources struct {
-	typed   informers.SharedInformerFactory
 	queues  informers.SharedInformerFactory
 	dynamic dynamicinformer.DynamicSharedInformerFactory
 
@@ -80,18 +84,35 @@ type sources struct {
 	handled             []cache.ResourceEventHandlerRegistration
 }
 
-func newSources(cfg Config) *sources {
+func newSources(cfg Config) (*sources, error) {
+	// Anybody may make a unit, and its schema does not keep out all that cannot be
+	// read.
+	units, err := tolerant.Informer(unitsOf(cfg.Client), "queueunits", cache.Indexers{}, compactUnit)
+	if err != nil {
+		return nil, err
+	}
 	s := &sources{
-		typed:   informers.NewSharedInformerFactoryWithOptions(cfg.Client, 0, informers.WithTransform(compactUnit)),
+		units:   units,
 		queues:  informers.NewSharedInformerFactoryWithOptions(cfg.Client, 0, informers.WithNamespace(cfg.Namespace), informers.WithTransform(dropManagedFields)),
 		dynamic: dynamicinformer.NewDynamicSharedInformerFactory(cfg.Dynamic, 0),
 	}
-	s.units = s.typed.Scheduling().V1alpha1().QueueUnits().Informer()
 	s.queue = s.queues.Scheduling().V1alpha1().Queues().Informer()
 	// Trees are read one by one: no schema describes a whole tree, and one that a
 	// typed client cannot decode would hide all others.
 	s.trees = s.dynamic.ForResource(quotav1beta1.SchemeGroupVersion.WithResource("elasticquotatrees")).Informer()
-	return s
+	return s, nil
+}
+
+// unitsOf reads and patches QueueUnits through the client's connection.
+func unitsOf(client versioned.Interface) *tolerant.Client {
+	return tolerant.NewClient(client.SchedulingV1alpha1().RESTClient(), unitKind())
+}
+
+func unitKind() tolerant.Kind {
+	return tolerant.Kind{
+		GroupVersionKind: schedulingv1alpha1.SchemeGroupVersion.WithKind("QueueUnit"), Resource: "queueunits",
+		New: func() tolerant.Object { return &schedulingv1alpha1.QueueUnit{} },
+	}
 }
 
 func dropManagedFields(object any) (any, error) {
@@ -117,6 +138,7 @@ func (s *sources) loop(cfg Config, logger klog.Logger) *loop {
 				cfg.Emit(e.about, e.kind, e.reason, e.message)
 			}
 		},
+		unreadable: unreadableUnits{emit: cfg.Emit},
 	}
 }
 
@@ -131,10 +153,10 @@ func (s *sources) handle(inbox *inbox) error {
 					inbox.put(queueGone(q.Name))
 				}
 			}),
-		s.add(s.units, func(o any) { inbox.put(unitSeen(o.(*schedulingv1alpha1.QueueUnit))) },
+		s.add(s.units, func(o any) { inbox.put(unitSeen(o.(tolerant.Object))) },
 			func(key string, o any) {
-				if u, ok := o.(*schedulingv1alpha1.QueueUnit); ok {
-					inbox.put(unitGone(key, string(u.UID)))
+				if u, ok := o.(tolerant.Object); ok {
+					inbox.put(unitGone(key, string(u.GetUID())))
 				}
 			}),
 	}
@@ -166,7 +188,7 @@ func keyOf(object any) string {
 }
 
 func (s *sources) start(ctx context.Context) {
-	s.typed.Start(ctx.Done())
+	go s.units.RunWithContext(ctx)
 	s.queues.Start(ctx.Done())
 	s.dynamic.Start(ctx.Done())
 }

@@ -2,11 +2,13 @@ package controller
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	"kube-queue.dev/kube-queue/pkg/quota"
@@ -21,8 +23,9 @@ func (l *loop) treeFigures() *treeFigures {
 		return nil
 	}
 	figures := &treeFigures{namespace: f.chosen.GetNamespace(), name: f.chosen.GetName(), uid: f.chosen.GetUID()}
+	figures.shown = statusOf(f.chosen)
 	figures.status.ObservedGeneration = f.chosen.GetGeneration()
-	figures.status.Conditions = l.validity()
+	figures.status.Conditions = l.validity(figures.shown.Conditions)
 	if f.backend == nil {
 		return figures
 	}
@@ -62,7 +65,7 @@ func (l *loop) list(v resources.Vector) corev1.ResourceList {
 }
 
 // validity is the condition Valid; its time changes with its status alone.
-func (l *loop) validity() []metav1.Condition {
+func (l *loop) validity(shown []metav1.Condition) []metav1.Condition {
 	f := l.forest
 	now := metav1.Condition{Type: quotav1beta1.ConditionValid, Status: metav1.ConditionTrue, Reason: reasonInForce,
 		Message: "The tree is in force.", ObservedGeneration: f.chosen.GetGeneration()}
@@ -72,22 +75,20 @@ func (l *loop) validity() []metav1.Condition {
 	if f.problem != "" {
 		now.Status, now.Reason, now.Message = metav1.ConditionFalse, reasonInvalid, shorten(f.problem)
 	}
-	conditions := conditionsOf(f.chosen.Object)
+	conditions := slices.Clone(shown)
 	apimeta.SetStatusCondition(&conditions, now)
 	return conditions
 }
 
-// conditionsOf reads status.conditions; those that cannot be read are as good as
-// not there.
-func conditionsOf(object map[string]any) []metav1.Condition {
-	var tree struct {
-		Status struct {
-			Conditions []metav1.Condition `json:"conditions"`
-		} `json:"status"`
+// statusOf reads the status that the tree has now; one that cannot be read is as
+// good as none.
+func statusOf(tree *unstructured.Unstructured) quotav1beta1.ElasticQuotaTreeStatus {
+	var read struct {
+		Status quotav1beta1.ElasticQuotaTreeStatus `json:"status"`
 	}
-	text, err := json.Marshal(map[string]any{"status": object["status"]})
-	if err != nil || json.Unmarshal(text, &tree) != nil {
-		return nil
+	text, err := json.Marshal(map[string]any{"status": tree.Object["status"]})
+	if err != nil || json.Unmarshal(text, &read) != nil {
+		return quotav1beta1.ElasticQuotaTreeStatus{}
 	}
-	return tree.Status.Conditions
+	return read.Status
 }

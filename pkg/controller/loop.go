@@ -13,6 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
 // PublishInterval is the least time between two writes of the status of a Queue
@@ -33,6 +34,8 @@ type loop struct {
 	applier   *applier
 	publisher *publisher
 	emit      func(treeEvent)
+	// unreadable units that were told of.
+	unreadable unreadableUnits
 	// check proves the core's invariants after every input.
 	check bool
 
@@ -114,9 +117,10 @@ func earlier(a, b time.Time) time.Time {
 
 // Inputs from the informers.
 
-func unitSeen(unit *schedulingv1alpha1.QueueUnit) input {
+func unitSeen(unit tolerant.Object) input {
 	return func(l *loop) {
-		u, err := l.reader.read(unit)
+		l.unreadable.see(l.logger, unit)
+		u, err := l.reader.readAny(unit)
 		if err != nil {
 			l.logger.Error(err, "Cannot read a unit; leaving it alone")
 			return
@@ -126,21 +130,28 @@ func unitSeen(unit *schedulingv1alpha1.QueueUnit) input {
 }
 
 func unitGone(key string, uid string) input {
-	return func(l *loop) { l.apply(scheduler.UnitGone{Key: key, UID: uid}) }
+	return func(l *loop) {
+		l.unreadable.gone(key)
+		l.apply(scheduler.UnitGone{Key: key, UID: uid})
+	}
 }
 
 func treeSeen(key string, object *unstructured.Unstructured) input {
-	return func(l *loop) {
-		change := l.forest.set(key, object)
-		if change.quota != nil {
-			l.logger.Info("Quota changed", "inForce", change.quota.Backend != nil)
-			l.apply(*change.quota)
-		}
-		for _, e := range change.events {
-			l.emit(e)
-		}
-		l.dirty = true
+	return func(l *loop) { l.changeTrees(l.forest.set(key, object)) }
+}
+
+// treesListed is told once all trees that there were at the start have been seen.
+func treesListed(l *loop) { l.changeTrees(l.forest.start()) }
+
+func (l *loop) changeTrees(change treeChange) {
+	if change.quota != nil {
+		l.logger.Info("Quota changed", "inForce", change.quota.Backend != nil)
+		l.apply(*change.quota)
 	}
+	for _, e := range change.events {
+		l.emit(e)
+	}
+	l.dirty = true
 }
 
 func queueSeen(q *schedulingv1alpha1.Queue) input {

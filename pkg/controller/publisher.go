@@ -38,17 +38,14 @@ type publisher struct {
 	stale map[string]bool
 	tree  *treeFigures
 	ready chan struct{}
-
-	// treeWritten is the last status written to the tree, for its UID.
-	treeUID     types.UID
-	treeWritten quotav1beta1.ElasticQuotaTreeStatus
 }
 
-// treeFigures is what the status of the tree that counts should say.
+// treeFigures is what the status of the tree that counts should say, and what it
+// shows.
 type treeFigures struct {
 	namespace, name string
 	uid             types.UID
-	status          quotav1beta1.ElasticQuotaTreeStatus
+	status, shown   quotav1beta1.ElasticQuotaTreeStatus
 }
 
 func newPublisher(client versioned.Interface, queues listers.QueueLister, namespace string, clock clock.Clock) *publisher {
@@ -203,7 +200,7 @@ func (p *publisher) retire(ctx context.Context, name string) error {
 }
 
 func (p *publisher) publishTree(ctx context.Context, tree *treeFigures) error {
-	if tree == nil || p.treeUID == tree.uid && sameTreeStatus(&p.treeWritten, &tree.status) {
+	if tree == nil || apiequality.Semantic.DeepEqual(tree.shown, tree.status) {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{
@@ -221,17 +218,6 @@ func (p *publisher) publishTree(ctx context.Context, tree *treeFigures) error {
 	if err != nil {
 		return fmt.Errorf("tree %s/%s: status: %w", tree.namespace, tree.name, err)
 	}
-	p.treeUID, p.treeWritten = tree.uid, tree.status
+	tree.shown = tree.status
 	return nil
-}
-
-// sameTreeStatus leaves out when a condition came to be.
-func sameTreeStatus(a, b *quotav1beta1.ElasticQuotaTreeStatus) bool {
-	at, bt := a.DeepCopy(), b.DeepCopy()
-	for _, s := range []*quotav1beta1.ElasticQuotaTreeStatus{at, bt} {
-		for i := range s.Conditions {
-			s.Conditions[i].LastTransitionTime = metav1.Time{}
-		}
-	}
-	return apiequality.Semantic.DeepEqual(at, bt)
 }

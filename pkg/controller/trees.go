@@ -3,6 +3,8 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +24,9 @@ type forest struct {
 	opts  tree.Options
 
 	trees map[string]*unstructured.Unstructured
+	// listed: all trees that there are have been taken in. None is chosen before,
+	// for it might not be the oldest.
+	listed bool
 	// chosen is the tree that counts, as it was last read.
 	chosen *unstructured.Unstructured
 	// backend that is in force, nil when no tree was valid yet.
@@ -66,10 +71,33 @@ func (f *forest) set(key string, object *unstructured.Unstructured) treeChange {
 		f.trees[key] = object
 	}
 	var change treeChange
+	if !f.listed {
+		return change
+	}
 	oldest := f.oldest()
 	if object != nil && object != oldest && (isNew || before.GetGeneration() != object.GetGeneration()) {
 		change.events = append(change.events, ignored(object, oldest))
 	}
+	f.follow(oldest, &change)
+	return change
+}
+
+// start chooses among the trees that were taken in so far.
+func (f *forest) start() treeChange {
+	f.listed = true
+	var change treeChange
+	oldest := f.oldest()
+	for _, key := range slices.Sorted(maps.Keys(f.trees)) {
+		if object := f.trees[key]; object != oldest {
+			change.events = append(change.events, ignored(object, oldest))
+		}
+	}
+	f.follow(oldest, &change)
+	return change
+}
+
+// follow has the oldest tree decide as it is now.
+func (f *forest) follow(oldest *unstructured.Unstructured, change *treeChange) {
 	switch {
 	case oldest == nil:
 		f.chosen, f.backend, f.problem, f.warnings = nil, nil, "", nil
@@ -77,14 +105,16 @@ func (f *forest) set(key string, object *unstructured.Unstructured) treeChange {
 	case f.chosen != nil && f.chosen.GetUID() == oldest.GetUID() && f.chosen.GetGeneration() == oldest.GetGeneration():
 		f.chosen = oldest // its status or metadata alone
 	default:
-		f.choose(oldest, &change)
+		f.choose(oldest, change)
 	}
-	return change
 }
 
-// choose builds the backend from the tree; while it is invalid, the last good one
-// stays in force.
+// choose builds the backend from the tree; while it is invalid, what it was when
+// it was last valid stays in force. Another tree than before has no such past.
 func (f *forest) choose(object *unstructured.Unstructured, change *treeChange) {
+	if f.chosen != nil && f.chosen.GetUID() != object.GetUID() {
+		f.backend = nil
+	}
 	f.chosen = object
 	backend, warnings, err := tree.New(f.names, decodeTree(object), f.opts)
 	f.warnings = warnings
@@ -111,7 +141,7 @@ func explainInvalid(err error, haveGood bool) string {
 		sentence = strings.Join(invalid.Faults, "; ")
 	}
 	if haveGood {
-		return sentence + ". The last valid tree stays in force."
+		return sentence + ". The last valid version of the tree stays in force."
 	}
 	return sentence + ". No tree is in force: nothing is released."
 }
@@ -123,7 +153,7 @@ func (f *forest) missing() *quota.Refusal {
 			"there is no ElasticQuotaTree in namespace %s; create one that lists the job's namespace", quotav1beta1.TreeNamespace)}
 	}
 	return &quota.Refusal{Reason: quota.ReasonInvalidQuotaTree, Sentence: fmt.Sprintf(
-		"ElasticQuotaTree %s/%s is invalid and there was no valid one before: %s", f.chosen.GetNamespace(), f.chosen.GetName(), f.problem)}
+		"ElasticQuotaTree %s/%s is invalid, and no valid version of it is known: %s", f.chosen.GetNamespace(), f.chosen.GetName(), f.problem)}
 }
 
 // oldest is the tree that counts: the oldest in the one namespace whose trees do.

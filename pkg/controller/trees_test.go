@@ -41,7 +41,38 @@ func newTestForest(t testing.TB) *forest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newForest(resources.NewNames(), rate)
+	f := newForest(resources.NewNames(), rate)
+	f.start()
+	return f
+}
+
+func TestNoTreeIsChosenBeforeAllAreListed(t *testing.T) {
+	f := newForest(resources.NewNames(), resources.Rate{})
+	invalid := treeObject(t, "kube-system", "zzz", 2*time.Hour, 1, `{name: root, max: {cpu: -1}}`)
+	for _, c := range []treeChange{
+		f.set("kube-system/aaa", treeObject(t, "kube-system", "aaa", time.Hour, 1, goodRoot)),
+		f.set("kube-system/zzz", invalid),
+	} {
+		if c.quota != nil || c.events != nil {
+			t.Fatalf("decided before all was listed: %+v", c)
+		}
+	}
+	c := f.start()
+	if f.chosen != invalid || c.quota.Missing == nil || c.quota.Missing.Reason != quota.ReasonInvalidQuotaTree {
+		t.Fatalf("the oldest tree does not decide: %+v", c)
+	}
+	if got := reasonsOf(c.events); got != "IgnoredQuotaTree aaa, InvalidQuotaTree zzz" {
+		t.Fatalf("events %s", got)
+	}
+}
+
+func TestAnInvalidTreeInPlaceOfADeletedOneReleasesNothing(t *testing.T) {
+	f := newTestForest(t)
+	f.set("kube-system/old", treeObject(t, "kube-system", "old", 2*time.Hour, 1, goodRoot))
+	f.set("kube-system/young", treeObject(t, "kube-system", "young", time.Hour, 1, `{name: root, max: {cpu: -1}}`))
+	if c := f.set("kube-system/old", nil); c.quota == nil || c.quota.Missing == nil || c.quota.Missing.Reason != quota.ReasonInvalidQuotaTree {
+		t.Fatalf("the deleted tree is still in force: %+v", c)
+	}
 }
 
 func reasonsOf(events []treeEvent) string {
@@ -91,7 +122,7 @@ func TestAnInvalidTreeChangesNothingButWhatItSays(t *testing.T) {
 	if c.quota != nil || f.backend != good {
 		t.Fatal("an invalid tree replaced the last good one")
 	}
-	if reasonsOf(c.events) != "InvalidQuotaTree t" || !strings.Contains(f.problem, "last valid tree stays in force") {
+	if reasonsOf(c.events) != "InvalidQuotaTree t" || !strings.Contains(f.problem, "last valid version of the tree stays in force") {
 		t.Fatalf("events %s, problem %q", reasonsOf(c.events), f.problem)
 	}
 	// Its status alone changes: nothing is said again.

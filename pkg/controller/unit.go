@@ -12,24 +12,29 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
 // compactUnit keeps of a unit what the controller uses: an informer of 100,000
 // whole units takes hundreds of megabytes.
 func compactUnit(object any) (any, error) {
-	unit, ok := object.(*schedulingv1alpha1.QueueUnit)
-	if !ok {
+	switch unit := object.(type) {
+	case *schedulingv1alpha1.QueueUnit:
+		return compact(unit), nil
+	case *tolerant.Unreadable:
+		return compactUnreadable(unit), nil
+	default:
 		return object, nil
 	}
+}
+
+func compact(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.QueueUnit {
 	compact := &schedulingv1alpha1.QueueUnit{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: unit.Namespace, Name: unit.Name, UID: unit.UID,
-			ResourceVersion: unit.ResourceVersion, CreationTimestamp: unit.CreationTimestamp,
-		},
-		Status: schedulingv1alpha1.QueueUnitStatus{Phase: unit.Status.Phase},
+		ObjectMeta: compactMeta(&unit.ObjectMeta),
+		Status:     schedulingv1alpha1.QueueUnitStatus{Phase: unit.Status.Phase},
 	}
 	if unit.Status.Phase.Ended() {
-		return compact, nil
+		return compact
 	}
 	compact.Spec = schedulingv1alpha1.QueueUnitSpec{
 		Priority: unit.Spec.Priority, SubmissionTime: unit.Spec.SubmissionTime, Resource: unit.Spec.Resource,
@@ -41,7 +46,14 @@ func compactUnit(object any) (any, error) {
 	if evicted := apimeta.FindStatusCondition(unit.Status.Conditions, schedulingv1alpha1.ConditionEvicted); evicted != nil {
 		compact.Status.Conditions = []metav1.Condition{{Type: evicted.Type, Status: evicted.Status, Reason: evicted.Reason}}
 	}
-	return compact, nil
+	return compact
+}
+
+func compactMeta(meta *metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID,
+		ResourceVersion: meta.ResourceVersion, CreationTimestamp: meta.CreationTimestamp,
+	}
 }
 
 // unitReader turns QueueUnits into what the core knows of them.
@@ -54,8 +66,25 @@ func newUnitReader(names *resources.Names) *unitReader {
 	return &unitReader{names: names, jobs: names.ID(quota.JobsResource)}
 }
 
+// readAny reads a unit that may be unreadable.
+func (r *unitReader) readAny(object tolerant.Object) (scheduler.Unit, error) {
+	switch unit := object.(type) {
+	case *schedulingv1alpha1.QueueUnit:
+		return r.read(unit)
+	case *tolerant.Unreadable:
+		return r.readPartial(unit)
+	default:
+		return scheduler.Unit{}, fmt.Errorf("%T is no unit", object)
+	}
+}
+
 // read never fails: a unit whose numbers cannot be used is held, and says why.
 func (r *unitReader) read(unit *schedulingv1alpha1.QueueUnit) (scheduler.Unit, error) {
+	return r.readUnless(unit, nil)
+}
+
+// readUnless holds the unit when it is at fault.
+func (r *unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) (scheduler.Unit, error) {
 	version, err := versionOf(unit)
 	if err != nil {
 		return scheduler.Unit{}, err
@@ -67,6 +96,9 @@ func (r *unitReader) read(unit *schedulingv1alpha1.QueueUnit) (scheduler.Unit, e
 		Reason: quota.Reason(unit.Status.Reason),
 	}
 	u.Demand, err = r.demand(unit)
+	if fault != nil {
+		err = fault
+	}
 	r.hold(&u, unit, err)
 	if state := unit.Status.RequeueState; state != nil && state.RequeueAt != nil && unit.Status.Phase == schedulingv1alpha1.PhaseBackoff {
 		u.RequeueAt = state.RequeueAt.Time

@@ -80,6 +80,11 @@ func (e *Env) newElector(ctx context.Context, lock resourcelock.Interface, onSta
 		ReleaseOnCancel: false,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) { onStarted() },
+			OnNewLeader: func(identity string) {
+				if identity != e.Identity { // there is nothing to be readier for
+					e.MarkReady()
+				}
+			},
 			OnStoppedLeading: func() {
 				if ctx.Err() == nil {
 					e.lostLease(ctx)

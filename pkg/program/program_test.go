@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -211,6 +212,33 @@ func TestLeaseIsReleasedAfterTheWorkHasStopped(t *testing.T) {
 	}
 	if server.holder() != "" {
 		t.Errorf("the lease is still held by %q", server.holder())
+	}
+}
+
+func TestAReplicaThatWaitsForTheLeaseIsReady(t *testing.T) {
+	server := &leaseServer{}
+	leader, standby := leaseEnv(t, server), leaseEnv(t, server)
+	standby.Identity = "another"
+	err := leader.Lead(t.Context(), func(context.Context) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		waiting := make(chan error, 1)
+		go func() {
+			waiting <- standby.Lead(ctx, func(context.Context) error { return errors.New("two lead") })
+		}()
+		for tick := time.Tick(10 * time.Millisecond); !standby.health.ready.Load() && ctx.Err() == nil; <-tick {
+		}
+		if ctx.Err() != nil {
+			t.Error("the replica that waits is not ready")
+		}
+		cancel()
+		return <-waiting
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if leader.health.ready.Load() {
+		t.Error("the leader is ready before its work says so")
 	}
 }
 

@@ -81,7 +81,7 @@ func (r *Refusal) Message() string {
 		return fmt.Sprintf("waiting for a running job to end in quota %s: %d of %d jobs (%s) released",
 			r.Node, r.Used, r.Limit, JobsResource)
 	case ReasonExceedsMaxQuota:
-		return fmt.Sprintf("can never run in quota %s: %s of %s asked, %s is all there is (%s used now); ask for less or raise the quota's max",
+		return fmt.Sprintf("can never run in quota %s: %s %s asked, and the limit is %s; ask for less or raise the quota's max (%s used now)",
 			r.Node, format(r.Asked), r.Resource, format(r.Limit), format(r.Used))
 	default:
 		return r.Sentence

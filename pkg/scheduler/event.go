@@ -44,6 +44,9 @@ type Unit struct {
 	Namespace string
 	// Version grows with every write of the unit.
 	Version uint64
+	// Partial: what the unit asks for and where it stands could not be read in
+	// full. What is known of that from before stays in force.
+	Partial bool
 
 	// QuotaName picks among the groups of the namespace; empty: the first.
 	QuotaName string

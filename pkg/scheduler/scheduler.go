@@ -146,7 +146,7 @@ func (e UnitChanged) apply(s *Scheduler, now time.Time) {
 // the unit stays charged, whatever a version from before the release says.
 func (s *Scheduler) take(u *unit, now Unit, at time.Time) {
 	before := u.Unit
-	u.Unit = now
+	u.become(now)
 	if u.wanted == Dequeue && changesDecision(before, now) {
 		u.unassume()
 	}
@@ -158,6 +158,14 @@ func (s *Scheduler) take(u *unit, now Unit, at time.Time) {
 		u.drop(Requeue)
 	}
 	s.settle(u, at)
+}
+
+// become makes the unit what it is now known to be.
+func (u *unit) become(now Unit) {
+	if now.Partial {
+		now.Demand, now.QuotaName, now.Priority, now.Submitted = u.Demand, u.QuotaName, u.Priority, u.Submitted
+	}
+	u.Unit = now
 }
 
 // changesDecision tells whether a decision to release has to be made again
@@ -218,7 +226,7 @@ func (e Refused) apply(s *Scheduler, now time.Time) {
 		return
 	}
 	if e.Now.Version >= u.Version {
-		u.Unit = *e.Now
+		u.become(*e.Now)
 	}
 	switch {
 	case kind == Dequeue && u.Phase == Waiting:

@@ -49,6 +49,9 @@ func (q quantities) exact() (map[string]*big.Rat, error) {
 
 func readQuantity(raw json.RawMessage) (*big.Rat, error) {
 	text := strings.Trim(string(raw), `"`)
+	if at := strings.IndexAny(text, "eE"); at >= 0 && len(text)-at > len("e-99") {
+		return nil, fmt.Errorf("%q is no quantity", text) // it would be parsed for minutes
+	}
 	parsed, err := resource.ParseQuantity(text)
 	if err != nil {
 		return nil, fmt.Errorf("%q is no quantity", text)

@@ -184,6 +184,13 @@ func (d *decoder) answer(w *Write, parse parser, raw json.RawMessage) error {
 		}
 		return nil
 	}
+	if head.Kind == "PartialObjectMetadata" {
+		// The garbage collector works on metadata alone: of interest is only
+		// whether it let go of the object.
+		d.identify(w, &head.Metadata)
+		w.gone = head.Metadata.gone()
+		return nil
+	}
 	body, err := parse(d, head.Kind, &head.Metadata, raw)
 	if err != nil || body == nil {
 		return err

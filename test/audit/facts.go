@@ -101,6 +101,12 @@ func (f *jobFacts) queued() bool {
 	return !f.foreign && (f.owner.UID == "" || f.owner.Kind == "CronJob" || f.owner.Kind == "RayCronJob")
 }
 
+// unmarked tells whether the object does not ask to be queued, or says that it is
+// not to be.
+func (f *jobFacts) unmarked() bool {
+	return !f.marked || f.annotation != "" && f.annotation != "true"
+}
+
 // eventFacts is of whom an event tells.
 type eventFacts struct{ uid, kind, namespace, name, reason, kindOf string }
 

@@ -136,6 +136,12 @@ func TestADeletedCollectionIsSeen(t *testing.T) {
 }
 
 func TestAnObjectEndsWithItsLastFinalizer(t *testing.T) {
+	for _, returns := range []string{"the object", "its metadata alone, as to the garbage collector"} {
+		t.Run("the server returns "+returns, func(t *testing.T) { lastFinalizer(t, returns != "the object") })
+	}
+}
+
+func lastFinalizer(t *testing.T, metadataAlone bool) {
 	s := newScript(t)
 	s.create(admin, trees, fourCPU)
 	p := s.tfjob("a", 3).admit()
@@ -145,6 +151,10 @@ func TestAnObjectEndsWithItsLastFinalizer(t *testing.T) {
 	last := p.job.patch(collector, "metadata.finalizers", nil)
 	if err := setVersion(last, version); err != nil {
 		t.Fatal(err)
+	}
+	if metadataAlone {
+		object := last["responseObject"].(map[string]any)
+		last["responseObject"] = map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]}
 	}
 	s.tfjob("b", 3).admit()
 	p.unit.remove(collector)

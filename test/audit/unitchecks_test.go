@@ -181,6 +181,11 @@ func TestRequestMismatch(t *testing.T) {
 			p.enqueue()
 			p.unit.patch(extensions, "spec.resource.cpu", "many")
 		}, breaks: []string{"unreadable"}},
+		{name: "so is one that takes minutes to read", act: func(s *script) {
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			p.unit.patch(extensions, "spec.resource.cpu", "1e-1000000000")
+		}, breaks: []string{"unreadable"}},
 		{name: "pods that ask for more than their unit are told", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			p := s.tfjob("a", 3)
@@ -287,6 +292,72 @@ func TestUnitMoves(t *testing.T) {
 			p.enqueue()
 			p.unit.remove(extensions)
 		}, breaks: []string{"unit-deleted"}},
+		{name: "a unit is deleted when its job leaves the queue", act: func(s *script) {
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			p.job.patch(admin, "metadata.annotations", nil)
+			p.unit.remove(extensions)
+		}},
+		{name: "or says that it is not to be queued", act: func(s *script) {
+			p := s.batchJob("a", 3)
+			p.enqueue()
+			p.job.patch(admin, "metadata.annotations", map[string]any{annotationSuspend: "false"})
+			p.unit.remove(extensions)
+		}},
+		{name: "or is given to another queue before its release", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			p.dequeue()
+			p.job.patch(admin, "metadata.labels", map[string]any{labelKueue: "q"})
+			p.unit.remove(extensions)
+		}},
+		{name: "but that is not for the controller to do", act: func(s *script) {
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			p.job.patch(admin, "metadata.annotations", nil)
+			p.unit.remove(controller)
+		}, breaks: []string{"unit-deleted"}},
+		{name: "nor does a release take the job out of the queue", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3).admit()
+			p.unit.remove(extensions)
+		}, breaks: []string{"unit-deleted"}},
+		{name: "nor a person who suspends the released job", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3).admit()
+			p.job.patch(admin, "spec.runPolicy.suspend", true)
+			p.pods[0].removePod(operator)
+			p.unit.conditions("Evicted=True/SuspendedByUser")
+			p.unit.patchStatus(extensions)
+			p.unit.patchStatus(controller, "status.phase", "Enqueued", "status.reason", "SuspendedByUser")
+			p.unit.remove(extensions)
+		}, breaks: []string{"unit-deleted"}},
+		{name: "a unit ends in line when its job has ended", act: func(s *script) {
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			p.job.conditions("Failed=True")
+			p.job.patchStatus(operator)
+			p.unit.patchStatus(extensions, "status.phase", "Failed")
+		}},
+		{name: "and after an eviction", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3).admit()
+			p.evict()
+			p.finish()
+			p.endUnit()
+		}},
+		{name: "but not before its job", act: func(s *script) {
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			p.endUnit()
+		}, breaks: []string{"ended-too-early", "wrong-move"}},
+		{name: "and not by the controller", act: func(s *script) {
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			p.finish()
+			p.unit.patchStatus(controller, "status.phase", "Succeeded")
+		}, breaks: []string{"wrong-writer"}},
 		{name: "a unit is deleted after its job", act: func(s *script) {
 			p := s.tfjob("a", 3)
 			p.enqueue()

@@ -24,11 +24,12 @@ func (o *Options) user(by writer) string {
 }
 
 // move is one line of the table. Where stopped is set, the unit must have been
-// evicted before, and its job be at rest.
+// evicted before, and its job be at rest; where jobEnded is, the job must have
+// ended by what its own status says.
 type move struct {
-	from, to []string
-	by       writer
-	stopped  bool
+	from, to          []string
+	by                writer
+	stopped, jobEnded bool
 }
 
 var ends = []string{string(succeeded), string(failed)}
@@ -39,6 +40,8 @@ var moves = []move{
 	{from: []string{reserved}, to: []string{backoff}, by: theController},
 	{from: []string{dequeued}, to: []string{running}, by: theExtensions},
 	{from: []string{dequeued, running}, to: ends, by: theExtensions},
+	// A job may end though it was never released: Failed by its operator, or by hand.
+	{from: []string{enqueued, backoff, reserved}, to: ends, by: theExtensions, jobEnded: true},
 	{from: []string{reserved, dequeued, running}, to: []string{backoff, enqueued}, by: theController, stopped: true},
 }
 
@@ -90,7 +93,12 @@ func (unitMoves) seePhase(w *world, c *change, f *findings) {
 	}
 	known := false
 	for _, m := range moves {
-		if !slices.Contains(m.from, was.phase) || !slices.Contains(m.to, now.phase) || m.stopped && !was.stopped() {
+		switch {
+		case !slices.Contains(m.from, was.phase) || !slices.Contains(m.to, now.phase):
+			continue
+		case m.stopped && !was.stopped():
+			continue
+		case m.jobEnded && (c.job == nil || c.job.ended.IsZero()):
 			continue
 		}
 		known = true
@@ -133,7 +141,24 @@ func (unitMoves) seeDelete(w *world, c *change, f *findings) {
 		return // by garbage collection, or by a person
 	}
 	f.Judged++
-	if j := c.job; j != nil && j.facts != nil && j.gone.IsZero() && !j.facts.deleting {
+	if j := c.job; j != nil && j.facts != nil && j.gone.IsZero() && !j.facts.deleting && !leaves(w, c) {
 		f.fail("unit-deleted", c.w.moment(), c.unit, "%s deleted it, but %s is there", c.w.User, j)
 	}
+}
+
+// leaves tells whether a deleted unit's job has left the queue: before its release
+// it was given to another system, or somebody took its mark off.
+func leaves(w *world, c *change) bool {
+	u, j := c.unit.facts, c.job.facts
+	if c.w.User != w.options.Extensions {
+		return false
+	}
+	switch u.phase {
+	case enqueued, backoff, reserved:
+		// Suspended by hand after a release, a job is without its mark and in line.
+		return j.foreign || j.unmarked() && !u.stopped()
+	case dequeued:
+		return j.foreign && j.suspended
+	}
+	return false
 }

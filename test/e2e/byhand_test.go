@@ -98,7 +98,7 @@ func TestAJobUnsuspendedByHandWhileQueuedIsSuspendedAgain(t *testing.T) {
 	}
 	l.waitForPhase("Job", "sly", "Succeeded")
 	l.waitForPhase("TFJob", "sly-tf", "Succeeded")
-	l.audit.Skip = []string{"early-pod", "write-budget"} // the job controller may have been quicker than any program
+	l.allowed = []string{"early-pod", "write-budget"} // the job controller may have been quicker than any program
 }
 
 func TestAJobSuspendedByHandAfterItsReleaseGivesItsQuotaBack(t *testing.T) {
@@ -126,7 +126,7 @@ func TestAJobSuspendedByHandAfterItsReleaseGivesItsQuotaBack(t *testing.T) {
 		t.Errorf("%d attempts, want 2", unit.Status.Attempts)
 	}
 	l.expectFree()
-	l.audit.Skip = []string{"early-pod", "write-budget"}
+	l.allowed = []string{"early-pod", "write-budget"}
 }
 
 func TestJobsOfOthersAreNotTouched(t *testing.T) {

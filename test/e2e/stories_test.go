@@ -219,7 +219,7 @@ func TestAnInvalidTreeLeavesTheLastGoodOneInForceAndSaysSo(t *testing.T) {
 		l.treeOf(c.children)
 		eventually(t, 20*time.Second, "the tree says "+c.fault, func() (bool, string) {
 			status, message := l.treeValidity()
-			return status == "False" && strings.Contains(message, c.fault) && strings.Contains(message, "last valid tree"), status + " " + message
+			return status == "False" && strings.Contains(message, c.fault) && strings.Contains(message, "last valid version"), status + " " + message
 		})
 	}
 	out, err := cluster.Kubectl(t.Context(), "-n", "kube-system", "get", "events", "--field-selector=reason=InvalidQuotaTree", "-o", "name")
@@ -261,9 +261,10 @@ func TestAnotherTreeIsIgnoredAndSaysSo(t *testing.T) {
 	l := newLab(t, "default")
 	both(t)
 	l.tree(`{cpu: "4"}`)
-	l.apply0("apiVersion: scheduling.sigs.k8s.io/v1beta1\nkind: ElasticQuotaTree\nmetadata: {name: another, namespace: kube-system}\nspec: {root: {name: root}}\n")
+	// Of two that are as old to the second, the name decides.
+	l.apply0("apiVersion: scheduling.sigs.k8s.io/v1beta1\nkind: ElasticQuotaTree\nmetadata: {name: younger, namespace: kube-system}\nspec: {root: {name: root}}\n")
 	eventually(t, 20*time.Second, "the younger tree has an event", func() (bool, string) {
-		out, err := cluster.Kubectl(t.Context(), "-n", "kube-system", "get", "events", "--field-selector=reason=IgnoredQuotaTree,involvedObject.name=another", "-o", "name")
+		out, err := cluster.Kubectl(t.Context(), "-n", "kube-system", "get", "events", "--field-selector=reason=IgnoredQuotaTree,involvedObject.name=younger", "-o", "name")
 		return err == nil && out != "", out
 	})
 	l.apply(job{name: "one", cpu: "1", runs: time.Second}.String())

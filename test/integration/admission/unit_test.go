@@ -3,16 +3,21 @@ package admission
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
 	v1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 )
@@ -109,6 +114,72 @@ func TestAUnitThatMakesNoSenseIsRefused(t *testing.T) {
 	}
 }
 
+// Nothing but text can say what no Go type can hold.
+func TestAUnitThatCannotBeReadIsRefused(t *testing.T) {
+	ns := namespace(t)
+	units := objects(t).Resource(v1alpha1.SchemeGroupVersion.WithResource("queueunits")).Namespace(ns)
+	create := func(t *testing.T, spec string) error {
+		t.Helper()
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(`{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit, metadata: {name: new},
+			spec: {consumerRef: {apiVersion: example.com/v1, kind: Thing, name: t}, `+spec+`}}`), &object.Object); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		_, err := units.Create(t.Context(), object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("the answer took %v", took)
+		}
+		return err
+	}
+	const not = "not a quantity that can be read"
+	for quantity, says := range map[string]string{
+		`1`: "", `"1"`: "", `0`: "", `"500m"`: "", `"1.5"`: "", `"4Gi"`: "", `".5"`: "", `"1."`: "", `"+1"`: "", `"1E"`: "", `"1e3"`: "", `"1E-12"`: "",
+		`"12345678901234567890"`: "", `"1n"`: "",
+		`"1e1.5"`: not, `"1e-1000000000"`: not, `"1E+1000000000"`: not, `"1e100"`: not,
+		`"` + strings.Repeat("9", 1000) + `"`: not,
+		`"-1"`:                                "must not be negative", `"-1e1.5"`: "must not be negative",
+		`""`: "should match", `"1e"`: "should match", `" 1"`: "should match",
+	} {
+		for place, spec := range map[string]string{
+			"spec.resource.cpu":                 `resource: {memory: 1, cpu: %s}`,
+			"spec.podSets worker: requests.cpu": `podSets: [{name: ps, count: 1}, {name: worker, count: 1, requests: {cpu: %s}}]`,
+			"spec.podSets worker: limits.cpu":   `podSets: [{name: worker, count: 1, requests: {cpu: 1}, limits: {cpu: %s}}]`,
+		} {
+			t.Run(place+": "+quantity, func(t *testing.T) {
+				err := create(t, fmt.Sprintf(spec, quantity))
+				wantError(t, err, says)
+				if says == not {
+					wantError(t, err, place+": ")
+				}
+			})
+		}
+	}
+	for name, test := range map[string]struct{ spec, says string }{
+		"a time with microseconds":    {`submissionTime: "2026-01-01T12:00:00.123456+02:00"`, ""},
+		"a time without microseconds": {`submissionTime: "2026-01-01T12:00:00Z"`, "must be written with microseconds"},
+		"a time in small letters":     {`submissionTime: "2026-01-01t12:00:00.123456z"`, "must be written with microseconds"},
+		"a priority beyond an int32":  {`priority: 9999999999`, "spec.priority"},
+	} {
+		t.Run(name, func(t *testing.T) { wantError(t, create(t, test.spec), test.says) })
+	}
+}
+
+func TestOneThatCannotBeReadIsFoundAmongAsManyAsThereMayBe(t *testing.T) {
+	ns := namespace(t)
+	u := unit("new", "example.com/v1", "Thing")
+	u.APIVersion, u.Kind, u.Spec.PodSets = v1alpha1.SchemeGroupVersion.String(), "QueueUnit", podSets(64)
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := object["spec"].(map[string]any)["podSets"].([]any)[63].(map[string]any)
+	last["limits"].(map[string]any)["example.com/resource-63"] = "1e1.5"
+	_, err = objects(t).Resource(v1alpha1.SchemeGroupVersion.WithResource("queueunits")).Namespace(ns).
+		Create(t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	wantError(t, err, "spec.podSets set-63: limits.example.com/resource-63: 1e1.5")
+}
+
 // podSets are as large as they may be.
 func podSets(n int) []v1alpha1.PodSet {
 	list := corev1.ResourceList{}
@@ -132,8 +203,10 @@ func TestWhoMayChangeWhatOfAUnit(t *testing.T) {
 		}
 	}
 	const (
-		spec = `{"spec": {"priority": 7}}`
-		ref  = `{"spec": {"consumerRef": {"name": "another"}}}`
+		spec       = `{"spec": {"priority": 7}}`
+		ref        = `{"spec": {"consumerRef": {"name": "another"}}}`
+		unreadable = `{"spec": {"resource": {"cpu": "1e1.5"}}}`
+		slow       = `{"spec": {"podSets": [{"name": "main", "count": 1, "limits": {"memory": "1e-1000000000"}}]}}`
 		// Defaults filled in, a spec says what it said before.
 		same     = `{"spec": {"priority": 0, "active": true, "preemptible": true}}`
 		label    = `{"metadata": {"labels": {"a": "b"}}}`
@@ -161,6 +234,8 @@ func TestWhoMayChangeWhatOfAUnit(t *testing.T) {
 		{"job-extensions", "of-a-job", spec, "", ""},
 		{"job-extensions", "by-hand", spec, "", ""},
 		{"job-extensions", "of-a-job", ref, "", "a unit stands for one job all its life"},
+		{"job-extensions", "of-a-job", unreadable, "", "spec.resource.cpu: 1e1.5"},
+		{"job-extensions", "by-hand", slow, "", "spec.podSets main: limits.memory: 1e-1000000000"},
 		{"administrator", "of-a-job", spec, "", ofJob},
 		{"administrator", "by-hand", spec, "", byHand},
 		{"administrator", "by-hand", same, "", ""},
@@ -237,6 +312,33 @@ func TestDeletionOfUnitsIsLeftToRoles(t *testing.T) {
 	}
 }
 
+// With its unit a released job would lose the quota that it goes on using, and
+// the next job would be released on top of it.
+func TestTheUnitOfAReleasedJobIsNotDeletedByHand(t *testing.T) {
+	ns := namespace(t)
+	who := actors(t, ns)
+	for _, c := range []struct{ kind, actor, says string }{
+		{"Job", "editor", "the unit holds quota for Job"},
+		{"Job", "administrator", "delete or suspend the Job"},
+		{"Job", "job-extensions", ""},
+		{"Thing", "editor", ""},
+	} {
+		name := strings.ToLower(c.kind + "-" + c.actor)
+		if _, err := unitsAs(t, who["job-extensions"], ns).Create(t.Context(), unit(name, "batch/v1", c.kind), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		prepare(t, who, ns, name)
+		t.Run(c.actor+" deletes the unit of a released "+c.kind, func(t *testing.T) {
+			err := unitsAs(t, who[c.actor], ns).Delete(t.Context(), name, metav1.DeleteOptions{})
+			wantError(t, err, c.says)
+		})
+		t.Run(c.actor+" deletes it among others", func(t *testing.T) {
+			err := unitsAs(t, who[c.actor], ns).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+			wantError(t, err, c.says)
+		})
+	}
+}
+
 // The garbage collector writes to units too: the policy must not be in its way.
 func TestTheGarbageCollectorKeepsItsHandOnUnits(t *testing.T) {
 	ns := namespace(t)
@@ -267,6 +369,20 @@ func TestTheGarbageCollectorKeepsItsHandOnUnits(t *testing.T) {
 		}
 		eventually(t, "the unit is gone", func(ctx context.Context) error {
 			_, err := units.Get(ctx, "deleted", metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return fmt.Errorf("it is still there (error %v)", err)
+		})
+	})
+	t.Run("a unit that holds quota goes with its job as well", func(t *testing.T) {
+		owned(t, "charged")
+		prepare(t, actors(t, ns), ns, "charged")
+		if err := jobs.Delete(t.Context(), "charged", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the unit is gone", func(ctx context.Context) error {
+			_, err := units.Get(ctx, "charged", metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
 				return nil
 			}

@@ -1,0 +1,92 @@
+package controller
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/pkg/tolerant"
+)
+
+// A unit whose text is not what its type says, as one that asks for "1e1.5" cores,
+// is known by what can be read of it. It is never admitted; one that holds quota
+// keeps it.
+
+// reasonUnreadable is the reason of the event about such a unit.
+const reasonUnreadable = "UnreadableUnit"
+
+// compactUnreadable keeps of the unit what the controller uses.
+func compactUnreadable(unit *tolerant.Unreadable) *tolerant.Unreadable {
+	kept := &tolerant.Unreadable{ObjectMeta: compactMeta(&unit.ObjectMeta), Err: unit.Err}
+	kept.Generation = unit.Generation
+	if partial, ok := unit.Partial.(*schedulingv1alpha1.QueueUnit); ok {
+		kept.Partial = compact(partial)
+	}
+	return kept
+}
+
+// readPartial reads how far the unit got and, as well as can be, what it holds. A
+// unit that was readable once is charged for what it asked for then: the core
+// knows that.
+func (r *unitReader) readPartial(unit *tolerant.Unreadable) (scheduler.Unit, error) {
+	partial, ok := unit.Partial.(*schedulingv1alpha1.QueueUnit)
+	if !ok {
+		return scheduler.Unit{}, fmt.Errorf("unit %s/%s: nothing of it can be read: %w", unit.Namespace, unit.Name, unit.Err)
+	}
+	u, err := r.readUnless(partial, fmt.Errorf("the unit cannot be read: %w; create another in its place", unit.Err))
+	u.Partial = true
+	return u, err
+}
+
+// unreadableUnits tells of each unreadable unit once for each state of its spec.
+type unreadableUnits struct {
+	emit func(about *unstructured.Unstructured, kind, reason, message string)
+	told map[string]specState
+}
+
+type specState struct {
+	uid        types.UID
+	generation int64
+}
+
+// see takes in any unit that was seen.
+func (u *unreadableUnits) see(logger klog.Logger, object tolerant.Object) {
+	key := object.GetNamespace() + "/" + object.GetName()
+	unit, is := object.(*tolerant.Unreadable)
+	now := specState{object.GetUID(), object.GetGeneration()}
+	switch {
+	case !is:
+		delete(u.told, key)
+		return
+	case u.told[key] == now:
+		return
+	}
+	if u.told == nil {
+		u.told = map[string]specState{}
+	}
+	u.told[key] = now
+	message := fmt.Sprintf("the unit cannot be read: %v. It is not admitted; if it holds quota, it keeps what it was last read to ask for.", unit.Err)
+	logger.Info("Unreadable unit", "unit", klog.KObj(unit), "message", message)
+	if u.emit != nil {
+		u.emit(reference(unit), corev1.EventTypeWarning, reasonUnreadable, message)
+	}
+}
+
+func (u *unreadableUnits) gone(key string) { delete(u.told, key) }
+
+// reference is all that an event needs of the unit.
+func reference(unit *tolerant.Unreadable) *unstructured.Unstructured {
+	about := &unstructured.Unstructured{}
+	about.SetGroupVersionKind(schedulingv1alpha1.SchemeGroupVersion.WithKind("QueueUnit"))
+	about.SetNamespace(unit.Namespace)
+	about.SetName(unit.Name)
+	about.SetUID(unit.UID)
+	about.SetResourceVersion(unit.ResourceVersion)
+	about.SetGeneration(unit.Generation)
+	return about
+}

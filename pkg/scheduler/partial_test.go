@@ -1,0 +1,57 @@
+package scheduler_test
+
+import (
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// spoil has a unit be read without what it asks for.
+func spoil(u *scheduler.Unit) {
+	u.Partial, u.Demand, u.QuotaName = true, quota.Demand{}, "nowhere"
+	u.Held = &quota.Refusal{Reason: scheduler.ReasonInvalidRequest, Sentence: "it cannot be read"}
+}
+
+func TestAUnitThatCanNoLongerBeReadKeepsWhatItHolds(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/one", cpu("3"))
+	w.after(time.Second)
+	expectReleased(t, w, "a/one")
+	w.write("a/one", spoil)
+	w.write("a/one", func(u *scheduler.Unit) { u.Phase = scheduler.Running })
+	w.submit("a/two", cpu("3"))
+	w.after(time.Minute)
+	expectReleased(t, w, "a/one")
+
+	w.finish("a/one")
+	w.settle()
+	expectReleased(t, w, "a/two")
+}
+
+func TestAUnitThatBecomesUnreadableDuringItsReleaseIsNotReleased(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/one", cpu("3"))
+	w.deliver()
+	w.think() // the release is under way when the unit changes
+	w.write("a/one", spoil)
+	w.submit("a/two", cpu("3"))
+	w.after(time.Minute)
+	expectReleased(t, w, "a/two")
+	if told := w.writes("a/one", scheduler.Explain); len(told) != 1 || told[0].Reason != scheduler.ReasonInvalidRequest {
+		t.Errorf("told %+v", told)
+	}
+}
+
+func TestAnUnreadableUnitThatIsMendedIsReleased(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/one", cpu("3"), spoil)
+	w.after(time.Minute)
+	expectReleased(t, w)
+	w.write("a/one", func(u *scheduler.Unit) {
+		u.Partial, u.Held, u.QuotaName, u.Demand = false, nil, "", w.demand(cpu("3"))
+	})
+	w.settle()
+	expectReleased(t, w, "a/one")
+}

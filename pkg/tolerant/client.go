@@ -1,0 +1,138 @@
+package tolerant
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/watch"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+)
+
+// Client reads and patches the objects of a kind. Namespace metav1.NamespaceAll
+// stands for all.
+type Client struct {
+	kind Kind
+	rest rest.Interface
+}
+
+// NewClient shares a REST client of the kind's group and version.
+func NewClient(rest rest.Interface, kind Kind) *Client {
+	return &Client{kind: kind, rest: rest}
+}
+
+// NewForConfig makes a REST client of its own.
+func NewForConfig(config *rest.Config, kind Kind) (*Client, error) {
+	config = rest.CopyConfig(config)
+	gv := kind.GroupVersion()
+	config.GroupVersion, config.APIPath = &gv, "/apis"
+	config.NegotiatedSerializer = kubescheme.Codecs.WithoutConversion() // for what is not of the kind: errors
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for kind %s: %w", kind.Kind, err)
+	}
+	return NewClient(client, kind), nil
+}
+
+// Get returns an object of the kind's type, or an Unreadable.
+func (c *Client) Get(ctx context.Context, namespace, name string) (Object, error) {
+	return c.one(ctx, c.request("GET", namespace).Name(name))
+}
+
+// Patch sends a merge patch and returns the object as it is then.
+func (c *Client) Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (Object, error) {
+	request := c.request("PATCH", namespace).Name(name).SubResource(subresources...).
+		SetHeader("Content-Type", string(types.MergePatchType)).Body(patch)
+	return c.one(ctx, request)
+}
+
+// List returns a *List.
+func (c *Client) List(ctx context.Context, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
+	data, err := c.asked("GET", namespace, &opts).Do(ctx).Raw()
+	if err != nil {
+		return nil, err
+	}
+	return c.kind.decodeList(data)
+}
+
+// Watch tells of objects of the kind's type, and of Unreadables.
+func (c *Client) Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
+	opts.Watch = true
+	body, err := c.asked("GET", namespace, &opts).Stream(ctx)
+	switch {
+	case err == nil:
+		return watch.NewStreamWatcherWithLogger(klog.FromContext(ctx), newEvents(c.kind, body),
+			apierrors.NewClientErrorReporter(http.StatusInternalServerError, "GET", "ClientWatchDecoding")), nil
+	case utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err):
+		return watch.NewEmptyWatch(), nil // as other clients do: it is watched again, and nothing listed
+	default:
+		return nil, err
+	}
+}
+
+func (c *Client) one(ctx context.Context, request *rest.Request) (Object, error) {
+	data, err := request.Do(ctx).Raw()
+	if err != nil {
+		return nil, err
+	}
+	return c.kind.Decode(data)
+}
+
+func (c *Client) request(verb, namespace string) *rest.Request {
+	return c.rest.Verb(verb).NamespaceIfScoped(namespace, namespace != "").Resource(c.kind.Resource).
+		SetHeader("Accept", runtime.ContentTypeJSON)
+}
+
+// asked is a request for several objects.
+func (c *Client) asked(verb, namespace string, opts *metav1.ListOptions) *rest.Request {
+	request := c.request(verb, namespace).SpecificallyVersionedParams(opts, metav1.ParameterCodec, schema.GroupVersion{Version: "v1"})
+	if opts.TimeoutSeconds != nil {
+		request.Timeout(time.Duration(*opts.TimeoutSeconds) * time.Second)
+	}
+	return request
+}
+
+// events reads what a watch sends.
+type events struct {
+	kind   Kind
+	body   io.Closer
+	stream *json.Decoder
+}
+
+func newEvents(kind Kind, body io.ReadCloser) *events {
+	return &events{kind: kind, body: body, stream: json.NewDecoder(body)}
+}
+
+// Decode waits for the next event.
+func (e *events) Decode() (watch.EventType, runtime.Object, error) {
+	var event struct {
+		Type   watch.EventType `json:"type"`
+		Object json.RawMessage `json:"object"`
+	}
+	if err := e.stream.Decode(&event); err != nil {
+		return "", nil, err
+	}
+	if event.Type == watch.Error {
+		status := &metav1.Status{}
+		return event.Type, status, unmarshal(event.Object, status)
+	}
+	object, err := e.kind.Decode(event.Object)
+	if err != nil {
+		return "", nil, fmt.Errorf("in a watch event of type %s: %w", event.Type, err)
+	}
+	return event.Type, object, nil
+}
+
+// Close ends the watch.
+func (e *events) Close() { _ = e.body.Close() }

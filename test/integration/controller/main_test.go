@@ -1,0 +1,104 @@
+// Package controller tests kube-queue-controller against a real API server, as
+// its own ServiceAccount. The units are made by hand.
+package controller
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"kube-queue.dev/kube-queue/pkg/controller"
+	"kube-queue.dev/kube-queue/pkg/events"
+	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/test/testcluster"
+)
+
+var cluster *testcluster.Cluster
+
+func TestMain(m *testing.M) {
+	testcluster.Main(m, testcluster.Options{Nodes: 1}, func(c *testcluster.Cluster) { cluster = c })
+}
+
+// startController runs what kube-queue-controller runs, and returns when it
+// decides. The function that it returns stops it.
+func startController(t *testing.T) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Background()))
+	config, _, err := cluster.ServiceAccountConfig(ctx, "kube-queue-controller")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	cfg, writer := configure(t, config)
+	synced := make(chan struct{})
+	cfg.Synced = func() { close(synced) }
+	var running sync.WaitGroup
+	running.Go(func() { writer.Run(ctx) })
+	ended := make(chan error, 1)
+	running.Go(func() { ended <- controller.Run(ctx, cfg) })
+	stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	select {
+	case <-synced:
+	case <-time.After(patience):
+		t.Fatalf("it has not begun to decide within %v", patience)
+	}
+	return stop
+}
+
+func configure(t *testing.T, config *rest.Config) (controller.Config, *events.Writer) {
+	t.Helper()
+	client, err := versioned.NewForConfig(config)
+	must(t, err)
+	objects, err := dynamic.NewForConfig(config)
+	must(t, err)
+	kube, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	writer := events.NewWriter(kube.CoreV1(), events.Source{Component: "kube-queue-controller", Instance: "test"}, clock.RealClock{})
+	return controller.Config{
+		Client: client, Dynamic: objects, Clock: clock.RealClock{}, Namespace: testcluster.Namespace,
+		Policy: queue.RoundRobin, Workers: 4, CheckInvariants: true,
+		Emit: func(about *unstructured.Unstructured, kind, reason, message string) {
+			writer.Write(events.Event{Type: kind, Reason: reason, Message: message, Key: fmt.Sprint(about.GetGeneration()),
+				Object: corev1.ObjectReference{APIVersion: about.GetAPIVersion(), Kind: about.GetKind(),
+					Namespace: about.GetNamespace(), Name: about.GetName(), UID: about.GetUID()}})
+		},
+	}, writer
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// withoutUnitPolicy takes away what keeps most unreadable units out.
+func withoutUnitPolicy(t *testing.T) {
+	t.Helper()
+	_, err := cluster.Kubectl(t.Context(), "delete", "validatingadmissionpolicybinding", "kube-queue-units")
+	must(t, err)
+	t.Cleanup(func() {
+		if err := cluster.Install(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	})
+}
