@@ -332,10 +332,12 @@ func TestTheUnitOfAReleasedJobIsNotDeletedByHand(t *testing.T) {
 			err := unitsAs(t, who[c.actor], ns).Delete(t.Context(), name, metav1.DeleteOptions{})
 			wantError(t, err, c.says)
 		})
-		t.Run(c.actor+" deletes it among others", func(t *testing.T) {
-			err := unitsAs(t, who[c.actor], ns).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
-			wantError(t, err, c.says)
-		})
+		if c.actor == "administrator" { // others may not delete collections at all
+			t.Run(c.actor+" deletes it among others", func(t *testing.T) {
+				err := unitsAs(t, who[c.actor], ns).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+				wantError(t, err, c.says)
+			})
+		}
 	}
 }
 
