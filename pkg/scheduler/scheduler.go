@@ -142,30 +142,29 @@ func (e UnitChanged) apply(s *Scheduler, now time.Time) {
 	s.take(u, e.Unit, now)
 }
 
-// take makes the unit what it is now known to be. While a release is under way
-// the unit stays charged, whatever a version from before the release says.
+// take makes the unit what it is now known to be.
 func (s *Scheduler) take(u *unit, now Unit, at time.Time) {
-	before := u.Unit
 	u.become(now)
-	if u.wanted == Dequeue && changesDecision(before, now) {
-		u.unassume()
-	}
-	if now.Phase != Waiting {
-		u.assumed = false
-		u.drop(Dequeue)
-	}
-	if !now.Stopped {
-		u.drop(Requeue)
-	}
 	s.settle(u, at)
 }
 
-// become makes the unit what it is now known to be.
+// become makes the unit what it is now known to be, and drops what was decided and
+// not sent if it no longer holds. While a release is under way the unit stays
+// assumed, whatever a version from before the release says.
 func (u *unit) become(now Unit) {
 	if now.Partial {
 		now.Demand, now.QuotaName, now.Priority, now.Submitted = u.Demand, u.QuotaName, u.Priority, u.Submitted
 	}
+	if u.wanted == Dequeue && changesDecision(u.Unit, now) {
+		u.unassume()
+	}
 	u.Unit = now
+	if now.Phase != Waiting {
+		u.unassume()
+	}
+	if !now.Stopped {
+		u.drop(Requeue)
+	}
 }
 
 // changesDecision tells whether a decision to release has to be made again
@@ -225,15 +224,13 @@ func (e Refused) apply(s *Scheduler, now time.Time) {
 		}
 		return
 	}
+	if kind == Dequeue { // it is charged if what it is now says so
+		u.assumed = false
+	}
 	if e.Now.Version >= u.Version {
 		u.become(*e.Now)
 	}
-	switch {
-	case kind == Dequeue && u.Phase == Waiting:
-		u.unassume()
-	case kind == Dequeue:
-		u.assumed = false
-	case kind == Explain:
+	if kind == Explain {
 		u.told = told{cause: quota.Cause{Reason: u.Reason}, restored: true}
 	}
 	s.settle(u, now)

@@ -362,3 +362,21 @@ func TestTheSameEventsGiveTheSamePlans(t *testing.T) {
 		t.Fatal("two runs differ")
 	}
 }
+
+// Found by TestPropertyChargedIsUsed: the outcome of a write that only tells why
+// brought a greater request than the one that had been found to fit meanwhile.
+func TestARequestThatGrowsWhileItsReleaseWaitsToBeSentIsDecidedAgain(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("2"), "a"))
+	w.submit("a/one", cpu("3"))
+	w.deliver()
+	w.think() // told at once that it can never fit
+	small, large := w.demand(cpu("1")), w.demand(cpu("3"))
+	w.write("a/one", func(u *scheduler.Unit) { u.Demand = small })
+	w.write("a/one", func(u *scheduler.Unit) { u.Demand = large })
+	w.deliver() // small
+	w.land(0)   // refused: brings large
+	w.think()   // small is released, once the outcome is in
+	w.tell(0)
+	w.settle()
+	expectReleased(t, w)
+}
