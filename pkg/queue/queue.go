@@ -20,7 +20,7 @@ const (
 type Queue struct {
 	// Group whose quota the items wait for.
 	Group quota.Group
-	// Policy in force; SetPolicy changes it.
+	// Policy in force.
 	Policy Policy
 	// Rank among queues that compete for the same room, the greater first.
 	Rank int32
@@ -174,6 +174,3 @@ func (q *Queue) Retry(s *Shape) {
 	q.lot.leave(s)
 	q.ready.Set(s)
 }
-
-// SetPolicy changes the policy.
-func (q *Queue) SetPolicy(p Policy) { q.Policy = p }

@@ -144,17 +144,36 @@ func TestWritesPerJob(t *testing.T) {
 
 	table, err := l.log(t.Context()).Writes(l.audit)
 	must(t, err)
-	got := map[string]int{}
+	judged := 0
 	for _, j := range table.Jobs {
-		if j.Namespace == l.namespace {
-			got[j.Name] = j.Total()
-			t.Logf("%-10s %d writes: %d on the job, %d on its unit, %d events", j.Name, j.Total(), j.OnJob, j.OnUnit, j.OnEvents)
+		if j.Namespace != l.namespace {
+			continue
+		}
+		judged++
+		waited, ran := strings.HasSuffix(j.Name, "waited"), j.Name != "short"
+		// What a job may cost hangs on what it really did, which a slow machine may
+		// stretch: the checker says what that was.
+		most := 5
+		if j.Ran > 1900*time.Millisecond {
+			most++
+		}
+		if j.Waited > 900*time.Millisecond {
+			most += 2
+			if j.Kind == "TFJob" {
+				most += 2
+			}
+		}
+		t.Logf("%-10s %2d writes of %d: %d on the job, %d on its unit, %d events; waited %v, ran %v",
+			j.Name, j.Total(), most, j.OnJob, j.OnUnit, j.OnEvents, j.Waited, j.Ran)
+		if j.Total() > most {
+			t.Errorf("%s: %d writes, want %d at most: %v", j.Name, j.Total(), most, j.By)
+		}
+		if waited && j.Waited < time.Second || ran && j.Ran < 2*time.Second {
+			t.Errorf("%s waited %v and ran %v: the story is not the one to be counted", j.Name, j.Waited, j.Ran)
 		}
 	}
-	for name, most := range map[string]int{"short": 5, "long": 6, "waited": 8, "tf-long": 6, "tf-waited": 10} {
-		if n, ok := got[name]; !ok || n > most {
-			t.Errorf("%s: %d writes, want %d at most", name, n, most)
-		}
+	if judged != 5 {
+		t.Errorf("%d jobs were counted, want 5", judged)
 	}
 }
 
