@@ -47,6 +47,8 @@ type loop struct {
 
 // run takes in what comes until the context ends, or an invariant is found broken.
 func (l *loop) run(ctx context.Context) error {
+	// The process before this one may have written a status just now.
+	l.publishAt = l.clock.Now().Add(PublishInterval)
 	timer := l.clock.NewTimer(0)
 	defer timer.Stop()
 	for {
