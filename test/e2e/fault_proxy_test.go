@@ -144,4 +144,5 @@ func (e *executioner) revive(t testing.TB, done func() bool) {
 		e.victim.launch()
 	default:
 	}
+	e.victim.waitReady()
 }

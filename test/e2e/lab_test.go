@@ -326,21 +326,25 @@ func (l *lab) ended(kind, name string) bool {
 // expectFree waits until the tree's status says that nothing is used.
 func (l *lab) expectFree() {
 	l.t.Helper()
-	eventually(l.t, 30*time.Second, "the quota is free", func() (bool, string) {
-		tree, err := l.dynamic.Resource(trees).Namespace("kube-system").Get(l.t.Context(), "elasticquotatree", metav1.GetOptions{})
-		must(l.t, err)
-		nodes, _, _ := unstructured.NestedSlice(tree.Object, "status", "nodes")
-		for _, n := range nodes {
-			node := n.(map[string]any)
-			if used, ok := node["used"].(map[string]any); ok && len(used) > 0 {
-				return false, fmt.Sprint(node)
-			}
-			if jobs, _, _ := unstructured.NestedInt64(node, "jobs"); jobs != 0 {
-				return false, fmt.Sprint(node)
-			}
+	eventually(l.t, 30*time.Second, "the quota is free", l.free)
+}
+
+// free tells whether the tree's status says that nothing is used.
+func (l *lab) free() (bool, string) {
+	l.t.Helper()
+	tree, err := l.dynamic.Resource(trees).Namespace("kube-system").Get(l.t.Context(), "elasticquotatree", metav1.GetOptions{})
+	must(l.t, err)
+	nodes, _, _ := unstructured.NestedSlice(tree.Object, "status", "nodes")
+	for _, n := range nodes {
+		node := n.(map[string]any)
+		if used, ok := node["used"].(map[string]any); ok && len(used) > 0 {
+			return false, fmt.Sprint(node)
 		}
-		return len(nodes) > 0, "the tree has no status"
-	})
+		if jobs, _, _ := unstructured.NestedInt64(node, "jobs"); jobs != 0 {
+			return false, fmt.Sprint(node)
+		}
+	}
+	return len(nodes) > 0, "the tree has no status"
 }
 
 func ignoreNotFound(err error) error {

@@ -70,6 +70,12 @@ func newProgram(t testing.TB, name string, args ...string) *program {
 func (p *program) start() *program {
 	p.t.Helper()
 	p.launch()
+	p.waitReady()
+	return p
+}
+
+func (p *program) waitReady() {
+	p.t.Helper()
 	eventually(p.t, 30*time.Second, p.name+" is ready", func() (bool, string) {
 		select {
 		case <-p.ended:
@@ -83,7 +89,6 @@ func (p *program) start() *program {
 		defer response.Body.Close()
 		return response.StatusCode == http.StatusOK, response.Status
 	})
-	return p
 }
 
 func (p *program) launch() {
