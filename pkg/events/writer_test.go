@@ -50,13 +50,17 @@ func run(t *testing.T, client *fake.Clientset, clk clock.WithTicker) (*Writer, f
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
-		if ok() {
-			return
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("it never came about: %s", what)
+		case <-tick.C:
 		}
-		time.Sleep(time.Millisecond)
 	}
-	t.Fatalf("it never came about: %s", what)
 }
 
 func stored(t *testing.T, client *fake.Clientset) []corev1.Event {
@@ -144,9 +148,12 @@ func TestAKeptEventIsRenewedBeforeItIsForgotten(t *testing.T) {
 	}
 	w.Forget(e.Object.UID)
 	clk.Step(2 * renewEvery)
-	time.Sleep(20 * time.Millisecond)
-	if got := stored(t, client)[0]; got.Count != 2 {
-		t.Errorf("it was renewed after it was no longer kept: %+v", got)
+	w.Write(about("another", "Released", "1")) // what was due before it has been done by then
+	eventually(t, "the next event is written", func() bool { return len(stored(t, client)) == 2 })
+	for _, got := range stored(t, client) {
+		if got.Name == e.Name() && got.Count != 2 {
+			t.Errorf("it was renewed after it was no longer kept: %+v", got)
+		}
 	}
 }
 

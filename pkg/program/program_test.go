@@ -243,9 +243,6 @@ func TestAReplicaThatWaitsForTheLeaseIsReady(t *testing.T) {
 }
 
 func TestLostLeaseEndsTheProcess(t *testing.T) {
-	if testing.Short() {
-		t.Skip("waits for the renew deadline")
-	}
 	server := &leaseServer{}
 	env := leaseEnv(t, server)
 	ctx, cancel := context.WithCancel(t.Context())

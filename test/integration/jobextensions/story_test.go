@@ -126,20 +126,37 @@ func merge(object, part map[string]any) {
 func (s *story) eventually(what string, check func() string) {
 	s.Helper()
 	last := ""
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	end := time.NewTimer(patience)
+	defer end.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
 		if last = check(); last == "" {
 			return
 		}
+		select {
+		case <-end.C:
+			s.Fatalf("%s: not within %v: %s", what, patience, last)
+		case <-tick.C:
+		}
 	}
-	s.Fatalf("%s: not within %v: %s", what, patience, last)
 }
 
 // stays checks that nothing comes of it for a while.
 func (s *story) stays(what string, check func() string) {
 	s.Helper()
-	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	end := time.NewTimer(2 * time.Second)
+	defer end.Stop()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
 		if wrong := check(); wrong != "" {
 			s.Fatalf("%s: %s", what, wrong)
+		}
+		select {
+		case <-end.C:
+			return
+		case <-tick.C:
 		}
 	}
 }
