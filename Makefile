@@ -64,7 +64,7 @@ test-e2e: ## Test everything together, with the real operators
 	$(CLUSTER_TEST) ./test/e2e/...
 
 .PHONY: demo
-demo: build ## Start a cluster with kube-queue to play with
+demo: build ## Watch two jobs queue and run on a real control plane; leaves it up
 	go run ./test/demo
 
 .PHONY: demo-down
