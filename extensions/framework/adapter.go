@@ -4,16 +4,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
 // Object is a job of some kind.
-type Object interface {
-	runtime.Object
-	metav1.Object
-}
+type Object = tolerant.Object
 
 // Adapter teaches the framework one kind of job. Its methods are pure, never
 // change the job and never panic, however little the object holds.

@@ -189,13 +189,24 @@ func (s *Scheduler) forget(u *unit) {
 	delete(s.units, u.Key)
 }
 
-func (e Written) apply(s *Scheduler, now time.Time) {
-	u := s.units[e.Key]
-	if u == nil || u.sent != e.Seq {
-		return
+// answered finds the unit whose write under way has this number, and tells the
+// write's kind; the write is no longer under way. An outcome that nobody waits for
+// has no unit.
+func (s *Scheduler) answered(key string, seq uint64) (*unit, Kind) {
+	u := s.units[key]
+	if u == nil || u.sent != seq {
+		return nil, 0
 	}
 	kind := u.sentKind
 	u.sent, u.sentKind = 0, 0
+	return u, kind
+}
+
+func (e Written) apply(s *Scheduler, now time.Time) {
+	u, kind := s.answered(e.Key, e.Seq)
+	if u == nil {
+		return
+	}
 	if e.Version > u.Version {
 		u.Version = e.Version
 		switch kind {
@@ -211,12 +222,10 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 }
 
 func (e Refused) apply(s *Scheduler, now time.Time) {
-	u := s.units[e.Key]
-	if u == nil || u.sent != e.Seq {
+	u, kind := s.answered(e.Key, e.Seq)
+	if u == nil {
 		return
 	}
-	kind := u.sentKind
-	u.sent, u.sentKind = 0, 0
 	if e.Now == nil || e.Now.UID != u.UID {
 		s.forget(u)
 		if e.Now != nil {
