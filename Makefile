@@ -15,7 +15,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo deve
 LDFLAGS := -X kube-queue.dev/kube-queue/pkg/program.version=$(VERSION)
 
 # What runs in seconds, with no cluster.
-UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/audit/...
+UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/audit/... ./test/demo/...
 # Each package starts a cluster of its own, so they run one after another.
 CLUSTER_TEST := go test -count=1 -p 1 -timeout 40m
 
@@ -24,11 +24,14 @@ HAVE_CC := { [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/dev/
 
 .PHONY: help
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9%-]+:.*## / {sub("%", "NAME", $$1); printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build the programs and the local cluster into bin/
+build: build-localcluster ## Build the programs and the local cluster into bin/
 	go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/kube-queue-controller ./cmd/job-extensions
+
+.PHONY: build-localcluster
+build-localcluster:
 	go build -C test/localcluster -o $(CURDIR)/bin/ ./cmd/localcluster
 
 .PHONY: generate
@@ -67,9 +70,23 @@ test-e2e: ## Test everything together, with the real operators
 demo: build ## Watch two jobs queue and run on a real control plane; leaves it up
 	go run ./test/demo
 
+.PHONY: demo-all
+demo-all: build ## The same with a job of each framework in one quota
+	go run ./test/demo all
+
 .PHONY: demo-down
-demo-down: ## Stop what make demo has started
+demo-down: ## Stop what make demo or demo-all has started
 	go run ./test/demo down
+
+# Any operator that localcluster knows, or several with commas between. There are
+# no files of these names, and a pattern cannot be phony: build-localcluster, which
+# is, has them made each time.
+up-%: build-localcluster ## Start a local cluster with the operator NAME, such as jobset
+	bin/localcluster up --data .cluster/$* --operators=$*
+	@echo "  make down-$*"
+
+down-%: build-localcluster ## Stop the cluster that make up-NAME has started
+	bin/localcluster down --data .cluster/$*
 
 .PHONY: clean
 clean: ## Remove what was built

@@ -27,16 +27,18 @@ type jobSource interface {
 	tolerant.Source
 	Get(ctx context.Context, namespace, name string) (tolerant.Object, error)
 	Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (tolerant.Object, error)
+	// Version is the one in which jobs are read and patched.
+	Version() string
 }
 
 // newJobClient makes a client for the adapter's kind.
-func newJobClient(config *rest.Config, adapter Adapter) (*jobClient, error) {
+func newJobClient(config *rest.Config, adapter Adapter, served servedVersions) (*jobClient, error) {
 	var jobs jobSource
 	var err error
 	if adapter.Kind().Native {
 		jobs, err = newNative(config, adapter)
 	} else {
-		jobs, err = tolerant.NewForConfig(config, readAs(adapter))
+		jobs, err = newVersioned(config, adapter, served)
 	}
 	if err != nil {
 		return nil, err
@@ -44,10 +46,10 @@ func newJobClient(config *rest.Config, adapter Adapter) (*jobClient, error) {
 	return &jobClient{adapter: adapter, jobSource: jobs}, nil
 }
 
-// readAs has jobs read with the type that their adapter knows.
-func readAs(adapter Adapter) tolerant.Kind {
+// readAs has jobs of a version read with the type that their adapter knows.
+func readAs(adapter Adapter, version string) tolerant.Kind {
 	kind := adapter.Kind()
-	return tolerant.Kind{GroupVersionKind: kind.GroupVersionKind, Resource: kind.Resource,
+	return tolerant.Kind{GroupVersionKind: kind.GroupKind().WithVersion(version), Resource: kind.Resource,
 		New: func() tolerant.Object { return adapter.New() }}
 }
 
@@ -66,7 +68,8 @@ func (c *jobClient) transform(obj any) (any, error) {
 // native uses the types and the compact encoding of the API server itself, which
 // can decode every object that it has.
 type native struct {
-	in func(namespace string) *gentype.ClientWithList[Object, runtime.Object]
+	version string
+	in      func(namespace string) *gentype.ClientWithList[Object, runtime.Object]
 }
 
 func newNative(config *rest.Config, adapter Adapter) (native, error) {
@@ -87,11 +90,14 @@ func newNative(config *rest.Config, adapter Adapter) (native, error) {
 		list, _ := kubescheme.Scheme.New(listKind)
 		return list
 	}
-	return native{func(namespace string) *gentype.ClientWithList[Object, runtime.Object] {
+	return native{kind.Version, func(namespace string) *gentype.ClientWithList[Object, runtime.Object] {
 		return gentype.NewClientWithList[Object, runtime.Object](kind.Resource, client,
 			kubescheme.ParameterCodec, namespace, adapter.New, newList, gentype.PrefersProtobuf[Object]())
 	}}, nil
 }
+
+// Version is the kind's only one.
+func (n native) Version() string { return n.version }
 
 // Get reads the job as it is now.
 func (n native) Get(ctx context.Context, namespace, name string) (tolerant.Object, error) {

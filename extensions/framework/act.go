@@ -6,6 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
@@ -42,6 +43,8 @@ func (r *reconciler) act(ctx context.Context, l *look, action Action) error {
 			"The job was suspended by hand; unsuspend it to put it back in line.", metav1.NewTime(l.now)))
 	case MarkRunning:
 		return r.patchUnitStatus(ctx, l, map[string]any{"phase": v1alpha1.PhaseRunning})
+	case MarkRemains:
+		return r.patchUnitStatus(ctx, l, remainsStatus(l.state.Remains))
 	case MarkFinished:
 		return r.patchUnitStatus(ctx, l, finishedStatus(l.unit, l.state.End, metav1.NewTime(l.now)))
 	}
@@ -127,11 +130,10 @@ func (r *reconciler) forgetRelease(ctx context.Context, l *look) error {
 
 // updateSpec brings the unit in step. Once it is admitted only active counts.
 func (r *reconciler) updateSpec(ctx context.Context, l *look) error {
-	changes := map[string]any{"active": l.state.Active}
-	if l.want != nil {
-		changes = l.want.changes(l.unit)
+	if l.want == nil {
+		return r.patchUnit(ctx, l, "spec", map[string]any{"active": l.state.Active}, nil)
 	}
-	return r.patchUnit(ctx, l, "spec", changes)
+	return r.patchUnit(ctx, l, "spec", l.want.changes(l.unit), l.want.parameterChanges(l.unit))
 }
 
 func (r *reconciler) showQueuing(ctx context.Context, l *look, queuing bool) error {
@@ -147,12 +149,12 @@ func (r *reconciler) showQueuing(ctx context.Context, l *look, queuing bool) err
 }
 
 func (r *reconciler) patchUnitStatus(ctx context.Context, l *look, fields map[string]any) error {
-	return r.patchUnit(ctx, l, "status", fields)
+	return r.patchUnit(ctx, l, "status", fields, nil)
 }
 
-// patchUnit patches spec or status.
-func (r *reconciler) patchUnit(ctx context.Context, l *look, part string, fields map[string]any) error {
-	data, err := unitPatch(l.unit, part, fields)
+// patchUnit patches spec or status, and with a spec annotations.
+func (r *reconciler) patchUnit(ctx context.Context, l *look, part string, fields, annotations map[string]any) error {
+	data, err := unitPatch(l.unit, part, fields, annotations)
 	if err != nil {
 		return err
 	}
@@ -208,7 +210,7 @@ func after(seen, written string, err error, before version) version {
 // createUnit makes the unit of a held job. What is wrong with the job is said at
 // once, so that nobody wonders about an inactive unit.
 func (r *reconciler) createUnit(ctx context.Context, l *look) error {
-	unit := newUnit(r.adapter.Kind(), l)
+	unit := newUnit(r.kindNow(), l)
 	created, err := r.client.QueueUnits(unit.Namespace).Create(ctx, unit, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		// Made by us a moment ago: the cache is about to show it.
@@ -221,6 +223,7 @@ func (r *reconciler) createUnit(ctx context.Context, l *look) error {
 	}
 	l.unit = created
 	r.awaitUnit(l, created.ResourceVersion, nil)
+	r.tellWarning(l)
 	if l.want.Invalid == "" {
 		return nil
 	}
@@ -228,14 +231,18 @@ func (r *reconciler) createUnit(ctx context.Context, l *look) error {
 }
 
 // newUnit is the unit of a job that is seen for the first time.
-func newUnit(kind Kind, l *look) *v1alpha1.QueueUnit {
+func newUnit(kind schema.GroupVersionKind, l *look) *v1alpha1.QueueUnit {
 	spec := l.want.Spec.DeepCopy()
 	spec.SubmissionTime = new(submission(l.state.Created, l.now))
-	apiVersion, name := kind.GroupVersionKind.ToAPIVersionAndKind()
+	apiVersion, name := kind.ToAPIVersionAndKind()
+	spec.ConsumerRef = v1alpha1.ConsumerReference{
+		APIVersion: apiVersion, Kind: name, Namespace: l.key.Namespace, Name: l.key.Name, UID: l.job.GetUID(),
+	}
 	return &v1alpha1.QueueUnit{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: l.key.Namespace,
-			Name:      UnitName(kind.Kind, l.key.Name, l.job.GetUID()),
+			Namespace:   l.key.Namespace,
+			Annotations: l.want.Parameters,
+			Name:        UnitName(kind.Kind, l.key.Name, l.job.GetUID()),
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: apiVersion, Kind: name, Name: l.key.Name, UID: l.job.GetUID(), Controller: new(true),
 			}},

@@ -28,7 +28,7 @@ type Adapter interface {
 	// job is cached.
 	Templates(Object) []*corev1.PodTemplateSpec
 	// SuspendPatch is the part of a merge patch of the job that suspends it, or
-	// has it run.
+	// has it run. It may set annotations too, below "metadata".
 	SuspendPatch(job Object, suspend bool) map[string]any
 }
 
@@ -44,11 +44,18 @@ type QueuingShower interface {
 type Kind struct {
 	// Name in --enabled-extensions.
 	Name string
+	// OtherNames in --enabled-extensions enable the same.
+	OtherNames []string
+	// GroupVersionKind is that of the best version.
 	schema.GroupVersionKind
+	// OlderVersions are made do with, in this order, where the API server does not
+	// serve the best one. Jobs of all versions are decoded into the same type.
+	OlderVersions []string
 	// Resource is the kind's name in paths, as "tfjobs".
 	Resource string
-	// MarkedBySuspend: the suspend field alone asks to be queued. Every kind is
-	// asked for by the annotation.
+	// MarkedBySuspend: the suspend field alone asks to be queued, where
+	// Sight.NoMark does not say otherwise. Every kind is asked for by the
+	// annotation.
 	MarkedBySuspend bool
 	// Native: the API server itself decodes the kind, so every object of it can
 	// be decoded here too. Of other kinds, one bad object must not fail a list.
@@ -58,12 +65,22 @@ type Kind struct {
 	ManagedBy string
 	// Owners are the kinds that may be the controller of a job that is queued.
 	Owners []schema.GroupKind
+	// Remains is a resource, of the kind's own group and version, as "rayclusters".
+	// While the job controls an object of it, pods of the job remain: it has not
+	// stopped, and has not ended. Empty: the job's own status tells that.
+	Remains string
 }
 
 // Sight is what a job looks like to its adapter.
 type Sight struct {
 	// Suspended is the operator's real suspend field.
 	Suspended bool
+	// NoMark: the suspend field serves some other purpose in this job and does not
+	// ask to be queued.
+	NoMark bool
+	// Unholdable says why the operator would refuse the job, for good, if it were
+	// suspended. Such a job is left as it is, and its unit says InvalidRequest.
+	Unholdable string
 	// ManagedBy is the job's managedBy.
 	ManagedBy string
 	// Started: the operator has begun to run the job at some time.
@@ -101,11 +118,18 @@ type Pods struct {
 	// PriorityClassName of the job's own scheduling policy. When empty, the first
 	// set that names one counts: sets stand in the kind's fixed order of roles.
 	PriorityClassName string
+	// Unsized says, to the user, that the job does not tell what its pods ask for,
+	// and how to tell it. It is charged nothing, and the user warned.
+	Unsized string
 }
 
 // PodSet is a group of equal pods.
 type PodSet struct {
-	Name     string
-	Count    int32
+	Name  string
+	Count int32
+	// Template of the pods. It may be nil where Declared is given.
 	Template *corev1.PodTemplateSpec
+	// Declared, where not nil, is what each pod asks for in place of what its
+	// template would: the job's owner has said so. Nothing is added to it.
+	Declared corev1.ResourceList
 }

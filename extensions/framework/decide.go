@@ -17,6 +17,8 @@ const (
 	queuingAfter = time.Second
 	// queuingAnyway shows a job as queued though nobody has said why it waits.
 	queuingAnyway = 3 * time.Second
+	// remainsAfter keeps jobs whose remains are soon gone from costing one more write.
+	remainsAfter = 2 * time.Second
 	// lateWindow is how young a job is that nothing held when it was created and
 	// that its operator has begun to start, but whose pods do not run yet.
 	lateWindow = 10 * time.Second
@@ -60,6 +62,8 @@ const (
 	// MarkRunning and MarkFinished write the unit's phase.
 	MarkRunning  Action = "MarkRunning"
 	MarkFinished Action = "MarkFinished"
+	// MarkRemains writes why the unit of a job that has ended still holds quota.
+	MarkRemains Action = "MarkRemains"
 )
 
 // Decision is what to do about a job now.
@@ -86,6 +90,10 @@ type State struct {
 	Deleting bool
 	// ShowsQueuing: the kind's status can say that a job is queued.
 	ShowsQueuing bool
+	// Remains names what is left of a job and keeps its quota, if anything;
+	// RemainsSince is when the job was first seen to have ended so.
+	Remains      string
+	RemainsSince time.Time
 	// Created is when the job was made; RunningSince when it was first seen to run.
 	Created, RunningSince time.Time
 }
@@ -100,7 +108,7 @@ func Decide(job State, unit *v1alpha1.QueueUnit, want *Want, now time.Time) Deci
 		return Decision{}
 	case job.End != nil:
 		// An end beats all else, a pending eviction too.
-		return Decision{Action: MarkFinished}
+		return finished(job, unit, now)
 	case job.Deleting:
 		return Decision{}
 	}
@@ -118,12 +126,28 @@ func Decide(job State, unit *v1alpha1.QueueUnit, want *Want, now time.Time) Deci
 	}
 }
 
+// finished: the unit ends with its job, once nothing that has pods is left of it.
+func finished(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
+	if job.Remains == "" || !unit.Status.Phase.HoldsQuota() {
+		return Decision{Action: MarkFinished}
+	}
+	if unit.Status.Phase == v1alpha1.PhaseRunning && unit.Status.Reason == ReasonPodsRemain {
+		return Decision{}
+	}
+	if left := job.RemainsSince.Add(remainsAfter).Sub(now); left > 0 {
+		return Decision{After: left}
+	}
+	return Decision{Action: MarkRemains}
+}
+
 // withoutUnit: a held job gets a unit. What runs already, or is not ours, is left
 // alone.
 func withoutUnit(job State, now time.Time) Decision {
 	switch {
 	case job.Foreign != "" || !job.Marked || job.Deleting || job.End != nil:
 		return Decision{}
+	case job.Unholdable != "":
+		return Decision{Action: CreateUnit}
 	case job.Suspended && job.Released != "":
 		return Decision{Action: ForgetRelease}
 	case job.Suspended:
@@ -139,12 +163,14 @@ func withoutUnit(job State, now time.Time) Decision {
 // controller has admitted it. A job that was suspended by hand after a release
 // has lost its mark with that release, and still is in the queue.
 func waiting(job State, unit *v1alpha1.QueueUnit, want *Want, byUser bool, now time.Time) Decision {
-	leaves := job.Foreign != "" || job.Suspended && !job.Marked && !byUser
+	left := job.Unholdable != "" // as it is: its unit only says why
+	leaves := job.Foreign != "" || (job.Suspended || left) && !job.Marked && !byUser
 	switch {
 	case leaves && job.Queuing.On:
 		return Decision{Action: HideQueuing}
 	case leaves:
 		return Decision{Action: LeaveQueue}
+	case left:
 	case !job.Suspended && byUser:
 		return Decision{Action: Resume}
 	case !job.Suspended:

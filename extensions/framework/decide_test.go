@@ -1,6 +1,8 @@
 package framework
 
 import (
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,22 +31,26 @@ func job(changes ...func(*State)) State {
 	return state
 }
 
-func unmarked(s *State)  { s.Marked = false }
-func released(s *State)  { s.Marked, s.Suspended, s.Released, s.Stopped = false, false, "1", false }
-func suspended(s *State) { s.Suspended = true }
-func unsuspend(s *State) { s.Suspended = false }
-func stopped(s *State)   { s.Stopped = true }
-func started(s *State)   { s.Started = true }
-func hidden(s *State)    { s.Queuing = Queuing{Ready: true, On: true} }
-func shown(s *State)     { s.Queuing = Queuing{Ready: true, On: true, Shown: true} }
-func deleting(s *State)  { s.Deleting = true }
-func inactive(s *State)  { s.Active = false }
-func ended(s *State)     { s.End = &End{Succeeded: true} }
-func foreigner(s *State) { s.Foreign = "it is a part of something" }
-func unready(s *State)   { s.Queuing.Ready = false }
-func showless(s *State)  { s.ShowsQueuing = false; s.Queuing = Queuing{} }
-func remarked(s *State)  { s.Marked = true }
-func runs(s *State)      { s.Started, s.Running, s.RunningSince = true, true, noon.Add(10*time.Second) }
+func unmarked(s *State)   { s.Marked = false }
+func released(s *State)   { s.Marked, s.Suspended, s.Released, s.Stopped = false, false, "1", false }
+func suspended(s *State)  { s.Suspended = true }
+func unsuspend(s *State)  { s.Suspended = false }
+func stopped(s *State)    { s.Stopped = true }
+func started(s *State)    { s.Started = true }
+func hidden(s *State)     { s.Queuing = Queuing{Ready: true, On: true} }
+func shown(s *State)      { s.Queuing = Queuing{Ready: true, On: true, Shown: true} }
+func deleting(s *State)   { s.Deleting = true }
+func inactive(s *State)   { s.Active = false }
+func ended(s *State)      { s.End = &End{Succeeded: true} }
+func foreigner(s *State)  { s.Foreign = "it is a part of something" }
+func unready(s *State)    { s.Queuing.Ready = false }
+func showless(s *State)   { s.ShowsQueuing = false; s.Queuing = Queuing{} }
+func remarked(s *State)   { s.Marked = true }
+func runs(s *State)       { s.Started, s.Running, s.RunningSince = true, true, noon.Add(10*time.Second) }
+func unholdable(s *State) { s.Suspended, s.Unholdable = false, "its operator refuses it" }
+
+// remaining is a job that has ended, of which something was left at noon.
+func remaining(s *State) { s.End, s.Remains, s.RemainsSince = &End{}, "rayclusters x", noon }
 func was(a string) func(*State) {
 	return func(s *State) { s.Released = a }
 }
@@ -166,6 +172,21 @@ func TestDecide(t *testing.T) {
 		{"the manifest applied again to an ended job changes nothing", job(remarked, suspended, was("1")), unit(phase(v1alpha1.PhaseFailed)), nil, late, Decision{}},
 		{"a running job told to be inactive has its unit say so", job(released, runs, inactive), unit(running), nil, late, Decision{Action: UpdateSpec}},
 
+		// Something remains.
+		{"a job that has ended keeps its quota while something of it remains", job(released, remaining), unit(running), nil, noon.Add(time.Second), Decision{After: time.Second}},
+		{"after 2 seconds its unit says so", job(released, remaining), unit(running), nil, noon.Add(2 * time.Second), Decision{Action: MarkRemains}},
+		{"so it does though the job was never said to run", job(released, remaining), unit(dequeued), nil, noon.Add(2 * time.Second), Decision{Action: MarkRemains}},
+		{"it says so once", job(released, remaining), unit(running, because(ReasonPodsRemain, "")), nil, late, Decision{}},
+		{"its unit ends when nothing is left", job(released, ended), unit(running, because(ReasonPodsRemain, "")), nil, late, Decision{Action: MarkFinished}},
+		{"what remains of a job that held no quota keeps none", job(remaining), unit(enqueued), same(), noon, Decision{Action: MarkFinished}},
+
+		// Jobs that their operator would refuse if they were suspended.
+		{"a job that cannot be held gets a unit that says so", job(unholdable), nil, bad, late, Decision{Action: CreateUnit}},
+		{"so does one that runs already", job(unholdable, runs), nil, bad, late, Decision{Action: CreateUnit}},
+		{"without a mark it is left alone", job(unholdable, unmarked), nil, nil, late, Decision{}},
+		{"it is not suspended", job(unholdable, showless), unit(enqueued, because(ReasonInvalidRequest, "no such class"), sleeping), bad, late, Decision{Queued: true}},
+		{"its unit goes with its mark", job(unholdable, unmarked), unit(enqueued, lacks), bad, late, Decision{Action: LeaveQueue}},
+
 		// Suspended by hand.
 		{"a released job suspended by hand is waited for until its pods are gone", job(released, suspended), unit(dequeued), nil, late, Decision{}},
 		{"then its unit says that it was suspended by hand", job(released, suspended, stopped), unit(dequeued), nil, late, Decision{Action: MarkSuspendedByUser}},
@@ -213,6 +234,12 @@ func TestDecideNever(t *testing.T) {
 		if flag("ended") {
 			state.End = &End{}
 		}
+		if flag("unholdable") {
+			state.Unholdable = "its operator refuses it"
+		}
+		if flag("remains") {
+			state.Remains, state.RemainsSince = "rayclusters x", noon
+		}
 		var u *v1alpha1.QueueUnit
 		if flag("has unit") {
 			u = unit(phase(rapid.SampledFrom([]v1alpha1.QueueUnitPhase{"", "Enqueued", "Backoff", "Reserved", "Dequeued", "Running", "Succeeded", "Failed"}).Draw(t, "phase")))
@@ -236,10 +263,65 @@ func TestDecideNever(t *testing.T) {
 			t.Fatalf("%s does not fit", do.Action)
 		case (do.Action == Evict || do.Action == HoldAgain || do.Action == HoldLate || do.Action == Resume) && state.Suspended:
 			t.Fatalf("%s on a suspended job", do.Action)
-		case state.Deleting && do.Action != Nothing && do.Action != MarkFinished:
+		case (do.Action == HoldAgain || do.Action == HoldLate || do.Action == Resume) && state.Unholdable != "":
+			t.Fatalf("%s on a job that its operator would refuse", do.Action)
+		case do.Action == MarkFinished && state.Remains != "" && u.Status.Phase.HoldsQuota():
+			t.Fatalf("the quota is given back while %s are there", state.Remains)
+		case state.Deleting && do.Action != Nothing && do.Action != MarkFinished && do.Action != MarkRemains:
 			t.Fatalf("%s on a job being deleted", do.Action)
 		}
 	})
+}
+
+func TestMinCounts(t *testing.T) {
+	sets := func() []v1alpha1.PodSet {
+		return []v1alpha1.PodSet{{Name: "head", Count: 1}, {Name: "worker", Count: 8}}
+	}
+	tests := []struct {
+		name, text, err string
+		head, worker    int32
+	}{
+		{"none", "", "", 0, 0},
+		{"one group", "worker=4", "", 0, 4},
+		{"both, with spaces", " head = 1 , worker = 8 ", "", 1, 8},
+		{"a group that there is not", "workers=4", `"workers" is no group of pods of this job, which has head, worker`, 0, 0},
+		{"more than there are", "worker=9", `"worker" must be a whole number from 1 to 8`, 0, 0},
+		{"none at all", "worker=0", `not "0"`, 0, 0},
+		{"no number", "worker", `not ""`, 0, 0},
+		{"a group twice", "worker=1,worker=2", "twice", 0, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			podSets := sets()
+			err := minCounts(podSets, test.text)
+			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+				t.Fatalf("error is %v", err)
+			}
+			if err == nil && (ptr.Deref(podSets[0].MinCount, 0) != test.head || ptr.Deref(podSets[1].MinCount, 0) != test.worker) {
+				t.Errorf("pod sets are %+v", podSets)
+			}
+		})
+	}
+}
+
+func TestParametersFollowTheJob(t *testing.T) {
+	job := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		"provreq.kube-queue/maxRunDurationSeconds":      "600",
+		"provreq.kueue.x-k8s.io/maxRunDurationSeconds":  "1",
+		"provreq.kueue.x-k8s.io/zone":                   "b",
+		"scheduling.x-k8s.io/suspend":                   "true",
+		"not.provreq.kube-queue/maxRunDurationSeconds2": "1",
+	}}}
+	w := &Want{Parameters: parametersOf(job)}
+	unit := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"provreq.kube-queue/old": "x", "other": "y"}}}
+	want := map[string]any{"provreq.kube-queue/maxRunDurationSeconds": "600", "provreq.kube-queue/zone": "b", "provreq.kube-queue/old": nil}
+	if got := w.parameterChanges(unit); !maps.Equal(got, want) {
+		t.Errorf("changes are %v, not %v", got, want)
+	}
+	unit.Annotations = maps.Clone(w.Parameters)
+	if got := w.parameterChanges(unit); got != nil {
+		t.Errorf("a unit in step is changed: %v", got)
+	}
 }
 
 func TestWantPatchesOnlyWhatDiffers(t *testing.T) {

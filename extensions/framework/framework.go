@@ -3,15 +3,16 @@ package framework
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -37,13 +38,11 @@ type Options struct {
 
 // Framework queues the jobs of all enabled kinds.
 type Framework struct {
-	opts      Options
-	client    versioned.Interface
-	discovery discovery.DiscoveryInterface
-	units     *unitCache
-	classes   PriorityClasses
-	// factory makes the cache of PriorityClasses.
-	factory     informers.SharedInformerFactory
+	opts        Options
+	client      versioned.Interface
+	discovery   discovery.DiscoveryInterface
+	units       *unitCache
+	cluster     *listedCluster
 	reconcilers []*reconciler
 }
 
@@ -55,18 +54,15 @@ func New(opts Options) (*Framework, error) {
 	}
 	kube, err := kubernetes.NewForConfig(opts.Config)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for PriorityClasses: %w", err)
+		return nil, fmt.Errorf("making a client for what the cluster adds to pods: %w", err)
 	}
 	units, err := newUnitCache(opts.Config)
 	if err != nil {
 		return nil, err
 	}
 	f := &Framework{opts: opts, client: client, discovery: kube.Discovery(), units: units}
-	f.factory = informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTransform(slimClass))
-	classes := f.factory.Scheduling().V1().PriorityClasses()
-	f.classes = listedClasses{classes.Lister()}
-	if _, err := classes.Informer().AddEventHandler(handler(f.classChanged, f.classChanged)); err != nil {
-		return nil, fmt.Errorf("watching PriorityClasses: %w", err)
+	if f.cluster, err = newCluster(kube, f.clusterChanged); err != nil {
+		return nil, err
 	}
 	for _, adapter := range opts.Adapters {
 		r, err := newReconciler(f, adapter)
@@ -78,30 +74,27 @@ func New(opts Options) (*Framework, error) {
 	return f, nil
 }
 
-func (f *Framework) classChanged(any) {
+// clusterChanged has all jobs looked at whose units the object may change.
+func (f *Framework) clusterChanged(obj any) {
+	object, isObject := obj.(metav1.Object)
+	if !isObject {
+		return
+	}
 	for _, r := range f.reconcilers {
-		r.classesChanged()
+		r.clusterChanged(object.GetNamespace())
 	}
-}
-
-func slimClass(obj any) (any, error) {
-	if class, isClass := obj.(*schedulingv1.PriorityClass); isClass {
-		class.ManagedFields, class.Annotations, class.Description = nil, nil, ""
-	}
-	return obj, nil
 }
 
 // Start fills the caches and returns when those of all kinds together have. Each
 // kind is on its own after that: one that is not served yet is waited for.
 func (f *Framework) Start(ctx context.Context) error {
 	f.warnIfNothingHolds(ctx)
-	f.factory.StartWithContext(ctx)
+	f.cluster.factory.StartWithContext(ctx)
 	go f.units.RunWithContext(ctx)
 	for _, r := range f.reconcilers {
 		go f.fill(ctx, r)
 	}
-	classes := f.factory.Scheduling().V1().PriorityClasses().Informer()
-	if !cache.WaitForCacheSync(ctx.Done(), f.units.HasSynced, classes.HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), append(f.cluster.synced(), f.units.HasSynced)...) {
 		return ctx.Err()
 	}
 	return nil
@@ -124,45 +117,48 @@ func (f *Framework) fill(ctx context.Context, r *reconciler) {
 	kind := r.adapter.Kind()
 	backoff := wait.Backoff{Duration: time.Second, Factor: 1.5, Jitter: 0.1, Steps: 8, Cap: 10 * time.Second}
 	missing := false
+	versions := strings.Join(kind.versions(), " or ")
 	err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		served, err := f.serves(kind.GroupVersion().WithResource(kind.Resource))
+		_, served, err := f.serves(kind)
 		if err != nil {
 			klog.FromContext(ctx).V(2).Info("Whether a kind is served is not known yet", "kind", kind.Kind, "err", err)
 			return false, nil
 		}
 		if !served && !missing {
 			missing = true
-			klog.FromContext(ctx).Info("A kind is not served: its CRD is waited for", "kind", kind.Kind, "resource", kind.Resource, "groupVersion", kind.GroupVersion().String())
+			klog.FromContext(ctx).Info("A kind is not served: its CRD is waited for", "kind", kind.Kind, "resource", kind.Resource, "group", kind.Group, "version", versions)
 		}
 		return served, nil
 	})
 	if err != nil {
 		return
 	}
+	if r.remains != nil {
+		go r.remains.RunWithContext(ctx)
+	}
 	r.cached.RunWithContext(ctx)
 }
 
-// serves asks the API server whether it knows the resource.
-func (f *Framework) serves(resource schema.GroupVersionResource) (bool, error) {
-	list, err := f.discovery.ServerResourcesForGroupVersion(resource.GroupVersion().String())
+// servesAll asks the API server whether it knows all of the resources.
+func (f *Framework) servesAll(gv schema.GroupVersion, resources []string) (bool, error) {
+	list, err := f.discovery.ServerResourcesForGroupVersion(gv.String())
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("asking for the resources of %s: %w", resource.GroupVersion(), err)
+		return false, fmt.Errorf("asking for the resources of %s: %w", gv, err)
 	}
-	for _, served := range list.APIResources {
-		if served.Name == resource.Resource {
-			return true, nil
+	for _, resource := range resources {
+		if !slices.ContainsFunc(list.APIResources, func(served metav1.APIResource) bool { return served.Name == resource }) {
+			return false, nil
 		}
 	}
-	return false, nil
+	return true, nil
 }
 
 // warnIfNothingHolds says at start what an older cluster cannot do.
 func (f *Framework) warnIfNothingHolds(ctx context.Context) {
-	policies := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicies"}
-	served, err := f.serves(policies)
+	served, err := f.servesAll(schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: "v1"}, []string{"mutatingadmissionpolicies"})
 	if err != nil || served {
 		return
 	}

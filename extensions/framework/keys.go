@@ -16,6 +16,11 @@ const (
 	PreemptibleLabel = "kube-queue/preemptible"
 	// QuotaNameLabel picks among the quota groups that list the namespace.
 	QuotaNameLabel = "kube-queue/quota-name"
+	// MinCountAnnotation is the smallest useful size of groups of pods: "podset=n,...".
+	MinCountAnnotation = "kube-queue/min-count"
+	// ManagedAnnotation "true" is put by the policy of managed namespaces on the
+	// jobs that are created there.
+	ManagedAnnotation = "kube-queue/managed"
 	// ReleasedAnnotation is the attempt that the job was last released for.
 	ReleasedAnnotation = "kube-queue/released"
 	// KueueLabel says that another queue has the job.
@@ -30,6 +35,9 @@ const (
 	// ReasonResumed of condition Evicted=False: a job suspended by hand was
 	// unsuspended by hand and stands in line again.
 	ReasonResumed = "Resumed"
+	// ReasonPodsRemain on a running unit: the job has ended, and something that has
+	// pods remains of it.
+	ReasonPodsRemain = "PodsRemain"
 )
 
 // Reasons of events on a job.
@@ -41,6 +49,7 @@ const (
 	EventHeldLate    = "HeldLate"
 	EventLeftQueue   = "LeftQueue"
 	EventUnitRefused = "QueueUnitRefused"
+	EventUnsized     = "UnknownSize"
 )
 
 // toMend are the reasons for waiting that do not end until somebody mends

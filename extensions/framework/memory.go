@@ -18,8 +18,8 @@ type memory struct {
 	mu sync.Mutex
 	// awaited, by the name of the job.
 	awaited map[types.NamespacedName]awaited
-	// running, by the job's UID: since when it was seen to run.
-	running map[types.UID]time.Time
+	// began, by the job's UID: since when something was seen to be so.
+	began map[types.UID][facts]time.Time
 	// gone, by the unit's UID: since when its job was seen to be gone.
 	gone map[types.UID]time.Time
 }
@@ -53,7 +53,7 @@ func (v version) reachedBy(have string) bool {
 func newMemory() *memory {
 	return &memory{
 		awaited: map[types.NamespacedName]awaited{},
-		running: map[types.UID]time.Time{},
+		began:   map[types.UID][facts]time.Time{},
 		gone:    map[types.UID]time.Time{},
 	}
 }
@@ -85,21 +85,35 @@ func (m *memory) behind(key types.NamespacedName, job, unit string, unitUID type
 	return a.until.Sub(now)
 }
 
-// runningSince tells since when the job was seen to run; the zero time when it
-// does not.
-func (m *memory) runningSince(job types.UID, runs bool, now time.Time) time.Time {
+// fact is something that is remembered since when it is so.
+type fact int
+
+const (
+	// isRunning: the job runs.
+	isRunning fact = iota
+	// isRemaining: the job has ended, and something of it remains.
+	isRemaining
+	facts
+)
+
+// since tells since when something was seen to be so; the zero time when it is not.
+func (m *memory) since(job types.UID, what fact, is bool, now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	since, known := m.running[job]
+	began, known := m.began[job]
 	switch {
-	case !runs && known:
-		delete(m.running, job)
-		return time.Time{}
-	case runs && !known:
-		m.running[job] = now
-		return now
+	case is && began[what].IsZero():
+		began[what] = now
+		m.began[job] = began
+	case !is && known:
+		began[what] = time.Time{}
+		if began == ([facts]time.Time{}) {
+			delete(m.began, job)
+		} else {
+			m.began[job] = began
+		}
 	}
-	return since
+	return began[what]
 }
 
 // goneFor tells for how long the unit's job was seen to be gone.
@@ -124,5 +138,5 @@ func (m *memory) forgetUnit(unit types.UID) {
 func (m *memory) forgetJob(job types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.running, job)
+	delete(m.began, job)
 }

@@ -34,8 +34,11 @@ func marked(kind Kind, job Object, sight Sight) bool {
 	if there {
 		return value == "true"
 	}
-	return kind.MarkedBySuspend && sight.Suspended
+	return kind.MarkedBySuspend && sight.Suspended && !sight.NoMark
 }
+
+// managed tells whether the job was created in a managed namespace.
+func managed(job Object) bool { return job.GetAnnotations()[ManagedAnnotation] == "true" }
 
 // annotated tells whether mark of the job is the annotation, whatever it says now.
 func annotated(kind Kind, job Object) bool {

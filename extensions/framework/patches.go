@@ -25,8 +25,16 @@ func guard(object metav1.Object) map[string]any {
 // jobPatch is a guarded merge patch of a job.
 func jobPatch(job Object, annotations, rest map[string]any) ([]byte, error) {
 	metadata := guard(job)
-	if len(annotations) > 0 {
-		metadata["annotations"] = annotations
+	all := maps.Clone(annotations)
+	if own, has := rest["metadata"].(map[string]any); has {
+		more, _ := own["annotations"].(map[string]any)
+		if all == nil {
+			all = map[string]any{}
+		}
+		maps.Copy(all, more)
+	}
+	if len(all) > 0 {
+		metadata["annotations"] = all
 	}
 	return encode(job, metadata, rest)
 }
@@ -50,9 +58,13 @@ func suspendPatch(adapter Adapter, job Object) ([]byte, error) {
 	return jobPatch(job, annotations, adapter.SuspendPatch(job, true))
 }
 
-// unitPatch is a guarded merge patch of a unit's spec or status.
-func unitPatch(unit *v1alpha1.QueueUnit, part string, fields map[string]any) ([]byte, error) {
-	return encode(unit, guard(unit), map[string]any{part: fields})
+// unitPatch is a guarded merge patch of a unit's spec or status, and annotations.
+func unitPatch(unit *v1alpha1.QueueUnit, part string, fields, annotations map[string]any) ([]byte, error) {
+	metadata := guard(unit)
+	if len(annotations) > 0 {
+		metadata["annotations"] = annotations
+	}
+	return encode(unit, metadata, map[string]any{part: fields})
 }
 
 func encode(object metav1.Object, metadata, rest map[string]any) ([]byte, error) {
@@ -71,6 +83,12 @@ func encode(object metav1.Object, metadata, rest map[string]any) ([]byte, error)
 // invalidStatus says on the unit what is wrong with its job.
 func invalidStatus(message string) map[string]any {
 	return map[string]any{"reason": ReasonInvalidRequest, "message": cutMessage(message)}
+}
+
+// remainsStatus says why a unit whose job has ended still holds its quota.
+func remainsStatus(remains string) map[string]any {
+	return map[string]any{"phase": v1alpha1.PhaseRunning, "reason": ReasonPodsRemain, "message": cutMessage(fmt.Sprintf(
+		"The job has ended, but its %s is still there and keeps the quota until it is deleted.", remains))}
 }
 
 // evictedStatus sets condition Evicted.

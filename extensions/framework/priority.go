@@ -48,7 +48,7 @@ func className(job Object, pods Pods) string {
 		}
 	}
 	for _, set := range pods.Sets {
-		if set.Template.Spec.PriorityClassName != "" {
+		if set.Template != nil && set.Template.Spec.PriorityClassName != "" {
 			return set.Template.Spec.PriorityClassName
 		}
 	}

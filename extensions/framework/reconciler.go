@@ -3,6 +3,7 @@ package framework
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,10 +33,11 @@ type reconciler struct {
 	jobs    *jobClient
 	// cached holds the jobs.
 	cached cache.SharedIndexInformer
-	units  *unitCache
-	client schedulingclient.QueueUnitsGetter
-	// classes are those of the cluster.
-	classes PriorityClasses
+	// remains holds what keeps jobs from having ended; nil where nothing does.
+	remains cache.SharedIndexInformer
+	units   *unitCache
+	client  schedulingclient.QueueUnitsGetter
+	cluster Cluster
 	events  EventSink
 	clock   clock.WithTicker
 	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
@@ -43,7 +45,7 @@ type reconciler struct {
 }
 
 func newReconciler(f *Framework, adapter Adapter) (*reconciler, error) {
-	jobs, err := newJobClient(f.opts.Config, adapter)
+	jobs, err := newJobClient(f.opts.Config, adapter, f.serves)
 	if err != nil {
 		return nil, err
 	}
@@ -51,9 +53,13 @@ func newReconciler(f *Framework, adapter Adapter) (*reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
+	remains, err := newRemains(f.opts.Config, adapter.Kind(), jobs.Version)
+	if err != nil {
+		return nil, err
+	}
 	r := &reconciler{
-		adapter: adapter, kind: adapter.Kind().GroupKind(), jobs: jobs, cached: cached,
-		units: f.units, client: f.client.SchedulingV1alpha1(), classes: f.classes,
+		adapter: adapter, kind: adapter.Kind().GroupKind(), jobs: jobs, cached: cached, remains: remains,
+		units: f.units, client: f.client.SchedulingV1alpha1(), cluster: f.cluster,
 		events: f.opts.Events, clock: f.opts.Clock, memory: newMemory(),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryMin, retryMax),
@@ -61,6 +67,11 @@ func newReconciler(f *Framework, adapter Adapter) (*reconciler, error) {
 	}
 	if _, err := cached.AddEventHandler(handler(r.jobChanged, r.jobGone)); err != nil {
 		return nil, fmt.Errorf("watching %s: %w", adapter.Kind().Resource, err)
+	}
+	if remains != nil {
+		if _, err := remains.AddEventHandler(handler(r.remainChanged, r.remainChanged)); err != nil {
+			return nil, fmt.Errorf("watching %s: %w", adapter.Kind().Remains, err)
+		}
 	}
 	if _, err := f.units.AddEventHandler(handler(r.unitChanged, r.unitGone)); err != nil {
 		return nil, fmt.Errorf("watching QueueUnits for %s: %w", adapter.Kind().Resource, err)
@@ -101,7 +112,7 @@ func (r *reconciler) unitChanged(obj any) {
 	if !isUnit {
 		return
 	}
-	if kind, job, ours := jobOf(unit); ours && kind == r.kind {
+	if kind, job, ours := jobOf(unit); ours && kind == r.kind && r.inMyVersions(unit) {
 		r.queue.Add(job)
 	}
 }
@@ -113,11 +124,18 @@ func (r *reconciler) unitGone(obj any) {
 	r.unitChanged(obj)
 }
 
-// classesChanged looks again at all that wait: a class may be there now, or the
-// default be another.
-func (r *reconciler) classesChanged() {
+// inMyVersions tells the units of this kind of job from those of a kind that is
+// another one by its version alone, as there are of MPIJob.
+func (r *reconciler) inMyVersions(unit *v1alpha1.QueueUnit) bool {
+	gv, err := schema.ParseGroupVersion(unit.Spec.ConsumerRef.APIVersion)
+	return err == nil && slices.Contains(r.adapter.Kind().versions(), gv.Version)
+}
+
+// clusterChanged looks again at all that wait, in the namespace if one is given:
+// what the cluster adds to their pods, or their class, may be another now.
+func (r *reconciler) clusterChanged(namespace string) {
 	for _, unit := range r.units.ofKind(r.kind) {
-		if unit.Status.Phase.Waits() {
+		if unit.Status.Phase.Waits() && (namespace == "" || namespace == unit.Namespace) {
 			r.unitChanged(unit)
 		}
 	}
@@ -126,10 +144,14 @@ func (r *reconciler) classesChanged() {
 // run works until ctx is done. Both caches must have synced: before, a job or
 // unit that is only not yet seen would be taken to be gone.
 func (r *reconciler) run(ctx context.Context, workers int) {
-	if !cache.WaitForCacheSync(ctx.Done(), r.cached.HasSynced, r.units.HasSynced) {
+	synced := []cache.InformerSynced{r.cached.HasSynced, r.units.HasSynced}
+	if r.remains != nil {
+		synced = append(synced, r.remains.HasSynced)
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return
 	}
-	klog.FromContext(ctx).Info("Jobs of this kind are queued from now on")
+	klog.FromContext(ctx).Info("Jobs of this kind are queued from now on", "version", r.jobs.Version())
 	var running sync.WaitGroup
 	for range workers {
 		running.Go(func() {
@@ -200,14 +222,15 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (t
 	if err != nil || job == nil {
 		return after, err
 	}
-	if bad, isBad := job.(*tolerant.Unreadable); isBad {
-		klog.FromContext(ctx).V(2).Info("The job cannot be read and is left alone", "err", bad.Err)
+	job, fault := readable(job)
+	if job == nil {
+		klog.FromContext(ctx).V(2).Info("The job cannot be read and is left alone", "err", fault)
 		return after, nil
 	}
 	if wait := r.behind(key, job, unit, now); wait > 0 {
 		return sooner(after, wait), nil
 	}
-	l := r.look(key, job, unit, now)
+	l := r.look(key, job, unit, now, fault)
 	decision := Decide(l.state, l.unit, l.want, now)
 	r.tellQueued(l, decision.Queued)
 	after = sooner(after, decision.After)
@@ -223,6 +246,7 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (t
 func (r *reconciler) unitsOf(key types.NamespacedName, job Object) (own *v1alpha1.QueueUnit, leftovers []*v1alpha1.QueueUnit) {
 	for _, unit := range r.units.of(r.kind, key) {
 		switch {
+		case !r.inMyVersions(unit):
 		case job == nil || unit.Spec.ConsumerRef.UID != job.GetUID():
 			leftovers = append(leftovers, unit)
 		case unit.Name == UnitName(r.kind.Kind, job.GetName(), job.GetUID()):
@@ -239,8 +263,21 @@ func (r *reconciler) behind(key types.NamespacedName, job Object, unit *v1alpha1
 	return r.memory.behind(key, job.GetResourceVersion(), unit.ResourceVersion, unit.UID, now)
 }
 
-// look gathers what Decide is to know.
-func (r *reconciler) look(key types.NamespacedName, job Object, unit *v1alpha1.QueueUnit, now time.Time) *look {
+// readable is what can be read of a job, and what cannot; nil when nothing can.
+func readable(job Object) (Object, error) {
+	bad, isBad := job.(*tolerant.Unreadable)
+	switch {
+	case !isBad:
+		return job, nil
+	case bad.Partial == nil:
+		return nil, bad.Err
+	default:
+		return bad.Partial, bad.Err
+	}
+}
+
+// look gathers what Decide is to know. Fault is what cannot be read of the job.
+func (r *reconciler) look(key types.NamespacedName, job Object, unit *v1alpha1.QueueUnit, now time.Time, fault error) *look {
 	kind, sight := r.adapter.Kind(), r.adapter.See(job)
 	_, shows := r.adapter.(QueuingShower)
 	l := &look{key: key, job: job, unit: unit, now: now, state: State{
@@ -255,10 +292,14 @@ func (r *reconciler) look(key types.NamespacedName, job Object, unit *v1alpha1.Q
 	}}
 	waits := unit != nil && (unit.Status.Phase.Waits() || unit.Status.Phase == v1alpha1.PhaseReserved)
 	if waits || unit == nil && l.state.Marked && l.state.Foreign == "" {
-		l.want = want(r.adapter, job, r.classes)
+		l.want = want(r.adapter, job, r.cluster, fault)
 	}
 	watchRun := unit != nil && unit.Status.Phase == v1alpha1.PhaseDequeued && sight.Running && sight.End == nil
-	l.state.RunningSince = r.memory.runningSince(job.GetUID(), watchRun, now)
+	l.state.RunningSince = r.memory.since(job.GetUID(), isRunning, watchRun, now)
+	if l.state.Remains = r.remainOf(job.GetUID()); l.state.Remains != "" {
+		l.state.Stopped = false
+	}
+	l.state.RemainsSince = r.memory.since(job.GetUID(), isRemaining, sight.End != nil && l.state.Remains != "", now)
 	return l
 }
 

@@ -13,7 +13,9 @@ func slim(adapter Adapter, job Object) {
 	job.SetManagedFields(nil)
 	delete(job.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
 	if bad, isBad := job.(*tolerant.Unreadable); isBad {
-		bad.Partial = nil
+		if bad.Partial != nil {
+			slim(adapter, bad.Partial)
+		}
 		return
 	}
 	for _, template := range adapter.Templates(job) {
@@ -46,7 +48,7 @@ func slimContainers(containers []corev1.Container) []corev1.Container {
 // who it is and how it ended is left.
 func slimUnit(unit *v1alpha1.QueueUnit) {
 	unit.ManagedFields = nil
-	unit.Annotations = nil
+	unit.Annotations = parametersOf(unit)
 	if unit.Status.Phase.Ended() {
 		unit.Spec = v1alpha1.QueueUnitSpec{ConsumerRef: unit.Spec.ConsumerRef}
 		unit.Status = v1alpha1.QueueUnitStatus{Phase: unit.Status.Phase}

@@ -26,7 +26,7 @@ type EventSink interface {
 
 // event is about the job that is looked at.
 func (r *reconciler) event(l *look, kind, reason, message, key string) events.Event {
-	apiVersion, name := r.adapter.Kind().ToAPIVersionAndKind()
+	apiVersion, name := r.kindNow().ToAPIVersionAndKind()
 	return events.Event{
 		Object: corev1.ObjectReference{
 			APIVersion: apiVersion, Kind: name, Namespace: l.key.Namespace, Name: l.key.Name, UID: l.job.GetUID(),
@@ -52,6 +52,14 @@ func (r *reconciler) tellQueued(l *look, queued bool) {
 		}
 	}
 	r.events.Keep(r.event(l, kind, EventQueued, fmt.Sprintf("QueueUnit %s waits: %s", l.unit.Name, whyWaits(l.unit)), key))
+}
+
+// tellWarning warns a job's owner of something that does not keep it from being
+// admitted. It is told once, with the unit.
+func (r *reconciler) tellWarning(l *look) {
+	if l.want.Warning != "" {
+		r.events.Write(r.event(l, corev1.EventTypeWarning, EventUnsized, l.want.Warning, ""))
+	}
 }
 
 func (r *reconciler) tellReleased(l *look) {

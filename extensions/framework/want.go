@@ -1,8 +1,10 @@
 package framework
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -21,47 +23,59 @@ const (
 
 // Want is how a unit's spec should read for the job as it is now.
 type Want struct {
-	// Spec without submissionTime.
+	// Spec without consumerRef and submissionTime, which never change.
 	Spec v1alpha1.QueueUnitSpec
+	// Parameters are the unit's annotations that say how to provision machines.
+	Parameters map[string]string
 	// Invalid says what is wrong with the job. The unit is then kept inactive, so
 	// that nothing wrong is ever admitted, and of Spec only that counts.
 	Invalid string
+	// Warning is something that the job's owner should know: the job is admitted
+	// all the same.
+	Warning string
 }
 
 // want works out a unit's spec. It never fails: what is wrong is said in Invalid.
-func want(adapter Adapter, job Object, classes PriorityClasses) *Want {
-	kind := adapter.Kind()
-	w := &Want{Spec: v1alpha1.QueueUnitSpec{
-		ConsumerRef: v1alpha1.ConsumerReference{
-			APIVersion: kind.GroupVersion().String(), Kind: kind.Kind,
-			Namespace: job.GetNamespace(), Name: job.GetName(), UID: job.GetUID(),
-		},
-		Active: ptr.To(true), Preemptible: ptr.To(true),
-	}}
-	if err := w.fill(adapter, job, classes); err != nil {
+// Fault is what cannot be read of the job, if anything.
+func want(adapter Adapter, job Object, cluster Cluster, fault error) *Want {
+	w := &Want{Spec: v1alpha1.QueueUnitSpec{Active: ptr.To(true), Preemptible: ptr.To(true)}, Parameters: parametersOf(job)}
+	err := fault
+	if err == nil {
+		err = w.fill(adapter, job, cluster)
+	}
+	if err != nil {
 		w.Invalid = err.Error()
 		w.Spec.Active = ptr.To(false)
 	}
 	return w
 }
 
-func (w *Want) fill(adapter Adapter, job Object, classes PriorityClasses) error {
+func (w *Want) fill(adapter Adapter, job Object, cluster Cluster) error {
+	if why := adapter.See(job).Unholdable; why != "" {
+		return errors.New(why)
+	}
 	pods, err := adapter.Pods(job)
 	if err != nil {
 		return err
 	}
-	podSets, total, err := measure(pods)
+	podSets, total, err := measure(pods, job.GetNamespace(), cluster)
 	if err != nil {
 		return err
 	}
 	if err := w.readKeys(job); err != nil {
 		return err
 	}
-	w.Spec.Priority, w.Spec.PriorityClassName, err = priorityOf(job, pods, classes)
+	w.Spec.Priority, w.Spec.PriorityClassName, err = priorityOf(job, pods, cluster)
 	if err != nil {
 		return err
 	}
-	w.Spec.PodSets, w.Spec.Resource = podSets, total
+	if err := minCounts(podSets, job.GetAnnotations()[MinCountAnnotation]); err != nil {
+		return err
+	}
+	if pods.Unsized != "" && managed(job) {
+		return errors.New(pods.Unsized)
+	}
+	w.Spec.PodSets, w.Spec.Resource, w.Warning = podSets, total, pods.Unsized
 	return nil
 }
 
@@ -99,14 +113,14 @@ func readBool(where, text string) (bool, error) {
 }
 
 // measure works out what the pods ask for, each and in total.
-func measure(pods Pods) ([]v1alpha1.PodSet, corev1.ResourceList, error) {
+func measure(pods Pods, namespace string, cluster Cluster) ([]v1alpha1.PodSet, corev1.ResourceList, error) {
 	if len(pods.Sets) > maxPodSets {
 		return nil, nil, fmt.Errorf("the job has %d groups of pods, more than %d", len(pods.Sets), maxPodSets)
 	}
 	total := corev1.ResourceList{}
 	podSets := make([]v1alpha1.PodSet, 0, len(pods.Sets))
 	for _, set := range pods.Sets {
-		podSet, err := measureSet(set, total)
+		podSet, err := measureSet(set, namespace, cluster, total)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -119,14 +133,14 @@ func measure(pods Pods) ([]v1alpha1.PodSet, corev1.ResourceList, error) {
 }
 
 // measureSet works out one group of pods and adds it to the total.
-func measureSet(set PodSet, total corev1.ResourceList) (v1alpha1.PodSet, error) {
+func measureSet(set PodSet, namespace string, cluster Cluster, total corev1.ResourceList) (v1alpha1.PodSet, error) {
 	if set.Count < 0 {
 		return v1alpha1.PodSet{}, fmt.Errorf("the number of pods of %q is negative: %d", set.Name, set.Count)
 	}
 	if len(set.Name) > maxSetName {
 		return v1alpha1.PodSet{}, fmt.Errorf("the name of the pods %q is longer than %d letters", set.Name, maxSetName)
 	}
-	one, limits, err := requests.Pod(set.Template)
+	one, limits, err := measurePod(set, namespace, cluster)
 	if err != nil {
 		return v1alpha1.PodSet{}, fmt.Errorf("pods of %q: %w", set.Name, err)
 	}
@@ -137,15 +151,57 @@ func measureSet(set PodSet, total corev1.ResourceList) (v1alpha1.PodSet, error) 
 	if err != nil {
 		return v1alpha1.PodSet{}, fmt.Errorf("%d pods of %q: %w", set.Count, set.Name, err)
 	}
-	return v1alpha1.PodSet{
-		Name: set.Name, Count: set.Count, Requests: one, Limits: limits,
-		PriorityClassName: set.Template.Spec.PriorityClassName,
-	}, nil
+	podSet := v1alpha1.PodSet{Name: set.Name, Count: set.Count, Requests: one, Limits: limits}
+	if set.Template != nil {
+		podSet.PriorityClassName = set.Template.Spec.PriorityClassName
+	}
+	return podSet, nil
+}
+
+func measurePod(set PodSet, namespace string, cluster Cluster) (one, limits corev1.ResourceList, err error) {
+	switch {
+	case set.Declared != nil:
+		one, err = requests.Declared(set.Declared)
+		return one, nil, err
+	case set.Template != nil:
+		return requests.Pod(set.Template, namespace, cluster)
+	default:
+		return nil, nil, errors.New("they have no template")
+	}
+}
+
+// minCounts reads the smallest useful sizes, "podset=n,...", into the pod sets.
+func minCounts(podSets []v1alpha1.PodSet, text string) error {
+	if text == "" {
+		return nil
+	}
+	byName := make(map[string]*v1alpha1.PodSet, len(podSets))
+	names := make([]string, len(podSets))
+	for i := range podSets {
+		byName[podSets[i].Name], names[i] = &podSets[i], podSets[i].Name
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		name, number, _ := strings.Cut(part, "=")
+		podSet := byName[strings.TrimSpace(name)]
+		count, err := strconv.ParseInt(strings.TrimSpace(number), 10, 32)
+		switch {
+		case podSet == nil:
+			return fmt.Errorf("annotation %s: %q is no group of pods of this job, which has %s; write it as GROUP=NUMBER, parted by commas",
+				MinCountAnnotation, strings.TrimSpace(name), strings.Join(names, ", "))
+		case err != nil || count < 1 || count > int64(podSet.Count):
+			return fmt.Errorf("annotation %s: the smallest size of %q must be a whole number from 1 to %d, its full size, not %q",
+				MinCountAnnotation, podSet.Name, podSet.Count, strings.TrimSpace(number))
+		case podSet.MinCount != nil:
+			return fmt.Errorf("annotation %s names %q twice", MinCountAnnotation, podSet.Name)
+		}
+		podSet.MinCount = ptr.To(int32(count))
+	}
+	return nil
 }
 
 // differs tells whether the unit's spec must be patched.
 func (w *Want) differs(unit *v1alpha1.QueueUnit) bool {
-	return len(w.changes(unit)) > 0
+	return len(w.changes(unit)) > 0 || w.parameterChanges(unit) != nil
 }
 
 // changes are the fields of a merge patch that bring the unit's spec in step. Of

@@ -79,17 +79,20 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 	if !isJob {
 		return framework.Pods{}, nil
 	}
-	return framework.Pods{Sets: []framework.PodSet{{Name: podSet, Count: count(job), Template: &job.Spec.Template}}}, nil
+	return framework.Pods{Sets: []framework.PodSet{{
+		Name: podSet, Count: PodsAtOnce(&job.Spec, job.Status.Succeeded), Template: &job.Spec.Template,
+	}}}, nil
 }
 
-// count is how many pods run at once: never more than there is left to complete.
-// Without completions the pods agree among themselves when they are done.
-func count(job *batchv1.Job) int32 {
-	parallelism := ptr.Deref(job.Spec.Parallelism, 1)
-	if job.Spec.Completions == nil {
+// PodsAtOnce is how many pods of a Job run at once: never more than there is left
+// to complete once some have succeeded. Without completions the pods agree among
+// themselves when they are done.
+func PodsAtOnce(spec *batchv1.JobSpec, succeeded int32) int32 {
+	parallelism := ptr.Deref(spec.Parallelism, 1)
+	if spec.Completions == nil {
 		return parallelism
 	}
-	return min(parallelism, max(*job.Spec.Completions-max(job.Status.Succeeded, 0), 0))
+	return min(parallelism, max(*spec.Completions-max(succeeded, 0), 0))
 }
 
 func (adapter) Templates(object framework.Object) []*corev1.PodTemplateSpec {

@@ -1,188 +1,142 @@
-// Package kubeflow is what the adapters of the training operator's kinds share:
-// replica specs by role, a run policy, and a status with a list of conditions.
+// Package kubeflow is what the adapters of Kubeflow's kinds share: replicas by
+// role, a run policy, and a status with a list of conditions.
+//
+// Two operators run these kinds, each with Go types of its own that mean the same.
+// Parts are their common form; each adapter fills them.
 //
 // The CRDs describe these objects down to the containers, but not all that they
 // let through can be decoded (quantities); the framework decodes each object on
-// its own. Fields of status.replicaStatuses are never read: the operator leaves
-// them stale.
+// its own. What status.replicaStatuses say of the end is never read: the training
+// operator leaves them stale.
 package kubeflow
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-
 	training "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// Parts are the parts of a job that all the operator's kinds have.
+// Parts are the parts of a job that all these kinds have.
 type Parts struct {
-	RunPolicy *training.RunPolicy
-	Replicas  map[training.ReplicaType]*training.ReplicaSpec
-	Status    *training.JobStatus
+	Suspend bool
+	// ManagedBy, CleanPodPolicy and the PriorityClass of the job's own scheduling
+	// policy; empty where they are not set.
+	ManagedBy, CleanPodPolicy, PriorityClass string
+	// Replicas by role, as they are given; nil where a role has nothing.
+	Replicas map[training.ReplicaType]*Replicas
+	// Started: the operator has written when the job began.
+	Started    bool
+	Conditions []training.JobCondition
+	// Provisional: a condition that says that the job has ended may yet be taken back.
+	Provisional bool
+	// PodsRemain of the job, even where it is said to be suspended.
+	PodsRemain bool
 }
 
-// Base is the adapter of a kind, but for what Parts and Inject say.
+// Replicas are the equal pods of a role.
+type Replicas struct {
+	Count    *int32
+	Template *corev1.PodTemplateSpec
+}
+
+// Role is a role that a kind has.
+type Role struct {
+	Name training.ReplicaType
+	// Unset is how many replicas there are where no number is given.
+	Unset int32
+}
+
+// Base is the adapter of a kind, but for what its functions say.
 type Base[T framework.Object] struct {
-	Name     string
-	KindName string
-	Resource string
+	Named framework.Kind
+	// Field of the spec that holds the replicas.
+	Field string
 	// Roles in their fixed order: pod sets are listed, and the priority class is
 	// looked for, in it.
-	Roles []training.ReplicaType
+	Roles []Role
+	// AnyCase: the operator takes the names of roles in any case.
+	AnyCase bool
 	// Empty makes a job to decode into.
 	Empty func() T
 	// Parts takes a job apart.
 	Parts func(T) Parts
+	// Check says what else the operator would refuse for good. It may be nil.
+	Check func(T) error
 	// Inject returns what the operator makes of a template. It may be nil.
 	Inject func(job T, role training.ReplicaType, template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec
 }
 
 // Kind says how the kind is called.
-func (b Base[T]) Kind() framework.Kind {
-	return framework.Kind{
-		Name:             b.Name,
-		GroupVersionKind: training.SchemeGroupVersion.WithKind(b.KindName),
-		Resource:         b.Resource,
-		ManagedBy:        training.KubeflowJobsController,
-	}
-}
+func (b Base[T]) Kind() framework.Kind { return b.Named }
 
 // New makes an empty job.
 func (b Base[T]) New() framework.Object { return b.Empty() }
 
 // parts takes a job apart; one of another kind has none.
-func (b Base[T]) parts(object framework.Object) (T, Parts) {
+func (b Base[T]) parts(object framework.Object) Parts {
 	job, known := object.(T)
 	if !known {
-		return job, Parts{RunPolicy: &training.RunPolicy{}, Status: &training.JobStatus{}}
+		return Parts{}
 	}
-	return job, b.Parts(job)
+	return b.Parts(job)
 }
 
 // See says what the job looks like.
 func (b Base[T]) See(object framework.Object) framework.Sight {
-	_, parts := b.parts(object)
-	status := parts.Status
+	parts := b.parts(object)
 	return framework.Sight{
-		Suspended: ptr.Deref(parts.RunPolicy.Suspend, false),
-		ManagedBy: ptr.Deref(parts.RunPolicy.ManagedBy, ""),
-		Started:   status.StartTime != nil,
-		Running:   condition(status, training.JobRunning) != nil,
-		// The operator writes it after it has deleted all pods.
-		Stopped: condition(status, training.JobSuspended) != nil,
-		End:     end(status),
-		Queuing: queuing(status),
+		Suspended: parts.Suspend,
+		ManagedBy: parts.ManagedBy,
+		Started:   parts.Started,
+		Running:   condition(parts, training.JobRunning) != nil,
+		// The operators write it after they have deleted all pods.
+		Stopped: condition(parts, training.JobSuspended) != nil && !parts.PodsRemain,
+		End:     end(parts),
+		Queuing: queuing(parts),
 	}
 }
 
-func end(status *training.JobStatus) *framework.End {
-	if c := condition(status, training.JobSucceeded); c != nil {
+func end(parts Parts) *framework.End {
+	if parts.Provisional {
+		return nil
+	}
+	if c := condition(parts, training.JobSucceeded); c != nil {
 		return &framework.End{Succeeded: true, Reason: c.Reason, Message: c.Message}
 	}
-	if c := condition(status, training.JobFailed); c != nil {
+	if c := condition(parts, training.JobFailed); c != nil {
 		return &framework.End{Reason: c.Reason, Message: c.Message}
 	}
 	return nil
 }
 
 // condition finds a condition that is true.
-func condition(status *training.JobStatus, name training.JobConditionType) *training.JobCondition {
-	for i := range status.Conditions {
-		if c := &status.Conditions[i]; c.Type == name && c.Status == corev1.ConditionTrue {
+func condition(parts Parts, name training.JobConditionType) *training.JobCondition {
+	for i := range parts.Conditions {
+		if c := &parts.Conditions[i]; c.Type == name && c.Status == corev1.ConditionTrue {
 			return c
 		}
 	}
 	return nil
 }
 
-// Pods lists the replicas in the order of roles. The operator takes the names of
-// roles in any case, so they are compared that way.
-func (b Base[T]) Pods(object framework.Object) (framework.Pods, error) {
-	job, parts := b.parts(object)
-	byRole := make(map[training.ReplicaType]*training.ReplicaSpec, len(parts.Replicas))
-	for _, given := range sortedRoles(parts.Replicas) {
-		role, known := b.role(given)
-		switch {
-		case !known:
-			return framework.Pods{}, fmt.Errorf("a %s has no replicas of type %q, only %s", b.KindName, given, b.roleNames())
-		case byRole[role] != nil:
-			return framework.Pods{}, fmt.Errorf("replicas of type %q are given twice", role)
-		case parts.Replicas[given] == nil:
-			return framework.Pods{}, fmt.Errorf("replicas of type %q are empty", given)
-		}
-		byRole[role] = parts.Replicas[given]
-	}
-	pods := framework.Pods{}
-	if parts.RunPolicy.SchedulingPolicy != nil {
-		pods.PriorityClassName = parts.RunPolicy.SchedulingPolicy.PriorityClass
-	}
-	for _, role := range b.Roles {
-		spec := byRole[role]
-		if spec == nil {
-			continue
-		}
-		template := &spec.Template
-		if b.Inject != nil {
-			template = b.Inject(job, role, template)
-		}
-		pods.Sets = append(pods.Sets, framework.PodSet{
-			Name: strings.ToLower(string(role)), Count: ptr.Deref(spec.Replicas, 1), Template: template,
-		})
-	}
-	return pods, nil
-}
-
-// role finds the role that a name in any case means.
-func (b Base[T]) role(given training.ReplicaType) (training.ReplicaType, bool) {
-	for _, role := range b.Roles {
-		if strings.EqualFold(string(role), string(given)) {
-			return role, true
-		}
-	}
-	return "", false
-}
-
-func (b Base[T]) roleNames() string {
-	names := make([]string, len(b.Roles))
-	for i, role := range b.Roles {
-		names[i] = string(role)
-	}
-	return strings.Join(names, ", ")
-}
-
-func sortedRoles(replicas map[training.ReplicaType]*training.ReplicaSpec) []training.ReplicaType {
-	roles := make([]training.ReplicaType, 0, len(replicas))
-	for role := range replicas {
-		roles = append(roles, role)
-	}
-	slices.Sort(roles)
-	return roles
-}
-
 // Templates are those of all replicas.
 func (b Base[T]) Templates(object framework.Object) []*corev1.PodTemplateSpec {
-	_, parts := b.parts(object)
 	var templates []*corev1.PodTemplateSpec
-	for _, spec := range parts.Replicas {
-		if spec != nil {
-			templates = append(templates, &spec.Template)
+	for _, replicas := range b.parts(object).Replicas {
+		if replicas != nil {
+			templates = append(templates, replicas.Template)
 		}
 	}
 	return templates
 }
 
-// SuspendPatch sets the run policy. Unless told otherwise the operator leaves
+// SuspendPatch sets the run policy. Unless told otherwise the operators leave
 // pods behind that run for ever, as parameter servers do, so a job that is held
 // gets the policy that ends them, as the hold policy at admission gives it.
 func (b Base[T]) SuspendPatch(object framework.Object, suspend bool) map[string]any {
-	_, parts := b.parts(object)
 	runPolicy := map[string]any{"suspend": suspend}
-	if suspend && ptr.Deref(parts.RunPolicy.CleanPodPolicy, "") == "" {
+	if suspend && b.parts(object).CleanPodPolicy == "" {
 		runPolicy["cleanPodPolicy"] = training.CleanPodPolicyRunning
 	}
 	return map[string]any{"spec": map[string]any{"runPolicy": runPolicy}}

@@ -11,10 +11,13 @@ import (
 )
 
 func base() Base[*training.TFJob] {
-	return Base[*training.TFJob]{KindName: "TFJob", Empty: func() *training.TFJob { return &training.TFJob{} },
+	return Base[*training.TFJob]{
+		Named: TrainingKind("tfjob", training.TFJobKind, training.TFJobPlural),
+		Empty: func() *training.TFJob { return &training.TFJob{} },
 		Parts: func(job *training.TFJob) Parts {
-			return Parts{RunPolicy: &job.Spec.RunPolicy, Replicas: job.Spec.TFReplicaSpecs, Status: &job.Status}
-		}}
+			return TrainingParts(&job.Spec.RunPolicy, job.Spec.TFReplicaSpecs, &job.Status)
+		},
+	}
 }
 
 func TestQueuingPatch(t *testing.T) {

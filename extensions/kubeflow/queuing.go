@@ -10,9 +10,10 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// Queuing is the condition that a job in the queue has. The operator leaves
-// conditions that it does not know alone. The column STATE shows the type of the
-// last condition, whatever its status, so Queuing must stand last to be seen.
+// Queuing is the condition that a job in the queue has. The operators leave
+// conditions that they do not know alone, and in their order. The column STATE
+// shows the type of the last condition, whatever its status, so Queuing must stand
+// last to be seen.
 const Queuing training.JobConditionType = "Queuing"
 
 const (
@@ -20,13 +21,13 @@ const (
 	reasonQueued  = "JobDequeued"
 )
 
-func queuing(status *training.JobStatus) framework.Queuing {
-	on := condition(status, Queuing) != nil
-	last := len(status.Conditions) - 1
+func queuing(parts Parts) framework.Queuing {
+	on := condition(parts, Queuing) != nil
+	last := len(parts.Conditions) - 1
 	return framework.Queuing{
-		Ready: condition(status, training.JobSuspended) != nil,
+		Ready: condition(parts, training.JobSuspended) != nil,
 		On:    on,
-		Shown: on && status.Conditions[last].Type == Queuing,
+		Shown: on && parts.Conditions[last].Type == Queuing,
 	}
 }
 
@@ -34,7 +35,7 @@ func queuing(status *training.JobStatus) framework.Queuing {
 // operator's next condition then comes after it. A list of conditions is patched
 // as a whole; the patch's resourceVersion keeps it from undoing the operator's.
 func (b Base[T]) QueuingPatch(object framework.Object, on bool, message string, now time.Time) map[string]any {
-	_, parts := b.parts(object)
+	parts := b.parts(object)
 	at := metav1.NewTime(now)
 	fresh := training.JobCondition{
 		Type: Queuing, Status: corev1.ConditionTrue, Reason: reasonQueuing, Message: message,
@@ -43,8 +44,8 @@ func (b Base[T]) QueuingPatch(object framework.Object, on bool, message string, 
 	if !on {
 		fresh.Status, fresh.Reason = corev1.ConditionFalse, reasonQueued
 	}
-	conditions := make([]training.JobCondition, 0, len(parts.Status.Conditions)+1)
-	for _, c := range parts.Status.Conditions {
+	conditions := make([]training.JobCondition, 0, len(parts.Conditions)+1)
+	for _, c := range parts.Conditions {
 		if c.Type != Queuing {
 			conditions = append(conditions, c)
 			continue

@@ -16,11 +16,16 @@ import (
 // New returns the adapter.
 func New() framework.Adapter {
 	return kubeflow.Base[*training.PyTorchJob]{
-		Name: "pytorchjob", KindName: training.PyTorchJobKind, Resource: training.PyTorchJobPlural,
-		Roles: []training.ReplicaType{training.PyTorchJobReplicaTypeMaster, training.PyTorchJobReplicaTypeWorker},
-		Empty: func() *training.PyTorchJob { return &training.PyTorchJob{} },
+		Named: kubeflow.TrainingKind("pytorchjob", training.PyTorchJobKind, training.PyTorchJobPlural),
+		Field: "pytorchReplicaSpecs",
+		Roles: []kubeflow.Role{
+			{Name: training.PyTorchJobReplicaTypeMaster, Unset: 1},
+			{Name: training.PyTorchJobReplicaTypeWorker, Unset: 1},
+		},
+		AnyCase: true,
+		Empty:   func() *training.PyTorchJob { return &training.PyTorchJob{} },
 		Parts: func(job *training.PyTorchJob) kubeflow.Parts {
-			return kubeflow.Parts{RunPolicy: &job.Spec.RunPolicy, Replicas: job.Spec.PyTorchReplicaSpecs, Status: &job.Status}
+			return kubeflow.TrainingParts(&job.Spec.RunPolicy, job.Spec.PyTorchReplicaSpecs, &job.Status)
 		},
 		Inject: inject,
 	}

@@ -8,8 +8,14 @@ import (
 
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/job"
+	"kube-queue.dev/kube-queue/extensions/jobset"
+	"kube-queue.dev/kube-queue/extensions/mpijob"
 	"kube-queue.dev/kube-queue/extensions/pytorchjob"
+	"kube-queue.dev/kube-queue/extensions/raycluster"
+	"kube-queue.dev/kube-queue/extensions/rayjob"
+	"kube-queue.dev/kube-queue/extensions/sparkapplication"
 	"kube-queue.dev/kube-queue/extensions/tfjob"
+	"kube-queue.dev/kube-queue/extensions/workflow"
 )
 
 // Default is what is enabled when nothing else is asked for.
@@ -20,26 +26,41 @@ func All() []framework.Adapter {
 	return []framework.Adapter{
 		tfjob.New(),
 		pytorchjob.New(),
+		mpijob.V1(),
+		mpijob.V2beta1(),
 		job.New(),
+		jobset.New(),
+		sparkapplication.New(),
+		rayjob.New(),
+		raycluster.New(),
+		workflow.New(),
 	}
 }
 
-// Names of all known kinds.
+// Names of all known kinds; some have more than one.
 func Names() []string {
 	var names []string
 	for _, adapter := range All() {
-		names = append(names, adapter.Kind().Name)
+		names = append(names, namesOf(adapter)...)
 	}
 	return names
 }
 
-// Parse returns the adapters that a list of names, parted by commas, asks for. An
-// empty list asks for none.
+func namesOf(adapter framework.Adapter) []string {
+	kind := adapter.Kind()
+	return append([]string{kind.Name}, kind.OtherNames...)
+}
+
+// Parse returns the adapters that a list of names, parted by commas, asks for, each
+// once. An empty list asks for none.
 func Parse(list string) ([]framework.Adapter, error) {
 	known := map[string]framework.Adapter{}
 	for _, adapter := range All() {
-		known[adapter.Kind().Name] = adapter
+		for _, name := range namesOf(adapter) {
+			known[name] = adapter
+		}
 	}
+	asked := map[string]bool{}
 	var enabled []framework.Adapter
 	for name := range strings.SplitSeq(list, ",") {
 		name = strings.TrimSpace(name)
@@ -48,22 +69,12 @@ func Parse(list string) ([]framework.Adapter, error) {
 		}
 		adapter, found := known[name]
 		if !found {
-			if isKnown(name) {
-				continue // named twice
-			}
 			return nil, fmt.Errorf("unknown extension %q: the known ones are %s", name, strings.Join(Names(), ", "))
 		}
-		delete(known, name)
-		enabled = append(enabled, adapter)
-	}
-	return enabled, nil
-}
-
-func isKnown(name string) bool {
-	for _, known := range Names() {
-		if known == name {
-			return true
+		if first := adapter.Kind().Name; !asked[first] {
+			asked[first] = true
+			enabled = append(enabled, adapter)
 		}
 	}
-	return false
+	return enabled, nil
 }

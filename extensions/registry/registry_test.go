@@ -11,7 +11,8 @@ func TestParse(t *testing.T) {
 		{"an empty list means none", "", "", ""},
 		{"spaces and empty parts do not matter", " job , ,tfjob", "job tfjob", ""},
 		{"a name given twice is one", "job,job", "job", ""},
-		{"an unknown name is refused with the list of known ones", "job,sparkapp", "", `unknown extension "sparkapp": the known ones are tfjob, pytorchjob, job`},
+		{"an unknown name is refused with the list of known ones", "job,spark", "", `unknown extension "spark": the known ones are tfjob, pytorchjob, mpiv1, mpiv2beta1, job, jobset, sparkapp, rayjob, rayjobv1alpha1, raycluster, workflow`},
+		{"a kind with two names is enabled by either, once", "rayjobv1alpha1,rayjob", "rayjob", ""},
 		{"case matters", "TFJob", "", `unknown extension "TFJob"`},
 	}
 	for _, test := range tests {
@@ -35,9 +36,14 @@ func TestKindsAreToldApart(t *testing.T) {
 	seen := map[string]bool{}
 	for _, adapter := range All() {
 		kind := adapter.Kind()
-		if kind.Name == "" || kind.Resource == "" || kind.Kind == "" || seen[kind.Name] || seen[kind.GroupKind().String()] {
-			t.Errorf("kind %+v is incomplete or there twice", kind)
+		if kind.Name == "" || kind.Resource == "" || kind.Kind == "" {
+			t.Errorf("kind %+v is incomplete", kind)
 		}
-		seen[kind.Name], seen[kind.GroupKind().String()] = true, true
+		for _, word := range append(namesOf(adapter), kind.GroupVersionKind.String()) {
+			if seen[word] {
+				t.Errorf("%s is there twice", word)
+			}
+			seen[word] = true
+		}
 	}
 }

@@ -11,14 +11,19 @@ import (
 // New returns the adapter.
 func New() framework.Adapter {
 	return kubeflow.Base[*training.TFJob]{
-		Name: "tfjob", KindName: training.TFJobKind, Resource: training.TFJobPlural,
-		Roles: []training.ReplicaType{
-			training.TFJobReplicaTypeChief, training.TFJobReplicaTypeMaster, training.TFJobReplicaTypePS,
-			training.TFJobReplicaTypeWorker, training.TFJobReplicaTypeEval,
+		Named: kubeflow.TrainingKind("tfjob", training.TFJobKind, training.TFJobPlural),
+		Field: "tfReplicaSpecs",
+		Roles: []kubeflow.Role{
+			{Name: training.TFJobReplicaTypeChief, Unset: 1},
+			{Name: training.TFJobReplicaTypeMaster, Unset: 1},
+			{Name: training.TFJobReplicaTypePS, Unset: 1},
+			{Name: training.TFJobReplicaTypeWorker, Unset: 1},
+			{Name: training.TFJobReplicaTypeEval, Unset: 1},
 		},
-		Empty: func() *training.TFJob { return &training.TFJob{} },
+		AnyCase: true,
+		Empty:   func() *training.TFJob { return &training.TFJob{} },
 		Parts: func(job *training.TFJob) kubeflow.Parts {
-			return kubeflow.Parts{RunPolicy: &job.Spec.RunPolicy, Replicas: job.Spec.TFReplicaSpecs, Status: &job.Status}
+			return kubeflow.TrainingParts(&job.Spec.RunPolicy, job.Spec.TFReplicaSpecs, &job.Status)
 		},
 	}
 }

@@ -59,7 +59,7 @@ func (c *Client) Patch(ctx context.Context, namespace, name string, patch []byte
 
 // List returns a *List.
 func (c *Client) List(ctx context.Context, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
-	data, err := c.asked("GET", namespace, &opts).Do(ctx).Raw()
+	data, err := do(ctx, c.asked("GET", namespace, &opts))
 	if err != nil {
 		return nil, err
 	}
@@ -82,11 +82,22 @@ func (c *Client) Watch(ctx context.Context, namespace string, opts metav1.ListOp
 }
 
 func (c *Client) one(ctx context.Context, request *rest.Request) (Object, error) {
-	data, err := request.Do(ctx).Raw()
+	data, err := do(ctx, request)
 	if err != nil {
 		return nil, err
 	}
 	return c.kind.Decode(data)
+}
+
+// do returns what the API server answers. Raw alone would hide the server's own
+// word for an error behind one that is made from the status code, and an object
+// that is not there could not be told from a kind that is not served.
+func do(ctx context.Context, request *rest.Request) ([]byte, error) {
+	result := request.Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	return result.Raw()
 }
 
 func (c *Client) request(verb, namespace string) *rest.Request {

@@ -50,6 +50,8 @@ func server(t *testing.T, events ...string) *Client {
 				return
 			}
 			fmt.Fprint(w, badText)
+		case strings.HasSuffix(r.URL.Path, "/namespaces/unserved/queueunits/bad"):
+			http.NotFound(w, r) // as for a kind that the server does not know
 		default:
 			w.WriteHeader(http.StatusNotFound)
 			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
@@ -80,6 +82,24 @@ func TestOneIsReadAndPatchedThoughItCannotBeDecoded(t *testing.T) {
 	}
 	if _, err := client.Get(t.Context(), "ns", "none"); !apierrors.IsNotFound(err) {
 		t.Errorf("one that is not there: %v", err)
+	}
+}
+
+// Both are 404. That a kind is not served says nothing of whether an object of it
+// is still stored.
+func TestAnObjectThatIsNotThereIsToldFromAKindThatIsNotServed(t *testing.T) {
+	client := server(t)
+	for _, test := range []struct {
+		namespace string
+		unserved  bool
+	}{{"nowhere", false}, {"unserved", true}} {
+		_, err := client.Get(t.Context(), test.namespace, "bad")
+		if !apierrors.IsNotFound(err) {
+			t.Fatalf("in %s the error is %v", test.namespace, err)
+		}
+		if got := apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse); got != test.unserved {
+			t.Errorf("in %s the kind is taken not to be served: %v", test.namespace, got)
+		}
 	}
 }
 

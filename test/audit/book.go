@@ -24,6 +24,7 @@ type account struct {
 	ended      Moment
 	reasons    int // that the unit's reason was told or changed while it waited
 	afterwards int // the same later
+	swept      int // its unit was deleted though the garbage collector would do it
 	warnings   map[string]bool
 	unjudged   string
 }
@@ -82,6 +83,9 @@ func (b *book) see(w *world, c *change) {
 		a.OnJob++
 	case onUnit:
 		a.OnUnit++
+		if c.died && !j.gone.IsZero() {
+			a.swept++
+		}
 	default:
 		a.OnEvents++
 		if c.event != nil && c.event.kindOf == "Warning" {

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -35,8 +36,8 @@ func byState(path string, ends map[string]ending) func(*object) ending {
 	return func(o *object) ending { return ends[o.text(path)] }
 }
 
-func inState(path, state string) func(*object) bool {
-	return func(o *object) bool { return o.text(path) == state }
+func inState(path string, states ...string) func(*object) bool {
+	return func(o *object) bool { return slices.Contains(states, o.text(path)) }
 }
 
 func stateAt(path string) func(*object) string {
@@ -101,8 +102,9 @@ func replicaPods(path string, unset int, except map[string]int) func(*object) in
 	}
 }
 
-// rayJobEnd: a RayJob that was refused never runs, which is an end too. A
-// cluster of its own is looked at elsewhere.
+// rayJobEnd: a RayJob that was refused never runs, which is an end too, but not of
+// one that is held and never ran: that one waits for its owner to mend it. A cluster
+// of its own is looked at elsewhere.
 func rayJobEnd(o *object) ending {
 	switch o.text("status.jobDeploymentStatus") {
 	case "Complete":
@@ -110,15 +112,23 @@ func rayJobEnd(o *object) ending {
 			return succeeded
 		}
 		return failed
-	case "Failed", "ValidationFailed":
+	case "Failed":
 		return failed
+	case "ValidationFailed":
+		var suspended bool
+		if o.into("spec.suspend", &suspended); !suspended || o.text("status.rayClusterName") != "" {
+			return failed
+		}
 	}
 	return going
 }
 
 // rayJobUnholdable: upstream refuses to suspend these, so they are left as they are.
 func rayJobUnholdable(o *object) bool {
-	return len(o.open("spec.clusterSelector")) > 0 || o.has("spec.deletionStrategy")
+	var rules []any
+	o.into("spec.deletionStrategy.deletionRules", &rules)
+	keeps := o.text("spec.deletionStrategy.onSuccess.policy") == "DeleteNone" || o.text("spec.deletionStrategy.onFailure.policy") == "DeleteNone"
+	return len(o.open("spec.clusterSelector")) > 0 || len(rules) > 0 || keeps
 }
 
 // queuePoint tells whether a Workflow has the template by which it opts in.

@@ -73,7 +73,7 @@ var rows = []*row{
 		managedBy: "spec.managedBy", operator: "ray.io/kuberay-operator",
 		unholdable: rayJobUnholdable,
 		end:        rayJobEnd,
-		running:    inState("status.jobDeploymentStatus", "Running"),
+		running:    inState("status.jobDeploymentStatus", "Running", "Waiting"),
 		state:      stateAt("status.jobDeploymentStatus"),
 		clusters:   true,
 	},

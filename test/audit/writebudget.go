@@ -117,6 +117,8 @@ func (a *account) settle(w *world) {
 		a.Budget += int(waited / renewal)
 	}
 	a.Budget += min(a.afterwards, 1) + len(a.warnings)
+	// A unit whose job is gone is deleted where the garbage collector is slow.
+	a.Budget += min(a.swept, 1)
 }
 
 func timeOr(m Moment, otherwise time.Time) time.Time {

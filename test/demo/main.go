@@ -1,10 +1,16 @@
 // Command demo shows kube-queue at work: on a real control plane with simulated
-// nodes, two TFJobs of 3 cpu each queue for a quota of 4 cpu.
+// nodes, two TFJobs of 3 cpu each queue for a quota of 4 cpu. "demo all" shows a
+// job of each framework instead, all in one quota.
 //
 // It starts a cluster of its own below .cluster/demo, installs kube-queue as a
-// user would, applies the manifests and tells what happens until both jobs have
+// user would, applies the manifests and tells what happens until all jobs have
 // ended; then it has the audit log of the API server checked. It leaves the
 // cluster up to play with. "demo down" stops it.
+//
+// Words. A show is what one demo does differently from the other. A row is what
+// is seen of a job and its unit, a frame the rows of all jobs at one time, and a
+// story all frames. An endless job is one that runs until somebody deletes it; the
+// closer does.
 package main
 
 import (
@@ -15,6 +21,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/audit"
 )
 
 func main() {
@@ -23,27 +31,33 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:]))
 }
 
-// deadline bounds the demo once the cluster is up. The jobs themselves take
-// about twenty seconds.
-const deadline = 5 * time.Minute
+const (
+	// deadline bounds the demo once the cluster is up. The jobs themselves take less
+	// than a minute.
+	deadline = 5 * time.Minute
+	// endlessRunTime is how long an endless job is shown running.
+	endlessRunTime = 4 * time.Second
+)
 
 func run(ctx context.Context, args []string) int {
 	root, err := repository(ctx)
 	if err != nil {
 		return fail(err)
 	}
-	lab := newLab(root)
+	lab, show := newLab(root), pair()
 	switch {
 	case len(args) == 1 && args[0] == "down":
 		if err := lab.down(context.WithoutCancel(ctx)); err != nil {
 			return fail(err)
 		}
 		return 0
+	case len(args) == 1 && args[0] == "all":
+		show = all()
 	case len(args) > 0:
-		fmt.Fprintf(os.Stderr, "demo: unknown argument %q; known is: down\n", args[0])
+		fmt.Fprintf(os.Stderr, "demo: unknown argument %q; known are: all, down\n", args[0])
 		return 2
 	}
-	err = demo(ctx, lab)
+	err = demo(ctx, lab, show)
 	if ctx.Err() != nil {
 		fmt.Println("\nInterrupted; stopping the cluster.")
 		if err := lab.down(context.WithoutCancel(ctx)); err != nil {
@@ -55,7 +69,7 @@ func run(ctx context.Context, args []string) int {
 		lab.explain(context.WithoutCancel(ctx))
 		return fail(err)
 	}
-	lab.farewell()
+	lab.farewell(show)
 	return 0
 }
 
@@ -64,34 +78,68 @@ func fail(err error) int {
 	return 1
 }
 
-func demo(ctx context.Context, lab *lab) error {
-	say("Starting a control plane with simulated nodes and the training-operator")
-	if err := lab.up(ctx); err != nil {
+func demo(ctx context.Context, lab *lab, show show) error {
+	jobs, err := jobsIn(lab.root, show.manifests)
+	if err != nil {
+		return err
+	}
+	say("Starting " + show.started)
+	if show.note != "" {
+		fmt.Println(show.note)
+	}
+	if err := lab.up(ctx, show); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, deadline, errors.New("the demo took longer than "+deadline.String()))
 	defer cancel()
 	say("Installing kube-queue: CRDs, policies, roles and the two programs")
-	if err := lab.install(ctx); err != nil {
+	if err := lab.install(ctx, show); err != nil {
 		return err
 	}
-	say("Applying a quota of 4 cpu and two TFJobs of 3 cpu each")
-	watcher, err := newWatcher(lab.cluster, "default", []string{"job1", "job2"})
+	say("Applying " + show.applied)
+	watcher, err := newWatcher(lab.cluster, jobs)
 	if err != nil {
 		return err
 	}
-	if err := lab.apply(ctx, "quota-tree.yaml", "tfjob-pair.yaml"); err != nil {
+	if err := lab.apply(ctx, show.manifests...); err != nil {
 		return err
 	}
-	story, err := watcher.watch(ctx, os.Stdout)
+	seen, err := watcher.watch(ctx, newScreen(os.Stdout, jobs), newCloser(endlessRunTime, lab.cluster.Kubectl))
 	if err != nil {
 		return err
 	}
-	if err := story.check(); err != nil {
+	return judge(ctx, lab, show, jobs, seen)
+}
+
+// judge tells whether it all went as it should.
+func judge(ctx context.Context, lab *lab, show show, jobs []job, seen story) error {
+	if err := seen.endedWell(); err != nil {
+		return err
+	}
+	if err := show.check(seen); err != nil {
 		return err
 	}
 	say("Having the audit log checked")
-	return lab.audit(ctx)
+	log, err := lab.audit(ctx)
+	if err != nil {
+		return err
+	}
+	lives, err := livesOf(log, jobs)
+	if err != nil {
+		return err
+	}
+	if err := show.judge(lives); err != nil {
+		return err
+	}
+	if !show.costs {
+		return nil
+	}
+	say("What each job asked for and cost")
+	writes, err := log.Writes(audit.Options{})
+	if err != nil {
+		return err
+	}
+	return printCosts(os.Stdout, jobs, seen, writes.Jobs)
 }
 
 // say starts a part of the demo.

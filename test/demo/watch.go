@@ -1,10 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -18,14 +17,42 @@ import (
 	"kube-queue.dev/kube-queue/test/testcluster"
 )
 
-var (
-	tfjobs     = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "tfjobs"}
-	queueUnits = schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "queueunits"}
-)
+// namespace of all jobs.
+const namespace = "default"
 
-// row is what is shown of one job.
+var queueUnits = schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "queueunits"}
+
+// deleted is shown as the state of a job that is gone.
+const deleted = "deleted"
+
+// job is one of those that are watched.
+type job struct {
+	*kind
+	name string
+}
+
+func (j job) String() string { return j.Kind + " " + j.name }
+
+// argument is how kubectl is told which job is meant.
+func (j job) argument() string { return strings.ToLower(j.Kind) + "/" + j.name }
+
+// row is what is shown of one job, and what it asks for.
 type row struct {
-	job, state, phase, reason, message string
+	job                           job
+	state, phase, reason, message string
+	cpu, memory                   string
+}
+
+// ended tells whether nothing more will happen to the job.
+func (r row) ended() bool {
+	if r.state == deleted {
+		return r.phase == "-"
+	}
+	return !r.job.endless() && (r.state == r.job.succeeded || r.failed()) && (r.phase == "Succeeded" || r.phase == "Failed")
+}
+
+func (r row) failed() bool {
+	return r.phase == "Failed" || r.state == r.job.failed && r.state != ""
 }
 
 // frame is the table at one time.
@@ -36,46 +63,59 @@ type frame struct {
 
 // watcher follows jobs and their units.
 type watcher struct {
-	namespace string
-	jobs      []string
-	factory   dynamicinformer.DynamicSharedInformerFactory
-	tfjobs    cache.SharedIndexInformer
-	units     cache.SharedIndexInformer
-	changed   chan struct{}
+	jobs    []job
+	factory dynamicinformer.DynamicSharedInformerFactory
+	// stores of the jobs, by resource.
+	stores  map[schema.GroupVersionResource]cache.Store
+	units   cache.Store
+	changed chan struct{}
+	// seen are the jobs that were there at some time.
+	seen map[job]bool
 }
 
-func newWatcher(cluster *testcluster.Cluster, namespace string, jobs []string) (*watcher, error) {
+func newWatcher(cluster *testcluster.Cluster, jobs []job) (*watcher, error) {
 	client, err := dynamic.NewForConfig(cluster.Config())
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{namespace: namespace, jobs: jobs, changed: make(chan struct{}, 1)}
+	w := &watcher{
+		jobs: jobs, stores: map[schema.GroupVersionResource]cache.Store{},
+		changed: make(chan struct{}, 1), seen: map[job]bool{},
+	}
 	w.factory = dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, 0, namespace, nil)
-	w.tfjobs = w.factory.ForResource(tfjobs).Informer()
-	w.units = w.factory.ForResource(queueUnits).Informer()
+	for _, j := range jobs {
+		if w.stores[j.resource()], err = w.follow(j.resource()); err != nil {
+			return nil, err
+		}
+	}
+	w.units, err = w.follow(queueUnits)
+	return w, err
+}
+
+// follow has the watcher told of every change.
+func (w *watcher) follow(resource schema.GroupVersionResource) (cache.Store, error) {
+	informer := w.factory.ForResource(resource).Informer()
 	wake := func() {
 		select {
 		case w.changed <- struct{}{}:
 		default:
 		}
 	}
-	for _, informer := range []cache.SharedIndexInformer{w.tfjobs, w.units} {
-		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(any) { wake() },
-			UpdateFunc: func(any, any) { wake() },
-			DeleteFunc: func(any) { wake() },
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return w, nil
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { wake() },
+		UpdateFunc: func(any, any) { wake() },
+		DeleteFunc: func(any) { wake() },
+	})
+	return informer.GetStore(), err
 }
 
 // watch shows the table each time it changes, until all jobs and units have ended.
-func (w *watcher) watch(ctx context.Context, out *os.File) (story, error) {
+// Those that would not end by themselves are handed to the closer.
+func (w *watcher) watch(ctx context.Context, screen *screen, closer *closer) (story, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer closer.running.Wait()
+	defer cancel()
 	w.factory.Start(ctx.Done())
-	screen := newScreen(out)
 	start := time.Now()
 	var seen story
 	for {
@@ -84,130 +124,60 @@ func (w *watcher) watch(ctx context.Context, out *os.File) (story, error) {
 			f := frame{after: time.Since(start), rows: rows}
 			seen = append(seen, f)
 			screen.show(f)
+			closer.see(ctx, rows)
 		}
-		if ended(rows) {
+		if !slices.ContainsFunc(rows, func(r row) bool { return !r.ended() }) {
 			return seen, nil
 		}
 		select {
 		case <-ctx.Done():
 			return seen, fmt.Errorf("waiting for the jobs to end: %w", context.Cause(ctx))
+		case done := <-closer.told:
+			if done.err != nil {
+				return seen, done.err
+			}
+			screen.say(done.text)
 		case <-w.changed:
 		}
 	}
 }
 
-func ended(rows []row) bool {
-	for _, r := range rows {
-		if r.state != "Succeeded" && r.state != "Failed" || r.phase != "Succeeded" && r.phase != "Failed" {
-			return false
-		}
-	}
-	return true
-}
-
 func (w *watcher) rows() []row {
-	units := map[string]*unstructured.Unstructured{}
-	for _, o := range w.units.GetStore().List() {
+	units := map[job]*unstructured.Unstructured{}
+	for _, o := range w.units.List() {
 		unit := o.(*unstructured.Unstructured)
-		kind, _, _ := unstructured.NestedString(unit.Object, "spec", "consumerRef", "kind")
-		name, _, _ := unstructured.NestedString(unit.Object, "spec", "consumerRef", "name")
-		if kind == "TFJob" {
-			units[name] = unit
+		consumer := func(field string) string { return at("spec", "consumerRef", field)(unit) }
+		if k := kindOf(schema.FromAPIVersionAndKind(consumer("apiVersion"), consumer("kind"))); k != nil {
+			units[job{k, consumer("name")}] = unit
 		}
 	}
 	var rows []row
-	for _, name := range w.jobs {
-		r := row{job: name, state: "-", phase: "-"}
-		if o, ok, _ := w.tfjobs.GetStore().GetByKey(w.namespace + "/" + name); ok {
-			r.state = stateOf(o.(*unstructured.Unstructured))
+	for _, j := range w.jobs {
+		var object *unstructured.Unstructured
+		if o, ok, _ := w.stores[j.resource()].GetByKey(namespace + "/" + j.name); ok {
+			object = o.(*unstructured.Unstructured)
+			w.seen[j] = true
 		}
-		if unit := units[name]; unit != nil {
-			status := func(field string) string {
-				value, _, _ := unstructured.NestedString(unit.Object, "status", field)
-				return value
-			}
-			r.phase, r.reason, r.message = status("phase"), status("reason"), status("message")
-			if r.phase == "" {
-				r.phase = "Enqueued"
-			}
-		}
-		rows = append(rows, r)
+		rows = append(rows, rowOf(j, object, units[j], w.seen[j]))
 	}
 	return rows
 }
 
-// stateOf is what kubectl shows in the column STATE of a TFJob: the type of the
-// last condition.
-func stateOf(job *unstructured.Unstructured) string {
-	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
-	if len(conditions) == 0 {
-		return "-"
+// rowOf is what the job and its unit say, which are nil when they are not there.
+// A job that was there before is said to be deleted.
+func rowOf(j job, object, unit *unstructured.Unstructured, wasThere bool) row {
+	r := row{job: j, state: "-", phase: "-"}
+	switch {
+	case object != nil:
+		r.state = cmp.Or(j.state(object), "-")
+	case wasThere:
+		r.state = deleted
 	}
-	last, _ := conditions[len(conditions)-1].(map[string]any)
-	kind, _ := last["type"].(string)
-	return kind
-}
-
-// screen shows frames: on a terminal the table is drawn over the one before, else
-// the rows that changed are printed.
-type screen struct {
-	out      io.Writer
-	terminal bool
-	before   []row
-}
-
-func newScreen(out *os.File) *screen {
-	info, err := out.Stat()
-	s := &screen{out: out, terminal: err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"}
-	fmt.Fprintf(out, "\n%-8s %-6s %-11s %-10s %s\n", "TIME", "JOB", "STATE", "UNIT", "REASON")
-	return s
-}
-
-func (s *screen) show(f frame) {
-	if s.terminal && s.before != nil {
-		fmt.Fprintf(s.out, "\x1b[%dA", len(s.before))
+	if unit == nil {
+		return r
 	}
-	for i, r := range f.rows {
-		if !s.terminal && s.before != nil && s.before[i] == r {
-			continue
-		}
-		why := r.reason
-		if r.message != "" {
-			why += ": " + r.message
-		}
-		line := strings.TrimRight(fmt.Sprintf("%7.1fs %-6s %-11s %-10s %s", f.after.Seconds(), r.job, r.state, r.phase, why), " ")
-		if s.terminal {
-			line += "\x1b[K"
-		}
-		fmt.Fprintln(s.out, line)
-	}
-	s.before = f.rows
-}
-
-// story is what was seen.
-type story []frame
-
-// check tells whether it is the one that the demo is to show.
-func (s story) check() error {
-	queuing := false
-	for _, f := range s {
-		running := 0
-		for _, r := range f.rows {
-			switch {
-			case r.state == "Running":
-				running++
-			case r.state == "Failed" || r.phase == "Failed":
-				return fmt.Errorf("%s failed", r.job)
-			case r.job == "job2" && r.state == "Queuing":
-				queuing = true
-			}
-		}
-		if running > 1 {
-			return fmt.Errorf("after %.1f s both jobs ran, and the quota has room for one", f.after.Seconds())
-		}
-	}
-	if !queuing {
-		return fmt.Errorf("job2 was never shown as Queuing")
-	}
-	return nil
+	r.phase = cmp.Or(at("status", "phase")(unit), "Enqueued")
+	r.reason, r.message = at("status", "reason")(unit), at("status", "message")(unit)
+	r.cpu, r.memory = at("spec", "resource", "cpu")(unit), at("spec", "resource", "memory")(unit)
+	return r
 }

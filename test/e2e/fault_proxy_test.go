@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"kube-queue.dev/kube-queue/test/lab"
 )
 
 // When a program is killed, seen from one of its writes.
@@ -33,7 +35,7 @@ const (
 // executioner stands between a program and the API server, and kills the program
 // at its writes. The program itself knows nothing of it.
 type executioner struct {
-	victim *program
+	victim *lab.Program
 	moment moment
 	proxy  *httputil.ReverseProxy
 
@@ -46,13 +48,13 @@ type executioner struct {
 }
 
 // execute has the program killed at its writes from now on.
-func execute(t testing.TB, victim *program, when moment) *executioner {
+func execute(t testing.TB, victim *lab.Program, when moment) *executioner {
 	t.Helper()
-	config := rest.AnonymousClientConfig(cluster.Config())
+	config := rest.AnonymousClientConfig(site.Config())
 	transport, err := rest.TransportFor(config)
-	must(t, err)
+	lab.Must(t, err)
 	target, err := url.Parse(config.Host)
-	must(t, err)
+	lab.Must(t, err)
 	e := &executioner{victim: victim, moment: when, dead: true}
 	e.proxy = &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Host = target.Host },
@@ -65,17 +67,17 @@ func execute(t testing.TB, victim *program, when moment) *executioner {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // connections are cut on purpose
 	server.StartTLS()
 	t.Cleanup(func() { // in this order: a server does not close while watches are open
-		victim.stop()
+		victim.Stop()
 		server.Close()
 	})
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	direct, err := clientcmd.LoadFromFile(victim.kubeconfig)
-	must(t, err)
+	direct, err := clientcmd.LoadFromFile(victim.Kubeconfig)
+	lab.Must(t, err)
 	for _, c := range direct.Clusters {
 		*c = clientcmdapi.Cluster{Server: server.URL, CertificateAuthorityData: certificate}
 	}
-	victim.kubeconfig += ".proxied"
-	must(t, clientcmd.WriteToFile(*direct, victim.kubeconfig))
+	victim.Kubeconfig += ".proxied"
+	lab.Must(t, clientcmd.WriteToFile(*direct, victim.Kubeconfig))
 	return e
 }
 
@@ -109,7 +111,7 @@ func (e *executioner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (e *executioner) strike() {
 	e.dead = true
 	e.kills++
-	e.victim.cmd.Process.Kill()
+	_ = e.victim.Strike()
 	panic(http.ErrAbortHandler)
 }
 
@@ -120,10 +122,10 @@ func (e *executioner) revive(t testing.TB, done func() bool) {
 		e.mu.Lock()
 		e.lives++
 		e.writes, e.dead = 0, false
-		e.victim.launch()
-		ended := e.victim.ended
+		e.victim.Launch()
+		ended := e.victim.Ended()
 		e.mu.Unlock()
-		eventuallyQuiet(t, func() bool {
+		lab.EventuallyQuiet(t, func() bool {
 			select {
 			case <-ended:
 				return true
@@ -135,14 +137,14 @@ func (e *executioner) revive(t testing.TB, done func() bool) {
 		killed := e.dead
 		e.mu.Unlock()
 		if !killed && !done() {
-			t.Fatalf("%s ended by itself in its life %d: %v; see %s", e.victim.name, e.lives, e.victim.err, e.victim.log.Name())
+			t.Fatalf("%s ended by itself in its life %d: %v; see %s", e.victim.Name, e.lives, e.victim.Err(), e.victim.Log.Name())
 		}
 	}
 	e.off.Store(true)
 	select {
-	case <-e.victim.ended:
-		e.victim.launch()
+	case <-e.victim.Ended():
+		e.victim.Launch()
 	default:
 	}
-	e.victim.waitReady()
+	e.victim.WaitReady()
 }

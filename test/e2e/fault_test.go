@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kube-queue.dev/kube-queue/test/lab"
 	"kube-queue.dev/kube-queue/test/testcluster"
 )
 
@@ -17,42 +18,42 @@ func TestProgramsKilledAtEachOfTheirWrites(t *testing.T) {
 		name, victim string
 		when         moment
 	}{
-		{"controller before each write", controller, beforeEach},
-		{"controller after each write", controller, afterEach},
-		{"extensions before each write", extensions, beforeEach},
-		{"extensions after each write", extensions, afterEach},
+		{"controller before each write", lab.Controller, beforeEach},
+		{"controller after each write", lab.Controller, afterEach},
+		{"extensions before each write", lab.Extensions, beforeEach},
+		{"extensions after each write", lab.Extensions, afterEach},
 	} {
 		t.Run(c.name, func(t *testing.T) { killAtWrites(t, c.victim, c.when) })
 	}
 }
 
 func killAtWrites(t *testing.T, victim string, when moment) {
-	l := newLab(t, "faults")
+	l := site.Lab(t, "faults")
 	// Queues of earlier tests would spare the controller writes.
-	must(t, l.queue.SchedulingV1alpha1().Queues(testcluster.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
-	programs := map[string]*program{
-		controller: newProgram(t, controller),
-		extensions: newProgram(t, extensions, "--enabled-extensions=tfjob,job"),
+	lab.Must(t, l.Queue.SchedulingV1alpha1().Queues(testcluster.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	programs := map[string]*lab.Program{
+		lab.Controller: site.Program(t, lab.Controller),
+		lab.Extensions: site.Program(t, lab.Extensions, "--enabled-extensions=tfjob,job"),
 	}
 	for name, p := range programs {
 		if name != victim {
-			p.start()
+			p.Start()
 		}
 	}
 	executioner := execute(t, programs[victim], when)
-	l.tree(`{cpu: "4"}`)
-	l.apply(tfjob{name: "one", workers: 2, cpu: "1", runs: 4 * time.Second}.String() +
+	l.Tree(`{cpu: "4"}`)
+	l.Apply(tfjob{name: "one", workers: 2, cpu: "1", runs: 4 * time.Second}.String() +
 		tfjob{name: "two", workers: 2, cpu: "1", runs: 4 * time.Second}.String() +
 		job{name: "three", cpu: "1", runs: 3 * time.Second}.String() +
 		job{name: "four", cpu: "1", runs: time.Second, fails: true}.String())
 
 	executioner.revive(t, func() bool {
-		if !l.ended("TFJob", "one") || !l.ended("TFJob", "two") || !l.ended("Job", "three") || !l.ended("Job", "four") {
+		if !l.Ended("TFJob", "one") || !l.Ended("TFJob", "two") || !l.Ended("Job", "three") || !l.Ended("Job", "four") {
 			return false
 		}
-		// The status of Queue and tree is what the controller writes last.
-		free, _ := l.free()
-		return free || victim != controller
+		// The status of Queue and tree is what the lab.Controller writes last.
+		free, _ := l.Free()
+		return free || victim != lab.Controller
 	})
 	t.Logf("%s was killed %d times", victim, executioner.kills)
 	if executioner.kills < 8 {
@@ -60,10 +61,10 @@ func killAtWrites(t *testing.T, victim string, when moment) {
 	}
 	for kind, names := range map[string][]string{"TFJob": {"one", "two"}, "Job": {"three"}} {
 		for _, name := range names {
-			l.waitForPhase(kind, name, "Succeeded")
+			l.WaitForPhase(kind, name, "Succeeded")
 		}
 	}
-	l.waitForPhase("Job", "four", "Failed")
-	l.expectFree()
-	l.allowed = []string{"write-budget"} // a write is made again when its answer was cut off
+	l.WaitForPhase("Job", "four", "Failed")
+	l.ExpectFree()
+	l.Allowed = []string{"write-budget"} // a write is made again when its answer was cut off
 }

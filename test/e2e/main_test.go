@@ -4,43 +4,23 @@
 package e2e
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
+	"kube-queue.dev/kube-queue/test/lab"
 	"kube-queue.dev/kube-queue/test/testcluster"
 )
 
-// cluster is shared by all tests: they run one after another, each with a quota
-// tree of its own, and clean up behind them.
-var cluster *testcluster.Cluster
+// site is shared by all tests: they run one after another, each with a quota tree
+// of its own, and clean up behind them.
+var site *lab.Site
 
-// binaries is the folder of the programs under test.
-var binaries string
+// enabled are the kinds that these tests use.
+const enabled = "tfjob,pytorchjob,job"
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "kube-queue-e2e-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	binaries = dir
-	if err := buildPrograms(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := testcluster.Run(m, testcluster.Options{
+	lab.Main(m, testcluster.Options{
 		Operators:  []string{"training-operator"},
 		PodRunTime: 3 * time.Second,
-	}, func(c *testcluster.Cluster) { cluster = c })
-	if err := os.RemoveAll(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	os.Exit(code)
-}
-
-func acceptance(file string) string {
-	return filepath.Join(cluster.Repository, "test", "acceptance", file)
+	}, func(s *lab.Site) { site = s })
 }

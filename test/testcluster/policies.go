@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,98 +18,53 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// probe is an object by which to see whether a policy acts yet. It is created
-// only as a dry run.
-type probe struct {
-	resource schema.GroupVersionResource
-	object   string
-	// acts tells it from what became of the object.
-	acts func(created *unstructured.Unstructured, err error) bool
-}
+// mark has a job held.
+const mark = "scheduling.x-k8s.io/suspend"
 
-// probes has one entry for each policy in deploy/policies, by its name.
-var probes = map[string]probe{
-	"kube-queue-units": {
-		resource: schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "queueunits"},
-		object: `
-apiVersion: scheduling.x-k8s.io/v1alpha1
-kind: QueueUnit
-metadata: {name: probe}
-spec:
-  consumerRef: {apiVersion: batch/v1, kind: Job, name: probe}
-`,
-		acts: func(_ *unstructured.Unstructured, err error) bool {
-			return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "kube-queue-units")
-		},
-	},
-	"kube-queue-hold-job": {
-		resource: schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"},
-		object: `
-apiVersion: batch/v1
-kind: Job
-metadata: {name: probe, annotations: {scheduling.x-k8s.io/suspend: "true"}}
-spec:
-  template:
-    spec:
-      restartPolicy: Never
-      containers: [{name: main, image: probe}]
-`,
-		acts: isTrue("spec", "suspend"),
-	},
-	"kube-queue-hold-tfjob": {
-		resource: schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "tfjobs"},
-		object: `
-apiVersion: kubeflow.org/v1
-kind: TFJob
-metadata: {name: probe, annotations: {scheduling.x-k8s.io/suspend: "true"}}
-spec: {tfReplicaSpecs: {}}
-`,
-		acts: isTrue("spec", "runPolicy", "suspend"),
-	},
-	"kube-queue-hold-pytorchjob": {
-		resource: schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "pytorchjobs"},
-		object: `
-apiVersion: kubeflow.org/v1
-kind: PyTorchJob
-metadata: {name: probe, annotations: {scheduling.x-k8s.io/suspend: "true"}}
-spec: {pytorchReplicaSpecs: {}}
-`,
-		acts: isTrue("spec", "runPolicy", "suspend"),
-	},
-}
-
-func isTrue(path ...string) func(*unstructured.Unstructured, error) bool {
-	return func(created *unstructured.Unstructured, err error) bool {
-		if err != nil {
-			return false
-		}
-		value, _, _ := unstructured.NestedBool(created.Object, path...)
-		return value
-	}
-}
-
-// waitForPolicies waits until each installed policy acts. One for a kind that
-// this cluster does not serve has nothing to act on.
+// waitForPolicies waits until each installed policy acts on each resource that it
+// is for and that the cluster serves.
 func (c *Cluster) waitForPolicies(ctx context.Context) error {
 	names, err := c.policyNames(ctx)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(c.admin)
+	if err != nil {
+		return err
+	}
+	managed, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "kube-queue-probe-", Labels: map[string]string{"kube-queue/managed": "true"},
+	}}, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		probe, known := probes[name]
-		if !known {
-			return fmt.Errorf("package testcluster has no probe for policy %s: add one", name)
+		if err = c.waitForPolicyOf(ctx, name, managed.Name); err != nil {
+			break
 		}
-		served, err := c.serves(probe.resource)
-		if err != nil {
-			return err
-		}
-		if !served {
+	}
+	return errors.Join(err, client.CoreV1().Namespaces().Delete(ctx, managed.Name, metav1.DeleteOptions{}))
+}
+
+// waitForPolicyOf a name waits until all its probes pass. The managed ones are made
+// in that namespace.
+func (c *Cluster) waitForPolicyOf(ctx context.Context, name, managed string) error {
+	known := false
+	for _, probe := range probes() {
+		if probe.policy != name {
 			continue
 		}
-		if err := c.waitForPolicy(ctx, probe); err != nil {
-			return fmt.Errorf("policy %s: %w", name, err)
+		known = true
+		namespace, annotations := Namespace, map[string]string{mark: "true"}
+		if probe.managed {
+			namespace, annotations = managed, nil
 		}
+		if err := c.waitForProbe(ctx, probe, namespace, annotations); err != nil {
+			return fmt.Errorf("policy %s, for %s: %w", name, probe.resource, err)
+		}
+	}
+	if !known {
+		return fmt.Errorf("package testcluster has no probe for policy %s: add one", name)
 	}
 	return nil
 }
@@ -159,7 +114,7 @@ func (c *Cluster) serves(resource schema.GroupVersionResource) (bool, error) {
 	return false, nil
 }
 
-func (c *Cluster) waitForPolicy(ctx context.Context, probe probe) error {
+func (c *Cluster) waitForProbe(ctx context.Context, probe probe, namespace string, annotations map[string]string) error {
 	client, err := dynamic.NewForConfig(c.admin)
 	if err != nil {
 		return err
@@ -168,9 +123,16 @@ func (c *Cluster) waitForPolicy(ctx context.Context, probe probe) error {
 	if err := yaml.Unmarshal([]byte(probe.object), &object.Object); err != nil {
 		return err
 	}
+	object.SetName("probe")
+	object.SetAnnotations(annotations)
 	var last error
 	err = wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		created, err := client.Resource(probe.resource).Namespace(Namespace).
+		// What was deleted a moment ago may be served a moment longer.
+		served, err := c.serves(probe.resource)
+		if err != nil || !served {
+			return !served, err
+		}
+		created, err := client.Resource(probe.resource).Namespace(namespace).
 			Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		last = err
 		return probe.acts(created, err), nil

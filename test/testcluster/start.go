@@ -31,6 +31,8 @@ type Options struct {
 	// Operators are the operators that run along, as "training-operator"; each
 	// brings its CRDs.
 	Operators []string
+	// CRDs are the operators that do not run, but whose CRDs are there.
+	CRDs []string
 	// PodRunTime is how long a pod runs that does not say so itself.
 	PodRunTime time.Duration
 	// AuditLevel is "Metadata" or "RequestResponse".

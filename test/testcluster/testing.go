@@ -67,7 +67,11 @@ func startInstalled(options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cluster.Install(ctx); err != nil {
+	err = cluster.InstallCRDs(ctx, options.CRDs...)
+	if err == nil {
+		err = cluster.Install(ctx)
+	}
+	if err != nil {
 		if stopErr := cluster.StopAndKeep(); stopErr != nil {
 			fmt.Fprintln(os.Stderr, stopErr)
 		}

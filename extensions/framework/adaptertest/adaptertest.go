@@ -1,16 +1,21 @@
 // Package adaptertest tries adapters on files: a job, and what must be made of it.
 //
-// A file in testdata holds cases of this form, parted by "---":
+// A file in testdata, or in a folder there that has the name of the extension,
+// holds cases of this form, parted by "---":
 //
 //	name: a sentence
 //	job: {...}          the job as the API server stores it
 //	podSets: [...]      of the unit
 //	resource: {...}     the total of the unit
 //	priority, priorityClassName
-//	see: {suspended, started, running, stopped, end, queuing, marked, foreign}
+//	see: {suspended, started, running, stopped, end, queuing, marked, foreign, unholdable}
 //	invalid: part of what is said to be wrong
+//	warning: part of what the job's owner is warned of
+//	suspend, release: the adapter's part of the patch that suspends or releases the
+//	  job, where it is worth a look
 //
-// PriorityClasses "high" (1000), "low" (10) and the default "usual" (5) exist.
+// PriorityClasses "high" (1000), "low" (10) and the default "usual" (5) exist, and
+// a RuntimeClass "sandbox" whose pods have an overhead of 250m CPU and 64Mi.
 package adaptertest
 
 import (
@@ -23,6 +28,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
@@ -38,49 +44,80 @@ type testCase struct {
 	PriorityClassName string              `json:"priorityClassName"`
 	See               see                 `json:"see"`
 	Invalid           string              `json:"invalid"`
+	Warning           string              `json:"warning"`
+	Suspend           map[string]any      `json:"suspend"`
+	Release           map[string]any      `json:"release"`
 }
 
 type see struct {
-	Suspended bool   `json:"suspended,omitempty"`
-	Started   bool   `json:"started,omitempty"`
-	Running   bool   `json:"running,omitempty"`
-	Stopped   bool   `json:"stopped,omitempty"`
-	Marked    bool   `json:"marked,omitempty"`
-	Foreign   bool   `json:"foreign,omitempty"`
-	End       string `json:"end,omitempty"`
-	Queuing   string `json:"queuing,omitempty"`
+	Suspended bool `json:"suspended,omitempty"`
+	Started   bool `json:"started,omitempty"`
+	Running   bool `json:"running,omitempty"`
+	Stopped   bool `json:"stopped,omitempty"`
+	Marked    bool `json:"marked,omitempty"`
+	Foreign   bool `json:"foreign,omitempty"`
+	// Unholdable: the job is left as it is.
+	Unholdable bool   `json:"unholdable,omitempty"`
+	End        string `json:"end,omitempty"`
+	Queuing    string `json:"queuing,omitempty"`
 }
 
-// Classes are the PriorityClasses that exist in tests.
-type Classes map[string]int32
+// Cluster is what there is in the cluster of a test.
+type Cluster struct {
+	// Classes are its PriorityClasses.
+	Classes map[string]int32
+	// Overheads are its RuntimeClasses.
+	Overheads map[string]corev1.ResourceList
+	// Ranges are the LimitRanges of its namespaces.
+	Ranges map[string][]*corev1.LimitRange
+}
 
-// Usual are the classes of the test data.
-func Usual() Classes { return Classes{"high": 1000, "low": 10, "usual": 5} }
+// Usual is the cluster of the test data.
+func Usual() Cluster {
+	return Cluster{
+		Classes: map[string]int32{"high": 1000, "low": 10, "usual": 5},
+		Overheads: map[string]corev1.ResourceList{
+			"sandbox": {corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
+		},
+	}
+}
 
-// Value of a class.
-func (c Classes) Value(name string) (int32, bool) {
-	value, found := c[name]
+// Value of a PriorityClass.
+func (c Cluster) Value(name string) (int32, bool) {
+	value, found := c.Classes[name]
 	return value, found
 }
 
 // Default is the class "usual", if there is one.
-func (c Classes) Default() (string, int32, bool) {
-	value, found := c["usual"]
+func (c Cluster) Default() (string, int32, bool) {
+	value, found := c.Classes["usual"]
 	if !found {
 		return "", 0, false
 	}
 	return "usual", value, true
 }
 
+// Overhead of a RuntimeClass.
+func (c Cluster) Overhead(name string) (corev1.ResourceList, bool) {
+	overhead, found := c.Overheads[name]
+	return overhead, found
+}
+
+// LimitRanges of a namespace.
+func (c Cluster) LimitRanges(namespace string) []*corev1.LimitRange { return c.Ranges[namespace] }
+
 // Run tries the adapter on each case of testdata.
 func Run(t *testing.T, adapter framework.Adapter) {
-	for _, test := range cases(t) {
+	for _, test := range cases(t, adapter) {
 		t.Run(test.Name, func(t *testing.T) { try(t, adapter, test) })
 	}
 }
 
-func cases(t *testing.T) []testCase {
-	files, err := filepath.Glob("testdata/*.yaml")
+func cases(t *testing.T, adapter framework.Adapter) []testCase {
+	files, err := filepath.Glob("testdata/" + adapter.Kind().Name + "/*.yaml")
+	if err == nil && len(files) == 0 {
+		files, err = filepath.Glob("testdata/*.yaml")
+	}
 	if err != nil || len(files) == 0 {
 		t.Fatalf("there is no test data: %v", err)
 	}
@@ -112,6 +149,10 @@ func try(t *testing.T, adapter framework.Adapter, test testCase) {
 	if (got.Invalid == "") != (test.Invalid == "") || !strings.Contains(got.Invalid, test.Invalid) {
 		t.Errorf("what is wrong is %q, not %q", got.Invalid, test.Invalid)
 	}
+	if (got.Warning == "") != (test.Warning == "") || !strings.Contains(got.Warning, test.Warning) {
+		t.Errorf("the warning is %q, not %q", got.Warning, test.Warning)
+	}
+	tryPatches(t, adapter, test)
 	if test.Invalid != "" {
 		if *got.Spec.Active {
 			t.Errorf("the unit of an invalid job is active")
@@ -129,10 +170,27 @@ func try(t *testing.T, adapter framework.Adapter, test testCase) {
 	}
 }
 
+// tryPatches compares what suspends and releases the job, where the case says it.
+func tryPatches(t *testing.T, adapter framework.Adapter, test testCase) {
+	for suspend, want := range map[bool]map[string]any{true: test.Suspend, false: test.Release} {
+		if want == nil {
+			continue
+		}
+		got, err := framework.SuspendPatch(adapter, test.Job, suspend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text(got) != text(want) {
+			t.Errorf("the patch for suspend %v is\n%s, not\n%s", suspend, text(got), text(want))
+		}
+	}
+}
+
 func sawOf(got framework.Seen) see {
 	saw := see{
 		Suspended: got.Sight.Suspended, Started: got.Sight.Started, Running: got.Sight.Running, Stopped: got.Sight.Stopped,
 		Marked: got.Marked, Foreign: got.Foreign != "",
+		Unholdable: got.Sight.Unholdable != "",
 	}
 	if end := got.Sight.End; end != nil {
 		saw.End = "Failed"

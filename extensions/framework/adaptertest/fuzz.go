@@ -14,7 +14,7 @@ import (
 // Fuzz damages the jobs of testdata at random: each makes a unit or a message,
 // and none a panic.
 func Fuzz(t *testing.T, adapter framework.Adapter) {
-	tests := cases(t)
+	tests := cases(t, adapter)
 	rapid.Check(t, func(t *rapid.T) {
 		var job any
 		if err := json.Unmarshal(rapid.SampledFrom(tests).Draw(t, "case").Job, &job); err != nil {

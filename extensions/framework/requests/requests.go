@@ -1,12 +1,15 @@
 // Package requests works out what the pods of a job will really ask for.
 //
 // The API server fills in a pod when it is created: limits become requests where
-// none are given. Templates inside a job are not filled in, so it is done here,
-// before the arithmetic of k8s.io/component-helpers, which knows init containers,
-// sidecars, overhead and pod-level resources.
+// none are given, the LimitRanges of the namespace give what is still missing, and
+// the RuntimeClass its overhead, in this order. Templates inside a job are not
+// filled in, so it is done here, before the arithmetic of
+// k8s.io/component-helpers, which knows init containers, sidecars, overhead and
+// pod-level resources. A pod that the API server would refuse for what it asks for
+// is an error, since a job of such pods would wait for them for ever.
 //
-// Invariant: no result wraps. A sum or product that no quantity can hold is an
-// error that says which resource it was.
+// Invariants: no result wraps; a sum or product that no quantity can hold is an
+// error that says which resource it was. What is given is never changed.
 package requests
 
 import (
@@ -19,21 +22,40 @@ import (
 	helpers "k8s.io/component-helpers/resource"
 )
 
-// Pod returns what one pod of the template asks for, and its limits.
-func Pod(template *corev1.PodTemplateSpec) (requests, limits corev1.ResourceList, err error) {
+// Pod returns what one pod of the template asks for in a namespace, and its limits.
+func Pod(template *corev1.PodTemplateSpec, namespace string, cluster Cluster) (requests, limits corev1.ResourceList, err error) {
 	pod := &corev1.Pod{Spec: *template.Spec.DeepCopy()}
 	if err := check(&pod.Spec); err != nil {
 		return nil, nil, err
 	}
-	// What a RuntimeClass and a LimitRange add belongs here, in the order of the
-	// API server: overhead, container defaults, then limits to requests.
-	limitsToRequests(pod)
+	decode(pod)
+	ranges := cluster.LimitRanges(namespace)
+	addDefaults(pod, ranges)
+	if err := addOverhead(pod, cluster); err != nil {
+		return nil, nil, err
+	}
+	if err := allowed(pod, ranges); err != nil {
+		return nil, nil, err
+	}
+	if err := consistent(pod); err != nil {
+		return nil, nil, err
+	}
 	requests = helpers.PodRequests(pod, helpers.PodResourcesOptions{})
 	limits = helpers.PodLimits(pod, helpers.PodResourcesOptions{})
 	if err := within(requests); err != nil {
 		return nil, nil, err
 	}
 	return requests, limits, within(limits)
+}
+
+// Declared checks what the owner of a job says that one of its pods asks for.
+func Declared(list corev1.ResourceList) (corev1.ResourceList, error) {
+	for _, name := range sorted(list) {
+		if quantity := list[name]; quantity.Sign() < 0 {
+			return nil, fmt.Errorf("a negative amount of %s: %s", name, quantity.String())
+		}
+	}
+	return list, within(list)
 }
 
 // Times multiplies what one pod asks for by the number of pods.

@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"strings"
@@ -22,52 +23,100 @@ func list(t *testing.T, text string) corev1.ResourceList {
 	return l
 }
 
+// cluster is one namespace and its RuntimeClasses.
+type cluster struct {
+	Overheads map[string]corev1.ResourceList
+	Ranges    []*corev1.LimitRange
+}
+
+func (c cluster) Overhead(name string) (corev1.ResourceList, bool) {
+	overhead, found := c.Overheads[name]
+	return overhead, found
+}
+
+func (c cluster) LimitRanges(string) []*corev1.LimitRange { return c.Ranges }
+
+// clusterOf has the class "sandbox", the class "plain" without overhead, and
+// LimitRanges "r0", "r1" and so on, each of the items given.
+func clusterOf(t *testing.T, ranges ...string) cluster {
+	t.Helper()
+	c := cluster{Overheads: map[string]corev1.ResourceList{"sandbox": list(t, `{cpu: 250m, memory: 64Mi}`), "plain": nil}}
+	for i, text := range ranges {
+		limitRange := &corev1.LimitRange{}
+		limitRange.Name = fmt.Sprintf("r%d", i)
+		if err := yaml.UnmarshalStrict([]byte(text), &limitRange.Spec.Limits); err != nil {
+			t.Fatal(err)
+		}
+		c.Ranges = append(c.Ranges, limitRange)
+	}
+	return c
+}
+
+func templateOf(t *testing.T, spec string) *corev1.PodTemplateSpec {
+	t.Helper()
+	template := &corev1.PodTemplateSpec{}
+	if err := yaml.UnmarshalStrict([]byte(spec), &template.Spec); err != nil {
+		t.Fatal(err)
+	}
+	return template
+}
+
 func TestPod(t *testing.T) {
 	tests := []struct {
 		name, spec       string
 		requests, limits string
 	}{
-		{"a pod without containers asks for nothing", `{}`, `{}`, `{}`},
-		{"containers add up", `{containers: [{resources: {requests: {cpu: 1}}}, {resources: {requests: {cpu: 500m, memory: 1Gi}}}]}`,
+		{"a pod without containers asks for nothing", `{containers: []}`, `{}`, `{}`},
+		{"containers add up", `{containers: [{name: a, resources: {requests: {cpu: 1}}}, {name: b, resources: {requests: {cpu: 500m, memory: 1Gi}}}]}`,
 			`{cpu: 1500m, memory: 1Gi}`, `{}`},
-		{"a limit without a request is the request", `{containers: [{resources: {limits: {cpu: 2, nvidia.com/gpu: 1}, requests: {cpu: 1}}}]}`,
+		{"a limit without a request is the request", `{containers: [{name: a, resources: {limits: {cpu: 2, nvidia.com/gpu: 1}, requests: {cpu: 1}}}]}`,
 			`{cpu: 1, nvidia.com/gpu: 1}`, `{cpu: 2, nvidia.com/gpu: 1}`},
-		{"that is so in each container by itself", `{containers: [{resources: {limits: {cpu: 2}}}, {resources: {requests: {cpu: 1}}}]}`,
+		{"that is so in each container by itself", `{containers: [{name: a, resources: {limits: {cpu: 2}}}, {name: b, resources: {requests: {cpu: 1}}}]}`,
 			`{cpu: 3}`, `{cpu: 2}`},
-		{"the largest init container counts where it is larger", `{initContainers: [{resources: {requests: {cpu: 3, memory: 1Mi}}}, {resources: {requests: {cpu: 2}}}],
-			containers: [{resources: {requests: {cpu: 1, memory: 1Gi}}}]}`, `{cpu: 3, memory: 1Gi}`, `{}`},
-		{"a sidecar runs beside the others", `{initContainers: [{restartPolicy: Always, resources: {limits: {cpu: 1}}}], containers: [{resources: {requests: {cpu: 1}}}]}`,
+		{"the largest init container counts where it is larger", `{initContainers: [{name: x, resources: {requests: {cpu: 3, memory: 1Mi}}}, {name: y, resources: {requests: {cpu: 2}}}],
+			containers: [{name: a, resources: {requests: {cpu: 1, memory: 1Gi}}}]}`, `{cpu: 3, memory: 1Gi}`, `{}`},
+		{"a sidecar runs beside the others", `{initContainers: [{name: x, restartPolicy: Always, resources: {limits: {cpu: 1}}}], containers: [{name: a, resources: {requests: {cpu: 1}}}]}`,
 			`{cpu: 2}`, `{cpu: 1}`},
-		{"overhead is added", `{overhead: {cpu: 100m}, containers: [{resources: {requests: {cpu: 1}}}]}`, `{cpu: 1100m}`, `{}`},
-		{"what the pod as a whole asks for stands above its containers", `{resources: {requests: {cpu: 4}}, containers: [{resources: {requests: {cpu: 1, nvidia.com/gpu: 1}}}]}`,
-			`{cpu: 4, nvidia.com/gpu: 1}`, `{}`},
-		{"a limit of the pod is its request when no container asks", `{resources: {limits: {cpu: 4}}, containers: [{}]}`, `{cpu: 4}`, `{cpu: 4}`},
-		{"but what containers ask for comes before the limit of the pod", `{resources: {limits: {cpu: 4}}, containers: [{resources: {requests: {cpu: 1}}}]}`,
+		{"each container's amounts are rounded up to thousandths", `{containers: [{name: a, resources: {requests: {cpu: 100u}}}, {name: b, resources: {requests: {cpu: 100u}}}]}`,
+			`{cpu: 2m}`, `{}`},
+		{"the RuntimeClass adds its overhead", `{runtimeClassName: sandbox, containers: [{name: a, resources: {requests: {cpu: 1}}}]}`,
+			`{cpu: 1250m, memory: 64Mi}`, `{}`},
+		{"to limits too, where there are any", `{runtimeClassName: sandbox, containers: [{name: a, resources: {limits: {cpu: 1}}}]}`,
+			`{cpu: 1250m, memory: 64Mi}`, `{cpu: 1250m}`},
+		{"a pod may say the same itself", `{runtimeClassName: sandbox, overhead: {memory: 64Mi, cpu: "0.25"}, containers: [{name: a, resources: {requests: {cpu: 1}}}]}`,
+			`{cpu: 1250m, memory: 64Mi}`, `{}`},
+		{"a RuntimeClass may add nothing", `{runtimeClassName: plain, containers: [{name: a, resources: {requests: {cpu: 1}}}]}`, `{cpu: 1}`, `{}`},
+		{"what the pod as a whole asks for stands above its containers", `{resources: {requests: {cpu: 4}}, containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}, requests: {cpu: 1}}}]}`,
+			`{cpu: 4, nvidia.com/gpu: 1}`, `{nvidia.com/gpu: 1}`},
+		{"a limit of the pod is its request when no container asks", `{resources: {limits: {cpu: 4}}, containers: [{name: a}]}`, `{cpu: 4}`, `{cpu: 4}`},
+		{"but what containers ask for comes before the limit of the pod", `{resources: {limits: {cpu: 4}}, containers: [{name: a, resources: {requests: {cpu: 1}}}]}`,
 			`{cpu: 1}`, `{cpu: 4}`},
-		{"the largest amount that can be counted is counted", `{containers: [{resources: {requests: {memory: "9223372036854775807"}}}]}`,
+		{"huge pages of containers are those of the pod as well", `{resources: {requests: {cpu: 4}}, containers: [{name: a, resources: {limits: {cpu: 1, hugepages-2Mi: 2Mi}}}]}`,
+			`{cpu: 4, hugepages-2Mi: 2Mi}`, `{cpu: 1, hugepages-2Mi: 2Mi}`},
+		{"the largest amount that can be counted is counted", `{containers: [{name: a, resources: {requests: {memory: "9223372036854775807"}}}]}`,
 			`{memory: "9223372036854775807"}`, `{}`},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			template := &corev1.PodTemplateSpec{}
-			if err := yaml.Unmarshal([]byte(test.spec), &template.Spec); err != nil {
-				t.Fatal(err)
-			}
-			before := template.DeepCopy()
-			requests, limits, err := Pod(template)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if want := list(t, test.requests); !equality.Semantic.DeepEqual(requests, want) {
-				t.Errorf("requests are %v, want %v", requests, want)
-			}
-			if want := list(t, test.limits); !equality.Semantic.DeepEqual(limits, want) {
-				t.Errorf("limits are %v, want %v", limits, want)
-			}
-			if !equality.Semantic.DeepEqual(template, before) {
-				t.Errorf("the template was changed")
-			}
-		})
+		t.Run(test.name, func(t *testing.T) { tryPod(t, test.spec, clusterOf(t), test.requests, test.limits) })
+	}
+}
+
+func tryPod(t *testing.T, spec string, c cluster, wantRequests, wantLimits string) {
+	t.Helper()
+	template := templateOf(t, spec)
+	before := template.DeepCopy()
+	requests, limits, err := Pod(template, "ns", c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := list(t, wantRequests); !equality.Semantic.DeepEqual(requests, want) {
+		t.Errorf("requests are %v, want %v", requests, want)
+	}
+	if want := list(t, wantLimits); !equality.Semantic.DeepEqual(limits, want) {
+		t.Errorf("limits are %v, want %v", limits, want)
+	}
+	if !equality.Semantic.DeepEqual(template, before) {
+		t.Errorf("the template was changed")
 	}
 }
 
@@ -79,14 +128,19 @@ func TestPodRefuses(t *testing.T) {
 		{"a negative request of the pod as a whole", `{resources: {requests: {cpu: -1}}}`, "the pod asks"},
 		{"a sum that cannot be counted", `{containers: [{resources: {requests: {memory: 8E}}}, {resources: {requests: {memory: 7E}}}]}`, "more memory than can be counted"},
 		{"so much CPU that its thousandths cannot be counted", `{containers: [{resources: {requests: {cpu: 10P}}}]}`, "more cpu than can be counted"},
+		{"a RuntimeClass that is not there", `{runtimeClassName: gone, containers: [{}]}`, `there is no RuntimeClass "gone"`},
+		{"another overhead than that of the RuntimeClass", `{runtimeClassName: sandbox, overhead: {cpu: 1}}`, `another overhead than its RuntimeClass "sandbox"`},
+		{"an overhead where the RuntimeClass has none", `{runtimeClassName: plain, overhead: {cpu: 1}}`, `another overhead than its RuntimeClass "plain"`},
+		{"an overhead without a RuntimeClass", `{overhead: {cpu: 100m}}`, "remove spec.overhead"},
+		{"a request above its limit", `{containers: [{name: main, resources: {requests: {cpu: 2}, limits: {cpu: 1}}}]}`, `container "main" requests 2 of cpu, more than its limit of 1`},
+		{"containers that go beyond the pod", `{resources: {requests: {cpu: 1}}, containers: [{resources: {requests: {cpu: 700m}}}, {resources: {requests: {cpu: 700m}}}]}`,
+			"the containers together request 1400m of cpu, more than the 1 of the pod"},
+		{"a container that goes beyond the limit of the pod", `{resources: {limits: {cpu: 1}}, containers: [{name: main, resources: {requests: {cpu: 1}, limits: {cpu: 2}}}]}`,
+			`container "main" has a limit of 2 of cpu, above the 1 of the pod`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			template := &corev1.PodTemplateSpec{}
-			if err := yaml.Unmarshal([]byte(test.spec), &template.Spec); err != nil {
-				t.Fatal(err)
-			}
-			if _, _, err := Pod(template); err == nil || !strings.Contains(err.Error(), test.err) {
+			if _, _, err := Pod(templateOf(t, test.spec), "ns", clusterOf(t)); err == nil || !strings.Contains(err.Error(), test.err) {
 				t.Errorf("error is %v, want %q", err, test.err)
 			}
 		})

@@ -25,8 +25,8 @@ var cluster *testcluster.Cluster
 
 func TestMain(m *testing.M) {
 	testcluster.Main(m, testcluster.Options{
-		Nodes:     1,
-		Operators: []string{"training-operator"},
+		Nodes: 1,
+		CRDs:  []string{"training-operator", "spark-operator", "kuberay", "jobset", "argo-workflows"},
 	}, func(c *testcluster.Cluster) { cluster = c })
 }
 

@@ -43,7 +43,8 @@ func podsEnd(t *testing.T, ready *cluster.Ready) {
 	tests := []struct{ name, owner, runTime, exitCode, want string }{
 		{"of-a-tfjob", "TFJob", "", "", succeeded},
 		{"of-a-pytorchjob", "PyTorchJob", "", "", succeeded},
-		{"of-an-mpijob", "MPIJob", "", "", succeeded},
+		{"launcher-of-an-mpijob", "MPIJob", "", "", succeeded},
+		{"worker-of-an-mpijob-with-time", "MPIJob", "1s", "3", failed},
 		{"of-a-workflow", "Workflow", "", "", succeeded},
 		{"of-a-spark-application", "SparkApplication", "", "", succeeded},
 		{"of-a-spark-driver", "Pod", "", "", succeeded},
@@ -54,11 +55,24 @@ func podsEnd(t *testing.T, ready *cluster.Ready) {
 		{"alone", "", "", "", runs},
 		{"of-a-raycluster", "RayCluster", "", "", runs},
 		{"of-a-replicaset", "ReplicaSet", "", "", runs},
+		{"worker-of-an-mpijob", "MPIJob", "", "", runs},
+		{"worker-of-an-older-mpijob", "MPIJob", "", "", runs},
 		{"never", "TFJob", "never", "", runs},
+	}
+	roles := map[string]string{
+		"launcher-of-an-mpijob":         "training.kubeflow.org/job-role: launcher",
+		"worker-of-an-mpijob":           "training.kubeflow.org/job-role: worker",
+		"worker-of-an-mpijob-with-time": "training.kubeflow.org/job-role: worker",
+		"worker-of-an-older-mpijob":     "training.kubeflow.org/replica-type: worker",
+		"of-a-tfjob":                    "training.kubeflow.org/replica-type: worker",
 	}
 	var all []string
 	for _, test := range tests {
-		all = append(all, podYAML(test.name, test.owner, test.runTime, test.exitCode))
+		pod := podYAML(test.name, test.owner, test.runTime, test.exitCode)
+		if role := roles[test.name]; role != "" {
+			pod = strings.Replace(pod, "metadata:\n", "metadata:\n  labels: {"+role+"}\n", 1)
+		}
+		all = append(all, pod)
 	}
 	kubectl(t, ready, strings.Join(all, "---\n"), "create", "-f", "-")
 	// Those that end first: by then the others would have ended, too.
@@ -183,5 +197,8 @@ func trainingJobs(t *testing.T, ready *cluster.Ready) {
 		if got := strings.Count(pods, "\n"); got != job.pods {
 			t.Errorf("%s %s has %d pods, want %d: %s", job.kind, job.name, got, job.pods, pods)
 		}
+	}
+	if phase := kubectl(t, ready, "", "-n", "training", "get", "pod", "mpi-worker-0", "-o", "jsonpath={.status.phase}"); phase != "Running" {
+		t.Errorf("the worker of an MPIJob whose launcher has ended is %s", phase)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/build"
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
+	"kube-queue.dev/kube-queue/test/localcluster/internal/standin"
 )
 
 // Surroundings are what a command sees of the world.
@@ -102,6 +103,9 @@ func Main(args []string, world Surroundings) int {
 }
 
 func dispatch(ctx context.Context, args []string, world Surroundings) error {
+	if len(args) > 1 && args[0] == standin.Command {
+		return standin.Run(ctx, args[1], args[2:])
+	}
 	if len(args) == 0 || isHelp(args[0]) {
 		printCommands(world.Out)
 		if len(args) == 0 {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
 )
 
 func invoke(args ...string) (code int, out, errs string) {
@@ -25,8 +27,8 @@ func TestWhatIsUnknownIsToldWithWhatIsKnown(t *testing.T) {
 		{"up extra", `unexpected argument "extra"`},
 		{"up --nodes many", "--nodes"},
 		{"up --audit-level all", "known are RequestResponse, Metadata"},
-		{"run --operators spark", `operator "spark": known are training-operator`},
-		{"build --components spark", `component "spark": known are controlplane, kwok, trainingoperator`},
+		{"run --operators spark", `operator "spark": known are ` + strings.Join(cluster.OperatorNames(), ", ")},
+		{"build --components spark", `component "spark": known are ` + strings.Join(componentNames(), ", ")},
 		{"status -o yaml", "known is json"},
 		{"logs", "give the name"},
 		{"program stop", "--name is missing"},

@@ -74,19 +74,47 @@ func TestAConfigurationThatCannotBeIsRefused(t *testing.T) {
 		t.Errorf("the default is refused: %v", err)
 	}
 	for want, change := range map[string]func(*Config){
-		"--nodes":                              func(c *Config) { c.Nodes = -1 },
-		"--node-cpu":                           func(c *Config) { c.NodeCPU = "many" },
-		"--node-memory":                        func(c *Config) { c.NodeMemory = "" },
-		"--node-gpus":                          func(c *Config) { c.NodeGPUs = -1 },
-		"--pod-run-time":                       func(c *Config) { c.PodRunTime = -1 },
-		"known are RequestResponse, Metadata":  func(c *Config) { c.AuditLevel = "Everything" },
-		`"spark": known are training-operator`: func(c *Config) { c.Operators = []string{"spark"} },
+		"--nodes":                             func(c *Config) { c.Nodes = -1 },
+		"--node-cpu":                          func(c *Config) { c.NodeCPU = "many" },
+		"--node-memory":                       func(c *Config) { c.NodeMemory = "" },
+		"--node-gpus":                         func(c *Config) { c.NodeGPUs = -1 },
+		"--pod-run-time":                      func(c *Config) { c.PodRunTime = -1 },
+		"known are RequestResponse, Metadata": func(c *Config) { c.AuditLevel = "Everything" },
+		`"spark": known are ` + strings.Join(OperatorNames(), ", "): func(c *Config) { c.Operators = []string{"spark"} },
 	} {
 		config := DefaultConfig()
 		change(&config)
 		if err := config.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
+	}
+}
+
+func TestOneOfTwoOperatorsHasMPIJob(t *testing.T) {
+	for _, test := range []struct {
+		operators []string
+		want      []string
+	}{
+		{[]string{trainingOperator}, []string{"TFJob", "PyTorchJob", "MPIJob"}},
+		{[]string{trainingOperator, mpiOperator}, []string{"TFJob", "PyTorchJob"}},
+	} {
+		var kinds []string
+		for _, job := range (Config{Operators: test.operators}).trainingJobs() {
+			kinds = append(kinds, job.kind)
+		}
+		if !slices.Equal(kinds, test.want) {
+			t.Errorf("with %v training-operator runs %v, want %v", test.operators, kinds, test.want)
+		}
+	}
+}
+
+func TestAWebhookThatNamesNoPathIsRefused(t *testing.T) {
+	configuration := webhookConfiguration{Kind: "MutatingWebhookConfiguration", Metadata: object{"name": "some"}, Webhooks: []object{{
+		"name": "first", "clientConfig": object{"url": "https://elsewhere"},
+	}}}
+	err := (&setup{}).createWebhooks(t.Context(), configuration, "127.0.0.1:1", nil)
+	if err == nil || !strings.Contains(err.Error(), "MutatingWebhookConfiguration some: webhook first names no path") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"math/big"
@@ -15,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
 // The users of a cluster. Each part has one of its own, so that the audit log
@@ -180,22 +181,5 @@ func (c *credentials) writeKubeconfigs(server string) error {
 }
 
 func (c *credentials) kubeconfigFor(user, server string) []byte {
-	return fmt.Appendf(nil, `apiVersion: v1
-kind: Config
-clusters:
-- name: localcluster
-  cluster:
-    server: %s
-    certificate-authority-data: %s
-users:
-- name: %[3]q
-  user:
-    token: %[4]s
-contexts:
-- name: localcluster
-  context:
-    cluster: localcluster
-    user: %[3]q
-current-context: localcluster
-`, server, base64.StdEncoding.EncodeToString(c.ca), user, c.tokens[user])
+	return kube.Kubeconfig{Server: server, User: user, Token: c.tokens[user], CA: c.ca}.Encode()
 }

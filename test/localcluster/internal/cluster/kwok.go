@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -50,7 +51,8 @@ func (s *setup) kwok() (part, error) {
 			Path: s.program(kwok, "kwok"),
 			Args: []string{
 				"--kubeconfig=" + s.credentials.kubeconfig(userKwok),
-				"--config=" + config,
+				// Relative to Dir: the flag takes several, and a folder may have a comma.
+				"--config=" + filepath.Base(config),
 				"--server-address=" + s.ports.address(portKwok),
 			},
 			Env: s.environment(),

@@ -14,9 +14,12 @@ type operator struct {
 	component build.Component
 	// ports are what it listens on; they are asked for as NAME-PORT.
 	ports []string
-	// prepare makes what must be there before it starts, and returns the part.
-	// Its ready check passes when the operator acts on a job.
-	prepare func(context.Context, *setup) (part, error)
+	// companions are users beside its own, for stand-ins that run along.
+	companions []string
+	// prepare makes what must be there before it starts, and returns its parts,
+	// which are started one after the other. The ready check of the operator's own
+	// part passes when it acts on a job.
+	prepare func(context.Context, *setup) ([]part, error)
 }
 
 // operators are the known ones, by name; each also is the user of that name.

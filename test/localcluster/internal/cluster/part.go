@@ -68,7 +68,9 @@ func newSetup(folder Folder, config Config, pick func([]string) (Ports, error)) 
 	}
 	for _, name := range config.Operators {
 		operator := operators[name]
-		groups[name] = groupMasters
+		for _, user := range append([]string{name}, operator.companions...) {
+			groups[user] = groupMasters
+		}
 		for _, port := range operator.ports {
 			names = append(names, name+"-"+port)
 		}

@@ -76,15 +76,16 @@ func (s *Supervisor) startOnce(ctx context.Context) error {
 		return err
 	}
 	s.setDetail("kube-apiserver ready after %v; starting controllers, scheduler and kwok, making %d nodes", since(began), s.config.Nodes)
-	if err := s.together(ctx, setup); err != nil {
+	if err := s.together(ctx, setup, began); err != nil {
 		return err
 	}
 	s.setDetail("ready after %v", since(began))
 	return nil
 }
 
-// together starts all that needs only the API server.
-func (s *Supervisor) together(ctx context.Context, setup *setup) error {
+// together starts all that needs only the API server, which the start that began
+// then has brought up.
+func (s *Supervisor) together(ctx context.Context, setup *setup, began time.Time) error {
 	kwok, err := setup.kwok()
 	if err != nil {
 		return err
@@ -107,11 +108,17 @@ func (s *Supervisor) together(ctx context.Context, setup *setup) error {
 	}
 	for _, name := range s.config.Operators {
 		steps = append(steps, func(ctx context.Context) error {
-			operator, err := operators[name].prepare(ctx, setup)
+			parts, err := operators[name].prepare(ctx, setup)
 			if err != nil {
 				return fmt.Errorf("operator %s: %w", name, err)
 			}
-			return s.run(ctx, operator)
+			for _, part := range parts {
+				if err := s.run(ctx, part); err != nil {
+					return err
+				}
+			}
+			s.setDetail("%s ready after %v", name, since(began))
+			return nil
 		})
 	}
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/build"
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
@@ -48,18 +49,29 @@ var trainingJobs = []trainingJob{
 
 func (j trainingJob) crdFile() string { return "kubeflow.org_" + j.plural + ".yaml" }
 
+// trainingJobs are the kinds it runs here. Its MPIJob and that of mpi-operator are
+// one definition with different versions: as users have to choose, mpi-operator
+// has it where both run.
+func (c Config) trainingJobs() []trainingJob {
+	if !slices.Contains(c.Operators, mpiOperator) {
+		return trainingJobs
+	}
+	return slices.DeleteFunc(slices.Clone(trainingJobs), func(j trainingJob) bool { return j.kind == "MPIJob" })
+}
+
 // prepareTrainingOperator makes what the operator's certificate rotation insists
 // on, which cannot be switched off: a Secret it fills, a webhook configuration it
 // writes the authority into, and a certificate as a file. It copies none from the
 // Secret to the file, a kubelet would; but the configuration holds no webhooks,
 // nobody ever calls, and so any certificate will do.
-func prepareTrainingOperator(ctx context.Context, s *setup) (part, error) {
+func prepareTrainingOperator(ctx context.Context, s *setup) ([]part, error) {
 	temporary := s.folder.Path("tmp", trainingOperator)
-	if err := webhookCertificate(filepath.Join(temporary, webhookCertificates)); err != nil {
-		return part{}, err
+	_, err := webhookCertificate(filepath.Join(temporary, webhookCertificates), trainingOperator, trainingOperatorNamespace)
+	if err != nil {
+		return nil, err
 	}
 	if err := touchSharedCertificate(); err != nil {
-		return part{}, err
+		return nil, err
 	}
 	for _, made := range []struct {
 		path   string
@@ -70,11 +82,12 @@ func prepareTrainingOperator(ctx context.Context, s *setup) (part, error) {
 		{"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", named("validator.training-operator.kubeflow.org")},
 	} {
 		if err := s.api.create(ctx, made.path, made.object); err != nil {
-			return part{}, err
+			return nil, err
 		}
 	}
 	built := s.config.Built[operators[trainingOperator].component.Name]
 	var definitions []string
+	var probes []probe
 	args := []string{
 		"--health-probe-bind-address=" + s.ports.address(trainingOperator+"-health"),
 		"--metrics-bind-address=0",
@@ -85,24 +98,21 @@ func prepareTrainingOperator(ctx context.Context, s *setup) (part, error) {
 		// Debug lines, several for each event, would take a good part of its time.
 		"--zap-log-level=info",
 	}
-	for _, job := range trainingJobs {
+	for _, job := range s.config.trainingJobs() {
 		definitions = append(definitions, filepath.Join(built, "crds", job.crdFile()))
 		args = append(args, "--enable-scheme="+job.scheme)
+		probes = append(probes, job.probe())
 	}
 	if err := s.installCRDs(ctx, definitions); err != nil {
-		return part{}, err
+		return nil, err
 	}
-	// Before the operator: the API server takes a while to serve a new kind, and
-	// does so while the operator starts.
-	for _, job := range trainingJobs {
-		if err := s.api.create(ctx, job.path(), job.suspended(readinessJob)); err != nil {
-			return part{}, err
-		}
+	if err := s.submit(ctx, probes); err != nil {
+		return nil, err
 	}
-	return part{
+	return []part{{
 		name:  trainingOperator,
 		rank:  rankOperator,
-		ready: s.trainingOperatorReady,
+		ready: s.actsOn(probes),
 		grace: defaultGrace,
 		spec: process.Spec{
 			Name: trainingOperator,
@@ -112,13 +122,10 @@ func prepareTrainingOperator(ctx context.Context, s *setup) (part, error) {
 			Dir:  string(s.folder),
 			Log:  s.folder.Log(trainingOperator),
 		},
-	}, nil
+	}}, nil
 }
 
 func named(name string) object { return object{"metadata": object{"name": name}} }
-
-// webhookCertificates is where a webhook server looks below its TMPDIR.
-const webhookCertificates = "k8s-webhook-server/serving-certs"
 
 // sharedCertificate is where the operator's certificate rotation looks whatever
 // its TMPDIR: the path is written into its source. It never reads the file, it
@@ -140,77 +147,20 @@ func touchSharedCertificate() error {
 	return errors.Join(err, file.Close())
 }
 
-// webhookCertificate writes a webhook server's certificate into dir.
-func webhookCertificate(dir string) error {
-	ca, err := newAuthority("training-operator-ca")
-	if err != nil {
-		return err
-	}
-	name := trainingOperator + "." + trainingOperatorNamespace + ".svc"
-	serving, err := ca.serving(name, []string{name})
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	if err := writeFile(filepath.Join(dir, "tls.crt"), serving.certificate); err != nil {
-		return err
-	}
-	return writeFile(filepath.Join(dir, "tls.key"), serving.key)
-}
-
-// trainingOperatorReady passes when the operator has acted on a suspended job of
-// each kind. Its own health endpoint answers before its controllers run.
-func (s *setup) trainingOperatorReady(ctx context.Context) error {
-	for _, job := range trainingJobs {
-		if err := s.trainingJobHandled(ctx, job); err != nil {
-			return err
-		}
-	}
-	for _, job := range trainingJobs {
-		if err := s.api.delete(ctx, job.path()+"/"+readinessJob); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-const readinessJob = "localcluster-readiness"
-
-func (j trainingJob) path() string {
-	return "/apis/kubeflow.org/v1/namespaces/" + trainingOperatorNamespace + "/" + j.plural
-}
-
-func (s *setup) trainingJobHandled(ctx context.Context, job trainingJob) error {
-	var found struct {
-		Status struct {
-			Conditions []struct{ Type string }
-		}
-	}
-	if err := s.api.get(ctx, job.path()+"/"+readinessJob, &found); err != nil {
-		return err
-	}
-	for _, condition := range found.Status.Conditions {
-		if condition.Type == "Suspended" {
-			return nil
-		}
-	}
-	return fmt.Errorf("a suspended %s is not handled yet", job.kind)
-}
-
-// suspended is the smallest job of the kind that is valid and makes no pod.
-func (j trainingJob) suspended(name string) object {
-	return object{
-		"apiVersion": "kubeflow.org/v1",
-		"kind":       j.kind,
-		"metadata":   object{"name": name, "namespace": trainingOperatorNamespace},
-		"spec": object{
-			"runPolicy": object{"suspend": true},
-			j.field: object{j.replica: object{
-				"replicas": 1,
-				"template": object{"spec": object{"containers": []object{{"name": j.container, "image": "none"}}}},
-			}},
+func (j trainingJob) probe() probe {
+	return probe{
+		path: "/apis/kubeflow.org/v1/namespaces/" + trainingOperatorNamespace + "/" + j.plural,
+		job: object{
+			"apiVersion": "kubeflow.org/v1",
+			"kind":       j.kind,
+			"metadata":   object{"name": readinessJob},
+			"spec": object{
+				"runPolicy": object{"suspend": true},
+				j.field: object{j.replica: object{
+					"replicas": 1,
+					"template": object{"spec": object{"containers": []object{{"name": j.container, "image": "none"}}}},
+				}},
+			},
 		},
 	}
 }

@@ -1,0 +1,112 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+
+	"kube-queue.dev/kube-queue/pkg/tolerant"
+)
+
+// versions of the kind, the best first.
+func (k Kind) versions() []string { return append([]string{k.Version}, k.OlderVersions...) }
+
+// servedVersions tells the best version in which the API server serves all of a
+// kind; found is false when it serves none.
+type servedVersions func(kind Kind) (version string, found bool, err error)
+
+// versionedJobs reads and patches jobs in the best version that is served: a patch
+// through an older one would cut off the fields that only a newer one has. What
+// is served is asked at each list and watch. The API server ends the watches of a
+// kind whose definition changes, so a version that comes or goes is soon seen.
+type versionedJobs struct {
+	kind    Kind
+	clients map[string]*tolerant.Client
+	served  servedVersions
+	now     *atomic.Pointer[string]
+}
+
+func newVersioned(config *rest.Config, adapter Adapter, served servedVersions) (versionedJobs, error) {
+	kind := adapter.Kind()
+	v := versionedJobs{kind: kind, clients: map[string]*tolerant.Client{}, served: served, now: &atomic.Pointer[string]{}}
+	v.now.Store(&kind.Version)
+	for _, version := range kind.versions() {
+		client, err := tolerant.NewForConfig(config, readAs(adapter, version))
+		if err != nil {
+			return v, err
+		}
+		v.clients[version] = client
+	}
+	return v, nil
+}
+
+// Version is the one that was served last.
+func (v versionedJobs) Version() string { return *v.now.Load() }
+
+// choose asks which version is served now, where there are several.
+func (v versionedJobs) choose() (*tolerant.Client, error) {
+	if len(v.clients) > 1 {
+		version, found, err := v.served(v.kind)
+		switch {
+		case err != nil:
+			return nil, err
+		case !found:
+			return nil, fmt.Errorf("%s is served in none of the versions %v", v.kind.Resource, v.kind.versions())
+		}
+		v.now.Store(&version)
+	}
+	return v.clients[v.Version()], nil
+}
+
+// Get reads the job as it is now.
+func (v versionedJobs) Get(ctx context.Context, namespace, name string) (tolerant.Object, error) {
+	return v.clients[v.Version()].Get(ctx, namespace, name)
+}
+
+// Patch sends a merge patch.
+func (v versionedJobs) Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (tolerant.Object, error) {
+	return v.clients[v.Version()].Patch(ctx, namespace, name, patch, subresources...)
+}
+
+// List reads all jobs.
+func (v versionedJobs) List(ctx context.Context, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
+	client, err := v.choose()
+	if err != nil {
+		return nil, err
+	}
+	return client.List(ctx, namespace, opts)
+}
+
+// Watch tells what becomes of them.
+func (v versionedJobs) Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
+	client, err := v.choose()
+	if err != nil {
+		return nil, err
+	}
+	return client.Watch(ctx, namespace, opts)
+}
+
+// serves tells the best version of the kind in which the API server has both the
+// jobs and what may remain of them.
+func (f *Framework) serves(kind Kind) (version string, found bool, err error) {
+	for _, version := range kind.versions() {
+		resources := []string{kind.Resource}
+		if kind.Remains != "" {
+			resources = append(resources, kind.Remains)
+		}
+		found, err := f.servesAll(schema.GroupVersion{Group: kind.Group, Version: version}, resources)
+		if err != nil || found {
+			return version, found, err
+		}
+	}
+	return "", false, nil
+}
+
+// kindNow is the kind in the version in which its jobs are read.
+func (r *reconciler) kindNow() schema.GroupVersionKind { return r.kind.WithVersion(r.jobs.Version()) }

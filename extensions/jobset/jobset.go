@@ -1,0 +1,119 @@
+// Package jobset is the adapter of jobset.x-k8s.io/v1alpha2 JobSet: Jobs that run
+// as one, in groups of equal ones.
+//
+// A group of Jobs is a group of pods: all pods of all its Jobs. Groups may start
+// one after another, by startupPolicy or dependsOn, but a JobSet holds what it was
+// given until its end, so the sum of all groups is what it asks for. The
+// controller adds no container and no request to the pods.
+//
+// It recreates its Jobs when one fails and may be tried again: a JobSet has ended
+// only where the controller says so for good.
+package jobset
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
+	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/job"
+)
+
+type adapter struct{}
+
+// New returns the adapter.
+func New() framework.Adapter { return adapter{} }
+
+func (adapter) Kind() framework.Kind {
+	return framework.Kind{
+		Name:             "jobset",
+		GroupVersionKind: jobset.GroupVersion.WithKind("JobSet"),
+		Resource:         "jobsets",
+		MarkedBySuspend:  true,
+		ManagedBy:        jobset.JobSetControllerName,
+	}
+}
+
+func (adapter) New() framework.Object { return &jobset.JobSet{} }
+
+func (adapter) Pods(object framework.Object) (framework.Pods, error) {
+	set, isJobSet := object.(*jobset.JobSet)
+	if !isJobSet {
+		return framework.Pods{}, nil
+	}
+	var pods framework.Pods
+	var total int64
+	named := map[string]bool{}
+	for i := range set.Spec.ReplicatedJobs {
+		group := &set.Spec.ReplicatedJobs[i]
+		count, err := count(group)
+		switch {
+		case err != nil:
+		case group.Name == "":
+			err = errors.New("it has no name")
+		case named[group.Name]:
+			err = errors.New("another one has that name too")
+		}
+		if err != nil {
+			return framework.Pods{}, fmt.Errorf("spec.replicatedJobs[%d] (%q): %w", i, group.Name, err)
+		}
+		total += int64(count)
+		named[group.Name] = true
+		pods.Sets = append(pods.Sets, framework.PodSet{Name: group.Name, Count: count, Template: &group.Template.Spec.Template})
+	}
+	if total > math.MaxInt32 {
+		return framework.Pods{}, fmt.Errorf("spec.replicatedJobs make %d pods in all, more than the %d that can be counted: ask for fewer replicas", total, math.MaxInt32)
+	}
+	return pods, nil
+}
+
+// count is how many pods of a group run at once. Two negative numbers would make
+// a positive one.
+func count(group *jobset.ReplicatedJob) (int32, error) {
+	replicas, each := int64(group.Replicas), int64(job.PodsAtOnce(&group.Template.Spec, 0))
+	switch {
+	case replicas < 0:
+		return 0, fmt.Errorf("replicas is negative: %d", replicas)
+	case each < 0:
+		return 0, fmt.Errorf("template.spec.parallelism is negative: %d", each)
+	case replicas*each > math.MaxInt32:
+		return 0, fmt.Errorf("%d replicas of %d pods are more pods than the %d that can be counted: ask for fewer", replicas, each, math.MaxInt32)
+	}
+	return int32(replicas * each), nil
+}
+
+func (adapter) Templates(object framework.Object) []*corev1.PodTemplateSpec {
+	set, isJobSet := object.(*jobset.JobSet)
+	if !isJobSet {
+		return nil
+	}
+	templates := make([]*corev1.PodTemplateSpec, len(set.Spec.ReplicatedJobs))
+	for i := range set.Spec.ReplicatedJobs {
+		templates[i] = &set.Spec.ReplicatedJobs[i].Template.Spec.Template
+	}
+	return templates
+}
+
+func (adapter) SuspendPatch(_ framework.Object, suspend bool) map[string]any {
+	return map[string]any{"spec": map[string]any{"suspend": suspend}}
+}
+
+func (adapter) See(object framework.Object) framework.Sight {
+	set, isJobSet := object.(*jobset.JobSet)
+	if !isJobSet {
+		return framework.Sight{}
+	}
+	return framework.Sight{
+		Suspended: ptr.Deref(set.Spec.Suspend, false),
+		ManagedBy: ptr.Deref(set.Spec.ManagedBy, ""),
+		Started:   started(&set.Status),
+		Running:   running(&set.Status),
+		Stopped:   apimeta.IsStatusConditionTrue(set.Status.Conditions, string(jobset.JobSetSuspended)) && idle(set),
+		End:       end(&set.Status),
+	}
+}

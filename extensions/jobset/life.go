@@ -1,0 +1,76 @@
+package jobset
+
+import (
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+)
+
+// started: some Job has had pods, or the JobSet was resumed. There is no time of
+// start in the status.
+func started(status *jobset.JobSetStatus) bool {
+	for _, group := range status.ReplicatedJobsStatus {
+		if group.Active > 0 || group.Ready > 0 || group.Succeeded > 0 || group.Failed > 0 {
+			return true
+		}
+	}
+	return status.Restarts > 0 ||
+		apimeta.IsStatusConditionFalse(status.Conditions, string(jobset.JobSetSuspended)) ||
+		apimeta.IsStatusConditionTrue(status.Conditions, string(jobset.JobSetStartupPolicyCompleted))
+}
+
+// running: all pods of some Job are ready. Jobs that are active may have pods that
+// wait for a node; a Job that makes no pods is ready at once, and never active.
+func running(status *jobset.JobSetStatus) bool {
+	for _, group := range status.ReplicatedJobsStatus {
+		if group.Active > 0 && group.Ready > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// idle: no Job has pods, and none can make any. The counts were taken before the
+// Jobs were suspended, so that none is active means nothing before all are said to
+// be suspended or over. A group that depends on another may have no Jobs yet.
+// Pods that still terminate are in no count.
+func idle(set *jobset.JobSet) bool {
+	for i := range set.Spec.ReplicatedJobs {
+		group := &set.Spec.ReplicatedJobs[i]
+		status := find(set.Status.ReplicatedJobsStatus, group.Name)
+		if status == nil || status.Active > 0 {
+			return false
+		}
+		quiet := status.Suspended + status.Succeeded + status.Failed
+		if quiet < group.Replicas && (len(group.DependsOn) == 0 || quiet > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+func find(statuses []jobset.ReplicatedJobStatus, name string) *jobset.ReplicatedJobStatus {
+	for i := range statuses {
+		if statuses[i].Name == name {
+			return &statuses[i]
+		}
+	}
+	return nil
+}
+
+// end: Jobs that fail and are made anew are none.
+func end(status *jobset.JobSetStatus) *framework.End {
+	for _, name := range []jobset.JobSetConditionType{jobset.JobSetCompleted, jobset.JobSetFailed} {
+		succeeded := name == jobset.JobSetCompleted
+		c := apimeta.FindStatusCondition(status.Conditions, string(name))
+		switch {
+		case c != nil && c.Status == metav1.ConditionTrue:
+			return &framework.End{Succeeded: succeeded, Reason: c.Reason, Message: c.Message}
+		case status.TerminalState == string(name):
+			return &framework.End{Succeeded: succeeded}
+		}
+	}
+	return nil
+}

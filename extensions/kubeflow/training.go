@@ -1,0 +1,41 @@
+package kubeflow
+
+import (
+	training "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	"k8s.io/utils/ptr"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+)
+
+// TrainingKind is a kind of the training operator.
+func TrainingKind(name, kind, resource string) framework.Kind {
+	return framework.Kind{
+		Name:             name,
+		GroupVersionKind: training.SchemeGroupVersion.WithKind(kind),
+		Resource:         resource,
+		ManagedBy:        training.KubeflowJobsController,
+	}
+}
+
+// TrainingParts are the parts of a job of the training operator. Once it has
+// written that a job failed it changes no condition any more.
+func TrainingParts(policy *training.RunPolicy, replicas map[training.ReplicaType]*training.ReplicaSpec, status *training.JobStatus) Parts {
+	parts := Parts{
+		Suspend:        ptr.Deref(policy.Suspend, false),
+		ManagedBy:      ptr.Deref(policy.ManagedBy, ""),
+		CleanPodPolicy: string(ptr.Deref(policy.CleanPodPolicy, "")),
+		Replicas:       make(map[training.ReplicaType]*Replicas, len(replicas)),
+		Started:        status.StartTime != nil,
+		Conditions:     status.Conditions,
+	}
+	if policy.SchedulingPolicy != nil {
+		parts.PriorityClass = policy.SchedulingPolicy.PriorityClass
+	}
+	for role, spec := range replicas {
+		parts.Replicas[role] = nil
+		if spec != nil {
+			parts.Replicas[role] = &Replicas{Count: spec.Replicas, Template: &spec.Template}
+		}
+	}
+	return parts
+}

@@ -1,0 +1,15 @@
+package mpijob
+
+import (
+	"testing"
+
+	"kube-queue.dev/kube-queue/extensions/framework/adaptertest"
+)
+
+func TestV1Jobs(t *testing.T) { adaptertest.Run(t, V1()) }
+
+func TestDamagedV1Jobs(t *testing.T) { adaptertest.Fuzz(t, V1()) }
+
+func TestV2beta1Jobs(t *testing.T) { adaptertest.Run(t, V2beta1()) }
+
+func TestDamagedV2beta1Jobs(t *testing.T) { adaptertest.Fuzz(t, V2beta1()) }

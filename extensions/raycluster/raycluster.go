@@ -1,0 +1,94 @@
+// Package raycluster is the adapter of ray.io RayCluster: a cluster that its owner
+// uses, and ends by suspending or deleting it. Clusters of RayJobs and RayServices
+// are parts of those.
+package raycluster
+
+import (
+	"fmt"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/ray"
+)
+
+// longestName is that of a cluster that the operator takes.
+const longestName = 53
+
+type adapter struct{}
+
+// New returns the adapter.
+func New() framework.Adapter { return adapter{} }
+
+func (adapter) Kind() framework.Kind { return ray.Kind("raycluster", "RayCluster", "rayclusters") }
+
+func (adapter) New() framework.Object { return &rayv1.RayCluster{} }
+
+func (adapter) See(object framework.Object) framework.Sight {
+	cluster, isCluster := object.(*rayv1.RayCluster)
+	if !isCluster {
+		return framework.Sight{}
+	}
+	status := &cluster.Status
+	//lint:ignore SA1019 operators before 1.3 have no conditions by default
+	running := status.State == rayv1.Ready || apimeta.IsStatusConditionTrue(status.Conditions, string(rayv1.RayClusterProvisioned))
+	return framework.Sight{
+		Suspended: ptr.Deref(cluster.Spec.Suspend, false),
+		ManagedBy: ptr.Deref(cluster.Spec.ManagedBy, ""),
+		Started:   running || hasHead(status),
+		Running:   running,
+		Stopped:   stopped(cluster),
+	}
+}
+
+// hasHead tells whether there is a head pod.
+func hasHead(status *rayv1.RayClusterStatus) bool {
+	return status.Head.PodName != "" || status.Head.PodIP != ""
+}
+
+// stopped: the condition comes when all pods are gone. Operators before 1.3 have
+// only a state by default, which stays "suspended" until a resumed cluster is
+// ready, so there the pods that they tell of are looked at too.
+func stopped(cluster *rayv1.RayCluster) bool {
+	status := &cluster.Status
+	if c := apimeta.FindStatusCondition(status.Conditions, string(rayv1.RayClusterSuspended)); c != nil {
+		return c.Status == metav1.ConditionTrue
+	}
+	//lint:ignore SA1019 see above
+	return status.State == rayv1.Suspended && status.ObservedGeneration >= cluster.Generation &&
+		status.AvailableWorkerReplicas == 0 && !hasHead(status)
+}
+
+func (adapter) Pods(object framework.Object) (framework.Pods, error) {
+	cluster, isCluster := object.(*rayv1.RayCluster)
+	if !isCluster {
+		return framework.Pods{}, nil
+	}
+	// The operator tells of these by an event only, and the cluster would hold its
+	// quota for nothing.
+	if len(cluster.Name) > longestName || len(validation.IsDNS1035Label(cluster.Name)) > 0 {
+		return framework.Pods{}, fmt.Errorf("the Ray operator refuses the name of cluster %q: create it again under one of at most %d "+
+			"small letters, digits and \"-\" that starts with a letter", cluster.Name, longestName)
+	}
+	sets, err := ray.Pods(&cluster.Spec, "spec")
+	return framework.Pods{Sets: sets}, err
+}
+
+func (adapter) Templates(object framework.Object) []*corev1.PodTemplateSpec {
+	cluster, isCluster := object.(*rayv1.RayCluster)
+	if !isCluster {
+		return nil
+	}
+	return ray.Templates(&cluster.Spec)
+}
+
+// SuspendPatch writes false, not null, to have a cluster run: the operator resumes
+// only where it reads false.
+func (adapter) SuspendPatch(_ framework.Object, suspend bool) map[string]any {
+	return map[string]any{"spec": map[string]any{"suspend": suspend}}
+}

@@ -1,0 +1,144 @@
+// Package rayjob is the adapter of ray.io RayJob: a job with a cluster of its own.
+//
+// The operator refuses, for good, to suspend a job that does not shut its cluster
+// down when it finishes. So a job that is held is given shutdownAfterJobFinishes,
+// and gets back what it had when it is released: see ShutdownAnnotation. The hold
+// policy at admission does the same.
+package rayjob
+
+import (
+	"errors"
+	"fmt"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/ray"
+)
+
+// ShutdownAnnotation "false" says that the job's owner did not ask for
+// shutdownAfterJobFinishes: it is set while the job is held only.
+const ShutdownAnnotation = "kube-queue/shutdown-after-job-finishes"
+
+type adapter struct{}
+
+// New returns the adapter.
+func New() framework.Adapter { return adapter{} }
+
+func (adapter) Kind() framework.Kind {
+	kind := ray.Kind("rayjob", "RayJob", "rayjobs")
+	kind.OtherNames = []string{"rayjobv1alpha1"}
+	kind.Remains = "rayclusters"
+	kind.Owners = []schema.GroupKind{{Group: kind.Group, Kind: "RayCronJob"}}
+	return kind
+}
+
+func (adapter) New() framework.Object { return &rayv1.RayJob{} }
+
+func (adapter) Pods(object framework.Object) (framework.Pods, error) {
+	job, isJob := object.(*rayv1.RayJob)
+	if !isJob {
+		return framework.Pods{}, nil
+	}
+	if err := check(job); err != nil {
+		return framework.Pods{}, err
+	}
+	alone, beside, err := submitter(&job.Spec)
+	if err != nil {
+		return framework.Pods{}, err
+	}
+	var sets []framework.PodSet
+	if len(job.Spec.ClusterSelector) == 0 {
+		if sets, err = ray.Pods(job.Spec.RayClusterSpec, "spec.rayClusterSpec", beside...); err != nil {
+			return framework.Pods{}, err
+		}
+	}
+	if alone != nil {
+		sets = append(sets, framework.PodSet{Name: ray.SubmitterSet, Count: 1, Template: alone})
+	}
+	return framework.Pods{Sets: sets}, nil
+}
+
+// check finds what would keep the job from ever running.
+func check(job *rayv1.RayJob) error {
+	spec, status := &job.Spec, &job.Status
+	switch {
+	case refused(status) && spec.Suspend:
+		return fmt.Errorf("the Ray operator has refused the job and looks at it only once: mend it, delete it and create it again (the operator says: %s)", status.Message)
+	case len(spec.ClusterSelector) > 0:
+		return nil
+	case spec.RayClusterSpec == nil:
+		return errors.New("spec.rayClusterSpec is missing: say there which cluster the job runs on")
+	case spec.RayClusterSpec.Suspend != nil && *spec.RayClusterSpec.Suspend:
+		return errors.New("spec.rayClusterSpec.suspend is true, so the job's cluster would never start: remove it; spec.suspend holds the job")
+	case job.Annotations[ShutdownAnnotation] == "false" && spec.TTLSecondsAfterFinished > 0:
+		return fmt.Errorf("spec.ttlSecondsAfterFinished counts only with spec.shutdownAfterJobFinishes, which the job was submitted without, so the operator would refuse it: "+
+			"remove annotation %s to have it, or set spec.ttlSecondsAfterFinished to 0", ShutdownAnnotation)
+	}
+	return nil
+}
+
+// submitter is what submits the job to its cluster: a pod of its own, a container
+// beside the head, or nothing that has to be counted.
+func submitter(spec *rayv1.RayJobSpec) (alone *corev1.PodTemplateSpec, beside []corev1.Container, err error) {
+	switch spec.SubmissionMode {
+	case rayv1.HTTPMode, rayv1.InteractiveMode:
+		return nil, nil, nil
+	case rayv1.SidecarMode:
+		return nil, []corev1.Container{ray.Submitter()}, nil
+	case rayv1.K8sJobMode, "": // versions before v1 know this one only
+	default:
+		return nil, nil, fmt.Errorf("spec.submissionMode must be %s, %s, %s or %s, not %q",
+			rayv1.K8sJobMode, rayv1.SidecarMode, rayv1.HTTPMode, rayv1.InteractiveMode, spec.SubmissionMode)
+	}
+	if spec.SubmitterPodTemplate == nil {
+		return &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{ray.Submitter()}}}, nil, nil
+	}
+	if len(spec.SubmitterPodTemplate.Spec.Containers) == 0 {
+		return nil, nil, errors.New("spec.submitterPodTemplate has no container: give it the one that submits the job, or remove it")
+	}
+	return spec.SubmitterPodTemplate, nil, nil
+}
+
+func (adapter) Templates(object framework.Object) []*corev1.PodTemplateSpec {
+	job, isJob := object.(*rayv1.RayJob)
+	if !isJob {
+		return nil
+	}
+	var templates []*corev1.PodTemplateSpec
+	if job.Spec.RayClusterSpec != nil {
+		templates = ray.Templates(job.Spec.RayClusterSpec)
+	}
+	if job.Spec.SubmitterPodTemplate != nil {
+		templates = append(templates, job.Spec.SubmitterPodTemplate)
+	}
+	return templates
+}
+
+func (adapter) SuspendPatch(object framework.Object, suspend bool) map[string]any {
+	spec := map[string]any{"suspend": suspend}
+	patch := map[string]any{"spec": spec}
+	job, isJob := object.(*rayv1.RayJob)
+	if !isJob {
+		return patch
+	}
+	note, noted := job.Annotations[ShutdownAnnotation]
+	switch {
+	case suspend && !job.Spec.ShutdownAfterJobFinishes:
+		spec["shutdownAfterJobFinishes"] = true
+		patch["metadata"] = annotation("false")
+	case !suspend && noted:
+		if note == "false" {
+			spec["shutdownAfterJobFinishes"] = false
+		}
+		patch["metadata"] = annotation(nil)
+	}
+	return patch
+}
+
+// annotation is the metadata of a patch that sets the note, or removes it.
+func annotation(note any) map[string]any {
+	return map[string]any{"annotations": map[string]any{ShutdownAnnotation: note}}
+}

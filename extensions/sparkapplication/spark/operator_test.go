@@ -1,0 +1,152 @@
+package spark
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kubeflow/spark-operator/v2/api/v1beta2"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// operator answers what the operator's own code says of applications and pods. Its
+// other end is testdata/operator/figures.
+type operator struct {
+	in  io.Writer
+	out *bufio.Reader
+}
+
+type answer struct {
+	Driver, Executor corev1.ResourceList
+	Executors        int32
+	Pod              *corev1.Pod
+	Error            string
+}
+
+// startOperator builds the other end inside a copy of the operator's module. With
+// -trimpath the copy's place does not matter to the build cache.
+func startOperator(t *testing.T) *operator {
+	t.Helper()
+	from := strings.TrimSpace(run(t, ".", "list", "-m", "-f", "{{.Dir}}", "github.com/kubeflow/spark-operator/v2"))
+	to, ours := t.TempDir(), filepath.Join("testdata", "operator")
+	for _, part := range []string{"api", "internal", "pkg"} {
+		if err := os.CopyFS(filepath.Join(to, part), os.DirFS(filepath.Join(from, part))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	copyFile(t, filepath.Join(from, "go.mod"), filepath.Join(to, "go.mod"))
+	copyFile(t, filepath.Join(from, "go.sum"), filepath.Join(to, "go.sum"))
+	copyFile(t, filepath.Join(ours, "figures", "main.go"), filepath.Join(to, "main.go"))
+	copyFile(t, filepath.Join(ours, "webhook", "mutate.go"), filepath.Join(to, "internal", "webhook", "mutate.go"))
+	run(t, to, "build", "-trimpath", "-o", "figures", ".")
+	return start(t, filepath.Join(to, "figures"))
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs the go command.
+func run(t *testing.T, folder string, args ...string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", args...)
+	command.Dir = folder
+	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-buildvcs=false")
+	command.Stderr = os.Stderr
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("go %s in %s: %v", strings.Join(args, " "), folder, err)
+	}
+	return string(out)
+}
+
+func start(t *testing.T, program string) *operator {
+	t.Helper()
+	command := exec.Command(program)
+	command.Stderr = os.Stderr
+	in, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// It ends with its input.
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := command.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &operator{in: in, out: bufio.NewReader(out)}
+}
+
+func (o *operator) ask(app *v1beta2.SparkApplication, pod *corev1.Pod) (answer, error) {
+	var said answer
+	question, err := json.Marshal(map[string]any{"app": app, "pod": pod})
+	if err != nil {
+		return said, err
+	}
+	if _, err := o.in.Write(append(question, '\n')); err != nil {
+		return said, err
+	}
+	line, err := o.out.ReadBytes('\n')
+	if err != nil {
+		return said, err
+	}
+	return said, json.Unmarshal(line, &said)
+}
+
+// refused is said of an application that cannot be counted.
+const refused = "refused"
+
+// figures are the operator's, in the form of ours.
+func (o *operator) figures(app *v1beta2.SparkApplication) (string, error) {
+	said, err := o.ask(app, nil)
+	if err != nil || said.Error != "" {
+		return refused, err
+	}
+	return fmt.Sprintf("driver %s, %d executors %s", requests(said.Driver), said.Executors, requests(said.Executor)), nil
+}
+
+// ours are the requests of Spark's containers.
+func ours(app *v1beta2.SparkApplication) string {
+	sets, err := Pods(&app.Spec)
+	if err != nil {
+		return refused
+	}
+	driver, executors := "none", ""
+	for _, set := range sets {
+		asked := requests(set.Template.Spec.Containers[0].Resources.Requests)
+		if set.Name == driverRole {
+			driver = asked
+			continue
+		}
+		executors = fmt.Sprintf("%d executors %s", set.Count, asked)
+	}
+	return "driver " + driver + ", " + executors
+}
+
+func requests(list corev1.ResourceList) string {
+	cpu, memory := list[corev1.ResourceCPU], list[corev1.ResourceMemory]
+	return fmt.Sprintf("%s %dMi", cpu.String(), memory.Value()>>20)
+}

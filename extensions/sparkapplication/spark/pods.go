@@ -1,0 +1,151 @@
+package spark
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kubeflow/spark-operator/v2/api/v1beta2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+)
+
+// Roles of pods; they stand in the names of settings and fields.
+const (
+	driverRole   = "driver"
+	executorRole = "executor"
+)
+
+// role is what an application says of its driver or of its executors.
+type role struct {
+	name              string
+	pods              *v1beta2.SparkPodSpec
+	priorityClassName *string
+	// containers are the names under which the webhook looks for Spark's container.
+	// The last is the one that Spark is told of.
+	containers []string
+}
+
+func driver(spec *v1beta2.SparkApplicationSpec) role {
+	return role{
+		name: driverRole, pods: &spec.Driver.SparkPodSpec, priorityClassName: spec.Driver.PriorityClassName,
+		containers: []string{"spark-kubernetes-driver"},
+	}
+}
+
+func executor(spec *v1beta2.SparkApplicationSpec) role {
+	return role{
+		name: executorRole, pods: &spec.Executor.SparkPodSpec, priorityClassName: spec.Executor.PriorityClassName,
+		containers: []string{"executor", "spark-kubernetes-executor"},
+	}
+}
+
+// template is the pods that come of the role: Spark fills in the template that the
+// owner has given, and the operator's webhook adds the rest.
+func (r role) template(c conf, language language) (*corev1.PodTemplateSpec, error) {
+	template := &corev1.PodTemplateSpec{}
+	if r.pods.Template != nil {
+		template = r.pods.Template.DeepCopy()
+	}
+	if err := r.fill(&template.Spec, c, language); err != nil {
+		return nil, err
+	}
+	if err := r.mutate(&template.Spec); err != nil {
+		return nil, err
+	}
+	return template, nil
+}
+
+// fill does what Spark does: it takes the container of the right name, or the
+// first, and overwrites what that one asks for. Other containers are kept.
+func (r role) fill(pod *corev1.PodSpec, c conf, language language) error {
+	cpu, err := r.cpu(c)
+	if err != nil {
+		return err
+	}
+	cpuLimit, err := c.quantity("spark.kubernetes." + r.name + ".limit.cores")
+	if err != nil {
+		return err
+	}
+	memory, err := r.memory(c, language)
+	if err != nil {
+		return err
+	}
+	devices, err := c.devices(r.name)
+	if err != nil {
+		return err
+	}
+	spark := corev1.Container{Name: r.containers[len(r.containers)-1]}
+	if len(pod.Containers) > 0 {
+		at := max(0, slices.IndexFunc(pod.Containers, named(spark.Name)))
+		spark = pod.Containers[at]
+		pod.Containers = slices.Delete(pod.Containers, at, at+1)
+	}
+	set(&spark.Resources.Requests, corev1.ResourceCPU, cpu)
+	set(&spark.Resources.Requests, corev1.ResourceMemory, memory)
+	set(&spark.Resources.Limits, corev1.ResourceMemory, memory)
+	if cpuLimit != nil {
+		set(&spark.Resources.Limits, corev1.ResourceCPU, *cpuLimit)
+	}
+	for name, amount := range devices {
+		set(&spark.Resources.Limits, name, amount)
+	}
+	pod.Containers = append(pod.Containers, spark)
+	return nil
+}
+
+func (r role) cpu(c conf) (resource.Quantity, error) {
+	cores, err := c.whole("spark."+r.name+".cores", 1, 1)
+	if err != nil {
+		return resource.Quantity{}, err
+	}
+	request, err := c.quantity("spark.kubernetes." + r.name + ".request.cores")
+	if err != nil || request != nil {
+		return ptr.Deref(request, resource.Quantity{}), err
+	}
+	return *resource.NewQuantity(int64(cores), resource.DecimalSI), nil
+}
+
+// mutate does what the operator's webhook does. A container of a name that is
+// there is not added again.
+func (r role) mutate(pod *corev1.PodSpec) error {
+	for _, container := range r.pods.InitContainers {
+		if !slices.ContainsFunc(pod.InitContainers, named(container.Name)) {
+			pod.InitContainers = append(pod.InitContainers, container)
+		}
+	}
+	for _, container := range r.pods.Sidecars {
+		if !slices.ContainsFunc(pod.Containers, named(container.Name)) {
+			pod.Containers = append(pod.Containers, container)
+		}
+	}
+	if class := ptr.Deref(r.priorityClassName, ""); class != "" {
+		pod.PriorityClassName = class
+	}
+	// Where no container has the right name the webhook takes the first.
+	spark := &pod.Containers[max(0, slices.IndexFunc(pod.Containers, named(r.containers...)))]
+	if text := r.pods.MemoryLimit; text != nil {
+		limit, err := memoryLimit(*text)
+		if err != nil {
+			return fmt.Errorf("spec.%s.memoryLimit: %w", r.name, err)
+		}
+		set(&spark.Resources.Limits, corev1.ResourceMemory, limit)
+	}
+	if gpu := r.pods.GPU; gpu != nil && gpu.Quantity < 0 {
+		return fmt.Errorf("spec.%s.gpu.quantity: %d must be a whole number from 1", r.name, gpu.Quantity)
+	} else if gpu != nil && gpu.Name != "" && gpu.Quantity > 0 {
+		set(&spark.Resources.Limits, corev1.ResourceName(gpu.Name), *resource.NewQuantity(gpu.Quantity, resource.DecimalSI))
+	}
+	return nil
+}
+
+func named(names ...string) func(corev1.Container) bool {
+	return func(container corev1.Container) bool { return slices.Contains(names, container.Name) }
+}
+
+func set(list *corev1.ResourceList, name corev1.ResourceName, amount resource.Quantity) {
+	if *list == nil {
+		*list = corev1.ResourceList{}
+	}
+	(*list)[name] = amount
+}

@@ -1,0 +1,105 @@
+// Package sparkapplication is the adapter of SparkApplications, as operators from
+// 2.4 on know them: before, they had no suspend field.
+//
+// An application is a driver and its executors; package spark works out what they
+// ask for. Its state is one word in its status, which tells all about its life.
+package sparkapplication
+
+import (
+	"github.com/kubeflow/spark-operator/v2/api/v1beta2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/sparkapplication/spark"
+)
+
+type adapter struct{}
+
+// New returns the adapter.
+func New() framework.Adapter { return adapter{} }
+
+func (adapter) Kind() framework.Kind {
+	return framework.Kind{
+		Name:             "sparkapp",
+		GroupVersionKind: v1beta2.SchemeGroupVersion.WithKind("SparkApplication"),
+		Resource:         "sparkapplications",
+	}
+}
+
+func (adapter) New() framework.Object { return &v1beta2.SparkApplication{} }
+
+func (adapter) See(object framework.Object) framework.Sight {
+	app, isApp := object.(*v1beta2.SparkApplication)
+	if !isApp {
+		return framework.Sight{}
+	}
+	state := app.Status.AppState.State
+	return framework.Sight{
+		Suspended: ptr.Deref(app.Spec.Suspend, false),
+		Started:   started(&app.Status),
+		// Before it the driver waits for a node; after it the driver has ended.
+		Running: state == v1beta2.ApplicationStateRunning,
+		// By then the operator has deleted the driver, with which executors end.
+		Stopped: state == v1beta2.ApplicationStateSuspended,
+		End:     end(app.Status.AppState),
+	}
+}
+
+// started: an application that was created suspended goes through these states
+// without having been submitted; one that was suspended later keeps its attempts.
+func started(status *v1beta2.SparkApplicationStatus) bool {
+	switch status.AppState.State {
+	case v1beta2.ApplicationStateNew, v1beta2.ApplicationStateSuspending,
+		v1beta2.ApplicationStateSuspended, v1beta2.ApplicationStateResuming:
+		return status.SubmissionAttempts > 0
+	}
+	return true
+}
+
+// end: a run that has failed or succeeded (FAILING, SUBMISSION_FAILED, SUCCEEDING)
+// may be followed by another, as the restart policy says. Only in these two states
+// has the operator decided that none follows.
+func end(state v1beta2.ApplicationState) *framework.End {
+	switch state.State {
+	case v1beta2.ApplicationStateCompleted:
+		return &framework.End{Succeeded: true, Reason: string(state.State), Message: state.ErrorMessage}
+	case v1beta2.ApplicationStateFailed:
+		return &framework.End{Reason: string(state.State), Message: state.ErrorMessage}
+	}
+	return nil
+}
+
+func (adapter) Pods(object framework.Object) (framework.Pods, error) {
+	app, isApp := object.(*v1beta2.SparkApplication)
+	if !isApp {
+		return framework.Pods{}, nil
+	}
+	sets, err := spark.Pods(&app.Spec)
+	pods := framework.Pods{Sets: sets}
+	if options := app.Spec.BatchSchedulerOptions; options != nil {
+		pods.PriorityClassName = ptr.Deref(options.PriorityClassName, "")
+	}
+	return pods, err
+}
+
+// Templates are those that the application's owner has given, if any.
+func (adapter) Templates(object framework.Object) []*corev1.PodTemplateSpec {
+	app, isApp := object.(*v1beta2.SparkApplication)
+	if !isApp {
+		return nil
+	}
+	var templates []*corev1.PodTemplateSpec
+	for _, template := range []*corev1.PodTemplateSpec{app.Spec.Driver.Template, app.Spec.Executor.Template} {
+		if template != nil {
+			templates = append(templates, template)
+		}
+	}
+	return templates
+}
+
+// SuspendPatch touches nothing else: the operator runs an application anew when
+// any other field of its spec has changed.
+func (adapter) SuspendPatch(_ framework.Object, suspend bool) map[string]any {
+	return map[string]any{"spec": map[string]any{"suspend": suspend}}
+}

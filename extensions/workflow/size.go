@@ -1,0 +1,135 @@
+package workflow
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+// MinResourcesAnnotation is what a Workflow asks for as a whole: a map of
+// resources to quantities, in YAML or JSON.
+const MinResourcesAnnotation = "kube-queue/min-resources"
+
+const (
+	// maxSize bounds the annotation's text; 64 resources, the most that a unit
+	// may have, take less.
+	maxSize = 8 << 10
+	// example shows how to write it.
+	example = `write it as a map of resources to quantities, as "{cpu: 5, memory: 5Gi}"`
+
+	unsized = "what the Workflow asks for is not known, so it is charged nothing: say it in annotation " + MinResourcesAnnotation + ", " + example
+)
+
+// parseSize reads the annotation. Each error names the annotation and says how to
+// write it.
+func parseSize(text string) (corev1.ResourceList, error) {
+	size, err := readSize(text)
+	if err != nil {
+		return nil, fmt.Errorf("annotation %s: %w; %s", MinResourcesAnnotation, err, example)
+	}
+	return size, nil
+}
+
+func readSize(text string) (corev1.ResourceList, error) {
+	if len(text) > maxSize {
+		return nil, fmt.Errorf("it is longer than %d letters", maxSize)
+	}
+	entries, err := readMap(text)
+	if err != nil {
+		return nil, err
+	}
+	size := make(corev1.ResourceList, len(entries))
+	var faults []string
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		quantity, err := readEntry(name, entries[name])
+		if err != nil {
+			faults = append(faults, err.Error())
+			continue
+		}
+		size[corev1.ResourceName(name)] = *quantity
+	}
+	if faults != nil {
+		return nil, errors.New(strings.Join(faults, "; "))
+	}
+	return size, nil
+}
+
+// readMap reads a map that gives nothing twice.
+func readMap(text string) (map[string]any, error) {
+	data := []byte(text)
+	if !json.Valid(data) {
+		// Some JSON, as an escaped slash, the reader of YAML does not take.
+		var err error
+		if data, err = yaml.YAMLToJSONStrict(data); err != nil {
+			return nil, unreadable(err)
+		}
+	}
+	var value any
+	faults, err := kjson.UnmarshalStrict(data, &value)
+	if err = errors.Join(append(faults, err)...); err != nil {
+		return nil, unreadable(err)
+	}
+	entries, isMap := value.(map[string]any)
+	if !isMap {
+		return nil, errors.New("it is not a map")
+	}
+	return entries, nil
+}
+
+// unreadable has one line, of the many that some of these errors have.
+func unreadable(err error) error {
+	return fmt.Errorf("it cannot be read: %s", strings.Join(strings.Fields(err.Error()), " "))
+}
+
+// readEntry reads what is asked for of one resource.
+func readEntry(name string, value any) (*resource.Quantity, error) {
+	if !isResource(name) {
+		return nil, fmt.Errorf("%q is no resource that a pod can ask for, as cpu, memory or nvidia.com/gpu", name)
+	}
+	var text string
+	switch v := value.(type) {
+	case int64:
+		text = strconv.FormatInt(v, 10)
+	case float64:
+		text = strconv.FormatFloat(v, 'g', -1, 64)
+	case string:
+		text = v
+	default:
+		return nil, fmt.Errorf("what it asks for of %s is neither a number nor a text", name)
+	}
+	quantity, err := resources.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if _, err := resources.RequestValue(name, quantity); err != nil {
+		return nil, err
+	}
+	return &quantity, nil
+}
+
+// isResource tells the names that a container may use in its requests.
+func isResource(name string) bool {
+	switch corev1.ResourceName(name) {
+	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+		return true
+	}
+	if page, huge := strings.CutPrefix(name, corev1.ResourceHugePagesPrefix); huge {
+		size, err := resources.Parse(page)
+		return err == nil && size.Sign() > 0
+	}
+	// The names of quotas, as requests.nvidia.com/gpu, look like those of resources.
+	return strings.Contains(name, "/") && !strings.HasPrefix(name, corev1.DefaultResourceRequestsPrefix) &&
+		len(validation.IsQualifiedName(name)) == 0
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"time"
+
+	"kube-queue.dev/kube-queue/test/audit"
+)
+
+// show is what is different between the demos.
+type show struct {
+	// command runs it.
+	command string
+	// started says what is being started, note what is worth knowing of it.
+	started, note string
+	operators     []string
+	// extensions are the kinds to enable; empty: those that are by default.
+	extensions string
+	// podRunTime is how long the simulated pods run, whatever their commands say: the
+	// manifests are those of real users, and sleep longer than anybody wants to watch.
+	podRunTime time.Duration
+	// applied says what the manifests are, of files or folders in the repository.
+	applied   string
+	manifests []string
+	// check judges what was seen, beside that each job has ended well.
+	check func(story) error
+	// judge judges what the audit log tells of the jobs.
+	judge func([]audit.Life) error
+	// costs: a table of what each job has cost is printed in the end.
+	costs bool
+	// told says in the end what was shown, kinds and example what to look at.
+	told, kinds, example string
+}
+
+// pair is a quota for one of two jobs.
+func pair() show {
+	return show{
+		command:    "demo",
+		started:    "a control plane with simulated nodes and the training-operator",
+		operators:  []string{"training-operator"},
+		podRunTime: 8 * time.Second,
+		applied:    "a quota of 4 cpu and two TFJobs of 3 cpu each",
+		manifests:  []string{"test/acceptance/quota-tree.yaml", "test/acceptance/tfjob-pair.yaml"},
+		check:      story.oneAtATime,
+		judge:      inTurn,
+		told:       "one ran, the other waited, then it ran.",
+		kinds:      "tfjob",
+		example:    "tfjob job2",
+	}
+}
+
+// all is one job of each kind in one quota.
+func all() show {
+	return show{
+		command: "demo-all",
+		started: "a control plane with simulated nodes and the operators of all frameworks",
+		note: "mpi-operator has the MPIJobs (v2beta1), and training-operator runs without its own (v1): " +
+			"the two are versions of one definition that do not go together.",
+		operators:  []string{"training-operator", "mpi-operator", "spark-operator", "kuberay", "jobset", "argo-workflows"},
+		extensions: "tfjob,pytorchjob,mpiv2beta1,sparkapp,job,rayjob,raycluster,jobset,workflow",
+		podRunTime: 4 * time.Second,
+		applied:    "a quota of 6 cpu and 12Gi, and a job of each framework of 1 to 4 cpu",
+		manifests:  []string{"test/demo/manifests/quota.yaml", "test/demo/manifests/jobs"},
+		check:      story.someWaited,
+		judge:      heldFirst,
+		costs:      true,
+		told:       "nine kinds of job took turns in one quota, and none had a pod before it was released.",
+		kinds:      "job,jobset,mpijob,pytorchjob,rayjob,sparkapplication,tfjob,workflow",
+		example:    "rayjob tune",
+	}
+}

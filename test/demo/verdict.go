@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/audit"
+)
+
+// livesOf the jobs, by the audit log.
+func livesOf(log *audit.Log, jobs []job) ([]audit.Life, error) {
+	var lives []audit.Life
+	for _, j := range jobs {
+		life, err := log.Life(audit.Options{}, j.Kind, namespace, j.name)
+		if err != nil {
+			return nil, err
+		}
+		lives = append(lives, life)
+	}
+	return lives, nil
+}
+
+// inTurn tells whether the second job had no pod before the first had ended.
+func inTurn(lives []audit.Life) error {
+	one, two := lives[0], lives[1]
+	if !one.Ended.Before(two.FirstPod) {
+		return fmt.Errorf("%s had a pod at %v, and %s ended at %v", two.Name, two.FirstPod, one.Name, one.Ended)
+	}
+	return nil
+}
+
+// heldFirst tells whether each job was held from its creation, released once,
+// before it had any pod, and came to its end.
+func heldFirst(lives []audit.Life) error {
+	for _, l := range lives {
+		kind := kinds[slices.IndexFunc(kinds, func(k *kind) bool { return k.Kind == l.Kind })]
+		switch {
+		case l.Held.IsZero() || l.Created.Before(l.Held):
+			return fmt.Errorf("%v was not held from its creation", l)
+		case l.Queued.IsZero():
+			return fmt.Errorf("%v has never had a unit", l)
+		case len(l.Released) != 1:
+			return fmt.Errorf("%v was released %d times", l, len(l.Released))
+		case l.FirstPod.IsZero():
+			return fmt.Errorf("%v has never had a pod", l)
+		case !l.Released[0].Before(l.FirstPod):
+			return fmt.Errorf("%v had a pod before its release", l)
+		case kind.endless() && l.Deleted.IsZero():
+			return fmt.Errorf("%v was not deleted", l)
+		case !kind.endless() && l.Outcome != "Succeeded":
+			return fmt.Errorf("%v has not succeeded: %s", l, l.Outcome)
+		}
+	}
+	return nil
+}
+
+// printCosts tells of each job what it asked for, how long it waited and ran, and
+// what it cost the API server.
+func printCosts(out io.Writer, jobs []job, seen story, writes []audit.JobWrites) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "KIND\tJOB\tCPU\tMEMORY\tWAITED\tRAN\tWRITES")
+	for _, j := range jobs {
+		i := slices.IndexFunc(writes, func(w audit.JobWrites) bool {
+			return w.Kind == j.Kind && w.Namespace == namespace && w.Name == j.name
+		})
+		if i < 0 {
+			return fmt.Errorf("the audit log shows no write on %s", j)
+		}
+		cpu, memory := seen.asked(j)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", j.Kind, j.name, cpu, memory, seconds(writes[i].Waited), seconds(writes[i].Ran), writes[i].Total())
+	}
+	return table.Flush()
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1fs", d.Seconds()) }

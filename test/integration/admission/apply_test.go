@@ -1,0 +1,107 @@
+package admission
+
+import (
+	"encoding/json"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+)
+
+func applyTests() []kindTest {
+	return []kindTest{
+		{"the same manifest applied again changes nothing", sameManifestAgain},
+		{"a job is edited by hand", editedByHand},
+	}
+}
+
+func sameManifestAgain(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
+	for how, apply := range map[string][]string{
+		"by the client": {"apply"},
+		"by the server": {"apply", "--server-side", "--force-conflicts"},
+		"replaced":      {"replace"},
+	} {
+		if how == "replaced" && kind.name == "Job" {
+			// A Job made by the server has a selector, which a replacement lacks.
+			continue
+		}
+		for what, merged := range map[string][]string{
+			"marked":                          {marked},
+			"marked, and not suspended":       {marked, kind.suspend("false")},
+			"marked, and not to be shut down": {marked, `{spec: {shutdownAfterJobFinishes: false}}`},
+		} {
+			if !kind.isRayJob() && what == "marked, and not to be shut down" {
+				continue
+			}
+			t.Run(how+", "+what, func(t *testing.T) {
+				ns := namespace(t)
+				jobs := objects(t).Resource(kind.resource).Namespace(ns)
+				do := func() *unstructured.Unstructured {
+					return kind.apply(t, ns, kind.job(t, merged...), apply...)
+				}
+				if how == "replaced" {
+					create(t, jobs, kind.job(t, merged...))
+				}
+				kind.wantHeld(t, do())
+				kind.wantHeld(t, do())
+				kind.release(t, jobs)
+				if job := do(); job.GetAnnotations()[mark] != "true" {
+					t.Error("the manifest did not put the mark back, so this test shows nothing")
+				} else {
+					kind.wantSuspended(t, job, false)
+				}
+				kind.wantSuspended(t, do(), false)
+			})
+		}
+	}
+}
+
+// apply returns what the job then is.
+func (k heldKind) apply(t *testing.T, ns string, job *unstructured.Unstructured, how ...string) *unstructured.Unstructured {
+	t.Helper()
+	manifest, err := json.Marshal(job.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubectl(t, string(manifest), append(how, "-n", ns, "-f", "-")...)
+	applied, err := objects(t).Resource(k.resource).Namespace(ns).Get(t.Context(), "held", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return applied
+}
+
+// wantHeld checks that the job is suspended as its operator takes it.
+func (k heldKind) wantHeld(t *testing.T, job *unstructured.Unstructured) {
+	t.Helper()
+	k.wantSuspended(t, job, true)
+	if k.isRayJob() {
+		wantShutdown(t, job, true, "false")
+	}
+}
+
+func editedByHand(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
+	ns := namespace(t)
+	jobs := objects(t).Resource(kind.resource).Namespace(ns)
+	edit := func(sed string) *unstructured.Unstructured {
+		t.Setenv("KUBE_EDITOR", "sed -i -e '"+sed+"'")
+		kubectl(t, "", "edit", kind.resource.Resource+"."+kind.resource.Version+"."+kind.resource.Group, "held", "-n", ns)
+		job, err := jobs.Get(t.Context(), "held", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return job
+	}
+	const unsuspend, relabel = "s/suspend: true/suspend: false/", "s/team: red/team: blue/"
+	team := `{metadata: {labels: {team: red}}}`
+	create(t, jobs, kind.job(t, marked, team))
+	kind.wantHeld(t, edit(unsuspend))
+	job := edit(relabel)
+	kind.wantHeld(t, job)
+	if job.GetLabels()["team"] != "blue" {
+		t.Error("the edit did nothing, so this test shows nothing")
+	}
+	kind.release(t, jobs)
+	kind.wantSuspended(t, edit("s/team: blue/team: green/"), false)
+}

@@ -1,0 +1,112 @@
+package admission
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+)
+
+func damageTests() []kindTest {
+	return []kindTest{
+		{"no policy stands in the way of a damaged new job", damagedNewJobs},
+		{"no policy stands in the way of damage to a job", damagedLater},
+	}
+}
+
+// damages are parts of manifests that make no sense. Most CRDs refuse most of them,
+// which is not for our policies to say; Argo's takes nearly all.
+func damages(kind heldKind) []string {
+	wrong := []string{"text", `""`, "5", "1.5", "true", "[]", "[1, a]", "{}", "{a: {b: c}}", "null"}
+	var all []string
+	for _, value := range wrong {
+		all = append(all, "{spec: "+value+"}", "{status: "+value+"}")
+		fields := []string{"suspend", "managedBy", "runPolicy", "cleanPodPolicy", "templates", "template"}
+		if kind.isRayJob() {
+			fields = append(fields, "shutdownAfterJobFinishes", "clusterSelector", "deletionStrategy", "rayClusterSpec")
+			for _, field := range []string{"deletionRules", "onSuccess", "onFailure"} {
+				all = append(all, "{spec: {deletionStrategy: {"+field+": "+value+"}}}")
+			}
+			all = append(all, "{spec: {deletionStrategy: {onSuccess: {policy: "+value+"}}}}")
+		}
+		for _, field := range fields {
+			all = append(all, "{spec: {"+field+": "+value+"}}")
+		}
+		if kind.kubeflow() {
+			for _, field := range []string{"suspend", "managedBy", "cleanPodPolicy"} {
+				all = append(all, "{spec: {runPolicy: {"+field+": "+value+"}}}")
+			}
+		}
+	}
+	return append(all,
+		"{metadata: {annotations: {a: b}, labels: null}}",
+		"{metadata: {ownerReferences: []}}",
+	)
+}
+
+// wantNoPolicy checks that, if something was refused, no policy of ours did it.
+func wantNoPolicy(t *testing.T, err error) {
+	t.Helper()
+	if err != nil && (strings.Contains(err.Error(), "polic") && strings.Contains(err.Error(), "kube-queue") || !strings.Contains(err.Error(), "invalid")) {
+		t.Errorf("refused by a policy: %v", err)
+	}
+}
+
+func damagedNewJobs(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface) {
+	managed := objects(t).Resource(kind.resource).Namespace(managedNamespace(t))
+	for _, damage := range damages(kind) {
+		for _, test := range []struct {
+			jobs   dynamic.ResourceInterface
+			merged []string
+			held   bool
+		}{
+			{jobs, []string{damage}, false},
+			{jobs, []string{damage, marked}, true},
+			{managed, []string{damage}, true},
+		} {
+			if kind.name == "Job" {
+				// The API server cannot even decode it.
+				continue
+			}
+			created, err := test.jobs.Create(t.Context(), kind.job(t, test.merged...), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			wantNoPolicy(t, err)
+			if err == nil && kind.name == "Workflow" && test.held {
+				kind.wantSuspended(t, created, true)
+			}
+			if t.Failed() {
+				t.Fatalf("%v", test.merged)
+			}
+		}
+	}
+}
+
+func damagedLater(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface) {
+	if kind.name == "Job" {
+		return
+	}
+	for _, merged := range [][]string{nil, {marked}, {kind.suspend("true")}} {
+		for _, damage := range damages(kind) {
+			create(t, jobs, kind.job(t, merged...))
+			job, err := tryPatch(t, jobs, damage)
+			wantNoPolicy(t, err)
+			if _, isSpec, _ := unstructured.NestedMap(content(job), "spec"); err == nil && len(merged) > 0 && merged[0] == marked && isSpec && !strings.Contains(damage, "metadata") {
+				kind.wantSuspended(t, job, true)
+			}
+			if t.Failed() {
+				t.Fatalf("%v, then %s", merged, damage)
+			}
+			if err := jobs.Delete(t.Context(), "held", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func content(job *unstructured.Unstructured) map[string]any {
+	if job == nil {
+		return nil
+	}
+	return job.Object
+}

@@ -1,0 +1,182 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+)
+
+func managedTests() []kindTest {
+	return []kindTest{
+		{"every new job of a managed namespace is queued", everyNewJobIsQueued},
+		{"a job that is older than the label is left alone", olderThanTheLabel},
+	}
+}
+
+const (
+	// managedLabel is a namespace's, managedNote an annotation of its jobs.
+	managedLabel = "kube-queue/managed"
+	managedNote  = "kube-queue/managed"
+)
+
+// managedNamespace makes a namespace whose jobs are all queued.
+func managedNamespace(t *testing.T) string {
+	t.Helper()
+	ns := namespace(t)
+	labelNamespace(t, ns, "true")
+	return ns
+}
+
+// labelNamespace waits until the API server acts by the label: its admission may be
+// a moment behind.
+func labelNamespace(t *testing.T, ns, value string) {
+	t.Helper()
+	label := []byte(`{"metadata": {"labels": {"` + managedLabel + `": "` + value + `"}}}`)
+	if _, err := core(t).CoreV1().Namespaces().Patch(t.Context(), ns, types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	kind := heldKinds()[0]
+	probe := kind.job(t, `{metadata: {name: probe}}`)
+	eventually(t, ns+" is managed: "+value, func(ctx context.Context) error {
+		created, err := objects(t).Resource(kind.resource).Namespace(ns).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil && kind.suspended(created) != (value == "true") {
+			err = errors.New("not yet")
+		}
+		return err
+	})
+}
+
+func everyNewJobIsQueued(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface) {
+	managed := objects(t).Resource(kind.resource).Namespace(managedNamespace(t))
+	type test struct {
+		name   string
+		merged []string
+		queued bool
+	}
+	tests := []test{
+		{"an unmarked one", nil, true},
+		{"one with null for every map", []string{`{metadata: {annotations: null, labels: null, ownerReferences: null}}`}, true},
+		{"one with other annotations", []string{`{metadata: {annotations: {a: b}}}`}, true},
+		{"one marked false", []string{`{metadata: {annotations: {scheduling.x-k8s.io/suspend: "false", kube-queue/managed: "no"}}}`}, true},
+		{"a marked one", []string{marked}, true},
+		{"one that is suspended", []string{kind.suspend("true")}, true},
+		{"one that says it is not suspended", []string{kind.suspend("false")}, true},
+		{"one with a controller", []string{ownedBy("example.com/v1", "Thing", "true")}, false},
+		{"one with an owner that is no controller", []string{ownedBy("example.com/v1", "Thing", "false")}, true},
+		{"one of a CronJob", []string{ownedBy("batch/v1", "CronJob", "true")}, kind.schedule.kind == "CronJob"},
+		{"one of a RayCronJob", []string{ownedBy("ray.io/v1", "RayCronJob", "true")}, kind.schedule.kind == "RayCronJob"},
+		{"one of a foreign CronJob", []string{ownedBy("example.com/v1", "CronJob", "true")}, false},
+		{"one that Kueue manages", []string{`{metadata: {labels: {kueue.x-k8s.io/queue-name: main}}}`}, false},
+	}
+	if kind.manager != "" {
+		tests = append(tests,
+			test{"one of its controller by name", []string{kind.field("managedBy", kind.manager)}, true},
+			test{"one of another controller", []string{kind.field("managedBy", "kueue.x-k8s.io/multikueue")}, false})
+	}
+	if kind.name == "Workflow" {
+		tests = append(tests, test{"one with a managedBy that Argo does not know", []string{`{spec: {managedBy: a, runPolicy: {managedBy: b}}}`}, true})
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			job := create(t, managed, kind.job(t, test.merged...), metav1.DryRunAll)
+			kind.wantSuspended(t, job, test.queued)
+			wantQueued(t, job, test.queued)
+			if kind.isRayJob() && test.queued {
+				wantShutdown(t, job, true, "false")
+			}
+			if policy, _, _ := unstructured.NestedString(job.Object, "spec", "runPolicy", "cleanPodPolicy"); kind.kubeflow() && test.queued && policy != "Running" {
+				t.Errorf("cleanPodPolicy %q", policy)
+			}
+			wantQueuedByItself(t, create(t, jobs, kind.job(t, test.merged...), metav1.DryRunAll))
+		})
+	}
+}
+
+// wantQueued checks mark and note of a job.
+func wantQueued(t *testing.T, job *unstructured.Unstructured, want bool) {
+	t.Helper()
+	annotations := job.GetAnnotations()
+	if got := annotations[mark] == "true" && annotations[managedNote] == "true"; got != want {
+		t.Errorf("queued %v, want %v: %v", got, want, annotations)
+	}
+}
+
+// wantQueuedByItself checks that a job of a namespace that is not managed has no
+// more than what it came with.
+func wantQueuedByItself(t *testing.T, job *unstructured.Unstructured) {
+	t.Helper()
+	if job.GetAnnotations()[managedNote] == "true" {
+		t.Errorf("queued in a namespace that is not managed: %v", job.GetAnnotations())
+	}
+}
+
+func olderThanTheLabel(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
+	ns := namespace(t)
+	jobs := objects(t).Resource(kind.resource).Namespace(ns)
+	labelNamespace(t, ns, "false")
+	kind.wantSuspended(t, create(t, jobs, kind.job(t)), false)
+	labelNamespace(t, ns, "true")
+	job := patch(t, jobs, `{metadata: {labels: {a: b}}}`)
+	kind.wantSuspended(t, job, false)
+	wantQueued(t, job, false)
+}
+
+// The API server asks policies in an order that changes with each change of any of
+// them, and does not ask one again that did not match when it was asked.
+func TestJobsOfAManagedNamespaceAreHeldInWhateverOrderPoliciesAreAsked(t *testing.T) {
+	ns := managedNamespace(t)
+	t.Cleanup(func() {
+		if _, err := cluster.Kubectl(context.Background(), "delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", "test-round"); err != nil {
+			t.Error(err)
+		}
+	})
+	const labelled = `{metadata: {labels: {a: b}}}`
+	for round := range 5 {
+		kubectl(t, fmt.Sprintf(roundPolicy, round, ns), "apply", "-f", "-")
+		eventually(t, "the policies have another order", func(ctx context.Context) error {
+			job, err := objects(t).Resource(heldKinds()[0].resource).Namespace(ns).
+				Create(ctx, heldKinds()[0].job(t, labelled), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			if err == nil && job.GetLabels()["round"] != fmt.Sprint(round) {
+				err = fmt.Errorf("labels %v", job.GetLabels())
+			}
+			return err
+		})
+		for _, kind := range heldKinds() {
+			if kind.operator == "" {
+				job := create(t, objects(t).Resource(kind.resource).Namespace(ns), kind.job(t, labelled), metav1.DryRunAll)
+				kind.wantSuspended(t, job, true)
+			}
+		}
+	}
+}
+
+// roundPolicy shows in a label that policies were put in order anew.
+const roundPolicy = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: test-round}
+spec:
+  failurePolicy: Fail
+  reinvocationPolicy: Never
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [batch], apiVersions: [v1], operations: [CREATE], resources: [jobs]}
+  mutations:
+  - patchType: JSONPatch
+    jsonPatch:
+      expression: "[JSONPatch{op: 'add', path: '/metadata/labels/round', value: '%d'}]"
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: test-round}
+spec:
+  policyName: test-round
+  matchResources:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %s}}
+`

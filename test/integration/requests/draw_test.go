@@ -1,0 +1,70 @@
+package requests
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+)
+
+// named gives containers what the API server wants besides resources.
+func named(spec *corev1.PodSpec) {
+	for i, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for j := range containers {
+			containers[j].Name, containers[j].Image = fmt.Sprintf("c-%d-%d", i, j), "none"
+		}
+	}
+}
+
+// drawSpec draws a pod, more often than not a possible one.
+func drawSpec(t *rapid.T) corev1.PodSpec {
+	var spec corev1.PodSpec
+	for range rapid.IntRange(1, 3).Draw(t, "containers") {
+		spec.Containers = append(spec.Containers, corev1.Container{Resources: drawResources(t, true)})
+	}
+	for range rapid.SampledFrom([]int{0, 0, 0, 1, 2, 3}).Draw(t, "init containers") {
+		container := corev1.Container{Resources: drawResources(t, true)}
+		if rapid.Bool().Draw(t, "sidecar") {
+			container.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
+		}
+		spec.InitContainers = append(spec.InitContainers, container)
+	}
+	if rapid.IntRange(0, 2).Draw(t, "as a whole") == 0 {
+		spec.Resources = ptr.To(drawResources(t, false))
+	}
+	spec.RuntimeClassName = rapid.SampledFrom([]*string{nil, nil, nil, ptr.To("plain"), ptr.To("sandbox"), ptr.To("gone")}).Draw(t, "class")
+	if rapid.IntRange(0, 9).Draw(t, "own overhead") == 0 {
+		spec.Overhead = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
+	}
+	named(&spec)
+	return spec
+}
+
+// drawResources draws small amounts for containers and large ones for pods. Those
+// of which no more can be promised than there is are given as limits only.
+func drawResources(t *rapid.T, container bool) corev1.ResourceRequirements {
+	cpu, memory := []string{"", "", "0", "10100u", "250m", "0.5", "1"}, []string{"", "", "256Mi", "0.5Gi", "1Gi"}
+	cpuLimit, memoryLimit := []string{"", "", "1", "2", "2500m"}, []string{"", "", "1Gi", "2Gi", "2500M"}
+	if !container {
+		cpu, memory = []string{"", "1", "4"}, []string{"", "1Gi", "4Gi"}
+		cpuLimit, memoryLimit = []string{"", "2", "8"}, []string{"", "2Gi", "8Gi"}
+	}
+	requirements := corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}
+	draw(t, requirements.Requests, corev1.ResourceCPU, cpu)
+	draw(t, requirements.Requests, corev1.ResourceMemory, memory)
+	draw(t, requirements.Limits, corev1.ResourceCPU, cpuLimit)
+	draw(t, requirements.Limits, corev1.ResourceMemory, memoryLimit)
+	if container {
+		draw(t, requirements.Requests, corev1.ResourceEphemeralStorage, []string{"", "", "1Gi"})
+		draw(t, requirements.Limits, "example.com/gpu", []string{"", "", "1", "2"})
+	}
+	return requirements
+}
+
+func draw(t *rapid.T, list corev1.ResourceList, name corev1.ResourceName, texts []string) {
+	if text := rapid.SampledFrom(texts).Draw(t, string(name)); text != "" {
+		list[name] = resource.MustParse(text)
+	}
+}

@@ -1,0 +1,174 @@
+// Package requests compares what extensions/framework/requests says that a pod
+// will ask for with what the API server makes of the same pod, or that it refuses
+// it. None of our programs runs.
+package requests
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/test/testcluster"
+)
+
+var client kubernetes.Interface
+
+func TestMain(m *testing.M) {
+	testcluster.Main(m, testcluster.Options{Nodes: 1}, func(c *testcluster.Cluster) {
+		client = kubernetes.NewForConfigOrDie(c.Config())
+	})
+}
+
+// patience is how long a test waits for what must come.
+const patience = time.Minute
+
+// namespace is one with its LimitRanges and the cluster's RuntimeClasses, as the
+// API server returns them. It is what requests.Pod asks.
+type namespace struct {
+	name    string
+	ranges  []*corev1.LimitRange
+	classes map[string]*nodev1.RuntimeClass
+}
+
+func (n *namespace) Overhead(name string) (corev1.ResourceList, bool) {
+	class, found := n.classes[name]
+	if !found || class.Overhead == nil {
+		return nil, found
+	}
+	return class.Overhead.PodFixed, true
+}
+
+func (n *namespace) LimitRanges(string) []*corev1.LimitRange { return n.ranges }
+
+// begin makes a namespace with LimitRanges of these items, and waits until new
+// pods obey them.
+func begin(t *testing.T, ranges ...string) *namespace {
+	t.Helper()
+	created, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "requests-"},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.CoreV1().Namespaces().Delete(context.Background(), created.Name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	n := &namespace{name: created.Name, classes: classes(t)}
+	for i, items := range ranges {
+		n.addRange(t, i, items)
+	}
+	n.settle(t)
+	return n
+}
+
+// mark is a resource of which a LimitRange has each container ask for nothing, by
+// which it can be seen to be in effect.
+func mark(i int) corev1.ResourceName {
+	return corev1.ResourceName(fmt.Sprintf("kube-queue.dev/range-%d", i))
+}
+
+func (n *namespace) addRange(t *testing.T, i int, items string) {
+	t.Helper()
+	limitRange := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("range-%d", i)}}
+	if err := yaml.UnmarshalStrict([]byte(items), &limitRange.Spec.Limits); err != nil {
+		t.Fatal(err)
+	}
+	for j := range limitRange.Spec.Limits {
+		item := &limitRange.Spec.Limits[j]
+		if item.Type != corev1.LimitTypeContainer {
+			continue
+		}
+		if item.Default == nil {
+			item.Default = corev1.ResourceList{}
+		}
+		item.Default[mark(i)] = resource.Quantity{}
+	}
+	created, err := client.CoreV1().LimitRanges(n.name).Create(t.Context(), limitRange, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.ranges = append(n.ranges, created)
+}
+
+// settle waits until pods can be made and all LimitRanges are in effect.
+func (n *namespace) settle(t *testing.T) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		pod, err := client.CoreV1().Pods(n.name).Create(ctx, n.pod(probe()), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil {
+			last = err
+			return false, nil
+		}
+		for i := range n.ranges {
+			if _, given := pod.Spec.Containers[0].Resources.Limits[mark(i)]; !given {
+				last = fmt.Errorf("LimitRange %d is not in effect", i)
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	if err != nil {
+		t.Fatalf("the namespace is not ready within %v: %v", patience, last)
+	}
+}
+
+// probe is a pod that all LimitRanges of the tests let in.
+func probe() corev1.PodSpec {
+	amounts := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")}
+	return corev1.PodSpec{Containers: []corev1.Container{{Name: "probe", Image: "probe", Resources: corev1.ResourceRequirements{Limits: amounts}}}}
+}
+
+// pod is one that no scheduler looks at.
+func (n *namespace) pod(spec corev1.PodSpec) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "pod-", Namespace: n.name}, Spec: *spec.DeepCopy()}
+	pod.Spec.SchedulerName = "none"
+	return pod
+}
+
+// create returns the pod as it is stored, or why it was refused.
+func (n *namespace) create(ctx context.Context, spec corev1.PodSpec) (pod *corev1.Pod, refused, err error) {
+	created, err := client.CoreV1().Pods(n.name).Create(ctx, n.pod(spec), metav1.CreateOptions{})
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+		return nil, err, nil
+	case err != nil:
+		return nil, nil, err
+	}
+	pod, err = client.CoreV1().Pods(n.name).Get(ctx, created.Name, metav1.GetOptions{})
+	return pod, nil, err
+}
+
+// classes makes the RuntimeClasses of the tests, where they are not there yet.
+func classes(t *testing.T) map[string]*nodev1.RuntimeClass {
+	t.Helper()
+	made := map[string]*nodev1.RuntimeClass{}
+	for name, overhead := range map[string]*nodev1.Overhead{
+		"plain": nil,
+		"sandbox": {PodFixed: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("64Mi"),
+		}},
+	} {
+		class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Handler: name, Overhead: overhead}
+		_, err := client.NodeV1().RuntimeClasses().Create(t.Context(), class, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+		if made[name], err = client.NodeV1().RuntimeClasses().Get(t.Context(), name, metav1.GetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return made
+}

@@ -1,0 +1,204 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Program is one of the programs under test, which may be killed and started
+// again.
+type Program struct {
+	Name string
+	// Kubeconfig is that of its ServiceAccount. It may be changed before a start.
+	Kubeconfig string
+	// Args and Env are its own, beside those that every program gets.
+	Args, Env []string
+	// Log takes what it prints.
+	Log *os.File
+
+	t        testing.TB
+	programs string
+	health   string
+	cmd      *exec.Cmd
+	ended    chan struct{}
+	err      error
+}
+
+// Program prepares a program that runs as its ServiceAccount.
+func (s *Site) Program(t testing.TB, name string, args ...string) *Program {
+	t.Helper()
+	_, kubeconfig, err := s.ServiceAccountConfig(t.Context(), name)
+	Must(t, err)
+	log, err := os.Create(filepath.Join(s.Logs, name+"."+filepath.Base(t.Name())+".log"))
+	Must(t, err)
+	p := &Program{Name: name, Kubeconfig: kubeconfig, Log: log, Args: args, t: t, programs: s.Programs}
+	if name == Controller {
+		p.Args = append(p.Args, "--check-invariants")
+	}
+	t.Cleanup(func() {
+		p.Stop()
+		Must(t, log.Close())
+		if t.Failed() {
+			t.Logf("%s logged to %s", name, log.Name())
+		}
+	})
+	return p
+}
+
+// Start runs the program and returns when it is ready.
+func (p *Program) Start() *Program {
+	p.t.Helper()
+	p.Launch()
+	p.WaitReady()
+	return p
+}
+
+// WaitReady waits until the program is ready.
+func (p *Program) WaitReady() {
+	p.t.Helper()
+	Eventually(p.t, 30*time.Second, p.Name+" is ready", func() (bool, string) {
+		select {
+		case <-p.ended:
+			return false, fmt.Sprintf("it has ended: %v; see %s", p.err, p.Log.Name())
+		default:
+		}
+		response, err := http.Get("http://" + p.health + "/readyz")
+		if err != nil {
+			return false, err.Error()
+		}
+		defer response.Body.Close()
+		return response.StatusCode == http.StatusOK, response.Status
+	})
+}
+
+// Launch starts the program and does not wait.
+func (p *Program) Launch() {
+	p.t.Helper()
+	p.health = freeAddress(p.t)
+	args := append([]string{"--kubeconfig", p.Kubeconfig, "--leader-elect=false", "--health-bind-address", p.health, "-v=2"}, p.Args...)
+	p.cmd = exec.Command(filepath.Join(p.programs, p.Name), args...)
+	p.cmd.Env = append(os.Environ(), p.Env...)
+	p.cmd.Stdout, p.cmd.Stderr = p.Log, p.Log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p.ended = make(chan struct{})
+	Must(p.t, p.cmd.Start())
+	go func(cmd *exec.Cmd, ended chan struct{}) {
+		p.err = cmd.Wait()
+		close(ended)
+	}(p.cmd, p.ended)
+}
+
+// Stop ends the program in order, and fails the test when it did not end so.
+func (p *Program) Stop() {
+	if p.cmd == nil {
+		return
+	}
+	p.end(syscall.SIGTERM)
+	if p.err != nil {
+		p.t.Errorf("%s ended with %v; see %s", p.Name, p.err, p.Log.Name())
+	}
+	p.cmd = nil
+}
+
+// Kill ends the program at once.
+func (p *Program) Kill() {
+	p.end(syscall.SIGKILL)
+	p.cmd = nil
+}
+
+func (p *Program) end(signal syscall.Signal) {
+	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Error(err)
+	}
+	select {
+	case <-p.ended:
+	case <-time.After(20 * time.Second):
+		p.t.Errorf("%s did not end within 20 s of %v", p.Name, signal)
+		p.cmd.Process.Kill()
+		<-p.ended
+	}
+}
+
+// Ended is closed when the program that was launched last has ended; Err tells how.
+func (p *Program) Ended() <-chan struct{} { return p.ended }
+
+// Err is how the program ended.
+func (p *Program) Err() error { return p.err }
+
+// Strike ends the program at once and does not wait for that.
+func (p *Program) Strike() error { return p.cmd.Process.Kill() }
+
+// Both starts both programs; enabled are the kinds that are queued.
+func (s *Site) Both(t testing.TB, enabled string, controllerArgs ...string) (controller, extensions *Program) {
+	t.Helper()
+	controller = s.Program(t, Controller, controllerArgs...)
+	extensions = s.Program(t, Extensions, "--enabled-extensions="+enabled)
+	controller.Start()
+	extensions.Start()
+	return controller, extensions
+}
+
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	Must(t, err)
+	Must(t, listener.Close())
+	return listener.Addr().String()
+}
+
+// Must fails the test with an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Eventually waits until done says so, and fails the test with the last state
+// that it told when that takes too long.
+func Eventually(t testing.TB, timeout time.Duration, what string, done func() (bool, string)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		ok, state := done()
+		if ok {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waited %v in vain until %s; last seen: %s", timeout, what, state)
+		case <-tick.C:
+		}
+	}
+}
+
+// Never watches for a while that something does not come true.
+func Never(t testing.TB, during time.Duration, what string, happens func() (bool, string)) {
+	t.Helper()
+	end := time.NewTimer(during)
+	defer end.Stop()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if yes, state := happens(); yes {
+			t.Fatalf("%s: %s", what, state)
+		}
+		select {
+		case <-end.C:
+			return
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,47 @@
+// Command mpi-operator is Kubeflow's mpi-operator, which runs MPIJob v2beta1, with
+// all of its code as it is but the main function. What upstream's own listens on
+// for health checks is a variable that no flag sets, port 8080 of all addresses,
+// so that only one could run on a machine. This one reads it from HEALTH_PORT.
+package main
+
+import (
+	"flag"
+	"os"
+	"strconv"
+	"time"
+	_ "unsafe" // for the links below
+
+	"github.com/kubeflow/mpi-operator/cmd/mpi-operator/app"
+	"github.com/kubeflow/mpi-operator/cmd/mpi-operator/app/options"
+	"k8s.io/klog/v2"
+)
+
+// Variables of package app, which it does not export.
+var (
+	//go:linkname healthCheckPort github.com/kubeflow/mpi-operator/cmd/mpi-operator/app.healthCheckPort
+	healthCheckPort int
+	//go:linkname leaseDuration github.com/kubeflow/mpi-operator/cmd/mpi-operator/app.leaseDuration
+	leaseDuration time.Duration
+	//go:linkname renewDuration github.com/kubeflow/mpi-operator/cmd/mpi-operator/app.renewDuration
+	renewDuration time.Duration
+)
+
+func main() {
+	klog.InitFlags(nil)
+	s := options.NewServerOption()
+	s.AddFlags(flag.CommandLine)
+	flag.Parse()
+
+	port, err := strconv.ParseUint(os.Getenv("HEALTH_PORT"), 10, 16)
+	if err != nil {
+		klog.Fatalf("HEALTH_PORT must be the port for health checks: %v", err)
+	}
+	healthCheckPort = int(port)
+	// Leader election cannot be switched off. There is only this one; it need not
+	// end because a busy machine did not get to renew its lease for 5 seconds.
+	leaseDuration, renewDuration = 2*time.Minute, time.Minute
+
+	if err := app.Run(s); err != nil {
+		klog.Fatal(err)
+	}
+}

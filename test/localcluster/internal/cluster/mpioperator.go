@@ -1,0 +1,96 @@
+package cluster
+
+import (
+	"context"
+	"path/filepath"
+	"strconv"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/build"
+	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
+)
+
+const (
+	mpiOperator          = "mpi-operator"
+	mpiOperatorNamespace = "mpi-operator"
+	mpiOperatorCRD       = "kubeflow.org_mpijobs.yaml"
+)
+
+func init() {
+	operators[mpiOperator] = operator{
+		component: build.Component{
+			Name: "mpioperator",
+			// A main function of our own, for the sake of its port.
+			Package: ".",
+			Binary:  mpiOperator,
+			LDFlags: "-s -w",
+			Files: []build.ModuleFiles{{
+				Module: "github.com/kubeflow/mpi-operator",
+				Paths:  []string{"manifests/base/" + mpiOperatorCRD},
+				Into:   "crds",
+			}},
+		},
+		ports:   []string{"health"},
+		prepare: prepareMPIOperator,
+	}
+}
+
+// prepareMPIOperator makes the namespace of its lease, and the definition, without
+// which it ends at once.
+func prepareMPIOperator(ctx context.Context, s *setup) ([]part, error) {
+	if err := s.api.create(ctx, "/api/v1/namespaces", named(mpiOperatorNamespace)); err != nil {
+		return nil, err
+	}
+	built := s.config.Built[operators[mpiOperator].component.Name]
+	if err := s.installCRDs(ctx, []string{filepath.Join(built, "crds", mpiOperatorCRD)}); err != nil {
+		return nil, err
+	}
+	probes := []probe{mpiProbe()}
+	if err := s.submit(ctx, probes); err != nil {
+		return nil, err
+	}
+	return []part{{
+		name:  mpiOperator,
+		rank:  rankOperator,
+		ready: s.actsOn(probes),
+		grace: defaultGrace,
+		spec: process.Spec{
+			Name: mpiOperator,
+			Path: filepath.Join(built, mpiOperator),
+			Args: []string{
+				"--lock-namespace=" + mpiOperatorNamespace,
+				"--monitoring-port=0",
+				"--kube-api-qps=" + clientQPS,
+				"--kube-api-burst=" + clientBurst,
+				// What its queue takes up in a second; 10 by default.
+				"--controller-queue-rate-limit=" + clientQPS,
+				"--controller-queue-burst=" + clientBurst,
+				"--threadiness=8",
+			},
+			Env: s.environment(
+				"KUBECONFIG="+s.credentials.kubeconfig(mpiOperator),
+				"HEALTH_PORT="+strconv.Itoa(s.ports[mpiOperator+"-health"]),
+			),
+			Dir: string(s.folder),
+			Log: s.folder.Log(mpiOperator),
+		},
+	}}, nil
+}
+
+func mpiProbe() probe {
+	replicas := object{
+		"replicas": 1,
+		"template": object{"spec": object{"containers": []object{{"name": "mpi", "image": "none"}}}},
+	}
+	return probe{
+		path: "/apis/kubeflow.org/v2beta1/namespaces/" + mpiOperatorNamespace + "/mpijobs",
+		job: object{
+			"apiVersion": "kubeflow.org/v2beta1",
+			"kind":       "MPIJob",
+			"metadata":   object{"name": readinessJob},
+			"spec": object{
+				"runPolicy":       object{"suspend": true},
+				"mpiReplicaSpecs": object{"Launcher": replicas, "Worker": replicas},
+			},
+		},
+	}
+}

@@ -1,0 +1,140 @@
+// Package kube speaks JSON to a Kubernetes API server with nothing but the
+// standard library. It knows requests, error answers and how to follow the
+// objects of one kind; what objects look like is the caller's business.
+package kube
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// requestDeadline bounds a request; those that follow have none.
+const requestDeadline = 10 * time.Second
+
+// Client is one user of one API server.
+type Client struct {
+	server, token string
+	http          *http.Client
+}
+
+// New returns a client of the server whose certificate this authority, in PEM,
+// has signed.
+func New(server, token string, ca []byte) *Client {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	return &Client{server: server, token: token, http: &http.Client{
+		Transport: &http.Transport{
+			TLSClientConfig:     &tls.Config{RootCAs: pool},
+			MaxIdleConnsPerHost: 16,
+			ForceAttemptHTTP2:   true,
+		},
+	}}
+}
+
+// StatusError is an answer of the API server that is not a success.
+type StatusError struct {
+	Method, Path string
+	Code         int
+	Message      string
+}
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("%s %s: %d %s", e.Method, e.Path, e.Code, e.Message)
+}
+
+// HasCode tells whether an error is an answer with this HTTP status.
+func HasCode(err error, code int) bool {
+	var status *StatusError
+	return errors.As(err, &status) && status.Code == code
+}
+
+// Do sends a body, if there is one, and reads the answer into out, if there is
+// one.
+func (c *Client) Do(ctx context.Context, method, path, contentType string, body []byte, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, requestDeadline)
+	defer cancel()
+	answer, err := c.send(ctx, method, path, contentType, body)
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	data, err := io.ReadAll(answer)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(data, out); err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+// Get reads an object or a list.
+func (c *Client) Get(ctx context.Context, path string, out any) error {
+	return c.Do(ctx, http.MethodGet, path, "", nil, out)
+}
+
+// Create makes an object.
+func (c *Client) Create(ctx context.Context, path string, object any) error {
+	body, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	return c.Do(ctx, http.MethodPost, path, "application/json", body, nil)
+}
+
+// Apply makes an object or brings it to this state on the server's side. The
+// object is YAML, of which JSON is a part.
+func (c *Client) Apply(ctx context.Context, path, manager string, object []byte) error {
+	return c.Do(ctx, http.MethodPatch, path+"?force=true&fieldManager="+manager, "application/apply-patch+yaml", object, nil)
+}
+
+// Delete removes an object; one that is gone already is fine.
+func (c *Client) Delete(ctx context.Context, path string) error {
+	err := c.Do(ctx, http.MethodDelete, path, "", nil, nil)
+	if HasCode(err, http.StatusNotFound) {
+		return nil
+	}
+	return err
+}
+
+// send returns the body of a successful answer; the caller closes it.
+func (c *Client) send(ctx context.Context, method, path, contentType string, body []byte) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, method, c.server+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+c.token)
+	request.Header.Set("User-Agent", "localcluster")
+	request.Header.Set("Accept", "application/json")
+	if contentType != "" {
+		request.Header.Set("Content-Type", contentType)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode < 300 {
+		return response.Body, nil
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	var status struct{ Message string }
+	if json.Unmarshal(data, &status) != nil || status.Message == "" {
+		status.Message = string(data[:min(len(data), 500)])
+	}
+	return nil, &StatusError{method, path, response.StatusCode, status.Message}
+}

@@ -1,0 +1,78 @@
+package kube
+
+import (
+	"encoding/pem"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// serve returns a client of a server that answers so, by way of a kubeconfig.
+func serve(t *testing.T, answer http.HandlerFunc) *Client {
+	t.Helper()
+	server := httptest.NewTLSServer(answer)
+	t.Cleanup(server.Close)
+	config := Kubeconfig{
+		Server: server.URL, User: "system:somebody", Token: "secret",
+		CA: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, config.Encode(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	client, err := FromKubeconfig(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func TestARequestCarriesTheUserAndTheObject(t *testing.T) {
+	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.Header.Get("Authorization") != "Bearer secret" || r.Method != http.MethodPost ||
+			r.Header.Get("Content-Type") != "application/json" || string(body) != `{"a":1}` {
+			http.Error(w, "not what was sent", http.StatusBadRequest)
+		}
+	})
+	if err := client.Create(t.Context(), "/things", map[string]int{"a": 1}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestARefusalTellsItsReason(t *testing.T) {
+	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusConflict)
+		io.WriteString(w, `{"kind":"Status","message":"things \"a\" already exists"}`)
+	})
+	err := client.Create(t.Context(), "/things", nil)
+	if !HasCode(err, http.StatusConflict) || err.Error() != `POST /things: 409 things "a" already exists` {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWhatIsGoneIsDeleted(t *testing.T) {
+	code := http.StatusNotFound
+	client := serve(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(code) })
+	if err := client.Delete(t.Context(), "/things/a"); err != nil {
+		t.Error(err)
+	}
+	code = http.StatusForbidden
+	if err := client.Delete(t.Context(), "/things/a"); !HasCode(err, http.StatusForbidden) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAForeignKubeconfigIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, []byte("apiVersion: v1\nkind: Config\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := FromKubeconfig(path); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,180 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// retryPause is how long a follower waits before it begins anew.
+const retryPause = time.Second
+
+// Change is an object as it is now, or as it was last before it went.
+type Change struct {
+	UID     string
+	Deleted bool
+	// Object is nil if it went unseen.
+	Object json.RawMessage
+}
+
+// Follower shows the objects of one kind and what becomes of them, one after the
+// other. It may show an object several times and leave out what it was in
+// between: who handles changes goes by the state that an object shows. The end of
+// an object is never left out.
+type Follower struct {
+	Client *Client
+	// Path is that of the list; Selector is a label selector.
+	Path, Selector string
+	// Handle takes a change. If it fails, all objects are shown again.
+	Handle func(context.Context, Change) error
+	// Say takes what went wrong and is tried again.
+	Say func(error)
+
+	// shown are the UIDs of those whose end is not handled yet.
+	shown map[string]bool
+}
+
+// Run follows until the context ends.
+func (f *Follower) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := f.round(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			f.Say(err)
+		}
+		pause := time.NewTimer(retryPause)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+		case <-pause.C:
+		}
+	}
+}
+
+// errBeginAnew ends a round that a list has to follow: the server no longer knows
+// what happened since, or a change is to be shown again.
+var errBeginAnew = errors.New("begin anew")
+
+// round lists and then watches, until something fails.
+func (f *Follower) round(ctx context.Context) error {
+	var list struct {
+		Metadata metadata
+		Items    []json.RawMessage
+	}
+	if err := f.Client.Get(ctx, f.Path+"?"+f.query(nil), &list); err != nil {
+		return err
+	}
+	failed := false
+	there := map[string]bool{}
+	for _, item := range list.Items {
+		m, err := metadataOf(item)
+		if err != nil {
+			return fmt.Errorf("list %s: %w", f.Path, err)
+		}
+		there[m.UID] = true
+		failed = !f.handle(ctx, Change{UID: m.UID, Object: item}) || failed
+	}
+	for uid := range f.shown {
+		if !there[uid] {
+			failed = !f.handle(ctx, Change{UID: uid, Deleted: true}) || failed
+		}
+	}
+	if failed {
+		return nil
+	}
+	version := list.Metadata.ResourceVersion
+	for {
+		var err error
+		version, err = f.watch(ctx, version)
+		switch {
+		case errors.Is(err, errBeginAnew):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+func (f *Follower) query(more url.Values) string {
+	query := url.Values{"labelSelector": {f.Selector}}
+	for key, values := range more {
+		query[key] = values
+	}
+	return query.Encode()
+}
+
+func (f *Follower) handle(ctx context.Context, change Change) bool {
+	if f.shown == nil {
+		f.shown = map[string]bool{}
+	}
+	f.shown[change.UID] = true
+	err := f.Handle(ctx, change)
+	if err == nil && change.Deleted {
+		delete(f.shown, change.UID)
+	}
+	if err != nil && ctx.Err() == nil {
+		f.Say(err)
+	}
+	return err == nil
+}
+
+// watch shows what happens from a version on. It returns the version it came to
+// when the server ends the watch, which it does every now and then.
+func (f *Follower) watch(outer context.Context, version string) (string, error) {
+	ctx, cancel := context.WithCancel(outer)
+	defer cancel()
+	path := f.Path + "?" + f.query(url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {version}})
+	answer, err := f.Client.send(ctx, http.MethodGet, path, "", nil)
+	if HasCode(err, http.StatusGone) {
+		return version, errBeginAnew
+	}
+	if err != nil {
+		return version, err
+	}
+	defer answer.Close()
+
+	failed := false
+	events := json.NewDecoder(answer)
+	for {
+		var event struct {
+			Type   string
+			Object json.RawMessage
+		}
+		err := events.Decode(&event)
+		switch {
+		case err != nil && failed, err == nil && event.Type == "ERROR":
+			return version, errBeginAnew
+		case errors.Is(err, io.EOF):
+			return version, nil
+		case err != nil:
+			return version, fmt.Errorf("watch %s: %w", f.Path, err)
+		}
+		m, err := metadataOf(event.Object)
+		if err != nil {
+			return version, fmt.Errorf("watch %s: %w", f.Path, err)
+		}
+		version = m.ResourceVersion
+		if event.Type == "BOOKMARK" || f.handle(outer, Change{m.UID, event.Type == "DELETED", event.Object}) || failed {
+			continue
+		}
+		failed = true
+		// The other objects go on meanwhile.
+		defer time.AfterFunc(retryPause, cancel).Stop()
+	}
+}
+
+// metadata is what a follower reads of a list and of an object.
+type metadata struct{ UID, ResourceVersion string }
+
+func metadataOf(object json.RawMessage) (metadata, error) {
+	var o struct{ Metadata metadata }
+	err := json.Unmarshal(object, &o)
+	return o.Metadata, err
+}

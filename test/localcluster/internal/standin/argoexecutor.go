@@ -1,0 +1,193 @@
+package standin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
+)
+
+// ArgoExecutor plays the wait container in the pods of workflows: when a pod has
+// ended it reports its outputs, without which the controller never takes a node
+// for done. What a program would have put out is its default, or else empty. And
+// it ends pods that run on when their workflow was stopped: the controller cannot
+// signal to their processes, as there are none. One serves all pods.
+const ArgoExecutor = "argo-executor"
+
+func init() { programs[ArgoExecutor] = serveArgoExecutor }
+
+const (
+	argoWorkflowLabel  = "workflows.argoproj.io/workflow"
+	argoCompletedLabel = "workflows.argoproj.io/completed"
+	argoReportedLabel  = "workflows.argoproj.io/report-outputs-completed"
+	argoNodeAnnotation = "workflows.argoproj.io/node-id"
+
+	// What the controller tells the executor in the pod's containers.
+	argoTemplateVariable     = "ARGO_TEMPLATE"
+	argoScriptOutputVariable = "ARGO_INCLUDE_SCRIPT_OUTPUT"
+)
+
+func serveArgoExecutor(ctx context.Context, _ []string) error {
+	client, err := kube.FromKubeconfig(os.Getenv("KUBECONFIG"))
+	if err != nil {
+		return err
+	}
+	follower := kube.Follower{
+		Client: client, Path: "/api/v1/pods", Selector: argoWorkflowLabel,
+		Handle: func(ctx context.Context, change kube.Change) error { return handleArgoPod(ctx, client, change) },
+		Say:    sayOnLog,
+	}
+	follower.Run(ctx)
+	return nil
+}
+
+// argoPod is what is read of a workflow's pod.
+type argoPod struct {
+	Metadata struct {
+		Name, Namespace, DeletionTimestamp string
+		Labels, Annotations                map[string]string
+		OwnerReferences                    []object
+	}
+	Spec struct {
+		InitContainers, Containers []struct {
+			Env []struct{ Name, Value string }
+		}
+	}
+	Status struct{ Phase string }
+}
+
+func handleArgoPod(ctx context.Context, client *kube.Client, change kube.Change) error {
+	if change.Object == nil {
+		return nil
+	}
+	var pod argoPod
+	if err := json.Unmarshal(change.Object, &pod); err != nil {
+		return fmt.Errorf("pod of a workflow: %w", err)
+	}
+	var err error
+	switch {
+	case pod.reports(change.Deleted):
+		err = pod.report(ctx, client)
+	case pod.stopped() && !change.Deleted:
+		err = endPod(ctx, client, podsPath(pod.Metadata.Namespace)+"/"+pod.Metadata.Name, exitCodeTerminated)
+	}
+	if err != nil {
+		return fmt.Errorf("pod %s/%s: %w", pod.Metadata.Namespace, pod.Metadata.Name, err)
+	}
+	return nil
+}
+
+// exitCodeTerminated is that of a process which SIGTERM has ended.
+const exitCodeTerminated = 143
+
+// stopped tells whether the pod runs on although the controller is through with
+// it.
+func (p argoPod) stopped() bool {
+	return p.Status.Phase == "Running" && p.Metadata.DeletionTimestamp == "" &&
+		p.Metadata.Labels[argoCompletedLabel] == "true" &&
+		p.Metadata.Annotations[exitCodeAnnotation] != strconv.Itoa(exitCodeTerminated)
+}
+
+func (p argoPod) report(ctx context.Context, client *kube.Client) error {
+	result, err := json.Marshal(p.taskResult())
+	if err != nil {
+		return err
+	}
+	m := p.Metadata
+	// Applied, because one of an earlier workflow of that name may still be there.
+	path := "/apis/argoproj.io/v1alpha1/namespaces/" + m.Namespace + "/workflowtaskresults/" + m.Annotations[argoNodeAnnotation]
+	return client.Apply(ctx, path, ArgoExecutor, result)
+}
+
+// reports tells whether the executor in the pod has something to report now. It
+// does so as well when the pod is deleted while it runs.
+func (p argoPod) reports(deleted bool) bool {
+	if p.Metadata.Annotations[argoNodeAnnotation] == "" || p.Metadata.Labels[argoCompletedLabel] == "true" {
+		return false
+	}
+	switch p.Status.Phase {
+	case "Succeeded", "Failed":
+		return !deleted
+	case "Running":
+		return deleted
+	}
+	return false
+}
+
+// taskResult is the report.
+func (p argoPod) taskResult() object {
+	var owners []object
+	for _, owner := range p.Metadata.OwnerReferences {
+		if owner["kind"] == "Workflow" {
+			owners = append(owners, object{
+				"apiVersion": owner["apiVersion"], "kind": "Workflow", "name": owner["name"], "uid": owner["uid"],
+			})
+		}
+	}
+	result := object{
+		"apiVersion": "argoproj.io/v1alpha1",
+		"kind":       "WorkflowTaskResult",
+		"metadata": object{
+			"name":            p.Metadata.Annotations[argoNodeAnnotation],
+			"namespace":       p.Metadata.Namespace,
+			"ownerReferences": owners,
+			"labels": map[string]string{
+				argoWorkflowLabel: p.Metadata.Labels[argoWorkflowLabel],
+				argoReportedLabel: "true",
+			},
+		},
+	}
+	if outputs := p.outputs(); len(outputs) > 0 {
+		result["outputs"] = outputs
+	}
+	return result
+}
+
+// variable is an environment variable of any container.
+func (p argoPod) variable(name string) string {
+	for _, container := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
+		for _, variable := range container.Env {
+			if variable.Name == name {
+				return variable.Value
+			}
+		}
+	}
+	return ""
+}
+
+// outputs are those that the pod's template declares. Those of a template
+// that is too large for a variable stay unknown.
+func (p argoPod) outputs() object {
+	var template struct {
+		Outputs struct {
+			Parameters []object
+			Artifacts  []any
+		}
+	}
+	outputs := object{}
+	if p.variable(argoScriptOutputVariable) == "true" {
+		outputs["result"] = ""
+	}
+	if err := json.Unmarshal([]byte(p.variable(argoTemplateVariable)), &template); err != nil {
+		return outputs
+	}
+	for _, parameter := range template.Outputs.Parameters {
+		from, _ := parameter["valueFrom"].(object)
+		value := ""
+		if from["default"] != nil {
+			value = fmt.Sprint(from["default"])
+		}
+		parameter["value"] = value
+	}
+	if len(template.Outputs.Parameters) > 0 {
+		outputs["parameters"] = template.Outputs.Parameters
+	}
+	if len(template.Outputs.Artifacts) > 0 {
+		outputs["artifacts"] = template.Outputs.Artifacts
+	}
+	return outputs
+}

@@ -1,0 +1,195 @@
+package standin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
+)
+
+const (
+	// RayDashboard plays the dashboard of every Ray cluster: a client whose HTTP
+	// proxy it is may ask for that of any head Service. Nothing runs: how long a job
+	// takes and how it ends, the annotations of its RayJob say. It plays jobs only,
+	// not Ray Serve. The user is that of $KUBECONFIG.
+	RayDashboard = "ray-dashboard"
+	// HealthPath answers when the stand-in serves.
+	HealthPath = "/healthz"
+)
+
+func init() { programs[RayDashboard] = serveRayDashboard }
+
+func serveRayDashboard(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet(RayDashboard, flag.ContinueOnError)
+	listen := flags.String("listen", "127.0.0.1:0", "the `ADDRESS` to serve at")
+	runTime := flags.Duration("run-time", 8*time.Second, "how long a job runs that does not say so itself")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	client, err := kube.FromKubeconfig(os.Getenv("KUBECONFIG"))
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", *listen)
+	if err != nil {
+		return err
+	}
+	dashboard := newRayDashboard(client, *runTime, log.New(os.Stderr, "", log.LstdFlags|log.Lmicroseconds))
+	server := &http.Server{Handler: dashboard.handler(), ReadHeaderTimeout: 10 * time.Second}
+	stop := context.AfterFunc(ctx, func() { server.Close() })
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// handler answers what KubeRay asks a dashboard about jobs. The host of a request
+// tells whose dashboard is meant.
+func (d *rayDashboard) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+HealthPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	for pattern, answer := range map[string]func(*http.Request) (any, error){
+		"GET /api/jobs/{id}":       d.info,
+		"POST /api/jobs/{$}":       d.submit,
+		"POST /api/jobs/{id}/stop": d.stop,
+		"DELETE /api/jobs/{id}":    d.delete,
+	} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			d.answer(w, r, answer)
+		})
+	}
+	return mux
+}
+
+func (d *rayDashboard) answer(w http.ResponseWriter, r *http.Request, answer func(*http.Request) (any, error)) {
+	out, err := answer(r)
+	if err != nil {
+		code := http.StatusBadGateway
+		var refused *refusal
+		if errors.As(err, &refused) {
+			code = refused.code
+		}
+		d.log.Printf("%s %s%s: %d %v", r.Method, r.Host, r.URL.Path, code, err)
+		http.Error(w, err.Error(), code)
+		return
+	}
+	data, err := json.Marshal(out)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	d.log.Printf("%s %s%s: %s", r.Method, r.Host, r.URL.Path, data)
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(data)
+}
+
+// refusal is what a real dashboard says no to. Any other error means that there
+// is no dashboard, or none that works, at that address.
+type refusal struct {
+	code int
+	text string
+}
+
+func (r *refusal) Error() string { return r.text }
+
+func refuse(code int, format string, args ...any) error {
+	return &refusal{code, fmt.Sprintf(format, args...)}
+}
+
+// jobInfo is what a dashboard tells of a job. Times are milliseconds.
+type jobInfo struct {
+	Type         string      `json:"type"`
+	SubmissionID string      `json:"submission_id"`
+	Entrypoint   string      `json:"entrypoint,omitempty"`
+	Status       rayJobState `json:"status"`
+	Message      string      `json:"message"`
+	StartTime    int64       `json:"start_time,omitempty"`
+	EndTime      int64       `json:"end_time,omitempty"`
+}
+
+func (d *rayDashboard) info(r *http.Request) (any, error) {
+	job, err := d.find(r.Context(), r.Host, r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	state, ended := job.state(d.now())
+	if err := d.leadSubmitter(r.Context(), job, state); err != nil {
+		// The next question tries again; this one has its answer.
+		d.log.Printf("submitter of job %s: %v", job.id, err)
+	}
+	info := jobInfo{
+		Type: "SUBMISSION", SubmissionID: job.id, Entrypoint: job.entrypoint,
+		Status: state, Message: state.message(),
+	}
+	if !job.at.IsZero() {
+		info.StartTime = job.at.UnixMilli()
+	}
+	if !ended.IsZero() {
+		info.EndTime = ended.UnixMilli()
+	}
+	return info, nil
+}
+
+// submit takes a job by HTTP, as KubeRay submits in HTTPMode.
+func (d *rayDashboard) submit(r *http.Request) (any, error) {
+	var asked struct {
+		SubmissionID string `json:"submission_id"`
+		Entrypoint   string `json:"entrypoint"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+		return nil, refuse(http.StatusBadRequest, "the job is not JSON: %v", err)
+	}
+	if asked.SubmissionID == "" || asked.Entrypoint == "" {
+		return nil, refuse(http.StatusBadRequest, "a job needs a submission_id and an entrypoint")
+	}
+	head, err := d.head(r.Context(), r.Host)
+	if err != nil {
+		return nil, err
+	}
+	key := rayJobKey{head.Metadata.UID, asked.SubmissionID}
+	isNew := false
+	d.remember(key, func(known *submission) {
+		if isNew = known.at.IsZero() || known.deleted; isNew {
+			*known = submission{at: d.now(), entrypoint: asked.Entrypoint}
+		}
+	})
+	if !isNew {
+		// KubeRay looks for the second half of it.
+		return nil, refuse(http.StatusInternalServerError, "Job %s is here already. Please use a different submission_id.", key.id)
+	}
+	return map[string]string{"job_id": key.id, "submission_id": key.id}, nil
+}
+
+func (d *rayDashboard) stop(r *http.Request) (any, error) {
+	job, err := d.find(r.Context(), r.Host, r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	now := d.now()
+	state, _ := job.state(now)
+	if !state.ended() {
+		d.remember(job.rayJobKey, func(known *submission) { known.stopped = now })
+	}
+	return map[string]bool{"stopped": !state.ended()}, nil
+}
+
+func (d *rayDashboard) delete(r *http.Request) (any, error) {
+	job, err := d.find(r.Context(), r.Host, r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	if state, _ := job.state(d.now()); !state.ended() {
+		return nil, refuse(http.StatusInternalServerError, "Job %s is %s: it cannot be deleted before it has ended.", job.id, state)
+	}
+	d.remember(job.rayJobKey, func(known *submission) { known.deleted = true })
+	return map[string]bool{"deleted": true}, nil
+}

@@ -1,0 +1,190 @@
+package standin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
+)
+
+// Modes of submission that differ here; in any other, somebody submits by HTTP.
+const (
+	k8sJobMode  = "K8sJobMode"
+	sidecarMode = "SidecarMode"
+)
+
+type object = map[string]any
+
+type rayMetadata struct {
+	Name, Namespace, UID, ResourceVersion string
+	DeletionTimestamp                     string
+	Annotations                           map[string]string
+}
+
+// exitCode is 0 unless an annotation says otherwise.
+func (m rayMetadata) exitCode() int {
+	code, err := strconv.Atoi(m.Annotations[exitCodeAnnotation])
+	if err != nil {
+		return 0
+	}
+	return code
+}
+
+// rayJob is what is looked at of a RayJob.
+type rayJob struct {
+	Metadata rayMetadata
+	Spec     struct {
+		Entrypoint, SubmissionMode string
+		SubmitterPodTemplate       struct{ Metadata rayMetadata }
+	}
+	Status struct{ JobID string }
+}
+
+// forever is how long a job runs whose annotation says never.
+const forever = time.Duration(1<<63 - 1)
+
+// runTime is how long the job runs. As with pods, what is no duration counts for
+// nothing.
+func (j *rayJob) runTime(usual time.Duration) time.Duration {
+	given := j.Metadata.Annotations[runTimeAnnotation]
+	if given == "never" {
+		return forever
+	}
+	if own, err := time.ParseDuration(given); err == nil {
+		return own
+	}
+	return usual
+}
+
+// rayPod is what is looked at of a pod.
+type rayPod struct {
+	Metadata rayMetadata
+	Spec     struct {
+		Containers []struct {
+			Name string
+			Env  []struct{ Name, Value string }
+		}
+	}
+	Status struct {
+		Phase             string
+		StartTime         time.Time
+		Conditions        []struct{ Type, Message string }
+		ContainerStatuses []object
+	}
+}
+
+func (p *rayPod) path() string {
+	return "/api/v1/namespaces/" + p.Metadata.Namespace + "/pods/" + p.Metadata.Name
+}
+
+func (p *rayPod) ended() bool { return p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" }
+
+// startMessage is how the simulated kubelet notes the start to the millisecond.
+var startMessage = regexp.MustCompile(`^started at ([0-9]+) ms$`)
+
+// started tells when the pod began to run, if it has.
+func (p *rayPod) started() (at time.Time, has bool) {
+	for _, condition := range p.Status.Conditions {
+		match := startMessage.FindStringSubmatch(condition.Message)
+		if condition.Type != "PodReadyToStartContainers" || match == nil {
+			continue
+		}
+		if ms, err := strconv.ParseInt(match[1], 10, 64); err == nil {
+			return time.UnixMilli(ms), true
+		}
+	}
+	return p.Status.StartTime, !p.Status.StartTime.IsZero()
+}
+
+// submitter is the container that submits the job, if the pod has one: KubeRay
+// gives it the ID.
+func (p *rayPod) submitter(id string) string {
+	for _, container := range p.Spec.Containers {
+		for _, variable := range container.Env {
+			if variable.Name == "RAY_JOB_SUBMISSION_ID" && variable.Value == id {
+				return container.Name
+			}
+		}
+	}
+	return ""
+}
+
+// head finds the pod behind the head Service that host is the address of. Without
+// one that runs there is no dashboard.
+func (d *rayDashboard) head(ctx context.Context, host string) (*rayPod, error) {
+	// SERVICE.NAMESPACE.svc.DOMAIN:PORT
+	names := strings.SplitN(host, ".", 4)
+	if len(names) < 4 || names[2] != "svc" {
+		return nil, fmt.Errorf("%s is not the address of a Service", host)
+	}
+	var service struct {
+		Spec struct{ Selector map[string]string }
+	}
+	if err := d.client.Get(ctx, "/api/v1/namespaces/"+names[1]+"/services/"+names[0], &service); err != nil {
+		return nil, err
+	}
+	pods, err := d.pods(ctx, names[1], service.Spec.Selector)
+	if err != nil {
+		return nil, err
+	}
+	running := slices.IndexFunc(pods, func(p rayPod) bool {
+		return p.Status.Phase == "Running" && p.Metadata.DeletionTimestamp == ""
+	})
+	if running < 0 {
+		return nil, fmt.Errorf("%s has no head pod that runs", host)
+	}
+	return &pods[running], nil
+}
+
+func (d *rayDashboard) pods(ctx context.Context, namespace string, labels map[string]string) ([]rayPod, error) {
+	var terms []string
+	for key, value := range labels {
+		terms = append(terms, key+"="+value)
+	}
+	var list struct{ Items []rayPod }
+	query := url.Values{"labelSelector": {strings.Join(terms, ",")}}
+	err := d.client.Get(ctx, "/api/v1/namespaces/"+namespace+"/pods?"+query.Encode(), &list)
+	return list.Items, err
+}
+
+// rayJob finds the RayJob that has this job ID, or none. KubeRay makes an ID from
+// the name, so that most are found without going through all.
+func (d *rayDashboard) rayJob(ctx context.Context, namespace, id string) (*rayJob, error) {
+	all := "/apis/ray.io/v1/namespaces/" + namespace + "/rayjobs"
+	if end := strings.LastIndex(id, "-"); end > 0 {
+		var likely rayJob
+		err := d.client.Get(ctx, all+"/"+url.PathEscape(id[:end]), &likely)
+		if err == nil && likely.Status.JobID == id {
+			return &likely, nil
+		}
+		if err != nil && !kube.HasCode(err, http.StatusNotFound) {
+			return nil, err
+		}
+	}
+	var list struct{ Items []rayJob }
+	if err := d.client.Get(ctx, all, &list); err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		if list.Items[i].Status.JobID == id {
+			return &list.Items[i], nil
+		}
+	}
+	return nil, nil
+}
+
+func (d *rayDashboard) patch(ctx context.Context, path, contentType string, patch object) error {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	return d.client.Do(ctx, http.MethodPatch, path, contentType, body, nil)
+}

@@ -1,0 +1,156 @@
+package standin
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// sparkConf are Spark's properties by name.
+type sparkConf map[string]string
+
+// sparkSubmission is what spark-submit was asked for.
+type sparkSubmission struct {
+	deployMode, name string
+	// main is the program to run: a jar, or a script of Python or R.
+	main string
+	conf sparkConf
+}
+
+// sparkFlags are the options of spark-submit without a value.
+var sparkFlags = []string{"--load-spark-defaults", "--supervise", "--verbose", "-v"}
+
+// parseSparkSubmission reads the arguments as spark-submit does: options first,
+// then the program and what is the program's own. The last of two values counts.
+func parseSparkSubmission(args []string) (*sparkSubmission, error) {
+	s := &sparkSubmission{conf: sparkConf{}}
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		option := args[0]
+		args = args[1:]
+		if slices.Contains(sparkFlags, option) {
+			continue
+		}
+		if len(args) == 0 {
+			return nil, fmt.Errorf("option %s has no value", option)
+		}
+		value := args[0]
+		args = args[1:]
+		switch option {
+		case "--deploy-mode":
+			s.deployMode = value
+		case "--name":
+			s.name = value
+		case "--conf", "-c":
+			key, value, found := strings.Cut(value, "=")
+			if !found {
+				return nil, fmt.Errorf("--conf %s: want KEY=VALUE", key)
+			}
+			s.conf[key] = value
+		}
+	}
+	if len(args) == 0 {
+		return nil, fmt.Errorf("application %s names no program to run", s.name)
+	}
+	s.main = args[0]
+	if s.deployMode != "cluster" {
+		return nil, fmt.Errorf("application %s: deploy mode %q: only cluster is played", s.name, s.deployMode)
+	}
+	return s, nil
+}
+
+func (s *sparkSubmission) python() bool { return strings.HasSuffix(s.main, ".py") }
+
+// onJVM tells whether the program itself runs in a Java machine.
+func (s *sparkSubmission) onJVM() bool {
+	return !s.python() && !strings.HasSuffix(strings.ToLower(s.main), ".r")
+}
+
+// first is the first of the properties that is set.
+func (c sparkConf) first(keys ...string) string {
+	for _, key := range keys {
+		if c[key] != "" {
+			return c[key]
+		}
+	}
+	return ""
+}
+
+// below are the properties whose names begin so, by the rest of the name.
+func (c sparkConf) below(prefix string) map[string]string {
+	found := map[string]string{}
+	for key, value := range c {
+		if name, is := strings.CutPrefix(key, prefix); is {
+			found[name] = value
+		}
+	}
+	return found
+}
+
+// whole is a property that is a whole number.
+func (c sparkConf) whole(key string, without int) (int, error) {
+	if c[key] == "" {
+		return without, nil
+	}
+	n, err := strconv.Atoi(c[key])
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%s=%s: want a whole number", key, c[key])
+	}
+	return n, nil
+}
+
+// factor is a property that is a fraction.
+func (c sparkConf) factor(key string) (float64, error) {
+	f, err := strconv.ParseFloat(c[key], 64)
+	if err != nil || f <= 0 {
+		return 0, fmt.Errorf("%s=%s: want a number above 0", key, c[key])
+	}
+	return f, nil
+}
+
+var sparkSize = regexp.MustCompile(`^([0-9]+)([kmgtp]?b?)$`)
+
+// sizeShift is what a unit multiplies by, as a power of two.
+var sizeShift = map[string]uint{"k": 10, "m": 20, "g": 30, "t": 40, "p": 50, "b": 0}
+
+// mebibytes is a property that is a size; unit is that of a bare number. What is
+// no whole mebibyte is cut off.
+func (c sparkConf) mebibytes(key, unit, without string) (int64, error) {
+	text := c[key]
+	if text == "" {
+		text = without
+	}
+	match := sparkSize.FindStringSubmatch(strings.ToLower(text))
+	if match == nil {
+		return 0, fmt.Errorf("%s=%s: want a whole number and a unit, such as 512m", key, text)
+	}
+	n, err := strconv.ParseInt(match[1], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s=%s: %w", key, text, err)
+	}
+	if match[2] != "" {
+		unit = match[2][:1]
+	}
+	shift := sizeShift[unit]
+	if n > (1<<62)>>shift {
+		return 0, fmt.Errorf("%s=%s: too large", key, text)
+	}
+	return n << shift >> 20, nil
+}
+
+// executors is how many the driver asks for when it starts.
+func (c sparkConf) executors() (int, error) {
+	if c["spark.dynamicAllocation.enabled"] != "true" {
+		return c.whole("spark.executor.instances", 2)
+	}
+	most := 0
+	for _, key := range []string{"spark.executor.instances", "spark.dynamicAllocation.initialExecutors", "spark.dynamicAllocation.minExecutors"} {
+		n, err := c.whole(key, 0)
+		if err != nil {
+			return 0, err
+		}
+		most = max(most, n)
+	}
+	return most, nil
+}

@@ -1,0 +1,141 @@
+package standin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
+)
+
+// SparkDriver plays what runs in the drivers' pods: it makes the executors when
+// their driver runs and removes them when it has ended or is deleted. One serves
+// all drivers. It makes no executor twice: one that fails or is deleted is not
+// replaced, and dynamic allocation stays at its start.
+const SparkDriver = "spark-driver"
+
+func init() { programs[SparkDriver] = serveSparkDrivers }
+
+func serveSparkDrivers(ctx context.Context, _ []string) error {
+	client, err := kube.FromKubeconfig(os.Getenv("KUBECONFIG"))
+	if err != nil {
+		return err
+	}
+	drivers := &sparkDrivers{client: client, known: map[string]*sparkApp{}}
+	follower := kube.Follower{
+		Client: client, Path: "/api/v1/pods", Selector: sparkRoleLabel + "=" + string(sparkDriverRole),
+		Handle: drivers.handle, Say: sayOnLog,
+	}
+	follower.Run(ctx)
+	return nil
+}
+
+// sayOnLog tells of what will be tried again.
+func sayOnLog(err error) { fmt.Fprintln(os.Stderr, err) }
+
+// sparkDrivers are all there are, by UID.
+type sparkDrivers struct {
+	client *kube.Client
+	known  map[string]*sparkApp
+}
+
+// sparkApp is what is to be known of a driver when its pod is gone. Each of the two
+// steps is taken again until it has gone through.
+type sparkApp struct {
+	namespace, driver, uid, id string
+	keep                       bool
+	started, ended             bool
+}
+
+func (d *sparkDrivers) handle(ctx context.Context, change kube.Change) error {
+	var pod struct {
+		Metadata struct {
+			Name, Namespace, DeletionTimestamp string
+			Labels, Annotations                map[string]string
+		}
+		Status struct{ Phase string }
+	}
+	app := d.known[change.UID]
+	var plan executorPlan
+	if change.Object != nil {
+		if err := json.Unmarshal(change.Object, &pod); err != nil {
+			return fmt.Errorf("driver pod: %w", err)
+		}
+		m := pod.Metadata
+		if json.Unmarshal([]byte(m.Annotations[sparkExecutorsAnnotation]), &plan) != nil {
+			// Somebody made it by hand.
+			return nil
+		}
+		if app == nil {
+			app = &sparkApp{namespace: m.Namespace, driver: m.Name, uid: change.UID, id: m.Labels[sparkAppLabel], keep: plan.Keep}
+			d.known[change.UID] = app
+		}
+	}
+	if app == nil {
+		return nil
+	}
+	ended := change.Deleted || pod.Metadata.DeletionTimestamp != "" || pod.Status.Phase == "Succeeded" || pod.Status.Phase == "Failed"
+	var err error
+	switch {
+	case ended && !app.ended:
+		err = d.endExecutors(ctx, app)
+		app.ended = err == nil
+	case !ended && !app.started && pod.Status.Phase == "Running":
+		err = d.makeExecutors(ctx, app, plan)
+		app.started = err == nil
+	}
+	if err != nil {
+		return fmt.Errorf("driver pod %s/%s: %w", app.namespace, app.driver, err)
+	}
+	if change.Deleted {
+		delete(d.known, change.UID)
+	}
+	return nil
+}
+
+func podsPath(namespace string) string { return "/api/v1/namespaces/" + namespace + "/pods" }
+
+func (d *sparkDrivers) makeExecutors(ctx context.Context, app *sparkApp, plan executorPlan) error {
+	var errs []error
+	for number := 1; number <= plan.Count; number++ {
+		err := d.client.Create(ctx, podsPath(app.namespace), plan.executor(number, app.driver, app.uid))
+		if !kube.HasCode(err, http.StatusConflict) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (d *sparkDrivers) endExecutors(ctx context.Context, app *sparkApp) error {
+	selector := sparkRoleLabel + "=" + string(sparkExecutorRole) + "," + sparkAppLabel + "=" + app.id
+	var executors struct {
+		Items []struct{ Metadata struct{ Name string } }
+	}
+	path := podsPath(app.namespace)
+	if err := d.client.Get(ctx, path+"?"+url.Values{"labelSelector": {selector}}.Encode(), &executors); err != nil {
+		return err
+	}
+	end := d.client.Delete
+	if app.keep {
+		end = func(ctx context.Context, path string) error { return endPod(ctx, d.client, path, 0) }
+	}
+	var errs []error
+	for _, executor := range executors.Items {
+		errs = append(errs, end(ctx, path+"/"+executor.Metadata.Name))
+	}
+	return errors.Join(errs...)
+}
+
+// endPod has a pod end by itself; one that is gone is fine.
+func endPod(ctx context.Context, client *kube.Client, path string, exitCode int) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"1ms",%q:"%d"}}}`, runTimeAnnotation, exitCodeAnnotation, exitCode)
+	err := client.Do(ctx, http.MethodPatch, path, "application/merge-patch+json", patch, nil)
+	if kube.HasCode(err, http.StatusNotFound) {
+		return nil
+	}
+	return err
+}

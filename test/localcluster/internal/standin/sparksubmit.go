@@ -1,0 +1,287 @@
+package standin
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
+)
+
+// SparkSubmit plays spark-submit in cluster mode: it makes the driver's pod as
+// Spark would, with the resources that Spark would give it. Volumes, environment,
+// Services and dependencies of the application are left out. The user is that of
+// $KUBECONFIG.
+const SparkSubmit = "spark-submit"
+
+func init() { programs[SparkSubmit] = submitSpark }
+
+const (
+	sparkRoleLabel     = "spark-role"
+	sparkAppLabel      = "spark-app-selector"
+	sparkExecutorLabel = "spark-exec-id"
+
+	// sparkExecutorsAnnotation is where the driver's pod holds its executorPlan.
+	// Spark has the properties in a ConfigMap instead.
+	sparkExecutorsAnnotation = "localcluster.kube-queue.dev/spark-executors"
+)
+
+// executorPlan is what a driver knows of its executors.
+type executorPlan struct {
+	Count int `json:"count"`
+	// NamePrefix is what comes before the number in a name.
+	NamePrefix string `json:"namePrefix"`
+	// Keep leaves ended executors behind.
+	Keep bool `json:"keep,omitempty"`
+	// Pod is one without name, number and owner.
+	Pod sparkPod `json:"pod"`
+}
+
+// sparkPod is what is written of a pod. What else a template holds stays as it is.
+type sparkPod struct {
+	APIVersion string        `json:"apiVersion"`
+	Kind       string        `json:"kind"`
+	Metadata   sparkMetadata `json:"metadata"`
+	Spec       object        `json:"spec"`
+}
+
+type sparkMetadata struct {
+	Name            string            `json:"name,omitempty"`
+	Namespace       string            `json:"namespace,omitempty"`
+	Labels          map[string]string `json:"labels,omitempty"`
+	Annotations     map[string]string `json:"annotations,omitempty"`
+	OwnerReferences []object          `json:"ownerReferences,omitempty"`
+}
+
+func submitSpark(ctx context.Context, args []string) error {
+	s, err := parseSparkSubmission(args)
+	if err != nil {
+		return err
+	}
+	client, err := kube.FromKubeconfig(os.Getenv("KUBECONFIG"))
+	if err != nil {
+		return err
+	}
+	templates, err := s.readTemplates(ctx, client)
+	if err != nil {
+		return err
+	}
+	pod, err := s.driverPod(templates, sparkID())
+	if err != nil {
+		return fmt.Errorf("application %s: %w", s.name, err)
+	}
+	err = client.Create(ctx, "/api/v1/namespaces/"+s.namespace()+"/pods", pod)
+	if kube.HasCode(err, http.StatusConflict) {
+		// The operator looks for this word.
+		return fmt.Errorf("driver pod %s/%s: code=409: %w", s.namespace(), pod.Metadata.Name, err)
+	}
+	return err
+}
+
+// sparkID is a new application's.
+func sparkID() string {
+	id := make([]byte, 16)
+	_, _ = rand.Read(id)
+	return "spark-" + hex.EncodeToString(id)
+}
+
+func (s *sparkSubmission) namespace() string {
+	return cmp.Or(s.conf["spark.kubernetes.namespace"], "default")
+}
+
+// readTemplates reads the pod templates of the roles. They are YAML, which this
+// module has no parser for: the API server reads them, as the contents of an
+// object that it only pretends to make. A template that the operator wrote is
+// removed; it would leave it behind.
+func (s *sparkSubmission) readTemplates(ctx context.Context, client *kube.Client) (map[sparkRole]sparkPod, error) {
+	var templates strings.Builder
+	for _, role := range []sparkRole{sparkDriverRole, sparkExecutorRole} {
+		path := s.conf[role.kubernetes("podTemplateFile")]
+		if path == "" {
+			continue
+		}
+		template, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", role.kubernetes("podTemplateFile"), err)
+		}
+		fmt.Fprintf(&templates, "  %s:\n    %s\n", role, strings.ReplaceAll(string(template), "\n", "\n    "))
+		if err := removeOperatorsTemplate(path); err != nil {
+			return nil, err
+		}
+	}
+	if templates.Len() == 0 {
+		return nil, nil
+	}
+	question := "apiVersion: apps/v1\nkind: ControllerRevision\nmetadata: {name: pod-templates}\nrevision: 1\ndata:\n" + templates.String()
+	var answer struct{ Data map[sparkRole]sparkPod }
+	path := "/apis/apps/v1/namespaces/" + s.namespace() + "/controllerrevisions?dryRun=All"
+	if err := client.Do(ctx, http.MethodPost, path, "application/yaml", []byte(question), &answer); err != nil {
+		return nil, fmt.Errorf("read the pod templates: %w", err)
+	}
+	return answer.Data, nil
+}
+
+// operatorsTemplate is where the operator writes templates, whatever its TMPDIR:
+// the path is written into its source. The folder's name is that of a submission.
+var operatorsTemplate = regexp.MustCompile(`^/tmp/spark/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/(driver|executor)-pod-template\.yaml$`)
+
+func removeOperatorsTemplate(path string) error {
+	if !operatorsTemplate.MatchString(path) {
+		return nil
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	// It goes with the last template, and not before.
+	_ = os.Remove(filepath.Dir(path))
+	return nil
+}
+
+// driverPod is the driver's, with the plan of its executors.
+func (s *sparkSubmission) driverPod(templates map[sparkRole]sparkPod, id string) (sparkPod, error) {
+	prefix := cmp.Or(s.conf["spark.kubernetes.executor.podNamePrefix"], sparkNamePrefix(s.name, id))
+	driver, err := s.pod(sparkDriverRole, templates, id)
+	if err != nil {
+		return sparkPod{}, err
+	}
+	driver.Metadata.Name = cmp.Or(s.conf["spark.kubernetes.driver.pod.name"], prefix+"-driver")
+
+	plan := executorPlan{NamePrefix: prefix, Keep: s.conf["spark.kubernetes.executor.deleteOnTermination"] == "false"}
+	if plan.Count, err = s.conf.executors(); err != nil {
+		return sparkPod{}, err
+	}
+	if plan.Pod, err = s.pod(sparkExecutorRole, templates, id); err != nil {
+		return sparkPod{}, err
+	}
+	// They serve the driver and end with it, unless the application says otherwise.
+	if plan.Pod.Metadata.Annotations[runTimeAnnotation] == "" {
+		plan.Pod.Metadata.Annotations[runTimeAnnotation] = "never"
+	}
+	encoded, err := json.Marshal(plan)
+	if err != nil {
+		return sparkPod{}, err
+	}
+	driver.Metadata.Annotations[sparkExecutorsAnnotation] = string(encoded)
+	return driver, nil
+}
+
+var notInSparkName = regexp.MustCompile(`[^a-z0-9]+`)
+
+// sparkNamePrefix is what the names of an application's pods begin with. Room is
+// left for what follows.
+func sparkNamePrefix(name, id string) string {
+	name = strings.Trim(notInSparkName.ReplaceAllString(strings.ToLower(name), "-"), "-")
+	return strings.TrimLeft(name[:min(len(name), 30)]+"-"+id[len(id)-16:], "-")
+}
+
+// pod is that of a role but for its name: the template, and over it what the
+// properties say.
+func (s *sparkSubmission) pod(role sparkRole, templates map[sparkRole]sparkPod, id string) (sparkPod, error) {
+	resources, err := s.resources(role)
+	if err != nil {
+		return sparkPod{}, err
+	}
+	image := s.conf.first(role.kubernetes("container.image"), "spark.kubernetes.container.image")
+	if image == "" {
+		return sparkPod{}, fmt.Errorf("no image for the %s", role)
+	}
+	pod := templates[role]
+	pod.APIVersion, pod.Kind = "v1", "Pod"
+	pod.Metadata.Namespace = s.namespace()
+	pod.Metadata.Labels = over(pod.Metadata.Labels, s.conf.below(role.kubernetes("label.")),
+		map[string]string{sparkRoleLabel: string(role), sparkAppLabel: id})
+	pod.Metadata.Annotations = over(pod.Metadata.Annotations, s.conf.below(role.kubernetes("annotation.")))
+	if pod.Spec == nil {
+		pod.Spec = object{}
+	}
+	pod.Spec["restartPolicy"] = "Never"
+	s.place(role, pod.Spec)
+	s.fillContainer(role, pod.Spec, image, resources)
+	return pod, nil
+}
+
+// place writes where the pod may run, and as whom.
+func (s *sparkSubmission) place(role sparkRole, spec object) {
+	selector := child(spec, "nodeSelector")
+	for key, value := range over(s.conf.below("spark.kubernetes.node.selector."), s.conf.below(role.kubernetes("node.selector."))) {
+		selector[key] = value
+	}
+	if scheduler := s.conf.first(role.kubernetes("schedulerName"), "spark.kubernetes.scheduler.name"); scheduler != "" {
+		spec["schedulerName"] = scheduler
+	}
+	const account = "spark.kubernetes.authenticate.%s.serviceAccountName"
+	// Executors without an account of their own have the driver's.
+	name := s.conf.first(fmt.Sprintf(account, role), fmt.Sprintf(account, sparkDriverRole))
+	if name != "" {
+		spec["serviceAccountName"] = name
+	}
+}
+
+// fillContainer makes Spark's container, or completes that of the template. The
+// other containers of a template run along.
+func (s *sparkSubmission) fillContainer(role sparkRole, spec object, image string, r sparkResources) {
+	name := s.conf[role.kubernetes("podTemplateContainerName")]
+	containers, _ := spec["containers"].([]any)
+	var container object
+	for _, one := range containers {
+		one, _ := one.(object)
+		if container == nil || one["name"] == name {
+			container = one
+		}
+	}
+	if container == nil {
+		container = object{"name": "spark-kubernetes-" + string(role)}
+		spec["containers"] = append(containers, container)
+	}
+	container["image"] = image
+	container["args"] = []string{string(role)}
+	for kind, quantities := range map[string]map[string]string{"requests": r.requests, "limits": r.limits} {
+		into := child(child(container, "resources"), kind)
+		for resource, quantity := range quantities {
+			into[resource] = quantity
+		}
+	}
+}
+
+// executor is the pod of one of them; driver is its owner.
+func (p executorPlan) executor(number int, driverName, driverUID string) sparkPod {
+	id := strconv.Itoa(number)
+	pod := p.Pod
+	pod.Metadata.Name = p.NamePrefix + "-exec-" + id
+	pod.Metadata.Labels = over(pod.Metadata.Labels, map[string]string{sparkExecutorLabel: id})
+	pod.Metadata.OwnerReferences = append(pod.Metadata.OwnerReferences[:len(pod.Metadata.OwnerReferences):len(pod.Metadata.OwnerReferences)],
+		object{"apiVersion": "v1", "kind": "Pod", "name": driverName, "uid": driverUID, "controller": true})
+	return pod
+}
+
+// over lays maps over each other: the last one wins.
+func over(maps ...map[string]string) map[string]string {
+	all := map[string]string{}
+	for _, one := range maps {
+		for key, value := range one {
+			all[key] = value
+		}
+	}
+	return all
+}
+
+// child is the object at a key, made if missing.
+func child(parent object, key string) object {
+	found, is := parent[key].(object)
+	if !is {
+		found = object{}
+		parent[key] = found
+	}
+	return found
+}

@@ -1,0 +1,206 @@
+package standin
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+const sparkTestID = "spark-00000000000000001111111111111111"
+
+func TestArgumentsAreReadAsSparkSubmitDoes(t *testing.T) {
+	s, err := parseSparkSubmission(strings.Fields(
+		"--master k8s://https://127.0.0.1:1 --deploy-mode cluster --class a.B --name pi --load-spark-defaults " +
+			"--conf spark.a=1 --conf spark.b=x=y --conf spark.a=2 local:///a.py --conf spark.a=3"))
+	want := &sparkSubmission{
+		deployMode: "cluster", name: "pi", main: "local:///a.py",
+		conf: sparkConf{"spark.a": "2", "spark.b": "x=y"},
+	}
+	if err != nil || !reflect.DeepEqual(s, want) {
+		t.Errorf("got %+v, %v", s, err)
+	}
+}
+
+func TestASubmissionThatCannotBePlayedIsRefused(t *testing.T) {
+	for args, want := range map[string]string{
+		"--deploy-mode client --name pi a.jar":           `pi: deploy mode "client"`,
+		"--deploy-mode cluster --name pi":                "pi names no program",
+		"--deploy-mode":                                  "--deploy-mode has no value",
+		"--deploy-mode cluster --conf spark.alone a.jar": "spark.alone: want KEY=VALUE",
+	} {
+		if _, err := parseSparkSubmission(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", args, err, want)
+		}
+	}
+}
+
+// asJSON compares without regard to the types that hold an object.
+func asJSON(t *testing.T, value any) any {
+	t.Helper()
+	data, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plain any
+	if err := json.Unmarshal(data, &plain); err != nil {
+		t.Fatal(err)
+	}
+	return plain
+}
+
+func fromJSON(t *testing.T, text string) any {
+	t.Helper()
+	var plain any
+	if err := json.Unmarshal([]byte(text), &plain); err != nil {
+		t.Fatal(err)
+	}
+	return plain
+}
+
+func TestTheDriversPodIsTheTemplateAndOverItTheProperties(t *testing.T) {
+	var templates map[sparkRole]sparkPod
+	err := json.Unmarshal([]byte(`{"driver": {
+		"metadata": {
+			"creationTimestamp": null,
+			"labels": {"from": "template", "both": "template"},
+			"ownerReferences": [{"kind": "SparkApplication", "name": "pi", "controller": true}]
+		},
+		"spec": {
+			"restartPolicy": "Always",
+			"tolerations": [{"operator": "Exists"}],
+			"containers": [
+				{"name": "side", "image": "side", "resources": {"requests": {"cpu": "1"}}},
+				{"name": "main", "image": "template", "resources": {"requests": {"cpu": "9", "ephemeral-storage": "1Gi"}}}
+			]
+		}}}`), &templates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sparkApplication("a.jar",
+		"spark.kubernetes.namespace=work", "spark.kubernetes.driver.pod.name=pi-driver",
+		"spark.kubernetes.container.image=all", "spark.kubernetes.driver.container.image=own",
+		"spark.kubernetes.driver.podTemplateContainerName=main",
+		"spark.kubernetes.driver.label.both=property", "spark.kubernetes.executor.label.not=here",
+		"spark.kubernetes.driver.annotation.localcluster.kube-queue.dev/run-time=3s",
+		"spark.kubernetes.node.selector.zone=a", "spark.kubernetes.driver.node.selector.disk=fast",
+		"spark.kubernetes.authenticate.driver.serviceAccountName=account", "spark.kubernetes.scheduler.name=other",
+		"spark.driver.resource.gpu.amount=1", "spark.driver.resource.gpu.vendor=nvidia.com",
+	)
+	pod, err := s.driverPod(templates, sparkTestID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pod.Metadata.Annotations[sparkExecutorsAnnotation] == "" {
+		t.Error("it holds no plan of executors")
+	}
+	delete(pod.Metadata.Annotations, sparkExecutorsAnnotation)
+	want := fromJSON(t, `{
+		"apiVersion": "v1", "kind": "Pod",
+		"metadata": {
+			"name": "pi-driver", "namespace": "work",
+			"labels": {"from": "template", "both": "property", "spark-role": "driver", "spark-app-selector": "`+sparkTestID+`"},
+			"annotations": {"localcluster.kube-queue.dev/run-time": "3s"},
+			"ownerReferences": [{"kind": "SparkApplication", "name": "pi", "controller": true}]
+		},
+		"spec": {
+			"restartPolicy": "Never",
+			"tolerations": [{"operator": "Exists"}],
+			"nodeSelector": {"zone": "a", "disk": "fast"},
+			"serviceAccountName": "account",
+			"schedulerName": "other",
+			"containers": [
+				{"name": "side", "image": "side", "resources": {"requests": {"cpu": "1"}}},
+				{"name": "main", "image": "own", "args": ["driver"], "resources": {
+					"requests": {"cpu": "1", "memory": "1408Mi", "ephemeral-storage": "1Gi"},
+					"limits": {"memory": "1408Mi", "nvidia.com/gpu": "1"}
+				}}
+			]
+		}}`)
+	if got := asJSON(t, pod); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v\nwant %v", got, want)
+	}
+}
+
+func TestExecutorsAreNumberedAndBelongToTheirDriver(t *testing.T) {
+	s := sparkApplication("a.jar",
+		"spark.kubernetes.container.image=all", "spark.executor.instances=3", "spark.executor.memory=512m",
+		"spark.kubernetes.executor.label.app=pi", "spark.kubernetes.authenticate.driver.serviceAccountName=account",
+	)
+	s.name = "1 Very long name of an Application!"
+	templates := map[sparkRole]sparkPod{sparkExecutorRole: {Metadata: sparkMetadata{
+		OwnerReferences: []object{{"kind": "SparkApplication"}},
+	}}}
+	driver, err := s.driverPod(templates, sparkTestID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plan executorPlan
+	if err := json.Unmarshal([]byte(driver.Metadata.Annotations[sparkExecutorsAnnotation]), &plan); err != nil {
+		t.Fatal(err)
+	}
+	if plan.Count != 3 || plan.Keep || driver.Metadata.Name != "1-very-long-name-of-an-applica-1111111111111111-driver" {
+		t.Errorf("driver %s, plan %+v", driver.Metadata.Name, plan)
+	}
+	first, second := plan.executor(1, "pi-driver", "uid"), plan.executor(2, "pi-driver", "uid")
+	want := fromJSON(t, `{
+		"apiVersion": "v1", "kind": "Pod",
+		"metadata": {
+			"name": "1-very-long-name-of-an-applica-1111111111111111-exec-2", "namespace": "default",
+			"labels": {"app": "pi", "spark-role": "executor", "spark-exec-id": "2", "spark-app-selector": "`+sparkTestID+`"},
+			"annotations": {"localcluster.kube-queue.dev/run-time": "never"},
+			"ownerReferences": [
+				{"kind": "SparkApplication"},
+				{"apiVersion": "v1", "kind": "Pod", "name": "pi-driver", "uid": "uid", "controller": true}
+			]
+		},
+		"spec": {
+			"restartPolicy": "Never", "nodeSelector": {}, "serviceAccountName": "account",
+			"containers": [{"name": "spark-kubernetes-executor", "image": "all", "args": ["executor"], "resources": {
+				"requests": {"cpu": "1", "memory": "896Mi"}, "limits": {"memory": "896Mi"}
+			}}]
+		}}`)
+	if got := asJSON(t, second); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v\nwant %v", got, want)
+	}
+	if first.Metadata.Labels[sparkExecutorLabel] != "1" || len(first.Metadata.OwnerReferences) != 2 {
+		t.Errorf("the second changed the first: %+v", first.Metadata)
+	}
+}
+
+func TestExecutorsDoAsTheirApplicationSays(t *testing.T) {
+	s := sparkApplication("a.jar", "spark.kubernetes.container.image=all",
+		"spark.kubernetes.executor.deleteOnTermination=false",
+		"spark.kubernetes.executor.annotation."+runTimeAnnotation+"=2s")
+	driver, err := s.driverPod(nil, sparkTestID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plan executorPlan
+	if err := json.Unmarshal([]byte(driver.Metadata.Annotations[sparkExecutorsAnnotation]), &plan); err != nil {
+		t.Fatal(err)
+	}
+	if !plan.Keep || plan.Pod.Metadata.Annotations[runTimeAnnotation] != "2s" {
+		t.Errorf("got %+v", plan)
+	}
+}
+
+func TestADriverWithoutImageIsRefused(t *testing.T) {
+	if _, err := sparkApplication("a.jar").driverPod(nil, sparkTestID); err == nil || !strings.Contains(err.Error(), "no image for the driver") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOnlyTemplatesOfTheOperatorAreRemoved(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/tmp/spark/c3700796-e097-4a10-9259-0d63aec55701/driver-pod-template.yaml":      true,
+		"/tmp/spark/c3700796-e097-4a10-9259-0d63aec55701/executor-pod-template.yaml":    true,
+		"/tmp/spark/c3700796-e097-4a10-9259-0d63aec55701/other.yaml":                    false,
+		"/tmp/spark/mine/driver-pod-template.yaml":                                      false,
+		"/home/tmp/spark/c3700796-e097-4a10-9259-0d63aec55701/driver-pod-template.yaml": false,
+	} {
+		if operatorsTemplate.MatchString(path) != want {
+			t.Errorf("%s: want %v", path, want)
+		}
+	}
+}
