@@ -29,7 +29,7 @@ const (
 	// example shows how to write it.
 	example = `write it as a map of resources to quantities, as "{cpu: 5, memory: 5Gi}"`
 
-	unsized = "what the Workflow asks for is not known, so it is charged nothing: say it in annotation " + MinResourcesAnnotation + ", " + example
+	unsized = "what the Workflow asks for is not known, and not counted: say it in annotation " + MinResourcesAnnotation + "; " + example
 )
 
 // parseSize reads the annotation. Each error names the annotation and says how to

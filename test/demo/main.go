@@ -139,7 +139,7 @@ func judge(ctx context.Context, lab *lab, show show, jobs []job, seen story) err
 	if err != nil {
 		return err
 	}
-	return printCosts(os.Stdout, jobs, seen, writes.Jobs)
+	return printCosts(os.Stdout, jobs, seen, lives, writes.Jobs)
 }
 
 // say starts a part of the demo.

@@ -58,21 +58,27 @@ func heldFirst(lives []audit.Life) error {
 }
 
 // printCosts tells of each job what it asked for, how long it waited and ran, and
-// what it cost the API server.
-func printCosts(out io.Writer, jobs []job, seen story, writes []audit.JobWrites) error {
+// how many writes of the two programs it cost the API server.
+func printCosts(out io.Writer, jobs []job, seen story, lives []audit.Life, writes []audit.JobWrites) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "KIND\tJOB\tCPU\tMEMORY\tWAITED\tRAN\tWRITES")
-	for _, j := range jobs {
-		i := slices.IndexFunc(writes, func(w audit.JobWrites) bool {
-			return w.Kind == j.Kind && w.Namespace == namespace && w.Name == j.name
-		})
-		if i < 0 {
+	for i, j := range jobs {
+		cost := slices.IndexFunc(writes, func(w audit.JobWrites) bool { return w.UID == lives[i].UID })
+		if cost < 0 {
 			return fmt.Errorf("the audit log shows no write on %s", j)
 		}
 		cpu, memory := seen.asked(j)
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", j.Kind, j.name, cpu, memory, seconds(writes[i].Waited), seconds(writes[i].Ran), writes[i].Total())
+		waited, ran := times(lives[i])
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.1fs\t%.1fs\t%d\n", j.Kind, j.name, cpu, memory, waited.Seconds(), ran.Seconds(), writes[cost].Total())
 	}
 	return table.Flush()
 }
 
-func seconds(d time.Duration) string { return fmt.Sprintf("%.1fs", d.Seconds()) }
+// times in which a job that was released once waited, and ran.
+func times(l audit.Life) (waited, ran time.Duration) {
+	end := l.Ended
+	if end.IsZero() {
+		end = l.Deleted
+	}
+	return l.Released[0].Time.Sub(l.Created.Time), end.Time.Sub(l.Released[0].Time)
+}

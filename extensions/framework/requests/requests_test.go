@@ -36,11 +36,11 @@ func (c cluster) Overhead(name string) (corev1.ResourceList, bool) {
 
 func (c cluster) LimitRanges(string) []*corev1.LimitRange { return c.Ranges }
 
-// clusterOf has the class "sandbox", the class "plain" without overhead, and
-// LimitRanges "r0", "r1" and so on, each of the items given.
+// clusterOf has the classes "sandbox" and "tiny", the class "plain" without overhead,
+// and LimitRanges "r0", "r1" and so on, each of the items given.
 func clusterOf(t *testing.T, ranges ...string) cluster {
 	t.Helper()
-	c := cluster{Overheads: map[string]corev1.ResourceList{"sandbox": list(t, `{cpu: 250m, memory: 64Mi}`), "plain": nil}}
+	c := cluster{Overheads: map[string]corev1.ResourceList{"sandbox": list(t, `{cpu: 250m, memory: 64Mi}`), "tiny": list(t, `{cpu: 100u}`), "plain": nil}}
 	for i, text := range ranges {
 		limitRange := &corev1.LimitRange{}
 		limitRange.Name = fmt.Sprintf("r%d", i)
@@ -79,6 +79,8 @@ func TestPod(t *testing.T) {
 			`{cpu: 2}`, `{cpu: 1}`},
 		{"each container's amounts are rounded up to thousandths", `{containers: [{name: a, resources: {requests: {cpu: 100u}}}, {name: b, resources: {requests: {cpu: 100u}}}]}`,
 			`{cpu: 2m}`, `{}`},
+		{"limits too", `{containers: [{name: a, resources: {limits: {cpu: 100u}}}, {name: b, resources: {limits: {cpu: 100u}}}]}`, `{cpu: 2m}`, `{cpu: 2m}`},
+		{"and overhead", `{runtimeClassName: tiny, containers: [{name: a, resources: {requests: {cpu: 1}}}]}`, `{cpu: 1001m}`, `{}`},
 		{"the RuntimeClass adds its overhead", `{runtimeClassName: sandbox, containers: [{name: a, resources: {requests: {cpu: 1}}}]}`,
 			`{cpu: 1250m, memory: 64Mi}`, `{}`},
 		{"to limits too, where there are any", `{runtimeClassName: sandbox, containers: [{name: a, resources: {limits: {cpu: 1}}}]}`,
@@ -93,6 +95,8 @@ func TestPod(t *testing.T) {
 			`{cpu: 1}`, `{cpu: 4}`},
 		{"huge pages of containers are those of the pod as well", `{resources: {requests: {cpu: 4}}, containers: [{name: a, resources: {limits: {cpu: 1, hugepages-2Mi: 2Mi}}}]}`,
 			`{cpu: 4, hugepages-2Mi: 2Mi}`, `{cpu: 1, hugepages-2Mi: 2Mi}`},
+		{"but for huge pages the limit of the pod counts", `{resources: {limits: {cpu: 1, hugepages-2Mi: 4Mi}}, containers: [{name: a, resources: {limits: {cpu: 1, hugepages-2Mi: 2Mi}}}]}`,
+			`{cpu: 1, hugepages-2Mi: 4Mi}`, `{cpu: 1, hugepages-2Mi: 4Mi}`},
 		{"the largest amount that can be counted is counted", `{containers: [{name: a, resources: {requests: {memory: "9223372036854775807"}}}]}`,
 			`{memory: "9223372036854775807"}`, `{}`},
 	}

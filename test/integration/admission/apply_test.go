@@ -17,43 +17,44 @@ func applyTests() []kindTest {
 }
 
 func sameManifestAgain(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
-	for how, apply := range map[string][]string{
-		"by the client": {"apply"},
-		"by the server": {"apply", "--server-side", "--force-conflicts"},
-		"replaced":      {"replace"},
+	client, server := []string{"apply"}, []string{"apply", "--server-side", "--force-conflicts"}
+	// All that a policy sets, said otherwise.
+	outspoken := []string{marked, kind.suspend("false")}
+	if kind.isRayJob() {
+		outspoken = append(outspoken, `{spec: {shutdownAfterJobFinishes: false}}`)
+	}
+	for _, test := range []struct {
+		name   string
+		merged []string
+		how    []string
+	}{
+		{"by the client", []string{marked}, client},
+		{"by the client, outspoken", outspoken, client},
+		{"by the server", []string{marked}, server},
+		{"by the server, outspoken", outspoken, server},
+		{"replaced", outspoken, []string{"replace"}},
 	} {
-		if how == "replaced" && kind.name == "Job" {
+		if test.name == "replaced" && kind.name == "Job" {
 			// A Job made by the server has a selector, which a replacement lacks.
 			continue
 		}
-		for what, merged := range map[string][]string{
-			"marked":                          {marked},
-			"marked, and not suspended":       {marked, kind.suspend("false")},
-			"marked, and not to be shut down": {marked, `{spec: {shutdownAfterJobFinishes: false}}`},
-		} {
-			if !kind.isRayJob() && what == "marked, and not to be shut down" {
-				continue
+		t.Run(test.name, func(t *testing.T) {
+			ns := namespace(t)
+			jobs := objects(t).Resource(kind.resource).Namespace(ns)
+			do := func() *unstructured.Unstructured { return kind.apply(t, ns, kind.job(t, test.merged...), test.how...) }
+			if test.name == "replaced" {
+				create(t, jobs, kind.job(t, test.merged...))
 			}
-			t.Run(how+", "+what, func(t *testing.T) {
-				ns := namespace(t)
-				jobs := objects(t).Resource(kind.resource).Namespace(ns)
-				do := func() *unstructured.Unstructured {
-					return kind.apply(t, ns, kind.job(t, merged...), apply...)
-				}
-				if how == "replaced" {
-					create(t, jobs, kind.job(t, merged...))
-				}
-				kind.wantHeld(t, do())
-				kind.wantHeld(t, do())
-				kind.release(t, jobs)
-				if job := do(); job.GetAnnotations()[mark] != "true" {
-					t.Error("the manifest did not put the mark back, so this test shows nothing")
-				} else {
-					kind.wantSuspended(t, job, false)
-				}
-				kind.wantSuspended(t, do(), false)
-			})
-		}
+			kind.wantHeld(t, do())
+			kind.wantHeld(t, do())
+			kind.release(t, jobs)
+			if job := do(); job.GetAnnotations()[mark] != "true" {
+				t.Error("the manifest did not put the mark back, so this test shows nothing")
+			} else {
+				kind.wantSuspended(t, job, false)
+			}
+			kind.wantSuspended(t, do(), false)
+		})
 	}
 }
 

@@ -202,20 +202,20 @@ func create(t *testing.T, jobs dynamic.ResourceInterface, job *unstructured.Unst
 
 func patch(t *testing.T, jobs dynamic.ResourceInterface, text string) *unstructured.Unstructured {
 	t.Helper()
-	patched, err := tryPatch(t, jobs, text)
+	patched, err := jobs.Patch(t.Context(), "held", types.MergePatchType, toJSON(t, text), metav1.PatchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return patched
 }
 
-func tryPatch(t *testing.T, jobs dynamic.ResourceInterface, text string) (*unstructured.Unstructured, error) {
+func toJSON(t *testing.T, text string) []byte {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	return jobs.Patch(t.Context(), "held", types.MergePatchType, data, metav1.PatchOptions{})
+	return data
 }
 
 // release is the one patch by which job-extensions releases a job.

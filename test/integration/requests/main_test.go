@@ -157,6 +157,7 @@ func classes(t *testing.T) map[string]*nodev1.RuntimeClass {
 	made := map[string]*nodev1.RuntimeClass{}
 	for name, overhead := range map[string]*nodev1.Overhead{
 		"plain": nil,
+		"tiny":  {PodFixed: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100u")}},
 		"sandbox": {PodFixed: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("64Mi"),
 		}},

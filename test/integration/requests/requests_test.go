@@ -66,6 +66,7 @@ func TestPodsAskForWhatTheAPIServerMakesOfThem(t *testing.T) {
 		{name: "init containers and sidecars", spec: `{initContainers: [{restartPolicy: Always}, {resources: {limits: {cpu: 4}}}, {restartPolicy: Always}], containers: [{}, {}]}`},
 		{name: "devices", spec: `{containers: [{resources: {limits: {example.com/gpu: 2}}}]}`},
 		{name: "a RuntimeClass", spec: `{runtimeClassName: sandbox, containers: [{}]}`},
+		{name: "a RuntimeClass of less than thousandths", spec: `{runtimeClassName: tiny, containers: [{}]}`},
 		{name: "a RuntimeClass without overhead", spec: `{runtimeClassName: plain, containers: [{}]}`},
 		{name: "a RuntimeClass that is not there", spec: `{runtimeClassName: gone, containers: [{}]}`, refused: true},
 		{name: "the same overhead", spec: `{runtimeClassName: sandbox, overhead: {cpu: "0.25", memory: 64Mi}, containers: [{}]}`},
@@ -79,6 +80,7 @@ func TestPodsAskForWhatTheAPIServerMakesOfThem(t *testing.T) {
 		{name: "limits of the pod, and defaults that add to one container that asks", spec: `{resources: {limits: {cpu: 6}}, containers: [{resources: {requests: {cpu: 1}}}, {}]}`, refused: true},
 		{name: "huge pages, by which the pod as a whole gets the memory of the container that asks", spec: `{resources: {requests: {cpu: 4}}, containers: [{resources: {limits: {memory: 1Gi, hugepages-2Mi: 2Mi}}}, {}]}`, refused: true},
 		{name: "huge pages where the pod as a whole says how much memory", spec: `{resources: {requests: {memory: 4Gi}}, containers: [{resources: {limits: {memory: 1Gi, hugepages-2Mi: 2Mi}}}, {}]}`},
+		{name: "more huge pages for the pod as a whole", spec: `{resources: {limits: {cpu: 4, hugepages-2Mi: 4Mi}}, containers: [{resources: {limits: {cpu: 1, memory: 1Gi, hugepages-2Mi: 2Mi}}}]}`},
 		{name: "huge pages of the only container", spec: `{resources: {requests: {memory: 4Gi}}, containers: [{resources: {limits: {memory: 1Gi, hugepages-2Mi: 2Mi}}}]}`},
 	}
 	for _, test := range tests {
@@ -102,8 +104,8 @@ func TestPodsOfAnyTemplateAskForWhatTheAPIServerMakesOfThem(t *testing.T) {
 	}{
 		{"no LimitRange", nil},
 		{"defaults", []string{`[{type: Container, default: {cpu: 2, memory: 2Gi}, defaultRequest: {cpu: 1}}]`}},
-		{"limits", []string{`[{type: Container, defaultRequest: {cpu: 500m, memory: 256Mi}, min: {cpu: 250m}, max: {memory: 2Gi}}, {type: Pod, min: {cpu: 700m}, max: {memory: 5Gi}}]`}},
-		{"ratios", []string{`[{type: Container, default: {cpu: 2, memory: 1Gi}, defaultRequest: {cpu: 1}, maxLimitRequestRatio: {cpu: 4}}, {type: Pod, maxLimitRequestRatio: {memory: "2.5"}}]`}},
+		{"limits", []string{`[{type: Container, defaultRequest: {cpu: 500m, memory: 256Mi}, min: {cpu: 11m}, max: {memory: 2500M}}, {type: Pod, min: {cpu: 300m}, max: {memory: 7Gi}}]`}},
+		{"ratios", []string{`[{type: Container, default: {cpu: 2, memory: 1Gi}, defaultRequest: {cpu: 1}, maxLimitRequestRatio: {cpu: 10}}, {type: Pod, maxLimitRequestRatio: {memory: "2.5"}}]`}},
 		{"several LimitRanges", []string{
 			`[{type: Container, defaultRequest: {cpu: 500m}}, {type: Pod, max: {memory: 4Gi}}]`,
 			`[{type: Container, default: {memory: 1Gi}}, {type: PersistentVolumeClaim, max: {storage: 1Gi}}]`,

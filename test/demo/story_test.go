@@ -1,0 +1,82 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// expect compares an error with a part of what it is to say; empty: no error.
+func expect(t *testing.T, err error, part string) {
+	t.Helper()
+	switch {
+	case err == nil && part != "":
+		t.Errorf("no error, want %q", part)
+	case err != nil && (part == "" || !strings.Contains(err.Error(), part)):
+		t.Errorf("error %q, want %q", err, part)
+	}
+}
+
+func TestAStoryEndsWellWhenEachJobHasSucceeded(t *testing.T) {
+	pi, cluster := job{named(t, "Job"), "pi"}, job{named(t, "RayCluster"), "notebook"}
+	done := row{job: pi, state: "Complete", phase: "Succeeded"}
+	ready, gone := row{job: cluster, state: "ready", phase: "Running"}, row{job: cluster, state: deleted, phase: "-"}
+	for _, c := range []struct {
+		name  string
+		story story
+		want  string
+	}{
+		{"nothing was seen", nil, "nothing was seen"},
+		{"all ended", story{{rows: []row{done, ready}}, {rows: []row{done, gone}}}, ""},
+		{"one failed", story{{rows: []row{{job: pi, state: "Failed", phase: "Failed"}}}}, "Job pi failed; kubectl describe job/pi"},
+		{"one runs on", story{{rows: []row{{job: pi, state: "Running", phase: "Running"}}}}, "Job pi has not ended"},
+		{"one was deleted by somebody", story{{rows: []row{{job: pi, state: deleted, phase: "-"}}}}, "Job pi was deleted"},
+		{"an endless one never ran", story{{rows: []row{gone}}}, "RayCluster notebook was deleted before it ran"},
+		{"an endless one runs on", story{{rows: []row{ready}}}, "RayCluster notebook has not ended"},
+	} {
+		t.Run(c.name, func(t *testing.T) { expect(t, c.story.endedWell(), c.want) })
+	}
+}
+
+func TestAPairRunsOneAtATime(t *testing.T) {
+	one, two := job{named(t, "TFJob"), "job1"}, job{named(t, "TFJob"), "job2"}
+	rows := func(first, second string) frame {
+		return frame{rows: []row{{job: one, state: first}, {job: two, state: second}}}
+	}
+	for _, c := range []struct {
+		name  string
+		story story
+		want  string
+	}{
+		{"in turn", story{rows("Running", "Queuing"), rows("Succeeded", "Running")}, ""},
+		{"both at once", story{rows("Running", "Queuing"), rows("Running", "Running")}, "both jobs ran"},
+		{"the second was not shown as it waited", story{rows("Running", "Suspended"), rows("Succeeded", "Running")}, "job2 was never shown as Queuing"},
+	} {
+		t.Run(c.name, func(t *testing.T) { expect(t, c.story.oneAtATime(), c.want) })
+	}
+}
+
+func TestSomeJobsWaitAndOthersDoNot(t *testing.T) {
+	one, two := job{named(t, "Job"), "pi"}, job{named(t, "RayJob"), "tune"}
+	waits := func(j job) row { return row{job: j, phase: "Enqueued", reason: "QuotaExceeded", cpu: "1"} }
+	runs := func(j job) row { return row{job: j, phase: "Running", cpu: "1"} }
+	for _, c := range []struct {
+		name  string
+		story story
+		want  string
+	}{
+		{"one waits", story{{rows: []row{runs(one), waits(two)}}, {rows: []row{runs(one), runs(two)}}}, ""},
+		{"none waits", story{{rows: []row{runs(one), runs(two)}}}, "no job was shown waiting"},
+		{"all wait", story{{rows: []row{waits(one), waits(two)}}}, "all jobs were shown waiting"},
+		{"one asks for nothing", story{{rows: []row{runs(one), {job: two, phase: "Running"}}}}, "RayJob tune asked for no cpu"},
+	} {
+		t.Run(c.name, func(t *testing.T) { expect(t, c.story.someWaited(), c.want) })
+	}
+}
+
+func TestWhatAJobAskedForIsKnownWhenItsUnitIsGone(t *testing.T) {
+	cluster := job{named(t, "RayCluster"), "notebook"}
+	s := story{{rows: []row{{job: cluster}}}, {rows: []row{{job: cluster, cpu: "3", memory: "4Gi"}}}, {rows: []row{{job: cluster}}}}
+	if cpu, memory := s.asked(cluster); cpu != "3" || memory != "4Gi" {
+		t.Errorf("%q cpu and %q", cpu, memory)
+	}
+}
