@@ -73,6 +73,20 @@ func activePods(o *object) bool {
 	return o.into("status.active", &n) && n > 0
 }
 
+// readyJobs: some Job of a JobSet has pods that are ready.
+func readyJobs(o *object) bool {
+	var jobs []struct {
+		Ready int `json:"ready"`
+	}
+	o.into("status.replicatedJobsStatus", &jobs)
+	for _, job := range jobs {
+		if job.Ready > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // jobPods is min(parallelism, completions) of a batch Job.
 func jobPods(o *object) int {
 	n := 1

@@ -4,14 +4,19 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 )
 
-// object reads YAML.
+// object reads YAML, with numbers as clients have them.
 func object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
 	o := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+	if err := json.Unmarshal(data, &o.Object); err != nil {
 		t.Fatal(err)
 	}
 	return o

@@ -57,17 +57,12 @@ func (c *Cluster) InstallCRDs(ctx context.Context, operators ...string) error {
 	defer cancel()
 	var files []string
 	for _, operator := range operators {
-		crds, known := operatorCRDs[operator]
-		if !known {
-			return fmt.Errorf("the CRDs of operator %q are not known: the known ones are those of %s",
-				operator, strings.Join(slices.Sorted(maps.Keys(operatorCRDs)), ", "))
-		}
-		module, err := c.moduleFolder(ctx, crds)
+		module, err := c.OperatorModule(ctx, operator)
 		if err != nil {
 			return err
 		}
-		for _, file := range crds.files {
-			files = append(files, "--filename="+filepath.Join(module, file))
+		for _, file := range operatorCRDs[operator].files {
+			files = append(files, "--filename="+filepath.Join(module.Dir, file))
 		}
 	}
 	if len(files) == 0 {
@@ -117,18 +112,28 @@ func (c *Cluster) waitUntilServed(ctx context.Context, files []string) error {
 	return nil
 }
 
-// moduleFolder is where the go command keeps the operator's module, which it
-// downloads if need be.
-func (c *Cluster) moduleFolder(ctx context.Context, crds definitions) (string, error) {
+// Module is a Go module, and where the go command keeps it.
+type Module struct{ Path, Version, Dir string }
+
+// OperatorModule is the module that an operator is built from, downloaded if need be.
+func (c *Cluster) OperatorModule(ctx context.Context, operator string) (Module, error) {
+	crds, known := operatorCRDs[operator]
+	if !known {
+		return Module{}, fmt.Errorf("operator %q is not known: the known ones are %s",
+			operator, strings.Join(slices.Sorted(maps.Keys(operatorCRDs)), ", "))
+	}
 	cmd := goCommand(ctx, "mod", "download", "-json", crds.module)
 	cmd.Dir = filepath.Join(c.Repository, "test", "localcluster", "components", crds.component)
 	out, err := cmd.Output()
-	var module struct{ Dir, Error string }
+	var module struct {
+		Module
+		Error string
+	}
 	if parseErr := json.Unmarshal(out, &module); err == nil {
 		err = parseErr
 	}
 	if err != nil {
-		return "", fmt.Errorf("download module %s in %s: %w: %s", crds.module, cmd.Dir, err, module.Error)
+		return Module{}, fmt.Errorf("download module %s in %s: %w: %s", crds.module, cmd.Dir, err, module.Error)
 	}
-	return module.Dir, nil
+	return module.Module, nil
 }

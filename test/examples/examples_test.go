@@ -1,0 +1,206 @@
+package examples
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kube-queue.dev/kube-queue/extensions/registry"
+	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/testcluster"
+)
+
+var update = flag.Bool("update", false, "write docs/examples.md instead of comparing it")
+
+const (
+	// patience is how long all examples of a phase may take to have their outcome.
+	patience = 2 * time.Minute
+	// submitters create examples at a time.
+	submitters = 8
+	// mpiOperator has an MPIJob of its own, by the name of training-operator's.
+	mpiOperator = "mpi-operator"
+)
+
+var site *lab.Site
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	options := testcluster.Options{Nodes: 1}
+	for _, source := range Sources() {
+		if source.Operator != mpiOperator {
+			options.CRDs = append(options.CRDs, source.Operator)
+		}
+	}
+	lab.Main(m, options, func(s *lab.Site) { site = s })
+}
+
+// Nothing is released: there is no quota, and no controller.
+func TestEveryExampleIsQueuedOrSaysWhyNot(t *testing.T) {
+	clients, err := NewClients(site.Config())
+	lab.Must(t, err)
+	site.Program(t, lab.Extensions, "--enabled-extensions="+strings.Join(registry.Names(), ",")).Start()
+
+	var all, first, second []*Report
+	for _, source := range Sources() {
+		module, err := site.OperatorModule(t.Context(), source.Operator)
+		lab.Must(t, err)
+		collection, err := Read(source, module)
+		lab.Must(t, err)
+		report := &Report{Collection: collection}
+		all = append(all, report)
+		if source.Operator == mpiOperator {
+			second = append(second, report)
+		} else {
+			first = append(first, report)
+		}
+	}
+	enqueue(t, clients, first)
+	_, err = site.Kubectl(t.Context(), "delete", "crd", "mpijobs.kubeflow.org")
+	lab.Must(t, err)
+	lab.Must(t, site.InstallCRDs(t.Context(), mpiOperator))
+	enqueue(t, clients, second)
+	expectDifferencesOfExamples(t, all)
+	comparePage(t, Page(all))
+}
+
+// enqueue submits all examples and waits until it is known what became of each.
+func enqueue(t *testing.T, clients *Clients, reports []*Report) {
+	t.Helper()
+	for _, report := range reports {
+		submitAll(t, clients, report)
+	}
+	lab.Eventually(t, patience, "every example has a unit or a message", func() (bool, string) {
+		units, err := clients.Units(t.Context())
+		lab.Must(t, err)
+		warnings, err := clients.Warnings(t.Context())
+		lab.Must(t, err)
+		var silent []string
+		for _, report := range reports {
+			for i := range report.Outcomes {
+				outcome, known := Judge(report.Outcomes[i].Submitted, units, warnings)
+				if !known {
+					silent = append(silent, report.Operator+" "+outcome.File)
+				}
+				report.Outcomes[i] = outcome
+			}
+		}
+		return len(silent) == 0, fmt.Sprintf("%d are silent: %s", len(silent), strings.Join(silent, ", "))
+	})
+	for _, report := range reports {
+		expectLeftAlone(t, clients, report)
+	}
+}
+
+// submitAll creates all examples of a source. Those of one name are parted into
+// several namespaces, so that each keeps its name.
+func submitAll(t *testing.T, clients *Clients, report *Report) {
+	t.Helper()
+	report.Outcomes = make([]Outcome, len(report.Examples))
+	namespaces := make([]string, len(report.Examples))
+	times := map[string]int{}
+	for i := range report.Examples {
+		example := &report.Examples[i]
+		name := example.Kind.Name + " " + example.name()
+		times[name]++
+		namespaces[i] = fmt.Sprintf("%s-%d", report.Operator, times[name])
+		lab.Must(t, clients.EnsureNamespace(t.Context(), namespaces[i]))
+	}
+	next := make(chan int)
+	failures := make(chan error, len(report.Examples))
+	var working sync.WaitGroup
+	for range submitters {
+		working.Go(func() {
+			for i := range next {
+				submitted, err := clients.Submit(t.Context(), &report.Examples[i], namespaces[i])
+				report.Outcomes[i].Submitted = submitted
+				failures <- err
+			}
+		})
+	}
+	for i := range report.Examples {
+		next <- i
+	}
+	close(next)
+	working.Wait()
+	close(failures)
+	for err := range failures {
+		lab.Must(t, err)
+	}
+}
+
+// expectLeftAlone looks at the jobs that are not queued: they are as they were.
+func expectLeftAlone(t *testing.T, clients *Clients, report *Report) {
+	t.Helper()
+	for i := range report.Outcomes {
+		outcome := &report.Outcomes[i]
+		if outcome.Left == "" {
+			continue
+		}
+		if outcome.Unit != nil {
+			t.Errorf("%s %s has a unit, though %s", report.Operator, outcome.File, outcome.Left)
+		}
+		job, err := clients.Dynamic.Resource(outcome.Kind.Resource).Namespace(outcome.Namespace).Get(t.Context(), outcome.Name, metav1.GetOptions{})
+		lab.Must(t, err)
+		now, _, _ := unstructured.NestedFieldNoCopy(job.Object, "spec", "suspend")
+		before, _, _ := unstructured.NestedFieldNoCopy(outcome.Object.Object, "spec", "suspend")
+		if !reflect.DeepEqual(now, before) {
+			t.Errorf("%s %s: spec.suspend was %v and is %v, though %s", report.Operator, outcome.File, before, now, outcome.Left)
+		}
+	}
+}
+
+// expectDifferencesOfExamples finds what is known of examples that are no more, or
+// do not get as far as having pods.
+func expectDifferencesOfExamples(t *testing.T, reports []*Report) {
+	t.Helper()
+	unknown := differences()
+	for _, report := range reports {
+		for i := range report.Outcomes {
+			if report.Outcomes[i].Queued() {
+				delete(unknown, report.Operator+" "+report.Outcomes[i].File)
+			}
+		}
+	}
+	for name := range maps.Keys(unknown) {
+		t.Errorf("differences.go knows of %q, which is no example that is queued: remove it", name)
+	}
+}
+
+func comparePage(t *testing.T, page []byte) {
+	t.Helper()
+	file := filepath.Join(site.Repository, "docs", "examples.md")
+	if *update {
+		lab.Must(t, os.WriteFile(file, page, 0o644))
+		return
+	}
+	have, err := os.ReadFile(file)
+	lab.Must(t, err)
+	if bytes.Equal(have, page) {
+		return
+	}
+	was, is := strings.Split(string(have), "\n"), strings.Split(string(page), "\n")
+	for i := range max(len(was), len(is)) {
+		if i >= len(was) || i >= len(is) || was[i] != is[i] {
+			t.Fatalf("docs/examples.md is not what the examples do now; run go test ./test/examples -update and look at what has changed, from line %d on:\n have %s\n want %s",
+				i+1, line(was, i), line(is, i))
+		}
+	}
+}
+
+func line(lines []string, i int) string {
+	if i >= len(lines) {
+		return "(its end)"
+	}
+	return lines[i]
+}
