@@ -4,17 +4,12 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/test/lab"
@@ -97,9 +92,6 @@ func enqueue(t *testing.T, clients *Clients, reports []*Report) {
 		}
 		return len(silent) == 0, fmt.Sprintf("%d are silent: %s", len(silent), strings.Join(silent, ", "))
 	})
-	for _, report := range reports {
-		expectLeftAlone(t, clients, report)
-	}
 }
 
 // submitAll creates all examples of a source. Those of one name are parted into
@@ -139,27 +131,6 @@ func submitAll(t *testing.T, clients *Clients, report *Report) {
 	}
 }
 
-// expectLeftAlone looks at the jobs that are not queued: they are as they were.
-func expectLeftAlone(t *testing.T, clients *Clients, report *Report) {
-	t.Helper()
-	for i := range report.Outcomes {
-		outcome := &report.Outcomes[i]
-		if outcome.Left == "" {
-			continue
-		}
-		if outcome.Unit != nil {
-			t.Errorf("%s %s has a unit, though %s", report.Operator, outcome.File, outcome.Left)
-		}
-		job, err := clients.Dynamic.Resource(outcome.Kind.Resource).Namespace(outcome.Namespace).Get(t.Context(), outcome.Name, metav1.GetOptions{})
-		lab.Must(t, err)
-		now, _, _ := unstructured.NestedFieldNoCopy(job.Object, "spec", "suspend")
-		before, _, _ := unstructured.NestedFieldNoCopy(outcome.Object.Object, "spec", "suspend")
-		if !reflect.DeepEqual(now, before) {
-			t.Errorf("%s %s: spec.suspend was %v and is %v, though %s", report.Operator, outcome.File, before, now, outcome.Left)
-		}
-	}
-}
-
 // expectDifferencesOfExamples finds what is known of examples that are no more, or
 // do not get as far as having pods.
 func expectDifferencesOfExamples(t *testing.T, reports []*Report) {
@@ -172,7 +143,7 @@ func expectDifferencesOfExamples(t *testing.T, reports []*Report) {
 			}
 		}
 	}
-	for name := range maps.Keys(unknown) {
+	for name := range unknown {
 		t.Errorf("differences.go knows of %q, which is no example that is queued: remove it", name)
 	}
 }

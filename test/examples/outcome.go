@@ -10,13 +10,12 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/workflow"
 )
 
-// Outcome is what became of an example. One of Refused, Left and Unit is set.
+// Outcome is what became of an example: it was refused, or has a unit.
 type Outcome struct {
 	Submitted
-	// Left says why the job is not kube-queue's to queue.
-	Left string
 	Unit *v1alpha1.QueueUnit
 	// Invalid is why the unit can never be admitted as it is.
 	Invalid string
@@ -31,11 +30,10 @@ func Judge(submitted Submitted, units map[types.UID]*v1alpha1.QueueUnit, warning
 	if submitted.Refused != "" {
 		return outcome, true
 	}
-	outcome.Left = left(submitted.Example)
 	outcome.Unit, outcome.Warning = units[submitted.UID], warnings[submitted.UID]
 	switch {
 	case outcome.Unit == nil:
-		return outcome, outcome.Left != ""
+		return outcome, false
 	case !*outcome.Unit.Spec.Active:
 		if outcome.Unit.Status.Reason == framework.ReasonInvalidRequest {
 			outcome.Invalid = oneLine(outcome.Unit.Status.Message)
@@ -47,17 +45,9 @@ func Judge(submitted Submitted, units map[types.UID]*v1alpha1.QueueUnit, warning
 	return outcome, true
 }
 
-// left says why a job is never queued, as the documentation has it.
-func left(example *Example) string {
-	if _, there := example.Object.GetLabels()[framework.KueueLabel]; there {
-		return "label `" + framework.KueueLabel + "` gives it to another queue"
-	}
-	return ""
-}
-
 // unsized: only its owner can tell how large a Workflow is.
 func unsized(example *Example) bool {
-	_, told := example.Object.GetAnnotations()["kube-queue/min-resources"]
+	_, told := example.Object.GetAnnotations()[workflow.MinResourcesAnnotation]
 	return example.Kind.Name == "Workflow" && !told
 }
 

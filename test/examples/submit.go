@@ -3,8 +3,7 @@ package examples
 import (
 	"context"
 	"fmt"
-	"sort"
-	"strings"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,9 +28,9 @@ type Clients struct {
 // Submitted is an example in the cluster, or refused by it.
 type Submitted struct {
 	*Example
-	Namespace, Name string
-	UID             types.UID
-	Refused string
+	Namespace string
+	UID       types.UID
+	Refused   string
 }
 
 // NewClients makes the clients.
@@ -52,7 +51,7 @@ func NewClients(config *rest.Config) (*Clients, error) {
 func (c *Clients) Submit(ctx context.Context, example *Example, namespace string) (Submitted, error) {
 	submitted := Submitted{Example: example, Namespace: namespace}
 	if example.Object == nil {
-		submitted.Refused = "it is not YAML: " + example.Fault
+		submitted.Refused = "it is no YAML: " + example.Fault
 		return submitted, nil
 	}
 	object := example.Object.DeepCopy()
@@ -66,7 +65,7 @@ func (c *Clients) Submit(ctx context.Context, example *Example, namespace string
 	created, err := c.Dynamic.Resource(example.Kind.Resource).Namespace(namespace).Create(ctx, object, metav1.CreateOptions{})
 	switch {
 	case err == nil:
-		submitted.Name, submitted.UID = created.GetName(), created.GetUID()
+		submitted.UID = created.GetUID()
 		return submitted, nil
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err):
 		submitted.Refused = refusal(err)
@@ -76,18 +75,26 @@ func (c *Clients) Submit(ctx context.Context, example *Example, namespace string
 	}
 }
 
-// refusal is the API server's message, its causes in a fixed order.
+// refusal is the first cause that the API server names. It adds one of no field
+// where it did not look at all.
 func refusal(err error) string {
-	status, _ := err.(apierrors.APIStatus)
-	if status == nil || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
-		return oneLine(err.Error())
-	}
 	var causes []string
-	for _, cause := range status.Status().Details.Causes {
-		causes = append(causes, oneLine(cause.Field+": "+cause.Message))
+	if status, told := err.(apierrors.APIStatus); told && status.Status().Details != nil {
+		for _, cause := range status.Status().Details.Causes {
+			if cause.Field != "" && cause.Field != "<nil>" {
+				causes = append(causes, oneLine(cause.Field+": "+cause.Message))
+			}
+		}
 	}
-	sort.Strings(causes)
-	return strings.Join(causes, "; ")
+	slices.Sort(causes)
+	switch len(causes) {
+	case 0:
+		return "by the API server: " + oneLine(err.Error())
+	case 1:
+		return "by the API server: " + causes[0]
+	default:
+		return fmt.Sprintf("by the API server: %s; and %d more", causes[0], len(causes)-1)
+	}
 }
 
 // EnsureNamespace makes a namespace and waits for nothing.

@@ -81,20 +81,15 @@ func (r *Report) row(o *Outcome) row {
 	line := row{file: file, kind: o.Kind.Name}
 	switch {
 	case o.Refused != "":
-		line.outcome = "refused by the API server: " + o.Refused
-	case o.Unit == nil:
-		line.outcome = "not queued: " + o.Left
+		line.outcome = "refused: " + o.Refused
 	case o.Invalid != "":
 		line.outcome = "InvalidRequest: " + o.Invalid
 	case o.Warning != "":
 		line.pods, line.demand, line.outcome = "–", Text(o.Unit.Spec.Resource), "queued, with a warning: "+o.Warning
 	default:
 		line.pods, line.demand, line.outcome, line.real = fmt.Sprint(o.Pods()), Text(o.Unit.Spec.Resource), "queued", "the same"
-		if difference, differs := DifferenceOf(r.Operator, o); differs {
-			line.real = difference.Why
-			if difference.Real != "" {
-				line.real = difference.Real + ": " + difference.Why
-			}
+		if difference, differs := DifferenceOf(r.Operator, o.File); differs {
+			line.real = difference.Real + ": " + difference.Why
 		}
 	}
 	return line

@@ -1,9 +1,6 @@
 package jobextensions
 
 import (
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"kube-queue.dev/kube-queue/test/testcluster"
@@ -20,15 +17,7 @@ func TestAKindWhoseCRDComesLaterStartsByItselfAndNoObjectStopsIt(t *testing.T) {
 	defer func() { stop() }()
 	begin(t, c, batchJob, annotated).enqueued()
 
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/kubeflow/training-operator").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	crd := filepath.Join(strings.TrimSpace(string(out)), "manifests", "base", "crds", "kubeflow.org_tfjobs.yaml")
-	if _, err := c.Kubectl(t.Context(), "apply", "--server-side", "-f", crd); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Kubectl(t.Context(), "wait", "--for=condition=Established", "-f", crd); err != nil {
+	if err := c.InstallCRDs(t.Context(), "training-operator"); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Install(t.Context()); err != nil {

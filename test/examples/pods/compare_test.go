@@ -1,0 +1,174 @@
+package pods
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/extensions/registry"
+	"kube-queue.dev/kube-queue/test/examples"
+	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/testcluster"
+)
+
+const (
+	// patience is how long all pods of all examples may take to be there.
+	patience = 3 * time.Minute
+	// quiet is how long no pod more may come then.
+	quiet = 10 * time.Second
+)
+
+// comparison is of the examples of one operator, each in a namespace of its own.
+type comparison struct {
+	t          *testing.T
+	clients    *examples.Clients
+	peaks      *peaks
+	collection *examples.Collection
+	submitted  []examples.Submitted
+}
+
+func compare(t *testing.T, operator string) {
+	site := programs.Site(t, testcluster.Options{Nodes: 2, Operators: []string{operator}, PodRunTime: time.Hour})
+	c := &comparison{t: t, collection: read(t, site, operator)}
+	var err error
+	c.clients, err = examples.NewClients(site.Config())
+	lab.Must(t, err)
+
+	whole := site.Lab(t, "default")
+	site.Both(t, strings.Join(registry.Names(), ","))
+	whole.TreeOf(`{name: all, namespaces: ["*"], max: {cpu: 1M, memory: 1Pi}}`)
+	c.peaks = watchPods(t, c.clients.Kube)
+	c.submit()
+	c.expectSame()
+}
+
+func read(t *testing.T, site *lab.Site, operator string) *examples.Collection {
+	t.Helper()
+	sources := examples.Sources()
+	source := sources[slices.IndexFunc(sources, func(s examples.Source) bool { return s.Operator == operator })]
+	module, err := site.OperatorModule(t.Context(), operator)
+	lab.Must(t, err)
+	collection, err := examples.Read(source, module)
+	lab.Must(t, err)
+	return collection
+}
+
+// submit creates all examples, once what their pods need is there.
+func (c *comparison) submit() {
+	c.t.Helper()
+	namespaces := make([]string, len(c.collection.Examples))
+	for i := range c.collection.Examples {
+		namespaces[i] = fmt.Sprintf("example-%d", i+1)
+		lab.Must(c.t, c.clients.EnsureNamespace(c.t.Context(), namespaces[i]))
+	}
+	for i := range c.collection.Examples {
+		example := &c.collection.Examples[i]
+		c.prepare(example, namespaces[i])
+		submitted, err := c.clients.Submit(c.t.Context(), example, namespaces[i])
+		lab.Must(c.t, err)
+		c.submitted = append(c.submitted, submitted)
+	}
+}
+
+// prepare makes the ServiceAccounts that the example's pods are of, without which
+// the API server takes no pod.
+func (c *comparison) prepare(example *examples.Example, namespace string) {
+	c.t.Helper()
+	accounts := c.clients.Kube.CoreV1().ServiceAccounts(namespace)
+	if example.Object != nil {
+		for _, name := range accountsOf(example.Object.Object) {
+			_, err := accounts.Create(c.t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+			if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsInvalid(err) {
+				c.t.Fatal(err)
+			}
+		}
+	}
+	lab.Eventually(c.t, time.Minute, "the namespace has its own ServiceAccount", func() (bool, string) {
+		_, err := accounts.Get(c.t.Context(), "default", metav1.GetOptions{})
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+// accountsOf finds the names of ServiceAccounts anywhere in an object.
+func accountsOf(value any) []string {
+	var names []string
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			if name, isText := inner.(string); isText && (key == "serviceAccount" || key == "serviceAccountName") {
+				names = append(names, name)
+			}
+			names = append(names, accountsOf(inner)...)
+		}
+	case []any:
+		for _, inner := range v {
+			names = append(names, accountsOf(inner)...)
+		}
+	}
+	return names
+}
+
+// expectSame waits until all pods are there, and for more that may not come.
+func (c *comparison) expectSame() {
+	c.t.Helper()
+	var wrong []string
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	end := time.NewTimer(patience)
+	defer end.Stop()
+	right := time.Now()
+	for time.Since(right) < quiet {
+		select {
+		case <-tick.C:
+		case <-end.C:
+			for _, line := range wrong {
+				c.t.Error(line)
+			}
+			return
+		}
+		if wrong = c.differences(); len(wrong) > 0 {
+			right = time.Now()
+		}
+	}
+}
+
+// differences are the examples of which it is not known yet that all is as it
+// should be.
+func (c *comparison) differences() []string {
+	c.t.Helper()
+	units, err := c.clients.Units(c.t.Context())
+	lab.Must(c.t, err)
+	var wrong []string
+	for _, submitted := range c.submitted {
+		outcome, known := examples.Judge(submitted, units, nil)
+		most := c.peaks.of(submitted.Namespace)
+		real, asked := most.text(), "nothing: "+submitted.Refused
+		switch {
+		case !known:
+			wrong = append(wrong, submitted.File+" has no unit and no message")
+			continue
+		case outcome.Refused != "":
+			real = "refused " + outcome.Refused
+		case outcome.Queued():
+			asked = examples.Demand(outcome.Pods(), outcome.Unit.Spec.Resource)
+		default:
+			asked = examples.Demand(0, nil)
+		}
+		want, why := asked, "its unit asks for that"
+		if difference, differs := examples.DifferenceOf(c.collection.Operator, submitted.File); differs {
+			want, why = difference.Real, difference.Why
+		} else if outcome.Refused != "" {
+			continue
+		}
+		if real != want {
+			wrong = append(wrong, fmt.Sprintf("%s (%s): the pods come to %s, want %s: %s", submitted.File, submitted.Namespace, real, want, why))
+		}
+	}
+	return wrong
+}

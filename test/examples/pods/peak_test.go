@@ -1,0 +1,162 @@
+package pods
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	helpers "k8s.io/component-helpers/resource"
+
+	"kube-queue.dev/kube-queue/test/examples"
+	"kube-queue.dev/kube-queue/test/lab"
+)
+
+// node takes the pods that no node has room for.
+const node = "node-1"
+
+// peaks watches all pods and keeps, for each namespace, the most that there was of
+// them at one time.
+type peaks struct {
+	kube kubernetes.Interface
+
+	mu   sync.Mutex
+	pods map[string]map[types.UID]corev1.ResourceList
+	most map[string]*peak
+}
+
+// peak is the most pods, and the most of each resource, at one time.
+type peak struct {
+	pods     int
+	requests corev1.ResourceList
+}
+
+func (p *peak) text() string { return examples.Demand(p.pods, p.requests) }
+
+// watchPods watches until the test ends.
+func watchPods(t *testing.T, kube kubernetes.Interface) *peaks {
+	t.Helper()
+	p := &peaks{kube: kube, pods: map[string]map[types.UID]corev1.ResourceList{}, most: map[string]*peak{}}
+	factory := informers.NewSharedInformerFactory(kube, 0)
+	informer := factory.Core().V1().Pods().Informer()
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { p.see(obj.(*corev1.Pod)) },
+		UpdateFunc: func(_, obj any) { p.see(obj.(*corev1.Pod)) },
+		DeleteFunc: func(obj any) {
+			if gone, unseen := obj.(cache.DeletedFinalStateUnknown); unseen {
+				obj = gone.Obj
+			}
+			p.forget(obj.(*corev1.Pod))
+		},
+	})
+	lab.Must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var binding sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		binding.Wait()
+		factory.Shutdown()
+	})
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	binding.Go(func() { p.bind(ctx, informer.GetStore()) })
+	return p
+}
+
+func (p *peaks) see(pod *corev1.Pod) {
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		p.forget(pod)
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pods := p.pods[pod.Namespace]
+	if pods == nil {
+		pods = map[types.UID]corev1.ResourceList{}
+		p.pods[pod.Namespace], p.most[pod.Namespace] = pods, &peak{requests: corev1.ResourceList{}}
+	}
+	pods[pod.UID] = helpers.PodRequests(pod, helpers.PodResourcesOptions{})
+	p.most[pod.Namespace].raise(pods)
+}
+
+func (p *peaks) forget(pod *corev1.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.pods[pod.Namespace], pod.UID)
+}
+
+// raise takes in the pods that there are now.
+func (p *peak) raise(pods map[types.UID]corev1.ResourceList) {
+	p.pods = max(p.pods, len(pods))
+	sum := corev1.ResourceList{}
+	for _, requests := range pods {
+		for name, quantity := range requests {
+			total := sum[name]
+			total.Add(quantity)
+			sum[name] = total
+		}
+	}
+	for name, quantity := range sum {
+		if have := p.requests[name]; quantity.Cmp(have) > 0 {
+			p.requests[name] = quantity
+		}
+	}
+}
+
+// of a namespace.
+func (p *peaks) of(namespace string) peak {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if most := p.most[namespace]; most != nil {
+		return peak{pods: most.pods, requests: most.requests.DeepCopy()}
+	}
+	return peak{}
+}
+
+// bind gives a node to each pod that the scheduler has none for, or that is for a
+// scheduler that does not run here.
+func (p *peaks) bind(ctx context.Context, pods cache.Store) {
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, object := range pods.List() {
+			pod := object.(*corev1.Pod)
+			if !stuck(pod) {
+				continue
+			}
+			binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID},
+				Target: corev1.ObjectReference{Kind: "Node", Name: node}}
+			err := p.kube.CoreV1().Pods(pod.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
+			if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+				continue // the store may be a moment behind; the next round sees
+			}
+		}
+	}
+}
+
+func stuck(pod *corev1.Pod) bool {
+	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
+		return false
+	}
+	if pod.Spec.SchedulerName != corev1.DefaultSchedulerName {
+		return true
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable {
+			return true
+		}
+	}
+	return false
+}
