@@ -62,6 +62,10 @@ test-localcluster: ## Test the local cluster itself
 test-integration: ## Test against a real API server
 	$(CLUSTER_TEST) ./test/testcluster/... ./test/integration/...
 
+.PHONY: test-frameworks
+test-frameworks: ## Tell the life of a job of each framework, with its real operator
+	$(CLUSTER_TEST) ./test/frameworks/...
+
 .PHONY: test-e2e
 test-e2e: ## Test everything together, with the real operators
 	$(CLUSTER_TEST) ./test/e2e/...
