@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,21 +23,30 @@ func (k Kind) versions() []string { return append([]string{k.Version}, k.OlderVe
 // kind; found is false when it serves none.
 type servedVersions func(kind Kind) (version string, found bool, err error)
 
+// lookAgain is how often a better version is looked for while an older one is the
+// best that is served.
+const lookAgain = 15 * time.Second
+
 // versionedJobs reads and patches jobs in the best version that is served: a patch
-// through an older one would cut off the fields that only a newer one has. What
-// is served is asked at each list and watch. The API server ends the watches of a
-// kind whose definition changes, so a version that comes or goes is soon seen.
+// through an older one would cut off the fields that only a newer one has. What is
+// served is asked at each list and watch, and at each patch through an older
+// version, since the API server does not tell of versions that come: their
+// resources are not added in one moment either.
 type versionedJobs struct {
 	kind    Kind
 	clients map[string]*tolerant.Client
 	served  servedVersions
-	now     *atomic.Pointer[string]
+	// now is the version that was served last; listed is the one in which the
+	// jobs that are cached were read.
+	now, listed *atomic.Pointer[string]
 }
 
 func newVersioned(config *rest.Config, adapter Adapter, served servedVersions) (versionedJobs, error) {
 	kind := adapter.Kind()
-	v := versionedJobs{kind: kind, clients: map[string]*tolerant.Client{}, served: served, now: &atomic.Pointer[string]{}}
+	v := versionedJobs{kind: kind, clients: map[string]*tolerant.Client{}, served: served,
+		now: &atomic.Pointer[string]{}, listed: &atomic.Pointer[string]{}}
 	v.now.Store(&kind.Version)
+	v.listed.Store(&kind.Version)
 	for _, version := range kind.versions() {
 		client, err := tolerant.NewForConfig(config, readAs(adapter, version))
 		if err != nil {
@@ -48,6 +59,9 @@ func newVersioned(config *rest.Config, adapter Adapter, served servedVersions) (
 
 // Version is the one that was served last.
 func (v versionedJobs) Version() string { return *v.now.Load() }
+
+// best tells whether no better version can come.
+func (v versionedJobs) best() bool { return v.Version() == v.kind.Version }
 
 // choose asks which version is served now, where there are several.
 func (v versionedJobs) choose() (*tolerant.Client, error) {
@@ -71,7 +85,14 @@ func (v versionedJobs) Get(ctx context.Context, namespace, name string) (toleran
 
 // Patch sends a merge patch.
 func (v versionedJobs) Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (tolerant.Object, error) {
-	return v.clients[v.Version()].Patch(ctx, namespace, name, patch, subresources...)
+	client := v.clients[v.Version()]
+	if !v.best() {
+		var err error
+		if client, err = v.choose(); err != nil {
+			return nil, err
+		}
+	}
+	return client.Patch(ctx, namespace, name, patch, subresources...)
 }
 
 // List reads all jobs.
@@ -80,14 +101,25 @@ func (v versionedJobs) List(ctx context.Context, namespace string, opts metav1.L
 	if err != nil {
 		return nil, err
 	}
+	v.listed.Store(v.now.Load())
 	return client.List(ctx, namespace, opts)
 }
 
-// Watch tells what becomes of them.
+// Watch tells what becomes of them. Jobs that were listed in another version are to
+// be listed again.
 func (v versionedJobs) Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
 	client, err := v.choose()
 	if err != nil {
 		return nil, err
+	}
+	if opts.SendInitialEvents != nil && *opts.SendInitialEvents {
+		v.listed.Store(v.now.Load())
+	}
+	if listed := *v.listed.Load(); listed != v.Version() {
+		return nil, apierrors.NewResourceExpired(fmt.Sprintf("%s were listed in version %s and are now served in %s", v.kind.Resource, listed, v.Version()))
+	}
+	if !v.best() {
+		opts.TimeoutSeconds = new(int64(lookAgain / time.Second))
 	}
 	return client.Watch(ctx, namespace, opts)
 }

@@ -2,6 +2,7 @@ package jobextensions
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -210,25 +211,20 @@ func TestTheClusterOfARayJobKeepsItsQuota(t *testing.T) {
 // A patch through an older version would cut off what only the newer one has.
 func TestRayJobsAreReadInTheBestVersionServed(t *testing.T) {
 	c := kindsCluster(t, "kuberay")
-	serveV1 := func(served bool) {
+	serveV1 := func(crd string, served bool) {
 		t.Helper()
-		for _, crd := range []string{"rayjobs.ray.io", "rayclusters.ray.io"} {
-			out, err := c.Kubectl(t.Context(), "get", "crd", crd, "-o", "jsonpath={.spec.versions[*].name}")
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i, version := range strings.Fields(out) {
-				if version != "v1" {
-					continue
-				}
-				if _, err := c.Kubectl(t.Context(), "patch", "crd", crd, "--type=json", "-p",
-					fmt.Sprintf(`[{"op": "replace", "path": "/spec/versions/%d/served", "value": %t}]`, i, served)); err != nil {
-					t.Fatal(err)
-				}
-			}
+		out, err := c.Kubectl(t.Context(), "get", "crd", crd, "-o", "jsonpath={.spec.versions[*].name}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.Index(strings.Fields(out), "v1")
+		if _, err := c.Kubectl(t.Context(), "patch", "crd", crd, "--type=json", "-p",
+			fmt.Sprintf(`[{"op": "replace", "path": "/spec/versions/%d/served", "value": %t}]`, i, served)); err != nil {
+			t.Fatal(err)
 		}
 	}
-	serveV1(false)
+	serveV1("rayjobs.ray.io", false)
+	serveV1("rayclusters.ray.io", false)
 	defer startFor(t, c, "rayjobv1alpha1")()
 
 	old := begin(t, c, oldRayJob, `{spec: {entrypoint: python main.py, runtimeEnvYAML: "a: b"}}`)
@@ -245,9 +241,15 @@ func TestRayJobsAreReadInTheBestVersionServed(t *testing.T) {
 		}
 	}
 
-	serveV1(true)
+	// The API server ends the watch of RayJobs while not all of v1 is there.
+	serveV1("rayjobs.ray.io", true)
+	between := begin(t, c, oldRayJob, `{spec: {entrypoint: python main.py}}`)
+	between.hasUnit("of version v1alpha1", func(u *v1alpha1.QueueUnit) bool { return u.Spec.ConsumerRef.APIVersion == "ray.io/v1alpha1" })
+	serveV1("rayclusters.ray.io", true)
 	now := begin(t, c, rayJob, `{spec: {backoffLimit: 3}}`)
-	now.hasUnit("of version v1", func(u *v1alpha1.QueueUnit) bool { return u.Spec.ConsumerRef.APIVersion == "ray.io/v1" })
+	now.hasUnit("without the submitter that v1alpha1 would have", func(u *v1alpha1.QueueUnit) bool { return len(u.Spec.PodSets) == 1 })
+	next := begin(t, c, rayJob)
+	next.hasUnit("of version v1", func(u *v1alpha1.QueueUnit) bool { return u.Spec.ConsumerRef.APIVersion == "ray.io/v1" })
 	now.admit()
 	now.becomesSuspended(false)
 	if got := now.field("spec", "submissionMode") + now.field("spec", "backoffLimit"); got != "HTTPMode3" {
