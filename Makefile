@@ -43,7 +43,7 @@ verify: ## Check formatting, vet, staticcheck, tidy modules and generated code
 	hack/verify.sh
 
 .PHONY: test
-test: verify test-race test-localcluster test-integration test-e2e ## Run every check and test
+test: verify test-race test-localcluster test-integration test-e2e test-frameworks ## Run every check and test
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests (seconds)
@@ -60,11 +60,15 @@ test-localcluster: ## Test the local cluster itself
 
 .PHONY: test-integration
 test-integration: ## Test against a real API server
-	$(CLUSTER_TEST) ./test/testcluster/... ./test/integration/...
+	$(CLUSTER_TEST) ./test/testcluster/... ./test/integration/... ./test/examples
 
 .PHONY: test-frameworks
 test-frameworks: ## Tell the life of a job of each framework, with its real operator
 	$(CLUSTER_TEST) ./test/frameworks/...
+
+.PHONY: test-examples
+test-examples: ## Release each operator's own examples and compare their pods with their units
+	$(CLUSTER_TEST) ./test/examples/pods
 
 .PHONY: test-e2e
 test-e2e: ## Test everything together, with the real operators

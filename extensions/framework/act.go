@@ -36,8 +36,7 @@ func (r *reconciler) act(ctx context.Context, l *look, action Action) error {
 	case Release:
 		return r.release(ctx, l)
 	case MarkStopped:
-		return r.patchUnitStatus(ctx, l, evictedStatus(l.unit, metav1.ConditionTrue, v1alpha1.EvictedStopped,
-			"The job is suspended and its pods are gone.", metav1.NewTime(l.now)))
+		return r.patchUnitStatus(ctx, l, stoppedStatus(l.unit, metav1.NewTime(l.now)))
 	case MarkSuspendedByUser:
 		return r.patchUnitStatus(ctx, l, evictedStatus(l.unit, metav1.ConditionTrue, v1alpha1.EvictedSuspendedByUser,
 			"The job was suspended by hand; unsuspend it to put it back in line.", metav1.NewTime(l.now)))
@@ -66,7 +65,8 @@ func (r *reconciler) release(ctx context.Context, l *look) error {
 
 // suspend holds a job that was not held, or no longer may run.
 func (r *reconciler) suspend(ctx context.Context, l *look, why Action) error {
-	data, err := suspendPatch(r.adapter, l.job)
+	forGood := why == Evict && evictionOf(l.unit) == evictionForGood
+	data, err := suspendPatch(r.adapter, l.job, forGood)
 	if err != nil {
 		return err
 	}
@@ -128,10 +128,10 @@ func (r *reconciler) forgetRelease(ctx context.Context, l *look) error {
 	return r.patchJob(ctx, l, data)
 }
 
-// updateSpec brings the unit in step. Once it is admitted only active counts.
+// updateSpec brings the unit in step. Once it is admitted only runKeys count.
 func (r *reconciler) updateSpec(ctx context.Context, l *look) error {
 	if l.want == nil {
-		return r.patchUnit(ctx, l, "spec", map[string]any{"active": l.state.Active}, nil)
+		return r.patchUnit(ctx, l, "spec", l.state.runKeys.spec(), nil)
 	}
 	return r.patchUnit(ctx, l, "spec", l.want.changes(l.unit), l.want.parameterChanges(l.unit))
 }

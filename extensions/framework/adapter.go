@@ -89,6 +89,9 @@ type Sight struct {
 	Running bool
 	// Stopped: the operator has said that the suspended job has no more pods.
 	Stopped bool
+	// Lingers says, to the user, why the job would go on though it were suspended
+	// now, and until when; empty where suspending stops it.
+	Lingers string
 	// End is set once the job has ended.
 	End *End
 	// Queuing is what the job's own status shows about the queue.

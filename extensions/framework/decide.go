@@ -84,8 +84,7 @@ type State struct {
 	Marked bool
 	// Released is the attempt that the job says it was released for.
 	Released string
-	// Active is false when the job asks to be held back or evicted.
-	Active bool
+	runKeys
 	// Deleting: the job is being deleted.
 	Deleting bool
 	// ShowsQueuing: the kind's status can say that a job is queued.
@@ -114,8 +113,8 @@ func Decide(job State, unit *v1alpha1.QueueUnit, want *Want, now time.Time) Deci
 	}
 	eviction := evictionOf(unit)
 	switch phase := unit.Status.Phase; {
-	case phase.HoldsQuota() && eviction == evictionAsked:
-		return evicted(job, unit)
+	case phase.HoldsQuota() && (eviction == evictionAsked || eviction == evictionForGood):
+		return evicted(job, unit, eviction == evictionForGood)
 	case phase.Waits(), phase == v1alpha1.PhaseReserved:
 		return waiting(job, unit, want, eviction == evictionByUser, now)
 	case eviction != evictionNone:
@@ -221,7 +220,7 @@ func admitted(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
 		return Decision{Action: MarkSuspendedByUser}
 	case job.Suspended:
 		return Decision{}
-	case job.Active != active(unit):
+	case job.runKeys.differs(unit):
 		return Decision{Action: UpdateSpec}
 	case !dequeued || !job.Running:
 		return Decision{}
@@ -232,13 +231,24 @@ func admitted(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
 	return Decision{Action: MarkRunning}
 }
 
-// evicted: the job is suspended, and when its pods are gone the unit says so.
-func evicted(job State, unit *v1alpha1.QueueUnit) Decision {
+// evicted: the job is suspended, and when its pods are gone the unit says so. For
+// good means that the job is deactivated with its suspension, and its unit before
+// it says that it has stopped: nothing would keep it from being released again. Who
+// activates the job after that has it stand in line.
+func evicted(job State, unit *v1alpha1.QueueUnit, forGood bool) Decision {
 	neverReleased := unit.Status.Phase != v1alpha1.PhaseRunning && job.Released != attempt(unit)
 	switch {
+	case !job.Suspended && job.Unholdable != "": // it would fail if it were
+		return Decision{}
 	case !job.Suspended:
 		return Decision{Action: Evict}
-	case job.Marked && (job.Stopped || neverReleased):
+	case job.Marked && neverReleased: // then it has not run for too long either
+		return Decision{Action: MarkStopped}
+	case forGood && active(unit) && job.Active: // suspended by hand just before
+		return Decision{Action: Evict}
+	case forGood && active(unit):
+		return Decision{Action: UpdateSpec}
+	case job.Marked && job.Stopped:
 		return Decision{Action: MarkStopped}
 	case job.Stopped:
 		// Without its mark it was not we who suspended it.
@@ -275,6 +285,8 @@ const (
 	evictionNone eviction = iota
 	// evictionAsked: the controller wants the quota back.
 	evictionAsked
+	// evictionForGood: the same, and the job is not to run again by itself.
+	evictionForGood
 	// evictionStopped: the job's pods are gone.
 	evictionStopped
 	// evictionByUser: the job was suspended by hand.
@@ -290,6 +302,8 @@ func evictionOf(unit *v1alpha1.QueueUnit) eviction {
 		return evictionStopped
 	case condition.Reason == v1alpha1.EvictedSuspendedByUser:
 		return evictionByUser
+	case condition.Reason == v1alpha1.EvictedMaximumExecutionTime:
+		return evictionForGood
 	default:
 		return evictionAsked
 	}

@@ -22,7 +22,7 @@ func job(changes ...func(*State)) State {
 	state := State{
 		Sight:   Sight{Suspended: true, Queuing: Queuing{Ready: true}},
 		Marked:  true,
-		Active:  true,
+		runKeys: runKeys{Active: true},
 		Created: noon, ShowsQueuing: true,
 	}
 	for _, change := range changes {
@@ -41,6 +41,7 @@ func hidden(s *State)     { s.Queuing = Queuing{Ready: true, On: true} }
 func shown(s *State)      { s.Queuing = Queuing{Ready: true, On: true, Shown: true} }
 func deleting(s *State)   { s.Deleting = true }
 func inactive(s *State)   { s.Active = false }
+func minute(s *State)     { s.MaxTime = ptr.To[int32](60) }
 func ended(s *State)      { s.End = &End{Succeeded: true} }
 func foreigner(s *State)  { s.Foreign = "it is a part of something" }
 func unready(s *State)    { s.Queuing.Ready = false }
@@ -94,6 +95,7 @@ func same() *Want {
 
 func TestDecide(t *testing.T) {
 	evicted := condition(metav1.ConditionTrue, "Preempted")
+	overran := condition(metav1.ConditionTrue, v1alpha1.EvictedMaximumExecutionTime)
 	byUser := condition(metav1.ConditionTrue, v1alpha1.EvictedSuspendedByUser)
 	atRest := condition(metav1.ConditionTrue, v1alpha1.EvictedStopped)
 	backInLine := condition(metav1.ConditionFalse, ReasonResumed)
@@ -171,6 +173,8 @@ func TestDecide(t *testing.T) {
 		{"an ended unit stays as it is", job(released, ended), unit(phase(v1alpha1.PhaseSucceeded)), nil, late, Decision{}},
 		{"the manifest applied again to an ended job changes nothing", job(remarked, suspended, was("1")), unit(phase(v1alpha1.PhaseFailed)), nil, late, Decision{}},
 		{"a running job told to be inactive has its unit say so", job(released, runs, inactive), unit(running), nil, late, Decision{Action: UpdateSpec}},
+		{"so has one whose time to run is changed", job(released, runs, minute), unit(running), nil, late, Decision{Action: UpdateSpec}},
+		{"a limit that the unit has already is not written again", job(released, runs, minute), unit(running, limited), nil, late, Decision{}},
 
 		// Something remains.
 		{"a job that has ended keeps its quota while something of it remains", job(released, remaining), unit(running), nil, noon.Add(time.Second), Decision{After: time.Second}},
@@ -205,6 +209,18 @@ func TestDecide(t *testing.T) {
 		{"a job evicted before its release has no pods", job(), unit(dequeued, evicted), nil, late, Decision{Action: MarkStopped}},
 		{"so has one that only held a reservation", job(), unit(reserved, evicted), nil, late, Decision{Action: MarkStopped}},
 		{"a job that was suspended by hand before its eviction is not put back in line", job(released, suspended, stopped), unit(running, evicted), nil, late, Decision{Action: MarkSuspendedByUser}},
+		{"a job that its operator would refuse if it were suspended goes on", job(released, runs, unholdable), unit(running, evicted), nil, late, Decision{}},
+		{"a deactivated job is suspended like any other", job(released, runs, inactive), unit(running, sleeping, condition(metav1.ConditionTrue, v1alpha1.EvictedDeactivated)), nil, late, Decision{Action: Evict}},
+		{"activated again meanwhile, it stops all the same", job(suspended, stopped, was("1")), unit(running, sleeping, condition(metav1.ConditionTrue, v1alpha1.EvictedDeactivated)), nil, late, Decision{Action: MarkStopped}},
+		{"and stands in line after that", job(stopped, was("1")), unit(enqueued, sleeping, because("Inactive", "")), same(), late, Decision{Action: UpdateSpec, Queued: true}},
+		{"a job that ran for too long is suspended and deactivated", job(released, runs), unit(running, overran), nil, late, Decision{Action: Evict}},
+		{"its unit is made inactive before it says that it has stopped", job(suspended, stopped, was("1"), inactive), unit(running, overran), nil, late, Decision{Action: UpdateSpec}},
+		{"then its pods are waited for", job(suspended, was("1"), inactive), unit(running, overran, sleeping), nil, late, Decision{}},
+		{"then it says that it has stopped", job(suspended, stopped, was("1"), inactive), unit(running, overran, sleeping), nil, late, Decision{Action: MarkStopped}},
+		{"activated again while it stops, it is not deactivated a second time", job(suspended, stopped, was("1")), unit(running, overran, sleeping), nil, late, Decision{Action: MarkStopped}},
+		{"a job that ran for too long and was suspended by hand is deactivated too", job(released, suspended, stopped), unit(running, overran), nil, late, Decision{Action: Evict}},
+		{"a job whose time went by before its release has not run, and stands in line again", job(), unit(dequeued, overran), nil, late, Decision{Action: MarkStopped}},
+		{"a job that ended as its time was over has ended", job(released, ended), unit(running, overran), nil, late, Decision{Action: MarkFinished}},
 		{"an evicted job that is back in line waits", job(shown, was("1")), unit(phase(v1alpha1.PhaseBackoff), atRest, lacks), same(), late, Decision{Queued: true}},
 	}
 	for _, test := range tests {
@@ -217,6 +233,7 @@ func TestDecide(t *testing.T) {
 }
 
 func sleeping(u *v1alpha1.QueueUnit) { u.Spec.Active = ptr.To(false) }
+func limited(u *v1alpha1.QueueUnit)  { u.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](60) }
 
 // Whatever the job and the unit look like, some things never happen.
 func TestDecideNever(t *testing.T) {
@@ -227,7 +244,7 @@ func TestDecideNever(t *testing.T) {
 				Suspended: flag("suspended"), Started: flag("started"), Running: flag("running"), Stopped: flag("stopped"),
 				Queuing: Queuing{Ready: flag("ready"), On: flag("on"), Shown: flag("shown")},
 			},
-			Marked: flag("marked"), Active: flag("active"), Deleting: flag("deleting"), ShowsQueuing: flag("shows"),
+			Marked: flag("marked"), runKeys: runKeys{Active: flag("active")}, Deleting: flag("deleting"), ShowsQueuing: flag("shows"),
 			Released: rapid.SampledFrom([]string{"", "0", "1", "2"}).Draw(t, "released"),
 			Foreign:  rapid.SampledFrom([]string{"", "another's"}).Draw(t, "foreign"), Created: noon,
 		}
@@ -243,9 +260,12 @@ func TestDecideNever(t *testing.T) {
 		var u *v1alpha1.QueueUnit
 		if flag("has unit") {
 			u = unit(phase(rapid.SampledFrom([]v1alpha1.QueueUnitPhase{"", "Enqueued", "Backoff", "Reserved", "Dequeued", "Running", "Succeeded", "Failed"}).Draw(t, "phase")))
-			if reason := rapid.SampledFrom([]string{"", "Preempted", "Stopped", "SuspendedByUser"}).Draw(t, "evicted"); reason != "" {
+			if reason := rapid.SampledFrom([]string{"", "Preempted", "Deactivated", "MaximumExecutionTime", "Stopped", "SuspendedByUser"}).Draw(t, "evicted"); reason != "" {
 				condition(metav1.ConditionTrue, reason)(u)
 			}
+		}
+		if u != nil && flag("unit inactive") {
+			sleeping(u)
 		}
 		do := Decide(state, u, same(), noon.Add(rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(t, "later")))
 		switch {
@@ -261,9 +281,13 @@ func TestDecideNever(t *testing.T) {
 			t.Fatalf("%s on an unmarked job", do.Action)
 		case u != nil && do.Action == CreateUnit, u == nil && do.Action == Release:
 			t.Fatalf("%s does not fit", do.Action)
-		case (do.Action == Evict || do.Action == HoldAgain || do.Action == HoldLate || do.Action == Resume) && state.Suspended:
+		case (do.Action == HoldAgain || do.Action == HoldLate || do.Action == Resume) && state.Suspended:
 			t.Fatalf("%s on a suspended job", do.Action)
-		case (do.Action == HoldAgain || do.Action == HoldLate || do.Action == Resume) && state.Unholdable != "":
+		case do.Action == Evict && state.Suspended && (evictionOf(u) != evictionForGood || !state.Active || !active(u)):
+			t.Fatalf("nothing is left to do by %s", do.Action)
+		case do.Action == MarkStopped && evictionOf(u) == evictionForGood && active(u) && state.Released == attempt(u):
+			t.Fatalf("a job that ran for too long would run again")
+		case (do.Action == HoldAgain || do.Action == HoldLate || do.Action == Resume || do.Action == Evict && !state.Suspended) && state.Unholdable != "":
 			t.Fatalf("%s on a job that its operator would refuse", do.Action)
 		case do.Action == MarkFinished && state.Remains != "" && u.Status.Phase.HoldsQuota():
 			t.Fatalf("the quota is given back while %s are there", state.Remains)

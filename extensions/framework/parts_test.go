@@ -88,12 +88,14 @@ func TestPatches(t *testing.T) {
 			`{"metadata":{"annotations":{"kube-queue/released":"2","scheduling.x-k8s.io/suspend":"false"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":false}}`},
 		{"a job marked by its suspend field gets no annotation", func() ([]byte, error) { return releasePatch(suspender{bySuspend: true}, meta(""), "1") },
 			`{"metadata":{"annotations":{"kube-queue/released":"1"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":false}}`},
-		{"a suspension puts the annotation back", func() ([]byte, error) { return suspendPatch(suspender{bySuspend: true}, meta("false")) },
+		{"a suspension puts the annotation back", func() ([]byte, error) { return suspendPatch(suspender{bySuspend: true}, meta("false"), false) },
 			`{"metadata":{"annotations":{"scheduling.x-k8s.io/suspend":"true"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":true}}`},
-		{"one of a kind marked by annotation puts it back though it was removed", func() ([]byte, error) { return suspendPatch(suspender{}, meta("")) },
+		{"one of a kind marked by annotation puts it back though it was removed", func() ([]byte, error) { return suspendPatch(suspender{}, meta(""), false) },
 			`{"metadata":{"annotations":{"scheduling.x-k8s.io/suspend":"true"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":true}}`},
-		{"one of a job marked by its suspend field does not", func() ([]byte, error) { return suspendPatch(suspender{bySuspend: true}, meta("")) },
+		{"one of a job marked by its suspend field does not", func() ([]byte, error) { return suspendPatch(suspender{bySuspend: true}, meta(""), false) },
 			`{"metadata":{"resourceVersion":"7","uid":"u"},"spec":{"suspend":true}}`},
+		{"one for good deactivates in the same patch", func() ([]byte, error) { return suspendPatch(suspender{}, meta("false"), true) },
+			`{"metadata":{"annotations":{"scheduling.x-k8s.io/active":"false","scheduling.x-k8s.io/suspend":"true"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":true}}`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

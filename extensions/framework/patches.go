@@ -49,9 +49,12 @@ func releasePatch(adapter Adapter, job Object, attempt string) ([]byte, error) {
 	return jobPatch(job, annotations, adapter.SuspendPatch(job, false))
 }
 
-// suspendPatch suspends a job and puts its mark back.
-func suspendPatch(adapter Adapter, job Object) ([]byte, error) {
+// suspendPatch suspends a job and puts its mark back. For good deactivates it too.
+func suspendPatch(adapter Adapter, job Object, forGood bool) ([]byte, error) {
 	annotations := map[string]any{}
+	if forGood {
+		annotations[ActiveAnnotation] = "false"
+	}
 	if annotated(adapter.Kind(), job) {
 		annotations[SuspendAnnotation] = "true"
 	}
@@ -96,6 +99,16 @@ func evictedStatus(unit *v1alpha1.QueueUnit, status metav1.ConditionStatus, reas
 	return map[string]any{"conditions": with(unit.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionEvicted, Status: status, Reason: reason, Message: message, LastTransitionTime: now,
 	})}
+}
+
+// stoppedStatus says that an evicted job has stopped. The message still says why it
+// was evicted: who waits after that is told so.
+func stoppedStatus(unit *v1alpha1.QueueUnit, now metav1.Time) map[string]any {
+	message := ""
+	if condition := apimeta.FindStatusCondition(unit.Status.Conditions, v1alpha1.ConditionEvicted); condition != nil {
+		message = condition.Message
+	}
+	return evictedStatus(unit, metav1.ConditionTrue, v1alpha1.EvictedStopped, message, now)
 }
 
 // finishedStatus is the end of a unit: phase, and the job's own reason. The

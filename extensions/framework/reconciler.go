@@ -202,7 +202,9 @@ type look struct {
 	// unit is nil when there is none.
 	unit *v1alpha1.QueueUnit
 	want *Want
-	now  time.Time
+	// unread is what cannot be read of the keys that count while the job runs.
+	unread error
+	now    time.Time
 }
 
 // reconcile takes one step with the job of the name, and with what units jobs of
@@ -233,6 +235,7 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (t
 	l := r.look(key, job, unit, now, fault)
 	decision := Decide(l.state, l.unit, l.want, now)
 	r.tellQueued(l, decision.Queued)
+	r.tellUnreadable(l)
 	after = sooner(after, decision.After)
 	if decision.Action == Nothing {
 		return after, nil
@@ -280,12 +283,13 @@ func readable(job Object) (Object, error) {
 func (r *reconciler) look(key types.NamespacedName, job Object, unit *v1alpha1.QueueUnit, now time.Time, fault error) *look {
 	kind, sight := r.adapter.Kind(), r.adapter.See(job)
 	_, shows := r.adapter.(QueuingShower)
-	l := &look{key: key, job: job, unit: unit, now: now, state: State{
+	keys, unread := runKeysOf(job, unit)
+	l := &look{key: key, job: job, unit: unit, unread: unread, now: now, state: State{
 		Sight:        sight,
 		Foreign:      foreign(kind, job, sight),
 		Marked:       marked(kind, job, sight),
 		Released:     job.GetAnnotations()[ReleasedAnnotation],
-		Active:       job.GetAnnotations()[ActiveAnnotation] != "false",
+		runKeys:      keys,
 		Deleting:     job.GetDeletionTimestamp() != nil,
 		ShowsQueuing: shows,
 		Created:      job.GetCreationTimestamp().Time,

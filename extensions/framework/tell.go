@@ -86,8 +86,31 @@ func (r *reconciler) tellSuspended(l *look, why Action) {
 				" Is the hold policy of its kind installed, and is the cluster of version 1.36 or later?", key))
 	case Evict:
 		condition := apimeta.FindStatusCondition(l.unit.Status.Conditions, v1alpha1.ConditionEvicted)
-		r.events.Write(r.event(l, corev1.EventTypeWarning, condition.Reason,
-			"The job is suspended, its quota taken back: "+condition.Message, key))
+		kind, message := evictedEvent(condition, l.state.Lingers)
+		r.events.Write(r.event(l, kind, condition.Reason, message, key))
+	}
+}
+
+// evictedEvent is how an eviction is told. Lingers says why the job does not stop
+// at once, if it does not.
+func evictedEvent(evicted *metav1.Condition, lingers string) (kind, message string) {
+	message = "The job is suspended, its quota taken back: " + evicted.Message
+	switch {
+	case lingers != "":
+		return corev1.EventTypeWarning, message + ". It keeps its quota for now: " + lingers
+	case evicted.Reason == v1alpha1.EvictedDeactivated: // somebody has asked for it
+		return corev1.EventTypeNormal, message
+	default:
+		return corev1.EventTypeWarning, message
+	}
+}
+
+// tellUnreadable tells of a key that was changed while the job runs and cannot be
+// read. Until the job's owner mends it, what the key said before stays in force.
+func (r *reconciler) tellUnreadable(l *look) {
+	if l.unread != nil && l.unit != nil && l.unit.Status.Phase.HoldsQuota() {
+		r.events.Write(r.event(l, corev1.EventTypeWarning, ReasonInvalidRequest,
+			l.unread.Error()+"; until then what it said before counts", l.unread.Error()))
 	}
 }
 

@@ -81,23 +81,17 @@ func (w *Want) fill(adapter Adapter, job Object, cluster Cluster) error {
 
 // readKeys reads the labels and annotations that have one value each.
 func (w *Want) readKeys(job Object) error {
-	annotations, labels := job.GetAnnotations(), job.GetLabels()
-	isActive, err := readBool("annotation "+ActiveAnnotation, annotations[ActiveAnnotation])
+	keys, err := readRunKeys(job)
 	if err != nil {
 		return err
 	}
+	labels := job.GetLabels()
 	preemptible, err := readBool("label "+PreemptibleLabel, labels[PreemptibleLabel])
 	if err != nil {
 		return err
 	}
-	if text, there := annotations[MaxExecTimeAnnotation]; there {
-		seconds, err := strconv.ParseInt(text, 10, 32)
-		if err != nil || seconds < 1 {
-			return fmt.Errorf("annotation %s must be a whole number of seconds from 1 to 2147483647, not %q", MaxExecTimeAnnotation, text)
-		}
-		w.Spec.MaximumExecutionTimeSeconds = ptr.To(int32(seconds))
-	}
-	w.Spec.Active, w.Spec.Preemptible, w.Spec.QuotaName = &isActive, &preemptible, labels[QuotaNameLabel]
+	w.Spec.Active, w.Spec.MaximumExecutionTimeSeconds = &keys.Active, keys.MaxTime
+	w.Spec.Preemptible, w.Spec.QuotaName = &preemptible, labels[QuotaNameLabel]
 	return nil
 }
 

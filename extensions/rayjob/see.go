@@ -21,8 +21,17 @@ func (adapter) See(object framework.Object) framework.Sight {
 		// A job that waits for its user to submit it has its cluster.
 		Running: state == rayv1.JobDeploymentStatusRunning || state == rayv1.JobDeploymentStatusWaiting,
 		Stopped: state == rayv1.JobDeploymentStatusSuspended,
+		Lingers: lingers(state),
 		End:     end(job),
 	}
+}
+
+// lingers: KubeRay heeds suspend only of jobs that begin or run.
+func lingers(state rayv1.JobDeploymentStatus) string {
+	if state != rayv1.JobDeploymentStatusWaiting {
+		return ""
+	}
+	return "KubeRay does not stop a RayJob in state Waiting before it is submitted by setting spec.jobId; to stop it now, delete it"
 }
 
 // started goes by the state: startTime is set of jobs too that were suspended from

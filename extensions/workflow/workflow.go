@@ -55,8 +55,20 @@ func (adapter) See(object framework.Object) framework.Sight {
 		Running:   !suspended && status.podsRun(),
 		// Argo writes a phase once it has seen the Workflow, and the nodes with it.
 		Stopped: suspended && status.Phase != "" && !status.nodesHidden() && status.Nodes.Unfinished == 0,
+		Lingers: lingers(status),
 		End:     end(status),
 	}
+}
+
+// lingers: what suspending a Workflow does not stop.
+func lingers(status *Status) string {
+	switch {
+	case status.nodesHidden():
+		return "Argo starts no more pods of a suspended Workflow, but keeps its nodes where nobody can see whether those that run have ended; to have the quota free, delete it"
+	case status.Nodes.Unfinished > 0:
+		return "Argo starts no more pods of a suspended Workflow, but lets those that run go on to their end; to stop them now, delete it"
+	}
+	return ""
 }
 
 func end(status *Status) *framework.End {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
@@ -68,23 +69,19 @@ func (a *applier) run(ctx context.Context, workers int) {
 // fails as a conflict and brings the unit as it is.
 func (a *applier) write(ctx context.Context, w *scheduler.Write) {
 	logger := klog.FromContext(ctx).WithValues("unit", w.Key, "write", w.Kind.String(), "seq", w.Seq)
-	patch, err := statusPatch(w, a.clock.Now())
-	if err != nil {
-		logger.Error(err, "Cannot make the patch; this is a defect")
-		return
-	}
 	namespace, name, err := cache.SplitMetaNamespaceKey(w.Key)
 	if err != nil {
 		logger.Error(err, "Cannot read the unit's key; this is a defect")
 		return
 	}
 	backoff := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 10 * time.Second}
+	at := metav1.NewMicroTime(a.clock.Now())
 	for ctx.Err() == nil {
-		unit, err := a.units.Patch(ctx, namespace, name, patch, "status")
+		unit, err := a.try(ctx, w, namespace, name, at)
 		switch {
 		case err == nil:
 			logger.V(2).Info("Written", "reason", w.Reason, "quota", w.Quota)
-			a.inbox.put(written(w, unit))
+			a.inbox.put(written(w, unit, at.Time))
 			return
 		case apierrors.IsNotFound(err):
 			a.inbox.put(refused(w, nil))
@@ -109,13 +106,43 @@ func (a *applier) write(ctx context.Context, w *scheduler.Write) {
 	}
 }
 
-// statusPatch is the whole of what the controller writes to a unit.
-func statusPatch(w *scheduler.Write, now time.Time) ([]byte, error) {
-	status := map[string]any{
-		"reason": orNull(string(w.Reason)), "message": orNull(shorten(w.Message)),
-		"quota": orNull(w.Quota), "queue": orNull(w.Queue),
+// try makes the patch and sends it. An eviction keeps the unit's other conditions:
+// a merge patch has to name them all, and they are read here, for informers keep
+// none. When they change before the patch is there, it is refused.
+func (a *applier) try(ctx context.Context, w *scheduler.Write, namespace, name string, at metav1.MicroTime) (tolerant.Object, error) {
+	var conditions []metav1.Condition
+	if w.Kind == scheduler.Evict {
+		unit, err := a.units.Get(ctx, namespace, name)
+		if err != nil {
+			return nil, err
+		}
+		conditions = conditionsOf(unit)
 	}
-	at := metav1.NewTime(now)
+	patch, err := statusPatch(w, at, conditions)
+	if err != nil {
+		return nil, err
+	}
+	return a.units.Patch(ctx, namespace, name, patch, "status")
+}
+
+func conditionsOf(object tolerant.Object) []metav1.Condition {
+	if unreadable, is := object.(*tolerant.Unreadable); is {
+		object = unreadable.Partial
+	}
+	if unit, is := object.(*schedulingv1alpha1.QueueUnit); is {
+		return unit.Status.Conditions
+	}
+	return nil
+}
+
+// statusPatch is the whole of what the controller writes to a unit. Conditions are
+// those that the unit has; for Evict.
+func statusPatch(w *scheduler.Write, now metav1.MicroTime, conditions []metav1.Condition) ([]byte, error) {
+	status := map[string]any{"reason": orNull(string(w.Reason)), "message": orNull(shorten(w.Message))}
+	if w.Kind != scheduler.Evict { // the quota is still that which the unit was released on
+		status["quota"], status["queue"] = orNull(w.Quota), orNull(w.Queue)
+	}
+	at := metav1.NewTime(now.Time)
 	condition := func(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, Reason: reason, LastTransitionTime: at}
 	}
@@ -123,7 +150,7 @@ func statusPatch(w *scheduler.Write, now time.Time) ([]byte, error) {
 	case scheduler.Dequeue:
 		status["phase"] = schedulingv1alpha1.PhaseDequeued
 		status["attempts"] = w.Attempt
-		status["dequeueTime"] = metav1.NewMicroTime(now)
+		status["dequeueTime"] = now
 		status["conditions"] = []metav1.Condition{
 			condition(schedulingv1alpha1.ConditionQuotaReserved, metav1.ConditionTrue, "QuotaReserved"),
 			condition(schedulingv1alpha1.ConditionAdmitted, metav1.ConditionTrue, "Admitted"),
@@ -139,6 +166,11 @@ func statusPatch(w *scheduler.Write, now time.Time) ([]byte, error) {
 			condition(schedulingv1alpha1.ConditionAdmitted, metav1.ConditionFalse, "Requeued"),
 			evicted,
 		}
+	case scheduler.Evict:
+		evicted := condition(schedulingv1alpha1.ConditionEvicted, metav1.ConditionTrue, string(w.Reason))
+		evicted.Message = shorten(w.Message)
+		apimeta.SetStatusCondition(&conditions, evicted)
+		status["conditions"] = conditions
 	case scheduler.Explain:
 		if w.Reason != scheduler.ReasonBackoff { // which is a phase of its own
 			status["phase"] = schedulingv1alpha1.PhaseEnqueued
@@ -167,13 +199,13 @@ func shorten(message string) string {
 	return string(runes[:maxMessage-3]) + "..."
 }
 
-func written(w *scheduler.Write, unit tolerant.Object) input {
+func written(w *scheduler.Write, unit tolerant.Object, at time.Time) input {
 	return func(l *loop) {
 		version, err := versionOf(unit)
 		if err != nil {
 			l.logger.Error(err, "Cannot tell how new a unit is")
 		}
-		l.apply(scheduler.Written{Key: w.Key, Seq: w.Seq, Version: version})
+		l.apply(scheduler.Written{Key: w.Key, Seq: w.Seq, Version: version, DequeuedAt: at})
 	}
 }
 

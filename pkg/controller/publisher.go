@@ -99,11 +99,13 @@ func (p *publisher) run(ctx context.Context) {
 		case <-p.ready:
 		}
 		if failed := p.publish(ctx, logger); failed {
-			select {
-			case <-ctx.Done():
-			case <-p.clock.After(PublishInterval):
-				p.wake()
-			}
+			p.wake()
+		}
+		// From the end of a round: what it wrote last may be what the next one, which
+		// may be quicker, writes first.
+		select {
+		case <-ctx.Done():
+		case <-p.clock.After(PublishInterval):
 		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
-	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
 // treeObject makes a tree as an informer has it.
@@ -181,34 +180,4 @@ func FuzzDecodeTree(f *testing.F) {
 			t.Fatalf("backend %v and error %v", backend, err)
 		}
 	})
-}
-
-func TestStatusPatchesFitTheirSchema(t *testing.T) {
-	long := strings.Repeat("ü", 2000)
-	for _, w := range []scheduler.Write{
-		{Kind: scheduler.Dequeue, Key: "a/b", UID: "u", Version: 7, Queue: "q", Quota: "root/q", Attempt: 1},
-		{Kind: scheduler.Explain, Key: "a/b", UID: "u", Version: 7, Reason: "QuotaExceeded", Message: long},
-		{Kind: scheduler.Requeue, Key: "a/b", UID: "u", Version: 7, Reason: scheduler.ReasonSuspendedByUser, Message: "m"},
-	} {
-		patch, err := statusPatch(&w, time.Unix(0, 0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got struct {
-			Metadata struct{ UID, ResourceVersion string }
-			Status   struct{ Phase, Message string }
-		}
-		if err := yaml.Unmarshal(patch, &got); err != nil {
-			t.Fatal(err)
-		}
-		if got.Metadata.UID != "u" || got.Metadata.ResourceVersion != "7" {
-			t.Errorf("%s: preconditions %+v", w.Kind, got.Metadata)
-		}
-		if n := len([]rune(got.Status.Message)); n > maxMessage {
-			t.Errorf("%s: message of %d characters", w.Kind, n)
-		}
-	}
-	if _, err := statusPatch(&scheduler.Write{Kind: 99, Key: "a/b"}, time.Unix(0, 0)); err == nil {
-		t.Error("a kind that does not exist gave a patch")
-	}
 }

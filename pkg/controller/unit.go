@@ -3,6 +3,7 @@ package controller
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,12 +40,14 @@ func compact(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.QueueUnit {
 	compact.Spec = schedulingv1alpha1.QueueUnitSpec{
 		Priority: unit.Spec.Priority, SubmissionTime: unit.Spec.SubmissionTime, Resource: unit.Spec.Resource,
 		Active: unit.Spec.Active, Preemptible: unit.Spec.Preemptible, QuotaName: unit.Spec.QuotaName,
+		MaximumExecutionTimeSeconds: unit.Spec.MaximumExecutionTimeSeconds,
 	}
 	compact.Status.Reason = unit.Status.Reason
 	compact.Status.Attempts = unit.Status.Attempts
+	compact.Status.DequeueTime = unit.Status.DequeueTime
 	compact.Status.RequeueState = unit.Status.RequeueState
 	if evicted := apimeta.FindStatusCondition(unit.Status.Conditions, schedulingv1alpha1.ConditionEvicted); evicted != nil {
-		compact.Status.Conditions = []metav1.Condition{{Type: evicted.Type, Status: evicted.Status, Reason: evicted.Reason}}
+		compact.Status.Conditions = []metav1.Condition{{Type: evicted.Type, Status: evicted.Status, Reason: evicted.Reason, Message: evicted.Message}}
 	}
 	return compact
 }
@@ -93,7 +96,12 @@ func (r *unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error)
 		Key: unit.Namespace + "/" + unit.Name, UID: string(unit.UID), Namespace: unit.Namespace, Version: version,
 		QuotaName: unit.Spec.QuotaName, Priority: unit.Spec.Priority, Submitted: submitted(unit),
 		Phase: phaseOf(unit.Status.Phase), Attempts: unit.Status.Attempts,
-		Reason: quota.Reason(unit.Status.Reason),
+		MaxTime:  time.Duration(ptr.Deref(unit.Spec.MaximumExecutionTimeSeconds, 0)) * time.Second,
+		Inactive: !ptr.Deref(unit.Spec.Active, true),
+		Reason:   quota.Reason(unit.Status.Reason),
+	}
+	if unit.Status.DequeueTime != nil {
+		u.DequeuedAt = unit.Status.DequeueTime.Time
 	}
 	u.Demand, err = r.demand(unit)
 	if fault != nil {
@@ -117,27 +125,33 @@ func (r *unitReader) demand(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, e
 	return demand, err
 }
 
-// hold notes why a unit must not be tried, and whether its job has stopped.
+// hold notes how far an eviction has come, and why a unit must not be tried.
 func (r *unitReader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, invalid error) {
-	active := ptr.Deref(unit.Spec.Active, true)
-	switch evicted := apimeta.FindStatusCondition(unit.Status.Conditions, schedulingv1alpha1.ConditionEvicted); {
-	case evicted != nil && evicted.Status == metav1.ConditionTrue && evicted.Reason == schedulingv1alpha1.EvictedSuspendedByUser:
+	inactive := "spec.active is false; set it, or the job's annotation scheduling.x-k8s.io/active, to true to stand in line"
+	evicted := apimeta.FindStatusCondition(unit.Status.Conditions, schedulingv1alpha1.ConditionEvicted)
+	switch {
+	case evicted == nil || evicted.Status != metav1.ConditionTrue:
+	case evicted.Reason == schedulingv1alpha1.EvictedSuspendedByUser:
 		u.Stopped = true
 		u.Held = &quota.Refusal{Reason: scheduler.ReasonSuspendedByUser,
 			Sentence: "the job was suspended by hand after its release; put it back in line by setting suspend to false, or delete it"}
-	case evicted != nil && evicted.Status == metav1.ConditionTrue && evicted.Reason == schedulingv1alpha1.EvictedStopped:
+	case evicted.Reason == schedulingv1alpha1.EvictedStopped:
 		u.Stopped = true
+		if evicted.Message != "" { // why it was evicted
+			inactive = evicted.Message + "; " + inactive
+		}
+	default:
+		u.Evicted = true
 	}
 	switch {
 	case u.Held != nil:
 	case invalid != nil:
 		u.Held = &quota.Refusal{Reason: scheduler.ReasonInvalidRequest, Sentence: invalid.Error()}
-	case !active && u.Reason == scheduler.ReasonInvalidRequest:
+	case u.Inactive && u.Reason == scheduler.ReasonInvalidRequest:
 		u.Held = &quota.Refusal{Reason: scheduler.ReasonInvalidRequest}
 		u.HeldTold = true
-	case !active:
-		u.Held = &quota.Refusal{Reason: scheduler.ReasonInactive,
-			Sentence: "spec.active is false; set it, or the job's annotation scheduling.x-k8s.io/active, to true to stand in line"}
+	case u.Inactive:
+		u.Held = &quota.Refusal{Reason: scheduler.ReasonInactive, Sentence: inactive}
 	}
 }
 

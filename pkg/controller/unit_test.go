@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -35,32 +36,33 @@ func TestReadingAUnit(t *testing.T) {
 		held    quota.Reason
 		told    bool
 		stopped bool
+		evicted bool
 	}{
-		{"an absent phase reads as Enqueued", func(*schedulingv1alpha1.QueueUnit) {}, scheduler.Waiting, "", false, false},
-		{"an unknown phase waits", func(u *schedulingv1alpha1.QueueUnit) { u.Status.Phase = "Nonsense" }, scheduler.Waiting, "", false, false},
-		{"an inactive unit is held", func(u *schedulingv1alpha1.QueueUnit) { u.Spec.Active = ptr.To(false) }, scheduler.Waiting, scheduler.ReasonInactive, false, false},
+		{"an absent phase reads as Enqueued", func(*schedulingv1alpha1.QueueUnit) {}, scheduler.Waiting, "", false, false, false},
+		{"an unknown phase waits", func(u *schedulingv1alpha1.QueueUnit) { u.Status.Phase = "Nonsense" }, scheduler.Waiting, "", false, false, false},
+		{"an inactive unit is held", func(u *schedulingv1alpha1.QueueUnit) { u.Spec.Active = ptr.To(false) }, scheduler.Waiting, scheduler.ReasonInactive, false, false, false},
 		{"an invalid request is told by job-extensions", func(u *schedulingv1alpha1.QueueUnit) {
 			u.Spec.Active = ptr.To(false)
 			u.Status.Reason = "InvalidRequest"
-		}, scheduler.Waiting, scheduler.ReasonInvalidRequest, true, false},
+		}, scheduler.Waiting, scheduler.ReasonInvalidRequest, true, false, false},
 		{"a negative request is invalid", func(u *schedulingv1alpha1.QueueUnit) {
 			u.Spec.Resource = map[corev1.ResourceName]resource.Quantity{"cpu": resource.MustParse("-1")}
-		}, scheduler.Waiting, scheduler.ReasonInvalidRequest, false, false},
+		}, scheduler.Waiting, scheduler.ReasonInvalidRequest, false, false, false},
 		{"an overflowing request is invalid", func(u *schedulingv1alpha1.QueueUnit) {
 			u.Spec.Resource = map[corev1.ResourceName]resource.Quantity{"memory": resource.MustParse("1e30")}
-		}, scheduler.Waiting, scheduler.ReasonInvalidRequest, false, false},
+		}, scheduler.Waiting, scheduler.ReasonInvalidRequest, false, false, false},
 		{"max-jobs cannot be asked for", func(u *schedulingv1alpha1.QueueUnit) {
 			u.Spec.Resource = map[corev1.ResourceName]resource.Quantity{quota.JobsResource: resource.MustParse("0")}
-		}, scheduler.Waiting, scheduler.ReasonInvalidRequest, false, false},
+		}, scheduler.Waiting, scheduler.ReasonInvalidRequest, false, false, false},
 		{"a stopped unit gives its quota back", func(u *schedulingv1alpha1.QueueUnit) {
 			u.Status.Phase, u.Status.Conditions = "Running", evicted(schedulingv1alpha1.EvictedStopped)
-		}, scheduler.Running, "", false, true},
+		}, scheduler.Running, "", false, true, false},
 		{"one suspended by hand stays out as well", func(u *schedulingv1alpha1.QueueUnit) {
 			u.Status.Phase, u.Status.Conditions = "Running", evicted(schedulingv1alpha1.EvictedSuspendedByUser)
-		}, scheduler.Running, scheduler.ReasonSuspendedByUser, false, true},
+		}, scheduler.Running, scheduler.ReasonSuspendedByUser, false, true, false},
 		{"one that is being evicted keeps its quota", func(u *schedulingv1alpha1.QueueUnit) {
 			u.Status.Phase, u.Status.Conditions = "Running", evicted("Preempted")
-		}, scheduler.Running, "", false, false},
+		}, scheduler.Running, "", false, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			// What the informer keeps must be enough.
@@ -76,13 +78,37 @@ func TestReadingAUnit(t *testing.T) {
 			if u.Held != nil {
 				held = u.Held.Reason
 			}
-			if u.Phase != c.phase || held != c.held || u.HeldTold != c.told || u.Stopped != c.stopped {
-				t.Errorf("phase %v held %q told %t stopped %t", u.Phase, held, u.HeldTold, u.Stopped)
+			if u.Phase != c.phase || held != c.held || u.HeldTold != c.told || u.Stopped != c.stopped || u.Evicted != c.evicted {
+				t.Errorf("phase %v held %q told %t stopped %t evicted %t", u.Phase, held, u.HeldTold, u.Stopped, u.Evicted)
 			}
 			if u.Version != 12 || u.Key != "a/u" || u.Submitted != 100_000_000 {
 				t.Errorf("version %d, key %s, submitted %d", u.Version, u.Key, u.Submitted)
 			}
 		})
+	}
+}
+
+func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
+	released := time.Unix(200, 5000)
+	compact, err := compactUnit(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+		u.Spec.Active, u.Spec.MaximumExecutionTimeSeconds = ptr.To(false), ptr.To[int32](90)
+		u.Status.Phase, u.Status.DequeueTime = "Running", &metav1.MicroTime{Time: released}
+		u.Status.Conditions = []metav1.Condition{{Type: schedulingv1alpha1.ConditionEvicted, Status: metav1.ConditionTrue,
+			Reason: schedulingv1alpha1.EvictedStopped, Message: "it has run for longer than it may"}}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := newUnitReader(resources.NewNames()).read(compact.(*schedulingv1alpha1.QueueUnit))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !u.Inactive || u.MaxTime != 90*time.Second || !u.DequeuedAt.Equal(released) {
+		t.Errorf("inactive %t, may run for %v, released %v", u.Inactive, u.MaxTime, u.DequeuedAt)
+	}
+	// Back in line, it says why it was stopped as well as what to do.
+	if says := u.Held.Message(); !strings.HasPrefix(says, "it has run for longer than it may; spec.active is false; set it") {
+		t.Errorf("it says %q", says)
 	}
 }
 

@@ -24,8 +24,9 @@
 //   - For every node and resource, used is the sum of what charged units demand.
 //     Check proves it.
 //   - A unit is charged before its release is written, and stays charged until
-//     the write is known to have failed, or the unit to have ended, stopped or
-//     gone.
+//     the write is known to have failed, or the unit to have ended, gone, or,
+//     stopped, to be back in line: what the units say never adds up to more than
+//     there is.
 //   - News of a unit that is older than what is already known of it changes
 //     nothing.
 //   - A waiting unit is in the queue of its group, or there is a refusal that

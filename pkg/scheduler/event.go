@@ -57,12 +57,21 @@ type Unit struct {
 
 	Phase    Phase
 	Attempts int32
+	// DequeuedAt is when the unit was last released; zero when it never was.
+	DequeuedAt time.Time
+	// MaxTime is for how long it may run after that; 0: as long as it takes.
+	MaxTime time.Duration
+	// Inactive: the unit must not run, so that it is evicted when it holds quota.
+	Inactive bool
 	// Held, when set, keeps the unit from being tried, and says why.
 	Held *quota.Refusal
 	// HeldTold is set when somebody else tells the user why.
 	HeldTold bool
+	// Evicted: it has been decided, and written, that a unit that holds quota is to
+	// give it back. It holds it until the job has stopped.
+	Evicted bool
 	// Stopped, when set, says that the job of a unit that holds quota has been
-	// stopped: the quota is given back and the unit waits again.
+	// stopped: the unit is to be put back in line, and its quota is free with that.
 	Stopped bool
 	// RequeueAt, when set, is when a waiting unit stands in line again.
 	RequeueAt time.Time
@@ -102,6 +111,8 @@ type Written struct {
 	Seq uint64
 	// Version of the unit that the write made.
 	Version uint64
+	// DequeuedAt is the time of the release; for Dequeue.
+	DequeuedAt time.Time
 }
 
 // Refused: the write with this number changed nothing, because the unit was not
@@ -126,10 +137,12 @@ const (
 	Explain
 	// Requeue: the unit has given its quota back and waits again.
 	Requeue
+	// Evict: the job of a unit that holds quota is to be stopped.
+	Evict
 )
 
 func (k Kind) String() string {
-	return [...]string{"", "Dequeue", "Explain", "Requeue"}[k]
+	return [...]string{"", "Dequeue", "Explain", "Requeue", "Evict"}[k]
 }
 
 // Write is one write to one unit.

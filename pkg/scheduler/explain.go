@@ -104,6 +104,9 @@ func (s *Scheduler) schedule(u *unit, now time.Time) {
 	if u.Phase == Waiting && now.Before(u.RequeueAt) && (at.IsZero() || u.RequeueAt.Before(at)) {
 		at = u.RequeueAt
 	}
+	if end := u.endsAt(); end.After(now) && (at.IsZero() || end.Before(at)) {
+		at = end
+	}
 	if at.IsZero() {
 		s.timers.Remove(&u.timer)
 		return
@@ -146,7 +149,8 @@ func (s *Scheduler) runTimers(now time.Time) (fired bool) {
 // look does what the unit's timer was for.
 func (s *Scheduler) look(u *unit, now time.Time) {
 	telling := !u.tellAt.IsZero() && !u.tellAt.After(now)
-	if !u.RequeueAt.IsZero() && !u.RequeueAt.After(now) && u.item.Shape() == nil {
+	backInLine := !u.RequeueAt.IsZero() && !u.RequeueAt.After(now) && u.item.Shape() == nil
+	if backInLine || s.eviction(u, now) != nil {
 		s.settle(u, now)
 	}
 	if !telling {

@@ -7,12 +7,14 @@ import (
 	"testing"
 )
 
-// TestMain tries more random lives than rapid does by itself; -rapid.checks on the
-// command line still decides.
+// TestMain tries more and longer random lives than rapid does by itself;
+// -rapid.checks and -rapid.steps on the command line still decide.
 func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", "1000"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	for name, value := range map[string]string{"rapid.checks": "1000", "rapid.steps": "80"} {
+		if err := flag.Set(name, value); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	}
 	os.Exit(m.Run())
 }

@@ -19,11 +19,11 @@ func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
 	// time has come has to be tried: so first the one, then the other, and again.
 	for fired := true; fired; fired = s.runTimers(now) {
 		s.admit(now)
+		s.watchFronts(now)
 	}
 	if s.lot.Len() > 0 && s.flushAt.IsZero() {
 		s.flushAt = now.Add(FlushInterval)
 	}
-	s.watchFronts(now)
 	return s.plan(now), s.wakeTime()
 }
 
@@ -130,6 +130,12 @@ func (s *Scheduler) plan(now time.Time) Plan {
 				w.Reason, w.Message = u.Held.Reason, u.Held.Message()
 			}
 			u.told = told{cause: quota.Cause{Reason: w.Reason}, at: now}
+		case Evict:
+			why := s.eviction(u, now)
+			if why == nil { // no longer
+				continue
+			}
+			w.Reason, w.Message = why.Reason, why.Message()
 		case Explain:
 			refusal := s.refusal(u, now)
 			if refusal == nil || u.told.says(refusal.Cause()) {

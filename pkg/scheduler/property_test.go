@@ -18,7 +18,8 @@ import (
 // Random events in random order, with writes that land late, outcomes that
 // arrive before or after the informer's news, restarts and changes of quota: at
 // every instant used is the sum of what is charged (design rule 3), and with
-// constant limits the API objects alone never exceed one.
+// constant limits the API objects alone never exceed one. What must not run, or
+// not for so long, is evicted, and nothing else is.
 func TestPropertyChargedIsUsed(t *testing.T) {
 	for _, policy := range []queue.Policy{queue.RoundRobin, queue.Priority, queue.Block} {
 		t.Run(string(policy), func(t *testing.T) {
@@ -46,7 +47,8 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 		"submit": func(t *rapid.T) {
 			key := fmt.Sprintf("%s/u%02d", rapid.SampledFrom([]string{"a", "b", "c", "nowhere"}).Draw(t, "namespace"), rapid.IntRange(0, 15).Draw(t, "name"))
 			if w.units[key] == nil {
-				w.submit(key, drawRequest(t), priority(int32(rapid.IntRange(0, 3).Draw(t, "priority"))))
+				limit := time.Duration(max(rapid.IntRange(-60, 120).Draw(t, "seconds it may run"), 0)) * time.Second
+				w.submit(key, drawRequest(t), priority(int32(rapid.IntRange(0, 3).Draw(t, "priority"))), maxTime(limit))
 			}
 		},
 		"change request": func(t *rapid.T) {
@@ -64,11 +66,23 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 		"hold or unhold": func(t *rapid.T) {
 			w.write(pick("unit"), func(u *scheduler.Unit) {
 				if u.Held == nil {
-					u.Held = &quota.Refusal{Reason: scheduler.ReasonInactive}
+					u.Held = &quota.Refusal{Reason: scheduler.ReasonSuspendedByUser}
 				} else {
-					u.Held = nil
+					activate(u)
 				}
 			})
+		},
+		"activate or deactivate": func(t *rapid.T) {
+			w.write(pick("unit"), func(u *scheduler.Unit) {
+				if u.Inactive {
+					activate(u)
+				} else {
+					deactivate(u)
+				}
+			})
+		},
+		"change time limit": func(t *rapid.T) {
+			w.write(pick("unit"), maxTime(time.Duration(rapid.IntRange(0, 120).Draw(t, "seconds"))*time.Second))
 		},
 		"run": func(t *rapid.T) {
 			w.write(pick("unit"), func(u *scheduler.Unit) {
@@ -85,14 +99,20 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 			})
 		},
 		"stop": func(t *rapid.T) {
-			w.write(pick("unit"), func(u *scheduler.Unit) {
-				u.Stopped = u.Phase == scheduler.Dequeued || u.Phase == scheduler.Running
-			})
+			w.write(pick("unit"), stop)
+		},
+		"stop what is evicted": func(t *rapid.T) {
+			for _, key := range slices.Sorted(maps.Keys(w.units)) {
+				if w.units[key].Evicted {
+					w.write(key, stop)
+				}
+			}
 		},
 		"delete":  func(t *rapid.T) { w.delete(pick("unit")) },
 		"deliver": func(t *rapid.T) { w.deliver() },
 		"think":   func(t *rapid.T) { w.think() },
 		"land":    func(t *rapid.T) { w.land(index(len(w.sent), "write")) },
+		"settle":  func(t *rapid.T) { w.settle() }, // lives get further than by single steps
 		"tell":    func(t *rapid.T) { w.tell(index(len(w.outcomes), "outcome")) },
 		"wait": func(t *rapid.T) {
 			w.now = w.now.Add(time.Duration(rapid.IntRange(1, 60_000).Draw(t, "ms")) * time.Millisecond)
@@ -138,6 +158,9 @@ func expectRest(t *rapid.T, w *world, policy queue.Policy) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.units)) {
 		u := w.units[key]
+		if holds(u) && (u.Stopped || !u.Evicted && (u.Inactive || w.overran(u))) {
+			t.Fatalf("unit %s holds quota and must not: %+v", key, u)
+		}
 		if u.Phase != scheduler.Waiting {
 			continue
 		}

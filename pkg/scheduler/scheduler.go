@@ -162,9 +162,6 @@ func (u *unit) become(now Unit) {
 	if now.Phase != Waiting {
 		u.unassume()
 	}
-	if !now.Stopped {
-		u.drop(Requeue)
-	}
 }
 
 // changesDecision tells whether a decision to release has to be made again
@@ -212,9 +209,12 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 		switch kind {
 		case Dequeue:
 			u.Phase, u.Reason, u.assumed = Dequeued, "", false
+			u.DequeuedAt, u.Evicted, u.Stopped = e.DequeuedAt, false, false
 			u.Attempts++
 		case Requeue:
-			u.Phase, u.Stopped = Waiting, false
+			u.Phase, u.Evicted, u.Stopped = Waiting, false, false
+		case Evict:
+			u.Evicted = true
 		}
 	}
 	s.settle(u, now)

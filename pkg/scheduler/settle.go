@@ -12,7 +12,7 @@ import (
 // twice is the same as doing it once.
 func (s *Scheduler) settle(u *unit, now time.Time) {
 	l, homeless := s.place(u)
-	charged := u.assumed || u.Phase.holdsQuota() && !u.Stopped
+	charged := u.assumed || u.Phase.holdsQuota()
 	waiting := u.Phase == Waiting && !u.assumed
 	inLine := waiting && l != nil && u.Held == nil && !now.Before(u.RequeueAt)
 
@@ -31,9 +31,7 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	}
 	s.count(u, l, u.countedPhase())
 
-	if u.Phase.holdsQuota() && u.Stopped {
-		s.want(u, Requeue)
-	}
+	s.takeBack(u, now)
 	switch {
 	case !waiting:
 		u.since = time.Time{}
@@ -41,6 +39,21 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 		u.since = now
 	}
 	s.tellLater(u, now)
+}
+
+// takeBack asks for the write with which the unit gives its quota back, or is told
+// to. An end that came first leaves nothing to give back.
+func (s *Scheduler) takeBack(u *unit, now time.Time) {
+	stopped := u.Phase.holdsQuota() && u.Stopped
+	if !stopped {
+		u.drop(Requeue)
+	}
+	switch {
+	case stopped:
+		s.want(u, Requeue)
+	case s.eviction(u, now) != nil:
+		s.want(u, Evict)
+	}
 }
 
 // place finds the unit's line, or says why it has none.

@@ -115,8 +115,16 @@ func (w *world) write(key string, change func(*scheduler.Unit)) {
 	}
 	change(u)
 	u.Version = w.version
-	u.Stopped = u.Stopped && (u.Phase == scheduler.Dequeued || u.Phase == scheduler.Running || u.Phase == scheduler.Reserved)
 	w.publish(u)
+}
+
+func holds(u *scheduler.Unit) bool {
+	return u.Phase == scheduler.Dequeued || u.Phase == scheduler.Running || u.Phase == scheduler.Reserved
+}
+
+// overran tells whether a unit has run for longer than it may.
+func (w *world) overran(u *scheduler.Unit) bool {
+	return (u.Phase == scheduler.Dequeued || u.Phase == scheduler.Running) && u.MaxTime > 0 && !w.now.Before(u.DequeuedAt.Add(u.MaxTime))
 }
 
 func cut(key string) (namespace, name string, ok bool) {
@@ -197,13 +205,25 @@ func (w *world) land(i int) {
 		u.Reason = s.Reason
 		switch s.Kind {
 		case scheduler.Dequeue:
-			u.Phase, u.Attempts = scheduler.Dequeued, s.Attempt
+			if u.Phase != scheduler.Waiting || u.Inactive {
+				w.t.Fatalf("unit %s is released in phase %d, inactive %t", u.Key, u.Phase, u.Inactive)
+			}
+			u.Phase, u.Attempts, u.DequeuedAt = scheduler.Dequeued, s.Attempt, w.now
+			u.Evicted, u.Stopped = false, false
 		case scheduler.Requeue:
-			u.Phase, u.Stopped = scheduler.Waiting, false
+			if !holds(u) || !u.Stopped {
+				w.t.Fatalf("unit %s is requeued in phase %d, stopped %t", u.Key, u.Phase, u.Stopped)
+			}
+			u.Phase, u.Evicted, u.Stopped = scheduler.Waiting, false, false
+		case scheduler.Evict:
+			if !holds(u) || u.Evicted || u.Stopped || !u.Inactive && !w.overran(u) {
+				w.t.Fatalf("unit %s is evicted for no reason (%s): %+v", u.Key, s.Reason, u)
+			}
+			u.Evicted = true
 		}
 		w.landed = append(w.landed, s)
 		w.publish(u)
-		w.outcome(scheduler.Written{Key: s.Key, Seq: s.Seq, Version: u.Version})
+		w.outcome(scheduler.Written{Key: s.Key, Seq: s.Seq, Version: u.Version, DequeuedAt: u.DequeuedAt})
 		w.checkLimits()
 	}
 }
@@ -239,7 +259,7 @@ func (w *world) checkLimits() {
 		w.t.Fatalf("the test's tree is invalid: %v", err)
 	}
 	for _, u := range w.units {
-		if u.Phase == scheduler.Waiting || u.Phase == scheduler.Ended || u.Stopped {
+		if u.Phase == scheduler.Waiting || u.Phase == scheduler.Ended {
 			continue
 		}
 		group, refusal := fresh.Place(u.Namespace, u.QuotaName)
@@ -339,6 +359,20 @@ func quantities(list map[string]string) map[string]resource.Quantity {
 }
 
 func cpu(n string) map[string]string { return map[string]string{"cpu": n} }
+
+func maxTime(d time.Duration) func(*scheduler.Unit) {
+	return func(u *scheduler.Unit) { u.MaxTime = d }
+}
+
+// deactivate and activate change what the unit's spec says.
+func deactivate(u *scheduler.Unit) {
+	u.Inactive, u.Held = true, &quota.Refusal{Reason: scheduler.ReasonInactive, Sentence: "spec.active is false"}
+}
+
+func activate(u *scheduler.Unit) { u.Inactive, u.Held = false, nil }
+
+// stop is a job that has been suspended and has no more pods.
+func stop(u *scheduler.Unit) { u.Stopped = holds(u) }
 
 func priority(p int32) func(*scheduler.Unit) {
 	return func(u *scheduler.Unit) { u.Priority = p }

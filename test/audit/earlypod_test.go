@@ -43,6 +43,9 @@ func TestEarlyPod(t *testing.T) {
 		{name: "a job that opted in but is not suspended was not held", act: func(s *script) {
 			s.create(admin, tfjobs, `{apiVersion: kubeflow.org/v1, kind: TFJob, metadata: {name: a, annotations: {scheduling.x-k8s.io/suspend: "true"}}, spec: {}}`)
 		}, breaks: []string{"hold-missed"}},
+		{name: "a JobSet with groups that opted in but is not suspended was not held", act: func(s *script) {
+			s.create(admin, "jobset.x-k8s.io/v1alpha2/jobsets", `{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: a, annotations: {scheduling.x-k8s.io/suspend: "true"}}, spec: {replicatedJobs: [{name: w}]}}`)
+		}, breaks: []string{"hold-missed"}},
 		{name: "an annotation that stays while the suspend field goes was not held", act: func(s *script) {
 			s.tfjob("a", 1).job.patch(admin, "spec.runPolicy.suspend", false)
 		}, breaks: []string{"hold-missed"}},
@@ -51,6 +54,7 @@ func TestEarlyPod(t *testing.T) {
 			s.create(admin, tfjobs, `{apiVersion: kubeflow.org/v1, kind: TFJob, metadata: {name: b, annotations: {scheduling.x-k8s.io/suspend: "true"}}, spec: {runPolicy: {managedBy: kueue.x-k8s.io/multikueue}}}`)
 			s.create(admin, batchJobs, `{apiVersion: batch/v1, kind: Job, metadata: {name: c, ownerReferences: [{kind: JobSet, name: j, uid: u, controller: true}], annotations: {scheduling.x-k8s.io/suspend: "true"}}, spec: {suspend: false}}`)
 			s.create(admin, "ray.io/v1/rayjobs", `{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: d, annotations: {scheduling.x-k8s.io/suspend: "true"}}, spec: {clusterSelector: {a: b}}}`)
+			s.create(admin, "jobset.x-k8s.io/v1alpha2/jobsets", `{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: e, annotations: {scheduling.x-k8s.io/suspend: "true"}}, spec: {network: {}}}`)
 		}},
 		{name: "a Job of a CronJob is held as any other", act: func(s *script) {
 			s.create("system:kube-controller-manager", batchJobs, `{apiVersion: batch/v1, kind: Job, metadata: {name: c, ownerReferences: [{kind: CronJob, name: j, uid: u, controller: true}], annotations: {scheduling.x-k8s.io/suspend: "true"}}, spec: {suspend: false}}`)

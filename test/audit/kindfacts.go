@@ -87,6 +87,14 @@ func readyJobs(o *object) bool {
 	return false
 }
 
+// withoutGroups: a JobSet of no groups makes no pods, and so may be left without a
+// spec; there is nothing to hold.
+func withoutGroups(o *object) bool {
+	var groups []any
+	o.into("spec.replicatedJobs", &groups)
+	return len(groups) == 0
+}
+
 // jobPods is min(parallelism, completions) of a batch Job.
 func jobPods(o *object) int {
 	n := 1

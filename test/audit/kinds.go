@@ -88,7 +88,8 @@ var rows = []*row{
 		group: "jobset.x-k8s.io", version: anyVersion, resource: "jobsets", kind: "JobSet",
 		suspend: "spec.suspend", byField: true,
 		managedBy: "spec.managedBy", operator: "jobset.sigs.k8s.io/jobset-controller",
-		end: byConditions("Completed", "Failed"), running: readyJobs, state: lastTrueCondition,
+		unholdable: withoutGroups,
+		end:        byConditions("Completed", "Failed"), running: readyJobs, state: lastTrueCondition,
 	},
 	{
 		group: "argoproj.io", version: anyVersion, resource: "workflows", kind: "Workflow",

@@ -308,9 +308,23 @@ func (p *play) end() {
 	p.endUnit()
 }
 
+// admitFor admits a job that may run for so many seconds.
+func (p *play) admitFor(seconds int) *play {
+	p.enqueue()
+	p.unit.patch(extensions, "spec.maximumExecutionTimeSeconds", seconds)
+	p.unit.set("status.dequeueTime", p.s.now.Format("2006-01-02T15:04:05.000000Z"))
+	p.dequeue()
+	p.release()
+	p.start()
+	p.runs()
+	return p
+}
+
 // evict takes a running job back in line.
-func (p *play) evict() {
-	p.unit.conditions("Evicted=True/Preempted")
+func (p *play) evict() { p.evictFor("Preempted") }
+
+func (p *play) evictFor(reason string) {
+	p.unit.conditions("Evicted=True/" + reason)
 	p.unit.patchStatus(controller)
 	p.suspend(extensions)
 	for _, pod := range p.pods {

@@ -266,6 +266,41 @@ func TestUnitMoves(t *testing.T) {
 			p.dequeue()
 			p.unit.patchStatus(controller, "status.phase", "Enqueued")
 		}, breaks: []string{"wrong-move"}},
+		{name: "a deactivated unit is evicted, waits, and is released when it is active again", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3).admit()
+			p.unit.patch(extensions, "spec.active", false)
+			p.evictFor("Deactivated")
+			p.unit.patch(extensions, "spec.active", true)
+			p.dequeue()
+		}},
+		{name: "a unit is evicted as deactivated that is active", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.tfjob("a", 3).admit().evictFor("Deactivated")
+		}, breaks: []string{"undue-eviction"}},
+		{name: "a deactivated unit is released", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			p.unit.patch(extensions, "spec.active", false)
+			p.dequeue()
+		}, breaks: []string{"inactive-dequeue"}},
+		{name: "a unit is evicted when it has run for as long as it may", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3).admitFor(30)
+			s.wait(31 * time.Second)
+			p.evictFor("MaximumExecutionTime")
+		}},
+		{name: "a unit is evicted before", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3).admitFor(30)
+			s.wait(29 * time.Second)
+			p.evictFor("MaximumExecutionTime")
+		}, breaks: []string{"undue-eviction"}},
+		{name: "a unit that may run as long as it takes is evicted for its time", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.tfjob("a", 3).admit().evictFor("MaximumExecutionTime")
+		}, breaks: []string{"undue-eviction"}},
 		{name: "job-extensions evicts nobody", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			p := s.tfjob("a", 3).admit()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // unitFacts is a QueueUnit as one write left it.
@@ -18,9 +19,11 @@ type unitFacts struct {
 	bad          string // an amount that cannot be read
 	quotaName    string // as the spec, or else the unit's label, says
 	active       bool
+	maxTime      time.Duration // 0: as long as it takes
 
 	phase, reason, quota string
 	attempts             int
+	dequeueTime          time.Time
 	evicted              bool
 	evictedReason        string
 }
@@ -58,10 +61,13 @@ type unitObject struct {
 		Resource  quantities
 		Active    *bool
 		QuotaName string
+
+		MaximumExecutionTimeSeconds int64
 	}
 	Status struct {
 		Phase, Reason, Quota string
 		Attempts             int
+		DequeueTime          time.Time
 		Conditions           []condition
 	}
 }
@@ -84,7 +90,8 @@ func parseUnit(d *decoder, kind string, m *meta, raw json.RawMessage) (any, erro
 		jobName: ref.Name, jobUID: ref.UID, podSets: len(o.Spec.PodSets) > 0,
 		quotaName: o.Spec.QuotaName, active: o.Spec.Active == nil || *o.Spec.Active,
 		phase: d.word(o.Status.Phase), reason: d.word(o.Status.Reason), quota: d.word(o.Status.Quota),
-		attempts: o.Status.Attempts,
+		attempts: o.Status.Attempts, dequeueTime: o.Status.DequeueTime,
+		maxTime: time.Duration(o.Spec.MaximumExecutionTimeSeconds) * time.Second,
 	}
 	if u.phase == "" {
 		u.phase = enqueued

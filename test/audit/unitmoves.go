@@ -57,6 +57,7 @@ func (m unitMoves) see(w *world, c *change, f *findings) {
 	case c.unitWas != nil:
 		m.seePhase(w, c, f)
 		m.seeEviction(w, c, f)
+		m.seeWhy(c, f)
 	}
 }
 
@@ -133,6 +134,24 @@ func (unitMoves) seeEviction(w *world, c *change, f *findings) {
 		f.fail("wrong-writer", c.w.moment(), c.unit, "%s wrote condition Evicted, reason %s", user, now.evictedReason)
 	case now.evictedReason == "Stopped" && !was.evicted:
 		f.fail("wrong-move", c.w.moment(), c.unit, "its eviction is done (reason Stopped), but nobody had decided on it")
+	}
+}
+
+// seeWhy: what is inactive gets no quota, and what is evicted by its own spec must
+// be so by its spec.
+func (unitMoves) seeWhy(c *change, f *findings) {
+	now, was := c.unit.facts, c.unitWas
+	if now.holds() && !was.holds() && !was.active {
+		f.fail("inactive-dequeue", c.w.moment(), c.unit, "it became %s though its spec.active is false", now.phase)
+	}
+	if !now.evicted || was.evicted {
+		return
+	}
+	switch ran := c.w.Time.Sub(was.dequeueTime); {
+	case now.evictedReason == "Deactivated" && was.active:
+		f.fail("undue-eviction", c.w.moment(), c.unit, "it was evicted as deactivated, and its spec.active is not false")
+	case now.evictedReason == "MaximumExecutionTime" && (was.maxTime == 0 || ran < was.maxTime):
+		f.fail("undue-eviction", c.w.moment(), c.unit, "it was evicted after %s, and may run for %s (0: as long as it takes)", ran, was.maxTime)
 	}
 }
 

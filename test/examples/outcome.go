@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
@@ -13,7 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/workflow"
 )
 
-// Outcome is what became of an example: it was refused, or has a unit.
+// Outcome is what became of an example: it was not created, or has a unit.
 type Outcome struct {
 	Submitted
 	Unit *v1alpha1.QueueUnit
@@ -55,22 +56,21 @@ func unsized(example *Example) bool {
 func (o *Outcome) Queued() bool { return o.Unit != nil && o.Invalid == "" }
 
 // Pods is how many pods the unit asks for.
-func (o *Outcome) Pods() int { return CountOf(o.Unit) }
-
-// CountOf all pods of a unit.
-func CountOf(unit *v1alpha1.QueueUnit) int {
+func (o *Outcome) Pods() int {
 	sum := 0
-	for _, set := range unit.Spec.PodSets {
+	for _, set := range o.Unit.Spec.PodSets {
 		sum += int(set.Count)
 	}
 	return sum
 }
 
-// Text of what is asked for.
-func Text(list corev1.ResourceList) string {
+// textOf what is asked for is the same for the same amounts.
+func textOf(list corev1.ResourceList) string {
 	var parts []string
 	for name, quantity := range list {
-		parts = append(parts, fmt.Sprintf("%s %s", name, quantity.String()))
+		if !quantity.IsZero() {
+			parts = append(parts, fmt.Sprintf("%s %s", name, amount(quantity)))
+		}
 	}
 	if len(parts) == 0 {
 		return "nothing"
@@ -79,11 +79,23 @@ func Text(list corev1.ResourceList) string {
 	return strings.Join(parts, ", ")
 }
 
+// amount writes a quantity in the suffixes that suit it, whichever it was made of.
+func amount(quantity resource.Quantity) string {
+	quantity.Format = resource.DecimalSI
+	if quantity.Value()%(1<<20) == 0 {
+		quantity.Format = resource.BinarySI
+	}
+	return quantity.String()
+}
+
 // Demand is the text of pods and what they ask for.
 func Demand(pods int, list corev1.ResourceList) string {
-	noun := "pods"
-	if pods == 1 {
-		noun = "pod"
+	return plural(pods, "pod") + ", " + textOf(list)
+}
+
+func plural(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
 	}
-	return fmt.Sprintf("%d %s, %s", pods, noun, Text(list))
+	return fmt.Sprintf("%d %s", n, noun)
 }

@@ -103,7 +103,7 @@ func (c *Collection) take(text []byte) (Example, bool) {
 	if err != nil {
 		if match := written.FindSubmatch(text); match != nil {
 			kind, queued := kindNamed(string(match[1]))
-			return Example{Kind: kind, Fault: oneLine(err.Error())}, queued
+			return Example{Kind: kind, Fault: fault(err)}, queued
 		}
 		return Example{}, false
 	}
@@ -116,6 +116,11 @@ func (c *Collection) take(text []byte) (Example, bool) {
 		c.Others[object.GetKind()]++
 	}
 	return Example{Kind: kind, Object: object}, queued
+}
+
+// fault is what is wrong with a document, without the names of those who looked.
+func fault(err error) string {
+	return strings.TrimPrefix(oneLine(err.Error()), "error converting YAML to JSON: yaml: ")
 }
 
 // documents cuts a file of YAML.

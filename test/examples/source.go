@@ -23,17 +23,21 @@ type Source struct {
 	Markdown bool
 	// Summary: most of the examples fare alike, so only the others are listed.
 	Summary bool
+	// About says on the page what there is to know of the examples.
+	About string
 }
 
-// Sources are all operators'. JobSet's module has one sample, which is empty: the
-// proposals by which its features came have the others.
+// aboutJobSet: hardly any of them would be found without the Markdown.
+const aboutJobSet = "The one sample is empty. The others stand in the proposals by which JobSet's features\ncame, and some of these are sketches that no cluster was meant to take."
+
+// Sources are all operators'.
 func Sources() []Source {
 	return []Source{
 		{Operator: "training-operator", Folders: []string{"examples"}},
 		{Operator: "mpi-operator", Folders: []string{"examples"}},
-		{Operator: "spark-operator", Folders: []string{"examples"}},
+		{Operator: "spark-operator", Folders: []string{"config/samples", "examples"}},
 		{Operator: "kuberay", Folders: []string{"config/samples"}},
-		{Operator: "jobset", Folders: []string{"config/samples", "keps"}, Markdown: true},
+		{Operator: "jobset", Folders: []string{"config/samples", "keps"}, Markdown: true, About: aboutJobSet},
 		{Operator: "argo-workflows", Folders: []string{"examples"}, Summary: true},
 	}
 }

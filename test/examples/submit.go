@@ -5,25 +5,14 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/test/lab"
 )
-
-// Clients are those of a user who submits examples and looks after them.
-type Clients struct {
-	Dynamic dynamic.Interface
-	Kube    kubernetes.Interface
-	Queue   versioned.Interface
-}
 
 // Submitted is an example in the cluster, or refused by it.
 type Submitted struct {
@@ -33,22 +22,8 @@ type Submitted struct {
 	Refused   string
 }
 
-// NewClients makes the clients.
-func NewClients(config *rest.Config) (*Clients, error) {
-	c := &Clients{}
-	var err error
-	if c.Dynamic, err = dynamic.NewForConfig(config); err != nil {
-		return nil, err
-	}
-	if c.Kube, err = kubernetes.NewForConfig(config); err != nil {
-		return nil, err
-	}
-	c.Queue, err = versioned.NewForConfig(config)
-	return c, err
-}
-
 // Submit creates the example in the namespace, with the opt-in mark.
-func (c *Clients) Submit(ctx context.Context, example *Example, namespace string) (Submitted, error) {
+func Submit(ctx context.Context, l *lab.Lab, example *Example, namespace string) (Submitted, error) {
 	submitted := Submitted{Example: example, Namespace: namespace}
 	if example.Object == nil {
 		submitted.Refused = "it is no YAML: " + example.Fault
@@ -62,7 +37,7 @@ func (c *Clients) Submit(ctx context.Context, example *Example, namespace string
 	}
 	annotations[framework.SuspendAnnotation] = "true"
 	object.SetAnnotations(annotations)
-	created, err := c.Dynamic.Resource(example.Kind.Resource).Namespace(namespace).Create(ctx, object, metav1.CreateOptions{})
+	created, err := l.Dynamic.Resource(example.Kind.Resource).Namespace(namespace).Create(ctx, object, metav1.CreateOptions{})
 	switch {
 	case err == nil:
 		submitted.UID = created.GetUID()
@@ -89,26 +64,17 @@ func refusal(err error) string {
 	slices.Sort(causes)
 	switch len(causes) {
 	case 0:
-		return "by the API server: " + oneLine(err.Error())
+		return "the API server says: " + oneLine(err.Error())
 	case 1:
-		return "by the API server: " + causes[0]
+		return "the API server says: " + causes[0]
 	default:
-		return fmt.Sprintf("by the API server: %s; and %d more", causes[0], len(causes)-1)
+		return fmt.Sprintf("the API server says: %s; and %d more", causes[0], len(causes)-1)
 	}
-}
-
-// EnsureNamespace makes a namespace and waits for nothing.
-func (c *Clients) EnsureNamespace(ctx context.Context, name string) error {
-	_, err := c.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return err
 }
 
 // Units by the UID of their job.
-func (c *Clients) Units(ctx context.Context) (map[types.UID]*v1alpha1.QueueUnit, error) {
-	list, err := c.Queue.SchedulingV1alpha1().QueueUnits(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+func Units(ctx context.Context, l *lab.Lab) (map[types.UID]*v1alpha1.QueueUnit, error) {
+	list, err := l.Queue.SchedulingV1alpha1().QueueUnits(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -120,8 +86,8 @@ func (c *Clients) Units(ctx context.Context) (map[types.UID]*v1alpha1.QueueUnit,
 }
 
 // Warnings that a job's size is not known, by the UID of the job.
-func (c *Clients) Warnings(ctx context.Context) (map[types.UID]string, error) {
-	list, err := c.Kube.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + framework.EventUnsized})
+func Warnings(ctx context.Context, l *lab.Lab) (map[types.UID]string, error) {
+	list, err := l.Kube.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + framework.EventUnsized})
 	if err != nil {
 		return nil, err
 	}

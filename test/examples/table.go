@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
 // Report is what became of the examples of a source.
@@ -16,22 +18,36 @@ type Report struct {
 
 const introduction = `# The operators' own examples
 
-Every document that the modules of the operators ship as an example, created with the
-annotation ` + "`scheduling.x-k8s.io/suspend: \"true\"`" + ` and no other change, on a real control
-plane with the operators' CRDs and kube-queue's policies. No document is left without
-a unit or a message that says why not.
+Every job that the modules of the operators ship as an example, of the kinds that are
+queued, created with the annotation ` + "`scheduling.x-k8s.io/suspend: \"true\"`" + ` and no other
+change, on a real control plane with the operators' CRDs and kube-queue's policies. Each
+has a unit, or a message that says why not.
 
-Pods and what is asked for are those of the unit. Where the last column says "the
-same", the example was also released, with its operator running and pods simulated, and
-the greatest sum of requests over all pods that it had at one time was exactly that.
+`
 
-` + "`make test-examples`" + ` compares both; ` + "`go test ./test/examples -update`" + ` writes this page.
+const notes = `
+- Queued: the example has a QueueUnit and waits for quota. Pods and requests are those
+  that its unit asks for. Of a file with several examples "#2" is the second.
+- Not queued: the job is there, but cannot wait for quota. Its unit says why.
+- Not created: no cluster takes the document as it is, with kube-queue or without.
+
+"The same" in the last column: the example was also released, with its operator running
+and its pods simulated, and the most pods, and the most of each request, that it had at
+one time were exactly that. Spark's pods are made by a program in the place of Spark,
+by Spark's rules. Workflows are not compared, for what they ask for is what their owner says.
+
+Documents of other kinds are counted only. Of those that are made on a schedule
+[the frameworks' page](frameworks.md#what-is-made-on-a-schedule) tells.
+
+` + "`make test-examples`" + ` compares pods; ` + "`go test ./test/examples -update`" + ` writes this page.
 `
 
 // Page writes all reports as a page of Markdown.
 func Page(reports []*Report) []byte {
 	var page bytes.Buffer
 	page.WriteString(introduction)
+	writeTotals(&page, reports)
+	page.WriteString(notes)
 	for _, report := range reports {
 		report.write(&page)
 	}
@@ -39,12 +55,15 @@ func Page(reports []*Report) []byte {
 }
 
 func (r *Report) write(page *bytes.Buffer) {
-	fmt.Fprintf(page, "\n## %s\n\nModule `%s@%s`, `%s`: %d documents of kinds that are queued", r.Operator,
-		r.Module.Path, r.Module.Version, strings.Join(r.Folders, "`, `"), len(r.Examples))
+	fmt.Fprintf(page, "\n## %s\n\n`%s` of module `%s@%s`: %s", r.title(), strings.Join(r.Folders, "`, `"),
+		r.Module.Path, r.Module.Version, plural(len(r.Examples), "example"))
 	if others := r.others(); others != "" {
-		fmt.Fprintf(page, "; of others %s", others)
+		fmt.Fprintf(page, "; of other kinds %s", others)
 	}
 	page.WriteString(".\n")
+	if r.About != "" {
+		fmt.Fprintf(page, "\n%s\n", r.About)
+	}
 	rows := make([]row, len(r.Outcomes))
 	for i := range r.Outcomes {
 		rows[i] = r.row(&r.Outcomes[i])
@@ -55,11 +74,14 @@ func (r *Report) write(page *bytes.Buffer) {
 	if len(rows) == 0 {
 		return
 	}
-	page.WriteString("\n| example | kind | pods | asks for | outcome | real pods |\n|---|---|---|---|---|---|\n")
+	page.WriteString("\n| example | kind | pods | requests | result | real pods |\n|---|---|---|---|---|---|\n")
 	for _, row := range rows {
-		fmt.Fprintf(page, "| %s | %s | %s | %s | %s | %s |\n", row.file, row.kind, row.pods, row.demand, cell(row.outcome), cell(row.real))
+		fmt.Fprintf(page, "| %s | %s | %s | %s | %s | %s |\n", row.file, row.kind, row.pods, row.demand, cell(row.result), cell(row.real))
 	}
 }
+
+// title is the operator and its version.
+func (r *Report) title() string { return r.Operator + " " + r.Module.Version }
 
 // others counts the documents of other kinds.
 func (r *Report) others() string {
@@ -71,7 +93,7 @@ func (r *Report) others() string {
 }
 
 // row of a table.
-type row struct{ file, kind, pods, demand, outcome, real string }
+type row struct{ file, kind, pods, demand, result, real string }
 
 func (r *Report) row(o *Outcome) row {
 	file := o.File
@@ -81,16 +103,16 @@ func (r *Report) row(o *Outcome) row {
 	line := row{file: file, kind: o.Kind.Name}
 	switch {
 	case o.Refused != "":
-		line.outcome = "refused: " + o.Refused
+		line.result = "not created: " + o.Refused
 	case o.Invalid != "":
-		line.outcome = "InvalidRequest: " + o.Invalid
+		line.result = fmt.Sprintf("not queued: %s: %s", framework.ReasonInvalidRequest, o.Invalid)
 	case o.Warning != "":
-		line.pods, line.demand, line.outcome = "–", Text(o.Unit.Spec.Resource), "queued, with a warning: "+o.Warning
+		line.pods, line.demand, line.result = "–", textOf(o.Unit.Spec.Resource), "queued, with a warning: "+o.Warning
 	default:
-		line.pods, line.demand, line.outcome, line.real = fmt.Sprint(o.Pods()), Text(o.Unit.Spec.Resource), "queued", "the same"
-		if difference, differs := DifferenceOf(r.Operator, o.File); differs {
-			line.real = difference.Real + ": " + difference.Why
-		}
+		line.pods, line.demand, line.result, line.real = fmt.Sprint(o.Pods()), textOf(o.Unit.Spec.Resource), "queued", "the same"
+	}
+	if difference, differs := DifferenceOf(r.Operator, o.File); differs {
+		line.real = difference.Real + ": " + difference.Why
 	}
 	return line
 }
@@ -111,7 +133,7 @@ func summarize(page *bytes.Buffer, rows []row) []row {
 		case n == 1:
 			others = append(others, r)
 		case n > 1:
-			alike = append(alike, fmt.Sprintf("- %d of kind %s, asking for %s: %s", n, r.kind, r.demand, r.outcome))
+			alike = append(alike, fmt.Sprintf("- %d of kind %s: %s", n, r.kind, r.result))
 			counts[same] = 0
 		}
 	}

@@ -2,16 +2,26 @@ package frameworks
 
 import "testing"
 
-func TestTrainingOperator(t *testing.T) {
-	tell(t, site(t, "training-operator"), tfJob, pyTorchJob, mpiJobV1)
+// framework is an operator, the kinds of job that it runs, and users' manifests of
+// those.
+type framework struct {
+	operator  string
+	specimens []specimen
+	rows      []row
 }
 
-func TestMPIOperator(t *testing.T) { tell(t, site(t, "mpi-operator"), mpiJobV2beta1) }
+func TestFrameworks(t *testing.T) {
+	tell(t,
+		framework{operator: "training-operator", specimens: []specimen{tfJob, pyTorchJob, mpiJobV1}},
+		framework{operator: "spark-operator", specimens: []specimen{sparkApplication}, rows: []row{sparkPi}},
+		framework{operator: "kuberay", specimens: []specimen{rayJob, rayCluster}, rows: []row{raySample}},
+		framework{operator: "jobset", specimens: []specimen{jobSet, batchJob, cronJob}},
+		framework{operator: "argo-workflows", specimens: []specimen{workflow}, rows: []row{sizedWorkflow, unsizedWorkflow}},
+	)
+}
 
-func TestSparkOperator(t *testing.T) { tell(t, site(t, "spark-operator"), sparkApplication) }
-
-func TestKubeRay(t *testing.T) { tell(t, site(t, "kuberay"), rayJob, rayCluster) }
-
-func TestJobSet(t *testing.T) { tell(t, site(t, "jobset"), jobSet, batchJob) }
-
-func TestArgoWorkflows(t *testing.T) { tell(t, site(t, "argo-workflows"), workflow) }
+// TestMPIOperator has a cluster of its own: its MPIJob and that of
+// training-operator are one definition.
+func TestMPIOperator(t *testing.T) {
+	tell(t, framework{operator: "mpi-operator", specimens: []specimen{mpiJobV2beta1}})
+}

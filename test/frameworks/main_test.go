@@ -1,36 +1,45 @@
 // Package frameworks tells the life of a job of each kind, end to end: on a real
 // control plane, with the unmodified operator of its framework and simulated
-// nodes. Each framework has a cluster of its own, so its tests can be run alone:
+// nodes; and what users' manifests must show, those of test/acceptance.
 //
-//	go test ./test/frameworks -run TestKubeRay
+// Words. A framework is an operator with the kinds that it runs. A specimen is a
+// kind with a manifest to make jobs from; the story is the same for all. A row is
+// a user's manifest and what it must show.
 //
-// A specimen is a kind of job with a manifest to make jobs from; the story is the
-// same for all.
+// The frameworks of one test share a cluster, for its start costs more than a
+// story. Only those run there that -run selects, so each can be told alone:
+//
+//	go test ./test/frameworks -run TestFrameworks/kuberay
 package frameworks
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"kube-queue.dev/kube-queue/test/lab"
-	"kube-queue.dev/kube-queue/test/testcluster"
 )
 
 // programs are built once for all clusters.
 var programs lab.Builder
 
+// sideBySide is how many stories are told at a time: all, for they mostly wait.
+const sideBySide = "32"
+
 func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	if err := flag.Set("test.parallel", sideBySide); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	code := m.Run()
 	if err := programs.Clean(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
-	os.Exit(code)
-}
-
-// site starts a cluster with the operators.
-func site(t *testing.T, operators ...string) *lab.Site {
-	t.Helper()
-	return programs.Site(t, testcluster.Options{Operators: operators, PodRunTime: 3 * time.Second})
+	return code
 }

@@ -2,7 +2,6 @@ package frameworks
 
 import (
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -11,15 +10,11 @@ import (
 
 // annotations tell the simulated cluster how long a pod runs and how it ends.
 func (j job) annotations() string {
-	runs := j.runs.String()
-	if j.runs >= forever {
-		runs = "never"
-	}
 	code := "0"
 	if j.fails {
 		code = "1"
 	}
-	return fmt.Sprintf("{localcluster.kube-queue.dev/run-time: %q, localcluster.kube-queue.dev/exit-code: %q}", runs, code)
+	return fmt.Sprintf("{localcluster.kube-queue.dev/run-time: %q, localcluster.kube-queue.dev/exit-code: %q}", j.runs, code)
 }
 
 // endless are the annotations of pods that end with their job.
@@ -121,6 +116,7 @@ var mpiJobV2beta1 = specimen{
 	total:    `{cpu: 2500m, memory: 2Gi}`,
 	suspend:  kubeflowSuspend, state: conditionTrue("Succeeded", "Failed", "Running", "Queuing"),
 	running: "Running", succeeded: "Succeeded", failed: "Failed", queuing: "Queuing", writes: 2,
+	jobs: 1, // the launcher
 }
 
 var batchJob = specimen{
@@ -171,6 +167,7 @@ var jobSet = specimen{
 		return ""
 	},
 	running: "Running", succeeded: "Completed", failed: "Failed",
+	jobs: 3,
 }
 
 var sparkApplication = specimen{
@@ -221,6 +218,7 @@ spec:
 	total:   `{cpu: 1400m, memory: 2248Mi}`,
 	suspend: suspendField(), state: at("status", "jobDeploymentStatus"),
 	running: "Running", succeeded: "Complete", failed: "Failed",
+	jobs: 1, // the one that submits
 }
 
 var rayCluster = specimen{
@@ -254,6 +252,3 @@ spec:
 	suspend: suspendField(), state: at("status", "phase"),
 	running: "Running", succeeded: "Succeeded", failed: "Failed",
 }
-
-// short is the run time of a job that is only to end.
-const short = 2 * time.Second

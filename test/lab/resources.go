@@ -15,6 +15,9 @@ var (
 	JobSets           = schema.GroupVersionResource{Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"}
 	Workflows         = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "workflows"}
 
+	// Pods are what jobs are made of in the end.
+	Pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+
 	trees = schema.GroupVersionResource{Group: "scheduling.sigs.k8s.io", Version: "v1beta1", Resource: "elasticquotatrees"}
 )
 

@@ -220,6 +220,16 @@ const (
 	EvictedSuspendedByUser = "SuspendedByUser"
 )
 
+// Reasons of the condition Evicted that say why the job is to be stopped.
+const (
+	// EvictedDeactivated: spec.active of the unit is false.
+	EvictedDeactivated = "Deactivated"
+	// EvictedMaximumExecutionTime: the job has run for longer than its unit's
+	// maximumExecutionTimeSeconds. It is deactivated too: without that it would run
+	// again, and again for too long.
+	EvictedMaximumExecutionTime = "MaximumExecutionTime"
+)
+
 // QueueUnitStatus is how far a unit got.
 type QueueUnitStatus struct {
 	// phase is the step that the unit is at; absent reads as Enqueued.

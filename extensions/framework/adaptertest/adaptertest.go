@@ -8,7 +8,8 @@
 //	podSets: [...]      of the unit
 //	resource: {...}     the total of the unit
 //	priority, priorityClassName
-//	see: {suspended, started, running, stopped, end, queuing, marked, foreign, unholdable}
+//	see: {suspended, started, running, stopped, end, queuing, marked, foreign, unholdable,
+//	  lingers}
 //	invalid: part of what is said to be wrong
 //	warning: part of what the job's owner is warned of
 //	suspend, release: the adapter's part of the patch that suspends or releases the
@@ -57,9 +58,11 @@ type see struct {
 	Marked    bool `json:"marked,omitempty"`
 	Foreign   bool `json:"foreign,omitempty"`
 	// Unholdable: the job is left as it is.
-	Unholdable bool   `json:"unholdable,omitempty"`
-	End        string `json:"end,omitempty"`
-	Queuing    string `json:"queuing,omitempty"`
+	Unholdable bool `json:"unholdable,omitempty"`
+	// Lingers: the job would go on for now if it were suspended.
+	Lingers bool   `json:"lingers,omitempty"`
+	End     string `json:"end,omitempty"`
+	Queuing string `json:"queuing,omitempty"`
 }
 
 // Cluster is what there is in the cluster of a test.
@@ -190,7 +193,7 @@ func sawOf(got framework.Seen) see {
 	saw := see{
 		Suspended: got.Sight.Suspended, Started: got.Sight.Started, Running: got.Sight.Running, Stopped: got.Sight.Stopped,
 		Marked: got.Marked, Foreign: got.Foreign != "",
-		Unholdable: got.Sight.Unholdable != "",
+		Unholdable: got.Sight.Unholdable != "", Lingers: got.Sight.Lingers != "",
 	}
 	if end := got.Sight.End; end != nil {
 		saw.End = "Failed"

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
@@ -37,8 +36,6 @@ type peak struct {
 	pods     int
 	requests corev1.ResourceList
 }
-
-func (p *peak) text() string { return examples.Demand(p.pods, p.requests) }
 
 // watchPods watches until the test ends.
 func watchPods(t *testing.T, kube kubernetes.Interface) *peaks {
@@ -110,14 +107,15 @@ func (p *peak) raise(pods map[types.UID]corev1.ResourceList) {
 	}
 }
 
-// of a namespace.
-func (p *peaks) of(namespace string) peak {
+// of a namespace, as text.
+func (p *peaks) of(namespace string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if most := p.most[namespace]; most != nil {
-		return peak{pods: most.pods, requests: most.requests.DeepCopy()}
+	most := p.most[namespace]
+	if most == nil {
+		return examples.Demand(0, nil)
 	}
-	return peak{}
+	return examples.Demand(most.pods, most.requests)
 }
 
 // bind gives a node to each pod that the scheduler has none for, or that is for a
@@ -138,10 +136,8 @@ func (p *peaks) bind(ctx context.Context, pods cache.Store) {
 			}
 			binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID},
 				Target: corev1.ObjectReference{Kind: "Node", Name: node}}
-			err := p.kube.CoreV1().Pods(pod.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
-			if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-				continue // the store may be a moment behind; the next round sees
-			}
+			// The store is a moment behind; what went wrong is tried again.
+			_ = p.kube.CoreV1().Pods(pod.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
 		}
 	}
 }

@@ -1,0 +1,89 @@
+package controller
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+func TestStatusPatchesFitTheirSchema(t *testing.T) {
+	long := strings.Repeat("ü", 2000)
+	at := metav1.NewMicroTime(time.Unix(0, 0))
+	for _, w := range []scheduler.Write{
+		{Kind: scheduler.Dequeue, Key: "a/b", UID: "u", Version: 7, Queue: "q", Quota: "root/q", Attempt: 1},
+		{Kind: scheduler.Explain, Key: "a/b", UID: "u", Version: 7, Reason: "QuotaExceeded", Message: long},
+		{Kind: scheduler.Requeue, Key: "a/b", UID: "u", Version: 7, Reason: scheduler.ReasonSuspendedByUser, Message: "m"},
+		{Kind: scheduler.Evict, Key: "a/b", UID: "u", Version: 7, Reason: scheduler.ReasonDeactivated, Message: long},
+	} {
+		patch, err := statusPatch(&w, at, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got struct {
+			Metadata struct{ UID, ResourceVersion string }
+			Status   schedulingv1alpha1.QueueUnitStatus
+		}
+		if err := yaml.Unmarshal(patch, &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Metadata.UID != "u" || got.Metadata.ResourceVersion != "7" {
+			t.Errorf("%s: preconditions %+v", w.Kind, got.Metadata)
+		}
+		messages := []string{got.Status.Message}
+		for _, condition := range got.Status.Conditions {
+			messages = append(messages, condition.Message)
+		}
+		for _, message := range messages {
+			if n := len([]rune(message)); n > maxMessage {
+				t.Errorf("%s: message of %d characters", w.Kind, n)
+			}
+		}
+	}
+	if _, err := statusPatch(&scheduler.Write{Kind: 99, Key: "a/b"}, at, nil); err == nil {
+		t.Error("a kind that does not exist gave a patch")
+	}
+}
+
+func TestAnEvictionChangesItsOwnConditionAndWhatIsShownAlone(t *testing.T) {
+	before, now := metav1.NewTime(time.Unix(100, 0)), metav1.NewMicroTime(time.Unix(200, 0))
+	has := []metav1.Condition{
+		{Type: schedulingv1alpha1.ConditionQuotaReserved, Status: metav1.ConditionTrue, Reason: "QuotaReserved", LastTransitionTime: before},
+		{Type: schedulingv1alpha1.ConditionPodsReady, Status: metav1.ConditionTrue, Reason: "Ready", Message: "all", LastTransitionTime: before},
+	}
+	for reason, want := range map[quota.Reason]string{
+		scheduler.ReasonDeactivated:          schedulingv1alpha1.EvictedDeactivated,
+		scheduler.ReasonMaximumExecutionTime: schedulingv1alpha1.EvictedMaximumExecutionTime,
+	} {
+		w := scheduler.Write{Kind: scheduler.Evict, Key: "a/b", Reason: reason, Message: "m", Queue: "another"}
+		patch, err := statusPatch(&w, now, slices.Clone(has))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fields struct{ Status map[string]any }
+		var got struct {
+			Status schedulingv1alpha1.QueueUnitStatus
+		}
+		if err := errors.Join(yaml.Unmarshal(patch, &fields), yaml.Unmarshal(patch, &got)); err != nil {
+			t.Fatal(err)
+		}
+		if names := slices.Sorted(maps.Keys(fields.Status)); !slices.Equal(names, []string{"conditions", "message", "reason"}) {
+			t.Errorf("it writes %v", names)
+		}
+		evicted := metav1.Condition{Type: schedulingv1alpha1.ConditionEvicted, Status: metav1.ConditionTrue,
+			Reason: want, Message: "m", LastTransitionTime: metav1.NewTime(now.Time)}
+		if conditions := append(slices.Clone(has), evicted); !equality.Semantic.DeepEqual(got.Status.Conditions, conditions) {
+			t.Errorf("conditions are %+v", got.Status.Conditions)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package controller
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	listers "kube-queue.dev/kube-queue/pkg/generated/listers/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// slowServer takes a second for each write, by the clock, and tells when it was done.
+func slowServer(t *testing.T, clock *clocktesting.FakeClock) (versioned.Interface, <-chan time.Time) {
+	t.Helper()
+	written := make(chan time.Time, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPatch {
+			t.Errorf("%s %s, want patches only", r.Method, r.URL.Path)
+		}
+		clock.Step(time.Second)
+		written <- clock.Now()
+		w.Header().Set("Content-Type", "application/json")
+		if _, err := io.WriteString(w, `{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"Queue"}`); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	client, err := versioned.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, written
+}
+
+func TestAStatusIsWrittenAgainOnlyAnIntervalAfterASlowWrite(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
+	client, written := slowServer(t, clock)
+	known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	if err := known.Add(&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-queue", Name: "team"}}); err != nil {
+		t.Fatal(err)
+	}
+	p := newPublisher(client, listers.NewQueueLister(known), "kube-queue", clock)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { p.run(ctx); close(done) }()
+	defer func() { cancel(); <-done }()
+
+	next := func() time.Time {
+		t.Helper()
+		select {
+		case at := <-written:
+			return at
+		case <-time.After(20 * time.Second):
+			t.Fatal("the status was not written")
+			return time.Time{}
+		}
+	}
+	p.set([]string{"team"}, []scheduler.QueueStats{{Name: "team", Pending: 1}}, nil)
+	first := next()
+	p.set([]string{"team"}, []scheduler.QueueStats{{Name: "team", Pending: 2}}, nil)
+	if err := wait.PollUntilContextTimeout(ctx, time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+		return clock.HasWaiters(), nil
+	}); err != nil {
+		t.Fatalf("the publisher does not wait after a write: %v", err)
+	}
+	clock.Step(PublishInterval - time.Millisecond)
+	if !clock.HasWaiters() || len(written) > 0 {
+		t.Errorf("the publisher waits less than %v", PublishInterval)
+	}
+	clock.Step(time.Millisecond)
+	// The second write took a second too.
+	if since := next().Add(-time.Second).Sub(first); since < PublishInterval {
+		t.Errorf("the next write began %v after the one before was done, want %v at least", since, PublishInterval)
+	}
+}

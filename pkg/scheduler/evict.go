@@ -1,0 +1,42 @@
+package scheduler
+
+import (
+	"fmt"
+	"time"
+
+	"kube-queue.dev/kube-queue/pkg/quota"
+)
+
+// Reasons of evictions.
+const (
+	// ReasonDeactivated: the spec of a unit that holds quota says that it must not
+	// run.
+	ReasonDeactivated quota.Reason = "Deactivated"
+	// ReasonMaximumExecutionTime: the unit has run for longer than it may.
+	ReasonMaximumExecutionTime quota.Reason = "MaximumExecutionTime"
+)
+
+// eviction is why the quota of the unit is to be taken back; nil when it is not, or
+// when that has been decided already.
+func (s *Scheduler) eviction(u *unit, now time.Time) *quota.Refusal {
+	switch {
+	case !u.Phase.holdsQuota() || u.Evicted || u.Stopped:
+		return nil
+	case u.Inactive:
+		return &quota.Refusal{Reason: ReasonDeactivated, Sentence: "it was deactivated"}
+	}
+	if end := u.endsAt(); end.IsZero() || end.After(now) {
+		return nil
+	}
+	return &quota.Refusal{Reason: ReasonMaximumExecutionTime, Sentence: fmt.Sprintf(
+		"it has run for longer than its maximum execution time of %d s", u.MaxTime/time.Second)}
+}
+
+// endsAt is when a unit that may run no longer than that is to be evicted; zero
+// when there is no such time. A reservation is not yet a run.
+func (u *unit) endsAt() time.Time {
+	if u.MaxTime == 0 || u.DequeuedAt.IsZero() || u.Phase != Dequeued && u.Phase != Running || u.Evicted || u.Stopped {
+		return time.Time{}
+	}
+	return u.DequeuedAt.Add(u.MaxTime)
+}

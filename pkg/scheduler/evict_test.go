@@ -1,0 +1,309 @@
+package scheduler_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// pair is a world of two units of which only one has room: a/one is released.
+func pair(t *testing.T, change ...func(*scheduler.Unit)) *world {
+	t.Helper()
+	w := newWorld(t, scheduler.Options{Policy: queue.Priority}, leaf("root", cpu("4"), "a"))
+	w.submit("a/one", cpu("3"), change...)
+	w.settle()
+	w.now = w.now.Add(time.Second)
+	w.submit("a/two", cpu("3"))
+	w.settle()
+	expectReleased(t, w, "a/one")
+	return w
+}
+
+// expectEvictions expects these reasons to have been written, in this order.
+func expectEvictions(t *testing.T, w *world, key string, reasons ...string) {
+	t.Helper()
+	var got []string
+	for _, write := range w.writes(key, scheduler.Evict) {
+		got = append(got, string(write.Reason))
+	}
+	if strings.Join(got, " ") != strings.Join(reasons, " ") {
+		t.Fatalf("%s was evicted for %q, want %q", key, got, reasons)
+	}
+}
+
+func TestADeactivatedUnitKeepsItsQuotaUntilItHasStoppedAndThenWaits(t *testing.T) {
+	w := pair(t)
+	first := w.units["a/one"].Submitted
+	w.write("a/one", deactivate)
+	w.after(10 * time.Minute)
+	expectEvictions(t, w, "a/one", "Deactivated")
+	expectReleased(t, w, "a/one") // its pods may still be there
+
+	w.write("a/one", stop)
+	w.settle()
+	expectReleased(t, w, "a/two")
+	if found := w.writes("a/one", scheduler.Requeue); len(found) != 1 || found[0].Reason != scheduler.ReasonInactive {
+		t.Fatalf("want one Requeue with reason Inactive, got %+v", found)
+	}
+	w.submit("a/three", cpu("3"))
+	w.finish("a/two")
+	w.after(time.Minute)
+	expectReleased(t, w, "a/three") // an inactive unit blocks nobody
+
+	w.submit("a/four", cpu("3"))
+	w.write("a/one", activate)
+	w.after(time.Minute)
+	w.finish("a/three")
+	w.settle()
+	expectReleased(t, w, "a/one") // it stands where it was submitted first
+	if u := w.units["a/one"]; u.Submitted != first || u.Attempts != 2 {
+		t.Fatalf("submitted %d, want %d; attempts %d, want 2", u.Submitted, first, u.Attempts)
+	}
+	w.after(time.Minute)
+	expectEvictions(t, w, "a/one", "Deactivated")
+}
+
+func TestAUnitIsEvictedWhenItsTimeIsOver(t *testing.T) {
+	for _, phase := range []scheduler.Phase{scheduler.Dequeued, scheduler.Running} {
+		w := pair(t, maxTime(30*time.Second))
+		released := w.units["a/one"].DequeuedAt
+		w.write("a/one", func(u *scheduler.Unit) { u.Phase = phase })
+		w.after(29*time.Second - time.Millisecond)
+		expectEvictions(t, w, "a/one")
+		if !w.wake.Equal(released.Add(30 * time.Second)) {
+			t.Fatalf("the core wants to look in %v, not when the time is over", w.wake.Sub(released))
+		}
+		w.after(time.Millisecond)
+		expectEvictions(t, w, "a/one", "MaximumExecutionTime")
+		if message := w.writes("a/one", scheduler.Evict)[0].Message; !strings.Contains(message, "maximum execution time of 30 s") {
+			t.Errorf("the sentence is %q", message)
+		}
+		w.after(time.Hour)
+		expectEvictions(t, w, "a/one", "MaximumExecutionTime")
+		expectReleased(t, w, "a/one")
+		w.write("a/one", deactivate) // job-extensions does, before it says that the job has stopped
+		w.write("a/one", stop)
+		w.settle()
+		expectReleased(t, w, "a/two")
+	}
+}
+
+func TestTimeIsCountedAnewForEachRelease(t *testing.T) {
+	w := pair(t, maxTime(30*time.Second))
+	w.after(20 * time.Second)
+	w.write("a/one", deactivate)
+	w.write("a/one", stop)
+	w.settle()
+	expectReleased(t, w, "a/two")
+	w.write("a/one", activate)
+	w.after(time.Hour)
+	w.finish("a/two")
+	w.settle()
+	expectReleased(t, w, "a/one")
+	w.after(30*time.Second - time.Millisecond)
+	expectEvictions(t, w, "a/one")
+	w.after(time.Millisecond)
+	expectEvictions(t, w, "a/one", "MaximumExecutionTime")
+}
+
+func TestAReservationIsNoRun(t *testing.T) {
+	w := pair(t, maxTime(30*time.Second))
+	w.write("a/one", func(u *scheduler.Unit) { u.Phase = scheduler.Reserved })
+	w.after(time.Hour)
+	expectEvictions(t, w, "a/one")
+	w.write("a/one", deactivate)
+	w.settle()
+	expectEvictions(t, w, "a/one", "Deactivated")
+}
+
+func TestAChangedTimeLimitCountsAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		before, then time.Duration
+		evicted      time.Duration
+	}{
+		{"made longer", 30 * time.Second, time.Minute, time.Minute},
+		{"taken away", 30 * time.Second, 0, 0},
+		{"made shorter", time.Hour, 30 * time.Second, 30 * time.Second},
+		{"made shorter than it has run already", time.Hour, time.Second, 10 * time.Second},
+		{"given to one that had none", 0, 20 * time.Second, 20 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := pair(t, maxTime(c.before))
+			w.after(9 * time.Second) // it runs since 10 s
+			w.write("a/one", maxTime(c.then))
+			if c.evicted == 0 {
+				w.after(time.Hour)
+				expectEvictions(t, w, "a/one")
+				return
+			}
+			w.after(c.evicted - 10*time.Second)
+			expectEvictions(t, w, "a/one", "MaximumExecutionTime")
+			if ran := w.now.Sub(w.units["a/one"].DequeuedAt); ran != c.evicted {
+				t.Errorf("it ran for %v", ran)
+			}
+		})
+	}
+}
+
+func TestARestartCountsTheTimeFromTheRelease(t *testing.T) {
+	w := pair(t, maxTime(30*time.Second))
+	w.after(10 * time.Second)
+	w.restart()
+	w.after(18 * time.Second)
+	expectEvictions(t, w, "a/one")
+	w.now = w.now.Add(time.Minute) // nobody is there when the time is over
+	w.restart()
+	w.think() // decided, and lost with the process
+	w.sent = nil
+	w.restart()
+	w.settle()
+	expectEvictions(t, w, "a/one", "MaximumExecutionTime")
+	w.restart()
+	w.after(time.Minute)
+	expectEvictions(t, w, "a/one", "MaximumExecutionTime")
+	w.write("a/one", deactivate)
+	w.write("a/one", stop)
+	w.restart()
+	w.settle()
+	expectReleased(t, w, "a/two")
+}
+
+// What units say of themselves never adds up to more than there is, so the room of
+// a stopped unit is given away only once it says that it holds none.
+func TestTheQuotaOfAStoppedUnitIsFreeWhenItIsBackInLine(t *testing.T) {
+	w := pair(t)
+	w.write("a/one", deactivate)
+	w.write("a/one", stop)
+	w.deliver()
+	w.deliver()
+	w.think()
+	if len(w.sent) != 1 || w.sent[0].Kind != scheduler.Requeue {
+		t.Fatalf("sent are %+v, want the Requeue alone", w.sent)
+	}
+	w.sent = nil
+	w.restart() // the write is lost with the process
+	w.think()
+	if len(w.sent) != 1 || w.sent[0].Kind != scheduler.Requeue {
+		t.Fatalf("after a restart sent are %+v, want the Requeue alone", w.sent)
+	}
+	w.settle()
+	expectReleased(t, w, "a/two")
+}
+
+func TestAnEndBeatsAPendingEviction(t *testing.T) {
+	for name, between := range map[string]func(*world){
+		"before it is decided":  func(*world) {},
+		"before it is written":  func(w *world) { w.deliver(); w.think() },
+		"before that is heard":  func(w *world) { w.deliver(); w.think(); w.land(0) },
+		"after it is written":   func(w *world) { w.settle() },
+		"after the job stopped": func(w *world) { w.settle(); w.write("a/one", stop); w.deliver(); w.think() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := pair(t)
+			w.write("a/one", deactivate)
+			between(w)
+			w.finish("a/one")
+			w.after(time.Minute)
+			expectReleased(t, w, "a/two")
+			if u := w.units["a/one"]; u.Phase != scheduler.Ended || len(w.writes("a/one", scheduler.Requeue)) > 0 {
+				t.Fatalf("the ended unit was taken up again: %+v", u)
+			}
+		})
+	}
+}
+
+// Found by TestPropertyChargedIsUsed: the end was heard of before the write that
+// puts a stopped unit back in line was sent, and had its version.
+func TestAnEndThatIsHeardOfTogetherWithTheStopIsNotWrittenOver(t *testing.T) {
+	w := pair(t)
+	w.write("a/one", stop)
+	w.finish("a/one")
+	w.settle()
+	if u := w.units["a/one"]; u.Phase != scheduler.Ended {
+		t.Fatalf("the ended unit was taken up again: %+v", u)
+	}
+	expectReleased(t, w, "a/two")
+}
+
+func TestAnEvictionThatNoLongerHoldsIsNotWritten(t *testing.T) {
+	w := pair(t)
+	w.write("a/one", deactivate)
+	w.deliver()
+	w.think()
+	w.write("a/one", activate) // before the write lands
+	w.after(time.Minute)
+	expectEvictions(t, w, "a/one")
+	expectReleased(t, w, "a/one")
+	if jobs := w.tree.Usage()[0].Jobs; jobs != 1 {
+		t.Fatalf("%d jobs charged, want 1", jobs)
+	}
+}
+
+func TestAnEvictionIsDecidedAgainWhenTheUnitHasChangedMeanwhile(t *testing.T) {
+	w := pair(t, maxTime(30*time.Second))
+	w.now = w.now.Add(30 * time.Second)
+	w.think()
+	w.write("a/one", func(u *scheduler.Unit) { u.Phase = scheduler.Running }) // before the write lands
+	w.settle()
+	expectEvictions(t, w, "a/one", "MaximumExecutionTime")
+}
+
+func TestAnEvictionIsNotTakenBack(t *testing.T) {
+	w := pair(t)
+	w.write("a/one", deactivate)
+	w.settle()
+	w.write("a/one", activate) // its job may have been suspended already
+	w.after(time.Minute)
+	w.write("a/one", stop)
+	w.settle()
+	expectReleased(t, w, "a/one") // it was back in line at once, where it stood
+	if attempts := w.units["a/one"].Attempts; attempts != 2 {
+		t.Fatalf("%d attempts, want 2", attempts)
+	}
+	if found := w.writes("a/one", scheduler.Requeue); len(found) != 1 || found[0].Reason != "" {
+		t.Fatalf("want one Requeue that does not hold it, got %+v", found)
+	}
+}
+
+func TestAUnitDeactivatedDuringItsReleaseIsNotReleasedOrIsEvicted(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/early", cpu("1"))
+	w.submit("a/late", cpu("1"))
+	w.deliver()
+	w.deliver()
+	w.think()
+	w.write("a/early", deactivate) // before its release lands
+	w.land(0)
+	w.land(0)
+	w.write("a/late", deactivate) // after, but nobody has heard of that release
+	w.deliver()
+	w.settle()
+	expectReleased(t, w, "a/late")
+	expectEvictions(t, w, "a/early")
+	expectEvictions(t, w, "a/late", "Deactivated")
+}
+
+func TestAnEvictionOfBeforeIsForgottenWithTheRelease(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/one", cpu("3"), func(u *scheduler.Unit) { u.Evicted, u.Stopped = true, true }, maxTime(time.Minute))
+	w.after(59 * time.Second)
+	expectReleased(t, w, "a/one")
+	w.after(time.Second)
+	expectEvictions(t, w, "a/one", "MaximumExecutionTime")
+}
+
+func TestAUnitWithoutQuotaIsEvictedTooAndAskedForOnce(t *testing.T) {
+	w := pair(t, maxTime(time.Minute))
+	w.exact = false
+	w.plant(leaf("root", cpu("4"), "elsewhere"))
+	w.after(59 * time.Second)
+	expectEvictions(t, w, "a/one", "MaximumExecutionTime")
+	w.write("a/one", deactivate)
+	w.plant(leaf("root", cpu("4"), "a"))
+	w.after(time.Minute)
+	expectEvictions(t, w, "a/one", "MaximumExecutionTime")
+}

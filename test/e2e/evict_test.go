@@ -1,0 +1,46 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/lab"
+)
+
+// A job that may run for 3 s only would run for ever: it is stopped, lets the next
+// one run, and is back when its owner wants it. Stopped by its owner, it waits too,
+// though both programs are away meanwhile.
+func TestAJobIsStoppedWhenItsTimeIsOverAndWhenItIsDeactivated(t *testing.T) {
+	l := site.Lab(t, "evicted")
+	c, x := site.Both(t, enabled)
+	l.Tree(`{cpu: "3"}`)
+	l.Apply(job{name: "endless", cpu: "3", runs: time.Hour, annotations: `scheduling.x-k8s.io/max-exec-time-seconds: "3"`}.String())
+	l.WaitForPhase("Job", "endless", "Dequeued", "Running")
+	l.Apply(job{name: "next", cpu: "3", runs: time.Second}.String())
+	unit := l.WaitForReason("Job", "endless", "Inactive")
+	if unit.Status.Phase != "Enqueued" || !strings.HasPrefix(unit.Status.Message, "it has run for longer than its maximum execution time of 3 s; ") {
+		t.Errorf("it is %s: %s", unit.Status.Phase, unit.Status.Message)
+	}
+	if event := l.WaitForEvent("endless", "MaximumExecutionTime"); event.Type != "Warning" {
+		t.Errorf("the event is of type %s", event.Type)
+	}
+	if active := l.Object(lab.Jobs, "endless").GetAnnotations()["scheduling.x-k8s.io/active"]; active != "false" {
+		t.Errorf("annotation active is %q", active)
+	}
+	l.WaitForPhase("Job", "next", "Succeeded")
+	l.Patch(lab.Jobs, "endless", `{"metadata":{"annotations":{"scheduling.x-k8s.io/active":"true","scheduling.x-k8s.io/max-exec-time-seconds":null}}}`)
+	l.WaitForPhase("Job", "endless", "Running")
+	x.Kill()
+	l.Patch(lab.Jobs, "endless", `{"metadata":{"annotations":{"scheduling.x-k8s.io/active":"false"}}}`)
+	c.Kill()
+	x.Start()
+	c.Start()
+	unit = l.WaitForReason("Job", "endless", "Inactive")
+	if unit.Status.Attempts != 2 || unit.Status.Phase != "Enqueued" {
+		t.Errorf("it is %s after %d attempts", unit.Status.Phase, unit.Status.Attempts)
+	}
+	if pods := l.Pods("endless"); len(pods) > 0 {
+		t.Errorf("%d pods are there", len(pods))
+	}
+}

@@ -1,0 +1,174 @@
+package frameworks
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kube-queue.dev/kube-queue/test/audit"
+	"kube-queue.dev/kube-queue/test/lab"
+)
+
+// row is a user's manifest, taken as it is, and what it must show: a unit that asks
+// for so much, no pod as long as its quota has no room, and then its end.
+type row struct {
+	file      string
+	kind      string
+	resource  schema.GroupVersionResource
+	namespace string
+	// total is what its unit asks for.
+	total string
+	state func(*unstructured.Unstructured) string
+	ended string
+	// late: it is submitted only when the users' quota tree is in force.
+	late bool
+	// waits is what it shows under the users' tree before it is released, and how it
+	// comes to that; ends what it shows between its end and that of its unit.
+	waits, ends func(t *testing.T, l *lab.Lab, name string)
+}
+
+var raySample = row{
+	file: "rayjob.yaml", kind: "RayJob", resource: lab.RayJobs, namespace: "default",
+	total: `{cpu: 900m, memory: 456Mi}`, state: at("status", "jobStatus"), ended: "SUCCEEDED",
+	ends: keepsItsCluster,
+}
+
+var sparkPi = row{
+	file: "sparkapplication.yaml", kind: "SparkApplication", resource: lab.SparkApplications, namespace: "spark-operator",
+	total: `{cpu: "2", memory: 1792Mi}`, state: at("status", "applicationState", "state"), ended: "COMPLETED",
+}
+
+var sizedWorkflow = row{
+	file: "workflow.yaml", kind: "Workflow", resource: lab.Workflows, namespace: "default",
+	total: `{cpu: "5", memory: "5000000000"}`, state: at("status", "phase"), ended: "Succeeded",
+	waits: exceedsMax,
+}
+
+var unsizedWorkflow = row{
+	file: "workflow-unsized.yaml", kind: "Workflow", resource: lab.Workflows, namespace: "default",
+	total: `{}`, state: at("status", "phase"), ended: "Succeeded",
+	late: true, waits: warnedOnce,
+}
+
+// in is the lab where the row is shown.
+func (r row) in(t *testing.T, s *scene) *lab.Lab {
+	l := s.whole.For(t)
+	l.Namespace = r.namespace
+	return l
+}
+
+// hold submits the manifest while no quota is there for its namespace.
+func (r row) hold(t *testing.T, l *lab.Lab) string {
+	if r.late {
+		return ""
+	}
+	name := l.Create(l.Read(r.file))
+	r.expectUnit(t, l, name)
+	l.WaitForReason(r.kind, name, "NoQuota")
+	if pods := l.Pods(name); len(pods) > 0 {
+		t.Errorf("%d pods before the release", len(pods))
+	}
+	if r.resource == lab.RayJobs && len(clustersOf(t, l, name)) > 0 {
+		t.Error("a RayCluster before the release")
+	}
+	return name
+}
+
+func (r row) expectUnit(t *testing.T, l *lab.Lab, name string) {
+	t.Helper()
+	unit := l.WaitForUnit(r.kind, name)
+	want := lab.Amounts(t, r.total)
+	if !equality.Semantic.DeepEqual(unit.Spec.Resource, want) && len(unit.Spec.Resource)+len(want) > 0 {
+		t.Errorf("the unit asks for %v, want %v", text(unit.Spec.Resource), text(want))
+	}
+}
+
+// release is called when the users' quota tree is in force.
+func (r row) release(t *testing.T, l *lab.Lab, name string) {
+	if r.late {
+		name = l.Create(l.Read(r.file))
+		r.expectUnit(t, l, name)
+	}
+	if name == "" {
+		t.Fatal("it could not be held before")
+	}
+	if r.waits != nil {
+		r.waits(t, l, name)
+	}
+	lab.Eventually(t, time.Minute, fmt.Sprintf("%s is %s", name, r.ended), func() (bool, string) {
+		state := r.state(l.Object(r.resource, name))
+		return state == r.ended, state
+	})
+	if r.ends != nil {
+		r.ends(t, l, name)
+	}
+	l.WaitForPhase(r.kind, name, "Succeeded")
+	r.judge(t, l, name)
+}
+
+func (r row) judge(t *testing.T, l *lab.Lab, name string) {
+	life, err := l.Log(t.Context()).Life(audit.Options{}, r.kind, l.Namespace, name)
+	lab.Must(t, err)
+	for _, wrong := range (fate{job: name, released: true, outcome: "Succeeded"}).differences(life) {
+		t.Errorf("%s: %s", life, wrong)
+	}
+}
+
+// clustersOf are the names of a RayJob's clusters.
+func clustersOf(t *testing.T, l *lab.Lab, job string) []string {
+	t.Helper()
+	list, err := l.Dynamic.Resource(lab.RayClusters).Namespace(l.Namespace).List(t.Context(), metav1.ListOptions{})
+	lab.Must(t, err)
+	var names []string
+	for i := range list.Items {
+		if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.Kind == "RayJob" && owner.Name == job {
+			names = append(names, list.Items[i].GetName())
+		}
+	}
+	return names
+}
+
+// keepsItsCluster: a RayJob without shutdownAfterJobFinishes got that back with its
+// release, so its cluster goes on, and with it the charge, until somebody deletes it.
+func keepsItsCluster(t *testing.T, l *lab.Lab, name string) {
+	if shut, _, _ := unstructured.NestedBool(l.Object(lab.RayJobs, name).Object, "spec", "shutdownAfterJobFinishes"); shut {
+		t.Error("the release left shutdownAfterJobFinishes, which the manifest has not")
+	}
+	l.WaitForReason("RayJob", name, "PodsRemain")
+	clusters := clustersOf(t, l, name)
+	if len(clusters) != 1 {
+		t.Fatalf("it has the clusters %v, want one", clusters)
+	}
+	lab.Must(t, l.Dynamic.Resource(lab.RayClusters).Namespace(l.Namespace).Delete(t.Context(), clusters[0], metav1.DeleteOptions{}))
+}
+
+// exceedsMax: 5 cpu under 4 can never be. The larger tree has room, for those of the
+// other rows as well.
+func exceedsMax(t *testing.T, l *lab.Lab, name string) {
+	l.WaitForReason("Workflow", name, "ExceedsMaxQuota")
+	if pods := l.Pods(name); len(pods) > 0 {
+		t.Errorf("%d pods before the release", len(pods))
+	}
+	l.ApplyAsIs(l.Read("quota-tree-large.yaml"))
+}
+
+// warnedOnce: it is told once that nobody knows its size, and released all the same.
+func warnedOnce(t *testing.T, l *lab.Lab, name string) {
+	l.WaitForPhase("Workflow", name, "Dequeued", "Running", "Succeeded")
+	l.WaitForEvent(name, "UnknownSize")
+	l.WaitForPhase("Workflow", name, "Succeeded")
+	var warnings []string
+	for _, event := range l.AllEvents(name) {
+		if event.Type == "Warning" {
+			warnings = append(warnings, event.Reason+": "+event.Message)
+		}
+	}
+	if len(warnings) != 1 {
+		t.Errorf("there are the warnings %q, want one", warnings)
+	}
+}

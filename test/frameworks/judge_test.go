@@ -1,0 +1,142 @@
+package frameworks
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"kube-queue.dev/kube-queue/test/audit"
+	"kube-queue.dev/kube-queue/test/lab"
+)
+
+// fate is what must have become of a job of the story.
+type fate struct {
+	job      string
+	released bool
+	outcome  string
+	// waited: it was in line behind another.
+	waited bool
+}
+
+func (s specimen) fates() []fate {
+	fates := []fate{
+		{job: "good", released: true, outcome: "Succeeded"},
+		{job: "bad", released: true, outcome: "Failed", waited: true},
+		{job: "next", released: true, waited: true},
+		{job: "last", released: true, waited: true},
+		{job: "after", released: true, waited: true},
+		{job: "gone", waited: true},
+		{job: "left", waited: true},
+	}
+	if s.succeeded == "" {
+		fates[0].outcome, fates[1].outcome = "", ""
+	}
+	return fates
+}
+
+// judge reads in the audit log what became of the jobs of all stories. That no law
+// was broken is checked when the cluster stops; here, that there was something to
+// check.
+func (s *scene) judge(t *testing.T, f framework) {
+	log := s.whole.For(t).Log(t.Context())
+	lives, err := log.Lives(audit.Options{})
+	lab.Must(t, err)
+	writes, err := log.Writes(audit.Options{})
+	lab.Must(t, err)
+	for _, specimen := range f.specimens {
+		if specimen.tell == nil {
+			specimen.judgeLives(t, lives)
+			specimen.judgeWrites(t, writes)
+		}
+	}
+	report, err := log.Check(audit.Options{})
+	lab.Must(t, err)
+	for _, c := range report.Checks {
+		// A check for evictions has nothing to judge where nobody is evicted.
+		if c.Judged == 0 && c.Name != "early-return" {
+			t.Errorf("the checker found nothing to judge for %q", c.Name)
+		}
+	}
+}
+
+func (s specimen) judgeLives(t *testing.T, lives []audit.Life) {
+	found := map[string]audit.Life{}
+	for _, life := range lives {
+		if life.Kind == s.kind && life.Namespace == s.namespace() {
+			found[life.Name] = life
+		}
+	}
+	for _, fate := range s.fates() {
+		life, there := found[fate.job]
+		if !there {
+			t.Errorf("the audit log knows no %s %s", s.kind, fate.job)
+			continue
+		}
+		for _, wrong := range fate.differences(life) {
+			t.Errorf("%s: %s", life, wrong)
+		}
+		if fate.waited && s.queuing != "" && !life.Saw(s.queuing) {
+			t.Errorf("%s was never shown as %s", life, s.queuing)
+		}
+	}
+	if bad, next := found["bad"], found["next"]; len(bad.Dequeued) > 0 && len(next.Dequeued) > 0 && !bad.Dequeued[0].Before(next.Dequeued[0]) {
+		t.Errorf("%s of priority 7 was released after %s of priority 0", bad, next)
+	}
+}
+
+// differences between what must have become of a job and what did.
+func (f fate) differences(life audit.Life) []string {
+	var wrong []string
+	expect := func(is bool, format string, args ...any) {
+		if !is {
+			wrong = append(wrong, fmt.Sprintf(format, args...))
+		}
+	}
+	expect(!life.Held.IsZero() && life.Held == life.Created, "it was held at %v, and created at %v", life.Held, life.Created)
+	expect(life.Unit != "", "it had no unit")
+	expect(life.Outcome == f.outcome, "its outcome is %q, want %q", life.Outcome, f.outcome)
+	if !f.released {
+		expect(len(life.Dequeued)+len(life.Released) == 0, "it was released, though deleted in the queue")
+		expect(life.FirstPod.IsZero(), "it had a pod, though deleted in the queue")
+		return wrong
+	}
+	if len(life.Dequeued) != 1 || len(life.Released) != 1 {
+		return append(wrong, fmt.Sprintf("it was dequeued %d times and released %d times, want once", len(life.Dequeued), len(life.Released)))
+	}
+	expect(life.Dequeued[0].Before(life.Released[0]), "it was released before its unit was dequeued")
+	expect(life.FirstPod.IsZero() || life.Released[0].Before(life.FirstPod), "it had a pod before its release")
+	if f.job != "after" { // which is deleted as soon as it is released
+		expect(!life.FirstPod.IsZero(), "it never had a pod")
+	}
+	if f.job == "good" {
+		expect(len(life.Runs) > 0, "its operator never said that it runs")
+	}
+	return wrong
+}
+
+// judgeWrites: the release is one patch, the only write on a job that did not wait.
+func (s specimen) judgeWrites(t *testing.T, table audit.WriteTable) {
+	for _, fate := range s.fates() {
+		i := slices.IndexFunc(table.Jobs, func(j audit.JobWrites) bool {
+			return j.Kind == s.kind && j.Namespace == s.namespace() && j.Name == fate.job
+		})
+		if i < 0 {
+			t.Errorf("the audit log knows no writes for %s %s", s.kind, fate.job)
+			continue
+		}
+		j := table.Jobs[i]
+		if fate.job == "good" {
+			t.Logf("%s %s: %d writes: %v", s.kind, fate.job, j.Total(), j.By)
+		}
+		most := 0
+		if fate.released {
+			most++
+		}
+		if fate.waited {
+			most += s.writes
+		}
+		if j.OnJob > most {
+			t.Errorf("%d writes on %s %s, want %d at most: %v", j.OnJob, s.kind, fate.job, most, j.By)
+		}
+	}
+}

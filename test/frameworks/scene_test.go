@@ -1,0 +1,109 @@
+package frameworks
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/testcluster"
+)
+
+// scene is what the frameworks that are told share: a cluster, and so one quota
+// tree at a time.
+type scene struct {
+	site *lab.Site
+	// whole is the lab that outlives all parts.
+	whole *lab.Lab
+	// told is where they wait for each other until all stories are told.
+	told sync.WaitGroup
+	// usersTree puts the quota tree of test/acceptance in place of the stories'.
+	usersTree func() error
+}
+
+// tell tells of all frameworks that -run selects, side by side in one cluster.
+func tell(t *testing.T, frameworks ...framework) {
+	var here scene
+	var selected []framework
+	for _, f := range frameworks {
+		t.Run(f.operator, func(t *testing.T) {
+			selected = append(selected, f)
+			t.Parallel() // goes on when this function's caller has set the scene
+			if here.site == nil {
+				t.Fatal("there is no cluster")
+			}
+			here.tell(t, f)
+		})
+	}
+	if len(selected) > 0 {
+		here.set(t, selected)
+	}
+}
+
+// set starts the cluster, and puts a tree in force in which each specimen has a
+// namespace of its own with room for one job.
+func (s *scene) set(t *testing.T, frameworks []framework) {
+	var operators []string
+	extensions := []string{"job"}
+	var groups []string
+	for _, f := range frameworks {
+		operators = append(operators, f.operator)
+		for _, s := range f.specimens {
+			extensions = append(extensions, s.extension)
+			groups = append(groups, fmt.Sprintf("{name: %s, namespaces: [%s], max: %s}", s.namespace(), s.namespace(), s.total))
+		}
+	}
+	slices.Sort(extensions)
+	s.told.Add(len(frameworks))
+	site := programs.Site(t, testcluster.Options{Operators: operators, PodRunTime: 3 * time.Second})
+	// Its cleanup has the audit log checked.
+	s.whole = site.Lab(t, "default")
+	site.Both(t, strings.Join(slices.Compact(extensions), ","))
+	s.whole.TreeOf(groups...)
+	s.usersTree = sync.OnceValue(func() error {
+		_, err := site.Kubectl(t.Context(), "apply", "-f", site.Acceptance("quota-tree.yaml"))
+		return err
+	})
+	s.site = site
+}
+
+// tell tells of one framework. What fails in one of its parts does not keep the
+// others from meeting it.
+func (s *scene) tell(t *testing.T, f framework) {
+	names := make([]string, len(f.rows))
+	t.Run("held", func(t *testing.T) {
+		for i, r := range f.rows {
+			t.Run(r.file, func(t *testing.T) { names[i] = r.hold(t, r.in(t, s)) })
+		}
+	})
+	lived := t.Run("lives", func(t *testing.T) {
+		for _, specimen := range f.specimens {
+			t.Run(specimen.title(), func(t *testing.T) {
+				t.Parallel()
+				told := &story{specimen: specimen, Lab: s.site.Part(t, specimen.namespace()), t: t}
+				if specimen.tell != nil {
+					specimen.tell(told)
+				} else {
+					told.tale()
+				}
+			})
+		}
+	})
+	if lived {
+		t.Run("judged", func(t *testing.T) { s.judge(t, f) })
+	}
+	s.told.Done()
+	s.told.Wait()
+	t.Run("released", func(t *testing.T) {
+		lab.Must(t, s.usersTree())
+		for i, r := range f.rows {
+			t.Run(r.file, func(t *testing.T) {
+				t.Parallel()
+				r.release(t, r.in(t, s), names[i])
+			})
+		}
+	})
+}

@@ -1,0 +1,128 @@
+package frameworks
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/test/lab"
+)
+
+// What is to become of what a deleted job owns.
+const (
+	background = metav1.DeletePropagationBackground
+	orphan     = metav1.DeletePropagationOrphan
+)
+
+// runTime is the annotation on pods, and on RayJobs, that says how long they run.
+const runTime = "localcluster.kube-queue.dev/run-time"
+
+func (s *story) objects() dynamic.ResourceInterface {
+	return s.Dynamic.Resource(s.resource).Namespace(s.Namespace)
+}
+
+// submit creates the job, which must come back held.
+func (s *story) submit(j job) {
+	s.t.Helper()
+	object := &unstructured.Unstructured{}
+	lab.Must(s.t, yaml.Unmarshal([]byte(s.manifest(j)), &object.Object))
+	created, err := s.objects().Create(s.t.Context(), object, metav1.CreateOptions{})
+	lab.Must(s.t, err)
+	if !s.suspended(created) {
+		s.t.Errorf("%s %s is not suspended from its creation", s.kind, j.name)
+	}
+}
+
+func (s *story) suspended(object *unstructured.Unstructured) bool {
+	suspended, _, _ := unstructured.NestedBool(object.Object, s.suspend...)
+	return suspended
+}
+
+func (s *story) suspendByHand(name string) {
+	s.t.Helper()
+	s.Patch(s.resource, name, `{"`+strings.Join(s.suspend, `":{"`)+`":true`+strings.Repeat("}", len(s.suspend)))
+}
+
+// expectWaits: the job waits for quota, says so, and has no pod.
+func (s *story) expectWaits(name string) {
+	s.t.Helper()
+	unit := s.WaitForReason(s.kind, name, "QuotaExceeded")
+	if pods := s.Pods(name); len(pods) > 0 {
+		s.t.Errorf("%s has %d pods while it waits", name, len(pods))
+	}
+	if !s.suspended(s.Object(s.resource, name)) {
+		s.t.Errorf("%s is not suspended while it waits", name)
+	}
+	if event := s.WaitForEvent(name, "Queued"); !strings.Contains(event.Message, unit.Name) {
+		s.t.Errorf("the event Queued of %s does not name its unit: %q", name, event.Message)
+	}
+}
+
+func (s *story) prioritize(name string, priority int32) {
+	s.t.Helper()
+	s.Patch(s.resource, name, fmt.Sprintf(`{"metadata":{"annotations":{"scheduling.x-k8s.io/priority":"%d"}}}`, priority))
+	lab.Eventually(s.t, 20*time.Second, fmt.Sprintf("the priority of %s is %d", name, priority), func() (bool, string) {
+		unit := s.Unit(s.kind, name)
+		return unit != nil && unit.Spec.Priority == priority, fmt.Sprint(unit)
+	})
+}
+
+// finish ends a job that runs until it is told to end: the annotation that says so
+// is on the job itself, or on those of its pods with which it ends.
+func (s *story) finish(name string) {
+	s.t.Helper()
+	const now = `{"metadata":{"annotations":{"` + runTime + `":"1ms"}}}`
+	if s.Object(s.resource, name).GetAnnotations()[runTime] != "" {
+		s.Patch(s.resource, name, now)
+		return
+	}
+	told := 0
+	for _, pod := range s.Pods(name) {
+		if pod.Annotations[runTime] == untilTold.String() {
+			s.Patch(lab.Pods, pod.Name, now)
+			told++
+		}
+	}
+	if told == 0 {
+		s.t.Fatalf("%s has no pod that ends it", name)
+	}
+}
+
+func (s *story) waitForState(name, state string) {
+	s.t.Helper()
+	lab.Eventually(s.t, time.Minute, fmt.Sprintf("%s %s is %s", s.kind, name, state), func() (bool, string) {
+		now := s.state(s.Object(s.resource, name))
+		return now == state, now
+	})
+}
+
+// expectNoneRuns: servers and workers, which would run for ever, end with their job.
+func (s *story) expectNoneRuns(name string) {
+	s.t.Helper()
+	lab.Eventually(s.t, 30*time.Second, fmt.Sprintf("no pod of %s runs", name), func() (bool, string) {
+		for _, pod := range s.Pods(name) {
+			if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+				return false, pod.Name + " runs"
+			}
+		}
+		return true, ""
+	})
+}
+
+// delete deletes the job and waits until its unit is gone, whatever was to become
+// of what the job owns.
+func (s *story) delete(name string, cascade metav1.DeletionPropagation) {
+	s.t.Helper()
+	lab.Must(s.t, s.objects().Delete(s.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &cascade}))
+	lab.Eventually(s.t, time.Minute, fmt.Sprintf("%s %s and its unit are gone", s.kind, name), func() (bool, string) {
+		_, err := s.objects().Get(s.t.Context(), name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err) && s.Unit(s.kind, name) == nil, fmt.Sprint("job: ", err, ", unit: ", s.Unit(s.kind, name) != nil)
+	})
+}

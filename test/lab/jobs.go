@@ -1,0 +1,84 @@
+package lab
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func (l *Lab) Object(resource schema.GroupVersionResource, name string) *unstructured.Unstructured {
+	l.t.Helper()
+	object, err := l.Dynamic.Resource(resource).Namespace(l.Namespace).Get(l.t.Context(), name, metav1.GetOptions{})
+	Must(l.t, err)
+	return object
+}
+
+// State is what kubectl shows in the column STATE of a kubeflow job.
+func (l *Lab) State(resource schema.GroupVersionResource, name string) string {
+	l.t.Helper()
+	conditions, _, _ := unstructured.NestedSlice(l.Object(resource, name).Object, "status", "conditions")
+	if len(conditions) == 0 {
+		return ""
+	}
+	kind, _ := conditions[len(conditions)-1].(map[string]any)["type"].(string)
+	return kind
+}
+
+// HasCondition tells whether a condition of the object is True.
+func (l *Lab) HasCondition(resource schema.GroupVersionResource, name, condition string) bool {
+	l.t.Helper()
+	conditions, _, _ := unstructured.NestedSlice(l.Object(resource, name).Object, "status", "conditions")
+	for _, c := range conditions {
+		if c, ok := c.(map[string]any); ok && c["type"] == condition && c["status"] == "True" {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *Lab) WaitForState(resource schema.GroupVersionResource, name string, states ...string) {
+	l.t.Helper()
+	Eventually(l.t, time.Minute, fmt.Sprintf("%s is %v", name, states), func() (bool, string) {
+		state := l.State(resource, name)
+		return slices.Contains(states, state), state
+	})
+}
+
+// Events about an object, by reason.
+func (l *Lab) Events(name, reason string) []corev1.Event {
+	l.t.Helper()
+	list, err := l.Kube.CoreV1().Events(l.Namespace).List(l.t.Context(), metav1.ListOptions{
+		FieldSelector: "involvedObject.name=" + name + ",reason=" + reason})
+	Must(l.t, err)
+	return list.Items
+}
+
+func (l *Lab) AllEvents(name string) []corev1.Event {
+	l.t.Helper()
+	list, err := l.Kube.CoreV1().Events(l.Namespace).List(l.t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + name})
+	Must(l.t, err)
+	return list.Items
+}
+
+func (l *Lab) WaitForEvent(name, reason string) corev1.Event {
+	l.t.Helper()
+	var found []corev1.Event
+	Eventually(l.t, 30*time.Second, fmt.Sprintf("there is an event %s about %s", reason, name), func() (bool, string) {
+		found = l.Events(name, reason)
+		return len(found) > 0, "none"
+	})
+	return found[0]
+}
+
+// Pods that belong to a job, by the operators' naming.
+func (l *Lab) Pods(job string) []corev1.Pod {
+	l.t.Helper()
+	list, err := l.Kube.CoreV1().Pods(l.Namespace).List(l.t.Context(), metav1.ListOptions{})
+	Must(l.t, err)
+	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !belongs(p.Name, job) })
+}
