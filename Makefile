@@ -16,8 +16,8 @@ LDFLAGS := -X kube-queue.dev/kube-queue/pkg/program.version=$(VERSION)
 
 # What runs in seconds, with no cluster.
 UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/audit/... ./test/demo/...
-# Each package starts a cluster of its own, so they run one after another.
-CLUSTER_TEST := go test -count=1 -p 1 -timeout 40m
+# Each package starts a cluster of its own: more than two would be slower on 2 cores.
+CLUSTER_TEST := go test -count=1 -p 2 -timeout 40m
 
 # The race detector is the one thing here that needs a C compiler.
 HAVE_CC := { [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/dev/null; }
@@ -43,7 +43,7 @@ verify: ## Check formatting, vet, staticcheck, tidy modules and generated code
 	hack/verify.sh
 
 .PHONY: test
-test: verify test-race test-localcluster test-integration test-e2e test-frameworks ## Run every check and test
+test: verify test-race test-localcluster test-integration test-e2e ## Run every check and test
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests (seconds)
@@ -72,7 +72,7 @@ test-examples: ## Release each operator's own examples and compare their pods wi
 
 .PHONY: test-e2e
 test-e2e: ## Test everything together, with the real operators
-	$(CLUSTER_TEST) ./test/e2e/...
+	$(CLUSTER_TEST) ./test/e2e/... ./test/frameworks/...
 
 .PHONY: demo
 demo: build ## Watch two jobs queue and run on a real control plane; leaves it up

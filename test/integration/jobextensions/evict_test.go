@@ -139,6 +139,7 @@ func TestAJobDeactivatedAsItIsReleasedIsEvictedAndNotForgotten(t *testing.T) {
 
 // Each step of an eviction is found in the objects.
 func TestARestartGoesOnWithEvictions(t *testing.T) {
+	t.Parallel()
 	c := testcluster.ForTest(t, testcluster.Options{Nodes: 1})
 	stop, err := startExtensions(c, "job")
 	if err != nil {

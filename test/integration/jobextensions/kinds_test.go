@@ -37,16 +37,8 @@ var (
 // kindsCluster has no operator: what the operators would write, the tests do.
 func kindsCluster(t *testing.T, operators ...string) *testcluster.Cluster {
 	t.Helper()
-	c := testcluster.ForTest(t, testcluster.Options{Nodes: 1})
-	for _, operator := range operators {
-		if err := c.InstallCRDs(t.Context(), operator); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := c.Install(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return c
+	t.Parallel()
+	return testcluster.ForTest(t, testcluster.Options{Nodes: 1, CRDs: operators})
 }
 
 func startFor(t *testing.T, c *testcluster.Cluster, enabled string) (stop func()) {

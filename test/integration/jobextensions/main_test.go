@@ -22,6 +22,9 @@ import (
 	"kube-queue.dev/kube-queue/test/testcluster"
 )
 
+// cluster is that of the tests without one of their own, which count writes and
+// seconds, so they run one after another. Tests with one mostly wait for it, and
+// run side by side after those.
 var cluster *testcluster.Cluster
 
 func TestMain(m *testing.M) {

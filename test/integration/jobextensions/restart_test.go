@@ -12,6 +12,7 @@ import (
 // What happens while job-extensions is away is found by the next one from the
 // objects alone, and nothing is done twice.
 func TestARestartFindsEverythingAndRepeatsNothing(t *testing.T) {
+	t.Parallel()
 	c := testcluster.ForTest(t, testcluster.Options{Nodes: 1})
 	stop, err := startExtensions(c, "job")
 	if err != nil {
