@@ -19,6 +19,10 @@ UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/audit/
 # Each package starts a cluster of its own: more than two would be slower on 2 cores.
 CLUSTER_TEST := go test -count=1 -p 2 -timeout 40m
 
+INTEGRATION := ./test/testcluster/... ./test/integration/... ./test/examples
+# These begin first, lest one of them is left over to run alone.
+LONGEST := ./test/e2e ./test/integration/admission
+
 # The race detector is the one thing here that needs a C compiler.
 HAVE_CC := { [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/dev/null; }
 
@@ -43,7 +47,7 @@ verify: ## Check formatting, vet, staticcheck, tidy modules and generated code
 	hack/verify.sh
 
 .PHONY: test
-test: verify test-race test-localcluster test-integration test-e2e ## Run every check and test
+test: verify test-race test-localcluster test-cluster ## Run every check and test
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests (seconds)
@@ -58,9 +62,13 @@ test-race: ## Run the unit tests with the race detector
 test-localcluster: ## Test the local cluster itself
 	cd test/localcluster && $(CLUSTER_TEST) ./...
 
+.PHONY: test-cluster
+test-cluster: ## test-integration, test-frameworks and test-e2e at once: shorter than one by one
+	$(CLUSTER_TEST) $(LONGEST) $(INTEGRATION) ./test/frameworks/... ./test/e2e/...
+
 .PHONY: test-integration
 test-integration: ## Test against a real API server
-	$(CLUSTER_TEST) ./test/testcluster/... ./test/integration/... ./test/examples
+	$(CLUSTER_TEST) $(INTEGRATION)
 
 .PHONY: test-frameworks
 test-frameworks: ## Tell the life of a job of each framework, with its real operator
@@ -72,7 +80,7 @@ test-examples: ## Release each operator's own examples and compare their pods wi
 
 .PHONY: test-e2e
 test-e2e: ## Test everything together, with the real operators
-	$(CLUSTER_TEST) ./test/e2e/... ./test/frameworks/...
+	$(CLUSTER_TEST) ./test/e2e/...
 
 .PHONY: demo
 demo: build ## Watch two jobs queue and run on a real control plane; leaves it up
