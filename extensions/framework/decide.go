@@ -11,6 +11,8 @@ import (
 )
 
 const (
+	// settledAfter is when a job's status no longer is that of before its release.
+	settledAfter = 5 * time.Second
 	// runningAfter keeps jobs that end at once from costing one more write.
 	runningAfter = 2 * time.Second
 	// queuingAfter keeps jobs that hardly wait from costing two more writes.
@@ -114,7 +116,7 @@ func Decide(job State, unit *v1alpha1.QueueUnit, want *Want, now time.Time) Deci
 	eviction := evictionOf(unit)
 	switch phase := unit.Status.Phase; {
 	case phase.HoldsQuota() && (eviction == evictionAsked || eviction == evictionForGood):
-		return evicted(job, unit, eviction == evictionForGood)
+		return evicted(job, unit, eviction == evictionForGood, now)
 	case phase.Waits(), phase == v1alpha1.PhaseReserved:
 		return waiting(job, unit, want, eviction == evictionByUser, now)
 	case eviction != evictionNone:
@@ -130,7 +132,7 @@ func finished(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
 	if job.Remains == "" || !unit.Status.Phase.HoldsQuota() {
 		return Decision{Action: MarkFinished}
 	}
-	if unit.Status.Phase == v1alpha1.PhaseRunning && unit.Status.Reason == ReasonPodsRemain {
+	if unit.Status.Phase == v1alpha1.PhaseRunning && unit.Status.Reason == v1alpha1.ReasonPodsRemain {
 		return Decision{}
 	}
 	if left := job.RemainsSince.Add(remainsAfter).Sub(now); left > 0 {
@@ -211,13 +213,18 @@ func admitted(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
 	switch {
 	case dequeued && !released && job.Foreign != "":
 		return Decision{Action: LeaveQueue}
+	case dequeued && !released && !job.Active && job.runKeys.differs(unit):
+		return Decision{Action: UpdateSpec}
+	case dequeued && !released && !job.Active:
+		// It was deactivated as it was admitted: the controller takes the quota back.
+		return Decision{}
 	case dequeued && !released && job.Queuing.On:
 		return Decision{Action: HideQueuing}
 	case dequeued && !released:
 		// Not suspended as well: then it must still learn of its attempt.
 		return Decision{Action: Release}
 	case job.Suspended && job.Stopped:
-		return Decision{Action: MarkSuspendedByUser}
+		return whenSettled(Decision{Action: MarkSuspendedByUser}, unit, now)
 	case job.Suspended:
 		return Decision{}
 	case job.runKeys.differs(unit):
@@ -235,7 +242,7 @@ func admitted(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
 // good means that the job is deactivated with its suspension, and its unit before
 // it says that it has stopped: nothing would keep it from being released again. Who
 // activates the job after that has it stand in line.
-func evicted(job State, unit *v1alpha1.QueueUnit, forGood bool) Decision {
+func evicted(job State, unit *v1alpha1.QueueUnit, forGood bool, now time.Time) Decision {
 	neverReleased := unit.Status.Phase != v1alpha1.PhaseRunning && job.Released != attempt(unit)
 	switch {
 	case !job.Suspended && job.Unholdable != "": // it would fail if it were
@@ -249,13 +256,27 @@ func evicted(job State, unit *v1alpha1.QueueUnit, forGood bool) Decision {
 	case forGood && active(unit):
 		return Decision{Action: UpdateSpec}
 	case job.Marked && job.Stopped:
-		return Decision{Action: MarkStopped}
+		return whenSettled(Decision{Action: MarkStopped}, unit, now)
 	case job.Stopped:
 		// Without its mark it was not we who suspended it.
-		return Decision{Action: MarkSuspendedByUser}
+		return whenSettled(Decision{Action: MarkSuspendedByUser}, unit, now)
 	default:
 		return Decision{}
 	}
+}
+
+// whenSettled waits with the decision that a released job has stopped until its
+// status is its operator's answer to the release: that of a job which is suspended
+// again at once may still be the one of before, while pods are being made. A unit
+// that has got to Running is past that.
+func whenSettled(d Decision, unit *v1alpha1.QueueUnit, now time.Time) Decision {
+	if unit.Status.Phase != v1alpha1.PhaseDequeued || unit.Status.DequeueTime == nil {
+		return d
+	}
+	if left := unit.Status.DequeueTime.Add(settledAfter).Sub(now); left > 0 {
+		return Decision{After: left}
+	}
+	return d
 }
 
 // attempt is how a job says that it was released for the unit's present attempt.

@@ -180,8 +180,8 @@ func TestDecide(t *testing.T) {
 		{"a job that has ended keeps its quota while something of it remains", job(released, remaining), unit(running), nil, noon.Add(time.Second), Decision{After: time.Second}},
 		{"after 2 seconds its unit says so", job(released, remaining), unit(running), nil, noon.Add(2 * time.Second), Decision{Action: MarkRemains}},
 		{"so it does though the job was never said to run", job(released, remaining), unit(dequeued), nil, noon.Add(2 * time.Second), Decision{Action: MarkRemains}},
-		{"it says so once", job(released, remaining), unit(running, because(ReasonPodsRemain, "")), nil, late, Decision{}},
-		{"its unit ends when nothing is left", job(released, ended), unit(running, because(ReasonPodsRemain, "")), nil, late, Decision{Action: MarkFinished}},
+		{"it says so once", job(released, remaining), unit(running, because(v1alpha1.ReasonPodsRemain, "")), nil, late, Decision{}},
+		{"its unit ends when nothing is left", job(released, ended), unit(running, because(v1alpha1.ReasonPodsRemain, "")), nil, late, Decision{Action: MarkFinished}},
 		{"what remains of a job that held no quota keeps none", job(remaining), unit(enqueued), same(), noon, Decision{Action: MarkFinished}},
 
 		// Jobs that their operator would refuse if they were suspended.
@@ -213,6 +213,11 @@ func TestDecide(t *testing.T) {
 		{"a deactivated job is suspended like any other", job(released, runs, inactive), unit(running, sleeping, condition(metav1.ConditionTrue, v1alpha1.EvictedDeactivated)), nil, late, Decision{Action: Evict}},
 		{"activated again meanwhile, it stops all the same", job(suspended, stopped, was("1")), unit(running, sleeping, condition(metav1.ConditionTrue, v1alpha1.EvictedDeactivated)), nil, late, Decision{Action: MarkStopped}},
 		{"and stands in line after that", job(stopped, was("1")), unit(enqueued, sleeping, because("Inactive", "")), same(), late, Decision{Action: UpdateSpec, Queued: true}},
+		{"a job that is deactivated as it is admitted is not released", job(inactive), unit(dequeued), nil, late, Decision{Action: UpdateSpec}},
+		{"its quota is taken back first", job(inactive), unit(dequeued, sleeping), nil, late, Decision{}},
+		{"that a job suspended right after its release has stopped may be old news", job(suspended, stopped, was("1")), unit(dequeued, evicted, dequeuedAt(noon)), nil, noon.Add(time.Second), Decision{After: 4 * time.Second}},
+		{"the same when it was suspended by hand", job(released, suspended, stopped), unit(dequeued, dequeuedAt(noon)), nil, noon.Add(time.Second), Decision{After: 4 * time.Second}},
+		{"after a while it is not", job(suspended, stopped, was("1")), unit(dequeued, evicted, dequeuedAt(noon)), nil, noon.Add(5 * time.Second), Decision{Action: MarkStopped}},
 		{"a job that ran for too long is suspended and deactivated", job(released, runs), unit(running, overran), nil, late, Decision{Action: Evict}},
 		{"its unit is made inactive before it says that it has stopped", job(suspended, stopped, was("1"), inactive), unit(running, overran), nil, late, Decision{Action: UpdateSpec}},
 		{"then its pods are waited for", job(suspended, was("1"), inactive), unit(running, overran, sleeping), nil, late, Decision{}},
@@ -233,7 +238,11 @@ func TestDecide(t *testing.T) {
 }
 
 func sleeping(u *v1alpha1.QueueUnit) { u.Spec.Active = ptr.To(false) }
-func limited(u *v1alpha1.QueueUnit)  { u.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](60) }
+func dequeuedAt(at time.Time) func(*v1alpha1.QueueUnit) {
+	return func(u *v1alpha1.QueueUnit) { u.Status.DequeueTime = &metav1.MicroTime{Time: at} }
+}
+
+func limited(u *v1alpha1.QueueUnit) { u.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](60) }
 
 // Whatever the job and the unit look like, some things never happen.
 func TestDecideNever(t *testing.T) {

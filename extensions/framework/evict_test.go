@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What cannot be read of a job whose unit is inactive and may run for 60 s leaves
-// both as they are.
+// What cannot be read of a job whose unit is inactive and may run for 60 s stays as
+// it is.
 func TestKeysThatCountWhileTheJobRuns(t *testing.T) {
 	tests := []struct {
 		name        string
@@ -20,10 +20,11 @@ func TestKeysThatCountWhileTheJobRuns(t *testing.T) {
 		{"as the unit says", map[string]string{ActiveAnnotation: "false", MaxExecTimeAnnotation: "60"}, "", false},
 		{"none", nil, `{"active":true,"maximumExecutionTimeSeconds":null}`, false},
 		{"more time", map[string]string{ActiveAnnotation: "false", MaxExecTimeAnnotation: "61"}, `{"active":false,"maximumExecutionTimeSeconds":61}`, false},
-		{"active in another word", map[string]string{ActiveAnnotation: "no"}, "", true},
-		{"a time with a unit", map[string]string{MaxExecTimeAnnotation: "60s"}, "", true},
-		{"no time at all", map[string]string{MaxExecTimeAnnotation: "0"}, "", true},
-		{"more time than can be counted", map[string]string{MaxExecTimeAnnotation: "2147483648"}, "", true},
+		{"active in another word", map[string]string{ActiveAnnotation: "no"}, `{"active":false,"maximumExecutionTimeSeconds":null}`, true},
+		{"a time with a unit", map[string]string{MaxExecTimeAnnotation: "60s"}, `{"active":true,"maximumExecutionTimeSeconds":60}`, true},
+		{"no time at all", map[string]string{MaxExecTimeAnnotation: "0"}, `{"active":true,"maximumExecutionTimeSeconds":60}`, true},
+		{"more time than can be counted", map[string]string{MaxExecTimeAnnotation: "2147483648"}, `{"active":true,"maximumExecutionTimeSeconds":60}`, true},
+		{"nothing that can be read", map[string]string{ActiveAnnotation: "no", MaxExecTimeAnnotation: "soon"}, "", true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -35,9 +35,6 @@ const (
 	// ReasonResumed of condition Evicted=False: a job suspended by hand was
 	// unsuspended by hand and stands in line again.
 	ReasonResumed = "Resumed"
-	// ReasonPodsRemain on a running unit: the job has ended, and something that has
-	// pods remains of it.
-	ReasonPodsRemain = "PodsRemain"
 )
 
 // Reasons of events on a job.

@@ -90,7 +90,7 @@ func invalidStatus(message string) map[string]any {
 
 // remainsStatus says why a unit whose job has ended still holds its quota.
 func remainsStatus(remains string) map[string]any {
-	return map[string]any{"phase": v1alpha1.PhaseRunning, "reason": ReasonPodsRemain, "message": cutMessage(fmt.Sprintf(
+	return map[string]any{"phase": v1alpha1.PhaseRunning, "reason": v1alpha1.ReasonPodsRemain, "message": cutMessage(fmt.Sprintf(
 		"The job has ended, but its %s is still there and keeps the quota until it is deleted.", remains))}
 }
 

@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -17,32 +18,46 @@ type runKeys struct {
 	MaxTime *int32
 }
 
-func readRunKeys(job Object) (runKeys, error) {
+// readRunKeys reads the keys of the job. One that cannot be read stays as in kept,
+// whatever becomes of the other; the error is for the job's owner.
+func readRunKeys(job Object, kept runKeys) (runKeys, error) {
 	annotations := job.GetAnnotations()
-	isActive, err := readBool("annotation "+ActiveAnnotation, annotations[ActiveAnnotation])
-	if err != nil {
-		return runKeys{}, err
+	keys := kept
+	isActive, unread := readBool("annotation "+ActiveAnnotation, annotations[ActiveAnnotation])
+	if unread == nil {
+		keys.Active = isActive
 	}
-	keys := runKeys{Active: isActive}
-	if text, there := annotations[MaxExecTimeAnnotation]; there {
-		seconds, err := strconv.ParseInt(text, 10, 32)
-		if err != nil || seconds < 1 {
-			return runKeys{}, fmt.Errorf("annotation %s must be a whole number of seconds from 1 to 2147483647, not %q", MaxExecTimeAnnotation, text)
-		}
-		keys.MaxTime = ptr.To(int32(seconds))
+	maxTime, err := readSeconds(MaxExecTimeAnnotation, annotations)
+	if err == nil {
+		keys.MaxTime = maxTime
 	}
-	return keys, nil
+	if unread != nil && err != nil {
+		return keys, fmt.Errorf("%w; %w", unread, err)
+	}
+	return keys, cmp.Or(unread, err)
 }
 
-// runKeysOf are those of the job or, when they cannot be read, what the unit says:
-// nothing that runs is stopped, or given more time, by a slip. The error is for the
-// job's owner.
-func runKeysOf(job Object, unit *v1alpha1.QueueUnit) (runKeys, error) {
-	keys, err := readRunKeys(job)
-	if err != nil && unit != nil {
-		keys = runKeys{Active: active(unit), MaxTime: unit.Spec.MaximumExecutionTimeSeconds}
+// readSeconds returns nil where the annotation is not there.
+func readSeconds(key string, annotations map[string]string) (*int32, error) {
+	text, there := annotations[key]
+	if !there {
+		return nil, nil
 	}
-	return keys, err
+	seconds, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || seconds < 1 {
+		return nil, fmt.Errorf("annotation %s must be a whole number of seconds from 1 to 2147483647, not %q", key, text)
+	}
+	return ptr.To(int32(seconds)), nil
+}
+
+// runKeysOf are those of the job or, of one that cannot be read, what the unit says:
+// nothing that runs is stopped, or given more time, by a slip.
+func runKeysOf(job Object, unit *v1alpha1.QueueUnit) (runKeys, error) {
+	var kept runKeys
+	if unit != nil {
+		kept = runKeys{Active: active(unit), MaxTime: unit.Spec.MaximumExecutionTimeSeconds}
+	}
+	return readRunKeys(job, kept)
 }
 
 func (k runKeys) differs(unit *v1alpha1.QueueUnit) bool {

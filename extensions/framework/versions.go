@@ -23,9 +23,14 @@ func (k Kind) versions() []string { return append([]string{k.Version}, k.OlderVe
 // kind; found is false when it serves none.
 type servedVersions func(kind Kind) (version string, found bool, err error)
 
-// lookAgain is how often a better version is looked for while an older one is the
-// best that is served.
-const lookAgain = 15 * time.Second
+const (
+	// lookAgain is how often a better version is looked for while an older one is
+	// the best that is served.
+	lookAgain = 15 * time.Second
+	// listingTime bounds a watch that lists first, so that it is not cut off in the
+	// middle of the list.
+	listingTime = 2 * time.Minute
+)
 
 // versionedJobs reads and patches jobs in the best version that is served: a patch
 // through an older one would cut off the fields that only a newer one has. What is
@@ -60,22 +65,20 @@ func newVersioned(config *rest.Config, adapter Adapter, served servedVersions) (
 // Version is the one that was served last.
 func (v versionedJobs) Version() string { return *v.now.Load() }
 
-// best tells whether no better version can come.
-func (v versionedJobs) best() bool { return v.Version() == v.kind.Version }
-
 // choose asks which version is served now, where there are several.
-func (v versionedJobs) choose() (*tolerant.Client, error) {
-	if len(v.clients) > 1 {
-		version, found, err := v.served(v.kind)
-		switch {
-		case err != nil:
-			return nil, err
-		case !found:
-			return nil, fmt.Errorf("%s is served in none of the versions %v", v.kind.Resource, v.kind.versions())
-		}
-		v.now.Store(&version)
+func (v versionedJobs) choose() (string, error) {
+	if len(v.clients) == 1 {
+		return v.kind.Version, nil
 	}
-	return v.clients[v.Version()], nil
+	version, found, err := v.served(v.kind)
+	switch {
+	case err != nil:
+		return "", err
+	case !found:
+		return "", fmt.Errorf("%s is served in none of the versions %v", v.kind.Resource, v.kind.versions())
+	}
+	v.now.Store(&version)
+	return version, nil
 }
 
 // Get reads the job as it is now.
@@ -85,43 +88,50 @@ func (v versionedJobs) Get(ctx context.Context, namespace, name string) (toleran
 
 // Patch sends a merge patch.
 func (v versionedJobs) Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (tolerant.Object, error) {
-	client := v.clients[v.Version()]
-	if !v.best() {
+	version := v.Version()
+	if version != v.kind.Version {
 		var err error
-		if client, err = v.choose(); err != nil {
+		if version, err = v.choose(); err != nil {
 			return nil, err
 		}
 	}
-	return client.Patch(ctx, namespace, name, patch, subresources...)
+	return v.clients[version].Patch(ctx, namespace, name, patch, subresources...)
 }
 
 // List reads all jobs.
 func (v versionedJobs) List(ctx context.Context, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
-	client, err := v.choose()
+	version, err := v.choose()
 	if err != nil {
 		return nil, err
 	}
-	v.listed.Store(v.now.Load())
-	return client.List(ctx, namespace, opts)
+	v.listed.Store(&version)
+	return v.clients[version].List(ctx, namespace, opts)
 }
 
 // Watch tells what becomes of them. Jobs that were listed in another version are to
 // be listed again.
 func (v versionedJobs) Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
-	client, err := v.choose()
-	if err != nil {
+	lists := opts.SendInitialEvents != nil && *opts.SendInitialEvents
+	listed := *v.listed.Load()
+	version, err := v.choose()
+	switch {
+	case err != nil && lists:
 		return nil, err
+	case err != nil:
+		version = listed // not to know for a moment is no cause to list all again
+	case lists:
+		v.listed.Store(&version)
+	case listed != version:
+		return nil, apierrors.NewResourceExpired(fmt.Sprintf("%s were listed in version %s and are now served in %s", v.kind.Resource, listed, version))
 	}
-	if opts.SendInitialEvents != nil && *opts.SendInitialEvents {
-		v.listed.Store(v.now.Load())
+	if version != v.kind.Version {
+		limit := lookAgain
+		if lists {
+			limit = listingTime
+		}
+		opts.TimeoutSeconds = new(int64(limit / time.Second))
 	}
-	if listed := *v.listed.Load(); listed != v.Version() {
-		return nil, apierrors.NewResourceExpired(fmt.Sprintf("%s were listed in version %s and are now served in %s", v.kind.Resource, listed, v.Version()))
-	}
-	if !v.best() {
-		opts.TimeoutSeconds = new(int64(lookAgain / time.Second))
-	}
-	return client.Watch(ctx, namespace, opts)
+	return v.clients[version].Watch(ctx, namespace, opts)
 }
 
 // serves tells the best version of the kind in which the API server has both the

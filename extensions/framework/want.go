@@ -81,7 +81,7 @@ func (w *Want) fill(adapter Adapter, job Object, cluster Cluster) error {
 
 // readKeys reads the labels and annotations that have one value each.
 func (w *Want) readKeys(job Object) error {
-	keys, err := readRunKeys(job)
+	keys, err := readRunKeys(job, runKeys{})
 	if err != nil {
 		return err
 	}

@@ -103,6 +103,9 @@ func (r *unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error)
 	if unit.Status.DequeueTime != nil {
 		u.DequeuedAt = unit.Status.DequeueTime.Time
 	}
+	if unit.Status.Phase == schedulingv1alpha1.PhaseRunning && unit.Status.Reason == schedulingv1alpha1.ReasonPodsRemain {
+		u.MaxTime, u.Inactive = 0, false // its job has ended: there is no run to stop
+	}
 	u.Demand, err = r.demand(unit)
 	if fault != nil {
 		err = fault

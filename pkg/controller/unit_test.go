@@ -112,6 +112,19 @@ func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 	}
 }
 
+func TestNothingStopsWhatHasEnded(t *testing.T) {
+	u, err := newUnitReader(resources.NewNames()).read(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+		u.Spec.Active, u.Spec.MaximumExecutionTimeSeconds = ptr.To(false), ptr.To[int32](90)
+		u.Status.Phase, u.Status.Reason = "Running", schedulingv1alpha1.ReasonPodsRemain
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u.Inactive || u.MaxTime != 0 {
+		t.Errorf("inactive %t, may run for %v", u.Inactive, u.MaxTime)
+	}
+}
+
 func TestAFinishedUnitIsKeptByKeyAndPhaseAlone(t *testing.T) {
 	compact, err := compactUnit(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 		u.Status.Phase = "Succeeded"

@@ -211,6 +211,10 @@ const (
 	ConditionFinished = "Finished"
 )
 
+// ReasonPodsRemain of a running unit: its job has ended, and something that has
+// pods remains of it and keeps the quota.
+const ReasonPodsRemain = "PodsRemain"
+
 // Reasons of the condition Evicted that say that the job has stopped and its
 // quota may be given back.
 const (

@@ -125,6 +125,21 @@ func TestAJobThatRanForTooLongIsStoppedAndDeactivated(t *testing.T) {
 	s.runsAgain()
 }
 
+// What cannot be read at that moment is no way to keep the quota.
+func TestAJobThatRanForTooLongIsStoppedThoughItsTimeCannotBeRead(t *testing.T) {
+	t.Parallel()
+	s := begin(t, cluster, batchJob, annotated, long, `{metadata: {annotations: {scheduling.x-k8s.io/max-exec-time-seconds: "60"}}}`)
+	s.admit()
+	s.inPhase(v1alpha1.PhaseRunning)
+	s.change(`{metadata: {annotations: {scheduling.x-k8s.io/max-exec-time-seconds: "2h"}}}`)
+	s.event(corev1.EventTypeWarning, "InvalidRequest", `not "2h"`)
+	s.evict(v1alpha1.EvictedMaximumExecutionTime)
+	s.becomesSuspended(true)
+	if unit := s.evicted(metav1.ConditionTrue, v1alpha1.EvictedStopped); ptr.Deref(unit.Spec.Active, true) {
+		t.Error("its unit is not inactive, and could be released again")
+	}
+}
+
 func TestAJobDeactivatedAsItIsReleasedIsEvictedAndNotForgotten(t *testing.T) {
 	t.Parallel()
 	s := begin(t, cluster, batchJob, annotated, long)
