@@ -18,8 +18,8 @@ func TestAManifestAppliedAgainChangesNothing(t *testing.T) {
 	l := site.Lab(t, "gitops")
 	site.Both(t, enabled)
 	l.Tree(`{cpu: "3"}`)
-	blocker := job{name: "blocker", cpu: "3", runs: 5 * time.Second}.String()
-	manifest := tfjob{name: "again", workers: 2, cpu: "1", runs: 6 * time.Second}.String()
+	blocker := job{name: "blocker", cpu: "3", runs: lab.UntilTold}.String()
+	manifest := tfjob{name: "again", workers: 2, cpu: "1", runs: lab.UntilTold}.String()
 	l.Apply(blocker)
 	l.WaitForPhase("Job", "blocker", "Dequeued", "Running")
 
@@ -47,10 +47,12 @@ func TestAManifestAppliedAgainChangesNothing(t *testing.T) {
 	if n := len(l.Pods("again")); n != 0 {
 		t.Fatalf("%d pods while queued", n)
 	}
+	l.Finish(lab.Jobs, "blocker")
 	l.WaitForPhase("TFJob", "again", "Dequeued", "Running")
 	again("released")
 	l.WaitForPhase("TFJob", "again", "Running")
 	again("running")
+	l.Finish(lab.TFJobs, "again")
 	l.WaitForPhase("TFJob", "again", "Succeeded")
 	again("ended")
 	if unit := l.Unit("TFJob", "again"); unit.Status.Attempts != 1 || unit.Status.Phase != "Succeeded" {
@@ -72,7 +74,7 @@ func TestAJobUnsuspendedByHandWhileQueuedIsSuspendedAgain(t *testing.T) {
 	l := site.Lab(t, "byhand")
 	site.Both(t, enabled)
 	l.Tree(`{cpu: "3"}`)
-	l.Apply(job{name: "blocker", cpu: "3", runs: 6 * time.Second}.String())
+	l.Apply(job{name: "blocker", cpu: "3", runs: lab.UntilTold}.String())
 	l.WaitForPhase("Job", "blocker", "Dequeued", "Running")
 	l.Apply(job{name: "sly", cpu: "1", runs: time.Second}.String() +
 		tfjob{name: "sly-tf", workers: 1, cpu: "1", runs: time.Second}.String())
@@ -97,6 +99,7 @@ func TestAJobUnsuspendedByHandWhileQueuedIsSuspendedAgain(t *testing.T) {
 	if !found {
 		t.Error("no event tells that the job was suspended again")
 	}
+	l.Finish(lab.Jobs, "blocker")
 	l.WaitForPhase("Job", "sly", "Succeeded")
 	l.WaitForPhase("TFJob", "sly-tf", "Succeeded")
 	l.Allowed = []string{"early-pod", "write-budget"} // the job controller may have been quicker than any program
@@ -106,7 +109,7 @@ func TestAJobSuspendedByHandAfterItsReleaseGivesItsQuotaBack(t *testing.T) {
 	l := site.Lab(t, "byhand2")
 	site.Both(t, enabled)
 	l.Tree(`{cpu: "3"}`)
-	l.Apply(tfjob{name: "paused", workers: 2, cpu: "1", runs: 4 * time.Second}.String())
+	l.Apply(tfjob{name: "paused", workers: 2, cpu: "1", runs: lab.UntilTold}.String())
 	l.WaitForPhase("TFJob", "paused", "Running")
 	l.Patch(lab.TFJobs, "paused", `{"spec":{"runPolicy":{"suspend":true}}}`)
 	unit := l.WaitForReason("TFJob", "paused", "SuspendedByUser")
@@ -122,6 +125,8 @@ func TestAJobSuspendedByHandAfterItsReleaseGivesItsQuotaBack(t *testing.T) {
 
 	// Taken up again by hand, it stands in line like any other and runs.
 	l.Patch(lab.TFJobs, "paused", `{"spec":{"runPolicy":{"suspend":false}}}`)
+	l.WaitForPhase("TFJob", "paused", "Running")
+	l.Finish(lab.TFJobs, "paused")
 	unit = l.WaitForPhase("TFJob", "paused", "Succeeded")
 	if unit.Status.Attempts != 2 {
 		t.Errorf("%d attempts, want 2", unit.Status.Attempts)

@@ -95,7 +95,7 @@ func TestTheEleventhJobWaitsForMaxJobs(t *testing.T) {
 		t.Errorf("the message says %q", unit.Status.Message)
 	}
 	for _, name := range names[:10] {
-		l.WaitForPhase("Job", name, "Dequeued", "Running")
+		l.WaitForPhase("Job", name, "Dequeued", "Running", "Succeeded")
 	}
 	for _, name := range names {
 		l.WaitForPhase("Job", name, "Succeeded")
@@ -131,14 +131,21 @@ func TestWritesPerJob(t *testing.T) {
 
 	l.Apply(job{name: "short", cpu: "1", runs: time.Second}.String())
 	l.WaitForPhase("Job", "short", "Succeeded")
-	l.Apply(job{name: "long", cpu: "4", runs: 6 * time.Second}.String())
-	l.WaitForPhase("Job", "long", "Dequeued")
+	l.Apply(job{name: "long", cpu: "4", runs: lab.UntilTold}.String())
+	l.WaitForPhase("Job", "long", "Dequeued", "Running")
 	l.Apply(job{name: "waited", cpu: "1", runs: 4 * time.Second}.String())
+	l.WaitForEvent("waited", "Queued")
+	l.WaitForPhase("Job", "long", "Running")
+	l.Finish(lab.Jobs, "long")
 	l.WaitForPhase("Job", "waited", "Succeeded")
 
-	l.Apply(tfjob{name: "tf-long", workers: 3, cpu: "1", runs: 6 * time.Second}.String())
+	l.Apply(tfjob{name: "tf-long", workers: 3, cpu: "1", runs: lab.UntilTold}.String())
 	l.WaitForPhase("TFJob", "tf-long", "Dequeued", "Running")
 	l.Apply(tfjob{name: "tf-waited", workers: 1, cpu: "1", runs: 4 * time.Second}.String())
+	l.WaitForEvent("tf-waited", "Queued")
+	l.WaitForState(lab.TFJobs, "tf-waited", "Queuing")
+	l.WaitForPhase("TFJob", "tf-long", "Running")
+	l.Finish(lab.TFJobs, "tf-long")
 	l.WaitForPhase("TFJob", "tf-waited", "Succeeded")
 	// Nothing is written late.
 	lab.Never(t, 3*time.Second, "a unit changed after its end", func() (bool, string) { return false, "" })
@@ -182,7 +189,7 @@ func TestMemoryLimitsOf2GiBAndMoreAreEnforced(t *testing.T) {
 	l := site.Lab(t, "memory")
 	site.Both(t, enabled)
 	l.Tree(`{memory: 4Gi}`)
-	l.Apply(job{name: "one", memory: "3Gi", runs: 4 * time.Second}.String())
+	l.Apply(job{name: "one", memory: "3Gi", runs: lab.UntilTold}.String())
 	l.WaitForPhase("Job", "one", "Dequeued", "Running")
 	l.Apply(job{name: "two", memory: "2Gi", runs: time.Second}.String())
 	unit := l.WaitForReason("Job", "two", "QuotaExceeded")
@@ -191,6 +198,7 @@ func TestMemoryLimitsOf2GiBAndMoreAreEnforced(t *testing.T) {
 	}
 	l.Apply(job{name: "never", memory: "5Gi"}.String())
 	l.WaitForReason("Job", "never", "ExceedsMaxQuota")
+	l.Finish(lab.Jobs, "one")
 	l.WaitForPhase("Job", "two", "Succeeded")
 }
 
@@ -206,13 +214,14 @@ func TestANineLevelTreeLimitsAtEachLevel(t *testing.T) {
 		node = fmt.Sprintf(`{name: level-%d, max: {cpu: "%s"}, children: [%s]}`, level, max, node)
 	}
 	l.TreeOf(node)
-	l.Apply(job{name: "one", cpu: "2", runs: 4 * time.Second}.String())
+	l.Apply(job{name: "one", cpu: "2", runs: lab.UntilTold}.String())
 	l.WaitForPhase("Job", "one", "Dequeued", "Running")
 	l.Apply(job{name: "two", cpu: "1", runs: time.Second}.String())
 	unit := l.WaitForReason("Job", "two", "QuotaExceeded")
 	if !strings.Contains(unit.Status.Message, "level-5/level-6:") {
 		t.Errorf("the message says %q", unit.Status.Message)
 	}
+	l.Finish(lab.Jobs, "one")
 	l.WaitForPhase("Job", "two", "Succeeded")
 	l.ExpectFree()
 }
@@ -249,10 +258,11 @@ func TestAnInvalidTreeLeavesTheLastGoodOneInForceAndSaysSo(t *testing.T) {
 	}
 
 	// The last good tree: 4 cpu.
-	l.Apply(job{name: "fits", cpu: "4", runs: 3 * time.Second}.String())
+	l.Apply(job{name: "fits", cpu: "4", runs: lab.UntilTold}.String())
 	l.WaitForPhase("Job", "fits", "Dequeued", "Running")
 	l.Apply(job{name: "waits", cpu: "1", runs: time.Second}.String())
 	l.WaitForReason("Job", "waits", "QuotaExceeded")
+	l.Finish(lab.Jobs, "fits")
 	l.WaitForPhase("Job", "waits", "Succeeded")
 }
 
@@ -306,7 +316,7 @@ func TestTheControllerRestartsFromTheObjectsAlone(t *testing.T) {
 	l := site.Lab(t, "restart")
 	c, _ := site.Both(t, enabled)
 	l.Tree(`{cpu: "2"}`)
-	l.Apply(job{name: "one", cpu: "2", runs: 6 * time.Second}.String())
+	l.Apply(job{name: "one", cpu: "2", runs: lab.UntilTold}.String())
 	l.WaitForPhase("Job", "one", "Dequeued", "Running")
 	l.Apply(job{name: "two", cpu: "2", runs: time.Second}.String() +
 		job{name: "urgent", cpu: "2", runs: time.Second, annotations: `scheduling.x-k8s.io/priority: "5"`}.String())
@@ -314,6 +324,7 @@ func TestTheControllerRestartsFromTheObjectsAlone(t *testing.T) {
 	l.WaitForReason("Job", "urgent", "QuotaExceeded")
 	c.Kill()
 	c.Start()
+	l.Finish(lab.Jobs, "one")
 	urgent := l.WaitForPhase("Job", "urgent", "Succeeded")
 	two := l.WaitForPhase("Job", "two", "Succeeded")
 	if !urgent.Status.DequeueTime.Before(two.Status.DequeueTime) {

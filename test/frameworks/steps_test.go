@@ -21,9 +21,6 @@ const (
 	orphan     = metav1.DeletePropagationOrphan
 )
 
-// runTime is the annotation on pods, and on RayJobs, that says how long they run.
-const runTime = "localcluster.kube-queue.dev/run-time"
-
 func (s *story) objects() dynamic.ResourceInterface {
 	return s.Dynamic.Resource(s.resource).Namespace(s.Namespace)
 }
@@ -65,6 +62,13 @@ func (s *story) expectWaits(name string) {
 	}
 }
 
+func (s *story) expectReleased(name string) {
+	s.t.Helper()
+	lab.Eventually(s.t, 20*time.Second, fmt.Sprintf("%s %s is released", s.kind, name), func() (bool, string) {
+		return !s.suspended(s.Object(s.resource, name)), "it is suspended"
+	})
+}
+
 func (s *story) prioritize(name string, priority int32) {
 	s.t.Helper()
 	s.Patch(s.resource, name, fmt.Sprintf(`{"metadata":{"annotations":{"scheduling.x-k8s.io/priority":"%d"}}}`, priority))
@@ -72,27 +76,6 @@ func (s *story) prioritize(name string, priority int32) {
 		unit := s.Unit(s.kind, name)
 		return unit != nil && unit.Spec.Priority == priority, fmt.Sprint(unit)
 	})
-}
-
-// finish ends a job that runs until it is told to end: the annotation that says so
-// is on the job itself, or on those of its pods with which it ends.
-func (s *story) finish(name string) {
-	s.t.Helper()
-	const now = `{"metadata":{"annotations":{"` + runTime + `":"1ms"}}}`
-	if s.Object(s.resource, name).GetAnnotations()[runTime] != "" {
-		s.Patch(s.resource, name, now)
-		return
-	}
-	told := 0
-	for _, pod := range s.Pods(name) {
-		if pod.Annotations[runTime] == untilTold.String() {
-			s.Patch(lab.Pods, pod.Name, now)
-			told++
-		}
-	}
-	if told == 0 {
-		s.t.Fatalf("%s has no pod that ends it", name)
-	}
 }
 
 func (s *story) waitForState(name, state string) {

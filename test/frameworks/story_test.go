@@ -19,12 +19,8 @@ type job struct {
 	fails bool
 }
 
-const (
-	// untilTold is the run time of jobs that are ended, or deleted, by the story.
-	untilTold = 1000 * time.Hour
-	// short is that of a job that is only to end.
-	short = time.Second
-)
+// short is the run time of a job that is only to end.
+const short = time.Second
 
 // specimen is a kind of job.
 type specimen struct {
@@ -70,7 +66,7 @@ type story struct {
 
 // tale is the story of all kinds. What became of its jobs is judged in judge.
 func (s *story) tale() {
-	s.submit(job{name: "good", runs: untilTold})
+	s.submit(job{name: "good", runs: lab.UntilTold})
 	unit := s.WaitForPhase(s.kind, "good", v1alpha1.PhaseDequeued, v1alpha1.PhaseRunning)
 	s.expectRequests(unit, "good")
 	s.waitForState("good", s.running)
@@ -91,10 +87,10 @@ func (s *story) tale() {
 // bad, which is given a higher priority, are to run.
 func (s *story) whileQueued() {
 	waiting := []string{"next", "bad", "gone", "left"}
-	s.submit(job{name: "next", runs: untilTold})
+	s.submit(job{name: "next", runs: lab.UntilTold})
 	s.submit(job{name: "bad", runs: short, fails: true})
-	s.submit(job{name: "gone", runs: untilTold})
-	s.submit(job{name: "left", runs: untilTold})
+	s.submit(job{name: "gone", runs: lab.UntilTold})
+	s.submit(job{name: "left", runs: lab.UntilTold})
 	for _, name := range waiting {
 		s.expectWaits(name)
 	}
@@ -113,7 +109,7 @@ func (s *story) whileQueued() {
 // endedAndDeleted: one job succeeds, the next one fails, and both are deleted when
 // they have long given their quota back.
 func (s *story) endedAndDeleted() {
-	s.finish("good")
+	s.Finish(s.resource, "good")
 	s.waitForState("good", s.succeeded)
 	s.WaitForPhase(s.kind, "good", v1alpha1.PhaseSucceeded)
 	s.expectNoneRuns("good")
@@ -143,15 +139,16 @@ func (s *story) suspendedAndDeleted() {
 // deletedWhileRunning: next runs. Each that waits gets the room of the one that is
 // deleted, also while the orphans of that one run on.
 func (s *story) deletedWhileRunning() {
-	s.submit(job{name: "last", runs: untilTold})
+	s.submit(job{name: "last", runs: lab.UntilTold})
 	s.expectWaits("last")
 	s.delete("next", background)
 	s.WaitForPhase(s.kind, "last", v1alpha1.PhaseRunning)
 
-	s.submit(job{name: "after", runs: untilTold})
+	s.submit(job{name: "after", runs: lab.UntilTold})
 	s.expectWaits("after")
 	s.delete("last", orphan)
 	s.WaitForPhase(s.kind, "after", v1alpha1.PhaseDequeued, v1alpha1.PhaseRunning)
+	s.expectReleased("after")
 	s.ClearOrphans("last")
 	s.delete("after", background)
 }

@@ -11,6 +11,33 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+const (
+	// RunTime is the annotation on pods, and on RayJobs, that says how long they run.
+	RunTime = "localcluster.kube-queue.dev/run-time"
+	// UntilTold is the run time of what a test ends, or deletes, itself: how slow the
+	// machine is then changes nothing.
+	UntilTold = 1000 * time.Hour
+
+	endNow = `{"metadata":{"annotations":{"` + RunTime + `":"1ms"}}}`
+)
+
+// Finish ends a job that runs until it is told to end: the annotation that says so
+// is on the job itself, or on those of its pods with which it ends.
+func (l *Lab) Finish(resource schema.GroupVersionResource, name string) {
+	l.t.Helper()
+	if l.Object(resource, name).GetAnnotations()[RunTime] != "" {
+		l.Patch(resource, name, endNow)
+		return
+	}
+	Eventually(l.t, 20*time.Second, name+" has a pod that ends it", func() (bool, string) {
+		pods := slices.DeleteFunc(l.Pods(name), func(p corev1.Pod) bool { return p.Annotations[RunTime] != UntilTold.String() })
+		for _, pod := range pods {
+			l.Patch(Pods, pod.Name, endNow)
+		}
+		return len(pods) > 0, "none"
+	})
+}
+
 func (l *Lab) Object(resource schema.GroupVersionResource, name string) *unstructured.Unstructured {
 	l.t.Helper()
 	object, err := l.Dynamic.Resource(resource).Namespace(l.Namespace).Get(l.t.Context(), name, metav1.GetOptions{})
