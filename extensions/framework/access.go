@@ -12,6 +12,7 @@ import (
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
 	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
@@ -32,13 +33,13 @@ type jobSource interface {
 }
 
 // newJobClient makes a client for the adapter's kind.
-func newJobClient(config *rest.Config, adapter Adapter, served servedVersions) (*jobClient, error) {
+func newJobClient(config *rest.Config, adapter Adapter, served servedVersions, clock clock.WithTicker) (*jobClient, error) {
 	var jobs jobSource
 	var err error
 	if adapter.Kind().Native {
 		jobs, err = newNative(config, adapter)
 	} else {
-		jobs, err = newVersioned(config, adapter, served)
+		jobs, err = newVersioned(config, adapter, served, clock)
 	}
 	if err != nil {
 		return nil, err

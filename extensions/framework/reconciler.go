@@ -45,7 +45,7 @@ type reconciler struct {
 }
 
 func newReconciler(f *Framework, adapter Adapter) (*reconciler, error) {
-	jobs, err := newJobClient(f.opts.Config, adapter, f.serves)
+	jobs, err := newJobClient(f.opts.Config, adapter, f.serves, f.opts.Clock)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
@@ -23,14 +24,9 @@ func (k Kind) versions() []string { return append([]string{k.Version}, k.OlderVe
 // kind; found is false when it serves none.
 type servedVersions func(kind Kind) (version string, found bool, err error)
 
-const (
-	// lookAgain is how often a better version is looked for while an older one is
-	// the best that is served.
-	lookAgain = 15 * time.Second
-	// listingTime bounds a watch that lists first, so that it is not cut off in the
-	// middle of the list.
-	listingTime = 2 * time.Minute
-)
+// lookAgain is how often a better version is looked for while an older one is the
+// best that is served.
+const lookAgain = 15 * time.Second
 
 // versionedJobs reads and patches jobs in the best version that is served: a patch
 // through an older one would cut off the fields that only a newer one has. What is
@@ -44,11 +40,12 @@ type versionedJobs struct {
 	// now is the version that was served last; listed is the one in which the
 	// jobs that are cached were read.
 	now, listed *atomic.Pointer[string]
+	clock       clock.WithTicker
 }
 
-func newVersioned(config *rest.Config, adapter Adapter, served servedVersions) (versionedJobs, error) {
+func newVersioned(config *rest.Config, adapter Adapter, served servedVersions, clock clock.WithTicker) (versionedJobs, error) {
 	kind := adapter.Kind()
-	v := versionedJobs{kind: kind, clients: map[string]*tolerant.Client{}, served: served,
+	v := versionedJobs{kind: kind, clients: map[string]*tolerant.Client{}, served: served, clock: clock,
 		now: &atomic.Pointer[string]{}, listed: &atomic.Pointer[string]{}}
 	v.now.Store(&kind.Version)
 	v.listed.Store(&kind.Version)
@@ -124,14 +121,44 @@ func (v versionedJobs) Watch(ctx context.Context, namespace string, opts metav1.
 	case listed != version:
 		return nil, apierrors.NewResourceExpired(fmt.Sprintf("%s were listed in version %s and are now served in %s", v.kind.Resource, listed, version))
 	}
-	if version != v.kind.Version {
-		limit := lookAgain
-		if lists {
-			limit = listingTime
-		}
-		opts.TimeoutSeconds = new(int64(limit / time.Second))
+	watched, err := v.clients[version].Watch(ctx, namespace, opts)
+	if err != nil || version == v.kind.Version {
+		return watched, err
 	}
-	return v.clients[version].Watch(ctx, namespace, opts)
+	return v.until(ctx, watched, version), nil
+}
+
+// until ends a watch when another version than the one that is watched is the best.
+func (v versionedJobs) until(ctx context.Context, watched watch.Interface, version string) watch.Interface {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		ticker := v.clock.NewTicker(lookAgain)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C():
+			}
+			if best, err := v.choose(); err == nil && best != version {
+				watched.Stop()
+				return
+			}
+		}
+	}()
+	return endedWatch{watched, cancel}
+}
+
+// endedWatch is a watch that tells when it is stopped, which every reader of one
+// does in the end.
+type endedWatch struct {
+	watch.Interface
+	stopped func()
+}
+
+func (w endedWatch) Stop() {
+	w.stopped()
+	w.Interface.Stop()
 }
 
 // serves tells the best version of the kind in which the API server has both the

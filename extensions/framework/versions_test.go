@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"sync"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // twoVersions is a kind with an older version; nothing else of it is asked for.
@@ -25,28 +29,49 @@ func (twoVersions) New() Object { return &batchv1.Job{} }
 
 // apiServer serves a version of things, and notes what it is asked.
 type apiServer struct {
+	clock *clocktesting.FakeClock
+	jobs  versionedJobs
+
+	mu      sync.Mutex
 	version string
 	fault   error
 	asked   []string
-	jobs    versionedJobs
 }
 
 func newAPIServer(t *testing.T) *apiServer {
-	s := &apiServer{version: "v1alpha1"}
+	s := &apiServer{version: "v1alpha1", clock: clocktesting.NewFakeClock(noon)}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.asked = append(s.asked, fmt.Sprintf("%s %s %ss", r.Method, r.URL.Path, r.URL.Query().Get("timeoutSeconds")))
+		s.mu.Lock()
+		s.asked = append(s.asked, r.Method+" "+r.URL.Path)
+		s.mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Query().Get("watch") == "" {
 			fmt.Fprint(w, `{"metadata": {"resourceVersion": "5"}, "items": []}`)
+			return
+		}
+		if err := http.NewResponseController(w).Flush(); err == nil {
+			<-r.Context().Done()
 		}
 	}))
 	t.Cleanup(server.Close)
-	jobs, err := newVersioned(&rest.Config{Host: server.URL}, twoVersions{}, func(Kind) (string, bool, error) { return s.version, true, s.fault })
+	jobs, err := newVersioned(&rest.Config{Host: server.URL}, twoVersions{}, s.serves, s.clock)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.jobs = jobs
 	return s
+}
+
+func (s *apiServer) serves(Kind) (string, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version, true, s.fault
+}
+
+func (s *apiServer) change(version string, fault error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version, s.fault = version, fault
 }
 
 func (s *apiServer) watch(t *testing.T, opts metav1.ListOptions) error {
@@ -60,6 +85,8 @@ func (s *apiServer) watch(t *testing.T, opts metav1.ListOptions) error {
 
 func (s *apiServer) expectAsked(t *testing.T, want string) {
 	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if len(s.asked) == 0 || s.asked[len(s.asked)-1] != want {
 		t.Errorf("the API server was asked %q, want %q last", s.asked, want)
 	}
@@ -82,33 +109,56 @@ func TestABetterVersionIsTakenAsSoonAsItIsServed(t *testing.T) {
 			if err := s.watch(t, metav1.ListOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			s.expectAsked(t, "GET /apis/a.b/v1alpha1/things 15s")
+			s.expectAsked(t, "GET /apis/a.b/v1alpha1/things")
 
-			s.version = "v1"
-			asked := len(s.asked)
+			s.change("v1", nil)
 			if err := s.watch(t, metav1.ListOptions{}); !apierrors.IsResourceExpired(err) {
 				t.Errorf("what was listed in another version is watched on: %v", err)
 			}
-			if len(s.asked) != asked {
-				t.Errorf("the API server was asked %q", s.asked[asked:])
-			}
+			s.expectAsked(t, "GET /apis/a.b/v1alpha1/things")
 			if err := list(); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.watch(t, metav1.ListOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			s.expectAsked(t, "GET /apis/a.b/v1/things s")
+			s.expectAsked(t, "GET /apis/a.b/v1/things")
 		})
 	}
 }
 
-func TestAListThatIsWatchedIsNotCutOffInItsMiddle(t *testing.T) {
+// However long the list takes, its watch goes on until there is a better version.
+func TestAWatchEndsWhenThereIsABetterVersion(t *testing.T) {
 	s := newAPIServer(t)
-	if err := s.watch(t, metav1.ListOptions{SendInitialEvents: new(true)}); err != nil {
+	w, err := s.jobs.Watch(t.Context(), "", metav1.ListOptions{SendInitialEvents: new(true)})
+	if err != nil {
 		t.Fatal(err)
 	}
-	s.expectAsked(t, "GET /apis/a.b/v1alpha1/things 120s")
+	defer w.Stop()
+	look := func(version string, fault error, patience time.Duration) (ended bool) {
+		t.Helper()
+		s.change(version, fault)
+		for deadline := time.Now().Add(time.Minute); !s.clock.HasWaiters(); {
+			if time.Now().After(deadline) {
+				t.Fatal("nobody looks again")
+			}
+			runtime.Gosched()
+		}
+		s.clock.Step(lookAgain)
+		select {
+		case _, open := <-w.ResultChan():
+			return !open
+		case <-time.After(patience):
+			return false
+		}
+	}
+	const moment = 50 * time.Millisecond
+	if look("v1alpha1", nil, moment) || look("v1", errors.New("timeout"), moment) {
+		t.Error("the watch ended though nothing better is known")
+	}
+	if !look("v1", nil, time.Minute) {
+		t.Error("the watch goes on in the older version")
+	}
 }
 
 func TestAPatchGoesThroughTheBestVersion(t *testing.T) {
@@ -116,11 +166,11 @@ func TestAPatchGoesThroughTheBestVersion(t *testing.T) {
 	if _, err := s.jobs.List(t.Context(), "", metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.version = "v1"
+	s.change("v1", nil)
 	if _, err := s.jobs.Patch(t.Context(), "n", "a", []byte(`{}`)); err != nil {
 		t.Fatal(err)
 	}
-	s.expectAsked(t, "PATCH /apis/a.b/v1/namespaces/n/things/a s")
+	s.expectAsked(t, "PATCH /apis/a.b/v1/namespaces/n/things/a")
 }
 
 func TestNotToKnowForAMomentWhatIsServedIsNoCauseToListAgain(t *testing.T) {
@@ -128,11 +178,11 @@ func TestNotToKnowForAMomentWhatIsServedIsNoCauseToListAgain(t *testing.T) {
 	if _, err := s.jobs.List(t.Context(), "", metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.fault = errors.New("timeout")
+	s.change("v1alpha1", errors.New("timeout"))
 	if err := s.watch(t, metav1.ListOptions{}); err != nil {
 		t.Errorf("the watch gave up: %v", err)
 	}
-	s.expectAsked(t, "GET /apis/a.b/v1alpha1/things 15s")
+	s.expectAsked(t, "GET /apis/a.b/v1alpha1/things")
 	if _, err := s.jobs.List(t.Context(), "", metav1.ListOptions{}); err == nil {
 		t.Error("it was listed in a version that nobody knows to be served")
 	}
