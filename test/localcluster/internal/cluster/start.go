@@ -11,7 +11,7 @@ import (
 
 const (
 	// startDeadline bounds a start; an idle machine needs a tenth of it.
-	startDeadline = 2 * time.Minute
+	startDeadline = 4 * time.Minute
 	// startAttempts is how often ports are picked anew when somebody was faster.
 	startAttempts = 3
 )

@@ -16,8 +16,9 @@ import (
 	"time"
 )
 
-// requestDeadline bounds a request; those that follow have none.
-const requestDeadline = 10 * time.Second
+// requestDeadline bounds a request; those that follow have none. A definition of a
+// megabyte takes an API server seconds, and longer when five operators start.
+const requestDeadline = time.Minute
 
 // Client is one user of one API server.
 type Client struct {
