@@ -16,7 +16,7 @@ func TestAJobIsStoppedWhenItsTimeIsOverAndWhenItIsDeactivated(t *testing.T) {
 	c, x := site.Both(t, enabled)
 	l.Tree(`{cpu: "3"}`)
 	l.Apply(job{name: "endless", cpu: "3", runs: time.Hour, annotations: `scheduling.x-k8s.io/max-exec-time-seconds: "3"`}.String())
-	l.WaitForPhase("Job", "endless", "Dequeued", "Running")
+	l.WaitForUnit("Job", "endless")
 	l.Apply(job{name: "next", cpu: "3", runs: time.Second}.String())
 	unit := l.WaitForReason("Job", "endless", "Inactive")
 	if unit.Status.Phase != "Enqueued" || !strings.HasPrefix(unit.Status.Message, "it has run for longer than its maximum execution time of 3 s; ") {

@@ -9,7 +9,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -43,8 +42,8 @@ type executioner struct {
 	lives  int
 	writes int
 	dead   bool
-	off    atomic.Bool
 	kills  int
+	off    bool // no more kills
 }
 
 // execute has the program killed at its writes from now on.
@@ -82,7 +81,7 @@ func execute(t testing.TB, victim *lab.Program, when moment) *executioner {
 }
 
 func (e *executioner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodGet || r.Method == http.MethodHead || e.off.Load() {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		e.proxy.ServeHTTP(w, r)
 		return
 	}
@@ -93,6 +92,8 @@ func (e *executioner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	e.writes++
 	switch {
+	case e.off:
+		e.proxy.ServeHTTP(w, r)
 	case e.moment == beforeEach && (e.lives == 1 || e.writes == 2):
 		e.strike()
 	case e.moment == afterEach:
@@ -140,11 +141,13 @@ func (e *executioner) revive(t testing.TB, done func() bool) {
 			t.Fatalf("%s ended by itself in its life %d: %v; see %s", e.victim.Name, e.lives, e.victim.Err(), e.victim.Log.Name())
 		}
 	}
-	e.off.Store(true)
-	select {
-	case <-e.victim.Ended():
+	e.mu.Lock()
+	e.off = true
+	if e.dead { // the kill may be on its way still
+		<-e.victim.Ended()
+		e.dead = false
 		e.victim.Launch()
-	default:
 	}
+	e.mu.Unlock()
 	e.victim.WaitReady()
 }

@@ -5,7 +5,6 @@ package e2e
 
 import (
 	"testing"
-	"time"
 
 	"kube-queue.dev/kube-queue/test/lab"
 	"kube-queue.dev/kube-queue/test/testcluster"
@@ -21,6 +20,6 @@ const enabled = "tfjob,pytorchjob,job"
 func TestMain(m *testing.M) {
 	lab.Main(m, testcluster.Options{
 		Operators:  []string{"training-operator"},
-		PodRunTime: 3 * time.Second,
+		PodRunTime: lab.UntilTold,
 	}, func(s *lab.Site) { site = s })
 }

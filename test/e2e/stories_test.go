@@ -36,6 +36,8 @@ func TestAPairOfTFJobsRunsOneAfterTheOther(t *testing.T) {
 		t.Errorf("the event Queued says neither unit nor reason: %q", queued.Message)
 	}
 	for _, name := range []string{"job1", "job2"} {
+		l.WaitForPhase("TFJob", name, "Running")
+		l.Finish(lab.TFJobs, name)
 		l.WaitForPhase("TFJob", name, "Succeeded")
 		l.WaitForState(lab.TFJobs, name, "Succeeded")
 	}
@@ -68,7 +70,8 @@ func TestAJobIsHeldBySuspendAndReleasedByIt(t *testing.T) {
 		t.Errorf("the unit asks for %v, want cpu 100m alone", unit.Spec.Resource)
 	}
 	l.ApplyAsIs(l.Read("quota-tree.yaml"))
-	l.WaitForPhase("Job", name, "Dequeued", "Running", "Succeeded")
+	l.WaitForPhase("Job", name, "Running")
+	l.Finish(lab.Jobs, name)
 	l.WaitForPhase("Job", name, "Succeeded")
 	if suspend, _, _ := unstructured.NestedBool(l.Object(lab.Jobs, name).Object, "spec", "suspend"); suspend {
 		t.Error("the job is still suspended")
@@ -83,11 +86,9 @@ func TestTheEleventhJobWaitsForMaxJobs(t *testing.T) {
 	l := site.Lab(t, "default")
 	site.Both(t, enabled)
 	l.ApplyAsIs(l.Read("max-jobs.yaml"))
-	manifest := strings.Replace(l.Read("job.yaml"), "  template:\n",
-		"  template:\n    metadata: {annotations: {localcluster.kube-queue.dev/run-time: 10s}}\n", 1)
 	var names []string
 	for range 11 {
-		names = append(names, l.Create(manifest))
+		names = append(names, l.Create(l.Read("job.yaml")))
 	}
 	last := names[10]
 	unit := l.WaitForReason("Job", last, "MaxJobs")
@@ -95,9 +96,10 @@ func TestTheEleventhJobWaitsForMaxJobs(t *testing.T) {
 		t.Errorf("the message says %q", unit.Status.Message)
 	}
 	for _, name := range names[:10] {
-		l.WaitForPhase("Job", name, "Dequeued", "Running", "Succeeded")
+		l.WaitForPhase("Job", name, "Dequeued", "Running")
 	}
 	for _, name := range names {
+		l.Finish(lab.Jobs, name)
 		l.WaitForPhase("Job", name, "Succeeded")
 	}
 	l.ExpectFree()
@@ -108,17 +110,18 @@ func TestOversellLetsTwelveJobsGo(t *testing.T) {
 	l.Audit.Oversell = "1.2"
 	site.Both(t, enabled, "--oversell-rate=1.2")
 	l.ApplyAsIs(l.Read("max-jobs.yaml"))
-	manifest := strings.Replace(l.Read("job.yaml"), "  template:\n",
-		"  template:\n    metadata: {annotations: {localcluster.kube-queue.dev/run-time: 8s}}\n", 1)
 	var names []string
 	for range 13 {
-		names = append(names, l.Create(manifest))
+		names = append(names, l.Create(l.Read("job.yaml")))
 	}
 	l.WaitForReason("Job", names[12], "MaxJobs")
 	for _, name := range names[:12] {
-		l.WaitForPhase("Job", name, "Dequeued", "Running", "Succeeded")
+		l.WaitForPhase("Job", name, "Dequeued", "Running")
 	}
-	l.WaitForPhase("Job", names[12], "Succeeded")
+	for _, name := range names {
+		l.Finish(lab.Jobs, name)
+		l.WaitForPhase("Job", name, "Succeeded")
+	}
 }
 
 // Each job has its budget of writes by kube-queue, counted in the audit log:

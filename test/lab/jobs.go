@@ -22,7 +22,8 @@ const (
 )
 
 // Finish ends a job that runs until it is told to end: the annotation that says so
-// is on the job itself, or on those of its pods with which it ends.
+// is on the job itself, or on those of its pods with which it ends. Where no pod says
+// how long it runs, all are ended.
 func (l *Lab) Finish(resource schema.GroupVersionResource, name string) {
 	l.t.Helper()
 	if l.Object(resource, name).GetAnnotations()[RunTime] != "" {
@@ -30,7 +31,10 @@ func (l *Lab) Finish(resource schema.GroupVersionResource, name string) {
 		return
 	}
 	Eventually(l.t, 20*time.Second, name+" has a pod that ends it", func() (bool, string) {
-		pods := slices.DeleteFunc(l.Pods(name), func(p corev1.Pod) bool { return p.Annotations[RunTime] != UntilTold.String() })
+		pods := l.Pods(name)
+		if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Annotations[RunTime] != "" }) {
+			pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.Annotations[RunTime] != UntilTold.String() })
+		}
 		for _, pod := range pods {
 			l.Patch(Pods, pod.Name, endNow)
 		}
