@@ -83,8 +83,11 @@ func eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
+		now := check(ctx)
+		if now == nil || ctx.Err() == nil { // that time is over tells nothing
+			last = now
+		}
+		return now == nil, nil
 	})
 	if err != nil {
 		t.Fatalf("%s: not within %v: %v", what, patience, last)

@@ -367,18 +367,23 @@ func TestTheGarbageCollectorKeepsItsHandOnUnits(t *testing.T) {
 		}
 	}
 
-	t.Run("a unit goes with its job", func(t *testing.T) {
-		owned(t, "deleted")
-		if err := jobs.Delete(t.Context(), "deleted", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}); err != nil {
-			t.Fatal(err)
-		}
+	gone := func(t *testing.T, name string) {
+		t.Helper()
 		eventually(t, "the unit is gone", func(ctx context.Context) error {
-			_, err := units.Get(ctx, "deleted", metav1.GetOptions{})
+			_, err := units.Get(ctx, name, metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
 				return nil
 			}
 			return fmt.Errorf("it is still there (error %v)", err)
 		})
+	}
+
+	t.Run("a unit goes with its job", func(t *testing.T) {
+		owned(t, "deleted")
+		if err := jobs.Delete(t.Context(), "deleted", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}); err != nil {
+			t.Fatal(err)
+		}
+		gone(t, "deleted")
 	})
 	t.Run("a unit that holds quota goes with its job as well", func(t *testing.T) {
 		owned(t, "charged")
@@ -386,16 +391,23 @@ func TestTheGarbageCollectorKeepsItsHandOnUnits(t *testing.T) {
 		if err := jobs.Delete(t.Context(), "charged", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the unit is gone", func(ctx context.Context) error {
-			_, err := units.Get(ctx, "charged", metav1.GetOptions{})
-			if apierrors.IsNotFound(err) {
-				return nil
-			}
-			return fmt.Errorf("it is still there (error %v)", err)
-		})
+		gone(t, "charged")
 	})
+	// What the collector has not heard of yet it does not orphan, but collects later.
+	// It hears of units in their order, so it knows those from before one that it has
+	// collected.
+	collectorKnowsAll := func(t *testing.T) {
+		t.Helper()
+		u := unit("ownerless", "batch/v1", "Job")
+		u.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "ownerless", UID: "of-no-job"}}
+		if _, err := units.Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		gone(t, "ownerless")
+	}
 	t.Run("a unit is orphaned when its job's deletion asks for it", func(t *testing.T) {
 		owned(t, "orphaned")
+		collectorKnowsAll(t)
 		if err := jobs.Delete(t.Context(), "orphaned", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)}); err != nil {
 			t.Fatal(err)
 		}
