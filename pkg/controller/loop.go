@@ -158,13 +158,27 @@ func (l *loop) changeTrees(change treeChange) {
 
 func queueSeen(q *schedulingv1alpha1.Queue) input {
 	return func(l *loop) {
-		l.apply(scheduler.PolicyChanged{Queue: q.Name, Policy: queue.Policy(q.Spec.Policy), Rank: q.Spec.Priority})
+		l.apply(queueSettings(q))
 	}
+}
+
+func queueSettings(q *schedulingv1alpha1.Queue) scheduler.QueueChanged {
+	e := scheduler.QueueChanged{Queue: q.Name, Policy: queue.Policy(q.Spec.Policy), Rank: q.Spec.Priority}
+	if q.Spec.MaxPriority != nil {
+		e.MaxPriority = scheduler.Cap{Set: true, Value: *q.Spec.MaxPriority}
+	}
+	switch q.Spec.Stop {
+	case schedulingv1alpha1.StopHold:
+		e.Stop = scheduler.Hold
+	case schedulingv1alpha1.StopDrain:
+		e.Stop = scheduler.Drain
+	}
+	return e
 }
 
 func queueGone(name string) input {
 	return func(l *loop) {
-		l.apply(scheduler.PolicyChanged{Queue: name})
+		l.apply(scheduler.QueueChanged{Queue: name})
 		l.publisher.lookAt(name) // it is made again when its group is still there
 	}
 }

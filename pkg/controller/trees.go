@@ -13,6 +13,7 @@ import (
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
@@ -116,7 +117,7 @@ func (f *forest) choose(object *unstructured.Unstructured, change *treeChange) {
 		f.backend = nil
 	}
 	f.chosen = object
-	backend, warnings, err := tree.New(f.names, decodeTree(object), f.opts)
+	backend, warnings, err := tree.New(f.names, manifest.Root(object), f.opts)
 	f.warnings = warnings
 	if err != nil {
 		f.problem = explainInvalid(err, f.backend != nil)

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/pkg/quota"
-	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
@@ -128,56 +127,4 @@ func TestAnInvalidTreeChangesNothingButWhatItSays(t *testing.T) {
 	if c = f.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 3, `{name: root, children: [{name: x}, {name: x}]}`)); c.quota != nil || c.events != nil {
 		t.Fatalf("a change of metadata: %+v", c)
 	}
-}
-
-func TestDecodingATree(t *testing.T) {
-	for _, c := range []struct {
-		name, root string
-		faults     []string
-	}{
-		{"nulls and empty lists are as good as absent", `{name: r, namespaces: null, min: null, max: null, attributes: null, children: null}`, nil},
-		{"plain integers and floats", `{name: r, namespaces: [a], max: {cpu: 4, memory: 1.5, x: "0M"}}`, nil},
-		{"a quantity that is null is not written", `{name: r, max: {cpu: null}}`, nil},
-		{"an unreadable quantity", `{name: r, max: {cpu: lots}}`, []string{"max: cpu", "lots"}},
-		{"a quantity with a monstrous exponent", `{name: r, max: {cpu: "1e-1000000000"}}`, []string{"max: cpu"}},
-		{"a quantity that is a list", `{name: r, max: {cpu: [1]}}`, []string{"max: cpu"}},
-		{"a name that is a number", `{name: 5}`, []string{"name: a string"}},
-		{"namespaces that are no list", `{name: r, namespaces: a}`, []string{"namespaces: a list"}},
-		{"a namespace that is a number", `{name: r, namespaces: [7]}`, []string{"namespaces[0]"}},
-		{"children that are a map", `{name: r, children: {a: b}}`, []string{"children: a list"}},
-		{"a child that is a string", `{name: r, children: [a]}`, []string{"a node is expected"}},
-		{"a root that is a list", `[1]`, []string{"a node is expected"}},
-		{"no root", `null`, []string{"a node is expected"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			node := decodeTree(treeObject(t, "kube-system", "t", 0, 1, c.root))
-			_, _, err := tree.New(resources.NewNames(), node, tree.Options{})
-			if (err != nil) != (c.faults != nil) {
-				t.Fatalf("error %v", err)
-			}
-			for _, fault := range c.faults {
-				if !strings.Contains(err.Error(), fault) {
-					t.Errorf("%q does not say %q", err, fault)
-				}
-			}
-		})
-	}
-}
-
-// Whatever is written in a tree, reading it gives a backend or faults.
-func FuzzDecodeTree(f *testing.F) {
-	for _, root := range []string{goodRoot, `{name: r, children: [{name: a, max: {cpu: "1e9"}, namespaces: ["*"]}]}`, `{max: {"": -1}}`, `[[[`, `{children: [[]]}`} {
-		f.Add(root)
-	}
-	f.Fuzz(func(t *testing.T, root string) {
-		var value any
-		if err := yaml.Unmarshal([]byte(root), &value); err != nil {
-			return
-		}
-		object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"root": value}}}
-		backend, _, err := tree.New(resources.NewNames(), decodeTree(object), tree.Options{})
-		if (backend == nil) == (err == nil) {
-			t.Fatalf("backend %v and error %v", backend, err)
-		}
-	})
 }

@@ -2,60 +2,75 @@ package queue
 
 import (
 	"kube-queue.dev/kube-queue/pkg/quota"
-	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 // Lot is where refused shapes of all queues are parked, by what they lack, so
-// that freed room wakes only those that it could help.
+// that freed room wakes only those that it could help. A shape may stand in two
+// spaces: room in either wakes it.
 type Lot struct {
-	spaces map[space]*Heap[*Shape]
+	spaces map[quota.Space]*Heap[*parking]
 	parked int
 }
 
-type space struct {
-	node     quota.NodeID
-	resource resources.ID
+// parking is a shape's place in one space; the zero parking is in none.
+type parking struct {
+	shape *Shape
+	lack  quota.Lack
+	place int
 }
 
 // NewLot makes an empty lot.
-func NewLot() *Lot { return &Lot{spaces: map[space]*Heap[*Shape]{}} }
+func NewLot() *Lot { return &Lot{spaces: map[quota.Space]*Heap[*parking]{}} }
 
 // Len is the number of parked shapes.
 func (l *Lot) Len() int { return l.parked }
 
 func (l *Lot) park(s *Shape) {
-	at := space{s.refusal.Lack.Node, s.refusal.Lack.Resource}
-	shapes := l.spaces[at]
-	if shapes == nil {
-		shapes = NewHeap(needsLess, func(s *Shape) *int { return &s.lotPlace })
-		l.spaces[at] = shapes
+	l.put(&s.parkings[0], s, s.refusal.Lack)
+	if s.refusal.Also != nil {
+		l.put(&s.parkings[1], s, *s.refusal.Also)
 	}
-	shapes.Set(s)
 	l.parked++
 }
 
+func (l *Lot) put(p *parking, s *Shape, lack quota.Lack) {
+	p.shape, p.lack = s, lack
+	parkings := l.spaces[lack.Space]
+	if parkings == nil {
+		parkings = NewHeap(needsLess, func(p *parking) *int { return &p.place })
+		l.spaces[lack.Space] = parkings
+	}
+	parkings.Set(p)
+}
+
 func (l *Lot) leave(s *Shape) {
-	if s.lotPlace == 0 {
+	if !s.parked() {
 		return
 	}
-	at := space{s.refusal.Lack.Node, s.refusal.Lack.Resource}
-	shapes := l.spaces[at]
-	shapes.Remove(s)
-	if shapes.Len() == 0 {
-		delete(l.spaces, at)
+	for i := range s.parkings {
+		p := &s.parkings[i]
+		if p.place == 0 {
+			continue
+		}
+		parkings := l.spaces[p.lack.Space]
+		parkings.Remove(p)
+		if parkings.Len() == 0 {
+			delete(l.spaces, p.lack.Space)
+		}
 	}
 	l.parked--
 }
 
-// Wake makes ready every shape parked for the resource at the node that asks for
-// no more than the room there is, and tells which queues have something to try.
-func (l *Lot) Wake(node quota.NodeID, resource resources.ID, room int64, woken func(*Queue)) {
-	shapes := l.spaces[space{node, resource}]
-	for shapes != nil {
-		s, ok := shapes.Top()
-		if !ok || s.refusal.Lack.Amount > room {
+// Wake makes ready every shape parked in the space that asks for no more than the
+// room there is, and tells which queues have something to try.
+func (l *Lot) Wake(space quota.Space, room int64, woken func(*Queue)) {
+	parkings := l.spaces[space]
+	for parkings != nil {
+		p, ok := parkings.Top()
+		if !ok || p.lack.Amount > room {
 			return
 		}
+		s := p.shape
 		l.leave(s)
 		s.queue.ready.Set(s)
 		woken(s.queue)
@@ -65,12 +80,16 @@ func (l *Lot) Wake(node quota.NodeID, resource resources.ID, room int64, woken f
 // All parked shapes, in no order that a decision may depend on.
 func (l *Lot) All() []*Shape {
 	var all []*Shape
-	for _, shapes := range l.spaces {
-		all = append(all, shapes.All()...)
+	for _, parkings := range l.spaces {
+		for _, p := range parkings.All() {
+			if p == &p.shape.parkings[0] {
+				all = append(all, p.shape)
+			}
+		}
 	}
 	return all
 }
 
-func needsLess(a, b *Shape) bool {
-	return a.refusal.Lack.Amount < b.refusal.Lack.Amount
+func needsLess(a, b *parking) bool {
+	return a.lack.Amount < b.lack.Amount
 }

@@ -22,8 +22,6 @@ type Queue struct {
 	Group quota.Group
 	// Policy in force.
 	Policy Policy
-	// Rank among queues that compete for the same room, the greater first.
-	Rank int32
 
 	lot    *Lot
 	shapes map[string]*Shape
@@ -32,10 +30,6 @@ type Queue struct {
 	// ready holds the shapes that are worth trying.
 	ready *Heap[*Shape]
 	items int
-
-	// ActivePlace is for the heap in which the owner keeps queues that have
-	// something to try.
-	ActivePlace int
 }
 
 // New makes an empty queue whose refused shapes park in the lot.
@@ -128,19 +122,17 @@ func (q *Queue) Begin(now time.Time) {
 	}
 }
 
-// Next is the item to try next, nil when none is worth trying, and whether it
-// goes only because no item out of backoff can use the room.
-func (q *Queue) Next() (item *Item, late bool) {
+// Next is the item to try next, nil when none is worth trying. One in backoff goes
+// only when no other has any use for the room.
+func (q *Queue) Next() *Item {
 	s, ok := q.ready.Top()
 	if q.Policy == Block {
-		if s, ok = q.line.Top(); ok && !q.ready.Has(s) {
-			return nil, false
-		}
+		s, ok = q.line.Top()
 	}
-	if !ok {
-		return nil, false
+	if !ok || !q.ready.Has(s) {
+		return nil
 	}
-	return s.head(), s.late
+	return s.head()
 }
 
 // Front is the first item in line that has a chance; nil when there is none.

@@ -16,11 +16,12 @@ import (
 // group is a quota of one resource at one node, known by its number.
 type group struct{ room int64 }
 
-func (g *group) Path() string          { return "g" }
-func (g *group) Queue() string         { return "g" }
-func (g *group) Nodes() []quota.NodeID { return []quota.NodeID{0} }
-func (g *group) Charge(quota.Demand)   {}
-func (g *group) Release(quota.Demand)  {}
+func (g *group) Path() string           { return "g" }
+func (g *group) Queue() string          { return "g" }
+func (g *group) Nodes() []quota.NodeID  { return []quota.NodeID{0} }
+func (g *group) Charge(quota.Demand)    {}
+func (g *group) Release(quota.Demand)   {}
+func (g *group) Owed(quota.Demand) bool { return false }
 func (g *group) Fits(d quota.Demand) *quota.Refusal {
 	asked, _ := d.Requests.Get(0)
 	if asked <= g.room {
@@ -84,7 +85,7 @@ func drain(q *queue.Queue, now time.Time, take func(amount int64) bool) []string
 	var got []string
 	q.Begin(now)
 	for {
-		item, _ := q.Next()
+		item := q.Next()
 		if item == nil {
 			return got
 		}
@@ -114,9 +115,9 @@ func TestBackoffDoublesFromOneSecondToTwenty(t *testing.T) {
 		}{{time.Duration(seconds)*time.Second - 1, "small"}, {time.Duration(seconds) * time.Second, "big"}} {
 			small := &queue.Item{Key: "small", Submitted: 1}
 			q.Push(small, demand(1))
-			lot.Wake(0, 0, 10, func(*queue.Queue) {})
+			lot.Wake(quota.Space{Node: 0, Resource: 0}, 10, func(*queue.Queue) {})
 			q.Begin(now.Add(c.after))
-			if first, _ := q.Next(); first == nil || first.Key != c.want {
+			if first := q.Next(); first == nil || first.Key != c.want {
 				t.Fatalf("backoff %d s: after %v %v is tried first, want %s", seconds, c.after, first, c.want)
 			}
 			q.Remove(small)
@@ -138,9 +139,9 @@ func TestFreedRoomWakesWhatItCouldHoldAndNothingElse(t *testing.T) {
 		t.Fatalf("%d shapes are parked, want 10", lot.Len())
 	}
 	woken := 0
-	lot.Wake(0, 0, 4, func(*queue.Queue) { woken++ })
-	lot.Wake(1, 0, 100, func(*queue.Queue) { woken++ }) // another node
-	lot.Wake(0, 1, 100, func(*queue.Queue) { woken++ }) // another resource
+	lot.Wake(quota.Space{Node: 0, Resource: 0}, 4, func(*queue.Queue) { woken++ })
+	lot.Wake(quota.Space{Node: 1, Resource: 0}, 100, func(*queue.Queue) { woken++ }) // another node
+	lot.Wake(quota.Space{Node: 0, Resource: 1}, 100, func(*queue.Queue) { woken++ }) // another resource
 	if woken != 4 || lot.Len() != 6 {
 		t.Fatalf("%d shapes woke up, %d are parked", woken, lot.Len())
 	}

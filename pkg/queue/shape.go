@@ -46,6 +46,9 @@ type Shape struct {
 	// SweptAt when: for the owner's use.
 	Swept   quota.Cause
 	SweptAt time.Time
+	// Claims are the spaces where the owner has paused borrowing for the shape: for
+	// the owner's use.
+	Claims []quota.Space
 
 	key     string
 	queue   *Queue
@@ -57,7 +60,9 @@ type Shape struct {
 	backoffUntil time.Time
 	late         bool
 
-	linePlace, readyPlace, lotPlace int
+	linePlace, readyPlace int
+	// parkings are by what the refusal lacks, and by what it also lacks.
+	parkings [2]parking
 }
 
 // Backoff of a refused shape in policy RoundRobin.
@@ -74,6 +79,8 @@ func (s *Shape) Len() int { return s.items.Len() }
 
 // Items of the shape, the first the next in line, the rest in no order.
 func (s *Shape) Items() []*Item { return s.items.All() }
+
+func (s *Shape) parked() bool { return s.parkings[0].place != 0 }
 
 // Refusal is why the shape has no room; nil when it was not tried since it
 // became ready.

@@ -56,6 +56,9 @@ type Group interface {
 	Nodes() []NodeID
 	// Fits tells why the demand has no room now, or nil when it has.
 	Fits(Demand) *Refusal
+	// Owed tells whether the group, with the demand, would still be within what it
+	// is guaranteed. A group without guarantee is owed nothing.
+	Owed(Demand) bool
 	// Charge takes the demand, whether it fits or not: what a restart finds
 	// charged is charged.
 	Charge(Demand)
@@ -71,11 +74,28 @@ type Backend interface {
 	Place(namespace, quotaName string) (Group, *Refusal)
 	// Groups are all groups, in the backend's order.
 	Groups() []Group
-	// Room is what a demand may still take of a resource at a node; MaxInt64
-	// where nothing limits it, negative where use is above the limit.
-	Room(NodeID, resources.ID) int64
+	// Nearest is where a unit is charged that holds quota of the group with the path
+	// and belongs to no group any more: the node of the path, or the nearest above
+	// it that there still is. Only Nodes, Path, Charge and Release of it are of use;
+	// equal paths give the same Group. Nil where such a unit counts nowhere.
+	Nearest(path string) Group
+	// Room is what a demand may still take in a space; MaxInt64 where nothing
+	// limits it, negative where use is above the bound.
+	Room(Space) int64
+	// Share is how much of its due the node would have in use with the demand.
+	Share(NodeID, Demand) Share
 	// Usage of every node, in the backend's order.
 	Usage() []NodeUsage
+}
+
+// Lender is a backend whose groups borrow what others are guaranteed and do not
+// use, and that can pause this.
+type Lender interface {
+	Backend
+	// Pause forbids to borrow further of the resource below the node, until Resume
+	// was called as often; Resume tells whether that is so now.
+	Pause(NodeID, resources.ID)
+	Resume(NodeID, resources.ID) bool
 }
 
 // NodeUsage tells how much of a node is used.

@@ -23,8 +23,14 @@ const (
 	ReasonQuotaExceeded Reason = "QuotaExceeded"
 	// ReasonMaxJobs: the number of units that hold quota is at its limit.
 	ReasonMaxJobs Reason = "MaxJobs"
+	// ReasonBorrowingPaused: there is room, and it is kept for a group that has lent
+	// what it is guaranteed.
+	ReasonBorrowingPaused Reason = "BorrowingPaused"
 	// ReasonExceedsMaxQuota: the unit asks for more than the whole quota.
 	ReasonExceedsMaxQuota Reason = "ExceedsMaxQuota"
+	// ReasonExceedsMinQuota: the unit is not preemptible and asks for more than its
+	// group is guaranteed.
+	ReasonExceedsMinQuota Reason = "ExceedsMinQuota"
 )
 
 // Refusal says which check a unit failed.
@@ -40,16 +46,15 @@ type Refusal struct {
 	// Lack is what has to be freed before asking again makes sense. Of use only
 	// for a refusal that is not Final.
 	Lack Lack
+	// Also is another room that changes the answer once it is freed; nil if there
+	// is none.
+	Also *Lack
+	// Owed names the spaces where the demand lacks room though its group is owed
+	// it, because others have borrowed it: borrowing there is to be paused while it
+	// waits. Empty when it is not so, or borrowing is never paused.
+	Owed []Space
 	// Sentence explains a refusal that no node made.
 	Sentence string
-}
-
-// Lack is room that is missing: Amount of a resource at a node.
-type Lack struct {
-	Node     NodeID
-	Resource resources.ID
-	// Amount that Room has to reach.
-	Amount int64
 }
 
 // Cause tells refusals apart that a user has to be told of separately; the
@@ -67,7 +72,12 @@ func (r *Refusal) Cause() Cause {
 // Final tells whether nothing that running jobs give back could help: only a
 // change of the quota or of the unit can.
 func (r *Refusal) Final() bool {
-	return r.Reason != ReasonQuotaExceeded && r.Reason != ReasonMaxJobs
+	switch r.Reason {
+	case ReasonQuotaExceeded, ReasonMaxJobs, ReasonBorrowingPaused:
+		return false
+	default:
+		return true
+	}
 }
 
 // Message is a sentence that names node, resource, asked, used and limit.
@@ -75,6 +85,10 @@ func (r *Refusal) Message() string {
 	format := func(v int64) string { return resources.Format(r.Resource, v) }
 	switch r.Reason {
 	case ReasonQuotaExceeded:
+		if r.Lack.Bound == FixedMin {
+			return fmt.Sprintf("waiting for %s within the min of quota %s, for it is not preemptible: %s asked, %s of %s used by jobs that are not",
+				r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit))
+		}
 		return fmt.Sprintf("waiting for %s in quota %s: %s asked, %s of %s used",
 			r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit))
 	case ReasonMaxJobs:
@@ -83,6 +97,12 @@ func (r *Refusal) Message() string {
 	case ReasonExceedsMaxQuota:
 		return fmt.Sprintf("can never run in quota %s: %s %s asked, and the limit is %s; ask for less or raise the quota's max (%s used now)",
 			r.Node, format(r.Asked), r.Resource, format(r.Limit), format(r.Used))
+	case ReasonExceedsMinQuota:
+		return fmt.Sprintf("can never run in quota %s: it is not preemptible, so it has to stay within min: %s %s asked, and min is %s; ask for less, make it preemptible or raise the quota's min",
+			r.Node, format(r.Asked), r.Resource, format(r.Limit))
+	case ReasonBorrowingPaused:
+		return fmt.Sprintf("waiting for %s in quota %s, where borrowing is paused: a job waits there for what its own quota is guaranteed (%s asked, %s of %s used)",
+			r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit))
 	default:
 		return r.Sentence
 	}

@@ -29,6 +29,8 @@ const (
 	ReasonBackoff quota.Reason = "Backoff"
 	// ReasonInactive: the unit's spec says that it must not run.
 	ReasonInactive quota.Reason = "Inactive"
+	// ReasonQueueStopped: an administrator has stopped the queue.
+	ReasonQueueStopped quota.Reason = "QueueStopped"
 	// ReasonSuspendedByUser: the released job was suspended by hand.
 	ReasonSuspendedByUser quota.Reason = "SuspendedByUser"
 	// ReasonInvalidRequest: the unit asks for something that no quota can be
@@ -57,6 +59,9 @@ type Unit struct {
 
 	Phase    Phase
 	Attempts int32
+	// Quota is the path of the group whose quota it holds, or held last, as the unit
+	// says itself.
+	Quota string
 	// DequeuedAt is when the unit was last released; zero when it never was.
 	DequeuedAt time.Time
 	// MaxTime is for how long it may run after that; 0: as long as it takes.
@@ -97,13 +102,45 @@ type QuotaChanged struct {
 	Missing *quota.Refusal
 }
 
-// PolicyChanged: a queue has another policy or rank.
-type PolicyChanged struct {
+// QueueChanged: an administrator has set a queue so.
+type QueueChanged struct {
 	// Queue is the name of the Queue.
-	Queue  string
+	Queue string
+	// Policy is that of all queues when it is empty.
 	Policy queue.Policy
-	Rank   int32
+	// Rank among queues that compete for the same room, the greater first.
+	Rank int32
+	// MaxPriority caps the priority of the queue's units; nil: nothing does.
+	MaxPriority Cap
+	Stop        Stop
 }
+
+// Cap is a greatest priority, if Set.
+type Cap struct {
+	Set   bool
+	Value int32
+}
+
+// Of is the priority, capped.
+func (c Cap) Of(priority int32) int32 {
+	if c.Set {
+		return min(priority, c.Value)
+	}
+	return priority
+}
+
+// Stop says how a queue is stopped.
+type Stop int
+
+// How a queue is stopped.
+const (
+	// NotStopped: its units are released.
+	NotStopped Stop = iota
+	// Hold: nothing more is released.
+	Hold
+	// Drain: nothing more is released, and what holds quota is evicted.
+	Drain
+)
 
 // Written: the write with this number succeeded.
 type Written struct {
@@ -111,8 +148,10 @@ type Written struct {
 	Seq uint64
 	// Version of the unit that the write made.
 	Version uint64
-	// DequeuedAt is the time of the release; for Dequeue.
+	// DequeuedAt is the time of the release, and Quota what it was charged to; for
+	// Dequeue.
 	DequeuedAt time.Time
+	Quota      string
 }
 
 // Refused: the write with this number changed nothing, because the unit was not

@@ -25,6 +25,9 @@ func (s *Scheduler) eviction(u *unit, now time.Time) *quota.Refusal {
 	case u.Inactive:
 		return &quota.Refusal{Reason: ReasonDeactivated, Sentence: "it was deactivated"}
 	}
+	if u.line != nil && u.line.set.Stop == Drain {
+		return &quota.Refusal{Reason: ReasonQueueStopped, Sentence: fmt.Sprintf("queue %s was drained", u.line.name)}
+	}
 	if end := u.endsAt(); end.IsZero() || end.After(now) {
 		return nil
 	}

@@ -35,10 +35,13 @@ func (s *Scheduler) refusal(u *unit, now time.Time) *quota.Refusal {
 	switch {
 	case u.Phase != Waiting || u.assumed:
 		return nil
-	case u.Held != nil:
-		return u.Held
-	case u.homeless != nil:
-		return u.homeless
+	}
+	if why := u.keptOut(); why != nil {
+		return why
+	}
+	switch {
+	case u.line == nil:
+		return nil
 	case now.Before(u.RequeueAt):
 		return &quota.Refusal{Reason: ReasonBackoff, Sentence: fmt.Sprintf(
 			"released %d times and stopped each time; stands in line again at %s", u.Attempts, u.RequeueAt.UTC().Format(time.RFC3339))}
@@ -55,6 +58,21 @@ func (s *Scheduler) refusal(u *unit, now time.Time) *quota.Refusal {
 			"behind %s in queue %s, whose policy Block lets nothing pass its front", front.Key, u.line.name)}
 	}
 	return shape.Refusal()
+}
+
+// keptOut is why the unit may not stand in line; nil when it may.
+func (u *unit) keptOut() *quota.Refusal {
+	switch {
+	case u.Held != nil:
+		return u.Held
+	case u.homeless != nil:
+		return u.homeless
+	case u.line != nil && u.line.set.Stop != NotStopped:
+		return &quota.Refusal{Reason: ReasonQueueStopped, Sentence: fmt.Sprintf(
+			"queue %s is stopped; it goes on when an administrator sets its spec.stop to None", u.line.name)}
+	default:
+		return nil
+	}
 }
 
 // tellLater sees to it that the unit shows why it waits, as soon as the intervals

@@ -29,13 +29,16 @@ func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
 
 // admit gives quota to waiting units until nothing that is worth trying is left.
 func (s *Scheduler) admit(now time.Time) {
-	for _, l := range append([]*line(nil), s.active.All()...) {
+	if s.contest == nil {
+		return
+	}
+	for _, l := range s.contest.competing() {
 		l.Begin(now)
 		s.activate(l)
 	}
 	for {
-		l, ok := s.active.Top()
-		if !ok {
+		l := s.contest.next()
+		if l == nil {
 			return
 		}
 		u := s.units[l.tried.Key]
@@ -43,10 +46,9 @@ func (s *Scheduler) admit(now time.Time) {
 			s.refuse(l, u.item.Shape(), refusal, now)
 			continue
 		}
-		l.Take(&u.item)
-		s.activate(l)
+		s.take(l, u)
 		u.assumed = true
-		s.charge(u)
+		s.charge(u, l.Group)
 		s.count(u, l, u.countedPhase())
 		s.want(u, Dequeue)
 		u.since, u.tellAt = time.Time{}, time.Time{}
@@ -54,8 +56,19 @@ func (s *Scheduler) admit(now time.Time) {
 	}
 }
 
+// take takes a unit out of line because it has its room.
+func (s *Scheduler) take(l *line, u *unit) {
+	shape := u.item.Shape()
+	l.Take(&u.item)
+	if shape.Len() == 0 {
+		s.claim(l, shape, nil)
+	}
+	s.activate(l)
+}
+
 func (s *Scheduler) refuse(l *line, shape *queue.Shape, refusal *quota.Refusal, now time.Time) {
 	l.Refuse(shape, refusal, now)
+	s.claim(l, shape, refusal.Owed)
 	s.activate(l)
 	switch shape.Swept {
 	case shape.Cause():
@@ -126,8 +139,8 @@ func (s *Scheduler) plan(now time.Time) Plan {
 			w.Attempt = u.Attempts + 1
 			u.told = told{}
 		case Requeue:
-			if u.Held != nil {
-				w.Reason, w.Message = u.Held.Reason, u.Held.Message()
+			if why := u.keptOut(); why != nil {
+				w.Reason, w.Message = why.Reason, why.Message()
 			}
 			u.told = told{cause: quota.Cause{Reason: w.Reason}, at: now}
 		case Evict:

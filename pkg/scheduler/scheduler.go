@@ -17,15 +17,18 @@ type Options struct {
 // Scheduler is the core. The package comment describes it.
 type Scheduler struct {
 	defaultPolicy queue.Policy
-	settings      map[string]PolicyChanged
+	settings      map[string]QueueChanged
 
 	units   map[string]*unit
 	backend quota.Backend
 	missing *quota.Refusal
-	lines   map[string]*line
+	// lender is the backend, where borrowing can be paused; else nil.
+	lender quota.Lender
+	lines  map[string]*line
+	// lineAt finds lines by their groups' own nodes.
+	lineAt  map[quota.NodeID]*line
 	lot     *queue.Lot
-	// active holds the lines that have something to try.
-	active *queue.Heap[*line]
+	contest *contest
 
 	// outbox holds units that a write is wanted for and none is under way.
 	outbox []*unit
@@ -39,12 +42,16 @@ type Scheduler struct {
 // line is a queue and what is counted about it.
 type line struct {
 	*queue.Queue
-	name    string
-	late    bool
-	tried   *queue.Item
-	front   *unit
-	counts  [Ended]int
-	changed bool
+	name string
+	// set is what an administrator has set.
+	set QueueChanged
+	// tried is the item to try next, nil when there is none.
+	tried *queue.Item
+	front *unit
+	// claimants are the shapes that have claims.
+	claimants []*queue.Shape
+	counts    [Ended]int
+	changed   bool
 }
 
 // unit is a Unit and what has been decided about it.
@@ -92,30 +99,14 @@ func New(opts Options) *Scheduler {
 	}
 	s := &Scheduler{
 		defaultPolicy: opts.Policy,
-		settings:      map[string]PolicyChanged{},
+		settings:      map[string]QueueChanged{},
 		units:         map[string]*unit{},
 		lines:         map[string]*line{},
 		lot:           queue.NewLot(),
 		timers:        newTimers(),
 		missing:       &quota.Refusal{Reason: quota.ReasonNoQuota, Sentence: "no quota is known yet"},
 	}
-	s.active = newActive()
 	return s
-}
-
-// newActive orders lines: those that have room only they can use last, then by
-// rank, then by the age of the item to be tried. Priorities of jobs in different
-// queues are never compared.
-func newActive() *queue.Heap[*line] {
-	return queue.NewHeap(func(a, b *line) bool {
-		if a.late != b.late {
-			return b.late
-		}
-		if a.Rank != b.Rank {
-			return a.Rank > b.Rank
-		}
-		return a.tried.Older(b.tried)
-	}, func(l *line) *int { return &l.ActivePlace })
 }
 
 // Apply takes in what happened. now is the time at which it is taken in; it
@@ -139,13 +130,8 @@ func (e UnitChanged) apply(s *Scheduler, now time.Time) {
 	if e.Unit.Version <= u.Version {
 		return
 	}
-	s.take(u, e.Unit, now)
-}
-
-// take makes the unit what it is now known to be.
-func (s *Scheduler) take(u *unit, now Unit, at time.Time) {
-	u.become(now)
-	s.settle(u, at)
+	u.become(e.Unit)
+	s.settle(u, now)
 }
 
 // become makes the unit what it is now known to be, and drops what was decided and
@@ -210,6 +196,7 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 		case Dequeue:
 			u.Phase, u.Reason, u.assumed = Dequeued, "", false
 			u.DequeuedAt, u.Evicted, u.Stopped = e.DequeuedAt, false, false
+			u.Quota = e.Quota
 			u.Attempts++
 		case Requeue:
 			u.Phase, u.Evicted, u.Stopped = Waiting, false, false
@@ -248,13 +235,12 @@ func (e Refused) apply(s *Scheduler, now time.Time) {
 
 func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	s.backend, s.missing = e.Backend, e.Missing
+	s.lender, _ = e.Backend.(quota.Lender)
 	s.lot = queue.NewLot()
-	s.active = newActive()
-	s.lines = map[string]*line{}
+	s.contest = newContest(e.Backend)
+	s.lines, s.lineAt = map[string]*line{}, map[quota.NodeID]*line{}
 	if s.backend != nil {
-		for _, group := range s.backend.Groups() {
-			s.addLine(group)
-		}
+		s.addLines(s.backend.Groups()...)
 	}
 	for _, u := range s.inOrder() {
 		// What was charged to the old backend goes with it.
@@ -265,28 +251,34 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	}
 }
 
-func (s *Scheduler) addLine(group quota.Group) {
-	l := &line{Queue: queue.New(group, s.defaultPolicy, s.lot), name: group.Queue(), changed: true}
-	if set, ok := s.settings[l.name]; ok {
-		l.Policy, l.Rank = set.Policy, set.Rank
+func (s *Scheduler) addLines(groups ...quota.Group) {
+	var added []*line
+	for _, group := range groups {
+		l := &line{Queue: queue.New(group, s.defaultPolicy, s.lot), name: group.Queue(),
+			set: QueueChanged{Queue: group.Queue(), Policy: s.defaultPolicy}, changed: true}
+		if set, ok := s.settings[l.name]; ok {
+			l.set, l.Policy = set, set.Policy
+		}
+		s.lines[l.name], s.lineAt[group.Nodes()[0]] = l, l
+		added = append(added, l)
 	}
-	s.lines[l.name] = l
+	s.contest.enter(added...)
 }
 
-func (e PolicyChanged) apply(s *Scheduler, now time.Time) {
+func (e QueueChanged) apply(s *Scheduler, now time.Time) {
 	if e.Policy == "" {
 		e.Policy = s.defaultPolicy
 	}
 	s.settings[e.Queue] = e
 	l := s.lines[e.Queue]
-	if l == nil || (l.Policy == e.Policy && l.Rank == e.Rank) {
+	if l == nil || l.set == e {
 		return
 	}
-	l.Policy, l.Rank, l.changed = e.Policy, e.Rank, true
+	l.set, l.Policy, l.changed = e, e.Policy, true
 	s.activate(l)
 	for _, u := range s.inOrder() {
-		if u.line == l && u.item.Shape() != nil {
-			s.tellLater(u, now)
+		if u.line == l {
+			s.settle(u, now)
 		}
 	}
 }

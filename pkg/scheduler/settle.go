@@ -14,17 +14,21 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	l, homeless := s.place(u)
 	charged := u.assumed || u.Phase.holdsQuota()
 	waiting := u.Phase == Waiting && !u.assumed
-	inLine := waiting && l != nil && u.Held == nil && !now.Before(u.RequeueAt)
+	inLine := waiting && l != nil && l.set.Stop == NotStopped && u.Held == nil && !now.Before(u.RequeueAt)
+	var holder quota.Group
+	if charged {
+		holder = s.holder(u, l)
+	}
 
 	if !inLine || u.line != l || s.moved(u) {
 		s.leave(u)
 	}
-	if !charged || l == nil || u.group != l.Group || !u.demand.Equal(u.Demand) {
+	if u.group != holder || !u.demand.Equal(u.Demand) {
 		s.uncharge(u)
 	}
 	u.line, u.homeless = l, homeless
-	if charged && l != nil {
-		s.charge(u)
+	if holder != nil {
+		s.charge(u, holder)
 	}
 	if inLine {
 		s.enter(u, now)
@@ -67,10 +71,24 @@ func (s *Scheduler) place(u *unit) (*line, *quota.Refusal) {
 	}
 	l := s.lines[group.Queue()]
 	if l == nil { // a backend whose groups come as units do
-		s.addLine(group)
+		s.addLines(group)
 		l = s.lines[group.Queue()]
 	}
 	return l, nil
+}
+
+// holder is the group that a unit which holds quota is charged to. One that belongs
+// to no group any more still uses what the nodes above have: it counts at what is
+// left of the group that it was released by.
+func (s *Scheduler) holder(u *unit, l *line) quota.Group {
+	switch {
+	case l != nil:
+		return l.Group
+	case s.backend != nil:
+		return s.backend.Nearest(u.Quota)
+	default:
+		return nil
+	}
 }
 
 func (u *unit) countedPhase() Phase {
@@ -85,12 +103,14 @@ func (u *unit) unassume() {
 	u.drop(Dequeue)
 }
 
-func (s *Scheduler) charge(u *unit) {
+func (s *Scheduler) charge(u *unit, group quota.Group) {
 	if u.group != nil {
 		return
 	}
-	u.group, u.demand = u.line.Group, u.Demand
-	u.group.Charge(u.demand)
+	u.group, u.demand = group, u.Demand
+	group.Charge(u.demand)
+	s.contest.used(group)
+	s.reviseClaims(group)
 }
 
 // uncharge gives back what the unit was charged with, and wakes the shapes that
@@ -102,27 +122,39 @@ func (s *Scheduler) uncharge(u *unit) {
 	group, demand := u.group, u.demand
 	u.group, u.demand = nil, quota.Demand{}
 	group.Release(demand)
+	s.contest.used(group)
 	for _, node := range group.Nodes() {
 		for _, amount := range demand.Requests {
-			s.lot.Wake(node, amount.ID, s.backend.Room(node, amount.ID), func(q *queue.Queue) {
-				s.activate(s.lines[q.Group.Queue()])
-			})
+			s.freed(quota.Space{Node: node, Resource: amount.ID, Bound: quota.Max})
+			if s.lender != nil {
+				s.freed(quota.Space{Node: node, Resource: amount.ID, Bound: quota.Min})
+			}
+			if !demand.Preemptible {
+				s.freed(quota.Space{Node: node, Resource: amount.ID, Bound: quota.FixedMin})
+			}
 		}
 	}
 }
+
+// freed wakes the shapes that the room in a space could hold by now.
+func (s *Scheduler) freed(space quota.Space) { s.wake(space, s.backend.Room(space)) }
 
 // moved tells whether a unit in line stands at another place by now.
 func (s *Scheduler) moved(u *unit) bool {
 	shape := u.item.Shape()
 	return shape != nil &&
-		(u.item.Priority != u.Priority || u.item.Submitted != u.Submitted || !shape.Demand.Equal(u.Demand))
+		(u.item.Priority != u.line.set.MaxPriority.Of(u.Priority) || u.item.Submitted != u.Submitted || !shape.Demand.Equal(u.Demand))
 }
 
 func (s *Scheduler) leave(u *unit) {
 	if u.item.Shape() == nil {
 		return
 	}
+	shape := u.item.Shape()
 	u.line.Remove(&u.item)
+	if shape.Len() == 0 {
+		s.claim(u.line, shape, nil)
+	}
 	s.activate(u.line)
 }
 
@@ -130,7 +162,7 @@ func (s *Scheduler) enter(u *unit, now time.Time) {
 	if u.item.Shape() != nil {
 		return
 	}
-	u.item = queue.Item{Key: u.Key, Priority: u.Priority, Submitted: u.Submitted}
+	u.item = queue.Item{Key: u.Key, Priority: u.line.set.MaxPriority.Of(u.Priority), Submitted: u.Submitted}
 	shape := u.line.Push(&u.item, u.Demand)
 	if shape.Len() == 1 {
 		// What can never fit is said at once, whoever is in front.
@@ -144,12 +176,8 @@ func (s *Scheduler) enter(u *unit, now time.Time) {
 // activate puts the line where what it has to try belongs now.
 func (s *Scheduler) activate(l *line) {
 	l.changed = true
-	l.tried, l.late = l.Next()
-	if l.tried == nil {
-		s.active.Remove(l)
-	} else {
-		s.active.Set(l)
-	}
+	l.tried = l.Next()
+	s.contest.changed(l)
 }
 
 // count keeps the numbers of units by line and phase.

@@ -57,6 +57,9 @@ func (s *Scheduler) stats(l *line, now time.Time) QueueStats {
 			stats.HeadReason = r.Reason
 		}
 	}
+	if l.set.Stop != NotStopped && stats.Pending > 0 {
+		stats.HeadReason = ReasonQueueStopped
+	}
 	return stats
 }
 
@@ -124,13 +127,13 @@ func (s *Scheduler) checkUnit(u *unit) error {
 	charged := u.assumed || u.Phase.holdsQuota()
 	waiting := u.Phase == Waiting && !u.assumed
 	switch {
-	case charged && u.line != nil && u.group == nil:
-		return fmt.Errorf("holds quota of %s and is not charged", u.line.name)
+	case charged && s.backend != nil && u.group != s.holder(u, u.line):
+		return fmt.Errorf("holds quota and is not charged where it belongs")
 	case !charged && u.group != nil:
 		return fmt.Errorf("is charged to %s and holds no quota", u.group.Path())
 	case !waiting && u.item.Shape() != nil:
 		return fmt.Errorf("is in line and does not wait")
-	case waiting && u.item.Shape() == nil && u.Held == nil && u.homeless == nil && u.RequeueAt.IsZero():
+	case waiting && u.item.Shape() == nil && u.Held == nil && u.homeless == nil && u.RequeueAt.IsZero() && u.line.set.Stop == NotStopped:
 		return fmt.Errorf("waits, is not in line, and nothing says why")
 	case u.assumed && u.wanted != Dequeue && u.sentKind != Dequeue:
 		return fmt.Errorf("is assumed released, and nobody is to write it")

@@ -209,7 +209,7 @@ func (w *world) land(i int) {
 				w.t.Fatalf("unit %s is released in phase %d, inactive %t", u.Key, u.Phase, u.Inactive)
 			}
 			u.Phase, u.Attempts, u.DequeuedAt = scheduler.Dequeued, s.Attempt, w.now
-			u.Evicted, u.Stopped = false, false
+			u.Evicted, u.Stopped, u.Quota = false, false, s.Quota
 		case scheduler.Requeue:
 			if !holds(u) || !u.Stopped {
 				w.t.Fatalf("unit %s is requeued in phase %d, stopped %t", u.Key, u.Phase, u.Stopped)
@@ -223,7 +223,7 @@ func (w *world) land(i int) {
 		}
 		w.landed = append(w.landed, s)
 		w.publish(u)
-		w.outcome(scheduler.Written{Key: s.Key, Seq: s.Seq, Version: u.Version, DequeuedAt: u.DequeuedAt})
+		w.outcome(scheduler.Written{Key: s.Key, Seq: s.Seq, Version: u.Version, DequeuedAt: u.DequeuedAt, Quota: s.Quota})
 		w.checkLimits()
 	}
 }
@@ -269,7 +269,7 @@ func (w *world) checkLimits() {
 		group.Charge(u.Demand)
 		for _, node := range group.Nodes() {
 			for _, a := range u.Demand.Requests {
-				if room := fresh.Room(node, a.ID); room < 0 {
+				if room := fresh.Room(quota.Space{Node: node, Resource: a.ID}); room < 0 {
 					w.t.Fatalf("limit of %s at node %d exceeded by %d", w.names.Name(a.ID), node, -room)
 				}
 			}

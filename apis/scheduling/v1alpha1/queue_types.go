@@ -56,6 +56,20 @@ const (
 	PolicyPriority QueuePolicy = "Priority"
 )
 
+// QueueStop says whether a queue is stopped.
+//
+// +kubebuilder:validation:Enum=None;Hold;Drain
+type QueueStop string
+
+const (
+	// StopNone: units are released.
+	StopNone QueueStop = "None"
+	// StopHold: nothing more is released.
+	StopHold QueueStop = "Hold"
+	// StopDrain: nothing more is released, and what has been is evicted.
+	StopDrain QueueStop = "Drain"
+)
+
 // QueueSpec is what an administrator sets.
 type QueueSpec struct {
 	// policy in which the units are tried; unset: the one that
@@ -65,6 +79,15 @@ type QueueSpec struct {
 	// priority among queues that share an ancestor, the greater first.
 	// +optional
 	Priority int32 `json:"priority,omitempty"`
+	// maxPriority caps the priority of the queue's units: one that asks for more
+	// stands where this would. Unset: nothing is capped.
+	// +optional
+	MaxPriority *int32 `json:"maxPriority,omitempty"`
+	// stop says whether the queue is stopped: with Hold nothing more is released,
+	// with Drain what has been released is evicted as well and waits again. None, or
+	// unset: it is not.
+	// +optional
+	Stop QueueStop `json:"stop,omitempty"`
 }
 
 // QueueStatus counts the units of a queue.

@@ -91,7 +91,7 @@ func TestUseAboveAllNumbersIsStillExact(t *testing.T) {
 			t.Errorf("used %d, want the greatest number", got)
 		}
 	}
-	if got := f.Room(0, f.names.ID("memory")); got != math.MinInt64 {
+	if got := f.Room(quota.Space{Resource: f.names.ID("memory")}); got != math.MinInt64 {
 		t.Errorf("room %d, want the smallest number", got)
 	}
 	for range charged {

@@ -2,6 +2,7 @@ package tree_test
 
 import (
 	"math"
+	"reflect"
 	"testing"
 
 	"kube-queue.dev/kube-queue/pkg/quota"
@@ -55,11 +56,11 @@ func TestARefusalNamesAskedUsedLimitAndLack(t *testing.T) {
 	g.Charge(f.demand("cpu=2"))
 	got := g.Fits(f.demand("cpu=1500m"))
 	want := quota.Refusal{Reason: quota.ReasonQuotaExceeded, Node: "root", Resource: "cpu", Asked: 1500, Used: 2000, Limit: 3000,
-		Lack: quota.Lack{Node: 0, Resource: f.names.ID("cpu"), Amount: 1500}}
-	if got == nil || *got != want {
+		Lack: quota.Lack{Space: quota.Space{Resource: f.names.ID("cpu")}, Amount: 1500}}
+	if got == nil || !reflect.DeepEqual(*got, want) {
 		t.Fatalf("refusal %+v, want %+v", got, want)
 	}
-	if room := f.Room(got.Lack.Node, got.Lack.Resource); room != 1000 {
+	if room := f.Room(got.Lack.Space); room != 1000 {
 		t.Errorf("room %d, want 1000", room)
 	}
 }
@@ -169,7 +170,7 @@ func TestRoomIsWhatADemandMayStillTake(t *testing.T) {
 		{"none at a node that is not there", 7, cpu, 0},
 		{"none at a negative node", -1, cpu, 0},
 	} {
-		if got := f.Room(c.node, c.id); got != c.want {
+		if got := f.Room(quota.Space{Node: c.node, Resource: c.id}); got != c.want {
 			t.Errorf("%s: room %d, want %d", c.why, got, c.want)
 		}
 	}

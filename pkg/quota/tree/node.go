@@ -17,9 +17,13 @@ type node struct {
 
 // cell is what a node has of one resource.
 type cell struct {
-	used  sum
+	used sum
+	// fixed is the part of used that non-preemptible units use.
+	fixed sum
 	limit bound
 	min   bound
+	// paused counts those for whom borrowing below the node is paused.
+	paused int
 }
 
 // bound is an amount that a node may or may not name.
@@ -49,6 +53,14 @@ func (n *node) limit(r resources.ID) (int64, bool) {
 	return n.cells[r].limit.value, n.cells[r].limit.named
 }
 
+// min of the resource at the node, if it has one.
+func (n *node) min(r resources.ID) (int64, bool) {
+	if !n.has(r) {
+		return 0, false
+	}
+	return n.cells[r].min.value, n.cells[r].min.named
+}
+
 // used of the resource at and below the node.
 func (n *node) used(r resources.ID) sum {
 	if !n.has(r) {
@@ -57,27 +69,76 @@ func (n *node) used(r resources.ID) sum {
 	return n.cells[r].used
 }
 
-// room is the limit without what is used.
-func (n *node) room(r resources.ID) int64 {
-	limit, named := n.limit(r)
-	if !named {
+// fixed is what non-preemptible units use of the resource at and below the node.
+func (n *node) fixed(r resources.ID) sum {
+	if !n.has(r) {
+		return sum{}
+	}
+	return n.cells[r].fixed
+}
+
+// room of the resource below a bound.
+func (n *node) room(r resources.ID, b quota.Bound) int64 {
+	if !n.has(r) {
 		return math.MaxInt64
 	}
-	return n.used(r).below(limit)
+	c := &n.cells[r]
+	switch {
+	case b == quota.Max && c.limit.named:
+		return c.used.below(c.limit.value)
+	case b == quota.Min && c.min.named:
+		return c.used.below(c.min.value)
+	case b == quota.FixedMin && c.min.named:
+		return c.fixed.below(c.min.value)
+	case b == quota.Lending && c.paused > 0:
+		return 0
+	default:
+		return math.MaxInt64
+	}
 }
 
-func (n *node) charge(v resources.Vector) {
-	for _, a := range v {
+func (n *node) charge(d quota.Demand) {
+	for _, a := range d.Requests {
 		cell := n.at(a.ID)
 		cell.used = cell.used.plus(a.Value)
+		if !d.Preemptible {
+			cell.fixed = cell.fixed.plus(a.Value)
+		}
 	}
 }
 
-func (n *node) release(v resources.Vector) {
-	for _, a := range v {
+func (n *node) release(d quota.Demand) {
+	for _, a := range d.Requests {
 		cell := n.at(a.ID)
 		cell.used = cell.used.minus(a.Value)
+		if !d.Preemptible {
+			cell.fixed = cell.fixed.minus(a.Value)
+		}
 	}
+}
+
+// share that the node would have with the demand: of the resources that it asks
+// for, the one of which the node would use the most of what is due to it. Others do
+// not count: that a node uses much of what the demand does not ask for is no reason
+// to pass it over, and would let one group below it starve another.
+func (n *node) share(d quota.Demand) quota.Share {
+	greatest := quota.Share{Kind: quota.OfNothing}
+	for _, a := range d.Requests {
+		if a.Value <= 0 || !n.has(a.ID) {
+			continue
+		}
+		share := quota.Share{Kind: quota.OfMin, Used: n.used(a.ID).plus(a.Value).clamp(), Due: n.cells[a.ID].min.value}
+		if share.Due == 0 {
+			share.Kind, share.Due = quota.OfMax, n.cells[a.ID].limit.value
+		}
+		if share.Due == 0 {
+			continue
+		}
+		if share.Kind < greatest.Kind || share.Kind == greatest.Kind && share.Compare(greatest) > 0 {
+			greatest = share
+		}
+	}
+	return greatest
 }
 
 func (n *node) usage(jobs resources.ID) quota.NodeUsage {

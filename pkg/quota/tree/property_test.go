@@ -217,7 +217,7 @@ func (p *probe) ask(t *rapid.T, m *model, released bool) {
 	if want := m.verdict(p.group, p.demand); now == nil && want != "" || now != nil && now.Reason != want {
 		t.Fatalf("Fits in %s gives %+v, want reason %q", p.group.Path(), now, want)
 	}
-	if now != nil && !now.Final() && m.Room(now.Lack.Node, now.Lack.Resource) >= now.Lack.Amount {
+	if now != nil && !now.Final() && m.Room(now.Lack.Space) >= now.Lack.Amount {
 		t.Fatalf("%+v is refused though there is room", now)
 	}
 	if before == nil {
@@ -229,7 +229,7 @@ func (p *probe) ask(t *rapid.T, m *model, released bool) {
 	if !released && now == nil {
 		t.Fatalf("a charge made room in %s for what was refused: %+v", p.group.Path(), before)
 	}
-	if now == nil && m.Room(before.Lack.Node, before.Lack.Resource) < before.Lack.Amount {
+	if now == nil && m.Room(before.Lack.Space) < before.Lack.Amount {
 		t.Fatalf("fits in %s though what was lacking is not there: %+v", p.group.Path(), before)
 	}
 }

@@ -18,6 +18,7 @@ package tree
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -25,7 +26,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-var _ quota.Backend = (*Tree)(nil)
+var _ quota.Lender = (*Tree)(nil)
 
 // Node is a node as its user wrote it.
 type Node struct {
@@ -48,16 +49,25 @@ type Node struct {
 type Options struct {
 	// Oversell is the rate that every max is multiplied with. The zero Rate is 1.
 	Oversell resources.Rate
+	// PauseBorrowing: while a unit waits for what its group is guaranteed and others
+	// have borrowed, nobody may borrow more of that.
+	PauseBorrowing bool
 }
 
 // Tree is a valid tree and what is charged to it.
 type Tree struct {
 	names *resources.Names
 	jobs  resources.ID
+	// pausing: borrowing may be paused.
+	pausing bool
 	// nodes in tree order, a node before its children; the index is the NodeID.
 	nodes  []*node
 	groups []quota.Group
 	places places
+	// remains are groups that hold only what units of groups that are gone hold, by
+	// their node.
+	remains map[*node]*group
+	above   []int
 }
 
 // New builds the tree. The error is an *InvalidError when the tree is invalid;
@@ -73,7 +83,7 @@ func New(names *resources.Names, root Node, opts Options) (t *Tree, warnings []s
 	if faults != nil {
 		return nil, warnings, &InvalidError{Faults: faults}
 	}
-	t = &Tree{names: names, jobs: names.ID(quota.JobsResource)}
+	t = &Tree{names: names, jobs: names.ID(quota.JobsResource), pausing: opts.PauseBorrowing, remains: map[*node]*group{}}
 	for _, c := range nodes {
 		n := &node{path: c.path, name: c.Name}
 		for _, name := range sortedKeys(c.max) {
@@ -83,6 +93,7 @@ func New(names *resources.Names, root Node, opts Options) (t *Tree, warnings []s
 			n.at(names.ID(name)).min = bound{named: true, value: c.min[name]}
 		}
 		t.nodes = append(t.nodes, n)
+		t.above = append(t.above, c.parent)
 	}
 	t.buildGroups(nodes)
 	return t, warnings, nil
@@ -101,14 +112,35 @@ func (t *Tree) buildGroups(checked []*checkedNode) {
 		if len(c.namespaces) == 0 {
 			continue
 		}
-		g := &group{tree: t, queue: queues[len(t.groups)]}
-		for at := id; at >= 0; at = checked[at].parent {
-			g.ids = append(g.ids, quota.NodeID(at))
-			g.chain = append(g.chain, t.nodes[at])
-		}
+		g := t.groupAt(id, queues[len(t.groups)])
 		t.groups = append(t.groups, g)
 		t.places.add(g, c.namespaces)
 	}
+}
+
+func (t *Tree) groupAt(node int, queue string) *group {
+	g := &group{tree: t, queue: queue}
+	for at := node; at >= 0; at = t.above[at] {
+		g.ids = append(g.ids, quota.NodeID(at))
+		g.chain = append(g.chain, t.nodes[at])
+	}
+	return g
+}
+
+// Nearest is the node with the path, or else the nearest above it; the root is
+// always there.
+func (t *Tree) Nearest(path string) quota.Group {
+	nearest := 0
+	for i, n := range t.nodes {
+		if len(n.path) > len(t.nodes[nearest].path) && (path == n.path || strings.HasPrefix(path, n.path+"/")) {
+			nearest = i
+		}
+	}
+	n := t.nodes[nearest]
+	if t.remains[n] == nil {
+		t.remains[n] = t.groupAt(nearest, "")
+	}
+	return t.remains[n]
 }
 
 // Place finds the group of a unit in the namespace. Of several that list the
@@ -128,16 +160,30 @@ func (t *Tree) Groups() []quota.Group {
 	return t.groups
 }
 
-// Room is how much more of the resource fits the node's limit, in base units:
-// the greatest int64 where the limit does not name the resource, negative where
-// more is used than the limit allows. A demand fits at the node exactly when it
-// asks for no more than the room of each resource. An ID that is no node's has
-// no room.
-func (t *Tree) Room(id quota.NodeID, r resources.ID) int64 {
-	if id < 0 || int(id) >= len(t.nodes) {
+// Room is how much more of the resource fits the node's bound, in base units:
+// the greatest int64 where the bound does not name the resource, negative where
+// more is used than the bound allows. A demand fits at the node exactly when it
+// asks for no more than the room below Max of each resource. An ID that is no
+// node's has no room.
+func (t *Tree) Room(s quota.Space) int64 {
+	if s.Node < 0 || int(s.Node) >= len(t.nodes) {
 		return 0
 	}
-	return t.nodes[id].room(r)
+	return t.nodes[s.Node].room(s.Resource, s.Bound)
+}
+
+// Share is how much of the node's min would be in use with the demand, or of its
+// max where min names nothing that is asked for.
+func (t *Tree) Share(id quota.NodeID, d quota.Demand) quota.Share { return t.nodes[id].share(d) }
+
+// Pause forbids further borrowing of the resource below the node.
+func (t *Tree) Pause(id quota.NodeID, r resources.ID) { t.nodes[id].at(r).paused++ }
+
+// Resume takes one Pause back, and tells whether it was the last.
+func (t *Tree) Resume(id quota.NodeID, r resources.ID) bool {
+	cell := t.nodes[id].at(r)
+	cell.paused--
+	return cell.paused == 0
 }
 
 // Usage of every node, in tree order: a node's place in it is its NodeID.
@@ -167,7 +213,7 @@ func (t *Tree) Check(charged []Charged) error {
 			return fmt.Errorf("a demand is charged to group %s of another tree", c.Group.Path())
 		}
 		for _, id := range g.ids {
-			fresh[id].charge(c.Demand.Requests)
+			fresh[id].charge(c.Demand)
 		}
 	}
 	for i, n := range t.nodes {
@@ -176,6 +222,11 @@ func (t *Tree) Check(charged []Charged) error {
 			if counted, want := n.used(r), fresh[i].used(r); counted != want {
 				name := t.names.Name(r)
 				return fmt.Errorf("quota %s: %s of %s is counted as used, but the sum of what is charged is %s",
+					n.path, resources.Format(name, counted.clamp()), name, resources.Format(name, want.clamp()))
+			}
+			if counted, want := n.fixed(r), fresh[i].fixed(r); counted != want {
+				name := t.names.Name(r)
+				return fmt.Errorf("quota %s: %s of %s is counted as used by non-preemptible units, but the sum of what they are charged is %s",
 					n.path, resources.Format(name, counted.clamp()), name, resources.Format(name, want.clamp()))
 			}
 		}

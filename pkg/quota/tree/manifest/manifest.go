@@ -1,4 +1,7 @@
-package controller
+// Package manifest reads the tree of an ElasticQuotaTree as its users write it:
+// quantities as strings or plain numbers, null for what is not set. It never fails:
+// what cannot be read becomes a fault of its node.
+package manifest
 
 import (
 	"fmt"
@@ -13,10 +16,10 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// decodeTree reads spec.root of an ElasticQuotaTree. The schema describes only
+// Root reads spec.root of an ElasticQuotaTree. The schema describes only
 // the upper levels of a tree, so anything may stand below them: what cannot be
 // read becomes a fault of its node, all of them told at once.
-func decodeTree(object *unstructured.Unstructured) tree.Node {
+func Root(object *unstructured.Unstructured) tree.Node {
 	root, found, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "root")
 	if err != nil || !found {
 		return tree.Node{Faults: []string{"spec.root is missing"}}

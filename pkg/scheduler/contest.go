@@ -1,0 +1,151 @@
+package scheduler
+
+import (
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
+)
+
+// contest finds the line that is to try next among those that have something to
+// try. At each node of the quota the branches below it compete, each for the item of
+// the line that won below it:
+//
+//   - an item that its group is owed goes before one for which it would borrow,
+//   - then the greater rank of the line goes first,
+//   - then the branch that would use the smaller share of its due, with the item,
+//   - then the older item.
+//
+// Priorities of jobs in different lines are never compared. A change of a line, or of
+// what is used, costs the logarithm of the number of siblings at each level.
+type contest struct {
+	backend quota.Backend
+	root    branch
+	// inner are the nodes with branches below them, lines those of groups.
+	inner, lines map[quota.NodeID]*branch
+}
+
+// branch is a line, or a node with branches below it. The line of a node that has
+// branches below it is one of these.
+type branch struct {
+	node  quota.NodeID
+	above *branch
+	// below are the branches that have something to try; nil for a line's branch.
+	below *queue.Heap[*branch]
+
+	// line that is here, or won below; owed and share are of the item that it tries.
+	line  *line
+	owed  bool
+	share quota.Share
+	place int
+}
+
+func newContest(backend quota.Backend) *contest {
+	return &contest{backend: backend, root: branch{below: newBranches()},
+		inner: map[quota.NodeID]*branch{}, lines: map[quota.NodeID]*branch{}}
+}
+
+func newBranches() *queue.Heap[*branch] {
+	return queue.NewHeap((*branch).before, func(b *branch) *int { return &b.place })
+}
+
+func (b *branch) before(other *branch) bool {
+	if b.owed != other.owed {
+		return b.owed
+	}
+	if b.line.set.Rank != other.line.set.Rank {
+		return b.line.set.Rank > other.line.set.Rank
+	}
+	if by := b.share.Compare(other.share); by != 0 {
+		return by < 0
+	}
+	return b.line.tried.Older(other.line.tried)
+}
+
+// enter makes places for lines whose groups are new.
+func (c *contest) enter(lines ...*line) {
+	for _, l := range lines {
+		above := &c.root
+		nodes := l.Group.Nodes()
+		for i := len(nodes) - 1; i > 0; i-- {
+			above = c.node(nodes[i], above)
+		}
+	}
+	for _, l := range lines {
+		nodes := l.Group.Nodes()
+		above := &c.root
+		if c.inner[nodes[0]] != nil {
+			above = c.inner[nodes[0]]
+		} else if len(nodes) > 1 {
+			above = c.inner[nodes[1]]
+		}
+		// A line that has nothing to try does not compete, but has its place.
+		c.lines[nodes[0]] = &branch{node: nodes[0], above: above, line: l}
+	}
+}
+
+func (c *contest) node(id quota.NodeID, above *branch) *branch {
+	if c.inner[id] == nil {
+		c.inner[id] = &branch{node: id, above: above, below: newBranches()}
+	}
+	return c.inner[id]
+}
+
+// changed takes in that the line has something else to try.
+func (c *contest) changed(l *line) {
+	b := c.lines[l.Group.Nodes()[0]]
+	c.refresh(b)
+	for b = b.above; b != &c.root; b = b.above {
+		c.refresh(b)
+	}
+}
+
+// used takes in that something else is in use at the group's nodes.
+func (c *contest) used(group quota.Group) {
+	for _, node := range group.Nodes() {
+		if b := c.lines[node]; b != nil {
+			c.refresh(b)
+		}
+		if b := c.inner[node]; b != nil {
+			c.refresh(b)
+		}
+	}
+}
+
+// refresh puts a branch where it belongs among its siblings now.
+func (c *contest) refresh(b *branch) {
+	if b.below != nil {
+		b.line = nil
+		if best, ok := b.below.Top(); ok {
+			b.line = best.line
+		}
+	}
+	if b.line == nil || b.line.tried == nil {
+		b.above.below.Remove(b)
+		return
+	}
+	demand := b.line.tried.Shape().Demand
+	b.owed = b.line.Group.Owed(demand)
+	b.share = c.backend.Share(b.node, demand)
+	b.above.below.Set(b)
+}
+
+// competing lists the lines that have something to try, in no order that a decision
+// may depend on.
+func (c *contest) competing() []*line { return c.root.competing(nil) }
+
+func (b *branch) competing(found []*line) []*line {
+	if b.below == nil {
+		return append(found, b.line)
+	}
+	for _, below := range b.below.All() {
+		found = below.competing(found)
+	}
+	return found
+}
+
+// next is the line that is to try, nil when none has anything to try.
+func (c *contest) next() *line {
+	if best, ok := c.root.below.Top(); ok {
+		return best.line
+	}
+	return nil
+}
