@@ -42,10 +42,9 @@ func (i *Item) Shape() *Shape { return i.shape }
 type Shape struct {
 	// Demand of each item.
 	Demand quota.Demand
-	// Swept is the cause that the owner has last had told for all items, and
-	// SweptAt when: for the owner's use.
-	Swept   quota.Cause
-	SweptAt time.Time
+	// Told is the cause that the owner has last had told for all items: for the
+	// owner's use.
+	Told quota.Cause
 	// Claims are the spaces where the owner has paused borrowing for the shape: for
 	// the owner's use.
 	Claims []quota.Space

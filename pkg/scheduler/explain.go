@@ -103,6 +103,7 @@ type timer struct {
 	at    time.Time
 	key   string
 	unit  *unit
+	line  *line
 	shape *queue.Shape
 	place int
 }
@@ -133,13 +134,24 @@ func (s *Scheduler) schedule(u *unit, now time.Time) {
 	s.timers.Set(&u.timer)
 }
 
-// sweepLater has all items of a shape told of its changed cause.
-func (s *Scheduler) sweepLater(shape *queue.Shape, now time.Time) {
-	at := shape.SweptAt.Add(TellInterval)
-	if at.Before(now) {
-		at = now
+// retell has all items of a shape told of its cause when it has been another than
+// they were last told for a while. A cause that comes and goes is not worth a write
+// for each of them.
+func (s *Scheduler) retell(l *line, shape *queue.Shape, now time.Time) {
+	due := l.retelling[shape]
+	switch {
+	case shape.Told == shape.Cause():
+		if due != nil {
+			s.timers.Remove(due)
+			delete(l.retelling, shape)
+		}
+	case shape.Told == quota.Cause{}: // the items' own timers tell them for the first time
+		shape.Told = shape.Cause()
+	case due == nil:
+		due = &timer{at: now.Add(TellInterval), line: l, shape: shape}
+		l.retelling[shape] = due
+		s.timers.Set(due)
 	}
-	s.timers.Set(&timer{at: at, shape: shape})
 }
 
 // runTimers does what is due, and tells whether anything was.
@@ -155,11 +167,10 @@ func (s *Scheduler) runTimers(now time.Time) (fired bool) {
 			s.look(t.unit, now)
 			continue
 		}
-		if t.shape.Swept != t.shape.Cause() {
-			t.shape.Swept, t.shape.SweptAt = t.shape.Cause(), now
-			for _, item := range t.shape.Items() {
-				s.tellLater(s.units[item.Key], now)
-			}
+		delete(t.line.retelling, t.shape)
+		t.shape.Told = t.shape.Cause()
+		for _, item := range t.shape.Items() {
+			s.tellLater(s.units[item.Key], now)
 		}
 	}
 }
@@ -177,7 +188,14 @@ func (s *Scheduler) look(u *unit, now time.Time) {
 	}
 	u.tellAt = time.Time{}
 	s.schedule(u, now)
-	if r := s.refusal(u, now); r != nil && !u.told.says(r.Cause()) {
+	if r := s.refusal(u, now); r != nil && !u.told.says(r.Cause()) && !s.wavers(u, r) {
 		s.want(u, Explain)
 	}
+}
+
+// wavers tells whether the cause has not lasted long enough to replace the one that
+// the unit shows. All items of its shape are told once it has.
+func (s *Scheduler) wavers(u *unit, r *quota.Refusal) bool {
+	shape := u.item.Shape()
+	return u.told.cause.Reason != "" && shape != nil && r == shape.Refusal() && shape.Told != shape.Cause()
 }

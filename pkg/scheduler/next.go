@@ -60,23 +60,17 @@ func (s *Scheduler) admit(now time.Time) {
 func (s *Scheduler) take(l *line, u *unit) {
 	shape := u.item.Shape()
 	l.Take(&u.item)
+	s.activate(l)
 	if shape.Len() == 0 {
 		s.claim(l, shape, nil)
 	}
-	s.activate(l)
 }
 
 func (s *Scheduler) refuse(l *line, shape *queue.Shape, refusal *quota.Refusal, now time.Time) {
 	l.Refuse(shape, refusal, now)
-	s.claim(l, shape, refusal.Owed)
 	s.activate(l)
-	switch shape.Swept {
-	case shape.Cause():
-	case quota.Cause{}: // the items' own timers tell them for the first time
-		shape.Swept, shape.SweptAt = shape.Cause(), now
-	default:
-		s.sweepLater(shape, now)
-	}
+	s.claim(l, shape, refusal.Owed)
+	s.retell(l, shape, now)
 }
 
 // flush tries what is parked, as a safety net.

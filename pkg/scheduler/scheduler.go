@@ -50,6 +50,9 @@ type line struct {
 	front *unit
 	// claimants are the shapes that have claims.
 	claimants []*queue.Shape
+	// retelling holds the timers of shapes whose items are to be told of another
+	// cause.
+	retelling map[*queue.Shape]*timer
 	counts    [Ended]int
 	changed   bool
 }
@@ -236,6 +239,11 @@ func (e Refused) apply(s *Scheduler, now time.Time) {
 func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	s.backend, s.missing = e.Backend, e.Missing
 	s.lender, _ = e.Backend.(quota.Lender)
+	for _, l := range s.lines {
+		for _, due := range l.retelling {
+			s.timers.Remove(due)
+		}
+	}
 	s.lot = queue.NewLot()
 	s.contest = newContest(e.Backend)
 	s.lines, s.lineAt = map[string]*line{}, map[quota.NodeID]*line{}
@@ -255,7 +263,8 @@ func (s *Scheduler) addLines(groups ...quota.Group) {
 	var added []*line
 	for _, group := range groups {
 		l := &line{Queue: queue.New(group, s.defaultPolicy, s.lot), name: group.Queue(),
-			set: QueueChanged{Queue: group.Queue(), Policy: s.defaultPolicy}, changed: true}
+			set: QueueChanged{Queue: group.Queue(), Policy: s.defaultPolicy}, changed: true,
+			retelling: map[*queue.Shape]*timer{}}
 		if set, ok := s.settings[l.name]; ok {
 			l.set, l.Policy = set, set.Policy
 		}

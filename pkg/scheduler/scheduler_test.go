@@ -58,26 +58,44 @@ func TestAReasonIsWrittenAfterASecondOfWaiting(t *testing.T) {
 	}
 }
 
-func TestAChangedCauseIsToldAtMostEach30Seconds(t *testing.T) {
+func TestAnotherCauseIsToldWhenItHasLastedFor30Seconds(t *testing.T) {
 	root := leaf("root", map[string]string{"cpu": "4", quota.JobsResource: "2"}, "a")
 	w := newWorld(t, roundRobin(), root)
+	reasons := func() (told []quota.Reason) {
+		for _, e := range w.writes("a/late", scheduler.Explain) {
+			told = append(told, e.Reason)
+		}
+		return told
+	}
 	w.submit("a/big", cpu("3"))
 	w.submit("a/late", cpu("2"))
-	w.after(5 * time.Second) // told of the lack of cpu
+	w.after(5 * time.Second)
 	w.submit("a/small", cpu("1"))
 	w.settle()
-	expectReleased(t, w, "a/big", "a/small")
 	w.finish("a/big")
-	w.submit("a/urgent", cpu("3"), priority(1))
+	w.submit("a/other", cpu("1"), priority(1))
 	w.settle()
-	expectReleased(t, w, "a/small", "a/urgent") // now max-jobs is reached as well
-	w.after(10 * time.Second)
-	if n := len(w.writes("a/late", scheduler.Explain)); n != 1 {
-		t.Fatalf("%d explanations within 30 s, want 1", n)
+	expectReleased(t, w, "a/other", "a/small") // there is room for late, but two jobs run
+	w.after(29 * time.Second)
+	if got := reasons(); !slices.Equal(got, []quota.Reason{quota.ReasonQuotaExceeded}) {
+		t.Fatalf("told within 30 s: %v", got)
 	}
-	w.after(5 * time.Minute)
-	if n := len(w.writes("a/late", scheduler.Explain)); n > 2 {
-		t.Fatalf("%d explanations for two causes", n)
+	w.after(time.Second)
+	if got := reasons(); !slices.Equal(got, []quota.Reason{quota.ReasonQuotaExceeded, quota.ReasonMaxJobs}) {
+		t.Fatalf("told after 30 s: %v", got)
+	}
+
+	// A cause that comes and goes is not told.
+	for range 10 {
+		w.finish("a/other")
+		w.submit("a/other", cpu("3"), priority(1)) // cpu again
+		w.after(10 * time.Second)
+		w.finish("a/other")
+		w.submit("a/other", cpu("1"), priority(1)) // and jobs
+		w.after(10 * time.Second)
+	}
+	if got := reasons(); len(got) != 2 {
+		t.Fatalf("told though nothing lasted: %v", got)
 	}
 }
 
@@ -379,4 +397,20 @@ func TestARequestThatGrowsWhileItsReleaseWaitsToBeSentIsDecidedAgain(t *testing.
 	w.tell(0)
 	w.settle()
 	expectReleased(t, w)
+}
+
+func TestAChangeOfQuotaForgetsWhatItWasAboutToTell(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", map[string]string{"cpu": "4", quota.JobsResource: "2"}, "a"))
+	w.submit("a/big", cpu("3"))
+	w.submit("a/late", cpu("2"))
+	w.after(5 * time.Second) // late is told of the lack of cpu
+	w.submit("a/small", cpu("1"))
+	w.settle()
+	w.finish("a/big")
+	w.submit("a/urgent", cpu("1"), priority(1))
+	w.settle() // now late lacks a job, of which it is to be told in 30 s
+	w.plant(leaf("root", cpu("4"), "a"))
+	w.delete("a/late")
+	w.after(time.Minute)
+	expectReleased(t, w, "a/small", "a/urgent")
 }

@@ -152,10 +152,10 @@ func (s *Scheduler) leave(u *unit) {
 	}
 	shape := u.item.Shape()
 	u.line.Remove(&u.item)
+	s.activate(u.line)
 	if shape.Len() == 0 {
 		s.claim(u.line, shape, nil)
 	}
-	s.activate(u.line)
 }
 
 func (s *Scheduler) enter(u *unit, now time.Time) {

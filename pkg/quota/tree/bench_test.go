@@ -11,7 +11,7 @@ import (
 
 // deep is a group nine nodes below each other, and a demand that it has room for.
 func deep(t testing.TB) (quota.Group, quota.Demand) {
-	n := node("leaf", "a", "cpu=1000 memory=1000Gi nvidia.com/gpu=100 kube-queue/max-jobs=1000000")
+	n := withMin("cpu=100", node("leaf", "a", "cpu=1000 memory=1000Gi nvidia.com/gpu=100 kube-queue/max-jobs=1000000"))
 	for i := range 8 {
 		n = node("n"+strconv.Itoa(i), "", "cpu=1000 memory=1000Gi nvidia.com/gpu=100 kube-queue/max-jobs=1000000", n)
 	}
@@ -25,21 +25,25 @@ func deep(t testing.TB) (quota.Group, quota.Demand) {
 		t.Fatal(err)
 	}
 	g, _ := built.Place("a", "")
-	return g, quota.Demand{Requests: requests}
+	return g, quota.Demand{Requests: requests, Preemptible: true}
 }
 
 func TestAdmittingAllocatesNothing(t *testing.T) {
 	g, d := deep(t)
-	g.Charge(d)
-	allocs := testing.AllocsPerRun(100, func() {
-		if g.Fits(d) != nil {
-			t.Error("no room")
-		}
+	fixed := d
+	fixed.Preemptible = false
+	for _, d := range []quota.Demand{d, fixed} {
 		g.Charge(d)
-		g.Release(d)
-	})
-	if allocs != 0 {
-		t.Errorf("%v allocations", allocs)
+		allocs := testing.AllocsPerRun(100, func() {
+			if r := g.Fits(d); r != nil {
+				t.Error(r.Message())
+			}
+			g.Charge(d)
+			g.Release(d)
+		})
+		if allocs != 0 {
+			t.Errorf("%v allocations", allocs)
+		}
 	}
 }
 

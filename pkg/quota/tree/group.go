@@ -22,34 +22,41 @@ func (g *group) Queue() string { return g.queue }
 
 func (g *group) Nodes() []quota.NodeID { return g.ids }
 
-// Fits tells what refuses the demand. That it can never fit comes before that it
-// does not fit now; else the nearest node comes first, and of its resources the
-// first by name.
+// Fits tells what refuses the demand. That it can never fit comes first; then the
+// group's own bounds, that borrowing is paused, and the nodes above, the nearest
+// first. Of a node's resources the first by name is told.
 func (g *group) Fits(d quota.Demand) *quota.Refusal {
-	if at, lacking := g.find(d, hasNoRoom); at >= 0 {
-		return g.noRoom(d, at, lacking)
+	at, lacking := g.find(d, hasNoRoom)
+	if at >= 0 {
+		if never, excess := g.find(d, neverFits); never >= 0 {
+			return g.refusal(never, excess, quota.Max, quota.ReasonExceedsMaxQuota)
+		}
 	}
+	var own *quota.Refusal
 	if !d.Preemptible {
-		if r := g.beyondMin(d); r != nil {
+		if own = g.beyondMin(d); own != nil && own.Final() {
+			return own
+		}
+	}
+	switch {
+	case at == 0:
+		return g.noRoom(d, at, lacking)
+	case own != nil:
+		return own
+	}
+	if g.tree.pausing {
+		if r := g.paused(d); r != nil {
 			return r
 		}
 	}
-	if g.tree.pausing {
-		return g.paused(d)
+	if at > 0 {
+		return g.noRoom(d, at, lacking)
 	}
 	return nil
 }
 
 // noRoom refuses the demand for the amount that has no room at a node of the chain.
 func (g *group) noRoom(d quota.Demand, at int, lacking resources.Amount) *quota.Refusal {
-	if never, excess := g.find(d, neverFits); never >= 0 {
-		return g.refusal(never, excess, quota.Max, quota.ReasonExceedsMaxQuota)
-	}
-	if !d.Preemptible {
-		if r := g.beyondMin(d); r != nil && r.Final() {
-			return r
-		}
-	}
 	reason := quota.ReasonQuotaExceeded
 	if lacking.ID == g.tree.jobs {
 		reason = quota.ReasonMaxJobs
@@ -72,13 +79,10 @@ func (g *group) noRoom(d quota.Demand, at int, lacking resources.Amount) *quota.
 func (g *group) Owed(d quota.Demand) bool {
 	own, guaranteed := g.chain[0], false
 	for _, a := range d.Requests {
-		if _, named := own.min(a.ID); !named || a.Value <= 0 {
-			continue
-		}
 		if a.Value > own.room(a.ID, quota.Min) {
 			return false
 		}
-		guaranteed = guaranteed || a.ID != g.tree.jobs
+		guaranteed = guaranteed || g.isGuaranteedWork(own, a)
 	}
 	return guaranteed
 }
@@ -87,29 +91,27 @@ func (g *group) Owed(d quota.Demand) bool {
 // group together would be above min. One that asks for nothing that min names has
 // no guarantee at all.
 func (g *group) beyondMin(d quota.Demand) *quota.Refusal {
-	own, guaranteed := g.chain[0], false
-	var lacking *quota.Refusal
-	for _, a := range g.tree.names.Sorted(d.Requests) {
-		min, named := own.min(a.ID)
-		switch {
-		case !named || a.Value <= 0:
-			continue
-		case a.Value > min:
-			return g.refusal(0, a, quota.FixedMin, quota.ReasonExceedsMinQuota)
-		case lacking == nil && a.Value > own.room(a.ID, quota.FixedMin):
-			lacking = g.refusal(0, a, quota.FixedMin, quota.ReasonQuotaExceeded)
-		}
-		guaranteed = guaranteed || a.ID != g.tree.jobs
+	own := g.chain[0]
+	if a, above := g.first(own, d, aboveMin); above {
+		return g.refusal(0, a, quota.FixedMin, quota.ReasonExceedsMinQuota)
 	}
-	if guaranteed {
-		return lacking
-	}
-	for _, a := range g.tree.names.Sorted(d.Requests) {
-		if a.ID != g.tree.jobs && a.Value > 0 {
+	if a, asks := g.first(own, d, g.isWork); asks {
+		if _, guaranteed := g.first(own, d, g.isGuaranteedWork); !guaranteed {
 			return g.refusal(0, a, quota.FixedMin, quota.ReasonExceedsMinQuota)
 		}
 	}
-	return nil // it asks for nothing
+	if a, lacking := g.first(own, d, hasNoFixedRoom); lacking {
+		return g.refusal(0, a, quota.FixedMin, quota.ReasonQuotaExceeded)
+	}
+	return nil
+}
+
+// isWork tells that the amount is of a resource that pods use.
+func (g *group) isWork(_ *node, a resources.Amount) bool { return a.ID != g.tree.jobs }
+
+func (g *group) isGuaranteedWork(n *node, a resources.Amount) bool {
+	_, named := n.min(a.ID)
+	return named && g.isWork(n, a)
 }
 
 // paused refuses a demand that would borrow what somebody waits for to whom it is
@@ -189,24 +191,40 @@ func hasNoRoom(n *node, a resources.Amount) bool {
 	return a.Value > n.room(a.ID, quota.Max)
 }
 
+// aboveMin tells that the request alone is above the node's min.
+func aboveMin(n *node, a resources.Amount) bool {
+	min, named := n.min(a.ID)
+	return named && a.Value > min
+}
+
+// hasNoFixedRoom tells that the request together with what is used by units that are
+// not preemptible is above the node's min.
+func hasNoFixedRoom(n *node, a resources.Amount) bool {
+	return a.Value > n.room(a.ID, quota.FixedMin)
+}
+
 // find the first node of the chain, by its place, that refuses something that the
 // demand asks for, and what it refuses; -1 if none does.
 func (g *group) find(d quota.Demand, refuses func(*node, resources.Amount) bool) (int, resources.Amount) {
 	for i, n := range g.chain {
-		refused, found := resources.Amount{}, false
-		for _, a := range d.Requests {
-			if a.Value <= 0 || !refuses(n, a) {
-				continue
-			}
-			if !found || g.tree.names.Name(a.ID) < g.tree.names.Name(refused.ID) {
-				refused, found = a, true
-			}
-		}
-		if found {
-			return i, refused
+		if a, found := g.first(n, d, refuses); found {
+			return i, a
 		}
 	}
 	return -1, resources.Amount{}
+}
+
+// first of what the demand asks for and the node refuses, by name.
+func (g *group) first(n *node, d quota.Demand, refuses func(*node, resources.Amount) bool) (first resources.Amount, found bool) {
+	for _, a := range d.Requests {
+		if a.Value <= 0 || !refuses(n, a) {
+			continue
+		}
+		if !found || g.tree.names.Name(a.ID) < g.tree.names.Name(first.ID) {
+			first, found = a, true
+		}
+	}
+	return first, found
 }
 
 // refusal of the amount by a bound of a node of the chain.

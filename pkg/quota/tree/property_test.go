@@ -64,9 +64,13 @@ type model struct {
 	*tree.Tree
 	names *resources.Names
 	rate  *big.Rat
-	// max of each node, by path.
-	max     map[string]map[string]resource.Quantity
-	charged []tree.Charged
+	// max and min of each node, by path.
+	max, min map[string]map[string]resource.Quantity
+	charged  []tree.Charged
+	// pausing: the tree pauses borrowing; paused are the nodes and resources where
+	// it is, by path and name.
+	pausing bool
+	paused  map[[2]string]bool
 }
 
 func drawModel(t *rapid.T) *model {
@@ -76,24 +80,43 @@ func drawModel(t *rapid.T) *model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &model{names: resources.NewNames(), max: map[string]map[string]resource.Quantity{}}
+	m := &model{names: resources.NewNames(), max: map[string]map[string]resource.Quantity{},
+		min: map[string]map[string]resource.Quantity{}, pausing: rapid.Bool().Draw(t, "pausing"), paused: map[[2]string]bool{}}
+	options := tree.Options{Oversell: rate, PauseBorrowing: m.pausing}
 	m.rate, _ = new(big.Rat).SetString(text)
-	m.Tree, _, err = tree.New(m.names, root, tree.Options{Oversell: rate})
+	m.Tree, _, err = tree.New(m.names, root, options)
 	if err != nil {
-		m.Tree, _, err = tree.New(m.names, withoutMin(root), tree.Options{Oversell: rate})
+		root = withoutMin(root)
+		m.Tree, _, err = tree.New(m.names, root, options)
 	}
 	if err != nil {
 		t.Fatalf("without min nothing is invalid: %v", err)
 	}
-	m.keepMax(root, "")
+	m.keep(root, "")
+	m.drawPauses(t)
 	return m
 }
 
-func (m *model) keepMax(n tree.Node, above string) {
+func (m *model) keep(n tree.Node, above string) {
 	path := strings.TrimPrefix(above+"/"+n.Name, "/")
-	m.max[path] = n.Max
+	m.max[path], m.min[path] = n.Max, n.Min
 	for _, child := range n.Children {
-		m.keepMax(child, path)
+		m.keep(child, path)
+	}
+}
+
+// drawPauses has borrowing paused here and there, as for somebody who waits.
+func (m *model) drawPauses(t *rapid.T) {
+	if !m.pausing {
+		return
+	}
+	for i, usage := range m.Usage() {
+		for _, name := range resourceNames {
+			if rapid.IntRange(0, 5).Draw(t, "paused") == 0 {
+				m.Pause(quota.NodeID(i), m.names.ID(name))
+				m.paused[[2]string{usage.Path, name}] = true
+			}
+		}
 	}
 }
 
@@ -114,20 +137,37 @@ func (m *model) limit(path, name string) (*big.Int, bool) {
 	if !named {
 		return nil, false
 	}
+	product := new(big.Rat).SetInt(baseUnits(name, q))
+	product.Mul(product, m.rate)
+	return new(big.Int).Div(product.Num(), product.Denom()), true
+}
+
+// guarantee of a resource at a node: floor(min), if min names it.
+func (m *model) guarantee(path, name string) (*big.Int, bool) {
+	q, named := m.min[path][name]
+	if !named {
+		return nil, false
+	}
+	return baseUnits(name, q), true
+}
+
+func baseUnits(name string, q resource.Quantity) *big.Int {
 	units, _ := new(big.Rat).SetString(q.AsDec().String())
 	if name == "cpu" {
 		units.Mul(units, big.NewRat(1000, 1))
 	}
-	whole := new(big.Rat).SetInt(new(big.Int).Div(units.Num(), units.Denom()))
-	product := whole.Mul(whole, m.rate)
-	return new(big.Int).Div(product.Num(), product.Denom()), true
+	return new(big.Int).Div(units.Num(), units.Denom())
 }
 
 // used of a resource at a node, added up from what is charged.
 func (m *model) used(path, name string) *big.Int {
+	return m.usedBy(path, name, func(quota.Demand) bool { return true })
+}
+
+func (m *model) usedBy(path, name string, counts func(quota.Demand) bool) *big.Int {
 	total := new(big.Int)
 	for _, c := range m.charged {
-		if slices.Contains(chain(c.Group.Path()), path) {
+		if counts(c.Demand) && slices.Contains(chain(c.Group.Path()), path) {
 			amount, _ := c.Demand.Requests.Get(m.names.ID(name))
 			total.Add(total, big.NewInt(amount))
 		}
@@ -137,31 +177,128 @@ func (m *model) used(path, name string) *big.Int {
 
 // verdict is the reason that Fits has to give, or none.
 func (m *model) verdict(g quota.Group, d quota.Demand) quota.Reason {
-	verdict := quota.Reason("")
+	if m.lacking(g, d, true) != "" {
+		return quota.ReasonExceedsMaxQuota
+	}
+	own, above := m.lacking(g, d, false), quota.Reason("")
+	if own == "" || !m.lacksAt(g.Path(), d) {
+		own, above = "", own
+	}
+	fixed := m.beyondMin(g, d)
+	switch {
+	case fixed == quota.ReasonExceedsMinQuota:
+		return fixed
+	case own != "":
+		return own
+	case fixed != "":
+		return fixed
+	case m.pausing && m.borrowsPaused(g, d) && !m.owed(g, d):
+		return quota.ReasonBorrowingPaused
+	default:
+		return above
+	}
+}
+
+// lacking is the reason of the nearest node that has no room, if any; with alone,
+// where the request has none even with nothing used.
+func (m *model) lacking(g quota.Group, d quota.Demand, alone bool) quota.Reason {
 	for _, path := range chain(g.Path()) {
-		lacking := quota.Reason("")
 		for _, name := range slices.Sorted(slices.Values(resourceNames)) {
 			asked, _ := d.Requests.Get(m.names.ID(name))
 			limit, named := m.limit(path, name)
 			if asked == 0 || !named {
 				continue
 			}
-			if big.NewInt(asked).Cmp(limit) > 0 {
-				return quota.ReasonExceedsMaxQuota
+			sum := big.NewInt(asked)
+			if !alone {
+				sum.Add(sum, m.used(path, name))
 			}
-			sum := m.used(path, name)
-			if sum.Add(sum, big.NewInt(asked)).Cmp(limit) > 0 && lacking == "" {
-				lacking = quota.ReasonQuotaExceeded
-				if name == quota.JobsResource {
-					lacking = quota.ReasonMaxJobs
-				}
+			if sum.Cmp(limit) <= 0 {
+				continue
 			}
-		}
-		if verdict == "" {
-			verdict = lacking
+			if name == quota.JobsResource {
+				return quota.ReasonMaxJobs
+			}
+			return quota.ReasonQuotaExceeded
 		}
 	}
+	return ""
+}
+
+func (m *model) lacksAt(path string, d quota.Demand) bool {
+	for _, a := range d.Requests {
+		name := m.names.Name(a.ID)
+		limit, named := m.limit(path, name)
+		if sum := m.used(path, name); named && sum.Add(sum, big.NewInt(a.Value)).Cmp(limit) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// beyondMin is why a demand that is not preemptible is not within its group's min.
+func (m *model) beyondMin(g quota.Group, d quota.Demand) quota.Reason {
+	if d.Preemptible {
+		return ""
+	}
+	verdict, guaranteed, asks := quota.Reason(""), false, false
+	for _, a := range d.Requests {
+		name := m.names.Name(a.ID)
+		asks = asks || name != quota.JobsResource
+		least, named := m.guarantee(g.Path(), name)
+		if !named {
+			continue
+		}
+		guaranteed = guaranteed || name != quota.JobsResource
+		if big.NewInt(a.Value).Cmp(least) > 0 {
+			return quota.ReasonExceedsMinQuota
+		}
+		fixed := m.usedBy(g.Path(), name, func(d quota.Demand) bool { return !d.Preemptible })
+		if fixed.Add(fixed, big.NewInt(a.Value)).Cmp(least) > 0 {
+			verdict = quota.ReasonQuotaExceeded
+		}
+	}
+	if asks && !guaranteed {
+		return quota.ReasonExceedsMinQuota
+	}
+	if !asks && !guaranteed {
+		return ""
+	}
 	return verdict
+}
+
+// owed tells whether the group stays within min with the demand.
+func (m *model) owed(g quota.Group, d quota.Demand) bool {
+	guaranteed := false
+	for _, a := range d.Requests {
+		name := m.names.Name(a.ID)
+		least, named := m.guarantee(g.Path(), name)
+		if !named {
+			continue
+		}
+		if sum := m.used(g.Path(), name); sum.Add(sum, big.NewInt(a.Value)).Cmp(least) > 0 {
+			return false
+		}
+		guaranteed = guaranteed || name != quota.JobsResource
+	}
+	return guaranteed
+}
+
+// borrowsPaused tells whether the group would be above min in a resource of which
+// borrowing is paused at one of its nodes.
+func (m *model) borrowsPaused(g quota.Group, d quota.Demand) bool {
+	for _, path := range chain(g.Path()) {
+		for _, a := range d.Requests {
+			name := m.names.Name(a.ID)
+			least, named := m.guarantee(g.Path(), name)
+			sum := m.used(g.Path(), name)
+			above := !named || sum.Add(sum, big.NewInt(a.Value)).Cmp(least) > 0
+			if above && m.paused[[2]string{path, name}] {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (m *model) drawDemand(t *rapid.T) (quota.Group, quota.Demand) {
@@ -220,6 +357,12 @@ func (p *probe) ask(t *rapid.T, m *model, released bool) {
 	if now != nil && !now.Final() && m.Room(now.Lack.Space) >= now.Lack.Amount {
 		t.Fatalf("%+v is refused though there is room", now)
 	}
+	if owed := p.group.Owed(p.demand); owed != m.owed(p.group, p.demand) {
+		t.Fatalf("in %s: owed is %t", p.group.Path(), owed)
+	}
+	if now != nil && now.Also != nil && m.Room(now.Also.Space) >= now.Also.Amount {
+		t.Fatalf("%+v would be another answer with room that there is", now)
+	}
 	if before == nil {
 		if released && now != nil {
 			t.Fatalf("a release took the room in %s: %+v", p.group.Path(), now)
@@ -229,7 +372,8 @@ func (p *probe) ask(t *rapid.T, m *model, released bool) {
 	if !released && now == nil {
 		t.Fatalf("a charge made room in %s for what was refused: %+v", p.group.Path(), before)
 	}
-	if now == nil && m.Room(before.Lack.Space) < before.Lack.Amount {
+	if now == nil && m.Room(before.Lack.Space) < before.Lack.Amount &&
+		(before.Also == nil || m.Room(before.Also.Space) < before.Also.Amount) {
 		t.Fatalf("fits in %s though what was lacking is not there: %+v", p.group.Path(), before)
 	}
 }
