@@ -44,7 +44,7 @@ func (l *Lot) put(p *parking, s *Shape, lack quota.Lack) {
 }
 
 func (l *Lot) leave(s *Shape) {
-	if !s.parked() {
+	if !s.Parked() {
 		return
 	}
 	for i := range s.parkings {

@@ -79,7 +79,8 @@ func (s *Shape) Len() int { return s.items.Len() }
 // Items of the shape, the first the next in line, the rest in no order.
 func (s *Shape) Items() []*Item { return s.items.All() }
 
-func (s *Shape) parked() bool { return s.parkings[0].place != 0 }
+// Parked tells whether the shape waits for what its refusal lacks.
+func (s *Shape) Parked() bool { return s.parkings[0].place != 0 }
 
 // Refusal is why the shape has no room; nil when it was not tried since it
 // became ready.

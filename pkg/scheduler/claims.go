@@ -27,12 +27,36 @@ func (s *Scheduler) claim(l *line, shape *queue.Shape, spaces []quota.Space) {
 	}
 	for _, space := range spaces {
 		s.lender.Pause(space.Node, space.Resource)
+		s.contest.under(space.Node, s.unprove)
 	}
 	for _, space := range before {
 		if s.lender.Resume(space.Node, space.Resource) {
 			s.wake(quota.Space{Node: space.Node, Resource: space.Resource, Bound: quota.Lending}, math.MaxInt64)
 		}
 	}
+}
+
+// claimForFront has the shape in front of a line claim what it is refused though it
+// is owed it, and no other; it tells whether that changed anything.
+func (s *Scheduler) claimForFront(l *line) (changed bool) {
+	if s.lender == nil {
+		return false
+	}
+	var front *queue.Shape
+	if item := l.Front(); item != nil {
+		front = item.Shape()
+	}
+	for _, shape := range slices.Clone(l.claimants) {
+		if shape != front {
+			s.claim(l, shape, nil)
+			changed = true
+		}
+	}
+	if front != nil && len(front.Claims) == 0 && front.Parked() && len(front.Refusal().Owed) > 0 && l.Group.Owed(front.Demand) {
+		s.claim(l, front, front.Refusal().Owed)
+		changed = true
+	}
+	return changed
 }
 
 // reviseClaims has shapes tried again that claim what their groups are owed no

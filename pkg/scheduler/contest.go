@@ -3,6 +3,7 @@ package scheduler
 import (
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 // contest finds the line that is to try next among those that have something to
@@ -36,6 +37,9 @@ type branch struct {
 	owed  bool
 	share quota.Share
 	place int
+
+	// most is, by resource, no less than what any item that is tried below asks for.
+	most []int64
 }
 
 func newContest(backend quota.Backend) *contest {
@@ -123,9 +127,72 @@ func (c *contest) refresh(b *branch) {
 		return
 	}
 	demand := b.line.tried.Shape().Demand
+	b.raise(demand)
 	b.owed = b.line.Group.Owed(demand)
 	b.share = c.backend.Share(b.node, demand)
 	b.above.below.Set(b)
+}
+
+// raise has most hold for an item that asks for the demand, at and above the branch.
+func (b *branch) raise(demand quota.Demand) {
+	for _, a := range demand.Requests {
+		for up := b; up != nil; up = up.above {
+			for int(a.ID) >= len(up.most) {
+				up.most = append(up.most, 0)
+			}
+			up.most[a.ID] = max(up.most[a.ID], a.Value)
+		}
+	}
+}
+
+// shrunk tells of the lines whose items may not fit any more, since the demand was
+// charged to the group: those of the group's nodes, and those below these that ask
+// for more than is left.
+func (c *contest) shrunk(group quota.Group, demand quota.Demand, tell func(*line)) {
+	for _, node := range group.Nodes() {
+		if b := c.lines[node]; b != nil {
+			tell(b.line)
+		}
+		b := c.inner[node]
+		if b == nil {
+			continue
+		}
+		for _, a := range demand.Requests {
+			if int(a.ID) >= len(b.most) {
+				continue
+			}
+			room := c.backend.Room(quota.Space{Node: node, Resource: a.ID})
+			if room < b.most[a.ID] {
+				b.most[a.ID] = b.findAbove(a.ID, room, tell)
+			}
+		}
+	}
+}
+
+// findAbove tells of the lines below that ask for more than the room of a resource,
+// and returns the most that the others ask for.
+func (b *branch) findAbove(resource resources.ID, room int64, tell func(*line)) (most int64) {
+	if b.below == nil {
+		asked, _ := b.line.tried.Shape().Demand.Requests.Get(resource)
+		if asked <= room {
+			return asked
+		}
+		tell(b.line)
+		return 0
+	}
+	for _, below := range b.below.All() {
+		most = max(most, below.findAbove(resource, room, tell))
+	}
+	return most
+}
+
+// under tells of the lines below the node that have something to try.
+func (c *contest) under(node quota.NodeID, tell func(*line)) {
+	if b := c.inner[node]; b != nil {
+		for _, l := range b.competing(nil) {
+			tell(l)
+		}
+	}
 }
 
 // competing lists the lines that have something to try, in no order that a decision

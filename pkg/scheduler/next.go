@@ -17,9 +17,10 @@ func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
 	s.flush(now)
 	// A unit that is to be told why it waits has to have been tried, and one whose
 	// time has come has to be tried: so first the one, then the other, and again.
-	for fired := true; fired; fired = s.runTimers(now) {
+	for again := true; again; {
 		s.admit(now)
-		s.watchFronts(now)
+		again = s.watchFronts(now)
+		again = s.runTimers(now) || again
 	}
 	if s.lot.Len() > 0 && s.flushAt.IsZero() {
 		s.flushAt = now.Add(FlushInterval)
@@ -37,15 +38,12 @@ func (s *Scheduler) admit(now time.Time) {
 		s.activate(l)
 	}
 	for {
+		s.prove(now)
 		l := s.contest.next()
 		if l == nil {
 			return
 		}
 		u := s.units[l.tried.Key]
-		if refusal := l.Group.Fits(u.Demand); refusal != nil {
-			s.refuse(l, u.item.Shape(), refusal, now)
-			continue
-		}
 		s.take(l, u)
 		u.assumed = true
 		s.charge(u, l.Group)
@@ -53,6 +51,31 @@ func (s *Scheduler) admit(now time.Time) {
 		s.want(u, Dequeue)
 		u.since, u.tellAt = time.Time{}, time.Time{}
 		s.timers.Remove(&u.timer)
+	}
+}
+
+// prove refuses items that do not fit until what every line tries does: one that does
+// not would speak for its line with a share and a guarantee that are not those of the
+// item behind it, which may have its room.
+func (s *Scheduler) prove(now time.Time) {
+	for len(s.unproven) > 0 {
+		l := s.unproven[len(s.unproven)-1]
+		s.unproven = s.unproven[:len(s.unproven)-1]
+		l.unproven = false
+		if l.tried == nil {
+			continue
+		}
+		shape := l.tried.Shape()
+		if refusal := l.Group.Fits(shape.Demand); refusal != nil {
+			s.refuse(l, shape, refusal, now)
+		}
+	}
+}
+
+func (s *Scheduler) unprove(l *line) {
+	if !l.unproven {
+		l.unproven = true
+		s.unproven = append(s.unproven, l)
 	}
 }
 
@@ -93,8 +116,10 @@ func (s *Scheduler) flush(now time.Time) {
 func (s *Scheduler) Rescued() int { return s.rescued }
 
 // watchFronts has the units told that came to, or lost, the front of a line in
-// which only the front unit is tried.
-func (s *Scheduler) watchFronts(now time.Time) {
+// which only the front unit is tried. Only who is in front has claims there: one that
+// may not go however much room there is would keep it from others for nothing. It
+// tells whether claims have changed.
+func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
 	for _, l := range s.lines {
 		if l.Policy != queue.Block {
 			continue
@@ -103,6 +128,7 @@ func (s *Scheduler) watchFronts(now time.Time) {
 		if item := l.Front(); item != nil {
 			front = s.units[item.Key]
 		}
+		changed = s.claimForFront(l) || changed
 		if front == l.front {
 			continue
 		}
@@ -113,6 +139,7 @@ func (s *Scheduler) watchFronts(now time.Time) {
 		}
 		l.front = front
 	}
+	return changed
 }
 
 // plan turns wishes into writes.

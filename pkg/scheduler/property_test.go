@@ -12,6 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -31,6 +32,8 @@ func TestPropertyChargedIsUsed(t *testing.T) {
 func randomLife(t *rapid.T, policy queue.Policy) {
 	changing := rapid.Bool().Draw(t, "quota changes")
 	w := newWorld(t, scheduler.Options{Policy: policy}, drawTree(t))
+	w.treeOpts.PauseBorrowing = rapid.Bool().Draw(t, "borrowing is paused")
+	w.plant(w.root)
 	pick := func(label string) string {
 		if len(w.units) == 0 {
 			t.Skip("no unit")
@@ -45,10 +48,12 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 	}
 	actions := map[string]func(*rapid.T){
 		"submit": func(t *rapid.T) {
-			key := fmt.Sprintf("%s/u%02d", rapid.SampledFrom([]string{"a", "b", "c", "nowhere"}).Draw(t, "namespace"), rapid.IntRange(0, 15).Draw(t, "name"))
+			key := fmt.Sprintf("%s/u%02d", rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "nowhere"}).Draw(t, "namespace"), rapid.IntRange(0, 15).Draw(t, "name"))
 			if w.units[key] == nil {
 				limit := time.Duration(max(rapid.IntRange(-60, 120).Draw(t, "seconds it may run"), 0)) * time.Second
-				w.submit(key, drawRequest(t), priority(int32(rapid.IntRange(0, 3).Draw(t, "priority"))), maxTime(limit))
+				w.submit(key, drawRequest(t), priority(int32(rapid.IntRange(0, 3).Draw(t, "priority"))), maxTime(limit),
+					preemptible(rapid.IntRange(0, 3).Draw(t, "preemptible") > 0),
+					quotaName(rapid.SampledFrom([]string{"", "", "", "a2", "b"}).Draw(t, "quota")))
 			}
 		},
 		"change request": func(t *rapid.T) {
@@ -56,12 +61,22 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 			w.write(pick("unit"), func(u *scheduler.Unit) {
 				// A charged unit may grow beyond a limit: only then is more used than allowed.
 				if u.Phase == scheduler.Waiting {
+					d.Preemptible = u.Demand.Preemptible
 					u.Demand = d
 				}
 			})
 		},
 		"change priority": func(t *rapid.T) {
 			w.write(pick("unit"), func(u *scheduler.Unit) { u.Priority = int32(rapid.IntRange(0, 3).Draw(t, "priority")) })
+		},
+		"configure": func(t *rapid.T) {
+			w.configure(scheduler.QueueChanged{
+				Queue:       rapid.SampledFrom([]string{"root-inner-a", "root-inner-a2", "root-inner-b", "root-c", "root-inner"}).Draw(t, "queue"),
+				Policy:      rapid.SampledFrom([]queue.Policy{"", queue.RoundRobin, queue.Priority, queue.Block}).Draw(t, "policy"),
+				Rank:        int32(rapid.IntRange(0, 2).Draw(t, "rank")),
+				MaxPriority: scheduler.Cap{Set: rapid.Bool().Draw(t, "capped"), Value: 1},
+				Stop:        rapid.SampledFrom([]scheduler.Stop{scheduler.NotStopped, scheduler.NotStopped, scheduler.Hold, scheduler.Drain}).Draw(t, "stop"),
+			})
 		},
 		"hold or unhold": func(t *rapid.T) {
 			w.write(pick("unit"), func(u *scheduler.Unit) {
@@ -135,30 +150,25 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 	}
 	t.Repeat(actions)
 	w.after(2 * time.Minute)
-	expectRest(t, w, policy)
+	expectRest(t, w)
 }
 
 // expectRest proves that in a world at rest no unit waits that could run, that
-// every waiting unit says why, and that what the core holds charged is what the
+// every waiting unit says why, that borrowing is paused where somebody waits for what
+// is owed to them and nowhere else, and that what the core holds charged is what the
 // API objects say.
-func expectRest(t *rapid.T, w *world, policy queue.Policy) {
-	fresh, _, err := tree.New(w.names, w.root, tree.Options{})
-	if err != nil {
-		t.Fatalf("the test's tree is invalid: %v", err)
-	}
-	for _, u := range w.units {
-		if group, refusal := fresh.Place(u.Namespace, u.QuotaName); refusal == nil && u.Phase != scheduler.Waiting && u.Phase != scheduler.Ended {
-			group.Charge(u.Demand)
-		}
-	}
-	for i, usage := range fresh.Usage() {
+func expectRest(t *rapid.T, w *world) {
+	charged := w.charged()
+	for i, usage := range charged.Usage() {
 		if got := w.tree.Usage()[i]; got.Jobs != usage.Jobs || !got.Used.Equal(usage.Used) {
 			t.Fatalf("node %s: the core has %v used, the objects say %v", usage.Path, got, usage)
 		}
 	}
+	claimed := map[quota.Space]bool{}
 	for _, key := range slices.Sorted(maps.Keys(w.units)) {
 		u := w.units[key]
-		if holds(u) && (u.Stopped || !u.Evicted && (u.Inactive || w.overran(u))) {
+		set := w.queueOf(u)
+		if holds(u) && (u.Stopped || !u.Evicted && (u.Inactive || w.overran(u) || set.Stop == scheduler.Drain)) {
 			t.Fatalf("unit %s holds quota and must not: %+v", key, u)
 		}
 		if u.Phase != scheduler.Waiting {
@@ -167,27 +177,130 @@ func expectRest(t *rapid.T, w *world, policy queue.Policy) {
 		if u.Reason == "" {
 			t.Fatalf("unit %s waits and does not say why", key)
 		}
-		group, refusal := fresh.Place(u.Namespace, u.QuotaName)
-		if policy != queue.Block && u.Held == nil && refusal == nil && group.Fits(u.Demand) == nil {
-			t.Fatalf("unit %s fits and waits", key)
+		group, refusal := w.tree.Place(u.Namespace, u.QuotaName)
+		if u.Held != nil || refusal != nil || set.Stop != scheduler.NotStopped {
+			continue
+		}
+		for _, space := range asks(group, u.Demand) {
+			claimed[space] = claimed[space] || group.Owed(u.Demand)
+		}
+		if w.policyOf(set) != queue.Block || w.front(group) == u {
+			expectRefused(t, w, u, group)
+		}
+	}
+	expectPausesJustified(t, w, claimed)
+}
+
+// expectRefused proves that a unit that may be tried has no room, and that where it
+// lacks what it is owed borrowing is paused.
+func expectRefused(t *rapid.T, w *world, u *scheduler.Unit, group quota.Group) {
+	r := group.Fits(u.Demand)
+	if r == nil {
+		t.Fatalf("unit %s fits and waits", u.Key)
+	}
+	for i, space := range r.Owed {
+		if w.tree.Room(space) == 0 {
+			return
+		}
+		if i == len(r.Owed)-1 {
+			t.Fatalf("unit %s is owed what it lacks, and borrowing is not paused: %+v", u.Key, r)
 		}
 	}
 }
 
+// asks lists where borrowing may be paused for the demand.
+func asks(group quota.Group, d quota.Demand) []quota.Space {
+	var spaces []quota.Space
+	for _, node := range group.Nodes()[1:] {
+		for _, a := range d.Requests {
+			spaces = append(spaces, quota.Space{Node: node, Resource: a.ID, Bound: quota.Lending})
+		}
+	}
+	return spaces
+}
+
+func expectPausesJustified(t *rapid.T, w *world, claimed map[quota.Space]bool) {
+	for node := range w.tree.Usage() {
+		for _, name := range []string{"cpu", "memory", "gpu", quota.JobsResource} {
+			space := quota.Space{Node: quota.NodeID(node), Resource: w.names.ID(name), Bound: quota.Lending}
+			if w.tree.Room(space) == 0 && !claimed[space] {
+				t.Fatalf("borrowing of %s is paused at node %d, and nobody waits for it who is owed it", name, node)
+			}
+		}
+	}
+}
+
+func (w *world) policyOf(set scheduler.QueueChanged) queue.Policy {
+	if set.Policy != "" {
+		return set.Policy
+	}
+	return w.opts.Policy
+}
+
+// front is the first unit in the group's line that has a chance.
+func (w *world) front(group quota.Group) *scheduler.Unit {
+	var front *scheduler.Unit
+	for _, u := range w.units {
+		g, refusal := w.tree.Place(u.Namespace, u.QuotaName)
+		if u.Phase != scheduler.Waiting || u.Held != nil || refusal != nil || g.Queue() != group.Queue() {
+			continue
+		}
+		if r := g.Fits(u.Demand); r != nil && r.Final() {
+			continue
+		}
+		if front == nil || w.before(u, front) {
+			front = u
+		}
+	}
+	return front
+}
+
+// before is the order of a queue.
+func (w *world) before(a, b *scheduler.Unit) bool {
+	priorityCap := w.queueOf(a).MaxPriority
+	if p, q := priorityCap.Of(a.Priority), priorityCap.Of(b.Priority); p != q {
+		return p > q
+	}
+	if a.Submitted != b.Submitted {
+		return a.Submitted < b.Submitted
+	}
+	return a.Key < b.Key
+}
+
 func drawTree(t *rapid.T) tree.Node {
-	limit := func(label string, most int) map[string]string {
+	amounts := func(label string, most int) map[string]string {
 		list := map[string]string{}
 		for _, name := range []string{"cpu", "memory", quota.JobsResource} {
 			if rapid.IntRange(0, 3).Draw(t, label+" names "+name) > 0 {
-				list[name] = fmt.Sprint(rapid.IntRange(0, most).Draw(t, label+" max "+name))
+				list[name] = fmt.Sprint(rapid.IntRange(0, most).Draw(t, label+" "+name))
 			}
 		}
 		return list
 	}
-	inner := leaf("inner", limit("inner", 12))
-	inner.Children = []tree.Node{leaf("a", limit("a", 10), "a"), leaf("b", limit("b", 10), "b")}
-	root := leaf("root", limit("root", 16))
-	root.Children = []tree.Node{inner, leaf("c", limit("c", 10), "c")}
+	group := func(name string, most int, namespaces ...string) tree.Node {
+		n := leaf(name, amounts(name+" max", most), namespaces...)
+		n.Min = quantities(amounts(name+" min", 4))
+		for resource, q := range n.Min {
+			if limit, named := n.Max[resource]; named && q.Cmp(limit) > 0 {
+				n.Min[resource] = limit
+			}
+		}
+		return n
+	}
+	inner := leaf("inner", amounts("inner", 12))
+	inner.Children = []tree.Node{group("a", 10, "a"), group("b", 10, "b"), group("a2", 10, "a", "d")}
+	if rapid.Bool().Draw(t, "inner is a group") {
+		inner.Namespaces = []string{"e"}
+	}
+	root := leaf("root", amounts("root", 16))
+	root.Children = []tree.Node{inner, group("c", 10, "c")}
+	if _, _, err := tree.New(resources.NewNames(), root, tree.Options{}); err != nil { // the guarantees are more than there is
+		for _, children := range [][]tree.Node{root.Children, inner.Children} {
+			for i := range children {
+				children[i].Min = nil
+			}
+		}
+	}
 	return root
 }
 

@@ -29,6 +29,8 @@ type Scheduler struct {
 	lineAt  map[quota.NodeID]*line
 	lot     *queue.Lot
 	contest *contest
+	// unproven are the lines of which it is not known whether what they try fits.
+	unproven []*line
 
 	// outbox holds units that a write is wanted for and none is under way.
 	outbox []*unit
@@ -46,8 +48,9 @@ type line struct {
 	// set is what an administrator has set.
 	set QueueChanged
 	// tried is the item to try next, nil when there is none.
-	tried *queue.Item
-	front *unit
+	tried    *queue.Item
+	unproven bool
+	front    *unit
 	// claimants are the shapes that have claims.
 	claimants []*queue.Shape
 	// retelling holds the timers of shapes whose items are to be told of another
@@ -245,7 +248,7 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 		}
 	}
 	s.lot = queue.NewLot()
-	s.contest = newContest(e.Backend)
+	s.contest, s.unproven = newContest(e.Backend), nil
 	s.lines, s.lineAt = map[string]*line{}, map[quota.NodeID]*line{}
 	if s.backend != nil {
 		s.addLines(s.backend.Groups()...)

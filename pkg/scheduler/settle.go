@@ -110,6 +110,7 @@ func (s *Scheduler) charge(u *unit, group quota.Group) {
 	u.group, u.demand = group, u.Demand
 	group.Charge(u.demand)
 	s.contest.used(group)
+	s.contest.shrunk(group, u.demand, s.unprove)
 	s.reviseClaims(group)
 }
 
@@ -123,13 +124,13 @@ func (s *Scheduler) uncharge(u *unit) {
 	u.group, u.demand = nil, quota.Demand{}
 	group.Release(demand)
 	s.contest.used(group)
-	for _, node := range group.Nodes() {
+	for i, node := range group.Nodes() {
 		for _, amount := range demand.Requests {
 			s.freed(quota.Space{Node: node, Resource: amount.ID, Bound: quota.Max})
 			if s.lender != nil {
 				s.freed(quota.Space{Node: node, Resource: amount.ID, Bound: quota.Min})
 			}
-			if !demand.Preemptible {
+			if i == 0 && !demand.Preemptible {
 				s.freed(quota.Space{Node: node, Resource: amount.ID, Bound: quota.FixedMin})
 			}
 		}
@@ -178,6 +179,7 @@ func (s *Scheduler) activate(l *line) {
 	l.changed = true
 	l.tried = l.Next()
 	s.contest.changed(l)
+	s.unprove(l)
 }
 
 // count keeps the numbers of units by line and phase.

@@ -168,14 +168,20 @@ func (g *group) lacking(d quota.Demand) []quota.Space {
 }
 
 func (g *group) Charge(d quota.Demand) {
-	for _, n := range g.chain {
-		n.charge(d)
+	for i, n := range g.chain {
+		n.charge(d.Requests, g.fixes(i, d))
 	}
 }
 
+// fixes tells whether the demand counts as fixed at a node of the chain: at the own
+// one of a group that there still is.
+func (g *group) fixes(at int, d quota.Demand) bool {
+	return at == 0 && !d.Preemptible && g.queue != ""
+}
+
 func (g *group) Release(d quota.Demand) {
-	for _, n := range g.chain {
-		n.release(d)
+	for i, n := range g.chain {
+		n.release(d.Requests, g.fixes(i, d))
 	}
 }
 

@@ -18,7 +18,8 @@ type node struct {
 // cell is what a node has of one resource.
 type cell struct {
 	used sum
-	// fixed is the part of used that non-preemptible units use.
+	// fixed is the part of used that non-preemptible units of the node's own group
+	// use.
 	fixed sum
 	limit bound
 	min   bound
@@ -69,7 +70,7 @@ func (n *node) used(r resources.ID) sum {
 	return n.cells[r].used
 }
 
-// fixed is what non-preemptible units use of the resource at and below the node.
+// fixed is what non-preemptible units of the node's own group use of the resource.
 func (n *node) fixed(r resources.ID) sum {
 	if !n.has(r) {
 		return sum{}
@@ -97,21 +98,23 @@ func (n *node) room(r resources.ID, b quota.Bound) int64 {
 	}
 }
 
-func (n *node) charge(d quota.Demand) {
-	for _, a := range d.Requests {
+// charge has the node use the vector, fixed when a non-preemptible unit of its own
+// group does.
+func (n *node) charge(v resources.Vector, fixed bool) {
+	for _, a := range v {
 		cell := n.at(a.ID)
 		cell.used = cell.used.plus(a.Value)
-		if !d.Preemptible {
+		if fixed {
 			cell.fixed = cell.fixed.plus(a.Value)
 		}
 	}
 }
 
-func (n *node) release(d quota.Demand) {
-	for _, a := range d.Requests {
+func (n *node) release(v resources.Vector, fixed bool) {
+	for _, a := range v {
 		cell := n.at(a.ID)
 		cell.used = cell.used.minus(a.Value)
-		if !d.Preemptible {
+		if fixed {
 			cell.fixed = cell.fixed.minus(a.Value)
 		}
 	}

@@ -161,13 +161,13 @@ func baseUnits(name string, q resource.Quantity) *big.Int {
 
 // used of a resource at a node, added up from what is charged.
 func (m *model) used(path, name string) *big.Int {
-	return m.usedBy(path, name, func(quota.Demand) bool { return true })
+	return m.usedBy(path, name, func(tree.Charged) bool { return true })
 }
 
-func (m *model) usedBy(path, name string, counts func(quota.Demand) bool) *big.Int {
+func (m *model) usedBy(path, name string, counts func(tree.Charged) bool) *big.Int {
 	total := new(big.Int)
 	for _, c := range m.charged {
-		if counts(c.Demand) && slices.Contains(chain(c.Group.Path()), path) {
+		if counts(c) && slices.Contains(chain(c.Group.Path()), path) {
 			amount, _ := c.Demand.Requests.Get(m.names.ID(name))
 			total.Add(total, big.NewInt(amount))
 		}
@@ -253,7 +253,7 @@ func (m *model) beyondMin(g quota.Group, d quota.Demand) quota.Reason {
 		if big.NewInt(a.Value).Cmp(least) > 0 {
 			return quota.ReasonExceedsMinQuota
 		}
-		fixed := m.usedBy(g.Path(), name, func(d quota.Demand) bool { return !d.Preemptible })
+		fixed := m.usedBy(g.Path(), name, func(c tree.Charged) bool { return c.Group.Path() == g.Path() && !c.Demand.Preemptible })
 		if fixed.Add(fixed, big.NewInt(a.Value)).Cmp(least) > 0 {
 			verdict = quota.ReasonQuotaExceeded
 		}

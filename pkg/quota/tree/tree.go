@@ -212,8 +212,8 @@ func (t *Tree) Check(charged []Charged) error {
 		if !ok || g.tree != t {
 			return fmt.Errorf("a demand is charged to group %s of another tree", c.Group.Path())
 		}
-		for _, id := range g.ids {
-			fresh[id].charge(c.Demand)
+		for i, id := range g.ids {
+			fresh[id].charge(c.Demand.Requests, g.fixes(i, c.Demand))
 		}
 	}
 	for i, n := range t.nodes {

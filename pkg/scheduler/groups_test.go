@@ -1,0 +1,363 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// owning is a leaf with a min.
+func owning(name string, min, max map[string]string, children ...tree.Node) tree.Node {
+	n := leaf(name, max)
+	if children == nil {
+		n.Namespaces = []string{name}
+	}
+	n.Min, n.Children = quantities(min), children
+	return n
+}
+
+func expectNoneReleased(t *testing.T, w *world, but ...string) {
+	t.Helper()
+	expectReleased(t, w, but...)
+}
+
+func TestFreedRoomGoesFirstToWhomItIsGuaranteed(t *testing.T) {
+	w := newWorld(t, roundRobin(), owning("root", nil, cpu("10"), owning("a", cpu("6"), nil), owning("b", cpu("1"), nil)))
+	w.submit("b/1", cpu("5"))
+	w.submit("b/2", cpu("5"))
+	w.settle()
+	w.configure(scheduler.QueueChanged{Queue: "root-b", Rank: 100})
+	w.submit("b/3", cpu("5"), priority(9))
+	w.after(time.Minute)
+	w.submit("a/owed", cpu("5"))
+	w.after(time.Minute)
+	w.finish("b/1")
+	w.settle()
+	expectReleased(t, w, "a/owed", "b/2")
+}
+
+func TestBeyondWhatIsGuaranteedQueuePriorityDecidesThenTheSmallerShareOfMin(t *testing.T) {
+	w := newWorld(t, roundRobin(), owning("root", nil, cpu("12"), owning("a", cpu("1"), nil), owning("b", cpu("2"), nil), owning("c", nil, nil)))
+	for _, group := range []string{"a", "b", "c"} {
+		for i := range 12 {
+			w.submit(fmt.Sprintf("%s/%02d", group, i), cpu("1"), priority(int32(9-i)))
+		}
+	}
+	w.settle()
+	// Twice as much for who is owed twice as much, and what has no min comes last.
+	if a, b, c := count(w, "a"), count(w, "b"), count(w, "c"); a != 4 || b != 8 || c != 0 {
+		t.Fatalf("a has %d, b %d and c %d of 12, want 4, 8 and 0", a, b, c)
+	}
+	w.configure(scheduler.QueueChanged{Queue: "root-c", Rank: 1})
+	finishAll(w)
+	w.settle()
+	if a, b, c := count(w, "a"), count(w, "b"), count(w, "c"); a != 1 || b != 2 || c != 9 {
+		t.Fatalf("with its queue's priority: a has %d, b %d and c %d of 12, want their min, and the rest", a, b, c)
+	}
+}
+
+func count(w *world, namespace string) (n int) {
+	for _, key := range w.released() {
+		if strings.HasPrefix(key, namespace+"/") {
+			n++
+		}
+	}
+	return n
+}
+
+func finishAll(w *world) {
+	for _, key := range w.released() {
+		w.finish(key)
+	}
+}
+
+// Two trees of hierarchical dominant resource fairness (volcano, docs/design/hdrf.md)
+// in which comparing the dominant shares of inner nodes starves one group for what
+// its sibling uses of another resource. Weights are equal mins.
+func TestAGroupIsNotStarvedForWhatItsSiblingUsesOfAnotherResource(t *testing.T) {
+	both := func(n string) map[string]string { return map[string]string{"cpu": n, "gpu": n} }
+	for _, c := range []struct {
+		name string
+		root tree.Node
+		asks map[string]string
+		want map[string]int
+	}{
+		{
+			name: "complementary siblings",
+			root: owning("root", nil, both("24"), owning("n1", both("12"), nil),
+				owning("n2", both("12"), nil, owning("n21", both("6"), nil), owning("n22", both("6"), nil))),
+			asks: map[string]string{"n1": "gpu", "n21": "cpu", "n22": "gpu"},
+			want: map[string]int{"n1": 12, "n21": 24, "n22": 12},
+		},
+		{
+			name: "a saturated node",
+			root: owning("root", nil, both("24"), owning("n1", both("6"), nil), owning("n2", both("6"), nil),
+				owning("n3", both("6"), nil, owning("n31", both("3"), nil), owning("n32", both("3"), nil)), owning("n4", both("6"), nil)),
+			asks: map[string]string{"n1": "cpu", "n2": "cpu", "n31": "cpu", "n32": "gpu", "n4": "gpu"},
+			want: map[string]int{"n1": 8, "n2": 8, "n31": 8, "n32": 12, "n4": 12},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, roundRobin(), c.root)
+			random := rand.New(rand.NewPCG(1, 2))
+			made := 0
+			refill := func() {
+				for _, group := range []string{"n1", "n2", "n21", "n22", "n31", "n32", "n4"} {
+					if resource := c.asks[group]; resource != "" {
+						w.submit(fmt.Sprintf("%s/%04d", group, made), map[string]string{resource: "1"})
+						made++
+					}
+				}
+			}
+			for range 40 {
+				refill()
+			}
+			w.settle()
+			for round := range 300 {
+				for group, want := range c.want {
+					if got := count(w, group); got < want-1 || got > want+1 {
+						t.Fatalf("after %d ends %s has %d, want %d", round, group, got, want)
+					}
+				}
+				released := w.released()
+				w.finish(released[random.IntN(len(released))])
+				refill()
+				w.settle()
+			}
+		})
+	}
+}
+
+func TestBorrowingIsPausedWhileSomebodyWaitsForWhatTheyAreOwed(t *testing.T) {
+	root := owning("root", nil, cpu("10"), owning("a", cpu("6"), nil), owning("b", cpu("2"), nil))
+	for _, pausing := range []bool{false, true} {
+		w := newWorld(t, roundRobin(), root)
+		w.treeOpts.PauseBorrowing = pausing
+		w.plant(root)
+		w.submit("b/1", cpu("5"))
+		w.submit("b/2", cpu("5"))
+		w.settle()
+		w.submit("a/owed", cpu("6"))
+		w.submit("b/3", cpu("5"))
+		w.after(time.Minute)
+		w.finish("b/1")
+		w.after(time.Minute)
+		if !pausing {
+			expectReleased(t, w, "b/2", "b/3")
+			continue
+		}
+		expectReleased(t, w, "b/2")
+		told := w.writes("b/3", scheduler.Explain)
+		if last := told[len(told)-1]; last.Reason != quota.ReasonBorrowingPaused ||
+			!strings.Contains(last.Message, "waiting for cpu in quota root, where borrowing is paused") {
+			t.Errorf("b/3 is told %s: %s", last.Reason, last.Message)
+		}
+		w.finish("b/2")
+		w.settle()
+		expectReleased(t, w, "a/owed") // four are left, which b would have to borrow
+		w.submit("b/4", cpu("2"))
+		w.settle()
+		expectReleased(t, w, "a/owed", "b/4") // but not these
+	}
+}
+
+func TestAPauseEndsWhenWhoIsOwedThinksBetterOfIt(t *testing.T) {
+	root := owning("root", nil, cpu("10"), owning("a", cpu("6"), nil), owning("b", cpu("2"), nil))
+	for name, leaves := range map[string]func(*world){
+		"deleted":     func(w *world) { w.delete("a/owed") },
+		"deactivated": func(w *world) { w.write("a/owed", deactivate) },
+		"asks for more than it is owed": func(w *world) {
+			d := w.demand(cpu("7"))
+			w.write("a/owed", func(u *scheduler.Unit) { u.Demand = d })
+		},
+		"its queue is stopped": func(w *world) {
+			w.configure(scheduler.QueueChanged{Queue: "root-a", Stop: scheduler.Hold})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, roundRobin(), root)
+			w.treeOpts.PauseBorrowing = true
+			w.plant(root)
+			w.submit("b/1", cpu("5"))
+			w.settle()
+			w.submit("a/owed", cpu("6"))
+			w.settle()
+			w.submit("b/2", cpu("5"))
+			w.settle()
+			expectReleased(t, w, "b/1")
+			leaves(w)
+			w.settle()
+			expectReleased(t, w, "b/1", "b/2")
+		})
+	}
+}
+
+// In a line in which only the front is tried, who is behind it cannot go however much
+// room there is.
+func TestOnlyTheFrontOfABlockingQueuePausesBorrowing(t *testing.T) {
+	root := owning("root", nil, cpu("10"), owning("a", cpu("4"), cpu("4")), owning("b", cpu("2"), nil))
+	w := newWorld(t, roundRobin(), root)
+	w.treeOpts.PauseBorrowing = true
+	w.plant(root)
+	w.configure(scheduler.QueueChanged{Queue: "root-a", Policy: queue.Block})
+	w.submit("b/1", cpu("7"))
+	w.submit("a/runs", cpu("2"))
+	w.settle()
+	w.submit("a/owed", cpu("2"))
+	w.settle()
+	w.submit("b/2", cpu("1"))
+	w.settle()
+	expectReleased(t, w, "a/runs", "b/1")
+	w.submit("a/front", cpu("4"), priority(1)) // waits for its own group's max
+	w.settle()
+	expectReleased(t, w, "a/runs", "b/1", "b/2")
+	w.finish("b/2")
+	w.delete("a/front")
+	w.settle()
+	w.submit("b/3", cpu("1"))
+	w.settle()
+	expectReleased(t, w, "a/runs", "b/1") // a/owed is in front again
+}
+
+// Whether the one who is owed or the one who would borrow comes first: what is decided
+// at one instant is decided with both in sight.
+func TestNobodyBorrowsAtTheInstantAtWhichSomebodyIsRefusedWhatTheyAreOwed(t *testing.T) {
+	root := owning("root", nil, cpu("10"), owning("a", cpu("6"), nil), owning("b", cpu("2"), nil), owning("c", cpu("2"), nil))
+	for _, order := range [][]string{{"a/owed", "b/more", "c/more"}, {"b/more", "c/more", "a/owed"}, {"b/more", "a/owed", "c/more"}} {
+		w := newWorld(t, roundRobin(), root)
+		w.treeOpts.PauseBorrowing = true
+		w.plant(root)
+		w.submit("b/1", cpu("5"))
+		w.settle()
+		for _, key := range order {
+			asks := cpu("3")
+			if key == "a/owed" {
+				asks = cpu("6")
+			}
+			w.submit(key, asks)
+		}
+		w.after(time.Minute)
+		expectNoneReleased(t, w, "b/1")
+	}
+}
+
+func TestUnitsThatAreNotPreemptibleStayTogetherWithinMin(t *testing.T) {
+	w := newWorld(t, roundRobin(), owning("root", nil, cpu("10"), owning("a", cpu("4"), nil), owning("b", cpu("4"), nil)))
+	fixed := preemptible(false)
+	w.submit("a/fixed-1", cpu("3"), fixed)
+	w.submit("a/fixed-2", cpu("3"), fixed)
+	w.submit("a/fixed-never", cpu("5"), fixed)
+	w.submit("a/borrows", cpu("5"))
+	w.after(10 * time.Second)
+	expectReleased(t, w, "a/borrows", "a/fixed-1")
+	for key, want := range map[string]struct {
+		reason   quota.Reason
+		sentence string
+	}{
+		"a/fixed-2":     {quota.ReasonQuotaExceeded, "within the min of quota root/a, for it is not preemptible: 3 asked, 3 of 4 used"},
+		"a/fixed-never": {quota.ReasonExceedsMinQuota, "has to stay within min: 5 cpu asked, and min is 4"},
+	} {
+		told := w.writes(key, scheduler.Explain)
+		if len(told) != 1 || told[0].Reason != want.reason || !strings.Contains(told[0].Message, want.sentence) {
+			t.Errorf("%s is told %+v, want %s: %s", key, told, want.reason, want.sentence)
+		}
+	}
+	// What is borrowed does not count against the guarantee, but the room is its.
+	w.finish("a/fixed-1")
+	w.settle()
+	expectReleased(t, w, "a/borrows", "a/fixed-2")
+}
+
+func TestAResourceThatMinDoesNotNameDoesNotEndTheGuarantee(t *testing.T) {
+	gpu := map[string]string{"gpu": "4"}
+	root := owning("root", nil, map[string]string{"cpu": "100", "gpu": "8"}, owning("a", gpu, nil), owning("b", gpu, nil))
+	w := newWorld(t, roundRobin(), root)
+	fixed := preemptible(false)
+	w.submit("a/both", map[string]string{"cpu": "50", "gpu": "4"}, fixed)
+	w.submit("a/cpu", cpu("1"), fixed)
+	w.after(5 * time.Second)
+	expectReleased(t, w, "a/both")
+	if told := w.writes("a/cpu", scheduler.Explain); len(told) != 1 || told[0].Reason != quota.ReasonExceedsMinQuota {
+		t.Errorf("who asks for nothing that is guaranteed is told %+v", told)
+	}
+}
+
+func TestOversellChangedWhileRunning(t *testing.T) {
+	root := leaf("root", map[string]string{"cpu": "4", quota.JobsResource: "3"}, "a")
+	w := newWorld(t, roundRobin(), root)
+	oversell := func(rate string) {
+		t.Helper()
+		var err error
+		if w.treeOpts.Oversell, err = resources.ParseRate(rate); err != nil {
+			t.Fatal(err)
+		}
+		w.exact = false
+		w.plant(root)
+		w.settle()
+	}
+	for i := range 8 {
+		w.submit(fmt.Sprintf("a/%d", i), cpu("1"))
+	}
+	w.settle()
+	expectReleased(t, w, "a/0", "a/1", "a/2")
+	oversell("1.5") // 6 cpu, 4 jobs
+	expectReleased(t, w, "a/0", "a/1", "a/2", "a/3")
+	oversell("0.5") // 2 cpu, 1 job: nothing is lost, and nothing added until it fits
+	expectReleased(t, w, "a/0", "a/1", "a/2", "a/3")
+	for _, key := range []string{"a/0", "a/1", "a/2"} {
+		w.finish(key)
+		w.settle()
+	}
+	expectReleased(t, w, "a/3")
+	w.finish("a/3")
+	w.settle()
+	expectReleased(t, w, "a/4")
+}
+
+// The tree in its forms of change: what runs is charged where it belongs now, or else
+// to what is left of where it was.
+func TestUnitsFollowATreeThatChanges(t *testing.T) {
+	w := newWorld(t, scheduler.Options{Policy: queue.Priority}, owning("root", nil, cpu("10"),
+		owning("dept", nil, cpu("8"), owning("a", nil, nil), owning("b", nil, nil)), owning("c", nil, nil)))
+	w.exact = false
+	used := func(want map[string]int64) {
+		t.Helper()
+		for _, usage := range w.tree.Usage() {
+			got, _ := usage.Used.Get(w.names.ID("cpu"))
+			if got != 1000*want[usage.Path] {
+				t.Errorf("%s: %d thousandths of cpu used, want %d cpu", usage.Path, got, want[usage.Path])
+			}
+		}
+	}
+	for _, key := range []string{"a/1", "b/1", "a/2"} {
+		w.submit(key, cpu("4"))
+		w.settle()
+	}
+	used(map[string]int64{"root": 8, "root/dept": 8, "root/dept/a": 4, "root/dept/b": 4})
+
+	w.plant(owning("root", nil, cpu("12"), owning("dept", nil, cpu("8"), owning("b", nil, nil)), owning("a", nil, nil)))
+	w.settle() // a moves out from under the department's limit
+	expectReleased(t, w, "a/1", "a/2", "b/1")
+	used(map[string]int64{"root": 12, "root/dept": 4, "root/dept/b": 4, "root/a": 8})
+
+	// a and b are removed. What was released below the department counts there.
+	w.plant(owning("root", nil, cpu("12"), owning("dept", nil, cpu("9"), owning("c", nil, nil))))
+	w.submit("c/1", cpu("1"))
+	w.settle()
+	expectReleased(t, w, "a/1", "a/2", "b/1") // they run on, and there is no room for c
+	used(map[string]int64{"root": 12, "root/dept": 8})
+	w.restart()
+	w.settle()
+	used(map[string]int64{"root": 12, "root/dept": 8})
+	w.finish("a/1")
+	w.settle()
+	used(map[string]int64{"root": 9, "root/dept": 5, "root/dept/c": 1})
+}

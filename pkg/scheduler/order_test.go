@@ -1,0 +1,270 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// Whatever room is freed, units are released in the order of spec section 5: of all
+// queues' first units that fit, at each level of the tree the branch that is owed its
+// unit, then that of the greater queue priority, then that with the smaller share,
+// then that of the older unit. An oracle that tries everybody each time says which.
+func TestPropertyOrderBetweenGroups(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, scheduler.Options{Policy: queue.Priority}, drawBorrowers(t))
+		for _, group := range w.tree.Groups() {
+			w.configure(scheduler.QueueChanged{
+				Queue: group.Queue(), Rank: int32(rapid.IntRange(0, 1).Draw(t, "rank")),
+				Policy:      rapid.SampledFrom([]queue.Policy{queue.Priority, queue.Priority, queue.Block}).Draw(t, "policy"),
+				MaxPriority: scheduler.Cap{Set: rapid.Bool().Draw(t, "capped")},
+			})
+		}
+		for step := range rapid.IntRange(2, 8).Draw(t, "steps") {
+			for i := range rapid.IntRange(0, 8).Draw(t, "submitted") {
+				submitSmall(t, w, fmt.Sprintf("u%d-%d", step, i))
+			}
+			endSome(t, w)
+			for len(w.news) > 0 {
+				w.deliver()
+			}
+			want := expectedReleases(w)
+			w.think()
+			var got []string
+			for _, write := range w.sent {
+				if write.Kind == scheduler.Dequeue {
+					got = append(got, write.Key)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("step %d: released in the order %v, want %v", step, got, want)
+			}
+			w.after(2 * scheduler.TellAfter)
+			expectRest(t, w)
+		}
+	})
+}
+
+// While a unit waits for what its group is owed, nobody borrows more of that: in any
+// life of groups that borrow from each other.
+func TestPropertyBorrowingIsPausedForWhoIsOwed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		root := drawBorrowers(t)
+		w := newWorld(t, scheduler.Options{Policy: rapid.SampledFrom([]queue.Policy{queue.Priority, queue.RoundRobin, queue.Block}).Draw(t, "policy")}, root)
+		w.treeOpts.PauseBorrowing = true
+		w.plant(root)
+		for step := range rapid.IntRange(2, 15).Draw(t, "steps") {
+			for i := range rapid.IntRange(0, 4).Draw(t, "submitted") {
+				submitSmall(t, w, fmt.Sprintf("u%d-%d", step, i))
+			}
+			switch rapid.IntRange(0, 5).Draw(t, "what") {
+			case 0, 1, 2:
+				endSome(t, w)
+			case 3: // somebody whose unit waits thinks better of it
+				if key, ok := drawUnit(t, w, func(u *scheduler.Unit) bool { return u.Phase == scheduler.Waiting }); ok {
+					w.delete(key)
+				}
+			case 4:
+				if key, ok := drawUnit(t, w, func(u *scheduler.Unit) bool { return u.Phase == scheduler.Waiting }); ok {
+					w.write(key, deactivate)
+				}
+			case 5: // borrowed by what was charged when others were away
+				w.sent = nil // never lands
+				w.restart()
+			}
+			if rapid.Bool().Draw(t, "all comes to rest") {
+				w.after(2 * scheduler.TellAfter)
+				expectRest(t, w)
+			} else {
+				for len(w.news) > 0 {
+					w.deliver()
+				}
+				w.think()
+			}
+		}
+		w.after(2 * scheduler.TellAfter)
+		expectRest(t, w)
+	})
+}
+
+func submitSmall(t *rapid.T, w *world, name string) {
+	namespace := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(t, "namespace")
+	list := cpu(fmt.Sprint(rapid.IntRange(1, 4).Draw(t, "cpu")))
+	if rapid.IntRange(0, 2).Draw(t, "asks for gpus") == 0 {
+		list["gpu"] = fmt.Sprint(rapid.IntRange(1, 3).Draw(t, "gpu"))
+	}
+	w.submit(namespace+"/"+name, list, priority(int32(rapid.IntRange(0, 1).Draw(t, "priority"))),
+		preemptible(rapid.IntRange(0, 4).Draw(t, "preemptible") > 0),
+		func(u *scheduler.Unit) { u.Submitted = int64(rapid.IntRange(0, 5).Draw(t, "submitted at")) })
+}
+
+func endSome(t *rapid.T, w *world) {
+	for _, key := range slices.Sorted(maps.Keys(w.units)) {
+		if holds(w.units[key]) && rapid.Bool().Draw(t, "ends") {
+			w.finish(key)
+		}
+	}
+}
+
+func drawUnit(t *rapid.T, w *world, of func(*scheduler.Unit) bool) (string, bool) {
+	var keys []string
+	for _, key := range slices.Sorted(maps.Keys(w.units)) {
+		if of(w.units[key]) {
+			keys = append(keys, key)
+		}
+	}
+	if keys == nil {
+		return "", false
+	}
+	return rapid.SampledFrom(keys).Draw(t, "unit"), true
+}
+
+// drawBorrowers draws a tree of groups that have some guarantee each and may borrow
+// the rest: of the namespaces a to e, two or three levels deep, e maybe that of an
+// inner node.
+func drawBorrowers(t *rapid.T) tree.Node {
+	amounts := func(label string, least, most int) map[string]string {
+		list := cpu(fmt.Sprint(rapid.IntRange(least, most).Draw(t, label+" cpu")))
+		if rapid.Bool().Draw(t, label+" names gpu") {
+			list["gpu"] = fmt.Sprint(rapid.IntRange(least, most).Draw(t, label+" gpu"))
+		}
+		return list
+	}
+	group := func(name string) tree.Node {
+		n := leaf(name, nil, name)
+		if rapid.IntRange(0, 4).Draw(t, name+" has min") > 0 {
+			n.Min = quantities(amounts(name+" min", 0, 3))
+		}
+		if rapid.IntRange(0, 2).Draw(t, name+" has max") == 0 {
+			n.Max = quantities(amounts(name+" max", 4, 8))
+		}
+		return n
+	}
+	inner := leaf("inner", nil)
+	inner.Children = []tree.Node{group("a"), group("b")}
+	if rapid.Bool().Draw(t, "inner is limited") {
+		inner.Max = quantities(amounts("inner max", 6, 9))
+	}
+	if rapid.Bool().Draw(t, "inner is a group") {
+		inner.Namespaces = []string{"e"}
+		inner.Min = quantities(cpu("2"))
+	}
+	root := leaf("root", amounts("root max", 12, 14))
+	root.Children = []tree.Node{inner, group("c"), group("d")}
+	if _, _, err := tree.New(resources.NewNames(), root, tree.Options{}); err != nil {
+		t.Fatalf("the test draws invalid trees: %v", err)
+	}
+	return root
+}
+
+// expectedReleases plays what the core has to do now, by trying all units of all
+// queues anew for each release.
+func expectedReleases(w *world) []string {
+	charged := w.charged()
+	released := map[string]bool{}
+	var order []string
+	for {
+		best := w.winner(charged, released)
+		if best == nil {
+			return order
+		}
+		group, _ := charged.Place(best.Namespace, best.QuotaName)
+		group.Charge(best.Demand)
+		released[best.Key] = true
+		order = append(order, best.Key)
+	}
+}
+
+// contender is a unit that one branch of a node puts forward.
+type contender struct {
+	unit  *scheduler.Unit
+	group quota.Group
+	node  quota.NodeID
+}
+
+// winner of the whole tree: each group puts its first unit that fits forward, and at
+// each node, from below, one of those of its branches goes on.
+func (w *world) winner(t *tree.Tree, released map[string]bool) *scheduler.Unit {
+	contenders := map[quota.NodeID][]contender{}
+	deepest := 0
+	for _, group := range t.Groups() {
+		if u := w.firstThatFits(group, released); u != nil {
+			node := group.Nodes()[0]
+			contenders[node] = append(contenders[node], contender{u, group, node})
+			deepest = max(deepest, len(group.Nodes()))
+		}
+	}
+	above := map[quota.NodeID]quota.NodeID{}
+	for _, group := range t.Groups() {
+		nodes := group.Nodes()
+		for i := range nodes[1:] {
+			above[nodes[i]] = nodes[i+1]
+		}
+	}
+	// Node IDs are in tree order, so a greater one is never above a smaller one.
+	for node := quota.NodeID(len(t.Usage()) - 1); node >= 0; node-- {
+		at := contenders[node]
+		if len(at) == 0 {
+			continue
+		}
+		best := at[0]
+		for _, c := range at[1:] {
+			if w.goesFirst(t, c, best) {
+				best = c
+			}
+		}
+		best.node = node
+		if node == 0 {
+			return best.unit
+		}
+		contenders[above[node]] = append(contenders[above[node]], best)
+	}
+	return nil
+}
+
+func (w *world) goesFirst(t *tree.Tree, a, b contender) bool {
+	if owed, other := a.group.Owed(a.unit.Demand), b.group.Owed(b.unit.Demand); owed != other {
+		return owed
+	}
+	if rank, other := w.set[a.group.Queue()].Rank, w.set[b.group.Queue()].Rank; rank != other {
+		return rank > other
+	}
+	if by := t.Share(a.node, a.unit.Demand).Compare(t.Share(b.node, b.unit.Demand)); by != 0 {
+		return by < 0
+	}
+	if a.unit.Submitted != b.unit.Submitted {
+		return a.unit.Submitted < b.unit.Submitted
+	}
+	return a.unit.Key < b.unit.Key
+}
+
+// firstThatFits of the group's line; in policy Block, the first if it fits.
+func (w *world) firstThatFits(group quota.Group, released map[string]bool) *scheduler.Unit {
+	var first *scheduler.Unit
+	for _, u := range w.units {
+		g, refusal := w.tree.Place(u.Namespace, u.QuotaName)
+		if released[u.Key] || u.Phase != scheduler.Waiting || u.Held != nil || refusal != nil || g.Queue() != group.Queue() {
+			continue
+		}
+		r := group.Fits(u.Demand)
+		if r != nil && (r.Final() || w.policyOf(w.set[group.Queue()]) != queue.Block) {
+			continue
+		}
+		if first == nil || w.before(u, first) {
+			first = u
+		}
+	}
+	if first == nil || group.Fits(first.Demand) != nil {
+		return nil
+	}
+	return first
+}
