@@ -54,6 +54,7 @@ func run(ctx context.Context, env *program.Env, opts *options) error {
 			Namespace:       env.Namespace,
 			Policy:          opts.policy,
 			Oversell:        opts.oversell,
+			PauseBorrowing:  opts.pauseBorrowing,
 			Workers:         opts.workers,
 			CheckInvariants: opts.checkInvariants,
 			Emit: func(about *unstructured.Unstructured, kind, reason, message string) {

@@ -25,6 +25,7 @@ var knownBackends = []string{backendElasticQuota}
 
 type options struct {
 	oversellRate    string
+	pauseBorrowing  bool
 	workers         int
 	checkInvariants bool
 
@@ -37,6 +38,8 @@ type options struct {
 func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.oversellRate, "oversell-rate", "1.0",
 		"Decimal that every limit of the quota, "+`"kube-queue/max-jobs"`+" included, is multiplied with.")
+	fs.BoolVar(&o.pauseBorrowing, "pause-borrowing", false,
+		"While a unit waits for what its quota's min guarantees, and has no room because others have borrowed it, let nobody borrow more of that. For clusters where nothing is taken back from who has borrowed.")
 	fs.IntVar(&o.workers, "workers", 32, "Status writes under way at most.")
 	fs.BoolVar(&o.checkInvariants, "check-invariants", false,
 		"Prove after every event that used quota is the sum of what was charged, and end when it is not. For tests: it takes time proportional to the number of units.")
@@ -104,5 +107,5 @@ func boolean(lookup func(string) (string, bool), name string) (bool, error) {
 }
 
 func (o *options) inForce() []any {
-	return []any{"quotaBackend", o.backend, "policy", o.policy, "oversellRate", o.oversell.String()}
+	return []any{"quotaBackend", o.backend, "policy", o.policy, "oversellRate", o.oversell.String(), "pauseBorrowing", o.pauseBorrowing}
 }

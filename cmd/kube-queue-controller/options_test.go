@@ -1,8 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 
 	"kube-queue.dev/kube-queue/pkg/queue"
 )
@@ -66,6 +69,25 @@ func TestSettingsThatAreNotKnownAreRefusedWithWhatIs(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestBorrowingIsPausedOnlyWhereThatIsAskedFor(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want bool
+	}{{nil, false}, {[]string{"--pause-borrowing"}, true}, {[]string{"--pause-borrowing=false"}, false}} {
+		o, flags := &options{}, pflag.NewFlagSet("", pflag.ContinueOnError)
+		o.addFlags(flags)
+		if err := flags.Parse(c.args); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.complete(environment()); err != nil || o.pauseBorrowing != c.want {
+			t.Errorf("%v: paused %t, error %v", c.args, o.pauseBorrowing, err)
+		}
+		if shown := fmt.Sprintln(o.inForce()...); !strings.Contains(shown, fmt.Sprint("pauseBorrowing ", c.want)) {
+			t.Errorf("%v: in force is %s", c.args, shown)
+		}
 	}
 }
 

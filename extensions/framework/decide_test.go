@@ -95,6 +95,7 @@ func same() *Want {
 
 func TestDecide(t *testing.T) {
 	evicted := condition(metav1.ConditionTrue, "Preempted")
+	drained := condition(metav1.ConditionTrue, v1alpha1.EvictedQueueStopped)
 	overran := condition(metav1.ConditionTrue, v1alpha1.EvictedMaximumExecutionTime)
 	byUser := condition(metav1.ConditionTrue, v1alpha1.EvictedSuspendedByUser)
 	atRest := condition(metav1.ConditionTrue, v1alpha1.EvictedStopped)
@@ -206,6 +207,8 @@ func TestDecide(t *testing.T) {
 		{"its pods are waited for", job(suspended, was("1")), unit(running, evicted), nil, late, Decision{}},
 		{"then its unit says that it has stopped", job(suspended, stopped, was("1")), unit(running, evicted), nil, late, Decision{Action: MarkStopped}},
 		{"that is said once", job(suspended, stopped, was("1")), unit(running, atRest), nil, late, Decision{}},
+		{"a job whose queue is drained is suspended", job(released, runs), unit(running, drained), nil, late, Decision{Action: Evict}},
+		{"and stopped without being deactivated, for it is to run again", job(suspended, stopped, was("1")), unit(running, drained), nil, late, Decision{Action: MarkStopped}},
 		{"a job evicted before its release has no pods", job(), unit(dequeued, evicted), nil, late, Decision{Action: MarkStopped}},
 		{"so has one that only held a reservation", job(), unit(reserved, evicted), nil, late, Decision{Action: MarkStopped}},
 		{"a job that was suspended by hand before its eviction is not put back in line", job(released, suspended, stopped), unit(running, evicted), nil, late, Decision{Action: MarkSuspendedByUser}},
@@ -269,7 +272,7 @@ func TestDecideNever(t *testing.T) {
 		var u *v1alpha1.QueueUnit
 		if flag("has unit") {
 			u = unit(phase(rapid.SampledFrom([]v1alpha1.QueueUnitPhase{"", "Enqueued", "Backoff", "Reserved", "Dequeued", "Running", "Succeeded", "Failed"}).Draw(t, "phase")))
-			if reason := rapid.SampledFrom([]string{"", "Preempted", "Deactivated", "MaximumExecutionTime", "Stopped", "SuspendedByUser"}).Draw(t, "evicted"); reason != "" {
+			if reason := rapid.SampledFrom([]string{"", "Preempted", "Deactivated", "QueueStopped", "MaximumExecutionTime", "Stopped", "SuspendedByUser"}).Draw(t, "evicted"); reason != "" {
 				condition(metav1.ConditionTrue, reason)(u)
 			}
 		}

@@ -53,7 +53,7 @@ const (
 // something: the event that tells of one is a Warning.
 func toMend(reason string) bool {
 	switch reason {
-	case "NoQuota", "QuotaNotAllowed", "InvalidQuotaTree", "ExceedsMaxQuota", ReasonInvalidRequest:
+	case "NoQuota", "QuotaNotAllowed", "InvalidQuotaTree", "ExceedsMaxQuota", "ExceedsMinQuota", ReasonInvalidRequest:
 		return true
 	}
 	return false

@@ -98,7 +98,7 @@ func evictedEvent(evicted *metav1.Condition, lingers string) (kind, message stri
 	switch {
 	case lingers != "":
 		return corev1.EventTypeWarning, message + ". It keeps its quota for now: " + lingers
-	case evicted.Reason == v1alpha1.EvictedDeactivated: // somebody has asked for it
+	case evicted.Reason == v1alpha1.EvictedDeactivated, evicted.Reason == v1alpha1.EvictedQueueStopped: // somebody has asked for it
 		return corev1.EventTypeNormal, message
 	default:
 		return corev1.EventTypeWarning, message

@@ -205,7 +205,7 @@ func written(w *scheduler.Write, unit tolerant.Object, at time.Time) input {
 		if err != nil {
 			l.logger.Error(err, "Cannot tell how new a unit is")
 		}
-		l.apply(scheduler.Written{Key: w.Key, Seq: w.Seq, Version: version, DequeuedAt: at})
+		l.apply(scheduler.Written{Key: w.Key, Seq: w.Seq, Version: version, DequeuedAt: at, Quota: w.Quota})
 	}
 }
 

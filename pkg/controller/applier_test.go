@@ -64,6 +64,7 @@ func TestAnEvictionChangesItsOwnConditionAndWhatIsShownAlone(t *testing.T) {
 	for reason, want := range map[quota.Reason]string{
 		scheduler.ReasonDeactivated:          schedulingv1alpha1.EvictedDeactivated,
 		scheduler.ReasonMaximumExecutionTime: schedulingv1alpha1.EvictedMaximumExecutionTime,
+		scheduler.ReasonQueueStopped:         schedulingv1alpha1.EvictedQueueStopped,
 	} {
 		w := scheduler.Write{Kind: scheduler.Evict, Key: "a/b", Reason: reason, Message: "m", Queue: "another"}
 		patch, err := statusPatch(&w, now, slices.Clone(has))

@@ -19,6 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	informers "kube-queue.dev/kube-queue/pkg/generated/informers/externalversions"
 	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/tolerant"
@@ -35,6 +36,9 @@ type Config struct {
 	Policy queue.Policy
 	// Oversell is the rate that limits are multiplied with.
 	Oversell resources.Rate
+	// PauseBorrowing: while a unit waits for what others have borrowed of its group's
+	// min, nobody borrows more of that.
+	PauseBorrowing bool
 	// Workers is the number of status writes under way at most.
 	Workers int
 	// CheckInvariants proves the core's invariants after every event, and ends
@@ -129,7 +133,7 @@ func (s *sources) loop(cfg Config, logger klog.Logger) *loop {
 		clock: cfg.Clock, logger: logger, inbox: inbox, names: names, check: cfg.CheckInvariants,
 		core:      scheduler.New(scheduler.Options{Policy: cfg.Policy}),
 		reader:    newUnitReader(names),
-		forest:    newForest(names, cfg.Oversell),
+		forest:    newForest(names, tree.Options{Oversell: cfg.Oversell, PauseBorrowing: cfg.PauseBorrowing}),
 		applier:   newApplier(cfg.Client, cfg.Clock, inbox),
 		publisher: newPublisher(cfg.Client, s.queues.Scheduling().V1alpha1().Queues().Lister(), cfg.Namespace, cfg.Clock),
 		emit: func(e treeEvent) {

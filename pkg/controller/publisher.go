@@ -188,7 +188,8 @@ func (p *publisher) retire(ctx context.Context, name string) error {
 	}
 	api := p.client.SchedulingV1alpha1().Queues(p.namespace)
 	if queue.Spec == (schedulingv1alpha1.QueueSpec{}) {
-		err := api.Delete(ctx, name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(queue.UID))})
+		// As it was seen: something may be set in it at this moment.
+		err := api.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &queue.UID, ResourceVersion: &queue.ResourceVersion}})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("queue %s: %w", name, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
@@ -41,6 +43,54 @@ func slowServer(t *testing.T, clock *clocktesting.FakeClock) (versioned.Interfac
 		t.Fatal(err)
 	}
 	return client, written
+}
+
+func TestAQueueInWhichSomethingIsSetOutlivesItsGroup(t *testing.T) {
+	var request string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		request = r.Method + " " + string(body)
+		w.Header().Set("Content-Type", "application/json")
+		if _, err := io.WriteString(w, `{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"Queue"}`); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	client, err := versioned.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		spec schedulingv1alpha1.QueueSpec
+		kept bool
+	}{
+		"nothing":               {schedulingv1alpha1.QueueSpec{}, false},
+		"policy":                {schedulingv1alpha1.QueueSpec{Policy: schedulingv1alpha1.PolicyBlock}, true},
+		"priority":              {schedulingv1alpha1.QueueSpec{Priority: 1}, true},
+		"stop":                  {schedulingv1alpha1.QueueSpec{Stop: schedulingv1alpha1.StopHold}, true},
+		"maxPriority":           {schedulingv1alpha1.QueueSpec{MaxPriority: ptr.To[int32](5)}, true},
+		"maxPriority that is 0": {schedulingv1alpha1.QueueSpec{MaxPriority: ptr.To[int32](0)}, true},
+	} {
+		known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+		if err := known.Add(&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-queue", Name: "team", UID: "u", ResourceVersion: "7"},
+			Spec: c.spec, Status: schedulingv1alpha1.QueueStatus{Quota: "root/team"}}); err != nil {
+			t.Fatal(err)
+		}
+		p := newPublisher(client, listers.NewQueueLister(known), "kube-queue", clocktesting.NewFakeClock(time.Unix(1000, 0)))
+		if err := p.retire(t.Context(), "team"); err != nil {
+			t.Fatal(err)
+		}
+		if c.kept && !strings.HasPrefix(request, `PATCH {"status":{"policy":null,"quota":null,`) {
+			t.Errorf("%s: not kept but %s", name, request)
+		}
+		// Only as it was seen: something may have been set in it just now.
+		if !c.kept && (!strings.HasPrefix(request, "DELETE ") || !strings.Contains(request, `"preconditions":{"uid":"u","resourceVersion":"7"}`)) {
+			t.Errorf("%s: not deleted but %s", name, request)
+		}
+	}
 }
 
 func TestAStatusIsWrittenAgainOnlyAnIntervalAfterASlowWrite(t *testing.T) {

@@ -59,8 +59,8 @@ const (
 	reasonWarning = "QuotaTreeWarning"
 )
 
-func newForest(names *resources.Names, oversell resources.Rate) *forest {
-	return &forest{names: names, opts: tree.Options{Oversell: oversell}, trees: map[string]*unstructured.Unstructured{}}
+func newForest(names *resources.Names, opts tree.Options) *forest {
+	return &forest{names: names, opts: opts, trees: map[string]*unstructured.Unstructured{}}
 }
 
 // set takes in a tree that was added or changed; nil for one that is gone.

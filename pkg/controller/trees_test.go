@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
@@ -39,13 +40,13 @@ func newTestForest(t testing.TB) *forest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newForest(resources.NewNames(), rate)
+	f := newForest(resources.NewNames(), tree.Options{Oversell: rate})
 	f.start()
 	return f
 }
 
 func TestNoTreeIsChosenBeforeAllAreListed(t *testing.T) {
-	f := newForest(resources.NewNames(), resources.Rate{})
+	f := newForest(resources.NewNames(), tree.Options{})
 	invalid := treeObject(t, "kube-system", "zzz", 2*time.Hour, 1, `{name: root, max: {cpu: -1}}`)
 	for _, c := range []treeChange{
 		f.set("kube-system/aaa", treeObject(t, "kube-system", "aaa", time.Hour, 1, goodRoot)),

@@ -43,6 +43,7 @@ func compact(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.QueueUnit {
 		MaximumExecutionTimeSeconds: unit.Spec.MaximumExecutionTimeSeconds,
 	}
 	compact.Status.Reason = unit.Status.Reason
+	compact.Status.Quota = unit.Status.Quota
 	compact.Status.Attempts = unit.Status.Attempts
 	compact.Status.DequeueTime = unit.Status.DequeueTime
 	compact.Status.RequeueState = unit.Status.RequeueState
@@ -95,7 +96,7 @@ func (r *unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error)
 	u := scheduler.Unit{
 		Key: unit.Namespace + "/" + unit.Name, UID: string(unit.UID), Namespace: unit.Namespace, Version: version,
 		QuotaName: unit.Spec.QuotaName, Priority: unit.Spec.Priority, Submitted: submitted(unit),
-		Phase: phaseOf(unit.Status.Phase), Attempts: unit.Status.Attempts,
+		Phase: phaseOf(unit.Status.Phase), Attempts: unit.Status.Attempts, Quota: unit.Status.Quota,
 		MaxTime:  time.Duration(ptr.Deref(unit.Spec.MaximumExecutionTimeSeconds, 0)) * time.Second,
 		Inactive: !ptr.Deref(unit.Spec.Active, true),
 		Reason:   quota.Reason(unit.Status.Reason),
@@ -104,7 +105,8 @@ func (r *unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error)
 		u.DequeuedAt = unit.Status.DequeueTime.Time
 	}
 	if unit.Status.Phase == schedulingv1alpha1.PhaseRunning && unit.Status.Reason == schedulingv1alpha1.ReasonPodsRemain {
-		u.MaxTime, u.Inactive = 0, false // its job has ended: there is no run to stop
+		// Its job has ended: there is no run to stop, and its quota comes back by itself.
+		u.MaxTime, u.Inactive, u.Evicted = 0, false, true
 	}
 	u.Demand, err = r.demand(unit)
 	if fault != nil {

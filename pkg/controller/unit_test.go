@@ -60,6 +60,9 @@ func TestReadingAUnit(t *testing.T) {
 		{"one suspended by hand stays out as well", func(u *schedulingv1alpha1.QueueUnit) {
 			u.Status.Phase, u.Status.Conditions = "Running", evicted(schedulingv1alpha1.EvictedSuspendedByUser)
 		}, scheduler.Running, scheduler.ReasonSuspendedByUser, false, true, false},
+		{"one whose queue is drained keeps its quota for now", func(u *schedulingv1alpha1.QueueUnit) {
+			u.Status.Phase, u.Status.Conditions = "Running", evicted(schedulingv1alpha1.EvictedQueueStopped)
+		}, scheduler.Running, "", false, false, true},
 		{"one that is being evicted keeps its quota", func(u *schedulingv1alpha1.QueueUnit) {
 			u.Status.Phase, u.Status.Conditions = "Running", evicted("Preempted")
 		}, scheduler.Running, "", false, false, true},
@@ -92,7 +95,7 @@ func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 	released := time.Unix(200, 5000)
 	compact, err := compactUnit(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 		u.Spec.Active, u.Spec.MaximumExecutionTimeSeconds = ptr.To(false), ptr.To[int32](90)
-		u.Status.Phase, u.Status.DequeueTime = "Running", &metav1.MicroTime{Time: released}
+		u.Status.Phase, u.Status.Quota, u.Status.DequeueTime = "Running", "root/a", &metav1.MicroTime{Time: released}
 		u.Status.Conditions = []metav1.Condition{{Type: schedulingv1alpha1.ConditionEvicted, Status: metav1.ConditionTrue,
 			Reason: schedulingv1alpha1.EvictedStopped, Message: "it has run for longer than it may"}}
 	}))
@@ -105,6 +108,9 @@ func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 	}
 	if !u.Inactive || u.MaxTime != 90*time.Second || !u.DequeuedAt.Equal(released) {
 		t.Errorf("inactive %t, may run for %v, released %v", u.Inactive, u.MaxTime, u.DequeuedAt)
+	}
+	if u.Quota != "root/a" { // to which it stays charged when that group is gone
+		t.Errorf("it holds quota of %q", u.Quota)
 	}
 	// Back in line, it says why it was stopped as well as what to do.
 	if says := u.Held.Message(); !strings.HasPrefix(says, "it has run for longer than it may; spec.active is false; set it") {
@@ -120,8 +126,8 @@ func TestNothingStopsWhatHasEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if u.Inactive || u.MaxTime != 0 {
-		t.Errorf("inactive %t, may run for %v", u.Inactive, u.MaxTime)
+	if u.Inactive || u.MaxTime != 0 || !u.Evicted {
+		t.Errorf("inactive %t, may run for %v, gives its quota back %t", u.Inactive, u.MaxTime, u.Evicted)
 	}
 }
 

@@ -17,8 +17,8 @@ type Options struct {
 	Oversell string
 	// Grace is how long a unit may hold quota after its job's end; nil: 10 s.
 	Grace *time.Duration
-	// TreeLag is how long after a change of the tree the one before may still
-	// justify what is done; nil: 2 s.
+	// TreeLag is how long after a change of the tree, or of a Queue, the one before
+	// may still justify what is done; nil: 2 s.
 	TreeLag *time.Duration
 	// SuspendLag is how long after a job was suspended again its operator may
 	// still create a pod of it; nil: 1 s.

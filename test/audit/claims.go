@@ -19,8 +19,12 @@ type claim struct {
 	place    place
 }
 
-// place is by what a claim's group is found.
-type place struct{ namespace, quotaName string }
+// place is by what the node is found that a claim is charged to.
+type place struct {
+	namespace, quotaName string
+	// path of the group that released the unit, by the unit's own status.
+	path string
+}
 
 func (c *claim) String() string {
 	if c.job != nil {
@@ -144,7 +148,7 @@ func demand(held *claim) (amounts, place) {
 	var at place
 	asked := amounts{}
 	if held.unit != nil {
-		at = place{held.unit.namespace, held.unit.facts.quotaName}
+		at = place{held.unit.namespace, held.unit.facts.quotaName, held.unit.facts.quota}
 		asked = held.unit.facts.total
 	}
 	if held.job != nil {
@@ -169,15 +173,15 @@ func anyUnit(j *job) *unit {
 
 // usage is how much the open claims take of each node of one tree.
 type usage struct {
-	tree   *tree
-	taken  map[*node]amounts
-	groups map[place]*node
+	tree  *tree
+	taken map[*node]amounts
+	nodes map[place]*node
 }
 
 // usageOf counts the open claims under a tree.
 func (w *world) usageOf(r *reign) *usage {
 	if r.usage == nil {
-		r.usage = &usage{tree: r.tree, taken: map[*node]amounts{}, groups: map[place]*node{}}
+		r.usage = &usage{tree: r.tree, taken: map[*node]amounts{}, nodes: map[place]*node{}}
 		for _, held := range w.claims {
 			r.usage.add(held, 1)
 		}
@@ -185,20 +189,24 @@ func (w *world) usageOf(r *reign) *usage {
 	return r.usage
 }
 
-// group is the node of a place; nil when it stands nowhere in this tree.
-func (u *usage) group(at place) *node {
-	n, ok := u.groups[at]
-	if !ok {
-		n, _ = u.tree.group(at.namespace, at.quotaName)
-		u.groups[at] = n
+// node is where a place is charged: at its group or, where the tree has none for
+// it any more, at the nearest node that is left of the group that it came by. So
+// it still counts in all that it shares with others, of the root at least.
+func (u *usage) node(at place) *node {
+	n := u.nodes[at]
+	if n == nil {
+		var err error
+		if n, err = u.tree.group(at.namespace, at.quotaName); err != nil {
+			n = u.tree.nearest(at.path)
+		}
+		u.nodes[at] = n
 	}
 	return n
 }
 
-// add charges a claim, or takes it back when times is -1. What stands nowhere
-// in the tree uses nothing of it.
+// add charges a claim, or takes it back when times is -1.
 func (u *usage) add(held *claim, times int64) {
-	for n := u.group(held.place); n != nil; n = n.parent {
+	for n := u.node(held.place); n != nil; n = n.parent {
 		if u.taken[n] == nil {
 			u.taken[n] = amounts{}
 		}
@@ -214,7 +222,7 @@ func (w *world) holders(u *usage, n *node, except *claim) []string {
 		if held == except {
 			continue
 		}
-		for at := u.group(held.place); at != nil; at = at.parent {
+		for at := u.node(held.place); at != nil; at = at.parent {
 			if at == n {
 				list = append(list, held)
 			}

@@ -10,8 +10,10 @@
 // the checker has to know of one kind of job. A claim is quota that is really in
 // use: it opens when a unit gets a phase that holds quota or when its job is
 // released, whichever is first, and closes when the job itself has ended, is
-// gone, or is suspended with its unit back in line. A check is one law, and a
-// rule one way to break it.
+// gone, or is suspended with its unit back in line. It counts at the group that the
+// tree in force gives its namespace, whatever the tree was when it opened; where
+// the tree has no group for it any more, at the node nearest to the one that
+// admitted it. A check is one law, and a rule one way to break it.
 //
 // Order. Every object of a cluster has its resourceVersion from one sequence, so
 // writes are put in the order of what they returned, whatever the order of their

@@ -31,7 +31,7 @@ func parserOf(group, version, resource string) parser {
 	case group == queueGroup && resource == "queueunits":
 		return parseUnit
 	case group == queueGroup && resource == "queues":
-		return func(*decoder, string, *meta, json.RawMessage) (any, error) { return &otherFacts{}, nil }
+		return parseQueue
 	case group == treeGroup && resource == "elasticquotatrees":
 		return parseTreeObject
 	}
@@ -40,9 +40,6 @@ func parserOf(group, version, resource string) parser {
 	}
 	return nil
 }
-
-// otherFacts stands for an object of which only the writes are counted.
-type otherFacts struct{}
 
 // jobFacts is a job as one write left it.
 type jobFacts struct {

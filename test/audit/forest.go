@@ -19,6 +19,9 @@ type forest struct {
 type standing struct {
 	uid, name string
 	facts     *treeFacts
+	// generation of the spec, and what the status shows, as of the last write.
+	generation int64
+	shown      treeStatus
 }
 
 // reign is the time in which one tree was in force.
@@ -50,6 +53,7 @@ func (f *forest) apply(w *Write, facts *treeFacts) {
 	if s.facts == nil || w.Subresource == "" {
 		s.facts = facts
 	}
+	s.generation, s.shown = facts.generation, facts.shown
 	f.crown(w.Time)
 }
 
@@ -62,20 +66,11 @@ func (f *forest) remove(w *Write) {
 
 // crown puts the oldest tree in force, if it is valid.
 func (f *forest) crown(now time.Time) {
-	var all []*standing
-	for _, s := range f.trees {
-		all = append(all, s)
-	}
-	if len(all) == 0 {
+	oldest := f.oldest()
+	if oldest == nil || oldest.facts.tree == nil {
 		return
 	}
-	oldest := slices.MinFunc(all, func(a, b *standing) int {
-		return cmp.Or(cmp.Compare(a.facts.created, b.facts.created), cmp.Compare(a.name, b.name))
-	})
 	next := oldest.facts.tree
-	if next == nil {
-		return
-	}
 	if n := len(f.reigns); n > 0 {
 		last := f.reigns[n-1]
 		if last.tree == next {
@@ -85,6 +80,17 @@ func (f *forest) crown(now time.Time) {
 	}
 	f.changes++
 	f.reigns = append(f.reigns, &reign{tree: next, from: now})
+}
+
+// oldest is the tree that counts; nil when there is none.
+func (f *forest) oldest() *standing {
+	var oldest *standing
+	for _, s := range f.trees {
+		if oldest == nil || cmp.Or(cmp.Compare(s.facts.created, oldest.facts.created), cmp.Compare(s.name, oldest.name)) < 0 {
+			oldest = s
+		}
+	}
+	return oldest
 }
 
 // ruling are the trees that may justify what is done now, the one in force

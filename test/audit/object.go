@@ -12,6 +12,7 @@ type meta struct {
 	Namespace                  string            `json:"namespace"`
 	UID                        string            `json:"uid"`
 	ResourceVersion            string            `json:"resourceVersion"`
+	Generation                 int64             `json:"generation"`
 	CreationTimestamp          string            `json:"creationTimestamp"`
 	DeletionTimestamp          string            `json:"deletionTimestamp"`
 	DeletionGracePeriodSeconds *int64            `json:"deletionGracePeriodSeconds"`

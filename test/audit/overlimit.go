@@ -50,12 +50,8 @@ func (o *overLimit) finish(w *world, f *findings) {
 // excess tells which limits a claim broke when it opened, or nothing.
 func excess(w *world, r *reign, held *claim) string {
 	used := w.usageOf(r)
-	group := used.group(held.place)
-	if group == nil {
-		return "" // told by wrong-quota
-	}
 	var parts []string
-	for n := group; n != nil; n = n.parent {
+	for n := used.node(held.place); n != nil; n = n.parent {
 		for _, name := range (amounts{maxJobs: nil}).names(held.asked) {
 			asks := big.NewInt(1)
 			if name != maxJobs {

@@ -10,9 +10,23 @@ import (
 
 // treeFacts is an ElasticQuotaTree as one write left it.
 type treeFacts struct {
-	created string // its creation time, as text that sorts
-	tree    *tree  // nil where the spec is invalid
-	invalid string // why
+	created    string // its creation time, as text that sorts
+	generation int64
+	tree       *tree  // nil where the spec is invalid
+	invalid    string // why
+	shown      treeStatus
+}
+
+// treeStatus is what the tree says of its nodes.
+type treeStatus struct {
+	ObservedGeneration int64
+	Nodes              []nodeStatus
+}
+
+type nodeStatus struct {
+	Path                    string
+	Used, Borrowed, Request quantities
+	Jobs                    int64
 }
 
 // tree is a valid spec.
@@ -39,11 +53,15 @@ func parseTreeObject(_ *decoder, kind string, m *meta, raw json.RawMessage) (any
 	if kind != "ElasticQuotaTree" {
 		return nil, nil
 	}
-	f := &treeFacts{created: m.CreationTimestamp}
+	f := &treeFacts{created: m.CreationTimestamp, generation: m.Generation}
 	var o struct {
 		Spec struct {
 			Root *treeNode `json:"root"`
 		} `json:"spec"`
+	}
+	var status struct{ Status treeStatus }
+	if json.Unmarshal(raw, &status) == nil { // a status that cannot be read shows nothing
+		f.shown = status.Status
 	}
 	err := json.Unmarshal(raw, &o)
 	switch {
@@ -151,6 +169,19 @@ func (t *tree) group(namespace, name string) (*node, error) {
 		paths = append(paths, n.path)
 	}
 	return nil, fmt.Errorf("quota %s is none of those that list namespace %s: %s", name, namespace, strings.Join(paths, ", "))
+}
+
+// nearest is the node of a path or, where that is gone, of the longest part of the
+// path that is left; the root is always there.
+func (t *tree) nearest(path string) *node {
+	for ; path != ""; path = path[:max(0, strings.LastIndex(path, "/"))] {
+		for _, n := range t.nodes {
+			if n.path == path {
+				return n
+			}
+		}
+	}
+	return t.nodes[0]
 }
 
 func (t *tree) listing(namespace string) []*node {

@@ -22,8 +22,10 @@ type unitFacts struct {
 	maxTime      time.Duration // 0: as long as it takes
 
 	phase, reason, quota string
+	queue                string
 	attempts             int
 	dequeueTime          time.Time
+	requeueAt            time.Time
 	evicted              bool
 	evictedReason        string
 }
@@ -46,6 +48,15 @@ func (u *unitFacts) ended() bool {
 	return u.phase == string(succeeded) || u.phase == string(failed)
 }
 
+// inLine tells whether a unit asks for quota now.
+func (u *unitFacts) inLine(now time.Time) bool {
+	switch u.reason {
+	case "Inactive", "SuspendedByUser", "InvalidRequest", "QueueStopped":
+		return false
+	}
+	return u.active && u.bad == "" && (u.phase == enqueued || u.phase == backoff && !now.Before(u.requeueAt))
+}
+
 // stopped tells whether an eviction has come so far that the job is at rest.
 func (u *unitFacts) stopped() bool {
 	return u.evicted && (u.evictedReason == "Stopped" || u.evictedReason == "SuspendedByUser")
@@ -66,8 +77,10 @@ type unitObject struct {
 	}
 	Status struct {
 		Phase, Reason, Quota string
+		Queue                string
 		Attempts             int
 		DequeueTime          time.Time
+		RequeueState         struct{ RequeueAt time.Time }
 		Conditions           []condition
 	}
 }
@@ -90,7 +103,8 @@ func parseUnit(d *decoder, kind string, m *meta, raw json.RawMessage) (any, erro
 		jobName: ref.Name, jobUID: ref.UID, podSets: len(o.Spec.PodSets) > 0,
 		quotaName: o.Spec.QuotaName, active: o.Spec.Active == nil || *o.Spec.Active,
 		phase: d.word(o.Status.Phase), reason: d.word(o.Status.Reason), quota: d.word(o.Status.Quota),
-		attempts: o.Status.Attempts, dequeueTime: o.Status.DequeueTime,
+		queue:    d.word(o.Status.Queue),
+		attempts: o.Status.Attempts, dequeueTime: o.Status.DequeueTime, requeueAt: o.Status.RequeueState.RequeueAt,
 		maxTime: time.Duration(o.Spec.MaximumExecutionTimeSeconds) * time.Second,
 	}
 	if u.phase == "" {

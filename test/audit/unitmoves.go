@@ -57,7 +57,7 @@ func (m unitMoves) see(w *world, c *change, f *findings) {
 	case c.unitWas != nil:
 		m.seePhase(w, c, f)
 		m.seeEviction(w, c, f)
-		m.seeWhy(c, f)
+		m.seeWhy(w, c, f)
 	}
 }
 
@@ -137,12 +137,15 @@ func (unitMoves) seeEviction(w *world, c *change, f *findings) {
 	}
 }
 
-// seeWhy: what is inactive gets no quota, and what is evicted by its own spec must
-// be so by its spec.
-func (unitMoves) seeWhy(c *change, f *findings) {
+// seeWhy: what is inactive gets no quota, nor does what waits in a stopped queue; and
+// what is evicted must be so by its own spec or by its queue's.
+func (unitMoves) seeWhy(w *world, c *change, f *findings) {
 	now, was := c.unit.facts, c.unitWas
 	if now.holds() && !was.holds() && !was.active {
 		f.fail("inactive-dequeue", c.w.moment(), c.unit, "it became %s though its spec.active is false", now.phase)
+	}
+	if now.holds() && !was.holds() && w.stopped(now.queue, c.w.Time) {
+		f.fail("stopped-dequeue", c.w.moment(), c.unit, "it became %s though spec.stop of Queue %s says that nothing is released", now.phase, now.queue)
 	}
 	if !now.evicted || was.evicted {
 		return
@@ -150,6 +153,8 @@ func (unitMoves) seeWhy(c *change, f *findings) {
 	switch ran := c.w.Time.Sub(was.dequeueTime); {
 	case now.evictedReason == "Deactivated" && was.active:
 		f.fail("undue-eviction", c.w.moment(), c.unit, "it was evicted as deactivated, and its spec.active is not false")
+	case now.evictedReason == "QueueStopped" && !w.drained(c.unit, was.queue, c.w.Time):
+		f.fail("undue-eviction", c.w.moment(), c.unit, "it was evicted because its queue was drained, and spec.stop of Queue %s is not Drain", was.queue)
 	case now.evictedReason == "MaximumExecutionTime" && (was.maxTime == 0 || ran < was.maxTime):
 		f.fail("undue-eviction", c.w.moment(), c.unit, "it was evicted after %s, and may run for %s (0: as long as it takes)", ran, was.maxTime)
 	}

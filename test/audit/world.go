@@ -13,6 +13,7 @@ type world struct {
 	early   map[string][]*unit // by the UID of a job that was not seen yet
 	managed map[string]bool    // namespaces whose jobs are all queued
 	forest  forest
+	lines   lines
 	claims  map[string]*claim // by the UID of the job, or of a unit without one
 	end     time.Time         // of the log
 }
@@ -119,7 +120,7 @@ func newWorld(options *Options, end time.Time) *world {
 	return &world{
 		options: options, end: end,
 		jobs: map[string]*job{}, units: map[string]*unit{}, pods: map[string]*pod{}, owners: map[string]string{},
-		named: map[jobKey]*job{}, early: map[string][]*unit{}, managed: map[string]bool{}, claims: map[string]*claim{},
+		named: map[jobKey]*job{}, early: map[string][]*unit{}, managed: map[string]bool{}, lines: lines{}, claims: map[string]*claim{},
 	}
 }
 
@@ -138,6 +139,8 @@ func (w *world) apply(write *Write) *change {
 		w.applyPod(c, facts)
 	case *treeFacts:
 		w.forest.apply(write, facts)
+	case *queueFacts:
+		w.lines.apply(w.options, write, facts)
 	case *namespaceFacts:
 		w.managed[write.Name] = facts.managed
 	case *eventFacts:
@@ -306,6 +309,8 @@ func (w *world) applyGone(c *change) {
 		p.gone = c.w.moment()
 	} else if c.w.Resource == "elasticquotatrees" {
 		w.forest.remove(c.w)
+	} else if c.w.Resource == "queues" {
+		w.lines.apply(w.options, c.w, nil)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,26 @@ func (l *Lab) Check(ctx context.Context) {
 	for _, v := range report.Violations() {
 		l.site.judged[fmt.Sprint(v.Rule, v.Object, v.Revision)] = true
 	}
+}
+
+// ExpectAccounting waits until the status of every node of the tree is what the
+// checker adds up from the units.
+func (l *Lab) ExpectAccounting() {
+	l.t.Helper()
+	var read time.Time
+	var version, state string
+	Eventually(l.t, 30*time.Second, "the tree's status is what the checker adds up", func() (bool, string) {
+		// The log is long: it is read again when the status is another, or was written
+		// before what it tells of.
+		now := l.tree().GetResourceVersion()
+		if now == version && time.Since(read) < time.Second {
+			return false, state
+		}
+		differences, err := l.Log(l.t.Context()).Accounting(l.Audit)
+		Must(l.t, err)
+		version, read, state = now, time.Now(), strings.Join(differences, "; ")
+		return state == "", state
+	})
 }
 
 // Log is the audit log up to now.

@@ -22,6 +22,13 @@ func (l *Lab) TreeOf(children ...string) {
 		"spec: {root: {name: root, children: [" + strings.Join(children, ", ") + "]}}\n")
 }
 
+func (l *Lab) tree() *unstructured.Unstructured {
+	l.t.Helper()
+	tree, err := l.Dynamic.Resource(trees).Namespace("kube-system").Get(l.t.Context(), "elasticquotatree", metav1.GetOptions{})
+	Must(l.t, err)
+	return tree
+}
+
 // ExpectFree waits until the tree's status says that nothing is used.
 func (l *Lab) ExpectFree() {
 	l.t.Helper()
@@ -43,8 +50,7 @@ func (l *Lab) FreeNode(path string) (bool, string) {
 // free tells whether there are nodes of these paths, and nothing of them is used.
 func (l *Lab) free(asked func(path string) bool) (bool, string) {
 	l.t.Helper()
-	tree, err := l.Dynamic.Resource(trees).Namespace("kube-system").Get(l.t.Context(), "elasticquotatree", metav1.GetOptions{})
-	Must(l.t, err)
+	tree := l.tree()
 	nodes, _, _ := unstructured.NestedSlice(tree.Object, "status", "nodes")
 	found := false
 	for _, n := range nodes {
@@ -66,8 +72,7 @@ func (l *Lab) free(asked func(path string) bool) (bool, string) {
 // TreeValidity is what the tree in force says of itself as it is now.
 func (l *Lab) TreeValidity() (status, message string) {
 	l.t.Helper()
-	tree, err := l.Dynamic.Resource(trees).Namespace("kube-system").Get(l.t.Context(), "elasticquotatree", metav1.GetOptions{})
-	Must(l.t, err)
+	tree := l.tree()
 	generation, _, _ := unstructured.NestedInt64(tree.Object, "status", "observedGeneration")
 	conditions, _, _ := unstructured.NestedSlice(tree.Object, "status", "conditions")
 	if len(conditions) == 0 || generation != tree.GetGeneration() {

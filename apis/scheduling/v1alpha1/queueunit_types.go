@@ -232,6 +232,9 @@ const (
 	// maximumExecutionTimeSeconds. It is deactivated too: without that it would run
 	// again, and again for too long.
 	EvictedMaximumExecutionTime = "MaximumExecutionTime"
+	// EvictedQueueStopped: an administrator has drained the unit's queue. The unit
+	// waits in its old place until the queue goes on.
+	EvictedQueueStopped = "QueueStopped"
 )
 
 // QueueUnitStatus is how far a unit got.

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 
 // startController runs what kube-queue-controller runs, and returns when it
 // decides. The function that it returns stops it.
-func startController(t *testing.T) (stop func()) {
+func startController(t *testing.T, settings ...func(*controller.Config)) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Background()))
 	config, _, err := cluster.ServiceAccountConfig(ctx, "kube-queue-controller")
@@ -43,6 +43,9 @@ func startController(t *testing.T) (stop func()) {
 	config.QPS = -1
 	cfg, writer := configure(t, config)
 	synced := make(chan struct{})
+	for _, set := range settings {
+		set(&cfg)
+	}
 	cfg.Synced = func() { close(synced) }
 	var running sync.WaitGroup
 	running.Go(func() { writer.Run(ctx) })

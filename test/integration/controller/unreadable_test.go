@@ -18,6 +18,7 @@ import (
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/test/testcluster"
 )
 
 const patience = 30 * time.Second
@@ -48,12 +49,17 @@ func newStage(t *testing.T) *stage {
 	t.Cleanup(func() {
 		must(t, s.trees().Delete(context.Background(), "tree", metav1.DeleteOptions{}))
 		must(t, s.units.DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+		must(t, s.queues().DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	})
 	return s
 }
 
 func (s *stage) trees() dynamic.ResourceInterface {
 	return s.objects.Resource(quotav1beta1.SchemeGroupVersion.WithResource("elasticquotatrees")).Namespace(quotav1beta1.TreeNamespace)
+}
+
+func (s *stage) queues() dynamic.ResourceInterface {
+	return s.objects.Resource(schedulingv1alpha1.SchemeGroupVersion.WithResource("queues")).Namespace(testcluster.Namespace)
 }
 
 func (s *stage) create(in dynamic.ResourceInterface, text string) {

@@ -1,0 +1,189 @@
+package controller
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+func TestWhatAQueueSets(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		spec schedulingv1alpha1.QueueSpec
+		want scheduler.QueueChanged
+	}{
+		{"nothing", schedulingv1alpha1.QueueSpec{}, scheduler.QueueChanged{}},
+		{"a policy", schedulingv1alpha1.QueueSpec{Policy: schedulingv1alpha1.PolicyBlock}, scheduler.QueueChanged{Policy: queue.Block}},
+		{"its rank among queues", schedulingv1alpha1.QueueSpec{Priority: -3}, scheduler.QueueChanged{Rank: -3}},
+		{"a greatest priority", schedulingv1alpha1.QueueSpec{MaxPriority: ptr.To[int32](7)}, scheduler.QueueChanged{MaxPriority: scheduler.Cap{Set: true, Value: 7}}},
+		{"zero as the greatest", schedulingv1alpha1.QueueSpec{MaxPriority: ptr.To[int32](0)}, scheduler.QueueChanged{MaxPriority: scheduler.Cap{Set: true}}},
+		{"that it goes on", schedulingv1alpha1.QueueSpec{Stop: schedulingv1alpha1.StopNone}, scheduler.QueueChanged{}},
+		{"that nothing more is released", schedulingv1alpha1.QueueSpec{Stop: schedulingv1alpha1.StopHold}, scheduler.QueueChanged{Stop: scheduler.Hold}},
+		{"that all is taken back", schedulingv1alpha1.QueueSpec{Stop: schedulingv1alpha1.StopDrain}, scheduler.QueueChanged{Stop: scheduler.Drain}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.want.Queue = "q"
+			got := queueSettings(&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: c.spec})
+			if got != c.want {
+				t.Errorf("it comes to %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+// deciding is a loop whose plans are looked at and not carried out.
+type deciding struct {
+	*testing.T
+	*loop
+}
+
+func decide(t *testing.T, cfg Config) deciding {
+	t.Helper()
+	config := &rest.Config{Host: "http://nowhere"} // nobody asks it
+	var err error
+	if cfg.Client, err = versioned.NewForConfig(config); err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Dynamic, err = dynamic.NewForConfig(config); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Clock, cfg.Namespace, cfg.CheckInvariants = clocktesting.NewFakeClock(time.Unix(1000, 0)), "kube-queue", true
+	sources, err := newSources(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return deciding{t, sources.loop(cfg, klog.Background())}
+}
+
+// after tells what is written to each unit once these inputs are in, and some time
+// has gone by.
+func (d deciding) after(passed time.Duration, inputs ...input) map[string]string {
+	d.Helper()
+	d.loop.clock.(*clocktesting.FakeClock).Step(passed)
+	d.now = d.loop.clock.Now()
+	for _, take := range inputs {
+		take(d.loop)
+		d.prove()
+	}
+	plan, _ := d.core.Next(d.now)
+	d.prove()
+	if d.broken != nil {
+		d.Fatal(d.broken)
+	}
+	writes := map[string]string{}
+	for _, w := range plan {
+		writes[w.Key] = fmt.Sprint(w.Kind, " ", w.Reason)
+	}
+	return writes
+}
+
+func (d deciding) expect(got map[string]string, want map[string]string) {
+	d.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) { // maps are printed in order of their keys
+		d.Fatalf("it writes %v, want %v", got, want)
+	}
+}
+
+func (d deciding) tree(generation int64, root string) input {
+	d.Helper()
+	return treeSeen("kube-system/t", treeObject(d.T, "kube-system", "t", time.Hour, generation, root))
+}
+
+func unitOf(name, quotaName, cpu string, phase schedulingv1alpha1.QueueUnitPhase) input {
+	return unitSeen(compact(&schedulingv1alpha1.QueueUnit{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID(name), ResourceVersion: "7"},
+		Spec: schedulingv1alpha1.QueueUnitSpec{QuotaName: quotaName,
+			Resource: corev1.ResourceList{"cpu": resource.MustParse(cpu)}},
+		Status: schedulingv1alpha1.QueueUnitStatus{Phase: phase},
+	}))
+}
+
+// podsRemain is a unit whose job has ended and keeps its quota.
+func podsRemain(name string) input {
+	return unitSeen(&schedulingv1alpha1.QueueUnit{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID(name), ResourceVersion: "7"},
+		Status:     schedulingv1alpha1.QueueUnitStatus{Phase: schedulingv1alpha1.PhaseRunning, Reason: schedulingv1alpha1.ReasonPodsRemain},
+	})
+}
+
+func queueOf(name string, stop schedulingv1alpha1.QueueStop) input {
+	return queueSeen(&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: schedulingv1alpha1.QueueSpec{Stop: stop}})
+}
+
+func TestAQueueIsStoppedThoughItsGroupComesLater(t *testing.T) {
+	d := decide(t, Config{})
+	d.expect(d.after(0, treesListed, queueOf("root", schedulingv1alpha1.StopHold), unitOf("u", "", "1", "")), nil)
+	d.expect(d.after(0, d.tree(1, goodRoot)), nil)
+	d.expect(d.after(time.Second), map[string]string{"a/u": "Explain QueueStopped"})
+}
+
+func TestAQueueThatIsDeletedSetsNothingAnyMore(t *testing.T) {
+	d := decide(t, Config{})
+	d.expect(d.after(0, treesListed, d.tree(1, goodRoot), queueOf("root", schedulingv1alpha1.StopHold), unitOf("u", "", "1", "")), nil)
+	d.expect(d.after(0, queueGone("root")), map[string]string{"a/u": "Dequeue "})
+	if !d.publisher.stale["root"] {
+		t.Error("nobody makes it anew")
+	}
+}
+
+func TestADrainedQueueEvictsWhatItHasReleasedAndNothingElse(t *testing.T) {
+	d := decide(t, Config{})
+	d.expect(d.after(0, treesListed, d.tree(1, `{name: root, children: [{name: one, namespaces: [a]}, {name: two, namespaces: [a]}]}`),
+		unitOf("runs", "one", "1", "Running"), unitOf("released", "one", "1", "Dequeued"), unitOf("ended", "one", "1", "Succeeded"), podsRemain("done"),
+		unitOf("elsewhere", "two", "1", "Running")), nil)
+	d.expect(d.after(0, queueOf("root-one", schedulingv1alpha1.StopHold)), nil)
+	d.expect(d.after(0, queueOf("root-one", schedulingv1alpha1.StopDrain)),
+		map[string]string{"a/runs": "Evict QueueStopped", "a/released": "Evict QueueStopped"})
+}
+
+// A unit that others have borrowed from waits, and one that would borrow more asks.
+func TestBorrowingIsPausedWhereThatIsAskedFor(t *testing.T) {
+	for paused, want := range map[bool]string{false: "Dequeue ", true: "Explain " + string(quota.ReasonBorrowingPaused)} {
+		d := decide(t, Config{PauseBorrowing: paused})
+		got := d.after(0, treesListed, d.tree(1, `{name: root, max: {cpu: 4}, children: [
+			{name: owner, namespaces: [a], min: {cpu: 2}}, {name: borrower, namespaces: [a]}]}`),
+			unitOf("has-borrowed", "borrower", "3", "Running"), unitOf("owed", "owner", "2", ""), unitOf("more", "borrower", "1", ""))
+		if got["a/more"] == "" {
+			got = d.after(time.Second)
+		}
+		if got["a/more"] != want {
+			t.Errorf("paused %t: it writes %v, want %s", paused, got, want)
+		}
+	}
+}
+
+func TestWhatWasReleasedOnAGroupThatIsGoneCountsWhereItWas(t *testing.T) {
+	d := decide(t, Config{})
+	released := &schedulingv1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "u", UID: "u", ResourceVersion: "8"}}
+	for _, take := range []input{treesListed, unitOf("u", "", "1", ""),
+		d.tree(1, `{name: root, children: [{name: dept, children: [{name: team, namespaces: [a]}]}]}`)} {
+		take(d.loop)
+	}
+	plan, _ := d.core.Next(time.Unix(1000, 0))
+	if len(plan) != 1 || plan[0].Kind != scheduler.Dequeue {
+		t.Fatalf("it plans %+v", plan)
+	}
+	d.expect(d.after(0, written(&plan[0], released, time.Unix(1000, 0)),
+		d.tree(2, `{name: root, children: [{name: dept, children: [{name: other, namespaces: [b]}]}]}`)), nil)
+	used := map[string]string{}
+	for _, node := range d.treeFigures().status.Nodes {
+		used[node.Path] = node.Used.Cpu().String()
+	}
+	d.expect(used, map[string]string{"root": "1", "root/dept": "1", "root/dept/other": "0"})
+}

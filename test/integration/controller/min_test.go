@@ -1,0 +1,97 @@
+package controller
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/pkg/controller"
+)
+
+// grow puts these groups below the root of the stage's tree, of which its namespace
+// may use any.
+func (s *stage) grow(children string) {
+	s.Helper()
+	tree, err := s.trees().Get(s.Context(), "tree", metav1.GetOptions{})
+	must(s.T, err)
+	var root map[string]any
+	must(s.T, yaml.Unmarshal([]byte(`{name: root, max: {cpu: 4}, children: `+children+`}`), &root))
+	list, _, err := unstructured.NestedSlice(root, "children")
+	must(s.T, err)
+	for i := range list {
+		list[i].(map[string]any)["namespaces"] = []any{s.namespace}
+	}
+	must(s.T, unstructured.SetNestedSlice(root, list, "children"))
+	must(s.T, unstructured.SetNestedMap(tree.Object, root, "spec", "root"))
+	_, err = s.trees().Update(s.Context(), tree, metav1.UpdateOptions{})
+	must(s.T, err)
+}
+
+func TestNobodyBorrowsMoreWhileAnOwnerWaits(t *testing.T) {
+	s := newStage(t)
+	s.grow(`[{name: owner, min: {cpu: 2}}, {name: borrower}]`)
+	pausing := func(cfg *controller.Config) { cfg.PauseBorrowing = true }
+	stop := startController(t, pausing)
+	s.unit("has-borrowed", `quotaName: borrower, resource: {cpu: 3}`)
+	s.becomes("has-borrowed", "phase", "Dequeued")
+	s.unit("owed", `quotaName: owner, resource: {cpu: 2}`)
+	s.becomes("owed", "reason", "QuotaExceeded")
+	s.says("owed", "waiting for cpu in quota root: 2 asked, 3 of 4 used")
+	s.unit("more", `quotaName: borrower, resource: {cpu: 1}`)
+	s.becomes("more", "reason", "BorrowingPaused")
+	s.says("more", "waiting for cpu in quota root, where borrowing is paused: a job waits there for what its own quota is guaranteed (1 asked, 3 of 4 used)")
+
+	// The next process finds out by itself.
+	stop()
+	startController(t, pausing)
+	s.used("3")
+	s.unit("late", `quotaName: borrower, resource: {cpu: 1}`)
+	s.becomes("late", "reason", "BorrowingPaused")
+	s.end("has-borrowed")
+	s.becomes("owed", "phase", "Dequeued")
+	s.becomes("more", "phase", "Dequeued")
+	s.becomes("late", "phase", "Dequeued")
+	s.used("4")
+}
+
+func TestWithoutThatFlagWhateverFitsIsBorrowed(t *testing.T) {
+	s := newStage(t)
+	s.grow(`[{name: owner, min: {cpu: 2}}, {name: borrower}]`)
+	startController(t)
+	s.unit("has-borrowed", `quotaName: borrower, resource: {cpu: 3}`)
+	s.becomes("has-borrowed", "phase", "Dequeued")
+	s.unit("owed", `quotaName: owner, resource: {cpu: 2}`)
+	s.becomes("owed", "reason", "QuotaExceeded")
+	s.unit("more", `quotaName: borrower, resource: {cpu: 1}`)
+	s.becomes("more", "phase", "Dequeued")
+}
+
+func TestWhatIsNotPreemptibleStaysWithinMin(t *testing.T) {
+	s := newStage(t)
+	s.grow(`[{name: team, min: {cpu: 2}, max: {cpu: 4}}]`)
+	startController(t)
+	s.unit("above", `preemptible: false, resource: {cpu: 3}`)
+	s.becomes("above", "reason", "ExceedsMinQuota")
+	s.says("above", "can never run in quota root/team: it is not preemptible, so it has to stay within min: 3 cpu asked, and min is 2; ask for less, make it preemptible or raise the quota's min")
+	s.unit("without", `preemptible: false, resource: {memory: 1Gi}`)
+	s.becomes("without", "reason", "ExceedsMinQuota")
+	s.says("without", "can never run in quota root/team: it is not preemptible, so it has to stay within min: 1Gi memory asked, and min is 0; ask for less, make it preemptible or raise the quota's min")
+
+	s.unit("within", `preemptible: false, resource: {cpu: 2}`)
+	s.becomes("within", "phase", "Dequeued")
+	s.unit("next", `preemptible: false, resource: {cpu: 1}`)
+	s.becomes("next", "reason", "QuotaExceeded")
+	s.says("next", "waiting for cpu within the min of quota root/team, for it is not preemptible: 1 asked, 2 of 2 used by jobs that are not")
+	s.unit("borrows", `resource: {cpu: 2}`)
+	s.becomes("borrows", "phase", "Dequeued")
+
+	// What borrows does not count against the min of those that may not.
+	s.end("within")
+	s.becomes("next", "phase", "Dequeued")
+	s.grow(`[{name: team, min: {cpu: 4}, max: {cpu: 8}}]`)
+	s.end("borrows")
+	s.becomes("above", "phase", "Dequeued")
+	s.used("4")
+}
