@@ -12,7 +12,7 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-LDFLAGS := -X kube-queue.dev/kube-queue/pkg/program.version=$(VERSION)
+LDFLAGS := -X kube-queue.dev/kube-queue/pkg/program/version.linked=$(VERSION)
 
 # What runs in seconds, with no cluster.
 UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/audit/... ./test/demo/...
@@ -32,7 +32,7 @@ help: ## Show this help
 
 .PHONY: build
 build: build-localcluster ## Build the programs and the local cluster into bin/
-	go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/kube-queue-controller ./cmd/job-extensions
+	go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/kube-queue-controller ./cmd/job-extensions ./cmd/kube-queue-simulator
 
 .PHONY: build-localcluster
 build-localcluster:

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,21 +14,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
+
+	"kube-queue.dev/kube-queue/pkg/program/version"
 )
 
-// version is set by the linker: -X kube-queue.dev/kube-queue/pkg/program.version=v1.2.3.
-var version string
-
 // Version of the program.
-func Version() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return "devel"
-}
+func Version() string { return version.String() }
 
 // Env is what a running program is given.
 type Env struct {

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/pkg/simulator"
+	"kube-queue.dev/kube-queue/pkg/simulator/plot"
+	"kube-queue.dev/kube-queue/pkg/simulator/quotatree"
+	"kube-queue.dev/kube-queue/pkg/simulator/report"
+	"kube-queue.dev/kube-queue/pkg/simulator/trace"
+)
+
+func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
+	progress := o.newProgress(stderr)
+	progress.say("reading " + o.trace)
+	played, err := trace.Open(o.trace, trace.Options{Format: trace.Format(o.traceFormat), GPUResource: o.gpuResource, Tenant: trace.Field(o.tenant)})
+	progress.clear()
+	if err != nil {
+		return err
+	}
+	root, source, err := o.root(played)
+	if err != nil {
+		return err
+	}
+	if o.printTree {
+		_, err := io.WriteString(stdout, quotatree.Manifest(root))
+		return err
+	}
+	resource, err := o.followed(played, root)
+	if err != nil {
+		return err
+	}
+	paper := &report.Paper{Trace: o.traceFacts(played), Tree: o.treeFacts(source, root)}
+	err = o.playAll(ctx, paper, played, root, resource, progress)
+	if err != nil && !errors.Is(err, errInterrupted) {
+		return err
+	}
+	if len(paper.Reports) > 0 {
+		if err := o.print(paper, stdout); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// playAll adds a report for each policy that was played to its end. A signal ends it
+// after those; until here it ends the process, which has done nothing yet.
+func (o *options) playAll(ctx context.Context, paper *report.Paper, played *trace.Trace, root tree.Node, resource string, progress *progress) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A second signal ends the process whatever it is doing.
+	context.AfterFunc(ctx, stop)
+	for i, policy := range o.play {
+		scenario := simulator.Scenario{Jobs: played.Jobs, Tree: root,
+			Options:  tree.Options{Oversell: o.oversell, PauseBorrowing: o.pauseBorrowing},
+			Core:     scheduler.Options{Policy: policy},
+			Progress: progress.of(fmt.Sprintf("%s (%d of %d)", policy, i+1, len(o.play)))}
+		result, err := simulator.Run(ctx, scenario)
+		progress.clear()
+		if err != nil && ctx.Err() != nil {
+			return fmt.Errorf("%w in %s; nothing is told of it", errInterrupted, progress.last())
+		}
+		if err != nil {
+			return err
+		}
+		paper.Reports = append(paper.Reports, report.Of(&scenario, result, report.Options{Name: string(policy), Resource: resource}))
+	}
+	return nil
+}
+
+// root of the tree to play, and where it is from.
+func (o *options) root(played *trace.Trace) (tree.Node, string, error) {
+	if o.tree != "" {
+		root, err := quotatree.Open(o.tree)
+		return root, o.tree, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.limits)) {
+		if !slices.Contains(played.Resources, name) {
+			return tree.Node{}, "", usageError{fmt.Errorf("--capacity: no job of the trace asks for %s; it has: %v", name, played.Resources)}
+		}
+	}
+	kind := quotatree.Kind(o.quotas)
+	return quotatree.Propose(kind, played.Jobs, o.limits), fmt.Sprintf("proposed, %s: %s", kind, quotatree.Describe(kind)), nil
+}
+
+// followed is the resource whose use is followed in time.
+func (o *options) followed(played *trace.Trace, root tree.Node) (string, error) {
+	if o.resource != "" {
+		if !slices.Contains(played.Resources, o.resource) {
+			return "", usageError{fmt.Errorf("--resource: no job of the trace asks for %s; it has: %v", o.resource, played.Resources)}
+		}
+		return o.resource, nil
+	}
+	for _, name := range played.Resources {
+		if _, limited := root.Max[name]; limited {
+			return name, nil
+		}
+	}
+	return played.Resources[0], nil
+}
+
+func (o *options) traceFacts(t *trace.Trace) report.Trace {
+	facts := report.Trace{File: o.trace, Jobs: len(t.Jobs), Resources: t.Resources, Skipped: []string{}, Renamed: []string{},
+		Span: report.Seconds(t.Jobs[len(t.Jobs)-1].Submitted)}
+	tenants := map[string]bool{}
+	for _, j := range t.Jobs {
+		tenants[j.Namespace] = true
+	}
+	facts.Tenants = len(tenants)
+	if !t.Start.IsZero() {
+		facts.Start = &t.Start
+	}
+	for _, s := range t.Skipped {
+		facts.Skipped = append(facts.Skipped, fmt.Sprintf("%s skipped: %s (the first in line %d)", report.Count(int64(s.Count)), s.Cause, s.Line))
+	}
+	for _, r := range t.Renamed {
+		facts.Renamed = append(facts.Renamed, fmt.Sprintf("tenant %q cannot be the name of a namespace and is called %s", r.From, r.To))
+	}
+	return facts
+}
+
+func (o *options) treeFacts(source string, root tree.Node) report.Tree {
+	facts := report.Tree{Source: source, Proposed: o.tree == "", Max: []string{}, PauseBorrowing: o.pauseBorrowing, OversellRate: o.oversell.String()}
+	for _, name := range slices.Sorted(maps.Keys(root.Max)) {
+		if value, err := resources.LimitValue(name, root.Max[name]); err == nil {
+			facts.Max = append(facts.Max, name+" "+resources.Format(name, value))
+		}
+	}
+	return facts
+}
+
+func (o *options) print(paper *report.Paper, stdout io.Writer) error {
+	if o.plot != "" {
+		if err := os.WriteFile(o.plot, plot.Draw(paper), 0o644); err != nil {
+			return fmt.Errorf("writing the picture: %w", err)
+		}
+	}
+	switch o.output {
+	case outputCSV:
+		return paper.CSV(stdout)
+	case outputJSON:
+		return paper.JSON(stdout)
+	default:
+		return paper.Table(stdout)
+	}
+}

@@ -1,0 +1,129 @@
+// Package plot draws what a report tells, as an SVG that any browser shows.
+//
+// A picture has one panel for each policy with the use of the followed resource in
+// time, by tenant, below the line of the root's max; one with the jobs that wait, and
+// one with how waits are distributed: by policy, or by tenant where there is one
+// policy. All share the same axis of time.
+//
+// Invariants. The same report gives the same bytes. No point is outside of its panel's
+// frame. Colors differ for the color-blind too (the palette of Okabe and Ito), and
+// lines of policies also by their dashes.
+package plot
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"kube-queue.dev/kube-queue/pkg/simulator/report"
+)
+
+// colors of tenants, and that of all others together.
+var (
+	colors     = []string{"#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7"}
+	otherColor = "#B0B0B0"
+)
+
+// lines of policies.
+var policyStyles = []string{
+	"fill:none;stroke:#0072B2;stroke-width:1.8",
+	"fill:none;stroke:#D55E00;stroke-width:1.8;stroke-dasharray:7 3",
+	"fill:none;stroke:#009E73;stroke-width:1.8;stroke-dasharray:2 2",
+}
+
+const style = `<style>
+text{font-family:system-ui,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;fill:#333}
+.title{font-size:17px;font-weight:600;fill:#111}
+.heading{font-size:14px;font-weight:600}
+.label,.legend,.subtitle{font-size:12px}
+.grid{stroke:#e4e4e4}
+.tick{stroke:#888}
+.frame{fill:none;stroke:#888}
+.limit{stroke:#111;stroke-dasharray:6 4}
+</style>
+`
+
+// Draw the picture of a paper, which has at least one report.
+func Draw(paper *report.Paper) []byte {
+	d := &drawing{Paper: paper}
+	for _, r := range paper.Reports {
+		d.end = max(d.end, time.Duration(r.Series.Interval)*time.Duration(len(r.Series.Waiting)))
+	}
+	d.chooseTenants()
+	panels := d.panels()
+	top := 62.0
+	for _, panel := range panels {
+		panel.top = top + panelTop
+		top = panel.top + panel.height + panelBottom
+	}
+	p := &picture{}
+	fmt.Fprintf(p, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%s" viewBox="0 0 %d %s" role="img">`+"\n",
+		pictureWidth, number(top), pictureWidth, number(top))
+	title := fmt.Sprintf("%s: %s jobs of %s tenants", filepath.Base(paper.Trace.File), report.Count(int64(paper.Trace.Jobs)), report.Count(int64(paper.Trace.Tenants)))
+	fmt.Fprintf(p, "<title>%s</title>\n", escape(title))
+	p.WriteString(style)
+	p.WriteString(`<rect width="100%" height="100%" style="fill:#fff"/>` + "\n")
+	p.text(panelLeft, 30, start, "title", shorten(title, 90))
+	p.text(panelLeft, 50, start, "subtitle", shorten("Quota tree "+paper.Tree.Source, 130))
+	for _, panel := range panels {
+		panel.write(p)
+	}
+	p.WriteString("</svg>\n")
+	return p.Bytes()
+}
+
+// drawing is what the panels have in common.
+type drawing struct {
+	*report.Paper
+	end time.Duration
+	// tenants that have a color, those with the most resource-hours first.
+	tenants []string
+	others  int
+}
+
+func (d *drawing) chooseTenants() {
+	groups := slices.Clone(d.Reports[0].Tenants)
+	slices.SortStableFunc(groups, func(a, b report.Group) int { return cmp.Compare(b.Hours, a.Hours) })
+	for _, g := range groups {
+		// One more would need a color as well as all others together do.
+		if len(d.tenants) == len(colors) {
+			d.others = len(groups) - len(colors)
+			break
+		}
+		d.tenants = append(d.tenants, g.Name)
+	}
+}
+
+func (d *drawing) othersName() string {
+	if d.others == 1 {
+		return "1 other tenant"
+	}
+	return fmt.Sprintf("%d other tenants", d.others)
+}
+
+func (d *drawing) panels() []*panel {
+	var panels []*panel
+	for _, r := range d.Reports {
+		panels = append(panels, d.usePanel(r))
+	}
+	return append(panels, d.waitingPanel(), d.distributionPanel())
+}
+
+func (d *drawing) timeAxis() axis {
+	ticks, unit := times(d.end)
+	title := unit + " from the first submission"
+	if d.Trace.Start != nil {
+		title += ", " + d.Trace.Start.Format("2006-01-02 15:04")
+	}
+	return axis{to: float64(d.end), ticks: ticks, title: title}
+}
+
+// shorten a text that would not fit.
+func shorten(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return "…" + string(runes[len(runes)-most+1:])
+	}
+	return text
+}

@@ -1,0 +1,80 @@
+package plot
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"kube-queue.dev/kube-queue/pkg/simulator/report"
+)
+
+// tick of an axis.
+type tick struct {
+	at    float64
+	label string
+}
+
+// amounts are ticks from 0 to at least the greatest value, at round numbers.
+func amounts(greatest float64) []tick {
+	const most = 5
+	step := 1.0
+	if greatest > 0 {
+		step = math.Pow(10, math.Floor(math.Log10(greatest/most)))
+	}
+	for _, factor := range []float64{1, 2, 5, 10} {
+		if greatest <= step*factor*most {
+			step *= factor
+			break
+		}
+	}
+	var ticks []tick
+	for i := 0; ; i++ {
+		at := float64(i) * step
+		ticks = append(ticks, tick{at, report.Amount(at)})
+		if at >= greatest && i > 0 {
+			return ticks
+		}
+	}
+}
+
+// steps of a time axis and the unit that they are told in.
+var steps = []struct {
+	step, unit time.Duration
+	name       string
+}{
+	{time.Second, time.Second, "seconds"}, {5 * time.Second, time.Second, "seconds"}, {15 * time.Second, time.Second, "seconds"},
+	{time.Minute, time.Minute, "minutes"}, {5 * time.Minute, time.Minute, "minutes"}, {15 * time.Minute, time.Minute, "minutes"},
+	{time.Hour, time.Hour, "hours"}, {3 * time.Hour, time.Hour, "hours"}, {6 * time.Hour, time.Hour, "hours"}, {12 * time.Hour, time.Hour, "hours"},
+	{day, day, "days"}, {2 * day, day, "days"}, {7 * day, day, "days"}, {14 * day, day, "days"}, {30 * day, day, "days"}, {90 * day, day, "days"},
+	{365 * day, 365 * day, "years"},
+}
+
+const day = 24 * time.Hour
+
+// times are ticks from 0 to the end at most, and the unit of their labels.
+func times(end time.Duration) ([]tick, string) {
+	const most = 10
+	chosen := steps[len(steps)-1]
+	for _, s := range steps {
+		if end/s.step <= most {
+			chosen = s
+			break
+		}
+	}
+	step := chosen.step
+	for end/step > most {
+		step *= 2
+	}
+	var ticks []tick
+	for at := time.Duration(0); at <= end && at >= 0; at += step {
+		ticks = append(ticks, tick{float64(at), strconv.FormatInt(int64(at/chosen.unit), 10)})
+	}
+	return ticks, chosen.name
+}
+
+// waits are ticks of a logarithmic axis from a second on.
+var waits = []tick{
+	{float64(time.Second), "1 s"}, {float64(10 * time.Second), "10 s"}, {float64(time.Minute), "1 min"}, {float64(10 * time.Minute), "10 min"},
+	{float64(time.Hour), "1 h"}, {float64(10 * time.Hour), "10 h"}, {float64(2 * day), "2 d"}, {float64(10 * day), "10 d"}, {float64(100 * day), "100 d"},
+	{float64(3 * 365 * day), "3 years"}, {float64(30 * 365 * day), "30 years"},
+}

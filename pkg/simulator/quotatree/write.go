@@ -1,0 +1,103 @@
+package quotatree
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+)
+
+// Manifest is the tree as users write it, ready to be edited and applied. It is not
+// left to a YAML library, which would sort the fields by their names: a node's own name
+// would stand below its children.
+func Manifest(root tree.Node) string {
+	w := &writer{}
+	w.line(0, "apiVersion: "+treeVersion)
+	w.line(0, "kind: "+treeKind)
+	w.line(0, "metadata:")
+	w.line(1, "name: "+treeName)
+	w.line(1, "namespace: "+treeNamespace)
+	w.line(0, "spec:")
+	w.line(1, "root:")
+	w.node(2, root)
+	return w.text.String()
+}
+
+type writer struct {
+	text strings.Builder
+	// bullet is put before the next line: the first of an item of a list.
+	bullet bool
+}
+
+func (w *writer) line(depth int, text string) {
+	indent := strings.Repeat("  ", depth)
+	if w.bullet {
+		indent = indent[:len(indent)-2] + "- "
+		w.bullet = false
+	}
+	w.text.WriteString(indent + text + "\n")
+}
+
+func (w *writer) node(depth int, n tree.Node) {
+	w.line(depth, "name: "+scalar(n.Name))
+	if len(n.Namespaces) > 0 {
+		w.line(depth, "namespaces:")
+		for _, namespace := range n.Namespaces {
+			w.line(depth, "- "+scalar(namespace))
+		}
+	}
+	w.quantities(depth, "min", n.Min)
+	w.quantities(depth, "max", n.Max)
+	if len(n.Attributes) > 0 {
+		w.line(depth, "attributes:")
+		for _, key := range slices.Sorted(maps.Keys(n.Attributes)) {
+			w.line(depth+1, fmt.Sprintf("%s: %s", scalar(key), quoted(n.Attributes[key])))
+		}
+	}
+	if len(n.Children) == 0 {
+		return
+	}
+	w.line(depth, "children:")
+	for _, child := range n.Children {
+		w.bullet = true
+		w.node(depth+1, child)
+	}
+}
+
+func (w *writer) quantities(depth int, field string, list map[string]resource.Quantity) {
+	if len(list) == 0 {
+		return
+	}
+	w.line(depth, field+":")
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		q := list[name]
+		w.line(depth+1, fmt.Sprintf("%s: %s", scalar(name), quoted(q.String())))
+	}
+}
+
+// plain is what YAML takes for text without quotes, whatever its version: not the words
+// below, nor anything that could be a number.
+var (
+	plain = regexp.MustCompile(`^[a-zA-Z][-a-zA-Z0-9_./]*$`)
+	words = []string{"true", "false", "yes", "no", "on", "off", "y", "n", "null"}
+)
+
+func scalar(text string) string {
+	if plain.MatchString(text) && !slices.Contains(words, strings.ToLower(text)) {
+		return text
+	}
+	return quoted(text)
+}
+
+// quoted as JSON, which YAML takes as it is.
+func quoted(text string) string {
+	// A string can always be written.
+	asJSON, _ := json.Marshal(text)
+	return string(asJSON)
+}

@@ -1,0 +1,94 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/simulator"
+)
+
+// shortRun is what a shorter run counts as in a slowdown.
+const shortRun = 10 * time.Second
+
+// job with what became of it, and its figures.
+type job struct {
+	*simulator.Job
+	simulator.Outcome
+	wait time.Duration
+	// slowdown in millionths.
+	slowdown int64
+	// amount of the resource of the report, in base units.
+	amount int64
+	// requests in base units, in the order of names.
+	requests []request
+}
+
+type request struct {
+	resource string
+	value    int64
+}
+
+// of is what the job asks for of a resource.
+func (j *job) of(resource string) int64 {
+	if resource == quota.JobsResource {
+		return 1
+	}
+	for _, r := range j.requests {
+		if r.resource == resource {
+			return r.value
+		}
+	}
+	return 0
+}
+
+// measured is a run that figures are made of.
+type measured struct {
+	resource string
+	// jobs in the order of submission, then of names.
+	jobs []job
+	// first and last submission, the last end and the longest wait.
+	first, last, end, longest time.Duration
+}
+
+func measure(scenario *simulator.Scenario, result *simulator.Result, resource string) *measured {
+	m := &measured{resource: resource, jobs: make([]job, len(scenario.Jobs))}
+	for i := range m.jobs {
+		j := &m.jobs[i]
+		j.Job, j.Outcome = &scenario.Jobs[i], result.Outcomes[i]
+		for name, q := range j.Requests {
+			// The scenario was played, so there is nothing that cannot be read.
+			value, _ := resources.RequestValue(name, q)
+			j.requests = append(j.requests, request{resource: name, value: value})
+		}
+		slices.SortFunc(j.requests, func(a, b request) int { return strings.Compare(a.resource, b.resource) })
+		j.amount = j.of(resource)
+		if j.Released {
+			j.wait = j.Start - j.Submitted
+			j.slowdown = slowdown(j.wait, j.Runs)
+		}
+	}
+	slices.SortFunc(m.jobs, func(a, b job) int {
+		return cmp.Or(cmp.Compare(a.Submitted, b.Submitted), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	if len(m.jobs) > 0 {
+		m.first, m.last = m.jobs[0].Submitted, m.jobs[len(m.jobs)-1].Submitted
+	}
+	m.end = m.last
+	for i := range m.jobs {
+		m.end, m.longest = max(m.end, m.jobs[i].End), max(m.longest, m.jobs[i].wait)
+	}
+	return m
+}
+
+// slowdown in millionths.
+func slowdown(wait, run time.Duration) int64 {
+	const million = 1_000_000
+	var a area
+	a.add(int64(wait), million)
+	a.add(int64(run), million)
+	return max(a.over(int(max(run, shortRun))), million)
+}

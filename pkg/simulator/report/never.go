@@ -1,0 +1,59 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// Never tells of jobs that were never released for one reason.
+type Never struct {
+	Reason string `json:"reason"`
+	Jobs   int    `json:"jobs"`
+	// Tenants that they belong to, in the order of names.
+	Tenants []string `json:"tenants"`
+	// Job is the first of them, and Message what it is told.
+	Job     string `json:"job"`
+	Message string `json:"message"`
+	// Advice is what to do.
+	Advice string `json:"advice"`
+}
+
+func (m *measured) never() []Never {
+	list := []Never{}
+	for i := range m.jobs {
+		j := &m.jobs[i]
+		if j.Released {
+			continue
+		}
+		at := slices.IndexFunc(list, func(n Never) bool { return n.Reason == string(j.Reason) })
+		if at < 0 {
+			at = len(list)
+			list = append(list, Never{Reason: string(j.Reason), Job: j.Namespace + "/" + j.Name, Message: j.Message, Advice: advice(j.Reason)})
+		}
+		n := &list[at]
+		n.Jobs++
+		if place, known := slices.BinarySearch(n.Tenants, j.Namespace); !known {
+			n.Tenants = slices.Insert(n.Tenants, place, j.Namespace)
+		}
+	}
+	slices.SortFunc(list, func(a, b Never) int { return strings.Compare(a.Reason, b.Reason) })
+	return list
+}
+
+func advice(reason quota.Reason) string {
+	switch reason {
+	case quota.ReasonExceedsMaxQuota:
+		return "raise the max of the quota named, or let it borrow (a max above its min); or ask for less"
+	case quota.ReasonExceedsMinQuota:
+		return "raise the min of the quota named, or make the job preemptible"
+	case quota.ReasonNoQuota:
+		return `list the tenants among the namespaces of a node of the tree, or "*" for all that no node lists`
+	case scheduler.ReasonQueueStopped, scheduler.ReasonNotAtFront:
+		return "see what holds the front of the queue up"
+	default:
+		return "see docs/reasons.md"
+	}
+}

@@ -1,0 +1,82 @@
+package report
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"io"
+	"strconv"
+	"time"
+)
+
+// Paper is what users are shown: one trace and one tree, and a report for each policy.
+type Paper struct {
+	Trace   Trace     `json:"trace"`
+	Tree    Tree      `json:"tree"`
+	Reports []*Report `json:"policies"`
+}
+
+// Trace says what was played.
+type Trace struct {
+	File    string `json:"file"`
+	Jobs    int    `json:"jobs"`
+	Tenants int    `json:"tenants"`
+	// Start is when the first job was submitted, nil when the trace does not tell; Span
+	// is the time to the last.
+	Start     *time.Time `json:"start,omitempty"`
+	Span      Seconds    `json:"spanSeconds"`
+	Resources []string   `json:"resources"`
+	// Skipped and Renamed are sentences on what was left out or named otherwise.
+	Skipped []string `json:"skipped"`
+	Renamed []string `json:"renamed"`
+}
+
+// Tree says what it was played against.
+type Tree struct {
+	Source string `json:"source"`
+	// Proposed: made from the trace, not written by a user.
+	Proposed       bool     `json:"proposed"`
+	Max            []string `json:"max"`
+	PauseBorrowing bool     `json:"pauseBorrowing"`
+	OversellRate   string   `json:"oversellRate"`
+}
+
+// JSON writes everything, series and distributions included. Times are in seconds.
+func (p *Paper) JSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(p)
+}
+
+// CSV writes one row for each policy and group of jobs, times in seconds.
+func (p *Paper) CSV(w io.Writer) error {
+	c := csv.NewWriter(w)
+	header := []string{"policy", "by", "group", "jobs", "never_released", "wait_mean_s", "wait_p50_s", "wait_p90_s", "wait_p99_s", "wait_max_s",
+		"bounded_slowdown_mean", "resource", "resource_hours"}
+	if err := c.Write(header); err != nil {
+		return err
+	}
+	for _, r := range p.Reports {
+		for _, s := range r.sections() {
+			for _, g := range s.groups {
+				err := c.Write([]string{r.Name, s.by, g.Name, strconv.Itoa(g.Jobs), strconv.Itoa(g.Never),
+					g.Mean.decimal(), g.P50.decimal(), g.P90.decimal(), g.P99.decimal(), g.Max.decimal(),
+					strconv.FormatFloat(g.Slowdown, 'f', 3, 64), r.Resource, strconv.FormatFloat(g.Hours, 'f', 3, 64)})
+				if err != nil {
+					return err
+				}
+			}
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// section of a report: its groups by one thing.
+type section struct {
+	by     string
+	groups []Group
+}
+
+func (r *Report) sections() []section {
+	return []section{{"all", []Group{r.All}}, {"tenant", r.Tenants}, {"size", r.Sizes}}
+}

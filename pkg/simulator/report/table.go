@@ -1,0 +1,194 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// width of what is printed, in characters.
+const width = 100
+
+// Table writes the paper for people.
+func (p *Paper) Table(to io.Writer) error {
+	w := &bytes.Buffer{}
+	p.heading(w)
+	p.overall(w)
+	p.useTable(w)
+	p.fairnessTable(w)
+	for _, part := range []struct {
+		title string
+		of    func(*Report) []Group
+	}{
+		{"By tenant", func(r *Report) []Group { return r.Tenants }},
+		{"By size, in " + Unit(p.Reports[0].Resource), func(r *Report) []Group { return r.Sizes }},
+	} {
+		fmt.Fprintf(w, "\n%s\n", part.title)
+		if len(p.Reports) == 1 {
+			oneReport(w, part.of(p.Reports[0]))
+		} else {
+			sideBySide(w, p.Reports, part.of)
+		}
+	}
+	p.neverText(w)
+	p.footnotes(w)
+	_, err := w.WriteTo(to)
+	return err
+}
+
+func (p *Paper) heading(w io.Writer) {
+	from := ""
+	if p.Trace.Start != nil {
+		from = " from " + p.Trace.Start.Format("2006-01-02 15:04")
+	}
+	wrap(w, "Trace    ", "         ", fmt.Sprintf("%s: %s of %s, submitted%s within %s; %s %s", p.Trace.File, plural(p.Trace.Jobs, "job"),
+		plural(p.Trace.Tenants, "tenant"), from, p.Trace.Span, Amount(p.Reports[0].Demand), unitHours(p.Reports[0].Resource)), width)
+	for _, s := range slices.Concat(p.Trace.Skipped, p.Trace.Renamed) {
+		wrap(w, "         ", "         ", s, width)
+	}
+	text := p.Tree.Source + "; the root's max is " + strings.Join(p.Tree.Max, ", ")
+	if len(p.Tree.Max) == 0 {
+		text = p.Tree.Source + "; the root has no max"
+	}
+	if p.Tree.OversellRate != "1" {
+		text += "; every max times " + p.Tree.OversellRate
+	}
+	if p.Tree.PauseBorrowing {
+		text += "; borrowing is paused for who is owed"
+	}
+	wrap(w, "Tree     ", "         ", text, width)
+	// That quotas may borrow, which is what most warnings are of, is what a proposed
+	// tree is meant for.
+	for _, warning := range p.Reports[0].Warnings {
+		if p.Tree.Proposed {
+			break
+		}
+		wrap(w, "Warning  ", "         ", warning, width)
+	}
+}
+
+var waitTitles = []string{"MEAN", "P50", "P90", "P99", "MAX", "SLOWDOWN"}
+
+func (g *Group) waits() []string {
+	if g.Jobs == g.Never {
+		return []string{"-", "-", "-", "-", "-", "-"}
+	}
+	return []string{g.Mean.String(), g.P50.String(), g.P90.String(), g.P99.String(), g.Max.String(), digits(g.Slowdown)}
+}
+
+func (p *Paper) overall(w io.Writer) {
+	fmt.Fprintln(w, "\nWaits, from submission to release")
+	c := &columns{}
+	c.row(slices.Concat([]string{"POLICY", "RELEASED", "NEVER"}, waitTitles)...)
+	for _, r := range p.Reports {
+		c.row(slices.Concat([]string{r.Name, Count(int64(r.All.Jobs - r.All.Never)), Count(int64(r.All.Never))}, r.All.waits())...)
+	}
+	c.write(w, "  ")
+}
+
+func (p *Paper) useTable(w io.Writer) {
+	fmt.Fprintln(w, "\nUse of the root's max, from the first submission")
+	c := &columns{}
+	c.row("POLICY", "RESOURCE", "MAX", "HOURS USED", "TO THE LAST END", "TO THE LAST SUBMISSION", "MAKESPAN")
+	for _, r := range p.Reports {
+		for _, u := range r.Use {
+			c.row(r.Name, u.Resource, u.Max, Amount(u.Hours), percent(u.Part), percent(u.PartEarly), r.Makespan.String())
+		}
+		if len(r.Use) == 0 {
+			c.row(r.Name, "-", "-", "-", "-", "-", r.Makespan.String())
+		}
+	}
+	c.write(w, "  ")
+}
+
+func (p *Paper) fairnessTable(w io.Writer) {
+	fmt.Fprintln(w, "\nFairness between tenants")
+	c := &columns{}
+	c.row("POLICY", "JAIN'S INDEX", "WORST TENANT", "ITS MEAN WAIT", "SHORT OF MIN", "MOST BY")
+	for _, r := range p.Reports {
+		f := r.Fairness
+		cells := []string{r.Name, digits(f.Jain), f.WorstTenant, f.WorstMean.String()}
+		if len(f.Shortfall) == 0 {
+			cells = append(cells, "no min", "-")
+		}
+		for i, s := range f.Shortfall {
+			if i > 0 {
+				cells = []string{"", "", "", ""}
+			}
+			most := "-"
+			if s.Hours > 0 {
+				most = s.Worst
+			}
+			c.row(append(cells, Amount(s.Hours)+" "+unitHours(s.Resource), most)...)
+		}
+		if len(f.Shortfall) == 0 {
+			c.row(cells...)
+		}
+	}
+	c.write(w, "  ")
+}
+
+func oneReport(w io.Writer, groups []Group) {
+	c := &columns{}
+	c.row(slices.Concat([]string{"", "JOBS", "NEVER", "HOURS"}, waitTitles)...)
+	for _, g := range groups {
+		c.row(slices.Concat([]string{g.Name, Count(int64(g.Jobs)), Count(int64(g.Never)), Amount(g.Hours)}, g.waits())...)
+	}
+	c.write(w, "  ")
+}
+
+func sideBySide(w io.Writer, reports []*Report, of func(*Report) []Group) {
+	c := &columns{}
+	names, titles := []string{"", ""}, []string{"", "JOBS"}
+	for _, r := range reports {
+		names = append(names, "", r.Name)
+		titles = append(titles, "MEAN", "P90")
+	}
+	c.row(names...)
+	c.row(titles...)
+	for i, g := range of(reports[0]) {
+		cells := []string{g.Name, Count(int64(g.Jobs))}
+		for _, r := range reports {
+			waits := of(r)[i].waits()
+			cells = append(cells, waits[0], waits[2])
+		}
+		c.row(cells...)
+	}
+	c.write(w, "  ")
+}
+
+func (p *Paper) neverText(w io.Writer) {
+	for _, r := range p.Reports {
+		for _, n := range r.Never {
+			fmt.Fprintln(w)
+			wrap(w, "", "  ", fmt.Sprintf("With %s, %s never released, of %s: %s. Job %s is told: %q. To do: %s.",
+				r.Name, plural(n.Jobs, "job was", "jobs were"), some(n.Tenants), n.Reason, n.Job, n.Message, n.Advice), width)
+		}
+	}
+}
+
+// some of the names, and how many more there are.
+func some(names []string) string {
+	const most = 5
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+func (p *Paper) footnotes(w io.Writer) {
+	fmt.Fprintln(w)
+	for _, text := range []string{
+		"Waits are those of released jobs, in virtual time; P90 is what 90 % of them did not exceed. " +
+			"SLOWDOWN is the mean of (wait + run) / run, at least 1, with runs below 10 s taken as 10 s. " +
+			"SHORT OF MIN is what quotas used less than their min while jobs of theirs waited that fit in it. " +
+			"Jain's index is 1 when the mean slowdowns of all tenants are equal.",
+		"Not simulated: nodes, and so neither fragmentation nor placement; the time that schedulers, operators and images take; " +
+			"failing jobs, and users who would submit otherwise. Real waits are longer. " +
+			"Longest waits depend on little things: compare means and P90.",
+	} {
+		wrap(w, "", "", text, width)
+	}
+}
