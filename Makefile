@@ -51,12 +51,13 @@ test: verify test-race test-localcluster test-cluster ## Run every check and tes
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests (seconds)
-	go test $(UNIT)
+	go test $(UNIT) ./test/traces
 
 .PHONY: test-race
 test-race: ## Run the unit tests with the race detector
 	@$(HAVE_CC) || echo "No C compiler ($$(go env CC)): the tests run without the race detector."
 	go test $$($(HAVE_CC) && echo -race) -count=1 -timeout 20m $(UNIT)
+	go test -count=1 ./test/traces
 
 .PHONY: test-localcluster
 test-localcluster: ## Test the local cluster itself
