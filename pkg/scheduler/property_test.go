@@ -197,6 +197,7 @@ func expectRefused(t *rapid.T, w *world, u *scheduler.Unit, group quota.Group) {
 	r := group.Fits(u.Demand)
 	if r == nil {
 		t.Fatalf("unit %s fits and waits", u.Key)
+		return
 	}
 	for i, space := range r.Owed {
 		if w.tree.Room(space) == 0 {
