@@ -151,6 +151,38 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 	t.Repeat(actions)
 	w.after(2 * time.Minute)
 	expectRest(t, w)
+	expectReasons(t, w)
+}
+
+// expectReasons proves that in a world that has long been at rest every waiting unit
+// shows the very reason for which it waits.
+func expectReasons(t *rapid.T, w *world) {
+	for _, key := range slices.Sorted(maps.Keys(w.units)) {
+		u := w.units[key]
+		if u.Phase != scheduler.Waiting {
+			continue
+		}
+		if want := w.reasonOf(u); u.Reason != want {
+			t.Fatalf("unit %s shows %s, and waits for %s", key, u.Reason, want)
+		}
+	}
+}
+
+func (w *world) reasonOf(u *scheduler.Unit) quota.Reason {
+	group, homeless := w.tree.Place(u.Namespace, u.QuotaName)
+	switch {
+	case u.Held != nil:
+		return u.Held.Reason
+	case homeless != nil:
+		return homeless.Reason
+	case w.queueOf(u).Stop != scheduler.NotStopped:
+		return scheduler.ReasonQueueStopped
+	}
+	r := group.Fits(u.Demand)
+	if r != nil && r.Final() || w.policyOf(w.queueOf(u)) != queue.Block || w.front(group) == u {
+		return r.Reason
+	}
+	return scheduler.ReasonNotAtFront
 }
 
 // expectRest proves that in a world at rest no unit waits that could run, that

@@ -97,6 +97,12 @@ func TestAnotherCauseIsToldWhenItHasLastedFor30Seconds(t *testing.T) {
 	if got := reasons(); len(got) != 2 {
 		t.Fatalf("told though nothing lasted: %v", got)
 	}
+	w.finish("a/other")
+	w.submit("a/other", cpu("3"), priority(1))
+	w.after(scheduler.TellInterval)
+	if got := reasons(); !slices.Equal(got[2:], []quota.Reason{quota.ReasonQuotaExceeded}) {
+		t.Fatalf("told in the end: %v", got)
+	}
 }
 
 func TestWhatCanNeverFitIsSaidAtOnceAndBlocksNobody(t *testing.T) {
@@ -109,6 +115,26 @@ func TestWhatCanNeverFitIsSaidAtOnceAndBlocksNobody(t *testing.T) {
 		found := w.writes("a/impossible", scheduler.Explain)
 		if len(found) != 1 || found[0].Reason != quota.ReasonExceedsMaxQuota {
 			t.Fatalf("%s: want ExceedsMaxQuota at once, got %+v", policy, found)
+		}
+	}
+}
+
+func TestWhoWaitedForAQuotaIsToldAtOnceThatItIsTooSmall(t *testing.T) {
+	for asks, want := range map[string]quota.Reason{"5": quota.ReasonExceedsMaxQuota, "4": quota.ReasonQuotaExceeded} {
+		w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "elsewhere"))
+		w.submit("a/one", cpu(asks))
+		w.after(2 * time.Second)
+		w.submit("b/runs", cpu("1"))
+		w.plant(leaf("root", cpu("4"), "a", "b"))
+		if asks == "5" {
+			w.settle()
+		} else {
+			w.submit("b/runs-too", cpu("4"), priority(1))
+			w.after(scheduler.TellInterval)
+		}
+		told := w.writes("a/one", scheduler.Explain)
+		if len(told) != 2 || told[0].Reason != quota.ReasonNoQuota || told[1].Reason != want {
+			t.Errorf("asking for %s it is told %+v, want NoQuota and then %s", asks, told, want)
 		}
 	}
 }

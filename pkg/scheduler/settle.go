@@ -169,6 +169,7 @@ func (s *Scheduler) enter(u *unit, now time.Time) {
 		// What can never fit is said at once, whoever is in front.
 		if r := u.line.Group.Fits(u.Demand); r != nil && r.Final() {
 			u.line.Refuse(shape, r, now)
+			s.retell(u.line, shape, now)
 		}
 	}
 	s.activate(u.line)
