@@ -1,6 +1,8 @@
 package queue
 
 import (
+	"time"
+
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
@@ -10,6 +12,8 @@ import (
 type Lot struct {
 	spaces map[quota.Space]*Heap[*parking]
 	parked int
+	// now is the time of the round of trying.
+	now time.Time
 }
 
 // parking is a shape's place in one space; the zero parking is in none.
@@ -21,6 +25,9 @@ type parking struct {
 
 // NewLot makes an empty lot.
 func NewLot() *Lot { return &Lot{spaces: map[quota.Space]*Heap[*parking]{}} }
+
+// Begin starts a round of trying at a time: that at which backoff is judged.
+func (l *Lot) Begin(now time.Time) { l.now = now }
 
 // Len is the number of parked shapes.
 func (l *Lot) Len() int { return l.parked }
@@ -72,7 +79,7 @@ func (l *Lot) Wake(space quota.Space, room int64, woken func(*Queue)) {
 		}
 		s := p.shape
 		l.leave(s)
-		s.queue.ready.Set(s)
+		s.queue.makeReady(s)
 		woken(s.queue)
 	}
 }

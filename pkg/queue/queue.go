@@ -75,7 +75,7 @@ func (q *Queue) Push(item *Item, demand quota.Demand) *Shape {
 	q.items++
 	if isNew {
 		q.line.Set(s)
-		q.ready.Set(s)
+		q.makeReady(s)
 	} else {
 		q.reorder(s)
 	}
@@ -110,16 +110,25 @@ func (q *Queue) reorder(s *Shape) {
 	}
 }
 
-// Begin starts a round of trying at a time: what is ready is put in the order
-// that backoff gives it now.
+// Begin starts a round of trying at a time: what is ready is put in the order that
+// backoff gives it now.
 func (q *Queue) Begin(now time.Time) {
+	q.lot.Begin(now)
 	for _, s := range append([]*Shape(nil), q.ready.All()...) {
-		late := q.Policy == RoundRobin && now.Before(s.backoffUntil)
-		if late != s.late {
-			s.late = late
-			q.ready.Set(s)
+		if q.late(s) != s.late {
+			q.makeReady(s)
 		}
 	}
+}
+
+// late tells whether the shape is in backoff.
+func (q *Queue) late(s *Shape) bool {
+	return q.Policy == RoundRobin && q.lot.now.Before(s.backoffUntil)
+}
+
+func (q *Queue) makeReady(s *Shape) {
+	s.late = q.late(s)
+	q.ready.Set(s)
 }
 
 // Next is the item to try next, nil when none is worth trying. One in backoff goes
@@ -164,5 +173,5 @@ func (q *Queue) Refuse(s *Shape, r *quota.Refusal, now time.Time) {
 // Retry makes a parked shape ready, whatever it lacks.
 func (q *Queue) Retry(s *Shape) {
 	q.lot.leave(s)
-	q.ready.Set(s)
+	q.makeReady(s)
 }

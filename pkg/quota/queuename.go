@@ -16,22 +16,6 @@ const (
 	hashLetters = "bcdfghjklmnpqrstvwxz"
 )
 
-// Queued is a group that knows the name of its Queue object, because the name
-// depends on what other groups are there.
-type Queued interface {
-	Group
-	// Queue is the name of the group's Queue object, unique in the backend.
-	Queue() string
-}
-
-// QueueOf is the name of the group's Queue object.
-func QueueOf(g Group) string {
-	if queued, ok := g.(Queued); ok {
-		return queued.Queue()
-	}
-	return QueueName(g.Path())
-}
-
 // QueueName is the name that the Queue object of the group with the path has
 // when no other group has taken it: the path in lower case with "-" for "/" and
 // for what a name may not hold, and a hash of the path where anything but the

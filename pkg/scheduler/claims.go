@@ -9,27 +9,43 @@ import (
 )
 
 // A shape that waits for what its group is owed, because others have borrowed it,
-// claims it: nobody may borrow more there. Its claims last from the refusal that
-// found them until it is refused for another cause or has no items left.
+// claims it: nobody may borrow more there. It claims what it has lacked at any time
+// since it waits, for with each end of a borrower it lacks something else. Its claims
+// last until its group is not owed the demand any more, it has no items left, or, in a
+// line in which only the front is tried, another is in front.
 
-// claim makes these the claims of a shape, in place of those that it had.
-func (s *Scheduler) claim(l *line, shape *queue.Shape, spaces []quota.Space) {
-	before := shape.Claims
-	if len(before) == 0 && len(spaces) == 0 {
-		return
-	}
-	shape.Claims = spaces
-	switch {
-	case len(before) == 0:
-		l.claimants = append(l.claimants, shape)
-	case len(spaces) == 0:
-		l.claimants = slices.DeleteFunc(l.claimants, func(c *queue.Shape) bool { return c == shape })
-	}
+// claim has the shape claim these spaces besides those that it claims.
+func (s *Scheduler) claim(l *line, shape *queue.Shape, spaces []quota.Space) (changed bool) {
 	for _, space := range spaces {
+		if slices.Contains(shape.Claims, space) {
+			continue
+		}
+		if len(shape.Claims) == 0 {
+			if len(l.claimants) == 0 {
+				s.claiming = append(s.claiming, l)
+			}
+			l.claimants = append(l.claimants, shape)
+		}
+		shape.Claims = append(shape.Claims, space)
 		s.lender.Pause(space.Node, space.Resource)
 		s.contest.under(space.Node, s.unprove)
+		changed = true
 	}
-	for _, space := range before {
+	return changed
+}
+
+// unclaim has the shape claim nothing.
+func (s *Scheduler) unclaim(l *line, shape *queue.Shape) {
+	if len(shape.Claims) == 0 {
+		return
+	}
+	claims := shape.Claims
+	shape.Claims = nil
+	l.claimants = slices.DeleteFunc(l.claimants, func(c *queue.Shape) bool { return c == shape })
+	if len(l.claimants) == 0 {
+		s.claiming = slices.DeleteFunc(s.claiming, func(c *line) bool { return c == l })
+	}
+	for _, space := range claims {
 		if s.lender.Resume(space.Node, space.Resource) {
 			s.wake(quota.Space{Node: space.Node, Resource: space.Resource, Bound: quota.Lending}, math.MaxInt64)
 		}
@@ -37,32 +53,40 @@ func (s *Scheduler) claim(l *line, shape *queue.Shape, spaces []quota.Space) {
 }
 
 // claimForFront has the shape in front of a line claim what it is refused though it
-// is owed it, and no other; it tells whether that changed anything.
-func (s *Scheduler) claimForFront(l *line) (changed bool) {
-	if s.lender == nil {
+// is owed it; it tells whether that changed anything.
+func (s *Scheduler) claimForFront(l *line) bool {
+	front := l.Front()
+	if s.lender == nil || front == nil {
 		return false
 	}
-	var front *queue.Shape
-	if item := l.Front(); item != nil {
-		front = item.Shape()
-	}
+	shape := front.Shape()
+	return shape.Parked() && l.Group.Owed(shape.Demand) && s.claim(l, shape, shape.Refusal().Owed)
+}
+
+// unclaimBehindFront has no shape claim anything that is not in front of its line; it
+// tells whether that changed anything.
+func (s *Scheduler) unclaimBehindFront(l *line) (changed bool) {
+	front := l.Front()
 	for _, shape := range slices.Clone(l.claimants) {
-		if shape != front {
-			s.claim(l, shape, nil)
+		if front == nil || shape != front.Shape() {
+			s.unclaim(l, shape)
 			changed = true
 		}
-	}
-	if front != nil && len(front.Claims) == 0 && front.Parked() && len(front.Refusal().Owed) > 0 && l.Group.Owed(front.Demand) {
-		s.claim(l, front, front.Refusal().Owed)
-		changed = true
 	}
 	return changed
 }
 
-// reviseClaims has shapes tried again that claim what their groups are owed no
-// longer, since something was charged to this group.
+// reviseClaims looks at all claims again since something was charged: those who have
+// them may lack more now, and those of the group's nodes may be owed it no longer.
 func (s *Scheduler) reviseClaims(group quota.Group) {
-	if s.lender == nil {
+	for _, l := range s.claiming {
+		for _, shape := range l.claimants {
+			if r := l.Group.Fits(shape.Demand); r != nil {
+				s.claim(l, shape, r.Owed)
+			}
+		}
+	}
+	if len(s.claiming) == 0 {
 		return
 	}
 	for _, node := range group.Nodes() {
@@ -72,7 +96,7 @@ func (s *Scheduler) reviseClaims(group quota.Group) {
 		}
 		for _, shape := range slices.Clone(l.claimants) {
 			if !l.Group.Owed(shape.Demand) {
-				s.claim(l, shape, nil)
+				s.unclaim(l, shape)
 				l.Retry(shape)
 				s.activate(l)
 			}

@@ -110,7 +110,7 @@ type QueueChanged struct {
 	Policy queue.Policy
 	// Rank among queues that compete for the same room, the greater first.
 	Rank int32
-	// MaxPriority caps the priority of the queue's units; nil: nothing does.
+	// MaxPriority caps the priority of the queue's units.
 	MaxPriority Cap
 	Stop        Stop
 }

@@ -155,14 +155,16 @@ func (s *Scheduler) retell(l *line, shape *queue.Shape, now time.Time) {
 }
 
 // runTimers does what is due, and tells whether anything was.
-func (s *Scheduler) runTimers(now time.Time) (fired bool) {
-	for {
-		t, ok := s.timers.Top()
-		if !ok || t.at.After(now) {
-			return fired
-		}
-		fired = true
+//
+// What is due at one time is taken out first: what looking at it sets for this very
+// time waits until units that came back in line have been tried.
+func (s *Scheduler) runTimers(now time.Time) bool {
+	var due []*timer
+	for t, ok := s.timers.Top(); ok && !t.at.After(now); t, ok = s.timers.Top() {
 		s.timers.Remove(t)
+		due = append(due, t)
+	}
+	for _, t := range due {
 		if t.unit != nil {
 			s.look(t.unit, now)
 			continue
@@ -173,6 +175,7 @@ func (s *Scheduler) runTimers(now time.Time) (fired bool) {
 			s.tellLater(s.units[item.Key], now)
 		}
 	}
+	return len(due) > 0
 }
 
 // look does what the unit's timer was for.
@@ -181,6 +184,9 @@ func (s *Scheduler) look(u *unit, now time.Time) {
 	backInLine := !u.RequeueAt.IsZero() && !u.RequeueAt.After(now) && u.item.Shape() == nil
 	if backInLine || s.eviction(u, now) != nil {
 		s.settle(u, now)
+		if backInLine && u.item.Shape() != nil {
+			return // it is tried before it is told why it waits
+		}
 	}
 	if !telling {
 		s.schedule(u, now)
@@ -194,8 +200,8 @@ func (s *Scheduler) look(u *unit, now time.Time) {
 }
 
 // wavers tells whether the cause has not lasted long enough to replace the one that
-// the unit shows. All items of its shape are told once it has.
+// the unit, like all of its shape, shows. All of them are told once it has.
 func (s *Scheduler) wavers(u *unit, r *quota.Refusal) bool {
 	shape := u.item.Shape()
-	return u.told.cause.Reason != "" && shape != nil && r == shape.Refusal() && shape.Told != shape.Cause()
+	return shape != nil && r == shape.Refusal() && shape.Told != shape.Cause() && u.told.says(shape.Told)
 }

@@ -14,6 +14,7 @@ const FlushInterval = 5 * time.Minute
 // Next decides what can be decided at a time. It returns the writes that are
 // wanted, and when to call it again if nothing happens before; zero: never.
 func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
+	s.lot.Begin(now)
 	s.flush(now)
 	// A unit that is to be told why it waits has to have been tried, and one whose
 	// time has come has to be tried: so first the one, then the other, and again.
@@ -85,14 +86,18 @@ func (s *Scheduler) take(l *line, u *unit) {
 	l.Take(&u.item)
 	s.activate(l)
 	if shape.Len() == 0 {
-		s.claim(l, shape, nil)
+		s.unclaim(l, shape)
 	}
 }
 
 func (s *Scheduler) refuse(l *line, shape *queue.Shape, refusal *quota.Refusal, now time.Time) {
 	l.Refuse(shape, refusal, now)
 	s.activate(l)
-	s.claim(l, shape, refusal.Owed)
+	if len(refusal.Owed) > 0 {
+		s.claim(l, shape, refusal.Owed)
+	} else {
+		s.unclaim(l, shape)
+	}
 	s.retell(l, shape, now)
 }
 
@@ -120,15 +125,16 @@ func (s *Scheduler) Rescued() int { return s.rescued }
 // may not go however much room there is would keep it from others for nothing. It
 // tells whether claims have changed.
 func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
-	for _, l := range s.lines {
-		if l.Policy != queue.Block {
-			continue
-		}
+	// All new claims come before any is given up: what changes hands was never free.
+	for _, l := range s.blocking {
+		changed = s.claimForFront(l) || changed
+	}
+	for _, l := range s.blocking {
+		changed = s.unclaimBehindFront(l) || changed
 		var front *unit
 		if item := l.Front(); item != nil {
 			front = s.units[item.Key]
 		}
-		changed = s.claimForFront(l) || changed
 		if front == l.front {
 			continue
 		}
@@ -163,7 +169,10 @@ func (s *Scheduler) plan(now time.Time) Plan {
 			if why := u.keptOut(); why != nil {
 				w.Reason, w.Message = why.Reason, why.Message()
 			}
-			u.told = told{cause: quota.Cause{Reason: w.Reason}, at: now}
+			u.told = told{}
+			if w.Reason != "" {
+				u.told = told{cause: quota.Cause{Reason: w.Reason}, at: now}
+			}
 		case Evict:
 			why := s.eviction(u, now)
 			if why == nil { // no longer

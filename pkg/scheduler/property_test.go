@@ -231,12 +231,9 @@ func expectRefused(t *rapid.T, w *world, u *scheduler.Unit, group quota.Group) {
 		t.Fatalf("unit %s fits and waits", u.Key)
 		return
 	}
-	for i, space := range r.Owed {
-		if w.tree.Room(space) == 0 {
-			return
-		}
-		if i == len(r.Owed)-1 {
-			t.Fatalf("unit %s is owed what it lacks, and borrowing is not paused: %+v", u.Key, r)
+	for _, space := range r.Owed {
+		if w.tree.Room(space) != 0 {
+			t.Fatalf("unit %s is owed what it lacks, and borrowing of that is not paused at node %d: %+v", u.Key, space.Node, r)
 		}
 	}
 }

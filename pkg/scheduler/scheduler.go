@@ -10,7 +10,7 @@ import (
 
 // Options of a Scheduler.
 type Options struct {
-	// Policy of queues for which PolicyChanged said nothing; RoundRobin if empty.
+	// Policy of queues for which QueueChanged said nothing; RoundRobin if empty.
 	Policy queue.Policy
 }
 
@@ -29,6 +29,9 @@ type Scheduler struct {
 	lineAt  map[quota.NodeID]*line
 	lot     *queue.Lot
 	contest *contest
+	// order lists the lines as the backend does its groups; blocking are those of
+	// policy Block, claiming those with claims.
+	order, blocking, claiming []*line
 	// unproven are the lines of which it is not known whether what they try fits.
 	unproven []*line
 
@@ -196,11 +199,14 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 	if u == nil {
 		return
 	}
+	if kind == Dequeue { // it is charged if what is known of it says so
+		u.assumed = false
+	}
 	if e.Version > u.Version {
 		u.Version = e.Version
 		switch kind {
 		case Dequeue:
-			u.Phase, u.Reason, u.assumed = Dequeued, "", false
+			u.Phase, u.Reason = Dequeued, ""
 			u.DequeuedAt, u.Evicted, u.Stopped = e.DequeuedAt, false, false
 			u.Quota = e.Quota
 			u.Attempts++
@@ -249,6 +255,7 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	}
 	s.lot = queue.NewLot()
 	s.contest, s.unproven = newContest(e.Backend), nil
+	s.order, s.blocking, s.claiming = nil, nil, nil
 	s.lines, s.lineAt = map[string]*line{}, map[quota.NodeID]*line{}
 	if s.backend != nil {
 		s.addLines(s.backend.Groups()...)
@@ -275,6 +282,17 @@ func (s *Scheduler) addLines(groups ...quota.Group) {
 		added = append(added, l)
 	}
 	s.contest.enter(added...)
+	s.order = append(s.order, added...)
+	s.listBlocking()
+}
+
+func (s *Scheduler) listBlocking() {
+	s.blocking = nil
+	for _, l := range s.order {
+		if l.Policy == queue.Block {
+			s.blocking = append(s.blocking, l)
+		}
+	}
 }
 
 func (e QueueChanged) apply(s *Scheduler, now time.Time) {
@@ -286,7 +304,16 @@ func (e QueueChanged) apply(s *Scheduler, now time.Time) {
 	if l == nil || l.set == e {
 		return
 	}
+	if l.Policy != e.Policy {
+		// Who has claims depends on the policy.
+		l.Shapes(func(shape *queue.Shape) {
+			if shape.Parked() {
+				l.Retry(shape)
+			}
+		})
+	}
 	l.set, l.Policy, l.changed = e, e.Policy, true
+	s.listBlocking()
 	s.activate(l)
 	for _, u := range s.inOrder() {
 		if u.line == l {

@@ -86,19 +86,20 @@ func TestAnotherCauseIsToldWhenItHasLastedFor30Seconds(t *testing.T) {
 	}
 
 	// A cause that comes and goes is not told.
+	becomes := func(asks string) {
+		w.delete("a/other")
+		w.submit("a/other", cpu(asks), priority(1))
+	}
 	for range 10 {
-		w.finish("a/other")
-		w.submit("a/other", cpu("3"), priority(1)) // cpu again
+		becomes("3") // cpu again
 		w.after(10 * time.Second)
-		w.finish("a/other")
-		w.submit("a/other", cpu("1"), priority(1)) // and jobs
+		becomes("1") // and jobs
 		w.after(10 * time.Second)
 	}
 	if got := reasons(); len(got) != 2 {
 		t.Fatalf("told though nothing lasted: %v", got)
 	}
-	w.finish("a/other")
-	w.submit("a/other", cpu("3"), priority(1))
+	becomes("3")
 	w.after(scheduler.TellInterval)
 	if got := reasons(); !slices.Equal(got[2:], []quota.Reason{quota.ReasonQuotaExceeded}) {
 		t.Fatalf("told in the end: %v", got)

@@ -12,6 +12,9 @@ import (
 // twice is the same as doing it once.
 func (s *Scheduler) settle(u *unit, now time.Time) {
 	l, homeless := s.place(u)
+	if u.wanted == Dequeue && (l == nil || l != u.line || l.set.Stop != NotStopped) {
+		u.unassume() // it was decided on other grounds, and has not been sent
+	}
 	charged := u.assumed || u.Phase.holdsQuota()
 	waiting := u.Phase == Waiting && !u.assumed
 	inLine := waiting && l != nil && l.set.Stop == NotStopped && u.Held == nil && !now.Before(u.RequeueAt)
@@ -155,7 +158,7 @@ func (s *Scheduler) leave(u *unit) {
 	u.line.Remove(&u.item)
 	s.activate(u.line)
 	if shape.Len() == 0 {
-		s.claim(u.line, shape, nil)
+		s.unclaim(u.line, shape)
 	}
 }
 

@@ -116,7 +116,7 @@ func (s *Scheduler) Check() error {
 				charged[node] = map[resources.ID]int64{}
 			}
 			for _, a := range u.demand.Requests {
-				charged[node][a.ID] += a.Value
+				charged[node][a.ID] = saturatingAdd(charged[node][a.ID], a.Value, 1)
 			}
 		}
 	}

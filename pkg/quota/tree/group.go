@@ -5,7 +5,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-var _ quota.Queued = (*group)(nil)
+var _ quota.Group = (*group)(nil)
 
 // group is a node that lists namespaces.
 type group struct {
@@ -124,7 +124,14 @@ func (g *group) paused(d quota.Demand) *quota.Refusal {
 		return nil
 	}
 	r := g.refusal(at, borrowed, quota.Lending, quota.ReasonBorrowingPaused)
-	r.Also = g.untilOwed(d)
+	// It ends, too, once the group would not borrow of this any more.
+	own := g.chain[0]
+	switch min, named := own.min(borrowed.ID); {
+	case !named:
+		r.Also = g.untilOwed(d)
+	case min > 0 && borrowed.Value <= min:
+		r.Also = &quota.Lack{Space: quota.Space{Node: g.ids[0], Resource: borrowed.ID, Bound: quota.Min}, Amount: borrowed.Value}
+	}
 	return r
 }
 

@@ -86,7 +86,7 @@ func TestEveryNodeThatListsNamespacesIsAGroupInTreeOrder(t *testing.T) {
 	}
 	usage := f.Usage()
 	for i, g := range f.Groups() {
-		queue := quota.QueueOf(g)
+		queue := g.Queue()
 		hashed := strings.HasSuffix(want[i].queue, "-")
 		if g.Path() != want[i].path || !strings.HasPrefix(queue, want[i].queue) || !hashed && queue != want[i].queue {
 			t.Errorf("group %s with queue %s, want %s with %s", g.Path(), queue, want[i].path, want[i].queue)

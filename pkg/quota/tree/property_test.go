@@ -499,7 +499,7 @@ func TestAnyNamesAndNamespacesAreTaken(t *testing.T) {
 			paths[usage.Path] = true
 		}
 		for _, g := range built.Groups() {
-			queues[quota.QueueOf(g)] = true
+			queues[g.Queue()] = true
 		}
 		if len(paths) != len(built.Usage()) || len(queues) != len(built.Groups()) {
 			t.Fatalf("paths %v, queues %v", slices.Collect(maps.Keys(paths)), slices.Collect(maps.Keys(queues)))

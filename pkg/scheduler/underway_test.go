@@ -1,0 +1,102 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// explaining brings the world where an explanation of a/2 is under way while room for it was
+// found, so that its release is wanted and not sent.
+func explaining(t *testing.T, w *world) {
+	w.submit("a/1", cpu("4"))
+	w.settle()
+	w.submit("a/2", cpu("4"))
+	w.deliver()
+	w.think()
+	w.now = w.now.Add(2 * scheduler.TellAfter)
+	w.think()
+	if len(w.sent) != 1 || w.sent[0].Kind != scheduler.Explain {
+		t.Fatalf("under way are %+v, want the explanation", w.sent)
+	}
+	w.finish("a/1")
+	w.deliver()
+	w.think()
+}
+
+func TestAQueueStoppedWhileAReleaseWaitsForAnotherWriteReleasesNothing(t *testing.T) {
+	for _, stop := range []scheduler.Stop{scheduler.Hold, scheduler.Drain} {
+		w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+		explaining(t, w)
+		w.configure(scheduler.QueueChanged{Queue: "root", Stop: stop})
+		w.land(0)
+		w.settle()
+		expectReleased(t, w)
+	}
+}
+
+func TestAQuotaThatShrinksWhileAReleaseWaitsForAnotherWriteIsKept(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	explaining(t, w)
+	w.plant(leaf("root", cpu("2"), "a"))
+	w.land(0)
+	w.settle()
+	expectReleased(t, w)
+}
+
+func TestAGroupThatGoesWhileAReleaseWaitsForAnotherWriteReleasesNothing(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	explaining(t, w)
+	w.plant(leaf("root", cpu("4"), "b"))
+	w.land(0)
+	w.settle()
+	expectReleased(t, w)
+}
+
+func TestNoBackendWhileAReleaseWaitsForAnotherWriteReleasesNothing(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	explaining(t, w)
+	w.core.Apply(w.now, scheduler.QuotaChanged{Missing: &quota.Refusal{Reason: quota.ReasonInvalidQuotaTree, Sentence: "no tree"}})
+	w.land(0)
+	w.settle()
+	expectReleased(t, w)
+}
+
+func TestAUnitSentToBackoffWhileItsReleaseWaitsIsNotReleased(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	explaining(t, w)
+	w.write("a/2", func(u *scheduler.Unit) { u.RequeueAt = w.now.Add(time.Minute) })
+	w.settle()
+	expectReleased(t, w)
+}
+
+func TestAReleaseThatWasUndoneByHandBeforeItWasHeardOfIsNotKeptCharged(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/1", cpu("4"))
+	w.deliver()
+	w.think()
+	w.land(0)
+	w.write("a/1", func(u *scheduler.Unit) { u.Phase = scheduler.Waiting })
+	w.news = w.news[1:] // the informer tells the last only
+	w.unproven = true
+	w.deliver()
+	w.unproven = false
+	w.tell(0)
+	w.settle()
+	expectReleased(t, w, "a/1")
+}
+
+func TestTheProofOfSumsDoesNotOverflow(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", nil, "a"))
+	w.unproven = true
+	for i := range 1500 {
+		w.submit(fmt.Sprintf("a/%04d", i), map[string]string{"memory": "8Pi"})
+	}
+	w.settle()
+	if err := w.core.Check(); err != nil {
+		t.Fatal(err)
+	}
+}
