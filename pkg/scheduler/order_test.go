@@ -21,7 +21,11 @@ import (
 // then that of the older unit. An oracle that tries everybody each time says which.
 func TestPropertyOrderBetweenGroups(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t, scheduler.Options{Policy: queue.Priority}, drawBorrowers(t))
+		draw := drawBorrowers
+		if rapid.Bool().Draw(t, "deep tree") {
+			draw = drawDeep
+		}
+		w := newWorld(t, scheduler.Options{Policy: queue.Priority}, draw(t))
 		for _, group := range w.tree.Groups() {
 			w.configure(scheduler.QueueChanged{
 				Queue: group.Queue(), Rank: int32(rapid.IntRange(0, 1).Draw(t, "rank")),
@@ -97,13 +101,13 @@ func TestPropertyBorrowingIsPausedForWhoIsOwed(t *testing.T) {
 }
 
 func submitSmall(t *rapid.T, w *world, name string) {
-	namespace := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(t, "namespace")
+	namespace := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}).Draw(t, "namespace")
 	list := cpu(fmt.Sprint(rapid.IntRange(1, 4).Draw(t, "cpu")))
 	if rapid.IntRange(0, 2).Draw(t, "asks for gpus") == 0 {
 		list["gpu"] = fmt.Sprint(rapid.IntRange(1, 3).Draw(t, "gpu"))
 	}
 	w.submit(namespace+"/"+name, list, priority(int32(rapid.IntRange(0, 1).Draw(t, "priority"))),
-		preemptible(rapid.IntRange(0, 4).Draw(t, "preemptible") > 0),
+		preemptible(rapid.IntRange(0, 4).Draw(t, "preemptible") > 0), quotaName(rapid.SampledFrom(w.quotas()).Draw(t, "quota")),
 		func(u *scheduler.Unit) { u.Submitted = int64(rapid.IntRange(0, 5).Draw(t, "submitted at")) })
 }
 

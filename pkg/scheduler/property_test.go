@@ -31,7 +31,11 @@ func TestPropertyChargedIsUsed(t *testing.T) {
 
 func randomLife(t *rapid.T, policy queue.Policy) {
 	changing := rapid.Bool().Draw(t, "quota changes")
-	w := newWorld(t, scheduler.Options{Policy: policy}, drawTree(t))
+	draw := drawTree
+	if rapid.Bool().Draw(t, "deep tree") {
+		draw = drawDeep
+	}
+	w := newWorld(t, scheduler.Options{Policy: policy}, draw(t))
 	w.treeOpts.PauseBorrowing = rapid.Bool().Draw(t, "borrowing is paused")
 	w.plant(w.root)
 	pick := func(label string) string {
@@ -48,12 +52,12 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 	}
 	actions := map[string]func(*rapid.T){
 		"submit": func(t *rapid.T) {
-			key := fmt.Sprintf("%s/u%02d", rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "nowhere"}).Draw(t, "namespace"), rapid.IntRange(0, 15).Draw(t, "name"))
+			key := fmt.Sprintf("%s/u%02d", rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f", "nowhere"}).Draw(t, "namespace"), rapid.IntRange(0, 15).Draw(t, "name"))
 			if w.units[key] == nil {
 				limit := time.Duration(max(rapid.IntRange(-60, 120).Draw(t, "seconds it may run"), 0)) * time.Second
 				w.submit(key, drawRequest(t), priority(int32(rapid.IntRange(0, 3).Draw(t, "priority"))), maxTime(limit),
 					preemptible(rapid.IntRange(0, 3).Draw(t, "preemptible") > 0),
-					quotaName(rapid.SampledFrom([]string{"", "", "", "a2", "b"}).Draw(t, "quota")))
+					quotaName(rapid.SampledFrom(w.quotas()).Draw(t, "quota")))
 			}
 		},
 		"change request": func(t *rapid.T) {
@@ -71,7 +75,7 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 		},
 		"configure": func(t *rapid.T) {
 			w.configure(scheduler.QueueChanged{
-				Queue:       rapid.SampledFrom([]string{"root-inner-a", "root-inner-a2", "root-inner-b", "root-c", "root-inner"}).Draw(t, "queue"),
+				Queue:       rapid.SampledFrom(w.queues()).Draw(t, "queue"),
 				Policy:      rapid.SampledFrom([]queue.Policy{"", queue.RoundRobin, queue.Priority, queue.Block}).Draw(t, "policy"),
 				Rank:        int32(rapid.IntRange(0, 2).Draw(t, "rank")),
 				MaxPriority: scheduler.Cap{Set: rapid.Bool().Draw(t, "capped"), Value: 1},
@@ -93,6 +97,21 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 					activate(u)
 				} else {
 					deactivate(u)
+				}
+			})
+		},
+		"change label": func(t *rapid.T) {
+			name := quotaName(rapid.SampledFrom(w.quotas()).Draw(t, "quota"))
+			w.write(pick("unit"), func(u *scheduler.Unit) {
+				if u.Phase == scheduler.Waiting { // one that is charged moves, whether it fits or not
+					name(u)
+				}
+			})
+		},
+		"send to backoff": func(t *rapid.T) {
+			w.write(pick("unit"), func(u *scheduler.Unit) {
+				if u.Phase == scheduler.Waiting {
+					u.RequeueAt = w.now.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "seconds")) * time.Second)
 				}
 			})
 		},
@@ -145,7 +164,16 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 	if changing {
 		actions["change quota"] = func(t *rapid.T) {
 			w.exact = false
-			w.plant(drawTree(t))
+			w.plant(draw(t))
+		}
+		actions["be without quota"] = func(t *rapid.T) {
+			w.exact = false
+			w.core.Apply(w.now, scheduler.QuotaChanged{Missing: &quota.Refusal{Reason: quota.ReasonInvalidQuotaTree, Sentence: "none is valid"}})
+			w.check()
+			if rapid.Bool().Draw(t, "for a while") {
+				w.after(time.Duration(rapid.IntRange(0, 40).Draw(t, "seconds")) * time.Second)
+			}
+			w.plant(draw(t))
 		}
 	}
 	t.Repeat(actions)
@@ -162,10 +190,35 @@ func expectReasons(t *rapid.T, w *world) {
 		if u.Phase != scheduler.Waiting {
 			continue
 		}
-		if want := w.reasonOf(u); u.Reason != want {
+		want := w.reasonOf(u)
+		if lacksRoom(u.Reason) && lacksRoom(want) {
+			continue // what it lacked when it was tried; since then more may have come to lack
+		}
+		if u.Reason != want {
 			t.Fatalf("unit %s shows %s, and waits for %s", key, u.Reason, want)
 		}
 	}
+}
+
+func lacksRoom(r quota.Reason) bool {
+	return r == quota.ReasonQuotaExceeded || r == quota.ReasonMaxJobs || r == quota.ReasonBorrowingPaused
+}
+
+// queues and quotas that there are, and some that there are not.
+func (w *world) queues() []string {
+	names := []string{"of-no-group"}
+	for _, group := range w.tree.Groups() {
+		names = append(names, group.Queue())
+	}
+	return names
+}
+
+func (w *world) quotas() []string {
+	names := []string{"", "", "", "", "", "of-no-group"}
+	for _, group := range w.tree.Groups() {
+		names = append(names, group.Path())
+	}
+	return names
 }
 
 func (w *world) reasonOf(u *scheduler.Unit) quota.Reason {
