@@ -14,21 +14,6 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// owning is a leaf with a min.
-func owning(name string, min, max map[string]string, children ...tree.Node) tree.Node {
-	n := leaf(name, max)
-	if children == nil {
-		n.Namespaces = []string{name}
-	}
-	n.Min, n.Children = quantities(min), children
-	return n
-}
-
-func expectNoneReleased(t *testing.T, w *world, but ...string) {
-	t.Helper()
-	expectReleased(t, w, but...)
-}
-
 func TestFreedRoomGoesFirstToWhomItIsGuaranteed(t *testing.T) {
 	w := newWorld(t, roundRobin(), owning("root", nil, cpu("10"), owning("a", cpu("6"), nil), owning("b", cpu("1"), nil)))
 	w.submit("b/1", cpu("5"))
@@ -61,21 +46,6 @@ func TestBeyondWhatIsGuaranteedQueuePriorityDecidesThenTheSmallerShareOfMin(t *t
 	w.settle()
 	if a, b, c := count(w, "a"), count(w, "b"), count(w, "c"); a != 1 || b != 2 || c != 9 {
 		t.Fatalf("with its queue's priority: a has %d, b %d and c %d of 12, want their min, and the rest", a, b, c)
-	}
-}
-
-func count(w *world, namespace string) (n int) {
-	for _, key := range w.released() {
-		if strings.HasPrefix(key, namespace+"/") {
-			n++
-		}
-	}
-	return n
-}
-
-func finishAll(w *world) {
-	for _, key := range w.released() {
-		w.finish(key)
 	}
 }
 
@@ -133,119 +103,6 @@ func TestAGroupIsNotStarvedForWhatItsSiblingUsesOfAnotherResource(t *testing.T) 
 				w.settle()
 			}
 		})
-	}
-}
-
-func TestBorrowingIsPausedWhileSomebodyWaitsForWhatTheyAreOwed(t *testing.T) {
-	root := owning("root", nil, cpu("10"), owning("a", cpu("6"), nil), owning("b", cpu("2"), nil))
-	for _, pausing := range []bool{false, true} {
-		w := newWorld(t, roundRobin(), root)
-		w.treeOpts.PauseBorrowing = pausing
-		w.plant(root)
-		w.submit("b/1", cpu("5"))
-		w.submit("b/2", cpu("5"))
-		w.settle()
-		w.submit("a/owed", cpu("6"))
-		w.submit("b/3", cpu("5"))
-		w.after(time.Minute)
-		w.finish("b/1")
-		w.after(time.Minute)
-		if !pausing {
-			expectReleased(t, w, "b/2", "b/3")
-			continue
-		}
-		expectReleased(t, w, "b/2")
-		told := w.writes("b/3", scheduler.Explain)
-		if last := told[len(told)-1]; last.Reason != quota.ReasonBorrowingPaused ||
-			!strings.Contains(last.Message, "waiting for cpu in quota root, where borrowing is paused") {
-			t.Errorf("b/3 is told %s: %s", last.Reason, last.Message)
-		}
-		w.finish("b/2")
-		w.settle()
-		expectReleased(t, w, "a/owed") // four are left, which b would have to borrow
-		w.submit("b/4", cpu("2"))
-		w.settle()
-		expectReleased(t, w, "a/owed", "b/4") // but not these
-	}
-}
-
-func TestAPauseEndsWhenWhoIsOwedThinksBetterOfIt(t *testing.T) {
-	root := owning("root", nil, cpu("10"), owning("a", cpu("6"), nil), owning("b", cpu("2"), nil))
-	for name, leaves := range map[string]func(*world){
-		"deleted":     func(w *world) { w.delete("a/owed") },
-		"deactivated": func(w *world) { w.write("a/owed", deactivate) },
-		"asks for more than it is owed": func(w *world) {
-			d := w.demand(cpu("7"))
-			w.write("a/owed", func(u *scheduler.Unit) { u.Demand = d })
-		},
-		"its queue is stopped": func(w *world) {
-			w.configure(scheduler.QueueChanged{Queue: "root-a", Stop: scheduler.Hold})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, roundRobin(), root)
-			w.treeOpts.PauseBorrowing = true
-			w.plant(root)
-			w.submit("b/1", cpu("5"))
-			w.settle()
-			w.submit("a/owed", cpu("6"))
-			w.settle()
-			w.submit("b/2", cpu("5"))
-			w.settle()
-			expectReleased(t, w, "b/1")
-			leaves(w)
-			w.settle()
-			expectReleased(t, w, "b/1", "b/2")
-		})
-	}
-}
-
-// In a line in which only the front is tried, who is behind it cannot go however much
-// room there is.
-func TestOnlyTheFrontOfABlockingQueuePausesBorrowing(t *testing.T) {
-	root := owning("root", nil, cpu("10"), owning("a", cpu("4"), cpu("4")), owning("b", cpu("2"), nil))
-	w := newWorld(t, roundRobin(), root)
-	w.treeOpts.PauseBorrowing = true
-	w.plant(root)
-	w.configure(scheduler.QueueChanged{Queue: "root-a", Policy: queue.Block})
-	w.submit("b/1", cpu("7"))
-	w.submit("a/runs", cpu("2"))
-	w.settle()
-	w.submit("a/owed", cpu("2"))
-	w.settle()
-	w.submit("b/2", cpu("1"))
-	w.settle()
-	expectReleased(t, w, "a/runs", "b/1")
-	w.submit("a/front", cpu("4"), priority(1)) // waits for its own group's max
-	w.settle()
-	expectReleased(t, w, "a/runs", "b/1", "b/2")
-	w.finish("b/2")
-	w.delete("a/front")
-	w.settle()
-	w.submit("b/3", cpu("1"))
-	w.settle()
-	expectReleased(t, w, "a/runs", "b/1") // a/owed is in front again
-}
-
-// Whether the one who is owed or the one who would borrow comes first: what is decided
-// at one instant is decided with both in sight.
-func TestNobodyBorrowsAtTheInstantAtWhichSomebodyIsRefusedWhatTheyAreOwed(t *testing.T) {
-	root := owning("root", nil, cpu("10"), owning("a", cpu("6"), nil), owning("b", cpu("2"), nil), owning("c", cpu("2"), nil))
-	for _, order := range [][]string{{"a/owed", "b/more", "c/more"}, {"b/more", "c/more", "a/owed"}, {"b/more", "a/owed", "c/more"}} {
-		w := newWorld(t, roundRobin(), root)
-		w.treeOpts.PauseBorrowing = true
-		w.plant(root)
-		w.submit("b/1", cpu("5"))
-		w.settle()
-		for _, key := range order {
-			asks := cpu("3")
-			if key == "a/owed" {
-				asks = cpu("6")
-			}
-			w.submit(key, asks)
-		}
-		w.after(time.Minute)
-		expectNoneReleased(t, w, "b/1")
 	}
 }
 

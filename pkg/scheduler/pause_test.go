@@ -2,27 +2,127 @@ package scheduler_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-func pausing(t *testing.T, root tree.Node) *world {
-	w := newWorld(t, roundRobin(), root)
-	w.treeOpts.PauseBorrowing = true
-	w.plant(root)
-	return w
+func TestBorrowingIsPausedWhileSomebodyWaitsForWhatTheyAreOwed(t *testing.T) {
+	root := owning("root", nil, cpu("10"), owning("a", cpu("6"), nil), owning("b", cpu("2"), nil))
+	for _, pausing := range []bool{false, true} {
+		w := newWorld(t, roundRobin(), root)
+		w.treeOpts.PauseBorrowing = pausing
+		w.plant(root)
+		w.submit("b/1", cpu("5"))
+		w.submit("b/2", cpu("5"))
+		w.settle()
+		w.submit("a/owed", cpu("6"))
+		w.submit("b/3", cpu("5"))
+		w.after(time.Minute)
+		w.finish("b/1")
+		w.after(time.Minute)
+		if !pausing {
+			expectReleased(t, w, "b/2", "b/3")
+			continue
+		}
+		expectReleased(t, w, "b/2")
+		told := w.writes("b/3", scheduler.Explain)
+		if last := told[len(told)-1]; last.Reason != quota.ReasonBorrowingPaused ||
+			!strings.Contains(last.Message, "waiting for cpu in quota root, where borrowing is paused") {
+			t.Errorf("b/3 is told %s: %s", last.Reason, last.Message)
+		}
+		w.finish("b/2")
+		w.settle()
+		expectReleased(t, w, "a/owed") // four are left, which b would have to borrow
+		w.submit("b/4", cpu("2"))
+		w.settle()
+		expectReleased(t, w, "a/owed", "b/4") // but not these
+	}
+}
+
+func TestAPauseEndsWhenWhoIsOwedThinksBetterOfIt(t *testing.T) {
+	root := owning("root", nil, cpu("10"), owning("a", cpu("6"), nil), owning("b", cpu("2"), nil))
+	for name, leaves := range map[string]func(*world){
+		"deleted":     func(w *world) { w.delete("a/owed") },
+		"deactivated": func(w *world) { w.write("a/owed", deactivate) },
+		"asks for more than it is owed": func(w *world) {
+			d := w.demand(cpu("7"))
+			w.write("a/owed", func(u *scheduler.Unit) { u.Demand = d })
+		},
+		"its queue is stopped": func(w *world) {
+			w.configure(scheduler.QueueChanged{Queue: "root-a", Stop: scheduler.Hold})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := pausing(t, root)
+			w.submit("b/1", cpu("5"))
+			w.settle()
+			w.submit("a/owed", cpu("6"))
+			w.settle()
+			w.submit("b/2", cpu("5"))
+			w.settle()
+			expectReleased(t, w, "b/1")
+			leaves(w)
+			w.settle()
+			expectReleased(t, w, "b/1", "b/2")
+		})
+	}
+}
+
+// In a line in which only the front is tried, who is behind it cannot go however much
+// room there is.
+func TestOnlyTheFrontOfABlockingQueuePausesBorrowing(t *testing.T) {
+	root := owning("root", nil, cpu("10"), owning("a", cpu("4"), cpu("4")), owning("b", cpu("2"), nil))
+	w := pausing(t, root)
+	w.configure(scheduler.QueueChanged{Queue: "root-a", Policy: queue.Block})
+	w.submit("b/1", cpu("7"))
+	w.submit("a/runs", cpu("2"))
+	w.settle()
+	w.submit("a/owed", cpu("2"))
+	w.settle()
+	w.submit("b/2", cpu("1"))
+	w.settle()
+	expectReleased(t, w, "a/runs", "b/1")
+	w.submit("a/front", cpu("4"), priority(1)) // waits for its own group's max
+	w.settle()
+	expectReleased(t, w, "a/runs", "b/1", "b/2")
+	w.finish("b/2")
+	w.delete("a/front")
+	w.settle()
+	w.submit("b/3", cpu("1"))
+	w.settle()
+	expectReleased(t, w, "a/runs", "b/1") // a/owed is in front again
+}
+
+// Whether the one who is owed or the one who would borrow comes first: what is decided
+// at one instant is decided with both in sight.
+func TestNobodyBorrowsAtTheInstantAtWhichSomebodyIsRefusedWhatTheyAreOwed(t *testing.T) {
+	root := owning("root", nil, cpu("10"), owning("a", cpu("6"), nil), owning("b", cpu("2"), nil), owning("c", cpu("2"), nil))
+	for _, order := range [][]string{{"a/owed", "b/more", "c/more"}, {"b/more", "c/more", "a/owed"}, {"b/more", "a/owed", "c/more"}} {
+		w := pausing(t, root)
+		w.submit("b/1", cpu("5"))
+		w.settle()
+		for _, key := range order {
+			asks := cpu("3")
+			if key == "a/owed" {
+				asks = cpu("6")
+			}
+			w.submit(key, asks)
+		}
+		w.after(time.Minute)
+		expectReleased(t, w, "b/1")
+	}
 }
 
 func TestWhatBorrowsNoMoreOfWhatIsPausedGoes(t *testing.T) {
 	both := func(c, g string) map[string]string { return map[string]string{"cpu": c, "gpu": g} }
 	root := owning("root", nil, both("16", "20"), owning("a", cpu("10"), nil), owning("b", both("4", "2"), nil))
-	w := newWorld(t, roundRobin(), root)
-	w.treeOpts.PauseBorrowing = true
-	w.plant(root)
+	w := pausing(t, root)
 	w.submit("b/borrowing", cpu("8"))
 	w.submit("b/later", cpu("4"))
 	w.settle()
@@ -40,9 +140,7 @@ func TestWhatBorrowsNoMoreOfWhatIsPausedGoes(t *testing.T) {
 func TestWhatBorrowsNoMoreOfWhatIsPausedGoesWhileItIsPaused(t *testing.T) {
 	both := func(c, g string) map[string]string { return map[string]string{"cpu": c, "gpu": g} }
 	root := owning("root", nil, both("16", "20"), owning("a", cpu("10"), nil), owning("b", both("4", "2"), nil), owning("c", nil, nil))
-	w := newWorld(t, roundRobin(), root)
-	w.treeOpts.PauseBorrowing = true
-	w.plant(root)
+	w := pausing(t, root)
 	w.submit("b/ends", cpu("4"))
 	w.submit("c/borrows", cpu("9"))
 	w.settle()
@@ -58,9 +156,7 @@ func TestWhatBorrowsNoMoreOfWhatIsPausedGoesWhileItIsPaused(t *testing.T) {
 
 func TestWhoIsOwedPausesBorrowingWhenItsQueueBlocksNoMore(t *testing.T) {
 	root := owning("root", nil, cpu("10"), owning("a", cpu("4"), cpu("4")), owning("b", cpu("2"), nil))
-	w := newWorld(t, roundRobin(), root)
-	w.treeOpts.PauseBorrowing = true
-	w.plant(root)
+	w := pausing(t, root)
 	w.configure(scheduler.QueueChanged{Queue: "root-a", Policy: queue.Block})
 	w.submit("b/1", cpu("7"))
 	w.submit("a/runs", cpu("2"))
@@ -79,9 +175,7 @@ func TestWhoIsOwedPausesBorrowingWhenItsQueueBlocksNoMore(t *testing.T) {
 func TestBorrowingIsPausedForEverythingThatTheOneWhoIsOwedLacks(t *testing.T) {
 	both := func(c, m string) map[string]string { return map[string]string{"cpu": c, "memory": m} }
 	root := owning("root", nil, both("10", "10"), owning("a", both("6", "6"), nil), owning("b", nil, nil))
-	w := newWorld(t, roundRobin(), root)
-	w.treeOpts.PauseBorrowing = true
-	w.plant(root)
+	w := pausing(t, root)
 	w.submit("b/cpu", cpu("6"))
 	w.settle()
 	w.submit("a/owed", both("6", "6")) // lacks cpu
@@ -96,9 +190,7 @@ func TestBorrowingIsPausedForEverythingThatTheOneWhoIsOwedLacks(t *testing.T) {
 func TestWhoIsOwedTwoResourcesIsNotStarvedByTurns(t *testing.T) {
 	both := func(c, m string) map[string]string { return map[string]string{"cpu": c, "memory": m} }
 	root := owning("root", nil, both("10", "10"), owning("a", both("6", "6"), nil), owning("b", nil, nil))
-	w := newWorld(t, roundRobin(), root)
-	w.treeOpts.PauseBorrowing = true
-	w.plant(root)
+	w := pausing(t, root)
 	w.submit("b/cpu-0", cpu("6"))
 	w.submit("b/memory-0", map[string]string{"memory": "6"})
 	w.settle()
@@ -211,9 +303,7 @@ func TestClaimsThatChangeHandsAreTheSameEachTime(t *testing.T) {
 		}
 		children = append(children, owning("c", cpu("1"), nil), owning("d", cpu("1"), nil))
 		root := owning("root", nil, cpu("20"), children...)
-		w := newWorld(t, roundRobin(), root)
-		w.treeOpts.PauseBorrowing = true
-		w.plant(root)
+		w := pausing(t, root)
 		for _, name := range []string{"a", "b"} {
 			w.configure(scheduler.QueueChanged{Queue: "root-" + name, Policy: queue.Block})
 		}

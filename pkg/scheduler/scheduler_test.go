@@ -2,7 +2,6 @@ package scheduler_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -35,108 +34,6 @@ func TestAUnitThatNeverWaitedIsWrittenOnceAndOneThatWaitedTwice(t *testing.T) {
 	w.after(time.Minute)
 	if n := len(w.landed); n != 3 {
 		t.Fatalf("%d writes, want Dequeue for one, Explain and Dequeue for two: %+v", n, w.landed)
-	}
-}
-
-func TestAReasonIsWrittenAfterASecondOfWaiting(t *testing.T) {
-	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
-	w.submit("a/one", cpu("3"))
-	w.submit("a/two", cpu("3"))
-	w.after(999 * time.Millisecond)
-	if found := w.writes("a/two", scheduler.Explain); found != nil {
-		t.Fatalf("explained before a second was over: %+v", found)
-	}
-	w.after(time.Millisecond)
-	found := w.writes("a/two", scheduler.Explain)
-	if len(found) != 1 || found[0].Reason != quota.ReasonQuotaExceeded {
-		t.Fatalf("want one explanation QuotaExceeded, got %+v", found)
-	}
-	for _, word := range []string{"root", "cpu", "3 asked", "3 of 4 used"} {
-		if !strings.Contains(found[0].Message, word) {
-			t.Errorf("the sentence %q does not say %q", found[0].Message, word)
-		}
-	}
-}
-
-func TestAnotherCauseIsToldWhenItHasLastedFor30Seconds(t *testing.T) {
-	root := leaf("root", map[string]string{"cpu": "4", quota.JobsResource: "2"}, "a")
-	w := newWorld(t, roundRobin(), root)
-	reasons := func() (told []quota.Reason) {
-		for _, e := range w.writes("a/late", scheduler.Explain) {
-			told = append(told, e.Reason)
-		}
-		return told
-	}
-	w.submit("a/big", cpu("3"))
-	w.submit("a/late", cpu("2"))
-	w.after(5 * time.Second)
-	w.submit("a/small", cpu("1"))
-	w.settle()
-	w.finish("a/big")
-	w.submit("a/other", cpu("1"), priority(1))
-	w.settle()
-	expectReleased(t, w, "a/other", "a/small") // there is room for late, but two jobs run
-	w.after(29 * time.Second)
-	if got := reasons(); !slices.Equal(got, []quota.Reason{quota.ReasonQuotaExceeded}) {
-		t.Fatalf("told within 30 s: %v", got)
-	}
-	w.after(time.Second)
-	if got := reasons(); !slices.Equal(got, []quota.Reason{quota.ReasonQuotaExceeded, quota.ReasonMaxJobs}) {
-		t.Fatalf("told after 30 s: %v", got)
-	}
-
-	// A cause that comes and goes is not told.
-	becomes := func(asks string) {
-		w.delete("a/other")
-		w.submit("a/other", cpu(asks), priority(1))
-	}
-	for range 10 {
-		becomes("3") // cpu again
-		w.after(10 * time.Second)
-		becomes("1") // and jobs
-		w.after(10 * time.Second)
-	}
-	if got := reasons(); len(got) != 2 {
-		t.Fatalf("told though nothing lasted: %v", got)
-	}
-	becomes("3")
-	w.after(scheduler.TellInterval)
-	if got := reasons(); !slices.Equal(got[2:], []quota.Reason{quota.ReasonQuotaExceeded}) {
-		t.Fatalf("told in the end: %v", got)
-	}
-}
-
-func TestWhatCanNeverFitIsSaidAtOnceAndBlocksNobody(t *testing.T) {
-	for _, policy := range []queue.Policy{queue.RoundRobin, queue.Priority, queue.Block} {
-		w := newWorld(t, scheduler.Options{Policy: policy}, leaf("root", cpu("4"), "a"))
-		w.submit("a/impossible", cpu("5"), priority(9))
-		w.submit("a/possible", cpu("4"))
-		w.settle()
-		expectReleased(t, w, "a/possible")
-		found := w.writes("a/impossible", scheduler.Explain)
-		if len(found) != 1 || found[0].Reason != quota.ReasonExceedsMaxQuota {
-			t.Fatalf("%s: want ExceedsMaxQuota at once, got %+v", policy, found)
-		}
-	}
-}
-
-func TestWhoWaitedForAQuotaIsToldAtOnceThatItIsTooSmall(t *testing.T) {
-	for asks, want := range map[string]quota.Reason{"5": quota.ReasonExceedsMaxQuota, "4": quota.ReasonQuotaExceeded} {
-		w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "elsewhere"))
-		w.submit("a/one", cpu(asks))
-		w.after(2 * time.Second)
-		w.submit("b/runs", cpu("1"))
-		w.plant(leaf("root", cpu("4"), "a", "b"))
-		if asks == "5" {
-			w.settle()
-		} else {
-			w.submit("b/runs-too", cpu("4"), priority(1))
-			w.after(scheduler.TellInterval)
-		}
-		told := w.writes("a/one", scheduler.Explain)
-		if len(told) != 2 || told[0].Reason != quota.ReasonNoQuota || told[1].Reason != want {
-			t.Errorf("asking for %s it is told %+v, want NoQuota and then %s", asks, told, want)
-		}
 	}
 }
 
@@ -319,24 +216,6 @@ func TestNewsFromBeforeAReleaseDoesNotUndoIt(t *testing.T) {
 	expectReleased(t, w, "a/one", "a/zero")
 }
 
-func TestAUnitThatIsHeldAndUnheldAllTheTimeTellsSoAtMostEach30Seconds(t *testing.T) {
-	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
-	w.submit("a/one", cpu("3"))
-	w.submit("a/two", cpu("3"))
-	for i := range 60 {
-		w.write("a/two", func(u *scheduler.Unit) {
-			u.Held = nil
-			if i%2 == 0 {
-				u.Held = &quota.Refusal{Reason: scheduler.ReasonInactive, Sentence: "held"}
-			}
-		})
-		w.after(3 * time.Second)
-	}
-	if n := len(w.writes("a/two", scheduler.Explain)); n < 2 || n > 7 {
-		t.Fatalf("%d explanations in three minutes, want one each 30 s", n)
-	}
-}
-
 func TestARestartChargesWhatHoldsQuotaThoughItNoLongerFits(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
 	w.submit("a/one", cpu("3"))
@@ -424,20 +303,4 @@ func TestARequestThatGrowsWhileItsReleaseWaitsToBeSentIsDecidedAgain(t *testing.
 	w.tell(0)
 	w.settle()
 	expectReleased(t, w)
-}
-
-func TestAChangeOfQuotaForgetsWhatItWasAboutToTell(t *testing.T) {
-	w := newWorld(t, roundRobin(), leaf("root", map[string]string{"cpu": "4", quota.JobsResource: "2"}, "a"))
-	w.submit("a/big", cpu("3"))
-	w.submit("a/late", cpu("2"))
-	w.after(5 * time.Second) // late is told of the lack of cpu
-	w.submit("a/small", cpu("1"))
-	w.settle()
-	w.finish("a/big")
-	w.submit("a/urgent", cpu("1"), priority(1))
-	w.settle() // now late lacks a job, of which it is to be told in 30 s
-	w.plant(leaf("root", cpu("4"), "a"))
-	w.delete("a/late")
-	w.after(time.Minute)
-	expectReleased(t, w, "a/small", "a/urgent")
 }

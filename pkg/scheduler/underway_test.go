@@ -27,50 +27,33 @@ func explaining(t *testing.T, w *world) {
 	w.think()
 }
 
-func TestAQueueStoppedWhileAReleaseWaitsForAnotherWriteReleasesNothing(t *testing.T) {
-	for _, stop := range []scheduler.Stop{scheduler.Hold, scheduler.Drain} {
-		w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
-		explaining(t, w)
-		w.configure(scheduler.QueueChanged{Queue: "root", Stop: stop})
-		w.land(0)
-		w.settle()
-		expectReleased(t, w)
+// A release that was decided and not yet sent, because another write is under way, is
+// decided again when its grounds are gone.
+func TestAReleaseThatWaitsForAnotherWriteIsDecidedAgain(t *testing.T) {
+	stopped := func(stop scheduler.Stop) func(*world) {
+		return func(w *world) { w.configure(scheduler.QueueChanged{Queue: "root", Stop: stop}) }
 	}
-}
-
-func TestAQuotaThatShrinksWhileAReleaseWaitsForAnotherWriteIsKept(t *testing.T) {
-	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
-	explaining(t, w)
-	w.plant(leaf("root", cpu("2"), "a"))
-	w.land(0)
-	w.settle()
-	expectReleased(t, w)
-}
-
-func TestAGroupThatGoesWhileAReleaseWaitsForAnotherWriteReleasesNothing(t *testing.T) {
-	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
-	explaining(t, w)
-	w.plant(leaf("root", cpu("4"), "b"))
-	w.land(0)
-	w.settle()
-	expectReleased(t, w)
-}
-
-func TestNoBackendWhileAReleaseWaitsForAnotherWriteReleasesNothing(t *testing.T) {
-	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
-	explaining(t, w)
-	w.core.Apply(w.now, scheduler.QuotaChanged{Missing: &quota.Refusal{Reason: quota.ReasonInvalidQuotaTree, Sentence: "no tree"}})
-	w.land(0)
-	w.settle()
-	expectReleased(t, w)
-}
-
-func TestAUnitSentToBackoffWhileItsReleaseWaitsIsNotReleased(t *testing.T) {
-	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
-	explaining(t, w)
-	w.write("a/2", func(u *scheduler.Unit) { u.RequeueAt = w.now.Add(time.Minute) })
-	w.settle()
-	expectReleased(t, w)
+	for name, change := range map[string]func(*world){
+		"its queue is stopped": stopped(scheduler.Hold),
+		"its queue is drained": stopped(scheduler.Drain),
+		"its quota shrinks":    func(w *world) { w.plant(leaf("root", cpu("2"), "a")) },
+		"its quota goes":       func(w *world) { w.plant(leaf("root", cpu("4"), "b")) },
+		"there is no quota": func(w *world) {
+			w.core.Apply(w.now, scheduler.QuotaChanged{Missing: &quota.Refusal{Reason: quota.ReasonInvalidQuotaTree, Sentence: "no tree"}})
+		},
+		"it is sent to backoff": func(w *world) {
+			w.write("a/2", func(u *scheduler.Unit) { u.RequeueAt = w.now.Add(time.Minute) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+			explaining(t, w)
+			change(w)
+			w.land(0)
+			w.settle()
+			expectReleased(t, w)
+		})
+	}
 }
 
 func TestAReleaseThatWasUndoneByHandBeforeItWasHeardOfIsNotKeptCharged(t *testing.T) {

@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -403,55 +401,3 @@ func (w *world) writes(key string, kind scheduler.Kind) []scheduler.Write {
 	}
 	return found
 }
-
-func leaf(name string, max map[string]string, namespaces ...string) tree.Node {
-	return tree.Node{Name: name, Namespaces: namespaces, Max: quantities(max)}
-}
-
-func quantities(list map[string]string) map[string]resource.Quantity {
-	if list == nil {
-		return nil
-	}
-	q := map[string]resource.Quantity{}
-	for name, text := range list {
-		q[name] = resource.MustParse(text)
-	}
-	return q
-}
-
-func cpu(n string) map[string]string { return map[string]string{"cpu": n} }
-
-func maxTime(d time.Duration) func(*scheduler.Unit) {
-	return func(u *scheduler.Unit) { u.MaxTime = d }
-}
-
-// deactivate and activate change what the unit's spec says.
-func deactivate(u *scheduler.Unit) {
-	u.Inactive, u.Held = true, &quota.Refusal{Reason: scheduler.ReasonInactive, Sentence: "spec.active is false"}
-}
-
-func activate(u *scheduler.Unit) { u.Inactive, u.Held = false, nil }
-
-// stop is a job that has been suspended and has no more pods.
-func stop(u *scheduler.Unit) { u.Stopped = holds(u) }
-
-func preemptible(is bool) func(*scheduler.Unit) {
-	return func(u *scheduler.Unit) { u.Demand.Preemptible = is }
-}
-
-func quotaName(name string) func(*scheduler.Unit) {
-	return func(u *scheduler.Unit) { u.QuotaName = name }
-}
-
-func priority(p int32) func(*scheduler.Unit) {
-	return func(u *scheduler.Unit) { u.Priority = p }
-}
-
-func expectReleased(t *testing.T, w *world, keys ...string) {
-	t.Helper()
-	if got := w.released(); !slices.Equal(got, keys) {
-		t.Fatalf("released are %v, want %v", got, keys)
-	}
-}
-
-func roundRobin() scheduler.Options { return scheduler.Options{Policy: queue.RoundRobin} }
