@@ -204,11 +204,14 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 	if u == nil {
 		return
 	}
+	if kind == Dequeue { // it is charged if what is known of it says so
+		u.assumed = false
+	}
 	if e.Version > u.Version {
 		u.Version = e.Version
 		switch kind {
 		case Dequeue:
-			u.Phase, u.Reason, u.assumed = Dequeued, "", false
+			u.Phase, u.Reason = Dequeued, ""
 			u.DequeuedAt, u.Evicted, u.Stopped = e.DequeuedAt, false, false
 			u.Attempts++
 		case Requeue:
@@ -248,6 +251,11 @@ func (e Refused) apply(s *Scheduler, now time.Time) {
 
 func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	s.backend, s.missing = e.Backend, e.Missing
+	for _, t := range slices.Clone(s.timers.All()) {
+		if t.shape != nil { // of the old backend
+			s.timers.Remove(t)
+		}
+	}
 	s.lot = queue.NewLot()
 	s.active = newActive()
 	s.lines = map[string]*line{}

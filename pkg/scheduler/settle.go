@@ -12,6 +12,9 @@ import (
 // twice is the same as doing it once.
 func (s *Scheduler) settle(u *unit, now time.Time) {
 	l, homeless := s.place(u)
+	if u.wanted == Dequeue && (l == nil || l != u.line) {
+		u.unassume() // it was decided on other grounds, and has not been sent
+	}
 	charged := u.assumed || u.Phase.holdsQuota()
 	waiting := u.Phase == Waiting && !u.assumed
 	inLine := waiting && l != nil && u.Held == nil && !now.Before(u.RequeueAt)
