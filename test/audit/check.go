@@ -164,6 +164,7 @@ type Report struct {
 	To         time.Time     `json:"to"`
 	Unfinished bool          `json:"unfinished,omitempty"`
 	Cut        int           `json:"cut,omitempty"`
+	Unanswered int           `json:"unanswered,omitempty"`
 	Jobs       []KindCount   `json:"jobs"`
 	Units      int           `json:"units"`
 	Pods       int           `json:"pods"`
@@ -228,7 +229,7 @@ func (l *Log) replay(o *Options, see func(*world, *change)) *world {
 
 func (l *Log) report(w *world) Report {
 	r := Report{
-		Lines: l.Lines, Entries: l.Entries, From: l.From, To: l.To, Unfinished: l.Unfinished, Cut: l.Cut,
+		Lines: l.Lines, Entries: l.Entries, From: l.From, To: l.To, Unfinished: l.Unfinished, Cut: l.Cut, Unanswered: l.Unanswered,
 		Units: len(w.units), Pods: len(w.pods), Trees: w.forest.changes, Oversell: w.options.Oversell,
 	}
 	for _, row := range rows {

@@ -25,6 +25,10 @@
 // used again as room that was not there. The price is blindness for the few
 // milliseconds that such a request takes.
 //
+// A write that was given up without an answer, as when its program is killed, may
+// have been carried out all the same. The next write of its object tells, and it
+// is put at the time when it was given up.
+//
 // Invariants. A write that was refused or was a dry run changes nothing. What
 // the log does not show is not judged, and the report says how often.
 package audit

@@ -26,6 +26,8 @@ type Write struct {
 
 	// own tells that Revision is the write's own.
 	own bool
+	// landed tells that the write was carried out though its answer says otherwise.
+	landed bool
 	// gone tells that the object is no more after the write.
 	gone bool
 	// body is a *jobFacts, *unitFacts, *podFacts, *treeFacts, *eventFacts or
@@ -34,7 +36,7 @@ type Write struct {
 }
 
 // OK tells whether the write was carried out.
-func (w *Write) OK() bool { return w.Code >= 200 && w.Code < 300 }
+func (w *Write) OK() bool { return w.landed || w.Code >= 200 && w.Code < 300 }
 
 // creates tells whether the write made its object.
 func (w *Write) creates() bool {
@@ -76,9 +78,10 @@ type entry struct {
 type decoded struct {
 	writes []*Write
 	at     time.Time
-	write  bool // it was a write, kept or not
-	bare   bool // it should hold an object and does not: the level is too low
-	cut    bool // its objects were left out for their size
+	write  bool   // it was a write, kept or not
+	bare   bool   // it should hold an object and does not: the level is too low
+	cut    bool   // its objects were left out for their size
+	bodies bodies // of one whose object is followed up
 	err    error
 }
 
@@ -115,6 +118,9 @@ func (d *decoder) line(number int, line []byte) decoded {
 		return out
 	}
 	out.writes = []*Write{w}
+	if w.followed() && w.Verb != "deletecollection" {
+		out.bodies = bodies{e.RequestObject, e.ResponseObject}
+	}
 	if parse == nil || !w.OK() {
 		return out
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sort"
+	"time"
 )
 
 // order sorts the writes by revision, after it has found one for those that
@@ -29,15 +30,26 @@ func (l *Log) order() {
 			highest[i] = max(highest[i], highest[i-1])
 		}
 	}
+	// upTo is the highest revision that was complete at a time.
+	upTo := func(at time.Time) int64 {
+		i := sort.Search(len(timed), func(i int) bool { return timed[i].Time.After(at) })
+		if i == 0 {
+			return 0
+		}
+		return highest[i-1]
+	}
 	for _, w := range l.writes {
 		if w.own && (!w.gone || w.Revision > last[w.UID]) {
 			continue
 		}
+		if w.landed {
+			// It was carried out when it was given up, or a moment before.
+			w.Revision = upTo(w.Time)
+			continue
+		}
 		w.own = false
 		w.Revision = last[w.UID]
-		if i := sort.Search(len(timed), func(i int) bool { return timed[i].Time.After(w.Received) }); i > 0 {
-			w.Revision = max(w.Revision, highest[i-1])
-		}
+		w.Revision = max(w.Revision, upTo(w.Received))
 	}
 	slices.SortStableFunc(l.writes, func(a, b *Write) int {
 		return cmp.Or(cmp.Compare(a.Revision, b.Revision), ownFirst(a, b), a.Time.Compare(b.Time), cmp.Compare(a.Line, b.Line))

@@ -28,6 +28,9 @@ func (r Report) Print(out io.Writer) error {
 	if r.Cut > 0 {
 		fmt.Fprintf(&b, "%d entries lack their objects, which were too large for the log\n", r.Cut)
 	}
+	if r.Unanswered > 0 {
+		fmt.Fprintf(&b, "%d writes got no answer, and the log does not show whether they were carried out: taken for not\n", r.Unanswered)
+	}
 	b.WriteByte('\n')
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "CHECK\tJUDGED\tNOT JUDGED\tVIOLATIONS\tLAW")

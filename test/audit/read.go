@@ -25,8 +25,12 @@ type Log struct {
 	// Bare counts writes whose objects are missing, since the log's level is too
 	// low; Cut those whose objects were left out for their size.
 	Bare, Cut int
+	// Unanswered counts writes that got no answer and of which the log does not
+	// show whether they were carried out; see followUp.
+	Unanswered int
 
-	writes []*Write
+	writes   []*Write
+	followUp *followUp
 }
 
 // ErrNoObjects is returned for a log that holds no objects.
@@ -57,13 +61,14 @@ func Read(r io.Reader) (*Log, error) {
 		}
 		buffered = bufio.NewReaderSize(unzipped, 1<<20)
 	}
-	log := &Log{}
+	log := &Log{followUp: newFollowUp()}
 	if err := log.read(buffered); err != nil {
 		return nil, err
 	}
 	if log.Bare > 0 && log.bodies() == 0 {
 		return nil, ErrNoObjects
 	}
+	log.Unanswered, log.followUp = log.followUp.unknown(), nil
 	log.order()
 	return log, nil
 }
@@ -171,6 +176,11 @@ func (l *Log) take(first int, results []decoded) error {
 			}
 		}
 		l.writes = append(l.writes, d.writes...)
+		for _, w := range d.writes {
+			if err := l.followUp.see(w, d.bodies); err != nil {
+				return fmt.Errorf("line %d: %w", first+i, err)
+			}
+		}
 	}
 	return nil
 }

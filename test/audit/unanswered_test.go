@@ -1,0 +1,271 @@
+package audit
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// unanswered has a user patch fields and get no answer. The patch is carried out
+// all the same, or not.
+func (th *thing) unanswered(carriedOut bool, user, subresource string, fields ...any) {
+	asked := map[string]any{}
+	set := func(path string, value any) {
+		th.s.t.Helper()
+		if n, ok := value.(int); ok {
+			value = float64(n)
+		}
+		if err := unstructured.SetNestedField(asked, value, strings.Split(path, ".")...); err != nil {
+			th.s.t.Fatal(err)
+		}
+	}
+	set("metadata.resourceVersion", th.text("metadata.resourceVersion"))
+	set("metadata.uid", th.text("metadata.uid"))
+	for i := 0; i < len(fields); i += 2 {
+		set(fields[i].(string), fields[i+1])
+		if carriedOut {
+			th.set(fields[i].(string), fields[i+1])
+		}
+	}
+	if carriedOut {
+		th.s.revision++
+	}
+	e := th.s.entry(user, "patch", th.resource, subresource, th.text("metadata.namespace"), th.text("metadata.name"), 504,
+		map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Timeout"})
+	e["requestObject"] = asked
+	th.s.wait(time.Second)
+}
+
+// asking says what the last write of the script asked for.
+func (s *script) asking(fields map[string]any) {
+	s.entries[len(s.entries)-1]["requestObject"] = runtime.DeepCopyJSON(fields)
+}
+
+func (p *play) dequeueUnanswered(carriedOut bool) {
+	p.unit.unanswered(carriedOut, controller, "status", "status.phase", "Dequeued", "status.reason", nil,
+		"status.quota", "root/team", "status.attempts", 1)
+}
+
+func TestAWriteWithoutAnAnswerIsJudgedByTheNextOne(t *testing.T) {
+	running := func(p *play) {
+		p.start()
+		p.runs()
+		p.unit.patchStatus(extensions, "status.phase", "Running")
+		p.s.asking(map[string]any{"status": map[string]any{"phase": "Running"}})
+		p.end()
+	}
+	tell(t, []story{
+		{name: "a unit is dequeued all the same", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 4)
+			p.enqueue()
+			p.dequeueUnanswered(true)
+			p.release()
+			running(p)
+		}},
+		{name: "a unit is not dequeued, and then it is", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 4)
+			p.enqueue()
+			p.dequeueUnanswered(false)
+			p.dequeue()
+			p.s.asking(map[string]any{"status": map[string]any{"phase": "Dequeued", "quota": "root/team", "attempts": float64(1)}})
+			p.release()
+			running(p)
+		}},
+		{name: "a unit is not dequeued, and its job is released", breaks: []string{"release-without-dequeue"}, act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 4)
+			p.enqueue()
+			p.dequeueUnanswered(false)
+			p.release()
+			p.unit.patchStatus(controller, "status.message", "waits")
+		}},
+		{name: "a unit is dequeued all the same where there is no room", breaks: []string{"over-limit"}, act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.tfjob("a", 2).admit()
+			p := s.tfjob("b", 4)
+			p.enqueue()
+			p.dequeueUnanswered(true)
+			p.release()
+			running(p)
+		}},
+		{name: "a unit is dequeued all the same when the one before has just ended", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			a, b := s.tfjob("a", 4).admit(), s.tfjob("b", 4)
+			b.enqueue()
+			ended := a.finish() // its answer comes when the next one is already decided
+			b.dequeueUnanswered(true)
+			dequeued := s.entries[len(s.entries)-1]
+			dequeued["requestReceivedTimestamp"] = ended["requestReceivedTimestamp"]
+			b.release()
+			running(b)
+			a.endUnit()
+		}},
+		{name: "a write that was under way at the same time shows the unit as it was", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 4)
+			p.enqueue()
+			p.unit.patch(admin, "metadata.labels", map[string]any{"a": "b"})
+			other := s.entries[len(s.entries)-1]
+			s.entries = s.entries[:len(s.entries)-1]
+			p.dequeueUnanswered(true)
+			s.entries = append(s.entries, other)
+			p.release()
+			running(p)
+		}},
+		{name: "two writes' lines come in the wrong order", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 4)
+			p.enqueue()
+			p.unit.patch(admin, "metadata.labels", map[string]any{"a": "b"})
+			p.unit.patch(admin, "metadata.labels", map[string]any{"a": "c"})
+			n := len(s.entries)
+			s.entries[n-1], s.entries[n-2] = s.entries[n-2], s.entries[n-1]
+			p.dequeueUnanswered(true)
+			p.release()
+			running(p)
+		}},
+		{name: "the unit is gone, and the next of its name is dequeued", breaks: []string{"release-without-dequeue"}, act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 4)
+			p.enqueue()
+			p.dequeueUnanswered(false)
+			p.unit.remove(admin)
+			p.release()
+			p.enqueue()
+			p.dequeue()
+		}},
+		{name: "a job is released all the same", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.batchJob("a", 1)
+			p.enqueue()
+			p.dequeue()
+			p.job.unanswered(true, extensions, "", "spec.suspend", false)
+			running(p)
+		}},
+		{name: "a job is released all the same, twice", breaks: []string{"double-release"}, act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.batchJob("a", 1)
+			p.enqueue()
+			p.dequeue()
+			p.job.unanswered(true, extensions, "", "spec.suspend", false)
+			p.runs()
+			p.suspend(admin)
+			p.release()
+		}},
+	})
+}
+
+func TestLivesKnowWritesWithoutAnAnswer(t *testing.T) {
+	for _, carriedOut := range []bool{true, false} {
+		s := newScript(t)
+		p := s.tfjob("a", 1)
+		p.enqueue()
+		p.dequeueUnanswered(carriedOut)
+		if !carriedOut {
+			p.dequeue()
+		}
+		p.release()
+		p.unit.patchStatus(extensions, "status.phase", "Running")
+		s.asking(map[string]any{"status": map[string]any{"phase": "Running"}})
+		life, err := s.log().Life(Options{}, "TFJob", "default", "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(life.Dequeued) != 1 || !life.Dequeued[0].Before(life.Released[0]) {
+			t.Errorf("carried out %t: dequeued at %v and released at %v, want once, and before", carriedOut, life.Dequeued, life.Released)
+		}
+	}
+}
+
+func TestAUnitMadeByACreateWithoutAnAnswer(t *testing.T) {
+	for _, carriedOut := range []bool{true, false} {
+		s := newScript(t)
+		s.create(admin, trees, fourCPU)
+		p := s.tfjob("a", 1)
+		p.enqueue()
+		made := s.entries[len(s.entries)-1]
+		asked := runtime.DeepCopyJSON(made["responseObject"].(map[string]any))
+		for _, field := range []string{"uid", "resourceVersion", "creationTimestamp"} {
+			unstructured.RemoveNestedField(asked, "metadata", field)
+		}
+		made["requestObject"], made["responseObject"] = asked, nil
+		made["responseStatus"] = map[string]any{"code": 500}
+		s.wait(time.Second)
+		if !carriedOut {
+			p.unit.write(extensions, "create", "", 201)
+		}
+		p.dequeue()
+		p.release()
+		log := s.log()
+		if rules := rulesOf(t, log, Options{}); len(rules) > 0 {
+			t.Errorf("carried out %t: the log breaks %q", carriedOut, rules)
+		}
+		life, err := log.Life(Options{}, "TFJob", "default", "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := 3
+		if !carriedOut {
+			line = 4
+		}
+		if life.Queued.Line != line {
+			t.Errorf("carried out %t: queued by line %d, want %d", carriedOut, life.Queued.Line, line)
+		}
+	}
+}
+
+func TestAWriteOfWhichNothingTellsIsCounted(t *testing.T) {
+	s := newScript(t)
+	s.create(admin, trees, fourCPU)
+	p := s.tfjob("a", 1)
+	p.enqueue()
+	p.dequeueUnanswered(true)
+	report, err := s.log().Check(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := report.Print(&text); err != nil {
+		t.Fatal(err)
+	}
+	if want := "1 writes got no answer"; report.Unanswered != 1 || !strings.Contains(text.String(), want) {
+		t.Errorf("%d writes without an answer, and %q not in the report, or not: %s", report.Unanswered, want, text.String())
+	}
+}
+
+func TestComparingWhatWasAskedFor(t *testing.T) {
+	parse := func(text string) map[string]any {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(text), &fields); err != nil {
+			t.Fatal(err)
+		}
+		return fields
+	}
+	for _, c := range []struct {
+		name, asked, before, own, now string
+		told                          int
+		denied                        bool
+	}{
+		{"all is there", `{"a":1,"b":{"c":2}}`, `{}`, `{}`, `{"a":1,"b":{"c":2}}`, 2, false},
+		{"a part is not", `{"a":1,"b":{"c":2}}`, `{}`, `{}`, `{"a":1,"b":{"c":3}}`, 2, true},
+		{"it was so before", `{"a":1}`, `{"a":1}`, `{}`, `{"a":1}`, 0, false},
+		{"the next one set it", `{"a":1,"b":2}`, `{}`, `{"a":3}`, `{"a":3,"b":2}`, 1, false},
+		{"the next one replaced it", `{"b":{"c":2}}`, `{}`, `{"b":null}`, `{}`, 0, false},
+		{"a field taken away", `{"a":null}`, `{"a":1}`, `{}`, `{}`, 1, false},
+		{"a field not taken away", `{"a":null}`, `{"a":1}`, `{}`, `{"a":1}`, 1, true},
+		{"a list", `{"a":[1,{"b":2}]}`, `{}`, `{}`, `{"a":[1,{"b":2}]}`, 1, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			told, denied := compare(parse(c.asked), parse(c.before), parse(c.own), parse(c.now))
+			if told != c.told || denied != c.denied {
+				t.Errorf("%d fields told, denied %t; want %d and %t", told, denied, c.told, c.denied)
+			}
+		})
+	}
+}
