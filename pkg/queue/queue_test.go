@@ -127,6 +127,31 @@ func TestBackoffDoublesFromOneSecondToTwenty(t *testing.T) {
 	}
 }
 
+func TestBackoffStartsAgainOnceOneOfTheShapeGotItsRoom(t *testing.T) {
+	g := &group{}
+	lot := queue.NewLot()
+	q := queue.New(g, queue.RoundRobin, lot)
+	first, second := &queue.Item{Key: "a"}, &queue.Item{Key: "b"}
+	q.Push(first, demand(10))
+	q.Push(second, demand(10))
+	now := time.Unix(0, 0)
+	refuse := func() { drain(q, now, func(int64) bool { return false }) }
+	wake := func() { lot.Wake(quota.Space{Node: 0, Resource: 0}, 10, func(*queue.Queue) {}) }
+	for range 5 {
+		refuse()
+		wake()
+	}
+	q.Take(first)
+	refuse()
+	wake()
+	small := &queue.Item{Key: "small", Submitted: 1}
+	q.Push(small, demand(1))
+	q.Begin(now.Add(queue.InitialBackoff))
+	if next := q.Next(); next != second {
+		t.Errorf("after a second %v is tried first, want b", next)
+	}
+}
+
 func TestFreedRoomWakesWhatItCouldHoldAndNothingElse(t *testing.T) {
 	lot := queue.NewLot()
 	q := queue.New(&group{}, queue.Priority, lot)

@@ -137,8 +137,8 @@ func (g *group) paused(d quota.Demand) *quota.Refusal {
 
 // borrows tells whether the group with the amount is above its min.
 func (g *group) borrows(a resources.Amount) bool {
-	min, named := g.chain[0].min(a.ID)
-	return !named || min == 0 || a.Value > g.chain[0].room(a.ID, quota.Min)
+	_, named := g.chain[0].min(a.ID)
+	return !named || a.Value > g.chain[0].room(a.ID, quota.Min)
 }
 
 // untilOwed is the room that has to be freed within min before the group is owed

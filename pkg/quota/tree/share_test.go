@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 func TestAShareIsOfTheResourceOfWhichTheNodeWouldUseTheMost(t *testing.T) {
@@ -86,5 +88,39 @@ func TestTheNearestNodeIsTheLongestPathThatIsLeft(t *testing.T) {
 		d := f.demand("cpu=1")
 		group.Charge(d)
 		group.Release(d)
+	}
+}
+
+func TestWhatANearestNodeHoldsDoesNotUseUpTheMinOfItsGroup(t *testing.T) {
+	f := build(t, "1", withMin("cpu=4", node("root", "a", "cpu=10")))
+	fixed := f.demand("cpu=3")
+	fixed.Preemptible = false
+	left := f.Nearest("root/gone")
+	left.Charge(fixed)
+	f.expect(f.group("a"), fixed, "")
+	f.group("a").Charge(fixed)
+	f.expect(f.group("a"), fixed, "QuotaExceeded root cpu")
+	left.Release(fixed)
+	f.expect(f.group("a"), fixed, "QuotaExceeded root cpu")
+}
+
+func TestRoomIsAwaitedWithinMinOnlyWhereMinCouldHoldTheDemand(t *testing.T) {
+	names := resources.NewNames()
+	built, _, err := tree.New(names, node("root", "", "cpu=10",
+		withMin("cpu=4", node("a", "a", "")), withMin("cpu=6", node("b", "b", ""))), tree.Options{PauseBorrowing: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := fixture{Tree: built, t: t, names: names}
+	f.group("a").Charge(f.demand("cpu=1"))
+	f.group("b").Charge(f.demand("cpu=9"))
+	for demand, awaits := range map[string]bool{"cpu=4": true, "cpu=5": false} {
+		refusal := f.group("a").Fits(f.demand(demand))
+		if refusal == nil || refusal.Reason != quota.ReasonQuotaExceeded {
+			t.Fatalf("%s is refused with %+v", demand, refusal)
+		}
+		if (refusal.Also != nil) != awaits {
+			t.Errorf("%s waits for room within min too: %t, want %t", demand, refusal.Also != nil, awaits)
+		}
 	}
 }
