@@ -45,6 +45,14 @@ func (s *script) asking(fields map[string]any) {
 	s.entries[len(s.entries)-1]["requestObject"] = runtime.DeepCopyJSON(fields)
 }
 
+// inLine has a job of so many cores wait for quota.
+func (s *script) inLine(create func(name string, cpu int) *play, cpu int) *play {
+	s.create(admin, trees, fourCPU)
+	p := create("a", cpu)
+	p.enqueue()
+	return p
+}
+
 func (p *play) dequeueUnanswered(carriedOut bool) {
 	p.unit.unanswered(carriedOut, controller, "status", "status.phase", "Dequeued", "status.reason", nil,
 		"status.quota", "root/team", "status.attempts", 1)
@@ -60,17 +68,13 @@ func TestAWriteWithoutAnAnswerIsJudgedByTheNextOne(t *testing.T) {
 	}
 	tell(t, []story{
 		{name: "a unit is dequeued all the same", act: func(s *script) {
-			s.create(admin, trees, fourCPU)
-			p := s.tfjob("a", 4)
-			p.enqueue()
+			p := s.inLine(s.tfjob, 4)
 			p.dequeueUnanswered(true)
 			p.release()
 			running(p)
 		}},
 		{name: "a unit is not dequeued, and then it is", act: func(s *script) {
-			s.create(admin, trees, fourCPU)
-			p := s.tfjob("a", 4)
-			p.enqueue()
+			p := s.inLine(s.tfjob, 4)
 			p.dequeueUnanswered(false)
 			p.dequeue()
 			p.s.asking(map[string]any{"status": map[string]any{"phase": "Dequeued", "quota": "root/team", "attempts": float64(1)}})
@@ -78,9 +82,7 @@ func TestAWriteWithoutAnAnswerIsJudgedByTheNextOne(t *testing.T) {
 			running(p)
 		}},
 		{name: "a unit is not dequeued, and its job is released", breaks: []string{"release-without-dequeue"}, act: func(s *script) {
-			s.create(admin, trees, fourCPU)
-			p := s.tfjob("a", 4)
-			p.enqueue()
+			p := s.inLine(s.tfjob, 4)
 			p.dequeueUnanswered(false)
 			p.release()
 			p.unit.patchStatus(controller, "status.message", "waits")
@@ -107,9 +109,7 @@ func TestAWriteWithoutAnAnswerIsJudgedByTheNextOne(t *testing.T) {
 			a.endUnit()
 		}},
 		{name: "a write that was under way at the same time shows the unit as it was", act: func(s *script) {
-			s.create(admin, trees, fourCPU)
-			p := s.tfjob("a", 4)
-			p.enqueue()
+			p := s.inLine(s.tfjob, 4)
 			p.unit.patch(admin, "metadata.labels", map[string]any{"a": "b"})
 			other := s.entries[len(s.entries)-1]
 			s.entries = s.entries[:len(s.entries)-1]
@@ -119,9 +119,7 @@ func TestAWriteWithoutAnAnswerIsJudgedByTheNextOne(t *testing.T) {
 			running(p)
 		}},
 		{name: "two writes' lines come in the wrong order", act: func(s *script) {
-			s.create(admin, trees, fourCPU)
-			p := s.tfjob("a", 4)
-			p.enqueue()
+			p := s.inLine(s.tfjob, 4)
 			p.unit.patch(admin, "metadata.labels", map[string]any{"a": "b"})
 			p.unit.patch(admin, "metadata.labels", map[string]any{"a": "c"})
 			n := len(s.entries)
@@ -131,9 +129,7 @@ func TestAWriteWithoutAnAnswerIsJudgedByTheNextOne(t *testing.T) {
 			running(p)
 		}},
 		{name: "the unit is gone, and the next of its name is dequeued", breaks: []string{"release-without-dequeue"}, act: func(s *script) {
-			s.create(admin, trees, fourCPU)
-			p := s.tfjob("a", 4)
-			p.enqueue()
+			p := s.inLine(s.tfjob, 4)
 			p.dequeueUnanswered(false)
 			p.unit.remove(admin)
 			p.release()
@@ -141,17 +137,13 @@ func TestAWriteWithoutAnAnswerIsJudgedByTheNextOne(t *testing.T) {
 			p.dequeue()
 		}},
 		{name: "a job is released all the same", act: func(s *script) {
-			s.create(admin, trees, fourCPU)
-			p := s.batchJob("a", 1)
-			p.enqueue()
+			p := s.inLine(s.batchJob, 1)
 			p.dequeue()
 			p.job.unanswered(true, extensions, "", "spec.suspend", false)
 			running(p)
 		}},
 		{name: "a job is released all the same, twice", breaks: []string{"double-release"}, act: func(s *script) {
-			s.create(admin, trees, fourCPU)
-			p := s.batchJob("a", 1)
-			p.enqueue()
+			p := s.inLine(s.batchJob, 1)
 			p.dequeue()
 			p.job.unanswered(true, extensions, "", "spec.suspend", false)
 			p.runs()
@@ -186,9 +178,7 @@ func TestLivesKnowWritesWithoutAnAnswer(t *testing.T) {
 func TestAUnitMadeByACreateWithoutAnAnswer(t *testing.T) {
 	for _, carriedOut := range []bool{true, false} {
 		s := newScript(t)
-		s.create(admin, trees, fourCPU)
-		p := s.tfjob("a", 1)
-		p.enqueue()
+		p := s.inLine(s.tfjob, 1)
 		made := s.entries[len(s.entries)-1]
 		asked := runtime.DeepCopyJSON(made["responseObject"].(map[string]any))
 		for _, field := range []string{"uid", "resourceVersion", "creationTimestamp"} {
@@ -222,9 +212,7 @@ func TestAUnitMadeByACreateWithoutAnAnswer(t *testing.T) {
 
 func TestAWriteOfWhichNothingTellsIsCounted(t *testing.T) {
 	s := newScript(t)
-	s.create(admin, trees, fourCPU)
-	p := s.tfjob("a", 1)
-	p.enqueue()
+	p := s.inLine(s.tfjob, 1)
 	p.dequeueUnanswered(true)
 	report, err := s.log().Check(Options{})
 	if err != nil {
