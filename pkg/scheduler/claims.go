@@ -53,14 +53,19 @@ func (s *Scheduler) unclaim(l *line, shape *queue.Shape) {
 }
 
 // claimForFront has the shape in front of a line claim what it is refused though it
-// is owed it; it tells whether that changed anything.
+// is owed it; it tells whether that changed anything. What it was refused when it was
+// last tried may be less than what it lacks now: others were in front meanwhile.
 func (s *Scheduler) claimForFront(l *line) bool {
 	front := l.Front()
 	if s.lender == nil || front == nil {
 		return false
 	}
 	shape := front.Shape()
-	return shape.Parked() && l.Group.Owed(shape.Demand) && s.claim(l, shape, shape.Refusal().Owed)
+	if !shape.Parked() {
+		return false
+	}
+	r := l.Group.Fits(shape.Demand)
+	return r != nil && s.claim(l, shape, r.Owed)
 }
 
 // unclaimBehindFront has no shape claim anything that is not in front of its line; it

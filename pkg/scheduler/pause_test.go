@@ -267,6 +267,29 @@ func TestTheFrontOfABlockingQueueClaimsOnlyWhatItIsOwedNow(t *testing.T) {
 	expectReleased(t, w, "a/first", "a/owed", "b/2")
 }
 
+// It was refused for less when it was last tried.
+func TestWhoComesBackToTheFrontClaimsWhatItLacksThen(t *testing.T) {
+	w := pausing(t, owning("root", nil, cpu("8"), owning("inner", nil, cpu("4"), owning("a", cpu("2"), nil), owning("b", nil, nil)), owning("c", nil, nil)))
+	w.configure(scheduler.QueueChanged{Queue: "root-inner-a", Policy: queue.Block})
+	w.submit("b/1", cpu("4"))
+	w.settle()
+	w.submit("a/owed", cpu("2")) // lacks room in inner
+	w.settle()
+	w.submit("a/first", cpu("3"), priority(1)) // would borrow
+	w.submit("c/1", cpu("2"))
+	w.submit("c/2", cpu("2"))
+	w.settle()
+	w.delete("a/first")
+	w.settle() // now it lacks room in root too
+	w.finish("c/1")
+	w.submit("c/3", cpu("2"))
+	w.settle()
+	expectReleased(t, w, "b/1", "c/2")
+	w.finish("b/1")
+	w.settle()
+	expectReleased(t, w, "a/owed", "c/2", "c/3")
+}
+
 func TestWhatIsPausedForAUnitIsNotPausedForIt(t *testing.T) {
 	w := pausing(t, owning("root", nil, map[string]string{"cpu": "10", "gpu": "8"},
 		owning("a", map[string]string{"gpu": "4"}, nil), owning("b", nil, nil)))
