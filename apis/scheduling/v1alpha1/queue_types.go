@@ -18,6 +18,9 @@ import (
 // +kubebuilder:printcolumn:name="Running",type=integer,JSONPath=`.status.running`
 // +kubebuilder:printcolumn:name="Head",type=string,JSONPath=`.status.head`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Stop",type=string,JSONPath=`.spec.stop`,priority=1
+// +kubebuilder:printcolumn:name="Head-Reason",type=string,JSONPath=`.status.headReason`,priority=1
+// +kubebuilder:printcolumn:name="Quota",type=string,JSONPath=`.status.quota`,priority=1
 type Queue struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
