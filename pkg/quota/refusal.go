@@ -80,6 +80,12 @@ func (r *Refusal) Final() bool {
 	}
 }
 
+// Impossible tells whether the unit could not have its room even if nothing else had
+// any.
+func (r *Refusal) Impossible() bool {
+	return r.Reason == ReasonExceedsMaxQuota || r.Reason == ReasonExceedsMinQuota
+}
+
 // Message is a sentence that names node, resource, asked, used and limit.
 func (r *Refusal) Message() string {
 	format := func(v int64) string { return resources.Format(r.Resource, v) }

@@ -32,8 +32,7 @@ func (t told) says(c quota.Cause) bool {
 
 // refusal is why the unit waits now; nil when it does not, or was not tried yet.
 func (s *Scheduler) refusal(u *unit, now time.Time) *quota.Refusal {
-	switch {
-	case u.Phase != Waiting || u.assumed:
+	if u.Phase != Waiting || u.assumed {
 		return nil
 	}
 	if why := u.keptOut(); why != nil {
@@ -83,13 +82,11 @@ func (s *Scheduler) tellLater(u *unit, now time.Time) {
 		s.schedule(u, now)
 		return
 	}
-	switch {
-	case !u.told.at.IsZero():
+	u.tellAt = u.since.Add(TellAfter)
+	if !u.told.at.IsZero() {
 		u.tellAt = u.told.at.Add(TellInterval)
-	default:
-		u.tellAt = u.since.Add(TellAfter)
 	}
-	if r := s.refusal(u, now); r != nil && r.Reason == quota.ReasonExceedsMaxQuota && u.told.cause.Reason != r.Reason {
+	if r := s.refusal(u, now); r != nil && r.Impossible() && u.told.cause.Reason != r.Reason {
 		u.tellAt = now
 	}
 	if u.tellAt.Before(now) {

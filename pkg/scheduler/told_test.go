@@ -93,6 +93,15 @@ func TestWhatCanNeverFitIsSaidAtOnceAndBlocksNobody(t *testing.T) {
 	}
 }
 
+func TestWhatIsBeyondItsGuaranteeIsToldSoAtOnce(t *testing.T) {
+	w := newWorld(t, roundRobin(), owning("root", cpu("2"), cpu("4")))
+	w.submit("root/fixed", cpu("3"), preemptible(false))
+	w.settle()
+	if found := w.writes("root/fixed", scheduler.Explain); len(found) != 1 || found[0].Reason != quota.ReasonExceedsMinQuota {
+		t.Errorf("want ExceedsMinQuota at once, got %+v", found)
+	}
+}
+
 func TestWhoWaitedForAQuotaIsToldAtOnceThatItIsTooSmall(t *testing.T) {
 	for asks, want := range map[string]quota.Reason{"5": quota.ReasonExceedsMaxQuota, "4": quota.ReasonQuotaExceeded} {
 		w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "elsewhere"))
