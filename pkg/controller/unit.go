@@ -100,13 +100,10 @@ func (r *unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error)
 		MaxTime:  time.Duration(ptr.Deref(unit.Spec.MaximumExecutionTimeSeconds, 0)) * time.Second,
 		Inactive: !ptr.Deref(unit.Spec.Active, true),
 		Reason:   quota.Reason(unit.Status.Reason),
+		Over:     unit.Status.Phase == schedulingv1alpha1.PhaseRunning && unit.Status.Reason == schedulingv1alpha1.ReasonPodsRemain,
 	}
 	if unit.Status.DequeueTime != nil {
 		u.DequeuedAt = unit.Status.DequeueTime.Time
-	}
-	if unit.Status.Phase == schedulingv1alpha1.PhaseRunning && unit.Status.Reason == schedulingv1alpha1.ReasonPodsRemain {
-		// Its job has ended: there is no run to stop, and its quota comes back by itself.
-		u.MaxTime, u.Inactive, u.Evicted = 0, false, true
 	}
 	u.Demand, err = r.demand(unit)
 	if fault != nil {

@@ -118,7 +118,7 @@ func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 	}
 }
 
-func TestNothingStopsWhatHasEnded(t *testing.T) {
+func TestAUnitWhosePodsRemainIsOver(t *testing.T) {
 	u, err := newUnitReader(resources.NewNames()).read(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 		u.Spec.Active, u.Spec.MaximumExecutionTimeSeconds = ptr.To(false), ptr.To[int32](90)
 		u.Status.Phase, u.Status.Reason = "Running", schedulingv1alpha1.ReasonPodsRemain
@@ -126,8 +126,8 @@ func TestNothingStopsWhatHasEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if u.Inactive || u.MaxTime != 0 || !u.Evicted {
-		t.Errorf("inactive %t, may run for %v, gives its quota back %t", u.Inactive, u.MaxTime, u.Evicted)
+	if !u.Over || u.Evicted {
+		t.Errorf("over %t, evicted %t", u.Over, u.Evicted)
 	}
 }
 

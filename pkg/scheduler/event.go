@@ -75,6 +75,9 @@ type Unit struct {
 	// Evicted: it has been decided, and written, that a unit that holds quota is to
 	// give it back. It holds it until the job has stopped.
 	Evicted bool
+	// Over: the job has ended, and its unit holds quota only until what the job leaves
+	// behind is gone. There is nothing to evict.
+	Over bool
 	// Stopped, when set, says that the job of a unit that holds quota has been
 	// stopped: the unit is to be put back in line, and its quota is free with that.
 	Stopped bool

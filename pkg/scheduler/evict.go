@@ -20,7 +20,7 @@ const (
 // when that has been decided already.
 func (s *Scheduler) eviction(u *unit, now time.Time) *quota.Refusal {
 	switch {
-	case !u.Phase.holdsQuota() || u.Evicted || u.Stopped:
+	case !u.Phase.holdsQuota() || u.Evicted || u.Stopped || u.Over:
 		return nil
 	case u.Inactive:
 		return &quota.Refusal{Reason: ReasonDeactivated, Sentence: "it was deactivated"}
@@ -38,7 +38,7 @@ func (s *Scheduler) eviction(u *unit, now time.Time) *quota.Refusal {
 // endsAt is when a unit that may run no longer than that is to be evicted; zero
 // when there is no such time. A reservation is not yet a run.
 func (u *unit) endsAt() time.Time {
-	if u.MaxTime == 0 || u.DequeuedAt.IsZero() || u.Phase != Dequeued && u.Phase != Running || u.Evicted || u.Stopped {
+	if u.MaxTime == 0 || u.DequeuedAt.IsZero() || u.Phase != Dequeued && u.Phase != Running || u.Evicted || u.Stopped || u.Over {
 		return time.Time{}
 	}
 	return u.DequeuedAt.Add(u.MaxTime)

@@ -307,3 +307,24 @@ func TestAUnitWithoutQuotaIsEvictedTooAndAskedForOnce(t *testing.T) {
 	w.after(time.Minute)
 	expectEvictions(t, w, "a/one", "MaximumExecutionTime")
 }
+
+func TestWhatIsOverIsNotEvicted(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/one", cpu("3"), maxTime(time.Minute))
+	w.settle()
+	w.write("a/one", func(u *scheduler.Unit) { u.Phase, u.Over = scheduler.Running, true })
+	w.submit("a/two", cpu("3"))
+	w.after(2 * time.Minute)
+	w.configure(scheduler.QueueChanged{Queue: "root", Stop: scheduler.Drain})
+	w.write("a/one", deactivate)
+	w.after(time.Minute)
+	if found := w.writes("a/one", scheduler.Evict); len(found) != 0 {
+		t.Errorf("it is evicted: %+v", found)
+	}
+	w.configure(scheduler.QueueChanged{Queue: "root"})
+	w.settle()
+	expectReleased(t, w, "a/one") // and keeps its quota
+	w.finish("a/one")
+	w.settle()
+	expectReleased(t, w, "a/two")
+}

@@ -125,6 +125,9 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 				}
 			})
 		},
+		"end, and leave something behind": func(t *rapid.T) {
+			w.write(pick("unit"), func(u *scheduler.Unit) { u.Over = u.Phase == scheduler.Running })
+		},
 		"end": func(t *rapid.T) {
 			w.write(pick("unit"), func(u *scheduler.Unit) {
 				if u.Phase != scheduler.Waiting {
@@ -253,7 +256,7 @@ func expectRest(t *rapid.T, w *world) {
 	for _, key := range slices.Sorted(maps.Keys(w.units)) {
 		u := w.units[key]
 		set := w.queueOf(u)
-		if holds(u) && (u.Stopped || !u.Evicted && (u.Inactive || w.overran(u) || set.Stop == scheduler.Drain)) {
+		if holds(u) && (u.Stopped || !u.Evicted && !u.Over && (u.Inactive || w.overran(u) || set.Stop == scheduler.Drain)) {
 			t.Fatalf("unit %s holds quota and must not: %+v", key, u)
 		}
 		if u.Phase != scheduler.Waiting {

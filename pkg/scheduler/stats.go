@@ -139,7 +139,7 @@ func (s *Scheduler) checkUnit(u *unit) error {
 		return fmt.Errorf("is assumed released, and nobody is to write it")
 	case u.Phase.holdsQuota() && u.Stopped && u.wanted != Requeue && u.sentKind != Requeue:
 		return fmt.Errorf("has stopped, and nobody is to requeue it")
-	case u.Phase.holdsQuota() && !u.Stopped && u.Inactive && !u.Evicted && u.wanted != Evict && u.sentKind != Evict:
+	case u.Phase.holdsQuota() && !u.Stopped && u.Inactive && !u.Evicted && !u.Over && u.wanted != Evict && u.sentKind != Evict:
 		return fmt.Errorf("is to be inactive, and nobody is to evict it")
 	case !u.endsAt().IsZero() && !s.timers.Has(&u.timer) && u.wanted != Evict && u.sentKind != Evict:
 		return fmt.Errorf("may run for %v only, and nobody looks when that is over", u.MaxTime)

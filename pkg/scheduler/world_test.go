@@ -272,7 +272,7 @@ func (w *world) land(i int) {
 			}
 			u.Phase, u.Evicted, u.Stopped = scheduler.Waiting, false, false
 		case scheduler.Evict:
-			if !holds(u) || u.Evicted || u.Stopped || !u.Inactive && !w.overran(u) && s.Reason != scheduler.ReasonQueueStopped {
+			if !holds(u) || u.Evicted || u.Stopped || u.Over || !u.Inactive && !w.overran(u) && s.Reason != scheduler.ReasonQueueStopped {
 				w.t.Fatalf("unit %s is evicted for no reason (%s): %+v", u.Key, s.Reason, u)
 			}
 			u.Evicted = true
