@@ -43,6 +43,8 @@ type followUp struct {
 	latest map[objectKey]version
 	open   map[objectKey][]unanswered
 	words  *decoder
+	// undecided counts writes of which the next one shows nothing.
+	undecided int
 }
 
 func newFollowUp() *followUp {
@@ -93,8 +95,11 @@ func (f *followUp) settle(key objectKey, next *Write, b bodies) error {
 			left = append(left, u)
 			continue
 		}
-		after, ok := u.outcome(next, b)
-		if !ok {
+		after, known := u.outcome(next, b)
+		if !known {
+			f.undecided++
+		}
+		if after == nil {
 			continue
 		}
 		var head struct {
@@ -105,7 +110,7 @@ func (f *followUp) settle(key objectKey, next *Write, b bodies) error {
 			return err
 		}
 		facts, err := parserOf(key.group, key.version, key.resource)(f.words, head.Kind, &head.Metadata, after)
-		if err != nil || facts == nil {
+		if err != nil {
 			return err
 		}
 		w := u.write
@@ -119,9 +124,9 @@ func (f *followUp) settle(key objectKey, next *Write, b bodies) error {
 	return nil
 }
 
-// unknown is how many writes no later one tells of.
+// unknown is how many writes there are of which no later one tells.
 func (f *followUp) unknown() int {
-	n := 0
+	n := f.undecided
 	for _, open := range f.open {
 		n += len(open)
 	}
@@ -138,41 +143,45 @@ func (u unanswered) expects() int64 {
 	return revision
 }
 
-// outcome is the object as the write left it, if the next write shows that it
-// was carried out.
-func (u unanswered) outcome(next *Write, b bodies) (json.RawMessage, bool) {
+// outcome is the object as the write left it, nil if it was not carried out; known
+// tells whether the next write shows that.
+func (u unanswered) outcome(next *Write, b bodies) (after json.RawMessage, known bool) {
 	if u.write.Verb == "create" {
 		return u.created(next, b)
 	}
 	asked, before := fieldsOf(u.asked), fieldsOf(u.before.raw)
 	if asked == nil || u.before.uid != next.UID {
-		return nil, false // a list of steps is a patch that the programs do not send
+		return nil, false // a list of steps, which the programs do not send, or of another object
 	}
 	var own map[string]any
 	if next.Verb == "patch" {
 		own = fieldsOf(b.asked)
 	}
-	if told, denied := compare(asked, before, own, fieldsOf(b.answered)); told == 0 || denied {
-		return nil, false
+	told, denied := compare(asked, before, own, fieldsOf(b.answered))
+	if told == 0 || denied {
+		return nil, denied
 	}
 	return merge(u.before.raw, asked)
 }
 
 // created is the object that a create left: it is there, is no older, and no
 // other create made it.
-func (u unanswered) created(next *Write, b bodies) (json.RawMessage, bool) {
+func (u unanswered) created(next *Write, b bodies) (after json.RawMessage, known bool) {
 	var now struct {
 		Metadata struct {
 			UID               string    `json:"uid"`
 			CreationTimestamp time.Time `json:"creationTimestamp"`
 		} `json:"metadata"`
 	}
-	if next.creates() || json.Unmarshal(b.answered, &now) != nil {
+	if next.creates() {
+		return nil, true
+	}
+	if json.Unmarshal(b.answered, &now) != nil {
 		return nil, false
 	}
 	made := now.Metadata.CreationTimestamp // in whole seconds
 	if made.Before(u.write.Received.Truncate(time.Second)) {
-		return nil, false
+		return nil, true
 	}
 	return merge(u.asked, map[string]any{"metadata": now.Metadata})
 }

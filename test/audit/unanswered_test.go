@@ -210,6 +210,45 @@ func TestAUnitMadeByACreateWithoutAnAnswer(t *testing.T) {
 	}
 }
 
+func TestAWriteThatTheNextOneWroteOverIsCounted(t *testing.T) {
+	for _, told := range []bool{true, false} {
+		s := newScript(t)
+		p := s.inLine(s.tfjob, 1)
+		p.unit.unanswered(true, controller, "status", "status.reason", "QuotaExceeded", "status.message", "waits")
+		own := map[string]any{"reason": "NotAtFront", "message": "behind another"}
+		if told {
+			delete(own, "message")
+		}
+		for field, value := range own {
+			p.unit.set("status."+field, value)
+		}
+		p.unit.patchStatus(controller)
+		s.asking(map[string]any{"status": own})
+		report, err := s.log().Check(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (report.Unanswered == 0) != told {
+			t.Errorf("a field is left to tell: %t; %d writes are counted as unknown", told, report.Unanswered)
+		}
+	}
+}
+
+func TestAnotherObjectOfTheNameTellsNothing(t *testing.T) {
+	s := newScript(t)
+	p := s.inLine(s.tfjob, 1)
+	p.dequeueUnanswered(false)
+	p.unit.remove(admin)
+	p.enqueue()
+	report, err := s.log().Check(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Unanswered != 1 {
+		t.Errorf("%d writes are counted as unknown, want 1", report.Unanswered)
+	}
+}
+
 func TestAWriteOfWhichNothingTellsIsCounted(t *testing.T) {
 	s := newScript(t)
 	p := s.inLine(s.tfjob, 1)
