@@ -74,9 +74,9 @@ func TestAPauseEndsWhenWhoIsOwedThinksBetterOfIt(t *testing.T) {
 	}
 }
 
-// In a line in which only the front is tried, who is behind it cannot go however much
-// room there is.
-func TestOnlyTheFrontOfABlockingQueuePausesBorrowing(t *testing.T) {
+// owedInFront is a world in which a/owed, in front of a blocking queue, lacks one of
+// the two cores that it is owed, for b/1 has borrowed it.
+func owedInFront(t *testing.T) *world {
 	root := owning("root", nil, cpu("10"), owning("a", cpu("4"), cpu("4")), owning("b", cpu("2"), nil))
 	w := pausing(t, root)
 	w.configure(scheduler.QueueChanged{Queue: "root-a", Policy: queue.Block})
@@ -85,6 +85,13 @@ func TestOnlyTheFrontOfABlockingQueuePausesBorrowing(t *testing.T) {
 	w.settle()
 	w.submit("a/owed", cpu("2"))
 	w.settle()
+	return w
+}
+
+// In a line in which only the front is tried, who is behind it cannot go however much
+// room there is.
+func TestOnlyTheFrontOfABlockingQueuePausesBorrowing(t *testing.T) {
+	w := owedInFront(t)
 	w.submit("b/2", cpu("1"))
 	w.settle()
 	expectReleased(t, w, "a/runs", "b/1")
@@ -155,14 +162,7 @@ func TestWhatBorrowsNoMoreOfWhatIsPausedGoesWhileItIsPaused(t *testing.T) {
 }
 
 func TestWhoIsOwedPausesBorrowingWhenItsQueueBlocksNoMore(t *testing.T) {
-	root := owning("root", nil, cpu("10"), owning("a", cpu("4"), cpu("4")), owning("b", cpu("2"), nil))
-	w := pausing(t, root)
-	w.configure(scheduler.QueueChanged{Queue: "root-a", Policy: queue.Block})
-	w.submit("b/1", cpu("7"))
-	w.submit("a/runs", cpu("2"))
-	w.settle()
-	w.submit("a/owed", cpu("2"))
-	w.settle()
+	w := owedInFront(t)
 	w.submit("a/front", cpu("4"), priority(1)) // waits for its own group's max
 	w.settle()
 	w.configure(scheduler.QueueChanged{Queue: "root-a", Policy: queue.RoundRobin})

@@ -209,7 +209,4 @@ func (p *play) explainWaiting() {
 		p.now = p.wake
 		p.decide()
 	}
-	for i := range p.result.Outcomes {
-		p.result.Outcomes[i].Job = i
-	}
 }

@@ -50,8 +50,6 @@ type Scenario struct {
 
 // Outcome is what became of a job.
 type Outcome struct {
-	// Job is its place in Scenario.Jobs.
-	Job int
 	// Released tells whether it was; Start is when, End when it ended, from the start
 	// of the trace.
 	Released   bool
