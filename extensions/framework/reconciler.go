@@ -41,7 +41,9 @@ type reconciler struct {
 	events  EventSink
 	clock   clock.WithTicker
 	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
-	memory  *memory
+	// arrivals are what is taken from the queue.
+	arrivals *arrivals
+	memory   *memory
 }
 
 func newReconciler(f *Framework, adapter Adapter) (*reconciler, error) {
@@ -65,6 +67,7 @@ func newReconciler(f *Framework, adapter Adapter) (*reconciler, error) {
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryMin, retryMax),
 			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Clock: f.opts.Clock}),
 	}
+	r.arrivals = newArrivals(r.queue, r.clock)
 	if _, err := cached.AddEventHandler(handler(r.jobChanged, r.jobGone)); err != nil {
 		return nil, fmt.Errorf("watching %s: %w", adapter.Kind().Resource, err)
 	}
@@ -165,16 +168,18 @@ func (r *reconciler) run(ctx context.Context, workers int) {
 }
 
 func (r *reconciler) next(ctx context.Context) bool {
-	key, shutdown := r.queue.Get()
-	if shutdown {
+	arrived := r.arrivals.take()
+	if arrived == nil {
 		return false
 	}
+	key := arrived.key
 	defer r.queue.Done(key)
+	defer arrived.pass()
 	if ctx.Err() != nil {
 		return true
 	}
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("job", key))
-	after, err := r.reconcile(ctx, key)
+	after, err := r.reconcile(ctx, arrived)
 	switch {
 	case err == nil:
 		r.queue.Forget(key)
@@ -209,8 +214,8 @@ type look struct {
 
 // reconcile takes one step with the job of the name, and with what units jobs of
 // that name have left behind. It returns when to look again.
-func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	now := r.clock.Now()
+func (r *reconciler) reconcile(ctx context.Context, arrived *arrival) (time.Duration, error) {
+	key, now := arrived.key, arrived.at
 	object, exists, err := r.cached.GetIndexer().GetByKey(key.String())
 	if err != nil {
 		return 0, fmt.Errorf("reading %s from the cache: %w", key, err)
@@ -237,6 +242,11 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (t
 	r.tellQueued(l, decision.Queued)
 	r.tellUnreadable(l)
 	after = sooner(after, decision.After)
+	if decision.Action == CreateUnit {
+		arrived.await(ctx)
+	} else {
+		arrived.pass()
+	}
 	if decision.Action == Nothing {
 		return after, nil
 	}
