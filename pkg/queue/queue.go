@@ -170,8 +170,9 @@ func (q *Queue) Refuse(s *Shape, r *quota.Refusal, now time.Time) {
 	q.lot.park(s)
 }
 
-// Retry makes a parked shape ready, whatever it lacks.
+// Retry makes a shape ready that was refused, whatever it lacks.
 func (q *Queue) Retry(s *Shape) {
 	q.lot.leave(s)
+	q.line.Set(s)
 	q.makeReady(s)
 }

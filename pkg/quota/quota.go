@@ -60,19 +60,24 @@ type Group interface {
 	// is guaranteed. A group without guarantee is owed nothing.
 	Owed(Demand) bool
 	// Charge takes the demand, whether it fits or not: what a restart finds
-	// charged is charged.
-	Charge(Demand)
-	// Release gives back a demand that was charged.
-	Release(Demand)
+	// charged is charged. The owner, which may be empty, is the UID of the job whose
+	// pods will use it.
+	Charge(owner string, d Demand)
+	// Release gives back a demand that was charged to the owner.
+	Release(owner string, d Demand)
+	// Spaces calls visit with each space in which the demand takes room, and gives
+	// it back.
+	Spaces(d Demand, visit func(Space))
 }
 
-// Backend holds the groups. A change of limits makes a new backend, to which
-// the scheduler charges again what is held; a backend's limits never change.
+// Backend holds the groups. What limits them all changes by a new backend, to which
+// the scheduler charges again what is held; only a Witness changes while it decides.
 type Backend interface {
 	// Place finds the group of a unit in the namespace that may name a quota
 	// (empty: none), or says why there is none.
 	Place(namespace, quotaName string) (Group, *Refusal)
-	// Groups are all groups, in the backend's order.
+	// Groups are all groups that there are whether or not units are in them, in the
+	// backend's order. Place may find others.
 	Groups() []Group
 	// Nearest is where a unit is charged that holds quota of the group with the path
 	// and belongs to no group any more: the node of the path, or the nearest above
@@ -96,6 +101,23 @@ type Lender interface {
 	// was called as often; Resume tells whether that is so now.
 	Pause(NodeID, resources.ID)
 	Resume(NodeID, resources.ID) bool
+}
+
+// Witness is a backend that also goes by what happens in the cluster beside the units,
+// each group on its own: what is used by others, and limits that change one by one.
+type Witness interface {
+	Backend
+	// Observe takes in one thing that was seen, of a type of the backend's own.
+	Observe(seen any) Effect
+}
+
+// Effect is what an observation has changed. That there is less room needs no mention.
+type Effect struct {
+	// Freed are spaces that may have more room than before.
+	Freed []Space
+	// Changed is the group whose limits are others now, which has come, or which is
+	// not among the backend's Groups any more; nil when there is none.
+	Changed Group
 }
 
 // NodeUsage tells how much of a node is used.

@@ -86,6 +86,11 @@ func (c *contest) enter(lines ...*line) {
 	}
 }
 
+// leave removes the place of a line that has nothing to try.
+func (c *contest) leave(l *line) {
+	delete(c.lines, l.Group.Nodes()[0])
+}
+
 func (c *contest) node(id quota.NodeID, above *branch) *branch {
 	if c.inner[id] == nil {
 		c.inner[id] = &branch{node: id, above: above, below: newBranches()}

@@ -44,6 +44,9 @@ type Unit struct {
 	Key       string
 	UID       string
 	Namespace string
+	// Owner is the UID of the job whose pods use what the unit holds; it never
+	// changes. Empty where nobody has said.
+	Owner string
 	// Version grows with every write of the unit.
 	Version uint64
 	// Partial: what the unit asks for and where it stands could not be read in
@@ -104,6 +107,10 @@ type QuotaChanged struct {
 	// Missing says why there is none.
 	Missing *quota.Refusal
 }
+
+// Observed: a backend that is a quota.Witness is to take in what was seen. Another
+// backend is not told.
+type Observed struct{ Seen any }
 
 // QueueChanged: an administrator has set a queue so.
 type QueueChanged struct {

@@ -59,7 +59,7 @@ type line struct {
 	// retelling holds the timers of shapes whose items are to be told of another
 	// cause.
 	retelling map[*queue.Shape]*timer
-	counts    [Ended]int
+	counts    [Ended + 1]int
 	changed   bool
 }
 
@@ -148,7 +148,7 @@ func (e UnitChanged) apply(s *Scheduler, now time.Time) {
 // assumed, whatever a version from before the release says.
 func (u *unit) become(now Unit) {
 	if now.Partial {
-		now.Demand, now.QuotaName, now.Priority, now.Submitted = u.Demand, u.QuotaName, u.Priority, u.Submitted
+		now.Demand, now.QuotaName, now.Priority, now.Submitted, now.Owner = u.Demand, u.QuotaName, u.Priority, u.Submitted, u.Owner
 	}
 	if u.wanted == Dequeue && changesDecision(u.Unit, now) {
 		u.unassume()
@@ -320,6 +320,59 @@ func (e QueueChanged) apply(s *Scheduler, now time.Time) {
 			s.settle(u, now)
 		}
 	}
+}
+
+func (e Observed) apply(s *Scheduler, now time.Time) {
+	witness, observes := s.backend.(quota.Witness)
+	if !observes {
+		return
+	}
+	effect := witness.Observe(e.Seen)
+	for _, space := range effect.Freed {
+		s.freed(space)
+	}
+	if effect.Changed != nil {
+		s.reconsider(effect.Changed, now)
+	}
+}
+
+// reconsider asks again for all that waits in the line of a group: what was refused
+// may be possible, and what was possible may never be any more.
+func (s *Scheduler) reconsider(group quota.Group, now time.Time) {
+	l := s.lines[group.Queue()]
+	if l == nil {
+		s.addLines(group)
+		l = s.lines[group.Queue()]
+	}
+	l.Shapes(func(shape *queue.Shape) {
+		if due := l.retelling[shape]; due != nil {
+			s.timers.Remove(due)
+			delete(l.retelling, shape)
+		}
+		shape.Told = quota.Cause{} // another limit is news, whatever was told before
+		l.Retry(shape)
+		s.refuseForGood(l, shape, now)
+		for _, item := range shape.Items() {
+			s.tellLater(s.units[item.Key], now)
+		}
+	})
+	s.activate(l)
+	s.dropIdle(l)
+}
+
+// dropIdle forgets the line of a group that is there only while units are in it, and
+// has none.
+func (s *Scheduler) dropIdle(l *line) {
+	if l.counts != [Ended + 1]int{} || slices.Contains(s.backend.Groups(), l.Group) {
+		return
+	}
+	s.contest.leave(l)
+	delete(s.lines, l.name)
+	delete(s.lineAt, l.Group.Nodes()[0])
+	isIt := func(other *line) bool { return other == l }
+	s.order = slices.DeleteFunc(s.order, isIt)
+	s.unproven = slices.DeleteFunc(s.unproven, isIt)
+	s.listBlocking()
 }
 
 // inOrder lists the units by key, for work that touches them all.

@@ -111,7 +111,7 @@ func (s *Scheduler) charge(u *unit, group quota.Group) {
 		return
 	}
 	u.group, u.demand = group, u.Demand
-	group.Charge(u.demand)
+	group.Charge(u.Owner, u.demand)
 	s.contest.used(group)
 	s.contest.shrunk(group, u.demand, s.unprove)
 	s.reviseClaims(group)
@@ -125,19 +125,9 @@ func (s *Scheduler) uncharge(u *unit) {
 	}
 	group, demand := u.group, u.demand
 	u.group, u.demand = nil, quota.Demand{}
-	group.Release(demand)
+	group.Release(u.Owner, demand)
 	s.contest.used(group)
-	for i, node := range group.Nodes() {
-		for _, amount := range demand.Requests {
-			s.freed(quota.Space{Node: node, Resource: amount.ID, Bound: quota.Max})
-			if s.lender != nil {
-				s.freed(quota.Space{Node: node, Resource: amount.ID, Bound: quota.Min})
-			}
-			if i == 0 && !demand.Preemptible {
-				s.freed(quota.Space{Node: node, Resource: amount.ID, Bound: quota.FixedMin})
-			}
-		}
-	}
+	group.Spaces(demand, s.freed)
 }
 
 // freed wakes the shapes that the room in a space could hold by now.
@@ -169,13 +159,17 @@ func (s *Scheduler) enter(u *unit, now time.Time) {
 	u.item = queue.Item{Key: u.Key, Priority: u.line.set.MaxPriority.Of(u.Priority), Submitted: u.Submitted}
 	shape := u.line.Push(&u.item, u.Demand)
 	if shape.Len() == 1 {
-		// What can never fit is said at once, whoever is in front.
-		if r := u.line.Group.Fits(u.Demand); r != nil && r.Final() {
-			u.line.Refuse(shape, r, now)
-			s.retell(u.line, shape, now)
-		}
+		s.refuseForGood(u.line, shape, now)
 	}
 	s.activate(u.line)
+}
+
+// refuseForGood refuses a shape that can never fit at once, whoever is in front.
+func (s *Scheduler) refuseForGood(l *line, shape *queue.Shape, now time.Time) {
+	if r := l.Group.Fits(shape.Demand); r != nil && r.Final() {
+		l.Refuse(shape, r, now)
+		s.retell(l, shape, now)
+	}
 }
 
 // activate puts the line where what it has to try belongs now.
@@ -192,15 +186,19 @@ func (s *Scheduler) count(u *unit, l *line, phase Phase) {
 	if is == u.counts {
 		return
 	}
-	if was := u.counts; was.line != nil && was.phase != Ended {
-		was.line.counts[was.phase]--
-		was.line.changed = true
-	}
-	if l != nil && phase != Ended {
+	was := u.counts
+	u.counts = is
+	if l != nil {
 		l.counts[phase]++
 		l.changed = true
 	}
-	u.counts = is
+	if was.line != nil {
+		was.line.counts[was.phase]--
+		was.line.changed = true
+		if was.line != l {
+			s.dropIdle(was.line)
+		}
+	}
 }
 
 // want asks for a write; a later wish replaces an earlier one.

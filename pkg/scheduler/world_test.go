@@ -97,7 +97,7 @@ func (w *world) charged() *tree.Tree {
 			if refusal != nil {
 				group = t.Nearest(u.Quota)
 			}
-			group.Charge(u.Demand)
+			group.Charge("", u.Demand)
 		}
 	}
 	return t

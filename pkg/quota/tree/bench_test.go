@@ -33,13 +33,13 @@ func TestAdmittingAllocatesNothing(t *testing.T) {
 	fixed := d
 	fixed.Preemptible = false
 	for _, d := range []quota.Demand{d, fixed} {
-		g.Charge(d)
+		g.Charge("", d)
 		allocs := testing.AllocsPerRun(100, func() {
 			if r := g.Fits(d); r != nil {
 				t.Error(r.Message())
 			}
-			g.Charge(d)
-			g.Release(d)
+			g.Charge("", d)
+			g.Release("", d)
 		})
 		if allocs != 0 {
 			t.Errorf("%v allocations", allocs)
@@ -50,7 +50,7 @@ func TestAdmittingAllocatesNothing(t *testing.T) {
 func TestRefusingAllocatesOnlyTheRefusal(t *testing.T) {
 	g, d := deep(t)
 	for range 100 {
-		g.Charge(d)
+		g.Charge("", d)
 	}
 	if allocs := testing.AllocsPerRun(100, func() { g.Fits(d) }); allocs > 1 {
 		t.Errorf("%v allocations", allocs)
@@ -69,7 +69,7 @@ func BenchmarkChargeAndRelease(b *testing.B) {
 	g, d := deep(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		g.Charge(d)
-		g.Release(d)
+		g.Charge("", d)
+		g.Release("", d)
 	}
 }

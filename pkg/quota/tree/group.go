@@ -174,7 +174,7 @@ func (g *group) lacking(d quota.Demand) []quota.Space {
 	return spaces
 }
 
-func (g *group) Charge(d quota.Demand) {
+func (g *group) Charge(_ string, d quota.Demand) {
 	for i, n := range g.chain {
 		n.charge(d.Requests, g.fixes(i, d))
 	}
@@ -186,9 +186,25 @@ func (g *group) fixes(at int, d quota.Demand) bool {
 	return at == 0 && !d.Preemptible && g.queue != ""
 }
 
-func (g *group) Release(d quota.Demand) {
+func (g *group) Release(_ string, d quota.Demand) {
 	for i, n := range g.chain {
 		n.release(d.Requests, g.fixes(i, d))
+	}
+}
+
+// Spaces are those below each limit, and below each min where that matters to
+// somebody: to who is not preemptible and, while borrowing can be paused, to all.
+func (g *group) Spaces(d quota.Demand, visit func(quota.Space)) {
+	for i, node := range g.ids {
+		for _, a := range d.Requests {
+			visit(quota.Space{Node: node, Resource: a.ID, Bound: quota.Max})
+			if g.tree.pausing {
+				visit(quota.Space{Node: node, Resource: a.ID, Bound: quota.Min})
+			}
+			if g.fixes(i, d) {
+				visit(quota.Space{Node: node, Resource: a.ID, Bound: quota.FixedMin})
+			}
+		}
 	}
 }
 

@@ -319,12 +319,12 @@ func (m *model) drawDemand(t *rapid.T) (quota.Group, quota.Demand) {
 }
 
 func (m *model) charge(g quota.Group, d quota.Demand) {
-	g.Charge(d)
+	g.Charge("", d)
 	m.charged = append(m.charged, tree.Charged{Group: g, Demand: d})
 }
 
 func (m *model) release(i int) {
-	m.charged[i].Group.Release(m.charged[i].Demand)
+	m.charged[i].Group.Release("", m.charged[i].Demand)
 	m.charged = slices.Delete(m.charged, i, i+1)
 }
 

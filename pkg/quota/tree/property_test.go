@@ -88,8 +88,8 @@ func TestReleaseUndoesCharge(t *testing.T) {
 		}
 		before := m.Usage()
 		g, d := m.drawDemand(t)
-		g.Charge(d)
-		g.Release(d)
+		g.Charge("", d)
+		g.Release("", d)
 		for i, usage := range m.Usage() {
 			if !usage.Used.Equal(before[i].Used) || !usage.Borrowed.Equal(before[i].Borrowed) || usage.Jobs != before[i].Jobs {
 				t.Fatalf("%+v became %+v", before[i], usage)
@@ -101,7 +101,7 @@ func TestReleaseUndoesCharge(t *testing.T) {
 func TestCheckFindsWhatIsNotInTheBooks(t *testing.T) {
 	f := build(t, "1", node("root", "", "", node("a", "a", "")))
 	g, d := f.group("a"), f.demand("cpu=1")
-	g.Charge(d)
+	g.Charge("", d)
 	err := f.Check(nil)
 	if want := "quota root: 1 of kube-queue/max-jobs is counted as used, but the sum of what is charged is 0"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
