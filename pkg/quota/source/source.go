@@ -1,0 +1,76 @@
+// Package source says what stands between a quota backend and the cluster: a Source
+// watches the objects that the quota is written in, and turns what it sees into events
+// for the core.
+//
+// A backend is one package that has both: the quota.Backend, which decides and knows
+// no client, and the Source, which feeds it. docs/adding-a-backend.md tells how to
+// write one.
+package source
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// Source feeds a quota backend. Start is called first and once; everything else, what
+// it gave to Host.Take included, is called by one goroutine, one thing after another.
+type Source interface {
+	// Start begins to watch, until the context ends, and returns without waiting. Each
+	// of synced tells whether all that there was has been given to Host.Take.
+	Start(ctx context.Context, host Host) (synced []cache.InformerSynced, err error)
+	// Listed is called once, when all that there was has been taken in. Nothing is
+	// decided before.
+	Listed() Change
+	// Keep copies to kept what Demand reads of the spec of a unit, beyond resource,
+	// preemptible and the like, which are always kept. Called by any goroutine.
+	Keep(unit *v1alpha1.QueueUnitSpec, kept *v1alpha1.QueueUnitSpec)
+	// Demand is what the unit takes while it holds quota, JobsResource included. The
+	// error says what its user must mend; the demand is what is known all the same.
+	Demand(unit *v1alpha1.QueueUnit) (quota.Demand, error)
+}
+
+// Shower is a Source that shows how much is used in objects of its own.
+type Shower interface {
+	Source
+	// Figures prepares what is to be shown, by what units in line ask for at each
+	// node; show writes it, where it differs, and is called by another goroutine. Nil
+	// when there is nothing to show.
+	Figures(pending map[quota.NodeID]resources.Vector) (show func(context.Context) error)
+}
+
+// Host is what the controller offers a Source.
+type Host struct {
+	// Config to reach the API server with.
+	Config *rest.Config
+	Clock  clock.Clock
+	// Names that demands and limits are made with.
+	Names *resources.Names
+	// Take has what was seen taken in by the goroutine that decides, in the order of
+	// the calls. It never blocks.
+	Take func(func() Change)
+}
+
+// Change is what comes of something that was seen.
+type Change struct {
+	// Events for the core.
+	Events []scheduler.Event
+	// Notices to write as events about objects, and to the log.
+	Notices []Notice
+}
+
+// Notice is an event about an object of the quota.
+type Notice struct {
+	About *unstructured.Unstructured
+	// Type as in a core/v1 Event: Normal or Warning.
+	Type            string
+	Reason, Message string
+}
