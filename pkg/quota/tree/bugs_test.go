@@ -15,7 +15,7 @@ func TestMemoryLimitsOfTwoGibibytesAndMoreAreEnforced(t *testing.T) {
 		f := build(t, "1", node("root", "a", "memory="+limit))
 		g := f.group("a")
 		f.expect(g, f.demand("memory="+limit), "")
-		g.Charge("", f.demand("memory=" + limit))
+		g.Charge("", f.demand("memory="+limit))
 		f.expect(g, f.demand("memory=1"), "QuotaExceeded root memory")
 	}
 }
