@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
@@ -36,10 +35,6 @@ func run(ctx context.Context, env *program.Env, opts *options) error {
 	if err != nil {
 		return err
 	}
-	dynamicClient, err := dynamic.NewForConfig(env.Config)
-	if err != nil {
-		return err
-	}
 	kube, err := kubernetes.NewForConfig(env.Config)
 	if err != nil {
 		return err
@@ -49,12 +44,11 @@ func run(ctx context.Context, env *program.Env, opts *options) error {
 		go writer.Run(ctx)
 		return controller.Run(ctx, controller.Config{
 			Client:          client,
-			Dynamic:         dynamicClient,
+			Source:          opts.backend.source(opts),
+			Rest:            env.Config,
 			Clock:           clock.RealClock{},
 			Namespace:       env.Namespace,
 			Policy:          opts.policy,
-			Oversell:        opts.oversell,
-			PauseBorrowing:  opts.pauseBorrowing,
 			Workers:         opts.workers,
 			CheckInvariants: opts.checkInvariants,
 			Emit: func(about *unstructured.Unstructured, kind, reason, message string) {

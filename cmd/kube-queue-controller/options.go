@@ -8,20 +8,45 @@ import (
 	"github.com/spf13/pflag"
 
 	"kube-queue.dev/kube-queue/pkg/queue"
+	quotasource "kube-queue.dev/kube-queue/pkg/quota/resourcequota/source"
+	"kube-queue.dev/kube-queue/pkg/quota/source"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	treesource "kube-queue.dev/kube-queue/pkg/quota/tree/source"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Environment variables by which older kube-queue releases were set, and their
-// known values.
+// Environment variables by which older kube-queue releases were set.
 const (
 	envBackend           = "QueueGroupPlugin"
 	envStrictPriority    = "StrictPriority"
 	envStrictConsistency = "StrictConsistency"
 
-	backendElasticQuota = "elasticquota"
 )
 
-var knownBackends = []string{backendElasticQuota}
+// backend is a quota backend by the name that QueueGroupPlugin takes.
+type backend struct {
+	name   string
+	source func(*options) source.Source
+	// idle are the flags that have no effect with it.
+	idle []string
+}
+
+// backends that there are, the default first.
+func backends() []backend {
+	return []backend{
+		{"elasticquota", func(o *options) source.Source {
+			return treesource.New(tree.Options{Oversell: o.oversell, PauseBorrowing: o.pauseBorrowing})
+		}, nil},
+		// The API server keeps to the ResourceQuotas as they are, and they guarantee
+		// nothing that could be lent.
+		{"resourcequota", func(*options) source.Source { return quotasource.New() }, []string{flagOversell, flagPauseBorrowing}},
+	}
+}
+
+const (
+	flagOversell       = "oversell-rate"
+	flagPauseBorrowing = "pause-borrowing"
+)
 
 type options struct {
 	oversellRate    string
@@ -32,13 +57,17 @@ type options struct {
 	// What the above and the environment come to.
 	oversell resources.Rate
 	policy   queue.Policy
-	backend  string
+	backend  backend
+	// withoutEffect are flags that are set and mean nothing to the backend.
+	withoutEffect []string
+	flags         *pflag.FlagSet
 }
 
 func (o *options) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.oversellRate, "oversell-rate", "1.0",
+	o.flags = fs
+	fs.StringVar(&o.oversellRate, flagOversell, "1.0",
 		"Decimal that every limit of the quota, "+`"kube-queue/max-jobs"`+" included, is multiplied with.")
-	fs.BoolVar(&o.pauseBorrowing, "pause-borrowing", false,
+	fs.BoolVar(&o.pauseBorrowing, flagPauseBorrowing, false,
 		"While a unit waits for what its quota's min guarantees, and has no room because others have borrowed it, let nobody borrow more of that. For clusters where nothing is taken back from who has borrowed.")
 	fs.IntVar(&o.workers, "workers", 32, "Status writes under way at most.")
 	fs.BoolVar(&o.checkInvariants, "check-invariants", false,
@@ -54,24 +83,28 @@ func (o *options) complete(lookup func(string) (string, bool)) error {
 	if o.workers < 1 {
 		return fmt.Errorf("--workers: %d is too few; at least 1 is needed", o.workers)
 	}
-	if o.backend, err = backend(lookup); err != nil {
+	if o.backend, err = backendOf(lookup); err != nil {
 		return err
+	}
+	for _, flag := range o.backend.idle {
+		if o.flags != nil && o.flags.Changed(flag) {
+			o.withoutEffect = append(o.withoutEffect, "--"+flag)
+		}
 	}
 	o.policy, err = policy(lookup)
 	return err
 }
 
-func backend(lookup func(string) (string, bool)) (string, error) {
+func backendOf(lookup func(string) (string, bool)) (backend, error) {
 	value, _ := lookup(envBackend)
-	if value == "" {
-		return backendElasticQuota, nil
-	}
-	for _, known := range knownBackends {
-		if strings.EqualFold(value, known) {
-			return known, nil
+	var known []string
+	for _, b := range backends() {
+		if value == "" || strings.EqualFold(value, b.name) {
+			return b, nil
 		}
+		known = append(known, b.name)
 	}
-	return "", fmt.Errorf("environment variable %s: unknown quota backend %q; known are: %s", envBackend, value, strings.Join(knownBackends, ", "))
+	return backend{}, fmt.Errorf("environment variable %s: unknown quota backend %q; known are: %s", envBackend, value, strings.Join(known, ", "))
 }
 
 // policy by the two historical variables: both together mean Block.
@@ -107,5 +140,12 @@ func boolean(lookup func(string) (string, bool), name string) (bool, error) {
 }
 
 func (o *options) inForce() []any {
-	return []any{"quotaBackend", o.backend, "policy", o.policy, "oversellRate", o.oversell.String(), "pauseBorrowing", o.pauseBorrowing}
+	shown := []any{"quotaBackend", o.backend.name, "policy", o.policy}
+	if len(o.backend.idle) == 0 {
+		shown = append(shown, "oversellRate", o.oversell.String(), "pauseBorrowing", o.pauseBorrowing)
+	}
+	if len(o.withoutEffect) > 0 {
+		shown = append(shown, "withoutEffect", strings.Join(o.withoutEffect, " "))
+	}
+	return shown
 }

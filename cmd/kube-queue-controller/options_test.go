@@ -50,7 +50,7 @@ func TestSettingsThatAreNotKnownAreRefusedWithWhatIs(t *testing.T) {
 		env   []string
 		words []string
 	}{
-		{"an unknown quota backend", options{oversellRate: "1", workers: 1}, []string{"QueueGroupPlugin", "elasticquotav2"}, []string{"QueueGroupPlugin", "elasticquotav2", "elasticquota"}},
+		{"an unknown quota backend", options{oversellRate: "1", workers: 1}, []string{"QueueGroupPlugin", "elasticquotav2"}, []string{"QueueGroupPlugin", "elasticquotav2", "elasticquota, resourcequota"}},
 		{"an unknown boolean", options{oversellRate: "1", workers: 1}, []string{"StrictPriority", "yes please"}, []string{"StrictPriority", "yes please", "true, false"}},
 		{"the other unknown boolean", options{oversellRate: "1", workers: 1}, []string{"StrictConsistency", "2"}, []string{"StrictConsistency"}},
 		{"a rate that is no decimal", options{oversellRate: "a lot", workers: 1}, nil, []string{"--oversell-rate", "a lot"}},
@@ -92,10 +92,35 @@ func TestBorrowingIsPausedOnlyWhereThatIsAskedFor(t *testing.T) {
 }
 
 func TestTheBackendIsReadInAnyCase(t *testing.T) {
-	for _, value := range []string{"", "elasticquota", "ElasticQuota", "ELASTICQUOTA"} {
+	for value, want := range map[string]string{
+		"": "elasticquota", "elasticquota": "elasticquota", "ElasticQuota": "elasticquota", "ELASTICQUOTA": "elasticquota",
+		"resourcequota": "resourcequota", "resourceQuota": "resourcequota", "ResourceQuota": "resourcequota",
+	} {
 		o := &options{oversellRate: "1.2", workers: 1}
-		if err := o.complete(environment("QueueGroupPlugin", value)); err != nil || o.backend != backendElasticQuota {
-			t.Errorf("%q: backend %q, error %v", value, o.backend, err)
+		if err := o.complete(environment("QueueGroupPlugin", value)); err != nil || o.backend.name != want {
+			t.Errorf("%q: backend %q, error %v", value, o.backend.name, err)
+		}
+	}
+}
+
+func TestAtTheStartItIsSaidWhichFlagsMeanNothingToTheBackend(t *testing.T) {
+	for _, c := range []struct{ backend, args, want, not string }{
+		{"elasticquota", "--oversell-rate=1.2", "oversellRate 1.2", "withoutEffect"},
+		{"resourcequota", "", "quotaBackend resourcequota", "withoutEffect"},
+		{"resourcequota", "--workers=3", "quotaBackend resourcequota", "oversell"},
+		{"resourcequota", "--oversell-rate=1.2", "withoutEffect --oversell-rate", "pause"},
+		{"resourcequota", "--pause-borrowing --oversell-rate=1.2", "withoutEffect --oversell-rate --pause-borrowing", "oversellRate"},
+	} {
+		o, flags := &options{}, pflag.NewFlagSet("", pflag.ContinueOnError)
+		o.addFlags(flags)
+		if err := flags.Parse(strings.Fields(c.args)); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.complete(environment("QueueGroupPlugin", c.backend)); err != nil {
+			t.Fatal(err)
+		}
+		if shown := fmt.Sprintln(o.inForce()...); !strings.Contains(shown, c.want) || strings.Contains(shown, c.not) {
+			t.Errorf("%s %s: in force is %s", c.backend, c.args, shown)
 		}
 	}
 }

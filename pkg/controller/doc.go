@@ -5,8 +5,11 @@
 // goroutine, the loop, takes them out, asks the core for a plan and hands it to
 // the applier; the applier is the only writer of QueueUnits here, and tells the
 // outcome of each write through the inbox. A publisher of its own writes the
-// status of Queues and of the ElasticQuotaTree, at most once per object and
-// PublishInterval.
+// status of Queues, and has the quota's source show how much is used, at most once
+// per object and PublishInterval.
+//
+// Which quota backend decides is nothing to this package: a source.Source watches
+// what the quota is written in, and what it saw goes through the inbox like the rest.
 //
 // Nothing is kept but in API objects: a restart rebuilds the core from what the
 // informers list, and decides nothing before all of it is in.

@@ -5,19 +5,20 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota/source"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
 // PublishInterval is the least time between two writes of the status of a Queue
-// or of the tree.
+// or of what shows how much quota is used.
 const PublishInterval = 5 * time.Second
 
 // loop owns the core and everything that the core's decisions rest on. All of it
@@ -27,13 +28,13 @@ type loop struct {
 	logger klog.Logger
 	core   *scheduler.Scheduler
 	names  *resources.Names
-	reader *unitReader
-	forest *forest
+	source source.Source
+	reader unitReader
 
 	inbox     *inbox
 	applier   *applier
 	publisher *publisher
-	emit      func(treeEvent)
+	emit      func(source.Notice)
 	// unreadable units that were told of.
 	unreadable unreadableUnits
 	// check proves the core's invariants after every input.
@@ -106,8 +107,16 @@ func (l *loop) publish() time.Time {
 		return l.publishAt
 	}
 	l.dirty, l.publishAt = false, l.now.Add(PublishInterval)
-	l.publisher.set(l.core.QueueNames(), l.core.ChangedQueues(l.now), l.treeFigures())
+	l.publisher.set(l.core.QueueNames(), l.core.ChangedQueues(l.now), l.figures())
 	return time.Time{}
+}
+
+// figures prepares what the source shows of the quota's use; nil when that is nothing.
+func (l *loop) figures() func(context.Context) error {
+	if shower, shows := l.source.(source.Shower); shows {
+		return shower.Figures(l.core.Pending())
+	}
+	return nil
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -138,24 +147,6 @@ func unitGone(key string, uid string) input {
 	}
 }
 
-func treeSeen(key string, object *unstructured.Unstructured) input {
-	return func(l *loop) { l.changeTrees(l.forest.set(key, object)) }
-}
-
-// treesListed is told once all trees that there were at the start have been seen.
-func treesListed(l *loop) { l.changeTrees(l.forest.start()) }
-
-func (l *loop) changeTrees(change treeChange) {
-	if change.quota != nil {
-		l.logger.Info("Quota changed", "inForce", change.quota.Backend != nil)
-		l.apply(*change.quota)
-	}
-	for _, e := range change.events {
-		l.emit(e)
-	}
-	l.dirty = true
-}
-
 func queueSeen(q *schedulingv1alpha1.Queue) input {
 	return func(l *loop) {
 		l.apply(queueSettings(q))
@@ -181,4 +172,32 @@ func queueGone(name string) input {
 		l.apply(scheduler.QueueChanged{Queue: name})
 		l.publisher.lookAt(name) // it is made again when its group is still there
 	}
+}
+
+// Inputs from the source.
+
+// host is what the loop offers its source.
+func (l *loop) host(config *rest.Config) source.Host {
+	return source.Host{Config: config, Clock: l.clock, Names: l.names,
+		Take: func(seen func() source.Change) { l.inbox.put(quotaSeen(seen)) }}
+}
+
+func quotaSeen(seen func() source.Change) input {
+	return func(l *loop) { l.take(seen()) }
+}
+
+// quotaListed is told once all that there was at the start has been seen.
+func quotaListed(l *loop) { l.take(l.source.Listed()) }
+
+func (l *loop) take(change source.Change) {
+	for _, e := range change.Events {
+		if quota, is := e.(scheduler.QuotaChanged); is {
+			l.logger.Info("Quota changed", "inForce", quota.Backend != nil)
+		}
+		l.apply(e)
+	}
+	for _, n := range change.Notices {
+		l.emit(n)
+	}
+	l.dirty = true // what the source shows may be another
 }

@@ -8,17 +8,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/source"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
+	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -51,24 +56,26 @@ func TestWhatAQueueSets(t *testing.T) {
 type deciding struct {
 	*testing.T
 	*loop
+	drawn *drawn
 }
 
-func decide(t *testing.T, cfg Config) deciding {
+func decide(t *testing.T, opts tree.Options) deciding {
 	t.Helper()
-	config := &rest.Config{Host: "http://nowhere"} // nobody asks it
-	var err error
-	if cfg.Client, err = versioned.NewForConfig(config); err != nil {
-		t.Fatal(err)
-	}
-	if cfg.Dynamic, err = dynamic.NewForConfig(config); err != nil {
-		t.Fatal(err)
-	}
-	cfg.Clock, cfg.Namespace, cfg.CheckInvariants = clocktesting.NewFakeClock(time.Unix(1000, 0)), "kube-queue", true
-	sources, err := newSources(cfg)
+	client, err := versioned.NewForConfig(&rest.Config{Host: "http://nowhere"}) // nobody asks it
 	if err != nil {
 		t.Fatal(err)
 	}
-	return deciding{t, sources.loop(cfg, klog.Background())}
+	drawn := &drawn{opts: opts}
+	cfg := Config{Client: client, Source: drawn, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), Namespace: "kube-queue", CheckInvariants: true}
+	informers, err := newInformers(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loop := informers.loop(cfg, klog.Background())
+	if _, err := drawn.Start(t.Context(), loop.host(nil)); err != nil {
+		t.Fatal(err)
+	}
+	return deciding{t, loop, drawn}
 }
 
 // after tells what is written to each unit once these inputs are in, and some time
@@ -100,13 +107,26 @@ func (d deciding) expect(got map[string]string, want map[string]string) {
 	}
 }
 
-func (d deciding) tree(generation int64, root string) input {
+// tree takes the place of the tree before.
+func (d deciding) tree(root string) input {
 	d.Helper()
-	return treeSeen("kube-system/t", treeObject(d.T, "kube-system", "t", time.Hour, generation, root))
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(`{spec: {root: `+root+`}}`), &object.Object); err != nil {
+		d.Fatal(err)
+	}
+	return quotaSeen(func() source.Change {
+		d.Helper()
+		backend, _, err := tree.New(d.names, manifest.Root(object), d.drawn.opts)
+		if err != nil {
+			d.Fatal(err)
+		}
+		d.drawn.backend = backend
+		return source.Change{Events: []scheduler.Event{scheduler.QuotaChanged{Backend: backend}}}
+	})
 }
 
 func unitOf(name, quotaName, cpu string, phase schedulingv1alpha1.QueueUnitPhase) input {
-	return unitSeen(compact(&schedulingv1alpha1.QueueUnit{
+	return unitSeen(compactor{keepNothing}.unit(&schedulingv1alpha1.QueueUnit{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID(name), ResourceVersion: "7"},
 		Spec: schedulingv1alpha1.QueueUnitSpec{QuotaName: quotaName,
 			Resource: corev1.ResourceList{"cpu": resource.MustParse(cpu)}},
@@ -127,15 +147,15 @@ func queueOf(name string, stop schedulingv1alpha1.QueueStop) input {
 }
 
 func TestAQueueIsStoppedThoughItsGroupComesLater(t *testing.T) {
-	d := decide(t, Config{})
-	d.expect(d.after(0, treesListed, queueOf("root", schedulingv1alpha1.StopHold), unitOf("u", "", "1", "")), nil)
-	d.expect(d.after(0, d.tree(1, goodRoot)), nil)
+	d := decide(t, tree.Options{})
+	d.expect(d.after(0, quotaListed, queueOf("root", schedulingv1alpha1.StopHold), unitOf("u", "", "1", "")), nil)
+	d.expect(d.after(0, d.tree(goodRoot)), nil)
 	d.expect(d.after(time.Second), map[string]string{"a/u": "Explain QueueStopped"})
 }
 
 func TestAQueueThatIsDeletedSetsNothingAnyMore(t *testing.T) {
-	d := decide(t, Config{})
-	d.expect(d.after(0, treesListed, d.tree(1, goodRoot), queueOf("root", schedulingv1alpha1.StopHold), unitOf("u", "", "1", "")), nil)
+	d := decide(t, tree.Options{})
+	d.expect(d.after(0, quotaListed, d.tree(goodRoot), queueOf("root", schedulingv1alpha1.StopHold), unitOf("u", "", "1", "")), nil)
 	d.expect(d.after(0, queueGone("root")), map[string]string{"a/u": "Dequeue "})
 	if !d.publisher.stale["root"] {
 		t.Error("nobody makes it anew")
@@ -143,8 +163,8 @@ func TestAQueueThatIsDeletedSetsNothingAnyMore(t *testing.T) {
 }
 
 func TestADrainedQueueEvictsWhatItHasReleasedAndNothingElse(t *testing.T) {
-	d := decide(t, Config{})
-	d.expect(d.after(0, treesListed, d.tree(1, `{name: root, children: [{name: one, namespaces: [a]}, {name: two, namespaces: [a]}]}`),
+	d := decide(t, tree.Options{})
+	d.expect(d.after(0, quotaListed, d.tree(`{name: root, children: [{name: one, namespaces: [a]}, {name: two, namespaces: [a]}]}`),
 		unitOf("runs", "one", "1", "Running"), unitOf("released", "one", "1", "Dequeued"), unitOf("ended", "one", "1", "Succeeded"), podsRemain("done"),
 		unitOf("elsewhere", "two", "1", "Running")), nil)
 	d.expect(d.after(0, queueOf("root-one", schedulingv1alpha1.StopHold)), nil)
@@ -155,8 +175,8 @@ func TestADrainedQueueEvictsWhatItHasReleasedAndNothingElse(t *testing.T) {
 // A unit that others have borrowed from waits, and one that would borrow more asks.
 func TestBorrowingIsPausedWhereThatIsAskedFor(t *testing.T) {
 	for paused, want := range map[bool]string{false: "Dequeue ", true: "Explain " + string(quota.ReasonBorrowingPaused)} {
-		d := decide(t, Config{PauseBorrowing: paused})
-		got := d.after(0, treesListed, d.tree(1, `{name: root, max: {cpu: 4}, children: [
+		d := decide(t, tree.Options{PauseBorrowing: paused})
+		got := d.after(0, quotaListed, d.tree(`{name: root, max: {cpu: 4}, children: [
 			{name: owner, namespaces: [a], min: {cpu: 2}}, {name: borrower, namespaces: [a]}]}`),
 			unitOf("has-borrowed", "borrower", "3", "Running"), unitOf("owed", "owner", "2", ""), unitOf("more", "borrower", "1", ""))
 		if got["a/more"] == "" {
@@ -169,10 +189,10 @@ func TestBorrowingIsPausedWhereThatIsAskedFor(t *testing.T) {
 }
 
 func TestWhatWasReleasedOnAGroupThatIsGoneCountsWhereItWas(t *testing.T) {
-	d := decide(t, Config{})
+	d := decide(t, tree.Options{})
 	released := &schedulingv1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "u", UID: "u", ResourceVersion: "8"}}
-	for _, take := range []input{treesListed, unitOf("u", "", "1", ""),
-		d.tree(1, `{name: root, children: [{name: dept, children: [{name: team, namespaces: [a]}]}]}`)} {
+	for _, take := range []input{quotaListed, unitOf("u", "", "1", ""),
+		d.tree(`{name: root, children: [{name: dept, children: [{name: team, namespaces: [a]}]}]}`)} {
 		take(d.loop)
 	}
 	plan, _ := d.core.Next(time.Unix(1000, 0))
@@ -180,10 +200,11 @@ func TestWhatWasReleasedOnAGroupThatIsGoneCountsWhereItWas(t *testing.T) {
 		t.Fatalf("it plans %+v", plan)
 	}
 	d.expect(d.after(0, written(&plan[0], released, time.Unix(1000, 0)),
-		d.tree(2, `{name: root, children: [{name: dept, children: [{name: other, namespaces: [b]}]}]}`)), nil)
+		d.tree(`{name: root, children: [{name: dept, children: [{name: other, namespaces: [b]}]}]}`)), nil)
 	used := map[string]string{}
-	for _, node := range d.treeFigures().status.Nodes {
-		used[node.Path] = node.Used.Cpu().String()
+	for _, node := range d.drawn.backend.Usage() {
+		cpu := resources.Quantities(d.names, node.Used)["cpu"]
+		used[node.Path] = cpu.String()
 	}
 	d.expect(used, map[string]string{"root": "1", "root/dept": "1", "root/dept/other": "0"})
 }

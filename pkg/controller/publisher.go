@@ -8,23 +8,22 @@ import (
 	"slices"
 	"sync"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	listers "kube-queue.dev/kube-queue/pkg/generated/listers/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// publisher keeps the Queue objects, and writes their status and that of the
-// tree. The loop sets what they should be; what is the same already is not
-// written.
+// publisher keeps the Queue objects, writes their status, and has the quota's source
+// show how much is used. The loop sets what they should be; what is the same already
+// is not written.
 type publisher struct {
 	client    versioned.Interface
 	queues    listers.QueueLister
@@ -36,16 +35,11 @@ type publisher struct {
 	wanted map[string]scheduler.QueueStats
 	// stale names the queues to look at.
 	stale map[string]bool
-	tree  *treeFigures
+	// show shows how much is used; nil when there is nothing to show.
+	show func(context.Context) error
+	// begun: what there should be was set before.
+	begun bool
 	ready chan struct{}
-}
-
-// treeFigures is what the status of the tree that counts should say, and what it
-// shows.
-type treeFigures struct {
-	namespace, name string
-	uid             types.UID
-	status, shown   quotav1beta1.ElasticQuotaTreeStatus
 }
 
 func newPublisher(client versioned.Interface, queues listers.QueueLister, namespace string, clock clock.Clock) *publisher {
@@ -54,8 +48,8 @@ func newPublisher(client versioned.Interface, queues listers.QueueLister, namesp
 }
 
 // set says what should be there: all queues by name, the changed ones of which
-// are given, and the tree.
-func (p *publisher) set(names []string, changed []scheduler.QueueStats, tree *treeFigures) {
+// are given, and what shows how much is used.
+func (p *publisher) set(names []string, changed []scheduler.QueueStats, show func(context.Context) error) {
 	p.mu.Lock()
 	for _, stats := range changed {
 		p.wanted[stats.Name] = stats
@@ -71,9 +65,27 @@ func (p *publisher) set(names []string, changed []scheduler.QueueStats, tree *tr
 			p.stale[name] = true
 		}
 	}
-	p.tree = tree
+	if !p.begun {
+		p.begun = true
+		p.findLeft(keep)
+	}
+	p.show = show
 	p.mu.Unlock()
 	p.wake()
+}
+
+// findLeft has the Queues looked at that a process before this one has left: of groups
+// that went meanwhile, or of another backend. Called with the lock held.
+func (p *publisher) findLeft(keep map[string]bool) {
+	known, err := p.queues.Queues(p.namespace).List(labels.Everything())
+	if err != nil {
+		return // a lister reads its cache, where nothing fails
+	}
+	for _, queue := range known {
+		if !keep[queue.Name] {
+			p.stale[queue.Name] = true
+		}
+	}
 }
 
 // lookAt has a queue looked at that may not be as it should.
@@ -115,7 +127,7 @@ func (p *publisher) publish(ctx context.Context, logger klog.Logger) (failed boo
 	names := slices.Sorted(maps.Keys(p.stale))
 	p.stale = map[string]bool{}
 	wanted := maps.Clone(p.wanted)
-	tree := p.tree
+	show := p.show
 	p.mu.Unlock()
 
 	for _, name := range names {
@@ -132,8 +144,11 @@ func (p *publisher) publish(ctx context.Context, logger klog.Logger) (failed boo
 			failed = true
 		}
 	}
-	if err := p.publishTree(ctx, tree); err != nil && ctx.Err() == nil {
-		logger.Error(err, "Cannot write the tree's status; trying again")
+	if show == nil {
+		return failed
+	}
+	if err := show(ctx); err != nil && ctx.Err() == nil {
+		logger.Error(err, "Cannot show how much quota is used; trying again")
 		failed = true
 	}
 	return failed
@@ -199,28 +214,5 @@ func (p *publisher) retire(ctx context.Context, name string) error {
 	if _, err := api.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("queue %s: status: %w", name, err)
 	}
-	return nil
-}
-
-func (p *publisher) publishTree(ctx context.Context, tree *treeFigures) error {
-	if tree == nil || apiequality.Semantic.DeepEqual(tree.shown, tree.status) {
-		return nil
-	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": tree.uid},
-		"status":   tree.status,
-	})
-	if err != nil {
-		return fmt.Errorf("tree %s/%s: %w", tree.namespace, tree.name, err)
-	}
-	_, err = p.client.QuotaV1beta1().ElasticQuotaTrees(tree.namespace).
-		Patch(ctx, tree.name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // deleted, or made anew: the loop will hear of it
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("tree %s/%s: status: %w", tree.namespace, tree.name, err)
-	}
-	tree.shown = tree.status
 	return nil
 }

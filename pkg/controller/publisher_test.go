@@ -2,9 +2,12 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
@@ -132,5 +136,62 @@ func TestAStatusIsWrittenAgainOnlyAnIntervalAfterASlowWrite(t *testing.T) {
 	// The second write took a second too.
 	if since := next().Add(-time.Second).Sub(first); since < PublishInterval {
 		t.Errorf("the next write began %v after the one before was done, want %v at least", since, PublishInterval)
+	}
+}
+
+// What a process before this one has left behind.
+func TestQueuesWithoutAGroupAreRetiredAtTheStart(t *testing.T) {
+	var requests []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests = append(requests, r.Method+" "+path.Base(strings.TrimSuffix(r.URL.Path, "/status")))
+		w.Header().Set("Content-Type", "application/json")
+		if _, err := io.WriteString(w, `{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"Queue"}`); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	client, err := versioned.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	for name, queue := range map[string]*schedulingv1alpha1.Queue{
+		"left":    {Status: schedulingv1alpha1.QueueStatus{Quota: "other/left"}},
+		"set":     {Spec: schedulingv1alpha1.QueueSpec{Priority: 1}, Status: schedulingv1alpha1.QueueStatus{Quota: "other/set"}},
+		"foreign": {Spec: schedulingv1alpha1.QueueSpec{Priority: 1}},
+		"team":    {Status: schedulingv1alpha1.QueueStatus{Quota: "root/team"}},
+	} {
+		queue.Namespace, queue.Name = "kube-queue", name
+		if err := known.Add(queue); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := newPublisher(client, listers.NewQueueLister(known), "kube-queue", clocktesting.NewFakeClock(time.Unix(1000, 0)))
+	for _, want := range [][]string{{"DELETE left", "PATCH set"}, nil} {
+		requests = nil
+		p.set([]string{"team"}, []scheduler.QueueStats{{Name: "team", Quota: "root/team"}}, nil)
+		if p.publish(t.Context(), klog.Background()) || !slices.Equal(requests, want) {
+			t.Errorf("it asks for %q, want %q", requests, want)
+		}
+	}
+}
+
+func TestWhatCannotBeShownIsTriedAgain(t *testing.T) {
+	known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	p := newPublisher(nil, listers.NewQueueLister(known), "kube-queue", clocktesting.NewFakeClock(time.Unix(1000, 0)))
+	if p.publish(t.Context(), klog.Background()) {
+		t.Error("it fails with nothing to show")
+	}
+	answers := []error{errors.New("not now"), nil}
+	p.set(nil, nil, func(context.Context) error {
+		answer := answers[0]
+		answers = answers[1:]
+		return answer
+	})
+	if !p.publish(t.Context(), klog.Background()) {
+		t.Error("it does not fail")
+	}
+	if p.publish(t.Context(), klog.Background()) || len(answers) > 0 {
+		t.Error("the next round does not show it")
 	}
 }

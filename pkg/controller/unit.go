@@ -11,25 +11,29 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/quota"
-	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
-// compactUnit keeps of a unit what the controller uses: an informer of 100,000
-// whole units takes hundreds of megabytes.
-func compactUnit(object any) (any, error) {
+// compactor keeps of a unit what the controller uses: an informer of 100,000 whole
+// units takes hundreds of megabytes.
+type compactor struct {
+	// keep copies what the quota's source reads of the spec beyond that.
+	keep func(unit, kept *schedulingv1alpha1.QueueUnitSpec)
+}
+
+func (c compactor) compact(object any) (any, error) {
 	switch unit := object.(type) {
 	case *schedulingv1alpha1.QueueUnit:
-		return compact(unit), nil
+		return c.unit(unit), nil
 	case *tolerant.Unreadable:
-		return compactUnreadable(unit), nil
+		return c.unreadable(unit), nil
 	default:
 		return object, nil
 	}
 }
 
-func compact(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.QueueUnit {
+func (c compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.QueueUnit {
 	compact := &schedulingv1alpha1.QueueUnit{
 		ObjectMeta: compactMeta(&unit.ObjectMeta),
 		Status:     schedulingv1alpha1.QueueUnitStatus{Phase: unit.Status.Phase},
@@ -42,6 +46,7 @@ func compact(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.QueueUnit {
 		Active: unit.Spec.Active, Preemptible: unit.Spec.Preemptible, QuotaName: unit.Spec.QuotaName,
 		MaximumExecutionTimeSeconds: unit.Spec.MaximumExecutionTimeSeconds,
 	}
+	c.keep(&unit.Spec, &compact.Spec)
 	compact.Status.Reason = unit.Status.Reason
 	compact.Status.Quota = unit.Status.Quota
 	compact.Status.Attempts = unit.Status.Attempts
@@ -62,16 +67,12 @@ func compactMeta(meta *metav1.ObjectMeta) metav1.ObjectMeta {
 
 // unitReader turns QueueUnits into what the core knows of them.
 type unitReader struct {
-	names *resources.Names
-	jobs  resources.ID
-}
-
-func newUnitReader(names *resources.Names) *unitReader {
-	return &unitReader{names: names, jobs: names.ID(quota.JobsResource)}
+	// demand is what a unit takes while it holds quota, by the quota's source.
+	demand func(*schedulingv1alpha1.QueueUnit) (quota.Demand, error)
 }
 
 // readAny reads a unit that may be unreadable.
-func (r *unitReader) readAny(object tolerant.Object) (scheduler.Unit, error) {
+func (r unitReader) readAny(object tolerant.Object) (scheduler.Unit, error) {
 	switch unit := object.(type) {
 	case *schedulingv1alpha1.QueueUnit:
 		return r.read(unit)
@@ -83,18 +84,19 @@ func (r *unitReader) readAny(object tolerant.Object) (scheduler.Unit, error) {
 }
 
 // read never fails: a unit whose numbers cannot be used is held, and says why.
-func (r *unitReader) read(unit *schedulingv1alpha1.QueueUnit) (scheduler.Unit, error) {
+func (r unitReader) read(unit *schedulingv1alpha1.QueueUnit) (scheduler.Unit, error) {
 	return r.readUnless(unit, nil)
 }
 
 // readUnless holds the unit when it is at fault.
-func (r *unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) (scheduler.Unit, error) {
+func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) (scheduler.Unit, error) {
 	version, err := versionOf(unit)
 	if err != nil {
 		return scheduler.Unit{}, err
 	}
 	u := scheduler.Unit{
 		Key: unit.Namespace + "/" + unit.Name, UID: string(unit.UID), Namespace: unit.Namespace, Version: version,
+		Owner:     string(unit.Spec.ConsumerRef.UID),
 		QuotaName: unit.Spec.QuotaName, Priority: unit.Spec.Priority, Submitted: submitted(unit),
 		Phase: phaseOf(unit.Status.Phase), Attempts: unit.Status.Attempts, Quota: unit.Status.Quota,
 		MaxTime:  time.Duration(ptr.Deref(unit.Spec.MaximumExecutionTimeSeconds, 0)) * time.Second,
@@ -116,19 +118,8 @@ func (r *unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error)
 	return u, nil
 }
 
-func (r *unitReader) demand(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) {
-	demand := quota.Demand{Preemptible: ptr.Deref(unit.Spec.Preemptible, true)}
-	if _, ok := unit.Spec.Resource[quota.JobsResource]; ok {
-		demand.Requests = resources.Vector(nil).With(r.jobs, 1)
-		return demand, fmt.Errorf("spec.resource: %s is counted by itself and cannot be asked for", quota.JobsResource)
-	}
-	requests, err := resources.Request(r.names, unit.Spec.Resource)
-	demand.Requests = requests.With(r.jobs, 1)
-	return demand, err
-}
-
 // hold notes how far an eviction has come, and why a unit must not be tried.
-func (r *unitReader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, invalid error) {
+func (r unitReader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, invalid error) {
 	inactive := "spec.active is false; set it, or the job's annotation scheduling.x-k8s.io/active, to true to stand in line"
 	evicted := apimeta.FindStatusCondition(unit.Status.Conditions, schedulingv1alpha1.ConditionEvicted)
 	switch {

@@ -35,7 +35,7 @@ func BenchmarkReadUnits(b *testing.B) {
 		}
 		var objects []apiruntime.Object
 		for event := range events.ResultChan() {
-			object, _ := compactUnit(event.Object)
+			object, _ := compactor{keepNothing}.compact(event.Object)
 			objects = append(objects, object.(apiruntime.Object))
 		}
 		return objects, nil
@@ -46,7 +46,7 @@ func BenchmarkReadUnits(b *testing.B) {
 		}
 		objects, err := apimeta.ExtractList(list)
 		for i, object := range objects {
-			kept, _ := compactUnit(object)
+			kept, _ := compactor{keepNothing}.compact(object)
 			objects[i] = kept.(apiruntime.Object)
 		}
 		return objects, err

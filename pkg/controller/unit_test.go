@@ -25,6 +25,10 @@ func unitObject(change func(*schedulingv1alpha1.QueueUnit)) *schedulingv1alpha1.
 	return unit
 }
 
+func newTestReader(names *resources.Names) unitReader {
+	return unitReader{(&drawn{names: names}).Demand}
+}
+
 func TestReadingAUnit(t *testing.T) {
 	evicted := func(reason string) []metav1.Condition {
 		return []metav1.Condition{{Type: schedulingv1alpha1.ConditionEvicted, Status: metav1.ConditionTrue, Reason: reason}}
@@ -69,11 +73,11 @@ func TestReadingAUnit(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			// What the informer keeps must be enough.
-			compact, err := compactUnit(unitObject(c.change))
+			compact, err := compactor{keepNothing}.compact(unitObject(c.change))
 			if err != nil {
 				t.Fatal(err)
 			}
-			u, err := newUnitReader(resources.NewNames()).read(compact.(*schedulingv1alpha1.QueueUnit))
+			u, err := newTestReader(resources.NewNames()).read(compact.(*schedulingv1alpha1.QueueUnit))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,7 +97,7 @@ func TestReadingAUnit(t *testing.T) {
 
 func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 	released := time.Unix(200, 5000)
-	compact, err := compactUnit(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+	compact, err := compactor{keepNothing}.compact(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 		u.Spec.Active, u.Spec.MaximumExecutionTimeSeconds = ptr.To(false), ptr.To[int32](90)
 		u.Status.Phase, u.Status.Quota, u.Status.DequeueTime = "Running", "root/a", &metav1.MicroTime{Time: released}
 		u.Status.Conditions = []metav1.Condition{{Type: schedulingv1alpha1.ConditionEvicted, Status: metav1.ConditionTrue,
@@ -102,7 +106,7 @@ func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u, err := newUnitReader(resources.NewNames()).read(compact.(*schedulingv1alpha1.QueueUnit))
+	u, err := newTestReader(resources.NewNames()).read(compact.(*schedulingv1alpha1.QueueUnit))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +123,7 @@ func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 }
 
 func TestAUnitWhosePodsRemainIsOver(t *testing.T) {
-	u, err := newUnitReader(resources.NewNames()).read(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+	u, err := newTestReader(resources.NewNames()).read(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 		u.Spec.Active, u.Spec.MaximumExecutionTimeSeconds = ptr.To(false), ptr.To[int32](90)
 		u.Status.Phase, u.Status.Reason = "Running", schedulingv1alpha1.ReasonPodsRemain
 	}))
@@ -132,7 +136,7 @@ func TestAUnitWhosePodsRemainIsOver(t *testing.T) {
 }
 
 func TestAFinishedUnitIsKeptByKeyAndPhaseAlone(t *testing.T) {
-	compact, err := compactUnit(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+	compact, err := compactor{keepNothing}.compact(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 		u.Status.Phase = "Succeeded"
 		u.Spec.SubmissionTime = &metav1.MicroTime{Time: time.Unix(5, 0)}
 		u.Spec.Resource = map[corev1.ResourceName]resource.Quantity{"cpu": resource.MustParse("1")}
@@ -142,5 +146,31 @@ func TestAFinishedUnitIsKeptByKeyAndPhaseAlone(t *testing.T) {
 	}
 	if unit := compact.(*schedulingv1alpha1.QueueUnit); unit.Spec.Resource != nil || unit.Spec.SubmissionTime != nil || unit.Status.Phase != "Succeeded" {
 		t.Errorf("kept %+v", unit)
+	}
+}
+
+func TestOfAUnitIsKeptWhatTheSourceReads(t *testing.T) {
+	keep := func(unit, kept *schedulingv1alpha1.QueueUnitSpec) { kept.ConsumerRef.UID = unit.ConsumerRef.UID }
+	for _, c := range []struct {
+		name  string
+		keep  func(unit, kept *schedulingv1alpha1.QueueUnitSpec)
+		phase schedulingv1alpha1.QueueUnitPhase
+		owner string
+	}{
+		{"one that waits", keep, "Enqueued", "job"},
+		{"one that runs", keep, "Running", "job"},
+		{"one that has ended", keep, "Succeeded", ""},
+		{"where the source reads nothing", keepNothing, "Running", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			kept := compactor{c.keep}.unit(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+				u.Spec.ConsumerRef = schedulingv1alpha1.ConsumerReference{Name: "name", UID: "job"}
+				u.Status.Phase = c.phase
+			}))
+			u, err := newTestReader(resources.NewNames()).read(kept)
+			if err != nil || u.Owner != c.owner || kept.Spec.ConsumerRef.Name != "" {
+				t.Errorf("its owner is %q, kept is %+v, error %v", u.Owner, kept.Spec.ConsumerRef, err)
+			}
+		})
 	}
 }

@@ -20,12 +20,12 @@ import (
 // reasonUnreadable is the reason of the event about such a unit.
 const reasonUnreadable = "UnreadableUnit"
 
-// compactUnreadable keeps of the unit what the controller uses.
-func compactUnreadable(unit *tolerant.Unreadable) *tolerant.Unreadable {
+// unreadable keeps what can be read of the unit.
+func (c compactor) unreadable(unit *tolerant.Unreadable) *tolerant.Unreadable {
 	kept := &tolerant.Unreadable{ObjectMeta: compactMeta(&unit.ObjectMeta), Err: unit.Err}
 	kept.Generation = unit.Generation
 	if partial, ok := unit.Partial.(*schedulingv1alpha1.QueueUnit); ok {
-		kept.Partial = compact(partial)
+		kept.Partial = c.unit(partial)
 	}
 	return kept
 }
@@ -33,7 +33,7 @@ func compactUnreadable(unit *tolerant.Unreadable) *tolerant.Unreadable {
 // readPartial reads how far the unit got and, as well as can be, what it holds. A
 // unit that was readable once is charged for what it asked for then: the core
 // knows that.
-func (r *unitReader) readPartial(unit *tolerant.Unreadable) (scheduler.Unit, error) {
+func (r unitReader) readPartial(unit *tolerant.Unreadable) (scheduler.Unit, error) {
 	partial, ok := unit.Partial.(*schedulingv1alpha1.QueueUnit)
 	if !ok {
 		return scheduler.Unit{}, fmt.Errorf("unit %s/%s: nothing of it can be read: %w", unit.Namespace, unit.Name, unit.Err)

@@ -23,7 +23,7 @@ func unitOfText(t *testing.T, version int, cpu, status string) tolerant.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := compactUnit(object)
+	kept, err := compactor{keepNothing}.compact(object)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,8 @@ func unitOfText(t *testing.T, version int, cpu, status string) tolerant.Object {
 }
 
 func TestReadingAUnitThatCannotBeReadInFull(t *testing.T) {
-	reader := newUnitReader(resources.NewNames())
+	names := resources.NewNames()
+	reader := newTestReader(names)
 	for _, cpu := range []string{`"1e1.5"`, `"1e-1000000000"`} {
 		u, err := reader.readAny(unitOfText(t, 7, cpu, `{"phase":"Running","attempts":2}`))
 		if err != nil {
@@ -40,8 +41,8 @@ func TestReadingAUnitThatCannotBeReadInFull(t *testing.T) {
 		if u.Key != "a/u" || u.UID != "uid" || u.Version != 7 || u.Phase != scheduler.Running || u.Attempts != 2 || u.Priority != 3 || !u.Partial {
 			t.Errorf("%s: read as %+v", cpu, u)
 		}
-		memory, _ := u.Demand.Requests.Get(reader.names.ID("memory"))
-		if _, asks := u.Demand.Requests.Get(reader.names.ID("cpu")); memory != 1024 || asks {
+		memory, _ := u.Demand.Requests.Get(names.ID("memory"))
+		if _, asks := u.Demand.Requests.Get(names.ID("cpu")); memory != 1024 || asks {
 			t.Errorf("%s: it asks for %v", cpu, u.Demand.Requests)
 		}
 		if u.Held == nil || u.Held.Reason != scheduler.ReasonInvalidRequest || !strings.Contains(u.Held.Sentence, "spec.resource.cpu: "+cpu) {

@@ -31,6 +31,9 @@ const (
 	// ReasonExceedsMinQuota: the unit is not preemptible and asks for more than its
 	// group is guaranteed.
 	ReasonExceedsMinQuota Reason = "ExceedsMinQuota"
+	// ReasonInvalidRequest: the unit asks for something that no quota can be compared
+	// with, or that the quota takes from nobody.
+	ReasonInvalidRequest Reason = "InvalidRequest"
 )
 
 // Refusal says which check a unit failed.
@@ -55,6 +58,9 @@ type Refusal struct {
 	Owed []Space
 	// Sentence explains a refusal that no node made.
 	Sentence string
+	// Say makes the sentence of a backend that has its own words for what a node
+	// refused; nil where those of Message do.
+	Say func(*Refusal) string
 }
 
 // Cause tells refusals apart that a user has to be told of separately; the
@@ -88,6 +94,9 @@ func (r *Refusal) Impossible() bool {
 
 // Message is a sentence that names node, resource, asked, used and limit.
 func (r *Refusal) Message() string {
+	if r.Say != nil {
+		return r.Say(r)
+	}
 	format := func(v int64) string { return resources.Format(r.Resource, v) }
 	switch r.Reason {
 	case ReasonQuotaExceeded:

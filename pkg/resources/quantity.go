@@ -61,6 +61,19 @@ func LimitValue(name string, q resource.Quantity) (int64, error) {
 	return value, nil
 }
 
+// UsedValue is how much is in use, in base units, rounded up, at most the greatest
+// int64. A negative quantity is none.
+func UsedValue(name string, q resource.Quantity) int64 {
+	if q.Sign() <= 0 {
+		return 0
+	}
+	value, exact, fits := floor(q, isCPU(name))
+	if fits && !exact && value < math.MaxInt64 {
+		value++
+	}
+	return value
+}
+
 // Quantities turns a vector back into quantities by name, exactly. Resources
 // measured in bytes get binary suffixes.
 func Quantities(n *Names, v Vector) map[string]resource.Quantity {

@@ -35,7 +35,7 @@ const (
 	ReasonSuspendedByUser quota.Reason = "SuspendedByUser"
 	// ReasonInvalidRequest: the unit asks for something that no quota can be
 	// compared with.
-	ReasonInvalidRequest quota.Reason = "InvalidRequest"
+	ReasonInvalidRequest = quota.ReasonInvalidRequest
 )
 
 // Unit is what the core knows of a QueueUnit.
@@ -44,8 +44,8 @@ type Unit struct {
 	Key       string
 	UID       string
 	Namespace string
-	// Owner is the UID of the job whose pods use what the unit holds; it never
-	// changes. Empty where nobody has said.
+	// Owner is the UID of the job whose pods use what the unit holds; empty where
+	// nobody has said. Like Demand, it need not be known of a unit that has ended.
 	Owner string
 	// Version grows with every write of the unit.
 	Version uint64

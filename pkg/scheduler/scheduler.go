@@ -71,8 +71,10 @@ type unit struct {
 	line *line
 	// homeless says why there is no line.
 	homeless *quota.Refusal
-	// group and demand that the unit is charged with; nil when it is not.
+	// group, owner and demand that the unit is charged with; the group is nil when it
+	// is not.
 	group  quota.Group
+	owner  string
 	demand quota.Demand
 	// assumed: charged, and the write that says so is not confirmed.
 	assumed bool

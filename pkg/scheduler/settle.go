@@ -26,7 +26,7 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	if !inLine || u.line != l || s.moved(u) {
 		s.leave(u)
 	}
-	if u.group != holder || !u.demand.Equal(u.Demand) {
+	if u.group != holder || u.owner != u.Owner || !u.demand.Equal(u.Demand) {
 		s.uncharge(u)
 	}
 	u.line, u.homeless = l, homeless
@@ -110,8 +110,8 @@ func (s *Scheduler) charge(u *unit, group quota.Group) {
 	if u.group != nil {
 		return
 	}
-	u.group, u.demand = group, u.Demand
-	group.Charge(u.Owner, u.demand)
+	u.group, u.owner, u.demand = group, u.Owner, u.Demand
+	group.Charge(u.owner, u.demand)
 	s.contest.used(group)
 	s.contest.shrunk(group, u.demand, s.unprove)
 	s.reviseClaims(group)
@@ -123,9 +123,9 @@ func (s *Scheduler) uncharge(u *unit) {
 	if u.group == nil {
 		return
 	}
-	group, demand := u.group, u.demand
-	u.group, u.demand = nil, quota.Demand{}
-	group.Release(u.Owner, demand)
+	group, owner, demand := u.group, u.owner, u.demand
+	u.group, u.owner, u.demand = nil, "", quota.Demand{}
+	group.Release(owner, demand)
 	s.contest.used(group)
 	group.Spaces(demand, s.freed)
 }

@@ -34,7 +34,8 @@ type Source interface {
 	// preemptible and the like, which are always kept. Called by any goroutine.
 	Keep(unit *v1alpha1.QueueUnitSpec, kept *v1alpha1.QueueUnitSpec)
 	// Demand is what the unit takes while it holds quota, JobsResource included. The
-	// error says what its user must mend; the demand is what is known all the same.
+	// error says what its user must mend; the demand is what is known all the same. Of
+	// a unit that has ended nothing is kept, of one that cannot be read what could be.
 	Demand(unit *v1alpha1.QueueUnit) (quota.Demand, error)
 }
 

@@ -264,13 +264,13 @@ func (g *group) refusal(at int, a resources.Amount, bound quota.Bound, reason qu
 		Node:     n.path,
 		Resource: g.tree.names.Name(a.ID),
 		Asked:    a.Value,
-		Used:     n.used(a.ID).clamp(),
+		Used:     n.used(a.ID).Clamp(),
 		Lack:     quota.Lack{Space: quota.Space{Node: g.ids[at], Resource: a.ID, Bound: bound}, Amount: a.Value},
 	}
 	r.Limit, _ = n.limit(a.ID)
 	if bound == quota.FixedMin {
 		r.Limit, _ = n.min(a.ID)
-		r.Used = n.fixed(a.ID).clamp()
+		r.Used = n.fixed(a.ID).Clamp()
 	}
 	return r
 }

@@ -2,7 +2,6 @@ package tree
 
 import (
 	"math"
-	"math/bits"
 
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -17,10 +16,10 @@ type node struct {
 
 // cell is what a node has of one resource.
 type cell struct {
-	used sum
+	used resources.Sum
 	// fixed is the part of used that non-preemptible units of the node's own group
 	// use.
-	fixed sum
+	fixed resources.Sum
 	limit bound
 	min   bound
 	// paused counts those for whom borrowing below the node is paused.
@@ -63,17 +62,17 @@ func (n *node) min(r resources.ID) (int64, bool) {
 }
 
 // used of the resource at and below the node.
-func (n *node) used(r resources.ID) sum {
+func (n *node) used(r resources.ID) resources.Sum {
 	if !n.has(r) {
-		return sum{}
+		return resources.Sum{}
 	}
 	return n.cells[r].used
 }
 
 // fixed is what non-preemptible units of the node's own group use of the resource.
-func (n *node) fixed(r resources.ID) sum {
+func (n *node) fixed(r resources.ID) resources.Sum {
 	if !n.has(r) {
-		return sum{}
+		return resources.Sum{}
 	}
 	return n.cells[r].fixed
 }
@@ -86,11 +85,11 @@ func (n *node) room(r resources.ID, b quota.Bound) int64 {
 	c := &n.cells[r]
 	switch {
 	case b == quota.Max && c.limit.named:
-		return c.used.below(c.limit.value)
+		return c.used.Below(c.limit.value)
 	case b == quota.Min && c.min.named:
-		return c.used.below(c.min.value)
+		return c.used.Below(c.min.value)
 	case b == quota.FixedMin && c.min.named:
-		return c.fixed.below(c.min.value)
+		return c.fixed.Below(c.min.value)
 	case b == quota.Lending && c.paused > 0:
 		return 0
 	default:
@@ -103,9 +102,9 @@ func (n *node) room(r resources.ID, b quota.Bound) int64 {
 func (n *node) charge(v resources.Vector, fixed bool) {
 	for _, a := range v {
 		cell := n.at(a.ID)
-		cell.used = cell.used.plus(a.Value)
+		cell.used = cell.used.Plus(a.Value)
 		if fixed {
-			cell.fixed = cell.fixed.plus(a.Value)
+			cell.fixed = cell.fixed.Plus(a.Value)
 		}
 	}
 }
@@ -113,9 +112,9 @@ func (n *node) charge(v resources.Vector, fixed bool) {
 func (n *node) release(v resources.Vector, fixed bool) {
 	for _, a := range v {
 		cell := n.at(a.ID)
-		cell.used = cell.used.minus(a.Value)
+		cell.used = cell.used.Minus(a.Value)
 		if fixed {
-			cell.fixed = cell.fixed.minus(a.Value)
+			cell.fixed = cell.fixed.Minus(a.Value)
 		}
 	}
 }
@@ -130,7 +129,7 @@ func (n *node) share(d quota.Demand) quota.Share {
 		if a.Value <= 0 || !n.has(a.ID) {
 			continue
 		}
-		share := quota.Share{Kind: quota.OfMin, Used: n.used(a.ID).plus(a.Value).clamp(), Due: n.cells[a.ID].min.value}
+		share := quota.Share{Kind: quota.OfMin, Used: n.used(a.ID).Plus(a.Value).Clamp(), Due: n.cells[a.ID].min.value}
 		if share.Due == 0 {
 			share.Kind, share.Due = quota.OfMax, n.cells[a.ID].limit.value
 		}
@@ -145,10 +144,10 @@ func (n *node) share(d quota.Demand) quota.Share {
 }
 
 func (n *node) usage(jobs resources.ID) quota.NodeUsage {
-	usage := quota.NodeUsage{Path: n.path, Jobs: n.used(jobs).clamp()}
+	usage := quota.NodeUsage{Path: n.path, Jobs: n.used(jobs).Clamp()}
 	for i := range n.cells {
 		cell, id := &n.cells[i], resources.ID(i)
-		used := cell.used.clamp()
+		used := cell.used.Clamp()
 		if used == 0 || id == jobs {
 			continue
 		}
@@ -158,39 +157,4 @@ func (n *node) usage(jobs resources.ID) quota.NodeUsage {
 		}
 	}
 	return usage
-}
-
-// sum adds amounts in 128 bits, so that no number of them can overflow it, and
-// taking one out again is always exact.
-type sum struct {
-	high int64
-	low  uint64
-}
-
-func (s sum) plus(v int64) sum {
-	low, carry := bits.Add64(s.low, uint64(v), 0)
-	return sum{high: s.high + v>>63 + int64(carry), low: low}
-}
-
-func (s sum) minus(v int64) sum {
-	low, borrow := bits.Sub64(s.low, uint64(v), 0)
-	return sum{high: s.high - v>>63 - int64(borrow), low: low}
-}
-
-// below is how far the sum is below the limit, clamped to an int64.
-func (s sum) below(limit int64) int64 {
-	low, borrow := bits.Sub64(uint64(limit), s.low, 0)
-	return sum{high: limit>>63 - s.high - int64(borrow), low: low}.clamp()
-}
-
-// clamp is the sum, or the nearest int64.
-func (s sum) clamp() int64 {
-	switch {
-	case s.high == int64(s.low)>>63:
-		return int64(s.low)
-	case s.high < 0:
-		return math.MinInt64
-	default:
-		return math.MaxInt64
-	}
 }

@@ -222,12 +222,12 @@ func (t *Tree) Check(charged []Charged) error {
 			if counted, want := n.used(r), fresh[i].used(r); counted != want {
 				name := t.names.Name(r)
 				return fmt.Errorf("quota %s: %s of %s is counted as used, but the sum of what is charged is %s",
-					n.path, resources.Format(name, counted.clamp()), name, resources.Format(name, want.clamp()))
+					n.path, resources.Format(name, counted.Clamp()), name, resources.Format(name, want.Clamp()))
 			}
 			if counted, want := n.fixed(r), fresh[i].fixed(r); counted != want {
 				name := t.names.Name(r)
 				return fmt.Errorf("quota %s: %s of %s is counted as used by non-preemptible units, but the sum of what they are charged is %s",
-					n.path, resources.Format(name, counted.clamp()), name, resources.Format(name, want.clamp()))
+					n.path, resources.Format(name, counted.Clamp()), name, resources.Format(name, want.Clamp()))
 			}
 		}
 	}

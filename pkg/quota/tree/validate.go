@@ -161,20 +161,20 @@ func (n *checkedNode) compare() {
 		if n.min[name] > limit {
 			n.fault("min %s %s is above max %s", name, format(n.min[name]), format(limit))
 		}
-		var mins, maxs sum
+		var mins, maxs resources.Sum
 		above := false
 		for _, child := range n.children {
-			mins, maxs = mins.plus(child.min[name]), maxs.plus(child.max[name])
+			mins, maxs = mins.Plus(child.min[name]), maxs.Plus(child.max[name])
 			if child.max[name] > limit {
 				above = true
 				child.warn("max %s %s is above the max of %s, %s", name, format(child.max[name]), n.path, format(limit))
 			}
 		}
-		if mins.below(limit) < 0 {
-			n.fault("the sum of the children's min %s, %s, is above max %s", name, format(mins.clamp()), format(limit))
+		if mins.Below(limit) < 0 {
+			n.fault("the sum of the children's min %s, %s, is above max %s", name, format(mins.Clamp()), format(limit))
 		}
-		if maxs.below(limit) < 0 && !above {
-			n.warn("the sum of the children's max %s, %s, is above max %s", name, format(maxs.clamp()), format(limit))
+		if maxs.Below(limit) < 0 && !above {
+			n.warn("the sum of the children's max %s, %s, is above max %s", name, format(maxs.Clamp()), format(limit))
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package tree
+package resources
 
 import (
 	"math"
@@ -12,20 +12,31 @@ import (
 func TestSumsAreExactWhateverIsAddedAndTakenOut(t *testing.T) {
 	amounts := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{math.MaxInt64, math.MinInt64, 0, 1, -1}))
 	rapid.Check(t, func(t *rapid.T) {
-		var s sum
+		var s Sum
 		want := new(big.Int)
 		added := rapid.SliceOfN(amounts, 0, 20).Draw(t, "added")
 		for _, v := range added {
-			s = s.plus(v)
+			s = s.Plus(v)
 			want.Add(want, big.NewInt(v))
-			expectClamped(t, s.clamp(), want)
+			expectClamped(t, s.Clamp(), want)
+		}
+		other, exact := Sum{}, new(big.Int)
+		for _, v := range rapid.SliceOfN(amounts, 0, 20).Draw(t, "others") {
+			other = other.Plus(v)
+			exact.Add(exact, big.NewInt(v))
+		}
+		if got := s.Compare(other); got != want.Cmp(exact) {
+			t.Fatalf("%v compared with %v gives %d", want, exact, got)
+		}
+		if got := s.Add(other).Sub(s); got != other {
+			t.Fatalf("what was added is %v once the rest is taken out, not %v", got, other)
 		}
 		limit := amounts.Draw(t, "limit")
-		expectClamped(t, s.below(limit), new(big.Int).Sub(big.NewInt(limit), want))
+		expectClamped(t, s.Below(limit), new(big.Int).Sub(big.NewInt(limit), want))
 		for _, v := range slices.Backward(added) {
-			s = s.minus(v)
+			s = s.Minus(v)
 		}
-		if s != (sum{}) {
+		if s != (Sum{}) {
 			t.Fatalf("left over: %+v", s)
 		}
 	})

@@ -1,4 +1,4 @@
-package controller
+package treesource
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/source"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -37,20 +38,6 @@ type forest struct {
 	warnings []string
 }
 
-// treeChange is what a change of the trees brings about.
-type treeChange struct {
-	// quota for the core; nil when nothing changed for it.
-	quota *scheduler.QuotaChanged
-	// events to write.
-	events []treeEvent
-}
-
-type treeEvent struct {
-	about           *unstructured.Unstructured
-	kind            string
-	reason, message string
-}
-
 // Reasons of the condition Valid and of events about trees.
 const (
 	reasonInForce = "InForce"
@@ -64,33 +51,33 @@ func newForest(names *resources.Names, opts tree.Options) *forest {
 }
 
 // set takes in a tree that was added or changed; nil for one that is gone.
-func (f *forest) set(key string, object *unstructured.Unstructured) treeChange {
+func (f *forest) set(key string, object *unstructured.Unstructured) source.Change {
 	before, isNew := f.trees[key], f.trees[key] == nil
 	if object == nil {
 		delete(f.trees, key)
 	} else {
 		f.trees[key] = object
 	}
-	var change treeChange
+	var change source.Change
 	if !f.listed {
 		return change
 	}
 	oldest := f.oldest()
 	if object != nil && object != oldest && (isNew || before.GetGeneration() != object.GetGeneration()) {
-		change.events = append(change.events, ignored(object, oldest))
+		change.Notices = append(change.Notices, ignored(object, oldest))
 	}
 	f.follow(oldest, &change)
 	return change
 }
 
 // start chooses among the trees that were taken in so far.
-func (f *forest) start() treeChange {
+func (f *forest) start() source.Change {
 	f.listed = true
-	var change treeChange
+	var change source.Change
 	oldest := f.oldest()
 	for _, key := range slices.Sorted(maps.Keys(f.trees)) {
 		if object := f.trees[key]; object != oldest {
-			change.events = append(change.events, ignored(object, oldest))
+			change.Notices = append(change.Notices, ignored(object, oldest))
 		}
 	}
 	f.follow(oldest, &change)
@@ -98,11 +85,11 @@ func (f *forest) start() treeChange {
 }
 
 // follow has the oldest tree decide as it is now.
-func (f *forest) follow(oldest *unstructured.Unstructured, change *treeChange) {
+func (f *forest) follow(oldest *unstructured.Unstructured, change *source.Change) {
 	switch {
 	case oldest == nil:
 		f.chosen, f.backend, f.problem, f.warnings = nil, nil, "", nil
-		change.quota = &scheduler.QuotaChanged{Missing: f.missing()}
+		change.Events = append(change.Events, scheduler.QuotaChanged{Missing: f.missing()})
 	case f.chosen != nil && f.chosen.GetUID() == oldest.GetUID() && f.chosen.GetGeneration() == oldest.GetGeneration():
 		f.chosen = oldest // its status or metadata alone
 	default:
@@ -112,7 +99,7 @@ func (f *forest) follow(oldest *unstructured.Unstructured, change *treeChange) {
 
 // choose builds the backend from the tree; while it is invalid, what it was when
 // it was last valid stays in force. Another tree than before has no such past.
-func (f *forest) choose(object *unstructured.Unstructured, change *treeChange) {
+func (f *forest) choose(object *unstructured.Unstructured, change *source.Change) {
 	if f.chosen != nil && f.chosen.GetUID() != object.GetUID() {
 		f.backend = nil
 	}
@@ -121,18 +108,18 @@ func (f *forest) choose(object *unstructured.Unstructured, change *treeChange) {
 	f.warnings = warnings
 	if err != nil {
 		f.problem = explainInvalid(err, f.backend != nil)
-		change.events = append(change.events, treeEvent{object, corev1.EventTypeWarning, reasonInvalid, f.problem})
+		change.Notices = append(change.Notices, warning(object, reasonInvalid, f.problem))
 		if f.backend == nil {
-			change.quota = &scheduler.QuotaChanged{Missing: f.missing()}
+			change.Events = append(change.Events, scheduler.QuotaChanged{Missing: f.missing()})
 		}
 		return
 	}
 	f.backend, f.problem = backend, ""
 	if len(warnings) > 0 {
-		change.events = append(change.events, treeEvent{object, corev1.EventTypeWarning, reasonWarning,
-			"in force, but seldom meant so: " + strings.Join(warnings, "; ")})
+		change.Notices = append(change.Notices, warning(object, reasonWarning,
+			"in force, but seldom meant so: "+strings.Join(warnings, "; ")))
 	}
-	change.quota = &scheduler.QuotaChanged{Backend: backend}
+	change.Events = append(change.Events, scheduler.QuotaChanged{Backend: backend})
 }
 
 func explainInvalid(err error, haveGood bool) string {
@@ -179,10 +166,14 @@ func older(a, b *unstructured.Unstructured) bool {
 	return a.GetName() < b.GetName()
 }
 
-func ignored(object, oldest *unstructured.Unstructured) treeEvent {
+func ignored(object, oldest *unstructured.Unstructured) source.Notice {
 	message := fmt.Sprintf("only trees in namespace %s count; this one is ignored", quotav1beta1.TreeNamespace)
 	if object.GetNamespace() == quotav1beta1.TreeNamespace {
 		message = fmt.Sprintf("only the oldest tree counts, %s; this one is ignored", oldest.GetName())
 	}
-	return treeEvent{object, corev1.EventTypeWarning, reasonIgnored, message}
+	return warning(object, reasonIgnored, message)
+}
+
+func warning(object *unstructured.Unstructured, reason, message string) source.Notice {
+	return source.Notice{About: object, Type: corev1.EventTypeWarning, Reason: reason, Message: message}
 }

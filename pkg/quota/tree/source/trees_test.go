@@ -1,4 +1,4 @@
-package controller
+package treesource
 
 import (
 	"fmt"
@@ -10,8 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/source"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
 // treeObject makes a tree as an informer has it.
@@ -34,6 +36,16 @@ spec: {root: %s}
 
 const goodRoot = `{name: root, namespaces: [a], max: {cpu: 4}}`
 
+// quotaOf is the change of quota among the events; nil when there is none.
+func quotaOf(c source.Change) *scheduler.QuotaChanged {
+	for _, e := range c.Events {
+		if changed, is := e.(scheduler.QuotaChanged); is {
+			return &changed
+		}
+	}
+	return nil
+}
+
 func newTestForest(t testing.TB) *forest {
 	t.Helper()
 	rate, err := resources.ParseRate("1")
@@ -48,19 +60,19 @@ func newTestForest(t testing.TB) *forest {
 func TestNoTreeIsChosenBeforeAllAreListed(t *testing.T) {
 	f := newForest(resources.NewNames(), tree.Options{})
 	invalid := treeObject(t, "kube-system", "zzz", 2*time.Hour, 1, `{name: root, max: {cpu: -1}}`)
-	for _, c := range []treeChange{
+	for _, c := range []source.Change{
 		f.set("kube-system/aaa", treeObject(t, "kube-system", "aaa", time.Hour, 1, goodRoot)),
 		f.set("kube-system/zzz", invalid),
 	} {
-		if c.quota != nil || c.events != nil {
+		if quotaOf(c) != nil || c.Notices != nil {
 			t.Fatalf("decided before all was listed: %+v", c)
 		}
 	}
 	c := f.start()
-	if f.chosen != invalid || c.quota.Missing == nil || c.quota.Missing.Reason != quota.ReasonInvalidQuotaTree {
+	if f.chosen != invalid || quotaOf(c).Missing == nil || quotaOf(c).Missing.Reason != quota.ReasonInvalidQuotaTree {
 		t.Fatalf("the oldest tree does not decide: %+v", c)
 	}
-	if got := reasonsOf(c.events); got != "IgnoredQuotaTree aaa, InvalidQuotaTree zzz" {
+	if got := reasonsOf(c.Notices); got != "IgnoredQuotaTree aaa, InvalidQuotaTree zzz" {
 		t.Fatalf("events %s", got)
 	}
 }
@@ -69,40 +81,40 @@ func TestAnInvalidTreeInPlaceOfADeletedOneReleasesNothing(t *testing.T) {
 	f := newTestForest(t)
 	f.set("kube-system/old", treeObject(t, "kube-system", "old", 2*time.Hour, 1, goodRoot))
 	f.set("kube-system/young", treeObject(t, "kube-system", "young", time.Hour, 1, `{name: root, max: {cpu: -1}}`))
-	if c := f.set("kube-system/old", nil); c.quota == nil || c.quota.Missing == nil || c.quota.Missing.Reason != quota.ReasonInvalidQuotaTree {
+	if c := f.set("kube-system/old", nil); quotaOf(c) == nil || quotaOf(c).Missing == nil || quotaOf(c).Missing.Reason != quota.ReasonInvalidQuotaTree {
 		t.Fatalf("the deleted tree is still in force: %+v", c)
 	}
 }
 
-func reasonsOf(events []treeEvent) string {
+func reasonsOf(notices []source.Notice) string {
 	var reasons []string
-	for _, e := range events {
-		reasons = append(reasons, e.reason+" "+e.about.GetName())
+	for _, n := range notices {
+		reasons = append(reasons, n.Reason+" "+n.About.GetName())
 	}
 	return strings.Join(reasons, ", ")
 }
 
 func TestTheOldestTreeInItsNamespaceCounts(t *testing.T) {
 	f := newTestForest(t)
-	if c := f.set("kube-system/young", treeObject(t, "kube-system", "young", time.Hour, 1, goodRoot)); c.quota == nil || c.quota.Backend == nil {
+	if c := f.set("kube-system/young", treeObject(t, "kube-system", "young", time.Hour, 1, goodRoot)); quotaOf(c) == nil || quotaOf(c).Backend == nil {
 		t.Fatal("the only tree is not in force")
 	}
 	c := f.set("kube-system/old", treeObject(t, "kube-system", "old", 2*time.Hour, 1, goodRoot))
-	if c.quota == nil || f.chosen.GetName() != "old" {
+	if quotaOf(c) == nil || f.chosen.GetName() != "old" {
 		t.Fatal("the older tree is not in force")
 	}
 	c = f.set("default/ancient", treeObject(t, "default", "ancient", 9*time.Hour, 1, goodRoot))
-	if c.quota != nil || reasonsOf(c.events) != "IgnoredQuotaTree ancient" {
+	if quotaOf(c) != nil || reasonsOf(c.Notices) != "IgnoredQuotaTree ancient" {
 		t.Fatalf("a tree of another namespace: %+v", c)
 	}
 	c = f.set("kube-system/young", treeObject(t, "kube-system", "young", time.Hour, 2, goodRoot))
-	if c.quota != nil || reasonsOf(c.events) != "IgnoredQuotaTree young" {
+	if quotaOf(c) != nil || reasonsOf(c.Notices) != "IgnoredQuotaTree young" {
 		t.Fatalf("a change of a tree that does not count: %+v", c)
 	}
-	if c = f.set("kube-system/old", nil); c.quota == nil || f.chosen.GetName() != "young" {
+	if c = f.set("kube-system/old", nil); quotaOf(c) == nil || f.chosen.GetName() != "young" {
 		t.Fatal("with the old tree deleted the next is not in force")
 	}
-	if c = f.set("kube-system/young", nil); c.quota == nil || c.quota.Backend != nil || c.quota.Missing.Reason != quota.ReasonNoQuota {
+	if c = f.set("kube-system/young", nil); quotaOf(c) == nil || quotaOf(c).Backend != nil || quotaOf(c).Missing.Reason != quota.ReasonNoQuota {
 		t.Fatalf("with all trees deleted: %+v", c)
 	}
 }
@@ -110,22 +122,22 @@ func TestTheOldestTreeInItsNamespaceCounts(t *testing.T) {
 func TestAnInvalidTreeChangesNothingButWhatItSays(t *testing.T) {
 	f := newTestForest(t)
 	c := f.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 1, `{name: root, namespaces: [a], max: {cpu: -4}}`))
-	if c.quota == nil || c.quota.Missing == nil || c.quota.Missing.Reason != quota.ReasonInvalidQuotaTree {
+	if quotaOf(c) == nil || quotaOf(c).Missing == nil || quotaOf(c).Missing.Reason != quota.ReasonInvalidQuotaTree {
 		t.Fatalf("an invalid first tree: %+v", c)
 	}
-	if c = f.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 2, goodRoot)); c.quota == nil || c.quota.Backend == nil {
+	if c = f.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 2, goodRoot)); quotaOf(c) == nil || quotaOf(c).Backend == nil {
 		t.Fatal("mended, it is not in force")
 	}
 	good := f.backend
 	c = f.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 3, `{name: root, children: [{name: x}, {name: x}]}`))
-	if c.quota != nil || f.backend != good {
+	if quotaOf(c) != nil || f.backend != good {
 		t.Fatal("an invalid tree replaced the last good one")
 	}
-	if reasonsOf(c.events) != "InvalidQuotaTree t" || !strings.Contains(f.problem, "last valid version of the tree stays in force") {
-		t.Fatalf("events %s, problem %q", reasonsOf(c.events), f.problem)
+	if reasonsOf(c.Notices) != "InvalidQuotaTree t" || !strings.Contains(f.problem, "last valid version of the tree stays in force") {
+		t.Fatalf("events %s, problem %q", reasonsOf(c.Notices), f.problem)
 	}
 	// Its status alone changes: nothing is said again.
-	if c = f.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 3, `{name: root, children: [{name: x}, {name: x}]}`)); c.quota != nil || c.events != nil {
+	if c = f.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 3, `{name: root, children: [{name: x}, {name: x}]}`)); quotaOf(c) != nil || c.Notices != nil {
 		t.Fatalf("a change of metadata: %+v", c)
 	}
 }

@@ -1,0 +1,98 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/cache"
+
+	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/source"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+const goodRoot = `{name: root, namespaces: [a], max: {cpu: 4}}`
+
+// drawn is a Source whose tree the test draws itself.
+type drawn struct {
+	opts    tree.Options
+	names   *resources.Names
+	backend *tree.Tree
+}
+
+func (d *drawn) Start(_ context.Context, host source.Host) ([]cache.InformerSynced, error) {
+	d.names = host.Names
+	return nil, nil
+}
+
+func (d *drawn) Listed() source.Change {
+	missing := &quota.Refusal{Reason: quota.ReasonNoQuota, Sentence: "nothing is drawn"}
+	return source.Change{Events: []scheduler.Event{scheduler.QuotaChanged{Missing: missing}}}
+}
+
+func (*drawn) Keep(unit, kept *schedulingv1alpha1.QueueUnitSpec) { keepNothing(unit, kept) }
+
+func keepNothing(_, _ *schedulingv1alpha1.QueueUnitSpec) {}
+
+func (d *drawn) Demand(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) {
+	return source.Requests(d.names, unit)
+}
+
+// shown is one that shows what it was last asked to.
+type shown struct {
+	drawn
+	pending []string
+}
+
+func (s *shown) Figures(pending map[quota.NodeID]resources.Vector) func(context.Context) error {
+	cpu, _ := pending[0].Get(s.names.ID("cpu"))
+	s.pending = append(s.pending, fmt.Sprint(cpu))
+	return func(context.Context) error { return nil }
+}
+
+func TestOnlyASourceThatShowsSomethingIsAskedForIt(t *testing.T) {
+	d := decide(t, tree.Options{})
+	d.after(0, quotaListed, d.tree(goodRoot), unitOf("u", "", "5", ""))
+	if d.figures() != nil {
+		t.Error("something is shown for one that shows nothing")
+	}
+	shower := &shown{drawn: *d.drawn}
+	d.loop.source = shower
+	if d.figures() == nil || !slices.Equal(shower.pending, []string{"5000"}) {
+		t.Errorf("it was told that %q are asked for", shower.pending)
+	}
+}
+
+func TestWhatASourceHasSeenIsTakenInByTheLoopInItsOrder(t *testing.T) {
+	d := decide(t, tree.Options{})
+	var order []string
+	d.emit = func(n source.Notice) {
+		order = append(order, fmt.Sprint(n.About.GetName(), " ", n.Type, " ", n.Reason, " ", n.Message))
+	}
+	notice := func(name string) func() source.Change {
+		about := &unstructured.Unstructured{}
+		about.SetName(name)
+		return func() source.Change {
+			return source.Change{Notices: []source.Notice{{About: about, Type: "Warning", Reason: "Odd", Message: "seen"}}}
+		}
+	}
+	host := d.host(nil)
+	host.Take(notice("first"))
+	host.Take(notice("second"))
+	if order != nil {
+		t.Fatalf("taken in by who tells it: %q", order)
+	}
+	d.turn()
+	if want := []string{"first Warning Odd seen", "second Warning Odd seen"}; !slices.Equal(order, want) {
+		t.Errorf("taken in are %q, want %q", order, want)
+	}
+	if len(d.publisher.ready) != 1 {
+		t.Error("nobody looks whether something else is to be shown")
+	}
+}

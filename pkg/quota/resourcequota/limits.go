@@ -1,0 +1,129 @@
+package resourcequota
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+// limits of one ResourceQuota, as far as they are about pods.
+type limits struct {
+	name   string
+	scopes []corev1.ScopedResourceSelectorRequirement
+	// keys in the order of their names.
+	keys []limit
+	// unknown names a key for which the quota has no status yet; empty when there is
+	// none.
+	unknown string
+}
+
+// limit is what a quota says of one key.
+type limit struct {
+	// key as the quota names it, and as it is known here.
+	key, known string
+	// hard is the lower of what spec and status say, used what the status does, both
+	// in base units.
+	hard, used int64
+}
+
+// read takes from a ResourceQuota what counts. The API server goes by the status:
+// where that lags behind the spec, the lower of both is kept to.
+func read(object *corev1.ResourceQuota) *limits {
+	l := &limits{name: object.Name, scopes: scopesOf(object)}
+	keys := map[corev1.ResourceName]bool{}
+	for key := range object.Spec.Hard {
+		keys[key] = true
+	}
+	for key := range object.Status.Hard {
+		keys[key] = true
+	}
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		known, pods := keyOf(string(key))
+		if !pods {
+			continue
+		}
+		hard, decided := object.Status.Hard[key]
+		used, counted := object.Status.Used[key]
+		if !decided || !counted {
+			l.unknown = string(key)
+			hard = object.Spec.Hard[key]
+		}
+		if wanted, asked := object.Spec.Hard[key]; asked && wanted.Cmp(hard) < 0 {
+			hard = wanted
+		}
+		value, err := resources.LimitValue(string(key), hard)
+		if err != nil { // negative, which the API server does not take: nothing is allowed
+			value = 0
+		}
+		l.keys = append(l.keys, limit{key: string(key), known: known, hard: value, used: resources.UsedValue(string(key), used)})
+	}
+	return l
+}
+
+// scopesOf are all that a pod has to match before the quota counts it.
+func scopesOf(object *corev1.ResourceQuota) []corev1.ScopedResourceSelectorRequirement {
+	var scopes []corev1.ScopedResourceSelectorRequirement
+	for _, scope := range object.Spec.Scopes {
+		scopes = append(scopes, corev1.ScopedResourceSelectorRequirement{ScopeName: scope, Operator: corev1.ScopeSelectorOpExists})
+	}
+	if object.Spec.ScopeSelector != nil {
+		scopes = append(scopes, object.Spec.ScopeSelector.MatchExpressions...)
+	}
+	return scopes
+}
+
+// matches tells whether the quota counts pods of the class.
+func (l *limits) matches(class Class) bool {
+	for _, scope := range l.scopes {
+		if !inScope(scope, class) {
+			return false
+		}
+	}
+	return true
+}
+
+func inScope(scope corev1.ScopedResourceSelectorRequirement, class Class) bool {
+	switch scope.ScopeName {
+	case corev1.ResourceQuotaScopeBestEffort:
+		return class.BestEffort
+	case corev1.ResourceQuotaScopeNotBestEffort:
+		return !class.BestEffort
+	case corev1.ResourceQuotaScopeTerminating:
+		return class.Terminating
+	case corev1.ResourceQuotaScopeNotTerminating:
+		return !class.Terminating
+	case corev1.ResourceQuotaScopeCrossNamespacePodAffinity:
+		return class.CrossNamespacePodAffinity
+	case corev1.ResourceQuotaScopePriorityClass:
+		return ofPriorityClass(scope, class.PriorityClass)
+	default: // the API server has it match nothing
+		return false
+	}
+}
+
+func ofPriorityClass(scope corev1.ScopedResourceSelectorRequirement, name string) bool {
+	switch scope.Operator {
+	case corev1.ScopeSelectorOpExists:
+		return name != ""
+	case corev1.ScopeSelectorOpDoesNotExist:
+		return name == ""
+	case corev1.ScopeSelectorOpIn:
+		return name != "" && slices.Contains(scope.Values, name)
+	case corev1.ScopeSelectorOpNotIn: // as with labels: true of pods that have none
+		return name == "" || !slices.Contains(scope.Values, name)
+	default:
+		return false
+	}
+}
+
+// same tells whether nothing but what is used differs.
+func (l *limits) same(other *limits) bool {
+	return other != nil && l.name == other.name && l.unknown == other.unknown &&
+		slices.EqualFunc(l.keys, other.keys, func(a, b limit) bool { return a.key == b.key && a.hard == b.hard }) &&
+		slices.EqualFunc(l.scopes, other.scopes, func(a, b corev1.ScopedResourceSelectorRequirement) bool {
+			return a.ScopeName == b.ScopeName && a.Operator == b.Operator && slices.Equal(a.Values, b.Values)
+		})
+}

@@ -1,0 +1,88 @@
+package quotasource
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
+	"kube-queue.dev/kube-queue/pkg/quota/source"
+)
+
+// jobs stand between pods and what has Jobs made for it, rayClusters between pods and
+// RayJobs.
+var (
+	jobs        = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+	rayClusters = schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayclusters"}
+)
+
+// watchOwners begins to watch what stands between pods and jobs. RayClusters, which a
+// cluster need not have, are not waited for: a pod counts as somebody else's until it
+// is known whose it is, so that too little is released rather than too much.
+func (s *Source) watchOwners(ctx context.Context, config *rest.Config) (synced []cache.InformerSynced, err error) {
+	client, err := metadata.NewForConfig(metadata.ConfigFor(config))
+	if err != nil {
+		return nil, fmt.Errorf("watching what pods belong to: %w", err)
+	}
+	factory := metadatainformer.NewSharedInformerFactory(client, 0)
+	for _, kind := range []struct {
+		schema.GroupVersionResource
+		always bool
+	}{{jobs, true}, {rayClusters, false}} {
+		informer := factory.ForResource(kind.GroupVersionResource).Informer()
+		if err := informer.SetTransform(slimOwner); err != nil {
+			return nil, fmt.Errorf("watching %s: %w", kind.Resource, err)
+		}
+		if err := informer.SetWatchErrorHandlerWithContext(quietlyMissing); err != nil {
+			return nil, fmt.Errorf("watching %s: %w", kind.Resource, err)
+		}
+		has, err := source.Follow(informer, s.ownerSeen, s.ownerGone)
+		if err != nil {
+			return nil, fmt.Errorf("watching %s: %w", kind.Resource, err)
+		}
+		if kind.always {
+			synced = append(synced, has)
+		}
+	}
+	factory.Start(ctx.Done())
+	return synced, nil
+}
+
+// quietlyMissing says nothing of a kind that the cluster does not have: it is asked for
+// again from time to time.
+func quietlyMissing(ctx context.Context, r *cache.Reflector, err error) {
+	if apierrors.IsNotFound(err) {
+		klog.FromContext(ctx).V(3).Info("A kind is not served; looking again later", "kind", r.TypeDescription())
+		return
+	}
+	cache.DefaultWatchErrorHandler(ctx, r, err)
+}
+
+func slimOwner(object any) (any, error) {
+	if o, is := object.(*metav1.PartialObjectMetadata); is {
+		o.ObjectMeta = slimMeta(o)
+	}
+	return object, nil
+}
+
+func (s *Source) ownerSeen(object any) {
+	if o, is := object.(*metav1.PartialObjectMetadata); is {
+		s.host.Take(func() source.Change {
+			return s.observe(resourcequota.OwnerSeen{Namespace: o.Namespace, UID: string(o.UID), Owner: ownerOf(&o.ObjectMeta)})
+		})
+	}
+}
+
+func (s *Source) ownerGone(_ string, last any) {
+	if o, is := last.(*metav1.PartialObjectMetadata); is {
+		s.host.Take(func() source.Change { return s.observe(resourcequota.Gone{Namespace: o.Namespace, UID: string(o.UID)}) })
+	}
+}

@@ -1,0 +1,134 @@
+package quotasource
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	helpers "k8s.io/component-helpers/resource"
+	"k8s.io/utils/clock"
+
+	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
+	"kube-queue.dev/kube-queue/pkg/quota/source"
+)
+
+// pod is what is kept of a pod: a cluster may have a hundred thousand.
+type pod struct {
+	metav1.ObjectMeta
+	use resourcequota.Pods
+	// goneAt is when the API server stops to count a pod that is being deleted, whether
+	// or not it is still there; zero for others.
+	goneAt time.Time
+}
+
+// GetObjectKind tells nothing: a pod is known by its Go type.
+func (p *pod) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject is the pod itself, which nothing changes.
+func (p *pod) DeepCopyObject() runtime.Object { return p }
+
+func slimPod(p *corev1.Pod) *pod {
+	slim := &pod{ObjectMeta: slimMeta(p)}
+	slim.use = resourcequota.Pods{Class: classOf(p), Count: 1, Ended: p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed}
+	if slim.use.Ended {
+		return slim
+	}
+	options := helpers.PodResourcesOptions{UseStatusResources: true}
+	slim.use.Requests, slim.use.Limits = helpers.PodRequests(p, options), helpers.PodLimits(p, options)
+	if p.DeletionTimestamp != nil && p.DeletionGracePeriodSeconds != nil {
+		slim.goneAt = p.DeletionTimestamp.Add(time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
+	}
+	return slim
+}
+
+// classOf is the class by which the API server counts the pod.
+func classOf(p *corev1.Pod) resourcequota.Class {
+	return resourcequota.Class{
+		BestEffort:                p.Status.QOSClass == corev1.PodQOSBestEffort,
+		Terminating:               p.Spec.ActiveDeadlineSeconds != nil,
+		CrossNamespacePodAffinity: crossesNamespaces(p.Spec.Affinity),
+		PriorityClass:             p.Spec.PriorityClassName,
+	}
+}
+
+func (s *Source) podSeen(object any) {
+	if seen, is := object.(*pod); is {
+		s.host.Take(func() source.Change { return s.takePod(seen) })
+	}
+}
+
+func (s *Source) podGone(_ string, last any) {
+	if seen, is := last.(*pod); is {
+		s.host.Take(func() source.Change {
+			s.ending.forget(seen)
+			return s.observe(resourcequota.Gone{Namespace: seen.Namespace, UID: string(seen.UID)})
+		})
+	}
+}
+
+// takePod counts the pod as what it is now.
+func (s *Source) takePod(seen *pod) source.Change {
+	use := seen.use
+	if !seen.goneAt.IsZero() && !use.Ended {
+		use.Ended = !s.host.Clock.Now().Before(seen.goneAt)
+		s.ending.watch(seen)
+	}
+	// What is more than can be counted counts as the most that can.
+	amounts, _ := s.backend.Use(use)
+	return s.observe(resourcequota.PodSeen{Namespace: seen.Namespace, UID: string(seen.UID), Owner: ownerOf(&seen.ObjectMeta), Use: amounts})
+}
+
+// podEnded is told when the time of a pod that is being deleted is over.
+func (s *Source) podEnded(uid string) {
+	s.host.Take(func() source.Change {
+		seen := s.ending.pods[uid]
+		if seen == nil {
+			return source.Change{}
+		}
+		return s.takePod(seen)
+	})
+}
+
+// ending tells when the time of pods that are being deleted is over. One whose node is
+// lost may be there for ever after.
+type ending struct {
+	clock clock.Clock
+	over  func(uid string)
+	// pods by UID; of the goroutine that decides.
+	pods map[string]*pod
+	due  workqueue.TypedDelayingInterface[string]
+}
+
+func newEnding(c clock.Clock, over func(string)) *ending {
+	config := workqueue.TypedDelayingQueueConfig[string]{}
+	if ticking, is := c.(clock.WithTicker); is {
+		config.Clock = ticking
+	}
+	return &ending{clock: c, over: over, pods: map[string]*pod{}, due: workqueue.NewTypedDelayingQueueWithConfig(config)}
+}
+
+func (e *ending) watch(p *pod) {
+	uid := string(p.UID)
+	before := e.pods[uid]
+	e.pods[uid] = p
+	if left := p.goneAt.Sub(e.clock.Now()); left > 0 && (before == nil || !before.goneAt.Equal(p.goneAt)) {
+		e.due.AddAfter(uid, left)
+	}
+}
+
+func (e *ending) forget(p *pod) { delete(e.pods, string(p.UID)) }
+
+func (e *ending) run(ctx context.Context) {
+	go func() {
+		<-ctx.Done()
+		e.due.ShutDown()
+	}()
+	for uid, shutdown := e.due.Get(); !shutdown; uid, shutdown = e.due.Get() {
+		e.over(uid)
+		e.due.Done(uid)
+	}
+}

@@ -1,0 +1,162 @@
+// Package quotasource feeds the quota backend "resourcequota" with the ResourceQuotas
+// and the pods of the cluster, and with the objects that stand between pods and jobs.
+//
+// A pod belongs to the object that controls it. Between a pod and its job may stand a
+// Job (of a RayJob's submitter, a JobSet, an MPIJob's launcher), a RayCluster (of a
+// RayJob), or another pod (a Spark driver): these are watched, by their metadata alone.
+package quotasource
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
+	"kube-queue.dev/kube-queue/pkg/quota/source"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+var _ source.Source = (*Source)(nil)
+
+// Source watches ResourceQuotas, pods, and what pods belong to.
+type Source struct {
+	host    source.Host
+	backend *resourcequota.Backend
+	// decides: the core has the backend by now.
+	decides bool
+	ending  *ending
+}
+
+// New makes a Source.
+func New() *Source { return &Source{} }
+
+// Start begins to watch.
+func (s *Source) Start(ctx context.Context, host source.Host) ([]cache.InformerSynced, error) {
+	s.host, s.backend = host, resourcequota.New(host.Names)
+	s.ending = newEnding(host.Clock, s.podEnded)
+	config := rest.CopyConfig(host.Config)
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("watching ResourceQuotas and pods: %w", err)
+	}
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(slim))
+	quotas, pods := factory.Core().V1().ResourceQuotas().Informer(), factory.Core().V1().Pods().Informer()
+	quotasSynced, err := source.Follow(quotas, s.quotaSeen, s.quotaGone)
+	if err != nil {
+		return nil, fmt.Errorf("watching ResourceQuotas: %w", err)
+	}
+	podsSynced, err := source.Follow(pods, s.podSeen, s.podGone)
+	if err != nil {
+		return nil, fmt.Errorf("watching pods: %w", err)
+	}
+	synced, err := s.watchOwners(ctx, host.Config)
+	if err != nil {
+		return nil, err
+	}
+	factory.StartWithContext(ctx)
+	go s.ending.run(ctx)
+	return append(synced, quotasSynced, podsSynced), nil
+}
+
+// Listed has the core decide by what there is.
+func (s *Source) Listed() source.Change {
+	s.decides = true
+	return source.Change{Events: []scheduler.Event{scheduler.QuotaChanged{Backend: s.backend}}}
+}
+
+// Keep keeps whose the pods are, and what they are.
+func (s *Source) Keep(unit, kept *schedulingv1alpha1.QueueUnitSpec) {
+	kept.PodSets, kept.ConsumerRef.UID = unit.PodSets, unit.ConsumerRef.UID
+}
+
+// Demand is what the unit's pods use of ResourceQuotas. Of a unit that says nothing
+// of its pods it is known what they ask for together.
+func (s *Source) Demand(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) {
+	demand, err := source.Requests(s.host.Names, unit)
+	if err != nil {
+		return demand, err
+	}
+	jobs := s.host.Names.ID(quota.JobsResource)
+	pods := make([]resourcequota.Pods, 0, max(1, len(unit.Spec.PodSets)))
+	for _, set := range unit.Spec.PodSets {
+		pods = append(pods, resourcequota.Pods{
+			Class: resourcequota.ClassOf(set.QuotaScopes, set.PriorityClassName),
+			Name:  set.Name, Count: int64(set.Count), Requests: set.Requests, Limits: set.Limits, Unset: set.Unset,
+		})
+	}
+	if len(pods) == 0 {
+		pods = append(pods, resourcequota.Pods{Count: 1, Requests: unit.Spec.Resource})
+	}
+	use, err := s.backend.Use(pods...)
+	demand.Requests = use.With(jobs, 1)
+	if err != nil {
+		return demand, fmt.Errorf("spec.podSets: %w", err)
+	}
+	return demand, nil
+}
+
+// observe has the backend take in what was seen.
+func (s *Source) observe(seen any) source.Change {
+	if s.decides {
+		return source.Change{Events: []scheduler.Event{scheduler.Observed{Seen: seen}}}
+	}
+	s.backend.Observe(seen)
+	return source.Change{}
+}
+
+func (s *Source) quotaSeen(object any) {
+	seen, is := object.(*corev1.ResourceQuota)
+	if is {
+		s.host.Take(func() source.Change { return s.observe(resourcequota.QuotaSeen{Quota: seen}) })
+	}
+}
+
+func (s *Source) quotaGone(key string, _ any) {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err == nil {
+		s.host.Take(func() source.Change { return s.observe(resourcequota.QuotaGone{Namespace: namespace, Name: name}) })
+	}
+}
+
+// slim keeps of an object what is read here.
+func slim(object any) (any, error) {
+	switch o := object.(type) {
+	case *corev1.Pod:
+		return slimPod(o), nil
+	case *corev1.ResourceQuota:
+		o.ManagedFields, o.Annotations, o.Labels = nil, nil, nil
+	}
+	return object, nil
+}
+
+// slimMeta is the metadata by which an object is known, and who controls it.
+func slimMeta(o metav1.Object) metav1.ObjectMeta {
+	meta := metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion()}
+	if owners := o.GetOwnerReferences(); len(owners) > 0 {
+		owner := owners[0]
+		if controller := metav1.GetControllerOfNoCopy(o); controller != nil {
+			owner = *controller
+		}
+		meta.OwnerReferences = []metav1.OwnerReference{{UID: owner.UID}}
+	}
+	return meta
+}
+
+// ownerOf is the UID of what controls the object; empty when nothing does.
+func ownerOf(meta *metav1.ObjectMeta) string {
+	if len(meta.OwnerReferences) == 0 {
+		return ""
+	}
+	return string(meta.OwnerReferences[0].UID)
+}

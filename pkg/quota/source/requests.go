@@ -1,0 +1,25 @@
+package source
+
+import (
+	"fmt"
+
+	"k8s.io/utils/ptr"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+// Requests is what the unit takes by its spec.resource, which is where the Demand of
+// any Source begins.
+func Requests(names *resources.Names, unit *v1alpha1.QueueUnit) (quota.Demand, error) {
+	jobs := names.ID(quota.JobsResource)
+	demand := quota.Demand{Preemptible: ptr.Deref(unit.Spec.Preemptible, true)}
+	if _, ok := unit.Spec.Resource[quota.JobsResource]; ok {
+		demand.Requests = resources.Vector(nil).With(jobs, 1)
+		return demand, fmt.Errorf("spec.resource: %s is counted by itself and cannot be asked for", quota.JobsResource)
+	}
+	requests, err := resources.Request(names, unit.Spec.Resource)
+	demand.Requests = requests.With(jobs, 1)
+	return demand, err
+}

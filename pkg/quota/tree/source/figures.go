@@ -1,0 +1,145 @@
+package treesource
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+// maxMessage is the longest message that the condition gets, in characters.
+const maxMessage = 1024
+
+// figures is what the status of the tree that counts should say, and what it
+// shows.
+type figures struct {
+	trees           dynamic.ResourceInterface
+	namespace, name string
+	uid             types.UID
+	status, shown   quotav1beta1.ElasticQuotaTreeStatus
+}
+
+// Figures prepares the status of the tree that counts.
+func (s *Source) Figures(pending map[quota.NodeID]resources.Vector) func(context.Context) error {
+	f := s.forest
+	if f.chosen == nil {
+		return nil
+	}
+	figures := &figures{trees: s.client.Namespace(f.chosen.GetNamespace()),
+		namespace: f.chosen.GetNamespace(), name: f.chosen.GetName(), uid: f.chosen.GetUID()}
+	figures.shown = statusOf(f.chosen)
+	figures.status.ObservedGeneration = f.chosen.GetGeneration()
+	figures.status.Conditions = f.validity(figures.shown.Conditions)
+	if f.backend != nil {
+		figures.status.Nodes = s.nodes(f.backend.Usage(), pending)
+	}
+	return figures.show
+}
+
+func (s *Source) nodes(usage []quota.NodeUsage, pending map[quota.NodeID]resources.Vector) []quotav1beta1.ElasticQuotaNodeStatus {
+	jobs := s.names.ID(quota.JobsResource)
+	nodes := make([]quotav1beta1.ElasticQuotaNodeStatus, len(usage))
+	for i, u := range usage {
+		asked := u.Used
+		for _, a := range pending[quota.NodeID(i)] {
+			if a.ID != jobs {
+				used, _ := asked.Get(a.ID)
+				asked = asked.With(a.ID, saturate(used, a.Value))
+			}
+		}
+		nodes[i] = quotav1beta1.ElasticQuotaNodeStatus{Path: u.Path, Jobs: int32(u.Jobs),
+			Used: s.list(u.Used), Borrowed: s.list(u.Borrowed), Request: s.list(asked)}
+	}
+	return nodes
+}
+
+func saturate(a, b int64) int64 {
+	if sum := a + b; sum >= a {
+		return sum
+	}
+	return int64(^uint64(0) >> 1)
+}
+
+func (s *Source) list(v resources.Vector) corev1.ResourceList {
+	if len(v) == 0 {
+		return nil
+	}
+	list := corev1.ResourceList{}
+	for name, quantity := range resources.Quantities(s.names, v) {
+		list[corev1.ResourceName(name)] = quantity
+	}
+	return list
+}
+
+// validity is the condition Valid; its time changes with its status alone.
+func (f *forest) validity(shown []metav1.Condition) []metav1.Condition {
+	now := metav1.Condition{Type: quotav1beta1.ConditionValid, Status: metav1.ConditionTrue, Reason: reasonInForce,
+		Message: "The tree is in force.", ObservedGeneration: f.chosen.GetGeneration()}
+	if len(f.warnings) > 0 {
+		now.Message = shorten("The tree is in force. Seldom meant so: " + strings.Join(f.warnings, "; "))
+	}
+	if f.problem != "" {
+		now.Status, now.Reason, now.Message = metav1.ConditionFalse, reasonInvalid, shorten(f.problem)
+	}
+	conditions := slices.Clone(shown)
+	apimeta.SetStatusCondition(&conditions, now)
+	return conditions
+}
+
+func shorten(message string) string {
+	runes := []rune(message)
+	if len(runes) <= maxMessage {
+		return message
+	}
+	return string(runes[:maxMessage-3]) + "..."
+}
+
+// statusOf reads the status that the tree has now; one that cannot be read is as
+// good as none.
+func statusOf(tree *unstructured.Unstructured) quotav1beta1.ElasticQuotaTreeStatus {
+	var read struct {
+		Status quotav1beta1.ElasticQuotaTreeStatus `json:"status"`
+	}
+	text, err := json.Marshal(map[string]any{"status": tree.Object["status"]})
+	if err != nil || json.Unmarshal(text, &read) != nil {
+		return quotav1beta1.ElasticQuotaTreeStatus{}
+	}
+	return read.Status
+}
+
+// show writes the status, unless the tree shows it.
+func (f *figures) show(ctx context.Context) error {
+	if apiequality.Semantic.DeepEqual(f.shown, f.status) {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": f.uid},
+		"status":   f.status,
+	})
+	if err != nil {
+		return fmt.Errorf("tree %s/%s: %w", f.namespace, f.name, err)
+	}
+	_, err = f.trees.Patch(ctx, f.name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // deleted, or made anew: the next figures know
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("tree %s/%s: status: %w", f.namespace, f.name, err)
+	}
+	f.shown = f.status
+	return nil
+}

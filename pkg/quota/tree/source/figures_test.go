@@ -1,0 +1,178 @@
+package treesource
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+// writing is a Source whose writes are looked at.
+type writing struct {
+	*testing.T
+	*Source
+	// answer to a write, and what was written.
+	answer  int
+	written []string
+}
+
+func newWriting(t *testing.T) *writing {
+	t.Helper()
+	w := &writing{T: t, answer: http.StatusOK}
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		if got := r.Method + " " + r.URL.Path; got != "PATCH /apis/scheduling.sigs.k8s.io/v1beta1/namespaces/kube-system/elasticquotatrees/t/status" {
+			t.Errorf("it asks for %s", got)
+		}
+		w.written = append(w.written, string(body))
+		rw.Header().Set("Content-Type", "application/json")
+		rw.WriteHeader(w.answer)
+		// Nothing that a typed client could read.
+		if _, err := io.WriteString(rw, `{"apiVersion":"scheduling.sigs.k8s.io/v1beta1","kind":"ElasticQuotaTree","spec":"odd"}`); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Source = New(tree.Options{})
+	w.names = resources.NewNames()
+	w.client = client.Resource(quotav1beta1.SchemeGroupVersion.WithResource("elasticquotatrees"))
+	w.forest = newForest(w.names, w.opts)
+	w.forest.start()
+	return w
+}
+
+// shows makes another attempt, and fails when it is not followed by as many writes in
+// all.
+func (w *writing) shows(show func(context.Context) error, writes int) {
+	w.Helper()
+	if err := show(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+	if len(w.written) != writes {
+		w.Fatalf("%d writes, want %d: %q", len(w.written), writes, w.written)
+	}
+}
+
+// last is what was written last.
+func (w *writing) last() (uid string, status quotav1beta1.ElasticQuotaTreeStatus) {
+	w.Helper()
+	var patch struct {
+		Metadata struct{ UID string }
+		Status   quotav1beta1.ElasticQuotaTreeStatus
+	}
+	if err := json.Unmarshal([]byte(w.written[len(w.written)-1]), &patch); err != nil {
+		w.Fatal(err)
+	}
+	return patch.Metadata.UID, patch.Status
+}
+
+func (w *writing) vector(amounts ...any) resources.Vector {
+	var v resources.Vector
+	for i := 0; i < len(amounts); i += 2 {
+		v = v.With(w.names.ID(amounts[i].(string)), int64(amounts[i+1].(int)))
+	}
+	return v
+}
+
+func TestTheStatusSaysWhatIsUsedBorrowedAndAskedFor(t *testing.T) {
+	w := newWriting(t)
+	w.forest.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 7,
+		`{name: root, max: {cpu: 4}, children: [{name: team, namespaces: [a], min: {cpu: 1}}, {name: idle, namespaces: [b]}]}`))
+	group, refusal := w.forest.backend.Place("a", "")
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	group.Charge("", quota.Demand{Preemptible: true, Requests: w.vector("cpu", 3000, quota.JobsResource, 1)})
+	show := w.Figures(map[quota.NodeID]resources.Vector{
+		0: w.vector("cpu", 2000, "memory", 1024, quota.JobsResource, 2), 1: w.vector("cpu", 2000, quota.JobsResource, 1), 2: w.vector("memory", 1024, quota.JobsResource, 1)})
+	w.shows(show, 1)
+	uid, status := w.last()
+	if uid != "uid-t" || status.ObservedGeneration != 7 {
+		t.Errorf("written to %s at generation %d", uid, status.ObservedGeneration)
+	}
+	var got []string
+	for _, n := range status.Nodes {
+		got = append(got, fmt.Sprint(n.Path, " jobs ", n.Jobs, " used ", n.Used.Cpu(), " borrowed ", n.Borrowed.Cpu(), " request ", n.Request.Cpu(), " ", n.Request.Memory(), " ", len(n.Request)))
+	}
+	if want := "[root jobs 1 used 3 borrowed 0 request 5 1Ki 2 root/team jobs 1 used 3 borrowed 2 request 5 0 1 root/idle jobs 0 used 0 borrowed 0 request 0 1Ki 1]"; fmt.Sprint(got) != want {
+		t.Errorf("the nodes are\n%v, want\n%s", got, want)
+	}
+}
+
+func TestTheStatusIsWrittenOnlyWhereItDiffers(t *testing.T) {
+	w := newWriting(t)
+	if w.Figures(nil) != nil {
+		t.Fatal("something is shown where there is no tree")
+	}
+	object := treeObject(t, "kube-system", "t", 0, 1, goodRoot)
+	w.forest.set("kube-system/t", object)
+	show := w.Figures(nil)
+	w.shows(show, 1)
+	w.shows(show, 1) // what was written is shown
+	_, status := w.last()
+	if len(status.Conditions) != 1 || status.Conditions[0].Status != metav1.ConditionTrue || status.Conditions[0].Reason != reasonInForce {
+		t.Errorf("the conditions are %+v", status.Conditions)
+	}
+
+	// The tree comes back with it.
+	object = object.DeepCopy()
+	var patch map[string]any
+	if err := json.Unmarshal([]byte(w.written[0]), &patch); err != nil {
+		t.Fatal(err)
+	}
+	object.Object["status"] = patch["status"]
+	w.forest.set("kube-system/t", object)
+	w.shows(w.Figures(nil), 1)
+	w.shows(w.Figures(map[quota.NodeID]resources.Vector{0: w.vector("cpu", 1)}), 2)
+}
+
+func TestAnInvalidTreeSaysWhy(t *testing.T) {
+	w := newWriting(t)
+	w.forest.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 1, `{name: root, max: {cpu: -1}}`))
+	w.shows(w.Figures(nil), 1)
+	_, status := w.last()
+	if c := status.Conditions; len(c) != 1 || c[0].Status != metav1.ConditionFalse || c[0].Reason != reasonInvalid || c[0].Message != w.forest.problem || status.Nodes != nil {
+		t.Errorf("the status is %+v", status)
+	}
+}
+
+func TestAWriteThatFailsIsTriedAgain(t *testing.T) {
+	for _, c := range []struct {
+		answer int
+		fails  bool
+	}{
+		{http.StatusInternalServerError, true},
+		{http.StatusNotFound, false}, // it is deleted
+		{http.StatusConflict, false}, // it is made anew
+	} {
+		w := newWriting(t)
+		w.forest.set("kube-system/t", treeObject(t, "kube-system", "t", time.Hour, 1, goodRoot))
+		show := w.Figures(nil)
+		w.answer = c.answer
+		if err := show(t.Context()); (err != nil) != c.fails {
+			t.Errorf("answered %d, it fails with %v", c.answer, err)
+		}
+		w.answer = http.StatusOK
+		w.shows(show, 2)
+	}
+}
