@@ -20,7 +20,6 @@ const (
 	envBackend           = "QueueGroupPlugin"
 	envStrictPriority    = "StrictPriority"
 	envStrictConsistency = "StrictConsistency"
-
 )
 
 // backend is a quota backend by the name that QueueGroupPlugin takes.

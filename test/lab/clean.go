@@ -14,6 +14,7 @@ import (
 func (l *Lab) Clean(ctx context.Context) {
 	l.t.Helper()
 	l.clearJobs(ctx)
+	Must(l.t, l.Kube.CoreV1().ResourceQuotas(l.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
 	Must(l.t, l.Dynamic.Resource(trees).Namespace("kube-system").DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
 	l.waitForNothing(ctx)
 }

@@ -139,7 +139,14 @@ func (p *Program) Strike() error { return p.cmd.Process.Kill() }
 // Both starts both programs; enabled are the kinds that are queued.
 func (s *Site) Both(t testing.TB, enabled string, controllerArgs ...string) (controller, extensions *Program) {
 	t.Helper()
+	return s.BothWith(t, enabled, nil, controllerArgs...)
+}
+
+// BothWith starts both programs, the controller with an environment of its own.
+func (s *Site) BothWith(t testing.TB, enabled string, env []string, controllerArgs ...string) (controller, extensions *Program) {
+	t.Helper()
 	controller = s.Program(t, Controller, controllerArgs...)
+	controller.Env = env
 	extensions = s.Program(t, Extensions, "--enabled-extensions="+enabled)
 	controller.Start()
 	extensions.Start()

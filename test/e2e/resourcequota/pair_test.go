@@ -1,0 +1,43 @@
+package resourcequota
+
+import (
+	"strings"
+	"testing"
+
+	"kube-queue.dev/kube-queue/test/audit"
+	"kube-queue.dev/kube-queue/test/lab"
+)
+
+// The story of the demo, with the quota written as a ResourceQuota.
+func TestAPairOfTFJobsRunsOneAfterTheOtherUnderAResourceQuota(t *testing.T) {
+	l := site.Lab(t, "default")
+	site.BothWith(t, enabled, byResourceQuota)
+	l.Apply(l.Read("resource-quota.yaml"))
+	l.Apply(l.Read("tfjob-pair.yaml"))
+
+	l.WaitForState(lab.TFJobs, "job2", "Queuing")
+	l.WaitForState(lab.TFJobs, "job1", "Running")
+	unit := l.WaitForReason("TFJob", "job2", "QuotaExceeded")
+	for _, word := range []string{"ResourceQuota default/default", "cpu", "3 asked", "3 of 4 used"} {
+		if !strings.Contains(unit.Status.Message, word) {
+			t.Errorf("the message %q does not say %q", unit.Status.Message, word)
+		}
+	}
+	for _, name := range []string{"job1", "job2"} {
+		l.WaitForPhase("TFJob", name, "Running")
+		l.Finish(lab.TFJobs, name)
+		l.WaitForPhase("TFJob", name, "Succeeded")
+		l.WaitForState(lab.TFJobs, name, "Succeeded")
+	}
+	log := l.Log(t.Context())
+	one, err := log.Life(l.Audit, "TFJob", l.Namespace, "job1")
+	lab.Must(t, err)
+	two, err := log.Life(l.Audit, "TFJob", l.Namespace, "job2")
+	lab.Must(t, err)
+	if span, both := audit.Overlap(one.Runs, two.Runs); both {
+		t.Errorf("both jobs ran at %v", span.From)
+	}
+	if !one.Ended.Before(two.FirstPod) {
+		t.Errorf("job2 had a pod at %v, before job1's end at %v", two.FirstPod, one.Ended)
+	}
+}
