@@ -89,7 +89,7 @@ func (r *Refusal) Final() bool {
 // Impossible tells whether the unit could not have its room even if nothing else had
 // any.
 func (r *Refusal) Impossible() bool {
-	return r.Reason == ReasonExceedsMaxQuota || r.Reason == ReasonExceedsMinQuota
+	return r.Reason == ReasonExceedsMaxQuota || r.Reason == ReasonExceedsMinQuota || r.Reason == ReasonInvalidRequest
 }
 
 // Message is a sentence that names node, resource, asked, used and limit.

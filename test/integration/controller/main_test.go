@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -22,6 +21,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	treesource "kube-queue.dev/kube-queue/pkg/quota/tree/source"
 	"kube-queue.dev/kube-queue/test/testcluster"
 )
 
@@ -71,13 +72,11 @@ func configure(t *testing.T, config *rest.Config) (controller.Config, *events.Wr
 	t.Helper()
 	client, err := versioned.NewForConfig(config)
 	must(t, err)
-	objects, err := dynamic.NewForConfig(config)
-	must(t, err)
 	kube, err := kubernetes.NewForConfig(config)
 	must(t, err)
 	writer := events.NewWriter(kube.CoreV1(), events.Source{Component: "kube-queue-controller", Instance: "test"}, clock.RealClock{})
 	return controller.Config{
-		Client: client, Dynamic: objects, Clock: clock.RealClock{}, Namespace: testcluster.Namespace,
+		Client: client, Source: treesource.New(tree.Options{}), Rest: config, Clock: clock.RealClock{}, Namespace: testcluster.Namespace,
 		Policy: queue.RoundRobin, Workers: 4, CheckInvariants: true,
 		Emit: func(about *unstructured.Unstructured, kind, reason, message string) {
 			writer.Write(events.Event{Type: kind, Reason: reason, Message: message, Key: fmt.Sprint(about.GetGeneration()),

@@ -1,0 +1,179 @@
+// Package seats is a quota backend for tests, the smallest that is one: a namespace has
+// as many seats as its label says, and each unit takes one, whatever it asks for.
+// docs/adding-a-backend.md explains it line by line.
+package seats
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/source"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// Label of a namespace: its number of seats.
+const Label = "example.com/seats"
+
+// hall is the backend: the namespaces that have seats.
+type hall struct {
+	names  *resources.Names
+	groups []quota.Group
+	byName map[string]*row
+}
+
+// row of seats of a namespace.
+type row struct {
+	namespace   string
+	node        []quota.NodeID
+	jobs        resources.ID
+	seats, used int64
+}
+
+func newHall(names *resources.Names, seats map[string]int64) *hall {
+	h := &hall{names: names, byName: map[string]*row{}}
+	for i, namespace := range slices.Sorted(maps.Keys(seats)) {
+		r := &row{namespace: namespace, node: []quota.NodeID{quota.NodeID(i)}, jobs: names.ID(quota.JobsResource), seats: seats[namespace]}
+		h.groups, h.byName[namespace] = append(h.groups, r), r
+	}
+	return h
+}
+
+func (h *hall) Place(namespace, _ string) (quota.Group, *quota.Refusal) {
+	if r := h.byName[namespace]; r != nil {
+		return r, nil
+	}
+	return nil, &quota.Refusal{Reason: quota.ReasonNoQuota,
+		Sentence: fmt.Sprintf("namespace %s has no seats; give it the label %s", namespace, Label)}
+}
+
+func (h *hall) Groups() []quota.Group { return h.groups }
+
+func (h *hall) Nearest(string) quota.Group { return nil }
+
+func (h *hall) Room(space quota.Space) int64 {
+	r := h.groups[space.Node].(*row)
+	if space.Resource != r.jobs {
+		return math.MaxInt64
+	}
+	return r.seats - r.used
+}
+
+func (h *hall) Share(node quota.NodeID, _ quota.Demand) quota.Share {
+	r := h.groups[node].(*row)
+	return quota.Share{Kind: quota.OfMax, Used: r.used, Due: max(r.seats, 1)}
+}
+
+func (h *hall) Usage() []quota.NodeUsage {
+	var all []quota.NodeUsage
+	for _, g := range h.groups {
+		r := g.(*row)
+		all = append(all, quota.NodeUsage{Path: r.namespace, Jobs: r.used})
+	}
+	return all
+}
+
+func (r *row) Path() string { return r.namespace }
+
+func (r *row) Queue() string { return quota.QueueName(r.namespace) }
+
+func (r *row) Nodes() []quota.NodeID { return r.node }
+
+func (r *row) Fits(quota.Demand) *quota.Refusal {
+	refusal := &quota.Refusal{Reason: quota.ReasonMaxJobs, Node: r.namespace, Resource: quota.JobsResource,
+		Asked: 1, Used: r.used, Limit: r.seats, Lack: quota.Lack{Space: r.space(), Amount: 1}}
+	switch {
+	case r.seats == 0:
+		refusal.Reason = quota.ReasonExceedsMaxQuota
+		return refusal
+	case r.used >= r.seats:
+		return refusal
+	}
+	return nil
+}
+
+func (r *row) Owed(quota.Demand) bool { return false }
+
+func (r *row) Charge(string, quota.Demand) { r.used++ }
+
+func (r *row) Release(string, quota.Demand) { r.used-- }
+
+func (r *row) Spaces(_ quota.Demand, visit func(quota.Space)) { visit(r.space()) }
+
+func (r *row) space() quota.Space { return quota.Space{Node: r.node[0], Resource: r.jobs} }
+
+// Source reads the seats from the namespaces' labels.
+type Source struct {
+	names  *resources.Names
+	listed bool
+	seats  map[string]int64
+}
+
+var _ source.Source = (*Source)(nil)
+
+// Start watches the namespaces.
+func (s *Source) Start(ctx context.Context, host source.Host) ([]cache.InformerSynced, error) {
+	client, err := kubernetes.NewForConfig(host.Config)
+	if err != nil {
+		return nil, fmt.Errorf("watching namespaces: %w", err)
+	}
+	s.names, s.seats = host.Names, map[string]int64{}
+	factory := informers.NewSharedInformerFactory(client, 0)
+	synced, err := source.Follow(factory.Core().V1().Namespaces().Informer(),
+		func(object any) {
+			if namespace, is := object.(*corev1.Namespace); is {
+				host.Take(func() source.Change { return s.set(namespace.Name, namespace.Labels[Label]) })
+			}
+		},
+		func(name string, _ any) { host.Take(func() source.Change { return s.set(name, "") }) })
+	if err != nil {
+		return nil, fmt.Errorf("watching namespaces: %w", err)
+	}
+	factory.StartWithContext(ctx)
+	return []cache.InformerSynced{synced}, nil
+}
+
+// set takes in the label of a namespace; one that is no number gives no seats.
+func (s *Source) set(namespace, label string) source.Change {
+	before, had := s.seats[namespace]
+	seats, err := strconv.ParseInt(label, 10, 32)
+	has := err == nil && seats >= 0
+	if has {
+		s.seats[namespace] = seats
+	} else {
+		delete(s.seats, namespace)
+	}
+	if !s.listed || had == has && before == s.seats[namespace] {
+		return source.Change{}
+	}
+	return s.decide()
+}
+
+// Listed has the core decide by the seats that there are.
+func (s *Source) Listed() source.Change {
+	s.listed = true
+	return s.decide()
+}
+
+func (s *Source) decide() source.Change {
+	return source.Change{Events: []scheduler.Event{scheduler.QuotaChanged{Backend: newHall(s.names, s.seats)}}}
+}
+
+// Keep keeps nothing: no unit is asked what it is made of.
+func (s *Source) Keep(_, _ *v1alpha1.QueueUnitSpec) {}
+
+// Demand is one seat, whatever the unit asks for.
+func (s *Source) Demand(*v1alpha1.QueueUnit) (quota.Demand, error) {
+	return quota.Demand{Requests: resources.Vector(nil).With(s.names.ID(quota.JobsResource), 1)}, nil
+}
