@@ -106,6 +106,9 @@ func TestDecide(t *testing.T) {
 	bad := &Want{Spec: v1alpha1.QueueUnitSpec{Active: ptr.To(false)}, Invalid: "no such class"}
 	other := same()
 	other.Spec.Priority = 7
+	measured := func(u *v1alpha1.QueueUnit) { u.Spec.PodSets = []v1alpha1.PodSet{{Name: "main", Count: 1}} }
+	newer := same()
+	newer.Spec.PodSets = []v1alpha1.PodSet{{Name: "main", Count: 1, QuotaScopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort}}}
 
 	tests := []struct {
 		name string
@@ -140,6 +143,9 @@ func TestDecide(t *testing.T) {
 		{"a unit in backoff waits", job(shown), unit(phase(v1alpha1.PhaseBackoff), lacks), same(), late, Decision{Queued: true}},
 		{"a reserved unit waits for its checks", job(shown), unit(reserved, because("WaitingForChecks", "")), same(), late, Decision{Queued: true}},
 		{"the unit is kept in step with the job", job(), unit(enqueued, lacks), other, late, Decision{Action: UpdateSpec, Queued: true}},
+		{"a unit from before there was a field is brought in step", job(), unit(enqueued, lacks, measured), newer, late, Decision{Action: UpdateSpec, Queued: true}},
+		{"but not when it holds quota", job(), unit(dequeued, measured), newer, late, Decision{Action: Release}},
+		{"nor while it runs", job(released, runs), unit(running, measured), newer, late, Decision{}},
 		{"the unit of a job gone bad is first made inactive", job(), unit(enqueued, lacks), bad, late, Decision{Action: UpdateSpec, Queued: true}},
 		{"then it says what is wrong", job(), unit(enqueued, lacks, sleeping), bad, late, Decision{Action: MarkInvalid, Queued: true}},
 		{"what is wrong is said once", job(shown), unit(enqueued, because(ReasonInvalidRequest, "no such class"), sleeping), bad, late, Decision{Queued: true}},
@@ -371,10 +377,16 @@ func TestWantPatchesOnlyWhatDiffers(t *testing.T) {
 		fields []string
 	}{
 		{"nothing when the spec is as the API server wrote it back", v1alpha1.QueueUnitSpec{Resource: list("1"), PodSets: []v1alpha1.PodSet{{Name: "main", Count: 1}}},
-			v1alpha1.QueueUnitSpec{Resource: list("1000m"), PodSets: []v1alpha1.PodSet{{Name: "main", Count: 1, Requests: corev1.ResourceList{}}}}, nil},
+			v1alpha1.QueueUnitSpec{Resource: list("1000m"), PodSets: []v1alpha1.PodSet{{
+				Name: "main", Count: 1, Requests: corev1.ResourceList{}, QuotaScopes: []corev1.ResourceQuotaScope{}, Unset: map[corev1.ResourceName]string{},
+			}}}, nil},
 		{"the priority alone", v1alpha1.QueueUnitSpec{Priority: 1}, v1alpha1.QueueUnitSpec{Priority: 2}, []string{"priority"}},
 		{"a class that is gone", v1alpha1.QueueUnitSpec{PriorityClassName: "high"}, v1alpha1.QueueUnitSpec{}, []string{"priorityClassName"}},
 		{"requests of another size", v1alpha1.QueueUnitSpec{Resource: list("1")}, v1alpha1.QueueUnitSpec{Resource: list("2")}, []string{"resource"}},
+		{"pods of another scope", v1alpha1.QueueUnitSpec{PodSets: []v1alpha1.PodSet{{Name: "main"}}},
+			v1alpha1.QueueUnitSpec{PodSets: []v1alpha1.PodSet{{Name: "main", QuotaScopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeTerminating}}}}, []string{"podSets"}},
+		{"pods that say less", v1alpha1.QueueUnitSpec{PodSets: []v1alpha1.PodSet{{Name: "main"}}},
+			v1alpha1.QueueUnitSpec{PodSets: []v1alpha1.PodSet{{Name: "main", Unset: map[corev1.ResourceName]string{corev1.ResourceLimitsCPU: "a"}}}}, []string{"podSets"}},
 		{"a limit on its time", v1alpha1.QueueUnitSpec{}, v1alpha1.QueueUnitSpec{MaximumExecutionTimeSeconds: ptr.To[int32](5)}, []string{"maximumExecutionTimeSeconds"}},
 	}
 	for _, test := range tests {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	schedulinglisters "k8s.io/client-go/listers/scheduling/v1"
@@ -38,6 +39,18 @@ func priorityOf(job Object, pods Pods, classes PriorityClasses) (int32, string, 
 		return 0, "", fmt.Errorf("there is no PriorityClass %q", name)
 	}
 	return value, name, nil
+}
+
+// podClass is the class that the API server gives pods of the template.
+func podClass(template *corev1.PodTemplateSpec, classes PriorityClasses) string {
+	if template == nil {
+		return ""
+	}
+	if name := template.Spec.PriorityClassName; name != "" {
+		return name
+	}
+	name, _, _ := classes.Default()
+	return name
 }
 
 // className is the class that the job names, if any.

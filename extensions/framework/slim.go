@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
 	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
@@ -23,17 +24,27 @@ func slim(adapter Adapter, job Object) {
 	}
 }
 
-// slimTemplate keeps what requests and priorities are made of.
+// slimTemplate keeps what requests, priorities and the scopes of quotas are made of.
 func slimTemplate(template *corev1.PodTemplateSpec) {
 	spec := &template.Spec
 	*template = corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-		InitContainers:    slimContainers(spec.InitContainers),
-		Containers:        slimContainers(spec.Containers),
-		PriorityClassName: spec.PriorityClassName,
-		RuntimeClassName:  spec.RuntimeClassName,
-		Overhead:          spec.Overhead,
-		Resources:         spec.Resources,
+		InitContainers:        slimContainers(spec.InitContainers),
+		Containers:            slimContainers(spec.Containers),
+		PriorityClassName:     spec.PriorityClassName,
+		RuntimeClassName:      spec.RuntimeClassName,
+		Overhead:              spec.Overhead,
+		Resources:             spec.Resources,
+		ActiveDeadlineSeconds: spec.ActiveDeadlineSeconds,
+		Affinity:              slimAffinity(spec.Affinity),
 	}}
+}
+
+// slimAffinity keeps one that reaches into other namespaces, as hardly any does.
+func slimAffinity(affinity *corev1.Affinity) *corev1.Affinity {
+	if !resourcequota.CrossesNamespaces(affinity) {
+		return nil
+	}
+	return &corev1.Affinity{PodAffinity: affinity.PodAffinity, PodAntiAffinity: affinity.PodAntiAffinity}
 }
 
 func slimContainers(containers []corev1.Container) []corev1.Container {

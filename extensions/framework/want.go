@@ -134,33 +134,32 @@ func measureSet(set PodSet, namespace string, cluster Cluster, total corev1.Reso
 	if len(set.Name) > maxSetName {
 		return v1alpha1.PodSet{}, fmt.Errorf("the name of the pods %q is longer than %d letters", set.Name, maxSetName)
 	}
-	one, limits, err := measurePod(set, namespace, cluster)
+	size, err := measurePod(set, namespace, cluster)
 	if err != nil {
 		return v1alpha1.PodSet{}, fmt.Errorf("pods of %q: %w", set.Name, err)
 	}
-	all, err := requests.Times(one, set.Count)
+	all, err := requests.Times(size.Requests, set.Count)
 	if err == nil {
 		err = requests.Add(total, all)
 	}
 	if err != nil {
 		return v1alpha1.PodSet{}, fmt.Errorf("%d pods of %q: %w", set.Count, set.Name, err)
 	}
-	podSet := v1alpha1.PodSet{Name: set.Name, Count: set.Count, Requests: one, Limits: limits}
-	if set.Template != nil {
-		podSet.PriorityClassName = set.Template.Spec.PriorityClassName
-	}
-	return podSet, nil
+	return v1alpha1.PodSet{
+		Name: set.Name, Count: set.Count, Requests: size.Requests, Limits: size.Limits,
+		PriorityClassName: podClass(set.Template, cluster), QuotaScopes: size.Scopes, Unset: size.Unset,
+	}, nil
 }
 
-func measurePod(set PodSet, namespace string, cluster Cluster) (one, limits corev1.ResourceList, err error) {
+func measurePod(set PodSet, namespace string, cluster Cluster) (requests.Size, error) {
 	switch {
 	case set.Declared != nil:
-		one, err = requests.Declared(set.Declared)
-		return one, nil, err
+		one, err := requests.Declared(set.Declared)
+		return requests.Size{Requests: one}, err
 	case set.Template != nil:
 		return requests.Pod(set.Template, namespace, cluster)
 	default:
-		return nil, nil, errors.New("they have no template")
+		return requests.Size{}, errors.New("they have no template")
 	}
 }
 
@@ -217,24 +216,10 @@ func (w *Want) changes(unit *v1alpha1.QueueUnit) map[string]any {
 	set("quotaName", spec.QuotaName != have.QuotaName, orNull(spec.QuotaName))
 	set("preemptible", *spec.Preemptible != ptr.Deref(have.Preemptible, true), *spec.Preemptible)
 	set("maximumExecutionTimeSeconds", !ptr.Equal(spec.MaximumExecutionTimeSeconds, have.MaximumExecutionTimeSeconds), spec.MaximumExecutionTimeSeconds)
-	set("podSets", !equality.Semantic.DeepEqual(normal(spec.PodSets), normal(have.PodSets)), spec.PodSets)
+	// To this comparison absent and empty are the same, as to the API server.
+	set("podSets", !equality.Semantic.DeepEqual(spec.PodSets, have.PodSets), spec.PodSets)
 	set("resource", !equality.Semantic.DeepEqual(spec.Resource, have.Resource), replaceMap(have.Resource, spec.Resource))
 	return changes
-}
-
-// normal makes absent and empty the same, as the API server does.
-func normal(podSets []v1alpha1.PodSet) []v1alpha1.PodSet {
-	same := make([]v1alpha1.PodSet, len(podSets))
-	for i, podSet := range podSets {
-		if len(podSet.Requests) == 0 {
-			podSet.Requests = nil
-		}
-		if len(podSet.Limits) == 0 {
-			podSet.Limits = nil
-		}
-		same[i] = podSet
-	}
-	return same
 }
 
 func orNull(text string) any {

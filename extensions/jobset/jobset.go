@@ -4,7 +4,8 @@
 // A group of Jobs is a group of pods: all pods of all its Jobs. Groups may start
 // one after another, by startupPolicy or dependsOn, but a JobSet holds what it was
 // given until its end, so the sum of all groups is what it asks for. The
-// controller adds no container and no request to the pods.
+// controller adds no container and no request to the pods, but some get an affinity:
+// see exclusive.go.
 //
 // It recreates its Jobs when one fails and may be tried again: a JobSet has ended
 // only where the controller says so for good.
@@ -64,7 +65,7 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 		}
 		total += int64(count)
 		named[group.Name] = true
-		pods.Sets = append(pods.Sets, framework.PodSet{Name: group.Name, Count: count, Template: &group.Template.Spec.Template})
+		pods.Sets = append(pods.Sets, framework.PodSet{Name: group.Name, Count: count, Template: templateOf(set, group)})
 	}
 	if total > math.MaxInt32 {
 		return framework.Pods{}, fmt.Errorf("spec.replicatedJobs make %d pods in all, more than the %d that can be counted: ask for fewer replicas", total, math.MaxInt32)

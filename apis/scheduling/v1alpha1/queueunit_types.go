@@ -153,9 +153,27 @@ type PodSet struct {
 	// +kubebuilder:validation:MaxProperties=64
 	// +optional
 	Limits corev1.ResourceList `json:"limits,omitempty"`
+	// priorityClassName is the PriorityClass of the pods: the one that they name, or
+	// else the cluster's default. Absent: they have none, or it is not known.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
+	// quotaScopes are those scopes of a ResourceQuota that the pods match. Pods that
+	// do not match BestEffort or Terminating match NotBestEffort or NotTerminating.
+	// Absent: none of them, or nothing is known of the pods.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=3
+	// +kubebuilder:validation:items:Enum=BestEffort;Terminating;CrossNamespacePodAffinity
+	// +optional
+	QuotaScopes []corev1.ResourceQuotaScope `json:"quotaScopes,omitempty"`
+	// unset names the containers that say nothing of a resource, parted by commas, for
+	// each of requests.cpu, requests.memory, limits.cpu and limits.memory of which
+	// there are such containers. A ResourceQuota that limits such a resource refuses
+	// the pods. Absent: no container does so, or nothing is known of the pods.
+	// +kubebuilder:validation:MaxProperties=4
+	// +kubebuilder:validation:XValidation:rule="self.all(name, size(self[name]) <= 256)",message="the names of containers must not be longer than 256 characters"
+	// +optional
+	Unset map[corev1.ResourceName]string `json:"unset,omitempty"`
 }
 
 // QueueUnitPhase is a step in a unit's life. An absent phase reads as Enqueued.

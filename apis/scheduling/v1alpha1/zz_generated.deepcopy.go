@@ -66,6 +66,18 @@ func (in *PodSet) DeepCopyInto(out *PodSet) {
 			(*out)[key] = val.DeepCopy()
 		}
 	}
+	if in.QuotaScopes != nil {
+		in, out := &in.QuotaScopes, &out.QuotaScopes
+		*out = make([]v1.ResourceQuotaScope, len(*in))
+		copy(*out, *in)
+	}
+	if in.Unset != nil {
+		in, out := &in.Unset, &out.Unset
+		*out = make(map[v1.ResourceName]string, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
 	return
 }
 

@@ -8,6 +8,9 @@
 // pod-level resources. A pod that the API server would refuse for what it asks for
 // is an error, since a job of such pods would wait for them for ever.
 //
+// What else a ResourceQuota weighs in a pod is worked out with it: which scopes the
+// pod matches, and which containers say nothing of what it may demand of each.
+//
 // Invariants: no result wraps; a sum or product that no quantity can hold is an
 // error that says which resource it was. What is given is never changed.
 package requests
@@ -22,30 +25,53 @@ import (
 	helpers "k8s.io/component-helpers/resource"
 )
 
-// Pod returns what one pod of the template asks for in a namespace, and its limits.
-func Pod(template *corev1.PodTemplateSpec, namespace string, cluster Cluster) (requests, limits corev1.ResourceList, err error) {
+// Size is what a quota weighs in one pod.
+type Size struct {
+	Requests, Limits corev1.ResourceList
+	// Scopes of a ResourceQuota that the pod matches, of BestEffort, Terminating and
+	// CrossNamespacePodAffinity.
+	Scopes []corev1.ResourceQuotaScope
+	// Unset names the containers that say nothing of requests.cpu, requests.memory,
+	// limits.cpu or limits.memory, parted by commas.
+	Unset map[corev1.ResourceName]string
+}
+
+// Pod returns the size of one pod of the template in a namespace.
+func Pod(template *corev1.PodTemplateSpec, namespace string, cluster Cluster) (Size, error) {
+	pod, err := created(template, namespace, cluster)
+	if err != nil {
+		return Size{}, err
+	}
+	size := Size{
+		Requests: helpers.PodRequests(pod, helpers.PodResourcesOptions{}),
+		Limits:   helpers.PodLimits(pod, helpers.PodResourcesOptions{}),
+		Scopes:   scopesOf(pod),
+		Unset:    unsetBy(pod),
+	}
+	for _, list := range []corev1.ResourceList{size.Requests, size.Limits} {
+		if err := within(list); err != nil {
+			return Size{}, err
+		}
+	}
+	return size, nil
+}
+
+// created is the pod that the API server makes of the template.
+func created(template *corev1.PodTemplateSpec, namespace string, cluster Cluster) (*corev1.Pod, error) {
 	pod := &corev1.Pod{Spec: *template.Spec.DeepCopy()}
 	if err := check(&pod.Spec); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	decode(pod)
 	ranges := cluster.LimitRanges(namespace)
 	addDefaults(pod, ranges)
 	if err := addOverhead(pod, cluster); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := allowed(pod, ranges); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if err := consistent(pod); err != nil {
-		return nil, nil, err
-	}
-	requests = helpers.PodRequests(pod, helpers.PodResourcesOptions{})
-	limits = helpers.PodLimits(pod, helpers.PodResourcesOptions{})
-	if err := within(requests); err != nil {
-		return nil, nil, err
-	}
-	return requests, limits, within(limits)
+	return pod, consistent(pod)
 }
 
 // Declared checks what the owner of a job says that one of its pods asks for.

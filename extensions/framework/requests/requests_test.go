@@ -109,15 +109,15 @@ func tryPod(t *testing.T, spec string, c cluster, wantRequests, wantLimits strin
 	t.Helper()
 	template := templateOf(t, spec)
 	before := template.DeepCopy()
-	requests, limits, err := Pod(template, "ns", c)
+	size, err := Pod(template, "ns", c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := list(t, wantRequests); !equality.Semantic.DeepEqual(requests, want) {
-		t.Errorf("requests are %v, want %v", requests, want)
+	if want := list(t, wantRequests); !equality.Semantic.DeepEqual(size.Requests, want) {
+		t.Errorf("requests are %v, want %v", size.Requests, want)
 	}
-	if want := list(t, wantLimits); !equality.Semantic.DeepEqual(limits, want) {
-		t.Errorf("limits are %v, want %v", limits, want)
+	if want := list(t, wantLimits); !equality.Semantic.DeepEqual(size.Limits, want) {
+		t.Errorf("limits are %v, want %v", size.Limits, want)
 	}
 	if !equality.Semantic.DeepEqual(template, before) {
 		t.Errorf("the template was changed")
@@ -144,7 +144,7 @@ func TestPodRefuses(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if _, _, err := Pod(templateOf(t, test.spec), "ns", clusterOf(t)); err == nil || !strings.Contains(err.Error(), test.err) {
+			if _, err := Pod(templateOf(t, test.spec), "ns", clusterOf(t)); err == nil || !strings.Contains(err.Error(), test.err) {
 				t.Errorf("error is %v, want %q", err, test.err)
 			}
 		})

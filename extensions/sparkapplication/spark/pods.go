@@ -122,6 +122,9 @@ func (r role) mutate(pod *corev1.PodSpec) error {
 	if class := ptr.Deref(r.priorityClassName, ""); class != "" {
 		pod.PriorityClassName = class
 	}
+	if r.pods.Affinity != nil {
+		pod.Affinity = r.pods.Affinity
+	}
 	// Where no container has the right name the webhook takes the first.
 	spark := &pod.Containers[max(0, slices.IndexFunc(pod.Containers, named(r.containers...)))]
 	if text := r.pods.MemoryLimit; text != nil {

@@ -22,7 +22,10 @@ func mutateAlike(t *rapid.T, operator *operator) {
 	}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"spark-role": who.name}},
-		Spec:       corev1.PodSpec{Containers: drawContainers(t), InitContainers: drawContainers(t), PriorityClassName: rapid.SampledFrom([]string{"", "low"}).Draw(t, "class of the template")},
+		Spec: corev1.PodSpec{
+			Containers: drawContainers(t), InitContainers: drawContainers(t), Affinity: drawAffinity(t),
+			PriorityClassName: rapid.SampledFrom([]string{"", "low"}).Draw(t, "class of the template"),
+		},
 	}
 	spark := rapid.SampledFrom([]string{"mine", "executor", who.containers[len(who.containers)-1]}).Draw(t, "Spark's container")
 	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: spark})
@@ -38,6 +41,7 @@ func mutateAlike(t *rapid.T, operator *operator) {
 	case err != nil:
 	case !equality.Semantic.DeepEqual(got.Containers, said.Pod.Spec.Containers),
 		!equality.Semantic.DeepEqual(got.InitContainers, said.Pod.Spec.InitContainers),
+		!equality.Semantic.DeepEqual(got.Affinity, said.Pod.Spec.Affinity),
 		got.PriorityClassName != said.Pod.Spec.PriorityClassName:
 		t.Fatalf("we make\n%v of it, the operator\n%v", got, said.Pod.Spec)
 	}
@@ -49,10 +53,17 @@ func drawWebhookFields(t *rapid.T, pods *v1beta2.SparkPodSpec) {
 		rapid.StringMatching(`[0-9]{1,4}([kmgtpKMGTPE][bBi]?)?`),
 		rapid.StringMatching(`[0-9.bkmgiKMG]{0,5}`),
 	), true).Draw(t, "memory limit")
+	pods.Affinity = drawAffinity(t)
 	pods.Sidecars, pods.InitContainers = drawContainers(t), drawContainers(t)
 	pods.GPU = rapid.SampledFrom([]*v1beta2.GPUSpec{
 		nil, {Name: "nvidia.com/gpu", Quantity: 2}, {Name: "", Quantity: 2}, {Name: "amd.com/gpu"},
 	}).Draw(t, "GPU")
+}
+
+func drawAffinity(t *rapid.T) *corev1.Affinity {
+	return rapid.SampledFrom([]*corev1.Affinity{
+		nil, {}, {PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{Namespaces: []string{"other"}}}}},
+	}).Draw(t, "affinity")
 }
 
 // drawContainers draws containers, some twice.

@@ -107,6 +107,12 @@ func TestAUnitThatMakesNoSenseIsRefused(t *testing.T) {
 		"more than 64 pod sets":      {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets = podSets(65) }, "must have at most 64 items"},
 		"as many as there may be":    {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets = podSets(64) }, ""},
 		"a priority below that of 0": {func(u *v1alpha1.QueueUnit) { u.Spec.Priority = -5 }, ""},
+		"a scope that is not theirs": {func(u *v1alpha1.QueueUnit) {
+			u.Spec.PodSets[0].QuotaScopes = []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopePriorityClass}
+		}, "spec.podSets[0].quotaScopes[0]"},
+		"endless names": {func(u *v1alpha1.QueueUnit) {
+			u.Spec.PodSets[0].Unset = map[corev1.ResourceName]string{corev1.ResourceLimitsCPU: strings.Repeat("x", 257)}
+		}, "must not be longer than 256 characters"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := unit("new", "example.com/v1", "Thing")
@@ -189,9 +195,14 @@ func podSets(n int) []v1alpha1.PodSet {
 	for i := range 64 {
 		list[corev1.ResourceName(fmt.Sprintf("example.com/resource-%d", i))] = resource.MustParse("1")
 	}
+	unset := map[corev1.ResourceName]string{}
+	for _, name := range []corev1.ResourceName{corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory, corev1.ResourceLimitsCPU, corev1.ResourceLimitsMemory} {
+		unset[name] = strings.Repeat("x", 256)
+	}
+	scopes := []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeCrossNamespacePodAffinity}
 	var sets []v1alpha1.PodSet
 	for i := range n {
-		sets = append(sets, v1alpha1.PodSet{Name: fmt.Sprint("set-", i), Count: 1, Requests: list, Limits: list})
+		sets = append(sets, v1alpha1.PodSet{Name: fmt.Sprint("set-", i), Count: 1, Requests: list, Limits: list, QuotaScopes: scopes, Unset: unset})
 	}
 	return sets
 }

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 )
@@ -67,4 +68,51 @@ func draw(t *rapid.T, list corev1.ResourceList, name corev1.ResourceName, texts 
 	if text := rapid.SampledFrom(texts).Draw(t, string(name)); text != "" {
 		list[name] = resource.MustParse(text)
 	}
+}
+
+// drawWeighed draws a pod with what ResourceQuotas weigh beside amounts.
+func drawWeighed(t *rapid.T) corev1.PodSpec {
+	spec := drawSpec(t)
+	spec.ActiveDeadlineSeconds = rapid.SampledFrom([]*int64{nil, nil, ptr.To[int64](60)}).Draw(t, "deadline")
+	if rapid.Bool().Draw(t, "bare") {
+		for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+			for i := range containers {
+				containers[i].Resources = rapid.SampledFrom([]corev1.ResourceRequirements{
+					{}, {Limits: corev1.ResourceList{"example.com/gpu": resource.MustParse("1")}},
+					{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("0"), corev1.ResourceMemory: resource.MustParse("0")}},
+				}).Draw(t, "resources")
+			}
+		}
+	}
+	if rapid.Bool().Draw(t, "with affinity") {
+		spec.Affinity = &corev1.Affinity{
+			PodAffinity:     &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: drawTerms(t), PreferredDuringSchedulingIgnoredDuringExecution: drawPreferred(t)},
+			PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: drawTerms(t), PreferredDuringSchedulingIgnoredDuringExecution: drawPreferred(t)},
+		}
+	}
+	return spec
+}
+
+// drawTerms draws few that reach into other namespaces.
+func drawTerms(t *rapid.T) []corev1.PodAffinityTerm {
+	var terms []corev1.PodAffinityTerm
+	for range rapid.IntRange(0, 2).Draw(t, "terms") {
+		term := corev1.PodAffinityTerm{TopologyKey: "zone"}
+		switch rapid.IntRange(0, 9).Draw(t, "term") {
+		case 0:
+			term.Namespaces = []string{"other"}
+		case 1:
+			term.NamespaceSelector = &metav1.LabelSelector{}
+		}
+		terms = append(terms, term)
+	}
+	return terms
+}
+
+func drawPreferred(t *rapid.T) []corev1.WeightedPodAffinityTerm {
+	var preferred []corev1.WeightedPodAffinityTerm
+	for _, term := range drawTerms(t) {
+		preferred = append(preferred, corev1.WeightedPodAffinityTerm{Weight: 1, PodAffinityTerm: term})
+	}
+	return preferred
 }

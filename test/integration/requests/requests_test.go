@@ -20,20 +20,20 @@ func compare(ctx context.Context, t rapid.TB, n *namespace, spec corev1.PodSpec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked, limits, err := requests.Pod(&corev1.PodTemplateSpec{Spec: spec}, n.name, n)
+	size, err := requests.Pod(&corev1.PodTemplateSpec{Spec: spec}, n.name, n)
 	switch {
 	case refused != nil && err == nil:
-		t.Fatalf("the API server refuses the pod, which would ask for %v: %v\n%s", asked, refused, text(spec))
+		t.Fatalf("the API server refuses the pod, which would ask for %v: %v\n%s", size.Requests, refused, text(spec))
 	case refused == nil && err != nil:
 		t.Fatalf("the API server takes the pod, but it is said to be impossible: %v\n%s", err, text(spec))
 	case refused != nil:
 		return false
 	}
-	if real := helpers.PodRequests(pod, helpers.PodResourcesOptions{}); !equality.Semantic.DeepEqual(asked, real) {
-		t.Fatalf("the pod asks for %v, not %v\n%s\nwas made\n%s", real, asked, text(spec), text(pod.Spec))
+	if real := helpers.PodRequests(pod, helpers.PodResourcesOptions{}); !equality.Semantic.DeepEqual(size.Requests, real) {
+		t.Fatalf("the pod asks for %v, not %v\n%s\nwas made\n%s", real, size.Requests, text(spec), text(pod.Spec))
 	}
-	if real := helpers.PodLimits(pod, helpers.PodResourcesOptions{}); !equality.Semantic.DeepEqual(limits, real) {
-		t.Fatalf("the limits of the pod are %v, not %v\n%s\nwas made\n%s", real, limits, text(spec), text(pod.Spec))
+	if real := helpers.PodLimits(pod, helpers.PodResourcesOptions{}); !equality.Semantic.DeepEqual(size.Limits, real) {
+		t.Fatalf("the limits of the pod are %v, not %v\n%s\nwas made\n%s", real, size.Limits, text(spec), text(pod.Spec))
 	}
 	return true
 }
@@ -137,7 +137,7 @@ func TestPodsAreChargedNoLessThanAnyOfTheirDefaults(t *testing.T) {
 		`[{type: Container, default: {cpu: 3, memory: 2Gi}, defaultRequest: {cpu: 2}}]`)
 	spec := corev1.PodSpec{Containers: make([]corev1.Container, 2)}
 	named(&spec)
-	asked, limits, err := requests.Pod(&corev1.PodTemplateSpec{Spec: spec}, n.name, n)
+	size, err := requests.Pod(&corev1.PodTemplateSpec{Spec: spec}, n.name, n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,8 +146,8 @@ func TestPodsAreChargedNoLessThanAnyOfTheirDefaults(t *testing.T) {
 		if err != nil || refused != nil {
 			t.Fatal(err, refused)
 		}
-		atMost(t, "requests", helpers.PodRequests(pod, helpers.PodResourcesOptions{}), asked)
-		atMost(t, "limits", helpers.PodLimits(pod, helpers.PodResourcesOptions{}), limits)
+		atMost(t, "requests", helpers.PodRequests(pod, helpers.PodResourcesOptions{}), size.Requests)
+		atMost(t, "limits", helpers.PodLimits(pod, helpers.PodResourcesOptions{}), size.Limits)
 	}
 }
 

@@ -50,7 +50,7 @@ func classOf(p *corev1.Pod) resourcequota.Class {
 	return resourcequota.Class{
 		BestEffort:                p.Status.QOSClass == corev1.PodQOSBestEffort,
 		Terminating:               p.Spec.ActiveDeadlineSeconds != nil,
-		CrossNamespacePodAffinity: crossesNamespaces(p.Spec.Affinity),
+		CrossNamespacePodAffinity: resourcequota.CrossesNamespaces(p.Spec.Affinity),
 		PriorityClass:             p.Spec.PriorityClassName,
 	}
 }

@@ -1,10 +1,14 @@
-package quotasource
+package resourcequota
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"slices"
 
-// crossesNamespaces tells whether pods of other namespaces have a say in where the pod
-// is placed, which the scope CrossNamespacePodAffinity is about.
-func crossesNamespaces(affinity *corev1.Affinity) bool {
+	corev1 "k8s.io/api/core/v1"
+)
+
+// CrossesNamespaces tells whether pods of other namespaces have a say in where a pod
+// with the affinity is placed: what the scope CrossNamespacePodAffinity is about.
+func CrossesNamespaces(affinity *corev1.Affinity) bool {
 	if affinity == nil {
 		return false
 	}
@@ -21,10 +25,8 @@ func crossesNamespaces(affinity *corev1.Affinity) bool {
 	if far := affinity.PodAntiAffinity; far != nil {
 		add(far.RequiredDuringSchedulingIgnoredDuringExecution, far.PreferredDuringSchedulingIgnoredDuringExecution)
 	}
-	for _, term := range terms {
-		if len(term.Namespaces) > 0 || term.NamespaceSelector != nil {
-			return true
-		}
-	}
-	return false
+	// A selector of all namespaces is empty, and there all the same.
+	return slices.ContainsFunc(terms, func(term corev1.PodAffinityTerm) bool {
+		return len(term.Namespaces) > 0 || term.NamespaceSelector != nil
+	})
 }
