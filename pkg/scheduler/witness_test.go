@@ -46,9 +46,14 @@ func cores(n int) corev1.ResourceList {
 	return corev1.ResourceList{"cpu": *resource.NewQuantity(int64(n), resource.DecimalSI)}
 }
 
+func (n *namespaces) use(count, each int) resources.Vector {
+	use, _ := resourcequota.Weigh(resourcequota.Pods{Count: int64(count), Requests: cores(each)})
+	vector, _ := n.backend.Vector(use)
+	return vector
+}
+
 func (n *namespaces) demand(count, each int) quota.Demand {
-	use, _ := n.backend.Use(resourcequota.Pods{Count: int64(count), Requests: cores(each)})
-	return quota.Demand{Requests: use.With(0, 1)} // the backend has named JobsResource first
+	return quota.Demand{Requests: n.use(count, each).With(0, 1)} // the backend has named JobsResource first
 }
 
 func (n *namespaces) submit(namespace, name string, count, each int) {
@@ -75,9 +80,8 @@ func (n *namespaces) remove(u *scheduler.Unit) {
 func (n *namespaces) observe(seen any) { n.core.Apply(n.now, scheduler.Observed{Seen: seen}) }
 
 func (n *namespaces) pod(namespace, uid, owner string, each int) {
-	use, _ := n.backend.Use(resourcequota.Pods{Count: 1, Requests: cores(each)})
 	n.pods[namespace+"/"+uid] = true
-	n.observe(resourcequota.PodSeen{Namespace: namespace, UID: uid, Owner: owner, Use: use})
+	n.observe(resourcequota.PodSeen{Namespace: namespace, UID: uid, Owner: owner, Use: n.use(1, each)})
 }
 
 // quota with hard limits and what its status says is used.

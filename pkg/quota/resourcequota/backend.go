@@ -68,7 +68,7 @@ type (
 		Namespace, UID string
 		// Owner is the UID of the object that it belongs to; empty for none.
 		Owner string
-		// Use of the pod, made by Backend.Use.
+		// Use of the pod, made by Backend.Vector.
 		Use resources.Vector
 	}
 	// OwnerSeen: an object that pods may belong to is there, or has changed.

@@ -286,11 +286,23 @@ func drawQuota(t *rapid.T, name string) *corev1.ResourceQuota {
 }
 
 func (m *model) demand(t *rapid.T, all []Pods) quota.Demand {
-	use, err := m.b.Use(all...)
+	return quota.Demand{Requests: m.vector(t, all...).With(m.b.jobs, 1)}
+}
+
+func (m *model) vector(t *rapid.T, all ...Pods) resources.Vector {
+	var uses []Use
+	for _, pods := range all {
+		use, err := Weigh(pods)
+		if err != nil {
+			t.Fatal(err)
+		}
+		uses = append(uses, use)
+	}
+	vector, err := m.b.Vector(uses...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return quota.Demand{Requests: use.With(m.b.jobs, 1)}
+	return vector
 }
 
 func (m *model) rooms() map[quota.Space]int64 {
@@ -335,10 +347,7 @@ func TestPropertyRoomIsWhatBothTruthsLeave(t *testing.T) {
 			"a pod is seen": func(t *rapid.T) {
 				uid, owner, pods := uids.Draw(t, "uid"), owners.Draw(t, "owner"), drawPods(t, 1)
 				pods.Ended = rapid.Bool().Draw(t, "ended")
-				use, err := m.b.Use(pods)
-				if err != nil {
-					t.Fatal(err)
-				}
+				use := m.vector(t, pods)
 				o := object(uid)
 				o.seen, o.owner, o.pod = true, owner, &pods
 				if owner != "" {

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -79,42 +80,42 @@ func (b *Backend) id(d dimension) resources.ID {
 	return id
 }
 
-// Use is what all the pods use. The error says what cannot be counted; it counts as
-// the most that can.
-func (b *Backend) Use(all ...Pods) (resources.Vector, error) {
-	use := usage{backend: b, amounts: map[resources.ID]int64{}}
-	for _, pods := range all {
-		use.add(pods)
-	}
-	vector := make(resources.Vector, 0, len(use.amounts))
-	for _, id := range slices.Sorted(maps.Keys(use.amounts)) {
-		vector = append(vector, resources.Amount{ID: id, Value: use.amounts[id]})
-	}
-	return vector, errors.Join(use.faults...)
+// Use is what pods use, in the keys of quotas.
+type Use struct {
+	Class   Class
+	amounts []amount
 }
 
-// usage is summed up.
-type usage struct {
-	backend *Backend
-	amounts map[resources.ID]int64
-	faults  []error
+type amount struct {
+	key   string
+	unset string
+	value int64
 }
 
-func (u *usage) add(pods Pods) {
-	u.count(dimension{key: keyCountPods, class: pods.Class}, 1, pods.Count)
-	if pods.Ended {
-		return
+// Weigh the pods. The error says what cannot be counted; it counts as the most that
+// can.
+func Weigh(pods Pods) (Use, error) {
+	w := weighing{Use: Use{Class: pods.Class}, times: pods.Count}
+	w.count(keyCountPods, 1)
+	if !pods.Ended {
+		w.count(keyPods, 1)
+		w.list(requestsPrefix, pods.Requests)
+		w.list(limitsPrefix, pods.Limits)
+		for _, key := range slices.Sorted(maps.Keys(pods.Unset)) {
+			w.amounts = append(w.amounts, amount{key: string(key), value: 1, unset: fmt.Sprintf("%s (container %s)", pods.Name, pods.Unset[key])})
+		}
 	}
-	u.count(dimension{key: keyPods, class: pods.Class}, 1, pods.Count)
-	u.list(requestsPrefix, pods.Requests, pods)
-	u.list(limitsPrefix, pods.Limits, pods)
-	for _, key := range slices.Sorted(maps.Keys(pods.Unset)) {
-		unset := fmt.Sprintf("%s (container %s)", pods.Name, pods.Unset[key])
-		u.count(dimension{key: string(key), class: pods.Class, unset: unset}, 1, 1)
-	}
+	w.amounts = slices.Clip(w.amounts)
+	return w.Use, errors.Join(w.faults...)
 }
 
-func (u *usage) list(prefix string, list corev1.ResourceList, pods Pods) {
+type weighing struct {
+	Use
+	times  int64
+	faults []error
+}
+
+func (w *weighing) list(prefix string, list corev1.ResourceList) {
 	for _, resource := range slices.Sorted(maps.Keys(list)) {
 		key, weighed := keyOf(prefix + string(resource))
 		if !weighed {
@@ -123,30 +124,50 @@ func (u *usage) list(prefix string, list corev1.ResourceList, pods Pods) {
 		quantity := list[resource]
 		one, err := resources.RequestValue(string(resource), quantity)
 		if err != nil {
-			u.faults = append(u.faults, err)
+			w.faults = append(w.faults, err)
 			one = 0
 			if quantity.Sign() > 0 {
 				one = resources.MaxRequest
 			}
 		}
-		u.count(dimension{key: key, class: pods.Class}, one, pods.Count)
+		// Many pods are kept that use the same few keys.
+		w.count(unique.Make(key).Value(), one)
 	}
 }
 
-// count adds so many times what one pod uses.
-func (u *usage) count(d dimension, one, times int64) {
-	if one <= 0 || times <= 0 {
+// count adds what one pod uses, times their number.
+func (w *weighing) count(key string, one int64) {
+	if one <= 0 || w.times <= 0 {
 		return
 	}
-	id := u.backend.id(d)
-	high, low := bits.Mul64(uint64(one), uint64(times))
-	if high > 0 || low > resources.MaxRequest || u.amounts[id]+int64(low) > resources.MaxRequest {
-		u.faults = append(u.faults, fmt.Errorf("%s: %d times %s is more than can be asked for, %s", d.key, times,
-			resources.Format(d.key, one), resources.Format(d.key, resources.MaxRequest)))
-		u.amounts[id] = resources.MaxRequest
-		return
+	high, low := bits.Mul64(uint64(one), uint64(w.times))
+	if high > 0 || low > resources.MaxRequest {
+		w.faults = append(w.faults, fmt.Errorf("%s: %d times %s is more than can be asked for, %s", key, w.times,
+			resources.Format(key, one), resources.Format(key, resources.MaxRequest)))
+		low = resources.MaxRequest
 	}
-	u.amounts[id] += int64(low)
+	w.amounts = append(w.amounts, amount{key: key, value: int64(low)})
+}
+
+// Vector is the sum of all that is used. The error says what is more than can be
+// counted; it counts as the most that can.
+func (b *Backend) Vector(all ...Use) (resources.Vector, error) {
+	sums := map[resources.ID]int64{}
+	var faults []error
+	for _, use := range all {
+		for _, a := range use.amounts {
+			id := b.id(dimension{key: a.key, class: use.Class, unset: a.unset})
+			if sums[id] += a.value; sums[id] > resources.MaxRequest {
+				sums[id] = resources.MaxRequest
+				faults = append(faults, fmt.Errorf("%s: more than can be asked for, %s", a.key, resources.Format(a.key, resources.MaxRequest)))
+			}
+		}
+	}
+	vector := make(resources.Vector, 0, len(sums))
+	for _, id := range slices.Sorted(maps.Keys(sums)) {
+		vector = append(vector, resources.Amount{ID: id, Value: sums[id]})
+	}
+	return vector, errors.Join(faults...)
 }
 
 const (

@@ -19,10 +19,11 @@ import (
 // pod is what is kept of a pod: a cluster may have a hundred thousand.
 type pod struct {
 	metav1.ObjectMeta
-	use resourcequota.Pods
+	use resourcequota.Use
 	// goneAt is when the API server stops to count a pod that is being deleted, whether
-	// or not it is still there; zero for others.
+	// or not it is still there; zero for others. It uses ended from then on.
 	goneAt time.Time
+	ended  resourcequota.Use
 }
 
 // GetObjectKind tells nothing: a pod is known by its Go type.
@@ -33,14 +34,18 @@ func (p *pod) DeepCopyObject() runtime.Object { return p }
 
 func slimPod(p *corev1.Pod) *pod {
 	slim := &pod{ObjectMeta: slimMeta(p)}
-	slim.use = resourcequota.Pods{Class: classOf(p), Count: 1, Ended: p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed}
-	if slim.use.Ended {
-		return slim
+	one := resourcequota.Pods{Class: classOf(p), Count: 1}
+	one.Ended = p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	if !one.Ended {
+		options := helpers.PodResourcesOptions{UseStatusResources: true}
+		one.Requests, one.Limits = helpers.PodRequests(p, options), helpers.PodLimits(p, options)
 	}
-	options := helpers.PodResourcesOptions{UseStatusResources: true}
-	slim.use.Requests, slim.use.Limits = helpers.PodRequests(p, options), helpers.PodLimits(p, options)
-	if p.DeletionTimestamp != nil && p.DeletionGracePeriodSeconds != nil {
+	// What is more than can be counted counts as the most that can.
+	slim.use, _ = resourcequota.Weigh(one)
+	if p.DeletionTimestamp != nil && p.DeletionGracePeriodSeconds != nil && !one.Ended {
 		slim.goneAt = p.DeletionTimestamp.Add(time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
+		one.Ended = true
+		slim.ended, _ = resourcequota.Weigh(one)
 	}
 	return slim
 }
@@ -73,12 +78,13 @@ func (s *Source) podGone(_ string, last any) {
 // takePod counts the pod as what it is now.
 func (s *Source) takePod(seen *pod) source.Change {
 	use := seen.use
-	if !seen.goneAt.IsZero() && !use.Ended {
-		use.Ended = !s.host.Clock.Now().Before(seen.goneAt)
+	if !seen.goneAt.IsZero() {
+		if !s.host.Clock.Now().Before(seen.goneAt) {
+			use = seen.ended
+		}
 		s.ending.watch(seen)
 	}
-	// What is more than can be counted counts as the most that can.
-	amounts, _ := s.backend.Use(use)
+	amounts, _ := s.backend.Vector(use)
 	return s.observe(resourcequota.PodSeen{Namespace: seen.Namespace, UID: string(seen.UID), Owner: ownerOf(&seen.ObjectMeta), Use: amounts})
 }
 

@@ -8,6 +8,7 @@ package quotasource
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -88,22 +89,35 @@ func (s *Source) Demand(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error
 		return demand, err
 	}
 	jobs := s.host.Names.ID(quota.JobsResource)
-	pods := make([]resourcequota.Pods, 0, max(1, len(unit.Spec.PodSets)))
-	for _, set := range unit.Spec.PodSets {
+	var uses []resourcequota.Use
+	var faults []error
+	for _, pods := range podsOf(&unit.Spec) {
+		use, err := resourcequota.Weigh(pods)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("%q: %w", pods.Name, err))
+		}
+		uses = append(uses, use)
+	}
+	vector, err := s.backend.Vector(uses...)
+	demand.Requests = vector.With(jobs, 1)
+	if err := errors.Join(append(faults, err)...); err != nil {
+		return demand, fmt.Errorf("spec.podSets: %w", err)
+	}
+	return demand, nil
+}
+
+func podsOf(unit *schedulingv1alpha1.QueueUnitSpec) []resourcequota.Pods {
+	if len(unit.PodSets) == 0 {
+		return []resourcequota.Pods{{Count: 1, Requests: unit.Resource}}
+	}
+	pods := make([]resourcequota.Pods, 0, len(unit.PodSets))
+	for _, set := range unit.PodSets {
 		pods = append(pods, resourcequota.Pods{
 			Class: resourcequota.ClassOf(set.QuotaScopes, set.PriorityClassName),
 			Name:  set.Name, Count: int64(set.Count), Requests: set.Requests, Limits: set.Limits, Unset: set.Unset,
 		})
 	}
-	if len(pods) == 0 {
-		pods = append(pods, resourcequota.Pods{Count: 1, Requests: unit.Spec.Resource})
-	}
-	use, err := s.backend.Use(pods...)
-	demand.Requests = use.With(jobs, 1)
-	if err != nil {
-		return demand, fmt.Errorf("spec.podSets: %w", err)
-	}
-	return demand, nil
+	return pods
 }
 
 // observe has the backend take in what was seen.

@@ -74,8 +74,12 @@ func (d *desk) fits(amount int, key string) bool {
 		Spec:       corev1.ResourceQuotaSpec{Hard: ten}, Status: corev1.ResourceQuotaStatus{Hard: ten, Used: none}}})
 	g, _ := d.backend.Place("a", "")
 	pods := resourcequota.Pods{Count: int64(amount), Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}
-	use, err := d.backend.Use(pods)
-	return err == nil && g.Fits(quota.Demand{Requests: use}) == nil
+	use, err := resourcequota.Weigh(pods)
+	if err != nil {
+		return false
+	}
+	vector, err := d.backend.Vector(use)
+	return err == nil && g.Fits(quota.Demand{Requests: vector}) == nil
 }
 
 // leaves tells how much of a quota of 10 is left, exactly.
@@ -253,7 +257,7 @@ func TestThePodsOfAUnitAreWeighedByTheirScopes(t *testing.T) {
 func TestMoreThanCanBeCountedIsAFaultOfTheUnit(t *testing.T) {
 	d := newDesk(t)
 	unit := read[schedulingv1alpha1.QueueUnit](t, `{spec: {podSets: [{name: a, count: 2000000000, requests: {memory: 1P}}]}}`)
-	if _, err := d.Demand(unit); err == nil || !strings.Contains(err.Error(), "spec.podSets: requests.memory: 2000000000 times 1P is more than can be asked for") {
+	if _, err := d.Demand(unit); err == nil || !strings.Contains(err.Error(), "spec.podSets: \"a\": requests.memory: 2000000000 times 1P is more than can be asked for") {
 		t.Errorf("the error is %v", err)
 	}
 }
