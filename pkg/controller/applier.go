@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/tolerant"
@@ -30,9 +31,6 @@ type applier struct {
 	inbox  *inbox
 	writes *workqueue.Typed[*scheduler.Write]
 }
-
-// maxMessage is the longest message that a unit's status takes, in characters.
-const maxMessage = 1024
 
 func newApplier(client versioned.Interface, clock clock.Clock, inbox *inbox) *applier {
 	return &applier{units: unitsOf(client), clock: clock, inbox: inbox,
@@ -138,7 +136,7 @@ func conditionsOf(object tolerant.Object) []metav1.Condition {
 // statusPatch is the whole of what the controller writes to a unit. Conditions are
 // those that the unit has; for Evict.
 func statusPatch(w *scheduler.Write, now metav1.MicroTime, conditions []metav1.Condition) ([]byte, error) {
-	status := map[string]any{"reason": orNull(string(w.Reason)), "message": orNull(shorten(w.Message))}
+	status := map[string]any{"reason": orNull(string(w.Reason)), "message": orNull(events.Shorten(w.Message))}
 	if w.Kind != scheduler.Evict { // the quota is still that which the unit was released on
 		status["quota"], status["queue"] = orNull(w.Quota), orNull(w.Queue)
 	}
@@ -168,7 +166,7 @@ func statusPatch(w *scheduler.Write, now metav1.MicroTime, conditions []metav1.C
 		}
 	case scheduler.Evict:
 		evicted := condition(schedulingv1alpha1.ConditionEvicted, metav1.ConditionTrue, string(w.Reason))
-		evicted.Message = shorten(w.Message)
+		evicted.Message = events.Shorten(w.Message)
 		apimeta.SetStatusCondition(&conditions, evicted)
 		status["conditions"] = conditions
 	case scheduler.Explain:
@@ -189,14 +187,6 @@ func orNull(s string) any {
 		return nil
 	}
 	return s
-}
-
-func shorten(message string) string {
-	runes := []rune(message)
-	if len(runes) <= maxMessage {
-		return message
-	}
-	return string(runes[:maxMessage-3]) + "..."
 }
 
 func written(w *scheduler.Write, unit tolerant.Object, at time.Time) input {

@@ -14,6 +14,7 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -45,7 +46,7 @@ func TestStatusPatchesFitTheirSchema(t *testing.T) {
 			messages = append(messages, condition.Message)
 		}
 		for _, message := range messages {
-			if n := len([]rune(message)); n > maxMessage {
+			if n := len(message); n > events.MaxMessage {
 				t.Errorf("%s: message of %d characters", w.Kind, n)
 			}
 		}

@@ -25,8 +25,8 @@ import (
 const (
 	// maxName is the longest name that an object may have.
 	maxName = 253
-	// maxMessage is the longest message that the API server takes.
-	maxMessage = 1024
+	// MaxMessage is the longest message that the API server takes, in bytes.
+	MaxMessage = 1024
 	// hashLength is the number of letters that tell the events of an object apart.
 	hashLength = 16
 )
@@ -72,7 +72,7 @@ func (e Event) build(source Source, now metav1.Time) *corev1.Event {
 		InvolvedObject:      e.Object,
 		Type:                e.Type,
 		Reason:              e.Reason,
-		Message:             cut(e.Message),
+		Message:             Shorten(e.Message),
 		Source:              corev1.EventSource{Component: source.Component},
 		ReportingController: source.Component,
 		ReportingInstance:   source.Instance,
@@ -82,11 +82,11 @@ func (e Event) build(source Source, now metav1.Time) *corev1.Event {
 	}
 }
 
-// cut shortens a message to what the API server takes.
-func cut(message string) string {
-	if len(message) <= maxMessage {
+// Shorten a message to what the API server takes, of an event as of a status.
+func Shorten(message string) string {
+	if len(message) <= MaxMessage {
 		return message
 	}
 	const more = "..."
-	return strings.ToValidUTF8(message[:maxMessage-len(more)], "") + more
+	return strings.ToValidUTF8(message[:MaxMessage-len(more)], "") + more
 }

@@ -17,12 +17,10 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
+	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
-
-// maxMessage is the longest message that the condition gets, in characters.
-const maxMessage = 1024
 
 // figures is what the status of the tree that counts should say, and what it
 // shows.
@@ -90,22 +88,14 @@ func (f *forest) validity(shown []metav1.Condition) []metav1.Condition {
 	now := metav1.Condition{Type: quotav1beta1.ConditionValid, Status: metav1.ConditionTrue, Reason: reasonInForce,
 		Message: "The tree is in force.", ObservedGeneration: f.chosen.GetGeneration()}
 	if len(f.warnings) > 0 {
-		now.Message = shorten("The tree is in force. Seldom meant so: " + strings.Join(f.warnings, "; "))
+		now.Message = events.Shorten("The tree is in force. Seldom meant so: " + strings.Join(f.warnings, "; "))
 	}
 	if f.problem != "" {
-		now.Status, now.Reason, now.Message = metav1.ConditionFalse, reasonInvalid, shorten(f.problem)
+		now.Status, now.Reason, now.Message = metav1.ConditionFalse, reasonInvalid, events.Shorten(f.problem)
 	}
 	conditions := slices.Clone(shown)
 	apimeta.SetStatusCondition(&conditions, now)
 	return conditions
-}
-
-func shorten(message string) string {
-	runes := []rune(message)
-	if len(runes) <= maxMessage {
-		return message
-	}
-	return string(runes[:maxMessage-3]) + "..."
 }
 
 // statusOf reads the status that the tree has now; one that cannot be read is as
