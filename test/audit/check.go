@@ -17,9 +17,14 @@ type Options struct {
 	Oversell string
 	// Grace is how long a unit may hold quota after its job's end; nil: 10 s.
 	Grace *time.Duration
-	// TreeLag is how long after a change of the tree, or of a Queue, the one before
-	// may still justify what is done; nil: 2 s.
+	// ResourceQuota: the cluster's quota is its ResourceQuotas, not a tree.
+	ResourceQuota bool
+	// TreeLag is how long after a change of the tree, of a ResourceQuota or of a
+	// Queue the one before may still justify what is done; nil: 2 s.
 	TreeLag *time.Duration
+	// PodLag is how long after its creation a pod of somebody else need not be
+	// counted yet in a ResourceQuota; nil: 2 s.
+	PodLag *time.Duration
 	// SuspendLag is how long after a job was suspended again its operator may
 	// still create a pod of it; nil: 1 s.
 	SuspendLag *time.Duration
@@ -48,7 +53,7 @@ func (o Options) complete() (*Options, error) {
 	for _, d := range []struct {
 		to    **time.Duration
 		value time.Duration
-	}{{&o.Grace, 10 * time.Second}, {&o.TreeLag, 2 * time.Second}, {&o.SuspendLag, time.Second}} {
+	}{{&o.Grace, 10 * time.Second}, {&o.TreeLag, 2 * time.Second}, {&o.PodLag, 2 * time.Second}, {&o.SuspendLag, time.Second}} {
 		if *d.to == nil {
 			*d.to = &d.value
 		}
@@ -76,6 +81,8 @@ func (o *Options) program(w *Write) bool { return w.User == o.Controller || w.Us
 type check struct {
 	name, doc string
 	start     func() inspector
+	// byResourceQuota: it is a law only where quota is by ResourceQuota.
+	byResourceQuota bool
 }
 
 // inspector follows the writes in their order and tells what breaks its law.
@@ -85,15 +92,16 @@ type inspector interface {
 }
 
 var checks = []check{
-	{"early-pod", "no pod of a held job is created before its release, and every job that opts in is held from its creation", newEarlyPod},
-	{"over-limit", "no admission takes a node of the quota tree above its max", newOverLimit},
-	{"wrong-quota", "a unit is admitted by the group that the tree gives it", newWrongQuota},
-	{"double-release", "a job is released once each time its unit is dequeued, and not otherwise", newDoubleRelease},
-	{"held-after-end", "a unit ends when its job does, and not before", newHeldAfterEnd},
-	{"early-return", "an evicted unit gives its quota back when its job is suspended and its pods are gone", newEarlyReturn},
-	{"request-mismatch", "a unit asks for what its pod sets, and in the end its pods, ask for", newRequestMismatch},
-	{"unit-moves", "units move from phase to phase only as they may, and only by the one who may", newUnitMoves},
-	{"write-budget", "a job costs no more writes than it may, a queue's or tree's status no more than one in 5 s", newWriteBudget},
+	{name: "early-pod", doc: "no pod of a held job is created before its release, and every job that opts in is held from its creation", start: newEarlyPod},
+	{name: "over-limit", doc: "no admission takes a node of the quota tree above its max, or a ResourceQuota above its hard limit", start: newOverLimit},
+	{name: "wrong-quota", doc: "a unit is admitted by the group that the tree gives it, or by its namespace", start: newWrongQuota},
+	{name: "refused-pod", doc: "no pod that an admitted job starts with is refused for a ResourceQuota", start: newRefusedPod, byResourceQuota: true},
+	{name: "double-release", doc: "a job is released once each time its unit is dequeued, and not otherwise", start: newDoubleRelease},
+	{name: "held-after-end", doc: "a unit ends when its job does, and not before", start: newHeldAfterEnd},
+	{name: "early-return", doc: "an evicted unit gives its quota back when its job is suspended and its pods are gone", start: newEarlyReturn},
+	{name: "request-mismatch", doc: "a unit asks for what its pod sets, and in the end its pods, ask for", start: newRequestMismatch},
+	{name: "unit-moves", doc: "units move from phase to phase only as they may, and only by the one who may", start: newUnitMoves},
+	{name: "write-budget", doc: "a job costs no more writes than it may, a queue's or tree's status no more than one in 5 s", start: newWriteBudget},
 }
 
 // CheckNames are the names of all checks.
@@ -169,6 +177,7 @@ type Report struct {
 	Units      int           `json:"units"`
 	Pods       int           `json:"pods"`
 	Trees      int           `json:"trees"`
+	Quotas     int           `json:"resourceQuotas"`
 	Checks     []CheckResult `json:"checks"`
 	// Oversell is the rate that limits were multiplied by.
 	Oversell string `json:"oversell"`
@@ -193,7 +202,7 @@ func (l *Log) Check(options Options) (Report, error) {
 	var inspectors []inspector
 	var found []*findings
 	for _, c := range checks {
-		if !slices.Contains(o.Skip, c.name) {
+		if !slices.Contains(o.Skip, c.name) && (o.ResourceQuota || !c.byResourceQuota) {
 			inspectors = append(inspectors, c.start())
 			found = append(found, &findings{CheckResult{Name: c.name, Doc: c.doc}})
 		}
@@ -216,21 +225,25 @@ func (l *Log) Check(options Options) (Report, error) {
 
 // replay applies all writes in order.
 func (l *Log) replay(o *Options, see func(*world, *change)) *world {
-	end := l.To
-	if o.Until.After(end) {
-		end = o.Until
-	}
-	w := newWorld(o, end)
+	w := newWorld(o, l.end(o))
 	for _, write := range l.writes {
 		see(w, w.apply(write))
 	}
 	return w
 }
 
+// end is the time up to which the log is known to be complete.
+func (l *Log) end(o *Options) time.Time {
+	if o.Until.After(l.To) {
+		return o.Until
+	}
+	return l.To
+}
+
 func (l *Log) report(w *world) Report {
 	r := Report{
 		Lines: l.Lines, Entries: l.Entries, From: l.From, To: l.To, Unfinished: l.Unfinished, Cut: l.Cut, Unanswered: l.Unanswered,
-		Units: len(w.units), Pods: len(w.pods), Trees: w.forest.changes, Oversell: w.options.Oversell,
+		Units: len(w.units), Pods: len(w.pods), Trees: w.forest.changes, Quotas: w.quotas(), Oversell: w.options.Oversell,
 	}
 	for _, row := range rows {
 		count := KindCount{Kind: row.kind}

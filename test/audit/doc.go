@@ -15,6 +15,10 @@
 // the tree has no group for it any more, at the node nearest to the one that
 // admitted it. A check is one law, and a rule one way to break it.
 //
+// Where quota is by ResourceQuota, a claim takes in its namespace what its unit's pods
+// ask for, or what the job's pods take where that is more. Pods that belong to no
+// claim take, too. A job starts with as many pods as its unit's pod sets say.
+//
 // Order. Every object of a cluster has its resourceVersion from one sequence, so
 // writes are put in the order of what they returned, whatever the order of their
 // lines. A write that returned no version of its own, as most deletes do, is

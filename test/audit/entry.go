@@ -30,9 +30,11 @@ type Write struct {
 	landed bool
 	// gone tells that the object is no more after the write.
 	gone bool
-	// body is a *jobFacts, *unitFacts, *podFacts, *treeFacts, *eventFacts or
-	// *namespaceFacts; nil where the answer held none.
+	// body is a *jobFacts, *unitFacts, *podFacts, *treeFacts, *quotaFacts,
+	// *queueFacts, *eventFacts or *namespaceFacts; nil where the answer held none.
 	body any
+	// refusal is set where a ResourceQuota refused a pod.
+	refusal *refusal
 }
 
 // OK tells whether the write was carried out.
@@ -65,7 +67,8 @@ type entry struct {
 		Subresource string `json:"subresource"`
 	} `json:"objectRef"`
 	ResponseStatus *struct {
-		Code int `json:"code"`
+		Code    int    `json:"code"`
+		Message string `json:"message"`
 	} `json:"responseStatus"`
 	RequestObject            json.RawMessage   `json:"requestObject"`
 	ResponseObject           json.RawMessage   `json:"responseObject"`
@@ -120,6 +123,9 @@ func (d *decoder) line(number int, line []byte) decoded {
 	out.writes = []*Write{w}
 	if w.followed() && w.Verb != "deletecollection" {
 		out.bodies = bodies{e.RequestObject, e.ResponseObject}
+	}
+	if w.Resource == "pods" && w.Code == 403 {
+		w.refusal = d.refusal(w, &e)
 	}
 	if parse == nil || !w.OK() {
 		return out

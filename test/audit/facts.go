@@ -24,6 +24,8 @@ func parserOf(group, version, resource string) parser {
 	switch {
 	case group == "" && resource == "pods":
 		return parsePod
+	case group == "" && resource == "resourcequotas":
+		return parseResourceQuota
 	case group == "" && resource == "namespaces":
 		return parseNamespace
 	case resource == "events" && (group == "" || group == "events.k8s.io"):

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+	"time"
 )
 
 // meta is the part of an object's metadata that is read.
 type meta struct {
 	Name                       string            `json:"name"`
+	GenerateName               string            `json:"generateName"`
 	Namespace                  string            `json:"namespace"`
 	UID                        string            `json:"uid"`
 	ResourceVersion            string            `json:"resourceVersion"`
@@ -34,6 +36,17 @@ type owner struct {
 func (m *meta) gone() bool {
 	return m.DeletionTimestamp != "" && len(m.Finalizers) == 0 &&
 		(m.DeletionGracePeriodSeconds == nil || *m.DeletionGracePeriodSeconds == 0)
+}
+
+// until is when an object that is being deleted is past its time of grace; zero for
+// one that is not. Its deletion stands at the end of that time already: the API
+// server adds it once more.
+func (m *meta) until() time.Time {
+	at, err := time.Parse(time.RFC3339, m.DeletionTimestamp)
+	if err != nil || m.DeletionGracePeriodSeconds == nil {
+		return time.Time{}
+	}
+	return at.Add(time.Duration(*m.DeletionGracePeriodSeconds) * time.Second)
 }
 
 func (m *meta) controller() owner {

@@ -16,6 +16,10 @@ func (o *overLimit) see(w *world, c *change, f *findings) {
 		return
 	}
 	o.admissions++
+	if w.options.ResourceQuota {
+		o.seeNamespace(w, c, f)
+		return
+	}
 	ruling := w.forest.ruling(c.w.Time, *w.options.TreeLag)
 	if len(ruling) == 0 {
 		return // told at the end: the quota may be of another backend
@@ -40,6 +44,8 @@ func (o *overLimit) see(w *world, c *change, f *findings) {
 func (o *overLimit) finish(w *world, f *findings) {
 	f.NotJudged = o.admissions - f.Judged
 	switch {
+	case f.NotJudged > 0 && w.options.ResourceQuota:
+		f.note("%d admissions came where no ResourceQuota that can be read limits pods", f.NotJudged)
 	case f.NotJudged > 0 && w.forest.changes > 0:
 		f.note("%d admissions came before any valid quota tree", f.NotJudged)
 	case f.NotJudged > 0:
@@ -90,13 +96,19 @@ func (wrongQuota) see(w *world, c *change, f *findings) {
 	if c.opened == nil || c.unit == nil {
 		return
 	}
+	says := c.unit.facts.quota
+	if w.options.ResourceQuota {
+		if f.Judged++; says != c.unit.namespace {
+			f.fail("wrong-quota", c.w.moment(), c.unit, "admitted with status.quota %q, but its namespace is %s", says, c.unit.namespace)
+		}
+		return
+	}
 	ruling := w.forest.ruling(c.w.Time, *w.options.TreeLag)
 	if len(ruling) == 0 {
 		f.NotJudged++
 		return
 	}
 	f.Judged++
-	says := c.unit.facts.quota
 	var right []string
 	for _, r := range ruling {
 		group, err := r.tree.group(c.opened.place.namespace, c.opened.place.quotaName)

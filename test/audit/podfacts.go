@@ -2,6 +2,7 @@ package audit
 
 import (
 	"encoding/json"
+	"time"
 )
 
 // podFacts is a pod as one write left it.
@@ -12,7 +13,11 @@ type podFacts struct {
 	phase     string
 	deleting  bool
 	scheduled bool
-	requests  amounts
+	class     class
+	// until is when a pod that is being deleted is past its time; zero: it is not.
+	until time.Time
+	// requests and limits are read while the pod is new.
+	requests, limits amounts
 }
 
 // over tells whether the pod's containers have ended.
@@ -29,8 +34,9 @@ type podObject struct {
 		Containers, InitContainers []container
 		Overhead                   quantities
 		Resources                  struct{ Requests, Limits quantities }
+		classSpec
 	}
-	Status struct{ Phase string }
+	Status struct{ Phase, QOSClass, StartTime string }
 }
 
 func parsePod(d *decoder, kind string, m *meta, raw json.RawMessage) (any, error) {
@@ -43,8 +49,10 @@ func parsePod(d *decoder, kind string, m *meta, raw json.RawMessage) (any, error
 	}
 	p := &podFacts{
 		owner: m.controller(), phase: d.word(o.Status.Phase),
-		deleting: m.DeletionTimestamp != "", scheduled: o.Spec.NodeName != "",
+		deleting: m.DeletionTimestamp != "", scheduled: o.Spec.NodeName != "", until: m.until(),
+		class: o.Spec.class(o.Status.QOSClass == "BestEffort"),
 	}
+	p.class.priority = d.word(p.class.priority)
 	if p.owner.UID == "" {
 		for _, r := range rows {
 			if r.podLabel != "" && m.Labels[r.podLabel] != "" {
@@ -53,9 +61,12 @@ func parsePod(d *decoder, kind string, m *meta, raw json.RawMessage) (any, error
 		}
 	}
 	// A pod's requests are of interest once, when it is created.
-	if p.phase == "Pending" && !p.scheduled {
+	if p.phase == "Pending" && (!p.scheduled || o.Status.StartTime == "") {
 		var err error
 		if p.requests, err = o.effective(); err != nil {
+			return nil, err
+		}
+		if p.limits, err = o.limits(); err != nil {
 			return nil, err
 		}
 	}
@@ -66,37 +77,9 @@ func parsePod(d *decoder, kind string, m *meta, raw json.RawMessage) (any, error
 // where an init container needs it, with the sidecars that were started before.
 // Requests of the whole pod take the place of its containers'.
 func (o *podObject) effective() (amounts, error) {
-	together, sidecars, starting := amounts{}, amounts{}, amounts{}
-	for _, c := range o.Spec.InitContainers {
-		requests, err := c.requests()
-		if err != nil {
-			return nil, err
-		}
-		if c.RestartPolicy == "Always" {
-			sidecars.addTimes(requests, 1)
-			starting.most(sidecars)
-			continue
-		}
-		now := amounts{}
-		now.addTimes(sidecars, 1)
-		now.addTimes(requests, 1)
-		starting.most(now)
-	}
-	for _, c := range o.Spec.Containers {
-		requests, err := c.requests()
-		if err != nil {
-			return nil, err
-		}
-		together.addTimes(requests, 1)
-	}
-	together.addTimes(sidecars, 1)
-	together.most(starting)
-	whole, err := o.Spec.Resources.Requests.ceil()
+	together, err := o.together((*container).requests, o.Spec.Resources.Requests)
 	if err != nil {
 		return nil, err
-	}
-	for name, n := range whole {
-		together[name] = n
 	}
 	overhead, err := o.Spec.Overhead.ceil()
 	if err != nil {
@@ -105,6 +88,65 @@ func (o *podObject) effective() (amounts, error) {
 	together.addTimes(overhead, 1)
 	return together, nil
 }
+
+// limits of the pod are summed up as its requests are; overhead raises only those
+// that there are.
+func (o *podObject) limits() (amounts, error) {
+	together, err := o.together((*container).limits, o.Spec.Resources.Limits)
+	if err != nil {
+		return nil, err
+	}
+	overhead, err := o.Spec.Overhead.ceil()
+	if err != nil {
+		return nil, err
+	}
+	for name, n := range overhead {
+		if _, ok := together[name]; ok {
+			together.addTimes(amounts{name: n}, 1)
+		}
+	}
+	return together, nil
+}
+
+// together sums up what each container says, and has what the whole pod says take
+// the place of it.
+func (o *podObject) together(says func(*container) (amounts, error), ofPod quantities) (amounts, error) {
+	together, sidecars, starting := amounts{}, amounts{}, amounts{}
+	for _, c := range o.Spec.InitContainers {
+		said, err := says(&c)
+		if err != nil {
+			return nil, err
+		}
+		if c.RestartPolicy == "Always" {
+			sidecars.addTimes(said, 1)
+			starting.most(sidecars)
+			continue
+		}
+		now := amounts{}
+		now.addTimes(sidecars, 1)
+		now.addTimes(said, 1)
+		starting.most(now)
+	}
+	for _, c := range o.Spec.Containers {
+		said, err := says(&c)
+		if err != nil {
+			return nil, err
+		}
+		together.addTimes(said, 1)
+	}
+	together.addTimes(sidecars, 1)
+	together.most(starting)
+	whole, err := ofPod.ceil()
+	if err != nil {
+		return nil, err
+	}
+	for name, n := range whole {
+		together[name] = n
+	}
+	return together, nil
+}
+
+func (c *container) limits() (amounts, error) { return c.Resources.Limits.ceil() }
 
 // requests of a container; a limit stands in for a missing one.
 func (c *container) requests() (amounts, error) {

@@ -22,6 +22,9 @@ func (r Report) Print(out io.Writer) error {
 	}
 	fmt.Fprintf(&b, "jobs: %s\n", cmp.Or(strings.Join(kinds, ", "), "none"))
 	fmt.Fprintf(&b, "units: %d   pods: %d   quota trees in force: %d   oversell rate: %s\n", r.Units, r.Pods, r.Trees, r.Oversell)
+	if r.Quotas > 0 {
+		fmt.Fprintf(&b, "ResourceQuotas that limit pods: %d\n", r.Quotas)
+	}
 	if r.Unfinished {
 		b.WriteString("the last line is not finished and was left out\n")
 	}

@@ -21,6 +21,7 @@ type script struct {
 	revision int64
 	now      time.Time
 	names    int
+	group    string // that admits the jobs
 }
 
 const (
@@ -33,7 +34,7 @@ const (
 )
 
 func newScript(t testing.TB) *script {
-	return &script{t: t, revision: 100, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	return &script{t: t, group: "root/team", revision: 100, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 }
 
 func (s *script) wait(d time.Duration) { s.now = s.now.Add(d) }
@@ -221,7 +222,7 @@ func (p *play) enqueue() {
 
 func (p *play) dequeue() map[string]any {
 	attempts, _, _ := unstructured.NestedFloat64(p.unit.obj, "status", "attempts")
-	return p.unit.patchStatus(controller, "status.phase", "Dequeued", "status.reason", nil, "status.quota", "root/team", "status.attempts", attempts+1)
+	return p.unit.patchStatus(controller, "status.phase", "Dequeued", "status.reason", nil, "status.quota", p.s.group, "status.attempts", attempts+1)
 }
 
 func (p *play) suspendPath() string {

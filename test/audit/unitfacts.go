@@ -16,7 +16,10 @@ type unitFacts struct {
 	jobUID       string
 	podSets      bool // it has any
 	sum, total   amounts
+	sets         []podSet
 	bad          string // an amount that cannot be read
+	priority     int64
+	submitted    time.Time
 	quotaName    string // as the spec, or else the unit's label, says
 	active       bool
 	maxTime      time.Duration // 0: as long as it takes
@@ -66,12 +69,17 @@ type unitObject struct {
 	Spec struct {
 		ConsumerRef struct{ APIVersion, Kind, Namespace, Name, UID string }
 		PodSets     []struct {
-			Count    int64
-			Requests quantities
+			Count             int64
+			Requests, Limits  quantities
+			PriorityClassName string
+			QuotaScopes       []string
+			Unset             map[string]string
 		}
-		Resource  quantities
-		Active    *bool
-		QuotaName string
+		Priority       int64
+		SubmissionTime time.Time
+		Resource       quantities
+		Active         *bool
+		QuotaName      string
 
 		MaximumExecutionTimeSeconds int64
 	}
@@ -105,7 +113,8 @@ func parseUnit(d *decoder, kind string, m *meta, raw json.RawMessage) (any, erro
 		phase: d.word(o.Status.Phase), reason: d.word(o.Status.Reason), quota: d.word(o.Status.Quota),
 		queue:    d.word(o.Status.Queue),
 		attempts: o.Status.Attempts, dequeueTime: o.Status.DequeueTime, requeueAt: o.Status.RequeueState.RequeueAt,
-		maxTime: time.Duration(o.Spec.MaximumExecutionTimeSeconds) * time.Second,
+		maxTime:  time.Duration(o.Spec.MaximumExecutionTimeSeconds) * time.Second,
+		priority: o.Spec.Priority, submitted: o.Spec.SubmissionTime,
 	}
 	if u.phase == "" {
 		u.phase = enqueued
@@ -135,5 +144,12 @@ func (u *unitFacts) amounts(o *unitObject) {
 			continue
 		}
 		u.sum.addTimes(requests, set.Count)
+		limits, err := set.Limits.ceil()
+		if err != nil {
+			u.bad = fmt.Sprintf("spec.podSets[%d]: limits: %v", i, err)
+		}
+		u.sets = append(u.sets, podSet{
+			count: set.Count, requests: requests, limits: limits, class: classOf(set.QuotaScopes, set.PriorityClassName), unset: set.Unset,
+		})
 	}
 }

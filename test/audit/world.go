@@ -14,8 +14,9 @@ type world struct {
 	managed map[string]bool    // namespaces whose jobs are all queued
 	forest  forest
 	lines   lines
-	claims  map[string]*claim // by the UID of the job, or of a unit without one
-	end     time.Time         // of the log
+	claims  map[string]*claim  // by the UID of the job, or of a unit without one
+	ledgers map[string]*ledger // by namespace; see ledger
+	end     time.Time          // of the log
 }
 
 type jobKey struct {
@@ -82,7 +83,9 @@ type pod struct {
 	facts                *podFacts
 	revision             int64
 	created, over, gone  Moment
-	requests             amounts
+	requests, limits     amounts
+	class                class
+	resized              bool // since it was created
 }
 
 func (p *pod) String() string { return "Pod " + p.namespace + "/" + p.name }
@@ -121,6 +124,7 @@ func newWorld(options *Options, end time.Time) *world {
 		options: options, end: end,
 		jobs: map[string]*job{}, units: map[string]*unit{}, pods: map[string]*pod{}, owners: map[string]string{},
 		named: map[jobKey]*job{}, early: map[string][]*unit{}, managed: map[string]bool{}, lines: lines{}, claims: map[string]*claim{},
+		ledgers: map[string]*ledger{},
 	}
 }
 
@@ -141,6 +145,8 @@ func (w *world) apply(write *Write) *change {
 		w.forest.apply(write, facts)
 	case *queueFacts:
 		w.lines.apply(w.options, write, facts)
+	case *quotaFacts:
+		w.ledger(write.Namespace).seeQuota(write, facts)
 	case *namespaceFacts:
 		w.managed[write.Name] = facts.managed
 	case *eventFacts:
@@ -151,6 +157,9 @@ func (w *world) apply(write *Write) *change {
 		}
 	}
 	w.settle(c)
+	if w.options.ResourceQuota {
+		w.ledger(write.Namespace).follow(w, c)
+	}
 	return c
 }
 
@@ -251,7 +260,7 @@ func (w *world) applyPod(c *change, facts *podFacts) {
 	write := c.w
 	p := w.pods[write.UID]
 	if p == nil {
-		p = &pod{uid: write.UID, namespace: write.Namespace, name: write.Name, requests: facts.requests}
+		p = &pod{uid: write.UID, namespace: write.Namespace, name: write.Name, requests: facts.requests, limits: facts.limits, class: facts.class}
 		w.pods[p.uid] = p
 		w.owners[p.uid] = facts.owner.UID
 		if c.born {
@@ -263,6 +272,7 @@ func (w *world) applyPod(c *change, facts *podFacts) {
 	}
 	c.pod, c.podWas, c.job = p, p.facts, p.job
 	p.facts, p.revision = facts, write.Revision
+	p.resized = p.resized || write.Subresource == "resize"
 	if facts.over() && p.over.IsZero() {
 		p.over = write.moment()
 	}
@@ -309,6 +319,8 @@ func (w *world) applyGone(c *change) {
 		p.gone = c.w.moment()
 	} else if c.w.Resource == "elasticquotatrees" {
 		w.forest.remove(c.w)
+	} else if c.w.Resource == "resourcequotas" {
+		w.ledger(c.w.Namespace).seeQuota(c.w, nil)
 	} else if c.w.Resource == "queues" {
 		w.lines.apply(w.options, c.w, nil)
 	}

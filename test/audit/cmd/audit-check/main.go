@@ -29,6 +29,7 @@ type settings struct {
 	options     audit.Options
 	json        bool
 	countWrites bool
+	use         bool
 }
 
 func run(args []string, out, complaints io.Writer) int {
@@ -60,11 +61,14 @@ func parse(args []string, out io.Writer) (*settings, error) {
 	}
 	flags.BoolVar(&s.json, "json", false, "print JSON")
 	flags.BoolVar(&s.countWrites, "count-writes", false, "print also what the two programs wrote, job by job")
+	flags.BoolVar(&s.options.ResourceQuota, "resource-quota", false, "the cluster's quota is its ResourceQuotas, not a tree")
+	flags.BoolVar(&s.use, "use", false, "print also, namespace by namespace, how well ResourceQuotas were used while jobs waited; needs --resource-quota")
 	flags.StringVar(&s.options.Oversell, "oversell-rate", "1.0", "the rate that kube-queue-controller multiplies limits by")
 	flags.StringVar(&s.options.Controller, "controller", audit.DefaultController, "user of kube-queue-controller")
 	flags.StringVar(&s.options.Extensions, "extensions", audit.DefaultExtensions, "user of job-extensions")
 	grace := flags.Duration("grace", 10*time.Second, "how long a unit may hold quota after its job's end")
-	lag := flags.Duration("tree-lag", 2*time.Second, "how long after a change the tree before may still justify an admission")
+	lag := flags.Duration("tree-lag", 2*time.Second, "how long after a change the tree or ResourceQuota before may still justify an admission")
+	podLag := flags.Duration("pod-lag", 2*time.Second, "how long after its creation a pod of somebody else need not be counted yet in a ResourceQuota")
 	suspendLag := flags.Duration("suspend-lag", time.Second, "how long an operator may still create pods of a job that was suspended again")
 	until := flags.String("until", "", "time up to which the log is complete, in RFC 3339, or now; empty: its last entry")
 	skip := flags.String("skip", "", "checks to leave out, separated by commas, of "+strings.Join(audit.CheckNames(), ", "))
@@ -76,7 +80,10 @@ func parse(args []string, out io.Writer) (*settings, error) {
 		return nil, fmt.Errorf("one LOG is needed, %d are given", len(paths))
 	}
 	s.path = paths[0]
-	s.options.Grace, s.options.TreeLag, s.options.SuspendLag = grace, lag, suspendLag
+	s.options.Grace, s.options.TreeLag, s.options.PodLag, s.options.SuspendLag = grace, lag, podLag, suspendLag
+	if s.use && !s.options.ResourceQuota {
+		return nil, errors.New("--use tells of ResourceQuotas: it needs --resource-quota")
+	}
 	if *skip != "" {
 		s.options.Skip = strings.Split(*skip, ",")
 	}
@@ -120,6 +127,7 @@ func (s *settings) check(out io.Writer) (broken bool, err error) {
 	answer := struct {
 		Report audit.Report      `json:"report"`
 		Writes *audit.WriteTable `json:"writes,omitempty"`
+		Use    []audit.QuotaUse  `json:"use,omitempty"`
 	}{Report: report}
 	if s.countWrites {
 		table, err := log.Writes(s.options)
@@ -127,6 +135,11 @@ func (s *settings) check(out io.Writer) (broken bool, err error) {
 			return false, err
 		}
 		answer.Writes = &table
+	}
+	if s.use {
+		if answer.Use, err = log.Use(s.options); err != nil {
+			return false, err
+		}
 	}
 	if s.json {
 		encoder := json.NewEncoder(out)
@@ -137,6 +150,9 @@ func (s *settings) check(out io.Writer) (broken bool, err error) {
 		if err == nil && answer.Writes != nil {
 			fmt.Fprintln(out)
 			err = answer.Writes.Print(out)
+		}
+		for _, use := range answer.Use {
+			fmt.Fprintf(out, "\n%s\n", use)
 		}
 	}
 	if err == nil {

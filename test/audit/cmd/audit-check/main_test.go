@@ -29,6 +29,8 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{"nothing found", []string{good}, exitGood},
 		{"flags after the log", []string{good, "--count-writes", "--oversell-rate=1.2"}, exitGood},
+		{"quota by ResourceQuota", []string{good, "--resource-quota", "--pod-lag=1s", "--use"}, exitGood},
+		{"the use of ResourceQuotas where quota is a tree's", []string{good, "--use"}, exitNoAnswer},
 		{"a violation", []string{"--json", bad}, exitBroken},
 		{"a violation of a check that is left out", []string{bad, "--skip=early-pod"}, exitGood},
 		{"an empty log", []string{write("")}, exitNoAnswer},

@@ -1,0 +1,236 @@
+package audit
+
+import (
+	"cmp"
+	"encoding/json"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+)
+
+// refusal is what the API server said when it refused a pod for a ResourceQuota.
+type refusal struct {
+	message string
+	pod     *podFacts // as it was sent; nil where the log holds none
+	name    string
+}
+
+// refusal reads a create that was answered 403; nil where no quota is the reason.
+func (d *decoder) refusal(w *Write, e *entry) *refusal {
+	message := e.ResponseStatus.Message
+	if message == "" {
+		var answer struct{ Message string }
+		if json.Unmarshal(e.ResponseObject, &answer) == nil {
+			message = answer.Message
+		}
+	}
+	if w.Verb != "create" || w.Subresource != "" || !slices.ContainsFunc(quotaPhrases, func(p string) bool { return strings.Contains(message, p) }) {
+		return nil
+	}
+	r := &refusal{message: message, name: w.Name}
+	var sent struct{ Metadata meta }
+	if json.Unmarshal(e.RequestObject, &sent) != nil {
+		return r
+	}
+	if body, err := parsePod(d, "Pod", &sent.Metadata, e.RequestObject); err == nil {
+		r.pod, _ = body.(*podFacts)
+	}
+	r.name = cmp.Or(r.name, sent.Metadata.Name, sent.Metadata.GenerateName)
+	return r
+}
+
+// quotaPhrases are what a refusal for quota says, each before the quota's name.
+var quotaPhrases = []string{"exceeded quota: ", "failed quota: ", "status unknown for quota: "}
+
+// quota is the name of the one that refused.
+func (r *refusal) quota() string {
+	for _, phrase := range quotaPhrases {
+		if _, rest, ok := strings.Cut(r.message, phrase); ok {
+			return rest[:max(0, strings.IndexAny(rest+",", ",:"))]
+		}
+	}
+	return ""
+}
+
+// lists are the amounts that a refusal tells: asked for, used before, and allowed.
+func (r *refusal) lists() (requested, used, limited amounts, ok bool) {
+	_, rest, _ := strings.Cut(r.message, "requested: ")
+	asked, rest, _ := strings.Cut(rest, ", used: ")
+	before, hard, ok := strings.Cut(rest, ", limited: ")
+	requested, used, limited = listed(asked), listed(before), listed(hard)
+	return requested, used, limited, ok && requested != nil && used != nil && limited != nil
+}
+
+func listed(text string) amounts {
+	raw := quantities{}
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		raw[name] = json.RawMessage(value)
+	}
+	list, err := raw.ceil()
+	if err != nil {
+		return nil
+	}
+	return list
+}
+
+// refusedPod looks at the pods with which admitted jobs start. It judges at the end,
+// when it is known what was there at each refusal.
+type refusedPod struct {
+	made    map[*claim][]*pod // in each claim
+	late    map[string][]*pod // by namespace, those that no admission had promised room
+	refused []refusedStart
+	nobodys int
+}
+
+type refusedStart struct {
+	write  *Write
+	held   *claim
+	size   int64
+	ledger *ledger
+}
+
+func newRefusedPod() inspector {
+	return &refusedPod{made: map[*claim][]*pod{}, late: map[string][]*pod{}}
+}
+
+func (r *refusedPod) see(w *world, c *change, f *findings) {
+	l := w.ledger(c.w.Namespace)
+	switch {
+	case c.pod != nil && c.born:
+		h := l.holderOf(w, c.pod.uid)
+		if h == nil || h.facts == nil || int64(len(r.made[h.held])) >= h.facts.size() {
+			r.late[c.pod.namespace] = append(r.late[c.pod.namespace], c.pod)
+		} else {
+			f.Judged++
+		}
+		if h != nil {
+			r.made[h.held] = append(r.made[h.held], c.pod)
+		}
+	case c.w.refusal != nil:
+		var h *holder
+		if sent := c.w.refusal.pod; sent != nil {
+			owner := sent.owner.UID
+			if j := w.named[jobKey{sent.byRow, c.w.Namespace, sent.labelled}]; sent.byRow != nil && j != nil {
+				owner = j.uid
+			}
+			h = l.holderOf(w, owner)
+		}
+		if h == nil || h.facts == nil {
+			r.nobodys++
+			return
+		}
+		r.refused = append(r.refused, refusedStart{c.w, h.held, h.facts.size(), l})
+	}
+}
+
+func (r *refusedPod) finish(w *world, f *findings) {
+	later, changed, taken := 0, 0, 0
+	for _, s := range r.refused {
+		switch {
+		case int64(r.before(s))+1 > s.size:
+			later++
+		case s.changed(*w.options.TreeLag):
+			changed++
+		case r.taken(s, *w.options.PodLag):
+			taken++
+		default:
+			f.Judged++
+			f.fail("refused-pod", s.write.moment(), s.held, "pod %s, one of the %d that it starts with, was refused %s after the admission: %s", s.write.refusal.name,
+				s.size, s.write.Time.Sub(s.held.opened.Time).Round(time.Millisecond), s.write.refusal.message)
+		}
+	}
+	for _, n := range []struct {
+		count int
+		what  string
+	}{
+		{r.nobodys, "refused pods belong to no admitted job"},
+		{later, "refused pods are more than their jobs start with, or take the place of others"},
+		{changed, "pods were refused by a quota that changed after the admission"},
+		{taken, "pods were refused since pods of others, or those of jobs that grew, came after the admission and took the room"},
+	} {
+		if n.count > 0 {
+			f.NotJudged += n.count
+			f.note("%d %s", n.count, n.what)
+		}
+	}
+}
+
+// before counts the pods that the claim had made when the refusal was answered.
+func (r *refusedPod) before(s refusedStart) int {
+	n := 0
+	for _, p := range r.made[s.held] {
+		if !p.created.Time.After(s.write.Time) {
+			n++
+		}
+	}
+	return n
+}
+
+// changed tells whether the quota that refused became another after the admission,
+// or so shortly before that the admission could not know.
+func (s refusedStart) changed(lag time.Duration) bool {
+	for _, q := range s.ledger.quotas {
+		if q.name != s.write.refusal.quota() {
+			continue
+		}
+		for _, v := range q.versions {
+			if v.from.After(s.held.opened.Time.Add(-lag)) && !v.from.After(s.write.Time) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// taken tells whether the pod would have had room without pods that came since the
+// admission, and whose room no admission had promised.
+func (r *refusedPod) taken(s refusedStart, lag time.Duration) bool {
+	requested, used, limited, ok := s.write.refusal.lists()
+	if !ok {
+		return false
+	}
+	for _, q := range s.ledger.quotas {
+		if facts := q.at(s.write.Time); q.name == s.write.refusal.quota() && facts != nil {
+			return fitsWithout(facts, requested, used, limited, r.comers(s, lag))
+		}
+	}
+	return false
+}
+
+// comers is the load, when it was created, of what came since the admission of a
+// refused pod and was there when that was refused, or a little before: a quota counts
+// what is gone until its controller has seen that.
+func (r *refusedPod) comers(s refusedStart, lag time.Duration) load {
+	came := load{}
+	for _, p := range r.late[s.write.Namespace] {
+		since, until := s.held.opened.Time.Add(-lag), s.write.Received.Add(-lag)
+		if p.created.Time.Before(since) || p.created.Time.After(s.write.Time) || p.gone.before(until) || p.over.before(until) {
+			continue
+		}
+		if !slices.Contains(r.made[s.held], p) {
+			came.add(loadOf(p.class, 1, p.requests, p.limits), 1)
+		}
+	}
+	return came
+}
+
+// before tells whether the moment came, and came before a time.
+func (m Moment) before(at time.Time) bool { return !m.IsZero() && m.Time.Before(at) }
+
+// fitsWithout tells whether what was requested had fitted without a load.
+func fitsWithout(q *quotaFacts, requested, used, limited amounts, l load) bool {
+	for key, n := range requested {
+		at := slices.IndexFunc(q.limits, func(limit quotaLimit) bool { return limit.key == key })
+		if at < 0 {
+			return false
+		}
+		total := new(big.Int).Add(n, used.get(key))
+		total.Sub(total, q.weigh(&q.limits[at], l))
+		if total.Cmp(limited.get(key)) > 0 {
+			return false
+		}
+	}
+	return true
+}
