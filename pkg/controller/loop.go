@@ -190,11 +190,12 @@ func quotaSeen(seen func() source.Change) input {
 func quotaListed(l *loop) { l.take(l.source.Listed()) }
 
 func (l *loop) take(change source.Change) {
-	for _, e := range change.Events {
-		if quota, is := e.(scheduler.QuotaChanged); is {
-			l.logger.Info("Quota changed", "inForce", quota.Backend != nil)
-		}
-		l.apply(e)
+	if quota := change.Quota; quota != nil {
+		l.logger.Info("Quota changed", "inForce", quota.Backend != nil)
+		l.apply(scheduler.QuotaChanged{Backend: quota.Backend, Missing: quota.Missing})
+	}
+	if change.Seen != nil {
+		l.apply(scheduler.Observed{Seen: change.Seen})
 	}
 	for _, n := range change.Notices {
 		l.emit(n)

@@ -121,7 +121,7 @@ func (d deciding) tree(root string) input {
 			d.Fatal(err)
 		}
 		d.drawn.backend = backend
-		return source.Change{Events: []scheduler.Event{scheduler.QuotaChanged{Backend: backend}}}
+		return source.Change{Quota: &source.Quota{Backend: backend}}
 	})
 }
 

@@ -14,7 +14,6 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/source"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
-	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
 const goodRoot = `{name: root, namespaces: [a], max: {cpu: 4}}`
@@ -33,7 +32,7 @@ func (d *drawn) Start(_ context.Context, host source.Host) ([]cache.InformerSync
 
 func (d *drawn) Listed() source.Change {
 	missing := &quota.Refusal{Reason: quota.ReasonNoQuota, Sentence: "nothing is drawn"}
-	return source.Change{Events: []scheduler.Event{scheduler.QuotaChanged{Missing: missing}}}
+	return source.Change{Quota: &source.Quota{Missing: missing}}
 }
 
 func (*drawn) Keep(unit, kept *schedulingv1alpha1.QueueUnitSpec) { keepNothing(unit, kept) }

@@ -62,8 +62,8 @@ type Unit struct {
 
 	Phase    Phase
 	Attempts int32
-	// Quota is the path of the group whose quota it holds, or held last, as the unit
-	// says itself.
+	// Quota is the path of the group whose quota it holds, or held last, or for which it
+	// was told to wait, as the unit says itself.
 	Quota string
 	// DequeuedAt is when the unit was last released; zero when it never was.
 	DequeuedAt time.Time

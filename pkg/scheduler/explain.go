@@ -23,11 +23,13 @@ type told struct {
 	at       time.Time
 }
 
-func (t told) says(c quota.Cause) bool {
-	if t.restored {
-		return t.cause.Reason == c.Reason
+// shows tells whether that is what the unit shows its users. Of what it was told
+// before the start only the reason is known, and for which group.
+func (u *unit) shows(c quota.Cause) bool {
+	if u.told.restored {
+		return u.told.cause.Reason == c.Reason && (u.line == nil || u.Quota == u.line.Group.Path())
 	}
-	return t.cause == c
+	return u.told.cause == c
 }
 
 // refusal is why the unit waits now; nil when it does not, or was not tried yet.
@@ -191,7 +193,7 @@ func (s *Scheduler) look(u *unit, now time.Time) {
 	}
 	u.tellAt = time.Time{}
 	s.schedule(u, now)
-	if r := s.refusal(u, now); r != nil && !u.told.says(r.Cause()) && !s.wavers(u, r) {
+	if r := s.refusal(u, now); r != nil && !u.shows(r.Cause()) && !s.wavers(u, r) {
 		s.want(u, Explain)
 	}
 }
@@ -200,5 +202,5 @@ func (s *Scheduler) look(u *unit, now time.Time) {
 // the unit, like all of its shape, shows. All of them are told once it has.
 func (s *Scheduler) wavers(u *unit, r *quota.Refusal) bool {
 	shape := u.item.Shape()
-	return shape != nil && r == shape.Refusal() && shape.Told != shape.Cause() && u.told.says(shape.Told)
+	return shape != nil && r == shape.Refusal() && shape.Told != shape.Cause() && u.shows(shape.Told)
 }

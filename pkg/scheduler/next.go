@@ -181,7 +181,7 @@ func (s *Scheduler) plan(now time.Time) Plan {
 			w.Reason, w.Message = why.Reason, why.Message()
 		case Explain:
 			refusal := s.refusal(u, now)
-			if refusal == nil || u.told.says(refusal.Cause()) {
+			if refusal == nil || u.shows(refusal.Cause()) {
 				continue
 			}
 			w.Reason, w.Message = refusal.Reason, refusal.Message()

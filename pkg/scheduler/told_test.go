@@ -79,6 +79,28 @@ func TestAnotherCauseIsToldWhenItHasLastedFor30Seconds(t *testing.T) {
 	}
 }
 
+func TestAfterARestartAUnitIsToldAnewOnlyWhereItWaitsInAnotherGroup(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/one", cpu("3"))
+	w.submit("a/two", cpu("3"))
+	w.after(scheduler.TellInterval)
+	told := func(times int, group string) {
+		t.Helper()
+		found := w.writes("a/two", scheduler.Explain)
+		if len(found) != times || found[times-1].Quota != group || !strings.Contains(found[times-1].Message, group) {
+			t.Errorf("it was told %+v, want %d times and in the end of %s", found, times, group)
+		}
+	}
+	told(1, "root")
+	w.restart()
+	w.after(scheduler.TellInterval)
+	told(1, "root")
+	w.root = leaf("other", cpu("4"), "a")
+	w.restart()
+	w.after(scheduler.TellInterval)
+	told(2, "other")
+}
+
 func TestWhatCanNeverFitIsSaidAtOnceAndBlocksNobody(t *testing.T) {
 	for _, policy := range []queue.Policy{queue.RoundRobin, queue.Priority, queue.Block} {
 		w := newWorld(t, scheduler.Options{Policy: policy}, leaf("root", cpu("4"), "a"))

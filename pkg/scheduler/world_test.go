@@ -259,13 +259,16 @@ func (w *world) land(i int) {
 		w.version++
 		u.Version = w.version
 		u.Reason = s.Reason
+		if s.Kind != scheduler.Evict {
+			u.Quota = s.Quota
+		}
 		switch s.Kind {
 		case scheduler.Dequeue:
 			if u.Phase != scheduler.Waiting || u.Inactive {
 				w.t.Fatalf("unit %s is released in phase %d, inactive %t", u.Key, u.Phase, u.Inactive)
 			}
 			u.Phase, u.Attempts, u.DequeuedAt = scheduler.Dequeued, s.Attempt, w.now
-			u.Evicted, u.Stopped, u.Quota = false, false, s.Quota
+			u.Evicted, u.Stopped = false, false
 		case scheduler.Requeue:
 			if !holds(u) || !u.Stopped {
 				w.t.Fatalf("unit %s is requeued in phase %d, stopped %t", u.Key, u.Phase, u.Stopped)

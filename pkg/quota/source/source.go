@@ -1,6 +1,6 @@
 // Package source says what stands between a quota backend and the cluster: a Source
-// watches the objects that the quota is written in, and turns what it sees into events
-// for the core.
+// watches the objects that the quota is written in, and tells the core what
+// comes of it.
 //
 // A backend is one package that has both: the quota.Backend, which decides and knows
 // no client, and the Source, which feeds it. docs/adding-a-backend.md tells how to
@@ -18,7 +18,6 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
-	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
 // Source feeds a quota backend. Start is called first and once; everything else, what
@@ -62,10 +61,21 @@ type Host struct {
 
 // Change is what comes of something that was seen.
 type Change struct {
-	// Events for the core.
-	Events []scheduler.Event
+	// Quota that is in force from now on; nil while that stays as it is.
+	Quota *Quota
+	// Seen is for the Backend in force, which is a quota.Witness, to take in; nil when
+	// there is nothing.
+	Seen any
 	// Notices to write as events about objects, and to the log.
 	Notices []Notice
+}
+
+// Quota is what is decided by.
+type Quota struct {
+	// Backend that decides; nil when there is none.
+	Backend quota.Backend
+	// Missing says why there is none.
+	Missing *quota.Refusal
 }
 
 // Notice is an event about an object of the quota.

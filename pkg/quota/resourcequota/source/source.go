@@ -23,7 +23,6 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
 	"kube-queue.dev/kube-queue/pkg/quota/source"
-	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
 var _ source.Source = (*Source)(nil)
@@ -73,7 +72,7 @@ func (s *Source) Start(ctx context.Context, host source.Host) ([]cache.InformerS
 // Listed has the core decide by what there is.
 func (s *Source) Listed() source.Change {
 	s.decides = true
-	return source.Change{Events: []scheduler.Event{scheduler.QuotaChanged{Backend: s.backend}}}
+	return source.Change{Quota: &source.Quota{Backend: s.backend}}
 }
 
 // Keep keeps whose the pods are, and what they are.
@@ -123,7 +122,7 @@ func podsOf(unit *schedulingv1alpha1.QueueUnitSpec) []resourcequota.Pods {
 // observe has the backend take in what was seen.
 func (s *Source) observe(seen any) source.Change {
 	if s.decides {
-		return source.Change{Events: []scheduler.Event{scheduler.Observed{Seen: seen}}}
+		return source.Change{Seen: seen}
 	}
 	s.backend.Observe(seen)
 	return source.Change{}

@@ -18,7 +18,6 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
 	"kube-queue.dev/kube-queue/pkg/quota/source"
 	"kube-queue.dev/kube-queue/pkg/resources"
-	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
 // desk is a Source whose informers are the test itself.
@@ -46,14 +45,16 @@ func newDesk(t *testing.T) *desk {
 }
 
 // work takes in what was seen.
-func (d *desk) work() (events []scheduler.Event) {
+func (d *desk) work() (told []any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, take := range d.taken {
-		events = append(events, take().Events...)
+		if seen := take().Seen; seen != nil {
+			told = append(told, seen)
+		}
 	}
 	d.taken = nil
-	return events
+	return told
 }
 
 func read[T any](t *testing.T, text string) *T {
@@ -265,14 +266,14 @@ func TestMoreThanCanBeCountedIsAFaultOfTheUnit(t *testing.T) {
 func TestTheCoreIsToldOnceEverythingHasBeenTakenIn(t *testing.T) {
 	d := newDesk(t)
 	d.podSeen(seen(t, podOfTwo))
-	if events := d.work(); len(events) > 0 {
-		t.Errorf("told %v before everything was there", events)
+	if told := d.work(); len(told) > 0 {
+		t.Errorf("told %v before everything was there", told)
 	}
-	if events := d.Listed().Events; len(events) != 1 || events[0].(scheduler.QuotaChanged).Backend != quota.Backend(d.backend) {
-		t.Errorf("told %v", events)
+	if first := d.Listed().Quota; first == nil || first.Backend != quota.Backend(d.backend) {
+		t.Errorf("the quota in force is %v", first)
 	}
 	d.podGone("a/p", seen(t, podOfTwo))
-	if events := d.work(); len(events) != 1 || events[0].(scheduler.Observed).Seen != (resourcequota.Gone{Namespace: "a", UID: "p"}) {
-		t.Errorf("told %v", events)
+	if told := d.work(); len(told) != 1 || told[0] != (resourcequota.Gone{Namespace: "a", UID: "p"}) {
+		t.Errorf("told %v", told)
 	}
 }

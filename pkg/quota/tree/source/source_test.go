@@ -123,11 +123,11 @@ func TestTreesAreWatchedFromTheStartToTheirEnd(t *testing.T) {
 		t.Fatalf("%d trees are seen before all is listed, want 2", len(s.taken))
 	}
 	for range 2 {
-		if c := s.next(t); c.Events != nil || c.Notices != nil {
+		if c := s.next(t); c.Quota != nil || c.Notices != nil {
 			t.Fatalf("decided before all was listed: %+v", c)
 		}
 	}
-	if c := s.Listed(); quotaOf(c) == nil || quotaOf(c).Backend == nil || reasonsOf(c.Notices) != "IgnoredQuotaTree other" {
+	if c := s.Listed(); c.Quota == nil || c.Quota.Backend == nil || reasonsOf(c.Notices) != "IgnoredQuotaTree other" {
 		t.Fatalf("with all listed: %+v", c)
 	}
 	change := func(kind string, object *unstructured.Unstructured) source.Change {
@@ -135,10 +135,10 @@ func TestTreesAreWatchedFromTheStartToTheirEnd(t *testing.T) {
 		events <- map[string]any{"type": kind, "object": object}
 		return s.next(t)
 	}
-	if c := change("MODIFIED", treeObject(t, "kube-system", "young", time.Hour, 2, `{name: root, namespaces: [a], max: {cpu: 5}}`)); quotaOf(c) == nil || quotaOf(c).Backend == nil {
+	if c := change("MODIFIED", treeObject(t, "kube-system", "young", time.Hour, 2, `{name: root, namespaces: [a], max: {cpu: 5}}`)); c.Quota == nil || c.Quota.Backend == nil {
 		t.Errorf("with the tree changed: %+v", c)
 	}
-	if c := change("DELETED", young); quotaOf(c) == nil || quotaOf(c).Missing == nil || quotaOf(c).Missing.Reason != quota.ReasonNoQuota {
+	if c := change("DELETED", young); c.Quota == nil || c.Quota.Missing == nil || c.Quota.Missing.Reason != quota.ReasonNoQuota {
 		t.Errorf("with the tree deleted: %+v", c)
 	}
 }
@@ -155,7 +155,7 @@ func TestTheOptionsHoldForEveryTree(t *testing.T) {
 	}{{"none", tree.Options{}, false}, {"an oversell rate", tree.Options{Oversell: rate}, true}} {
 		s := start(t, c.opts, serve(t, nil, treeObject(t, "kube-system", "t", time.Hour, 1, goodRoot)))
 		s.next(t)
-		group, refusal := quotaOf(s.Listed()).Backend.Place("a", "")
+		group, refusal := s.Listed().Quota.Backend.Place("a", "")
 		if refusal != nil {
 			t.Fatal(refusal)
 		}

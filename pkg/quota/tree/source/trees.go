@@ -16,7 +16,6 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
 	"kube-queue.dev/kube-queue/pkg/resources"
-	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
 // forest holds all ElasticQuotaTrees, knows which of them counts, and builds the
@@ -89,7 +88,7 @@ func (f *forest) follow(oldest *unstructured.Unstructured, change *source.Change
 	switch {
 	case oldest == nil:
 		f.chosen, f.backend, f.problem, f.warnings = nil, nil, "", nil
-		change.Events = append(change.Events, scheduler.QuotaChanged{Missing: f.missing()})
+		change.Quota = &source.Quota{Missing: f.missing()}
 	case f.chosen != nil && f.chosen.GetUID() == oldest.GetUID() && f.chosen.GetGeneration() == oldest.GetGeneration():
 		f.chosen = oldest // its status or metadata alone
 	default:
@@ -110,7 +109,7 @@ func (f *forest) choose(object *unstructured.Unstructured, change *source.Change
 		f.problem = explainInvalid(err, f.backend != nil)
 		change.Notices = append(change.Notices, warning(object, reasonInvalid, f.problem))
 		if f.backend == nil {
-			change.Events = append(change.Events, scheduler.QuotaChanged{Missing: f.missing()})
+			change.Quota = &source.Quota{Missing: f.missing()}
 		}
 		return
 	}
@@ -119,7 +118,7 @@ func (f *forest) choose(object *unstructured.Unstructured, change *source.Change
 		change.Notices = append(change.Notices, warning(object, reasonWarning,
 			"in force, but seldom meant so: "+strings.Join(warnings, "; ")))
 	}
-	change.Events = append(change.Events, scheduler.QuotaChanged{Backend: backend})
+	change.Quota = &source.Quota{Backend: backend}
 }
 
 func explainInvalid(err error, haveGood bool) string {

@@ -13,7 +13,6 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/source"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
-	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
 // treeObject makes a tree as an informer has it.
@@ -36,16 +35,6 @@ spec: {root: %s}
 
 const goodRoot = `{name: root, namespaces: [a], max: {cpu: 4}}`
 
-// quotaOf is the change of quota among the events; nil when there is none.
-func quotaOf(c source.Change) *scheduler.QuotaChanged {
-	for _, e := range c.Events {
-		if changed, is := e.(scheduler.QuotaChanged); is {
-			return &changed
-		}
-	}
-	return nil
-}
-
 func newTestForest(t testing.TB) *forest {
 	t.Helper()
 	rate, err := resources.ParseRate("1")
@@ -64,12 +53,12 @@ func TestNoTreeIsChosenBeforeAllAreListed(t *testing.T) {
 		f.set("kube-system/aaa", treeObject(t, "kube-system", "aaa", time.Hour, 1, goodRoot)),
 		f.set("kube-system/zzz", invalid),
 	} {
-		if quotaOf(c) != nil || c.Notices != nil {
+		if c.Quota != nil || c.Notices != nil {
 			t.Fatalf("decided before all was listed: %+v", c)
 		}
 	}
 	c := f.start()
-	if f.chosen != invalid || quotaOf(c).Missing == nil || quotaOf(c).Missing.Reason != quota.ReasonInvalidQuotaTree {
+	if f.chosen != invalid || c.Quota.Missing == nil || c.Quota.Missing.Reason != quota.ReasonInvalidQuotaTree {
 		t.Fatalf("the oldest tree does not decide: %+v", c)
 	}
 	if got := reasonsOf(c.Notices); got != "IgnoredQuotaTree aaa, InvalidQuotaTree zzz" {
@@ -81,7 +70,7 @@ func TestAnInvalidTreeInPlaceOfADeletedOneReleasesNothing(t *testing.T) {
 	f := newTestForest(t)
 	f.set("kube-system/old", treeObject(t, "kube-system", "old", 2*time.Hour, 1, goodRoot))
 	f.set("kube-system/young", treeObject(t, "kube-system", "young", time.Hour, 1, `{name: root, max: {cpu: -1}}`))
-	if c := f.set("kube-system/old", nil); quotaOf(c) == nil || quotaOf(c).Missing == nil || quotaOf(c).Missing.Reason != quota.ReasonInvalidQuotaTree {
+	if c := f.set("kube-system/old", nil); c.Quota == nil || c.Quota.Missing == nil || c.Quota.Missing.Reason != quota.ReasonInvalidQuotaTree {
 		t.Fatalf("the deleted tree is still in force: %+v", c)
 	}
 }
@@ -96,25 +85,25 @@ func reasonsOf(notices []source.Notice) string {
 
 func TestTheOldestTreeInItsNamespaceCounts(t *testing.T) {
 	f := newTestForest(t)
-	if c := f.set("kube-system/young", treeObject(t, "kube-system", "young", time.Hour, 1, goodRoot)); quotaOf(c) == nil || quotaOf(c).Backend == nil {
+	if c := f.set("kube-system/young", treeObject(t, "kube-system", "young", time.Hour, 1, goodRoot)); c.Quota == nil || c.Quota.Backend == nil {
 		t.Fatal("the only tree is not in force")
 	}
 	c := f.set("kube-system/old", treeObject(t, "kube-system", "old", 2*time.Hour, 1, goodRoot))
-	if quotaOf(c) == nil || f.chosen.GetName() != "old" {
+	if c.Quota == nil || f.chosen.GetName() != "old" {
 		t.Fatal("the older tree is not in force")
 	}
 	c = f.set("default/ancient", treeObject(t, "default", "ancient", 9*time.Hour, 1, goodRoot))
-	if quotaOf(c) != nil || reasonsOf(c.Notices) != "IgnoredQuotaTree ancient" {
+	if c.Quota != nil || reasonsOf(c.Notices) != "IgnoredQuotaTree ancient" {
 		t.Fatalf("a tree of another namespace: %+v", c)
 	}
 	c = f.set("kube-system/young", treeObject(t, "kube-system", "young", time.Hour, 2, goodRoot))
-	if quotaOf(c) != nil || reasonsOf(c.Notices) != "IgnoredQuotaTree young" {
+	if c.Quota != nil || reasonsOf(c.Notices) != "IgnoredQuotaTree young" {
 		t.Fatalf("a change of a tree that does not count: %+v", c)
 	}
-	if c = f.set("kube-system/old", nil); quotaOf(c) == nil || f.chosen.GetName() != "young" {
+	if c = f.set("kube-system/old", nil); c.Quota == nil || f.chosen.GetName() != "young" {
 		t.Fatal("with the old tree deleted the next is not in force")
 	}
-	if c = f.set("kube-system/young", nil); quotaOf(c) == nil || quotaOf(c).Backend != nil || quotaOf(c).Missing.Reason != quota.ReasonNoQuota {
+	if c = f.set("kube-system/young", nil); c.Quota == nil || c.Quota.Backend != nil || c.Quota.Missing.Reason != quota.ReasonNoQuota {
 		t.Fatalf("with all trees deleted: %+v", c)
 	}
 }
@@ -122,22 +111,22 @@ func TestTheOldestTreeInItsNamespaceCounts(t *testing.T) {
 func TestAnInvalidTreeChangesNothingButWhatItSays(t *testing.T) {
 	f := newTestForest(t)
 	c := f.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 1, `{name: root, namespaces: [a], max: {cpu: -4}}`))
-	if quotaOf(c) == nil || quotaOf(c).Missing == nil || quotaOf(c).Missing.Reason != quota.ReasonInvalidQuotaTree {
+	if c.Quota == nil || c.Quota.Missing == nil || c.Quota.Missing.Reason != quota.ReasonInvalidQuotaTree {
 		t.Fatalf("an invalid first tree: %+v", c)
 	}
-	if c = f.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 2, goodRoot)); quotaOf(c) == nil || quotaOf(c).Backend == nil {
+	if c = f.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 2, goodRoot)); c.Quota == nil || c.Quota.Backend == nil {
 		t.Fatal("mended, it is not in force")
 	}
 	good := f.backend
 	c = f.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 3, `{name: root, children: [{name: x}, {name: x}]}`))
-	if quotaOf(c) != nil || f.backend != good {
+	if c.Quota != nil || f.backend != good {
 		t.Fatal("an invalid tree replaced the last good one")
 	}
 	if reasonsOf(c.Notices) != "InvalidQuotaTree t" || !strings.Contains(f.problem, "last valid version of the tree stays in force") {
 		t.Fatalf("events %s, problem %q", reasonsOf(c.Notices), f.problem)
 	}
 	// Its status alone changes: nothing is said again.
-	if c = f.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 3, `{name: root, children: [{name: x}, {name: x}]}`)); quotaOf(c) != nil || c.Notices != nil {
+	if c = f.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 3, `{name: root, children: [{name: x}, {name: x}]}`)); c.Quota != nil || c.Notices != nil {
 		t.Fatalf("a change of metadata: %+v", c)
 	}
 }

@@ -20,7 +20,6 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/source"
 	"kube-queue.dev/kube-queue/pkg/resources"
-	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
 // Label of a namespace: its number of seats.
@@ -167,7 +166,7 @@ func (s *Source) Listed() source.Change {
 }
 
 func (s *Source) decide() source.Change {
-	return source.Change{Events: []scheduler.Event{scheduler.QuotaChanged{Backend: newHall(s.names, s.seats)}}}
+	return source.Change{Quota: &source.Quota{Backend: newHall(s.names, s.seats)}}
 }
 
 // Keep keeps nothing: no unit is asked what it is made of.
