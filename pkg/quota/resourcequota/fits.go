@@ -37,14 +37,18 @@ func (g *group) Fits(d quota.Demand) *quota.Refusal {
 
 func (g *group) refusal(s *space, asked int64, reason quota.Reason) *quota.Refusal {
 	r := &quota.Refusal{Reason: reason, Node: g.namespace + "/" + s.quota.name, Resource: s.key,
-		Asked: asked, Used: used(s), Limit: s.hard, Say: say,
+		Asked: asked, Used: used(s, asked), Limit: s.hard, Say: say,
 		Lack: quota.Lack{Space: g.name(s), Amount: asked}}
 	return r
 }
 
-// used is what is not to be had of a space.
-func used(s *space) int64 {
-	return max(s.held.Clamp(), s.coming.Plus(s.used).Clamp())
+// used is what is not to be had of a space: by what was seen, unless the status alone
+// refuses. For a moment after a release that counts pods and what is kept for them.
+func used(s *space, asked int64) int64 {
+	if asked > s.held.Below(s.hard) {
+		return s.held.Clamp()
+	}
+	return s.coming.Plus(s.used).Clamp()
 }
 
 // say is the sentence of refusals by a space.

@@ -1,0 +1,74 @@
+package resourcequota
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+// bench is a backend with one quota of 4 cpu, of which its status says so much is used.
+func bench(t *testing.T, used string) (*Backend, *group) {
+	t.Helper()
+	object := new(corev1.ResourceQuota)
+	text := `{metadata: {namespace: a, name: q}, spec: {hard: {cpu: 4}}, status: {hard: {cpu: 4}, used: {cpu: ` + used + `}}}`
+	if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
+		t.Fatal(err)
+	}
+	b := New(resources.NewNames())
+	b.Observe(QuotaSeen{object})
+	return b, b.group("a")
+}
+
+func cpus(t *testing.T, b *Backend, amount string) resources.Vector {
+	t.Helper()
+	use, err := Weigh(Pods{Count: 1, Requests: corev1.ResourceList{"cpu": resource.MustParse(amount)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	vector, err := b.Vector(use)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return vector
+}
+
+func TestTheFiguresOfARefusalAreThoseOfTheTruthThatRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name, status string
+		charged      string // a released job
+		made, others string // what its pods, and others', are seen to use
+		asked, says  string
+	}{
+		{"a job whose pods are not there yet", "0", "3", "", "", "2", "2 asked, 3 of 4 used"},
+		{"a job whose pods the status knows, and nobody has seen yet", "3", "3", "", "", "2", "2 asked, 3 of 4 used"},
+		{"a job whose pods are there", "3", "3", "3", "", "2", "2 asked, 3 of 4 used"},
+		{"somebody else's pod", "1500m", "", "", "1500m", "3", "3 asked, 1500m of 4 used"},
+		{"somebody else's pod that the status does not know yet", "0", "", "", "1500m", "3", "3 asked, 1500m of 4 used"},
+		{"somebody else's pod that only the status knows", "1500m", "", "", "", "3", "3 asked, 1500m of 4 used"},
+		{"a pod that the status still counts beside what a job is yet to make", "1", "2", "", "", "2", "2 asked, 3 of 4 used"},
+		{"a job that has grown", "3500m", "2", "3500m", "", "1", "1 asked, 3500m of 4 used"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b, g := bench(t, c.status)
+			if c.charged != "" {
+				g.Charge("job", quota.Demand{Requests: cpus(t, b, c.charged)})
+			}
+			if c.made != "" {
+				b.Observe(PodSeen{Namespace: "a", UID: "mine", Owner: "job", Use: cpus(t, b, c.made)})
+			}
+			if c.others != "" {
+				b.Observe(PodSeen{Namespace: "a", UID: "other", Use: cpus(t, b, c.others)})
+			}
+			r := g.Fits(quota.Demand{Requests: cpus(t, b, c.asked)})
+			if r == nil || r.Reason != quota.ReasonQuotaExceeded || !strings.Contains(r.Message(), "waiting for cpu in ResourceQuota a/q: "+c.says) {
+				t.Errorf("refused with %+v", r)
+			}
+		})
+	}
+}
