@@ -83,6 +83,10 @@ test-examples: ## Release each operator's own examples and compare their pods wi
 test-e2e: ## Test everything together, with the real operators
 	$(CLUSTER_TEST) ./test/e2e/...
 
+.PHONY: test-storm
+test-storm: ## 200 jobs under ResourceQuotas beside pods that nobody queued; test-e2e has 60
+	go test -count=1 -v -timeout 20m ./test/e2e/resourcequota -run Storm -storm=200
+
 .PHONY: demo
 demo: build ## Watch two jobs queue and run on a real control plane; leaves it up
 	go run ./test/demo

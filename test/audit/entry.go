@@ -209,7 +209,8 @@ func (d *decoder) answer(w *Write, parse parser, raw json.RawMessage) error {
 	}
 	w.body = body
 	d.identify(w, &head.Metadata)
-	w.gone = head.Metadata.gone()
+	// What is deleted at once comes back as it was, for some kinds, as a ResourceQuota.
+	w.gone = head.Metadata.gone() || w.Verb == "delete" && head.Metadata.DeletionTimestamp == ""
 	// What ends by losing its last finalizer returns the version it had before.
 	w.own = w.Revision > 0 && (!w.gone || w.Verb == "delete")
 	return nil

@@ -126,9 +126,11 @@ func (r *refusedPod) see(w *world, c *change, f *findings) {
 }
 
 func (r *refusedPod) finish(w *world, f *findings) {
-	later, changed, taken := 0, 0, 0
+	again, later, changed, taken := 0, 0, 0, 0
 	for _, s := range r.refused {
 		switch {
+		case r.isThere(s):
+			again++
 		case int64(r.before(s))+1 > s.size:
 			later++
 		case s.changed(*w.options.TreeLag):
@@ -146,6 +148,7 @@ func (r *refusedPod) finish(w *world, f *findings) {
 		what  string
 	}{
 		{r.nobodys, "refused pods belong to no admitted job"},
+		{again, "refused pods are there by that name already: the API server asks the quota first"},
 		{later, "refused pods are more than their jobs start with, or take the place of others"},
 		{changed, "pods were refused by a quota that changed after the admission"},
 		{taken, "pods were refused since pods of others, or those of jobs that grew, came after the admission and took the room"},
@@ -155,6 +158,14 @@ func (r *refusedPod) finish(w *world, f *findings) {
 			f.note("%d %s", n.count, n.what)
 		}
 	}
+}
+
+// isThere tells whether the claim had a pod of that name when it was refused: an
+// operator that has not seen its own pod yet makes it once more.
+func (r *refusedPod) isThere(s refusedStart) bool {
+	return slices.ContainsFunc(r.made[s.held], func(p *pod) bool {
+		return p.name == s.write.refusal.name && !p.created.Time.After(s.write.Time) && !p.gone.before(s.write.Received)
+	})
 }
 
 // before counts the pods that the claim had made when the refusal was answered.

@@ -59,6 +59,18 @@ func TestRefusedPod(t *testing.T) {
 			p.start().removePod(operator)
 			p.refused(noCPU)
 		}, 0, "take the place of others"},
+		{"that is there already", byResourceQuota, func(s *script) {
+			s.quota("q", fourCores)
+			p := s.tfjob("a", 1)
+			p.enqueue()
+			p.unit.patch(extensions, "spec.podSets", []any{map[string]any{"name": "worker", "count": 2.0, "requests": map[string]any{"cpu": "1"}}})
+			p.dequeue()
+			p.release()
+			pod := p.start()
+			p.refused(noCPU)
+			s.asking(map[string]any{"metadata": map[string]any{"name": pod.text("metadata.name"), "ownerReferences": []any{map[string]any{
+				"kind": "TFJob", "uid": p.job.text("metadata.uid"), "controller": true}}}})
+		}, 0, "there by that name"},
 		{"since the quota was cut after the admission", byResourceQuota, func(s *script) {
 			q := s.quota("q", fourCores)
 			p := released(s, 3)

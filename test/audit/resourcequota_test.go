@@ -130,6 +130,11 @@ func TestOverLimitOfAResourceQuota(t *testing.T) {
 		s.quota("q", fourCores).remove(admin)
 		s.tfjob("a", 9).admit()
 	})
+	add("nor does one whose deletion returned it as it was", "", func(s *script) {
+		s.quota("q", fourCores).write(admin, "delete", "", 200)
+		s.wait(3 * time.Second)
+		s.tfjob("a", 9).admit()
+	})
 	add("one that was made just now need not be known", "", func(s *script) {
 		s.group = "default"
 		s.undecided("q", fourCores)

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"kube-queue.dev/kube-queue/test/audit"
 	"kube-queue.dev/kube-queue/test/lab"
 )
 
@@ -43,17 +42,10 @@ func TestAPairOfTFJobsRunsOneAfterTheOther(t *testing.T) {
 	}
 	l.ExpectFree()
 
+	l.ExpectOneAfterTheOther("TFJob", "job1", "job2")
 	log := l.Log(t.Context())
-	one, err := log.Life(l.Audit, "TFJob", l.Namespace, "job1")
-	lab.Must(t, err)
 	two, err := log.Life(l.Audit, "TFJob", l.Namespace, "job2")
 	lab.Must(t, err)
-	if span, both := audit.Overlap(one.Runs, two.Runs); both {
-		t.Errorf("both jobs ran at %v", span.From)
-	}
-	if !one.Ended.Before(two.FirstPod) {
-		t.Errorf("job2 had a pod at %v, before job1's end at %v", two.FirstPod, one.Ended)
-	}
 	if !two.Saw("Queuing") {
 		t.Error("job2 was never shown as Queuing")
 	}

@@ -66,3 +66,20 @@ func (l *Lab) Log(ctx context.Context) *audit.Log {
 	Must(l.t, err)
 	return log
 }
+
+// ExpectOneAfterTheOther has the log tell that two jobs never ran at the same time, and
+// that the second had no pod before the first had ended.
+func (l *Lab) ExpectOneAfterTheOther(kind, first, second string) {
+	l.t.Helper()
+	log := l.Log(l.t.Context())
+	one, err := log.Life(l.Audit, kind, l.Namespace, first)
+	Must(l.t, err)
+	two, err := log.Life(l.Audit, kind, l.Namespace, second)
+	Must(l.t, err)
+	if span, both := audit.Overlap(one.Runs, two.Runs); both {
+		l.t.Errorf("%s and %s both ran at %v", first, second, span.From)
+	}
+	if !one.Ended.Before(two.FirstPod) {
+		l.t.Errorf("%s had a pod at %v, before the end of %s at %v", second, two.FirstPod, first, one.Ended)
+	}
+}

@@ -14,7 +14,7 @@ import (
 func (l *Lab) Clean(ctx context.Context) {
 	l.t.Helper()
 	l.clearJobs(ctx)
-	Must(l.t, l.Kube.CoreV1().ResourceQuotas(l.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+	l.clearQuotas(ctx)
 	Must(l.t, l.Dynamic.Resource(trees).Namespace("kube-system").DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
 	l.waitForNothing(ctx)
 }
@@ -29,8 +29,14 @@ func (l *Lab) clearJobs(ctx context.Context) {
 	}
 }
 
-// waitForNothing waits until no unit and no pod is left.
+// clearQuotas removes ResourceQuotas, and LimitRanges, which belong to them.
+func (l *Lab) clearQuotas(ctx context.Context) {
+	l.t.Helper()
+	Must(l.t, l.Kube.CoreV1().ResourceQuotas(l.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+	Must(l.t, l.Kube.CoreV1().LimitRanges(l.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+}
 
+// waitForNothing waits until no unit and no pod is left. What nobody owns it deletes.
 func (l *Lab) waitForNothing(ctx context.Context) {
 	l.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -46,6 +52,11 @@ func (l *Lab) waitForNothing(ctx context.Context) {
 		for _, unit := range units.Items {
 			if len(unit.OwnerReferences) == 0 { // made by hand, or orphaned
 				Must(l.t, ignoreNotFound(l.Queue.SchedulingV1alpha1().QueueUnits(l.Namespace).Delete(ctx, unit.Name, metav1.DeleteOptions{})))
+			}
+		}
+		for _, pod := range pods.Items {
+			if len(pod.OwnerReferences) == 0 && pod.DeletionTimestamp == nil {
+				Must(l.t, ignoreNotFound(l.Kube.CoreV1().Pods(l.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})))
 			}
 		}
 		select {

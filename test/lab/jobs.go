@@ -18,7 +18,8 @@ const (
 	// machine is then changes nothing.
 	UntilTold = 1000 * time.Hour
 
-	endNow = `{"metadata":{"annotations":{"` + RunTime + `":"1ms"}}}`
+	// EndNow is a patch by which what has a run time ends at once.
+	EndNow = `{"metadata":{"annotations":{"` + RunTime + `":"1ms"}}}`
 )
 
 // Finish ends a job that runs until it is told to end: the annotation that says so
@@ -27,7 +28,7 @@ const (
 func (l *Lab) Finish(resource schema.GroupVersionResource, name string) {
 	l.t.Helper()
 	if l.Object(resource, name).GetAnnotations()[RunTime] != "" {
-		l.Patch(resource, name, endNow)
+		l.Patch(resource, name, EndNow)
 		return
 	}
 	Eventually(l.t, 20*time.Second, name+" has a pod that ends it", func() (bool, string) {
@@ -36,7 +37,7 @@ func (l *Lab) Finish(resource schema.GroupVersionResource, name string) {
 			pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.Annotations[RunTime] != UntilTold.String() })
 		}
 		for _, pod := range pods {
-			l.Patch(Pods, pod.Name, endNow)
+			l.Patch(Pods, pod.Name, EndNow)
 		}
 		return len(pods) > 0, "none"
 	})

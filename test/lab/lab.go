@@ -50,6 +50,7 @@ func (s *Site) Part(t testing.TB, namespace string) *Lab {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		l.clearJobs(ctx)
+		l.clearQuotas(ctx)
 		l.waitForNothing(ctx)
 	})
 	return l

@@ -53,6 +53,13 @@ func (l *Lab) Patch(resource schema.GroupVersionResource, name, patch string) {
 	Must(l.t, err)
 }
 
+// Delete deletes an object, and what it owns after it.
+func (l *Lab) Delete(resource schema.GroupVersionResource, name string) {
+	l.t.Helper()
+	background := metav1.DeletePropagationBackground
+	Must(l.t, l.Dynamic.Resource(resource).Namespace(l.Namespace).Delete(l.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &background}))
+}
+
 // ConfigMap is an empty one, to own things or to mark a time.
 func ConfigMap(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}

@@ -18,6 +18,10 @@ var (
 	// Pods are what jobs are made of in the end.
 	Pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
+	// ResourceQuotas and LimitRanges are of the API server's own.
+	ResourceQuotas = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
+	LimitRanges    = schema.GroupVersionResource{Version: "v1", Resource: "limitranges"}
+
 	trees = schema.GroupVersionResource{Group: "scheduling.sigs.k8s.io", Version: "v1beta1", Resource: "elasticquotatrees"}
 )
 

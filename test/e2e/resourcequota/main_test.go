@@ -4,8 +4,12 @@
 package resourcequota
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
+	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/lab"
 	"kube-queue.dev/kube-queue/test/testcluster"
 )
@@ -23,5 +27,60 @@ func TestMain(m *testing.M) {
 	lab.Main(m, testcluster.Options{
 		Operators:  []string{"training-operator", "kuberay", "spark-operator"},
 		PodRunTime: lab.UntilTold,
+		// What runs is for the quotas to say, never for the nodes.
+		NodeCPU: "100", NodeMemory: "400Gi", NodeGPUs: 8,
 	}, func(s *lab.Site) { site = s })
+}
+
+// newLab is a lab whose quota is judged by ResourceQuotas.
+func newLab(t testing.TB, namespace string) *lab.Lab {
+	t.Helper()
+	l := site.Lab(t, namespace)
+	l.Audit.ResourceQuota = true
+	return l
+}
+
+// waits waits until the unit of a job waits for a reason, in these words.
+func waits(t testing.TB, l *lab.Lab, kind, name, reason string, words ...string) {
+	t.Helper()
+	what := fmt.Sprintf("%s %s in %s waits for reason %s with words %q", kind, name, l.Namespace, reason, words)
+	lab.Eventually(t, patience, what, func() (bool, string) {
+		unit := l.Unit(kind, name)
+		if unit == nil {
+			return false, "there is no unit"
+		}
+		s := unit.Status
+		told := s.Reason == reason && !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(s.Message, word) })
+		return told, fmt.Sprintf("%s %s: %s", s.Phase, s.Reason, s.Message)
+	})
+}
+
+// runs waits until a job runs with all its pods.
+func runs(t testing.TB, l *lab.Lab, kind, name string) {
+	t.Helper()
+	lab.Eventually(t, patience, fmt.Sprintf("%s %s in %s runs with all its pods", kind, name, l.Namespace), func() (bool, string) {
+		unit := l.Unit(kind, name)
+		if unit == nil {
+			return false, "there is no unit"
+		}
+		_, want := ofUnit(unit)
+		pods := l.Pods(name)
+		whole := unit.Status.Phase == schedulingv1alpha1.PhaseRunning && len(pods) == want
+		return whole, fmt.Sprintf("%s %s: %s; %d pods of %d", unit.Status.Phase, unit.Status.Reason, unit.Status.Message, len(pods), want)
+	})
+}
+
+// end has a job end that runs.
+func end(l *lab.Lab, kind, name string) {
+	l.Finish(resources[kind], name)
+	l.WaitForPhase(kind, name, schedulingv1alpha1.PhaseSucceeded)
+}
+
+// held makes sure that a job was not released, nor ever had a pod.
+func held(t testing.TB, l *lab.Lab, kind, name string) {
+	t.Helper()
+	unit := l.Unit(kind, name)
+	if unit == nil || unit.Status.Attempts != 0 || len(l.Pods(name)) > 0 {
+		t.Errorf("%s %s in %s is not held: %d pods, unit %v", kind, name, l.Namespace, len(l.Pods(name)), unit)
+	}
 }

@@ -4,13 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"kube-queue.dev/kube-queue/test/audit"
 	"kube-queue.dev/kube-queue/test/lab"
 )
 
 // The story of the demo, with the quota written as a ResourceQuota.
 func TestAPairOfTFJobsRunsOneAfterTheOtherUnderAResourceQuota(t *testing.T) {
-	l := site.Lab(t, "default")
+	l := newLab(t, "default")
 	site.BothWith(t, enabled, byResourceQuota)
 	l.Apply(l.Read("resource-quota.yaml"))
 	l.Apply(l.Read("tfjob-pair.yaml"))
@@ -29,15 +28,5 @@ func TestAPairOfTFJobsRunsOneAfterTheOtherUnderAResourceQuota(t *testing.T) {
 		l.WaitForPhase("TFJob", name, "Succeeded")
 		l.WaitForState(lab.TFJobs, name, "Succeeded")
 	}
-	log := l.Log(t.Context())
-	one, err := log.Life(l.Audit, "TFJob", l.Namespace, "job1")
-	lab.Must(t, err)
-	two, err := log.Life(l.Audit, "TFJob", l.Namespace, "job2")
-	lab.Must(t, err)
-	if span, both := audit.Overlap(one.Runs, two.Runs); both {
-		t.Errorf("both jobs ran at %v", span.From)
-	}
-	if !one.Ended.Before(two.FirstPod) {
-		t.Errorf("job2 had a pod at %v, before job1's end at %v", two.FirstPod, one.Ended)
-	}
+	l.ExpectOneAfterTheOther("TFJob", "job1", "job2")
 }

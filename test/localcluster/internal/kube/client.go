@@ -44,7 +44,8 @@ func New(server, token string, ca []byte) *Client {
 type StatusError struct {
 	Method, Path string
 	Code         int
-	Message      string
+	// Reason tells answers of one code apart, as "AlreadyExists" and "Conflict".
+	Reason, Message string
 }
 
 func (e *StatusError) Error() string {
@@ -55,6 +56,13 @@ func (e *StatusError) Error() string {
 func HasCode(err error, code int) bool {
 	var status *StatusError
 	return errors.As(err, &status) && status.Code == code
+}
+
+// Exists tells whether an error says that the object to be made is there already. The
+// code alone does not: a quota that many write at once is told by it too.
+func Exists(err error) bool {
+	var status *StatusError
+	return errors.As(err, &status) && status.Reason == "AlreadyExists"
 }
 
 // Do sends a body, if there is one, and reads the answer into out, if there is
@@ -133,9 +141,9 @@ func (c *Client) send(ctx context.Context, method, path, contentType string, bod
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	var status struct{ Message string }
+	var status struct{ Reason, Message string }
 	if json.Unmarshal(data, &status) != nil || status.Message == "" {
 		status.Message = string(data[:min(len(data), 500)])
 	}
-	return nil, &StatusError{method, path, response.StatusCode, status.Message}
+	return nil, &StatusError{method, path, response.StatusCode, status.Reason, status.Message}
 }

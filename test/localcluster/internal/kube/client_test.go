@@ -47,10 +47,20 @@ func TestARequestCarriesTheUserAndTheObject(t *testing.T) {
 func TestARefusalTellsItsReason(t *testing.T) {
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusConflict)
-		io.WriteString(w, `{"kind":"Status","message":"things \"a\" already exists"}`)
+		io.WriteString(w, `{"kind":"Status","reason":"AlreadyExists","message":"things \"a\" already exists"}`)
 	})
 	err := client.Create(t.Context(), "/things", nil)
-	if !HasCode(err, http.StatusConflict) || err.Error() != `POST /things: 409 things "a" already exists` {
+	if !HasCode(err, http.StatusConflict) || !Exists(err) || err.Error() != `POST /things: 409 things "a" already exists` {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAConflictIsNotAnObjectThatIsThere(t *testing.T) {
+	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusConflict)
+		io.WriteString(w, `{"kind":"Status","reason":"Conflict","message":"resourcequotas \"a\": the object has been modified"}`)
+	})
+	if err := client.Create(t.Context(), "/things", nil); !HasCode(err, http.StatusConflict) || Exists(err) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -103,7 +103,7 @@ func (d *sparkDrivers) makeExecutors(ctx context.Context, app *sparkApp, plan ex
 	var errs []error
 	for number := 1; number <= plan.Count; number++ {
 		err := d.client.Create(ctx, podsPath(app.namespace), plan.executor(number, app.driver, app.uid))
-		if !kube.HasCode(err, http.StatusConflict) {
+		if !kube.Exists(err) {
 			errs = append(errs, err)
 		}
 	}

@@ -1,0 +1,87 @@
+package resourcequota
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"kube-queue.dev/kube-queue/test/lab"
+)
+
+// The quota is written as a tree, then as a ResourceQuota, then as a tree again, with
+// jobs running and waiting each time.
+func TestJobsMoveFromOneQuotaBackendToAnotherAndBack(t *testing.T) {
+	l := newLab(t, "moving")
+	// What the tree admits is not by ResourceQuotas; a program that starts anew may write
+	// again.
+	l.Allowed = []string{"over-limit", "wrong-quota", "write-budget"}
+	controller, _ := site.Both(t, enabled)
+	move := func(env []string, change func()) {
+		t.Helper()
+		controller.Stop()
+		change()
+		controller.Env = env
+		controller.Start()
+	}
+
+	l.Tree(`{cpu: 4}`)
+	l.Apply(tfjob("one", one("1"), one("1"), false) + job("two", one("1")))
+	runs(t, l, "TFJob", "one")
+	runs(t, l, "Job", "two")
+	l.Apply(job("three", one("2")))
+	waits(t, l, "Job", "three", "QuotaExceeded", "quota root/team") // before the others, and so first in line
+	l.Apply(spark("four", 1, "1", "1", false) + rayjob("five", one("1"), one("1"), false))
+	for kind, name := range map[string]string{"Job": "three", "SparkApplication": "four", "RayJob": "five"} {
+		waits(t, l, kind, name, "QuotaExceeded", "quota root/team", "3 of 4 used")
+	}
+	waitForQueues(t, "root-team", "moving")
+
+	move(byResourceQuota, func() {
+		l.Apply(quota("team", "cpu: 5"))
+		waitForStatus(t, l)
+	})
+	runs(t, l, "Job", "three") // 2 of the 2 that are left
+	for kind, name := range map[string]string{"SparkApplication": "four", "RayJob": "five"} {
+		waits(t, l, kind, name, "QuotaExceeded", "ResourceQuota moving/team", "5 of 5 used")
+	}
+	waitForQueues(t, "moving", "root-team")
+	end(l, "Job", "two")
+	l.Apply(job("six", one("1"))) // which fits, as four and five do not
+	runs(t, l, "Job", "six")
+
+	move(nil, func() { l.Delete(lab.ResourceQuotas, "team") })
+	for kind, name := range map[string]string{"SparkApplication": "four", "RayJob": "five"} {
+		waits(t, l, kind, name, "QuotaExceeded", "quota root/team", "5 of 4 used")
+		held(t, l, kind, name)
+	}
+	waitForQueues(t, "root-team", "moving")
+	end(l, "Job", "three")
+	end(l, "Job", "six")
+	runs(t, l, "SparkApplication", "four")
+	held(t, l, "RayJob", "five")
+
+	move(byResourceQuota, func() {})
+	runs(t, l, "RayJob", "five") // there is no ResourceQuota now
+	waitForQueues(t, "", "root-team")
+	for kind, name := range map[string]string{"TFJob": "one", "SparkApplication": "four", "RayJob": "five"} {
+		end(l, kind, name)
+	}
+	for kind, names := range map[string][]string{"TFJob": {"one"}, "Job": {"two", "three", "six"}, "SparkApplication": {"four"}, "RayJob": {"five"}} {
+		for _, name := range names {
+			if unit := l.WaitForPhase(kind, name, "Succeeded"); unit.Status.Attempts != 1 {
+				t.Errorf("%s was released %d times, want once", name, unit.Status.Attempts)
+			}
+		}
+	}
+}
+
+// waitForQueues waits until one Queue is there and the other is not.
+func waitForQueues(t testing.TB, there, gone string) {
+	t.Helper()
+	lab.Eventually(t, patience, "there is a Queue "+there+", and no Queue "+gone, func() (bool, string) {
+		out, err := site.Kubectl(t.Context(), "-n", "kube-queue", "get", "queues", "-o", "jsonpath={.items[*].metadata.name}")
+		lab.Must(t, err)
+		names := strings.Fields(out)
+		return (there == "" || slices.Contains(names, there)) && !slices.Contains(names, gone), out
+	})
+}

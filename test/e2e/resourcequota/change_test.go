@@ -1,0 +1,198 @@
+package resourcequota
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kube-queue.dev/kube-queue/test/lab"
+)
+
+// change is one thing that is done to the quotas of a namespace while jobs run and wait
+// there, and what comes of it.
+type change struct {
+	namespace string
+	// before are the quotas at first.
+	before string
+	// running and waiting are jobs at the time of the change, the latter with what they
+	// wait for. The waiting are told the next reason then, or run.
+	running pods
+	waiting pods
+	first   told
+	apply   func(*lab.Lab)
+	// then is what is waited for afterwards; nothing: the job runs.
+	then told
+	// last lets it run.
+	last func(*lab.Lab)
+}
+
+// told is a reason with words of its message.
+type told struct {
+	reason string
+	words  []string
+}
+
+func says(reason string, words ...string) told { return told{reason, words} }
+
+func patches(quota, spec string) func(*lab.Lab) {
+	return func(l *lab.Lab) { l.Patch(lab.ResourceQuotas, quota, `{"spec":`+spec+`}`) }
+}
+
+func deletes(quotas ...string) func(*lab.Lab) { return each(lab.ResourceQuotas, quotas...) }
+
+func each(resource schema.GroupVersionResource, names ...string) func(*lab.Lab) {
+	return func(l *lab.Lab) {
+		for _, name := range names {
+			l.Delete(resource, name)
+		}
+	}
+}
+
+func one(amount string) pods { return pods{count: 1, container: cpu(amount)} }
+
+var changes = []change{
+	{
+		namespace: "raised", before: quota("team", "cpu: 3"), running: one("2"), waiting: one("2"),
+		first: says("QuotaExceeded", "ResourceQuota raised/team", "2 asked, 2 of 3 used"),
+		apply: patches("team", `{"hard":{"cpu":"4"}}`),
+	}, {
+		namespace: "lowered", before: quota("team", "cpu: 4"), running: one("3"), waiting: one("2"),
+		first: says("QuotaExceeded", "ResourceQuota lowered/team", "2 asked, 3 of 4 used"),
+		apply: patches("team", `{"hard":{"cpu":"2"}}`),
+		then:  says("QuotaExceeded"), // the figures are those of the time when it was told
+		last:  each(lab.Jobs, "running"),
+	}, {
+		namespace: "lowered-more", before: quota("team", "cpu: 4"), running: one("3"), waiting: one("2"),
+		first: says("QuotaExceeded", "2 asked, 3 of 4 used"),
+		apply: patches("team", `{"hard":{"cpu":"1"}}`),
+		then:  says("ExceedsMaxQuota", "ResourceQuota lowered-more/team", "2 cpu asked", "hard limit is 1"),
+		last:  patches("team", `{"hard":{"cpu":"5"}}`),
+	}, {
+		namespace: "other-keys", before: quota("team", "cpu: 3"), running: one("2"), waiting: one("2"),
+		first: says("QuotaExceeded", "2 asked, 2 of 3 used"),
+		apply: patches("team", `{"hard":{"cpu":null,"pods":"1"}}`),
+		then:  says("QuotaExceeded", "ResourceQuota other-keys/team", "pods", "1 asked, 1 of 1 used"),
+		last:  patches("team", `{"hard":{"pods":null,"requests.cpu":"9"}}`),
+	}, {
+		namespace: "unsaid", before: quota("team", "cpu: 3"), running: one("2"), waiting: one("2"),
+		first: says("QuotaExceeded", "2 asked, 2 of 3 used"),
+		apply: patches("team", `{"hard":{"cpu":null,"limits.memory":"1Gi"}}`),
+		then:  says("InvalidRequest", "ResourceQuota unsaid/team", "limits.memory", "container main"),
+		last:  deletes("team"),
+	}, {
+		namespace: "deleted", before: quota("team", "cpu: 3"), running: one("2"), waiting: one("2"),
+		first: says("QuotaExceeded", "2 asked, 2 of 3 used"),
+		apply: deletes("team"),
+	}, {
+		namespace: "another", before: quota("team", "cpu: 3"), running: one("2"), waiting: one("2"),
+		first: says("QuotaExceeded", "ResourceQuota another/team", "2 asked, 2 of 3 used"),
+		apply: func(l *lab.Lab) {
+			l.Apply(quota("all", "pods: 1"))
+			l.Patch(lab.ResourceQuotas, "team", `{"spec":{"hard":{"cpu":"4"}}}`)
+		},
+		then: says("QuotaExceeded", "ResourceQuota another/all", "pods", "1 asked, 1 of 1 used"),
+		last: deletes("all"),
+	}, {
+		// Scopes cannot be changed: it takes another quota of the same name.
+		namespace: "other-scopes", before: quota("team", "pods: 1", scoped("NotTerminating")) + quota("cpu", "cpu: 3"), running: one("2"), waiting: one("1"),
+		first: says("QuotaExceeded", "ResourceQuota other-scopes/team", "pods", "1 asked, 1 of 1 used"),
+		apply: func(l *lab.Lab) {
+			l.Delete(lab.ResourceQuotas, "team")
+			l.Apply(quota("team", "pods: 1", scoped("Terminating")))
+		},
+	}, {
+		namespace: "scopes-of-it", before: quota("team", "pods: 1", scoped("Terminating")) + quota("cpu", "cpu: 3"), running: one("2"), waiting: one("2"),
+		first: says("QuotaExceeded", "ResourceQuota scopes-of-it/cpu", "2 asked, 2 of 3 used"),
+		apply: func(l *lab.Lab) {
+			l.Delete(lab.ResourceQuotas, "team")
+			l.Apply(quota("team", "pods: 1", scoped("NotTerminating")))
+			l.Patch(lab.ResourceQuotas, "cpu", `{"spec":{"hard":{"cpu":"9"}}}`)
+		},
+		then: says("QuotaExceeded", "ResourceQuota scopes-of-it/team", "pods", "1 asked, 1 of 1 used"),
+		last: deletes("team"),
+	},
+}
+
+// Quotas come, change and go while jobs run and wait. Those that wait follow each
+// change, those that run are left alone.
+func TestJobsFollowEachChangeOfTheirQuota(t *testing.T) {
+	// What must be mended is told at once, and each time.
+	newLab(t, "default").Allowed = []string{"write-budget"}
+	site.BothWith(t, enabled, byResourceQuota)
+	labs := make([]*lab.Lab, len(changes))
+	for i, c := range changes {
+		labs[i] = site.Part(t, c.namespace)
+		labs[i].Apply(job("running", c.running)) // before there is any quota
+	}
+	for i, c := range changes {
+		runs(t, labs[i], "Job", "running")
+		labs[i].Apply(c.before)
+	}
+	for i, c := range changes {
+		waitForStatus(t, labs[i])
+		labs[i].Apply(job("waiting", c.waiting))
+	}
+	for i, c := range changes {
+		waits(t, labs[i], "Job", "waiting", c.first.reason, c.first.words...)
+		held(t, labs[i], "Job", "waiting")
+		c.apply(labs[i])
+	}
+	for i, c := range changes {
+		if c.then.reason != "" {
+			waits(t, labs[i], "Job", "waiting", c.then.reason, c.then.words...)
+			held(t, labs[i], "Job", "waiting")
+			ranOn(t, labs[i])
+			c.last(labs[i])
+		}
+	}
+	for i, c := range changes {
+		runs(t, labs[i], "Job", "waiting")
+		if c.then.reason == "" {
+			ranOn(t, labs[i])
+		}
+	}
+}
+
+// ranOn makes sure that the job that runs was left alone.
+func ranOn(t testing.TB, l *lab.Lab) {
+	t.Helper()
+	unit := l.Unit("Job", "running")
+	if len(l.Pods("running")) != 1 || unit.Status.Phase != "Running" || unit.Status.Attempts > 1 {
+		t.Errorf("%s: the job that ran has %d pods, and its unit is %v", l.Namespace, len(l.Pods("running")), unit.Status)
+	}
+}
+
+// kinds are all that these tests use, each with the name of a job.
+var kinds = []struct{ kind, name string }{{"Job", "job"}, {"TFJob", "tfjob"}, {"RayJob", "rayjob"}, {"SparkApplication", "spark"}}
+
+// Where there is no quota everything goes at once, whatever other namespaces have.
+func TestAQuotaIsForItsNamespaceAlone(t *testing.T) {
+	newLab(t, "default")
+	tight, loose := site.Part(t, "tight"), site.Part(t, "loose")
+	tight.Apply(quota("team", "pods: 1, cpu: 1"))
+	waitForStatus(t, tight)
+	site.BothWith(t, enabled, byResourceQuota)
+	big := pods{count: 3, container: cpu("9")}
+	for _, l := range []*lab.Lab{tight, loose} {
+		l.Apply(job("small", one("1")) + job("job", big) + tfjob("tfjob", big, big, false) + rayjob("rayjob", big, big, false) + spark("spark", 3, "9", "9", false))
+	}
+	runs(t, tight, "Job", "small")
+	for _, k := range kinds {
+		runs(t, loose, k.kind, k.name)
+		if len(loose.Events(k.name, "Queued")) > 0 {
+			t.Errorf("%s waited: %v", k.name, loose.Unit(k.kind, k.name).Status)
+		}
+		waits(t, tight, k.kind, k.name, "ExceedsMaxQuota", "ResourceQuota tight/team")
+		held(t, tight, k.kind, k.name)
+	}
+}
+
+// waitForStatus waits until all quotas of the namespace are in force.
+func waitForStatus(t testing.TB, l *lab.Lab) {
+	t.Helper()
+	lab.Eventually(t, patience, "the quotas of "+l.Namespace+" have a status", func() (bool, string) {
+		quotas := look(t, l).quotas
+		return !slices.ContainsFunc(quotas, behind), "not yet"
+	})
+}

@@ -1,0 +1,131 @@
+package resourcequota
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kube-queue.dev/kube-queue/test/lab"
+)
+
+// resources of the kinds that these tests use.
+var resources = map[string]schema.GroupVersionResource{
+	"Job": lab.Jobs, "TFJob": lab.TFJobs, "RayJob": lab.RayJobs, "SparkApplication": lab.SparkApplications,
+}
+
+// container says what a container asks for, as it stands in a manifest: "" for nothing.
+type container struct{ requests, limits string }
+
+// cpu is a container that asks for as much, and has no limit.
+func cpu(amount string) container { return container{requests: "cpu: " + amount} }
+
+func (c container) String() string {
+	return fmt.Sprintf("{requests: {%s}, limits: {%s}}", c.requests, c.limits)
+}
+
+// pods are a part of a job: so many equal ones.
+type pods struct {
+	count int
+	container
+	// spec is what else their spec says, as "priorityClassName: high, ".
+	spec string
+}
+
+// ends are the annotations of pods that end when they are told to.
+func ends(fails bool) string {
+	code := 0
+	if fails {
+		code = 1
+	}
+	return fmt.Sprintf(`{%s: %q, localcluster.kube-queue.dev/exit-code: "%d"}`, lab.RunTime, lab.UntilTold.String(), code)
+}
+
+// stays are the annotations of pods that end with their job.
+const stays = "{" + lab.RunTime + ": never}"
+
+func (p pods) template(annotations, name string) string {
+	return fmt.Sprintf("{metadata: {annotations: %s}, spec: {%srestartPolicy: Never, containers: [{name: %s, image: busybox, resources: %v}]}}",
+		annotations, p.spec, name, p.container)
+}
+
+// job is a Job, all of whose pods run at once.
+func job(name string, of pods) string { return endingJob(name, of, false) }
+
+func endingJob(name string, of pods, fails bool) string {
+	return fmt.Sprintf("---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: %s}\n"+
+		"spec: {suspend: true, parallelism: %d, completions: %d, backoffLimit: 0, template: %s}\n",
+		name, of.count, of.count, of.template(ends(fails), "main"))
+}
+
+// tfjob is a TFJob with a parameter server and workers, which end it.
+func tfjob(name string, server, workers pods, fails bool) string {
+	return fmt.Sprintf(`---
+apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: %s, annotations: {scheduling.x-k8s.io/suspend: "true"}}
+spec:
+  tfReplicaSpecs:
+    PS: {replicas: %d, restartPolicy: Never, template: %s}
+    Worker: {replicas: %d, restartPolicy: Never, template: %s}
+`, name, server.count, server.template(stays, "tensorflow"), workers.count, workers.template(ends(fails), "tensorflow"))
+}
+
+// rayjob is a RayJob whose submitter is KubeRay's own.
+func rayjob(name string, head, workers pods, fails bool) string {
+	return fmt.Sprintf(`---
+apiVersion: ray.io/v1
+kind: RayJob
+metadata: {name: %s, annotations: %s}
+spec:
+  suspend: true
+  shutdownAfterJobFinishes: true
+  backoffLimit: 0
+  entrypoint: python main.py
+  rayClusterSpec:
+    headGroupSpec: {rayStartParams: {}, template: %s}
+    workerGroupSpecs: [{groupName: small, replicas: %d, minReplicas: 1, maxReplicas: 9, rayStartParams: {}, template: %s}]
+`, name, ends(fails), head.ray(), workers.count, workers.ray())
+}
+
+func (p pods) ray() string {
+	return fmt.Sprintf("{spec: {%scontainers: [{name: ray, image: ray, resources: %v}]}}", p.spec, p.container)
+}
+
+// spark is a SparkApplication; driver and executors have 512m of memory each, and what
+// Spark adds. Its submission is tried again: where a ResourceQuota is written by many
+// at once the API server may answer that there was a conflict, and the operator takes
+// that for a driver's pod that is there already.
+func spark(name string, executors int, coreRequest, coreLimit string, fails bool) string {
+	cores := fmt.Sprintf("cores: 1, coreRequest: %q", coreRequest)
+	if coreLimit != "" {
+		cores += fmt.Sprintf(", coreLimit: %q", coreLimit)
+	}
+	return fmt.Sprintf(`---
+apiVersion: sparkoperator.k8s.io/v1beta2
+kind: SparkApplication
+metadata: {name: %[1]s, annotations: {scheduling.x-k8s.io/suspend: "true"}}
+spec:
+  type: Scala
+  mode: cluster
+  image: spark
+  mainClass: main
+  mainApplicationFile: local:///main.jar
+  sparkVersion: 4.0.0
+  restartPolicy: {type: OnFailure, onSubmissionFailureRetries: 9, onSubmissionFailureRetryInterval: 1, onFailureRetryInterval: 1}
+  driver: {%[2]s, memory: 512m, serviceAccount: default, annotations: %[3]s}
+  executor: {%[2]s, memory: 512m, instances: %[4]d}
+`, name, cores, ends(fails), executors)
+}
+
+// quota is a ResourceQuota; hard and what else its spec says, as they stand in a
+// manifest.
+func quota(name, hard string, spec ...string) string {
+	spec = append([]string{"hard: {" + hard + "}"}, spec...)
+	return fmt.Sprintf("---\napiVersion: v1\nkind: ResourceQuota\nmetadata: {name: %s}\nspec: {%s}\n", name, strings.Join(spec, ", "))
+}
+
+// patience is how long anything may take that happens by itself: it bounds how long a
+// broken test runs, and nothing else.
+const patience = 2 * time.Minute

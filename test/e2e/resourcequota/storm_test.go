@@ -1,0 +1,174 @@
+package resourcequota
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/lab"
+)
+
+var (
+	stormSize = flag.Int("storm", 60, "how many jobs the storm has")
+	stormSeed = flag.Uint64("storm-seed", 0, "what the storm is drawn from; 0: the time")
+)
+
+// places are the namespaces of the storm with their quotas, which ask for different
+// things, so that each kind of key is at some time what jobs wait for.
+var places = []struct{ name, quotas string }{
+	{"storm-a", quota("all", `cpu: 8, memory: 14Gi, pods: 30`)},
+	{"storm-b", quota("compute", `requests.cpu: 8, requests.memory: 14Gi`) + quota("objects", `pods: 20, count/pods: 40`)},
+	{"storm-c", quota("limits", `requests.cpu: 9, limits.cpu: 10, limits.memory: 14Gi`)},
+	{"storm-d", quota("cpu", `cpu: 12, limits.memory: 20Gi`) + quota("pods", `pods: 14`)},
+}
+
+// Jobs of four kinds come and go in four namespaces, beside pods of which nobody tells
+// kube-queue, and the controller is killed twice. Every job ends. That no pod of a
+// released job was refused for quota, and how well the quota was used, the checker
+// reads in the audit log.
+func TestAStormOfJobsBesidePodsThatNobodyQueued(t *testing.T) {
+	seed := *stormSeed
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("to have the same jobs again: -storm=%d -storm-seed=%d", *stormSize, seed)
+	whole := newLab(t, "default")
+	whole.Allowed = []string{"write-budget"} // a write is made again when its answer was cut off
+	// What the controller has not seen yet excuses nothing here; see place.
+	whole.Audit.PodLag = new(time.Duration)
+	s := &storm{t: t, began: time.Now()}
+	s.controller, _ = site.BothWith(t, enabled, byResourceQuota)
+	for i, p := range places {
+		l := site.Part(t, p.name)
+		l.Apply(p.quotas)
+		count := *stormSize / len(places)
+		if i < *stormSize%len(places) {
+			count++
+		}
+		s.places = append(s.places, &place{
+			Lab: l, t: t, jobs: drawJobs(rand.New(rand.NewPCG(seed, uint64(i))), count),
+			chance: rand.New(rand.NewPCG(seed, uint64(100+i))), guests: map[string]*guest{},
+		})
+	}
+	s.rage()
+	s.report()
+	s.judge(whole)
+}
+
+// storm is all that goes on.
+type storm struct {
+	t          *testing.T
+	controller *lab.Program
+	places     []*place
+	began      time.Time
+	// kills so far, and whether the controller runs.
+	kills int
+	down  bool
+}
+
+// rage goes on until all jobs have ended.
+func (s *storm) rage() {
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	ended, since := 0, time.Now()
+	for {
+		now := 0
+		for _, p := range s.places {
+			p.turn()
+			now += p.count(func(j *drawn) bool { return j.ended })
+		}
+		if now == *stormSize {
+			return
+		}
+		if now > ended {
+			ended, since = now, time.Now()
+		}
+		if time.Since(since) > patience {
+			s.t.Fatalf("no job has ended for %v, and %d of %d have:\n%s", patience, ended, *stormSize, s.state())
+		}
+		s.strike(ended)
+		<-tick.C
+	}
+}
+
+// strike kills the controller: once when room is about to be freed, and it is not back
+// before that has happened; once when a released job has pods still to come, and it is
+// back at once.
+func (s *storm) strike(ended int) {
+	switch {
+	case s.down:
+		if s.any(func(p *place, j *drawn) bool { return j.told && !j.ended }) {
+			return
+		}
+		s.down = false
+		s.controller.Start()
+	case s.kills == 0 && ended >= *stormSize/3 && s.any(func(_ *place, j *drawn) bool { return j.told && !j.ended }):
+		s.kills, s.down = 1, true
+		s.controller.Kill()
+	case s.kills == 1 && ended >= *stormSize/2 && s.any(func(p *place, j *drawn) bool { return p.toCome(j) }):
+		s.kills = 2
+		s.controller.Kill()
+		s.controller.Start()
+	}
+}
+
+func (s *storm) any(is func(*place, *drawn) bool) bool {
+	for _, p := range s.places {
+		if p.count(func(j *drawn) bool { return is(p, j) }) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// state tells where each job is that has not ended.
+func (s *storm) state() string {
+	var lines []string
+	for _, p := range s.places {
+		for _, j := range p.jobs {
+			if unit := p.seen.units[j.name]; j.submitted && !j.ended && unit != nil {
+				lines = append(lines, fmt.Sprintf("%s/%s %s: %s %s, told to end: %t, %d pods; %s", p.Namespace, j.name, j.kind,
+					unit.Status.Phase, unit.Status.Reason, j.told, len(p.seen.of(j.name)), unit.Status.Message))
+			}
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (s *storm) report() {
+	if s.kills != 2 {
+		s.t.Errorf("the controller was killed %d times, want 2", s.kills)
+	}
+	s.t.Logf("%d jobs ended within %v", *stormSize, time.Since(s.began).Round(time.Second))
+	for _, p := range s.places {
+		s.t.Logf("%s: %d jobs; unmanaged pods: %d came, %d were refused; %d still moments", p.Namespace, len(p.jobs), p.came, p.refused, p.still)
+		if p.came == 0 {
+			s.t.Errorf("%s: no unmanaged pod came", p.Namespace)
+		}
+	}
+}
+
+// wellUsed is how much of what first fit could reach has to be used.
+const wellUsed = 0.9
+
+// judge reads in the audit log how well the quotas were used.
+func (s *storm) judge(whole *lab.Lab) {
+	var names []string
+	for _, p := range s.places {
+		names = append(names, p.Namespace)
+	}
+	all, err := whole.Log(s.t.Context()).Use(whole.Audit, names...)
+	lab.Must(s.t, err)
+	for i, use := range all {
+		s.t.Log(use)
+		if use.Admissions != len(s.places[i].jobs) {
+			s.t.Errorf("%s: %d admissions, want one for each of %d jobs", use.Namespace, use.Admissions, len(s.places[i].jobs))
+		}
+		if use.Ratio() < wellUsed {
+			s.t.Errorf("%s: %.3f of what first fit could reach was used, want %v", use.Namespace, use.Ratio(), wellUsed)
+		}
+	}
+}
