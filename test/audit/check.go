@@ -227,6 +227,9 @@ func (l *Log) Check(options Options) (Report, error) {
 func (l *Log) replay(o *Options, see func(*world, *change)) *world {
 	w := newWorld(o, l.end(o))
 	for _, write := range l.writes {
+		w.expect(write)
+	}
+	for _, write := range l.writes {
 		see(w, w.apply(write))
 	}
 	return w

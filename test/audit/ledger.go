@@ -229,12 +229,14 @@ func (l *ledger) taken(q *quotaFacts, limit *quotaLimit, hidden map[*holder]load
 }
 
 // unseen are the loads of pods that need not be counted yet, or no more, at a time:
-// those that were created less than a while before, and those that should be gone.
-func (l *ledger) unseen(at time.Time, lag time.Duration) map[*holder]load {
+// those that were created less than a while before, those that should be gone, and
+// those whose removal is under way.
+func (w *world) unseen(l *ledger, at time.Time, lag time.Duration) map[*holder]load {
 	hidden := map[*holder]load{}
 	for p, s := range l.pods {
 		fresh := !p.created.IsZero() && at.Sub(p.created.Time) < lag
-		if past := p.facts.until; !fresh && (past.IsZero() || at.Before(past)) {
+		leaves, leaving := w.leaving[p.uid]
+		if past := p.facts.until; !fresh && (past.IsZero() || at.Before(past)) && !(leaving && leaves.Before(at)) {
 			continue
 		}
 		if hidden[s.holder] == nil {

@@ -19,7 +19,7 @@ func (o *overLimit) seeNamespace(w *world, c *change, f *findings) {
 	if at.IsZero() {
 		at = c.w.Time
 	}
-	hidden := l.unseen(at, *w.options.PodLag)
+	hidden := w.unseen(l, at, *w.options.PodLag)
 	limited := false
 	var broken []breach
 	for _, q := range l.quotas {

@@ -179,6 +179,22 @@ func TestPodsThatCountInAResourceQuota(t *testing.T) {
 		s.wait(3 * time.Second)
 		s.tfjob("a", 1).admit()
 	})
+	for _, c := range []struct {
+		name, breaks string
+		began        time.Duration // before the admission was asked for
+	}{{"nor what was on its way out when the unit was admitted", "", time.Millisecond}, {"but what leaves after the admission", "over-limit", -time.Millisecond}} {
+		add(c.name, c.breaks, func(s *script) {
+			s.quota("q", fourCores)
+			pod := s.stranger(3, "")
+			s.wait(3 * time.Second)
+			a := s.tfjob("a", 3)
+			a.enqueue()
+			asked := s.now
+			a.dequeue()
+			pod.removePod(kwok)
+			s.entries[len(s.entries)-1]["requestReceivedTimestamp"] = asked.Add(-c.began).Format("2006-01-02T15:04:05.000000Z")
+		})
+	}
 	add("nor what is past its time to go", "", func(s *script) {
 		s.quota("q", fourCores)
 		pod := s.stranger(3, "")

@@ -16,7 +16,9 @@ type world struct {
 	lines   lines
 	claims  map[string]*claim  // by the UID of the job, or of a unit without one
 	ledgers map[string]*ledger // by namespace; see ledger
-	end     time.Time          // of the log
+	// leaving is when the removal of a pod began that is carried out in the end, by UID.
+	leaving map[string]time.Time
+	end     time.Time // of the log
 }
 
 type jobKey struct {
@@ -124,7 +126,15 @@ func newWorld(options *Options, end time.Time) *world {
 		options: options, end: end,
 		jobs: map[string]*job{}, units: map[string]*unit{}, pods: map[string]*pod{}, owners: map[string]string{},
 		named: map[jobKey]*job{}, early: map[string][]*unit{}, managed: map[string]bool{}, lines: lines{}, claims: map[string]*claim{},
-		ledgers: map[string]*ledger{},
+		ledgers: map[string]*ledger{}, leaving: map[string]time.Time{},
+	}
+}
+
+// expect notes ahead of everything which pods are removed, and since when. A removal
+// may have two steps: the pod's time is over at the first, before the answer.
+func (w *world) expect(write *Write) {
+	if _, is := write.body.(*podFacts); is && write.OK() && write.gone && !write.Received.IsZero() {
+		w.leaving[write.UID] = write.Received
 	}
 }
 
