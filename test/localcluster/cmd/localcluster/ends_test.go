@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -134,10 +135,13 @@ func TestNothingOutlivesASupervisorThatIsKilled(t *testing.T) {
 	// The kernel does not end what a program started in turn: down finds it.
 	succeed(t, "program", "start", "--data", data, "--name", "family", "--", "sh", "-c", "sleep 1000 & wait")
 	s := status(t, data)
-	marked := process.Marked(mark, data)
-	if len(marked) < len(s.Parts)+1 {
-		t.Errorf("%d processes carry the mark, want those of %d parts and a child", len(marked), len(s.Parts))
-	}
+	var marked []process.Identity
+	eventually(t, "the family has a child", func() error {
+		if marked = process.Marked(mark, data); len(marked) < len(s.Parts)+1 {
+			return fmt.Errorf("%d processes carry the mark, want those of %d parts and a child", len(marked), len(s.Parts))
+		}
+		return nil
+	})
 	if err := syscall.Kill(s.Supervisor.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
