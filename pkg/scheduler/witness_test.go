@@ -205,29 +205,29 @@ func TestPropertyNothingThatFitsWaitsWhateverTheQuotasAndPodsDo(t *testing.T) {
 		space := rapid.SampledFrom([]string{"a", "b"})
 		small := rapid.IntRange(0, 4)
 		names := 0
-		one := func(t *rapid.T, phases ...scheduler.Phase) *scheduler.Unit {
+		with := func(t *rapid.T, do func(*scheduler.Unit), phases ...scheduler.Phase) {
 			var some []string
 			for _, key := range slices.Sorted(maps.Keys(n.units)) {
 				if slices.Contains(phases, n.units[key].Phase) {
 					some = append(some, key)
 				}
 			}
-			if len(some) == 0 {
-				t.Skip("none")
+			if len(some) > 0 {
+				do(n.units[rapid.SampledFrom(some).Draw(t, "unit")])
 			}
-			return n.units[rapid.SampledFrom(some).Draw(t, "unit")]
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"submit": func(t *rapid.T) {
 				names++
 				n.submit(space.Draw(t, "namespace"), fmt.Sprint(names), small.Draw(t, "pods"), small.Draw(t, "each"))
 			},
-			"end":    func(t *rapid.T) { n.end(one(t, scheduler.Dequeued)) },
-			"remove": func(t *rapid.T) { n.remove(one(t, scheduler.Waiting, scheduler.Dequeued, scheduler.Ended)) },
+			"end":    func(t *rapid.T) { with(t, n.end, scheduler.Dequeued) },
+			"remove": func(t *rapid.T) { with(t, n.remove, scheduler.Waiting, scheduler.Dequeued, scheduler.Ended) },
 			"a pod of a released job": func(t *rapid.T) {
 				names++
-				u := one(t, scheduler.Dequeued, scheduler.Ended)
-				n.pod(u.Namespace, fmt.Sprint("pod", names), u.Owner, small.Draw(t, "each"))
+				with(t, func(u *scheduler.Unit) {
+					n.pod(u.Namespace, fmt.Sprint("pod", names), u.Owner, small.Draw(t, "each"))
+				}, scheduler.Dequeued, scheduler.Ended)
 			},
 			"another pod": func(t *rapid.T) {
 				names++
@@ -235,7 +235,7 @@ func TestPropertyNothingThatFitsWaitsWhateverTheQuotasAndPodsDo(t *testing.T) {
 			},
 			"a pod goes": func(t *rapid.T) {
 				if len(n.pods) == 0 {
-					t.Skip("none")
+					return // there is none
 				}
 				key := rapid.SampledFrom(slices.Sorted(maps.Keys(n.pods))).Draw(t, "pod")
 				delete(n.pods, key)
@@ -247,7 +247,7 @@ func TestPropertyNothingThatFitsWaitsWhateverTheQuotasAndPodsDo(t *testing.T) {
 			},
 			"a status": func(t *rapid.T) {
 				if len(n.quotas) == 0 {
-					t.Skip("none")
+					return // there is none
 				}
 				q := n.quotas[rapid.SampledFrom(slices.Sorted(maps.Keys(n.quotas))).Draw(t, "quota")]
 				hard := q.Spec.Hard["cpu"]
@@ -255,7 +255,7 @@ func TestPropertyNothingThatFitsWaitsWhateverTheQuotasAndPodsDo(t *testing.T) {
 			},
 			"a quota goes": func(t *rapid.T) {
 				if len(n.quotas) == 0 {
-					t.Skip("none")
+					return // there is none
 				}
 				q := n.quotas[rapid.SampledFrom(slices.Sorted(maps.Keys(n.quotas))).Draw(t, "quota")]
 				delete(n.quotas, q.Namespace+"/"+q.Name)

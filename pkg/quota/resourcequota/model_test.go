@@ -379,7 +379,7 @@ func TestPropertyRoomIsWhatBothTruthsLeave(t *testing.T) {
 			"a status is seen": func(t *rapid.T) {
 				q := m.quotas[names.Draw(t, "name")]
 				if q == nil {
-					t.Skip("no such quota")
+					return // there is no such quota
 				}
 				q = q.DeepCopy()
 				for key := range q.Status.Used {
@@ -404,7 +404,7 @@ func TestPropertyRoomIsWhatBothTruthsLeave(t *testing.T) {
 			},
 			"a unit is released": func(t *rapid.T) {
 				if len(m.charges) == 0 {
-					t.Skip("none")
+					return // there is none
 				}
 				i := rapid.IntRange(0, len(m.charges)-1).Draw(t, "unit")
 				c := m.charges[i]
