@@ -20,10 +20,12 @@ type options struct {
 	qps           float32
 	burst         int
 	healthAddress string
-	leaderElect   bool
-	namespace     string
-	version       bool
-	logging       *logsapi.LoggingConfiguration
+	// profilingAddress is empty for none: profiles tell whoever may ask.
+	profilingAddress string
+	leaderElect      bool
+	namespace        string
+	version          bool
+	logging          *logsapi.LoggingConfiguration
 }
 
 func defaultOptions() *options {
@@ -42,6 +44,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.Float32Var(&o.qps, "kube-api-qps", o.qps, "Requests per second to the API server that are always allowed.")
 	fs.IntVar(&o.burst, "kube-api-burst", o.burst, "Requests to the API server that are allowed at once.")
 	fs.StringVar(&o.healthAddress, "health-bind-address", o.healthAddress, "Address of /healthz and /readyz; 0 for none.")
+	fs.StringVar(&o.profilingAddress, "profiling-bind-address", o.profilingAddress, "Address of Go's profiles at /debug/pprof/, such as localhost:6060; none by default. Whoever reaches it may read them.")
 	fs.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "Work only while holding the lease, so that more than one replica may run.")
 	fs.StringVar(&o.namespace, "namespace", o.namespace, "Namespace of the lease and of the program's own objects.")
 	fs.BoolVar(&o.version, "version", o.version, "Print the version and exit.")

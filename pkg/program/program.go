@@ -104,11 +104,16 @@ func start(ctx context.Context, p Program, opts *options, fs *pflag.FlagSet) err
 	if err != nil {
 		return err
 	}
-	stopHealth, err := env.health.serve(ctx, opts.healthAddress)
+	stopHealth, err := serveHTTP(ctx, "health-bind-address", opts.healthAddress, "health checks", env.health)
 	if err != nil {
 		return err
 	}
 	defer stopHealth()
+	stopProfiling, err := serveHTTP(ctx, "profiling-bind-address", opts.profilingAddress, "profiles", profiles())
+	if err != nil {
+		return err
+	}
+	defer stopProfiling()
 	if err := env.connect(ctx); err != nil {
 		return err
 	}

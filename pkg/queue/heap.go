@@ -64,6 +64,17 @@ func (h *Heap[T]) Remove(e T) {
 	}
 }
 
+// walk calls visit with the least element, and with those that may follow each for
+// which it returns true.
+func (h *Heap[T]) walk(visit func(T) bool) { h.walkFrom(0, visit) }
+
+func (h *Heap[T]) walkFrom(i int, visit func(T) bool) {
+	if i < len(h.elements) && visit(h.elements[i]) {
+		h.walkFrom(2*i+1, visit)
+		h.walkFrom(2*i+2, visit)
+	}
+}
+
 func (h *Heap[T]) swap(i, j int) {
 	h.elements[i], h.elements[j] = h.elements[j], h.elements[i]
 	*h.place(h.elements[i]) = i + 1

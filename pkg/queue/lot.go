@@ -1,30 +1,33 @@
 package queue
 
 import (
+	"math"
+	"math/bits"
+	"slices"
 	"time"
 
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// Lot is where refused shapes of all queues are parked, by what they lack, so
-// that freed room wakes only those that it could help. A shape may stand in two
-// spaces: room in either wakes it.
+// Lot is where refused shapes of all queues are parked, by what they lack, so that
+// freed room wakes only those that it could help. A shape may stand in two spaces:
+// room in either wakes it. Shapes of one queue wake one by one, the first in line
+// first, for the room that one takes is none for those behind it.
 type Lot struct {
-	spaces map[quota.Space]*Heap[*parking]
+	room   func(quota.Space) int64
+	spaces map[quota.Space]*Heap[*stand]
 	parked int
 	// now is the time of the round of trying.
-	now time.Time
+	now   time.Time
+	draws uint64
+	// opened are stands that Wake has found.
+	opened []*stand
 }
 
-// parking is a shape's place in one space; the zero parking is in none.
-type parking struct {
-	shape *Shape
-	lack  quota.Lack
-	place int
+// NewLot makes an empty lot. Room tells how much room there is in a space.
+func NewLot(room func(quota.Space) int64) *Lot {
+	return &Lot{room: room, spaces: map[quota.Space]*Heap[*stand]{}}
 }
-
-// NewLot makes an empty lot.
-func NewLot() *Lot { return &Lot{spaces: map[quota.Space]*Heap[*parking]{}} }
 
 // Begin starts a round of trying at a time: that at which backoff is judged.
 func (l *Lot) Begin(now time.Time) { l.now = now }
@@ -41,62 +44,117 @@ func (l *Lot) park(s *Shape) {
 }
 
 func (l *Lot) put(p *parking, s *Shape, lack quota.Lack) {
-	p.shape, p.lack = s, lack
-	parkings := l.spaces[lack.Space]
-	if parkings == nil {
-		parkings = NewHeap(needsLess, func(p *parking) *int { return &p.place })
-		l.spaces[lack.Space] = parkings
+	amount := lack.Amount
+	if room := l.room(lack.Space); amount <= room {
+		// A backend that refuses what it has room for would be asked for ever.
+		amount = room + min(1, math.MaxInt64-room)
 	}
-	parkings.Set(p)
+	at := s.queue.stands[lack.Space]
+	if at == nil {
+		at = &stand{queue: s.queue, space: lack.Space}
+		s.queue.stands[lack.Space] = at
+	}
+	at.put(p, s, amount, l.draw())
+	l.placed(at)
 }
 
+// draw is a number of no meaning, the same ones in each run.
+func (l *Lot) draw() uint64 {
+	l.draws++
+	return bits.Reverse64(l.draws * 0x9e3779b97f4a7c15)
+}
+
+// placed puts a stand where it belongs among those of its space.
+func (l *Lot) placed(at *stand) {
+	stands := l.spaces[at.space]
+	if stands == nil {
+		stands = NewHeap(func(a, b *stand) bool { return a.least() < b.least() }, func(s *stand) *int { return &s.place })
+		l.spaces[at.space] = stands
+	}
+	stands.Set(at)
+}
+
+// leave takes the shape out of the spaces that it stands in.
 func (l *Lot) leave(s *Shape) {
 	if !s.Parked() {
 		return
 	}
 	for i := range s.parkings {
-		p := &s.parkings[i]
-		if p.place == 0 {
-			continue
-		}
-		parkings := l.spaces[p.lack.Space]
-		parkings.Remove(p)
-		if parkings.Len() == 0 {
-			delete(l.spaces, p.lack.Space)
+		if s.parkings[i].stand != nil {
+			l.takeOut(&s.parkings[i])
 		}
 	}
 	l.parked--
 }
 
-// Wake makes ready every shape parked in the space that asks for no more than the
-// room there is, and tells which queues have something to try.
-func (l *Lot) Wake(space quota.Space, room int64, woken func(*Queue)) {
-	parkings := l.spaces[space]
-	for parkings != nil {
-		p, ok := parkings.Top()
-		if !ok || p.lack.Amount > room {
-			return
+func (l *Lot) takeOut(p *parking) {
+	at := p.stand
+	stands := l.spaces[at.space]
+	if at.root == p && p.left == nil && p.right == nil { // the order looks at the root
+		stands.Remove(at)
+		at.remove(p)
+		at.queue.drop(at)
+		if stands.Len() == 0 {
+			delete(l.spaces, at.space)
 		}
-		s := p.shape
-		l.leave(s)
-		s.queue.makeReady(s)
-		woken(s.queue)
+		return
+	}
+	at.remove(p)
+	stands.Set(at)
+}
+
+// reorder puts a parked shape where its first item belongs.
+func (l *Lot) reorder(s *Shape) {
+	for i := range s.parkings {
+		p := &s.parkings[i]
+		if p.stand == nil || p.head == s.head() {
+			continue
+		}
+		at, amount, weight := p.stand, p.amount, p.weight
+		at.remove(p)
+		at.put(p, s, amount, weight)
 	}
 }
 
-// All parked shapes, in no order that a decision may depend on.
+// Wake takes in that there may be more room in a space than before, and tells which
+// queues may have something to try there.
+func (l *Lot) Wake(space quota.Space, woken func(*Queue)) {
+	stands := l.spaces[space]
+	if stands == nil {
+		return
+	}
+	room := l.room(space)
+	l.opened = l.opened[:0]
+	stands.walk(func(at *stand) bool {
+		if at.least() > room {
+			return false
+		}
+		l.opened = append(l.opened, at)
+		return true
+	})
+	for _, at := range l.opened {
+		if !at.open {
+			at.open = true
+			at.queue.open = append(at.queue.open, at)
+		}
+	}
+	for _, at := range slices.Clone(l.opened) {
+		woken(at.queue)
+	}
+}
+
+// All parked shapes but those that are worth trying and have others before them, in
+// no order that a decision may depend on.
 func (l *Lot) All() []*Shape {
 	var all []*Shape
-	for _, parkings := range l.spaces {
-		for _, p := range parkings.All() {
-			if p == &p.shape.parkings[0] {
-				all = append(all, p.shape)
-			}
+	for _, stands := range l.spaces {
+		for _, at := range stands.All() {
+			at.root.each(func(p *parking) {
+				if p == &p.shape.parkings[0] && !p.shape.worthTrying() {
+					all = append(all, p.shape)
+				}
+			})
 		}
 	}
 	return all
-}
-
-func needsLess(a, b *parking) bool {
-	return a.lack.Amount < b.lack.Amount
 }

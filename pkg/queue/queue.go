@@ -1,6 +1,8 @@
 package queue
 
 import (
+	"math"
+	"slices"
 	"time"
 
 	"kube-queue.dev/kube-queue/pkg/quota"
@@ -30,6 +32,10 @@ type Queue struct {
 	// ready holds the shapes that are worth trying.
 	ready *Heap[*Shape]
 	items int
+	// stands are where shapes of the queue are parked; those in open may have some
+	// that are worth trying.
+	stands map[quota.Space]*stand
+	open   []*stand
 }
 
 // New makes an empty queue whose refused shapes park in the lot.
@@ -39,6 +45,7 @@ func New(group quota.Group, policy Policy, lot *Lot) *Queue {
 		Policy: policy,
 		lot:    lot,
 		shapes: map[string]*Shape{},
+		stands: map[quota.Space]*stand{},
 		line: NewHeap(func(a, b *Shape) bool { return a.head().Before(b.head()) },
 			func(s *Shape) *int { return &s.linePlace }),
 		ready: NewHeap(func(a, b *Shape) bool {
@@ -108,13 +115,28 @@ func (q *Queue) reorder(s *Shape) {
 	if q.ready.Has(s) {
 		q.ready.Set(s)
 	}
+	q.lot.reorder(s)
+}
+
+// drop forgets a stand that is empty.
+func (q *Queue) drop(at *stand) {
+	delete(q.stands, at.space)
+	q.close(at)
+}
+
+func (q *Queue) close(at *stand) {
+	at.open = false
+	q.open = slices.DeleteFunc(q.open, func(other *stand) bool { return other == at })
 }
 
 // Begin starts a round of trying at a time: what is ready is put in the order that
 // backoff gives it now.
 func (q *Queue) Begin(now time.Time) {
 	q.lot.Begin(now)
-	for _, s := range append([]*Shape(nil), q.ready.All()...) {
+	if q.Policy != RoundRobin {
+		return
+	}
+	for _, s := range slices.Clone(q.ready.All()) {
 		if q.late(s) != s.late {
 			q.makeReady(s)
 		}
@@ -134,6 +156,9 @@ func (q *Queue) makeReady(s *Shape) {
 // Next is the item to try next, nil when none is worth trying. One in backoff goes
 // only when no other has any use for the room.
 func (q *Queue) Next() *Item {
+	for i := len(q.open) - 1; i >= 0; i = min(i, len(q.open)) - 1 { // stands close meanwhile
+		q.wakeFirst(q.open[i])
+	}
 	s, ok := q.ready.Top()
 	if q.Policy == Block {
 		s, ok = q.line.Top()
@@ -142,6 +167,25 @@ func (q *Queue) Next() *Item {
 		return nil
 	}
 	return s.head()
+}
+
+// wakeFirst makes ready the first shape of a stand for which there is room, if it is
+// before all that is ready. A stand without any is no longer open.
+func (q *Queue) wakeFirst(at *stand) {
+	now := int64(math.MaxInt64) // where nothing is in backoff
+	if q.Policy == RoundRobin {
+		now = q.lot.now.UnixNano()
+	}
+	s := at.first(q.lot.room(at.space), now)
+	if s == nil {
+		q.close(at)
+		return
+	}
+	s.late = q.late(s)
+	if ready, ok := q.ready.Top(); !ok || q.ready.less(s, ready) {
+		q.lot.leave(s)
+		q.makeReady(s)
+	}
 }
 
 // Front is the first item in line that has a chance; nil when there is none.

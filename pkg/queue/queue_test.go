@@ -101,9 +101,23 @@ func drain(q *queue.Queue, now time.Time, take func(amount int64) bool) []string
 	}
 }
 
+// here is where the group of these tests lacks room.
+var here = quota.Space{Node: 0, Resource: 0}
+
+// lot is one with this room here, and a hundred everywhere else.
+func lotWith(room *int64) *queue.Lot {
+	return queue.NewLot(func(s quota.Space) int64 {
+		if s == here {
+			return *room
+		}
+		return 100
+	})
+}
+
 func TestBackoffDoublesFromOneSecondToTwenty(t *testing.T) {
 	g := &group{}
-	lot := queue.NewLot()
+	room := int64(0)
+	lot := lotWith(&room)
 	q := queue.New(g, queue.RoundRobin, lot)
 	q.Push(&queue.Item{Key: "big"}, demand(10))
 	now := time.Unix(0, 0)
@@ -116,7 +130,8 @@ func TestBackoffDoublesFromOneSecondToTwenty(t *testing.T) {
 		}{{time.Duration(seconds)*time.Second - 1, "small"}, {time.Duration(seconds) * time.Second, "big"}} {
 			small := &queue.Item{Key: "small", Submitted: 1}
 			q.Push(small, demand(1))
-			lot.Wake(quota.Space{Node: 0, Resource: 0}, 10, func(*queue.Queue) {})
+			room = 10
+			lot.Wake(here, func(*queue.Queue) {})
 			q.Begin(now.Add(c.after))
 			if first := q.Next(); first == nil || first.Key != c.want {
 				t.Fatalf("backoff %d s: after %v %v is tried first, want %s", seconds, c.after, first, c.want)
@@ -124,20 +139,28 @@ func TestBackoffDoublesFromOneSecondToTwenty(t *testing.T) {
 			q.Remove(small)
 		}
 		now = now.Add(time.Duration(seconds) * time.Second)
+		room = 0
 		drain(q, now, func(int64) bool { return false })
 	}
 }
 
 func TestBackoffStartsAgainOnceOneOfTheShapeGotItsRoom(t *testing.T) {
 	g := &group{}
-	lot := queue.NewLot()
+	room := int64(0)
+	lot := lotWith(&room)
 	q := queue.New(g, queue.RoundRobin, lot)
 	first, second := &queue.Item{Key: "a"}, &queue.Item{Key: "b"}
 	q.Push(first, demand(10))
 	q.Push(second, demand(10))
 	now := time.Unix(0, 0)
-	refuse := func() { drain(q, now, func(int64) bool { return false }) }
-	wake := func() { lot.Wake(quota.Space{Node: 0, Resource: 0}, 10, func(*queue.Queue) {}) }
+	refuse := func() {
+		room = 0
+		drain(q, now, func(int64) bool { return false })
+	}
+	wake := func() {
+		room = 10
+		lot.Wake(here, func(*queue.Queue) {})
+	}
 	for range 5 {
 		refuse()
 		wake()
@@ -154,23 +177,157 @@ func TestBackoffStartsAgainOnceOneOfTheShapeGotItsRoom(t *testing.T) {
 }
 
 func TestFreedRoomWakesWhatItCouldHoldAndNothingElse(t *testing.T) {
-	lot := queue.NewLot()
+	room := int64(0)
+	lot := lotWith(&room)
 	q := queue.New(&group{}, queue.Priority, lot)
 	for amount := int64(1); amount <= 10; amount++ {
-		q.Push(&queue.Item{Key: fmt.Sprint(amount)}, demand(amount))
+		q.Push(&queue.Item{Key: fmt.Sprint(amount), Submitted: -amount}, demand(amount))
 	}
 	now := time.Unix(0, 0)
 	drain(q, now, func(int64) bool { return false })
 	if lot.Len() != 10 {
 		t.Fatalf("%d shapes are parked, want 10", lot.Len())
 	}
-	woken := 0
-	lot.Wake(quota.Space{Node: 0, Resource: 0}, 4, func(*queue.Queue) { woken++ })
-	lot.Wake(quota.Space{Node: 1, Resource: 0}, 100, func(*queue.Queue) { woken++ }) // another node
-	lot.Wake(quota.Space{Node: 0, Resource: 1}, 100, func(*queue.Queue) { woken++ }) // another resource
-	if woken != 4 || lot.Len() != 6 {
-		t.Fatalf("%d shapes woke up, %d are parked", woken, lot.Len())
+	room = 4
+	for _, elsewhere := range []quota.Space{{Node: 1, Resource: 0}, {Node: 0, Resource: 1}, {Node: 0, Resource: 0, Bound: quota.Min}} {
+		lot.Wake(elsewhere, func(*queue.Queue) { t.Errorf("room in %v woke somebody who lacks none there", elsewhere) })
 	}
+	lot.Wake(here, func(*queue.Queue) {})
+	var tried []int64
+	drain(q, now, func(asked int64) bool {
+		tried = append(tried, asked)
+		if asked <= room {
+			room -= asked
+			return true
+		}
+		return false
+	})
+	// The largest for which there is room is the first in line, and takes all of it.
+	if !slices.Equal(tried, []int64{4}) || lot.Len() != 9 {
+		t.Errorf("%v were tried, %d are parked", tried, lot.Len())
+	}
+}
+
+// Whatever is refused, freed, taken and removed, room goes to the first in line for
+// which there is enough, and nothing is tried again before more than it lacks was free.
+func TestPropertyRoomGoesToTheFirstThatFits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := &litLine{t: t, now: time.Unix(0, 0), shapes: map[*queue.Shape]*litShape{}}
+		l.policy = rapid.SampledFrom([]queue.Policy{queue.Priority, queue.RoundRobin}).Draw(t, "policy")
+		l.lot = lotWith(&l.room)
+		l.queue = queue.New(&group{}, l.policy, l.lot)
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			switch rapid.IntRange(0, 4).Draw(t, "step") {
+			case 0, 1:
+				l.push()
+			case 2:
+				if len(l.items) > 0 {
+					i := rapid.SampledFrom(l.items).Draw(t, "removed")
+					l.remove(i)
+					l.queue.Remove(i)
+				}
+			case 3:
+				l.free(int64(rapid.IntRange(0, 12).Draw(t, "room")))
+			case 4:
+				l.now = l.now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond)
+			}
+			l.drain()
+		}
+	})
+}
+
+// litLine is a queue and what it should be like.
+type litLine struct {
+	t      *rapid.T
+	room   int64
+	now    time.Time
+	policy queue.Policy
+	lot    *queue.Lot
+	queue  *queue.Queue
+	items  []*queue.Item
+	pushed int
+	shapes map[*queue.Shape]*litShape
+}
+
+type litShape struct {
+	// may be tried: it is new, or there was room for it since it was refused.
+	may     bool
+	backoff time.Duration
+	until   time.Time
+}
+
+func (l *litLine) push() {
+	l.pushed++
+	item := &queue.Item{Key: fmt.Sprint(rapid.IntRange(0, 9).Draw(l.t, "key"), " ", l.pushed),
+		Priority: int32(rapid.IntRange(0, 3).Draw(l.t, "priority"))}
+	s := l.queue.Push(item, demand(int64(rapid.IntRange(1, 9).Draw(l.t, "amount"))))
+	if l.shapes[s] == nil {
+		l.shapes[s] = &litShape{may: true}
+	}
+	l.items = append(l.items, item)
+}
+
+func (l *litLine) remove(i *queue.Item) {
+	l.items = slices.DeleteFunc(l.items, func(other *queue.Item) bool { return other == i })
+	if i.Shape().Len() == 1 {
+		delete(l.shapes, i.Shape())
+	}
+}
+
+func (l *litLine) free(room int64) {
+	l.room = room
+	l.lot.Wake(here, func(*queue.Queue) {})
+	for shape, s := range l.shapes {
+		s.may = s.may || asked(shape) <= room
+	}
+}
+
+// first in line that fits, those in backoff last.
+func (l *litLine) first() (first *queue.Item) {
+	late := func(i *queue.Item) bool {
+		return l.policy == queue.RoundRobin && l.now.Before(l.shapes[i.Shape()].until)
+	}
+	for _, i := range l.items {
+		if asked(i.Shape()) > l.room {
+			continue
+		}
+		if first == nil || late(first) && !late(i) || late(first) == late(i) && i.Before(first) {
+			first = i
+		}
+	}
+	return first
+}
+
+func (l *litLine) drain() {
+	l.queue.Begin(l.now)
+	for next := l.queue.Next(); next != nil; next = l.queue.Next() {
+		shape := next.Shape()
+		if asked(shape) <= l.room {
+			if want := l.first(); next != want {
+				l.t.Fatalf("%+v gets the room, want %+v", next, want)
+			}
+			l.room -= asked(shape)
+			l.shapes[shape].backoff = 0
+			l.remove(next)
+			l.queue.Take(next)
+			continue
+		}
+		s := l.shapes[shape]
+		if !s.may {
+			l.t.Fatalf("%+v is tried again for nothing", next)
+		}
+		s.may, s.backoff = false, min(max(2*s.backoff, queue.InitialBackoff), queue.MaxBackoff)
+		s.until = l.now.Add(s.backoff)
+		l.queue.Refuse(shape, l.queue.Group.Fits(shape.Demand), l.now)
+	}
+	if first := l.first(); first != nil {
+		l.t.Fatalf("%+v fits and is not tried", first)
+	}
+}
+
+func asked(s *queue.Shape) int64 {
+	amount, _ := s.Demand.Requests.Get(0)
+	return amount
 }
 
 // Whatever comes and goes, the queue gives what a sorted list of its items gives.
@@ -178,7 +335,7 @@ func TestPropertyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policy := rapid.SampledFrom([]queue.Policy{queue.Priority, queue.Block}).Draw(t, "policy")
 		g := &group{room: 5}
-		q := queue.New(g, policy, queue.NewLot())
+		q := queue.New(g, policy, lotWith(new(int64)))
 		amounts := map[string]int64{}
 		var items []*queue.Item
 		for i := range rapid.IntRange(0, 30).Draw(t, "items") {

@@ -80,7 +80,17 @@ func (s *Shape) Len() int { return s.items.Len() }
 func (s *Shape) Items() []*Item { return s.items.All() }
 
 // Parked tells whether the shape waits for what its refusal lacks.
-func (s *Shape) Parked() bool { return s.parkings[0].place != 0 }
+func (s *Shape) Parked() bool { return s.parkings[0].stand != nil }
+
+// worthTrying tells whether the shape is parked where there may be room for it.
+func (s *Shape) worthTrying() bool {
+	for i := range s.parkings {
+		if at := s.parkings[i].stand; at != nil && at.open {
+			return true
+		}
+	}
+	return false
+}
 
 // Refusal is why the shape has no room; nil when it was not tried since it
 // became ready.

@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"math"
 	"slices"
 
 	"kube-queue.dev/kube-queue/pkg/queue"
@@ -47,7 +46,7 @@ func (s *Scheduler) unclaim(l *line, shape *queue.Shape) {
 	}
 	for _, space := range claims {
 		if s.lender.Resume(space.Node, space.Resource) {
-			s.wake(quota.Space{Node: space.Node, Resource: space.Resource, Bound: quota.Lending}, math.MaxInt64)
+			s.wake(quota.Space{Node: space.Node, Resource: space.Resource, Bound: quota.Lending})
 		}
 	}
 }
@@ -109,7 +108,7 @@ func (s *Scheduler) reviseClaims(group quota.Group) {
 	}
 }
 
-// wake makes ready what the room in a space could hold.
-func (s *Scheduler) wake(space quota.Space, room int64) {
-	s.lot.Wake(space, room, func(q *queue.Queue) { s.activate(s.lines[q.Group.Queue()]) })
+// wake has tried what the room in a space could hold by now.
+func (s *Scheduler) wake(space quota.Space) {
+	s.lot.Wake(space, func(q *queue.Queue) { s.activate(s.lines[q.Group.Queue()]) })
 }

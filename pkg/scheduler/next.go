@@ -15,13 +15,13 @@ const FlushInterval = 5 * time.Minute
 // wanted, and when to call it again if nothing happens before; zero: never.
 func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
 	s.lot.Begin(now)
-	s.flush(now)
 	// A unit that is to be told why it waits has to have been tried, and one whose
 	// time has come has to be tried: so first the one, then the other, and again.
 	for again := true; again; {
 		s.admit(now)
 		again = s.watchFronts(now)
 		again = s.runTimers(now) || again
+		again = s.flush(now) || again
 	}
 	if s.lot.Len() > 0 && s.flushAt.IsZero() {
 		s.flushAt = now.Add(FlushInterval)
@@ -101,10 +101,11 @@ func (s *Scheduler) refuse(l *line, shape *queue.Shape, refusal *quota.Refusal, 
 	s.retell(l, shape, now)
 }
 
-// flush tries what is parked, as a safety net.
-func (s *Scheduler) flush(now time.Time) {
+// flush tries what is parked, as a safety net, once all that is known to be worth
+// trying was tried. It tells whether it found anything.
+func (s *Scheduler) flush(now time.Time) (found bool) {
 	if s.flushAt.IsZero() || now.Before(s.flushAt) {
-		return
+		return false
 	}
 	s.flushAt = time.Time{}
 	for _, shape := range s.lot.All() {
@@ -112,8 +113,10 @@ func (s *Scheduler) flush(now time.Time) {
 			s.rescued++
 			l.Retry(shape)
 			s.activate(l)
+			found = true
 		}
 	}
+	return found
 }
 
 // Rescued counts the shapes that the safety net found waiting though they fit.

@@ -113,10 +113,10 @@ func New(opts Options) *Scheduler {
 		settings:      map[string]QueueChanged{},
 		units:         map[string]*unit{},
 		lines:         map[string]*line{},
-		lot:           queue.NewLot(),
 		timers:        newTimers(),
 		missing:       &quota.Refusal{Reason: quota.ReasonNoQuota, Sentence: "no quota is known yet"},
 	}
+	s.lot = queue.NewLot(s.room)
 	return s
 }
 
@@ -255,7 +255,7 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 			s.timers.Remove(due)
 		}
 	}
-	s.lot = queue.NewLot()
+	s.lot = queue.NewLot(s.room)
 	s.contest, s.unproven = newContest(e.Backend), nil
 	s.order, s.blocking, s.claiming = nil, nil, nil
 	s.lines, s.lineAt = map[string]*line{}, map[quota.NodeID]*line{}
@@ -331,7 +331,7 @@ func (e Observed) apply(s *Scheduler, now time.Time) {
 	}
 	effect := witness.Observe(e.Seen)
 	for _, space := range effect.Freed {
-		s.freed(space)
+		s.wake(space)
 	}
 	if effect.Changed != nil {
 		s.reconsider(effect.Changed, now)

@@ -127,11 +127,10 @@ func (s *Scheduler) uncharge(u *unit) {
 	u.group, u.owner, u.demand = nil, "", quota.Demand{}
 	group.Release(owner, demand)
 	s.contest.used(group)
-	group.Spaces(demand, s.freed)
+	group.Spaces(demand, s.wake)
 }
 
-// freed wakes the shapes that the room in a space could hold by now.
-func (s *Scheduler) freed(space quota.Space) { s.wake(space, s.backend.Room(space)) }
+func (s *Scheduler) room(space quota.Space) int64 { return s.backend.Room(space) }
 
 // moved tells whether a unit in line stands at another place by now.
 func (s *Scheduler) moved(u *unit) bool {
