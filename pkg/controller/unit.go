@@ -95,7 +95,7 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 		return scheduler.Unit{}, err
 	}
 	u := scheduler.Unit{
-		Key: unit.Namespace + "/" + unit.Name, UID: string(unit.UID), Namespace: unit.Namespace, Version: version,
+		Key: unit.Namespace + "/" + unit.Name, UID: string(unit.UID), Version: version,
 		Owner:     string(unit.Spec.ConsumerRef.UID),
 		QuotaName: unit.Spec.QuotaName, Priority: unit.Spec.Priority, Submitted: submitted(unit),
 		Phase: phaseOf(unit.Status.Phase), Attempts: unit.Status.Attempts, Quota: unit.Status.Quota,

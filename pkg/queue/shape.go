@@ -70,6 +70,9 @@ const (
 	MaxBackoff     = 20 * time.Second
 )
 
+// Key tells shapes of one queue apart.
+func (s *Shape) Key() string { return s.key }
+
 // Queue that the shape is in.
 func (s *Shape) Queue() *Queue { return s.queue }
 

@@ -107,8 +107,3 @@ func (s *Scheduler) reviseClaims(group quota.Group) {
 		}
 	}
 }
-
-// wake has tried what the room in a space could hold by now.
-func (s *Scheduler) wake(space quota.Space) {
-	s.lot.Wake(space, func(q *queue.Queue) { s.activate(s.lines[q.Group.Queue()]) })
-}

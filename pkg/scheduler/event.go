@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"strings"
 	"time"
 
 	"kube-queue.dev/kube-queue/pkg/queue"
@@ -8,7 +9,7 @@ import (
 )
 
 // Phase is how far a unit got, as far as quota is concerned.
-type Phase int
+type Phase int8
 
 // The phases. A unit is charged from Reserved to Running.
 const (
@@ -41,9 +42,8 @@ const (
 // Unit is what the core knows of a QueueUnit.
 type Unit struct {
 	// Key is namespace/name.
-	Key       string
-	UID       string
-	Namespace string
+	Key string
+	UID string
 	// Owner is the UID of the job whose pods use what the unit holds; empty where
 	// nobody has said. Like Demand, it need not be known of a unit that has ended.
 	Owner string
@@ -88,6 +88,14 @@ type Unit struct {
 	RequeueAt time.Time
 	// Reason that the unit shows its users now.
 	Reason quota.Reason
+}
+
+// Namespace of the unit.
+func (u *Unit) Namespace() string { return namespaceOf(u.Key) }
+
+func namespaceOf(key string) string {
+	namespace, _, _ := strings.Cut(key, "/")
+	return namespace
 }
 
 // Event is something that happened.
@@ -177,7 +185,7 @@ type Refused struct {
 type Plan []Write
 
 // Kind of a write.
-type Kind int
+type Kind int8
 
 const (
 	// Dequeue: the unit has been given quota and its job is to be released.

@@ -28,18 +28,18 @@ func (s *Scheduler) eviction(u *unit, now time.Time) *quota.Refusal {
 	if u.line != nil && u.line.set.Stop == Drain {
 		return &quota.Refusal{Reason: ReasonQueueStopped, Sentence: fmt.Sprintf("queue %s was drained", u.line.name)}
 	}
-	if end := u.endsAt(); end.IsZero() || end.After(now) {
+	if end := u.endsAt(); end == 0 || end > instantOf(now) {
 		return nil
 	}
 	return &quota.Refusal{Reason: ReasonMaximumExecutionTime, Sentence: fmt.Sprintf(
 		"it has run for longer than its maximum execution time of %d s", u.MaxTime/time.Second)}
 }
 
-// endsAt is when a unit that may run no longer than that is to be evicted; zero
+// endsAt is when a unit that may run no longer than that is to be evicted; 0
 // when there is no such time. A reservation is not yet a run.
-func (u *unit) endsAt() time.Time {
-	if u.MaxTime == 0 || u.DequeuedAt.IsZero() || u.Phase != Dequeued && u.Phase != Running || u.Evicted || u.Stopped || u.Over {
-		return time.Time{}
+func (u *unit) endsAt() instant {
+	if u.MaxTime == 0 || u.DequeuedAt == 0 || u.Phase != Dequeued && u.Phase != Running || u.Evicted || u.Stopped || u.Over {
+		return 0
 	}
-	return u.DequeuedAt.Add(u.MaxTime)
+	return u.DequeuedAt.plus(u.MaxTime)
 }

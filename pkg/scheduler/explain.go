@@ -15,21 +15,13 @@ const (
 	TellInterval = 30 * time.Second
 )
 
-// told is what a unit shows its users.
-type told struct {
-	cause quota.Cause
-	// restored from the unit itself, which shows the reason alone.
-	restored bool
-	at       time.Time
-}
-
 // shows tells whether that is what the unit shows its users. Of what it was told
 // before the start only the reason is known, and for which group.
 func (u *unit) shows(c quota.Cause) bool {
-	if u.told.restored {
-		return u.told.cause.Reason == c.Reason && (u.line == nil || u.Quota == u.line.Group.Path())
+	if u.restored {
+		return u.toldCause().Reason == c.Reason && (u.line == nil || u.Quota == u.line.Group.Path())
 	}
-	return u.told.cause == c
+	return u.toldCause() == c
 }
 
 // refusal is why the unit waits now; nil when it does not, or was not tried yet.
@@ -43,9 +35,9 @@ func (s *Scheduler) refusal(u *unit, now time.Time) *quota.Refusal {
 	switch {
 	case u.line == nil:
 		return nil
-	case now.Before(u.RequeueAt):
+	case instantOf(now) < u.RequeueAt:
 		return &quota.Refusal{Reason: ReasonBackoff, Sentence: fmt.Sprintf(
-			"released %d times and stopped each time; stands in line again at %s", u.Attempts, u.RequeueAt.UTC().Format(time.RFC3339))}
+			"released %d times and stopped each time; stands in line again at %s", u.Attempts, u.RequeueAt.time().UTC().Format(time.RFC3339))}
 	}
 	shape := u.item.Shape()
 	if shape == nil {
@@ -79,58 +71,32 @@ func (u *unit) keptOut() *quota.Refusal {
 // tellLater sees to it that the unit shows why it waits, as soon as the intervals
 // allow.
 func (s *Scheduler) tellLater(u *unit, now time.Time) {
-	if u.since.IsZero() || u.HeldTold && u.Held != nil {
-		u.tellAt = time.Time{}
+	if u.since == 0 || u.HeldTold && u.Held != nil {
+		u.tellAt = 0
 		s.schedule(u, now)
 		return
 	}
-	u.tellAt = u.since.Add(TellAfter)
-	if !u.told.at.IsZero() {
-		u.tellAt = u.told.at.Add(TellInterval)
+	u.tellAt = u.since.plus(TellAfter)
+	if u.toldAt != 0 {
+		u.tellAt = u.toldAt.plus(TellInterval)
 	}
-	if r := s.refusal(u, now); r != nil && r.Impossible() && u.told.cause.Reason != r.Reason {
-		u.tellAt = now
+	if r := s.refusal(u, now); r != nil && r.Impossible() && u.toldCause().Reason != r.Reason {
+		u.tellAt = 0
 	}
-	if u.tellAt.Before(now) {
-		u.tellAt = now
-	}
+	u.tellAt = max(u.tellAt, instantOf(now))
 	s.schedule(u, now)
-}
-
-// timer asks for a look at a unit, or at all items of a shape.
-type timer struct {
-	at    time.Time
-	key   string
-	unit  *unit
-	line  *line
-	shape *queue.Shape
-	place int
-}
-
-func newTimers() *queue.Heap[*timer] {
-	return queue.NewHeap(func(a, b *timer) bool {
-		if !a.at.Equal(b.at) {
-			return a.at.Before(b.at)
-		}
-		return a.key < b.key
-	}, func(t *timer) *int { return &t.place })
 }
 
 // schedule sets the unit's timer to the first time at which it needs a look.
 func (s *Scheduler) schedule(u *unit, now time.Time) {
 	at := u.tellAt
-	if u.Phase == Waiting && now.Before(u.RequeueAt) && (at.IsZero() || u.RequeueAt.Before(at)) {
+	if u.Phase == Waiting && instantOf(now) < u.RequeueAt && (at == 0 || u.RequeueAt < at) {
 		at = u.RequeueAt
 	}
-	if end := u.endsAt(); end.After(now) && (at.IsZero() || end.Before(at)) {
+	if end := u.endsAt(); end > instantOf(now) && (at == 0 || end < at) {
 		at = end
 	}
-	if at.IsZero() {
-		s.timers.Remove(&u.timer)
-		return
-	}
-	u.timer.at = at
-	s.timers.Set(&u.timer)
+	s.timers.set(u, at)
 }
 
 // retell has all items of a shape told of its cause when it has been another than
@@ -141,15 +107,15 @@ func (s *Scheduler) retell(l *line, shape *queue.Shape, now time.Time) {
 	switch {
 	case shape.Told == shape.Cause():
 		if due != nil {
-			s.timers.Remove(due)
+			s.timers.retelling.Remove(due)
 			delete(l.retelling, shape)
 		}
 	case shape.Told == quota.Cause{}: // the items' own timers tell them for the first time
 		shape.Told = shape.Cause()
 	case due == nil:
-		due = &timer{at: now.Add(TellInterval), line: l, shape: shape}
+		due = &retelling{at: instantOf(now.Add(TellInterval)), line: l, shape: shape}
 		l.retelling[shape] = due
-		s.timers.Set(due)
+		s.timers.retelling.Set(due)
 	}
 }
 
@@ -158,29 +124,26 @@ func (s *Scheduler) retell(l *line, shape *queue.Shape, now time.Time) {
 // What is due at one time is taken out first: what looking at it sets for this very
 // time waits until units that came back in line have been tried.
 func (s *Scheduler) runTimers(now time.Time) bool {
-	var due []*timer
-	for t, ok := s.timers.Top(); ok && !t.at.After(now); t, ok = s.timers.Top() {
-		s.timers.Remove(t)
-		due = append(due, t)
-	}
-	for _, t := range due {
-		if t.unit != nil {
-			s.look(t.unit, now)
-			continue
-		}
-		delete(t.line.retelling, t.shape)
-		t.shape.Told = t.shape.Cause()
-		for _, item := range t.shape.Items() {
+	retold, units := s.timers.due(instantOf(now))
+	for _, r := range retold {
+		delete(r.line.retelling, r.shape)
+		r.shape.Told = r.shape.Cause()
+		for _, item := range r.shape.Items() {
 			s.tellLater(s.units[item.Key], now)
 		}
 	}
-	return len(due) > 0
+	for _, u := range units {
+		if !u.gone {
+			s.look(u, now)
+		}
+	}
+	return len(retold)+len(units) > 0
 }
 
 // look does what the unit's timer was for.
 func (s *Scheduler) look(u *unit, now time.Time) {
-	telling := !u.tellAt.IsZero() && !u.tellAt.After(now)
-	backInLine := !u.RequeueAt.IsZero() && !u.RequeueAt.After(now) && u.item.Shape() == nil
+	telling := u.tellAt != 0 && u.tellAt <= instantOf(now)
+	backInLine := u.RequeueAt != 0 && u.RequeueAt <= instantOf(now) && u.item.Shape() == nil
 	if backInLine || s.eviction(u, now) != nil {
 		s.settle(u, now)
 		if backInLine && u.item.Shape() != nil {
@@ -191,7 +154,7 @@ func (s *Scheduler) look(u *unit, now time.Time) {
 		s.schedule(u, now)
 		return
 	}
-	u.tellAt = time.Time{}
+	u.tellAt = 0
 	s.schedule(u, now)
 	if r := s.refusal(u, now); r != nil && !u.shows(r.Cause()) && !s.wavers(u, r) {
 		s.want(u, Explain)

@@ -75,7 +75,7 @@ func TestPropertyInRoundRobinNoRoomStandsIdle(t *testing.T) {
 			endSome(t, w)
 			w.settle()
 			for _, u := range w.units {
-				group, _ := w.tree.Place(u.Namespace, u.QuotaName)
+				group, _ := w.tree.Place(u.Namespace(), u.QuotaName)
 				if u.Phase == scheduler.Waiting && group.Fits(u.Demand) == nil {
 					t.Fatalf("unit %s fits and waits", u.Key)
 				}

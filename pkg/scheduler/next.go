@@ -39,7 +39,10 @@ func (s *Scheduler) admit(now time.Time) {
 		s.activate(l)
 	}
 	for {
-		s.prove(now)
+		for len(s.freed) > 0 || len(s.unproven) > 0 {
+			s.wakeFreed() // who is refused may have paused borrowing, which goes on then
+			s.prove(now)
+		}
 		l := s.contest.next()
 		if l == nil {
 			return
@@ -50,9 +53,18 @@ func (s *Scheduler) admit(now time.Time) {
 		s.charge(u, l.Group)
 		s.count(u, l, u.countedPhase())
 		s.want(u, Dequeue)
-		u.since, u.tellAt = time.Time{}, time.Time{}
-		s.timers.Remove(&u.timer)
+		u.since, u.tellAt = 0, 0
+		s.timers.set(u, 0)
 	}
+}
+
+// wakeFreed has those lines compete for which the freed spaces may have room.
+func (s *Scheduler) wakeFreed() {
+	for _, space := range s.freed {
+		s.lot.Wake(space, func(q *queue.Queue) { s.activate(s.lines[q.Group.Queue()]) })
+	}
+	s.freed = s.freed[:0]
+	clear(s.isFreed)
 }
 
 // prove refuses items that do not fit until what every line tries does: one that does
@@ -159,7 +171,7 @@ func (s *Scheduler) plan(now time.Time) Plan {
 		if u.gone || u.wanted == 0 || u.sent != 0 {
 			continue
 		}
-		w := Write{Kind: u.wanted, Key: u.Key, UID: u.UID, Version: u.Version}
+		w := Write{Kind: u.wanted, Key: u.key(), UID: u.UID, Version: u.Version}
 		u.wanted = 0
 		if u.line != nil {
 			w.Queue, w.Quota = u.line.name, u.line.Group.Path()
@@ -167,14 +179,14 @@ func (s *Scheduler) plan(now time.Time) Plan {
 		switch w.Kind {
 		case Dequeue:
 			w.Attempt = u.Attempts + 1
-			u.told = told{}
+			u.tellNothing()
 		case Requeue:
 			if why := u.keptOut(); why != nil {
 				w.Reason, w.Message = why.Reason, why.Message()
 			}
-			u.told = told{}
+			u.tellNothing()
 			if w.Reason != "" {
-				u.told = told{cause: quota.Cause{Reason: w.Reason}, at: now}
+				s.tell(u, quota.Cause{Reason: w.Reason}, now)
 			}
 		case Evict:
 			why := s.eviction(u, now)
@@ -188,7 +200,7 @@ func (s *Scheduler) plan(now time.Time) Plan {
 				continue
 			}
 			w.Reason, w.Message = refusal.Reason, refusal.Message()
-			u.told = told{cause: refusal.Cause(), at: now}
+			s.tell(u, refusal.Cause(), now)
 		}
 		s.seq++
 		w.Seq = s.seq
@@ -200,10 +212,7 @@ func (s *Scheduler) plan(now time.Time) Plan {
 }
 
 func (s *Scheduler) wakeTime() time.Time {
-	var at time.Time
-	if t, ok := s.timers.Top(); ok {
-		at = t.at
-	}
+	at := s.timers.next()
 	if s.lot.Len() > 0 && (at.IsZero() || s.flushAt.Before(at)) {
 		at = s.flushAt
 	}

@@ -181,7 +181,7 @@ func expectedReleases(w *world) []string {
 		if best == nil {
 			return order
 		}
-		group, _ := charged.Place(best.Namespace, best.QuotaName)
+		group, _ := charged.Place(best.Namespace(), best.QuotaName)
 		group.Charge("", best.Demand)
 		released[best.Key] = true
 		order = append(order, best.Key)
@@ -255,7 +255,7 @@ func (w *world) goesFirst(t *tree.Tree, a, b contender) bool {
 func (w *world) firstThatFits(group quota.Group, released map[string]bool) *scheduler.Unit {
 	var first *scheduler.Unit
 	for _, u := range w.units {
-		g, refusal := w.tree.Place(u.Namespace, u.QuotaName)
+		g, refusal := w.tree.Place(u.Namespace(), u.QuotaName)
 		if released[u.Key] || u.Phase != scheduler.Waiting || u.Held != nil || refusal != nil || g.Queue() != group.Queue() {
 			continue
 		}

@@ -225,7 +225,7 @@ func (w *world) quotas() []string {
 }
 
 func (w *world) reasonOf(u *scheduler.Unit) quota.Reason {
-	group, homeless := w.tree.Place(u.Namespace, u.QuotaName)
+	group, homeless := w.tree.Place(u.Namespace(), u.QuotaName)
 	switch {
 	case u.Held != nil:
 		return u.Held.Reason
@@ -265,7 +265,7 @@ func expectRest(t *rapid.T, w *world) {
 		if u.Reason == "" {
 			t.Fatalf("unit %s waits and does not say why", key)
 		}
-		group, refusal := w.tree.Place(u.Namespace, u.QuotaName)
+		group, refusal := w.tree.Place(u.Namespace(), u.QuotaName)
 		if u.Held != nil || refusal != nil || set.Stop != scheduler.NotStopped {
 			continue
 		}
@@ -327,7 +327,7 @@ func (w *world) policyOf(set scheduler.QueueChanged) queue.Policy {
 func (w *world) front(group quota.Group) *scheduler.Unit {
 	var front *scheduler.Unit
 	for _, u := range w.units {
-		g, refusal := w.tree.Place(u.Namespace, u.QuotaName)
+		g, refusal := w.tree.Place(u.Namespace(), u.QuotaName)
 		if u.Phase != scheduler.Waiting || u.Held != nil || refusal != nil || g.Queue() != group.Queue() {
 			continue
 		}

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"kube-queue.dev/kube-queue/pkg/queue"
@@ -32,12 +33,17 @@ type Scheduler struct {
 	// order lists the lines as the backend does its groups; blocking are those of
 	// policy Block, claiming those with claims.
 	order, blocking, claiming []*line
+	// freed are the spaces that may have more room than when they were last looked at,
+	// in the order in which they were freed.
+	freed   []quota.Space
+	isFreed map[quota.Space]bool
 	// unproven are the lines of which it is not known whether what they try fits.
 	unproven []*line
 
 	// outbox holds units that a write is wanted for and none is under way.
 	outbox []*unit
-	timers *queue.Heap[*timer]
+	timers timers
+	causes causes
 	seq    uint64
 
 	flushAt time.Time
@@ -58,49 +64,9 @@ type line struct {
 	claimants []*queue.Shape
 	// retelling holds the timers of shapes whose items are to be told of another
 	// cause.
-	retelling map[*queue.Shape]*timer
+	retelling map[*queue.Shape]*retelling
 	counts    [Ended + 1]int
 	changed   bool
-}
-
-// unit is a Unit and what has been decided about it.
-type unit struct {
-	Unit
-	item queue.Item
-	// line that the unit belongs to by its namespace; nil when it has none.
-	line *line
-	// homeless says why there is no line.
-	homeless *quota.Refusal
-	// group, owner and demand that the unit is charged with; the group is nil when it
-	// is not.
-	group  quota.Group
-	owner  string
-	demand quota.Demand
-	// assumed: charged, and the write that says so is not confirmed.
-	assumed bool
-
-	// sent is the number of the write under way, 0 when there is none.
-	sent     uint64
-	sentKind Kind
-	// wanted is the kind of the next write, 0 when none is.
-	wanted Kind
-	// posted: in the outbox.
-	posted bool
-
-	// since when the unit waits; zero when it does not.
-	since time.Time
-	// told is what the unit shows its users, and tellAt when to look whether it
-	// is still true.
-	told   told
-	tellAt time.Time
-	timer  timer
-	counts countedAs
-	gone   bool
-}
-
-type countedAs struct {
-	line  *line
-	phase Phase
 }
 
 // New makes a core that knows of no unit and no quota.
@@ -114,6 +80,8 @@ func New(opts Options) *Scheduler {
 		units:         map[string]*unit{},
 		lines:         map[string]*line{},
 		timers:        newTimers(),
+		causes:        causes{},
+		isFreed:       map[quota.Space]bool{},
 		missing:       &quota.Refusal{Reason: quota.ReasonNoQuota, Sentence: "no quota is known yet"},
 	}
 	s.lot = queue.NewLot(s.room)
@@ -131,41 +99,16 @@ func (e UnitChanged) apply(s *Scheduler, now time.Time) {
 		u = nil
 	}
 	if u == nil {
-		u = &unit{Unit: e.Unit}
-		u.told = told{cause: quota.Cause{Reason: e.Unit.Reason}, restored: true}
-		u.timer.key, u.timer.unit = e.Unit.Key, u
-		s.units[u.Key] = u
+		u = s.newUnit(&e.Unit)
+		s.units[e.Unit.Key] = u
 		s.settle(u, now)
 		return
 	}
 	if e.Unit.Version <= u.Version {
 		return
 	}
-	u.become(e.Unit)
+	u.become(&e.Unit)
 	s.settle(u, now)
-}
-
-// become makes the unit what it is now known to be, and drops what was decided and
-// not sent if it no longer holds. While a release is under way the unit stays
-// assumed, whatever a version from before the release says.
-func (u *unit) become(now Unit) {
-	if now.Partial {
-		now.Demand, now.QuotaName, now.Priority, now.Submitted, now.Owner = u.Demand, u.QuotaName, u.Priority, u.Submitted, u.Owner
-	}
-	if u.wanted == Dequeue && changesDecision(u.Unit, now) {
-		u.unassume()
-	}
-	u.Unit = now
-	if now.Phase != Waiting {
-		u.unassume()
-	}
-}
-
-// changesDecision tells whether a decision to release has to be made again
-// though its write has not been sent.
-func changesDecision(before, now Unit) bool {
-	return now.Held != nil || now.RequeueAt.After(before.RequeueAt) || now.QuotaName != before.QuotaName ||
-		!now.Demand.Equal(before.Demand)
 }
 
 func (e UnitGone) apply(s *Scheduler, _ time.Time) {
@@ -179,8 +122,8 @@ func (s *Scheduler) forget(u *unit) {
 	s.leave(u)
 	s.uncharge(u)
 	s.count(u, nil, Ended)
-	s.timers.Remove(&u.timer)
-	delete(s.units, u.Key)
+	s.timers.set(u, 0)
+	delete(s.units, u.key())
 }
 
 // answered finds the unit whose write under way has this number, and tells the
@@ -208,8 +151,8 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 		u.Version = e.Version
 		switch kind {
 		case Dequeue:
-			u.Phase, u.Reason = Dequeued, ""
-			u.DequeuedAt, u.Evicted, u.Stopped = e.DequeuedAt, false, false
+			u.Phase = Dequeued
+			u.DequeuedAt, u.Evicted, u.Stopped = instantOf(e.DequeuedAt), false, false
 			u.Quota = e.Quota
 			u.Attempts++
 		case Requeue:
@@ -238,10 +181,10 @@ func (e Refused) apply(s *Scheduler, now time.Time) {
 		u.assumed = false
 	}
 	if e.Now.Version >= u.Version {
-		u.become(*e.Now)
+		u.become(e.Now)
 	}
 	if kind == Explain {
-		u.told = told{cause: quota.Cause{Reason: u.Reason}, restored: true}
+		s.restoreTold(u, e.Now.Reason)
 	}
 	s.settle(u, now)
 	s.post(u)
@@ -252,11 +195,13 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	s.lender, _ = e.Backend.(quota.Lender)
 	for _, l := range s.lines {
 		for _, due := range l.retelling {
-			s.timers.Remove(due)
+			s.timers.retelling.Remove(due)
 		}
 	}
 	s.lot = queue.NewLot(s.room)
 	s.contest, s.unproven = newContest(e.Backend), nil
+	s.freed = nil
+	clear(s.isFreed)
 	s.order, s.blocking, s.claiming = nil, nil, nil
 	s.lines, s.lineAt = map[string]*line{}, map[quota.NodeID]*line{}
 	if s.backend != nil {
@@ -264,9 +209,9 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	}
 	for _, u := range s.inOrder() {
 		// What was charged to the old backend goes with it.
-		u.group, u.line = nil, nil
-		u.item = queue.Item{}
-		u.counts = countedAs{}
+		u.charged, u.line = nil, nil
+		u.item = queue.Item{Key: u.key()}
+		u.countedIn, u.countedAs = nil, Waiting
 		s.settle(u, now)
 	}
 }
@@ -276,7 +221,7 @@ func (s *Scheduler) addLines(groups ...quota.Group) {
 	for _, group := range groups {
 		l := &line{Queue: queue.New(group, s.defaultPolicy, s.lot), name: group.Queue(),
 			set: QueueChanged{Queue: group.Queue(), Policy: s.defaultPolicy}, changed: true,
-			retelling: map[*queue.Shape]*timer{}}
+			retelling: map[*queue.Shape]*retelling{}}
 		if set, ok := s.settings[l.name]; ok {
 			l.set, l.Policy = set, set.Policy
 		}
@@ -348,7 +293,7 @@ func (s *Scheduler) reconsider(group quota.Group, now time.Time) {
 	}
 	l.Shapes(func(shape *queue.Shape) {
 		if due := l.retelling[shape]; due != nil {
-			s.timers.Remove(due)
+			s.timers.retelling.Remove(due)
 			delete(l.retelling, shape)
 		}
 		shape.Told = quota.Cause{} // another limit is news, whatever was told before
@@ -384,10 +329,7 @@ func (s *Scheduler) inOrder() []*unit {
 		all = append(all, u)
 	}
 	slices.SortFunc(all, func(a, b *unit) int {
-		if a.Key < b.Key {
-			return -1
-		}
-		return 1
+		return strings.Compare(a.key(), b.key())
 	})
 	return all
 }

@@ -17,7 +17,7 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	}
 	charged := u.assumed || u.Phase.holdsQuota()
 	waiting := u.Phase == Waiting && !u.assumed
-	inLine := waiting && l != nil && l.set.Stop == NotStopped && u.Held == nil && !now.Before(u.RequeueAt)
+	inLine := waiting && l != nil && l.set.Stop == NotStopped && u.Held == nil && instantOf(now) >= u.RequeueAt
 	var holder quota.Group
 	if charged {
 		holder = s.holder(u, l)
@@ -26,7 +26,7 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	if !inLine || u.line != l || s.moved(u) {
 		s.leave(u)
 	}
-	if u.group != holder || u.owner != u.Owner || !u.demand.Equal(u.Demand) {
+	if c := u.charged; c != nil && (c.group != holder || c.owner != u.Owner || !c.demand.Equal(u.Demand)) {
 		s.uncharge(u)
 	}
 	u.line, u.homeless = l, homeless
@@ -41,9 +41,9 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	s.takeBack(u, now)
 	switch {
 	case !waiting:
-		u.since = time.Time{}
-	case u.since.IsZero():
-		u.since = now
+		u.since = 0
+	case u.since == 0:
+		u.since = instantOf(now)
 	}
 	s.tellLater(u, now)
 }
@@ -68,7 +68,7 @@ func (s *Scheduler) place(u *unit) (*line, *quota.Refusal) {
 	if s.backend == nil {
 		return nil, s.missing
 	}
-	group, refusal := s.backend.Place(u.Namespace, u.QuotaName)
+	group, refusal := s.backend.Place(u.namespace(), u.QuotaName)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -94,40 +94,37 @@ func (s *Scheduler) holder(u *unit, l *line) quota.Group {
 	}
 }
 
-func (u *unit) countedPhase() Phase {
-	if u.assumed {
-		return Dequeued
-	}
-	return u.Phase
-}
-
-func (u *unit) unassume() {
-	u.assumed = false
-	u.drop(Dequeue)
-}
-
 func (s *Scheduler) charge(u *unit, group quota.Group) {
-	if u.group != nil {
+	if u.charged != nil {
 		return
 	}
-	u.group, u.owner, u.demand = group, u.Owner, u.Demand
-	group.Charge(u.owner, u.demand)
+	u.charged = &charge{group: group, owner: u.Owner, demand: u.Demand}
+	group.Charge(u.Owner, u.Demand)
 	s.contest.used(group)
-	s.contest.shrunk(group, u.demand, s.unprove)
+	s.contest.shrunk(group, u.Demand, s.unprove)
 	s.reviseClaims(group)
 }
 
 // uncharge gives back what the unit was charged with, and wakes the shapes that
 // the freed room could hold.
 func (s *Scheduler) uncharge(u *unit) {
-	if u.group == nil {
+	if u.charged == nil {
 		return
 	}
-	group, owner, demand := u.group, u.owner, u.demand
-	u.group, u.owner, u.demand = nil, "", quota.Demand{}
-	group.Release(owner, demand)
-	s.contest.used(group)
-	group.Spaces(demand, s.wake)
+	was := u.charged
+	u.charged = nil
+	was.group.Release(was.owner, was.demand)
+	s.contest.used(was.group)
+	was.group.Spaces(was.demand, s.wake)
+}
+
+// wake takes in that there may be more room in a space. What it could hold is tried with
+// all else that was freed meanwhile.
+func (s *Scheduler) wake(space quota.Space) {
+	if !s.isFreed[space] {
+		s.isFreed[space] = true
+		s.freed = append(s.freed, space)
+	}
 }
 
 func (s *Scheduler) room(space quota.Space) int64 { return s.backend.Room(space) }
@@ -155,8 +152,9 @@ func (s *Scheduler) enter(u *unit, now time.Time) {
 	if u.item.Shape() != nil {
 		return
 	}
-	u.item = queue.Item{Key: u.Key, Priority: u.line.set.MaxPriority.Of(u.Priority), Submitted: u.Submitted}
+	u.item = queue.Item{Key: u.key(), Priority: u.line.set.MaxPriority.Of(u.Priority), Submitted: u.Submitted}
 	shape := u.line.Push(&u.item, u.Demand)
+	u.Demand = shape.Demand // one of it is enough
 	if shape.Len() == 1 {
 		s.refuseForGood(u.line, shape, now)
 	}
@@ -181,21 +179,20 @@ func (s *Scheduler) activate(l *line) {
 
 // count keeps the numbers of units by line and phase.
 func (s *Scheduler) count(u *unit, l *line, phase Phase) {
-	is := countedAs{line: l, phase: phase}
-	if is == u.counts {
+	was, wasAs := u.countedIn, u.countedAs
+	if was == l && (wasAs == phase || l == nil) {
 		return
 	}
-	was := u.counts
-	u.counts = is
+	u.countedIn, u.countedAs = l, phase
 	if l != nil {
 		l.counts[phase]++
 		l.changed = true
 	}
-	if was.line != nil {
-		was.line.counts[was.phase]--
-		was.line.changed = true
-		if was.line != l {
-			s.dropIdle(was.line)
+	if was != nil {
+		was.counts[wasAs]--
+		was.changed = true
+		if was != l {
+			s.dropIdle(was)
 		}
 	}
 }
@@ -207,12 +204,6 @@ func (s *Scheduler) want(u *unit, kind Kind) {
 	}
 	u.wanted = kind
 	s.post(u)
-}
-
-func (u *unit) drop(kind Kind) {
-	if u.wanted == kind {
-		u.wanted = 0
-	}
 }
 
 // post puts a unit in the outbox when a write is wanted and none is under way.

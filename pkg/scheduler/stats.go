@@ -105,17 +105,17 @@ func (s *Scheduler) Check() error {
 	jobs := map[quota.NodeID]int64{}
 	for _, u := range s.inOrder() {
 		if err := s.checkUnit(u); err != nil {
-			return fmt.Errorf("unit %s: %w", u.Key, err)
+			return fmt.Errorf("unit %s: %w", u.key(), err)
 		}
-		if u.group == nil {
+		if u.charged == nil {
 			continue
 		}
-		for _, node := range u.group.Nodes() {
+		for _, node := range u.charged.group.Nodes() {
 			jobs[node]++
 			if charged[node] == nil {
 				charged[node] = map[resources.ID]int64{}
 			}
-			for _, a := range u.demand.Requests {
+			for _, a := range u.charged.demand.Requests {
 				charged[node][a.ID] = saturatingAdd(charged[node][a.ID], a.Value, 1)
 			}
 		}
@@ -127,13 +127,13 @@ func (s *Scheduler) checkUnit(u *unit) error {
 	charged := u.assumed || u.Phase.holdsQuota()
 	waiting := u.Phase == Waiting && !u.assumed
 	switch {
-	case charged && s.backend != nil && u.group != s.holder(u, u.line):
+	case charged && s.backend != nil && (u.charged == nil || u.charged.group != s.holder(u, u.line)):
 		return fmt.Errorf("holds quota and is not charged where it belongs")
-	case !charged && u.group != nil:
-		return fmt.Errorf("is charged to %s and holds no quota", u.group.Path())
+	case !charged && u.charged != nil:
+		return fmt.Errorf("is charged to %s and holds no quota", u.charged.group.Path())
 	case !waiting && u.item.Shape() != nil:
 		return fmt.Errorf("is in line and does not wait")
-	case waiting && u.item.Shape() == nil && u.Held == nil && u.homeless == nil && u.RequeueAt.IsZero() && u.line.set.Stop == NotStopped:
+	case waiting && u.item.Shape() == nil && u.Held == nil && u.homeless == nil && u.RequeueAt == 0 && u.line.set.Stop == NotStopped:
 		return fmt.Errorf("waits, is not in line, and nothing says why")
 	case u.assumed && u.wanted != Dequeue && u.sentKind != Dequeue:
 		return fmt.Errorf("is assumed released, and nobody is to write it")
@@ -141,7 +141,7 @@ func (s *Scheduler) checkUnit(u *unit) error {
 		return fmt.Errorf("has stopped, and nobody is to requeue it")
 	case u.Phase.holdsQuota() && !u.Stopped && u.Inactive && !u.Evicted && !u.Over && u.wanted != Evict && u.sentKind != Evict:
 		return fmt.Errorf("is to be inactive, and nobody is to evict it")
-	case !u.endsAt().IsZero() && !s.timers.Has(&u.timer) && u.wanted != Evict && u.sentKind != Evict:
+	case u.endsAt() != 0 && u.lookAt == 0 && u.wanted != Evict && u.sentKind != Evict:
 		return fmt.Errorf("may run for %v only, and nobody looks when that is over", u.MaxTime)
 	}
 	return nil

@@ -58,7 +58,7 @@ func (n *namespaces) demand(count, each int) quota.Demand {
 
 func (n *namespaces) submit(namespace, name string, count, each int) {
 	n.version++
-	u := &scheduler.Unit{Key: namespace + "/" + name, UID: "unit-" + namespace + name, Namespace: namespace, Owner: namespace + name,
+	u := &scheduler.Unit{Key: namespace + "/" + name, UID: "unit-" + namespace + name, Owner: namespace + name,
 		Version: n.version, Submitted: int64(n.version), Demand: n.demand(count, each)}
 	n.units[u.Key] = u
 	n.core.Apply(n.now, scheduler.UnitChanged{Unit: *u})
@@ -226,7 +226,7 @@ func TestPropertyNothingThatFitsWaitsWhateverTheQuotasAndPodsDo(t *testing.T) {
 			"a pod of a released job": func(t *rapid.T) {
 				names++
 				with(t, func(u *scheduler.Unit) {
-					n.pod(u.Namespace, fmt.Sprint("pod", names), u.Owner, small.Draw(t, "each"))
+					n.pod(u.Namespace(), fmt.Sprint("pod", names), u.Owner, small.Draw(t, "each"))
 				}, scheduler.Dequeued, scheduler.Ended)
 			},
 			"another pod": func(t *rapid.T) {
@@ -275,7 +275,7 @@ func (n *namespaces) expectWork(t *rapid.T) {
 	for _, key := range n.next() {
 		// What was released last fits still without itself.
 		u := n.units[key]
-		g := n.group(u.Namespace)
+		g := n.group(u.Namespace())
 		g.Release(u.Owner, u.Demand)
 		r := g.Fits(u.Demand)
 		g.Charge(u.Owner, u.Demand)
@@ -291,18 +291,18 @@ func (n *namespaces) expectWork(t *rapid.T) {
 	}
 	inFront := map[string]bool{}
 	for _, u := range slices.SortedFunc(maps.Values(n.units), func(a, b *scheduler.Unit) int { return int(a.Submitted - b.Submitted) }) {
-		r := n.group(u.Namespace).Fits(u.Demand)
+		r := n.group(u.Namespace()).Fits(u.Demand)
 		if u.Phase != scheduler.Waiting || r != nil && r.Final() {
 			continue
 		}
-		if r == nil && (n.policy != queue.Block || !inFront[u.Namespace]) {
+		if r == nil && (n.policy != queue.Block || !inFront[u.Namespace()]) {
 			t.Fatalf("%s waits though it fits", u.Key)
 		}
-		inFront[u.Namespace] = true
+		inFront[u.Namespace()] = true
 	}
 	want := map[string]bool{}
 	for _, u := range n.units {
-		want[u.Namespace] = true
+		want[u.Namespace()] = true
 	}
 	for _, q := range n.quotas {
 		want[q.Namespace] = true

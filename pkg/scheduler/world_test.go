@@ -93,7 +93,7 @@ func (w *world) charged() *tree.Tree {
 	t := w.fresh()
 	for _, u := range w.units {
 		if holds(u) {
-			group, refusal := t.Place(u.Namespace, u.QuotaName)
+			group, refusal := t.Place(u.Namespace(), u.QuotaName)
 			if refusal != nil {
 				group = t.Nearest(u.Quota)
 			}
@@ -112,7 +112,7 @@ func (w *world) configure(e scheduler.QueueChanged) {
 
 // queueOf is what is set for the unit's queue.
 func (w *world) queueOf(u *scheduler.Unit) scheduler.QueueChanged {
-	if group, refusal := w.tree.Place(u.Namespace, u.QuotaName); refusal == nil {
+	if group, refusal := w.tree.Place(u.Namespace(), u.QuotaName); refusal == nil {
 		return w.set[group.Queue()]
 	}
 	return scheduler.QueueChanged{}
@@ -152,8 +152,7 @@ func (w *world) write(key string, change func(*scheduler.Unit)) {
 	w.version++
 	u := w.units[key]
 	if u == nil {
-		namespace, _, _ := cut(key)
-		u = &scheduler.Unit{Key: key, Namespace: namespace, UID: fmt.Sprint("uid-", w.version), Submitted: w.now.UnixMicro()}
+		u = &scheduler.Unit{Key: key, UID: fmt.Sprint("uid-", w.version), Submitted: w.now.UnixMicro()}
 		w.units[key] = u
 	}
 	change(u)
@@ -321,7 +320,7 @@ func (w *world) checkLimits() {
 		if !holds(u) {
 			continue
 		}
-		group, refusal := charged.Place(u.Namespace, u.QuotaName)
+		group, refusal := charged.Place(u.Namespace(), u.QuotaName)
 		if refusal != nil {
 			continue
 		}

@@ -88,7 +88,7 @@ func (s *Scenario) units(names *resources.Names, start time.Time) ([]scheduler.U
 			return nil, fmt.Errorf("job %s: %w", key, err)
 		}
 		units[i] = scheduler.Unit{
-			Key: key, UID: key, Namespace: job.Namespace, QuotaName: job.QuotaName, Priority: job.Priority,
+			Key: key, UID: key, QuotaName: job.QuotaName, Priority: job.Priority,
 			Submitted: start.Add(job.Submitted).UnixMicro(),
 			Demand:    quota.Demand{Requests: requests.With(jobs, 1), Preemptible: !job.NonPreemptible},
 		}
