@@ -36,9 +36,10 @@ func (l *Lot) Begin(now time.Time) { l.now = now }
 func (l *Lot) Len() int { return l.parked }
 
 func (l *Lot) park(s *Shape) {
-	l.put(&s.parkings[0], s, s.refusal.Lack)
+	l.put(&s.parking, s, s.refusal.Lack)
 	if s.refusal.Also != nil {
-		l.put(&s.parkings[1], s, *s.refusal.Also)
+		s.also = &parking{}
+		l.put(s.also, s, *s.refusal.Also)
 	}
 	l.parked++
 }
@@ -79,10 +80,10 @@ func (l *Lot) leave(s *Shape) {
 	if !s.Parked() {
 		return
 	}
-	for i := range s.parkings {
-		if s.parkings[i].stand != nil {
-			l.takeOut(&s.parkings[i])
-		}
+	l.takeOut(&s.parking)
+	if s.also != nil {
+		l.takeOut(s.also)
+		s.also = nil
 	}
 	l.parked--
 }
@@ -105,14 +106,15 @@ func (l *Lot) takeOut(p *parking) {
 
 // reorder puts a parked shape where its first item belongs.
 func (l *Lot) reorder(s *Shape) {
-	for i := range s.parkings {
-		p := &s.parkings[i]
-		if p.stand == nil || p.head == s.head() {
-			continue
+	if !s.Parked() || s.parking.head == s.head() {
+		return
+	}
+	for _, p := range [...]*parking{&s.parking, s.also} {
+		if p != nil {
+			at, amount, weight := p.stand, p.amount, p.weight
+			at.remove(p)
+			at.put(p, s, amount, weight)
 		}
-		at, amount, weight := p.stand, p.amount, p.weight
-		at.remove(p)
-		at.put(p, s, amount, weight)
 	}
 }
 
@@ -150,7 +152,7 @@ func (l *Lot) All() []*Shape {
 	for _, stands := range l.spaces {
 		for _, at := range stands.All() {
 			at.root.each(func(p *parking) {
-				if p == &p.shape.parkings[0] && !p.shape.worthTrying() {
+				if p == &p.shape.parking && !p.shape.worthTrying() {
 					all = append(all, p.shape)
 				}
 			})

@@ -73,7 +73,7 @@ func (q *Queue) Push(item *Item, demand quota.Demand) *Shape {
 	s := q.shapes[key]
 	if s == nil {
 		s = &Shape{Demand: demand, key: key, queue: q,
-			items: NewHeap((*Item).Before, func(i *Item) *int { return &i.place })}
+			items: *NewHeap((*Item).Before, func(i *Item) *int { return &i.place })}
 		q.shapes[key] = s
 	}
 	isNew := s.Len() == 0
@@ -145,7 +145,7 @@ func (q *Queue) Begin(now time.Time) {
 
 // late tells whether the shape is in backoff.
 func (q *Queue) late(s *Shape) bool {
-	return q.Policy == RoundRobin && q.lot.now.Before(s.backoffUntil)
+	return q.Policy == RoundRobin && q.lot.now.UnixNano() < s.until
 }
 
 func (q *Queue) makeReady(s *Shape) {

@@ -42,26 +42,25 @@ func (i *Item) Shape() *Shape { return i.shape }
 type Shape struct {
 	// Demand of each item.
 	Demand quota.Demand
-	// Told is the cause that the owner has last had told for all items: for the
-	// owner's use.
-	Told quota.Cause
-	// Claims are the spaces where the owner has paused borrowing for the shape: for
-	// the owner's use.
-	Claims []quota.Space
+	// Told is the cause that the owner has last had told for all items, nil for none:
+	// for the owner's use.
+	Told *quota.Cause
 
 	key     string
 	queue   *Queue
-	items   *Heap[*Item]
+	items   Heap[*Item]
 	refusal *quota.Refusal
 
-	// backoff is how long the last refusal keeps the shape behind others.
-	backoff      time.Duration
-	backoffUntil time.Time
-	late         bool
+	// backoff is how long the last refusal keeps the shape behind others: until then,
+	// in nanoseconds since 1970.
+	backoff time.Duration
+	until   int64
+	late    bool
 
 	linePlace, readyPlace int
-	// parkings are by what the refusal lacks, and by what it also lacks.
-	parkings [2]parking
+	// parking is by what the refusal lacks, also by what it also lacks; few have that.
+	parking parking
+	also    *parking
 }
 
 // Backoff of a refused shape in policy RoundRobin.
@@ -83,16 +82,11 @@ func (s *Shape) Len() int { return s.items.Len() }
 func (s *Shape) Items() []*Item { return s.items.All() }
 
 // Parked tells whether the shape waits for what its refusal lacks.
-func (s *Shape) Parked() bool { return s.parkings[0].stand != nil }
+func (s *Shape) Parked() bool { return s.parking.stand != nil }
 
 // worthTrying tells whether the shape is parked where there may be room for it.
 func (s *Shape) worthTrying() bool {
-	for i := range s.parkings {
-		if at := s.parkings[i].stand; at != nil && at.open {
-			return true
-		}
-	}
-	return false
+	return s.Parked() && (s.parking.stand.open || s.also != nil && s.also.stand.open)
 }
 
 // Refusal is why the shape has no room; nil when it was not tried since it
@@ -108,7 +102,7 @@ func (s *Shape) head() *Item {
 func (s *Shape) refuse(r *quota.Refusal, now time.Time) {
 	s.refusal = r
 	s.backoff = min(max(2*s.backoff, InitialBackoff), MaxBackoff)
-	s.backoffUntil = now.Add(s.backoff)
+	s.until = now.Add(s.backoff).UnixNano()
 }
 
 // Cause of the wait that the shape's items are in now.

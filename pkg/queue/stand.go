@@ -27,13 +27,11 @@ type parking struct {
 	// head is the item by which the shape stands where it does.
 	head   *Item
 	amount int64
-	// until the shape is in backoff, in nanoseconds since 1970.
-	until int64
 
 	// weight keeps the treap in balance: a parking's is above those below it.
 	weight      uint64
 	left, right *parking
-	// least and soonest are those of amount and until, of this one and all below.
+	// least and soonest are those of amount and of the shape's until, of this one and all below.
 	least, soonest int64
 }
 
@@ -41,7 +39,7 @@ type parking struct {
 func (s *stand) least() int64 { return s.root.least }
 
 func (s *stand) put(p *parking, shape *Shape, amount int64, weight uint64) {
-	*p = parking{shape: shape, stand: s, head: shape.head(), amount: amount, until: shape.backoffUntil.UnixNano(), weight: weight}
+	*p = parking{shape: shape, stand: s, head: shape.head(), amount: amount, weight: weight}
 	p.sum()
 	s.root = s.root.with(p)
 }
@@ -75,7 +73,7 @@ func (p *parking) first(room, now int64) *parking {
 	if first := p.left.first(room, now); first != nil {
 		return first
 	}
-	if p.amount <= room && p.until <= now {
+	if p.amount <= room && p.shape.until <= now {
 		return p
 	}
 	return p.right.first(room, now)
@@ -149,7 +147,7 @@ func merge(before, behind *parking) *parking {
 
 // sum brings least and soonest up to date.
 func (p *parking) sum() {
-	p.least, p.soonest = p.amount, p.until
+	p.least, p.soonest = p.amount, p.shape.until
 	for _, below := range [...]*parking{p.left, p.right} {
 		if below != nil {
 			p.least, p.soonest = min(p.least, below.least), min(p.soonest, below.soonest)

@@ -97,6 +97,9 @@ type Backend interface {
 // use, and that can pause this.
 type Lender interface {
 	Backend
+	// Pauses tells whether borrowing is ever to be paused; the others are not called
+	// where it is not.
+	Pauses() bool
 	// Pause forbids to borrow further of the resource below the node, until Resume
 	// was called as often; Resume tells whether that is so now.
 	Pause(NodeID, resources.ID)

@@ -16,16 +16,16 @@ import (
 // claim has the shape claim these spaces besides those that it claims.
 func (s *Scheduler) claim(l *line, shape *queue.Shape, spaces []quota.Space) (changed bool) {
 	for _, space := range spaces {
-		if slices.Contains(shape.Claims, space) {
+		if slices.Contains(l.claims[shape], space) {
 			continue
 		}
-		if len(shape.Claims) == 0 {
+		if len(l.claims[shape]) == 0 {
 			if len(l.claimants) == 0 {
 				s.claiming = append(s.claiming, l)
 			}
 			l.claimants = append(l.claimants, shape)
 		}
-		shape.Claims = append(shape.Claims, space)
+		l.claims[shape] = append(l.claims[shape], space)
 		s.lender.Pause(space.Node, space.Resource)
 		s.contest.under(space.Node, s.unprove)
 		changed = true
@@ -35,11 +35,11 @@ func (s *Scheduler) claim(l *line, shape *queue.Shape, spaces []quota.Space) (ch
 
 // unclaim has the shape claim nothing.
 func (s *Scheduler) unclaim(l *line, shape *queue.Shape) {
-	if len(shape.Claims) == 0 {
+	claims := l.claims[shape]
+	if len(claims) == 0 {
 		return
 	}
-	claims := shape.Claims
-	shape.Claims = nil
+	delete(l.claims, shape)
 	l.claimants = slices.DeleteFunc(l.claimants, func(c *queue.Shape) bool { return c == shape })
 	if len(l.claimants) == 0 {
 		s.claiming = slices.DeleteFunc(s.claiming, func(c *line) bool { return c == l })

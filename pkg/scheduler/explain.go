@@ -105,13 +105,13 @@ func (s *Scheduler) schedule(u *unit, now time.Time) {
 func (s *Scheduler) retell(l *line, shape *queue.Shape, now time.Time) {
 	due := l.retelling[shape]
 	switch {
-	case shape.Told == shape.Cause():
+	case shape.Told != nil && *shape.Told == shape.Cause():
 		if due != nil {
 			s.timers.retelling.Remove(due)
 			delete(l.retelling, shape)
 		}
-	case shape.Told == quota.Cause{}: // the items' own timers tell them for the first time
-		shape.Told = shape.Cause()
+	case shape.Told == nil: // the items' own timers tell them for the first time
+		shape.Told = s.causes.one(shape.Cause())
 	case due == nil:
 		due = &retelling{at: instantOf(now.Add(TellInterval)), line: l, shape: shape}
 		l.retelling[shape] = due
@@ -127,7 +127,7 @@ func (s *Scheduler) runTimers(now time.Time) bool {
 	retold, units := s.timers.due(instantOf(now))
 	for _, r := range retold {
 		delete(r.line.retelling, r.shape)
-		r.shape.Told = r.shape.Cause()
+		r.shape.Told = s.causes.one(r.shape.Cause())
 		for _, item := range r.shape.Items() {
 			s.tellLater(s.units[item.Key], now)
 		}
@@ -165,5 +165,5 @@ func (s *Scheduler) look(u *unit, now time.Time) {
 // the unit, like all of its shape, shows. All of them are told once it has.
 func (s *Scheduler) wavers(u *unit, r *quota.Refusal) bool {
 	shape := u.item.Shape()
-	return shape != nil && r == shape.Refusal() && shape.Told != shape.Cause() && u.shows(shape.Told)
+	return shape != nil && r == shape.Refusal() && shape.Told != nil && *shape.Told != shape.Cause() && u.shows(*shape.Told)
 }

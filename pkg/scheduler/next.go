@@ -140,11 +140,15 @@ func (s *Scheduler) Rescued() int { return s.rescued }
 // may not go however much room there is would keep it from others for nothing. It
 // tells whether claims have changed.
 func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
+	lines := s.stirred
+	if s.lender != nil { // what the front lacks depends on what others have
+		lines = s.blocking
+	}
 	// All new claims come before any is given up: what changes hands was never free.
-	for _, l := range s.blocking {
+	for _, l := range lines {
 		changed = s.claimForFront(l) || changed
 	}
-	for _, l := range s.blocking {
+	for _, l := range lines {
 		changed = s.unclaimBehindFront(l) || changed
 		var front *unit
 		if item := l.Front(); item != nil {
@@ -160,6 +164,10 @@ func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
 		}
 		l.front = front
 	}
+	for _, l := range s.stirred {
+		l.stirred = false
+	}
+	s.stirred = s.stirred[:0]
 	return changed
 }
 

@@ -33,6 +33,8 @@ type Scheduler struct {
 	// order lists the lines as the backend does its groups; blocking are those of
 	// policy Block, claiming those with claims.
 	order, blocking, claiming []*line
+	// stirred are the lines of policy Block that may have another unit in front.
+	stirred []*line
 	// freed are the spaces that may have more room than when they were last looked at,
 	// in the order in which they were freed.
 	freed   []quota.Space
@@ -59,9 +61,12 @@ type line struct {
 	// tried is the item to try next, nil when there is none.
 	tried    *queue.Item
 	unproven bool
+	stirred  bool
 	front    *unit
-	// claimants are the shapes that have claims.
+	// claimants are the shapes that have claims, those spaces where borrowing is paused
+	// for them.
 	claimants []*queue.Shape
+	claims    map[*queue.Shape][]quota.Space
 	// retelling holds the timers of shapes whose items are to be told of another
 	// cause.
 	retelling map[*queue.Shape]*retelling
@@ -192,7 +197,10 @@ func (e Refused) apply(s *Scheduler, now time.Time) {
 
 func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	s.backend, s.missing = e.Backend, e.Missing
-	s.lender, _ = e.Backend.(quota.Lender)
+	s.lender = nil
+	if lender, lends := e.Backend.(quota.Lender); lends && lender.Pauses() {
+		s.lender = lender
+	}
 	for _, l := range s.lines {
 		for _, due := range l.retelling {
 			s.timers.retelling.Remove(due)
@@ -202,7 +210,7 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	s.contest, s.unproven = newContest(e.Backend), nil
 	s.freed = nil
 	clear(s.isFreed)
-	s.order, s.blocking, s.claiming = nil, nil, nil
+	s.order, s.blocking, s.claiming, s.stirred = nil, nil, nil, nil
 	s.lines, s.lineAt = map[string]*line{}, map[quota.NodeID]*line{}
 	if s.backend != nil {
 		s.addLines(s.backend.Groups()...)
@@ -221,7 +229,7 @@ func (s *Scheduler) addLines(groups ...quota.Group) {
 	for _, group := range groups {
 		l := &line{Queue: queue.New(group, s.defaultPolicy, s.lot), name: group.Queue(),
 			set: QueueChanged{Queue: group.Queue(), Policy: s.defaultPolicy}, changed: true,
-			retelling: map[*queue.Shape]*retelling{}}
+			retelling: map[*queue.Shape]*retelling{}, claims: map[*queue.Shape][]quota.Space{}}
 		if set, ok := s.settings[l.name]; ok {
 			l.set, l.Policy = set, set.Policy
 		}
@@ -296,7 +304,7 @@ func (s *Scheduler) reconsider(group quota.Group, now time.Time) {
 			s.timers.retelling.Remove(due)
 			delete(l.retelling, shape)
 		}
-		shape.Told = quota.Cause{} // another limit is news, whatever was told before
+		shape.Told = nil // another limit is news, whatever was told before
 		l.Retry(shape)
 		s.refuseForGood(l, shape, now)
 		for _, item := range shape.Items() {
@@ -319,6 +327,7 @@ func (s *Scheduler) dropIdle(l *line) {
 	isIt := func(other *line) bool { return other == l }
 	s.order = slices.DeleteFunc(s.order, isIt)
 	s.unproven = slices.DeleteFunc(s.unproven, isIt)
+	s.stirred = slices.DeleteFunc(s.stirred, isIt)
 	s.listBlocking()
 }
 

@@ -173,6 +173,10 @@ func (s *Scheduler) refuseForGood(l *line, shape *queue.Shape, now time.Time) {
 func (s *Scheduler) activate(l *line) {
 	l.changed = true
 	l.tried = l.Next()
+	if l.Policy == queue.Block && !l.stirred {
+		l.stirred = true
+		s.stirred = append(s.stirred, l)
+	}
 	s.contest.changed(l)
 	s.unprove(l)
 }

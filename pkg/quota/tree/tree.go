@@ -176,6 +176,9 @@ func (t *Tree) Room(s quota.Space) int64 {
 // max where min names nothing that is asked for.
 func (t *Tree) Share(id quota.NodeID, d quota.Demand) quota.Share { return t.nodes[id].share(d) }
 
+// Pauses tells whether borrowing may be paused in the tree.
+func (t *Tree) Pauses() bool { return t.pausing }
+
 // Pause forbids further borrowing of the resource below the node.
 func (t *Tree) Pause(id quota.NodeID, r resources.ID) { t.nodes[id].at(r).paused++ }
 

@@ -1,0 +1,120 @@
+package scheduler_test
+
+import (
+	"runtime"
+	"testing"
+
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// BenchmarkRelease is one release event: a unit ends and is deleted, another gets its
+// room and its write is confirmed, and one more comes in its place.
+func BenchmarkRelease(b *testing.B) {
+	for _, of := range []crowdOf{
+		{100_000, 1000, 100, eachLeaf, queue.Priority},
+		{100_000, 1000, 100, eachLeaf, queue.RoundRobin},
+		{100_000, 1000, 100, eachLeaf, queue.Block},
+		{100_000, 1, 1, eachLeaf, queue.Priority},
+		{100_000, 1, 100, eachLeaf, queue.Priority},
+		{100_000, 1, 100_000, eachLeaf, queue.Priority},
+		{100_000, 1, 100_000, eachLeaf, queue.RoundRobin},
+		{100_000, 10, 100, theRoot, queue.Priority},
+		{100_000, 100, 100, theRoot, queue.Priority},
+		{100_000, 1000, 100, theRoot, queue.Priority},
+		{1_000_000, 1000, 1, eachLeaf, queue.Priority},
+		{1_000_000, 1000, 100, eachLeaf, queue.Priority},
+		{1_000_000, 1000, 1_000_000, eachLeaf, queue.Priority},
+	} {
+		b.Run(of.String(), func(b *testing.B) {
+			c := newCrowd(b, of)
+			c.fill(b)
+			runtime.GC()
+			b.ReportAllocs()
+			for b.Loop() {
+				c.endOne()
+				if released := c.turn(); released != 1 {
+					b.Fatalf("%d units were released in place of one", released)
+				}
+				c.core.Apply(c.now, scheduler.UnitChanged{Unit: c.unit()})
+			}
+		})
+	}
+}
+
+// BenchmarkAdmit is 100,000 units that come and get room at once, each in a write.
+func BenchmarkAdmit(b *testing.B) {
+	for _, of := range []crowdOf{
+		{100_000, 1, 100, nothing, queue.Priority},
+		{100_000, 1000, 100, nothing, queue.Priority},
+	} {
+		b.Run(of.String(), func(b *testing.B) {
+			for b.Loop() {
+				b.StopTimer()
+				c := newCrowd(b, of)
+				units := make([]scheduler.Unit, of.waiting)
+				for i := range units {
+					units[i] = c.unit()
+				}
+				runtime.GC()
+				b.StartTimer()
+				for i := range units {
+					c.core.Apply(c.now, scheduler.UnitChanged{Unit: units[i]})
+				}
+				if plan, _ := c.core.Next(c.now); len(plan) != of.waiting {
+					b.Fatalf("%d units were released", len(plan))
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkPass is a new tree while all wait: all that is held is charged again, and
+// every shape is tried.
+func BenchmarkPass(b *testing.B) {
+	for _, of := range []crowdOf{
+		{100_000, 1000, 1, eachLeaf, queue.Priority},
+		{100_000, 1000, 100, eachLeaf, queue.Priority},
+		{100_000, 1, 100_000, eachLeaf, queue.Priority},
+		{1_000_000, 1000, 100, eachLeaf, queue.Priority},
+	} {
+		b.Run(of.String(), func(b *testing.B) {
+			c := newCrowd(b, of)
+			c.fill(b)
+			runtime.GC()
+			for b.Loop() {
+				c.plant(b)
+				if released := c.turn(); released != 0 {
+					b.Fatalf("%d units were released without room", released)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkMemory tells what stays of each waiting unit, its own strings counted.
+func BenchmarkMemory(b *testing.B) {
+	for _, of := range []crowdOf{
+		{100_000, 1000, 1, eachLeaf, queue.Priority},
+		{100_000, 1000, 100, eachLeaf, queue.Priority},
+		{1_000_000, 1000, 100, eachLeaf, queue.Priority},
+		{100_000, 1, 100_000, eachLeaf, queue.Priority},
+	} {
+		b.Run(of.String(), func(b *testing.B) {
+			for b.Loop() {
+				before := heapInUse()
+				c := newCrowd(b, of)
+				c.fill(b)
+				b.ReportMetric(float64(heapInUse()-before)/float64(c.made), "B/unit")
+				runtime.KeepAlive(c)
+			}
+		})
+	}
+}
+
+func heapInUse() uint64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
