@@ -15,11 +15,12 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo deve
 LDFLAGS := -X kube-queue.dev/kube-queue/pkg/program/version.linked=$(VERSION)
 
 # What runs in seconds, with no cluster.
-UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/audit/... ./test/demo/...
+UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/audit/... ./test/demo/... \
+	$(addprefix ./test/perf/,jobs plain play report rig scenario trail)
 # Each package starts a cluster of its own: more than two would be slower on 2 cores.
 CLUSTER_TEST := go test -count=1 -p 2 -timeout 40m
 
-INTEGRATION := ./test/testcluster/... ./test/integration/... ./test/examples
+INTEGRATION := ./test/testcluster/... ./test/integration/... ./test/examples ./test/perf
 # These begin first, lest one of them is left over to run alone.
 LONGEST := ./test/e2e ./test/e2e/resourcequota ./test/integration/admission
 
@@ -86,6 +87,31 @@ test-e2e: ## Test everything together, with the real operators
 .PHONY: test-storm
 test-storm: ## 200 jobs under ResourceQuotas beside pods that nobody queued; test-e2e has 60
 	go test -count=1 -v -timeout 20m ./test/e2e/resourcequota -run Storm -storm=200
+
+# What is played: a name or the path of a file, see test/perf/scenario/files.
+SCENARIO ?= baseline
+
+.PHONY: perf
+perf: perf-ceiling ## Measure everything: perf-ceiling, perf-units with each scenario, perf-jobs (half an hour)
+	for scenario in baseline large deep wide; do $(MAKE) perf-units SCENARIO=$$scenario; done
+	for policy in RoundRobin Block; do \
+		go run ./test/perf units --scenario baseline --policy $$policy --json bin/perf/units-baseline-$$policy.json; done
+	$(MAKE) perf-jobs
+
+.PHONY: perf-ceiling
+perf-ceiling: ## Measure what the API server alone can take
+	go run ./test/perf ceiling --json bin/perf/ceiling.json
+
+.PHONY: perf-units
+perf-units: ## Measure the controller with the units of SCENARIO=baseline
+	go run ./test/perf units --scenario $(SCENARIO) --json bin/perf/units-$(notdir $(SCENARIO:.yaml=)).json
+
+# What perf-jobs plays, one after the other: see test/perf/jobs/files.
+JOBS ?= steady ample waiting burst
+
+.PHONY: perf-jobs
+perf-jobs: ## Measure both programs with batch Jobs, against none without a queue
+	for name in $(JOBS); do go run ./test/perf jobs --scenario $$name --compare --json bin/perf/jobs-$$name.json; done
 
 .PHONY: demo
 demo: build ## Watch two jobs queue and run on a real control plane; leaves it up

@@ -81,6 +81,9 @@ func Run(ctx context.Context, cfg Config) error {
 	return loop.run(ctx)
 }
 
+// explanations is the most writes of why units wait that are under way at a time.
+const explanations = 4
+
 // informers are what the controller itself watches.
 type informers struct {
 	queues externalversions.SharedInformerFactory
@@ -124,7 +127,7 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 	inbox := newInbox()
 	return &loop{
 		clock: cfg.Clock, logger: logger, inbox: inbox, names: resources.NewNames(), check: cfg.CheckInvariants,
-		core:      scheduler.New(scheduler.Options{Policy: cfg.Policy}),
+		core:      scheduler.New(scheduler.Options{Policy: cfg.Policy, Explanations: explanations}),
 		source:    cfg.Source,
 		reader:    unitReader{cfg.Source.Demand},
 		applier:   newApplier(cfg.Client, cfg.Clock, inbox),

@@ -13,6 +13,9 @@ const (
 	TellAfter = time.Second
 	// TellInterval is the least time between two changes of what it says.
 	TellInterval = 30 * time.Second
+	// ExplainInterval is the least time between two such writes while others are under
+	// way, where their number is bounded.
+	ExplainInterval = 50 * time.Millisecond
 )
 
 // shows tells whether that is what the unit shows its users. Of what it was told

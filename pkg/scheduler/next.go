@@ -171,58 +171,92 @@ func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
 	return changed
 }
 
-// plan turns wishes into writes.
+// plan turns wishes into writes, those of which others wait for first.
 func (s *Scheduler) plan(now time.Time) Plan {
 	var plan Plan
 	for _, u := range s.outbox {
 		u.posted = false
-		if u.gone || u.wanted == 0 || u.sent != 0 {
+		if u.wanted == Explain {
+			s.post(u)
 			continue
 		}
-		w := Write{Kind: u.wanted, Key: u.key(), UID: u.UID, Version: u.Version}
-		u.wanted = 0
-		if u.line != nil {
-			w.Queue, w.Quota = u.line.name, u.line.Group.Path()
-		}
-		switch w.Kind {
-		case Dequeue:
-			w.Attempt = u.Attempts + 1
-			u.tellNothing()
-		case Requeue:
-			if why := u.keptOut(); why != nil {
-				w.Reason, w.Message = why.Reason, why.Message()
-			}
-			u.tellNothing()
-			if w.Reason != "" {
-				s.tell(u, quota.Cause{Reason: w.Reason}, now)
-			}
-		case Evict:
-			why := s.eviction(u, now)
-			if why == nil { // no longer
-				continue
-			}
-			w.Reason, w.Message = why.Reason, why.Message()
-		case Explain:
-			refusal := s.refusal(u, now)
-			if refusal == nil || u.shows(refusal.Cause()) {
-				continue
-			}
-			w.Reason, w.Message = refusal.Reason, refusal.Message()
-			s.tell(u, refusal.Cause(), now)
-		}
-		s.seq++
-		w.Seq = s.seq
-		u.sent, u.sentKind = w.Seq, w.Kind
-		plan = append(plan, w)
+		plan = s.send(plan, u, now)
 	}
 	s.outbox = s.outbox[:0]
+	told := 0
+	for _, u := range s.untold {
+		if !s.mayExplain(now) {
+			break
+		}
+		s.untold[told] = nil // the slice shrinks, its array only when it grows again
+		told++
+		u.untold = false
+		if u.wanted == Explain {
+			plan = s.send(plan, u, now)
+		}
+	}
+	s.untold = s.untold[told:]
 	return plan
+}
+
+// mayExplain tells whether there is a place for one more write of why a unit waits.
+func (s *Scheduler) mayExplain(now time.Time) bool {
+	return s.mostExplaining == 0 || s.explaining < s.mostExplaining && (s.urgent == 0 || !now.Before(s.explainAt))
+}
+
+// send adds the write that is wanted of the unit to the plan, if it is still needed.
+func (s *Scheduler) send(plan Plan, u *unit, now time.Time) Plan {
+	if u.gone || u.wanted == 0 || u.sent != 0 {
+		return plan
+	}
+	w := Write{Kind: u.wanted, Key: u.key(), UID: u.UID, Version: u.Version}
+	u.wanted = 0
+	if u.line != nil {
+		w.Queue, w.Quota = u.line.name, u.line.Group.Path()
+	}
+	switch w.Kind {
+	case Dequeue:
+		w.Attempt = u.Attempts + 1
+		u.tellNothing()
+	case Requeue:
+		u.tellNothing()
+		if why := u.keptOut(); why != nil {
+			w.Reason, w.Message = why.Reason, why.Message()
+			s.tell(u, quota.Cause{Reason: w.Reason}, now)
+		}
+	case Evict:
+		why := s.eviction(u, now)
+		if why == nil { // no longer
+			return plan
+		}
+		w.Reason, w.Message = why.Reason, why.Message()
+	case Explain:
+		refusal := s.refusal(u, now)
+		if refusal == nil || u.shows(refusal.Cause()) {
+			return plan
+		}
+		w.Reason, w.Message = refusal.Reason, refusal.Message()
+		s.tell(u, refusal.Cause(), now)
+	}
+	if w.Kind == Explain {
+		s.explaining++
+		s.explainAt = now.Add(ExplainInterval)
+	} else {
+		s.urgent++
+	}
+	s.seq++
+	w.Seq = s.seq
+	u.sent, u.sentKind = w.Seq, w.Kind
+	return append(plan, w)
 }
 
 func (s *Scheduler) wakeTime() time.Time {
 	at := s.timers.next()
 	if s.lot.Len() > 0 && (at.IsZero() || s.flushAt.Before(at)) {
 		at = s.flushAt
+	}
+	if len(s.untold) > 0 && s.explaining < s.mostExplaining && (at.IsZero() || s.explainAt.Before(at)) {
+		at = s.explainAt
 	}
 	return at
 }

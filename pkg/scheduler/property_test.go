@@ -35,7 +35,7 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 	if rapid.Bool().Draw(t, "deep tree") {
 		draw = drawDeep
 	}
-	w := newWorld(t, scheduler.Options{Policy: policy}, draw(t))
+	w := newWorld(t, scheduler.Options{Policy: policy, Explanations: rapid.IntRange(0, 2).Draw(t, "explanations at a time")}, draw(t))
 	w.treeOpts.PauseBorrowing = rapid.Bool().Draw(t, "borrowing is paused")
 	w.plant(w.root)
 	pick := func(label string) string {

@@ -13,6 +13,10 @@ import (
 type Options struct {
 	// Policy of queues for which QueueChanged said nothing; RoundRobin if empty.
 	Policy queue.Policy
+	// Explanations is the most writes of why units wait that may be under way at a
+	// time; 0: any number. Where it is set, one begins each ExplainInterval at most
+	// while others are under way: they come in crowds, and must not hold up releases.
+	Explanations int
 }
 
 // Scheduler is the core. The package comment describes it.
@@ -42,11 +46,16 @@ type Scheduler struct {
 	// unproven are the lines of which it is not known whether what they try fits.
 	unproven []*line
 
-	// outbox holds units that a write is wanted for and none is under way.
-	outbox []*unit
-	timers timers
-	causes causes
-	seq    uint64
+	// outbox holds units that a write is wanted for and none is under way, untold those
+	// of which the write is to tell why they wait. explaining counts such writes that
+	// are under way, of mostExplaining that may be, and urgent all others; explainAt is
+	// when the next may begin while there are others.
+	outbox, untold                     []*unit
+	explaining, mostExplaining, urgent int
+	explainAt                          time.Time
+	timers                             timers
+	causes                             causes
+	seq                                uint64
 
 	flushAt time.Time
 	rescued int
@@ -80,14 +89,15 @@ func New(opts Options) *Scheduler {
 		opts.Policy = queue.RoundRobin
 	}
 	s := &Scheduler{
-		defaultPolicy: opts.Policy,
-		settings:      map[string]QueueChanged{},
-		units:         map[string]*unit{},
-		lines:         map[string]*line{},
-		timers:        newTimers(),
-		causes:        causes{},
-		isFreed:       map[quota.Space]bool{},
-		missing:       &quota.Refusal{Reason: quota.ReasonNoQuota, Sentence: "no quota is known yet"},
+		defaultPolicy:  opts.Policy,
+		mostExplaining: opts.Explanations,
+		settings:       map[string]QueueChanged{},
+		units:          map[string]*unit{},
+		lines:          map[string]*line{},
+		timers:         newTimers(),
+		causes:         causes{},
+		isFreed:        map[quota.Space]bool{},
+		missing:        &quota.Refusal{Reason: quota.ReasonNoQuota, Sentence: "no quota is known yet"},
 	}
 	s.lot = queue.NewLot(s.room)
 	return s
@@ -124,6 +134,7 @@ func (e UnitGone) apply(s *Scheduler, _ time.Time) {
 
 func (s *Scheduler) forget(u *unit) {
 	u.gone, u.assumed, u.wanted = true, false, 0
+	s.arrived(u)
 	s.leave(u)
 	s.uncharge(u)
 	s.count(u, nil, Ended)
@@ -139,9 +150,22 @@ func (s *Scheduler) answered(key string, seq uint64) (*unit, Kind) {
 	if u == nil || u.sent != seq {
 		return nil, 0
 	}
+	return u, s.arrived(u)
+}
+
+// arrived notes that no write of the unit is under way, and tells of which kind the
+// last one was.
+func (s *Scheduler) arrived(u *unit) Kind {
 	kind := u.sentKind
+	switch {
+	case u.sent == 0:
+	case kind == Explain:
+		s.explaining--
+	default:
+		s.urgent--
+	}
 	u.sent, u.sentKind = 0, 0
-	return u, kind
+	return kind
 }
 
 func (e Written) apply(s *Scheduler, now time.Time) {

@@ -210,9 +210,14 @@ func (s *Scheduler) want(u *unit, kind Kind) {
 	s.post(u)
 }
 
-// post puts a unit in the outbox when a write is wanted and none is under way.
+// post notes that a write is wanted, if none is under way.
 func (s *Scheduler) post(u *unit) {
-	if u.wanted != 0 && u.sent == 0 && !u.posted {
+	switch {
+	case u.wanted == 0 || u.sent != 0:
+	case u.wanted == Explain && !u.untold:
+		u.untold = true
+		s.untold = append(s.untold, u)
+	case u.wanted != Explain && !u.posted:
 		u.posted = true
 		s.outbox = append(s.outbox, u)
 	}

@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -273,5 +274,64 @@ func TestWhoComesBackInLineWhileACauseComesAndGoesIsToldOfOne(t *testing.T) {
 	w.after(10 * time.Minute)
 	if told := last(w.writes("a/3", scheduler.Explain)); !strings.HasPrefix(told.Message, "waiting for cpu") {
 		t.Fatalf("a/3 is told %+v", told)
+	}
+}
+
+func TestTellingManyWhyTheyWaitHoldsNobodyUp(t *testing.T) {
+	w := newWorld(t, scheduler.Options{Policy: queue.Priority, Explanations: 2}, leaf("root", cpu("1"), "a"))
+	w.submit("a/runs", cpu("1"))
+	w.settle()
+	hear := func() {
+		for len(w.news) > 0 {
+			w.deliver()
+		}
+		w.think()
+	}
+	for i := range 20 {
+		w.submit(fmt.Sprintf("a/%02d", i), cpu("1"))
+	}
+	hear()
+	w.now = w.now.Add(time.Minute)
+	w.think()
+	if len(w.sent) != 2 {
+		t.Fatalf("%d writes are under way, want 2 explanations", len(w.sent))
+	}
+	// Who is not being told at this moment is released at once.
+	w.finish("a/runs")
+	w.write("a/19", func(u *scheduler.Unit) { u.Priority = 9 })
+	hear()
+	if last := w.sent[len(w.sent)-1]; last.Kind != scheduler.Dequeue || last.Key != "a/19" {
+		t.Fatalf("under way are %+v, want the release of a/19", w.sent)
+	}
+	// While that is under way, the others are told one after another with pauses.
+	for range 2 {
+		w.land(0)
+		w.tell(0)
+		w.think()
+	}
+	explaining := func() (n int) {
+		for _, write := range w.sent {
+			if write.Kind == scheduler.Explain {
+				n++
+			}
+		}
+		return n
+	}
+	if n := explaining(); n != 0 {
+		t.Fatalf("%d explanations are under way with a release, and none is due", n)
+	}
+	w.now = w.now.Add(scheduler.ExplainInterval)
+	if w.think(); explaining() != 1 {
+		t.Fatalf("%d explanations are under way with a release, want 1", explaining())
+	}
+	w.settle()
+	for i := range 19 {
+		key := fmt.Sprintf("a/%02d", i)
+		if told := len(w.writes(key, scheduler.Explain)); told != 1 {
+			t.Errorf("%s was told %d times why it waits", key, told)
+		}
+	}
+	if told := w.writes("a/19", scheduler.Explain); told != nil {
+		t.Errorf("a/19, which was released before its turn came, was told %+v", told)
 	}
 }

@@ -47,8 +47,8 @@ type unit struct {
 	sentKind, wanted Kind
 	// assumed: charged, and the write that says so is not confirmed.
 	assumed bool
-	// posted: in the outbox.
-	posted bool
+	// posted: in the outbox; untold: among those.
+	posted, untold bool
 	// restored: told comes from the unit itself, which shows the reason alone.
 	restored bool
 	gone     bool

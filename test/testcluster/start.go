@@ -18,12 +18,15 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
 // Options is what a cluster is asked to be. What is left out is localcluster's
 // default.
 type Options struct {
+	// OnlyAPI is a cluster of nothing but the API server and its store.
+	OnlyAPI    bool
 	Nodes      int
 	NodeCPU    string
 	NodeMemory string
@@ -37,6 +40,9 @@ type Options struct {
 	PodRunTime time.Duration
 	// AuditLevel is "Metadata" or "RequestResponse".
 	AuditLevel string
+	// AuditObjects are resources, as "jobs.batch", whose objects the audit log holds at
+	// level Metadata too.
+	AuditObjects []string
 	// Log takes the progress; os.Stderr when nil.
 	Log io.Writer
 }
@@ -54,6 +60,9 @@ func (o Options) flags() []string {
 		}
 		return strconv.Itoa(n)
 	}
+	if o.OnlyAPI {
+		flags = append(flags, "--only-api")
+	}
 	add("nodes", number(o.Nodes))
 	add("node-cpu", o.NodeCPU)
 	add("node-memory", o.NodeMemory)
@@ -63,6 +72,7 @@ func (o Options) flags() []string {
 		add("pod-run-time", o.PodRunTime.String())
 	}
 	add("audit-level", o.AuditLevel)
+	add("audit-objects", strings.Join(o.AuditObjects, ","))
 	return flags
 }
 
@@ -153,6 +163,8 @@ func startProcess(ctx context.Context, root, dir string, flags []string, log io.
 	}
 	p.cmd.Stderr = log
 	p.cmd.WaitDelay = stopGrace
+	// Ctrl-C is for who has started it: that ends the cluster when nobody needs it.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {
 		return nil, err

@@ -247,7 +247,7 @@ func auditLog(t *testing.T, ready *cluster.Ready) {
 
 func secondCluster(t *testing.T, first *cluster.Ready) {
 	data := t.TempDir()
-	cmd := command("run", "--data", data, "--nodes=1", "--audit-level=Metadata")
+	cmd := command("run", "--data", data, "--nodes=1", "--audit-level=Metadata", "--audit-objects=pods")
 	running := startRun(t, cmd)
 	second := running.ready(t)
 	if second.Data == first.Data || second.Server == first.Server || second.AuditLog == first.AuditLog {
@@ -258,11 +258,18 @@ func secondCluster(t *testing.T, first *cluster.Ready) {
 	if _, err := tryKubectl(first, "", "get", "configmap", "only-here"); err == nil || !strings.Contains(err.Error(), "NotFound") {
 		t.Errorf("the first has it, too: %v", err)
 	}
+	kubectl(t, second, podYAML("told-whole", "", "", ""), "create", "-f", "-")
+	waitForPod(t, second, "told-whole", "Running a=true// b=true// True")
 	audit, err := os.ReadFile(second.AuditLog)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(audit), `"name":"only-here"`) || strings.Contains(string(audit), "secret-text") {
+	for line := range strings.Lines(string(audit)) {
+		if pod := strings.Contains(line, `"resource":"pods"`) && !strings.Contains(line, `"subresource"`); pod != strings.Contains(line, `"responseObject"`) {
+			t.Errorf("of pods alone there should be objects: %s", line)
+		}
+	}
+	if !strings.Contains(string(audit), `"name":"told-whole"`) || !strings.Contains(string(audit), `"name":"only-here"`) || strings.Contains(string(audit), "secret-text") {
 		t.Error("the audit log is not at level Metadata")
 	}
 	running.stdin.Close()

@@ -23,7 +23,7 @@ func TestWhatIsUnknownIsToldWithWhatIsKnown(t *testing.T) {
 		{"frobnicate", `unknown command "frobnicate": known are build, up, run, down, status, logs, program start, program stop, program kill`},
 		{"program", "known are start, stop, kill"},
 		{"program pause", "known are start, stop, kill"},
-		{"up --bogus", "known flags are --audit-level, --data, --fresh"},
+		{"up --bogus", "known flags are --audit-level, --audit-objects, --data, --fresh"},
 		{"up extra", `unexpected argument "extra"`},
 		{"up --nodes many", "--nodes"},
 		{"up --audit-level all", "known are RequestResponse, Metadata"},
@@ -71,13 +71,14 @@ func TestFlagsAndArgumentsMixUntilTwoDashes(t *testing.T) {
 
 func TestClusterFlagsReachTheConfiguration(t *testing.T) {
 	i := newInvocation(upCommand(), Surroundings{})
-	_, err := i.parse(strings.Fields("--data /d --nodes 5 --node-cpu 2 --node-memory 1Gi --node-gpus 8 --operators training-operator, --pod-run-time 3s --audit-level Metadata --fresh"))
+	_, err := i.parse(strings.Fields("--data /d --nodes 5 --node-cpu 2 --node-memory 1Gi --node-gpus 8 --operators training-operator, --only-api --pod-run-time 3s --audit-level Metadata --audit-objects jobs.batch,pods --fresh"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := i.config
 	if i.data != "/d" || !i.fresh || c.Nodes != 5 || c.NodeCPU != "2" || c.NodeMemory != "1Gi" || c.NodeGPUs != 8 ||
-		!slices.Equal(c.Operators, []string{"training-operator"}) || c.PodRunTime != 3*time.Second || c.AuditLevel != "Metadata" {
+		!slices.Equal(c.Operators, []string{"training-operator"}) || c.PodRunTime != 3*time.Second || c.AuditLevel != "Metadata" || !c.OnlyAPI ||
+		!slices.Equal(c.AuditObjects, []string{"jobs.batch", "pods"}) {
 		t.Errorf("got %+v", i)
 	}
 }

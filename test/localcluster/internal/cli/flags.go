@@ -128,8 +128,10 @@ func (i *invocation) clusterFlags() {
 	i.set.StringVar(&c.NodeMemory, "node-memory", c.NodeMemory, "`QUANTITY` of memory on each node, all allocatable")
 	i.set.IntVar(&c.NodeGPUs, "node-gpus", c.NodeGPUs, "`NUMBER` of nvidia.com/gpu on each node")
 	i.set.Var(list{&c.Operators}, "operators", "`NAMES` of operators to run along, with commas between: "+strings.Join(cluster.OperatorNames(), ", "))
+	i.set.BoolVar(&c.OnlyAPI, "only-api", false, "run etcd and kube-apiserver alone: no controllers, no scheduler, no nodes")
 	i.set.DurationVar(&c.PodRunTime, "pod-run-time", c.PodRunTime, "`DURATION` after which pods end that do not say so themselves")
 	i.set.StringVar(&c.AuditLevel, "audit-level", c.AuditLevel, "`LEVEL` of the audit log: "+strings.Join(cluster.AuditLevels, " or "))
+	i.set.Var(list{&c.AuditObjects}, "audit-objects", "`RESOURCES`, as jobs.batch,pods, whose objects are logged at --audit-level=Metadata, too")
 	i.set.BoolVar(&i.fresh, "fresh", false, "replace a cluster that runs there already")
 }
 

@@ -55,6 +55,29 @@ func TestStagesHoldTheRunTime(t *testing.T) {
 	}
 }
 
+func TestTheAuditPolicyNamesWhoseObjectsAreLogged(t *testing.T) {
+	plain := renderAuditPolicy("Metadata", nil)
+	if strings.Contains(plain, "AUDIT_") || !strings.HasSuffix(plain, "- level: Metadata\n") {
+		t.Errorf("a placeholder is left:\n%s", plain)
+	}
+	// The first rule that matches decides, so these stand before the one for all.
+	want := `- level: RequestResponse
+  verbs: [create, update, patch]
+  resources:
+  - group: "batch"
+    resources: [jobs]
+- level: RequestResponse
+  verbs: [create, update, patch]
+  resources:
+  - group: ""
+    resources: [pods]
+- level: Metadata
+`
+	if got := renderAuditPolicy("Metadata", []string{"jobs.batch", "pods"}); got != strings.TrimSuffix(plain, "- level: Metadata\n")+want {
+		t.Errorf("got\n%s", got)
+	}
+}
+
 func TestNodesOfferAllTheyHave(t *testing.T) {
 	config := DefaultConfig()
 	config.NodeGPUs = 4
@@ -80,6 +103,9 @@ func TestAConfigurationThatCannotBeIsRefused(t *testing.T) {
 		"--node-gpus":                         func(c *Config) { c.NodeGPUs = -1 },
 		"--pod-run-time":                      func(c *Config) { c.PodRunTime = -1 },
 		"known are RequestResponse, Metadata": func(c *Config) { c.AuditLevel = "Everything" },
+		"--audit-objects: at --audit-level RequestResponse":         func(c *Config) { c.AuditObjects = []string{"pods"} },
+		"--only-api: operators need":                                func(c *Config) { c.OnlyAPI, c.Operators = true, []string{trainingOperator} },
+		`--audit-objects "pods/status": must be`:                    func(c *Config) { c.AuditLevel, c.AuditObjects = "Metadata", []string{"pods/status"} },
 		`"spark": known are ` + strings.Join(OperatorNames(), ", "): func(c *Config) { c.Operators = []string{"spark"} },
 	} {
 		config := DefaultConfig()

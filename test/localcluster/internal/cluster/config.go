@@ -15,6 +15,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -30,10 +31,16 @@ type Config struct {
 	NodeGPUs   int    `json:"nodeGPUs"`
 	// Operators are names known to OperatorNames.
 	Operators []string `json:"operators,omitempty"`
+	// OnlyAPI leaves out all but etcd and kube-apiserver: no controller, no scheduler,
+	// no node.
+	OnlyAPI bool `json:"onlyAPI,omitempty"`
 	// PodRunTime is how long a pod runs that does not say so itself.
 	PodRunTime time.Duration `json:"podRunTime"`
 	// AuditLevel is how much of each write the audit log holds.
 	AuditLevel string `json:"auditLevel"`
+	// AuditObjects are resources, as "jobs.batch", whose objects the audit log holds
+	// in spite of level Metadata.
+	AuditObjects []string `json:"auditObjects,omitempty"`
 	// Built are the folders of the built components, by component.
 	Built map[string]string `json:"built,omitempty"`
 }
@@ -52,6 +59,9 @@ var AuditLevels = []string{"RequestResponse", "Metadata"}
 
 var quantity = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$`)
 
+// auditObject is a resource and its group, if that has a name.
+var auditObject = regexp.MustCompile(`^[a-z]+(\.[a-z0-9]([a-z0-9.-]*[a-z0-9])?)?$`)
+
 // Validate tells what is wrong, and what would be right.
 func (c Config) Validate() error {
 	switch {
@@ -63,10 +73,19 @@ func (c Config) Validate() error {
 		return fmt.Errorf("--node-memory %q: must be a quantity such as 32Gi", c.NodeMemory)
 	case c.NodeGPUs < 0:
 		return fmt.Errorf("--node-gpus %d: must not be negative", c.NodeGPUs)
+	case c.OnlyAPI && len(c.Operators) > 0:
+		return errors.New("--only-api: operators need the controllers and nodes that it leaves out: leave out --operators or --only-api")
 	case c.PodRunTime < 0:
 		return fmt.Errorf("--pod-run-time %v: must not be negative", c.PodRunTime)
 	case !slices.Contains(AuditLevels, c.AuditLevel):
 		return fmt.Errorf("--audit-level %q: known are %s", c.AuditLevel, strings.Join(AuditLevels, ", "))
+	case len(c.AuditObjects) > 0 && c.AuditLevel != "Metadata":
+		return fmt.Errorf("--audit-objects: at --audit-level %s the log holds all objects: leave it out, or say --audit-level Metadata", c.AuditLevel)
+	}
+	for _, name := range c.AuditObjects {
+		if !auditObject.MatchString(name) {
+			return fmt.Errorf("--audit-objects %q: must be a resource such as pods or jobs.batch, without its version and no subresource", name)
+		}
 	}
 	for _, name := range c.Operators {
 		if _, known := operators[name]; !known {

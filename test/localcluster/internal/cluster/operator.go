@@ -30,7 +30,10 @@ func OperatorNames() []string { return slices.Sorted(maps.Keys(operators)) }
 
 // Components are what a cluster of this configuration consists of.
 func (c Config) Components() []build.Component {
-	components := []build.Component{controlPlaneComponent(), kwokComponent()}
+	components := []build.Component{controlPlaneComponent()}
+	if !c.OnlyAPI {
+		components = append(components, kwokComponent())
+	}
 	for _, name := range c.Operators {
 		components = append(components, operators[name].component)
 	}

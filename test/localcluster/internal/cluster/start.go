@@ -75,6 +75,10 @@ func (s *Supervisor) startOnce(ctx context.Context) error {
 	if err := s.run(ctx, apiServer); err != nil {
 		return err
 	}
+	if s.config.OnlyAPI {
+		s.setDetail("ready after %v, with nothing but the API server", since(began))
+		return nil
+	}
 	s.setDetail("kube-apiserver ready after %v; starting controllers, scheduler and kwok, making %d nodes", since(began), s.config.Nodes)
 	if err := s.together(ctx, setup, began); err != nil {
 		return err

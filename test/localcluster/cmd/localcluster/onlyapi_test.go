@@ -1,0 +1,29 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestTheAPIServerRunsAlone(t *testing.T) {
+	data := t.TempDir()
+	r := startRun(t, command("run", "--data", data, "--only-api"))
+	ready := r.ready(t)
+	parts := status(t, data).Parts
+	var names []string
+	for _, p := range parts {
+		names = append(names, p.Name)
+	}
+	if got := strings.Join(names, " "); got != "etcd kube-apiserver" {
+		t.Errorf("there run %s", got)
+	}
+	kubectl(t, ready, "", "create", "configmap", "here")
+	if nodes := kubectl(t, ready, "", "get", "nodes", "-o", "name"); nodes != "" {
+		t.Errorf("there are nodes: %s", nodes)
+	}
+	r.stdin.Close()
+	if ended := r.wait(t); ended.code != 0 {
+		t.Errorf("got %+v", ended)
+	}
+	nothingLeft(t, data, parts...)
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/pflag"
+
+	"kube-queue.dev/kube-queue/test/perf/play"
+	"kube-queue.dev/kube-queue/test/perf/report"
+	"kube-queue.dev/kube-queue/test/perf/rig"
+)
+
+const ceilingHelp = `
+Makes the writes that a QueueUnit costs (create, release, end) by a bare client, with
+no controller at all: first each kind for all units, then all three of each unit in
+turn. No queue that makes these writes can be faster on the machine.`
+
+// ceilingFlags are those of the command ceiling.
+type ceilingFlags struct {
+	units, inFlight       int
+	withoutPolicies, keep bool
+	pprof                 string
+}
+
+func ceilingCommand() command {
+	return command{
+		name: "ceiling", summary: "the same writes by a bare client: what the API server alone can take", help: ceilingHelp,
+		prepare: func(flags *pflag.FlagSet) measure {
+			f := &ceilingFlags{}
+			flags.IntVar(&f.units, "units", 9000, "`NUMBER` of units of each part, rounded down to so many in each of 30 namespaces")
+			flags.IntVar(&f.inFlight, "in-flight", 32, "`NUMBER` of requests under way at once")
+			flags.BoolVar(&f.withoutPolicies, "without-policies", false, "leave out kube-queue's admission policies, to see what they cost")
+			flags.StringVar(&f.pprof, "pprof", "", "write profiles of the API server and of this tool to the folder `DIR`")
+			flags.BoolVar(&f.keep, "keep", false, "leave the logs of the cluster, and say where")
+			return f.measure
+		},
+	}
+}
+
+func (f *ceilingFlags) measure(ctx context.Context, progress io.Writer) (*report.Report, error) {
+	for name, number := range map[string]int{"units": f.units, "in-flight": f.inFlight} {
+		if number < 1 {
+			return nil, fmt.Errorf("%w: ceiling: --%s %d: must be 1 or more", errUsage, name, number)
+		}
+	}
+	return withRig(ctx, rig.Options{OnlyAPI: true, WithoutPrograms: true, WithoutPolicies: f.withoutPolicies, Log: progress}, f.keep, progress,
+		func(ctx context.Context, r *rig.Rig) (*report.Report, error) { return f.run(ctx, r, progress) })
+}
+
+func (f *ceilingFlags) run(ctx context.Context, r *rig.Rig, progress io.Writer) (figures *report.Report, err error) {
+	config, _, err := r.Cluster.ServiceAccountConfig(ctx, rig.Extensions)
+	if err != nil {
+		return nil, err
+	}
+	client, err := play.NewClient(config, play.Agent)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	stopProfile, err := profileTool(f.pprof)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stopProfile()) }()
+	figures = report.New("ceiling", "", r.Version, nil)
+	if f.pprof != "" {
+		server := profileServer(ctx, r, profileAtMost, f.pprof, "ceiling")
+		defer func() { err = errors.Join(err, <-server) }()
+	}
+	if err := f.part(ctx, r, client, "apart", false, figures, progress); err != nil {
+		return nil, err
+	}
+	if err := f.part(ctx, r, client, "mixed", true, figures, progress); err != nil {
+		return nil, err
+	}
+	return figures, nil
+}
+
+// part makes the writes for units of its own.
+func (f *ceilingFlags) part(ctx context.Context, r *rig.Rig, client *play.Client, name string, mixed bool, figures *report.Report, progress io.Writer) error {
+	s := play.CeilingScenario(name, f.units)
+	if err := r.MakeNamespaces(ctx, s.Namespaces()); err != nil {
+		return err
+	}
+	stage, err := play.NewStage(client, s)
+	if err != nil {
+		return err
+	}
+	stop := every(progressPeriod, func() { fmt.Fprintf(progress, "%s: %s\n", name, stage.Progress()) })
+	defer stop()
+	return stage.Ceiling(ctx, mixed, f.inFlight, r.Use, figures)
+}

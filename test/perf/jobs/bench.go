@@ -1,0 +1,250 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/perf/rig"
+	"kube-queue.dev/kube-queue/test/perf/trail"
+)
+
+// Namespace is where the jobs are.
+const Namespace = "perf-jobs"
+
+// AuditObjects are the resources whose objects the rig's audit log must hold.
+var AuditObjects = []string{"jobs.batch", "pods"}
+
+// Options is what is measured.
+type Options struct {
+	// Jobs of each turn.
+	Jobs int
+	// Rate is how many are created in a second; 0 for as fast as the API server takes them.
+	Rate float64
+	// Room is how many may run at once by kube-queue's quota; 0 for all.
+	Room    int
+	RunTime time.Duration
+	// Apply are files of manifests, and With commands that run beside, for a queue that
+	// knows its jobs by a label.
+	Apply, With []string
+	// WithoutPolicies has kube-queue work without its admission policies, to see what
+	// they cost: jobs with a suspend field do not need them.
+	WithoutPolicies bool
+	// Profiles is the folder for profiles of each turn; none when it is empty. The rig
+	// must be one with Profiling.
+	Profiles string
+}
+
+// Bench runs turns on one rig, one after the other.
+type Bench struct {
+	rig     *rig.Rig
+	options Options
+	api     *api
+	log     *trail.Log
+	say     func(format string, args ...any)
+	turns   int
+	// used tells that a turn has left something.
+	used bool
+	// installed tells whether kube-queue's policies are in the cluster.
+	installed bool
+}
+
+// New makes the namespace, the quota and what else is to be there before all turns.
+func New(ctx context.Context, r *rig.Rig, options Options, say func(format string, args ...any)) (*Bench, error) {
+	api, err := newAPI(r.Cluster.Config())
+	if err != nil {
+		return nil, err
+	}
+	b := &Bench{rig: r, options: options, api: api, log: trail.Open(r.Cluster.AuditLog), say: say, installed: true}
+	manifests := "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + Namespace + "}\n---" + tree(Namespace, options.Room)
+	if _, err := r.Cluster.KubectlWith(ctx, manifests, "apply", "--server-side", "-f", "-"); err != nil {
+		return nil, err
+	}
+	for _, file := range options.Apply {
+		if _, err := r.Cluster.Kubectl(ctx, "apply", "--server-side", "-f", file); err != nil {
+			return nil, fmt.Errorf("--apply %s: %w", file, err)
+		}
+	}
+	return b, nil
+}
+
+// warmUp is how many jobs go through each queue before those that count: by then
+// everything is started, connected and compiled.
+const warmUp = 20
+
+// Turn sends jobs through the queue and adds what was seen to the outcome.
+func (b *Bench) Turn(ctx context.Context, outcome *Outcome) (err error) {
+	if b.used {
+		b.say("deleting what the turn before has left")
+		if err := b.clear(ctx); err != nil {
+			return err
+		}
+	}
+	b.turns++
+	b.used = true
+	queue := outcome.Queue
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	programs, stop, err := b.open(ctx, queue, cancel)
+	if err != nil {
+		return errors.Join(err, stop())
+	}
+	turn, err := b.measure(ctx, outcome, programs)
+	if err := errors.Join(err, stop()); err != nil {
+		return err
+	}
+	outcome.Turns = append(outcome.Turns, turn)
+	diary := newDiary(Namespace, b.prefix())
+	diary.counts = outcome.Counts
+	if err := b.log.Read(diary.see); err != nil {
+		return err
+	}
+	outcome.Delays.add(diary.delays())
+	b.say("%s: %d jobs in %.1f s, %.1f/s", queue.Name, turn.Jobs, turn.Wall.Seconds(), turn.PerSecond())
+	return nil
+}
+
+// prefix of the names of this turn's jobs.
+func (b *Bench) prefix() string { return fmt.Sprintf("job-%d-", b.turns) }
+
+func names(prefix string, count int) []string {
+	all := make([]string, count)
+	for i := range all {
+		all[i] = fmt.Sprintf("%s%06d", prefix, i+1)
+	}
+	return all
+}
+
+// measure sends the jobs that count, and those before.
+func (b *Bench) measure(ctx context.Context, outcome *Outcome, programs []*rig.Program) (Turn, error) {
+	queue := outcome.Queue
+	b.say("%s: %d jobs to warm up", queue.Name, warmUp)
+	if _, err := b.send(ctx, queue, names(fmt.Sprintf("warm-%d-", b.turns), warmUp), 0); err != nil {
+		return Turn{}, err
+	}
+	if err := b.quiet(ctx); err != nil {
+		return Turn{}, err
+	}
+	if err := b.log.Skip(); err != nil {
+		return Turn{}, err
+	}
+	before, err := b.rig.Use()
+	if err != nil {
+		return Turn{}, err
+	}
+	written := b.profile(ctx, queue, programs)
+	turn, err := b.send(ctx, queue, names(b.prefix(), b.options.Jobs), b.every())
+	if err := errors.Join(err, written()); err != nil {
+		return Turn{}, err
+	}
+	if err := b.quiet(ctx); err != nil {
+		return Turn{}, err
+	}
+	after, err := b.rig.Use()
+	if err != nil {
+		return Turn{}, err
+	}
+	outcome.addUse(after.Since(before))
+	return turn, nil
+}
+
+func (b *Bench) every() time.Duration {
+	if b.options.Rate == 0 {
+		return 0
+	}
+	return time.Duration(float64(time.Second) / b.options.Rate)
+}
+
+const (
+	// stalled is how long no job may complete before a turn is given up.
+	stalled = time.Minute
+	// tellEvery is how often the progress is told.
+	tellEvery = 5 * time.Second
+)
+
+// send creates the jobs and waits until all have completed.
+func (b *Bench) send(ctx context.Context, queue Queue, names []string, every time.Duration) (Turn, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ends := newEnds(b.api, Namespace, names)
+	watched := make(chan error, 1)
+	go func() { watched <- ends.watch(ctx) }()
+
+	s := &submission{api: b.api, namespace: Namespace, queue: queue, runTime: b.options.RunTime, every: every}
+	var first time.Time
+	submitted := make(chan error, 1)
+	begun := time.Now()
+	go func() {
+		var err error
+		first, err = s.run(ctx, names)
+		submitted <- err
+	}()
+	ticker := time.NewTicker(tellEvery)
+	defer ticker.Stop()
+	turn := Turn{Jobs: len(names)}
+	for submitted != nil || watched != nil {
+		select {
+		case err := <-submitted:
+			if err != nil {
+				return turn, err
+			}
+			turn.Submitted = time.Since(first)
+			submitted = nil
+		case err := <-watched:
+			if err != nil {
+				return turn, err
+			}
+			watched = nil
+		case <-ticker.C:
+			left, last, example := ends.state()
+			b.say("%s: %d jobs created, %d complete", queue.Name, s.created.Load(), len(names)-left)
+			if quietSince := latest(begun, last); submitted == nil && time.Since(quietSince) > b.options.RunTime+stalled {
+				return turn, fmt.Errorf("no job has completed for %v: %d of %d are left, as %s/%s; the logs of %s tell why",
+					stalled, left, len(names), Namespace, example, queue.Name)
+			}
+		}
+	}
+	_, last, _ := ends.state()
+	turn.Wall = last.Sub(first)
+	return turn, nil
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+const (
+	// settled is how long nobody writes when a turn is over.
+	settled = 1500 * time.Millisecond
+	// unsettled is when that is not waited for any more: some queues never rest.
+	unsettled = 30 * time.Second
+)
+
+// quiet waits until nobody writes any more: units are ended, and events are told,
+// after the jobs they tell of.
+func (b *Bench) quiet(ctx context.Context) error {
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	begun := time.Now()
+	since, size := begun, int64(-1)
+	for time.Since(since) < settled && time.Since(begun) < unsettled {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C:
+		}
+		info, err := os.Stat(b.rig.Cluster.AuditLog)
+		if err != nil {
+			return fmt.Errorf("audit log: %w", err)
+		}
+		if info.Size() != size {
+			since, size = time.Now(), info.Size()
+		}
+	}
+	return nil
+}

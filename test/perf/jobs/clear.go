@@ -1,0 +1,136 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+const (
+	jobsPath  = "/apis/batch/v1/namespaces/" + Namespace + "/jobs"
+	podsPath  = "/api/v1/namespaces/" + Namespace + "/pods"
+	unitsPath = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/" + Namespace + "/queueunits"
+	// Events of both groups are the same objects.
+	eventsPath = "/api/v1/namespaces/" + Namespace + "/events"
+)
+
+// clearTimeout is how long the deletes may take before something is wrong.
+const clearTimeout = 5 * time.Minute
+
+// clear deletes what a turn has left, and returns when it is gone.
+func (b *Bench) clear(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, clearTimeout, fmt.Errorf("what the turn has left is not gone after %v", clearTimeout))
+	defer cancel()
+	for _, path := range []string{jobsPath, podsPath, eventsPath} {
+		if err := b.deleteAll(ctx, path); err != nil {
+			return err
+		}
+	}
+	// The garbage collector has the units.
+	for _, path := range []string{jobsPath, podsPath, unitsPath} {
+		if err := eventually(ctx, func() (bool, error) {
+			left, err := b.left(ctx, path)
+			return left == 0, err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// atATime is how many objects one request deletes: one for all would take longer than
+// the API server gives it.
+const atATime = "500"
+
+func (b *Bench) deleteAll(ctx context.Context, path string) error {
+	options := []byte(`{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background","gracePeriodSeconds":0}`)
+	for {
+		if err := b.api.send(ctx, "DELETE", path+"?limit="+atATime, options); err != nil {
+			return err
+		}
+		left, err := b.left(ctx, path)
+		if err != nil || left == 0 {
+			return err
+		}
+	}
+}
+
+// left is how many objects there are.
+func (b *Bench) left(ctx context.Context, path string) (int, error) {
+	var list struct {
+		Metadata struct {
+			RemainingItemCount int `json:"remainingItemCount"`
+		} `json:"metadata"`
+		Items []json.RawMessage `json:"items"`
+	}
+	err := b.api.decode(ctx, "GET", path+"?limit=1", nil, &list)
+	return len(list.Items) + list.Metadata.RemainingItemCount, err
+}
+
+func eventually(ctx context.Context, check func() (bool, error)) error {
+	ticker := time.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		if done, err := check(); done || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C:
+		}
+	}
+}
+
+// policiesTimeout is how long policies may stay in effect that are gone.
+const policiesTimeout = time.Minute
+
+// policies puts kube-queue's admission policies into the cluster, or takes them out, as
+// kube-queue is to have them.
+func (b *Bench) policies(ctx context.Context) error {
+	if b.options.WithoutPolicies {
+		return b.withoutPolicies(ctx)
+	}
+	if b.installed {
+		return nil
+	}
+	b.installed = true
+	return b.rig.Cluster.Install(ctx)
+}
+
+// withoutPolicies takes kube-queue's admission policies out of the cluster, which
+// would cost others' jobs something, too. It returns when they are out of effect.
+func (b *Bench) withoutPolicies(ctx context.Context) error {
+	if !b.installed {
+		return nil
+	}
+	if _, err := b.rig.Cluster.Kubectl(ctx, "delete", "--ignore-not-found", "-f", filepath.Join(b.rig.Cluster.Repository, "deploy", "policies")); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, policiesTimeout, fmt.Errorf("jobs are still held %v after the policies were deleted", policiesTimeout))
+	defer cancel()
+	probe, err := Queue{Name: None}.job(Namespace, "probe", 0)
+	if err != nil {
+		return err
+	}
+	var marked object
+	if err := json.Unmarshal(probe, &marked); err != nil {
+		return err
+	}
+	marked["metadata"].(object)["annotations"] = object{"scheduling.x-k8s.io/suspend": "true"}
+	if probe, err = json.Marshal(marked); err != nil {
+		return err
+	}
+	b.installed = false
+	return eventually(ctx, func() (bool, error) {
+		var created struct {
+			Spec struct {
+				Suspend bool `json:"suspend"`
+			} `json:"spec"`
+		}
+		err := b.api.decode(ctx, "POST", jobsPath+"?dryRun=All", probe, &created)
+		return !created.Spec.Suspend, err
+	})
+}

@@ -1,0 +1,140 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// ends counts the jobs that have completed, each once.
+//
+// It watches jobs with a pod that has succeeded, which for jobs of one pod come with
+// the condition Complete, and has the API server send rows of its table instead of
+// objects: name and status, a tenth of the job's size.
+type ends struct {
+	api       *api
+	namespace string
+
+	mu     sync.Mutex
+	wanted map[string]bool
+	left   int
+	last   time.Time
+	done   chan struct{}
+}
+
+func newEnds(api *api, namespace string, names []string) *ends {
+	e := &ends{api: api, namespace: namespace, wanted: make(map[string]bool, len(names)), left: len(names), done: make(chan struct{})}
+	for _, name := range names {
+		e.wanted[name] = true
+	}
+	return e
+}
+
+// tableRows asks for rows without the objects behind them.
+const tableRows = "application/json;as=Table;g=meta.k8s.io;v=v1"
+
+// watch counts until all have completed. Each request begins with those that have by
+// then, so one that is cut off loses nothing.
+func (e *ends) watch(ctx context.Context) error {
+	for ctx.Err() == nil {
+		err := e.follow(ctx)
+		select {
+		case <-e.done:
+			return nil
+		default:
+		}
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && ctx.Err() == nil {
+			return fmt.Errorf("watching jobs of namespace %s: %w", e.namespace, err)
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// event is one of a watch that sends tables.
+type event struct {
+	Type   string `json:"type"`
+	Object struct {
+		Message           string `json:"message"`
+		ColumnDefinitions []struct {
+			Name string `json:"name"`
+		} `json:"columnDefinitions"`
+		Rows []struct {
+			Cells []any `json:"cells"`
+		} `json:"rows"`
+	} `json:"object"`
+}
+
+func (e *ends) follow(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	path := "/apis/batch/v1/namespaces/" + e.namespace + "/jobs?watch=true&includeObject=None&timeoutSeconds=3600&fieldSelector=status.successful%3D1"
+	stream, err := e.api.open(ctx, "GET", path, tableRows, nil)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	decoder := json.NewDecoder(stream)
+	name, status := -1, -1
+	for {
+		var seen event
+		if err := decoder.Decode(&seen); err != nil {
+			return err
+		}
+		if seen.Type == "ERROR" {
+			return errors.New(seen.Object.Message)
+		}
+		// Only the first event of a stream names the columns.
+		for i, column := range seen.Object.ColumnDefinitions {
+			switch column.Name {
+			case "Name":
+				name = i
+			case "Status":
+				status = i
+			}
+		}
+		if name < 0 || status < 0 {
+			return errors.New("the table of jobs has no columns Name and Status")
+		}
+		for _, row := range seen.Object.Rows {
+			if seen.Type != "DELETED" && max(name, status) < len(row.Cells) && row.Cells[status] == "Complete" {
+				if e.complete(row.Cells[name]) {
+					return nil
+				}
+			}
+		}
+	}
+}
+
+// complete counts a job, and tells whether it was the last.
+func (e *ends) complete(name any) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	job, _ := name.(string)
+	if !e.wanted[job] {
+		return false
+	}
+	delete(e.wanted, job)
+	e.left--
+	e.last = time.Now()
+	if e.left == 0 {
+		close(e.done)
+	}
+	return e.left == 0
+}
+
+// state is how many have not completed, when the last one has that did, and one of
+// those that have not.
+func (e *ends) state() (left int, last time.Time, example string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for name := range e.wanted {
+		if example == "" || name < example {
+			example = name
+		}
+	}
+	return e.left, e.last, example
+}

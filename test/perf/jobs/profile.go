@@ -1,0 +1,61 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/perf/rig"
+)
+
+// profiled is how long the profiles take that are made while jobs are under way.
+const profiled = 15 * time.Second
+
+// foreign are characters that names of files had better not have.
+var foreign = regexp.MustCompile(`[^a-zA-Z0-9.-]+`)
+
+// profile has the programs and the API server measure where their time goes, from now
+// on. The returned function waits until the files are written.
+func (b *Bench) profile(ctx context.Context, queue Queue, programs []*rig.Program) (wait func() error) {
+	if b.options.Profiles == "" {
+		return func() error { return nil }
+	}
+	file := func(process string) string {
+		return filepath.Join(b.options.Profiles, fmt.Sprintf("%s-%d-%s.pprof", foreign.ReplaceAllString(queue.Name, "-"), b.turns, process))
+	}
+	var group sync.WaitGroup
+	errs := make([]error, len(programs)+1)
+	for i, p := range programs {
+		group.Go(func() { errs[i] = p.CPUProfile(ctx, profiled, file(p.Name)) })
+	}
+	group.Go(func() { errs[len(programs)] = b.profileServer(ctx, file("kube-apiserver")) })
+	return func() error {
+		group.Wait()
+		return errors.Join(errs...)
+	}
+}
+
+// profileServer writes the profile of the API server, which offers it by itself.
+func (b *Bench) profileServer(ctx context.Context, path string) (err error) {
+	answer, err := b.api.open(ctx, "GET", fmt.Sprintf("/debug/pprof/profile?seconds=%d", int(profiled.Seconds())), "*/*", nil)
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	_, err = io.Copy(file, answer)
+	return err
+}

@@ -1,0 +1,107 @@
+// Package jobs measures batch Jobs on a whole cluster: how many complete in a second,
+// how long they wait for their release and their first pod, and what they cost the API
+// server, with a queue in front of them or with none.
+//
+// Words. A queue is what lets the jobs run: kube-queue, none at all, or another that
+// knows its jobs by a label. A turn is one lot of jobs through one queue, from the
+// first create until nobody writes any more; turns of several queues follow each other
+// on one cluster, so that all have the same machine. An outcome is what was seen of the
+// turns of one queue.
+//
+// Invariants. Jobs of all queues are the same but for the mark by which the queue knows
+// them. Each turn begins with nothing left of the one before, after a few jobs that
+// count for nothing, and none runs beside another queue's programs or kube-queue's
+// admission policies if it is not kube-queue's. What was delayed by how much is taken
+// from the audit log, the end of jobs from a watch.
+package jobs
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The queues that need no label.
+const (
+	None      = "none"
+	KubeQueue = "kube-queue"
+)
+
+// Queue is what lets jobs run.
+type Queue struct {
+	// Name as it was asked for.
+	Name string
+	// key and value are the label of its jobs, if it knows them by one.
+	key, value string
+}
+
+// ParseQueue reads none, kube-queue or label:KEY=VALUE.
+func ParseQueue(text string) (Queue, error) {
+	if text == None || text == KubeQueue {
+		return Queue{Name: text}, nil
+	}
+	label, ok := strings.CutPrefix(text, "label:")
+	key, value, pair := strings.Cut(label, "=")
+	if !ok || !pair || key == "" || value == "" {
+		return Queue{}, fmt.Errorf("queue %q: known are %s, %s and label:KEY=VALUE", text, None, KubeQueue)
+	}
+	return Queue{Name: text, key: key, value: value}, nil
+}
+
+// Holds tells whether its jobs wait for a release.
+func (q Queue) Holds() bool { return q.Name != None }
+
+// Labelled tells whether it is another queue than kube-queue, or none.
+func (q Queue) Labelled() bool { return q.key != "" }
+
+// runTimeAnnotation tells the simulated nodes how long a pod runs.
+const runTimeAnnotation = "localcluster.kube-queue.dev/run-time"
+
+type object = map[string]any
+
+// job is the manifest of a job as its user writes it: one pod of one small container.
+func (q Queue) job(namespace, name string, runTime time.Duration) ([]byte, error) {
+	metadata := object{"name": name, "namespace": namespace}
+	switch {
+	case q.Name == KubeQueue:
+		metadata["annotations"] = object{"scheduling.x-k8s.io/suspend": "true"}
+	case q.key != "":
+		metadata["labels"] = object{q.key: q.value}
+	}
+	return json.Marshal(object{
+		"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata,
+		"spec": object{
+			"suspend": q.Holds(),
+			"template": object{
+				"metadata": object{"annotations": object{runTimeAnnotation: runTime.String()}},
+				"spec": object{
+					"restartPolicy": "Never",
+					"containers": []object{{
+						"name": "main", "image": "none",
+						"resources": object{"requests": object{"cpu": "100m", "memory": "16Mi"}},
+					}},
+				},
+			},
+		},
+	})
+}
+
+// tree is the quota of the namespace. Where room is ample its limit is one that is
+// never reached, so that all of it is reckoned as for any other.
+func tree(namespace string, room int) string {
+	limit := "cpu: 1000000"
+	if room > 0 {
+		limit += fmt.Sprintf(", kube-queue/max-jobs: %d", room)
+	}
+	return `
+apiVersion: scheduling.sigs.k8s.io/v1beta1
+kind: ElasticQuotaTree
+metadata: {name: perf, namespace: kube-system}
+spec:
+  root:
+    name: root
+    children:
+    - {name: jobs, namespaces: [` + namespace + `], max: {` + limit + `}}
+`
+}

@@ -1,0 +1,153 @@
+// Package rig is what a measurement runs on: a local control plane with kube-queue
+// installed, and kube-queue's programs built and started as users have them.
+//
+// Words. A Program is one of ours, which may be stopped, killed and started again.
+// Use is the processor time and the memory of each process that takes part: our
+// programs, the parts of the cluster, and the tool itself, which shares the machine
+// with what it measures.
+//
+// Invariants: the programs run without the race detector, as their ServiceAccounts,
+// with leader election; none outlives the rig, and the rig none of its cluster.
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/testcluster"
+)
+
+// The programs.
+const (
+	Controller = "kube-queue-controller"
+	Extensions = "job-extensions"
+	// Tool is the name under which Use tells of this process.
+	Tool = "perf"
+)
+
+// Options is what a rig is asked to be. What is left out is localcluster's default.
+type Options struct {
+	// OnlyAPI is a cluster without controllers, scheduler and nodes.
+	OnlyAPI bool
+	// AuditObjects are resources, as "jobs.batch", whose objects the audit log holds.
+	AuditObjects        []string
+	Nodes               int
+	NodeCPU, NodeMemory string
+	PodRunTime          time.Duration
+	// WithoutPolicies leaves out kube-queue's admission policies.
+	WithoutPolicies bool
+	// WithoutPrograms is for what runs none.
+	WithoutPrograms bool
+	// Profiling has the programs offer profiles of themselves.
+	Profiling bool
+	// Log takes the progress of the cluster; os.Stderr when nil.
+	Log io.Writer
+}
+
+// Rig is a running cluster with kube-queue installed.
+type Rig struct {
+	Cluster *testcluster.Cluster
+	// Version is what the programs tell as theirs.
+	Version string
+
+	// programs is the folder of the built ones.
+	programs  string
+	profiling bool
+
+	mu      sync.Mutex
+	running map[string]*Program
+	// watched are groups of processes.
+	watched map[string]int
+	// ended is what programs used that have ended.
+	ended Use
+}
+
+// Start builds the programs and starts a cluster. ctx limits the start only.
+func Start(ctx context.Context, options Options) (*Rig, error) {
+	r := &Rig{profiling: options.Profiling, running: map[string]*Program{}, watched: map[string]int{}, ended: Use{}}
+	var err error
+	if r.programs, err = os.MkdirTemp("", "kube-queue-perf-"); err != nil {
+		return nil, err
+	}
+	if err := r.start(ctx, options); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+func (r *Rig) start(ctx context.Context, options Options) error {
+	r.Version = version(ctx)
+	built := make(chan error, 1)
+	go func() {
+		if options.WithoutPrograms {
+			built <- nil
+			return
+		}
+		built <- r.build(ctx)
+	}()
+	cluster, err := testcluster.Start(ctx, testcluster.Options{
+		OnlyAPI: options.OnlyAPI, Nodes: options.Nodes, NodeCPU: options.NodeCPU, NodeMemory: options.NodeMemory,
+		PodRunTime: options.PodRunTime, AuditLevel: "Metadata", AuditObjects: options.AuditObjects, Log: options.Log,
+	})
+	r.Cluster = cluster
+	if err := errors.Join(err, <-built); err != nil {
+		return err
+	}
+	if options.WithoutPolicies {
+		return cluster.InstallWithoutPolicies(ctx)
+	}
+	return cluster.Install(ctx)
+}
+
+// build makes the programs with the flags of "make build".
+func (r *Rig) build(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, "go", "build",
+		"-ldflags", "-X kube-queue.dev/kube-queue/pkg/program/version.linked="+r.Version,
+		"-o", r.programs+string(filepath.Separator),
+		"kube-queue.dev/kube-queue/cmd/"+Controller, "kube-queue.dev/kube-queue/cmd/"+Extensions)
+	cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the programs: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func version(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "describe", "--tags", "--always", "--dirty").Output()
+	if err != nil {
+		// As the Makefile does outside of a repository.
+		return "devel"
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// Close stops the programs that still run, and the cluster.
+func (r *Rig) Close() error { return r.close((*testcluster.Cluster).Stop) }
+
+// CloseAndKeep leaves the logs of cluster and programs in Cluster.Data.
+func (r *Rig) CloseAndKeep() error { return r.close((*testcluster.Cluster).StopAndKeep) }
+
+func (r *Rig) close(stop func(*testcluster.Cluster) error) error {
+	r.mu.Lock()
+	var programs []*Program
+	for _, p := range r.running {
+		programs = append(programs, p)
+	}
+	r.mu.Unlock()
+	var errs []error
+	for _, p := range programs {
+		errs = append(errs, p.Stop())
+	}
+	if r.Cluster != nil {
+		errs = append(errs, stop(r.Cluster))
+	}
+	return errors.Join(append(errs, os.RemoveAll(r.programs))...)
+}

@@ -1,0 +1,123 @@
+// Package trail reads the audit log of a cluster for what a load tool wants to know:
+// who wrote what, how often, and when.
+//
+// It judges nothing; test/audit does. That one holds every write of a run in memory
+// and follows the objects through their lives, and is written for logs that hold all
+// objects. A log of a run under load has hundreds of megabytes and hardly any
+// objects, so it is read once, as a stream, and each entry is forgotten when it has
+// been visited.
+//
+// Words. An entry is one write that was answered. An agent is the program that wrote,
+// by the first word of its user agent without the version. A write is refused when
+// its answer is not a success.
+//
+// The log is to be written at level Metadata, stage ResponseComplete, without reads.
+// Owner and Suspended are known only of jobs and pods that were logged with their
+// objects; see --audit-objects of localcluster.
+package trail
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// Entry is one write.
+type Entry struct {
+	// Agent wrote, as User.
+	Agent, User                        string
+	Verb, Group, Resource, Subresource string
+	// Name is that of the object, where it is known: one that the API server names
+	// has none unless it was logged with its object.
+	Namespace, Name string
+	// Code is the HTTP status of the answer.
+	Code               int
+	Received, Answered time.Time
+
+	// Whole tells that the object was logged, and what follows is known.
+	Whole bool
+	// Owner is the name of the controller that a pod belongs to.
+	Owner string
+	// Suspended tells whether a job is suspended after the write.
+	Suspended bool
+}
+
+// OK tells whether the write was carried out.
+func (e *Entry) OK() bool { return e.Code >= 200 && e.Code < 300 }
+
+// Creates tells whether the write made an object of this resource.
+func (e *Entry) Creates(resource string) bool {
+	return e.Resource == resource && e.Subresource == "" && e.OK() && (e.Verb == "create" || e.Code == 201)
+}
+
+// Log is an audit log that is read in parts, each beginning where the one before
+// has ended.
+type Log struct {
+	path   string
+	offset int64
+	lines  int
+	reader decoder
+}
+
+// Open reads a log from its beginning. It may still be growing.
+func Open(path string) *Log { return &Log{path: path, reader: newDecoder()} }
+
+// Skip leaves out what the log holds by now.
+func (l *Log) Skip() error { return l.Read(nil) }
+
+// Read visits the entries that have come since the part before. A last line that is
+// not whole yet is left for the next part. With nil nothing is visited.
+func (l *Log) Read(visit func(*Entry)) error {
+	file, err := os.Open(l.path)
+	if err != nil {
+		return fmt.Errorf("audit log: %w", err)
+	}
+	defer file.Close()
+	if _, err := file.Seek(l.offset, io.SeekStart); err != nil {
+		return fmt.Errorf("audit log: %w", err)
+	}
+	lines := bufio.NewReaderSize(file, 1<<20)
+	var long []byte
+	for {
+		part, err := lines.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			long = append(long, part...)
+			continue
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("audit log: %w", err)
+		}
+		line := part
+		if len(long) > 0 {
+			line = append(long, part...)
+		}
+		if err := l.take(line, visit); err != nil {
+			return err
+		}
+		long = long[:0]
+	}
+}
+
+// take visits the entry of one line.
+func (l *Log) take(line []byte, visit func(*Entry)) error {
+	l.offset += int64(len(line))
+	l.lines++
+	if visit == nil || len(bytes.TrimSpace(line)) == 0 {
+		return nil
+	}
+	entry, err := l.reader.entry(line)
+	if err != nil {
+		return fmt.Errorf("audit log %s: line %d is no audit entry: %w", l.path, l.lines, err)
+	}
+	if entry != nil {
+		visit(entry)
+	}
+	return nil
+}

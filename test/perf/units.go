@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"kube-queue.dev/kube-queue/test/perf/play"
+	"kube-queue.dev/kube-queue/test/perf/report"
+	"kube-queue.dev/kube-queue/test/perf/rig"
+	"kube-queue.dev/kube-queue/test/perf/scenario"
+	"kube-queue.dev/kube-queue/test/perf/trail"
+)
+
+const unitsHelp = `
+Runs kube-queue-controller alone beside an API server, creates the QueueUnits of a
+scenario as job-extensions would, sees them released and ends each after its run time.
+
+A scenario is a file: a quota tree, classes of units and the bars that the figures are
+to reach. In one of kind Stream the units come at their times. In one of kind Backlog
+all come at once and wait; room is then made for some, the controller is killed, and
+started again with more room.`
+
+// progressPeriod is between two lines of progress.
+const progressPeriod = 5 * time.Second
+
+// unitsFlags are those of the command units.
+type unitsFlags struct {
+	scenario, policy, pprof string
+	keep                    bool
+}
+
+func unitsCommand() command {
+	return command{
+		name: "units", summary: "QueueUnits through kube-queue-controller, with the jobs played", help: unitsHelp,
+		prepare: func(flags *pflag.FlagSet) measure {
+			f := &unitsFlags{}
+			flags.StringVar(&f.scenario, "scenario", "baseline", "`NAME` of a scenario, or the path of its file; there are "+strings.Join(scenario.Names(), ", "))
+			flags.StringVar(&f.policy, "policy", "", "`POLICY` of all queues, instead of the scenario's: "+strings.Join(scenario.Policies, ", "))
+			flags.StringVar(&f.pprof, "pprof", "", "write profiles of the controller, the API server and this tool to the folder `DIR`; taking them costs time")
+			flags.BoolVar(&f.keep, "keep", false, "leave the logs of the cluster and the controller, and say where")
+			return f.measure
+		},
+	}
+}
+
+func (f *unitsFlags) measure(ctx context.Context, progress io.Writer) (*report.Report, error) {
+	s, err := f.read()
+	if err != nil {
+		return nil, fmt.Errorf("%w: units: %w", errUsage, err)
+	}
+	return withRig(ctx, rig.Options{OnlyAPI: true, Log: progress, Profiling: f.pprof != ""}, f.keep, progress,
+		func(ctx context.Context, r *rig.Rig) (*report.Report, error) {
+			stopProfile, err := profileTool(f.pprof)
+			if err != nil {
+				return nil, err
+			}
+			figures, err := playUnits(ctx, r, s, f.pprof, progress)
+			return figures, errors.Join(err, stopProfile())
+		})
+}
+
+func (f *unitsFlags) read() (*scenario.Scenario, error) {
+	s, err := scenario.Load(f.scenario)
+	if err != nil {
+		return nil, fmt.Errorf("--scenario: %w", err)
+	}
+	if f.policy != "" {
+		if err := scenario.CheckPolicy(f.policy); err != nil {
+			return nil, fmt.Errorf("--policy: %w", err)
+		}
+		s.Policy = f.policy
+	}
+	return s, nil
+}
+
+// withRig starts a rig for what is measured, and ends it whatever comes.
+func withRig(ctx context.Context, options rig.Options, keep bool, progress io.Writer,
+	measure func(context.Context, *rig.Rig) (*report.Report, error)) (figures *report.Report, err error) {
+	r, err := rig.Start(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		end := r.Close
+		if keep || err != nil && ctx.Err() == nil {
+			fmt.Fprintf(progress, "the logs are in %s\n", r.Cluster.Data)
+			end = r.CloseAndKeep
+		}
+		err = errors.Join(err, end())
+	}()
+	return measure(ctx, r)
+}
+
+// unitsRun is one playing of a scenario on a rig.
+type unitsRun struct {
+	rig      *rig.Rig
+	scenario *scenario.Scenario
+	profiles string // the folder, if any
+	progress io.Writer
+
+	stage      *play.Stage
+	controller *rig.Program
+	// profiling takes the end of a profile that is under way.
+	profiling chan error
+	// guard ends the play when the program ends without having been killed here.
+	guard  func(*rig.Program)
+	killed atomic.Pointer[rig.Program]
+}
+
+// playUnits plays a scenario; profiles is a folder for the controller's, if not empty.
+// Units of an earlier scenario may be there if they have ended.
+func playUnits(ctx context.Context, r *rig.Rig, s *scenario.Scenario, profiles string, progress io.Writer) (*report.Report, error) {
+	u := &unitsRun{rig: r, scenario: s, profiles: profiles, progress: progress}
+	client, err := u.prepare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	if u.stage, err = play.NewStage(client, s); err != nil {
+		return nil, err
+	}
+	log := trail.Open(r.Cluster.AuditLog)
+	if err := log.Skip(); err != nil {
+		return nil, err
+	}
+	figures := report.New("units", s.Name, r.Version, nil)
+	outcome := play.NewOutcome(u.stage)
+	finish, err := u.play(ctx, figures, outcome)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.ReadTrail(ctx, log, outcome.Add); err != nil {
+		return nil, err
+	}
+	finish()
+	return figures, errors.Join(u.controller.Stop(), outcome.Check())
+}
+
+// prepare sets all up, the controller last.
+func (u *unitsRun) prepare(ctx context.Context) (*play.Client, error) {
+	fmt.Fprintf(u.progress, "%s: %s; policy %s\n", u.scenario.Name, u.scenario.About, u.scenario.Policy)
+	tree, err := u.scenario.Tree()
+	if err != nil {
+		return nil, err
+	}
+	if err := u.rig.MakeNamespaces(ctx, u.scenario.Namespaces()); err != nil {
+		return nil, err
+	}
+	if err := u.rig.ApplyTree(ctx, tree); err != nil {
+		return nil, err
+	}
+	config, _, err := u.rig.Cluster.ServiceAccountConfig(ctx, rig.Extensions)
+	if err != nil {
+		return nil, err
+	}
+	if u.controller, err = u.rig.RunWith(ctx, rig.Controller, policyEnv(u.scenario.Policy)); err != nil {
+		return nil, err
+	}
+	return play.NewClient(config, play.Agent)
+}
+
+// policyEnv sets the policy of queues that name none, as users do.
+func policyEnv(policy string) []string {
+	return []string{fmt.Sprint("StrictPriority=", policy == "Block"), fmt.Sprint("StrictConsistency=", policy == "Priority")}
+}
+
+// play plays it and returns what adds the figures once the audit log is read.
+func (u *unitsRun) play(ctx context.Context, figures *report.Report, outcome *play.Outcome) (finish func(), err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	u.guard = func(p *rig.Program) { go u.watchOver(ctx, p, cancel) }
+	u.guard(u.controller)
+	stop := every(progressPeriod, func() { fmt.Fprintln(u.progress, u.stage.Progress()) })
+	defer stop()
+	before, err := u.rig.Use()
+	if err != nil {
+		return nil, err
+	}
+	var backlog *play.BacklogFigures
+	if u.scenario.Kind == scenario.Backlog {
+		backlog, err = u.stage.RunBacklog(ctx, u)
+	} else {
+		u.profileMiddle(ctx)
+		err = u.stage.RunStream(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	after, err := u.rig.Use()
+	if err != nil {
+		return nil, err
+	}
+	if err := u.profiled(); err != nil {
+		return nil, err
+	}
+	return func() {
+		if backlog != nil {
+			outcome.Backlog(figures, backlog)
+		} else {
+			outcome.Totals(figures)
+			outcome.Waits(figures)
+		}
+		outcome.Writes(figures)
+		outcome.Processes(figures, after.Since(before))
+	}, nil
+}
