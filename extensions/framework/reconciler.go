@@ -41,6 +41,7 @@ type reconciler struct {
 	events  EventSink
 	clock   clock.WithTicker
 	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	lanes   *lanes
 	// arrivals are what is taken from the queue.
 	arrivals *arrivals
 	memory   *memory
@@ -59,13 +60,17 @@ func newReconciler(f *Framework, adapter Adapter) (*reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
+	lanes := newLanes()
 	r := &reconciler{
 		adapter: adapter, kind: adapter.Kind().GroupKind(), jobs: jobs, cached: cached, remains: remains,
 		units: f.units, client: f.client.SchedulingV1alpha1(), cluster: f.cluster,
 		events: f.opts.Events, clock: f.opts.Clock, memory: newMemory(),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryMin, retryMax),
-			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Clock: f.opts.Clock}),
+			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(
+				workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: f.opts.Clock,
+					Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.NamespacedName]{Clock: f.opts.Clock, Queue: lanes})})}),
+		lanes: lanes,
 	}
 	r.arrivals = newArrivals(r.queue, r.clock)
 	if _, err := cached.AddEventHandler(handler(r.jobChanged, r.jobGone)); err != nil {
@@ -98,7 +103,8 @@ func handler(changed, gone func(obj any)) cache.ResourceEventHandler {
 
 func (r *reconciler) jobChanged(obj any) {
 	if job, isJob := obj.(Object); isJob {
-		r.queue.Add(types.NamespacedName{Namespace: job.GetNamespace(), Name: job.GetName()})
+		_, held := job.GetAnnotations()[SuspendAnnotation]
+		r.add(types.NamespacedName{Namespace: job.GetNamespace(), Name: job.GetName()}, !held)
 	}
 }
 
@@ -116,8 +122,17 @@ func (r *reconciler) unitChanged(obj any) {
 		return
 	}
 	if kind, job, ours := jobOf(unit); ours && kind == r.kind && r.inMyVersions(unit) {
-		r.queue.Add(job)
+		r.add(job, !unit.Status.Phase.Waits())
 	}
+}
+
+// add has the job looked at, before those that are still to be put in line when it
+// hurries.
+func (r *reconciler) add(job types.NamespacedName, hurries bool) {
+	if hurries {
+		r.lanes.hurry(job)
+	}
+	r.queue.Add(job)
 }
 
 func (r *reconciler) unitGone(obj any) {
