@@ -88,6 +88,10 @@ test-e2e: ## Test everything together, with the real operators
 test-storm: ## 200 jobs under ResourceQuotas beside pods that nobody queued; test-e2e has 60
 	go test -count=1 -v -timeout 20m ./test/e2e/resourcequota -run Storm -storm=200
 
+.PHONY: bench
+bench: ## Measure the core alone: releases, passes and memory, up to a million units
+	go test ./pkg/scheduler -run '^$$' -bench . -timeout 30m
+
 # What is played: a name or the path of a file, see test/perf/scenario/files.
 SCENARIO ?= baseline
 

@@ -169,15 +169,6 @@ func (w *world) overran(u *scheduler.Unit) bool {
 	return (u.Phase == scheduler.Dequeued || u.Phase == scheduler.Running) && u.MaxTime > 0 && !w.now.Before(u.DequeuedAt.Add(u.MaxTime))
 }
 
-func cut(key string) (namespace, name string, ok bool) {
-	for i := range key {
-		if key[i] == '/' {
-			return key[:i], key[i+1:], true
-		}
-	}
-	return "", key, false
-}
-
 func (w *world) publish(u *scheduler.Unit) {
 	copied := *u
 	w.news = append(w.news, news{u.Key, u.UID, &copied})
