@@ -75,16 +75,17 @@ func (a *applier) write(ctx context.Context, w *scheduler.Write) {
 	backoff := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 10 * time.Second}
 	at := metav1.NewMicroTime(a.clock.Now())
 	for ctx.Err() == nil {
-		unit, err := a.try(ctx, w, namespace, name, at)
+		version, err := a.try(ctx, w, namespace, name, at)
 		switch {
 		case err == nil:
 			logger.V(2).Info("Written", "reason", w.Reason, "quota", w.Quota)
-			a.inbox.put(written(w, unit, at.Time))
+			a.inbox.put(written(w, version, at.Time))
 			return
 		case apierrors.IsNotFound(err):
 			a.inbox.put(refused(w, nil))
 			return
 		case apierrors.IsConflict(err):
+			var unit tolerant.Object
 			unit, err = a.units.Get(ctx, namespace, name)
 			if err == nil {
 				logger.V(2).Info("The unit has changed meanwhile; deciding again")
@@ -104,23 +105,23 @@ func (a *applier) write(ctx context.Context, w *scheduler.Write) {
 	}
 }
 
-// try makes the patch and sends it. An eviction keeps the unit's other conditions:
+// try makes the patch and sends it, and returns the version that it made. An eviction keeps the unit's other conditions:
 // a merge patch has to name them all, and they are read here, for informers keep
 // none. When they change before the patch is there, it is refused.
-func (a *applier) try(ctx context.Context, w *scheduler.Write, namespace, name string, at metav1.MicroTime) (tolerant.Object, error) {
+func (a *applier) try(ctx context.Context, w *scheduler.Write, namespace, name string, at metav1.MicroTime) (version string, err error) {
 	var conditions []metav1.Condition
 	if w.Kind == scheduler.Evict {
 		unit, err := a.units.Get(ctx, namespace, name)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		conditions = conditionsOf(unit)
 	}
 	patch, err := statusPatch(w, at, conditions)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return a.units.Patch(ctx, namespace, name, patch, "status")
+	return a.units.PatchVersion(ctx, namespace, name, patch, "status")
 }
 
 func conditionsOf(object tolerant.Object) []metav1.Condition {
@@ -189,9 +190,9 @@ func orNull(s string) any {
 	return s
 }
 
-func written(w *scheduler.Write, unit tolerant.Object, at time.Time) input {
+func written(w *scheduler.Write, version string, at time.Time) input {
 	return func(l *loop) {
-		version, err := versionOf(unit)
+		version, err := parseVersion(w.Key, version)
 		if err != nil {
 			l.logger.Error(err, "Cannot tell how new a unit is")
 		}

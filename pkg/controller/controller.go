@@ -95,7 +95,7 @@ type informers struct {
 func newInformers(cfg Config) (*informers, error) {
 	// Anybody may make a unit, and its schema does not keep out all that cannot be
 	// read.
-	units, err := tolerant.Informer(unitsOf(cfg.Client), "queueunits", cache.Indexers{}, compactor{cfg.Source.Keep}.compact)
+	units, err := tolerant.Informer(unitsOf(cfg.Client), "queueunits", cache.Indexers{}, cachedUnits(compactor{cfg.Source.Keep}))
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,12 @@ func (i *informers) handle(inbox *inbox) error {
 					inbox.put(queueGone(q.Name))
 				}
 			}),
-		i.follow(i.units, func(o any) { inbox.put(unitSeen(o.(tolerant.Object))) },
+		i.follow(i.units, func(o any) {
+			// One that was told of before has nothing new to tell.
+			if unit := o.(*cachedUnit).take(); unit != nil {
+				inbox.put(unitSeen(unit))
+			}
+		},
 			func(key string, o any) {
 				if u, ok := o.(tolerant.Object); ok {
 					inbox.put(unitGone(key, string(u.GetUID())))

@@ -199,7 +199,7 @@ func TestWhatWasReleasedOnAGroupThatIsGoneCountsWhereItWas(t *testing.T) {
 	if len(plan) != 1 || plan[0].Kind != scheduler.Dequeue {
 		t.Fatalf("it plans %+v", plan)
 	}
-	d.expect(d.after(0, written(&plan[0], released, time.Unix(1000, 0)),
+	d.expect(d.after(0, written(&plan[0], released.ResourceVersion, time.Unix(1000, 0)),
 		d.tree(`{name: root, children: [{name: dept, children: [{name: other, namespaces: [b]}]}]}`)), nil)
 	used := map[string]string{}
 	for _, node := range d.drawn.backend.Usage() {

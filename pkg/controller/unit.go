@@ -173,9 +173,13 @@ func phaseOf(p schedulingv1alpha1.QueueUnitPhase) scheduler.Phase {
 // versionOf reads the resource version as a number: versions of one resource
 // can be compared (Kubernetes KEP-5504).
 func versionOf(object metav1.Object) (uint64, error) {
-	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
+	return parseVersion(object.GetNamespace()+"/"+object.GetName(), object.GetResourceVersion())
+}
+
+func parseVersion(key, resourceVersion string) (uint64, error) {
+	version, err := strconv.ParseUint(resourceVersion, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%s/%s: resourceVersion is no number: %w", object.GetNamespace(), object.GetName(), err)
+		return 0, fmt.Errorf("%s: resourceVersion is no number: %w", key, err)
 	}
 	return version, nil
 }

@@ -174,3 +174,21 @@ func TestOfAUnitIsKeptWhatTheSourceReads(t *testing.T) {
 		})
 	}
 }
+
+func TestOfAUnitThatWasTakenInTheCacheKeepsItsNameAlone(t *testing.T) {
+	transform := cachedUnits(compactor{keepNothing})
+	object := any(unitObject(func(*schedulingv1alpha1.QueueUnit) {}))
+	for range 2 { // informers may do it twice
+		var err error
+		if object, err = transform(object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cached := object.(*cachedUnit)
+	if unit, is := cached.take().(*schedulingv1alpha1.QueueUnit); !is || unit.Name != "u" {
+		t.Errorf("what is taken is %+v", unit)
+	}
+	if cached.take() != nil || cached.GetNamespace() != "a" || cached.GetName() != "u" || cached.GetUID() != "uid" || cached.GetResourceVersion() != "12" {
+		t.Errorf("what stays is %+v", cached)
+	}
+}

@@ -52,9 +52,30 @@ func (c *Client) Get(ctx context.Context, namespace, name string) (Object, error
 
 // Patch sends a merge patch and returns the object as it is then.
 func (c *Client) Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (Object, error) {
-	request := c.request("PATCH", namespace).Name(name).SubResource(subresources...).
+	return c.one(ctx, c.patch(namespace, name, patch, subresources))
+}
+
+// PatchVersion is Patch for who wants to know nothing of the object but its
+// resourceVersion: the rest of the answer is not decoded.
+func (c *Client) PatchVersion(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (string, error) {
+	data, err := do(ctx, c.patch(namespace, name, patch, subresources))
+	if err != nil {
+		return "", err
+	}
+	var answer struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+	}
+	if err := unmarshal(data, &answer); err != nil {
+		return "", fmt.Errorf("reading the version of %s %s/%s: %w", c.kind.Kind, namespace, name, err)
+	}
+	return answer.Metadata.ResourceVersion, nil
+}
+
+func (c *Client) patch(namespace, name string, patch []byte, subresources []string) *rest.Request {
+	return c.request("PATCH", namespace).Name(name).SubResource(subresources...).
 		SetHeader("Content-Type", string(types.MergePatchType)).Body(patch)
-	return c.one(ctx, request)
 }
 
 // List returns a *List.

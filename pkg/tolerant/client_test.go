@@ -80,6 +80,9 @@ func TestOneIsReadAndPatchedThoughItCannotBeDecoded(t *testing.T) {
 			t.Errorf("%s: %+v", what, object)
 		}
 	}
+	if version, err := client.PatchVersion(t.Context(), "ns", "bad", []byte("{}"), "status"); err != nil || version != "7" {
+		t.Errorf("patched to version %q, error %v", version, err)
+	}
 	if _, err := client.Get(t.Context(), "ns", "none"); !apierrors.IsNotFound(err) {
 		t.Errorf("one that is not there: %v", err)
 	}

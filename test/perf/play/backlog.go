@@ -135,7 +135,9 @@ func (s *Stage) fillRoom(ctx context.Context, units int) error {
 	if err := s.reach(ctx, fmt.Sprintf("%d are released", units), func(c Counts) bool { return c.Released >= units }); err != nil {
 		return err
 	}
-	return s.quiet(ctx)
+	// Meanwhile the others are told that they wait for something else now.
+	settle := s.scenario.Backlog.Settle.Duration
+	return s.Until(ctx, func(c Counts) bool { return s.Elapsed()-c.LastRelease >= settle })
 }
 
 // restart has the controller find more room when it starts.

@@ -47,8 +47,8 @@ type Counts struct {
 	// Conflicts are ends that came to a unit that had changed, Retried are requests that
 	// were sent again because the API server could not answer.
 	Conflicts, Retried int
-	// LastEvent is when the watch told of anything last.
-	LastEvent time.Duration
+	// LastEvent is when the watch told of anything last, LastRelease when of a release.
+	LastEvent, LastRelease time.Duration
 }
 
 // Stage is a playing of a scenario.
@@ -184,6 +184,7 @@ func (s *Stage) see(event *Event) {
 			return
 		}
 		unit.phase = released
+		s.counts.LastRelease = now
 		unit.Releases++
 		if unit.Releases > 1 {
 			return
