@@ -92,6 +92,9 @@ func (l *lanes) Pop() types.NamespacedName {
 		*lane = (*lane)[1:]
 		if l.queued[next.key] == next {
 			delete(l.queued, next.key)
+			if len(l.queued) == 0 {
+				l.first, l.second = nil, nil // places that no longer count are all that is left
+			}
 			return next.key
 		}
 	}

@@ -103,8 +103,9 @@ func handler(changed, gone func(obj any)) cache.ResourceEventHandler {
 
 func (r *reconciler) jobChanged(obj any) {
 	if job, isJob := obj.(Object); isJob {
-		_, held := job.GetAnnotations()[SuspendAnnotation]
-		r.add(types.NamespacedName{Namespace: job.GetNamespace(), Name: job.GetName()}, !held)
+		key := types.NamespacedName{Namespace: job.GetNamespace(), Name: job.GetName()}
+		r.hurry(key)
+		r.queue.Add(key)
 	}
 }
 
@@ -122,17 +123,19 @@ func (r *reconciler) unitChanged(obj any) {
 		return
 	}
 	if kind, job, ours := jobOf(unit); ours && kind == r.kind && r.inMyVersions(unit) {
-		r.add(job, !unit.Status.Phase.Waits())
+		r.hurry(job)
+		r.queue.Add(job)
 	}
 }
 
-// add has the job looked at, before those that are still to be put in line when it
-// hurries.
-func (r *reconciler) add(job types.NamespacedName, hurries bool) {
-	if hurries {
-		r.lanes.hurry(job)
+// hurry has the job looked at before those that are still to be put in line, the next
+// time that it is queued, if it holds quota.
+func (r *reconciler) hurry(job types.NamespacedName) {
+	for _, unit := range r.units.of(r.kind, job) {
+		if phase := unit.Status.Phase; !phase.Waits() && !phase.Ended() {
+			r.lanes.hurry(job)
+		}
 	}
-	r.queue.Add(job)
 }
 
 func (r *reconciler) unitGone(obj any) {
@@ -199,16 +202,19 @@ func (r *reconciler) next(ctx context.Context) bool {
 	case err == nil:
 		r.queue.Forget(key)
 		if after > 0 {
+			r.hurry(key)
 			r.queue.AddAfter(key, after)
 		}
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
 		// The newer object is on its way, and awaited.
 		klog.FromContext(ctx).V(3).Info("Something has changed meanwhile", "err", err)
+		r.hurry(key)
 		r.queue.AddRateLimited(key)
 	default:
 		if ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "A step failed and is tried again")
 		}
+		r.hurry(key)
 		r.queue.AddRateLimited(key)
 	}
 	return true

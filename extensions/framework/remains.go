@@ -82,7 +82,9 @@ func (r *reconciler) remainChanged(obj any) {
 		return
 	}
 	if owner := metav1.GetControllerOf(object); owner != nil && owner.Kind == r.kind.Kind {
-		r.queue.Add(types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name})
+		key := types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}
+		r.hurry(key)
+		r.queue.Add(key)
 	}
 }
 

@@ -91,7 +91,7 @@ func (l *Lot) leave(s *Shape) {
 func (l *Lot) takeOut(p *parking) {
 	at := p.stand
 	stands := l.spaces[at.space]
-	if at.root == p && p.left == nil && p.right == nil { // the order looks at the root
+	if !at.hasOther(p) { // the order looks at what stands there
 		stands.Remove(at)
 		at.remove(p)
 		at.queue.drop(at)
@@ -151,11 +151,13 @@ func (l *Lot) All() []*Shape {
 	var all []*Shape
 	for _, stands := range l.spaces {
 		for _, at := range stands.All() {
-			at.root.each(func(p *parking) {
+			each := func(p *parking) {
 				if p == &p.shape.parking && !p.shape.worthTrying() {
 					all = append(all, p.shape)
 				}
-			})
+			}
+			at.root.each(each)
+			at.late.each(each)
 		}
 	}
 	return all

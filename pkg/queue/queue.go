@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -22,7 +21,7 @@ const (
 type Queue struct {
 	// Group whose quota the items wait for.
 	Group quota.Group
-	// Policy in force.
+	// Policy in force; SetPolicy changes it.
 	Policy Policy
 
 	lot    *Lot
@@ -143,9 +142,23 @@ func (q *Queue) Begin(now time.Time) {
 	}
 }
 
+// SetPolicy has another policy in force. What backoff came to under the one before
+// does not count any more.
+func (q *Queue) SetPolicy(policy Policy) {
+	q.Policy = policy
+	for _, s := range slices.Clone(q.ready.All()) {
+		q.makeReady(s)
+	}
+	for _, s := range q.shapes {
+		if s.Parked() {
+			q.Retry(s)
+		}
+	}
+}
+
 // late tells whether the shape is in backoff.
 func (q *Queue) late(s *Shape) bool {
-	return q.Policy == RoundRobin && q.lot.now.UnixNano() < s.until
+	return q.Policy == RoundRobin && s.until != 0 && q.lot.now.UnixNano() < s.until
 }
 
 func (q *Queue) makeReady(s *Shape) {
@@ -172,11 +185,7 @@ func (q *Queue) Next() *Item {
 // wakeFirst makes ready the first shape of a stand for which there is room, if it is
 // before all that is ready. A stand without any is no longer open.
 func (q *Queue) wakeFirst(at *stand) {
-	now := int64(math.MaxInt64) // where nothing is in backoff
-	if q.Policy == RoundRobin {
-		now = q.lot.now.UnixNano()
-	}
-	s := at.first(q.lot.room(at.space), now)
+	s := at.first(q.lot.room(at.space), q.lot.now.UnixNano())
 	if s == nil {
 		q.close(at)
 		return

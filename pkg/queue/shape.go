@@ -52,7 +52,7 @@ type Shape struct {
 	refusal *quota.Refusal
 
 	// backoff is how long the last refusal keeps the shape behind others: until then,
-	// in nanoseconds since 1970.
+	// in nanoseconds since 1970, 0 when it was never refused.
 	backoff time.Duration
 	until   int64
 	late    bool

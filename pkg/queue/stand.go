@@ -9,11 +9,13 @@ import (
 // stand holds the shapes of one queue that are parked in one space, so that the first
 // in line that asks for no more than the room there is found without looking at the
 // others: a treap in the order of the queue, in which each knows the least that is
-// asked for below it.
+// asked for below it. Those that are in backoff have a treap of their own, which they
+// leave once backoff has ended.
 type stand struct {
 	queue *Queue
 	space quota.Space
 	root  *parking
+	late  *parking
 	// open: there may be room for some of the shapes.
 	open bool
 	// place in the heap of the space.
@@ -31,52 +33,99 @@ type parking struct {
 	// weight keeps the treap in balance: a parking's is above those below it.
 	weight      uint64
 	left, right *parking
-	// least and soonest are those of amount and of the shape's until, of this one and all below.
+	// least and soonest are those of amount and of the shape's until, of this one and
+	// all below.
 	least, soonest int64
+	// late: among those in backoff.
+	late bool
 }
 
 // least is what has to be free before any of the shapes is worth trying.
-func (s *stand) least() int64 { return s.root.least }
+func (s *stand) least() int64 {
+	switch {
+	case s.root == nil:
+		return s.late.least
+	case s.late == nil:
+		return s.root.least
+	default:
+		return min(s.root.least, s.late.least)
+	}
+}
+
+func (s *stand) treap(late bool) **parking {
+	if late {
+		return &s.late
+	}
+	return &s.root
+}
 
 func (s *stand) put(p *parking, shape *Shape, amount int64, weight uint64) {
-	*p = parking{shape: shape, stand: s, head: shape.head(), amount: amount, weight: weight}
+	*p = parking{shape: shape, stand: s, head: shape.head(), amount: amount, weight: weight, late: s.queue.late(shape)}
+	s.plant(p)
+}
+
+// plant puts a parking that is in no treap into its own.
+func (s *stand) plant(p *parking) {
 	p.sum()
-	s.root = s.root.with(p)
+	treap := s.treap(p.late)
+	*treap = (*treap).with(p)
 }
 
 func (s *stand) remove(p *parking) {
-	s.root = s.root.without(p)
+	treap := s.treap(p.late)
+	*treap = (*treap).without(p)
 	*p = parking{}
 }
 
-// first is the first shape in line that asks for no more than the room, one that is
-// not in backoff before others; nil when there is none.
-func (s *stand) first(room, now int64) *Shape {
-	// What asks for the largest number there is never fits.
-	room = min(room, math.MaxInt64-1)
-	p := s.root.first(room, now)
-	if p == nil && now < math.MaxInt64 {
-		p = s.root.first(room, math.MaxInt64)
-	}
-	if p == nil {
-		return nil
-	}
-	return p.shape
+// hasOther tells whether another shape than that of the parking stands here.
+func (s *stand) hasOther(p *parking) bool {
+	alone := p.left == nil && p.right == nil
+	return s.root != nil && s.root != p || s.late != nil && s.late != p || !alone
 }
 
-// first in line that asks for no more than the room and is in backoff no longer than
-// to now.
-func (p *parking) first(room, now int64) *parking {
-	if p == nil || p.least > room || p.soonest > now {
-		return nil
+// first is the first shape in line that asks for no more than the room, one that is
+// not in backoff before others; nil when there is none. The time is in nanoseconds
+// since 1970.
+func (s *stand) first(room, now int64) *Shape {
+	for s.late != nil && s.late.soonest <= now {
+		p := s.late.ripe()
+		s.late = s.late.without(p)
+		p.late, p.left, p.right = false, nil, nil
+		s.plant(p)
 	}
-	if first := p.left.first(room, now); first != nil {
-		return first
+	// What asks for the largest number there is never fits.
+	room = min(room, math.MaxInt64-1)
+	for _, treap := range [...]*parking{s.root, s.late} {
+		if treap != nil && treap.least <= room {
+			return treap.first(room).shape
+		}
 	}
-	if p.amount <= room && p.shape.until <= now {
+	return nil
+}
+
+// first in line that asks for no more than the room; there is one.
+func (p *parking) first(room int64) *parking {
+	switch {
+	case p.left != nil && p.left.least <= room:
+		return p.left.first(room)
+	case p.amount <= room:
 		return p
+	default:
+		return p.right.first(room)
 	}
-	return p.right.first(room, now)
+}
+
+// ripe is the one whose backoff ends first.
+func (p *parking) ripe() *parking {
+	switch p.soonest {
+	case p.shape.until:
+		return p
+	default:
+		if p.left != nil && p.left.soonest == p.soonest {
+			return p.left.ripe()
+		}
+		return p.right.ripe()
+	}
 }
 
 // with is the treap with a parking more.

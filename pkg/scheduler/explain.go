@@ -161,6 +161,9 @@ func (s *Scheduler) look(u *unit, now time.Time) {
 	s.schedule(u, now)
 	if r := s.refusal(u, now); r != nil && !u.shows(r.Cause()) && !s.wavers(u, r) {
 		s.want(u, Explain)
+		if r.Impossible() {
+			s.never = append(s.never, u)
+		}
 	}
 }
 

@@ -243,3 +243,27 @@ func TestAnInnerNodeIsAGroupBesideThoseBelowIt(t *testing.T) {
 		}
 	}
 }
+
+func TestBackoffDoesNotCountOnceThePolicyIsAnother(t *testing.T) {
+	for _, tried := range []bool{true, false} {
+		w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+		if tried { // and refused, so that it is in backoff
+			w.submit("a/holder", cpu("4"))
+			w.settle()
+		}
+		w.submit("a/high", cpu("3"), priority(10))
+		if tried {
+			w.settle()
+		} else {
+			w.deliver()
+		}
+		w.now = w.now.Add(100 * time.Millisecond)
+		w.configure(scheduler.QueueChanged{Queue: "root", Policy: queue.Priority})
+		if tried {
+			w.finish("a/holder")
+		}
+		w.submit("a/low", cpu("2"))
+		w.settle()
+		expectReleased(t, w, "a/high")
+	}
+}

@@ -183,25 +183,24 @@ func (s *Scheduler) plan(now time.Time) Plan {
 		plan = s.send(plan, u, now)
 	}
 	s.outbox = s.outbox[:0]
-	told := 0
-	for _, u := range s.untold {
-		if !s.mayExplain(now) {
-			break
-		}
-		s.untold[told] = nil // the slice shrinks, its array only when it grows again
-		told++
+	plan, s.never = s.explain(plan, s.never, now, func() bool { return true })
+	plan, s.untold = s.explain(plan, s.untold, now, func() bool { return s.urgent == 0 || !now.Before(s.explainAt) })
+	return plan
+}
+
+// explain adds writes of why units wait, as many as may be under way, and returns the
+// units that are left.
+func (s *Scheduler) explain(plan Plan, units []*unit, now time.Time, due func() bool) (Plan, []*unit) {
+	for len(units) > 0 && (s.mostExplaining == 0 || s.explaining < s.mostExplaining && due()) {
+		u := units[0]
+		units[0] = nil // the slice shrinks, its array only when it grows again
+		units = units[1:]
 		u.untold = false
 		if u.wanted == Explain {
 			plan = s.send(plan, u, now)
 		}
 	}
-	s.untold = s.untold[told:]
-	return plan
-}
-
-// mayExplain tells whether there is a place for one more write of why a unit waits.
-func (s *Scheduler) mayExplain(now time.Time) bool {
-	return s.mostExplaining == 0 || s.explaining < s.mostExplaining && (s.urgent == 0 || !now.Before(s.explainAt))
+	return plan, units
 }
 
 // send adds the write that is wanted of the unit to the plan, if it is still needed.

@@ -50,7 +50,8 @@ type Scheduler struct {
 	// of which the write is to tell why they wait. explaining counts such writes that
 	// are under way, of mostExplaining that may be, and urgent all others; explainAt is
 	// when the next may begin while there are others.
-	outbox, untold                     []*unit
+	// never are those of them that are told at once, for they can never fit.
+	outbox, untold, never              []*unit
 	explaining, mostExplaining, urgent int
 	explainAt                          time.Time
 	timers                             timers
@@ -284,14 +285,9 @@ func (e QueueChanged) apply(s *Scheduler, now time.Time) {
 		return
 	}
 	if l.Policy != e.Policy {
-		// Who has claims depends on the policy.
-		l.Shapes(func(shape *queue.Shape) {
-			if shape.Parked() {
-				l.Retry(shape)
-			}
-		})
+		l.SetPolicy(e.Policy) // with which all are tried again: who has claims depends on it
 	}
-	l.set, l.Policy, l.changed = e, e.Policy, true
+	l.set, l.changed = e, true
 	s.listBlocking()
 	s.activate(l)
 	for _, u := range s.inOrder() {

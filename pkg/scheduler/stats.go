@@ -127,7 +127,7 @@ func (s *Scheduler) checkUnit(u *unit) error {
 	charged := u.assumed || u.Phase.holdsQuota()
 	waiting := u.Phase == Waiting && !u.assumed
 	switch {
-	case charged && s.backend != nil && (u.charged == nil || u.charged.group != s.holder(u, u.line)):
+	case charged && s.backend != nil && u.chargedTo() != s.holder(u, u.line):
 		return fmt.Errorf("holds quota and is not charged where it belongs")
 	case !charged && u.charged != nil:
 		return fmt.Errorf("is charged to %s and holds no quota", u.charged.group.Path())

@@ -335,3 +335,30 @@ func TestTellingManyWhyTheyWaitHoldsNobodyUp(t *testing.T) {
 		t.Errorf("a/19, which was released before its turn came, was told %+v", told)
 	}
 }
+
+func TestWhatCanNeverFitIsToldAtOnceHoweverManyAreToBeTold(t *testing.T) {
+	w := newWorld(t, scheduler.Options{Policy: queue.Priority, Explanations: 2}, leaf("root", cpu("1"), "a"))
+	w.submit("a/runs", cpu("1"))
+	w.settle()
+	for i := range 20 {
+		w.submit(fmt.Sprintf("a/%02d", i), cpu("1"))
+	}
+	for len(w.news) > 0 {
+		w.deliver()
+	}
+	w.think()
+	w.now = w.now.Add(time.Minute)
+	w.think() // two are being told
+	w.submit("a/never", cpu("2"))
+	w.finish("a/runs") // and a release will be under way
+	for len(w.news) > 0 {
+		w.deliver()
+	}
+	w.think()
+	w.land(0)
+	w.tell(0)
+	w.think()
+	if last := w.sent[len(w.sent)-1]; last.Key != "a/never" || last.Kind != scheduler.Explain {
+		t.Errorf("under way are %+v, want a/never told next", w.sent)
+	}
+}

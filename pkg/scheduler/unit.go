@@ -76,6 +76,14 @@ type charge struct {
 	demand quota.Demand
 }
 
+// chargedTo is the group that the unit is charged to; nil when it is to none.
+func (u *unit) chargedTo() quota.Group {
+	if u.charged == nil {
+		return nil
+	}
+	return u.charged.group
+}
+
 func knownOf(u *Unit) known {
 	return known{
 		UID: u.UID, Owner: u.Owner, QuotaName: u.QuotaName, Quota: u.Quota, Version: u.Version,
