@@ -127,6 +127,9 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// waits tells whether something is put off: the queue's own ticker always waits.
+func waits(clk *clocktesting.FakeClock) bool { return clk.Waiters() > 1 }
+
 func TestAKeptEventIsRenewedBeforeItIsForgotten(t *testing.T) {
 	client := fake.NewClientset()
 	clk := clocktesting.NewFakeClock(noon)
@@ -136,7 +139,7 @@ func TestAKeptEventIsRenewedBeforeItIsForgotten(t *testing.T) {
 	eventually(t, "written", func() bool { return len(stored(t, client)) == 1 })
 	e.Message = "because of something else"
 	w.Keep(e)
-	eventually(t, "waiting for its time", clk.HasWaiters)
+	eventually(t, "waiting for its time", func() bool { return waits(clk) })
 	clk.Step(renewEvery - time.Second)
 	if got := stored(t, client)[0]; got.Count != 1 {
 		t.Fatalf("it was renewed too early: %+v", got)
@@ -175,7 +178,7 @@ func TestARestartRenewsByTheAgeOfTheEvent(t *testing.T) {
 	w, _ := run(t, client, clk)
 	w.Keep(e)
 	eventually(t, "looked at", func() bool { return strings.HasSuffix(writes(client), "create get") })
-	eventually(t, "waiting for its time", clk.HasWaiters)
+	eventually(t, "waiting for its time", func() bool { return waits(clk) })
 	clk.Step(16 * time.Minute)
 	eventually(t, "renewed", func() bool { return stored(t, client)[0].Count == 2 })
 }
@@ -190,7 +193,7 @@ func TestAnEventThatWasForgottenIsWrittenAnew(t *testing.T) {
 	if err := client.CoreV1().Events("ns").Delete(t.Context(), e.Name(), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "waiting for its time", clk.HasWaiters)
+	eventually(t, "waiting for its time", func() bool { return waits(clk) })
 	clk.Step(renewEvery)
 	eventually(t, "written anew", func() bool { return len(stored(t, client)) == 1 })
 }
