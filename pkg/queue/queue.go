@@ -207,7 +207,7 @@ func (q *Queue) Front() *Item {
 
 // Take takes the item out of line because it got its room.
 func (q *Queue) Take(item *Item) {
-	item.shape.backoff = 0
+	item.shape.backoff, item.shape.served = 0, q.lot.now.UnixNano()
 	q.Remove(item)
 }
 

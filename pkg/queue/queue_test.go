@@ -212,7 +212,7 @@ func TestFreedRoomWakesWhatItCouldHoldAndNothingElse(t *testing.T) {
 // which there is enough, and nothing is tried again before more than it lacks was free.
 func TestPropertyRoomGoesToTheFirstThatFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := &litLine{t: t, now: time.Unix(0, 0), shapes: map[*queue.Shape]*litShape{}}
+		l := &litLine{t: t, now: time.Unix(1, 0), shapes: map[*queue.Shape]*litShape{}}
 		l.policy = rapid.SampledFrom([]queue.Policy{queue.Priority, queue.RoundRobin}).Draw(t, "policy")
 		l.lot = lotWith(&l.room)
 		l.queue = queue.New(&group{}, l.policy, l.lot)
@@ -254,6 +254,8 @@ type litShape struct {
 	may     bool
 	backoff time.Duration
 	until   time.Time
+	// served is when it last got room.
+	served time.Time
 }
 
 func (l *litLine) push() {
@@ -307,7 +309,7 @@ func (l *litLine) drain() {
 				l.t.Fatalf("%+v gets the room, want %+v", next, want)
 			}
 			l.room -= asked(shape)
-			l.shapes[shape].backoff = 0
+			l.shapes[shape].backoff, l.shapes[shape].served = 0, l.now
 			l.remove(next)
 			l.queue.Take(next)
 			continue
@@ -316,8 +318,11 @@ func (l *litLine) drain() {
 		if !s.may {
 			l.t.Fatalf("%+v is tried again for nothing", next)
 		}
-		s.may, s.backoff = false, min(max(2*s.backoff, queue.InitialBackoff), queue.MaxBackoff)
-		s.until = l.now.Add(s.backoff)
+		s.may = false
+		if !s.served.Equal(l.now) {
+			s.backoff = min(max(2*s.backoff, queue.InitialBackoff), queue.MaxBackoff)
+			s.until = l.now.Add(s.backoff)
+		}
 		l.queue.Refuse(shape, l.queue.Group.Fits(shape.Demand), l.now)
 	}
 	if first := l.first(); first != nil {

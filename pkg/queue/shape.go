@@ -56,6 +56,8 @@ type Shape struct {
 	backoff time.Duration
 	until   int64
 	late    bool
+	// served is when one of the items last got its room, 0 for never.
+	served int64
 
 	linePlace, readyPlace int
 	// parking is by what the refusal lacks, also by what it also lacks; few have that.
@@ -101,6 +103,9 @@ func (s *Shape) head() *Item {
 // refuse notes why the shape has no room, and sends it to the back for a while.
 func (s *Shape) refuse(r *quota.Refusal, now time.Time) {
 	s.refusal = r
+	if s.served != 0 && s.served == now.UnixNano() {
+		return // one of its own has just taken the room, and others were not tried at all
+	}
 	s.backoff = min(max(2*s.backoff, InitialBackoff), MaxBackoff)
 	s.until = now.Add(s.backoff).UnixNano()
 }

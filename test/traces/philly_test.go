@@ -44,9 +44,7 @@ func phillyScenario(t testing.TB, kind quotatree.Kind, size int64, policy queue.
 }
 
 // The rows are those of the table in test/traces/README.md, which another simulator
-// has computed; empty where that tells nothing, or is not compared. RoundRobin is not
-// quite first fit: a size of which one got room and the next none lets others go first
-// for a second, which favours small jobs where all wait in one line.
+// has computed; empty where that tells nothing, or is not compared.
 var phillyRows = []struct {
 	kind   quotatree.Kind
 	gpus   int64
@@ -61,7 +59,7 @@ var phillyRows = []struct {
 	{quotatree.Single, 800, queue.RoundRobin, false, "0.14", "0.3", 0, 0.05},
 	{quotatree.Single, 800, queue.Priority, false, "0.14", "0.3", 0, 0.05},
 	{quotatree.Single, 600, queue.Block, false, "25.8", "52.6", 0, 0.05},
-	{quotatree.Single, 600, queue.RoundRobin, false, "8.9", "24.7", 0, 0.12},
+	{quotatree.Single, 600, queue.RoundRobin, false, "8.9", "24.7", 0, 0.05},
 	{quotatree.Single, 600, queue.Priority, false, "8.9", "24.7", 0, 0.05},
 	{quotatree.Hard, 800, queue.RoundRobin, false, "18.4", "40", 26, 0.05},
 	{quotatree.Hard, 600, queue.RoundRobin, false, "57.5", "125", 26, 0.05},
