@@ -89,6 +89,9 @@ type Sight struct {
 	Running bool
 	// Stopped: the operator has said that the suspended job has no more pods.
 	Stopped bool
+	// Suspending: the operator has yet to say that the job is suspended, and might never
+	// start it if it were unsuspended before.
+	Suspending bool
 	// Lingers says, to the user, why the job would go on though it were suspended
 	// now, and until when; empty where suspending stops it.
 	Lingers string

@@ -19,6 +19,9 @@ const (
 	queuingAfter = time.Second
 	// queuingAnyway shows a job as queued though nobody has said why it waits.
 	queuingAnyway = 3 * time.Second
+	// suspendingAtMost is how long an admitted job is left to an operator that suspends
+	// it. One that takes longer does not work, and will later find the job released.
+	suspendingAtMost = 10 * time.Second
 	// remainsAfter keeps jobs whose remains are soon gone from costing one more write.
 	remainsAfter = 2 * time.Second
 	// lateWindow is how young a job is that nothing held when it was created and
@@ -220,6 +223,8 @@ func admitted(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
 		return Decision{}
 	case dequeued && !released && job.Queuing.On:
 		return Decision{Action: HideQueuing}
+	case dequeued && !released && job.Suspending && leftOf(suspendingAtMost, unit, now) > 0:
+		return Decision{After: leftOf(suspendingAtMost, unit, now)}
 	case dequeued && !released:
 		// Not suspended as well: then it must still learn of its attempt.
 		return Decision{Action: Release}
@@ -270,13 +275,19 @@ func evicted(job State, unit *v1alpha1.QueueUnit, forGood bool, now time.Time) D
 // again at once may still be the one of before, while pods are being made. A unit
 // that has got to Running is past that.
 func whenSettled(d Decision, unit *v1alpha1.QueueUnit, now time.Time) Decision {
-	if unit.Status.Phase != v1alpha1.PhaseDequeued || unit.Status.DequeueTime == nil {
-		return d
-	}
-	if left := unit.Status.DequeueTime.Add(settledAfter).Sub(now); left > 0 {
+	if left := leftOf(settledAfter, unit, now); unit.Status.Phase == v1alpha1.PhaseDequeued && left > 0 {
 		return Decision{After: left}
 	}
 	return d
+}
+
+// leftOf is how much is left of a while that began when the unit was dequeued; nothing,
+// or less, once it is over.
+func leftOf(while time.Duration, unit *v1alpha1.QueueUnit, now time.Time) time.Duration {
+	if unit.Status.DequeueTime == nil {
+		return 0
+	}
+	return unit.Status.DequeueTime.Add(while).Sub(now)
 }
 
 // attempt is how a job says that it was released for the unit's present attempt.

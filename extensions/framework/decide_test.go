@@ -36,6 +36,7 @@ func released(s *State)   { s.Marked, s.Suspended, s.Released, s.Stopped = false
 func suspended(s *State)  { s.Suspended = true }
 func unsuspend(s *State)  { s.Suspended = false }
 func stopped(s *State)    { s.Stopped = true }
+func suspending(s *State) { s.Suspending = true }
 func started(s *State)    { s.Started = true }
 func hidden(s *State)     { s.Queuing = Queuing{Ready: true, On: true} }
 func shown(s *State)      { s.Queuing = Queuing{Ready: true, On: true, Shown: true} }
@@ -162,6 +163,9 @@ func TestDecide(t *testing.T) {
 
 		// Release.
 		{"a dequeued job is released", job(), unit(dequeued), nil, late, Decision{Action: Release}},
+		{"but not while its operator suspends it", job(suspending), unit(dequeued, dequeuedAt(noon)), nil, noon.Add(time.Second), Decision{After: 9 * time.Second}},
+		{"an operator that does not work is not waited for", job(suspending), unit(dequeued, dequeuedAt(noon)), nil, noon.Add(10 * time.Second), Decision{Action: Release}},
+		{"a job that is evicted while its operator suspends it has no pods", job(suspending), unit(dequeued, evicted, dequeuedAt(noon)), nil, noon.Add(time.Second), Decision{Action: MarkStopped}},
 		{"a dequeued job first no longer shows Queuing", job(shown), unit(dequeued), nil, late, Decision{Action: HideQueuing}},
 		{"a job released for an attempt before is released for this one", job(was("0")), unit(dequeued), nil, late, Decision{Action: Release}},
 		{"a job that was unsuspended by hand as it was dequeued still learns of its attempt", job(unsuspend), unit(dequeued), nil, late, Decision{Action: Release}},
@@ -260,7 +264,8 @@ func TestDecideNever(t *testing.T) {
 		state := State{
 			Sight: Sight{
 				Suspended: flag("suspended"), Started: flag("started"), Running: flag("running"), Stopped: flag("stopped"),
-				Queuing: Queuing{Ready: flag("ready"), On: flag("on"), Shown: flag("shown")},
+				Suspending: flag("suspending"),
+				Queuing:    Queuing{Ready: flag("ready"), On: flag("on"), Shown: flag("shown")},
 			},
 			Marked: flag("marked"), runKeys: runKeys{Active: flag("active")}, Deleting: flag("deleting"), ShowsQueuing: flag("shows"),
 			Released: rapid.SampledFrom([]string{"", "0", "1", "2"}).Draw(t, "released"),
@@ -285,10 +290,17 @@ func TestDecideNever(t *testing.T) {
 		if u != nil && flag("unit inactive") {
 			sleeping(u)
 		}
-		do := Decide(state, u, same(), noon.Add(rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(t, "later")))
+		if u != nil && flag("dequeued at noon") {
+			dequeuedAt(noon)(u)
+		}
+		later := rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(t, "later")
+		soon := later < time.Minute
+		do := Decide(state, u, same(), noon.Add(later))
 		switch {
 		case do.Action == Release && u.Status.Phase != v1alpha1.PhaseDequeued:
 			t.Fatalf("released in phase %q", u.Status.Phase)
+		case do.Action == Release && state.Suspending && u.Status.DequeueTime != nil && soon:
+			t.Fatalf("released while its operator suspends it")
 		case do.Action == Release && state.Released == attempt(u):
 			t.Fatalf("released twice for one attempt")
 		case do.Action != Nothing && u != nil && u.Status.Phase.Ended():

@@ -34,15 +34,18 @@ func (adapter) See(object framework.Object) framework.Sight {
 	if !isApp {
 		return framework.Sight{}
 	}
-	state := app.Status.AppState.State
+	state, suspended, ended := app.Status.AppState.State, ptr.Deref(app.Spec.Suspend, false), end(app.Status.AppState)
 	return framework.Sight{
-		Suspended: ptr.Deref(app.Spec.Suspend, false),
+		Suspended: suspended,
 		Started:   started(&app.Status),
 		// Before it the driver waits for a node; after it the driver has ended.
 		Running: state == v1beta2.ApplicationStateRunning,
 		// By then the operator has deleted the driver, with which executors end.
 		Stopped: state == v1beta2.ApplicationStateSuspended,
-		End:     end(app.Status.AppState),
+		// Unsuspended while the operator is about to write SUSPENDING, an application may be
+		// submitted, its driver deleted again, and no RESUMING follow.
+		Suspending: suspended && state != v1beta2.ApplicationStateSuspended && ended == nil,
+		End:        ended,
 	}
 }
 

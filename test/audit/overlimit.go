@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 )
 
@@ -14,6 +15,9 @@ func newOverLimit() inspector { return &overLimit{} }
 func (o *overLimit) see(w *world, c *change, f *findings) {
 	if c.opened == nil {
 		return
+	}
+	if slices.Contains(c.closed, c.opened) {
+		return // its job had ended or was gone: it takes nothing
 	}
 	o.admissions++
 	if w.options.ResourceQuota {

@@ -79,6 +79,13 @@ func TestOverLimitOfAResourceQuota(t *testing.T) {
 		s.tfjob("a", 3).admit()
 		s.tfjob("b", 3).admit()
 	})
+	add("the unit of a job that is gone takes nothing", "", func(s *script) {
+		s.quota("q", fourCores)
+		a := s.tfjob("a", 9)
+		a.enqueue()
+		a.job.remove(admin)
+		a.dequeue()
+	})
 	add("cpu means requests.cpu", "over-limit", func(s *script) {
 		s.quota("q", `hard: {cpu: 4}`)
 		s.tfjob("a", 5).admit()

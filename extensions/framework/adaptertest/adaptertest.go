@@ -9,7 +9,7 @@
 //	  or unset, that of the unit is not looked at
 //	resource: {...}     the total of the unit
 //	priority, priorityClassName
-//	see: {suspended, started, running, stopped, end, queuing, marked, foreign, unholdable,
+//	see: {suspended, started, running, stopped, suspending, end, queuing, marked, foreign, unholdable,
 //	  lingers}
 //	invalid: part of what is said to be wrong
 //	warning: part of what the job's owner is warned of
@@ -53,12 +53,13 @@ type testCase struct {
 }
 
 type see struct {
-	Suspended bool `json:"suspended,omitempty"`
-	Started   bool `json:"started,omitempty"`
-	Running   bool `json:"running,omitempty"`
-	Stopped   bool `json:"stopped,omitempty"`
-	Marked    bool `json:"marked,omitempty"`
-	Foreign   bool `json:"foreign,omitempty"`
+	Suspended  bool `json:"suspended,omitempty"`
+	Started    bool `json:"started,omitempty"`
+	Running    bool `json:"running,omitempty"`
+	Stopped    bool `json:"stopped,omitempty"`
+	Suspending bool `json:"suspending,omitempty"`
+	Marked     bool `json:"marked,omitempty"`
+	Foreign    bool `json:"foreign,omitempty"`
 	// Unholdable: the job is left as it is.
 	Unholdable bool `json:"unholdable,omitempty"`
 	// Lingers: the job would go on for now if it were suspended.
@@ -212,7 +213,8 @@ func tryPatches(t *testing.T, adapter framework.Adapter, test testCase) {
 func sawOf(got framework.Seen) see {
 	saw := see{
 		Suspended: got.Sight.Suspended, Started: got.Sight.Started, Running: got.Sight.Running, Stopped: got.Sight.Stopped,
-		Marked: got.Marked, Foreign: got.Foreign != "",
+		Suspending: got.Sight.Suspending,
+		Marked:     got.Marked, Foreign: got.Foreign != "",
 		Unholdable: got.Sight.Unholdable != "", Lingers: got.Sight.Lingers != "",
 	}
 	if end := got.Sight.End; end != nil {

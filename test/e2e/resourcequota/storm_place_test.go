@@ -64,7 +64,7 @@ func (p *place) turn() {
 		return
 	}
 	p.follow()
-	if p.isStill() {
+	if p.stirs() == "" {
 		p.still++
 		p.invite()
 		p.tell()
@@ -107,29 +107,37 @@ func (p *place) toCome(j *drawn) bool {
 	return len(p.seen.of(j.name)) < want
 }
 
-// isStill tells whether the moment is a still one.
-func (p *place) isStill() bool {
+// stirs tells what keeps a moment from being still; nothing in a still one.
+func (p *place) stirs() string {
 	held := p.seen.held()
 	for _, j := range p.jobs {
-		unit := p.seen.units[j.name]
+		unit, has := p.seen.units[j.name], p.seen.of(j.name)
 		switch {
 		case !j.submitted:
+		case j.ended && unit != nil:
+			return fmt.Sprintf("%s has ended, and its unit is there", j.name)
+		case j.ended && len(has) > 0:
+			return fmt.Sprintf("%s has ended, and pod %s is there: %s, deleted at %v, of %v", j.name, has[0].Name, has[0].Status.Phase, has[0].DeletionTimestamp, has[0].OwnerReferences)
 		case j.ended:
-			if unit != nil || len(p.seen.of(j.name)) > 0 {
-				return false
-			}
-		case unit == nil, j.told, holds(unit) && j.whole.IsZero():
-			return false
+		case unit == nil:
+			return fmt.Sprintf("%s has no unit", j.name)
+		case j.told:
+			return fmt.Sprintf("%s was told to end, and its unit is %s", j.name, unit.Status.Phase)
+		case holds(unit) && j.whole.IsZero():
+			return fmt.Sprintf("%s is %s with %d pods", j.name, unit.Status.Phase, len(has))
 		case !holds(unit):
 			if asked, _ := ofUnit(unit); p.seen.room(asked, held) {
-				return false
+				return fmt.Sprintf("there is room for %s", j.name)
 			}
 		}
 	}
-	return !slices.ContainsFunc(p.seen.pods, func(pod corev1.Pod) bool {
-		g := p.guests[pod.Name]
-		return pod.DeletionTimestamp != nil || g != nil && g.going && !ended(&pod)
-	})
+	for i := range p.seen.pods {
+		pod := &p.seen.pods[i]
+		if g := p.guests[pod.Name]; pod.DeletionTimestamp != nil || g != nil && g.going && !ended(pod) {
+			return fmt.Sprintf("pod %s is going: %s, deleted at %v", pod.Name, pod.Status.Phase, pod.DeletionTimestamp)
+		}
+	}
+	return ""
 }
 
 // manyGuests are as many unmanaged pods as there may be at a time, and as there are

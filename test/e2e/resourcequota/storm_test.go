@@ -124,10 +124,13 @@ func (s *storm) any(is func(*place, *drawn) bool) bool {
 	return false
 }
 
-// state tells where each job is that has not ended.
+// state tells where each job is that has not ended, and what its place waits for.
 func (s *storm) state() string {
 	var lines []string
 	for _, p := range s.places {
+		if stirs := p.stirs(); stirs != "" {
+			lines = append(lines, fmt.Sprintf("%s is not still: %s", p.Namespace, stirs))
+		}
 		for _, j := range p.jobs {
 			if unit := p.seen.units[j.name]; j.submitted && !j.ended && unit != nil {
 				lines = append(lines, fmt.Sprintf("%s/%s %s: %s %s, told to end: %t, %d pods; %s", p.Namespace, j.name, j.kind,

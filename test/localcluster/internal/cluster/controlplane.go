@@ -125,6 +125,9 @@ func (s *setup) controllerManager() part {
 			// The role of the controller manager itself allows little more than to
 			// ask for tokens of each controller's own account.
 			"--use-service-account-credentials=true",
+			// A pod that is refused after a ResourceQuota has counted it, because its name
+			// is taken, is counted until then; with the default that is for five minutes.
+			"--resource-quota-sync-period=20s",
 		)...)
 }
 

@@ -49,6 +49,8 @@ type sparkApp struct {
 	namespace, driver, uid, id string
 	keep                       bool
 	started, ended             bool
+	// made are the numbers of the executors that are there or have been.
+	made map[int]bool
 }
 
 func (d *sparkDrivers) handle(ctx context.Context, change kube.Change) error {
@@ -71,7 +73,7 @@ func (d *sparkDrivers) handle(ctx context.Context, change kube.Change) error {
 			return nil
 		}
 		if app == nil {
-			app = &sparkApp{namespace: m.Namespace, driver: m.Name, uid: change.UID, id: m.Labels[sparkAppLabel], keep: plan.Keep}
+			app = &sparkApp{namespace: m.Namespace, driver: m.Name, uid: change.UID, id: m.Labels[sparkAppLabel], keep: plan.Keep, made: map[int]bool{}}
 			d.known[change.UID] = app
 		}
 	}
@@ -99,13 +101,21 @@ func (d *sparkDrivers) handle(ctx context.Context, change kube.Change) error {
 
 func podsPath(namespace string) string { return "/api/v1/namespaces/" + namespace + "/pods" }
 
+// makeExecutors creates those that are not there yet. To create one again that is
+// would not only be refused: a ResourceQuota counts a pod before its name is found to be
+// taken, and goes on counting it until it is counted anew.
 func (d *sparkDrivers) makeExecutors(ctx context.Context, app *sparkApp, plan executorPlan) error {
 	var errs []error
 	for number := 1; number <= plan.Count; number++ {
-		err := d.client.Create(ctx, podsPath(app.namespace), plan.executor(number, app.driver, app.uid))
-		if !kube.Exists(err) {
-			errs = append(errs, err)
+		if app.made[number] {
+			continue
 		}
+		err := d.client.Create(ctx, podsPath(app.namespace), plan.executor(number, app.driver, app.uid))
+		if err == nil || kube.Exists(err) {
+			app.made[number] = true
+			continue
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

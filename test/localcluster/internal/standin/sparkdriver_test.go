@@ -1,0 +1,77 @@
+package standin
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"testing"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
+)
+
+// crowdedPods is an API server that takes a pod only while there is room, and notes
+// whose creation was tried.
+type crowdedPods struct {
+	room  int
+	there map[string]bool
+	tried []string
+}
+
+func (c *crowdedPods) ServeHTTP(answer http.ResponseWriter, r *http.Request) {
+	var pod sparkPod
+	_ = json.NewDecoder(r.Body).Decode(&pod)
+	name := pod.Metadata.Name
+	c.tried = append(c.tried, name)
+	code, reason := http.StatusCreated, ""
+	switch {
+	case c.room == 0:
+		code, reason = http.StatusForbidden, "Forbidden"
+	case c.there[name]:
+		code, reason = http.StatusConflict, "AlreadyExists"
+	default:
+		c.room--
+		c.there[name] = true
+	}
+	answer.WriteHeader(code)
+	_, _ = fmt.Fprintf(answer, `{"kind":"Status","code":%d,"reason":%q}`, code, reason)
+}
+
+func TestADriverCreatesNoExecutorTwice(t *testing.T) {
+	pods := &crowdedPods{room: 1, there: map[string]bool{"a-exec-1": true}}
+	server := httptest.NewServer(pods)
+	t.Cleanup(server.Close)
+	drivers := &sparkDrivers{client: kube.New(server.URL, "", nil), known: map[string]*sparkApp{}}
+	plan, err := json.Marshal(executorPlan{Count: 3, NamePrefix: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := kube.Change{UID: "u", Object: asObject(t, map[string]any{
+		"metadata": map[string]any{"name": "a-driver", "namespace": "ns", "annotations": map[string]string{sparkExecutorsAnnotation: string(plan)}},
+		"status":   map[string]any{"phase": "Running"},
+	})}
+	// The first is there, of a driver program that was started anew; there is room for the
+	// second alone.
+	if err := drivers.handle(t.Context(), running); err == nil {
+		t.Error("a refused executor was not reported")
+	}
+	pods.room = 9
+	for range 2 {
+		if err := drivers.handle(t.Context(), running); err != nil {
+			t.Error(err)
+		}
+	}
+	if want := []string{"a-exec-1", "a-exec-2", "a-exec-3", "a-exec-3"}; !reflect.DeepEqual(pods.tried, want) {
+		t.Errorf("tried to create %q, not %q", pods.tried, want)
+	}
+}
+
+func asObject(t *testing.T, object any) json.RawMessage {
+	t.Helper()
+	raw, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
