@@ -173,7 +173,7 @@ func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
 
 // plan turns wishes into writes, those of which others wait for first.
 func (s *Scheduler) plan(now time.Time) Plan {
-	var plan Plan
+	plan := make(Plan, 0, len(s.outbox))
 	for _, u := range s.outbox {
 		u.posted = false
 		if u.wanted == Explain {

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"kube-queue.dev/kube-queue/pkg/queue"
@@ -23,12 +24,9 @@ type retelling struct {
 
 func newTimers() timers {
 	return timers{
-		units: queue.NewHeap(func(a, b *unit) bool {
-			if a.lookAt != b.lookAt {
-				return a.lookAt < b.lookAt
-			}
-			return a.key() < b.key()
-		}, func(u *unit) *int { return &u.timer }),
+		// Those of one time in any order: most come and go before theirs, and moving one
+		// among equals would cost more than all else that it costs. See due.
+		units: queue.NewHeap(func(a, b *unit) bool { return a.lookAt < b.lookAt }, func(u *unit) *int { return &u.timer }),
 		retelling: queue.NewHeap(func(a, b *retelling) bool { return a.before(b) },
 			func(r *retelling) *int { return &r.place }),
 	}
@@ -65,15 +63,21 @@ func (t timers) next() time.Time {
 	return at.time()
 }
 
-// due takes out what is due.
+// due takes out what is due, by time and then by name.
 func (t timers) due(now instant) (retold []*retelling, units []*unit) {
 	for r, ok := t.retelling.Top(); ok && r.at <= now; r, ok = t.retelling.Top() {
 		t.retelling.Remove(r)
 		retold = append(retold, r)
 	}
 	for u, ok := t.units.Top(); ok && u.lookAt <= now; u, ok = t.units.Top() {
-		t.set(u, 0)
+		t.units.Remove(u)
 		units = append(units, u)
+	}
+	slices.SortFunc(units, func(a, b *unit) int {
+		return cmp.Or(cmp.Compare(a.lookAt, b.lookAt), cmp.Compare(a.key(), b.key()))
+	})
+	for _, u := range units {
+		u.lookAt = 0
 	}
 	return retold, units
 }

@@ -35,6 +35,9 @@ type Write struct {
 	body any
 	// refusal is set where a ResourceQuota refused a pod.
 	refusal *refusal
+	// twice is a pod that was sent though one of its name was there: every quota has
+	// counted it before that was found.
+	twice *podFacts
 }
 
 // OK tells whether the write was carried out.
@@ -124,8 +127,12 @@ func (d *decoder) line(number int, line []byte) decoded {
 	if w.followed() && w.Verb != "deletecollection" {
 		out.bodies = bodies{e.RequestObject, e.ResponseObject}
 	}
-	if w.Resource == "pods" && w.Code == 403 {
+	switch {
+	case w.Resource != "pods":
+	case w.Code == 403:
 		w.refusal = d.refusal(w, &e)
+	case w.Code == 409 && w.Verb == "create" && w.Subresource == "":
+		w.twice, _ = d.sent(&e)
 	}
 	if parse == nil || !w.OK() {
 		return out

@@ -60,8 +60,9 @@ func parsePod(d *decoder, kind string, m *meta, raw json.RawMessage) (any, error
 			}
 		}
 	}
-	// A pod's requests are of interest once, when it is created.
-	if p.phase == "Pending" && (!p.scheduled || o.Status.StartTime == "") {
+	// A pod's requests are of interest once, when it is created; as it is sent for that,
+	// it has no phase yet.
+	if (p.phase == "Pending" || p.phase == "") && (!p.scheduled || o.Status.StartTime == "") {
 		var err error
 		if p.requests, err = o.effective(); err != nil {
 			return nil, err

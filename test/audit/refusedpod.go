@@ -9,6 +9,10 @@ import (
 	"time"
 )
 
+// admission is as whom the API server counts what it lets through; the quota's
+// controller counts all that is there.
+const admission = "system:apiserver"
+
 // refusal is what the API server said when it refused a pod for a ResourceQuota.
 type refusal struct {
 	message string
@@ -28,16 +32,22 @@ func (d *decoder) refusal(w *Write, e *entry) *refusal {
 	if w.Verb != "create" || w.Subresource != "" || !slices.ContainsFunc(quotaPhrases, func(p string) bool { return strings.Contains(message, p) }) {
 		return nil
 	}
-	r := &refusal{message: message, name: w.Name}
+	pod, sent := d.sent(e)
+	return &refusal{message: message, pod: pod, name: cmp.Or(w.Name, sent.Name, sent.GenerateName)}
+}
+
+// sent is the pod that was sent to be created; nil where the log holds none.
+func (d *decoder) sent(e *entry) (*podFacts, meta) {
 	var sent struct{ Metadata meta }
 	if json.Unmarshal(e.RequestObject, &sent) != nil {
-		return r
+		return nil, sent.Metadata
 	}
-	if body, err := parsePod(d, "Pod", &sent.Metadata, e.RequestObject); err == nil {
-		r.pod, _ = body.(*podFacts)
+	body, err := parsePod(d, "Pod", &sent.Metadata, e.RequestObject)
+	if err != nil {
+		return nil, sent.Metadata
 	}
-	r.name = cmp.Or(r.name, sent.Metadata.Name, sent.Metadata.GenerateName)
-	return r
+	pod, _ := body.(*podFacts)
+	return pod, sent.Metadata
 }
 
 // quotaPhrases are what a refusal for quota says, each before the quota's name.
@@ -82,6 +92,10 @@ type refusedPod struct {
 	late    map[string][]*pod // by namespace, those that no admission had promised room
 	refused []refusedStart
 	nobodys int
+	// twice are writes by which quotas count a pod that is not there, by namespace, and
+	// counted when each quota was counted anew, by namespace and name.
+	twice   map[string][]*Write
+	counted map[string][]time.Time
 }
 
 type refusedStart struct {
@@ -92,7 +106,7 @@ type refusedStart struct {
 }
 
 func newRefusedPod() inspector {
-	return &refusedPod{made: map[*claim][]*pod{}, late: map[string][]*pod{}}
+	return &refusedPod{made: map[*claim][]*pod{}, late: map[string][]*pod{}, twice: map[string][]*Write{}, counted: map[string][]time.Time{}}
 }
 
 func (r *refusedPod) see(w *world, c *change, f *findings) {
@@ -108,6 +122,11 @@ func (r *refusedPod) see(w *world, c *change, f *findings) {
 		if h != nil {
 			r.made[h.held] = append(r.made[h.held], c.pod)
 		}
+	case c.w.twice != nil:
+		r.twice[c.w.Namespace] = append(r.twice[c.w.Namespace], c.w)
+	case c.w.Resource == "resourcequotas" && c.w.Subresource == "status" && c.w.User != admission && c.w.OK():
+		quota := c.w.Namespace + "/" + c.w.Name
+		r.counted[quota] = append(r.counted[quota], c.w.Time)
 	case c.w.refusal != nil:
 		var h *holder
 		if sent := c.w.refusal.pod; sent != nil {
@@ -151,7 +170,7 @@ func (r *refusedPod) finish(w *world, f *findings) {
 		{again, "refused pods are there by that name already: the API server asks the quota first"},
 		{later, "refused pods are more than their jobs start with, or take the place of others"},
 		{changed, "pods were refused by a quota that changed after the admission"},
-		{taken, "pods were refused since pods of others, or those of jobs that grew, came after the admission and took the room"},
+		{taken, "pods were refused since pods of others, those of jobs that grew, or some that were created twice, came after the admission and took the room"},
 	} {
 		if n.count > 0 {
 			f.NotJudged += n.count
@@ -204,7 +223,9 @@ func (r *refusedPod) taken(s refusedStart, lag time.Duration) bool {
 	}
 	for _, q := range s.ledger.quotas {
 		if facts := q.at(s.write.Time); q.name == s.write.refusal.quota() && facts != nil {
-			return fitsWithout(facts, requested, used, limited, r.comers(s, lag))
+			came := r.comers(s, lag)
+			came.add(r.phantoms(s, lag), 1)
+			return fitsWithout(facts, requested, used, limited, came)
 		}
 	}
 	return false
@@ -222,6 +243,21 @@ func (r *refusedPod) comers(s refusedStart, lag time.Duration) load {
 		}
 		if !slices.Contains(r.made[s.held], p) {
 			came.add(loadOf(p.class, 1, p.requests, p.limits), 1)
+		}
+	}
+	return came
+}
+
+// phantoms is the load of pods that were created twice since the admission of a refused
+// pod, as far as the quota that refused it was not counted anew after that.
+func (r *refusedPod) phantoms(s refusedStart, lag time.Duration) load {
+	came := load{}
+	for _, w := range r.twice[s.write.Namespace] {
+		anew := slices.ContainsFunc(r.counted[s.write.Namespace+"/"+s.write.refusal.quota()], func(at time.Time) bool {
+			return at.After(w.Time) && at.Before(s.write.Received.Add(-lag))
+		})
+		if !anew && !w.Time.Before(s.held.opened.Time.Add(-lag)) && !w.Received.After(s.write.Time) {
+			came.add(loadOf(w.twice.class, 1, w.twice.requests, w.twice.limits), 1)
 		}
 	}
 	return came

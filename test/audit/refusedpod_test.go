@@ -110,6 +110,41 @@ func TestRefusedPod(t *testing.T) {
 			other.start()
 			p.refused("exceeded quota: q, requested: requests.cpu=3, used: requests.cpu=2, limited: requests.cpu=4")
 		}, 0, "took the room"},
+		{"since the quota counts one that was created twice", byResourceQuota, func(s *script) {
+			s.quota("q", fourCores)
+			p := released(s, 3)
+			s.twice(1)
+			p.refused("exceeded quota: q, requested: requests.cpu=3, used: requests.cpu=2, limited: requests.cpu=4")
+		}, 0, "created twice"},
+		{"though that was not enough", byResourceQuota, func(s *script) {
+			s.quota("q", fourCores)
+			p := released(s, 3)
+			s.twice(1)
+			p.refused(noCPU)
+		}, 1, ""},
+		{"though the quota was counted anew since", byResourceQuota, func(s *script) {
+			q := s.quota("q", fourCores)
+			p := released(s, 3)
+			s.twice(3)
+			s.wait(time.Second)
+			s.decide(q)
+			s.wait(3 * time.Second)
+			p.refused(noCPU)
+		}, 1, ""},
+		{"since another twin was created since", byResourceQuota, func(s *script) {
+			q := s.quota("q", fourCores)
+			p := released(s, 3)
+			s.decide(q)
+			s.wait(3 * time.Second)
+			s.twice(3)
+			p.refused(noCPU)
+		}, 0, "created twice"},
+		{"though one was created twice before the admission", byResourceQuota, func(s *script) {
+			s.quota("q", fourCores)
+			s.twice(3)
+			s.wait(3 * time.Second)
+			released(s, 3).refused(noCPU)
+		}, 1, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newScript(t)

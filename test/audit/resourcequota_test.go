@@ -52,6 +52,13 @@ func (s *script) stranger(cpu int, more string) *thing {
   spec: {containers: [{name: main, resources: {requests: {cpu: "%d"}}}]%s}, status: {phase: Pending, qosClass: Burstable}}`, s.names, cpu, more))
 }
 
+// twice has a pod created whose name is taken.
+func (s *script) twice(cpu int) {
+	s.entry(operator, "create", pods, "", "default", "taken", 409, map[string]any{"kind": "Status", "status": "Failure", "reason": "AlreadyExists"})
+	s.asking(map[string]any{"kind": "Pod", "metadata": map[string]any{"name": "taken"}, "spec": map[string]any{"containers": []any{
+		map[string]any{"name": "main", "resources": map[string]any{"requests": map[string]any{"cpu": fmt.Sprint(cpu)}}}}}})
+}
+
 // refused has a pod of the job refused.
 func (p *play) refused(message string) {
 	s := p.s
