@@ -3,6 +3,7 @@ package framework
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -238,10 +239,18 @@ func newUnit(kind schema.GroupVersionKind, l *look) *v1alpha1.QueueUnit {
 	spec.ConsumerRef = v1alpha1.ConsumerReference{
 		APIVersion: apiVersion, Kind: name, Namespace: l.key.Namespace, Name: l.key.Name, UID: l.job.GetUID(),
 	}
+	annotations := l.want.Parameters
+	if l.after != "" {
+		annotations = maps.Clone(annotations)
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[v1alpha1.AfterAnnotation] = l.after
+	}
 	return &v1alpha1.QueueUnit{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:   l.key.Namespace,
-			Annotations: l.want.Parameters,
+			Annotations: annotations,
 			Name:        UnitName(kind.Kind, l.key.Name, l.job.GetUID()),
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: apiVersion, Kind: name, Name: l.key.Name, UID: l.job.GetUID(), Controller: new(true),

@@ -11,14 +11,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// patience is how long a job waits for those that came before it. Longer, one request
-// that hangs would hold up its whole namespace.
+// patience is how long a job waits until those that came before it have begun. Longer,
+// one request that hangs would hold up its whole namespace.
 const patience = time.Second
 
-// arrivals takes keys off a work queue such that workers beside each other can still
-// do things in the order in which the keys came up. The units of a namespace are
-// created in the order in which its jobs were seen: the controller gives free quota
-// to the first unit that it is shown.
+// arrivals takes keys off a work queue such that the order in which they came up can be
+// told from what workers beside each other do. The units of a namespace are created side
+// by side, but begun in the order in which its jobs were seen, and each names the one
+// before it that is being created too: the controller gives free quota to the first unit
+// that it is shown, and so knows which one comes before that.
 type arrivals struct {
 	queue workqueue.TypedInterface[types.NamespacedName]
 	clock clock.WithTicker
@@ -26,7 +27,8 @@ type arrivals struct {
 	// taking makes one step of taking a key, its time and its place.
 	taking sync.Mutex
 	mu     sync.Mutex
-	// ahead are, by namespace, those who may still have a unit to create, in order.
+	// ahead are, by namespace, those who may still have a unit to create, or are about to,
+	// in order.
 	ahead map[string][]*arrival
 }
 
@@ -35,9 +37,11 @@ type arrival struct {
 	key types.NamespacedName
 	// at is when it was taken, later than all that came before it.
 	at time.Time
-	// passed is closed once later ones need not wait for it.
-	passed chan struct{}
-	all    *arrivals
+	// begun is closed once later ones need not wait for it: its unit is being created, by
+	// this name, or there is none to create.
+	begun chan struct{}
+	unit  string
+	all   *arrivals
 }
 
 func newArrivals(queue workqueue.TypedInterface[types.NamespacedName], clock clock.WithTicker) *arrivals {
@@ -53,15 +57,32 @@ func (a *arrivals) take() *arrival {
 	if shutdown {
 		return nil
 	}
-	next := &arrival{key: key, at: a.clock.Now(), passed: make(chan struct{}), all: a}
+	next := &arrival{key: key, at: a.clock.Now(), begun: make(chan struct{}), all: a}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.ahead[key.Namespace] = append(a.ahead[key.Namespace], next)
 	return next
 }
 
-// await waits until all that came before in the namespace have passed, or patience
-// is at its end.
+// begin waits until all that came before in the namespace have begun, or patience is at
+// its end, and begins the creation of a unit. It tells the name of the last unit before
+// that is being created too, if there is one.
+func (n *arrival) begin(ctx context.Context, unit string) (after string) {
+	n.await(ctx)
+	n.all.mu.Lock()
+	defer n.all.mu.Unlock()
+	line := n.all.ahead[n.key.Namespace]
+	for _, before := range slices.Backward(line[:max(0, slices.Index(line, n))]) {
+		if before.unit != "" {
+			after = before.unit
+			break
+		}
+	}
+	n.unit = unit
+	close(n.begun)
+	return after
+}
+
 func (n *arrival) await(ctx context.Context) {
 	n.all.mu.Lock()
 	line := n.all.ahead[n.key.Namespace]
@@ -74,7 +95,7 @@ func (n *arrival) await(ctx context.Context) {
 	defer timer.Stop()
 	for _, other := range before {
 		select {
-		case <-other.passed:
+		case <-other.begun:
 		case <-timer.C():
 			return
 		case <-ctx.Done():
@@ -83,7 +104,8 @@ func (n *arrival) await(ctx context.Context) {
 	}
 }
 
-// pass lets those that came later go on. A second time it does nothing.
+// pass lets those that came later go on: it has created its unit, or will not create
+// any. A second time it does nothing.
 func (n *arrival) pass() {
 	n.all.mu.Lock()
 	defer n.all.mu.Unlock()
@@ -92,7 +114,9 @@ func (n *arrival) pass() {
 	if at < 0 {
 		return
 	}
-	close(n.passed)
+	if n.unit == "" {
+		close(n.begun)
+	}
 	if line = slices.Delete(line, at, at+1); len(line) > 0 {
 		n.all.ahead[n.key.Namespace] = line
 	} else {

@@ -2,6 +2,7 @@ package framework
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,9 +14,34 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Workers of any speed do their part of the work in the order of arrival, each
-// namespace for itself, and nobody waits for one who has nothing to do.
-func TestPropertyUnitsAreCreatedInOrderOfArrival(t *testing.T) {
+// creation is a unit as it was created.
+type creation struct{ unit, after string }
+
+// inOrder is the order that is told from creations as they came about: each is taken once
+// the one is that it names, with all that name it.
+func inOrder(created []creation) (order []string) {
+	behind := map[string][]string{}
+	var take func(string)
+	take = func(unit string) {
+		order = append(order, unit)
+		for _, next := range behind[unit] {
+			take(next)
+		}
+		delete(behind, unit)
+	}
+	for _, c := range created {
+		if c.after != "" && !slices.Contains(order, c.after) {
+			behind[c.after] = append(behind[c.after], c.unit)
+		} else {
+			take(c.unit)
+		}
+	}
+	return order
+}
+
+// From what workers of any speed create side by side the order of arrival can be told,
+// each namespace for itself, and nobody waits for one who has nothing to do.
+func TestPropertyTheOrderOfArrivalCanBeTold(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		type arrived struct {
 			key           types.NamespacedName
@@ -34,7 +60,7 @@ func TestPropertyUnitsAreCreatedInOrderOfArrival(t *testing.T) {
 		}
 		workers := rapid.IntRange(1, 8).Draw(rt, "workers")
 
-		created := map[string][]types.NamespacedName{}
+		created := map[string][]creation{}
 		at := map[types.NamespacedName]time.Time{}
 		synctest.Test(t, func(t *testing.T) {
 			queue := workqueue.NewTyped[types.NamespacedName]()
@@ -51,10 +77,10 @@ func TestPropertyUnitsAreCreatedInOrderOfArrival(t *testing.T) {
 						work := works[n.key]
 						takes(work.before)
 						if work.creates {
-							n.await(t.Context())
+							c := creation{n.key.Name, n.begin(t.Context(), n.key.Name)}
 							takes(work.after)
 							mu.Lock()
-							created[n.key.Namespace] = append(created[n.key.Namespace], n.key)
+							created[n.key.Namespace] = append(created[n.key.Namespace], c)
 							mu.Unlock()
 						} else {
 							n.pass()
@@ -73,7 +99,7 @@ func TestPropertyUnitsAreCreatedInOrderOfArrival(t *testing.T) {
 				rt.Errorf("still ahead: %v", all.ahead)
 			}
 		})
-		next := map[string]int{}
+		want := map[string][]string{}
 		for i, key := range order {
 			if i > 0 && at[key].Before(at[order[i-1]]) {
 				rt.Errorf("%v came after %v, but its time is before", key, order[i-1])
@@ -81,11 +107,44 @@ func TestPropertyUnitsAreCreatedInOrderOfArrival(t *testing.T) {
 			if !works[key].creates {
 				continue
 			}
-			line := created[key.Namespace]
-			if at := next[key.Namespace]; at >= len(line) || line[at] != key {
-				rt.Fatalf("in %s the order was %v, not that of arrival", key.Namespace, line)
+			want[key.Namespace] = append(want[key.Namespace], key.Name)
+		}
+		for namespace, names := range want {
+			if told := inOrder(created[namespace]); !slices.Equal(told, names) {
+				rt.Fatalf("in %s %v were created, which tells %v, not %v", namespace, created[namespace], told, names)
 			}
-			next[key.Namespace]++
+		}
+	})
+}
+
+// Creations wait for none that is under way.
+func TestUnitsAreCreatedSideBySide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := workqueue.NewTyped[types.NamespacedName]()
+		all := newArrivals(queue, clock.RealClock{})
+		for _, name := range []string{"a", "b", "c"} {
+			queue.Add(types.NamespacedName{Name: name})
+		}
+		queue.ShutDown()
+		a, b, c := all.take(), all.take(), all.take()
+		began := time.Now()
+		var after []string
+		for _, n := range []*arrival{a, b} {
+			after = append(after, n.begin(t.Context(), n.key.Name))
+		}
+		b.pass()
+		after = append(after, c.begin(t.Context(), "c"))
+		if want := []string{"", "a", "a"}; !slices.Equal(after, want) {
+			t.Errorf("they come after %q, not %q", after, want)
+		}
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("they waited %v", waited)
+		}
+		for _, n := range []*arrival{a, c} {
+			n.pass()
+		}
+		for _, n := range []*arrival{a, b, c} {
+			queue.Done(n.key)
 		}
 	})
 }
@@ -103,7 +162,9 @@ func TestOneRequestThatHangsDoesNotHoldUpItsNamespace(t *testing.T) {
 		queue.ShutDown()
 		hangs, next := all.take(), all.take()
 		began := time.Now()
-		next.await(t.Context())
+		if after := next.begin(t.Context(), "next"); after != "" {
+			t.Errorf("it comes after %q, which is not being created", after)
+		}
 		if waited := time.Since(began); waited != patience {
 			t.Errorf("waited %v, not %v", waited, patience)
 		}

@@ -231,6 +231,8 @@ type look struct {
 	// unread is what cannot be read of the keys that count while the job runs.
 	unread error
 	now    time.Time
+	// after is the unit that one which is created now comes after; empty for none.
+	after string
 }
 
 // reconcile takes one step with the job of the name, and with what units jobs of
@@ -264,7 +266,7 @@ func (r *reconciler) reconcile(ctx context.Context, arrived *arrival) (time.Dura
 	r.tellUnreadable(l)
 	after = sooner(after, decision.After)
 	if decision.Action == CreateUnit {
-		arrived.await(ctx)
+		l.after = arrived.begin(ctx, UnitName(r.kind.Kind, key.Name, job.GetUID()))
 	} else {
 		arrived.pass()
 	}

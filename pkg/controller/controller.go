@@ -125,9 +125,11 @@ func dropManagedFields(object any) (any, error) {
 
 func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 	inbox := newInbox()
+	core := scheduler.New(scheduler.Options{Policy: cfg.Policy, Explanations: explanations})
 	return &loop{
 		clock: cfg.Clock, logger: logger, inbox: inbox, names: resources.NewNames(), check: cfg.CheckInvariants,
-		core:      scheduler.New(scheduler.Options{Policy: cfg.Policy, Explanations: explanations}),
+		core:      core,
+		sequence:  newSequence(core.Knows),
 		source:    cfg.Source,
 		reader:    unitReader{cfg.Source.Demand},
 		applier:   newApplier(cfg.Client, cfg.Clock, inbox),

@@ -30,6 +30,8 @@ type loop struct {
 	names  *resources.Names
 	source source.Source
 	reader unitReader
+	// sequence is what units go through before the core is shown them.
+	sequence *sequence
 
 	inbox     *inbox
 	applier   *applier
@@ -72,20 +74,35 @@ func (l *loop) run(ctx context.Context) error {
 
 // turn takes in everything that is there, and acts on it once.
 func (l *loop) turn() (wake time.Time) {
+	plan, wake := l.decide(l.inbox.take())
+	l.applier.add(plan)
+	return earlier(wake, l.publish())
+}
+
+// decide takes inputs in and tells what is to be written, and when to decide again if
+// nothing happens before.
+func (l *loop) decide(inputs []input) (plan scheduler.Plan, wake time.Time) {
 	l.now = l.clock.Now()
-	for _, take := range l.inbox.take() {
+	for _, take := range inputs {
 		take(l)
 		l.prove()
 	}
-	plan, wake := l.core.Next(l.now)
+	l.show(l.sequence.due(l.now))
+	plan, wake = l.core.Next(l.now)
 	l.prove()
-	l.applier.add(plan)
-	return earlier(wake, l.publish())
+	return plan, earlier(wake, l.sequence.next())
 }
 
 func (l *loop) apply(e scheduler.Event) {
 	l.dirty = true
 	l.core.Apply(l.now, e)
+}
+
+// show has the core take in units.
+func (l *loop) show(units []scheduler.Unit) {
+	for _, u := range units {
+		l.apply(scheduler.UnitChanged{Unit: u})
+	}
 }
 
 func (l *loop) prove() {
@@ -136,7 +153,11 @@ func unitSeen(unit tolerant.Object) input {
 			l.logger.Error(err, "Cannot read a unit; leaving it alone")
 			return
 		}
-		l.apply(scheduler.UnitChanged{Unit: u})
+		after := ""
+		if name := unit.GetAnnotations()[schedulingv1alpha1.AfterAnnotation]; name != "" {
+			after = unit.GetNamespace() + "/" + name
+		}
+		l.show(l.sequence.see(u, after, l.now))
 	}
 }
 
@@ -144,6 +165,7 @@ func unitGone(key string, uid string) input {
 	return func(l *loop) {
 		l.unreadable.gone(key)
 		l.apply(scheduler.UnitGone{Key: key, UID: uid})
+		l.show(l.sequence.gone(key))
 	}
 }
 

@@ -57,9 +57,11 @@ type deciding struct {
 	*testing.T
 	*loop
 	drawn *drawn
+	// wake is when to decide again.
+	wake time.Time
 }
 
-func decide(t *testing.T, opts tree.Options) deciding {
+func decide(t *testing.T, opts tree.Options) *deciding {
 	t.Helper()
 	client, err := versioned.NewForConfig(&rest.Config{Host: "http://nowhere"}) // nobody asks it
 	if err != nil {
@@ -75,24 +77,19 @@ func decide(t *testing.T, opts tree.Options) deciding {
 	if _, err := drawn.Start(t.Context(), loop.host(nil)); err != nil {
 		t.Fatal(err)
 	}
-	return deciding{t, loop, drawn}
+	return &deciding{T: t, loop: loop, drawn: drawn}
 }
 
 // after tells what is written to each unit once these inputs are in, and some time
 // has gone by.
-func (d deciding) after(passed time.Duration, inputs ...input) map[string]string {
+func (d *deciding) after(passed time.Duration, inputs ...input) map[string]string {
 	d.Helper()
 	d.loop.clock.(*clocktesting.FakeClock).Step(passed)
-	d.now = d.loop.clock.Now()
-	for _, take := range inputs {
-		take(d.loop)
-		d.prove()
-	}
-	plan, _ := d.core.Next(d.now)
-	d.prove()
+	plan, wake := d.decide(inputs)
 	if d.broken != nil {
 		d.Fatal(d.broken)
 	}
+	d.wake = wake
 	writes := map[string]string{}
 	for _, w := range plan {
 		writes[w.Key] = fmt.Sprint(w.Kind, " ", w.Reason)
@@ -100,7 +97,7 @@ func (d deciding) after(passed time.Duration, inputs ...input) map[string]string
 	return writes
 }
 
-func (d deciding) expect(got map[string]string, want map[string]string) {
+func (d *deciding) expect(got map[string]string, want map[string]string) {
 	d.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) { // maps are printed in order of their keys
 		d.Fatalf("it writes %v, want %v", got, want)
@@ -108,7 +105,7 @@ func (d deciding) expect(got map[string]string, want map[string]string) {
 }
 
 // tree takes the place of the tree before.
-func (d deciding) tree(root string) input {
+func (d *deciding) tree(root string) input {
 	d.Helper()
 	object := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(`{spec: {root: `+root+`}}`), &object.Object); err != nil {
@@ -186,6 +183,31 @@ func TestBorrowingIsPausedWhereThatIsAskedFor(t *testing.T) {
 			t.Errorf("paused %t: it writes %v, want %s", paused, got, want)
 		}
 	}
+}
+
+// comesAfter is a unit that was created while another was being created.
+func comesAfter(name, after, cpu string) input {
+	return unitSeen(compactor{keepNothing}.unit(&schedulingv1alpha1.QueueUnit{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID(name), ResourceVersion: "7",
+			Annotations: map[string]string{schedulingv1alpha1.AfterAnnotation: after}},
+		Spec: schedulingv1alpha1.QueueUnitSpec{Resource: corev1.ResourceList{"cpu": resource.MustParse(cpu)}},
+	}))
+}
+
+func TestFreeQuotaGoesToTheUnitThatAnotherComesAfter(t *testing.T) {
+	const root = `{name: root, max: {cpu: 4}, children: [{name: team, namespaces: [a]}]}`
+	d := decide(t, tree.Options{})
+	d.expect(d.after(0, quotaListed, d.tree(root), comesAfter("second", "first", "4")), nil)
+	d.expect(d.after(patience/2, unitOf("first", "", "4", "")), map[string]string{"a/first": "Dequeue "})
+	d.expect(d.after(time.Second), map[string]string{"a/second": "Explain " + string(quota.ReasonQuotaExceeded)})
+
+	// One that never comes is not waited for long.
+	d = decide(t, tree.Options{})
+	d.expect(d.after(0, quotaListed, d.tree(root), comesAfter("second", "first", "4")), nil)
+	if want := d.now.Add(patience); !d.wake.Equal(want) {
+		t.Errorf("it decides again at %v, not at %v", d.wake, want)
+	}
+	d.expect(d.after(patience), map[string]string{"a/second": "Dequeue "})
 }
 
 func TestWhatWasReleasedOnAGroupThatIsGoneCountsWhereItWas(t *testing.T) {

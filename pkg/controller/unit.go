@@ -62,7 +62,17 @@ func compactMeta(meta *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID,
 		ResourceVersion: meta.ResourceVersion, CreationTimestamp: meta.CreationTimestamp,
+		Annotations: afterOf(meta),
 	}
+}
+
+// afterOf are the annotations that say which unit this one comes after; nil for most.
+func afterOf(meta *metav1.ObjectMeta) map[string]string {
+	const key = schedulingv1alpha1.AfterAnnotation
+	if after, ok := meta.Annotations[key]; ok {
+		return map[string]string{key: after}
+	}
+	return nil
 }
 
 // unitReader turns QueueUnits into what the core knows of them.

@@ -127,6 +127,9 @@ func (e UnitChanged) apply(s *Scheduler, now time.Time) {
 	s.settle(u, now)
 }
 
+// Knows tells whether a unit of that key is there.
+func (s *Scheduler) Knows(key string) bool { return s.units[key] != nil }
+
 func (e UnitGone) apply(s *Scheduler, _ time.Time) {
 	if u := s.units[e.Key]; u != nil && u.UID == e.UID {
 		s.forget(u)

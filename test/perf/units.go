@@ -33,6 +33,7 @@ const progressPeriod = 5 * time.Second
 // unitsFlags are those of the command units.
 type unitsFlags struct {
 	scenario, policy, pprof string
+	stretch                 float64
 	keep                    bool
 }
 
@@ -43,6 +44,7 @@ func unitsCommand() command {
 			f := &unitsFlags{}
 			flags.StringVar(&f.scenario, "scenario", "baseline", "`NAME` of a scenario, or the path of its file; there are "+strings.Join(scenario.Names(), ", "))
 			flags.StringVar(&f.policy, "policy", "", "`POLICY` of all queues, instead of the scenario's: "+strings.Join(scenario.Policies, ", "))
+			flags.Float64Var(&f.stretch, "stretch", 1, "have everything take `FACTOR` times as long, the bar for the whole too: for an API server that takes fewer writes a second")
 			flags.StringVar(&f.pprof, "pprof", "", "write profiles of the controller, the API server and this tool to the folder `DIR`; taking them costs time")
 			flags.BoolVar(&f.keep, "keep", false, "leave the logs of the cluster and the controller, and say where")
 			return f.measure
@@ -77,6 +79,10 @@ func (f *unitsFlags) read() (*scenario.Scenario, error) {
 		}
 		s.Policy = f.policy
 	}
+	if f.stretch < 0.01 || f.stretch > 100 {
+		return nil, fmt.Errorf("--stretch: %v is not from 0.01 to 100", f.stretch)
+	}
+	s.Stretch(f.stretch)
 	return s, nil
 }
 

@@ -130,6 +130,7 @@ func TestAWrongCommandLineIsToldWithWhatIsKnown(t *testing.T) {
 		"units --scenario=none":           `scenario "none": known are baseline,`,
 		"units --policy=Random":           "known are RoundRobin, Block, Priority",
 		"units --scenario=./no-such.yaml": "no-such.yaml",
+		"units --stretch=0":               "--stretch: 0 is not from 0.01 to 100",
 		"ceiling --units=0":               "--units 0: must be 1 or more",
 		"ceiling --in-flight=-1":          "--in-flight -1: must be 1 or more",
 		"ceiling --units=many":            "--units",

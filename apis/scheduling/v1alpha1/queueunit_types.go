@@ -214,6 +214,11 @@ func (p QueueUnitPhase) Waits() bool {
 	return p == "" || p == PhaseEnqueued || p == PhaseBackoff
 }
 
+// AfterAnnotation names, on a unit, the one of its namespace that was being created when
+// its own creation began, for a job that came before. Free quota is offered to that one
+// first; a unit that never comes is waited for no longer than a second.
+const AfterAnnotation = "kube-queue/after"
+
 // Condition types of a QueueUnit.
 const (
 	// ConditionQuotaReserved is true while the unit holds quota.

@@ -15,6 +15,20 @@ type Arrival struct {
 	Leaf, Class, Number int32
 }
 
+// Stretch has everything take so many times as long: what arrives, what it runs, and the
+// bar for the whole. An API server that takes half as many writes a second as the bars
+// were made for can be asked for half as many so.
+func (s *Scenario) Stretch(factor float64) {
+	for i := range s.Classes {
+		for _, d := range []*Duration{&s.Classes[i].RunTime, &s.Classes[i].Every} {
+			d.Duration = time.Duration(float64(d.Duration) * factor)
+		}
+	}
+	if wall := s.Bars.WallSeconds; wall != nil {
+		s.Bars.WallSeconds = new(*wall * factor)
+	}
+}
+
 // Units is how many arrive in all.
 func (s *Scenario) Units() int {
 	leaf := 0

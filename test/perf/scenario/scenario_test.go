@@ -98,6 +98,24 @@ func TestUnitsArriveByTheClocksOfTheirClasses(t *testing.T) {
 	}
 }
 
+func TestAScenarioIsStretched(t *testing.T) {
+	s, err := Load("baseline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Stretch(2)
+	arrivals := s.Arrivals()
+	if last, want := arrivals[len(arrivals)-1].At, 2*49*1200*time.Millisecond; last != want {
+		t.Errorf("the last arrives after %v, not %v", last, want)
+	}
+	if got, want := s.Work()/s.Capacity(), 132.0; math.Abs(got-want) > 1e-9 {
+		t.Errorf("its work takes %v s, not %v", got, want)
+	}
+	if got, want := *s.Bars.WallSeconds, 170.0; got != want {
+		t.Errorf("the bar is %v s, not %v", got, want)
+	}
+}
+
 func TestShapesTakeTurns(t *testing.T) {
 	class := &read(t, waiting).Classes[0]
 	var got []string
