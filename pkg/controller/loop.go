@@ -3,6 +3,8 @@ package controller
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -54,6 +56,9 @@ func (l *loop) run(ctx context.Context) error {
 	l.publishAt = l.clock.Now().Add(PublishInterval)
 	timer := l.clock.NewTimer(0)
 	defer timer.Stop()
+	// What was listed at the start leaves more garbage than is kept. The runtime would
+	// give it back to the system bit by bit, for minutes.
+	clean := sync.OnceFunc(func() { go debug.FreeOSMemory() })
 	for {
 		select {
 		case <-ctx.Done():
@@ -65,6 +70,7 @@ func (l *loop) run(ctx context.Context) error {
 		if l.broken != nil {
 			return l.broken
 		}
+		clean()
 		timer.Stop()
 		if !wake.IsZero() {
 			timer.Reset(max(wake.Sub(l.clock.Now()), 0))

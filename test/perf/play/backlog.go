@@ -89,17 +89,16 @@ func (s *Stage) quiet(ctx context.Context) error {
 }
 
 func (s *Stage) idle(ctx context.Context, scenery Scenery, f *BacklogFigures) error {
+	if err := pass(ctx, s.scenario.Backlog.Rest.Duration); err != nil {
+		return err
+	}
 	began := time.Now()
 	before, err := scenery.Use()
 	if err != nil {
 		return err
 	}
-	timer := time.NewTimer(s.scenario.Backlog.Idle.Duration)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
+	if err := pass(ctx, s.scenario.Backlog.Idle.Duration); err != nil {
+		return err
 	}
 	after, err := scenery.Use()
 	if err != nil {
@@ -107,6 +106,18 @@ func (s *Stage) idle(ctx context.Context, scenery Scenery, f *BacklogFigures) er
 	}
 	f.Idle, f.IdleFor = after.Since(before), time.Since(began)
 	return scenery.Moment(ctx, "waiting")
+}
+
+// pass lets time go by.
+func pass(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
 }
 
 // release makes room and waits until it is full.

@@ -127,7 +127,7 @@ func (s *Scenario) checkBacklog() error {
 		}
 		return nil
 	}
-	if err := errors.Join(plan.Settle.check("backlog.settle"), plan.Idle.check("backlog.idle")); err != nil {
+	if err := errors.Join(plan.Settle.check("backlog.settle"), plan.Rest.check("backlog.rest"), plan.Idle.check("backlog.idle")); err != nil {
 		return err
 	}
 	switch {

@@ -77,7 +77,9 @@ type Class struct {
 type BacklogPlan struct {
 	// Settle is how long nothing must be written before all is said to wait.
 	Settle Duration `json:"settle"`
-	// Idle is for how long the waiting is measured.
+	// Rest is how long is waited then, Idle for how long the waiting is measured: after
+	// much work a Go program gives memory back for a while, with a hundredth of all cores.
+	Rest Duration `json:"rest"`
 	Idle Duration `json:"idle"`
 	// Room is for how many units of each leaf there is room then, More for how many
 	// more when the controller is started again.

@@ -111,7 +111,7 @@ func (s *setup) apiServer() (part, error) {
 	)
 	// Beside everything else on a few cores it is what most others wait for, and a
 	// quarter of its time would be garbage collection.
-	server.spec.Env = append(server.spec.Env, "GOGC=400", "GOMEMLIMIT=8GiB")
+	server.spec.Env = append(server.spec.Env, "GOGC=400", "GOMEMLIMIT=12GiB")
 	return server, nil
 }
 
