@@ -36,7 +36,7 @@ func TestPropertyUnitsAreShownInTheOrderOfTheirJobs(t *testing.T) {
 		type creation struct {
 			key, after     string
 			begins, ends   time.Duration
-			fails, deleted bool
+			fails          bool
 		}
 		mayFail := rapid.Bool().Draw(t, "may fail")
 		var all []*creation
