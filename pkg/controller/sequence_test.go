@@ -34,9 +34,9 @@ func (s *parade) show(units []scheduler.Unit) {
 func TestPropertyUnitsAreShownInTheOrderOfTheirJobs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type creation struct {
-			key, after     string
-			begins, ends   time.Duration
-			fails          bool
+			key, after   string
+			begins, ends time.Duration
+			fails        bool
 		}
 		mayFail := rapid.Bool().Draw(t, "may fail")
 		var all []*creation
