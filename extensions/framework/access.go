@@ -23,13 +23,14 @@ type jobClient struct {
 	jobSource
 }
 
-// jobSource is a tolerant.Client, or a native one.
+// jobSource is made of tolerant.Clients, or native.
 type jobSource interface {
-	tolerant.Source
 	Get(ctx context.Context, namespace, name string) (tolerant.Object, error)
 	Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (tolerant.Object, error)
 	// Version is the one in which jobs are read and patched.
 	Version() string
+	// informer caches the jobs of all namespaces.
+	informer(transform cache.TransformFunc) (cache.SharedIndexInformer, error)
 }
 
 // newJobClient makes a client for the adapter's kind.
@@ -56,7 +57,7 @@ func readAs(adapter Adapter, version string) tolerant.Kind {
 
 // informer caches the jobs of all namespaces, without what nobody reads.
 func (c *jobClient) informer() (cache.SharedIndexInformer, error) {
-	return tolerant.Informer(c, c.adapter.Kind().Resource, cache.Indexers{}, c.transform)
+	return c.jobSource.informer(c.transform)
 }
 
 func (c *jobClient) transform(obj any) (any, error) {
@@ -69,8 +70,8 @@ func (c *jobClient) transform(obj any) (any, error) {
 // native uses the types and the compact encoding of the API server itself, which
 // can decode every object that it has.
 type native struct {
-	version string
-	in      func(namespace string) *gentype.ClientWithList[Object, runtime.Object]
+	kind Kind
+	in   func(namespace string) *gentype.ClientWithList[Object, runtime.Object]
 }
 
 func newNative(config *rest.Config, adapter Adapter) (native, error) {
@@ -91,14 +92,14 @@ func newNative(config *rest.Config, adapter Adapter) (native, error) {
 		list, _ := kubescheme.Scheme.New(listKind)
 		return list
 	}
-	return native{kind.Version, func(namespace string) *gentype.ClientWithList[Object, runtime.Object] {
+	return native{kind, func(namespace string) *gentype.ClientWithList[Object, runtime.Object] {
 		return gentype.NewClientWithList[Object, runtime.Object](kind.Resource, client,
 			kubescheme.ParameterCodec, namespace, adapter.New, newList, gentype.PrefersProtobuf[Object]())
 	}}, nil
 }
 
 // Version is the kind's only one.
-func (n native) Version() string { return n.version }
+func (n native) Version() string { return n.kind.Version }
 
 // Get reads the job as it is now.
 func (n native) Get(ctx context.Context, namespace, name string) (tolerant.Object, error) {
@@ -108,6 +109,10 @@ func (n native) Get(ctx context.Context, namespace, name string) (tolerant.Objec
 // Patch sends a merge patch.
 func (n native) Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (tolerant.Object, error) {
 	return n.in(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, subresources...)
+}
+
+func (n native) informer(transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
+	return tolerant.InformerOf(n, n.kind.Resource, cache.Indexers{}, transform)
 }
 
 // List reads all jobs.

@@ -51,7 +51,7 @@ func newRemains(config *rest.Config, kind Kind, version func() string) (cache.Sh
 		return nil, fmt.Errorf("making a client for %s: %w", kind.Remains, err)
 	}
 	source := remainsSource{client: client, kind: kind, version: version}
-	return tolerant.Informer(source, kind.Remains, cache.Indexers{byController: indexController}, slimRemains)
+	return tolerant.InformerOf(source, kind.Remains, cache.Indexers{byController: indexController}, slimRemains)
 }
 
 func indexController(obj any) ([]string, error) {

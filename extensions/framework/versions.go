@@ -8,10 +8,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
 	"kube-queue.dev/kube-queue/pkg/tolerant"
@@ -95,29 +95,31 @@ func (v versionedJobs) Patch(ctx context.Context, namespace, name string, patch 
 	return v.clients[version].Patch(ctx, namespace, name, patch, subresources...)
 }
 
-// List reads all jobs.
-func (v versionedJobs) List(ctx context.Context, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
-	version, err := v.choose()
-	if err != nil {
-		return nil, err
+func (v versionedJobs) informer(transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
+	return tolerant.Informer(v, v.kind.Resource, cache.Indexers{}, transform)
+}
+
+// Each lists all jobs.
+func (v versionedJobs) Each(ctx context.Context, namespace string, opts metav1.ListOptions, each func(tolerant.Object) error) (metav1.ListMeta, error) {
+	version := *v.listed.Load()
+	if opts.Continue == "" { // else the list goes on as it began
+		var err error
+		if version, err = v.choose(); err != nil {
+			return metav1.ListMeta{}, err
+		}
+		v.listed.Store(&version)
 	}
-	v.listed.Store(&version)
-	return v.clients[version].List(ctx, namespace, opts)
+	return v.clients[version].Each(ctx, namespace, opts, each)
 }
 
 // Watch tells what becomes of them. Jobs that were listed in another version are to
 // be listed again.
 func (v versionedJobs) Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
-	lists := opts.SendInitialEvents != nil && *opts.SendInitialEvents
 	listed := *v.listed.Load()
 	version, err := v.choose()
 	switch {
-	case err != nil && lists:
-		return nil, err
 	case err != nil:
 		version = listed // not to know for a moment is no cause to list all again
-	case lists:
-		v.listed.Store(&version)
 	case listed != version:
 		return nil, apierrors.NewResourceExpired(fmt.Sprintf("%s were listed in version %s and are now served in %s", v.kind.Resource, listed, version))
 	}

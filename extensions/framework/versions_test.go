@@ -74,9 +74,15 @@ func (s *apiServer) change(version string, fault error) {
 	s.version, s.fault = version, fault
 }
 
-func (s *apiServer) watch(t *testing.T, opts metav1.ListOptions) error {
+func (s *apiServer) list(t *testing.T) error {
 	t.Helper()
-	w, err := s.jobs.Watch(t.Context(), "", opts)
+	_, err := s.jobs.Each(t.Context(), "", metav1.ListOptions{}, func(Object) error { return nil })
+	return err
+}
+
+func (s *apiServer) watch(t *testing.T) error {
+	t.Helper()
+	w, err := s.jobs.Watch(t.Context(), "", metav1.ListOptions{})
 	if err == nil {
 		w.Stop()
 	}
@@ -93,44 +99,36 @@ func (s *apiServer) expectAsked(t *testing.T, want string) {
 }
 
 func TestABetterVersionIsTakenAsSoonAsItIsServed(t *testing.T) {
-	for _, first := range []string{"List", "Watch"} {
-		t.Run("after a "+first, func(t *testing.T) {
-			s := newAPIServer(t)
-			list := func() error {
-				if first == "Watch" {
-					return s.watch(t, metav1.ListOptions{SendInitialEvents: new(true)})
-				}
-				_, err := s.jobs.List(t.Context(), "", metav1.ListOptions{})
-				return err
-			}
-			if err := list(); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.watch(t, metav1.ListOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			s.expectAsked(t, "GET /apis/a.b/v1alpha1/things")
-
-			s.change("v1", nil)
-			if err := s.watch(t, metav1.ListOptions{}); !apierrors.IsResourceExpired(err) {
-				t.Errorf("what was listed in another version is watched on: %v", err)
-			}
-			s.expectAsked(t, "GET /apis/a.b/v1alpha1/things")
-			if err := list(); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.watch(t, metav1.ListOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			s.expectAsked(t, "GET /apis/a.b/v1/things")
-		})
+	s := newAPIServer(t)
+	if err := s.list(t); err != nil {
+		t.Fatal(err)
 	}
+	if err := s.watch(t); err != nil {
+		t.Fatal(err)
+	}
+	s.expectAsked(t, "GET /apis/a.b/v1alpha1/things")
+
+	s.change("v1", nil)
+	if err := s.watch(t); !apierrors.IsResourceExpired(err) {
+		t.Errorf("what was listed in another version is watched on: %v", err)
+	}
+	s.expectAsked(t, "GET /apis/a.b/v1alpha1/things")
+	if err := s.list(t); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.watch(t); err != nil {
+		t.Fatal(err)
+	}
+	s.expectAsked(t, "GET /apis/a.b/v1/things")
 }
 
 // However long the list takes, its watch goes on until there is a better version.
 func TestAWatchEndsWhenThereIsABetterVersion(t *testing.T) {
 	s := newAPIServer(t)
-	w, err := s.jobs.Watch(t.Context(), "", metav1.ListOptions{SendInitialEvents: new(true)})
+	if err := s.list(t); err != nil {
+		t.Fatal(err)
+	}
+	w, err := s.jobs.Watch(t.Context(), "", metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,9 +159,25 @@ func TestAWatchEndsWhenThereIsABetterVersion(t *testing.T) {
 	}
 }
 
+func TestAListGoesOnInTheVersionThatItBeganIn(t *testing.T) {
+	s := newAPIServer(t)
+	if err := s.list(t); err != nil {
+		t.Fatal(err)
+	}
+	s.change("v1", nil)
+	_, err := s.jobs.Each(t.Context(), "", metav1.ListOptions{Continue: "more"}, func(Object) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.expectAsked(t, "GET /apis/a.b/v1alpha1/things")
+	if err := s.watch(t); !apierrors.IsResourceExpired(err) {
+		t.Errorf("what was listed in another version is watched on: %v", err)
+	}
+}
+
 func TestAPatchGoesThroughTheBestVersion(t *testing.T) {
 	s := newAPIServer(t)
-	if _, err := s.jobs.List(t.Context(), "", metav1.ListOptions{}); err != nil {
+	if err := s.list(t); err != nil {
 		t.Fatal(err)
 	}
 	s.change("v1", nil)
@@ -175,15 +189,15 @@ func TestAPatchGoesThroughTheBestVersion(t *testing.T) {
 
 func TestNotToKnowForAMomentWhatIsServedIsNoCauseToListAgain(t *testing.T) {
 	s := newAPIServer(t)
-	if _, err := s.jobs.List(t.Context(), "", metav1.ListOptions{}); err != nil {
+	if err := s.list(t); err != nil {
 		t.Fatal(err)
 	}
 	s.change("v1alpha1", errors.New("timeout"))
-	if err := s.watch(t, metav1.ListOptions{}); err != nil {
+	if err := s.watch(t); err != nil {
 		t.Errorf("the watch gave up: %v", err)
 	}
 	s.expectAsked(t, "GET /apis/a.b/v1alpha1/things")
-	if _, err := s.jobs.List(t.Context(), "", metav1.ListOptions{}); err == nil {
+	if err := s.list(t); err == nil {
 		t.Error("it was listed in a version that nobody knows to be served")
 	}
 	if _, err := s.jobs.Patch(t.Context(), "n", "a", []byte(`{}`)); err == nil {

@@ -20,6 +20,7 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
 const benchUnits = 10_000
@@ -28,7 +29,7 @@ const benchUnits = 10_000
 // client does, in time and in what stays in the cache.
 func BenchmarkReadUnits(b *testing.B) {
 	client := canned(b)
-	typed, tolerant := client.SchedulingV1alpha1().QueueUnits(""), unitsOf(client)
+	typed, units := client.SchedulingV1alpha1().QueueUnits(""), unitsOf(client)
 	fromWatch := func(events watch.Interface, err error) ([]apiruntime.Object, error) {
 		if err != nil {
 			return nil, err
@@ -55,11 +56,16 @@ func BenchmarkReadUnits(b *testing.B) {
 	}{
 		{"watch/typed", func() ([]apiruntime.Object, error) { return fromWatch(typed.Watch(b.Context(), metav1.ListOptions{})) }},
 		{"watch/tolerant", func() ([]apiruntime.Object, error) {
-			return fromWatch(tolerant.Watch(b.Context(), "", metav1.ListOptions{}))
+			return fromWatch(units.Watch(b.Context(), "", metav1.ListOptions{}))
 		}},
 		{"list/typed", func() ([]apiruntime.Object, error) { return fromList(typed.List(b.Context(), metav1.ListOptions{})) }},
 		{"list/tolerant", func() ([]apiruntime.Object, error) {
-			return fromList(tolerant.List(b.Context(), "", metav1.ListOptions{}))
+			var objects []apiruntime.Object
+			_, err := units.Each(b.Context(), "", metav1.ListOptions{}, func(object tolerant.Object) error {
+				objects = append(objects, cachedOf(object))
+				return nil
+			})
+			return objects, err
 		}},
 	} {
 		b.Run(way.name, func(b *testing.B) { measureReading(b, way.read) })

@@ -2,9 +2,7 @@ package tolerant
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -78,13 +76,18 @@ func (c *Client) patch(namespace, name string, patch []byte, subresources []stri
 		SetHeader("Content-Type", string(types.MergePatchType)).Body(patch)
 }
 
-// List returns a *List.
-func (c *Client) List(ctx context.Context, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
-	data, err := do(ctx, c.asked("GET", namespace, &opts))
+// Each lists objects and gives one after the other to each while the others are still on
+// their way; an error of each ends it.
+func (c *Client) Each(ctx context.Context, namespace string, opts metav1.ListOptions, each func(Object) error) (metav1.ListMeta, error) {
+	request := c.asked("GET", namespace, &opts)
+	// To compress it takes the API server longer than to send it.
+	request.SetHeader("Accept-Encoding", "identity")
+	body, err := request.Stream(ctx)
 	if err != nil {
-		return nil, err
+		return metav1.ListMeta{}, err
 	}
-	return c.kind.decodeList(data)
+	defer body.Close()
+	return c.kind.readList(body, each)
 }
 
 // Watch tells of objects of the kind's type, and of Unreadables.
@@ -134,37 +137,3 @@ func (c *Client) asked(verb, namespace string, opts *metav1.ListOptions) *rest.R
 	}
 	return request
 }
-
-// events reads what a watch sends.
-type events struct {
-	kind   Kind
-	body   io.Closer
-	stream *json.Decoder
-}
-
-func newEvents(kind Kind, body io.ReadCloser) *events {
-	return &events{kind: kind, body: body, stream: json.NewDecoder(body)}
-}
-
-// Decode waits for the next event.
-func (e *events) Decode() (watch.EventType, runtime.Object, error) {
-	var event struct {
-		Type   watch.EventType `json:"type"`
-		Object json.RawMessage `json:"object"`
-	}
-	if err := e.stream.Decode(&event); err != nil {
-		return "", nil, err
-	}
-	if event.Type == watch.Error {
-		status := &metav1.Status{}
-		return event.Type, status, unmarshal(event.Object, status)
-	}
-	object, err := e.kind.Decode(event.Object)
-	if err != nil {
-		return "", nil, fmt.Errorf("in a watch event of type %s: %w", event.Type, err)
-	}
-	return event.Type, object, nil
-}
-
-// Close ends the watch.
-func (e *events) Close() { _ = e.body.Close() }

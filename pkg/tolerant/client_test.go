@@ -23,7 +23,7 @@ var (
 	badText  = strings.ReplaceAll(unitText(`,"resource":{"cpu":"1e1.5"}`, ""), `"name":"a"`, `"name":"bad"`)
 )
 
-// server answers as an API server that cannot stream lists.
+// server answers as an API server.
 func server(t *testing.T, events ...string) *Client {
 	t.Helper()
 	handler := func(w http.ResponseWriter, r *http.Request) {
@@ -32,17 +32,18 @@ func server(t *testing.T, events ...string) *Client {
 		switch {
 		case r.Header.Get("Accept") != "application/json":
 			http.Error(w, "not acceptable", http.StatusNotAcceptable)
-		case query.Get("sendInitialEvents") != "":
-			w.WriteHeader(http.StatusUnprocessableEntity)
-			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
+		case query.Get("sendInitialEvents") != "", (query.Get("watch") != "") != (query.Get("resourceVersion") == "5"):
+			http.Error(w, "not a list of what there is now, or a watch from there on", http.StatusBadRequest)
 		case query.Get("watch") != "":
 			for _, event := range events {
 				fmt.Fprintln(w, event)
 			}
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
-		case strings.HasSuffix(r.URL.Path, "/queueunits"):
-			fmt.Fprintf(w, `{"kind":"QueueUnitList","metadata":{"resourceVersion":"5"},"items":[%s,%s]}`, goodText, badText)
+		case strings.HasSuffix(r.URL.Path, "/queueunits") && query.Get("continue") == "":
+			fmt.Fprintf(w, `{"kind":"QueueUnitList","metadata":{"resourceVersion":"5","continue":"second"},"items":[%s]}`, goodText)
+		case strings.HasSuffix(r.URL.Path, "/queueunits") && query.Get("continue") == "second":
+			fmt.Fprintf(w, `{"kind":"QueueUnitList","metadata":{"resourceVersion":"5"},"items":[%s]}`, badText)
 		case strings.HasSuffix(r.URL.Path, "/namespaces/ns/queueunits/bad"), r.Method == http.MethodPatch:
 			if body, _ := io.ReadAll(r.Body); r.Method == http.MethodPatch &&
 				(string(body) != "{}" || r.Header.Get("Content-Type") != "application/merge-patch+json" || !strings.HasSuffix(r.URL.Path, "/bad/status")) {
@@ -110,7 +111,7 @@ func TestAWatchGoesOnAfterAnObjectThatCannotBeDecoded(t *testing.T) {
 	client := server(t, `{"type":"ADDED","object":`+badText+`}`, `{"type":"MODIFIED","object":`+goodText+`}`,
 		`{"type":"BOOKMARK","object":{"kind":"QueueUnit","apiVersion":"scheduling.x-k8s.io/v1alpha1","metadata":{"resourceVersion":"8"}}}`,
 		`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}}`)
-	watcher, err := client.Watch(t.Context(), metav1.NamespaceAll, metav1.ListOptions{})
+	watcher, err := client.Watch(t.Context(), metav1.NamespaceAll, metav1.ListOptions{ResourceVersion: "5"})
 	if err != nil {
 		t.Fatal(err)
 	}

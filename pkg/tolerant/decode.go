@@ -1,13 +1,12 @@
 package tolerant
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
 )
 
@@ -52,53 +51,34 @@ func (k Kind) salvage(data []byte, cause error) (Object, error) {
 	return object, nil
 }
 
-// decodeList reads a list as a whole; one that cannot be read so, item by item.
-func (k Kind) decodeList(data []byte) (*List, error) {
-	if list, err := k.decodeGoodList(data); err == nil {
-		return list, nil
-	}
-	var text struct {
-		metav1.ListMeta `json:"metadata"`
-		Items           []json.RawMessage `json:"items"`
-	}
-	if err := unmarshal(data, &text); err != nil {
-		return nil, fmt.Errorf("reading a list of %s: %w", k.Resource, err)
-	}
-	list := &List{ListMeta: text.ListMeta, Items: make([]runtime.Object, len(text.Items))}
-	for i, item := range text.Items {
-		object, err := k.Decode(item)
-		if err != nil {
-			return nil, err
+// readList reads a list, and gives each object to each as it comes.
+func (k Kind) readList(body io.Reader, each func(Object) error) (metav1.ListMeta, error) {
+	var meta metav1.ListMeta
+	texts := newTexts(body)
+	err := texts.members(func(name string) error {
+		switch name {
+		case "items":
+			return texts.elements(func(text []byte) error {
+				object, err := k.Decode(text)
+				if err != nil {
+					return err
+				}
+				return each(object)
+			})
+		case "metadata":
+			text, err := texts.next()
+			if err != nil {
+				return err
+			}
+			return unmarshal(text, &meta)
+		default:
+			return texts.skip()
 		}
-		list.Items[i] = object
+	})
+	if err != nil {
+		return metav1.ListMeta{}, fmt.Errorf("reading a list of %s: %w", k.Resource, cutOff(err))
 	}
-	return list, nil
-}
-
-var errSuspicious = errors.New("something in it looks like a huge exponent")
-
-func (k Kind) decodeGoodList(data []byte) (*List, error) {
-	if suspicious(data) {
-		return nil, errSuspicious
-	}
-	items := reflect.New(reflect.SliceOf(reflect.TypeOf(k.New())))
-	text := struct {
-		metav1.ListMeta `json:"metadata"`
-		Items           any `json:"items"`
-	}{Items: items.Interface()}
-	if err := unmarshal(data, &text); err != nil {
-		return nil, err
-	}
-	items = items.Elem()
-	list := &List{ListMeta: text.ListMeta, Items: make([]runtime.Object, items.Len())}
-	for i := range list.Items {
-		item := items.Index(i)
-		if item.IsNil() {
-			return nil, fmt.Errorf("item %d is null", i)
-		}
-		list.Items[i] = item.Interface().(runtime.Object)
-	}
-	return list, nil
+	return meta, nil
 }
 
 // unmarshal decodes as typed clients do.

@@ -2,12 +2,13 @@ package tolerant
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
@@ -39,6 +40,7 @@ func TestWhatCannotBeReadIsLeftOutAndTold(t *testing.T) {
 		"a broken exponent":               {`,"resource":{"cpu":"1e1.5","memory":"1Gi"}`, "", []string{"spec.resource.cpu: ", "1e1.5"}, `{"memory":"1Gi"}`},
 		"an exponent that takes for ever": {`,"resource":{"cpu":"1e-1000000000","memory":"1Gi"}`, "", []string{"spec.resource.cpu: ", "1e-1000000000"}, `{"memory":"1Gi"}`},
 		"one with room around it":         {`,"resource":{"cpu":" 1E+2000000000 "}`, "", []string{"spec.resource.cpu: "}, ``},
+		"one with other space around it":  {`,"resource":{"cpu":" 1E-2000000000　"}`, "", []string{"spec.resource.cpu: "}, ``},
 		"a name with a dot":               {`,"resource":{"nvidia.com/gpu":"x"}`, "", []string{"spec.resource[nvidia.com/gpu]: "}, ``},
 		"one of many pod sets":            {`,"podSets":[{"name":"x","count":1},{"name":"y","count":1,"requests":{"cpu":"1e1.5"}}],"resource":{"cpu":2}`, "", []string{"spec.podSets[1].requests.cpu: "}, `{"cpu":"2"}`},
 		"a time without microseconds":     {`,"submissionTime":"2026-01-01T00:00:00Z","resource":{"cpu":2}`, "", []string{"spec.submissionTime: "}, `{"cpu":"2"}`},
@@ -98,18 +100,61 @@ func TestOneBadObjectDoesNotSpoilAList(t *testing.T) {
 		"broken": unitText(`,"resource":{"cpu":"1e1.5"}`, ""),
 		"slow":   unitText(`,"resource":{"cpu":"1e-1000000000"}`, ""),
 	} {
-		list, err := unitKind.decodeList(fmt.Appendf(nil, `{"metadata":{"resourceVersion":"9","continue":"more"},"items":[%s,%s,%s]}`, good, bad, good))
-		if err != nil {
-			t.Fatal(name, err)
-		}
-		items, err := meta.ExtractList(list)
-		if err != nil || len(items) != 3 || list.ResourceVersion != "9" || list.Continue != "more" {
-			t.Fatalf("%s: %v, %+v", name, err, list)
+		var items []Object
+		meta, err := readList(fmt.Sprintf(`{"metadata":{"resourceVersion":"9","continue":"more"},"items":[%s,%s,%s]}`, good, bad, good), &items)
+		if err != nil || len(items) != 3 || meta.ResourceVersion != "9" || meta.Continue != "more" {
+			t.Fatalf("%s: %v, %+v, %+v", name, err, meta, items)
 		}
 		for i, wantBad := range []bool{false, true, false} {
 			if _, isBad := items[i].(*Unreadable); isBad != wantBad {
 				t.Errorf("%s: item %d is a %T", name, i, items[i])
 			}
+		}
+	}
+}
+
+func readList(text string, items *[]Object) (metav1.ListMeta, error) {
+	return unitKind.readList(strings.NewReader(text), func(object Object) error {
+		*items = append(*items, object)
+		return nil
+	})
+}
+
+func TestAListIsReadWhateverStandsWhereInIt(t *testing.T) {
+	good := unitText(`,"resource":{"cpu":1}`, "")
+	for text, want := range map[string]int{
+		`{"apiVersion":"a/v1","items":[` + good + `,` + good + `],"kind":"QueueUnitList","metadata":{"resourceVersion":"9"}}`:                         2,
+		` { "kind" : "Queue\"UnitList" , "metadata" : {"resourceVersion":"9"} , "items" : [ ` + good + ` ] } ` + "\n":                                 1,
+		`{"items":[],"metadata":{"resourceVersion":"9"}}`:                                                                                             0,
+		`{"items":null,"metadata":{"resourceVersion":"9"}}`:                                                                                           0,
+		`{"new":{"items":[7]},"more":[{"a":"]"},[]],"n":-1.5e3,"yes":true,"metadata":{"resourceVersion":"9"},"no":null,"items":[` + good + `],"z":0}`: 1,
+		`{"metadata":{"resourceVersion":"9"}}`:                                                                                                        0,
+	} {
+		var items []Object
+		if meta, err := readList(text, &items); err != nil || len(items) != want || meta.ResourceVersion != "9" {
+			t.Errorf("%s: %d items of version %q, error %v", text, len(items), meta.ResourceVersion, err)
+		}
+	}
+}
+
+// An informer would else go on as if what is missing were gone.
+func TestAListThatIsCutOffIsAnError(t *testing.T) {
+	whole := `{"kind":"QueueUnitList","n":1,"items":[` + unitText("", "") + `,` + unitText("", "") + `],"metadata":{"resourceVersion":"9"}}`
+	var items []Object
+	if _, err := readList(whole, &items); err != nil {
+		t.Fatal(err)
+	}
+	for n := range len(whole) {
+		if _, err := readList(whole[:n], &items); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Fatalf("the first %d bytes of %s: error %v", n, whole, err)
+		}
+	}
+	for _, text := range []string{
+		`[]`, `"items"`, `{"items":{}}`, `{"items":[null]}`, `{"items":[1]}`, `{"items":[{}}`, `{"items":[{"metadata":{}} {}]}`, `{"items":["x"]}`,
+		`{"items":[{"metadata":7}]}`, `{"metadata":[]}`, `{"metadata":{"resourceVersion":9}}`, `{items:[]}`, `{"items"[]}`, `{"kind":"x","kind"}`,
+	} {
+		if _, err := readList(text, &items); err == nil {
+			t.Errorf("%s is no error", text)
 		}
 	}
 }

@@ -41,7 +41,8 @@ func (u *Unreadable) DeepCopyObject() runtime.Object {
 	return out
 }
 
-// List is what a Client lists: objects of the kind's type, and Unreadables.
+// List is what an informer is given: objects of the kind's type, and Unreadables, as they
+// were transformed.
 type List struct {
 	metav1.TypeMeta
 	metav1.ListMeta

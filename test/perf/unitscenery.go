@@ -57,6 +57,9 @@ func (u *unitsRun) Restart(ctx context.Context, meanwhile func(context.Context) 
 	}
 	u.controller = started
 	u.guard(started)
+	if u.profiles != "" {
+		u.profileLater(ctx, 0, profileAtMost/2, "starting.cpu")
+	}
 	return began, nil
 }
 
@@ -78,6 +81,8 @@ func (u *unitsRun) Moment(ctx context.Context, name string) error {
 		return u.controller.HeapProfile(ctx, u.profile("waiting.heap"))
 	case name == "releasing":
 		u.profileLater(ctx, 0, profileAtMost/4, "releasing.cpu")
+	case name == "over":
+		return u.profiled() // of its start, if that is not done yet
 	}
 	return nil
 }
@@ -103,7 +108,7 @@ func (u *unitsRun) profileLater(ctx context.Context, later, during time.Duration
 		case <-ctx.Done():
 			done <- context.Cause(ctx)
 		case <-timer.C:
-			server := profileServer(ctx, u.rig, during, u.profiles, u.scenario.Name)
+			server := profileServer(ctx, u.rig, during, u.profiles, u.scenario.Name+"."+kind)
 			done <- errors.Join(controller.CPUProfile(ctx, during, u.profile(kind)), <-server)
 		}
 	}()

@@ -19,7 +19,7 @@ type Scenery interface {
 	Restart(ctx context.Context, meanwhile func(context.Context) error) (time.Time, error)
 	Use() (rig.Use, error)
 	// Moment is called when the stage has come to a part of the play: "waiting",
-	// "releasing".
+	// "releasing", "over".
 	Moment(ctx context.Context, name string) error
 }
 
@@ -167,7 +167,7 @@ func (s *Stage) restart(ctx context.Context, scenery Scenery, f *BacklogFigures)
 	f.Released[1] = s.Counts().Released - f.Released[0]
 	first, last := s.releasesAfter(began)
 	f.Restart, f.RestartAll = first-began, last-began
-	return nil
+	return scenery.Moment(ctx, "over")
 }
 
 // releasesAfter are the times of the first and the last release after that time.

@@ -28,7 +28,11 @@ func (p *Program) profile(ctx context.Context, what, file string) error {
 	if p.profiles == "" {
 		return fmt.Errorf("profile of %s: the rig was started without Profiling", p.Name)
 	}
-	if err := fetchProfile(ctx, http.DefaultClient, "http://"+p.profiles, what, file); err != nil {
+	server := "http://" + p.profiles
+	if err := p.await(ctx, "to be profiled", server+"/debug/pprof/cmdline"); err != nil { // it may have just been started
+		return err
+	}
+	if err := fetchProfile(ctx, http.DefaultClient, server, what, file); err != nil {
 		return fmt.Errorf("profile of %s: %w", p.Name, err)
 	}
 	return nil

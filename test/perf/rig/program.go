@@ -124,17 +124,22 @@ func (p *Program) wait() {
 
 // WaitReady waits until the program says that it is ready.
 func (p *Program) WaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("%s is not ready after %v; see %s", p.Name, readyTimeout, p.Log))
+	return p.await(ctx, "ready", "http://"+p.health+"/readyz")
+}
+
+// await waits until the program answers at the address, which tells that it is so.
+func (p *Program) await(ctx context.Context, so, address string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("%s is not %s after %v; see %s", p.Name, so, readyTimeout, p.Log))
 	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		if p.ready(ctx) {
+		if answers(ctx, address) {
 			return nil
 		}
 		select {
 		case <-p.ended:
-			return fmt.Errorf("%s has ended before it was ready: %w; see %s", p.Name, p.err, p.Log)
+			return fmt.Errorf("%s has ended before it was %s: %w; see %s", p.Name, so, p.err, p.Log)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-ticker.C:
@@ -142,8 +147,8 @@ func (p *Program) WaitReady(ctx context.Context) error {
 	}
 }
 
-func (p *Program) ready(ctx context.Context) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.health+"/readyz", nil)
+func answers(ctx context.Context, address string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return false
 	}
