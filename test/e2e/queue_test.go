@@ -108,16 +108,18 @@ func TestAQueueIsStoppedAndGoesOn(t *testing.T) {
 	l.ExpectFree()
 }
 
-// The small job would fit, but the large one is owed what has been lent.
+// The small job would fit, but the large one is owed what has been lent. It takes all
+// there is, so that the small one can only have gone first by running first: which of
+// two was decided on first could not be told from the times of two writes.
 func TestBorrowingIsPausedByItsFlag(t *testing.T) {
 	l := site.Lab(t, "paused")
 	site.Both(t, enabled, "--pause-borrowing")
 	l.TreeOf(`{name: shared, max: {cpu: "4"}, children: [
-		{name: owner, namespaces: [paused], min: {cpu: "2"}}, {name: borrower, namespaces: [paused]}]}`)
+		{name: owner, namespaces: [paused], min: {cpu: "4"}}, {name: borrower, namespaces: [paused]}]}`)
 	of := func(quota string) string { return "kube-queue/quota-name: " + quota }
 	l.Apply(job{name: "has-borrowed", cpu: "3", runs: lab.UntilTold, labels: of("borrower")}.String())
 	l.WaitForPhase("Job", "has-borrowed", "Running")
-	l.Apply(job{name: "owed", cpu: "2", runs: time.Second, labels: of("owner")}.String())
+	l.Apply(job{name: "owed", cpu: "4", runs: time.Second, labels: of("owner")}.String())
 	l.WaitForReason("Job", "owed", "QuotaExceeded")
 	l.Apply(job{name: "small", cpu: "1", runs: time.Second, labels: of("borrower")}.String())
 	l.WaitForReason("Job", "small", "BorrowingPaused")
