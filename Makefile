@@ -15,7 +15,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo deve
 LDFLAGS := -X kube-queue.dev/kube-queue/pkg/program/version.linked=$(VERSION)
 
 # What runs in seconds, with no cluster.
-UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/audit/... ./test/demo/... \
+UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/audit/... ./test/rights/... ./test/demo/... \
 	$(addprefix ./test/perf/,jobs plain play report rig scenario trail)
 # Each package starts a cluster of its own: more than two would be slower on 2 cores.
 CLUSTER_TEST := go test -count=1 -p 2 -timeout 40m
@@ -64,9 +64,12 @@ test-race: ## Run the unit tests with the race detector
 test-localcluster: ## Test the local cluster itself
 	cd test/localcluster && $(CLUSTER_TEST) ./...
 
+# What the programs may do is what they did in all these tests together.
 .PHONY: test-cluster
 test-cluster: ## test-integration, test-frameworks and test-e2e at once: shorter than one by one
-	$(CLUSTER_TEST) $(LONGEST) $(INTEGRATION) ./test/frameworks/... ./test/e2e/...
+	rm -rf bin/rights && mkdir -p bin/rights
+	KUBE_QUEUE_RIGHTS=$(CURDIR)/bin/rights $(CLUSTER_TEST) $(LONGEST) $(INTEGRATION) ./test/frameworks/... ./test/e2e/...
+	go run ./test/rights/cmd/rights-check bin/rights deploy/rbac
 
 .PHONY: test-integration
 test-integration: ## Test against a real API server

@@ -107,13 +107,16 @@ func (d *decoder) word(s string) string {
 
 var writeVerbs = map[string]bool{"create": true, "update": true, "patch": true, "delete": true, "deletecollection": true}
 
+// noise are groups in which nothing is written that tells of jobs: leases and reviews.
+var noise = map[string]bool{"coordination.k8s.io": true, "authentication.k8s.io": true, "authorization.k8s.io": true}
+
 func (d *decoder) line(number int, line []byte) decoded {
 	var e entry
 	if err := json.Unmarshal(line, &e); err != nil {
 		return decoded{err: err}
 	}
 	out := decoded{at: e.StageTimestamp}
-	if e.Stage != "ResponseComplete" || e.ObjectRef == nil || !writeVerbs[e.Verb] || e.dryRun() {
+	if e.Stage != "ResponseComplete" || e.ObjectRef == nil || !writeVerbs[e.Verb] || noise[e.ObjectRef.APIGroup] || e.dryRun() {
 		return out
 	}
 	out.write = true

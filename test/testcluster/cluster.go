@@ -33,6 +33,8 @@ type Cluster struct {
 	admin *rest.Config
 	// stop is nil for a cluster that somebody else runs.
 	stop func(keep bool) error
+	// stopped is called, if it is set, when nothing of the cluster runs any more.
+	stopped func() error
 }
 
 // Open uses a cluster that runs already, as one started by "localcluster up".

@@ -23,20 +23,25 @@ const tokenSeconds = 24 * 60 * 60
 // ServiceAccountConfig returns a REST config, and a kubeconfig file for programs,
 // with the rights of a ServiceAccount in kube-queue's namespace and no others.
 func (c *Cluster) ServiceAccountConfig(ctx context.Context, name string) (config *rest.Config, kubeconfig string, err error) {
+	kubeconfig = filepath.Join(c.Data, name+".kubeconfig")
+	config, err = c.WriteKubeconfig(ctx, name, kubeconfig)
+	return config, kubeconfig, err
+}
+
+// WriteKubeconfig writes the kubeconfig of such a ServiceAccount to a file.
+func (c *Cluster) WriteKubeconfig(ctx context.Context, name, file string) (*rest.Config, error) {
 	client, err := kubernetes.NewForConfig(c.admin)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	token, err := client.CoreV1().ServiceAccounts(Namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](tokenSeconds)},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return nil, "", fmt.Errorf("token of ServiceAccount %s: %w", name, err)
+		return nil, fmt.Errorf("token of ServiceAccount %s: %w", name, err)
 	}
-	config = rest.AnonymousClientConfig(c.admin)
+	config := rest.AnonymousClientConfig(c.admin)
 	config.BearerToken = token.Status.Token
-
-	kubeconfig = filepath.Join(c.Data, name+".kubeconfig")
 	err = clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{"local": {
 			Server: c.admin.Host, CertificateAuthority: c.admin.CAFile, CertificateAuthorityData: c.admin.CAData,
@@ -44,9 +49,9 @@ func (c *Cluster) ServiceAccountConfig(ctx context.Context, name string) (config
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {Token: token.Status.Token}},
 		Contexts:       map[string]*clientcmdapi.Context{"local": {Cluster: "local", AuthInfo: name, Namespace: Namespace}},
 		CurrentContext: "local",
-	}, kubeconfig)
+	}, file)
 	if err != nil {
-		return nil, "", err
+		return nil, fmt.Errorf("writing the kubeconfig of ServiceAccount %s: %w", name, err)
 	}
-	return config, kubeconfig, nil
+	return config, nil
 }

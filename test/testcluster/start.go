@@ -36,6 +36,8 @@ type Options struct {
 	Operators []string
 	// CRDs are the operators that do not run, but whose CRDs are there.
 	CRDs []string
+	// Bare is a cluster without kube-queue, for tests that install it themselves.
+	Bare bool
 	// PodRunTime is how long a pod runs that does not say so itself.
 	PodRunTime time.Duration
 	// AuditLevel is "Metadata" or "RequestResponse".
@@ -112,6 +114,9 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	}
 	cluster.stop = func(keep bool) error {
 		err := run.stop()
+		if cluster.stopped != nil {
+			err = errors.Join(err, cluster.stopped())
+		}
 		if keep {
 			return err
 		}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/rights"
 )
 
 // startTimeout allows for the first build of everything.
@@ -67,8 +69,9 @@ func startInstalled(options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	cluster.stopped = func() error { return rights.Collect(cluster.AuditLog, os.Getenv(rights.Folder)) }
 	err = cluster.InstallCRDs(ctx, options.CRDs...)
-	if err == nil {
+	if err == nil && !options.Bare {
 		err = cluster.Install(ctx)
 	}
 	if err != nil {

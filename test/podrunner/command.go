@@ -1,0 +1,117 @@
+package podrunner
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// everywhere is a flag with an address that names no host.
+var everywhere = regexp.MustCompile(`^(--[a-z-]+-bind-address=)(:\d+)$`)
+
+// command is what the container says, in the terms of this machine.
+func (p *pod) command(ctx context.Context, kubeconfig string) (*exec.Cmd, error) {
+	container := p.object.Spec.Containers[0]
+	name := program(container.Image)
+	words := container.Args
+	if len(container.Command) > 0 {
+		name, words = path.Base(container.Command[0]), append(container.Command[1:len(container.Command):len(container.Command)], words...)
+	}
+	mounts, err := p.mounts(ctx, container.VolumeMounts)
+	if err != nil {
+		return nil, err
+	}
+	args := make([]string, len(words))
+	for i, word := range words {
+		args[i] = mounts.Replace(everywhere.ReplaceAllString(word, "${1}"+p.address+"${2}"))
+	}
+	environment := []string{"KUBECONFIG=" + kubeconfig, "PATH=" + os.Getenv("PATH"), "HOME=" + p.folder}
+	for _, e := range container.Env {
+		value, err := p.value(e)
+		if err != nil {
+			return nil, err
+		}
+		environment = append(environment, e.Name+"="+value)
+	}
+	command := exec.Command(filepath.Join(p.runner.options.Programs, name), args...)
+	command.Env, command.Dir = environment, p.folder
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return command, nil
+}
+
+// program is the last part of an image's name, without tag and digest.
+func program(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	image = path.Base(image)
+	image, _, _ = strings.Cut(image, ":")
+	return image
+}
+
+// mounts writes the ConfigMaps that the container mounts, and replaces where it has
+// them by where they are.
+func (p *pod) mounts(ctx context.Context, mounts []corev1.VolumeMount) (*strings.Replacer, error) {
+	var pairs []string
+	for _, mount := range mounts {
+		for _, volume := range p.object.Spec.Volumes {
+			if volume.Name != mount.Name || volume.ConfigMap == nil {
+				continue
+			}
+			config, err := p.runner.client.CoreV1().ConfigMaps(p.object.Namespace).Get(ctx, volume.ConfigMap.Name, metav1.GetOptions{})
+			if err != nil {
+				return nil, fmt.Errorf("volume %s: %w", volume.Name, err)
+			}
+			folder := filepath.Join(p.folder, "volume-"+volume.Name)
+			if err := os.MkdirAll(folder, 0o755); err != nil {
+				return nil, err
+			}
+			for file, text := range config.Data {
+				if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o644); err != nil {
+					return nil, err
+				}
+			}
+			pairs = append(pairs, mount.MountPath, folder)
+		}
+	}
+	return strings.NewReplacer(pairs...), nil
+}
+
+// value of a variable of the environment.
+func (p *pod) value(variable corev1.EnvVar) (string, error) {
+	if variable.ValueFrom == nil {
+		return variable.Value, nil
+	}
+	if variable.ValueFrom.FieldRef != nil {
+		switch variable.ValueFrom.FieldRef.FieldPath {
+		case "metadata.name":
+			return p.object.Name, nil
+		case "metadata.namespace":
+			return p.object.Namespace, nil
+		case "status.podIP":
+			return p.address, nil
+		}
+	}
+	return "", fmt.Errorf("variable %s: what it is taken from is unknown here", variable.Name)
+}
+
+// port by its number or its name.
+func (p *pod) port(port intstr.IntOrString) (int, error) {
+	if port.Type == intstr.Int {
+		return port.IntValue(), nil
+	}
+	for _, known := range p.object.Spec.Containers[0].Ports {
+		if known.Name == port.StrVal {
+			return int(known.ContainerPort), nil
+		}
+	}
+	return 0, fmt.Errorf("the container has no port %s", port.StrVal)
+}

@@ -1,0 +1,174 @@
+package podrunner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	// probeEvery is how often a program is asked whether it is ready, whatever its probe
+	// says: a test does not wait longer than it must.
+	probeEvery = 100 * time.Millisecond
+	// defaultGrace is Kubernetes' own.
+	defaultGrace = 30 * time.Second
+)
+
+// pod is one that runs here.
+type pod struct {
+	runner  *Runner
+	object  *corev1.Pod
+	address string
+	folder  string
+	// stop is closed when the pod is to end; ending tells that it was.
+	stop   chan struct{}
+	ending bool
+}
+
+// run starts the program again each time that it ends, until the pod is to end.
+func (p *pod) run(ctx context.Context) error {
+	if len(p.object.Spec.Containers) != 1 || len(p.object.Spec.InitContainers) != 0 {
+		return errors.New("only pods of one container are run")
+	}
+	if err := os.MkdirAll(p.folder, 0o755); err != nil {
+		return err
+	}
+	kubeconfig := filepath.Join(p.folder, "kubeconfig")
+	if _, err := p.runner.options.Cluster.WriteKubeconfig(ctx, p.object.Spec.ServiceAccountName, kubeconfig); err != nil {
+		return err
+	}
+	log, err := os.Create(filepath.Join(p.folder, "log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	pause := wait.Backoff{Duration: time.Second, Factor: 2, Steps: 10, Cap: 20 * time.Second}
+	for restarts := int32(0); ; restarts++ {
+		command, err := p.command(ctx, kubeconfig)
+		if err != nil {
+			return err
+		}
+		command.Stdout, command.Stderr = log, log
+		state, err := p.runOnce(ctx, command, restarts)
+		if err != nil || state == nil {
+			return errors.Join(err, p.gone(ctx))
+		}
+		if err := p.tell(ctx, status{restarts: restarts, ended: state, backingOff: true}); err != nil {
+			return err
+		}
+		select {
+		case <-time.After(pause.Step()):
+		case <-p.stop:
+			return p.gone(ctx)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// runOnce runs the program to its end, and returns how it ended; nil when it was to end.
+func (p *pod) runOnce(ctx context.Context, command *exec.Cmd, restarts int32) (*corev1.ContainerStateTerminated, error) {
+	started := metav1.Now()
+	if err := command.Start(); err != nil {
+		return nil, err
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = command.Wait()
+		close(ended)
+	}()
+	tick := time.NewTicker(probeEvery)
+	defer tick.Stop()
+	told := status{restarts: restarts, started: started}
+	if err := p.tell(ctx, told); err != nil {
+		return nil, errors.Join(err, p.kill(command, ended))
+	}
+	for {
+		select {
+		case <-ended:
+			return &corev1.ContainerStateTerminated{ExitCode: int32(command.ProcessState.ExitCode()), Reason: "Error",
+				StartedAt: started, FinishedAt: metav1.Now()}, nil
+		case <-p.stop:
+			return nil, p.kill(command, ended)
+		case <-ctx.Done():
+			return nil, p.kill(command, ended)
+		case <-tick.C:
+			now := told
+			now.ready = p.answers(ctx, p.object.Spec.Containers[0].ReadinessProbe)
+			if now == told {
+				continue
+			}
+			if err := p.tell(ctx, now); err != nil && !apierrors.IsNotFound(err) {
+				return nil, errors.Join(err, p.kill(command, ended))
+			}
+			told = now
+		}
+	}
+}
+
+// answers tells whether the probe passes; without one it does.
+func (p *pod) answers(ctx context.Context, probe *corev1.Probe) bool {
+	if probe == nil || probe.HTTPGet == nil {
+		return true
+	}
+	port, err := p.port(probe.HTTPGet.Port)
+	if err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s:%d%s", p.address, port, probe.HTTPGet.Path), nil)
+	if err != nil {
+		return false
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+// kill asks the program to end, and ends it when its grace is over.
+func (p *pod) kill(command *exec.Cmd, ended <-chan struct{}) error {
+	if err := command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	grace := defaultGrace
+	if seconds := p.object.Spec.TerminationGracePeriodSeconds; seconds != nil {
+		grace = time.Duration(*seconds) * time.Second
+	}
+	select {
+	case <-ended:
+		return nil
+	case <-time.After(grace):
+		_ = command.Process.Kill()
+		<-ended
+		return fmt.Errorf("the program did not end within its %v", grace)
+	}
+}
+
+// gone takes the pod away for good, as a kubelet does when nothing of it runs.
+func (p *pod) gone(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	err := p.runner.client.CoreV1().Pods(p.object.Namespace).Delete(ctx, p.object.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: ptr.To[int64](0), Preconditions: &metav1.Preconditions{UID: &p.object.UID}})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,134 @@
+package podrunner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"kube-queue.dev/kube-queue/test/testcluster"
+)
+
+// Annotation is carried by the pods that a Runner runs; its value is Own.
+const (
+	Annotation = "localcluster.kube-queue.dev/kubelet"
+	Own        = "own"
+)
+
+// Options of a Runner.
+type Options struct {
+	Cluster *testcluster.Cluster
+	// Programs is the folder of the programs.
+	Programs string
+	// Folder takes a folder for each pod, with its log and its kubeconfig. It has to be
+	// there.
+	Folder string
+}
+
+// Runner runs pods.
+type Runner struct {
+	options Options
+	client  kubernetes.Interface
+
+	mu      sync.Mutex
+	pods    map[types.UID]*pod
+	numbers int
+	group   sync.WaitGroup
+	errs    []error
+}
+
+// New makes a Runner for the namespace of kube-queue.
+func New(options Options) (*Runner, error) {
+	client, err := kubernetes.NewForConfig(options.Cluster.Config())
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the pods: %w", err)
+	}
+	return &Runner{options: options, client: client, pods: map[types.UID]*pod{}}, nil
+}
+
+// Run runs pods until ctx is done, ends their processes and returns what went wrong
+// with the running, not with the programs.
+func (r *Runner) Run(ctx context.Context) error {
+	source := cache.NewListWatchFromClient(r.client.CoreV1().RESTClient(), "pods", testcluster.Namespace, fields.Everything())
+	see := func(object any) {
+		if p, is := object.(*corev1.Pod); is {
+			r.see(ctx, p)
+		}
+	}
+	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: source, ObjectType: &corev1.Pod{},
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    see,
+			UpdateFunc: func(_, object any) { see(object) },
+			DeleteFunc: func(object any) {
+				if p, is := object.(*corev1.Pod); is {
+					r.end(p.UID)
+				}
+			},
+		},
+	})
+	informer.RunWithContext(ctx)
+	r.group.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return errors.Join(r.errs...)
+}
+
+// see starts the pod when it has a node, and ends it when it is to be deleted.
+func (r *Runner) see(ctx context.Context, object *corev1.Pod) {
+	if object.Annotations[Annotation] != Own || object.Spec.NodeName == "" {
+		return
+	}
+	if object.DeletionTimestamp != nil {
+		r.end(object.UID)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pods[object.UID] != nil || ctx.Err() != nil {
+		return
+	}
+	r.numbers++
+	p := &pod{
+		runner: r, object: object.DeepCopy(), stop: make(chan struct{}),
+		address: fmt.Sprintf("127.77.%d.%d", r.numbers/250, 1+r.numbers%250),
+		folder:  filepath.Join(r.options.Folder, object.Name),
+	}
+	r.pods[object.UID] = p
+	r.group.Go(func() {
+		err := p.run(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.errs = append(r.errs, fmt.Errorf("pod %s: %w", object.Name, err))
+	})
+}
+
+// end has the pod's processes end; it stays known, lest it is started anew.
+func (r *Runner) end(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.pods[uid]; p != nil && !p.ending {
+		p.ending = true
+		close(p.stop)
+	}
+}
+
+// Log is what a pod's program has printed so far.
+func (r *Runner) Log(pod string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(r.options.Folder, pod, "log"))
+	if err != nil {
+		return "", fmt.Errorf("the log of pod %s: %w", pod, err)
+	}
+	return string(text), nil
+}

@@ -1,0 +1,54 @@
+package podrunner
+
+import (
+	"context"
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// status is what there is to tell of a pod.
+type status struct {
+	restarts int32
+	started  metav1.Time
+	ready    bool
+	// ended tells how the program ended last; backingOff that it is to be started again.
+	ended      *corev1.ContainerStateTerminated
+	backingOff bool
+}
+
+// tell writes the pod's status.
+func (p *pod) tell(ctx context.Context, s status) error {
+	container := p.object.Spec.Containers[0]
+	running := corev1.ContainerStatus{Name: container.Name, Image: container.Image, ImageID: container.Image,
+		RestartCount: s.restarts, Ready: s.ready, Started: new(!s.backingOff)}
+	if s.backingOff {
+		running.State.Waiting = &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "the program has ended; see its log"}
+		running.LastTerminationState.Terminated = s.ended
+	} else {
+		running.State.Running = &corev1.ContainerStateRunning{StartedAt: s.started}
+	}
+	condition := corev1.ConditionFalse
+	if s.ready {
+		condition = corev1.ConditionTrue
+	}
+	now := metav1.Now()
+	patch := map[string]any{"status": map[string]any{
+		"phase": corev1.PodRunning, "podIP": p.address, "podIPs": []corev1.PodIP{{IP: p.address}},
+		"conditions": []map[string]any{
+			{"type": corev1.PodInitialized, "status": corev1.ConditionTrue, "lastTransitionTime": now},
+			{"type": corev1.ContainersReady, "status": condition, "lastTransitionTime": now},
+			{"type": corev1.PodReady, "status": condition, "lastTransitionTime": now},
+		},
+		"containerStatuses": []corev1.ContainerStatus{running},
+	}}
+	text, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	_, err = p.runner.client.CoreV1().Pods(p.object.Namespace).
+		Patch(ctx, p.object.Name, types.StrategicMergePatchType, text, metav1.PatchOptions{}, "status")
+	return err
+}

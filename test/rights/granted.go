@@ -1,0 +1,119 @@
+package rights
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// manifest is what is read of any object of RBAC.
+type manifest struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Rules             []rbacv1.PolicyRule `json:"rules"`
+	RoleRef           rbacv1.RoleRef      `json:"roleRef"`
+	Subjects          []rbacv1.Subject    `json:"subjects"`
+}
+
+// Granted reads what the manifests of a folder grant the programs.
+func Granted(folder string) ([]Right, error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	var all []manifest
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		read, err := manifests(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		all = append(all, read...)
+	}
+	var granted []Right
+	for _, binding := range all {
+		for _, subject := range binding.Subjects {
+			if subject.Kind != rbacv1.ServiceAccountKind || !slices.Contains(Programs, subject.Name) {
+				continue
+			}
+			more, err := bound(binding, subject.Name, all)
+			if err != nil {
+				return nil, err
+			}
+			granted = append(granted, more...)
+		}
+	}
+	if len(granted) == 0 {
+		return nil, fmt.Errorf("the manifests in %s grant nothing", folder)
+	}
+	slices.SortFunc(granted, compare)
+	return slices.Compact(granted), nil
+}
+
+func manifests(text []byte) ([]manifest, error) {
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	var all []manifest
+	for {
+		var m manifest
+		err := decoder.Decode(&m)
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+}
+
+// bound is what a binding gives a program.
+func bound(binding manifest, program string, all []manifest) ([]Right, error) {
+	namespace := ""
+	if binding.Kind == "RoleBinding" {
+		namespace = binding.Namespace
+	}
+	var rights []Right
+	found := false
+	for _, role := range all {
+		if role.Kind != binding.RoleRef.Kind || role.Name != binding.RoleRef.Name || role.Kind == "Role" && role.Namespace != namespace {
+			continue
+		}
+		found = true
+		for _, rule := range role.Rules {
+			rights = append(rights, ruled(rule, program, namespace)...)
+		}
+	}
+	if !found { // one that every cluster has
+		return nil, fmt.Errorf("%s %s: there is no %s %s beside it", binding.Kind, binding.Name, binding.RoleRef.Kind, binding.RoleRef.Name)
+	}
+	return rights, nil
+}
+
+func ruled(rule rbacv1.PolicyRule, program, namespace string) []Right {
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	var rights []Right
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				for _, name := range names {
+					rights = append(rights, Right{Program: program, Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name})
+				}
+			}
+		}
+	}
+	return rights
+}

@@ -1,0 +1,133 @@
+package rights
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const line = `{"stage":"ResponseComplete","verb":"%v","userAgent":"%a","requestURI":"/apis/x","user":{"username":"%u"},"objectRef":{%o},"annotations":{"authorization.k8s.io/decision":"%d"}}`
+
+func entryOf(verb, agent, user, object, decision string) string {
+	return strings.NewReplacer("%v", verb, "%a", agent, "%u", user, "%o", object, "%d", decision).Replace(line) + "\n"
+}
+
+const (
+	extensions = "system:serviceaccount:kube-queue:job-extensions"
+	jobs       = `"resource":"jobs","apiGroup":"batch","namespace":"team","name":"one"`
+	lease      = `"resource":"leases","apiGroup":"coordination.k8s.io","namespace":"kube-queue","name":"job-extensions"`
+)
+
+func TestOnlyTheProgramsOwnRequestsCount(t *testing.T) {
+	use, err := Read(strings.NewReader(
+		entryOf("patch", "job-extensions/v1", extensions, jobs, "allow") +
+			entryOf("patch", "job-extensions/v1", extensions, strings.Replace(jobs, "one", "two", 1), "allow") +
+			entryOf("update", "job-extensions/v1", extensions, lease, "allow") +
+			entryOf("patch", "job-extensions/v1", extensions, jobs+`,"subresource":"status"`, "allow") +
+			entryOf("delete", "e2e.test/v0", extensions, jobs, "allow") +
+			entryOf("delete", "job-extensions/v1", "admin", jobs, "allow") +
+			`{"cut off"`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Right{
+		{Program: "job-extensions", Verb: "patch", Group: "batch", Resource: "jobs"},
+		{Program: "job-extensions", Verb: "patch", Group: "batch", Resource: "jobs/status"},
+		{Program: "job-extensions", Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: "kube-queue", Name: "job-extensions"},
+	}
+	if d := Compare(want, use.Rights); len(use.Rights) != len(want) || len(d.Unused)+len(d.Uncovered) > 0 {
+		t.Errorf("got %v, want %v", use.Rights, want)
+	}
+}
+
+func TestWhatAProgramIsRefusedFails(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "audit.log")
+	write(t, log, entryOf("delete", "job-extensions/v1", extensions, jobs, "forbid"))
+	if err := Collect(log, ""); err == nil || !strings.Contains(err.Error(), "delete /apis/x (line 1)") {
+		t.Errorf("got %v", err)
+	}
+}
+
+const roles = `
+kind: Role
+metadata: {name: job-extensions, namespace: kube-queue}
+rules:
+- {apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [job-extensions], verbs: [get, update]}
+---
+kind: RoleBinding
+metadata: {name: job-extensions, namespace: kube-queue}
+roleRef: {kind: Role, name: job-extensions}
+subjects: [{kind: ServiceAccount, name: job-extensions, namespace: kube-queue}]
+---
+kind: ClusterRole
+metadata: {name: jobs}
+rules:
+- {apiGroups: [batch], resources: [jobs], verbs: [patch]}
+---
+kind: ClusterRoleBinding
+metadata: {name: jobs}
+roleRef: {kind: ClusterRole, name: jobs}
+subjects: [{kind: ServiceAccount, name: job-extensions, namespace: kube-queue}]
+---
+kind: ClusterRole
+metadata: {name: for-people}
+rules:
+- {apiGroups: [""], resources: [secrets], verbs: [get]}
+`
+
+func TestWhatIsGrantedAndNotUsedIsTold(t *testing.T) {
+	manifests, lists, log := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "audit.log")
+	write(t, filepath.Join(manifests, "roles.yaml"), roles)
+	granted, err := Granted(manifests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(granted) != 3 {
+		t.Errorf("granted are %v", granted)
+	}
+	for _, text := range []string{
+		entryOf("get", "job-extensions/v1", extensions, lease, "allow"),
+		entryOf("patch", "job-extensions/v1", extensions, jobs, "allow") + entryOf("get", "job-extensions/v1", extensions, jobs, "allow"),
+	} {
+		write(t, log, text)
+		if err := Collect(log, lists); err != nil {
+			t.Fatal(err)
+		}
+	}
+	used, n, err := Collected(lists)
+	if err != nil || n != 2 {
+		t.Fatal(n, err)
+	}
+	want := "granted and never used: job-extensions: update leases.coordination.k8s.io job-extensions in kube-queue\n" +
+		"used and not granted: job-extensions: get jobs.batch\n"
+	if got := Compare(granted, used).String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+func TestTheManifestsGrantSomethingToEachProgram(t *testing.T) {
+	granted, err := Granted("../../deploy/rbac")
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := map[string]bool{}
+	for _, r := range granted {
+		has[r.Program] = true
+		if strings.Contains(r.Verb+r.Resource+r.Group, "*") {
+			t.Errorf("%v: rights are granted one by one", r)
+		}
+	}
+	for _, program := range Programs {
+		if !has[program] {
+			t.Errorf("%s may do nothing", program)
+		}
+	}
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
