@@ -160,8 +160,9 @@ func (p *publisher) keep(ctx context.Context, stats scheduler.QueueStats) error 
 	queue, err := p.queues.Queues(p.namespace).Get(stats.Name)
 	if apierrors.IsNotFound(err) {
 		queue, err = api.Create(ctx, &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: stats.Name}}, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) {
-			queue, err = api.Get(ctx, stats.Name, metav1.GetOptions{})
+		if apierrors.IsAlreadyExists(err) { // the cache lags behind
+			p.lookAt(stats.Name)
+			return nil
 		}
 	}
 	if err != nil {

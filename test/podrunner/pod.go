@@ -110,7 +110,7 @@ func (p *pod) runOnce(ctx context.Context, command *exec.Cmd, restarts int32) (*
 			if now == told {
 				continue
 			}
-			if err := p.tell(ctx, now); err != nil && !apierrors.IsNotFound(err) {
+			if err := p.tell(ctx, now); err != nil {
 				return nil, errors.Join(err, p.kill(command, ended))
 			}
 			told = now

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -50,5 +51,8 @@ func (p *pod) tell(ctx context.Context, s status) error {
 	}
 	_, err = p.runner.client.CoreV1().Pods(p.object.Namespace).
 		Patch(ctx, p.object.Name, types.StrategicMergePatchType, text, metav1.PatchOptions{}, "status")
+	if apierrors.IsNotFound(err) { // it is to end in a moment
+		return nil
+	}
 	return err
 }

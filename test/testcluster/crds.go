@@ -74,7 +74,7 @@ func (c *Cluster) InstallCRDs(ctx context.Context, operators ...string) error {
 	if err := c.waitUntilServed(ctx, files); err != nil {
 		return err
 	}
-	return c.waitForPolicies(ctx)
+	return c.WaitForPolicies(ctx)
 }
 
 // waitUntilServed waits until the API server lists them, so that clients find them.

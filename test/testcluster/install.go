@@ -24,7 +24,7 @@ func (c *Cluster) Install(ctx context.Context) error {
 	if _, err := c.Kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(c.Repository, "deploy", "policies")); err != nil {
 		return err
 	}
-	return c.waitForPolicies(ctx)
+	return c.WaitForPolicies(ctx)
 }
 
 // InstallWithoutPolicies leaves out the admission policies, to see what they cost.

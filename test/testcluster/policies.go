@@ -21,9 +21,9 @@ import (
 // mark has a job held.
 const mark = "scheduling.x-k8s.io/suspend"
 
-// waitForPolicies waits until each installed policy acts on each resource that it
+// WaitForPolicies waits until each installed policy acts on each resource that it
 // is for and that the cluster serves.
-func (c *Cluster) waitForPolicies(ctx context.Context) error {
+func (c *Cluster) WaitForPolicies(ctx context.Context) error {
 	names, err := c.policyNames(ctx)
 	if err != nil || len(names) == 0 {
 		return err

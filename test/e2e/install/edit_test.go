@@ -1,0 +1,112 @@
+package install
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/testcluster"
+)
+
+// Users of ack-kube-queue switch policies, the quota backend and kinds of job by kubectl
+// edit.
+func TestDeploymentsAreEditedAsTheirUsersAreUsedTo(t *testing.T) {
+	s := begin(t)
+	s.apply(s.template("", "--set", "rbac.grant=all"))
+	s.waitForRollout()
+	s.enter("edited")
+	s.Tree(`{cpu: "4"}`)
+
+	s.edit(lab.Controller, `/name: StrictPriority/{n;s/"false"/"true"/}`)
+	s.expectInForce(lab.Controller, `policy="Block"`, `quotaBackend="elasticquota"`)
+	s.expectPolicy("Block")
+
+	s.edit(lab.Controller, `/name: StrictPriority/{n;s/"true"/"false"/};/name: StrictConsistency/{n;s/"false"/"true"/}`)
+	s.expectInForce(lab.Controller, `policy="Priority"`)
+	s.expectPolicy("Priority")
+
+	s.edit(lab.Extensions, `s/--enabled-extensions=[a-z,]*/--enabled-extensions=tfjob,job/`)
+	s.expectInForce(lab.Extensions, `"Job"`, `"TFJob"`)
+	s.Apply(batchJob("by-spec", "1"))
+	s.WaitForPhase("Job", "by-spec", "Succeeded")
+
+	s.edit(lab.Controller, `/name: QueueGroupPlugin/{n;s/elasticquota/resourcequota/}`)
+	s.expectInForce(lab.Controller, `quotaBackend="resourcequota"`)
+	s.Apply("apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: team}\nspec: {hard: {requests.cpu: \"2\"}}\n")
+	s.Apply(batchJob("fits", "2"))
+	s.WaitForPhase("Job", "fits", "Succeeded")
+	s.Apply(batchJob("too-large", "3"))
+	s.WaitForReason("Job", "too-large", "ExceedsMaxQuota")
+
+	// A slip is told at the pod, and the pods that run go on.
+	s.edit(lab.Controller, `/name: QueueGroupPlugin/{n;s/resourcequota/quota/}`)
+	lab.Eventually(t, time.Minute, "the new pod says what is wrong", func() (bool, string) {
+		var said string
+		for _, pod := range s.pods(lab.Controller) {
+			text, err := s.runner.Log(pod.Name)
+			if err == nil && strings.Contains(text, "unknown quota backend") {
+				return strings.Contains(text, "known are: elasticquota, resourcequota"), text
+			}
+			said += text
+		}
+		return false, said
+	})
+	s.Apply(batchJob("meanwhile", "1"))
+	s.WaitForPhase("Job", "meanwhile", "Succeeded")
+}
+
+// edit edits a Deployment by kubectl edit, with sed for an editor.
+func (s *stage) edit(deployment, script string) {
+	s.t.Helper()
+	before := s.deployment(deployment).Generation
+	cmd := exec.CommandContext(s.t.Context(), site.KubectlPath, "--kubeconfig="+site.Kubeconfig,
+		"-n", testcluster.Namespace, "edit", "deployment", deployment)
+	cmd.Env = append(cmd.Environ(), "KUBE_EDITOR=sed -i -e '"+script+"'")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.t.Fatalf("kubectl edit: %v\n%s", err, out)
+	}
+	if s.deployment(deployment).Generation == before {
+		s.t.Fatalf("sed %s changes nothing in Deployment %s", script, deployment)
+	}
+}
+
+// expectInForce waits for the rollout, and reads what each pod says at its start.
+func (s *stage) expectInForce(program string, words ...string) {
+	s.t.Helper()
+	s.waitForRollout()
+	lines := s.startLogs(program)
+	if len(lines) == 0 {
+		s.t.Fatalf("no pod of %s has started", program)
+	}
+	for _, line := range lines {
+		expectWords(s.t, line, words...)
+	}
+}
+
+// expectPolicy waits until the queue of the test's quota has it.
+func (s *stage) expectPolicy(policy string) {
+	s.t.Helper()
+	lab.Eventually(s.t, time.Minute, "the queue has policy "+policy, func() (bool, string) {
+		out, err := site.Kubectl(s.t.Context(), "-n", testcluster.Namespace, "get", "queue", "root-team", "-o", "jsonpath={.status.policy}")
+		if err != nil {
+			return false, err.Error()
+		}
+		return out == policy, out
+	})
+}
+
+// batchJob is held by its suspend field.
+func batchJob(name, cpu string) string {
+	return `apiVersion: batch/v1
+kind: Job
+metadata: {name: ` + name + `}
+spec:
+  suspend: true
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: busybox, resources: {requests: {cpu: "` + cpu + `"}}}]
+`
+}

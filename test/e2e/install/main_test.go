@@ -1,0 +1,134 @@
+// Package install tests kube-queue as somebody installs it: by its chart, with its
+// programs in the pods of its Deployments, on a real control plane. Each test begins
+// with a cluster that has none of it.
+package install
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/podrunner"
+	"kube-queue.dev/kube-queue/test/testcluster"
+)
+
+// site is shared by all tests: they run one after another, and each takes away what it
+// has installed.
+var site *lab.Site
+
+func TestMain(m *testing.M) {
+	lab.Main(m, testcluster.Options{
+		Bare:       true,
+		Operators:  []string{"training-operator"},
+		PodRunTime: 2 * time.Second,
+	}, func(s *lab.Site) { site = s })
+}
+
+// stage is what a test has beside its lab: the pods' runner, and the chart.
+type stage struct {
+	*lab.Lab
+	t      *testing.T
+	runner *podrunner.Runner
+}
+
+// begin has the pods of Deployments run, and in the end everything taken away.
+func begin(t *testing.T) *stage {
+	t.Helper()
+	folder := filepath.Join(site.Logs, strings.ToLower(t.Name()))
+	lab.Must(t, os.MkdirAll(folder, 0o755))
+	runner, err := podrunner.New(podrunner.Options{Cluster: site.Cluster, Programs: site.Programs, Folder: folder})
+	lab.Must(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- runner.Run(ctx) }()
+	s := &stage{t: t, runner: runner}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the pods logged to %s", folder)
+		}
+		s.remove()
+		stop()
+		lab.Must(t, <-ended)
+	})
+	return s
+}
+
+// enter makes the lab, once the CRDs are there.
+func (s *stage) enter(namespace string) { s.Lab = site.Lab(s.t, namespace) }
+
+// remove takes everything of kube-queue away, CRDs and objects too.
+func (s *stage) remove() {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	for _, what := range [][]string{
+		{"deployments,pods,secrets,configmaps", "--namespace=" + testcluster.Namespace},
+		{"mutatingadmissionpolicies,mutatingadmissionpolicybindings,validatingadmissionpolicies,validatingadmissionpolicybindings,clusterroles,clusterrolebindings,customresourcedefinitions"},
+	} {
+		selector := "--selector=app.kubernetes.io/part-of=kube-queue"
+		if len(what) > 1 {
+			selector = "--all"
+		}
+		_, err := site.Kubectl(ctx, append([]string{"delete", "--ignore-not-found", "--wait", selector}, what...)...)
+		lab.Must(s.t, err)
+	}
+	_, err := site.Kubectl(ctx, "delete", "namespace", testcluster.Namespace, "--ignore-not-found", "--wait")
+	lab.Must(s.t, err)
+}
+
+// programs are the names of both, and of their Deployments.
+var programs = []string{lab.Controller, lab.Extensions}
+
+// waitForRollout waits until the pods of both Deployments are what these say.
+func (s *stage) waitForRollout() {
+	s.t.Helper()
+	for _, name := range programs {
+		_, err := site.Kubectl(s.t.Context(), "-n", testcluster.Namespace, "rollout", "status", "deployment/"+name, "--timeout=2m")
+		lab.Must(s.t, err)
+	}
+	lab.Must(s.t, site.WaitForPolicies(s.t.Context()))
+}
+
+// pods of a program that are not to be deleted.
+func (s *stage) pods(program string) []corev1.Pod {
+	s.t.Helper()
+	list, err := s.Kube.CoreV1().Pods(testcluster.Namespace).List(s.t.Context(), metav1.ListOptions{})
+	lab.Must(s.t, err)
+	var pods []corev1.Pod
+	for _, pod := range list.Items {
+		if strings.HasPrefix(pod.Name, program+"-") && pod.DeletionTimestamp == nil {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+func (s *stage) deployment(name string) *appsv1.Deployment {
+	s.t.Helper()
+	d, err := s.Kube.AppsV1().Deployments(testcluster.Namespace).Get(s.t.Context(), name, metav1.GetOptions{})
+	lab.Must(s.t, err)
+	return d
+}
+
+// startLog is the line by which each pod of a program says what is in force.
+func (s *stage) startLogs(program string) []string {
+	s.t.Helper()
+	var lines []string
+	for _, pod := range s.pods(program) {
+		text, err := s.runner.Log(pod.Name)
+		lab.Must(s.t, err)
+		for line := range strings.Lines(text) {
+			if strings.Contains(line, "The program starts") {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines
+}

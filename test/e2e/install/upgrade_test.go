@@ -1,0 +1,155 @@
+package install
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/testcluster"
+)
+
+// Jobs that are queued and run while kube-queue is installed, upgraded, rolled back,
+// uninstalled and installed again are all released once and come to their end.
+func TestNoJobIsLostByUpgradeRollbackAndUninstall(t *testing.T) {
+	s := begin(t)
+	notes := s.helm("install", release, chart(), "--namespace", testcluster.Namespace, "--create-namespace", "--wait", "--values", s.values(""))
+	s.waitForRollout()
+	s.enter("upgraded")
+	s.expectFirstJob(notes)
+
+	s.Tree(`{cpu: "10"}`)
+	const jobs = 50
+	for number := range jobs {
+		s.Apply(tfjob(fmt.Sprintf("wave-%d", number)))
+	}
+	s.waitForEnded(5)
+	before := s.startLogs(lab.Controller)
+	s.helm("upgrade", release, chart(), "--namespace", testcluster.Namespace, "--wait", "--values", s.values(`
+controller: {strictPriority: true, extraArgs: ["--oversell-rate=1.1"], replicas: 3}
+jobExtensions: {replicas: 1}
+enabledExtensions: [tfjob, pytorchjob, job]
+`))
+	s.waitForRollout()
+	after := s.startLogs(lab.Controller)
+	if len(before) != 2 || len(after) != 3 {
+		t.Fatalf("%d pods of the controller before the upgrade, %d after it; want 2 and 3", len(before), len(after))
+	}
+	for _, line := range before {
+		expectWords(t, line, `policy="RoundRobin"`, `oversellRate="1"`)
+	}
+	for _, line := range after {
+		expectWords(t, line, `policy="Block"`, `oversellRate="1.1"`)
+	}
+	if ended := s.ended(); ended == jobs {
+		t.Error("all jobs had ended before the upgrade was through")
+	}
+
+	s.helm("rollback", release, "1", "--namespace", testcluster.Namespace, "--wait")
+	s.waitForRollout()
+	back := s.startLogs(lab.Controller)
+	if len(back) != 2 {
+		t.Fatalf("%d pods of the controller after the rollback, want 2", len(back))
+	}
+	for _, line := range back {
+		expectWords(t, line, `policy="RoundRobin"`)
+	}
+
+	s.helm("uninstall", release, "--namespace", testcluster.Namespace, "--wait")
+	s.expectKept(jobs)
+	s.helm("install", release, chart(), "--namespace", testcluster.Namespace, "--wait", "--values", s.values(""))
+	s.waitForRollout()
+	s.waitForEnded(jobs)
+	for number := range jobs {
+		unit := s.WaitForPhase("TFJob", fmt.Sprintf("wave-%d", number), schedulingv1alpha1.PhaseSucceeded)
+		if unit.Status.Attempts != 1 {
+			t.Errorf("%s was released %d times", unit.Spec.ConsumerRef.Name, unit.Status.Attempts)
+		}
+	}
+	s.ExpectFree()
+}
+
+// tfjob of one cpu, which runs for two seconds.
+func tfjob(name string) string {
+	return fmt.Sprintf(`apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata:
+  name: %s
+  annotations: {scheduling.x-k8s.io/suspend: "true"}
+spec:
+  tfReplicaSpecs:
+    Worker:
+      replicas: 1
+      restartPolicy: Never
+      template: {spec: {containers: [{name: tensorflow, image: busybox, resources: {requests: {cpu: "1"}}}]}}
+`, name)
+}
+
+// ended counts the units that have ended.
+func (s *stage) ended() int {
+	s.t.Helper()
+	units, err := s.Queue.SchedulingV1alpha1().QueueUnits(s.Namespace).List(s.t.Context(), metav1.ListOptions{})
+	lab.Must(s.t, err)
+	ended := 0
+	for _, unit := range units.Items {
+		if unit.Status.Phase.Ended() {
+			ended++
+		}
+	}
+	return ended
+}
+
+func (s *stage) waitForEnded(count int) {
+	s.t.Helper()
+	lab.Eventually(s.t, 3*time.Minute, fmt.Sprintf("%d jobs have ended", count), func() (bool, string) {
+		ended := s.ended()
+		return ended >= count, fmt.Sprintf("%d have", ended)
+	})
+}
+
+// expectKept proves that all objects are there after an uninstall, and nothing else.
+func (s *stage) expectKept(jobs int) {
+	s.t.Helper()
+	crds, err := site.Kubectl(s.t.Context(), "get", "crds", "-o", "name")
+	lab.Must(s.t, err)
+	expectWords(s.t, crds, "queueunits.scheduling.x-k8s.io", "queues.scheduling.x-k8s.io", "elasticquotatrees.scheduling.sigs.k8s.io")
+	for what, want := range map[string]int{"queueunits": jobs, "tfjobs": jobs} {
+		out, err := site.Kubectl(s.t.Context(), "-n", s.Namespace, "get", what, "-o", "name")
+		lab.Must(s.t, err)
+		if got := strings.Count(out, "\n"); got != want {
+			s.t.Errorf("%d %s are kept, want %d", got, what, want)
+		}
+	}
+	for _, what := range []string{"elasticquotatrees -n kube-system", "queues -n " + testcluster.Namespace} {
+		out, err := site.Kubectl(s.t.Context(), append([]string{"get", "-o", "name"}, strings.Fields(what)...)...)
+		lab.Must(s.t, err)
+		if out == "" {
+			s.t.Errorf("no %s are kept", what)
+		}
+	}
+	for _, what := range []string{"mutatingadmissionpolicies", "validatingadmissionpolicies", "clusterroles", "clusterrolebindings"} {
+		out, err := site.Kubectl(s.t.Context(), "get", what, "-l", "app.kubernetes.io/part-of=kube-queue", "-o", "name")
+		lab.Must(s.t, err)
+		if out != "" {
+			s.t.Errorf("an uninstall leaves %s", out)
+		}
+	}
+	lab.Eventually(s.t, time.Minute, "no pod of kube-queue is left", func() (bool, string) {
+		out, err := site.Kubectl(s.t.Context(), "-n", testcluster.Namespace, "get", "deployments,pods", "-o", "name")
+		lab.Must(s.t, err)
+		return out == "", out
+	})
+}
+
+func expectWords(t *testing.T, text string, words ...string) {
+	t.Helper()
+	for _, word := range words {
+		if !strings.Contains(text, word) {
+			t.Errorf("%q is missing in:\n%s", word, text)
+		}
+	}
+}

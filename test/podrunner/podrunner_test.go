@@ -1,0 +1,52 @@
+package podrunner
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestAProgramIsFoundByTheLastPartOfItsImage(t *testing.T) {
+	for image, want := range map[string]string{
+		"kube-queue/job-extensions:v1":                         "job-extensions",
+		"registry.example.com:5000/kube-queue/job-extensions":  "job-extensions",
+		"job-extensions@sha256:0123":                           "job-extensions",
+		"registry.example.com:5000/a/job-extensions:v1@sha:01": "job-extensions",
+	} {
+		if got := program(image); got != want {
+			t.Errorf("%s: %s, want %s", image, got, want)
+		}
+	}
+}
+
+func TestAnAddressThatNamesNoHostIsThePods(t *testing.T) {
+	p := &pod{address: "127.77.0.1", runner: &Runner{options: Options{Programs: "/programs"}}, object: &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "one", Namespace: "kube-queue"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Image: "kube-queue/job-extensions:v1",
+			Args:  []string{"--health-bind-address=:8081", "--metrics-bind-address=0", "--profiling-bind-address=localhost:6060", "--enabled-extensions=job"},
+			Env: []corev1.EnvVar{{Name: "QueueGroupPlugin", Value: "elasticquota"},
+				{Name: "POD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}},
+		}}},
+	}}
+	command, err := p.command(t.Context(), "/kubeconfig")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"/programs/job-extensions", "--health-bind-address=127.77.0.1:8081", "--metrics-bind-address=0",
+		"--profiling-bind-address=localhost:6060", "--enabled-extensions=job"}
+	if !slices.Equal(command.Args, want) {
+		t.Errorf("got %q, want %q", command.Args, want)
+	}
+	for _, e := range []string{"KUBECONFIG=/kubeconfig", "QueueGroupPlugin=elasticquota", "POD=one"} {
+		if !slices.Contains(command.Env, e) {
+			t.Errorf("the environment %q lacks %s", command.Env, e)
+		}
+	}
+	p.object.Spec.Containers[0].Command = []string{"/usr/bin/other", "first"}
+	if command, err = p.command(t.Context(), "/kubeconfig"); err != nil || command.Args[0] != "/programs/other" || command.Args[1] != "first" {
+		t.Errorf("with a command: %v, %v", command, err)
+	}
+}
