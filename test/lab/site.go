@@ -42,10 +42,11 @@ type Site struct {
 // Main runs the tests of a package that share one site; use hands it to them.
 // Call it from TestMain.
 func Main(m *testing.M, options testcluster.Options, use func(*Site)) {
-	os.Exit(run(m, options, use))
+	os.Exit(Run(m, options, use))
 }
 
-func run(m *testing.M, options testcluster.Options, use func(*Site)) int {
+// Run is Main for a package that has to clean up behind it: it returns the exit status.
+func Run(m *testing.M, options testcluster.Options, use func(*Site)) int {
 	dir, err := os.MkdirTemp("", "kube-queue-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

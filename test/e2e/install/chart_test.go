@@ -1,6 +1,7 @@
 package install
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,20 +39,30 @@ func TestTheRenderedChartIsAppliedAndAFirstJobRuns(t *testing.T) {
 	}
 }
 
-// values writes a file of values on top of those that have the pods run here.
-func (s *stage) values(own string) string {
+// here are the values that have the pods run here.
+const here = `
+controller: {podAnnotations: {"` + podrunner.Annotation + `": ` + podrunner.Own + `}}
+jobExtensions: {podAnnotations: {"` + podrunner.Annotation + `": ` + podrunner.Own + `}}
+`
+
+// values are the arguments by which helm is given own values on top of those.
+func (s *stage) values(own string) []string {
 	s.t.Helper()
-	mine := filepath.Join(s.t.TempDir(), "values.yaml")
-	lab.Must(s.t, os.WriteFile(mine, []byte("commonPodAnnotations: {"+podrunner.Annotation+": "+podrunner.Own+"}\n"+own), 0o644))
-	return mine
+	var args []string
+	for _, text := range []string{here, own} {
+		file, err := os.CreateTemp(s.t.TempDir(), "values-*.yaml")
+		lab.Must(s.t, err)
+		_, err = file.WriteString(text)
+		lab.Must(s.t, errors.Join(err, file.Close()))
+		args = append(args, "--values", file.Name())
+	}
+	return args
 }
 
 // template renders the chart for this cluster.
 func (s *stage) template(own string, args ...string) string {
 	s.t.Helper()
-	return s.helm(append([]string{"template", release, chart(), "--namespace", testcluster.Namespace, "--values", s.values(own),
-		"--api-versions=admissionregistration.k8s.io/v1/MutatingAdmissionPolicy",
-		"--api-versions=admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"}, args...)...)
+	return s.helm("template", s.values(own), append([]string{"--kube-version=1.36.0"}, args...)...)
 }
 
 func (s *stage) apply(manifests string) {
@@ -62,11 +73,20 @@ func (s *stage) apply(manifests string) {
 	}
 }
 
-// helm runs helm and returns what it prints.
-func (s *stage) helm(args ...string) string {
+// helm runs a command of helm about the release, of the chart where that needs one, and
+// returns what it prints.
+func (s *stage) helm(command string, values []string, more ...string) string {
 	s.t.Helper()
+	args := []string{command, release}
+	if values != nil {
+		args = append(append(args, chart()), values...)
+	}
+	args = append(append(args, more...), "--namespace", testcluster.Namespace)
 	cmd := exec.CommandContext(s.t.Context(), helmPath, args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+site.Kubeconfig, "HELM_CACHE_HOME="+s.t.TempDir(), "HELM_CONFIG_HOME="+s.t.TempDir(), "HELM_DATA_HOME="+s.t.TempDir())
+	for _, kind := range []string{"CACHE", "CONFIG", "DATA"} {
+		cmd.Env = append(cmd.Env, "HELM_"+kind+"_HOME="+s.t.TempDir())
+	}
+	cmd.Env = append(append(os.Environ(), "KUBECONFIG="+site.Kubeconfig), cmd.Env...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -5,7 +5,9 @@ package install
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,8 +26,27 @@ import (
 // has installed.
 var site *lab.Site
 
+// helmPath is the program helm, of the version that renders the manifests.
+var helmPath string
+
 func TestMain(m *testing.M) {
-	lab.Main(m, testcluster.Options{
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	folder, err := os.MkdirTemp("", "kube-queue-helm-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	build := exec.Command("go", "build", "-C", "../../../hack/helm", "-buildvcs=false", "-ldflags=-s -w", "-o", folder+"/", "tool")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building helm: %v\n%s", err, out)
+		return 1
+	}
+	helmPath = filepath.Join(folder, "helm")
+	return lab.Run(m, testcluster.Options{
 		Bare:       true,
 		Operators:  []string{"training-operator"},
 		PodRunTime: 2 * time.Second,

@@ -17,7 +17,7 @@ import (
 // uninstalled and installed again are all released once and come to their end.
 func TestNoJobIsLostByUpgradeRollbackAndUninstall(t *testing.T) {
 	s := begin(t)
-	notes := s.helm("install", release, chart(), "--namespace", testcluster.Namespace, "--create-namespace", "--wait", "--values", s.values(""))
+	notes := s.helm("install", s.values(""), "--create-namespace", "--wait")
 	s.waitForRollout()
 	s.enter("upgraded")
 	s.expectFirstJob(notes)
@@ -29,11 +29,11 @@ func TestNoJobIsLostByUpgradeRollbackAndUninstall(t *testing.T) {
 	}
 	s.waitForEnded(5)
 	before := s.startLogs(lab.Controller)
-	s.helm("upgrade", release, chart(), "--namespace", testcluster.Namespace, "--wait", "--values", s.values(`
+	s.helm("upgrade", s.values(`
 controller: {strictPriority: true, extraArgs: ["--oversell-rate=1.1"], replicas: 3}
 jobExtensions: {replicas: 1}
 enabledExtensions: [tfjob, pytorchjob, job]
-`))
+`), "--wait")
 	s.waitForRollout()
 	after := s.startLogs(lab.Controller)
 	if len(before) != 2 || len(after) != 3 {
@@ -49,7 +49,7 @@ enabledExtensions: [tfjob, pytorchjob, job]
 		t.Error("all jobs had ended before the upgrade was through")
 	}
 
-	s.helm("rollback", release, "1", "--namespace", testcluster.Namespace, "--wait")
+	s.helm("rollback", nil, "1", "--wait")
 	s.waitForRollout()
 	back := s.startLogs(lab.Controller)
 	if len(back) != 2 {
@@ -59,9 +59,9 @@ enabledExtensions: [tfjob, pytorchjob, job]
 		expectWords(t, line, `policy="RoundRobin"`)
 	}
 
-	s.helm("uninstall", release, "--namespace", testcluster.Namespace, "--wait")
+	s.helm("uninstall", nil, "--wait")
 	s.expectKept(jobs)
-	s.helm("install", release, chart(), "--namespace", testcluster.Namespace, "--wait", "--values", s.values(""))
+	s.helm("install", s.values(""), "--wait")
 	s.waitForRollout()
 	s.waitForEnded(jobs)
 	for number := range jobs {
