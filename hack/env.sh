@@ -12,3 +12,10 @@ build_tools() {
   go build -C hack/tools -o "$1/" tool
   go build -o "$1/" ./hack/treeschema
 }
+
+# build_helm DIR builds helm, which takes minutes the first time: only who renders the
+# chart needs it.
+build_helm() {
+  mkdir -p "$1"
+  go build -C hack/helm -ldflags '-s -w' -o "$(realpath "$1")/" tool
+}

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Writes everything in this repository that a program writes: deep copies,
-# clients, listers, informers and CRDs. Run it after a change to apis/.
+# clients, listers, informers, CRDs and deploy/. Run it after a change to apis/ or to
+# the chart.
 #
 # It works on the tree that it stands in, so hack/verify.sh can run it in a copy.
 set -euo pipefail
@@ -40,7 +41,11 @@ done
   --output-dir "${generated}/informers" --output-pkg "${module}/${generated}/informers" "${apis[@]}"
 
 echo "CRDs"
-rm -rf deploy/crds
-"${tools}/controller-gen" crd paths=./apis/... output:crd:dir=deploy/crds
+crds=charts/kube-queue/files/crds
+rm -rf "${crds}"
+"${tools}/controller-gen" crd paths=./apis/... output:crd:dir="${crds}"
 # A CRD schema cannot refer to itself, so the levels of the tree are written out.
-"${tools}/treeschema" deploy/crds/scheduling.sigs.k8s.io_elasticquotatrees.yaml
+"${tools}/treeschema" "${crds}/scheduling.sigs.k8s.io_elasticquotatrees.yaml"
+
+echo "deploy"
+hack/render-deploy.sh

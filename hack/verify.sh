@@ -34,7 +34,7 @@ all_modules() {
   files 'go.mod' '**/go.mod' | xargs -0 -n1 dirname
 }
 own_modules() {
-  all_modules | grep -v -e '^hack/tools$' -e '^test/localcluster/components/'
+  all_modules | grep -v -e '^hack/tools$' -e '^hack/helm$' -e '^test/localcluster/components/'
 }
 
 gofmt_clean() {
@@ -62,11 +62,11 @@ generated_fresh() {
   local copy=${scratch}/tree log=${scratch}/log ok=0
   mkdir "${copy}"
   files | xargs -0 cp --parents -t "${copy}"
-  TOOLS=${tools} "${copy}/hack/update-codegen.sh" >"${log}" 2>&1 || {
+  TOOLS=${tools} HELM=${tools}/helm "${copy}/hack/update-codegen.sh" >"${log}" 2>&1 || {
     cat "${log}"
     ok=1
   }
-  for dir in apis pkg/generated deploy/crds; do
+  for dir in apis pkg/generated charts/kube-queue/files/crds deploy; do
     git --no-pager diff --no-index --exit-code "${dir}" "${copy}/${dir}" || ok=1
   done
   return "${ok}"
@@ -77,9 +77,10 @@ trap 'rm -rf "${scratch}"' EXIT
 tools=$PWD/bin/tools
 echo "verify: building the tools"
 build_tools "${tools}"
+build_helm "${tools}"
 
 check "gofmt" "run gofmt -w on these files" gofmt_clean
-check "generated code and CRDs" "run make generate" generated_fresh
+check "generated code, CRDs and deploy" "run make generate" generated_fresh
 check "go mod tidy" "run go mod tidy in these modules" in_modules all_modules go mod tidy -diff
 check "go vet" "mend what it says" in_modules own_modules go vet ./...
 check "staticcheck" "mend what it says" in_modules own_modules "${tools}/staticcheck" ./...

@@ -1,0 +1,33 @@
+{{- define "kube-queue.networkPolicy" -}}
+{{- $values := .root.Values -}}
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  name: {{ .name }}
+  namespace: {{ include "kube-queue.namespace" .root }}
+  labels:
+    {{- include "kube-queue.labels" .root | nindent 4 }}
+spec:
+  podSelector:
+    matchLabels:
+      {{- include "kube-queue.selector" .name | nindent 6 }}
+  policyTypes: [Ingress, Egress]
+  ingress:
+  # Health checks come from the node.
+  - ports:
+    - port: health
+  {{- if $values.metrics.enabled }}
+  - ports:
+    - port: metrics
+    {{- with $values.networkPolicy.metricsFrom }}
+    from:
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- end }}
+  egress:
+  # The API server alone, by its address: not even names are looked up.
+  - ports:
+    {{- range $values.networkPolicy.apiServerPorts }}
+    - port: {{ . }}
+    {{- end }}
+{{- end -}}
