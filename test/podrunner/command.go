@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -18,6 +19,10 @@ import (
 
 // everywhere is a flag with an address that names no host.
 var everywhere = regexp.MustCompile(`^(--[a-z-]+-bind-address=)(:\d+)$`)
+
+// defaults are addresses that the programs would listen on anyway: said before all else,
+// so that they are the pod's too unless it says otherwise.
+var defaults = []string{"--health-bind-address=:8081"}
 
 // command is what the container says, in the terms of this machine.
 func (p *pod) command(ctx context.Context, kubeconfig string) (*exec.Cmd, error) {
@@ -31,9 +36,9 @@ func (p *pod) command(ctx context.Context, kubeconfig string) (*exec.Cmd, error)
 	if err != nil {
 		return nil, err
 	}
-	args := make([]string, len(words))
-	for i, word := range words {
-		args[i] = mounts.Replace(everywhere.ReplaceAllString(word, "${1}"+p.address+"${2}"))
+	args := make([]string, 0, len(defaults)+len(words))
+	for _, word := range append(slices.Clone(defaults), words...) {
+		args = append(args, mounts.Replace(everywhere.ReplaceAllString(word, "${1}"+p.address+"${2}")))
 	}
 	environment := []string{"KUBECONFIG=" + kubeconfig, "PATH=" + os.Getenv("PATH"), "HOME=" + p.folder}
 	for _, e := range container.Env {

@@ -20,7 +20,7 @@ return "true" or nothing, lists return JSON.
 {{- include "kube-queue.canonical" .Values.enabledExtensions -}}
 {{- end -}}
 
-{{/* The kinds that job-extensions gets rights for. */}}
+{{/* The kinds that job-extensions gets rights for, and that have hold policies. */}}
 {{- define "kube-queue.granted" -}}
 {{- if eq .Values.rbac.grant "all" -}}
 {{- include "kube-queue.allExtensions" . -}}
@@ -39,7 +39,8 @@ return "true" or nothing, lists return JSON.
 {{- define "kube-queue.canHold" -}}
 {{- $enabled := .Values.holdPolicies.enabled -}}
 {{- if eq (toString $enabled) "auto" -}}
-{{- $enabled = .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" -}}
+{{- /* helm template knows no cluster, and of kinds only those that its own version knows. */ -}}
+{{- $enabled = or (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy") (semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version) -}}
 {{- end -}}
 {{- if $enabled }}true{{ end -}}
 {{- end -}}
@@ -47,9 +48,9 @@ return "true" or nothing, lists return JSON.
 {{/* list ROOT EXTENSION...: whether jobs of any of these are held by a policy. */}}
 {{- define "kube-queue.hold" -}}
 {{- $root := index . 0 -}}
-{{- $enabled := include "kube-queue.enabled" $root | fromJsonArray -}}
+{{- $granted := include "kube-queue.granted" $root | fromJsonArray -}}
 {{- if include "kube-queue.canHold" $root -}}
-{{- range rest . }}{{ if has . $enabled }}true{{ end }}{{ end -}}
+{{- range rest . }}{{ if has . $granted }}true{{ end }}{{ end -}}
 {{- end -}}
 {{- end -}}
 
@@ -63,10 +64,10 @@ return "true" or nothing, lists return JSON.
 
 {{/* The versions of MPIJob that are held, as a YAML list. */}}
 {{- define "kube-queue.mpiVersions" -}}
-{{- $enabled := include "kube-queue.enabled" . | fromJsonArray -}}
+{{- $granted := include "kube-queue.granted" . | fromJsonArray -}}
 {{- $versions := list -}}
-{{- if has "mpiv1" $enabled }}{{ $versions = append $versions "v1" }}{{ end -}}
-{{- if has "mpiv2beta1" $enabled }}{{ $versions = append $versions "v2beta1" }}{{ end -}}
+{{- if has "mpiv1" $granted }}{{ $versions = append $versions "v1" }}{{ end -}}
+{{- if has "mpiv2beta1" $granted }}{{ $versions = append $versions "v2beta1" }}{{ end -}}
 [{{ join ", " $versions }}]
 {{- end -}}
 

@@ -14,7 +14,9 @@ import (
 // edit.
 func TestDeploymentsAreEditedAsTheirUsersAreUsedTo(t *testing.T) {
 	s := begin(t)
-	s.apply(s.template("", "--set", "rbac.grant=all"))
+	_, err := site.Kubectl(t.Context(), "create", "namespace", testcluster.Namespace)
+	lab.Must(t, err)
+	s.apply(s.template(""))
 	s.waitForRollout()
 	s.enter("edited")
 	s.Tree(`{cpu: "4"}`)

