@@ -35,14 +35,30 @@ return "true" or nothing, lists return JSON.
 {{- if or (eq $values.rbac.grant "all") (eq (lower $values.controller.queueGroupPlugin) (index . 1)) }}true{{ end -}}
 {{- end -}}
 
+{{/*
+list ROOT WANTED KIND MINOR: whether a policy of this kind is wanted: yes, no, or auto, if
+the API server has it. What kinds there are only a cluster tells; without one, as in helm
+template, it goes by the minor version of Kubernetes that has it first.
+*/}}
+{{- define "kube-queue.policies" -}}
+{{- $capabilities := (index . 0).Capabilities -}}
+{{- $wanted := index . 1 -}}
+{{- if eq (toString $wanted) "auto" -}}
+{{- $wanted = $capabilities.APIVersions.Has (printf "admissionregistration.k8s.io/v1/%s" (index . 2)) -}}
+{{- if not ($capabilities.APIVersions.Has "apps/v1/Deployment") -}}
+{{- $wanted = or $wanted (semverCompare (printf ">= 1.%d.0-0" (index . 3)) $capabilities.KubeVersion.Version) -}}
+{{- end -}}
+{{- end -}}
+{{- if $wanted }}true{{ end -}}
+{{- end -}}
+
 {{/* Whether the API server can hold jobs. */}}
 {{- define "kube-queue.canHold" -}}
-{{- $enabled := .Values.holdPolicies.enabled -}}
-{{- if eq (toString $enabled) "auto" -}}
-{{- /* helm template knows no cluster, and of kinds only those that its own version knows. */ -}}
-{{- $enabled = or (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy") (semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version) -}}
+{{- include "kube-queue.policies" (list . .Values.holdPolicies.enabled "MutatingAdmissionPolicy" 36) -}}
 {{- end -}}
-{{- if $enabled }}true{{ end -}}
+
+{{- define "kube-queue.guardUnits" -}}
+{{- include "kube-queue.policies" (list . .Values.unitPolicy.enabled "ValidatingAdmissionPolicy" 30) -}}
 {{- end -}}
 
 {{/* list ROOT EXTENSION...: whether jobs of any of these are held by a policy. */}}
@@ -52,14 +68,6 @@ return "true" or nothing, lists return JSON.
 {{- if include "kube-queue.canHold" $root -}}
 {{- range rest . }}{{ if has . $granted }}true{{ end }}{{ end -}}
 {{- end -}}
-{{- end -}}
-
-{{- define "kube-queue.guardUnits" -}}
-{{- $enabled := .Values.unitPolicy.enabled -}}
-{{- if eq (toString $enabled) "auto" -}}
-{{- $enabled = .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy" -}}
-{{- end -}}
-{{- if $enabled }}true{{ end -}}
 {{- end -}}
 
 {{/* The versions of MPIJob that are held, as a YAML list. */}}

@@ -17,6 +17,9 @@ data:
 {{- end -}}
 
 {{- define "kube-queue.config" -}}
+{{- if or (hasKey .values.config "apiVersion") (hasKey .values.config "kind") -}}
+{{- fail (printf "the config of %s: leave out apiVersion and kind, which the chart writes" .name) -}}
+{{- end -}}
 apiVersion: config.kube-queue.dev/v1alpha1
 kind: {{ .configKind }}
 {{ toYaml .values.config }}

@@ -1,0 +1,100 @@
+package chart
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// cases are the folders of testdata, each with values.yaml and what comes of it.
+var cases = []struct {
+	name string
+	args []string
+}{
+	{name: "default"},
+	{name: "everything"},
+	{name: "minimal"},
+	{name: "resourcequota"},
+	{name: "kubernetes-1.30", args: []string{"--kube-version", "1.30.0",
+		"--api-versions", "apps/v1/Deployment,admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"}},
+}
+
+func values(name string) string { return filepath.Join("testdata", name, "values.yaml") }
+
+func TestTheChartRendersWhatTheGoldenFilesSay(t *testing.T) {
+	for _, test := range cases {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			out, err := template(t, chart, append(test.args, "--values", values(test.name))...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, filepath.Join("testdata", test.name, "manifests.yaml"), shortened(out))
+		})
+	}
+}
+
+func TestTheNotesLeadToAFirstJob(t *testing.T) {
+	for _, test := range cases {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			// It takes no version of Kubernetes, and goes by that of its libraries.
+			out, err := run(t, "install", "queue", chart, "--namespace", "kube-queue", "--dry-run=client", "--values", values(test.name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, notes, found := strings.Cut(out, "\nNOTES:\n")
+			if !found {
+				t.Fatalf("no notes in:\n%s", out)
+			}
+			golden(t, filepath.Join("testdata", test.name, "notes.txt"), notes)
+		})
+	}
+}
+
+func TestTheChartHasNothingThatHelmFindsWrong(t *testing.T) {
+	for _, test := range cases {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if out, err := run(t, "lint", "--strict", "--quiet", chart, "--values", values(test.name)); err != nil || out != "" {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+var specOfCRD = regexp.MustCompile(`(?m)^(kind: CustomResourceDefinition\n(?:.*\n)*?spec:\n)(?: .*\n)+`)
+
+// shortened leaves out what stands word by word in files/crds and deploy/.
+func shortened(manifests string) string {
+	return specOfCRD.ReplaceAllString(manifests, "${1}  # As in files/crds.\n")
+}
+
+// golden compares with a file, or writes it.
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v (-update writes it)", err)
+	}
+	if got == string(want) {
+		return
+	}
+	gotLines, wantLines := strings.Split(got, "\n"), strings.Split(string(want), "\n")
+	for i, line := range gotLines {
+		if i >= len(wantLines) || line != wantLines[i] {
+			t.Errorf("%s differs from line %d on:\n%s\n(go test ./test/chart -update writes it anew)", file, i+1,
+				strings.Join(gotLines[i:min(i+12, len(gotLines))], "\n"))
+			return
+		}
+	}
+	t.Errorf("%s has %d lines more (go test ./test/chart -update writes it anew)", file, len(wantLines)-len(gotLines))
+}

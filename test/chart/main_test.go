@@ -1,0 +1,73 @@
+package chart
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files and the table of values in the chart's README.md")
+
+const (
+	root  = "../.."
+	chart = root + "/charts/kube-queue"
+	helm  = root + "/bin/tools/helm"
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := buildHelm(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// buildHelm takes minutes the first time, and then a second.
+func buildHelm() error {
+	out, err := filepath.Abs(filepath.Dir(helm))
+	if err != nil {
+		return err
+	}
+	build := exec.Command("go", "build", "-C", filepath.Join(root, "hack", "helm"), "-ldflags", "-s -w", "-o", out+"/", "tool")
+	build.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off")
+	if text, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building helm: %w\n%s", err, text)
+	}
+	return nil
+}
+
+// run runs helm, with a home of its own so that no settings of anybody reach it.
+func run(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), helm, args...)
+	cmd.Env = append(os.Environ(), "HELM_CONFIG_HOME="+t.TempDir(), "HELM_CACHE_HOME="+t.TempDir(), "HELM_DATA_HOME="+t.TempDir(), "KUBECONFIG=")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", errors.New(strings.TrimSpace(stderr.String()))
+	}
+	return stdout.String(), nil
+}
+
+// template renders the chart of the given folder as a release in namespace kube-queue.
+func template(t *testing.T, folder string, args ...string) (string, error) {
+	t.Helper()
+	return run(t, append([]string{"template", "queue", folder, "--namespace", "kube-queue", "--kube-version", "1.36.0"}, args...)...)
+}
+
+// render is template of what must be good.
+func render(t *testing.T, args ...string) []object {
+	t.Helper()
+	out, err := template(t, chart, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects(t, out)
+}

@@ -1,0 +1,100 @@
+package chart
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// object is one manifest.
+type object struct {
+	unstructured.Unstructured
+	text string
+}
+
+func (o object) String() string { return o.GetKind() + " " + o.GetName() }
+
+// at is the string at a path, or what is printed of anything else there.
+func (o object) strings(path ...string) []string {
+	found, _, _ := unstructured.NestedStringSlice(o.Object, path...)
+	return found
+}
+
+func (o object) labels(path ...string) map[string]string {
+	found, _, _ := unstructured.NestedStringMap(o.Object, path...)
+	return found
+}
+
+// list is a list of maps.
+func (o object) list(path ...string) []map[string]any {
+	found, _, _ := unstructured.NestedSlice(o.Object, path...)
+	return mapsOf(found)
+}
+
+func mapsOf(items []any) []map[string]any {
+	var all []map[string]any
+	for _, item := range items {
+		if m, isMap := item.(map[string]any); isMap {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// objects of a stream of manifests; a key that stands twice is an error.
+func objects(t *testing.T, stream string) []object {
+	t.Helper()
+	var all []object
+	for text := range strings.SplitSeq("\n"+stream, "\n---\n") {
+		var content map[string]any
+		if err := yaml.UnmarshalStrict([]byte(text), &content); err != nil {
+			t.Fatalf("%v in:\n%s", err, text)
+		}
+		if len(content) == 0 {
+			continue
+		}
+		json, err := yaml.YAMLToJSON([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := object{text: text}
+		if err := o.UnmarshalJSON(json); err != nil {
+			t.Fatalf("%v in:\n%s", err, text)
+		}
+		all = append(all, o)
+	}
+	return all
+}
+
+// kind are the objects of a kind by name.
+func kind(all []object, kind string) map[string]object {
+	found := map[string]object{}
+	for _, o := range all {
+		if o.GetKind() == kind {
+			found[o.GetName()] = o
+		}
+	}
+	return found
+}
+
+// the object of a kind and name.
+func the(t *testing.T, all []object, wanted, name string) object {
+	t.Helper()
+	found, is := kind(all, wanted)[name]
+	if !is {
+		t.Fatalf("there is no %s %s", wanted, name)
+	}
+	return found
+}
+
+// container of a Deployment: its only one.
+func container(t *testing.T, deployment object) map[string]any {
+	t.Helper()
+	containers := deployment.list("spec", "template", "spec", "containers")
+	if len(containers) != 1 {
+		t.Fatalf("%v has %d containers", deployment, len(containers))
+	}
+	return containers[0]
+}

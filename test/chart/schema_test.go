@@ -1,0 +1,92 @@
+package chart
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+func TestWrongValuesAreRefusedWithASentenceThatNamesThem(t *testing.T) {
+	tests := []struct {
+		name   string
+		values string
+		says   []string
+	}{
+		{"a kind that nobody knows", "enabledExtensions: [tfjob, jbo]", []string{"/enabledExtensions/1", "'pytorchjob'", "'workflow'"}},
+		{"kinds as one text", "enabledExtensions: tfjob,job", []string{"/enabledExtensions", "want array"}},
+		{"a name that is misspelt", "controler: {replicas: 3}", []string{"'controler' not allowed"}},
+		{"a name below that is misspelt", "controller: {replica: 3}", []string{"/controller", "'replica' not allowed"}},
+		{"a number that is none", "controller: {replicas: two}", []string{"/controller/replicas", "want integer"}},
+		{"a number below none", "jobExtensions: {replicas: -1}", []string{"/jobExtensions/replicas", "0"}},
+		{"a quota backend that is not there", "controller: {queueGroupPlugin: etcd}", []string{"/controller/queueGroupPlugin", "'elasticquota', 'resourcequota'"}},
+		{"yes and no as texts", `controller: {strictPriority: "true"}`, []string{"/controller/strictPriority", "want boolean"}},
+		{"neither auto nor yes or no", "holdPolicies: {enabled: always}", []string{"/holdPolicies/enabled", "'auto', true, false"}},
+		{"the value of a variable that is no text", "controller: {extraEnv: [{name: A, value: 1}]}", []string{"/controller/extraEnv/0/value", "want string"}},
+		{"a flag without dashes", "controller: {extraArgs: [oversell-rate=2]}", []string{"/controller/extraArgs/0", "'^-'"}},
+		{"a digest that is none", "controller: {image: {digest: abc}}", []string{"/controller/image/digest", "sha256"}},
+		{"an annotation that is no text", "controller: {podAnnotations: {a: true}}", []string{"/controller/podAnnotations/a", "want string"}},
+		{"a port that is none", "networkPolicy: {apiServerPorts: [0]}", []string{"/networkPolicy/apiServerPorts/0", "1"}},
+		{"rights for nobody known", "rbac: {grant: some}", []string{"/rbac/grant", "'enabled', 'all'"}},
+		{"what the chart writes into a config file", "controller: {config: {kind: Mine}}",
+			[]string{"kube-queue-controller", "leave out apiVersion and kind"}},
+		{"a managed kind that is not enabled", "managedNamespaces: {kinds: [jobset]}",
+			[]string{"managedNamespaces.kinds", "jobset", "enabledExtensions", "wait for ever"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := template(t, chart, "--set-json", inline(t, test.values))
+			if err == nil {
+				t.Fatalf("%s was rendered", test.values)
+			}
+			for _, want := range test.says {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q does not say %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestASchemaOfAValueIsThereForEach(t *testing.T) {
+	var schema map[string]any
+	if err := yaml.UnmarshalStrict([]byte(read(t, chart+"/values.schema.json")), &schema); err != nil {
+		t.Fatal(err)
+	}
+	var compare func(path string, schema, values map[string]any)
+	compare = func(path string, schema, values map[string]any) {
+		properties, _ := schema["properties"].(map[string]any)
+		if schema["additionalProperties"] != false {
+			return // a map of the user's own names
+		}
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			below, known := properties[name].(map[string]any)
+			if !known {
+				t.Errorf("values.schema.json does not know %s%s", path, name)
+				continue
+			}
+			if values, isMap := values[name].(map[string]any); isMap {
+				compare(path+name+".", below, values)
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(properties)) {
+			if _, there := values[name]; !there && name != "global" {
+				t.Errorf("values.yaml has no %s%s, which the schema knows", path, name)
+			}
+		}
+	}
+	compare("", schema, defaultValues(t))
+}
+
+// inline is YAML as --set-json takes it.
+func inline(t *testing.T, values string) string {
+	t.Helper()
+	json, err := yaml.YAMLToJSON([]byte(values))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(json)
+}

@@ -1,0 +1,149 @@
+package chart
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// value of values.yaml that has a comment: what a user may set.
+type value struct {
+	path, comment, standard string
+}
+
+var valueLine = regexp.MustCompile(`^( *)([A-Za-z]+):`)
+
+// documented reads values.yaml. A comment stands on one line right above its value;
+// whatever stands below that value belongs to it.
+func documented(t *testing.T) []value {
+	t.Helper()
+	var found []value
+	var path []string
+	var comment string
+	inside := -1
+	for line := range strings.Lines(read(t, filepath.Join(chart, "values.yaml"))) {
+		trimmed := strings.TrimSpace(line)
+		match := valueLine.FindStringSubmatch(line)
+		switch {
+		case strings.HasPrefix(trimmed, "# "):
+			comment = strings.TrimPrefix(trimmed, "# ")
+			continue
+		case match == nil || inside >= 0 && len(match[1]) > inside:
+		default:
+			depth := len(match[1]) / 2
+			inside = -1
+			path = append(path[:min(depth, len(path))], match[2])
+			if comment != "" {
+				inside = len(match[1])
+				found = append(found, value{path: strings.Join(path, "."), comment: comment})
+			}
+		}
+		comment = ""
+	}
+	defaults := defaultValues(t)
+	for i, v := range found {
+		standard, err := json.Marshal(at(defaults, v.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[i].standard = string(standard)
+	}
+	return found
+}
+
+func TestEveryValueHasAComment(t *testing.T) {
+	told := map[string]bool{}
+	for _, v := range documented(t) {
+		told[v.path] = true
+	}
+	var look func(path string, values map[string]any)
+	look = func(path string, values map[string]any) {
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			here := strings.TrimPrefix(path+"."+name, ".")
+			if told[here] {
+				continue
+			}
+			below, isMap := values[name].(map[string]any)
+			if !isMap || len(below) == 0 {
+				t.Errorf("values.yaml: %s has no comment right above it", here)
+				continue
+			}
+			look(here, below)
+		}
+	}
+	look("", defaultValues(t))
+}
+
+func TestTheReadmeOfTheChartNamesEveryValue(t *testing.T) {
+	var table strings.Builder
+	table.WriteString("| value | default | meaning |\n|---|---|---|\n")
+	for _, v := range documented(t) {
+		fmt.Fprintf(&table, "| `%s` | `%s` | %s |\n", v.path, v.standard, strings.ReplaceAll(v.comment, "|", `\|`))
+	}
+	file := filepath.Join(chart, "README.md")
+	text := read(t, file)
+	before, rest, hasBegin := strings.Cut(text, "<!-- values -->\n")
+	_, after, hasEnd := strings.Cut(rest, "<!-- /values -->\n")
+	if !hasBegin || !hasEnd {
+		t.Fatalf("%s has no place for the table of values", file)
+	}
+	golden(t, file, before+"<!-- values -->\n"+table.String()+"<!-- /values -->\n"+after)
+}
+
+// The case everything is what shows that a template reads each value at all.
+func TestTheCaseEverythingSetsEveryValueToAnother(t *testing.T) {
+	var set map[string]any
+	if err := yaml.Unmarshal([]byte(read(t, values("everything"))), &set); err != nil {
+		t.Fatal(err)
+	}
+	standard := map[string]bool{
+		// What these do is seen in the case minimal or resourcequota.
+		"crds.enabled": true, "crds.keep": true, "crds.elasticQuotaTree": true, "crds.queueUnit": true, "crds.queue": true,
+		"rbac.create": true, "rbac.userRoles": true, "managedNamespaces.enabled": true, "podDisruptionBudget.enabled": true,
+		"metrics.enabled": true,
+	}
+	for _, v := range documented(t) {
+		got, err := json.Marshal(at(set, v.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same := string(got) == "null" || string(got) == v.standard; same != standard[v.path] {
+			t.Errorf("%s is %s in %s, and by default %s", v.path, got, values("everything"), v.standard)
+		}
+	}
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func defaultValues(t *testing.T) map[string]any {
+	t.Helper()
+	var all map[string]any
+	if err := yaml.UnmarshalStrict([]byte(read(t, filepath.Join(chart, "values.yaml"))), &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func at(values map[string]any, path string) any {
+	var found any = values
+	for name := range strings.SplitSeq(path, ".") {
+		below, _ := found.(map[string]any)
+		found = below[name]
+	}
+	return found
+}
