@@ -1,0 +1,47 @@
+package install
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"kube-queue.dev/kube-queue/test/lab"
+)
+
+// commands are what somebody copies from the notes into a shell: the lines that begin
+// with kubectl, with the manifests that follow them.
+func commands(notes string) string {
+	var script strings.Builder
+	manifest := false
+	for line := range strings.Lines(notes) {
+		if manifest || strings.HasPrefix(line, "kubectl ") {
+			script.WriteString(line)
+		}
+		switch {
+		case strings.HasSuffix(strings.TrimSpace(line), "<<'EOF'"):
+			manifest = true
+		case strings.TrimSpace(line) == "EOF":
+			manifest = false
+		}
+	}
+	return script.String()
+}
+
+// expectFirstJob does what the notes of the installation say, word by word, and waits
+// for the end of their job.
+func (s *stage) expectFirstJob(notes string) {
+	s.t.Helper()
+	bin := s.t.TempDir()
+	lab.Must(s.t, os.Symlink(site.KubectlPath, filepath.Join(bin, "kubectl")))
+	script := commands(notes)
+	expectWords(s.t, script, "kind: ElasticQuotaTree", "kind: TFJob", "describe")
+	cmd := exec.CommandContext(s.t.Context(), "bash", "-euo", "pipefail", "-c", script)
+	cmd.Env = append(os.Environ(), "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"), "KUBECONFIG="+site.Kubeconfig)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("the notes' commands: %v\n%s\n%s", err, script, out)
+	}
+	s.WaitForPhase("TFJob", "first-job", "Succeeded")
+	s.ExpectFree()
+}
