@@ -111,7 +111,7 @@ func lotWith(room *int64) *queue.Lot {
 			return *room
 		}
 		return 100
-	})
+	}, queue.DefaultBackoff())
 }
 
 func TestBackoffDoublesFromOneSecondToTwenty(t *testing.T) {
@@ -170,7 +170,7 @@ func TestBackoffStartsAgainOnceOneOfTheShapeGotItsRoom(t *testing.T) {
 	wake()
 	small := &queue.Item{Key: "small", Submitted: 1}
 	q.Push(small, demand(1))
-	q.Begin(now.Add(queue.InitialBackoff))
+	q.Begin(now.Add(queue.DefaultBackoff().Initial))
 	if next := q.Next(); next != second {
 		t.Errorf("after a second %v is tried first, want b", next)
 	}
@@ -320,7 +320,7 @@ func (l *litLine) drain() {
 		}
 		s.may = false
 		if !s.served.Equal(l.now) {
-			s.backoff = min(max(2*s.backoff, queue.InitialBackoff), queue.MaxBackoff)
+			s.backoff = min(max(2*s.backoff, queue.DefaultBackoff().Initial), queue.DefaultBackoff().Max)
 			s.until = l.now.Add(s.backoff)
 		}
 		l.queue.Refuse(shape, l.queue.Group.Fits(shape.Demand), l.now)
