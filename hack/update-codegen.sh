@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Writes everything in this repository that a program writes: deep copies,
-# clients, listers, informers and CRDs. Run it after a change to apis/.
+# clients, listers, informers, CRDs, and what docs/ says of the settings. Run it after a
+# change to apis/ or to a program's options.
 #
 # It works on the tree that it stands in, so hack/verify.sh can run it in a copy.
 set -euo pipefail
@@ -44,3 +45,8 @@ rm -rf deploy/crds
 "${tools}/controller-gen" crd paths=./apis/... output:crd:dir=deploy/crds
 # A CRD schema cannot refer to itself, so the levels of the tree are written out.
 "${tools}/treeschema" deploy/crds/scheduling.sigs.k8s.io_elasticquotatrees.yaml
+
+echo "settings"
+# What is left of a program that is gone, no program would remove.
+rm -rf docs/config
+"${tools}/settings" docs

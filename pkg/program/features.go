@@ -35,7 +35,21 @@ func newFeatures(own map[featuregate.Feature]featuregate.FeatureSpec) (*features
 }
 
 func (f *features) addFlag(fs *pflag.FlagSet) {
-	fs.Var(f, flagFeatures, "Features to switch on or off, as A=true,B=false: "+strings.Join(f.gate.KnownFeatures(), ", ")+".")
+	fs.Var(f, flagFeatures, "Features to switch on or off, as A=true,B=false. Known are "+f.known()+".")
+}
+
+// known lists the features with their stages and defaults.
+func (f *features) known() string {
+	var entries []string
+	all := f.gate.GetAll()
+	for _, feature := range slices.Sorted(maps.Keys(all)) {
+		state := "off"
+		if all[feature].Default {
+			state = "on"
+		}
+		entries = append(entries, fmt.Sprintf("%s (%s, %s)", feature, strings.ToLower(string(all[feature].PreRelease)), state))
+	}
+	return strings.Join(entries, ", ")
 }
 
 // String lists what was set.
@@ -64,7 +78,7 @@ func (f *features) Set(text string) error {
 		name, value, _ := strings.Cut(entry, "=")
 		spec, isKnown := known[featuregate.Feature(name)]
 		if !isKnown {
-			return fmt.Errorf("unknown feature %q; known are: %s", name, strings.Join(f.gate.KnownFeatures(), ", "))
+			return fmt.Errorf("unknown feature %q; known are: %s", name, f.known())
 		}
 		on, err := strconv.ParseBool(value)
 		if err != nil {

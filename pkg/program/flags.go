@@ -9,8 +9,6 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	logsapi "k8s.io/component-base/logs/api/v1"
-	// The json format registers itself with the logging options.
-	_ "k8s.io/component-base/logs/json/register"
 
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
@@ -66,18 +64,6 @@ func (o *options) declare(set *settings.Set) {
 	set.Group("Features", o.features.addFlag,
 		settings.Setting{Flag: flagFeatures, Field: "featureGates", Form: settings.Switches})
 	o.declareLogs(set)
-}
-
-func (o *options) declareLogs(set *settings.Set) {
-	set.Group("Logs", func(fs *pflag.FlagSet) { logsapi.AddFlags(o.logging, fs) },
-		settings.Setting{Flag: "logging-format", Field: "logging.format"},
-		settings.Setting{Flag: "v", Field: "logging.verbosity"},
-		settings.Setting{Flag: "vmodule", Field: "logging.vmodule", Form: settings.Patterns, Reset: func() { o.logging.VModule = nil }},
-		settings.Setting{Flag: "log-flush-frequency", Field: "logging.flushFrequency"},
-		settings.Setting{Flag: "log-text-split-stream", Field: "logging.options.text.splitStream"},
-		settings.Setting{Flag: "log-text-info-buffer-size", Field: "logging.options.text.infoBufferSize", Form: settings.Amount},
-		settings.Setting{Flag: "log-json-split-stream", Field: "logging.options.json.splitStream"},
-		settings.Setting{Flag: "log-json-info-buffer-size", Field: "logging.options.json.infoBufferSize", Form: settings.Amount})
 }
 
 func (o *options) checkNamespace() error {

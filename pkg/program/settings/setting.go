@@ -186,6 +186,9 @@ func (s *Set) find(is func(*Setting) bool) *Setting {
 	return nil
 }
 
+// Program that the settings are of.
+func (s *Set) Program() string { return s.program }
+
 // Kind of the configuration file.
 func (s *Set) Kind() string { return s.kind }
 
