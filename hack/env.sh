@@ -10,5 +10,11 @@ export GOWORK=off
 build_tools() {
   mkdir -p "$1"
   go build -C hack/tools -o "$1/" tool
-  go build -o "$1/" ./hack/treeschema ./hack/settings
+  go build -o "$1/" ./hack/treeschema
+}
+
+# build_settings DIR builds the generator that links the programs, and so what the
+# others generate.
+build_settings() {
+  go build -o "$1/" ./hack/settings
 }

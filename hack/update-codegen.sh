@@ -47,6 +47,7 @@ rm -rf deploy/crds
 "${tools}/treeschema" deploy/crds/scheduling.sigs.k8s.io_elasticquotatrees.yaml
 
 echo "settings"
+if [[ -z ${TOOLS:-} ]]; then build_settings "${tools}"; fi
 # What is left of a program that is gone, no program would remove.
 rm -rf docs/config
 "${tools}/settings" docs

@@ -77,6 +77,7 @@ trap 'rm -rf "${scratch}"' EXIT
 tools=$PWD/bin/tools
 echo "verify: building the tools"
 build_tools "${tools}"
+build_settings "${tools}"
 
 check "gofmt" "run gofmt -w on these files" gofmt_clean
 check "generated code, CRDs and pages" "run make generate" generated_fresh
