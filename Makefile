@@ -40,7 +40,7 @@ build-localcluster:
 	go build -C test/localcluster -o $(CURDIR)/bin/ ./cmd/localcluster
 
 .PHONY: generate
-generate: ## Write deep copies, clients, listers, informers and CRDs
+generate: ## Write deep copies, clients, listers, informers, CRDs and docs/settings.md
 	hack/update-codegen.sh
 
 .PHONY: verify

@@ -19,3 +19,9 @@ build_helm() {
   mkdir -p "$1"
   go build -C hack/helm -ldflags '-s -w' -o "$(realpath "$1")/" tool
 }
+
+# build_settings DIR builds the generator that links the programs, and so what the
+# others generate.
+build_settings() {
+  go build -o "$1/" ./hack/settings
+}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Writes everything in this repository that a program writes: deep copies,
-# clients, listers, informers, CRDs and deploy/. Run it after a change to apis/ or to
-# the chart.
+# clients, listers, informers, CRDs, deploy/, and what docs/ says of the settings. Run it
+# after a change to apis/, to the chart or to a program's options.
 #
 # It works on the tree that it stands in, so hack/verify.sh can run it in a copy.
 set -euo pipefail
@@ -49,3 +49,9 @@ rm -rf "${crds}"
 
 echo "deploy"
 hack/render-deploy.sh
+
+echo "settings"
+if [[ -z ${TOOLS:-} ]]; then build_settings "${tools}"; fi
+# What is left of a program that is gone, no program would remove.
+rm -rf docs/config
+"${tools}/settings" docs

@@ -66,8 +66,8 @@ generated_fresh() {
     cat "${log}"
     ok=1
   }
-  for dir in apis pkg/generated charts/kube-queue/files/crds deploy; do
-    git --no-pager diff --no-index --exit-code "${dir}" "${copy}/${dir}" || ok=1
+  for path in apis pkg/generated charts/kube-queue/files/crds deploy docs/config docs/settings.md; do
+    git --no-pager diff --no-index --exit-code "${path}" "${copy}/${path}" || ok=1
   done
   return "${ok}"
 }
@@ -78,9 +78,10 @@ tools=$PWD/bin/tools
 echo "verify: building the tools"
 build_tools "${tools}"
 build_helm "${tools}"
+build_settings "${tools}"
 
 check "gofmt" "run gofmt -w on these files" gofmt_clean
-check "generated code, CRDs and deploy" "run make generate" generated_fresh
+check "generated code, CRDs, deploy and pages" "run make generate" generated_fresh
 check "go mod tidy" "run go mod tidy in these modules" in_modules all_modules go mod tidy -diff
 check "go vet" "mend what it says" in_modules own_modules go vet ./...
 check "staticcheck" "mend what it says" in_modules own_modules "${tools}/staticcheck" ./...

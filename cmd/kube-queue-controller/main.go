@@ -11,26 +11,22 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
+	"kube-queue.dev/kube-queue/cmd/kube-queue-controller/options"
 	"kube-queue.dev/kube-queue/pkg/controller"
 	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/program"
 )
 
-const name = "kube-queue-controller"
-
 func main() {
-	opts := &options{}
-	program.Main(program.Program{
-		Name:     name,
-		Flags:    opts.addFlags,
-		Validate: func() error { return opts.complete(os.LookupEnv) },
-		InForce:  opts.inForce,
-		Run:      func(ctx context.Context, env *program.Env) error { return run(ctx, env, opts) },
-	})
+	opts := options.New()
+	p := opts.Program()
+	p.Environ = os.Environ()
+	p.Run = func(ctx context.Context, env *program.Env) error { return run(ctx, env, opts) }
+	program.Main(p)
 }
 
-func run(ctx context.Context, env *program.Env, opts *options) error {
+func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 	client, err := versioned.NewForConfig(env.Config)
 	if err != nil {
 		return err
@@ -39,18 +35,20 @@ func run(ctx context.Context, env *program.Env, opts *options) error {
 	if err != nil {
 		return err
 	}
-	writer := events.NewWriter(kube.CoreV1(), events.Source{Component: name, Instance: env.Identity}, clock.RealClock{})
+	writer := events.NewWriter(kube.CoreV1(), events.Source{Component: options.Name, Instance: env.Identity}, clock.RealClock{})
 	return env.Lead(ctx, func(ctx context.Context) error {
 		go writer.Run(ctx)
 		return controller.Run(ctx, controller.Config{
 			Client:          client,
-			Source:          opts.backend.source(opts),
+			Source:          opts.Source(),
 			Rest:            env.Config,
 			Clock:           clock.RealClock{},
 			Namespace:       env.Namespace,
-			Policy:          opts.policy,
-			Workers:         opts.workers,
-			CheckInvariants: opts.checkInvariants,
+			Policy:          opts.Policy,
+			Backoff:         opts.Backoff,
+			Workers:         opts.Workers,
+			CheckInvariants: opts.CheckInvariants,
+			AuditInvariants: env.Enabled(options.InvariantAudit),
 			Emit: func(about *unstructured.Unstructured, kind, reason, message string) {
 				writer.Write(events.Event{Object: reference(about), Type: kind, Reason: reason, Message: message,
 					Key: fmt.Sprint(about.GetGeneration())})

@@ -24,7 +24,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
-// Config of a Controller. All fields but Emit, Synced and CheckInvariants are needed.
+// Config of a Controller. All fields but Backoff, Emit, Synced and those that tell
+// whether to prove something are needed.
 type Config struct {
 	// Client for units and Queues.
 	Client versioned.Interface
@@ -37,12 +38,17 @@ type Config struct {
 	Namespace string
 	// Policy of queues that name none.
 	Policy queue.Policy
+	// Backoff of policy RoundRobin; the default where it is zero.
+	Backoff queue.Backoff
 	// Workers is the number of status writes under way at most.
 	Workers int
 	// CheckInvariants proves the core's invariants after every event, and ends
 	// Run with an error when one is broken. It takes time proportional to the
 	// number of units.
 	CheckInvariants bool
+	// AuditInvariants proves now and then, at run time, that used quota is the sum of
+	// what was charged, and tells when it is not.
+	AuditInvariants bool
 	// Emit writes an event about an object.
 	Emit func(about *unstructured.Unstructured, kind, reason, message string)
 	// Synced is called once everything is known and deciding starts.
@@ -125,7 +131,7 @@ func dropManagedFields(object any) (any, error) {
 
 func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 	inbox := newInbox()
-	core := scheduler.New(scheduler.Options{Policy: cfg.Policy, Explanations: explanations})
+	core := scheduler.New(scheduler.Options{Policy: cfg.Policy, Backoff: cfg.Backoff, Explanations: explanations})
 	return &loop{
 		clock: cfg.Clock, logger: logger, inbox: inbox, names: resources.NewNames(), check: cfg.CheckInvariants,
 		core:      core,

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// Times of the lease. A write that was sent while the lease was held is answered
+// Times of the lease, where nobody sets others. A write that was sent while the lease was held is answered
 // or given up by the API server before another process may hold it:
 // retryPeriod + renewDeadline + writeTimeout < leaseDuration (the deadline is
-// counted from the start of a renewal, one period after the last).
+// counted from the start of a renewal, one period after the last). The settings are
+// held to it in lease.go.
 const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 8 * time.Second

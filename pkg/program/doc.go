@@ -1,10 +1,10 @@
 // Package program is what the long-running programs of kube-queue have in
-// common: flags, logs, the connection to the API server, health, signals and
-// leader election. A program's main.go holds its own options and a Run function;
-// everything else is here.
+// common: settings, logs, the connection to the API server, health, signals and
+// leader election. A program's folder in cmd holds its own options and a Run
+// function; everything else is here, how settings are read in package settings.
 //
 //	func main() {
-//		program.Main(program.Program{Name: "job-extensions", Flags: ..., Run: run})
+//		program.Main(program.Program{Name: "job-extensions", Settings: ..., Environ: os.Environ(), Run: run})
 //	}
 //
 //	func run(ctx context.Context, env *program.Env) error {
@@ -14,7 +14,7 @@
 //	}
 //
 // Invariants: a program ends with status 0 when it was asked to end (SIGINT,
-// SIGTERM) and did so in order, 2 when its command line is wrong, and 1
+// SIGTERM) and did so in order, 2 when its settings are wrong, and 1
 // otherwise; the lease is released only after the work that it guards has
 // stopped; a program that loses its lease is gone at once, and none of its
 // writes reaches the API server later than a new leader may start.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
 
 	"kube-queue.dev/kube-queue/pkg/program/version"
@@ -35,6 +36,8 @@ type Env struct {
 	ServerVersion string
 
 	leaderElect bool
+	lease       leaseTimes
+	features    *features
 	health      *health
 	// exit ends the process when the lease is lost.
 	exit func(code int)
@@ -56,6 +59,8 @@ func newEnv(name string, opts *options) (*Env, error) {
 		Name: name, Config: config, Namespace: opts.namespace,
 		Identity:    host + "_" + string(uuid.NewUUID()),
 		leaderElect: opts.leaderElect,
+		lease:       opts.lease,
+		features:    opts.features,
 		health:      newHealth(),
 		exit:        os.Exit,
 	}, nil
@@ -77,10 +82,13 @@ func loadConfig(file string) (*rest.Config, error) {
 	rules.ExplicitPath = file
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig (--kubeconfig=%q): %w", file, err)
+		return nil, fmt.Errorf("reading the kubeconfig %q: %w", file, err)
 	}
 	return config, nil
 }
+
+// Enabled tells whether a feature of the program is switched on.
+func (e *Env) Enabled(feature featuregate.Feature) bool { return e.features.gate.Enabled(feature) }
 
 // MarkReady has /readyz answer ok: call it once caches have synced.
 func (e *Env) MarkReady() { e.health.markReady() }

@@ -3,18 +3,17 @@ package program
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"strings"
+	"net"
 
 	"github.com/spf13/pflag"
-	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	logsapi "k8s.io/component-base/logs/api/v1"
-	// The json format registers itself with the logging options.
-	_ "k8s.io/component-base/logs/json/register"
+
+	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
-// options are the flags that every program has.
+// options are the settings that every program has.
 type options struct {
 	kubeconfig    string
 	qps           float32
@@ -23,8 +22,9 @@ type options struct {
 	// profilingAddress is empty for none: profiles tell whoever may ask.
 	profilingAddress string
 	leaderElect      bool
+	lease            leaseTimes
 	namespace        string
-	version          bool
+	features         *features
 	logging          *logsapi.LoggingConfiguration
 }
 
@@ -34,77 +34,77 @@ func defaultOptions() *options {
 		burst:         1000,
 		healthAddress: ":8081",
 		leaderElect:   true,
+		lease:         defaultLease(),
 		namespace:     "kube-queue",
 		logging:       logsapi.NewLoggingConfiguration(),
 	}
 }
 
-func (o *options) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig, "Path of a kubeconfig file. Unset: the service account when running in a pod, else the usual places of a kubeconfig.")
-	fs.Float32Var(&o.qps, "kube-api-qps", o.qps, "Requests per second to the API server that are always allowed.")
-	fs.IntVar(&o.burst, "kube-api-burst", o.burst, "Requests to the API server that are allowed at once.")
-	fs.StringVar(&o.healthAddress, "health-bind-address", o.healthAddress, "Address of /healthz and /readyz; 0 for none.")
-	fs.StringVar(&o.profilingAddress, "profiling-bind-address", o.profilingAddress, "Address of Go's profiles at /debug/pprof/, such as localhost:6060; none by default. Whoever reaches it may read them.")
-	fs.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "Work only while holding the lease, so that more than one replica may run.")
-	fs.StringVar(&o.namespace, "namespace", o.namespace, "Namespace of the lease and of the program's own objects.")
-	fs.BoolVar(&o.version, "version", o.version, "Print the version and exit.")
-	logsapi.AddFlags(o.logging, fs)
+// declare adds the settings to the set, one group after the other. One more group is
+// one more call of Group, and what is to be checked of it together a line of validate.
+func (o *options) declare(set *settings.Set) {
+	set.Group("General", func(fs *pflag.FlagSet) {
+		fs.StringVar(&o.namespace, "namespace", o.namespace, "Namespace of the lease and of the program's own objects.")
+	}, settings.Setting{Flag: "namespace", Field: "namespace", Check: o.checkNamespace})
+	set.Group("API server", func(fs *pflag.FlagSet) {
+		fs.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig, "Path of a kubeconfig file. Unset: the service account when running in a pod, else the usual places of a kubeconfig.")
+		fs.Float32Var(&o.qps, "kube-api-qps", o.qps, "Requests per second to the API server that are always allowed.")
+		fs.IntVar(&o.burst, "kube-api-burst", o.burst, "Requests to the API server that are allowed at once.")
+	},
+		settings.Setting{Flag: "kubeconfig", Field: "clientConnection.kubeconfig"},
+		settings.Setting{Flag: "kube-api-qps", Field: "clientConnection.qps", Check: o.checkQPS},
+		settings.Setting{Flag: "kube-api-burst", Field: "clientConnection.burst", Check: o.checkBurst})
+	o.declareLease(set)
+	set.Group("Health and profiles", func(fs *pflag.FlagSet) {
+		fs.StringVar(&o.healthAddress, "health-bind-address", o.healthAddress, "Address of /healthz and /readyz; 0 for none.")
+		fs.StringVar(&o.profilingAddress, "profiling-bind-address", o.profilingAddress, "Address of Go's profiles at /debug/pprof/, on the loopback interface, such as localhost:6060; none by default. Whoever reaches it may read them.")
+	},
+		settings.Setting{Flag: "health-bind-address", Field: "health.bindAddress"},
+		settings.Setting{Flag: "profiling-bind-address", Field: "profiling.bindAddress", Check: o.checkProfiling})
+	set.Group("Features", o.features.addFlag,
+		settings.Setting{Flag: flagFeatures, Field: "featureGates", Form: settings.Switches})
+	o.declareLogs(set)
 }
 
+func (o *options) checkNamespace() error {
+	if o.namespace == "" {
+		return errors.New("must not be empty")
+	}
+	return nil
+}
+
+func (o *options) checkQPS() error {
+	if o.qps <= 0 || math.IsNaN(float64(o.qps)) || math.IsInf(float64(o.qps), 0) {
+		return fmt.Errorf("must be a number above 0, not %v", o.qps)
+	}
+	return nil
+}
+
+func (o *options) checkBurst() error {
+	if o.burst <= 0 {
+		return fmt.Errorf("must be above 0, not %d", o.burst)
+	}
+	return nil
+}
+
+// checkProfiling refuses an address that others than this host, or this pod, reach:
+// nobody is asked who they are. What kubectl port-forward reaches is enough.
+func (o *options) checkProfiling() error {
+	if isNone(o.profilingAddress) {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(o.profilingAddress)
+	if err != nil {
+		return err
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("%q is not on the loopback interface; use localhost, 127.0.0.1 or [::1]", o.profilingAddress)
+	}
+	return nil
+}
+
+// validate looks at what several settings come to together.
 func (o *options) validate() error {
-	switch {
-	case o.qps <= 0 || math.IsNaN(float64(o.qps)) || math.IsInf(float64(o.qps), 0):
-		return fmt.Errorf("--kube-api-qps must be a number above 0, not %v", o.qps)
-	case o.burst <= 0:
-		return fmt.Errorf("--kube-api-burst must be above 0, not %d", o.burst)
-	case o.namespace == "":
-		return errors.New("--namespace must not be empty")
-	}
-	return nil
-}
-
-// A usageError is the fault of the command line.
-type usageError struct {
-	err       error
-	withFlags bool
-}
-
-func (e usageError) Error() string { return e.err.Error() }
-func (e usageError) Unwrap() error { return e.err }
-
-// parse reads the command line into the flags.
-func parse(fs *pflag.FlagSet, args []string) error {
-	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, pflag.ErrHelp) {
-			return err
-		}
-		var unknown *pflag.NotExistError
-		return usageError{err: err, withFlags: errors.As(err, &unknown)}
-	}
-	if fs.NArg() > 0 {
-		return usageError{err: fmt.Errorf("unexpected argument %q: only flags are understood", fs.Arg(0))}
-	}
-	return nil
-}
-
-// newFlagSet has no output and no exit of its own: Main decides on both.
-func newFlagSet(name string) *pflag.FlagSet {
-	fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	fs.Usage = func() {}
-	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
-	return fs
-}
-
-func printFlags(out io.Writer, fs *pflag.FlagSet, name string) {
-	fmt.Fprintf(out, "Flags of %s:\n%s", name, fs.FlagUsagesWrapped(100))
-}
-
-// inForce lists the flags that differ from their defaults, for the start log.
-func inForce(fs *pflag.FlagSet) string {
-	var set []string
-	fs.Visit(func(f *pflag.Flag) {
-		set = append(set, "--"+f.Name+"="+f.Value.String())
-	})
-	return strings.Join(set, " ")
+	return errors.Join(o.lease.validate(),
+		logsapi.Validate(o.logging, o.features.gate, field.NewPath("logging")).ToAggregate())
 }

@@ -72,9 +72,9 @@ func (e *Env) newElector(ctx context.Context, lock resourcelock.Interface, onSta
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name:          e.Name,
 		Lock:          lock,
-		LeaseDuration: leaseDuration,
-		RenewDeadline: renewDeadline,
-		RetryPeriod:   retryPeriod,
+		LeaseDuration: e.lease.duration,
+		RenewDeadline: e.lease.renew,
+		RetryPeriod:   e.lease.retry,
 		// The elector would try to release a lease that it failed to renew
 		// before it says that it is lost: release is done here instead.
 		ReleaseOnCancel: false,

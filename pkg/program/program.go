@@ -10,19 +10,28 @@ import (
 	"syscall"
 
 	"github.com/spf13/pflag"
+	"k8s.io/component-base/featuregate"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2"
+
+	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
 // Program is one program.
 type Program struct {
 	// Name of the program, of its lease and in its user agent.
 	Name string
-	// Flags adds the program's own flags. It may be nil.
-	Flags func(*pflag.FlagSet)
-	// Validate looks at the program's own settings once flags are read; what is
-	// wrong with them ends the program with status 2. It may be nil.
+	// Kind of its configuration file.
+	Kind string
+	// Environ is the environment of the process, as os.Environ has it.
+	Environ []string
+	// Settings adds the program's own settings. It may be nil.
+	Settings func(*settings.Set)
+	// Features are the program's own feature gates.
+	Features map[featuregate.Feature]featuregate.FeatureSpec
+	// Validate looks at what the program's own settings come to together, once all are
+	// read; what is wrong with them ends the program with status 2. It may be nil.
 	Validate func() error
 	// InForce returns key and value pairs for the start log: what the settings
 	// come to. It may be nil.
@@ -43,35 +52,54 @@ func Main(p Program) {
 	os.Exit(run(p, os.Args[1:], os.Stdout, os.Stderr))
 }
 
+// Settings lists all settings that a program has.
+func Settings(p Program) (*settings.Set, error) {
+	set, _, err := declare(p)
+	return set, err
+}
+
+func declare(p Program) (*settings.Set, *options, error) {
+	var err error
+	opts := defaultOptions()
+	if opts.features, err = newFeatures(p.Features); err != nil {
+		return nil, nil, err
+	}
+	set := settings.New(p.Name, p.Kind)
+	if p.Settings != nil {
+		p.Settings(set)
+	}
+	opts.declare(set)
+	return set, opts, set.Fault()
+}
+
 func run(p Program, args []string, stdout, stderr io.Writer) int {
 	// First, for it sets back what the flags are about to set.
 	logs.InitLogs()
 	defer logs.FlushLogs()
-	opts := defaultOptions()
-	fs := newFlagSet(p.Name)
-	opts.addFlags(fs)
-	if p.Flags != nil {
-		p.Flags(fs)
+	set, opts, err := declare(p)
+	if err == nil {
+		err = prepare(p, opts, set, args)
 	}
-	switch err := prepare(p, opts, fs, args); {
+	switch {
 	case errors.Is(err, pflag.ErrHelp):
-		printFlags(stdout, fs, p.Name)
+		set.Help(stdout)
 		return exitClean
 	case err != nil:
 		fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
-		var usage usageError
-		if errors.As(err, &usage) && usage.withFlags {
-			printFlags(stderr, fs, p.Name)
+		var unknown *pflag.NotExistError
+		if errors.As(err, &unknown) {
+			set.Help(stderr)
 		}
 		return exitUsage
-	case opts.version:
+	case set.Version():
 		fmt.Fprintf(stdout, "%s %s\n", p.Name, Version())
 		return exitClean
 	}
 	ctx, stop := signalContext(context.Background())
 	defer stop()
 	ctx = klog.NewContext(ctx, klog.Background().WithName(p.Name))
-	if err := start(ctx, p, opts, fs); err != nil && ctx.Err() == nil {
+	tell(ctx, set)
+	if err := start(ctx, p, opts); err != nil && ctx.Err() == nil {
 		klog.FromContext(ctx).Error(err, "The program ends")
 		return exitError
 	}
@@ -80,12 +108,12 @@ func run(p Program, args []string, stdout, stderr io.Writer) int {
 }
 
 // prepare reads and checks all settings.
-func prepare(p Program, opts *options, fs *pflag.FlagSet, args []string) error {
-	if err := parse(fs, args); err != nil {
+func prepare(p Program, opts *options, set *settings.Set, args []string) error {
+	if err := set.Read(args, p.Environ); err != nil || set.Version() {
 		return err
 	}
-	if opts.version {
-		return nil
+	if err := opts.features.apply(); err != nil {
+		return err
 	}
 	if err := opts.validate(); err != nil {
 		return err
@@ -95,11 +123,21 @@ func prepare(p Program, opts *options, fs *pflag.FlagSet, args []string) error {
 			return err
 		}
 	}
-	return logsapi.ValidateAndApply(opts.logging, nil)
+	return logsapi.ValidateAndApply(opts.logging, opts.features.gate)
+}
+
+// tell logs the settings in force. They hold no secret: a kubeconfig is a path.
+func tell(ctx context.Context, set *settings.Set) {
+	logger := klog.FromContext(ctx)
+	values, from := set.InForce()
+	logger.Info("The settings in force", "version", Version(), "file", set.File(), "given", from, "settings", values)
+	for _, variable := range set.Ineffective() {
+		logger.Info("An environment variable has no effect here", "variable", variable)
+	}
 }
 
 // start connects, serves health and hands over to the program.
-func start(ctx context.Context, p Program, opts *options, fs *pflag.FlagSet) error {
+func start(ctx context.Context, p Program, opts *options) error {
 	env, err := newEnv(p.Name, opts)
 	if err != nil {
 		return err
@@ -117,12 +155,12 @@ func start(ctx context.Context, p Program, opts *options, fs *pflag.FlagSet) err
 	if err := env.connect(ctx); err != nil {
 		return err
 	}
-	inForceValues := []any{"version", Version(), "apiServerVersion", env.ServerVersion, "namespace", env.Namespace,
-		"leaderElect", opts.leaderElect, "flags", inForce(fs)}
+	inForce := []any{"version", Version(), "apiServerVersion", env.ServerVersion, "namespace", env.Namespace,
+		"leaderElect", opts.leaderElect}
 	if p.InForce != nil {
-		inForceValues = append(inForceValues, p.InForce()...)
+		inForce = append(inForce, p.InForce()...)
 	}
-	klog.FromContext(ctx).Info("The program starts", inForceValues...)
+	klog.FromContext(ctx).Info("The program starts", inForce...)
 	return p.Run(ctx, env)
 }
 

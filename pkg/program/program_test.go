@@ -18,7 +18,13 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/component-base/featuregate"
 	logsapi "k8s.io/component-base/logs/api/v1"
+	"pgregory.net/rapid"
+
+	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
 func TestCommandLine(t *testing.T) {
@@ -29,33 +35,27 @@ func TestCommandLine(t *testing.T) {
 		stdout, stderr []string
 	}{
 		{"--version prints name and version", []string{"--version"}, 0, []string{"thing "}, nil},
-		{"--help lists the flags", []string{"--help"}, 0, []string{"--kubeconfig", "--own"}, nil},
+		{"--help lists the flags", []string{"--help"}, 0, []string{"--kubeconfig", "--own", "Leader election flags:", "Environment variable: OwnThing"}, nil},
 		{"an unknown flag is named and the known ones listed", []string{"--no-such"}, 2, nil,
 			[]string{"unknown flag: --no-such", "--kubeconfig", "--own"}},
 		{"a stray argument is named", []string{"run"}, 2, nil, []string{`unexpected argument "run"`}},
 		{"a value that is no number is refused", []string{"--kube-api-burst=many"}, 2, nil, []string{"kube-api-burst", "many"}},
-		{"a rate of 0 is refused", []string{"--kube-api-qps=0"}, 2, nil, []string{"--kube-api-qps must be a number above 0"}},
+		{"a rate of 0 is refused", []string{"--kube-api-qps=0"}, 2, nil, []string{"--kube-api-qps: must be a number above 0"}},
 		{"a rate that is not a number is refused", []string{"--kube-api-qps=NaN"}, 2, nil, []string{"--kube-api-qps"}},
 		{"an unknown log format is refused", []string{"--logging-format=xml"}, 2, nil, []string{"xml"}},
 		{"the program's own check is heard", []string{"--own=bad"}, 2, nil, []string{"own is bad"}},
+		{"a file that is not there is refused", []string{"--config=/no/such/file"}, 2, nil, []string{"--config", "/no/such/file"}},
+		{"an unknown feature is refused with the known ones", []string{"--feature-gates=Nothing=true"}, 2, nil, []string{"Nothing", "OwnFeature"}},
+		{"lease times that leave no room for the last write are refused", []string{"--leader-elect-renew-deadline=9s"}, 2, nil, []string{"9s", "15s", "--leader-elect-lease-duration"}},
+		{"profiles for everybody are refused", []string{"--profiling-bind-address=:6060"}, 2, nil, []string{"--profiling-bind-address", "loopback"}},
+		{"an option of the logs whose feature is off is refused", []string{"--log-json-split-stream"}, 2, nil, []string{"logging.options.json.splitStream", "LoggingAlphaOptions"}},
 		{"a kubeconfig that is not there ends with an error", []string{"--kubeconfig=/no/such/file"}, 1, nil, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
 			var stdout, stderr bytes.Buffer
-			var own string
-			code := run(Program{
-				Name:  "thing",
-				Flags: func(fs *pflag.FlagSet) { fs.StringVar(&own, "own", "", "Own flag.") },
-				Validate: func() error {
-					if own == "bad" {
-						return errBad{}
-					}
-					return nil
-				},
-				Run: func(context.Context, *Env) error { t.Error("it ran"); return nil },
-			}, test.args, &stdout, &stderr)
+			code := run(ownProgram(t), test.args, &stdout, &stderr)
 			if code != test.code {
 				t.Errorf("exit status %d, want %d; stderr:\n%s", code, test.code, &stderr)
 			}
@@ -73,13 +73,100 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
+// ownProgram has a setting of its own, and never runs.
+func ownProgram(t *testing.T) Program {
+	var own string
+	return Program{
+		Name: "thing", Kind: "ThingConfiguration",
+		Settings: func(set *settings.Set) {
+			set.Group("Own", func(fs *pflag.FlagSet) { fs.StringVar(&own, "own", "", "Own flag.") },
+				settings.Setting{Flag: "own", Field: "own", Env: []string{"OwnThing"}})
+		},
+		Features: map[featuregate.Feature]featuregate.FeatureSpec{"OwnFeature": {PreRelease: featuregate.Alpha}},
+		Validate: func() error {
+			if own == "bad" {
+				return errBad{}
+			}
+			return nil
+		},
+		Run: func(context.Context, *Env) error { t.Error("it ran"); return nil },
+	}
+}
+
 type errBad struct{}
 
 func (errBad) Error() string { return "own is bad" }
 
+func TestTheEnvironmentIsHeard(t *testing.T) {
+	p := ownProgram(t)
+	p.Environ = []string{"OwnThing=bad"}
+	var stdout, stderr bytes.Buffer
+	if code := run(p, nil, &stdout, &stderr); code != exitUsage || !strings.Contains(stderr.String(), "own is bad") {
+		t.Errorf("exit status %d; stderr:\n%s", code, &stderr)
+	}
+}
+
+func TestProfilesAreServedOnTheLoopbackInterfaceOnly(t *testing.T) {
+	for address, served := range map[string]bool{
+		"": true, "0": true, "localhost:6060": true, "127.0.0.1:6060": true, "127.1.2.3:1": true, "[::1]:6060": true,
+		":6060": false, "0.0.0.0:6060": false, "[::]:6060": false, "10.0.0.1:6060": false, "example.com:6060": false, "localhost": false,
+	} {
+		opts := defaultOptions()
+		opts.profilingAddress = address
+		if err := opts.checkProfiling(); (err == nil) != served {
+			t.Errorf("%q: error is %v", address, err)
+		}
+	}
+}
+
 func TestLeaseTimesLeaveRoomForTheLastWrite(t *testing.T) {
-	if retryPeriod+renewDeadline+writeTimeout >= leaseDuration {
-		t.Errorf("a write could arrive after the lease has run out")
+	defaults := defaultLease()
+	if err := errors.Join(defaults.checkDuration(), defaults.validate()); err != nil {
+		t.Error(err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(name string) time.Duration {
+			return rapid.OneOf(
+				rapid.Map(rapid.Int64Range(0, 60), func(s int64) time.Duration { return time.Duration(s) * time.Second }),
+				rapid.Map(rapid.Int64(), func(ns int64) time.Duration { return time.Duration(ns) })).Draw(t, name)
+		}
+		times := leaseTimes{duration: draw("lease"), renew: draw("renew"), retry: draw("retry")}
+		err := errors.Join(times.checkDuration(), above0(times.renew), above0(times.retry), times.validate())
+		// What the others go by, and what the writes may need, in numbers that cannot overflow.
+		held := float64(int64(times.duration / time.Second))
+		needed := times.renew.Seconds() + times.retry.Seconds() + writeTimeout.Seconds()
+		switch {
+		case err == nil && (times.renew <= 0 || times.retry <= 0 || held <= needed):
+			t.Errorf("%+v is accepted", times)
+		case err == nil:
+			_, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+				LeaseDuration: times.duration, RenewDeadline: times.renew, RetryPeriod: times.retry,
+				Lock:      &resourcelock.LeaseLock{LockConfig: resourcelock.ResourceLockConfig{Identity: "me"}},
+				Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) {}, OnStoppedLeading: func() {}},
+			})
+			if err != nil {
+				t.Errorf("%+v is accepted here and refused there: %v", times, err)
+			}
+		}
+	})
+}
+
+func TestOneOfTwoFeatureGatesMayBeSetElsewhere(t *testing.T) {
+	f, err := newFeatures(map[featuregate.Feature]featuregate.FeatureSpec{
+		"A": {Default: true, PreRelease: featuregate.Beta}, "B": {Default: true, PreRelease: featuregate.Beta}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"A=false,AllBeta=false", "AllBeta=true,LoggingAlphaOptions=true"} { // as by a file, then by a flag
+		if err := f.Set(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.apply(); err != nil {
+		t.Fatal(err)
+	}
+	if f.gate.Enabled("A") || !f.gate.Enabled("B") || !f.gate.Enabled(logsapi.LoggingAlphaOptions) {
+		t.Errorf("set is %s; A %t, B %t", f, f.gate.Enabled("A"), f.gate.Enabled("B"))
 	}
 }
 
@@ -188,7 +275,7 @@ func leaseEnv(t *testing.T, server *leaseServer) *Env {
 	if _, err := kubernetes.NewForConfig(config); err != nil {
 		t.Fatal(err)
 	}
-	return &Env{Name: "thing", Namespace: "ns", Identity: "me", Config: config, leaderElect: true, health: newHealth(),
+	return &Env{Name: "thing", Namespace: "ns", Identity: "me", Config: config, leaderElect: true, lease: defaultLease(), health: newHealth(),
 		exit: func(int) { t.Error("the process was ended") }}
 }
 

@@ -12,7 +12,7 @@
 // then name: a total order that nothing but a change of the unit itself alters.
 // The policy says who may go out of turn:
 //
-//   - RoundRobin: a refused shape backs off, 1 s doubling to 20 s, and others
+//   - RoundRobin: a refused shape backs off, longer each time, and others
 //     are tried before it meanwhile; room that none of those can use is its own.
 //   - Priority: the same without backoff.
 //   - Block: only the front item is tried.

@@ -14,9 +14,10 @@ import (
 // room in either wakes it. Shapes of one queue wake one by one, the first in line
 // first, for the room that one takes is none for those behind it.
 type Lot struct {
-	room   func(quota.Space) int64
-	spaces map[quota.Space]*Heap[*stand]
-	parked int
+	room    func(quota.Space) int64
+	backoff Backoff
+	spaces  map[quota.Space]*Heap[*stand]
+	parked  int
 	// now is the time of the round of trying.
 	now   time.Time
 	draws uint64
@@ -25,8 +26,8 @@ type Lot struct {
 }
 
 // NewLot makes an empty lot. Room tells how much room there is in a space.
-func NewLot(room func(quota.Space) int64) *Lot {
-	return &Lot{room: room, spaces: map[quota.Space]*Heap[*stand]{}}
+func NewLot(room func(quota.Space) int64, backoff Backoff) *Lot {
+	return &Lot{room: room, backoff: backoff, spaces: map[quota.Space]*Heap[*stand]{}}
 }
 
 // Begin starts a round of trying at a time: that at which backoff is judged.

@@ -105,24 +105,37 @@ func drain(q *queue.Queue, now time.Time, take func(amount int64) bool) []string
 var here = quota.Space{Node: 0, Resource: 0}
 
 // lot is one with this room here, and a hundred everywhere else.
-func lotWith(room *int64) *queue.Lot {
+func lotWith(room *int64) *queue.Lot { return lotOf(room, queue.DefaultBackoff()) }
+
+func lotOf(room *int64, backoff queue.Backoff) *queue.Lot {
 	return queue.NewLot(func(s quota.Space) int64 {
 		if s == here {
 			return *room
 		}
 		return 100
-	})
+	}, backoff)
 }
 
 func TestBackoffDoublesFromOneSecondToTwenty(t *testing.T) {
+	backsOff(t, queue.DefaultBackoff(), 1, 2, 4, 8, 16, 20, 20)
+}
+
+func TestBackoffIsThatOfTheLot(t *testing.T) {
+	backsOff(t, queue.Backoff{Initial: 3 * time.Second, Max: 7 * time.Second}, 3, 6, 7, 7)
+	backsOff(t, queue.Backoff{Initial: 2 * time.Second, Max: 2 * time.Second}, 2, 2, 2)
+}
+
+// backsOff has a shape refused again and again.
+func backsOff(t *testing.T, backoff queue.Backoff, want ...int) {
+	t.Helper()
 	g := &group{}
 	room := int64(0)
-	lot := lotWith(&room)
+	lot := lotOf(&room, backoff)
 	q := queue.New(g, queue.RoundRobin, lot)
 	q.Push(&queue.Item{Key: "big"}, demand(10))
 	now := time.Unix(0, 0)
 	drain(q, now, func(int64) bool { return false })
-	for _, seconds := range []int{1, 2, 4, 8, 16, 20, 20} {
+	for _, seconds := range want {
 		// Just before its backoff ends another goes first, and from then on it does.
 		for _, c := range []struct {
 			after time.Duration
@@ -170,7 +183,7 @@ func TestBackoffStartsAgainOnceOneOfTheShapeGotItsRoom(t *testing.T) {
 	wake()
 	small := &queue.Item{Key: "small", Submitted: 1}
 	q.Push(small, demand(1))
-	q.Begin(now.Add(queue.InitialBackoff))
+	q.Begin(now.Add(queue.DefaultBackoff().Initial))
 	if next := q.Next(); next != second {
 		t.Errorf("after a second %v is tried first, want b", next)
 	}
@@ -320,7 +333,7 @@ func (l *litLine) drain() {
 		}
 		s.may = false
 		if !s.served.Equal(l.now) {
-			s.backoff = min(max(2*s.backoff, queue.InitialBackoff), queue.MaxBackoff)
+			s.backoff = min(max(2*s.backoff, queue.DefaultBackoff().Initial), queue.DefaultBackoff().Max)
 			s.until = l.now.Add(s.backoff)
 		}
 		l.queue.Refuse(shape, l.queue.Group.Fits(shape.Demand), l.now)

@@ -65,11 +65,19 @@ type Shape struct {
 	also    *parking
 }
 
-// Backoff of a refused shape in policy RoundRobin.
-const (
-	InitialBackoff = time.Second
-	MaxBackoff     = 20 * time.Second
-)
+// Backoff of a refused shape in policy RoundRobin: the first, doubling with each
+// refusal up to the greatest.
+type Backoff struct {
+	Initial, Max time.Duration
+}
+
+// DefaultBackoff is in force where nobody sets another.
+func DefaultBackoff() Backoff { return Backoff{Initial: time.Second, Max: 20 * time.Second} }
+
+// after is the backoff that follows one; 0 follows none.
+func (b Backoff) after(last time.Duration) time.Duration {
+	return min(max(2*last, b.Initial), b.Max)
+}
 
 // Key tells shapes of one queue apart.
 func (s *Shape) Key() string { return s.key }
@@ -106,7 +114,7 @@ func (s *Shape) refuse(r *quota.Refusal, now time.Time) {
 	if s.served != 0 && s.served == now.UnixNano() {
 		return // one of its own has just taken the room, and others were not tried at all
 	}
-	s.backoff = min(max(2*s.backoff, InitialBackoff), MaxBackoff)
+	s.backoff = s.queue.lot.backoff.after(s.backoff)
 	s.until = now.Add(s.backoff).UnixNano()
 }
 

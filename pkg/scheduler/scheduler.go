@@ -13,6 +13,8 @@ import (
 type Options struct {
 	// Policy of queues for which QueueChanged said nothing; RoundRobin if empty.
 	Policy queue.Policy
+	// Backoff of policy RoundRobin; the default where it is zero.
+	Backoff queue.Backoff
 	// Explanations is the most writes of why units wait that may be under way at a
 	// time; 0: any number. Where it is set, one begins each ExplainInterval at most
 	// while others are under way: they come in crowds, and must not hold up releases.
@@ -22,6 +24,7 @@ type Options struct {
 // Scheduler is the core. The package comment describes it.
 type Scheduler struct {
 	defaultPolicy queue.Policy
+	backoff       queue.Backoff
 	settings      map[string]QueueChanged
 
 	units   map[string]*unit
@@ -89,8 +92,12 @@ func New(opts Options) *Scheduler {
 	if opts.Policy == "" {
 		opts.Policy = queue.RoundRobin
 	}
+	if opts.Backoff == (queue.Backoff{}) {
+		opts.Backoff = queue.DefaultBackoff()
+	}
 	s := &Scheduler{
 		defaultPolicy:  opts.Policy,
+		backoff:        opts.Backoff,
 		mostExplaining: opts.Explanations,
 		settings:       map[string]QueueChanged{},
 		units:          map[string]*unit{},
@@ -100,7 +107,7 @@ func New(opts Options) *Scheduler {
 		isFreed:        map[quota.Space]bool{},
 		missing:        &quota.Refusal{Reason: quota.ReasonNoQuota, Sentence: "no quota is known yet"},
 	}
-	s.lot = queue.NewLot(s.room)
+	s.lot = queue.NewLot(s.room, s.backoff)
 	return s
 }
 
@@ -234,7 +241,7 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 			s.timers.retelling.Remove(due)
 		}
 	}
-	s.lot = queue.NewLot(s.room)
+	s.lot = queue.NewLot(s.room, s.backoff)
 	s.contest, s.unproven = newContest(e.Backend), nil
 	s.freed = nil
 	clear(s.isFreed)

@@ -78,6 +78,25 @@ func TestARefusedUnitInRoundRobinLetsThoseBehindItGoFirstMeanwhile(t *testing.T)
 	}
 }
 
+func TestBackoffLastsAsLongAsWasSetUnderEachTree(t *testing.T) {
+	for _, c := range []struct {
+		backoff queue.Backoff
+		want    string
+	}{{queue.Backoff{}, "a/front"}, {queue.Backoff{Initial: time.Minute, Max: time.Minute}, "a/behind"}} {
+		w := newWorld(t, scheduler.Options{Policy: queue.RoundRobin, Backoff: c.backoff}, leaf("root", cpu("1"), "a"))
+		w.plant(leaf("root", cpu("2"), "a"))
+		w.submit("a/running", cpu("2"))
+		w.settle()
+		w.submit("a/front", cpu("2"), priority(1))
+		w.settle() // refused
+		w.after(30 * time.Second)
+		w.finish("a/running")
+		w.submit("a/behind", cpu("1"))
+		w.settle()
+		expectReleased(t, w, c.want)
+	}
+}
+
 func TestRoomThatNobodyElseCanUseGoesToAUnitInBackoffAtOnce(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("2"), "a"))
 	w.submit("a/running", cpu("2"))

@@ -1,0 +1,86 @@
+package options
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"kube-queue.dev/kube-queue/pkg/program"
+	"kube-queue.dev/kube-queue/pkg/program/settings"
+	"kube-queue.dev/kube-queue/pkg/program/settings/settingstest"
+)
+
+func TestEachSettingIsSetByItsFlagAndItsField(t *testing.T) {
+	settingstest.Run(t, func() (*settings.Set, error) { return program.Settings(New().Program()) },
+		append(settingstest.Shared(),
+			settingstest.Row{Flag: "enabled-extensions", Field: "enabledExtensions", Values: []string{"job", "tfjob,job"}},
+			settingstest.Row{Flag: "workers", Field: "workers", Values: []string{"1", "9"}}))
+}
+
+// read has the options of a command line and an environment.
+func read(t *testing.T, environ []string, args ...string) (*Options, *settings.Set, error) {
+	t.Helper()
+	o := New()
+	p := o.Program()
+	set, err := program.Settings(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := set.Read(args, environ); err != nil {
+		return nil, nil, err
+	}
+	return o, set, p.Validate()
+}
+
+func TestTFJobAndPyTorchJobAreQueuedWhereNothingElseIsSaid(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{nil, []string{"TFJob", "PyTorchJob"}},
+		{[]string{"--enabled-extensions=job"}, []string{"Job"}},
+		{[]string{"--enabled-extensions="}, nil},
+	} {
+		o, _, err := read(t, nil, c.args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kinds []string
+		for _, adapter := range o.Adapters {
+			kinds = append(kinds, adapter.Kind().Kind)
+		}
+		if !slices.Equal(kinds, c.want) {
+			t.Errorf("%v: queued are %v, want %v", c.args, kinds, c.want)
+		}
+	}
+}
+
+func TestSettingsThatAreNotKnownAreRefusedWithWhatIs(t *testing.T) {
+	for _, c := range []struct {
+		arg   string
+		words []string
+	}{
+		{"--enabled-extensions=job,tfjobs", []string{"--enabled-extensions", "tfjobs", "pytorchjob"}},
+		{"--workers=0", []string{"--workers", "above 0"}},
+	} {
+		_, _, err := read(t, nil, c.arg)
+		if err == nil {
+			t.Fatalf("%s is accepted", c.arg)
+		}
+		for _, word := range c.words {
+			if !strings.Contains(err.Error(), word) {
+				t.Errorf("%q does not say %q", err, word)
+			}
+		}
+	}
+}
+
+func TestAVariableOfTheOtherProgramIsToldOf(t *testing.T) {
+	_, set, err := read(t, []string{"StrictPriority=true", "HOME=/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if told := set.Ineffective(); len(told) != 1 || !strings.Contains(told[0], "StrictPriority") || !strings.Contains(told[0], "kube-queue-controller") {
+		t.Errorf("told is %q", told)
+	}
+}

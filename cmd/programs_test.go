@@ -1,0 +1,241 @@
+// Package cmd holds tests of the programs as they are built; they need no cluster.
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	controller = "kube-queue-controller"
+	extensions = "job-extensions"
+	patience   = time.Minute
+)
+
+// programs is the folder of the programs under test.
+var programs string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "kube-queue-programs-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	programs = dir
+	if out, err := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "./"+controller, "./"+extensions).CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building the programs: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+func write(t *testing.T, name string, content any) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	data, err := json.Marshal(content)
+	if err == nil {
+		err = os.WriteFile(file, data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// start runs a program until the test ends, and has its log.
+func start(t *testing.T, name string, environ []string, args ...string) (logged func() string, ended <-chan struct{}) {
+	t.Helper()
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(filepath.Join(programs, name), args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = environ, log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(done)
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-done
+		log.Close()
+	})
+	return func() string {
+		data, err := os.ReadFile(log.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}, done
+}
+
+// line is that of a log in JSON with this message.
+func line(log, message string) map[string]any {
+	for text := range strings.Lines(log) {
+		var fields map[string]any
+		if json.Unmarshal([]byte(text), &fields) == nil && fields["msg"] == message {
+			return fields
+		}
+	}
+	return nil
+}
+
+// eventually waits until a thing is so while the program lives.
+func eventually(t *testing.T, what string, logged func() string, ended <-chan struct{}, so func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for tick := time.Tick(20 * time.Millisecond); !so(); {
+		select {
+		case <-tick:
+		case <-ended:
+			t.Fatalf("the program has ended before %s:\n%s", what, logged())
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %v:\n%s", what, patience, logged())
+		}
+	}
+}
+
+func TestAProgramObeysItsFlagsThenItsEnvironmentThenItsFile(t *testing.T) {
+	for _, c := range []struct {
+		program, kind string
+		file          map[string]any
+		environ, args []string
+		// settings in force and where they were given, as the log has them.
+		settings, given map[string]any
+		// starts is in the line of the start.
+		starts map[string]any
+	}{
+		{
+			controller, "KubeQueueControllerConfiguration",
+			map[string]any{"quotaBackend": "elasticquota", "policy": "Priority", "oversellRate": 1.5, "workers": 3},
+			[]string{"QueueGroupPlugin=ResourceQuota", "StrictPriority=true"}, []string{"--workers=5", "--quota-backend=elasticquota"},
+			map[string]any{"quotaBackend": "elasticquota", "policy": "Block", "oversellRate": "1.5", "workers": 5.0, "pauseBorrowing": false},
+			map[string]any{"quotaBackend": "--quota-backend", "policy": "environment variable StrictPriority", "oversellRate": "FILE: oversellRate", "workers": "--workers"},
+			map[string]any{"quotaBackend": "elasticquota", "policy": "Block", "oversellRate": "1.5"},
+		},
+		{
+			extensions, "JobExtensionsConfiguration",
+			map[string]any{"enabledExtensions": []string{"job", "jobset"}, "workers": 3},
+			[]string{"QueueGroupPlugin=ResourceQuota"}, []string{"--workers=5"},
+			map[string]any{"enabledExtensions": []any{"job", "jobset"}, "workers": 5.0},
+			map[string]any{"enabledExtensions": "FILE: enabledExtensions", "workers": "--workers"},
+			map[string]any{"enabledExtensions": []any{"job", "jobset"}, "workers": 5.0},
+		},
+	} {
+		t.Run(c.program, func(t *testing.T) {
+			s := newServer(t)
+			unused, health := freeAddress(t), freeAddress(t)
+			c.file["apiVersion"], c.file["kind"] = "config.kube-queue.dev/v1alpha1", c.kind
+			c.file["namespace"] = "elsewhere"
+			c.file["clientConnection"] = map[string]any{"kubeconfig": s.kubeconfig(t)}
+			c.file["leaderElection"] = map[string]any{"leaseDuration": "21s"}
+			c.file["health"] = map[string]any{"bindAddress": unused}
+			c.file["logging"] = map[string]any{"format": "json"}
+			file := write(t, "config", c.file)
+			logged, ended := start(t, c.program, c.environ, append(c.args, "--config", file, "--health-bind-address", health)...)
+
+			var inForce, starts map[string]any
+			eventually(t, "it starts", logged, ended, func() bool {
+				inForce, starts = line(logged(), "The settings in force"), line(logged(), "The program starts")
+				return starts != nil
+			})
+			includes(t, inForce["settings"], c.settings, file)
+			includes(t, inForce["given"], c.given, file)
+			includes(t, inForce["given"], map[string]any{"namespace": "FILE: namespace", "health.bindAddress": "--health-bind-address"}, file)
+			includes(t, starts, c.starts, file)
+			if told := strings.Contains(logged(), "An environment variable has no effect here"); told != (c.program == extensions) {
+				t.Errorf("that a variable has no effect is told: %t", told)
+			}
+			eventually(t, "it is healthy where the flag says", logged, ended, func() bool { return answers("http://" + health + "/healthz") })
+			if answers("http://" + unused + "/healthz") {
+				t.Error("it answers where the file says as well")
+			}
+			if c.program == controller { // the other one would list what this server does not have
+				eventually(t, "it takes the lease", logged, ended, func() bool { return s.taken("elsewhere") != nil })
+				if seconds := *s.taken("elsewhere"); seconds != 21 {
+					t.Errorf("it takes the lease for %d s", seconds)
+				}
+			}
+		})
+	}
+}
+
+func includes(t *testing.T, is any, want map[string]any, file string) {
+	t.Helper()
+	fields, _ := is.(map[string]any)
+	for name, want := range want {
+		if text, ok := want.(string); ok {
+			want = strings.Replace(text, "FILE", file, 1)
+		}
+		if fmt.Sprintf("%#v", fields[name]) != fmt.Sprintf("%#v", want) {
+			t.Errorf("%s is %#v, want %#v", name, fields[name], want)
+		}
+	}
+}
+
+func answers(url string) bool {
+	response, err := http.Get(url)
+	if err != nil {
+		return false
+	}
+	response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+func TestWhatIsWrongEndsAProgramAtOnceWithWhatIsKnown(t *testing.T) {
+	bad := write(t, "config", map[string]any{"apiVersion": "config.kube-queue.dev/v1alpha1", "kind": "JobExtensionsConfiguration", "worker": 3})
+	for _, c := range []struct {
+		program, environ string
+		args             []string
+		words            []string
+	}{
+		{controller, "QueueGroupPlugin=elasticquotav2", nil, []string{"QueueGroupPlugin", "elasticquotav2", "elasticquota, resourcequota"}},
+		{controller, "StrictPriority=yes please", nil, []string{"StrictPriority", "true, false"}},
+		{controller, "", []string{"--oversellrate=1.2"}, []string{"unknown flag: --oversellrate", "--oversell-rate"}},
+		{controller, "", []string{"--config", bad}, []string{bad, "KubeQueueControllerConfiguration"}},
+		{extensions, "", []string{"--config", bad}, []string{bad, `unknown field "worker"`, "workers"}},
+		{extensions, "", []string{"--enabled-extensions=tfjobs"}, []string{"--enabled-extensions", "tfjobs", "pytorchjob"}},
+		{extensions, "", []string{"--leader-elect-lease-duration=14s"}, []string{"lease duration (14s)"}},
+	} {
+		cmd := exec.CommandContext(t.Context(), filepath.Join(programs, c.program), c.args...)
+		cmd.Env = []string{c.environ}
+		out, _ := cmd.CombinedOutput()
+		if code := cmd.ProcessState.ExitCode(); code != 2 {
+			t.Errorf("%s %v %s: exit status %d, want 2", c.program, c.args, c.environ, code)
+		}
+		for _, word := range c.words {
+			if !strings.Contains(string(out), word) {
+				t.Errorf("%s %v %s: %q does not say %q", c.program, c.args, c.environ, out, word)
+			}
+		}
+	}
+}

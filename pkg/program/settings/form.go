@@ -1,0 +1,189 @@
+package settings
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Form is how a field of the configuration file is written.
+type Form int
+
+const (
+	// ByType: a number, true or false, or text, as the type of the flag has it.
+	ByType Form = iota
+	// Amount: a number or text, for decimals and quantities.
+	Amount
+	// List of texts; the flag has commas between them.
+	List
+	// Switches by name; the flag has name=true with commas between.
+	Switches
+	// Patterns of files, each with a verbosity; the flag has pattern=N with commas between.
+	Patterns
+)
+
+// Fields of an entry of Patterns, as component-base has them.
+const (
+	patternField   = "filePattern"
+	verbosityField = "verbosity"
+)
+
+// text is what the flag takes for a value of the file.
+func (f Form) text(flag *pflag.Flag, value any) (string, error) {
+	switch f {
+	case Amount:
+		return oneOf(value, "a number or text", isNumber, isText)
+	case List:
+		return join(value, "a list of texts", func(entry any) (string, error) {
+			text, err := oneOf(entry, "text", isText)
+			if strings.Contains(text, ",") {
+				err = fmt.Errorf("%q has a comma in it; write an entry for each", text)
+			}
+			return text, err
+		})
+	case Switches:
+		return switches(value)
+	case Patterns:
+		return join(value, "a list", pattern)
+	}
+	switch {
+	case flag.Value.Type() == "bool":
+		return oneOf(value, "true or false", isBool)
+	case numeric(flag):
+		return oneOf(value, "a number", isNumber)
+	default:
+		return oneOf(value, "text", isText)
+	}
+}
+
+func isText(value any) (string, bool) {
+	text, ok := value.(string)
+	return text, ok
+}
+
+func isNumber(value any) (string, bool) {
+	number, ok := value.(json.Number)
+	return number.String(), ok
+}
+
+func isBool(value any) (string, bool) {
+	b, ok := value.(bool)
+	return strconv.FormatBool(b), ok
+}
+
+func oneOf(value any, want string, is ...func(any) (string, bool)) (string, error) {
+	for _, is := range is {
+		if text, ok := is(value); ok {
+			return text, nil
+		}
+	}
+	return "", fmt.Errorf("must be %s, not %s", want, written(value))
+}
+
+// written is a value as it may stand in the file.
+func written(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(text)
+}
+
+func join(value any, want string, each func(any) (string, error)) (string, error) {
+	entries, ok := value.([]any)
+	if !ok {
+		return "", fmt.Errorf("must be %s, not %s", want, written(value))
+	}
+	var texts []string
+	for i, entry := range entries {
+		text, err := each(entry)
+		if err != nil {
+			return "", fmt.Errorf("entry %d: %w", i+1, err)
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, ","), nil
+}
+
+func switches(value any) (string, error) {
+	byName, ok := value.(map[string]any)
+	if !ok {
+		return "", fmt.Errorf("must be names with true or false, not %s", written(value))
+	}
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		text, err := oneOf(byName[name], "true or false", isBool)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", name, err)
+		}
+		texts = append(texts, name+"="+text)
+	}
+	return strings.Join(texts, ","), nil
+}
+
+func pattern(entry any) (string, error) {
+	fields, ok := entry.(map[string]any)
+	if !ok {
+		return "", fmt.Errorf("must have %s and %s, not be %s", patternField, verbosityField, written(entry))
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if name != patternField && name != verbosityField {
+			return "", fmt.Errorf("unknown field %q; known are: %s, %s", name, patternField, verbosityField)
+		}
+	}
+	file, err := oneOf(fields[patternField], "text", isText)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", patternField, err)
+	}
+	verbosity, err := oneOf(fields[verbosityField], "a number", isNumber)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", verbosityField, err)
+	}
+	return file + "=" + verbosity, nil
+}
+
+func numeric(flag *pflag.Flag) bool {
+	switch flag.Value.Type() {
+	case "int", "int32", "float32", "Level":
+		return true
+	default:
+		return false
+	}
+}
+
+// value is how the file has what the flag takes.
+func (f Form) value(flag *pflag.Flag, text string) any {
+	switch {
+	case f == List:
+		return append([]string{}, split(text)...)
+	case f == Switches:
+		byName := map[string]bool{}
+		for _, entry := range split(text) {
+			name, on, _ := strings.Cut(entry, "=")
+			byName[name] = on == "true"
+		}
+		return byName
+	case f == Patterns:
+		entries := []map[string]any{}
+		for _, entry := range split(text) {
+			file, verbosity, _ := strings.Cut(entry, "=")
+			entries = append(entries, map[string]any{patternField: file, verbosityField: json.Number(verbosity)})
+		}
+		return entries
+	case f == ByType && flag.Value.Type() == "bool":
+		return text == "true"
+	case f == ByType && numeric(flag):
+		return json.Number(text)
+	default:
+		return text
+	}
+}
+
+func split(text string) []string {
+	return slices.DeleteFunc(strings.Split(text, ","), func(entry string) bool { return entry == "" })
+}

@@ -1,0 +1,62 @@
+package settings
+
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+)
+
+// Read sets everything that the command line, the environment (entries NAME=VALUE)
+// and the configuration file give.
+func (s *Set) Read(args, environ []string) error {
+	if err := s.Fault(); err != nil {
+		return fmt.Errorf("settings of %s: %w", s.program, err)
+	}
+	given, err := s.parse(args)
+	if err != nil || s.version {
+		return err
+	}
+	if s.file != "" {
+		if err := s.readFile(); err != nil {
+			return err
+		}
+	}
+	if err := s.readEnv(environ); err != nil {
+		return err
+	}
+	for _, g := range given {
+		if err := g.setting.give("--"+g.setting.Flag, g.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// given is what a flag on the command line says.
+type given struct {
+	setting *Setting
+	text    string
+}
+
+// parse reads the command line and sets nothing but what has no field: the flags are
+// the last to be set, and one of them says where the file is.
+func (s *Set) parse(args []string) ([]given, error) {
+	var all []given
+	err := s.flags.ParseAll(args, func(flag *pflag.Flag, text string) error {
+		if setting := s.Lookup(flag.Name); setting != nil {
+			all = append(all, given{setting, text})
+			return nil
+		}
+		if err := flag.Value.Set(text); err != nil {
+			return fmt.Errorf("--%s: %w", flag.Name, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if s.flags.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %q: only flags are understood", s.flags.Arg(0))
+	}
+	return all, nil
+}

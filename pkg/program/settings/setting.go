@@ -1,0 +1,202 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
+)
+
+// Setting is one thing that can be set.
+type Setting struct {
+	// Flag that sets it; type, default and meaning are the flag's.
+	Flag string
+	// Field of the configuration file, with its sections, parted by dots.
+	Field string
+	// Form in which the field is written.
+	Form Form
+	// Env are environment variables that set it; an empty one is as good as none.
+	Env []string
+	// FromEnv makes of several variables what the flag takes; its errors name the
+	// variable. Nil: the flag takes the value of the variable, the only one, as it is.
+	FromEnv func(lookup func(name string) string) (string, error)
+	// Check says what is wrong with the value that was just set. It may be nil.
+	Check func() error
+	// Reset takes back what was set, for a flag that adds to what it has. It may be nil.
+	Reset func()
+
+	meaning string
+	flag    *pflag.Flag
+	origin  string
+}
+
+// Meaning of the setting.
+func (s *Setting) Meaning() string { return s.meaning }
+
+// Default as its flag takes it.
+func (s *Setting) Default() string { return s.flag.DefValue }
+
+// Text is the value in force as its flag takes it.
+func (s *Setting) Text() string { return s.flag.Value.String() }
+
+// Value in force as the configuration file has it.
+func (s *Setting) Value() any { return s.Form.value(s.flag, s.Text()) }
+
+// Origin says where the value was given, as "--workers"; it is empty for a default.
+func (s *Setting) Origin() string { return s.origin }
+
+// give sets a value that was given somewhere.
+func (s *Setting) give(origin, text string) error {
+	if s.Reset != nil && s.origin != origin {
+		s.Reset()
+	}
+	s.origin = origin
+	err := s.flag.Value.Set(text)
+	if err == nil && s.Check != nil {
+		err = s.Check()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", origin, err)
+	}
+	return nil
+}
+
+// Group is settings that belong together.
+type Group struct {
+	Heading  string
+	Settings []*Setting
+}
+
+// Set is all settings of a program.
+type Set struct {
+	program, kind string
+	groups        []*Group
+	help          cliflag.NamedFlagSets
+	flags         *pflag.FlagSet
+	faults        []error
+	passedOver    []variable
+	ineffective   []string
+
+	file    string
+	version bool
+}
+
+// Flags that the file has no field for: one names the file, and with the other the
+// program does nothing.
+const (
+	flagFile    = "config"
+	flagVersion = "version"
+)
+
+// New makes a set for a program; kind is that of its configuration file.
+func New(program, kind string) *Set {
+	s := &Set{program: program, kind: kind, flags: newFlagSet(program)}
+	s.group("General")
+	general := s.section("General")
+	general.StringVar(&s.file, flagFile, "", "Path of a configuration file in YAML or JSON, of kind "+kind+" in "+APIVersion+".")
+	general.BoolVar(&s.version, flagVersion, false, "Print the version and exit.")
+	s.flags.AddFlagSet(general)
+	return s
+}
+
+// newFlagSet has no output and no exit of its own: the program decides on both.
+func newFlagSet(name string) *pflag.FlagSet {
+	fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.Usage = func() {}
+	fs.SortFlags = false
+	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
+	return fs
+}
+
+func (s *Set) section(heading string) *pflag.FlagSet {
+	s.help.NormalizeNameFunc = cliflag.WordSepNormalizeFunc
+	fs := s.help.FlagSet(heading)
+	fs.SortFlags = false
+	return fs
+}
+
+// Group adds the flags that add makes, and says of each which setting it is.
+func (s *Set) Group(heading string, add func(*pflag.FlagSet), settings ...Setting) {
+	fs := newFlagSet(heading)
+	add(fs)
+	group := s.group(heading)
+	for _, setting := range settings {
+		setting.flag = fs.Lookup(setting.Flag)
+		if setting.flag == nil || setting.Field == "" || s.byField(setting.Field) != nil {
+			s.faults = append(s.faults, fmt.Errorf("the setting with flag %q and field %q has no flag, no field, or one that another has", setting.Flag, setting.Field))
+			continue
+		}
+		setting.meaning = setting.flag.Usage
+		if len(setting.Env) > 0 {
+			setting.flag.Usage += " " + mention(setting.Env)
+		}
+		group.Settings = append(group.Settings, &setting)
+	}
+	fs.VisitAll(func(f *pflag.Flag) {
+		if !slices.ContainsFunc(group.Settings, func(setting *Setting) bool { return setting.flag == f }) {
+			s.faults = append(s.faults, fmt.Errorf("the flag --%s has no field in the configuration file", f.Name))
+		}
+	})
+	s.section(heading).AddFlagSet(fs)
+	s.flags.AddFlagSet(fs)
+}
+
+func (s *Set) group(heading string) *Group {
+	for _, group := range s.groups {
+		if group.Heading == heading {
+			return group
+		}
+	}
+	group := &Group{Heading: heading}
+	s.groups = append(s.groups, group)
+	return group
+}
+
+// Groups of settings, in the order in which they were added.
+func (s *Set) Groups() []*Group { return s.groups }
+
+// All settings, in the order in which they were added.
+func (s *Set) All() []*Setting {
+	var all []*Setting
+	for _, group := range s.groups {
+		all = append(all, group.Settings...)
+	}
+	return all
+}
+
+// Lookup finds a setting by its flag; nil if there is none.
+func (s *Set) Lookup(flag string) *Setting {
+	return s.find(func(setting *Setting) bool { return setting.Flag == flag })
+}
+
+func (s *Set) byField(field string) *Setting {
+	return s.find(func(setting *Setting) bool { return setting.Field == field })
+}
+
+func (s *Set) find(is func(*Setting) bool) *Setting {
+	for _, setting := range s.All() {
+		if is(setting) {
+			return setting
+		}
+	}
+	return nil
+}
+
+// Program that the settings are of.
+func (s *Set) Program() string { return s.program }
+
+// Kind of the configuration file.
+func (s *Set) Kind() string { return s.kind }
+
+// File is the path of the configuration file, empty if there is none.
+func (s *Set) File() string { return s.file }
+
+// Version tells whether the version was asked for; then nothing else was read.
+func (s *Set) Version() bool { return s.version }
+
+// Fault is what is wrong with how the settings were declared.
+func (s *Set) Fault() error { return errors.Join(s.faults...) }

@@ -1,0 +1,227 @@
+package settings_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	logsapi "k8s.io/component-base/logs/api/v1"
+
+	"kube-queue.dev/kube-queue/pkg/program/settings"
+)
+
+// thing has settings of every form.
+type thing struct {
+	name, rate, kinds string
+	workers           int
+	lead              bool
+	patterns          logsapi.VModuleConfiguration
+}
+
+func (o *thing) declare() *settings.Set {
+	set := settings.New("thing", "ThingConfiguration")
+	set.Group("All", func(fs *pflag.FlagSet) {
+		fs.StringVar(&o.name, "name", "nobody", "Name.")
+		fs.StringVar(&o.rate, "rate", "1.0", "Rate.")
+		fs.StringVar(&o.kinds, "kinds", "a", "Kinds.")
+		fs.IntVar(&o.workers, "workers", 1, "Workers.")
+		fs.BoolVar(&o.lead, "lead", false, "Lead.")
+		fs.Var(logsapi.VModuleConfigurationPflag(&o.patterns), "patterns", "Patterns.")
+	},
+		settings.Setting{Flag: "name", Field: "name", Env: []string{"ThingName"}},
+		settings.Setting{Flag: "rate", Field: "rate", Form: settings.Amount},
+		settings.Setting{Flag: "kinds", Field: "kinds", Form: settings.List},
+		settings.Setting{Flag: "workers", Field: "work.workers", Check: func() error {
+			if o.workers < 1 {
+				return fmt.Errorf("%d is too few", o.workers)
+			}
+			return nil
+		}},
+		settings.Setting{Flag: "lead", Field: "work.lead"},
+		settings.Setting{Flag: "patterns", Field: "patterns", Form: settings.Patterns, Reset: func() { o.patterns = nil }})
+	set.PassOver("OLD_THING", "it is old")
+	return set
+}
+
+const header = "apiVersion: config.kube-queue.dev/v1alpha1\nkind: ThingConfiguration\n"
+
+// readFile reads a file of this text.
+func readFile(t testing.TB, text string, args ...string) (*thing, string, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "thing.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := &thing{}
+	return o, file, o.declare().Read(append(args, "--config", file), nil)
+}
+
+func TestAFileSetsWhatItNamesAndNothingElse(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"nothing", header, "nobody 1.0 a 1 false []"},
+		{"each form", header + "name: x\nrate: 1.15\nkinds: [b, c]\nwork: {workers: 3, lead: true}\npatterns: [{filePattern: p*, verbosity: 4}]\n", "x 1.15 b,c 3 true [{p* 4}]"},
+		{"a rate as text", header + `rate: "1.50"`, "nobody 1.50 a 1 false []"},
+		{"an empty list", header + "kinds: []", "nobody 1.0  1 false []"},
+		{"null, which is as good as nothing", header + "name: null\nwork: null\nkinds:\n", "nobody 1.0 a 1 false []"},
+		{"JSON", `{"apiVersion": "config.kube-queue.dev/v1alpha1", "kind": "ThingConfiguration", "work": {"workers": 2}}`, "nobody 1.0 a 2 false []"},
+		{"behind a document of comments", "# who owns this\n---\n" + header + "name: x\n", "x 1.0 a 1 false []"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o, _, err := readFile(t, c.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(o.name, " ", o.rate, " ", o.kinds, " ", o.workers, " ", o.lead, " ", o.patterns); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAFileThatIsWrongIsRefusedWithFileFieldAndWhatIsKnown(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		words      []string
+	}{
+		{"no version", "kind: ThingConfiguration", []string{"apiVersion", settings.APIVersion}},
+		{"another version", "apiVersion: config.kube-queue.dev/v1\nkind: ThingConfiguration", []string{"apiVersion", settings.APIVersion, `"config.kube-queue.dev/v1"`}},
+		{"the kind of another program", "apiVersion: config.kube-queue.dev/v1alpha1\nkind: OtherConfiguration", []string{"kind", "ThingConfiguration", "thing", `"OtherConfiguration"`}},
+		{"an unknown field", header + "nam: x", []string{`unknown field "nam"`, "apiVersion, kind, kinds, name, patterns, rate, work"}},
+		{"an unknown field that holds nothing", header + "nam: null", []string{`unknown field "nam"`}},
+		{"a field in the wrong case", header + "Name: x", []string{`unknown field "Name"`}},
+		{"an unknown field of a section", header + "work: {worker: 1}", []string{`unknown field "work.worker"`, "lead, workers"}},
+		{"two faults, both told", header + "nam: x\nwork: {workers: 0}", []string{`"nam"`, "work.workers: 0 is too few"}},
+		{"a section that is none", header + "work: 3", []string{"work: must have fields (lead, workers), not be 3"}},
+		{"a list for a section", header + "work: [1]", []string{"work: must have fields"}},
+		{"a field that is none", header + "name: {a: b}", []string{"name: must be text"}},
+		{"a number for text", header + "name: 3", []string{"name: must be text, not 3"}},
+		{"text for a number", header + "work: {workers: \"3\"}", []string{`work.workers: must be a number, not "3"`}},
+		{"half a number", header + "work: {workers: 1.5}", []string{"work.workers", "1.5"}},
+		{"text for a switch", header + `work: {lead: "yes"}`, []string{"work.lead: must be true or false"}},
+		{"text for a list", header + "kinds: b,c", []string{`kinds: must be a list of texts, not "b,c"`}},
+		{"a list with a number", header + "kinds: [b, 3]", []string{"kinds: entry 2: must be text, not 3"}},
+		{"a list with a comma", header + `kinds: ["b,c"]`, []string{"kinds: entry 1", "comma"}},
+		{"a pattern with a field more", header + "patterns: [{filePattern: a, verbosity: 1, level: 2}]", []string{`patterns: entry 1: unknown field "level"; known are: filePattern, verbosity`}},
+		{"half a pattern", header + "patterns: [{filePattern: a}]", []string{"patterns: entry 1: verbosity"}},
+		{"a key that stands twice", header + "name: a\nname: b", []string{"name", "already"}},
+		{"a key that stands twice in JSON", `{"apiVersion": "config.kube-queue.dev/v1alpha1", "kind": "ThingConfiguration", "name": "a", "name": "b"}`, []string{"name", "already"}},
+		{"a key of a section that stands twice", header + "work: {workers: 1, workers: 2}", []string{"workers", "already"}},
+		{"two objects", header + "---\n" + header, []string{"one object, not 2"}},
+		{"nothing at all", "", []string{"one object, not 0"}},
+		{"a list", "- a", []string{"must hold an object"}},
+		{"what is no YAML", "\tname: {", []string{"yaml"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, file, err := readFile(t, c.text)
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			for _, word := range append(c.words, file) {
+				if !strings.Contains(err.Error(), word) {
+					t.Errorf("%q does not say %q", err, word)
+				}
+			}
+		})
+	}
+}
+
+func TestAFileThatIsNotThereIsRefused(t *testing.T) {
+	err := (&thing{}).declare().Read([]string{"--config=/no/such/file"}, nil)
+	if err == nil || !strings.Contains(err.Error(), "--config: open /no/such/file") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestWhatAFlagAddsUpCountsAlone(t *testing.T) {
+	o, _, err := readFile(t, header+"patterns: [{filePattern: a, verbosity: 1}]", "--patterns=b=2", "--patterns=c=3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(o.patterns); got != "[{b 2} {c 3}]" {
+		t.Errorf("patterns are %s", got)
+	}
+}
+
+func TestThePlaceWhereAValueWasGivenIsKept(t *testing.T) {
+	o := &thing{}
+	set := o.declare()
+	if err := set.Read([]string{"--lead"}, []string{"ThingName=x", "OTHER=y"}); err != nil {
+		t.Fatal(err)
+	}
+	values, from := set.InForce()
+	if got, want := fmt.Sprint(from), "map[name:environment variable ThingName work.lead:--lead]"; got != want {
+		t.Errorf("given is %s, want %s", got, want)
+	}
+	if values["name"] != "x" || values["work.lead"] != true || fmt.Sprint(values["work.workers"]) != "1" {
+		t.Errorf("in force is %v", values)
+	}
+}
+
+func TestVariablesThatHaveNoEffectAreToldOf(t *testing.T) {
+	set := (&thing{}).declare()
+	if err := set.Read(nil, []string{"OLD_THING=1", "THINGNAME=x", "ThingName=y", "PATH=/bin"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(set.Ineffective(), "; "), "OLD_THING: it is old; THINGNAME: the name is written ThingName"; got != want {
+		t.Errorf("told is %q, want %q", got, want)
+	}
+}
+
+func TestTheVersionIsToldWhateverElseIsWrong(t *testing.T) {
+	set := (&thing{}).declare()
+	if err := set.Read([]string{"--version", "--config=/no/such/file", "--workers=0"}, nil); err != nil || !set.Version() {
+		t.Errorf("version %t, error %v", set.Version(), err)
+	}
+}
+
+func TestASettingThatLacksItsFlagOrItsFieldIsAFault(t *testing.T) {
+	flag := func(names ...string) func(*pflag.FlagSet) {
+		return func(fs *pflag.FlagSet) {
+			for _, name := range names {
+				fs.Bool(name, false, "")
+			}
+		}
+	}
+	for _, c := range []struct {
+		name string
+		add  func(*pflag.FlagSet)
+		of   []settings.Setting
+		want string
+	}{
+		{"a flag without a field", flag("a", "b"), []settings.Setting{{Flag: "a", Field: "a"}}, "--b has no field"},
+		{"a field without a flag", flag("a"), []settings.Setting{{Flag: "a", Field: "a"}, {Flag: "b", Field: "b"}}, `"b"`},
+		{"two flags with one field", flag("a", "b"), []settings.Setting{{Flag: "a", Field: "a"}, {Flag: "b", Field: "a"}}, "another has"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			set := settings.New("thing", "ThingConfiguration")
+			set.Group("All", c.add, c.of...)
+			if err := set.Read(nil, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error is %v", err)
+			}
+		})
+	}
+}
+
+func TestHelpHasHeadingsAndNamesTheVariables(t *testing.T) {
+	var out strings.Builder
+	(&thing{}).declare().Help(&out)
+	for _, want := range []string{"General flags:", "All flags:", "--config", "--version", "Environment variable: ThingName"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it lacks %q:\n%s", want, out.String())
+		}
+	}
+}
+
+func FuzzAFileIsReadOrRefused(f *testing.F) {
+	for _, text := range []string{header + "name: x", "---", "a: &a [*a]", `{"kind": 3}`, header + "patterns: [{filePattern: a, verbosity: 1}]"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if _, file, err := readFile(t, text); err != nil && !strings.Contains(err.Error(), file) {
+			t.Errorf("%q does not name the file", err)
+		}
+	})
+}

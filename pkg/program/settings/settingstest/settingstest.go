@@ -1,0 +1,169 @@
+// Package settingstest proves of a program's settings that each can be set wherever it
+// is said that it can, and that what goes before what is as it should be.
+package settingstest
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"kube-queue.dev/kube-queue/pkg/program/settings"
+)
+
+// Row is what a setting is expected to be.
+type Row struct {
+	Flag, Field string
+	// Values that it takes, as its flag does.
+	Values []string
+	// Env are the variables that set it.
+	Env []string
+	// Environ says which variables come to which value, where there are several.
+	Environ map[string][]string
+}
+
+// Shared are the settings that every program has.
+func Shared() []Row {
+	return []Row{
+		{Flag: "namespace", Field: "namespace", Values: []string{"a", "kube-queue"}},
+		{Flag: "kubeconfig", Field: "clientConnection.kubeconfig", Values: []string{"/a", "/b"}},
+		{Flag: "kube-api-qps", Field: "clientConnection.qps", Values: []string{"1", "0.5", "500"}},
+		{Flag: "kube-api-burst", Field: "clientConnection.burst", Values: []string{"1", "7"}},
+		{Flag: "leader-elect", Field: "leaderElection.leaderElect", Values: []string{"true", "false"}},
+		{Flag: "leader-elect-lease-duration", Field: "leaderElection.leaseDuration", Values: []string{"30s", "1m0s"}},
+		{Flag: "leader-elect-renew-deadline", Field: "leaderElection.renewDeadline", Values: []string{"7s", "9.5s"}},
+		{Flag: "leader-elect-retry-period", Field: "leaderElection.retryPeriod", Values: []string{"1s", "500ms"}},
+		{Flag: "health-bind-address", Field: "health.bindAddress", Values: []string{"0", ":1", "localhost:2"}},
+		{Flag: "profiling-bind-address", Field: "profiling.bindAddress", Values: []string{"0", "localhost:6060", "[::1]:6060"}},
+		{Flag: "feature-gates", Field: "featureGates", Values: []string{"AllAlpha=true", "AllAlpha=false"}},
+		{Flag: "logging-format", Field: "logging.format", Values: []string{"text", "json"}},
+		{Flag: "v", Field: "logging.verbosity", Values: []string{"0", "4"}},
+		{Flag: "vmodule", Field: "logging.vmodule", Values: []string{"a=1", "b=2,c=3"}},
+		{Flag: "log-flush-frequency", Field: "logging.flushFrequency", Values: []string{"1s", "2m0s"}},
+		{Flag: "log-text-split-stream", Field: "logging.options.text.splitStream", Values: []string{"true", "false"}},
+		{Flag: "log-text-info-buffer-size", Field: "logging.options.text.infoBufferSize", Values: []string{"1Ki", "3M"}},
+		{Flag: "log-json-split-stream", Field: "logging.options.json.splitStream", Values: []string{"true", "false"}},
+		{Flag: "log-json-info-buffer-size", Field: "logging.options.json.infoBufferSize", Values: []string{"1Ki", "3M"}},
+	}
+}
+
+// Run tests the settings that declare makes against the rows, which are all that there
+// should be.
+func Run(t *testing.T, declare func() (*settings.Set, error), rows []Row) {
+	fresh := func(t rapid.TB) *settings.Set {
+		set, err := declare()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set
+	}
+	t.Run("the settings are those of the table", func(t *testing.T) { sameSettings(t, fresh(t), rows) })
+	t.Run("a flag goes before a variable, that before the file, that before the default", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "config")
+		rapid.Check(t, func(t *rapid.T) { precedence(t, fresh, rows, file) })
+	})
+}
+
+func sameSettings(t *testing.T, set *settings.Set, rows []Row) {
+	byFlag := map[string]Row{}
+	for _, row := range rows {
+		byFlag[row.Flag] = row
+	}
+	for _, setting := range set.All() {
+		row, listed := byFlag[setting.Flag]
+		if !listed || row.Field != setting.Field || !slices.Equal(row.Env, setting.Env) {
+			t.Errorf("--%s has the field %s and the variables %v; in the table it has %q and %v", setting.Flag, setting.Field, setting.Env, row.Field, row.Env)
+		}
+		if setting.Meaning() == "" {
+			t.Errorf("--%s does not say what it means", setting.Flag)
+		}
+		delete(byFlag, setting.Flag)
+	}
+	for flag := range byFlag {
+		t.Errorf("there is no flag --%s", flag)
+	}
+}
+
+// want is what a setting has to be.
+type want struct{ text, origin string }
+
+func precedence(t *rapid.T, fresh func(rapid.TB) *settings.Set, rows []Row, file string) {
+	fields := map[string]any{"apiVersion": settings.APIVersion, "kind": fresh(t).Kind()}
+	var args, environ []string
+	wants := map[string]want{}
+	for _, row := range rows {
+		draw := func(source string) string {
+			return rapid.SampledFrom(append([]string{""}, row.Values...)).Draw(t, row.Flag+" by "+source)
+		}
+		expect := want{fresh(t).Lookup(row.Flag).Text(), ""}
+		if text := draw("file"); text != "" {
+			put(fields, row.Field, alone(t, fresh(t), row, text).Value())
+			expect = want{alone(t, fresh(t), row, text).Text(), file + ": " + row.Field}
+		}
+		if len(row.Env) > 0 {
+			if text := draw("variable"); text != "" {
+				environ = append(environ, row.environ(text)...)
+				expect = want{alone(t, fresh(t), row, text).Text(), "environment variable"}
+			}
+		}
+		if text := draw("flag"); text != "" {
+			args = append(args, "--"+row.Flag+"="+text)
+			expect = want{alone(t, fresh(t), row, text).Text(), "--" + row.Flag}
+		}
+		wants[row.Flag] = expect
+	}
+	write(t, file, fields)
+	set := fresh(t)
+	if err := set.Read(append(args, "--config="+file), environ); err != nil {
+		t.Fatal(err)
+	}
+	for flag, want := range wants {
+		setting := set.Lookup(flag)
+		if setting.Text() != want.text || !strings.HasPrefix(setting.Origin(), want.origin) || (setting.Origin() == "") != (want.origin == "") {
+			t.Errorf("--%s is %q from %q, want %q from %q", flag, setting.Text(), setting.Origin(), want.text, want.origin)
+		}
+	}
+}
+
+// alone is the setting with a value, and nothing else set.
+func alone(t *rapid.T, set *settings.Set, row Row, text string) *settings.Setting {
+	if err := set.Read([]string{"--" + row.Flag + "=" + text}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return set.Lookup(row.Flag)
+}
+
+func (r Row) environ(text string) []string {
+	if r.Environ != nil {
+		return r.Environ[text]
+	}
+	return []string{r.Env[0] + "=" + text}
+}
+
+func put(fields map[string]any, path string, value any) {
+	section, rest, nested := strings.Cut(path, ".")
+	if !nested {
+		fields[path] = value
+		return
+	}
+	below, ok := fields[section].(map[string]any)
+	if !ok {
+		below = map[string]any{}
+		fields[section] = below
+	}
+	put(below, rest, value)
+}
+
+func write(t *rapid.T, file string, fields map[string]any) {
+	data, err := json.Marshal(fields)
+	if err == nil {
+		err = os.WriteFile(file, data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
