@@ -17,6 +17,7 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/generated/informers/externalversions"
+	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota/source"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -24,7 +25,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
-// Config of a Controller. All fields but Emit, Synced and CheckInvariants are needed.
+// Config of a Controller. All fields but Emit, Metrics, Synced and CheckInvariants are needed.
 type Config struct {
 	// Client for units and Queues.
 	Client versioned.Interface
@@ -45,6 +46,8 @@ type Config struct {
 	CheckInvariants bool
 	// Emit writes an event about an object.
 	Emit func(about *unstructured.Unstructured, kind, reason, message string)
+	// Metrics counts, where somebody looks.
+	Metrics *metrics.Controller
 	// Synced is called once everything is known and deciding starts.
 	Synced func()
 }
@@ -141,6 +144,7 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 			}
 		},
 		unreadable: unreadableUnits{emit: cfg.Emit},
+		measures:   newMeasures(cfg.Metrics),
 	}
 }
 
