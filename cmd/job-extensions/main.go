@@ -15,6 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/pkg/events"
+	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/program"
 )
 
@@ -65,6 +66,7 @@ func (o *options) run(ctx context.Context, env *program.Env) error {
 	writer := events.NewWriter(client.CoreV1(), events.Source{Component: name, Instance: env.Identity}, clock.RealClock{})
 	jobs, err := framework.New(framework.Options{
 		Config: env.Config, Adapters: o.adapters, Workers: o.workers, Events: writer, Clock: clock.RealClock{},
+		Metrics: metrics.NewExtensions(env.Metrics),
 	})
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/controller"
 	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/program"
 )
 
@@ -40,7 +41,9 @@ func run(ctx context.Context, env *program.Env, opts *options) error {
 		return err
 	}
 	writer := events.NewWriter(kube.CoreV1(), events.Source{Component: name, Instance: env.Identity}, clock.RealClock{})
+	counted := metrics.NewController(env.Metrics)
 	return env.Lead(ctx, func(ctx context.Context) error {
+		env.MarkUnready() // until the core is rebuilt
 		go writer.Run(ctx)
 		return controller.Run(ctx, controller.Config{
 			Client:          client,
@@ -55,7 +58,8 @@ func run(ctx context.Context, env *program.Env, opts *options) error {
 				writer.Write(events.Event{Object: reference(about), Type: kind, Reason: reason, Message: message,
 					Key: fmt.Sprint(about.GetGeneration())})
 			},
-			Synced: env.MarkReady,
+			Metrics: counted,
+			Synced:  env.MarkReady,
 		})
 	})
 }

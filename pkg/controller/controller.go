@@ -77,7 +77,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	loop.inbox.put(quotaListed)
 	if cfg.Synced != nil {
-		cfg.Synced()
+		loop.inbox.put(allSeen(cfg.Synced))
 	}
 	group.Go(func() { loop.applier.run(ctx, cfg.Workers) })
 	group.Go(func() { loop.publisher.run(ctx) })

@@ -221,6 +221,9 @@ func quotaSeen(seen func() source.Change) input {
 // quotaListed is told once all that there was at the start has been seen.
 func quotaListed(l *loop) { l.take(l.source.Listed()) }
 
+// allSeen tells that all that there was at the start has been taken in before it.
+func allSeen(tell func()) input { return func(*loop) { tell() } }
+
 func (l *loop) take(change source.Change) {
 	if quota := change.Quota; quota != nil {
 		l.logger.Info("Quota changed", "inForce", quota.Backend != nil)

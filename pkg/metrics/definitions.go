@@ -1,5 +1,7 @@
 package metrics
 
+import "slices"
+
 // Type of a metric.
 type Type string
 
@@ -25,12 +27,16 @@ type Definition struct {
 	Unit string
 	// Help is one sentence or two, for the table and for /metrics.
 	Help string
-	// Programs that have it.
+	// Programs that have it; nil for all.
 	Programs []string
 	// Buckets of a histogram.
 	Buckets []float64
 	// collected metrics are made at each scrape of what was shown last.
 	collected bool
+}
+
+func (d Definition) in(program string) bool {
+	return d.Programs == nil || slices.Contains(d.Programs, program)
 }
 
 // Names of the metrics.
@@ -77,7 +83,6 @@ const (
 // Definitions of all metrics, in the order of the documentation.
 func Definitions() []Definition {
 	controller, extensions := []string{ControllerProgram}, []string{ExtensionsProgram}
-	both := []string{ControllerProgram, ExtensionsProgram}
 	queue, framework, node := []string{"queue"}, []string{"framework"}, []string{"node", "resource"}
 	const amount = "cores, bytes or a count"
 	return []Definition{
@@ -138,11 +143,11 @@ func Definitions() []Definition {
 		{Name: kindMissing, Type: Gauge, Labels: []string{"extension"}, Unit: "0 or 1", Programs: extensions,
 			Help: "1 for an enabled kind that the API server does not serve: its CRD is not installed."},
 
-		{Name: apiWrites, Type: Counter, Labels: []string{"verb", "resource", "code"}, Unit: "requests", Programs: both,
+		{Name: apiWrites, Type: Counter, Labels: []string{"verb", "resource", "code"}, Unit: "requests",
 			Help: "Requests of the program that change something, by the HTTP status of the answer; code error: there was none."},
-		{Name: leader, Type: Gauge, Labels: []string{"program"}, Unit: "0 or 1", Programs: both,
+		{Name: leader, Type: Gauge, Labels: []string{"program"}, Unit: "0 or 1",
 			Help: "1 while the process works, 0 while it stands by for the lease."},
-		{Name: buildInfo, Type: Gauge, Labels: []string{"program", "version", "go_version"}, Unit: "1", Programs: both,
+		{Name: buildInfo, Type: Gauge, Labels: []string{"program", "version", "go_version"}, Unit: "1",
 			Help: "1 for the version that runs."},
 	}
 }

@@ -3,7 +3,6 @@ package metrics
 import (
 	"net/http"
 	"runtime"
-	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	kubemetrics "k8s.io/component-base/metrics"
@@ -25,7 +24,7 @@ func New(program, version string) *Registry {
 		gauges:     map[string]*kubemetrics.GaugeVec{},
 		histograms: map[string]*kubemetrics.HistogramVec{}}
 	for _, d := range Definitions() {
-		if slices.Contains(d.Programs, program) && !d.collected {
+		if d.in(program) && !d.collected {
 			r.register(d)
 		}
 	}

@@ -25,6 +25,7 @@ type options struct {
 	leaderElect      bool
 	namespace        string
 	version          bool
+	metrics          metricsOptions
 	logging          *logsapi.LoggingConfiguration
 }
 
@@ -35,6 +36,7 @@ func defaultOptions() *options {
 		healthAddress: ":8081",
 		leaderElect:   true,
 		namespace:     "kube-queue",
+		metrics:       defaultMetricsOptions(),
 		logging:       logsapi.NewLoggingConfiguration(),
 	}
 }
@@ -48,6 +50,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "Work only while holding the lease, so that more than one replica may run.")
 	fs.StringVar(&o.namespace, "namespace", o.namespace, "Namespace of the lease and of the program's own objects.")
 	fs.BoolVar(&o.version, "version", o.version, "Print the version and exit.")
+	o.metrics.addFlags(fs)
 	logsapi.AddFlags(o.logging, fs)
 }
 
@@ -60,7 +63,7 @@ func (o *options) validate() error {
 	case o.namespace == "":
 		return errors.New("--namespace must not be empty")
 	}
-	return nil
+	return o.metrics.validate()
 }
 
 // A usageError is the fault of the command line.

@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	logsapi "k8s.io/component-base/logs/api/v1"
+
+	"kube-queue.dev/kube-queue/pkg/metrics"
 )
 
 func TestCommandLine(t *testing.T) {
@@ -189,7 +191,8 @@ func leaseEnv(t *testing.T, server *leaseServer) *Env {
 		t.Fatal(err)
 	}
 	return &Env{Name: "thing", Namespace: "ns", Identity: "me", Config: config, leaderElect: true, health: newHealth(),
-		exit: func(int) { t.Error("the process was ended") }}
+		Metrics: metrics.New("thing", "v1"),
+		exit:    func(int) { t.Error("the process was ended") }}
 }
 
 func TestLeaseIsReleasedAfterTheWorkHasStopped(t *testing.T) {

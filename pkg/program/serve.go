@@ -2,8 +2,11 @@ package program
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -13,16 +16,25 @@ import (
 )
 
 // serveHTTP answers on the address until the returned function is called; an empty
-// address, or 0, is none. flag is how the address was given, what is what is served.
-func serveHTTP(ctx context.Context, flag, address, what string, handler http.Handler) (func(), error) {
-	if address == "0" || address == "" {
+// address, or 0, is none. flag is how the address was given, what is what is served; by
+// HTTPS where secure is set.
+func serveHTTP(ctx context.Context, flag, address, what string, handler http.Handler, secure *tls.Config) (func(), error) {
+	if off(address) {
 		return func() {}, nil
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listening for %s (--%s=%s): %w", what, flag, address, err)
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
+	if secure != nil {
+		listener = tls.NewListener(listener, secure)
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second,
+		BaseContext: func(net.Listener) context.Context {
+			return klog.NewContext(context.Background(), klog.FromContext(ctx))
+		},
+		// Whoever connects and breaks off, as a probe of the port does, is no fault of ours.
+		ErrorLog: log.New(io.Discard, "", 0)}
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			klog.FromContext(ctx).Error(err, "No longer answered", "what", what)
@@ -30,6 +42,9 @@ func serveHTTP(ctx context.Context, flag, address, what string, handler http.Han
 	}()
 	return func() { _ = server.Close() }, nil
 }
+
+// off tells whether nothing is to be served at the address.
+func off(address string) bool { return address == "0" || address == "" }
 
 // profiles are those of net/http/pprof, below /debug/pprof/.
 func profiles() http.Handler {
