@@ -83,7 +83,7 @@ func (l *loop) run(ctx context.Context) error {
 func (l *loop) turn() (wake time.Time) {
 	plan, wake := l.decide(l.inbox.take())
 	l.applier.add(plan)
-	return earlier(earlier(wake, l.publish()), l.measures.audit(l.core, l.now, l.logger))
+	return earlier(earlier(wake, l.publish()), l.measures.audit(l))
 }
 
 // decide takes inputs in and tells what is to be written, and when to decide again if

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/quota"
@@ -69,16 +68,17 @@ func (m *measures) refused(w *scheduler.Write) {
 
 // audit proves the core's invariants where it is time to, and tells when it is next. What
 // is broken does not end the program: it may be the one that holds the others together.
-func (m *measures) audit(core *scheduler.Scheduler, now time.Time, logger klog.Logger) time.Time {
+func (m *measures) audit(l *loop) time.Time {
+	now := l.now
 	switch {
 	case m.auditAt.IsZero():
 	case now.Before(m.auditAt):
 		return m.auditAt
 	default:
-		broken := core.Audit()
+		broken := l.core.Audit(l.names.Name)
 		m.Audited(len(broken))
 		for _, err := range broken[:min(len(broken), mostLogged)] {
-			logger.Error(err, "An invariant is broken: this is a defect, please report it", "broken", len(broken))
+			l.logger.Error(err, "An invariant is broken: this is a defect, please report it", "broken", len(broken))
 		}
 	}
 	m.auditAt = now.Add(AuditInterval)

@@ -13,15 +13,15 @@ import (
 // broken. It takes time proportional to the number of units; tests and debug builds call
 // it after every event.
 func (s *Scheduler) Check() error {
-	if broken := s.Audit(); len(broken) > 0 {
+	if broken := s.Audit(func(id resources.ID) string { return fmt.Sprint("resource ", id) }); len(broken) > 0 {
 		return broken[0]
 	}
 	return nil
 }
 
 // Audit is Check that goes on: all that is broken, units by name before nodes. Between
-// two events it is for production, now and then.
-func (s *Scheduler) Audit() []error {
+// two events it is for production, now and then. The resources are named by name.
+func (s *Scheduler) Audit(name func(resources.ID) string) []error {
 	charged := map[quota.NodeID]map[resources.ID]int64{}
 	jobs := map[quota.NodeID]int64{}
 	wrong := map[string]error{}
@@ -46,7 +46,7 @@ func (s *Scheduler) Audit() []error {
 	for _, key := range slices.Sorted(maps.Keys(wrong)) {
 		broken = append(broken, wrong[key])
 	}
-	return append(broken, s.checkUsage(charged, jobs)...)
+	return append(broken, s.checkUsage(charged, jobs, name)...)
 }
 
 func (s *Scheduler) checkUnit(u *unit) error {
@@ -74,7 +74,7 @@ func (s *Scheduler) checkUnit(u *unit) error {
 }
 
 // checkUsage compares what each node counts with what the units charged to it demand.
-func (s *Scheduler) checkUsage(charged map[quota.NodeID]map[resources.ID]int64, jobs map[quota.NodeID]int64) (broken []error) {
+func (s *Scheduler) checkUsage(charged map[quota.NodeID]map[resources.ID]int64, jobs map[quota.NodeID]int64, name func(resources.ID) string) (broken []error) {
 	if s.backend == nil {
 		return nil
 	}
@@ -85,14 +85,14 @@ func (s *Scheduler) checkUsage(charged map[quota.NodeID]map[resources.ID]int64, 
 		}
 		for _, used := range usage.Used {
 			if demanded := charged[node][used.ID]; demanded != used.Value {
-				broken = append(broken, fmt.Errorf("node %s: resource %d: used is %d, charged units demand %d", usage.Path, used.ID, used.Value, demanded))
+				broken = append(broken, fmt.Errorf("node %s: %s: used is %d, charged units demand %d", usage.Path, name(used.ID), used.Value, demanded))
 			}
 			delete(charged[node], used.ID)
 		}
-		// What is left is JobsResource, counted as Jobs.
+		// What is left is JobsResource, compared above.
 		for _, id := range slices.Sorted(maps.Keys(charged[node])) {
-			if demanded := charged[node][id]; demanded != 0 && demanded != usage.Jobs {
-				broken = append(broken, fmt.Errorf("node %s: resource %d: used is 0, charged units demand %d", usage.Path, id, demanded))
+			if demanded := charged[node][id]; demanded != 0 && demanded != jobs[node] {
+				broken = append(broken, fmt.Errorf("node %s: %s: used is 0, charged units demand %d", usage.Path, name(id), demanded))
 			}
 		}
 	}
