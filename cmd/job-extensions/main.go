@@ -14,6 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/cmd/job-extensions/options"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/pkg/events"
+	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/program"
 )
 
@@ -33,6 +34,7 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 	writer := events.NewWriter(client.CoreV1(), events.Source{Component: options.Name, Instance: env.Identity}, clock.RealClock{})
 	jobs, err := framework.New(framework.Options{
 		Config: env.Config, Adapters: opts.Adapters, Workers: opts.Workers, Events: writer, Clock: clock.RealClock{},
+		Metrics: metrics.NewExtensions(env.Metrics),
 	})
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/controller"
 	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/program"
 )
 
@@ -36,7 +37,9 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 		return err
 	}
 	writer := events.NewWriter(kube.CoreV1(), events.Source{Component: options.Name, Instance: env.Identity}, clock.RealClock{})
+	counted := metrics.NewController(env.Metrics)
 	return env.Lead(ctx, func(ctx context.Context) error {
+		env.MarkUnready() // until the core is rebuilt
 		go writer.Run(ctx)
 		return controller.Run(ctx, controller.Config{
 			Client:          client,
@@ -53,7 +56,8 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 				writer.Write(events.Event{Object: reference(about), Type: kind, Reason: reason, Message: message,
 					Key: fmt.Sprint(about.GetGeneration())})
 			},
-			Synced: env.MarkReady,
+			Metrics: counted,
+			Synced:  env.MarkReady,
 		})
 	})
 }

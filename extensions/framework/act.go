@@ -46,7 +46,7 @@ func (r *reconciler) act(ctx context.Context, l *look, action Action) error {
 	case MarkRemains:
 		return r.patchUnitStatus(ctx, l, remainsStatus(l.state.Remains))
 	case MarkFinished:
-		return r.patchUnitStatus(ctx, l, finishedStatus(l.unit, l.state.End, metav1.NewTime(l.now)))
+		return r.finish(ctx, l)
 	}
 	return fmt.Errorf("nobody knows how to do %q", action)
 }
@@ -60,7 +60,18 @@ func (r *reconciler) release(ctx context.Context, l *look) error {
 	if err := r.patchJob(ctx, l, data); err != nil {
 		return err
 	}
+	if decided := l.unit.Status.DequeueTime; decided != nil {
+		r.metrics.Released(r.kind.Kind, r.clock.Since(decided.Time))
+	}
 	r.tellReleased(l)
+	return nil
+}
+
+func (r *reconciler) finish(ctx context.Context, l *look) error {
+	if err := r.patchUnitStatus(ctx, l, finishedStatus(l.unit, l.state.End, metav1.NewTime(l.now))); err != nil {
+		return err
+	}
+	r.metrics.Finished(r.kind.Kind, l.state.End.Succeeded)
 	return nil
 }
 
@@ -223,6 +234,7 @@ func (r *reconciler) createUnit(ctx context.Context, l *look) error {
 		return fmt.Errorf("creating QueueUnit %s/%s: %w", unit.Namespace, unit.Name, err)
 	}
 	l.unit = created
+	r.metrics.Seen(r.kind.Kind)
 	r.awaitUnit(l, created.ResourceVersion, nil)
 	r.tellWarning(l)
 	if l.want.Invalid == "" {

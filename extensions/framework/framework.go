@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/metrics"
 )
 
 // Options of a Framework.
@@ -34,6 +35,8 @@ type Options struct {
 	Events EventSink
 	// Clock is the time.
 	Clock clock.WithTicker
+	// Metrics counts, where somebody looks.
+	Metrics *metrics.Extensions
 }
 
 // Framework queues the jobs of all enabled kinds.
@@ -48,6 +51,9 @@ type Framework struct {
 
 // New makes a framework. Nothing is read or written before Start.
 func New(opts Options) (*Framework, error) {
+	if opts.Metrics == nil {
+		opts.Metrics = metrics.NewExtensions(metrics.New(metrics.ExtensionsProgram, ""))
+	}
 	client, err := versioned.NewForConfig(opts.Config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for QueueUnits: %w", err)
@@ -124,6 +130,7 @@ func (f *Framework) fill(ctx context.Context, r *reconciler) {
 			klog.FromContext(ctx).V(2).Info("Whether a kind is served is not known yet", "kind", kind.Kind, "err", err)
 			return false, nil
 		}
+		f.opts.Metrics.Missing(kind.Name, !served)
 		if !served && !missing {
 			missing = true
 			klog.FromContext(ctx).Info("A kind is not served: its CRD is waited for", "kind", kind.Kind, "resource", kind.Resource, "group", kind.Group, "version", versions)

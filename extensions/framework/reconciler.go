@@ -17,6 +17,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	schedulingclient "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/typed/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
@@ -45,6 +46,7 @@ type reconciler struct {
 	// arrivals are what is taken from the queue.
 	arrivals *arrivals
 	memory   *memory
+	metrics  *metrics.Extensions
 }
 
 func newReconciler(f *Framework, adapter Adapter) (*reconciler, error) {
@@ -64,12 +66,12 @@ func newReconciler(f *Framework, adapter Adapter) (*reconciler, error) {
 	r := &reconciler{
 		adapter: adapter, kind: adapter.Kind().GroupKind(), jobs: jobs, cached: cached, remains: remains,
 		units: f.units, client: f.client.SchedulingV1alpha1(), cluster: f.cluster,
-		events: f.opts.Events, clock: f.opts.Clock, memory: newMemory(),
+		events: f.opts.Events, clock: f.opts.Clock, memory: newMemory(), metrics: f.opts.Metrics,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryMin, retryMax),
 			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(
-				workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: f.opts.Clock,
-					Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.NamespacedName]{Clock: f.opts.Clock, Queue: lanes})})}),
+				workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: f.opts.Clock, Name: adapter.Kind().Name,
+					Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.NamespacedName]{Name: adapter.Kind().Name, Clock: f.opts.Clock, Queue: lanes})})}),
 		lanes: lanes,
 	}
 	r.arrivals = newArrivals(r.queue, r.clock)

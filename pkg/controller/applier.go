@@ -196,6 +196,7 @@ func written(w *scheduler.Write, version string, at time.Time) input {
 		if err != nil {
 			l.logger.Error(err, "Cannot tell how new a unit is")
 		}
+		l.measures.written(w, at)
 		l.apply(scheduler.Written{Key: w.Key, Seq: w.Seq, Version: version, DequeuedAt: at, Quota: w.Quota})
 	}
 }
@@ -211,6 +212,7 @@ func refused(w *scheduler.Write, unit tolerant.Object) input {
 			}
 			event.Now = &now
 		}
+		l.measures.refused(w)
 		l.apply(event)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/generated/informers/externalversions"
+	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota/source"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -24,8 +25,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
-// Config of a Controller. All fields but Backoff, Emit, Synced and those that tell
-// whether to prove something are needed.
+// Config of a Controller. All fields but Backoff, Emit, Metrics, Synced and those that
+// tell whether to prove something are needed.
 type Config struct {
 	// Client for units and Queues.
 	Client versioned.Interface
@@ -51,6 +52,8 @@ type Config struct {
 	AuditInvariants bool
 	// Emit writes an event about an object.
 	Emit func(about *unstructured.Unstructured, kind, reason, message string)
+	// Metrics counts, where somebody looks.
+	Metrics *metrics.Controller
 	// Synced is called once everything is known and deciding starts.
 	Synced func()
 }
@@ -80,7 +83,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	loop.inbox.put(quotaListed)
 	if cfg.Synced != nil {
-		cfg.Synced()
+		loop.inbox.put(allSeen(cfg.Synced))
 	}
 	group.Go(func() { loop.applier.run(ctx, cfg.Workers) })
 	group.Go(func() { loop.publisher.run(ctx) })
@@ -147,6 +150,7 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 			}
 		},
 		unreadable: unreadableUnits{emit: cfg.Emit},
+		measures:   newMeasures(cfg.Metrics, cfg.AuditInvariants),
 	}
 }
 

@@ -39,6 +39,7 @@ type loop struct {
 	applier   *applier
 	publisher *publisher
 	emit      func(source.Notice)
+	measures  *measures
 	// unreadable units that were told of.
 	unreadable unreadableUnits
 	// check proves the core's invariants after every input.
@@ -82,7 +83,7 @@ func (l *loop) run(ctx context.Context) error {
 func (l *loop) turn() (wake time.Time) {
 	plan, wake := l.decide(l.inbox.take())
 	l.applier.add(plan)
-	return earlier(wake, l.publish())
+	return earlier(earlier(wake, l.publish()), l.measures.audit(l))
 }
 
 // decide takes inputs in and tells what is to be written, and when to decide again if
@@ -95,6 +96,7 @@ func (l *loop) decide(inputs []input) (plan scheduler.Plan, wake time.Time) {
 	}
 	l.show(l.sequence.due(l.now))
 	plan, wake = l.core.Next(l.now)
+	l.measures.decided(l.core, l.clock.Since(l.now))
 	l.prove()
 	return plan, earlier(wake, l.sequence.next())
 }
@@ -130,7 +132,9 @@ func (l *loop) publish() time.Time {
 		return l.publishAt
 	}
 	l.dirty, l.publishAt = false, l.now.Add(PublishInterval)
-	l.publisher.set(l.core.QueueNames(), l.core.ChangedQueues(l.now), l.figures())
+	names, changed := l.core.QueueNames(), l.core.ChangedQueues(l.now)
+	l.publisher.set(names, changed, l.figures())
+	l.measures.show(l, names, changed)
 	return time.Time{}
 }
 
@@ -216,6 +220,9 @@ func quotaSeen(seen func() source.Change) input {
 
 // quotaListed is told once all that there was at the start has been seen.
 func quotaListed(l *loop) { l.take(l.source.Listed()) }
+
+// allSeen tells that all that there was at the start has been taken in before it.
+func allSeen(tell func()) input { return func(*loop) { tell() } }
 
 func (l *loop) take(change source.Change) {
 	if quota := change.Quota; quota != nil {

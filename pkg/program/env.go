@@ -16,6 +16,7 @@ import (
 	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
 
+	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/program/version"
 )
 
@@ -35,6 +36,9 @@ type Env struct {
 	// ServerVersion of the API server, as v1.36.3.
 	ServerVersion string
 
+	// Metrics that the program may add to.
+	Metrics *metrics.Registry
+
 	leaderElect bool
 	lease       leaseTimes
 	features    *features
@@ -51,6 +55,8 @@ func newEnv(name string, opts *options) (*Env, error) {
 	config.QPS, config.Burst = opts.qps, opts.burst
 	config.UserAgent = name + "/" + Version()
 	config.Wrap(writeDeadline)
+	registry := metrics.New(name, Version())
+	config.Wrap(registry.Writes)
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("reading the host name for the lease: %w", err)
@@ -58,6 +64,7 @@ func newEnv(name string, opts *options) (*Env, error) {
 	return &Env{
 		Name: name, Config: config, Namespace: opts.namespace,
 		Identity:    host + "_" + string(uuid.NewUUID()),
+		Metrics:     registry,
 		leaderElect: opts.leaderElect,
 		lease:       opts.lease,
 		features:    opts.features,
@@ -92,6 +99,10 @@ func (e *Env) Enabled(feature featuregate.Feature) bool { return e.features.gate
 
 // MarkReady has /readyz answer ok: call it once caches have synced.
 func (e *Env) MarkReady() { e.health.markReady() }
+
+// MarkUnready has it answer that it is not: call it when what is to be done first is not
+// done yet, though this replica stood by well enough.
+func (e *Env) MarkUnready() { e.health.ready.Store(false) }
 
 // connect waits until the API server answers: it may start after us.
 func (e *Env) connect(ctx context.Context) error {

@@ -25,6 +25,7 @@ type options struct {
 	lease            leaseTimes
 	namespace        string
 	features         *features
+	metrics          metricsOptions
 	logging          *logsapi.LoggingConfiguration
 }
 
@@ -36,6 +37,7 @@ func defaultOptions() *options {
 		leaderElect:   true,
 		lease:         defaultLease(),
 		namespace:     "kube-queue",
+		metrics:       defaultMetricsOptions(),
 		logging:       logsapi.NewLoggingConfiguration(),
 	}
 }
@@ -61,6 +63,7 @@ func (o *options) declare(set *settings.Set) {
 	},
 		settings.Setting{Flag: "health-bind-address", Field: "health.bindAddress"},
 		settings.Setting{Flag: "profiling-bind-address", Field: "profiling.bindAddress", Check: o.checkProfiling})
+	o.metrics.declare(set)
 	set.Group("Features", o.features.addFlag,
 		settings.Setting{Flag: flagFeatures, Field: "featureGates", Form: settings.Switches})
 	o.declareLogs(set)
@@ -105,6 +108,6 @@ func (o *options) checkProfiling() error {
 
 // validate looks at what several settings come to together.
 func (o *options) validate() error {
-	return errors.Join(o.lease.validate(),
+	return errors.Join(o.lease.validate(), o.metrics.validate(),
 		logsapi.Validate(o.logging, o.features.gate, field.NewPath("logging")).ToAggregate())
 }

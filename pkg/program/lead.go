@@ -18,6 +18,7 @@ import (
 // work has returned. When the lease is lost the process ends at once: whatever
 // it still did would be done twice. Without --leader-elect, work runs right away.
 func (e *Env) Lead(ctx context.Context, work func(ctx context.Context) error) error {
+	work = e.showing(work)
 	if !e.leaderElect {
 		return work(ctx)
 	}
@@ -50,6 +51,15 @@ func (e *Env) Lead(ctx context.Context, work func(ctx context.Context) error) er
 	<-ended
 	e.release(context.WithoutCancel(ctx), lock)
 	return err
+}
+
+// showing has the metrics tell that this replica works, while it does.
+func (e *Env) showing(work func(ctx context.Context) error) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		e.Metrics.Lead(true)
+		defer e.Metrics.Lead(false)
+		return work(ctx)
+	}
 }
 
 func (e *Env) newLock() (resourcelock.Interface, error) {

@@ -142,16 +142,21 @@ func start(ctx context.Context, p Program, opts *options) error {
 	if err != nil {
 		return err
 	}
-	stopHealth, err := serveHTTP(ctx, "health-bind-address", opts.healthAddress, "health checks", env.health)
+	stopHealth, err := serveHTTP(ctx, "health-bind-address", opts.healthAddress, "health checks", env.health, nil)
 	if err != nil {
 		return err
 	}
 	defer stopHealth()
-	stopProfiling, err := serveHTTP(ctx, "profiling-bind-address", opts.profilingAddress, "profiles", profiles())
+	stopProfiling, err := serveHTTP(ctx, "profiling-bind-address", opts.profilingAddress, "profiles", profiles(), nil)
 	if err != nil {
 		return err
 	}
 	defer stopProfiling()
+	stopMetrics, err := env.serveMetrics(ctx, opts.metrics)
+	if err != nil {
+		return err
+	}
+	defer stopMetrics()
 	if err := env.connect(ctx); err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"pgregory.net/rapid"
 
+	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
@@ -276,7 +277,8 @@ func leaseEnv(t *testing.T, server *leaseServer) *Env {
 		t.Fatal(err)
 	}
 	return &Env{Name: "thing", Namespace: "ns", Identity: "me", Config: config, leaderElect: true, lease: defaultLease(), health: newHealth(),
-		exit: func(int) { t.Error("the process was ended") }}
+		Metrics: metrics.New("thing", "v1"),
+		exit:    func(int) { t.Error("the process was ended") }}
 }
 
 func TestLeaseIsReleasedAfterTheWorkHasStopped(t *testing.T) {

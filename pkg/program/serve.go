@@ -2,8 +2,11 @@ package program
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -13,8 +16,9 @@ import (
 )
 
 // serveHTTP answers on the address until the returned function is called; an empty
-// address, or 0, is none. flag is how the address was given, what is what is served.
-func serveHTTP(ctx context.Context, flag, address, what string, handler http.Handler) (func(), error) {
+// address, or 0, is none. flag is how the address was given, what is what is served; by
+// HTTPS where secure is set.
+func serveHTTP(ctx context.Context, flag, address, what string, handler http.Handler, secure *tls.Config) (func(), error) {
 	if isNone(address) {
 		return func() {}, nil
 	}
@@ -22,7 +26,15 @@ func serveHTTP(ctx context.Context, flag, address, what string, handler http.Han
 	if err != nil {
 		return nil, fmt.Errorf("listening for %s (--%s=%s): %w", what, flag, address, err)
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
+	if secure != nil {
+		listener = tls.NewListener(listener, secure)
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second,
+		BaseContext: func(net.Listener) context.Context {
+			return klog.NewContext(context.Background(), klog.FromContext(ctx))
+		},
+		// Whoever connects and breaks off, as a probe of the port does, is no fault of ours.
+		ErrorLog: log.New(io.Discard, "", 0)}
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			klog.FromContext(ctx).Error(err, "No longer answered", "what", what)

@@ -106,6 +106,13 @@ type Lender interface {
 	Resume(NodeID, resources.ID) bool
 }
 
+// Totaler is a backend that tells apart more than users have names for.
+type Totaler interface {
+	Backend
+	// Totals is Usage of what users know by name alone.
+	Totals() []NodeUsage
+}
+
 // Witness is a backend that also goes by what happens in the cluster beside the units,
 // each group on its own: what is used by others, and limits that change one by one.
 type Witness interface {
@@ -132,6 +139,9 @@ type NodeUsage struct {
 	// Borrowed is the part of Used that is above the node's guarantee, for the
 	// resources that the guarantee names.
 	Borrowed resources.Vector
+	// Min is what the node is guaranteed and Max its limit, for the resources that they
+	// name, JobsResource included.
+	Min, Max resources.Vector
 	// Jobs is the number of units charged.
 	Jobs int64
 }

@@ -53,6 +53,15 @@ func Format(name string, value int64) string {
 	}
 }
 
+// Float is an amount, in base units of the named resource, in the unit that Kubernetes
+// measures the resource in: cores, bytes or a count.
+func Float(name string, value int64) float64 {
+	if isCPU(name) {
+		return float64(value) / 1000
+	}
+	return float64(value)
+}
+
 // formatBytes takes the shorter of the two suffixes, for it is most likely the
 // one that the user wrote.
 func formatBytes(value int64) string {

@@ -216,6 +216,8 @@ type Write struct {
 	// Reason and Message to show; empty for Dequeue.
 	Reason  quota.Reason
 	Message string
-	// Attempt is the number of the release, from 1; for Dequeue.
-	Attempt int32
+	// Attempt is the number of the release, from 1, and Submitted the unit's; for
+	// Dequeue.
+	Attempt   int32
+	Submitted int64
 }

@@ -120,6 +120,7 @@ func (s *Scheduler) flush(now time.Time) (found bool) {
 		return false
 	}
 	s.flushAt = time.Time{}
+	s.flushes++
 	for _, shape := range s.lot.All() {
 		if l := s.lines[shape.Queue().Group.Queue()]; l.Group.Fits(shape.Demand) == nil {
 			s.rescued++
@@ -130,6 +131,9 @@ func (s *Scheduler) flush(now time.Time) (found bool) {
 	}
 	return found
 }
+
+// Flushes counts how often the safety net was cast.
+func (s *Scheduler) Flushes() int { return s.flushes }
 
 // Rescued counts the shapes that the safety net found waiting though they fit.
 // It stays 0 unless there is a defect.
@@ -215,7 +219,7 @@ func (s *Scheduler) send(plan Plan, u *unit, now time.Time) Plan {
 	}
 	switch w.Kind {
 	case Dequeue:
-		w.Attempt = u.Attempts + 1
+		w.Attempt, w.Submitted = u.Attempts+1, u.Submitted
 		u.tellNothing()
 	case Requeue:
 		u.tellNothing()

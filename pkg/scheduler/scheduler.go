@@ -61,8 +61,8 @@ type Scheduler struct {
 	causes                             causes
 	seq                                uint64
 
-	flushAt time.Time
-	rescued int
+	flushAt          time.Time
+	flushes, rescued int
 }
 
 // line is a queue and what is counted about it.

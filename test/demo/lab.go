@@ -112,7 +112,8 @@ func (l *lab) start(ctx context.Context, name string, flags ...string) error {
 	}
 	args := append([]string{"program", "start", "--data", l.data, "--name", name,
 		"--ready-url", "http://" + health + "/readyz", "--",
-		filepath.Join(l.root, "bin", name), "--kubeconfig", kubeconfig, "--health-bind-address", health, "--leader-elect=false"}, flags...)
+		filepath.Join(l.root, "bin", name), "--kubeconfig", kubeconfig, "--health-bind-address", health,
+		"--metrics-bind-address=0", "--leader-elect=false"}, flags...)
 	cmd := l.localcluster(ctx, args...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("starting %s: %w\n%s", name, err, out)

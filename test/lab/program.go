@@ -27,6 +27,7 @@ type Program struct {
 	t        testing.TB
 	programs string
 	health   string
+	metrics  string
 	cmd      *exec.Cmd
 	ended    chan struct{}
 	err      error
@@ -79,11 +80,15 @@ func (p *Program) WaitReady() {
 	})
 }
 
+// MetricsURL is where the program answers scrapes.
+func (p *Program) MetricsURL() string { return "https://" + p.metrics + "/metrics" }
+
 // Launch starts the program and does not wait.
 func (p *Program) Launch() {
 	p.t.Helper()
-	p.health = freeAddress(p.t)
-	args := append([]string{"--kubeconfig", p.Kubeconfig, "--leader-elect=false", "--health-bind-address", p.health, "-v=2"}, p.Args...)
+	p.health, p.metrics = freeAddresses(p.t)
+	args := append([]string{"--kubeconfig", p.Kubeconfig, "--leader-elect=false",
+		"--health-bind-address", p.health, "--metrics-bind-address", p.metrics, "-v=2"}, p.Args...)
 	p.cmd = exec.Command(filepath.Join(p.programs, p.Name), args...)
 	p.cmd.Env = append(os.Environ(), p.Env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.Log, p.Log
@@ -153,10 +158,13 @@ func (s *Site) BothWith(t testing.TB, enabled string, env []string, controllerAr
 	return controller, extensions
 }
 
-func freeAddress(t testing.TB) string {
+// freeAddresses are two, held together for a moment so that they are not the same.
+func freeAddresses(t testing.TB) (one, other string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	first, err := net.Listen("tcp", "127.0.0.1:0")
 	Must(t, err)
-	Must(t, listener.Close())
-	return listener.Addr().String()
+	second, err := net.Listen("tcp", "127.0.0.1:0")
+	Must(t, err)
+	Must(t, errors.Join(first.Close(), second.Close()))
+	return first.Addr().String(), second.Addr().String()
 }

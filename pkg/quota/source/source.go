@@ -47,6 +47,14 @@ type Shower interface {
 	Figures(pending map[quota.NodeID]resources.Vector) (show func(context.Context) error)
 }
 
+// Judge is a Source whose objects may be refused as a whole.
+type Judge interface {
+	Source
+	// Problem is what is wrong with what the quota is written in, so that it is not in
+	// force; empty when nothing is.
+	Problem() string
+}
+
 // Host is what the controller offers a Source.
 type Host struct {
 	// Config to reach the API server with.

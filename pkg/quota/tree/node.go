@@ -10,6 +10,8 @@ import (
 // node is a node of a valid tree.
 type node struct {
 	path, name string
+	// guaranteed and limited are what the cells say of min and limit.
+	guaranteed, limited resources.Vector
 	// cells by resource ID; those beyond its length are empty.
 	cells []cell
 }
@@ -143,8 +145,20 @@ func (n *node) share(d quota.Demand) quota.Share {
 	return greatest
 }
 
+// sumUp makes vectors of what does not change.
+func (n *node) sumUp() {
+	for i, cell := range n.cells {
+		if cell.min.named {
+			n.guaranteed = append(n.guaranteed, resources.Amount{ID: resources.ID(i), Value: cell.min.value})
+		}
+		if cell.limit.named {
+			n.limited = append(n.limited, resources.Amount{ID: resources.ID(i), Value: cell.limit.value})
+		}
+	}
+}
+
 func (n *node) usage(jobs resources.ID) quota.NodeUsage {
-	usage := quota.NodeUsage{Path: n.path, Jobs: n.used(jobs).Clamp()}
+	usage := quota.NodeUsage{Path: n.path, Jobs: n.used(jobs).Clamp(), Min: n.guaranteed, Max: n.limited}
 	for i := range n.cells {
 		cell, id := &n.cells[i], resources.ID(i)
 		used := cell.used.Clamp()

@@ -92,6 +92,7 @@ func New(names *resources.Names, root Node, opts Options) (t *Tree, warnings []s
 		for _, name := range sortedKeys(c.min) {
 			n.at(names.ID(name)).min = bound{named: true, value: c.min[name]}
 		}
+		n.sumUp()
 		t.nodes = append(t.nodes, n)
 		t.above = append(t.above, c.parent)
 	}

@@ -70,6 +70,9 @@ func TestTheProgramsMayDoWhatTheyMustAndNoMore(t *testing.T) {
 		{controller, "default", "list watch", "ray.io/rayclusters", true},
 		{controller, "default", "get create update patch delete deletecollection", "ray.io/rayclusters", false},
 		{controller, "default", everything, "ray.io/rayjobs", false},
+		{controller, "", "create", "authentication.k8s.io/tokenreviews", true},
+		{controller, "", "create", "authorization.k8s.io/subjectaccessreviews", true},
+		{controller, "default", "create", "authorization.k8s.io/localsubjectaccessreviews", false},
 		{controller, "default", everything, "/secrets", false},
 
 		{extensions, "default", read + " create patch delete", unit, true},
@@ -113,6 +116,9 @@ func TestTheProgramsMayDoWhatTheyMustAndNoMore(t *testing.T) {
 		{extensions, "kube-queue", "get update", lease + "=kube-queue-controller", false},
 		{extensions, "kube-queue", everything, queue, false},
 		{extensions, "kube-system", everything, quotaTree, false},
+		{extensions, "", "create", "authentication.k8s.io/tokenreviews", true},
+		{extensions, "", "create", "authorization.k8s.io/subjectaccessreviews", true},
+		{extensions, "default", "create", "authorization.k8s.io/localsubjectaccessreviews", false},
 		{extensions, "default", everything, "/secrets", false},
 		{extensions, "default", everything, "/configmaps", false},
 	} {

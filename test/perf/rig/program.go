@@ -67,7 +67,7 @@ func (r *Rig) Launch(ctx context.Context, name string, env []string, args ...str
 	if err != nil {
 		return nil, err
 	}
-	args = append([]string{"--kubeconfig", kubeconfig, "--health-bind-address", health}, args...)
+	args = append([]string{"--kubeconfig", kubeconfig, "--health-bind-address", health, "--metrics-bind-address=0"}, args...)
 	profiles := ""
 	if r.profiling {
 		if profiles, err = freeAddress(); err != nil {

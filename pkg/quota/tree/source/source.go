@@ -23,7 +23,10 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-var _ source.Shower = (*Source)(nil)
+var (
+	_ source.Shower = (*Source)(nil)
+	_ source.Judge  = (*Source)(nil)
+)
 
 // Source watches ElasticQuotaTrees.
 type Source struct {
@@ -64,6 +67,9 @@ func (s *Source) Start(ctx context.Context, host source.Host) ([]cache.InformerS
 
 // Listed chooses among the trees that there are.
 func (s *Source) Listed() source.Change { return s.forest.start() }
+
+// Problem of the tree that counts.
+func (s *Source) Problem() string { return s.forest.problem }
 
 // Keep keeps nothing: a tree goes by what every unit says.
 func (s *Source) Keep(_, _ *schedulingv1alpha1.QueueUnitSpec) {}

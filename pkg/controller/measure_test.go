@@ -1,0 +1,226 @@
+package controller
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/metrics"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// measured is a loop of which it is looked at what it shows Prometheus.
+type measured struct {
+	*deciding
+	registry *metrics.Registry
+}
+
+func measure(t *testing.T) *measured {
+	t.Helper()
+	m := &measured{decide(t, tree.Options{}), metrics.New(metrics.ControllerProgram, "")}
+	m.measures = newMeasures(metrics.NewController(m.registry), true)
+	m.publishAt = m.clock.Now().Add(PublishInterval)
+	return m
+}
+
+// turns has the loop take its turn once some time has gone by.
+func (m *measured) turns(passed time.Duration, inputs ...input) {
+	m.Helper()
+	m.loop.clock.(*clocktesting.FakeClock).Step(passed)
+	for _, i := range inputs {
+		m.inbox.put(i)
+	}
+	m.turn()
+	if m.broken != nil {
+		m.Fatal(m.broken)
+	}
+}
+
+// write is the only one that is to be made now.
+func (m *measured) write(passed time.Duration, inputs ...input) *scheduler.Write {
+	m.Helper()
+	m.loop.clock.(*clocktesting.FakeClock).Step(passed)
+	plan, _ := m.decide(inputs)
+	if len(plan) != 1 {
+		m.Fatalf("%d writes, want 1: %v", len(plan), plan)
+	}
+	return &plan[0]
+}
+
+func (m *measured) shown() []string {
+	m.Helper()
+	w := httptest.NewRecorder()
+	m.registry.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	return strings.Split(w.Body.String(), "\n")
+}
+
+func (m *measured) shows(lines ...string) {
+	m.Helper()
+	shown := m.shown()
+	for _, line := range lines {
+		if !slices.Contains(shown, "kube_queue_"+line) {
+			name, _, _ := strings.Cut(line, "{")
+			m.Errorf("it does not show %s but %q", line, slices.DeleteFunc(slices.Clone(shown), func(l string) bool {
+				return !strings.HasPrefix(l, "kube_queue_"+strings.Fields(name)[0])
+			}))
+		}
+	}
+}
+
+// jobUnit is the unit of a batch Job.
+func jobUnit(name, version string, status schedulingv1alpha1.QueueUnitStatus) *schedulingv1alpha1.QueueUnit {
+	return &schedulingv1alpha1.QueueUnit{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name + "-job-0123456789", UID: types.UID(name), ResourceVersion: version},
+		Spec: schedulingv1alpha1.QueueUnitSpec{
+			SubmissionTime: &metav1.MicroTime{Time: time.Unix(940, 0)},
+			Resource:       corev1.ResourceList{"cpu": resource.MustParse("3")}},
+		Status: status,
+	}
+}
+
+func seen(unit *schedulingv1alpha1.QueueUnit) input {
+	return unitSeen(compactor{keepNothing}.unit(unit))
+}
+
+func TestAReleaseIsCountedOnceItIsWritten(t *testing.T) {
+	m := measure(t)
+	w := m.write(0, quotaListed, m.tree(goodRoot), seen(jobUnit("u", "7", schedulingv1alpha1.QueueUnitStatus{})))
+	if slices.ContainsFunc(m.shown(), func(line string) bool { return strings.HasPrefix(line, "kube_queue_dequeues_total{") }) {
+		t.Error("it is counted before it is written")
+	}
+	m.after(0, written(w, "8", m.clock.Now()))
+	m.shows(`dequeues_total{queue="root"} 1`,
+		`admission_attempts_total{reason="",result="admitted"} 1`,
+		`wait_seconds_sum{framework="Job",queue="root"} 60`,
+		`wait_seconds_count{framework="Job",queue="root"} 1`)
+}
+
+func TestAReleaseOfAUnitThatHasChangedIsRolledBack(t *testing.T) {
+	m := measure(t)
+	w := m.write(0, quotaListed, m.tree(goodRoot), seen(jobUnit("u", "7", schedulingv1alpha1.QueueUnitStatus{})))
+	w = m.write(0, refused(w, jobUnit("u", "8", schedulingv1alpha1.QueueUnitStatus{})))
+	m.after(0, refused(w, nil))
+	m.shows(`rollbacks_total{write="Dequeue"} 2`, `admission_attempts_total{reason="",result="conflict"} 2`)
+}
+
+func TestARefusalIsCountedWithItsReason(t *testing.T) {
+	m := measure(t)
+	m.after(0, quotaListed, m.tree(`{name: root, namespaces: [a], max: {cpu: 2}}`), seen(jobUnit("u", "7", schedulingv1alpha1.QueueUnitStatus{})))
+	w := m.write(0, seen(jobUnit("v", "7", schedulingv1alpha1.QueueUnitStatus{})))
+	m.after(0, written(w, "8", m.clock.Now()))
+	m.shows(`admission_attempts_total{reason="ExceedsMaxQuota",result="refused"} 1`)
+}
+
+func TestAnEvictionAndItsEndAreCounted(t *testing.T) {
+	m := measure(t)
+	inactive := jobUnit("u", "7", schedulingv1alpha1.QueueUnitStatus{Phase: schedulingv1alpha1.PhaseRunning})
+	inactive.Spec.Active = new(false)
+	w := m.write(0, quotaListed, m.tree(goodRoot), seen(inactive))
+	stopped := inactive.DeepCopy()
+	stopped.ResourceVersion = "9"
+	stopped.Status.Conditions = []metav1.Condition{{Type: schedulingv1alpha1.ConditionEvicted, Status: metav1.ConditionTrue, Reason: schedulingv1alpha1.EvictedStopped}}
+	w = m.write(0, written(w, "8", m.clock.Now()), seen(stopped))
+	m.after(0, written(w, "10", m.clock.Now()))
+	m.shows(`evictions_total{reason="Deactivated"} 1`, `requeues_total{reason="Inactive"} 1`)
+}
+
+func TestQueuesAndQuotaAreShownWithTheirStatus(t *testing.T) {
+	m := measure(t)
+	m.turns(0, quotaListed, m.tree(`{name: root, max: {cpu: 10}, children: [
+		{name: x, namespaces: [a], min: {cpu: 500m, memory: 1Gi, kube-queue/max-jobs: 1}, max: {cpu: 1.5, kube-queue/max-jobs: 9}},
+		{name: idle, namespaces: [b]}]}`),
+		unitOf("waits", "", "1", ""), unitOf("released", "", "500m", schedulingv1alpha1.PhaseDequeued),
+		unitOf("reserved", "", "250m", schedulingv1alpha1.PhaseReserved), unitOf("runs", "", "250m", schedulingv1alpha1.PhaseRunning),
+		queueOf("root-idle", schedulingv1alpha1.StopHold))
+	m.turns(PublishInterval)
+	m.shows(`pending_units{queue="root-x"} 1`, `reserved_units{queue="root-x"} 1`, `dequeued_units{queue="root-x"} 1`, `running_units{queue="root-x"} 1`,
+		`queue_stopped{queue="root-x"} 0`, `queue_stopped{queue="root-idle"} 1`, `pending_units{queue="root-idle"} 0`,
+		`quota_used{node="root",resource="cpu"} 1`, `quota_max{node="root",resource="cpu"} 10`,
+		`quota_used{node="root/x",resource="cpu"} 1`, `quota_min{node="root/x",resource="cpu"} 0.5`, `quota_max{node="root/x",resource="cpu"} 1.5`,
+		`quota_borrowed{node="root/x",resource="cpu"} 0.5`, `quota_used{node="root/x",resource="memory"} 0`, `quota_min{node="root/x",resource="memory"} 1.073741824e+09`,
+		`quota_used{node="root/x",resource="kube-queue/max-jobs"} 3`, `quota_max{node="root/x",resource="kube-queue/max-jobs"} 9`)
+
+	m.turns(PublishInterval, m.tree(`{name: root, namespaces: [a]}`))
+	m.shows(`running_units{queue="root"} 1`, `quota_used{node="root",resource="cpu"} 2`)
+	for _, line := range m.shown() {
+		if strings.Contains(line, "root-x") || strings.Contains(line, "root/x") || strings.Contains(line, `quota_max{`) {
+			t.Errorf("it still shows %s", line)
+		}
+	}
+}
+
+// judged is a source that may be told that its quota is invalid.
+type judged struct {
+	drawn
+	problem string
+}
+
+func (j *judged) Problem() string { return j.problem }
+
+func TestAnInvalidQuotaIsShown(t *testing.T) {
+	m := measure(t)
+	m.shows(`quota_invalid 0`)
+	m.source = &judged{*m.drawn, "min above max"}
+	m.turns(PublishInterval, quotaListed)
+	m.shows(`quota_invalid 1`)
+	m.source = &judged{*m.drawn, ""}
+	m.turns(PublishInterval, quotaListed)
+	m.shows(`quota_invalid 0`)
+}
+
+func TestAnAuditCountsWhatIsBrokenAndDoesNotEndTheProgram(t *testing.T) {
+	m := measure(t)
+	m.check = false
+	m.turns(0, quotaListed, m.tree(goodRoot), unitOf("u", "", "1", schedulingv1alpha1.PhaseRunning))
+	m.turns(AuditInterval)
+	m.shows(`audits_total 1`, `invariant_violations_total 0`)
+
+	group := m.drawn.backend.Groups()[0]
+	group.Charge("", quota.Demand{Requests: unitDemand(m, "2")}) // behind the core's back
+	m.turns(AuditInterval - time.Second)
+	m.shows(`audits_total 1`)
+	m.turns(time.Second)
+	m.shows(`audits_total 2`, `invariant_violations_total 2`) // the jobs and the cpu of one node
+}
+
+func unitDemand(m *measured, cpu string) resources.Vector {
+	demand, err := m.drawn.Demand(&schedulingv1alpha1.QueueUnit{Spec: schedulingv1alpha1.QueueUnitSpec{
+		Resource: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}})
+	if err != nil {
+		m.Fatal(err)
+	}
+	return demand.Requests
+}
+
+func TestWhatASafetyFlushFindsIsCounted(t *testing.T) {
+	m := measure(t)
+	m.check = false
+	m.turns(0, quotaListed, m.tree(goodRoot), unitOf("runs", "", "4", schedulingv1alpha1.PhaseRunning), unitOf("waits", "", "1", ""))
+	m.turns(scheduler.FlushInterval)
+	m.shows(`safety_flushes_total 1`, `safety_flush_rescues_total 0`)
+
+	// A release that nobody hears of.
+	m.drawn.backend.Groups()[0].Release("", quota.Demand{Preemptible: true, Requests: unitDemand(m, "4")})
+	m.turns(scheduler.FlushInterval)
+	m.shows(`safety_flushes_total 2`, `safety_flush_rescues_total 1`)
+}
+
+func TestEachPassIsTimed(t *testing.T) {
+	m := measure(t)
+	m.turns(0, quotaListed)
+	m.turns(0)
+	m.shows(`decision_duration_seconds_count 2`)
+}

@@ -1,0 +1,26 @@
+package metrics_test
+
+import (
+	"testing"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/registry"
+	"kube-queue.dev/kube-queue/pkg/metrics"
+)
+
+func TestEachKindThatCanBeQueuedIsAFramework(t *testing.T) {
+	for _, adapter := range registry.All() {
+		kind := adapter.Kind().Kind
+		if metrics.Framework(kind) != kind {
+			t.Errorf("%s is %s", kind, metrics.Framework(kind))
+		}
+		if got := metrics.FrameworkOf(framework.UnitName(kind, "some-job", "uid")); got != kind {
+			t.Errorf("a unit of a %s is told to be of a %s", kind, got)
+		}
+	}
+	for _, name := range []string{"", "-", "mine", "my-unit", "a-job", "job-0123456789"} {
+		if got := metrics.FrameworkOf(name); got != "other" {
+			t.Errorf("unit %q is told to be of a %s", name, got)
+		}
+	}
+}

@@ -1,0 +1,320 @@
+package program
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"kube-queue.dev/kube-queue/pkg/metrics"
+)
+
+func TestMetricsFlagsThatContradictEachOtherAreRefused(t *testing.T) {
+	for _, args := range [][]string{
+		{"--tls-cert-file=c"},
+		{"--tls-private-key-file=k"},
+		{"--tls-cert-file=c", "--tls-private-key-file=k", "--metrics-secure=false"},
+	} {
+		logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
+		var stderr bytes.Buffer
+		if code := run(Program{Name: "thing"}, args, io.Discard, &stderr); code != exitUsage || !strings.Contains(stderr.String(), "--tls-cert-file") {
+			t.Errorf("%v: status %d, %s", args, code, &stderr)
+		}
+	}
+}
+
+// reviews stands in for the API server that is asked who may read metrics.
+type reviews struct {
+	asked  int
+	broken bool
+}
+
+func (r *reviews) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	r.asked++
+	w.Header().Set("Content-Type", "application/json")
+	var answer any
+	switch {
+	case r.broken:
+		http.Error(w, "{}", http.StatusInternalServerError)
+		return
+	case strings.HasSuffix(req.URL.Path, "/tokenreviews"):
+		review := &authenticationv1.TokenReview{}
+		_ = json.NewDecoder(req.Body).Decode(review)
+		switch review.Spec.Token {
+		case "reader", "other":
+			review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{
+				Username: review.Spec.Token, Groups: []string{"g"}, Extra: map[string]authenticationv1.ExtraValue{"k": {"v"}}}}
+		}
+		answer = review
+	case strings.HasSuffix(req.URL.Path, "/subjectaccessreviews"):
+		review := &authorizationv1.SubjectAccessReview{}
+		_ = json.NewDecoder(req.Body).Decode(review)
+		spec := review.Spec
+		asks := spec.NonResourceAttributes
+		review.Status.Allowed = spec.User == "reader" && len(spec.Groups) == 1 && spec.Extra["k"][0] == "v" &&
+			asks != nil && asks.Path == "/metrics" && asks.Verb == "get"
+		answer = review
+	}
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+func reviewing(t *testing.T) (*reviews, *reviewer, *clocktesting.FakePassiveClock) {
+	t.Helper()
+	server := &reviews{}
+	web := httptest.NewServer(server)
+	t.Cleanup(web.Close)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: web.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	return server, newReviewer(client.AuthenticationV1().TokenReviews(), client.AuthorizationV1().SubjectAccessReviews(), clock), clock
+}
+
+func TestOnlyWhoMayIsLetThrough(t *testing.T) {
+	server, r, clock := reviewing(t)
+	guarded := r.guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	status := func(authorization, path string) int {
+		req := httptest.NewRequest(http.MethodGet, path, nil)
+		if authorization != "" {
+			req.Header.Set("Authorization", authorization)
+		}
+		w := httptest.NewRecorder()
+		guarded.ServeHTTP(w, req)
+		return w.Code
+	}
+	for _, c := range []struct {
+		authorization, path string
+		want, asked         int
+	}{
+		{"", "/metrics", http.StatusUnauthorized, 0},
+		{"Basic cmVhZGVy", "/metrics", http.StatusUnauthorized, 0},
+		{"Bearer ", "/metrics", http.StatusUnauthorized, 0},
+		{"Bearer nobody", "/metrics", http.StatusUnauthorized, 1},
+		{"Bearer other", "/metrics", http.StatusForbidden, 2},
+		{"Bearer reader", "/other", http.StatusForbidden, 2},
+		{"bearer reader", "/metrics", http.StatusOK, 2},
+		{"Bearer reader", "/metrics", http.StatusOK, 0}, // known
+		{"Bearer other", "/metrics", http.StatusForbidden, 0},
+	} {
+		server.asked = 0
+		if got := status(c.authorization, c.path); got != c.want || server.asked != c.asked {
+			t.Errorf("%q at %s: status %d after %d questions, want %d after %d", c.authorization, c.path, got, server.asked, c.want, c.asked)
+		}
+	}
+
+	clock.SetTime(clock.Now().Add(refusedFor + time.Second)) // a right that was given meanwhile counts soon
+	server.asked = 0
+	if status("Bearer other", "/metrics"); server.asked != 2 {
+		t.Errorf("a refusal is kept for longer than %v", refusedFor)
+	}
+	clock.SetTime(clock.Now().Add(allowedFor))
+	server.broken = true
+	if got := status("Bearer reader", "/metrics"); got != http.StatusServiceUnavailable {
+		t.Errorf("without an answer the status is %d", got)
+	}
+	server.broken = false
+	if got := status("Bearer reader", "/metrics"); got != http.StatusOK {
+		t.Errorf("that there was no answer is kept: status %d", got)
+	}
+}
+
+func TestVerdictsDoNotPileUp(t *testing.T) {
+	_, r, _ := reviewing(t)
+	for i := range 3 * mostVerdicts {
+		r.remember(question{token: [32]byte{byte(i), byte(i >> 8)}}, http.StatusUnauthorized)
+	}
+	if len(r.known) > mostVerdicts {
+		t.Errorf("%d verdicts are kept", len(r.known))
+	}
+}
+
+// serving is a program's metrics, served with the options.
+func serving(t *testing.T, o metricsOptions) (address string, err error) {
+	t.Helper()
+	web := httptest.NewServer(&reviews{})
+	t.Cleanup(web.Close)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.address = listener.Addr().String()
+	listener.Close()
+	env := &Env{Name: "thing", Namespace: "ns", Metrics: metrics.New("thing", "v1"),
+		Config: &rest.Config{Host: web.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}}
+	stop, err := env.serveMetrics(t.Context(), o)
+	if err == nil {
+		t.Cleanup(stop)
+	}
+	return o.address, err
+}
+
+// get scrapes, and tells whose certificate it was shown.
+func get(t *testing.T, url, token string) (status int, body string, shown *x509.Certificate) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.TLS != nil {
+		shown = resp.TLS.PeerCertificates[0]
+	}
+	return resp.StatusCode, string(text), shown
+}
+
+func TestMetricsAreServedByHTTPSToWhoMay(t *testing.T) {
+	address, err := serving(t, defaultMetricsOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, body, certificate := get(t, "https://"+address+"/metrics", "reader")
+	for _, want := range []string{"kube_queue_build_info{", "go_goroutines ", "process_start_time_seconds "} {
+		if status != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("status %d, and no %s", status, want)
+		}
+	}
+	if err := certificate.VerifyHostname("thing.ns.svc"); err != nil {
+		t.Error(err)
+	}
+	if status, body, _ := get(t, "https://"+address+"/metrics", "other"); status != http.StatusForbidden || strings.Contains(body, "kube_queue") {
+		t.Errorf("another is answered %d, %s", status, body)
+	}
+}
+
+func TestMetricsAreServedToAnybodyWhereThatIsAskedFor(t *testing.T) {
+	address, err := serving(t, metricsOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, body, _ := get(t, "http://"+address+"/metrics", ""); status != http.StatusOK || !strings.Contains(body, "kube_queue_build_info{") {
+		t.Errorf("status %d, %s", status, body)
+	}
+	if status, _, _ := get(t, "http://"+address+"/", ""); status != http.StatusNotFound {
+		t.Errorf("another path is answered %d", status)
+	}
+}
+
+// writeCertificate writes one of the name, and its key.
+func writeCertificate(t *testing.T, o metricsOptions, name string) {
+	t.Helper()
+	made, err := makeCertificate([]string{name}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(made.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{
+		o.certFile: {Type: "CERTIFICATE", Bytes: made.Certificate[0]}, o.keyFile: {Type: "PRIVATE KEY", Bytes: key},
+	} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestACertificateThatChangesIsReadAgain(t *testing.T) {
+	dir := t.TempDir()
+	o := metricsOptions{secure: true, certFile: filepath.Join(dir, "crt"), keyFile: filepath.Join(dir, "key")}
+	if _, err := serving(t, o); err == nil || !strings.Contains(err.Error(), o.certFile) {
+		t.Fatalf("it starts without a certificate: %v", err)
+	}
+	writeCertificate(t, o, "first")
+	address, err := serving(t, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect := func(want string) {
+		t.Helper()
+		if _, _, shown := get(t, "https://"+address+"/metrics", ""); shown.Subject.CommonName != want {
+			t.Errorf("the certificate is that of %s, want %s", shown.Subject.CommonName, want)
+		}
+	}
+	expect("first")
+	writeCertificate(t, o, "second-one")
+	// Files that are written within one tick of the file system's clock differ in size.
+	expect("second-one")
+	if err := os.WriteFile(o.keyFile, []byte("half of it"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect("second-one") // until the files go together
+}
+
+func TestACertificateThatIsMadeIsMadeAnewBeforeItEnds(t *testing.T) {
+	now := time.Now()
+	s := &selfSigned{names: []string{"thing"}, now: func() time.Time { return now }}
+	serial := func() string {
+		t.Helper()
+		certificate, err := s.get(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := x509.ParseCertificate(certificate.Certificate[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now.After(read.NotAfter) || now.Before(read.NotBefore) {
+			t.Errorf("at %v it is valid from %v to %v", now, read.NotBefore, read.NotAfter)
+		}
+		return read.SerialNumber.String()
+	}
+	first := serial()
+	now = now.Add(selfSignedFor - renewBefore - time.Minute)
+	if serial() != first {
+		t.Error("it is made anew too early")
+	}
+	now = now.Add(time.Hour)
+	if serial() == first {
+		t.Error("it is not made anew")
+	}
+}
+
+func TestWhoWorksIsTheLeader(t *testing.T) {
+	env := &Env{Name: "thing", Metrics: metrics.New("thing", "v1")}
+	leads := func() bool {
+		w := httptest.NewRecorder()
+		env.Metrics.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		return strings.Contains(w.Body.String(), `kube_queue_leader{program="thing"} 1`)
+	}
+	if err := env.Lead(t.Context(), func(context.Context) error {
+		if !leads() {
+			t.Error("it works, and does not say so")
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if leads() {
+		t.Error("it says that it works, and does not")
+	}
+}

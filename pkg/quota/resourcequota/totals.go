@@ -1,0 +1,43 @@
+package resourcequota
+
+import (
+	"maps"
+	"slices"
+
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+var _ quota.Totaler = (*Backend)(nil)
+
+// Totals is what is charged in each namespace, pods of all classes together, and the
+// lowest limit of the namespace's quotas that count all pods: a quota with scopes limits
+// some of what is summed up here.
+func (b *Backend) Totals() []quota.NodeUsage {
+	all := make([]quota.NodeUsage, 0, len(b.groups))
+	for _, g := range b.groups {
+		usage := quota.NodeUsage{Path: g.namespace, Jobs: g.charged[b.jobs].Clamp()}
+		used := map[resources.ID]resources.Sum{}
+		for id, amount := range g.charged {
+			if d, is := b.dimensions[id]; is && d.unset == "" {
+				id = b.names.ID(d.key)
+				used[id] = used[id].Add(amount)
+			}
+		}
+		most := map[resources.ID]int64{}
+		for _, s := range g.spaces {
+			id := b.names.ID(s.known)
+			if lowest, limited := most[id]; len(s.quota.scopes) == 0 && (!limited || s.hard < lowest) {
+				most[id] = s.hard
+			}
+		}
+		for _, id := range slices.Sorted(maps.Keys(used)) {
+			usage.Used = append(usage.Used, resources.Amount{ID: id, Value: used[id].Clamp()})
+		}
+		for _, id := range slices.Sorted(maps.Keys(most)) {
+			usage.Max = append(usage.Max, resources.Amount{ID: id, Value: most[id]})
+		}
+		all = append(all, usage)
+	}
+	return all
+}

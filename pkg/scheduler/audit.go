@@ -1,0 +1,100 @@
+package scheduler
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+// Check proves the invariants of the package comment, and tells of the first that is
+// broken. It takes time proportional to the number of units; tests and debug builds call
+// it after every event.
+func (s *Scheduler) Check() error {
+	if broken := s.Audit(func(id resources.ID) string { return fmt.Sprint("resource ", id) }); len(broken) > 0 {
+		return broken[0]
+	}
+	return nil
+}
+
+// Audit is Check that goes on: all that is broken, units by name before nodes. Between
+// two events it is for production, now and then. The resources are named by name.
+func (s *Scheduler) Audit(name func(resources.ID) string) []error {
+	charged := map[quota.NodeID]map[resources.ID]int64{}
+	jobs := map[quota.NodeID]int64{}
+	wrong := map[string]error{}
+	for _, u := range s.units {
+		if err := s.checkUnit(u); err != nil {
+			wrong[u.key()] = fmt.Errorf("unit %s: %w", u.key(), err)
+		}
+		if u.charged == nil {
+			continue
+		}
+		for _, node := range u.charged.group.Nodes() {
+			jobs[node]++
+			if charged[node] == nil {
+				charged[node] = map[resources.ID]int64{}
+			}
+			for _, a := range u.charged.demand.Requests {
+				charged[node][a.ID] = saturatingAdd(charged[node][a.ID], a.Value, 1)
+			}
+		}
+	}
+	var broken []error
+	for _, key := range slices.Sorted(maps.Keys(wrong)) {
+		broken = append(broken, wrong[key])
+	}
+	return append(broken, s.checkUsage(charged, jobs, name)...)
+}
+
+func (s *Scheduler) checkUnit(u *unit) error {
+	charged := u.assumed || u.Phase.holdsQuota()
+	waiting := u.Phase == Waiting && !u.assumed
+	switch {
+	case charged && s.backend != nil && u.chargedTo() != s.holder(u, u.line):
+		return fmt.Errorf("holds quota and is not charged where it belongs")
+	case !charged && u.charged != nil:
+		return fmt.Errorf("is charged to %s and holds no quota", u.charged.group.Path())
+	case !waiting && u.item.Shape() != nil:
+		return fmt.Errorf("is in line and does not wait")
+	case waiting && u.item.Shape() == nil && u.Held == nil && u.homeless == nil && u.RequeueAt == 0 && u.line.set.Stop == NotStopped:
+		return fmt.Errorf("waits, is not in line, and nothing says why")
+	case u.assumed && u.wanted != Dequeue && u.sentKind != Dequeue:
+		return fmt.Errorf("is assumed released, and nobody is to write it")
+	case u.Phase.holdsQuota() && u.Stopped && u.wanted != Requeue && u.sentKind != Requeue:
+		return fmt.Errorf("has stopped, and nobody is to requeue it")
+	case u.Phase.holdsQuota() && !u.Stopped && u.Inactive && !u.Evicted && !u.Over && u.wanted != Evict && u.sentKind != Evict:
+		return fmt.Errorf("is to be inactive, and nobody is to evict it")
+	case u.endsAt() != 0 && u.lookAt == 0 && u.wanted != Evict && u.sentKind != Evict:
+		return fmt.Errorf("may run for %v only, and nobody looks when that is over", u.MaxTime)
+	}
+	return nil
+}
+
+// checkUsage compares what each node counts with what the units charged to it demand.
+func (s *Scheduler) checkUsage(charged map[quota.NodeID]map[resources.ID]int64, jobs map[quota.NodeID]int64, name func(resources.ID) string) (broken []error) {
+	if s.backend == nil {
+		return nil
+	}
+	for i, usage := range s.backend.Usage() {
+		node := quota.NodeID(i)
+		if usage.Jobs != jobs[node] {
+			broken = append(broken, fmt.Errorf("node %s: %d jobs counted, %d units charged", usage.Path, usage.Jobs, jobs[node]))
+		}
+		for _, used := range usage.Used {
+			if demanded := charged[node][used.ID]; demanded != used.Value {
+				broken = append(broken, fmt.Errorf("node %s: %s: used is %d, charged units demand %d", usage.Path, name(used.ID), used.Value, demanded))
+			}
+			delete(charged[node], used.ID)
+		}
+		// What is left is JobsResource, compared above.
+		for _, id := range slices.Sorted(maps.Keys(charged[node])) {
+			if demanded := charged[node][id]; demanded != 0 && demanded != jobs[node] {
+				broken = append(broken, fmt.Errorf("node %s: %s: used is 0, charged units demand %d", usage.Path, name(id), demanded))
+			}
+		}
+	}
+	return broken
+}
