@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,8 +26,10 @@ const mark = "scheduling.x-k8s.io/suspend"
 // WaitForPolicies waits until each installed policy acts on each resource that it
 // is for and that the cluster serves.
 func (c *Cluster) WaitForPolicies(ctx context.Context) error {
-	names, err := c.policyNames(ctx)
-	if err != nil || len(names) == 0 {
+	ctx, cancel := context.WithTimeoutCause(ctx, installTimeout, fmt.Errorf("the policies do not act within %v", installTimeout))
+	defer cancel()
+	policies, err := c.policies(ctx)
+	if err != nil || len(policies) == 0 {
 		return err
 	}
 	client, err := kubernetes.NewForConfig(c.admin)
@@ -38,39 +42,55 @@ func (c *Cluster) WaitForPolicies(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		if err = c.waitForPolicyOf(ctx, name, managed.Name); err != nil {
+	for _, policy := range policies {
+		if err = c.waitForPolicy(ctx, policy, managed.Name); err != nil {
 			break
 		}
 	}
 	return errors.Join(err, client.CoreV1().Namespaces().Delete(ctx, managed.Name, metav1.DeleteOptions{}))
 }
 
-// waitForPolicyOf a name waits until all its probes pass. The managed ones are made
-// in that namespace.
-func (c *Cluster) waitForPolicyOf(ctx context.Context, name, managed string) error {
+// waitForPolicy waits until all its probes pass. The managed ones are made in that
+// namespace.
+func (c *Cluster) waitForPolicy(ctx context.Context, p policy, managed string) error {
 	known := false
 	for _, probe := range probes() {
-		if probe.policy != name {
+		if probe.policy != p.name {
 			continue
 		}
 		known = true
+		if !p.isFor(probe.resource) {
+			continue
+		}
 		namespace, annotations := Namespace, map[string]string{mark: "true"}
 		if probe.managed {
 			namespace, annotations = managed, nil
 		}
 		if err := c.waitForProbe(ctx, probe, namespace, annotations); err != nil {
-			return fmt.Errorf("policy %s, for %s: %w", name, probe.resource, err)
+			return fmt.Errorf("policy %s, for %s: %w", p.name, probe.resource, err)
 		}
 	}
 	if !known {
-		return fmt.Errorf("package testcluster has no probe for policy %s: add one", name)
+		return fmt.Errorf("package testcluster has no probe for policy %s: add one", p.name)
 	}
 	return nil
 }
 
-// policyNames are the policies of kube-queue in the cluster.
-func (c *Cluster) policyNames(ctx context.Context) ([]string, error) {
+// policy is what is to be known of one, mutating or validating.
+type policy struct {
+	name string
+	// rules tell what it is for.
+	rules []admissionregistrationv1.NamedRuleWithOperations
+}
+
+func (p policy) isFor(resource schema.GroupVersionResource) bool {
+	return slices.ContainsFunc(p.rules, func(r admissionregistrationv1.NamedRuleWithOperations) bool {
+		return slices.Contains(r.APIGroups, resource.Group) && slices.Contains(r.Resources, resource.Resource)
+	})
+}
+
+// policies are those of kube-queue in the cluster.
+func (c *Cluster) policies(ctx context.Context) ([]policy, error) {
 	client, err := kubernetes.NewForConfig(c.admin)
 	if err != nil {
 		return nil, err
@@ -84,14 +104,14 @@ func (c *Cluster) policyNames(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, policy := range mutating.Items {
-		names = append(names, policy.Name)
+	var policies []policy
+	for _, p := range mutating.Items {
+		policies = append(policies, policy{p.Name, p.Spec.MatchConstraints.ResourceRules})
 	}
-	for _, policy := range validating.Items {
-		names = append(names, policy.Name)
+	for _, p := range validating.Items {
+		policies = append(policies, policy{p.Name, p.Spec.MatchConstraints.ResourceRules})
 	}
-	return names, nil
+	return policies, nil
 }
 
 func (c *Cluster) serves(resource schema.GroupVersionResource) (bool, error) {
