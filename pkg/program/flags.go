@@ -7,7 +7,6 @@ import (
 	"net"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"kube-queue.dev/kube-queue/pkg/program/settings"
@@ -67,6 +66,9 @@ func (o *options) declare(set *settings.Set) {
 	set.Group("Features", o.features.addFlag,
 		settings.Setting{Flag: flagFeatures, Field: "featureGates", Form: settings.Switches})
 	o.declareLogs(set)
+	for _, name := range [...]string{"PAI_ENV", "TestENV", "SmallTaskAcclerate"} {
+		set.PassOver(name, "a switch inside older releases; nothing here reads it")
+	}
 }
 
 func (o *options) checkNamespace() error {
@@ -106,8 +108,8 @@ func (o *options) checkProfiling() error {
 	return nil
 }
 
-// validate looks at what several settings come to together.
+// validate looks at what several settings come to together; the logs are looked at when
+// they are set up.
 func (o *options) validate() error {
-	return errors.Join(o.lease.validate(), o.metrics.validate(),
-		logsapi.Validate(o.logging, o.features.gate, field.NewPath("logging")).ToAggregate())
+	return errors.Join(o.lease.validate(), o.metrics.validate())
 }

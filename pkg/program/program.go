@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
@@ -123,7 +124,7 @@ func prepare(p Program, opts *options, set *settings.Set, args []string) error {
 			return err
 		}
 	}
-	return logsapi.ValidateAndApply(opts.logging, opts.features.gate)
+	return logsapi.ValidateAndApplyAsField(opts.logging, opts.features.gate, field.NewPath("logging"))
 }
 
 // tell logs the settings in force. They hold no secret: a kubeconfig is a path.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -128,8 +129,9 @@ func TestLeaseTimesLeaveRoomForTheLastWrite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string) time.Duration {
 			return rapid.OneOf(
-				rapid.Map(rapid.Int64Range(0, 60), func(s int64) time.Duration { return time.Duration(s) * time.Second }),
-				rapid.Map(rapid.Int64(), func(ns int64) time.Duration { return time.Duration(ns) })).Draw(t, name)
+				rapid.Map(rapid.Int64Range(-1, 60), func(s int64) time.Duration { return time.Duration(s) * time.Second }),
+				rapid.Map(rapid.Int64Range(0, 60), func(tenths int64) time.Duration { return time.Duration(tenths) * time.Second / 10 }),
+				rapid.Just[time.Duration](math.MaxInt64)).Draw(t, name)
 		}
 		times := leaseTimes{duration: draw("lease"), renew: draw("renew"), retry: draw("retry")}
 		err := errors.Join(times.checkDuration(), above0(times.renew), above0(times.retry), times.validate())
@@ -150,6 +152,17 @@ func TestLeaseTimesLeaveRoomForTheLastWrite(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestALeaseLastsWholeSecondsForTheObjectHoldsNoOthers(t *testing.T) {
+	for duration, taken := range map[time.Duration]bool{
+		15 * time.Second: true, time.Hour: true,
+		0: false, -time.Second: false, 15900 * time.Millisecond: false, time.Second - 1: false, time.Hour + time.Second: false,
+	} {
+		if err := (&leaseTimes{duration: duration}).checkDuration(); (err == nil) != taken {
+			t.Errorf("%v: error is %v", duration, err)
+		}
+	}
 }
 
 func TestOneOfTwoFeatureGatesMayBeSetElsewhere(t *testing.T) {

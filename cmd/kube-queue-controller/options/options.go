@@ -81,9 +81,6 @@ func (o *Options) declare(set *settings.Set) {
 	set.Group("Work", o.addWorkFlags,
 		settings.Setting{Flag: "workers", Field: "workers", Check: o.checkWorkers},
 		settings.Setting{Flag: "check-invariants", Field: "checkInvariants"})
-	for _, name := range [...]string{"PAI_ENV", "TestENV", "SmallTaskAcclerate"} {
-		set.PassOver(name, "a switch inside older releases; nothing here reads it")
-	}
 }
 
 func (o *Options) addQuotaFlags(fs *pflag.FlagSet) {

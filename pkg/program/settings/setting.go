@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 
 	"github.com/spf13/pflag"
 	cliflag "k8s.io/component-base/cli/flag"
@@ -55,6 +56,10 @@ func (s *Setting) give(origin, text string) error {
 	}
 	s.origin = origin
 	err := s.flag.Value.Set(text)
+	var number *strconv.NumError
+	if errors.As(err, &number) { // which otherwise tells of functions of Go
+		err = fmt.Errorf("%q is no %s: %w", number.Num, s.flag.Value.Type(), number.Err)
+	}
 	if err == nil && s.Check != nil {
 		err = s.Check()
 	}
