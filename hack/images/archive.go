@@ -26,7 +26,7 @@ type built struct {
 func indexOf(all []built, notes map[string]string) v1.ImageIndex {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, b := range all {
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: b.image,
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: plain{b.image},
 			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: b.on.os, Architecture: b.on.arch}}})
 	}
 	for _, b := range all {
@@ -35,6 +35,12 @@ func indexOf(all []built, notes map[string]string) v1.ImageIndex {
 	}
 	return mutate.Annotations(index, notes).(v1.ImageIndex)
 }
+
+// plain is an image of which the index tells no artifactType, as is usual for what is no
+// artifact.
+type plain struct{ v1.Image }
+
+func (plain) ArtifactType() (string, error) { return "", nil }
 
 // archive packs the index and all that it names as an OCI image layout into a tar.
 // index.json lists the index alone: of several entries podman and skopeo would not know
@@ -71,7 +77,7 @@ func archive(all []built, index v1.ImageIndex, name, tag string, created time.Ti
 			"org.opencontainers.image.ref.name": tag,
 		},
 	}}}
-	return layout(created, blobs, top, loads)
+	return layoutTar(created, blobs, top, loads)
 }
 
 // dockerLoad is an entry of manifest.json, which Docker reads when it keeps images in its
@@ -123,7 +129,7 @@ func collect(blobs map[string][]byte, img v1.Image) (dockerLoad, error) {
 
 func blobPath(hex string) string { return "blobs/sha256/" + hex }
 
-func layout(created time.Time, blobs map[string][]byte, top v1.IndexManifest, loads []dockerLoad) ([]byte, error) {
+func layoutTar(created time.Time, blobs map[string][]byte, top v1.IndexManifest, loads []dockerLoad) ([]byte, error) {
 	index, err := json.Marshal(top)
 	if err != nil {
 		return nil, err

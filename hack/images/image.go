@@ -38,7 +38,7 @@ func image(program string, on platform, binary []byte, opts *options, notes map[
 	}
 	layer, err := tarball.LayerFromOpener(
 		func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(files)), nil },
-		tarball.WithCompressionLevel(gzip.BestCompression),
+		tarball.WithCompressionLevel(gzip.DefaultCompression),
 		tarball.WithMediaType(types.OCILayer),
 		tarball.WithCompressedCaching)
 	if err != nil {

@@ -26,8 +26,7 @@ func main() {
 	defer stop()
 	err := start(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	switch {
-	case err == nil:
-	case errors.Is(err, flag.ErrHelp):
+	case err == nil, errors.Is(err, flag.ErrHelp):
 	case ctx.Err() != nil:
 		fmt.Fprintln(os.Stderr, "images: stopped; nothing was changed")
 		os.Exit(130)

@@ -64,7 +64,7 @@ func component(module *debug.Module, folder string) cyclonedx.Component {
 		properties = append(properties, cyclonedx.Property{Name: "kube-queue:go:replaces", Value: module.Path + "@" + module.Version})
 	}
 	c := cyclonedx.Component{Type: cyclonedx.ComponentTypeLibrary, Name: used.Path, Version: used.Version, Licenses: licencesIn(folder)}
-	if used.Version == "" {
+	if used.Version == "" || used.Version == "(devel)" {
 		// Replaced by a folder, whose name says nothing to anybody else.
 		c.Name, c.Version = module.Path, module.Version
 	} else {

@@ -84,7 +84,7 @@ func report(out io.Writer, opts *options, products []product) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "\nFILE\tSIZE\tSHA-256")
 	for _, p := range products {
-		fmt.Fprintf(table, "%s\t%.1f MB\t%s\n", filepath.Join(opts.output, p.name), float64(len(p.data))/1e6, sum(p.data))
+		fmt.Fprintf(table, "%s\t%d kB\t%s\n", filepath.Join(opts.output, p.name), (len(p.data)+999)/1000, sum(p.data))
 	}
 	fmt.Fprintln(table, "\nIMAGE\tDIGEST")
 	for _, p := range products {
