@@ -11,7 +11,8 @@ SHELL := /bin/bash
 # What runs below uses all cores by itself.
 .NOTPARALLEL:
 
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+# As many letters of the commit in every clone, lest the same commit have two versions.
+VERSION ?= $(shell git describe --tags --always --dirty --abbrev=12 2>/dev/null || echo devel)
 LDFLAGS := -X kube-queue.dev/kube-queue/pkg/program/version.linked=$(VERSION)
 
 # What runs in seconds, with no cluster.
@@ -39,6 +40,11 @@ build: build-localcluster ## Build the programs and the local cluster into bin/
 build-localcluster:
 	go build -C test/localcluster -o $(CURDIR)/bin/ ./cmd/localcluster
 
+.PHONY: images
+images: ## Build images of the programs with bills of materials into bin/images/, VERSION=v1.2.3
+	go build -C hack/images -o $(CURDIR)/bin/tools/ .
+	bin/tools/images --version '$(VERSION)'
+
 .PHONY: generate
 generate: ## Write deep copies, clients, listers, informers, CRDs and docs/settings.md
 	hack/update-codegen.sh
@@ -48,7 +54,7 @@ verify: ## Check formatting, vet, staticcheck, tidy modules and generated code
 	hack/verify.sh
 
 .PHONY: test
-test: verify test-race test-localcluster test-cluster ## Run every check and test
+test: verify test-race test-images test-localcluster test-cluster ## Run every check and test
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests (seconds)
@@ -59,6 +65,14 @@ test-race: ## Run the unit tests with the race detector
 	@$(HAVE_CC) || echo "No C compiler ($$(go env CC)): the tests run without the race detector."
 	go test $$($(HAVE_CC) && echo -race) -count=1 -timeout 20m $(UNIT)
 	go test -count=1 ./test/traces
+
+.PHONY: test-images
+test-images: ## Build images twice, compare them, and run what is in them
+	cd hack/images && go test -count=1 -timeout 20m ./...
+
+.PHONY: test-images-all
+test-images-all: ## The same with the images of all platforms; test-images has that of this machine
+	cd hack/images && go test -count=1 -timeout 30m ./whole -v -platforms=linux/amd64,linux/arm64
 
 .PHONY: test-localcluster
 test-localcluster: ## Test the local cluster itself

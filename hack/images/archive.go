@@ -1,0 +1,150 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// built is one program for one platform.
+type built struct {
+	on    platform
+	image v1.Image
+	bom   v1.Image
+}
+
+// indexOf joins the images of a program, first the images and then their bills of
+// materials. Those have the platform unknown/unknown, which no node asks for.
+func indexOf(all []built, notes map[string]string) v1.ImageIndex {
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, b := range all {
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: plain{b.image},
+			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: b.on.os, Architecture: b.on.arch}}})
+	}
+	for _, b := range all {
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: b.bom,
+			Descriptor: v1.Descriptor{ArtifactType: bomType, Platform: &v1.Platform{OS: "unknown", Architecture: "unknown"}}})
+	}
+	return mutate.Annotations(index, notes).(v1.ImageIndex)
+}
+
+// plain is an image of which the index tells no artifactType, as is usual for what is no
+// artifact.
+type plain struct{ v1.Image }
+
+func (plain) ArtifactType() (string, error) { return "", nil }
+
+// archive packs the index and all that it names as an OCI image layout into a tar.
+// index.json lists the index alone: of several entries podman and skopeo would not know
+// which one is meant. name is the whole name of the image with its tag.
+func archive(all []built, index v1.ImageIndex, name, tag string, created time.Time) ([]byte, error) {
+	blobs := map[string][]byte{}
+	digest, err := index.Digest()
+	if err != nil {
+		return nil, fmt.Errorf("digesting the index of %s: %w", name, err)
+	}
+	manifest, err := index.RawManifest()
+	if err != nil {
+		return nil, fmt.Errorf("writing the index of %s: %w", name, err)
+	}
+	blobs[digest.Hex] = manifest
+	var loads []dockerLoad
+	for _, b := range all {
+		load, err := collect(blobs, b.image)
+		if err != nil {
+			return nil, fmt.Errorf("packing %s for %s: %w", name, b.on, err)
+		}
+		if _, err := collect(blobs, b.bom); err != nil {
+			return nil, fmt.Errorf("packing the bill of materials of %s for %s: %w", name, b.on, err)
+		}
+		load.RepoTags = []string{name}
+		loads = append(loads, load)
+	}
+	// Of several with one tag Docker keeps the last. The first platform is the commonest.
+	slices.Reverse(loads)
+	top := v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{{
+		MediaType: types.OCIImageIndex, Size: int64(len(manifest)), Digest: digest,
+		Annotations: map[string]string{
+			"io.containerd.image.name":          name,
+			"org.opencontainers.image.ref.name": tag,
+		},
+	}}}
+	return layoutTar(created, blobs, top, loads)
+}
+
+// dockerLoad is an entry of manifest.json, which Docker reads when it keeps images in its
+// own store; whatever knows OCI does not look at it.
+type dockerLoad struct {
+	Config   string
+	RepoTags []string
+	Layers   []string
+}
+
+// collect adds the blobs of an image.
+func collect(blobs map[string][]byte, img v1.Image) (dockerLoad, error) {
+	var load dockerLoad
+	manifest, err := img.RawManifest()
+	if err != nil {
+		return load, err
+	}
+	blobs[describe("", manifest).Digest.Hex] = manifest
+	config, err := img.RawConfigFile()
+	if err != nil {
+		return load, err
+	}
+	digest := describe("", config).Digest.Hex
+	blobs[digest] = config
+	load.Config = blobPath(digest)
+	parsed, err := img.Manifest()
+	if err != nil {
+		return load, err
+	}
+	for _, descriptor := range parsed.Layers {
+		layer, err := img.LayerByDigest(descriptor.Digest)
+		if err != nil {
+			return load, err
+		}
+		data, err := layer.Compressed()
+		if err != nil {
+			return load, err
+		}
+		content, err := io.ReadAll(data)
+		data.Close()
+		if err != nil {
+			return load, err
+		}
+		blobs[descriptor.Digest.Hex] = content
+		load.Layers = append(load.Layers, blobPath(descriptor.Digest.Hex))
+	}
+	return load, nil
+}
+
+func blobPath(hex string) string { return "blobs/sha256/" + hex }
+
+func layoutTar(created time.Time, blobs map[string][]byte, top v1.IndexManifest, loads []dockerLoad) ([]byte, error) {
+	index, err := json.Marshal(top)
+	if err != nil {
+		return nil, err
+	}
+	docker, err := json.Marshal(loads)
+	if err != nil {
+		return nil, err
+	}
+	files := []file{{name: "blobs/"}, {name: "blobs/sha256/"}}
+	for _, hex := range slices.Sorted(maps.Keys(blobs)) {
+		files = append(files, file{name: blobPath(hex), data: blobs[hex], mode: 0o644})
+	}
+	files = append(files,
+		file{name: "index.json", data: index, mode: 0o644},
+		file{name: "manifest.json", data: docker, mode: 0o644},
+		file{name: "oci-layout", data: []byte(`{"imageLayoutVersion":"1.0.0"}`), mode: 0o644})
+	return tree(created, files)
+}

@@ -1,0 +1,284 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"debug/elf"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+func TestAnArchive(t *testing.T) {
+	folder := t.TempDir()
+	build(t, fixture(t), folder, "--repository", "registry.example.com:5000/batch")
+	unpacked := unpack(t, filepath.Join(folder, "greeter.tar"))
+	index, top := readIndex(t, unpacked)
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Run("names each blob by its digest, and every descriptor has its blob", func(t *testing.T) {
+		digests := []v1.Descriptor{top}
+		for _, d := range manifest.Manifests {
+			digests = append(digests, d)
+			var m v1.Manifest
+			parse(t, blobOf(t, unpacked, d), &m)
+			digests = append(append(digests, m.Config), m.Layers...)
+		}
+		known := map[string]bool{}
+		for _, d := range digests {
+			data := blobOf(t, unpacked, d)
+			if int64(len(data)) != d.Size || sum(data) != d.Digest.Hex {
+				t.Errorf("%s is not what its blob is", d.Digest)
+			}
+			known[d.Digest.Hex] = true
+		}
+		blobs, err := os.ReadDir(filepath.Join(unpacked, "blobs/sha256"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, blob := range blobs {
+			if !known[blob.Name()] {
+				t.Errorf("nobody names %s", blob.Name())
+			}
+		}
+	})
+
+	t.Run("has the whole name for containerd and podman and the tag for others", func(t *testing.T) {
+		want := map[string]string{"io.containerd.image.name": "registry.example.com:5000/batch/greeter:v1.2.3", "org.opencontainers.image.ref.name": "v1.2.3"}
+		if !reflect.DeepEqual(top.Annotations, want) {
+			t.Errorf("the index has %v", top.Annotations)
+		}
+	})
+
+	t.Run("lists an image for each platform, then a bill of materials for each", func(t *testing.T) {
+		var got []string
+		for _, d := range manifest.Manifests {
+			got = append(got, d.Platform.OS+"/"+d.Platform.Architecture+" "+d.ArtifactType)
+		}
+		want := []string{"linux/amd64 ", "linux/arm64 ", "unknown/unknown application/vnd.cyclonedx+json", "unknown/unknown application/vnd.cyclonedx+json"}
+		if !slices.Equal(got, want) {
+			t.Errorf("it lists %q", got)
+		}
+	})
+
+	t.Run("has the annotations of OCI on the index", func(t *testing.T) { checkNotes(t, manifest.Annotations) })
+
+	for i, arch := range []string{"amd64", "arm64"} {
+		img, err := index.Image(manifest.Manifests[i].Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run("runs the program alone as nobody on "+arch, func(t *testing.T) { checkConfig(t, img, arch) })
+		t.Run("holds the binary that lies beside it for "+arch, func(t *testing.T) {
+			checkFiles(t, img, arch, []byte(read(t, filepath.Join(folder, "greeter-linux-"+arch))))
+		})
+		t.Run("attaches the bill of materials to the image for "+arch, func(t *testing.T) {
+			var m v1.Manifest
+			parse(t, blobOf(t, unpacked, manifest.Manifests[2+i]), &m)
+			if m.Subject == nil || m.Subject.Digest != manifest.Manifests[i].Digest || m.Subject.Size != manifest.Manifests[i].Size {
+				t.Errorf("its subject is %v", m.Subject)
+			}
+			if m.ArtifactType != bomType || m.Config.MediaType != emptyType || len(m.Layers) != 1 || m.Layers[0].MediaType != bomType {
+				t.Errorf("its manifest is %+v", m)
+			}
+			if got := blobOf(t, unpacked, m.Layers[0]); string(got) != read(t, filepath.Join(folder, "greeter-linux-"+arch+".cdx.json")) {
+				t.Error("it is not the one that lies beside the archive")
+			}
+		})
+	}
+
+	t.Run("can be loaded by Docker's own store, which keeps the first platform", func(t *testing.T) {
+		var loads []struct {
+			Config           string
+			RepoTags, Layers []string
+		}
+		parse(t, []byte(read(t, filepath.Join(unpacked, "manifest.json"))), &loads)
+		var architectures []string
+		for _, load := range loads {
+			var config v1.ConfigFile
+			parse(t, []byte(read(t, filepath.Join(unpacked, load.Config))), &config)
+			architectures = append(architectures, config.Architecture)
+			if len(load.Layers) != 1 || read(t, filepath.Join(unpacked, load.Layers[0])) == "" {
+				t.Errorf("its layers are %q", load.Layers)
+			}
+			if !slices.Equal(load.RepoTags, []string{"registry.example.com:5000/batch/greeter:v1.2.3"}) {
+				t.Errorf("its tags are %q", load.RepoTags)
+			}
+		}
+		if !slices.Equal(architectures, []string{"arm64", "amd64"}) {
+			t.Errorf("it has %q", architectures)
+		}
+	})
+}
+
+func checkNotes(t *testing.T, notes map[string]string) {
+	t.Helper()
+	want := map[string]string{
+		"org.opencontainers.image.title": "greeter", "org.opencontainers.image.version": "v1.2.3", "org.opencontainers.image.revision": "abc",
+		"org.opencontainers.image.created": "2023-11-14T22:13:20Z", "org.opencontainers.image.licenses": "Apache-2.0",
+	}
+	if !reflect.DeepEqual(notes, want) {
+		t.Errorf("they are %v", notes)
+	}
+}
+
+func checkConfig(t *testing.T, img v1.Image, arch string) {
+	t.Helper()
+	config, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkNotes(t, config.Config.Labels)
+	manifest, err := img.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkNotes(t, manifest.Annotations)
+	if manifest.MediaType != types.OCIManifestSchema1 || manifest.Config.MediaType != types.OCIConfigJSON || manifest.Layers[0].MediaType != types.OCILayer {
+		t.Errorf("the types are not those of OCI: %+v", manifest)
+	}
+	config.Config.Labels = nil
+	if want := (v1.Config{User: "65532:65532", WorkingDir: "/", Entrypoint: []string{"/greeter"}}); !reflect.DeepEqual(config.Config, want) {
+		t.Errorf("the configuration is %+v", config.Config)
+	}
+	at := time.Unix(1700000000, 0)
+	if config.OS != "linux" || config.Architecture != arch || !config.Created.Equal(at) || len(config.History) != 1 || !config.History[0].Created.Equal(at) {
+		t.Errorf("it is of %s/%s, %v, with history %v", config.OS, config.Architecture, config.Created, config.History)
+	}
+}
+
+func checkFiles(t *testing.T, img v1.Image, arch string, binary []byte) {
+	t.Helper()
+	layers, err := img.Layers()
+	if err != nil || len(layers) != 1 {
+		t.Fatalf("there are %d layers: %v", len(layers), err)
+	}
+	content, err := layers[0].Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := img.ConfigFile()
+	if err != nil || config.RootFS.DiffIDs[0].Hex != sum(data) {
+		t.Errorf("the layer's digest is not in the configuration: %v", err)
+	}
+	want := map[string]int64{"etc/": 0o755, "etc/group": 0o644, "etc/passwd": 0o644, "greeter": 0o755}
+	files := map[string][]byte{}
+	each(t, data, func(header *tar.Header, data []byte) {
+		files[header.Name] = data
+		if mode, ok := want[header.Name]; !ok || header.Mode != mode || header.Uid != 0 || header.Gid != 0 || header.Uname != "" || header.ModTime.Unix() != 1700000000 {
+			t.Errorf("there is %s %o %d:%d %q of %v", header.Name, header.Mode, header.Uid, header.Gid, header.Uname, header.ModTime)
+		}
+	})
+	if len(files) != len(want) || !strings.Contains(string(files["etc/passwd"]), "\nnonroot:x:65532:65532:") {
+		t.Errorf("there are %d files, and the users are %s", len(files), files["etc/passwd"])
+	}
+	if !bytes.Equal(files["greeter"], binary) {
+		t.Error("the binary is another")
+	}
+	checkStatic(t, binary, arch)
+}
+
+func checkStatic(t *testing.T, binary []byte, arch string) {
+	t.Helper()
+	program, err := elf.NewFile(bytes.NewReader(binary))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[arch]; program.Machine != want {
+		t.Errorf("it is for %v", program.Machine)
+	}
+	for _, segment := range program.Progs {
+		if segment.Type == elf.PT_INTERP || segment.Type == elf.PT_DYNAMIC {
+			t.Errorf("it is not static: %v", segment.Type)
+		}
+	}
+	if program.Section(".symtab") != nil || program.Section(".debug_info") != nil {
+		t.Error("it is not stripped")
+	}
+}
+
+// unpack writes an archive to a folder, and checks how it is packed.
+func unpack(t *testing.T, path string) string {
+	t.Helper()
+	folder := t.TempDir()
+	var names []string
+	each(t, []byte(read(t, path)), func(header *tar.Header, data []byte) {
+		names = append(names, header.Name)
+		if header.Uid != 0 || header.Gid != 0 || header.Uname != "" || header.ModTime.Unix() != 1700000000 {
+			t.Errorf("%s is of %d:%d %q and %v", header.Name, header.Uid, header.Gid, header.Uname, header.ModTime)
+		}
+		if header.Typeflag == tar.TypeReg {
+			put(t, filepath.Join(folder, header.Name), string(data))
+		}
+	})
+	if !slices.IsSorted(names) {
+		t.Errorf("it is not sorted: %q", names)
+	}
+	return folder
+}
+
+func each(t *testing.T, archive []byte, do func(*tar.Header, []byte)) {
+	t.Helper()
+	for r := tar.NewReader(bytes.NewReader(archive)); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		do(header, data)
+	}
+}
+
+// readIndex reads the one image that an archive holds, and how index.json names it.
+func readIndex(t *testing.T, unpacked string) (v1.ImageIndex, v1.Descriptor) {
+	t.Helper()
+	top, err := layout.ImageIndexFromPath(unpacked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := top.IndexManifest()
+	if err != nil || len(manifest.Manifests) != 1 {
+		t.Fatalf("index.json is %+v: %v", manifest, err)
+	}
+	index, err := top.ImageIndex(manifest.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return index, manifest.Manifests[0]
+}
+
+func blobOf(t *testing.T, unpacked string, d v1.Descriptor) []byte {
+	t.Helper()
+	return []byte(read(t, filepath.Join(unpacked, blobPath(d.Digest.Hex))))
+}
+
+func parse(t *testing.T, data []byte, into any) {
+	t.Helper()
+	if err := json.Unmarshal(data, into); err != nil {
+		t.Fatal(err)
+	}
+}

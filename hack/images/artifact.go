@@ -1,0 +1,58 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+const (
+	bomType = "application/vnd.cyclonedx+json"
+	// What OCI has a manifest name as its config that has none.
+	emptyType = types.MediaType("application/vnd.oci.empty.v1+json")
+)
+
+// attached is a bill of materials as an artifact of OCI 1.1: its manifest names the image
+// that it is about as its subject, so a registry lists it among the image's referrers.
+// It is copied along with the image since the index lists both.
+type attached struct {
+	bom      []byte
+	manifest []byte
+}
+
+func attach(bom []byte, to v1.Image, notes map[string]string) (v1.Image, error) {
+	subject, err := partial.Descriptor(to)
+	if err != nil {
+		return nil, fmt.Errorf("describing the image of a bill of materials: %w", err)
+	}
+	config, blob := describe(emptyType, []byte("{}")), describe(bomType, bom)
+	manifest, err := json.Marshal(v1.Manifest{
+		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, ArtifactType: bomType,
+		Config: config, Layers: []v1.Descriptor{blob},
+		Subject:     &v1.Descriptor{MediaType: subject.MediaType, Size: subject.Size, Digest: subject.Digest},
+		Annotations: notes,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("writing the manifest of a bill of materials: %w", err)
+	}
+	return partial.CompressedToImage(&attached{bom: bom, manifest: manifest})
+}
+
+func describe(kind types.MediaType, data []byte) v1.Descriptor {
+	digest, size, _ := v1.SHA256(bytes.NewReader(data))
+	return v1.Descriptor{MediaType: kind, Size: size, Digest: digest}
+}
+
+func (a *attached) RawManifest() ([]byte, error)        { return a.manifest, nil }
+func (a *attached) RawConfigFile() ([]byte, error)      { return []byte("{}"), nil }
+func (a *attached) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
+
+// LayerByDigest is asked for the bill of materials, the only blob there is.
+func (a *attached) LayerByDigest(v1.Hash) (partial.CompressedLayer, error) {
+	return static.NewLayer(a.bom, bomType), nil
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"github.com/CycloneDX/cyclonedx-go"
+	"github.com/google/licensecheck"
+)
+
+var (
+	licenceFile = regexp.MustCompile(`(?i)^(licen[cs]es?|copying|unlicense)([-.](apache|mit|bsd|libyaml|2\.0))*(\.(md|txt|rst))?$`)
+	// Names of licensecheck that SPDX has too; it knows variants of its own.
+	spdx = regexp.MustCompile(`^(Apache-2\.0|MIT|BSD-[0-4]-Clause|0BSD|ISC|MPL-[12]\.[01]|Unlicense|CC0-1\.0|CC-BY-(SA-)?[1-4]\.0|Zlib|BSL-1\.0)$`)
+)
+
+// licencesIn tells the licences whose text lies in the folder of a module; nil where no
+// text is known for sure. Who needs certainty reads the files themselves.
+func licencesIn(folder string) *cyclonedx.Licenses {
+	if folder == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, entry := range entries {
+		if !entry.Type().IsRegular() || !licenceFile.MatchString(entry.Name()) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(folder, entry.Name()))
+		if err != nil {
+			continue
+		}
+		for _, match := range licensecheck.Scan(text).Match {
+			if !match.IsURL && spdx.MatchString(match.ID) {
+				names = append(names, match.ID)
+			}
+		}
+	}
+	slices.Sort(names)
+	return licences(slices.Compact(names)...)
+}
+
+func licences(names ...string) *cyclonedx.Licenses {
+	if len(names) == 0 {
+		return nil
+	}
+	out := cyclonedx.Licenses{}
+	for _, name := range names {
+		out = append(out, cyclonedx.LicenseChoice{License: &cyclonedx.License{ID: name}})
+	}
+	return &out
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"debug/buildinfo"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/CycloneDX/cyclonedx-go"
+)
+
+func TestABillOfMaterialsNamesEverythingThatTheBinaryWasLinkedFrom(t *testing.T) {
+	folder := t.TempDir()
+	build(t, fixture(t), folder, "--programs", "greeter")
+	for _, arch := range []string{"amd64", "arm64"} {
+		path := filepath.Join(folder, "greeter-linux-"+arch)
+		info, err := buildinfo.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bom := decode(t, read(t, path+".cdx.json"))
+		found := map[string]cyclonedx.Component{}
+		for _, c := range *bom.Components {
+			found[c.Name] = c
+		}
+		// Beside the modules stands the standard library.
+		if len(found) != len(info.Deps)+1 || len(info.Deps) != 2 {
+			t.Errorf("there are %d components for %d modules", len(found), len(info.Deps))
+		}
+		for _, module := range info.Deps {
+			if c, ok := found[module.Path]; !ok || c.Version != module.Version {
+				t.Errorf("of %s %s it tells %q", module.Path, module.Version, c.Version)
+			}
+			if module.Replace == nil {
+				checkModule(t, found[module.Path], module)
+			}
+		}
+		if words := found["example.test/words"]; words.PackageURL != "" {
+			t.Errorf("a folder has the purl %s", words.PackageURL)
+		}
+		if std := found["stdlib"]; std.Version == "" || "go"+std.Version != info.GoVersion || std.PackageURL != "pkg:golang/stdlib@"+std.Version {
+			t.Errorf("the standard library is %+v", std)
+		}
+		checkSubject(t, bom, arch, read(t, path))
+	}
+}
+
+func checkModule(t *testing.T, c cyclonedx.Component, module *debug.Module) {
+	t.Helper()
+	if c.PackageURL != "pkg:golang/"+module.Path+"@"+module.Version {
+		t.Errorf("the purl of %s is %s", module.Path, c.PackageURL)
+	}
+	if c.Properties == nil || (*c.Properties)[0] != (cyclonedx.Property{Name: "kube-queue:go:sum", Value: module.Sum}) || !strings.HasPrefix(module.Sum, "h1:") {
+		t.Errorf("the sum of %s is not %s", module.Path, module.Sum)
+	}
+	if c.Licenses == nil || (*c.Licenses)[0].License.ID != "BSD-3-Clause" {
+		t.Errorf("the licence of %s is %v", module.Path, c.Licenses)
+	}
+}
+
+func checkSubject(t *testing.T, bom *cyclonedx.BOM, arch, binary string) {
+	t.Helper()
+	c := bom.Metadata.Component
+	if c.Name != "greeter" || c.Version != "v1.2.3" || c.PackageURL != "pkg:golang/example.test/fixture@v1.2.3#cmd/greeter" {
+		t.Errorf("it is about %+v", c)
+	}
+	if (*c.Hashes)[0].Value != sum([]byte(binary)) || (*c.Licenses)[0].License.ID != "Apache-2.0" {
+		t.Errorf("it has digest %v and licence %v", *c.Hashes, *c.Licenses)
+	}
+	if bom.SpecVersion != cyclonedx.SpecVersion1_6 || bom.Metadata.Timestamp != "2023-11-14T22:13:20Z" {
+		t.Errorf("it is of version %v and time %s", bom.SpecVersion, bom.Metadata.Timestamp)
+	}
+	told := map[string]string{}
+	for _, property := range *c.Properties {
+		told[property.Name] = property.Value
+	}
+	for name, want := range map[string]string{"kube-queue:platform": "linux/" + arch, "kube-queue:revision": "abc",
+		"kube-queue:go:build:CGO_ENABLED": "0", "kube-queue:go:build:-trimpath": "true"} {
+		if told[name] != want {
+			t.Errorf("%s is %q, not %q", name, told[name], want)
+		}
+	}
+	if all := (*bom.Dependencies)[0]; all.Ref != c.BOMRef || len(*all.Dependencies) != len(*bom.Components) {
+		t.Errorf("it depends on %v", all)
+	}
+}
+
+func TestAModuleThatAnotherReplacesIsToldAsTheOther(t *testing.T) {
+	c := component(&debug.Module{Path: "example.test/Old", Version: "v1.0.0",
+		Replace: &debug.Module{Path: "example.test/New", Version: "v2.0.0+incompatible", Sum: "h1:x"}}, "")
+	if c.Name != "example.test/New" || c.PackageURL != "pkg:golang/example.test/new@v2.0.0%2Bincompatible" {
+		t.Errorf("it is %s, %s", c.Name, c.PackageURL)
+	}
+	if p := *c.Properties; len(p) != 2 || p[0].Value != "example.test/Old@v1.0.0" || p[1].Value != "h1:x" {
+		t.Errorf("its properties are %v", p)
+	}
+}
+
+func TestALicenceIsToldOnlyWhereItsTextIsKnown(t *testing.T) {
+	folder := t.TempDir()
+	put(t, filepath.Join(folder, "LICENSE"), "You may use this on Sundays.")
+	put(t, filepath.Join(folder, "README.md"), read(t, "../../LICENSE"))
+	if found := licencesIn(folder); found != nil {
+		t.Errorf("found was %v", *found)
+	}
+	put(t, filepath.Join(folder, "LICENSE-APACHE.txt"), read(t, "../../LICENSE"))
+	if found := licencesIn(folder); found == nil || len(*found) != 1 || (*found)[0].License.ID != "Apache-2.0" {
+		t.Errorf("found was %v", found)
+	}
+}
+
+func TestAFileThatIsNoBinaryHasNoBillOfMaterials(t *testing.T) {
+	if _, err := billOfMaterials("greeter", platform{"linux", "amd64"}, []byte("#!/bin/sh"), defaults(), nil); err == nil {
+		t.Error("one was written")
+	}
+}
+
+func decode(t *testing.T, text string) *cyclonedx.BOM {
+	t.Helper()
+	bom := &cyclonedx.BOM{}
+	if err := cyclonedx.NewBOMDecoder(bytes.NewReader([]byte(text)), cyclonedx.BOMFileFormatJSON).Decode(bom); err != nil {
+		t.Fatal(err)
+	}
+	return bom
+}
