@@ -123,6 +123,9 @@ func start(ctx context.Context, p Program, opts *options, fs *pflag.FlagSet) err
 		inForceValues = append(inForceValues, p.InForce()...)
 	}
 	klog.FromContext(ctx).Info("The program starts", inForceValues...)
+	if err := env.awaitUnits(ctx); err != nil {
+		return err
+	}
 	return p.Run(ctx, env)
 }
 
