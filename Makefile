@@ -46,7 +46,7 @@ images: ## Build images of the programs with bills of materials into bin/images/
 	bin/tools/images --version '$(VERSION)'
 
 .PHONY: generate
-generate: ## Write deep copies, clients, listers, informers, CRDs and docs/settings.md
+generate: ## Write deep copies, clients, listers, informers, CRDs, deploy/ and pages of docs/
 	hack/update-codegen.sh
 
 .PHONY: verify
@@ -54,7 +54,7 @@ verify: ## Check formatting, vet, staticcheck, tidy modules and generated code
 	hack/verify.sh
 
 .PHONY: test
-test: verify test-race test-images test-localcluster test-cluster ## Run every check and test
+test: verify test-race test-chart test-images test-localcluster test-cluster ## Run every check and test
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests (seconds)
@@ -73,6 +73,10 @@ test-images: ## Build images twice, compare them, and run what is in them
 .PHONY: test-images-all
 test-images-all: ## The same with the images of all platforms; test-images has that of this machine
 	cd hack/images && go test -count=1 -timeout 30m ./whole -v -platforms=linux/amd64,linux/arm64
+
+.PHONY: test-chart
+test-chart: ## Render the chart with helm and compare with golden files; builds helm the first time
+	go test -count=1 ./test/chart
 
 .PHONY: test-localcluster
 test-localcluster: ## Test the local cluster itself

@@ -167,6 +167,9 @@ func start(ctx context.Context, p Program, opts *options) error {
 		inForce = append(inForce, p.InForce()...)
 	}
 	klog.FromContext(ctx).Info("The program starts", inForce...)
+	if err := env.awaitUnits(ctx); err != nil {
+		return err
+	}
 	return p.Run(ctx, env)
 }
 

@@ -16,12 +16,6 @@ type object struct {
 
 func (o object) String() string { return o.GetKind() + " " + o.GetName() }
 
-// at is the string at a path, or what is printed of anything else there.
-func (o object) strings(path ...string) []string {
-	found, _, _ := unstructured.NestedStringSlice(o.Object, path...)
-	return found
-}
-
 func (o object) labels(path ...string) map[string]string {
 	found, _, _ := unstructured.NestedStringMap(o.Object, path...)
 	return found

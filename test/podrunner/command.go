@@ -22,7 +22,7 @@ var everywhere = regexp.MustCompile(`^(--[a-z-]+-bind-address=)(:\d+)$`)
 
 // defaults are addresses that the programs would listen on anyway: said before all else,
 // so that they are the pod's too unless it says otherwise.
-var defaults = []string{"--health-bind-address=:8081"}
+var defaults = []string{"--health-bind-address=:8081", "--metrics-bind-address=:8443"}
 
 // command is what the container says, in the terms of this machine.
 func (p *pod) command(ctx context.Context, kubeconfig string) (*exec.Cmd, error) {

@@ -35,7 +35,7 @@ func TestAnAddressThatNamesNoHostIsThePods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"/programs/job-extensions", "--health-bind-address=127.77.0.1:8081", "--health-bind-address=127.77.0.1:8089", "--metrics-bind-address=0",
+	want := []string{"/programs/job-extensions", "--health-bind-address=127.77.0.1:8081", "--metrics-bind-address=127.77.0.1:8443", "--health-bind-address=127.77.0.1:8089", "--metrics-bind-address=0",
 		"--profiling-bind-address=localhost:6060", "--enabled-extensions=job"}
 	if !slices.Equal(command.Args, want) {
 		t.Errorf("got %q, want %q", command.Args, want)

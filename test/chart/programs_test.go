@@ -1,0 +1,194 @@
+package chart
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"kube-queue.dev/kube-queue/extensions/registry"
+)
+
+const controller, extensions = "kube-queue-controller", "job-extensions"
+
+// Both are edited by hand: what stands there must be what counts.
+func TestTheDeploymentsSpellOutTheirSettings(t *testing.T) {
+	rendered := render(t)
+	if got, want := texts(container(t, the(t, rendered, "Deployment", extensions))["args"]), []string{"--enabled-extensions=" + registry.Default}; !slices.Equal(got, want) {
+		t.Errorf("job-extensions is started with %v, want %v", got, want)
+	}
+	decides := container(t, the(t, rendered, "Deployment", controller))
+	if args := decides["args"]; args != nil {
+		t.Errorf("a flag wins over the environment: %v", args)
+	}
+	want := []any{
+		map[string]any{"name": "QueueGroupPlugin", "value": "elasticquota"},
+		map[string]any{"name": "StrictPriority", "value": "false"},
+		map[string]any{"name": "StrictConsistency", "value": "false"},
+	}
+	if !reflect.DeepEqual(decides["env"], want) {
+		t.Errorf("the environment of the controller is %v", decides["env"])
+	}
+}
+
+func TestNamesAndNamespaceAreTheSameWhateverTheReleaseIsCalled(t *testing.T) {
+	usual := render(t)
+	out, err := run(t, "template", "another", chart, "--namespace", "elsewhere", "--kube-version", "1.36.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := objects(t, out)
+	the(t, elsewhere, "Namespace", "kube-queue")
+	if len(elsewhere) != len(usual)+1 {
+		t.Errorf("there are %d objects elsewhere, %d usually", len(elsewhere), len(usual))
+	}
+	for _, o := range usual {
+		same := the(t, elsewhere, o.GetKind(), o.GetName())
+		if !reflect.DeepEqual(o.Object, same.Object) {
+			t.Errorf("%v differs:\n%s", o, same.text)
+		}
+		if namespace := o.GetNamespace(); namespace != "" && namespace != "kube-queue" {
+			t.Errorf("%v is in namespace %s", o, namespace)
+		}
+	}
+}
+
+func TestANamespaceThatTheChartMakesIsKept(t *testing.T) {
+	if found := kind(render(t), "Namespace"); len(found) > 0 {
+		t.Errorf("helm has made the namespace of the release, and the chart makes it again")
+	}
+	made := the(t, render(t, "--set", "namespace.create=true"), "Namespace", "kube-queue")
+	if made.GetAnnotations()["helm.sh/resource-policy"] != "keep" {
+		t.Errorf("with the namespace go all Queues: %v", made.GetAnnotations())
+	}
+}
+
+func TestProgramsRunWithoutPrivileges(t *testing.T) {
+	for _, name := range []string{controller, extensions} {
+		deployment := the(t, render(t), "Deployment", name)
+		pod, _ := deployment.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+		for path, want := range map[string]any{
+			"enableServiceLinks": false, "serviceAccountName": name, "securityContext.runAsNonRoot": true,
+			"securityContext.runAsUser": int64(65532), "securityContext.seccompProfile.type": "RuntimeDefault",
+		} {
+			if got := at(pod, path); got != want {
+				t.Errorf("%s: %s is %v, want %v", name, path, got, want)
+			}
+		}
+		for path, want := range map[string]any{
+			"securityContext.allowPrivilegeEscalation": false, "securityContext.readOnlyRootFilesystem": true,
+			"securityContext.capabilities": map[string]any{"drop": []any{"ALL"}},
+			"livenessProbe.httpGet":        map[string]any{"path": "/healthz", "port": "health"},
+			"readinessProbe.httpGet":       map[string]any{"path": "/readyz", "port": "health"},
+			"resources.requests":           map[string]any{"cpu": "100m", "memory": "256Mi"},
+			"ports": []any{
+				map[string]any{"name": "health", "containerPort": int64(8081)},
+				map[string]any{"name": "metrics", "containerPort": int64(8443)},
+			},
+		} {
+			if got := at(container(t, deployment), path); !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: %s is %v, want %v", name, path, got, want)
+			}
+		}
+	}
+}
+
+// What is chosen by labels, and what is named, must be there.
+func TestWhatBelongsToAProgramFindsIt(t *testing.T) {
+	rendered := render(t, "--values", values("everything"))
+	for _, name := range []string{controller, extensions} {
+		pods := the(t, rendered, "Deployment", name).labels("spec", "template", "metadata", "labels")
+		other := the(t, rendered, "Deployment", map[string]string{controller: extensions, extensions: controller}[name]).
+			labels("spec", "template", "metadata", "labels")
+		selectors := map[string]map[string]string{
+			"Deployment":          the(t, rendered, "Deployment", name).labels("spec", "selector", "matchLabels"),
+			"PodDisruptionBudget": the(t, rendered, "PodDisruptionBudget", name).labels("spec", "selector", "matchLabels"),
+			"NetworkPolicy":       the(t, rendered, "NetworkPolicy", name).labels("spec", "podSelector", "matchLabels"),
+			"Service":             the(t, rendered, "Service", name+"-metrics").labels("spec", "selector"),
+		}
+		for who, selector := range selectors {
+			if !chooses(selector, pods) || chooses(selector, other) {
+				t.Errorf("the %s of %s chooses by %v", who, name, selector)
+			}
+		}
+		the(t, rendered, "ServiceAccount", name)
+		the(t, rendered, "ConfigMap", name)
+	}
+	monitor := the(t, rendered, "ServiceMonitor", "kube-queue").labels("spec", "selector", "matchLabels")
+	for name, service := range kind(rendered, "Service") {
+		if !chooses(monitor, service.GetLabels()) {
+			t.Errorf("the ServiceMonitor chooses by %v, and not the Service %s", monitor, name)
+		}
+	}
+	for _, o := range rendered {
+		if o.GetKind() == "RoleBinding" || o.GetKind() == "ClusterRoleBinding" {
+			ref, _ := o.Object["roleRef"].(map[string]any)
+			the(t, rendered, fmt.Sprint(ref["kind"]), fmt.Sprint(ref["name"]))
+			for _, subject := range o.list("subjects") {
+				the(t, rendered, fmt.Sprint(subject["kind"]), fmt.Sprint(subject["name"]))
+			}
+		}
+	}
+}
+
+func chooses(selector, labels map[string]string) bool {
+	for key, value := range selector {
+		if labels[key] != value {
+			return false
+		}
+	}
+	return len(selector) > 0
+}
+
+func TestEverythingCarriesTheCommonLabels(t *testing.T) {
+	for _, o := range render(t, "--values", values("everything")) {
+		if labels := o.GetLabels(); labels["example.com/owner"] != "platform" || labels["app.kubernetes.io/part-of"] != "kube-queue" {
+			t.Errorf("%v has labels %v", o, labels)
+		}
+	}
+}
+
+// A program reads its file when it starts.
+func TestAnotherConfigFileMakesNewPods(t *testing.T) {
+	checksum := func(setting string) string {
+		deployment := the(t, render(t, "--set", setting), "Deployment", controller)
+		return deployment.labels("spec", "template", "metadata", "annotations")["kube-queue/config-checksum"]
+	}
+	one, same, other := checksum("controller.config.a=1"), checksum("controller.config.a=1"), checksum("controller.config.a=2")
+	if one == "" || one != same || one == other {
+		t.Errorf("checksums are %q, %q and %q", one, same, other)
+	}
+	if none := checksum("jobExtensions.config.a=1"); none != "" {
+		t.Errorf("the file of job-extensions makes new pods of the controller")
+	}
+}
+
+func TestAnImageIsNamedByItsDigestItsTagOrTheVersionOfTheChart(t *testing.T) {
+	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	tests := []struct{ set, want string }{
+		{"image.tag=v2", "kube-queue/kube-queue-controller:v2"},
+		{"image.registry=registry.example.com/team", "registry.example.com/team/kube-queue/kube-queue-controller:" + appVersion(t)},
+		{"controller.image.repository=mine", "mine:" + appVersion(t)},
+		{"image.tag=v2,controller.image.digest=" + digest, "kube-queue/kube-queue-controller@" + digest},
+	}
+	for _, test := range tests {
+		t.Run(test.set, func(t *testing.T) {
+			t.Parallel()
+			if got := container(t, the(t, render(t, "--set", test.set), "Deployment", controller))["image"]; got != test.want {
+				t.Errorf("the image is %v, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func appVersion(t *testing.T) string {
+	t.Helper()
+	for line := range strings.Lines(read(t, chart+"/Chart.yaml")) {
+		if version, is := strings.CutPrefix(line, "appVersion: "); is {
+			return strings.TrimSpace(version)
+		}
+	}
+	t.Fatal("Chart.yaml names no appVersion")
+	return ""
+}

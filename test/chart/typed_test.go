@@ -1,0 +1,95 @@
+package chart
+
+import (
+	"reflect"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+)
+
+// untyped are the kinds that no package here has the types of.
+var untyped = map[string]bool{"CustomResourceDefinition": true, "ServiceMonitor": true, "PrometheusRule": true}
+
+func TestTheAPIServerKnowsEveryFieldThatIsRendered(t *testing.T) {
+	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	for _, test := range cases {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			for _, o := range render(t, append(test.args, "--values", values(test.name))...) {
+				if untyped[o.GetKind()] {
+					continue
+				}
+				if _, _, err := decoder.Decode([]byte(o.text), nil, nil); err != nil {
+					t.Errorf("%v: %v", o, err)
+				}
+			}
+		})
+	}
+}
+
+func TestACRDIsTheGeneratedOneWithOurLabels(t *testing.T) {
+	for name, rendered := range kind(render(t), "CustomResourceDefinition") {
+		group, _ := rendered.Object["spec"].(map[string]any)["group"].(string)
+		file := chart + "/files/crds/" + group + "_" + name[:len(name)-len(group)-1] + ".yaml"
+		var generated map[string]any
+		if err := yaml.Unmarshal([]byte(read(t, file)), &generated); err != nil {
+			t.Fatal(err)
+		}
+		// As rendered was read: numbers that are whole are whole there.
+		json, err := yaml.Marshal(generated["spec"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want, got any
+		if err := yaml.Unmarshal(json, &want); err != nil {
+			t.Fatal(err)
+		}
+		text, err := yaml.Marshal(rendered.Object["spec"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal(text, &got); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("the spec of %v is not that of %s", rendered, file)
+		}
+		if rendered.GetLabels()["app.kubernetes.io/part-of"] != "kube-queue" {
+			t.Errorf("%v has labels %v", rendered, rendered.GetLabels())
+		}
+	}
+}
+
+// So that whoever drops a release keeps units and trees, unless told otherwise.
+func TestCRDsAreKeptAndSwitchedOneByOne(t *testing.T) {
+	const trees, units, queues = "elasticquotatrees.scheduling.sigs.k8s.io", "queueunits.scheduling.x-k8s.io", "queues.scheduling.x-k8s.io"
+	tests := []struct {
+		set  string
+		want []string
+		kept bool
+	}{
+		{"crds.enabled=true", []string{trees, units, queues}, true},
+		{"crds.keep=false", []string{trees, units, queues}, false},
+		{"crds.elasticQuotaTree=false", []string{units, queues}, true},
+		{"crds.queueUnit=false", []string{trees, queues}, true},
+		{"crds.queue=false", []string{trees, units}, true},
+		{"crds.enabled=false", nil, true},
+	}
+	for _, test := range tests {
+		t.Run(test.set, func(t *testing.T) {
+			t.Parallel()
+			crds := kind(render(t, "--set", test.set), "CustomResourceDefinition")
+			if len(crds) != len(test.want) {
+				t.Errorf("there are %d CRDs, want %v", len(crds), test.want)
+			}
+			for _, name := range test.want {
+				crd, there := crds[name]
+				if kept := crd.GetAnnotations()["helm.sh/resource-policy"] == "keep"; !there || kept != test.kept {
+					t.Errorf("%s: there is %t, kept is %t", name, there, kept)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,124 @@
+// Package unitcrd tests what the programs do about a cluster whose CRD of QueueUnits is
+// not there, or is somebody else's.
+package unitcrd
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/testcluster"
+)
+
+const patience = 30 * time.Second
+
+var builder lab.Builder
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := builder.Clean(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// foreign has the name and version of ours, and the fields of another system.
+const foreign = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: queueunits.scheduling.x-k8s.io
+  annotations: {api-approved.kubernetes.io: unapproved, for this test}
+spec:
+  group: scheduling.x-k8s.io
+  names: {kind: QueueUnit, listKind: QueueUnitList, plural: queueunits, singular: queueunit}
+  scope: Namespaced
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              consumerRef: {type: object, x-kubernetes-preserve-unknown-fields: true}
+              queue: {type: string}
+          status:
+            type: object
+            properties:
+              phase: {type: string}
+`
+
+func TestTheProgramsWaitForTheirCRDAndRefuseAnotherOfItsName(t *testing.T) {
+	site := builder.Site(t, testcluster.Options{Nodes: 1})
+	crd := filepath.Join(site.Repository, "deploy", "crds", "scheduling.x-k8s.io_queueunits.yaml")
+	kubectl := func(args ...string) {
+		t.Helper()
+		out, err := site.Kubectl(t.Context(), args...)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	programs := []*lab.Program{site.Program(t, lab.Controller), site.Program(t, lab.Extensions)}
+
+	// While there is none, they wait and say so.
+	kubectl("delete", "crd", "queueunits.scheduling.x-k8s.io", "--wait")
+	for _, program := range programs {
+		program.Launch()
+		logs(t, program, "Waiting for the CRD of QueueUnits")
+	}
+
+	// Another system's is applied: they end, and say what it lacks and what to do.
+	apply := func(manifest string) {
+		t.Helper()
+		if out, err := site.KubectlWith(t.Context(), manifest, "apply", "--server-side", "-f", "-"); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	apply(foreign)
+	for _, program := range programs {
+		select {
+		case <-program.Ended():
+		case <-time.After(patience):
+			t.Fatalf("%s runs on units of another system", program.Name)
+		}
+		if exit, is := program.Err().(*exec.ExitError); !is || exit.ExitCode() != 1 {
+			t.Errorf("%s ended with %v", program.Name, program.Err())
+		}
+		logs(t, program, "spec.podSets, spec.resource", "kubectl delete crd queueunits.scheduling.x-k8s.io")
+	}
+
+	// Ours makes them run.
+	kubectl("delete", "crd", "queueunits.scheduling.x-k8s.io", "--wait")
+	for _, program := range programs {
+		program.Launch()
+	}
+	kubectl("apply", "--server-side", "-f", crd)
+	for _, program := range programs {
+		program.WaitReady()
+	}
+}
+
+// logs waits until the program has logged each of the texts.
+func logs(t *testing.T, program *lab.Program, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		lab.Eventually(t, patience, program.Name+" logs "+text, func() (bool, string) {
+			content, err := os.ReadFile(program.Log.Name())
+			if err != nil {
+				return false, err.Error()
+			}
+			return strings.Contains(string(content), text), "see " + program.Log.Name()
+		})
+	}
+}
