@@ -15,7 +15,7 @@ import (
 // serveHTTP answers on the address until the returned function is called; an empty
 // address, or 0, is none. flag is how the address was given, what is what is served.
 func serveHTTP(ctx context.Context, flag, address, what string, handler http.Handler) (func(), error) {
-	if isNone(address) {
+	if off(address) {
 		return func() {}, nil
 	}
 	listener, err := net.Listen("tcp", address)
@@ -31,7 +31,8 @@ func serveHTTP(ctx context.Context, flag, address, what string, handler http.Han
 	return func() { _ = server.Close() }, nil
 }
 
-func isNone(address string) bool { return address == "" || address == "0" }
+// off tells whether nothing is to be served at the address.
+func off(address string) bool { return address == "0" || address == "" }
 
 // profiles are those of net/http/pprof, below /debug/pprof/.
 func profiles() http.Handler {
