@@ -95,7 +95,7 @@ func (o *options) checkBurst() error {
 // checkProfiling refuses an address that others than this host, or this pod, reach:
 // nobody is asked who they are. What kubectl port-forward reaches is enough.
 func (o *options) checkProfiling() error {
-	if isNone(o.profilingAddress) {
+	if off(o.profilingAddress) {
 		return nil
 	}
 	host, _, err := net.SplitHostPort(o.profilingAddress)

@@ -71,7 +71,7 @@ func (e *Env) serveMetrics(ctx context.Context, o metricsOptions) (func(), error
 	if !o.secure {
 		return serveHTTP(ctx, flagMetricsAddress, o.address, what, mux, nil)
 	}
-	if isNone(o.address) {
+	if off(o.address) {
 		return func() {}, nil
 	}
 	certificate, err := newCertificate(ctx, o, e.Name, e.Namespace)

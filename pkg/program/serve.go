@@ -19,7 +19,7 @@ import (
 // address, or 0, is none. flag is how the address was given, what is what is served; by
 // HTTPS where secure is set.
 func serveHTTP(ctx context.Context, flag, address, what string, handler http.Handler, secure *tls.Config) (func(), error) {
-	if isNone(address) {
+	if off(address) {
 		return func() {}, nil
 	}
 	listener, err := net.Listen("tcp", address)
@@ -43,7 +43,8 @@ func serveHTTP(ctx context.Context, flag, address, what string, handler http.Han
 	return func() { _ = server.Close() }, nil
 }
 
-func isNone(address string) bool { return address == "" || address == "0" }
+// off tells whether nothing is to be served at the address.
+func off(address string) bool { return address == "0" || address == "" }
 
 // profiles are those of net/http/pprof, below /debug/pprof/.
 func profiles() http.Handler {
