@@ -40,7 +40,7 @@ build-localcluster:
 	go build -C test/localcluster -o $(CURDIR)/bin/ ./cmd/localcluster
 
 .PHONY: generate
-generate: ## Write deep copies, clients, listers, informers and CRDs
+generate: ## Write deep copies, clients, listers, informers, CRDs and the table of metrics
 	hack/update-codegen.sh
 
 .PHONY: verify
@@ -48,7 +48,7 @@ verify: ## Check formatting, vet, staticcheck, tidy modules and generated code
 	hack/verify.sh
 
 .PHONY: test
-test: verify test-race test-localcluster test-cluster ## Run every check and test
+test: verify test-race test-alerts test-localcluster test-cluster ## Run every check and test
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests (seconds)
@@ -59,6 +59,10 @@ test-race: ## Run the unit tests with the race detector
 	@$(HAVE_CC) || echo "No C compiler ($$(go env CC)): the tests run without the race detector."
 	go test $$($(HAVE_CC) && echo -race) -count=1 -timeout 20m $(UNIT)
 	go test -count=1 ./test/traces
+
+.PHONY: test-alerts
+test-alerts: ## Fire each alert, with Prometheus's own engine
+	go test -C test/alerts -count=1 ./...
 
 .PHONY: test-localcluster
 test-localcluster: ## Test the local cluster itself

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Writes everything in this repository that a program writes: deep copies,
-# clients, listers, informers and CRDs. Run it after a change to apis/.
+# clients, listers, informers, CRDs and the table of metrics. Run it after a change to
+# apis/ or to pkg/metrics/definitions.go.
 #
 # It works on the tree that it stands in, so hack/verify.sh can run it in a copy.
 set -euo pipefail
@@ -44,3 +45,6 @@ rm -rf deploy/crds
 "${tools}/controller-gen" crd paths=./apis/... output:crd:dir=deploy/crds
 # A CRD schema cannot refer to itself, so the levels of the tree are written out.
 "${tools}/treeschema" deploy/crds/scheduling.sigs.k8s.io_elasticquotatrees.yaml
+
+echo "the table of metrics"
+"${tools}/metricsdoc" docs/metrics.md
