@@ -54,7 +54,7 @@ verify: ## Check formatting, vet, staticcheck, tidy modules and generated code
 	hack/verify.sh
 
 .PHONY: test
-test: verify test-race test-chart test-images test-localcluster test-cluster ## Run every check and test
+test: verify test-race test-chart test-alerts test-images test-localcluster test-cluster ## Run every check and test
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests (seconds)
@@ -77,6 +77,10 @@ test-images-all: ## The same with the images of all platforms; test-images has t
 .PHONY: test-chart
 test-chart: ## Render the chart with helm and compare with golden files; builds helm the first time
 	go test -count=1 ./test/chart
+
+.PHONY: test-alerts
+test-alerts: ## Fire each alert, with Prometheus's own engine
+	go test -C test/alerts -count=1 ./...
 
 .PHONY: test-localcluster
 test-localcluster: ## Test the local cluster itself

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Writes everything in this repository that a program writes: deep copies,
-# clients, listers, informers, CRDs, deploy/, and what docs/ says of the settings. Run it
-# after a change to apis/, to the chart or to a program's options.
+# clients, listers, informers, CRDs, deploy/, and what docs/ says of settings and metrics.
+# Run it after a change to apis/, to the chart, to a program's options or to
+# pkg/metrics/definitions.go.
 #
 # It works on the tree that it stands in, so hack/verify.sh can run it in a copy.
 set -euo pipefail
@@ -55,3 +56,6 @@ if [[ -z ${TOOLS:-} ]]; then build_settings "${tools}"; fi
 # What is left of a program that is gone, no program would remove.
 rm -rf docs/config
 "${tools}/settings" docs
+
+echo "metrics"
+"${tools}/metricsdoc" docs/metrics.md

@@ -66,7 +66,7 @@ generated_fresh() {
     cat "${log}"
     ok=1
   }
-  for path in apis pkg/generated charts/kube-queue/files/crds deploy docs/config docs/settings.md; do
+  for path in apis pkg/generated charts/kube-queue/files/crds deploy docs/config docs/settings.md docs/metrics.md; do
     git --no-pager diff --no-index --exit-code "${path}" "${copy}/${path}" || ok=1
   done
   return "${ok}"

@@ -1,0 +1,152 @@
+package alerts
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// metric as the table of the docs has it.
+type metric struct {
+	histogram bool
+	labels    []string
+}
+
+// defined are the metrics by name, with those that a histogram is made of.
+func defined(t *testing.T) map[string]metric {
+	t.Helper()
+	all := map[string]metric{}
+	row := regexp.MustCompile("(?m)^\\| `(kube_queue_[a-z_]+)` \\| (\\w+) \\| ([^|]*) \\|")
+	for _, m := range row.FindAllStringSubmatch(read(t, docsFile), -1) {
+		labels := strings.FieldsFunc(m[3], func(r rune) bool { return strings.ContainsRune("`, ", r) })
+		all[m[1]] = metric{m[2] == "histogram", labels}
+		if m[2] == "histogram" {
+			all[m[1]+"_sum"], all[m[1]+"_count"] = metric{labels: labels}, metric{labels: labels}
+			all[m[1]+"_bucket"] = metric{labels: append(slices.Clone(labels), "le")}
+		}
+	}
+	if len(all) < 30 {
+		t.Fatalf("only %d metrics are defined", len(all))
+	}
+	return all
+}
+
+// scraped are labels that Prometheus adds to what it scrapes.
+var scraped = []string{"instance", "job", "pod", "namespace"}
+
+// check says what a query asks for that is not defined, and notes what it asks for.
+func check(t *testing.T, where, query string, metrics map[string]metric, used map[string]bool) {
+	t.Helper()
+	expr, err := parser.NewParser(parser.Options{}).ParseExpr(query)
+	if err != nil {
+		t.Errorf("%s: %v", where, err)
+		return
+	}
+	var known []string
+	var grouped []string
+	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+		switch node := node.(type) {
+		case *parser.VectorSelector:
+			m, is := metrics[node.Name]
+			if !is || m.histogram {
+				t.Errorf("%s asks for %s, which is not defined", where, node.Name)
+				return nil
+			}
+			used[node.Name] = true
+			known = append(known, m.labels...)
+			for _, matcher := range node.LabelMatchers {
+				if name := matcher.Name; name != labels.MetricName && !slices.Contains(m.labels, name) {
+					t.Errorf("%s asks for %s by %s, which it does not have", where, node.Name, name)
+				}
+			}
+		case *parser.AggregateExpr:
+			grouped = append(grouped, node.Grouping...)
+		case *parser.BinaryExpr:
+			if node.VectorMatching != nil {
+				grouped = append(grouped, node.VectorMatching.MatchingLabels...)
+			}
+		}
+		return nil
+	})
+	for _, name := range grouped {
+		if !slices.Contains(known, name) && !slices.Contains(scraped, name) {
+			t.Errorf("%s goes by %s, which nothing in it has", where, name)
+		}
+	}
+}
+
+// told are the labels that a template names.
+var told = regexp.MustCompile(`\{\{ ?(?:\$labels\.)?([a-z_]+) ?\}\}`)
+
+func TestTheRulesAskForWhatIsDefined(t *testing.T) {
+	metrics := defined(t)
+	for _, r := range alertRules(t) {
+		check(t, r.Alert, r.Expr, metrics, map[string]bool{})
+	}
+}
+
+func TestTheDashboardAsksForWhatIsDefinedAndShowsAllOfIt(t *testing.T) {
+	var dashboard struct {
+		Panels []struct {
+			ID                       int
+			Title, Type, Description string
+			GridPos                  struct{ X, Y, W, H int }
+			Targets                  []struct{ Expr, LegendFormat string }
+		}
+		Templating struct {
+			List []struct{ Name, Type, Definition string }
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, dashboardFile)), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	metrics, used := defined(t), map[string]bool{}
+	var variables []string
+	valuesOf := regexp.MustCompile(`^label_values\((\w+), (\w+)\)$`)
+	for _, v := range dashboard.Templating.List {
+		variables = append(variables, v.Name)
+		if v.Type == "datasource" {
+			continue
+		}
+		m := valuesOf.FindStringSubmatch(v.Definition)
+		if m == nil || !slices.Contains(metrics[m[1]].labels, m[2]) {
+			t.Errorf("variable %s is by %q, which is not defined", v.Name, v.Definition)
+		}
+	}
+	variable := regexp.MustCompile(`\$(\w+)`)
+	ids := map[int]bool{}
+	for _, p := range dashboard.Panels {
+		if ids[p.ID] || p.GridPos.X+p.GridPos.W > 24 || p.Title == "" || p.Type != "row" && (p.Description == "" || len(p.Targets) == 0) {
+			t.Errorf("panel %d %q is not as it should be", p.ID, p.Title)
+		}
+		ids[p.ID] = true
+		for _, target := range p.Targets {
+			query := target.Expr
+			for _, m := range variable.FindAllStringSubmatch(query, -1) {
+				if !slices.Contains(variables, m[1]) {
+					t.Errorf("%s uses the variable %s, which there is not", p.Title, m[1])
+				}
+			}
+			check(t, p.Title, query, metrics, used)
+			for _, m := range told.FindAllStringSubmatch(target.LegendFormat, -1) {
+				if !strings.Contains(query, m[1]) && !slices.ContainsFunc(slices.Collect(maps.Keys(used)), func(name string) bool {
+					return strings.Contains(query, name) && slices.Contains(metrics[name].labels, m[1])
+				}) {
+					t.Errorf("%s names its lines by %s, which the query does not keep", p.Title, m[1])
+				}
+			}
+		}
+	}
+	for name, m := range metrics {
+		plain := strings.HasSuffix(name, "_sum") || strings.HasSuffix(name, "_count")
+		if !m.histogram && !plain && !used[name] {
+			t.Errorf("no panel shows %s", name)
+		}
+	}
+}

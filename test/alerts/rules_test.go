@@ -1,0 +1,263 @@
+package alerts
+
+import (
+	"context"
+	"log/slog"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/template"
+)
+
+const (
+	rulesFile     = "../../charts/kube-queue/files/alerts.yaml"
+	dashboardFile = "../../charts/kube-queue/files/dashboards/kube-queue.json"
+	docsFile      = "../../docs/metrics.md"
+)
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// alertRules are those of the file.
+func alertRules(t *testing.T) []rulefmt.Rule {
+	t.Helper()
+	groups, errs := rulefmt.Parse([]byte(read(t, rulesFile)), false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
+	for _, err := range errs {
+		t.Error(err)
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+	var all []rulefmt.Rule
+	for _, group := range groups.Groups {
+		all = append(all, group.Rules...)
+	}
+	return all
+}
+
+// firing plays series for so long, with an evaluation a minute as Prometheus makes them,
+// and tells which alerts fire in the end, and what they say.
+func firing(t *testing.T, text string, during time.Duration, only func(rulefmt.Rule) bool) map[string][]string {
+	t.Helper()
+	scraped := scraping(t, text)
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1_000_000, Timeout: time.Minute, LookbackDelta: 5 * time.Minute,
+		Parser: parser.NewParser(parser.Options{})})
+	t.Cleanup(func() { _ = engine.Close() })
+	fired := map[string][]string{}
+	for _, r := range alertRules(t) {
+		if only(r) {
+			if told := play(t, r, engine, scraped, during); len(told) > 0 {
+				fired[r.Alert] = told
+			}
+		}
+	}
+	return fired
+}
+
+// play evaluates a rule minute by minute: what it finds each time from some time on fires
+// when that has lasted for as long as the rule says.
+func play(t *testing.T, r rulefmt.Rule, engine *promql.Engine, scraped series, during time.Duration) (told []string) {
+	t.Helper()
+	since := map[uint64]time.Duration{}
+	for at := time.Duration(0); at <= during; at += time.Minute {
+		query, err := engine.NewInstantQuery(t.Context(), scraped, nil, r.Expr, time.Unix(0, 0).Add(at))
+		if err != nil {
+			t.Fatalf("%s: %v", r.Alert, err)
+		}
+		found, err := query.Exec(t.Context()).Vector()
+		if err != nil {
+			t.Fatalf("%s: %v", r.Alert, err)
+		}
+		before := since
+		since, told = map[uint64]time.Duration{}, nil
+		for _, sample := range found {
+			key := sample.Metric.Hash()
+			begun, known := before[key]
+			if !known {
+				begun = at
+			}
+			since[key] = begun
+			if at-begun >= time.Duration(r.For) {
+				told = append(told, expand(t, r, sample))
+			}
+		}
+		query.Close()
+	}
+	return told
+}
+
+// expand is what the alert says of what was found.
+func expand(t *testing.T, r rulefmt.Rule, found promql.Sample) string {
+	t.Helper()
+	data := template.AlertTemplateData(found.Metric.Map(), nil, "", found)
+	text := "{{$labels := .Labels}}{{$value := .Value}}" + r.Annotations["summary"] + "|" + r.Annotations["description"]
+	query := func(context.Context, string, time.Time) (promql.Vector, error) { return nil, nil }
+	expanded, err := template.NewTemplateExpander(t.Context(), text, r.Alert, data, 0, query, &url.URL{}, nil).Expand()
+	if err != nil {
+		t.Errorf("%s: %v", r.Alert, err)
+	}
+	return expanded
+}
+
+// healthy is a system in order, for a day.
+const healthy = `
+  kube_queue_leader{program="kube-queue-controller", instance="c1"} 1x1440
+  kube_queue_leader{program="kube-queue-controller", instance="c2"} 0x1440
+  kube_queue_leader{program="job-extensions", instance="x"} 1x1440
+  kube_queue_invariant_violations_total{instance="c1"} 0x1440
+  kube_queue_safety_flush_rescues_total{instance="c1"} 0x1440
+  kube_queue_quota_used{node="root", resource="cpu"} 8x1440
+  kube_queue_quota_max{node="root", resource="cpu"} 8x1440
+  kube_queue_quota_used{node="root", resource="memory"} 8x1440
+  kube_queue_quota_invalid{instance="c1"} 0x1440
+  kube_queue_api_writes_total{instance="x", verb="patch", resource="jobs", code="200"} 0+600x1440
+  kube_queue_api_writes_total{instance="x", verb="patch", resource="jobs", code="409"} 0+300x1440
+  kube_queue_api_writes_total{instance="x", verb="patch", resource="jobs", code="500"} 0+6x1440
+  kube_queue_decision_duration_seconds_bucket{instance="c1", le="0.001"} 0+60x1440
+  kube_queue_decision_duration_seconds_bucket{instance="c1", le="1"} 0+60x1440
+  kube_queue_decision_duration_seconds_bucket{instance="c1", le="+Inf"} 0+60x1440
+  kube_queue_release_duration_seconds_bucket{framework="Job", le="1"} 0+60x1440
+  kube_queue_release_duration_seconds_bucket{framework="Job", le="+Inf"} 0+60x1440
+  kube_queue_pending_units{queue="busy"} 100x1440
+  kube_queue_reserved_units{queue="busy"} 0x1440
+  kube_queue_dequeued_units{queue="busy"} 0x1440
+  kube_queue_running_units{queue="busy"} 9x1440
+  kube_queue_queue_stopped{queue="busy"} 0x1440
+  kube_queue_dequeues_total{queue="busy"} 0+1x1440
+  kube_queue_pending_units{queue="quick"} 1x1440
+  kube_queue_reserved_units{queue="quick"} 0x1440
+  kube_queue_dequeued_units{queue="quick"} 0x1440
+  kube_queue_running_units{queue="quick"} 0x1440
+  kube_queue_queue_stopped{queue="quick"} 0x1440
+  kube_queue_dequeues_total{queue="quick"} 0+1x1440
+  kube_queue_pending_units{queue="stopped"} 100x1440
+  kube_queue_reserved_units{queue="stopped"} 0x1440
+  kube_queue_dequeued_units{queue="stopped"} 0x1440
+  kube_queue_running_units{queue="stopped"} 0x1440
+  kube_queue_queue_stopped{queue="stopped"} 1x1440
+  kube_queue_kind_missing{extension="tfjob"} 0x1440
+`
+
+func TestNothingFiresWhileAllIsWell(t *testing.T) {
+	for alert, told := range firing(t, healthy, 24*time.Hour, func(rulefmt.Rule) bool { return true }) {
+		t.Errorf("%s fires: %q", alert, told)
+	}
+}
+
+// cause makes an alert fire.
+type cause struct {
+	alert, series string
+	// during is how long it lasts, and told what the alert then says.
+	during time.Duration
+	told   []string
+	// tooShort is how long it may last without an alert.
+	tooShort time.Duration
+}
+
+// causes has one for each alert.
+var causes = []cause{
+	{"KubeQueueControllerDown", `kube_queue_leader{program="kube-queue-controller"} 0x60
+	  kube_queue_leader{program="job-extensions"} 1x60`, 5 * time.Minute, []string{"No kube-queue-controller leads."}, time.Minute},
+	{"KubeQueueJobExtensionsDown", `kube_queue_leader{program="kube-queue-controller"} 1x60`, 5 * time.Minute, []string{"No job-extensions leads."}, time.Minute},
+	{"KubeQueueInvariantViolated", `kube_queue_invariant_violations_total{instance="c"} 0x5 2x60`, 7 * time.Minute, []string{"The log of c names where"}, 5 * time.Minute},
+	{"KubeQueueSafetyFlushFoundWork", `kube_queue_safety_flush_rescues_total{instance="c"} 0x5 1x60`, 7 * time.Minute, []string{"flush of c found units"}, 5 * time.Minute},
+	{"KubeQueueQuotaOverMax", `kube_queue_quota_used{node="root/a", resource="cpu"} 9x100
+	  kube_queue_quota_max{node="root/a", resource="cpu"} 8x100
+	  kube_queue_quota_used{node="root/b", resource="cpu"} 8x100
+	  kube_queue_quota_max{node="root/b", resource="cpu"} 8x100`, 61 * time.Minute, []string{"9 of cpu have been used in root/a"}, 59 * time.Minute},
+	{"KubeQueueQuotaInvalid", `kube_queue_quota_invalid 1x60`, 6 * time.Minute, []string{"invalid as it is written"}, 4 * time.Minute},
+	{"KubeQueueAPIWritesFailing", `kube_queue_api_writes_total{instance="x", verb="patch", resource="jobs", code="200"} 0+60x60
+	  kube_queue_api_writes_total{instance="x", verb="patch", resource="jobs", code="503"} 0+30x60
+	  kube_queue_api_writes_total{instance="x", verb="create", resource="events", code="error"} 0+30x60`, 20 * time.Minute,
+		[]string{"33.33% of the requests of x to patch jobs are answered 503", "100% of the requests of x to create events are answered error"}, 10 * time.Minute},
+	{"KubeQueueDecisionsSlow", `kube_queue_decision_duration_seconds_bucket{instance="c", le="1"} 0+97x60
+	  kube_queue_decision_duration_seconds_bucket{instance="c", le="5"} 0+100x60
+	  kube_queue_decision_duration_seconds_bucket{instance="c", le="+Inf"} 0+100x60`, 20 * time.Minute, []string{"scheduler of c in a hundred takes 3.6"}, 14 * time.Minute},
+	{"KubeQueueReleasesSlow", `kube_queue_release_duration_seconds_bucket{framework="Job", le="5"} 0+80x60
+	  kube_queue_release_duration_seconds_bucket{framework="Job", le="15"} 0+80x60
+	  kube_queue_release_duration_seconds_bucket{framework="Job", le="60"} 0+100x60
+	  kube_queue_release_duration_seconds_bucket{framework="Job", le="+Inf"} 0+100x60`, 20 * time.Minute, []string{"One Job in ten"}, 14 * time.Minute},
+	{"KubeQueueQueueStuck", `kube_queue_pending_units{queue="q"} 3x200
+	  kube_queue_reserved_units{queue="q"} 0x200
+	  kube_queue_dequeued_units{queue="q"} 0x200
+	  kube_queue_running_units{queue="q"} 0x200
+	  kube_queue_queue_stopped{queue="q"} 0x200`, 65 * time.Minute, []string{"3 units wait in queue q"}, 59 * time.Minute},
+	{"KubeQueueKindMissing", `kube_queue_kind_missing{extension="tfjob"} 1x60
+	  kube_queue_kind_missing{extension="job"} 0x60`, 16 * time.Minute, []string{"told to queue tfjob"}, 14 * time.Minute},
+}
+
+func TestEachAlertFiresWhenItsCauseHappens(t *testing.T) {
+	for _, c := range causes {
+		t.Run(c.alert, func(t *testing.T) {
+			this := func(r rulefmt.Rule) bool { return r.Alert == c.alert }
+			if early := firing(t, c.series, c.tooShort, this); len(early) > 0 {
+				t.Errorf("after %v it fires: %q", c.tooShort, early)
+			}
+			told := firing(t, c.series, c.during, this)[c.alert]
+			if len(told) != len(c.told) {
+				t.Errorf("it tells %q", told)
+			}
+			for _, want := range c.told {
+				if !slices.ContainsFunc(told, func(text string) bool { return strings.Contains(text, want) }) {
+					t.Errorf("it tells %q, not %q", told, want)
+				}
+			}
+		})
+	}
+}
+
+func TestAStuckQueueThatReleasedBeforeFires(t *testing.T) {
+	at := slices.IndexFunc(causes, func(c cause) bool { return c.alert == "KubeQueueQueueStuck" })
+	stuck := strings.ReplaceAll(causes[at].series, "x200", "x400") + "\n  kube_queue_dequeues_total{queue=\"q\"} 0+1x60 60x300"
+	this := func(r rulefmt.Rule) bool { return r.Alert == causes[at].alert }
+	if early := firing(t, stuck, 150*time.Minute, this); len(early) > 0 {
+		t.Errorf("it fires within two hours of the last release: %q", early)
+	}
+	if len(firing(t, stuck, 200*time.Minute, this)) == 0 {
+		t.Error("it does not fire")
+	}
+}
+
+func TestEachAlertHasACaseATextAndASectionOfTheDocs(t *testing.T) {
+	sections := map[string]bool{}
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(read(t, docsFile), -1) {
+		sections[strings.ToLower(strings.ReplaceAll(heading[1], " ", "-"))] = true
+	}
+	seen := map[string]bool{}
+	for _, r := range alertRules(t) {
+		seen[r.Alert] = true
+		page, section, _ := strings.Cut(r.Annotations["runbook"], "#")
+		switch {
+		case !slices.ContainsFunc(causes, func(c cause) bool {
+			return c.alert == r.Alert
+		}):
+			t.Errorf("%s has no case", r.Alert)
+		case r.Annotations["summary"] == "" || r.Annotations["description"] == "":
+			t.Errorf("%s does not say what it is", r.Alert)
+		case r.Labels["severity"] != "critical" && r.Labels["severity"] != "warning":
+			t.Errorf("%s has the severity %q", r.Alert, r.Labels["severity"])
+		case page != "docs/metrics.md" || !sections[section]:
+			t.Errorf("%s: there is no section %s", r.Alert, r.Annotations["runbook"])
+		}
+	}
+	for _, c := range causes {
+		if !seen[c.alert] {
+			t.Errorf("there is no alert %s", c.alert)
+		}
+	}
+}

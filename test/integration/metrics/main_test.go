@@ -1,0 +1,137 @@
+// Package metrics tests what the two programs, as they are built, tell Prometheus: that
+// each metric moves when its cause happens, and who may read them.
+package metrics
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/testcluster"
+)
+
+var site *lab.Site
+
+func TestMain(m *testing.M) {
+	lab.Main(m, testcluster.Options{Nodes: 1, PodRunTime: lab.UntilTold}, func(s *lab.Site) { site = s })
+}
+
+// rights of the two who scrape.
+const rights = `apiVersion: v1
+kind: ServiceAccount
+metadata: {name: prometheus, namespace: kube-queue}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: stranger, namespace: kube-queue}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: prometheus-reads-kube-queue}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kube-queue-metrics-reader}
+subjects: [{kind: ServiceAccount, name: prometheus, namespace: kube-queue}]
+`
+
+// token of a ServiceAccount, with the rights given.
+func token(t *testing.T, account string) string {
+	t.Helper()
+	if out, err := site.KubectlWith(t.Context(), rights, "apply", "-f", "-"); err != nil {
+		t.Fatal(err, out)
+	}
+	config, _, err := site.ServiceAccountConfig(t.Context(), account)
+	lab.Must(t, err)
+	return config.BearerToken
+}
+
+// scrape asks as whose token it is.
+func scrape(ctx context.Context, url, token string) (status int, lines []string, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, strings.Split(string(text), "\n"), err
+}
+
+// watched is a program that is scraped, and what of its metrics was seen to be other
+// than 0.
+type watched struct {
+	*lab.Program
+	t     *testing.T
+	token string
+	moved map[string]bool
+}
+
+func watch(t *testing.T, program *lab.Program, token string) *watched {
+	return &watched{Program: program, t: t, token: token, moved: map[string]bool{}}
+}
+
+// shows waits until the program shows these lines at once, without the common prefix.
+func (w *watched) shows(lines ...string) {
+	w.t.Helper()
+	lab.Eventually(w.t, time.Minute, w.Name+" shows "+strings.Join(lines, ", "), func() (bool, string) {
+		shown := w.scrape()
+		var missing []string
+		for _, line := range lines {
+			if !slices.Contains(shown, "kube_queue_"+line) {
+				name, _, _ := strings.Cut(line, "{")
+				missing = append(missing, about("kube_queue_"+strings.Fields(name)[0], shown))
+			}
+		}
+		return len(missing) == 0, strings.Join(missing, "\n")
+	})
+}
+
+// forgets waits until it shows nothing that has this in it.
+func (w *watched) forgets(text string) {
+	w.t.Helper()
+	lab.Eventually(w.t, time.Minute, w.Name+" forgets "+text, func() (bool, string) {
+		all := strings.Join(w.scrape(), "\n")
+		return !strings.Contains(all, text), all
+	})
+}
+
+func (w *watched) scrape() []string {
+	w.t.Helper()
+	status, lines, err := scrape(w.t.Context(), w.MetricsURL(), w.token)
+	lab.Must(w.t, err)
+	if status != http.StatusOK {
+		w.t.Fatalf("%s answers %d: %s", w.Name, status, lines)
+	}
+	for _, line := range lines {
+		series, value, is := strings.Cut(line, " ")
+		if at := strings.LastIndexByte(line, ' '); at > 0 {
+			series, value = line[:at], line[at+1:]
+		}
+		if !is || strings.HasPrefix(line, "#") || value == "0" {
+			continue
+		}
+		name, _, _ := strings.Cut(series, "{")
+		for _, suffix := range []string{"", "_count"} {
+			if plain, ok := strings.CutSuffix(name, suffix); ok {
+				w.moved[plain] = true
+			}
+		}
+	}
+	return lines
+}
+
+func about(name string, shown []string) string {
+	return fmt.Sprint(name, ": ", slices.DeleteFunc(slices.Clone(shown), func(line string) bool { return !strings.HasPrefix(line, name) }))
+}

@@ -1,0 +1,116 @@
+package metrics
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"kube-queue.dev/kube-queue/pkg/metrics"
+	"kube-queue.dev/kube-queue/test/lab"
+)
+
+// elsewhere are the tests in which a metric moves that takes a defect, five minutes or a
+// race here: in the file they are named, and move the metric.
+var elsewhere = map[string]string{
+	"kube_queue_reserved_units":             "TestQueuesAndQuotaAreShownWithTheirStatus",
+	"kube_queue_rollbacks_total":            "TestAReleaseOfAUnitThatHasChangedIsRolledBack",
+	"kube_queue_audits_total":               "TestAnAuditCountsWhatIsBrokenAndDoesNotEndTheProgram",
+	"kube_queue_invariant_violations_total": "TestAnAuditCountsWhatIsBrokenAndDoesNotEndTheProgram",
+	"kube_queue_safety_flushes_total":       "TestWhatASafetyFlushFindsIsCounted",
+	"kube_queue_safety_flush_rescues_total": "TestWhatASafetyFlushFindsIsCounted",
+}
+
+const elsewhereFile = "pkg/controller/measure_test.go"
+
+func job(name, cpu string) string {
+	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: %s}, spec: {suspend: true, backoffLimit: 0, template: {
+  metadata: {annotations: {%s: %s}},
+  spec: {restartPolicy: Never, containers: [{name: main, image: busybox, resources: {requests: {cpu: "%s"}}}]}}}}`,
+		name, lab.RunTime, lab.UntilTold, cpu)
+}
+
+// team is a tree of a team that may borrow from another.
+func team(min, max string) string {
+	return fmt.Sprintf(`{name: team, namespaces: [measured], min: {cpu: "%s"}, max: {cpu: "%s"}}`, min, max)
+}
+
+const lends = `{name: lends, namespaces: [nobody], min: {cpu: "1"}}`
+
+func TestEachMetricMovesWithItsCause(t *testing.T) {
+	l := site.Lab(t, "measured")
+	l.TreeOf(team("1", "2"), lends)
+	controller, extensions := site.Both(t, "job,tfjob") // there is no CRD of TFJob
+	reader := token(t, "prometheus")
+	c, x := watch(t, controller, reader), watch(t, extensions, reader)
+	c.shows(`leader{program="kube-queue-controller"} 1`, `quota_invalid 0`, `invariant_violations_total 0`)
+	x.shows(`leader{program="job-extensions"} 1`, `kind_missing{extension="tfjob"} 1`, `kind_missing{extension="job"} 0`)
+
+	l.Apply(job("first", "2"))
+	l.WaitForPhase("Job", "first", "Running")
+	l.Apply(job("second", "2"))
+	l.WaitForReason("Job", "second", "QuotaExceeded")
+	c.shows(`pending_units{queue="root-team"} 1`, `running_units{queue="root-team"} 1`, `queue_stopped{queue="root-team"} 0`,
+		`dequeues_total{queue="root-team"} 1`, `wait_seconds_count{framework="Job",queue="root-team"} 1`,
+		`admission_attempts_total{reason="",result="admitted"} 1`, `admission_attempts_total{reason="QuotaExceeded",result="refused"} 1`,
+		`quota_used{node="root/team",resource="cpu"} 2`, `quota_min{node="root/team",resource="cpu"} 1`,
+		`quota_max{node="root/team",resource="cpu"} 2`, `quota_borrowed{node="root/team",resource="cpu"} 1`,
+		`quota_used{node="root/team",resource="kube-queue/max-jobs"} 1`,
+		`api_writes_total{code="200",resource="queueunits/status",verb="patch"} 2`)
+	x.shows(`jobs_seen_total{framework="Job"} 2`, `jobs_released_total{framework="Job"} 1`, `release_duration_seconds_count{framework="Job"} 1`,
+		`api_writes_total{code="201",resource="queueunits",verb="create"} 2`)
+
+	extensions.Stop()
+	l.TreeOf(team("1", "4"), lends)
+	c.shows(`dequeued_units{queue="root-team"} 1`, `pending_units{queue="root-team"} 0`)
+	extensions.Start()
+	l.WaitForPhase("Job", "second", "Running")
+	l.Finish(lab.Jobs, "first")
+	x.shows(`jobs_finished_total{framework="Job",result="Succeeded"} 1`)
+	l.Patch(lab.Jobs, "second", `{"metadata":{"annotations":{"scheduling.x-k8s.io/active":"false"}}}`)
+	c.shows(`evictions_total{reason="Deactivated"} 1`, `requeues_total{reason="Inactive"} 1`)
+
+	stop(t, "Hold")
+	c.shows(`queue_stopped{queue="root-team"} 1`)
+	stop(t, "None")
+	l.TreeOf(team("5", "4"), lends)
+	c.shows(`quota_invalid 1`, `quota_max{node="root/team",resource="cpu"} 4`)
+	l.TreeOf(`{name: others, namespaces: [measured]}`)
+	c.shows(`quota_invalid 0`, `pending_units{queue="root-others"} 1`)
+	c.forgets("root-team")
+	c.forgets("root/team")
+
+	for _, program := range []*watched{c, x} {
+		program.scrape()
+		for _, d := range metrics.Definitions() {
+			if (d.Programs == nil || slices.Contains(d.Programs, program.Name)) && !program.moved[d.Name] && elsewhere[d.Name] == "" {
+				t.Errorf("nothing has moved %s of %s", d.Name, program.Name)
+			}
+		}
+	}
+}
+
+func stop(t *testing.T, how string) {
+	t.Helper()
+	if out, err := site.Kubectl(t.Context(), "-n", "kube-queue", "patch", "queue", "root-team", "--type=merge", "-p", `{"spec":{"stop":"`+how+`"}}`); err != nil {
+		t.Fatal(err, out)
+	}
+}
+
+func TestWhatMovesElsewhereDoes(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(site.Repository, elsewhereFile))
+	lab.Must(t, err)
+	defined := metrics.Definitions()
+	for name, test := range elsewhere {
+		_, body, found := strings.Cut(string(text), "\nfunc "+test+"(")
+		body, _, _ = strings.Cut(body, "\n}\n")
+		if !found || !strings.Contains(body, strings.TrimPrefix(name, "kube_queue_")) {
+			t.Errorf("%s of %s is not there, or does not look at %s", test, elsewhereFile, name)
+		}
+		if !slices.ContainsFunc(defined, func(d metrics.Definition) bool { return d.Name == name }) {
+			t.Errorf("%s is not defined", name)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package metrics
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/lab"
+)
+
+func TestOnlyWhoHasTheRoleReadsMetrics(t *testing.T) {
+	l := site.Lab(t, "rights")
+	l.Tree(`{cpu: "1"}`)
+	controller, extensions := site.Both(t, "job")
+	reader, stranger := token(t, "prometheus"), token(t, "stranger")
+	for _, program := range []*lab.Program{controller, extensions} {
+		for _, c := range []struct {
+			who, token string
+			want       int
+		}{
+			{"somebody without a token", "", http.StatusUnauthorized},
+			{"somebody with a token that is none", "none", http.StatusUnauthorized},
+			{"a ServiceAccount without the role", stranger, http.StatusForbidden},
+			{"one with it", reader, http.StatusOK},
+		} {
+			lab.Eventually(t, 30*time.Second, c.who+" is answered by "+program.Name, func() (bool, string) {
+				status, _, err := scrape(t.Context(), program.MetricsURL(), c.token)
+				lab.Must(t, err)
+				// A role binding takes a moment to be known.
+				return status == c.want, http.StatusText(status)
+			})
+		}
+	}
+}
