@@ -36,6 +36,7 @@ type Env struct {
 
 	leaderElect bool
 	health      *health
+	term        *term
 	// exit ends the process when the lease is lost.
 	exit func(code int)
 }
@@ -48,6 +49,8 @@ func newEnv(name string, opts *options) (*Env, error) {
 	config.QPS, config.Burst = opts.qps, opts.burst
 	config.UserAgent = name + "/" + Version()
 	config.Wrap(writeDeadline)
+	term := newTerm()
+	config.Dial = term.dial
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("reading the host name for the lease: %w", err)
@@ -57,6 +60,7 @@ func newEnv(name string, opts *options) (*Env, error) {
 		Identity:    host + "_" + string(uuid.NewUUID()),
 		leaderElect: opts.leaderElect,
 		health:      newHealth(),
+		term:        term,
 		exit:        os.Exit,
 	}, nil
 }

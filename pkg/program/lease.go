@@ -1,0 +1,94 @@
+package program
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+)
+
+// leaseLock is the lease as the elector sees it. It keeps the term, and renews no
+// more often than needed: the elector has one period for looking whether the lease is
+// free, which should be often, and for renewing it.
+type leaseLock struct {
+	resourcelock.Interface
+	term *term
+}
+
+func (e *Env) newLock() (*leaseLock, error) {
+	// A rate limit of its own, so that a burst of other writes never delays the lease.
+	config := rest.CopyConfig(e.Config)
+	config.QPS, config.Burst, config.RateLimiter = 10, 20, nil
+	config.Timeout = writeTimeout
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the lease: %w", err)
+	}
+	return &leaseLock{term: e.term, Interface: &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name},
+		Client:     client.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
+	}}, nil
+}
+
+// Get reads the lease. Who finds its own in other hands was away for long.
+func (l *leaseLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil && l.term.holds() && record.HolderIdentity != l.Identity() && record.HolderIdentity != "" {
+		return nil, nil, l.term.lose(fmt.Errorf("%w: %s", errTaken, record.HolderIdentity))
+	}
+	return record, raw, err
+}
+
+// Create makes the lease and takes it.
+func (l *leaseLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	sent := l.term.now()
+	err := l.Interface.Create(ctx, record)
+	return l.noted(sent, err)
+}
+
+// Update takes, renews or releases the lease.
+func (l *leaseLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if record.HolderIdentity != l.Identity() {
+		return l.Interface.Update(ctx, record)
+	}
+	if l.term.young(renewEvery) {
+		return nil
+	}
+	sent := l.term.now()
+	err := l.Interface.Update(ctx, record)
+	return l.noted(sent, err)
+}
+
+// noted counts the term from when the request was sent: others count from no earlier.
+func (l *leaseLock) noted(sent time.Time, err error) error {
+	if err == nil {
+		l.term.renew(sent)
+	}
+	return err
+}
+
+// release lets the next replica start now instead of when the lease runs out.
+func (l *leaseLock) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	l.term.end()
+	record, _, err := l.Get(ctx)
+	if err == nil && record.HolderIdentity != l.Identity() {
+		return
+	}
+	if err == nil {
+		now := metav1.Now()
+		err = l.Update(ctx, resourcelock.LeaderElectionRecord{
+			LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now,
+		})
+	}
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "The lease could not be released and runs out by itself", "lease", l.Describe())
+	}
+}
