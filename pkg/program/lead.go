@@ -30,6 +30,7 @@ func (e *Env) Lead(ctx context.Context, work func(ctx context.Context) error) er
 	if err != nil {
 		return err
 	}
+	klog.FromContext(ctx).Info("Looking for the lease", "lease", klog.KRef(e.Namespace, e.Name), "identity", e.Identity)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

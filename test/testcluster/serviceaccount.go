@@ -23,30 +23,51 @@ const tokenSeconds = 24 * 60 * 60
 // ServiceAccountConfig returns a REST config, and a kubeconfig file for programs,
 // with the rights of a ServiceAccount in kube-queue's namespace and no others.
 func (c *Cluster) ServiceAccountConfig(ctx context.Context, name string) (config *rest.Config, kubeconfig string, err error) {
-	client, err := kubernetes.NewForConfig(c.admin)
+	token, err := c.serviceAccountToken(ctx, name)
 	if err != nil {
 		return nil, "", err
+	}
+	config = rest.AnonymousClientConfig(c.admin)
+	config.BearerToken = token
+	kubeconfig = filepath.Join(c.Data, name+".kubeconfig")
+	if err := c.writeKubeconfig(kubeconfig, name, token); err != nil {
+		return nil, "", err
+	}
+	return config, kubeconfig, nil
+}
+
+// ServiceAccountKubeconfig writes such a file under a name of its own, with a token of
+// its own: by that the audit log tells one process of a program from another.
+func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, name, file string) (kubeconfig string, err error) {
+	token, err := c.serviceAccountToken(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	kubeconfig = filepath.Join(c.Data, file+".kubeconfig")
+	return kubeconfig, c.writeKubeconfig(kubeconfig, name, token)
+}
+
+func (c *Cluster) serviceAccountToken(ctx context.Context, name string) (string, error) {
+	client, err := kubernetes.NewForConfig(c.admin)
+	if err != nil {
+		return "", err
 	}
 	token, err := client.CoreV1().ServiceAccounts(Namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](tokenSeconds)},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return nil, "", fmt.Errorf("token of ServiceAccount %s: %w", name, err)
+		return "", fmt.Errorf("token of ServiceAccount %s: %w", name, err)
 	}
-	config = rest.AnonymousClientConfig(c.admin)
-	config.BearerToken = token.Status.Token
+	return token.Status.Token, nil
+}
 
-	kubeconfig = filepath.Join(c.Data, name+".kubeconfig")
-	err = clientcmd.WriteToFile(clientcmdapi.Config{
+func (c *Cluster) writeKubeconfig(file, name, token string) error {
+	return clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{"local": {
 			Server: c.admin.Host, CertificateAuthority: c.admin.CAFile, CertificateAuthorityData: c.admin.CAData,
 		}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {Token: token.Status.Token}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {Token: token}},
 		Contexts:       map[string]*clientcmdapi.Context{"local": {Cluster: "local", AuthInfo: name, Namespace: Namespace}},
 		CurrentContext: "local",
-	}, kubeconfig)
-	if err != nil {
-		return nil, "", err
-	}
-	return config, kubeconfig, nil
+	}, file)
 }
