@@ -3,7 +3,6 @@ package program
 import (
 	"context"
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -66,7 +65,7 @@ func (l *leaseLock) Update(ctx context.Context, record resourcelock.LeaderElecti
 }
 
 // noted counts the term from when the request was sent: others count from no earlier.
-func (l *leaseLock) noted(sent time.Time, err error) error {
+func (l *leaseLock) noted(sent instant, err error) error {
 	if err == nil {
 		l.term.renew(sent)
 	}

@@ -22,12 +22,13 @@ import (
 //
 // Invariant: once over, a term never begins again, and no byte goes to the API server.
 type term struct {
-	now func() time.Time
+	now func() instant
 
 	mu sync.Mutex
-	// renewed is when the last renewal was sent that is known to have landed; the
-	// zero time before the lease is held, and after it was given up in order.
-	renewed time.Time
+	// held: from when the lease is had, until it is given up in order.
+	held bool
+	// renewed is when the last renewal was sent that is known to have landed.
+	renewed instant
 	over    error
 	// lost is called once, when the term is over other than in order.
 	lost func(why error)
@@ -38,7 +39,20 @@ var (
 	errTaken  = errors.New("another process holds the lease")
 )
 
-func newTerm() *term { return &term{now: time.Now} }
+// instant is a point in time by two clocks.
+type instant struct{ steady, wall time.Time }
+
+func now() instant {
+	t := time.Now()
+	return instant{t, t.Round(0)}
+}
+
+// since is by whichever clock went further.
+func (i instant) since(earlier instant) time.Duration {
+	return max(i.steady.Sub(earlier.steady), i.wall.Sub(earlier.wall))
+}
+
+func newTerm() *term { return &term{now: now} }
 
 // begin says whom to tell when the term is over.
 func (t *term) begin(lost func(why error)) {
@@ -48,38 +62,30 @@ func (t *term) begin(lost func(why error)) {
 }
 
 // renew notes a renewal that was sent at the time.
-func (t *term) renew(sent time.Time) {
+func (t *term) renew(sent instant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if sent.After(t.renewed) {
-		t.renewed = sent
-	}
+	t.held, t.renewed = true, sent
 }
 
 // end is the term's end in order: who has stopped working has nothing to lose.
 func (t *term) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.renewed, t.lost = time.Time{}, nil
+	t.held, t.lost = false, nil
 }
 
 // young tells whether the last renewal is less than a while ago.
 func (t *term) young(while time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !t.renewed.IsZero() && !t.older(while)
-}
-
-// older is by whichever clock went further. Called with the lock held.
-func (t *term) older(while time.Duration) bool {
-	now := t.now()
-	return now.Sub(t.renewed) >= while || now.Round(0).Sub(t.renewed.Round(0)) >= while
+	return t.held && t.now().since(t.renewed) < while
 }
 
 // check returns an error when the term is over, and ends the process then.
 func (t *term) check() error {
 	t.mu.Lock()
-	late := t.over == nil && !t.renewed.IsZero() && t.older(actFor)
+	late := t.over == nil && t.held && t.now().since(t.renewed) >= actFor
 	over := t.over
 	t.mu.Unlock()
 	if late {
@@ -107,7 +113,7 @@ func (t *term) lose(why error) error {
 func (t *term) holds() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.over == nil && !t.renewed.IsZero()
+	return t.over == nil && t.held
 }
 
 // dial connects to the API server by a connection that the term ends, and over which

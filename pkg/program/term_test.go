@@ -12,28 +12,37 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// watch is a clock that a test sets.
+// watch shows what a test sets.
 type watch struct {
-	mu  sync.Mutex
-	now time.Time
+	mu   sync.Mutex
+	time instant
 }
 
-func (w *watch) Now() time.Time {
+func newWatch() *watch { return &watch{time: now()} }
+
+func (w *watch) now() instant {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.now
+	return w.time
 }
 
 func (w *watch) pass(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.now = w.now.Add(d)
+	w.time = instant{w.time.steady.Add(d), w.time.wall.Add(d)}
+}
+
+// suspend has the clock on the wall go on alone.
+func (w *watch) suspend(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.time.wall = w.time.wall.Add(d)
 }
 
 // termOf is a term by the clock, and the causes that it was lost for.
 func termOf(clock *watch) (*term, *[]error) {
 	t := newTerm()
-	t.now = clock.Now
+	t.now = clock.now
 	var causes []error
 	t.begin(func(why error) { causes = append(causes, why) })
 	return t, &causes
@@ -72,20 +81,20 @@ func TestWhoWasFrozenPastItsLeaseWritesNothingMore(t *testing.T) {
 		{"for an hour", time.Hour, "before"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			clock := &watch{now: time.Now()}
+			clock := newWatch()
 			term, causes := termOf(clock)
 			address, came := arrivals(t)
 			conn, err := term.dial(t.Context(), "tcp", address)
 			if err != nil {
 				t.Fatal(err)
 			}
-			term.renew(clock.Now())
+			term.renew(clock.now())
 			if _, err := conn.Write([]byte("before")); err != nil {
 				t.Fatal(err)
 			}
 			clock.pass(test.frozen)
 			_, first := conn.Write([]byte("after"))
-			term.renew(clock.Now()) // too late: what is over does not begin again
+			term.renew(clock.now()) // too late: what is over does not begin again
 			lost := test.arrive == "before"
 			if lost {
 				_, _ = conn.Write([]byte("again"))
@@ -102,21 +111,22 @@ func TestWhoWasFrozenPastItsLeaseWritesNothingMore(t *testing.T) {
 }
 
 func TestASuspendedMachineIsKnownByTheClockOnTheWall(t *testing.T) {
-	renewed := time.Now()
-	term, causes := termOf(&watch{now: renewed.Round(0).Add(time.Minute)})
-	term.renew(renewed)
+	clock := newWatch()
+	term, causes := termOf(clock)
+	term.renew(clock.now())
+	clock.suspend(actFor)
 	if err := term.check(); !errors.Is(err, errFrozen) || len(*causes) != 1 {
 		t.Errorf("check returned %v, and the lease was lost for %v", err, *causes)
 	}
 }
 
 func TestWhoDoesNotLeadOrHasGivenUpInOrderIsNotEnded(t *testing.T) {
-	clock := &watch{now: time.Now()}
+	clock := newWatch()
 	term, causes := termOf(clock)
 	if err := term.check(); err != nil {
 		t.Errorf("before it leads: %v", err)
 	}
-	term.renew(clock.Now())
+	term.renew(clock.now())
 	term.end()
 	clock.pass(time.Hour)
 	if err := term.check(); err != nil {
@@ -151,7 +161,7 @@ func (p *paperLock) Update(_ context.Context, record resourcelock.LeaderElection
 }
 
 func TestALeaseIsRenewedNoMoreOftenThanNeeded(t *testing.T) {
-	clock := &watch{now: time.Now()}
+	clock := newWatch()
 	term, _ := termOf(clock)
 	paper := &paperLock{}
 	lock := &leaseLock{Interface: paper, term: term}
@@ -168,7 +178,7 @@ func TestALeaseIsRenewedNoMoreOftenThanNeeded(t *testing.T) {
 }
 
 func TestARenewalThatFailedIsTriedAgainAndDoesNotCount(t *testing.T) {
-	clock := &watch{now: time.Now()}
+	clock := newWatch()
 	term, _ := termOf(clock)
 	paper := &paperLock{err: errors.New("no answer")}
 	lock := &leaseLock{Interface: paper, term: term}
@@ -184,7 +194,7 @@ func TestARenewalThatFailedIsTriedAgainAndDoesNotCount(t *testing.T) {
 }
 
 func TestWhoFindsItsLeaseInOtherHandsIsGoneAtOnce(t *testing.T) {
-	clock := &watch{now: time.Now()}
+	clock := newWatch()
 	term, causes := termOf(clock)
 	paper := &paperLock{}
 	lock := &leaseLock{Interface: paper, term: term}

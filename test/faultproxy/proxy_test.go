@@ -61,6 +61,16 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"answer-%d"}}`, count)
 }
 
+// tell has a watch tell something.
+func (s *apiServer) tell(t *testing.T, text string) {
+	t.Helper()
+	select {
+	case s.told <- text:
+	case <-time.After(10 * time.Second):
+		t.Fatal("there is no watch to tell " + text)
+	}
+}
+
 func (s *apiServer) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +159,7 @@ func TestAWatchTellsAtOnce(t *testing.T) {
 	s := newScene(t)
 	lines := s.watch()
 	for _, text := range []string{"one", "two"} {
-		s.server.told <- text
+		s.server.tell(t, text)
 		if line, err := lines.ReadString('\n'); line != text+"\n" {
 			t.Errorf("told %q: %v", line, err)
 		}
@@ -319,7 +329,7 @@ func TestAHangingNetworkTellsNobodyAndWhatWasSentIsLost(t *testing.T) {
 		_, err := lines.ReadString('\n')
 		told <- err
 	}()
-	s.server.told <- "unheard"
+	s.server.tell(t, "unheard")
 	for range 2 { // over the connection that there was, and perhaps a new one
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		if _, _, err := s.ask(ctx, http.MethodPatch, unitPath, "lost"); err == nil || ctx.Err() == nil {

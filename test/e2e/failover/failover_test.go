@@ -26,6 +26,7 @@ const patience = 90 * time.Second
 type kind string
 
 const (
+	asked   kind = "asked to end"
 	killed  kind = "killed"
 	frozen  kind = "frozen"
 	hanging kind = "cut off, packets vanish"
@@ -35,7 +36,7 @@ const (
 var kinds = []kind{killed, frozen, hanging, refused}
 
 // Two replicas of each program; the leader of one of them after the other fails while
-// jobs flow. Another takes over, whoever failed is gone before it could do harm, and
+// jobs flow, and in the end each is asked to end. Another takes over, whoever failed is gone before it could do harm, and
 // every job ends as it should, released once. That nothing was decided twice, and that
 // no limit was ever exceeded, the checker reads in the audit log.
 func TestLeadersFailWhileJobsFlow(t *testing.T) {
@@ -44,7 +45,8 @@ func TestLeadersFailWhileJobsFlow(t *testing.T) {
 	}
 	t.Logf("to have the same jobs again: -faults=%d -jobs=%d -seed=%d", *faultCount, *jobCount, *seed)
 	l := site.Lab(t, "failover")
-	l.Allowed = []string{"write-budget"} // a write is made again when its answer was cut off
+	l.Allowed = []string{"write-budget"}  // a write is made again when its answer was cut off
+	l.Audit.Grace = new(30 * time.Second) // nobody sees a job end until another leads
 	programs := [][]*lab.Replica{
 		pair(t, lab.Controller),
 		pair(t, lab.Extensions, "--enabled-extensions="+enabled),
@@ -58,6 +60,9 @@ func TestLeadersFailWhileJobsFlow(t *testing.T) {
 		f.goesOn()
 		// Each kind befalls each program in turn.
 		s.strike(kinds[i%len(kinds)], programs[(i+i/len(kinds))%len(programs)])
+	}
+	for _, replicas := range programs {
+		s.strike(asked, replicas)
 	}
 	f.finish()
 	l.ExpectFree()
@@ -85,6 +90,8 @@ func (s *story) strike(how kind, replicas []*lab.Replica) {
 	standby := replicas[1-slices.Index(replicas, leader)]
 	began := time.Now()
 	switch how {
+	case asked:
+		leader.Stop()
 	case killed:
 		leader.Kill()
 	case frozen:
@@ -124,7 +131,9 @@ func (s *story) report() {
 		all = append(all, s.times[how]...)
 		s.t.Logf("%s: %s", how, spread(s.times[how]))
 	}
-	s.t.Logf("all: %s; %d jobs ended", spread(all), len(s.flow.jobs))
+	s.t.Logf("all: %s", spread(all))
+	s.t.Logf("%s: %s", asked, spread(s.times[asked]))
+	s.t.Logf("%d jobs ended", len(s.flow.jobs))
 }
 
 // spread tells how many there are, and the least, the median and the most.
