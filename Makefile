@@ -113,6 +113,10 @@ test-e2e: ## Test everything together, with the real operators
 test-storm: ## 200 jobs under ResourceQuotas beside pods that nobody queued; test-e2e has 60
 	go test -count=1 -v -timeout 20m ./test/e2e/resourcequota -run Storm -storm=200
 
+.PHONY: test-failover
+test-failover: ## 20 leaders killed, frozen and cut off while 500 jobs flow; test-e2e has 4 and 60
+	go test -count=1 -v -timeout 30m ./test/e2e/failover -faults=20 -jobs=500
+
 .PHONY: bench
 bench: ## Measure the core alone: releases, passes and memory, up to a million units
 	go test ./pkg/scheduler -run '^$$' -bench . -timeout 30m

@@ -75,7 +75,10 @@ func (a *applier) write(ctx context.Context, w *scheduler.Write) {
 	backoff := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 10 * time.Second}
 	at := metav1.NewMicroTime(a.clock.Now())
 	for ctx.Err() == nil {
-		version, err := a.try(ctx, w, namespace, name, at)
+		// One that is under way is not called off when the program is told to end: it might
+		// land all the same, after the next leader has looked at what there is. It has a
+		// deadline of its own.
+		version, err := a.try(context.WithoutCancel(ctx), w, namespace, name, at)
 		switch {
 		case err == nil:
 			logger.V(2).Info("Written", "reason", w.Reason, "quota", w.Quota)

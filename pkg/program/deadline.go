@@ -7,16 +7,20 @@ import (
 	"time"
 )
 
-// Times of the lease, where nobody sets others. A write that was sent while the lease was held is answered
-// or given up by the API server before another process may hold it:
-// retryPeriod + renewDeadline + writeTimeout < leaseDuration (the deadline is
-// counted from the start of a renewal, one period after the last). The settings are
-// held to it in lease.go.
+// Times of the lease, where nobody sets others. Who holds it renews it every renewEvery;
+// the elector looks at it every retryPeriod and gives up renewDeadline after it began to
+// fail. Until then a process acts, for leaseTimes.actFor after its last renewal. A write
+// that it sent then is answered or given up by the API server before another process may
+// hold the lease: actFor + writeTimeout < leaseDuration. The settings are held to it in
+// leasetimes.go.
 const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 8 * time.Second
-	retryPeriod   = 2 * time.Second
+	renewEvery    = 2 * time.Second
+	retryPeriod   = 500 * time.Millisecond
 	writeTimeout  = 4 * time.Second
+	// keepAlive is how often a connection is tried over which nothing comes.
+	keepAlive = 5 * time.Second
 )
 
 // writeDeadline bounds every request that changes something, here and at the API

@@ -16,6 +16,7 @@
 // Invariants: a program ends with status 0 when it was asked to end (SIGINT,
 // SIGTERM) and did so in order, 2 when its settings are wrong, and 1
 // otherwise; the lease is released only after the work that it guards has
-// stopped; a program that loses its lease is gone at once, and none of its
-// writes reaches the API server later than a new leader may start.
+// stopped; a program that loses its lease, or was frozen for longer than it holds,
+// is gone at once, and none of its writes reaches the API server later than a new
+// leader may start.
 package program

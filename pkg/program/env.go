@@ -43,6 +43,7 @@ type Env struct {
 	lease       leaseTimes
 	features    *features
 	health      *health
+	term        *term
 	// exit ends the process when the lease is lost.
 	exit func(code int)
 }
@@ -57,6 +58,8 @@ func newEnv(name string, opts *options) (*Env, error) {
 	config.Wrap(writeDeadline)
 	registry := metrics.New(name, Version())
 	config.Wrap(registry.Writes)
+	term := newTerm(opts.lease.actFor())
+	config.Dial = term.dial
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("reading the host name for the lease: %w", err)
@@ -69,6 +72,7 @@ func newEnv(name string, opts *options) (*Env, error) {
 		lease:       opts.lease,
 		features:    opts.features,
 		health:      newHealth(),
+		term:        term,
 		exit:        os.Exit,
 	}, nil
 }

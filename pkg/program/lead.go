@@ -2,12 +2,8 @@ package program
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
@@ -22,6 +18,7 @@ func (e *Env) Lead(ctx context.Context, work func(ctx context.Context) error) er
 	if !e.leaderElect {
 		return work(ctx)
 	}
+	e.term.begin(func(why error) { e.lostLease(ctx, why) })
 	// The elector outlives ctx: it must keep the lease until work has returned.
 	electorCtx, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
@@ -34,6 +31,7 @@ func (e *Env) Lead(ctx context.Context, work func(ctx context.Context) error) er
 	if err != nil {
 		return err
 	}
+	klog.FromContext(ctx).Info("Looking for the lease", "lease", klog.KRef(e.Namespace, e.Name), "identity", e.Identity)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -44,12 +42,15 @@ func (e *Env) Lead(ctx context.Context, work func(ctx context.Context) error) er
 	case <-ctx.Done():
 		giveUp()
 		<-ended
+		if elector.IsLeader() { // since a moment ago
+			lock.release(context.WithoutCancel(ctx))
+		}
 		return nil
 	}
 	err = work(ctx)
 	giveUp()
 	<-ended
-	e.release(context.WithoutCancel(ctx), lock)
+	lock.release(context.WithoutCancel(ctx))
 	return err
 }
 
@@ -60,22 +61,6 @@ func (e *Env) showing(work func(ctx context.Context) error) func(ctx context.Con
 		defer e.Metrics.Lead(false)
 		return work(ctx)
 	}
-}
-
-func (e *Env) newLock() (resourcelock.Interface, error) {
-	// A rate limit of its own, so that a burst of other writes never delays the lease.
-	config := rest.CopyConfig(e.Config)
-	config.QPS, config.Burst, config.RateLimiter = 10, 20, nil
-	config.Timeout = writeTimeout
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("making a client for the lease: %w", err)
-	}
-	return &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name},
-		Client:     client.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
-	}, nil
 }
 
 func (e *Env) newElector(ctx context.Context, lock resourcelock.Interface, onStarted func()) (*leaderelection.LeaderElector, error) {
@@ -97,7 +82,7 @@ func (e *Env) newElector(ctx context.Context, lock resourcelock.Interface, onSta
 			},
 			OnStoppedLeading: func() {
 				if ctx.Err() == nil {
-					e.lostLease(ctx)
+					_ = e.term.lose(errFrozen)
 				}
 			},
 		},
@@ -108,28 +93,9 @@ func (e *Env) newElector(ctx context.Context, lock resourcelock.Interface, onSta
 	return elector, nil
 }
 
-// release lets the next replica start now instead of when the lease runs out.
-func (e *Env) release(ctx context.Context, lock resourcelock.Interface) {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	record, _, err := lock.Get(ctx)
-	if err == nil && record.HolderIdentity != e.Identity {
-		return
-	}
-	if err == nil {
-		now := metav1.Now()
-		err = lock.Update(ctx, resourcelock.LeaderElectionRecord{
-			LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now,
-		})
-	}
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "The lease could not be released and runs out by itself", "lease", lock.Describe())
-	}
-}
-
-func (e *Env) lostLease(ctx context.Context) {
-	klog.FromContext(ctx).Error(errors.New("the lease was not renewed in time"), "The lease is lost, the program ends at once",
-		"lease", klog.KRef(e.Namespace, e.Name))
+// lostLease ends the process. Nothing leaves it any more; see term.
+func (e *Env) lostLease(ctx context.Context, why error) {
+	klog.FromContext(ctx).Error(why, "The lease is lost, the program ends at once", "lease", klog.KRef(e.Namespace, e.Name))
 	klog.Flush()
 	e.exit(exitError)
 }

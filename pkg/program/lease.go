@@ -1,66 +1,93 @@
 package program
 
 import (
+	"context"
 	"fmt"
-	"time"
 
-	"github.com/spf13/pflag"
-
-	"kube-queue.dev/kube-queue/pkg/program/settings"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
 )
 
-// leaseTimes are those of the lease; deadline.go says by which law they go.
-type leaseTimes struct {
-	duration, renew, retry time.Duration
+// leaseLock is the lease as the elector sees it. It keeps the term, and renews no
+// more often than needed: the elector has one period for looking whether the lease is
+// free, which should be often, and for renewing it.
+type leaseLock struct {
+	resourcelock.Interface
+	term *term
 }
 
-// longestLease bounds how long nobody may lead after a leader has died.
-const longestLease = time.Hour
-
-func defaultLease() leaseTimes {
-	return leaseTimes{duration: leaseDuration, renew: renewDeadline, retry: retryPeriod}
-}
-
-func (o *options) declareLease(set *settings.Set) {
-	set.Group("Leader election", func(fs *pflag.FlagSet) {
-		fs.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "Work only while holding the lease, so that more than one replica may run.")
-		fs.DurationVar(&o.lease.duration, "leader-elect-lease-duration", o.lease.duration, "For how long a lease that is not renewed is left to its holder; whole seconds. It must be longer than the renew deadline, the retry period and "+writeTimeout.String()+" for the last write together.")
-		fs.DurationVar(&o.lease.renew, "leader-elect-renew-deadline", o.lease.renew, "For how long the leader tries to renew its lease before it ends.")
-		fs.DurationVar(&o.lease.retry, "leader-elect-retry-period", o.lease.retry, "Time between two tries to get or renew the lease.")
-	},
-		settings.Setting{Flag: "leader-elect", Field: "leaderElection.leaderElect"},
-		settings.Setting{Flag: "leader-elect-lease-duration", Field: "leaderElection.leaseDuration", Check: o.lease.checkDuration},
-		settings.Setting{Flag: "leader-elect-renew-deadline", Field: "leaderElection.renewDeadline", Check: func() error { return above0(o.lease.renew) }},
-		settings.Setting{Flag: "leader-elect-retry-period", Field: "leaderElection.retryPeriod", Check: func() error { return above0(o.lease.retry) }})
-}
-
-// checkDuration: the lease object holds whole seconds, so that others would take away
-// one of 15.9 s after 15.
-func (t *leaseTimes) checkDuration() error {
-	if t.duration <= 0 || t.duration%time.Second != 0 || t.duration > longestLease {
-		return fmt.Errorf("must be whole seconds from 1s to %v, not %v", longestLease, t.duration)
+func (e *Env) newLock() (*leaseLock, error) {
+	// A rate limit of its own, so that a burst of other writes never delays the lease.
+	config := rest.CopyConfig(e.Config)
+	config.QPS, config.Burst, config.RateLimiter = 10, 20, nil
+	config.Timeout = writeTimeout
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the lease: %w", err)
 	}
-	return nil
+	return &leaseLock{term: e.term, Interface: &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name},
+		Client:     client.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
+	}}, nil
 }
 
-func above0(d time.Duration) error {
-	if d <= 0 {
-		return fmt.Errorf("must be above 0, not %v", d)
+// Get reads the lease. Who finds its own in other hands was away for long.
+func (l *leaseLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil && l.term.holds() && record.HolderIdentity != l.Identity() && record.HolderIdentity != "" {
+		return nil, nil, l.term.lose(fmt.Errorf("%w: %s", errTaken, record.HolderIdentity))
 	}
-	return nil
+	return record, raw, err
 }
 
-// validate keeps the law by which a write of a leader that was is over before the next
-// one leads. Each time alone is looked at first: a sum may overflow.
-func (t *leaseTimes) validate() error {
-	if t.renew >= t.duration || t.retry >= t.duration || t.retry+t.renew+writeTimeout >= t.duration {
-		return fmt.Errorf("leader election: the retry period (%v), the renew deadline (%v) and %v for the last write must together be shorter than the lease duration (%v): "+
-			"--leader-elect-retry-period, --leader-elect-renew-deadline, --leader-elect-lease-duration", t.retry, t.renew, writeTimeout, t.duration)
+// Create makes the lease and takes it.
+func (l *leaseLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	sent := l.term.now()
+	err := l.Interface.Create(ctx, record)
+	return l.noted(sent, err)
+}
+
+// Update takes, renews or releases the lease.
+func (l *leaseLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if record.HolderIdentity != l.Identity() {
+		return l.Interface.Update(ctx, record)
 	}
-	// Tries are spread by a fifth, and one at least must be made in time.
-	if t.renew <= t.retry+t.retry/5 {
-		return fmt.Errorf("leader election: the renew deadline (%v) must be longer than the retry period (%v) and a fifth: "+
-			"--leader-elect-renew-deadline, --leader-elect-retry-period", t.renew, t.retry)
+	if l.term.young(renewEvery) {
+		return nil
 	}
-	return nil
+	sent := l.term.now()
+	err := l.Interface.Update(ctx, record)
+	return l.noted(sent, err)
+}
+
+// noted counts the term from when the request was sent: others count from no earlier.
+func (l *leaseLock) noted(sent instant, err error) error {
+	if err == nil {
+		l.term.renew(sent)
+	}
+	return err
+}
+
+// release lets the next replica start now instead of when the lease runs out.
+func (l *leaseLock) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	l.term.end()
+	record, _, err := l.Get(ctx)
+	if err == nil && record.HolderIdentity != l.Identity() {
+		return
+	}
+	if err == nil {
+		now := metav1.Now()
+		err = l.Update(ctx, resourcelock.LeaderElectionRecord{
+			LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now,
+		})
+	}
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "The lease could not be released and runs out by itself", "lease", l.Describe())
+	}
 }

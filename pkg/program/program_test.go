@@ -137,7 +137,7 @@ func TestLeaseTimesLeaveRoomForTheLastWrite(t *testing.T) {
 		err := errors.Join(times.checkDuration(), above0(times.renew), above0(times.retry), times.validate())
 		// What the others go by, and what the writes may need, in numbers that cannot overflow.
 		held := float64(int64(times.duration / time.Second))
-		needed := times.renew.Seconds() + times.retry.Seconds() + writeTimeout.Seconds()
+		needed := renewEvery.Seconds() + times.renew.Seconds() + times.retry.Seconds() + writeTimeout.Seconds()
 		switch {
 		case err == nil && (times.renew <= 0 || times.retry <= 0 || held <= needed):
 			t.Errorf("%+v is accepted", times)
@@ -289,7 +289,7 @@ func leaseEnv(t *testing.T, server *leaseServer) *Env {
 	if _, err := kubernetes.NewForConfig(config); err != nil {
 		t.Fatal(err)
 	}
-	return &Env{Name: "thing", Namespace: "ns", Identity: "me", Config: config, leaderElect: true, lease: defaultLease(), health: newHealth(),
+	return &Env{Name: "thing", Namespace: "ns", Identity: "me", Config: config, leaderElect: true, lease: defaultLease(), health: newHealth(), term: newTerm(defaultLease().actFor()),
 		Metrics: metrics.New("thing", "v1"),
 		exit:    func(int) { t.Error("the process was ended") }}
 }

@@ -101,6 +101,7 @@ var checks = []check{
 	{name: "early-return", doc: "an evicted unit gives its quota back when its job is suspended and its pods are gone", start: newEarlyReturn},
 	{name: "request-mismatch", doc: "a unit asks for what its pod sets, and in the end its pods, ask for", start: newRequestMismatch},
 	{name: "unit-moves", doc: "units move from phase to phase only as they may, and only by the one who may", start: newUnitMoves},
+	{name: "two-leaders", doc: "nobody acts as a program but the process that holds its lease", start: newTwoLeaders},
 	{name: "write-budget", doc: "a job costs no more writes than it may, a queue's or tree's status no more than one in 5 s", start: newWriteBudget},
 }
 

@@ -24,6 +24,9 @@ type Write struct {
 	// Code is the HTTP status of the answer.
 	Code int
 
+	// instance tells processes of a user apart by their credentials; empty where those
+	// are not told.
+	instance string
 	// own tells that Revision is the write's own.
 	own bool
 	// landed tells that the write was carried out though its answer says otherwise.
@@ -31,7 +34,7 @@ type Write struct {
 	// gone tells that the object is no more after the write.
 	gone bool
 	// body is a *jobFacts, *unitFacts, *podFacts, *treeFacts, *quotaFacts,
-	// *queueFacts, *eventFacts or *namespaceFacts; nil where the answer held none.
+	// *queueFacts, *eventFacts, *leaseFacts or *namespaceFacts; nil where the answer held none.
 	body any
 	// refusal is set where a ResourceQuota refused a pod.
 	refusal *refusal
@@ -48,6 +51,9 @@ func (w *Write) creates() bool {
 	return w.OK() && w.Subresource == "" && (w.Verb == "create" || w.Verb == "patch" && w.Code == 201 || w.Verb == "update" && w.Code == 201)
 }
 
+// credentialKey is where the API server tells which token a request came with.
+const credentialKey = "authentication.kubernetes.io/credential-id"
+
 // entry is the part of an audit.k8s.io/v1 Event that is read.
 type entry struct {
 	Level      string `json:"level"`
@@ -55,7 +61,8 @@ type entry struct {
 	RequestURI string `json:"requestURI"`
 	Verb       string `json:"verb"`
 	User       struct {
-		Username string `json:"username"`
+		Username string              `json:"username"`
+		Extra    map[string][]string `json:"extra"`
 	} `json:"user"`
 	ImpersonatedUser *struct {
 		Username string `json:"username"`
@@ -107,8 +114,8 @@ func (d *decoder) word(s string) string {
 
 var writeVerbs = map[string]bool{"create": true, "update": true, "patch": true, "delete": true, "deletecollection": true}
 
-// noise are groups in which nothing is written that tells of jobs: leases and reviews.
-var noise = map[string]bool{"coordination.k8s.io": true, "authentication.k8s.io": true, "authorization.k8s.io": true}
+// noise are groups in which nothing is written that lasts: reviews.
+var noise = map[string]bool{"authentication.k8s.io": true, "authorization.k8s.io": true}
 
 func (d *decoder) line(number int, line []byte) decoded {
 	var e entry
@@ -163,6 +170,9 @@ func (d *decoder) write(number int, e *entry) *Write {
 		User: d.word(user), Verb: d.word(e.Verb),
 		Group: d.word(ref.APIGroup), Version: d.word(ref.APIVersion), Resource: d.word(ref.Resource),
 		Subresource: d.word(ref.Subresource), Namespace: d.word(ref.Namespace), Name: ref.Name, UID: ref.UID,
+	}
+	if id := e.User.Extra[credentialKey]; len(id) > 0 && e.ImpersonatedUser == nil {
+		w.instance = d.word(id[0])
 	}
 	if e.ResponseStatus != nil {
 		w.Code = e.ResponseStatus.Code

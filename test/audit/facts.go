@@ -30,6 +30,8 @@ func parserOf(group, version, resource string) parser {
 		return parseNamespace
 	case resource == "events" && (group == "" || group == "events.k8s.io"):
 		return parseEvent
+	case group == leaseGroup && resource == "leases":
+		return parseLease
 	case group == queueGroup && resource == "queueunits":
 		return parseUnit
 	case group == queueGroup && resource == "queues":

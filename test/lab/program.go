@@ -27,10 +27,12 @@ type Program struct {
 	t        testing.TB
 	programs string
 	health   string
-	metrics  string
-	cmd      *exec.Cmd
-	ended    chan struct{}
-	err      error
+	// elects: it works only while it holds its lease.
+	elects  bool
+	metrics string
+	cmd     *exec.Cmd
+	ended   chan struct{}
+	err     error
 }
 
 // Program prepares a program that runs as its ServiceAccount.
@@ -38,9 +40,17 @@ func (s *Site) Program(t testing.TB, name string, args ...string) *Program {
 	t.Helper()
 	_, kubeconfig, err := s.ServiceAccountConfig(t.Context(), name)
 	Must(t, err)
-	log, err := os.Create(filepath.Join(s.Logs, name+"."+filepath.Base(t.Name())+".log"))
+	p := s.program(t, name, name, args)
+	p.Kubeconfig = kubeconfig
+	return p
+}
+
+// program prepares one that logs under a name of its own.
+func (s *Site) program(t testing.TB, name, logName string, args []string) *Program {
+	t.Helper()
+	log, err := os.Create(filepath.Join(s.Logs, logName+"."+filepath.Base(t.Name())+".log"))
 	Must(t, err)
-	p := &Program{Name: name, Kubeconfig: kubeconfig, Log: log, Args: args, t: t, programs: s.Programs}
+	p := &Program{Name: name, Log: log, Args: args, t: t, programs: s.Programs}
 	if name == Controller {
 		p.Args = append(p.Args, "--check-invariants")
 	}
@@ -48,7 +58,7 @@ func (s *Site) Program(t testing.TB, name string, args ...string) *Program {
 		p.Stop()
 		Must(t, log.Close())
 		if t.Failed() {
-			t.Logf("%s logged to %s", name, log.Name())
+			t.Logf("%s logged to %s", logName, log.Name())
 		}
 	})
 	return p
@@ -87,7 +97,7 @@ func (p *Program) MetricsURL() string { return "https://" + p.metrics + "/metric
 func (p *Program) Launch() {
 	p.t.Helper()
 	p.health, p.metrics = freeAddresses(p.t)
-	args := append([]string{"--kubeconfig", p.Kubeconfig, "--leader-elect=false",
+	args := append([]string{"--kubeconfig", p.Kubeconfig, fmt.Sprintf("--leader-elect=%t", p.elects),
 		"--health-bind-address", p.health, "--metrics-bind-address", p.metrics, "-v=2"}, p.Args...)
 	p.cmd = exec.Command(filepath.Join(p.programs, p.Name), args...)
 	p.cmd.Env = append(os.Environ(), p.Env...)
@@ -119,7 +129,14 @@ func (p *Program) Kill() {
 	p.cmd = nil
 }
 
+// Freeze stops the program as it is. It knows nothing of that, until it is thawed.
+func (p *Program) Freeze() { Must(p.t, p.cmd.Process.Signal(syscall.SIGSTOP)) }
+
+// Thaw has it go on.
+func (p *Program) Thaw() { Must(p.t, p.cmd.Process.Signal(syscall.SIGCONT)) }
+
 func (p *Program) end(signal syscall.Signal) {
+	_ = p.cmd.Process.Signal(syscall.SIGCONT) // it may be frozen, where the test has failed
 	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		p.t.Error(err)
 	}

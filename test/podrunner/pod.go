@@ -46,7 +46,7 @@ func (p *pod) run(ctx context.Context) error {
 		return err
 	}
 	kubeconfig := filepath.Join(p.folder, "kubeconfig")
-	if _, err := p.runner.options.Cluster.WriteKubeconfig(ctx, p.object.Spec.ServiceAccountName, kubeconfig); err != nil {
+	if err := p.runner.options.Cluster.WriteKubeconfig(ctx, p.object.Spec.ServiceAccountName, kubeconfig); err != nil {
 		return err
 	}
 	log, err := os.Create(filepath.Join(p.folder, "log"))

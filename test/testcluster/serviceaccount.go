@@ -23,35 +23,51 @@ const tokenSeconds = 24 * 60 * 60
 // ServiceAccountConfig returns a REST config, and a kubeconfig file for programs,
 // with the rights of a ServiceAccount in kube-queue's namespace and no others.
 func (c *Cluster) ServiceAccountConfig(ctx context.Context, name string) (config *rest.Config, kubeconfig string, err error) {
+	token, err := c.serviceAccountToken(ctx, name)
+	if err != nil {
+		return nil, "", err
+	}
+	config = rest.AnonymousClientConfig(c.admin)
+	config.BearerToken = token
 	kubeconfig = filepath.Join(c.Data, name+".kubeconfig")
-	config, err = c.WriteKubeconfig(ctx, name, kubeconfig)
-	return config, kubeconfig, err
+	return config, kubeconfig, c.writeKubeconfig(kubeconfig, name, token)
 }
 
-// WriteKubeconfig writes the kubeconfig of such a ServiceAccount to a file.
-func (c *Cluster) WriteKubeconfig(ctx context.Context, name, file string) (*rest.Config, error) {
+// WriteKubeconfig writes such a file under a path of its own, with a token of its own: by
+// that the audit log tells one process of a program from another.
+func (c *Cluster) WriteKubeconfig(ctx context.Context, name, file string) error {
+	token, err := c.serviceAccountToken(ctx, name)
+	if err != nil {
+		return err
+	}
+	return c.writeKubeconfig(file, name, token)
+}
+
+func (c *Cluster) serviceAccountToken(ctx context.Context, name string) (string, error) {
 	client, err := kubernetes.NewForConfig(c.admin)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	token, err := client.CoreV1().ServiceAccounts(Namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](tokenSeconds)},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("token of ServiceAccount %s: %w", name, err)
+		return "", fmt.Errorf("token of ServiceAccount %s: %w", name, err)
 	}
-	config := rest.AnonymousClientConfig(c.admin)
-	config.BearerToken = token.Status.Token
-	err = clientcmd.WriteToFile(clientcmdapi.Config{
+	return token.Status.Token, nil
+}
+
+func (c *Cluster) writeKubeconfig(file, name, token string) error {
+	err := clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{"local": {
 			Server: c.admin.Host, CertificateAuthority: c.admin.CAFile, CertificateAuthorityData: c.admin.CAData,
 		}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {Token: token.Status.Token}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {Token: token}},
 		Contexts:       map[string]*clientcmdapi.Context{"local": {Cluster: "local", AuthInfo: name, Namespace: Namespace}},
 		CurrentContext: "local",
 	}, file)
 	if err != nil {
-		return nil, fmt.Errorf("writing the kubeconfig of ServiceAccount %s: %w", name, err)
+		return fmt.Errorf("writing the kubeconfig of ServiceAccount %s: %w", name, err)
 	}
-	return config, nil
+	return nil
 }

@@ -1,20 +1,10 @@
 package e2e
 
 import (
-	"encoding/pem"
-	"io"
-	"log"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"sync"
 	"testing"
 
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-
+	"kube-queue.dev/kube-queue/test/faultproxy"
 	"kube-queue.dev/kube-queue/test/lab"
 )
 
@@ -31,12 +21,11 @@ const (
 	afterEach
 )
 
-// executioner stands between a program and the API server, and kills the program
-// at its writes. The program itself knows nothing of it.
+// executioner kills a program at its writes, as a fault of the way between it and the
+// API server. The program itself knows nothing of it.
 type executioner struct {
 	victim *lab.Program
 	moment moment
-	proxy  *httputil.ReverseProxy
 
 	mu     sync.Mutex
 	lives  int
@@ -49,71 +38,47 @@ type executioner struct {
 // execute has the program killed at its writes from now on.
 func execute(t testing.TB, victim *lab.Program, when moment) *executioner {
 	t.Helper()
-	config := rest.AnonymousClientConfig(site.Config())
-	transport, err := rest.TransportFor(config)
+	proxy, err := faultproxy.Start(site.Config())
 	lab.Must(t, err)
-	target, err := url.Parse(config.Host)
+	t.Cleanup(func() {
+		victim.Stop()
+		proxy.Close()
+	})
+	victim.Kubeconfig, err = proxy.Kubeconfig(victim.Kubeconfig)
 	lab.Must(t, err)
 	e := &executioner{victim: victim, moment: when, dead: true}
-	e.proxy = &httputil.ReverseProxy{
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Host = target.Host },
-		Transport:     transport,
-		FlushInterval: -1,
-	}
-	// By TLS, for client-go sends no token without it.
-	server := httptest.NewUnstartedServer(e)
-	server.EnableHTTP2 = true
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // connections are cut on purpose
-	server.StartTLS()
-	t.Cleanup(func() { // in this order: a server does not close while watches are open
-		victim.Stop()
-		server.Close()
-	})
-	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	direct, err := clientcmd.LoadFromFile(victim.Kubeconfig)
-	lab.Must(t, err)
-	for _, c := range direct.Clusters {
-		*c = clientcmdapi.Cluster{Server: server.URL, CertificateAuthorityData: certificate}
-	}
-	victim.Kubeconfig += ".proxied"
-	lab.Must(t, clientcmd.WriteToFile(*direct, victim.Kubeconfig))
+	proxy.Set(faultproxy.Rule{Match: faultproxy.Match{Writes: true}, Fault: e.judge})
 	return e
 }
 
-func (e *executioner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		e.proxy.ServeHTTP(w, r)
-		return
-	}
+// judge lets one write after another through, or kills the program at it.
+func (e *executioner) judge(x *faultproxy.Exchange) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.dead { // a write that was under way when the program was killed
-		panic(http.ErrAbortHandler)
+		x.Cut()
+		return
 	}
 	e.writes++
 	switch {
 	case e.off:
-		e.proxy.ServeHTTP(w, r)
+		faultproxy.Forward(x)
 	case e.moment == beforeEach && (e.lives == 1 || e.writes == 2):
-		e.strike()
+		e.strike(x)
 	case e.moment == afterEach:
-		landed := httptest.NewRecorder()
-		e.proxy.ServeHTTP(landed, r)
-		if _, err := io.Copy(io.Discard, landed.Result().Body); err != nil {
-			panic(http.ErrAbortHandler)
-		}
-		e.strike()
+		x.Land()
+		e.strike(x)
 	default:
-		e.proxy.ServeHTTP(w, r)
+		faultproxy.Forward(x)
 	}
 }
 
 // strike kills the program and cuts the connection.
-func (e *executioner) strike() {
+func (e *executioner) strike(x *faultproxy.Exchange) {
 	e.dead = true
 	e.kills++
 	_ = e.victim.Strike()
-	panic(http.ErrAbortHandler)
+	x.Cut()
 }
 
 // revive starts the program each time that it was killed, until done.

@@ -1,0 +1,153 @@
+package failover
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/faultproxy"
+	"kube-queue.dev/kube-queue/test/lab"
+)
+
+var (
+	faultCount = flag.Int("faults", 4, "how often a leader fails")
+	jobCount   = flag.Int("jobs", 60, "how many jobs flow meanwhile")
+	seed       = flag.Uint64("seed", 0, "what the jobs are drawn from; 0: the time")
+)
+
+// patience is how long nothing may happen. A failover takes less than half of it.
+const patience = 90 * time.Second
+
+// A kind of fault.
+type kind string
+
+const (
+	asked   kind = "asked to end"
+	killed  kind = "killed"
+	frozen  kind = "frozen"
+	hanging kind = "cut off, packets vanish"
+	refused kind = "cut off, connections break"
+)
+
+var kinds = []kind{killed, frozen, hanging, refused}
+
+// Two replicas of each program; the leader of one of them after the other fails while
+// jobs flow, and in the end each is asked to end. Another takes over, whoever failed is gone before it could do harm, and
+// every job ends as it should, released once. That nothing was decided twice, and that
+// no limit was ever exceeded, the checker reads in the audit log.
+func TestLeadersFailWhileJobsFlow(t *testing.T) {
+	if *seed == 0 {
+		*seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("to have the same jobs again: -faults=%d -jobs=%d -seed=%d", *faultCount, *jobCount, *seed)
+	l := site.Lab(t, "failover")
+	l.Allowed = []string{"write-budget"}  // a write is made again when its answer was cut off
+	l.Audit.Grace = new(30 * time.Second) // nobody sees a job end until another leads
+	programs := [][]*lab.Replica{
+		pair(t, lab.Controller),
+		pair(t, lab.Extensions, "--enabled-extensions="+enabled),
+	}
+	l.Tree(`{cpu: "6"}`)
+	f := &flow{Lab: l, t: t, most: *jobCount, chance: rand.New(rand.NewPCG(*seed, 0))}
+	s := &story{Lab: l, t: t, flow: f, times: map[kind][]time.Duration{}}
+	wave := (*jobCount + *faultCount - 1) / *faultCount
+	for i := range *faultCount {
+		f.submit(wave)
+		f.goesOn()
+		// Each kind befalls each program in turn.
+		s.strike(kinds[i%len(kinds)], programs[(i+i/len(kinds))%len(programs)])
+	}
+	for _, replicas := range programs {
+		s.strike(asked, replicas)
+	}
+	f.finish()
+	l.ExpectFree()
+	s.report()
+}
+
+func pair(t testing.TB, name string, args ...string) []*lab.Replica {
+	t.Helper()
+	return []*lab.Replica{site.Replica(t, name, 1, args...).Start(), site.Replica(t, name, 2, args...).Start()}
+}
+
+// story is what happened.
+type story struct {
+	*lab.Lab
+	t     testing.TB
+	flow  *flow
+	times map[kind][]time.Duration
+}
+
+// strike has the leader fail in some way, waits until the other leads and jobs go on,
+// and has whoever failed come back as the standby.
+func (s *story) strike(how kind, replicas []*lab.Replica) {
+	s.t.Helper()
+	leader := s.Leader(replicas...)
+	standby := replicas[1-slices.Index(replicas, leader)]
+	began := time.Now()
+	switch how {
+	case asked:
+		leader.Stop()
+	case killed:
+		leader.Kill()
+	case frozen:
+		leader.Freeze()
+	case hanging:
+		leader.Proxy.Cut(faultproxy.Hang)
+	case refused:
+		leader.Proxy.Cut(faultproxy.Refuse)
+	}
+	lab.Eventually(s.t, patience, standby.Label+" leads", func() (bool, string) {
+		lease := s.Lease(standby.Name)
+		return *lease.Spec.HolderIdentity == standby.Identity(), fmt.Sprint(lease.Spec)
+	})
+	took := time.Since(began)
+	s.times[how] = append(s.times[how], took)
+	s.t.Logf("%s %s: %s leads %v later", leader.Label, how, standby.Label, took.Round(time.Millisecond))
+	switch how {
+	case frozen:
+		s.flow.goesOn() // the other decides, and what this one remembers is no longer true
+		leader.Thaw()
+		leader.WaitLost(5 * time.Second)
+	case hanging, refused:
+		if !leader.HasEnded() {
+			s.t.Errorf("%s runs on though %s leads", leader.Label, standby.Label)
+		}
+		leader.WaitLost(5 * time.Second)
+		leader.Proxy.Heal()
+	}
+	s.flow.goesOn()
+	leader.Start()
+}
+
+func (s *story) report() {
+	s.t.Helper()
+	var all []time.Duration
+	for _, how := range kinds {
+		all = append(all, s.times[how]...)
+		s.t.Logf("%s: %s", how, spread(s.times[how]))
+	}
+	s.t.Logf("all: %s", spread(all))
+	s.t.Logf("%s: %s", asked, spread(s.times[asked]))
+	s.t.Logf("%d jobs ended", len(s.flow.jobs))
+}
+
+// spread tells how many there are, and the least, the median and the most.
+func spread(times []time.Duration) string {
+	if len(times) == 0 {
+		return "0 times"
+	}
+	sorted := slices.Sorted(slices.Values(times))
+	figures := []string{fmt.Sprintf("%d times", len(sorted))}
+	for _, one := range []struct {
+		name string
+		time time.Duration
+	}{{"min", sorted[0]}, {"median", sorted[len(sorted)/2]}, {"max", sorted[len(sorted)-1]}} {
+		figures = append(figures, fmt.Sprintf("%s %.1f s", one.name, one.time.Seconds()))
+	}
+	return strings.Join(figures, ", ")
+}

@@ -1,0 +1,149 @@
+package failover
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/test/lab"
+)
+
+// flow is a stream of jobs, each of one core for some seconds.
+type flow struct {
+	*lab.Lab
+	t      testing.TB
+	chance *rand.Rand
+	most   int
+	jobs   []flowing
+}
+
+type flowing struct {
+	name  string
+	fails bool
+}
+
+// submit has some more jobs come, as far as there are.
+func (f *flow) submit(count int) {
+	f.t.Helper()
+	var manifests strings.Builder
+	for range min(count, f.most-len(f.jobs)) {
+		j := flowing{name: fmt.Sprintf("job-%03d", len(f.jobs)), fails: f.chance.IntN(8) == 0}
+		runs := time.Duration(1000+f.chance.IntN(3000)) * time.Millisecond
+		if f.chance.IntN(5) == 0 {
+			manifests.WriteString(tfjob(j.name, runs, j.fails))
+		} else {
+			manifests.WriteString(job(j.name, runs, j.fails))
+		}
+		f.jobs = append(f.jobs, j)
+	}
+	if manifests.Len() > 0 {
+		f.Apply(manifests.String())
+	}
+}
+
+// count is how far the jobs are.
+type count struct{ waiting, held, ended int }
+
+func (f *flow) count() (now count) {
+	f.t.Helper()
+	for _, unit := range f.units() {
+		switch phase := unit.Status.Phase; {
+		case phase.Ended():
+			now.ended++
+		case phase.HoldsQuota():
+			now.held++
+		default:
+			now.waiting++
+		}
+	}
+	now.waiting = len(f.jobs) - now.held - now.ended
+	return now
+}
+
+func (f *flow) units() []schedulingv1alpha1.QueueUnit {
+	f.t.Helper()
+	units, err := f.Queue.SchedulingV1alpha1().QueueUnits(f.Namespace).List(f.t.Context(), metav1.ListOptions{})
+	lab.Must(f.t, err)
+	return units.Items
+}
+
+// goesOn waits until jobs are released and end that were not, as far as there are such.
+func (f *flow) goesOn() {
+	f.t.Helper()
+	began := f.count()
+	want := min(began.ended+began.held+2, len(f.jobs))
+	lab.Eventually(f.t, patience, "jobs go on", func() (bool, string) {
+		now := f.count()
+		return now.ended+now.held >= want, fmt.Sprintf("%+v", now)
+	})
+}
+
+// finish waits until all have ended, and makes sure that each ended as it should,
+// released once.
+func (f *flow) finish() {
+	f.t.Helper()
+	for last := -1; last < len(f.jobs); {
+		lab.Eventually(f.t, patience, fmt.Sprintf("more than %d of %d jobs have ended", last, len(f.jobs)), func() (bool, string) {
+			now := f.count()
+			more := now.ended > last
+			last = max(last, now.ended)
+			return more, fmt.Sprintf("%+v", now)
+		})
+	}
+	units := map[string]schedulingv1alpha1.QueueUnit{}
+	for _, unit := range f.units() {
+		units[unit.Spec.ConsumerRef.Name] = unit
+	}
+	for _, j := range f.jobs {
+		want := schedulingv1alpha1.PhaseSucceeded
+		if j.fails {
+			want = schedulingv1alpha1.PhaseFailed
+		}
+		if s := units[j.name].Status; s.Phase != want || s.Attempts != 1 {
+			f.t.Errorf("%s is %s after %d releases, want %s after one", j.name, s.Phase, s.Attempts, want)
+		}
+	}
+}
+
+func podAnnotations(runs time.Duration, fails bool) string {
+	text := fmt.Sprintf("%s: %q", lab.RunTime, runs)
+	if fails {
+		text += `, localcluster.kube-queue.dev/exit-code: "1"`
+	}
+	return text
+}
+
+func job(name string, runs time.Duration, fails bool) string {
+	return fmt.Sprintf(`apiVersion: batch/v1
+kind: Job
+metadata: {name: %s}
+spec:
+  suspend: true
+  backoffLimit: 0
+  template:
+    metadata: {annotations: {%s}}
+    spec: {restartPolicy: Never, containers: [{name: main, image: busybox, resources: {requests: {cpu: "1"}}}]}
+---
+`, name, podAnnotations(runs, fails))
+}
+
+func tfjob(name string, runs time.Duration, fails bool) string {
+	return fmt.Sprintf(`apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: %s, annotations: {scheduling.x-k8s.io/suspend: "true"}}
+spec:
+  tfReplicaSpecs:
+    Worker:
+      replicas: 2
+      restartPolicy: Never
+      template:
+        metadata: {annotations: {%s}}
+        spec: {containers: [{name: tensorflow, image: busybox, resources: {requests: {cpu: 500m}}}]}
+---
+`, name, podAnnotations(runs, fails))
+}

@@ -1,0 +1,149 @@
+package faultproxy
+
+import (
+	"crypto/tls"
+	"net"
+	"sync"
+)
+
+// Cut is a way in which the whole network fails.
+type Cut int
+
+const (
+	whole Cut = iota
+	// Refuse breaks all connections, and every new one at once.
+	Refuse
+	// Hang has all that is sent vanish, both ways and over new connections too.
+	Hang
+)
+
+// network is a listener whose connections can be cut as a whole.
+type network struct {
+	net.Listener
+
+	mu    sync.Mutex
+	state Cut
+	links map[*link]struct{}
+}
+
+func newNetwork(listener net.Listener) *network {
+	return &network{Listener: listener, links: map[*link]struct{}{}}
+}
+
+// Accept takes connections even while the network is cut: that a program is connected
+// with is all that it then learns.
+func (n *network) Accept() (net.Conn, error) {
+	for {
+		conn, err := n.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		l := &link{Conn: conn, network: n}
+		n.mu.Lock()
+		state := n.state
+		l.lost = state == Hang
+		if state != Refuse {
+			n.links[l] = struct{}{}
+		}
+		n.mu.Unlock()
+		if state != Refuse {
+			return l, nil
+		}
+		l.reset()
+	}
+}
+
+func (n *network) cut(how Cut) {
+	n.mu.Lock()
+	n.state = how
+	var broken []*link
+	for l := range n.links {
+		l.lose()
+		if how == Refuse {
+			broken = append(broken, l)
+		}
+	}
+	n.mu.Unlock()
+	for _, l := range broken {
+		l.reset()
+	}
+}
+
+func (n *network) heal() {
+	n.mu.Lock()
+	n.state = whole
+	var broken []*link
+	for l := range n.links {
+		if l.isLost() {
+			broken = append(broken, l)
+		}
+	}
+	n.mu.Unlock()
+	for _, l := range broken {
+		l.reset()
+	}
+}
+
+// link is one connection of a program.
+type link struct {
+	net.Conn
+	network *network
+
+	mu sync.Mutex
+	// lost: what is sent over it vanishes, for good.
+	lost bool
+}
+
+// linkOf is what carries a connection that the server was given.
+func linkOf(conn net.Conn) *link {
+	if secure, is := conn.(*tls.Conn); is {
+		conn = secure.NetConn()
+	}
+	l, _ := conn.(*link)
+	return l
+}
+
+func (l *link) lose() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost = true
+}
+
+func (l *link) isLost() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost
+}
+
+// Read reads what the program has sent, unless it vanished.
+func (l *link) Read(p []byte) (int, error) {
+	for {
+		n, err := l.Conn.Read(p)
+		if err != nil || !l.isLost() {
+			return n, err
+		}
+	}
+}
+
+// Write sends to the program, or seems to.
+func (l *link) Write(p []byte) (int, error) {
+	if l.isLost() {
+		return len(p), nil
+	}
+	return l.Conn.Write(p)
+}
+
+func (l *link) Close() error {
+	l.network.mu.Lock()
+	delete(l.network.links, l)
+	l.network.mu.Unlock()
+	return l.Conn.Close()
+}
+
+// reset breaks the connection: the program learns of that at once.
+func (l *link) reset() {
+	if tcp, is := l.Conn.(*net.TCPConn); is {
+		_ = tcp.SetLinger(0)
+	}
+	_ = l.Close()
+}

@@ -1,0 +1,385 @@
+package faultproxy
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+const unitPath = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/team/queueunits/one/status"
+
+// apiServer stands in for one: it counts what landed, and its watches tell of each write.
+type apiServer struct {
+	mu     sync.Mutex
+	landed []string
+	told   chan string
+}
+
+func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Get("watch") != "" {
+		w.WriteHeader(http.StatusOK)
+		fmt.Fprintln(w, "begins")
+		_ = http.NewResponseController(w).Flush()
+		for {
+			select {
+			case text := <-s.told:
+				fmt.Fprintln(w, text)
+				_ = http.NewResponseController(w).Flush()
+			case <-r.Context().Done():
+				return
+			}
+		}
+	}
+	body, _ := io.ReadAll(r.Body)
+	s.mu.Lock()
+	s.landed = append(s.landed, r.Method+" "+string(body))
+	count := len(s.landed)
+	s.mu.Unlock()
+	if r.Header.Get("Authorization") != "Bearer secret" {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"answer-%d"}}`, count)
+}
+
+// tell has a watch tell something.
+func (s *apiServer) tell(t *testing.T, text string) {
+	t.Helper()
+	select {
+	case s.told <- text:
+	case <-time.After(10 * time.Second):
+		t.Fatal("there is no watch to tell " + text)
+	}
+}
+
+func (s *apiServer) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.landed)
+}
+
+// scene is a proxy between a client and an API server.
+type scene struct {
+	t      *testing.T
+	server *apiServer
+	proxy  *Proxy
+	client *http.Client
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	s := &scene{t: t, server: &apiServer{told: make(chan string)}}
+	upstream := httptest.NewUnstartedServer(s.server)
+	upstream.EnableHTTP2 = true
+	upstream.StartTLS()
+	t.Cleanup(upstream.Close)
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: upstream.Certificate().Raw})
+	var err error
+	s.proxy, err = Start(&rest.Config{Host: upstream.URL, TLSClientConfig: rest.TLSClientConfig{CAData: certificate}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.proxy.Close)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(s.proxy.Certificate())
+	s.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}}
+	return s
+}
+
+// ask sends a request and returns the answer's body; it gives up with the context.
+func (s *scene) ask(ctx context.Context, method, path, body string) (string, *http.Response, error) {
+	s.t.Helper()
+	request, err := http.NewRequestWithContext(ctx, method, s.proxy.URL()+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer secret")
+	response, err := s.client.Do(request)
+	if err != nil {
+		return "", nil, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return string(text), response, err
+}
+
+// watch begins a watch, reads its first line and returns what comes after.
+func (s *scene) watch() *bufio.Reader {
+	s.t.Helper()
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.proxy.URL()+"/api/v1/pods?watch=true", nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	response, err := s.client.Do(request)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = response.Body.Close() })
+	lines := bufio.NewReader(response.Body)
+	if line, err := lines.ReadString('\n'); line != "begins\n" {
+		s.t.Fatalf("the watch begins with %q: %v", line, err)
+	}
+	return lines
+}
+
+func TestARequestGoesThroughWithItsTokenByHTTP2(t *testing.T) {
+	s := newScene(t)
+	text, response, err := s.ask(t.Context(), http.MethodPatch, unitPath, "patch")
+	if err != nil || response.StatusCode != http.StatusOK || !strings.Contains(text, "answer-1") {
+		t.Fatalf("%v %v: %s", err, response, text)
+	}
+	if response.ProtoMajor != 2 {
+		t.Errorf("it was answered by %s", response.Proto)
+	}
+	if s.server.landed[0] != "PATCH patch" {
+		t.Errorf("%q landed", s.server.landed[0])
+	}
+}
+
+func TestAWatchTellsAtOnce(t *testing.T) {
+	s := newScene(t)
+	lines := s.watch()
+	for _, text := range []string{"one", "two"} {
+		s.server.tell(t, text)
+		if line, err := lines.ReadString('\n'); line != text+"\n" {
+			t.Errorf("told %q: %v", line, err)
+		}
+	}
+}
+
+func TestFaults(t *testing.T) {
+	const impatient = 100 * time.Millisecond
+	for _, test := range []struct {
+		name   string
+		fault  Fault
+		landed int
+		// code and words of the answer; 0 where none is heard.
+		code  int
+		words string
+		// patience of the program; none: it has all the time.
+		patience time.Duration
+	}{
+		{name: "none", fault: Forward, landed: 1, code: 200, words: "answer-1"},
+		{name: "landed twice, the first answer is heard", fault: Twice, landed: 2, code: 200, words: "answer-1"},
+		{name: "landed twice, the second answer is heard", fault: TwiceAndTold, landed: 2, code: 200, words: "answer-2"},
+		{name: "too many requests", fault: Fail(429, 3*time.Second), code: 429, words: "TooManyRequests"},
+		{name: "an internal error", fault: Fail(500, 0), code: 500, words: "InternalError"},
+		{name: "unavailable", fault: Fail(503, 0), code: 503, words: "ServiceUnavailable"},
+		{name: "a conflict", fault: Fail(409, 0), code: 409, words: "Conflict"},
+		{name: "cut before it landed", fault: CutBefore},
+		{name: "cut after it landed", fault: CutAfter, landed: 1},
+		{name: "no answer, and it did not land", fault: HangBefore, patience: impatient},
+		{name: "no answer, and it landed", fault: HangAfter, landed: 1, patience: impatient},
+		{name: "late", fault: Late(time.Millisecond, time.Millisecond), landed: 1, code: 200, words: "answer-1"},
+		{name: "so late that nobody waits for it any more", fault: Late(time.Hour, 0), landed: 1, patience: impatient},
+		{name: "answered too late", fault: Late(0, time.Hour), landed: 1, patience: impatient},
+		{name: "a fault that says nothing", fault: func(*Exchange) {}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newScene(t)
+			s.proxy.Set(Rule{Match: Match{Writes: true}, Fault: test.fault})
+			ctx := t.Context()
+			if test.patience > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, test.patience)
+				defer cancel()
+			}
+			text, response, err := s.ask(ctx, http.MethodPatch, unitPath, "patch")
+			switch {
+			case test.code == 0 && err == nil:
+				t.Errorf("it was answered: %s", text)
+			case test.code != 0 && (err != nil || response.StatusCode != test.code || !strings.Contains(text, test.words)):
+				t.Errorf("%v %v: %s", err, response, text)
+			case test.code == 429 && response.Header.Get("Retry-After") != "3":
+				t.Errorf("Retry-After is %q", response.Header.Get("Retry-After"))
+			}
+			eventually(t, func() bool { return s.server.count() == test.landed })
+			// All else goes on as ever.
+			if _, response, err := s.ask(t.Context(), http.MethodGet, unitPath, ""); err != nil || response.StatusCode != http.StatusOK {
+				t.Errorf("afterwards: %v %v", err, response)
+			}
+			if got := s.server.count(); got != test.landed+1 {
+				t.Errorf("%d requests landed, want %d: %q", got-1, test.landed, s.server.landed)
+			}
+		})
+	}
+}
+
+func eventually(t *testing.T, done func() bool) {
+	t.Helper()
+	deadline, tick := time.After(10*time.Second), time.NewTicker(5*time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-deadline:
+			t.Fatal("waited in vain")
+		case <-tick.C:
+		}
+	}
+}
+
+func TestARuleSaysWhichRequestsItMeets(t *testing.T) {
+	const other = "/api/v1/namespaces/team/pods/two"
+	for _, test := range []struct {
+		name  string
+		match Match
+		unit  bool
+		other bool
+	}{
+		{"all", Match{}, true, true},
+		{"by method", Match{Methods: []string{"PATCH"}}, true, true},
+		{"by another method", Match{Methods: []string{"POST", "PUT"}}, false, false},
+		{"by group", Match{Group: "scheduling.x-k8s.io"}, true, false},
+		{"by resource", Match{Resource: "pods"}, false, true},
+		{"by subresource", Match{Subresource: "status"}, true, false},
+		{"by namespace and name", Match{Namespace: "team", Name: "two"}, false, true},
+		{"by the namespace of others", Match{Namespace: "others"}, false, false},
+		{"by what it says itself", Match{Also: func(r Request) bool { return r.Version == "v1" }}, false, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newScene(t)
+			rule := s.proxy.Set(Rule{Match: test.match, Fault: Fail(503, 0)})
+			want := 0
+			for path, met := range map[string]bool{unitPath: test.unit, other: test.other} {
+				code := http.StatusOK
+				if met {
+					code = http.StatusServiceUnavailable
+					want++
+				}
+				if _, response, err := s.ask(t.Context(), http.MethodPatch, path, ""); err != nil || response.StatusCode != code {
+					t.Errorf("%s: %v %v, want %d", path, err, response, code)
+				}
+			}
+			if rule.Count() != want {
+				t.Errorf("the rule counts %d, want %d", rule.Count(), want)
+			}
+		})
+	}
+}
+
+func TestARuleSaysWhenAndMayEnd(t *testing.T) {
+	s := newScene(t)
+	codes := func(count int) (codes []int) {
+		for range count {
+			_, response, err := s.ask(t.Context(), http.MethodPatch, unitPath, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			codes = append(codes, response.StatusCode)
+		}
+		return codes
+	}
+	first := s.proxy.Set(Rule{Fault: Fail(503, 0), When: First(1)})
+	third := s.proxy.Set(Rule{Fault: Fail(429, 0), When: Every(3)})
+	// What the first rule answers the other does not meet.
+	if got, want := fmt.Sprint(codes(7)), "[503 200 200 429 200 200 429]"; got != want {
+		t.Errorf("answered %s, want %s", got, want)
+	}
+	first.End()
+	third.End()
+	if got, want := fmt.Sprint(codes(3)), "[200 200 200]"; got != want {
+		t.Errorf("afterwards %s, want %s", got, want)
+	}
+}
+
+func TestARefusingNetworkBreaksAllUntilItIsHealed(t *testing.T) {
+	s := newScene(t)
+	lines := s.watch()
+	s.proxy.Cut(Refuse)
+	if line, err := lines.ReadString('\n'); err == nil {
+		t.Errorf("the watch still tells %q", line)
+	}
+	if _, _, err := s.ask(t.Context(), http.MethodPatch, unitPath, "lost"); err == nil {
+		t.Error("a request was answered")
+	}
+	s.proxy.Heal()
+	if _, _, err := s.ask(t.Context(), http.MethodPatch, unitPath, "healed"); err != nil {
+		t.Error(err)
+	}
+	if got := fmt.Sprint(s.server.landed); got != "[PATCH healed]" {
+		t.Errorf("%s landed", got)
+	}
+}
+
+func TestAHangingNetworkTellsNobodyAndWhatWasSentIsLost(t *testing.T) {
+	s := newScene(t)
+	lines := s.watch()
+	told := make(chan error, 1)
+	s.proxy.Cut(Hang)
+	go func() {
+		_, err := lines.ReadString('\n')
+		told <- err
+	}()
+	s.server.tell(t, "unheard")
+	for range 2 { // over the connection that there was, and perhaps a new one
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		if _, _, err := s.ask(ctx, http.MethodPatch, unitPath, "lost"); err == nil || ctx.Err() == nil {
+			t.Errorf("a request did not hang: %v", err)
+		}
+		cancel()
+	}
+	select {
+	case err := <-told:
+		t.Errorf("the watch was told: %v", err)
+	default:
+	}
+	s.proxy.Heal()
+	if err := <-told; err == nil {
+		t.Error("the watch goes on over a connection that was cut")
+	}
+	if _, _, err := s.ask(t.Context(), http.MethodPatch, unitPath, "healed"); err != nil {
+		t.Error(err)
+	}
+	if got := fmt.Sprint(s.server.landed); got != "[PATCH healed]" {
+		t.Errorf("%s landed", got)
+	}
+}
+
+func TestAProgramIsLedThroughByItsKubeconfig(t *testing.T) {
+	s := newScene(t)
+	direct := filepath.Join(t.TempDir(), "kubeconfig")
+	content := `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"k","user":"u"}}],
+		"clusters":[{"name":"k","cluster":{"server":"https://elsewhere:1"}}],"users":[{"name":"u","user":{"token":"secret"}}]}`
+	if err := os.WriteFile(direct, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	through, err := s.proxy.Kubeconfig(direct)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", through)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := client.CoreV1().ConfigMaps("team").Get(t.Context(), "any", metav1.GetOptions{})
+	if err != nil || found.Name != "answer-1" {
+		t.Errorf("%v: %v", found, err)
+	}
+	s.proxy.Set(Rule{Match: Match{Resource: "configmaps"}, Fault: Fail(409, 0), When: First(1)})
+	if err := client.CoreV1().ConfigMaps("team").Delete(t.Context(), "any", metav1.DeleteOptions{}); !errors.IsConflict(err) {
+		t.Errorf("client-go reads %v", err)
+	}
+}
