@@ -34,7 +34,6 @@ apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
   name: queueunits.scheduling.x-k8s.io
-  annotations: {api-approved.kubernetes.io: unapproved, for this test}
 spec:
   group: scheduling.x-k8s.io
   names: {kind: QueueUnit, listKind: QueueUnitList, plural: queueunits, singular: queueunit}
