@@ -224,3 +224,12 @@ func TestEachPassIsTimed(t *testing.T) {
 	m.turns(0)
 	m.shows(`decision_duration_seconds_count 2`)
 }
+
+func TestItIsToldThatAllIsSeenOnceItHasBeenTakenIn(t *testing.T) {
+	m := measure(t)
+	told := false
+	m.turns(0, unitOf("u", "", "1", ""), quotaListed, allSeen(func() { told = m.core.Knows("a/u") }))
+	if !told {
+		t.Error("what was listed was not known then")
+	}
+}

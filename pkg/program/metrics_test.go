@@ -318,3 +318,18 @@ func TestWhoWorksIsTheLeader(t *testing.T) {
 		t.Error("it says that it works, and does not")
 	}
 }
+
+func TestAReplicaThatStoodByIsNotReadyUntilItKnowsWhatItIsToDo(t *testing.T) {
+	env := &Env{health: newHealth()}
+	for _, c := range []struct {
+		mark func()
+		want int
+	}{{env.MarkReady, http.StatusOK}, {env.MarkUnready, http.StatusServiceUnavailable}, {env.MarkReady, http.StatusOK}} {
+		c.mark()
+		w := httptest.NewRecorder()
+		env.health.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		if w.Code != c.want {
+			t.Errorf("readyz is answered %d, want %d", w.Code, c.want)
+		}
+	}
+}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
@@ -61,7 +61,7 @@ func check(t *testing.T, where, query string, metrics map[string]metric, used ma
 			used[node.Name] = true
 			known = append(known, m.labels...)
 			for _, matcher := range node.LabelMatchers {
-				if name := matcher.Name; name != labels.MetricName && !slices.Contains(m.labels, name) {
+				if name := matcher.Name; name != model.MetricNameLabel && !slices.Contains(m.labels, name) {
 					t.Errorf("%s asks for %s by %s, which it does not have", where, node.Name, name)
 				}
 			}

@@ -176,3 +176,11 @@ func TestRoomIsWhatADemandMayStillTake(t *testing.T) {
 	}
 	f.expect(g, f.demand("cpu=1m"), "QuotaExceeded root cpu")
 }
+
+func TestUsageTellsMinAndTheLimitThatIsInForce(t *testing.T) {
+	f := build(t, "1.5", withMin("cpu=1 kube-queue/max-jobs=0", node("root", "a", "cpu=3 kube-queue/max-jobs=2")))
+	usage := f.Usage()[0]
+	if !usage.Min.Equal(f.requests("cpu=1").With(f.names.ID(quota.JobsResource), 0)) || !usage.Max.Equal(f.requests("cpu=4500m kube-queue/max-jobs=3")) {
+		t.Errorf("usage %+v", usage)
+	}
+}

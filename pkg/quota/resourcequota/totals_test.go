@@ -1,0 +1,58 @@
+package resourcequota
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+func TestTotalsAreNamedAsUsersNameThem(t *testing.T) {
+	b := New(resources.NewNames())
+	for _, text := range []string{
+		`{metadata: {namespace: a, name: q}, spec: {hard: {cpu: 4, requests.nvidia.com/gpu: 2}}, status: {hard: {cpu: 4, requests.nvidia.com/gpu: 2}, used: {}}}`,
+		`{metadata: {namespace: a, name: lower}, spec: {hard: {requests.cpu: 3}}, status: {hard: {requests.cpu: 3}, used: {}}}`,
+		`{metadata: {namespace: a, name: some}, spec: {hard: {cpu: 1}, scopes: [BestEffort]}, status: {hard: {cpu: 1}, used: {}}}`,
+	} {
+		object := new(corev1.ResourceQuota)
+		if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
+			t.Fatal(err)
+		}
+		b.Observe(QuotaSeen{object})
+	}
+	g := b.group("a")
+	for _, class := range []Class{{}, {PriorityClass: "high"}} {
+		use, err := Weigh(Pods{Class: class, Count: 2, Name: "worker", Requests: corev1.ResourceList{"cpu": resource.MustParse("500m")},
+			Unset: map[corev1.ResourceName]string{"limits.cpu": "main"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		vector, err := b.Vector(use)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Charge("job-"+class.PriorityClass, quota.Demand{Requests: vector.With(b.jobs, 1)})
+	}
+	var got []string
+	for _, u := range b.Totals() {
+		for _, a := range u.Used {
+			got = append(got, fmt.Sprint(u.Path, " uses ", b.names.Name(a.ID), " ", a.Value))
+		}
+		for _, a := range u.Max {
+			got = append(got, fmt.Sprint(u.Path, " may use ", b.names.Name(a.ID), " ", a.Value))
+		}
+		got = append(got, fmt.Sprint(u.Path, " has jobs ", u.Jobs))
+	}
+	slices.Sort(got)
+	want := []string{"a has jobs 2", "a may use requests.cpu 3000", "a may use requests.nvidia.com/gpu 2",
+		"a uses count/pods 4", "a uses pods 4", "a uses requests.cpu 2000"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the totals are\n%q, want\n%q", got, want)
+	}
+}
