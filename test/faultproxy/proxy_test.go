@@ -105,9 +105,12 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// ask sends a request and returns the answer's body; it gives up with the context.
+// ask sends a request and returns the answer's body; it gives up with the context, or
+// when there is nothing more to wait for.
 func (s *scene) ask(ctx context.Context, method, path, body string) (string, *http.Response, error) {
 	s.t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, s.proxy.URL()+path, strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
@@ -339,12 +342,17 @@ func TestAHangingNetworkTellsNobodyAndWhatWasSentIsLost(t *testing.T) {
 	}
 	select {
 	case err := <-told:
-		t.Errorf("the watch was told: %v", err)
+		t.Fatalf("the watch was told: %v", err)
 	default:
 	}
 	s.proxy.Heal()
-	if err := <-told; err == nil {
-		t.Error("the watch goes on over a connection that was cut")
+	select {
+	case err := <-told:
+		if err == nil {
+			t.Error("the watch goes on over a connection that was cut")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the watch hangs on though the network is healed")
 	}
 	if _, _, err := s.ask(t.Context(), http.MethodPatch, unitPath, "healed"); err != nil {
 		t.Error(err)
