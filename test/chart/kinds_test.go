@@ -93,6 +93,9 @@ func on(resource string, verbs ...string) []right {
 
 func onJobs(resource string) []right { return on(resource, "get", "list", "patch", "watch") }
 
+// onlyEnabled has nothing prepared but what is enabled.
+const onlyEnabled = "--set=rbac.grant=enabled"
+
 func TestAKindBringsItsRightsAndItsPolicyAndNoOthers(t *testing.T) {
 	withStatus := func(resource string) []right {
 		return append(onJobs(resource), on(resource+"/status", "patch")...)
@@ -116,13 +119,13 @@ func TestAKindBringsItsRightsAndItsPolicyAndNoOthers(t *testing.T) {
 		{"raycluster", onJobs("ray.io/rayclusters"), "raycluster", "ray.io v1,v1alpha1 rayclusters"},
 		{"workflow", onJobs("argoproj.io/workflows"), "workflow", "argoproj.io v1alpha1 workflows"},
 	}
-	none := rights(the(t, render(t, "--set-json", "enabledExtensions=[]"), "ClusterRole", "kube-queue-job-extensions"))
+	none := rights(the(t, render(t, onlyEnabled, "--set-json", "enabledExtensions=[]"), "ClusterRole", "kube-queue-job-extensions"))
 	var all []string
 	for _, test := range tests {
 		all = append(all, test.kind)
 		t.Run(test.kind, func(t *testing.T) {
 			t.Parallel()
-			rendered := render(t, "--set", "enabledExtensions={"+test.kind+"}")
+			rendered := render(t, onlyEnabled, "--set", "enabledExtensions={"+test.kind+"}")
 			got := more(rights(the(t, rendered, "ClusterRole", "kube-queue-job-extensions")), none)
 			slices.Sort(test.rights)
 			if !slices.Equal(got, test.rights) {
@@ -162,7 +165,7 @@ func TestAQuotaBackendBringsItsRightsAndNoOthers(t *testing.T) {
 	role := func(args ...string) map[right]bool {
 		return rights(the(t, render(t, args...), "ClusterRole", "kube-queue-controller"))
 	}
-	trees, quotas, all := role(), role("--set", "controller.queueGroupPlugin=resourcequota"), role("--set", "rbac.grant=all")
+	trees, quotas, all := role(onlyEnabled), role(onlyEnabled, "--set", "controller.queueGroupPlugin=resourcequota"), role()
 	const ofTrees, ofQuotas = "scheduling.sigs.k8s.io/elasticquotatrees", "list /pods"
 	for r := range trees {
 		if r == ofQuotas {
@@ -182,13 +185,19 @@ func TestAQuotaBackendBringsItsRightsAndNoOthers(t *testing.T) {
 	}
 }
 
-// Somebody who edits the Deployments may then switch to any kind.
-func TestAllRightsAreThoseOfAllKinds(t *testing.T) {
+// Somebody who edits the Deployments may switch to any kind.
+func TestAllRightsAndPoliciesAreThoseOfAllKinds(t *testing.T) {
 	every := strings.Join(registry.Names(), ",")
-	enabled := rights(the(t, render(t, "--set", "enabledExtensions={"+every+"}"), "ClusterRole", "kube-queue-job-extensions"))
-	all := rights(the(t, render(t, "--set", "rbac.grant=all"), "ClusterRole", "kube-queue-job-extensions"))
+	enabled := rights(the(t, render(t, onlyEnabled, "--set", "enabledExtensions={"+every+"}"), "ClusterRole", "kube-queue-job-extensions"))
+	all := rights(the(t, render(t), "ClusterRole", "kube-queue-job-extensions"))
 	if lacking, extra := more(enabled, all), more(all, enabled); len(lacking)+len(extra) > 0 {
 		t.Errorf("lacking %v, extra %v", lacking, extra)
+	}
+	names := func(args ...string) []string {
+		return slices.Sorted(maps.Keys(kind(render(t, args...), "MutatingAdmissionPolicy")))
+	}
+	if got, want := names(), names(onlyEnabled, "--set", "enabledExtensions={"+every+"}"); !slices.Equal(got, want) {
+		t.Errorf("policies %v, want %v", got, want)
 	}
 }
 

@@ -30,7 +30,7 @@ func TestDeploymentsAreEditedAsTheirUsersAreUsedTo(t *testing.T) {
 	s.expectPolicy("Priority")
 
 	s.edit(lab.Extensions, `s/--enabled-extensions=[a-z,]*/--enabled-extensions=tfjob,job/`)
-	s.expectInForce(lab.Extensions, `"Job"`, `"TFJob"`)
+	s.expectInForce(lab.Extensions, `"job"`, `"tfjob"`)
 	s.Apply(batchJob("by-spec", "1"))
 	s.WaitForPhase("Job", "by-spec", "Succeeded")
 
