@@ -49,6 +49,21 @@ func TestWhatAProgramIsRefusedFails(t *testing.T) {
 	}
 }
 
+func TestWhatIsRefusedWhileRolesAreGoneIsNobodysFault(t *testing.T) {
+	const role = `"resource":"roles","apiGroup":"rbac.authorization.k8s.io","namespace":"kube-queue","name":"job-extensions"`
+	refused := entryOf("get", "job-extensions/v1", extensions, lease, "forbid")
+	gone, back := entryOf("delete", "helm/v4", "admin", role, "allow"), entryOf("create", "helm/v4", "admin", role, "allow")
+	for _, test := range []struct {
+		log  string
+		want int
+	}{{gone + refused, 0}, {gone + back + refused, 1}, {refused + gone, 1}} {
+		use, err := Read(strings.NewReader(test.log))
+		if err != nil || len(use.Forbidden) != test.want {
+			t.Errorf("%v, %v of\n%s", use.Forbidden, err, test.log)
+		}
+	}
+}
+
 const roles = `
 kind: Role
 metadata: {name: job-extensions, namespace: kube-queue}

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
 )
 
 // Use is what the programs did in one cluster.
@@ -49,6 +51,7 @@ const decision = "authorization.k8s.io/decision"
 // Read reads an audit log. A last line without an end is left out.
 func Read(r io.Reader) (Use, error) {
 	seen := map[Right]bool{}
+	withdrawn := map[string]bool{}
 	var use Use
 	lines := bufio.NewReaderSize(r, 1<<20)
 	for number := 1; ; number++ {
@@ -61,17 +64,21 @@ func Read(r io.Reader) (Use, error) {
 		}
 		var e entry
 		// Nearly all lines are somebody else's.
-		if !bytes.Contains(line, []byte(account)) {
+		if !bytes.Contains(line, []byte(account)) && !bytes.Contains(line, []byte(rbacv1.GroupName)) {
 			continue
 		}
 		if err := json.Unmarshal(line, &e); err != nil {
 			return Use{}, fmt.Errorf("line %d is no audit entry: %w", number, err)
 		}
+		e.withdraw(withdrawn)
 		program, is := e.program()
 		if !is {
 			continue
 		}
 		if e.Annotations[decision] == "forbid" {
+			if len(withdrawn) > 0 {
+				continue // an uninstall takes the rights before the pods have ended
+			}
 			use.Forbidden = append(use.Forbidden, fmt.Sprintf("%s: %s %s (line %d)", program, e.Verb, e.URI, number))
 			continue
 		}
@@ -81,6 +88,20 @@ func Read(r io.Reader) (Use, error) {
 	}
 	use.Rights = slices.SortedFunc(maps.Keys(seen), compare)
 	return use, nil
+}
+
+// withdraw keeps the names of the roles and bindings that are deleted at the moment.
+func (e *entry) withdraw(withdrawn map[string]bool) {
+	if e.ObjectRef == nil || e.ObjectRef.APIGroup != rbacv1.GroupName || e.Stage != "ResponseComplete" {
+		return
+	}
+	object := e.ObjectRef.Resource + "/" + e.ObjectRef.Name
+	switch e.Verb {
+	case "delete":
+		withdrawn[object] = true
+	case "create", "patch":
+		delete(withdrawn, object)
+	}
 }
 
 // program that made the request, if one of ours did.

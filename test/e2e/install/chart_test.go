@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"kube-queue.dev/kube-queue/test/lab"
 	"kube-queue.dev/kube-queue/test/podrunner"
@@ -28,7 +29,7 @@ func TestTheRenderedChartIsAppliedAndAFirstJobRuns(t *testing.T) {
 	s.waitForRollout()
 	s.enter("applied")
 	s.Tree(`{cpu: "4"}`)
-	s.Apply(tfjob("first"))
+	s.Apply(tfjob("first", "1", time.Second))
 	s.WaitForPhase("TFJob", "first", "Succeeded")
 	s.ExpectFree()
 	// Once more changes nothing: no pod is started anew.

@@ -22,11 +22,21 @@ func TestNoJobIsLostByUpgradeRollbackAndUninstall(t *testing.T) {
 	s.enter("default")
 	s.expectFirstJob(notes)
 
-	s.Tree(`{cpu: "10"}`)
-	const jobs = 50
+	// Some run through all that comes, some wait through it, and between them others come
+	// and go.
+	s.Tree(`{cpu: "8"}`)
+	var wave strings.Builder
 	for number := range jobs {
-		s.Apply(tfjob(fmt.Sprintf("wave-%d", number)))
+		switch {
+		case number < long:
+			wave.WriteString(tfjob(name(number), "1", lab.UntilTold))
+		case number < jobs-large:
+			wave.WriteString(tfjob(name(number), "1", 2*time.Second))
+		default: // no room beside those that run
+			wave.WriteString(tfjob(name(number), "5", 2*time.Second))
+		}
 	}
+	s.Apply(wave.String())
 	s.waitForEnded(6)
 	before := s.startLogs(lab.Controller)
 	s.helm("upgrade", s.values(`
@@ -45,9 +55,7 @@ enabledExtensions: [tfjob, pytorchjob, job]
 	for _, line := range after {
 		expectWords(t, line, `policy="Block"`, `oversellRate="1.1"`)
 	}
-	if ended := s.ended(); ended > jobs {
-		t.Error("all jobs had ended before the upgrade was through")
-	}
+	s.expectUnderWay()
 
 	s.helm("rollback", nil, "1", "--wait")
 	s.waitForRollout()
@@ -59,13 +67,18 @@ enabledExtensions: [tfjob, pytorchjob, job]
 		expectWords(t, line, `policy="RoundRobin"`)
 	}
 
+	s.expectUnderWay()
 	s.helm("uninstall", nil, "--wait")
-	s.expectKept(jobs)
+	s.expectKept()
 	s.helm("install", s.values(""), "--wait")
 	s.waitForRollout()
+	s.expectUnderWay()
+	for number := range long {
+		s.Finish(lab.TFJobs, name(number))
+	}
 	s.waitForEnded(jobs + 1)
 	for number := range jobs {
-		unit := s.WaitForPhase("TFJob", fmt.Sprintf("wave-%d", number), schedulingv1alpha1.PhaseSucceeded)
+		unit := s.WaitForPhase("TFJob", name(number), schedulingv1alpha1.PhaseSucceeded)
 		if unit.Status.Attempts != 1 {
 			t.Errorf("%s was released %d times", unit.Spec.ConsumerRef.Name, unit.Status.Attempts)
 		}
@@ -73,8 +86,31 @@ enabledExtensions: [tfjob, pytorchjob, job]
 	s.ExpectFree()
 }
 
-// tfjob of one cpu, which runs for two seconds.
-func tfjob(name string) string {
+// The jobs of the wave: long ones run until they are told to end, large ones wait for
+// all of those to end.
+const (
+	jobs  = 50
+	long  = 4
+	large = 5
+)
+
+func name(number int) string { return fmt.Sprintf("wave-%d", number) }
+
+// expectUnderWay proves that long jobs run and large ones wait.
+func (s *stage) expectUnderWay() {
+	s.t.Helper()
+	for number := range long {
+		s.WaitForPhase("TFJob", name(number), schedulingv1alpha1.PhaseRunning)
+	}
+	for number := jobs - large; number < jobs; number++ {
+		if unit := s.WaitForUnit("TFJob", name(number)); unit.Status.Attempts != 0 {
+			s.t.Errorf("%s was released though there is no room: %s", name(number), unit.Status.Phase)
+		}
+	}
+}
+
+// tfjob of one worker.
+func tfjob(name, cpu string, runs time.Duration) string {
 	return fmt.Sprintf(`apiVersion: kubeflow.org/v1
 kind: TFJob
 metadata:
@@ -85,8 +121,11 @@ spec:
     Worker:
       replicas: 1
       restartPolicy: Never
-      template: {spec: {containers: [{name: tensorflow, image: busybox, resources: {requests: {cpu: "1"}}}]}}
-`, name)
+      template:
+        metadata: {annotations: {%s: %s}}
+        spec: {containers: [{name: tensorflow, image: busybox, resources: {requests: {cpu: %q}}}]}
+---
+`, name, lab.RunTime, runs, cpu)
 }
 
 // ended counts the units that have ended.
@@ -113,7 +152,7 @@ func (s *stage) waitForEnded(count int) {
 
 // expectKept proves that all objects are there after an uninstall, those of the first job
 // too, and nothing else.
-func (s *stage) expectKept(jobs int) {
+func (s *stage) expectKept() {
 	s.t.Helper()
 	crds, err := site.Kubectl(s.t.Context(), "get", "crds", "-o", "name")
 	lab.Must(s.t, err)
