@@ -14,6 +14,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	// What the programs are built of, so that no result is kept when it changes.
+	_ "kube-queue.dev/kube-queue/cmd/job-extensions/options"
+	_ "kube-queue.dev/kube-queue/cmd/kube-queue-controller/options"
+	_ "kube-queue.dev/kube-queue/pkg/controller"
 )
 
 const (
@@ -35,6 +40,12 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	programs = dir
+	for _, name := range []string{controller, extensions} { // looked at for the same reason
+		if _, err := os.ReadFile(filepath.Join(name, "main.go")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	if out, err := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "./"+controller, "./"+extensions).CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building the programs: %v\n%s", err, out)
 		return 1
