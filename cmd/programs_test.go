@@ -14,6 +14,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	// What the programs are built of, so that no result is kept when it changes.
+	_ "kube-queue.dev/kube-queue/cmd/job-extensions/options"
+	_ "kube-queue.dev/kube-queue/cmd/kube-queue-controller/options"
+	_ "kube-queue.dev/kube-queue/pkg/controller"
 )
 
 const (
@@ -212,6 +217,11 @@ func answers(url string) bool {
 }
 
 func TestWhatIsWrongEndsAProgramAtOnceWithWhatIsKnown(t *testing.T) {
+	for _, name := range []string{controller, extensions} { // so that no result is kept when it changes
+		if _, err := os.ReadFile(filepath.Join(name, "main.go")); err != nil {
+			t.Fatal(err)
+		}
+	}
 	bad := write(t, "config", map[string]any{"apiVersion": "config.kube-queue.dev/v1alpha1", "kind": "JobExtensionsConfiguration", "worker": 3})
 	for _, c := range []struct {
 		program, environ string
