@@ -164,6 +164,7 @@ func TestAProgramObeysItsFlagsThenItsEnvironmentThenItsFile(t *testing.T) {
 			c.file["clientConnection"] = map[string]any{"kubeconfig": s.kubeconfig(t)}
 			c.file["leaderElection"] = map[string]any{"leaseDuration": "21s"}
 			c.file["health"] = map[string]any{"bindAddress": unused}
+			c.file["metrics"] = map[string]any{"bindAddress": "0"}
 			c.file["logging"] = map[string]any{"format": "json"}
 			file := write(t, "config", c.file)
 			logged, ended := start(t, c.program, c.environ, append(c.args, "--config", file, "--health-bind-address", health)...)

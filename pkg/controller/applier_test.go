@@ -1,8 +1,12 @@
 package controller
 
 import (
+	"context"
 	"errors"
+	"io"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -10,10 +14,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/events"
+	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
@@ -87,5 +94,40 @@ func TestAnEvictionChangesItsOwnConditionAndWhatIsShownAlone(t *testing.T) {
 		if conditions := append(slices.Clone(has), evicted); !equality.Semantic.DeepEqual(got.Status.Conditions, conditions) {
 			t.Errorf("conditions are %+v", got.Status.Conditions)
 		}
+	}
+}
+
+func TestAWriteThatIsUnderWayIsNotCalledOffWhenTheProgramIsToEnd(t *testing.T) {
+	came, answer := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(came)
+		select {
+		case <-answer:
+		case <-r.Context().Done():
+			t.Error("it was called off")
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"metadata":{"resourceVersion":"8"}}`)
+	}))
+	defer server.Close()
+	client, err := versioned.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newApplier(client, clock.RealClock{}, newInbox())
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	a.add(scheduler.Plan{{Kind: scheduler.Dequeue, Key: "a/b", UID: "u", Version: 7, Attempt: 1}})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		a.run(ctx, 1)
+	}()
+	<-came
+	end()
+	close(answer)
+	<-ended
+	if told := len(a.inbox.take()); told != 1 {
+		t.Errorf("%d outcomes are known, want that of the write", told)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/test/faultproxy"
 	"kube-queue.dev/kube-queue/test/testcluster"
@@ -97,32 +97,28 @@ func (r *Replica) Identity() string {
 	return string(all[len(all)-1][1])
 }
 
-// Lease of a program; nil when there is none.
-func (l *Lab) Lease(program string) *coordinationv1.Lease {
+// Holder is by what name the lease of a program is held; empty when nobody holds it.
+func (l *Lab) Holder(program string) string {
 	l.t.Helper()
 	lease, err := l.Kube.CoordinationV1().Leases(testcluster.Namespace).Get(l.t.Context(), program, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil
+		return ""
 	}
 	Must(l.t, err)
-	return lease
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
 // Leader is the replica that holds the lease of its program, waited for.
 func (l *Lab) Leader(replicas ...*Replica) (leader *Replica) {
 	l.t.Helper()
-	program := replicas[0].Name
-	Eventually(l.t, time.Minute, "one of them holds the lease of "+program, func() (bool, string) {
-		lease := l.Lease(program)
-		if lease == nil || lease.Spec.HolderIdentity == nil {
-			return false, "nobody holds it"
-		}
+	Eventually(l.t, time.Minute, "one of them holds the lease of "+replicas[0].Name, func() (bool, string) {
+		holder := l.Holder(replicas[0].Name)
 		for _, r := range replicas {
-			if r.Identity() == *lease.Spec.HolderIdentity {
+			if holder != "" && r.Identity() == holder {
 				leader = r
 			}
 		}
-		return leader != nil, "it is held by " + *lease.Spec.HolderIdentity
+		return leader != nil, fmt.Sprintf("%q holds it", holder)
 	})
 	return leader
 }

@@ -102,8 +102,8 @@ func (s *story) strike(how kind, replicas []*lab.Replica) {
 		leader.Proxy.Cut(faultproxy.Refuse)
 	}
 	lab.Eventually(s.t, patience, standby.Label+" leads", func() (bool, string) {
-		lease := s.Lease(standby.Name)
-		return *lease.Spec.HolderIdentity == standby.Identity(), fmt.Sprint(lease.Spec)
+		holder := s.Holder(standby.Name)
+		return holder == standby.Identity(), fmt.Sprintf("%q holds the lease", holder)
 	})
 	took := time.Since(began)
 	s.times[how] = append(s.times[how], took)
