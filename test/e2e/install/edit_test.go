@@ -34,6 +34,7 @@ func TestDeploymentsAreEditedAsTheirUsersAreUsedTo(t *testing.T) {
 	s.Apply(batchJob("by-spec", "1"))
 	s.WaitForPhase("Job", "by-spec", "Succeeded")
 
+	s.Allowed = []string{"wrong-quota"} // the checker knows one backend for a whole log
 	s.edit(lab.Controller, `/name: QueueGroupPlugin/{n;s/elasticquota/resourcequota/}`)
 	s.expectInForce(lab.Controller, `quotaBackend="resourcequota"`)
 	s.Apply("apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: team}\nspec: {hard: {requests.cpu: \"2\"}}\n")
