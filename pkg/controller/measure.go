@@ -69,8 +69,8 @@ func (m *measures) refused(w *scheduler.Write) {
 }
 
 // audit proves the core's invariants where it is time to, and tells when it is next; zero
-// for never. What
-// is broken does not end the program: it may be the one that holds the others together.
+// for never. What is broken does not end the program: it may be the one that holds the
+// others together.
 func (m *measures) audit(l *loop) time.Time {
 	now := l.now
 	switch {
