@@ -14,9 +14,7 @@ import (
 // edit.
 func TestDeploymentsAreEditedAsTheirUsersAreUsedTo(t *testing.T) {
 	s := begin(t)
-	_, err := site.Kubectl(t.Context(), "create", "namespace", testcluster.Namespace)
-	lab.Must(t, err)
-	s.apply(s.template(""))
+	s.apply(s.template())
 	s.waitForRollout()
 	s.enter("edited")
 	s.Tree(`{cpu: "4"}`)
