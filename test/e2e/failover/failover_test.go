@@ -67,6 +67,7 @@ func TestLeadersFailWhileJobsFlow(t *testing.T) {
 	f.finish()
 	l.ExpectFree()
 	s.report()
+	s.bound()
 }
 
 func pair(t testing.TB, name string, args ...string) []*lab.Replica {
@@ -134,6 +135,23 @@ func (s *story) report() {
 	s.t.Logf("all: %s", spread(all))
 	s.t.Logf("%s: %s", asked, spread(s.times[asked]))
 	s.t.Logf("%d jobs ended", len(s.flow.jobs))
+}
+
+// bound makes sure that the checker knew who held the leases: nearly every write was
+// judged by that.
+func (s *story) bound() {
+	s.t.Helper()
+	report, err := s.Log(s.t.Context()).Check(s.Audit)
+	lab.Must(s.t, err)
+	for _, c := range report.Checks {
+		if c.Name != "two-leaders" {
+			continue
+		}
+		s.t.Logf("%d writes came from whoever held the lease, %d did not", c.Judged-c.Found, c.Found)
+		if c.Judged < 4*len(s.flow.jobs) { // create, dequeue, release and end of each
+			s.t.Errorf("only %d writes of %d jobs were judged by who held the lease", c.Judged, len(s.flow.jobs))
+		}
+	}
 }
 
 // spread tells how many there are, and the least, the median and the most.
