@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"sync"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
@@ -43,18 +42,5 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 		return fmt.Errorf("filling the caches: %w", err)
 	}
 	env.MarkReady()
-	return env.Lead(ctx, func(ctx context.Context) error {
-		return work(ctx, jobs, writer)
-	})
-}
-
-// work ends the writing of events only after the last job was worked on.
-func work(ctx context.Context, jobs *framework.Framework, writer *events.Writer) error {
-	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var running sync.WaitGroup
-	running.Go(func() { writer.Run(writing) })
-	err := jobs.Work(ctx)
-	stop()
-	running.Wait()
-	return err
+	return env.Lead(ctx, func(ctx context.Context) error { return writer.While(ctx, jobs.Work) })
 }

@@ -38,9 +38,7 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 	}
 	writer := events.NewWriter(kube.CoreV1(), events.Source{Component: options.Name, Instance: env.Identity}, clock.RealClock{})
 	counted := metrics.NewController(env.Metrics)
-	return env.Lead(ctx, func(ctx context.Context) error {
-		env.MarkUnready() // until the core is rebuilt
-		go writer.Run(ctx)
+	decide := func(ctx context.Context) error {
 		return controller.Run(ctx, controller.Config{
 			Client:          client,
 			Source:          opts.Source(),
@@ -59,6 +57,10 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 			Metrics: counted,
 			Synced:  env.MarkReady,
 		})
+	}
+	return env.Lead(ctx, func(ctx context.Context) error {
+		env.MarkUnready() // until the core is rebuilt
+		return writer.While(ctx, decide)
 	})
 }
 

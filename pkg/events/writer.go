@@ -148,6 +148,18 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 }
 
+// While writes as long as work goes on, and after it what is left: what is told last is
+// written too.
+func (w *Writer) While(ctx context.Context, work func(context.Context) error) error {
+	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	running.Go(func() { w.Run(writing) })
+	err := work(ctx)
+	stop()
+	running.Wait()
+	return err
+}
+
 // hurry gives those that wait for another try a last one.
 func (w *Writer) hurry() {
 	w.mu.Lock()

@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -229,5 +230,25 @@ func TestTheEndDoesNotWaitForever(t *testing.T) {
 	stop()
 	if took := time.Since(begin); took > flushFor+time.Second {
 		t.Errorf("it took %v", took)
+	}
+}
+
+func TestWhatIsToldLastIsWrittenToo(t *testing.T) {
+	client := fake.NewClientset()
+	w := NewWriter(client.CoreV1(), Source{Component: "test", Instance: "one"}, clock.RealClock{})
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := errors.New("it ends badly")
+	err := w.While(ctx, func(ctx context.Context) error {
+		cancel()
+		<-ctx.Done()
+		w.Write(about("a", "Released", "last"))
+		return failed
+	})
+	if !errors.Is(err, failed) {
+		t.Errorf("error is %v", err)
+	}
+	list, err := client.CoreV1().Events("ns").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) != 1 {
+		t.Errorf("%d events are written, want 1 (%v)", len(list.Items), err)
 	}
 }
