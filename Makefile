@@ -24,7 +24,7 @@ CLUSTER_TEST := go test -count=1 -p 2 -timeout 40m
 
 INTEGRATION := ./test/testcluster/... ./test/integration/... ./test/examples ./test/perf
 # These begin first, lest one of them is left over to run alone.
-LONGEST := ./test/e2e ./test/e2e/resourcequota ./test/integration/admission
+LONGEST := ./test/e2e ./test/e2e/resourcequota ./test/e2e/install ./test/integration/admission
 
 # The race detector is the one thing here that needs a C compiler.
 HAVE_CC := { [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/dev/null; }
