@@ -25,6 +25,8 @@ import (
 const (
 	retryMin = 20 * time.Millisecond
 	retryMax = 30 * time.Second
+	// actTimeout is for all requests about one job; a write has a shorter one of its own.
+	actTimeout = 15 * time.Second
 )
 
 // reconciler brings the jobs of one kind and their units in step.
@@ -198,6 +200,10 @@ func (r *reconciler) next(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
 	}
+	// What is under way is not called off when the program is told to end: a write might
+	// land all the same, after the next leader has looked at what there is.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), actTimeout)
+	defer cancel()
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("job", key))
 	after, err := r.reconcile(ctx, arrived)
 	switch {

@@ -23,6 +23,9 @@ import (
 	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
+// tryTimeout is for a write and what is read for it; the write has a shorter one of its own.
+const tryTimeout = 15 * time.Second
+
 // applier carries out plans. Each write is tried until it is known what became
 // of it; the outcome goes to the inbox.
 type applier struct {
@@ -76,9 +79,8 @@ func (a *applier) write(ctx context.Context, w *scheduler.Write) {
 	at := metav1.NewMicroTime(a.clock.Now())
 	for ctx.Err() == nil {
 		// One that is under way is not called off when the program is told to end: it might
-		// land all the same, after the next leader has looked at what there is. It has a
-		// deadline of its own.
-		version, err := a.try(context.WithoutCancel(ctx), w, namespace, name, at)
+		// land all the same, after the next leader has looked at what there is.
+		version, err := a.try(ctx, w, namespace, name, at)
 		switch {
 		case err == nil:
 			logger.V(2).Info("Written", "reason", w.Reason, "quota", w.Quota)
@@ -112,6 +114,8 @@ func (a *applier) write(ctx context.Context, w *scheduler.Write) {
 // a merge patch has to name them all, and they are read here, for informers keep
 // none. When they change before the patch is there, it is refused.
 func (a *applier) try(ctx context.Context, w *scheduler.Write, namespace, name string, at metav1.MicroTime) (version string, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryTimeout)
+	defer cancel()
 	var conditions []metav1.Condition
 	if w.Kind == scheduler.Evict {
 		unit, err := a.units.Get(ctx, namespace, name)

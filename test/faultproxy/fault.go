@@ -51,12 +51,21 @@ func (x *Exchange) Land() Landed {
 	defer cancel()
 	// The server's own marks on the context would have the reverse proxy panic where an
 	// answer breaks off.
+	var unanswered bool
+	ctx = context.WithValue(ctx, unansweredKey{}, &unanswered)
 	request := x.r.WithContext(context.WithValue(ctx, http.ServerContextKey, nil))
 	request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(x.body)), int64(len(x.body))
 	recorder := httptest.NewRecorder()
 	x.proxy.direct.ServeHTTP(recorder, request)
+	if unanswered {
+		return Landed{}
+	}
 	return Landed{recorder.Result()}
 }
+
+// unansweredKey is where a request has a bool that becomes true when the API server gives
+// no answer.
+type unansweredKey struct{}
 
 // longest is how long the API server may take to answer what is not a watch.
 const longest = time.Minute

@@ -63,8 +63,13 @@ func Start(config *rest.Config) (*Proxy, error) {
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Host = target.Host },
 		Transport:     transport,
 		FlushInterval: -1, // watches
-		ErrorHandler:  func(_ http.ResponseWriter, r *http.Request, _ error) { cut(r.Context()) },
-		ErrorLog:      silent,
+		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, _ error) {
+			if unanswered, is := r.Context().Value(unansweredKey{}).(*bool); is {
+				*unanswered = true
+			}
+			cut(r.Context())
+		},
+		ErrorLog: silent,
 	}
 	// By TLS, for client-go sends no token without it.
 	p.server = &httptest.Server{Listener: p.network, EnableHTTP2: true, Config: &http.Server{

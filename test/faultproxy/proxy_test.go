@@ -79,10 +79,11 @@ func (s *apiServer) count() int {
 
 // scene is a proxy between a client and an API server.
 type scene struct {
-	t      *testing.T
-	server *apiServer
-	proxy  *Proxy
-	client *http.Client
+	t        *testing.T
+	server   *apiServer
+	upstream *httptest.Server
+	proxy    *Proxy
+	client   *http.Client
 }
 
 func newScene(t *testing.T) *scene {
@@ -91,6 +92,7 @@ func newScene(t *testing.T) *scene {
 	upstream := httptest.NewUnstartedServer(s.server)
 	upstream.EnableHTTP2 = true
 	upstream.StartTLS()
+	s.upstream = upstream
 	t.Cleanup(upstream.Close)
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: upstream.Certificate().Raw})
 	var err error
@@ -123,6 +125,17 @@ func (s *scene) ask(ctx context.Context, method, path, body string) (string, *ht
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	return string(text), response, err
+}
+
+// warm makes the connections, whose making is not to use up a client's patience.
+func (s *scene) warm() {
+	s.t.Helper()
+	if _, _, err := s.ask(s.t.Context(), http.MethodGet, unitPath, ""); err != nil {
+		s.t.Fatal(err)
+	}
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	s.server.landed = nil
 }
 
 // watch begins a watch, reads its first line and returns what comes after.
@@ -170,7 +183,7 @@ func TestAWatchTellsAtOnce(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
-	const impatient = 100 * time.Millisecond
+	const impatient = 300 * time.Millisecond
 	for _, test := range []struct {
 		name   string
 		fault  Fault
@@ -199,6 +212,7 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newScene(t)
+			s.warm()
 			s.proxy.Set(Rule{Match: Match{Writes: true}, Fault: test.fault})
 			ctx := t.Context()
 			if test.patience > 0 {
@@ -224,6 +238,24 @@ func TestFaults(t *testing.T) {
 				t.Errorf("%d requests landed, want %d: %q", got-1, test.landed, s.server.landed)
 			}
 		})
+	}
+}
+
+func TestWhatTheAPIServerDoesNotAnswerHasNoCode(t *testing.T) {
+	s := newScene(t)
+	codes := make(chan int, 1)
+	s.proxy.Set(Rule{Match: Match{Writes: true}, Fault: func(x *Exchange) {
+		landed := x.Land()
+		codes <- landed.Code()
+		x.Answer(landed)
+	}})
+	s.upstream.CloseClientConnections()
+	s.upstream.Close()
+	if text, _, err := s.ask(t.Context(), http.MethodPatch, unitPath, "patch"); err == nil {
+		t.Errorf("it was answered: %s", text)
+	}
+	if code := <-codes; code != 0 {
+		t.Errorf("the code is %d", code)
 	}
 }
 

@@ -106,7 +106,8 @@ func (p *pod) runOnce(ctx context.Context, command *exec.Cmd, restarts int32) (*
 			return nil, p.kill(command, ended)
 		case <-tick.C:
 			now := told
-			now.ready = p.answers(ctx, p.object.Spec.Containers[0].ReadinessProbe)
+			container := p.object.Spec.Containers[0]
+			now.ready = p.answers(ctx, container.ReadinessProbe) && p.answers(ctx, container.LivenessProbe)
 			if now == told {
 				continue
 			}

@@ -1,6 +1,7 @@
 package rights
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,10 +57,23 @@ func TestWhatIsRefusedWhileRolesAreGoneIsNobodysFault(t *testing.T) {
 	for _, test := range []struct {
 		log  string
 		want int
-	}{{gone + refused, 0}, {gone + back + refused, 1}, {refused + gone, 1}} {
+	}{{gone + refused, 0}, {gone + back + refused, 1}, {refused + gone, 1}, {strings.Replace(gone, "job-extensions", "other", 1) + refused, 1}} {
 		use, err := Read(strings.NewReader(test.log))
 		if err != nil || len(use.Forbidden) != test.want {
 			t.Errorf("%v, %v of\n%s", use.Forbidden, err, test.log)
+		}
+	}
+}
+
+func TestAListThatIsSentAsAWatchIsAList(t *testing.T) {
+	const pods = `"resource":"pods","namespace":"team"`
+	watch := entryOf("watch", "job-extensions/v1", extensions, pods, "allow")
+	for log, want := range map[string]string{
+		watch: "[job-extensions: watch pods]",
+		strings.Replace(watch, "/apis/x", "/api/v1/pods?sendInitialEvents=true&watch=true", 1): "[job-extensions: list pods job-extensions: watch pods]",
+	} {
+		if use, err := Read(strings.NewReader(log)); err != nil || fmt.Sprint(use.Rights) != want {
+			t.Errorf("%v, %v; want %s", use.Rights, err, want)
 		}
 	}
 }

@@ -82,17 +82,31 @@ func Read(r io.Reader) (Use, error) {
 			use.Forbidden = append(use.Forbidden, fmt.Sprintf("%s: %s %s (line %d)", program, e.Verb, e.URI, number))
 			continue
 		}
-		if e.ObjectRef != nil {
-			seen[e.right(program)] = true
+		if e.ObjectRef == nil {
+			continue
+		}
+		right := e.right(program)
+		seen[right] = true
+		// An API server that cannot send a list as the beginning of a watch is asked for the
+		// list itself.
+		if e.Verb == "watch" && strings.Contains(e.URI, "sendInitialEvents=true") {
+			right.Verb = "list"
+			seen[right] = true
 		}
 	}
 	use.Rights = slices.SortedFunc(maps.Keys(seen), compare)
 	return use, nil
 }
 
-// withdraw keeps the names of the roles and bindings that are deleted at the moment.
+// ours are the names of the programs' roles and bindings.
+func ours(name string) bool {
+	return slices.ContainsFunc(Programs, func(program string) bool { return name == program || name == "kube-queue-"+program }) ||
+		name == "kube-queue-metrics-auth"
+}
+
+// withdraw keeps the names of our roles and bindings that are deleted at the moment.
 func (e *entry) withdraw(withdrawn map[string]bool) {
-	if e.ObjectRef == nil || e.ObjectRef.APIGroup != rbacv1.GroupName || e.Stage != "ResponseComplete" {
+	if e.ObjectRef == nil || e.ObjectRef.APIGroup != rbacv1.GroupName || e.Stage != "ResponseComplete" || !ours(e.ObjectRef.Name) {
 		return
 	}
 	object := e.ObjectRef.Resource + "/" + e.ObjectRef.Name

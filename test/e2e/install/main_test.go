@@ -75,9 +75,13 @@ func begin(t *testing.T) *stage {
 		if t.Failed() {
 			t.Logf("the pods logged to %s", folder)
 		}
+		defer func() { // whatever becomes of the rest, no process stays
+			stop()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}()
 		s.remove()
-		stop()
-		lab.Must(t, <-ended)
 	})
 	return s
 }
