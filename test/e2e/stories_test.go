@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kube-queue.dev/kube-queue/test/lab"
 )
@@ -325,4 +326,32 @@ func TestTheControllerRestartsFromTheObjectsAlone(t *testing.T) {
 	if !urgent.Status.DequeueTime.Before(two.Status.DequeueTime) {
 		t.Error("the job of lower priority went first")
 	}
+}
+
+// A process tells once why a job waits, and tells it again before the event expires; so
+// does the one that comes after it, by the age of the event.
+func TestTheNextProcessRenewsAnEventThatWouldExpire(t *testing.T) {
+	l := site.Lab(t, "renewed")
+	_, extensions := site.Both(t, enabled)
+	l.Tree(`{cpu: "1"}`)
+	l.Apply(job{name: "holds", cpu: "1", runs: lab.UntilTold}.String() + job{name: "waits", cpu: "1", runs: time.Second}.String())
+	l.WaitForPhase("Job", "holds", "Running")
+	queued := l.WaitForEvent("waits", "Queued")
+	extensions.Stop()
+	old := metav1.NewTime(time.Now().Add(-45 * time.Minute))
+	_, err := l.Kube.CoreV1().Events(l.Namespace).Patch(t.Context(), queued.Name, types.MergePatchType,
+		[]byte(fmt.Sprintf(`{"lastTimestamp":%q}`, old.UTC().Format(time.RFC3339))), metav1.PatchOptions{})
+	lab.Must(t, err)
+
+	extensions.Start()
+	lab.Eventually(t, 30*time.Second, "the event is told again", func() (bool, string) {
+		events := l.Events("waits", "Queued")
+		if len(events) != 1 {
+			return false, fmt.Sprintf("there are %d", len(events))
+		}
+		return events[0].Count == queued.Count+1 && time.Since(events[0].LastTimestamp.Time) < time.Minute, fmt.Sprint(events[0].Count, events[0].LastTimestamp)
+	})
+	l.Finish(lab.Jobs, "holds")
+	l.WaitForPhase("Job", "waits", "Succeeded")
+	l.ExpectFree()
 }
