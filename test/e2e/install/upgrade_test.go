@@ -38,19 +38,22 @@ func TestNoJobIsLostByUpgradeRollbackAndUninstall(t *testing.T) {
 	}
 	s.Apply(wave.String())
 	s.waitForEnded(6)
+	// What somebody has edited is the upgrade's again by force.
+	s.edit(lab.Controller, `/name: StrictConsistency/{n;s/"false"/"true"/}`)
+	s.waitForRollout()
 	before := s.startLogs(lab.Controller)
 	s.helm("upgrade", s.values(`
 controller: {strictPriority: true, extraArgs: ["--oversell-rate=1.1"], replicas: 3}
 jobExtensions: {replicas: 1}
 enabledExtensions: [tfjob, pytorchjob, job]
-`), "--wait")
+`), "--wait", "--force-conflicts")
 	s.waitForRollout()
 	after := s.startLogs(lab.Controller)
 	if len(before) != 2 || len(after) != 3 {
 		t.Fatalf("%d pods of the controller before the upgrade, %d after it; want 2 and 3", len(before), len(after))
 	}
 	for _, line := range before {
-		expectWords(t, line, `policy="RoundRobin"`, `oversellRate="1"`)
+		expectWords(t, line, `policy="Priority"`, `oversellRate="1"`)
 	}
 	for _, line := range after {
 		expectWords(t, line, `policy="Block"`, `oversellRate="1.1"`)
