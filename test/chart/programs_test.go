@@ -149,6 +149,26 @@ func TestEverythingCarriesTheCommonLabels(t *testing.T) {
 	}
 }
 
+// A port that nobody may ask is not there.
+func TestWithoutMetricsAProgramServesNone(t *testing.T) {
+	for _, on := range []bool{true, false} {
+		rendered := render(t, "--set", fmt.Sprintf("networkPolicy.enabled=true,metrics.enabled=%t", on))
+		for _, name := range []string{controller, extensions} {
+			deployment, policy := the(t, rendered, "Deployment", name), the(t, rendered, "NetworkPolicy", name)
+			for what, there := range map[string]bool{
+				"no flag against it":        !slices.Contains(texts(container(t, deployment)["args"]), "--metrics-bind-address=0"),
+				"a port":                    strings.Contains(deployment.text, "containerPort: 8443"),
+				"a way through the network": strings.Contains(policy.text, "port: metrics"),
+				"a Service":                 len(kind(rendered, "Service")) > 0,
+			} {
+				if there != on {
+					t.Errorf("with metrics.enabled=%t %s has %s: %t", on, name, what, there)
+				}
+			}
+		}
+	}
+}
+
 // A program reads its file when it starts.
 func TestAnotherConfigFileMakesNewPods(t *testing.T) {
 	checksum := func(setting string) string {

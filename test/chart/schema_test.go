@@ -30,8 +30,10 @@ func TestWrongValuesAreRefusedWithASentenceThatNamesThem(t *testing.T) {
 		{"an annotation that is no text", "controller: {podAnnotations: {a: true}}", []string{"/controller/podAnnotations/a", "want string"}},
 		{"a port that is none", "networkPolicy: {apiServerPorts: [0]}", []string{"/networkPolicy/apiServerPorts/0", "1"}},
 		{"rights for nobody known", "rbac: {grant: some}", []string{"/rbac/grant", "'enabled', 'all'"}},
-		{"what the chart writes into a config file", "controller: {config: {kind: Mine}}",
-			[]string{"kube-queue-controller", "leave out apiVersion and kind"}},
+		{"a label of all that the chart sets", "commonLabels: {app.kubernetes.io/part-of: mine}", []string{"/commonLabels/app.kubernetes.io~1part-of"}},
+		{"a label of pods that the chart sets", "controller: {podLabels: {app.kubernetes.io/name: mine}}", []string{"/controller/podLabels/app.kubernetes.io~1name"}},
+		{"a label by which a role joins another", `commonLabels: {rbac.authorization.k8s.io/aggregate-to-edit: "true"}`,
+			[]string{"/commonLabels/rbac.authorization.k8s.io~1aggregate-to-edit"}},
 		{"a managed kind that is not enabled", "managedNamespaces: {kinds: [jobset]}",
 			[]string{"managedNamespaces.kinds", "jobset", "enabledExtensions", "wait for ever"}},
 	}

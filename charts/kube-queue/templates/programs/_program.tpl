@@ -1,6 +1,7 @@
 {{/*
 What both programs have in common. They are given a dict of root, name, values (the
-program's own part of values.yaml), configKind, args and env.
+program's own part of values.yaml), path (where that stands there), fixed (settings that other
+values are for: lists of field, flag and what to set), configKind, args and env.
 */}}
 
 {{- define "kube-queue.configMap" -}}
@@ -17,9 +18,6 @@ data:
 {{- end -}}
 
 {{- define "kube-queue.config" -}}
-{{- if or (hasKey .values.config "apiVersion") (hasKey .values.config "kind") -}}
-{{- fail (printf "the config of %s: leave out apiVersion and kind, which the chart writes" .name) -}}
-{{- end -}}
 apiVersion: config.kube-queue.dev/v1alpha1
 kind: {{ .configKind }}
 {{ toYaml .values.config }}
@@ -29,6 +27,10 @@ kind: {{ .configKind }}
 {{- $root := .root -}}
 {{- $values := .values -}}
 {{- $args := .args -}}
+{{- $metrics := $root.Values.metrics.enabled -}}
+{{- if not $metrics -}}
+{{- $args = append $args "--metrics-bind-address=0" -}}
+{{- end -}}
 {{- if $values.config -}}
 {{- $args = append $args "--config=/etc/kube-queue/config.yaml" -}}
 {{- end -}}
@@ -119,8 +121,10 @@ spec:
         ports:
         - name: health
           containerPort: 8081
+        {{- if $metrics }}
         - name: metrics
           containerPort: 8443
+        {{- end }}
         livenessProbe:
           httpGet:
             path: /healthz
@@ -192,6 +196,7 @@ spec:
 {{- end -}}
 
 {{- define "kube-queue.program" -}}
+{{- include "kube-queue.checkSettings" . -}}
 {{- if .values.config }}
 {{ include "kube-queue.configMap" . }}
 ---

@@ -1,0 +1,32 @@
+package chart
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var madeAs = regexp.MustCompile(`(?:VERSION=|images --version |/job-extensions:)(v?[0-9][0-9.]*[0-9])`)
+
+// Whoever builds images as the documents say must have those that the manifests name.
+func TestTheDocumentsBuildTheImagesThatTheChartNames(t *testing.T) {
+	want := appVersion(t)
+	for _, file := range []string{"README.md", "docs/install.md", "docs/images.md", "charts/kube-queue/README.md"} {
+		// A line may end within a command.
+		text := strings.Join(strings.Fields(read(t, root+"/"+file)), " ")
+		found := madeAs.FindAllStringSubmatch(text, -1)
+		if !strings.Contains(text, "make images VERSION="+want) {
+			t.Errorf("%s does not say make images VERSION=%s", file, want)
+		}
+		for _, version := range found {
+			if version[1] != want {
+				t.Errorf("%s has %q, and the chart's appVersion is %s", file, version[0], want)
+			}
+		}
+	}
+	for _, name := range []string{controller, extensions} {
+		if manifest := read(t, root+"/deploy/programs/"+name+".yaml"); !strings.Contains(manifest, "/"+name+":"+want+"\n") {
+			t.Errorf("the image in deploy/programs/%s.yaml is not tagged %s", name, want)
+		}
+	}
+}

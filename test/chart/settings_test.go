@@ -1,0 +1,76 @@
+package chart
+
+import (
+	"strings"
+	"testing"
+)
+
+// What the chart sets itself would not count when it is said elsewhere, or would take the
+// program from where its probes and Services look for it.
+func TestASettingThatAnotherValueIsForIsRefusedWithThatValuesName(t *testing.T) {
+	tests := []struct {
+		name   string
+		values string
+		says   []string
+	}{
+		{"a field that the chart writes", "controller: {config: {kind: Mine}}", []string{"controller.config", "leave out apiVersion and kind"}},
+		{"the policy in the file", "controller: {config: {policy: Block}}",
+			[]string{"controller.config.policy:", "controller.strictPriority", "controller.strictConsistency"}},
+		{"the backend in the file", "controller: {config: {quotaBackend: resourcequota}}",
+			[]string{"controller.config.quotaBackend:", "controller.queueGroupPlugin"}},
+		{"the kinds in the file", "jobExtensions: {config: {enabledExtensions: [job]}}",
+			[]string{"jobExtensions.config.enabledExtensions:", "enabledExtensions instead"}},
+		{"a namespace in the file", "controller: {config: {namespace: mine}}", []string{"controller.config.namespace:", "kube-queue"}},
+		{"where health is in the file", "jobExtensions: {config: {health: {bindAddress: ':1'}}}",
+			[]string{"jobExtensions.config.health.bindAddress:", "8081"}},
+		{"where metrics are in the file", "controller: {config: {metrics: {bindAddress: '0'}}}",
+			[]string{"controller.config.metrics.bindAddress:", "metrics.enabled=false"}},
+		{"the kinds as a flag", "jobExtensions: {extraArgs: [-v=2, --enabled-extensions=job]}",
+			[]string{"jobExtensions.extraArgs: --enabled-extensions=job:", "enabledExtensions instead"}},
+		{"the kinds as a flag in another spelling", "jobExtensions: {extraArgs: [--enabled_extensions=job]}",
+			[]string{"jobExtensions.extraArgs: --enabled_extensions=job:"}},
+		{"the policy as a flag", "controller: {extraArgs: [--policy=Block]}", []string{"controller.extraArgs: --policy=Block:", "controller.strictPriority"}},
+		{"the backend as a flag", "controller: {extraArgs: [--quota-backend=resourcequota]}",
+			[]string{"controller.extraArgs: --quota-backend", "controller.queueGroupPlugin"}},
+		{"a namespace as a flag", "jobExtensions: {extraArgs: [--namespace=mine]}", []string{"jobExtensions.extraArgs: --namespace=mine:"}},
+		{"where health is as a flag", "controller: {extraArgs: ['--health-bind-address=:1']}", []string{"controller.extraArgs: --health-bind-address", "8081"}},
+		{"where metrics are as a flag", "controller: {extraArgs: [--metrics-bind-address=0]}",
+			[]string{"controller.extraArgs: --metrics-bind-address=0:", "metrics.enabled=false"}},
+		{"another file", "jobExtensions: {extraArgs: [--config=/mine]}", []string{"jobExtensions.extraArgs: --config=/mine:", "jobExtensions.config"}},
+		{"the backend as a variable", "controller: {extraEnv: [{name: QueueGroupPlugin, value: resourcequota}]}",
+			[]string{"controller.extraEnv:", "controller.queueGroupPlugin"}},
+		{"StrictPriority as a variable", `controller: {extraEnv: [{name: A}, {name: StrictPriority, value: "true"}]}`,
+			[]string{"controller.extraEnv:", "controller.strictPriority"}},
+		{"StrictConsistency as a variable of the other program", `jobExtensions: {extraEnv: [{name: StrictConsistency, value: "true"}]}`,
+			[]string{"jobExtensions.extraEnv:", "controller.strictConsistency"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := template(t, chart, "--set-json", inline(t, test.values))
+			if err == nil {
+				t.Fatalf("%s was rendered", test.values)
+			}
+			for _, want := range test.says {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q does not say %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestSettingsBesideThoseAreTakenAsTheyAre(t *testing.T) {
+	rendered := render(t, "--set-json", inline(t, `
+controller:
+  config: {policyOf: mine, metrics: {secure: false}, health: null, backoff: {max: 1m}}
+  extraArgs: [--pause-borrowing, --namespaced]
+  extraEnv: [{name: GOGC, value: "50"}]
+`))
+	if config := the(t, rendered, "ConfigMap", controller).labels("data")["config.yaml"]; !strings.Contains(config, "secure: false") {
+		t.Errorf("the file is:\n%s", config)
+	}
+	if text := the(t, rendered, "Deployment", controller).text; !strings.Contains(text, `"--pause-borrowing"`) || !strings.Contains(text, "GOGC") {
+		t.Errorf("the Deployment is:\n%s", text)
+	}
+}
