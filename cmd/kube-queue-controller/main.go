@@ -58,10 +58,7 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 			Synced:  env.MarkReady,
 		})
 	}
-	return env.Lead(ctx, func(ctx context.Context) error {
-		env.MarkUnready() // until the core is rebuilt
-		return writer.While(ctx, decide)
-	})
+	return env.Lead(ctx, func(ctx context.Context) error { return writer.While(ctx, decide) })
 }
 
 func reference(about *unstructured.Unstructured) corev1.ObjectReference {

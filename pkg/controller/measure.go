@@ -93,7 +93,8 @@ func (m *measures) audit(l *loop) time.Time {
 // show takes in how the queues and the quota are now.
 func (m *measures) show(l *loop, names []string, changed []scheduler.QueueStats) {
 	for _, q := range changed {
-		m.Queue(metrics.Queue{Name: q.Name, Pending: q.Pending, Reserved: q.Reserved, Dequeued: q.Dequeued, Running: q.Running, Stopped: q.Stopped})
+		m.Queue(metrics.Queue{Name: q.Name, Pending: q.Pending, Reserved: q.Reserved, Dequeued: q.Dequeued, Running: q.Running,
+			Waiting: q.Head != "", Stopped: q.Stopped})
 	}
 	m.KeepQueues(names)
 	judge, judges := l.source.(source.Judge)

@@ -147,6 +147,7 @@ func TestQueuesAndQuotaAreShownWithTheirStatus(t *testing.T) {
 		queueOf("root-idle", schedulingv1alpha1.StopHold))
 	m.turns(PublishInterval)
 	m.shows(`pending_units{queue="root-x"} 1`, `reserved_units{queue="root-x"} 1`, `dequeued_units{queue="root-x"} 1`, `running_units{queue="root-x"} 1`,
+		`queue_waiting{queue="root-x"} 1`, `queue_waiting{queue="root-idle"} 0`, `dequeues_total{queue="root-idle"} 0`,
 		`queue_stopped{queue="root-x"} 0`, `queue_stopped{queue="root-idle"} 1`, `pending_units{queue="root-idle"} 0`,
 		`quota_used{node="root",resource="cpu"} 1`, `quota_max{node="root",resource="cpu"} 10`,
 		`quota_used{node="root/x",resource="cpu"} 1`, `quota_min{node="root/x",resource="cpu"} 0.5`, `quota_max{node="root/x",resource="cpu"} 1.5`,
@@ -160,6 +161,26 @@ func TestQueuesAndQuotaAreShownWithTheirStatus(t *testing.T) {
 			t.Errorf("it still shows %s", line)
 		}
 	}
+}
+
+// Units that no free room would help do not make the queue one that waits.
+func TestAQueueOfUnitsThatAreHeldDoesNotWait(t *testing.T) {
+	m := measure(t)
+	inactive := jobUnit("inactive", "7", schedulingv1alpha1.QueueUnitStatus{})
+	inactive.Spec.Active = new(false)
+	suspended := jobUnit("suspended", "7", schedulingv1alpha1.QueueUnitStatus{Phase: schedulingv1alpha1.PhaseEnqueued, Conditions: []metav1.Condition{
+		{Type: schedulingv1alpha1.ConditionEvicted, Status: metav1.ConditionTrue, Reason: schedulingv1alpha1.EvictedSuspendedByUser}}})
+	invalid := jobUnit("invalid", "7", schedulingv1alpha1.QueueUnitStatus{})
+	invalid.Spec.Resource["cpu"] = resource.MustParse("-1")
+	m.turns(0, quotaListed, m.tree(goodRoot), seen(inactive), seen(suspended), seen(invalid), unitOf("too-large", "", "99", ""))
+	m.turns(PublishInterval)
+	m.shows(`pending_units{queue="root"} 4`, `queue_waiting{queue="root"} 0`)
+	m.turns(0, unitOf("runs", "", "4", schedulingv1alpha1.PhaseRunning), unitOf("waits", "", "1", ""))
+	m.turns(PublishInterval)
+	m.shows(`pending_units{queue="root"} 5`, `queue_waiting{queue="root"} 1`)
+	m.turns(0, unitGone("a/waits", "waits"))
+	m.turns(PublishInterval)
+	m.shows(`pending_units{queue="root"} 4`, `queue_waiting{queue="root"} 0`)
 }
 
 // judged is a source that may be told that its quota is invalid.

@@ -96,10 +96,12 @@ func (c *Controller) Flushed(flushes, rescued int) {
 type Queue struct {
 	Name                                 string
 	Pending, Reserved, Dequeued, Running int
-	Stopped                              bool
+	// Waiting: a unit is in front. Stopped: by an administrator.
+	Waiting, Stopped bool
 }
 
-// Queue shows how a queue is from now on.
+// Queue shows how a queue is from now on. Its releases are there before the first, so that
+// that is seen as one.
 func (c *Controller) Queue(q Queue) {
 	c.tellsOf(q.Name)
 	set := func(name string, value float64) { c.registry.gauges[name].WithLabelValues(q.Name).Set(value) }
@@ -107,7 +109,9 @@ func (c *Controller) Queue(q Queue) {
 	set(reservedUnits, float64(q.Reserved))
 	set(dequeuedUnits, float64(q.Dequeued))
 	set(runningUnits, float64(q.Running))
+	set(queueWaiting, truth(q.Waiting))
 	set(queueStopped, truth(q.Stopped))
+	c.registry.counters[dequeues].WithLabelValues(q.Name)
 }
 
 func (c *Controller) tellsOf(queue string) {
@@ -139,7 +143,7 @@ func (c *Controller) KeepQueues(names []string) {
 // take long where a whole tree goes.
 func (c *Controller) forget(queue string) {
 	labels := map[string]string{"queue": queue}
-	for _, name := range []string{pendingUnits, reservedUnits, dequeuedUnits, runningUnits, queueStopped} {
+	for _, name := range []string{pendingUnits, reservedUnits, dequeuedUnits, runningUnits, queueWaiting, queueStopped} {
 		c.registry.gauges[name].Delete(labels)
 	}
 	c.registry.counters[dequeues].Delete(labels)

@@ -45,6 +45,7 @@ const (
 	reservedUnits      = "kube_queue_reserved_units"
 	dequeuedUnits      = "kube_queue_dequeued_units"
 	runningUnits       = "kube_queue_running_units"
+	queueWaiting       = "kube_queue_queue_waiting"
 	queueStopped       = "kube_queue_queue_stopped"
 	dequeues           = "kube_queue_dequeues_total"
 	waitSeconds        = "kube_queue_wait_seconds"
@@ -87,13 +88,15 @@ func Definitions() []Definition {
 	const amount = "cores, bytes or a count"
 	return []Definition{
 		{Name: pendingUnits, Type: Gauge, Labels: queue, Unit: "units", Programs: controller,
-			Help: "Units that wait in a queue."},
+			Help: "Units that wait in a queue, those that their users hold as well."},
 		{Name: reservedUnits, Type: Gauge, Labels: queue, Unit: "units", Programs: controller,
 			Help: "Units that hold quota and wait for their admission checks."},
 		{Name: dequeuedUnits, Type: Gauge, Labels: queue, Unit: "units", Programs: controller,
 			Help: "Units that are released and do not run yet."},
 		{Name: runningUnits, Type: Gauge, Labels: queue, Unit: "units", Programs: controller,
 			Help: "Units whose jobs run."},
+		{Name: queueWaiting, Type: Gauge, Labels: queue, Unit: "0 or 1", Programs: controller,
+			Help: "1 while a unit is in front of the queue: one that only lacks room. Those that their users hold, and those that no free room would help, are never in front."},
 		{Name: queueStopped, Type: Gauge, Labels: queue, Unit: "0 or 1", Programs: controller,
 			Help: "1 while an administrator has stopped the queue."},
 		{Name: dequeues, Type: Counter, Labels: queue, Unit: "units", Programs: controller,
@@ -141,12 +144,12 @@ func Definitions() []Definition {
 			Help:    "Time from the decision to release a unit to the patch that lets its job run.",
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15, 60}},
 		{Name: kindMissing, Type: Gauge, Labels: []string{"extension"}, Unit: "0 or 1", Programs: extensions,
-			Help: "1 for an enabled kind that the API server does not serve: its CRD is not installed."},
+			Help: "1 for an enabled kind whose CRD was not installed when job-extensions last looked. 0 once it was found: nobody looks again, so that it stays 0 when the CRD is removed later."},
 
 		{Name: apiWrites, Type: Counter, Labels: []string{"verb", "resource", "code"}, Unit: "requests",
 			Help: "Requests of the program that change something, by the HTTP status of the answer; code error: there was none."},
 		{Name: leader, Type: Gauge, Labels: []string{"program"}, Unit: "0 or 1",
-			Help: "1 while the process works, 0 while it stands by for the lease."},
+			Help: "1 while the process works: it leads and is ready. 0 while it stands by for the lease, and while it leads and does not know the cluster yet."},
 		{Name: buildInfo, Type: Gauge, Labels: []string{"program", "version", "go_version"}, Unit: "1",
 			Help: "1 for the version that runs."},
 	}

@@ -75,7 +75,7 @@ func TestAProgramShowsWhatIsDefinedForItAndNoMore(t *testing.T) {
 	}
 }
 
-func TestTheLeaderSaysSo(t *testing.T) {
+func TestWhoLeadsAndIsReadySaysSo(t *testing.T) {
 	r := New(ControllerProgram, "")
 	expect(t, r, `kube_queue_leader{program="kube-queue-controller"} 0`)
 	r.Lead(true)
@@ -105,7 +105,7 @@ func TestWhatTheControllerCounts(t *testing.T) {
 	c.Audited(0)
 	c.Audited(3)
 	c.Flushed(2, 1)
-	c.Queue(Queue{Name: "q", Pending: 1, Reserved: 2, Dequeued: 3, Running: 4, Stopped: true})
+	c.Queue(Queue{Name: "q", Pending: 1, Reserved: 2, Dequeued: 3, Running: 4, Waiting: true, Stopped: true})
 	c.Quota([]Node{{Path: "root", Resources: []Resource{{Name: "cpu", Used: 2.5, Borrowed: .5, Min: new(2.0)}, {Name: "memory", Used: 0, Max: new(1024.0)}}}}, true)
 	expect(t, r,
 		`kube_queue_decision_duration_seconds_bucket{le="0.005"} 1`,
@@ -130,6 +130,7 @@ func TestWhatTheControllerCounts(t *testing.T) {
 		`kube_queue_reserved_units{queue="q"} 2`,
 		`kube_queue_dequeued_units{queue="q"} 3`,
 		`kube_queue_running_units{queue="q"} 4`,
+		`kube_queue_queue_waiting{queue="q"} 1`,
 		`kube_queue_queue_stopped{queue="q"} 1`,
 		`kube_queue_quota_used{node="root",resource="cpu"} 2.5`,
 		`kube_queue_quota_borrowed{node="root",resource="cpu"} 0.5`,
@@ -138,6 +139,16 @@ func TestWhatTheControllerCounts(t *testing.T) {
 		`kube_queue_quota_max{node="root",resource="memory"} 1024`,
 		`kube_queue_quota_invalid 1`,
 	)
+}
+
+func TestReleasesOfAQueueAreCountedFromZero(t *testing.T) {
+	r := New(ControllerProgram, "")
+	c := NewController(r)
+	c.Queue(Queue{Name: "q"})
+	expect(t, r, `kube_queue_dequeues_total{queue="q"} 0`)
+	c.Dequeued("q", "Job", true, time.Second)
+	c.Queue(Queue{Name: "q"})
+	expect(t, r, `kube_queue_dequeues_total{queue="q"} 1`)
 }
 
 func TestWhatTellsOfAQueueOrANodeThatIsGoneIsGone(t *testing.T) {

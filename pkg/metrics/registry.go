@@ -62,9 +62,9 @@ func (r *Registry) register(d Definition) {
 	}
 }
 
-// Lead tells whether the process works or stands by.
-func (r *Registry) Lead(leads bool) {
-	r.gauges[leader].WithLabelValues(r.program).Set(truth(leads))
+// Lead tells whether the process leads and is ready.
+func (r *Registry) Lead(works bool) {
+	r.gauges[leader].WithLabelValues(r.program).Set(truth(works))
 }
 
 func truth(is bool) float64 {

@@ -71,7 +71,7 @@ func newEnv(name string, opts *options) (*Env, error) {
 		leaderElect: opts.leaderElect,
 		lease:       opts.lease,
 		features:    opts.features,
-		health:      newHealth(),
+		health:      newHealth(registry.Lead),
 		term:        term,
 		exit:        os.Exit,
 	}, nil
@@ -101,12 +101,9 @@ func loadConfig(file string) (*rest.Config, error) {
 // Enabled tells whether a feature of the program is switched on.
 func (e *Env) Enabled(feature featuregate.Feature) bool { return e.features.gate.Enabled(feature) }
 
-// MarkReady has /readyz answer ok: call it once caches have synced.
-func (e *Env) MarkReady() { e.health.markReady() }
-
-// MarkUnready has it answer that it is not: call it when what is to be done first is not
-// done yet, though this replica stood by well enough.
-func (e *Env) MarkUnready() { e.health.ready.Store(false) }
+// MarkReady has /readyz answer ok, and the metrics tell that this replica works while it
+// leads: call it once caches have synced, before Lead or in its work.
+func (e *Env) MarkReady() { e.health.note(&e.health.synced, true) }
 
 // connect waits until the API server answers: it may start after us.
 func (e *Env) connect(ctx context.Context) error {

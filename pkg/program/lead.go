@@ -14,7 +14,7 @@ import (
 // work has returned. When the lease is lost the process ends at once: whatever
 // it still did would be done twice. Without --leader-elect, work runs right away.
 func (e *Env) Lead(ctx context.Context, work func(ctx context.Context) error) error {
-	work = e.showing(work)
+	work = e.leading(work)
 	if !e.leaderElect {
 		return work(ctx)
 	}
@@ -54,11 +54,11 @@ func (e *Env) Lead(ctx context.Context, work func(ctx context.Context) error) er
 	return err
 }
 
-// showing has the metrics tell that this replica works, while it does.
-func (e *Env) showing(work func(ctx context.Context) error) func(ctx context.Context) error {
+// leading notes that this replica leads while the work goes on.
+func (e *Env) leading(work func(ctx context.Context) error) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		e.Metrics.Lead(true)
-		defer e.Metrics.Lead(false)
+		e.health.note(&e.health.leads, true)
+		defer e.health.note(&e.health.leads, false)
 		return work(ctx)
 	}
 }
@@ -77,7 +77,7 @@ func (e *Env) newElector(ctx context.Context, lock resourcelock.Interface, onSta
 			OnStartedLeading: func(context.Context) { onStarted() },
 			OnNewLeader: func(identity string) {
 				if identity != e.Identity { // there is nothing to be readier for
-					e.MarkReady()
+					e.health.note(&e.health.standsBy, true)
 				}
 			},
 			OnStoppedLeading: func() {

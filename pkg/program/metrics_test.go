@@ -299,37 +299,66 @@ func TestACertificateThatIsMadeIsMadeAnewBeforeItEnds(t *testing.T) {
 	}
 }
 
-func TestWhoWorksIsTheLeader(t *testing.T) {
-	env := &Env{Name: "thing", Metrics: metrics.New("thing", "v1")}
-	leads := func() bool {
-		w := httptest.NewRecorder()
-		env.Metrics.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-		return strings.Contains(w.Body.String(), `kube_queue_leader{program="thing"} 1`)
-	}
-	if err := env.Lead(t.Context(), func(context.Context) error {
-		if !leads() {
-			t.Error("it works, and does not say so")
+// standing is an Env that leads without a lease, and what it says of itself.
+func standing(t *testing.T) (env *Env, ready, works func() bool) {
+	t.Helper()
+	registry := metrics.New("thing", "v1")
+	env = &Env{Name: "thing", Metrics: registry, health: newHealth(registry.Lead)}
+	return env, func() bool {
+			w := httptest.NewRecorder()
+			env.health.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+			return w.Code == http.StatusOK
+		}, func() bool {
+			w := httptest.NewRecorder()
+			registry.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+			return strings.Contains(w.Body.String(), `kube_queue_leader{program="thing"} 1`)
 		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if leads() {
-		t.Error("it says that it works, and does not")
+}
+
+func TestWhoLeadsWorksOnceItIsReady(t *testing.T) {
+	for _, before := range []bool{true, false} {
+		env, ready, works := standing(t)
+		if before { // as job-extensions
+			env.MarkReady()
+		}
+		if works() {
+			t.Error("it says that it works before it leads")
+		}
+		if err := env.Lead(t.Context(), func(context.Context) error {
+			if works() != before || ready() != before {
+				t.Errorf("it leads, is marked ready: %v, and says that it works: %v, and is ready: %v", before, works(), ready())
+			}
+			env.MarkReady()
+			if !works() || !ready() {
+				t.Error("it works, and does not say so")
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if works() {
+			t.Error("it says that it works, and does not")
+		}
 	}
 }
 
 func TestAReplicaThatStoodByIsNotReadyUntilItKnowsWhatItIsToDo(t *testing.T) {
-	env := &Env{health: newHealth()}
-	for _, c := range []struct {
-		mark func()
-		want int
-	}{{env.MarkReady, http.StatusOK}, {env.MarkUnready, http.StatusServiceUnavailable}, {env.MarkReady, http.StatusOK}} {
-		c.mark()
-		w := httptest.NewRecorder()
-		env.health.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
-		if w.Code != c.want {
-			t.Errorf("readyz is answered %d, want %d", w.Code, c.want)
+	env, ready, works := standing(t)
+	env.health.note(&env.health.standsBy, true)
+	if !ready() || works() {
+		t.Error("a standby is not ready, or says that it works")
+	}
+	if err := env.Lead(t.Context(), func(context.Context) error {
+		env.health.note(&env.health.standsBy, true) // which is told late
+		if ready() || works() {
+			t.Error("that it stood by is taken for knowing what to do")
 		}
+		env.MarkReady()
+		if !ready() || !works() {
+			t.Error("it knows what to do, and is not ready")
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -209,7 +209,7 @@ func TestWritesCarryADeadlineAndReadsDoNot(t *testing.T) {
 }
 
 func TestReadyOnlyOnceMarked(t *testing.T) {
-	h := newHealth()
+	h := newHealth(func(bool) {})
 	status := func(path string) int {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
@@ -221,7 +221,7 @@ func TestReadyOnlyOnceMarked(t *testing.T) {
 	if got := status("/readyz"); got != http.StatusServiceUnavailable {
 		t.Errorf("readyz before caches have synced: %d", got)
 	}
-	h.markReady()
+	h.note(&h.synced, true)
 	if got := status("/readyz"); got != http.StatusOK {
 		t.Errorf("readyz after: %d", got)
 	}
@@ -289,9 +289,10 @@ func leaseEnv(t *testing.T, server *leaseServer) *Env {
 	if _, err := kubernetes.NewForConfig(config); err != nil {
 		t.Fatal(err)
 	}
-	return &Env{Name: "thing", Namespace: "ns", Identity: "me", Config: config, leaderElect: true, lease: defaultLease(), health: newHealth(), term: newTerm(defaultLease().actFor()),
-		Metrics: metrics.New("thing", "v1"),
-		exit:    func(int) { t.Error("the process was ended") }}
+	registry := metrics.New("thing", "v1")
+	return &Env{Name: "thing", Namespace: "ns", Identity: "me", Config: config, leaderElect: true, lease: defaultLease(), term: newTerm(defaultLease().actFor()),
+		Metrics: registry, health: newHealth(registry.Lead),
+		exit: func(int) { t.Error("the process was ended") }}
 }
 
 func TestLeaseIsReleasedAfterTheWorkHasStopped(t *testing.T) {
@@ -328,19 +329,19 @@ func TestAReplicaThatWaitsForTheLeaseIsReady(t *testing.T) {
 		go func() {
 			waiting <- standby.Lead(ctx, func(context.Context) error { return errors.New("two lead") })
 		}()
-		for tick := time.Tick(10 * time.Millisecond); !standby.health.ready.Load() && ctx.Err() == nil; <-tick {
+		for tick := time.Tick(10 * time.Millisecond); !standby.health.ready() && ctx.Err() == nil; <-tick {
 		}
 		if ctx.Err() != nil {
 			t.Error("the replica that waits is not ready")
+		}
+		if leader.health.ready() {
+			t.Error("the leader is ready before its work says so")
 		}
 		cancel()
 		return <-waiting
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	if leader.health.ready.Load() {
-		t.Error("the leader is ready before its work says so")
 	}
 }
 

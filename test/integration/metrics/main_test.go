@@ -107,13 +107,15 @@ func (w *watched) forgets(text string) {
 	})
 }
 
-func (w *watched) scrape() []string {
+// scrape waits until it is let: a role binding takes a moment to be known, and a refusal
+// counts for ten seconds.
+func (w *watched) scrape() (lines []string) {
 	w.t.Helper()
-	status, lines, err := scrape(w.t.Context(), w.MetricsURL(), w.token)
-	lab.Must(w.t, err)
-	if status != http.StatusOK {
-		w.t.Fatalf("%s answers %d: %s", w.Name, status, lines)
-	}
+	lab.Eventually(w.t, 30*time.Second, w.Name+" answers a scrape", func() (bool, string) {
+		status, answer, err := scrape(w.t.Context(), w.MetricsURL(), w.token)
+		lines = answer
+		return err == nil && status == http.StatusOK, fmt.Sprint(status, err, answer)
+	})
 	for _, line := range lines {
 		series, value, is := strings.Cut(line, " ")
 		if at := strings.LastIndexByte(line, ' '); at > 0 {

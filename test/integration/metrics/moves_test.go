@@ -52,7 +52,7 @@ func TestEachMetricMovesWithItsCause(t *testing.T) {
 	l.WaitForPhase("Job", "first", "Running")
 	l.Apply(job("second", "2"))
 	l.WaitForReason("Job", "second", "QuotaExceeded")
-	c.shows(`pending_units{queue="root-team"} 1`, `running_units{queue="root-team"} 1`, `queue_stopped{queue="root-team"} 0`,
+	c.shows(`pending_units{queue="root-team"} 1`, `queue_waiting{queue="root-team"} 1`, `running_units{queue="root-team"} 1`, `queue_stopped{queue="root-team"} 0`,
 		`dequeues_total{queue="root-team"} 1`, `wait_seconds_count{framework="Job",queue="root-team"} 1`,
 		`admission_attempts_total{reason="",result="admitted"} 1`, `admission_attempts_total{reason="QuotaExceeded",result="refused"} 1`,
 		`quota_used{node="root/team",resource="cpu"} 2`, `quota_min{node="root/team",resource="cpu"} 1`,
@@ -70,7 +70,8 @@ func TestEachMetricMovesWithItsCause(t *testing.T) {
 	l.Finish(lab.Jobs, "first")
 	x.shows(`jobs_finished_total{framework="Job",result="Succeeded"} 1`)
 	l.Patch(lab.Jobs, "second", `{"metadata":{"annotations":{"scheduling.x-k8s.io/active":"false"}}}`)
-	c.shows(`evictions_total{reason="Deactivated"} 1`, `requeues_total{reason="Inactive"} 1`)
+	c.shows(`evictions_total{reason="Deactivated"} 1`, `requeues_total{reason="Inactive"} 1`,
+		`pending_units{queue="root-team"} 1`, `queue_waiting{queue="root-team"} 0`)
 
 	stop(t, "Hold")
 	c.shows(`queue_stopped{queue="root-team"} 1`)
@@ -78,7 +79,7 @@ func TestEachMetricMovesWithItsCause(t *testing.T) {
 	l.TreeOf(team("5", "4"), lends)
 	c.shows(`quota_invalid 1`, `quota_max{node="root/team",resource="cpu"} 4`)
 	l.TreeOf(`{name: others, namespaces: [measured]}`)
-	c.shows(`quota_invalid 0`, `pending_units{queue="root-others"} 1`)
+	c.shows(`quota_invalid 0`, `pending_units{queue="root-others"} 1`, `dequeues_total{queue="root-others"} 0`)
 	c.forgets("root-team")
 	c.forgets("root/team")
 
