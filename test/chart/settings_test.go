@@ -32,6 +32,8 @@ func TestASettingThatAnotherValueIsForIsRefusedWithThatValuesName(t *testing.T) 
 		{"the policy as a flag", "controller: {extraArgs: [--policy=Block]}", []string{"controller.extraArgs: --policy=Block:", "controller.strictPriority"}},
 		{"the backend as a flag", "controller: {extraArgs: [--quota-backend=resourcequota]}",
 			[]string{"controller.extraArgs: --quota-backend", "controller.queueGroupPlugin"}},
+		{"work without a lease", "controller: {config: {leaderElection: {leaderElect: false}}}", []string{"controller.config.leaderElection.leaderElect:", "both would work"}},
+		{"work without a lease by a flag", "jobExtensions: {extraArgs: [--leader-elect=false]}", []string{"jobExtensions.extraArgs: --leader-elect=false:"}},
 		{"a namespace as a flag", "jobExtensions: {extraArgs: [--namespace=mine]}", []string{"jobExtensions.extraArgs: --namespace=mine:"}},
 		{"where health is as a flag", "controller: {extraArgs: ['--health-bind-address=:1']}", []string{"controller.extraArgs: --health-bind-address", "8081"}},
 		{"where metrics are as a flag", "controller: {extraArgs: [--metrics-bind-address=0]}",

@@ -8,7 +8,8 @@ it would not count, or the program would not be where probes, Services and roles
 {{- $fixed := concat .fixed (list
   (list "namespace" "--namespace" "leave it out: everything is in namespace kube-queue")
   (list "health.bindAddress" "--health-bind-address" "leave it out: the probes ask port 8081")
-  (list "metrics.bindAddress" "--metrics-bind-address" "leave it out: it is port 8443, and none with metrics.enabled=false"))
+  (list "metrics.bindAddress" "--metrics-bind-address" "leave it out: it is port 8443, and none with metrics.enabled=false")
+  (list "leaderElection.leaderElect" "--leader-elect" "leave it out: two pods run at once in every update, and without a lease both would work"))
 -}}
 {{- range $key := list "apiVersion" "kind" -}}
 {{- if hasKey $.values.config $key -}}
