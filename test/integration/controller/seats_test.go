@@ -1,14 +1,18 @@
 package controller
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"kube-queue.dev/kube-queue/pkg/controller"
 	"kube-queue.dev/kube-queue/test/integration/controller/seats"
+	"kube-queue.dev/kube-queue/test/testcluster"
 )
 
 // seatsOf has the stage's namespace have so many seats; empty for none.
@@ -23,10 +27,29 @@ func (s *stage) seatsOf(number string) {
 	must(s.T, err)
 }
 
+// mayReadNamespaces gives the controller what this backend needs beside what it has: the
+// right to watch what the backend watches.
+func mayReadNamespaces(t *testing.T, kube kubernetes.Interface) {
+	t.Helper()
+	roles, bindings := kube.RbacV1().ClusterRoles(), kube.RbacV1().ClusterRoleBindings()
+	_, err := roles.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "seats"},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}}}}, metav1.CreateOptions{})
+	must(t, err)
+	_, err = bindings.Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "seats"},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "seats"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: testcluster.Namespace, Name: "kube-queue-controller"}}}, metav1.CreateOptions{})
+	must(t, err)
+	t.Cleanup(func() {
+		must(t, bindings.Delete(context.Background(), "seats", metav1.DeleteOptions{}))
+		must(t, roles.Delete(context.Background(), "seats", metav1.DeleteOptions{}))
+	})
+}
+
 // The controller runs a backend that it knows nothing of: what a unit takes, when it
 // fits and why it does not are all the backend's.
 func TestABackendIsOnePackage(t *testing.T) {
 	s := newStage(t)
+	mayReadNamespaces(t, s.kube)
 	bySeats := func(cfg *controller.Config) { cfg.Source = &seats.Source{} }
 	stop := startController(t, bySeats)
 	s.unit("first", `resource: {cpu: 100}`)
