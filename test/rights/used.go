@@ -98,10 +98,9 @@ func Read(r io.Reader) (Use, error) {
 	return use, nil
 }
 
-// ours are the names of the programs' roles and bindings.
+// ours tells whether a role or binding of that name is one of the programs'.
 func ours(name string) bool {
-	return slices.ContainsFunc(Programs, func(program string) bool { return name == program || name == "kube-queue-"+program }) ||
-		name == "kube-queue-metrics-auth"
+	return slices.ContainsFunc(Programs, func(program string) bool { return name == program || name == "kube-queue-"+program })
 }
 
 // withdraw keeps the names of our roles and bindings that are deleted at the moment.
