@@ -53,6 +53,9 @@ type Kind struct {
 	OlderVersions []string
 	// Resource is the kind's name in paths, as "tfjobs".
 	Resource string
+	// SuspendPath is the path of the operator's own suspend field, such as spec.suspend.
+	// The field that names another controller, managedBy, stands beside it.
+	SuspendPath []string
 	// MarkedBySuspend: the suspend field alone asks to be queued, where
 	// Sight.NoMark does not say otherwise. Every kind is asked for by the
 	// annotation.

@@ -27,6 +27,7 @@ func (adapter) Kind() framework.Kind {
 		Name:             "job",
 		GroupVersionKind: batchv1.SchemeGroupVersion.WithKind("Job"),
 		Resource:         "jobs",
+		SuspendPath:      []string{"spec", "suspend"},
 		MarkedBySuspend:  true,
 		Native:           true,
 		ManagedBy:        batchv1.JobControllerName,

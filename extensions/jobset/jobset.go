@@ -35,6 +35,7 @@ func (adapter) Kind() framework.Kind {
 		Name:             "jobset",
 		GroupVersionKind: jobset.GroupVersion.WithKind("JobSet"),
 		Resource:         "jobsets",
+		SuspendPath:      []string{"spec", "suspend"},
 		MarkedBySuspend:  true,
 		ManagedBy:        jobset.JobSetControllerName,
 	}

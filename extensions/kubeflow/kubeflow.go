@@ -67,6 +67,9 @@ type Base[T framework.Object] struct {
 	Inject func(job T, role training.ReplicaType, template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec
 }
 
+// SuspendPath is where all these kinds have their suspend field.
+func SuspendPath() []string { return []string{"spec", "runPolicy", "suspend"} }
+
 // Kind says how the kind is called.
 func (b Base[T]) Kind() framework.Kind { return b.Named }
 

@@ -13,6 +13,7 @@ func TrainingKind(name, kind, resource string) framework.Kind {
 		Name:             name,
 		GroupVersionKind: training.SchemeGroupVersion.WithKind(kind),
 		Resource:         resource,
+		SuspendPath:      SuspendPath(),
 		ManagedBy:        training.KubeflowJobsController,
 	}
 }

@@ -21,6 +21,7 @@ func V2beta1() framework.Adapter {
 			Name:             "mpiv2beta1",
 			GroupVersionKind: mpi.SchemeGroupVersion.WithKind(mpi.Kind),
 			Resource:         training.MPIJobPlural,
+			SuspendPath:      kubeflow.SuspendPath(),
 			ManagedBy:        mpi.KubeflowJobController,
 		},
 		Field: replicasField,

@@ -29,6 +29,7 @@ func Kind(name, kind, resource string) framework.Kind {
 		GroupVersionKind: rayv1.SchemeGroupVersion.WithKind(kind),
 		OlderVersions:    []string{"v1alpha1"},
 		Resource:         resource,
+		SuspendPath:      []string{"spec", "suspend"},
 		MarkedBySuspend:  true,
 		ManagedBy:        operator,
 	}

@@ -36,7 +36,7 @@ func TestKindsAreToldApart(t *testing.T) {
 	seen := map[string]bool{}
 	for _, adapter := range All() {
 		kind := adapter.Kind()
-		if kind.Name == "" || kind.Resource == "" || kind.Kind == "" {
+		if kind.Name == "" || kind.Resource == "" || len(kind.SuspendPath) == 0 || kind.Kind == "" {
 			t.Errorf("kind %+v is incomplete", kind)
 		}
 		for _, word := range append(namesOf(adapter), kind.GroupVersionKind.String()) {

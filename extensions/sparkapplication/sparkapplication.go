@@ -24,6 +24,7 @@ func (adapter) Kind() framework.Kind {
 		Name:             "sparkapp",
 		GroupVersionKind: v1beta2.SchemeGroupVersion.WithKind("SparkApplication"),
 		Resource:         "sparkapplications",
+		SuspendPath:      []string{"spec", "suspend"},
 	}
 }
 

@@ -35,6 +35,7 @@ func (adapter) Kind() framework.Kind {
 		Name:             "workflow",
 		GroupVersionKind: schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Workflow"},
 		Resource:         "workflows",
+		SuspendPath:      []string{"spec", "suspend"},
 		MarkedBySuspend:  true,
 	}
 }
