@@ -1,4 +1,5 @@
-{{- if include "kube-queue.manage" . }}
+{{/* The policy of the managed namespaces, and its binding. */}}
+{{- define "kube-queue.managedPolicy" -}}
 # In a namespace with label kube-queue/managed "true" every new job of the kinds
 # listed below is queued, whatever its mark says: it gets the mark, and a note of
 # where it came from.
@@ -116,4 +117,4 @@ spec:
     namespaceSelector:
       matchLabels:
         kube-queue/managed: "true"
-{{- end }}
+{{- end -}}
