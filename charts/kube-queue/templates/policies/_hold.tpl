@@ -8,6 +8,11 @@ as in spec.runPolicy.suspend.
 object.{{ replace "." ".?" . }}
 {{- end -}}
 
+{{/* The path of what a field is in. */}}
+{{- define "kube-queue.parent" -}}
+{{ regexReplaceAll "[.][^.]*$" . "" }}
+{{- end -}}
+
 {{/* What a field has that is unset, and what it is set to. */}}
 {{- define "kube-queue.celZero" -}}
 {{ kindIs "string" . | ternary "''" "false" }}
@@ -49,7 +54,7 @@ type({{ include "kube-queue.cel" . }}.orValue({})) == map
 {{- define "kube-queue.suspendPatch" -}}
 {{- $kind := . -}}
 {{- $settings := include "kube-queue.settings" (list . "") | fromJsonArray -}}
-{{- $parent := regexReplaceAll "[.][^.]*$" .suspendPath "" -}}
+{{- $parent := include "kube-queue.parent" .suspendPath -}}
 {{- $suspend := include "kube-queue.add" (list .suspendPath "true") -}}
 {{- if and (eq $parent "spec") (not $settings) -}}
 [{{ $suspend }}]
@@ -221,7 +226,7 @@ spec:
 {{/* Which operator runs the job, where its kind can say so. */}}
 {{- define "kube-queue.celManagedBy" -}}
 {{- $group := .group -}}
-{{- $field := printf "%s.?managedBy" (include "kube-queue.cel" (regexReplaceAll "[.][^.]*$" .suspendPath "")) -}}
+{{- $field := printf "%s.?managedBy" (include "kube-queue.cel" (include "kube-queue.parent" .suspendPath)) -}}
 {{- $values := list -}}
 {{- range .extensions }}{{ $values = append $values (.managedBy | default "") }}{{ end -}}
 {{- if gt (len (uniq $values)) 1 -}}

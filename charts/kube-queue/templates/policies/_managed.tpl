@@ -1,5 +1,6 @@
 {{/* The policy of the managed namespaces, and its binding. */}}
 {{- define "kube-queue.managedPolicy" -}}
+{{- $kinds := include "kube-queue.kinds" . | fromJsonArray -}}
 # In a namespace with label kube-queue/managed "true" every new job of the kinds
 # listed below is queued, whatever its mark says: it gets the mark, and a note of
 # where it came from.
@@ -32,43 +33,30 @@ spec:
   - name: has-spec
     expression: >-
       type(object.?spec.orValue('')) == map
-      && (!object.apiVersion.startsWith('kubeflow.org/') || type(object.spec.?runPolicy.orValue({})) == map)
-      && (object.kind != 'RayJob' || (
-        type(object.spec.?deletionStrategy.orValue({})) == map
-        && type(object.spec.?deletionStrategy.?onSuccess.orValue({})) == map
-        && type(object.spec.?deletionStrategy.?onFailure.orValue({})) == map))
+      {{- range $maps, $names := include "kube-queue.sameMaps" $kinds | fromJson }}
+      && ({{ include "kube-queue.celIsNot" $names }} || (
+        {{- $maps | nindent 8 }}))
+      {{- end }}
   # A child is held by holding its parent; but what is made on a schedule queues each
   # for itself.
   - name: no-controller-owner
     expression: >-
       !object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false)
-        && !(object.kind == 'Job' && o.?kind.orValue('') == 'CronJob' && o.?apiVersion.orValue('').startsWith('batch/'))
-        && !(object.kind == 'RayJob' && o.?kind.orValue('') == 'RayCronJob' && o.?apiVersion.orValue('').startsWith('ray.io/')))
+        {{- range $kind := $kinds }}{{ range .owners }}
+        && !(object.kind == '{{ $kind.kind }}' && {{ include "kube-queue.celOwner" . }})
+        {{- end }}{{ end }})
   - name: no-other-queue
     expression: "!object.metadata.?labels[?'kueue.x-k8s.io/queue-name'].hasValue()"
-  # The kubeflow kinds have it in runPolicy. A Workflow has none, but its spec may
-  # hold anything.
+  # A kind that has no such field may hold anything in its place.
   - name: managed-by-its-controller
     expression: >-
-      object.kind == 'Workflow' || (
-        object.apiVersion.startsWith('kubeflow.org/') ? object.spec.?runPolicy.?managedBy : object.spec.?managedBy
-      ).orValue('') in [
-        '', 'kubernetes.io/job-controller', 'kubeflow.org/training-operator', 'kubeflow.org/mpi-operator',
-        'ray.io/kuberay-operator', 'jobset.sigs.k8s.io/jobset-controller']
+      {{- include "kube-queue.celAllManagedBy" $kinds | nindent 6 }}
   variables:
-  - name: kubeflow
-    expression: "object.apiVersion.startsWith('kubeflow.org/')"
-  - name: rayJob
-    expression: "object.kind == 'RayJob'"
-  # As in hold-rayjob. Others get the mark alone, and job-extensions says
+  # As in the hold policies. Others get the mark alone, and job-extensions says
   # InvalidRequest.
   - name: canBeSuspended
     expression: >-
-      !variables.rayJob || (
-        object.spec.?clusterSelector.orValue({}) == {}
-        && object.spec.?deletionStrategy.?deletionRules.orValue([]) == []
-        && object.spec.?deletionStrategy.?onSuccess.?policy.orValue('') != 'DeleteNone'
-        && object.spec.?deletionStrategy.?onFailure.?policy.orValue('') != 'DeleteNone')
+      {{- include "kube-queue.celHoldable" $kinds | nindent 6 }}
   mutations:
   - patchType: JSONPatch
     jsonPatch:
@@ -79,31 +67,24 @@ spec:
           JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('scheduling.x-k8s.io/suspend'), value: 'true'},
           JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('kube-queue/managed'), value: 'true'}
         ]
+  # As in the hold policies of these kinds.
+  {{- range $patch, $names := include "kube-queue.samePatch" $kinds | fromJson }}
   - patchType: JSONPatch
     jsonPatch:
       expression: >-
-        variables.kubeflow || !variables.canBeSuspended ? [] : [
-          JSONPatch{op: 'add', path: '/spec/suspend', value: true}
+        {{ include "kube-queue.celIsNot" $names }} || !variables.canBeSuspended ? [] :
+        {{- $patch | nindent 8 }}
+  {{- end }}
+  {{- range $kind := $kinds }}
+  {{- range include "kube-queue.settings" (list . "noted") | fromJsonArray }}
+  - patchType: JSONPatch
+    jsonPatch:
+      expression: >-
+        object.kind != '{{ $kind.kind }}' || !variables.canBeSuspended || {{ include "kube-queue.celUnset" (list . "!=") }} ? [] : [
+          {{- include "kube-queue.notedPatch" . | nindent 10 }}
         ]
-  # As in hold-tfjob and its like.
-  - patchType: JSONPatch
-    jsonPatch:
-      expression: >-
-        !variables.kubeflow ? [] : (object.spec.?runPolicy.hasValue() ? [] : [
-          JSONPatch{op: 'add', path: '/spec/runPolicy', value: {}}
-        ]) + [
-          JSONPatch{op: 'add', path: '/spec/runPolicy/suspend', value: true}
-        ] + (object.spec.?runPolicy.?cleanPodPolicy.or(object.spec.?cleanPodPolicy).orValue('') != '' ? [] : [
-          JSONPatch{op: 'add', path: '/spec/runPolicy/cleanPodPolicy', value: 'Running'}
-        ])
-  # As in hold-rayjob.
-  - patchType: JSONPatch
-    jsonPatch:
-      expression: >-
-        !variables.rayJob || !variables.canBeSuspended || object.spec.?shutdownAfterJobFinishes.orValue(false) != false ? [] : [
-          JSONPatch{op: 'add', path: '/spec/shutdownAfterJobFinishes', value: true},
-          JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('kube-queue/shutdown-after-job-finishes'), value: 'false'}
-        ]
+  {{- end }}
+  {{- end }}
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicyBinding
@@ -117,4 +98,70 @@ spec:
     namespaceSelector:
       matchLabels:
         kube-queue/managed: "true"
+{{- end -}}
+
+{{/* Whether the object is of none of the kinds, by their names. */}}
+{{- define "kube-queue.celIsNot" -}}
+{{- if eq (len .) 1 -}}
+object.kind != '{{ first . }}'
+{{- else -}}
+!(object.kind in ['{{ join "', '" . }}'])
+{{- end -}}
+{{- end -}}
+
+{{/* Names of kinds by what must be a map in them, for those that have any such. */}}
+{{- define "kube-queue.sameMaps" -}}
+{{- $same := dict -}}
+{{- range . -}}
+{{- if .maps -}}
+{{- $terms := list -}}
+{{- range .maps }}{{ $terms = append $terms (include "kube-queue.celMap" .) }}{{ end -}}
+{{- $terms = join "\n&& " $terms -}}
+{{- $_ := set $same $terms (append (get $same $terms | default list) .kind) -}}
+{{- end -}}
+{{- end -}}
+{{- $same | toJson -}}
+{{- end -}}
+
+{{/* Names of kinds by the patch that suspends them. */}}
+{{- define "kube-queue.samePatch" -}}
+{{- $same := dict -}}
+{{- range . -}}
+{{- $patch := include "kube-queue.suspendPatch" . -}}
+{{- $_ := set $same $patch (append (get $same $patch | default list) .kind) -}}
+{{- end -}}
+{{- $same | toJson -}}
+{{- end -}}
+
+{{/* Whether the object can be suspended, for those kinds that have some that cannot. */}}
+{{- define "kube-queue.celHoldable" -}}
+{{- $terms := list -}}
+{{- range . -}}
+{{- if .holdable -}}
+{{- $expressions := list -}}
+{{- range .holdable }}{{ $expressions = append $expressions (replace "\n" "\n  " .expression) }}{{ end -}}
+{{- $terms = append $terms (printf "(object.kind != '%s' || (\n  %s))" .kind (join "\n  && " $expressions)) -}}
+{{- end -}}
+{{- end -}}
+{{- join "\n&& " $terms | default "true" -}}
+{{- end -}}
+
+{{/* Whether managedBy, where its kind has it, names one of the operators of all kinds. */}}
+{{- define "kube-queue.celAllManagedBy" -}}
+{{- $values := list "''" -}}
+{{- $fields := dict -}}
+{{- range $kind := . -}}
+{{- $field := printf "%s.?managedBy" (include "kube-queue.cel" (include "kube-queue.parent" .suspendPath)) -}}
+{{- range .extensions -}}
+{{- if .managedBy -}}
+{{- $values = append $values (squote .managedBy) | uniq -}}
+{{- $_ := set $fields $field (append (get $fields $field | default list) $kind.kind | uniq) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $terms := list -}}
+{{- range $field, $names := $fields -}}
+{{- $terms = append $terms (printf "(%s || %s.orValue('') in [\n  %s])" (include "kube-queue.celIsNot" $names) $field (join ", " $values)) -}}
+{{- end -}}
+{{- join "\n&& " $terms | default "true" -}}
 {{- end -}}
