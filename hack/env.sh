@@ -20,8 +20,8 @@ build_helm() {
   go build -C hack/helm -ldflags '-s -w' -o "$(realpath "$1")/" tool
 }
 
-# build_settings DIR builds the generator that links the programs, and so what the
-# others generate.
-build_settings() {
-  go build -o "$1/" ./hack/settings
+# build_linked DIR builds the generators that link the programs, and so what the others
+# generate.
+build_linked() {
+  go build -o "$1/" ./hack/kinds ./hack/settings
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Writes deploy/: what the chart renders with hack/deploy-values.yaml, one file for each
-# template, for those who apply manifests with kubectl.
+# template and one for each policy that policies/hold.yaml renders, for those who apply
+# manifests with kubectl.
 #
 # It works on the tree that it stands in, so hack/verify.sh can run it in a copy.
 set -euo pipefail
@@ -22,13 +23,27 @@ trap 'rm -rf "${scratch}"' EXIT
   exit 1
 }
 
+rendered=${scratch}/kube-queue/templates
+# The policies of one template are told apart by their names: kube-queue-hold-job.
+awk -v folder="${rendered}/policies" '
+  function flush() {
+    if (file != "") printf "%s", document >>file
+    document = file = ""
+  }
+  /^---$/ { flush() }
+  { document = document $0 "\n" }
+  file == "" && /^  name: kube-queue-/ { file = folder "/" substr($2, length("kube-queue-") + 1) ".yaml" }
+  END { flush() }
+' "${rendered}/policies/hold.yaml"
+rm "${rendered}/policies/hold.yaml"
+
 rm -rf deploy
-cp -r "${scratch}/kube-queue/templates" deploy
+cp -r "${rendered}" deploy
 # helm tells of each document where it comes from, and leaves a line free after it:
 # once for a file is enough.
 find deploy -name '*.yaml' -print0 | while IFS= read -r -d '' file; do
   {
-    printf '# Rendered from charts/kube-queue/templates/%s by make generate.\n\n' "${file#deploy/}"
+    printf '# Rendered from charts/%s by make generate.\n\n' "$(sed -n 's/^# Source: //p' "${file}" | head -n 1)"
     sed -e '1{/^---$/d}' -e '/^# Source: /d' "${file}" | sed -e '/./,$!d' | sed -e '$!N; s/^\n---$/---/; P; D' | sed -e '${/^$/d}'
   } >"${scratch}/file"
   cat "${scratch}/file" >"${file}"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Writes everything in this repository that a program writes: deep copies,
-# clients, listers, informers, CRDs, deploy/, and what docs/ says of settings and metrics.
-# Run it after a change to apis/, to the chart, to a program's options or to
+# clients, listers, informers, CRDs, what the chart and docs/ say of the kinds of job,
+# deploy/, and what docs/ says of settings and metrics. Run it after a change to apis/, to the
+# chart, to extensions/registry and what a kind says of itself, to a program's options or to
 # pkg/metrics/definitions.go.
 #
 # It works on the tree that it stands in, so hack/verify.sh can run it in a copy.
@@ -25,7 +26,8 @@ find apis -name 'zz_generated.*' -delete
 "${tools}/deepcopy-gen" --output-file zz_generated.deepcopy.go "${apis[@]}"
 
 echo "clients, listers, informers"
-rm -rf "${generated}"
+# The kinds, which have a generator of their own, are part of what it is built of.
+rm -rf "${generated}"/{clientset,listers,informers}
 inputs=()
 for api in "${apis[@]}"; do
   inputs+=(--input "${api}")
@@ -48,11 +50,15 @@ rm -rf "${crds}"
 # A CRD schema cannot refer to itself, so the levels of the tree are written out.
 "${tools}/treeschema" "${crds}/scheduling.sigs.k8s.io_elasticquotatrees.yaml"
 
+if [[ -z ${TOOLS:-} ]]; then build_linked "${tools}"; fi
+
+echo "kinds"
+"${tools}/kinds" .
+
 echo "deploy"
 hack/render-deploy.sh
 
 echo "settings"
-if [[ -z ${TOOLS:-} ]]; then build_settings "${tools}"; fi
 # What is left of a program that is gone, no program would remove.
 rm -rf docs/config
 "${tools}/settings" docs

@@ -66,7 +66,7 @@ generated_fresh() {
     cat "${log}"
     ok=1
   }
-  for path in apis pkg/generated charts/kube-queue/files/crds deploy docs/config docs/settings.md docs/metrics.md; do
+  for path in apis pkg/generated charts/kube-queue hack/deploy-values.yaml deploy docs README.md; do
     git --no-pager diff --no-index --exit-code "${path}" "${copy}/${path}" || ok=1
   done
   return "${ok}"
@@ -78,7 +78,7 @@ tools=$PWD/bin/tools
 echo "verify: building the tools"
 build_tools "${tools}"
 build_helm "${tools}"
-build_settings "${tools}"
+build_linked "${tools}"
 
 check "gofmt" "run gofmt -w on these files" gofmt_clean
 check "generated code, CRDs, deploy and pages" "run make generate" generated_fresh

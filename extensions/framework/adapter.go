@@ -72,6 +72,20 @@ type Kind struct {
 	// While the job controls an object of it, pods of the job remain: it has not
 	// stopped, and has not ended. Empty: the job's own status tells that.
 	Remains string
+
+	// Sets are the fields that a hold sets along with the suspend field. What
+	// Adapter.SuspendPatch does to a job that runs, the hold policy does at admission.
+	Sets []Setting
+	// Holdable conditions hold for each job that its operator accepts when it is
+	// suspended: those whose Sight.Unholdable is empty. The hold policy leaves
+	// others as they are.
+	Holdable []Condition
+	// Maps are the paths of fields that Holdable reads into. The hold policy takes a job
+	// only where each of them is absent or a map; the parents of SuspendPath are
+	// checked without being named.
+	Maps [][]string
+	// Doc is for people.
+	Doc Doc
 }
 
 // Sight is what a job looks like to its adapter.

@@ -32,6 +32,12 @@ func (adapter) Kind() framework.Kind {
 		Native:           true,
 		ManagedBy:        batchv1.JobControllerName,
 		Owners:           []schema.GroupKind{{Group: batchv1.GroupName, Kind: "CronJob"}},
+		Doc: framework.Doc{
+			Shows:  "STATUS `Suspended`",
+			Counts: "`parallelism` pods, no more than are left of `completions`",
+			Frees:  "condition Complete or Failed",
+			Stops:  "condition Suspended, no pod active or terminating",
+		},
 	}
 }
 

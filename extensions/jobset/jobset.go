@@ -38,6 +38,12 @@ func (adapter) Kind() framework.Kind {
 		SuspendPath:      []string{"spec", "suspend"},
 		MarkedBySuspend:  true,
 		ManagedBy:        jobset.JobSetControllerName,
+		Doc: framework.Doc{
+			Shows:  "SUSPENDED `true`",
+			Counts: "all pods of all its Jobs",
+			Frees:  "condition Completed or Failed, or `terminalState`",
+			Stops:  "condition Suspended, all its Jobs suspended or over, none active",
+		},
 	}
 }
 

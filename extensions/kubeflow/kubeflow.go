@@ -70,6 +70,14 @@ type Base[T framework.Object] struct {
 // SuspendPath is where all these kinds have their suspend field.
 func SuspendPath() []string { return []string{"spec", "runPolicy", "suspend"} }
 
+// CleanPodPolicy is what a hold sets of all these kinds.
+func CleanPodPolicy() framework.Setting {
+	return framework.Setting{
+		Path: []string{"spec", "runPolicy", "cleanPodPolicy"}, Value: string(training.CleanPodPolicyRunning),
+		Why: "Unless told otherwise the operator leaves pods behind that run for ever, as parameter servers and workers do; they would keep the quota in use.",
+	}
+}
+
 // Kind says how the kind is called.
 func (b Base[T]) Kind() framework.Kind { return b.Named }
 

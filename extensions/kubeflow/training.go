@@ -15,6 +15,13 @@ func TrainingKind(name, kind, resource string) framework.Kind {
 		Resource:         resource,
 		SuspendPath:      SuspendPath(),
 		ManagedBy:        training.KubeflowJobsController,
+		Sets:             []framework.Setting{CleanPodPolicy()},
+		Doc: framework.Doc{
+			Shows:  "STATE `Queuing`",
+			Counts: "replicas of all roles",
+			Frees:  "condition Succeeded or Failed",
+			Stops:  "condition Suspended, which the operator writes after it has deleted the pods",
+		},
 	}
 }
 

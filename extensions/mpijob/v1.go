@@ -35,7 +35,7 @@ func roles() []kubeflow.Role {
 // V1 returns the adapter of kubeflow.org/v1.
 func V1() framework.Adapter {
 	return kubeflow.Base[*training.MPIJob]{
-		Named:  kubeflow.TrainingKind("mpiv1", training.MPIJobKind, training.MPIJobPlural),
+		Named:  kindV1(),
 		Field:  replicasField,
 		Roles:  roles(),
 		Empty:  func() *training.MPIJob { return &training.MPIJob{} },
@@ -43,6 +43,15 @@ func V1() framework.Adapter {
 		Check:  checkV1,
 		Inject: injectV1,
 	}
+}
+
+// kindV1: the policy that ends pods has an older place, see partsV1.
+func kindV1() framework.Kind {
+	kind := kubeflow.TrainingKind("mpiv1", training.MPIJobKind, training.MPIJobPlural)
+	policy := kubeflow.CleanPodPolicy()
+	policy.OlderPath = []string{"spec", "cleanPodPolicy"}
+	kind.Sets = []framework.Setting{policy}
+	return kind
 }
 
 // partsV1: the policy that ends pods has an older place too, which counts where

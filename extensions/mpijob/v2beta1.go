@@ -23,6 +23,13 @@ func V2beta1() framework.Adapter {
 			Resource:         training.MPIJobPlural,
 			SuspendPath:      kubeflow.SuspendPath(),
 			ManagedBy:        mpi.KubeflowJobController,
+			Sets:             []framework.Setting{kubeflow.CleanPodPolicy()},
+			Doc: framework.Doc{
+				Shows:  "condition `Queuing`; kubectl has no column for it",
+				Counts: "replicas of all roles",
+				Frees:  "Succeeded or Failed, and `completionTime`",
+				Stops:  "condition Suspended, and no active launcher",
+			},
 		},
 		Field: replicasField,
 		Roles: roles(),

@@ -25,7 +25,16 @@ type adapter struct{}
 // New returns the adapter.
 func New() framework.Adapter { return adapter{} }
 
-func (adapter) Kind() framework.Kind { return ray.Kind("raycluster", "RayCluster", "rayclusters") }
+func (adapter) Kind() framework.Kind {
+	kind := ray.Kind("raycluster", "RayCluster", "rayclusters")
+	kind.Doc = framework.Doc{
+		Shows:  "STATUS `suspended`",
+		Counts: "head and workers",
+		Frees:  "it is deleted, or suspended and stopped",
+		Stops:  "condition RayClusterSuspended; before KubeRay 1.3 by state and pods",
+	}
+	return kind
+}
 
 func (adapter) New() framework.Object { return &rayv1.RayCluster{} }
 

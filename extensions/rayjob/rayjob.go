@@ -32,6 +32,18 @@ func (adapter) Kind() framework.Kind {
 	kind.OtherNames = []string{"rayjobv1alpha1"}
 	kind.Remains = "rayclusters"
 	kind.Owners = []schema.GroupKind{{Group: kind.Group, Kind: "RayCronJob"}}
+	kind.Sets = []framework.Setting{{
+		Path: []string{"spec", "shutdownAfterJobFinishes"}, Value: true, Annotation: ShutdownAnnotation,
+		Why: "The operator refuses, for good, to suspend a RayJob whose cluster would outlive it.",
+	}}
+	kind.Holdable = holdable()
+	kind.Maps = [][]string{{"spec", "deletionStrategy"}, {"spec", "deletionStrategy", "onSuccess"}, {"spec", "deletionStrategy", "onFailure"}}
+	kind.Doc = framework.Doc{
+		Shows:  "DEPLOYMENT STATUS `Suspended`",
+		Counts: "head, workers, submitter",
+		Frees:  "it is Complete, Failed or refused, and its RayCluster is gone",
+		Stops:  "state Suspended, and its RayCluster is gone",
+	}
 	return kind
 }
 

@@ -85,6 +85,16 @@ func unholdable(spec *rayv1.RayJobSpec) string {
 	return ""
 }
 
+// holdable is to the hold policy what unholdable is to the framework.
+func holdable() []framework.Condition {
+	return []framework.Condition{
+		{Name: "uses-no-cluster-of-others", Expression: "object.spec.?clusterSelector.orValue({}) == {}"},
+		{Name: "deletion-lets-it-shut-down", Expression: `object.spec.?deletionStrategy.?deletionRules.orValue([]) == []
+&& object.spec.?deletionStrategy.?onSuccess.?policy.orValue('') != 'DeleteNone'
+&& object.spec.?deletionStrategy.?onFailure.?policy.orValue('') != 'DeleteNone'`},
+	}
+}
+
 func keeps(policy *rayv1.DeletionPolicy) bool {
 	return policy != nil && ptr.Deref(policy.Policy, "") == rayv1.DeleteNone
 }

@@ -25,6 +25,13 @@ func (adapter) Kind() framework.Kind {
 		GroupVersionKind: v1beta2.SchemeGroupVersion.WithKind("SparkApplication"),
 		Resource:         "sparkapplications",
 		SuspendPath:      []string{"spec", "suspend"},
+		Doc: framework.Doc{
+			Needs:  "operator 2.4 or later",
+			Shows:  "STATUS `SUSPENDED`",
+			Counts: "driver and executors, as Spark makes them",
+			Frees:  "state COMPLETED or FAILED",
+			Stops:  "state SUSPENDED",
+		},
 	}
 }
 

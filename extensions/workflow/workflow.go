@@ -37,6 +37,13 @@ func (adapter) Kind() framework.Kind {
 		Resource:         "workflows",
 		SuspendPath:      []string{"spec", "suspend"},
 		MarkedBySuspend:  true,
+		Doc: framework.Doc{
+			Mark:   "a template `kube-queue-suspend` with `suspend: {}`",
+			Shows:  "STATUS `Running`, which is no more than Argo's way to say that it has seen it",
+			Counts: "what `kube-queue/min-resources` says",
+			Frees:  "phase Succeeded, Failed or Error",
+			Stops:  "no node with a pod is unfinished",
+		},
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	kubemetrics "k8s.io/component-base/metrics"
+
+	"kube-queue.dev/kube-queue/pkg/generated/kinds"
 )
 
 // Results of attempts to admit.
@@ -147,7 +149,7 @@ func (c *Controller) forget(queue string) {
 		c.registry.gauges[name].Delete(labels)
 	}
 	c.registry.counters[dequeues].Delete(labels)
-	for _, framework := range append(frameworks(), other) {
+	for _, framework := range append(kinds.All(), other) {
 		labels["framework"] = framework
 		c.registry.histograms[waitSeconds].Delete(labels)
 	}

@@ -1,19 +1,18 @@
 package metrics
 
-import "strings"
+import (
+	"strings"
+
+	"kube-queue.dev/kube-queue/pkg/generated/kinds"
+)
 
 // other is the framework of units that somebody made by hand.
 const other = "other"
 
-// frameworks are the kinds of job that are told apart.
-func frameworks() []string {
-	return []string{"Job", "JobSet", "MPIJob", "PyTorchJob", "RayCluster", "RayJob", "SparkApplication", "TFJob", "Workflow"}
-}
-
 // Framework is the label of a kind: the kind itself where it is one that can be queued,
 // for a unit made by hand may name any.
 func Framework(kind string) string {
-	for _, known := range frameworks() {
+	for _, known := range kinds.All() {
 		if strings.EqualFold(kind, known) {
 			return known
 		}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"kube-queue.dev/kube-queue/pkg/generated/kinds"
 )
 
 // Whatever is told of queues, and whichever are kept in between: what is shown is of the
@@ -16,7 +18,7 @@ func TestPropertyNothingIsShownOfQueuesThatAreNotKept(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := New(ControllerProgram, "")
 		c := NewController(r)
-		queue, kind := rapid.StringMatching(`[a-d]`), rapid.SampledFrom(append(frameworks(), other))
+		queue, kind := rapid.StringMatching(`[a-d]`), rapid.SampledFrom(append(kinds.All(), other))
 		want := map[string]bool{}
 		rt.Repeat(map[string]func(*rapid.T){
 			"shown": func(rt *rapid.T) {

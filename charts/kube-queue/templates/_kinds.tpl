@@ -3,21 +3,30 @@ The kinds of job, by their names in enabledExtensions. Templates that answer yes
 return "true" or nothing, lists return JSON.
 */}}
 
-{{- define "kube-queue.allExtensions" -}}
-["tfjob","pytorchjob","mpiv1","mpiv2beta1","sparkapp","job","jobset","rayjob","raycluster","workflow"]
+{{/* What files/kinds.yaml says of them. */}}
+{{- define "kube-queue.kinds" -}}
+{{- (.Files.Get "files/kinds.yaml" | fromYaml).kinds | toJson -}}
 {{- end -}}
 
-{{/* Of two names for the same kind the first, each once. */}}
-{{- define "kube-queue.canonical" -}}
+{{- define "kube-queue.allExtensions" -}}
 {{- $names := list -}}
-{{- range . -}}
-{{- $names = append $names (eq . "rayjobv1alpha1" | ternary "rayjob" .) -}}
+{{- range include "kube-queue.kinds" . | fromJsonArray }}{{ range .extensions }}{{ $names = append $names .name }}{{ end }}{{ end -}}
+{{- $names | toJson -}}
 {{- end -}}
+
+{{/* list ROOT NAMES: of two names for the same kind the first, each once. */}}
+{{- define "kube-queue.canonical" -}}
+{{- $first := dict -}}
+{{- range include "kube-queue.kinds" (index . 0) | fromJsonArray -}}
+{{- range $extension := .extensions }}{{ range .otherNames }}{{ $_ := set $first . $extension.name }}{{ end }}{{ end -}}
+{{- end -}}
+{{- $names := list -}}
+{{- range index . 1 }}{{ $names = append $names (get $first . | default .) }}{{ end -}}
 {{- $names | uniq | toJson -}}
 {{- end -}}
 
 {{- define "kube-queue.enabled" -}}
-{{- include "kube-queue.canonical" .Values.enabledExtensions -}}
+{{- include "kube-queue.canonical" (list . .Values.enabledExtensions) -}}
 {{- end -}}
 
 {{/* The kinds that job-extensions gets rights for, and that have hold policies. */}}
@@ -61,28 +70,24 @@ template, it goes by the minor version of Kubernetes that has it first.
 {{- include "kube-queue.policies" (list . .Values.unitPolicy.enabled "ValidatingAdmissionPolicy" 30) -}}
 {{- end -}}
 
-{{/* list ROOT EXTENSION...: whether jobs of any of these are held by a policy. */}}
-{{- define "kube-queue.hold" -}}
-{{- $root := index . 0 -}}
-{{- $granted := include "kube-queue.granted" $root | fromJsonArray -}}
-{{- if include "kube-queue.canHold" $root -}}
-{{- range rest . }}{{ if has . $granted }}true{{ end }}{{ end -}}
-{{- end -}}
+{{/* list KIND NAMES: whether the kind is that of any of the named extensions. */}}
+{{- define "kube-queue.named" -}}
+{{- $names := index . 1 -}}
+{{- range (index . 0).extensions }}{{ if has .name $names }}true{{ end }}{{ end -}}
 {{- end -}}
 
-{{/* The versions of MPIJob that are held, as a YAML list. */}}
-{{- define "kube-queue.mpiVersions" -}}
-{{- $granted := include "kube-queue.granted" . | fromJsonArray -}}
-{{- $versions := list -}}
-{{- if has "mpiv1" $granted }}{{ $versions = append $versions "v1" }}{{ end -}}
-{{- if has "mpiv2beta1" $granted }}{{ $versions = append $versions "v2beta1" }}{{ end -}}
-[{{ join ", " $versions }}]
+{{/* list ROOT KIND: whether jobs of the kind are held by a policy. */}}
+{{- define "kube-queue.hold" -}}
+{{- $root := index . 0 -}}
+{{- if include "kube-queue.canHold" $root -}}
+{{- include "kube-queue.named" (list (index . 1) (include "kube-queue.granted" $root | fromJsonArray)) -}}
+{{- end -}}
 {{- end -}}
 
 {{/* The kinds that are queued without a mark in a managed namespace. */}}
 {{- define "kube-queue.managed" -}}
 {{- $enabled := include "kube-queue.enabled" . | fromJsonArray -}}
-{{- $kinds := include "kube-queue.canonical" .Values.managedNamespaces.kinds | fromJsonArray -}}
+{{- $kinds := include "kube-queue.canonical" (list . .Values.managedNamespaces.kinds) | fromJsonArray -}}
 {{- range $kinds -}}
 {{- if not (has . $enabled) -}}
 {{- fail (printf "managedNamespaces.kinds: %s is not in enabledExtensions: jobs of this kind would wait for ever in a managed namespace. Enable it, or take it out." .) -}}
@@ -95,82 +100,88 @@ template, it goes by the minor version of Kubernetes that has it first.
 {{- if and .Values.managedNamespaces.enabled (include "kube-queue.canHold" .) (include "kube-queue.managed" . | fromJsonArray) }}true{{ end -}}
 {{- end -}}
 
-{{/* list RESOURCE-BY-EXTENSION... : the resources of those that are in the list. */}}
-{{- define "kube-queue.resources" -}}
-{{- $kinds := index . 0 -}}
-{{- $found := list -}}
-{{- range rest . -}}
-{{- if has (index . 0) $kinds }}{{ $found = append $found (index . 1) }}{{ end -}}
-{{- end -}}
-{{- $found | join ", " -}}
+{{/* The API groups of the kinds. */}}
+{{- define "kube-queue.groups" -}}
+{{- (.Files.Get "files/kinds.yaml" | fromYaml).groups | toJson -}}
 {{- end -}}
 
+{{/* A rule for each group and its versions, with the resources that are managed. */}}
 {{- define "kube-queue.managedRules" -}}
-{{- $kinds := include "kube-queue.managed" . | fromJsonArray -}}
-{{- $rules := list
-  (list "batch" "v1" (include "kube-queue.resources" (list $kinds (list "job" "jobs"))))
-  (list "kubeflow.org" "v1" (include "kube-queue.resources" (list $kinds (list "tfjob" "tfjobs") (list "pytorchjob" "pytorchjobs") (list "mpiv1" "mpijobs"))))
-  (list "kubeflow.org" "v2beta1" (include "kube-queue.resources" (list $kinds (list "mpiv2beta1" "mpijobs"))))
-  (list "sparkoperator.k8s.io" "v1beta2" (include "kube-queue.resources" (list $kinds (list "sparkapp" "sparkapplications"))))
-  (list "ray.io" "v1, v1alpha1" (include "kube-queue.resources" (list $kinds (list "rayjob" "rayjobs") (list "raycluster" "rayclusters"))))
-  (list "jobset.x-k8s.io" "v1alpha2" (include "kube-queue.resources" (list $kinds (list "jobset" "jobsets"))))
-  (list "argoproj.io" "v1alpha1" (include "kube-queue.resources" (list $kinds (list "workflow" "workflows"))))
--}}
-{{- $lines := list -}}
-{{- range $rules -}}
-{{- if index . 2 -}}
-{{- $lines = append $lines (printf "- apiGroups: [%s]\n  apiVersions: [%s]\n  operations: [CREATE]\n  resources: [%s]" (index . 0) (index . 1) (index . 2)) -}}
+{{- $names := include "kube-queue.managed" . | fromJsonArray -}}
+{{- $kinds := include "kube-queue.kinds" . | fromJsonArray -}}
+{{- $rules := list -}}
+{{- range $group := include "kube-queue.groups" . | fromJsonArray -}}
+{{- $versions := list -}}
+{{- $resources := dict -}}
+{{- range $kinds -}}
+{{- $resource := .resource -}}
+{{- if eq .group $group -}}
+{{- range .extensions -}}
+{{- if has .name $names -}}
+{{- $served := join ", " .versions -}}
+{{- $versions = append $versions $served -}}
+{{- $_ := set $resources $served (append (get $resources $served | default list) $resource) -}}
 {{- end -}}
 {{- end -}}
-{{- join "\n" $lines -}}
+{{- end -}}
+{{- end -}}
+{{- range uniq $versions -}}
+{{- $rules = append $rules (printf "- apiGroups: [%s]\n  apiVersions: [%s]\n  operations: [CREATE]\n  resources: [%s]" $group . (get $resources . | join ", ")) -}}
+{{- end -}}
+{{- end -}}
+{{- join "\n" $rules -}}
 {{- end -}}
 
 {{/* The rights of job-extensions on jobs. */}}
 {{- define "kube-queue.kindRules" -}}
-{{- $kinds := include "kube-queue.granted" . | fromJsonArray }}
-{{- if $kinds }}
+{{- $names := include "kube-queue.granted" . | fromJsonArray -}}
+{{- $kinds := include "kube-queue.kinds" . | fromJsonArray -}}
+{{- if $names }}
 # The jobs of each framework; one whose state shows in a condition of the job
 # needs its status too.
 {{- end }}
-{{- if has "job" $kinds }}
-- apiGroups: [batch]
-  resources: [jobs]
+{{- range $group := include "kube-queue.groups" . | fromJsonArray }}
+{{- $resources := list }}
+{{- $statuses := list }}
+{{- $remains := dict }}
+{{- range $kinds }}
+{{- if and (eq .group $group) (include "kube-queue.named" (list . $names)) }}
+{{- $resources = append $resources .resource }}
+{{- if .showsQueuing }}{{ $statuses = append $statuses (printf "%s/status" .resource) }}{{ end }}
+{{- if .remains }}{{ $_ := set $remains .remains .kind }}{{ end }}
+{{- end }}
+{{- end }}
+{{- if $resources }}
+- apiGroups: [{{ $group }}]
+  resources: [{{ join ", " $resources }}]
   verbs: [get, list, watch, patch]
 {{- end }}
-{{- $mpi := or (has "mpiv1" $kinds) (has "mpiv2beta1" $kinds) | ternary "mpi" "none" }}
-{{- $kubeflow := append $kinds $mpi }}
-{{- with include "kube-queue.resources" (list $kubeflow (list "tfjob" "tfjobs") (list "pytorchjob" "pytorchjobs") (list "mpi" "mpijobs")) }}
-- apiGroups: [kubeflow.org]
-  resources: [{{ . }}]
-  verbs: [get, list, watch, patch]
-- apiGroups: [kubeflow.org]
-  resources: [{{ . | replace "," "/status," }}/status]
+{{- if $statuses }}
+- apiGroups: [{{ $group }}]
+  resources: [{{ join ", " $statuses }}]
   verbs: [patch]
 {{- end }}
-{{- if has "sparkapp" $kinds }}
-- apiGroups: [sparkoperator.k8s.io]
-  resources: [sparkapplications]
-  verbs: [get, list, watch, patch]
-{{- end }}
-{{- with include "kube-queue.resources" (list $kinds (list "rayjob" "rayjobs") (list "raycluster" "rayclusters")) }}
-- apiGroups: [ray.io]
-  resources: [{{ . }}]
-  verbs: [get, list, watch, patch]
-{{- end }}
-{{- if and (has "rayjob" $kinds) (not (has "raycluster" $kinds)) }}
-# A RayJob's quota is free when its cluster is gone.
-- apiGroups: [ray.io]
-  resources: [rayclusters]
+{{- range $resource, $kind := $remains }}
+{{- if not (has $resource $resources) }}
+# A {{ $kind }}'s quota is free when its cluster is gone.
+- apiGroups: [{{ $group }}]
+  resources: [{{ $resource }}]
   verbs: [list, watch]
 {{- end }}
-{{- if has "jobset" $kinds }}
-- apiGroups: [jobset.x-k8s.io]
-  resources: [jobsets]
-  verbs: [get, list, watch, patch]
 {{- end }}
-{{- if has "workflow" $kinds }}
-- apiGroups: [argoproj.io]
-  resources: [workflows]
-  verbs: [get, list, watch, patch]
 {{- end }}
+{{- end -}}
+
+{{/* The kinds of job that have units, by API group: a map in CEL. */}}
+{{- define "kube-queue.servedKinds" -}}
+{{- $kinds := include "kube-queue.kinds" . | fromJsonArray -}}
+{{- $lines := list -}}
+{{- range $group := include "kube-queue.groups" . | fromJsonArray -}}
+{{- $names := list -}}
+{{- range $kinds }}{{ if eq .group $group }}{{ $names = append $names (squote .kind) }}{{ end }}{{ end -}}
+{{- $lines = append $lines (printf "  '%s': [%s]" $group (join ", " $names)) -}}
+{{- end -}}
+{
+{{ join ",\n" $lines }}
+}
 {{- end -}}

@@ -1,0 +1,246 @@
+{{/*
+The policy that holds the jobs of a kind, from what files/kinds.yaml says of it. Paths are
+as in spec.runPolicy.suspend.
+*/}}
+
+{{/* A field of the object, or of another root: object.spec.?runPolicy.?suspend. */}}
+{{- define "kube-queue.cel" -}}
+object.{{ replace "." ".?" . }}
+{{- end -}}
+
+{{/* The path of what a field is in. */}}
+{{- define "kube-queue.parent" -}}
+{{ regexReplaceAll "[.][^.]*$" . "" }}
+{{- end -}}
+
+{{/* What a field has that is unset, and what it is set to. */}}
+{{- define "kube-queue.celZero" -}}
+{{ kindIs "string" . | ternary "''" "false" }}
+{{- end -}}
+{{- define "kube-queue.celValue" -}}
+{{- if kindIs "string" . }}'{{ . }}'{{ else }}{{ . }}{{ end -}}
+{{- end -}}
+
+{{/* Whether a setting is unset, or with "!=" set. */}}
+{{- define "kube-queue.celUnset" -}}
+{{- $setting := index . 0 -}}
+{{- $zero := include "kube-queue.celZero" $setting.value -}}
+{{ include "kube-queue.cel" $setting.path }}{{ with $setting.olderPath }}.or({{ include "kube-queue.cel" . }}){{ end }}.orValue({{ $zero }}) {{ index . 1 }} {{ $zero }}
+{{- end -}}
+
+{{- define "kube-queue.add" -}}
+JSONPatch{op: 'add', path: '/{{ replace "." "/" (index . 0) }}', value: {{ index . 1 }}}
+{{- end -}}
+
+{{/* The settings that are noted in an annotation, and with "" those that are not. */}}
+{{- define "kube-queue.settings" -}}
+{{- $found := list -}}
+{{- $noted := index . 1 -}}
+{{- range (index . 0).sets }}{{ if eq (not .annotation) (not $noted) }}{{ $found = append $found . }}{{ end }}{{ end -}}
+{{- $found | toJson -}}
+{{- end -}}
+
+{{/* Owners of a kind that do not hold it, as a condition on the owner o. */}}
+{{- define "kube-queue.celOwner" -}}
+o.?kind.orValue('') == '{{ .kind }}' && o.?apiVersion.orValue('').startsWith('{{ .group }}/')
+{{- end -}}
+
+{{/* The fields, beside spec, that must be maps or absent. */}}
+{{- define "kube-queue.celMap" -}}
+type({{ include "kube-queue.cel" . }}.orValue({})) == map
+{{- end -}}
+
+{{/* What is set together with the suspend field in one patch. */}}
+{{- define "kube-queue.suspendPatch" -}}
+{{- $kind := . -}}
+{{- $settings := include "kube-queue.settings" (list . "") | fromJsonArray -}}
+{{- $parent := include "kube-queue.parent" .suspendPath -}}
+{{- $suspend := include "kube-queue.add" (list .suspendPath "true") -}}
+{{- if and (eq $parent "spec") (not $settings) -}}
+[{{ $suspend }}]
+{{- else -}}
+{{- if ne $parent "spec" -}}
+({{ include "kube-queue.cel" $parent }}.hasValue() ? [] : [
+  {{ include "kube-queue.add" (list $parent "{}") }}
+]) + {{ end -}}
+[
+  {{ $suspend }}
+]
+{{- range $settings }} + ({{ include "kube-queue.celUnset" (list . "!=") }} ? [] : [
+  {{ include "kube-queue.add" (list .path (include "kube-queue.celValue" .value)) }}
+])
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A setting of its own patch, with the annotation that notes it. */}}
+{{- define "kube-queue.notedPatch" -}}
+{{ include "kube-queue.add" (list .path (include "kube-queue.celValue" .value)) }},
+JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('{{ .annotation }}'), value: 'false'}
+{{- end -}}
+
+{{/* list ROOT KIND: the policy, and its binding. */}}
+{{- define "kube-queue.holdPolicy" -}}
+{{- $root := index . 0 -}}
+{{- $kind := index . 1 -}}
+{{- $name := printf "kube-queue-hold-%s" (lower $kind.kind) -}}
+{{- $suspend := include "kube-queue.cel" $kind.suspendPath -}}
+{{- $noted := include "kube-queue.settings" (list $kind "noted") | fromJsonArray -}}
+{{- $itself := and $kind.markedBySuspend $kind.sets -}}
+{{- with $kind.about }}{{ . }}{{ end }}
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata:
+  name: {{ $name }}
+  labels:
+    {{- include "kube-queue.labels" $root | nindent 4 }}
+spec:
+  failurePolicy: Fail
+  # A webhook that runs later may take the suspend field away. One that adds the
+  # annotation comes too late: a policy that did not match is not asked again.
+  reinvocationPolicy: IfNeeded
+  matchConstraints:
+    matchPolicy: Equivalent
+    resourceRules:
+    - apiGroups: [{{ $kind.group }}]
+      apiVersions: [{{ include "kube-queue.versions" (list $kind (include "kube-queue.granted" $root | fromJsonArray)) }}]
+      operations: [CREATE, UPDATE]
+      resources: [{{ $kind.resource }}]
+  matchConditions:
+  {{- if $itself }}
+  # By the annotation, or by suspend itself where the annotation does not say no.
+  # After a release it says "false", and whoever suspends the {{ $kind.kind }} then wants it
+  # suspended.
+  - name: marked
+    expression: >-
+      object.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].orValue('') == 'true'
+      || ({{ replace "object." "object.?" $suspend }}.orValue(false) == true && (
+        !object.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].hasValue()
+        || object.metadata.?annotations[?'kube-queue/released'].hasValue()))
+  {{- else }}
+  - name: marked
+    expression: "object.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].orValue('') == 'true'"
+  {{- end }}
+  {{- if not $kind.native }}
+  # A half-written {{ $kind.kind }} makes no pod; what it lacks is for {{ $kind.operator }} to say.
+  - name: has-spec
+    {{- if gt (len (default list $kind.maps)) 1 }}
+    expression: >-
+      type(object.?spec.orValue('')) == map
+      {{- range $kind.maps }}
+      && {{ include "kube-queue.celMap" . }}
+      {{- end }}
+    {{- else }}
+    expression: "type(object.?spec.orValue('')) == map{{ range $kind.maps }} && {{ include "kube-queue.celMap" . }}{{ end }}"
+    {{- end }}
+  {{- end }}
+  {{- if $kind.owners }}
+  # A child is held by holding its parent; but a {{ (first $kind.owners).kind }}'s {{ $kind.kind }}s queue each for
+  # itself.
+  - name: no-controller-owner
+    expression: >-
+      !object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false)
+      {{- range $kind.owners }}
+        && !({{ include "kube-queue.celOwner" . }})
+      {{- end }})
+  {{- else }}
+  # A child is held by holding its parent.
+  - name: no-controller-owner
+    expression: "!object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false))"
+  {{- end }}
+  - name: no-other-queue
+    expression: "!object.metadata.?labels[?'kueue.x-k8s.io/queue-name'].hasValue()"
+  {{- with include "kube-queue.celManagedBy" $kind }}
+  - name: managed-by-its-{{ $kind.native | ternary "controller" "operator" }}
+    expression: >-
+      {{- . | nindent 6 }}
+  {{- end }}
+  {{- if $kind.holdable }}
+  # The operator would refuse these even so. They are left as they are, and
+  # job-extensions says InvalidRequest.
+  {{- range $kind.holdable }}
+  - name: {{ .name }}
+    {{- if contains "\n" .expression }}
+    expression: >-
+      {{- .expression | nindent 6 }}
+    {{- else }}
+    expression: "{{ .expression }}"
+    {{- end }}
+  {{- end }}
+  {{- end }}
+  # Later only what is held already stays held: the release clears annotation and
+  # suspend together, and a manifest applied again stops nothing that runs.
+  {{- if $itself }} But
+  # whoever suspends it by hand, or applies a manifest to it while it is suspended,
+  # does not know of {{ range $i, $setting := $kind.sets }}{{ if $i }} and {{ end }}{{ .path | splitList "." | last }}{{ end }}.
+  {{- end }}
+  - name: new-or-held
+    expression: >-
+      request.operation == 'CREATE' || (
+        oldObject.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].orValue('') == 'true'
+        {{- if $kind.native }}
+        && {{ replace "object." "oldObject." $suspend }}.orValue(false)
+        && !{{ $suspend }}.orValue(false))
+        {{- else }}
+        && {{ replace "object." "oldObject.?" $suspend }}.orValue(false) == true
+        && {{ $suspend }}.orValue(false) != true{{ if not $itself }}){{ end }}
+        {{- end }}
+      {{- if $itself }}
+      ) || (
+        {{ $suspend }}.orValue(false) == true
+        {{- range $i, $setting := $kind.sets }}
+        && {{ include "kube-queue.celUnset" (list . "==") }}
+        {{- end }})
+      {{- end }}
+  mutations:
+  {{- with $kind.aboutPatch }}
+  {{ . | nindent 2 | trim }}
+  {{- end }}
+  - patchType: JSONPatch
+    jsonPatch:
+      expression: >-
+        {{- include "kube-queue.suspendPatch" $kind | nindent 8 }}
+  {{- range $noted }}
+  - patchType: JSONPatch
+    jsonPatch:
+      expression: >-
+        {{ include "kube-queue.celUnset" (list . "!=") }} ? [] : (
+          object.metadata.?annotations.hasValue() ? [] : [
+            JSONPatch{op: 'add', path: '/metadata/annotations', value: {}}
+          ]
+        ) + [
+          {{- include "kube-queue.notedPatch" . | nindent 10 }}
+        ]
+  {{- end }}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata:
+  name: {{ $name }}
+  labels:
+    {{- include "kube-queue.labels" $root | nindent 4 }}
+spec:
+  policyName: {{ $name }}
+{{- end -}}
+
+{{/* Which operator runs the job, where its kind can say so. */}}
+{{- define "kube-queue.celManagedBy" -}}
+{{- $group := .group -}}
+{{- $field := printf "%s.?managedBy" (include "kube-queue.cel" (include "kube-queue.parent" .suspendPath)) -}}
+{{- $values := list -}}
+{{- range .extensions }}{{ $values = append $values (.managedBy | default "") }}{{ end -}}
+{{- if gt (len (uniq $values)) 1 -}}
+{{ $field }}.orValue('') in
+  ['', {{ range initial .extensions }}object.apiVersion == '{{ $group }}/{{ first .versions }}' ? '{{ .managedBy }}' : {{ end }}'{{ (last .extensions).managedBy }}']
+{{- else if first $values -}}
+{{ $field }}.orValue('') in ['', '{{ first $values }}']
+{{- end -}}
+{{- end -}}
+
+{{/* list KIND NAMES: the versions of those of the kind's extensions that are named. */}}
+{{- define "kube-queue.versions" -}}
+{{- $names := index . 1 -}}
+{{- $versions := list -}}
+{{- range (index . 0).extensions }}{{ if has .name $names }}{{ $versions = concat $versions .versions }}{{ end }}{{ end -}}
+{{- $versions | uniq | join ", " -}}
+{{- end -}}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+)
+
+// chartData is files/kinds.yaml of the chart.
+type chartData struct {
+	Groups []string    `json:"groups"`
+	Kinds  []chartKind `json:"kinds"`
+}
+
+// chartKind is a resource whose objects are queued. Paths are as in spec.suspend.
+type chartKind struct {
+	Kind       string           `json:"kind"`
+	Group      string           `json:"group"`
+	Resource   string           `json:"resource"`
+	Extensions []chartExtension `json:"extensions"`
+
+	SuspendPath     string         `json:"suspendPath"`
+	MarkedBySuspend bool           `json:"markedBySuspend"`
+	Native          bool           `json:"native"`
+	ShowsQueuing    bool           `json:"showsQueuing"`
+	Remains         string         `json:"remains,omitempty"`
+	Owners          []chartOwner   `json:"owners,omitempty"`
+	Maps            []string       `json:"maps,omitempty"`
+	Sets            []chartSetting `json:"sets,omitempty"`
+	Holdable        []condition    `json:"holdable,omitempty"`
+
+	prose
+}
+
+// chartExtension is a name that enables the kind in some versions. MPIJob has two.
+type chartExtension struct {
+	Name       string   `json:"name"`
+	OtherNames []string `json:"otherNames,omitempty"`
+	Versions   []string `json:"versions"`
+	ManagedBy  string   `json:"managedBy,omitempty"`
+}
+
+type chartOwner struct {
+	Kind  string `json:"kind"`
+	Group string `json:"group"`
+}
+
+type chartSetting struct {
+	Path       string `json:"path"`
+	Value      any    `json:"value"`
+	OlderPath  string `json:"olderPath,omitempty"`
+	Annotation string `json:"annotation,omitempty"`
+}
+
+type condition struct {
+	Name       string `json:"name"`
+	Expression string `json:"expression"`
+}
+
+// dataOf the kinds, in the order of the registry. Kinds that are one resource become one.
+func dataOf(adapters []framework.Adapter) (chartData, error) {
+	var data chartData
+	for _, adapter := range adapters {
+		next, err := kindOf(adapter)
+		if err != nil {
+			return chartData{}, fmt.Errorf("extension %s: %w", adapter.Kind().Name, err)
+		}
+		same := slices.IndexFunc(data.Kinds, func(k chartKind) bool { return k.Group == next.Group && k.Kind == next.Kind })
+		if same < 0 {
+			data.Kinds = append(data.Kinds, next)
+			continue
+		}
+		if err := data.Kinds[same].join(next); err != nil {
+			return chartData{}, fmt.Errorf("extension %s: %w", adapter.Kind().Name, err)
+		}
+	}
+	data.Groups = groups()
+	return data, check(data)
+}
+
+func kindOf(adapter framework.Adapter) (chartKind, error) {
+	kind := adapter.Kind()
+	_, showsQueuing := adapter.(framework.QueuingShower)
+	found := chartKind{
+		Kind: kind.Kind, Group: kind.Group, Resource: kind.Resource,
+		Extensions: []chartExtension{{
+			Name: kind.Name, OtherNames: kind.OtherNames, ManagedBy: kind.ManagedBy,
+			Versions: append([]string{kind.Version}, kind.OlderVersions...),
+		}},
+		SuspendPath: dotted(kind.SuspendPath), MarkedBySuspend: kind.MarkedBySuspend, Native: kind.Native,
+		ShowsQueuing: showsQueuing, Remains: kind.Remains,
+		prose: proseOf(kind.Kind),
+	}
+	for _, owner := range kind.Owners {
+		found.Owners = append(found.Owners, chartOwner{Kind: owner.Kind, Group: owner.Group})
+	}
+	maps := [][]string{parent(kind.SuspendPath)}
+	for _, setting := range kind.Sets {
+		if at := dotted(parent(setting.Path)); at != "spec" && at != dotted(parent(kind.SuspendPath)) {
+			return chartKind{}, fmt.Errorf("sets %s: the policy can set fields only of spec and beside the suspend field", dotted(setting.Path))
+		}
+		found.Sets = append(found.Sets, chartSetting{
+			Path: dotted(setting.Path), Value: setting.Value, OlderPath: dotted(setting.OlderPath), Annotation: setting.Annotation,
+		})
+		if setting.OlderPath != nil {
+			maps = append(maps, parent(setting.OlderPath))
+		}
+	}
+	for _, path := range append(maps, kind.Maps...) {
+		if at := dotted(path); at != "spec" && !slices.Contains(found.Maps, at) {
+			found.Maps = append(found.Maps, at)
+		}
+	}
+	for _, c := range kind.Holdable {
+		found.Holdable = append(found.Holdable, condition(c))
+	}
+	return found, nil
+}
+
+// join makes one of two kinds that are one resource. All but their versions and their
+// operators is the same; an older place of a field counts for both.
+func (k *chartKind) join(other chartKind) error {
+	k.Extensions = append(k.Extensions, other.Extensions...)
+	k.ShowsQueuing = k.ShowsQueuing || other.ShowsQueuing
+	for i := range min(len(k.Sets), len(other.Sets)) {
+		if k.Sets[i].OlderPath == "" {
+			k.Sets[i].OlderPath = other.Sets[i].OlderPath
+		}
+		other.Sets[i].OlderPath = k.Sets[i].OlderPath
+	}
+	other.Extensions, other.ShowsQueuing = k.Extensions, k.ShowsQueuing
+	if !reflect.DeepEqual(*k, other) {
+		return fmt.Errorf("it is a %s as %s is, and one policy holds both, but they differ:\n%+v\n%+v", k.Kind, k.Extensions[0].Name, *k, other)
+	}
+	return nil
+}
+
+// check refuses what the templates cannot render.
+func check(data chartData) error {
+	policies := map[string]string{}
+	for _, kind := range data.Kinds {
+		policy := strings.ToLower(kind.Kind)
+		if other, there := policies[policy]; there {
+			return fmt.Errorf("kinds %s of %s and of %s would have the same hold policy", kind.Kind, kind.Group, other)
+		}
+		policies[policy] = kind.Group
+		paths := []string{kind.SuspendPath}
+		for _, setting := range kind.Sets {
+			paths = append(paths, setting.Path)
+			if setting.OlderPath != "" {
+				paths = append(paths, setting.OlderPath)
+			}
+			if err := settable(setting); err != nil {
+				return fmt.Errorf("kind %s sets %s: %w", kind.Kind, setting.Path, err)
+			}
+		}
+		for _, path := range append(paths, kind.Maps...) {
+			if !strings.HasPrefix(path, "spec.") || strings.Count(path, ".") > 2 {
+				return fmt.Errorf("kind %s: path %q must be one or two levels below spec", kind.Kind, path)
+			}
+		}
+		for _, extension := range kind.Extensions {
+			if extension.ManagedBy != kind.Extensions[0].ManagedBy && len(extension.Versions) > 1 {
+				return fmt.Errorf("kind %s: managedBy goes by the version, so extension %s can have one only", kind.Kind, extension.Name)
+			}
+		}
+	}
+	return nil
+}
+
+func settable(setting chartSetting) error {
+	switch value := setting.Value.(type) {
+	case string:
+		if value == "" || setting.Annotation != "" {
+			return fmt.Errorf("a string must not be empty, nor be put back")
+		}
+	case bool:
+		if !value {
+			return fmt.Errorf("false is what counts as unset")
+		}
+	default:
+		return fmt.Errorf("%v is neither a string nor a bool", value)
+	}
+	return nil
+}
+
+func parent(path []string) []string { return path[:max(len(path)-1, 0)] }
+
+func dotted(path []string) string { return strings.Join(path, ".") }

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/registry"
+)
+
+// kindOnly is an adapter that has a kind and nothing else.
+type kindOnly struct {
+	framework.Adapter
+	kind framework.Kind
+}
+
+func (k kindOnly) Kind() framework.Kind { return k.kind }
+
+func aKind(change func(*framework.Kind)) framework.Adapter {
+	kind := framework.Kind{
+		Name: "widget", Resource: "widgets", SuspendPath: []string{"spec", "policy", "suspend"}, ManagedBy: "example.com/widgets",
+		GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"},
+	}
+	change(&kind)
+	return kindOnly{kind: kind}
+}
+
+func TestTheDataHaveEachKindOfTheRegistry(t *testing.T) {
+	data, err := dataOf(registry.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, kind := range data.Kinds {
+		for _, extension := range kind.Extensions {
+			found[extension.Name] = kind.Group + " " + strings.Join(extension.Versions, ",") + " " + kind.Resource
+		}
+	}
+	for _, adapter := range registry.All() {
+		kind := adapter.Kind()
+		want := kind.Group + " " + strings.Join(append([]string{kind.Version}, kind.OlderVersions...), ",") + " " + kind.Resource
+		if found[kind.Name] != want {
+			t.Errorf("the data have %q for extension %s, want %q", found[kind.Name], kind.Name, want)
+		}
+	}
+}
+
+func TestTwoExtensionsOfOneResourceAreOneKind(t *testing.T) {
+	data, err := dataOf([]framework.Adapter{
+		aKind(func(*framework.Kind) {}),
+		aKind(func(k *framework.Kind) { k.Name, k.Version, k.ManagedBy = "widgetv2", "v2", "example.com/others" }),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(data.Kinds) != 1 || len(data.Kinds[0].Extensions) != 2 || data.Kinds[0].Extensions[1].ManagedBy != "example.com/others" {
+		t.Errorf("the data are %+v", data.Kinds)
+	}
+}
+
+func TestWhatIsSetOrReadIntoIsAMap(t *testing.T) {
+	data, err := dataOf([]framework.Adapter{aKind(func(k *framework.Kind) {
+		k.Maps = [][]string{{"spec", "strategy"}, {"spec", "policy"}}
+		k.Sets = []framework.Setting{{Path: []string{"spec", "policy", "clean"}, Value: "All", OlderPath: []string{"spec", "old", "clean"}}}
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(data.Kinds[0].Maps, " "); got != "spec.policy spec.old spec.strategy" {
+		t.Errorf("maps are %s", got)
+	}
+}
+
+func TestWhatThePoliciesCannotSayIsRefused(t *testing.T) {
+	set := func(s framework.Setting) func(*framework.Kind) {
+		return func(k *framework.Kind) { k.Sets = []framework.Setting{s} }
+	}
+	none := func(*framework.Kind) {}
+	tests := []struct {
+		name        string
+		first, more func(*framework.Kind)
+		want        string
+	}{
+		{"a field that is set elsewhere", set(framework.Setting{Path: []string{"spec", "other", "field"}, Value: true}), nil, "sets spec.other.field"},
+		{"a number", set(framework.Setting{Path: []string{"spec", "field"}, Value: 1}), nil, "neither a string nor a bool"},
+		{"a value that counts as unset", set(framework.Setting{Path: []string{"spec", "field"}, Value: false}), nil, "counts as unset"},
+		{"a string that is put back", set(framework.Setting{Path: []string{"spec", "field"}, Value: "a", Annotation: "a/b"}), nil, "put back"},
+		{"a suspend field outside of spec", func(k *framework.Kind) { k.SuspendPath = []string{"suspend"} }, nil, "below spec"},
+		{"a suspend field that is too deep", func(k *framework.Kind) { k.SuspendPath = []string{"spec", "a", "b", "suspend"} }, nil, "below spec"},
+		{"one resource with two suspend fields", none, func(k *framework.Kind) {
+			k.Name, k.Version, k.SuspendPath = "widgetv2", "v2", []string{"spec", "suspend"}
+		}, "they differ"},
+		{"two operators of one version", none, func(k *framework.Kind) {
+			k.Name, k.ManagedBy, k.OlderVersions = "widgetv2", "example.com/others", []string{"v1beta1"}
+		}, "goes by the version"},
+		{"two kinds of one name", none, func(k *framework.Kind) { k.Name, k.Group = "other", "other.example.com" }, "same hold policy"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			adapters := []framework.Adapter{aKind(test.first)}
+			if test.more != nil {
+				adapters = append(adapters, aKind(test.more))
+			}
+			if _, err := dataOf(adapters); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("the error is %v, want one with %q", err, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,72 @@
+// Kinds writes what the kinds of extensions/registry bring to other places: the data of the
+// chart's policies and roles, the names in its values, the kinds that metrics tell apart, and
+// the tables of the documentation. It is run by update-codegen.sh.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"kube-queue.dev/kube-queue/extensions/registry"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: kinds ROOT-OF-THE-REPOSITORY")
+		os.Exit(2)
+	}
+	if err := write(os.Args[1]); err != nil {
+		fmt.Fprintf(os.Stderr, "kinds: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// edit returns what a file becomes. A file that is not there yet is empty.
+type edit func(text string) (string, error)
+
+func write(root string) error {
+	adapters := registry.All()
+	data, err := dataOf(adapters)
+	if err != nil {
+		return err
+	}
+	names := namesOf(adapters)
+	for _, file := range []struct {
+		path  string
+		edits []edit
+	}{
+		{"charts/kube-queue/files/kinds.yaml", []edit{dataFile(data)}},
+		{"charts/kube-queue/values.schema.json", []edit{schemaEnum(registry.Names())}},
+		{"charts/kube-queue/values.yaml", []edit{valuesComment(adapters)}},
+		{"charts/kube-queue/README.md", []edit{valuesRow(adapters)}},
+		{"hack/deploy-values.yaml", []edit{enabled(names)}},
+		{"pkg/generated/kinds/kinds.go", []edit{goFile(data)}},
+		{"README.md", []edit{block("kinds", markTable(adapters))}},
+		{"docs/configuration.md", []edit{block("kinds", nameTable(adapters))}},
+		{"docs/frameworks.md", []edit{block("kinds", kindTable(adapters)), block("kinds-life", lifeTable(adapters))}},
+	} {
+		if err := rewrite(filepath.Join(root, file.path), file.edits...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func rewrite(path string, edits ...edit) error {
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	page := string(text)
+	for _, change := range edits {
+		if page, err = change(page); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(page), 0o644)
+}

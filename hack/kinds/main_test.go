@@ -1,0 +1,81 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/registry"
+)
+
+func TestATableTakesTheOldOnesPlace(t *testing.T) {
+	const begin, end = "<!-- BEGIN generated: kinds -->\n", "<!-- END generated: kinds -->\n"
+	page := "# Kinds\n\n" + begin + "old\n" + end + "\nmore\n"
+	got, err := block("kinds", "new\n")(page)
+	if want := "# Kinds\n\n" + begin + "new\n" + end + "\nmore\n"; err != nil || got != want {
+		t.Errorf("it becomes\n%s%v, want\n%s", got, err, want)
+	}
+	if _, err := block("kinds", "new\n")(end + begin); err == nil {
+		t.Error("marks in the wrong order are taken for right")
+	}
+}
+
+func TestEachFileGetsANewKind(t *testing.T) {
+	adapters := append(registry.All(), aKind(func(k *framework.Kind) {
+		k.OtherNames, k.MarkedBySuspend = []string{"gadget"}, true
+		k.Doc = framework.Doc{Needs: "operator 7", Shows: "STATE `Waiting`", Counts: "all", Frees: "over", Stops: "gone"}
+	}))
+	data, err := dataOf(adapters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const mark = ", or `spec.policy.suspend: true`"
+	tests := []struct {
+		path   string
+		change edit
+		want   []string
+	}{
+		{"charts/kube-queue/files/kinds.yaml", dataFile(data), []string{"kind: Widget\n"}},
+		{"charts/kube-queue/values.schema.json", schemaEnum([]string{"widget", "gadget"}), []string{"\n          \"widget\", \"gadget\"\n        ]"}},
+		{"charts/kube-queue/values.yaml", valuesComment(adapters), []string{", widget (or gadget). Those of ", " and widget that somebody"}},
+		{"charts/kube-queue/README.md", valuesRow(adapters), []string{", widget (or gadget). Those of "}},
+		{"hack/deploy-values.yaml", enabled(namesOf(adapters)), []string{", workflow, widget]\n"}},
+		{"pkg/generated/kinds/kinds.go", goFile(data), []string{`"TFJob", "Widget", "Workflow"`}},
+		{"README.md", block("kinds", markTable(adapters)), []string{"| Widget (example.com/v1; operator 7) | the same" + mark + " | `widget` |"}},
+		{"docs/configuration.md", block("kinds", nameTable(adapters)), []string{"| `widget`, `gadget` | Widget of `example.com/v1`; either name enables the same, once |"}},
+		{"docs/frameworks.md", block("kinds", kindTable(adapters)), []string{
+			"| Widget (`example.com/v1`) | `widget` or `gadget`, which are one | the annotation" + mark + " | STATE `Waiting` |"}},
+		{"docs/frameworks.md", block("kinds-life", lifeTable(adapters)), []string{"| Widget | all | over | gone |"}},
+	}
+	for _, test := range tests {
+		text, err := os.ReadFile(filepath.Join("../..", test.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := test.change(string(text))
+		if err != nil {
+			t.Fatalf("%s: %v", test.path, err)
+		}
+		for _, want := range test.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s has no %q:\n%s", test.path, want, got)
+			}
+		}
+		again, err := test.change(got)
+		if err != nil || again != got {
+			t.Errorf("%s: a second time it differs: %v", test.path, err)
+		}
+	}
+}
+
+func TestAPlaceThatIsGoneIsAnError(t *testing.T) {
+	for name, change := range map[string]edit{
+		"schema": schemaEnum(nil), "comment": valuesComment(nil), "row": valuesRow(nil), "values": enabled(nil), "table": block("kinds", ""),
+	} {
+		if got, err := change("something else\n"); err == nil {
+			t.Errorf("%s: it becomes %q", name, got)
+		}
+	}
+}
