@@ -16,7 +16,7 @@ VERSION ?= $(shell git describe --tags --always --dirty --abbrev=12 2>/dev/null 
 LDFLAGS := -X kube-queue.dev/kube-queue/pkg/program/version.linked=$(VERSION)
 
 # What runs in seconds, with no cluster.
-UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/audit/... ./test/demo/... \
+UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/acceptance/... ./test/audit/... ./test/demo/... \
 	./test/faultproxy ./test/podrunner ./test/rights/... \
 	$(addprefix ./test/perf/,jobs plain play report rig scenario trail)
 # Each package starts a cluster of its own: more than two would be slower on 2 cores.

@@ -6,8 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"kube-queue.dev/kube-queue/extensions/registry"
 	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/registry"
+	"kube-queue.dev/kube-queue/test/audit"
 )
 
 // A kind that is new has to be added to the chart too.
@@ -91,64 +94,67 @@ func on(resource string, verbs ...string) []right {
 	return found
 }
 
-func onJobs(resource string) []right { return on(resource, "get", "list", "patch", "watch") }
-
 // onlyEnabled has nothing prepared but what is enabled.
 const onlyEnabled = "--set=rbac.grant=enabled"
 
 func TestAKindBringsItsRightsAndItsPolicyAndNoOthers(t *testing.T) {
-	withStatus := func(resource string) []right {
-		return append(onJobs(resource), on(resource+"/status", "patch")...)
-	}
-	tests := []struct {
-		kind   string
-		rights []right
-		hold   string
-		// managed is the rule of the managed namespaces.
-		managed string
-	}{
-		{"tfjob", withStatus("kubeflow.org/tfjobs"), "tfjob", "kubeflow.org v1 tfjobs"},
-		{"pytorchjob", withStatus("kubeflow.org/pytorchjobs"), "pytorchjob", "kubeflow.org v1 pytorchjobs"},
-		{"mpiv1", withStatus("kubeflow.org/mpijobs"), "mpijob", "kubeflow.org v1 mpijobs"},
-		{"mpiv2beta1", withStatus("kubeflow.org/mpijobs"), "mpijob", "kubeflow.org v2beta1 mpijobs"},
-		{"sparkapp", onJobs("sparkoperator.k8s.io/sparkapplications"), "sparkapplication", "sparkoperator.k8s.io v1beta2 sparkapplications"},
-		{"job", onJobs("batch/jobs"), "job", "batch v1 jobs"},
-		{"jobset", onJobs("jobset.x-k8s.io/jobsets"), "jobset", "jobset.x-k8s.io v1alpha2 jobsets"},
-		{"rayjob", append(onJobs("ray.io/rayjobs"), on("ray.io/rayclusters", "list", "watch")...), "rayjob", "ray.io v1,v1alpha1 rayjobs"},
-		{"rayjobv1alpha1", append(onJobs("ray.io/rayjobs"), on("ray.io/rayclusters", "list", "watch")...), "rayjob", "ray.io v1,v1alpha1 rayjobs"},
-		{"raycluster", onJobs("ray.io/rayclusters"), "raycluster", "ray.io v1,v1alpha1 rayclusters"},
-		{"workflow", onJobs("argoproj.io/workflows"), "workflow", "argoproj.io v1alpha1 workflows"},
-	}
 	none := rights(the(t, render(t, onlyEnabled, "--set-json", "enabledExtensions=[]"), "ClusterRole", "kube-queue-job-extensions"))
-	var all []string
-	for _, test := range tests {
-		all = append(all, test.kind)
-		t.Run(test.kind, func(t *testing.T) {
-			t.Parallel()
-			rendered := render(t, onlyEnabled, "--set", "enabledExtensions={"+test.kind+"}")
-			got := more(rights(the(t, rendered, "ClusterRole", "kube-queue-job-extensions")), none)
-			slices.Sort(test.rights)
-			if !slices.Equal(got, test.rights) {
-				t.Errorf("rights %v, want %v", got, test.rights)
-			}
-			policies := kind(rendered, "MutatingAdmissionPolicy")
-			if names := slices.Sorted(maps.Keys(policies)); !slices.Equal(names, []string{"kube-queue-hold-" + test.hold, "kube-queue-managed-namespace"}) {
-				t.Errorf("policies %v", names)
-			}
-			if managed := resourceRules(policies["kube-queue-managed-namespace"]); !slices.Equal(managed, []string{test.managed}) {
-				t.Errorf("managed %v, want %v", managed, test.managed)
-			}
-			// The versions of a kind are the same to both.
-			if held := resourceRules(policies["kube-queue-hold-"+test.hold]); !slices.Equal(held, []string{test.managed}) {
-				t.Errorf("held %v, want %v", held, test.managed)
-			}
-		})
+	for _, adapter := range registry.All() {
+		bundle := bundleOf(t, adapter.Kind())
+		for _, name := range append([]string{adapter.Kind().Name}, adapter.Kind().OtherNames...) {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				rendered := render(t, onlyEnabled, "--set", "enabledExtensions={"+name+"}")
+				got := more(rights(the(t, rendered, "ClusterRole", "kube-queue-job-extensions")), none)
+				if !slices.Equal(got, bundle.rights) {
+					t.Errorf("rights %v, want %v", got, bundle.rights)
+				}
+				policies := kind(rendered, "MutatingAdmissionPolicy")
+				if names := slices.Sorted(maps.Keys(policies)); !slices.Equal(names, []string{bundle.hold, "kube-queue-managed-namespace"}) {
+					t.Errorf("policies %v", names)
+				}
+				if managed := resourceRules(policies["kube-queue-managed-namespace"]); !slices.Equal(managed, []string{bundle.rule}) {
+					t.Errorf("managed %v, want %v", managed, bundle.rule)
+				}
+				// The versions of a kind are the same to both.
+				if held := resourceRules(policies[bundle.hold]); !slices.Equal(held, []string{bundle.rule}) {
+					t.Errorf("held %v, want %v", held, bundle.rule)
+				}
+			})
+		}
 	}
-	slices.Sort(all)
-	known := registry.Names()
-	slices.Sort(known)
-	if !slices.Equal(all, known) {
-		t.Errorf("tried %v, known are %v", all, known)
+}
+
+// bundle is what a kind brings.
+type bundle struct {
+	rights []right
+	// hold is the policy that holds its jobs.
+	hold string
+	// rule of that policy, and of the one for managed namespaces.
+	rule string
+}
+
+// bundleOf says what a kind must bring, from what its adapter and, for its status,
+// the independent checker know of it.
+func bundleOf(t *testing.T, kind framework.Kind) bundle {
+	t.Helper()
+	jobs := kind.Group + "/" + kind.Resource
+	granted := on(jobs, "get", "list", "patch", "watch")
+	view, err := audit.ViewOf(kind.Group, kind.Version, kind.Resource)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if view.ShowsQueuing() {
+		granted = append(granted, on(jobs+"/status", "patch")...)
+	}
+	if kind.Remains != "" {
+		granted = append(granted, on(kind.Group+"/"+kind.Remains, "list", "watch")...)
+	}
+	slices.Sort(granted)
+	return bundle{
+		rights: granted,
+		hold:   "kube-queue-hold-" + strings.ToLower(kind.Kind),
+		rule:   kind.Group + " " + strings.Join(append([]string{kind.Version}, kind.OlderVersions...), ",") + " " + kind.Resource,
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/extensions/registry"
 )
 
 // Kind of job that is queued.
@@ -14,18 +14,12 @@ type Kind struct {
 }
 
 func kinds() []Kind {
-	return []Kind{
-		{"TFJob", lab.TFJobs},
-		{"PyTorchJob", lab.PyTorchJobs},
-		{"MPIJob", lab.MPIJobsV1},
-		{"MPIJob", lab.MPIJobsV2beta1},
-		{"SparkApplication", lab.SparkApplications},
-		{"RayJob", lab.RayJobs},
-		{"RayCluster", lab.RayClusters},
-		{"JobSet", lab.JobSets},
-		{"Workflow", lab.Workflows},
-		{"Job", lab.Jobs},
+	var all []Kind
+	for _, adapter := range registry.All() {
+		kind := adapter.Kind()
+		all = append(all, Kind{kind.Kind, kind.GroupVersion().WithResource(kind.Resource)})
 	}
+	return all
 }
 
 // kindOf an object: the versions of one are all the same to the reader, and those

@@ -7,7 +7,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Clean removes what the test has made, programs still running or not.
@@ -22,7 +21,7 @@ func (l *Lab) Clean(ctx context.Context) {
 func (l *Lab) clearJobs(ctx context.Context) {
 	l.t.Helper()
 	background := metav1.DeletePropagationBackground
-	for _, resource := range allJobs {
+	for _, resource := range allJobs() {
 		// Not every kind is served.
 		Must(l.t, ignoreNotFound(l.Dynamic.Resource(resource).Namespace(l.Namespace).
 			DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &background}, metav1.ListOptions{})))
@@ -73,7 +72,7 @@ func (l *Lab) ClearOrphans(job string) {
 	l.t.Helper()
 	ctx := l.t.Context()
 	background := metav1.DeletePropagationBackground
-	for _, resource := range []schema.GroupVersionResource{RayClusters, Jobs, Pods} {
+	for _, resource := range append(allJobs(), Pods) {
 		orphans := l.Dynamic.Resource(resource).Namespace(l.Namespace)
 		list, err := orphans.List(ctx, metav1.ListOptions{})
 		Must(l.t, ignoreNotFound(err))

@@ -11,13 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/yaml"
 )
 
 // mark has a job held.
@@ -53,8 +51,12 @@ func (c *Cluster) WaitForPolicies(ctx context.Context) error {
 // waitForPolicy waits until all its probes pass. The managed ones are made in that
 // namespace.
 func (c *Cluster) waitForPolicy(ctx context.Context, p policy, managed string) error {
+	all, err := probes()
+	if err != nil {
+		return err
+	}
 	known := false
-	for _, probe := range probes() {
+	for _, probe := range all {
 		if probe.policy != p.name {
 			continue
 		}
@@ -71,7 +73,7 @@ func (c *Cluster) waitForPolicy(ctx context.Context, p policy, managed string) e
 		}
 	}
 	if !known {
-		return fmt.Errorf("package testcluster has no probe for policy %s: add one", p.name)
+		return fmt.Errorf("policy %s is for no kind of job that is known, and package testcluster has no probe for it: add one", p.name)
 	}
 	return nil
 }
@@ -139,10 +141,7 @@ func (c *Cluster) waitForProbe(ctx context.Context, probe probe, namespace strin
 	if err != nil {
 		return err
 	}
-	object := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(probe.object), &object.Object); err != nil {
-		return err
-	}
+	object := probe.object.DeepCopy()
 	object.SetName("probe")
 	object.SetAnnotations(annotations)
 	var last error
@@ -153,7 +152,7 @@ func (c *Cluster) waitForProbe(ctx context.Context, probe probe, namespace strin
 			return !served, err
 		}
 		created, err := client.Resource(probe.resource).Namespace(namespace).
-			Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationIgnore})
 		last = err
 		return probe.acts(created, err), nil
 	})

@@ -34,7 +34,7 @@ func sameManifestAgain(t *testing.T, kind heldKind, _ dynamic.ResourceInterface)
 		{"by the server, outspoken", outspoken, server},
 		{"replaced", outspoken, []string{"replace"}},
 	} {
-		if test.name == "replaced" && kind.name == "Job" {
+		if test.name == "replaced" && kind.title == "Job" {
 			// A Job made by the server has a selector, which a replacement lacks.
 			continue
 		}

@@ -34,7 +34,7 @@ func damages(kind heldKind) []string {
 		for _, field := range fields {
 			all = append(all, "{spec: {"+field+": "+value+"}}")
 		}
-		if kind.kubeflow() {
+		if kind.hasRunPolicy() {
 			for _, field := range []string{"suspend", "managedBy", "cleanPodPolicy"} {
 				all = append(all, "{spec: {runPolicy: {"+field+": "+value+"}}}")
 			}
@@ -55,7 +55,7 @@ func wantNoPolicy(t *testing.T, err error) {
 }
 
 func damagedNewJobs(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface) {
-	if kind.name == "Job" {
+	if kind.Native {
 		// The API server cannot even decode it.
 		return
 	}
@@ -72,7 +72,7 @@ func damagedNewJobs(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface)
 		} {
 			created, err := test.jobs.Create(t.Context(), kind.job(t, test.merged...), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			wantNoPolicy(t, err)
-			if err == nil && kind.name == "Workflow" && test.held {
+			if err == nil && kind.title == "Workflow" && test.held {
 				kind.wantSuspended(t, created, true)
 			}
 			if t.Failed() {
@@ -83,7 +83,7 @@ func damagedNewJobs(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface)
 }
 
 func damagedLater(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface) {
-	if kind.name == "Job" {
+	if kind.Native {
 		// The API server cannot even decode it.
 		return
 	}
@@ -92,7 +92,7 @@ func damagedLater(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface) {
 		for _, damage := range damages(kind) {
 			job, err := jobs.Patch(t.Context(), name, types.MergePatchType, toJSON(t, damage), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 			wantNoPolicy(t, err)
-			if err == nil && kind.name == "Workflow" && name == "held" {
+			if err == nil && kind.title == "Workflow" && name == "held" {
 				kind.wantSuspended(t, job, true)
 			}
 			if t.Failed() {

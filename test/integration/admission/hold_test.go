@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,30 +45,39 @@ func whichNewJobsAreHeld(t *testing.T, kind heldKind, jobs dynamic.ResourceInter
 		{"a marked one with a controller", []string{marked, ownedBy("example.com/v1", "Thing", "true")}, false},
 		{"a marked one with an owner that is no controller", []string{marked, ownedBy("example.com/v1", "Thing", "false")}, true},
 		{"a marked one with an owner of null", []string{marked, ownedBy("example.com/v1", "Thing", "null")}, true},
-		{"a marked one of a foreign CronJob", []string{marked, ownedBy("example.com/v1", "CronJob", "true")}, false},
-		{"a marked one of a foreign RayCronJob", []string{marked, ownedBy("example.com/v1", "RayCronJob", "true")}, false},
-		{"a marked one of a CronJob", []string{marked, ownedBy("batch/v1", "CronJob", "true")}, kind.schedule.kind == "CronJob"},
-		{"a marked one of a RayCronJob", []string{marked, ownedBy("ray.io/v1", "RayCronJob", "true")}, kind.schedule.kind == "RayCronJob"},
 		{"a marked one that Kueue manages", []string{marked, `{metadata: {labels: {kueue.x-k8s.io/queue-name: main}}}`}, false},
 		{"a marked one with Kueue's label left empty", []string{marked, `{metadata: {labels: {kueue.x-k8s.io/queue-name: ""}}}`}, false},
+	}
+	for owner, apiVersion := range owners(t) {
+		tests = append(tests,
+			test{"a marked one of a " + owner.Kind, []string{marked, ownedBy(apiVersion, owner.Kind, "true")}, slices.Contains(kind.Owners, owner)},
+			test{"a marked one of a foreign " + owner.Kind, []string{marked, ownedBy("example.com/v1", owner.Kind, "true")}, false})
 	}
 	if kind.manager != "" {
 		tests = append(tests,
 			test{"a marked one of its controller by name", []string{marked, kind.field("managedBy", kind.manager)}, true},
 			test{"a marked one of another controller", []string{marked, kind.field("managedBy", "kueue.x-k8s.io/multikueue")}, false})
 	}
-	if kind.kubeflow() {
+	if kind.hasRunPolicy() {
 		tests = append(tests, test{"a marked one with null for runPolicy", []string{marked, `{spec: {runPolicy: null}}`}, true})
-	}
-	if kind.mayBeBare() {
-		tests = append(tests,
-			test{"a marked one with no spec", []string{marked, `{spec: null}`}, false},
-			test{"an unmarked one with no spec", []string{`{spec: null}`}, false})
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			created := create(t, jobs, kind.job(t, test.merged...), metav1.DryRunAll)
 			kind.wantSuspended(t, created, test.held)
+		})
+	}
+	for name, merged := range map[string][]string{
+		"a marked one with no spec":    {marked, `{spec: null}`},
+		"an unmarked one with no spec": {`{spec: null}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			created, err := jobs.Create(t.Context(), kind.job(t, merged...), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			if err != nil { // some kinds must have one
+				wantNoPolicy(t, err)
+				return
+			}
+			kind.wantSuspended(t, created, false)
 		})
 	}
 }
@@ -86,7 +96,7 @@ func suspendedStaysSuspended(t *testing.T, kind heldKind, jobs dynamic.ResourceI
 }
 
 func podsEndWithTheirJob(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface) {
-	if !kind.kubeflow() {
+	if !kind.hasRunPolicy() {
 		return
 	}
 	type test struct {
@@ -102,7 +112,7 @@ func podsEndWithTheirJob(t *testing.T, kind heldKind, jobs dynamic.ResourceInter
 		"held, told All":                  {[]string{marked, `{spec: {runPolicy: {cleanPodPolicy: All}}}`}, "All"},
 		"not held":                        {[]string{`{spec: {runPolicy: {suspend: true}}}`}, ""},
 	}
-	if kind.name == "MPIJob v1" {
+	if kind.title == "MPIJob v1" {
 		tests["held, told All in the older place"] = test{[]string{marked, `{spec: {cleanPodPolicy: All}}`}, ""}
 	}
 	for name, test := range tests {
@@ -120,7 +130,7 @@ func podsEndWithTheirJob(t *testing.T, kind heldKind, jobs dynamic.ResourceInter
 }
 
 func mayLeaveItsPods(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface) {
-	if !kind.kubeflow() {
+	if !kind.hasRunPolicy() {
 		return
 	}
 	create(t, jobs, kind.job(t, marked))
@@ -136,7 +146,7 @@ func heldUntilItsRelease(t *testing.T, kind heldKind, jobs dynamic.ResourceInter
 
 	kind.wantSuspended(t, patch(t, jobs, kind.suspend("false")), true)
 	kind.wantSuspended(t, patch(t, jobs, kind.suspend("null")), true)
-	if kind.kubeflow() {
+	if kind.hasRunPolicy() {
 		kind.wantSuspended(t, patch(t, jobs, `{spec: {runPolicy: null}}`), true)
 	}
 	kind.wantSuspended(t, patch(t, jobs, `{metadata: {labels: {a: b}}}`), true)

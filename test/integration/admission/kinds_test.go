@@ -12,78 +12,83 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/test/acceptance/kinds"
+	"kube-queue.dev/kube-queue/test/testcluster"
 )
 
 const mark = "scheduling.x-k8s.io/suspend"
 
-// heldKind is a kind of job that a policy holds.
+// heldKind is a kind of job that a policy holds, in one of its versions.
 type heldKind struct {
-	name     string
+	kinds.Sample
+	title    string
 	resource schema.GroupVersionResource
-	// manifest is the least that a job of the kind may be, without a mark.
-	manifest string
+	// manifest is a job of the kind, without a mark and without any field that a
+	// policy sets.
+	manifest *unstructured.Unstructured
 	// holder is the path of the field that the suspend field is in.
 	holder []string
 	// manager is what managedBy says for the kind's own controller. Some kinds know
-	// no managedBy.
+	// no managedBy, nor do older versions of those that do.
 	manager string
-	// schedule is what may be the controller of a job that is queued.
-	schedule schedule
 	// operator is the one whose CRD must be there, where there are several of the
 	// same name.
 	operator string
 }
 
-// schedule is a kind that makes jobs time and again.
-type schedule struct{ apiVersion, kind string }
-
-const podTemplate = `{spec: {restartPolicy: Never, containers: [{name: tensorflow, image: main}, {name: pytorch, image: main}]}}`
-
-const rayCluster = `{headGroupSpec: {rayStartParams: {}, template: ` + podTemplate + `}}`
-
-func inSpec() []string      { return []string{"spec"} }
-func inRunPolicy() []string { return []string{"spec", "runPolicy"} }
-
-// heldKinds ends with the one that takes another's place.
-func heldKinds() []heldKind {
-	const training, ray = "kubeflow.org/training-operator", "ray.io/kuberay-operator"
-	gvr := func(group, version, resource string) schema.GroupVersionResource {
-		return schema.GroupVersionResource{Group: group, Version: version, Resource: resource}
+// heldKinds has each kind in each version. It ends with those that take another's
+// place.
+func heldKinds(t *testing.T) []heldKind {
+	t.Helper()
+	samples, err := kinds.All()
+	if err != nil {
+		t.Fatal(err)
 	}
-	job := func(apiVersion, kind, spec string) string {
-		return `{apiVersion: ` + apiVersion + `, kind: ` + kind + `, metadata: {name: held}, spec: ` + spec + `}`
+	var alone, shared []heldKind
+	for _, sample := range samples {
+		operator := operatorOfShared(samples, sample)
+		for _, version := range sample.Versions() {
+			kind := newHeldKind(sample, version)
+			if kind.operator = operator; operator == "" {
+				alone = append(alone, kind)
+				continue
+			}
+			kind.title = sample.Kind.Kind + " " + version
+			shared = append(shared, kind)
+		}
 	}
-	replicas := func(field, role string) string {
-		return `{` + field + `: {` + role + `: {replicas: 1, template: ` + podTemplate + `}}}`
+	return slices.Concat(alone, shared)
+}
+
+func newHeldKind(sample kinds.Sample, version string) heldKind {
+	last := len(sample.SuspendPath) - 1
+	kind := heldKind{
+		Sample: sample, title: sample.Kind.Kind, resource: sample.GVR(version), holder: sample.SuspendPath[:last:last],
+		manifest: sample.Unmarked(version), manager: sample.ManagedBy,
 	}
-	rayJob := `{entrypoint: main, rayClusterSpec: ` + rayCluster + `}`
-	return []heldKind{
-		{name: "Job", resource: gvr("batch", "v1", "jobs"), holder: inSpec(), manager: "kubernetes.io/job-controller",
-			schedule: schedule{"batch/v1", "CronJob"}, manifest: job("batch/v1", "Job", `{template: `+podTemplate+`}`)},
-		{name: "TFJob", resource: gvr("kubeflow.org", "v1", "tfjobs"), holder: inRunPolicy(), manager: training,
-			manifest: job("kubeflow.org/v1", "TFJob", replicas("tfReplicaSpecs", "Worker"))},
-		{name: "PyTorchJob", resource: gvr("kubeflow.org", "v1", "pytorchjobs"), holder: inRunPolicy(), manager: training,
-			manifest: job("kubeflow.org/v1", "PyTorchJob", replicas("pytorchReplicaSpecs", "Master"))},
-		{name: "SparkApplication", resource: gvr("sparkoperator.k8s.io", "v1beta2", "sparkapplications"), holder: inSpec(),
-			manifest: job("sparkoperator.k8s.io/v1beta2", "SparkApplication",
-				`{type: Scala, sparkVersion: "4.0.0", mainApplicationFile: main, driver: {}, executor: {}}`)},
-		{name: "RayJob", resource: gvr("ray.io", "v1", "rayjobs"), holder: inSpec(), manager: ray,
-			schedule: schedule{"ray.io/v1", "RayCronJob"}, manifest: job("ray.io/v1", "RayJob", rayJob)},
-		{name: "RayJob v1alpha1", resource: gvr("ray.io", "v1alpha1", "rayjobs"), holder: inSpec(),
-			schedule: schedule{"ray.io/v1", "RayCronJob"}, manifest: job("ray.io/v1alpha1", "RayJob", rayJob)},
-		{name: "RayCluster", resource: gvr("ray.io", "v1", "rayclusters"), holder: inSpec(), manager: ray,
-			manifest: job("ray.io/v1", "RayCluster", rayCluster)},
-		{name: "RayCluster v1alpha1", resource: gvr("ray.io", "v1alpha1", "rayclusters"), holder: inSpec(),
-			manifest: job("ray.io/v1alpha1", "RayCluster", rayCluster)},
-		{name: "JobSet", resource: gvr("jobset.x-k8s.io", "v1alpha2", "jobsets"), holder: inSpec(), manager: "jobset.sigs.k8s.io/jobset-controller",
-			manifest: job("jobset.x-k8s.io/v1alpha2", "JobSet", `{replicatedJobs: [{name: main, template: {spec: {template: `+podTemplate+`}}}]}`)},
-		{name: "Workflow", resource: gvr("argoproj.io", "v1alpha1", "workflows"), holder: inSpec(),
-			manifest: job("argoproj.io/v1alpha1", "Workflow", `{entrypoint: main, templates: [{name: main, container: {image: main}}]}`)},
-		{name: "MPIJob v1", resource: gvr("kubeflow.org", "v1", "mpijobs"), holder: inRunPolicy(), manager: training, operator: "training-operator",
-			manifest: job("kubeflow.org/v1", "MPIJob", replicas("mpiReplicaSpecs", "Launcher"))},
-		{name: "MPIJob v2beta1", resource: gvr("kubeflow.org", "v2beta1", "mpijobs"), holder: inRunPolicy(), manager: "kubeflow.org/mpi-operator", operator: "mpi-operator",
-			manifest: job("kubeflow.org/v2beta1", "MPIJob", replicas("mpiReplicaSpecs", "Launcher"))},
+	if version != sample.Version {
+		kind.title, kind.manager = kind.title+" "+version, ""
 	}
+	kind.manifest.SetName("held")
+	if len(kind.holder) > 1 { // what it holds beside is for the tests to say
+		unstructured.RemoveNestedField(kind.manifest.Object, kind.holder...)
+	}
+	if kind.isRayJob() {
+		unstructured.RemoveNestedField(kind.manifest.Object, "spec", "shutdownAfterJobFinishes")
+	}
+	return kind
+}
+
+// operatorOfShared is the operator of a kind that another kind shares its resource
+// with, as the two of MPIJob do; of others it is empty.
+func operatorOfShared(samples []kinds.Sample, sample kinds.Sample) string {
+	if !slices.ContainsFunc(samples, func(other kinds.Sample) bool {
+		return other.Name != sample.Name && other.Group == sample.Group && other.Resource == sample.Resource
+	}) {
+		return ""
+	}
+	return operators[slices.IndexFunc(operators, func(o testcluster.Operator) bool { return o.Runs(sample.Kind) })].Name
 }
 
 // kindTest is a test of one kind. It gets the jobs of a namespace of its own.
@@ -93,8 +98,8 @@ type kindTest struct {
 }
 
 func TestHoldingEachKind(t *testing.T) {
-	for _, kind := range heldKinds() {
-		t.Run(kind.name, func(t *testing.T) {
+	for _, kind := range heldKinds(t) {
+		t.Run(kind.title, func(t *testing.T) {
 			kind.serve(t)
 			for _, test := range slices.Concat(holdTests(), applyTests(), damageTests(), managedTests()) {
 				t.Run(test.name, func(t *testing.T) {
@@ -122,16 +127,15 @@ func (k heldKind) serve(t *testing.T) {
 }
 
 func (k heldKind) isRayJob() bool { return k.resource.Resource == "rayjobs" }
-func (k heldKind) kubeflow() bool { return k.resource.Group == "kubeflow.org" }
-func (k heldKind) mayBeBare() bool {
-	return k.name != "Job" && k.name != "SparkApplication" && k.name != "Workflow"
-}
+
+// hasRunPolicy tells the kinds that say there, too, what becomes of their pods.
+func (k heldKind) hasRunPolicy() bool { return slices.Equal(k.holder, []string{"spec", "runPolicy"}) }
 
 // job is the kind's manifest with values merged in, written in YAML.
 func (k heldKind) job(t *testing.T, merged ...string) *unstructured.Unstructured {
 	t.Helper()
-	job := &unstructured.Unstructured{}
-	for _, text := range append([]string{k.manifest}, merged...) {
+	job := k.manifest.DeepCopy()
+	for _, text := range merged {
 		var part map[string]any
 		if err := yaml.Unmarshal([]byte(text), &part); err != nil {
 			t.Fatalf("%s: %v", text, err)
@@ -186,6 +190,19 @@ func (k heldKind) wantSuspended(t *testing.T, job *unstructured.Unstructured, wa
 }
 
 const marked = `{metadata: {annotations: {scheduling.x-k8s.io/suspend: "true"}}}`
+
+// owners are all kinds that may be the controller of a queued job of some kind, with
+// the version of that kind.
+func owners(t *testing.T) map[schema.GroupKind]string {
+	t.Helper()
+	all := map[schema.GroupKind]string{}
+	for _, kind := range heldKinds(t) {
+		for _, owner := range kind.Owners {
+			all[owner] = schema.GroupVersion{Group: owner.Group, Version: kind.Version}.String()
+		}
+	}
+	return all
+}
 
 func ownedBy(apiVersion, kind, controller string) string {
 	return fmt.Sprintf(`{metadata: {ownerReferences: [{apiVersion: %s, kind: %s, name: owner, uid: u, controller: %s}]}}`, apiVersion, kind, controller)

@@ -4,6 +4,8 @@ package admission
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -21,13 +23,21 @@ import (
 	"kube-queue.dev/kube-queue/test/testcluster"
 )
 
-var cluster *testcluster.Cluster
+var (
+	cluster *testcluster.Cluster
+	// operators define the kinds of job. None of them runs.
+	operators []testcluster.Operator
+)
 
 func TestMain(m *testing.M) {
-	testcluster.Main(m, testcluster.Options{
-		Nodes: 1,
-		CRDs:  []string{"training-operator", "spark-operator", "kuberay", "jobset", "argo-workflows"},
-	}, func(c *testcluster.Cluster) { cluster = c })
+	var err error
+	if operators, err = testcluster.Operators(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	together, _ := testcluster.SideBySide(operators)
+	testcluster.Main(m, testcluster.Options{Nodes: 1, CRDs: testcluster.Names(together)},
+		func(c *testcluster.Cluster) { cluster = c })
 }
 
 // patience is how long a test waits for what must come.

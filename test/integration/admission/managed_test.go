@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,13 @@ const (
 	managedNote  = "kube-queue/managed"
 )
 
+// batchJob is the kind that every API server serves.
+func batchJob(t *testing.T) heldKind {
+	t.Helper()
+	all := heldKinds(t)
+	return all[slices.IndexFunc(all, func(k heldKind) bool { return k.Native })]
+}
+
 // managedNamespace makes a namespace whose jobs are all queued.
 func managedNamespace(t *testing.T) string {
 	t.Helper()
@@ -41,7 +49,7 @@ func labelNamespace(t *testing.T, ns, value string) {
 	if _, err := core(t).CoreV1().Namespaces().Patch(t.Context(), ns, types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	kind := heldKinds()[0]
+	kind := batchJob(t)
 	probe := kind.job(t, `{metadata: {name: probe}}`)
 	eventually(t, ns+" is managed: "+value, func(ctx context.Context) error {
 		created, err := objects(t).Resource(kind.resource).Namespace(ns).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -69,17 +77,19 @@ func everyNewJobIsQueued(t *testing.T, kind heldKind, jobs dynamic.ResourceInter
 		{"one that says it is not suspended", []string{kind.suspend("false")}, true},
 		{"one with a controller", []string{ownedBy("example.com/v1", "Thing", "true")}, false},
 		{"one with an owner that is no controller", []string{ownedBy("example.com/v1", "Thing", "false")}, true},
-		{"one of a CronJob", []string{ownedBy("batch/v1", "CronJob", "true")}, kind.schedule.kind == "CronJob"},
-		{"one of a RayCronJob", []string{ownedBy("ray.io/v1", "RayCronJob", "true")}, kind.schedule.kind == "RayCronJob"},
-		{"one of a foreign CronJob", []string{ownedBy("example.com/v1", "CronJob", "true")}, false},
 		{"one that Kueue manages", []string{`{metadata: {labels: {kueue.x-k8s.io/queue-name: main}}}`}, false},
+	}
+	for owner, apiVersion := range owners(t) {
+		tests = append(tests,
+			test{"one of a " + owner.Kind, []string{ownedBy(apiVersion, owner.Kind, "true")}, slices.Contains(kind.Owners, owner)},
+			test{"one of a foreign " + owner.Kind, []string{ownedBy("example.com/v1", owner.Kind, "true")}, false})
 	}
 	if kind.manager != "" {
 		tests = append(tests,
 			test{"one of its controller by name", []string{kind.field("managedBy", kind.manager)}, true},
 			test{"one of another controller", []string{kind.field("managedBy", "kueue.x-k8s.io/multikueue")}, false})
 	}
-	if kind.name == "Workflow" {
+	if kind.title == "Workflow" {
 		tests = append(tests, test{"one with a managedBy that Argo does not know", []string{`{spec: {managedBy: a, runPolicy: {managedBy: b}}}`}, true})
 	}
 	for _, test := range tests {
@@ -90,7 +100,7 @@ func everyNewJobIsQueued(t *testing.T, kind heldKind, jobs dynamic.ResourceInter
 			if kind.isRayJob() && test.queued {
 				wantShutdown(t, job, true, "false")
 			}
-			if policy, _, _ := unstructured.NestedString(job.Object, "spec", "runPolicy", "cleanPodPolicy"); kind.kubeflow() && test.queued && policy != "Running" {
+			if policy, _, _ := unstructured.NestedString(job.Object, "spec", "runPolicy", "cleanPodPolicy"); kind.hasRunPolicy() && test.queued && policy != "Running" {
 				t.Errorf("cleanPodPolicy %q", policy)
 			}
 			wantQueuedByItself(t, create(t, jobs, kind.job(t, test.merged...), metav1.DryRunAll))
@@ -136,18 +146,19 @@ func TestJobsOfAManagedNamespaceAreHeldInWhateverOrderPoliciesAreAsked(t *testin
 			t.Error(err)
 		}
 	})
+	batch := batchJob(t)
 	const labelled = `{metadata: {labels: {a: b}}}`
 	for round := range 5 {
 		kubectl(t, fmt.Sprintf(roundPolicy, round, ns), "apply", "-f", "-")
 		eventually(t, "the policies have another order", func(ctx context.Context) error {
-			job, err := objects(t).Resource(heldKinds()[0].resource).Namespace(ns).
-				Create(ctx, heldKinds()[0].job(t, labelled), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			job, err := objects(t).Resource(batch.resource).Namespace(ns).
+				Create(ctx, batch.job(t, labelled), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			if err == nil && job.GetLabels()["round"] != fmt.Sprint(round) {
 				err = fmt.Errorf("labels %v", job.GetLabels())
 			}
 			return err
 		})
-		for _, kind := range heldKinds() {
+		for _, kind := range heldKinds(t) {
 			if kind.operator == "" {
 				job := create(t, objects(t).Resource(kind.resource).Namespace(ns), kind.job(t, labelled), metav1.DryRunAll)
 				kind.wantSuspended(t, job, true)

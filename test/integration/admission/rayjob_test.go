@@ -24,9 +24,9 @@ func wantShutdown(t *testing.T, job *unstructured.Unstructured, want bool, note 
 
 // forRayJobs runs a test for each version.
 func forRayJobs(t *testing.T, test func(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface)) {
-	for _, kind := range heldKinds() {
+	for _, kind := range heldKinds(t) {
 		if kind.isRayJob() {
-			t.Run(kind.name, func(t *testing.T) {
+			t.Run(kind.title, func(t *testing.T) {
 				test(t, kind, objects(t).Resource(kind.resource).Namespace(namespace(t)))
 			})
 		}

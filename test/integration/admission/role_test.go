@@ -8,6 +8,8 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/test/audit"
 )
 
 // may asks the API server whether somebody may do something.
@@ -26,6 +28,32 @@ func may(ctx context.Context, t *testing.T, user, ns, verb, resource string) boo
 	return review.Status.Allowed
 }
 
+// permission is whether somebody may do something.
+type permission struct {
+	user, ns, verbs, resource string
+	want                      bool
+}
+
+// onJobs is what job-extensions may do with jobs of a kind.
+func onJobs(t *testing.T, extensions string, kind heldKind) []permission {
+	t.Helper()
+	view, err := audit.ViewOf(kind.Group, kind.Version, kind.Resource)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs := kind.resource.Group + "/" + kind.resource.Resource
+	all := []permission{
+		{extensions, "default", "get list watch patch", jobs, true},
+		{extensions, "default", "create update delete deletecollection", jobs, false},
+		{extensions, "default", "patch", jobs + "/status", view.ShowsQueuing()},
+		{extensions, "default", "get update", jobs + "/status", false},
+	}
+	if kind.Remains != "" {
+		all = append(all, permission{extensions, "default", "list watch", kind.resource.Group + "/" + kind.Remains, true})
+	}
+	return all
+}
+
 func TestTheProgramsMayDoWhatTheyMustAndNoMore(t *testing.T) {
 	const (
 		controller = "system:serviceaccount:kube-queue:kube-queue-controller"
@@ -37,10 +65,7 @@ func TestTheProgramsMayDoWhatTheyMustAndNoMore(t *testing.T) {
 		read       = "get list watch"
 		everything = "get list watch create update patch delete deletecollection"
 	)
-	for _, test := range []struct {
-		user, ns, verbs, resource string
-		want                      bool
-	}{
+	tests := []permission{
 		{controller, "default", read, unit, true},
 		{controller, "default", "patch", unit + "/status", true},
 		{controller, "default", "create update patch delete", unit, false},
@@ -77,32 +102,7 @@ func TestTheProgramsMayDoWhatTheyMustAndNoMore(t *testing.T) {
 
 		{extensions, "default", read + " create patch delete", unit, true},
 		{extensions, "default", "patch", unit + "/status", true},
-		{extensions, "default", read + " patch", "batch/jobs", true},
-		{extensions, "default", "create update delete", "batch/jobs", false},
-		{extensions, "default", "update patch", "batch/jobs/status", false},
-		{extensions, "default", read + " patch", "kubeflow.org/tfjobs", true},
-		{extensions, "default", "patch", "kubeflow.org/tfjobs/status", true},
-		{extensions, "default", read + " patch", "kubeflow.org/pytorchjobs", true},
-		{extensions, "default", "patch", "kubeflow.org/pytorchjobs/status", true},
-		{extensions, "default", read + " patch", "kubeflow.org/mpijobs", true},
-		{extensions, "default", "patch", "kubeflow.org/mpijobs/status", true},
-		{extensions, "default", "create update delete deletecollection", "kubeflow.org/mpijobs", false},
-		{extensions, "default", "get update", "kubeflow.org/mpijobs/status", false},
-		{extensions, "default", read + " patch", "sparkoperator.k8s.io/sparkapplications", true},
-		{extensions, "default", "create update delete deletecollection", "sparkoperator.k8s.io/sparkapplications", false},
-		{extensions, "default", "get update patch", "sparkoperator.k8s.io/sparkapplications/status", false},
 		{extensions, "default", everything, "sparkoperator.k8s.io/scheduledsparkapplications", false},
-		{extensions, "default", read + " patch", "ray.io/rayjobs", true},
-		{extensions, "default", read + " patch", "ray.io/rayclusters", true},
-		{extensions, "default", "create update delete deletecollection", "ray.io/rayjobs", false},
-		{extensions, "default", "create update delete deletecollection", "ray.io/rayclusters", false},
-		{extensions, "default", "get update patch", "ray.io/rayjobs/status", false},
-		{extensions, "default", "get update patch", "ray.io/rayclusters/status", false},
-		{extensions, "default", read + " patch", "jobset.x-k8s.io/jobsets", true},
-		{extensions, "default", "create update delete deletecollection", "jobset.x-k8s.io/jobsets", false},
-		{extensions, "default", "get update patch", "jobset.x-k8s.io/jobsets/status", false},
-		{extensions, "default", read + " patch", "argoproj.io/workflows", true},
-		{extensions, "default", "create update delete deletecollection", "argoproj.io/workflows", false},
 		{extensions, "default", everything, "argoproj.io/workflowtemplates", false},
 		{extensions, "default", everything, "/pods", false},
 		{extensions, "default", "list watch", "/limitranges", true},
@@ -121,7 +121,11 @@ func TestTheProgramsMayDoWhatTheyMustAndNoMore(t *testing.T) {
 		{extensions, "default", "create", "authorization.k8s.io/localsubjectaccessreviews", false},
 		{extensions, "default", everything, "/secrets", false},
 		{extensions, "default", everything, "/configmaps", false},
-	} {
+	}
+	for _, kind := range heldKinds(t) {
+		tests = append(tests, onJobs(t, extensions, kind)...)
+	}
+	for _, test := range tests {
 		for verb := range strings.FieldsSeq(test.verbs) {
 			if got := may(t.Context(), t, test.user, test.ns, verb, test.resource); got != test.want {
 				t.Errorf("%s may %s %s in %q: %v, want %v", test.user, verb, test.resource, test.ns, got, test.want)

@@ -46,29 +46,22 @@ func actors(t *testing.T, ns string) map[string]*rest.Config {
 func TestOnlyJobExtensionsMakesTheUnitOfAServedKind(t *testing.T) {
 	ns := namespace(t)
 	who := actors(t, ns)
-	for _, kind := range []struct {
+	type servedOrNot struct {
 		apiVersion, kind string
 		served           bool
-	}{
-		{"batch/v1", "Job", true},
-		{"kubeflow.org/v1", "TFJob", true},
-		{"kubeflow.org/v1", "PyTorchJob", true},
-		{"kubeflow.org/v1", "MPIJob", true},
-		{"kubeflow.org/v2beta1", "MPIJob", true},
-		{"sparkoperator.k8s.io/v1beta2", "SparkApplication", true},
-		{"ray.io/v1", "RayJob", true},
-		{"ray.io/v1alpha1", "RayJob", true},
-		{"ray.io/v1", "RayCluster", true},
-		{"ray.io/v1alpha1", "RayCluster", true},
+	}
+	all := []servedOrNot{
 		{"ray.io/v1", "RayService", false},
-		{"jobset.x-k8s.io/v1alpha2", "JobSet", true},
-		{"argoproj.io/v1alpha1", "Workflow", true},
 		{"argoproj.io/v1alpha1", "CronWorkflow", false},
 		{"batch/v1", "CronJob", false},
 		{"example.com/v1", "Job", false},
 		{"v1", "Pod", false},
 		{"Job", "Job", false},
-	} {
+	}
+	for _, kind := range heldKinds(t) {
+		all = append(all, servedOrNot{kind.resource.GroupVersion().String(), kind.Kind.Kind, true})
+	}
+	for _, kind := range all {
 		t.Run(kind.apiVersion+" "+kind.kind, func(t *testing.T) {
 			for actor, config := range who {
 				want := ""

@@ -52,7 +52,7 @@ type command struct {
 
 func commands() []command {
 	return []command{
-		buildCommand(), upCommand(), runCommand(), downCommand(), statusCommand(), logsCommand(),
+		buildCommand(), upCommand(), runCommand(), downCommand(), statusCommand(), logsCommand(), operatorsCommand(),
 		programStartCommand(), programStopCommand(), programKillCommand(),
 		superviseCommand(),
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ func invoke(args ...string) (code int, out, errs string) {
 func TestWhatIsUnknownIsToldWithWhatIsKnown(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
 		{"", "no command"},
-		{"frobnicate", `unknown command "frobnicate": known are build, up, run, down, status, logs, program start, program stop, program kill`},
+		{"frobnicate", `unknown command "frobnicate": known are build, up, run, down, status, logs, operators, program start, program stop, program kill`},
 		{"program", "known are start, stop, kill"},
 		{"program pause", "known are start, stop, kill"},
 		{"up --bogus", "known flags are --audit-level, --audit-objects, --data, --fresh"},
@@ -94,5 +95,23 @@ func TestDownWithoutAClusterIsFine(t *testing.T) {
 	code, _, errs := invoke("down", "--data", t.TempDir()+"/none")
 	if code != 0 || !strings.Contains(errs, "no cluster runs") {
 		t.Errorf("exit status %d, %q", code, errs)
+	}
+}
+
+func TestEveryOperatorNamesItsModuleAndCRDs(t *testing.T) {
+	code, out, errs := invoke("operators")
+	var operators []cluster.OperatorInfo
+	if err := json.Unmarshal([]byte(out), &operators); err != nil || code != 0 || errs != "" {
+		t.Fatalf("exit status %d, %v, %q", code, err, errs)
+	}
+	var names []string
+	for _, o := range operators {
+		names = append(names, o.Name)
+		if o.Component == "" || o.Module == "" || len(o.CRDs) == 0 {
+			t.Errorf("incomplete: %+v", o)
+		}
+	}
+	if !slices.Equal(names, cluster.OperatorNames()) {
+		t.Errorf("listed are %v, known are %v", names, cluster.OperatorNames())
 	}
 }

@@ -1,0 +1,94 @@
+package kinds
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"kube-queue.dev/kube-queue/extensions/registry"
+	"kube-queue.dev/kube-queue/test/audit"
+)
+
+func all(t *testing.T) []Sample {
+	t.Helper()
+	samples, err := All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return samples
+}
+
+func TestEachKindHasAManifestAndEachManifestAKind(t *testing.T) {
+	var want []string
+	for _, sample := range all(t) {
+		want = append(want, File(sample.Kind))
+	}
+	entries, err := manifests.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var have []string
+	for _, entry := range entries {
+		have = append(have, entry.Name())
+	}
+	slices.Sort(want)
+	if !slices.Equal(have, want) {
+		t.Errorf("the manifests are %v, want %v", have, want)
+	}
+}
+
+func TestEachManifestAsksToBeQueued(t *testing.T) {
+	for _, sample := range all(t) {
+		if !sample.Marked() {
+			t.Errorf("%s has no mark", File(sample.Kind))
+		}
+		if unmarked := (Sample{Kind: sample.Kind, manifest: sample.Unmarked(sample.Version)}); unmarked.Marked() {
+			t.Errorf("%s keeps its mark", File(sample.Kind))
+		}
+	}
+}
+
+func TestAdaptersReadTheManifests(t *testing.T) {
+	samples := all(t)
+	for i, adapter := range registry.All() {
+		object := adapter.New()
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(samples[i].Job().Object, object); err != nil {
+			t.Errorf("%s: %v", File(samples[i].Kind), err)
+			continue
+		}
+		if pods, err := adapter.Pods(object); err != nil || len(pods.Sets) == 0 {
+			t.Errorf("%s: %d pod sets, %v", File(samples[i].Kind), len(pods.Sets), err)
+		}
+	}
+}
+
+// Adapters and the checker are written from an operator's source twice, so that a
+// mistake in one is not made in both.
+func TestTheCheckerKnowsEachKindToo(t *testing.T) {
+	for _, sample := range all(t) {
+		for _, version := range sample.Versions() {
+			view, err := audit.ViewOf(sample.Group, version, sample.Resource)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			if view.Kind() != sample.Kind.Kind || view.Suspend() != strings.Join(sample.SuspendPath, ".") ||
+				view.BySuspend() != sample.MarkedBySuspend || view.Operator() != sample.ManagedBy {
+				t.Errorf("the checker says of %s/%s: kind %s, suspended at %s, marked by it %t, operator %q; its adapter says %+v",
+					sample.Name, version, view.Kind(), view.Suspend(), view.BySuspend(), view.Operator(), sample.Kind)
+			}
+		}
+	}
+}
+
+func TestWhatAManifestAsksForIsSaid(t *testing.T) {
+	for _, sample := range all(t) {
+		for name, amount := range sample.Total {
+			if amount.Sign() <= 0 {
+				t.Errorf("%s asks for %s %s", File(sample.Kind), amount.String(), name)
+			}
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package cluster
+
+import (
+	"path"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/build"
+)
+
+// crdFolder is where a component keeps the CRDs of its operator.
+const crdFolder = "crds"
+
+// OperatorInfo says where an operator and its CRDs come from.
+type OperatorInfo struct {
+	Name string `json:"name"`
+	// Component is the folder below components/ whose module pins the operator's
+	// version.
+	Component string `json:"component"`
+	// Module has the operator's CRDs.
+	Module string `json:"module"`
+	// CRDs are files of the module, slash-separated.
+	CRDs []string `json:"crds"`
+}
+
+// Operators are all known ones, by name.
+func Operators() []OperatorInfo {
+	var all []OperatorInfo
+	for _, name := range OperatorNames() {
+		all = append(all, infoOf(name, operators[name].component))
+	}
+	return all
+}
+
+func infoOf(name string, component build.Component) OperatorInfo {
+	info := OperatorInfo{Name: name, Component: component.Name}
+	for _, files := range component.Files {
+		if files.Into != crdFolder {
+			continue
+		}
+		info.Module = files.Module
+		for _, file := range files.Paths {
+			info.CRDs = append(info.CRDs, path.Clean(file))
+		}
+	}
+	return info
+}
