@@ -16,6 +16,7 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2"
 
+	"kube-queue.dev/kube-queue/pkg/program/identity"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
@@ -93,7 +94,7 @@ func run(p Program, args []string, stdout, stderr io.Writer) int {
 		}
 		return exitUsage
 	case set.Version():
-		fmt.Fprintf(stdout, "%s %s\n", p.Name, Version())
+		fmt.Fprintf(stdout, "%s %s\n", p.Name, identity.Version())
 		return exitClean
 	}
 	ctx, stop := signalContext(context.Background())
@@ -131,7 +132,7 @@ func prepare(p Program, opts *options, set *settings.Set, args []string) error {
 func tell(ctx context.Context, set *settings.Set) {
 	logger := klog.FromContext(ctx)
 	values, from := set.InForce()
-	logger.Info("The settings in force", "version", Version(), "file", set.File(), "given", from, "settings", values)
+	logger.Info("The settings in force", "version", identity.Version(), "file", set.File(), "given", from, "settings", values)
 	for _, variable := range set.Ineffective() {
 		logger.Info("An environment variable has no effect here", "variable", variable)
 	}
@@ -161,7 +162,7 @@ func start(ctx context.Context, p Program, opts *options) error {
 	if err := env.connect(ctx); err != nil {
 		return err
 	}
-	inForce := []any{"version", Version(), "apiServerVersion", env.ServerVersion, "namespace", env.Namespace,
+	inForce := []any{"version", identity.Version(), "apiServerVersion", env.ServerVersion, "namespace", env.Namespace,
 		"leaderElect", opts.leaderElect}
 	if p.InForce != nil {
 		inForce = append(inForce, p.InForce()...)
