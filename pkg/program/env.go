@@ -17,6 +17,7 @@ import (
 
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/program/identity"
+	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
 // Env is what a running program is given.
@@ -37,7 +38,7 @@ type Env struct {
 
 	leaderElect bool
 	lease       leaseTimes
-	features    *features
+	features    *settings.Features
 	health      *health
 	term        *term
 	// exit ends the process when the lease is lost.
@@ -95,7 +96,7 @@ func loadConfig(file string) (*rest.Config, error) {
 }
 
 // Enabled tells whether a feature of the program is switched on.
-func (e *Env) Enabled(feature featuregate.Feature) bool { return e.features.gate.Enabled(feature) }
+func (e *Env) Enabled(feature featuregate.Feature) bool { return e.features.Gate().Enabled(feature) }
 
 // MarkReady has /readyz answer ok, and the metrics tell that this replica works while it
 // leads: call it once caches have synced, before Lead or in its work.

@@ -10,13 +10,11 @@ import (
 	"syscall"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/component-base/featuregate"
-	"k8s.io/component-base/logs"
-	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2"
 
 	"kube-queue.dev/kube-queue/pkg/program/identity"
+	"kube-queue.dev/kube-queue/pkg/program/logs"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
@@ -63,7 +61,7 @@ func Settings(p Program) (*settings.Set, error) {
 func declare(p Program) (*settings.Set, *options, error) {
 	var err error
 	opts := defaultOptions()
-	if opts.features, err = newFeatures(p.Features); err != nil {
+	if opts.features, err = settings.NewFeatures(p.Features); err != nil {
 		return nil, nil, err
 	}
 	set := settings.New(p.Name, p.Kind)
@@ -76,8 +74,7 @@ func declare(p Program) (*settings.Set, *options, error) {
 
 func run(p Program, args []string, stdout, stderr io.Writer) int {
 	// First, for it sets back what the flags are about to set.
-	logs.InitLogs()
-	defer logs.FlushLogs()
+	defer logs.Init()()
 	set, opts, err := declare(p)
 	if err == nil {
 		err = prepare(p, opts, set, args)
@@ -114,7 +111,7 @@ func prepare(p Program, opts *options, set *settings.Set, args []string) error {
 	if err := set.Read(args, p.Environ); err != nil || set.Version() {
 		return err
 	}
-	if err := opts.features.apply(); err != nil {
+	if err := opts.features.Apply(); err != nil {
 		return err
 	}
 	if err := opts.validate(); err != nil {
@@ -125,7 +122,7 @@ func prepare(p Program, opts *options, set *settings.Set, args []string) error {
 			return err
 		}
 	}
-	return logsapi.ValidateAndApplyAsField(opts.logging, opts.features.gate, field.NewPath("logging"))
+	return opts.logs.Apply(opts.features.Gate())
 }
 
 // tell logs the settings in force. They hold no secret: a kubeconfig is a path.
