@@ -13,7 +13,7 @@ SHELL := /bin/bash
 
 # As many letters of the commit in every clone, lest the same commit have two versions.
 VERSION ?= $(shell git describe --tags --always --dirty --abbrev=12 2>/dev/null || echo devel)
-LDFLAGS := -X kube-queue.dev/kube-queue/pkg/program/version.linked=$(VERSION)
+LDFLAGS := -X kube-queue.dev/kube-queue/pkg/program/identity.linked=$(VERSION)
 
 # What runs in seconds, with no cluster.
 UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/acceptance/... ./test/audit/... ./test/demo/... \

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kube-queue.dev/kube-queue/pkg/program/version"
+	"kube-queue.dev/kube-queue/pkg/program/identity"
 )
 
 const name = "kube-queue-simulator"
@@ -63,7 +63,7 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 		Short:   "Try a quota tree on a trace of jobs before applying it",
 		Long:    longHelp,
 		Example: examples,
-		Version: version.String(),
+		Version: identity.Version(),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usageError{fmt.Errorf("unexpected argument %q: only flags are understood", args[0])}

@@ -27,13 +27,13 @@ func fixture(t *testing.T) string {
 	for name, content := range map[string]string{
 		"go.mod": "module example.test/fixture\n\ngo 1.26.0\n\nrequire (\n\texample.test/words v0.0.0\n\t" + dependency + " " + version +
 			"\n)\n\nreplace example.test/words => ./words\n",
-		"go.sum":                         sums,
-		"LICENSE":                        read(t, "../../LICENSE"),
-		"words/go.mod":                   "module example.test/words\n\ngo 1.26.0\n",
-		"words/words.go":                 "package words\n\nconst Name = \"greeter\"\n",
-		"pkg/program/version/version.go": "package version\n\nvar linked string\n\nfunc String() string { return linked }\n",
-		"cmd/greeter/main.go": "package main\n\nimport (\n\t\"fmt\"\n\n\t\"" + dependency + "\"\n\n\t\"example.test/fixture/pkg/program/version\"\n" +
-			"\t\"example.test/words\"\n)\n\nfunc main() {\n\tlicensecheck.Scan(nil)\n\tfmt.Println(words.Name, version.String())\n}\n",
+		"go.sum":                          sums,
+		"LICENSE":                         read(t, "../../LICENSE"),
+		"words/go.mod":                    "module example.test/words\n\ngo 1.26.0\n",
+		"words/words.go":                  "package words\n\nconst Name = \"greeter\"\n",
+		"pkg/program/identity/version.go": "package identity\n\nvar linked string\n\nfunc Version() string { return linked }\n",
+		"cmd/greeter/main.go": "package main\n\nimport (\n\t\"fmt\"\n\n\t\"" + dependency + "\"\n\n\t\"example.test/fixture/pkg/program/identity\"\n" +
+			"\t\"example.test/words\"\n)\n\nfunc main() {\n\tlicensecheck.Scan(nil)\n\tfmt.Println(words.Name, identity.Version())\n}\n",
 		"cmd/silent/main.go": "package main\n\nfunc main() {}\n",
 	} {
 		put(t, filepath.Join(folder, name), content)

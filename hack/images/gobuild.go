@@ -58,7 +58,7 @@ func (b *builder) build(ctx context.Context, to string, on platform, opts *optio
 	what := fmt.Sprintf("%s for %s", strings.Join(opts.programs, " and "), on)
 	return b.progress("building "+what, func() error {
 		args := []string{"build", "-trimpath", "-buildvcs=false", "-mod=readonly",
-			"-ldflags", "-s -w -buildid= -X " + b.module + "/pkg/program/version.linked=" + opts.version,
+			"-ldflags", "-s -w -buildid= -X " + b.module + "/pkg/program/identity.linked=" + opts.version,
 			"-o", to + string(filepath.Separator)}
 		if _, err := b.goCommand(ctx, b.platformEnv(on), append(args, packages(opts.programs)...)...); err != nil {
 			return fmt.Errorf("building %s: %w", what, err)

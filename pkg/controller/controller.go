@@ -15,11 +15,11 @@ import (
 	"k8s.io/utils/clock"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/generated/informers/externalversions"
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/queue"
-	"kube-queue.dev/kube-queue/pkg/quota/source"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/tolerant"
@@ -31,7 +31,7 @@ type Config struct {
 	// Client for units and Queues.
 	Client versioned.Interface
 	// Source of the quota; it is started by Run, so that it serves one Run only.
-	Source source.Source
+	Source backend.Source
 	// Rest is what the Source reaches the API server with.
 	Rest  *rest.Config
 	Clock clock.Clock
@@ -143,7 +143,7 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 		reader:    unitReader{cfg.Source.Demand},
 		applier:   newApplier(cfg.Client, cfg.Clock, inbox),
 		publisher: newPublisher(cfg.Client, i.queues.Scheduling().V1alpha1().Queues().Lister(), cfg.Namespace, cfg.Clock),
-		emit: func(n source.Notice) {
+		emit: func(n backend.Notice) {
 			logger.Info("Notice about quota", "kind", n.About.GetKind(), "object", klog.KObj(n.About), "reason", n.Reason, "message", n.Message)
 			if cfg.Emit != nil {
 				cfg.Emit(n.About, n.Type, n.Reason, n.Message)
@@ -178,7 +178,7 @@ func (i *informers) handle(inbox *inbox) error {
 }
 
 func (i *informers) follow(informer cache.SharedIndexInformer, seen func(any), gone func(key string, last any)) error {
-	synced, err := source.Follow(informer, seen, gone)
+	synced, err := backend.Follow(informer, seen, gone)
 	i.handled = append(i.handled, synced)
 	return err
 }

@@ -8,7 +8,7 @@
 // status of Queues, and has the quota's source show how much is used, at most once
 // per object and PublishInterval.
 //
-// Which quota backend decides is nothing to this package: a source.Source watches
+// Which quota backend decides is nothing to this package: a backend.Source watches
 // what the quota is written in, and what it saw goes through the inbox like the rest.
 //
 // Nothing is kept but in API objects: a restart rebuilds the core from what the

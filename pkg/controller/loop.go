@@ -12,8 +12,8 @@ import (
 	"k8s.io/utils/clock"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/queue"
-	"kube-queue.dev/kube-queue/pkg/quota/source"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/tolerant"
@@ -30,7 +30,7 @@ type loop struct {
 	logger klog.Logger
 	core   *scheduler.Scheduler
 	names  *resources.Names
-	source source.Source
+	source backend.Source
 	reader unitReader
 	// sequence is what units go through before the core is shown them.
 	sequence *sequence
@@ -38,7 +38,7 @@ type loop struct {
 	inbox     *inbox
 	applier   *applier
 	publisher *publisher
-	emit      func(source.Notice)
+	emit      func(backend.Notice)
 	measures  *measures
 	// unreadable units that were told of.
 	unreadable unreadableUnits
@@ -140,7 +140,7 @@ func (l *loop) publish() time.Time {
 
 // figures prepares what the source shows of the quota's use; nil when that is nothing.
 func (l *loop) figures() func(context.Context) error {
-	if shower, shows := l.source.(source.Shower); shows {
+	if shower, shows := l.source.(backend.Shower); shows {
 		return shower.Figures(l.core.Pending())
 	}
 	return nil
@@ -209,12 +209,12 @@ func queueGone(name string) input {
 // Inputs from the source.
 
 // host is what the loop offers its source.
-func (l *loop) host(config *rest.Config) source.Host {
-	return source.Host{Config: config, Clock: l.clock, Names: l.names,
-		Take: func(seen func() source.Change) { l.inbox.put(quotaSeen(seen)) }}
+func (l *loop) host(config *rest.Config) backend.Host {
+	return backend.Host{Config: config, Clock: l.clock, Names: l.names,
+		Take: func(seen func() backend.Change) { l.inbox.put(quotaSeen(seen)) }}
 }
 
-func quotaSeen(seen func() source.Change) input {
+func quotaSeen(seen func() backend.Change) input {
 	return func(l *loop) { l.take(seen()) }
 }
 
@@ -224,7 +224,7 @@ func quotaListed(l *loop) { l.take(l.source.Listed()) }
 // allSeen tells that all that there was at the start has been taken in before it.
 func allSeen(tell func()) input { return func(*loop) { tell() } }
 
-func (l *loop) take(change source.Change) {
+func (l *loop) take(change backend.Change) {
 	if quota := change.Quota; quota != nil {
 		l.logger.Info("Quota changed", "inForce", quota.Backend != nil)
 		l.apply(scheduler.QuotaChanged{Backend: quota.Backend, Missing: quota.Missing})

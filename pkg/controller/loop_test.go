@@ -17,10 +17,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
-	"kube-queue.dev/kube-queue/pkg/quota/source"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -111,14 +111,14 @@ func (d *deciding) tree(root string) input {
 	if err := yaml.Unmarshal([]byte(`{spec: {root: `+root+`}}`), &object.Object); err != nil {
 		d.Fatal(err)
 	}
-	return quotaSeen(func() source.Change {
+	return quotaSeen(func() backend.Change {
 		d.Helper()
-		backend, _, err := tree.New(d.names, manifest.Root(object), d.drawn.opts)
+		built, _, err := tree.New(d.names, manifest.Root(object), d.drawn.opts)
 		if err != nil {
 			d.Fatal(err)
 		}
-		d.drawn.backend = backend
-		return source.Change{Quota: &source.Quota{Backend: backend}}
+		d.drawn.backend = built
+		return backend.Change{Quota: &backend.Quota{Backend: built}}
 	})
 }
 

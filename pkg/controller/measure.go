@@ -5,9 +5,9 @@ import (
 
 	"k8s.io/client-go/tools/cache"
 
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/quota"
-	"kube-queue.dev/kube-queue/pkg/quota/source"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
@@ -97,7 +97,7 @@ func (m *measures) show(l *loop, names []string, changed []scheduler.QueueStats)
 			Waiting: q.Head != "", Stopped: q.Stopped})
 	}
 	m.KeepQueues(names)
-	judge, judges := l.source.(source.Judge)
+	judge, judges := l.source.(backend.Judge)
 	m.Quota(nodesOf(l.names, l.core.Usage()), judges && judge.Problem() != "")
 }
 

@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/quota"
-	"kube-queue.dev/kube-queue/pkg/quota/source"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
@@ -25,14 +25,14 @@ type drawn struct {
 	backend *tree.Tree
 }
 
-func (d *drawn) Start(_ context.Context, host source.Host) ([]cache.InformerSynced, error) {
+func (d *drawn) Start(_ context.Context, host backend.Host) ([]cache.InformerSynced, error) {
 	d.names = host.Names
 	return nil, nil
 }
 
-func (d *drawn) Listed() source.Change {
+func (d *drawn) Listed() backend.Change {
 	missing := &quota.Refusal{Reason: quota.ReasonNoQuota, Sentence: "nothing is drawn"}
-	return source.Change{Quota: &source.Quota{Missing: missing}}
+	return backend.Change{Quota: &backend.Quota{Missing: missing}}
 }
 
 func (*drawn) Keep(unit, kept *schedulingv1alpha1.QueueUnitSpec) { keepNothing(unit, kept) }
@@ -40,7 +40,7 @@ func (*drawn) Keep(unit, kept *schedulingv1alpha1.QueueUnitSpec) { keepNothing(u
 func keepNothing(_, _ *schedulingv1alpha1.QueueUnitSpec) {}
 
 func (d *drawn) Demand(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) {
-	return source.Requests(d.names, unit)
+	return backend.Requests(d.names, unit)
 }
 
 // shown is one that shows what it was last asked to.
@@ -71,14 +71,14 @@ func TestOnlyASourceThatShowsSomethingIsAskedForIt(t *testing.T) {
 func TestWhatASourceHasSeenIsTakenInByTheLoopInItsOrder(t *testing.T) {
 	d := decide(t, tree.Options{})
 	var order []string
-	d.emit = func(n source.Notice) {
+	d.emit = func(n backend.Notice) {
 		order = append(order, fmt.Sprint(n.About.GetName(), " ", n.Type, " ", n.Reason, " ", n.Message))
 	}
-	notice := func(name string) func() source.Change {
+	notice := func(name string) func() backend.Change {
 		about := &unstructured.Unstructured{}
 		about.SetName(name)
-		return func() source.Change {
-			return source.Change{Notices: []source.Notice{{About: about, Type: "Warning", Reason: "Odd", Message: "seen"}}}
+		return func() backend.Change {
+			return backend.Change{Notices: []backend.Notice{{About: about, Type: "Warning", Reason: "Odd", Message: "seen"}}}
 		}
 	}
 	host := d.host(nil)

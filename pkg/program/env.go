@@ -8,7 +8,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -17,11 +16,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"kube-queue.dev/kube-queue/pkg/metrics"
-	"kube-queue.dev/kube-queue/pkg/program/version"
+	"kube-queue.dev/kube-queue/pkg/program/identity"
+	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
-
-// Version of the program.
-func Version() string { return version.String() }
 
 // Env is what a running program is given.
 type Env struct {
@@ -41,7 +38,7 @@ type Env struct {
 
 	leaderElect bool
 	lease       leaseTimes
-	features    *features
+	features    *settings.Features
 	health      *health
 	term        *term
 	// exit ends the process when the lease is lost.
@@ -54,19 +51,19 @@ func newEnv(name string, opts *options) (*Env, error) {
 		return nil, err
 	}
 	config.QPS, config.Burst = opts.qps, opts.burst
-	config.UserAgent = name + "/" + Version()
+	config.UserAgent = identity.UserAgent(name)
 	config.Wrap(writeDeadline)
-	registry := metrics.New(name, Version())
+	registry := metrics.New(name, identity.Version())
 	config.Wrap(registry.Writes)
 	term := newTerm(opts.lease.actFor())
 	config.Dial = term.dial
-	host, err := os.Hostname()
+	process, err := identity.OfProcess()
 	if err != nil {
-		return nil, fmt.Errorf("reading the host name for the lease: %w", err)
+		return nil, err
 	}
 	return &Env{
 		Name: name, Config: config, Namespace: opts.namespace,
-		Identity:    host + "_" + string(uuid.NewUUID()),
+		Identity:    process,
 		Metrics:     registry,
 		leaderElect: opts.leaderElect,
 		lease:       opts.lease,
@@ -99,7 +96,7 @@ func loadConfig(file string) (*rest.Config, error) {
 }
 
 // Enabled tells whether a feature of the program is switched on.
-func (e *Env) Enabled(feature featuregate.Feature) bool { return e.features.gate.Enabled(feature) }
+func (e *Env) Enabled(feature featuregate.Feature) bool { return e.features.Gate().Enabled(feature) }
 
 // MarkReady has /readyz answer ok, and the metrics tell that this replica works while it
 // leads: call it once caches have synced, before Lead or in its work.

@@ -10,12 +10,11 @@ import (
 	"syscall"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/component-base/featuregate"
-	"k8s.io/component-base/logs"
-	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2"
 
+	"kube-queue.dev/kube-queue/pkg/program/identity"
+	"kube-queue.dev/kube-queue/pkg/program/logs"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
@@ -62,7 +61,7 @@ func Settings(p Program) (*settings.Set, error) {
 func declare(p Program) (*settings.Set, *options, error) {
 	var err error
 	opts := defaultOptions()
-	if opts.features, err = newFeatures(p.Features); err != nil {
+	if opts.features, err = settings.NewFeatures(p.Features); err != nil {
 		return nil, nil, err
 	}
 	set := settings.New(p.Name, p.Kind)
@@ -75,8 +74,7 @@ func declare(p Program) (*settings.Set, *options, error) {
 
 func run(p Program, args []string, stdout, stderr io.Writer) int {
 	// First, for it sets back what the flags are about to set.
-	logs.InitLogs()
-	defer logs.FlushLogs()
+	defer logs.Init()()
 	set, opts, err := declare(p)
 	if err == nil {
 		err = prepare(p, opts, set, args)
@@ -93,7 +91,7 @@ func run(p Program, args []string, stdout, stderr io.Writer) int {
 		}
 		return exitUsage
 	case set.Version():
-		fmt.Fprintf(stdout, "%s %s\n", p.Name, Version())
+		fmt.Fprintf(stdout, "%s %s\n", p.Name, identity.Version())
 		return exitClean
 	}
 	ctx, stop := signalContext(context.Background())
@@ -113,7 +111,7 @@ func prepare(p Program, opts *options, set *settings.Set, args []string) error {
 	if err := set.Read(args, p.Environ); err != nil || set.Version() {
 		return err
 	}
-	if err := opts.features.apply(); err != nil {
+	if err := opts.features.Apply(); err != nil {
 		return err
 	}
 	if err := opts.validate(); err != nil {
@@ -124,14 +122,14 @@ func prepare(p Program, opts *options, set *settings.Set, args []string) error {
 			return err
 		}
 	}
-	return logsapi.ValidateAndApplyAsField(opts.logging, opts.features.gate, field.NewPath("logging"))
+	return opts.logs.Apply(opts.features.Gate())
 }
 
 // tell logs the settings in force. They hold no secret: a kubeconfig is a path.
 func tell(ctx context.Context, set *settings.Set) {
 	logger := klog.FromContext(ctx)
 	values, from := set.InForce()
-	logger.Info("The settings in force", "version", Version(), "file", set.File(), "given", from, "settings", values)
+	logger.Info("The settings in force", "version", identity.Version(), "file", set.File(), "given", from, "settings", values)
 	for _, variable := range set.Ineffective() {
 		logger.Info("An environment variable has no effect here", "variable", variable)
 	}
@@ -161,7 +159,7 @@ func start(ctx context.Context, p Program, opts *options) error {
 	if err := env.connect(ctx); err != nil {
 		return err
 	}
-	inForce := []any{"version", Version(), "apiServerVersion", env.ServerVersion, "namespace", env.Namespace,
+	inForce := []any{"version", identity.Version(), "apiServerVersion", env.ServerVersion, "namespace", env.Namespace,
 		"leaderElect", opts.leaderElect}
 	if p.InForce != nil {
 		inForce = append(inForce, p.InForce()...)

@@ -165,25 +165,6 @@ func TestALeaseLastsWholeSecondsForTheObjectHoldsNoOthers(t *testing.T) {
 	}
 }
 
-func TestOneOfTwoFeatureGatesMayBeSetElsewhere(t *testing.T) {
-	f, err := newFeatures(map[featuregate.Feature]featuregate.FeatureSpec{
-		"A": {Default: true, PreRelease: featuregate.Beta}, "B": {Default: true, PreRelease: featuregate.Beta}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, text := range []string{"A=false,AllBeta=false", "AllBeta=true,LoggingAlphaOptions=true"} { // as by a file, then by a flag
-		if err := f.Set(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := f.apply(); err != nil {
-		t.Fatal(err)
-	}
-	if f.gate.Enabled("A") || !f.gate.Enabled("B") || !f.gate.Enabled(logsapi.LoggingAlphaOptions) {
-		t.Errorf("set is %s; A %t, B %t", f, f.gate.Enabled("A"), f.gate.Enabled("B"))
-	}
-}
-
 func TestWritesCarryADeadlineAndReadsDoNot(t *testing.T) {
 	for method, want := range map[string]string{"GET": "", "POST": "4s", "PATCH": "4s", "DELETE": "4s"} {
 		t.Run(method, func(t *testing.T) {

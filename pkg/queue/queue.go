@@ -30,7 +30,6 @@ type Queue struct {
 	line *Heap[*Shape]
 	// ready holds the shapes that are worth trying.
 	ready *Heap[*Shape]
-	items int
 	// stands are where shapes of the queue are parked; those in open may have some
 	// that are worth trying.
 	stands map[quota.Space]*stand
@@ -56,9 +55,6 @@ func New(group quota.Group, policy Policy, lot *Lot) *Queue {
 	}
 }
 
-// Len is the number of items.
-func (q *Queue) Len() int { return q.items }
-
 // Shapes calls do for every shape, in no order that a decision may depend on.
 func (q *Queue) Shapes(do func(*Shape)) {
 	for _, s := range q.shapes {
@@ -78,7 +74,6 @@ func (q *Queue) Push(item *Item, demand quota.Demand) *Shape {
 	isNew := s.Len() == 0
 	item.shape = s
 	s.items.Set(item)
-	q.items++
 	if isNew {
 		q.line.Set(s)
 		q.makeReady(s)
@@ -92,7 +87,6 @@ func (q *Queue) Push(item *Item, demand quota.Demand) *Shape {
 func (q *Queue) Remove(item *Item) {
 	s := item.shape
 	item.shape = nil
-	q.items--
 	if s.Len() > 1 {
 		s.items.Remove(item)
 		q.reorder(s)

@@ -4,7 +4,7 @@
 // Words. An amount is a whole number of base units: thousandths of a core for
 // cpu, bytes for memory and storage, a count for everything else. A vector is a
 // list of amounts by resource. Request turns what a unit asks for into a vector
-// and rounds up; Limit turns what it may have into one and rounds down: no
+// and rounds up; LimitValue turns what it may have into an amount and rounds down: no
 // rounding ever gives away more than a user wrote.
 //
 // Invariants. Arithmetic is on integers and exact; what does not fit is an error
@@ -13,11 +13,6 @@
 // limit limits nothing, a limit of zero allows nothing. No number is special.
 // No outcome depends on the order of a map.
 package resources
-
-import (
-	"slices"
-	"strings"
-)
 
 // ID stands for the name of a resource. IDs are dense, from 0, in the order of
 // first use.
@@ -52,14 +47,4 @@ func (n *Names) Name(id ID) string {
 		return ""
 	}
 	return n.names[id]
-}
-
-// Sorted returns the vector's amounts in the order of their resources' names:
-// the order in which users are shown them, whatever was used first.
-func (n *Names) Sorted(v Vector) []Amount {
-	sorted := slices.Clone([]Amount(v))
-	slices.SortFunc(sorted, func(a, b Amount) int {
-		return strings.Compare(n.Name(a.ID), n.Name(b.ID))
-	})
-	return sorted
 }

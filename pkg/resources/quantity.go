@@ -22,15 +22,24 @@ const MaxRequest = 1 << 53
 // those that are zero. The error lists, in the order of names, each resource
 // that is negative, above MaxRequest, or has no name.
 func Request[K ~string](n *Names, list map[K]resource.Quantity) (Vector, error) {
-	return vector(n, list, RequestValue, false)
-}
-
-// Limit is what there is to have: amounts rounded down to base units, zeros
-// kept, for a limit of zero allows nothing. What is above the greatest int64
-// becomes the greatest int64. The error lists, in the order of names, each
-// resource that is negative or has no name.
-func Limit[K ~string](n *Names, list map[K]resource.Quantity) (Vector, error) {
-	return vector(n, list, LimitValue, true)
+	v := make(Vector, 0, len(list))
+	var faults []string
+	// In the order of names, so that neither IDs nor the error depend on that of the map.
+	for _, key := range slices.Sorted(maps.Keys(list)) {
+		value, err := RequestValue(string(key), list[key])
+		if err != nil {
+			faults = append(faults, err.Error())
+			continue
+		}
+		if value != 0 {
+			v = append(v, Amount{ID: n.ID(string(key)), Value: value})
+		}
+	}
+	if faults != nil {
+		return nil, errors.New(strings.Join(faults, "; "))
+	}
+	slices.SortFunc(v, func(a, b Amount) int { return int(a.ID) - int(b.ID) })
+	return v, nil
 }
 
 // RequestValue is the quantity of one resource in base units, rounded up. It
@@ -90,28 +99,6 @@ func Quantities(n *Names, v Vector) map[string]resource.Quantity {
 		}
 	}
 	return list
-}
-
-// vector converts a list in the order of its names, so that neither IDs nor the
-// error depend on the order of the map.
-func vector[K ~string](n *Names, list map[K]resource.Quantity, convert func(string, resource.Quantity) (int64, error), zeros bool) (Vector, error) {
-	v := make(Vector, 0, len(list))
-	var faults []string
-	for _, key := range slices.Sorted(maps.Keys(list)) {
-		value, err := convert(string(key), list[key])
-		if err != nil {
-			faults = append(faults, err.Error())
-			continue
-		}
-		if value != 0 || zeros {
-			v = append(v, Amount{ID: n.ID(string(key)), Value: value})
-		}
-	}
-	if faults != nil {
-		return nil, errors.New(strings.Join(faults, "; "))
-	}
-	slices.SortFunc(v, func(a, b Amount) int { return int(a.ID) - int(b.ID) })
-	return v, nil
 }
 
 func check(name string, q resource.Quantity) error {

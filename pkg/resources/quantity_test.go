@@ -3,7 +3,6 @@ package resources
 import (
 	"math"
 	"math/big"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -100,32 +99,22 @@ func TestExponentsOutOfRangeCostNothing(t *testing.T) {
 // Older systems took a limit of 2^31-1 and more for unlimited, which is every
 // memory limit from 2Gi.
 func TestALimitOfTwoGibibytesAndMoreIsALimit(t *testing.T) {
-	n := NewNames()
-	v, err := Limit(n, list{"memory": resource.MustParse("2Gi"), "kube-queue/max-jobs": resource.MustParse("10000000000")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]int64{"memory": 1 << 31, "kube-queue/max-jobs": 1e10} {
-		if got, ok := v.Get(n.ID(name)); !ok || got != want {
-			t.Errorf("%s = %d, %v, want %d", name, got, ok, want)
+	for name, c := range map[string]struct {
+		text string
+		want int64
+	}{"memory": {"2Gi", 1 << 31}, "kube-queue/max-jobs": {"10000000000", 1e10}} {
+		if got, err := LimitValue(name, resource.MustParse(c.text)); err != nil || got != c.want {
+			t.Errorf("%s = %d, %v, want %d", name, got, err, c.want)
 		}
 	}
 }
 
-// Older systems read a dimension that a list does not name as zero.
-func TestALimitKeepsZerosAndARequestDropsThem(t *testing.T) {
+func TestARequestDropsZeros(t *testing.T) {
 	n := NewNames()
 	quantities := list{"cpu": resource.MustParse("0"), "memory": resource.MustParse("1")}
-	limit, err := Limit(n, quantities)
-	if err != nil || len(limit) != 2 {
-		t.Fatalf("Limit = %v, %v, want both", limit, err)
-	}
 	request, err := Request(n, quantities)
 	if want := (Vector{{n.ID("memory"), 1}}); err != nil || !request.Equal(want) {
 		t.Errorf("Request = %v, %v, want %v", request, err, want)
-	}
-	if _, ok := limit.Get(n.ID("nvidia.com/gpu")); ok {
-		t.Error("a resource that is not named has a limit")
 	}
 }
 
@@ -151,15 +140,12 @@ func TestErrorsListResourcesInOrderOfNames(t *testing.T) {
 			t.Fatalf("error %q, want %q", err, want)
 		}
 	}
-	if _, err := Limit(NewNames(), wrong); err == nil || strings.Contains(err.Error(), "z") {
-		t.Errorf("Limit: %v", err)
-	}
 }
 
 func TestIDsDoNotDependOnTheOrderOfAMap(t *testing.T) {
 	for range 20 {
-		n := NewNames()
-		v, err := Limit(n, list{"d": {}, "b": {}, "a": {}, "c": {}})
+		n, one := NewNames(), resource.MustParse("1")
+		v, err := Request(n, list{"d": one, "b": one, "a": one, "c": one})
 		if err != nil || len(v) != 4 || n.Name(0) != "a" || n.Name(3) != "d" {
 			t.Fatalf("%v, %v: a is %d", v, err, n.ID("a"))
 		}

@@ -59,11 +59,6 @@ func (r Rate) Floor(value int64) int64 {
 	return int64(-quotient)
 }
 
-// IsOne tells whether the rate changes nothing.
-func (r Rate) IsOne() bool {
-	return r == Rate{}
-}
-
 // String is the shortest text that ParseRate reads as this rate.
 func (r Rate) String() string {
 	unit := powerOfTen(r.places)

@@ -18,8 +18,8 @@ func TestParseRate(t *testing.T) {
 		if err != nil || r.String() != want {
 			t.Errorf("ParseRate(%q) = %s, %v, want %s", text, r, err, want)
 		}
-		if r.IsOne() != (want == "1") {
-			t.Errorf("ParseRate(%q).IsOne() = %v", text, r.IsOne())
+		if isOne := r == (Rate{}); isOne != (want == "1") {
+			t.Errorf("ParseRate(%q) is the zero Rate: %v", text, isOne)
 		}
 	}
 }
@@ -40,7 +40,7 @@ func TestParseRateSaysWhatIsWrong(t *testing.T) {
 
 func TestTheZeroRateIsOne(t *testing.T) {
 	var r Rate
-	if !r.IsOne() || r.String() != "1" || r.Floor(7) != 7 || r.Floor(math.MaxInt64) != math.MaxInt64 || r.Floor(math.MinInt64) != math.MinInt64 {
+	if r.String() != "1" || r.Floor(7) != 7 || r.Floor(math.MaxInt64) != math.MaxInt64 || r.Floor(math.MinInt64) != math.MinInt64 {
 		t.Errorf("the zero Rate is %s", r)
 	}
 }

@@ -50,3 +50,12 @@ func (s Sum) Clamp() int64 {
 		return math.MaxInt64
 	}
 }
+
+// AddTimes is the sum and so many times the value, at most the greatest int64. None of
+// the three is negative.
+func AddTimes(sum, value int64, times int) int64 {
+	if value > 0 && int64(times) > (math.MaxInt64-sum)/value {
+		return math.MaxInt64
+	}
+	return sum + value*int64(times)
+}

@@ -54,3 +54,13 @@ func expectClamped(t *rapid.T, got int64, exact *big.Int) {
 		t.Fatalf("%d, want %d, exactly %s", got, want, exact)
 	}
 }
+
+func TestASumOfMoreThanThereAreNumbersIsTheGreatest(t *testing.T) {
+	amounts := rapid.OneOf(rapid.Int64Range(0, math.MaxInt64), rapid.SampledFrom([]int64{0, 1, math.MaxInt64 - 1, math.MaxInt64}))
+	rapid.Check(t, func(t *rapid.T) {
+		sum, value := amounts.Draw(t, "sum"), amounts.Draw(t, "value")
+		times := rapid.IntRange(0, 1000).Draw(t, "times")
+		want := new(big.Int).Mul(big.NewInt(value), big.NewInt(int64(times)))
+		expectClamped(t, AddTimes(sum, value, times), want.Add(want, big.NewInt(sum)))
+	})
+}

@@ -22,18 +22,6 @@ func TestNamesGiveDenseIDsInOrderOfFirstUse(t *testing.T) {
 	}
 }
 
-func TestSortedIsInOrderOfNames(t *testing.T) {
-	n := NewNames()
-	v := Vector{{n.ID("memory"), 1}, {n.ID("cpu"), 2}, {n.ID("example.com/x"), 3}}
-	want := []Amount{{1, 2}, {2, 3}, {0, 1}}
-	if got := n.Sorted(v); !slices.Equal(got, want) {
-		t.Errorf("Sorted = %v, want %v", got, want)
-	}
-	if v[0].Value != 1 {
-		t.Error("Sorted changed the vector")
-	}
-}
-
 func TestAbsentIsNotZero(t *testing.T) {
 	none, zero := Vector(nil), Vector{{ID: 3, Value: 0}}
 	if none.Equal(zero) || none.Key() == zero.Key() {

@@ -38,7 +38,7 @@ func (s *Scheduler) Audit(name func(resources.ID) string) []error {
 				charged[node] = map[resources.ID]int64{}
 			}
 			for _, a := range u.charged.demand.Requests {
-				charged[node][a.ID] = saturatingAdd(charged[node][a.ID], a.Value, 1)
+				charged[node][a.ID] = resources.AddTimes(charged[node][a.ID], a.Value, 1)
 			}
 		}
 	}

@@ -75,7 +75,7 @@ func (s *Scheduler) Pending() map[quota.NodeID]resources.Vector {
 					sums[node] = map[resources.ID]int64{}
 				}
 				for _, a := range shape.Demand.Requests {
-					sums[node][a.ID] = saturatingAdd(sums[node][a.ID], a.Value, shape.Len())
+					sums[node][a.ID] = resources.AddTimes(sums[node][a.ID], a.Value, shape.Len())
 				}
 			}
 		})
@@ -89,14 +89,6 @@ func (s *Scheduler) Pending() map[quota.NodeID]resources.Vector {
 		vectors[node] = v
 	}
 	return vectors
-}
-
-func saturatingAdd(sum, value int64, times int) int64 {
-	const most = int64(^uint64(0) >> 1)
-	if value > 0 && int64(times) > (most-sum)/value {
-		return most
-	}
-	return sum + value*int64(times)
 }
 
 // Usage of the quota, by what users know of it; nil while there is none.

@@ -4,32 +4,32 @@ import (
 	"fmt"
 	"strings"
 
-	quotasource "kube-queue.dev/kube-queue/pkg/quota/resourcequota/source"
-	"kube-queue.dev/kube-queue/pkg/quota/source"
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/controller/backend/elasticquota"
+	"kube-queue.dev/kube-queue/pkg/controller/backend/resourcequota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
-	treesource "kube-queue.dev/kube-queue/pkg/quota/tree/source"
 )
 
 // envBackend is the variable that older kube-queue releases read.
 const envBackend = "QueueGroupPlugin"
 
-// backend is a quota backend by the name that its setting takes.
-type backend struct {
+// quotaBackend is a quota backend by the name that its setting takes.
+type quotaBackend struct {
 	name   string
-	source func(*Options) source.Source
+	source func(*Options) backend.Source
 	// idle are the flags that have no effect with it.
 	idle []string
 }
 
 // backends that there are, the default first.
-func backends() []backend {
-	return []backend{
-		{"elasticquota", func(o *Options) source.Source {
-			return treesource.New(tree.Options{Oversell: o.Oversell, PauseBorrowing: o.PauseBorrowing})
+func backends() []quotaBackend {
+	return []quotaBackend{
+		{"elasticquota", func(o *Options) backend.Source {
+			return elasticquota.New(tree.Options{Oversell: o.Oversell, PauseBorrowing: o.PauseBorrowing})
 		}, nil},
 		// The API server keeps to the ResourceQuotas as they are, and they guarantee
 		// nothing that could be lent.
-		{"resourcequota", func(*Options) source.Source { return quotasource.New() }, []string{flagOversell, flagPauseBorrowing}},
+		{"resourcequota", func(*Options) backend.Source { return resourcequota.New() }, []string{flagOversell, flagPauseBorrowing}},
 	}
 }
 

@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/component-base/featuregate"
 
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/program"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 	"kube-queue.dev/kube-queue/pkg/queue"
-	"kube-queue.dev/kube-queue/pkg/quota/source"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
@@ -40,7 +40,7 @@ type Options struct {
 	// What the settings below come to.
 	Oversell resources.Rate
 	Policy   queue.Policy
-	backend  backend
+	backend  quotaBackend
 
 	oversellRate, policyName, backendName string
 	set                                   *settings.Set
@@ -66,7 +66,7 @@ func (o *Options) Program() program.Program {
 }
 
 // Source of the quota backend.
-func (o *Options) Source() source.Source { return o.backend.source(o) }
+func (o *Options) Source() backend.Source { return o.backend.source(o) }
 
 func (o *Options) declare(set *settings.Set) {
 	o.set = set

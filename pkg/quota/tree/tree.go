@@ -17,7 +17,6 @@
 package tree
 
 import (
-	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -197,43 +196,4 @@ func (t *Tree) Usage() []quota.NodeUsage {
 		usage[i] = n.usage(t.jobs)
 	}
 	return usage
-}
-
-// Charged is a demand that was charged to a group and not released.
-type Charged struct {
-	Group  quota.Group
-	Demand quota.Demand
-}
-
-// Check adds up the demands anew and compares with what the tree has counted. It
-// fails when they differ at a node, for a resource, or when a group is not this
-// tree's. It is for tests and debug builds: it costs as much as all that is
-// charged.
-func (t *Tree) Check(charged []Charged) error {
-	fresh := make([]node, len(t.nodes))
-	for _, c := range charged {
-		g, ok := c.Group.(*group)
-		if !ok || g.tree != t {
-			return fmt.Errorf("a demand is charged to group %s of another tree", c.Group.Path())
-		}
-		for i, id := range g.ids {
-			fresh[id].charge(c.Demand.Requests, g.fixes(i, c.Demand))
-		}
-	}
-	for i, n := range t.nodes {
-		for id := range max(len(n.cells), len(fresh[i].cells)) {
-			r := resources.ID(id)
-			if counted, want := n.used(r), fresh[i].used(r); counted != want {
-				name := t.names.Name(r)
-				return fmt.Errorf("quota %s: %s of %s is counted as used, but the sum of what is charged is %s",
-					n.path, resources.Format(name, counted.Clamp()), name, resources.Format(name, want.Clamp()))
-			}
-			if counted, want := n.fixed(r), fresh[i].fixed(r); counted != want {
-				name := t.names.Name(r)
-				return fmt.Errorf("quota %s: %s of %s is counted as used by non-preemptible units, but the sum of what they are charged is %s",
-					n.path, resources.Format(name, counted.Clamp()), name, resources.Format(name, want.Clamp()))
-			}
-		}
-	}
-	return nil
 }

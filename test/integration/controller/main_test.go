@@ -18,11 +18,11 @@ import (
 	"k8s.io/utils/clock"
 
 	"kube-queue.dev/kube-queue/pkg/controller"
+	"kube-queue.dev/kube-queue/pkg/controller/backend/elasticquota"
 	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
-	treesource "kube-queue.dev/kube-queue/pkg/quota/tree/source"
 	"kube-queue.dev/kube-queue/test/testcluster"
 )
 
@@ -76,7 +76,7 @@ func configure(t *testing.T, config *rest.Config) (controller.Config, *events.Wr
 	must(t, err)
 	writer := events.NewWriter(kube.CoreV1(), events.Source{Component: "kube-queue-controller", Instance: "test"}, clock.RealClock{})
 	return controller.Config{
-		Client: client, Source: treesource.New(tree.Options{}), Rest: config, Clock: clock.RealClock{}, Namespace: testcluster.Namespace,
+		Client: client, Source: elasticquota.New(tree.Options{}), Rest: config, Clock: clock.RealClock{}, Namespace: testcluster.Namespace,
 		Policy: queue.RoundRobin, Workers: 4, CheckInvariants: true,
 		Emit: func(about *unstructured.Unstructured, kind, reason, message string) {
 			writer.Write(events.Event{Type: kind, Reason: reason, Message: message, Key: fmt.Sprint(about.GetGeneration()),

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/pkg/controller"
+	"kube-queue.dev/kube-queue/pkg/controller/backend/elasticquota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
-	treesource "kube-queue.dev/kube-queue/pkg/quota/tree/source"
 )
 
 // grow puts these groups below the root of the stage's tree, of which its namespace
@@ -34,7 +34,7 @@ func (s *stage) grow(children string) {
 func TestNobodyBorrowsMoreWhileAnOwnerWaits(t *testing.T) {
 	s := newStage(t)
 	s.grow(`[{name: owner, min: {cpu: 2}}, {name: borrower}]`)
-	pausing := func(cfg *controller.Config) { cfg.Source = treesource.New(tree.Options{PauseBorrowing: true}) }
+	pausing := func(cfg *controller.Config) { cfg.Source = elasticquota.New(tree.Options{PauseBorrowing: true}) }
 	stop := startController(t, pausing)
 	s.unit("has-borrowed", `quotaName: borrower, resource: {cpu: 3}`)
 	s.becomes("has-borrowed", "phase", "Dequeued")

@@ -110,7 +110,7 @@ func (r *Rig) start(ctx context.Context, options Options) error {
 // build makes the programs with the flags of "make build".
 func (r *Rig) build(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "go", "build",
-		"-ldflags", "-X kube-queue.dev/kube-queue/pkg/program/version.linked="+r.Version,
+		"-ldflags", "-X kube-queue.dev/kube-queue/pkg/program/identity.linked="+r.Version,
 		"-o", r.programs+string(filepath.Separator),
 		"kube-queue.dev/kube-queue/cmd/"+Controller, "kube-queue.dev/kube-queue/cmd/"+Extensions)
 	cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off")

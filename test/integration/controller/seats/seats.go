@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/quota"
-	"kube-queue.dev/kube-queue/pkg/quota/source"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
@@ -119,23 +119,23 @@ type Source struct {
 	seats  map[string]int64
 }
 
-var _ source.Source = (*Source)(nil)
+var _ backend.Source = (*Source)(nil)
 
 // Start watches the namespaces.
-func (s *Source) Start(ctx context.Context, host source.Host) ([]cache.InformerSynced, error) {
+func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.InformerSynced, error) {
 	client, err := kubernetes.NewForConfig(host.Config)
 	if err != nil {
 		return nil, fmt.Errorf("watching namespaces: %w", err)
 	}
 	s.names, s.seats = host.Names, map[string]int64{}
 	factory := informers.NewSharedInformerFactory(client, 0)
-	synced, err := source.Follow(factory.Core().V1().Namespaces().Informer(),
+	synced, err := backend.Follow(factory.Core().V1().Namespaces().Informer(),
 		func(object any) {
 			if namespace, is := object.(*corev1.Namespace); is {
-				host.Take(func() source.Change { return s.set(namespace.Name, namespace.Labels[Label]) })
+				host.Take(func() backend.Change { return s.set(namespace.Name, namespace.Labels[Label]) })
 			}
 		},
-		func(name string, _ any) { host.Take(func() source.Change { return s.set(name, "") }) })
+		func(name string, _ any) { host.Take(func() backend.Change { return s.set(name, "") }) })
 	if err != nil {
 		return nil, fmt.Errorf("watching namespaces: %w", err)
 	}
@@ -144,7 +144,7 @@ func (s *Source) Start(ctx context.Context, host source.Host) ([]cache.InformerS
 }
 
 // set takes in the label of a namespace; one that is no number gives no seats.
-func (s *Source) set(namespace, label string) source.Change {
+func (s *Source) set(namespace, label string) backend.Change {
 	before, had := s.seats[namespace]
 	seats, err := strconv.ParseInt(label, 10, 32)
 	has := err == nil && seats >= 0
@@ -154,19 +154,19 @@ func (s *Source) set(namespace, label string) source.Change {
 		delete(s.seats, namespace)
 	}
 	if !s.listed || had == has && before == s.seats[namespace] {
-		return source.Change{}
+		return backend.Change{}
 	}
 	return s.decide()
 }
 
 // Listed has the core decide by the seats that there are.
-func (s *Source) Listed() source.Change {
+func (s *Source) Listed() backend.Change {
 	s.listed = true
 	return s.decide()
 }
 
-func (s *Source) decide() source.Change {
-	return source.Change{Quota: &source.Quota{Backend: newHall(s.names, s.seats)}}
+func (s *Source) decide() backend.Change {
+	return backend.Change{Quota: &backend.Quota{Backend: newHall(s.names, s.seats)}}
 }
 
 // Keep keeps nothing: no unit is asked what it is made of.

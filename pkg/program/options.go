@@ -7,8 +7,8 @@ import (
 	"net"
 
 	"github.com/spf13/pflag"
-	logsapi "k8s.io/component-base/logs/api/v1"
 
+	"kube-queue.dev/kube-queue/pkg/program/logs"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
@@ -23,9 +23,9 @@ type options struct {
 	leaderElect      bool
 	lease            leaseTimes
 	namespace        string
-	features         *features
+	features         *settings.Features
 	metrics          metricsOptions
-	logging          *logsapi.LoggingConfiguration
+	logs             logs.Options
 }
 
 func defaultOptions() *options {
@@ -37,7 +37,7 @@ func defaultOptions() *options {
 		lease:         defaultLease(),
 		namespace:     "kube-queue",
 		metrics:       defaultMetricsOptions(),
-		logging:       logsapi.NewLoggingConfiguration(),
+		logs:          logs.NewOptions(),
 	}
 }
 
@@ -63,9 +63,8 @@ func (o *options) declare(set *settings.Set) {
 		settings.Setting{Flag: "health-bind-address", Field: "health.bindAddress"},
 		settings.Setting{Flag: "profiling-bind-address", Field: "profiling.bindAddress", Check: o.checkProfiling})
 	o.metrics.declare(set)
-	set.Group("Features", o.features.addFlag,
-		settings.Setting{Flag: flagFeatures, Field: "featureGates", Form: settings.Switches})
-	o.declareLogs(set)
+	o.features.Declare(set)
+	o.logs.Declare(set)
 	for _, name := range [...]string{"PAI_ENV", "TestENV", "SmallTaskAcclerate"} {
 		set.PassOver(name, "a switch inside older releases; nothing here reads it")
 	}

@@ -1,4 +1,4 @@
-package quotasource
+package resourcequota
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
-	"kube-queue.dev/kube-queue/pkg/quota/source"
 )
 
 // jobs stand between pods and what has Jobs made for it, rayClusters between pods and
@@ -44,7 +44,7 @@ func (s *Source) watchOwners(ctx context.Context, config *rest.Config) (synced [
 		if err := informer.SetWatchErrorHandlerWithContext(quietlyMissing); err != nil {
 			return nil, fmt.Errorf("watching %s: %w", kind.Resource, err)
 		}
-		has, err := source.Follow(informer, s.ownerSeen, s.ownerGone)
+		has, err := backend.Follow(informer, s.ownerSeen, s.ownerGone)
 		if err != nil {
 			return nil, fmt.Errorf("watching %s: %w", kind.Resource, err)
 		}
@@ -75,7 +75,7 @@ func slimOwner(object any) (any, error) {
 
 func (s *Source) ownerSeen(object any) {
 	if o, is := object.(*metav1.PartialObjectMetadata); is {
-		s.host.Take(func() source.Change {
+		s.host.Take(func() backend.Change {
 			return s.observe(resourcequota.OwnerSeen{Namespace: o.Namespace, UID: string(o.UID), Owner: ownerOf(&o.ObjectMeta)})
 		})
 	}
@@ -83,6 +83,8 @@ func (s *Source) ownerSeen(object any) {
 
 func (s *Source) ownerGone(_ string, last any) {
 	if o, is := last.(*metav1.PartialObjectMetadata); is {
-		s.host.Take(func() source.Change { return s.observe(resourcequota.Gone{Namespace: o.Namespace, UID: string(o.UID)}) })
+		s.host.Take(func() backend.Change {
+			return s.observe(resourcequota.Gone{Namespace: o.Namespace, UID: string(o.UID)})
+		})
 	}
 }

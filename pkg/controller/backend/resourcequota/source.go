@@ -1,10 +1,10 @@
-// Package quotasource feeds the quota backend "resourcequota" with the ResourceQuotas
+// Package resourcequota feeds the quota backend "resourcequota" with the ResourceQuotas
 // and the pods of the cluster, and with the objects that stand between pods and jobs.
 //
 // A pod belongs to the object that controls it. Between a pod and its job may stand a
 // Job (of a RayJob's submitter, a JobSet, an MPIJob's launcher), a RayCluster (of a
 // RayJob), or another pod (a Spark driver): these are watched, by their metadata alone.
-package quotasource
+package resourcequota
 
 import (
 	"context"
@@ -20,16 +20,16 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
-	"kube-queue.dev/kube-queue/pkg/quota/source"
 )
 
-var _ source.Source = (*Source)(nil)
+var _ backend.Source = (*Source)(nil)
 
 // Source watches ResourceQuotas, pods, and what pods belong to.
 type Source struct {
-	host    source.Host
+	host    backend.Host
 	backend *resourcequota.Backend
 	// decides: the core has the backend by now.
 	decides bool
@@ -40,7 +40,7 @@ type Source struct {
 func New() *Source { return &Source{} }
 
 // Start begins to watch.
-func (s *Source) Start(ctx context.Context, host source.Host) ([]cache.InformerSynced, error) {
+func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.InformerSynced, error) {
 	s.host, s.backend = host, resourcequota.New(host.Names)
 	s.ending = newEnding(host.Clock, s.podEnded)
 	config := rest.CopyConfig(host.Config)
@@ -52,11 +52,11 @@ func (s *Source) Start(ctx context.Context, host source.Host) ([]cache.InformerS
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(slim))
 	quotas, pods := factory.Core().V1().ResourceQuotas().Informer(), factory.Core().V1().Pods().Informer()
-	quotasSynced, err := source.Follow(quotas, s.quotaSeen, s.quotaGone)
+	quotasSynced, err := backend.Follow(quotas, s.quotaSeen, s.quotaGone)
 	if err != nil {
 		return nil, fmt.Errorf("watching ResourceQuotas: %w", err)
 	}
-	podsSynced, err := source.Follow(pods, s.podSeen, s.podGone)
+	podsSynced, err := backend.Follow(pods, s.podSeen, s.podGone)
 	if err != nil {
 		return nil, fmt.Errorf("watching pods: %w", err)
 	}
@@ -70,9 +70,9 @@ func (s *Source) Start(ctx context.Context, host source.Host) ([]cache.InformerS
 }
 
 // Listed has the core decide by what there is.
-func (s *Source) Listed() source.Change {
+func (s *Source) Listed() backend.Change {
 	s.decides = true
-	return source.Change{Quota: &source.Quota{Backend: s.backend}}
+	return backend.Change{Quota: &backend.Quota{Backend: s.backend}}
 }
 
 // Keep keeps whose the pods are, and what they are.
@@ -83,7 +83,7 @@ func (s *Source) Keep(unit, kept *schedulingv1alpha1.QueueUnitSpec) {
 // Demand is what the unit's pods use of ResourceQuotas. Of a unit that says nothing
 // of its pods it is known what they ask for together.
 func (s *Source) Demand(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) {
-	demand, err := source.Requests(s.host.Names, unit)
+	demand, err := backend.Requests(s.host.Names, unit)
 	if err != nil {
 		return demand, err
 	}
@@ -120,25 +120,25 @@ func podsOf(unit *schedulingv1alpha1.QueueUnitSpec) []resourcequota.Pods {
 }
 
 // observe has the backend take in what was seen.
-func (s *Source) observe(seen any) source.Change {
+func (s *Source) observe(seen any) backend.Change {
 	if s.decides {
-		return source.Change{Seen: seen}
+		return backend.Change{Seen: seen}
 	}
 	s.backend.Observe(seen)
-	return source.Change{}
+	return backend.Change{}
 }
 
 func (s *Source) quotaSeen(object any) {
 	seen, is := object.(*corev1.ResourceQuota)
 	if is {
-		s.host.Take(func() source.Change { return s.observe(resourcequota.QuotaSeen{Quota: seen}) })
+		s.host.Take(func() backend.Change { return s.observe(resourcequota.QuotaSeen{Quota: seen}) })
 	}
 }
 
 func (s *Source) quotaGone(key string, _ any) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err == nil {
-		s.host.Take(func() source.Change { return s.observe(resourcequota.QuotaGone{Namespace: namespace, Name: name}) })
+		s.host.Take(func() backend.Change { return s.observe(resourcequota.QuotaGone{Namespace: namespace, Name: name}) })
 	}
 }
 

@@ -1,4 +1,4 @@
-package program
+package settings
 
 import (
 	"fmt"
@@ -14,17 +14,17 @@ import (
 
 const flagFeatures = "feature-gates"
 
-// features are the program's feature gates: parts that are new, and can be switched on
+// Features are the program's feature gates: parts that are new, and can be switched on
 // or off for a while. It is the value of their flag: what is set for one gate leaves
 // the others as they were set before.
-type features struct {
+type Features struct {
 	gate featuregate.MutableVersionedFeatureGate
 	set  map[string]bool
 }
 
-// newFeatures knows the gates of the logs and the program's own.
-func newFeatures(own map[featuregate.Feature]featuregate.FeatureSpec) (*features, error) {
-	f := &features{gate: featuregate.NewFeatureGate(), set: map[string]bool{}}
+// NewFeatures knows the gates of the logs and the program's own.
+func NewFeatures(own map[featuregate.Feature]featuregate.FeatureSpec) (*Features, error) {
+	f := &Features{gate: featuregate.NewFeatureGate(), set: map[string]bool{}}
 	if err := logsapi.AddFeatureGates(f.gate); err != nil {
 		return nil, fmt.Errorf("feature gates of the logs: %w", err)
 	}
@@ -34,12 +34,18 @@ func newFeatures(own map[featuregate.Feature]featuregate.FeatureSpec) (*features
 	return f, nil
 }
 
-func (f *features) addFlag(fs *pflag.FlagSet) {
-	fs.Var(f, flagFeatures, "Features to switch on or off, as A=true,B=false. Known are "+f.known()+".")
+// Declare adds the setting to the set.
+func (f *Features) Declare(set *Set) {
+	set.Group("Features", func(fs *pflag.FlagSet) {
+		fs.Var(f, flagFeatures, "Features to switch on or off, as A=true,B=false. Known are "+f.known()+".")
+	}, Setting{Flag: flagFeatures, Field: "featureGates", Form: Switches})
 }
 
+// Gate that the features are switched at.
+func (f *Features) Gate() featuregate.FeatureGate { return f.gate }
+
 // known lists the features with their stages and defaults.
-func (f *features) known() string {
+func (f *Features) known() string {
 	var entries []string
 	all := f.gate.GetAll()
 	for _, feature := range slices.Sorted(maps.Keys(all)) {
@@ -53,7 +59,7 @@ func (f *features) known() string {
 }
 
 // String lists what was set.
-func (f *features) String() string {
+func (f *Features) String() string {
 	if f == nil {
 		return ""
 	}
@@ -65,11 +71,11 @@ func (f *features) String() string {
 }
 
 // Type of the flag.
-func (f *features) Type() string { return "Name=true|false,..." }
+func (f *Features) Type() string { return "Name=true|false,..." }
 
 // Set takes in some gates. They are switched later, all at once: the gate itself would
 // not let the second of two values for all alpha features count.
-func (f *features) Set(text string) error {
+func (f *Features) Set(text string) error {
 	known := f.gate.GetAll()
 	for entry := range strings.SplitSeq(text, ",") {
 		if entry == "" {
@@ -92,7 +98,8 @@ func (f *features) Set(text string) error {
 	return nil
 }
 
-func (f *features) apply() error {
+// Apply switches what was set.
+func (f *Features) Apply() error {
 	if err := f.gate.SetFromMap(f.set); err != nil {
 		return fmt.Errorf("feature gates: %w", err)
 	}

@@ -1,4 +1,4 @@
-package treesource
+package elasticquota
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/quota"
-	"kube-queue.dev/kube-queue/pkg/quota/source"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -50,14 +50,14 @@ func newForest(names *resources.Names, opts tree.Options) *forest {
 }
 
 // set takes in a tree that was added or changed; nil for one that is gone.
-func (f *forest) set(key string, object *unstructured.Unstructured) source.Change {
+func (f *forest) set(key string, object *unstructured.Unstructured) backend.Change {
 	before, isNew := f.trees[key], f.trees[key] == nil
 	if object == nil {
 		delete(f.trees, key)
 	} else {
 		f.trees[key] = object
 	}
-	var change source.Change
+	var change backend.Change
 	if !f.listed {
 		return change
 	}
@@ -70,9 +70,9 @@ func (f *forest) set(key string, object *unstructured.Unstructured) source.Chang
 }
 
 // start chooses among the trees that were taken in so far.
-func (f *forest) start() source.Change {
+func (f *forest) start() backend.Change {
 	f.listed = true
-	var change source.Change
+	var change backend.Change
 	oldest := f.oldest()
 	for _, key := range slices.Sorted(maps.Keys(f.trees)) {
 		if object := f.trees[key]; object != oldest {
@@ -84,11 +84,11 @@ func (f *forest) start() source.Change {
 }
 
 // follow has the oldest tree decide as it is now.
-func (f *forest) follow(oldest *unstructured.Unstructured, change *source.Change) {
+func (f *forest) follow(oldest *unstructured.Unstructured, change *backend.Change) {
 	switch {
 	case oldest == nil:
 		f.chosen, f.backend, f.problem, f.warnings = nil, nil, "", nil
-		change.Quota = &source.Quota{Missing: f.missing()}
+		change.Quota = &backend.Quota{Missing: f.missing()}
 	case f.chosen != nil && f.chosen.GetUID() == oldest.GetUID() && f.chosen.GetGeneration() == oldest.GetGeneration():
 		f.chosen = oldest // its status or metadata alone
 	default:
@@ -98,27 +98,27 @@ func (f *forest) follow(oldest *unstructured.Unstructured, change *source.Change
 
 // choose builds the backend from the tree; while it is invalid, what it was when
 // it was last valid stays in force. Another tree than before has no such past.
-func (f *forest) choose(object *unstructured.Unstructured, change *source.Change) {
+func (f *forest) choose(object *unstructured.Unstructured, change *backend.Change) {
 	if f.chosen != nil && f.chosen.GetUID() != object.GetUID() {
 		f.backend = nil
 	}
 	f.chosen = object
-	backend, warnings, err := tree.New(f.names, manifest.Root(object), f.opts)
+	built, warnings, err := tree.New(f.names, manifest.Root(object), f.opts)
 	f.warnings = warnings
 	if err != nil {
 		f.problem = explainInvalid(err, f.backend != nil)
 		change.Notices = append(change.Notices, warning(object, reasonInvalid, f.problem))
 		if f.backend == nil {
-			change.Quota = &source.Quota{Missing: f.missing()}
+			change.Quota = &backend.Quota{Missing: f.missing()}
 		}
 		return
 	}
-	f.backend, f.problem = backend, ""
+	f.backend, f.problem = built, ""
 	if len(warnings) > 0 {
 		change.Notices = append(change.Notices, warning(object, reasonWarning,
 			"in force, but seldom meant so: "+strings.Join(warnings, "; ")))
 	}
-	change.Quota = &source.Quota{Backend: backend}
+	change.Quota = &backend.Quota{Backend: built}
 }
 
 func explainInvalid(err error, haveGood bool) string {
@@ -165,7 +165,7 @@ func older(a, b *unstructured.Unstructured) bool {
 	return a.GetName() < b.GetName()
 }
 
-func ignored(object, oldest *unstructured.Unstructured) source.Notice {
+func ignored(object, oldest *unstructured.Unstructured) backend.Notice {
 	message := fmt.Sprintf("only trees in namespace %s count; this one is ignored", quotav1beta1.TreeNamespace)
 	if object.GetNamespace() == quotav1beta1.TreeNamespace {
 		message = fmt.Sprintf("only the oldest tree counts, %s; this one is ignored", oldest.GetName())
@@ -173,6 +173,6 @@ func ignored(object, oldest *unstructured.Unstructured) source.Notice {
 	return warning(object, reasonIgnored, message)
 }
 
-func warning(object *unstructured.Unstructured, reason, message string) source.Notice {
-	return source.Notice{About: object, Type: corev1.EventTypeWarning, Reason: reason, Message: message}
+func warning(object *unstructured.Unstructured, reason, message string) backend.Notice {
+	return backend.Notice{About: object, Type: corev1.EventTypeWarning, Reason: reason, Message: message}
 }

@@ -1,4 +1,4 @@
-package quotasource
+package resourcequota
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	helpers "k8s.io/component-helpers/resource"
 	"k8s.io/utils/clock"
 
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
-	"kube-queue.dev/kube-queue/pkg/quota/source"
 )
 
 // pod is what is kept of a pod: a cluster may have a hundred thousand.
@@ -62,13 +62,13 @@ func classOf(p *corev1.Pod) resourcequota.Class {
 
 func (s *Source) podSeen(object any) {
 	if seen, is := object.(*pod); is {
-		s.host.Take(func() source.Change { return s.takePod(seen) })
+		s.host.Take(func() backend.Change { return s.takePod(seen) })
 	}
 }
 
 func (s *Source) podGone(_ string, last any) {
 	if seen, is := last.(*pod); is {
-		s.host.Take(func() source.Change {
+		s.host.Take(func() backend.Change {
 			s.ending.forget(seen)
 			return s.observe(resourcequota.Gone{Namespace: seen.Namespace, UID: string(seen.UID)})
 		})
@@ -76,7 +76,7 @@ func (s *Source) podGone(_ string, last any) {
 }
 
 // takePod counts the pod as what it is now.
-func (s *Source) takePod(seen *pod) source.Change {
+func (s *Source) takePod(seen *pod) backend.Change {
 	use := seen.use
 	if !seen.goneAt.IsZero() {
 		if !s.host.Clock.Now().Before(seen.goneAt) {
@@ -90,10 +90,10 @@ func (s *Source) takePod(seen *pod) source.Change {
 
 // podEnded is told when the time of a pod that is being deleted is over.
 func (s *Source) podEnded(uid string) {
-	s.host.Take(func() source.Change {
+	s.host.Take(func() backend.Change {
 		seen := s.ending.pods[uid]
 		if seen == nil {
-			return source.Change{}
+			return backend.Change{}
 		}
 		return s.takePod(seen)
 	})

@@ -1,11 +1,12 @@
-// Package source says what stands between a quota backend and the cluster: a Source
+// Package backend says what stands between a quota backend and the cluster: a Source
 // watches the objects that the quota is written in, and tells the core what
 // comes of it.
 //
-// A backend is one package that has both: the quota.Backend, which decides and knows
-// no client, and the Source, which feeds it. docs/adding-a-backend.md tells how to
-// write one.
-package source
+// A backend has two halves: the quota.Backend, which decides and knows no client, and
+// the Source, which feeds it. A small backend is one package with both. The Sources of
+// the Backends in pkg/quota are the packages below this one. docs/adding-a-backend.md
+// tells how to write a backend.
+package backend
 
 import (
 	"context"

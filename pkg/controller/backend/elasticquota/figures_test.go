@@ -1,4 +1,4 @@
-package treesource
+package elasticquota
 
 import (
 	"context"

@@ -1,7 +1,12 @@
-package program
+// Package logs is how a program logs: the settings that every Kubernetes program has for
+// it, and putting them in force.
+package logs
 
 import (
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	// The json format registers itself with the logging options.
 	_ "k8s.io/component-base/logs/json/register"
@@ -9,11 +14,26 @@ import (
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
-// declareLogs adds the settings that every Kubernetes program has for its logs.
-func (o *options) declareLogs(set *settings.Set) {
+// Init has what is logged written from time to time, and sets back what settings of the
+// logs had set: it comes before they are declared. flush writes what still waits.
+func Init() (flush func()) {
+	logs.InitLogs()
+	return logs.FlushLogs
+}
+
+// Options are the settings of the logs.
+type Options struct {
+	logging *logsapi.LoggingConfiguration
+}
+
+// NewOptions returns the defaults.
+func NewOptions() Options { return Options{logging: logsapi.NewLoggingConfiguration()} }
+
+// Declare adds the settings to the set.
+func (o *Options) Declare(set *settings.Set) {
 	set.Group("Logs", func(fs *pflag.FlagSet) {
 		logsapi.AddFlags(o.logging, fs)
-		fs.VisitAll(func(f *pflag.Flag) { f.Usage = meaningOfLogFlag(f.Name) })
+		fs.VisitAll(func(f *pflag.Flag) { f.Usage = meaning(f.Name) })
 	},
 		settings.Setting{Flag: "logging-format", Field: "logging.format"},
 		settings.Setting{Flag: "v", Field: "logging.verbosity"},
@@ -25,8 +45,13 @@ func (o *options) declareLogs(set *settings.Set) {
 		settings.Setting{Flag: "log-json-info-buffer-size", Field: "logging.options.json.infoBufferSize", Form: settings.Amount})
 }
 
-// meaningOfLogFlag says what a flag of the logs means; empty for one that is new to us.
-func meaningOfLogFlag(name string) string {
+// Apply checks the settings and puts them in force.
+func (o *Options) Apply(gate featuregate.FeatureGate) error {
+	return logsapi.ValidateAndApplyAsField(o.logging, gate, field.NewPath("logging"))
+}
+
+// meaning says what a flag of the logs means; empty for one that is new to us.
+func meaning(name string) string {
 	const ifAlpha = " Needs the feature LoggingAlphaOptions."
 	switch name {
 	case "logging-format":

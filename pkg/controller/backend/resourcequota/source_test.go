@@ -1,4 +1,4 @@
-package quotasource
+package resourcequota
 
 import (
 	"strings"
@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
-	"kube-queue.dev/kube-queue/pkg/quota/source"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
@@ -26,14 +26,14 @@ type desk struct {
 	clock *clocktesting.FakeClock
 
 	mu    sync.Mutex
-	taken []func() source.Change
+	taken []func() backend.Change
 }
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{Source: New(), clock: clocktesting.NewFakeClock(time.Unix(1e9, 0))}
 	names := resources.NewNames()
-	d.host = source.Host{Clock: d.clock, Names: names, Take: func(do func() source.Change) {
+	d.host = backend.Host{Clock: d.clock, Names: names, Take: func(do func() backend.Change) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.taken = append(d.taken, do)
@@ -159,7 +159,7 @@ func TestADeletedPodCountsNoLongerThanItsGracePeriod(t *testing.T) {
 	}
 }
 
-func (d *desk) pending() []func() source.Change {
+func (d *desk) pending() []func() backend.Change {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.taken

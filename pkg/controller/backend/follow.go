@@ -1,4 +1,4 @@
-package source
+package backend
 
 import "k8s.io/client-go/tools/cache"
 

@@ -1,4 +1,4 @@
-package treesource
+package elasticquota
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/quota"
-	"kube-queue.dev/kube-queue/pkg/quota/source"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
@@ -49,7 +49,7 @@ func newTestForest(t testing.TB) *forest {
 func TestNoTreeIsChosenBeforeAllAreListed(t *testing.T) {
 	f := newForest(resources.NewNames(), tree.Options{})
 	invalid := treeObject(t, "kube-system", "zzz", 2*time.Hour, 1, `{name: root, max: {cpu: -1}}`)
-	for _, c := range []source.Change{
+	for _, c := range []backend.Change{
 		f.set("kube-system/aaa", treeObject(t, "kube-system", "aaa", time.Hour, 1, goodRoot)),
 		f.set("kube-system/zzz", invalid),
 	} {
@@ -75,7 +75,7 @@ func TestAnInvalidTreeInPlaceOfADeletedOneReleasesNothing(t *testing.T) {
 	}
 }
 
-func reasonsOf(notices []source.Notice) string {
+func reasonsOf(notices []backend.Notice) string {
 	var reasons []string
 	for _, n := range notices {
 		reasons = append(reasons, n.Reason+" "+n.About.GetName())

@@ -1,4 +1,4 @@
-package treesource
+package elasticquota
 
 import (
 	"context"
@@ -56,20 +56,13 @@ func (s *Source) nodes(usage []quota.NodeUsage, pending map[quota.NodeID]resourc
 		for _, a := range pending[quota.NodeID(i)] {
 			if a.ID != jobs {
 				used, _ := asked.Get(a.ID)
-				asked = asked.With(a.ID, saturate(used, a.Value))
+				asked = asked.With(a.ID, resources.AddTimes(used, a.Value, 1))
 			}
 		}
 		nodes[i] = quotav1beta1.ElasticQuotaNodeStatus{Path: u.Path, Jobs: int32(u.Jobs),
 			Used: s.list(u.Used), Borrowed: s.list(u.Borrowed), Request: s.list(asked)}
 	}
 	return nodes
-}
-
-func saturate(a, b int64) int64 {
-	if sum := a + b; sum >= a {
-		return sum
-	}
-	return int64(^uint64(0) >> 1)
 }
 
 func (s *Source) list(v resources.Vector) corev1.ResourceList {

@@ -1,4 +1,4 @@
-package source_test
+package backend_test
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/quota"
-	"kube-queue.dev/kube-queue/pkg/quota/source"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
@@ -33,7 +33,7 @@ func TestWhatAUnitTakesByItsSpec(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			names := resources.NewNames()
-			demand, err := source.Requests(names, &v1alpha1.QueueUnit{Spec: c.spec})
+			demand, err := backend.Requests(names, &v1alpha1.QueueUnit{Spec: c.spec})
 			if (err == nil) != (c.fault == "") || err != nil && !strings.Contains(err.Error(), c.fault) {
 				t.Errorf("error %v, want one that says %q", err, c.fault)
 			}

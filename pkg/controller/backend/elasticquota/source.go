@@ -1,10 +1,10 @@
-// Package treesource feeds the quota backend "elasticquota" with the ElasticQuotaTrees
+// Package elasticquota feeds the quota backend "elasticquota" with the ElasticQuotaTrees
 // of the cluster.
 //
 // Of all trees one counts: the oldest in the one namespace whose trees do. It is in
 // force as long as it is valid; while it is not, its last valid version stays in force.
 // The status of the tree that counts says so, and shows how much of it is used.
-package treesource
+package elasticquota
 
 import (
 	"context"
@@ -17,15 +17,15 @@ import (
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/quota"
-	"kube-queue.dev/kube-queue/pkg/quota/source"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 var (
-	_ source.Shower = (*Source)(nil)
-	_ source.Judge  = (*Source)(nil)
+	_ backend.Shower = (*Source)(nil)
+	_ backend.Judge  = (*Source)(nil)
 )
 
 // Source watches ElasticQuotaTrees.
@@ -40,7 +40,7 @@ type Source struct {
 func New(opts tree.Options) *Source { return &Source{opts: opts} }
 
 // Start begins to watch all trees.
-func (s *Source) Start(ctx context.Context, host source.Host) ([]cache.InformerSynced, error) {
+func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.InformerSynced, error) {
 	client, err := dynamic.NewForConfig(host.Config)
 	if err != nil {
 		return nil, fmt.Errorf("watching quota trees: %w", err)
@@ -50,13 +50,13 @@ func (s *Source) Start(ctx context.Context, host source.Host) ([]cache.InformerS
 	// Trees are read one by one: no schema describes a whole tree, and one that a
 	// typed client cannot decode would hide all others.
 	informer := dynamicinformer.NewDynamicSharedInformerFactory(client, 0).ForResource(trees).Informer()
-	synced, err := source.Follow(informer,
+	synced, err := backend.Follow(informer,
 		func(o any) {
-			key, object := source.Key(o), o.(*unstructured.Unstructured)
-			host.Take(func() source.Change { return s.forest.set(key, object) })
+			key, object := backend.Key(o), o.(*unstructured.Unstructured)
+			host.Take(func() backend.Change { return s.forest.set(key, object) })
 		},
 		func(key string, _ any) {
-			host.Take(func() source.Change { return s.forest.set(key, nil) })
+			host.Take(func() backend.Change { return s.forest.set(key, nil) })
 		})
 	if err != nil {
 		return nil, fmt.Errorf("watching quota trees: %w", err)
@@ -66,7 +66,7 @@ func (s *Source) Start(ctx context.Context, host source.Host) ([]cache.InformerS
 }
 
 // Listed chooses among the trees that there are.
-func (s *Source) Listed() source.Change { return s.forest.start() }
+func (s *Source) Listed() backend.Change { return s.forest.start() }
 
 // Problem of the tree that counts.
 func (s *Source) Problem() string { return s.forest.problem }
@@ -76,5 +76,5 @@ func (s *Source) Keep(_, _ *schedulingv1alpha1.QueueUnitSpec) {}
 
 // Demand is what the unit's spec.resource says.
 func (s *Source) Demand(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) {
-	return source.Requests(s.names, unit)
+	return backend.Requests(s.names, unit)
 }

@@ -1,4 +1,4 @@
-package treesource
+package elasticquota
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 	"k8s.io/utils/clock"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/quota"
-	"kube-queue.dev/kube-queue/pkg/quota/source"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
@@ -64,7 +64,7 @@ func serve(t *testing.T, events <-chan any, trees ...*unstructured.Unstructured)
 type started struct {
 	*Source
 	mu    sync.Mutex
-	taken []func() source.Change
+	taken []func() backend.Change
 }
 
 func start(t *testing.T, opts tree.Options, config *rest.Config) *started {
@@ -72,7 +72,7 @@ func start(t *testing.T, opts tree.Options, config *rest.Config) *started {
 	s := &started{Source: New(opts)}
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel) // before the server is closed, which waits for its watches
-	synced, err := s.Start(ctx, source.Host{Config: config, Clock: clock.RealClock{}, Names: resources.NewNames(), Take: func(seen func() source.Change) {
+	synced, err := s.Start(ctx, backend.Host{Config: config, Clock: clock.RealClock{}, Names: resources.NewNames(), Take: func(seen func() backend.Change) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.taken = append(s.taken, seen)
@@ -101,7 +101,7 @@ func (s *started) await(t *testing.T, what string, is func() bool) {
 }
 
 // next is what came of what was taken in first.
-func (s *started) next(t *testing.T) source.Change {
+func (s *started) next(t *testing.T) backend.Change {
 	t.Helper()
 	s.await(t, "something is seen", func() bool {
 		s.mu.Lock()
@@ -130,7 +130,7 @@ func TestTreesAreWatchedFromTheStartToTheirEnd(t *testing.T) {
 	if c := s.Listed(); c.Quota == nil || c.Quota.Backend == nil || reasonsOf(c.Notices) != "IgnoredQuotaTree other" {
 		t.Fatalf("with all listed: %+v", c)
 	}
-	change := func(kind string, object *unstructured.Unstructured) source.Change {
+	change := func(kind string, object *unstructured.Unstructured) backend.Change {
 		t.Helper()
 		events <- map[string]any{"type": kind, "object": object}
 		return s.next(t)

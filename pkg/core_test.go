@@ -1,0 +1,238 @@
+// Package pkg holds tests of how the packages below it stand to each other.
+package pkg
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// room is a folder of the core with every package below it, but for those that a
+// longer folder names. Such packages import each other, the pure part of the standard
+// library, and what is listed here: a new import is a decision.
+type room struct {
+	folder string
+	may    []string
+}
+
+// core is all that knows no client, no clock and no goroutine.
+func core() []room {
+	types := []string{"k8s.io/api/core/v1", "k8s.io/apimachinery/pkg/api/resource",
+		"k8s.io/apimachinery/pkg/api/validate/content", "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"}
+	files := []string{"bufio", "bytes", "compress/gzip", "context", "encoding/csv", "encoding/json", "encoding/xml", "io",
+		"os", "path/filepath", "regexp", "k8s.io/apimachinery/pkg/util/yaml", "sigs.k8s.io/yaml"}
+	return []room{
+		{"scheduler", nil},
+		{"queue", nil},
+		{"resources", []string{"k8s.io/apimachinery/pkg/api/resource"}},
+		{"quota", nil},
+		{"quota/tree", types},
+		{"quota/resourcequota", types},
+		{"simulator", append(files, types...)},
+	}
+}
+
+// pure is what any package of the core may import of the standard library.
+func pure() []string {
+	return []string{"cmp", "crypto/sha256", "encoding/binary", "errors", "fmt", "maps", "math", "math/big", "math/bits",
+		"slices", "sort", "strconv", "strings", "time", "unicode/utf8", "unique"}
+}
+
+// clocks are the functions that read one, or wait.
+func clocks() []string {
+	return []string{"time.Now", "time.Since", "time.Until", "time.After", "time.AfterFunc", "time.Tick", "time.NewTimer",
+		"time.NewTicker", "time.Sleep", "context.WithTimeout", "context.WithTimeoutCause", "context.WithDeadline",
+		"context.WithDeadlineCause", "context.AfterFunc"}
+}
+
+const here = "kube-queue.dev/kube-queue/pkg"
+
+// Design rule 5.
+func TestTheCoreKnowsNoClientNoClockAndNoGoroutine(t *testing.T) {
+	faults, err := inspect(".", core())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range faults {
+		t.Error(fault)
+	}
+}
+
+// inspect reads all sources of the rooms, and returns what is wrong with them.
+func inspect(root string, rooms []room) (faults []string, err error) {
+	for _, r := range rooms {
+		err := filepath.WalkDir(filepath.Join(root, r.folder), func(name string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			folder, err := filepath.Rel(root, filepath.Dir(name))
+			if err != nil {
+				return err
+			}
+			isSource := !entry.IsDir() && strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go")
+			if !isSource || roomOf(rooms, filepath.ToSlash(folder)) != r.folder {
+				return nil
+			}
+			found, err := inspectFile(name, func(imported string) bool {
+				return slices.Contains(pure(), imported) || slices.Contains(r.may, imported) ||
+					roomOf(rooms, strings.TrimPrefix(imported, here+"/")) != ""
+			})
+			faults = append(faults, found...)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return faults, nil
+}
+
+// roomOf is the folder of the room that a package is in; empty for none.
+func roomOf(rooms []room, folder string) string {
+	longest := ""
+	for _, r := range rooms {
+		if strings.HasPrefix(folder+"/", r.folder+"/") && len(r.folder) > len(longest) {
+			longest = r.folder
+		}
+	}
+	return longest
+}
+
+func inspectFile(name string, may func(imported string) bool) (faults []string, err error) {
+	file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+	if err != nil {
+		return nil, err
+	}
+	fault := func(format string, args ...any) { faults = append(faults, name+" "+fmt.Sprintf(format, args...)) }
+	imports := map[string]string{}
+	for _, spec := range file.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return nil, err
+		}
+		if !may(imported) {
+			fault("imports %s", imported)
+		}
+		called := path.Base(imported)
+		if spec.Name != nil {
+			called = spec.Name.Name
+		}
+		if called == "." {
+			fault("imports %s without a name", imported)
+		}
+		imports[called] = imported
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			fault("starts a goroutine")
+		case *ast.SelectorExpr:
+			if pkg, ok := n.X.(*ast.Ident); ok {
+				if called := imports[pkg.Name] + "." + n.Sel.Name; slices.Contains(clocks(), called) {
+					fault("uses a clock: %s", called)
+				}
+			}
+		}
+		return true
+	})
+	return faults, nil
+}
+
+// What the core imports of others must not bring a client either.
+func TestNothingThatTheCoreImportsBringsAClient(t *testing.T) {
+	args := []string{"list", "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`}
+	for _, r := range core() {
+		args = append(args, "./"+r.folder+"/...")
+	}
+	command := exec.CommandContext(t.Context(), "go", args...)
+	command.Stderr = os.Stderr
+	out, err := command.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	imports := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		imports[words[0]] = words[1:]
+	}
+	for name := range imports {
+		if roomOf(core(), strings.TrimPrefix(name, here+"/")) == "" {
+			continue
+		}
+		if chain := clientChain(imports, name, map[string]bool{}); chain != nil {
+			t.Errorf("a client is reached: %s", strings.Join(chain, " imports "))
+		}
+	}
+}
+
+// clientChain is how the package comes to a client; nil where it comes to none.
+func clientChain(imports map[string][]string, name string, seen map[string]bool) []string {
+	if strings.HasPrefix(name, "k8s.io/client-go/") || strings.HasPrefix(name, here+"/generated/") {
+		return []string{name}
+	}
+	if seen[name] {
+		return nil
+	}
+	seen[name] = true
+	for _, imported := range imports[name] {
+		if chain := clientChain(imports, imported, seen); chain != nil {
+			return append([]string{name}, chain...)
+		}
+	}
+	return nil
+}
+
+func TestWhatTheCoreMustNotKnowIsFoundInEachOfItsPackages(t *testing.T) {
+	for _, c := range []struct{ name, file, text, want string }{
+		{"a client", "scheduler/x.go", `import "k8s.io/client-go/rest"`, "imports k8s.io/client-go/rest"},
+		{"a client in a package that is new", "quota/fresh/deep/x.go", `import "k8s.io/client-go/rest"`, "imports k8s.io/client-go/rest"},
+		{"API types where they are not for", "queue/x.go", `import "k8s.io/api/core/v1"`, "imports k8s.io/api/core/v1"},
+		{"API types where they are for", "quota/tree/x.go", `import "k8s.io/api/core/v1"`, ""},
+		{"a package of the core", "scheduler/x.go", `import "` + here + `/quota/tree"`, ""},
+		{"the shell", "resources/x.go", `import "` + here + `/controller"`, "imports " + here + "/controller"},
+		{"a name that only begins as a room's", "resources/x.go", `import "` + here + `/quotas"`, "imports " + here + "/quotas"},
+		{"a clock", "quota/x.go", `import "time"; var now = time.Now`, "uses a clock: time.Now"},
+		{"a clock by another name", "simulator/x.go", `import t "time"; func f() { t.Sleep(1) }`, "uses a clock: time.Sleep"},
+		{"a clock by no name", "quota/x.go", `import . "time"`, "imports time without a name"},
+		{"the clock's types", "quota/x.go", `import "time"; var zero time.Time`, ""},
+		{"a goroutine", "quota/resourcequota/x.go", `func f() { go f() }`, "starts a goroutine"},
+		{"a test", "queue/x_test.go", `import "k8s.io/client-go/rest"`, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			root := t.TempDir()
+			for _, r := range core() {
+				if err := os.MkdirAll(filepath.Join(root, r.folder), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			name := filepath.Join(root, c.file)
+			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, []byte("package x\n"+c.text+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			faults, err := inspect(root, core())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []string
+			if c.want != "" {
+				want = []string{name + " " + c.want}
+			}
+			if !slices.Equal(faults, want) {
+				t.Errorf("found %q, want %q", faults, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,29 @@
+package settings_test
+
+import (
+	"testing"
+
+	"k8s.io/component-base/featuregate"
+	logsapi "k8s.io/component-base/logs/api/v1"
+
+	"kube-queue.dev/kube-queue/pkg/program/settings"
+)
+
+func TestOneOfTwoFeatureGatesMayBeSetElsewhere(t *testing.T) {
+	f, err := settings.NewFeatures(map[featuregate.Feature]featuregate.FeatureSpec{
+		"A": {Default: true, PreRelease: featuregate.Beta}, "B": {Default: true, PreRelease: featuregate.Beta}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"A=false,AllBeta=false", "AllBeta=true,LoggingAlphaOptions=true"} { // as by a file, then by a flag
+		if err := f.Set(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Apply(); err != nil {
+		t.Fatal(err)
+	}
+	if f.Gate().Enabled("A") || !f.Gate().Enabled("B") || !f.Gate().Enabled(logsapi.LoggingAlphaOptions) {
+		t.Errorf("set is %s; A %t, B %t", f, f.Gate().Enabled("A"), f.Gate().Enabled("B"))
+	}
+}
