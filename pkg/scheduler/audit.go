@@ -59,7 +59,7 @@ func (s *Scheduler) checkUnit(u *unit) error {
 		return fmt.Errorf("is charged to %s and holds no quota", u.charged.group.Path())
 	case !waiting && u.item.Shape() != nil:
 		return fmt.Errorf("is in line and does not wait")
-	case waiting && u.item.Shape() == nil && u.Held == nil && u.homeless == nil && u.RequeueAt == 0 && u.line.set.Stop == NotStopped:
+	case waiting && u.item.Shape() == nil && u.Held == nil && u.homeless == nil && u.requeueAt == 0 && u.line.set.Stop == NotStopped:
 		return fmt.Errorf("waits, is not in line, and nothing says why")
 	case u.assumed && u.wanted != Dequeue && u.sentKind != Dequeue:
 		return fmt.Errorf("is assumed released, and nobody is to write it")

@@ -38,9 +38,9 @@ func (s *Scheduler) refusal(u *unit, now time.Time) *quota.Refusal {
 	switch {
 	case u.line == nil:
 		return nil
-	case instantOf(now) < u.RequeueAt:
+	case instantOf(now) < u.requeueAt:
 		return &quota.Refusal{Reason: ReasonBackoff, Sentence: fmt.Sprintf(
-			"released %d times and stopped each time; stands in line again at %s", u.Attempts, u.RequeueAt.time().UTC().Format(time.RFC3339))}
+			"released %d times and stopped each time; stands in line again at %s", u.Attempts, u.requeueAt.time().UTC().Format(time.RFC3339))}
 	}
 	shape := u.item.Shape()
 	if shape == nil {
@@ -93,8 +93,8 @@ func (s *Scheduler) tellLater(u *unit, now time.Time) {
 // schedule sets the unit's timer to the first time at which it needs a look.
 func (s *Scheduler) schedule(u *unit, now time.Time) {
 	at := u.tellAt
-	if u.Phase == Waiting && instantOf(now) < u.RequeueAt && (at == 0 || u.RequeueAt < at) {
-		at = u.RequeueAt
+	if u.Phase == Waiting && instantOf(now) < u.requeueAt && (at == 0 || u.requeueAt < at) {
+		at = u.requeueAt
 	}
 	if end := u.endsAt(); end > instantOf(now) && (at == 0 || end < at) {
 		at = end
@@ -146,7 +146,7 @@ func (s *Scheduler) runTimers(now time.Time) bool {
 // look does what the unit's timer was for.
 func (s *Scheduler) look(u *unit, now time.Time) {
 	telling := u.tellAt != 0 && u.tellAt <= instantOf(now)
-	backInLine := u.RequeueAt != 0 && u.RequeueAt <= instantOf(now) && u.item.Shape() == nil
+	backInLine := u.requeueAt != 0 && u.requeueAt <= instantOf(now) && u.item.Shape() == nil
 	if backInLine || s.eviction(u, now) != nil {
 		s.settle(u, now)
 		if backInLine && u.item.Shape() != nil {

@@ -192,7 +192,7 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 		switch kind {
 		case Dequeue:
 			u.Phase = Dequeued
-			u.DequeuedAt, u.Evicted, u.Stopped = instantOf(e.DequeuedAt), false, false
+			u.dequeuedAt, u.Evicted, u.Stopped = instantOf(e.DequeuedAt), false, false
 			u.Quota = e.Quota
 			u.Attempts++
 		case Requeue:

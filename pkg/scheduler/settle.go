@@ -17,7 +17,7 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	}
 	charged := u.assumed || u.Phase.holdsQuota()
 	waiting := u.Phase == Waiting && !u.assumed
-	inLine := waiting && l != nil && l.set.Stop == NotStopped && u.Held == nil && instantOf(now) >= u.RequeueAt
+	inLine := waiting && l != nil && l.set.Stop == NotStopped && u.Held == nil && instantOf(now) >= u.requeueAt
 	var holder quota.Group
 	if charged {
 		holder = s.holder(u, l)
