@@ -13,9 +13,6 @@ const (
 	TellAfter = time.Second
 	// TellInterval is the least time between two changes of what it says.
 	TellInterval = 30 * time.Second
-	// ExplainInterval is the least time between two such writes while others are under
-	// way, where their number is bounded.
-	ExplainInterval = 50 * time.Millisecond
 )
 
 // shows tells whether that is what the unit shows its users. Of what it was told
@@ -160,9 +157,9 @@ func (s *Scheduler) look(u *unit, now time.Time) {
 	u.tellAt = 0
 	s.schedule(u, now)
 	if r := s.refusal(u, now); r != nil && !u.shows(r.Cause()) && !s.wavers(u, r) {
-		s.want(u, Explain)
+		s.outbox.want(u, Explain)
 		if r.Impossible() {
-			s.never = append(s.never, u)
+			s.outbox.wantFirst(u)
 		}
 	}
 }

@@ -33,8 +33,7 @@ type unit struct {
 	// charged is what the unit holds; nil when it holds nothing.
 	charged *charge
 
-	// sent is the number of the write under way, 0 when there is none.
-	sent uint64
+	write unitWrite
 	// since when the unit waits; 0 when it does not.
 	since instant
 	// told is what the unit shows its users, since toldAt; nil for nothing. tellAt is
@@ -46,12 +45,8 @@ type unit struct {
 	countedIn *line
 
 	countedAs Phase
-	// sentKind is that of the write under way, wanted that of the next, 0 when none is.
-	sentKind, wanted Kind
 	// assumed: charged, and the write that says so is not confirmed.
 	assumed bool
-	// posted: in the outbox; untold: among those.
-	posted, untold bool
 	// restored: told comes from the unit itself, which shows the reason alone.
 	restored bool
 	gone     bool
@@ -96,7 +91,7 @@ func (u *unit) become(seen *Unit) {
 	if sameDemand {
 		now.Demand = u.Demand // which is its shape's
 	}
-	if u.wanted == Dequeue && (now.Held != nil || requeueAt > u.requeueAt || now.QuotaName != u.QuotaName || !sameDemand) {
+	if u.write.wanted == Dequeue && (now.Held != nil || requeueAt > u.requeueAt || now.QuotaName != u.QuotaName || !sameDemand) {
 		u.unassume() // the decision is made again, though its write has not been sent
 	}
 	u.Facts, u.dequeuedAt, u.requeueAt = now, instantOf(seen.DequeuedAt), requeueAt
@@ -107,13 +102,7 @@ func (u *unit) become(seen *Unit) {
 
 func (u *unit) unassume() {
 	u.assumed = false
-	u.drop(Dequeue)
-}
-
-func (u *unit) drop(kind Kind) {
-	if u.wanted == kind {
-		u.wanted = 0
-	}
+	u.write.drop(Dequeue)
 }
 
 func (u *unit) countedPhase() Phase {
