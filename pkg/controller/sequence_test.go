@@ -67,7 +67,7 @@ func TestPropertyUnitsAreShownInTheOrderOfTheirJobs(t *testing.T) {
 		s, start := newParade(), time.Unix(1000, 0)
 		for _, c := range order {
 			if !c.fails {
-				s.show(s.see(scheduler.Unit{Key: c.key, UID: c.key}, c.after, start.Add(c.ends)))
+				s.show(s.see(scheduler.Unit{Key: c.key, Facts: scheduler.Facts{UID: c.key}}, c.after, start.Add(c.ends)))
 			}
 		}
 		if !mayFail && !slices.Equal(s.keys, want) {
@@ -87,7 +87,9 @@ func TestPropertyUnitsAreShownInTheOrderOfTheirJobs(t *testing.T) {
 
 func TestAUnitThatComesAfterAnother(t *testing.T) {
 	now := time.Unix(1000, 0)
-	unit := func(key string) scheduler.Unit { return scheduler.Unit{Key: key, UID: "uid of " + key, Version: 1} }
+	unit := func(key string) scheduler.Unit {
+		return scheduler.Unit{Key: key, Facts: scheduler.Facts{UID: "uid of " + key, Version: 1}}
+	}
 	for _, test := range []struct {
 		name string
 		act  func(*parade)

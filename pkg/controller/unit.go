@@ -105,14 +105,17 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 		return scheduler.Unit{}, err
 	}
 	u := scheduler.Unit{
-		Key: unit.Namespace + "/" + unit.Name, UID: string(unit.UID), Version: version,
-		Owner:     string(unit.Spec.ConsumerRef.UID),
-		QuotaName: unit.Spec.QuotaName, Priority: unit.Spec.Priority, Submitted: submitted(unit),
-		Phase: phaseOf(unit.Status.Phase), Attempts: unit.Status.Attempts, Quota: unit.Status.Quota,
-		MaxTime:  time.Duration(ptr.Deref(unit.Spec.MaximumExecutionTimeSeconds, 0)) * time.Second,
-		Inactive: !ptr.Deref(unit.Spec.Active, true),
-		Reason:   quota.Reason(unit.Status.Reason),
-		Over:     unit.Status.Phase == schedulingv1alpha1.PhaseRunning && unit.Status.Reason == schedulingv1alpha1.ReasonPodsRemain,
+		Key:    unit.Namespace + "/" + unit.Name,
+		Reason: quota.Reason(unit.Status.Reason),
+		Facts: scheduler.Facts{
+			UID: string(unit.UID), Version: version,
+			Owner:     string(unit.Spec.ConsumerRef.UID),
+			QuotaName: unit.Spec.QuotaName, Priority: unit.Spec.Priority, Submitted: submitted(unit),
+			Phase: phaseOf(unit.Status.Phase), Attempts: unit.Status.Attempts, Quota: unit.Status.Quota,
+			MaxTime:  time.Duration(ptr.Deref(unit.Spec.MaximumExecutionTimeSeconds, 0)) * time.Second,
+			Inactive: !ptr.Deref(unit.Spec.Active, true),
+			Over:     unit.Status.Phase == schedulingv1alpha1.PhaseRunning && unit.Status.Reason == schedulingv1alpha1.ReasonPodsRemain,
+		},
 	}
 	if unit.Status.DequeueTime != nil {
 		u.DequeuedAt = unit.Status.DequeueTime.Time

@@ -59,15 +59,15 @@ func (s *Scheduler) checkUnit(u *unit) error {
 		return fmt.Errorf("is charged to %s and holds no quota", u.charged.group.Path())
 	case !waiting && u.item.Shape() != nil:
 		return fmt.Errorf("is in line and does not wait")
-	case waiting && u.item.Shape() == nil && u.Held == nil && u.homeless == nil && u.RequeueAt == 0 && u.line.set.Stop == NotStopped:
+	case waiting && u.item.Shape() == nil && u.Held == nil && u.homeless == nil && u.requeueAt == 0 && u.line.set.Stop == NotStopped:
 		return fmt.Errorf("waits, is not in line, and nothing says why")
-	case u.assumed && u.wanted != Dequeue && u.sentKind != Dequeue:
+	case u.assumed && !u.write.pending(Dequeue):
 		return fmt.Errorf("is assumed released, and nobody is to write it")
-	case u.Phase.holdsQuota() && u.Stopped && u.wanted != Requeue && u.sentKind != Requeue:
+	case u.Phase.holdsQuota() && u.Stopped && !u.write.pending(Requeue):
 		return fmt.Errorf("has stopped, and nobody is to requeue it")
-	case u.Phase.holdsQuota() && !u.Stopped && u.Inactive && !u.Evicted && !u.Over && u.wanted != Evict && u.sentKind != Evict:
+	case u.Phase.holdsQuota() && !u.Stopped && u.Inactive && !u.Evicted && !u.Over && !u.write.pending(Evict):
 		return fmt.Errorf("is to be inactive, and nobody is to evict it")
-	case u.endsAt() != 0 && u.lookAt == 0 && u.wanted != Evict && u.sentKind != Evict:
+	case u.endsAt() != 0 && u.lookAt == 0 && !u.write.pending(Evict):
 		return fmt.Errorf("may run for %v only, and nobody looks when that is over", u.MaxTime)
 	}
 	return nil

@@ -104,10 +104,12 @@ func (c *crowd) unit() scheduler.Unit {
 	i := c.made
 	c.made++
 	return scheduler.Unit{
-		Key:     fmt.Sprintf("%s/tfjob-training-%07d-0a1b2c3d", namespaceOf(i%c.leaves), i),
-		UID:     fmt.Sprintf("4b1a7d8e-7a3b-4b7e-9a51-%012d", i),
-		Version: c.version, Priority: int32(i % 3), Submitted: c.now.UnixMicro() + int64(i),
-		Demand: quota.Demand{Requests: append(resources.Vector(nil), c.demands[i/c.leaves%c.shapes].Requests...), Preemptible: true},
+		Key: fmt.Sprintf("%s/tfjob-training-%07d-0a1b2c3d", namespaceOf(i%c.leaves), i),
+		Facts: scheduler.Facts{
+			UID:     fmt.Sprintf("4b1a7d8e-7a3b-4b7e-9a51-%012d", i),
+			Version: c.version, Priority: int32(i % 3), Submitted: c.now.UnixMicro() + int64(i),
+			Demand: quota.Demand{Requests: append(resources.Vector(nil), c.demands[i/c.leaves%c.shapes].Requests...), Preemptible: true},
+		},
 	}
 }
 
@@ -128,7 +130,7 @@ func (c *crowd) turn() (released int) {
 	for _, w := range plan {
 		c.version++
 		c.core.Apply(c.now, scheduler.Written{Key: w.Key, Seq: w.Seq, Version: c.version, DequeuedAt: c.now, Quota: w.Quota})
-		c.running = append(c.running, scheduler.Unit{Key: w.Key, UID: w.UID, Version: c.version})
+		c.running = append(c.running, scheduler.Unit{Key: w.Key, Facts: scheduler.Facts{UID: w.UID, Version: c.version}})
 	}
 	return len(plan)
 }

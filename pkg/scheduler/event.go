@@ -39,41 +39,51 @@ const (
 	ReasonInvalidRequest = quota.ReasonInvalidRequest
 )
 
-// Unit is what the core knows of a QueueUnit.
+// Unit is what the core is shown of a QueueUnit.
 type Unit struct {
 	// Key is namespace/name.
 	Key string
-	UID string
-	// Owner is the UID of the job whose pods use what the unit holds; empty where
-	// nobody has said. Like Demand, it need not be known of a unit that has ended.
-	Owner string
-	// Version grows with every write of the unit.
-	Version uint64
+	Facts
 	// Partial: what the unit asks for and where it stands could not be read in
 	// full. What is known of that from before stays in force.
 	Partial bool
 
+	// DequeuedAt is when the unit was last released; zero when it never was.
+	DequeuedAt time.Time
+	// RequeueAt, when set, is when a waiting unit stands in line again.
+	RequeueAt time.Time
+	// Reason that the unit shows its users now.
+	Reason quota.Reason
+}
+
+// Facts of a unit are what the core keeps of it as it is shown. It keeps a million of
+// them, so points in time are not here: a time.Time is large, and kept in a shorter form.
+type Facts struct {
+	UID string
+	// Owner is the UID of the job whose pods use what the unit holds; empty where
+	// nobody has said. Like Demand, it need not be known of a unit that has ended.
+	Owner string
 	// QuotaName picks among the groups of the namespace; empty: the first.
 	QuotaName string
-	Priority  int32
-	// Submitted orders units of one priority: microseconds since 1970.
-	Submitted int64
-	Demand    quota.Demand
-
-	Phase    Phase
-	Attempts int32
 	// Quota is the path of the group whose quota it holds, or held last, or for which it
 	// was told to wait, as the unit says itself.
 	Quota string
-	// DequeuedAt is when the unit was last released; zero when it never was.
-	DequeuedAt time.Time
-	// MaxTime is for how long it may run after that; 0: as long as it takes.
-	MaxTime time.Duration
-	// Inactive: the unit must not run, so that it is evicted when it holds quota.
-	Inactive bool
+	// Version grows with every write of the unit.
+	Version uint64
+	// Submitted orders units of one priority: microseconds since 1970.
+	Submitted int64
+	Demand    quota.Demand
 	// Held, when set, keeps the unit from being tried, and says why.
 	Held *quota.Refusal
-	// HeldTold is set when somebody else tells the user why.
+	// MaxTime is for how long it may run once it is released; 0: as long as it takes.
+	MaxTime  time.Duration
+	Priority int32
+	Attempts int32
+	Phase    Phase
+
+	// Inactive: the unit must not run, so that it is evicted when it holds quota.
+	Inactive bool
+	// HeldTold is set when somebody else tells the user why it is held.
 	HeldTold bool
 	// Evicted: it has been decided, and written, that a unit that holds quota is to
 	// give it back. It holds it until the job has stopped.
@@ -84,10 +94,6 @@ type Unit struct {
 	// Stopped, when set, says that the job of a unit that holds quota has been
 	// stopped: the unit is to be put back in line, and its quota is free with that.
 	Stopped bool
-	// RequeueAt, when set, is when a waiting unit stands in line again.
-	RequeueAt time.Time
-	// Reason that the unit shows its users now.
-	Reason quota.Reason
 }
 
 // Namespace of the unit.

@@ -38,8 +38,8 @@ func (s *Scheduler) eviction(u *unit, now time.Time) *quota.Refusal {
 // endsAt is when a unit that may run no longer than that is to be evicted; 0
 // when there is no such time. A reservation is not yet a run.
 func (u *unit) endsAt() instant {
-	if u.MaxTime == 0 || u.DequeuedAt == 0 || u.Phase != Dequeued && u.Phase != Running || u.Evicted || u.Stopped || u.Over {
+	if u.MaxTime == 0 || u.dequeuedAt == 0 || u.Phase != Dequeued && u.Phase != Running || u.Evicted || u.Stopped || u.Over {
 		return 0
 	}
-	return u.DequeuedAt.plus(u.MaxTime)
+	return u.dequeuedAt.plus(u.MaxTime)
 }

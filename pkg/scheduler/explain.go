@@ -13,9 +13,6 @@ const (
 	TellAfter = time.Second
 	// TellInterval is the least time between two changes of what it says.
 	TellInterval = 30 * time.Second
-	// ExplainInterval is the least time between two such writes while others are under
-	// way, where their number is bounded.
-	ExplainInterval = 50 * time.Millisecond
 )
 
 // shows tells whether that is what the unit shows its users. Of what it was told
@@ -38,9 +35,9 @@ func (s *Scheduler) refusal(u *unit, now time.Time) *quota.Refusal {
 	switch {
 	case u.line == nil:
 		return nil
-	case instantOf(now) < u.RequeueAt:
+	case instantOf(now) < u.requeueAt:
 		return &quota.Refusal{Reason: ReasonBackoff, Sentence: fmt.Sprintf(
-			"released %d times and stopped each time; stands in line again at %s", u.Attempts, u.RequeueAt.time().UTC().Format(time.RFC3339))}
+			"released %d times and stopped each time; stands in line again at %s", u.Attempts, u.requeueAt.time().UTC().Format(time.RFC3339))}
 	}
 	shape := u.item.Shape()
 	if shape == nil {
@@ -93,8 +90,8 @@ func (s *Scheduler) tellLater(u *unit, now time.Time) {
 // schedule sets the unit's timer to the first time at which it needs a look.
 func (s *Scheduler) schedule(u *unit, now time.Time) {
 	at := u.tellAt
-	if u.Phase == Waiting && instantOf(now) < u.RequeueAt && (at == 0 || u.RequeueAt < at) {
-		at = u.RequeueAt
+	if u.Phase == Waiting && instantOf(now) < u.requeueAt && (at == 0 || u.requeueAt < at) {
+		at = u.requeueAt
 	}
 	if end := u.endsAt(); end > instantOf(now) && (at == 0 || end < at) {
 		at = end
@@ -146,7 +143,7 @@ func (s *Scheduler) runTimers(now time.Time) bool {
 // look does what the unit's timer was for.
 func (s *Scheduler) look(u *unit, now time.Time) {
 	telling := u.tellAt != 0 && u.tellAt <= instantOf(now)
-	backInLine := u.RequeueAt != 0 && u.RequeueAt <= instantOf(now) && u.item.Shape() == nil
+	backInLine := u.requeueAt != 0 && u.requeueAt <= instantOf(now) && u.item.Shape() == nil
 	if backInLine || s.eviction(u, now) != nil {
 		s.settle(u, now)
 		if backInLine && u.item.Shape() != nil {
@@ -160,9 +157,9 @@ func (s *Scheduler) look(u *unit, now time.Time) {
 	u.tellAt = 0
 	s.schedule(u, now)
 	if r := s.refusal(u, now); r != nil && !u.shows(r.Cause()) && !s.wavers(u, r) {
-		s.want(u, Explain)
+		s.outbox.want(u, Explain)
 		if r.Impossible() {
-			s.never = append(s.never, u)
+			s.outbox.wantFirst(u)
 		}
 	}
 }

@@ -26,7 +26,8 @@ func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
 	if s.lot.Len() > 0 && s.flushAt.IsZero() {
 		s.flushAt = now.Add(FlushInterval)
 	}
-	return s.plan(now), s.wakeTime()
+	plan := s.outbox.plan(now, s.compose)
+	return plan, s.wakeTime()
 }
 
 // admit gives quota to waiting units until nothing that is worth trying is left.
@@ -52,7 +53,7 @@ func (s *Scheduler) admit(now time.Time) {
 		u.assumed = true
 		s.charge(u, l.Group)
 		s.count(u, l, u.countedPhase())
-		s.want(u, Dequeue)
+		s.outbox.want(u, Dequeue)
 		u.since, u.tellAt = 0, 0
 		s.timers.set(u, 0)
 	}
@@ -175,49 +176,14 @@ func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
 	return changed
 }
 
-// plan turns wishes into writes, those of which others wait for first.
-func (s *Scheduler) plan(now time.Time) Plan {
-	plan := make(Plan, 0, len(s.outbox))
-	for _, u := range s.outbox {
-		u.posted = false
-		if u.wanted == Explain {
-			s.post(u)
-			continue
-		}
-		plan = s.send(plan, u, now)
-	}
-	s.outbox = s.outbox[:0]
-	plan, s.never = s.explain(plan, s.never, now, func() bool { return true })
-	plan, s.untold = s.explain(plan, s.untold, now, func() bool { return s.urgent == 0 || !now.Before(s.explainAt) })
-	return plan
-}
-
-// explain adds writes of why units wait, as many as may be under way, and returns the
-// units that are left.
-func (s *Scheduler) explain(plan Plan, units []*unit, now time.Time, due func() bool) (Plan, []*unit) {
-	for len(units) > 0 && (s.mostExplaining == 0 || s.explaining < s.mostExplaining && due()) {
-		u := units[0]
-		units[0] = nil // the slice shrinks, its array only when it grows again
-		units = units[1:]
-		u.untold = false
-		if u.wanted == Explain {
-			plan = s.send(plan, u, now)
-		}
-	}
-	return plan, units
-}
-
-// send adds the write that is wanted of the unit to the plan, if it is still needed.
-func (s *Scheduler) send(plan Plan, u *unit, now time.Time) Plan {
-	if u.gone || u.wanted == 0 || u.sent != 0 {
-		return plan
-	}
-	w := Write{Kind: u.wanted, Key: u.key(), UID: u.UID, Version: u.Version}
-	u.wanted = 0
+// compose makes the write of a kind that is wanted of a unit; false when it is no longer
+// needed.
+func (s *Scheduler) compose(u *unit, kind Kind, now time.Time) (Write, bool) {
+	w := Write{Kind: kind, Key: u.key(), UID: u.UID, Version: u.Version}
 	if u.line != nil {
 		w.Queue, w.Quota = u.line.name, u.line.Group.Path()
 	}
-	switch w.Kind {
+	switch kind {
 	case Dequeue:
 		w.Attempt, w.Submitted = u.Attempts+1, u.Submitted
 		u.tellNothing()
@@ -229,28 +195,19 @@ func (s *Scheduler) send(plan Plan, u *unit, now time.Time) Plan {
 		}
 	case Evict:
 		why := s.eviction(u, now)
-		if why == nil { // no longer
-			return plan
+		if why == nil {
+			return Write{}, false
 		}
 		w.Reason, w.Message = why.Reason, why.Message()
 	case Explain:
 		refusal := s.refusal(u, now)
 		if refusal == nil || u.shows(refusal.Cause()) {
-			return plan
+			return Write{}, false
 		}
 		w.Reason, w.Message = refusal.Reason, refusal.Message()
 		s.tell(u, refusal.Cause(), now)
 	}
-	if w.Kind == Explain {
-		s.explaining++
-		s.explainAt = now.Add(ExplainInterval)
-	} else {
-		s.urgent++
-	}
-	s.seq++
-	w.Seq = s.seq
-	u.sent, u.sentKind = w.Seq, w.Kind
-	return append(plan, w)
+	return w, true
 }
 
 func (s *Scheduler) wakeTime() time.Time {
@@ -258,8 +215,8 @@ func (s *Scheduler) wakeTime() time.Time {
 	if s.lot.Len() > 0 && (at.IsZero() || s.flushAt.Before(at)) {
 		at = s.flushAt
 	}
-	if len(s.untold) > 0 && s.explaining < s.mostExplaining && (at.IsZero() || s.explainAt.Before(at)) {
-		at = s.explainAt
+	if next := s.outbox.next(); !next.IsZero() && (at.IsZero() || next.Before(at)) {
+		at = next
 	}
 	return at
 }

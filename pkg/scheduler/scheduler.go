@@ -49,17 +49,9 @@ type Scheduler struct {
 	// unproven are the lines of which it is not known whether what they try fits.
 	unproven []*line
 
-	// outbox holds units that a write is wanted for and none is under way, untold those
-	// of which the write is to tell why they wait. explaining counts such writes that
-	// are under way, of mostExplaining that may be, and urgent all others; explainAt is
-	// when the next may begin while there are others.
-	// never are those of them that are told at once, for they can never fit.
-	outbox, untold, never              []*unit
-	explaining, mostExplaining, urgent int
-	explainAt                          time.Time
-	timers                             timers
-	causes                             causes
-	seq                                uint64
+	outbox outbox
+	timers timers
+	causes causes
 
 	flushAt          time.Time
 	flushes, rescued int
@@ -96,16 +88,16 @@ func New(opts Options) *Scheduler {
 		opts.Backoff = queue.DefaultBackoff()
 	}
 	s := &Scheduler{
-		defaultPolicy:  opts.Policy,
-		backoff:        opts.Backoff,
-		mostExplaining: opts.Explanations,
-		settings:       map[string]QueueChanged{},
-		units:          map[string]*unit{},
-		lines:          map[string]*line{},
-		timers:         newTimers(),
-		causes:         causes{},
-		isFreed:        map[quota.Space]bool{},
-		missing:        &quota.Refusal{Reason: quota.ReasonNoQuota, Sentence: "no quota is known yet"},
+		defaultPolicy: opts.Policy,
+		backoff:       opts.Backoff,
+		outbox:        outbox{mostExplaining: opts.Explanations},
+		settings:      map[string]QueueChanged{},
+		units:         map[string]*unit{},
+		lines:         map[string]*line{},
+		timers:        newTimers(),
+		causes:        causes{},
+		isFreed:       map[quota.Space]bool{},
+		missing:       &quota.Refusal{Reason: quota.ReasonNoQuota, Sentence: "no quota is known yet"},
 	}
 	s.lot = queue.NewLot(s.room, s.backoff)
 	return s
@@ -144,8 +136,8 @@ func (e UnitGone) apply(s *Scheduler, _ time.Time) {
 }
 
 func (s *Scheduler) forget(u *unit) {
-	u.gone, u.assumed, u.wanted = true, false, 0
-	s.arrived(u)
+	u.gone, u.assumed = true, false
+	s.outbox.discard(u)
 	s.leave(u)
 	s.uncharge(u)
 	s.count(u, nil, Ended)
@@ -153,35 +145,10 @@ func (s *Scheduler) forget(u *unit) {
 	delete(s.units, u.key())
 }
 
-// answered finds the unit whose write under way has this number, and tells the
-// write's kind; the write is no longer under way. An outcome that nobody waits for
-// has no unit.
-func (s *Scheduler) answered(key string, seq uint64) (*unit, Kind) {
-	u := s.units[key]
-	if u == nil || u.sent != seq {
-		return nil, 0
-	}
-	return u, s.arrived(u)
-}
-
-// arrived notes that no write of the unit is under way, and tells of which kind the
-// last one was.
-func (s *Scheduler) arrived(u *unit) Kind {
-	kind := u.sentKind
-	switch {
-	case u.sent == 0:
-	case kind == Explain:
-		s.explaining--
-	default:
-		s.urgent--
-	}
-	u.sent, u.sentKind = 0, 0
-	return kind
-}
-
 func (e Written) apply(s *Scheduler, now time.Time) {
-	u, kind := s.answered(e.Key, e.Seq)
-	if u == nil {
+	u := s.units[e.Key]
+	kind, underWay := s.outbox.answered(u, e.Seq)
+	if !underWay {
 		return
 	}
 	if kind == Dequeue { // it is charged if what is known of it says so
@@ -192,7 +159,7 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 		switch kind {
 		case Dequeue:
 			u.Phase = Dequeued
-			u.DequeuedAt, u.Evicted, u.Stopped = instantOf(e.DequeuedAt), false, false
+			u.dequeuedAt, u.Evicted, u.Stopped = instantOf(e.DequeuedAt), false, false
 			u.Quota = e.Quota
 			u.Attempts++
 		case Requeue:
@@ -202,12 +169,13 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 		}
 	}
 	s.settle(u, now)
-	s.post(u)
+	s.outbox.post(u)
 }
 
 func (e Refused) apply(s *Scheduler, now time.Time) {
-	u, kind := s.answered(e.Key, e.Seq)
-	if u == nil {
+	u := s.units[e.Key]
+	kind, underWay := s.outbox.answered(u, e.Seq)
+	if !underWay {
 		return
 	}
 	if e.Now == nil || e.Now.UID != u.UID {
@@ -227,7 +195,7 @@ func (e Refused) apply(s *Scheduler, now time.Time) {
 		s.restoreTold(u, e.Now.Reason)
 	}
 	s.settle(u, now)
-	s.post(u)
+	s.outbox.post(u)
 }
 
 func (e QuotaChanged) apply(s *Scheduler, now time.Time) {

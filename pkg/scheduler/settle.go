@@ -12,12 +12,12 @@ import (
 // twice is the same as doing it once.
 func (s *Scheduler) settle(u *unit, now time.Time) {
 	l, homeless := s.place(u)
-	if u.wanted == Dequeue && (l == nil || l != u.line || l.set.Stop != NotStopped) {
+	if u.write.wanted == Dequeue && (l == nil || l != u.line || l.set.Stop != NotStopped) {
 		u.unassume() // it was decided on other grounds, and has not been sent
 	}
 	charged := u.assumed || u.Phase.holdsQuota()
 	waiting := u.Phase == Waiting && !u.assumed
-	inLine := waiting && l != nil && l.set.Stop == NotStopped && u.Held == nil && instantOf(now) >= u.RequeueAt
+	inLine := waiting && l != nil && l.set.Stop == NotStopped && u.Held == nil && instantOf(now) >= u.requeueAt
 	var holder quota.Group
 	if charged {
 		holder = s.holder(u, l)
@@ -53,13 +53,13 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 func (s *Scheduler) takeBack(u *unit, now time.Time) {
 	stopped := u.Phase.holdsQuota() && u.Stopped
 	if !stopped {
-		u.drop(Requeue)
+		u.write.drop(Requeue)
 	}
 	switch {
 	case stopped:
-		s.want(u, Requeue)
+		s.outbox.want(u, Requeue)
 	case s.eviction(u, now) != nil:
-		s.want(u, Evict)
+		s.outbox.want(u, Evict)
 	}
 }
 
@@ -198,27 +198,5 @@ func (s *Scheduler) count(u *unit, l *line, phase Phase) {
 		if was != l {
 			s.dropIdle(was)
 		}
-	}
-}
-
-// want asks for a write; a later wish replaces an earlier one.
-func (s *Scheduler) want(u *unit, kind Kind) {
-	if u.sent != 0 && u.sentKind == kind && kind != Explain {
-		return
-	}
-	u.wanted = kind
-	s.post(u)
-}
-
-// post notes that a write is wanted, if none is under way.
-func (s *Scheduler) post(u *unit) {
-	switch {
-	case u.wanted == 0 || u.sent != 0:
-	case u.wanted == Explain && !u.untold:
-		u.untold = true
-		s.untold = append(s.untold, u)
-	case u.wanted != Explain && !u.posted:
-		u.posted = true
-		s.outbox = append(s.outbox, u)
 	}
 }

@@ -21,7 +21,10 @@ func (i instant) plus(d time.Duration) instant { return i + instant(d.Microsecon
 // unit is what is kept of a Unit, and what has been decided about it. A waiting one
 // should not be large: most are that.
 type unit struct {
-	known
+	Facts
+	// dequeuedAt and requeueAt are those of the Unit.
+	dequeuedAt, requeueAt instant
+
 	item queue.Item
 	// line that the unit belongs to by its namespace; nil when it has none.
 	line *line
@@ -30,8 +33,7 @@ type unit struct {
 	// charged is what the unit holds; nil when it holds nothing.
 	charged *charge
 
-	// sent is the number of the write under way, 0 when there is none.
-	sent uint64
+	write unitWrite
 	// since when the unit waits; 0 when it does not.
 	since instant
 	// told is what the unit shows its users, since toldAt; nil for nothing. tellAt is
@@ -43,30 +45,11 @@ type unit struct {
 	countedIn *line
 
 	countedAs Phase
-	// sentKind is that of the write under way, wanted that of the next, 0 when none is.
-	sentKind, wanted Kind
 	// assumed: charged, and the write that says so is not confirmed.
 	assumed bool
-	// posted: in the outbox; untold: among those.
-	posted, untold bool
 	// restored: told comes from the unit itself, which shows the reason alone.
 	restored bool
 	gone     bool
-}
-
-// known is what is kept of a Unit, under the same names.
-type known struct {
-	UID, Owner, QuotaName, Quota string
-	Version                      uint64
-	Submitted                    int64
-	Demand                       quota.Demand
-	Held                         *quota.Refusal
-	DequeuedAt, RequeueAt        instant
-	MaxTime                      time.Duration
-	Priority, Attempts           int32
-	Phase                        Phase
-
-	Inactive, HeldTold, Evicted, Over, Stopped bool
 }
 
 // charge is what a unit has been charged with, and where.
@@ -84,19 +67,9 @@ func (u *unit) chargedTo() quota.Group {
 	return u.charged.group
 }
 
-func knownOf(u *Unit) known {
-	return known{
-		UID: u.UID, Owner: u.Owner, QuotaName: u.QuotaName, Quota: u.Quota, Version: u.Version,
-		Submitted: u.Submitted, Demand: u.Demand, Held: u.Held,
-		DequeuedAt: instantOf(u.DequeuedAt), RequeueAt: instantOf(u.RequeueAt),
-		MaxTime: u.MaxTime, Priority: u.Priority, Attempts: u.Attempts, Phase: u.Phase,
-		Inactive: u.Inactive, HeldTold: u.HeldTold, Evicted: u.Evicted, Over: u.Over, Stopped: u.Stopped,
-	}
-}
-
 // newUnit is a unit that is seen for the first time. It shows its users what it says.
 func (s *Scheduler) newUnit(u *Unit) *unit {
-	seen := &unit{known: knownOf(u), item: queue.Item{Key: u.Key}}
+	seen := &unit{Facts: u.Facts, dequeuedAt: instantOf(u.DequeuedAt), requeueAt: instantOf(u.RequeueAt), item: queue.Item{Key: u.Key}}
 	s.restoreTold(seen, u.Reason)
 	return seen
 }
@@ -110,38 +83,26 @@ func (u *unit) namespace() string { return namespaceOf(u.item.Key) }
 // not sent if it no longer holds. While a release is under way the unit stays
 // assumed, whatever a version from before the release says.
 func (u *unit) become(seen *Unit) {
-	now := knownOf(seen)
+	now, requeueAt := seen.Facts, instantOf(seen.RequeueAt)
 	if seen.Partial {
 		now.Demand, now.QuotaName, now.Priority, now.Submitted, now.Owner = u.Demand, u.QuotaName, u.Priority, u.Submitted, u.Owner
 	}
-	if u.wanted == Dequeue && changesDecision(&u.known, &now) {
-		u.unassume()
-	}
-	if now.Demand.Equal(u.Demand) {
+	sameDemand := now.Demand.Equal(u.Demand)
+	if sameDemand {
 		now.Demand = u.Demand // which is its shape's
 	}
-	u.known = now
+	if u.write.wanted == Dequeue && (now.Held != nil || requeueAt > u.requeueAt || now.QuotaName != u.QuotaName || !sameDemand) {
+		u.unassume() // the decision is made again, though its write has not been sent
+	}
+	u.Facts, u.dequeuedAt, u.requeueAt = now, instantOf(seen.DequeuedAt), requeueAt
 	if now.Phase != Waiting {
 		u.unassume()
 	}
 }
 
-// changesDecision tells whether a decision to release has to be made again
-// though its write has not been sent.
-func changesDecision(before, now *known) bool {
-	return now.Held != nil || now.RequeueAt > before.RequeueAt || now.QuotaName != before.QuotaName ||
-		!now.Demand.Equal(before.Demand)
-}
-
 func (u *unit) unassume() {
 	u.assumed = false
-	u.drop(Dequeue)
-}
-
-func (u *unit) drop(kind Kind) {
-	if u.wanted == kind {
-		u.wanted = 0
-	}
+	u.write.drop(Dequeue)
 }
 
 func (u *unit) countedPhase() Phase {

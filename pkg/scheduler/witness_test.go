@@ -58,8 +58,9 @@ func (n *namespaces) demand(count, each int) quota.Demand {
 
 func (n *namespaces) submit(namespace, name string, count, each int) {
 	n.version++
-	u := &scheduler.Unit{Key: namespace + "/" + name, UID: "unit-" + namespace + name, Owner: namespace + name,
-		Version: n.version, Submitted: int64(n.version), Demand: n.demand(count, each)}
+	u := &scheduler.Unit{Key: namespace + "/" + name, Facts: scheduler.Facts{
+		UID: "unit-" + namespace + name, Owner: namespace + name,
+		Version: n.version, Submitted: int64(n.version), Demand: n.demand(count, each)}}
 	n.units[u.Key] = u
 	n.core.Apply(n.now, scheduler.UnitChanged{Unit: *u})
 }

@@ -152,7 +152,7 @@ func (w *world) write(key string, change func(*scheduler.Unit)) {
 	w.version++
 	u := w.units[key]
 	if u == nil {
-		u = &scheduler.Unit{Key: key, UID: fmt.Sprint("uid-", w.version), Submitted: w.now.UnixMicro()}
+		u = &scheduler.Unit{Key: key, Facts: scheduler.Facts{UID: fmt.Sprint("uid-", w.version), Submitted: w.now.UnixMicro()}}
 		w.units[key] = u
 	}
 	change(u)

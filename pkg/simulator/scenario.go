@@ -88,9 +88,12 @@ func (s *Scenario) units(names *resources.Names, start time.Time) ([]scheduler.U
 			return nil, fmt.Errorf("job %s: %w", key, err)
 		}
 		units[i] = scheduler.Unit{
-			Key: key, UID: key, QuotaName: job.QuotaName, Priority: job.Priority,
-			Submitted: start.Add(job.Submitted).UnixMicro(),
-			Demand:    quota.Demand{Requests: requests.With(jobs, 1), Preemptible: !job.NonPreemptible},
+			Key: key,
+			Facts: scheduler.Facts{
+				UID: key, QuotaName: job.QuotaName, Priority: job.Priority,
+				Submitted: start.Add(job.Submitted).UnixMicro(),
+				Demand:    quota.Demand{Requests: requests.With(jobs, 1), Preemptible: !job.NonPreemptible},
+			},
 		}
 	}
 	return units, nil
