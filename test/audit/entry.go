@@ -1,12 +1,12 @@
 package audit
 
 import (
-	"bytes"
 	"encoding/json"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/audit/log"
 )
 
 // Write is one entry of the log that changed an object, or was refused.
@@ -44,7 +44,7 @@ type Write struct {
 }
 
 // OK tells whether the write was carried out.
-func (w *Write) OK() bool { return w.landed || w.Code >= 200 && w.Code < 300 }
+func (w *Write) OK() bool { return w.landed || log.Success(w.Code) }
 
 // creates tells whether the write made its object.
 func (w *Write) creates() bool {
@@ -53,39 +53,6 @@ func (w *Write) creates() bool {
 
 // credentialKey is where the API server tells which token a request came with.
 const credentialKey = "authentication.kubernetes.io/credential-id"
-
-// entry is the part of an audit.k8s.io/v1 Event that is read.
-type entry struct {
-	Level      string `json:"level"`
-	Stage      string `json:"stage"`
-	RequestURI string `json:"requestURI"`
-	Verb       string `json:"verb"`
-	User       struct {
-		Username string              `json:"username"`
-		Extra    map[string][]string `json:"extra"`
-	} `json:"user"`
-	ImpersonatedUser *struct {
-		Username string `json:"username"`
-	} `json:"impersonatedUser"`
-	ObjectRef *struct {
-		Resource    string `json:"resource"`
-		Namespace   string `json:"namespace"`
-		Name        string `json:"name"`
-		UID         string `json:"uid"`
-		APIGroup    string `json:"apiGroup"`
-		APIVersion  string `json:"apiVersion"`
-		Subresource string `json:"subresource"`
-	} `json:"objectRef"`
-	ResponseStatus *struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-	} `json:"responseStatus"`
-	RequestObject            json.RawMessage   `json:"requestObject"`
-	ResponseObject           json.RawMessage   `json:"responseObject"`
-	RequestReceivedTimestamp time.Time         `json:"requestReceivedTimestamp"`
-	StageTimestamp           time.Time         `json:"stageTimestamp"`
-	Annotations              map[string]string `json:"annotations"`
-}
 
 // decoded is what one line came to.
 type decoded struct {
@@ -99,36 +66,28 @@ type decoded struct {
 }
 
 // decoder turns lines into writes. It is not safe for concurrent use.
-type decoder struct{ words map[string]string }
+type decoder struct{ words log.Words }
 
-func newDecoder() *decoder { return &decoder{words: map[string]string{}} }
+func newDecoder() *decoder { return &decoder{words: log.Words{}} }
 
 // word keeps one copy of a string that comes often.
-func (d *decoder) word(s string) string {
-	if known, ok := d.words[s]; ok {
-		return known
-	}
-	d.words[s] = s
-	return s
-}
-
-var writeVerbs = map[string]bool{"create": true, "update": true, "patch": true, "delete": true, "deletecollection": true}
+func (d *decoder) word(s string) string { return d.words.Word(s) }
 
 // noise are groups in which nothing is written that lasts: reviews.
 var noise = map[string]bool{"authentication.k8s.io": true, "authorization.k8s.io": true}
 
 func (d *decoder) line(number int, line []byte) decoded {
-	var e entry
-	if err := json.Unmarshal(line, &e); err != nil {
+	e, err := log.Parse(line)
+	if err != nil {
 		return decoded{err: err}
 	}
 	out := decoded{at: e.StageTimestamp}
-	if e.Stage != "ResponseComplete" || e.ObjectRef == nil || !writeVerbs[e.Verb] || noise[e.ObjectRef.APIGroup] || e.dryRun() {
+	if !e.Write() || noise[e.ObjectRef.APIGroup] || e.DryRun() {
 		return out
 	}
 	out.write = true
-	out.cut = e.Annotations["audit.k8s.io/truncated"] == "true"
-	w := d.write(number, &e)
+	out.cut = e.Truncated()
+	w := d.write(number, e)
 	parse := parserOf(w.Group, w.Version, w.Resource)
 	if parse == nil && !strings.HasPrefix(w.User, "system:serviceaccount:") {
 		return out
@@ -140,9 +99,9 @@ func (d *decoder) line(number int, line []byte) decoded {
 	switch {
 	case w.Resource != "pods":
 	case w.Code == 403:
-		w.refusal = d.refusal(w, &e)
+		w.refusal = d.refusal(w, e)
 	case w.Code == 409 && w.Verb == "create" && w.Subresource == "":
-		w.twice, _ = d.sent(&e)
+		w.twice, _ = d.sent(e)
 	}
 	if parse == nil || !w.OK() {
 		return out
@@ -159,42 +118,19 @@ func (d *decoder) line(number int, line []byte) decoded {
 	return out
 }
 
-func (d *decoder) write(number int, e *entry) *Write {
-	user := e.User.Username
-	if e.ImpersonatedUser != nil {
-		user = e.ImpersonatedUser.Username
-	}
+func (d *decoder) write(number int, e *log.Entry) *Write {
 	ref := e.ObjectRef
 	w := &Write{
 		Line: number, Received: e.RequestReceivedTimestamp, Time: e.StageTimestamp,
-		User: d.word(user), Verb: d.word(e.Verb),
+		User: d.word(e.By()), Verb: d.word(e.Verb),
 		Group: d.word(ref.APIGroup), Version: d.word(ref.APIVersion), Resource: d.word(ref.Resource),
 		Subresource: d.word(ref.Subresource), Namespace: d.word(ref.Namespace), Name: ref.Name, UID: ref.UID,
+		Code: e.Code(),
 	}
 	if id := e.User.Extra[credentialKey]; len(id) > 0 && e.ImpersonatedUser == nil {
 		w.instance = d.word(id[0])
 	}
-	if e.ResponseStatus != nil {
-		w.Code = e.ResponseStatus.Code
-	}
 	return w
-}
-
-// dryRun tells whether the request was not meant to be carried out. A delete
-// may say so in its body.
-func (e *entry) dryRun() bool {
-	if _, query, ok := strings.Cut(e.RequestURI, "?"); ok && strings.Contains(query, "dryRun=") {
-		if values, err := url.ParseQuery(query); err == nil && values.Get("dryRun") != "" {
-			return true
-		}
-	}
-	if !strings.HasPrefix(e.Verb, "delete") || !bytes.Contains(e.RequestObject, []byte(`"dryRun"`)) {
-		return false
-	}
-	var options struct {
-		DryRun []string `json:"dryRun"`
-	}
-	return json.Unmarshal(e.RequestObject, &options) == nil && len(options.DryRun) > 0
 }
 
 // answer reads the object that a write returned.

@@ -1,9 +1,8 @@
 package audit
 
 import (
-	"bufio"
 	"bytes"
-	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/audit/log"
 )
 
 // Log is what was read: the writes in their order.
@@ -44,33 +45,25 @@ func ReadFile(path string) (*Log, error) {
 		return nil, err
 	}
 	defer file.Close()
-	log, err := Read(file)
+	l, err := Read(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return log, nil
+	return l, nil
 }
 
 // Read reads a log. A last line without an end is left out.
 func Read(r io.Reader) (*Log, error) {
-	buffered := bufio.NewReaderSize(r, 1<<20)
-	if magic, err := buffered.Peek(2); err == nil && bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		unzipped, err := gzip.NewReader(buffered)
-		if err != nil {
-			return nil, err
-		}
-		buffered = bufio.NewReaderSize(unzipped, 1<<20)
-	}
-	log := &Log{followUp: newFollowUp()}
-	if err := log.read(buffered); err != nil {
+	l := &Log{followUp: newFollowUp()}
+	if err := l.read(r); err != nil {
 		return nil, err
 	}
-	if log.Bare > 0 && log.bodies() == 0 {
+	if l.Bare > 0 && l.bodies() == 0 {
 		return nil, ErrNoObjects
 	}
-	log.Unanswered, log.followUp = log.followUp.unknown(), nil
-	log.order()
-	return log, nil
+	l.Unanswered, l.followUp = l.followUp.unknown(), nil
+	l.order()
+	return l, nil
 }
 
 // batch is a run of lines that is decoded at once.
@@ -82,9 +75,11 @@ type batch struct {
 
 const batchLines = 256
 
+func newBatch(first int) *batch { return &batch{first: first, done: make(chan []decoded, 1)} }
+
 // read splits the log into batches, which are decoded side by side and taken
 // in order.
-func (l *Log) read(r *bufio.Reader) error {
+func (l *Log) read(r io.Reader) error {
 	workers := runtime.GOMAXPROCS(0)
 	work := make(chan *batch, workers)
 	inOrder := make(chan *batch, 4*workers)
@@ -129,34 +124,35 @@ func (l *Log) read(r *bufio.Reader) error {
 	return readErr
 }
 
+// errStopped ends the reading of lines that nobody takes any more.
+var errStopped = errors.New("stopped")
+
 // split reads whole lines and hands them on in batches.
-func split(r *bufio.Reader, emit func(*batch) bool) (unfinished bool, err error) {
-	b := &batch{first: 1, done: make(chan []decoded, 1)}
-	for number := 1; ; number++ {
-		line, err := r.ReadBytes('\n')
-		if err == nil {
-			b.lines = append(b.lines, bytes.TrimSpace(line))
+func split(r io.Reader, emit func(*batch) bool) (unfinished bool, err error) {
+	b := newBatch(1)
+	unfinished, err = log.Lines(r, func(number int, line []byte) error {
+		b.lines = append(b.lines, bytes.Clone(line))
+		if len(b.lines) < batchLines {
+			return nil
 		}
-		if len(b.lines) == batchLines || err != nil && len(b.lines) > 0 {
-			if !emit(b) {
-				return false, nil
-			}
-			b = &batch{first: number + 1, done: make(chan []decoded, 1)}
+		full := b
+		b = newBatch(number + 1)
+		if !emit(full) {
+			return errStopped
 		}
-		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return len(bytes.TrimSpace(line)) > 0, nil
-		case err != nil:
-			return false, err
-		}
+		return nil
+	})
+	if errors.Is(err, errStopped) || len(b.lines) > 0 && !emit(b) {
+		return false, nil
 	}
+	return unfinished, err
 }
 
 func (l *Log) take(first int, results []decoded) error {
 	for i, d := range results {
 		l.Lines++
 		if d.err != nil {
-			return fmt.Errorf("line %d is no audit entry: %w", first+i, d.err)
+			return log.NoEntry(first+i, d.err)
 		}
 		if d.write {
 			l.Entries++
@@ -193,4 +189,13 @@ func (l *Log) bodies() int {
 		}
 	}
 	return n
+}
+
+// Marker is a ConfigMap that a test wrote as its last deed.
+type Marker = log.Marker
+
+// WaitFor waits until the log at path holds the marker, and with it all that was done
+// before.
+func WaitFor(ctx context.Context, path string, marker Marker) error {
+	return log.WaitFor(ctx, path, marker)
 }

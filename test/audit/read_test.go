@@ -3,7 +3,6 @@ package audit
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"errors"
 	"io"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 )
 
 func unzip(t testing.TB, path string) []byte {
@@ -170,39 +168,4 @@ func setVersion(e map[string]any, version string) error {
 	}
 	meta["resourceVersion"] = version
 	return nil
-}
-
-func TestWaitForFindsTheMarker(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "audit.log")
-	s := newScript(t)
-	goodStory(s)
-	// The server made up the marker's name.
-	delete(s.entries[len(s.entries)-1]["objectRef"].(map[string]any), "name")
-	raw := s.bytes()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- WaitFor(ctx, path, Marker{"default", "marker"}) }()
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	for _, part := range [][]byte{raw[:100], raw[100 : len(raw)-5], raw[len(raw)-5:]} {
-		if _, err := file.Write(part); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-}
-
-func TestWaitForGivesUp(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer cancel()
-	err := WaitFor(ctx, filepath.Join(t.TempDir(), "none"), Marker{"default", "marker"})
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want that its time is over", err)
-	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/audit/log"
 )
 
 // admission is as whom the API server counts what it lets through; the quota's
@@ -21,7 +23,7 @@ type refusal struct {
 }
 
 // refusal reads a create that was answered 403; nil where no quota is the reason.
-func (d *decoder) refusal(w *Write, e *entry) *refusal {
+func (d *decoder) refusal(w *Write, e *log.Entry) *refusal {
 	message := e.ResponseStatus.Message
 	if message == "" {
 		var answer struct{ Message string }
@@ -37,7 +39,7 @@ func (d *decoder) refusal(w *Write, e *entry) *refusal {
 }
 
 // sent is the pod that was sent to be created; nil where the log holds none.
-func (d *decoder) sent(e *entry) (*podFacts, meta) {
+func (d *decoder) sent(e *log.Entry) (*podFacts, meta) {
 	var sent struct{ Metadata meta }
 	if json.Unmarshal(e.RequestObject, &sent) != nil {
 		return nil, sent.Metadata
