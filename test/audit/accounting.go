@@ -13,10 +13,10 @@ import (
 // tell anything.
 var ErrNoTree = errors.New("the log ends without a valid quota tree")
 
-// Accounting holds the status of the tree that counts, as it is at the end of the
+// accounting holds the status of the tree that counts, as it is at the end of the
 // log, against the sums of what the units hold and ask for. It lists where they
 // differ, node by node. While units come and go the status may be behind.
-func (l *Log) Accounting(options Options) ([]string, error) {
+func accounting(l *history, options Options) ([]string, error) {
 	o, err := options.complete()
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (l *Log) Accounting(options Options) ([]string, error) {
 	}
 	reigns := w.forest.reigns
 	used := w.usageOf(reigns[len(reigns)-1])
-	asked := w.askedOf(used)
+	asked := waitingIn(w, used)
 	var wrong []string
 	shown := map[string]nodeStatus{}
 	for _, s := range counts.shown.Nodes {
@@ -47,7 +47,7 @@ func (l *Log) Accounting(options Options) ([]string, error) {
 			wrong = append(wrong, fmt.Sprintf("node %s: not shown", n.path))
 			continue
 		}
-		for _, difference := range s.compare(n, used.taken[n], asked[n]) {
+		for _, difference := range compareNode(s, n, used.taken[n], asked[n]) {
 			wrong = append(wrong, fmt.Sprintf("node %s: %s", n.path, difference))
 		}
 	}
@@ -57,8 +57,8 @@ func (l *Log) Accounting(options Options) ([]string, error) {
 	return wrong, nil
 }
 
-// askedOf sums what the units in line ask for, node by node.
-func (w *world) askedOf(u *usage) map[*node]amounts {
+// waitingIn sums what the units in line ask for, node by node.
+func waitingIn(w *world, u *usage) map[*node]amounts {
 	asked := map[*node]amounts{}
 	for _, waiting := range w.units {
 		held := &claim{unit: waiting, job: w.jobOf(waiting)}
@@ -78,8 +78,8 @@ func (w *world) askedOf(u *usage) map[*node]amounts {
 	return asked
 }
 
-// compare tells where a node's status is not what its units come to.
-func (s nodeStatus) compare(n *node, taken, asked amounts) []string {
+// compareNode tells where a node's status is not what its units come to.
+func compareNode(s nodeStatus, n *node, taken, asked amounts) []string {
 	used, borrowed, request := amounts{}, amounts{}, amounts{}
 	used.addTimes(taken, 1)
 	jobs := used.get(maxJobs)

@@ -14,8 +14,8 @@ type limitNow struct {
 	limit *quotaLimit
 }
 
-// limits are those of all quotas that are there.
-func (l *ledger) limits() []limitNow {
+// limitsOf are those of all quotas that are there.
+func limitsOf(l *ledger) []limitNow {
 	var out []limitNow
 	for _, q := range l.quotas {
 		facts := q.now()
@@ -33,7 +33,7 @@ func (l *ledger) limits() []limitNow {
 // the units that wait could add, by first fit.
 func (m *meter) weigh(w *world) {
 	l := w.ledger(m.use.Namespace)
-	limits := l.limits()
+	limits := limitsOf(l)
 	line := m.line(w, l, limits)
 	m.stale, m.waiting, m.rates = false, len(line) > 0, nil
 	var reach, allowed []*big.Int
@@ -77,7 +77,7 @@ func (m *meter) line(w *world, l *ledger, limits []limitNow) [][]*big.Int {
 	var waiting []*unit
 	m.until = time.Time{}
 	for _, u := range l.units {
-		if w.waits(u, m.last) {
+		if waits(w, u, m.last) {
 			if !m.askedBy(u, l, limits).final {
 				waiting = append(waiting, u)
 			}
@@ -106,7 +106,7 @@ func (m *meter) askedBy(u *unit, l *ledger, limits []limitNow) askedOf {
 		asked := n.facts.weigh(n.limit, whole)
 		asks.amounts = append(asks.amounts, asked)
 		// A quota without a status may still come to allow it.
-		asks.final = asks.final || !n.limit.unknown && asked.Cmp(n.limit.hard) > 0 || u.facts.lacks(n)
+		asks.final = asks.final || !n.limit.unknown && asked.Cmp(n.limit.hard) > 0 || lacks(u.facts, n)
 	}
 	m.asked[u] = asks
 	return asks
@@ -114,7 +114,7 @@ func (m *meter) askedBy(u *unit, l *ledger, limits []limitNow) askedOf {
 
 // lacks tells whether containers say nothing of what the limit counts of them: their
 // pods are never taken.
-func (u *unitFacts) lacks(n limitNow) bool {
+func lacks(u *unitFacts, n limitNow) bool {
 	for _, s := range u.sets {
 		if s.unset[n.limit.of] != "" && s.count > 0 && n.facts.matches(s.class) {
 			return true
@@ -124,7 +124,7 @@ func (u *unitFacts) lacks(n limitNow) bool {
 }
 
 // waits tells whether a unit asks for quota and has none.
-func (w *world) waits(u *unit, now time.Time) bool {
+func waits(w *world, u *unit, now time.Time) bool {
 	if !u.gone.IsZero() || !u.facts.inLine(now) || w.claims[u.uid] != nil {
 		return false
 	}

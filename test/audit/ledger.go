@@ -246,3 +246,16 @@ func (w *world) unseen(l *ledger, at time.Time, lag time.Duration) map[*holder]l
 	}
 	return hidden
 }
+
+// quotas counts the ResourceQuotas that ever limited pods.
+func (w *world) quotas() int {
+	n := 0
+	for _, l := range w.ledgers {
+		for _, q := range l.quotas {
+			if slices.ContainsFunc(q.versions, func(v quotaVersion) bool { return v.facts != nil && len(v.facts.limits) > 0 }) {
+				n++
+			}
+		}
+	}
+	return n
+}

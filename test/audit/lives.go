@@ -78,7 +78,7 @@ func (l Life) Saw(state string) bool {
 func (l Life) String() string { return l.Kind + " " + l.Namespace + "/" + l.Name }
 
 // Lives tells of every job that no other controls, in the order of creation.
-func (l *Log) Lives(options Options) ([]Life, error) {
+func (l *history) Lives(options Options) ([]Life, error) {
 	o, err := options.complete()
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (l *Log) Lives(options Options) ([]Life, error) {
 }
 
 // Life tells of one job, the latest of its name.
-func (l *Log) Life(options Options, kind, namespace, name string) (Life, error) {
+func (l *history) Life(options Options, kind, namespace, name string) (Life, error) {
 	all, err := l.Lives(options)
 	if err != nil {
 		return Life{}, err

@@ -9,7 +9,7 @@ import (
 
 // order sorts the writes by revision, after it has found one for those that
 // have none of their own; see the package's comment.
-func (l *Log) order() {
+func (l *history) order() {
 	last := map[string]int64{} // by UID
 	var timed []*Write
 	for _, w := range l.writes {

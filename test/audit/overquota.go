@@ -31,7 +31,7 @@ func (o *overLimit) seeNamespace(w *world, c *change, f *findings) {
 				break
 			}
 			limited = true
-			b := l.breach(q.name, version, h, hidden)
+			b := breachOf(l, q.name, version, h, hidden)
 			if b == nil {
 				first = nil
 				break
@@ -52,9 +52,9 @@ func (o *overLimit) seeNamespace(w *world, c *change, f *findings) {
 	}
 }
 
-// breach tells how the claim of a holder, when it opened, broke a quota; nil when it
+// breachOf tells how the claim of a holder, when it opened, broke a quota; nil when it
 // did not.
-func (l *ledger) breach(name string, q *quotaFacts, h *holder, hidden map[*holder]load) *breach {
+func breachOf(l *ledger, name string, q *quotaFacts, h *holder, hidden map[*holder]load) *breach {
 	var parts []string
 	for i := range q.limits {
 		limit := &q.limits[i]
@@ -69,7 +69,7 @@ func (l *ledger) breach(name string, q *quotaFacts, h *holder, hidden map[*holde
 		if total.Cmp(limit.hard) > 0 {
 			before := new(big.Int).Sub(total, asked)
 			parts = append(parts, fmt.Sprintf("%s used %s + asked %s is above the limit %s (held by %s)", limit.key,
-				figure(limit.key, before), figure(limit.key, asked), figure(limit.key, limit.hard), few(l.takers(q, limit, h, hidden))))
+				figure(limit.key, before), figure(limit.key, asked), figure(limit.key, limit.hard), few(takers(l, q, limit, h, hidden))))
 		}
 	}
 	if parts == nil {
@@ -79,7 +79,7 @@ func (l *ledger) breach(name string, q *quotaFacts, h *holder, hidden map[*holde
 }
 
 // takers names who takes of a limit: pods of others, then claims, the latest first.
-func (l *ledger) takers(q *quotaFacts, limit *quotaLimit, except *holder, hidden map[*holder]load) []string {
+func takers(l *ledger, q *quotaFacts, limit *quotaLimit, except *holder, hidden map[*holder]load) []string {
 	var claims []*claim
 	for held, h := range l.holders {
 		if h != except && (q.weigh(limit, h.charged).Sign() > 0 || q.weigh(limit, h.pods).Sign() > 0) {
@@ -99,17 +99,4 @@ func (l *ledger) takers(q *quotaFacts, limit *quotaLimit, except *holder, hidden
 		names = append(names, held.String())
 	}
 	return names
-}
-
-// quotas counts the ResourceQuotas that ever limited pods.
-func (w *world) quotas() int {
-	n := 0
-	for _, l := range w.ledgers {
-		for _, q := range l.quotas {
-			if slices.ContainsFunc(q.versions, func(v quotaVersion) bool { return v.facts != nil && len(v.facts.limits) > 0 }) {
-				n++
-			}
-		}
-	}
-	return n
 }

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,8 +13,8 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/log"
 )
 
-// Log is what was read: the writes in their order.
-type Log struct {
+// history is what was read: the writes in their order.
+type history struct {
 	// Lines that were read, and how many of them were writes.
 	Lines, Entries int
 	// From and To are the times of the first and the last entry.
@@ -37,24 +36,24 @@ type Log struct {
 // ErrNoObjects is returned for a log that holds no objects.
 var ErrNoObjects = errors.New("the log holds no objects: its policy must say level RequestResponse")
 
-// ReadFile reads a log from a file, which may be compressed by gzip and may
+// readLogFile reads a log from a file, which may be compressed by gzip and may
 // still be growing.
-func ReadFile(path string) (*Log, error) {
+func readLogFile(path string) (*history, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	l, err := Read(file)
+	l, err := readLog(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return l, nil
 }
 
-// Read reads a log. A last line without an end is left out.
-func Read(r io.Reader) (*Log, error) {
-	l := &Log{followUp: newFollowUp()}
+// readLog reads a log. A last line without an end is left out.
+func readLog(r io.Reader) (*history, error) {
+	l := &history{followUp: newFollowUp()}
 	if err := l.read(r); err != nil {
 		return nil, err
 	}
@@ -79,7 +78,7 @@ func newBatch(first int) *batch { return &batch{first: first, done: make(chan []
 
 // read splits the log into batches, which are decoded side by side and taken
 // in order.
-func (l *Log) read(r io.Reader) error {
+func (l *history) read(r io.Reader) error {
 	workers := runtime.GOMAXPROCS(0)
 	work := make(chan *batch, workers)
 	inOrder := make(chan *batch, 4*workers)
@@ -148,7 +147,7 @@ func split(r io.Reader, emit func(*batch) bool) (unfinished bool, err error) {
 	return unfinished, err
 }
 
-func (l *Log) take(first int, results []decoded) error {
+func (l *history) take(first int, results []decoded) error {
 	for i, d := range results {
 		l.Lines++
 		if d.err != nil {
@@ -181,7 +180,7 @@ func (l *Log) take(first int, results []decoded) error {
 	return nil
 }
 
-func (l *Log) bodies() int {
+func (l *history) bodies() int {
 	n := 0
 	for _, w := range l.writes {
 		if w.body != nil {
@@ -189,13 +188,4 @@ func (l *Log) bodies() int {
 		}
 	}
 	return n
-}
-
-// Marker is a ConfigMap that a test wrote as its last deed.
-type Marker = log.Marker
-
-// WaitFor waits until the log at path holds the marker, and with it all that was done
-// before.
-func WaitFor(ctx context.Context, path string, marker Marker) error {
-	return log.WaitFor(ctx, path, marker)
 }

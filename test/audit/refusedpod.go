@@ -1,91 +1,14 @@
 package audit
 
 import (
-	"cmp"
-	"encoding/json"
 	"math/big"
 	"slices"
-	"strings"
 	"time"
-
-	"kube-queue.dev/kube-queue/test/audit/log"
 )
 
 // admission is as whom the API server counts what it lets through; the quota's
 // controller counts all that is there.
 const admission = "system:apiserver"
-
-// refusal is what the API server said when it refused a pod for a ResourceQuota.
-type refusal struct {
-	message string
-	pod     *podFacts // as it was sent; nil where the log holds none
-	name    string
-}
-
-// refusal reads a create that was answered 403; nil where no quota is the reason.
-func (d *decoder) refusal(w *Write, e *log.Entry) *refusal {
-	message := e.ResponseStatus.Message
-	if message == "" {
-		var answer struct{ Message string }
-		if json.Unmarshal(e.ResponseObject, &answer) == nil {
-			message = answer.Message
-		}
-	}
-	if w.Verb != "create" || w.Subresource != "" || !slices.ContainsFunc(quotaPhrases, func(p string) bool { return strings.Contains(message, p) }) {
-		return nil
-	}
-	pod, sent := d.sent(e)
-	return &refusal{message: message, pod: pod, name: cmp.Or(w.Name, sent.Name, sent.GenerateName)}
-}
-
-// sent is the pod that was sent to be created; nil where the log holds none.
-func (d *decoder) sent(e *log.Entry) (*podFacts, meta) {
-	var sent struct{ Metadata meta }
-	if json.Unmarshal(e.RequestObject, &sent) != nil {
-		return nil, sent.Metadata
-	}
-	body, err := parsePod(d, "Pod", &sent.Metadata, e.RequestObject)
-	if err != nil {
-		return nil, sent.Metadata
-	}
-	pod, _ := body.(*podFacts)
-	return pod, sent.Metadata
-}
-
-// quotaPhrases are what a refusal for quota says, each before the quota's name.
-var quotaPhrases = []string{"exceeded quota: ", "failed quota: ", "status unknown for quota: "}
-
-// quota is the name of the one that refused.
-func (r *refusal) quota() string {
-	for _, phrase := range quotaPhrases {
-		if _, rest, ok := strings.Cut(r.message, phrase); ok {
-			return rest[:max(0, strings.IndexAny(rest+",", ",:"))]
-		}
-	}
-	return ""
-}
-
-// lists are the amounts that a refusal tells: asked for, used before, and allowed.
-func (r *refusal) lists() (requested, used, limited amounts, ok bool) {
-	_, rest, _ := strings.Cut(r.message, "requested: ")
-	asked, rest, _ := strings.Cut(rest, ", used: ")
-	before, hard, ok := strings.Cut(rest, ", limited: ")
-	requested, used, limited = listed(asked), listed(before), listed(hard)
-	return requested, used, limited, ok && requested != nil && used != nil && limited != nil
-}
-
-func listed(text string) amounts {
-	raw := quantities{}
-	for part := range strings.SplitSeq(text, ",") {
-		name, value, _ := strings.Cut(part, "=")
-		raw[name] = json.RawMessage(value)
-	}
-	list, err := raw.ceil()
-	if err != nil {
-		return nil
-	}
-	return list
-}
 
 // refusedPod looks at the pods with which admitted jobs start. It judges at the end,
 // when it is known what was there at each refusal.
@@ -264,9 +187,6 @@ func (r *refusedPod) phantoms(s refusedStart, lag time.Duration) load {
 	}
 	return came
 }
-
-// before tells whether the moment came, and came before a time.
-func (m Moment) before(at time.Time) bool { return !m.IsZero() && m.Time.Before(at) }
 
 // fitsWithout tells whether what was requested had fitted without a load.
 func fitsWithout(q *quotaFacts, requested, used, limited amounts, l load) bool {

@@ -1,36 +1,6 @@
 package audit
 
-import (
-	"encoding/json"
-	"time"
-)
-
-const leaseGroup = "coordination.k8s.io"
-
-// programNamespace is where the programs' leases are.
-const programNamespace = "kube-queue"
-
-// leaseFacts is who holds a lease, and for how long after each renewal.
-type leaseFacts struct {
-	holder string
-	lasts  time.Duration
-}
-
-func parseLease(_ *decoder, _ string, m *meta, raw json.RawMessage) (any, error) {
-	if m.Namespace != programNamespace {
-		return nil, nil
-	}
-	var lease struct {
-		Spec struct {
-			HolderIdentity       string
-			LeaseDurationSeconds int
-		}
-	}
-	if err := json.Unmarshal(raw, &lease); err != nil {
-		return nil, err
-	}
-	return &leaseFacts{lease.Spec.HolderIdentity, time.Duration(lease.Spec.LeaseDurationSeconds) * time.Second}, nil
-}
+import "time"
 
 // twoLeaders knows who holds the lease of each program, and that nobody else acts as
 // it. Processes are told apart by their credentials: two that share a token are one to

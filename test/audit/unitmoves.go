@@ -16,7 +16,7 @@ const (
 	theExtensions
 )
 
-func (o *Options) user(by writer) string {
+func (by writer) user(o *Options) string {
 	if by == theController {
 		return o.Controller
 	}
@@ -103,7 +103,7 @@ func (unitMoves) seePhase(w *world, c *change, f *findings) {
 			continue
 		}
 		known = true
-		if c.w.User == w.options.user(m.by) {
+		if c.w.User == m.by.user(w.options) {
 			return
 		}
 	}

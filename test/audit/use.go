@@ -76,10 +76,10 @@ func (u QuotaUse) String() string {
 	return b.String()
 }
 
-// Use tells how well ResourceQuotas were used, in the namespaces given or else in all
+// useOf tells how well ResourceQuotas were used, in the namespaces given or else in all
 // in which there were admissions under one. It takes the quota to be by ResourceQuota,
 // whatever the options say of that.
-func (l *Log) Use(options Options, namespaces ...string) ([]QuotaUse, error) {
+func useOf(l *history, options Options, namespaces ...string) ([]QuotaUse, error) {
 	options.ResourceQuota = true
 	o, err := options.complete()
 	if err != nil {

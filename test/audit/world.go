@@ -48,6 +48,9 @@ func (m Moment) Before(other Moment) bool {
 	return m.Time.Before(other.Time)
 }
 
+// before tells whether the moment came, and came before a time.
+func (m Moment) before(at time.Time) bool { return !m.IsZero() && m.Time.Before(at) }
+
 func (w *Write) moment() Moment { return Moment{w.Time, w.Revision, w.Line} }
 
 type job struct {
