@@ -27,13 +27,6 @@ type Report struct {
 	Oversell string `json:"oversell"`
 }
 
-// KindCount counts the jobs of a kind, and those of them that were queued.
-type KindCount struct {
-	Kind   string `json:"kind"`
-	Count  int    `json:"count"`
-	Queued int    `json:"queued"`
-}
-
 // ErrNothing is returned for a log without any job, unit or pod.
 var ErrNothing = errors.New("the log shows no job, no unit and no pod: there is nothing to check")
 
@@ -63,28 +56,10 @@ func (l *Log) Check(options Options) (Report, error) {
 }
 
 func (l *Log) report(w *world) Report {
-	r := Report{
+	return Report{
 		Lines: l.Lines, Entries: l.Entries, From: l.From, To: l.To, Unfinished: l.Unfinished, Cut: l.Cut, Unanswered: l.Unanswered,
-		Units: len(w.units), Pods: len(w.pods), Trees: w.forest.changes, Quotas: w.quotas(), Oversell: w.options.Oversell,
+		Jobs: w.kindCounts(), Units: len(w.units), Pods: len(w.pods), Trees: w.forest.changes, Quotas: w.quotas(), Oversell: w.options.Oversell,
 	}
-	for _, row := range rows {
-		count := KindCount{Kind: row.kind}
-		if row.version != anyVersion && row.group != "batch" {
-			count.Kind += "." + row.version
-		}
-		for _, j := range w.jobs {
-			if j.row == row {
-				count.Count++
-				if j.wasUnit {
-					count.Queued++
-				}
-			}
-		}
-		if count.Count > 0 {
-			r.Jobs = append(r.Jobs, count)
-		}
-	}
-	return r
 }
 
 // Violations are those of all checks, in the order of the log.

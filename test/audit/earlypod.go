@@ -66,7 +66,7 @@ func (e *earlyPod) seeJob(w *world, c *change, f *findings) {
 	if c.released && was.annotation == "true" && now.annotation == "true" && now.queued() && !now.unholdable {
 		f.fail("hold-missed", c.w.moment(), j, "%s cleared its suspend field, but left the annotation that holds it", c.w.User)
 	}
-	if parent := w.rootOf(j); c.born && parent != nil && j.row.resource == "rayclusters" && !now.suspended {
+	if parent := w.rootOf(j); c.born && parent != nil && j.resource() == "rayclusters" && !now.suspended {
 		if why := e.held(w, parent, c.w); why != "" {
 			f.fail("early-cluster", c.w.moment(), j, "it was created for %s, %s", parent, why)
 		}

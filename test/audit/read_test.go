@@ -70,7 +70,7 @@ func TestReadTakesALogThatIsStillBeingWritten(t *testing.T) {
 func TestReadTakesLinesOfAnyLengthAndGzip(t *testing.T) {
 	s := newScript(t)
 	p := s.tfjob("a", 1)
-	p.job.set("metadata.annotations", map[string]any{annotationSuspend: "true", "note": strings.Repeat("x", 3<<20)})
+	p.job.set("metadata.annotations", map[string]any{suspendKey: "true", "note": strings.Repeat("x", 3<<20)})
 	p.job.write(admin, "update", "", 200)
 	var zipped bytes.Buffer
 	zip := gzip.NewWriter(&zipped)

@@ -55,11 +55,7 @@ func (r *refusedPod) see(w *world, c *change, f *findings) {
 	case c.w.refusal != nil:
 		var h *holder
 		if sent := c.w.refusal.pod; sent != nil {
-			owner := sent.owner.UID
-			if j := w.named[jobKey{sent.byRow, c.w.Namespace, sent.labelled}]; sent.byRow != nil && j != nil {
-				owner = j.uid
-			}
-			h = l.holderOf(w, owner)
+			h = l.holderOf(w, w.ownerOf(sent, c.w.Namespace))
 		}
 		if h == nil || h.facts == nil {
 			r.nobodys++
@@ -108,7 +104,7 @@ func (r *refusedPod) finish(w *world, f *findings) {
 // operator that has not seen its own pod yet makes it once more.
 func (r *refusedPod) isThere(s refusedStart) bool {
 	return slices.ContainsFunc(r.made[s.held], func(p *pod) bool {
-		return p.name == s.write.refusal.name && !p.created.Time.After(s.write.Time) && !p.gone.before(s.write.Received)
+		return p.name == s.write.refusal.name && !p.created.Time.After(s.write.Time) && !p.gone.cameBefore(s.write.Received)
 	})
 }
 
@@ -163,7 +159,7 @@ func (r *refusedPod) comers(s refusedStart, lag time.Duration) load {
 	came := load{}
 	for _, p := range r.late[s.write.Namespace] {
 		since, until := s.held.opened.Time.Add(-lag), s.write.Received.Add(-lag)
-		if p.created.Time.Before(since) || p.created.Time.After(s.write.Time) || p.gone.before(until) || p.over.before(until) {
+		if p.created.Time.Before(since) || p.created.Time.After(s.write.Time) || p.gone.cameBefore(until) || p.over.cameBefore(until) {
 			continue
 		}
 		if !slices.Contains(r.made[s.held], p) {

@@ -13,7 +13,7 @@ func (r requestMismatch) see(_ *world, c *change, f *findings) {
 		r.seeUnit(c, f)
 	}
 	for _, held := range c.closed {
-		if held.job != nil && held.unit != nil && held.job.facts != nil && held.job.row.pods != nil {
+		if held.job != nil && held.unit != nil && held.job.facts != nil && held.job.sized() {
 			r.seeEnd(held, c, f)
 		}
 	}
@@ -46,7 +46,7 @@ func (requestMismatch) seeEnd(held *claim, c *change, f *findings) {
 		return
 	}
 	pods := firstPods(j)
-	if len(pods) < j.facts.pods || j.row.resource != "jobs" && len(pods) > j.facts.pods {
+	if len(pods) < j.facts.pods || j.resource() != "jobs" && len(pods) > j.facts.pods {
 		f.NotJudged++ // the log does not show them all, or the job has grown
 		return
 	}

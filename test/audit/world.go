@@ -48,8 +48,8 @@ func (m Moment) Before(other Moment) bool {
 	return m.Time.Before(other.Time)
 }
 
-// before tells whether the moment came, and came before a time.
-func (m Moment) before(at time.Time) bool { return !m.IsZero() && m.Time.Before(at) }
+// cameBefore tells whether the moment came, and came before a time.
+func (m Moment) cameBefore(at time.Time) bool { return !m.IsZero() && m.Time.Before(at) }
 
 func (w *Write) moment() Moment { return Moment{w.Time, w.Revision, w.Line} }
 
@@ -70,6 +70,12 @@ type job struct {
 	pods                 []*pod
 	wasUnit              bool // a unit has stood for it
 }
+
+// resource is how the API names its kind.
+func (j *job) resource() string { return j.row.resource }
+
+// sized tells whether the specs of its kind say how many pods they make.
+func (j *job) sized() bool { return j.row.pods != nil }
 
 func (j *job) String() string { return j.row.kind + " " + j.namespace + "/" + j.name }
 
@@ -299,6 +305,16 @@ func (w *world) jobOfPod(p *pod, facts *podFacts) *job {
 		return w.named[jobKey{facts.byRow, p.namespace, facts.labelled}]
 	}
 	return w.root(facts.owner.UID)
+}
+
+// ownerOf is the UID of what a pod belongs to, as it was sent.
+func (w *world) ownerOf(facts *podFacts, namespace string) string {
+	if facts.byRow != nil {
+		if j := w.named[jobKey{facts.byRow, namespace, facts.labelled}]; j != nil {
+			return j.uid
+		}
+	}
+	return facts.owner.UID
 }
 
 // root is the uppermost job on the way from an object through its controllers.
