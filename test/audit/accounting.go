@@ -13,42 +13,42 @@ import (
 // tell anything.
 var ErrNoTree = errors.New("the log ends without a valid quota tree")
 
-// accounting holds the status of the tree that counts, as it is at the end of the
+// Accounting holds the status of the tree that counts, as it is at the end of the
 // log, against the sums of what the units hold and ask for. It lists where they
 // differ, node by node. While units come and go the status may be behind.
-func accounting(l *history, options Options) ([]string, error) {
-	o, err := options.complete()
+func Accounting(l *history, options Options) ([]string, error) {
+	o, err := options.Complete()
 	if err != nil {
 		return nil, err
 	}
-	w := l.replay(o, func(*world, *change) {})
-	counts := w.forest.oldest()
-	if counts == nil || counts.facts.tree == nil {
+	w := l.Replay(o, func(*World, *Change) {})
+	counts := w.Forest.Oldest()
+	if counts == nil || counts.Facts.Tree == nil {
 		return nil, ErrNoTree
 	}
-	if counts.shown.ObservedGeneration != counts.generation {
-		return []string{fmt.Sprintf("the status is of generation %d, the tree of %d", counts.shown.ObservedGeneration, counts.generation)}, nil
+	if counts.Shown.ObservedGeneration != counts.Generation {
+		return []string{fmt.Sprintf("the status is of generation %d, the tree of %d", counts.Shown.ObservedGeneration, counts.Generation)}, nil
 	}
-	reigns := w.forest.reigns
-	used := w.usageOf(reigns[len(reigns)-1])
+	reigns := w.Forest.Reigns
+	used := w.UsageOf(reigns[len(reigns)-1])
 	asked := waitingIn(w, used)
 	var wrong []string
-	shown := map[string]nodeStatus{}
-	for _, s := range counts.shown.Nodes {
+	shown := map[string]NodeStatus{}
+	for _, s := range counts.Shown.Nodes {
 		if _, twice := shown[s.Path]; twice {
 			wrong = append(wrong, fmt.Sprintf("node %s: shown twice", s.Path))
 		}
 		shown[s.Path] = s
 	}
-	for _, n := range used.tree.nodes {
-		s, ok := shown[n.path]
-		delete(shown, n.path)
+	for _, n := range used.Tree.Nodes {
+		s, ok := shown[n.Path]
+		delete(shown, n.Path)
 		if !ok {
-			wrong = append(wrong, fmt.Sprintf("node %s: not shown", n.path))
+			wrong = append(wrong, fmt.Sprintf("node %s: not shown", n.Path))
 			continue
 		}
-		for _, difference := range compareNode(s, n, used.taken[n], asked[n]) {
-			wrong = append(wrong, fmt.Sprintf("node %s: %s", n.path, difference))
+		for _, difference := range compareNode(s, n, used.Taken[n], asked[n]) {
+			wrong = append(wrong, fmt.Sprintf("node %s: %s", n.Path, difference))
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(shown)) {
@@ -58,54 +58,54 @@ func accounting(l *history, options Options) ([]string, error) {
 }
 
 // waitingIn sums what the units in line ask for, node by node.
-func waitingIn(w *world, u *usage) map[*node]amounts {
-	asked := map[*node]amounts{}
-	for _, waiting := range w.units {
-		held := &claim{unit: waiting, job: w.jobOf(waiting)}
-		if !waiting.gone.IsZero() || !waiting.facts.inLine(w.end) || held.job != nil && w.claims[held.job.uid] != nil {
+func waitingIn(w *World, u *Usage) map[*Node]Amounts {
+	asked := map[*Node]Amounts{}
+	for _, waiting := range w.Units {
+		held := &Claim{Unit: waiting, Job: w.JobOf(waiting)}
+		if !waiting.Gone.IsZero() || !waiting.Facts.InLine(w.End) || held.Job != nil && w.Claims[held.Job.UID] != nil {
 			continue
 		}
-		demanded, at := demand(held)
+		demanded, at := Demand(held)
 		// One that belongs to no group stands in no line.
-		group, err := u.tree.group(at.namespace, at.quotaName)
-		for n := group; err == nil && n != nil; n = n.parent {
+		group, err := u.Tree.Group(at.Namespace, at.QuotaName)
+		for n := group; err == nil && n != nil; n = n.Parent {
 			if asked[n] == nil {
-				asked[n] = amounts{}
+				asked[n] = Amounts{}
 			}
-			asked[n].addTimes(demanded, 1)
+			asked[n].AddTimes(demanded, 1)
 		}
 	}
 	return asked
 }
 
 // compareNode tells where a node's status is not what its units come to.
-func compareNode(s nodeStatus, n *node, taken, asked amounts) []string {
-	used, borrowed, request := amounts{}, amounts{}, amounts{}
-	used.addTimes(taken, 1)
-	jobs := used.get(maxJobs)
-	delete(used, maxJobs)
-	for name, least := range n.min {
-		if above := new(big.Int).Sub(used.get(name), baseUnits(name, least, false)); above.Sign() > 0 {
+func compareNode(s NodeStatus, n *Node, taken, asked Amounts) []string {
+	used, borrowed, request := Amounts{}, Amounts{}, Amounts{}
+	used.AddTimes(taken, 1)
+	jobs := used.Get(MaxJobs)
+	delete(used, MaxJobs)
+	for name, least := range n.Min {
+		if above := new(big.Int).Sub(used.Get(name), BaseUnits(name, least, false)); above.Sign() > 0 {
 			borrowed[name] = above
 		}
 	}
-	request.addTimes(used, 1)
-	request.addTimes(asked, 1)
+	request.AddTimes(used, 1)
+	request.AddTimes(asked, 1)
 	var wrong []string
 	if jobs.Cmp(big.NewInt(s.Jobs)) != 0 {
 		wrong = append(wrong, fmt.Sprintf("jobs: %d shown, %s counted", s.Jobs, jobs))
 	}
 	for _, of := range []struct {
 		what    string
-		shown   quantities
-		counted amounts
+		shown   Quantities
+		counted Amounts
 	}{{"used", s.Used, used}, {"borrowed", s.Borrowed, borrowed}, {"request", s.Request, request}} {
-		shown, err := of.shown.ceil()
+		shown, err := of.shown.Ceil()
 		if err != nil {
 			wrong = append(wrong, fmt.Sprintf("%s: %v", of.what, err))
 			continue
 		}
-		if difference := shown.differences(of.counted, "shown", "counted"); difference != "" {
+		if difference := shown.Differences(of.counted, "shown", "counted"); difference != "" {
 			wrong = append(wrong, of.what+": "+strings.TrimSpace(difference))
 		}
 	}

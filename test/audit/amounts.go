@@ -11,28 +11,28 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// amounts are exact numbers of base units by resource: thousandths for cpu,
+// Amounts are exact numbers of base units by resource: thousandths for cpu,
 // whole ones for all others.
-type amounts map[string]*big.Int
+type Amounts map[string]*big.Int
 
-// quantities are amounts as they are written, a text or a plain number each.
-type quantities map[string]json.RawMessage
+// Quantities are amounts as they are written, a text or a plain number each.
+type Quantities map[string]json.RawMessage
 
-// ceil rounds up to base units, as requests are.
-func (q quantities) ceil() (amounts, error) {
-	out := amounts{}
+// Ceil rounds up to base units, as requests are.
+func (q Quantities) Ceil() (Amounts, error) {
+	out := Amounts{}
 	for name, raw := range q {
 		exact, err := readQuantity(raw)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		out[name] = baseUnits(name, exact, true)
+		out[name] = BaseUnits(name, exact, true)
 	}
 	return out, nil
 }
 
 // exact reads limits, none of which may be negative.
-func (q quantities) exact() (map[string]*big.Rat, error) {
+func (q Quantities) exact() (map[string]*big.Rat, error) {
 	out := map[string]*big.Rat{}
 	for name, raw := range q {
 		exact, err := readQuantity(raw)
@@ -65,7 +65,7 @@ func readQuantity(raw json.RawMessage) (*big.Rat, error) {
 
 var thousand = big.NewRat(1000, 1)
 
-func baseUnits(name string, exact *big.Rat, up bool) *big.Int {
+func BaseUnits(name string, exact *big.Rat, up bool) *big.Int {
 	if strings.TrimPrefix(strings.TrimPrefix(name, "requests."), "limits.") == "cpu" {
 		exact = new(big.Rat).Mul(exact, thousand)
 	}
@@ -80,53 +80,53 @@ func round(exact *big.Rat, up bool) *big.Int {
 	return quotient
 }
 
-func (a amounts) get(name string) *big.Int {
+func (a Amounts) Get(name string) *big.Int {
 	if n, ok := a[name]; ok {
 		return n
 	}
 	return new(big.Int)
 }
 
-// addTimes adds the other amounts a number of times.
-func (a amounts) addTimes(other amounts, times int64) {
+// AddTimes adds the other amounts a number of times.
+func (a Amounts) AddTimes(other Amounts, times int64) {
 	for name, n := range other {
 		product := new(big.Int).Mul(n, big.NewInt(times))
-		a[name] = product.Add(product, a.get(name))
+		a[name] = product.Add(product, a.Get(name))
 	}
 }
 
 // most raises each amount to the other's where that is more.
-func (a amounts) most(other amounts) {
+func (a Amounts) most(other Amounts) {
 	for name, n := range other {
-		if n.Cmp(a.get(name)) > 0 {
+		if n.Cmp(a.Get(name)) > 0 {
 			a[name] = n
 		}
 	}
 }
 
-// names of the resources of both, in order.
-func (a amounts) names(other amounts) []string {
+// Names of the resources of both, in order.
+func (a Amounts) Names(other Amounts) []string {
 	all := maps.Clone(a)
 	if all == nil {
-		all = amounts{}
+		all = Amounts{}
 	}
 	maps.Copy(all, other)
 	return slices.Sorted(maps.Keys(all))
 }
 
-// differences tells where two amounts differ; an absent one is zero.
-func (a amounts) differences(other amounts, mine, theirs string) string {
+// Differences tells where two amounts differ; an absent one is zero.
+func (a Amounts) Differences(other Amounts, mine, theirs string) string {
 	var parts []string
-	for _, name := range a.names(other) {
-		if x, y := a.get(name), other.get(name); x.Cmp(y) != 0 {
-			parts = append(parts, fmt.Sprintf("%s: %s %s, %s %s", name, mine, figure(name, x), theirs, figure(name, y)))
+	for _, name := range a.Names(other) {
+		if x, y := a.Get(name), other.Get(name); x.Cmp(y) != 0 {
+			parts = append(parts, fmt.Sprintf("%s: %s %s, %s %s", name, mine, Figure(name, x), theirs, Figure(name, y)))
 		}
 	}
 	return strings.Join(parts, "; ")
 }
 
-// figure is an amount as people write it.
-func figure(name string, n *big.Int) string {
+// Figure is an amount as people write it.
+func Figure(name string, n *big.Int) string {
 	if strings.TrimPrefix(strings.TrimPrefix(name, "requests."), "limits.") != "cpu" {
 		return n.String()
 	}

@@ -41,7 +41,7 @@ func WaitFor(ctx context.Context, path string, marker Marker) error {
 // Accounting holds the status of the tree that counts, as it is at the end of the
 // log, against the sums of what the units hold and ask for. It lists where they
 // differ, node by node. While units come and go the status may be behind.
-func (l *Log) Accounting(options Options) ([]string, error) { return accounting(l.history, options) }
+func (l *Log) Accounting(options Options) ([]string, error) { return Accounting(l.history, options) }
 
 // Use tells how well ResourceQuotas were used, in the namespaces given or else in all
 // in which there were admissions under one. It takes the quota to be by ResourceQuota,

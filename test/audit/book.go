@@ -4,20 +4,20 @@ import (
 	"time"
 )
 
-// book counts what the two programs write, job by job.
-type book struct {
+// Book counts what the two programs write, job by job.
+type Book struct {
 	accounts map[string]*account // by the job's UID
-	order    []*account
-	units    map[string]*job // by namespace and name, for writes that were refused
-	statuses map[string]*ObjectWrites
-	others   map[string]int
-	rapid    []rapidStatus
+	Order    []*account
+	units    map[string]*Job // by namespace and name, for writes that were refused
+	Statuses map[string]*ObjectWrites
+	Others   map[string]int
+	Rapid    []rapidStatus
 }
 
 // account is what one job has cost.
 type account struct {
 	JobWrites
-	job        *job
+	Job        *Job
 	unitMade   Moment
 	quota      Moment // first got
 	released   Moment
@@ -31,48 +31,48 @@ type account struct {
 
 // rapidStatus is a status write too soon after the one before.
 type rapidStatus struct {
-	object string
-	at     Moment
-	after  time.Duration
+	Object string
+	At     Moment
+	After  time.Duration
 }
 
-func newBook() *book {
-	return &book{accounts: map[string]*account{}, units: map[string]*job{}, statuses: map[string]*ObjectWrites{}, others: map[string]int{}}
+func NewBook() *Book {
+	return &Book{accounts: map[string]*account{}, units: map[string]*Job{}, Statuses: map[string]*ObjectWrites{}, Others: map[string]int{}}
 }
 
-func (b *book) of(j *job) *account {
-	a := b.accounts[j.uid]
+func (b *Book) of(j *Job) *account {
+	a := b.accounts[j.UID]
 	if a == nil {
-		a = &account{job: j, warnings: map[string]bool{}}
-		a.Kind, a.Namespace, a.Name, a.UID = j.row.kind, j.namespace, j.name, j.uid
+		a = &account{Job: j, warnings: map[string]bool{}}
+		a.Kind, a.Namespace, a.Name, a.UID = j.row.kind, j.Namespace, j.name, j.UID
 		a.By = map[string]int{}
-		b.accounts[j.uid] = a
-		b.order = append(b.order, a)
+		b.accounts[j.UID] = a
+		b.Order = append(b.Order, a)
 	}
 	return a
 }
 
-func (b *book) see(w *world, c *change) {
-	if c.unit != nil && c.job != nil {
-		b.units[c.unit.namespace+"/"+c.unit.name] = c.job
+func (b *Book) See(w *World, c *Change) {
+	if c.Unit != nil && c.Job != nil {
+		b.units[c.Unit.Namespace+"/"+c.Unit.Name] = c.Job
 	}
 	b.follow(w, c)
-	if !w.options.program(c.w) {
+	if !w.Options.Program(c.Write) {
 		return
 	}
-	switch c.w.Resource {
+	switch c.Write.Resource {
 	case "queues", "elasticquotatrees":
-		b.seeStatus(c.w)
+		b.seeStatus(c.Write)
 		return
 	}
 	j, on := b.target(w, c)
 	if j == nil {
-		b.others[c.w.Verb+" "+path(c.w)]++
+		b.Others[c.Write.Verb+" "+path(c.Write)]++
 		return
 	}
 	a := b.of(j)
-	what := c.w.Verb + " " + path(c.w) + ": " + purpose(c)
-	if !c.w.OK() {
+	what := c.Write.Verb + " " + path(c.Write) + ": " + purpose(c)
+	if !c.Write.OK() {
 		a.Failed++
 		a.By[what]++
 		return
@@ -83,13 +83,13 @@ func (b *book) see(w *world, c *change) {
 		a.OnJob++
 	case onUnit:
 		a.OnUnit++
-		if c.died && !j.gone.IsZero() {
+		if c.Died && !j.Gone.IsZero() {
 			a.swept++
 		}
 	default:
 		a.OnEvents++
-		if c.event != nil && c.event.kindOf == "Warning" {
-			a.warnings[c.event.reason] = true
+		if c.Event != nil && c.Event.kindOf == "Warning" {
+			a.warnings[c.Event.reason] = true
 		}
 	}
 }
@@ -110,117 +110,117 @@ const (
 )
 
 // target finds the job that a write is for.
-func (b *book) target(w *world, c *change) (*job, target) {
+func (b *Book) target(w *World, c *Change) (*Job, target) {
 	switch {
-	case c.w.Resource == "queueunits":
-		if c.job != nil {
-			return c.job, onUnit
+	case c.Write.Resource == "queueunits":
+		if c.Job != nil {
+			return c.Job, onUnit
 		}
-		return b.units[c.w.Namespace+"/"+c.w.Name], onUnit
-	case c.w.Resource == "events":
-		if c.event == nil {
+		return b.units[c.Write.Namespace+"/"+c.Write.Name], onUnit
+	case c.Write.Resource == "events":
+		if c.Event == nil {
 			return nil, onEvents
 		}
-		if j := w.jobs[c.event.uid]; j != nil {
+		if j := w.Jobs[c.Event.uid]; j != nil {
 			return j, onEvents
 		}
-		if u := w.units[c.event.uid]; u != nil {
-			return w.jobOf(u), onEvents
+		if u := w.Units[c.Event.uid]; u != nil {
+			return w.JobOf(u), onEvents
 		}
-		return b.units[c.event.namespace+"/"+c.event.name], onEvents
+		return b.units[c.Event.namespace+"/"+c.Event.name], onEvents
 	}
-	if j := c.job; j != nil && c.pod == nil {
-		if root := w.rootOf(j); root != nil {
+	if j := c.Job; j != nil && c.Pod == nil {
+		if root := w.RootOf(j); root != nil {
 			j = root
 		}
 		return j, onJob
 	}
-	if r := rowOf(c.w.Group, c.w.Version, c.w.Resource); r != nil {
-		return w.named[jobKey{r, c.w.Namespace, c.w.Name}], onJob
+	if r := rowOf(c.Write.Group, c.Write.Version, c.Write.Resource); r != nil {
+		return w.named[jobKey{r, c.Write.Namespace, c.Write.Name}], onJob
 	}
 	return nil, onJob
 }
 
 // purpose is what a write was for, in a word or two.
-func purpose(c *change) string {
-	now, was := (*unitFacts)(nil), c.unitWas
-	if c.unit != nil {
-		now = c.unit.facts
+func purpose(c *Change) string {
+	now, was := (*UnitFacts)(nil), c.UnitWas
+	if c.Unit != nil {
+		now = c.Unit.Facts
 	}
 	switch {
-	case !c.w.OK():
-		return "refused " + itoa(c.w.Code)
-	case c.same:
+	case !c.Write.OK():
+		return "refused " + itoa(c.Write.Code)
+	case c.Same:
 		return "changed nothing"
-	case c.event != nil:
-		return c.event.kindOf + " " + c.event.reason
-	case c.born:
+	case c.Event != nil:
+		return c.Event.kindOf + " " + c.Event.reason
+	case c.Born:
 		return "create"
-	case c.died:
+	case c.Died:
 		return "delete"
-	case c.released:
+	case c.Released:
 		return "release"
 	case c.suspended:
 		return "suspend"
-	case now != nil && was != nil && now.phase != was.phase:
-		return "phase " + now.phase
-	case now != nil && was != nil && now.evicted != was.evicted:
+	case now != nil && was != nil && now.Phase != was.Phase:
+		return "phase " + now.Phase
+	case now != nil && was != nil && now.Evicted != was.Evicted:
 		return "evicted"
 	case now != nil && was != nil && now.reason != was.reason:
 		return "reason " + now.reason
-	case c.w.Subresource == "status":
+	case c.Write.Subresource == "status":
 		return "status"
 	}
 	return "object"
 }
 
 // follow keeps what the budget depends on, whoever wrote it.
-func (b *book) follow(w *world, c *change) {
-	j := c.job
-	if j == nil || !c.w.OK() || c.pod != nil || !j.facts.queued() {
+func (b *Book) follow(w *World, c *Change) {
+	j := c.Job
+	if j == nil || !c.Write.OK() || c.Pod != nil || !j.Facts.Queued() {
 		return
 	}
 	a := b.of(j)
-	if c.unit != nil {
+	if c.Unit != nil {
 		a.followUnit(c)
 		return
 	}
 	switch {
-	case c.released && a.released.IsZero():
-		a.released = c.w.moment()
+	case c.Released && a.released.IsZero():
+		a.released = c.Write.Moment()
 	case c.suspended:
 		a.unjudged = "suspended again"
 	}
-	if was := c.jobWas; was != nil && (was.steered != j.facts.steered || was.quotaName != j.facts.quotaName) {
+	if was := c.JobWas; was != nil && (was.steered != j.Facts.steered || was.quotaName != j.Facts.quotaName) {
 		a.unjudged = "steered by hand"
 	}
-	a.ended = j.ended
+	a.ended = j.Ended
 	if a.ended.IsZero() {
-		a.ended = j.gone
+		a.ended = j.Gone
 	}
 }
 
-func (a *account) followUnit(c *change) {
-	now, was := c.unit.facts, c.unitWas
+func (a *account) followUnit(c *Change) {
+	now, was := c.Unit.Facts, c.UnitWas
 	switch {
-	case c.died:
+	case c.Died:
 		return
 	case was == nil:
 		if !a.unitMade.IsZero() {
 			a.unjudged = "more than one unit"
 		}
-		a.unitMade = c.w.moment()
+		a.unitMade = c.Write.Moment()
 		return
-	case now.evicted, now.attempts > 1:
+	case now.Evicted, now.Attempts > 1:
 		a.unjudged = "evicted"
-	case now.active != was.active || now.quotaName != was.quotaName || now.total.differences(was.total, "", "") != "":
+	case now.Active != was.Active || now.quotaName != was.quotaName || now.Total.Differences(was.Total, "", "") != "":
 		a.unjudged = "its unit's spec changed"
 	}
-	if now.holds() && a.quota.IsZero() {
-		a.quota = c.w.moment()
+	if now.Holds() && a.quota.IsZero() {
+		a.quota = c.Write.Moment()
 	}
-	if now.phase == was.phase && now.reason != was.reason {
-		if now.holds() {
+	if now.Phase == was.Phase && now.reason != was.reason {
+		if now.Holds() {
 			a.afterwards++
 		} else {
 			a.reasons++
@@ -229,12 +229,12 @@ func (a *account) followUnit(c *change) {
 }
 
 // seeStatus counts the writes of the status of queues and trees.
-func (b *book) seeStatus(w *Write) {
+func (b *Book) seeStatus(w *Write) {
 	key := w.Resource + " " + w.Namespace + "/" + w.Name
-	s := b.statuses[key]
+	s := b.Statuses[key]
 	if s == nil {
 		s = &ObjectWrites{Object: key}
-		b.statuses[key] = s
+		b.Statuses[key] = s
 	}
 	switch {
 	case !w.OK():
@@ -246,7 +246,7 @@ func (b *book) seeStatus(w *Write) {
 	}
 	s.Status++
 	if after := w.Time.Sub(s.last); !s.last.IsZero() && after < statusPause-statusTolerance {
-		b.rapid = append(b.rapid, rapidStatus{key, w.moment(), after})
+		b.Rapid = append(b.Rapid, rapidStatus{key, w.Moment(), after})
 	}
 	s.last = w.Time
 }

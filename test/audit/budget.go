@@ -61,18 +61,18 @@ type ObjectWrites struct {
 	last time.Time
 }
 
-// settle works out what the job may have cost.
-func (a *account) settle(w *world) {
-	if a.job.created.IsZero() {
+// Settle works out what the job may have cost.
+func (a *account) Settle(w *World) {
+	if a.Job.Created.IsZero() {
 		a.unjudged = cmp.Or(a.unjudged, "older than the log")
 	}
-	waited := timeOr(a.quota, w.end).Sub(a.job.created.Time)
+	waited := timeOr(a.quota, w.End).Sub(a.Job.Created.Time)
 	if a.quota.IsZero() && !a.ended.IsZero() {
-		waited = a.ended.Time.Sub(a.job.created.Time)
+		waited = a.ended.Time.Sub(a.Job.Created.Time)
 	}
 	a.Waited = waited
 	if !a.released.IsZero() {
-		a.Ran = timeOr(a.ended, w.end).Sub(a.released.Time)
+		a.Ran = timeOr(a.ended, w.End).Sub(a.released.Time)
 	}
 	a.Unjudged = a.unjudged
 	a.Budget = budgetPlain
@@ -81,7 +81,7 @@ func (a *account) settle(w *world) {
 	}
 	if waited >= surelyNotWaited {
 		a.Budget = budgetWaited
-		if a.job.row.queuing {
+		if a.Job.row.queuing {
 			a.Budget += budgetShown
 		}
 		causes := max(0, a.reasons-1)
@@ -102,8 +102,8 @@ func timeOr(m Moment, otherwise time.Time) time.Time {
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// purposes are what the writes were for.
-func (j JobWrites) purposes() string {
+// Purposes are what the writes were for.
+func (j JobWrites) Purposes() string {
 	var parts []string
 	for _, what := range slices.Sorted(maps.Keys(j.By)) {
 		parts = append(parts, itoa(j.By[what])+" × "+what)

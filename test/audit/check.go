@@ -10,19 +10,19 @@ import (
 
 // Report is what all checks found.
 type Report struct {
-	Lines      int           `json:"lines"`
-	Entries    int           `json:"writes"`
-	From       time.Time     `json:"from"`
-	To         time.Time     `json:"to"`
-	Unfinished bool          `json:"unfinished,omitempty"`
-	Cut        int           `json:"cut,omitempty"`
-	Unanswered int           `json:"unanswered,omitempty"`
-	Jobs       []KindCount   `json:"jobs"`
-	Units      int           `json:"units"`
-	Pods       int           `json:"pods"`
-	Trees      int           `json:"trees"`
-	Quotas     int           `json:"resourceQuotas"`
-	Checks     []CheckResult `json:"checks"`
+	Lines      int         `json:"lines"`
+	Entries    int         `json:"writes"`
+	From       time.Time   `json:"from"`
+	To         time.Time   `json:"to"`
+	Unfinished bool        `json:"unfinished,omitempty"`
+	Cut        int         `json:"cut,omitempty"`
+	Unanswered int         `json:"unanswered,omitempty"`
+	Jobs       []KindCount `json:"jobs"`
+	Units      int         `json:"units"`
+	Pods       int         `json:"pods"`
+	Trees      int         `json:"trees"`
+	Quotas     int         `json:"resourceQuotas"`
+	Checks     []Result    `json:"checks"`
 	// Oversell is the rate that limits were multiplied by.
 	Oversell string `json:"oversell"`
 }
@@ -32,33 +32,33 @@ var ErrNothing = errors.New("the log shows no job, no unit and no pod: there is 
 
 // Check replays the log and holds it against every law.
 func (l *Log) Check(options Options) (Report, error) {
-	o, err := options.complete()
+	o, err := options.Complete()
 	if err != nil {
 		return Report{}, err
 	}
-	laws, err := start(o)
+	laws, err := Start(o)
 	if err != nil {
 		return Report{}, err
 	}
-	w := l.replay(o, func(w *world, c *change) {
+	w := l.Replay(o, func(w *World, c *Change) {
 		for _, law := range laws {
-			law.see(w, c)
+			law.See(w, c)
 		}
 	})
 	r := l.report(w)
 	for _, law := range laws {
-		r.Checks = append(r.Checks, law.finish(w))
+		r.Checks = append(r.Checks, law.Finish(w))
 	}
-	if len(w.jobs)+len(w.units)+len(w.pods) == 0 {
+	if len(w.Jobs)+len(w.Units)+len(w.Pods) == 0 {
 		return r, ErrNothing
 	}
 	return r, nil
 }
 
-func (l *Log) report(w *world) Report {
+func (l *Log) report(w *World) Report {
 	return Report{
 		Lines: l.Lines, Entries: l.Entries, From: l.From, To: l.To, Unfinished: l.Unfinished, Cut: l.Cut, Unanswered: l.Unanswered,
-		Jobs: w.kindCounts(), Units: len(w.units), Pods: len(w.pods), Trees: w.forest.changes, Quotas: w.quotas(), Oversell: w.options.Oversell,
+		Jobs: w.KindCounts(), Units: len(w.Units), Pods: len(w.Pods), Trees: w.Forest.Changes, Quotas: w.Quotas(), Oversell: w.Options.Oversell,
 	}
 }
 

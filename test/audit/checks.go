@@ -17,8 +17,8 @@ type check struct {
 
 // inspector follows the writes in their order and tells what breaks its law.
 type inspector interface {
-	see(*world, *change, *findings)
-	finish(*world, *findings)
+	see(*World, *Change, *findings)
+	finish(*World, *findings)
 }
 
 var all = []check{
@@ -50,8 +50,8 @@ type law struct {
 	found     *findings
 }
 
-// start begins with all checks that the options leave in.
-func start(o *Options) ([]law, error) {
+// Start begins with all checks that the options leave in.
+func Start(o *Options) ([]law, error) {
 	for _, name := range o.Skip {
 		if !slices.Contains(CheckNames(), name) {
 			return nil, fmt.Errorf("there is no check %q; there are %s", name, strings.Join(CheckNames(), ", "))
@@ -60,19 +60,19 @@ func start(o *Options) ([]law, error) {
 	var laws []law
 	for _, c := range all {
 		if !slices.Contains(o.Skip, c.name) && (o.ResourceQuota || !c.byResourceQuota) {
-			laws = append(laws, law{c.start(), &findings{CheckResult{Name: c.name, Doc: c.doc}}})
+			laws = append(laws, law{c.start(), &findings{Result{Name: c.name, Doc: c.doc}}})
 		}
 	}
 	return laws, nil
 }
 
-// see has the check look at a write.
-func (l law) see(w *world, c *change) { l.inspector.see(w, c, l.found) }
+// See has the check look at a write.
+func (l law) See(w *World, c *Change) { l.inspector.see(w, c, l.found) }
 
-// finish is what the check has found once all writes were seen.
-func (l law) finish(w *world) CheckResult {
+// Finish is what the check has found once all writes were seen.
+func (l law) Finish(w *World) Result {
 	l.inspector.finish(w, l.found)
-	return l.found.CheckResult
+	return l.found.Result
 }
 
 // Violation is one breach of a law.
@@ -96,10 +96,10 @@ func (v Violation) String() string {
 const maxKept = 1000
 
 // findings gathers what one check finds.
-type findings struct{ CheckResult }
+type findings struct{ Result }
 
-// CheckResult is what one check found.
-type CheckResult struct {
+// Result is what one check found.
+type Result struct {
 	Name string `json:"name"`
 	Doc  string `json:"doc"`
 	// Judged things, and those that the log shows too little of, or that the law

@@ -7,197 +7,197 @@ import (
 	"strings"
 )
 
-// claim is quota that is really in use, by one job or by a unit without one.
-type claim struct {
-	key    string
-	unit   *unit // nil when a job was released that has none
-	job    *job  // nil for a thing of the user's own
-	opened Moment
-	// dequeues counts how often a unit became Dequeued in this claim.
-	dequeues int
-	asked    amounts
-	place    place
+// Claim is quota that is really in use, by one job or by a unit without one.
+type Claim struct {
+	Key    string
+	Unit   *Unit // nil when a job was released that has none
+	Job    *Job  // nil for a thing of the user's own
+	Opened Moment
+	// Dequeues counts how often a unit became Dequeued in this claim.
+	Dequeues int
+	Asked    Amounts
+	Place    place
 }
 
 // place is by what the node is found that a claim is charged to.
 type place struct {
-	namespace, quotaName string
+	Namespace, QuotaName string
 	// path of the group that released the unit, by the unit's own status.
 	path string
 }
 
-func (c *claim) String() string {
-	if c.job != nil {
-		return c.job.String()
+func (c *Claim) String() string {
+	if c.Job != nil {
+		return c.Job.String()
 	}
-	return c.unit.String()
+	return c.Unit.String()
 }
 
 // claim opens and closes the claims that a change bears on.
-func (w *world) claim(c *change) {
-	if c.unit != nil {
+func (w *World) claim(c *Change) {
+	if c.Unit != nil {
 		w.claimUnit(c)
 	}
-	if c.released && c.w.User == w.options.Extensions && w.claims[c.job.uid] == nil {
-		w.open(c, c.job.uid, anyUnit(c.job))
+	if c.Released && c.Write.User == w.Options.Extensions && w.Claims[c.Job.UID] == nil {
+		w.open(c, c.Job.UID, anyUnit(c.Job))
 	}
-	for _, j := range []*job{c.job, w.rootOf(c.job)} {
+	for _, j := range []*Job{c.Job, w.RootOf(c.Job)} {
 		if j == nil {
 			continue
 		}
-		if held := w.claims[j.uid]; held != nil && w.mayClose(j) {
+		if held := w.Claims[j.UID]; held != nil && w.mayClose(j) {
 			w.close(c, held)
 		}
 	}
 }
 
-func (w *world) claimUnit(c *change) {
-	u := c.unit
-	key := u.uid
-	if c.job != nil {
-		key = c.job.uid
+func (w *World) claimUnit(c *Change) {
+	u := c.Unit
+	key := u.UID
+	if c.Job != nil {
+		key = c.Job.UID
 	}
-	if early := w.claims[u.uid]; early != nil && key != u.uid {
+	if early := w.Claims[u.UID]; early != nil && key != u.UID {
 		// Its job was not known when the claim opened.
-		delete(w.claims, u.uid)
-		early.key, early.job = key, c.job
-		w.claims[key] = early
+		delete(w.Claims, u.UID)
+		early.Key, early.Job = key, c.Job
+		w.Claims[key] = early
 	}
-	held := w.claims[key]
-	if held != nil && held.unit == u {
+	held := w.Claims[key]
+	if held != nil && held.Unit == u {
 		w.recharge(held)
 	}
 	switch {
-	case u.gone.IsZero() && u.facts.holds() && !c.unitWas.holds() && c.unitWas != nil:
+	case u.Gone.IsZero() && u.Facts.Holds() && !c.UnitWas.Holds() && c.UnitWas != nil:
 		if held == nil {
 			held = w.open(c, key, u)
 		}
-	case c.job == nil && held != nil && (!u.gone.IsZero() || !u.facts.holds()):
+	case c.Job == nil && held != nil && (!u.Gone.IsZero() || !u.Facts.Holds()):
 		w.close(c, held)
 		return
-	case c.unitWas == nil && u.facts.holds() && held == nil:
+	case c.UnitWas == nil && u.Facts.Holds() && held == nil:
 		// It held quota when the log began: not an admission, but in use.
 		held = w.open(c, key, u)
-		c.opened = nil
+		c.Opened = nil
 	}
-	if held != nil && u.facts.phase == dequeued && (c.unitWas == nil || c.unitWas.phase != dequeued) {
-		held.dequeues++
+	if held != nil && u.Facts.Phase == Dequeued && (c.UnitWas == nil || c.UnitWas.Phase != Dequeued) {
+		held.Dequeues++
 	}
 }
 
 // mayClose tells whether a job's quota is really free: it has ended, is gone, or
 // is suspended and no unit of its holds quota.
-func (w *world) mayClose(j *job) bool {
-	if !j.gone.IsZero() || !j.ended.IsZero() {
+func (w *World) mayClose(j *Job) bool {
+	if !j.Gone.IsZero() || !j.Ended.IsZero() {
 		return true
 	}
-	if j.facts == nil || !j.facts.suspended {
+	if j.Facts == nil || !j.Facts.Suspended {
 		return false
 	}
-	for _, u := range j.units {
-		if u.facts.holds() {
+	for _, u := range j.Units {
+		if u.Facts.Holds() {
 			return false
 		}
 	}
 	return true
 }
 
-func (w *world) open(c *change, key string, u *unit) *claim {
-	held := &claim{key: key, unit: u, job: c.job, opened: c.w.moment(), asked: amounts{}}
-	w.claims[key] = held
-	held.asked, held.place = demand(held)
-	for _, r := range w.forest.reigns {
+func (w *World) open(c *Change, key string, u *Unit) *Claim {
+	held := &Claim{Key: key, Unit: u, Job: c.Job, Opened: c.Write.Moment(), Asked: Amounts{}}
+	w.Claims[key] = held
+	held.Asked, held.Place = Demand(held)
+	for _, r := range w.Forest.Reigns {
 		if r.usage != nil {
 			r.usage.add(held, 1)
 		}
 	}
-	c.opened = held
+	c.Opened = held
 	return held
 }
 
-func (w *world) close(c *change, held *claim) {
-	delete(w.claims, held.key)
-	for _, r := range w.forest.reigns {
+func (w *World) close(c *Change, held *Claim) {
+	delete(w.Claims, held.Key)
+	for _, r := range w.Forest.Reigns {
 		if r.usage != nil {
 			r.usage.add(held, -1)
 		}
 	}
-	c.closed = append(c.closed, held)
+	c.Closed = append(c.Closed, held)
 }
 
 // recharge follows a unit whose demand or place has changed.
-func (w *world) recharge(held *claim) {
-	asked, place := demand(held)
-	if place == held.place && asked.differences(held.asked, "", "") == "" {
+func (w *World) recharge(held *Claim) {
+	asked, place := Demand(held)
+	if place == held.Place && asked.Differences(held.Asked, "", "") == "" {
 		return
 	}
-	for _, r := range w.forest.reigns {
+	for _, r := range w.Forest.Reigns {
 		if r.usage != nil {
 			r.usage.add(held, -1)
 		}
 	}
-	held.asked, held.place = asked, place
-	for _, r := range w.forest.reigns {
+	held.Asked, held.Place = asked, place
+	for _, r := range w.Forest.Reigns {
 		if r.usage != nil {
 			r.usage.add(held, 1)
 		}
 	}
 }
 
-func demand(held *claim) (amounts, place) {
+func Demand(held *Claim) (Amounts, place) {
 	var at place
-	asked := amounts{}
-	if held.unit != nil {
-		at = place{held.unit.namespace, held.unit.facts.quotaName, held.unit.facts.quota}
-		asked = held.unit.facts.total
+	asked := Amounts{}
+	if held.Unit != nil {
+		at = place{held.Unit.Namespace, held.Unit.Facts.quotaName, held.Unit.Facts.Quota}
+		asked = held.Unit.Facts.Total
 	}
-	if held.job != nil {
-		at.namespace = held.job.namespace
-		if at.quotaName == "" && held.job.facts != nil {
-			at.quotaName = held.job.facts.quotaName
+	if held.Job != nil {
+		at.Namespace = held.Job.Namespace
+		if at.QuotaName == "" && held.Job.Facts != nil {
+			at.QuotaName = held.Job.Facts.quotaName
 		}
 	}
 	return asked, at
 }
 
 // anyUnit is the unit of a job, the first by UID when it has several.
-func anyUnit(j *job) *unit {
-	var first *unit
-	for _, u := range j.units {
-		if first == nil || strings.Compare(u.uid, first.uid) < 0 {
+func anyUnit(j *Job) *Unit {
+	var first *Unit
+	for _, u := range j.Units {
+		if first == nil || strings.Compare(u.UID, first.UID) < 0 {
 			first = u
 		}
 	}
 	return first
 }
 
-// usage is how much the open claims take of each node of one tree.
-type usage struct {
-	tree  *tree
-	taken map[*node]amounts
-	nodes map[place]*node
+// Usage is how much the open claims take of each node of one tree.
+type Usage struct {
+	Tree  *tree
+	Taken map[*Node]Amounts
+	nodes map[place]*Node
 }
 
-// usageOf counts the open claims under a tree.
-func (w *world) usageOf(r *reign) *usage {
+// UsageOf counts the open claims under a tree.
+func (w *World) UsageOf(r *Reign) *Usage {
 	if r.usage == nil {
-		r.usage = &usage{tree: r.tree, taken: map[*node]amounts{}, nodes: map[place]*node{}}
-		for _, held := range w.claims {
+		r.usage = &Usage{Tree: r.Tree, Taken: map[*Node]Amounts{}, nodes: map[place]*Node{}}
+		for _, held := range w.Claims {
 			r.usage.add(held, 1)
 		}
 	}
 	return r.usage
 }
 
-// node is where a place is charged: at its group or, where the tree has none for
+// Node is where a place is charged: at its group or, where the tree has none for
 // it any more, at the nearest node that is left of the group that it came by. So
 // it still counts in all that it shares with others, of the root at least.
-func (u *usage) node(at place) *node {
+func (u *Usage) Node(at place) *Node {
 	n := u.nodes[at]
 	if n == nil {
 		var err error
-		if n, err = u.tree.group(at.namespace, at.quotaName); err != nil {
-			n = u.tree.nearest(at.path)
+		if n, err = u.Tree.Group(at.Namespace, at.QuotaName); err != nil {
+			n = u.Tree.nearest(at.path)
 		}
 		u.nodes[at] = n
 	}
@@ -205,31 +205,31 @@ func (u *usage) node(at place) *node {
 }
 
 // add charges a claim, or takes it back when times is -1.
-func (u *usage) add(held *claim, times int64) {
-	for n := u.node(held.place); n != nil; n = n.parent {
-		if u.taken[n] == nil {
-			u.taken[n] = amounts{}
+func (u *Usage) add(held *Claim, times int64) {
+	for n := u.Node(held.Place); n != nil; n = n.Parent {
+		if u.Taken[n] == nil {
+			u.Taken[n] = Amounts{}
 		}
-		u.taken[n].addTimes(held.asked, times)
-		u.taken[n].addTimes(amounts{maxJobs: big.NewInt(1)}, times)
+		u.Taken[n].AddTimes(held.Asked, times)
+		u.Taken[n].AddTimes(Amounts{MaxJobs: big.NewInt(1)}, times)
 	}
 }
 
-// holders names the claims under a node, the latest first.
-func (w *world) holders(u *usage, n *node, except *claim) []string {
-	var list []*claim
-	for _, held := range w.claims {
+// Holders names the claims under a node, the latest first.
+func (w *World) Holders(u *Usage, n *Node, except *Claim) []string {
+	var list []*Claim
+	for _, held := range w.Claims {
 		if held == except {
 			continue
 		}
-		for at := u.node(held.place); at != nil; at = at.parent {
+		for at := u.Node(held.Place); at != nil; at = at.Parent {
 			if at == n {
 				list = append(list, held)
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b *claim) int {
-		return cmp.Or(cmp.Compare(b.opened.Revision, a.opened.Revision), cmp.Compare(a.key, b.key))
+	slices.SortFunc(list, func(a, b *Claim) int {
+		return cmp.Or(cmp.Compare(b.Opened.Revision, a.Opened.Revision), cmp.Compare(a.Key, b.Key))
 	})
 	var names []string
 	for _, held := range list {

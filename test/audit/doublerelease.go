@@ -8,7 +8,7 @@ type releases struct{ dequeued, released int }
 
 func newDoubleRelease() inspector { return &doubleRelease{jobs: map[string]*releases{}} }
 
-func (d *doubleRelease) finish(*world, *findings) {}
+func (d *doubleRelease) finish(*World, *findings) {}
 
 func (d *doubleRelease) of(uid string) *releases {
 	if d.jobs[uid] == nil {
@@ -17,53 +17,53 @@ func (d *doubleRelease) of(uid string) *releases {
 	return d.jobs[uid]
 }
 
-func (d *doubleRelease) see(w *world, c *change, f *findings) {
-	if c.unit != nil && c.unit.gone.IsZero() && !c.same {
+func (d *doubleRelease) see(w *World, c *Change, f *findings) {
+	if c.Unit != nil && c.Unit.Gone.IsZero() && !c.Same {
 		d.seeUnit(w, c, f)
 	}
-	if c.unit == nil && c.released && c.w.User == w.options.Extensions {
+	if c.Unit == nil && c.Released && c.Write.User == w.Options.Extensions {
 		d.seeRelease(c, f)
 	}
 }
 
-func (d *doubleRelease) seeUnit(w *world, c *change, f *findings) {
-	now, was := c.unit.facts, c.unitWas
-	key := c.unit.uid
-	if c.job != nil {
-		key = c.job.uid
+func (d *doubleRelease) seeUnit(w *World, c *Change, f *findings) {
+	now, was := c.Unit.Facts, c.UnitWas
+	key := c.Unit.UID
+	if c.Job != nil {
+		key = c.Job.UID
 	}
 	if was == nil {
-		if now.holds() {
-			d.of(key).dequeued = max(1, now.attempts)
+		if now.Holds() {
+			d.of(key).dequeued = max(1, now.Attempts)
 		}
 		return
 	}
-	again := was.phase == dequeued && now.phase == dequeued && now.attempts > was.attempts
-	if now.phase != dequeued || was.phase == dequeued && !again {
+	again := was.Phase == Dequeued && now.Phase == Dequeued && now.Attempts > was.Attempts
+	if now.Phase != Dequeued || was.Phase == Dequeued && !again {
 		return
 	}
 	f.Judged++
 	d.of(key).dequeued++
-	if held := w.claims[key]; held != nil && (again || held.dequeues > 1) {
-		f.fail("double-dequeue", c.w.moment(), c.unit, "dequeued again (attempt %d) though what it was given at %s had not been given back",
-			now.attempts, held.opened.Time.UTC().Format("15:04:05.000"))
+	if held := w.Claims[key]; held != nil && (again || held.Dequeues > 1) {
+		f.fail("double-dequeue", c.Write.Moment(), c.Unit, "dequeued again (attempt %d) though what it was given at %s had not been given back",
+			now.Attempts, held.Opened.Time.UTC().Format("15:04:05.000"))
 	}
 }
 
-func (d *doubleRelease) seeRelease(c *change, f *findings) {
+func (d *doubleRelease) seeRelease(c *Change, f *findings) {
 	f.Judged++
-	count := d.of(c.job.uid)
+	count := d.of(c.Job.UID)
 	count.released++
 	granted := false
 	phases := "it has no unit"
-	for _, u := range c.job.units {
-		phases = "its unit is " + u.facts.phase
-		granted = granted || u.facts.phase == dequeued || u.facts.phase == running
+	for _, u := range c.Job.Units {
+		phases = "its unit is " + u.Facts.Phase
+		granted = granted || u.Facts.Phase == Dequeued || u.Facts.Phase == Running
 	}
 	switch {
 	case !granted:
-		f.fail("release-without-dequeue", c.w.moment(), c.job, "released while %s", phases)
+		f.fail("release-without-dequeue", c.Write.Moment(), c.Job, "released while %s", phases)
 	case count.released > count.dequeued:
-		f.fail("double-release", c.w.moment(), c.job, "released %d times, but its unit was dequeued %d times", count.released, count.dequeued)
+		f.fail("double-release", c.Write.Moment(), c.Job, "released %d times, but its unit was dequeued %d times", count.released, count.dequeued)
 	}
 }

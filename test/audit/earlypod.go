@@ -8,67 +8,67 @@ func newEarlyPod() inspector { return &earlyPod{told: map[string]int{}} }
 // perJob is how many pods of one job are named.
 const perJob = 3
 
-func (e *earlyPod) see(w *world, c *change, f *findings) {
+func (e *earlyPod) see(w *World, c *Change, f *findings) {
 	switch {
-	case c.pod != nil && c.born:
+	case c.Pod != nil && c.Born:
 		e.seePod(w, c, f)
-	case c.job != nil && c.unit == nil && c.pod == nil:
+	case c.Job != nil && c.Unit == nil && c.Pod == nil:
 		e.seeJob(w, c, f)
 	}
 }
 
-func (e *earlyPod) finish(*world, *findings) {}
+func (e *earlyPod) finish(*World, *findings) {}
 
-func (e *earlyPod) seePod(w *world, c *change, f *findings) {
-	j := c.job
-	if j == nil || !j.facts.queued() {
+func (e *earlyPod) seePod(w *World, c *Change, f *findings) {
+	j := c.Job
+	if j == nil || !j.Facts.Queued() {
 		f.NotJudged++
 		return
 	}
 	f.Judged++
-	if why := e.held(w, j, c.w); why != "" {
-		if e.told[j.uid]++; e.told[j.uid] <= perJob {
-			f.fail("early-pod", c.w.moment(), c.pod, "it was created by %s for %s, %s", c.w.User, j, why)
+	if why := e.held(w, j, c.Write); why != "" {
+		if e.told[j.UID]++; e.told[j.UID] <= perJob {
+			f.fail("early-pod", c.Write.Moment(), c.Pod, "it was created by %s for %s, %s", c.Write.User, j, why)
 		}
 	}
 }
 
 // held tells why no pod of a job may be created now, or nothing when one may.
-func (e *earlyPod) held(w *world, j *job, by *Write) string {
-	if j.missed {
+func (e *earlyPod) held(w *World, j *Job, by *Write) string {
+	if j.Missed {
 		return "which opted in and should have been held from its creation"
 	}
-	ours := j.facts.marked || j.wasUnit || w.managed[j.namespace]
-	if !j.facts.suspended || !ours || j.facts.unholdable {
+	ours := j.Facts.Marked || j.WasUnit || w.Managed[j.Namespace]
+	if !j.Facts.Suspended || !ours || j.Facts.Unholdable {
 		return ""
 	}
-	if j.suspended == j.created && !j.created.IsZero() {
+	if j.Suspended == j.Created && !j.Created.IsZero() {
 		return "which is suspended since its creation and has not been released"
 	}
 	// The operator may be in the middle of its work when its job is suspended.
-	if by.Time.Sub(j.suspended.Time) <= *w.options.SuspendLag {
+	if by.Time.Sub(j.Suspended.Time) <= *w.Options.SuspendLag {
 		return ""
 	}
-	return "which is suspended since " + j.suspended.Time.UTC().Format("15:04:05.000")
+	return "which is suspended since " + j.Suspended.Time.UTC().Format("15:04:05.000")
 }
 
-func (e *earlyPod) seeJob(w *world, c *change, f *findings) {
-	j, now, was := c.job, c.job.facts, c.jobWas
-	if now == nil || c.died || c.same {
+func (e *earlyPod) seeJob(w *World, c *Change, f *findings) {
+	j, now, was := c.Job, c.Job.Facts, c.JobWas
+	if now == nil || c.Died || c.Same {
 		return
 	}
-	if c.born && now.marked && now.queued() {
+	if c.Born && now.Marked && now.Queued() {
 		f.Judged++
-		if j.missed {
-			f.fail("hold-missed", c.w.moment(), j, "it was created with its opt-in mark, but is not suspended")
+		if j.Missed {
+			f.fail("hold-missed", c.Write.Moment(), j, "it was created with its opt-in mark, but is not suspended")
 		}
 	}
-	if c.released && was.annotation == "true" && now.annotation == "true" && now.queued() && !now.unholdable {
-		f.fail("hold-missed", c.w.moment(), j, "%s cleared its suspend field, but left the annotation that holds it", c.w.User)
+	if c.Released && was.Annotation == "true" && now.Annotation == "true" && now.Queued() && !now.Unholdable {
+		f.fail("hold-missed", c.Write.Moment(), j, "%s cleared its suspend field, but left the annotation that holds it", c.Write.User)
 	}
-	if parent := w.rootOf(j); c.born && parent != nil && j.resource() == "rayclusters" && !now.suspended {
-		if why := e.held(w, parent, c.w); why != "" {
-			f.fail("early-cluster", c.w.moment(), j, "it was created for %s, %s", parent, why)
+	if parent := w.RootOf(j); c.Born && parent != nil && j.Resource() == "rayclusters" && !now.Suspended {
+		if why := e.held(w, parent, c.Write); why != "" {
+			f.fail("early-cluster", c.Write.Moment(), j, "it was created for %s, %s", parent, why)
 		}
 	}
 }

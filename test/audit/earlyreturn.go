@@ -6,28 +6,28 @@ type earlyReturn struct{}
 
 func newEarlyReturn() inspector { return earlyReturn{} }
 
-func (earlyReturn) finish(*world, *findings) {}
+func (earlyReturn) finish(*World, *findings) {}
 
-func (earlyReturn) see(_ *world, c *change, f *findings) {
-	j := c.job
-	if c.unit == nil || j == nil || j.facts == nil || c.unitWas == nil || !c.unit.gone.IsZero() {
+func (earlyReturn) see(_ *World, c *Change, f *findings) {
+	j := c.Job
+	if c.Unit == nil || j == nil || j.Facts == nil || c.UnitWas == nil || !c.Unit.Gone.IsZero() {
 		return
 	}
-	if !c.unitWas.holds() || c.unit.facts.holds() || c.unit.facts.ended() {
+	if !c.UnitWas.Holds() || c.Unit.Facts.Holds() || c.Unit.Facts.Ended() {
 		return
 	}
 	f.Judged++
-	if !j.facts.suspended && j.ended.IsZero() && j.gone.IsZero() {
-		f.fail("early-return", c.w.moment(), c.unit, "it went from %s to %s, but %s is not suspended", c.unitWas.phase, c.unit.facts.phase, j)
+	if !j.Facts.Suspended && j.Ended.IsZero() && j.Gone.IsZero() {
+		f.fail("early-return", c.Write.Moment(), c.Unit, "it went from %s to %s, but %s is not suspended", c.UnitWas.Phase, c.Unit.Facts.Phase, j)
 		return
 	}
 	var live []string
-	for _, p := range j.pods {
-		if p.live() {
-			live = append(live, p.name)
+	for _, p := range j.Pods {
+		if p.Live() {
+			live = append(live, p.Name)
 		}
 	}
 	if len(live) > 0 {
-		f.fail("early-return", c.w.moment(), c.unit, "it went from %s to %s, but pods of %s are still there: %s", c.unitWas.phase, c.unit.facts.phase, j, few(live))
+		f.fail("early-return", c.Write.Moment(), c.Unit, "it went from %s to %s, but pods of %s are still there: %s", c.UnitWas.Phase, c.Unit.Facts.Phase, j, few(live))
 	}
 }

@@ -24,23 +24,23 @@ type Write struct {
 	// Code is the HTTP status of the answer.
 	Code int
 
-	// instance tells processes of a user apart by their credentials; empty where those
+	// Instance tells processes of a user apart by their credentials; empty where those
 	// are not told.
-	instance string
+	Instance string
 	// own tells that Revision is the write's own.
 	own bool
 	// landed tells that the write was carried out though its answer says otherwise.
 	landed bool
 	// gone tells that the object is no more after the write.
 	gone bool
-	// body is a *jobFacts, *unitFacts, *podFacts, *treeFacts, *quotaFacts,
+	// Body is a *jobFacts, *unitFacts, *podFacts, *treeFacts, *quotaFacts,
 	// *queueFacts, *eventFacts, *leaseFacts or *namespaceFacts; nil where the answer held none.
-	body any
-	// refusal is set where a ResourceQuota refused a pod.
-	refusal *refusal
-	// twice is a pod that was sent though one of its name was there: every quota has
+	Body any
+	// Refusal is set where a ResourceQuota refused a pod.
+	Refusal *refusal
+	// Twice is a pod that was sent though one of its name was there: every quota has
 	// counted it before that was found.
-	twice *podFacts
+	Twice *podFacts
 }
 
 // OK tells whether the write was carried out.
@@ -99,9 +99,9 @@ func (d *decoder) line(number int, line []byte) decoded {
 	switch {
 	case w.Resource != "pods":
 	case w.Code == 403:
-		w.refusal = d.refusal(w, e)
+		w.Refusal = d.refusal(w, e)
 	case w.Code == 409 && w.Verb == "create" && w.Subresource == "":
-		w.twice, _ = d.sent(e)
+		w.Twice, _ = d.sent(e)
 	}
 	if parse == nil || !w.OK() {
 		return out
@@ -128,7 +128,7 @@ func (d *decoder) write(number int, e *log.Entry) *Write {
 		Code: e.Code(),
 	}
 	if id := e.User.Extra[credentialKey]; len(id) > 0 && e.ImpersonatedUser == nil {
-		w.instance = d.word(id[0])
+		w.Instance = d.word(id[0])
 	}
 	return w
 }
@@ -163,7 +163,7 @@ func (d *decoder) answer(w *Write, parse parser, raw json.RawMessage) error {
 	if err != nil || body == nil {
 		return err
 	}
-	w.body = body
+	w.Body = body
 	d.identify(w, &head.Metadata)
 	// What is deleted at once comes back as it was, for some kinds, as a ResourceQuota.
 	w.gone = head.Metadata.gone() || w.Verb == "delete" && head.Metadata.DeletionTimestamp == ""

@@ -48,18 +48,18 @@ func parserOf(group, version, resource string) parser {
 // jobFacts is a job as one write left it.
 type jobFacts struct {
 	row        *row
-	suspended  bool
-	annotation string // its value of the suspend annotation
-	marked     bool   // opted in
-	foreign    bool   // another queue's or system's
-	unholdable bool
-	deleting   bool
+	Suspended  bool
+	Annotation string // its value of the suspend annotation
+	Marked     bool   // opted in
+	Foreign    bool   // another queue's or system's
+	Unholdable bool
+	Deleting   bool
 	owner      owner
 	quotaName  string
-	end        ending
+	End        ending
 	running    bool
-	state      string
-	pods       int    // -1 where the spec does not say
+	State      string
+	Pods       int    // -1 where the spec does not say
 	steered    string // what people set to steer the job in its queue
 }
 
@@ -75,19 +75,19 @@ func (r *row) parse(d *decoder, kind string, m *meta, raw json.RawMessage) (any,
 		return nil, err
 	}
 	f := &jobFacts{
-		row: r, suspended: o.truth(r.suspend), annotation: m.Annotations[annotationSuspend],
-		foreign: m.Labels[labelKueue] != "", deleting: m.DeletionTimestamp != "",
+		row: r, Suspended: o.truth(r.suspend), Annotation: m.Annotations[annotationSuspend],
+		Foreign: m.Labels[labelKueue] != "", Deleting: m.DeletionTimestamp != "",
 		owner: m.controller(), quotaName: m.Labels[labelQuotaName],
-		end: r.end(o), running: r.running(o), state: d.word(r.state(o)), pods: -1,
+		End: r.end(o), running: r.running(o), State: d.word(r.state(o)), Pods: -1,
 	}
-	f.marked = f.annotation == "true" || r.byField && f.suspended && (r.also == nil || r.also(o))
+	f.Marked = f.Annotation == "true" || r.byField && f.Suspended && (r.also == nil || r.also(o))
 	if r.managedBy != "" {
 		by := o.text(r.managedBy)
-		f.foreign = f.foreign || by != "" && by != r.operator
+		f.Foreign = f.Foreign || by != "" && by != r.operator
 	}
-	f.unholdable = r.unholdable != nil && r.unholdable(o)
+	f.Unholdable = r.unholdable != nil && r.unholdable(o)
 	if r.pods != nil {
-		f.pods = r.pods(o)
+		f.Pods = r.pods(o)
 	}
 	for _, key := range steering {
 		f.steered += m.Annotations[key] + "," + m.Labels[key] + ","
@@ -96,16 +96,16 @@ func (r *row) parse(d *decoder, kind string, m *meta, raw json.RawMessage) (any,
 	return f, nil
 }
 
-// queued tells whether the object may be a queue's at all: not what another job
+// Queued tells whether the object may be a queue's at all: not what another job
 // controls, but what a schedule makes.
-func (f *jobFacts) queued() bool {
-	return !f.foreign && (f.owner.UID == "" || f.owner.Kind == "CronJob" || f.owner.Kind == "RayCronJob")
+func (f *jobFacts) Queued() bool {
+	return !f.Foreign && (f.owner.UID == "" || f.owner.Kind == "CronJob" || f.owner.Kind == "RayCronJob")
 }
 
-// unmarked tells whether the object does not ask to be queued, or says that it is
+// Unmarked tells whether the object does not ask to be queued, or says that it is
 // not to be.
-func (f *jobFacts) unmarked() bool {
-	return !f.marked || f.annotation != "" && f.annotation != "true"
+func (f *jobFacts) Unmarked() bool {
+	return !f.Marked || f.Annotation != "" && f.Annotation != "true"
 }
 
 // eventFacts is of whom an event tells.

@@ -24,12 +24,12 @@ func TestEffectiveRequestsOfAPod(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var want quantities
+			var want Quantities
 			if err := json.Unmarshal([]byte(test.want), &want); err != nil {
 				t.Fatal(err)
 			}
-			wanted, _ := want.ceil()
-			if d := got.differences(wanted, "got", "want"); d != "" {
+			wanted, _ := want.Ceil()
+			if d := got.Differences(wanted, "got", "want"); d != "" {
 				t.Error(d)
 			}
 		})
@@ -57,8 +57,8 @@ func TestTreesThatAreInvalid(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if f := facts.(*treeFacts); (f.tree != nil) != test.valid {
-				t.Errorf("valid is %t (%s), want %t", f.tree != nil, f.invalid, test.valid)
+			if f := facts.(*treeFacts); (f.Tree != nil) != test.valid {
+				t.Errorf("valid is %t (%s), want %t", f.Tree != nil, f.invalid, test.valid)
 			}
 		})
 	}
@@ -69,19 +69,19 @@ func TestEndsByKind(t *testing.T) {
 		resource, object string
 		want             ending
 	}{
-		{"batch/v1/jobs", `{"kind":"Job","status":{"conditions":[{"type":"SuccessCriteriaMet","status":"True"}]}}`, going},
-		{"batch/v1/jobs", `{"kind":"Job","status":{"conditions":[{"type":"Complete","status":"True"}]}}`, succeeded},
-		{"kubeflow.org/v1/pytorchjobs", `{"kind":"PyTorchJob","status":{"conditions":[{"type":"Failed","status":"True"}]}}`, failed},
-		{"kubeflow.org/v1/mpijobs", `{"kind":"MPIJob","status":{"conditions":[{"type":"Failed","status":"True"}]}}`, failed},
-		{"kubeflow.org/v2beta1/mpijobs", `{"kind":"MPIJob","status":{"conditions":[{"type":"Failed","status":"True"}]}}`, going},
-		{"kubeflow.org/v2beta1/mpijobs", `{"kind":"MPIJob","status":{"completionTime":"x","conditions":[{"type":"Succeeded","status":"True"}]}}`, succeeded},
-		{"sparkoperator.k8s.io/v1beta2/sparkapplications", `{"kind":"SparkApplication","status":{"applicationState":{"state":"FAILING"}}}`, going},
-		{"sparkoperator.k8s.io/v1beta2/sparkapplications", `{"kind":"SparkApplication","status":{"applicationState":{"state":"COMPLETED"}}}`, succeeded},
-		{"ray.io/v1alpha1/rayjobs", `{"kind":"RayJob","status":{"jobDeploymentStatus":"Complete","jobStatus":"FAILED"}}`, failed},
-		{"ray.io/v1/rayjobs", `{"kind":"RayJob","status":{"jobDeploymentStatus":"Retrying"}}`, going},
-		{"ray.io/v1/rayclusters", `{"kind":"RayCluster","status":{"state":"ready"}}`, going},
-		{"jobset.x-k8s.io/v1alpha2/jobsets", `{"kind":"JobSet","status":{"conditions":[{"type":"Completed","status":"True"}]}}`, succeeded},
-		{"argoproj.io/v1alpha1/workflows", `{"kind":"Workflow","status":{"phase":"Error"}}`, failed},
+		{"batch/v1/jobs", `{"kind":"Job","status":{"conditions":[{"type":"SuccessCriteriaMet","status":"True"}]}}`, Going},
+		{"batch/v1/jobs", `{"kind":"Job","status":{"conditions":[{"type":"Complete","status":"True"}]}}`, Succeeded},
+		{"kubeflow.org/v1/pytorchjobs", `{"kind":"PyTorchJob","status":{"conditions":[{"type":"Failed","status":"True"}]}}`, Failed},
+		{"kubeflow.org/v1/mpijobs", `{"kind":"MPIJob","status":{"conditions":[{"type":"Failed","status":"True"}]}}`, Failed},
+		{"kubeflow.org/v2beta1/mpijobs", `{"kind":"MPIJob","status":{"conditions":[{"type":"Failed","status":"True"}]}}`, Going},
+		{"kubeflow.org/v2beta1/mpijobs", `{"kind":"MPIJob","status":{"completionTime":"x","conditions":[{"type":"Succeeded","status":"True"}]}}`, Succeeded},
+		{"sparkoperator.k8s.io/v1beta2/sparkapplications", `{"kind":"SparkApplication","status":{"applicationState":{"state":"FAILING"}}}`, Going},
+		{"sparkoperator.k8s.io/v1beta2/sparkapplications", `{"kind":"SparkApplication","status":{"applicationState":{"state":"COMPLETED"}}}`, Succeeded},
+		{"ray.io/v1alpha1/rayjobs", `{"kind":"RayJob","status":{"jobDeploymentStatus":"Complete","jobStatus":"FAILED"}}`, Failed},
+		{"ray.io/v1/rayjobs", `{"kind":"RayJob","status":{"jobDeploymentStatus":"Retrying"}}`, Going},
+		{"ray.io/v1/rayclusters", `{"kind":"RayCluster","status":{"state":"ready"}}`, Going},
+		{"jobset.x-k8s.io/v1alpha2/jobsets", `{"kind":"JobSet","status":{"conditions":[{"type":"Completed","status":"True"}]}}`, Succeeded},
+		{"argoproj.io/v1alpha1/workflows", `{"kind":"Workflow","status":{"phase":"Error"}}`, Failed},
 	} {
 		parts := bytes.Split([]byte(test.resource), []byte("/"))
 		r := rowOf(string(parts[0]), string(parts[1]), string(parts[2]))
@@ -93,7 +93,7 @@ func TestEndsByKind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := facts.(*jobFacts).end; got != test.want {
+		if got := facts.(*jobFacts).End; got != test.want {
 			t.Errorf("%s %s: got %q, want %q", test.resource, test.object, got, test.want)
 		}
 	}

@@ -9,21 +9,21 @@ import (
 
 // limitNow is a limit in force.
 type limitNow struct {
-	quota *quotaHistory
-	facts *quotaFacts
-	limit *quotaLimit
+	quota *QuotaHistory
+	facts *QuotaFacts
+	limit *QuotaLimit
 }
 
 // limitsOf are those of all quotas that are there.
-func limitsOf(l *ledger) []limitNow {
+func limitsOf(l *Ledger) []limitNow {
 	var out []limitNow
-	for _, q := range l.quotas {
-		facts := q.now()
+	for _, q := range l.Quotas {
+		facts := q.Now()
 		if facts == nil {
 			continue
 		}
-		for i := range facts.limits {
-			out = append(out, limitNow{q, facts, &facts.limits[i]})
+		for i := range facts.Limits {
+			out = append(out, limitNow{q, facts, &facts.Limits[i]})
 		}
 	}
 	return out
@@ -31,20 +31,20 @@ func limitsOf(l *ledger) []limitNow {
 
 // weigh finds the rates of the state as it is: what is used of each limit, and what
 // the units that wait could add, by first fit.
-func (m *meter) weigh(w *world) {
-	l := w.ledger(m.use.Namespace)
+func (m *meter) weigh(w *World) {
+	l := w.Ledger(m.use.Namespace)
 	limits := limitsOf(l)
 	line := m.line(w, l, limits)
 	m.stale, m.waiting, m.rates = false, len(line) > 0, nil
 	var reach, allowed []*big.Int
 	for _, n := range limits {
-		taken, coming := l.taken(n.facts, n.limit, nil)
-		m.rates = append(m.rates, rate{keyOfQuota{n.quota.name, n.limit.key}, [3]*big.Int{taken, new(big.Int).Set(taken), new(big.Int).Set(taken)}})
-		room := new(big.Int).Sub(n.limit.hard, taken)
-		if n.limit.unknown {
+		taken, coming := l.Taken(n.facts, n.limit, nil)
+		m.rates = append(m.rates, rate{keyOfQuota{n.quota.Name, n.limit.Key}, [3]*big.Int{taken, new(big.Int).Set(taken), new(big.Int).Set(taken)}})
+		room := new(big.Int).Sub(n.limit.Hard, taken)
+		if n.limit.Unknown {
 			room.SetInt64(0) // the API server refuses all pods
 		}
-		shown := new(big.Int).Sub(n.limit.hard, n.limit.used)
+		shown := new(big.Int).Sub(n.limit.Hard, n.limit.Used)
 		if shown.Sub(shown, coming); room.Cmp(shown) < 0 {
 			shown = room
 		}
@@ -73,20 +73,20 @@ func fits(asked, room []*big.Int) bool {
 }
 
 // line holds what each unit that waits asks for, in the order in which they are tried.
-func (m *meter) line(w *world, l *ledger, limits []limitNow) [][]*big.Int {
-	var waiting []*unit
+func (m *meter) line(w *World, l *Ledger, limits []limitNow) [][]*big.Int {
+	var waiting []*Unit
 	m.until = time.Time{}
-	for _, u := range l.units {
+	for _, u := range l.Units {
 		if waits(w, u, m.last) {
 			if !m.askedBy(u, l, limits).final {
 				waiting = append(waiting, u)
 			}
-		} else if at := u.facts.requeueAt; u.facts.phase == backoff && m.last.Before(at) && (m.until.IsZero() || at.Before(m.until)) {
+		} else if at := u.Facts.RequeueAt; u.Facts.Phase == Backoff && m.last.Before(at) && (m.until.IsZero() || at.Before(m.until)) {
 			m.until = at
 		}
 	}
-	slices.SortFunc(waiting, func(a, b *unit) int {
-		return cmp.Or(cmp.Compare(b.facts.priority, a.facts.priority), a.facts.submitted.Compare(b.facts.submitted), cmp.Compare(a.name, b.name))
+	slices.SortFunc(waiting, func(a, b *Unit) int {
+		return cmp.Or(cmp.Compare(b.Facts.Priority, a.Facts.Priority), a.Facts.Submitted.Compare(b.Facts.Submitted), cmp.Compare(a.Name, b.Name))
 	})
 	line := make([][]*big.Int, len(waiting))
 	for i, u := range waiting {
@@ -95,18 +95,18 @@ func (m *meter) line(w *world, l *ledger, limits []limitNow) [][]*big.Int {
 	return line
 }
 
-func (m *meter) askedBy(u *unit, l *ledger, limits []limitNow) askedOf {
+func (m *meter) askedBy(u *Unit, l *Ledger, limits []limitNow) askedOf {
 	known, ok := m.asked[u]
-	if ok && known.facts == u.facts && known.changes == l.changes {
+	if ok && known.facts == u.Facts && known.changes == l.Changes {
 		return known
 	}
-	asks := askedOf{facts: u.facts, changes: l.changes}
-	whole := u.facts.load()
+	asks := askedOf{facts: u.Facts, changes: l.Changes}
+	whole := u.Facts.Load()
 	for _, n := range limits {
-		asked := n.facts.weigh(n.limit, whole)
+		asked := n.facts.Weigh(n.limit, whole)
 		asks.amounts = append(asks.amounts, asked)
 		// A quota without a status may still come to allow it.
-		asks.final = asks.final || !n.limit.unknown && asked.Cmp(n.limit.hard) > 0 || lacks(u.facts, n)
+		asks.final = asks.final || !n.limit.Unknown && asked.Cmp(n.limit.Hard) > 0 || lacks(u.Facts, n)
 	}
 	m.asked[u] = asks
 	return asks
@@ -114,9 +114,9 @@ func (m *meter) askedBy(u *unit, l *ledger, limits []limitNow) askedOf {
 
 // lacks tells whether containers say nothing of what the limit counts of them: their
 // pods are never taken.
-func lacks(u *unitFacts, n limitNow) bool {
-	for _, s := range u.sets {
-		if s.unset[n.limit.of] != "" && s.count > 0 && n.facts.matches(s.class) {
+func lacks(u *UnitFacts, n limitNow) bool {
+	for _, s := range u.Sets {
+		if s.Unset[n.limit.Of] != "" && s.Count > 0 && n.facts.Matches(s.Class) {
 			return true
 		}
 	}
@@ -124,15 +124,15 @@ func lacks(u *unitFacts, n limitNow) bool {
 }
 
 // waits tells whether a unit asks for quota and has none.
-func waits(w *world, u *unit, now time.Time) bool {
-	if !u.gone.IsZero() || !u.facts.inLine(now) || w.claims[u.uid] != nil {
+func waits(w *World, u *Unit, now time.Time) bool {
+	if !u.Gone.IsZero() || !u.Facts.InLine(now) || w.Claims[u.UID] != nil {
 		return false
 	}
-	if q := w.lines[u.facts.queue]; q != nil {
-		if stop := q.orders[len(q.orders)-1].stop; stop == "Hold" || stop == "Drain" {
+	if q := w.Lines[u.Facts.Queue]; q != nil {
+		if stop := q.Orders[len(q.Orders)-1].Stop; stop == "Hold" || stop == "Drain" {
 			return false
 		}
 	}
-	j := w.jobOf(u)
-	return j == nil || j.gone.IsZero() && j.ended.IsZero() && w.claims[j.uid] == nil
+	j := w.JobOf(u)
+	return j == nil || j.Gone.IsZero() && j.Ended.IsZero() && w.Claims[j.UID] == nil
 }

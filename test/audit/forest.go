@@ -11,24 +11,24 @@ import (
 // when there is no tree any more: whether to go on by it is not judged.
 type forest struct {
 	trees  map[string]*standing // by UID
-	reigns []*reign
-	// changes counts the trees that were ever in force.
-	changes int
+	Reigns []*Reign
+	// Changes counts the trees that were ever in force.
+	Changes int
 }
 
 type standing struct {
 	uid, name string
-	facts     *treeFacts
-	// generation of the spec, and what the status shows, as of the last write.
-	generation int64
-	shown      treeStatus
+	Facts     *treeFacts
+	// Generation of the spec, and what the status shows, as of the last write.
+	Generation int64
+	Shown      treeStatus
 }
 
-// reign is the time in which one tree was in force.
-type reign struct {
-	tree     *tree
-	from, to time.Time // to is zero for the tree in force
-	usage    *usage
+// Reign is the time in which one tree was in force.
+type Reign struct {
+	Tree     *tree
+	from, To time.Time // to is zero for the tree in force
+	usage    *Usage
 }
 
 const treeNamespace = "kube-system"
@@ -50,10 +50,10 @@ func (f *forest) apply(w *Write, facts *treeFacts) {
 		f.trees[w.UID] = s
 	}
 	// A write of the status leaves the spec as it is.
-	if s.facts == nil || w.Subresource == "" {
-		s.facts = facts
+	if s.Facts == nil || w.Subresource == "" {
+		s.Facts = facts
 	}
-	s.generation, s.shown = facts.generation, facts.shown
+	s.Generation, s.Shown = facts.generation, facts.shown
 	f.crown(w.Time)
 }
 
@@ -66,42 +66,42 @@ func (f *forest) remove(w *Write) {
 
 // crown puts the oldest tree in force, if it is valid.
 func (f *forest) crown(now time.Time) {
-	oldest := f.oldest()
-	if oldest == nil || oldest.facts.tree == nil {
+	oldest := f.Oldest()
+	if oldest == nil || oldest.Facts.Tree == nil {
 		return
 	}
-	next := oldest.facts.tree
-	if n := len(f.reigns); n > 0 {
-		last := f.reigns[n-1]
-		if last.tree == next {
+	next := oldest.Facts.Tree
+	if n := len(f.Reigns); n > 0 {
+		last := f.Reigns[n-1]
+		if last.Tree == next {
 			return
 		}
-		last.to = now
+		last.To = now
 	}
-	f.changes++
-	f.reigns = append(f.reigns, &reign{tree: next, from: now})
+	f.Changes++
+	f.Reigns = append(f.Reigns, &Reign{Tree: next, from: now})
 }
 
-// oldest is the tree that counts; nil when there is none.
-func (f *forest) oldest() *standing {
+// Oldest is the tree that counts; nil when there is none.
+func (f *forest) Oldest() *standing {
 	var oldest *standing
 	for _, s := range f.trees {
-		if oldest == nil || cmp.Or(cmp.Compare(s.facts.created, oldest.facts.created), cmp.Compare(s.name, oldest.name)) < 0 {
+		if oldest == nil || cmp.Or(cmp.Compare(s.Facts.created, oldest.Facts.created), cmp.Compare(s.name, oldest.name)) < 0 {
 			oldest = s
 		}
 	}
 	return oldest
 }
 
-// ruling are the trees that may justify what is done now, the one in force
+// Ruling are the trees that may justify what is done now, the one in force
 // first: a change needs a while to arrive.
-func (f *forest) ruling(now time.Time, lag time.Duration) []*reign {
-	f.reigns = slices.DeleteFunc(f.reigns, func(r *reign) bool {
-		return !r.to.IsZero() && now.Sub(r.to) > lag+time.Minute
+func (f *forest) Ruling(now time.Time, lag time.Duration) []*Reign {
+	f.Reigns = slices.DeleteFunc(f.Reigns, func(r *Reign) bool {
+		return !r.To.IsZero() && now.Sub(r.To) > lag+time.Minute
 	})
-	var out []*reign
-	for _, r := range slices.Backward(f.reigns) {
-		if r.to.IsZero() || now.Sub(r.to) <= lag {
+	var out []*Reign
+	for _, r := range slices.Backward(f.Reigns) {
+		if r.To.IsZero() || now.Sub(r.To) <= lag {
 			out = append(out, r)
 		}
 	}

@@ -12,8 +12,8 @@ type heldAfterEnd struct {
 }
 
 type overdue struct {
-	unit  *unit
-	job   *job
+	unit  *Unit
+	job   *Job
 	since Moment
 	phase string // of the unit, when that was seen
 }
@@ -22,53 +22,53 @@ func newHeldAfterEnd() inspector {
 	return &heldAfterEnd{late: map[string]*list.Element{}, order: list.New()}
 }
 
-func (h *heldAfterEnd) see(w *world, c *change, f *findings) {
-	h.expire(w, c.w.Time, f)
-	for _, j := range []*job{c.job, w.rootOf(c.job)} {
+func (h *heldAfterEnd) see(w *World, c *Change, f *findings) {
+	h.expire(w, c.Write.Time, f)
+	for _, j := range []*Job{c.Job, w.RootOf(c.Job)} {
 		if j != nil {
 			h.follow(j)
 		}
 	}
-	if c.unit != nil {
+	if c.Unit != nil {
 		h.seeUnit(c, f)
 	}
 }
 
 // follow notes which units of a job still hold quota after its end.
-func (h *heldAfterEnd) follow(j *job) {
-	since := j.ended
+func (h *heldAfterEnd) follow(j *Job) {
+	since := j.Ended
 	if since.IsZero() {
-		since = j.gone
+		since = j.Gone
 	}
-	for _, u := range j.units {
-		_, known := h.late[u.uid]
+	for _, u := range j.Units {
+		_, known := h.late[u.UID]
 		switch {
-		case since.IsZero() || !u.facts.holds():
+		case since.IsZero() || !u.Facts.Holds():
 			h.forget(u)
 		case !known:
-			h.late[u.uid] = h.order.PushBack(&overdue{u, j, since, u.facts.phase})
+			h.late[u.UID] = h.order.PushBack(&overdue{u, j, since, u.Facts.Phase})
 		}
 	}
 }
 
 // forget also forgets what has been told.
-func (h *heldAfterEnd) forget(u *unit) {
-	if at := h.late[u.uid]; at != nil {
+func (h *heldAfterEnd) forget(u *Unit) {
+	if at := h.late[u.UID]; at != nil {
 		h.order.Remove(at)
 	}
-	delete(h.late, u.uid)
+	delete(h.late, u.UID)
 }
 
-func (h *heldAfterEnd) expire(w *world, now time.Time, f *findings) {
+func (h *heldAfterEnd) expire(w *World, now time.Time, f *findings) {
 	for at := h.order.Front(); at != nil; at = h.order.Front() {
 		o := at.Value.(*overdue)
-		if now.Sub(o.since.Time) < *w.options.Grace {
+		if now.Sub(o.since.Time) < *w.Options.Grace {
 			return
 		}
 		h.order.Remove(at)
-		h.late[o.unit.uid] = nil // told once
+		h.late[o.unit.UID] = nil // told once
 		how := "ended"
-		if o.job.ended.IsZero() {
+		if o.job.Ended.IsZero() {
 			how = "was deleted"
 		}
 		f.fail("held-after-end", o.since, o.unit, "%s %s, but the unit still had its quota (%s) %s later",
@@ -76,42 +76,42 @@ func (h *heldAfterEnd) expire(w *world, now time.Time, f *findings) {
 	}
 }
 
-func (h *heldAfterEnd) seeUnit(c *change, f *findings) {
-	u, now, was := c.unit, c.unit.facts, c.unitWas
-	if !u.gone.IsZero() || !now.holds() {
+func (h *heldAfterEnd) seeUnit(c *Change, f *findings) {
+	u, now, was := c.Unit, c.Unit.Facts, c.UnitWas
+	if !u.Gone.IsZero() || !now.Holds() {
 		h.forget(u)
 	}
-	if was == nil || c.same || !now.ended() || was.ended() || now.row == nil {
+	if was == nil || c.Same || !now.Ended() || was.Ended() || now.Row == nil {
 		return
 	}
-	j := c.job
-	if j == nil || j.facts == nil {
+	j := c.Job
+	if j == nil || j.Facts == nil {
 		f.NotJudged++
 		return
 	}
 	f.Judged++
 	switch {
-	case j.gone.IsZero() && j.ended.IsZero() && !j.facts.deleting:
-		f.fail("ended-too-early", c.w.moment(), u, "it is %s, but %s has not ended: %s", now.phase, j, progress(j))
-	case j.facts.end != going && string(j.facts.end) != now.phase:
-		f.fail("wrong-end", c.w.moment(), u, "it is %s, but %s has %s", now.phase, j, j.facts.end)
+	case j.Gone.IsZero() && j.Ended.IsZero() && !j.Facts.Deleting:
+		f.fail("ended-too-early", c.Write.Moment(), u, "it is %s, but %s has not ended: %s", now.Phase, j, progress(j))
+	case j.Facts.End != Going && string(j.Facts.End) != now.Phase:
+		f.fail("wrong-end", c.Write.Moment(), u, "it is %s, but %s has %s", now.Phase, j, j.Facts.End)
 	}
 }
 
-func progress(j *job) string {
+func progress(j *Job) string {
 	switch {
-	case j.facts.end != going && len(j.clusters) > 0:
+	case j.Facts.End != Going && len(j.Clusters) > 0:
 		return "its RayCluster exists"
-	case j.facts.state != "":
-		return "it is " + j.facts.state
+	case j.Facts.State != "":
+		return "it is " + j.Facts.State
 	}
 	return "its status says nothing"
 }
 
-func (h *heldAfterEnd) finish(w *world, f *findings) {
-	h.expire(w, w.end, f)
+func (h *heldAfterEnd) finish(w *World, f *findings) {
+	h.expire(w, w.End, f)
 	if n := h.order.Len(); n > 0 {
 		f.NotJudged += n
-		f.note("%d units hold quota whose jobs ended less than %s before the end of the log", n, *w.options.Grace)
+		f.note("%d units hold quota whose jobs ended less than %s before the end of the log", n, *w.Options.Grace)
 	}
 }

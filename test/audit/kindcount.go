@@ -7,18 +7,18 @@ type KindCount struct {
 	Queued int    `json:"queued"`
 }
 
-// kindCounts are those of all kinds of which there were any jobs.
-func (w *world) kindCounts() []KindCount {
+// KindCounts are those of all kinds of which there were any jobs.
+func (w *World) KindCounts() []KindCount {
 	var counts []KindCount
 	for _, row := range rows {
 		count := KindCount{Kind: row.kind}
 		if row.version != anyVersion && row.group != "batch" {
 			count.Kind += "." + row.version
 		}
-		for _, j := range w.jobs {
+		for _, j := range w.Jobs {
 			if j.row == row {
 				count.Count++
-				if j.wasUnit {
+				if j.WasUnit {
 					count.Queued++
 				}
 			}

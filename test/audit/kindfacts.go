@@ -13,12 +13,12 @@ func byConditions(good, bad string) func(*object) ending {
 			switch {
 			case c.Status != "True":
 			case c.Type == good:
-				return succeeded
+				return Succeeded
 			case c.Type == bad:
-				return failed
+				return Failed
 			}
 		}
-		return going
+		return Going
 	}
 }
 
@@ -26,7 +26,7 @@ func byConditions(good, bad string) func(*object) ending {
 func whenComplete(end func(*object) ending) func(*object) ending {
 	return func(o *object) ending {
 		if !o.has("status.completionTime") {
-			return going
+			return Going
 		}
 		return end(o)
 	}
@@ -131,18 +131,18 @@ func rayJobEnd(o *object) ending {
 	switch o.text("status.jobDeploymentStatus") {
 	case "Complete":
 		if o.text("status.jobStatus") == "SUCCEEDED" {
-			return succeeded
+			return Succeeded
 		}
-		return failed
+		return Failed
 	case "Failed":
-		return failed
+		return Failed
 	case "ValidationFailed":
 		var suspended bool
 		if o.into("spec.suspend", &suspended); !suspended || o.text("status.rayClusterName") != "" {
-			return failed
+			return Failed
 		}
 	}
-	return going
+	return Going
 }
 
 // rayJobUnholdable: upstream refuses to suspend these, so they are left as they are.

@@ -35,9 +35,9 @@ type row struct {
 type ending string
 
 const (
-	going     ending = ""
-	succeeded ending = "Succeeded"
-	failed    ending = "Failed"
+	Going     ending = ""
+	Succeeded ending = "Succeeded"
+	Failed    ending = "Failed"
 )
 
 const anyVersion = ""
@@ -62,7 +62,7 @@ var rows = []*row{
 	{
 		group: "sparkoperator.k8s.io", version: anyVersion, resource: "sparkapplications", kind: "SparkApplication",
 		suspend:  "spec.suspend",
-		end:      byState("status.applicationState.state", map[string]ending{"COMPLETED": succeeded, "FAILED": failed}),
+		end:      byState("status.applicationState.state", map[string]ending{"COMPLETED": Succeeded, "FAILED": Failed}),
 		running:  inState("status.applicationState.state", "RUNNING"),
 		state:    stateAt("status.applicationState.state"),
 		podLabel: "sparkoperator.k8s.io/app-name",
@@ -81,7 +81,7 @@ var rows = []*row{
 		group: "ray.io", version: anyVersion, resource: "rayclusters", kind: "RayCluster",
 		suspend: "spec.suspend", byField: true,
 		managedBy: "spec.managedBy", operator: "ray.io/kuberay-operator",
-		end:     func(*object) ending { return going },
+		end:     func(*object) ending { return Going },
 		running: inState("status.state", "ready"), state: stateAt("status.state"),
 	},
 	{
@@ -94,7 +94,7 @@ var rows = []*row{
 	{
 		group: "argoproj.io", version: anyVersion, resource: "workflows", kind: "Workflow",
 		suspend: "spec.suspend", byField: true, also: queuePoint,
-		end:     byState("status.phase", map[string]ending{"Succeeded": succeeded, "Failed": failed, "Error": failed}),
+		end:     byState("status.phase", map[string]ending{"Succeeded": Succeeded, "Failed": Failed, "Error": Failed}),
 		running: inState("status.phase", "Running"), state: stateAt("status.phase"),
 	},
 }

@@ -10,10 +10,10 @@ const leaseGroup = "coordination.k8s.io"
 // programNamespace is where the programs' leases are.
 const programNamespace = "kube-queue"
 
-// leaseFacts is who holds a lease, and for how long after each renewal.
-type leaseFacts struct {
-	holder string
-	lasts  time.Duration
+// LeaseFacts is who holds a lease, and for how long after each renewal.
+type LeaseFacts struct {
+	Holder string
+	Lasts  time.Duration
 }
 
 func parseLease(_ *decoder, _ string, m *meta, raw json.RawMessage) (any, error) {
@@ -29,5 +29,5 @@ func parseLease(_ *decoder, _ string, m *meta, raw json.RawMessage) (any, error)
 	if err := json.Unmarshal(raw, &lease); err != nil {
 		return nil, err
 	}
-	return &leaseFacts{lease.Spec.HolderIdentity, time.Duration(lease.Spec.LeaseDurationSeconds) * time.Second}, nil
+	return &LeaseFacts{lease.Spec.HolderIdentity, time.Duration(lease.Spec.LeaseDurationSeconds) * time.Second}, nil
 }

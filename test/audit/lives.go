@@ -79,14 +79,14 @@ func (l Life) String() string { return l.Kind + " " + l.Namespace + "/" + l.Name
 
 // Lives tells of every job that no other controls, in the order of creation.
 func (l *history) Lives(options Options) ([]Life, error) {
-	o, err := options.complete()
+	o, err := options.Complete()
 	if err != nil {
 		return nil, err
 	}
-	h := &historian{lives: map[*job]*Life{}}
-	w := l.replay(o, h.see)
+	h := &historian{lives: map[*Job]*Life{}}
+	w := l.Replay(o, h.see)
 	var out []Life
-	for _, j := range w.jobs {
+	for _, j := range w.Jobs {
 		if life := h.lives[j]; life != nil {
 			h.pods(j, life)
 			out = append(out, *life)
@@ -113,59 +113,59 @@ func (l *history) Life(options Options, kind, namespace, name string) (Life, err
 }
 
 // historian writes lives.
-type historian struct{ lives map[*job]*Life }
+type historian struct{ lives map[*Job]*Life }
 
-func (h *historian) see(w *world, c *change) {
-	j := c.job
-	if j == nil || j.facts == nil || w.rootOf(j) != nil || !c.w.OK() {
+func (h *historian) see(w *World, c *Change) {
+	j := c.Job
+	if j == nil || j.Facts == nil || w.RootOf(j) != nil || !c.Write.OK() {
 		return
 	}
 	life := h.lives[j]
 	if life == nil {
-		life = &Life{Kind: j.row.kind, Namespace: j.namespace, Name: j.name, UID: j.uid, Created: j.created}
+		life = &Life{Kind: j.row.kind, Namespace: j.Namespace, Name: j.name, UID: j.UID, Created: j.Created}
 		h.lives[j] = life
 	}
-	now := c.w.moment()
+	now := c.Write.Moment()
 	switch {
-	case c.unit != nil:
+	case c.Unit != nil:
 		life.seeUnit(c, now)
-	case c.pod != nil:
-		if c.born && life.FirstPod.IsZero() {
+	case c.Pod != nil:
+		if c.Born && life.FirstPod.IsZero() {
 			life.FirstPod = now
 		}
 	default:
 		life.seeJob(j, c, now)
 	}
-	life.Ended, life.Deleted = j.ended, j.gone
+	life.Ended, life.Deleted = j.Ended, j.Gone
 	if !life.Ended.IsZero() {
-		life.Outcome = string(j.facts.end)
+		life.Outcome = string(j.Facts.End)
 	}
 }
 
-func (l *Life) seeUnit(c *change, now Moment) {
-	u := c.unit
+func (l *Life) seeUnit(c *Change, now Moment) {
+	u := c.Unit
 	if l.Queued.IsZero() {
-		l.Queued, l.Unit = u.created, u.name
+		l.Queued, l.Unit = u.created, u.Name
 	}
-	if !u.gone.IsZero() {
+	if !u.Gone.IsZero() {
 		return
 	}
-	if n := len(l.Phases); n == 0 || l.Phases[n-1].State != u.facts.phase || l.Phases[n-1].Reason != u.facts.reason {
-		l.Phases = append(l.Phases, Step{u.facts.phase, u.facts.reason, now})
+	if n := len(l.Phases); n == 0 || l.Phases[n-1].State != u.Facts.Phase || l.Phases[n-1].Reason != u.Facts.reason {
+		l.Phases = append(l.Phases, Step{u.Facts.Phase, u.Facts.reason, now})
 	}
-	if u.facts.phase == dequeued && (c.unitWas == nil || c.unitWas.phase != dequeued) {
+	if u.Facts.Phase == Dequeued && (c.UnitWas == nil || c.UnitWas.Phase != Dequeued) {
 		l.Dequeued = append(l.Dequeued, now)
 	}
 }
 
-func (l *Life) seeJob(j *job, c *change, now Moment) {
+func (l *Life) seeJob(j *Job, c *Change, now Moment) {
 	if l.Held.IsZero() {
-		l.Held = j.suspended
+		l.Held = j.Suspended
 	}
-	if c.released {
+	if c.Released {
 		l.Released = append(l.Released, now)
 	}
-	runs := j.facts.running && j.facts.end == going && j.gone.IsZero() && !j.facts.suspended
+	runs := j.Facts.running && j.Facts.End == Going && j.Gone.IsZero() && !j.Facts.Suspended
 	n := len(l.Runs)
 	open := n > 0 && l.Runs[n-1].To.IsZero()
 	switch {
@@ -174,24 +174,24 @@ func (l *Life) seeJob(j *job, c *change, now Moment) {
 	case !runs && open:
 		l.Runs[n-1].To = now
 	}
-	if n := len(l.States); j.facts.state != "" && (n == 0 || l.States[n-1].State != j.facts.state) {
-		l.States = append(l.States, Step{State: j.facts.state, At: now})
+	if n := len(l.States); j.Facts.State != "" && (n == 0 || l.States[n-1].State != j.Facts.State) {
+		l.States = append(l.States, Step{State: j.Facts.State, At: now})
 	}
 }
 
 // pods adds the pods of a job, and the times in which it had any.
-func (h *historian) pods(j *job, life *Life) {
+func (h *historian) pods(j *Job, life *Life) {
 	type edge struct {
 		at Moment
 		by int
 	}
 	var edges []edge
-	for _, p := range j.pods {
-		life.Pods = append(life.Pods, PodLife{p.name, p.created, p.over, p.gone})
-		edges = append(edges, edge{p.created, 1})
-		end := p.over
-		if p.gone.Before(end) {
-			end = p.gone
+	for _, p := range j.Pods {
+		life.Pods = append(life.Pods, PodLife{p.Name, p.Created, p.Over, p.Gone})
+		edges = append(edges, edge{p.Created, 1})
+		end := p.Over
+		if p.Gone.Before(end) {
+			end = p.Gone
 		}
 		if !end.IsZero() {
 			edges = append(edges, edge{end, -1})

@@ -59,70 +59,70 @@ func (s *classSpec) class(bestEffort bool) class {
 
 // podSet is a number of equal pods that a unit asks for.
 type podSet struct {
-	count            int64
-	requests, limits amounts // of one pod
-	class            class
-	unset            map[string]string // containers, by the key of which they say nothing
+	Count            int64
+	requests, limits Amounts // of one pod
+	Class            class
+	Unset            map[string]string // containers, by the key of which they say nothing
 }
 
-// load is what pods of each class take, by what the keys of ResourceQuotas count.
-type load map[class]amounts
+// Load is what pods of each class take, by what the keys of ResourceQuotas count.
+type Load map[class]Amounts
 
-func (l load) add(other load, times int64) {
+func (l Load) Add(other Load, times int64) {
 	for c, counted := range other {
 		if l[c] == nil {
-			l[c] = amounts{}
+			l[c] = Amounts{}
 		}
-		l[c].addTimes(counted, times)
+		l[c].AddTimes(counted, times)
 	}
 }
 
-func loadOf(c class, pods int64, requests, limits amounts) load {
-	counted := amounts{}
-	counted.addTimes(amounts{livePods: big.NewInt(1), allPods: big.NewInt(1)}, pods)
+func LoadOf(c class, pods int64, requests, limits Amounts) Load {
+	counted := Amounts{}
+	counted.AddTimes(Amounts{livePods: big.NewInt(1), allPods: big.NewInt(1)}, pods)
 	for name, n := range requests {
-		counted.addTimes(amounts{"requests." + name: n}, pods)
+		counted.AddTimes(Amounts{"requests." + name: n}, pods)
 	}
 	for name, n := range limits {
-		counted.addTimes(amounts{"limits." + name: n}, pods)
+		counted.AddTimes(Amounts{"limits." + name: n}, pods)
 	}
-	return load{c: counted}
+	return Load{c: counted}
 }
 
-// load is what the pods of a unit take. Of one that says nothing of its pods it is
+// Load is what the pods of a unit take. Of one that says nothing of its pods it is
 // known what they ask for together.
-func (u *unitFacts) load() load {
-	if !u.podSets {
-		whole := loadOf(class{}, 1, u.total, nil)
+func (u *UnitFacts) Load() Load {
+	if !u.PodSets {
+		whole := LoadOf(class{}, 1, u.Total, nil)
 		delete(whole[class{}], livePods)
 		delete(whole[class{}], allPods)
 		return whole
 	}
-	all := load{}
-	for _, s := range u.sets {
-		all.add(loadOf(s.class, s.count, s.requests, s.limits), 1)
+	all := Load{}
+	for _, s := range u.Sets {
+		all.Add(LoadOf(s.Class, s.Count, s.requests, s.limits), 1)
 	}
 	return all
 }
 
-// size is with how many pods a unit's job starts.
-func (u *unitFacts) size() (pods int64) {
-	for _, s := range u.sets {
-		pods += s.count
+// Size is with how many pods a unit's job starts.
+func (u *UnitFacts) Size() (pods int64) {
+	for _, s := range u.Sets {
+		pods += s.Count
 	}
 	return pods
 }
 
 // load is what a pod takes now: one that has ended is only there. Of a pod that is
 // older than the log, or was resized, only the number is known.
-func (p *pod) load() load {
+func (p *Pod) load() Load {
 	switch {
-	case !p.gone.IsZero():
+	case !p.Gone.IsZero():
 		return nil
-	case !p.over.IsZero():
-		return load{p.class: amounts{allPods: big.NewInt(1)}}
+	case !p.Over.IsZero():
+		return Load{p.Class: Amounts{allPods: big.NewInt(1)}}
 	case p.resized:
-		return loadOf(p.class, 1, nil, nil)
+		return LoadOf(p.Class, 1, nil, nil)
 	}
-	return loadOf(p.class, 1, p.requests, p.limits)
+	return LoadOf(p.Class, 1, p.Requests, p.Limits)
 }

@@ -32,7 +32,7 @@ type Options struct {
 	// Skip names checks that are left out.
 	Skip []string
 
-	oversell *big.Rat
+	OversellRate *big.Rat
 }
 
 // Users of the two programs, unless the options say otherwise.
@@ -41,8 +41,8 @@ const (
 	DefaultExtensions = "system:serviceaccount:kube-queue:job-extensions"
 )
 
-// complete fills in what is left out.
-func (o Options) complete() (*Options, error) {
+// Complete fills in what is left out.
+func (o Options) Complete() (*Options, error) {
 	if o.Controller == "" {
 		o.Controller = DefaultController
 	}
@@ -64,9 +64,9 @@ func (o Options) complete() (*Options, error) {
 	if !ok || rate.Sign() < 0 || strings.ContainsAny(o.Oversell, "/eE") {
 		return nil, fmt.Errorf("oversell rate %q is no decimal number", o.Oversell)
 	}
-	o.oversell = rate
+	o.OversellRate = rate
 	return &o, nil
 }
 
-// program tells whether a write was made by one of the two programs.
-func (o *Options) program(w *Write) bool { return w.User == o.Controller || w.User == o.Extensions }
+// Program tells whether a write was made by one of the two programs.
+func (o *Options) Program(w *Write) bool { return w.User == o.Controller || w.User == o.Extensions }

@@ -12,9 +12,9 @@ import (
 func (l *history) order() {
 	last := map[string]int64{} // by UID
 	var timed []*Write
-	for _, w := range l.writes {
+	for _, w := range l.Writes {
 		// A cluster may keep its events in a store with a sequence of its own.
-		if _, event := w.body.(*eventFacts); !w.own || event {
+		if _, event := w.Body.(*eventFacts); !w.own || event {
 			continue
 		}
 		timed = append(timed, w)
@@ -38,7 +38,7 @@ func (l *history) order() {
 		}
 		return highest[i-1]
 	}
-	for _, w := range l.writes {
+	for _, w := range l.Writes {
 		if w.own && (!w.gone || w.Revision > last[w.UID]) {
 			continue
 		}
@@ -51,7 +51,7 @@ func (l *history) order() {
 		w.Revision = last[w.UID]
 		w.Revision = max(w.Revision, upTo(w.Received))
 	}
-	slices.SortStableFunc(l.writes, func(a, b *Write) int {
+	slices.SortStableFunc(l.Writes, func(a, b *Write) int {
 		return cmp.Or(cmp.Compare(a.Revision, b.Revision), ownFirst(a, b), a.Time.Compare(b.Time), cmp.Compare(a.Line, b.Line))
 	})
 }

@@ -12,26 +12,26 @@ type overLimit struct{ admissions int }
 
 func newOverLimit() inspector { return &overLimit{} }
 
-func (o *overLimit) see(w *world, c *change, f *findings) {
-	if c.opened == nil {
+func (o *overLimit) see(w *World, c *Change, f *findings) {
+	if c.Opened == nil {
 		return
 	}
-	if slices.Contains(c.closed, c.opened) {
+	if slices.Contains(c.Closed, c.Opened) {
 		return // its job had ended or was gone: it takes nothing
 	}
 	o.admissions++
-	if w.options.ResourceQuota {
+	if w.Options.ResourceQuota {
 		o.seeNamespace(w, c, f)
 		return
 	}
-	ruling := w.forest.ruling(c.w.Time, *w.options.TreeLag)
+	ruling := w.Forest.Ruling(c.Write.Time, *w.Options.TreeLag)
 	if len(ruling) == 0 {
 		return // told at the end: the quota may be of another backend
 	}
 	f.Judged++
 	why := ""
 	for i, r := range ruling {
-		broken := excess(w, r, c.opened)
+		broken := excess(w, r, c.Opened)
 		if broken == "" {
 			return
 		}
@@ -40,17 +40,17 @@ func (o *overLimit) see(w *world, c *change, f *findings) {
 		}
 	}
 	if len(ruling) > 1 {
-		why += fmt.Sprintf("; nor did it fit the tree before, in force until %s", ruling[1].to.UTC().Format("15:04:05.000"))
+		why += fmt.Sprintf("; nor did it fit the tree before, in force until %s", ruling[1].To.UTC().Format("15:04:05.000"))
 	}
-	f.fail("over-limit", c.w.moment(), c.opened, "%s", why)
+	f.fail("over-limit", c.Write.Moment(), c.Opened, "%s", why)
 }
 
-func (o *overLimit) finish(w *world, f *findings) {
+func (o *overLimit) finish(w *World, f *findings) {
 	f.NotJudged = o.admissions - f.Judged
 	switch {
-	case f.NotJudged > 0 && w.options.ResourceQuota:
+	case f.NotJudged > 0 && w.Options.ResourceQuota:
 		f.note("%d admissions came where no ResourceQuota that can be read limits pods", f.NotJudged)
-	case f.NotJudged > 0 && w.forest.changes > 0:
+	case f.NotJudged > 0 && w.Forest.Changes > 0:
 		f.note("%d admissions came before any valid quota tree", f.NotJudged)
 	case f.NotJudged > 0:
 		f.note("the log holds no valid quota tree: limits are not checked")
@@ -58,23 +58,23 @@ func (o *overLimit) finish(w *world, f *findings) {
 }
 
 // excess tells which limits a claim broke when it opened, or nothing.
-func excess(w *world, r *reign, held *claim) string {
-	used := w.usageOf(r)
+func excess(w *World, r *Reign, held *Claim) string {
+	used := w.UsageOf(r)
 	var parts []string
-	for n := used.node(held.place); n != nil; n = n.parent {
-		for _, name := range (amounts{maxJobs: nil}).names(held.asked) {
+	for n := used.Node(held.Place); n != nil; n = n.Parent {
+		for _, name := range (Amounts{MaxJobs: nil}).Names(held.Asked) {
 			asks := big.NewInt(1)
-			if name != maxJobs {
-				asks = held.asked.get(name)
+			if name != MaxJobs {
+				asks = held.Asked.Get(name)
 			}
-			limit, limited := n.limit(name, w.options.oversell)
+			limit, limited := n.Limit(name, w.Options.OversellRate)
 			if !limited || asks.Sign() <= 0 {
 				continue
 			}
-			if total := used.taken[n].get(name); total.Cmp(limit) > 0 {
+			if total := used.Taken[n].Get(name); total.Cmp(limit) > 0 {
 				before := new(big.Int).Sub(total, asks)
 				parts = append(parts, fmt.Sprintf("node %s: %s used %s + asked %s is above the limit %s (held by %s)",
-					n.path, name, figure(name, before), figure(name, asks), figure(name, limit), few(w.holders(used, n, held))))
+					n.Path, name, Figure(name, before), Figure(name, asks), Figure(name, limit), few(w.Holders(used, n, held))))
 			}
 		}
 	}
@@ -96,18 +96,18 @@ type wrongQuota struct{}
 
 func newWrongQuota() inspector { return wrongQuota{} }
 
-func (wrongQuota) see(w *world, c *change, f *findings) {
-	if c.opened == nil || c.unit == nil {
+func (wrongQuota) see(w *World, c *Change, f *findings) {
+	if c.Opened == nil || c.Unit == nil {
 		return
 	}
-	says := c.unit.facts.quota
-	if w.options.ResourceQuota {
-		if f.Judged++; says != c.unit.namespace {
-			f.fail("wrong-quota", c.w.moment(), c.unit, "admitted with status.quota %q, but its namespace is %s", says, c.unit.namespace)
+	says := c.Unit.Facts.Quota
+	if w.Options.ResourceQuota {
+		if f.Judged++; says != c.Unit.Namespace {
+			f.fail("wrong-quota", c.Write.Moment(), c.Unit, "admitted with status.quota %q, but its namespace is %s", says, c.Unit.Namespace)
 		}
 		return
 	}
-	ruling := w.forest.ruling(c.w.Time, *w.options.TreeLag)
+	ruling := w.Forest.Ruling(c.Write.Time, *w.Options.TreeLag)
 	if len(ruling) == 0 {
 		f.NotJudged++
 		return
@@ -115,17 +115,17 @@ func (wrongQuota) see(w *world, c *change, f *findings) {
 	f.Judged++
 	var right []string
 	for _, r := range ruling {
-		group, err := r.tree.group(c.opened.place.namespace, c.opened.place.quotaName)
+		group, err := r.Tree.Group(c.Opened.Place.Namespace, c.Opened.Place.QuotaName)
 		switch {
 		case err != nil:
 			right = append(right, err.Error())
-		case group.path == says:
+		case group.Path == says:
 			return
 		default:
-			right = append(right, fmt.Sprintf("the tree says %q", group.path))
+			right = append(right, fmt.Sprintf("the tree says %q", group.Path))
 		}
 	}
-	f.fail("wrong-quota", c.w.moment(), c.unit, "admitted with status.quota %q, but %s", says, strings.Join(right, ", before it "))
+	f.fail("wrong-quota", c.Write.Moment(), c.Unit, "admitted with status.quota %q, but %s", says, strings.Join(right, ", before it "))
 }
 
-func (wrongQuota) finish(*world, *findings) {}
+func (wrongQuota) finish(*World, *findings) {}

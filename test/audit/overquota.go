@@ -12,26 +12,26 @@ import (
 type breach struct{ rule, why string }
 
 // seeNamespace holds an admission against every ResourceQuota of its namespace.
-func (o *overLimit) seeNamespace(w *world, c *change, f *findings) {
-	l := w.ledger(c.opened.place.namespace)
-	h := l.holders[c.opened]
-	at := c.w.Received
+func (o *overLimit) seeNamespace(w *World, c *Change, f *findings) {
+	l := w.Ledger(c.Opened.Place.Namespace)
+	h := l.Holders[c.Opened]
+	at := c.Write.Received
 	if at.IsZero() {
-		at = c.w.Time
+		at = c.Write.Time
 	}
-	hidden := w.unseen(l, at, *w.options.PodLag)
+	hidden := w.Unseen(l, at, *w.Options.PodLag)
 	limited := false
 	var broken []breach
-	for _, q := range l.quotas {
+	for _, q := range l.Quotas {
 		var first *breach
-		versions := q.within(c.w.Time, *w.options.TreeLag)
+		versions := q.Within(c.Write.Time, *w.Options.TreeLag)
 		for i, version := range versions {
-			if version == nil || version.bad != "" || len(version.limits) == 0 {
+			if version == nil || version.Bad != "" || len(version.Limits) == 0 {
 				first = nil
 				break
 			}
 			limited = true
-			b := breachOf(l, q.name, version, h, hidden)
+			b := breachOf(l, q.Name, version, h, hidden)
 			if b == nil {
 				first = nil
 				break
@@ -48,28 +48,28 @@ func (o *overLimit) seeNamespace(w *world, c *change, f *findings) {
 		f.Judged++
 	}
 	for _, b := range broken {
-		f.fail(b.rule, c.w.moment(), c.opened, "%s", b.why)
+		f.fail(b.rule, c.Write.Moment(), c.Opened, "%s", b.why)
 	}
 }
 
 // breachOf tells how the claim of a holder, when it opened, broke a quota; nil when it
 // did not.
-func breachOf(l *ledger, name string, q *quotaFacts, h *holder, hidden map[*holder]load) *breach {
+func breachOf(l *Ledger, name string, q *QuotaFacts, h *Holder, hidden map[*Holder]Load) *breach {
 	var parts []string
-	for i := range q.limits {
-		limit := &q.limits[i]
-		asked := q.weigh(limit, h.charged)
+	for i := range q.Limits {
+		limit := &q.Limits[i]
+		asked := q.Weigh(limit, h.Charged)
 		if asked.Sign() <= 0 {
 			continue
 		}
-		if limit.unknown {
-			return &breach{"no-status", fmt.Sprintf("ResourceQuota %s has no status for %s: no pod can be created", name, limit.key)}
+		if limit.Unknown {
+			return &breach{"no-status", fmt.Sprintf("ResourceQuota %s has no status for %s: no pod can be created", name, limit.Key)}
 		}
-		total, _ := l.taken(q, limit, hidden)
-		if total.Cmp(limit.hard) > 0 {
+		total, _ := l.Taken(q, limit, hidden)
+		if total.Cmp(limit.Hard) > 0 {
 			before := new(big.Int).Sub(total, asked)
-			parts = append(parts, fmt.Sprintf("%s used %s + asked %s is above the limit %s (held by %s)", limit.key,
-				figure(limit.key, before), figure(limit.key, asked), figure(limit.key, limit.hard), few(takers(l, q, limit, h, hidden))))
+			parts = append(parts, fmt.Sprintf("%s used %s + asked %s is above the limit %s (held by %s)", limit.Key,
+				Figure(limit.Key, before), Figure(limit.Key, asked), Figure(limit.Key, limit.Hard), few(takers(l, q, limit, h, hidden))))
 		}
 	}
 	if parts == nil {
@@ -79,21 +79,21 @@ func breachOf(l *ledger, name string, q *quotaFacts, h *holder, hidden map[*hold
 }
 
 // takers names who takes of a limit: pods of others, then claims, the latest first.
-func takers(l *ledger, q *quotaFacts, limit *quotaLimit, except *holder, hidden map[*holder]load) []string {
-	var claims []*claim
-	for held, h := range l.holders {
-		if h != except && (q.weigh(limit, h.charged).Sign() > 0 || q.weigh(limit, h.pods).Sign() > 0) {
+func takers(l *Ledger, q *QuotaFacts, limit *QuotaLimit, except *Holder, hidden map[*Holder]Load) []string {
+	var claims []*Claim
+	for held, h := range l.Holders {
+		if h != except && (q.Weigh(limit, h.Charged).Sign() > 0 || q.Weigh(limit, h.Pods).Sign() > 0) {
 			claims = append(claims, held)
 		}
 	}
-	slices.SortFunc(claims, func(a, b *claim) int {
-		return cmp.Or(cmp.Compare(b.opened.Revision, a.opened.Revision), cmp.Compare(a.key, b.key))
+	slices.SortFunc(claims, func(a, b *Claim) int {
+		return cmp.Or(cmp.Compare(b.Opened.Revision, a.Opened.Revision), cmp.Compare(a.Key, b.Key))
 	})
-	others := q.weigh(limit, l.others)
-	others.Sub(others, q.weigh(limit, hidden[nil]))
+	others := q.Weigh(limit, l.Others)
+	others.Sub(others, q.Weigh(limit, hidden[nil]))
 	var names []string
 	if others.Sign() > 0 {
-		names = append(names, fmt.Sprintf("%s by pods of others", figure(limit.key, others)))
+		names = append(names, fmt.Sprintf("%s by pods of others", Figure(limit.Key, others)))
 	}
 	for _, held := range claims {
 		names = append(names, held.String())

@@ -26,14 +26,14 @@ func TestScopesMatchAsTheAPIServerHasIt(t *testing.T) {
 		{"Another", "Exists", nil, nil, []class{plain, high, best}},
 	} {
 		t.Run(test.name+test.operator, func(t *testing.T) {
-			q := quotaFacts{scopes: []quotaScope{{test.name, test.operator, test.values}}}
+			q := QuotaFacts{scopes: []quotaScope{{test.name, test.operator, test.values}}}
 			for _, c := range test.in {
-				if !q.matches(c) {
+				if !q.Matches(c) {
 					t.Errorf("%+v does not match", c)
 				}
 			}
 			for _, c := range test.out {
-				if q.matches(c) {
+				if q.Matches(c) {
 					t.Errorf("%+v matches", c)
 				}
 			}
@@ -63,11 +63,11 @@ func TestTheClassAndTheLimitsOfAPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod := body.(*podFacts)
-	if want := (class{true, true, true, "high"}); pod.class != want {
-		t.Errorf("class %+v, want %+v", pod.class, want)
+	if want := (class{true, true, true, "high"}); pod.Class != want {
+		t.Errorf("class %+v, want %+v", pod.Class, want)
 	}
-	want, _ := quantities{"cpu": json.RawMessage("4")}.ceil()
-	if d := pod.limits.differences(want, "got", "want"); d != "" {
+	want, _ := Quantities{"cpu": json.RawMessage("4")}.Ceil()
+	if d := pod.Limits.Differences(want, "got", "want"); d != "" {
 		t.Error(d)
 	}
 }

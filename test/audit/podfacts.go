@@ -13,11 +13,11 @@ type podFacts struct {
 	phase     string
 	deleting  bool
 	scheduled bool
-	class     class
+	Class     class
 	// until is when a pod that is being deleted is past its time; zero: it is not.
 	until time.Time
-	// requests and limits are read while the pod is new.
-	requests, limits amounts
+	// Requests and limits are read while the pod is new.
+	Requests, Limits Amounts
 }
 
 // over tells whether the pod's containers have ended.
@@ -25,15 +25,15 @@ func (p *podFacts) over() bool { return p.phase == "Succeeded" || p.phase == "Fa
 
 type container struct {
 	RestartPolicy string
-	Resources     struct{ Requests, Limits quantities }
+	Resources     struct{ Requests, Limits Quantities }
 }
 
 type podObject struct {
 	Spec struct {
 		NodeName                   string
 		Containers, InitContainers []container
-		Overhead                   quantities
-		Resources                  struct{ Requests, Limits quantities }
+		Overhead                   Quantities
+		Resources                  struct{ Requests, Limits Quantities }
 		classSpec
 	}
 	Status struct{ Phase, QOSClass, StartTime string }
@@ -50,9 +50,9 @@ func parsePod(d *decoder, kind string, m *meta, raw json.RawMessage) (any, error
 	p := &podFacts{
 		owner: m.controller(), phase: d.word(o.Status.Phase),
 		deleting: m.DeletionTimestamp != "", scheduled: o.Spec.NodeName != "", until: m.until(),
-		class: o.Spec.class(o.Status.QOSClass == "BestEffort"),
+		Class: o.Spec.class(o.Status.QOSClass == "BestEffort"),
 	}
-	p.class.priority = d.word(p.class.priority)
+	p.Class.priority = d.word(p.Class.priority)
 	if p.owner.UID == "" {
 		for _, r := range rows {
 			if r.podLabel != "" && m.Labels[r.podLabel] != "" {
@@ -64,10 +64,10 @@ func parsePod(d *decoder, kind string, m *meta, raw json.RawMessage) (any, error
 	// it has no phase yet.
 	if (p.phase == "Pending" || p.phase == "") && (!p.scheduled || o.Status.StartTime == "") {
 		var err error
-		if p.requests, err = o.effective(); err != nil {
+		if p.Requests, err = o.effective(); err != nil {
 			return nil, err
 		}
-		if p.limits, err = o.limits(); err != nil {
+		if p.Limits, err = o.limits(); err != nil {
 			return nil, err
 		}
 	}
@@ -77,33 +77,33 @@ func parsePod(d *decoder, kind string, m *meta, raw json.RawMessage) (any, error
 // effective is what the pod takes on a node: its containers together, or more
 // where an init container needs it, with the sidecars that were started before.
 // Requests of the whole pod take the place of its containers'.
-func (o *podObject) effective() (amounts, error) {
+func (o *podObject) effective() (Amounts, error) {
 	together, err := o.together((*container).requests, o.Spec.Resources.Requests)
 	if err != nil {
 		return nil, err
 	}
-	overhead, err := o.Spec.Overhead.ceil()
+	overhead, err := o.Spec.Overhead.Ceil()
 	if err != nil {
 		return nil, err
 	}
-	together.addTimes(overhead, 1)
+	together.AddTimes(overhead, 1)
 	return together, nil
 }
 
 // limits of the pod are summed up as its requests are; overhead raises only those
 // that there are.
-func (o *podObject) limits() (amounts, error) {
+func (o *podObject) limits() (Amounts, error) {
 	together, err := o.together((*container).limits, o.Spec.Resources.Limits)
 	if err != nil {
 		return nil, err
 	}
-	overhead, err := o.Spec.Overhead.ceil()
+	overhead, err := o.Spec.Overhead.Ceil()
 	if err != nil {
 		return nil, err
 	}
 	for name, n := range overhead {
 		if _, ok := together[name]; ok {
-			together.addTimes(amounts{name: n}, 1)
+			together.AddTimes(Amounts{name: n}, 1)
 		}
 	}
 	return together, nil
@@ -111,21 +111,21 @@ func (o *podObject) limits() (amounts, error) {
 
 // together sums up what each container says, and has what the whole pod says take
 // the place of it.
-func (o *podObject) together(says func(*container) (amounts, error), ofPod quantities) (amounts, error) {
-	together, sidecars, starting := amounts{}, amounts{}, amounts{}
+func (o *podObject) together(says func(*container) (Amounts, error), ofPod Quantities) (Amounts, error) {
+	together, sidecars, starting := Amounts{}, Amounts{}, Amounts{}
 	for _, c := range o.Spec.InitContainers {
 		said, err := says(&c)
 		if err != nil {
 			return nil, err
 		}
 		if c.RestartPolicy == "Always" {
-			sidecars.addTimes(said, 1)
+			sidecars.AddTimes(said, 1)
 			starting.most(sidecars)
 			continue
 		}
-		now := amounts{}
-		now.addTimes(sidecars, 1)
-		now.addTimes(said, 1)
+		now := Amounts{}
+		now.AddTimes(sidecars, 1)
+		now.AddTimes(said, 1)
 		starting.most(now)
 	}
 	for _, c := range o.Spec.Containers {
@@ -133,11 +133,11 @@ func (o *podObject) together(says func(*container) (amounts, error), ofPod quant
 		if err != nil {
 			return nil, err
 		}
-		together.addTimes(said, 1)
+		together.AddTimes(said, 1)
 	}
-	together.addTimes(sidecars, 1)
+	together.AddTimes(sidecars, 1)
 	together.most(starting)
-	whole, err := ofPod.ceil()
+	whole, err := ofPod.Ceil()
 	if err != nil {
 		return nil, err
 	}
@@ -147,15 +147,15 @@ func (o *podObject) together(says func(*container) (amounts, error), ofPod quant
 	return together, nil
 }
 
-func (c *container) limits() (amounts, error) { return c.Resources.Limits.ceil() }
+func (c *container) limits() (Amounts, error) { return c.Resources.Limits.Ceil() }
 
 // requests of a container; a limit stands in for a missing one.
-func (c *container) requests() (amounts, error) {
-	requests, err := c.Resources.Requests.ceil()
+func (c *container) requests() (Amounts, error) {
+	requests, err := c.Resources.Requests.Ceil()
 	if err != nil {
 		return nil, err
 	}
-	limits, err := c.Resources.Limits.ceil()
+	limits, err := c.Resources.Limits.Ceil()
 	if err != nil {
 		return nil, err
 	}

@@ -27,11 +27,11 @@ func parseQueue(d *decoder, kind string, _ *meta, raw json.RawMessage) (any, err
 // line is a Queue and all that it has been told about stopping, the latest last.
 type line struct {
 	quota  string
-	orders []order
+	Orders []order
 }
 
 type order struct {
-	stop string
+	Stop string
 	from time.Time
 }
 
@@ -56,8 +56,8 @@ func (l lines) apply(o *Options, w *Write, facts *queueFacts) {
 			q.quota = facts.quota
 		}
 	}
-	if n := len(q.orders); n == 0 || q.orders[n-1].stop != stop {
-		q.orders = append(q.orders, order{stop, w.Time})
+	if n := len(q.Orders); n == 0 || q.Orders[n-1].Stop != stop {
+		q.Orders = append(q.Orders, order{stop, w.Time})
 	}
 }
 
@@ -65,12 +65,12 @@ func (l lines) apply(o *Options, w *Write, facts *queueFacts) {
 // arrive, until so long before.
 func (q *line) within(now time.Time, lag time.Duration) []string {
 	var stops []string
-	for i, o := range q.orders {
-		if i+1 == len(q.orders) || now.Sub(q.orders[i+1].from) <= lag {
-			stops = append(stops, o.stop)
+	for i, o := range q.Orders {
+		if i+1 == len(q.Orders) || now.Sub(q.Orders[i+1].from) <= lag {
+			stops = append(stops, o.Stop)
 		}
 	}
-	if len(q.orders) == 0 || now.Sub(q.orders[0].from) <= lag {
+	if len(q.Orders) == 0 || now.Sub(q.Orders[0].from) <= lag {
 		stops = append(stops, "") // before it was there
 	}
 	return stops
@@ -78,12 +78,12 @@ func (q *line) within(now time.Time, lag time.Duration) []string {
 
 // of are the Queues of a unit: the one that it names, and that of the group which
 // the tree gives it.
-func (l lines) of(w *world, u *unit, says string, now time.Time) []*line {
+func (l lines) of(w *World, u *Unit, says string, now time.Time) []*line {
 	var found []*line
 	paths := map[string]bool{}
-	for _, r := range w.forest.ruling(now, *w.options.TreeLag) {
-		if group, err := r.tree.group(u.namespace, u.facts.quotaName); err == nil {
-			paths[group.path] = true
+	for _, r := range w.Forest.Ruling(now, *w.Options.TreeLag) {
+		if group, err := r.Tree.Group(u.Namespace, u.Facts.quotaName); err == nil {
+			paths[group.Path] = true
 		}
 	}
 	for name, q := range l {
@@ -94,10 +94,10 @@ func (l lines) of(w *world, u *unit, says string, now time.Time) []*line {
 	return found
 }
 
-// drained tells whether an administrator wants the unit's quota back.
-func (w *world) drained(u *unit, says string, now time.Time) bool {
-	for _, q := range w.lines.of(w, u, says, now) {
-		for _, stop := range q.within(now, *w.options.TreeLag) {
+// Drained tells whether an administrator wants the unit's quota back.
+func (w *World) Drained(u *Unit, says string, now time.Time) bool {
+	for _, q := range w.Lines.of(w, u, says, now) {
+		for _, stop := range q.within(now, *w.Options.TreeLag) {
 			if stop == "Drain" {
 				return true
 			}
@@ -106,13 +106,13 @@ func (w *world) drained(u *unit, says string, now time.Time) bool {
 	return false
 }
 
-// stopped tells whether the Queue that a unit names releases nothing.
-func (w *world) stopped(says string, now time.Time) bool {
-	q := w.lines[says]
+// Stopped tells whether the Queue that a unit names releases nothing.
+func (w *World) Stopped(says string, now time.Time) bool {
+	q := w.Lines[says]
 	if q == nil {
 		return false
 	}
-	for _, stop := range q.within(now, *w.options.TreeLag) {
+	for _, stop := range q.within(now, *w.Options.TreeLag) {
 		if stop != "Hold" && stop != "Drain" {
 			return false
 		}

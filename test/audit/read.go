@@ -29,7 +29,7 @@ type history struct {
 	// show whether they were carried out; see followUp.
 	Unanswered int
 
-	writes   []*Write
+	Writes   []*Write
 	followUp *followUp
 }
 
@@ -170,7 +170,7 @@ func (l *history) take(first int, results []decoded) error {
 				l.To = d.at
 			}
 		}
-		l.writes = append(l.writes, d.writes...)
+		l.Writes = append(l.Writes, d.writes...)
 		for _, w := range d.writes {
 			if err := l.followUp.see(w, d.bodies); err != nil {
 				return fmt.Errorf("line %d: %w", first+i, err)
@@ -182,8 +182,8 @@ func (l *history) take(first int, results []decoded) error {
 
 func (l *history) bodies() int {
 	n := 0
-	for _, w := range l.writes {
-		if w.body != nil {
+	for _, w := range l.Writes {
+		if w.Body != nil {
 			n++
 		}
 	}

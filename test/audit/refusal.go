@@ -11,9 +11,9 @@ import (
 
 // refusal is what the API server said when it refused a pod for a ResourceQuota.
 type refusal struct {
-	message string
-	pod     *podFacts // as it was sent; nil where the log holds none
-	name    string
+	Message string
+	Pod     *podFacts // as it was sent; nil where the log holds none
+	Name    string
 }
 
 // refusal reads a create that was answered 403; nil where no quota is the reason.
@@ -29,7 +29,7 @@ func (d *decoder) refusal(w *Write, e *log.Entry) *refusal {
 		return nil
 	}
 	pod, sent := d.sent(e)
-	return &refusal{message: message, pod: pod, name: cmp.Or(w.Name, sent.Name, sent.GenerateName)}
+	return &refusal{Message: message, Pod: pod, Name: cmp.Or(w.Name, sent.Name, sent.GenerateName)}
 }
 
 // sent is the pod that was sent to be created; nil where the log holds none.
@@ -49,32 +49,32 @@ func (d *decoder) sent(e *log.Entry) (*podFacts, meta) {
 // quotaPhrases are what a refusal for quota says, each before the quota's name.
 var quotaPhrases = []string{"exceeded quota: ", "failed quota: ", "status unknown for quota: "}
 
-// quota is the name of the one that refused.
-func (r *refusal) quota() string {
+// Quota is the name of the one that refused.
+func (r *refusal) Quota() string {
 	for _, phrase := range quotaPhrases {
-		if _, rest, ok := strings.Cut(r.message, phrase); ok {
+		if _, rest, ok := strings.Cut(r.Message, phrase); ok {
 			return rest[:max(0, strings.IndexAny(rest+",", ",:"))]
 		}
 	}
 	return ""
 }
 
-// lists are the amounts that a refusal tells: asked for, used before, and allowed.
-func (r *refusal) lists() (requested, used, limited amounts, ok bool) {
-	_, rest, _ := strings.Cut(r.message, "requested: ")
+// Lists are the amounts that a refusal tells: asked for, used before, and allowed.
+func (r *refusal) Lists() (requested, used, limited Amounts, ok bool) {
+	_, rest, _ := strings.Cut(r.Message, "requested: ")
 	asked, rest, _ := strings.Cut(rest, ", used: ")
 	before, hard, ok := strings.Cut(rest, ", limited: ")
 	requested, used, limited = listed(asked), listed(before), listed(hard)
 	return requested, used, limited, ok && requested != nil && used != nil && limited != nil
 }
 
-func listed(text string) amounts {
-	raw := quantities{}
+func listed(text string) Amounts {
+	raw := Quantities{}
 	for part := range strings.SplitSeq(text, ",") {
 		name, value, _ := strings.Cut(part, "=")
 		raw[name] = json.RawMessage(value)
 	}
-	list, err := raw.ceil()
+	list, err := raw.Ceil()
 	if err != nil {
 		return nil
 	}

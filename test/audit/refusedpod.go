@@ -13,8 +13,8 @@ const admission = "system:apiserver"
 // refusedPod looks at the pods with which admitted jobs start. It judges at the end,
 // when it is known what was there at each refusal.
 type refusedPod struct {
-	made    map[*claim][]*pod // in each claim
-	late    map[string][]*pod // by namespace, those that no admission had promised room
+	made    map[*Claim][]*Pod // in each claim
+	late    map[string][]*Pod // by namespace, those that no admission had promised room
 	refused []refusedStart
 	nobodys int
 	// twice are writes by which quotas count a pod that is not there, by namespace, and
@@ -25,47 +25,47 @@ type refusedPod struct {
 
 type refusedStart struct {
 	write  *Write
-	held   *claim
+	held   *Claim
 	size   int64
-	ledger *ledger
+	ledger *Ledger
 }
 
 func newRefusedPod() inspector {
-	return &refusedPod{made: map[*claim][]*pod{}, late: map[string][]*pod{}, twice: map[string][]*Write{}, counted: map[string][]time.Time{}}
+	return &refusedPod{made: map[*Claim][]*Pod{}, late: map[string][]*Pod{}, twice: map[string][]*Write{}, counted: map[string][]time.Time{}}
 }
 
-func (r *refusedPod) see(w *world, c *change, f *findings) {
-	l := w.ledger(c.w.Namespace)
+func (r *refusedPod) see(w *World, c *Change, f *findings) {
+	l := w.Ledger(c.Write.Namespace)
 	switch {
-	case c.pod != nil && c.born:
-		h := l.holderOf(w, c.pod.uid)
-		if h == nil || h.facts == nil || int64(len(r.made[h.held])) >= h.facts.size() {
-			r.late[c.pod.namespace] = append(r.late[c.pod.namespace], c.pod)
+	case c.Pod != nil && c.Born:
+		h := l.HolderOf(w, c.Pod.UID)
+		if h == nil || h.Facts == nil || int64(len(r.made[h.Held])) >= h.Facts.Size() {
+			r.late[c.Pod.Namespace] = append(r.late[c.Pod.Namespace], c.Pod)
 		} else {
 			f.Judged++
 		}
 		if h != nil {
-			r.made[h.held] = append(r.made[h.held], c.pod)
+			r.made[h.Held] = append(r.made[h.Held], c.Pod)
 		}
-	case c.w.twice != nil:
-		r.twice[c.w.Namespace] = append(r.twice[c.w.Namespace], c.w)
-	case c.w.Resource == "resourcequotas" && c.w.Subresource == "status" && c.w.User != admission && c.w.OK():
-		quota := c.w.Namespace + "/" + c.w.Name
-		r.counted[quota] = append(r.counted[quota], c.w.Time)
-	case c.w.refusal != nil:
-		var h *holder
-		if sent := c.w.refusal.pod; sent != nil {
-			h = l.holderOf(w, w.ownerOf(sent, c.w.Namespace))
+	case c.Write.Twice != nil:
+		r.twice[c.Write.Namespace] = append(r.twice[c.Write.Namespace], c.Write)
+	case c.Write.Resource == "resourcequotas" && c.Write.Subresource == "status" && c.Write.User != admission && c.Write.OK():
+		quota := c.Write.Namespace + "/" + c.Write.Name
+		r.counted[quota] = append(r.counted[quota], c.Write.Time)
+	case c.Write.Refusal != nil:
+		var h *Holder
+		if sent := c.Write.Refusal.Pod; sent != nil {
+			h = l.HolderOf(w, w.OwnerOf(sent, c.Write.Namespace))
 		}
-		if h == nil || h.facts == nil {
+		if h == nil || h.Facts == nil {
 			r.nobodys++
 			return
 		}
-		r.refused = append(r.refused, refusedStart{c.w, h.held, h.facts.size(), l})
+		r.refused = append(r.refused, refusedStart{c.Write, h.Held, h.Facts.Size(), l})
 	}
 }
 
-func (r *refusedPod) finish(w *world, f *findings) {
+func (r *refusedPod) finish(w *World, f *findings) {
 	again, later, changed, taken := 0, 0, 0, 0
 	for _, s := range r.refused {
 		switch {
@@ -73,14 +73,14 @@ func (r *refusedPod) finish(w *world, f *findings) {
 			again++
 		case int64(r.before(s))+1 > s.size:
 			later++
-		case s.changed(*w.options.TreeLag):
+		case s.changed(*w.Options.TreeLag):
 			changed++
-		case r.taken(s, *w.options.PodLag):
+		case r.taken(s, *w.Options.PodLag):
 			taken++
 		default:
 			f.Judged++
-			f.fail("refused-pod", s.write.moment(), s.held, "pod %s, one of the %d that it starts with, was refused %s after the admission: %s", s.write.refusal.name,
-				s.size, s.write.Time.Sub(s.held.opened.Time).Round(time.Millisecond), s.write.refusal.message)
+			f.fail("refused-pod", s.write.Moment(), s.held, "pod %s, one of the %d that it starts with, was refused %s after the admission: %s", s.write.Refusal.Name,
+				s.size, s.write.Time.Sub(s.held.Opened.Time).Round(time.Millisecond), s.write.Refusal.Message)
 		}
 	}
 	for _, n := range []struct {
@@ -103,8 +103,8 @@ func (r *refusedPod) finish(w *world, f *findings) {
 // isThere tells whether the claim had a pod of that name when it was refused: an
 // operator that has not seen its own pod yet makes it once more.
 func (r *refusedPod) isThere(s refusedStart) bool {
-	return slices.ContainsFunc(r.made[s.held], func(p *pod) bool {
-		return p.name == s.write.refusal.name && !p.created.Time.After(s.write.Time) && !p.gone.cameBefore(s.write.Received)
+	return slices.ContainsFunc(r.made[s.held], func(p *Pod) bool {
+		return p.Name == s.write.Refusal.Name && !p.Created.Time.After(s.write.Time) && !p.Gone.CameBefore(s.write.Received)
 	})
 }
 
@@ -112,7 +112,7 @@ func (r *refusedPod) isThere(s refusedStart) bool {
 func (r *refusedPod) before(s refusedStart) int {
 	n := 0
 	for _, p := range r.made[s.held] {
-		if !p.created.Time.After(s.write.Time) {
+		if !p.Created.Time.After(s.write.Time) {
 			n++
 		}
 	}
@@ -122,12 +122,12 @@ func (r *refusedPod) before(s refusedStart) int {
 // changed tells whether the quota that refused became another after the admission,
 // or so shortly before that the admission could not know.
 func (s refusedStart) changed(lag time.Duration) bool {
-	for _, q := range s.ledger.quotas {
-		if q.name != s.write.refusal.quota() {
+	for _, q := range s.ledger.Quotas {
+		if q.Name != s.write.Refusal.Quota() {
 			continue
 		}
-		for _, v := range q.versions {
-			if v.from.After(s.held.opened.Time.Add(-lag)) && !v.from.After(s.write.Time) {
+		for _, v := range q.Versions {
+			if v.From.After(s.held.Opened.Time.Add(-lag)) && !v.From.After(s.write.Time) {
 				return true
 			}
 		}
@@ -138,14 +138,14 @@ func (s refusedStart) changed(lag time.Duration) bool {
 // taken tells whether the pod would have had room without pods that came since the
 // admission, and whose room no admission had promised.
 func (r *refusedPod) taken(s refusedStart, lag time.Duration) bool {
-	requested, used, limited, ok := s.write.refusal.lists()
+	requested, used, limited, ok := s.write.Refusal.Lists()
 	if !ok {
 		return false
 	}
-	for _, q := range s.ledger.quotas {
-		if facts := q.at(s.write.Time); q.name == s.write.refusal.quota() && facts != nil {
+	for _, q := range s.ledger.Quotas {
+		if facts := q.At(s.write.Time); q.Name == s.write.Refusal.Quota() && facts != nil {
 			came := r.comers(s, lag)
-			came.add(r.phantoms(s, lag), 1)
+			came.Add(r.phantoms(s, lag), 1)
 			return fitsWithout(facts, requested, used, limited, came)
 		}
 	}
@@ -155,15 +155,15 @@ func (r *refusedPod) taken(s refusedStart, lag time.Duration) bool {
 // comers is the load, when it was created, of what came since the admission of a
 // refused pod and was there when that was refused, or a little before: a quota counts
 // what is gone until its controller has seen that.
-func (r *refusedPod) comers(s refusedStart, lag time.Duration) load {
-	came := load{}
+func (r *refusedPod) comers(s refusedStart, lag time.Duration) Load {
+	came := Load{}
 	for _, p := range r.late[s.write.Namespace] {
-		since, until := s.held.opened.Time.Add(-lag), s.write.Received.Add(-lag)
-		if p.created.Time.Before(since) || p.created.Time.After(s.write.Time) || p.gone.cameBefore(until) || p.over.cameBefore(until) {
+		since, until := s.held.Opened.Time.Add(-lag), s.write.Received.Add(-lag)
+		if p.Created.Time.Before(since) || p.Created.Time.After(s.write.Time) || p.Gone.CameBefore(until) || p.Over.CameBefore(until) {
 			continue
 		}
 		if !slices.Contains(r.made[s.held], p) {
-			came.add(loadOf(p.class, 1, p.requests, p.limits), 1)
+			came.Add(LoadOf(p.Class, 1, p.Requests, p.Limits), 1)
 		}
 	}
 	return came
@@ -171,29 +171,29 @@ func (r *refusedPod) comers(s refusedStart, lag time.Duration) load {
 
 // phantoms is the load of pods that were created twice since the admission of a refused
 // pod, as far as the quota that refused it was not counted anew after that.
-func (r *refusedPod) phantoms(s refusedStart, lag time.Duration) load {
-	came := load{}
+func (r *refusedPod) phantoms(s refusedStart, lag time.Duration) Load {
+	came := Load{}
 	for _, w := range r.twice[s.write.Namespace] {
-		anew := slices.ContainsFunc(r.counted[s.write.Namespace+"/"+s.write.refusal.quota()], func(at time.Time) bool {
+		anew := slices.ContainsFunc(r.counted[s.write.Namespace+"/"+s.write.Refusal.Quota()], func(at time.Time) bool {
 			return at.After(w.Time) && at.Before(s.write.Received.Add(-lag))
 		})
-		if !anew && !w.Time.Before(s.held.opened.Time.Add(-lag)) && !w.Received.After(s.write.Time) {
-			came.add(loadOf(w.twice.class, 1, w.twice.requests, w.twice.limits), 1)
+		if !anew && !w.Time.Before(s.held.Opened.Time.Add(-lag)) && !w.Received.After(s.write.Time) {
+			came.Add(LoadOf(w.Twice.Class, 1, w.Twice.Requests, w.Twice.Limits), 1)
 		}
 	}
 	return came
 }
 
 // fitsWithout tells whether what was requested had fitted without a load.
-func fitsWithout(q *quotaFacts, requested, used, limited amounts, l load) bool {
+func fitsWithout(q *QuotaFacts, requested, used, limited Amounts, l Load) bool {
 	for key, n := range requested {
-		at := slices.IndexFunc(q.limits, func(limit quotaLimit) bool { return limit.key == key })
+		at := slices.IndexFunc(q.Limits, func(limit QuotaLimit) bool { return limit.Key == key })
 		if at < 0 {
 			return false
 		}
-		total := new(big.Int).Add(n, used.get(key))
-		total.Sub(total, q.weigh(&q.limits[at], l))
-		if total.Cmp(limited.get(key)) > 0 {
+		total := new(big.Int).Add(n, used.Get(key))
+		total.Sub(total, q.Weigh(&q.Limits[at], l))
+		if total.Cmp(limited.Get(key)) > 0 {
 			return false
 		}
 	}

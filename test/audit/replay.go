@@ -2,20 +2,20 @@ package audit
 
 import "time"
 
-// replay applies all writes in order.
-func (l *history) replay(o *Options, see func(*world, *change)) *world {
-	w := newWorld(o, l.end(o))
-	for _, write := range l.writes {
+// Replay applies all writes in order.
+func (l *history) Replay(o *Options, see func(*World, *Change)) *World {
+	w := NewWorld(o, l.End(o))
+	for _, write := range l.Writes {
 		w.expect(write)
 	}
-	for _, write := range l.writes {
-		see(w, w.apply(write))
+	for _, write := range l.Writes {
+		see(w, w.Apply(write))
 	}
 	return w
 }
 
-// end is the time up to which the log is known to be complete.
-func (l *history) end(o *Options) time.Time {
+// End is the time up to which the log is known to be complete.
+func (l *history) End(o *Options) time.Time {
 	if o.Until.After(l.To) {
 		return o.Until
 	}

@@ -6,71 +6,71 @@ type requestMismatch struct{}
 
 func newRequestMismatch() inspector { return requestMismatch{} }
 
-func (requestMismatch) finish(*world, *findings) {}
+func (requestMismatch) finish(*World, *findings) {}
 
-func (r requestMismatch) see(_ *world, c *change, f *findings) {
-	if c.unit != nil && c.unit.facts.row != nil && c.unit.gone.IsZero() {
+func (r requestMismatch) see(_ *World, c *Change, f *findings) {
+	if c.Unit != nil && c.Unit.Facts.Row != nil && c.Unit.Gone.IsZero() {
 		r.seeUnit(c, f)
 	}
-	for _, held := range c.closed {
-		if held.job != nil && held.unit != nil && held.job.facts != nil && held.job.sized() {
+	for _, held := range c.Closed {
+		if held.Job != nil && held.Unit != nil && held.Job.Facts != nil && held.Job.Sized() {
 			r.seeEnd(held, c, f)
 		}
 	}
 }
 
-func (requestMismatch) seeUnit(c *change, f *findings) {
-	now, was := c.unit.facts, c.unitWas
-	if was != nil && was.sum.differences(now.sum, "", "") == "" && was.total.differences(now.total, "", "") == "" {
+func (requestMismatch) seeUnit(c *Change, f *findings) {
+	now, was := c.Unit.Facts, c.UnitWas
+	if was != nil && was.Sum.Differences(now.Sum, "", "") == "" && was.Total.Differences(now.Total, "", "") == "" {
 		return
 	}
 	switch {
-	case now.bad != "":
+	case now.Bad != "":
 		f.Judged++
-		f.fail("unreadable", c.w.moment(), c.unit, "%s", now.bad)
-	case !now.podSets:
+		f.fail("unreadable", c.Write.Moment(), c.Unit, "%s", now.Bad)
+	case !now.PodSets:
 		f.NotJudged++
 	default:
 		f.Judged++
-		if d := now.total.differences(now.sum, "spec.resource", "its pod sets"); d != "" {
-			f.fail("sum-mismatch", c.w.moment(), c.unit, "%s", d)
+		if d := now.Total.Differences(now.Sum, "spec.resource", "its pod sets"); d != "" {
+			f.fail("sum-mismatch", c.Write.Moment(), c.Unit, "%s", d)
 		}
 	}
 }
 
 // seeEnd looks at the pods of a job that ended well at its first attempt.
-func (requestMismatch) seeEnd(held *claim, c *change, f *findings) {
-	j := held.job
-	if j.facts.end != succeeded || held.dequeues != 1 || held.unit.facts.attempts > 1 || held.unit.facts.bad != "" {
+func (requestMismatch) seeEnd(held *Claim, c *Change, f *findings) {
+	j := held.Job
+	if j.Facts.End != Succeeded || held.Dequeues != 1 || held.Unit.Facts.Attempts > 1 || held.Unit.Facts.Bad != "" {
 		f.NotJudged++
 		return
 	}
 	pods := firstPods(j)
-	if len(pods) < j.facts.pods || j.resource() != "jobs" && len(pods) > j.facts.pods {
+	if len(pods) < j.Facts.Pods || j.Resource() != "jobs" && len(pods) > j.Facts.Pods {
 		f.NotJudged++ // the log does not show them all, or the job has grown
 		return
 	}
-	sum := amounts{}
-	for _, p := range pods[:j.facts.pods] {
-		sum.addTimes(p.requests, 1)
+	sum := Amounts{}
+	for _, p := range pods[:j.Facts.Pods] {
+		sum.AddTimes(p.Requests, 1)
 	}
-	asked := amounts{}
-	asked.addTimes(held.asked, 1)
+	asked := Amounts{}
+	asked.AddTimes(held.Asked, 1)
 	delete(asked, "pods")
 	f.Judged++
-	if d := asked.differences(sum, "the unit asked for", "the pods request"); d != "" {
-		f.fail("pods-mismatch", c.w.moment(), held.unit, "%s has %d pods; %s", j, j.facts.pods, d)
+	if d := asked.Differences(sum, "the unit asked for", "the pods request"); d != "" {
+		f.fail("pods-mismatch", c.Write.Moment(), held.Unit, "%s has %d pods; %s", j, j.Facts.Pods, d)
 	}
 }
 
 // firstPods are a job's pods in the order of their creation, without those that
 // took the place of one of the same name.
-func firstPods(j *job) []*pod {
+func firstPods(j *Job) []*Pod {
 	seen := map[string]bool{}
-	var out []*pod
-	for _, p := range j.pods {
-		if !p.created.IsZero() && p.requests != nil && !seen[p.name] {
-			seen[p.name] = true
+	var out []*Pod
+	for _, p := range j.Pods {
+		if !p.Created.IsZero() && p.Requests != nil && !seen[p.Name] {
+			seen[p.Name] = true
 			out = append(out, p)
 		}
 	}

@@ -12,21 +12,21 @@ import (
 // is what its keys count of a pod, and which pods match a scope, by the rules of the
 // API server.
 
-// quotaFacts is a ResourceQuota as one write left it.
-type quotaFacts struct {
+// QuotaFacts is a ResourceQuota as one write left it.
+type QuotaFacts struct {
 	scopes []quotaScope
-	limits []quotaLimit // of pods, in the order of their keys
-	bad    string       // why it cannot be read
+	Limits []QuotaLimit // of pods, in the order of their keys
+	Bad    string       // why it cannot be read
 }
 
-// quotaLimit is what a quota says of one key.
-type quotaLimit struct {
-	key string
-	of  string // what of a load it limits
-	// hard is the lower of spec and status, used what the status says.
-	hard, used *big.Int
-	// unknown: the status says nothing of it yet.
-	unknown bool
+// QuotaLimit is what a quota says of one key.
+type QuotaLimit struct {
+	Key string
+	Of  string // what of a load it limits
+	// Hard is the lower of spec and status, used what the status says.
+	Hard, Used *big.Int
+	// Unknown: the status says nothing of it yet.
+	Unknown bool
 }
 
 type quotaScope struct {
@@ -40,16 +40,16 @@ func parseResourceQuota(d *decoder, kind string, _ *meta, raw json.RawMessage) (
 	}
 	var o struct {
 		Spec struct {
-			Hard          quantities
+			Hard          Quantities
 			Scopes        []string
 			ScopeSelector struct{ MatchExpressions []quotaScope }
 		}
-		Status struct{ Hard, Used quantities }
+		Status struct{ Hard, Used Quantities }
 	}
 	if err := json.Unmarshal(raw, &o); err != nil {
 		return nil, err
 	}
-	q := &quotaFacts{scopes: o.Spec.ScopeSelector.MatchExpressions}
+	q := &QuotaFacts{scopes: o.Spec.ScopeSelector.MatchExpressions}
 	for _, name := range o.Spec.Scopes {
 		q.scopes = append(q.scopes, quotaScope{ScopeName: name, Operator: "Exists"})
 	}
@@ -58,7 +58,7 @@ func parseResourceQuota(d *decoder, kind string, _ *meta, raw json.RawMessage) (
 	used, err3 := o.Status.Used.exact()
 	for _, err := range []error{err, err2, err3} {
 		if err != nil {
-			q.bad = err.Error()
+			q.Bad = err.Error()
 			return q, nil
 		}
 	}
@@ -70,15 +70,15 @@ func parseResourceQuota(d *decoder, kind string, _ *meta, raw json.RawMessage) (
 			continue
 		}
 		// all holds what the status says, where it says anything.
-		limit := quotaLimit{key: d.word(key), of: d.word(of), hard: baseUnits(key, all[key], false), used: new(big.Int)}
+		limit := QuotaLimit{Key: d.word(key), Of: d.word(of), Hard: BaseUnits(key, all[key], false), Used: new(big.Int)}
 		if most, ok := wanted[key]; ok && most.Cmp(all[key]) < 0 {
-			limit.hard = baseUnits(key, most, false)
+			limit.Hard = BaseUnits(key, most, false)
 		}
 		if used[key] != nil {
-			limit.used = baseUnits(key, used[key], true)
+			limit.Used = BaseUnits(key, used[key], true)
 		}
-		limit.unknown = decided[key] == nil || used[key] == nil
-		q.limits = append(q.limits, limit)
+		limit.Unknown = decided[key] == nil || used[key] == nil
+		q.Limits = append(q.Limits, limit)
 	}
 	return q, nil
 }
@@ -112,21 +112,21 @@ func standard(name string) bool {
 }
 
 // same tells whether the quotas differ in nothing but what is used.
-func (q *quotaFacts) same(other *quotaFacts) bool {
+func (q *QuotaFacts) same(other *QuotaFacts) bool {
 	if q == nil || other == nil {
 		return q == other
 	}
-	return q.bad == other.bad &&
+	return q.Bad == other.Bad &&
 		slices.EqualFunc(q.scopes, other.scopes, func(a, b quotaScope) bool {
 			return a.ScopeName == b.ScopeName && a.Operator == b.Operator && slices.Equal(a.Values, b.Values)
 		}) &&
-		slices.EqualFunc(q.limits, other.limits, func(a, b quotaLimit) bool {
-			return a.key == b.key && a.unknown == b.unknown && a.hard.Cmp(b.hard) == 0
+		slices.EqualFunc(q.Limits, other.Limits, func(a, b QuotaLimit) bool {
+			return a.Key == b.Key && a.Unknown == b.Unknown && a.Hard.Cmp(b.Hard) == 0
 		})
 }
 
-// matches tells whether the quota counts pods of a class.
-func (q *quotaFacts) matches(c class) bool {
+// Matches tells whether the quota counts pods of a class.
+func (q *QuotaFacts) Matches(c class) bool {
 	for _, s := range q.scopes {
 		if !s.holds(c) {
 			return false
@@ -158,11 +158,11 @@ func (s *quotaScope) holds(c class) bool {
 	return false
 }
 
-// weigh is what one limit of the quota counts of a load.
-func (q *quotaFacts) weigh(limit *quotaLimit, l load) *big.Int {
+// Weigh is what one limit of the quota counts of a load.
+func (q *QuotaFacts) Weigh(limit *QuotaLimit, l Load) *big.Int {
 	sum := new(big.Int)
 	for c, counted := range l {
-		if n, ok := counted[limit.of]; ok && q.matches(c) {
+		if n, ok := counted[limit.Of]; ok && q.Matches(c) {
 			sum.Add(sum, n)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 type treeFacts struct {
 	created    string // its creation time, as text that sorts
 	generation int64
-	tree       *tree  // nil where the spec is invalid
+	Tree       *tree  // nil where the spec is invalid
 	invalid    string // why
 	shown      treeStatus
 }
@@ -20,32 +20,32 @@ type treeFacts struct {
 // treeStatus is what the tree says of its nodes.
 type treeStatus struct {
 	ObservedGeneration int64
-	Nodes              []nodeStatus
+	Nodes              []NodeStatus
 }
 
-type nodeStatus struct {
+type NodeStatus struct {
 	Path                    string
-	Used, Borrowed, Request quantities
+	Used, Borrowed, Request Quantities
 	Jobs                    int64
 }
 
 // tree is a valid spec.
-type tree struct{ nodes []*node } // in tree order: a node before its children
+type tree struct{ Nodes []*Node } // in tree order: a node before its children
 
-type node struct {
-	name, path string
-	parent     *node
+type Node struct {
+	name, Path string
+	Parent     *Node
 	namespaces []string
-	min, max   map[string]*big.Rat // exact: the oversell rate comes before rounding
+	Min, max   map[string]*big.Rat // exact: the oversell rate comes before rounding
 }
 
-const maxJobs = "kube-queue/max-jobs"
+const MaxJobs = "kube-queue/max-jobs"
 
 type treeNode struct {
 	Name       string     `json:"name"`
 	Namespaces []string   `json:"namespaces"`
-	Min        quantities `json:"min"`
-	Max        quantities `json:"max"`
+	Min        Quantities `json:"min"`
+	Max        Quantities `json:"max"`
 	Children   []treeNode `json:"children"`
 }
 
@@ -69,7 +69,7 @@ func parseTreeObject(_ *decoder, kind string, m *meta, raw json.RawMessage) (any
 	case o.Spec.Root == nil:
 		err = fmt.Errorf("it has no root")
 	default:
-		f.tree, err = newTree(o.Spec.Root)
+		f.Tree, err = newTree(o.Spec.Root)
 	}
 	if err != nil {
 		f.invalid = err.Error()
@@ -85,10 +85,10 @@ func newTree(root *treeNode) (*tree, error) {
 	return t, nil
 }
 
-func (t *tree) add(in *treeNode, parent *node, seen map[string]bool) error {
-	n := &node{name: in.Name, path: in.Name, parent: parent, namespaces: in.Namespaces}
+func (t *tree) add(in *treeNode, parent *Node, seen map[string]bool) error {
+	n := &Node{name: in.Name, Path: in.Name, Parent: parent, namespaces: in.Namespaces}
 	if parent != nil {
-		n.path = parent.path + "/" + in.Name
+		n.Path = parent.Path + "/" + in.Name
 	}
 	switch {
 	case in.Name == "":
@@ -100,14 +100,14 @@ func (t *tree) add(in *treeNode, parent *node, seen map[string]bool) error {
 	if err := n.read(in); err != nil {
 		return fmt.Errorf("node %s: %w", in.Name, err)
 	}
-	t.nodes = append(t.nodes, n)
+	t.Nodes = append(t.Nodes, n)
 	children := map[string]*big.Rat{}
 	for i := range in.Children {
-		at := len(t.nodes)
+		at := len(t.Nodes)
 		if err := t.add(&in.Children[i], n, seen); err != nil {
 			return err
 		}
-		for name, least := range t.nodes[at].min {
+		for name, least := range t.Nodes[at].Min {
 			if children[name] == nil {
 				children[name] = new(big.Rat)
 			}
@@ -123,15 +123,15 @@ func (t *tree) add(in *treeNode, parent *node, seen map[string]bool) error {
 }
 
 // read takes the limits of a node, and refuses those that no tree may have.
-func (n *node) read(in *treeNode) error {
+func (n *Node) read(in *treeNode) error {
 	var err error
-	if n.min, err = in.Min.exact(); err != nil {
+	if n.Min, err = in.Min.exact(); err != nil {
 		return fmt.Errorf("min: %w", err)
 	}
 	if n.max, err = in.Max.exact(); err != nil {
 		return fmt.Errorf("max: %w", err)
 	}
-	for name, least := range n.min {
+	for name, least := range n.Min {
 		if most, ok := n.max[name]; ok && least.Cmp(most) > 0 {
 			return fmt.Errorf("min of %s is above its max", name)
 		}
@@ -139,18 +139,18 @@ func (n *node) read(in *treeNode) error {
 	return nil
 }
 
-// limit is the most of a resource that may be in use under the node.
-func (n *node) limit(name string, oversell *big.Rat) (*big.Int, bool) {
+// Limit is the most of a resource that may be in use under the node.
+func (n *Node) Limit(name string, oversell *big.Rat) (*big.Int, bool) {
 	most, ok := n.max[name]
 	if !ok {
 		return nil, false
 	}
-	return baseUnits(name, new(big.Rat).Mul(most, oversell), false), true
+	return BaseUnits(name, new(big.Rat).Mul(most, oversell), false), true
 }
 
-// group finds the node that a unit belongs to: the first in tree order that
+// Group finds the node that a unit belongs to: the first in tree order that
 // lists its namespace, or the one of them that it names.
-func (t *tree) group(namespace, name string) (*node, error) {
+func (t *tree) Group(namespace, name string) (*Node, error) {
 	listing := t.listing(namespace)
 	if len(listing) == 0 {
 		listing = t.listing("*")
@@ -166,27 +166,27 @@ func (t *tree) group(namespace, name string) (*node, error) {
 		if n.name == name {
 			return n, nil
 		}
-		paths = append(paths, n.path)
+		paths = append(paths, n.Path)
 	}
 	return nil, fmt.Errorf("quota %s is none of those that list namespace %s: %s", name, namespace, strings.Join(paths, ", "))
 }
 
 // nearest is the node of a path or, where that is gone, of the longest part of the
 // path that is left; the root is always there.
-func (t *tree) nearest(path string) *node {
+func (t *tree) nearest(path string) *Node {
 	for ; path != ""; path = path[:max(0, strings.LastIndex(path, "/"))] {
-		for _, n := range t.nodes {
-			if n.path == path {
+		for _, n := range t.Nodes {
+			if n.Path == path {
 				return n
 			}
 		}
 	}
-	return t.nodes[0]
+	return t.Nodes[0]
 }
 
-func (t *tree) listing(namespace string) []*node {
-	var out []*node
-	for _, n := range t.nodes {
+func (t *tree) listing(namespace string) []*Node {
+	var out []*Node
+	for _, n := range t.Nodes {
 		if slices.Contains(n.namespaces, namespace) {
 			out = append(out, n)
 		}

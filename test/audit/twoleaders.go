@@ -17,32 +17,32 @@ type term struct {
 
 func newTwoLeaders() inspector { return &twoLeaders{terms: map[string]*term{}} }
 
-func (l *twoLeaders) finish(*world, *findings) {}
+func (l *twoLeaders) finish(*World, *findings) {}
 
-func (l *twoLeaders) see(w *world, c *change, f *findings) {
-	if !w.options.program(c.w) || !c.w.OK() || c.w.instance == "" {
+func (l *twoLeaders) see(w *World, c *Change, f *findings) {
+	if !w.Options.Program(c.Write) || !c.Write.OK() || c.Write.Instance == "" {
 		return
 	}
-	held := l.terms[c.w.User]
-	if lease, is := c.w.body.(*leaseFacts); is {
-		l.terms[c.w.User] = held.goesOn(c.w, lease)
+	held := l.terms[c.Write.User]
+	if lease, is := c.Write.Body.(*LeaseFacts); is {
+		l.terms[c.Write.User] = held.goesOn(c.Write, lease)
 		return
 	}
-	if c.w.Resource == "events" || held == nil || held.holder == "" || c.w.Time.Sub(held.renewed.Time) > held.lasts {
+	if c.Write.Resource == "events" || held == nil || held.holder == "" || c.Write.Time.Sub(held.renewed.Time) > held.lasts {
 		f.NotJudged++
 		return
 	}
-	if f.Judged++; c.w.instance != held.instance {
-		f.fail("two-leaders", c.w.moment(), named(c.w.Resource+" "+c.w.Namespace+"/"+c.w.Name),
+	if f.Judged++; c.Write.Instance != held.instance {
+		f.fail("two-leaders", c.Write.Moment(), named(c.Write.Resource+" "+c.Write.Namespace+"/"+c.Write.Name),
 			"written by another process than %s, which has held the lease since %s",
 			held.holder, held.taken.Time.UTC().Format("15:04:05.000"))
 	}
 }
 
 // goesOn is the term after a write of the lease.
-func (t *term) goesOn(w *Write, lease *leaseFacts) *term {
-	next := &term{instance: w.instance, holder: lease.holder, taken: w.moment(), renewed: w.moment(), lasts: lease.lasts}
-	if t != nil && t.instance == w.instance && t.holder == lease.holder {
+func (t *term) goesOn(w *Write, lease *LeaseFacts) *term {
+	next := &term{instance: w.Instance, holder: lease.Holder, taken: w.Moment(), renewed: w.Moment(), lasts: lease.Lasts}
+	if t != nil && t.instance == w.Instance && t.holder == lease.Holder {
 		next.taken = t.taken
 	}
 	return next

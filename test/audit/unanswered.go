@@ -68,7 +68,7 @@ func (f *followUp) see(w *Write, b bodies) error {
 	switch {
 	case w.lost() && b.asked != nil:
 		f.open[key] = append(f.open[key], unanswered{w, b.asked, f.latest[key]})
-	case w.OK() && w.body != nil:
+	case w.OK() && w.Body != nil:
 		if err := f.settle(key, w, b); err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func (f *followUp) settle(key objectKey, next *Write, b bodies) error {
 			return err
 		}
 		w := u.write
-		w.body, w.UID, w.landed = facts, next.UID, true
+		w.Body, w.UID, w.landed = facts, next.UID, true
 	}
 	if len(left) == 0 {
 		delete(f.open, key)

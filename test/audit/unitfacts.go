@@ -7,62 +7,62 @@ import (
 	"time"
 )
 
-// unitFacts is a QueueUnit as one write left it.
-type unitFacts struct {
-	row          *row // of its job's kind; nil for a thing of the user's own
-	jobKind      string
+// UnitFacts is a QueueUnit as one write left it.
+type UnitFacts struct {
+	Row          *row // of its job's kind; nil for a thing of the user's own
+	JobKind      string
 	jobNamespace string
 	jobName      string
 	jobUID       string
-	podSets      bool // it has any
-	sum, total   amounts
-	sets         []podSet
-	bad          string // an amount that cannot be read
-	priority     int64
-	submitted    time.Time
+	PodSets      bool // it has any
+	Sum, Total   Amounts
+	Sets         []podSet
+	Bad          string // an amount that cannot be read
+	Priority     int64
+	Submitted    time.Time
 	quotaName    string // as the spec, or else the unit's label, says
-	active       bool
-	maxTime      time.Duration // 0: as long as it takes
+	Active       bool
+	MaxTime      time.Duration // 0: as long as it takes
 
-	phase, reason, quota string
-	queue                string
-	attempts             int
-	dequeueTime          time.Time
-	requeueAt            time.Time
-	evicted              bool
-	evictedReason        string
+	Phase, reason, Quota string
+	Queue                string
+	Attempts             int
+	DequeueTime          time.Time
+	RequeueAt            time.Time
+	Evicted              bool
+	EvictedReason        string
 }
 
 // Phases of a unit.
 const (
-	enqueued = "Enqueued"
-	reserved = "Reserved"
-	dequeued = "Dequeued"
-	running  = "Running"
-	backoff  = "Backoff"
+	Enqueued = "Enqueued"
+	Reserved = "Reserved"
+	Dequeued = "Dequeued"
+	Running  = "Running"
+	Backoff  = "Backoff"
 )
 
-// holds tells whether a unit says that it has quota.
-func (u *unitFacts) holds() bool {
-	return u != nil && (u.phase == reserved || u.phase == dequeued || u.phase == running)
+// Holds tells whether a unit says that it has quota.
+func (u *UnitFacts) Holds() bool {
+	return u != nil && (u.Phase == Reserved || u.Phase == Dequeued || u.Phase == Running)
 }
 
-func (u *unitFacts) ended() bool {
-	return u.phase == string(succeeded) || u.phase == string(failed)
+func (u *UnitFacts) Ended() bool {
+	return u.Phase == string(Succeeded) || u.Phase == string(Failed)
 }
 
-// inLine tells whether a unit asks for quota now.
-func (u *unitFacts) inLine(now time.Time) bool {
+// InLine tells whether a unit asks for quota now.
+func (u *UnitFacts) InLine(now time.Time) bool {
 	switch u.reason {
 	case "Inactive", "SuspendedByUser", "InvalidRequest", "QueueStopped":
 		return false
 	}
-	return u.active && u.bad == "" && (u.phase == enqueued || u.phase == backoff && !now.Before(u.requeueAt))
+	return u.Active && u.Bad == "" && (u.Phase == Enqueued || u.Phase == Backoff && !now.Before(u.RequeueAt))
 }
 
-// stopped tells whether an eviction has come so far that the job is at rest.
-func (u *unitFacts) stopped() bool {
-	return u.evicted && (u.evictedReason == "Stopped" || u.evictedReason == "SuspendedByUser")
+// Stopped tells whether an eviction has come so far that the job is at rest.
+func (u *UnitFacts) Stopped() bool {
+	return u.Evicted && (u.EvictedReason == "Stopped" || u.EvictedReason == "SuspendedByUser")
 }
 
 type unitObject struct {
@@ -70,14 +70,14 @@ type unitObject struct {
 		ConsumerRef struct{ APIVersion, Kind, Namespace, Name, UID string }
 		PodSets     []struct {
 			Count             int64
-			Requests, Limits  quantities
+			Requests, Limits  Quantities
 			PriorityClassName string
 			QuotaScopes       []string
 			Unset             map[string]string
 		}
 		Priority       int64
 		SubmissionTime time.Time
-		Resource       quantities
+		Resource       Quantities
 		Active         *bool
 		QuotaName      string
 
@@ -106,50 +106,50 @@ func parseUnit(d *decoder, kind string, m *meta, raw json.RawMessage) (any, erro
 	if !ok {
 		group, version = "", ref.APIVersion
 	}
-	u := &unitFacts{
-		row: rowOfKind(group, version, ref.Kind), jobKind: d.word(ref.Kind), jobNamespace: d.word(ref.Namespace),
-		jobName: ref.Name, jobUID: ref.UID, podSets: len(o.Spec.PodSets) > 0,
-		quotaName: o.Spec.QuotaName, active: o.Spec.Active == nil || *o.Spec.Active,
-		phase: d.word(o.Status.Phase), reason: d.word(o.Status.Reason), quota: d.word(o.Status.Quota),
-		queue:    d.word(o.Status.Queue),
-		attempts: o.Status.Attempts, dequeueTime: o.Status.DequeueTime, requeueAt: o.Status.RequeueState.RequeueAt,
-		maxTime:  time.Duration(o.Spec.MaximumExecutionTimeSeconds) * time.Second,
-		priority: o.Spec.Priority, submitted: o.Spec.SubmissionTime,
+	u := &UnitFacts{
+		Row: rowOfKind(group, version, ref.Kind), JobKind: d.word(ref.Kind), jobNamespace: d.word(ref.Namespace),
+		jobName: ref.Name, jobUID: ref.UID, PodSets: len(o.Spec.PodSets) > 0,
+		quotaName: o.Spec.QuotaName, Active: o.Spec.Active == nil || *o.Spec.Active,
+		Phase: d.word(o.Status.Phase), reason: d.word(o.Status.Reason), Quota: d.word(o.Status.Quota),
+		Queue:    d.word(o.Status.Queue),
+		Attempts: o.Status.Attempts, DequeueTime: o.Status.DequeueTime, RequeueAt: o.Status.RequeueState.RequeueAt,
+		MaxTime:  time.Duration(o.Spec.MaximumExecutionTimeSeconds) * time.Second,
+		Priority: o.Spec.Priority, Submitted: o.Spec.SubmissionTime,
 	}
-	if u.phase == "" {
-		u.phase = enqueued
+	if u.Phase == "" {
+		u.Phase = Enqueued
 	}
 	if u.quotaName == "" {
 		u.quotaName = m.Labels[labelQuotaName]
 	}
 	for _, c := range o.Status.Conditions {
 		if c.Type == "Evicted" {
-			u.evicted, u.evictedReason = c.Status == "True", c.Reason
+			u.Evicted, u.EvictedReason = c.Status == "True", c.Reason
 		}
 	}
 	u.amounts(&o)
 	return u, nil
 }
 
-func (u *unitFacts) amounts(o *unitObject) {
+func (u *UnitFacts) amounts(o *unitObject) {
 	var err error
-	if u.total, err = o.Spec.Resource.ceil(); err != nil {
-		u.bad = fmt.Sprintf("spec.resource: %v", err)
+	if u.Total, err = o.Spec.Resource.Ceil(); err != nil {
+		u.Bad = fmt.Sprintf("spec.resource: %v", err)
 	}
-	u.sum = amounts{}
+	u.Sum = Amounts{}
 	for i, set := range o.Spec.PodSets {
-		requests, err := set.Requests.ceil()
+		requests, err := set.Requests.Ceil()
 		if err != nil {
-			u.bad = fmt.Sprintf("spec.podSets[%d]: %v", i, err)
+			u.Bad = fmt.Sprintf("spec.podSets[%d]: %v", i, err)
 			continue
 		}
-		u.sum.addTimes(requests, set.Count)
-		limits, err := set.Limits.ceil()
+		u.Sum.AddTimes(requests, set.Count)
+		limits, err := set.Limits.Ceil()
 		if err != nil {
-			u.bad = fmt.Sprintf("spec.podSets[%d]: limits: %v", i, err)
+			u.Bad = fmt.Sprintf("spec.podSets[%d]: limits: %v", i, err)
 		}
-		u.sets = append(u.sets, podSet{
-			count: set.Count, requests: requests, limits: limits, class: classOf(set.QuotaScopes, set.PriorityClassName), unset: set.Unset,
+		u.Sets = append(u.Sets, podSet{
+			Count: set.Count, requests: requests, limits: limits, Class: classOf(set.QuotaScopes, set.PriorityClassName), Unset: set.Unset,
 		})
 	}
 }

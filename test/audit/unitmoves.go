@@ -7,7 +7,7 @@ type unitMoves struct{}
 
 func newUnitMoves() inspector { return unitMoves{} }
 
-func (unitMoves) finish(*world, *findings) {}
+func (unitMoves) finish(*World, *findings) {}
 
 type writer int
 
@@ -32,157 +32,157 @@ type move struct {
 	stopped, jobEnded bool
 }
 
-var ends = []string{string(succeeded), string(failed)}
+var ends = []string{string(Succeeded), string(Failed)}
 
 var moves = []move{
-	{from: []string{enqueued, backoff}, to: []string{reserved}, by: theController},
-	{from: []string{enqueued, backoff, reserved}, to: []string{dequeued}, by: theController},
-	{from: []string{reserved}, to: []string{backoff}, by: theController},
-	{from: []string{dequeued}, to: []string{running}, by: theExtensions},
-	{from: []string{dequeued, running}, to: ends, by: theExtensions},
+	{from: []string{Enqueued, Backoff}, to: []string{Reserved}, by: theController},
+	{from: []string{Enqueued, Backoff, Reserved}, to: []string{Dequeued}, by: theController},
+	{from: []string{Reserved}, to: []string{Backoff}, by: theController},
+	{from: []string{Dequeued}, to: []string{Running}, by: theExtensions},
+	{from: []string{Dequeued, Running}, to: ends, by: theExtensions},
 	// A job may end though it was never released: Failed by its operator, or by hand.
-	{from: []string{enqueued, backoff, reserved}, to: ends, by: theExtensions, jobEnded: true},
-	{from: []string{reserved, dequeued, running}, to: []string{backoff, enqueued}, by: theController, stopped: true},
+	{from: []string{Enqueued, Backoff, Reserved}, to: ends, by: theExtensions, jobEnded: true},
+	{from: []string{Reserved, Dequeued, Running}, to: []string{Backoff, Enqueued}, by: theController, stopped: true},
 }
 
-func (m unitMoves) see(w *world, c *change, f *findings) {
-	if c.unit == nil || c.same {
+func (m unitMoves) see(w *World, c *Change, f *findings) {
+	if c.Unit == nil || c.Same {
 		return
 	}
 	switch {
-	case !c.unit.gone.IsZero():
+	case !c.Unit.Gone.IsZero():
 		m.seeDelete(w, c, f)
-	case c.born:
+	case c.Born:
 		m.seeCreate(w, c, f)
-	case c.unitWas != nil:
+	case c.UnitWas != nil:
 		m.seePhase(w, c, f)
 		m.seeEviction(w, c, f)
 		m.seeWhy(w, c, f)
 	}
 }
 
-func (unitMoves) seeCreate(w *world, c *change, f *findings) {
-	u := c.unit
-	if u.facts.row == nil {
+func (unitMoves) seeCreate(w *World, c *Change, f *findings) {
+	u := c.Unit
+	if u.Facts.Row == nil {
 		return // anybody may make a unit for a thing of their own
 	}
 	f.Judged++
-	if c.w.User != w.options.Extensions {
-		f.fail("wrong-writer", c.w.moment(), u, "%s created it; only %s may, for a %s", c.w.User, w.options.Extensions, u.facts.jobKind)
+	if c.Write.User != w.Options.Extensions {
+		f.fail("wrong-writer", c.Write.Moment(), u, "%s created it; only %s may, for a %s", c.Write.User, w.Options.Extensions, u.Facts.JobKind)
 	}
-	if u.facts.phase != enqueued {
-		f.fail("wrong-move", c.w.moment(), u, "it was created as %s", u.facts.phase)
+	if u.Facts.Phase != Enqueued {
+		f.fail("wrong-move", c.Write.Moment(), u, "it was created as %s", u.Facts.Phase)
 	}
-	if c.job == nil {
+	if c.Job == nil {
 		return
 	}
-	for _, other := range c.job.units {
+	for _, other := range c.Job.Units {
 		if other != u {
-			f.fail("twin", c.w.moment(), u, "%s already has %s", c.job, other)
+			f.fail("twin", c.Write.Moment(), u, "%s already has %s", c.Job, other)
 		}
 	}
 }
 
-func (unitMoves) seePhase(w *world, c *change, f *findings) {
-	now, was := c.unit.facts, c.unitWas
-	if now.phase == was.phase {
+func (unitMoves) seePhase(w *World, c *Change, f *findings) {
+	now, was := c.Unit.Facts, c.UnitWas
+	if now.Phase == was.Phase {
 		return
 	}
 	f.Judged++
-	if now.row == nil && slices.Contains(ends, now.phase) {
+	if now.Row == nil && slices.Contains(ends, now.Phase) {
 		return // who made a unit for a thing of their own ends it
 	}
 	known := false
 	for _, m := range moves {
 		switch {
-		case !slices.Contains(m.from, was.phase) || !slices.Contains(m.to, now.phase):
+		case !slices.Contains(m.from, was.Phase) || !slices.Contains(m.to, now.Phase):
 			continue
-		case m.stopped && !was.stopped():
+		case m.stopped && !was.Stopped():
 			continue
-		case m.jobEnded && (c.job == nil || c.job.ended.IsZero()):
+		case m.jobEnded && (c.Job == nil || c.Job.Ended.IsZero()):
 			continue
 		}
 		known = true
-		if c.w.User == m.by.user(w.options) {
+		if c.Write.User == m.by.user(w.Options) {
 			return
 		}
 	}
 	switch {
 	case known:
-		f.fail("wrong-writer", c.w.moment(), c.unit, "%s moved it from %s to %s", c.w.User, was.phase, now.phase)
-	case was.evicted && !was.stopped() && !now.ended():
-		f.fail("wrong-move", c.w.moment(), c.unit, "%s moved it from %s to %s before its eviction was done (reason %s)", c.w.User, was.phase, now.phase, was.evictedReason)
+		f.fail("wrong-writer", c.Write.Moment(), c.Unit, "%s moved it from %s to %s", c.Write.User, was.Phase, now.Phase)
+	case was.Evicted && !was.Stopped() && !now.Ended():
+		f.fail("wrong-move", c.Write.Moment(), c.Unit, "%s moved it from %s to %s before its eviction was done (reason %s)", c.Write.User, was.Phase, now.Phase, was.EvictedReason)
 	default:
-		f.fail("wrong-move", c.w.moment(), c.unit, "%s moved it from %s to %s, which does not happen", c.w.User, was.phase, now.phase)
+		f.fail("wrong-move", c.Write.Moment(), c.Unit, "%s moved it from %s to %s, which does not happen", c.Write.User, was.Phase, now.Phase)
 	}
 }
 
 // seeEviction: the controller evicts, job-extensions tells that the job is at
 // rest, also when a person put it there.
-func (unitMoves) seeEviction(w *world, c *change, f *findings) {
-	now, was := c.unit.facts, c.unitWas
-	if now.evicted == was.evicted && now.evictedReason == was.evictedReason || now.row == nil {
+func (unitMoves) seeEviction(w *World, c *Change, f *findings) {
+	now, was := c.Unit.Facts, c.UnitWas
+	if now.Evicted == was.Evicted && now.EvictedReason == was.EvictedReason || now.Row == nil {
 		return
 	}
 	f.Judged++
-	user, o := c.w.User, w.options
+	user, o := c.Write.User, w.Options
 	switch {
-	case !now.evicted && was.evicted && now.phase == was.phase && now.holds():
-		f.fail("wrong-move", c.w.moment(), c.unit, "%s withdrew the eviction (%s) of a unit that is %s", user, was.evictedReason, now.phase)
-	case !now.evicted:
-	case now.stopped() && user != o.Extensions, !now.stopped() && user != o.Controller:
-		f.fail("wrong-writer", c.w.moment(), c.unit, "%s wrote condition Evicted, reason %s", user, now.evictedReason)
-	case now.evictedReason == "Stopped" && !was.evicted:
-		f.fail("wrong-move", c.w.moment(), c.unit, "its eviction is done (reason Stopped), but nobody had decided on it")
+	case !now.Evicted && was.Evicted && now.Phase == was.Phase && now.Holds():
+		f.fail("wrong-move", c.Write.Moment(), c.Unit, "%s withdrew the eviction (%s) of a unit that is %s", user, was.EvictedReason, now.Phase)
+	case !now.Evicted:
+	case now.Stopped() && user != o.Extensions, !now.Stopped() && user != o.Controller:
+		f.fail("wrong-writer", c.Write.Moment(), c.Unit, "%s wrote condition Evicted, reason %s", user, now.EvictedReason)
+	case now.EvictedReason == "Stopped" && !was.Evicted:
+		f.fail("wrong-move", c.Write.Moment(), c.Unit, "its eviction is done (reason Stopped), but nobody had decided on it")
 	}
 }
 
 // seeWhy: what is inactive gets no quota, nor does what waits in a stopped queue; and
 // what is evicted must be so by its own spec or by its queue's.
-func (unitMoves) seeWhy(w *world, c *change, f *findings) {
-	now, was := c.unit.facts, c.unitWas
-	if now.holds() && !was.holds() && !was.active {
-		f.fail("inactive-dequeue", c.w.moment(), c.unit, "it became %s though its spec.active is false", now.phase)
+func (unitMoves) seeWhy(w *World, c *Change, f *findings) {
+	now, was := c.Unit.Facts, c.UnitWas
+	if now.Holds() && !was.Holds() && !was.Active {
+		f.fail("inactive-dequeue", c.Write.Moment(), c.Unit, "it became %s though its spec.active is false", now.Phase)
 	}
-	if now.holds() && !was.holds() && w.stopped(now.queue, c.w.Time) {
-		f.fail("stopped-dequeue", c.w.moment(), c.unit, "it became %s though spec.stop of Queue %s says that nothing is released", now.phase, now.queue)
+	if now.Holds() && !was.Holds() && w.Stopped(now.Queue, c.Write.Time) {
+		f.fail("stopped-dequeue", c.Write.Moment(), c.Unit, "it became %s though spec.stop of Queue %s says that nothing is released", now.Phase, now.Queue)
 	}
-	if !now.evicted || was.evicted {
+	if !now.Evicted || was.Evicted {
 		return
 	}
-	switch ran := c.w.Time.Sub(was.dequeueTime); {
-	case now.evictedReason == "Deactivated" && was.active:
-		f.fail("undue-eviction", c.w.moment(), c.unit, "it was evicted as deactivated, and its spec.active is not false")
-	case now.evictedReason == "QueueStopped" && !w.drained(c.unit, was.queue, c.w.Time):
-		f.fail("undue-eviction", c.w.moment(), c.unit, "it was evicted because its queue was drained, and spec.stop of Queue %s is not Drain", was.queue)
-	case now.evictedReason == "MaximumExecutionTime" && (was.maxTime == 0 || ran < was.maxTime):
-		f.fail("undue-eviction", c.w.moment(), c.unit, "it was evicted after %s, and may run for %s (0: as long as it takes)", ran, was.maxTime)
+	switch ran := c.Write.Time.Sub(was.DequeueTime); {
+	case now.EvictedReason == "Deactivated" && was.Active:
+		f.fail("undue-eviction", c.Write.Moment(), c.Unit, "it was evicted as deactivated, and its spec.active is not false")
+	case now.EvictedReason == "QueueStopped" && !w.Drained(c.Unit, was.Queue, c.Write.Time):
+		f.fail("undue-eviction", c.Write.Moment(), c.Unit, "it was evicted because its queue was drained, and spec.stop of Queue %s is not Drain", was.Queue)
+	case now.EvictedReason == "MaximumExecutionTime" && (was.MaxTime == 0 || ran < was.MaxTime):
+		f.fail("undue-eviction", c.Write.Moment(), c.Unit, "it was evicted after %s, and may run for %s (0: as long as it takes)", ran, was.MaxTime)
 	}
 }
 
-func (unitMoves) seeDelete(w *world, c *change, f *findings) {
-	if c.unit.facts.row == nil || !w.options.program(c.w) {
+func (unitMoves) seeDelete(w *World, c *Change, f *findings) {
+	if c.Unit.Facts.Row == nil || !w.Options.Program(c.Write) {
 		return // by garbage collection, or by a person
 	}
 	f.Judged++
-	if j := c.job; j != nil && j.facts != nil && j.gone.IsZero() && !j.facts.deleting && !leaves(w, c) {
-		f.fail("unit-deleted", c.w.moment(), c.unit, "%s deleted it, but %s is there", c.w.User, j)
+	if j := c.Job; j != nil && j.Facts != nil && j.Gone.IsZero() && !j.Facts.Deleting && !leaves(w, c) {
+		f.fail("unit-deleted", c.Write.Moment(), c.Unit, "%s deleted it, but %s is there", c.Write.User, j)
 	}
 }
 
 // leaves tells whether a deleted unit's job has left the queue: before its release
 // it was given to another system, or somebody took its mark off.
-func leaves(w *world, c *change) bool {
-	u, j := c.unit.facts, c.job.facts
-	if c.w.User != w.options.Extensions {
+func leaves(w *World, c *Change) bool {
+	u, j := c.Unit.Facts, c.Job.Facts
+	if c.Write.User != w.Options.Extensions {
 		return false
 	}
-	switch u.phase {
-	case enqueued, backoff, reserved:
+	switch u.Phase {
+	case Enqueued, Backoff, Reserved:
 		// Suspended by hand after a release, a job is without its mark and in line.
-		return j.foreign || j.unmarked() && !u.stopped()
-	case dequeued:
-		return j.foreign && j.suspended
+		return j.Foreign || j.Unmarked() && !u.Stopped()
+	case Dequeued:
+		return j.Foreign && j.Suspended
 	}
 	return false
 }

@@ -81,13 +81,13 @@ func (u QuotaUse) String() string {
 // whatever the options say of that.
 func useOf(l *history, options Options, namespaces ...string) ([]QuotaUse, error) {
 	options.ResourceQuota = true
-	o, err := options.complete()
+	o, err := options.Complete()
 	if err != nil {
 		return nil, err
 	}
-	w := newWorld(o, l.end(o))
+	w := NewWorld(o, l.End(o))
 	meters := map[string]*meter{}
-	for _, write := range l.writes {
+	for _, write := range l.Writes {
 		seeAll := write.Resource == "queues" // they may stop any
 		if seeAll {
 			for _, m := range meters {
@@ -96,7 +96,7 @@ func useOf(l *history, options Options, namespaces ...string) ([]QuotaUse, error
 		} else if m := meters[write.Namespace]; m != nil {
 			m.advance(w, write.Time)
 		}
-		c := w.apply(write)
+		c := w.Apply(write)
 		if meters[write.Namespace] == nil {
 			meters[write.Namespace] = newMeter(write)
 		}
@@ -110,7 +110,7 @@ func useOf(l *history, options Options, namespaces ...string) ([]QuotaUse, error
 	var all []QuotaUse
 	for _, namespace := range slices.Sorted(maps.Keys(meters)) {
 		m := meters[namespace]
-		m.advance(w, w.end)
+		m.advance(w, w.End)
 		if use := m.total(); len(use.Keys) > 0 && (len(namespaces) == 0 || slices.Contains(namespaces, namespace)) {
 			all = append(all, use)
 		}
@@ -136,7 +136,7 @@ type meter struct {
 	rates   []rate
 	// sums are up to when a unit last waited, pending is what came since.
 	sums, pending map[keyOfQuota]*[3]big.Int
-	asked         map[*unit]askedOf
+	asked         map[*Unit]askedOf
 	waited        time.Duration
 }
 
@@ -150,7 +150,7 @@ type rate struct {
 
 // askedOf is what a unit asks for of each limit, while neither it nor the quotas change.
 type askedOf struct {
-	facts   *unitFacts
+	facts   *UnitFacts
 	changes int
 	amounts []*big.Int
 	final   bool // it can never have that
@@ -158,13 +158,13 @@ type askedOf struct {
 
 func newMeter(first *Write) *meter {
 	return &meter{use: QuotaUse{Namespace: first.Namespace}, last: first.Time, stale: true,
-		sums: map[keyOfQuota]*[3]big.Int{}, pending: map[keyOfQuota]*[3]big.Int{}, asked: map[*unit]askedOf{}}
+		sums: map[keyOfQuota]*[3]big.Int{}, pending: map[keyOfQuota]*[3]big.Int{}, asked: map[*Unit]askedOf{}}
 }
 
 // see begins with the first admission.
-func (m *meter) see(c *change) {
-	m.stale = m.stale || c.event == nil && c.w.OK()
-	if c.opened == nil {
+func (m *meter) see(c *Change) {
+	m.stale = m.stale || c.Event == nil && c.Write.OK()
+	if c.Opened == nil {
 		return
 	}
 	if m.use.Admissions++; m.use.Admissions == 1 {
@@ -174,7 +174,7 @@ func (m *meter) see(c *change) {
 }
 
 // advance integrates up to a time, by the state that there was until then.
-func (m *meter) advance(w *world, now time.Time) {
+func (m *meter) advance(w *World, now time.Time) {
 	for m.use.Admissions > 0 && m.last.Before(now) {
 		if m.stale || !m.until.IsZero() && !m.last.Before(m.until) {
 			m.weigh(w)

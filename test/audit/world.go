@@ -2,23 +2,23 @@ package audit
 
 import "time"
 
-// world is the cluster as the log shows it, up to one write.
-type world struct {
-	options *Options
-	jobs    map[string]*job // by UID, as all that follow
-	units   map[string]*unit
-	pods    map[string]*pod
+// World is the cluster as the log shows it, up to one write.
+type World struct {
+	Options *Options
+	Jobs    map[string]*Job // by UID, as all that follow
+	Units   map[string]*Unit
+	Pods    map[string]*Pod
 	owners  map[string]string  // the controller of each object that was seen
-	named   map[jobKey]*job    // the latest of each name
-	early   map[string][]*unit // by the UID of a job that was not seen yet
-	managed map[string]bool    // namespaces whose jobs are all queued
-	forest  forest
-	lines   lines
-	claims  map[string]*claim  // by the UID of the job, or of a unit without one
-	ledgers map[string]*ledger // by namespace; see ledger
+	named   map[jobKey]*Job    // the latest of each name
+	early   map[string][]*Unit // by the UID of a job that was not seen yet
+	Managed map[string]bool    // namespaces whose jobs are all queued
+	Forest  forest
+	Lines   lines
+	Claims  map[string]*Claim  // by the UID of the job, or of a unit without one
+	ledgers map[string]*Ledger // by namespace; see ledger
 	// leaving is when the removal of a pod began that is carried out in the end, by UID.
 	leaving map[string]time.Time
-	end     time.Time // of the log
+	End     time.Time // of the log
 }
 
 type jobKey struct {
@@ -48,282 +48,282 @@ func (m Moment) Before(other Moment) bool {
 	return m.Time.Before(other.Time)
 }
 
-// cameBefore tells whether the moment came, and came before a time.
-func (m Moment) cameBefore(at time.Time) bool { return !m.IsZero() && m.Time.Before(at) }
+// CameBefore tells whether the moment came, and came before a time.
+func (m Moment) CameBefore(at time.Time) bool { return !m.IsZero() && m.Time.Before(at) }
 
-func (w *Write) moment() Moment { return Moment{w.Time, w.Revision, w.Line} }
+func (w *Write) Moment() Moment { return Moment{w.Time, w.Revision, w.Line} }
 
-type job struct {
+type Job struct {
 	row                  *row
-	uid, namespace, name string
-	facts                *jobFacts // as of now
+	UID, Namespace, name string
+	Facts                *jobFacts // as of now
 	revision             int64
-	created              Moment // zero when it is older than the log
-	gone                 Moment
-	ended                Moment // truly: see world.settle
-	suspended            Moment // since when, if it is
+	Created              Moment // zero when it is older than the log
+	Gone                 Moment
+	Ended                Moment // truly: see world.settle
+	Suspended            Moment // since when, if it is
 	heldFromStart        bool   // suspended when it was created
-	missed               bool   // opted in, but was not held when it was created
+	Missed               bool   // opted in, but was not held when it was created
 	released             Moment // last by job-extensions
-	units                map[string]*unit
-	clusters             map[string]*job // RayClusters of its own that exist
-	pods                 []*pod
-	wasUnit              bool // a unit has stood for it
+	Units                map[string]*Unit
+	Clusters             map[string]*Job // RayClusters of its own that exist
+	Pods                 []*Pod
+	WasUnit              bool // a unit has stood for it
 }
 
-// resource is how the API names its kind.
-func (j *job) resource() string { return j.row.resource }
+// Resource is how the API names its kind.
+func (j *Job) Resource() string { return j.row.resource }
 
-// sized tells whether the specs of its kind say how many pods they make.
-func (j *job) sized() bool { return j.row.pods != nil }
+// Sized tells whether the specs of its kind say how many pods they make.
+func (j *Job) Sized() bool { return j.row.pods != nil }
 
-func (j *job) String() string { return j.row.kind + " " + j.namespace + "/" + j.name }
+func (j *Job) String() string { return j.row.kind + " " + j.Namespace + "/" + j.name }
 
-type unit struct {
-	uid, namespace, name string
-	facts                *unitFacts
+type Unit struct {
+	UID, Namespace, Name string
+	Facts                *UnitFacts
 	revision             int64
-	created, gone        Moment
+	created, Gone        Moment
 }
 
-func (u *unit) String() string { return "QueueUnit " + u.namespace + "/" + u.name }
+func (u *Unit) String() string { return "QueueUnit " + u.Namespace + "/" + u.Name }
 
-type pod struct {
-	uid, namespace, name string
-	job                  *job // the one that it is for, through all owners
+type Pod struct {
+	UID, Namespace, Name string
+	job                  *Job // the one that it is for, through all owners
 	facts                *podFacts
 	revision             int64
-	created, over, gone  Moment
-	requests, limits     amounts
-	class                class
+	Created, Over, Gone  Moment
+	Requests, Limits     Amounts
+	Class                class
 	resized              bool // since it was created
 }
 
-func (p *pod) String() string { return "Pod " + p.namespace + "/" + p.name }
+func (p *Pod) String() string { return "Pod " + p.Namespace + "/" + p.Name }
 
-// live tells whether the pod may still use what it asked for.
-func (p *pod) live() bool { return p.gone.IsZero() && p.over.IsZero() }
+// Live tells whether the pod may still use what it asked for.
+func (p *Pod) Live() bool { return p.Gone.IsZero() && p.Over.IsZero() }
 
-// change is what one write did to the world.
-type change struct {
-	w *Write
-	// same tells that the write left the object as it was.
-	same bool
+// Change is what one write did to the world.
+type Change struct {
+	Write *Write
+	// Same tells that the write left the object as it was.
+	Same bool
 
-	job    *job
-	jobWas *jobFacts // nil when it was not known
-	// released and suspended tell of the job's suspend field.
-	released, suspended bool
+	Job    *Job
+	JobWas *jobFacts // nil when it was not known
+	// Released and suspended tell of the job's suspend field.
+	Released, suspended bool
 
-	unit    *unit
-	unitWas *unitFacts
+	Unit    *Unit
+	UnitWas *UnitFacts
 
-	pod    *pod
+	Pod    *Pod
 	podWas *podFacts
 
-	event *eventFacts
+	Event *eventFacts
 
-	born, died bool
+	Born, Died bool
 
-	// opened is the claim that came with the write, closed are those that went.
-	opened *claim
-	closed []*claim
+	// Opened is the claim that came with the write, closed are those that went.
+	Opened *Claim
+	Closed []*Claim
 }
 
-func newWorld(options *Options, end time.Time) *world {
-	return &world{
-		options: options, end: end,
-		jobs: map[string]*job{}, units: map[string]*unit{}, pods: map[string]*pod{}, owners: map[string]string{},
-		named: map[jobKey]*job{}, early: map[string][]*unit{}, managed: map[string]bool{}, lines: lines{}, claims: map[string]*claim{},
-		ledgers: map[string]*ledger{}, leaving: map[string]time.Time{},
+func NewWorld(options *Options, end time.Time) *World {
+	return &World{
+		Options: options, End: end,
+		Jobs: map[string]*Job{}, Units: map[string]*Unit{}, Pods: map[string]*Pod{}, owners: map[string]string{},
+		named: map[jobKey]*Job{}, early: map[string][]*Unit{}, Managed: map[string]bool{}, Lines: lines{}, Claims: map[string]*Claim{},
+		ledgers: map[string]*Ledger{}, leaving: map[string]time.Time{},
 	}
 }
 
 // expect notes ahead of everything which pods are removed, and since when. A removal
 // may have two steps: the pod's time is over at the first, before the answer.
-func (w *world) expect(write *Write) {
-	if _, is := write.body.(*podFacts); is && write.OK() && write.gone && !write.Received.IsZero() {
+func (w *World) expect(write *Write) {
+	if _, is := write.Body.(*podFacts); is && write.OK() && write.gone && !write.Received.IsZero() {
 		w.leaving[write.UID] = write.Received
 	}
 }
 
-// apply takes in one write.
-func (w *world) apply(write *Write) *change {
-	c := &change{w: write, born: write.creates(), died: write.gone}
+// Apply takes in one write.
+func (w *World) Apply(write *Write) *Change {
+	c := &Change{Write: write, Born: write.creates(), Died: write.gone}
 	if !write.OK() {
 		return c
 	}
-	switch facts := write.body.(type) {
+	switch facts := write.Body.(type) {
 	case *jobFacts:
 		w.applyJob(c, facts)
-	case *unitFacts:
+	case *UnitFacts:
 		w.applyUnit(c, facts)
 	case *podFacts:
 		w.applyPod(c, facts)
 	case *treeFacts:
-		w.forest.apply(write, facts)
+		w.Forest.apply(write, facts)
 	case *queueFacts:
-		w.lines.apply(w.options, write, facts)
-	case *quotaFacts:
-		w.ledger(write.Namespace).seeQuota(write, facts)
+		w.Lines.apply(w.Options, write, facts)
+	case *QuotaFacts:
+		w.Ledger(write.Namespace).seeQuota(write, facts)
 	case *namespaceFacts:
-		w.managed[write.Name] = facts.managed
+		w.Managed[write.Name] = facts.managed
 	case *eventFacts:
-		c.event = facts
+		c.Event = facts
 	default:
 		if write.gone {
 			w.applyGone(c)
 		}
 	}
 	w.settle(c)
-	if w.options.ResourceQuota {
-		w.ledger(write.Namespace).follow(w, c)
+	if w.Options.ResourceQuota {
+		w.Ledger(write.Namespace).follow(w, c)
 	}
 	return c
 }
 
-func (w *world) applyJob(c *change, facts *jobFacts) {
-	write := c.w
-	j := w.jobs[write.UID]
+func (w *World) applyJob(c *Change, facts *jobFacts) {
+	write := c.Write
+	j := w.Jobs[write.UID]
 	if j == nil {
-		j = &job{row: facts.row, uid: write.UID, namespace: write.Namespace, name: write.Name, units: map[string]*unit{}, clusters: map[string]*job{}}
-		w.jobs[j.uid] = j
-		w.named[jobKey{j.row, j.namespace, j.name}] = j
-		w.owners[j.uid] = facts.owner.UID
-		for _, u := range w.early[j.uid] {
-			if j.wasUnit = true; u.gone.IsZero() {
-				j.units[u.uid] = u
+		j = &Job{row: facts.row, UID: write.UID, Namespace: write.Namespace, name: write.Name, Units: map[string]*Unit{}, Clusters: map[string]*Job{}}
+		w.Jobs[j.UID] = j
+		w.named[jobKey{j.row, j.Namespace, j.name}] = j
+		w.owners[j.UID] = facts.owner.UID
+		for _, u := range w.early[j.UID] {
+			if j.WasUnit = true; u.Gone.IsZero() {
+				j.Units[u.UID] = u
 			}
 		}
-		delete(w.early, j.uid)
-		if c.born {
-			j.created = write.moment()
-			j.heldFromStart = facts.suspended
-			j.missed = facts.marked && !facts.suspended && facts.queued() && !facts.unholdable
+		delete(w.early, j.UID)
+		if c.Born {
+			j.Created = write.Moment()
+			j.heldFromStart = facts.Suspended
+			j.Missed = facts.Marked && !facts.Suspended && facts.Queued() && !facts.Unholdable
 		}
 	}
-	c.job, c.jobWas = j, j.facts
-	c.same = write.own && write.Revision == j.revision
-	j.facts, j.revision = facts, write.Revision
-	if was := c.jobWas; was != nil && was.suspended != facts.suspended {
-		c.released, c.suspended = !facts.suspended, facts.suspended
+	c.Job, c.JobWas = j, j.Facts
+	c.Same = write.own && write.Revision == j.revision
+	j.Facts, j.revision = facts, write.Revision
+	if was := c.JobWas; was != nil && was.Suspended != facts.Suspended {
+		c.Released, c.suspended = !facts.Suspended, facts.Suspended
 	}
-	if facts.suspended && (c.jobWas == nil || !c.jobWas.suspended) {
-		j.suspended, j.missed = write.moment(), false
+	if facts.Suspended && (c.JobWas == nil || !c.JobWas.Suspended) {
+		j.Suspended, j.Missed = write.Moment(), false
 	}
-	if c.released && write.User == w.options.Extensions {
-		j.released = write.moment()
+	if c.Released && write.User == w.Options.Extensions {
+		j.released = write.Moment()
 	}
 	w.belong(j, c)
 }
 
 // belong counts a RayCluster among its job's.
-func (w *world) belong(j *job, c *change) {
-	parent := w.jobs[w.owners[j.uid]]
-	if c.died {
-		j.gone = c.w.moment()
+func (w *World) belong(j *Job, c *Change) {
+	parent := w.Jobs[w.owners[j.UID]]
+	if c.Died {
+		j.Gone = c.Write.Moment()
 	}
 	if parent == nil || j.row.resource != "rayclusters" {
 		return
 	}
-	if j.gone.IsZero() {
-		parent.clusters[j.uid] = j
+	if j.Gone.IsZero() {
+		parent.Clusters[j.UID] = j
 	} else {
-		delete(parent.clusters, j.uid)
+		delete(parent.Clusters, j.UID)
 	}
 }
 
-func (w *world) applyUnit(c *change, facts *unitFacts) {
-	write := c.w
-	u := w.units[write.UID]
+func (w *World) applyUnit(c *Change, facts *UnitFacts) {
+	write := c.Write
+	u := w.Units[write.UID]
 	if u == nil {
-		u = &unit{uid: write.UID, namespace: write.Namespace, name: write.Name}
-		w.units[u.uid] = u
-		if c.born {
-			u.created = write.moment()
+		u = &Unit{UID: write.UID, Namespace: write.Namespace, Name: write.Name}
+		w.Units[u.UID] = u
+		if c.Born {
+			u.created = write.Moment()
 		}
-		if facts.row != nil && facts.jobUID != "" && w.jobs[facts.jobUID] == nil {
+		if facts.Row != nil && facts.jobUID != "" && w.Jobs[facts.jobUID] == nil {
 			w.early[facts.jobUID] = append(w.early[facts.jobUID], u)
 		}
 	}
-	c.unit, c.unitWas = u, u.facts
-	c.same = write.own && write.Revision == u.revision
-	u.facts, u.revision = facts, write.Revision
-	c.job = w.jobOf(u)
-	if c.died {
-		u.gone = write.moment()
+	c.Unit, c.UnitWas = u, u.Facts
+	c.Same = write.own && write.Revision == u.revision
+	u.Facts, u.revision = facts, write.Revision
+	c.Job = w.JobOf(u)
+	if c.Died {
+		u.Gone = write.Moment()
 	}
-	if j := c.job; j != nil {
-		j.wasUnit = true
-		if u.gone.IsZero() {
-			j.units[u.uid] = u
+	if j := c.Job; j != nil {
+		j.WasUnit = true
+		if u.Gone.IsZero() {
+			j.Units[u.UID] = u
 		} else {
-			delete(j.units, u.uid)
+			delete(j.Units, u.UID)
 		}
 	}
 }
 
-// jobOf finds a unit's job, by its UID or, where it has none, by its name.
-func (w *world) jobOf(u *unit) *job {
-	f := u.facts
-	if f.row == nil {
+// JobOf finds a unit's job, by its UID or, where it has none, by its name.
+func (w *World) JobOf(u *Unit) *Job {
+	f := u.Facts
+	if f.Row == nil {
 		return nil
 	}
 	if f.jobUID != "" {
-		return w.jobs[f.jobUID]
+		return w.Jobs[f.jobUID]
 	}
-	return w.named[jobKey{f.row, u.namespace, f.jobName}]
+	return w.named[jobKey{f.Row, u.Namespace, f.jobName}]
 }
 
-func (w *world) applyPod(c *change, facts *podFacts) {
-	write := c.w
-	p := w.pods[write.UID]
+func (w *World) applyPod(c *Change, facts *podFacts) {
+	write := c.Write
+	p := w.Pods[write.UID]
 	if p == nil {
-		p = &pod{uid: write.UID, namespace: write.Namespace, name: write.Name, requests: facts.requests, limits: facts.limits, class: facts.class}
-		w.pods[p.uid] = p
-		w.owners[p.uid] = facts.owner.UID
-		if c.born {
-			p.created = write.moment()
+		p = &Pod{UID: write.UID, Namespace: write.Namespace, Name: write.Name, Requests: facts.Requests, Limits: facts.Limits, Class: facts.Class}
+		w.Pods[p.UID] = p
+		w.owners[p.UID] = facts.owner.UID
+		if c.Born {
+			p.Created = write.Moment()
 		}
 		if p.job = w.jobOfPod(p, facts); p.job != nil {
-			p.job.pods = append(p.job.pods, p)
+			p.job.Pods = append(p.job.Pods, p)
 		}
 	}
-	c.pod, c.podWas, c.job = p, p.facts, p.job
+	c.Pod, c.podWas, c.Job = p, p.facts, p.job
 	p.facts, p.revision = facts, write.Revision
 	p.resized = p.resized || write.Subresource == "resize"
-	if facts.over() && p.over.IsZero() {
-		p.over = write.moment()
+	if facts.over() && p.Over.IsZero() {
+		p.Over = write.Moment()
 	}
-	if c.died {
-		p.gone = write.moment()
+	if c.Died {
+		p.Gone = write.Moment()
 	}
 }
 
-func (w *world) jobOfPod(p *pod, facts *podFacts) *job {
+func (w *World) jobOfPod(p *Pod, facts *podFacts) *Job {
 	if facts.byRow != nil {
-		return w.named[jobKey{facts.byRow, p.namespace, facts.labelled}]
+		return w.named[jobKey{facts.byRow, p.Namespace, facts.labelled}]
 	}
 	return w.root(facts.owner.UID)
 }
 
-// ownerOf is the UID of what a pod belongs to, as it was sent.
-func (w *world) ownerOf(facts *podFacts, namespace string) string {
+// OwnerOf is the UID of what a pod belongs to, as it was sent.
+func (w *World) OwnerOf(facts *podFacts, namespace string) string {
 	if facts.byRow != nil {
 		if j := w.named[jobKey{facts.byRow, namespace, facts.labelled}]; j != nil {
-			return j.uid
+			return j.UID
 		}
 	}
 	return facts.owner.UID
 }
 
 // root is the uppermost job on the way from an object through its controllers.
-func (w *world) root(uid string) *job {
-	var top *job
+func (w *World) root(uid string) *Job {
+	var top *Job
 	for steps := 0; uid != "" && steps < 16; steps++ {
-		if j := w.jobs[uid]; j != nil {
+		if j := w.Jobs[uid]; j != nil {
 			top = j
-		} else if p := w.pods[uid]; p != nil && p.job != nil {
+		} else if p := w.Pods[uid]; p != nil && p.job != nil {
 			return p.job
 		}
 		uid = w.owners[uid]
@@ -332,57 +332,57 @@ func (w *world) root(uid string) *job {
 }
 
 // applyGone takes in a delete that returned no object.
-func (w *world) applyGone(c *change) {
-	uid := c.w.UID
-	if j := w.jobs[uid]; j != nil {
-		c.job, c.jobWas = j, j.facts
+func (w *World) applyGone(c *Change) {
+	uid := c.Write.UID
+	if j := w.Jobs[uid]; j != nil {
+		c.Job, c.JobWas = j, j.Facts
 		w.belong(j, c)
-	} else if u := w.units[uid]; u != nil {
-		c.unit, c.unitWas, c.job = u, u.facts, w.jobOf(u)
-		u.gone = c.w.moment()
-		if c.job != nil {
-			delete(c.job.units, uid)
+	} else if u := w.Units[uid]; u != nil {
+		c.Unit, c.UnitWas, c.Job = u, u.Facts, w.JobOf(u)
+		u.Gone = c.Write.Moment()
+		if c.Job != nil {
+			delete(c.Job.Units, uid)
 		}
-	} else if p := w.pods[uid]; p != nil {
-		c.pod, c.podWas, c.job = p, p.facts, p.job
-		p.gone = c.w.moment()
-	} else if c.w.Resource == "elasticquotatrees" {
-		w.forest.remove(c.w)
-	} else if c.w.Resource == "resourcequotas" {
-		w.ledger(c.w.Namespace).seeQuota(c.w, nil)
-	} else if c.w.Resource == "queues" {
-		w.lines.apply(w.options, c.w, nil)
+	} else if p := w.Pods[uid]; p != nil {
+		c.Pod, c.podWas, c.Job = p, p.facts, p.job
+		p.Gone = c.Write.Moment()
+	} else if c.Write.Resource == "elasticquotatrees" {
+		w.Forest.remove(c.Write)
+	} else if c.Write.Resource == "resourcequotas" {
+		w.Ledger(c.Write.Namespace).seeQuota(c.Write, nil)
+	} else if c.Write.Resource == "queues" {
+		w.Lines.apply(w.Options, c.Write, nil)
 	}
 }
 
 // settle draws the conclusions: which jobs have truly ended, and whose quota is
 // in use.
-func (w *world) settle(c *change) {
-	for _, j := range []*job{c.job, w.rootOf(c.job)} {
-		if j == nil || j.facts == nil {
+func (w *World) settle(c *Change) {
+	for _, j := range []*Job{c.Job, w.RootOf(c.Job)} {
+		if j == nil || j.Facts == nil {
 			continue
 		}
 		switch {
 		case !w.hasEnded(j):
-			j.ended = Moment{}
-		case j.ended.IsZero():
-			j.ended = c.w.moment()
+			j.Ended = Moment{}
+		case j.Ended.IsZero():
+			j.Ended = c.Write.Moment()
 		}
 	}
 	w.claim(c)
 }
 
-func (w *world) rootOf(j *job) *job {
-	if j == nil || w.owners[j.uid] == "" {
+func (w *World) RootOf(j *Job) *Job {
+	if j == nil || w.owners[j.UID] == "" {
 		return nil
 	}
-	return w.root(w.owners[j.uid])
+	return w.root(w.owners[j.UID])
 }
 
 // hasEnded tells by the job's own status whether it has ended.
-func (w *world) hasEnded(j *job) bool {
-	if j.facts.end == going {
+func (w *World) hasEnded(j *Job) bool {
+	if j.Facts.End == Going {
 		return false
 	}
-	return !j.row.clusters || len(j.clusters) == 0
+	return !j.row.clusters || len(j.Clusters) == 0
 }

@@ -3,15 +3,15 @@ package audit
 import "time"
 
 // writeBudget holds the book against the budget.
-type writeBudget struct{ *book }
+type writeBudget struct{ *Book }
 
-func newWriteBudget() inspector { return writeBudget{newBook()} }
+func newWriteBudget() inspector { return writeBudget{NewBook()} }
 
-func (b writeBudget) see(w *world, c *change, _ *findings) { b.book.see(w, c) }
+func (b writeBudget) see(w *World, c *Change, _ *findings) { b.Book.See(w, c) }
 
-func (b writeBudget) finish(w *world, f *findings) {
-	for _, a := range b.order {
-		a.settle(w)
+func (b writeBudget) finish(w *World, f *findings) {
+	for _, a := range b.Order {
+		a.Settle(w)
 		switch {
 		case a.Total() == 0:
 		case a.Unjudged != "":
@@ -19,16 +19,16 @@ func (b writeBudget) finish(w *world, f *findings) {
 		default:
 			f.Judged++
 			if a.Total() > a.Budget {
-				at := a.job.created
-				f.fail("job-budget", at, a.job, "it cost %d writes where %d are allowed (waited %s, ran %s): %s", a.Total(), a.Budget,
-					a.Waited.Round(time.Millisecond), a.Ran.Round(time.Millisecond), a.purposes())
+				at := a.Job.Created
+				f.fail("job-budget", at, a.Job, "it cost %d writes where %d are allowed (waited %s, ran %s): %s", a.Total(), a.Budget,
+					a.Waited.Round(time.Millisecond), a.Ran.Round(time.Millisecond), a.Purposes())
 			}
 		}
 	}
-	for _, r := range b.rapid {
-		f.fail("status-rate", r.at, named(r.object), "its status was written %s after the time before", r.after.Round(time.Millisecond))
+	for _, r := range b.Rapid {
+		f.fail("status-rate", r.At, named(r.Object), "its status was written %s after the time before", r.After.Round(time.Millisecond))
 	}
-	for _, s := range b.statuses {
+	for _, s := range b.Statuses {
 		f.Judged += s.Status
 	}
 }

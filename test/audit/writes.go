@@ -20,20 +20,20 @@ type WriteTable struct {
 
 // Writes counts what the two programs wrote.
 func (l *Log) Writes(options Options) (WriteTable, error) {
-	o, err := options.complete()
+	o, err := options.Complete()
 	if err != nil {
 		return WriteTable{}, err
 	}
-	b := newBook()
-	w := l.replay(o, func(w *world, c *change) { b.see(w, c) })
-	t := WriteTable{Others: b.others}
-	for _, a := range b.order {
-		if a.settle(w); a.Total()+a.Failed > 0 {
+	b := NewBook()
+	w := l.Replay(o, func(w *World, c *Change) { b.See(w, c) })
+	t := WriteTable{Others: b.Others}
+	for _, a := range b.Order {
+		if a.Settle(w); a.Total()+a.Failed > 0 {
 			t.Jobs = append(t.Jobs, a.JobWrites)
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(b.statuses)) {
-		t.Statuses = append(t.Statuses, *b.statuses[key])
+	for _, key := range slices.Sorted(maps.Keys(b.Statuses)) {
+		t.Statuses = append(t.Statuses, *b.Statuses[key])
 	}
 	return t, nil
 }
