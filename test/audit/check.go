@@ -6,23 +6,26 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/audit/checks"
+	"kube-queue.dev/kube-queue/test/audit/model"
 )
 
 // Report is what all checks found.
 type Report struct {
-	Lines      int         `json:"lines"`
-	Entries    int         `json:"writes"`
-	From       time.Time   `json:"from"`
-	To         time.Time   `json:"to"`
-	Unfinished bool        `json:"unfinished,omitempty"`
-	Cut        int         `json:"cut,omitempty"`
-	Unanswered int         `json:"unanswered,omitempty"`
-	Jobs       []KindCount `json:"jobs"`
-	Units      int         `json:"units"`
-	Pods       int         `json:"pods"`
-	Trees      int         `json:"trees"`
-	Quotas     int         `json:"resourceQuotas"`
-	Checks     []Result    `json:"checks"`
+	Lines      int               `json:"lines"`
+	Entries    int               `json:"writes"`
+	From       time.Time         `json:"from"`
+	To         time.Time         `json:"to"`
+	Unfinished bool              `json:"unfinished,omitempty"`
+	Cut        int               `json:"cut,omitempty"`
+	Unanswered int               `json:"unanswered,omitempty"`
+	Jobs       []model.KindCount `json:"jobs"`
+	Units      int               `json:"units"`
+	Pods       int               `json:"pods"`
+	Trees      int               `json:"trees"`
+	Quotas     int               `json:"resourceQuotas"`
+	Checks     []checks.Result   `json:"checks"`
 	// Oversell is the rate that limits were multiplied by.
 	Oversell string `json:"oversell"`
 }
@@ -36,11 +39,11 @@ func (l *Log) Check(options Options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	laws, err := Start(o)
+	laws, err := checks.Start(o)
 	if err != nil {
 		return Report{}, err
 	}
-	w := l.Replay(o, func(w *World, c *Change) {
+	w := l.Replay(o, func(w *model.World, c *model.Change) {
 		for _, law := range laws {
 			law.See(w, c)
 		}
@@ -55,7 +58,7 @@ func (l *Log) Check(options Options) (Report, error) {
 	return r, nil
 }
 
-func (l *Log) report(w *World) Report {
+func (l *Log) report(w *model.World) Report {
 	return Report{
 		Lines: l.Lines, Entries: l.Entries, From: l.From, To: l.To, Unfinished: l.Unfinished, Cut: l.Cut, Unanswered: l.Unanswered,
 		Jobs: w.KindCounts(), Units: len(w.Units), Pods: len(w.Pods), Trees: w.Forest.Changes, Quotas: w.Quotas(), Oversell: w.Options.Oversell,
@@ -63,12 +66,12 @@ func (l *Log) report(w *World) Report {
 }
 
 // Violations are those of all checks, in the order of the log.
-func (r Report) Violations() []Violation {
-	var all []Violation
+func (r Report) Violations() []checks.Violation {
+	var all []checks.Violation
 	for _, c := range r.Checks {
 		all = append(all, c.Violations...)
 	}
-	slices.SortStableFunc(all, func(a, b Violation) int { return int(a.Revision - b.Revision) })
+	slices.SortStableFunc(all, func(a, b checks.Violation) int { return int(a.Revision - b.Revision) })
 	return all
 }
 

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"kube-queue.dev/kube-queue/test/audit/model"
 )
 
 func unzip(t testing.TB, path string) []byte {
@@ -34,7 +36,7 @@ var rulePattern = regexp.MustCompile(`\.fail\("([a-z-]+)"`)
 
 // rulesInSource are the rules that any check may report.
 func rulesInSource(t *testing.T) map[string]bool {
-	sources, err := filepath.Glob("*.go")
+	sources, err := filepath.Glob("checks/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,8 +100,8 @@ func TestReadRefusesWhatIsNoLog(t *testing.T) {
 	for _, e := range s.entries {
 		delete(e, "responseObject")
 	}
-	if _, err := Read(bytes.NewReader(s.bytes())); !errors.Is(err, ErrNoObjects) {
-		t.Errorf("got %v, want %v", err, ErrNoObjects)
+	if _, err := Read(bytes.NewReader(s.bytes())); !errors.Is(err, model.ErrNoObjects) {
+		t.Errorf("got %v, want %v", err, model.ErrNoObjects)
 	}
 	log, err := Read(strings.NewReader(""))
 	if err != nil {

@@ -8,12 +8,14 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/audit/model"
 )
 
 // WriteTable is what the two programs wrote.
 type WriteTable struct {
-	Jobs     []JobWrites    `json:"jobs"`
-	Statuses []ObjectWrites `json:"statuses"`
+	Jobs     []JobWrites          `json:"jobs"`
+	Statuses []model.ObjectWrites `json:"statuses"`
 	// Others, on objects of no job, by verb and resource.
 	Others map[string]int `json:"others,omitempty"`
 }
@@ -24,8 +26,8 @@ func (l *Log) Writes(options Options) (WriteTable, error) {
 	if err != nil {
 		return WriteTable{}, err
 	}
-	b := NewBook()
-	w := l.Replay(o, func(w *World, c *Change) { b.See(w, c) })
+	b := model.NewBook()
+	w := l.Replay(o, func(w *model.World, c *model.Change) { b.See(w, c) })
 	t := WriteTable{Others: b.Others}
 	for _, a := range b.Order {
 		if a.Settle(w); a.Total()+a.Failed > 0 {

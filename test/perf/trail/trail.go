@@ -1,11 +1,11 @@
 // Package trail reads the audit log of a cluster for what a load tool wants to know:
 // who wrote what, how often, and when.
 //
-// It judges nothing; test/audit does. That one holds every write of a run in memory
-// and follows the objects through their lives, and is written for logs that hold all
-// objects. A log of a run under load has hundreds of megabytes and hardly any
-// objects, so it is read once, as a stream, and each entry is forgotten when it has
-// been visited.
+// It judges nothing; test/audit does, whose package log has the lines and entries for
+// both. The checker holds every write of a run in memory and follows the objects
+// through their lives, and is written for logs that hold all objects. A log of a run
+// under load has hundreds of megabytes and hardly any objects, so it is read once, as a
+// stream, and each entry is forgotten when it has been visited.
 //
 // Words. An entry is one write that was answered. An agent is the program that wrote,
 // by the first word of its user agent without the version. A write is refused when
