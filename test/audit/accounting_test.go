@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/audit/checks"
 )
 
 // show has the controller write the tree's status: one line for each node, as
@@ -107,7 +109,7 @@ func TestAccountingAddsUpWhatTheUnitsHoldAndAskFor(t *testing.T) {
 func TestAccountingNeedsATree(t *testing.T) {
 	s := newScript(t)
 	s.errand("a", "", 1)
-	if _, err := s.log().Accounting(Options{}); !errors.Is(err, ErrNoTree) {
-		t.Errorf("got %v, want %v", err, ErrNoTree)
+	if _, err := s.log().Accounting(Options{}); !errors.Is(err, checks.ErrNoTree) {
+		t.Errorf("got %v, want %v", err, checks.ErrNoTree)
 	}
 }

@@ -225,7 +225,7 @@ var mutations = []struct {
 	}},
 	{"a job is created without being suspended", "hold-missed", func(r *recording) {
 		for _, i := range r.find("job with the annotation", func(e map[string]any) bool {
-			return at(e, "verb") == "create" && at(e, "responseObject", "metadata", "annotations", annotationSuspend) == "true"
+			return at(e, "verb") == "create" && at(e, "responseObject", "metadata", "annotations", suspendKey) == "true"
 		}) {
 			_ = unstructured.SetNestedField(r.lines[i], false, "responseObject", "spec", "runPolicy", "suspend")
 		}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -72,52 +70,3 @@ func (r Report) printViolations(b *strings.Builder) {
 }
 
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000000") }
-
-// Print writes the table for people: the jobs one by one, then by kind.
-func (t WriteTable) Print(out io.Writer) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "KIND\tNAMESPACE\tNAME\tJOB\tUNIT\tEVENTS\tTOTAL\tBUDGET\tREFUSED\tWAITED\tRAN\tNOTE")
-	type sum struct{ jobs, onJob, onUnit, onEvents, failed int }
-	kinds := map[string]*sum{}
-	purposes := map[string]int{}
-	for _, j := range t.Jobs {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", j.Kind, j.Namespace, j.Name,
-			j.OnJob, j.OnUnit, j.OnEvents, j.Total(), j.Budget, j.Failed,
-			j.Waited.Round(time.Millisecond), j.Ran.Round(time.Millisecond), j.Unjudged)
-		k := kinds[j.Kind]
-		if k == nil {
-			k = &sum{}
-			kinds[j.Kind] = k
-		}
-		k.jobs++
-		k.onJob += j.OnJob
-		k.onUnit += j.OnUnit
-		k.onEvents += j.OnEvents
-		k.failed += j.Failed
-		for what, n := range j.By {
-			purposes[j.Kind+"\t"+what] += n
-		}
-	}
-	fmt.Fprintln(table, "\nKIND\tJOBS\tON JOB\tON UNIT\tEVENTS\tTOTAL\tPER JOB\tREFUSED")
-	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		k := kinds[kind]
-		total := k.onJob + k.onUnit + k.onEvents
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%.2f\t%d\n", kind, k.jobs, k.onJob, k.onUnit, k.onEvents, total, float64(total)/float64(k.jobs), k.failed)
-	}
-	fmt.Fprintln(table, "\nKIND\tWRITE\tCOUNT\tPER JOB")
-	for _, key := range slices.Sorted(maps.Keys(purposes)) {
-		kind, what, _ := strings.Cut(key, "\t")
-		fmt.Fprintf(table, "%s\t%s\t%d\t%.2f\n", kind, what, purposes[key], float64(purposes[key])/float64(kinds[kind].jobs))
-	}
-	fmt.Fprintln(table, "\nQUEUES AND TREES\tSTATUS\tOTHERS\tREFUSED")
-	for _, s := range t.Statuses {
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\n", s.Object, s.Status, s.Others, s.Failed)
-	}
-	if len(t.Others) > 0 {
-		fmt.Fprintln(table, "\nOTHER WRITES\tCOUNT")
-		for _, what := range slices.Sorted(maps.Keys(t.Others)) {
-			fmt.Fprintf(table, "%s\t%d\n", what, t.Others[what])
-		}
-	}
-	return table.Flush()
-}

@@ -3,7 +3,6 @@ package audit
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"errors"
 	"io"
 	"os"
@@ -11,7 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
+
+	"kube-queue.dev/kube-queue/test/audit/model"
 )
 
 func unzip(t testing.TB, path string) []byte {
@@ -36,7 +36,7 @@ var rulePattern = regexp.MustCompile(`\.fail\("([a-z-]+)"`)
 
 // rulesInSource are the rules that any check may report.
 func rulesInSource(t *testing.T) map[string]bool {
-	sources, err := filepath.Glob("*.go")
+	sources, err := filepath.Glob("checks/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestReadTakesALogThatIsStillBeingWritten(t *testing.T) {
 func TestReadTakesLinesOfAnyLengthAndGzip(t *testing.T) {
 	s := newScript(t)
 	p := s.tfjob("a", 1)
-	p.job.set("metadata.annotations", map[string]any{annotationSuspend: "true", "note": strings.Repeat("x", 3<<20)})
+	p.job.set("metadata.annotations", map[string]any{suspendKey: "true", "note": strings.Repeat("x", 3<<20)})
 	p.job.write(admin, "update", "", 200)
 	var zipped bytes.Buffer
 	zip := gzip.NewWriter(&zipped)
@@ -100,8 +100,8 @@ func TestReadRefusesWhatIsNoLog(t *testing.T) {
 	for _, e := range s.entries {
 		delete(e, "responseObject")
 	}
-	if _, err := Read(bytes.NewReader(s.bytes())); !errors.Is(err, ErrNoObjects) {
-		t.Errorf("got %v, want %v", err, ErrNoObjects)
+	if _, err := Read(bytes.NewReader(s.bytes())); !errors.Is(err, model.ErrNoObjects) {
+		t.Errorf("got %v, want %v", err, model.ErrNoObjects)
 	}
 	log, err := Read(strings.NewReader(""))
 	if err != nil {
@@ -170,39 +170,4 @@ func setVersion(e map[string]any, version string) error {
 	}
 	meta["resourceVersion"] = version
 	return nil
-}
-
-func TestWaitForFindsTheMarker(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "audit.log")
-	s := newScript(t)
-	goodStory(s)
-	// The server made up the marker's name.
-	delete(s.entries[len(s.entries)-1]["objectRef"].(map[string]any), "name")
-	raw := s.bytes()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- WaitFor(ctx, path, Marker{"default", "marker"}) }()
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	for _, part := range [][]byte{raw[:100], raw[100 : len(raw)-5], raw[len(raw)-5:]} {
-		if _, err := file.Write(part); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-}
-
-func TestWaitForGivesUp(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer cancel()
-	err := WaitFor(ctx, filepath.Join(t.TempDir(), "none"), Marker{"default", "marker"})
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want that its time is over", err)
-	}
 }

@@ -31,6 +31,8 @@ const (
 	collector  = "system:serviceaccount:kube-system:generic-garbage-collector"
 	controller = DefaultController
 	extensions = DefaultExtensions
+
+	suspendKey = "scheduling.x-k8s.io/suspend"
 )
 
 func newScript(t testing.TB) *script {
@@ -234,8 +236,8 @@ func (p *play) suspendPath() string {
 
 func (p *play) annotation(value string) {
 	annotations, _, _ := unstructured.NestedStringMap(p.job.obj, "metadata", "annotations")
-	if annotations[annotationSuspend] != "" {
-		annotations[annotationSuspend] = value
+	if annotations[suspendKey] != "" {
+		annotations[suspendKey] = value
 		if err := unstructured.SetNestedStringMap(p.job.obj, annotations, "metadata", "annotations"); err != nil {
 			p.s.t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ const leases = "coordination.k8s.io/v1/leases"
 
 // by has a write come from one of several processes of its user.
 func by(instance string, entry map[string]any) {
-	entry["user"].(map[string]any)["extra"] = map[string]any{credentialKey: []any{"JTI=" + instance}}
+	entry["user"].(map[string]any)["extra"] = map[string]any{"authentication.kubernetes.io/credential-id": []any{"JTI=" + instance}}
 }
 
 // lease is the controller's, held by its first process.

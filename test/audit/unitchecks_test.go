@@ -336,7 +336,7 @@ func TestUnitMoves(t *testing.T) {
 		{name: "or says that it is not to be queued", act: func(s *script) {
 			p := s.batchJob("a", 3)
 			p.enqueue()
-			p.job.patch(admin, "metadata.annotations", map[string]any{annotationSuspend: "false"})
+			p.job.patch(admin, "metadata.annotations", map[string]any{suspendKey: "false"})
 			p.unit.remove(extensions)
 		}},
 		{name: "or is given to another queue before its release", act: func(s *script) {
@@ -344,7 +344,7 @@ func TestUnitMoves(t *testing.T) {
 			p := s.tfjob("a", 3)
 			p.enqueue()
 			p.dequeue()
-			p.job.patch(admin, "metadata.labels", map[string]any{labelKueue: "q"})
+			p.job.patch(admin, "metadata.labels", map[string]any{"kueue.x-k8s.io/queue-name": "q"})
 			p.unit.remove(extensions)
 		}},
 		{name: "but that is not for the controller to do", act: func(s *script) {

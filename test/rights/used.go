@@ -1,7 +1,6 @@
 package rights
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -14,6 +13,8 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"kube-queue.dev/kube-queue/test/audit/log"
 )
 
 // Use is what the programs did in one cluster.
@@ -21,25 +22,6 @@ type Use struct {
 	Rights []Right
 	// Forbidden tells what they tried without the right to.
 	Forbidden []string `json:",omitempty"`
-}
-
-// entry is the part of an audit.k8s.io/v1 Event that is read.
-type entry struct {
-	Stage     string `json:"stage"`
-	Verb      string `json:"verb"`
-	UserAgent string `json:"userAgent"`
-	URI       string `json:"requestURI"`
-	User      struct {
-		Username string `json:"username"`
-	} `json:"user"`
-	ObjectRef *struct {
-		Resource    string `json:"resource"`
-		Namespace   string `json:"namespace"`
-		Name        string `json:"name"`
-		APIGroup    string `json:"apiGroup"`
-		Subresource string `json:"subresource"`
-	} `json:"objectRef"`
-	Annotations map[string]string `json:"annotations"`
 }
 
 // account is the user that the API server knows a program of kube-queue as.
@@ -50,52 +32,57 @@ const decision = "authorization.k8s.io/decision"
 
 // Read reads an audit log. A last line without an end is left out.
 func Read(r io.Reader) (Use, error) {
-	seen := map[Right]bool{}
-	withdrawn := map[string]bool{}
-	var use Use
-	lines := bufio.NewReaderSize(r, 1<<20)
-	for number := 1; ; number++ {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return Use{}, err
-		}
-		var e entry
+	u := &reader{seen: map[Right]bool{}, withdrawn: map[string]bool{}}
+	_, err := log.Lines(r, func(number int, line []byte) error {
 		// Nearly all lines are somebody else's.
 		if !bytes.Contains(line, []byte(account)) && !bytes.Contains(line, []byte(rbacv1.GroupName)) {
-			continue
+			return nil
 		}
-		if err := json.Unmarshal(line, &e); err != nil {
-			return Use{}, fmt.Errorf("line %d is no audit entry: %w", number, err)
+		e, err := log.Parse(line)
+		if err != nil {
+			return log.NoEntry(number, err)
 		}
-		e.withdraw(withdrawn)
-		program, is := e.program()
-		if !is {
-			continue
-		}
-		if e.Annotations[decision] == "forbid" {
-			if len(withdrawn) > 0 {
-				continue // an uninstall takes the rights before the pods have ended
-			}
-			use.Forbidden = append(use.Forbidden, fmt.Sprintf("%s: %s %s (line %d)", program, e.Verb, e.URI, number))
-			continue
-		}
-		if e.ObjectRef == nil {
-			continue
-		}
-		right := e.right(program)
-		seen[right] = true
-		// An API server that cannot send a list as the beginning of a watch is asked for the
-		// list itself.
-		if e.Verb == "watch" && strings.Contains(e.URI, "sendInitialEvents=true") {
-			right.Verb = "list"
-			seen[right] = true
-		}
+		u.take(number, e)
+		return nil
+	})
+	if err != nil {
+		return Use{}, err
 	}
-	use.Rights = slices.SortedFunc(maps.Keys(seen), compare)
-	return use, nil
+	return Use{Rights: slices.SortedFunc(maps.Keys(u.seen), compare), Forbidden: u.forbidden}, nil
+}
+
+// reader gathers what the entries of a log tell.
+type reader struct {
+	seen      map[Right]bool
+	forbidden []string
+	// withdrawn are the names of our roles and bindings that are deleted at the moment.
+	withdrawn map[string]bool
+}
+
+func (u *reader) take(number int, e *log.Entry) {
+	u.withdraw(e)
+	program, is := programOf(e)
+	if !is {
+		return
+	}
+	if e.Annotations[decision] == "forbid" {
+		// An uninstall takes the rights before the pods have ended.
+		if len(u.withdrawn) == 0 {
+			u.forbidden = append(u.forbidden, fmt.Sprintf("%s: %s %s (line %d)", program, e.Verb, e.RequestURI, number))
+		}
+		return
+	}
+	if e.ObjectRef == nil {
+		return
+	}
+	right := rightOf(e, program)
+	u.seen[right] = true
+	// An API server that cannot send a list as the beginning of a watch is asked for the
+	// list itself.
+	if e.Verb == "watch" && strings.Contains(e.RequestURI, "sendInitialEvents=true") {
+		right.Verb = "list"
+		u.seen[right] = true
+	}
 }
 
 // ours tells whether a role or binding of that name is one of the programs'.
@@ -103,30 +90,30 @@ func ours(name string) bool {
 	return slices.ContainsFunc(Programs, func(program string) bool { return name == program || name == "kube-queue-"+program })
 }
 
-// withdraw keeps the names of our roles and bindings that are deleted at the moment.
-func (e *entry) withdraw(withdrawn map[string]bool) {
-	if e.ObjectRef == nil || e.ObjectRef.APIGroup != rbacv1.GroupName || e.Stage != "ResponseComplete" || !ours(e.ObjectRef.Name) {
+// withdraw follows the roles and bindings that are deleted and created.
+func (u *reader) withdraw(e *log.Entry) {
+	if e.ObjectRef == nil || e.ObjectRef.APIGroup != rbacv1.GroupName || !e.Complete() || !ours(e.ObjectRef.Name) {
 		return
 	}
 	object := e.ObjectRef.Resource + "/" + e.ObjectRef.Name
 	switch e.Verb {
 	case "delete":
-		withdrawn[object] = true
+		u.withdrawn[object] = true
 	case "create", "patch":
-		delete(withdrawn, object)
+		delete(u.withdrawn, object)
 	}
 }
 
-// program that made the request, if one of ours did.
-func (e *entry) program() (string, bool) {
-	agent, _, _ := strings.Cut(e.UserAgent, "/")
+// programOf is the program that made the request, if one of ours did.
+func programOf(e *log.Entry) (string, bool) {
+	agent := e.Agent()
 	if e.User.Username != account+agent || !slices.Contains(Programs, agent) {
 		return "", false
 	}
 	return agent, true
 }
 
-func (e *entry) right(program string) Right {
+func rightOf(e *log.Entry, program string) Right {
 	r := Right{Program: program, Verb: e.Verb, Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource,
 		Namespace: e.ObjectRef.Namespace}
 	if e.ObjectRef.Subresource != "" {

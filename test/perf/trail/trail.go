@@ -1,11 +1,11 @@
 // Package trail reads the audit log of a cluster for what a load tool wants to know:
 // who wrote what, how often, and when.
 //
-// It judges nothing; test/audit does. That one holds every write of a run in memory
-// and follows the objects through their lives, and is written for logs that hold all
-// objects. A log of a run under load has hundreds of megabytes and hardly any
-// objects, so it is read once, as a stream, and each entry is forgotten when it has
-// been visited.
+// It judges nothing; test/audit does, whose package log has the lines and entries for
+// both. The checker holds every write of a run in memory and follows the objects
+// through their lives, and is written for logs that hold all objects. A log of a run
+// under load has hundreds of megabytes and hardly any objects, so it is read once, as a
+// stream, and each entry is forgotten when it has been visited.
 //
 // Words. An entry is one write that was answered. An agent is the program that wrote,
 // by the first word of its user agent without the version. A write is refused when
@@ -17,13 +17,9 @@
 package trail
 
 import (
-	"bufio"
-	"bytes"
-	"errors"
-	"fmt"
-	"io"
-	"os"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/audit/log"
 )
 
 // Entry is one write.
@@ -47,7 +43,7 @@ type Entry struct {
 }
 
 // OK tells whether the write was carried out.
-func (e *Entry) OK() bool { return e.Code >= 200 && e.Code < 300 }
+func (e *Entry) OK() bool { return log.Success(e.Code) }
 
 // Creates tells whether the write made an object of this resource.
 func (e *Entry) Creates(resource string) bool {
@@ -57,14 +53,12 @@ func (e *Entry) Creates(resource string) bool {
 // Log is an audit log that is read in parts, each beginning where the one before
 // has ended.
 type Log struct {
-	path   string
-	offset int64
-	lines  int
+	file   *log.File
 	reader decoder
 }
 
 // Open reads a log from its beginning. It may still be growing.
-func Open(path string) *Log { return &Log{path: path, reader: newDecoder()} }
+func Open(path string) *Log { return &Log{file: log.Open(path), reader: newDecoder()} }
 
 // Skip leaves out what the log holds by now.
 func (l *Log) Skip() error { return l.Read(nil) }
@@ -72,52 +66,17 @@ func (l *Log) Skip() error { return l.Read(nil) }
 // Read visits the entries that have come since the part before. A last line that is
 // not whole yet is left for the next part. With nil nothing is visited.
 func (l *Log) Read(visit func(*Entry)) error {
-	file, err := os.Open(l.path)
-	if err != nil {
-		return fmt.Errorf("audit log: %w", err)
-	}
-	defer file.Close()
-	if _, err := file.Seek(l.offset, io.SeekStart); err != nil {
-		return fmt.Errorf("audit log: %w", err)
-	}
-	lines := bufio.NewReaderSize(file, 1<<20)
-	var long []byte
-	for {
-		part, err := lines.ReadSlice('\n')
-		if errors.Is(err, bufio.ErrBufferFull) {
-			long = append(long, part...)
-			continue
-		}
-		if errors.Is(err, io.EOF) {
+	return l.file.Read(func(number int, line []byte) error {
+		if visit == nil || len(line) == 0 {
 			return nil
 		}
+		entry, err := l.reader.entry(line)
 		if err != nil {
-			return fmt.Errorf("audit log: %w", err)
+			return log.NoEntry(number, err)
 		}
-		line := part
-		if len(long) > 0 {
-			line = append(long, part...)
+		if entry != nil {
+			visit(entry)
 		}
-		if err := l.take(line, visit); err != nil {
-			return err
-		}
-		long = long[:0]
-	}
-}
-
-// take visits the entry of one line.
-func (l *Log) take(line []byte, visit func(*Entry)) error {
-	l.offset += int64(len(line))
-	l.lines++
-	if visit == nil || len(bytes.TrimSpace(line)) == 0 {
 		return nil
-	}
-	entry, err := l.reader.entry(line)
-	if err != nil {
-		return fmt.Errorf("audit log %s: line %d is no audit entry: %w", l.path, l.lines, err)
-	}
-	if entry != nil {
-		visit(entry)
-	}
-	return nil
+	})
 }

@@ -1,0 +1,115 @@
+package checks
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+
+	"kube-queue.dev/kube-queue/test/audit/model"
+)
+
+// ErrNoTree is returned where there is no valid tree of which the status could
+// tell anything.
+var ErrNoTree = errors.New("the log ends without a valid quota tree")
+
+// Accounting holds the status of the tree that counts, as it is at the end of the
+// log, against the sums of what the units hold and ask for. It lists where they
+// differ, node by node. While units come and go the status may be behind.
+func Accounting(l *model.Log, options model.Options) ([]string, error) {
+	o, err := options.Complete()
+	if err != nil {
+		return nil, err
+	}
+	w := l.Replay(o, func(*model.World, *model.Change) {})
+	counts := w.Forest.Oldest()
+	if counts == nil || counts.Facts.Tree == nil {
+		return nil, ErrNoTree
+	}
+	if counts.Shown.ObservedGeneration != counts.Generation {
+		return []string{fmt.Sprintf("the status is of generation %d, the tree of %d", counts.Shown.ObservedGeneration, counts.Generation)}, nil
+	}
+	reigns := w.Forest.Reigns
+	used := w.UsageOf(reigns[len(reigns)-1])
+	asked := waitingIn(w, used)
+	var wrong []string
+	shown := map[string]model.NodeStatus{}
+	for _, s := range counts.Shown.Nodes {
+		if _, twice := shown[s.Path]; twice {
+			wrong = append(wrong, fmt.Sprintf("node %s: shown twice", s.Path))
+		}
+		shown[s.Path] = s
+	}
+	for _, n := range used.Tree.Nodes {
+		s, ok := shown[n.Path]
+		delete(shown, n.Path)
+		if !ok {
+			wrong = append(wrong, fmt.Sprintf("node %s: not shown", n.Path))
+			continue
+		}
+		for _, difference := range compareNode(s, n, used.Taken[n], asked[n]) {
+			wrong = append(wrong, fmt.Sprintf("node %s: %s", n.Path, difference))
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(shown)) {
+		wrong = append(wrong, fmt.Sprintf("node %s: shown, and not in the tree", path))
+	}
+	return wrong, nil
+}
+
+// waitingIn sums what the units in line ask for, node by node.
+func waitingIn(w *model.World, u *model.Usage) map[*model.Node]model.Amounts {
+	asked := map[*model.Node]model.Amounts{}
+	for _, waiting := range w.Units {
+		held := &model.Claim{Unit: waiting, Job: w.JobOf(waiting)}
+		if !waiting.Gone.IsZero() || !waiting.Facts.InLine(w.End) || held.Job != nil && w.Claims[held.Job.UID] != nil {
+			continue
+		}
+		demanded, at := model.Demand(held)
+		// One that belongs to no group stands in no line.
+		group, err := u.Tree.Group(at.Namespace, at.QuotaName)
+		for n := group; err == nil && n != nil; n = n.Parent {
+			if asked[n] == nil {
+				asked[n] = model.Amounts{}
+			}
+			asked[n].AddTimes(demanded, 1)
+		}
+	}
+	return asked
+}
+
+// compareNode tells where a node's status is not what its units come to.
+func compareNode(s model.NodeStatus, n *model.Node, taken, asked model.Amounts) []string {
+	used, borrowed, request := model.Amounts{}, model.Amounts{}, model.Amounts{}
+	used.AddTimes(taken, 1)
+	jobs := used.Get(model.MaxJobs)
+	delete(used, model.MaxJobs)
+	for name, least := range n.Min {
+		if above := new(big.Int).Sub(used.Get(name), model.BaseUnits(name, least, false)); above.Sign() > 0 {
+			borrowed[name] = above
+		}
+	}
+	request.AddTimes(used, 1)
+	request.AddTimes(asked, 1)
+	var wrong []string
+	if jobs.Cmp(big.NewInt(s.Jobs)) != 0 {
+		wrong = append(wrong, fmt.Sprintf("jobs: %d shown, %s counted", s.Jobs, jobs))
+	}
+	for _, of := range []struct {
+		what    string
+		shown   model.Quantities
+		counted model.Amounts
+	}{{"used", s.Used, used}, {"borrowed", s.Borrowed, borrowed}, {"request", s.Request, request}} {
+		shown, err := of.shown.Ceil()
+		if err != nil {
+			wrong = append(wrong, fmt.Sprintf("%s: %v", of.what, err))
+			continue
+		}
+		if difference := shown.Differences(of.counted, "shown", "counted"); difference != "" {
+			wrong = append(wrong, of.what+": "+strings.TrimSpace(difference))
+		}
+	}
+	return wrong
+}

@@ -1,0 +1,73 @@
+package checks
+
+import (
+	"kube-queue.dev/kube-queue/test/audit/model"
+)
+
+// doubleRelease counts, for each job, how often its unit was dequeued and how
+// often it was released.
+type doubleRelease struct{ jobs map[string]*releases }
+
+type releases struct{ dequeued, released int }
+
+func newDoubleRelease() inspector { return &doubleRelease{jobs: map[string]*releases{}} }
+
+func (d *doubleRelease) finish(*model.World, *findings) {}
+
+func (d *doubleRelease) of(uid string) *releases {
+	if d.jobs[uid] == nil {
+		d.jobs[uid] = &releases{}
+	}
+	return d.jobs[uid]
+}
+
+func (d *doubleRelease) see(w *model.World, c *model.Change, f *findings) {
+	if c.Unit != nil && c.Unit.Gone.IsZero() && !c.Same {
+		d.seeUnit(w, c, f)
+	}
+	if c.Unit == nil && c.Released && c.Write.User == w.Options.Extensions {
+		d.seeRelease(c, f)
+	}
+}
+
+func (d *doubleRelease) seeUnit(w *model.World, c *model.Change, f *findings) {
+	now, was := c.Unit.Facts, c.UnitWas
+	key := c.Unit.UID
+	if c.Job != nil {
+		key = c.Job.UID
+	}
+	if was == nil {
+		if now.Holds() {
+			d.of(key).dequeued = max(1, now.Attempts)
+		}
+		return
+	}
+	again := was.Phase == model.Dequeued && now.Phase == model.Dequeued && now.Attempts > was.Attempts
+	if now.Phase != model.Dequeued || was.Phase == model.Dequeued && !again {
+		return
+	}
+	f.Judged++
+	d.of(key).dequeued++
+	if held := w.Claims[key]; held != nil && (again || held.Dequeues > 1) {
+		f.fail("double-dequeue", c.Write.Moment(), c.Unit, "dequeued again (attempt %d) though what it was given at %s had not been given back",
+			now.Attempts, held.Opened.Time.UTC().Format("15:04:05.000"))
+	}
+}
+
+func (d *doubleRelease) seeRelease(c *model.Change, f *findings) {
+	f.Judged++
+	count := d.of(c.Job.UID)
+	count.released++
+	granted := false
+	phases := "it has no unit"
+	for _, u := range c.Job.Units {
+		phases = "its unit is " + u.Facts.Phase
+		granted = granted || u.Facts.Phase == model.Dequeued || u.Facts.Phase == model.Running
+	}
+	switch {
+	case !granted:
+		f.fail("release-without-dequeue", c.Write.Moment(), c.Job, "released while %s", phases)
+	case count.released > count.dequeued:
+		f.fail("double-release", c.Write.Moment(), c.Job, "released %d times, but its unit was dequeued %d times", count.released, count.dequeued)
+	}
+}

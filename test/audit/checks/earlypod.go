@@ -1,0 +1,78 @@
+package checks
+
+import (
+	"kube-queue.dev/kube-queue/test/audit/model"
+)
+
+// earlyPod follows every job that is to be held, and every pod.
+type earlyPod struct{ told map[string]int }
+
+func newEarlyPod() inspector { return &earlyPod{told: map[string]int{}} }
+
+// perJob is how many pods of one job are named.
+const perJob = 3
+
+func (e *earlyPod) see(w *model.World, c *model.Change, f *findings) {
+	switch {
+	case c.Pod != nil && c.Born:
+		e.seePod(w, c, f)
+	case c.Job != nil && c.Unit == nil && c.Pod == nil:
+		e.seeJob(w, c, f)
+	}
+}
+
+func (e *earlyPod) finish(*model.World, *findings) {}
+
+func (e *earlyPod) seePod(w *model.World, c *model.Change, f *findings) {
+	j := c.Job
+	if j == nil || !j.Facts.Queued() {
+		f.NotJudged++
+		return
+	}
+	f.Judged++
+	if why := e.held(w, j, c.Write); why != "" {
+		if e.told[j.UID]++; e.told[j.UID] <= perJob {
+			f.fail("early-pod", c.Write.Moment(), c.Pod, "it was created by %s for %s, %s", c.Write.User, j, why)
+		}
+	}
+}
+
+// held tells why no pod of a job may be created now, or nothing when one may.
+func (e *earlyPod) held(w *model.World, j *model.Job, by *model.Write) string {
+	if j.Missed {
+		return "which opted in and should have been held from its creation"
+	}
+	ours := j.Facts.Marked || j.WasUnit || w.Managed[j.Namespace]
+	if !j.Facts.Suspended || !ours || j.Facts.Unholdable {
+		return ""
+	}
+	if j.Suspended == j.Created && !j.Created.IsZero() {
+		return "which is suspended since its creation and has not been released"
+	}
+	// The operator may be in the middle of its work when its job is suspended.
+	if by.Time.Sub(j.Suspended.Time) <= *w.Options.SuspendLag {
+		return ""
+	}
+	return "which is suspended since " + j.Suspended.Time.UTC().Format("15:04:05.000")
+}
+
+func (e *earlyPod) seeJob(w *model.World, c *model.Change, f *findings) {
+	j, now, was := c.Job, c.Job.Facts, c.JobWas
+	if now == nil || c.Died || c.Same {
+		return
+	}
+	if c.Born && now.Marked && now.Queued() {
+		f.Judged++
+		if j.Missed {
+			f.fail("hold-missed", c.Write.Moment(), j, "it was created with its opt-in mark, but is not suspended")
+		}
+	}
+	if c.Released && was.Annotation == "true" && now.Annotation == "true" && now.Queued() && !now.Unholdable {
+		f.fail("hold-missed", c.Write.Moment(), j, "%s cleared its suspend field, but left the annotation that holds it", c.Write.User)
+	}
+	if parent := w.RootOf(j); c.Born && parent != nil && j.Resource() == "rayclusters" && !now.Suspended {
+		if why := e.held(w, parent, c.Write); why != "" {
+			f.fail("early-cluster", c.Write.Moment(), j, "it was created for %s, %s", parent, why)
+		}
+	}
+}

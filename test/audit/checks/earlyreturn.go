@@ -1,0 +1,37 @@
+package checks
+
+import (
+	"kube-queue.dev/kube-queue/test/audit/model"
+)
+
+// earlyReturn looks at each unit that gives its quota back and stands in line
+// again.
+type earlyReturn struct{}
+
+func newEarlyReturn() inspector { return earlyReturn{} }
+
+func (earlyReturn) finish(*model.World, *findings) {}
+
+func (earlyReturn) see(_ *model.World, c *model.Change, f *findings) {
+	j := c.Job
+	if c.Unit == nil || j == nil || j.Facts == nil || c.UnitWas == nil || !c.Unit.Gone.IsZero() {
+		return
+	}
+	if !c.UnitWas.Holds() || c.Unit.Facts.Holds() || c.Unit.Facts.Ended() {
+		return
+	}
+	f.Judged++
+	if !j.Facts.Suspended && j.Ended.IsZero() && j.Gone.IsZero() {
+		f.fail("early-return", c.Write.Moment(), c.Unit, "it went from %s to %s, but %s is not suspended", c.UnitWas.Phase, c.Unit.Facts.Phase, j)
+		return
+	}
+	var live []string
+	for _, p := range j.Pods {
+		if p.Live() {
+			live = append(live, p.Name)
+		}
+	}
+	if len(live) > 0 {
+		f.fail("early-return", c.Write.Moment(), c.Unit, "it went from %s to %s, but pods of %s are still there: %s", c.UnitWas.Phase, c.Unit.Facts.Phase, j, few(live))
+	}
+}

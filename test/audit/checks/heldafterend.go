@@ -1,0 +1,119 @@
+package checks
+
+import (
+	"container/list"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/audit/model"
+)
+
+// heldAfterEnd watches the time between the end of a job and that of its unit.
+type heldAfterEnd struct {
+	late  map[string]*list.Element // by unit; nil once it has been told
+	order *list.List               // of *overdue, the oldest first
+}
+
+type overdue struct {
+	unit  *model.Unit
+	job   *model.Job
+	since model.Moment
+	phase string // of the unit, when that was seen
+}
+
+func newHeldAfterEnd() inspector {
+	return &heldAfterEnd{late: map[string]*list.Element{}, order: list.New()}
+}
+
+func (h *heldAfterEnd) see(w *model.World, c *model.Change, f *findings) {
+	h.expire(w, c.Write.Time, f)
+	for _, j := range []*model.Job{c.Job, w.RootOf(c.Job)} {
+		if j != nil {
+			h.follow(j)
+		}
+	}
+	if c.Unit != nil {
+		h.seeUnit(c, f)
+	}
+}
+
+// follow notes which units of a job still hold quota after its end.
+func (h *heldAfterEnd) follow(j *model.Job) {
+	since := j.Ended
+	if since.IsZero() {
+		since = j.Gone
+	}
+	for _, u := range j.Units {
+		_, known := h.late[u.UID]
+		switch {
+		case since.IsZero() || !u.Facts.Holds():
+			h.forget(u)
+		case !known:
+			h.late[u.UID] = h.order.PushBack(&overdue{u, j, since, u.Facts.Phase})
+		}
+	}
+}
+
+// forget also forgets what has been told.
+func (h *heldAfterEnd) forget(u *model.Unit) {
+	if at := h.late[u.UID]; at != nil {
+		h.order.Remove(at)
+	}
+	delete(h.late, u.UID)
+}
+
+func (h *heldAfterEnd) expire(w *model.World, now time.Time, f *findings) {
+	for at := h.order.Front(); at != nil; at = h.order.Front() {
+		o := at.Value.(*overdue)
+		if now.Sub(o.since.Time) < *w.Options.Grace {
+			return
+		}
+		h.order.Remove(at)
+		h.late[o.unit.UID] = nil // told once
+		how := "ended"
+		if o.job.Ended.IsZero() {
+			how = "was deleted"
+		}
+		f.fail("held-after-end", o.since, o.unit, "%s %s, but the unit still had its quota (%s) %s later",
+			o.job, how, o.phase, now.Sub(o.since.Time).Round(time.Millisecond))
+	}
+}
+
+func (h *heldAfterEnd) seeUnit(c *model.Change, f *findings) {
+	u, now, was := c.Unit, c.Unit.Facts, c.UnitWas
+	if !u.Gone.IsZero() || !now.Holds() {
+		h.forget(u)
+	}
+	if was == nil || c.Same || !now.Ended() || was.Ended() || now.Row == nil {
+		return
+	}
+	j := c.Job
+	if j == nil || j.Facts == nil {
+		f.NotJudged++
+		return
+	}
+	f.Judged++
+	switch {
+	case j.Gone.IsZero() && j.Ended.IsZero() && !j.Facts.Deleting:
+		f.fail("ended-too-early", c.Write.Moment(), u, "it is %s, but %s has not ended: %s", now.Phase, j, progress(j))
+	case j.Facts.End != model.Going && string(j.Facts.End) != now.Phase:
+		f.fail("wrong-end", c.Write.Moment(), u, "it is %s, but %s has %s", now.Phase, j, j.Facts.End)
+	}
+}
+
+func progress(j *model.Job) string {
+	switch {
+	case j.Facts.End != model.Going && len(j.Clusters) > 0:
+		return "its RayCluster exists"
+	case j.Facts.State != "":
+		return "it is " + j.Facts.State
+	}
+	return "its status says nothing"
+}
+
+func (h *heldAfterEnd) finish(w *model.World, f *findings) {
+	h.expire(w, w.End, f)
+	if n := h.order.Len(); n > 0 {
+		f.NotJudged += n
+		f.note("%d units hold quota whose jobs ended less than %s before the end of the log", n, *w.Options.Grace)
+	}
+}

@@ -1,0 +1,133 @@
+package checks
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"kube-queue.dev/kube-queue/test/audit/model"
+)
+
+// overLimit recomputes the use of quota at each admission.
+type overLimit struct{ admissions int }
+
+func newOverLimit() inspector { return &overLimit{} }
+
+func (o *overLimit) see(w *model.World, c *model.Change, f *findings) {
+	if c.Opened == nil {
+		return
+	}
+	if slices.Contains(c.Closed, c.Opened) {
+		return // its job had ended or was gone: it takes nothing
+	}
+	o.admissions++
+	if w.Options.ResourceQuota {
+		o.seeNamespace(w, c, f)
+		return
+	}
+	ruling := w.Forest.Ruling(c.Write.Time, *w.Options.TreeLag)
+	if len(ruling) == 0 {
+		return // told at the end: the quota may be of another backend
+	}
+	f.Judged++
+	why := ""
+	for i, r := range ruling {
+		broken := excess(w, r, c.Opened)
+		if broken == "" {
+			return
+		}
+		if i == 0 {
+			why = broken
+		}
+	}
+	if len(ruling) > 1 {
+		why += fmt.Sprintf("; nor did it fit the tree before, in force until %s", ruling[1].To.UTC().Format("15:04:05.000"))
+	}
+	f.fail("over-limit", c.Write.Moment(), c.Opened, "%s", why)
+}
+
+func (o *overLimit) finish(w *model.World, f *findings) {
+	f.NotJudged = o.admissions - f.Judged
+	switch {
+	case f.NotJudged > 0 && w.Options.ResourceQuota:
+		f.note("%d admissions came where no ResourceQuota that can be read limits pods", f.NotJudged)
+	case f.NotJudged > 0 && w.Forest.Changes > 0:
+		f.note("%d admissions came before any valid quota tree", f.NotJudged)
+	case f.NotJudged > 0:
+		f.note("the log holds no valid quota tree: limits are not checked")
+	}
+}
+
+// excess tells which limits a claim broke when it opened, or nothing.
+func excess(w *model.World, r *model.Reign, held *model.Claim) string {
+	used := w.UsageOf(r)
+	var parts []string
+	for n := used.Node(held.Place); n != nil; n = n.Parent {
+		for _, name := range (model.Amounts{model.MaxJobs: nil}).Names(held.Asked) {
+			asks := big.NewInt(1)
+			if name != model.MaxJobs {
+				asks = held.Asked.Get(name)
+			}
+			limit, limited := n.Limit(name, w.Options.OversellRate)
+			if !limited || asks.Sign() <= 0 {
+				continue
+			}
+			if total := used.Taken[n].Get(name); total.Cmp(limit) > 0 {
+				before := new(big.Int).Sub(total, asks)
+				parts = append(parts, fmt.Sprintf("node %s: %s used %s + asked %s is above the limit %s (held by %s)",
+					n.Path, name, model.Figure(name, before), model.Figure(name, asks), model.Figure(name, limit), few(w.Holders(used, n, held))))
+			}
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+func few(names []string) string {
+	switch {
+	case len(names) == 0:
+		return "nobody"
+	case len(names) > 4:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:4], ", "), len(names)-4)
+	}
+	return strings.Join(names, ", ")
+}
+
+// wrongQuota compares the group of each admitted unit with the tree's.
+type wrongQuota struct{}
+
+func newWrongQuota() inspector { return wrongQuota{} }
+
+func (wrongQuota) see(w *model.World, c *model.Change, f *findings) {
+	if c.Opened == nil || c.Unit == nil {
+		return
+	}
+	says := c.Unit.Facts.Quota
+	if w.Options.ResourceQuota {
+		if f.Judged++; says != c.Unit.Namespace {
+			f.fail("wrong-quota", c.Write.Moment(), c.Unit, "admitted with status.quota %q, but its namespace is %s", says, c.Unit.Namespace)
+		}
+		return
+	}
+	ruling := w.Forest.Ruling(c.Write.Time, *w.Options.TreeLag)
+	if len(ruling) == 0 {
+		f.NotJudged++
+		return
+	}
+	f.Judged++
+	var right []string
+	for _, r := range ruling {
+		group, err := r.Tree.Group(c.Opened.Place.Namespace, c.Opened.Place.QuotaName)
+		switch {
+		case err != nil:
+			right = append(right, err.Error())
+		case group.Path == says:
+			return
+		default:
+			right = append(right, fmt.Sprintf("the tree says %q", group.Path))
+		}
+	}
+	f.fail("wrong-quota", c.Write.Moment(), c.Unit, "admitted with status.quota %q, but %s", says, strings.Join(right, ", before it "))
+}
+
+func (wrongQuota) finish(*model.World, *findings) {}

@@ -1,0 +1,82 @@
+package checks
+
+import (
+	"kube-queue.dev/kube-queue/test/audit/model"
+)
+
+// requestMismatch compares what a unit asks for with its pod sets, and with the
+// pods that its job then made.
+type requestMismatch struct{}
+
+func newRequestMismatch() inspector { return requestMismatch{} }
+
+func (requestMismatch) finish(*model.World, *findings) {}
+
+func (r requestMismatch) see(_ *model.World, c *model.Change, f *findings) {
+	if c.Unit != nil && c.Unit.Facts.Row != nil && c.Unit.Gone.IsZero() {
+		r.seeUnit(c, f)
+	}
+	for _, held := range c.Closed {
+		if held.Job != nil && held.Unit != nil && held.Job.Facts != nil && held.Job.Sized() {
+			r.seeEnd(held, c, f)
+		}
+	}
+}
+
+func (requestMismatch) seeUnit(c *model.Change, f *findings) {
+	now, was := c.Unit.Facts, c.UnitWas
+	if was != nil && was.Sum.Differences(now.Sum, "", "") == "" && was.Total.Differences(now.Total, "", "") == "" {
+		return
+	}
+	switch {
+	case now.Bad != "":
+		f.Judged++
+		f.fail("unreadable", c.Write.Moment(), c.Unit, "%s", now.Bad)
+	case !now.PodSets:
+		f.NotJudged++
+	default:
+		f.Judged++
+		if d := now.Total.Differences(now.Sum, "spec.resource", "its pod sets"); d != "" {
+			f.fail("sum-mismatch", c.Write.Moment(), c.Unit, "%s", d)
+		}
+	}
+}
+
+// seeEnd looks at the pods of a job that ended well at its first attempt.
+func (requestMismatch) seeEnd(held *model.Claim, c *model.Change, f *findings) {
+	j := held.Job
+	if j.Facts.End != model.Succeeded || held.Dequeues != 1 || held.Unit.Facts.Attempts > 1 || held.Unit.Facts.Bad != "" {
+		f.NotJudged++
+		return
+	}
+	pods := firstPods(j)
+	if len(pods) < j.Facts.Pods || j.Resource() != "jobs" && len(pods) > j.Facts.Pods {
+		f.NotJudged++ // the log does not show them all, or the job has grown
+		return
+	}
+	sum := model.Amounts{}
+	for _, p := range pods[:j.Facts.Pods] {
+		sum.AddTimes(p.Requests, 1)
+	}
+	asked := model.Amounts{}
+	asked.AddTimes(held.Asked, 1)
+	delete(asked, "pods")
+	f.Judged++
+	if d := asked.Differences(sum, "the unit asked for", "the pods request"); d != "" {
+		f.fail("pods-mismatch", c.Write.Moment(), held.Unit, "%s has %d pods; %s", j, j.Facts.Pods, d)
+	}
+}
+
+// firstPods are a job's pods in the order of their creation, without those that
+// took the place of one of the same name.
+func firstPods(j *model.Job) []*model.Pod {
+	seen := map[string]bool{}
+	var out []*model.Pod
+	for _, p := range j.Pods {
+		if !p.Created.IsZero() && p.Requests != nil && !seen[p.Name] {
+			seen[p.Name] = true
+			out = append(out, p)
+		}
+	}
+	return out
+}

@@ -1,0 +1,192 @@
+package checks
+
+import (
+	"slices"
+
+	"kube-queue.dev/kube-queue/test/audit/model"
+)
+
+// unitMoves holds every change of a unit against the table of who may do it.
+type unitMoves struct{}
+
+func newUnitMoves() inspector { return unitMoves{} }
+
+func (unitMoves) finish(*model.World, *findings) {}
+
+type writer int
+
+const (
+	theController writer = iota
+	theExtensions
+)
+
+func (by writer) user(o *model.Options) string {
+	if by == theController {
+		return o.Controller
+	}
+	return o.Extensions
+}
+
+// move is one line of the table. Where stopped is set, the unit must have been
+// evicted before, and its job be at rest; where jobEnded is, the job must have
+// ended by what its own status says.
+type move struct {
+	from, to          []string
+	by                writer
+	stopped, jobEnded bool
+}
+
+var ends = []string{string(model.Succeeded), string(model.Failed)}
+
+var moves = []move{
+	{from: []string{model.Enqueued, model.Backoff}, to: []string{model.Reserved}, by: theController},
+	{from: []string{model.Enqueued, model.Backoff, model.Reserved}, to: []string{model.Dequeued}, by: theController},
+	{from: []string{model.Reserved}, to: []string{model.Backoff}, by: theController},
+	{from: []string{model.Dequeued}, to: []string{model.Running}, by: theExtensions},
+	{from: []string{model.Dequeued, model.Running}, to: ends, by: theExtensions},
+	// A job may end though it was never released: Failed by its operator, or by hand.
+	{from: []string{model.Enqueued, model.Backoff, model.Reserved}, to: ends, by: theExtensions, jobEnded: true},
+	{from: []string{model.Reserved, model.Dequeued, model.Running}, to: []string{model.Backoff, model.Enqueued}, by: theController, stopped: true},
+}
+
+func (m unitMoves) see(w *model.World, c *model.Change, f *findings) {
+	if c.Unit == nil || c.Same {
+		return
+	}
+	switch {
+	case !c.Unit.Gone.IsZero():
+		m.seeDelete(w, c, f)
+	case c.Born:
+		m.seeCreate(w, c, f)
+	case c.UnitWas != nil:
+		m.seePhase(w, c, f)
+		m.seeEviction(w, c, f)
+		m.seeWhy(w, c, f)
+	}
+}
+
+func (unitMoves) seeCreate(w *model.World, c *model.Change, f *findings) {
+	u := c.Unit
+	if u.Facts.Row == nil {
+		return // anybody may make a unit for a thing of their own
+	}
+	f.Judged++
+	if c.Write.User != w.Options.Extensions {
+		f.fail("wrong-writer", c.Write.Moment(), u, "%s created it; only %s may, for a %s", c.Write.User, w.Options.Extensions, u.Facts.JobKind)
+	}
+	if u.Facts.Phase != model.Enqueued {
+		f.fail("wrong-move", c.Write.Moment(), u, "it was created as %s", u.Facts.Phase)
+	}
+	if c.Job == nil {
+		return
+	}
+	for _, other := range c.Job.Units {
+		if other != u {
+			f.fail("twin", c.Write.Moment(), u, "%s already has %s", c.Job, other)
+		}
+	}
+}
+
+func (unitMoves) seePhase(w *model.World, c *model.Change, f *findings) {
+	now, was := c.Unit.Facts, c.UnitWas
+	if now.Phase == was.Phase {
+		return
+	}
+	f.Judged++
+	if now.Row == nil && slices.Contains(ends, now.Phase) {
+		return // who made a unit for a thing of their own ends it
+	}
+	known := false
+	for _, m := range moves {
+		switch {
+		case !slices.Contains(m.from, was.Phase) || !slices.Contains(m.to, now.Phase):
+			continue
+		case m.stopped && !was.Stopped():
+			continue
+		case m.jobEnded && (c.Job == nil || c.Job.Ended.IsZero()):
+			continue
+		}
+		known = true
+		if c.Write.User == m.by.user(w.Options) {
+			return
+		}
+	}
+	switch {
+	case known:
+		f.fail("wrong-writer", c.Write.Moment(), c.Unit, "%s moved it from %s to %s", c.Write.User, was.Phase, now.Phase)
+	case was.Evicted && !was.Stopped() && !now.Ended():
+		f.fail("wrong-move", c.Write.Moment(), c.Unit, "%s moved it from %s to %s before its eviction was done (reason %s)", c.Write.User, was.Phase, now.Phase, was.EvictedReason)
+	default:
+		f.fail("wrong-move", c.Write.Moment(), c.Unit, "%s moved it from %s to %s, which does not happen", c.Write.User, was.Phase, now.Phase)
+	}
+}
+
+// seeEviction: the controller evicts, job-extensions tells that the job is at
+// rest, also when a person put it there.
+func (unitMoves) seeEviction(w *model.World, c *model.Change, f *findings) {
+	now, was := c.Unit.Facts, c.UnitWas
+	if now.Evicted == was.Evicted && now.EvictedReason == was.EvictedReason || now.Row == nil {
+		return
+	}
+	f.Judged++
+	user, o := c.Write.User, w.Options
+	switch {
+	case !now.Evicted && was.Evicted && now.Phase == was.Phase && now.Holds():
+		f.fail("wrong-move", c.Write.Moment(), c.Unit, "%s withdrew the eviction (%s) of a unit that is %s", user, was.EvictedReason, now.Phase)
+	case !now.Evicted:
+	case now.Stopped() && user != o.Extensions, !now.Stopped() && user != o.Controller:
+		f.fail("wrong-writer", c.Write.Moment(), c.Unit, "%s wrote condition Evicted, reason %s", user, now.EvictedReason)
+	case now.EvictedReason == "Stopped" && !was.Evicted:
+		f.fail("wrong-move", c.Write.Moment(), c.Unit, "its eviction is done (reason Stopped), but nobody had decided on it")
+	}
+}
+
+// seeWhy: what is inactive gets no quota, nor does what waits in a stopped queue; and
+// what is evicted must be so by its own spec or by its queue's.
+func (unitMoves) seeWhy(w *model.World, c *model.Change, f *findings) {
+	now, was := c.Unit.Facts, c.UnitWas
+	if now.Holds() && !was.Holds() && !was.Active {
+		f.fail("inactive-dequeue", c.Write.Moment(), c.Unit, "it became %s though its spec.active is false", now.Phase)
+	}
+	if now.Holds() && !was.Holds() && w.Stopped(now.Queue, c.Write.Time) {
+		f.fail("stopped-dequeue", c.Write.Moment(), c.Unit, "it became %s though spec.stop of Queue %s says that nothing is released", now.Phase, now.Queue)
+	}
+	if !now.Evicted || was.Evicted {
+		return
+	}
+	switch ran := c.Write.Time.Sub(was.DequeueTime); {
+	case now.EvictedReason == "Deactivated" && was.Active:
+		f.fail("undue-eviction", c.Write.Moment(), c.Unit, "it was evicted as deactivated, and its spec.active is not false")
+	case now.EvictedReason == "QueueStopped" && !w.Drained(c.Unit, was.Queue, c.Write.Time):
+		f.fail("undue-eviction", c.Write.Moment(), c.Unit, "it was evicted because its queue was drained, and spec.stop of Queue %s is not Drain", was.Queue)
+	case now.EvictedReason == "MaximumExecutionTime" && (was.MaxTime == 0 || ran < was.MaxTime):
+		f.fail("undue-eviction", c.Write.Moment(), c.Unit, "it was evicted after %s, and may run for %s (0: as long as it takes)", ran, was.MaxTime)
+	}
+}
+
+func (unitMoves) seeDelete(w *model.World, c *model.Change, f *findings) {
+	if c.Unit.Facts.Row == nil || !w.Options.Program(c.Write) {
+		return // by garbage collection, or by a person
+	}
+	f.Judged++
+	if j := c.Job; j != nil && j.Facts != nil && j.Gone.IsZero() && !j.Facts.Deleting && !leaves(w, c) {
+		f.fail("unit-deleted", c.Write.Moment(), c.Unit, "%s deleted it, but %s is there", c.Write.User, j)
+	}
+}
+
+// leaves tells whether a deleted unit's job has left the queue: before its release
+// it was given to another system, or somebody took its mark off.
+func leaves(w *model.World, c *model.Change) bool {
+	u, j := c.Unit.Facts, c.Job.Facts
+	if c.Write.User != w.Options.Extensions {
+		return false
+	}
+	switch u.Phase {
+	case model.Enqueued, model.Backoff, model.Reserved:
+		// Suspended by hand after a release, a job is without its mark and in line.
+		return j.Foreign || j.Unmarked() && !u.Stopped()
+	case model.Dequeued:
+		return j.Foreign && j.Suspended
+	}
+	return false
+}

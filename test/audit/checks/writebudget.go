@@ -1,0 +1,43 @@
+package checks
+
+import (
+	"time"
+
+	"kube-queue.dev/kube-queue/test/audit/model"
+)
+
+// writeBudget holds the book against the budget.
+type writeBudget struct{ *model.Book }
+
+func newWriteBudget() inspector { return writeBudget{model.NewBook()} }
+
+func (b writeBudget) see(w *model.World, c *model.Change, _ *findings) { b.Book.See(w, c) }
+
+func (b writeBudget) finish(w *model.World, f *findings) {
+	for _, a := range b.Order {
+		a.Settle(w)
+		switch {
+		case a.Total() == 0:
+		case a.Unjudged != "":
+			f.NotJudged++
+		default:
+			f.Judged++
+			if a.Total() > a.Budget {
+				at := a.Job.Created
+				f.fail("job-budget", at, a.Job, "it cost %d writes where %d are allowed (waited %s, ran %s): %s", a.Total(), a.Budget,
+					a.Waited.Round(time.Millisecond), a.Ran.Round(time.Millisecond), a.Purposes())
+			}
+		}
+	}
+	for _, r := range b.Rapid {
+		f.fail("status-rate", r.At, named(r.Object), "its status was written %s after the time before", r.After.Round(time.Millisecond))
+	}
+	for _, s := range b.Statuses {
+		f.Judged += s.Status
+	}
+}
+
+// named is an object of which only the name is known.
+type named string
+
+func (n named) String() string { return string(n) }

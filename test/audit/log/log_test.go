@@ -1,0 +1,173 @@
+package log
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// read is all lines of a log, each with its number.
+func read(t *testing.T, raw string) (lines []string, unfinished bool) {
+	t.Helper()
+	unfinished, err := Lines(strings.NewReader(raw), func(number int, line []byte) error {
+		lines = append(lines, fmt.Sprintf("%d %s", number, line))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines, unfinished
+}
+
+func zipped(t *testing.T, text string) string {
+	t.Helper()
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	if _, err := zip.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := zip.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestLinesAreNumberedWhateverTheirLength(t *testing.T) {
+	long := strings.Repeat("x", 3*bufferSize)
+	edge := strings.Repeat("y", bufferSize-1) // with its end as long as the buffer
+	text := "a\n\n" + long + "\n" + edge + "\nb \n"
+	want := []string{"1 a", "2 ", "3 " + long, "4 " + edge, "5 b"}
+	for name, raw := range map[string]string{"plain": text, "gzip": zipped(t, text)} {
+		t.Run(name, func(t *testing.T) {
+			got, unfinished := read(t, raw)
+			if len(got) != len(want) || unfinished {
+				t.Fatalf("%d lines, unfinished %t; want %d whole ones", len(got), unfinished, len(want))
+			}
+			for i := range want {
+				if got[i] != want[i] {
+					t.Errorf("line %d is %.40q of %d bytes", i+1, got[i], len(got[i]))
+				}
+			}
+		})
+	}
+}
+
+func TestALastLineWithoutAnEndIsLeftOut(t *testing.T) {
+	for name, raw := range map[string]string{"plain": "a\nhalf", "gzip": zipped(t, "a\nhalf"), "longer than the buffer": "a\n" + strings.Repeat("x", 2*bufferSize)} {
+		if got, unfinished := read(t, raw); len(got) != 1 || !unfinished {
+			t.Errorf("%s: %d lines, unfinished %t; want 1, true", name, len(got), unfinished)
+		}
+	}
+	raw := zipped(t, "a\n")
+	if got, unfinished := read(t, raw[:len(raw)-1]); len(got) != 1 || unfinished {
+		t.Errorf("of gzip that is cut off after a line: %q, unfinished %t", got, unfinished)
+	}
+}
+
+func TestAVisitorEndsTheReading(t *testing.T) {
+	enough := errors.New("enough")
+	n := 0
+	_, err := Lines(strings.NewReader("a\nb\n"), func(int, []byte) error { n++; return enough })
+	if !errors.Is(err, enough) || n != 1 {
+		t.Errorf("%d lines and %v, want 1 and %v", n, err, enough)
+	}
+}
+
+func TestAFileThatGrowsIsReadInParts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	file := Open(path)
+	var got []string
+	visit := func(number int, line []byte) error {
+		got = append(got, fmt.Sprintf("%d %s", number, line))
+		return nil
+	}
+	if err := file.Read(visit); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("of a log that is not there: %v", err)
+	}
+	for _, part := range []struct{ text, want string }{{"a\nb\nhal", "[1 a 2 b]"}, {"f\n", "[3 half]"}, {"", "[]"}} {
+		appendTo(t, path, part.text)
+		got = nil
+		if err := file.Read(visit); err != nil || fmt.Sprint(got) != part.want {
+			t.Errorf("after %q: %q, %v; want %s", part.text, got, err, part.want)
+		}
+	}
+}
+
+func appendTo(t *testing.T, path, text string) {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// marked is an entry of the create of a ConfigMap; an empty name is one that the server
+// makes up.
+func marked(name string, code int) string {
+	return fmt.Sprintf(`{"stage":"ResponseComplete","verb":"create","objectRef":{"resource":"configmaps","namespace":"default","name":%q},`+
+		`"responseStatus":{"code":%d},"responseObject":{"metadata":{"name":"marker"}}}`, name, code) + "\n"
+}
+
+func TestWaitForFindsTheMarker(t *testing.T) {
+	for _, name := range []string{"marker", ""} {
+		path := filepath.Join(t.TempDir(), "audit.log")
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		done := make(chan error, 1)
+		go func() { done <- WaitFor(ctx, path, Marker{"default", "marker"}) }()
+		raw := marked("other", 409) + marked(name, 201)
+		for _, part := range []string{raw[:100], raw[100 : len(raw)-5], raw[len(raw)-5:]} {
+			appendTo(t, path, part)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestWaitForGivesUp(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	appendTo(t, path, marked("marker", 409)+"no JSON\n"+strings.Replace(marked("marker", 201), "ResponseComplete", "RequestReceived", 1))
+	for _, path := range []string{path, path + ".none"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if err := WaitFor(ctx, path, Marker{"default", "marker"}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want that its time is over", err)
+		}
+	}
+}
+
+func TestAnEntryReportsWhoAskedForWhat(t *testing.T) {
+	for _, test := range []struct {
+		line, by, agent string
+		write, dryRun   bool
+	}{
+		{`{"stage":"ResponseComplete","verb":"patch","objectRef":{},"user":{"username":"a"},"userAgent":"p/v1 (x)"}`, "a", "p", true, false},
+		{`{"stage":"ResponseComplete","verb":"patch","objectRef":{},"user":{"username":"a"},"impersonatedUser":{"username":"b"}}`, "b", "", true, false},
+		{`{"stage":"ResponseComplete","verb":"create","objectRef":{},"requestURI":"/x?fieldManager=a&dryRun=All","userAgent":"p q"}`, "", "p", true, true},
+		{`{"stage":"ResponseComplete","verb":"delete","objectRef":{},"requestObject":{"dryRun":["All"]}}`, "", "", true, true},
+		{`{"stage":"ResponseComplete","verb":"get","objectRef":{}}`, "", "", false, false},
+		{`{"stage":"ResponseStarted","verb":"create","objectRef":{}}`, "", "", false, false},
+		{`{"stage":"ResponseComplete","verb":"create"}`, "", "", false, false},
+	} {
+		e, err := Parse([]byte(test.line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.By() != test.by || e.Agent() != test.agent || e.Write() != test.write || e.DryRun() != test.dryRun {
+			t.Errorf("%s: by %q with %q, write %t, dry run %t", test.line, e.By(), e.Agent(), e.Write(), e.DryRun())
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package model
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The writes that a job may cost.
+const (
+	budgetPlain  = 5 // create the unit, dequeue, release, end, one event
+	budgetRan    = 6 // it ran so long that Running was written
+	budgetWaited = 8 // it waited: the reason, and an event for it
+	budgetShown  = 2 // the condition Queuing, on and off
+)
+
+// Above these a job has the larger budget: a little below the programs' own
+// thresholds of 1 s and 2 s, for the log's times are those of the answers.
+const (
+	surelyNotWaited = 800 * time.Millisecond
+	surelyNotLong   = 1500 * time.Millisecond
+	causePause      = 30 * time.Second
+	renewal         = 30 * time.Minute // an event is renewed before it expires
+)
+
+// JobWrites is what one job cost the API server, by the two programs.
+type JobWrites struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+
+	OnJob    int `json:"onJob"`
+	OnUnit   int `json:"onUnit"`
+	OnEvents int `json:"onEvents"`
+	// Failed writes, as conflicts, are not among those above.
+	Failed int `json:"failed"`
+	// By verb, resource and purpose.
+	By map[string]int `json:"by"`
+
+	Waited time.Duration `json:"waited"`
+	Ran    time.Duration `json:"ran"`
+	Budget int           `json:"budget"`
+	// Unjudged tells why the budget does not bind, if it does not.
+	Unjudged string `json:"unjudged,omitempty"`
+}
+
+// Total of the writes that were carried out.
+func (j JobWrites) Total() int { return j.OnJob + j.OnUnit + j.OnEvents }
+
+// ObjectWrites counts the writes on a queue or tree.
+type ObjectWrites struct {
+	Object string `json:"object"`
+	Status int    `json:"status"`
+	Others int    `json:"others"`
+	Failed int    `json:"failed"`
+
+	last time.Time
+}
+
+// Settle works out what the job may have cost.
+func (a *account) Settle(w *World) {
+	if a.Job.Created.IsZero() {
+		a.unjudged = cmp.Or(a.unjudged, "older than the log")
+	}
+	waited := timeOr(a.quota, w.End).Sub(a.Job.Created.Time)
+	if a.quota.IsZero() && !a.ended.IsZero() {
+		waited = a.ended.Time.Sub(a.Job.Created.Time)
+	}
+	a.Waited = waited
+	if !a.released.IsZero() {
+		a.Ran = timeOr(a.ended, w.End).Sub(a.released.Time)
+	}
+	a.Unjudged = a.unjudged
+	a.Budget = budgetPlain
+	if a.Ran >= surelyNotLong {
+		a.Budget = budgetRan
+	}
+	if waited >= surelyNotWaited {
+		a.Budget = budgetWaited
+		if a.Job.row.queuing {
+			a.Budget += budgetShown
+		}
+		causes := max(0, a.reasons-1)
+		a.Budget += min(causes, int((waited+causePause-1)/causePause))
+		a.Budget += int(waited / renewal)
+	}
+	a.Budget += min(a.afterwards, 1) + len(a.warnings)
+	// A unit whose job is gone is deleted where the garbage collector is slow.
+	a.Budget += min(a.swept, 1)
+}
+
+func timeOr(m Moment, otherwise time.Time) time.Time {
+	if m.IsZero() {
+		return otherwise
+	}
+	return m.Time
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// Purposes are what the writes were for.
+func (j JobWrites) Purposes() string {
+	var parts []string
+	for _, what := range slices.Sorted(maps.Keys(j.By)) {
+		parts = append(parts, itoa(j.By[what])+" × "+what)
+	}
+	return strings.Join(parts, ", ")
+}

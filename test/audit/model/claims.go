@@ -1,0 +1,239 @@
+package model
+
+import (
+	"cmp"
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// Claim is quota that is really in use, by one job or by a unit without one.
+type Claim struct {
+	Key    string
+	Unit   *Unit // nil when a job was released that has none
+	Job    *Job  // nil for a thing of the user's own
+	Opened Moment
+	// Dequeues counts how often a unit became Dequeued in this claim.
+	Dequeues int
+	Asked    Amounts
+	Place    place
+}
+
+// place is by what the node is found that a claim is charged to.
+type place struct {
+	Namespace, QuotaName string
+	// path of the group that released the unit, by the unit's own status.
+	path string
+}
+
+func (c *Claim) String() string {
+	if c.Job != nil {
+		return c.Job.String()
+	}
+	return c.Unit.String()
+}
+
+// claim opens and closes the claims that a change bears on.
+func (w *World) claim(c *Change) {
+	if c.Unit != nil {
+		w.claimUnit(c)
+	}
+	if c.Released && c.Write.User == w.Options.Extensions && w.Claims[c.Job.UID] == nil {
+		w.open(c, c.Job.UID, anyUnit(c.Job))
+	}
+	for _, j := range []*Job{c.Job, w.RootOf(c.Job)} {
+		if j == nil {
+			continue
+		}
+		if held := w.Claims[j.UID]; held != nil && w.mayClose(j) {
+			w.close(c, held)
+		}
+	}
+}
+
+func (w *World) claimUnit(c *Change) {
+	u := c.Unit
+	key := u.UID
+	if c.Job != nil {
+		key = c.Job.UID
+	}
+	if early := w.Claims[u.UID]; early != nil && key != u.UID {
+		// Its job was not known when the claim opened.
+		delete(w.Claims, u.UID)
+		early.Key, early.Job = key, c.Job
+		w.Claims[key] = early
+	}
+	held := w.Claims[key]
+	if held != nil && held.Unit == u {
+		w.recharge(held)
+	}
+	switch {
+	case u.Gone.IsZero() && u.Facts.Holds() && !c.UnitWas.Holds() && c.UnitWas != nil:
+		if held == nil {
+			held = w.open(c, key, u)
+		}
+	case c.Job == nil && held != nil && (!u.Gone.IsZero() || !u.Facts.Holds()):
+		w.close(c, held)
+		return
+	case c.UnitWas == nil && u.Facts.Holds() && held == nil:
+		// It held quota when the log began: not an admission, but in use.
+		held = w.open(c, key, u)
+		c.Opened = nil
+	}
+	if held != nil && u.Facts.Phase == Dequeued && (c.UnitWas == nil || c.UnitWas.Phase != Dequeued) {
+		held.Dequeues++
+	}
+}
+
+// mayClose tells whether a job's quota is really free: it has ended, is gone, or
+// is suspended and no unit of its holds quota.
+func (w *World) mayClose(j *Job) bool {
+	if !j.Gone.IsZero() || !j.Ended.IsZero() {
+		return true
+	}
+	if j.Facts == nil || !j.Facts.Suspended {
+		return false
+	}
+	for _, u := range j.Units {
+		if u.Facts.Holds() {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *World) open(c *Change, key string, u *Unit) *Claim {
+	held := &Claim{Key: key, Unit: u, Job: c.Job, Opened: c.Write.Moment(), Asked: Amounts{}}
+	w.Claims[key] = held
+	held.Asked, held.Place = Demand(held)
+	for _, r := range w.Forest.Reigns {
+		if r.usage != nil {
+			r.usage.add(held, 1)
+		}
+	}
+	c.Opened = held
+	return held
+}
+
+func (w *World) close(c *Change, held *Claim) {
+	delete(w.Claims, held.Key)
+	for _, r := range w.Forest.Reigns {
+		if r.usage != nil {
+			r.usage.add(held, -1)
+		}
+	}
+	c.Closed = append(c.Closed, held)
+}
+
+// recharge follows a unit whose demand or place has changed.
+func (w *World) recharge(held *Claim) {
+	asked, place := Demand(held)
+	if place == held.Place && asked.Differences(held.Asked, "", "") == "" {
+		return
+	}
+	for _, r := range w.Forest.Reigns {
+		if r.usage != nil {
+			r.usage.add(held, -1)
+		}
+	}
+	held.Asked, held.Place = asked, place
+	for _, r := range w.Forest.Reigns {
+		if r.usage != nil {
+			r.usage.add(held, 1)
+		}
+	}
+}
+
+func Demand(held *Claim) (Amounts, place) {
+	var at place
+	asked := Amounts{}
+	if held.Unit != nil {
+		at = place{held.Unit.Namespace, held.Unit.Facts.quotaName, held.Unit.Facts.Quota}
+		asked = held.Unit.Facts.Total
+	}
+	if held.Job != nil {
+		at.Namespace = held.Job.Namespace
+		if at.QuotaName == "" && held.Job.Facts != nil {
+			at.QuotaName = held.Job.Facts.quotaName
+		}
+	}
+	return asked, at
+}
+
+// anyUnit is the unit of a job, the first by UID when it has several.
+func anyUnit(j *Job) *Unit {
+	var first *Unit
+	for _, u := range j.Units {
+		if first == nil || strings.Compare(u.UID, first.UID) < 0 {
+			first = u
+		}
+	}
+	return first
+}
+
+// Usage is how much the open claims take of each node of one tree.
+type Usage struct {
+	Tree  *tree
+	Taken map[*Node]Amounts
+	nodes map[place]*Node
+}
+
+// UsageOf counts the open claims under a tree.
+func (w *World) UsageOf(r *Reign) *Usage {
+	if r.usage == nil {
+		r.usage = &Usage{Tree: r.Tree, Taken: map[*Node]Amounts{}, nodes: map[place]*Node{}}
+		for _, held := range w.Claims {
+			r.usage.add(held, 1)
+		}
+	}
+	return r.usage
+}
+
+// Node is where a place is charged: at its group or, where the tree has none for
+// it any more, at the nearest node that is left of the group that it came by. So
+// it still counts in all that it shares with others, of the root at least.
+func (u *Usage) Node(at place) *Node {
+	n := u.nodes[at]
+	if n == nil {
+		var err error
+		if n, err = u.Tree.Group(at.Namespace, at.QuotaName); err != nil {
+			n = u.Tree.nearest(at.path)
+		}
+		u.nodes[at] = n
+	}
+	return n
+}
+
+// add charges a claim, or takes it back when times is -1.
+func (u *Usage) add(held *Claim, times int64) {
+	for n := u.Node(held.Place); n != nil; n = n.Parent {
+		if u.Taken[n] == nil {
+			u.Taken[n] = Amounts{}
+		}
+		u.Taken[n].AddTimes(held.Asked, times)
+		u.Taken[n].AddTimes(Amounts{MaxJobs: big.NewInt(1)}, times)
+	}
+}
+
+// Holders names the claims under a node, the latest first.
+func (w *World) Holders(u *Usage, n *Node, except *Claim) []string {
+	var list []*Claim
+	for _, held := range w.Claims {
+		if held == except {
+			continue
+		}
+		for at := u.Node(held.Place); at != nil; at = at.Parent {
+			if at == n {
+				list = append(list, held)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b *Claim) int {
+		return cmp.Or(cmp.Compare(b.Opened.Revision, a.Opened.Revision), cmp.Compare(a.Key, b.Key))
+	})
+	var names []string
+	for _, held := range list {
+		names = append(names, held.String())
+	}
+	return names
+}

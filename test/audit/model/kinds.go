@@ -1,0 +1,133 @@
+package model
+
+// row is what has to be known of one kind of job. A new kind is one row.
+type row struct {
+	group, version, resource, kind string // an empty version stands for any
+
+	// suspend is the path of the field that holds the job back.
+	suspend string
+	// byField: writing the suspend field is a way to opt in, provided that also
+	// holds. The annotation is one for every kind.
+	byField bool
+	also    func(*object) bool
+	// managedBy is the path of the field that names another system, unless it
+	// names the kind's own operator.
+	managedBy, operator string
+	// unholdable tells of objects that no queue can hold.
+	unholdable func(*object) bool
+
+	// end tells by the job's own status whether it has ended, and how.
+	end func(*object) ending
+	// running tells whether the operator says that the job runs.
+	running func(*object) bool
+	// state is what a user sees of it.
+	state func(*object) string
+	// pods is how many pods the job has at once, where its spec alone says so.
+	pods func(*object) int
+	// podLabel, on pods without a controller, names their job.
+	podLabel string
+	// clusters: the job goes on while a RayCluster of its own exists.
+	clusters bool
+	// queuing: a condition on the job shows that it waits, at two writes more.
+	queuing bool
+}
+
+type ending string
+
+const (
+	Going     ending = ""
+	Succeeded ending = "Succeeded"
+	Failed    ending = "Failed"
+)
+
+const anyVersion = ""
+
+var rows = []*row{
+	{
+		group: "batch", version: "v1", resource: "jobs", kind: "Job",
+		suspend: "spec.suspend", byField: true,
+		managedBy: "spec.managedBy", operator: "kubernetes.io/job-controller",
+		end: byConditions("Complete", "Failed"), running: activePods, pods: jobPods, state: lastTrueCondition,
+	},
+	kubeflow("TFJob", "tfjobs", "spec.tfReplicaSpecs", 1, nil),
+	kubeflow("PyTorchJob", "pytorchjobs", "spec.pytorchReplicaSpecs", 1, nil),
+	kubeflow("MPIJob", "mpijobs", "spec.mpiReplicaSpecs", 0, map[string]int{"launcher": 1}),
+	{
+		group: "kubeflow.org", version: "v2beta1", resource: "mpijobs", kind: "MPIJob",
+		suspend:   "spec.runPolicy.suspend",
+		managedBy: "spec.runPolicy.managedBy", operator: "kubeflow.org/mpi-operator",
+		end: whenComplete(byConditions("Succeeded", "Failed")), running: hasCondition("Running"), state: lastCondition,
+		queuing: true,
+	},
+	{
+		group: "sparkoperator.k8s.io", version: anyVersion, resource: "sparkapplications", kind: "SparkApplication",
+		suspend:  "spec.suspend",
+		end:      byState("status.applicationState.state", map[string]ending{"COMPLETED": Succeeded, "FAILED": Failed}),
+		running:  inState("status.applicationState.state", "RUNNING"),
+		state:    stateAt("status.applicationState.state"),
+		podLabel: "sparkoperator.k8s.io/app-name",
+	},
+	{
+		group: "ray.io", version: anyVersion, resource: "rayjobs", kind: "RayJob",
+		suspend: "spec.suspend", byField: true,
+		managedBy: "spec.managedBy", operator: "ray.io/kuberay-operator",
+		unholdable: rayJobUnholdable,
+		end:        rayJobEnd,
+		running:    inState("status.jobDeploymentStatus", "Running", "Waiting"),
+		state:      stateAt("status.jobDeploymentStatus"),
+		clusters:   true,
+	},
+	{
+		group: "ray.io", version: anyVersion, resource: "rayclusters", kind: "RayCluster",
+		suspend: "spec.suspend", byField: true,
+		managedBy: "spec.managedBy", operator: "ray.io/kuberay-operator",
+		end:     func(*object) ending { return Going },
+		running: inState("status.state", "ready"), state: stateAt("status.state"),
+	},
+	{
+		group: "jobset.x-k8s.io", version: anyVersion, resource: "jobsets", kind: "JobSet",
+		suspend: "spec.suspend", byField: true,
+		managedBy: "spec.managedBy", operator: "jobset.sigs.k8s.io/jobset-controller",
+		unholdable: withoutGroups,
+		end:        byConditions("Completed", "Failed"), running: readyJobs, state: lastTrueCondition,
+	},
+	{
+		group: "argoproj.io", version: anyVersion, resource: "workflows", kind: "Workflow",
+		suspend: "spec.suspend", byField: true, also: queuePoint,
+		end:     byState("status.phase", map[string]ending{"Succeeded": Succeeded, "Failed": Failed, "Error": Failed}),
+		running: inState("status.phase", "Running"), state: stateAt("status.phase"),
+	},
+}
+
+// kubeflow is the row of a kind of the training operator. replicas is where its
+// pods are counted; an absent count stands for unset, or for what except says.
+func kubeflow(kind, resource, replicas string, unset int, except map[string]int) *row {
+	return &row{
+		group: "kubeflow.org", version: "v1", resource: resource, kind: kind,
+		suspend:   "spec.runPolicy.suspend",
+		managedBy: "spec.runPolicy.managedBy", operator: "kubeflow.org/training-operator",
+		end: byConditions("Succeeded", "Failed"), running: hasCondition("Running"), state: lastCondition,
+		pods:    replicaPods(replicas, unset, except),
+		queuing: true,
+	}
+}
+
+// rowOf finds the row of a resource, or nil.
+func rowOf(group, version, resource string) *row {
+	for _, r := range rows {
+		if r.group == group && r.resource == resource && (r.version == anyVersion || r.version == version) {
+			return r
+		}
+	}
+	return nil
+}
+
+// rowOfKind finds the row of a kind as an object reference names it, or nil.
+func rowOfKind(group, version, kind string) *row {
+	for _, r := range rows {
+		if r.group == group && r.kind == kind && (r.version == anyVersion || r.version == version) {
+			return r
+		}
+	}
+	return nil
+}

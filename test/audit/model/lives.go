@@ -1,0 +1,211 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Life is what became of one job. A moment that never came is zero.
+type Life struct {
+	Kind, Namespace, Name, UID string
+	// Unit is the name of its QueueUnit.
+	Unit string
+
+	Created Moment
+	// Held is when it was first suspended: with its creation, as a rule.
+	Held Moment
+	// Queued is when its unit was created.
+	Queued Moment
+	// Dequeued and Released hold one moment for each attempt.
+	Dequeued, Released []Moment
+	FirstPod           Moment
+	// Runs are the times in which its operator said that it runs.
+	Runs []Span
+	// Busy are the times in which any of its pods was there and had not ended.
+	Busy  []Span
+	Ended Moment
+	// Outcome is Succeeded or Failed, once it has ended.
+	Outcome string
+	Deleted Moment
+	// States are what a user saw of it, one after the other.
+	States []Step
+	// Phases are those of its unit.
+	Phases []Step
+	Pods   []PodLife
+}
+
+// Step is a state that began at a moment.
+type Step struct {
+	State  string
+	Reason string
+	At     Moment
+}
+
+// PodLife is what became of one pod.
+type PodLife struct {
+	Name                 string
+	Created, Ended, Gone Moment
+}
+
+// Span is the time between two moments; To is zero for what lasts.
+type Span struct{ From, To Moment }
+
+// Overlap finds a time that two lists of spans share.
+func Overlap(a, b []Span) (Span, bool) {
+	for _, x := range a {
+		for _, y := range b {
+			from, to := x.From, x.To
+			if from.Before(y.From) {
+				from = y.From
+			}
+			if y.To.Before(to) {
+				to = y.To
+			}
+			if from.Before(to) || to.IsZero() {
+				return Span{from, to}, true
+			}
+		}
+	}
+	return Span{}, false
+}
+
+// Saw tells whether a user could see the job in a state.
+func (l Life) Saw(state string) bool {
+	return slices.ContainsFunc(l.States, func(s Step) bool { return s.State == state })
+}
+
+func (l Life) String() string { return l.Kind + " " + l.Namespace + "/" + l.Name }
+
+// Lives tells of every job that no other controls, in the order of creation.
+func (l *Log) Lives(options Options) ([]Life, error) {
+	o, err := options.Complete()
+	if err != nil {
+		return nil, err
+	}
+	h := &historian{lives: map[*Job]*Life{}}
+	w := l.Replay(o, h.see)
+	var out []Life
+	for _, j := range w.Jobs {
+		if life := h.lives[j]; life != nil {
+			h.pods(j, life)
+			out = append(out, *life)
+		}
+	}
+	slices.SortFunc(out, func(a, b Life) int {
+		return cmp.Or(cmp.Compare(a.Created.Revision, b.Created.Revision), cmp.Compare(a.UID, b.UID))
+	})
+	return out, nil
+}
+
+// Life tells of one job, the latest of its name.
+func (l *Log) Life(options Options, kind, namespace, name string) (Life, error) {
+	all, err := l.Lives(options)
+	if err != nil {
+		return Life{}, err
+	}
+	for _, life := range slices.Backward(all) {
+		if life.Kind == kind && life.Namespace == namespace && life.Name == name {
+			return life, nil
+		}
+	}
+	return Life{}, fmt.Errorf("the log shows no %s %s/%s", kind, namespace, name)
+}
+
+// historian writes lives.
+type historian struct{ lives map[*Job]*Life }
+
+func (h *historian) see(w *World, c *Change) {
+	j := c.Job
+	if j == nil || j.Facts == nil || w.RootOf(j) != nil || !c.Write.OK() {
+		return
+	}
+	life := h.lives[j]
+	if life == nil {
+		life = &Life{Kind: j.row.kind, Namespace: j.Namespace, Name: j.name, UID: j.UID, Created: j.Created}
+		h.lives[j] = life
+	}
+	now := c.Write.Moment()
+	switch {
+	case c.Unit != nil:
+		life.seeUnit(c, now)
+	case c.Pod != nil:
+		if c.Born && life.FirstPod.IsZero() {
+			life.FirstPod = now
+		}
+	default:
+		life.seeJob(j, c, now)
+	}
+	life.Ended, life.Deleted = j.Ended, j.Gone
+	if !life.Ended.IsZero() {
+		life.Outcome = string(j.Facts.End)
+	}
+}
+
+func (l *Life) seeUnit(c *Change, now Moment) {
+	u := c.Unit
+	if l.Queued.IsZero() {
+		l.Queued, l.Unit = u.created, u.Name
+	}
+	if !u.Gone.IsZero() {
+		return
+	}
+	if n := len(l.Phases); n == 0 || l.Phases[n-1].State != u.Facts.Phase || l.Phases[n-1].Reason != u.Facts.reason {
+		l.Phases = append(l.Phases, Step{u.Facts.Phase, u.Facts.reason, now})
+	}
+	if u.Facts.Phase == Dequeued && (c.UnitWas == nil || c.UnitWas.Phase != Dequeued) {
+		l.Dequeued = append(l.Dequeued, now)
+	}
+}
+
+func (l *Life) seeJob(j *Job, c *Change, now Moment) {
+	if l.Held.IsZero() {
+		l.Held = j.Suspended
+	}
+	if c.Released {
+		l.Released = append(l.Released, now)
+	}
+	runs := j.Facts.running && j.Facts.End == Going && j.Gone.IsZero() && !j.Facts.Suspended
+	n := len(l.Runs)
+	open := n > 0 && l.Runs[n-1].To.IsZero()
+	switch {
+	case runs && !open:
+		l.Runs = append(l.Runs, Span{From: now})
+	case !runs && open:
+		l.Runs[n-1].To = now
+	}
+	if n := len(l.States); j.Facts.State != "" && (n == 0 || l.States[n-1].State != j.Facts.State) {
+		l.States = append(l.States, Step{State: j.Facts.State, At: now})
+	}
+}
+
+// pods adds the pods of a job, and the times in which it had any.
+func (h *historian) pods(j *Job, life *Life) {
+	type edge struct {
+		at Moment
+		by int
+	}
+	var edges []edge
+	for _, p := range j.Pods {
+		life.Pods = append(life.Pods, PodLife{p.Name, p.Created, p.Over, p.Gone})
+		edges = append(edges, edge{p.Created, 1})
+		end := p.Over
+		if p.Gone.Before(end) {
+			end = p.Gone
+		}
+		if !end.IsZero() {
+			edges = append(edges, edge{end, -1})
+		}
+	}
+	slices.SortStableFunc(edges, func(a, b edge) int { return cmp.Compare(a.at.Revision, b.at.Revision) })
+	live := 0
+	for _, e := range edges {
+		live += e.by
+		switch {
+		case live == 1 && e.by == 1:
+			life.Busy = append(life.Busy, Span{From: e.at})
+		case live == 0:
+			life.Busy[len(life.Busy)-1].To = e.at
+		}
+	}
+}

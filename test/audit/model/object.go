@@ -1,0 +1,141 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// meta is the part of an object's metadata that is read.
+type meta struct {
+	Name                       string            `json:"name"`
+	GenerateName               string            `json:"generateName"`
+	Namespace                  string            `json:"namespace"`
+	UID                        string            `json:"uid"`
+	ResourceVersion            string            `json:"resourceVersion"`
+	Generation                 int64             `json:"generation"`
+	CreationTimestamp          string            `json:"creationTimestamp"`
+	DeletionTimestamp          string            `json:"deletionTimestamp"`
+	DeletionGracePeriodSeconds *int64            `json:"deletionGracePeriodSeconds"`
+	Labels                     map[string]string `json:"labels"`
+	Annotations                map[string]string `json:"annotations"`
+	OwnerReferences            []owner           `json:"ownerReferences"`
+	Finalizers                 []string          `json:"finalizers"`
+}
+
+type owner struct {
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+	UID        string `json:"uid"`
+	Controller bool   `json:"controller"`
+}
+
+// gone tells whether an object that a write returned is no more: it was to be
+// deleted, and nothing holds it back.
+func (m *meta) gone() bool {
+	return m.DeletionTimestamp != "" && len(m.Finalizers) == 0 &&
+		(m.DeletionGracePeriodSeconds == nil || *m.DeletionGracePeriodSeconds == 0)
+}
+
+// until is when an object that is being deleted is past its time of grace; zero for
+// one that is not. Its deletion stands at the end of that time already: the API
+// server adds it once more.
+func (m *meta) until() time.Time {
+	at, err := time.Parse(time.RFC3339, m.DeletionTimestamp)
+	if err != nil || m.DeletionGracePeriodSeconds == nil {
+		return time.Time{}
+	}
+	return at.Add(time.Duration(*m.DeletionGracePeriodSeconds) * time.Second)
+}
+
+func (m *meta) controller() owner {
+	for _, o := range m.OwnerReferences {
+		if o.Controller {
+			return o
+		}
+	}
+	return owner{}
+}
+
+// object is read by paths, each part only when it is asked for: most of an
+// object is of no interest.
+type object struct {
+	fields map[string]json.RawMessage
+	opened map[string]map[string]json.RawMessage // by path
+}
+
+func newObject(raw json.RawMessage) (*object, error) {
+	o := &object{opened: map[string]map[string]json.RawMessage{}}
+	return o, json.Unmarshal(raw, &o.fields)
+}
+
+// get is what stands at a path whose parts are joined by dots, or nil.
+func (o *object) get(path string) json.RawMessage {
+	parent, key := "", path
+	fields := o.fields
+	if i := strings.LastIndexByte(path, '.'); i >= 0 {
+		parent, key = path[:i], path[i+1:]
+		fields = o.open(parent)
+	}
+	value := fields[key]
+	if bytes.Equal(value, []byte("null")) {
+		return nil
+	}
+	return value
+}
+
+func (o *object) open(path string) map[string]json.RawMessage {
+	if fields, ok := o.opened[path]; ok {
+		return fields
+	}
+	var fields map[string]json.RawMessage
+	if raw := o.get(path); len(raw) > 0 && raw[0] == '{' {
+		_ = json.Unmarshal(raw, &fields) // what is no object has no fields
+	}
+	o.opened[path] = fields
+	return fields
+}
+
+// into reads what stands at a path, and leaves out as it is when nothing of its
+// type stands there.
+func (o *object) into(path string, out any) bool {
+	raw := o.get(path)
+	return raw != nil && json.Unmarshal(raw, out) == nil
+}
+
+func (o *object) text(path string) string {
+	var s string
+	o.into(path, &s)
+	return s
+}
+
+func (o *object) truth(path string) bool {
+	var b bool
+	o.into(path, &b)
+	return b
+}
+
+func (o *object) has(path string) bool { return o.get(path) != nil }
+
+type condition struct {
+	Type   string `json:"type"`
+	Status string `json:"status"`
+	Reason string `json:"reason"`
+}
+
+func (o *object) conditions() []condition {
+	var list []condition
+	o.into("status.conditions", &list)
+	return list
+}
+
+// condition tells whether the condition of a type is true.
+func (o *object) condition(name string) bool {
+	for _, c := range o.conditions() {
+		if c.Type == name && c.Status == "True" {
+			return true
+		}
+	}
+	return false
+}

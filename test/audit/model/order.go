@@ -1,0 +1,68 @@
+package model
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"time"
+)
+
+// order sorts the writes by revision, after it has found one for those that
+// have none of their own; see the package's comment.
+func (l *Log) order() {
+	last := map[string]int64{} // by UID
+	var timed []*Write
+	for _, w := range l.Writes {
+		// A cluster may keep its events in a store with a sequence of its own.
+		if _, event := w.Body.(*eventFacts); !w.own || event {
+			continue
+		}
+		timed = append(timed, w)
+		if !w.gone {
+			last[w.UID] = max(last[w.UID], w.Revision)
+		}
+	}
+	slices.SortStableFunc(timed, func(a, b *Write) int { return a.Time.Compare(b.Time) })
+	highest := make([]int64, len(timed)) // of the writes up to each one
+	for i, w := range timed {
+		highest[i] = w.Revision
+		if i > 0 {
+			highest[i] = max(highest[i], highest[i-1])
+		}
+	}
+	// upTo is the highest revision that was complete at a time.
+	upTo := func(at time.Time) int64 {
+		i := sort.Search(len(timed), func(i int) bool { return timed[i].Time.After(at) })
+		if i == 0 {
+			return 0
+		}
+		return highest[i-1]
+	}
+	for _, w := range l.Writes {
+		if w.own && (!w.gone || w.Revision > last[w.UID]) {
+			continue
+		}
+		if w.landed {
+			// It was carried out when it was given up, or a moment before.
+			w.Revision = upTo(w.Time)
+			continue
+		}
+		w.own = false
+		w.Revision = last[w.UID]
+		w.Revision = max(w.Revision, upTo(w.Received))
+	}
+	slices.SortStableFunc(l.Writes, func(a, b *Write) int {
+		return cmp.Or(cmp.Compare(a.Revision, b.Revision), ownFirst(a, b), a.Time.Compare(b.Time), cmp.Compare(a.Line, b.Line))
+	})
+}
+
+func ownFirst(a, b *Write) int {
+	switch {
+	case a.own == b.own:
+		return 0
+	case a.own:
+		return -1
+	default:
+		return 1
+	}
+}

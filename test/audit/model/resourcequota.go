@@ -1,0 +1,170 @@
+package model
+
+import (
+	"encoding/json"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// A ResourceQuota counts those pods of its namespace that match all its scopes. Here
+// is what its keys count of a pod, and which pods match a scope, by the rules of the
+// API server.
+
+// QuotaFacts is a ResourceQuota as one write left it.
+type QuotaFacts struct {
+	scopes []quotaScope
+	Limits []QuotaLimit // of pods, in the order of their keys
+	Bad    string       // why it cannot be read
+}
+
+// QuotaLimit is what a quota says of one key.
+type QuotaLimit struct {
+	Key string
+	Of  string // what of a load it limits
+	// Hard is the lower of spec and status, used what the status says.
+	Hard, Used *big.Int
+	// Unknown: the status says nothing of it yet.
+	Unknown bool
+}
+
+type quotaScope struct {
+	ScopeName, Operator string
+	Values              []string
+}
+
+func parseResourceQuota(d *decoder, kind string, _ *meta, raw json.RawMessage) (any, error) {
+	if kind != "ResourceQuota" {
+		return nil, nil
+	}
+	var o struct {
+		Spec struct {
+			Hard          Quantities
+			Scopes        []string
+			ScopeSelector struct{ MatchExpressions []quotaScope }
+		}
+		Status struct{ Hard, Used Quantities }
+	}
+	if err := json.Unmarshal(raw, &o); err != nil {
+		return nil, err
+	}
+	q := &QuotaFacts{scopes: o.Spec.ScopeSelector.MatchExpressions}
+	for _, name := range o.Spec.Scopes {
+		q.scopes = append(q.scopes, quotaScope{ScopeName: name, Operator: "Exists"})
+	}
+	wanted, err := o.Spec.Hard.exact()
+	decided, err2 := o.Status.Hard.exact()
+	used, err3 := o.Status.Used.exact()
+	for _, err := range []error{err, err2, err3} {
+		if err != nil {
+			q.Bad = err.Error()
+			return q, nil
+		}
+	}
+	all := maps.Clone(wanted)
+	maps.Copy(all, decided)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		of, pods := counts(key)
+		if !pods {
+			continue
+		}
+		// all holds what the status says, where it says anything.
+		limit := QuotaLimit{Key: d.word(key), Of: d.word(of), Hard: BaseUnits(key, all[key], false), Used: new(big.Int)}
+		if most, ok := wanted[key]; ok && most.Cmp(all[key]) < 0 {
+			limit.Hard = BaseUnits(key, most, false)
+		}
+		if used[key] != nil {
+			limit.Used = BaseUnits(key, used[key], true)
+		}
+		limit.Unknown = decided[key] == nil || used[key] == nil
+		q.Limits = append(q.Limits, limit)
+	}
+	return q, nil
+}
+
+// What a load counts beside requests and limits: pods that have not ended, and all.
+const (
+	livePods = "pods"
+	allPods  = "count/pods"
+)
+
+// counts tells what of pods a key counts: "cpu" means "requests.cpu". Many keys are
+// not about pods.
+func counts(key string) (of string, pods bool) {
+	if key == livePods || key == allPods {
+		return key, true
+	}
+	if name, ok := strings.CutPrefix(key, "limits."); ok {
+		return key, standard(name)
+	}
+	name, prefixed := strings.CutPrefix(key, "requests.")
+	switch {
+	case standard(name), strings.HasPrefix(name, "hugepages-"):
+		return "requests." + name, true
+	default: // an extended resource counts with the prefix only
+		return key, prefixed && strings.Contains(name, "/") && !strings.Contains(name, "kubernetes.io/")
+	}
+}
+
+func standard(name string) bool {
+	return name == "cpu" || name == "memory" || name == "ephemeral-storage"
+}
+
+// same tells whether the quotas differ in nothing but what is used.
+func (q *QuotaFacts) same(other *QuotaFacts) bool {
+	if q == nil || other == nil {
+		return q == other
+	}
+	return q.Bad == other.Bad &&
+		slices.EqualFunc(q.scopes, other.scopes, func(a, b quotaScope) bool {
+			return a.ScopeName == b.ScopeName && a.Operator == b.Operator && slices.Equal(a.Values, b.Values)
+		}) &&
+		slices.EqualFunc(q.Limits, other.Limits, func(a, b QuotaLimit) bool {
+			return a.Key == b.Key && a.Unknown == b.Unknown && a.Hard.Cmp(b.Hard) == 0
+		})
+}
+
+// Matches tells whether the quota counts pods of a class.
+func (q *QuotaFacts) Matches(c class) bool {
+	for _, s := range q.scopes {
+		if !s.holds(c) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *quotaScope) holds(c class) bool {
+	switch s.ScopeName {
+	case "BestEffort", "NotBestEffort":
+		return c.bestEffort == (s.ScopeName == "BestEffort")
+	case "Terminating", "NotTerminating":
+		return c.terminating == (s.ScopeName == "Terminating")
+	case "CrossNamespacePodAffinity":
+		return c.crossing
+	case "PriorityClass":
+		switch s.Operator {
+		case "Exists":
+			return c.priority != ""
+		case "DoesNotExist":
+			return c.priority == ""
+		case "In":
+			return c.priority != "" && slices.Contains(s.Values, c.priority)
+		case "NotIn":
+			return c.priority == "" || !slices.Contains(s.Values, c.priority)
+		}
+	}
+	return false
+}
+
+// Weigh is what one limit of the quota counts of a load.
+func (q *QuotaFacts) Weigh(limit *QuotaLimit, l Load) *big.Int {
+	sum := new(big.Int)
+	for c, counted := range l {
+		if n, ok := counted[limit.Of]; ok && q.Matches(c) {
+			sum.Add(sum, n)
+		}
+	}
+	return sum
+}

@@ -1,0 +1,195 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// treeFacts is an ElasticQuotaTree as one write left it.
+type treeFacts struct {
+	created    string // its creation time, as text that sorts
+	generation int64
+	Tree       *tree  // nil where the spec is invalid
+	invalid    string // why
+	shown      treeStatus
+}
+
+// treeStatus is what the tree says of its nodes.
+type treeStatus struct {
+	ObservedGeneration int64
+	Nodes              []NodeStatus
+}
+
+type NodeStatus struct {
+	Path                    string
+	Used, Borrowed, Request Quantities
+	Jobs                    int64
+}
+
+// tree is a valid spec.
+type tree struct{ Nodes []*Node } // in tree order: a node before its children
+
+type Node struct {
+	name, Path string
+	Parent     *Node
+	namespaces []string
+	Min, max   map[string]*big.Rat // exact: the oversell rate comes before rounding
+}
+
+const MaxJobs = "kube-queue/max-jobs"
+
+type treeNode struct {
+	Name       string     `json:"name"`
+	Namespaces []string   `json:"namespaces"`
+	Min        Quantities `json:"min"`
+	Max        Quantities `json:"max"`
+	Children   []treeNode `json:"children"`
+}
+
+func parseTreeObject(_ *decoder, kind string, m *meta, raw json.RawMessage) (any, error) {
+	if kind != "ElasticQuotaTree" {
+		return nil, nil
+	}
+	f := &treeFacts{created: m.CreationTimestamp, generation: m.Generation}
+	var o struct {
+		Spec struct {
+			Root *treeNode `json:"root"`
+		} `json:"spec"`
+	}
+	var status struct{ Status treeStatus }
+	if json.Unmarshal(raw, &status) == nil { // a status that cannot be read shows nothing
+		f.shown = status.Status
+	}
+	err := json.Unmarshal(raw, &o)
+	switch {
+	case err != nil:
+	case o.Spec.Root == nil:
+		err = fmt.Errorf("it has no root")
+	default:
+		f.Tree, err = newTree(o.Spec.Root)
+	}
+	if err != nil {
+		f.invalid = err.Error()
+	}
+	return f, nil
+}
+
+func newTree(root *treeNode) (*tree, error) {
+	t := &tree{}
+	if err := t.add(root, nil, map[string]bool{}); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *tree) add(in *treeNode, parent *Node, seen map[string]bool) error {
+	n := &Node{name: in.Name, Path: in.Name, Parent: parent, namespaces: in.Namespaces}
+	if parent != nil {
+		n.Path = parent.Path + "/" + in.Name
+	}
+	switch {
+	case in.Name == "":
+		return fmt.Errorf("a node has no name")
+	case seen[in.Name]:
+		return fmt.Errorf("two nodes are named %s", in.Name)
+	}
+	seen[in.Name] = true
+	if err := n.read(in); err != nil {
+		return fmt.Errorf("node %s: %w", in.Name, err)
+	}
+	t.Nodes = append(t.Nodes, n)
+	children := map[string]*big.Rat{}
+	for i := range in.Children {
+		at := len(t.Nodes)
+		if err := t.add(&in.Children[i], n, seen); err != nil {
+			return err
+		}
+		for name, least := range t.Nodes[at].Min {
+			if children[name] == nil {
+				children[name] = new(big.Rat)
+			}
+			children[name].Add(children[name], least)
+		}
+	}
+	for name, limit := range n.max {
+		if sum := children[name]; sum != nil && sum.Cmp(limit) > 0 {
+			return fmt.Errorf("node %s: its children's min of %s together is above its max", in.Name, name)
+		}
+	}
+	return nil
+}
+
+// read takes the limits of a node, and refuses those that no tree may have.
+func (n *Node) read(in *treeNode) error {
+	var err error
+	if n.Min, err = in.Min.exact(); err != nil {
+		return fmt.Errorf("min: %w", err)
+	}
+	if n.max, err = in.Max.exact(); err != nil {
+		return fmt.Errorf("max: %w", err)
+	}
+	for name, least := range n.Min {
+		if most, ok := n.max[name]; ok && least.Cmp(most) > 0 {
+			return fmt.Errorf("min of %s is above its max", name)
+		}
+	}
+	return nil
+}
+
+// Limit is the most of a resource that may be in use under the node.
+func (n *Node) Limit(name string, oversell *big.Rat) (*big.Int, bool) {
+	most, ok := n.max[name]
+	if !ok {
+		return nil, false
+	}
+	return BaseUnits(name, new(big.Rat).Mul(most, oversell), false), true
+}
+
+// Group finds the node that a unit belongs to: the first in tree order that
+// lists its namespace, or the one of them that it names.
+func (t *tree) Group(namespace, name string) (*Node, error) {
+	listing := t.listing(namespace)
+	if len(listing) == 0 {
+		listing = t.listing("*")
+	}
+	if len(listing) == 0 {
+		return nil, fmt.Errorf("no node lists namespace %s", namespace)
+	}
+	if name == "" {
+		return listing[0], nil
+	}
+	var paths []string
+	for _, n := range listing {
+		if n.name == name {
+			return n, nil
+		}
+		paths = append(paths, n.Path)
+	}
+	return nil, fmt.Errorf("quota %s is none of those that list namespace %s: %s", name, namespace, strings.Join(paths, ", "))
+}
+
+// nearest is the node of a path or, where that is gone, of the longest part of the
+// path that is left; the root is always there.
+func (t *tree) nearest(path string) *Node {
+	for ; path != ""; path = path[:max(0, strings.LastIndex(path, "/"))] {
+		for _, n := range t.Nodes {
+			if n.Path == path {
+				return n
+			}
+		}
+	}
+	return t.Nodes[0]
+}
+
+func (t *tree) listing(namespace string) []*Node {
+	var out []*Node
+	for _, n := range t.Nodes {
+		if slices.Contains(n.namespaces, namespace) {
+			out = append(out, n)
+		}
+	}
+	return out
+}

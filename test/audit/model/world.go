@@ -1,0 +1,388 @@
+package model
+
+import "time"
+
+// World is the cluster as the log shows it, up to one write.
+type World struct {
+	Options *Options
+	Jobs    map[string]*Job // by UID, as all that follow
+	Units   map[string]*Unit
+	Pods    map[string]*Pod
+	owners  map[string]string  // the controller of each object that was seen
+	named   map[jobKey]*Job    // the latest of each name
+	early   map[string][]*Unit // by the UID of a job that was not seen yet
+	Managed map[string]bool    // namespaces whose jobs are all queued
+	Forest  forest
+	Lines   lines
+	Claims  map[string]*Claim  // by the UID of the job, or of a unit without one
+	ledgers map[string]*Ledger // by namespace; see Ledger
+	// leaving is when the removal of a pod began that is carried out in the end, by UID.
+	leaving map[string]time.Time
+	End     time.Time // of the log
+}
+
+type jobKey struct {
+	row             *row
+	namespace, name string
+}
+
+// Moment is a place in the log.
+type Moment struct {
+	Time     time.Time
+	Revision int64
+	Line     int
+}
+
+// IsZero tells whether it never came.
+func (m Moment) IsZero() bool { return m.Line == 0 }
+
+// Before tells whether m came, and came before the other; one that never came
+// is later than any.
+func (m Moment) Before(other Moment) bool {
+	if m.IsZero() || other.IsZero() {
+		return !m.IsZero()
+	}
+	if m.Revision != other.Revision {
+		return m.Revision < other.Revision
+	}
+	return m.Time.Before(other.Time)
+}
+
+// CameBefore tells whether the moment came, and came before a time.
+func (m Moment) CameBefore(at time.Time) bool { return !m.IsZero() && m.Time.Before(at) }
+
+func (w *Write) Moment() Moment { return Moment{w.Time, w.Revision, w.Line} }
+
+type Job struct {
+	row                  *row
+	UID, Namespace, name string
+	Facts                *jobFacts // as of now
+	revision             int64
+	Created              Moment // zero when it is older than the log
+	Gone                 Moment
+	Ended                Moment // truly: see World.settle
+	Suspended            Moment // since when, if it is
+	heldFromStart        bool   // suspended when it was created
+	Missed               bool   // opted in, but was not held when it was created
+	released             Moment // last by job-extensions
+	Units                map[string]*Unit
+	Clusters             map[string]*Job // RayClusters of its own that exist
+	Pods                 []*Pod
+	WasUnit              bool // a unit has stood for it
+}
+
+// Resource is how the API names its kind.
+func (j *Job) Resource() string { return j.row.resource }
+
+// Sized tells whether the specs of its kind say how many pods they make.
+func (j *Job) Sized() bool { return j.row.pods != nil }
+
+func (j *Job) String() string { return j.row.kind + " " + j.Namespace + "/" + j.name }
+
+type Unit struct {
+	UID, Namespace, Name string
+	Facts                *UnitFacts
+	revision             int64
+	created, Gone        Moment
+}
+
+func (u *Unit) String() string { return "QueueUnit " + u.Namespace + "/" + u.Name }
+
+type Pod struct {
+	UID, Namespace, Name string
+	job                  *Job // the one that it is for, through all owners
+	facts                *podFacts
+	revision             int64
+	Created, Over, Gone  Moment
+	Requests, Limits     Amounts
+	Class                class
+	resized              bool // since it was created
+}
+
+func (p *Pod) String() string { return "Pod " + p.Namespace + "/" + p.Name }
+
+// Live tells whether the pod may still use what it asked for.
+func (p *Pod) Live() bool { return p.Gone.IsZero() && p.Over.IsZero() }
+
+// Change is what one write did to the world.
+type Change struct {
+	Write *Write
+	// Same tells that the write left the object as it was.
+	Same bool
+
+	Job    *Job
+	JobWas *jobFacts // nil when it was not known
+	// Released and suspended tell of the job's suspend field.
+	Released, suspended bool
+
+	Unit    *Unit
+	UnitWas *UnitFacts
+
+	Pod    *Pod
+	podWas *podFacts
+
+	Event *eventFacts
+
+	Born, Died bool
+
+	// Opened is the claim that came with the write, closed are those that went.
+	Opened *Claim
+	Closed []*Claim
+}
+
+func NewWorld(options *Options, end time.Time) *World {
+	return &World{
+		Options: options, End: end,
+		Jobs: map[string]*Job{}, Units: map[string]*Unit{}, Pods: map[string]*Pod{}, owners: map[string]string{},
+		named: map[jobKey]*Job{}, early: map[string][]*Unit{}, Managed: map[string]bool{}, Lines: lines{}, Claims: map[string]*Claim{},
+		ledgers: map[string]*Ledger{}, leaving: map[string]time.Time{},
+	}
+}
+
+// expect notes ahead of everything which pods are removed, and since when. A removal
+// may have two steps: the pod's time is over at the first, before the answer.
+func (w *World) expect(write *Write) {
+	if _, is := write.Body.(*podFacts); is && write.OK() && write.gone && !write.Received.IsZero() {
+		w.leaving[write.UID] = write.Received
+	}
+}
+
+// Apply takes in one write.
+func (w *World) Apply(write *Write) *Change {
+	c := &Change{Write: write, Born: write.creates(), Died: write.gone}
+	if !write.OK() {
+		return c
+	}
+	switch facts := write.Body.(type) {
+	case *jobFacts:
+		w.applyJob(c, facts)
+	case *UnitFacts:
+		w.applyUnit(c, facts)
+	case *podFacts:
+		w.applyPod(c, facts)
+	case *treeFacts:
+		w.Forest.apply(write, facts)
+	case *queueFacts:
+		w.Lines.apply(w.Options, write, facts)
+	case *QuotaFacts:
+		w.Ledger(write.Namespace).seeQuota(write, facts)
+	case *namespaceFacts:
+		w.Managed[write.Name] = facts.managed
+	case *eventFacts:
+		c.Event = facts
+	default:
+		if write.gone {
+			w.applyGone(c)
+		}
+	}
+	w.settle(c)
+	if w.Options.ResourceQuota {
+		w.Ledger(write.Namespace).follow(w, c)
+	}
+	return c
+}
+
+func (w *World) applyJob(c *Change, facts *jobFacts) {
+	write := c.Write
+	j := w.Jobs[write.UID]
+	if j == nil {
+		j = &Job{row: facts.row, UID: write.UID, Namespace: write.Namespace, name: write.Name, Units: map[string]*Unit{}, Clusters: map[string]*Job{}}
+		w.Jobs[j.UID] = j
+		w.named[jobKey{j.row, j.Namespace, j.name}] = j
+		w.owners[j.UID] = facts.owner.UID
+		for _, u := range w.early[j.UID] {
+			if j.WasUnit = true; u.Gone.IsZero() {
+				j.Units[u.UID] = u
+			}
+		}
+		delete(w.early, j.UID)
+		if c.Born {
+			j.Created = write.Moment()
+			j.heldFromStart = facts.Suspended
+			j.Missed = facts.Marked && !facts.Suspended && facts.Queued() && !facts.Unholdable
+		}
+	}
+	c.Job, c.JobWas = j, j.Facts
+	c.Same = write.own && write.Revision == j.revision
+	j.Facts, j.revision = facts, write.Revision
+	if was := c.JobWas; was != nil && was.Suspended != facts.Suspended {
+		c.Released, c.suspended = !facts.Suspended, facts.Suspended
+	}
+	if facts.Suspended && (c.JobWas == nil || !c.JobWas.Suspended) {
+		j.Suspended, j.Missed = write.Moment(), false
+	}
+	if c.Released && write.User == w.Options.Extensions {
+		j.released = write.Moment()
+	}
+	w.belong(j, c)
+}
+
+// belong counts a RayCluster among its job's.
+func (w *World) belong(j *Job, c *Change) {
+	parent := w.Jobs[w.owners[j.UID]]
+	if c.Died {
+		j.Gone = c.Write.Moment()
+	}
+	if parent == nil || j.row.resource != "rayclusters" {
+		return
+	}
+	if j.Gone.IsZero() {
+		parent.Clusters[j.UID] = j
+	} else {
+		delete(parent.Clusters, j.UID)
+	}
+}
+
+func (w *World) applyUnit(c *Change, facts *UnitFacts) {
+	write := c.Write
+	u := w.Units[write.UID]
+	if u == nil {
+		u = &Unit{UID: write.UID, Namespace: write.Namespace, Name: write.Name}
+		w.Units[u.UID] = u
+		if c.Born {
+			u.created = write.Moment()
+		}
+		if facts.Row != nil && facts.jobUID != "" && w.Jobs[facts.jobUID] == nil {
+			w.early[facts.jobUID] = append(w.early[facts.jobUID], u)
+		}
+	}
+	c.Unit, c.UnitWas = u, u.Facts
+	c.Same = write.own && write.Revision == u.revision
+	u.Facts, u.revision = facts, write.Revision
+	c.Job = w.JobOf(u)
+	if c.Died {
+		u.Gone = write.Moment()
+	}
+	if j := c.Job; j != nil {
+		j.WasUnit = true
+		if u.Gone.IsZero() {
+			j.Units[u.UID] = u
+		} else {
+			delete(j.Units, u.UID)
+		}
+	}
+}
+
+// JobOf finds a unit's job, by its UID or, where it has none, by its name.
+func (w *World) JobOf(u *Unit) *Job {
+	f := u.Facts
+	if f.Row == nil {
+		return nil
+	}
+	if f.jobUID != "" {
+		return w.Jobs[f.jobUID]
+	}
+	return w.named[jobKey{f.Row, u.Namespace, f.jobName}]
+}
+
+func (w *World) applyPod(c *Change, facts *podFacts) {
+	write := c.Write
+	p := w.Pods[write.UID]
+	if p == nil {
+		p = &Pod{UID: write.UID, Namespace: write.Namespace, Name: write.Name, Requests: facts.Requests, Limits: facts.Limits, Class: facts.Class}
+		w.Pods[p.UID] = p
+		w.owners[p.UID] = facts.owner.UID
+		if c.Born {
+			p.Created = write.Moment()
+		}
+		if p.job = w.jobOfPod(p, facts); p.job != nil {
+			p.job.Pods = append(p.job.Pods, p)
+		}
+	}
+	c.Pod, c.podWas, c.Job = p, p.facts, p.job
+	p.facts, p.revision = facts, write.Revision
+	p.resized = p.resized || write.Subresource == "resize"
+	if facts.over() && p.Over.IsZero() {
+		p.Over = write.Moment()
+	}
+	if c.Died {
+		p.Gone = write.Moment()
+	}
+}
+
+func (w *World) jobOfPod(p *Pod, facts *podFacts) *Job {
+	if facts.byRow != nil {
+		return w.named[jobKey{facts.byRow, p.Namespace, facts.labelled}]
+	}
+	return w.root(facts.owner.UID)
+}
+
+// OwnerOf is the UID of what a pod belongs to, as it was sent.
+func (w *World) OwnerOf(facts *podFacts, namespace string) string {
+	if facts.byRow != nil {
+		if j := w.named[jobKey{facts.byRow, namespace, facts.labelled}]; j != nil {
+			return j.UID
+		}
+	}
+	return facts.owner.UID
+}
+
+// root is the uppermost job on the way from an object through its controllers.
+func (w *World) root(uid string) *Job {
+	var top *Job
+	for steps := 0; uid != "" && steps < 16; steps++ {
+		if j := w.Jobs[uid]; j != nil {
+			top = j
+		} else if p := w.Pods[uid]; p != nil && p.job != nil {
+			return p.job
+		}
+		uid = w.owners[uid]
+	}
+	return top
+}
+
+// applyGone takes in a delete that returned no object.
+func (w *World) applyGone(c *Change) {
+	uid := c.Write.UID
+	if j := w.Jobs[uid]; j != nil {
+		c.Job, c.JobWas = j, j.Facts
+		w.belong(j, c)
+	} else if u := w.Units[uid]; u != nil {
+		c.Unit, c.UnitWas, c.Job = u, u.Facts, w.JobOf(u)
+		u.Gone = c.Write.Moment()
+		if c.Job != nil {
+			delete(c.Job.Units, uid)
+		}
+	} else if p := w.Pods[uid]; p != nil {
+		c.Pod, c.podWas, c.Job = p, p.facts, p.job
+		p.Gone = c.Write.Moment()
+	} else if c.Write.Resource == "elasticquotatrees" {
+		w.Forest.remove(c.Write)
+	} else if c.Write.Resource == "resourcequotas" {
+		w.Ledger(c.Write.Namespace).seeQuota(c.Write, nil)
+	} else if c.Write.Resource == "queues" {
+		w.Lines.apply(w.Options, c.Write, nil)
+	}
+}
+
+// settle draws the conclusions: which jobs have truly ended, and whose quota is
+// in use.
+func (w *World) settle(c *Change) {
+	for _, j := range []*Job{c.Job, w.RootOf(c.Job)} {
+		if j == nil || j.Facts == nil {
+			continue
+		}
+		switch {
+		case !w.hasEnded(j):
+			j.Ended = Moment{}
+		case j.Ended.IsZero():
+			j.Ended = c.Write.Moment()
+		}
+	}
+	w.claim(c)
+}
+
+func (w *World) RootOf(j *Job) *Job {
+	if j == nil || w.owners[j.UID] == "" {
+		return nil
+	}
+	return w.root(w.owners[j.UID])
+}
+
+// hasEnded tells by the job's own status whether it has ended.
+func (w *World) hasEnded(j *Job) bool {
+	if j.Facts.End == Going {
+		return false
+	}
+	return !j.row.clusters || len(j.Clusters) == 0
+}

@@ -1,0 +1,90 @@
+package audit
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/audit/model"
+)
+
+// WriteTable is what the two programs wrote.
+type WriteTable struct {
+	Jobs     []JobWrites          `json:"jobs"`
+	Statuses []model.ObjectWrites `json:"statuses"`
+	// Others, on objects of no job, by verb and resource.
+	Others map[string]int `json:"others,omitempty"`
+}
+
+// Writes counts what the two programs wrote.
+func (l *Log) Writes(options Options) (WriteTable, error) {
+	o, err := options.Complete()
+	if err != nil {
+		return WriteTable{}, err
+	}
+	b := model.NewBook()
+	w := l.Replay(o, func(w *model.World, c *model.Change) { b.See(w, c) })
+	t := WriteTable{Others: b.Others}
+	for _, a := range b.Order {
+		if a.Settle(w); a.Total()+a.Failed > 0 {
+			t.Jobs = append(t.Jobs, a.JobWrites)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(b.Statuses)) {
+		t.Statuses = append(t.Statuses, *b.Statuses[key])
+	}
+	return t, nil
+}
+
+// Print writes the table for people: the jobs one by one, then by kind.
+func (t WriteTable) Print(out io.Writer) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "KIND\tNAMESPACE\tNAME\tJOB\tUNIT\tEVENTS\tTOTAL\tBUDGET\tREFUSED\tWAITED\tRAN\tNOTE")
+	type sum struct{ jobs, onJob, onUnit, onEvents, failed int }
+	kinds := map[string]*sum{}
+	purposes := map[string]int{}
+	for _, j := range t.Jobs {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", j.Kind, j.Namespace, j.Name,
+			j.OnJob, j.OnUnit, j.OnEvents, j.Total(), j.Budget, j.Failed,
+			j.Waited.Round(time.Millisecond), j.Ran.Round(time.Millisecond), j.Unjudged)
+		k := kinds[j.Kind]
+		if k == nil {
+			k = &sum{}
+			kinds[j.Kind] = k
+		}
+		k.jobs++
+		k.onJob += j.OnJob
+		k.onUnit += j.OnUnit
+		k.onEvents += j.OnEvents
+		k.failed += j.Failed
+		for what, n := range j.By {
+			purposes[j.Kind+"\t"+what] += n
+		}
+	}
+	fmt.Fprintln(table, "\nKIND\tJOBS\tON JOB\tON UNIT\tEVENTS\tTOTAL\tPER JOB\tREFUSED")
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		k := kinds[kind]
+		total := k.onJob + k.onUnit + k.onEvents
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%.2f\t%d\n", kind, k.jobs, k.onJob, k.onUnit, k.onEvents, total, float64(total)/float64(k.jobs), k.failed)
+	}
+	fmt.Fprintln(table, "\nKIND\tWRITE\tCOUNT\tPER JOB")
+	for _, key := range slices.Sorted(maps.Keys(purposes)) {
+		kind, what, _ := strings.Cut(key, "\t")
+		fmt.Fprintf(table, "%s\t%s\t%d\t%.2f\n", kind, what, purposes[key], float64(purposes[key])/float64(kinds[kind].jobs))
+	}
+	fmt.Fprintln(table, "\nQUEUES AND TREES\tSTATUS\tOTHERS\tREFUSED")
+	for _, s := range t.Statuses {
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\n", s.Object, s.Status, s.Others, s.Failed)
+	}
+	if len(t.Others) > 0 {
+		fmt.Fprintln(table, "\nOTHER WRITES\tCOUNT")
+		for _, what := range slices.Sorted(maps.Keys(t.Others)) {
+			fmt.Fprintf(table, "%s\t%d\n", what, t.Others[what])
+		}
+	}
+	return table.Flush()
+}
