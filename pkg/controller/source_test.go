@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/source"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
@@ -31,7 +32,7 @@ func (d *drawn) Start(_ context.Context, host source.Host) ([]cache.InformerSync
 }
 
 func (d *drawn) Listed() source.Change {
-	missing := &quota.Refusal{Reason: quota.ReasonNoQuota, Sentence: "nothing is drawn"}
+	missing := &quota.Refusal{Reason: wellknown.ReasonNoQuota, Sentence: "nothing is drawn"}
 	return source.Change{Quota: &source.Quota{Missing: missing}}
 }
 

@@ -15,8 +15,9 @@ import (
 // decision.
 func TestTheCoreKnowsNoClientNoClockAndNoGoroutine(t *testing.T) {
 	standard := []string{"cmp", "errors", "fmt", "maps", "math", "math/bits", "slices", "strconv", "strings", "time"}
+	const words = "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown" // which imports nothing
 	allowed := map[string][]string{
-		".":        append(standard, "kube-queue.dev/kube-queue/pkg/queue", "kube-queue.dev/kube-queue/pkg/quota", "kube-queue.dev/kube-queue/pkg/resources"),
+		".":        append(standard, words, "kube-queue.dev/kube-queue/pkg/queue", "kube-queue.dev/kube-queue/pkg/quota", "kube-queue.dev/kube-queue/pkg/resources"),
 		"../queue": append(standard, "kube-queue.dev/kube-queue/pkg/quota", "kube-queue.dev/kube-queue/pkg/resources"),
 	}
 	for folder, imports := range allowed {
