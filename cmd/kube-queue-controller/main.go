@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/cmd/kube-queue-controller/options"
 	"kube-queue.dev/kube-queue/pkg/controller"
 	"kube-queue.dev/kube-queue/pkg/events"
@@ -50,8 +51,8 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 			Workers:         opts.Workers,
 			CheckInvariants: opts.CheckInvariants,
 			AuditInvariants: env.Enabled(options.InvariantAudit),
-			Emit: func(about *unstructured.Unstructured, kind, reason, message string) {
-				writer.Write(events.Event{Object: reference(about), Type: kind, Reason: reason, Message: message,
+			Emit: func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string) {
+				writer.Write(events.Event{Object: reference(about), Type: kind, Reason: string(reason), Message: message,
 					Key: fmt.Sprint(about.GetGeneration())})
 			},
 			Metrics: counted,

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
@@ -158,27 +159,27 @@ func statusPatch(w *scheduler.Write, now metav1.MicroTime, conditions []metav1.C
 		status["attempts"] = w.Attempt
 		status["dequeueTime"] = now
 		status["conditions"] = []metav1.Condition{
-			condition(schedulingv1alpha1.ConditionQuotaReserved, metav1.ConditionTrue, "QuotaReserved"),
-			condition(schedulingv1alpha1.ConditionAdmitted, metav1.ConditionTrue, "Admitted"),
+			condition(wellknown.ConditionQuotaReserved, metav1.ConditionTrue, "QuotaReserved"),
+			condition(wellknown.ConditionAdmitted, metav1.ConditionTrue, "Admitted"),
 		}
 	case scheduler.Requeue:
 		status["phase"] = schedulingv1alpha1.PhaseEnqueued
-		evicted := condition(schedulingv1alpha1.ConditionEvicted, metav1.ConditionFalse, "Requeued")
-		if w.Reason == scheduler.ReasonSuspendedByUser {
-			evicted = condition(schedulingv1alpha1.ConditionEvicted, metav1.ConditionTrue, schedulingv1alpha1.EvictedSuspendedByUser)
+		evicted := condition(wellknown.ConditionEvicted, metav1.ConditionFalse, string(wellknown.ReasonRequeued))
+		if w.Reason == wellknown.ReasonSuspendedByUser {
+			evicted = condition(wellknown.ConditionEvicted, metav1.ConditionTrue, string(wellknown.ReasonSuspendedByUser))
 		}
 		status["conditions"] = []metav1.Condition{
-			condition(schedulingv1alpha1.ConditionQuotaReserved, metav1.ConditionFalse, "Requeued"),
-			condition(schedulingv1alpha1.ConditionAdmitted, metav1.ConditionFalse, "Requeued"),
+			condition(wellknown.ConditionQuotaReserved, metav1.ConditionFalse, string(wellknown.ReasonRequeued)),
+			condition(wellknown.ConditionAdmitted, metav1.ConditionFalse, string(wellknown.ReasonRequeued)),
 			evicted,
 		}
 	case scheduler.Evict:
-		evicted := condition(schedulingv1alpha1.ConditionEvicted, metav1.ConditionTrue, string(w.Reason))
+		evicted := condition(wellknown.ConditionEvicted, metav1.ConditionTrue, string(w.Reason))
 		evicted.Message = events.Shorten(w.Message)
 		apimeta.SetStatusCondition(&conditions, evicted)
 		status["conditions"] = conditions
 	case scheduler.Explain:
-		if w.Reason != scheduler.ReasonBackoff { // which is a phase of its own
+		if w.Reason != wellknown.ReasonBackoff { // which is a phase of its own
 			status["phase"] = schedulingv1alpha1.PhaseEnqueued
 		}
 	default:

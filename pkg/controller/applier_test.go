@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
-	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -31,8 +31,8 @@ func TestStatusPatchesFitTheirSchema(t *testing.T) {
 	for _, w := range []scheduler.Write{
 		{Kind: scheduler.Dequeue, Key: "a/b", UID: "u", Version: 7, Queue: "q", Quota: "root/q", Attempt: 1},
 		{Kind: scheduler.Explain, Key: "a/b", UID: "u", Version: 7, Reason: "QuotaExceeded", Message: long},
-		{Kind: scheduler.Requeue, Key: "a/b", UID: "u", Version: 7, Reason: scheduler.ReasonSuspendedByUser, Message: "m"},
-		{Kind: scheduler.Evict, Key: "a/b", UID: "u", Version: 7, Reason: scheduler.ReasonDeactivated, Message: long},
+		{Kind: scheduler.Requeue, Key: "a/b", UID: "u", Version: 7, Reason: wellknown.ReasonSuspendedByUser, Message: "m"},
+		{Kind: scheduler.Evict, Key: "a/b", UID: "u", Version: 7, Reason: wellknown.ReasonDeactivated, Message: long},
 	} {
 		patch, err := statusPatch(&w, at, nil)
 		if err != nil {
@@ -66,13 +66,11 @@ func TestStatusPatchesFitTheirSchema(t *testing.T) {
 func TestAnEvictionChangesItsOwnConditionAndWhatIsShownAlone(t *testing.T) {
 	before, now := metav1.NewTime(time.Unix(100, 0)), metav1.NewMicroTime(time.Unix(200, 0))
 	has := []metav1.Condition{
-		{Type: schedulingv1alpha1.ConditionQuotaReserved, Status: metav1.ConditionTrue, Reason: "QuotaReserved", LastTransitionTime: before},
-		{Type: schedulingv1alpha1.ConditionPodsReady, Status: metav1.ConditionTrue, Reason: "Ready", Message: "all", LastTransitionTime: before},
+		{Type: wellknown.ConditionQuotaReserved, Status: metav1.ConditionTrue, Reason: "QuotaReserved", LastTransitionTime: before},
+		{Type: wellknown.ConditionPodsReady, Status: metav1.ConditionTrue, Reason: "Ready", Message: "all", LastTransitionTime: before},
 	}
-	for reason, want := range map[quota.Reason]string{
-		scheduler.ReasonDeactivated:          schedulingv1alpha1.EvictedDeactivated,
-		scheduler.ReasonMaximumExecutionTime: schedulingv1alpha1.EvictedMaximumExecutionTime,
-		scheduler.ReasonQueueStopped:         schedulingv1alpha1.EvictedQueueStopped,
+	for _, reason := range []wellknown.Reason{
+		wellknown.ReasonDeactivated, wellknown.ReasonMaximumExecutionTime, wellknown.ReasonQueueStopped,
 	} {
 		w := scheduler.Write{Kind: scheduler.Evict, Key: "a/b", Reason: reason, Message: "m", Queue: "another"}
 		patch, err := statusPatch(&w, now, slices.Clone(has))
@@ -89,8 +87,8 @@ func TestAnEvictionChangesItsOwnConditionAndWhatIsShownAlone(t *testing.T) {
 		if names := slices.Sorted(maps.Keys(fields.Status)); !slices.Equal(names, []string{"conditions", "message", "reason"}) {
 			t.Errorf("it writes %v", names)
 		}
-		evicted := metav1.Condition{Type: schedulingv1alpha1.ConditionEvicted, Status: metav1.ConditionTrue,
-			Reason: want, Message: "m", LastTransitionTime: metav1.NewTime(now.Time)}
+		evicted := metav1.Condition{Type: wellknown.ConditionEvicted, Status: metav1.ConditionTrue,
+			Reason: string(reason), Message: "m", LastTransitionTime: metav1.NewTime(now.Time)}
 		if conditions := append(slices.Clone(has), evicted); !equality.Semantic.DeepEqual(got.Status.Conditions, conditions) {
 			t.Errorf("conditions are %+v", got.Status.Conditions)
 		}

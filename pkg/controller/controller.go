@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/generated/informers/externalversions"
@@ -51,7 +52,7 @@ type Config struct {
 	// what was charged, and tells when it is not.
 	AuditInvariants bool
 	// Emit writes an event about an object.
-	Emit func(about *unstructured.Unstructured, kind, reason, message string)
+	Emit func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string)
 	// Metrics counts, where somebody looks.
 	Metrics *metrics.Controller
 	// Synced is called once everything is known and deciding starts.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -164,7 +165,7 @@ func unitSeen(unit tolerant.Object) input {
 			return
 		}
 		after := ""
-		if name := unit.GetAnnotations()[schedulingv1alpha1.AfterAnnotation]; name != "" {
+		if name := unit.GetAnnotations()[wellknown.AfterAnnotation]; name != "" {
 			after = unit.GetNamespace() + "/" + name
 		}
 		l.show(l.sequence.see(u, after, l.now))

@@ -17,10 +17,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/queue"
-	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -135,7 +135,7 @@ func unitOf(name, quotaName, cpu string, phase schedulingv1alpha1.QueueUnitPhase
 func podsRemain(name string) input {
 	return unitSeen(&schedulingv1alpha1.QueueUnit{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID(name), ResourceVersion: "7"},
-		Status:     schedulingv1alpha1.QueueUnitStatus{Phase: schedulingv1alpha1.PhaseRunning, Reason: schedulingv1alpha1.ReasonPodsRemain},
+		Status:     schedulingv1alpha1.QueueUnitStatus{Phase: schedulingv1alpha1.PhaseRunning, Reason: string(wellknown.ReasonPodsRemain)},
 	})
 }
 
@@ -171,7 +171,7 @@ func TestADrainedQueueEvictsWhatItHasReleasedAndNothingElse(t *testing.T) {
 
 // A unit that others have borrowed from waits, and one that would borrow more asks.
 func TestBorrowingIsPausedWhereThatIsAskedFor(t *testing.T) {
-	for paused, want := range map[bool]string{false: "Dequeue ", true: "Explain " + string(quota.ReasonBorrowingPaused)} {
+	for paused, want := range map[bool]string{false: "Dequeue ", true: "Explain " + string(wellknown.ReasonBorrowingPaused)} {
 		d := decide(t, tree.Options{PauseBorrowing: paused})
 		got := d.after(0, quotaListed, d.tree(`{name: root, max: {cpu: 4}, children: [
 			{name: owner, namespaces: [a], min: {cpu: 2}}, {name: borrower, namespaces: [a]}]}`),
@@ -189,7 +189,7 @@ func TestBorrowingIsPausedWhereThatIsAskedFor(t *testing.T) {
 func comesAfter(name, after, cpu string) input {
 	return unitSeen(compactor{keepNothing}.unit(&schedulingv1alpha1.QueueUnit{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID(name), ResourceVersion: "7",
-			Annotations: map[string]string{schedulingv1alpha1.AfterAnnotation: after}},
+			Annotations: map[string]string{wellknown.AfterAnnotation: after}},
 		Spec: schedulingv1alpha1.QueueUnitSpec{Resource: corev1.ResourceList{"cpu": resource.MustParse(cpu)}},
 	}))
 }
@@ -199,7 +199,7 @@ func TestFreeQuotaGoesToTheUnitThatAnotherComesAfter(t *testing.T) {
 	d := decide(t, tree.Options{})
 	d.expect(d.after(0, quotaListed, d.tree(root), comesAfter("second", "first", "4")), nil)
 	d.expect(d.after(patience/2, unitOf("first", "", "4", "")), map[string]string{"a/first": "Dequeue "})
-	d.expect(d.after(time.Second), map[string]string{"a/second": "Explain " + string(quota.ReasonQuotaExceeded)})
+	d.expect(d.after(time.Second), map[string]string{"a/second": "Explain " + string(wellknown.ReasonQuotaExceeded)})
 
 	// One that never comes is not waited for long.
 	d = decide(t, tree.Options{})

@@ -15,6 +15,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
@@ -131,7 +132,7 @@ func TestAnEvictionAndItsEndAreCounted(t *testing.T) {
 	w := m.write(0, quotaListed, m.tree(goodRoot), seen(inactive))
 	stopped := inactive.DeepCopy()
 	stopped.ResourceVersion = "9"
-	stopped.Status.Conditions = []metav1.Condition{{Type: schedulingv1alpha1.ConditionEvicted, Status: metav1.ConditionTrue, Reason: schedulingv1alpha1.EvictedStopped}}
+	stopped.Status.Conditions = []metav1.Condition{{Type: wellknown.ConditionEvicted, Status: metav1.ConditionTrue, Reason: string(wellknown.ReasonStopped)}}
 	w = m.write(0, written(w, "8", m.clock.Now()), seen(stopped))
 	m.after(0, written(w, "10", m.clock.Now()))
 	m.shows(`evictions_total{reason="Deactivated"} 1`, `requeues_total{reason="Inactive"} 1`)
@@ -169,7 +170,7 @@ func TestAQueueOfUnitsThatAreHeldDoesNotWait(t *testing.T) {
 	inactive := jobUnit("inactive", "7", schedulingv1alpha1.QueueUnitStatus{})
 	inactive.Spec.Active = new(false)
 	suspended := jobUnit("suspended", "7", schedulingv1alpha1.QueueUnitStatus{Phase: schedulingv1alpha1.PhaseEnqueued, Conditions: []metav1.Condition{
-		{Type: schedulingv1alpha1.ConditionEvicted, Status: metav1.ConditionTrue, Reason: schedulingv1alpha1.EvictedSuspendedByUser}}})
+		{Type: wellknown.ConditionEvicted, Status: metav1.ConditionTrue, Reason: string(wellknown.ReasonSuspendedByUser)}}})
 	invalid := jobUnit("invalid", "7", schedulingv1alpha1.QueueUnitStatus{})
 	invalid.Spec.Resource["cpu"] = resource.MustParse("-1")
 	m.turns(0, quotaListed, m.tree(goodRoot), seen(inactive), seen(suspended), seen(invalid), unitOf("too-large", "", "99", ""))

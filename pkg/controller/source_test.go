@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
@@ -31,7 +32,7 @@ func (d *drawn) Start(_ context.Context, host backend.Host) ([]cache.InformerSyn
 }
 
 func (d *drawn) Listed() backend.Change {
-	missing := &quota.Refusal{Reason: quota.ReasonNoQuota, Sentence: "nothing is drawn"}
+	missing := &quota.Refusal{Reason: wellknown.ReasonNoQuota, Sentence: "nothing is drawn"}
 	return backend.Change{Quota: &backend.Quota{Missing: missing}}
 }
 

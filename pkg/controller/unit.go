@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/tolerant"
@@ -52,7 +53,7 @@ func (c compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 	compact.Status.Attempts = unit.Status.Attempts
 	compact.Status.DequeueTime = unit.Status.DequeueTime
 	compact.Status.RequeueState = unit.Status.RequeueState
-	if evicted := apimeta.FindStatusCondition(unit.Status.Conditions, schedulingv1alpha1.ConditionEvicted); evicted != nil {
+	if evicted := apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionEvicted); evicted != nil {
 		compact.Status.Conditions = []metav1.Condition{{Type: evicted.Type, Status: evicted.Status, Reason: evicted.Reason, Message: evicted.Message}}
 	}
 	return compact
@@ -68,7 +69,7 @@ func compactMeta(meta *metav1.ObjectMeta) metav1.ObjectMeta {
 
 // afterOf are the annotations that say which unit this one comes after; nil for most.
 func afterOf(meta *metav1.ObjectMeta) map[string]string {
-	const key = schedulingv1alpha1.AfterAnnotation
+	const key = wellknown.AfterAnnotation
 	if after, ok := meta.Annotations[key]; ok {
 		return map[string]string{key: after}
 	}
@@ -106,7 +107,7 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 	}
 	u := scheduler.Unit{
 		Key:    unit.Namespace + "/" + unit.Name,
-		Reason: quota.Reason(unit.Status.Reason),
+		Reason: wellknown.Reason(unit.Status.Reason),
 		Facts: scheduler.Facts{
 			UID: string(unit.UID), Version: version,
 			Owner:     string(unit.Spec.ConsumerRef.UID),
@@ -114,7 +115,7 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 			Phase: phaseOf(unit.Status.Phase), Attempts: unit.Status.Attempts, Quota: unit.Status.Quota,
 			MaxTime:  time.Duration(ptr.Deref(unit.Spec.MaximumExecutionTimeSeconds, 0)) * time.Second,
 			Inactive: !ptr.Deref(unit.Spec.Active, true),
-			Over:     unit.Status.Phase == schedulingv1alpha1.PhaseRunning && unit.Status.Reason == schedulingv1alpha1.ReasonPodsRemain,
+			Over:     unit.Status.Phase == schedulingv1alpha1.PhaseRunning && wellknown.Reason(unit.Status.Reason) == wellknown.ReasonPodsRemain,
 		},
 	}
 	if unit.Status.DequeueTime != nil {
@@ -133,15 +134,15 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 
 // hold notes how far an eviction has come, and why a unit must not be tried.
 func (r unitReader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, invalid error) {
-	inactive := "spec.active is false; set it, or the job's annotation scheduling.x-k8s.io/active, to true to stand in line"
-	evicted := apimeta.FindStatusCondition(unit.Status.Conditions, schedulingv1alpha1.ConditionEvicted)
+	inactive := "spec.active is false; set it, or the job's annotation " + wellknown.ActiveAnnotation + ", to true to stand in line"
+	evicted := apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionEvicted)
 	switch {
 	case evicted == nil || evicted.Status != metav1.ConditionTrue:
-	case evicted.Reason == schedulingv1alpha1.EvictedSuspendedByUser:
+	case wellknown.Reason(evicted.Reason) == wellknown.ReasonSuspendedByUser:
 		u.Stopped = true
-		u.Held = &quota.Refusal{Reason: scheduler.ReasonSuspendedByUser,
+		u.Held = &quota.Refusal{Reason: wellknown.ReasonSuspendedByUser,
 			Sentence: "the job was suspended by hand after its release; put it back in line by setting suspend to false, or delete it"}
-	case evicted.Reason == schedulingv1alpha1.EvictedStopped:
+	case wellknown.Reason(evicted.Reason) == wellknown.ReasonStopped:
 		u.Stopped = true
 		if evicted.Message != "" { // why it was evicted
 			inactive = evicted.Message + "; " + inactive
@@ -152,12 +153,12 @@ func (r unitReader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, 
 	switch {
 	case u.Held != nil:
 	case invalid != nil:
-		u.Held = &quota.Refusal{Reason: scheduler.ReasonInvalidRequest, Sentence: invalid.Error()}
-	case u.Inactive && u.Reason == scheduler.ReasonInvalidRequest:
-		u.Held = &quota.Refusal{Reason: scheduler.ReasonInvalidRequest}
+		u.Held = &quota.Refusal{Reason: wellknown.ReasonInvalidRequest, Sentence: invalid.Error()}
+	case u.Inactive && u.Reason == wellknown.ReasonInvalidRequest:
+		u.Held = &quota.Refusal{Reason: wellknown.ReasonInvalidRequest}
 		u.HeldTold = true
 	case u.Inactive:
-		u.Held = &quota.Refusal{Reason: scheduler.ReasonInactive, Sentence: inactive}
+		u.Held = &quota.Refusal{Reason: wellknown.ReasonInactive, Sentence: inactive}
 	}
 }
 

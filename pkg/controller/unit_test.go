@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
@@ -31,41 +32,41 @@ func newTestReader(names *resources.Names) unitReader {
 
 func TestReadingAUnit(t *testing.T) {
 	evicted := func(reason string) []metav1.Condition {
-		return []metav1.Condition{{Type: schedulingv1alpha1.ConditionEvicted, Status: metav1.ConditionTrue, Reason: reason}}
+		return []metav1.Condition{{Type: wellknown.ConditionEvicted, Status: metav1.ConditionTrue, Reason: reason}}
 	}
 	for _, c := range []struct {
 		name    string
 		change  func(*schedulingv1alpha1.QueueUnit)
 		phase   scheduler.Phase
-		held    quota.Reason
+		held    wellknown.Reason
 		told    bool
 		stopped bool
 		evicted bool
 	}{
 		{"an absent phase reads as Enqueued", func(*schedulingv1alpha1.QueueUnit) {}, scheduler.Waiting, "", false, false, false},
 		{"an unknown phase waits", func(u *schedulingv1alpha1.QueueUnit) { u.Status.Phase = "Nonsense" }, scheduler.Waiting, "", false, false, false},
-		{"an inactive unit is held", func(u *schedulingv1alpha1.QueueUnit) { u.Spec.Active = ptr.To(false) }, scheduler.Waiting, scheduler.ReasonInactive, false, false, false},
+		{"an inactive unit is held", func(u *schedulingv1alpha1.QueueUnit) { u.Spec.Active = ptr.To(false) }, scheduler.Waiting, wellknown.ReasonInactive, false, false, false},
 		{"an invalid request is told by job-extensions", func(u *schedulingv1alpha1.QueueUnit) {
 			u.Spec.Active = ptr.To(false)
 			u.Status.Reason = "InvalidRequest"
-		}, scheduler.Waiting, scheduler.ReasonInvalidRequest, true, false, false},
+		}, scheduler.Waiting, wellknown.ReasonInvalidRequest, true, false, false},
 		{"a negative request is invalid", func(u *schedulingv1alpha1.QueueUnit) {
 			u.Spec.Resource = map[corev1.ResourceName]resource.Quantity{"cpu": resource.MustParse("-1")}
-		}, scheduler.Waiting, scheduler.ReasonInvalidRequest, false, false, false},
+		}, scheduler.Waiting, wellknown.ReasonInvalidRequest, false, false, false},
 		{"an overflowing request is invalid", func(u *schedulingv1alpha1.QueueUnit) {
 			u.Spec.Resource = map[corev1.ResourceName]resource.Quantity{"memory": resource.MustParse("1e30")}
-		}, scheduler.Waiting, scheduler.ReasonInvalidRequest, false, false, false},
+		}, scheduler.Waiting, wellknown.ReasonInvalidRequest, false, false, false},
 		{"max-jobs cannot be asked for", func(u *schedulingv1alpha1.QueueUnit) {
 			u.Spec.Resource = map[corev1.ResourceName]resource.Quantity{quota.JobsResource: resource.MustParse("0")}
-		}, scheduler.Waiting, scheduler.ReasonInvalidRequest, false, false, false},
+		}, scheduler.Waiting, wellknown.ReasonInvalidRequest, false, false, false},
 		{"a stopped unit gives its quota back", func(u *schedulingv1alpha1.QueueUnit) {
-			u.Status.Phase, u.Status.Conditions = "Running", evicted(schedulingv1alpha1.EvictedStopped)
+			u.Status.Phase, u.Status.Conditions = "Running", evicted(string(wellknown.ReasonStopped))
 		}, scheduler.Running, "", false, true, false},
 		{"one suspended by hand stays out as well", func(u *schedulingv1alpha1.QueueUnit) {
-			u.Status.Phase, u.Status.Conditions = "Running", evicted(schedulingv1alpha1.EvictedSuspendedByUser)
-		}, scheduler.Running, scheduler.ReasonSuspendedByUser, false, true, false},
+			u.Status.Phase, u.Status.Conditions = "Running", evicted(string(wellknown.ReasonSuspendedByUser))
+		}, scheduler.Running, wellknown.ReasonSuspendedByUser, false, true, false},
 		{"one whose queue is drained keeps its quota for now", func(u *schedulingv1alpha1.QueueUnit) {
-			u.Status.Phase, u.Status.Conditions = "Running", evicted(schedulingv1alpha1.EvictedQueueStopped)
+			u.Status.Phase, u.Status.Conditions = "Running", evicted(string(wellknown.ReasonQueueStopped))
 		}, scheduler.Running, "", false, false, true},
 		{"one that is being evicted keeps its quota", func(u *schedulingv1alpha1.QueueUnit) {
 			u.Status.Phase, u.Status.Conditions = "Running", evicted("Preempted")
@@ -81,7 +82,7 @@ func TestReadingAUnit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var held quota.Reason
+			var held wellknown.Reason
 			if u.Held != nil {
 				held = u.Held.Reason
 			}
@@ -100,8 +101,8 @@ func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 	compact, err := compactor{keepNothing}.compact(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 		u.Spec.Active, u.Spec.MaximumExecutionTimeSeconds = ptr.To(false), ptr.To[int32](90)
 		u.Status.Phase, u.Status.Quota, u.Status.DequeueTime = "Running", "root/a", &metav1.MicroTime{Time: released}
-		u.Status.Conditions = []metav1.Condition{{Type: schedulingv1alpha1.ConditionEvicted, Status: metav1.ConditionTrue,
-			Reason: schedulingv1alpha1.EvictedStopped, Message: "it has run for longer than it may"}}
+		u.Status.Conditions = []metav1.Condition{{Type: wellknown.ConditionEvicted, Status: metav1.ConditionTrue,
+			Reason: string(wellknown.ReasonStopped), Message: "it has run for longer than it may"}}
 	}))
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +126,7 @@ func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 func TestAUnitWhosePodsRemainIsOver(t *testing.T) {
 	u, err := newTestReader(resources.NewNames()).read(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 		u.Spec.Active, u.Spec.MaximumExecutionTimeSeconds = ptr.To(false), ptr.To[int32](90)
-		u.Status.Phase, u.Status.Reason = "Running", schedulingv1alpha1.ReasonPodsRemain
+		u.Status.Phase, u.Status.Reason = "Running", string(wellknown.ReasonPodsRemain)
 	}))
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/klog/v2"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
@@ -16,9 +17,6 @@ import (
 // A unit whose text is not what its type says, as one that asks for "1e1.5" cores,
 // is known by what can be read of it. It is never admitted; one that holds quota
 // keeps it.
-
-// reasonUnreadable is the reason of the event about such a unit.
-const reasonUnreadable = "UnreadableUnit"
 
 // unreadable keeps what can be read of the unit.
 func (c compactor) unreadable(unit *tolerant.Unreadable) *tolerant.Unreadable {
@@ -45,7 +43,7 @@ func (r unitReader) readPartial(unit *tolerant.Unreadable) (scheduler.Unit, erro
 
 // unreadableUnits tells of each unreadable unit once for each state of its spec.
 type unreadableUnits struct {
-	emit func(about *unstructured.Unstructured, kind, reason, message string)
+	emit func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string)
 	told map[string]specState
 }
 
@@ -73,7 +71,7 @@ func (u *unreadableUnits) see(logger klog.Logger, object tolerant.Object) {
 	message := fmt.Sprintf("the unit cannot be read: %v. It is not admitted; if it holds quota, it keeps what it was last read to ask for.", unit.Err)
 	logger.Info("Unreadable unit", "unit", klog.KObj(unit), "message", message)
 	if u.emit != nil {
-		u.emit(reference(unit), corev1.EventTypeWarning, reasonUnreadable, message)
+		u.emit(reference(unit), corev1.EventTypeWarning, wellknown.EventUnreadableUnit, message)
 	}
 }
 

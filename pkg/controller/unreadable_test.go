@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/klog/v2"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/tolerant"
@@ -45,19 +46,19 @@ func TestReadingAUnitThatCannotBeReadInFull(t *testing.T) {
 		if _, asks := u.Demand.Requests.Get(names.ID("cpu")); memory != 1024 || asks {
 			t.Errorf("%s: it asks for %v", cpu, u.Demand.Requests)
 		}
-		if u.Held == nil || u.Held.Reason != scheduler.ReasonInvalidRequest || !strings.Contains(u.Held.Sentence, "spec.resource.cpu: "+cpu) {
+		if u.Held == nil || u.Held.Reason != wellknown.ReasonInvalidRequest || !strings.Contains(u.Held.Sentence, "spec.resource.cpu: "+cpu) {
 			t.Errorf("%s: held for %v", cpu, u.Held)
 		}
 	}
 	stopped, err := reader.readAny(unitOfText(t, 7, `"1e1.5"`, `{"phase":"Running","conditions":[{"type":"Evicted","status":"True","reason":"SuspendedByUser","lastTransitionTime":"once"}]}`))
-	if err != nil || !stopped.Stopped || stopped.Held.Reason != scheduler.ReasonSuspendedByUser {
+	if err != nil || !stopped.Stopped || stopped.Held.Reason != wellknown.ReasonSuspendedByUser {
 		t.Errorf("one that has stopped is read as %+v, error %v", stopped, err)
 	}
 }
 
 func TestAnUnreadableUnitIsToldOfOncePerSpec(t *testing.T) {
 	var told []string
-	units := unreadableUnits{emit: func(about *unstructured.Unstructured, kind, reason, message string) {
+	units := unreadableUnits{emit: func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string) {
 		told = append(told, fmt.Sprint(about.GetKind(), " ", about.GetNamespace(), "/", about.GetName(), " ", about.GetUID(), " ", kind, " ", reason, " ", about.GetGeneration()))
 	}}
 	see := func(generation int64, cpu string) {

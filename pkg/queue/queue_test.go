@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -28,7 +29,7 @@ func (g *group) Fits(d quota.Demand) *quota.Refusal {
 	if asked <= g.room {
 		return nil
 	}
-	return &quota.Refusal{Reason: quota.ReasonQuotaExceeded, Asked: asked, Limit: g.room, Lack: quota.Lack{Amount: asked}}
+	return &quota.Refusal{Reason: wellknown.ReasonQuotaExceeded, Asked: asked, Limit: g.room, Lack: quota.Lack{Amount: asked}}
 }
 
 func demand(amount int64) quota.Demand {

@@ -14,12 +14,13 @@
 package quota
 
 import (
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 // JobsResource is the resource of which every demand takes one: limiting it
 // limits the number of units that hold quota.
-const JobsResource = "kube-queue/max-jobs"
+const JobsResource = wellknown.MaxJobsResource
 
 // NodeID names a node of one backend. IDs are dense, from 0.
 type NodeID int32

@@ -3,42 +3,13 @@ package quota
 import (
 	"fmt"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/resources"
-)
-
-// Reason is one word for why a unit waits. Users read it: it never changes its
-// meaning.
-type Reason string
-
-// Reasons that a backend gives.
-const (
-	// ReasonNoQuota: no group has the unit's namespace.
-	ReasonNoQuota Reason = "NoQuota"
-	// ReasonInvalidQuotaTree: there is no quota to decide by, because none that
-	// was given is valid.
-	ReasonInvalidQuotaTree Reason = "InvalidQuotaTree"
-	// ReasonQuotaNotAllowed: the unit names a quota that its namespace may not use.
-	ReasonQuotaNotAllowed Reason = "QuotaNotAllowed"
-	// ReasonQuotaExceeded: there is no room now.
-	ReasonQuotaExceeded Reason = "QuotaExceeded"
-	// ReasonMaxJobs: the number of units that hold quota is at its limit.
-	ReasonMaxJobs Reason = "MaxJobs"
-	// ReasonBorrowingPaused: there is room, and it is kept for a group that has lent
-	// what it is guaranteed.
-	ReasonBorrowingPaused Reason = "BorrowingPaused"
-	// ReasonExceedsMaxQuota: the unit asks for more than the whole quota.
-	ReasonExceedsMaxQuota Reason = "ExceedsMaxQuota"
-	// ReasonExceedsMinQuota: the unit is not preemptible and asks for more than its
-	// group is guaranteed.
-	ReasonExceedsMinQuota Reason = "ExceedsMinQuota"
-	// ReasonInvalidRequest: the unit asks for something that no quota can be compared
-	// with, or that the quota takes from nobody.
-	ReasonInvalidRequest Reason = "InvalidRequest"
 )
 
 // Refusal says which check a unit failed.
 type Refusal struct {
-	Reason Reason
+	Reason wellknown.Reason
 	// Node is the path of the node whose limit refused; empty when no node did.
 	Node string
 	// Resource that is lacking; empty when none is.
@@ -66,7 +37,7 @@ type Refusal struct {
 // Cause tells refusals apart that a user has to be told of separately; the
 // figures in a sentence may change without it.
 type Cause struct {
-	Reason         Reason
+	Reason         wellknown.Reason
 	Node, Resource string
 }
 
@@ -79,7 +50,7 @@ func (r *Refusal) Cause() Cause {
 // change of the quota or of the unit can.
 func (r *Refusal) Final() bool {
 	switch r.Reason {
-	case ReasonQuotaExceeded, ReasonMaxJobs, ReasonBorrowingPaused:
+	case wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs, wellknown.ReasonBorrowingPaused:
 		return false
 	default:
 		return true
@@ -89,7 +60,7 @@ func (r *Refusal) Final() bool {
 // Impossible tells whether the unit could not have its room even if nothing else had
 // any.
 func (r *Refusal) Impossible() bool {
-	return r.Reason == ReasonExceedsMaxQuota || r.Reason == ReasonExceedsMinQuota || r.Reason == ReasonInvalidRequest
+	return r.Reason == wellknown.ReasonExceedsMaxQuota || r.Reason == wellknown.ReasonExceedsMinQuota || r.Reason == wellknown.ReasonInvalidRequest
 }
 
 // Message is a sentence that names node, resource, asked, used and limit.
@@ -99,23 +70,23 @@ func (r *Refusal) Message() string {
 	}
 	format := func(v int64) string { return resources.Format(r.Resource, v) }
 	switch r.Reason {
-	case ReasonQuotaExceeded:
+	case wellknown.ReasonQuotaExceeded:
 		if r.Lack.Bound == FixedMin {
 			return fmt.Sprintf("waiting for %s within the min of quota %s, for it is not preemptible: %s asked, %s of %s used by jobs that are not",
 				r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit))
 		}
 		return fmt.Sprintf("waiting for %s in quota %s: %s asked, %s of %s used",
 			r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit))
-	case ReasonMaxJobs:
+	case wellknown.ReasonMaxJobs:
 		return fmt.Sprintf("waiting for a running job to end in quota %s: %d of %d jobs (%s) released",
 			r.Node, r.Used, r.Limit, JobsResource)
-	case ReasonExceedsMaxQuota:
+	case wellknown.ReasonExceedsMaxQuota:
 		return fmt.Sprintf("can never run in quota %s: %s %s asked, and the limit is %s; ask for less or raise the quota's max (%s used now)",
 			r.Node, format(r.Asked), r.Resource, format(r.Limit), format(r.Used))
-	case ReasonExceedsMinQuota:
+	case wellknown.ReasonExceedsMinQuota:
 		return fmt.Sprintf("can never run in quota %s: it is not preemptible, so it has to stay within min: %s %s asked, and min is %s; ask for less, make it preemptible or raise the quota's min",
 			r.Node, format(r.Asked), r.Resource, format(r.Limit))
-	case ReasonBorrowingPaused:
+	case wellknown.ReasonBorrowingPaused:
 		return fmt.Sprintf("waiting for %s in quota %s, where borrowing is paused: a job waits there for what its own quota is guaranteed (%s asked, %s of %s used)",
 			r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit))
 	default:

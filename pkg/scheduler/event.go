@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
@@ -22,23 +23,6 @@ const (
 
 func (p Phase) holdsQuota() bool { return p == Reserved || p == Dequeued || p == Running }
 
-// Reasons of waiting that no backend gives.
-const (
-	// ReasonNotAtFront: the queue's policy is Block and another unit is in front.
-	ReasonNotAtFront quota.Reason = "NotAtFront"
-	// ReasonBackoff: the unit gave its quota back and stands in line again later.
-	ReasonBackoff quota.Reason = "Backoff"
-	// ReasonInactive: the unit's spec says that it must not run.
-	ReasonInactive quota.Reason = "Inactive"
-	// ReasonQueueStopped: an administrator has stopped the queue.
-	ReasonQueueStopped quota.Reason = "QueueStopped"
-	// ReasonSuspendedByUser: the released job was suspended by hand.
-	ReasonSuspendedByUser quota.Reason = "SuspendedByUser"
-	// ReasonInvalidRequest: the unit asks for something that no quota can be
-	// compared with.
-	ReasonInvalidRequest = quota.ReasonInvalidRequest
-)
-
 // Unit is what the core is shown of a QueueUnit.
 type Unit struct {
 	// Key is namespace/name.
@@ -53,7 +37,7 @@ type Unit struct {
 	// RequeueAt, when set, is when a waiting unit stands in line again.
 	RequeueAt time.Time
 	// Reason that the unit shows its users now.
-	Reason quota.Reason
+	Reason wellknown.Reason
 }
 
 // Facts of a unit are what the core keeps of it as it is shown. It keeps a million of
@@ -220,7 +204,7 @@ type Write struct {
 	// Queue and Quota that the unit belongs to; empty when none.
 	Queue, Quota string
 	// Reason and Message to show; empty for Dequeue.
-	Reason  quota.Reason
+	Reason  wellknown.Reason
 	Message string
 	// Attempt is the number of the release, from 1, and Submitted the unit's; for
 	// Dequeue.

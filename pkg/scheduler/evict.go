@@ -4,16 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
-)
-
-// Reasons of evictions.
-const (
-	// ReasonDeactivated: the spec of a unit that holds quota says that it must not
-	// run.
-	ReasonDeactivated quota.Reason = "Deactivated"
-	// ReasonMaximumExecutionTime: the unit has run for longer than it may.
-	ReasonMaximumExecutionTime quota.Reason = "MaximumExecutionTime"
 )
 
 // eviction is why the quota of the unit is to be taken back; nil when it is not, or
@@ -23,15 +15,15 @@ func (s *Scheduler) eviction(u *unit, now time.Time) *quota.Refusal {
 	case !u.Phase.holdsQuota() || u.Evicted || u.Stopped || u.Over:
 		return nil
 	case u.Inactive:
-		return &quota.Refusal{Reason: ReasonDeactivated, Sentence: "it was deactivated"}
+		return &quota.Refusal{Reason: wellknown.ReasonDeactivated, Sentence: "it was deactivated"}
 	}
 	if u.line != nil && u.line.set.Stop == Drain {
-		return &quota.Refusal{Reason: ReasonQueueStopped, Sentence: fmt.Sprintf("queue %s was drained", u.line.name)}
+		return &quota.Refusal{Reason: wellknown.ReasonQueueStopped, Sentence: fmt.Sprintf("queue %s was drained", u.line.name)}
 	}
 	if end := u.endsAt(); end == 0 || end > instantOf(now) {
 		return nil
 	}
-	return &quota.Refusal{Reason: ReasonMaximumExecutionTime, Sentence: fmt.Sprintf(
+	return &quota.Refusal{Reason: wellknown.ReasonMaximumExecutionTime, Sentence: fmt.Sprintf(
 		"it has run for longer than its maximum execution time of %d s", u.MaxTime/time.Second)}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
@@ -45,7 +46,7 @@ func TestADeactivatedUnitKeepsItsQuotaUntilItHasStoppedAndThenWaits(t *testing.T
 	w.write("a/one", stop)
 	w.settle()
 	expectReleased(t, w, "a/two")
-	if found := w.writes("a/one", scheduler.Requeue); len(found) != 1 || found[0].Reason != scheduler.ReasonInactive {
+	if found := w.writes("a/one", scheduler.Requeue); len(found) != 1 || found[0].Reason != wellknown.ReasonInactive {
 		t.Fatalf("want one Requeue with reason Inactive, got %+v", found)
 	}
 	w.submit("a/three", cpu("3"))

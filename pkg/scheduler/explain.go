@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
@@ -36,7 +37,7 @@ func (s *Scheduler) refusal(u *unit, now time.Time) *quota.Refusal {
 	case u.line == nil:
 		return nil
 	case instantOf(now) < u.requeueAt:
-		return &quota.Refusal{Reason: ReasonBackoff, Sentence: fmt.Sprintf(
+		return &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: fmt.Sprintf(
 			"released %d times and stopped each time; stands in line again at %s", u.Attempts, u.requeueAt.time().UTC().Format(time.RFC3339))}
 	}
 	shape := u.item.Shape()
@@ -47,7 +48,7 @@ func (s *Scheduler) refusal(u *unit, now time.Time) *quota.Refusal {
 		return r
 	}
 	if front := u.line.Front(); u.line.Policy == queue.Block && front != nil && front != &u.item {
-		return &quota.Refusal{Reason: ReasonNotAtFront, Sentence: fmt.Sprintf(
+		return &quota.Refusal{Reason: wellknown.ReasonNotAtFront, Sentence: fmt.Sprintf(
 			"behind %s in queue %s, whose policy Block lets nothing pass its front", front.Key, u.line.name)}
 	}
 	return shape.Refusal()
@@ -61,7 +62,7 @@ func (u *unit) keptOut() *quota.Refusal {
 	case u.homeless != nil:
 		return u.homeless
 	case u.line != nil && u.line.set.Stop != NotStopped:
-		return &quota.Refusal{Reason: ReasonQueueStopped, Sentence: fmt.Sprintf(
+		return &quota.Refusal{Reason: wellknown.ReasonQueueStopped, Sentence: fmt.Sprintf(
 			"queue %s is stopped; it goes on when an administrator sets its spec.stop to None", u.line.name)}
 	default:
 		return nil

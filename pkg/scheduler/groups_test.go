@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
@@ -116,11 +117,11 @@ func TestUnitsThatAreNotPreemptibleStayTogetherWithinMin(t *testing.T) {
 	w.after(10 * time.Second)
 	expectReleased(t, w, "a/borrows", "a/fixed-1")
 	for key, want := range map[string]struct {
-		reason   quota.Reason
+		reason   wellknown.Reason
 		sentence string
 	}{
-		"a/fixed-2":     {quota.ReasonQuotaExceeded, "within the min of quota root/a, for it is not preemptible: 3 asked, 3 of 4 used"},
-		"a/fixed-never": {quota.ReasonExceedsMinQuota, "has to stay within min: 5 cpu asked, and min is 4"},
+		"a/fixed-2":     {wellknown.ReasonQuotaExceeded, "within the min of quota root/a, for it is not preemptible: 3 asked, 3 of 4 used"},
+		"a/fixed-never": {wellknown.ReasonExceedsMinQuota, "has to stay within min: 5 cpu asked, and min is 4"},
 	} {
 		told := w.writes(key, scheduler.Explain)
 		if len(told) != 1 || told[0].Reason != want.reason || !strings.Contains(told[0].Message, want.sentence) {
@@ -142,7 +143,7 @@ func TestAResourceThatMinDoesNotNameDoesNotEndTheGuarantee(t *testing.T) {
 	w.submit("a/cpu", cpu("1"), fixed)
 	w.after(5 * time.Second)
 	expectReleased(t, w, "a/both")
-	if told := w.writes("a/cpu", scheduler.Explain); len(told) != 1 || told[0].Reason != quota.ReasonExceedsMinQuota {
+	if told := w.writes("a/cpu", scheduler.Explain); len(told) != 1 || told[0].Reason != wellknown.ReasonExceedsMinQuota {
 		t.Errorf("who asks for nothing that is guaranteed is told %+v", told)
 	}
 }

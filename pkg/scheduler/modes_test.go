@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/queue"
-	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
@@ -162,12 +162,12 @@ func TestAStoppedQueueHoldsOrDrainsAndGoesOn(t *testing.T) {
 	w.submit("a/2", cpu("2"))
 	w.after(2 * time.Second)
 	expectReleased(t, w, "a/1")
-	if told := w.writes("a/2", scheduler.Explain); len(told) != 1 || told[0].Reason != scheduler.ReasonQueueStopped {
+	if told := w.writes("a/2", scheduler.Explain); len(told) != 1 || told[0].Reason != wellknown.ReasonQueueStopped {
 		t.Fatalf("a/2 is told %+v", told)
 	}
 	w.configure(scheduler.QueueChanged{Queue: "root-a", Stop: scheduler.Drain})
 	w.settle()
-	if evicted := w.writes("a/1", scheduler.Evict); len(evicted) != 1 || evicted[0].Reason != scheduler.ReasonQueueStopped {
+	if evicted := w.writes("a/1", scheduler.Evict); len(evicted) != 1 || evicted[0].Reason != wellknown.ReasonQueueStopped {
 		t.Fatalf("evictions: %+v", evicted)
 	}
 	w.submit("b/1", cpu("4"))
@@ -176,7 +176,7 @@ func TestAStoppedQueueHoldsOrDrainsAndGoesOn(t *testing.T) {
 	w.write("a/1", stop)
 	w.settle()
 	expectReleased(t, w, "b/1")
-	if back := w.writes("a/1", scheduler.Requeue); len(back) != 1 || back[0].Reason != scheduler.ReasonQueueStopped {
+	if back := w.writes("a/1", scheduler.Requeue); len(back) != 1 || back[0].Reason != wellknown.ReasonQueueStopped {
 		t.Fatalf("a/1 is back with %+v", back)
 	}
 	w.configure(scheduler.QueueChanged{Queue: "root-a"})
@@ -238,7 +238,7 @@ func TestAnInnerNodeIsAGroupBesideThoseBelowIt(t *testing.T) {
 		told = append(told, w.writes(fmt.Sprintf("inner/%d", i), scheduler.Explain)...)
 	}
 	for _, e := range told {
-		if e.Reason != quota.ReasonQuotaExceeded {
+		if e.Reason != wellknown.ReasonQuotaExceeded {
 			t.Errorf("%s is told %s", e.Key, e.Reason)
 		}
 	}

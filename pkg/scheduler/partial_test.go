@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
@@ -11,7 +12,7 @@ import (
 // spoil has a unit be read without what it asks for.
 func spoil(u *scheduler.Unit) {
 	u.Partial, u.Demand, u.QuotaName = true, quota.Demand{}, "nowhere"
-	u.Held = &quota.Refusal{Reason: scheduler.ReasonInvalidRequest, Sentence: "it cannot be read"}
+	u.Held = &quota.Refusal{Reason: wellknown.ReasonInvalidRequest, Sentence: "it cannot be read"}
 }
 
 func TestAUnitThatCanNoLongerBeReadKeepsWhatItHolds(t *testing.T) {
@@ -39,7 +40,7 @@ func TestAUnitThatBecomesUnreadableDuringItsReleaseIsNotReleased(t *testing.T) {
 	w.submit("a/two", cpu("3"))
 	w.after(time.Minute)
 	expectReleased(t, w, "a/two")
-	if told := w.writes("a/one", scheduler.Explain); len(told) != 1 || told[0].Reason != scheduler.ReasonInvalidRequest {
+	if told := w.writes("a/one", scheduler.Explain); len(told) != 1 || told[0].Reason != wellknown.ReasonInvalidRequest {
 		t.Errorf("told %+v", told)
 	}
 }

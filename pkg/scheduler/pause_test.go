@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/queue"
-	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
@@ -32,7 +32,7 @@ func TestBorrowingIsPausedWhileSomebodyWaitsForWhatTheyAreOwed(t *testing.T) {
 		}
 		expectReleased(t, w, "b/2")
 		told := w.writes("b/3", scheduler.Explain)
-		if last := told[len(told)-1]; last.Reason != quota.ReasonBorrowingPaused ||
+		if last := told[len(told)-1]; last.Reason != wellknown.ReasonBorrowingPaused ||
 			!strings.Contains(last.Message, "waiting for cpu in quota root, where borrowing is paused") {
 			t.Errorf("b/3 is told %s: %s", last.Reason, last.Message)
 		}

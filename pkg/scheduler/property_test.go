@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
@@ -85,7 +86,7 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 		"hold or unhold": func(t *rapid.T) {
 			w.write(pick("unit"), func(u *scheduler.Unit) {
 				if u.Held == nil {
-					u.Held = &quota.Refusal{Reason: scheduler.ReasonSuspendedByUser}
+					u.Held = &quota.Refusal{Reason: wellknown.ReasonSuspendedByUser}
 				} else {
 					activate(u)
 				}
@@ -171,7 +172,7 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 		}
 		actions["be without quota"] = func(t *rapid.T) {
 			w.exact = false
-			w.core.Apply(w.now, scheduler.QuotaChanged{Missing: &quota.Refusal{Reason: quota.ReasonInvalidQuotaTree, Sentence: "none is valid"}})
+			w.core.Apply(w.now, scheduler.QuotaChanged{Missing: &quota.Refusal{Reason: wellknown.ReasonInvalidQuotaTree, Sentence: "none is valid"}})
 			w.check()
 			if rapid.Bool().Draw(t, "for a while") {
 				w.after(time.Duration(rapid.IntRange(0, 40).Draw(t, "seconds")) * time.Second)
@@ -203,8 +204,8 @@ func expectReasons(t *rapid.T, w *world) {
 	}
 }
 
-func lacksRoom(r quota.Reason) bool {
-	return r == quota.ReasonQuotaExceeded || r == quota.ReasonMaxJobs || r == quota.ReasonBorrowingPaused
+func lacksRoom(r wellknown.Reason) bool {
+	return r == wellknown.ReasonQuotaExceeded || r == wellknown.ReasonMaxJobs || r == wellknown.ReasonBorrowingPaused
 }
 
 // queues and quotas that there are, and some that there are not.
@@ -224,7 +225,7 @@ func (w *world) quotas() []string {
 	return names
 }
 
-func (w *world) reasonOf(u *scheduler.Unit) quota.Reason {
+func (w *world) reasonOf(u *scheduler.Unit) wellknown.Reason {
 	group, homeless := w.tree.Place(u.Namespace(), u.QuotaName)
 	switch {
 	case u.Held != nil:
@@ -232,13 +233,13 @@ func (w *world) reasonOf(u *scheduler.Unit) quota.Reason {
 	case homeless != nil:
 		return homeless.Reason
 	case w.queueOf(u).Stop != scheduler.NotStopped:
-		return scheduler.ReasonQueueStopped
+		return wellknown.ReasonQueueStopped
 	}
 	r := group.Fits(u.Demand)
 	if r != nil && r.Final() || w.policyOf(w.queueOf(u)) != queue.Block || w.front(group) == u {
 		return r.Reason
 	}
-	return scheduler.ReasonNotAtFront
+	return wellknown.ReasonNotAtFront
 }
 
 // expectRest proves that in a world at rest no unit waits that could run, that

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
@@ -47,7 +48,7 @@ func maxTime(d time.Duration) func(*scheduler.Unit) {
 
 // deactivate and activate change what the unit's spec says.
 func deactivate(u *scheduler.Unit) {
-	u.Inactive, u.Held = true, &quota.Refusal{Reason: scheduler.ReasonInactive, Sentence: "spec.active is false"}
+	u.Inactive, u.Held = true, &quota.Refusal{Reason: wellknown.ReasonInactive, Sentence: "spec.active is false"}
 }
 
 func activate(u *scheduler.Unit) { u.Inactive, u.Held = false, nil }

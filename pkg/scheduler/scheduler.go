@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
@@ -97,7 +98,7 @@ func New(opts Options) *Scheduler {
 		timers:        newTimers(),
 		causes:        causes{},
 		isFreed:       map[quota.Space]bool{},
-		missing:       &quota.Refusal{Reason: quota.ReasonNoQuota, Sentence: "no quota is known yet"},
+		missing:       &quota.Refusal{Reason: wellknown.ReasonNoQuota, Sentence: "no quota is known yet"},
 	}
 	s.lot = queue.NewLot(s.room, s.backoff)
 	return s

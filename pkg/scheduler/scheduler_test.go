@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
@@ -115,7 +116,7 @@ func TestInBlockNothingPassesTheFrontAndDeletingItUnblocks(t *testing.T) {
 	w.submit("a/small", cpu("1"))
 	w.after(time.Minute)
 	expectReleased(t, w, "a/running")
-	if found := w.writes("a/small", scheduler.Explain); len(found) != 1 || found[0].Reason != scheduler.ReasonNotAtFront {
+	if found := w.writes("a/small", scheduler.Explain); len(found) != 1 || found[0].Reason != wellknown.ReasonNotAtFront {
 		t.Fatalf("want NotAtFront, got %+v", found)
 	}
 	w.delete("a/front")
@@ -256,11 +257,11 @@ func TestAUnitSuspendedByHandGivesItsQuotaBackAndStaysOut(t *testing.T) {
 	w.submit("a/two", cpu("3"))
 	w.settle()
 	w.write("a/one", func(u *scheduler.Unit) {
-		u.Stopped, u.Held = true, &quota.Refusal{Reason: scheduler.ReasonSuspendedByUser, Sentence: "by hand"}
+		u.Stopped, u.Held = true, &quota.Refusal{Reason: wellknown.ReasonSuspendedByUser, Sentence: "by hand"}
 	})
 	w.settle()
 	expectReleased(t, w, "a/two")
-	if found := w.writes("a/one", scheduler.Requeue); len(found) != 1 || found[0].Reason != scheduler.ReasonSuspendedByUser {
+	if found := w.writes("a/one", scheduler.Requeue); len(found) != 1 || found[0].Reason != wellknown.ReasonSuspendedByUser {
 		t.Fatalf("want one Requeue with reason SuspendedByUser, got %+v", found)
 	}
 	w.finish("a/two")
@@ -279,7 +280,7 @@ func TestUnitsWithoutQuotaSaySoAndAreReleasedWhenATreeComes(t *testing.T) {
 	w.submit("a/one", cpu("3"))
 	w.after(time.Minute)
 	found := w.writes("a/one", scheduler.Explain)
-	if len(found) != 1 || found[0].Reason != quota.ReasonNoQuota {
+	if len(found) != 1 || found[0].Reason != wellknown.ReasonNoQuota {
 		t.Fatalf("want NoQuota, got %+v", found)
 	}
 	w.plant(leaf("root", cpu("4"), "a"))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -21,7 +22,7 @@ type QueueStats struct {
 	Stopped bool
 	// Head is the key of the unit in front, HeadReason what it waits for.
 	Head       string
-	HeadReason quota.Reason
+	HeadReason wellknown.Reason
 }
 
 // ChangedQueues lists the queues whose figures may have changed since the last
@@ -59,7 +60,7 @@ func (s *Scheduler) stats(l *line, now time.Time) QueueStats {
 		}
 	}
 	if stats.Stopped && stats.Pending > 0 {
-		stats.HeadReason = ReasonQueueStopped
+		stats.HeadReason = wellknown.ReasonQueueStopped
 	}
 	return stats
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
@@ -22,7 +23,7 @@ func TestAReasonIsWrittenAfterASecondOfWaiting(t *testing.T) {
 	}
 	w.after(time.Millisecond)
 	found := w.writes("a/two", scheduler.Explain)
-	if len(found) != 1 || found[0].Reason != quota.ReasonQuotaExceeded {
+	if len(found) != 1 || found[0].Reason != wellknown.ReasonQuotaExceeded {
 		t.Fatalf("want one explanation QuotaExceeded, got %+v", found)
 	}
 	for _, word := range []string{"root", "cpu", "3 asked", "3 of 4 used"} {
@@ -35,7 +36,7 @@ func TestAReasonIsWrittenAfterASecondOfWaiting(t *testing.T) {
 func TestAnotherCauseIsToldWhenItHasLastedFor30Seconds(t *testing.T) {
 	root := leaf("root", map[string]string{"cpu": "4", quota.JobsResource: "2"}, "a")
 	w := newWorld(t, roundRobin(), root)
-	reasons := func() (told []quota.Reason) {
+	reasons := func() (told []wellknown.Reason) {
 		for _, e := range w.writes("a/late", scheduler.Explain) {
 			told = append(told, e.Reason)
 		}
@@ -51,11 +52,11 @@ func TestAnotherCauseIsToldWhenItHasLastedFor30Seconds(t *testing.T) {
 	w.settle()
 	expectReleased(t, w, "a/other", "a/small") // there is room for late, but two jobs run
 	w.after(29 * time.Second)
-	if got := reasons(); !slices.Equal(got, []quota.Reason{quota.ReasonQuotaExceeded}) {
+	if got := reasons(); !slices.Equal(got, []wellknown.Reason{wellknown.ReasonQuotaExceeded}) {
 		t.Fatalf("told within 30 s: %v", got)
 	}
 	w.after(time.Second)
-	if got := reasons(); !slices.Equal(got, []quota.Reason{quota.ReasonQuotaExceeded, quota.ReasonMaxJobs}) {
+	if got := reasons(); !slices.Equal(got, []wellknown.Reason{wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs}) {
 		t.Fatalf("told after 30 s: %v", got)
 	}
 
@@ -75,7 +76,7 @@ func TestAnotherCauseIsToldWhenItHasLastedFor30Seconds(t *testing.T) {
 	}
 	becomes("3")
 	w.after(scheduler.TellInterval)
-	if got := reasons(); !slices.Equal(got[2:], []quota.Reason{quota.ReasonQuotaExceeded}) {
+	if got := reasons(); !slices.Equal(got[2:], []wellknown.Reason{wellknown.ReasonQuotaExceeded}) {
 		t.Fatalf("told in the end: %v", got)
 	}
 }
@@ -110,7 +111,7 @@ func TestWhatCanNeverFitIsSaidAtOnceAndBlocksNobody(t *testing.T) {
 		w.settle()
 		expectReleased(t, w, "a/possible")
 		found := w.writes("a/impossible", scheduler.Explain)
-		if len(found) != 1 || found[0].Reason != quota.ReasonExceedsMaxQuota {
+		if len(found) != 1 || found[0].Reason != wellknown.ReasonExceedsMaxQuota {
 			t.Fatalf("%s: want ExceedsMaxQuota at once, got %+v", policy, found)
 		}
 	}
@@ -120,13 +121,13 @@ func TestWhatIsBeyondItsGuaranteeIsToldSoAtOnce(t *testing.T) {
 	w := newWorld(t, roundRobin(), owning("root", cpu("2"), cpu("4")))
 	w.submit("root/fixed", cpu("3"), preemptible(false))
 	w.settle()
-	if found := w.writes("root/fixed", scheduler.Explain); len(found) != 1 || found[0].Reason != quota.ReasonExceedsMinQuota {
+	if found := w.writes("root/fixed", scheduler.Explain); len(found) != 1 || found[0].Reason != wellknown.ReasonExceedsMinQuota {
 		t.Errorf("want ExceedsMinQuota at once, got %+v", found)
 	}
 }
 
 func TestWhoWaitedForAQuotaIsToldAtOnceThatItIsTooSmall(t *testing.T) {
-	for asks, want := range map[string]quota.Reason{"5": quota.ReasonExceedsMaxQuota, "4": quota.ReasonQuotaExceeded} {
+	for asks, want := range map[string]wellknown.Reason{"5": wellknown.ReasonExceedsMaxQuota, "4": wellknown.ReasonQuotaExceeded} {
 		w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "elsewhere"))
 		w.submit("a/one", cpu(asks))
 		w.after(2 * time.Second)
@@ -139,7 +140,7 @@ func TestWhoWaitedForAQuotaIsToldAtOnceThatItIsTooSmall(t *testing.T) {
 			w.after(scheduler.TellInterval)
 		}
 		told := w.writes("a/one", scheduler.Explain)
-		if len(told) != 2 || told[0].Reason != quota.ReasonNoQuota || told[1].Reason != want {
+		if len(told) != 2 || told[0].Reason != wellknown.ReasonNoQuota || told[1].Reason != want {
 			t.Errorf("asking for %s it is told %+v, want NoQuota and then %s", asks, told, want)
 		}
 	}
@@ -153,7 +154,7 @@ func TestAUnitThatIsHeldAndUnheldAllTheTimeTellsSoAtMostEach30Seconds(t *testing
 		w.write("a/two", func(u *scheduler.Unit) {
 			u.Held = nil
 			if i%2 == 0 {
-				u.Held = &quota.Refusal{Reason: scheduler.ReasonInactive, Sentence: "held"}
+				u.Held = &quota.Refusal{Reason: wellknown.ReasonInactive, Sentence: "held"}
 			}
 		})
 		w.after(3 * time.Second)
@@ -202,7 +203,7 @@ func TestWhatBecomesImpossibleSaysSo(t *testing.T) {
 			w.after(time.Minute)
 			change(w)
 			w.after(5 * time.Minute)
-			if told := last(w.writes("a/2", scheduler.Explain)); told.Reason != quota.ReasonExceedsMaxQuota {
+			if told := last(w.writes("a/2", scheduler.Explain)); told.Reason != wellknown.ReasonExceedsMaxQuota {
 				t.Fatalf("a/2 is told %+v", told)
 			}
 		})
@@ -215,7 +216,7 @@ func TestInABlockingQueueWhatCanNeverFitSaysThat(t *testing.T) {
 	w.submit("a/2", cpu("4"))
 	w.submit("a/never", cpu("5"))
 	w.after(5 * time.Second)
-	if told := last(w.writes("a/never", scheduler.Explain)); told.Reason != quota.ReasonExceedsMaxQuota {
+	if told := last(w.writes("a/never", scheduler.Explain)); told.Reason != wellknown.ReasonExceedsMaxQuota {
 		t.Fatalf("told %+v", told)
 	}
 }
@@ -225,7 +226,7 @@ func TestTheHeadOfAStoppedQueueSaysSo(t *testing.T) {
 	w.configure(scheduler.QueueChanged{Queue: "root", Stop: scheduler.Hold})
 	w.submit("a/1", cpu("4"))
 	w.settle()
-	if stats := w.core.ChangedQueues(w.now); len(stats) != 1 || stats[0].HeadReason != scheduler.ReasonQueueStopped {
+	if stats := w.core.ChangedQueues(w.now); len(stats) != 1 || stats[0].HeadReason != wellknown.ReasonQueueStopped {
 		t.Fatalf("%+v", stats)
 	}
 }
@@ -248,7 +249,7 @@ func TestWhoComesOutOfBackoffSaysWhatItWaitsForThen(t *testing.T) {
 	w.settle()
 	w.submit("a/2", cpu("3"), func(u *scheduler.Unit) { u.RequeueAt = w.now.Add(40 * time.Second) })
 	w.after(10 * time.Minute)
-	if told := last(w.writes("a/2", scheduler.Explain)); told.Reason != quota.ReasonQuotaExceeded {
+	if told := last(w.writes("a/2", scheduler.Explain)); told.Reason != wellknown.ReasonQuotaExceeded {
 		t.Fatalf("a/2 is told %+v", told)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
@@ -39,7 +40,7 @@ func TestAReleaseThatWaitsForAnotherWriteIsDecidedAgain(t *testing.T) {
 		"its quota shrinks":    func(w *world) { w.plant(leaf("root", cpu("2"), "a")) },
 		"its quota goes":       func(w *world) { w.plant(leaf("root", cpu("4"), "b")) },
 		"there is no quota": func(w *world) {
-			w.core.Apply(w.now, scheduler.QuotaChanged{Missing: &quota.Refusal{Reason: quota.ReasonInvalidQuotaTree, Sentence: "no tree"}})
+			w.core.Apply(w.now, scheduler.QuotaChanged{Missing: &quota.Refusal{Reason: wellknown.ReasonInvalidQuotaTree, Sentence: "no tree"}})
 		},
 		"it is sent to backoff": func(w *world) {
 			w.write("a/2", func(u *scheduler.Unit) { u.RequeueAt = w.now.Add(time.Minute) })

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"time"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
@@ -118,7 +119,7 @@ func (s *Scheduler) tell(u *unit, cause quota.Cause, now time.Time) {
 }
 
 // restoreTold notes what the unit says itself that it shows.
-func (s *Scheduler) restoreTold(u *unit, reason quota.Reason) {
+func (s *Scheduler) restoreTold(u *unit, reason wellknown.Reason) {
 	u.told, u.toldAt, u.restored = s.causes.one(quota.Cause{Reason: reason}), 0, true
 }
 

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
@@ -31,13 +32,13 @@ type namespaces struct {
 	quotas  map[string]*corev1.ResourceQuota
 	pods    map[string]bool
 	// told is what each waiting unit was last told.
-	told map[string]quota.Reason
+	told map[string]wellknown.Reason
 }
 
 func newNamespaces(policy queue.Policy) *namespaces {
 	n := &namespaces{policy: policy, core: scheduler.New(scheduler.Options{Policy: policy}), backend: resourcequota.New(resources.NewNames()),
 		now: time.Unix(1e9, 0), units: map[string]*scheduler.Unit{}, quotas: map[string]*corev1.ResourceQuota{},
-		pods: map[string]bool{}, told: map[string]quota.Reason{}}
+		pods: map[string]bool{}, told: map[string]wellknown.Reason{}}
 	n.core.Apply(n.now, scheduler.QuotaChanged{Backend: n.backend})
 	return n
 }
@@ -145,7 +146,7 @@ func TestWhatCouldNeverRunDoesOnceTheQuotaIsRaisedAndTheOtherWayRound(t *testing
 	n.quota("a", "q", 2, 0)
 	n.submit("a", "big", 3, 1)
 	n.next()
-	if n.told["a/big"] != quota.ReasonExceedsMaxQuota {
+	if n.told["a/big"] != wellknown.ReasonExceedsMaxQuota {
 		t.Fatalf("told %v", n.told)
 	}
 	n.submit("a", "small", 2, 1)
@@ -159,13 +160,13 @@ func TestWhatCouldNeverRunDoesOnceTheQuotaIsRaisedAndTheOtherWayRound(t *testing
 	n.submit("a", "next", 3, 1)
 	n.now = n.now.Add(scheduler.TellAfter)
 	n.next()
-	if n.told["a/next"] != quota.ReasonQuotaExceeded {
+	if n.told["a/next"] != wellknown.ReasonQuotaExceeded {
 		t.Fatalf("told %v", n.told)
 	}
 	n.quota("a", "q", 2, 0)
 	n.now = n.now.Add(scheduler.TellInterval)
 	n.next()
-	if n.told["a/next"] != quota.ReasonExceedsMaxQuota {
+	if n.told["a/next"] != wellknown.ReasonExceedsMaxQuota {
 		t.Fatalf("told %v after the quota was lowered", n.told)
 	}
 }

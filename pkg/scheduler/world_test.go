@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -229,7 +230,7 @@ func (w *world) checkWrite(write scheduler.Write) {
 	if write.Kind == scheduler.Dequeue && stop != scheduler.NotStopped {
 		w.t.Fatalf("unit %s is released by stopped queue %s", write.Key, write.Queue)
 	}
-	if write.Kind == scheduler.Evict && write.Reason == scheduler.ReasonQueueStopped && stop != scheduler.Drain {
+	if write.Kind == scheduler.Evict && write.Reason == wellknown.ReasonQueueStopped && stop != scheduler.Drain {
 		w.t.Fatalf("unit %s is evicted from queue %s, which is not drained", write.Key, write.Queue)
 	}
 }
@@ -265,7 +266,7 @@ func (w *world) land(i int) {
 			}
 			u.Phase, u.Evicted, u.Stopped = scheduler.Waiting, false, false
 		case scheduler.Evict:
-			if !holds(u) || u.Evicted || u.Stopped || u.Over || !u.Inactive && !w.overran(u) && s.Reason != scheduler.ReasonQueueStopped {
+			if !holds(u) || u.Evicted || u.Stopped || u.Over || !u.Inactive && !w.overran(u) && s.Reason != wellknown.ReasonQueueStopped {
 				w.t.Fatalf("unit %s is evicted for no reason (%s): %+v", u.Key, s.Reason, u)
 			}
 			u.Evicted = true

@@ -11,8 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/queue"
-	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/simulator"
@@ -132,13 +132,13 @@ func TestAJobThatNeverRunsIsToldWhy(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		job    simulator.Job
-		reason quota.Reason
+		reason wellknown.Reason
 		words  []string
 	}{
-		{"more than the whole quota", job("large", 0, 1, 5), quota.ReasonExceedsMaxQuota, []string{"root/leaf-a", gpu, "5", "4"}},
-		{"a namespace without quota", job("c/lost", 0, 1, 1), quota.ReasonNoQuota, []string{"namespace c"}},
-		{"not preemptible and above min", fixed, quota.ReasonExceedsMinQuota, []string{"root/leaf-a", "3", "2"}},
-		{"a quota of others", elsewhere, quota.ReasonQuotaNotAllowed, []string{"leaf-b"}},
+		{"more than the whole quota", job("large", 0, 1, 5), wellknown.ReasonExceedsMaxQuota, []string{"root/leaf-a", gpu, "5", "4"}},
+		{"a namespace without quota", job("c/lost", 0, 1, 1), wellknown.ReasonNoQuota, []string{"namespace c"}},
+		{"not preemptible and above min", fixed, wellknown.ReasonExceedsMinQuota, []string{"root/leaf-a", "3", "2"}},
+		{"a quota of others", elsewhere, wellknown.ReasonQuotaNotAllowed, []string{"leaf-b"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := simulator.Scenario{Jobs: []simulator.Job{job("before", 0, 100, 1), c.job, job("after", 50, 1, 1)}, Tree: twoLeaves()}

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -55,7 +56,7 @@ type Outcome struct {
 	Released   bool
 	Start, End time.Duration
 	// Reason why a job that was not released waits, and the sentence that tells it.
-	Reason  quota.Reason
+	Reason  wellknown.Reason
 	Message string
 	// Quota is the path of the group that it belongs to; empty when it has none.
 	Quota string

@@ -17,7 +17,14 @@ type (
 	Moment    = model.Moment
 	JobWrites = model.JobWrites
 	QuotaUse  = use.QuotaUse
+	KindView  = model.KindView
+	JobView   = model.JobView
 )
+
+// ViewOf finds what the checker knows of a kind of job in one of its versions.
+func ViewOf(group, version, resource string) (KindView, error) {
+	return model.ViewOf(group, version, resource)
+}
 
 // Users of the two programs, unless the options say otherwise.
 const (

@@ -79,17 +79,8 @@ type ElasticQuotaNode struct {
 	Children []ElasticQuotaNode `json:"children,omitempty"`
 }
 
-const (
-	// ConditionValid tells whether the tree as it is written now is in force.
-	ConditionValid = "Valid"
-
-	// ResourceMaxJobs, in a node's max, limits the number of units that hold
-	// quota under the node.
-	ResourceMaxJobs corev1.ResourceName = "kube-queue/max-jobs"
-
-	// TreeNamespace is the only namespace whose trees count.
-	TreeNamespace = "kube-system"
-)
+// TreeNamespace is the only namespace whose trees count.
+const TreeNamespace = "kube-system"
 
 // ElasticQuotaTreeStatus tells whether the tree is in force and how much of it
 // is used.

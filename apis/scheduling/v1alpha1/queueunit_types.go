@@ -4,6 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
 // QueueUnit is one unit of work that waits for quota and then holds it: all of
@@ -176,88 +178,19 @@ type PodSet struct {
 	Unset map[corev1.ResourceName]string `json:"unset,omitempty"`
 }
 
-// QueueUnitPhase is a step in a unit's life. An absent phase reads as Enqueued.
-//
-// +kubebuilder:validation:Enum=Enqueued;Reserved;Dequeued;Running;Succeeded;Failed;Backoff
-type QueueUnitPhase string
-
+// Words of package wellknown that extensions/framework still takes from here.
 const (
-	// PhaseEnqueued: the unit waits for quota.
-	PhaseEnqueued QueueUnitPhase = "Enqueued"
-	// PhaseReserved: the unit holds quota and waits for its admission checks.
-	PhaseReserved QueueUnitPhase = "Reserved"
-	// PhaseDequeued: the unit holds quota and its job is, or is to be, released.
-	PhaseDequeued QueueUnitPhase = "Dequeued"
-	// PhaseRunning: the released job runs; quota is held.
-	PhaseRunning QueueUnitPhase = "Running"
-	// PhaseSucceeded: the job has ended well; the quota is free.
-	PhaseSucceeded QueueUnitPhase = "Succeeded"
-	// PhaseFailed: the job has ended badly; the quota is free.
-	PhaseFailed QueueUnitPhase = "Failed"
-	// PhaseBackoff: the unit had quota, gave it back, and waits a while before
-	// it stands in line again.
-	PhaseBackoff QueueUnitPhase = "Backoff"
-)
-
-// HoldsQuota tells whether a unit in this phase is charged to its quota.
-func (p QueueUnitPhase) HoldsQuota() bool {
-	return p == PhaseReserved || p == PhaseDequeued || p == PhaseRunning
-}
-
-// Ended tells whether a unit in this phase has come to its end.
-func (p QueueUnitPhase) Ended() bool {
-	return p == PhaseSucceeded || p == PhaseFailed
-}
-
-// Waits tells whether a unit in this phase waits for quota.
-func (p QueueUnitPhase) Waits() bool {
-	return p == "" || p == PhaseEnqueued || p == PhaseBackoff
-}
-
-// AfterAnnotation names, on a unit, the one of its namespace that was being created when
-// its own creation began, for a job that came before. Free quota is offered to that one
-// first; a unit that never comes is waited for no longer than a second.
-const AfterAnnotation = "kube-queue/after"
-
-// Condition types of a QueueUnit.
-const (
-	// ConditionQuotaReserved is true while the unit holds quota.
-	ConditionQuotaReserved = "QuotaReserved"
-	// ConditionAdmitted is true from the unit's release until it ends or is evicted.
-	ConditionAdmitted = "Admitted"
-	// ConditionPodsReady is true when all pods of the released job are ready.
-	ConditionPodsReady = "PodsReady"
-	// ConditionEvicted is true from the decision to take the unit's quota back
-	// until it stands in line again.
-	ConditionEvicted = "Evicted"
-	// ConditionFinished is true once the job has ended.
-	ConditionFinished = "Finished"
-)
-
-// ReasonPodsRemain of a running unit: its job has ended, and something that has
-// pods remains of it and keeps the quota.
-const ReasonPodsRemain = "PodsRemain"
-
-// Reasons of the condition Evicted that say that the job has stopped and its
-// quota may be given back.
-const (
-	// EvictedStopped: the job was suspended to end an eviction; its pods are gone.
-	EvictedStopped = "Stopped"
-	// EvictedSuspendedByUser: a person suspended the released job by hand.
-	EvictedSuspendedByUser = "SuspendedByUser"
-)
-
-// Reasons of the condition Evicted that say why the job is to be stopped.
-const (
-	// EvictedDeactivated: spec.active of the unit is false.
-	EvictedDeactivated = "Deactivated"
-	// EvictedMaximumExecutionTime: the job has run for longer than its unit's
-	// maximumExecutionTimeSeconds. It is deactivated too: without that it would run
-	// again, and again for too long.
-	EvictedMaximumExecutionTime = "MaximumExecutionTime"
-	// EvictedQueueStopped: an administrator has drained the unit's queue. The unit
-	// waits in its old place until the queue goes on.
-	EvictedQueueStopped = "QueueStopped"
+	AfterAnnotation             = wellknown.AfterAnnotation
+	ConditionQuotaReserved      = wellknown.ConditionQuotaReserved
+	ConditionAdmitted           = wellknown.ConditionAdmitted
+	ConditionEvicted            = wellknown.ConditionEvicted
+	ConditionFinished           = wellknown.ConditionFinished
+	ReasonPodsRemain            = string(wellknown.ReasonPodsRemain)
+	EvictedStopped              = string(wellknown.ReasonStopped)
+	EvictedSuspendedByUser      = string(wellknown.ReasonSuspendedByUser)
+	EvictedDeactivated          = string(wellknown.ReasonDeactivated)
+	EvictedMaximumExecutionTime = string(wellknown.ReasonMaximumExecutionTime)
+	EvictedQueueStopped         = string(wellknown.ReasonQueueStopped)
 )
 
 // QueueUnitStatus is how far a unit got.

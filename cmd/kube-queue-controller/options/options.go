@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/component-base/featuregate"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/program"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
@@ -87,7 +88,7 @@ func (o *Options) addQuotaFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.backendName, "quota-backend", o.backendName,
 		"Where quota is kept, in any case: "+strings.Join(backendNames(), " or ")+".")
 	fs.StringVar(&o.oversellRate, flagOversell, o.oversellRate,
-		"Decimal that every limit of the quota, "+`"kube-queue/max-jobs"`+" included, is multiplied with.")
+		`Decimal that every limit of the quota, "`+wellknown.MaxJobsResource+`" included, is multiplied with.`)
 	fs.BoolVar(&o.PauseBorrowing, flagPauseBorrowing, o.PauseBorrowing,
 		"While a unit waits for what its quota's min guarantees, and has no room because others have borrowed it, let nobody borrow more of that. For clusters where nothing is taken back from who has borrowed.")
 }

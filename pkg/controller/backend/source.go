@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
@@ -91,6 +92,7 @@ type Quota struct {
 type Notice struct {
 	About *unstructured.Unstructured
 	// Type as in a core/v1 Event: Normal or Warning.
-	Type            string
-	Reason, Message string
+	Type    string
+	Reason  wellknown.EventReason
+	Message string
 }

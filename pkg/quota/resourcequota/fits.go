@@ -3,6 +3,7 @@ package resourcequota
 import (
 	"fmt"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
@@ -24,7 +25,7 @@ func (g *group) Fits(d quota.Demand) *quota.Refusal {
 		case s.quota.unknown != "":
 			return g.unknown(s)
 		case asked > s.hard:
-			return g.refusal(s, asked, quota.ReasonExceedsMaxQuota)
+			return g.refusal(s, asked, wellknown.ReasonExceedsMaxQuota)
 		case lacking == nil && asked > s.room():
 			lacking = s
 		}
@@ -32,10 +33,10 @@ func (g *group) Fits(d quota.Demand) *quota.Refusal {
 	if lacking == nil {
 		return nil
 	}
-	return g.refusal(lacking, g.backend.asked(lacking, d.Requests), quota.ReasonQuotaExceeded)
+	return g.refusal(lacking, g.backend.asked(lacking, d.Requests), wellknown.ReasonQuotaExceeded)
 }
 
-func (g *group) refusal(s *space, asked int64, reason quota.Reason) *quota.Refusal {
+func (g *group) refusal(s *space, asked int64, reason wellknown.Reason) *quota.Refusal {
 	r := &quota.Refusal{Reason: reason, Node: g.namespace + "/" + s.quota.name, Resource: s.key,
 		Asked: asked, Used: used(s, asked), Limit: s.hard, Say: say,
 		Lack: quota.Lack{Space: g.name(s), Amount: asked}}
@@ -54,7 +55,7 @@ func used(s *space, asked int64) int64 {
 // say is the sentence of refusals by a space.
 func say(r *quota.Refusal) string {
 	format := func(v int64) string { return resources.Format(r.Resource, v) }
-	if r.Reason == quota.ReasonExceedsMaxQuota {
+	if r.Reason == wellknown.ReasonExceedsMaxQuota {
 		return fmt.Sprintf("can never run under ResourceQuota %s: %s %s asked, and its hard limit is %s; ask for less or raise the limit (%s used now)",
 			r.Node, format(r.Asked), r.Resource, format(r.Limit), format(r.Used))
 	}
@@ -66,7 +67,7 @@ func say(r *quota.Refusal) string {
 // unknown refuses while the status of a quota is not there: the API server refuses all
 // pods then.
 func (g *group) unknown(s *space) *quota.Refusal {
-	return &quota.Refusal{Reason: quota.ReasonNoQuota, Node: g.namespace + "/" + s.quota.name, Resource: s.quota.unknown,
+	return &quota.Refusal{Reason: wellknown.ReasonNoQuota, Node: g.namespace + "/" + s.quota.name, Resource: s.quota.unknown,
 		Sentence: fmt.Sprintf("ResourceQuota %s/%s has no status for %s yet, and no pod can be created before the cluster's quota controller has written it",
 			g.namespace, s.quota.name, s.quota.unknown)}
 }
@@ -83,7 +84,7 @@ func (g *group) unset(d quota.Demand) *quota.Refusal {
 			if s.known != missing.key || !s.quota.matches(missing.class) {
 				continue
 			}
-			return &quota.Refusal{Reason: quota.ReasonInvalidRequest, Node: g.namespace + "/" + s.quota.name, Resource: s.key,
+			return &quota.Refusal{Reason: wellknown.ReasonInvalidRequest, Node: g.namespace + "/" + s.quota.name, Resource: s.key,
 				Sentence: fmt.Sprintf("ResourceQuota %s/%s limits %s, so every container has to set it, and these do not: %s; set it there, or have a LimitRange of the namespace do so",
 					g.namespace, s.quota.name, s.key, missing.unset)}
 		}

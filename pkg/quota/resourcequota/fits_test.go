@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
@@ -66,7 +67,7 @@ func TestTheFiguresOfARefusalAreThoseOfTheTruthThatRefuses(t *testing.T) {
 				b.Observe(PodSeen{Namespace: "a", UID: "other", Use: cpus(t, b, c.others)})
 			}
 			r := g.Fits(quota.Demand{Requests: cpus(t, b, c.asked)})
-			if r == nil || r.Reason != quota.ReasonQuotaExceeded || !strings.Contains(r.Message(), "waiting for cpu in ResourceQuota a/q: "+c.says) {
+			if r == nil || r.Reason != wellknown.ReasonQuotaExceeded || !strings.Contains(r.Message(), "waiting for cpu in ResourceQuota a/q: "+c.says) {
 				t.Errorf("refused with %+v", r)
 			}
 		})

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
@@ -185,10 +186,10 @@ func hard(q *corev1.ResourceQuota, key string) *big.Int {
 
 // refusal is the reason that a unit of these pods should be refused for; empty when it
 // should not.
-func (m *model) refusal(all []Pods) quota.Reason {
-	answer := quota.Reason("")
-	rank := []quota.Reason{"", quota.ReasonQuotaExceeded, quota.ReasonExceedsMaxQuota, quota.ReasonNoQuota, quota.ReasonInvalidRequest}
-	say := func(r quota.Reason) {
+func (m *model) refusal(all []Pods) wellknown.Reason {
+	answer := wellknown.Reason("")
+	rank := []wellknown.Reason{"", wellknown.ReasonQuotaExceeded, wellknown.ReasonExceedsMaxQuota, wellknown.ReasonNoQuota, wellknown.ReasonInvalidRequest}
+	say := func(r wellknown.Reason) {
 		if slices.Index(rank, r) > slices.Index(rank, answer) {
 			answer = r
 		}
@@ -206,18 +207,18 @@ func (m *model) refusal(all []Pods) quota.Reason {
 				asked.Add(asked, weight(q, string(key), pods))
 				for unset := range pods.Unset {
 					if counts(q, pods.Class) && (key == unset || "requests."+key == unset) {
-						say(quota.ReasonInvalidRequest)
+						say(wellknown.ReasonInvalidRequest)
 					}
 				}
 			}
 			switch {
 			case asked.Sign() == 0:
 			case unknown:
-				say(quota.ReasonNoQuota)
+				say(wellknown.ReasonNoQuota)
 			case asked.Cmp(hard(q, string(key))) > 0:
-				say(quota.ReasonExceedsMaxQuota)
+				say(wellknown.ReasonExceedsMaxQuota)
 			case asked.Cmp(m.room(q, string(key))) > 0:
-				say(quota.ReasonQuotaExceeded)
+				say(wellknown.ReasonQuotaExceeded)
 			}
 		}
 	}
@@ -470,7 +471,7 @@ func (m *model) compare(t *rapid.T, g *group) {
 	if rapid.IntRange(0, 9).Draw(t, "unset") == 0 {
 		asked[1].Unset = map[corev1.ResourceName]string{"limits.cpu": "main"}
 	}
-	refusal := quota.Reason("")
+	refusal := wellknown.Reason("")
 	if r := g.Fits(m.demand(t, asked)); r != nil {
 		refusal = r.Reason
 	}
@@ -480,8 +481,8 @@ func (m *model) compare(t *rapid.T, g *group) {
 }
 
 // plausible: of several reasons that do not wait for room, any may be told.
-func plausible(got, want quota.Reason) bool {
-	final := []quota.Reason{quota.ReasonNoQuota, quota.ReasonExceedsMaxQuota}
+func plausible(got, want wellknown.Reason) bool {
+	final := []wellknown.Reason{wellknown.ReasonNoQuota, wellknown.ReasonExceedsMaxQuota}
 	return got == want || slices.Contains(final, got) && slices.Contains(final, want)
 }
 

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
@@ -55,7 +56,7 @@ func TestARefusalNamesAskedUsedLimitAndLack(t *testing.T) {
 	g := f.group("a")
 	g.Charge("", f.demand("cpu=2"))
 	got := g.Fits(f.demand("cpu=1500m"))
-	want := quota.Refusal{Reason: quota.ReasonQuotaExceeded, Node: "root", Resource: "cpu", Asked: 1500, Used: 2000, Limit: 3000,
+	want := quota.Refusal{Reason: wellknown.ReasonQuotaExceeded, Node: "root", Resource: "cpu", Asked: 1500, Used: 2000, Limit: 3000,
 		Lack: quota.Lack{Space: quota.Space{Resource: f.names.ID("cpu")}, Amount: 1500}}
 	if got == nil || !reflect.DeepEqual(*got, want) {
 		t.Fatalf("refusal %+v, want %+v", got, want)

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
@@ -29,7 +30,7 @@ func (g *group) Fits(d quota.Demand) *quota.Refusal {
 	at, lacking := g.find(d, hasNoRoom)
 	if at >= 0 {
 		if never, excess := g.find(d, neverFits); never >= 0 {
-			return g.refusal(never, excess, quota.Max, quota.ReasonExceedsMaxQuota)
+			return g.refusal(never, excess, quota.Max, wellknown.ReasonExceedsMaxQuota)
 		}
 	}
 	var own *quota.Refusal
@@ -57,9 +58,9 @@ func (g *group) Fits(d quota.Demand) *quota.Refusal {
 
 // noRoom refuses the demand for the amount that has no room at a node of the chain.
 func (g *group) noRoom(d quota.Demand, at int, lacking resources.Amount) *quota.Refusal {
-	reason := quota.ReasonQuotaExceeded
+	reason := wellknown.ReasonQuotaExceeded
 	if lacking.ID == g.tree.jobs {
-		reason = quota.ReasonMaxJobs
+		reason = wellknown.ReasonMaxJobs
 	}
 	r := g.refusal(at, lacking, quota.Max, reason)
 	if !g.tree.pausing || at == 0 {
@@ -93,15 +94,15 @@ func (g *group) Owed(d quota.Demand) bool {
 func (g *group) beyondMin(d quota.Demand) *quota.Refusal {
 	own := g.chain[0]
 	if a, above := g.first(own, d, aboveMin); above {
-		return g.refusal(0, a, quota.FixedMin, quota.ReasonExceedsMinQuota)
+		return g.refusal(0, a, quota.FixedMin, wellknown.ReasonExceedsMinQuota)
 	}
 	if a, asks := g.first(own, d, g.isWork); asks {
 		if _, guaranteed := g.first(own, d, g.isGuaranteedWork); !guaranteed {
-			return g.refusal(0, a, quota.FixedMin, quota.ReasonExceedsMinQuota)
+			return g.refusal(0, a, quota.FixedMin, wellknown.ReasonExceedsMinQuota)
 		}
 	}
 	if a, lacking := g.first(own, d, hasNoFixedRoom); lacking {
-		return g.refusal(0, a, quota.FixedMin, quota.ReasonQuotaExceeded)
+		return g.refusal(0, a, quota.FixedMin, wellknown.ReasonQuotaExceeded)
 	}
 	return nil
 }
@@ -123,7 +124,7 @@ func (g *group) paused(d quota.Demand) *quota.Refusal {
 	if at < 0 || g.Owed(d) {
 		return nil
 	}
-	r := g.refusal(at, borrowed, quota.Lending, quota.ReasonBorrowingPaused)
+	r := g.refusal(at, borrowed, quota.Lending, wellknown.ReasonBorrowingPaused)
 	// It ends, too, once the group would not borrow of this any more.
 	own := g.chain[0]
 	switch min, named := own.min(borrowed.ID); {
@@ -257,7 +258,7 @@ func (g *group) first(n *node, d quota.Demand, refuses func(*node, resources.Amo
 }
 
 // refusal of the amount by a bound of a node of the chain.
-func (g *group) refusal(at int, a resources.Amount, bound quota.Bound, reason quota.Reason) *quota.Refusal {
+func (g *group) refusal(at int, a resources.Amount, bound quota.Bound, reason wellknown.Reason) *quota.Refusal {
 	n := g.chain[at]
 	r := &quota.Refusal{
 		Reason:   reason,

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -174,24 +175,24 @@ func (m *model) usedBy(path, name string, counts func(tree.Charged) bool) *big.I
 }
 
 // verdict is the reason that Fits has to give, or none.
-func (m *model) verdict(g quota.Group, d quota.Demand) quota.Reason {
+func (m *model) verdict(g quota.Group, d quota.Demand) wellknown.Reason {
 	if m.lacking(g, d, true) != "" {
-		return quota.ReasonExceedsMaxQuota
+		return wellknown.ReasonExceedsMaxQuota
 	}
-	own, above := m.lacking(g, d, false), quota.Reason("")
+	own, above := m.lacking(g, d, false), wellknown.Reason("")
 	if own == "" || !m.lacksAt(g.Path(), d) {
 		own, above = "", own
 	}
 	fixed := m.beyondMin(g, d)
 	switch {
-	case fixed == quota.ReasonExceedsMinQuota:
+	case fixed == wellknown.ReasonExceedsMinQuota:
 		return fixed
 	case own != "":
 		return own
 	case fixed != "":
 		return fixed
 	case m.pausing && m.borrowsPaused(g, d) && !m.owed(g, d):
-		return quota.ReasonBorrowingPaused
+		return wellknown.ReasonBorrowingPaused
 	default:
 		return above
 	}
@@ -199,7 +200,7 @@ func (m *model) verdict(g quota.Group, d quota.Demand) quota.Reason {
 
 // lacking is the reason of the nearest node that has no room, if any; with alone,
 // where the request has none even with nothing used.
-func (m *model) lacking(g quota.Group, d quota.Demand, alone bool) quota.Reason {
+func (m *model) lacking(g quota.Group, d quota.Demand, alone bool) wellknown.Reason {
 	for _, path := range chain(g.Path()) {
 		for _, name := range slices.Sorted(slices.Values(resourceNames)) {
 			asked, _ := d.Requests.Get(m.names.ID(name))
@@ -215,9 +216,9 @@ func (m *model) lacking(g quota.Group, d quota.Demand, alone bool) quota.Reason 
 				continue
 			}
 			if name == quota.JobsResource {
-				return quota.ReasonMaxJobs
+				return wellknown.ReasonMaxJobs
 			}
-			return quota.ReasonQuotaExceeded
+			return wellknown.ReasonQuotaExceeded
 		}
 	}
 	return ""
@@ -235,11 +236,11 @@ func (m *model) lacksAt(path string, d quota.Demand) bool {
 }
 
 // beyondMin is why a demand that is not preemptible is not within its group's min.
-func (m *model) beyondMin(g quota.Group, d quota.Demand) quota.Reason {
+func (m *model) beyondMin(g quota.Group, d quota.Demand) wellknown.Reason {
 	if d.Preemptible {
 		return ""
 	}
-	verdict, guaranteed, asks := quota.Reason(""), false, false
+	verdict, guaranteed, asks := wellknown.Reason(""), false, false
 	for _, a := range d.Requests {
 		name := m.names.Name(a.ID)
 		asks = asks || name != quota.JobsResource
@@ -249,15 +250,15 @@ func (m *model) beyondMin(g quota.Group, d quota.Demand) quota.Reason {
 		}
 		guaranteed = guaranteed || name != quota.JobsResource
 		if big.NewInt(a.Value).Cmp(least) > 0 {
-			return quota.ReasonExceedsMinQuota
+			return wellknown.ReasonExceedsMinQuota
 		}
 		fixed := m.usedBy(g.Path(), name, func(c tree.Charged) bool { return c.Group.Path() == g.Path() && !c.Demand.Preemptible })
 		if fixed.Add(fixed, big.NewInt(a.Value)).Cmp(least) > 0 {
-			verdict = quota.ReasonQuotaExceeded
+			verdict = wellknown.ReasonQuotaExceeded
 		}
 	}
 	if asks && !guaranteed {
-		return quota.ReasonExceedsMinQuota
+		return wellknown.ReasonExceedsMinQuota
 	}
 	if !asks && !guaranteed {
 		return ""

@@ -4,14 +4,12 @@ import (
 	"fmt"
 	"strings"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
 // everyOther in a node's namespaces stands for each that no other node lists.
 const everyOther = "*"
-
-// quotaLabel is the label of a job that names the quota it is to use.
-const quotaLabel = "kube-queue/quota-name"
 
 // places finds groups by namespace; all lists are in tree order.
 type places struct {
@@ -54,7 +52,7 @@ func (p *places) find(namespace, quotaName string) (*group, *quota.Refusal) {
 
 func noQuota(namespace string) *quota.Refusal {
 	return &quota.Refusal{
-		Reason: quota.ReasonNoQuota,
+		Reason: wellknown.ReasonNoQuota,
 		Sentence: fmt.Sprintf("no quota lists namespace %s; add it to the namespaces of a node of the ElasticQuotaTree",
 			namespace),
 	}
@@ -63,12 +61,12 @@ func noQuota(namespace string) *quota.Refusal {
 func notAllowed(namespace, quotaName string, allowed []*group) *quota.Refusal {
 	var advice string
 	if len(allowed) == 0 {
-		advice = fmt.Sprintf("no quota lists the namespace; add it to the namespaces of a node of the ElasticQuotaTree and let the label %s name that node", quotaLabel)
+		advice = fmt.Sprintf("no quota lists the namespace; add it to the namespaces of a node of the ElasticQuotaTree and let the label %s name that node", wellknown.QuotaNameLabel)
 	} else {
-		advice = fmt.Sprintf("it may use %s; correct the label %s or remove it", list(allowed), quotaLabel)
+		advice = fmt.Sprintf("it may use %s; correct the label %s or remove it", list(allowed), wellknown.QuotaNameLabel)
 	}
 	return &quota.Refusal{
-		Reason:   quota.ReasonQuotaNotAllowed,
+		Reason:   wellknown.ReasonQuotaNotAllowed,
 		Sentence: fmt.Sprintf("namespace %s may not use quota %q: %s", namespace, quotaName, advice),
 	}
 }

@@ -3,6 +3,7 @@ package tree_test
 import (
 	"testing"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -116,7 +117,7 @@ func TestRoomIsAwaitedWithinMinOnlyWhereMinCouldHoldTheDemand(t *testing.T) {
 	f.group("b").Charge("", f.demand("cpu=9"))
 	for demand, awaits := range map[string]bool{"cpu=4": true, "cpu=5": false} {
 		refusal := f.group("a").Fits(f.demand(demand))
-		if refusal == nil || refusal.Reason != quota.ReasonQuotaExceeded {
+		if refusal == nil || refusal.Reason != wellknown.ReasonQuotaExceeded {
 			t.Fatalf("%s is refused with %+v", demand, refusal)
 		}
 		if (refusal.Also != nil) != awaits {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
@@ -142,7 +143,7 @@ func (c *checker) checkNamespaces(n *checkedNode) {
 		default:
 			n.namespaces = append(n.namespaces, namespace)
 			if first, listed := c.listedBy[namespace]; listed {
-				n.warn("namespace %s is listed by %s too, which has its jobs unless the label %s says otherwise", namespace, first, quotaLabel)
+				n.warn("namespace %s is listed by %s too, which has its jobs unless the label %s says otherwise", namespace, first, wellknown.QuotaNameLabel)
 			} else {
 				c.listedBy[namespace] = n.path
 			}

@@ -4,8 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"kube-queue.dev/kube-queue/pkg/quota"
-	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
 // Never tells of jobs that were never released for one reason.
@@ -43,15 +42,15 @@ func (m *measured) never() []Never {
 	return list
 }
 
-func advice(reason quota.Reason) string {
+func advice(reason wellknown.Reason) string {
 	switch reason {
-	case quota.ReasonExceedsMaxQuota:
+	case wellknown.ReasonExceedsMaxQuota:
 		return "raise the max of the quota named, or let it borrow (a max above its min); or ask for less"
-	case quota.ReasonExceedsMinQuota:
+	case wellknown.ReasonExceedsMinQuota:
 		return "raise the min of the quota named, or make the job preemptible"
-	case quota.ReasonNoQuota:
+	case wellknown.ReasonNoQuota:
 		return `list the tenants among the namespaces of a node of the tree, or "*" for all that no node lists`
-	case scheduler.ReasonQueueStopped, scheduler.ReasonNotAtFront:
+	case wellknown.ReasonQueueStopped, wellknown.ReasonNotAtFront:
 		return "see what holds the front of the queue up"
 	default:
 		return "see docs/reasons.md"

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	schedulingclient "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/typed/scheduling/v1alpha1"
 )
@@ -48,11 +49,11 @@ func (e extensions) activate(name, active string) *schedulingv1alpha1.QueueUnit 
 func (e extensions) stop(name string) {
 	e.Helper()
 	unit := e.get(name)
-	evicted := apimeta.FindStatusCondition(unit.Status.Conditions, schedulingv1alpha1.ConditionEvicted)
+	evicted := apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionEvicted)
 	if evicted == nil {
 		e.Fatalf("%s is not evicted: %+v", name, unit.Status)
 	}
-	evicted.Reason = schedulingv1alpha1.EvictedStopped
+	evicted.Reason = string(wellknown.ReasonStopped)
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": unit.ResourceVersion},
 		"status":   map[string]any{"conditions": unit.Status.Conditions},
@@ -79,13 +80,13 @@ func (e extensions) nextWrite(after *schedulingv1alpha1.QueueUnit) *schedulingv1
 }
 
 // expectEvicted expects one write to have evicted the unit, which holds its quota.
-func expectEvicted(t *testing.T, was, now *schedulingv1alpha1.QueueUnit, reason, message string) {
+func expectEvicted(t *testing.T, was, now *schedulingv1alpha1.QueueUnit, reason wellknown.Reason, message string) {
 	t.Helper()
-	evicted := apimeta.FindStatusCondition(now.Status.Conditions, schedulingv1alpha1.ConditionEvicted)
-	if evicted == nil || evicted.Status != metav1.ConditionTrue || evicted.Reason != reason || evicted.Message != message || evicted.LastTransitionTime.IsZero() {
+	evicted := apimeta.FindStatusCondition(now.Status.Conditions, wellknown.ConditionEvicted)
+	if evicted == nil || evicted.Status != metav1.ConditionTrue || evicted.Reason != string(reason) || evicted.Message != message || evicted.LastTransitionTime.IsZero() {
 		t.Fatalf("condition Evicted is %+v", evicted)
 	}
-	if now.Status.Reason != reason || now.Status.Message != message {
+	if now.Status.Reason != string(reason) || now.Status.Message != message {
 		t.Errorf("it shows %s: %s", now.Status.Reason, now.Status.Message)
 	}
 	others := slices.DeleteFunc(slices.Clone(now.Status.Conditions), func(c metav1.Condition) bool { return c.Type == evicted.Type })
@@ -122,7 +123,7 @@ func TestADeactivatedUnitGivesItsQuotaBackOnceItsJobHasStopped(t *testing.T) {
 	s.becomes("first", "phase", "Enqueued")
 	unit := e.get("first")
 	if unit.Status.Reason != "Inactive" || unit.Status.Message != "it was deactivated; spec.active is false; set it, or the job's annotation scheduling.x-k8s.io/active, to true to stand in line" ||
-		apimeta.IsStatusConditionTrue(unit.Status.Conditions, schedulingv1alpha1.ConditionEvicted) {
+		apimeta.IsStatusConditionTrue(unit.Status.Conditions, wellknown.ConditionEvicted) {
 		t.Errorf("it waits with %+v", unit.Status)
 	}
 	s.used("3")
@@ -132,7 +133,7 @@ func TestADeactivatedUnitGivesItsQuotaBackOnceItsJobHasStopped(t *testing.T) {
 	s.patch("second", `{"status": {"phase": "Succeeded"}}`, "status")
 	s.becomes("first", "phase", "Dequeued")
 	if unit := e.get("first"); unit.Status.Attempts != 2 || unit.Status.Reason != "" ||
-		apimeta.FindStatusCondition(unit.Status.Conditions, schedulingv1alpha1.ConditionEvicted) != nil {
+		apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionEvicted) != nil {
 		t.Errorf("released again it is %+v", unit.Status)
 	}
 }
@@ -147,7 +148,7 @@ func TestAUnitWhoseTimeIsOverIsEvicted(t *testing.T) {
 	was := e.get("watched")
 	now := e.nextWrite(was)
 	expectEvicted(t, was, now, "MaximumExecutionTime", message)
-	evicted := apimeta.FindStatusCondition(now.Status.Conditions, schedulingv1alpha1.ConditionEvicted)
+	evicted := apimeta.FindStatusCondition(now.Status.Conditions, wellknown.ConditionEvicted)
 	if ran := evicted.LastTransitionTime.Sub(was.Status.DequeueTime.Truncate(1e9)); ran.Seconds() < 2 || ran.Seconds() > 4 {
 		t.Errorf("it was evicted after %v", ran)
 	}

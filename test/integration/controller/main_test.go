@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller"
 	"kube-queue.dev/kube-queue/pkg/controller/backend/elasticquota"
 	"kube-queue.dev/kube-queue/pkg/events"
@@ -78,8 +79,8 @@ func configure(t *testing.T, config *rest.Config) (controller.Config, *events.Wr
 	return controller.Config{
 		Client: client, Source: elasticquota.New(tree.Options{}), Rest: config, Clock: clock.RealClock{}, Namespace: testcluster.Namespace,
 		Policy: queue.RoundRobin, Workers: 4, CheckInvariants: true,
-		Emit: func(about *unstructured.Unstructured, kind, reason, message string) {
-			writer.Write(events.Event{Type: kind, Reason: reason, Message: message, Key: fmt.Sprint(about.GetGeneration()),
+		Emit: func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string) {
+			writer.Write(events.Event{Type: kind, Reason: string(reason), Message: message, Key: fmt.Sprint(about.GetGeneration()),
 				Object: corev1.ObjectReference{APIVersion: about.GetAPIVersion(), Kind: about.GetKind(),
 					Namespace: about.GetNamespace(), Name: about.GetName(), UID: about.GetUID()}})
 		},

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
 // The Queue of the stage's tree.
@@ -97,7 +97,7 @@ func TestADrainedQueueGetsAllBackAndGoesOnWhereItWas(t *testing.T) {
 	was := e.get("first")
 	s.setQueue(`{"stop": "Drain"}`)
 	now := e.nextWrite(was)
-	expectEvicted(t, was, now, schedulingv1alpha1.EvictedQueueStopped, "queue root was drained")
+	expectEvicted(t, was, now, wellknown.ReasonQueueStopped, "queue root was drained")
 	s.used("3")
 
 	// Whoever decides after a restart evicts nobody twice, and releases nothing.
@@ -111,7 +111,7 @@ func TestADrainedQueueGetsAllBackAndGoesOnWhereItWas(t *testing.T) {
 	s.becomes("first", "phase", "Enqueued")
 	unit := e.get("first")
 	if unit.Status.Reason != "QueueStopped" || unit.Status.Message != stopped ||
-		apimeta.IsStatusConditionTrue(unit.Status.Conditions, schedulingv1alpha1.ConditionEvicted) {
+		apimeta.IsStatusConditionTrue(unit.Status.Conditions, wellknown.ConditionEvicted) {
 		t.Errorf("it waits with %+v", unit.Status)
 	}
 	s.used("<nil>") // and none for the second, which would fit
@@ -122,7 +122,7 @@ func TestADrainedQueueGetsAllBackAndGoesOnWhereItWas(t *testing.T) {
 	s.setQueue(`{"stop": "None"}`)
 	s.becomes("first", "phase", "Dequeued")
 	if unit := e.get("first"); unit.Status.Attempts != 2 || unit.Status.Reason != "" ||
-		apimeta.FindStatusCondition(unit.Status.Conditions, schedulingv1alpha1.ConditionEvicted) != nil {
+		apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionEvicted) != nil {
 		t.Errorf("released again it is %+v", unit.Status)
 	}
 	s.used("3")

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
 // long has the pods of the job run until somebody ends them.
@@ -65,7 +66,7 @@ func TestSuspendedByHandAfterReleaseAndResumed(t *testing.T) {
 			s.admit()
 			unit := s.inPhase(v1alpha1.PhaseRunning)
 			s.setSuspend(true)
-			s.evicted(metav1.ConditionTrue, v1alpha1.EvictedSuspendedByUser)
+			s.evicted(metav1.ConditionTrue, wellknown.ReasonSuspendedByUser)
 			// The controller takes the quota back.
 			s.decide(map[string]any{"phase": "Enqueued", "reason": "SuspendedByUser", "message": "it was suspended by hand"})
 			s.stays("suspended by hand, it stays in the queue and as it is", func() string {
@@ -95,7 +96,7 @@ func TestEvictedByTheController(t *testing.T) {
 	s.inPhase(v1alpha1.PhaseRunning)
 	s.evict("Preempted")
 	s.becomesSuspended(true)
-	s.evicted(metav1.ConditionTrue, v1alpha1.EvictedStopped)
+	s.evicted(metav1.ConditionTrue, wellknown.ReasonStopped)
 	s.event(corev1.EventTypeWarning, "Preempted", "for another")
 	if value := s.get().GetAnnotations()[mark]; value != "true" {
 		t.Errorf("the mark is %q", value)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/test/testcluster"
 )
 
@@ -29,8 +30,8 @@ func (s *story) becomesActive(want bool) {
 // controller does.
 func (s *story) stopped() {
 	s.Helper()
-	unit := s.evicted(metav1.ConditionTrue, v1alpha1.EvictedStopped)
-	if message := apimeta.FindStatusCondition(unit.Status.Conditions, v1alpha1.ConditionEvicted).Message; message != "for another" {
+	unit := s.evicted(metav1.ConditionTrue, wellknown.ReasonStopped)
+	if message := apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionEvicted).Message; message != "for another" {
 		s.Errorf("why it was evicted has become %q", message)
 	}
 	if ptr.Deref(unit.Spec.Active, true) {
@@ -40,7 +41,7 @@ func (s *story) stopped() {
 		s.Errorf("%d pods are there, error %v", len(pods.Items), err)
 	}
 	s.decide(map[string]any{"phase": "Enqueued", "reason": "Inactive", "message": "it is inactive",
-		"conditions": []metav1.Condition{{Type: v1alpha1.ConditionEvicted, Status: metav1.ConditionFalse, Reason: "Requeued", LastTransitionTime: metav1.Now()}}})
+		"conditions": []metav1.Condition{{Type: wellknown.ConditionEvicted, Status: metav1.ConditionFalse, Reason: "Requeued", LastTransitionTime: metav1.Now()}}})
 	s.event(corev1.EventTypeNormal, "Queued", "Inactive: it is inactive")
 	if value := s.get().GetAnnotations()[mark]; value != "true" || !s.suspended() {
 		s.Errorf("the mark is %q, suspended %v", value, s.suspended())
@@ -77,7 +78,7 @@ func TestADeactivatedJobIsStoppedAndWaitsUntilItIsActivated(t *testing.T) {
 			if s.suspended() {
 				t.Error("it was suspended before the controller decided on it")
 			}
-			s.evict(v1alpha1.EvictedDeactivated)
+			s.evict(wellknown.ReasonDeactivated)
 			s.becomesSuspended(true)
 			s.event(corev1.EventTypeNormal, "Deactivated", "for another")
 			s.stopped()
@@ -105,7 +106,7 @@ func TestAJobThatRanForTooLongIsStoppedAndDeactivated(t *testing.T) {
 	s.change(`{metadata: {annotations: {scheduling.x-k8s.io/max-exec-time-seconds: "90"}}}`)
 
 	before := s.writes().Total()
-	s.evict(v1alpha1.EvictedMaximumExecutionTime)
+	s.evict(wellknown.ReasonMaximumExecutionTime)
 	s.becomesSuspended(true)
 	if value := s.get().GetAnnotations()["scheduling.x-k8s.io/active"]; value != "false" {
 		t.Errorf("suspended, its annotation active is %q", value)
@@ -133,9 +134,9 @@ func TestAJobThatRanForTooLongIsStoppedThoughItsTimeCannotBeRead(t *testing.T) {
 	s.inPhase(v1alpha1.PhaseRunning)
 	s.change(`{metadata: {annotations: {scheduling.x-k8s.io/max-exec-time-seconds: "2h"}}}`)
 	s.event(corev1.EventTypeWarning, "InvalidRequest", `not "2h"`)
-	s.evict(v1alpha1.EvictedMaximumExecutionTime)
+	s.evict(wellknown.ReasonMaximumExecutionTime)
 	s.becomesSuspended(true)
-	if unit := s.evicted(metav1.ConditionTrue, v1alpha1.EvictedStopped); ptr.Deref(unit.Spec.Active, true) {
+	if unit := s.evicted(metav1.ConditionTrue, wellknown.ReasonStopped); ptr.Deref(unit.Spec.Active, true) {
 		t.Error("its unit is not inactive, and could be released again")
 	}
 }
@@ -146,7 +147,7 @@ func TestAJobDeactivatedAsItIsReleasedIsEvictedAndNotForgotten(t *testing.T) {
 	s.admit()
 	s.change(deactivated)
 	s.becomesActive(false)
-	s.evict(v1alpha1.EvictedDeactivated)
+	s.evict(wellknown.ReasonDeactivated)
 	s.becomesSuspended(true)
 	s.stopped()
 	s.runsAgain()
@@ -173,12 +174,12 @@ func TestARestartGoesOnWithEvictions(t *testing.T) {
 	changedItsMind.becomesActive(false)
 	stop()
 
-	asked.evict(v1alpha1.EvictedMaximumExecutionTime)
-	halfDone.evict(v1alpha1.EvictedMaximumExecutionTime)
+	asked.evict(wellknown.ReasonMaximumExecutionTime)
+	halfDone.evict(wellknown.ReasonMaximumExecutionTime)
 	halfDone.change(`{metadata: {annotations: {scheduling.x-k8s.io/suspend: "true", scheduling.x-k8s.io/active: "false"}}, spec: {suspend: true}}`)
 	unreleased.admit()
-	unreleased.evict(v1alpha1.EvictedMaximumExecutionTime)
-	changedItsMind.evict(v1alpha1.EvictedDeactivated)
+	unreleased.evict(wellknown.ReasonMaximumExecutionTime)
+	changedItsMind.evict(wellknown.ReasonDeactivated)
 	changedItsMind.change(activated)
 	if stop, err = startExtensions(c, "job"); err != nil {
 		t.Fatal(err)
@@ -188,7 +189,7 @@ func TestARestartGoesOnWithEvictions(t *testing.T) {
 		s.becomesSuspended(true)
 		s.stopped()
 	}
-	if unit := unreleased.evicted(metav1.ConditionTrue, v1alpha1.EvictedStopped); !ptr.Deref(unit.Spec.Active, true) {
+	if unit := unreleased.evicted(metav1.ConditionTrue, wellknown.ReasonStopped); !ptr.Deref(unit.Spec.Active, true) {
 		t.Error("a job that never ran was deactivated for having run too long")
 	}
 	changedItsMind.becomesSuspended(true)

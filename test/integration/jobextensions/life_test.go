@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
 const annotated = `{metadata: {annotations: {scheduling.x-k8s.io/suspend: "true"}}}`
@@ -28,8 +29,8 @@ func TestAJobThatDoesNotWaitAndEndsSoonCostsFiveWrites(t *testing.T) {
 	s.admit()
 	s.becomesSuspended(false)
 	unit = s.inPhase(v1alpha1.PhaseSucceeded)
-	finished := apimeta.FindStatusCondition(unit.Status.Conditions, v1alpha1.ConditionFinished)
-	if finished == nil || finished.Reason != "CompletionsReached" || apimeta.IsStatusConditionTrue(unit.Status.Conditions, v1alpha1.ConditionAdmitted) {
+	finished := apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionFinished)
+	if finished == nil || finished.Reason != "CompletionsReached" || apimeta.IsStatusConditionTrue(unit.Status.Conditions, wellknown.ConditionAdmitted) {
 		t.Errorf("conditions are %v", unit.Status.Conditions)
 	}
 	if annotations := s.get().GetAnnotations(); annotations[mark] != "" || annotations["kube-queue/released"] != "1" {
@@ -119,7 +120,7 @@ func TestAFailedJobFailsItsUnit(t *testing.T) {
 		`{spec: {backoffLimit: 0, template: {metadata: {annotations: {localcluster.kube-queue.dev/exit-code: "3"}}}}}`)
 	s.admit()
 	unit := s.inPhase(v1alpha1.PhaseFailed)
-	if c := apimeta.FindStatusCondition(unit.Status.Conditions, v1alpha1.ConditionFinished); c == nil || c.Reason != "BackoffLimitExceeded" {
+	if c := apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionFinished); c == nil || c.Reason != "BackoffLimitExceeded" {
 		t.Errorf("conditions are %v", unit.Status.Conditions)
 	}
 }

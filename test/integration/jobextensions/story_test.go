@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/test/audit"
 	"kube-queue.dev/kube-queue/test/testcluster"
@@ -200,11 +201,11 @@ func (s *story) inPhase(phase v1alpha1.QueueUnitPhase) *v1alpha1.QueueUnit {
 }
 
 // evicted waits for condition Evicted.
-func (s *story) evicted(status metav1.ConditionStatus, reason string) *v1alpha1.QueueUnit {
+func (s *story) evicted(status metav1.ConditionStatus, reason wellknown.Reason) *v1alpha1.QueueUnit {
 	s.Helper()
 	return s.hasUnit(fmt.Sprintf("with Evicted=%s, %s", status, reason), func(u *v1alpha1.QueueUnit) bool {
-		c := apimeta.FindStatusCondition(u.Status.Conditions, v1alpha1.ConditionEvicted)
-		return c != nil && c.Status == status && c.Reason == reason
+		c := apimeta.FindStatusCondition(u.Status.Conditions, wellknown.ConditionEvicted)
+		return c != nil && c.Status == status && c.Reason == string(reason)
 	})
 }
 
@@ -224,8 +225,8 @@ func (s *story) admit() {
 	s.Helper()
 	unit := s.enqueued()
 	conditions := unit.Status.Conditions
-	apimeta.RemoveStatusCondition(&conditions, v1alpha1.ConditionEvicted)
-	for _, held := range []string{v1alpha1.ConditionQuotaReserved, v1alpha1.ConditionAdmitted} {
+	apimeta.RemoveStatusCondition(&conditions, wellknown.ConditionEvicted)
+	for _, held := range []string{wellknown.ConditionQuotaReserved, wellknown.ConditionAdmitted} {
 		apimeta.SetStatusCondition(&conditions, metav1.Condition{Type: held, Status: metav1.ConditionTrue, Reason: "Fits"})
 	}
 	s.decide(map[string]any{
@@ -240,10 +241,10 @@ func (s *story) refuse(reason, message string) {
 }
 
 // evict asks for the quota back.
-func (s *story) evict(reason string) {
+func (s *story) evict(reason wellknown.Reason) {
 	s.Helper()
 	conditions := s.unit().Status.Conditions
-	apimeta.SetStatusCondition(&conditions, metav1.Condition{Type: v1alpha1.ConditionEvicted, Status: metav1.ConditionTrue, Reason: reason, Message: "for another"})
+	apimeta.SetStatusCondition(&conditions, metav1.Condition{Type: wellknown.ConditionEvicted, Status: metav1.ConditionTrue, Reason: string(reason), Message: "for another"})
 	s.decide(map[string]any{"conditions": conditions})
 }
 

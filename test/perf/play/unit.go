@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/test/perf/scenario"
 )
 
@@ -143,9 +144,9 @@ func endPatch(version string, at time.Time) []byte {
 		guard = `"metadata":{"resourceVersion":"` + version + `"},`
 	}
 	return []byte(`{` + guard + `"status":{"phase":"Succeeded","conditions":[` +
-		condition(v1alpha1.ConditionQuotaReserved, "False", "Finished", "The job has ended.") + "," +
-		condition(v1alpha1.ConditionAdmitted, "False", "Finished", "The job has ended.") + "," +
-		condition(v1alpha1.ConditionFinished, "True", "CompletionsReached", "Reached expected number of succeeded pods") + `]}}`)
+		condition(wellknown.ConditionQuotaReserved, "False", "Finished", "The job has ended.") + "," +
+		condition(wellknown.ConditionAdmitted, "False", "Finished", "The job has ended.") + "," +
+		condition(wellknown.ConditionFinished, "True", "CompletionsReached", "Reached expected number of succeeded pods") + `]}}`)
 }
 
 // releasePatch is what kube-queue-controller writes when it releases a unit. The
@@ -157,5 +158,5 @@ func releasePatch(quota string, at time.Time) []byte {
 	}
 	return fmt.Appendf(nil, `{"status":{"phase":"Dequeued","attempts":1,"dequeueTime":%q,"quota":%q,"queue":%q,"reason":null,"message":null,"conditions":[%s,%s]}}`,
 		at.UTC().Format(metav1.RFC3339Micro), quota, strings.ReplaceAll(quota, "/", "-"),
-		condition(v1alpha1.ConditionQuotaReserved, "QuotaReserved"), condition(v1alpha1.ConditionAdmitted, "Admitted"))
+		condition(wellknown.ConditionQuotaReserved, "QuotaReserved"), condition(wellknown.ConditionAdmitted, "Admitted"))
 }

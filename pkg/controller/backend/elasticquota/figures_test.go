@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -130,7 +131,7 @@ func TestTheStatusIsWrittenOnlyWhereItDiffers(t *testing.T) {
 	w.shows(show, 1)
 	w.shows(show, 1) // what was written is shown
 	_, status := w.last()
-	if len(status.Conditions) != 1 || status.Conditions[0].Status != metav1.ConditionTrue || status.Conditions[0].Reason != reasonInForce {
+	if len(status.Conditions) != 1 || status.Conditions[0].Status != metav1.ConditionTrue || status.Conditions[0].Reason != string(wellknown.ReasonInForce) {
 		t.Errorf("the conditions are %+v", status.Conditions)
 	}
 
@@ -151,7 +152,7 @@ func TestAnInvalidTreeSaysWhy(t *testing.T) {
 	w.forest.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 1, `{name: root, max: {cpu: -1}}`))
 	w.shows(w.Figures(nil), 1)
 	_, status := w.last()
-	if c := status.Conditions; len(c) != 1 || c[0].Status != metav1.ConditionFalse || c[0].Reason != reasonInvalid || c[0].Message != w.forest.problem || status.Nodes != nil {
+	if c := status.Conditions; len(c) != 1 || c[0].Status != metav1.ConditionFalse || c[0].Reason != string(wellknown.ReasonInvalidQuotaTree) || c[0].Message != w.forest.problem || status.Nodes != nil {
 		t.Errorf("the status is %+v", status)
 	}
 }

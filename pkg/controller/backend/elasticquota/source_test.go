@@ -17,8 +17,8 @@ import (
 	"k8s.io/utils/clock"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
-	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
@@ -138,7 +138,7 @@ func TestTreesAreWatchedFromTheStartToTheirEnd(t *testing.T) {
 	if c := change("MODIFIED", treeObject(t, "kube-system", "young", time.Hour, 2, `{name: root, namespaces: [a], max: {cpu: 5}}`)); c.Quota == nil || c.Quota.Backend == nil {
 		t.Errorf("with the tree changed: %+v", c)
 	}
-	if c := change("DELETED", young); c.Quota == nil || c.Quota.Missing == nil || c.Quota.Missing.Reason != quota.ReasonNoQuota {
+	if c := change("DELETED", young); c.Quota == nil || c.Quota.Missing == nil || c.Quota.Missing.Reason != wellknown.ReasonNoQuota {
 		t.Errorf("with the tree deleted: %+v", c)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
@@ -36,14 +37,6 @@ type forest struct {
 	problem  string
 	warnings []string
 }
-
-// Reasons of the condition Valid and of events about trees.
-const (
-	reasonInForce = "InForce"
-	reasonInvalid = "InvalidQuotaTree"
-	reasonIgnored = "IgnoredQuotaTree"
-	reasonWarning = "QuotaTreeWarning"
-)
 
 func newForest(names *resources.Names, opts tree.Options) *forest {
 	return &forest{names: names, opts: opts, trees: map[string]*unstructured.Unstructured{}}
@@ -107,7 +100,7 @@ func (f *forest) choose(object *unstructured.Unstructured, change *backend.Chang
 	f.warnings = warnings
 	if err != nil {
 		f.problem = explainInvalid(err, f.backend != nil)
-		change.Notices = append(change.Notices, warning(object, reasonInvalid, f.problem))
+		change.Notices = append(change.Notices, warning(object, wellknown.EventInvalidQuotaTree, f.problem))
 		if f.backend == nil {
 			change.Quota = &backend.Quota{Missing: f.missing()}
 		}
@@ -115,7 +108,7 @@ func (f *forest) choose(object *unstructured.Unstructured, change *backend.Chang
 	}
 	f.backend, f.problem = built, ""
 	if len(warnings) > 0 {
-		change.Notices = append(change.Notices, warning(object, reasonWarning,
+		change.Notices = append(change.Notices, warning(object, wellknown.EventQuotaTreeWarning,
 			"in force, but seldom meant so: "+strings.Join(warnings, "; ")))
 	}
 	change.Quota = &backend.Quota{Backend: built}
@@ -136,10 +129,10 @@ func explainInvalid(err error, haveGood bool) string {
 // missing says why there is no quota to decide by.
 func (f *forest) missing() *quota.Refusal {
 	if f.chosen == nil {
-		return &quota.Refusal{Reason: quota.ReasonNoQuota, Sentence: fmt.Sprintf(
+		return &quota.Refusal{Reason: wellknown.ReasonNoQuota, Sentence: fmt.Sprintf(
 			"there is no ElasticQuotaTree in namespace %s; create one that lists the job's namespace", quotav1beta1.TreeNamespace)}
 	}
-	return &quota.Refusal{Reason: quota.ReasonInvalidQuotaTree, Sentence: fmt.Sprintf(
+	return &quota.Refusal{Reason: wellknown.ReasonInvalidQuotaTree, Sentence: fmt.Sprintf(
 		"ElasticQuotaTree %s/%s is invalid, and no valid version of it is known: %s", f.chosen.GetNamespace(), f.chosen.GetName(), f.problem)}
 }
 
@@ -170,9 +163,9 @@ func ignored(object, oldest *unstructured.Unstructured) backend.Notice {
 	if object.GetNamespace() == quotav1beta1.TreeNamespace {
 		message = fmt.Sprintf("only the oldest tree counts, %s; this one is ignored", oldest.GetName())
 	}
-	return warning(object, reasonIgnored, message)
+	return warning(object, wellknown.EventIgnoredQuotaTree, message)
 }
 
-func warning(object *unstructured.Unstructured, reason, message string) backend.Notice {
+func warning(object *unstructured.Unstructured, reason wellknown.EventReason, message string) backend.Notice {
 	return backend.Notice{About: object, Type: corev1.EventTypeWarning, Reason: reason, Message: message}
 }

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
-	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
@@ -58,7 +58,7 @@ func TestNoTreeIsChosenBeforeAllAreListed(t *testing.T) {
 		}
 	}
 	c := f.start()
-	if f.chosen != invalid || c.Quota.Missing == nil || c.Quota.Missing.Reason != quota.ReasonInvalidQuotaTree {
+	if f.chosen != invalid || c.Quota.Missing == nil || c.Quota.Missing.Reason != wellknown.ReasonInvalidQuotaTree {
 		t.Fatalf("the oldest tree does not decide: %+v", c)
 	}
 	if got := reasonsOf(c.Notices); got != "IgnoredQuotaTree aaa, InvalidQuotaTree zzz" {
@@ -70,7 +70,7 @@ func TestAnInvalidTreeInPlaceOfADeletedOneReleasesNothing(t *testing.T) {
 	f := newTestForest(t)
 	f.set("kube-system/old", treeObject(t, "kube-system", "old", 2*time.Hour, 1, goodRoot))
 	f.set("kube-system/young", treeObject(t, "kube-system", "young", time.Hour, 1, `{name: root, max: {cpu: -1}}`))
-	if c := f.set("kube-system/old", nil); c.Quota == nil || c.Quota.Missing == nil || c.Quota.Missing.Reason != quota.ReasonInvalidQuotaTree {
+	if c := f.set("kube-system/old", nil); c.Quota == nil || c.Quota.Missing == nil || c.Quota.Missing.Reason != wellknown.ReasonInvalidQuotaTree {
 		t.Fatalf("the deleted tree is still in force: %+v", c)
 	}
 }
@@ -78,7 +78,7 @@ func TestAnInvalidTreeInPlaceOfADeletedOneReleasesNothing(t *testing.T) {
 func reasonsOf(notices []backend.Notice) string {
 	var reasons []string
 	for _, n := range notices {
-		reasons = append(reasons, n.Reason+" "+n.About.GetName())
+		reasons = append(reasons, string(n.Reason)+" "+n.About.GetName())
 	}
 	return strings.Join(reasons, ", ")
 }
@@ -103,7 +103,7 @@ func TestTheOldestTreeInItsNamespaceCounts(t *testing.T) {
 	if c = f.set("kube-system/old", nil); c.Quota == nil || f.chosen.GetName() != "young" {
 		t.Fatal("with the old tree deleted the next is not in force")
 	}
-	if c = f.set("kube-system/young", nil); c.Quota == nil || c.Quota.Backend != nil || c.Quota.Missing.Reason != quota.ReasonNoQuota {
+	if c = f.set("kube-system/young", nil); c.Quota == nil || c.Quota.Backend != nil || c.Quota.Missing.Reason != wellknown.ReasonNoQuota {
 		t.Fatalf("with all trees deleted: %+v", c)
 	}
 }
@@ -111,7 +111,7 @@ func TestTheOldestTreeInItsNamespaceCounts(t *testing.T) {
 func TestAnInvalidTreeChangesNothingButWhatItSays(t *testing.T) {
 	f := newTestForest(t)
 	c := f.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 1, `{name: root, namespaces: [a], max: {cpu: -4}}`))
-	if c.Quota == nil || c.Quota.Missing == nil || c.Quota.Missing.Reason != quota.ReasonInvalidQuotaTree {
+	if c.Quota == nil || c.Quota.Missing == nil || c.Quota.Missing.Reason != wellknown.ReasonInvalidQuotaTree {
 		t.Fatalf("an invalid first tree: %+v", c)
 	}
 	if c = f.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 2, goodRoot)); c.Quota == nil || c.Quota.Backend == nil {

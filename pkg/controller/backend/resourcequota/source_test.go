@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
@@ -222,15 +223,15 @@ func TestThePodsOfAUnitAreWeighedByTheirScopes(t *testing.T) {
 	}
 	for _, c := range []struct {
 		scopes string
-		want   quota.Reason
+		want   wellknown.Reason
 	}{
-		{"scopes: [BestEffort]", quota.ReasonExceedsMaxQuota},
+		{"scopes: [BestEffort]", wellknown.ReasonExceedsMaxQuota},
 		{"scopes: [NotBestEffort]", ""},
-		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [high]}]}", quota.ReasonExceedsMaxQuota},
+		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [high]}]}", wellknown.ReasonExceedsMaxQuota},
 		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: NotIn, values: [high]}]}", ""},
 		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: DoesNotExist}]}", ""},
 		{"scopes: [Terminating]", ""},
-		{"scopes: []", quota.ReasonExceedsMaxQuota},
+		{"scopes: []", wellknown.ReasonExceedsMaxQuota},
 	} {
 		d.quotaSeen(read[corev1.ResourceQuota](t, `{metadata: {namespace: a, name: two}, spec: {hard: {pods: 2}, `+c.scopes+`}, status: {hard: {pods: 2}, used: {pods: 0}}}`))
 		d.work()
@@ -239,7 +240,7 @@ func TestThePodsOfAUnitAreWeighedByTheirScopes(t *testing.T) {
 			t.Fatal(err)
 		}
 		group, _ := d.backend.Place("a", "")
-		got := quota.Reason("")
+		got := wellknown.Reason("")
 		if r := group.Fits(demand); r != nil {
 			got = r.Reason
 		}

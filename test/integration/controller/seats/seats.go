@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -53,7 +54,7 @@ func (h *hall) Place(namespace, _ string) (quota.Group, *quota.Refusal) {
 	if r := h.byName[namespace]; r != nil {
 		return r, nil
 	}
-	return nil, &quota.Refusal{Reason: quota.ReasonNoQuota,
+	return nil, &quota.Refusal{Reason: wellknown.ReasonNoQuota,
 		Sentence: fmt.Sprintf("namespace %s has no seats; give it the label %s", namespace, Label)}
 }
 
@@ -90,11 +91,11 @@ func (r *row) Queue() string { return quota.QueueName(r.namespace) }
 func (r *row) Nodes() []quota.NodeID { return r.node }
 
 func (r *row) Fits(quota.Demand) *quota.Refusal {
-	refusal := &quota.Refusal{Reason: quota.ReasonMaxJobs, Node: r.namespace, Resource: quota.JobsResource,
+	refusal := &quota.Refusal{Reason: wellknown.ReasonMaxJobs, Node: r.namespace, Resource: quota.JobsResource,
 		Asked: 1, Used: r.used, Limit: r.seats, Lack: quota.Lack{Space: r.space(), Amount: 1}}
 	switch {
 	case r.seats == 0:
-		refusal.Reason = quota.ReasonExceedsMaxQuota
+		refusal.Reason = wellknown.ReasonExceedsMaxQuota
 		return refusal
 	case r.used >= r.seats:
 		return refusal

@@ -1,4 +1,4 @@
-package audit
+package model
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ type KindView struct{ row *row }
 func ViewOf(group, version, resource string) (KindView, error) {
 	r := rowOf(group, version, resource)
 	if r == nil {
-		return KindView{}, fmt.Errorf("test/audit has no row for %s of %s/%s: add one to kinds.go", resource, group, version)
+		return KindView{}, fmt.Errorf("test/audit/model has no row for %s of %s/%s: add one to kinds.go", resource, group, version)
 	}
 	return KindView{r}, nil
 }
