@@ -32,7 +32,7 @@ func newCloser(after time.Duration, kubectl func(context.Context, ...string) (st
 // see begins with the jobs that have come to run.
 func (c *closer) see(ctx context.Context, rows []row) {
 	for _, r := range rows {
-		if r.job.endless() && r.phase == "Running" && !c.begun[r.job] {
+		if r.job.endless && r.phase == "Running" && !c.begun[r.job] {
 			c.begun[r.job] = true
 			c.running.Go(func() { c.close(ctx, r.job) })
 		}

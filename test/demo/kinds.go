@@ -5,6 +5,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	samples "kube-queue.dev/kube-queue/test/acceptance/kinds"
+	"kube-queue.dev/kube-queue/test/audit"
 )
 
 // kind is a kind of job as its users know it.
@@ -12,40 +15,64 @@ type kind struct {
 	schema.GroupVersionKind
 	// plural is its name in paths.
 	plural string
-	// state is what kubectl shows of a job of it, or nearly: two of the kinds have no
-	// column for their state.
-	state func(*unstructured.Unstructured) string
-	// succeeded and failed are the states that it ends in. One that runs until
-	// somebody deletes it has neither.
-	succeeded, failed string
+	// extension is its name in --enabled-extensions.
+	extension string
+	// endless: jobs of the kind run until they are deleted.
+	endless bool
+	// view is what the checker knows of it.
+	view audit.KindView
 }
-
-// endless tells whether jobs of the kind run until they are deleted.
-func (k *kind) endless() bool { return k.succeeded == "" }
 
 func (k *kind) resource() schema.GroupVersionResource {
 	return k.GroupVersion().WithResource(k.plural)
 }
 
+// unshown is a kind that no demo shows: its definition and that of mpiv2beta1 are
+// versions of one, which do not go together.
+const unshown = "mpiv1"
+
 // kinds that the demos know.
-var kinds = []*kind{
-	kubeflow("v1", "TFJob", "tfjobs", lastCondition),
-	kubeflow("v1", "PyTorchJob", "pytorchjobs", lastCondition),
-	kubeflow("v2beta1", "MPIJob", "mpijobs", lastTrueCondition),
-	{gvk("batch", "v1", "Job"), "jobs", jobStatus, "Complete", "Failed"},
-	{gvk("jobset.x-k8s.io", "v1alpha2", "JobSet"), "jobsets", jobSetState, "Completed", "Failed"},
-	{gvk("sparkoperator.k8s.io", "v1beta2", "SparkApplication"), "sparkapplications", at("status", "applicationState", "state"), "COMPLETED", "FAILED"},
-	{gvk("ray.io", "v1", "RayJob"), "rayjobs", at("status", "jobDeploymentStatus"), "Complete", "Failed"},
-	{gvk("ray.io", "v1", "RayCluster"), "rayclusters", at("status", "state"), "", ""},
-	{gvk("argoproj.io", "v1alpha1", "Workflow"), "workflows", at("status", "phase"), "Succeeded", "Failed"},
+var kinds, errKinds = known()
+
+func known() ([]*kind, error) {
+	all, err := samples.All()
+	if err != nil {
+		return nil, err
+	}
+	var found []*kind
+	for _, sample := range all {
+		if sample.Name == unshown {
+			continue
+		}
+		view, err := audit.ViewOf(sample.Group, sample.Version, sample.Resource)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, &kind{
+			GroupVersionKind: sample.GroupVersionKind, plural: sample.Resource, extension: sample.Name,
+			endless: sample.Endless, view: view,
+		})
+	}
+	return found, nil
 }
 
-func gvk(group, version, name string) schema.GroupVersionKind {
-	return schema.GroupVersionKind{Group: group, Version: version, Kind: name}
+// shown is what kubectl shows of a job, or nearly, where that is not what the
+// checker takes for its state: these kinds have no column for it, or one that the
+// API server works out.
+var shown = map[string]func(*unstructured.Unstructured) string{
+	"job": jobStatus, "jobset": jobSetState, "mpiv2beta1": lastTrueCondition,
 }
 
-func kubeflow(version, name, plural string, state func(*unstructured.Unstructured) string) *kind {
-	return &kind{gvk("kubeflow.org", version, name), plural, state, "Succeeded", "Failed"}
+// look is the state that is shown of a job, and how it has ended, if it has.
+func (k *kind) look(object *unstructured.Unstructured) (state, end string) {
+	view, err := k.view.Job(object.Object)
+	if err != nil { // no object that comes from a cluster
+		return err.Error(), ""
+	}
+	if state, known := shown[k.extension]; known {
+		return state(object), view.Outcome
+	}
+	return view.State, view.Outcome
 }
 
 // kindOf an object; nil when it is no job.
@@ -80,16 +107,6 @@ func conditionsOf(job *unstructured.Unstructured) []condition {
 		conditions = append(conditions, condition{name, c["status"] == "True"})
 	}
 	return conditions
-}
-
-// lastCondition is the column STATE of the training operator's kinds, whether the
-// condition is true or not.
-func lastCondition(job *unstructured.Unstructured) string {
-	conditions := conditionsOf(job)
-	if len(conditions) == 0 {
-		return ""
-	}
-	return conditions[len(conditions)-1].name
 }
 
 // lastTrueCondition is for MPIJob v2beta1, of which kubectl shows nothing. A condition

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 )
@@ -58,7 +59,7 @@ func TestTheStateIsTheOneThatKubectlShows(t *testing.T) {
 		{"a status of another shape is none", "TFJob", `{status: {conditions: [Created]}}`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := named(t, c.kind).state(object(t, c.object)); got != c.want {
+			if got, _ := named(t, c.kind).look(object(t, c.object)); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
@@ -66,10 +67,10 @@ func TestTheStateIsTheOneThatKubectlShows(t *testing.T) {
 }
 
 func TestAKindIsKnownByItsVersionToo(t *testing.T) {
-	if k := kindOf(gvk("kubeflow.org", "v2beta1", "MPIJob")); k == nil || k.plural != "mpijobs" {
+	if k := kindOf(schema.GroupVersionKind{Group: "kubeflow.org", Version: "v2beta1", Kind: "MPIJob"}); k == nil || k.plural != "mpijobs" {
 		t.Errorf("MPIJob v2beta1 is %v", k)
 	}
-	if k := kindOf(gvk("kubeflow.org", "v1", "MPIJob")); k != nil {
+	if k := kindOf(schema.GroupVersionKind{Group: "kubeflow.org", Version: "v1", Kind: "MPIJob"}); k != nil {
 		t.Errorf("MPIJob v1 is %v", k)
 	}
 }

@@ -51,8 +51,16 @@ func (l *lab) localcluster(ctx context.Context, args ...string) *exec.Cmd {
 
 // up starts a new cluster in place of one that an earlier demo left.
 func (l *lab) up(ctx context.Context, show show) error {
+	operators := show.operators
+	if len(operators) == 0 {
+		all, err := testcluster.Operators(ctx)
+		if err != nil {
+			return fmt.Errorf("looking for the operators of all kinds: %w", err)
+		}
+		operators = testcluster.Names(all)
+	}
 	cmd := l.localcluster(ctx, "up", "--fresh", "--data", l.data,
-		"--operators", strings.Join(show.operators, ","), "--pod-run-time", show.podRunTime.String())
+		"--operators", strings.Join(operators, ","), "--pod-run-time", show.podRunTime.String())
 	cmd.Stdout, cmd.Stderr = nil, os.Stdout
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("starting the cluster: %w", err)
@@ -130,12 +138,16 @@ func freeAddress() (string, error) {
 	return listener.Addr().String(), listener.Close()
 }
 
-func (l *lab) apply(ctx context.Context, paths ...string) error {
-	for _, path := range paths {
-		fmt.Printf("kubectl apply -f %s\n", path)
-		out, err := l.cluster.Kubectl(ctx, "apply", "-f", filepath.Join(l.root, path))
+func (l *lab) apply(ctx context.Context, together ...[]string) error {
+	for _, paths := range together {
+		fmt.Printf("kubectl apply -f %s\n", strings.Join(paths, " \\\n  -f "))
+		args := []string{"apply"}
+		for _, path := range paths {
+			args = append(args, "-f", filepath.Join(l.root, path))
+		}
+		out, err := l.cluster.Kubectl(ctx, args...)
 		if err != nil {
-			return fmt.Errorf("applying %s: %w", path, err)
+			return fmt.Errorf("applying %s: %w", strings.Join(paths, ", "), err)
 		}
 		fmt.Print(indent(out))
 	}

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -41,7 +42,7 @@ const (
 
 func run(ctx context.Context, args []string) int {
 	root, err := repository(ctx)
-	if err != nil {
+	if err := errors.Join(err, errKinds); err != nil {
 		return fail(err)
 	}
 	lab, show := newLab(root), pair()
@@ -79,7 +80,7 @@ func fail(err error) int {
 }
 
 func demo(ctx context.Context, lab *lab, show show) error {
-	jobs, err := jobsIn(lab.root, show.manifests)
+	jobs, err := jobsIn(lab.root, slices.Concat(show.manifests...))
 	if err != nil {
 		return err
 	}

@@ -7,9 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kube-queue.dev/kube-queue/extensions/registry"
+	samples "kube-queue.dev/kube-queue/test/acceptance/kinds"
 )
 
 // root is the repository's folder.
@@ -23,7 +26,7 @@ func root(t *testing.T) string {
 }
 
 func TestThePairIsTwoTFJobs(t *testing.T) {
-	jobs, err := jobsIn(root(t), pair().manifests)
+	jobs, err := jobsIn(root(t), slices.Concat(pair().manifests...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +36,7 @@ func TestThePairIsTwoTFJobs(t *testing.T) {
 }
 
 func TestAllIsOneJobOfEachKind(t *testing.T) {
-	jobs, err := jobsIn(root(t), all().manifests)
+	jobs, err := jobsIn(root(t), slices.Concat(all().manifests...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +50,7 @@ func TestAllIsOneJobOfEachKind(t *testing.T) {
 		if count != 1 {
 			t.Errorf("there are %d jobs of kind %s", count, k.Kind)
 		}
-		if !k.endless() && !slices.Contains(strings.Split(all().kinds, ","), strings.ToLower(k.Kind)) {
+		if !k.endless && !slices.Contains(strings.Split(all().kinds, ","), strings.ToLower(k.Kind)) {
 			t.Errorf("the farewell does not list %s", k.Kind)
 		}
 	}
@@ -65,20 +68,26 @@ func TestAllIsOneJobOfEachKind(t *testing.T) {
 	}
 }
 
-func TestEachJobAsksToBeQueued(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(root(t), "test/demo/manifests/jobs/*"))
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
+// Whoever asks for more than the quota would wait for ever.
+func TestTheQuotaHasRoomForEachJobAlone(t *testing.T) {
+	objects, err := objectsIn(filepath.Join(root(t), "test/demo/manifests/quota.yaml"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, file := range files {
-		objects, err := objectsIn(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, o := range objects {
-			suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend")
-			if kindOf(o.GroupVersionKind()) != nil && !suspended && o.GetAnnotations()["scheduling.x-k8s.io/suspend"] != "true" {
-				t.Errorf("%s %s in %s has no mark", o.GetKind(), o.GetName(), file)
+	groups, _, _ := unstructured.NestedSlice(objects[0].Object, "spec", "root", "children")
+	most, _, err := unstructured.NestedStringMap(groups[0].(map[string]any), "max")
+	if err != nil || len(most) == 0 {
+		t.Fatal(most, err)
+	}
+	known, err := samples.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sample := range known {
+		for name, text := range most {
+			limit := resource.MustParse(text)
+			if amount := sample.Total[corev1.ResourceName(name)]; amount.Cmp(limit) > 0 {
+				t.Errorf("%s asks for %s of %s %s", sample.Name, amount.String(), text, name)
 			}
 		}
 	}

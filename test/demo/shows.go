@@ -1,6 +1,10 @@
 package main
 
 import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"kube-queue.dev/kube-queue/test/audit"
@@ -12,15 +16,17 @@ type show struct {
 	command string
 	// started says what is being started, note what is worth knowing of it.
 	started, note string
-	operators     []string
+	// operators that run along; none: those of all kinds.
+	operators []string
 	// extensions are the kinds to enable; empty: those that are by default.
 	extensions string
 	// podRunTime is how long the simulated pods run, whatever their commands say: the
 	// manifests are those of real users, and sleep longer than anybody wants to watch.
 	podRunTime time.Duration
 	// applied says what the manifests are, of files or folders in the repository.
-	applied   string
-	manifests []string
+	applied string
+	// manifests are applied together, one list after the other.
+	manifests [][]string
 	// check judges what was seen, beside that each job has ended well.
 	check func(story) error
 	// judge judges what the audit log tells of the jobs.
@@ -39,7 +45,7 @@ func pair() show {
 		operators:  []string{"training-operator"},
 		podRunTime: 8 * time.Second,
 		applied:    "a quota of 4 cpu and two TFJobs of 3 cpu each",
-		manifests:  []string{"test/acceptance/quota-tree.yaml", "test/acceptance/tfjob-pair.yaml"},
+		manifests:  [][]string{{"test/acceptance/quota-tree.yaml"}, {"test/acceptance/tfjob-pair.yaml"}},
 		check:      story.oneAtATime,
 		judge:      inTurn,
 		told:       "one ran, the other waited, then it ran.",
@@ -50,21 +56,29 @@ func pair() show {
 
 // all is one job of each kind in one quota.
 func all() show {
+	var extensions, manifests, ending []string
+	for _, k := range kinds {
+		extensions = append(extensions, k.extension)
+		manifests = append(manifests, path.Join("test/acceptance/kinds", k.extension+".yaml"))
+		if !k.endless {
+			ending = append(ending, strings.ToLower(k.Kind))
+		}
+	}
+	slices.Sort(ending)
 	return show{
 		command: "demo-all",
 		started: "a control plane with simulated nodes and the operators of all frameworks",
 		note: "mpi-operator has the MPIJobs (v2beta1), and training-operator runs without its own (v1): " +
 			"the two are versions of one definition that do not go together.",
-		operators:  []string{"training-operator", "mpi-operator", "spark-operator", "kuberay", "jobset", "argo-workflows"},
-		extensions: "tfjob,pytorchjob,mpiv2beta1,sparkapp,job,rayjob,raycluster,jobset,workflow",
+		extensions: strings.Join(extensions, ","),
 		podRunTime: 4 * time.Second,
-		applied:    "a quota of 6 cpu and 12Gi, and a job of each framework of 1 to 4 cpu",
-		manifests:  []string{"test/demo/manifests/quota.yaml", "test/demo/manifests/jobs"},
+		applied:    "a quota of 5 cpu and 10Gi, and a job of each framework of 1 to 2.5 cpu",
+		manifests:  [][]string{{"test/demo/manifests/quota.yaml"}, manifests},
 		check:      story.someWaited,
 		judge:      heldFirst,
 		costs:      true,
-		told:       "nine kinds of job took turns in one quota, and none had a pod before it was released.",
-		kinds:      "job,jobset,mpijob,pytorchjob,rayjob,sparkapplication,tfjob,workflow",
+		told:       fmt.Sprintf("%d kinds of job took turns in one quota, and none had a pod before it was released.", len(kinds)),
+		kinds:      strings.Join(ending, ","),
 		example:    "rayjob tune",
 	}
 }

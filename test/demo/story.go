@@ -17,11 +17,11 @@ func (s story) endedWell() error {
 		switch {
 		case r.failed():
 			return fmt.Errorf("%s failed; kubectl describe %s tells why", r.job, r.job.argument())
-		case r.state == deleted && !r.job.endless():
+		case r.state == deleted && !r.job.endless:
 			return fmt.Errorf("%s was deleted", r.job)
 		case !r.ended():
 			return fmt.Errorf("%s has not ended", r.job)
-		case r.job.endless() && !s.saw(r.job, func(r row) bool { return r.phase == "Running" }):
+		case r.job.endless && !s.saw(r.job, func(r row) bool { return r.phase == "Running" }):
 			return fmt.Errorf("%s was deleted before it ran", r.job)
 		}
 	}

@@ -18,7 +18,7 @@ func expect(t *testing.T, err error, part string) {
 
 func TestAStoryEndsWellWhenEachJobHasSucceeded(t *testing.T) {
 	pi, cluster := job{named(t, "Job"), "pi"}, job{named(t, "RayCluster"), "notebook"}
-	done := row{job: pi, state: "Complete", phase: "Succeeded"}
+	done := row{job: pi, state: "Complete", end: "Succeeded", phase: "Succeeded"}
 	ready, gone := row{job: cluster, state: "ready", phase: "Running"}, row{job: cluster, state: deleted, phase: "-"}
 	for _, c := range []struct {
 		name  string

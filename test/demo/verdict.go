@@ -48,9 +48,9 @@ func heldFirst(lives []audit.Life) error {
 			return fmt.Errorf("%v has never had a pod", l)
 		case !l.Released[0].Before(l.FirstPod):
 			return fmt.Errorf("%v had a pod before its release", l)
-		case kind.endless() && l.Deleted.IsZero():
+		case kind.endless && l.Deleted.IsZero():
 			return fmt.Errorf("%v was not deleted", l)
-		case !kind.endless() && l.Outcome != "Succeeded":
+		case !kind.endless && l.Outcome != "Succeeded":
 			return fmt.Errorf("%v has not succeeded: %s", l, l.Outcome)
 		}
 	}

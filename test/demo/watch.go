@@ -40,7 +40,9 @@ func (j job) argument() string { return strings.ToLower(j.Kind) + "/" + j.name }
 type row struct {
 	job                           job
 	state, phase, reason, message string
-	cpu, memory                   string
+	// end is Succeeded or Failed, once the job itself says so.
+	end         string
+	cpu, memory string
 }
 
 // ended tells whether nothing more will happen to the job.
@@ -48,11 +50,11 @@ func (r row) ended() bool {
 	if r.state == deleted {
 		return r.phase == "-"
 	}
-	return !r.job.endless() && (r.state == r.job.succeeded || r.failed()) && (r.phase == "Succeeded" || r.phase == "Failed")
+	return !r.job.endless && (r.end != "" || r.failed()) && (r.phase == "Succeeded" || r.phase == "Failed")
 }
 
 func (r row) failed() bool {
-	return r.phase == "Failed" || r.state == r.job.failed && r.state != ""
+	return r.phase == "Failed" || r.end == "Failed"
 }
 
 // frame is the table at one time.
@@ -169,7 +171,8 @@ func rowOf(j job, object, unit *unstructured.Unstructured, wasThere bool) row {
 	r := row{job: j, state: "-", phase: "-"}
 	switch {
 	case object != nil:
-		r.state = cmp.Or(j.state(object), "-")
+		r.state, r.end = j.look(object)
+		r.state = cmp.Or(r.state, "-")
 	case wasThere:
 		r.state = deleted
 	}

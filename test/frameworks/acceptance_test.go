@@ -55,6 +55,23 @@ var unsizedWorkflow = row{
 	late: true, waits: warnedOnce,
 }
 
+// rowsOf are users' manifests of the kinds of an operator.
+func rowsOf(operator string) []row {
+	return map[string][]row{
+		"spark-operator": {sparkPi},
+		"kuberay":        {raySample},
+		"argo-workflows": {sizedWorkflow, unsizedWorkflow},
+	}[operator]
+}
+
+// at reads the state at a path.
+func at(path ...string) func(*unstructured.Unstructured) string {
+	return func(object *unstructured.Unstructured) string {
+		value, _, _ := unstructured.NestedString(object.Object, path...)
+		return value
+	}
+}
+
 // in is the lab where the row is shown.
 func (r row) in(t *testing.T, s *scene) *lab.Lab {
 	l := s.whole.For(t)

@@ -1,27 +1,70 @@
 package frameworks
 
-import "testing"
+import (
+	"testing"
+
+	"kube-queue.dev/kube-queue/test/acceptance/kinds"
+	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/testcluster"
+)
 
 // framework is an operator, the kinds of job that it runs, and users' manifests of
 // those.
 type framework struct {
+	name string
+	// operator is localcluster's name of it. The control plane itself runs the native
+	// kinds.
 	operator  string
 	specimens []specimen
 	rows      []row
 }
 
 func TestFrameworks(t *testing.T) {
-	tell(t,
-		framework{operator: "training-operator", specimens: []specimen{tfJob, pyTorchJob, mpiJobV1}},
-		framework{operator: "spark-operator", specimens: []specimen{sparkApplication}, rows: []row{sparkPi}},
-		framework{operator: "kuberay", specimens: []specimen{rayJob, rayCluster}, rows: []row{raySample}},
-		framework{operator: "jobset", specimens: []specimen{jobSet, batchJob, cronJob}},
-		framework{operator: "argo-workflows", specimens: []specimen{workflow}, rows: []row{sizedWorkflow, unsizedWorkflow}},
-	)
+	together, _ := testcluster.SideBySide(operators(t))
+	tell(t, append(frameworksOf(t, together), native(t))...)
 }
 
 // TestMPIOperator has a cluster of its own: its MPIJob and that of
 // training-operator are one definition.
 func TestMPIOperator(t *testing.T) {
-	tell(t, framework{operator: "mpi-operator", specimens: []specimen{mpiJobV2beta1}})
+	_, instead := testcluster.SideBySide(operators(t))
+	tell(t, frameworksOf(t, instead)...)
+}
+
+func operators(t *testing.T) []testcluster.Operator {
+	t.Helper()
+	all, err := testcluster.Operators(t.Context())
+	lab.Must(t, err)
+	return all
+}
+
+func frameworksOf(t *testing.T, operators []testcluster.Operator) []framework {
+	t.Helper()
+	var all []framework
+	for _, operator := range operators {
+		all = append(all, framework{
+			name: operator.Name, operator: operator.Name, rows: rowsOf(operator.Name),
+			specimens: specimens(t, func(s kinds.Sample) bool { return operator.Runs(s.Kind) }),
+		})
+	}
+	return all
+}
+
+func native(t *testing.T) framework {
+	t.Helper()
+	own := specimens(t, func(s kinds.Sample) bool { return s.Native })
+	return framework{name: "kubernetes", specimens: append(own, cronJob)}
+}
+
+func specimens(t *testing.T, which func(kinds.Sample) bool) []specimen {
+	t.Helper()
+	samples, err := kinds.All()
+	lab.Must(t, err)
+	var all []specimen
+	for _, sample := range samples {
+		if which(sample) {
+			all = append(all, specimenOf(t, sample))
+		}
+	}
+	return all
 }

@@ -28,7 +28,7 @@ func (s specimen) fates() []fate {
 		{job: "gone", waited: true},
 		{job: "left", waited: true},
 	}
-	if s.succeeded == "" {
+	if s.endless {
 		fates[0].outcome, fates[1].outcome = "", ""
 	}
 	return fates
@@ -76,8 +76,8 @@ func (s specimen) judgeLives(t *testing.T, lives []audit.Life) {
 		for _, wrong := range fate.differences(life) {
 			t.Errorf("%s: %s", life, wrong)
 		}
-		if fate.waited && s.queuing != "" && !life.Saw(s.queuing) {
-			t.Errorf("%s was never shown as %s", life, s.queuing)
+		if fate.waited && s.view.ShowsQueuing() && !life.Saw(queuing) {
+			t.Errorf("%s was never shown as %s", life, queuing)
 		}
 	}
 	if bad, next := found["bad"], found["next"]; len(bad.Dequeued) > 0 && len(next.Dequeued) > 0 && !bad.Dequeued[0].Before(next.Dequeued[0]) {
@@ -133,8 +133,8 @@ func (s specimen) judgeWrites(t *testing.T, table audit.WriteTable) {
 		if fate.released {
 			most++
 		}
-		if fate.waited {
-			most += s.writes
+		if fate.waited && s.view.ShowsQueuing() {
+			most += writesOfQueuing
 		}
 		if j.OnJob > most {
 			t.Errorf("%d writes on %s %s, want %d at most: %v", j.OnJob, s.kind, fate.job, most, j.By)

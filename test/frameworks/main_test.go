@@ -3,8 +3,9 @@
 // nodes; and what users' manifests must show, those of test/acceptance.
 //
 // Words. A framework is an operator with the kinds that it runs. A specimen is a
-// kind with a manifest to make jobs from; the story is the same for all. A row is
-// a user's manifest and what it must show.
+// kind with a manifest to make jobs from, that of test/acceptance/kinds; the story
+// is the same for all. What a job's own status says is read by test/audit's row of
+// the kind. A row is a user's manifest and what it must show.
 //
 // The frameworks of one test share a cluster, for its start costs more than a
 // story. Only those run there that -run selects, so each can be told alone:

@@ -29,7 +29,7 @@ func tell(t *testing.T, frameworks ...framework) {
 	var here scene
 	var selected []framework
 	for _, f := range frameworks {
-		t.Run(f.operator, func(t *testing.T) {
+		t.Run(f.name, func(t *testing.T) {
 			selected = append(selected, f)
 			t.Parallel() // goes on when this function's caller has set the scene
 			if here.site == nil {
@@ -50,7 +50,9 @@ func (s *scene) set(t *testing.T, frameworks []framework) {
 	extensions := []string{"job"}
 	var groups []string
 	for _, f := range frameworks {
-		operators = append(operators, f.operator)
+		if f.operator != "" {
+			operators = append(operators, f.operator)
+		}
 		for _, s := range f.specimens {
 			extensions = append(extensions, s.extension)
 			groups = append(groups, fmt.Sprintf("{name: %s, namespaces: [%s], max: %s}", s.namespace(), s.namespace(), s.total))

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
-	"sigs.k8s.io/yaml"
 
+	"kube-queue.dev/kube-queue/test/audit"
 	"kube-queue.dev/kube-queue/test/lab"
 )
 
@@ -28,9 +28,7 @@ func (s *story) objects() dynamic.ResourceInterface {
 // submit creates the job, which must come back held.
 func (s *story) submit(j job) {
 	s.t.Helper()
-	object := &unstructured.Unstructured{}
-	lab.Must(s.t, yaml.Unmarshal([]byte(s.manifest(j)), &object.Object))
-	created, err := s.objects().Create(s.t.Context(), object, metav1.CreateOptions{})
+	created, err := s.objects().Create(s.t.Context(), s.manifest(j), metav1.CreateOptions{})
 	lab.Must(s.t, err)
 	if !s.suspended(created) {
 		s.t.Errorf("%s %s is not suspended from its creation", s.kind, j.name)
@@ -78,11 +76,30 @@ func (s *story) prioritize(name string, priority int32) {
 	})
 }
 
+// waitForRun waits until the framework says that the job runs.
+func (s *story) waitForRun(name string) {
+	s.t.Helper()
+	s.waitForJob(name, "running", func(view audit.JobView) bool { return view.Running })
+}
+
+// waitForEnd waits until the framework says that the job has ended so.
+func (s *story) waitForEnd(name, outcome string) {
+	s.t.Helper()
+	s.waitForJob(name, outcome, func(view audit.JobView) bool { return view.Outcome == outcome })
+}
+
+// waitForState waits until a user is shown that the job is in a state.
 func (s *story) waitForState(name, state string) {
 	s.t.Helper()
-	lab.Eventually(s.t, time.Minute, fmt.Sprintf("%s %s is %s", s.kind, name, state), func() (bool, string) {
-		now := s.state(s.Object(s.resource, name))
-		return now == state, now
+	s.waitForJob(name, "shown as "+state, func(view audit.JobView) bool { return view.State == state })
+}
+
+func (s *story) waitForJob(name, what string, is func(audit.JobView) bool) {
+	s.t.Helper()
+	lab.Eventually(s.t, time.Minute, fmt.Sprintf("%s %s is %s", s.kind, name, what), func() (bool, string) {
+		view, err := s.view.Job(s.Object(s.resource, name).Object)
+		lab.Must(s.t, err)
+		return is(view), fmt.Sprintf("%+v", view)
 	})
 }
 

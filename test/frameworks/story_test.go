@@ -5,9 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/lab"
 )
@@ -21,35 +18,6 @@ type job struct {
 
 // short is the run time of a job that is only to end.
 const short = time.Second
-
-// specimen is a kind of job.
-type specimen struct {
-	kind     string
-	resource schema.GroupVersionResource
-	// extension is its name in --enabled-extensions.
-	extension string
-	// name is that of its story, where it is not that of its extension.
-	name string
-	// manifest makes a job, held by its opt-in mark alone.
-	manifest func(job) string
-	// total is what one job asks for, as the max of a quota.
-	total string
-	// suspend is the path of the suspend field.
-	suspend []string
-	// state reads what the framework itself says of the job.
-	state func(*unstructured.Unstructured) string
-	// running, succeeded and failed are its states. A kind that never ends has no
-	// succeeded.
-	running, succeeded, failed string
-	// queuing is the state of a job that waits, for kinds that show it.
-	queuing string
-	// writes is how many writes on the job a release may take besides its patch.
-	writes int
-	// jobs is how many batch Jobs a job is made of, which are not queued themselves.
-	jobs int
-	// tell is its story; nil for the one of all kinds.
-	tell func(*story)
-}
 
 func (s specimen) title() string { return cmp.Or(s.name, s.extension) }
 
@@ -69,12 +37,12 @@ func (s *story) tale() {
 	s.submit(job{name: "good", runs: lab.UntilTold})
 	unit := s.WaitForPhase(s.kind, "good", v1alpha1.PhaseDequeued, v1alpha1.PhaseRunning)
 	s.expectRequests(unit, "good")
-	s.waitForState("good", s.running)
+	s.waitForRun("good")
 	s.WaitForPhase(s.kind, "good", v1alpha1.PhaseRunning)
 	s.expectJobsOf("good")
 
 	s.whileQueued()
-	if s.succeeded == "" {
+	if s.endless {
 		s.suspendedAndDeleted()
 	} else {
 		s.endedAndDeleted()
@@ -94,9 +62,9 @@ func (s *story) whileQueued() {
 	for _, name := range waiting {
 		s.expectWaits(name)
 	}
-	if s.queuing != "" {
+	if s.view.ShowsQueuing() {
 		for _, name := range waiting {
-			s.waitForState(name, s.queuing)
+			s.waitForState(name, queuing)
 		}
 	}
 	s.expectNoOtherUnits(append(waiting, "good")...)
@@ -110,10 +78,10 @@ func (s *story) whileQueued() {
 // they have long given their quota back.
 func (s *story) endedAndDeleted() {
 	s.Finish(s.resource, "good")
-	s.waitForState("good", s.succeeded)
+	s.waitForEnd("good", "Succeeded")
 	s.WaitForPhase(s.kind, "good", v1alpha1.PhaseSucceeded)
 	s.expectNoneRuns("good")
-	s.waitForState("bad", s.failed)
+	s.waitForEnd("bad", "Failed")
 	s.WaitForPhase(s.kind, "bad", v1alpha1.PhaseFailed)
 	s.expectNoneRuns("bad")
 	s.WaitForPhase(s.kind, "next", v1alpha1.PhaseRunning)

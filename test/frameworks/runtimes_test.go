@@ -1,0 +1,45 @@
+package frameworks
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kube-queue.dev/kube-queue/test/acceptance/kinds"
+	"kube-queue.dev/kube-queue/test/lab"
+)
+
+// Only jobs whose end a test can bring about have a story.
+func TestEachSpecimenRunsAsLongAsItIsTold(t *testing.T) {
+	for _, specimen := range specimens(t, func(s kinds.Sample) bool { return !s.Endless }) {
+		object := specimen.manifest(job{name: "told", runs: time.Minute, fails: true})
+		told := 0
+		for _, notes := range notesOnRunTimes(object) {
+			if notes[lab.RunTime] == "1m0s" && notes[exitCode] == "1" {
+				told++
+			} else if notes[lab.RunTime] != never {
+				t.Errorf("%s: %v", specimen.extension, notes)
+			}
+		}
+		if told == 0 || object.GetName() != "told" {
+			t.Errorf("%s: %d run times in %v", specimen.extension, told, object.Object)
+		}
+	}
+}
+
+func TestPodsOfAManifestThatSaysNothingOfRunTimesAllEnd(t *testing.T) {
+	of := func(path ...string) *unstructured.Unstructured {
+		object := &unstructured.Unstructured{Object: map[string]any{}}
+		lab.Must(t, unstructured.SetNestedSlice(object.Object, []any{map[string]any{"name": "main"}}, append(path, "spec", "containers")...))
+		return object
+	}
+	object := of("spec", "replicas", "Worker", "template")
+	for _, notes := range notesOfTemplates(object) {
+		notes[lab.RunTime] = "1s"
+	}
+	if value, _, _ := unstructured.NestedString(object.Object, slices.Concat([]string{"spec", "replicas", "Worker", "template", "metadata", "annotations"}, []string{lab.RunTime})...); value != "1s" {
+		t.Errorf("the template is %v", object.Object)
+	}
+}
