@@ -74,7 +74,7 @@ func SuspendPath() []string { return []string{"spec", "runPolicy", "suspend"} }
 func CleanPodPolicy() framework.Setting {
 	return framework.Setting{
 		Path: []string{"spec", "runPolicy", "cleanPodPolicy"}, Value: string(training.CleanPodPolicyRunning),
-		Why: "Unless told otherwise the operator leaves pods behind that run for ever, as parameter servers and workers do; they would keep the quota in use.",
+		Why: "Unless cleanPodPolicy says otherwise, the operator leaves pods that run for ever, such as parameter servers and workers, and they keep the quota in use.",
 	}
 }
 

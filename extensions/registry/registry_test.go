@@ -1,8 +1,11 @@
 package registry
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func TestParse(t *testing.T) {
@@ -11,7 +14,7 @@ func TestParse(t *testing.T) {
 		{"an empty list means none", "", "", ""},
 		{"spaces and empty parts do not matter", " job , ,tfjob", "job tfjob", ""},
 		{"a name given twice is one", "job,job", "job", ""},
-		{"an unknown name is refused with the list of known ones", "job,spark", "", `unknown extension "spark": the known ones are tfjob, pytorchjob, mpiv1, mpiv2beta1, sparkapp, job, jobset, rayjob, rayjobv1alpha1, raycluster, workflow`},
+		{"an unknown name is refused with the list of known ones", "job,spark", "", `unknown extension "spark": the known ones are ` + strings.Join(Names(), ", ")},
 		{"a kind with two names is enabled by either, once", "rayjobv1alpha1,rayjob", "rayjob", ""},
 		{"case matters", "TFJob", "", `unknown extension "TFJob"`},
 	}
@@ -44,6 +47,33 @@ func TestKindsAreToldApart(t *testing.T) {
 				t.Errorf("%s is there twice", word)
 			}
 			seen[word] = true
+		}
+	}
+}
+
+// The hold policies are made of what the kind says, not of what the adapter does.
+func TestAHoldSetsWhatTheKindSays(t *testing.T) {
+	for _, adapter := range All() {
+		kind := adapter.Kind()
+		text, err := json.Marshal(adapter.SuspendPatch(adapter.New(), true))
+		if err != nil {
+			t.Fatalf("extension %s: %v", kind.Name, err)
+		}
+		var patch map[string]any
+		if err := json.Unmarshal(text, &patch); err != nil {
+			t.Fatalf("extension %s: %v", kind.Name, err)
+		}
+		for _, setting := range kind.Sets {
+			if value, _, err := unstructured.NestedFieldNoCopy(patch, setting.Path...); err != nil || value != setting.Value {
+				t.Errorf("extension %s: a hold sets %v to %v (%v), the kind says %v", kind.Name, setting.Path, value, err, setting.Value)
+			}
+			note, _, err := unstructured.NestedString(patch, "metadata", "annotations", setting.Annotation)
+			if err != nil || (note == "false") != (setting.Annotation != "") {
+				t.Errorf("extension %s: a hold notes %q in annotation %q: %v", kind.Name, note, setting.Annotation, err)
+			}
+			if setting.Why == "" {
+				t.Errorf("extension %s: nobody says why a hold sets %v", kind.Name, setting.Path)
+			}
 		}
 	}
 }

@@ -11,8 +11,7 @@ import (
 
 // chartData is files/kinds.yaml of the chart.
 type chartData struct {
-	Groups []string    `json:"groups"`
-	Kinds  []chartKind `json:"kinds"`
+	Kinds []chartKind `json:"kinds"`
 }
 
 // chartKind is a resource whose objects are queued. Paths are as in spec.suspend.
@@ -31,8 +30,7 @@ type chartKind struct {
 	Maps            []string       `json:"maps,omitempty"`
 	Sets            []chartSetting `json:"sets,omitempty"`
 	Holdable        []condition    `json:"holdable,omitempty"`
-
-	prose
+	Needs           string         `json:"needs,omitempty"`
 }
 
 // chartExtension is a name that enables the kind in some versions. MPIJob has two.
@@ -53,6 +51,7 @@ type chartSetting struct {
 	Value      any    `json:"value"`
 	OlderPath  string `json:"olderPath,omitempty"`
 	Annotation string `json:"annotation,omitempty"`
+	Why        string `json:"why"`
 }
 
 type condition struct {
@@ -77,7 +76,6 @@ func dataOf(adapters []framework.Adapter) (chartData, error) {
 			return chartData{}, fmt.Errorf("extension %s: %w", adapter.Kind().Name, err)
 		}
 	}
-	data.Groups = groups()
 	return data, check(data)
 }
 
@@ -92,7 +90,7 @@ func kindOf(adapter framework.Adapter) (chartKind, error) {
 		}},
 		SuspendPath: dotted(kind.SuspendPath), MarkedBySuspend: kind.MarkedBySuspend, Native: kind.Native,
 		ShowsQueuing: showsQueuing, Remains: kind.Remains,
-		prose: proseOf(kind.Kind),
+		Needs: kind.Doc.Needs,
 	}
 	for _, owner := range kind.Owners {
 		found.Owners = append(found.Owners, chartOwner{Kind: owner.Kind, Group: owner.Group})
@@ -104,6 +102,7 @@ func kindOf(adapter framework.Adapter) (chartKind, error) {
 		}
 		found.Sets = append(found.Sets, chartSetting{
 			Path: dotted(setting.Path), Value: setting.Value, OlderPath: dotted(setting.OlderPath), Annotation: setting.Annotation,
+			Why: setting.Why,
 		})
 		if setting.OlderPath != nil {
 			maps = append(maps, parent(setting.OlderPath))

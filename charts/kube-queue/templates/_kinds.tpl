@@ -102,7 +102,9 @@ template, it goes by the minor version of Kubernetes that has it first.
 
 {{/* The API groups of the kinds. */}}
 {{- define "kube-queue.groups" -}}
-{{- (.Files.Get "files/kinds.yaml" | fromYaml).groups | toJson -}}
+{{- $groups := list -}}
+{{- range include "kube-queue.kinds" . | fromJsonArray }}{{ $groups = append $groups .group }}{{ end -}}
+{{- $groups | uniq | toJson -}}
 {{- end -}}
 
 {{/* A rule for each group and its versions, with the resources that are managed. */}}
@@ -163,7 +165,7 @@ template, it goes by the minor version of Kubernetes that has it first.
 {{- end }}
 {{- range $resource, $kind := $remains }}
 {{- if not (has $resource $resources) }}
-# A {{ $kind }}'s quota is free when its cluster is gone.
+# A {{ $kind }}'s quota is free when its {{ $resource }} are gone.
 - apiGroups: [{{ $group }}]
   resources: [{{ $resource }}]
   verbs: [list, watch]

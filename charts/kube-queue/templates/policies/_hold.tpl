@@ -79,6 +79,14 @@ type({{ include "kube-queue.cel" . }}.orValue({})) == map
 JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('{{ .annotation }}'), value: 'false'}
 {{- end -}}
 
+{{/* The comment of a setting. */}}
+{{- define "kube-queue.why" -}}
+{{- $why := .why -}}
+{{- with .olderPath }}{{ $why = printf "%s It may be in %s too." $why . }}{{ end -}}
+{{- if .annotation }}{{ $why = printf "%s So it gets %s too, and a note of what it had: job-extensions puts that back with the release." $why (.path | splitList "." | last) }}{{ end -}}
+# {{ wrap 82 $why | replace "\n" "\n# " }}
+{{- end -}}
+
 {{/* list ROOT KIND: the policy, and its binding. */}}
 {{- define "kube-queue.holdPolicy" -}}
 {{- $root := index . 0 -}}
@@ -87,7 +95,20 @@ JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('{{ .a
 {{- $suspend := include "kube-queue.cel" $kind.suspendPath -}}
 {{- $noted := include "kube-queue.settings" (list $kind "noted") | fromJsonArray -}}
 {{- $itself := and $kind.markedBySuspend $kind.sets -}}
-{{- with $kind.about }}{{ . }}{{ end }}
+# Holds {{ $kind.kind }}s that carry only the annotation: with suspend set while they are
+# created, no pod is made before the release.
+{{- if $itself }}
+# Those that carry suspend themselves get what has to be set beside it.
+{{- else if $kind.markedBySuspend }}
+# Those that carry suspend themselves are held without this policy.
+{{- end }}
+{{- with $kind.needs }}
+# They need {{ . }}.
+{{- end }}
+#
+# Every match condition must hold, and none may fail on any {{ $kind.kind }}: a failure would
+# refuse the object of somebody who does not know of kube-queue. So fields are
+# read by optional chaining only.
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
 metadata:
@@ -122,7 +143,7 @@ spec:
     expression: "object.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].orValue('') == 'true'"
   {{- end }}
   {{- if not $kind.native }}
-  # A half-written {{ $kind.kind }} makes no pod; what it lacks is for {{ $kind.operator }} to say.
+  # A half-written {{ $kind.kind }} makes no pod; what it lacks is for its operator to say.
   - name: has-spec
     {{- if gt (len (default list $kind.maps)) 1 }}
     expression: >-
@@ -193,14 +214,19 @@ spec:
         {{- end }})
       {{- end }}
   mutations:
-  {{- with $kind.aboutPatch }}
-  {{ . | nindent 2 | trim }}
+  {{- $parent := include "kube-queue.parent" $kind.suspendPath }}
+  {{- if ne $parent "spec" }}
+  # {{ $parent | splitList "." | last }} may be absent.
+  {{- end }}
+  {{- range include "kube-queue.settings" (list $kind "") | fromJsonArray }}
+  {{- include "kube-queue.why" . | nindent 2 }}
   {{- end }}
   - patchType: JSONPatch
     jsonPatch:
       expression: >-
         {{- include "kube-queue.suspendPatch" $kind | nindent 8 }}
   {{- range $noted }}
+  {{- include "kube-queue.why" . | nindent 2 }}
   - patchType: JSONPatch
     jsonPatch:
       expression: >-
