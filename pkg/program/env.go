@@ -17,6 +17,7 @@ import (
 
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/program/identity"
+	"kube-queue.dev/kube-queue/pkg/program/serving"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
@@ -39,7 +40,7 @@ type Env struct {
 	leaderElect bool
 	lease       leaseTimes
 	features    *settings.Features
-	health      *health
+	health      *serving.Health
 	term        *term
 	// exit ends the process when the lease is lost.
 	exit func(code int)
@@ -68,7 +69,7 @@ func newEnv(name string, opts *options) (*Env, error) {
 		leaderElect: opts.leaderElect,
 		lease:       opts.lease,
 		features:    opts.features,
-		health:      newHealth(registry.Lead),
+		health:      serving.NewHealth(registry.Lead),
 		term:        term,
 		exit:        os.Exit,
 	}, nil
@@ -100,7 +101,7 @@ func (e *Env) Enabled(feature featuregate.Feature) bool { return e.features.Gate
 
 // MarkReady has /readyz answer ok, and the metrics tell that this replica works while it
 // leads: call it once caches have synced, before Lead or in its work.
-func (e *Env) MarkReady() { e.health.note(&e.health.synced, true) }
+func (e *Env) MarkReady() { e.health.Synced() }
 
 // connect waits until the API server answers: it may start after us.
 func (e *Env) connect(ctx context.Context) error {

@@ -57,8 +57,8 @@ func (e *Env) Lead(ctx context.Context, work func(ctx context.Context) error) er
 // leading notes that this replica leads while the work goes on.
 func (e *Env) leading(work func(ctx context.Context) error) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		e.health.note(&e.health.leads, true)
-		defer e.health.note(&e.health.leads, false)
+		e.health.Leads(true)
+		defer e.health.Leads(false)
 		return work(ctx)
 	}
 }
@@ -77,7 +77,7 @@ func (e *Env) newElector(ctx context.Context, lock resourcelock.Interface, onSta
 			OnStartedLeading: func(context.Context) { onStarted() },
 			OnNewLeader: func(identity string) {
 				if identity != e.Identity { // there is nothing to be readier for
-					e.health.note(&e.health.standsBy, true)
+					e.health.StandsBy()
 				}
 			},
 			OnStoppedLeading: func() {

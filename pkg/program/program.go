@@ -15,6 +15,7 @@ import (
 
 	"kube-queue.dev/kube-queue/pkg/program/identity"
 	"kube-queue.dev/kube-queue/pkg/program/logs"
+	"kube-queue.dev/kube-queue/pkg/program/serving"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
@@ -141,17 +142,18 @@ func start(ctx context.Context, p Program, opts *options) error {
 	if err != nil {
 		return err
 	}
-	stopHealth, err := serveHTTP(ctx, "health-bind-address", opts.healthAddress, "health checks", env.health, nil)
+	stopHealth, err := opts.serving.Health(ctx, env.health)
 	if err != nil {
 		return err
 	}
 	defer stopHealth()
-	stopProfiling, err := serveHTTP(ctx, "profiling-bind-address", opts.profilingAddress, "profiles", profiles(), nil)
+	stopProfiling, err := opts.serving.Profiles(ctx)
 	if err != nil {
 		return err
 	}
 	defer stopProfiling()
-	stopMetrics, err := env.serveMetrics(ctx, opts.metrics)
+	stopMetrics, err := opts.serving.Metrics(ctx, serving.Metrics{
+		Registry: env.Metrics, Name: env.Name, Namespace: env.Namespace, Config: env.Config})
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -26,6 +27,7 @@ import (
 	"pgregory.net/rapid"
 
 	"kube-queue.dev/kube-queue/pkg/metrics"
+	"kube-queue.dev/kube-queue/pkg/program/serving"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
@@ -108,15 +110,16 @@ func TestTheEnvironmentIsHeard(t *testing.T) {
 	}
 }
 
-func TestProfilesAreServedOnTheLoopbackInterfaceOnly(t *testing.T) {
-	for address, served := range map[string]bool{
-		"": true, "0": true, "localhost:6060": true, "127.0.0.1:6060": true, "127.1.2.3:1": true, "[::1]:6060": true,
-		":6060": false, "0.0.0.0:6060": false, "[::]:6060": false, "10.0.0.1:6060": false, "example.com:6060": false, "localhost": false,
+func TestMetricsFlagsThatContradictEachOtherAreRefused(t *testing.T) {
+	for _, args := range [][]string{
+		{"--tls-cert-file=c"},
+		{"--tls-private-key-file=k"},
+		{"--tls-cert-file=c", "--tls-private-key-file=k", "--metrics-secure=false"},
 	} {
-		opts := defaultOptions()
-		opts.profilingAddress = address
-		if err := opts.checkProfiling(); (err == nil) != served {
-			t.Errorf("%q: error is %v", address, err)
+		logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
+		var stderr bytes.Buffer
+		if code := run(Program{Name: "thing"}, args, io.Discard, &stderr); code != exitUsage || !strings.Contains(stderr.String(), "--tls-cert-file") {
+			t.Errorf("%v: status %d, %s", args, code, &stderr)
 		}
 	}
 }
@@ -189,25 +192,6 @@ func TestWritesCarryADeadlineAndReadsDoNot(t *testing.T) {
 	}
 }
 
-func TestReadyOnlyOnceMarked(t *testing.T) {
-	h := newHealth(func(bool) {})
-	status := func(path string) int {
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
-		return w.Code
-	}
-	if got := status("/healthz"); got != http.StatusOK {
-		t.Errorf("healthz: %d", got)
-	}
-	if got := status("/readyz"); got != http.StatusServiceUnavailable {
-		t.Errorf("readyz before caches have synced: %d", got)
-	}
-	h.note(&h.synced, true)
-	if got := status("/readyz"); got != http.StatusOK {
-		t.Errorf("readyz after: %d", got)
-	}
-}
-
 func TestConfigComesFromTheNamedFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config")
 	content := `{"apiVersion":"v1","kind":"Config","current-context":"c",
@@ -272,7 +256,7 @@ func leaseEnv(t *testing.T, server *leaseServer) *Env {
 	}
 	registry := metrics.New("thing", "v1")
 	return &Env{Name: "thing", Namespace: "ns", Identity: "me", Config: config, leaderElect: true, lease: defaultLease(), term: newTerm(defaultLease().actFor()),
-		Metrics: registry, health: newHealth(registry.Lead),
+		Metrics: registry, health: serving.NewHealth(registry.Lead),
 		exit: func(int) { t.Error("the process was ended") }}
 }
 
@@ -310,12 +294,12 @@ func TestAReplicaThatWaitsForTheLeaseIsReady(t *testing.T) {
 		go func() {
 			waiting <- standby.Lead(ctx, func(context.Context) error { return errors.New("two lead") })
 		}()
-		for tick := time.Tick(10 * time.Millisecond); !standby.health.ready() && ctx.Err() == nil; <-tick {
+		for tick := time.Tick(10 * time.Millisecond); !saysReady(standby.health) && ctx.Err() == nil; <-tick {
 		}
 		if ctx.Err() != nil {
 			t.Error("the replica that waits is not ready")
 		}
-		if leader.health.ready() {
+		if saysReady(leader.health) {
 			t.Error("the leader is ready before its work says so")
 		}
 		cancel()
