@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"kube-queue.dev/kube-queue/pkg/metrics"
+	"kube-queue.dev/kube-queue/pkg/program/lease"
 	"kube-queue.dev/kube-queue/pkg/program/serving"
 )
 
@@ -15,7 +16,8 @@ import (
 func standing(t *testing.T) (env *Env, ready, works func() bool) {
 	t.Helper()
 	registry := metrics.New("thing", "v1")
-	env = &Env{Name: "thing", Metrics: registry, health: serving.NewHealth(registry.Lead)}
+	health := serving.NewHealth(registry.Lead)
+	env = &Env{Name: "thing", Metrics: registry, health: health, lease: lease.New(lease.Options{}, lease.Candidate{Name: "thing", Health: health})}
 	return env, func() bool { return saysReady(env.health) }, func() bool {
 		w := httptest.NewRecorder()
 		registry.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"kube-queue.dev/kube-queue/pkg/program/lease"
 	"kube-queue.dev/kube-queue/pkg/program/logs"
 	"kube-queue.dev/kube-queue/pkg/program/serving"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
@@ -14,26 +15,24 @@ import (
 
 // options are the settings that every program has.
 type options struct {
-	kubeconfig  string
-	qps         float32
-	burst       int
-	leaderElect bool
-	lease       leaseTimes
-	namespace   string
-	features    *settings.Features
-	serving     serving.Options
-	logs        logs.Options
+	kubeconfig string
+	qps        float32
+	burst      int
+	lease      lease.Options
+	namespace  string
+	features   *settings.Features
+	serving    serving.Options
+	logs       logs.Options
 }
 
 func defaultOptions() *options {
 	return &options{
-		qps:         500,
-		burst:       1000,
-		leaderElect: true,
-		lease:       defaultLease(),
-		namespace:   "kube-queue",
-		serving:     serving.DefaultOptions(),
-		logs:        logs.NewOptions(),
+		qps:       500,
+		burst:     1000,
+		lease:     lease.DefaultOptions(),
+		namespace: "kube-queue",
+		serving:   serving.DefaultOptions(),
+		logs:      logs.NewOptions(),
 	}
 }
 
@@ -51,7 +50,7 @@ func (o *options) declare(set *settings.Set) {
 		settings.Setting{Flag: "kubeconfig", Field: "clientConnection.kubeconfig"},
 		settings.Setting{Flag: "kube-api-qps", Field: "clientConnection.qps", Check: o.checkQPS},
 		settings.Setting{Flag: "kube-api-burst", Field: "clientConnection.burst", Check: o.checkBurst})
-	o.declareLease(set)
+	o.lease.Declare(set)
 	o.serving.Declare(set)
 	o.features.Declare(set)
 	o.logs.Declare(set)
@@ -84,5 +83,5 @@ func (o *options) checkBurst() error {
 // validate looks at what several settings come to together; the logs are looked at when
 // they are set up.
 func (o *options) validate() error {
-	return errors.Join(o.lease.validate(), o.serving.Validate())
+	return errors.Join(o.lease.Validate(), o.serving.Validate())
 }

@@ -162,7 +162,7 @@ func start(ctx context.Context, p Program, opts *options) error {
 		return err
 	}
 	inForce := []any{"version", identity.Version(), "apiServerVersion", env.ServerVersion, "namespace", env.Namespace,
-		"leaderElect", opts.leaderElect}
+		"leaderElect", opts.lease.LeaderElect()}
 	if p.InForce != nil {
 		inForce = append(inForce, p.InForce()...)
 	}
