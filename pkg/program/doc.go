@@ -1,8 +1,9 @@
 // Package program is what the long-running programs of kube-queue have in
 // common. A program's folder in cmd holds its own options and a Run function. The
 // packages below this one each do one thing: settings reads what was set, logs writes
-// logs, identity says who the program is, serving answers for health and metrics, and
-// lease elects the leader. This one puts them together, and connects to the API server.
+// logs, identity says who the program is, serving answers for health and metrics,
+// lease elects the leader, and unitcrd looks at the CRD of QueueUnits. This one puts them
+// together, and connects to the API server.
 //
 //	func main() {
 //		program.Main(program.Program{Name: "job-extensions", Settings: ..., Environ: os.Environ(), Run: run})

@@ -17,6 +17,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/program/logs"
 	"kube-queue.dev/kube-queue/pkg/program/serving"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
+	"kube-queue.dev/kube-queue/pkg/program/unitcrd"
 )
 
 // Program is one program.
@@ -167,7 +168,7 @@ func start(ctx context.Context, p Program, opts *options) error {
 		inForce = append(inForce, p.InForce()...)
 	}
 	klog.FromContext(ctx).Info("The program starts", inForce...)
-	if err := env.awaitUnits(ctx); err != nil {
+	if err := unitcrd.Await(ctx, env.Config); err != nil {
 		return err
 	}
 	return p.Run(ctx, env)
