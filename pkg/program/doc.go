@@ -1,7 +1,9 @@
 // Package program is what the long-running programs of kube-queue have in
-// common: settings, logs, the connection to the API server, health, signals and
-// leader election. A program's folder in cmd holds its own options and a Run
-// function; everything else is here, how settings are read in package settings.
+// common. A program's folder in cmd holds its own options and a Run function. The
+// packages below this one each do one thing: settings reads what was set, logs writes
+// logs, identity says who the program is, serving answers for health and metrics,
+// lease elects the leader, and unitcrd looks at the CRD of QueueUnits. This one puts them
+// together, and connects to the API server.
 //
 //	func main() {
 //		program.Main(program.Program{Name: "job-extensions", Settings: ..., Environ: os.Environ(), Run: run})
@@ -15,8 +17,5 @@
 //
 // Invariants: a program ends with status 0 when it was asked to end (SIGINT,
 // SIGTERM) and did so in order, 2 when its settings are wrong, and 1
-// otherwise; the lease is released only after the work that it guards has
-// stopped; a program that loses its lease, or was frozen for longer than it holds,
-// is gone at once, and none of its writes reaches the API server later than a new
-// leader may start.
+// otherwise. Package lease says what holds of its lease.
 package program

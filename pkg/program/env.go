@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +16,8 @@ import (
 
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/program/identity"
+	"kube-queue.dev/kube-queue/pkg/program/lease"
+	"kube-queue.dev/kube-queue/pkg/program/serving"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
@@ -36,13 +37,9 @@ type Env struct {
 	// Metrics that the program may add to.
 	Metrics *metrics.Registry
 
-	leaderElect bool
-	lease       leaseTimes
-	features    *settings.Features
-	health      *health
-	term        *term
-	// exit ends the process when the lease is lost.
-	exit func(code int)
+	features *settings.Features
+	health   *serving.Health
+	lease    *lease.Lease
 }
 
 func newEnv(name string, opts *options) (*Env, error) {
@@ -52,25 +49,23 @@ func newEnv(name string, opts *options) (*Env, error) {
 	}
 	config.QPS, config.Burst = opts.qps, opts.burst
 	config.UserAgent = identity.UserAgent(name)
-	config.Wrap(writeDeadline)
-	registry := metrics.New(name, identity.Version())
-	config.Wrap(registry.Writes)
-	term := newTerm(opts.lease.actFor())
-	config.Dial = term.dial
 	process, err := identity.OfProcess()
 	if err != nil {
 		return nil, err
 	}
+	registry := metrics.New(name, identity.Version())
+	health := serving.NewHealth(registry.Lead)
+	own := lease.New(opts.lease, lease.Candidate{
+		Name: name, Namespace: opts.namespace, Identity: process, Config: config, Health: health})
+	own.Guard(config)
+	config.Wrap(registry.Writes)
 	return &Env{
 		Name: name, Config: config, Namespace: opts.namespace,
-		Identity:    process,
-		Metrics:     registry,
-		leaderElect: opts.leaderElect,
-		lease:       opts.lease,
-		features:    opts.features,
-		health:      newHealth(registry.Lead),
-		term:        term,
-		exit:        os.Exit,
+		Identity: process,
+		Metrics:  registry,
+		features: opts.features,
+		health:   health,
+		lease:    own,
 	}, nil
 }
 
@@ -100,7 +95,12 @@ func (e *Env) Enabled(feature featuregate.Feature) bool { return e.features.Gate
 
 // MarkReady has /readyz answer ok, and the metrics tell that this replica works while it
 // leads: call it once caches have synced, before Lead or in its work.
-func (e *Env) MarkReady() { e.health.note(&e.health.synced, true) }
+func (e *Env) MarkReady() { e.health.Synced() }
+
+// Lead runs work while this replica holds the lease, see Lease.Lead.
+func (e *Env) Lead(ctx context.Context, work func(ctx context.Context) error) error {
+	return e.lease.Lead(ctx, work)
+}
 
 // connect waits until the API server answers: it may start after us.
 func (e *Env) connect(ctx context.Context) error {

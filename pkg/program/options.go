@@ -4,40 +4,35 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 
 	"github.com/spf13/pflag"
 
+	"kube-queue.dev/kube-queue/pkg/program/lease"
 	"kube-queue.dev/kube-queue/pkg/program/logs"
+	"kube-queue.dev/kube-queue/pkg/program/serving"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
 // options are the settings that every program has.
 type options struct {
-	kubeconfig    string
-	qps           float32
-	burst         int
-	healthAddress string
-	// profilingAddress is empty for none: profiles tell whoever may ask.
-	profilingAddress string
-	leaderElect      bool
-	lease            leaseTimes
-	namespace        string
-	features         *settings.Features
-	metrics          metricsOptions
-	logs             logs.Options
+	kubeconfig string
+	qps        float32
+	burst      int
+	lease      lease.Options
+	namespace  string
+	features   *settings.Features
+	serving    serving.Options
+	logs       logs.Options
 }
 
 func defaultOptions() *options {
 	return &options{
-		qps:           500,
-		burst:         1000,
-		healthAddress: ":8081",
-		leaderElect:   true,
-		lease:         defaultLease(),
-		namespace:     "kube-queue",
-		metrics:       defaultMetricsOptions(),
-		logs:          logs.NewOptions(),
+		qps:       500,
+		burst:     1000,
+		lease:     lease.DefaultOptions(),
+		namespace: "kube-queue",
+		serving:   serving.DefaultOptions(),
+		logs:      logs.NewOptions(),
 	}
 }
 
@@ -55,14 +50,8 @@ func (o *options) declare(set *settings.Set) {
 		settings.Setting{Flag: "kubeconfig", Field: "clientConnection.kubeconfig"},
 		settings.Setting{Flag: "kube-api-qps", Field: "clientConnection.qps", Check: o.checkQPS},
 		settings.Setting{Flag: "kube-api-burst", Field: "clientConnection.burst", Check: o.checkBurst})
-	o.declareLease(set)
-	set.Group("Health and profiles", func(fs *pflag.FlagSet) {
-		fs.StringVar(&o.healthAddress, "health-bind-address", o.healthAddress, "Address of /healthz and /readyz; 0 for none.")
-		fs.StringVar(&o.profilingAddress, "profiling-bind-address", o.profilingAddress, "Address of Go's profiles at /debug/pprof/, on the loopback interface, such as localhost:6060; none by default. Whoever reaches it may read them.")
-	},
-		settings.Setting{Flag: "health-bind-address", Field: "health.bindAddress"},
-		settings.Setting{Flag: "profiling-bind-address", Field: "profiling.bindAddress", Check: o.checkProfiling})
-	o.metrics.declare(set)
+	o.lease.Declare(set)
+	o.serving.Declare(set)
 	o.features.Declare(set)
 	o.logs.Declare(set)
 	for _, name := range [...]string{"PAI_ENV", "TestENV", "SmallTaskAcclerate"} {
@@ -91,24 +80,8 @@ func (o *options) checkBurst() error {
 	return nil
 }
 
-// checkProfiling refuses an address that others than this host, or this pod, reach:
-// nobody is asked who they are. What kubectl port-forward reaches is enough.
-func (o *options) checkProfiling() error {
-	if off(o.profilingAddress) {
-		return nil
-	}
-	host, _, err := net.SplitHostPort(o.profilingAddress)
-	if err != nil {
-		return err
-	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("%q is not on the loopback interface; use localhost, 127.0.0.1 or [::1]", o.profilingAddress)
-	}
-	return nil
-}
-
 // validate looks at what several settings come to together; the logs are looked at when
 // they are set up.
 func (o *options) validate() error {
-	return errors.Join(o.lease.validate(), o.metrics.validate())
+	return errors.Join(o.lease.Validate(), o.serving.Validate())
 }

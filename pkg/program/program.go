@@ -15,7 +15,9 @@ import (
 
 	"kube-queue.dev/kube-queue/pkg/program/identity"
 	"kube-queue.dev/kube-queue/pkg/program/logs"
+	"kube-queue.dev/kube-queue/pkg/program/serving"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
+	"kube-queue.dev/kube-queue/pkg/program/unitcrd"
 )
 
 // Program is one program.
@@ -141,17 +143,18 @@ func start(ctx context.Context, p Program, opts *options) error {
 	if err != nil {
 		return err
 	}
-	stopHealth, err := serveHTTP(ctx, "health-bind-address", opts.healthAddress, "health checks", env.health, nil)
+	stopHealth, err := opts.serving.Health(ctx, env.health)
 	if err != nil {
 		return err
 	}
 	defer stopHealth()
-	stopProfiling, err := serveHTTP(ctx, "profiling-bind-address", opts.profilingAddress, "profiles", profiles(), nil)
+	stopProfiling, err := opts.serving.Profiles(ctx)
 	if err != nil {
 		return err
 	}
 	defer stopProfiling()
-	stopMetrics, err := env.serveMetrics(ctx, opts.metrics)
+	stopMetrics, err := opts.serving.Metrics(ctx, serving.Metrics{
+		Registry: env.Metrics, Name: env.Name, Namespace: env.Namespace, Config: env.Config})
 	if err != nil {
 		return err
 	}
@@ -160,12 +163,12 @@ func start(ctx context.Context, p Program, opts *options) error {
 		return err
 	}
 	inForce := []any{"version", identity.Version(), "apiServerVersion", env.ServerVersion, "namespace", env.Namespace,
-		"leaderElect", opts.leaderElect}
+		"leaderElect", opts.lease.LeaderElect()}
 	if p.InForce != nil {
 		inForce = append(inForce, p.InForce()...)
 	}
 	klog.FromContext(ctx).Info("The program starts", inForce...)
-	if err := env.awaitUnits(ctx); err != nil {
+	if err := unitcrd.Await(ctx, env.Config); err != nil {
 		return err
 	}
 	return p.Run(ctx, env)

@@ -1,8 +1,6 @@
-package program
+package serving
 
 import (
-	"bytes"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -21,25 +19,10 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	logsapi "k8s.io/component-base/logs/api/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"kube-queue.dev/kube-queue/pkg/metrics"
 )
-
-func TestMetricsFlagsThatContradictEachOtherAreRefused(t *testing.T) {
-	for _, args := range [][]string{
-		{"--tls-cert-file=c"},
-		{"--tls-private-key-file=k"},
-		{"--tls-cert-file=c", "--tls-private-key-file=k", "--metrics-secure=false"},
-	} {
-		logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
-		var stderr bytes.Buffer
-		if code := run(Program{Name: "thing"}, args, io.Discard, &stderr); code != exitUsage || !strings.Contains(stderr.String(), "--tls-cert-file") {
-			t.Errorf("%v: status %d, %s", args, code, &stderr)
-		}
-	}
-}
 
 // reviews stands in for the API server that is asked who may read metrics.
 type reviews struct {
@@ -158,9 +141,9 @@ func serving(t *testing.T, o metricsOptions) (address string, err error) {
 	}
 	o.address = listener.Addr().String()
 	listener.Close()
-	env := &Env{Name: "thing", Namespace: "ns", Metrics: metrics.New("thing", "v1"),
+	of := Metrics{Name: "thing", Namespace: "ns", Registry: metrics.New("thing", "v1"),
 		Config: &rest.Config{Host: web.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}}
-	stop, err := env.serveMetrics(t.Context(), o)
+	stop, err := of.serve(t.Context(), o)
 	if err == nil {
 		t.Cleanup(stop)
 	}
@@ -296,69 +279,5 @@ func TestACertificateThatIsMadeIsMadeAnewBeforeItEnds(t *testing.T) {
 	now = now.Add(time.Hour)
 	if serial() == first {
 		t.Error("it is not made anew")
-	}
-}
-
-// standing is an Env that leads without a lease, and what it says of itself.
-func standing(t *testing.T) (env *Env, ready, works func() bool) {
-	t.Helper()
-	registry := metrics.New("thing", "v1")
-	env = &Env{Name: "thing", Metrics: registry, health: newHealth(registry.Lead)}
-	return env, func() bool {
-			w := httptest.NewRecorder()
-			env.health.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
-			return w.Code == http.StatusOK
-		}, func() bool {
-			w := httptest.NewRecorder()
-			registry.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-			return strings.Contains(w.Body.String(), `kube_queue_leader{program="thing"} 1`)
-		}
-}
-
-func TestWhoLeadsWorksOnceItIsReady(t *testing.T) {
-	for _, before := range []bool{true, false} {
-		env, ready, works := standing(t)
-		if before { // as job-extensions
-			env.MarkReady()
-		}
-		if works() {
-			t.Error("it says that it works before it leads")
-		}
-		if err := env.Lead(t.Context(), func(context.Context) error {
-			if works() != before || ready() != before {
-				t.Errorf("it leads, is marked ready: %v, and says that it works: %v, and is ready: %v", before, works(), ready())
-			}
-			env.MarkReady()
-			if !works() || !ready() {
-				t.Error("it works, and does not say so")
-			}
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if works() {
-			t.Error("it says that it works, and does not")
-		}
-	}
-}
-
-func TestAReplicaThatStoodByIsNotReadyUntilItKnowsWhatItIsToDo(t *testing.T) {
-	env, ready, works := standing(t)
-	env.health.note(&env.health.standsBy, true)
-	if !ready() || works() {
-		t.Error("a standby is not ready, or says that it works")
-	}
-	if err := env.Lead(t.Context(), func(context.Context) error {
-		env.health.note(&env.health.standsBy, true) // which is told late
-		if ready() || works() {
-			t.Error("that it stood by is taken for knowing what to do")
-		}
-		env.MarkReady()
-		if !ready() || !works() {
-			t.Error("it knows what to do, and is not ready")
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -1,4 +1,6 @@
-package program
+// Package unitcrd finds out whether the QueueUnits of a cluster are those of this
+// release.
+package unitcrd
 
 import (
 	"context"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/openapi"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
@@ -23,16 +26,16 @@ const (
 	unitTellEach = time.Minute
 )
 
-// awaitUnits waits until the API server serves QueueUnits, and returns an error when they
+// Await waits until the API server serves QueueUnits, and returns an error when they
 // are not ours: an older system has a CRD of the same name and version, and an older release
 // of our own lacks fields. The API server drops what a CRD does not know without a word, so
 // units would be made that say nothing.
 //
 // It looks at the published schema, which whoever has an account may read.
-func (e *Env) awaitUnits(ctx context.Context) error {
-	client, err := discovery.NewDiscoveryClientForConfig(e.Config)
+func Await(ctx context.Context, config *rest.Config) error {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return fmt.Errorf("making a client for %s: %w", e.Config.Host, err)
+		return fmt.Errorf("making a client for %s: %w", config.Host, err)
 	}
 	var told time.Time
 	backoff := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 10, Cap: 5 * time.Second}

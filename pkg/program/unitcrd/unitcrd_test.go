@@ -1,4 +1,4 @@
-package program
+package unitcrd
 
 import (
 	"context"
@@ -95,10 +95,9 @@ func TestTheUnitsOfTheClusterMustBeOurs(t *testing.T) {
 			published := &schemas{next: test.schemas}
 			server := httptest.NewServer(published)
 			defer server.Close()
-			env := &Env{Config: &rest.Config{Host: server.URL}}
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
-			err := env.awaitUnits(ctx)
+			err := Await(ctx, &rest.Config{Host: server.URL})
 			if failed := err != nil; failed != (len(test.says) > 0) {
 				t.Fatalf("error %v, want one that says %v", err, test.says)
 			}

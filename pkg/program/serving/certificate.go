@@ -1,4 +1,4 @@
-package program
+package serving
 
 import (
 	"context"

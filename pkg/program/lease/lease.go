@@ -1,4 +1,4 @@
-package program
+package lease
 
 import (
 	"context"
@@ -19,19 +19,19 @@ type leaseLock struct {
 	term *term
 }
 
-func (e *Env) newLock() (*leaseLock, error) {
+func (l *Lease) newLock() (*leaseLock, error) {
 	// A rate limit of its own, so that a burst of other writes never delays the lease.
-	config := rest.CopyConfig(e.Config)
+	config := rest.CopyConfig(l.Config)
 	config.QPS, config.Burst, config.RateLimiter = 10, 20, nil
 	config.Timeout = writeTimeout
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the lease: %w", err)
 	}
-	return &leaseLock{term: e.term, Interface: &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name},
+	return &leaseLock{term: l.term, Interface: &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: l.Namespace, Name: l.Name},
 		Client:     client.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
+		LockConfig: resourcelock.ResourceLockConfig{Identity: l.Identity},
 	}}, nil
 }
 

@@ -1,4 +1,4 @@
-package program
+package lease
 
 import (
 	"context"
@@ -9,10 +9,10 @@ import (
 
 // Times of the lease, where nobody sets others. Who holds it renews it every renewEvery;
 // the elector looks at it every retryPeriod and gives up renewDeadline after it began to
-// fail. Until then a process acts, for leaseTimes.actFor after its last renewal. A write
+// fail. Until then a process acts, for times.actFor after its last renewal. A write
 // that it sent then is answered or given up by the API server before another process may
 // hold the lease: actFor + writeTimeout < leaseDuration. The settings are held to it in
-// leasetimes.go.
+// times.go.
 const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 8 * time.Second

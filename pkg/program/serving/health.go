@@ -1,4 +1,4 @@
-package program
+package serving
 
 import (
 	"fmt"
@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// health answers /healthz, which says that the process lives, and /readyz, which
+// Health answers /healthz, which says that the process lives, and /readyz, which
 // says that it has seen the cluster. A replica that waits for the lease is ready.
-type health struct {
+type Health struct {
 	// works is told whether this replica leads and is ready.
 	works func(bool)
 
@@ -18,10 +18,20 @@ type health struct {
 	synced, standsBy, leads bool
 }
 
-func newHealth(works func(bool)) *health { return &health{works: works} }
+// NewHealth has works called with whether this replica leads and is ready.
+func NewHealth(works func(bool)) *Health { return &Health{works: works} }
+
+// Synced notes that the program has seen the cluster.
+func (h *Health) Synced() { h.note(&h.synced, true) }
+
+// StandsBy notes that another was seen to lead.
+func (h *Health) StandsBy() { h.note(&h.standsBy, true) }
+
+// Leads notes whether this replica does.
+func (h *Health) Leads(is bool) { h.note(&h.leads, is) }
 
 // note sets one of the three.
-func (h *health) note(what *bool, is bool) {
+func (h *Health) note(what *bool, is bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	*what = is
@@ -29,13 +39,13 @@ func (h *health) note(what *bool, is bool) {
 }
 
 // ready: a standby has nothing to know, until it leads.
-func (h *health) ready() bool {
+func (h *Health) ready() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.synced || h.standsBy && !h.leads
 }
 
-func (h *health) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+func (h *Health) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	switch {
 	case req.URL.Path == "/healthz":
 		fmt.Fprintln(w, "ok")

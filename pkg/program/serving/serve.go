@@ -1,4 +1,6 @@
-package program
+// Package serving is what a program answers by HTTP: whether it lives and is ready, its
+// metrics, to those who may read them, and profiles.
+package serving
 
 import (
 	"context"
@@ -14,6 +16,16 @@ import (
 
 	"k8s.io/klog/v2"
 )
+
+// Health answers /healthz and /readyz at their address, until stop is called.
+func (o *Options) Health(ctx context.Context, health *Health) (stop func(), err error) {
+	return serveHTTP(ctx, "health-bind-address", o.healthAddress, "health checks", health, nil)
+}
+
+// Profiles answers /debug/pprof/ at its address, until stop is called.
+func (o *Options) Profiles(ctx context.Context) (stop func(), err error) {
+	return serveHTTP(ctx, "profiling-bind-address", o.profilingAddress, "profiles", profiles(), nil)
+}
 
 // serveHTTP answers on the address until the returned function is called; an empty
 // address, or 0, is none. flag is how the address was given, what is what is served; by

@@ -1,4 +1,4 @@
-package program
+package lease
 
 import (
 	"context"
@@ -41,7 +41,7 @@ func (w *watch) suspend(d time.Duration) {
 
 // termOf is a term by the clock, and the causes that it was lost for.
 func termOf(clock *watch) (*term, *[]error) {
-	t := newTerm(defaultLease().actFor())
+	t := newTerm(defaultTimes().actFor())
 	t.now = clock.now
 	var causes []error
 	t.begin(func(why error) { causes = append(causes, why) })
@@ -76,8 +76,8 @@ func TestWhoWasFrozenPastItsLeaseWritesNothingMore(t *testing.T) {
 		frozen time.Duration
 		arrive string
 	}{
-		{"for a moment", defaultLease().actFor() - time.Second, "beforeafter"},
-		{"for too long", defaultLease().actFor(), "before"},
+		{"for a moment", defaultTimes().actFor() - time.Second, "beforeafter"},
+		{"for too long", defaultTimes().actFor(), "before"},
 		{"for an hour", time.Hour, "before"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestASuspendedMachineIsKnownByTheClockOnTheWall(t *testing.T) {
 	clock := newWatch()
 	term, causes := termOf(clock)
 	term.renew(clock.now())
-	clock.suspend(defaultLease().actFor())
+	clock.suspend(defaultTimes().actFor())
 	if err := term.check(); !errors.Is(err, errFrozen) || len(*causes) != 1 {
 		t.Errorf("check returned %v, and the lease was lost for %v", err, *causes)
 	}

@@ -1,4 +1,4 @@
-package program
+package lease
 
 import (
 	"net"
@@ -9,7 +9,7 @@ import (
 
 func TestWhatIsNotDeliveredInTimeIsNotSentAgain(t *testing.T) {
 	address, _ := arrivals(t)
-	conn, err := newTerm(defaultLease().actFor()).dial(t.Context(), "tcp", address)
+	conn, err := newTerm(defaultTimes().actFor()).dial(t.Context(), "tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}

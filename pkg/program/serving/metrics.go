@@ -1,4 +1,4 @@
-package program
+package serving
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/utils/clock"
 
+	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 
 	// client-go counts its requests and work queues in the one registry that these
@@ -63,10 +64,24 @@ func (o *metricsOptions) validate() error {
 	return nil
 }
 
-// serveMetrics answers scrapes until the returned function is called.
-func (e *Env) serveMetrics(ctx context.Context, o metricsOptions) (func(), error) {
+// Metrics are those of one program.
+type Metrics struct {
+	Registry *metrics.Registry
+	// Name and Namespace of the Service by which they are scraped: a certificate that is
+	// made is for it.
+	Name, Namespace string
+	// Config to ask the API server with who may read them.
+	Config *rest.Config
+}
+
+// Metrics answers scrapes at their address, until stop is called.
+func (o *Options) Metrics(ctx context.Context, of Metrics) (stop func(), err error) {
+	return of.serve(ctx, o.metrics)
+}
+
+func (m Metrics) serve(ctx context.Context, o metricsOptions) (stop func(), err error) {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", e.Metrics.Handler(legacyregistry.DefaultGatherer))
+	mux.Handle("GET /metrics", m.Registry.Handler(legacyregistry.DefaultGatherer))
 	const what = "metrics"
 	if !o.secure {
 		return serveHTTP(ctx, flagMetricsAddress, o.address, what, mux, nil)
@@ -74,11 +89,11 @@ func (e *Env) serveMetrics(ctx context.Context, o metricsOptions) (func(), error
 	if off(o.address) {
 		return func() {}, nil
 	}
-	certificate, err := newCertificate(ctx, o, e.Name, e.Namespace)
+	certificate, err := newCertificate(ctx, o, m.Name, m.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	reviewer, err := e.newReviewer()
+	reviewer, err := m.newReviewer()
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +103,8 @@ func (e *Env) serveMetrics(ctx context.Context, o metricsOptions) (func(), error
 
 // newReviewer asks with a rate limit of its own: whoever scrapes with bad tokens does not
 // hold up other requests.
-func (e *Env) newReviewer() (*reviewer, error) {
-	config := rest.CopyConfig(e.Config)
+func (m Metrics) newReviewer() (*reviewer, error) {
+	config := rest.CopyConfig(m.Config)
 	config.QPS, config.Burst, config.RateLimiter = 10, 20, nil
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -1,4 +1,4 @@
-package program
+package lease
 
 import (
 	"context"
@@ -13,25 +13,25 @@ import (
 // has. When ctx is done, work is told so and the lease is given up only after
 // work has returned. When the lease is lost the process ends at once: whatever
 // it still did would be done twice. Without --leader-elect, work runs right away.
-func (e *Env) Lead(ctx context.Context, work func(ctx context.Context) error) error {
-	work = e.leading(work)
-	if !e.leaderElect {
+func (l *Lease) Lead(ctx context.Context, work func(ctx context.Context) error) error {
+	work = l.leading(work)
+	if !l.opts.leaderElect {
 		return work(ctx)
 	}
-	e.term.begin(func(why error) { e.lostLease(ctx, why) })
+	l.term.begin(func(why error) { l.lostLease(ctx, why) })
 	// The elector outlives ctx: it must keep the lease until work has returned.
 	electorCtx, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
-	lock, err := e.newLock()
+	lock, err := l.newLock()
 	if err != nil {
 		return err
 	}
 	started := make(chan struct{})
-	elector, err := e.newElector(electorCtx, lock, func() { close(started) })
+	elector, err := l.newElector(electorCtx, lock, func() { close(started) })
 	if err != nil {
 		return err
 	}
-	klog.FromContext(ctx).Info("Looking for the lease", "lease", klog.KRef(e.Namespace, e.Name), "identity", e.Identity)
+	klog.FromContext(ctx).Info("Looking for the lease", "lease", klog.KRef(l.Namespace, l.Name), "identity", l.Identity)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -55,34 +55,34 @@ func (e *Env) Lead(ctx context.Context, work func(ctx context.Context) error) er
 }
 
 // leading notes that this replica leads while the work goes on.
-func (e *Env) leading(work func(ctx context.Context) error) func(ctx context.Context) error {
+func (l *Lease) leading(work func(ctx context.Context) error) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		e.health.note(&e.health.leads, true)
-		defer e.health.note(&e.health.leads, false)
+		l.Health.Leads(true)
+		defer l.Health.Leads(false)
 		return work(ctx)
 	}
 }
 
-func (e *Env) newElector(ctx context.Context, lock resourcelock.Interface, onStarted func()) (*leaderelection.LeaderElector, error) {
+func (l *Lease) newElector(ctx context.Context, lock resourcelock.Interface, onStarted func()) (*leaderelection.LeaderElector, error) {
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Name:          e.Name,
+		Name:          l.Name,
 		Lock:          lock,
-		LeaseDuration: e.lease.duration,
-		RenewDeadline: e.lease.renew,
-		RetryPeriod:   e.lease.retry,
+		LeaseDuration: l.opts.lease.duration,
+		RenewDeadline: l.opts.lease.renew,
+		RetryPeriod:   l.opts.lease.retry,
 		// The elector would try to release a lease that it failed to renew
 		// before it says that it is lost: release is done here instead.
 		ReleaseOnCancel: false,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) { onStarted() },
 			OnNewLeader: func(identity string) {
-				if identity != e.Identity { // there is nothing to be readier for
-					e.health.note(&e.health.standsBy, true)
+				if identity != l.Identity { // there is nothing to be readier for
+					l.Health.StandsBy()
 				}
 			},
 			OnStoppedLeading: func() {
 				if ctx.Err() == nil {
-					_ = e.term.lose(errFrozen)
+					_ = l.term.lose(errFrozen)
 				}
 			},
 		},
@@ -94,8 +94,8 @@ func (e *Env) newElector(ctx context.Context, lock resourcelock.Interface, onSta
 }
 
 // lostLease ends the process. Nothing leaves it any more; see term.
-func (e *Env) lostLease(ctx context.Context, why error) {
-	klog.FromContext(ctx).Error(why, "The lease is lost, the program ends at once", "lease", klog.KRef(e.Namespace, e.Name))
+func (l *Lease) lostLease(ctx context.Context, why error) {
+	klog.FromContext(ctx).Error(why, "The lease is lost, the program ends at once", "lease", klog.KRef(l.Namespace, l.Name))
 	klog.Flush()
-	e.exit(exitError)
+	l.exit(exitLost)
 }

@@ -1,0 +1,80 @@
+package program
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"kube-queue.dev/kube-queue/pkg/metrics"
+	"kube-queue.dev/kube-queue/pkg/program/lease"
+	"kube-queue.dev/kube-queue/pkg/program/serving"
+)
+
+// standing is an Env that leads without a lease, and what it says of itself.
+func standing(t *testing.T) (env *Env, ready, works func() bool) {
+	t.Helper()
+	registry := metrics.New("thing", "v1")
+	health := serving.NewHealth(registry.Lead)
+	env = &Env{Name: "thing", Metrics: registry, health: health, lease: lease.New(lease.Options{}, lease.Candidate{Name: "thing", Health: health})}
+	return env, func() bool { return saysReady(env.health) }, func() bool {
+		w := httptest.NewRecorder()
+		registry.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		return strings.Contains(w.Body.String(), `kube_queue_leader{program="thing"} 1`)
+	}
+}
+
+func saysReady(health http.Handler) bool {
+	w := httptest.NewRecorder()
+	health.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	return w.Code == http.StatusOK
+}
+
+func TestWhoLeadsWorksOnceItIsReady(t *testing.T) {
+	for _, before := range []bool{true, false} {
+		env, ready, works := standing(t)
+		if before { // as job-extensions
+			env.MarkReady()
+		}
+		if works() {
+			t.Error("it says that it works before it leads")
+		}
+		if err := env.Lead(t.Context(), func(context.Context) error {
+			if works() != before || ready() != before {
+				t.Errorf("it leads, is marked ready: %v, and says that it works: %v, and is ready: %v", before, works(), ready())
+			}
+			env.MarkReady()
+			if !works() || !ready() {
+				t.Error("it works, and does not say so")
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if works() {
+			t.Error("it says that it works, and does not")
+		}
+	}
+}
+
+func TestAReplicaThatStoodByIsNotReadyUntilItKnowsWhatItIsToDo(t *testing.T) {
+	env, ready, works := standing(t)
+	env.health.StandsBy()
+	if !ready() || works() {
+		t.Error("a standby is not ready, or says that it works")
+	}
+	if err := env.Lead(t.Context(), func(context.Context) error {
+		env.health.StandsBy() // which is told late
+		if ready() || works() {
+			t.Error("that it stood by is taken for knowing what to do")
+		}
+		env.MarkReady()
+		if !ready() || !works() {
+			t.Error("it knows what to do, and is not ready")
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
