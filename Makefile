@@ -18,7 +18,7 @@ LDFLAGS := -X kube-queue.dev/kube-queue/pkg/program/identity.linked=$(VERSION)
 # What runs in seconds, with no cluster.
 UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/acceptance/... ./test/audit/... ./test/demo/... \
 	./test/faultproxy ./test/podrunner ./test/rights/... \
-	$(addprefix ./test/perf/,jobs plain play report rig scenario trail)
+	$(addprefix ./test/perf/,jobs pace plain play report rig scenario trail)
 # Each package starts a cluster of its own: more than two would be slower on 2 cores.
 CLUSTER_TEST := go test -count=1 -p 2 -timeout 40m
 
@@ -122,7 +122,7 @@ test-failover: ## 20 leaders killed, frozen and cut off while 500 jobs flow; tes
 bench: ## Measure the core alone: releases, passes and memory, up to a million units
 	go test ./pkg/scheduler -run '^$$' -bench . -timeout 30m
 
-# What is played: a name or the path of a file, see test/perf/scenario/files.
+# What is played: a name or the path of a file, see test/perf/scenario/files/units.
 SCENARIO ?= baseline
 
 .PHONY: perf
@@ -140,7 +140,7 @@ perf-ceiling: ## Measure what the API server alone can take
 perf-units: ## Measure the controller with the units of SCENARIO=baseline
 	go run ./test/perf units --scenario $(SCENARIO) --json bin/perf/units-$(notdir $(SCENARIO:.yaml=)).json
 
-# What perf-jobs plays, one after the other: see test/perf/jobs/files.
+# What perf-jobs plays, one after the other: see test/perf/scenario/files/jobs.
 JOBS ?= steady ample waiting burst
 
 .PHONY: perf-jobs

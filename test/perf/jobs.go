@@ -15,6 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/jobs"
 	"kube-queue.dev/kube-queue/test/perf/report"
 	"kube-queue.dev/kube-queue/test/perf/rig"
+	"kube-queue.dev/kube-queue/test/perf/scenario"
 )
 
 // ample is the room for all jobs at once.
@@ -69,7 +70,7 @@ func jobsCommand() command {
 
 func (f *jobsFlags) add(flags *pflag.FlagSet) {
 	f.set = flags
-	flags.StringVar(&f.scenario, "scenario", "", "`NAME` or file of what is created; other flags go before what it says. Known are "+strings.Join(jobs.Scenarios(), ", "))
+	flags.StringVar(&f.scenario, "scenario", "", "`NAME` or file of what is created; other flags go before what it says. Known are "+strings.Join(scenario.JobsNames(), ", "))
 	flags.IntVar(&f.options.Jobs, "jobs", 2000, "`NUMBER` of jobs of each turn")
 	flags.Float64Var(&f.options.Rate, "rate", 0, "`NUMBER` of jobs created in a second; 0 for as fast as the API server takes them")
 	flags.StringArrayVar(&f.queues, "queue", []string{jobs.KubeQueue}, "`QUEUE` that releases the jobs: kube-queue, none or label:KEY=VALUE; may be given again")
@@ -112,9 +113,11 @@ func (f *jobsFlags) load() error {
 		return nil
 	}
 	said := f.options
-	if err := jobs.LoadScenario(f.scenario, &f.options); err != nil {
+	s, err := scenario.LoadJobs(f.scenario)
+	if err != nil {
 		return err
 	}
+	f.options.Take(s)
 	if f.set.Changed("jobs") {
 		f.options.Jobs = said.Jobs
 	}

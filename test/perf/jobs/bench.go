@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/test/perf/rig"
+	"kube-queue.dev/kube-queue/test/perf/scenario"
 	"kube-queue.dev/kube-queue/test/perf/trail"
 )
 
@@ -35,6 +36,17 @@ type Options struct {
 	// Profiles is the folder for profiles of each turn; none when it is empty. The rig
 	// must be one with Profiling.
 	Profiles string
+}
+
+// Take takes what a scenario says.
+func (o *Options) Take(s *scenario.Jobs) {
+	if s.Jobs > 0 {
+		o.Jobs = s.Jobs
+	}
+	if s.RunTime != nil {
+		o.RunTime = s.RunTime.Duration
+	}
+	o.Rate, o.Room = s.Rate, s.Room
 }
 
 // Bench runs turns on one rig, one after the other.

@@ -18,6 +18,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"kube-queue.dev/kube-queue/test/perf/scenario"
 	"kube-queue.dev/kube-queue/test/perf/trail"
 )
 
@@ -274,39 +275,14 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func TestScenariosAreRead(t *testing.T) {
-	for _, name := range Scenarios() {
-		options := Options{Jobs: 1, RunTime: time.Second}
-		if err := LoadScenario(name, &options); err != nil || options.Jobs < 1000 || options.RunTime != time.Second {
-			t.Errorf("%s: %+v, %v", name, options, err)
-		}
+func TestAScenarioIsTakenForWhatItSays(t *testing.T) {
+	options := Options{Jobs: 1, Rate: 2, Room: 3, RunTime: time.Second}
+	if options.Take(&scenario.Jobs{}); options.Jobs != 1 || options.Rate != 0 || options.Room != 0 || options.RunTime != time.Second {
+		t.Errorf("of one that says nothing: %+v", options)
 	}
-	file := filepath.Join(t.TempDir(), "own.yaml")
-	for content, want := range map[string]string{
-		"jobs: 7\nrate: 2.5\nroom: 3\nrunTime: 20ms": "",
-		"job: 7":        "unknown field \"job\"",
-		"jobs: -1":      "jobs: -1: must not be negative",
-		"rate: -1":      "rate: -1: must not be negative",
-		"room: -1":      "room: -1: must not be negative",
-		"runTime: soon": `runTime: "soon": must be a duration`,
-	} {
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		options := Options{Jobs: 1}
-		err := LoadScenario(file, &options)
-		if want == "" {
-			if err != nil || options.Jobs != 7 || options.Rate != 2.5 || options.Room != 3 || options.RunTime != 20*time.Millisecond {
-				t.Errorf("got %+v, %v", options, err)
-			}
-			continue
-		}
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) {
-			t.Errorf("%q: got %v", content, err)
-		}
-	}
-	if err := LoadScenario("nope", &Options{}); err == nil || !strings.Contains(err.Error(), "known are ample, burst, steady, waiting") {
-		t.Errorf("got %v", err)
+	runTime := &scenario.Duration{Duration: 20 * time.Millisecond}
+	if options.Take(&scenario.Jobs{Jobs: 7, Rate: 2.5, Room: 3, RunTime: runTime}); options.Jobs != 7 || options.Rate != 2.5 || options.Room != 3 || options.RunTime != runTime.Duration {
+		t.Errorf("of one that says all: %+v", options)
 	}
 }
 

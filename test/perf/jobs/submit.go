@@ -2,9 +2,10 @@ package jobs
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/perf/pace"
 )
 
 // inFlight is how many creates are under way at once: enough that the API server is
@@ -33,44 +34,14 @@ func (s *submission) run(ctx context.Context, names []string) (first time.Time, 
 			return first, err
 		}
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	work := make(chan []byte)
-	var workers sync.WaitGroup
-	for range inFlight {
-		workers.Go(func() {
-			for body := range work {
-				if err := s.api.send(ctx, "POST", "/apis/batch/v1/namespaces/"+s.namespace+"/jobs", body); err != nil {
-					cancel(err)
-					return
-				}
-				s.created.Add(1)
-			}
-		})
-	}
 	first = time.Now()
-	s.feed(ctx, first, bodies, work)
-	close(work)
-	workers.Wait()
-	return first, context.Cause(ctx)
-}
-
-func (s *submission) feed(ctx context.Context, first time.Time, bodies [][]byte, work chan<- []byte) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for i, body := range bodies {
-		if wait := time.Until(first.Add(time.Duration(i) * s.every)); wait > 0 {
-			timer.Reset(wait)
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				return
-			}
+	due := func(index int) time.Duration { return time.Duration(index) * s.every }
+	err = pace.InTime(ctx, first, len(bodies), due, inFlight, func(ctx context.Context, index int) error {
+		if err := s.api.send(ctx, "POST", "/apis/batch/v1/namespaces/"+s.namespace+"/jobs", bodies[index]); err != nil {
+			return err
 		}
-		select {
-		case work <- body:
-		case <-ctx.Done():
-			return
-		}
-	}
+		s.created.Add(1)
+		return nil
+	})
+	return first, err
 }

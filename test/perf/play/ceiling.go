@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"kube-queue.dev/kube-queue/test/perf/pace"
 	"kube-queue.dev/kube-queue/test/perf/report"
 	"kube-queue.dev/kube-queue/test/perf/rig"
 	"kube-queue.dev/kube-queue/test/perf/scenario"
@@ -60,21 +61,9 @@ func (s *Stage) ceilingStep(ctx context.Context, step step, inFlight int, use fu
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	began := time.Now()
-	work := make(chan int)
-	go func() {
-		defer close(work)
-		for index := range s.units {
-			select {
-			case <-ctx.Done():
-				return
-			case work <- index:
-			}
-		}
-	}()
-	if err := crew(ctx, inFlight, work, step.do); err != nil {
+	atOnce := func(int) time.Duration { return 0 }
+	if err := pace.InTime(ctx, began, len(s.units), atOnce, inFlight, step.do); err != nil {
 		return err
 	}
 	took := time.Since(began)

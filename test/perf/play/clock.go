@@ -5,6 +5,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/perf/pace"
 )
 
 // clock holds what is to be done at which time; one goroutine serves all.
@@ -91,63 +93,15 @@ func (t *times) Pop() any {
 	return x
 }
 
-// crew has so many workers do what comes, until the work is closed, one of them fails
-// or ctx ends.
-func crew(ctx context.Context, workers int, work <-chan int, do func(context.Context, int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var group sync.WaitGroup
-	for range workers {
-		group.Go(func() {
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case index, more := <-work:
-					if !more {
-						return
-					}
-					if err := do(ctx, index); err != nil {
-						cancel(err)
-						return
-					}
-				}
-			}
-		})
-	}
-	group.Wait()
-	return context.Cause(ctx)
-}
-
 // createAll creates each unit when its time has come.
 func (s *Stage) createAll(ctx context.Context) error {
-	work := make(chan int)
-	go func() {
-		defer close(work)
-		timer := time.NewTimer(0)
-		defer timer.Stop()
-		for index := range s.arrivals {
-			if wait := s.arrivals[index].At - time.Since(s.start); wait > 0 {
-				timer.Reset(wait)
-				select {
-				case <-ctx.Done():
-					return
-				case <-timer.C:
-				}
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case work <- index:
-			}
-		}
-	}()
-	return crew(ctx, createsInFlight, work, s.create)
+	due := func(index int) time.Duration { return s.arrivals[index].At }
+	return pace.InTime(ctx, s.start, len(s.arrivals), due, createsInFlight, s.create)
 }
 
 // endAll ends each released unit when it has run.
 func (s *Stage) endAll(ctx context.Context) error {
 	work := make(chan int)
 	go s.ends.run(ctx, s.start, work)
-	return crew(ctx, endsInFlight, work, s.end)
+	return pace.Crew(ctx, endsInFlight, work, s.end)
 }

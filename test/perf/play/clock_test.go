@@ -2,9 +2,7 @@ package play
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -53,30 +51,4 @@ func TestAClockThatRunsTakesAnEarlierTime(t *testing.T) {
 	}
 	cancel()
 	<-ended
-}
-
-func TestACrewEndsWithItsWorkOrItsFirstFailure(t *testing.T) {
-	work := make(chan int, 10)
-	for i := range 10 {
-		work <- i
-	}
-	close(work)
-	var done atomic.Int32
-	if err := crew(t.Context(), 3, work, func(context.Context, int) error { done.Add(1); return nil }); err != nil || done.Load() != 10 {
-		t.Errorf("did %d, %v", done.Load(), err)
-	}
-	endless := make(chan int)
-	go func() {
-		for {
-			select {
-			case endless <- 1:
-			case <-t.Context().Done():
-				return
-			}
-		}
-	}()
-	broken := errors.New("broken")
-	if err := crew(t.Context(), 3, endless, func(context.Context, int) error { return broken }); !errors.Is(err, broken) {
-		t.Errorf("got %v", err)
-	}
 }

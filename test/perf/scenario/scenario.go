@@ -6,27 +6,18 @@
 // runs. An arrival is one unit of a class in a leaf, at a time after the start. In a
 // scenario of kind Stream units arrive at their times and end after their run time. In
 // one of kind Backlog all arrive at once while there is no room, room is made later,
-// and none ends.
+// and none ends. Jobs is the scenario of batch Jobs, which need no tree.
 //
 // Invariant: the same file always gives the same tree and the same arrivals, in the
 // same order.
 package scenario
 
 import (
-	"embed"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path"
-	"strings"
 	"time"
 
 	"sigs.k8s.io/yaml"
 )
-
-//go:embed files/*.yaml
-var files embed.FS
 
 // Kind is how a scenario is played.
 type Kind string
@@ -128,32 +119,15 @@ func (d *Duration) check(field string) error {
 }
 
 // Names are those of the scenarios that come with the tool.
-func Names() []string {
-	found, _ := fs.Glob(files, "files/*.yaml")
-	names := make([]string, 0, len(found))
-	for _, file := range found {
-		names = append(names, nameOf(file))
-	}
-	return names
-}
+func Names() []string { return unitFiles.names() }
 
 // Load is the scenario of that name, or in the file of that path.
 func Load(nameOrPath string) (*Scenario, error) {
-	if !strings.ContainsAny(nameOrPath, "/.") {
-		data, err := files.ReadFile("files/" + nameOrPath + ".yaml")
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("scenario %q: known are %s; or give the path of a file, as ./%s.yaml", nameOrPath, strings.Join(Names(), ", "), nameOrPath)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return Read(nameOrPath+".yaml", data)
-	}
-	data, err := os.ReadFile(nameOrPath)
+	file, data, err := unitFiles.load(nameOrPath)
 	if err != nil {
-		return nil, fmt.Errorf("scenario: %w", err)
+		return nil, err
 	}
-	return Read(nameOrPath, data)
+	return Read(file, data)
 }
 
 // Read reads a scenario; file is for its name and for errors.
@@ -167,5 +141,3 @@ func Read(file string, data []byte) (*Scenario, error) {
 	}
 	return s, nil
 }
-
-func nameOf(file string) string { return strings.TrimSuffix(path.Base(file), ".yaml") }

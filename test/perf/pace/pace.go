@@ -1,0 +1,71 @@
+// Package pace does things at their times, many at once: the creates of units and of
+// jobs.
+//
+// Invariant: what is due is done whether or not others are late (an open loop); what
+// could not be done at its time is done at once.
+package pace
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// InTime does what is due, each index at its time after the start, by so many workers. It
+// returns when all is done, one of them fails or ctx ends.
+func InTime(ctx context.Context, start time.Time, count int, at func(index int) time.Duration, workers int, do func(context.Context, int) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	work := make(chan int)
+	go feed(ctx, start, count, at, work)
+	return Crew(ctx, workers, work, do)
+}
+
+func feed(ctx context.Context, start time.Time, count int, at func(index int) time.Duration, work chan<- int) {
+	defer close(work)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for index := range count {
+		if wait := at(index) - time.Since(start); wait > 0 {
+			timer.Reset(wait)
+			select {
+			case <-ctx.Done():
+				return
+			case <-timer.C:
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case work <- index:
+		}
+	}
+}
+
+// Crew has so many workers do what comes, until the work is closed, one of them fails
+// or ctx ends.
+func Crew(ctx context.Context, workers int, work <-chan int, do func(context.Context, int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case index, more := <-work:
+					if !more {
+						return
+					}
+					if err := do(ctx, index); err != nil {
+						cancel(err)
+						return
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+	return context.Cause(ctx)
+}

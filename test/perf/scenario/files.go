@@ -1,0 +1,49 @@
+package scenario
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+)
+
+//go:embed files
+var files embed.FS
+
+// folder holds the scenarios of one measurement that come with the tool.
+type folder string
+
+const (
+	unitFiles folder = "files/units"
+	jobFiles  folder = "files/jobs"
+)
+
+func (f folder) names() []string {
+	found, _ := fs.Glob(files, string(f)+"/*.yaml") // the pattern is a good one
+	names := make([]string, 0, len(found))
+	for _, file := range found {
+		names = append(names, nameOf(file))
+	}
+	return names
+}
+
+// load reads the scenario of that name, or the file of that path; file is for errors.
+func (f folder) load(nameOrPath string) (file string, data []byte, err error) {
+	if strings.ContainsAny(nameOrPath, "/.") {
+		if data, err = os.ReadFile(nameOrPath); err != nil {
+			return "", nil, fmt.Errorf("scenario: %w", err)
+		}
+		return nameOrPath, data, nil
+	}
+	file = nameOrPath + ".yaml"
+	data, err = files.ReadFile(path.Join(string(f), file))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil, fmt.Errorf("scenario %q: known are %s; or give the path of a file, as ./%s", nameOrPath, strings.Join(f.names(), ", "), file)
+	}
+	return file, data, err
+}
+
+func nameOf(file string) string { return strings.TrimSuffix(path.Base(file), ".yaml") }
