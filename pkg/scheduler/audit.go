@@ -67,7 +67,7 @@ func (s *Scheduler) checkUnit(u *unit) error {
 		return fmt.Errorf("has stopped, and nobody is to requeue it")
 	case u.Phase.holdsQuota() && !u.Stopped && u.Inactive && !u.Evicted && !u.Over && !u.write.pending(Evict):
 		return fmt.Errorf("is to be inactive, and nobody is to evict it")
-	case u.endsAt() != 0 && u.lookAt == 0 && !u.write.pending(Evict):
+	case u.endsAt() != 0 && u.timer.at == 0 && !u.write.pending(Evict):
 		return fmt.Errorf("may run for %v only, and nobody looks when that is over", u.MaxTime)
 	}
 	return nil

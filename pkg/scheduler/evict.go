@@ -10,7 +10,7 @@ import (
 
 // eviction is why the quota of the unit is to be taken back; nil when it is not, or
 // when that has been decided already.
-func (s *Scheduler) eviction(u *unit, now time.Time) *quota.Refusal {
+func (u *unit) eviction(now time.Time) *quota.Refusal {
 	switch {
 	case !u.Phase.holdsQuota() || u.Evicted || u.Stopped || u.Over:
 		return nil

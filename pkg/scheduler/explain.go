@@ -1,7 +1,7 @@
 package scheduler
 
 import (
-	"fmt"
+	"cmp"
 	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -16,158 +16,197 @@ const (
 	TellInterval = 30 * time.Second
 )
 
+// explainer keeps what units show their users of why they wait, and says when that is to
+// be compared with why they wait now. It asks for no write: an explanation is composed
+// when it is sent, and noted by show.
+//
+// Units of one shape are refused for the same cause. A cause that comes and goes is not
+// worth a write for each of them, so a new one has to last for TellInterval before it
+// replaces the one that they show.
+//
+// Invariants:
+//
+//   - Units that show the same cause share one Cause.
+//   - A shape has at most one timer, which is both in changes and in its line's
+//     causeChanges.
+type explainer struct {
+	// causes keeps one of each Cause: many units share few.
+	causes map[quota.Cause]*quota.Cause
+	// changes are the shapes with a new cause, by when their items are told.
+	changes *queue.Heap[*causeChange]
+}
+
+// shown is the explainer's part of a unit.
+type shown struct {
+	// cause that the unit shows its users, since at; nil for none.
+	cause *quota.Cause
+	at    instant
+	// waitingSince is when the unit began to wait; 0 when it does not wait.
+	waitingSince instant
+	// checkAt is when to compare the cause with why the unit waits; 0 for never.
+	checkAt instant
+	// restored: the cause comes from the unit itself, which shows the reason alone.
+	restored bool
+}
+
+// causeChange is the timer of a shape with a new cause.
+type causeChange struct {
+	at    instant
+	line  *line
+	shape *queue.Shape
+	place int
+}
+
+func newExplainer() explainer {
+	return explainer{
+		causes: map[quota.Cause]*quota.Cause{},
+		changes: queue.NewHeap(func(a, b *causeChange) bool { return a.before(b) },
+			func(c *causeChange) *int { return &c.place }),
+	}
+}
+
+func (c *causeChange) before(other *causeChange) bool {
+	by := cmp.Or(cmp.Compare(c.at, other.at), cmp.Compare(c.line.name, other.line.name), cmp.Compare(c.shape.Key(), other.shape.Key()))
+	return by < 0
+}
+
+// show notes what the unit shows its users from now on.
+func (e *explainer) show(u *unit, cause quota.Cause, now time.Time) {
+	u.shown.cause, u.shown.at, u.shown.restored = e.one(cause), instantOf(now), false
+}
+
+// restore notes what the unit says itself that it shows.
+func (e *explainer) restore(u *unit, reason wellknown.Reason) {
+	u.shown.cause, u.shown.at, u.shown.restored = e.one(quota.Cause{Reason: reason}), 0, true
+}
+
+// one is the shared copy of the cause; nil for the zero Cause.
+func (e *explainer) one(cause quota.Cause) *quota.Cause {
+	if cause == (quota.Cause{}) {
+		return nil
+	}
+	if e.causes[cause] == nil {
+		e.causes[cause] = &cause
+	}
+	return e.causes[cause]
+}
+
+// clear notes that the unit shows no cause.
+func (s *shown) clear() { s.cause, s.at, s.restored = nil, 0, false }
+
+// startWaiting notes that the unit waits, as it may have before.
+func (s *shown) startWaiting(now time.Time) {
+	if s.waitingSince == 0 {
+		s.waitingSince = instantOf(now)
+	}
+}
+
+// stopWaiting notes that there is nothing to explain.
+func (s *shown) stopWaiting() { s.waitingSince, s.checkAt = 0, 0 }
+
+// last is the cause that the unit shows; the zero Cause for none.
+func (s *shown) last() quota.Cause {
+	if s.cause == nil {
+		return quota.Cause{}
+	}
+	return *s.cause
+}
+
 // shows tells whether that is what the unit shows its users. Of what it was told
 // before the start only the reason is known, and for which group.
 func (u *unit) shows(c quota.Cause) bool {
-	if u.restored {
-		return u.toldCause().Reason == c.Reason && (u.line == nil || u.Quota == u.line.Group.Path())
+	if u.shown.restored {
+		return u.shown.last().Reason == c.Reason && (u.line == nil || u.Quota == u.line.Group.Path())
 	}
-	return u.toldCause() == c
+	return u.shown.last() == c
 }
 
-// refusal is why the unit waits now; nil when it does not, or was not tried yet.
-func (s *Scheduler) refusal(u *unit, now time.Time) *quota.Refusal {
-	if u.Phase != Waiting || u.assumed {
+// nextCheck is when to compare what the unit shows with why it waits: as soon as the
+// intervals allow, and at once when it can never fit; 0 for never.
+func (u *unit) nextCheck(now time.Time) instant {
+	if u.shown.waitingSince == 0 || u.HeldTold && u.Held != nil {
+		return 0
+	}
+	at := u.shown.waitingSince.plus(TellAfter)
+	if u.shown.at != 0 {
+		at = u.shown.at.plus(TellInterval)
+	}
+	if r := u.refusal(now); r != nil && r.Impossible() && u.shown.last().Reason != r.Reason {
+		at = 0
+	}
+	return max(at, instantOf(now))
+}
+
+// unexplained is why the unit waits, where it shows something else and is to be told; nil
+// otherwise.
+func (u *unit) unexplained(now time.Time) *quota.Refusal {
+	r := u.refusal(now)
+	if r == nil || u.shows(r.Cause()) || u.wavers(r) {
 		return nil
 	}
-	if why := u.keptOut(); why != nil {
-		return why
-	}
-	switch {
-	case u.line == nil:
-		return nil
-	case instantOf(now) < u.requeueAt:
-		return &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: fmt.Sprintf(
-			"released %d times and stopped each time; stands in line again at %s", u.Attempts, u.requeueAt.time().UTC().Format(time.RFC3339))}
-	}
-	shape := u.item.Shape()
-	if shape == nil {
-		return nil
-	}
-	if r := shape.Refusal(); r != nil && r.Final() {
-		return r
-	}
-	if front := u.line.Front(); u.line.Policy == queue.Block && front != nil && front != &u.item {
-		return &quota.Refusal{Reason: wellknown.ReasonNotAtFront, Sentence: fmt.Sprintf(
-			"behind %s in queue %s, whose policy Block lets nothing pass its front", front.Key, u.line.name)}
-	}
-	return shape.Refusal()
-}
-
-// keptOut is why the unit may not stand in line; nil when it may.
-func (u *unit) keptOut() *quota.Refusal {
-	switch {
-	case u.Held != nil:
-		return u.Held
-	case u.homeless != nil:
-		return u.homeless
-	case u.line != nil && u.line.set.Stop != NotStopped:
-		return &quota.Refusal{Reason: wellknown.ReasonQueueStopped, Sentence: fmt.Sprintf(
-			"queue %s is stopped; it goes on when an administrator sets its spec.stop to None", u.line.name)}
-	default:
-		return nil
-	}
-}
-
-// tellLater sees to it that the unit shows why it waits, as soon as the intervals
-// allow.
-func (s *Scheduler) tellLater(u *unit, now time.Time) {
-	if u.since == 0 || u.HeldTold && u.Held != nil {
-		u.tellAt = 0
-		s.schedule(u, now)
-		return
-	}
-	u.tellAt = u.since.plus(TellAfter)
-	if u.toldAt != 0 {
-		u.tellAt = u.toldAt.plus(TellInterval)
-	}
-	if r := s.refusal(u, now); r != nil && r.Impossible() && u.toldCause().Reason != r.Reason {
-		u.tellAt = 0
-	}
-	u.tellAt = max(u.tellAt, instantOf(now))
-	s.schedule(u, now)
-}
-
-// schedule sets the unit's timer to the first time at which it needs a look.
-func (s *Scheduler) schedule(u *unit, now time.Time) {
-	at := u.tellAt
-	if u.Phase == Waiting && instantOf(now) < u.requeueAt && (at == 0 || u.requeueAt < at) {
-		at = u.requeueAt
-	}
-	if end := u.endsAt(); end > instantOf(now) && (at == 0 || end < at) {
-		at = end
-	}
-	s.timers.set(u, at)
-}
-
-// retell has all items of a shape told of its cause when it has been another than
-// they were last told for a while. A cause that comes and goes is not worth a write
-// for each of them.
-func (s *Scheduler) retell(l *line, shape *queue.Shape, now time.Time) {
-	due := l.retelling[shape]
-	switch {
-	case shape.Told != nil && *shape.Told == shape.Cause():
-		if due != nil {
-			s.timers.retelling.Remove(due)
-			delete(l.retelling, shape)
-		}
-	case shape.Told == nil: // the items' own timers tell them for the first time
-		shape.Told = s.causes.one(shape.Cause())
-	case due == nil:
-		due = &retelling{at: instantOf(now.Add(TellInterval)), line: l, shape: shape}
-		l.retelling[shape] = due
-		s.timers.retelling.Set(due)
-	}
-}
-
-// runTimers does what is due, and tells whether anything was.
-//
-// What is due at one time is taken out first: what looking at it sets for this very
-// time waits until units that came back in line have been tried.
-func (s *Scheduler) runTimers(now time.Time) bool {
-	retold, units := s.timers.due(instantOf(now))
-	for _, r := range retold {
-		delete(r.line.retelling, r.shape)
-		r.shape.Told = s.causes.one(r.shape.Cause())
-		for _, item := range r.shape.Items() {
-			s.tellLater(s.units[item.Key], now)
-		}
-	}
-	for _, u := range units {
-		if !u.gone {
-			s.look(u, now)
-		}
-	}
-	return len(retold)+len(units) > 0
-}
-
-// look does what the unit's timer was for.
-func (s *Scheduler) look(u *unit, now time.Time) {
-	telling := u.tellAt != 0 && u.tellAt <= instantOf(now)
-	backInLine := u.requeueAt != 0 && u.requeueAt <= instantOf(now) && u.item.Shape() == nil
-	if backInLine || s.eviction(u, now) != nil {
-		s.settle(u, now)
-		if backInLine && u.item.Shape() != nil {
-			return // it is tried before it is told why it waits
-		}
-	}
-	if !telling {
-		s.schedule(u, now)
-		return
-	}
-	u.tellAt = 0
-	s.schedule(u, now)
-	if r := s.refusal(u, now); r != nil && !u.shows(r.Cause()) && !s.wavers(u, r) {
-		s.outbox.want(u, Explain)
-		if r.Impossible() {
-			s.outbox.wantFirst(u)
-		}
-	}
+	return r
 }
 
 // wavers tells whether the cause has not lasted long enough to replace the one that
 // the unit, like all of its shape, shows. All of them are told once it has.
-func (s *Scheduler) wavers(u *unit, r *quota.Refusal) bool {
+func (u *unit) wavers(r *quota.Refusal) bool {
 	shape := u.item.Shape()
 	return shape != nil && r == shape.Refusal() && shape.Told != nil && *shape.Told != shape.Cause() && u.shows(*shape.Told)
+}
+
+// refused takes in that a shape of the line was refused, maybe for another cause than
+// its items were last told.
+func (e *explainer) refused(l *line, shape *queue.Shape, now time.Time) {
+	change := l.causeChanges[shape]
+	switch {
+	case shape.Told != nil && *shape.Told == shape.Cause():
+		e.stop(change)
+	case shape.Told == nil: // the items' own timers have them told for the first time
+		shape.Told = e.one(shape.Cause())
+	case change == nil:
+		change = &causeChange{at: instantOf(now.Add(TellInterval)), line: l, shape: shape}
+		l.causeChanges[shape] = change
+		e.changes.Set(change)
+	}
+}
+
+// forget has the items of the shape told of the next cause as of a first one.
+func (e *explainer) forget(l *line, shape *queue.Shape) {
+	e.stop(l.causeChanges[shape])
+	shape.Told = nil
+}
+
+// forgetLine drops all timers of the line's shapes.
+func (e *explainer) forgetLine(l *line) {
+	for _, change := range l.causeChanges {
+		e.stop(change)
+	}
+}
+
+// stop drops a timer, if there is one.
+func (e *explainer) stop(change *causeChange) {
+	if change == nil {
+		return
+	}
+	e.changes.Remove(change)
+	delete(change.line.causeChanges, change.shape)
+}
+
+// next is when the first timer of a shape ends; 0 when there is none.
+func (e *explainer) next() instant {
+	if change, ok := e.changes.Top(); ok {
+		return change.at
+	}
+	return 0
+}
+
+// due takes out the shapes whose items are to be told of a cause that has lasted, by time
+// and then by name.
+func (e *explainer) due(now instant) (shapes []*queue.Shape) {
+	for change, ok := e.changes.Top(); ok && change.at <= now; change, ok = e.changes.Top() {
+		e.stop(change)
+		change.shape.Told = e.one(change.shape.Cause())
+		shapes = append(shapes, change.shape)
+	}
+	return shapes
 }

@@ -54,7 +54,7 @@ func (s *Scheduler) admit(now time.Time) {
 		s.charge(u, l.Group)
 		s.count(u, l, u.countedPhase())
 		s.outbox.want(u, Dequeue)
-		u.since, u.tellAt = 0, 0
+		u.shown.stopWaiting()
 		s.timers.set(u, 0)
 	}
 }
@@ -111,7 +111,7 @@ func (s *Scheduler) refuse(l *line, shape *queue.Shape, refusal *quota.Refusal, 
 	} else {
 		s.unclaim(l, shape)
 	}
-	s.retell(l, shape, now)
+	s.explainer.refused(l, shape, now)
 }
 
 // flush tries what is parked, as a safety net, once all that is known to be worth
@@ -164,7 +164,7 @@ func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
 		}
 		for _, u := range []*unit{l.front, front} {
 			if u != nil && !u.gone {
-				s.tellLater(u, now)
+				s.explainLater(u, now)
 			}
 		}
 		l.front = front
@@ -174,6 +174,56 @@ func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
 	}
 	s.stirred = s.stirred[:0]
 	return changed
+}
+
+// runTimers does what is due, and tells whether anything was.
+//
+// What is due at one time is taken out first: what looking at it sets for this very
+// time waits until units that came back in line have been tried.
+func (s *Scheduler) runTimers(now time.Time) bool {
+	shapes, units := s.explainer.due(instantOf(now)), s.timers.due(instantOf(now))
+	for _, shape := range shapes {
+		for _, item := range shape.Items() {
+			s.explainLater(s.units[item.Key], now)
+		}
+	}
+	for _, u := range units {
+		if !u.gone {
+			s.look(u, now)
+		}
+	}
+	return len(shapes)+len(units) > 0
+}
+
+// look does what the unit's timer was for.
+func (s *Scheduler) look(u *unit, now time.Time) {
+	checking := u.shown.checkAt != 0 && u.shown.checkAt <= instantOf(now)
+	backInLine := u.requeueAt != 0 && u.requeueAt <= instantOf(now) && u.item.Shape() == nil
+	if backInLine || u.eviction(now) != nil {
+		s.settle(u, now)
+		if backInLine && u.item.Shape() != nil {
+			return // it is tried first: why it waits is known after that
+		}
+	}
+	if !checking {
+		s.timers.schedule(u, now)
+		return
+	}
+	u.shown.checkAt = 0
+	s.timers.schedule(u, now)
+	if r := u.unexplained(now); r != nil {
+		s.outbox.want(u, Explain)
+		if r.Impossible() {
+			s.outbox.wantFirst(u)
+		}
+	}
+}
+
+// explainLater has what the unit shows compared with why it waits, as soon as the
+// intervals allow.
+func (s *Scheduler) explainLater(u *unit, now time.Time) {
+	u.shown.checkAt = u.nextCheck(now)
+	s.timers.schedule(u, now)
 }
 
 // compose makes the write of a kind that is wanted of a unit; false when it is no longer
@@ -186,32 +236,32 @@ func (s *Scheduler) compose(u *unit, kind Kind, now time.Time) (Write, bool) {
 	switch kind {
 	case Dequeue:
 		w.Attempt, w.Submitted = u.Attempts+1, u.Submitted
-		u.tellNothing()
+		u.shown.clear()
 	case Requeue:
-		u.tellNothing()
+		u.shown.clear()
 		if why := u.keptOut(); why != nil {
 			w.Reason, w.Message = why.Reason, why.Message()
-			s.tell(u, quota.Cause{Reason: w.Reason}, now)
+			s.explainer.show(u, quota.Cause{Reason: w.Reason}, now)
 		}
 	case Evict:
-		why := s.eviction(u, now)
+		why := u.eviction(now)
 		if why == nil {
 			return Write{}, false
 		}
 		w.Reason, w.Message = why.Reason, why.Message()
 	case Explain:
-		refusal := s.refusal(u, now)
+		refusal := u.refusal(now)
 		if refusal == nil || u.shows(refusal.Cause()) {
 			return Write{}, false
 		}
 		w.Reason, w.Message = refusal.Reason, refusal.Message()
-		s.tell(u, refusal.Cause(), now)
+		s.explainer.show(u, refusal.Cause(), now)
 	}
 	return w, true
 }
 
 func (s *Scheduler) wakeTime() time.Time {
-	at := s.timers.next()
+	at := earliest(s.timers.next(), s.explainer.next()).time()
 	if s.lot.Len() > 0 && (at.IsZero() || s.flushAt.Before(at)) {
 		at = s.flushAt
 	}

@@ -50,9 +50,9 @@ type Scheduler struct {
 	// unproven are the lines of which it is not known whether what they try fits.
 	unproven []*line
 
-	outbox outbox
-	timers timers
-	causes causes
+	outbox    outbox
+	explainer explainer
+	timers    timers
 
 	flushAt          time.Time
 	flushes, rescued int
@@ -73,11 +73,10 @@ type line struct {
 	// for them.
 	claimants []*queue.Shape
 	claims    map[*queue.Shape][]quota.Space
-	// retelling holds the timers of shapes whose items are to be told of another
-	// cause.
-	retelling map[*queue.Shape]*retelling
-	counts    [Ended + 1]int
-	changed   bool
+	// causeChanges are the explainer's timers of the line's shapes.
+	causeChanges map[*queue.Shape]*causeChange
+	counts       [Ended + 1]int
+	changed      bool
 }
 
 // New makes a core that knows of no unit and no quota.
@@ -96,7 +95,7 @@ func New(opts Options) *Scheduler {
 		units:         map[string]*unit{},
 		lines:         map[string]*line{},
 		timers:        newTimers(),
-		causes:        causes{},
+		explainer:     newExplainer(),
 		isFreed:       map[quota.Space]bool{},
 		missing:       &quota.Refusal{Reason: wellknown.ReasonNoQuota, Sentence: "no quota is known yet"},
 	}
@@ -115,7 +114,8 @@ func (e UnitChanged) apply(s *Scheduler, now time.Time) {
 		u = nil
 	}
 	if u == nil {
-		u = s.newUnit(&e.Unit)
+		u = newUnit(&e.Unit)
+		s.explainer.restore(u, e.Unit.Reason)
 		s.units[e.Unit.Key] = u
 		s.settle(u, now)
 		return
@@ -193,7 +193,7 @@ func (e Refused) apply(s *Scheduler, now time.Time) {
 		u.become(e.Now)
 	}
 	if kind == Explain {
-		s.restoreTold(u, e.Now.Reason)
+		s.explainer.restore(u, e.Now.Reason)
 	}
 	s.settle(u, now)
 	s.outbox.post(u)
@@ -206,9 +206,7 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 		s.lender = lender
 	}
 	for _, l := range s.lines {
-		for _, due := range l.retelling {
-			s.timers.retelling.Remove(due)
-		}
+		s.explainer.forgetLine(l)
 	}
 	s.lot = queue.NewLot(s.room, s.backoff)
 	s.contest, s.unproven = newContest(e.Backend), nil
@@ -233,7 +231,7 @@ func (s *Scheduler) addLines(groups ...quota.Group) {
 	for _, group := range groups {
 		l := &line{Queue: queue.New(group, s.defaultPolicy, s.lot), name: group.Queue(),
 			set: QueueChanged{Queue: group.Queue(), Policy: s.defaultPolicy}, changed: true,
-			retelling: map[*queue.Shape]*retelling{}, claims: map[*queue.Shape][]quota.Space{}}
+			causeChanges: map[*queue.Shape]*causeChange{}, claims: map[*queue.Shape][]quota.Space{}}
 		if set, ok := s.settings[l.name]; ok {
 			l.set, l.Policy = set, set.Policy
 		}
@@ -299,15 +297,11 @@ func (s *Scheduler) reconsider(group quota.Group, now time.Time) {
 		l = s.lines[group.Queue()]
 	}
 	l.Shapes(func(shape *queue.Shape) {
-		if due := l.retelling[shape]; due != nil {
-			s.timers.retelling.Remove(due)
-			delete(l.retelling, shape)
-		}
-		shape.Told = nil // another limit is news, whatever was told before
+		s.explainer.forget(l, shape) // another limit is news, whatever was told before
 		l.Retry(shape)
 		s.refuseForGood(l, shape, now)
 		for _, item := range shape.Items() {
-			s.tellLater(s.units[item.Key], now)
+			s.explainLater(s.units[item.Key], now)
 		}
 	})
 	s.activate(l)

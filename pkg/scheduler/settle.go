@@ -23,7 +23,7 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 		holder = s.holder(u, l)
 	}
 
-	if !inLine || u.line != l || s.moved(u) {
+	if !inLine || u.line != l || u.moved() {
 		s.leave(u)
 	}
 	if c := u.charged; c != nil && (c.group != holder || c.owner != u.Owner || !c.demand.Equal(u.Demand)) {
@@ -39,13 +39,12 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	s.count(u, l, u.countedPhase())
 
 	s.takeBack(u, now)
-	switch {
-	case !waiting:
-		u.since = 0
-	case u.since == 0:
-		u.since = instantOf(now)
+	if waiting {
+		u.shown.startWaiting(now)
+	} else {
+		u.shown.stopWaiting()
 	}
-	s.tellLater(u, now)
+	s.explainLater(u, now)
 }
 
 // takeBack asks for the write with which the unit gives its quota back, or is told
@@ -58,7 +57,7 @@ func (s *Scheduler) takeBack(u *unit, now time.Time) {
 	switch {
 	case stopped:
 		s.outbox.want(u, Requeue)
-	case s.eviction(u, now) != nil:
+	case u.eviction(now) != nil:
 		s.outbox.want(u, Evict)
 	}
 }
@@ -130,7 +129,7 @@ func (s *Scheduler) wake(space quota.Space) {
 func (s *Scheduler) room(space quota.Space) int64 { return s.backend.Room(space) }
 
 // moved tells whether a unit in line stands at another place by now.
-func (s *Scheduler) moved(u *unit) bool {
+func (u *unit) moved() bool {
 	shape := u.item.Shape()
 	return shape != nil &&
 		(u.item.Priority != u.line.set.MaxPriority.Of(u.Priority) || u.item.Submitted != u.Submitted || !shape.Demand.Equal(u.Demand))
@@ -165,7 +164,7 @@ func (s *Scheduler) enter(u *unit, now time.Time) {
 func (s *Scheduler) refuseForGood(l *line, shape *queue.Shape, now time.Time) {
 	if r := l.Group.Fits(shape.Demand); r != nil && r.Final() {
 		l.Refuse(shape, r, now)
-		s.retell(l, shape, now)
+		s.explainer.refused(l, shape, now)
 	}
 }
 

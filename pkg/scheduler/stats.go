@@ -55,7 +55,7 @@ func (s *Scheduler) stats(l *line, now time.Time) QueueStats {
 		Dequeued: l.counts[Dequeued], Running: l.counts[Running]}
 	if front := l.Front(); front != nil {
 		stats.Head = front.Key
-		if r := s.refusal(s.units[front.Key], now); r != nil {
+		if r := s.units[front.Key].refusal(now); r != nil {
 			stats.HeadReason = r.Reason
 		}
 	}

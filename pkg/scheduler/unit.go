@@ -3,7 +3,6 @@ package scheduler
 import (
 	"time"
 
-	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
@@ -18,6 +17,14 @@ func (i instant) time() time.Time { return time.UnixMicro(int64(i) + time.Time{}
 
 // plus is the instant that much later.
 func (i instant) plus(d time.Duration) instant { return i + instant(d.Microseconds()) }
+
+// earliest of two instants that may be none.
+func earliest(a, b instant) instant {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
 
 // unit is what is kept of a Unit, and what has been decided about it. A waiting one
 // should not be large: most are that.
@@ -34,23 +41,17 @@ type unit struct {
 	// charged is what the unit holds; nil when it holds nothing.
 	charged *charge
 
+	// These are the outbox's, the explainer's and the timers' parts of the unit.
 	write unitWrite
-	// since when the unit waits; 0 when it does not.
-	since instant
-	// told is what the unit shows its users, since toldAt; nil for nothing. tellAt is
-	// when to look whether it is still true, and lookAt when to look at the unit at all.
-	told                   *quota.Cause
-	toldAt, tellAt, lookAt instant
-	timer                  int
+	shown shown
+	timer timer
+
 	// countedIn is the line that counts the unit, as countedAs.
 	countedIn *line
-
 	countedAs Phase
 	// assumed: charged, and the write that says so is not confirmed.
 	assumed bool
-	// restored: told comes from the unit itself, which shows the reason alone.
-	restored bool
-	gone     bool
+	gone    bool
 }
 
 // charge is what a unit has been charged with, and where.
@@ -68,11 +69,9 @@ func (u *unit) chargedTo() quota.Group {
 	return u.charged.group
 }
 
-// newUnit is a unit that is seen for the first time. It shows its users what it says.
-func (s *Scheduler) newUnit(u *Unit) *unit {
-	seen := &unit{Facts: u.Facts, dequeuedAt: instantOf(u.DequeuedAt), requeueAt: instantOf(u.RequeueAt), item: queue.Item{Key: u.Key}}
-	s.restoreTold(seen, u.Reason)
-	return seen
+// newUnit is a unit that is seen for the first time.
+func newUnit(u *Unit) *unit {
+	return &unit{Facts: u.Facts, dequeuedAt: instantOf(u.DequeuedAt), requeueAt: instantOf(u.RequeueAt), item: queue.Item{Key: u.Key}}
 }
 
 // Key is the unit's namespace/name.
@@ -111,37 +110,4 @@ func (u *unit) countedPhase() Phase {
 		return Dequeued
 	}
 	return u.Phase
-}
-
-// tell notes what the unit shows its users from now on.
-func (s *Scheduler) tell(u *unit, cause quota.Cause, now time.Time) {
-	u.told, u.toldAt, u.restored = s.causes.one(cause), instantOf(now), false
-}
-
-// restoreTold notes what the unit says itself that it shows.
-func (s *Scheduler) restoreTold(u *unit, reason wellknown.Reason) {
-	u.told, u.toldAt, u.restored = s.causes.one(quota.Cause{Reason: reason}), 0, true
-}
-
-func (u *unit) tellNothing() { u.told, u.toldAt, u.restored = nil, 0, false }
-
-// toldCause is what the unit shows its users; the zero Cause for nothing.
-func (u *unit) toldCause() quota.Cause {
-	if u.told == nil {
-		return quota.Cause{}
-	}
-	return *u.told
-}
-
-// causes keeps one of each Cause: many units share few.
-type causes map[quota.Cause]*quota.Cause
-
-func (c causes) one(cause quota.Cause) *quota.Cause {
-	if cause == (quota.Cause{}) {
-		return nil
-	}
-	if c[cause] == nil {
-		c[cause] = &cause
-	}
-	return c[cause]
 }

@@ -1,0 +1,54 @@
+package scheduler
+
+import (
+	"fmt"
+	"time"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
+)
+
+// refusal is why the unit waits now; nil when it does not, or was not tried yet.
+func (u *unit) refusal(now time.Time) *quota.Refusal {
+	if u.Phase != Waiting || u.assumed {
+		return nil
+	}
+	if why := u.keptOut(); why != nil {
+		return why
+	}
+	switch {
+	case u.line == nil:
+		return nil
+	case instantOf(now) < u.requeueAt:
+		return &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: fmt.Sprintf(
+			"released %d times and stopped each time; stands in line again at %s", u.Attempts, u.requeueAt.time().UTC().Format(time.RFC3339))}
+	}
+	shape := u.item.Shape()
+	if shape == nil {
+		return nil
+	}
+	if r := shape.Refusal(); r != nil && r.Final() {
+		return r
+	}
+	if front := u.line.Front(); u.line.Policy == queue.Block && front != nil && front != &u.item {
+		return &quota.Refusal{Reason: wellknown.ReasonNotAtFront, Sentence: fmt.Sprintf(
+			"behind %s in queue %s, whose policy Block lets nothing pass its front", front.Key, u.line.name)}
+	}
+	return shape.Refusal()
+}
+
+// keptOut is why the unit may not stand in line; nil when it may.
+func (u *unit) keptOut() *quota.Refusal {
+	switch {
+	case u.Held != nil:
+		return u.Held
+	case u.homeless != nil:
+		return u.homeless
+	case u.line != nil && u.line.set.Stop != NotStopped:
+		return &quota.Refusal{Reason: wellknown.ReasonQueueStopped, Sentence: fmt.Sprintf(
+			"queue %s is stopped; it goes on when an administrator sets its spec.stop to None", u.line.name)}
+	default:
+		return nil
+	}
+}
