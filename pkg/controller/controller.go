@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/arrival"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/generated/informers/externalversions"
 	"kube-queue.dev/kube-queue/pkg/metrics"
@@ -138,7 +139,7 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 	return &loop{
 		clock: cfg.Clock, logger: logger, inbox: inbox, names: resources.NewNames(), check: cfg.CheckInvariants,
 		core:      core,
-		sequence:  newSequence(core.Knows),
+		sequence:  arrival.NewReceiver[scheduler.Unit](core.Knows),
 		source:    cfg.Source,
 		reader:    unitReader{cfg.Source.Demand},
 		applier:   newApplier(cfg.Client, cfg.Clock, inbox),

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/arrival"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/tolerant"
@@ -62,17 +63,8 @@ func compactMeta(meta *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID,
 		ResourceVersion: meta.ResourceVersion, CreationTimestamp: meta.CreationTimestamp,
-		Annotations: afterOf(meta),
+		Annotations: arrival.Annotate(nil, arrival.After(meta.Annotations)),
 	}
-}
-
-// afterOf are the annotations that say which unit this one comes after; nil for most.
-func afterOf(meta *metav1.ObjectMeta) map[string]string {
-	const key = schedulingv1alpha1.AfterAnnotation
-	if after, ok := meta.Annotations[key]; ok {
-		return map[string]string{key: after}
-	}
-	return nil
 }
 
 // unitReader turns QueueUnits into what the core knows of them.

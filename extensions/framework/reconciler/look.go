@@ -11,6 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/pkg/arrival"
 )
 
 // look is one look at a job: all that is decided and acted on.
@@ -30,8 +31,8 @@ type look struct {
 
 // reconcile takes one step with the job of the name, and with what units jobs of
 // that name have left behind. It returns when to look again.
-func (r *reconciler) reconcile(ctx context.Context, arrived *arrival) (time.Duration, error) {
-	key, now := arrived.key, arrived.at
+func (r *reconciler) reconcile(ctx context.Context, arrived *arrival.Arrival) (time.Duration, error) {
+	key, now := arrived.Key, arrived.At
 	object, exists, err := r.cached.GetIndexer().GetByKey(key.String())
 	if err != nil {
 		return 0, fmt.Errorf("reading %s from the cache: %w", key, err)
@@ -59,9 +60,9 @@ func (r *reconciler) reconcile(ctx context.Context, arrived *arrival) (time.Dura
 	r.tellUnreadable(l)
 	after = sooner(after, decided.After)
 	if decided.Action == decision.CreateUnit {
-		l.after = arrived.begin(ctx, decision.UnitName(r.kind.Kind, key.Name, job.GetUID()))
+		l.after = arrived.Begin(ctx, decision.UnitName(r.kind.Kind, key.Name, job.GetUID()))
 	} else {
-		arrived.pass()
+		arrived.Pass()
 	}
 	if decided.Action == decision.Nothing {
 		return after, nil

@@ -16,6 +16,7 @@ import (
 
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/pkg/arrival"
 	schedulingclient "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/typed/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/metrics"
 )
@@ -45,7 +46,7 @@ type reconciler struct {
 	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	lanes   *lanes
 	// arrivals are what is taken from the queue.
-	arrivals *arrivals
+	arrivals *arrival.Sender
 	memory   *memory
 	metrics  *metrics.Extensions
 }
@@ -75,7 +76,7 @@ func newReconciler(f *Framework, adapter framework.Adapter) (*reconciler, error)
 					Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.NamespacedName]{Name: adapter.Kind().Name, Clock: f.opts.Clock, Queue: lanes})})}),
 		lanes: lanes,
 	}
-	r.arrivals = newArrivals(r.queue, r.clock)
+	r.arrivals = arrival.NewSender(r.queue, r.clock)
 	if _, err := cached.AddEventHandler(handler(r.jobChanged, r.jobGone)); err != nil {
 		return nil, fmt.Errorf("watching %s: %w", adapter.Kind().Resource, err)
 	}
@@ -114,13 +115,13 @@ func (r *reconciler) run(ctx context.Context, workers int) {
 }
 
 func (r *reconciler) next(ctx context.Context) bool {
-	arrived := r.arrivals.take()
+	arrived := r.arrivals.Take()
 	if arrived == nil {
 		return false
 	}
-	key := arrived.key
+	key := arrived.Key
 	defer r.queue.Done(key)
-	defer arrived.pass()
+	defer arrived.Pass()
 	if ctx.Err() != nil {
 		return true
 	}

@@ -1,4 +1,4 @@
-package reconciler
+package arrival
 
 import (
 	"fmt"
@@ -64,7 +64,7 @@ func TestPropertyTheOrderOfArrivalCanBeTold(t *testing.T) {
 		at := map[types.NamespacedName]time.Time{}
 		synctest.Test(t, func(t *testing.T) {
 			queue := workqueue.NewTyped[types.NamespacedName]()
-			all := newArrivals(queue, clock.RealClock{})
+			all := NewSender(queue, clock.RealClock{})
 			for _, key := range order {
 				queue.Add(key)
 			}
@@ -73,24 +73,24 @@ func TestPropertyTheOrderOfArrivalCanBeTold(t *testing.T) {
 			var running sync.WaitGroup
 			for range workers {
 				running.Go(func() {
-					for n := all.take(); n != nil; n = all.take() {
-						work := works[n.key]
+					for n := all.Take(); n != nil; n = all.Take() {
+						work := works[n.Key]
 						takes(work.before)
 						if work.creates {
-							c := creation{n.key.Name, n.begin(t.Context(), n.key.Name)}
+							c := creation{n.Key.Name, n.Begin(t.Context(), n.Key.Name)}
 							takes(work.after)
 							mu.Lock()
-							created[n.key.Namespace] = append(created[n.key.Namespace], c)
+							created[n.Key.Namespace] = append(created[n.Key.Namespace], c)
 							mu.Unlock()
 						} else {
-							n.pass()
+							n.Pass()
 							takes(10 * work.after)
 						}
-						n.pass()
+						n.Pass()
 						mu.Lock()
-						at[n.key] = n.at
+						at[n.Key] = n.At
 						mu.Unlock()
-						queue.Done(n.key)
+						queue.Done(n.Key)
 					}
 				})
 			}
@@ -121,30 +121,30 @@ func TestPropertyTheOrderOfArrivalCanBeTold(t *testing.T) {
 func TestUnitsAreCreatedSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queue := workqueue.NewTyped[types.NamespacedName]()
-		all := newArrivals(queue, clock.RealClock{})
+		all := NewSender(queue, clock.RealClock{})
 		for _, name := range []string{"a", "b", "c"} {
 			queue.Add(types.NamespacedName{Name: name})
 		}
 		queue.ShutDown()
-		a, b, c := all.take(), all.take(), all.take()
+		a, b, c := all.Take(), all.Take(), all.Take()
 		began := time.Now()
 		var after []string
-		for _, n := range []*arrival{a, b} {
-			after = append(after, n.begin(t.Context(), n.key.Name))
+		for _, n := range []*Arrival{a, b} {
+			after = append(after, n.Begin(t.Context(), n.Key.Name))
 		}
-		b.pass()
-		after = append(after, c.begin(t.Context(), "c"))
+		b.Pass()
+		after = append(after, c.Begin(t.Context(), "c"))
 		if want := []string{"", "a", "a"}; !slices.Equal(after, want) {
 			t.Errorf("they come after %q, not %q", after, want)
 		}
 		if waited := time.Since(began); waited != 0 {
 			t.Errorf("they waited %v", waited)
 		}
-		for _, n := range []*arrival{a, c} {
-			n.pass()
+		for _, n := range []*Arrival{a, c} {
+			n.Pass()
 		}
-		for _, n := range []*arrival{a, b, c} {
-			queue.Done(n.key)
+		for _, n := range []*Arrival{a, b, c} {
+			queue.Done(n.Key)
 		}
 	})
 }
@@ -155,22 +155,22 @@ func takes(d time.Duration) { <-time.After(d) }
 func TestOneRequestThatHangsDoesNotHoldUpItsNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queue := workqueue.NewTyped[types.NamespacedName]()
-		all := newArrivals(queue, clock.RealClock{})
+		all := NewSender(queue, clock.RealClock{})
 		for _, name := range []string{"hangs", "next"} {
 			queue.Add(types.NamespacedName{Namespace: "a", Name: name})
 		}
 		queue.ShutDown()
-		hangs, next := all.take(), all.take()
+		hangs, next := all.Take(), all.Take()
 		began := time.Now()
-		if after := next.begin(t.Context(), "next"); after != "" {
+		if after := next.Begin(t.Context(), "next"); after != "" {
 			t.Errorf("it comes after %q, which is not being created", after)
 		}
-		if waited := time.Since(began); waited != patience {
-			t.Errorf("waited %v, not %v", waited, patience)
+		if waited := time.Since(began); waited != Patience {
+			t.Errorf("waited %v, not %v", waited, Patience)
 		}
-		next.pass()
-		hangs.pass()
-		queue.Done(hangs.key)
-		queue.Done(next.key)
+		next.Pass()
+		hangs.Pass()
+		queue.Done(hangs.Key)
+		queue.Done(next.Key)
 	})
 }
