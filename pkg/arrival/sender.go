@@ -1,122 +1,85 @@
 package arrival
 
 import (
-	"context"
 	"slices"
 	"sync"
-	"time"
-
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 )
 
-// Sender takes keys off a work queue such that the order in which they came up can be
-// told from what workers beside each other do. The units of a namespace are created side
-// by side, but begun in the order in which its jobs were seen, and each names the one
-// before it that is being created too: the controller gives free quota to the first unit
-// that it is shown, and so knows which one comes before that.
+// Sender has the creation of units begin in the order in which their jobs came up, and
+// tells which unit each comes after. The workers that create units take turns: a worker
+// has the turn while it takes a job and decides about it, and hands it on when it begins
+// to create a unit, or knows that it will create none. Nobody makes a request during a
+// turn, so that a turn is short.
 type Sender struct {
-	queue workqueue.TypedInterface[types.NamespacedName]
-	clock clock.WithTicker
-
-	// taking makes one step of taking a key, its time and its place.
-	taking sync.Mutex
-	mu     sync.Mutex
-	// ahead are, by namespace, those who may still have a unit to create, or are about to,
-	// in order.
-	ahead map[string][]*Arrival
+	// turn is full while somebody has the turn.
+	turn chan struct{}
+	mu   sync.Mutex
+	// creating are, by namespace, those whose creation is under way, in the order in
+	// which it began.
+	creating map[string][]*Turn
 }
 
-// Arrival is one key taken off the queue.
-type Arrival struct {
-	Key types.NamespacedName
-	// At is when it was taken, later than all that came before it.
-	At time.Time
-	// begun is closed once later ones need not wait for it: its unit is being created, by
-	// this name, or there is none to create.
-	begun chan struct{}
-	unit  string
-	all   *Sender
+// Turn is that of one worker, and what it creates after it.
+type Turn struct {
+	sender *Sender
+	// over: somebody else may have the turn.
+	over bool
+	// namespace and name of the unit whose creation is under way; empty for none.
+	namespace, unit string
 }
 
-// NewSender takes keys off the queue.
-func NewSender(queue workqueue.TypedInterface[types.NamespacedName], clock clock.WithTicker) *Sender {
-	return &Sender{queue: queue, clock: clock, ahead: map[string][]*Arrival{}}
+// NewSender knows of no unit that is being created.
+func NewSender() *Sender {
+	return &Sender{turn: make(chan struct{}, 1), creating: map[string][]*Turn{}}
 }
 
-// Take waits for the next key; nil when the queue is shut down. Whoever takes it
-// calls Pass in the end.
-func (a *Sender) Take() *Arrival {
-	a.taking.Lock()
-	defer a.taking.Unlock()
-	key, shutdown := a.queue.Get()
-	if shutdown {
-		return nil
+// Enter waits for the turn. Whoever has it calls End when all is done.
+func (s *Sender) Enter() *Turn {
+	s.turn <- struct{}{}
+	return &Turn{sender: s}
+}
+
+// Begin hands the turn on, once it is noted that the creation of a unit begins. It
+// returns the name of the unit that this one comes after; empty where no other one of the
+// namespace is being created.
+func (t *Turn) Begin(namespace, unit string) (after string) {
+	t.sender.mu.Lock()
+	line := t.sender.creating[namespace]
+	if len(line) > 0 {
+		after = line[len(line)-1].unit
 	}
-	next := &Arrival{Key: key, At: a.clock.Now(), begun: make(chan struct{}), all: a}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.ahead[key.Namespace] = append(a.ahead[key.Namespace], next)
-	return next
-}
-
-// Begin waits until all that came before in the namespace have begun, or Patience is at
-// its end, and begins the creation of a unit. It tells the name of the last unit before
-// that is being created too, if there is one.
-func (n *Arrival) Begin(ctx context.Context, unit string) (after string) {
-	n.await(ctx)
-	n.all.mu.Lock()
-	defer n.all.mu.Unlock()
-	line := n.all.ahead[n.Key.Namespace]
-	for _, before := range slices.Backward(line[:max(0, slices.Index(line, n))]) {
-		if before.unit != "" {
-			after = before.unit
-			break
-		}
-	}
-	n.unit = unit
-	close(n.begun)
+	t.namespace, t.unit = namespace, unit
+	t.sender.creating[namespace] = append(line, t)
+	t.sender.mu.Unlock()
+	t.handOn()
 	return after
 }
 
-func (n *Arrival) await(ctx context.Context) {
-	n.all.mu.Lock()
-	line := n.all.ahead[n.Key.Namespace]
-	before := slices.Clone(line[:max(0, slices.Index(line, n))])
-	n.all.mu.Unlock()
-	if len(before) == 0 {
-		return
-	}
-	timer := n.all.clock.NewTimer(Patience)
-	defer timer.Stop()
-	for _, other := range before {
-		select {
-		case <-other.begun:
-		case <-timer.C():
-			return
-		case <-ctx.Done():
-			return
-		}
+// End hands the turn on, or ends the creation that has begun, whatever came of it. A
+// second time it does nothing.
+func (t *Turn) End() {
+	switch {
+	case !t.over:
+		t.handOn()
+	case t.unit != "":
+		t.forget()
 	}
 }
 
-// Pass lets those that came later go on: it has created its unit, or will not create
-// any. A second time it does nothing.
-func (n *Arrival) Pass() {
-	n.all.mu.Lock()
-	defer n.all.mu.Unlock()
-	line := n.all.ahead[n.Key.Namespace]
-	at := slices.Index(line, n)
-	if at < 0 {
-		return
-	}
-	if n.unit == "" {
-		close(n.begun)
-	}
-	if line = slices.Delete(line, at, at+1); len(line) > 0 {
-		n.all.ahead[n.Key.Namespace] = line
+func (t *Turn) handOn() {
+	t.over = true
+	<-t.sender.turn
+}
+
+func (t *Turn) forget() {
+	t.sender.mu.Lock()
+	defer t.sender.mu.Unlock()
+	line := t.sender.creating[t.namespace]
+	line = slices.DeleteFunc(line, func(other *Turn) bool { return other == t })
+	if len(line) > 0 {
+		t.sender.creating[t.namespace] = line
 	} else {
-		delete(n.all.ahead, n.Key.Namespace)
+		delete(t.sender.creating, t.namespace)
 	}
+	t.unit = ""
 }

@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 	"pgregory.net/rapid"
 )
 
@@ -64,7 +63,7 @@ func TestPropertyTheOrderOfArrivalCanBeTold(t *testing.T) {
 		at := map[types.NamespacedName]time.Time{}
 		synctest.Test(t, func(t *testing.T) {
 			queue := workqueue.NewTyped[types.NamespacedName]()
-			all := NewSender(queue, clock.RealClock{})
+			all := NewSender()
 			for _, key := range order {
 				queue.Add(key)
 			}
@@ -73,30 +72,36 @@ func TestPropertyTheOrderOfArrivalCanBeTold(t *testing.T) {
 			var running sync.WaitGroup
 			for range workers {
 				running.Go(func() {
-					for n := all.Take(); n != nil; n = all.Take() {
-						work := works[n.Key]
+					for {
+						turn := all.Enter()
+						key, shutdown := queue.Get()
+						if shutdown {
+							turn.End()
+							return
+						}
+						work, taken := works[key], time.Now()
 						takes(work.before)
 						if work.creates {
-							c := creation{n.Key.Name, n.Begin(t.Context(), n.Key.Name)}
+							c := creation{key.Name, turn.Begin(key.Namespace, key.Name)}
 							takes(work.after)
 							mu.Lock()
-							created[n.Key.Namespace] = append(created[n.Key.Namespace], c)
+							created[key.Namespace] = append(created[key.Namespace], c)
 							mu.Unlock()
 						} else {
-							n.Pass()
+							turn.End()
 							takes(10 * work.after)
 						}
-						n.Pass()
+						turn.End()
 						mu.Lock()
-						at[n.Key] = n.At
+						at[key] = taken
 						mu.Unlock()
-						queue.Done(n.Key)
+						queue.Done(key)
 					}
 				})
 			}
 			running.Wait()
-			if len(all.ahead) > 0 {
-				rt.Errorf("still ahead: %v", all.ahead)
+			if len(all.creating)+len(all.turn) > 0 {
+				rt.Errorf("still being created: %v, and somebody has the turn: %d", all.creating, len(all.turn))
 			}
 		})
 		want := map[string][]string{}
@@ -117,60 +122,29 @@ func TestPropertyTheOrderOfArrivalCanBeTold(t *testing.T) {
 	})
 }
 
-// Creations wait for none that is under way.
-func TestUnitsAreCreatedSideBySide(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		queue := workqueue.NewTyped[types.NamespacedName]()
-		all := NewSender(queue, clock.RealClock{})
-		for _, name := range []string{"a", "b", "c"} {
-			queue.Add(types.NamespacedName{Name: name})
-		}
-		queue.ShutDown()
-		a, b, c := all.Take(), all.Take(), all.Take()
-		began := time.Now()
-		var after []string
-		for _, n := range []*Arrival{a, b} {
-			after = append(after, n.Begin(t.Context(), n.Key.Name))
-		}
-		b.Pass()
-		after = append(after, c.Begin(t.Context(), "c"))
-		if want := []string{"", "a", "a"}; !slices.Equal(after, want) {
-			t.Errorf("they come after %q, not %q", after, want)
-		}
-		if waited := time.Since(began); waited != 0 {
-			t.Errorf("they waited %v", waited)
-		}
-		for _, n := range []*Arrival{a, c} {
-			n.Pass()
-		}
-		for _, n := range []*Arrival{a, b, c} {
-			queue.Done(n.Key)
-		}
-	})
-}
-
 // takes lets the time of the bubble, which is no real time, go by.
 func takes(d time.Duration) { <-time.After(d) }
 
-func TestOneRequestThatHangsDoesNotHoldUpItsNamespace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		queue := workqueue.NewTyped[types.NamespacedName]()
-		all := NewSender(queue, clock.RealClock{})
-		for _, name := range []string{"hangs", "next"} {
-			queue.Add(types.NamespacedName{Namespace: "a", Name: name})
-		}
-		queue.ShutDown()
-		hangs, next := all.Take(), all.Take()
-		began := time.Now()
-		if after := next.Begin(t.Context(), "next"); after != "" {
-			t.Errorf("it comes after %q, which is not being created", after)
-		}
-		if waited := time.Since(began); waited != Patience {
-			t.Errorf("waited %v, not %v", waited, Patience)
-		}
-		next.Pass()
-		hangs.Pass()
-		queue.Done(hangs.Key)
-		queue.Done(next.Key)
-	})
+// Creations wait for none that is under way, though it hang, and those that are over are
+// not named.
+func TestUnitsAreCreatedSideBySide(t *testing.T) {
+	all := NewSender()
+	begin := func(namespace, unit string) (*Turn, string) {
+		turn := all.Enter()
+		return turn, turn.Begin(namespace, unit)
+	}
+	_, hangs := begin("n", "a")
+	b, afterA := begin("n", "b")
+	_, other := begin("elsewhere", "x")
+	b.End()
+	b.End()
+	c, notB := begin("n", "c")
+	all.Enter().End()
+	_, afterC := begin("n", "d")
+	c.End()
+	_, afterD := begin("n", "e")
+	got := []string{hangs, afterA, other, notB, afterC, afterD}
+	if want := []string{"", "a", "", "a", "c", "d"}; !slices.Equal(got, want) {
+		t.Errorf("they come after %q, not %q", got, want)
+	}
 }
