@@ -16,6 +16,7 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/arrival"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/generated/informers/externalversions"
@@ -139,7 +140,7 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 	return &loop{
 		clock: cfg.Clock, logger: logger, inbox: inbox, names: resources.NewNames(), check: cfg.CheckInvariants,
 		core:      core,
-		sequence:  newSequence(core.Knows),
+		sequence:  arrival.NewReceiver[scheduler.Unit](core.Knows),
 		source:    cfg.Source,
 		reader:    unitReader{cfg.Source.Demand},
 		applier:   newApplier(cfg.Client, cfg.Clock, inbox),

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/arrival"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -34,7 +34,7 @@ type loop struct {
 	source backend.Source
 	reader unitReader
 	// sequence is what units go through before the core is shown them.
-	sequence *sequence
+	sequence *arrival.Receiver[scheduler.Unit]
 
 	inbox     *inbox
 	applier   *applier
@@ -95,11 +95,11 @@ func (l *loop) decide(inputs []input) (plan scheduler.Plan, wake time.Time) {
 		take(l)
 		l.prove()
 	}
-	l.show(l.sequence.due(l.now))
+	l.show(l.sequence.Due(l.now))
 	plan, wake = l.core.Next(l.now)
 	l.measures.decided(l.core, l.clock.Since(l.now))
 	l.prove()
-	return plan, earlier(wake, l.sequence.next())
+	return plan, earlier(wake, l.sequence.Next())
 }
 
 func (l *loop) apply(e scheduler.Event) {
@@ -164,11 +164,11 @@ func unitSeen(unit tolerant.Object) input {
 			l.logger.Error(err, "Cannot read a unit; leaving it alone")
 			return
 		}
-		after := ""
-		if name := unit.GetAnnotations()[wellknown.AfterAnnotation]; name != "" {
-			after = unit.GetNamespace() + "/" + name
+		arrived := arrival.Unit[scheduler.Unit]{Key: u.Key, UID: u.UID, Value: u, Fresh: u.Phase == scheduler.Waiting && u.Reason == ""}
+		if name := arrival.After(unit.GetAnnotations()); name != "" {
+			arrived.After = unit.GetNamespace() + "/" + name
 		}
-		l.show(l.sequence.see(u, after, l.now))
+		l.show(l.sequence.See(arrived, l.now))
 	}
 }
 
@@ -176,7 +176,7 @@ func unitGone(key string, uid string) input {
 	return func(l *loop) {
 		l.unreadable.gone(key)
 		l.apply(scheduler.UnitGone{Key: key, UID: uid})
-		l.show(l.sequence.gone(key))
+		l.show(l.sequence.Gone(key))
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/arrival"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/queue"
@@ -189,7 +190,7 @@ func TestBorrowingIsPausedWhereThatIsAskedFor(t *testing.T) {
 func comesAfter(name, after, cpu string) input {
 	return unitSeen(compactor{keepNothing}.unit(&schedulingv1alpha1.QueueUnit{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID(name), ResourceVersion: "7",
-			Annotations: map[string]string{wellknown.AfterAnnotation: after}},
+			Annotations: arrival.Annotate(nil, after)},
 		Spec: schedulingv1alpha1.QueueUnitSpec{Resource: corev1.ResourceList{"cpu": resource.MustParse(cpu)}},
 	}))
 }
@@ -198,16 +199,38 @@ func TestFreeQuotaGoesToTheUnitThatAnotherComesAfter(t *testing.T) {
 	const root = `{name: root, max: {cpu: 4}, children: [{name: team, namespaces: [a]}]}`
 	d := decide(t, tree.Options{})
 	d.expect(d.after(0, quotaListed, d.tree(root), comesAfter("second", "first", "4")), nil)
-	d.expect(d.after(patience/2, unitOf("first", "", "4", "")), map[string]string{"a/first": "Dequeue "})
+	d.expect(d.after(arrival.Patience/2, unitOf("first", "", "4", "")), map[string]string{"a/first": "Dequeue "})
 	d.expect(d.after(time.Second), map[string]string{"a/second": "Explain " + string(wellknown.ReasonQuotaExceeded)})
 
 	// One that never comes is not waited for long.
 	d = decide(t, tree.Options{})
 	d.expect(d.after(0, quotaListed, d.tree(root), comesAfter("second", "first", "4")), nil)
-	if want := d.now.Add(patience); !d.wake.Equal(want) {
+	if want := d.now.Add(arrival.Patience); !d.wake.Equal(want) {
 		t.Errorf("it decides again at %v, not at %v", d.wake, want)
 	}
-	d.expect(d.after(patience), map[string]string{"a/second": "Dequeue "})
+	d.expect(d.after(arrival.Patience), map[string]string{"a/second": "Dequeue "})
+}
+
+func TestOnlyAUnitThatNothingWasDecidedAboutIsHeld(t *testing.T) {
+	for _, test := range []struct {
+		status schedulingv1alpha1.QueueUnitStatus
+		held   bool
+	}{
+		{schedulingv1alpha1.QueueUnitStatus{}, true},
+		{schedulingv1alpha1.QueueUnitStatus{Phase: schedulingv1alpha1.PhaseEnqueued}, true},
+		{schedulingv1alpha1.QueueUnitStatus{Reason: string(wellknown.ReasonQuotaExceeded)}, false},
+		{schedulingv1alpha1.QueueUnitStatus{Phase: schedulingv1alpha1.PhaseRunning}, false},
+		{schedulingv1alpha1.QueueUnitStatus{Phase: schedulingv1alpha1.PhaseSucceeded}, false},
+	} {
+		d := decide(t, tree.Options{})
+		d.after(0, quotaListed, unitSeen(&schedulingv1alpha1.QueueUnit{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "second", UID: "second", ResourceVersion: "7", Annotations: arrival.Annotate(nil, "first")},
+			Status:     test.status,
+		}))
+		if held := !d.sequence.Next().IsZero(); held != test.held {
+			t.Errorf("status %+v: held is %t", test.status, held)
+		}
+	}
 }
 
 func TestWhatWasReleasedOnAGroupThatIsGoneCountsWhereItWas(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/arrival"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/tolerant"
@@ -63,17 +64,8 @@ func compactMeta(meta *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID,
 		ResourceVersion: meta.ResourceVersion, CreationTimestamp: meta.CreationTimestamp,
-		Annotations: afterOf(meta),
+		Annotations: arrival.Annotate(nil, arrival.After(meta.Annotations)),
 	}
-}
-
-// afterOf are the annotations that say which unit this one comes after; nil for most.
-func afterOf(meta *metav1.ObjectMeta) map[string]string {
-	const key = wellknown.AfterAnnotation
-	if after, ok := meta.Annotations[key]; ok {
-		return map[string]string{key: after}
-	}
-	return nil
 }
 
 // unitReader turns QueueUnits into what the core knows of them.

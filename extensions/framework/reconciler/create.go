@@ -3,7 +3,6 @@ package reconciler
 import (
 	"context"
 	"fmt"
-	"maps"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +11,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/pkg/arrival"
 )
 
 // createUnit makes the unit of a held job. What is wrong with the job is said at
@@ -46,18 +46,10 @@ func newUnit(kind schema.GroupVersionKind, l *look) *v1alpha1.QueueUnit {
 	spec.ConsumerRef = v1alpha1.ConsumerReference{
 		APIVersion: apiVersion, Kind: name, Namespace: l.key.Namespace, Name: l.key.Name, UID: l.job.GetUID(),
 	}
-	annotations := l.want.Parameters
-	if l.after != "" {
-		annotations = maps.Clone(annotations)
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[v1alpha1.AfterAnnotation] = l.after
-	}
 	return &v1alpha1.QueueUnit{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:   l.key.Namespace,
-			Annotations: annotations,
+			Annotations: arrival.Annotate(l.want.Parameters, l.after),
 			Name:        decision.UnitName(kind.Kind, l.key.Name, l.job.GetUID()),
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: apiVersion, Kind: name, Name: l.key.Name, UID: l.job.GetUID(), Controller: new(true),

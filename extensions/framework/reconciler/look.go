@@ -11,6 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/pkg/arrival"
 )
 
 // look is one look at a job: all that is decided and acted on.
@@ -29,9 +30,9 @@ type look struct {
 }
 
 // reconcile takes one step with the job of the name, and with what units jobs of
-// that name have left behind. It returns when to look again.
-func (r *reconciler) reconcile(ctx context.Context, arrived *arrival) (time.Duration, error) {
-	key, now := arrived.key, arrived.at
+// that name have left behind. It returns when to look again. The turn is over before
+// the first request.
+func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key types.NamespacedName, now time.Time) (time.Duration, error) {
 	object, exists, err := r.cached.GetIndexer().GetByKey(key.String())
 	if err != nil {
 		return 0, fmt.Errorf("reading %s from the cache: %w", key, err)
@@ -41,33 +42,49 @@ func (r *reconciler) reconcile(ctx context.Context, arrived *arrival) (time.Dura
 		job = nil
 	}
 	unit, leftovers := r.unitsOf(key, job)
-	after, err := r.clear(ctx, leftovers, now)
-	if err != nil || job == nil {
-		return after, err
+	if unit != nil {
+		turn.End() // it has its unit: nobody needs to wait for what is decided about it
 	}
-	job, fault := decision.Readable(job)
-	if job == nil {
-		klog.FromContext(ctx).V(2).Info("The job cannot be read and is left alone", "err", fault)
-		return after, nil
-	}
-	if wait := r.behind(key, job, unit, now); wait > 0 {
-		return sooner(after, wait), nil
-	}
-	l := r.look(key, job, unit, now, fault)
-	decided := decision.Decide(l.state, l.unit, l.want, now)
-	r.tellQueued(l, decided.Queued)
-	r.tellUnreadable(l)
-	after = sooner(after, decided.After)
+	l, decided, fault := r.decide(key, job, unit, now)
 	if decided.Action == decision.CreateUnit {
-		l.after = arrived.begin(ctx, decision.UnitName(r.kind.Kind, key.Name, job.GetUID()))
+		l.after = turn.Begin(key.Namespace, decision.UnitName(r.kind.Kind, key.Name, l.job.GetUID()))
 	} else {
-		arrived.pass()
+		turn.End()
 	}
+	after, err := r.clear(ctx, leftovers, now)
+	switch {
+	case err != nil:
+		return after, err
+	case fault != nil:
+		klog.FromContext(ctx).V(2).Info("The job cannot be read and is left alone", "err", fault)
+	case l != nil:
+		r.tellQueued(l, decided.Queued)
+		r.tellUnreadable(l)
+	}
+	after = sooner(after, decided.After)
 	if decided.Action == decision.Nothing {
 		return after, nil
 	}
 	klog.FromContext(ctx).V(3).Info("Acting", "action", decided.Action)
 	return after, r.act(ctx, l, decided.Action)
+}
+
+// decide says what to do about a job, by the caches alone. There is nothing to look at
+// where the job is gone, or where the caches are behind; the error says why it cannot be
+// read at all.
+func (r *reconciler) decide(key types.NamespacedName, job framework.Object, unit *v1alpha1.QueueUnit, now time.Time) (*look, decision.Decision, error) {
+	if job == nil {
+		return nil, decision.Decision{}, nil
+	}
+	job, fault := decision.Readable(job)
+	if job == nil {
+		return nil, decision.Decision{}, fault
+	}
+	if wait := r.behind(key, job, unit, now); wait > 0 {
+		return nil, decision.Decision{After: wait}, nil
+	}
+	l := r.look(key, job, unit, now, fault)
+	return l, decision.Decide(l.state, l.unit, l.want, now), nil
 }
 
 // unitsOf parts the units of jobs of the name into the job's own, found by the

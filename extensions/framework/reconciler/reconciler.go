@@ -16,6 +16,7 @@ import (
 
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/pkg/arrival"
 	schedulingclient "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/typed/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/metrics"
 )
@@ -44,8 +45,8 @@ type reconciler struct {
 	clock   clock.WithTicker
 	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	lanes   *lanes
-	// arrivals are what is taken from the queue.
-	arrivals *arrivals
+	// arrivals keep the order in which jobs are taken from the queue.
+	arrivals *arrival.Sender
 	memory   *memory
 	metrics  *metrics.Extensions
 }
@@ -73,9 +74,8 @@ func newReconciler(f *Framework, adapter framework.Adapter) (*reconciler, error)
 			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(
 				workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: f.opts.Clock, Name: adapter.Kind().Name,
 					Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.NamespacedName]{Name: adapter.Kind().Name, Clock: f.opts.Clock, Queue: lanes})})}),
-		lanes: lanes,
+		lanes: lanes, arrivals: arrival.NewSender(),
 	}
-	r.arrivals = newArrivals(r.queue, r.clock)
 	if _, err := cached.AddEventHandler(handler(r.jobChanged, r.jobGone)); err != nil {
 		return nil, fmt.Errorf("watching %s: %w", adapter.Kind().Resource, err)
 	}
@@ -114,13 +114,15 @@ func (r *reconciler) run(ctx context.Context, workers int) {
 }
 
 func (r *reconciler) next(ctx context.Context) bool {
-	arrived := r.arrivals.take()
-	if arrived == nil {
+	turn := r.arrivals.Enter()
+	key, shutdown := r.queue.Get()
+	if shutdown {
+		turn.End()
 		return false
 	}
-	key := arrived.key
+	now := r.clock.Now()
 	defer r.queue.Done(key)
-	defer arrived.pass()
+	defer turn.End()
 	if ctx.Err() != nil {
 		return true
 	}
@@ -129,7 +131,7 @@ func (r *reconciler) next(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), actTimeout)
 	defer cancel()
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("job", key))
-	after, err := r.reconcile(ctx, arrived)
+	after, err := r.reconcile(ctx, turn, key, now)
 	switch {
 	case err == nil:
 		r.queue.Forget(key)

@@ -1,4 +1,4 @@
-package reconciler
+package arrival
 
 import (
 	"fmt"
@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 	"pgregory.net/rapid"
 )
 
@@ -64,7 +63,7 @@ func TestPropertyTheOrderOfArrivalCanBeTold(t *testing.T) {
 		at := map[types.NamespacedName]time.Time{}
 		synctest.Test(t, func(t *testing.T) {
 			queue := workqueue.NewTyped[types.NamespacedName]()
-			all := newArrivals(queue, clock.RealClock{})
+			all := NewSender()
 			for _, key := range order {
 				queue.Add(key)
 			}
@@ -73,30 +72,36 @@ func TestPropertyTheOrderOfArrivalCanBeTold(t *testing.T) {
 			var running sync.WaitGroup
 			for range workers {
 				running.Go(func() {
-					for n := all.take(); n != nil; n = all.take() {
-						work := works[n.key]
+					for {
+						turn := all.Enter()
+						key, shutdown := queue.Get()
+						if shutdown {
+							turn.End()
+							return
+						}
+						work, taken := works[key], time.Now()
 						takes(work.before)
 						if work.creates {
-							c := creation{n.key.Name, n.begin(t.Context(), n.key.Name)}
+							c := creation{key.Name, turn.Begin(key.Namespace, key.Name)}
 							takes(work.after)
 							mu.Lock()
-							created[n.key.Namespace] = append(created[n.key.Namespace], c)
+							created[key.Namespace] = append(created[key.Namespace], c)
 							mu.Unlock()
 						} else {
-							n.pass()
+							turn.End()
 							takes(10 * work.after)
 						}
-						n.pass()
+						turn.End()
 						mu.Lock()
-						at[n.key] = n.at
+						at[key] = taken
 						mu.Unlock()
-						queue.Done(n.key)
+						queue.Done(key)
 					}
 				})
 			}
 			running.Wait()
-			if len(all.ahead) > 0 {
-				rt.Errorf("still ahead: %v", all.ahead)
+			if len(all.creating)+len(all.turn) > 0 {
+				rt.Errorf("still being created: %v, and somebody has the turn: %d", all.creating, len(all.turn))
 			}
 		})
 		want := map[string][]string{}
@@ -117,60 +122,29 @@ func TestPropertyTheOrderOfArrivalCanBeTold(t *testing.T) {
 	})
 }
 
-// Creations wait for none that is under way.
-func TestUnitsAreCreatedSideBySide(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		queue := workqueue.NewTyped[types.NamespacedName]()
-		all := newArrivals(queue, clock.RealClock{})
-		for _, name := range []string{"a", "b", "c"} {
-			queue.Add(types.NamespacedName{Name: name})
-		}
-		queue.ShutDown()
-		a, b, c := all.take(), all.take(), all.take()
-		began := time.Now()
-		var after []string
-		for _, n := range []*arrival{a, b} {
-			after = append(after, n.begin(t.Context(), n.key.Name))
-		}
-		b.pass()
-		after = append(after, c.begin(t.Context(), "c"))
-		if want := []string{"", "a", "a"}; !slices.Equal(after, want) {
-			t.Errorf("they come after %q, not %q", after, want)
-		}
-		if waited := time.Since(began); waited != 0 {
-			t.Errorf("they waited %v", waited)
-		}
-		for _, n := range []*arrival{a, c} {
-			n.pass()
-		}
-		for _, n := range []*arrival{a, b, c} {
-			queue.Done(n.key)
-		}
-	})
-}
-
 // takes lets the time of the bubble, which is no real time, go by.
 func takes(d time.Duration) { <-time.After(d) }
 
-func TestOneRequestThatHangsDoesNotHoldUpItsNamespace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		queue := workqueue.NewTyped[types.NamespacedName]()
-		all := newArrivals(queue, clock.RealClock{})
-		for _, name := range []string{"hangs", "next"} {
-			queue.Add(types.NamespacedName{Namespace: "a", Name: name})
-		}
-		queue.ShutDown()
-		hangs, next := all.take(), all.take()
-		began := time.Now()
-		if after := next.begin(t.Context(), "next"); after != "" {
-			t.Errorf("it comes after %q, which is not being created", after)
-		}
-		if waited := time.Since(began); waited != patience {
-			t.Errorf("waited %v, not %v", waited, patience)
-		}
-		next.pass()
-		hangs.pass()
-		queue.Done(hangs.key)
-		queue.Done(next.key)
-	})
+// Creations wait for none that is under way, though it hang, and those that are over are
+// not named.
+func TestUnitsAreCreatedSideBySide(t *testing.T) {
+	all := NewSender()
+	begin := func(namespace, unit string) (*Turn, string) {
+		turn := all.Enter()
+		return turn, turn.Begin(namespace, unit)
+	}
+	_, hangs := begin("n", "a")
+	b, afterA := begin("n", "b")
+	_, other := begin("elsewhere", "x")
+	b.End()
+	b.End()
+	c, notB := begin("n", "c")
+	all.Enter().End()
+	_, afterC := begin("n", "d")
+	c.End()
+	_, afterD := begin("n", "e")
+	got := []string{hangs, afterA, other, notB, afterC, afterD}
+	if want := []string{"", "a", "", "a", "c", "d"}; !slices.Equal(got, want) {
+		t.Errorf("they come after %q, not %q", got, want)
+	}
 }

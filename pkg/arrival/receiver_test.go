@@ -1,4 +1,4 @@
-package controller
+package arrival
 
 import (
 	"fmt"
@@ -7,13 +7,17 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
-
-	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// parade is a sequence and what it has had shown.
+// shown is a unit as a receiver of a test shows it.
+type shown struct {
+	key     string
+	version uint64
+}
+
+// parade is a receiver and what it has had shown.
 type parade struct {
-	*sequence
+	*Receiver[shown]
 	keys []string
 	// version is that of the unit that was shown last.
 	version uint64
@@ -21,14 +25,22 @@ type parade struct {
 
 func newParade() *parade {
 	s := &parade{}
-	s.sequence = newSequence(func(key string) bool { return slices.Contains(s.keys, key) })
+	s.Receiver = NewReceiver[shown](func(key string) bool { return slices.Contains(s.keys, key) })
 	return s
 }
 
-func (s *parade) show(units []scheduler.Unit) {
+func (s *parade) show(units []shown) {
 	for _, u := range units {
-		s.keys, s.version = append(s.keys, u.Key), u.Version
+		s.keys, s.version = append(s.keys, u.key), u.version
 	}
+}
+
+func (s *parade) see(u Unit[shown], after string, now time.Time) []shown {
+	u.After = after
+	if u.Value.key == "" {
+		u.Value.key = u.Key
+	}
+	return s.See(u, now)
 }
 
 // Units that are created side by side are shown in the order in which their creation
@@ -67,14 +79,14 @@ func TestPropertyUnitsAreShownInTheOrderOfTheirJobs(t *testing.T) {
 		s, start := newParade(), time.Unix(1000, 0)
 		for _, c := range order {
 			if !c.fails {
-				s.show(s.see(scheduler.Unit{Key: c.key, Facts: scheduler.Facts{UID: c.key}}, c.after, start.Add(c.ends)))
+				s.show(s.see(Unit[shown]{Key: c.key, UID: c.key, Fresh: true}, c.after, start.Add(c.ends)))
 			}
 		}
 		if !mayFail && !slices.Equal(s.keys, want) {
 			t.Fatalf("shown are %v, not %v", s.keys, want)
 		}
-		if next := s.next(); !next.IsZero() {
-			s.show(s.due(next.Add(at + patience)))
+		if next := s.Next(); !next.IsZero() {
+			s.show(s.Due(next.Add(at + Patience)))
 		}
 		if slices.Sort(s.keys); !slices.Equal(s.keys, want) {
 			t.Fatalf("in the end %v were shown, not %v", s.keys, want)
@@ -87,8 +99,8 @@ func TestPropertyUnitsAreShownInTheOrderOfTheirJobs(t *testing.T) {
 
 func TestAUnitThatComesAfterAnother(t *testing.T) {
 	now := time.Unix(1000, 0)
-	unit := func(key string) scheduler.Unit {
-		return scheduler.Unit{Key: key, Facts: scheduler.Facts{UID: "uid of " + key, Version: 1}}
+	unit := func(key string) Unit[shown] {
+		return Unit[shown]{Key: key, UID: "uid of " + key, Fresh: true, Value: shown{key, 1}}
 	}
 	for _, test := range []struct {
 		name string
@@ -101,9 +113,9 @@ func TestAUnitThatComesAfterAnother(t *testing.T) {
 		}, "[a b]"},
 		{"is held for a second at most", func(s *parade) {
 			s.show(s.see(unit("b"), "a", now))
-			s.show(s.due(now.Add(patience - 1)))
+			s.show(s.Due(now.Add(Patience - 1)))
 			s.show(s.see(unit("c"), "", now))
-			s.show(s.due(now.Add(patience)))
+			s.show(s.Due(now.Add(Patience)))
 		}, "[c b]"},
 		{"is not held where that is known", func(s *parade) {
 			s.show(s.see(unit("a"), "", now))
@@ -112,47 +124,47 @@ func TestAUnitThatComesAfterAnother(t *testing.T) {
 		{"is not held where it comes after itself", func(s *parade) {
 			s.show(s.see(unit("b"), "b", now))
 		}, "[b]"},
-		{"is not held where it was told something", func(s *parade) {
-			told := unit("b")
-			told.Reason = "QuotaExceeded"
-			s.show(s.see(told, "a", now))
-		}, "[b]"},
-		{"is not held where it has its quota", func(s *parade) {
-			has := unit("b")
-			has.Phase = scheduler.Running
-			s.show(s.see(has, "a", now))
+		{"is not held where something was decided about it", func(s *parade) {
+			old := unit("b")
+			old.Fresh = false
+			s.show(s.see(old, "a", now))
 		}, "[b]"},
 		{"is held on as it is later", func(s *parade) {
 			s.show(s.see(unit("b"), "a", now))
 			later := unit("b")
-			later.Version = 2
+			later.Value.version = 2
 			s.show(s.see(later, "a", now))
 			s.show(s.see(unit("a"), "", now))
 			s.keys = append(s.keys, fmt.Sprint("version ", s.version))
 		}, "[a b version 2]"},
-		{"is held no more once it has ended", func(s *parade) {
+		{"is held on though it no longer says after whom", func(s *parade) {
+			s.show(s.see(unit("b"), "a", now))
+			s.show(s.see(unit("b"), "", now))
+			s.show(s.see(unit("a"), "", now))
+		}, "[a b]"},
+		{"is held no more once something is decided about it", func(s *parade) {
 			s.show(s.see(unit("b"), "a", now))
 			over := unit("b")
-			over.Phase = scheduler.Ended
+			over.Fresh = false
 			s.show(s.see(over, "a", now))
-			s.show(s.due(now.Add(patience)))
+			s.show(s.Due(now.Add(Patience)))
 		}, "[b]"},
 		{"is another than the one that was held by its name", func(s *parade) {
 			s.show(s.see(unit("b"), "a", now))
 			other := unit("b")
 			other.UID = "another"
 			s.show(s.see(other, "", now))
-			s.show(s.due(now.Add(patience)))
+			s.show(s.Due(now.Add(Patience)))
 		}, "[b]"},
 		{"is not shown once it is gone, and is waited for no longer than the one before it", func(s *parade) {
 			s.show(s.see(unit("b"), "a", now))
 			s.show(s.see(unit("c"), "b", now))
-			s.show(s.gone("b"))
+			s.show(s.Gone("b"))
 			s.show(s.see(unit("a"), "", now))
 		}, "[a c]"},
 		{"goes when that is gone before it was known", func(s *parade) {
 			s.show(s.see(unit("b"), "a", now))
-			s.show(s.gone("a"))
+			s.show(s.Gone("a"))
 		}, "[b]"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -1,0 +1,100 @@
+package reconciler
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/job"
+	"kube-queue.dev/kube-queue/pkg/arrival"
+	"kube-queue.dev/kube-queue/pkg/events"
+)
+
+// silence takes events and tells nobody.
+type silence struct{}
+
+func (silence) Write(events.Event) {}
+func (silence) Keep(events.Event)  {}
+func (silence) Forget(types.UID)   {}
+
+// The first job has a unit of its predecessor to clear up. While the request for that
+// hangs, the unit of the second job is created, and says that it comes after that of the
+// first, whose creation has begun.
+func TestOneRequestThatHangsDoesNotHoldUpItsNamespace(t *testing.T) {
+	hangs, answer := make(chan struct{}), make(chan struct{})
+	created := make(chan v1alpha1.QueueUnit, 2)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method != http.MethodPost { // it asks for the first job
+			close(hangs)
+			<-answer
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		var unit v1alpha1.QueueUnit
+		if err := json.NewDecoder(r.Body).Decode(&unit); err != nil {
+			t.Error(err)
+		}
+		created <- unit
+		unit.ResourceVersion = "9"
+		if err := json.NewEncoder(w).Encode(unit); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	f, err := New(Options{Config: &rest.Config{Host: server.URL}, Adapters: []framework.Adapter{job.New()},
+		Workers: 2, Events: silence{}, Clock: clocktesting.NewFakeClock(noon)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := f.reconcilers[0]
+	left := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "left", UID: "left"},
+		Spec: v1alpha1.QueueUnitSpec{ConsumerRef: v1alpha1.ConsumerReference{APIVersion: "batch/v1", Kind: "Job", Name: "first", UID: "gone"}}}
+	if err := f.units.GetIndexer().Add(left); err != nil {
+		t.Fatal(err)
+	}
+	r.memory.goneFor(left.UID, noon.Add(-collectorGrace))
+	for _, name := range []string{"first", "second"} {
+		held := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID(name), ResourceVersion: "1"},
+			Spec: batchv1.JobSpec{Suspend: new(true)}}
+		if err := r.cached.GetIndexer().Add(held); err != nil {
+			t.Fatal(err)
+		}
+		r.jobChanged(held)
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer close(answer)
+	running.Go(func() { r.next(t.Context()) })
+	within(t, hangs)
+	running.Go(func() { r.next(t.Context()) })
+	unit := within(t, created)
+	if unit.Spec.ConsumerRef.Name != "second" {
+		t.Errorf("the unit of %s is created", unit.Spec.ConsumerRef.Name)
+	}
+	if after := arrival.After(unit.Annotations); len(after) < 5 || after[:5] != "first" {
+		t.Errorf("it comes after %q", after)
+	}
+}
+
+// within waits for what comes through a channel.
+func within[T any](t *testing.T, c <-chan T) (got T) {
+	t.Helper()
+	select {
+	case got = <-c:
+	case <-time.After(time.Minute):
+		t.Fatal("it never comes")
+	}
+	return got
+}
