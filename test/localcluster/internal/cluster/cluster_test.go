@@ -121,8 +121,8 @@ func TestOneOfTwoOperatorsHasMPIJob(t *testing.T) {
 		operators []string
 		want      []string
 	}{
-		{[]string{trainingOperator}, []string{"TFJob", "PyTorchJob", "MPIJob"}},
-		{[]string{trainingOperator, mpiOperator}, []string{"TFJob", "PyTorchJob"}},
+		{[]string{trainingOperator}, []string{"TFJob", "PyTorchJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob"}},
+		{[]string{trainingOperator, mpiOperator}, []string{"TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob", "JAXJob"}},
 	} {
 		var kinds []string
 		for _, job := range (Config{Operators: test.operators}).trainingJobs() {
