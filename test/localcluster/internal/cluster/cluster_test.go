@@ -134,6 +134,18 @@ func TestOneOfTwoOperatorsHasMPIJob(t *testing.T) {
 	}
 }
 
+func TestAnOperatorRunsWithThoseThatItNeeds(t *testing.T) {
+	for _, test := range []struct{ operators, want []string }{
+		{[]string{kuberay}, []string{kuberay}},
+		{[]string{trainer}, []string{trainer, jobSet}},
+		{[]string{jobSet, trainer}, []string{jobSet, trainer}},
+	} {
+		if got := (Config{Operators: test.operators}).allOperators(); !slices.Equal(got, test.want) {
+			t.Errorf("with %v asked for %v run, want %v", test.operators, got, test.want)
+		}
+	}
+}
+
 func TestAWebhookThatNamesNoPathIsRefused(t *testing.T) {
 	configuration := webhookConfiguration{Kind: "MutatingWebhookConfiguration", Metadata: object{"name": "some"}, Webhooks: []object{{
 		"name": "first", "clientConfig": object{"url": "https://elsewhere"},
