@@ -72,6 +72,8 @@ func TestEndsByKind(t *testing.T) {
 		{"batch/v1/jobs", `{"kind":"Job","status":{"conditions":[{"type":"SuccessCriteriaMet","status":"True"}]}}`, going},
 		{"batch/v1/jobs", `{"kind":"Job","status":{"conditions":[{"type":"Complete","status":"True"}]}}`, succeeded},
 		{"kubeflow.org/v1/pytorchjobs", `{"kind":"PyTorchJob","status":{"conditions":[{"type":"Failed","status":"True"}]}}`, failed},
+		{"kubeflow.org/v1/xgboostjobs", `{"kind":"XGBoostJob","status":{"conditions":[{"type":"Running","status":"False"},{"type":"Succeeded","status":"True"}]}}`, succeeded},
+		{"kubeflow.org/v1/paddlejobs", `{"kind":"PaddleJob","status":{"conditions":[{"type":"Restarting","status":"True"}]}}`, going},
 		{"kubeflow.org/v1/mpijobs", `{"kind":"MPIJob","status":{"conditions":[{"type":"Failed","status":"True"}]}}`, failed},
 		{"kubeflow.org/v2beta1/mpijobs", `{"kind":"MPIJob","status":{"conditions":[{"type":"Failed","status":"True"}]}}`, going},
 		{"kubeflow.org/v2beta1/mpijobs", `{"kind":"MPIJob","status":{"completionTime":"x","conditions":[{"type":"Succeeded","status":"True"}]}}`, succeeded},

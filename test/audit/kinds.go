@@ -51,6 +51,8 @@ var rows = []*row{
 	},
 	kubeflow("TFJob", "tfjobs", "spec.tfReplicaSpecs", 1, nil),
 	kubeflow("PyTorchJob", "pytorchjobs", "spec.pytorchReplicaSpecs", 1, nil),
+	kubeflow("XGBoostJob", "xgboostjobs", "spec.xgbReplicaSpecs", 1, nil),
+	kubeflow("PaddleJob", "paddlejobs", "spec.paddleReplicaSpecs", 1, nil),
 	kubeflow("MPIJob", "mpijobs", "spec.mpiReplicaSpecs", 0, map[string]int{"launcher": 1}),
 	{
 		group: "kubeflow.org", version: "v2beta1", resource: "mpijobs", kind: "MPIJob",
