@@ -9,21 +9,8 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
 )
 
-// trainRuntimeYAML is a runtime whose jobs fail with their first pod.
-const trainRuntimeYAML = `
-apiVersion: trainer.kubeflow.org/v1alpha1
-kind: TrainingRuntime
-metadata: {name: once, labels: {trainer.kubeflow.org/framework: torch}}
-spec:
-  mlPolicy: {numNodes: 1, torch: {}}
-  template:
-    spec:
-      replicatedJobs:
-      - name: node
-        template:
-          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
-          spec: {backoffLimit: 0, template: {spec: {containers: [{name: node, image: none}]}}}
-`
+// torch is the runtime that the cluster has.
+const torch = "torch-distributed"
 
 // trainJobYAML is a suspended job of three nodes, whose pods get the annotations.
 func trainJobYAML(name, runtime, annotations string) string {
@@ -33,7 +20,7 @@ kind: TrainJob
 metadata: {name: %s}
 spec:
   suspend: true
-  runtimeRef: {%s}
+  runtimeRef: {name: %s}
   trainer: {numNodes: 3, resourcesPerNode: {requests: {cpu: 100m}}}
   runtimePatches:
   - manager: localcluster.kube-queue.dev/test
@@ -41,18 +28,12 @@ spec:
 `, name, runtime, annotations)
 }
 
-const (
-	torch = "name: torch-distributed"
-	once  = "name: once, kind: TrainingRuntime"
-)
-
 // TestTrainJobsRun starts trainer, and jobset with it; most of its parts wait.
 func TestTrainJobsRun(t *testing.T) {
 	data := t.TempDir()
 	running := startRun(t, command("run", "--data", data, "--nodes=2", "--pod-run-time=2s", "--operators=trainer"))
 	ready := running.ready(t)
 	parts := status(t, data).Parts
-	kubectl(t, ready, trainRuntimeYAML, "create", "-f", "-")
 	t.Run("trainer", func(t *testing.T) {
 		for name, test := range map[string]func(*testing.T, *cluster.Ready){
 			"a job waits with its JobSet, runs and completes": trainJobWaits,
@@ -75,9 +56,9 @@ func TestTrainJobsRun(t *testing.T) {
 }
 
 // startTrainJob makes a job, waits until it is suspended and releases it.
-func startTrainJob(t *testing.T, ready *cluster.Ready, name, runtime, annotations string) {
+func startTrainJob(t *testing.T, ready *cluster.Ready, name, annotations string) {
 	t.Helper()
-	kubectl(t, ready, trainJobYAML(name, runtime, annotations), "create", "-f", "-")
+	kubectl(t, ready, trainJobYAML(name, torch, annotations), "create", "-f", "-")
 	waitForCondition(t, ready, "jobset/"+name, "Suspended")
 	suspendTrainJob(t, ready, name, false)
 }
@@ -108,8 +89,8 @@ func trainJobWaits(t *testing.T, ready *cluster.Ready) {
 	waitForCondition(t, ready, "jobset/waits", "Suspended")
 	trainJobStatus(t, ready, "waits", "0/0/1")
 	const template = "jsonpath={.spec.replicatedJobs[*].name} {.spec.replicatedJobs[0].replicas} {.spec.replicatedJobs[0].template.spec.parallelism} " +
-		"{.spec.replicatedJobs[0].template.spec.template.spec.containers[0].resources.requests.cpu} {.metadata.ownerReferences[?(@.controller==true)].kind}"
-	if got, want := kubectl(t, ready, "", "get", "jobset", "waits", "-o", template), "node 1 3 100m TrainJob"; got != want {
+		"{.spec.replicatedJobs[0].template.spec.template.spec.containers[0].resources.requests} {.metadata.ownerReferences[?(@.controller==true)].kind}"
+	if got, want := kubectl(t, ready, "", "get", "jobset", "waits", "-o", template), `node 1 3 {"cpu":"100m","memory":"256Mi"} TrainJob`; got != want {
 		t.Errorf("the JobSet of a suspended job has %q, want %q", got, want)
 	}
 	podsOf(t, ready, podsOfTrainJob("waits"), "")
@@ -120,12 +101,12 @@ func trainJobWaits(t *testing.T, ready *cluster.Ready) {
 }
 
 func trainJobFails(t *testing.T, ready *cluster.Ready) {
-	startTrainJob(t, ready, "fails", once, exitCode+`"1"`)
+	startTrainJob(t, ready, "fails", exitCode+`"1"`)
 	waitForCondition(t, ready, "trainjob/fails", "Failed")
 }
 
 func trainJobSuspended(t *testing.T, ready *cluster.Ready) {
-	startTrainJob(t, ready, "stops", torch, runTime+"never")
+	startTrainJob(t, ready, "stops", runTime+"never")
 	trainJobStatus(t, ready, "stops", "1/1/0")
 	suspendTrainJob(t, ready, "stops", true)
 	waitForCondition(t, ready, "trainjob/stops", "Suspended")
@@ -136,7 +117,7 @@ func trainJobSuspended(t *testing.T, ready *cluster.Ready) {
 }
 
 func trainJobDeleted(t *testing.T, ready *cluster.Ready) {
-	startTrainJob(t, ready, "deleted", torch, runTime+"never")
+	startTrainJob(t, ready, "deleted", runTime+"never")
 	podsOf(t, ready, podsOfTrainJob("deleted"), "Running Running Running")
 	kubectl(t, ready, "", "delete", "trainjob", "deleted")
 	waitGone(t, ready, "jobset", "deleted")
@@ -144,7 +125,7 @@ func trainJobDeleted(t *testing.T, ready *cluster.Ready) {
 }
 
 func trainJobRefused(t *testing.T, ready *cluster.Ready) {
-	_, err := tryKubectl(ready, trainJobYAML("refused", "name: other", ""), "create", "-f", "-")
+	_, err := tryKubectl(ready, trainJobYAML("refused", "other", ""), "create", "-f", "-")
 	if err == nil || !strings.Contains(err.Error(), "must be created before the TrainJob is created") {
 		t.Errorf("a job without its runtime: %v", err)
 	}

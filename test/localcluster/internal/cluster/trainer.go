@@ -2,9 +2,9 @@ package cluster
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/build"
@@ -18,9 +18,11 @@ const (
 	trainerAPI       = "/apis/trainer.kubeflow.org/v1alpha1"
 	// trainerWebhooks is a kustomization; below the built component, and in the module.
 	trainerWebhooks = "webhook"
-	// trainerRuntime is a ClusterTrainingRuntime of the module, and its file.
-	trainerRuntime, trainerRuntimeFile = "torch-distributed", "torch_distributed.yaml"
+	trainerRuntime  = "torch-distributed"
 )
+
+//go:embed trainer-runtime.yaml
+var trainerRuntimeYAML []byte
 
 // trainerCRDs are the files of its definitions.
 var trainerCRDs = []string{
@@ -38,7 +40,6 @@ func init() {
 		LDFlags: "-s -w",
 		Files: []build.ModuleFiles{
 			{Module: trainerModule, Into: "crds"},
-			{Module: trainerModule, Into: "runtimes", Paths: []string{"manifests/base/runtimes/" + trainerRuntimeFile}},
 			{Module: trainerModule, Into: trainerWebhooks, Paths: []string{
 				webhooks + "/kustomization.yaml", webhooks + "/kustomizeconfig.yaml", webhooks + "/manifests.yaml",
 				webhooks + "/patch_mutating.yaml", webhooks + "/patch_validating.yaml",
@@ -93,7 +94,7 @@ func prepareTrainer(ctx context.Context, s *setup) ([]part, error) {
 	return []part{{
 		name:  trainer,
 		rank:  rankOperator,
-		ready: s.trainerReady(filepath.Join(built, "runtimes", trainerRuntimeFile)),
+		ready: s.trainerReady(),
 		grace: defaultGrace,
 		spec: process.Spec{
 			Name: trainer,
@@ -127,7 +128,7 @@ func (s *setup) writeTrainerConfig(path string) error {
 // trainerReady makes the runtime and the job as well: neither can be made before
 // the webhooks answer. Whatever becomes of its JobSet, a suspended job is said to be
 // suspended, so the JobSet is asked for too. The runtime stays, for all to use.
-func (s *setup) trainerReady(runtime string) func(context.Context) error {
+func (s *setup) trainerReady() func(context.Context) error {
 	answers := healthy(loopback(), "http://"+s.ports.address(trainer+"-health")+"/readyz")
 	probes := []probe{trainerProbe()}
 	acts := s.actsOn(probes)
@@ -139,11 +140,7 @@ func (s *setup) trainerReady(runtime string) func(context.Context) error {
 			if err := answers(ctx); err != nil {
 				return err
 			}
-			yaml, err := os.ReadFile(runtime)
-			if err != nil {
-				return err
-			}
-			if err := s.api.apply(ctx, trainerAPI+"/clustertrainingruntimes/"+trainerRuntime, yaml); err != nil {
+			if err := s.api.apply(ctx, trainerAPI+"/clustertrainingruntimes/"+trainerRuntime, trainerRuntimeYAML); err != nil {
 				return fmt.Errorf("apply runtime %s: %w", trainerRuntime, err)
 			}
 			if err := s.submit(ctx, probes); err != nil {
