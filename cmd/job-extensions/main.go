@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kube-queue.dev/kube-queue/cmd/job-extensions/options"
-	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/reconciler"
 	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/program"
@@ -31,7 +31,7 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 		return fmt.Errorf("making a client for events: %w", err)
 	}
 	writer := events.NewWriter(client.CoreV1(), events.Source{Component: options.Name, Instance: env.Identity}, clock.RealClock{})
-	jobs, err := framework.New(framework.Options{
+	jobs, err := reconciler.New(reconciler.Options{
 		Config: env.Config, Adapters: opts.Adapters, Workers: opts.Workers, Events: writer, Clock: clock.RealClock{},
 		Metrics: metrics.NewExtensions(env.Metrics),
 	})

@@ -142,3 +142,6 @@ type PodSet struct {
 	// template would: the job's owner has said so. Nothing is added to it.
 	Declared corev1.ResourceList
 }
+
+// Versions of the kind, the best first.
+func (k Kind) Versions() []string { return append([]string{k.Version}, k.OlderVersions...) }

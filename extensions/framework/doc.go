@@ -1,26 +1,18 @@
-// Package framework turns jobs of any kind into QueueUnits and releases them.
+// Package framework is the contract between the kinds of job and the program that
+// queues them. A kind's package implements Adapter, and imports nothing else of the
+// framework, except adaptertest in its tests.
 //
-// There is one reconciler for all kinds. What is different about a kind is in
-// its Adapter, which is pure: it reads a job and says what it sees. An adapter
-// has no client, no cache and no queue.
+// An adapter is pure: it reads a job and says what it sees. It has no client, no
+// clock, no cache and no queue, and starts no goroutine.
 //
 // Words. A job is held when it is suspended and waits for its turn. It carries a
 // mark when its owner asked for that (an annotation, or for some kinds the
 // suspend field itself). To release a job is to clear mark and suspend field in
 // one patch. An attempt is one release; the unit counts them.
 //
-// How a job moves is decided by Decide, a pure function of the job, its unit and
-// the time; see there for the rules. All else carries out what it decided.
-//
-// Invariants:
-//   - Each patch carries the resourceVersion and UID of the object that the
-//     decision was made on. A conflict is answered by waiting for the newer
-//     object, never by trying again.
-//   - Nothing is decided on an object older than our own last write to it.
-//   - A job is released only when its unit is Dequeued, once for each attempt:
-//     annotation kube-queue/released on the job, written by the releasing patch
-//     itself, says which attempt that was.
-//   - Jobs that are not ours are not touched: see ours.
-//   - No object of a user, job or unit, can stop a kind: one that cannot be
-//     decoded is known by its metadata only and left alone.
+// Below it are the rooms of those who use the contract:
+//   - decision decides what to do about one job, and is as pure as the adapters.
+//   - reconciler carries that out: clients, caches, queues.
+//   - requests says what pods will really ask for.
+//   - adaptertest tests an adapter on YAML files and on damaged objects.
 package framework

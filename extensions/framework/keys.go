@@ -48,13 +48,3 @@ const (
 	EventUnitRefused = "QueueUnitRefused"
 	EventUnsized     = "UnknownSize"
 )
-
-// toMend are the reasons for waiting that do not end until somebody mends
-// something: the event that tells of one is a Warning.
-func toMend(reason string) bool {
-	switch reason {
-	case "NoQuota", "QuotaNotAllowed", "InvalidQuotaTree", "ExceedsMaxQuota", "ExceedsMinQuota", ReasonInvalidRequest:
-		return true
-	}
-	return false
-}

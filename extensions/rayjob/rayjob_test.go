@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
-	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/adaptertest"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
 )
 
 func TestJobs(t *testing.T) { adaptertest.Run(t, New()) }
@@ -26,7 +26,7 @@ func TestTheAcceptanceManifestAsksForWhatItsPodsWill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err := framework.Look(New(), data, adaptertest.Usual())
+	seen, err := decision.Look(New(), data, adaptertest.Usual())
 	if err != nil || seen.Invalid != "" || !seen.Marked {
 		t.Fatalf("error %v, invalid %q, marked %v", err, seen.Invalid, seen.Marked)
 	}

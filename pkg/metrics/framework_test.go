@@ -3,7 +3,7 @@ package metrics_test
 import (
 	"testing"
 
-	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/pkg/metrics"
 )
@@ -14,7 +14,7 @@ func TestEachKindThatCanBeQueuedIsAFramework(t *testing.T) {
 		if metrics.Framework(kind) != kind {
 			t.Errorf("%s is %s", kind, metrics.Framework(kind))
 		}
-		if got := metrics.FrameworkOf(framework.UnitName(kind, "some-job", "uid")); got != kind {
+		if got := metrics.FrameworkOf(decision.UnitName(kind, "some-job", "uid")); got != kind {
 			t.Errorf("a unit of a %s is told to be of a %s", kind, got)
 		}
 	}

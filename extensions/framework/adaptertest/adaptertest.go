@@ -37,6 +37,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
 )
 
 type testCase struct {
@@ -146,7 +147,7 @@ func cases(t *testing.T, adapter framework.Adapter) []testCase {
 }
 
 func try(t *testing.T, adapter framework.Adapter, test testCase) {
-	got, err := framework.Look(adapter, test.Job, Usual())
+	got, err := decision.Look(adapter, test.Job, Usual())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +200,7 @@ func lookedAt(got, want []v1alpha1.PodSet) []v1alpha1.PodSet {
 // field, and compares all of it where the case gives it.
 func tryPatches(t *testing.T, adapter framework.Adapter, test testCase) {
 	for suspend, want := range map[bool]map[string]any{true: test.Suspend, false: test.Release} {
-		got, err := framework.SuspendPatch(adapter, test.Job, suspend)
+		got, err := decision.SuspendPatch(adapter, test.Job, suspend)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +214,7 @@ func tryPatches(t *testing.T, adapter framework.Adapter, test testCase) {
 	}
 }
 
-func sawOf(got framework.Seen) see {
+func sawOf(got decision.Seen) see {
 	saw := see{
 		Suspended: got.Sight.Suspended, Started: got.Sight.Started, Running: got.Sight.Running, Stopped: got.Sight.Stopped,
 		Suspending: got.Sight.Suspending,

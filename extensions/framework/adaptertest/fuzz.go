@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
 )
 
 // Fuzz damages the jobs of testdata at random: each makes a unit or a message,
@@ -27,7 +28,7 @@ func Fuzz(t *testing.T, adapter framework.Adapter) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := framework.Look(adapter, data, Usual())
+		got, err := decision.Look(adapter, data, Usual())
 		switch {
 		case err != nil:
 			// It cannot be decoded, which the framework says and goes on.
@@ -41,7 +42,7 @@ func Fuzz(t *testing.T, adapter framework.Adapter) {
 }
 
 // negative: nothing is ever asked for in negative amounts.
-func negative(t *rapid.T, got framework.Seen, data []byte) {
+func negative(t *rapid.T, got decision.Seen, data []byte) {
 	for name, quantity := range got.Spec.Resource {
 		if quantity.Sign() < 0 {
 			t.Fatalf("it asks for %s of %s: %s", quantity.String(), name, data)

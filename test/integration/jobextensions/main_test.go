@@ -16,7 +16,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/reconciler"
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/test/testcluster"
@@ -69,7 +69,7 @@ func startExtensions(c *testcluster.Cluster, enabled string) (stop func(), err e
 		return nil, err
 	}
 	writer := events.NewWriter(client.CoreV1(), events.Source{Component: "job-extensions", Instance: "test"}, clock.RealClock{})
-	jobs, err := framework.New(framework.Options{Config: config, Adapters: adapters, Workers: 4, Events: writer, Clock: clock.RealClock{}})
+	jobs, err := reconciler.New(reconciler.Options{Config: config, Adapters: adapters, Workers: 4, Events: writer, Clock: clock.RealClock{}})
 	if err != nil {
 		return nil, err
 	}

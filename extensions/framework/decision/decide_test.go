@@ -1,0 +1,419 @@
+package decision
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/extensions/framework"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// job is a held job of a kind whose status can show the queue, with changes.
+func job(changes ...func(*State)) State {
+	state := State{
+		Sight:   framework.Sight{Suspended: true, Queuing: framework.Queuing{Ready: true}},
+		Marked:  true,
+		RunKeys: RunKeys{Active: true},
+		Created: noon, ShowsQueuing: true,
+	}
+	for _, change := range changes {
+		change(&state)
+	}
+	return state
+}
+
+func unmarked(s *State)   { s.Marked = false }
+func released(s *State)   { s.Marked, s.Suspended, s.Released, s.Stopped = false, false, "1", false }
+func suspended(s *State)  { s.Suspended = true }
+func unsuspend(s *State)  { s.Suspended = false }
+func stopped(s *State)    { s.Stopped = true }
+func suspending(s *State) { s.Suspending = true }
+func started(s *State)    { s.Started = true }
+func hidden(s *State)     { s.Queuing = framework.Queuing{Ready: true, On: true} }
+func shown(s *State)      { s.Queuing = framework.Queuing{Ready: true, On: true, Shown: true} }
+func deleting(s *State)   { s.Deleting = true }
+func inactive(s *State)   { s.Active = false }
+func minute(s *State)     { s.MaxTime = ptr.To[int32](60) }
+func ended(s *State)      { s.End = &framework.End{Succeeded: true} }
+func foreigner(s *State)  { s.Foreign = "it is a part of something" }
+func unready(s *State)    { s.Queuing.Ready = false }
+func showless(s *State)   { s.ShowsQueuing = false; s.Queuing = framework.Queuing{} }
+func remarked(s *State)   { s.Marked = true }
+func runs(s *State)       { s.Started, s.Running, s.RunningSince = true, true, noon.Add(10*time.Second) }
+func unholdable(s *State) { s.Suspended, s.Unholdable = false, "its operator refuses it" }
+
+// remaining is a job that has ended, of which something was left at noon.
+func remaining(s *State) { s.End, s.Remains, s.RemainsSince = &framework.End{}, "rayclusters x", noon }
+func was(a string) func(*State) {
+	return func(s *State) { s.Released = a }
+}
+
+// unit is one that waits since noon, with changes.
+func unit(changes ...func(*v1alpha1.QueueUnit)) *v1alpha1.QueueUnit {
+	u := &v1alpha1.QueueUnit{Spec: v1alpha1.QueueUnitSpec{
+		SubmissionTime: ptr.To(metav1.NewMicroTime(noon)), Active: ptr.To(true), Preemptible: ptr.To(true),
+	}}
+	for _, change := range changes {
+		change(u)
+	}
+	return u
+}
+
+func phase(p v1alpha1.QueueUnitPhase) func(*v1alpha1.QueueUnit) {
+	return func(u *v1alpha1.QueueUnit) {
+		u.Status.Phase = p
+		if p != "" && p != v1alpha1.PhaseEnqueued && p != v1alpha1.PhaseReserved {
+			u.Status.Attempts = 1
+		}
+	}
+}
+
+func because(reason, message string) func(*v1alpha1.QueueUnit) {
+	return func(u *v1alpha1.QueueUnit) { u.Status.Reason, u.Status.Message = reason, message }
+}
+
+func condition(status metav1.ConditionStatus, reason string) func(*v1alpha1.QueueUnit) {
+	return func(u *v1alpha1.QueueUnit) {
+		u.Status.Conditions = append(u.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionEvicted, Status: status, Reason: reason})
+	}
+}
+
+func beingDeleted(u *v1alpha1.QueueUnit) { u.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }
+
+// same is a wanted spec that the unit has already.
+func same() *Want {
+	return &Want{Spec: v1alpha1.QueueUnitSpec{Active: ptr.To(true), Preemptible: ptr.To(true)}}
+}
+
+func TestDecide(t *testing.T) {
+	evicted := condition(metav1.ConditionTrue, "Preempted")
+	drained := condition(metav1.ConditionTrue, v1alpha1.EvictedQueueStopped)
+	overran := condition(metav1.ConditionTrue, v1alpha1.EvictedMaximumExecutionTime)
+	byUser := condition(metav1.ConditionTrue, v1alpha1.EvictedSuspendedByUser)
+	atRest := condition(metav1.ConditionTrue, v1alpha1.EvictedStopped)
+	backInLine := condition(metav1.ConditionFalse, framework.ReasonResumed)
+	enqueued, reserved, dequeued, running := phase(v1alpha1.PhaseEnqueued), phase(v1alpha1.PhaseReserved), phase(v1alpha1.PhaseDequeued), phase(v1alpha1.PhaseRunning)
+	lacks := because("QuotaExceeded", "a lacks 1 cpu")
+	quick, late := noon.Add(500*time.Millisecond), noon.Add(11*time.Second)
+	bad := &Want{Spec: v1alpha1.QueueUnitSpec{Active: ptr.To(false)}, Invalid: "no such class"}
+	other := same()
+	other.Spec.Priority = 7
+	measured := func(u *v1alpha1.QueueUnit) { u.Spec.PodSets = []v1alpha1.PodSet{{Name: "main", Count: 1}} }
+	newer := same()
+	newer.Spec.PodSets = []v1alpha1.PodSet{{Name: "main", Count: 1, QuotaScopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort}}}
+
+	tests := []struct {
+		name string
+		job  State
+		unit *v1alpha1.QueueUnit
+		want *Want
+		now  time.Time
+		do   Decision
+	}{
+		// No unit.
+		{"a held job gets a unit", job(), nil, same(), late, Decision{Action: CreateUnit}},
+		{"a job without a mark is left alone", job(unmarked), nil, nil, late, Decision{}},
+		{"a part of a larger job is left alone", job(foreigner), nil, nil, late, Decision{}},
+		{"a job being deleted gets no unit", job(deleting), nil, same(), late, Decision{}},
+		{"a job that has ended gets no unit", job(ended), nil, same(), late, Decision{}},
+		{"a held copy of a released job forgets that release before it gets a unit", job(was("1")), nil, same(), late, Decision{Action: ForgetRelease}},
+		{"a marked job that nothing held is suspended before it starts", job(unsuspend), nil, same(), late, Decision{Action: HoldLate}},
+		{"a marked job that nothing held is suspended though its operator has just begun", job(unsuspend, started), nil, same(), quick, Decision{Action: HoldLate}},
+		{"a marked job that has been started before anybody looked is left alone", job(unsuspend, started), nil, same(), late, Decision{}},
+		{"a marked job that runs when first seen is left alone", job(unsuspend, runs), nil, same(), quick, Decision{}},
+		{"the manifest applied again to a running job whose unit was deleted changes nothing", job(released, started, remarked), nil, same(), late, Decision{}},
+
+		// Waiting.
+		{"a job that waits without a reason shows nothing", job(), unit(), same(), quick, Decision{After: 2500 * time.Millisecond}},
+		{"a job that waits is told why as soon as the unit knows", job(showless), unit(enqueued, lacks), same(), quick, Decision{Queued: true}},
+		{"a job does not show Queuing in its first second", job(), unit(enqueued, lacks), same(), quick, Decision{Queued: true, After: 500 * time.Millisecond}},
+		{"a job shows Queuing after its first second", job(), unit(enqueued, lacks), same(), noon.Add(time.Second), Decision{Action: ShowQueuing, Queued: true}},
+		{"a job shows Queuing after a while though nobody says why it waits", job(), unit(), same(), late, Decision{Action: ShowQueuing}},
+		{"a job shows Queuing only once its operator has said that it is suspended", job(unready), unit(enqueued, lacks), same(), late, Decision{Queued: true}},
+		{"a job that shows Queuing is left so", job(shown), unit(enqueued, lacks), same(), late, Decision{Queued: true}},
+		{"a condition Queuing that was buried is put last again", job(hidden), unit(enqueued, lacks), same(), late, Decision{Action: ShowQueuing, Queued: true}},
+		{"a unit in backoff waits", job(shown), unit(phase(v1alpha1.PhaseBackoff), lacks), same(), late, Decision{Queued: true}},
+		{"a reserved unit waits for its checks", job(shown), unit(reserved, because("WaitingForChecks", "")), same(), late, Decision{Queued: true}},
+		{"the unit is kept in step with the job", job(), unit(enqueued, lacks), other, late, Decision{Action: UpdateSpec, Queued: true}},
+		{"a unit from before there was a field is brought in step", job(), unit(enqueued, lacks, measured), newer, late, Decision{Action: UpdateSpec, Queued: true}},
+		{"but not when it holds quota", job(), unit(dequeued, measured), newer, late, Decision{Action: Release}},
+		{"nor while it runs", job(released, runs), unit(running, measured), newer, late, Decision{}},
+		{"the unit of a job gone bad is first made inactive", job(), unit(enqueued, lacks), bad, late, Decision{Action: UpdateSpec, Queued: true}},
+		{"then it says what is wrong", job(), unit(enqueued, lacks, sleeping), bad, late, Decision{Action: MarkInvalid, Queued: true}},
+		{"what is wrong is said once", job(shown), unit(enqueued, because(framework.ReasonInvalidRequest, "no such class"), sleeping), bad, late, Decision{Queued: true}},
+		{"a mended job's unit is active again", job(shown), unit(enqueued, because(framework.ReasonInvalidRequest, "no such class"), sleeping), same(), late, Decision{Action: UpdateSpec, Queued: true}},
+		{"a job whose mark was taken off leaves the queue", job(unmarked), unit(enqueued, lacks), same(), late, Decision{Action: LeaveQueue}},
+		{"but first it no longer shows Queuing", job(unmarked, shown), unit(enqueued, lacks), same(), late, Decision{Action: HideQueuing}},
+		{"a job that was given to another queue leaves this one", job(foreigner, unsuspend), unit(enqueued, lacks), same(), late, Decision{Action: LeaveQueue}},
+		{"a queued job that was unsuspended by hand is suspended again", job(unsuspend), unit(enqueued, lacks), same(), late, Decision{Action: HoldAgain}},
+		{"so it is when the mark was taken off with it", job(unsuspend, unmarked), unit(enqueued, lacks), same(), late, Decision{Action: HoldAgain}},
+		{"so it is while its unit has quota reserved", job(unsuspend), unit(reserved), same(), late, Decision{Action: HoldAgain}},
+		{"a queued job being deleted is left alone", job(deleting, unsuspend), unit(enqueued), same(), late, Decision{}},
+		{"a unit being deleted is waited for", job(), unit(enqueued, beingDeleted), same(), late, Decision{}},
+		{"a job that ended while it was queued ends its unit", job(ended), unit(enqueued), same(), late, Decision{Action: MarkFinished}},
+
+		// Release.
+		{"a dequeued job is released", job(), unit(dequeued), nil, late, Decision{Action: Release}},
+		{"but not while its operator suspends it", job(suspending), unit(dequeued, dequeuedAt(noon)), nil, noon.Add(time.Second), Decision{After: 9 * time.Second}},
+		{"an operator that does not work is not waited for", job(suspending), unit(dequeued, dequeuedAt(noon)), nil, noon.Add(10 * time.Second), Decision{Action: Release}},
+		{"a job that is evicted while its operator suspends it has no pods", job(suspending), unit(dequeued, evicted, dequeuedAt(noon)), nil, noon.Add(time.Second), Decision{Action: MarkStopped}},
+		{"a dequeued job first no longer shows Queuing", job(shown), unit(dequeued), nil, late, Decision{Action: HideQueuing}},
+		{"a job released for an attempt before is released for this one", job(was("0")), unit(dequeued), nil, late, Decision{Action: Release}},
+		{"a job that was unsuspended by hand as it was dequeued still learns of its attempt", job(unsuspend), unit(dequeued), nil, late, Decision{Action: Release}},
+		{"a dequeued job being deleted is not released", job(deleting), unit(dequeued), nil, late, Decision{}},
+		{"a dequeued job given to another queue is not released but leaves", job(foreigner), unit(dequeued), nil, late, Decision{Action: LeaveQueue}},
+		{"a released job is not released twice", job(released), unit(dequeued), nil, late, Decision{}},
+		{"the manifest applied again to a released job changes nothing", job(released, remarked), unit(dequeued), nil, late, Decision{}},
+
+		// Running and ending.
+		{"a job that has just begun to run is not yet said to run", job(released, runs), unit(dequeued), nil, noon.Add(11 * time.Second), Decision{After: time.Second}},
+		{"a job that has run for 2 seconds is said to run", job(released, runs), unit(dequeued), nil, noon.Add(12 * time.Second), Decision{Action: MarkRunning}},
+		{"a running job is left alone", job(released, runs), unit(running), nil, noon.Add(time.Minute), Decision{}},
+		{"the manifest applied again to a running job changes nothing", job(released, runs, remarked), unit(running), nil, noon.Add(time.Minute), Decision{}},
+		{"a job that has ended ends its unit, though it was never said to run", job(released, runs, ended), unit(dequeued), nil, late, Decision{Action: MarkFinished}},
+		{"an end beats a pending eviction", job(released, ended), unit(running, evicted), nil, late, Decision{Action: MarkFinished}},
+		{"an ended unit stays as it is", job(released, ended), unit(phase(v1alpha1.PhaseSucceeded)), nil, late, Decision{}},
+		{"the manifest applied again to an ended job changes nothing", job(remarked, suspended, was("1")), unit(phase(v1alpha1.PhaseFailed)), nil, late, Decision{}},
+		{"a running job told to be inactive has its unit say so", job(released, runs, inactive), unit(running), nil, late, Decision{Action: UpdateSpec}},
+		{"so has one whose time to run is changed", job(released, runs, minute), unit(running), nil, late, Decision{Action: UpdateSpec}},
+		{"a limit that the unit has already is not written again", job(released, runs, minute), unit(running, limited), nil, late, Decision{}},
+
+		// Something remains.
+		{"a job that has ended keeps its quota while something of it remains", job(released, remaining), unit(running), nil, noon.Add(time.Second), Decision{After: time.Second}},
+		{"after 2 seconds its unit says so", job(released, remaining), unit(running), nil, noon.Add(2 * time.Second), Decision{Action: MarkRemains}},
+		{"so it does though the job was never said to run", job(released, remaining), unit(dequeued), nil, noon.Add(2 * time.Second), Decision{Action: MarkRemains}},
+		{"it says so once", job(released, remaining), unit(running, because(v1alpha1.ReasonPodsRemain, "")), nil, late, Decision{}},
+		{"its unit ends when nothing is left", job(released, ended), unit(running, because(v1alpha1.ReasonPodsRemain, "")), nil, late, Decision{Action: MarkFinished}},
+		{"what remains of a job that held no quota keeps none", job(remaining), unit(enqueued), same(), noon, Decision{Action: MarkFinished}},
+
+		// Jobs that their operator would refuse if they were suspended.
+		{"a job that cannot be held gets a unit that says so", job(unholdable), nil, bad, late, Decision{Action: CreateUnit}},
+		{"so does one that runs already", job(unholdable, runs), nil, bad, late, Decision{Action: CreateUnit}},
+		{"without a mark it is left alone", job(unholdable, unmarked), nil, nil, late, Decision{}},
+		{"it is not suspended", job(unholdable, showless), unit(enqueued, because(framework.ReasonInvalidRequest, "no such class"), sleeping), bad, late, Decision{Queued: true}},
+		{"its unit goes with its mark", job(unholdable, unmarked), unit(enqueued, lacks), bad, late, Decision{Action: LeaveQueue}},
+
+		// Suspended by hand.
+		{"a released job suspended by hand is waited for until its pods are gone", job(released, suspended), unit(dequeued), nil, late, Decision{}},
+		{"then its unit says that it was suspended by hand", job(released, suspended, stopped), unit(dequeued), nil, late, Decision{Action: MarkSuspendedByUser}},
+		{"so it is with a running job", job(released, suspended, stopped), unit(running), nil, late, Decision{Action: MarkSuspendedByUser}},
+		{"it is said once", job(released, suspended, stopped), unit(running, byUser), nil, late, Decision{}},
+		{"while the quota is not yet taken back, nothing is done about a job unsuspended again", job(released), unit(running, byUser), nil, late, Decision{}},
+		{"a job suspended by hand has lost its mark but stays in the queue", job(released, suspended, stopped), unit(enqueued, byUser, because("SuspendedByUser", "")), same(), late, Decision{Queued: true}},
+		{"unsuspended by hand, it is put back in line", job(released), unit(enqueued, byUser), same(), late, Decision{Action: Resume}},
+		{"a crash between the two writes of that leaves a job to be suspended again", job(released), unit(enqueued, backInLine), same(), late, Decision{Action: HoldAgain}},
+
+		// Evicted.
+		{"an evicted job is suspended", job(released, runs), unit(running, evicted), nil, late, Decision{Action: Evict}},
+		{"its pods are waited for", job(suspended, was("1")), unit(running, evicted), nil, late, Decision{}},
+		{"then its unit says that it has stopped", job(suspended, stopped, was("1")), unit(running, evicted), nil, late, Decision{Action: MarkStopped}},
+		{"that is said once", job(suspended, stopped, was("1")), unit(running, atRest), nil, late, Decision{}},
+		{"a job whose queue is drained is suspended", job(released, runs), unit(running, drained), nil, late, Decision{Action: Evict}},
+		{"and stopped without being deactivated, for it is to run again", job(suspended, stopped, was("1")), unit(running, drained), nil, late, Decision{Action: MarkStopped}},
+		{"a job evicted before its release has no pods", job(), unit(dequeued, evicted), nil, late, Decision{Action: MarkStopped}},
+		{"so has one that only held a reservation", job(), unit(reserved, evicted), nil, late, Decision{Action: MarkStopped}},
+		{"a job that was suspended by hand before its eviction is not put back in line", job(released, suspended, stopped), unit(running, evicted), nil, late, Decision{Action: MarkSuspendedByUser}},
+		{"a job that its operator would refuse if it were suspended goes on", job(released, runs, unholdable), unit(running, evicted), nil, late, Decision{}},
+		{"a deactivated job is suspended like any other", job(released, runs, inactive), unit(running, sleeping, condition(metav1.ConditionTrue, v1alpha1.EvictedDeactivated)), nil, late, Decision{Action: Evict}},
+		{"activated again meanwhile, it stops all the same", job(suspended, stopped, was("1")), unit(running, sleeping, condition(metav1.ConditionTrue, v1alpha1.EvictedDeactivated)), nil, late, Decision{Action: MarkStopped}},
+		{"and stands in line after that", job(stopped, was("1")), unit(enqueued, sleeping, because("Inactive", "")), same(), late, Decision{Action: UpdateSpec, Queued: true}},
+		{"a job that is deactivated as it is admitted is not released", job(inactive), unit(dequeued), nil, late, Decision{Action: UpdateSpec}},
+		{"its quota is taken back first", job(inactive), unit(dequeued, sleeping), nil, late, Decision{}},
+		{"that a job suspended right after its release has stopped may be old news", job(suspended, stopped, was("1")), unit(dequeued, evicted, dequeuedAt(noon)), nil, noon.Add(time.Second), Decision{After: 4 * time.Second}},
+		{"the same when it was suspended by hand", job(released, suspended, stopped), unit(dequeued, dequeuedAt(noon)), nil, noon.Add(time.Second), Decision{After: 4 * time.Second}},
+		{"after a while it is not", job(suspended, stopped, was("1")), unit(dequeued, evicted, dequeuedAt(noon)), nil, noon.Add(5 * time.Second), Decision{Action: MarkStopped}},
+		{"a job that ran for too long is suspended and deactivated", job(released, runs), unit(running, overran), nil, late, Decision{Action: Evict}},
+		{"its unit is made inactive before it says that it has stopped", job(suspended, stopped, was("1"), inactive), unit(running, overran), nil, late, Decision{Action: UpdateSpec}},
+		{"then its pods are waited for", job(suspended, was("1"), inactive), unit(running, overran, sleeping), nil, late, Decision{}},
+		{"then it says that it has stopped", job(suspended, stopped, was("1"), inactive), unit(running, overran, sleeping), nil, late, Decision{Action: MarkStopped}},
+		{"activated again while it stops, it is not deactivated a second time", job(suspended, stopped, was("1")), unit(running, overran, sleeping), nil, late, Decision{Action: MarkStopped}},
+		{"a job that ran for too long and was suspended by hand is deactivated too", job(released, suspended, stopped), unit(running, overran), nil, late, Decision{Action: Evict}},
+		{"a job whose time went by before its release has not run, and stands in line again", job(), unit(dequeued, overran), nil, late, Decision{Action: MarkStopped}},
+		{"a job that ended as its time was over has ended", job(released, ended), unit(running, overran), nil, late, Decision{Action: MarkFinished}},
+		{"an evicted job that is back in line waits", job(shown, was("1")), unit(phase(v1alpha1.PhaseBackoff), atRest, lacks), same(), late, Decision{Queued: true}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := Decide(test.job, test.unit, test.want, test.now); got != test.do {
+				t.Errorf("it decided %+v, not %+v", got, test.do)
+			}
+		})
+	}
+}
+
+func sleeping(u *v1alpha1.QueueUnit) { u.Spec.Active = ptr.To(false) }
+func dequeuedAt(at time.Time) func(*v1alpha1.QueueUnit) {
+	return func(u *v1alpha1.QueueUnit) { u.Status.DequeueTime = &metav1.MicroTime{Time: at} }
+}
+
+func limited(u *v1alpha1.QueueUnit) { u.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](60) }
+
+// Whatever the job and the unit look like, some things never happen.
+func TestDecideNever(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
+		state := State{
+			Sight: framework.Sight{
+				Suspended: flag("suspended"), Started: flag("started"), Running: flag("running"), Stopped: flag("stopped"),
+				Suspending: flag("suspending"),
+				Queuing:    framework.Queuing{Ready: flag("ready"), On: flag("on"), Shown: flag("shown")},
+			},
+			Marked: flag("marked"), RunKeys: RunKeys{Active: flag("active")}, Deleting: flag("deleting"), ShowsQueuing: flag("shows"),
+			Released: rapid.SampledFrom([]string{"", "0", "1", "2"}).Draw(t, "released"),
+			Foreign:  rapid.SampledFrom([]string{"", "another's"}).Draw(t, "foreign"), Created: noon,
+		}
+		if flag("ended") {
+			state.End = &framework.End{}
+		}
+		if flag("unholdable") {
+			state.Unholdable = "its operator refuses it"
+		}
+		if flag("remains") {
+			state.Remains, state.RemainsSince = "rayclusters x", noon
+		}
+		var u *v1alpha1.QueueUnit
+		if flag("has unit") {
+			u = unit(phase(rapid.SampledFrom([]v1alpha1.QueueUnitPhase{"", "Enqueued", "Backoff", "Reserved", "Dequeued", "Running", "Succeeded", "Failed"}).Draw(t, "phase")))
+			if reason := rapid.SampledFrom([]string{"", "Preempted", "Deactivated", "QueueStopped", "MaximumExecutionTime", "Stopped", "SuspendedByUser"}).Draw(t, "evicted"); reason != "" {
+				condition(metav1.ConditionTrue, reason)(u)
+			}
+		}
+		if u != nil && flag("unit inactive") {
+			sleeping(u)
+		}
+		if u != nil && flag("dequeued at noon") {
+			dequeuedAt(noon)(u)
+		}
+		later := rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(t, "later")
+		soon := later < time.Minute
+		do := Decide(state, u, same(), noon.Add(later))
+		switch {
+		case do.Action == Release && u.Status.Phase != v1alpha1.PhaseDequeued:
+			t.Fatalf("released in phase %q", u.Status.Phase)
+		case do.Action == Release && state.Suspending && u.Status.DequeueTime != nil && soon:
+			t.Fatalf("released while its operator suspends it")
+		case do.Action == Release && state.Released == Attempt(u):
+			t.Fatalf("released twice for one attempt")
+		case do.Action != Nothing && u != nil && u.Status.Phase.Ended():
+			t.Fatalf("%s on an ended unit", do.Action)
+		case do.Action != Nothing && u == nil && state.Foreign != "":
+			t.Fatalf("%s on another's job", do.Action)
+		case u == nil && !state.Marked && do.Action != Nothing:
+			t.Fatalf("%s on an unmarked job", do.Action)
+		case u != nil && do.Action == CreateUnit, u == nil && do.Action == Release:
+			t.Fatalf("%s does not fit", do.Action)
+		case (do.Action == HoldAgain || do.Action == HoldLate || do.Action == Resume) && state.Suspended:
+			t.Fatalf("%s on a suspended job", do.Action)
+		case do.Action == Evict && state.Suspended && (EvictionOf(u) != EvictionForGood || !state.Active || !active(u)):
+			t.Fatalf("nothing is left to do by %s", do.Action)
+		case do.Action == MarkStopped && EvictionOf(u) == EvictionForGood && active(u) && state.Released == Attempt(u):
+			t.Fatalf("a job that ran for too long would run again")
+		case (do.Action == HoldAgain || do.Action == HoldLate || do.Action == Resume || do.Action == Evict && !state.Suspended) && state.Unholdable != "":
+			t.Fatalf("%s on a job that its operator would refuse", do.Action)
+		case do.Action == MarkFinished && state.Remains != "" && u.Status.Phase.HoldsQuota():
+			t.Fatalf("the quota is given back while %s are there", state.Remains)
+		case state.Deleting && do.Action != Nothing && do.Action != MarkFinished && do.Action != MarkRemains:
+			t.Fatalf("%s on a job being deleted", do.Action)
+		}
+	})
+}
+
+func TestMinCounts(t *testing.T) {
+	sets := func() []v1alpha1.PodSet {
+		return []v1alpha1.PodSet{{Name: "head", Count: 1}, {Name: "worker", Count: 8}}
+	}
+	tests := []struct {
+		name, text, err string
+		head, worker    int32
+	}{
+		{"none", "", "", 0, 0},
+		{"one group", "worker=4", "", 0, 4},
+		{"both, with spaces", " head = 1 , worker = 8 ", "", 1, 8},
+		{"a group that there is not", "workers=4", `"workers" is no group of pods of this job, which has head, worker`, 0, 0},
+		{"more than there are", "worker=9", `"worker" must be a whole number from 1 to 8`, 0, 0},
+		{"none at all", "worker=0", `not "0"`, 0, 0},
+		{"no number", "worker", `not ""`, 0, 0},
+		{"a group twice", "worker=1,worker=2", "twice", 0, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			podSets := sets()
+			err := minCounts(podSets, test.text)
+			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+				t.Fatalf("error is %v", err)
+			}
+			if err == nil && (ptr.Deref(podSets[0].MinCount, 0) != test.head || ptr.Deref(podSets[1].MinCount, 0) != test.worker) {
+				t.Errorf("pod sets are %+v", podSets)
+			}
+		})
+	}
+}
+
+func TestParametersFollowTheJob(t *testing.T) {
+	job := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		"provreq.kube-queue/maxRunDurationSeconds":      "600",
+		"provreq.kueue.x-k8s.io/maxRunDurationSeconds":  "1",
+		"provreq.kueue.x-k8s.io/zone":                   "b",
+		"scheduling.x-k8s.io/suspend":                   "true",
+		"not.provreq.kube-queue/maxRunDurationSeconds2": "1",
+	}}}
+	w := &Want{Parameters: ParametersOf(job)}
+	unit := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"provreq.kube-queue/old": "x", "other": "y"}}}
+	want := map[string]any{"provreq.kube-queue/maxRunDurationSeconds": "600", "provreq.kube-queue/zone": "b", "provreq.kube-queue/old": nil}
+	if got := w.ParameterChanges(unit); !maps.Equal(got, want) {
+		t.Errorf("changes are %v, not %v", got, want)
+	}
+	unit.Annotations = maps.Clone(w.Parameters)
+	if got := w.ParameterChanges(unit); got != nil {
+		t.Errorf("a unit in step is changed: %v", got)
+	}
+}
+
+func TestWantPatchesOnlyWhatDiffers(t *testing.T) {
+	list := func(cpu string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+	}
+	tests := []struct {
+		name   string
+		have   v1alpha1.QueueUnitSpec
+		want   v1alpha1.QueueUnitSpec
+		fields []string
+	}{
+		{"nothing when the spec is as the API server wrote it back", v1alpha1.QueueUnitSpec{Resource: list("1"), PodSets: []v1alpha1.PodSet{{Name: "main", Count: 1}}},
+			v1alpha1.QueueUnitSpec{Resource: list("1000m"), PodSets: []v1alpha1.PodSet{{
+				Name: "main", Count: 1, Requests: corev1.ResourceList{}, QuotaScopes: []corev1.ResourceQuotaScope{}, Unset: map[corev1.ResourceName]string{},
+			}}}, nil},
+		{"the priority alone", v1alpha1.QueueUnitSpec{Priority: 1}, v1alpha1.QueueUnitSpec{Priority: 2}, []string{"priority"}},
+		{"a class that is gone", v1alpha1.QueueUnitSpec{PriorityClassName: "high"}, v1alpha1.QueueUnitSpec{}, []string{"priorityClassName"}},
+		{"requests of another size", v1alpha1.QueueUnitSpec{Resource: list("1")}, v1alpha1.QueueUnitSpec{Resource: list("2")}, []string{"resource"}},
+		{"pods of another scope", v1alpha1.QueueUnitSpec{PodSets: []v1alpha1.PodSet{{Name: "main"}}},
+			v1alpha1.QueueUnitSpec{PodSets: []v1alpha1.PodSet{{Name: "main", QuotaScopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeTerminating}}}}, []string{"podSets"}},
+		{"pods that say less", v1alpha1.QueueUnitSpec{PodSets: []v1alpha1.PodSet{{Name: "main"}}},
+			v1alpha1.QueueUnitSpec{PodSets: []v1alpha1.PodSet{{Name: "main", Unset: map[corev1.ResourceName]string{corev1.ResourceLimitsCPU: "a"}}}}, []string{"podSets"}},
+		{"a limit on its time", v1alpha1.QueueUnitSpec{}, v1alpha1.QueueUnitSpec{MaximumExecutionTimeSeconds: ptr.To[int32](5)}, []string{"maximumExecutionTimeSeconds"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			test.want.Active, test.want.Preemptible = ptr.To(true), ptr.To(true)
+			changes := (&Want{Spec: test.want}).Changes(&v1alpha1.QueueUnit{Spec: test.have})
+			if len(changes) != len(test.fields) {
+				t.Errorf("changes are %v", changes)
+			}
+			for _, field := range test.fields {
+				if _, there := changes[field]; !there {
+					t.Errorf("changes %v lack %s", changes, field)
+				}
+			}
+		})
+	}
+}

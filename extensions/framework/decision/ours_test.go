@@ -1,0 +1,47 @@
+package decision
+
+import (
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+)
+
+func TestOursAndMarked(t *testing.T) {
+	kind := framework.Kind{MarkedBySuspend: true, ManagedBy: "own/operator"}
+	byAnnotation := framework.Kind{ManagedBy: "own/operator"}
+	owner := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Thing", Name: "t", Controller: ptr.To(true)}}
+	helper := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Thing", Name: "t"}}
+	tests := []struct {
+		name           string
+		kind           framework.Kind
+		meta           metav1.ObjectMeta
+		sight          framework.Sight
+		ours, isMarked bool
+	}{
+		{"a suspended job of a kind marked by it", kind, metav1.ObjectMeta{}, framework.Sight{Suspended: true}, true, true},
+		{"the same without suspend", kind, metav1.ObjectMeta{}, framework.Sight{}, true, false},
+		{"a suspended job of a kind marked by annotation", byAnnotation, metav1.ObjectMeta{}, framework.Sight{Suspended: true}, true, false},
+		{"an annotation", byAnnotation, metav1.ObjectMeta{Annotations: map[string]string{framework.SuspendAnnotation: "true"}}, framework.Sight{}, true, true},
+		{"an annotation that says no", kind, metav1.ObjectMeta{Annotations: map[string]string{framework.SuspendAnnotation: "false"}}, framework.Sight{Suspended: true}, true, false},
+		{"a job of another queue", kind, metav1.ObjectMeta{Labels: map[string]string{framework.KueueLabel: ""}}, framework.Sight{Suspended: true}, false, true},
+		{"a job of another operator", kind, metav1.ObjectMeta{}, framework.Sight{Suspended: true, ManagedBy: "another"}, false, true},
+		{"a job that names its own operator", kind, metav1.ObjectMeta{}, framework.Sight{Suspended: true, ManagedBy: "own/operator"}, true, true},
+		{"a part of a larger job", kind, metav1.ObjectMeta{OwnerReferences: owner}, framework.Sight{Suspended: true}, false, true},
+		{"a job that somebody owns but does not control", kind, metav1.ObjectMeta{OwnerReferences: helper}, framework.Sight{Suspended: true}, true, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			object := &batchv1.Job{ObjectMeta: test.meta}
+			if why := Foreign(test.kind, object, test.sight); (why == "") != test.ours {
+				t.Errorf("foreign: %q", why)
+			}
+			if got := Marked(test.kind, object, test.sight); got != test.isMarked {
+				t.Errorf("marked: %v", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,60 @@
+package decision
+
+import (
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+)
+
+// priorityOf finds a job's priority and the class that it came from. The sources
+// in order: the priority annotation, the class key, the job's own scheduling
+// policy, the first of its pods that name a class, the global default, 0.
+func priorityOf(job framework.Object, pods framework.Pods, classes PriorityClasses) (int32, string, error) {
+	if text, there := job.GetAnnotations()[framework.PriorityAnnotation]; there {
+		value, err := strconv.ParseInt(text, 10, 32)
+		if err != nil {
+			return 0, "", fmt.Errorf("annotation %s must be a whole number from -2147483648 to 2147483647, not %q", framework.PriorityAnnotation, text)
+		}
+		return int32(value), "", nil
+	}
+	name := className(job, pods)
+	if name == "" {
+		name, value, _ := classes.Default()
+		return value, name, nil
+	}
+	value, found := classes.Value(name)
+	if !found {
+		return 0, "", fmt.Errorf("there is no PriorityClass %q", name)
+	}
+	return value, name, nil
+}
+
+// podClass is the class that the API server gives pods of the template.
+func podClass(template *corev1.PodTemplateSpec, classes PriorityClasses) string {
+	if template == nil {
+		return ""
+	}
+	if name := template.Spec.PriorityClassName; name != "" {
+		return name
+	}
+	name, _, _ := classes.Default()
+	return name
+}
+
+// className is the class that the job names, if any.
+func className(job framework.Object, pods framework.Pods) string {
+	for _, name := range []string{job.GetLabels()[framework.PriorityClassKey], job.GetAnnotations()[framework.PriorityClassKey], pods.PriorityClassName} {
+		if name != "" {
+			return name
+		}
+	}
+	for _, set := range pods.Sets {
+		if set.Template != nil && set.Template.Spec.PriorityClassName != "" {
+			return set.Template.Spec.PriorityClassName
+		}
+	}
+	return ""
+}

@@ -1,0 +1,51 @@
+package decision
+
+import (
+	"encoding/json"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+)
+
+// What cannot be read of a job whose unit is inactive and may run for 60 s stays as
+// it is.
+func TestKeysThatCountWhileTheJobRuns(t *testing.T) {
+	tests := []struct {
+		name        string
+		annotations map[string]string
+		patch       string // of the unit's spec; none when it is in step
+		bad         bool
+	}{
+		{"as the unit says", map[string]string{framework.ActiveAnnotation: "false", framework.MaxExecTimeAnnotation: "60"}, "", false},
+		{"none", nil, `{"active":true,"maximumExecutionTimeSeconds":null}`, false},
+		{"more time", map[string]string{framework.ActiveAnnotation: "false", framework.MaxExecTimeAnnotation: "61"}, `{"active":false,"maximumExecutionTimeSeconds":61}`, false},
+		{"active in another word", map[string]string{framework.ActiveAnnotation: "no"}, `{"active":false,"maximumExecutionTimeSeconds":null}`, true},
+		{"a time with a unit", map[string]string{framework.MaxExecTimeAnnotation: "60s"}, `{"active":true,"maximumExecutionTimeSeconds":60}`, true},
+		{"no time at all", map[string]string{framework.MaxExecTimeAnnotation: "0"}, `{"active":true,"maximumExecutionTimeSeconds":60}`, true},
+		{"more time than can be counted", map[string]string{framework.MaxExecTimeAnnotation: "2147483648"}, `{"active":true,"maximumExecutionTimeSeconds":60}`, true},
+		{"nothing that can be read", map[string]string{framework.ActiveAnnotation: "no", framework.MaxExecTimeAnnotation: "soon"}, "", true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			u := unit(sleeping, limited)
+			keys, err := RunKeysOf(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}}, u)
+			if (err != nil) != test.bad {
+				t.Fatalf("error is %v", err)
+			}
+			patch := ""
+			if keys.Differs(u) {
+				data, err := json.Marshal(keys.Spec())
+				if err != nil {
+					t.Fatal(err)
+				}
+				patch = string(data)
+			}
+			if patch != test.patch {
+				t.Errorf("the patch is %s, not %s", patch, test.patch)
+			}
+		})
+	}
+}

@@ -1,0 +1,42 @@
+package decision
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/extensions/framework"
+)
+
+// MaxMessage is the longest message that a unit's status takes.
+const MaxMessage = 1024
+
+// Attempt is how a job says that it was released for the unit's present attempt.
+func Attempt(unit *v1alpha1.QueueUnit) string {
+	return strconv.Itoa(int(unit.Status.Attempts))
+}
+
+func active(unit *v1alpha1.QueueUnit) bool {
+	return unit.Spec.Active == nil || *unit.Spec.Active
+}
+
+func submitted(unit *v1alpha1.QueueUnit) time.Time {
+	if unit.Spec.SubmissionTime == nil {
+		return unit.CreationTimestamp.Time
+	}
+	return unit.Spec.SubmissionTime.Time
+}
+
+func saysInvalid(unit *v1alpha1.QueueUnit, message string) bool {
+	return unit.Status.Reason == framework.ReasonInvalidRequest && unit.Status.Message == CutMessage(message)
+}
+
+// CutMessage shortens a message that is longer than a status takes.
+func CutMessage(message string) string {
+	if len(message) <= MaxMessage {
+		return message
+	}
+	const more = "..."
+	return strings.ToValidUTF8(message[:MaxMessage-len(more)], "") + more
+}

@@ -1,0 +1,121 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/gentype"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/pkg/tolerant"
+)
+
+// jobClient reads and patches the jobs of one kind.
+type jobClient struct {
+	adapter framework.Adapter
+	jobSource
+}
+
+// jobSource is made of tolerant.Clients, or native.
+type jobSource interface {
+	Get(ctx context.Context, namespace, name string) (tolerant.Object, error)
+	Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (tolerant.Object, error)
+	// Version is the one in which jobs are read and patched.
+	Version() string
+	// informer caches the jobs of all namespaces.
+	informer(transform cache.TransformFunc) (cache.SharedIndexInformer, error)
+}
+
+// newJobClient makes a client for the adapter's kind.
+func newJobClient(config *rest.Config, adapter framework.Adapter, served servedVersions, clock clock.WithTicker) (*jobClient, error) {
+	var jobs jobSource
+	var err error
+	if adapter.Kind().Native {
+		jobs, err = newNative(config, adapter)
+	} else {
+		jobs, err = newVersioned(config, adapter, served, clock)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &jobClient{adapter: adapter, jobSource: jobs}, nil
+}
+
+// informer caches the jobs of all namespaces, without what nobody reads.
+func (c *jobClient) informer() (cache.SharedIndexInformer, error) {
+	return c.jobSource.informer(c.transform)
+}
+
+func (c *jobClient) transform(obj any) (any, error) {
+	if job, isJob := obj.(framework.Object); isJob {
+		decision.Slim(c.adapter, job)
+	}
+	return obj, nil
+}
+
+// native uses the types and the compact encoding of the API server itself, which
+// can decode every object that it has.
+type native struct {
+	kind framework.Kind
+	in   func(namespace string) *gentype.ClientWithList[framework.Object, runtime.Object]
+}
+
+func newNative(config *rest.Config, adapter framework.Adapter) (native, error) {
+	kind := adapter.Kind()
+	gv := kind.GroupVersion()
+	listKind := gv.WithKind(kind.Kind + "List")
+	if _, err := kubescheme.Scheme.New(listKind); err != nil {
+		return native{}, fmt.Errorf("kind %s is not one of the API server's own: %w", kind.Kind, err)
+	}
+	config = rest.CopyConfig(config)
+	config.GroupVersion, config.APIPath = &gv, "/apis"
+	config.NegotiatedSerializer = kubescheme.Codecs.WithoutConversion()
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return native{}, fmt.Errorf("making a client for kind %s: %w", kind.Kind, err)
+	}
+	newList := func() runtime.Object {
+		list, _ := kubescheme.Scheme.New(listKind)
+		return list
+	}
+	return native{kind, func(namespace string) *gentype.ClientWithList[framework.Object, runtime.Object] {
+		return gentype.NewClientWithList[framework.Object, runtime.Object](kind.Resource, client,
+			kubescheme.ParameterCodec, namespace, adapter.New, newList, gentype.PrefersProtobuf[framework.Object]())
+	}}, nil
+}
+
+// Version is the kind's only one.
+func (n native) Version() string { return n.kind.Version }
+
+// Get reads the job as it is now.
+func (n native) Get(ctx context.Context, namespace, name string) (tolerant.Object, error) {
+	return n.in(namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+// Patch sends a merge patch.
+func (n native) Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (tolerant.Object, error) {
+	return n.in(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, subresources...)
+}
+
+func (n native) informer(transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
+	return tolerant.InformerOf(n, n.kind.Resource, cache.Indexers{}, transform)
+}
+
+// List reads all jobs.
+func (n native) List(ctx context.Context, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
+	return n.in(namespace).List(ctx, opts)
+}
+
+// Watch tells what becomes of them.
+func (n native) Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
+	return n.in(namespace).Watch(ctx, opts)
+}

@@ -1,0 +1,26 @@
+package reconciler
+
+import (
+	"testing"
+	"time"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func TestSubmissionStaysInTheSecondOfCreation(t *testing.T) {
+	tests := []struct {
+		name       string
+		seen, want time.Duration
+	}{
+		{"a job seen at once keeps the time", 120 * time.Millisecond, 120 * time.Millisecond},
+		{"one seen late comes last of its second", time.Hour, time.Second - time.Microsecond},
+		{"one seen before it was created, by clocks that differ, comes first", -time.Second, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := submission(noon, noon.Add(test.seen)); !got.Time.Equal(noon.Add(test.want)) {
+				t.Errorf("it is %v", got)
+			}
+		})
+	}
+}

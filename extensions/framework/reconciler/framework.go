@@ -1,0 +1,114 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/metrics"
+)
+
+// Options of a Framework.
+type Options struct {
+	// Config to reach the API server with.
+	Config *rest.Config
+	// Adapters of the kinds that are queued.
+	Adapters []framework.Adapter
+	// Workers of each kind.
+	Workers int
+	// Events takes what is told of jobs.
+	Events EventSink
+	// Clock is the time.
+	Clock clock.WithTicker
+	// Metrics counts, where somebody looks.
+	Metrics *metrics.Extensions
+}
+
+// Framework queues the jobs of all enabled kinds.
+type Framework struct {
+	opts        Options
+	client      versioned.Interface
+	discovery   discovery.DiscoveryInterface
+	units       *unitCache
+	cluster     *listedCluster
+	reconcilers []*reconciler
+}
+
+// New makes a framework. Nothing is read or written before Start.
+func New(opts Options) (*Framework, error) {
+	if opts.Metrics == nil {
+		opts.Metrics = metrics.NewExtensions(metrics.New(metrics.ExtensionsProgram, ""))
+	}
+	client, err := versioned.NewForConfig(opts.Config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for QueueUnits: %w", err)
+	}
+	kube, err := kubernetes.NewForConfig(opts.Config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for what the cluster adds to pods: %w", err)
+	}
+	units, err := newUnitCache(opts.Config)
+	if err != nil {
+		return nil, err
+	}
+	f := &Framework{opts: opts, client: client, discovery: kube.Discovery(), units: units}
+	if f.cluster, err = newCluster(kube, f.clusterChanged); err != nil {
+		return nil, err
+	}
+	for _, adapter := range opts.Adapters {
+		r, err := newReconciler(f, adapter)
+		if err != nil {
+			return nil, fmt.Errorf("setting up kind %s: %w", adapter.Kind().Kind, err)
+		}
+		f.reconcilers = append(f.reconcilers, r)
+	}
+	return f, nil
+}
+
+// clusterChanged has all jobs looked at whose units the object may change.
+func (f *Framework) clusterChanged(obj any) {
+	object, isObject := obj.(metav1.Object)
+	if !isObject {
+		return
+	}
+	for _, r := range f.reconcilers {
+		r.clusterChanged(object.GetNamespace())
+	}
+}
+
+// Start fills the caches and returns when those of all kinds together have. Each
+// kind is on its own after that: one that is not served yet is waited for.
+func (f *Framework) Start(ctx context.Context) error {
+	f.warnIfNothingHolds(ctx)
+	f.cluster.factory.StartWithContext(ctx)
+	go f.units.RunWithContext(ctx)
+	for _, r := range f.reconcilers {
+		go f.fill(ctx, r)
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), append(f.cluster.synced(), f.units.HasSynced)...) {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// Work queues jobs until ctx is done.
+func (f *Framework) Work(ctx context.Context) error {
+	var running sync.WaitGroup
+	for _, r := range f.reconcilers {
+		ctx := klog.NewContext(ctx, klog.FromContext(ctx).WithValues("kind", r.kind.Kind))
+		running.Go(func() { r.run(ctx, f.opts.Workers) })
+	}
+	<-ctx.Done()
+	running.Wait()
+	return nil
+}

@@ -1,0 +1,70 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+)
+
+const (
+	// collectorGrace leaves units to the garbage collector first, which takes most.
+	collectorGrace = 2 * time.Second
+	// unservedRetry is when to look again at units of a kind that is gone.
+	unservedRetry = time.Minute
+)
+
+// clear deletes units whose jobs are gone and that nothing else deletes: a delete
+// of the job may orphan them. It returns when to look again.
+func (r *reconciler) clear(ctx context.Context, leftovers []*v1alpha1.QueueUnit, now time.Time) (time.Duration, error) {
+	var after time.Duration
+	for _, unit := range leftovers {
+		if unit.DeletionTimestamp != nil {
+			continue
+		}
+		if left := collectorGrace - r.memory.goneFor(unit.UID, now); left > 0 {
+			after = sooner(after, left)
+			continue
+		}
+		wait, err := r.clearOne(ctx, unit)
+		if err != nil {
+			return 0, err
+		}
+		after = sooner(after, wait)
+	}
+	return after, nil
+}
+
+// clearOne deletes the unit once the API server itself says that its job is gone.
+func (r *reconciler) clearOne(ctx context.Context, unit *v1alpha1.QueueUnit) (time.Duration, error) {
+	ref := unit.Spec.ConsumerRef
+	job, err := r.jobs.Get(ctx, unit.Namespace, ref.Name)
+	switch {
+	case apierrors.IsNotFound(err) && unserved(err):
+		return unservedRetry, nil
+	case err != nil && !apierrors.IsNotFound(err):
+		return 0, fmt.Errorf("looking for %s %s/%s: %w", ref.Kind, unit.Namespace, ref.Name, err)
+	case err == nil && job.GetUID() == ref.UID:
+		return catchUp, nil
+	}
+	err = r.client.QueueUnits(unit.Namespace).Delete(ctx, unit.Name, metav1.DeleteOptions{
+		Preconditions:     &metav1.Preconditions{UID: &unit.UID},
+		PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
+	})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return 0, fmt.Errorf("deleting QueueUnit %s/%s, whose job is gone: %w", unit.Namespace, unit.Name, err)
+	}
+	klog.FromContext(ctx).Info("Deleted a unit whose job is gone", "unit", klog.KObj(unit), "uid", ref.UID)
+	return 0, nil
+}
+
+// unserved tells a kind that is not there from an object that is not there.
+func unserved(err error) bool {
+	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}

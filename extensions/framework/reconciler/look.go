@@ -1,0 +1,129 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
+)
+
+// look is one look at a job: all that is decided and acted on.
+type look struct {
+	key   types.NamespacedName
+	job   framework.Object
+	state decision.State
+	// unit is nil when there is none.
+	unit *v1alpha1.QueueUnit
+	want *decision.Want
+	// unread is what cannot be read of the keys that count while the job runs.
+	unread error
+	now    time.Time
+	// after is the unit that one which is created now comes after; empty for none.
+	after string
+}
+
+// reconcile takes one step with the job of the name, and with what units jobs of
+// that name have left behind. It returns when to look again.
+func (r *reconciler) reconcile(ctx context.Context, arrived *arrival) (time.Duration, error) {
+	key, now := arrived.key, arrived.at
+	object, exists, err := r.cached.GetIndexer().GetByKey(key.String())
+	if err != nil {
+		return 0, fmt.Errorf("reading %s from the cache: %w", key, err)
+	}
+	job, _ := object.(framework.Object)
+	if !exists {
+		job = nil
+	}
+	unit, leftovers := r.unitsOf(key, job)
+	after, err := r.clear(ctx, leftovers, now)
+	if err != nil || job == nil {
+		return after, err
+	}
+	job, fault := decision.Readable(job)
+	if job == nil {
+		klog.FromContext(ctx).V(2).Info("The job cannot be read and is left alone", "err", fault)
+		return after, nil
+	}
+	if wait := r.behind(key, job, unit, now); wait > 0 {
+		return sooner(after, wait), nil
+	}
+	l := r.look(key, job, unit, now, fault)
+	decided := decision.Decide(l.state, l.unit, l.want, now)
+	r.tellQueued(l, decided.Queued)
+	r.tellUnreadable(l)
+	after = sooner(after, decided.After)
+	if decided.Action == decision.CreateUnit {
+		l.after = arrived.begin(ctx, decision.UnitName(r.kind.Kind, key.Name, job.GetUID()))
+	} else {
+		arrived.pass()
+	}
+	if decided.Action == decision.Nothing {
+		return after, nil
+	}
+	klog.FromContext(ctx).V(3).Info("Acting", "action", decided.Action)
+	return after, r.act(ctx, l, decided.Action)
+}
+
+// unitsOf parts the units of jobs of the name into the job's own, found by the
+// name that it must have, and those whose jobs are gone.
+func (r *reconciler) unitsOf(key types.NamespacedName, job framework.Object) (own *v1alpha1.QueueUnit, leftovers []*v1alpha1.QueueUnit) {
+	for _, unit := range r.units.of(r.kind, key) {
+		switch {
+		case !r.inMyVersions(unit):
+		case job == nil || unit.Spec.ConsumerRef.UID != job.GetUID():
+			leftovers = append(leftovers, unit)
+		case unit.Name == decision.UnitName(r.kind.Kind, job.GetName(), job.GetUID()):
+			own = unit
+		}
+	}
+	return own, leftovers
+}
+
+func (r *reconciler) behind(key types.NamespacedName, job framework.Object, unit *v1alpha1.QueueUnit, now time.Time) time.Duration {
+	if unit == nil {
+		return r.memory.behind(key, job.GetResourceVersion(), "", "", now)
+	}
+	return r.memory.behind(key, job.GetResourceVersion(), unit.ResourceVersion, unit.UID, now)
+}
+
+// look gathers what Decide is to know. Fault is what cannot be read of the job.
+func (r *reconciler) look(key types.NamespacedName, job framework.Object, unit *v1alpha1.QueueUnit, now time.Time, fault error) *look {
+	kind, sight := r.adapter.Kind(), r.adapter.See(job)
+	_, shows := r.adapter.(framework.QueuingShower)
+	keys, unread := decision.RunKeysOf(job, unit)
+	l := &look{key: key, job: job, unit: unit, unread: unread, now: now, state: decision.State{
+		Sight:        sight,
+		Foreign:      decision.Foreign(kind, job, sight),
+		Marked:       decision.Marked(kind, job, sight),
+		Released:     job.GetAnnotations()[framework.ReleasedAnnotation],
+		RunKeys:      keys,
+		Deleting:     job.GetDeletionTimestamp() != nil,
+		ShowsQueuing: shows,
+		Created:      job.GetCreationTimestamp().Time,
+	}}
+	waits := unit != nil && (unit.Status.Phase.Waits() || unit.Status.Phase == v1alpha1.PhaseReserved)
+	if waits || unit == nil && l.state.Marked && l.state.Foreign == "" {
+		l.want = decision.WantOf(r.adapter, job, r.cluster, fault)
+	}
+	watchRun := unit != nil && unit.Status.Phase == v1alpha1.PhaseDequeued && sight.Running && sight.End == nil
+	l.state.RunningSince = r.memory.since(job.GetUID(), isRunning, watchRun, now)
+	if l.state.Remains = r.remainOf(job.GetUID()); l.state.Remains != "" {
+		l.state.Stopped = false
+	}
+	l.state.RemainsSince = r.memory.since(job.GetUID(), isRemaining, sight.End != nil && l.state.Remains != "", now)
+	return l
+}
+
+// sooner is the shorter of two waits of which 0 is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}

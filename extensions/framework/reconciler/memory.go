@@ -1,0 +1,142 @@
+package reconciler
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// catchUp is how long an informer is waited for. Then the object that it was to
+// show is taken to be gone again, which no event may ever tell.
+const catchUp = 5 * time.Second
+
+// memory is what a reconciler knows beyond the objects. All of it may be lost: a
+// restart costs a second look, never a wrong step.
+type memory struct {
+	mu sync.Mutex
+	// awaited, by the name of the job.
+	awaited map[types.NamespacedName]awaited
+	// began, by the job's UID: since when something was seen to be so.
+	began map[types.UID][facts]time.Time
+	// gone, by the unit's UID: since when its job was seen to be gone.
+	gone map[types.UID]time.Time
+}
+
+// awaited is what the informers must show before anything is decided again.
+type awaited struct {
+	// job and unit must have at least these versions.
+	job, unit version
+	// deleted is a unit that must no longer be there.
+	deleted types.UID
+	until   time.Time
+}
+
+// version is a resourceVersion to be reached or, when it met a conflict, passed.
+type version struct {
+	value string
+	pass  bool
+}
+
+func (v version) reachedBy(have string) bool {
+	if v.value == "" {
+		return true
+	}
+	if have == "" {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(have, v.value)
+	return err != nil || order > 0 || order == 0 && !v.pass
+}
+
+func newMemory() *memory {
+	return &memory{
+		awaited: map[types.NamespacedName]awaited{},
+		began:   map[types.UID][facts]time.Time{},
+		gone:    map[types.UID]time.Time{},
+	}
+}
+
+// await changes what is awaited of a job.
+func (m *memory) await(key types.NamespacedName, now time.Time, change func(*awaited)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := m.awaited[key]
+	change(&a)
+	a.until = now.Add(catchUp)
+	m.awaited[key] = a
+}
+
+// behind tells how long to wait, at most, until the informers show what was
+// written; 0 when they do. Versions are empty for objects that are not there.
+func (m *memory) behind(key types.NamespacedName, job, unit string, unitUID types.UID, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a, waits := m.awaited[key]
+	if !waits {
+		return 0
+	}
+	seen := a.job.reachedBy(job) && a.unit.reachedBy(unit) && (a.deleted == "" || a.deleted != unitUID)
+	if seen || !now.Before(a.until) {
+		delete(m.awaited, key)
+		return 0
+	}
+	return a.until.Sub(now)
+}
+
+// fact is something that is remembered since when it is so.
+type fact int
+
+const (
+	// isRunning: the job runs.
+	isRunning fact = iota
+	// isRemaining: the job has ended, and something of it remains.
+	isRemaining
+	facts
+)
+
+// since tells since when something was seen to be so; the zero time when it is not.
+func (m *memory) since(job types.UID, what fact, is bool, now time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	began, known := m.began[job]
+	switch {
+	case is && began[what].IsZero():
+		began[what] = now
+		m.began[job] = began
+	case !is && known:
+		began[what] = time.Time{}
+		if began == ([facts]time.Time{}) {
+			delete(m.began, job)
+		} else {
+			m.began[job] = began
+		}
+	}
+	return began[what]
+}
+
+// goneFor tells for how long the unit's job was seen to be gone.
+func (m *memory) goneFor(unit types.UID, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	since, known := m.gone[unit]
+	if !known {
+		m.gone[unit] = now
+		return 0
+	}
+	return now.Sub(since)
+}
+
+// forgetUnit and forgetJob end what is known of them.
+func (m *memory) forgetUnit(unit types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.gone, unit)
+}
+
+func (m *memory) forgetJob(job types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.began, job)
+}

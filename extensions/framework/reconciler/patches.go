@@ -1,0 +1,80 @@
+package reconciler
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
+)
+
+// guard is the metadata of a patch that is refused when the object has changed
+// since, or is another one of the same name.
+func guard(object metav1.Object) map[string]any {
+	return map[string]any{"resourceVersion": object.GetResourceVersion(), "uid": object.GetUID()}
+}
+
+// jobPatch is a guarded merge patch of a job.
+func jobPatch(job framework.Object, annotations, rest map[string]any) ([]byte, error) {
+	metadata := guard(job)
+	all := maps.Clone(annotations)
+	if own, has := rest["metadata"].(map[string]any); has {
+		more, _ := own["annotations"].(map[string]any)
+		if all == nil {
+			all = map[string]any{}
+		}
+		maps.Copy(all, more)
+	}
+	if len(all) > 0 {
+		metadata["annotations"] = all
+	}
+	return encode(job, metadata, rest)
+}
+
+// releasePatch clears mark and suspend field and says which attempt it is for. A
+// job that is marked by its suspend field alone gets no annotation it never had.
+func releasePatch(adapter framework.Adapter, job framework.Object, attempt string) ([]byte, error) {
+	annotations := map[string]any{framework.ReleasedAnnotation: attempt}
+	if decision.Annotated(adapter.Kind(), job) {
+		annotations[framework.SuspendAnnotation] = "false"
+	}
+	return jobPatch(job, annotations, adapter.SuspendPatch(job, false))
+}
+
+// suspendPatch suspends a job and puts its mark back. For good deactivates it too.
+func suspendPatch(adapter framework.Adapter, job framework.Object, forGood bool) ([]byte, error) {
+	annotations := map[string]any{}
+	if forGood {
+		annotations[framework.ActiveAnnotation] = "false"
+	}
+	if decision.Annotated(adapter.Kind(), job) {
+		annotations[framework.SuspendAnnotation] = "true"
+	}
+	return jobPatch(job, annotations, adapter.SuspendPatch(job, true))
+}
+
+// unitPatch is a guarded merge patch of a unit's spec or status, and annotations.
+func unitPatch(unit *v1alpha1.QueueUnit, part string, fields, annotations map[string]any) ([]byte, error) {
+	metadata := guard(unit)
+	if len(annotations) > 0 {
+		metadata["annotations"] = annotations
+	}
+	return encode(unit, metadata, map[string]any{part: fields})
+}
+
+func encode(object metav1.Object, metadata, rest map[string]any) ([]byte, error) {
+	patch := maps.Clone(rest)
+	if patch == nil {
+		patch = map[string]any{}
+	}
+	patch["metadata"] = metadata
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("making a patch of %s/%s: %w", object.GetNamespace(), object.GetName(), err)
+	}
+	return data, nil
+}

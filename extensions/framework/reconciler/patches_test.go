@@ -1,0 +1,61 @@
+package reconciler
+
+import (
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+)
+
+// suspender is an adapter of Jobs with two ways to be marked.
+type suspender struct {
+	framework.Adapter
+	bySuspend bool
+}
+
+func (s suspender) Kind() framework.Kind { return framework.Kind{MarkedBySuspend: s.bySuspend} }
+
+func (suspender) SuspendPatch(_ framework.Object, suspend bool) map[string]any {
+	return map[string]any{"spec": map[string]any{"suspend": suspend}}
+}
+
+func TestPatches(t *testing.T) {
+	meta := func(annotation string) *batchv1.Job {
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", ResourceVersion: "7"}}
+		if annotation != "" {
+			job.Annotations = map[string]string{framework.SuspendAnnotation: annotation}
+		}
+		return job
+	}
+	tests := []struct {
+		name  string
+		patch func() ([]byte, error)
+		want  string
+	}{
+		{"a release clears annotation and suspend field together", func() ([]byte, error) { return releasePatch(suspender{}, meta("true"), "2") },
+			`{"metadata":{"annotations":{"kube-queue/released":"2","scheduling.x-k8s.io/suspend":"false"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":false}}`},
+		{"a job marked by its suspend field gets no annotation", func() ([]byte, error) { return releasePatch(suspender{bySuspend: true}, meta(""), "1") },
+			`{"metadata":{"annotations":{"kube-queue/released":"1"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":false}}`},
+		{"a suspension puts the annotation back", func() ([]byte, error) { return suspendPatch(suspender{bySuspend: true}, meta("false"), false) },
+			`{"metadata":{"annotations":{"scheduling.x-k8s.io/suspend":"true"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":true}}`},
+		{"one of a kind marked by annotation puts it back though it was removed", func() ([]byte, error) { return suspendPatch(suspender{}, meta(""), false) },
+			`{"metadata":{"annotations":{"scheduling.x-k8s.io/suspend":"true"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":true}}`},
+		{"one of a job marked by its suspend field does not", func() ([]byte, error) { return suspendPatch(suspender{bySuspend: true}, meta(""), false) },
+			`{"metadata":{"resourceVersion":"7","uid":"u"},"spec":{"suspend":true}}`},
+		{"one for good deactivates in the same patch", func() ([]byte, error) { return suspendPatch(suspender{}, meta("false"), true) },
+			`{"metadata":{"annotations":{"scheduling.x-k8s.io/active":"false","scheduling.x-k8s.io/suspend":"true"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":true}}`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			data, err := test.patch()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(data) != test.want {
+				t.Errorf("the patch is\n%s, not\n%s", data, test.want)
+			}
+		})
+	}
+}

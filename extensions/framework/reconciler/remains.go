@@ -1,0 +1,105 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/pkg/tolerant"
+)
+
+// byController finds what a job controls, by the job's UID.
+const byController = "controller"
+
+// remainsSource lists and watches, by their metadata alone, the objects that keep
+// jobs from having ended. They are read in the version in which the jobs are.
+type remainsSource struct {
+	client  metadata.Interface
+	kind    framework.Kind
+	version func() string
+}
+
+func (s remainsSource) resource() metadata.Getter {
+	return s.client.Resource(schema.GroupVersionResource{Group: s.kind.Group, Version: s.version(), Resource: s.kind.Remains})
+}
+
+// List reads them all.
+func (s remainsSource) List(ctx context.Context, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
+	return s.resource().Namespace(namespace).List(ctx, opts)
+}
+
+// Watch tells what becomes of them.
+func (s remainsSource) Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
+	return s.resource().Namespace(namespace).Watch(ctx, opts)
+}
+
+// newRemains caches what may remain of the jobs of a kind; nil where nothing does.
+func newRemains(config *rest.Config, kind framework.Kind, version func() string) (cache.SharedIndexInformer, error) {
+	if kind.Remains == "" {
+		return nil, nil
+	}
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for %s: %w", kind.Remains, err)
+	}
+	source := remainsSource{client: client, kind: kind, version: version}
+	return tolerant.InformerOf(source, kind.Remains, cache.Indexers{byController: indexController}, slimRemains)
+}
+
+func indexController(obj any) ([]string, error) {
+	object, isObject := obj.(metav1.Object)
+	if !isObject {
+		return nil, nil
+	}
+	if owner := metav1.GetControllerOf(object); owner != nil {
+		return []string{string(owner.UID)}, nil
+	}
+	return nil, nil
+}
+
+func slimRemains(obj any) (any, error) {
+	if object, isObject := obj.(*metav1.PartialObjectMetadata); isObject {
+		object.ObjectMeta = metav1.ObjectMeta{
+			Name: object.Name, Namespace: object.Namespace, UID: object.UID,
+			ResourceVersion: object.ResourceVersion, OwnerReferences: object.OwnerReferences,
+		}
+	}
+	return obj, nil
+}
+
+// remainChanged looks at the job that controls the object.
+func (r *reconciler) remainChanged(obj any) {
+	object, isObject := obj.(metav1.Object)
+	if !isObject {
+		return
+	}
+	if owner := metav1.GetControllerOf(object); owner != nil && owner.Kind == r.kind.Kind {
+		key := types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}
+		r.hurry(key)
+		r.queue.Add(key)
+	}
+}
+
+// remainOf names an object that the job still controls, if there is one.
+func (r *reconciler) remainOf(job types.UID) string {
+	if r.remains == nil {
+		return ""
+	}
+	// The only error is an index that does not exist.
+	objects, _ := r.remains.GetIndexer().ByIndex(byController, string(job))
+	for _, object := range objects {
+		if o, isObject := object.(metav1.Object); isObject {
+			return r.adapter.Kind().Remains + " " + o.GetName()
+		}
+	}
+	return ""
+}

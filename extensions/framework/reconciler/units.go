@@ -1,0 +1,123 @@
+package reconciler
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/pkg/tolerant"
+)
+
+const (
+	// byJob finds the units of all jobs, one after the other, that had one name.
+	byJob = "job"
+	// byKind finds the units of all jobs of a kind.
+	byKind = "kind"
+)
+
+// unitCache holds all units of all kinds.
+type unitCache struct {
+	cache.SharedIndexInformer
+}
+
+func newUnitCache(config *rest.Config) (*unitCache, error) {
+	client, err := tolerant.NewForConfig(config, tolerant.Kind{
+		GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("QueueUnit"), Resource: "queueunits",
+		New: func() tolerant.Object { return &v1alpha1.QueueUnit{} },
+	})
+	if err != nil {
+		return nil, err
+	}
+	informer, err := tolerant.Informer(client, "queueunits", cache.Indexers{byJob: indexJob, byKind: indexKind}, transformUnit)
+	if err != nil {
+		return nil, err
+	}
+	return &unitCache{informer}, nil
+}
+
+// transformUnit takes a unit that cannot be read for what can be read of it: where
+// it is the unit of a job, the rest differs from what is wanted and is mended.
+func transformUnit(obj any) (any, error) {
+	if bad, isBad := obj.(*tolerant.Unreadable); isBad && bad.Partial != nil {
+		obj = bad.Partial
+	}
+	if unit, isUnit := obj.(*v1alpha1.QueueUnit); isUnit {
+		slimUnit(unit)
+	}
+	return obj, nil
+}
+
+// jobOf tells which job a unit stands for. A unit that names none in its own
+// namespace, or none by UID, was made by hand and is not ours.
+func jobOf(unit *v1alpha1.QueueUnit) (schema.GroupKind, types.NamespacedName, bool) {
+	ref := unit.Spec.ConsumerRef
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil || ref.UID == "" || ref.Namespace != "" && ref.Namespace != unit.Namespace {
+		return schema.GroupKind{}, types.NamespacedName{}, false
+	}
+	return gv.WithKind(ref.Kind).GroupKind(), types.NamespacedName{Namespace: unit.Namespace, Name: ref.Name}, true
+}
+
+func indexJob(obj any) ([]string, error) {
+	unit, isUnit := obj.(*v1alpha1.QueueUnit)
+	if !isUnit {
+		return nil, nil
+	}
+	kind, job, ours := jobOf(unit)
+	if !ours {
+		return nil, nil
+	}
+	return []string{jobIndex(kind, job)}, nil
+}
+
+func indexKind(obj any) ([]string, error) {
+	unit, isUnit := obj.(*v1alpha1.QueueUnit)
+	if !isUnit {
+		return nil, nil
+	}
+	kind, _, ours := jobOf(unit)
+	if !ours {
+		return nil, nil
+	}
+	return []string{kind.String()}, nil
+}
+
+func jobIndex(kind schema.GroupKind, job types.NamespacedName) string {
+	return kind.String() + "/" + job.String()
+}
+
+// of returns the units of all jobs of the kind that have or had the name.
+func (c *unitCache) of(kind schema.GroupKind, job types.NamespacedName) []*v1alpha1.QueueUnit {
+	return c.indexed(byJob, jobIndex(kind, job))
+}
+
+// ofKind returns the units of all jobs of the kind.
+func (c *unitCache) ofKind(kind schema.GroupKind) []*v1alpha1.QueueUnit {
+	return c.indexed(byKind, kind.String())
+}
+
+func (c *unitCache) indexed(index, value string) []*v1alpha1.QueueUnit {
+	// The only error is an index that does not exist.
+	objects, _ := c.GetIndexer().ByIndex(index, value)
+	units := make([]*v1alpha1.QueueUnit, 0, len(objects))
+	for _, object := range objects {
+		if unit, isUnit := object.(*v1alpha1.QueueUnit); isUnit {
+			units = append(units, unit)
+		}
+	}
+	return units
+}
+
+// slimUnit drops from a unit what nothing here reads; of one that has ended only
+// who it is and how it ended is left.
+func slimUnit(unit *v1alpha1.QueueUnit) {
+	unit.ManagedFields = nil
+	unit.Annotations = decision.ParametersOf(unit)
+	if unit.Status.Phase.Ended() {
+		unit.Spec = v1alpha1.QueueUnitSpec{ConsumerRef: unit.Spec.ConsumerRef}
+		unit.Status = v1alpha1.QueueUnitStatus{Phase: unit.Status.Phase}
+	}
+}

@@ -1,0 +1,166 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/pkg/tolerant"
+)
+
+// servedVersions tells the best version in which the API server serves all of a
+// kind; found is false when it serves none.
+type servedVersions func(kind framework.Kind) (version string, found bool, err error)
+
+// lookAgain is how often a better version is looked for while an older one is the
+// best that is served.
+const lookAgain = 15 * time.Second
+
+// versionedJobs reads and patches jobs in the best version that is served: a patch
+// through an older one would cut off the fields that only a newer one has. What is
+// served is asked at each list and watch, and at each patch through an older
+// version, since the API server does not tell of versions that come: their
+// resources are not added in one moment either.
+type versionedJobs struct {
+	kind    framework.Kind
+	clients map[string]*tolerant.Client
+	served  servedVersions
+	// now is the version that was served last; listed is the one in which the
+	// jobs that are cached were read.
+	now, listed *atomic.Pointer[string]
+	clock       clock.WithTicker
+}
+
+func newVersioned(config *rest.Config, adapter framework.Adapter, served servedVersions, clock clock.WithTicker) (versionedJobs, error) {
+	kind := adapter.Kind()
+	v := versionedJobs{kind: kind, clients: map[string]*tolerant.Client{}, served: served, clock: clock,
+		now: &atomic.Pointer[string]{}, listed: &atomic.Pointer[string]{}}
+	v.now.Store(&kind.Version)
+	v.listed.Store(&kind.Version)
+	for _, version := range kind.Versions() {
+		client, err := tolerant.NewForConfig(config, decision.ReadAs(adapter, version))
+		if err != nil {
+			return v, err
+		}
+		v.clients[version] = client
+	}
+	return v, nil
+}
+
+// Version is the one that was served last.
+func (v versionedJobs) Version() string { return *v.now.Load() }
+
+// choose asks which version is served now, where there are several.
+func (v versionedJobs) choose() (string, error) {
+	if len(v.clients) == 1 {
+		return v.kind.Version, nil
+	}
+	version, found, err := v.served(v.kind)
+	switch {
+	case err != nil:
+		return "", err
+	case !found:
+		return "", fmt.Errorf("%s is served in none of the versions %v", v.kind.Resource, v.kind.Versions())
+	}
+	v.now.Store(&version)
+	return version, nil
+}
+
+// Get reads the job as it is now.
+func (v versionedJobs) Get(ctx context.Context, namespace, name string) (tolerant.Object, error) {
+	return v.clients[v.Version()].Get(ctx, namespace, name)
+}
+
+// Patch sends a merge patch.
+func (v versionedJobs) Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (tolerant.Object, error) {
+	version := v.Version()
+	if version != v.kind.Version {
+		var err error
+		if version, err = v.choose(); err != nil {
+			return nil, err
+		}
+	}
+	return v.clients[version].Patch(ctx, namespace, name, patch, subresources...)
+}
+
+func (v versionedJobs) informer(transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
+	return tolerant.Informer(v, v.kind.Resource, cache.Indexers{}, transform)
+}
+
+// Each lists all jobs.
+func (v versionedJobs) Each(ctx context.Context, namespace string, opts metav1.ListOptions, each func(tolerant.Object) error) (metav1.ListMeta, error) {
+	version := *v.listed.Load()
+	if opts.Continue == "" { // else the list goes on as it began
+		var err error
+		if version, err = v.choose(); err != nil {
+			return metav1.ListMeta{}, err
+		}
+		v.listed.Store(&version)
+	}
+	return v.clients[version].Each(ctx, namespace, opts, each)
+}
+
+// Watch tells what becomes of them. Jobs that were listed in another version are to
+// be listed again.
+func (v versionedJobs) Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
+	listed := *v.listed.Load()
+	version, err := v.choose()
+	switch {
+	case err != nil:
+		version = listed // not to know for a moment is no cause to list all again
+	case listed != version:
+		return nil, apierrors.NewResourceExpired(fmt.Sprintf("%s were listed in version %s and are now served in %s", v.kind.Resource, listed, version))
+	}
+	watched, err := v.clients[version].Watch(ctx, namespace, opts)
+	if err != nil || version == v.kind.Version {
+		return watched, err
+	}
+	return v.until(ctx, watched, version), nil
+}
+
+// until ends a watch when another version than the one that is watched is the best.
+func (v versionedJobs) until(ctx context.Context, watched watch.Interface, version string) watch.Interface {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		ticker := v.clock.NewTicker(lookAgain)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C():
+			}
+			if best, err := v.choose(); err == nil && best != version {
+				watched.Stop()
+				return
+			}
+		}
+	}()
+	return endedWatch{watched, cancel}
+}
+
+// endedWatch is a watch that tells when it is stopped, which every reader of one
+// does in the end.
+type endedWatch struct {
+	watch.Interface
+	stopped func()
+}
+
+func (w endedWatch) Stop() {
+	w.stopped()
+	w.Interface.Stop()
+}
+
+// kindNow is the kind in the version in which its jobs are read.
+func (r *reconciler) kindNow() schema.GroupVersionKind { return r.kind.WithVersion(r.jobs.Version()) }
