@@ -16,6 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/rayjob"
 	"kube-queue.dev/kube-queue/extensions/sparkapplication"
 	"kube-queue.dev/kube-queue/extensions/tfjob"
+	"kube-queue.dev/kube-queue/extensions/trainjob"
 	"kube-queue.dev/kube-queue/extensions/workflow"
 	"kube-queue.dev/kube-queue/extensions/xgboostjob"
 )
@@ -34,6 +35,7 @@ func All() []framework.Adapter {
 		mpijob.V2beta1(),
 		job.New(),
 		jobset.New(),
+		trainjob.New(),
 		sparkapplication.New(),
 		rayjob.New(),
 		raycluster.New(),

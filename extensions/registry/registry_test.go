@@ -3,6 +3,8 @@ package registry
 import (
 	"strings"
 	"testing"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
 func TestParse(t *testing.T) {
@@ -11,7 +13,7 @@ func TestParse(t *testing.T) {
 		{"an empty list means none", "", "", ""},
 		{"spaces and empty parts do not matter", " job , ,tfjob", "job tfjob", ""},
 		{"a name given twice is one", "job,job", "job", ""},
-		{"an unknown name is refused with the list of known ones", "job,spark", "", `unknown extension "spark": the known ones are tfjob, pytorchjob, xgboostjob, paddlejob, mpiv1, mpiv2beta1, job, jobset, sparkapp, rayjob, rayjobv1alpha1, raycluster, workflow`},
+		{"an unknown name is refused with the list of known ones", "job,spark", "", `unknown extension "spark": the known ones are tfjob, pytorchjob, xgboostjob, paddlejob, mpiv1, mpiv2beta1, job, jobset, trainjob, sparkapp, rayjob, rayjobv1alpha1, raycluster, workflow`},
 		{"a kind with two names is enabled by either, once", "rayjobv1alpha1,rayjob", "rayjob", ""},
 		{"case matters", "TFJob", "", `unknown extension "TFJob"`},
 	}
@@ -44,6 +46,9 @@ func TestKindsAreToldApart(t *testing.T) {
 				t.Errorf("%s is there twice", word)
 			}
 			seen[word] = true
+		}
+		if _, reads := adapter.(framework.RelatedReader); reads != (kind.Related.Resource != "") {
+			t.Errorf("kind %s has related objects %q, and who reads them: %t", kind.Kind, kind.Related.Resource, reads)
 		}
 	}
 }

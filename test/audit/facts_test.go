@@ -83,6 +83,8 @@ func TestEndsByKind(t *testing.T) {
 		{"ray.io/v1/rayjobs", `{"kind":"RayJob","status":{"jobDeploymentStatus":"Retrying"}}`, going},
 		{"ray.io/v1/rayclusters", `{"kind":"RayCluster","status":{"state":"ready"}}`, going},
 		{"jobset.x-k8s.io/v1alpha2/jobsets", `{"kind":"JobSet","status":{"conditions":[{"type":"Completed","status":"True"}]}}`, succeeded},
+		{"trainer.kubeflow.org/v1alpha1/trainjobs", `{"kind":"TrainJob","status":{"conditions":[{"type":"Suspended","status":"False"},{"type":"Complete","status":"True"}]}}`, succeeded},
+		{"trainer.kubeflow.org/v1alpha1/trainjobs", `{"kind":"TrainJob","status":{"conditions":[{"type":"Failed","status":"True","reason":"DeadlineExceeded"}]}}`, failed},
 		{"argoproj.io/v1alpha1/workflows", `{"kind":"Workflow","status":{"phase":"Error"}}`, failed},
 	} {
 		parts := bytes.Split([]byte(test.resource), []byte("/"))

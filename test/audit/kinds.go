@@ -91,7 +91,13 @@ var rows = []*row{
 		suspend: "spec.suspend", byField: true,
 		managedBy: "spec.managedBy", operator: "jobset.sigs.k8s.io/jobset-controller",
 		unholdable: withoutGroups,
-		end:        byConditions("Completed", "Failed"), running: readyJobs, state: lastTrueCondition,
+		end:        byConditions("Completed", "Failed"), running: readyJobs("status.replicatedJobsStatus"), state: lastTrueCondition,
+	},
+	{
+		group: "trainer.kubeflow.org", version: anyVersion, resource: "trainjobs", kind: "TrainJob",
+		suspend:   "spec.suspend",
+		managedBy: "spec.managedBy", operator: "trainer.kubeflow.org/trainjob-controller",
+		end: byConditions("Complete", "Failed"), running: readyJobs("status.jobsStatus"), state: lastTrueCondition,
 	},
 	{
 		group: "argoproj.io", version: anyVersion, resource: "workflows", kind: "Workflow",
