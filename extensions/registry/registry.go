@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/jaxjob"
 	"kube-queue.dev/kube-queue/extensions/job"
 	"kube-queue.dev/kube-queue/extensions/jobset"
 	"kube-queue.dev/kube-queue/extensions/mpijob"
@@ -31,6 +32,7 @@ func All() []framework.Adapter {
 		pytorchjob.New(),
 		xgboostjob.New(),
 		paddlejob.New(),
+		jaxjob.New(),
 		mpijob.V1(),
 		mpijob.V2beta1(),
 		job.New(),

@@ -13,7 +13,7 @@ func TestParse(t *testing.T) {
 		{"an empty list means none", "", "", ""},
 		{"spaces and empty parts do not matter", " job , ,tfjob", "job tfjob", ""},
 		{"a name given twice is one", "job,job", "job", ""},
-		{"an unknown name is refused with the list of known ones", "job,spark", "", `unknown extension "spark": the known ones are tfjob, pytorchjob, xgboostjob, paddlejob, mpiv1, mpiv2beta1, job, jobset, trainjob, sparkapp, rayjob, rayjobv1alpha1, raycluster, workflow`},
+		{"an unknown name is refused with the list of known ones", "job,spark", "", `unknown extension "spark": the known ones are tfjob, pytorchjob, xgboostjob, paddlejob, jaxjob, mpiv1, mpiv2beta1, job, jobset, trainjob, sparkapp, rayjob, rayjobv1alpha1, raycluster, workflow`},
 		{"a kind with two names is enabled by either, once", "rayjobv1alpha1,rayjob", "rayjob", ""},
 		{"case matters", "TFJob", "", `unknown extension "TFJob"`},
 	}

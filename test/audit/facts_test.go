@@ -74,6 +74,7 @@ func TestEndsByKind(t *testing.T) {
 		{"kubeflow.org/v1/pytorchjobs", `{"kind":"PyTorchJob","status":{"conditions":[{"type":"Failed","status":"True"}]}}`, failed},
 		{"kubeflow.org/v1/xgboostjobs", `{"kind":"XGBoostJob","status":{"conditions":[{"type":"Running","status":"False"},{"type":"Succeeded","status":"True"}]}}`, succeeded},
 		{"kubeflow.org/v1/paddlejobs", `{"kind":"PaddleJob","status":{"conditions":[{"type":"Restarting","status":"True"}]}}`, going},
+		{"kubeflow.org/v1/jaxjobs", `{"kind":"JAXJob","status":{"conditions":[{"type":"Failed","status":"True"}]}}`, failed},
 		{"kubeflow.org/v1/mpijobs", `{"kind":"MPIJob","status":{"conditions":[{"type":"Failed","status":"True"}]}}`, failed},
 		{"kubeflow.org/v2beta1/mpijobs", `{"kind":"MPIJob","status":{"conditions":[{"type":"Failed","status":"True"}]}}`, going},
 		{"kubeflow.org/v2beta1/mpijobs", `{"kind":"MPIJob","status":{"completionTime":"x","conditions":[{"type":"Succeeded","status":"True"}]}}`, succeeded},

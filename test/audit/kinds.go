@@ -53,6 +53,7 @@ var rows = []*row{
 	kubeflow("PyTorchJob", "pytorchjobs", "spec.pytorchReplicaSpecs", 1, nil),
 	kubeflow("XGBoostJob", "xgboostjobs", "spec.xgbReplicaSpecs", 1, nil),
 	kubeflow("PaddleJob", "paddlejobs", "spec.paddleReplicaSpecs", 1, nil),
+	unmanaged(kubeflow("JAXJob", "jaxjobs", "spec.jaxReplicaSpecs", 1, nil)),
 	kubeflow("MPIJob", "mpijobs", "spec.mpiReplicaSpecs", 0, map[string]int{"launcher": 1}),
 	{
 		group: "kubeflow.org", version: "v2beta1", resource: "mpijobs", kind: "MPIJob",
@@ -118,6 +119,12 @@ func kubeflow(kind, resource, replicas string, unset int, except map[string]int)
 		pods:    replicaPods(replicas, unset, except),
 		queuing: true,
 	}
+}
+
+// unmanaged is the row of a kind whose operator does not read managedBy.
+func unmanaged(r *row) *row {
+	r.managedBy, r.operator = "", ""
+	return r
 }
 
 // rowOf finds the row of a resource, or nil.
