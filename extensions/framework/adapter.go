@@ -40,6 +40,21 @@ type QueuingShower interface {
 	QueuingPatch(job Object, queuing bool, message string, now time.Time) map[string]any
 }
 
+// RelatedReader is implemented by adapters of kinds whose jobs do not say themselves
+// what their pods are. An object does that which the job controls and which has the
+// job's name: it is of kind Kind.Related.
+type RelatedReader interface {
+	// NewRelated returns an empty object to decode a related object into.
+	NewRelated() Object
+	// RelatedTemplates are its pod templates themselves, to be stripped before it is
+	// cached.
+	RelatedTemplates(related Object) []*corev1.PodTemplateSpec
+	// SeeWith is See, and PodsWith is Pods, of a job with its related object, which is
+	// nil while there is none.
+	SeeWith(job, related Object) Sight
+	PodsWith(job, related Object) (Pods, error)
+}
+
 // Kind is what the framework has to know of a kind in advance.
 type Kind struct {
 	// Name in --enabled-extensions.
@@ -72,6 +87,9 @@ type Kind struct {
 	// While the job controls an object of it, pods of the job remain: it has not
 	// stopped, and has not ended. Empty: the job's own status tells that.
 	Remains string
+	// Related is the kind of the objects that say what the pods of jobs are; empty
+	// where jobs do so themselves. Its adapter is a RelatedReader.
+	Related Related
 
 	// Sets are the fields that a hold sets along with the suspend field. What
 	// Adapter.SuspendPatch does to a job that runs, the hold policy does at admission.
@@ -86,6 +104,13 @@ type Kind struct {
 	Maps [][]string
 	// Doc is for people.
 	Doc Doc
+}
+
+// Related is a kind of object that is read along with the jobs of a kind.
+type Related struct {
+	schema.GroupVersionKind
+	// Resource is the kind's name in paths, such as jobsets.
+	Resource string
 }
 
 // Sight is what a job looks like to its adapter.

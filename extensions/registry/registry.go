@@ -7,15 +7,19 @@ import (
 	"strings"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/jaxjob"
 	"kube-queue.dev/kube-queue/extensions/job"
 	"kube-queue.dev/kube-queue/extensions/jobset"
 	"kube-queue.dev/kube-queue/extensions/mpijob"
+	"kube-queue.dev/kube-queue/extensions/paddlejob"
 	"kube-queue.dev/kube-queue/extensions/pytorchjob"
 	"kube-queue.dev/kube-queue/extensions/raycluster"
 	"kube-queue.dev/kube-queue/extensions/rayjob"
 	"kube-queue.dev/kube-queue/extensions/sparkapplication"
 	"kube-queue.dev/kube-queue/extensions/tfjob"
+	"kube-queue.dev/kube-queue/extensions/trainjob"
 	"kube-queue.dev/kube-queue/extensions/workflow"
+	"kube-queue.dev/kube-queue/extensions/xgboostjob"
 )
 
 // Default is what is enabled when nothing else is asked for.
@@ -26,11 +30,15 @@ func All() []framework.Adapter {
 	return []framework.Adapter{
 		tfjob.New(),
 		pytorchjob.New(),
+		xgboostjob.New(),
+		paddlejob.New(),
+		jaxjob.New(),
 		mpijob.V1(),
 		mpijob.V2beta1(),
 		sparkapplication.New(),
 		job.New(),
 		jobset.New(),
+		trainjob.New(),
 		rayjob.New(),
 		raycluster.New(),
 		workflow.New(),

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
 func TestParse(t *testing.T) {
@@ -47,6 +49,9 @@ func TestKindsAreToldApart(t *testing.T) {
 				t.Errorf("%s is there twice", word)
 			}
 			seen[word] = true
+		}
+		if _, reads := adapter.(framework.RelatedReader); reads != (kind.Related.Resource != "") {
+			t.Errorf("kind %s has related objects %q, and who reads them: %t", kind.Kind, kind.Related.Resource, reads)
 		}
 	}
 }

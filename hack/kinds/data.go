@@ -25,7 +25,7 @@ type chartKind struct {
 	MarkedBySuspend bool           `json:"markedBySuspend"`
 	Native          bool           `json:"native"`
 	ShowsQueuing    bool           `json:"showsQueuing"`
-	Remains         string         `json:"remains,omitempty"`
+	Reads           []chartRead    `json:"reads,omitempty"`
 	Owners          []chartOwner   `json:"owners,omitempty"`
 	Maps            []string       `json:"maps,omitempty"`
 	Sets            []chartSetting `json:"sets,omitempty"`
@@ -44,6 +44,13 @@ type chartExtension struct {
 type chartOwner struct {
 	Kind  string `json:"kind"`
 	Group string `json:"group"`
+}
+
+// chartRead is a resource that is listed and watched along with the jobs of a kind.
+type chartRead struct {
+	Group    string `json:"group"`
+	Resource string `json:"resource"`
+	Why      string `json:"why"`
 }
 
 type chartSetting struct {
@@ -89,7 +96,7 @@ func kindOf(adapter framework.Adapter) (chartKind, error) {
 			Versions: append([]string{kind.Version}, kind.OlderVersions...),
 		}},
 		SuspendPath: dotted(kind.SuspendPath), MarkedBySuspend: kind.MarkedBySuspend, Native: kind.Native,
-		ShowsQueuing: showsQueuing, Remains: kind.Remains,
+		ShowsQueuing: showsQueuing, Reads: readsOf(kind),
 		Needs: kind.Doc.Needs,
 	}
 	for _, owner := range kind.Owners {
@@ -119,6 +126,20 @@ func kindOf(adapter framework.Adapter) (chartKind, error) {
 	return found, nil
 }
 
+// readsOf are the resources that are read along with the jobs of a kind.
+func readsOf(kind framework.Kind) []chartRead {
+	var reads []chartRead
+	if kind.Remains != "" {
+		reads = append(reads, chartRead{kind.Group, kind.Remains,
+			fmt.Sprintf("A %s's quota is free when its %s are gone.", kind.Kind, kind.Remains)})
+	}
+	if related := kind.Related; related.Resource != "" {
+		reads = append(reads, chartRead{related.Group, related.Resource,
+			fmt.Sprintf("A %s's %s say what its pods are.", kind.Kind, related.Resource)})
+	}
+	return reads
+}
+
 // join makes one of two kinds that are one resource. All but their versions and their
 // operators is the same; an older place of a field counts for both.
 func (k *chartKind) join(other chartKind) error {
@@ -146,6 +167,11 @@ func check(data chartData) error {
 			return fmt.Errorf("kinds %s of %s and of %s would have the same hold policy", kind.Kind, kind.Group, other)
 		}
 		policies[policy] = kind.Group
+		for _, read := range kind.Reads {
+			if !slices.ContainsFunc(data.Kinds, func(k chartKind) bool { return k.Group == read.Group }) {
+				return fmt.Errorf("kind %s: %s of %s are read along with its jobs, but rights are given only in groups of kinds that are queued", kind.Kind, read.Resource, read.Group)
+			}
+		}
 		paths := []string{kind.SuspendPath}
 		for _, setting := range kind.Sets {
 			paths = append(paths, setting.Path)

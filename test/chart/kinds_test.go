@@ -150,6 +150,9 @@ func bundleOf(t *testing.T, kind framework.Kind) bundle {
 	if kind.Remains != "" {
 		granted = append(granted, on(kind.Group+"/"+kind.Remains, "list", "watch")...)
 	}
+	if related := kind.Related; related.Resource != "" {
+		granted = append(granted, on(related.Group+"/"+related.Resource, "list", "watch")...)
+	}
 	slices.Sort(granted)
 	return bundle{
 		rights: granted,

@@ -145,12 +145,16 @@ template, it goes by the minor version of Kubernetes that has it first.
 {{- range $group := include "kube-queue.groups" . | fromJsonArray }}
 {{- $resources := list }}
 {{- $statuses := list }}
-{{- $remains := dict }}
+{{- $reads := dict }}
 {{- range $kinds }}
-{{- if and (eq .group $group) (include "kube-queue.named" (list . $names)) }}
+{{- if include "kube-queue.named" (list . $names) }}
+{{- range .reads }}
+{{- if eq .group $group }}{{ $_ := set $reads .resource .why }}{{ end }}
+{{- end }}
+{{- if eq .group $group }}
 {{- $resources = append $resources .resource }}
 {{- if .showsQueuing }}{{ $statuses = append $statuses (printf "%s/status" .resource) }}{{ end }}
-{{- if .remains }}{{ $_ := set $remains .remains .kind }}{{ end }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- if $resources }}
@@ -163,9 +167,9 @@ template, it goes by the minor version of Kubernetes that has it first.
   resources: [{{ join ", " $statuses }}]
   verbs: [patch]
 {{- end }}
-{{- range $resource, $kind := $remains }}
+{{- range $resource, $why := $reads }}
 {{- if not (has $resource $resources) }}
-# A {{ $kind }}'s quota is free when its {{ $resource }} are gone.
+# {{ $why }}
 - apiGroups: [{{ $group }}]
   resources: [{{ $resource }}]
   verbs: [list, watch]

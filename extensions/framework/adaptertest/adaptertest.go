@@ -5,6 +5,7 @@
 //
 //	name: a sentence
 //	job: {...}          the job as the API server stores it
+//	related: {...}      the object that says what its pods are, for the kinds that have one
 //	podSets: [...]      of the unit; where one says no priorityClassName, quotaScopes
 //	  or unset, that of the unit is not looked at
 //	resource: {...}     the total of the unit
@@ -43,6 +44,7 @@ import (
 type testCase struct {
 	Name              string              `json:"name"`
 	Job               json.RawMessage     `json:"job"`
+	Related           json.RawMessage     `json:"related"`
 	PodSets           []v1alpha1.PodSet   `json:"podSets"`
 	Resource          corev1.ResourceList `json:"resource"`
 	Priority          int32               `json:"priority"`
@@ -147,7 +149,7 @@ func cases(t *testing.T, adapter framework.Adapter) []testCase {
 }
 
 func try(t *testing.T, adapter framework.Adapter, test testCase) {
-	got, err := decision.Look(adapter, test.Job, Usual())
+	got, err := decision.Look(adapter, test.Job, test.Related, Usual())
 	if err != nil {
 		t.Fatal(err)
 	}

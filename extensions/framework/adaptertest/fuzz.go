@@ -12,33 +12,45 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 )
 
-// Fuzz damages the jobs of testdata at random: each makes a unit or a message,
-// and none a panic.
+// Fuzz damages the jobs of testdata at random, and their related objects: each job
+// makes a unit or a message, and none a panic.
 func Fuzz(t *testing.T, adapter framework.Adapter) {
 	tests := cases(t, adapter)
 	rapid.Check(t, func(t *rapid.T) {
-		var job any
-		if err := json.Unmarshal(rapid.SampledFrom(tests).Draw(t, "case").Job, &job); err != nil {
-			t.Fatal(err)
+		test := rapid.SampledFrom(tests).Draw(t, "case")
+		data, related := test.Job, test.Related
+		if len(related) > 0 && rapid.Bool().Draw(t, "damage the related object") {
+			related = damaged(t, related)
+		} else {
+			data = damaged(t, data)
 		}
-		for range rapid.IntRange(1, 6).Draw(t, "damages") {
-			job = damage(t, job)
-		}
-		data, err := json.Marshal(job)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := decision.Look(adapter, data, Usual())
+		got, err := decision.Look(adapter, data, related, Usual())
 		switch {
 		case err != nil:
 			// It cannot be decoded, which the framework says and goes on.
 		case got.Invalid == "" && got.Spec.Resource == nil:
-			t.Fatalf("neither a unit nor a message came of %s", data)
+			t.Fatalf("neither a unit nor a message came of %s with %s", data, related)
 		case got.Invalid != "" && *got.Spec.Active:
 			t.Fatalf("the unit of an invalid job is active: %s", data)
 		}
 		negative(t, got, data)
 	})
+}
+
+// damaged is the object with some values changed.
+func damaged(t *rapid.T, data []byte) []byte {
+	var object any
+	if err := json.Unmarshal(data, &object); err != nil {
+		t.Fatal(err)
+	}
+	for range rapid.IntRange(1, 6).Draw(t, "damages") {
+		object = damage(t, object)
+	}
+	data, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 // negative: nothing is ever asked for in negative amounts.

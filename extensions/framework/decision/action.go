@@ -69,6 +69,8 @@ type State struct {
 	RunKeys
 	// Deleting: the job is being deleted.
 	Deleting bool
+	// Incomplete: the object that says what the job's pods are is not there.
+	Incomplete bool
 	// ShowsQueuing: the kind's status can say that a job is queued.
 	ShowsQueuing bool
 	// Remains names what is left of a job and keeps its quota, if anything;

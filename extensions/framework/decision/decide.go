@@ -20,6 +20,9 @@ const (
 	suspendingAtMost = 10 * time.Second
 	// remainsAfter keeps jobs whose remains are soon gone from costing one more write.
 	remainsAfter = 2 * time.Second
+	// incompleteAtMost is how long a new job is left to an operator that makes the object
+	// which says what the job asks for, before its owner is told that there is none.
+	incompleteAtMost = 5 * time.Second
 	// lateWindow is how young a job is that nothing held when it was created and
 	// that its operator has begun to start, but whose pods do not run yet.
 	lateWindow = 10 * time.Second
@@ -77,6 +80,8 @@ func withoutUnit(job State, now time.Time) Decision {
 		return Decision{Action: CreateUnit}
 	case job.Suspended && job.Released != "":
 		return Decision{Action: ForgetRelease}
+	case job.Suspended && job.Incomplete && job.Created.Add(incompleteAtMost).After(now):
+		return Decision{After: job.Created.Add(incompleteAtMost).Sub(now)}
 	case job.Suspended:
 		return Decision{Action: CreateUnit}
 	case job.Running || job.Started && now.Sub(job.Created) > lateWindow:

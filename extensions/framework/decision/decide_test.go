@@ -46,6 +46,7 @@ func inactive(s *State)   { s.Active = false }
 func minute(s *State)     { s.MaxTime = ptr.To[int32](60) }
 func ended(s *State)      { s.End = &framework.End{Succeeded: true} }
 func foreigner(s *State)  { s.Foreign = "it is a part of something" }
+func incomplete(s *State) { s.Incomplete = true }
 func unready(s *State)    { s.Queuing.Ready = false }
 func showless(s *State)   { s.ShowsQueuing = false; s.Queuing = framework.Queuing{} }
 func remarked(s *State)   { s.Marked = true }
@@ -122,6 +123,9 @@ func TestDecide(t *testing.T) {
 	}{
 		// No unit.
 		{"a held job gets a unit", job(), nil, same(), late, Decision{Action: CreateUnit}},
+		{"a job that does not say what it asks for is given time for what says so", job(incomplete), nil, bad, noon.Add(2 * time.Second), Decision{After: 3 * time.Second}},
+		{"after which its unit says that nobody knows", job(incomplete), nil, bad, noon.Add(5 * time.Second), Decision{Action: CreateUnit}},
+		{"it is held at once", job(incomplete, unsuspend), nil, bad, quick, Decision{Action: HoldLate}},
 		{"a job without a mark is left alone", job(unmarked), nil, nil, late, Decision{}},
 		{"a part of a larger job is left alone", job(foreigner), nil, nil, late, Decision{}},
 		{"a job being deleted gets no unit", job(deleting), nil, same(), late, Decision{}},
@@ -269,8 +273,9 @@ func TestDecideNever(t *testing.T) {
 				Queuing:    framework.Queuing{Ready: flag("ready"), On: flag("on"), Shown: flag("shown")},
 			},
 			Marked: flag("marked"), RunKeys: RunKeys{Active: flag("active")}, Deleting: flag("deleting"), ShowsQueuing: flag("shows"),
-			Released: rapid.SampledFrom([]string{"", "0", "1", "2"}).Draw(t, "released"),
-			Foreign:  rapid.SampledFrom([]string{"", "another's"}).Draw(t, "foreign"), Created: noon,
+			Incomplete: flag("incomplete"),
+			Released:   rapid.SampledFrom([]string{"", "0", "1", "2"}).Draw(t, "released"),
+			Foreign:    rapid.SampledFrom([]string{"", "another's"}).Draw(t, "foreign"), Created: noon,
 		}
 		if flag("ended") {
 			state.End = &framework.End{}
@@ -310,6 +315,8 @@ func TestDecideNever(t *testing.T) {
 			t.Fatalf("%s on another's job", do.Action)
 		case u == nil && !state.Marked && do.Action != Nothing:
 			t.Fatalf("%s on an unmarked job", do.Action)
+		case do.Action == CreateUnit && state.Incomplete && state.Unholdable == "" && later < incompleteAtMost:
+			t.Fatalf("a unit that says that nothing is known was made at once")
 		case u != nil && do.Action == CreateUnit, u == nil && do.Action == Release:
 			t.Fatalf("%s does not fit", do.Action)
 		case (do.Action == HoldAgain || do.Action == HoldLate || do.Action == Resume) && state.Suspended:

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"cmp"
 	"fmt"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
@@ -23,14 +24,18 @@ type Seen struct {
 }
 
 // Look shows a job to an adapter as the reconciler would, stripped as it is in
-// the cache.
-func Look(adapter framework.Adapter, data []byte, cluster Cluster) (Seen, error) {
+// the cache. Related is the job's related object, if it has one.
+func Look(adapter framework.Adapter, data, related []byte, cluster Cluster) (Seen, error) {
 	object, fault, err := show(adapter, data)
 	if err != nil {
 		return Seen{}, err
 	}
-	sight := adapter.See(object)
-	w := WantOf(adapter, object, cluster, fault)
+	other, otherFault, err := showRelated(adapter, related)
+	if err != nil {
+		return Seen{}, err
+	}
+	sight := SightOf(adapter, object, other)
+	w := WantOf(adapter, object, other, cluster, cmp.Or(fault, otherFault))
 	return Seen{
 		Sight: sight, Foreign: Foreign(adapter.Kind(), object, sight), Marked: Marked(adapter.Kind(), object, sight),
 		Spec: w.Spec, Invalid: w.Invalid, Warning: w.Warning,

@@ -11,15 +11,19 @@ import (
 // Slim drops from a job, before it is cached, what nothing here reads. Jobs are
 // only ever patched, so nothing that is missing from the cache is lost.
 func Slim(adapter framework.Adapter, job framework.Object) {
-	job.SetManagedFields(nil)
-	delete(job.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
-	if bad, isBad := job.(*tolerant.Unreadable); isBad {
+	slim(job, adapter.Templates)
+}
+
+func slim(object framework.Object, templates func(framework.Object) []*corev1.PodTemplateSpec) {
+	object.SetManagedFields(nil)
+	delete(object.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
+	if bad, isBad := object.(*tolerant.Unreadable); isBad {
 		if bad.Partial != nil {
-			Slim(adapter, bad.Partial)
+			slim(bad.Partial, templates)
 		}
 		return
 	}
-	for _, template := range adapter.Templates(job) {
+	for _, template := range templates(object) {
 		slimTemplate(template)
 	}
 }

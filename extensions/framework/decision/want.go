@@ -37,12 +37,13 @@ type Want struct {
 }
 
 // WantOf works out a unit's spec. It never fails: what is wrong is said in Invalid.
-// Fault is what cannot be read of the job, if anything.
-func WantOf(adapter framework.Adapter, job framework.Object, cluster Cluster, fault error) *Want {
+// Related is the job's related object, or nil; fault is what cannot be read of both,
+// if anything.
+func WantOf(adapter framework.Adapter, job, related framework.Object, cluster Cluster, fault error) *Want {
 	w := &Want{Spec: v1alpha1.QueueUnitSpec{Active: ptr.To(true), Preemptible: ptr.To(true)}, Parameters: ParametersOf(job)}
 	err := fault
 	if err == nil {
-		err = w.fill(adapter, job, cluster)
+		err = w.fill(adapter, job, related, cluster)
 	}
 	if err != nil {
 		w.Invalid = err.Error()
@@ -51,11 +52,11 @@ func WantOf(adapter framework.Adapter, job framework.Object, cluster Cluster, fa
 	return w
 }
 
-func (w *Want) fill(adapter framework.Adapter, job framework.Object, cluster Cluster) error {
-	if why := adapter.See(job).Unholdable; why != "" {
+func (w *Want) fill(adapter framework.Adapter, job, related framework.Object, cluster Cluster) error {
+	if why := SightOf(adapter, job, related).Unholdable; why != "" {
 		return errors.New(why)
 	}
-	pods, err := adapter.Pods(job)
+	pods, err := podsOf(adapter, job, related)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -111,7 +112,8 @@ func (r *reconciler) behind(key types.NamespacedName, job framework.Object, unit
 
 // look gathers what Decide is to know. Fault is what cannot be read of the job.
 func (r *reconciler) look(key types.NamespacedName, job framework.Object, unit *v1alpha1.QueueUnit, now time.Time, fault error) *look {
-	kind, sight := r.adapter.Kind(), r.adapter.See(job)
+	related, relatedFault := r.relatedOf(job)
+	kind, sight := r.adapter.Kind(), decision.SightOf(r.adapter, job, related)
 	_, shows := r.adapter.(framework.QueuingShower)
 	keys, unread := decision.RunKeysOf(job, unit)
 	l := &look{key: key, job: job, unit: unit, unread: unread, now: now, state: decision.State{
@@ -121,12 +123,13 @@ func (r *reconciler) look(key types.NamespacedName, job framework.Object, unit *
 		Released:     job.GetAnnotations()[framework.ReleasedAnnotation],
 		RunKeys:      keys,
 		Deleting:     job.GetDeletionTimestamp() != nil,
+		Incomplete:   r.related != nil && related == nil,
 		ShowsQueuing: shows,
 		Created:      job.GetCreationTimestamp().Time,
 	}}
 	waits := unit != nil && (unit.Status.Phase.Waits() || unit.Status.Phase == v1alpha1.PhaseReserved)
 	if waits || unit == nil && l.state.Marked && l.state.Foreign == "" {
-		l.want = decision.WantOf(r.adapter, job, r.cluster, fault)
+		l.want = decision.WantOf(r.adapter, job, related, r.cluster, cmp.Or(fault, relatedFault))
 	}
 	watchRun := unit != nil && unit.Status.Phase == v1alpha1.PhaseDequeued && sight.Running && sight.End == nil
 	l.state.RunningSince = r.memory.since(job.GetUID(), isRunning, watchRun, now)

@@ -38,6 +38,8 @@ type reconciler struct {
 	cached cache.SharedIndexInformer
 	// remains holds what keeps jobs from having ended; nil where nothing does.
 	remains cache.SharedIndexInformer
+	// related holds what says what the pods of jobs are; nil where jobs do so themselves.
+	related cache.SharedIndexInformer
 	units   *unitCache
 	client  schedulingclient.QueueUnitsGetter
 	cluster decision.Cluster
@@ -64,9 +66,13 @@ func newReconciler(f *Framework, adapter framework.Adapter) (*reconciler, error)
 	if err != nil {
 		return nil, err
 	}
+	related, err := newRelated(f.opts.Config, adapter)
+	if err != nil {
+		return nil, err
+	}
 	lanes := newLanes()
 	r := &reconciler{
-		adapter: adapter, kind: adapter.Kind().GroupKind(), jobs: jobs, cached: cached, remains: remains,
+		adapter: adapter, kind: adapter.Kind().GroupKind(), jobs: jobs, cached: cached, remains: remains, related: related,
 		units: f.units, client: f.client.SchedulingV1alpha1(), cluster: f.cluster,
 		events: f.opts.Events, clock: f.opts.Clock, memory: newMemory(), metrics: f.opts.Metrics,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
@@ -79,9 +85,14 @@ func newReconciler(f *Framework, adapter framework.Adapter) (*reconciler, error)
 	if _, err := cached.AddEventHandler(handler(r.jobChanged, r.jobGone)); err != nil {
 		return nil, fmt.Errorf("watching %s: %w", adapter.Kind().Resource, err)
 	}
-	if remains != nil {
-		if _, err := remains.AddEventHandler(handler(r.remainChanged, r.remainChanged)); err != nil {
-			return nil, fmt.Errorf("watching %s: %w", adapter.Kind().Remains, err)
+	for resource, controlled := range map[string]cache.SharedIndexInformer{
+		adapter.Kind().Remains: remains, adapter.Kind().Related.Resource: related,
+	} {
+		if controlled == nil {
+			continue
+		}
+		if _, err := controlled.AddEventHandler(handler(r.controlledChanged, r.controlledChanged)); err != nil {
+			return nil, fmt.Errorf("watching %s: %w", resource, err)
 		}
 	}
 	if _, err := f.units.AddEventHandler(handler(r.unitChanged, r.unitGone)); err != nil {
@@ -90,12 +101,15 @@ func newReconciler(f *Framework, adapter framework.Adapter) (*reconciler, error)
 	return r, nil
 }
 
-// run works until ctx is done. Both caches must have synced: before, a job or
+// run works until ctx is done. All caches must have synced: before, a job or
 // unit that is only not yet seen would be taken to be gone.
 func (r *reconciler) run(ctx context.Context, workers int) {
 	synced := []cache.InformerSynced{r.cached.HasSynced, r.units.HasSynced}
 	if r.remains != nil {
 		synced = append(synced, r.remains.HasSynced)
+	}
+	if r.related != nil {
+		synced = append(synced, r.related.HasSynced)
 	}
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return

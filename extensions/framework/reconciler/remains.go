@@ -76,8 +76,8 @@ func slimRemains(obj any) (any, error) {
 	return obj, nil
 }
 
-// remainChanged looks at the job that controls the object.
-func (r *reconciler) remainChanged(obj any) {
+// controlledChanged looks at the job that controls the object.
+func (r *reconciler) controlledChanged(obj any) {
 	object, isObject := obj.(metav1.Object)
 	if !isObject {
 		return

@@ -31,7 +31,7 @@ func (f *Framework) fill(ctx context.Context, r *reconciler) {
 		f.opts.Metrics.Missing(kind.Name, !served)
 		if !served && !missing {
 			missing = true
-			klog.FromContext(ctx).Info("A kind is not served: its CRD is waited for", "kind", kind.Kind, "resource", kind.Resource, "group", kind.Group, "version", versions)
+			klog.FromContext(ctx).Info("A kind is not served: its CRD is waited for", "kind", kind.Kind, "resource", kind.Resource, "group", kind.Group, "version", versions, "with", kind.Related.Resource)
 		}
 		return served, nil
 	})
@@ -40,6 +40,9 @@ func (f *Framework) fill(ctx context.Context, r *reconciler) {
 	}
 	if r.remains != nil {
 		go r.remains.RunWithContext(ctx)
+	}
+	if r.related != nil {
+		go r.related.RunWithContext(ctx)
 	}
 	r.cached.RunWithContext(ctx)
 }
@@ -73,8 +76,14 @@ func (f *Framework) warnIfNothingHolds(ctx context.Context) {
 }
 
 // serves tells the best version of the kind in which the API server has both the
-// jobs and what may remain of them.
+// jobs and what may remain of them. What they are read along with must be served too.
 func (f *Framework) serves(kind framework.Kind) (version string, found bool, err error) {
+	if related := kind.Related; related.Resource != "" {
+		found, err := f.servesAll(related.GroupVersion(), []string{related.Resource})
+		if err != nil || !found {
+			return "", false, err
+		}
+	}
 	for _, version := range kind.Versions() {
 		resources := []string{kind.Resource}
 		if kind.Remains != "" {

@@ -72,6 +72,9 @@ func TestEndsByKind(t *testing.T) {
 		{"batch/v1/jobs", `{"kind":"Job","status":{"conditions":[{"type":"SuccessCriteriaMet","status":"True"}]}}`, Going},
 		{"batch/v1/jobs", `{"kind":"Job","status":{"conditions":[{"type":"Complete","status":"True"}]}}`, Succeeded},
 		{"kubeflow.org/v1/pytorchjobs", `{"kind":"PyTorchJob","status":{"conditions":[{"type":"Failed","status":"True"}]}}`, Failed},
+		{"kubeflow.org/v1/xgboostjobs", `{"kind":"XGBoostJob","status":{"conditions":[{"type":"Running","status":"False"},{"type":"Succeeded","status":"True"}]}}`, Succeeded},
+		{"kubeflow.org/v1/paddlejobs", `{"kind":"PaddleJob","status":{"conditions":[{"type":"Restarting","status":"True"}]}}`, Going},
+		{"kubeflow.org/v1/jaxjobs", `{"kind":"JAXJob","status":{"conditions":[{"type":"Failed","status":"True"}]}}`, Failed},
 		{"kubeflow.org/v1/mpijobs", `{"kind":"MPIJob","status":{"conditions":[{"type":"Failed","status":"True"}]}}`, Failed},
 		{"kubeflow.org/v2beta1/mpijobs", `{"kind":"MPIJob","status":{"conditions":[{"type":"Failed","status":"True"}]}}`, Going},
 		{"kubeflow.org/v2beta1/mpijobs", `{"kind":"MPIJob","status":{"completionTime":"x","conditions":[{"type":"Succeeded","status":"True"}]}}`, Succeeded},
@@ -81,6 +84,8 @@ func TestEndsByKind(t *testing.T) {
 		{"ray.io/v1/rayjobs", `{"kind":"RayJob","status":{"jobDeploymentStatus":"Retrying"}}`, Going},
 		{"ray.io/v1/rayclusters", `{"kind":"RayCluster","status":{"state":"ready"}}`, Going},
 		{"jobset.x-k8s.io/v1alpha2/jobsets", `{"kind":"JobSet","status":{"conditions":[{"type":"Completed","status":"True"}]}}`, Succeeded},
+		{"trainer.kubeflow.org/v1alpha1/trainjobs", `{"kind":"TrainJob","status":{"conditions":[{"type":"Suspended","status":"False"},{"type":"Complete","status":"True"}]}}`, Succeeded},
+		{"trainer.kubeflow.org/v1alpha1/trainjobs", `{"kind":"TrainJob","status":{"conditions":[{"type":"Failed","status":"True","reason":"DeadlineExceeded"}]}}`, Failed},
 		{"argoproj.io/v1alpha1/workflows", `{"kind":"Workflow","status":{"phase":"Error"}}`, Failed},
 	} {
 		parts := bytes.Split([]byte(test.resource), []byte("/"))

@@ -73,18 +73,20 @@ func activePods(o *object) bool {
 	return o.into("status.active", &n) && n > 0
 }
 
-// readyJobs: some Job of a JobSet has pods that are ready.
-func readyJobs(o *object) bool {
-	var jobs []struct {
-		Ready int `json:"ready"`
-	}
-	o.into("status.replicatedJobsStatus", &jobs)
-	for _, job := range jobs {
-		if job.Ready > 0 {
-			return true
+// readyJobs: of the Jobs that the status counts at a path one has pods that are ready.
+func readyJobs(path string) func(*object) bool {
+	return func(o *object) bool {
+		var jobs []struct {
+			Ready int `json:"ready"`
 		}
+		o.into(path, &jobs)
+		for _, job := range jobs {
+			if job.Ready > 0 {
+				return true
+			}
+		}
+		return false
 	}
-	return false
 }
 
 // withoutGroups: a JobSet of no groups makes no pods, and so may be left without a

@@ -51,6 +51,9 @@ var rows = []*row{
 	},
 	kubeflow("TFJob", "tfjobs", "spec.tfReplicaSpecs", 1, nil),
 	kubeflow("PyTorchJob", "pytorchjobs", "spec.pytorchReplicaSpecs", 1, nil),
+	kubeflow("XGBoostJob", "xgboostjobs", "spec.xgbReplicaSpecs", 1, nil),
+	kubeflow("PaddleJob", "paddlejobs", "spec.paddleReplicaSpecs", 1, nil),
+	unmanaged(kubeflow("JAXJob", "jaxjobs", "spec.jaxReplicaSpecs", 1, nil)),
 	kubeflow("MPIJob", "mpijobs", "spec.mpiReplicaSpecs", 0, map[string]int{"launcher": 1}),
 	{
 		group: "kubeflow.org", version: "v2beta1", resource: "mpijobs", kind: "MPIJob",
@@ -89,7 +92,13 @@ var rows = []*row{
 		suspend: "spec.suspend", byField: true,
 		managedBy: "spec.managedBy", operator: "jobset.sigs.k8s.io/jobset-controller",
 		unholdable: withoutGroups,
-		end:        byConditions("Completed", "Failed"), running: readyJobs, state: lastTrueCondition,
+		end:        byConditions("Completed", "Failed"), running: readyJobs("status.replicatedJobsStatus"), state: lastTrueCondition,
+	},
+	{
+		group: "trainer.kubeflow.org", version: anyVersion, resource: "trainjobs", kind: "TrainJob",
+		suspend:   "spec.suspend",
+		managedBy: "spec.managedBy", operator: "trainer.kubeflow.org/trainjob-controller",
+		end: byConditions("Complete", "Failed"), running: readyJobs("status.jobsStatus"), state: lastTrueCondition,
 	},
 	{
 		group: "argoproj.io", version: anyVersion, resource: "workflows", kind: "Workflow",
@@ -110,6 +119,12 @@ func kubeflow(kind, resource, replicas string, unset int, except map[string]int)
 		pods:    replicaPods(replicas, unset, except),
 		queuing: true,
 	}
+}
+
+// unmanaged is the row of a kind whose operator does not read managedBy.
+func unmanaged(r *row) *row {
+	r.managedBy, r.operator = "", ""
+	return r
 }
 
 // rowOf finds the row of a resource, or nil.

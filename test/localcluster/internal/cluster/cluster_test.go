@@ -121,8 +121,8 @@ func TestOneOfTwoOperatorsHasMPIJob(t *testing.T) {
 		operators []string
 		want      []string
 	}{
-		{[]string{trainingOperator}, []string{"TFJob", "PyTorchJob", "MPIJob"}},
-		{[]string{trainingOperator, mpiOperator}, []string{"TFJob", "PyTorchJob"}},
+		{[]string{trainingOperator}, []string{"TFJob", "PyTorchJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob"}},
+		{[]string{trainingOperator, mpiOperator}, []string{"TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob", "JAXJob"}},
 	} {
 		var kinds []string
 		for _, job := range (Config{Operators: test.operators}).trainingJobs() {
@@ -130,6 +130,18 @@ func TestOneOfTwoOperatorsHasMPIJob(t *testing.T) {
 		}
 		if !slices.Equal(kinds, test.want) {
 			t.Errorf("with %v training-operator runs %v, want %v", test.operators, kinds, test.want)
+		}
+	}
+}
+
+func TestAnOperatorRunsWithThoseThatItNeeds(t *testing.T) {
+	for _, test := range []struct{ operators, want []string }{
+		{[]string{kuberay}, []string{kuberay}},
+		{[]string{trainer}, []string{trainer, jobSet}},
+		{[]string{jobSet, trainer}, []string{jobSet, trainer}},
+	} {
+		if got := (Config{Operators: test.operators}).allOperators(); !slices.Equal(got, test.want) {
+			t.Errorf("with %v asked for %v run, want %v", test.operators, got, test.want)
 		}
 	}
 }

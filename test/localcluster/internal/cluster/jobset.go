@@ -1,13 +1,8 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"os/exec"
 	"path/filepath"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/build"
@@ -66,7 +61,8 @@ func prepareJobSet(ctx context.Context, s *setup) ([]part, error) {
 	if err := s.installCRDs(ctx, []string{filepath.Join(built, "crds", jobSetCRD)}); err != nil {
 		return nil, err
 	}
-	if err := s.registerJobSetWebhooks(ctx, filepath.Join(built, jobSetWebhooks), authority); err != nil {
+	address := s.ports.address(jobSet + "-webhook")
+	if err := s.registerWebhooks(ctx, filepath.Join(built, jobSetWebhooks), jobSet+"-", address, authority); err != nil {
 		return nil, err
 	}
 	return []part{{
@@ -105,36 +101,6 @@ func (s *setup) writeJobSetConfig(path, certificates string) error {
 		return err
 	}
 	return writeFile(path, config)
-}
-
-// registerJobSetWebhooks makes the configurations as the module has them. They are
-// a kustomization, which kubectl can read.
-func (s *setup) registerJobSetWebhooks(ctx context.Context, kustomization string, authority []byte) error {
-	cmd := exec.CommandContext(ctx, s.program(controlPlane, "kubectl"), "--kubeconfig="+s.folder.Kubeconfig(),
-		"create", "--dry-run=client", "--output=json", "--kustomize="+kustomization)
-	cmd.Env = s.environment()
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	rendered, err := cmd.Output()
-	if err != nil {
-		return fmt.Errorf("render %s: %w: %s", kustomization, err, bytes.TrimSpace(errs.Bytes()))
-	}
-	documents := json.NewDecoder(bytes.NewReader(rendered))
-	for {
-		var configuration webhookConfiguration
-		if err := documents.Decode(&configuration); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return fmt.Errorf("read %s: %w", kustomization, err)
-		}
-		if webhookPaths[configuration.Kind] == "" {
-			continue
-		}
-		configuration.Metadata["name"] = fmt.Sprint(jobSet, "-", configuration.Metadata["name"])
-		if err := s.createWebhooks(ctx, configuration, s.ports.address(jobSet+"-webhook"), authority); err != nil {
-			return err
-		}
-	}
 }
 
 // jobSetReady makes the job as well: none can be made before the webhooks answer.

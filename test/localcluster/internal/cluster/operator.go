@@ -14,6 +14,8 @@ type operator struct {
 	component build.Component
 	// ports are what it listens on; they are asked for as NAME-PORT.
 	ports []string
+	// needs are operators that it cannot do without; they run wherever it does.
+	needs []string
 	// companions are users beside its own, for stand-ins that run along.
 	companions []string
 	// prepare makes what must be there before it starts, and returns its parts,
@@ -28,13 +30,26 @@ var operators = map[string]operator{}
 // OperatorNames are the names of the known operators.
 func OperatorNames() []string { return slices.Sorted(maps.Keys(operators)) }
 
+// allOperators are the operators that were asked for and those that these need.
+func (c Config) allOperators() []string {
+	all := slices.Clone(c.Operators)
+	for i := 0; i < len(all); i++ {
+		for _, name := range operators[all[i]].needs {
+			if !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+	}
+	return all
+}
+
 // Components are what a cluster of this configuration consists of.
 func (c Config) Components() []build.Component {
 	components := []build.Component{controlPlaneComponent()}
 	if !c.OnlyAPI {
 		components = append(components, kwokComponent())
 	}
-	for _, name := range c.Operators {
+	for _, name := range c.allOperators() {
 		components = append(components, operators[name].component)
 	}
 	return components

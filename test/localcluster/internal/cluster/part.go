@@ -66,7 +66,7 @@ func newSetup(folder Folder, config Config, pick func([]string) (Ports, error)) 
 		userScheduler:         "",
 		userKwok:              groupMasters,
 	}
-	for _, name := range config.Operators {
+	for _, name := range config.allOperators() {
 		operator := operators[name]
 		for _, user := range append([]string{name}, operator.companions...) {
 			groups[user] = groupMasters

@@ -110,7 +110,7 @@ func (s *Supervisor) together(ctx context.Context, setup *setup, began time.Time
 			return waitFor(ctx, "nodes", setup.nodesReady)
 		},
 	}
-	for _, name := range s.config.Operators {
+	for _, name := range s.config.allOperators() {
 		steps = append(steps, func(ctx context.Context) error {
 			parts, err := operators[name].prepare(ctx, setup)
 			if err != nil {

@@ -45,6 +45,9 @@ var trainingJobs = []trainingJob{
 	{"TFJob", "tfjob", "tfjobs", "tfReplicaSpecs", "Worker", "tensorflow"},
 	{"PyTorchJob", "pytorchjob", "pytorchjobs", "pytorchReplicaSpecs", "Master", "pytorch"},
 	{"MPIJob", "mpijob", "mpijobs", "mpiReplicaSpecs", "Launcher", "mpi"},
+	{"XGBoostJob", "xgboostjob", "xgboostjobs", "xgbReplicaSpecs", "Master", "xgboost"},
+	{"PaddleJob", "paddlejob", "paddlejobs", "paddleReplicaSpecs", "Worker", "paddle"},
+	{"JAXJob", "jaxjob", "jaxjobs", "jaxReplicaSpecs", "Worker", "jax"},
 }
 
 func (j trainingJob) crdFile() string { return "kubeflow.org_" + j.plural + ".yaml" }

@@ -1,11 +1,16 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 )
 
@@ -64,4 +69,34 @@ func (s *setup) createWebhooks(ctx context.Context, c webhookConfiguration, addr
 		}
 	}
 	return s.api.create(ctx, webhookPaths[c.Kind], c)
+}
+
+// registerWebhooks makes the configurations as an operator's module has them, with
+// prefix before their names. They are a kustomization, which kubectl can read.
+func (s *setup) registerWebhooks(ctx context.Context, kustomization, prefix, address string, authority []byte) error {
+	cmd := exec.CommandContext(ctx, s.program(controlPlane, "kubectl"), "--kubeconfig="+s.folder.Kubeconfig(),
+		"create", "--dry-run=client", "--output=json", "--kustomize="+kustomization)
+	cmd.Env = s.environment()
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	rendered, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("render %s: %w: %s", kustomization, err, bytes.TrimSpace(errs.Bytes()))
+	}
+	documents := json.NewDecoder(bytes.NewReader(rendered))
+	for {
+		var configuration webhookConfiguration
+		if err := documents.Decode(&configuration); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("read %s: %w", kustomization, err)
+		}
+		if webhookPaths[configuration.Kind] == "" {
+			continue
+		}
+		configuration.Metadata["name"] = fmt.Sprint(prefix, configuration.Metadata["name"])
+		if err := s.createWebhooks(ctx, configuration, address, authority); err != nil {
+			return err
+		}
+	}
 }

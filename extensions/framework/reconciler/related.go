@@ -1,0 +1,69 @@
+package reconciler
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/pkg/tolerant"
+)
+
+// newRelated caches what says what the pods of a kind's jobs are; nil where jobs do so
+// themselves. Of objects that no job of the kind controls only the name is kept.
+func newRelated(config *rest.Config, adapter framework.Adapter) (cache.SharedIndexInformer, error) {
+	reader, reads := adapter.(framework.RelatedReader)
+	if !reads {
+		return nil, nil
+	}
+	kind := adapter.Kind()
+	client, err := tolerant.NewForConfig(config, decision.ReadRelatedAs(kind.Related, reader))
+	if err != nil {
+		return nil, fmt.Errorf("making a client for %s: %w", kind.Related.Resource, err)
+	}
+	return tolerant.Informer(client, kind.Related.Resource, cache.Indexers{}, func(obj any) (any, error) {
+		object, isObject := obj.(framework.Object)
+		if !isObject {
+			return obj, nil
+		}
+		if owner := metav1.GetControllerOf(object); owner == nil || owner.Kind != kind.Kind {
+			return bare(object, reader.NewRelated()), nil
+		}
+		decision.SlimRelated(reader, object)
+		return object, nil
+	})
+}
+
+// bare is an empty object that can stand in the cache for another.
+func bare(object, empty framework.Object) framework.Object {
+	empty.SetNamespace(object.GetNamespace())
+	empty.SetName(object.GetName())
+	empty.SetUID(object.GetUID())
+	empty.SetResourceVersion(object.GetResourceVersion())
+	return empty
+}
+
+// relatedOf is the object of the job's name that the job controls, or what can be read
+// of it, and what cannot; nil when there is none. One by another name is not asked: any
+// user can write who controls an object.
+func (r *reconciler) relatedOf(job framework.Object) (framework.Object, error) {
+	if r.related == nil {
+		return nil, nil
+	}
+	key := cache.ObjectName{Namespace: job.GetNamespace(), Name: job.GetName()}.String()
+	found, _, err := r.related.GetIndexer().GetByKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s from the cache: %w", r.adapter.Kind().Related.Kind, key, err)
+	}
+	object, isObject := found.(framework.Object)
+	if !isObject {
+		return nil, nil
+	}
+	if owner := metav1.GetControllerOf(object); owner == nil || owner.UID != job.GetUID() {
+		return nil, nil
+	}
+	return decision.ReadableRelated(r.adapter.Kind().Related, object)
+}

@@ -1,0 +1,119 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+)
+
+// withSizes is a kind of which objects of kind Size say what jobs ask for.
+type withSizes struct {
+	framework.Adapter
+	framework.RelatedReader
+}
+
+func (withSizes) Kind() framework.Kind {
+	v1 := schema.GroupVersion{Group: "a.b", Version: "v1"}
+	return framework.Kind{GroupVersionKind: v1.WithKind("Thing"), Resource: "things",
+		Related: framework.Related{GroupVersionKind: v1.WithKind("Size"), Resource: "sizes"}}
+}
+
+func (withSizes) NewRelated() framework.Object { return &batchv1.Job{} }
+
+func (withSizes) RelatedTemplates(object framework.Object) []*corev1.PodTemplateSpec {
+	return []*corev1.PodTemplateSpec{&object.(*batchv1.Job).Spec.Template}
+}
+
+const sizes = `{"metadata": {"resourceVersion": "5"}, "items": [
+	{"metadata": {"name": "mine", "namespace": "team", "ownerReferences": [{"kind": "Thing", "uid": "1", "controller": true}]},
+	 "spec": {"template": {"metadata": {"labels": {"a": "b"}}, "spec": {"priorityClassName": "high", "containers": [{"name": "main", "image": "large"}]}}}},
+	{"metadata": {"name": "forged", "namespace": "team", "ownerReferences": [{"kind": "Thing", "uid": "1", "controller": true}]}},
+	{"metadata": {"name": "older", "namespace": "team", "ownerReferences": [{"kind": "Thing", "uid": "0", "controller": true}]}},
+	{"metadata": {"name": "unread", "namespace": "team", "ownerReferences": [{"kind": "Thing", "uid": "3", "controller": true}]},
+	 "spec": {"suspend": true, "template": {"spec": {"priority": "high"}}}},
+	{"metadata": {"name": "alone", "namespace": "team"}, "spec": {"suspend": true}}]}`
+
+// relatedReconciler reads sizes, and nothing else.
+func relatedReconciler(t *testing.T) *reconciler {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Query().Get("watch") == "" {
+			_, _ = io.WriteString(w, sizes)
+			return
+		}
+		if err := http.NewResponseController(w).Flush(); err == nil {
+			<-r.Context().Done()
+		}
+	}))
+	t.Cleanup(server.Close)
+	related, err := newRelated(&rest.Config{Host: server.URL}, withSizes{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	go related.RunWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), related.HasSynced) {
+		t.Fatal("the sizes are not read")
+	}
+	return &reconciler{adapter: withSizes{}, related: related}
+}
+
+func TestAJobIsReadWithTheObjectOfItsNameThatItControls(t *testing.T) {
+	r := relatedReconciler(t)
+	for _, test := range []struct {
+		name string
+		uid  types.UID
+		want string
+	}{
+		{"mine", "1", "mine high"},
+		{"other", "1", ""},
+		{"older", "2", ""},
+		{"alone", "4", ""},
+		{"unread", "3", "unread Size unread:"},
+	} {
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: test.name, UID: test.uid}}
+		object, fault := r.relatedOf(job)
+		got := ""
+		if size, found := object.(*batchv1.Job); found {
+			got = strings.TrimSpace(fmt.Sprint(size.Name, " ", size.Spec.Template.Spec.PriorityClassName))
+		}
+		if fault != nil {
+			got += " " + fault.Error()
+		}
+		if (got == "") != (test.want == "") || !strings.HasPrefix(got, test.want) {
+			t.Errorf("with %s goes %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+func TestOnlyWhatIsReadOfRelatedObjectsIsKept(t *testing.T) {
+	r := relatedReconciler(t)
+	for name, check := range map[string]func(*batchv1.Job) bool{
+		"mine": func(size *batchv1.Job) bool {
+			return size.Spec.Template.Labels == nil && size.Spec.Template.Spec.Containers[0].Image == ""
+		},
+		"alone": func(size *batchv1.Job) bool { return size.Spec.Suspend == nil },
+	} {
+		object, _, err := r.related.GetIndexer().GetByKey("team/" + name)
+		size, found := object.(*batchv1.Job)
+		if err != nil || !found || !check(size) {
+			t.Errorf("of %s is kept %+v (%v)", name, object, err)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+// Package trainjob is the adapter of trainer.kubeflow.org/v1alpha1 TrainJob, which
+// Kubeflow Trainer v2 runs.
+//
+// A TrainJob is made of its runtime, another object, and of what it changes of that.
+// The controller of Trainer puts them together in a JobSet of the TrainJob's name.
+// While the TrainJob is suspended the JobSet is there, suspended too, with the pod
+// templates that will run. So the JobSet says what is asked for, and whether pods are
+// left of a TrainJob that was suspended: condition Suspended of the TrainJob itself is
+// written as soon as its controller has seen spec.suspend.
+//
+// The JobSet and its Jobs have a controller and so are not queued by themselves.
+package trainjob
+
+import (
+	"cmp"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/jobset"
+)
+
+// adapter has that of JobSets read the JobSets of TrainJobs.
+type adapter struct{ jobSets framework.Adapter }
+
+// New returns the adapter.
+func New() framework.Adapter { return adapter{jobset.New()} }
+
+func (a adapter) Kind() framework.Kind {
+	jobSet := a.jobSets.Kind()
+	return framework.Kind{
+		Name:             "trainjob",
+		GroupVersionKind: schema.GroupVersionKind{Group: "trainer.kubeflow.org", Version: "v1alpha1", Kind: "TrainJob"},
+		Resource:         "trainjobs",
+		SuspendPath:      []string{"spec", "suspend"},
+		ManagedBy:        managedBy,
+		Related:          framework.Related{GroupVersionKind: jobSet.GroupVersionKind, Resource: jobSet.Resource},
+		Doc: framework.Doc{
+			Shows:  "STATE `Suspended`",
+			Counts: "all replicated jobs of its JobSet",
+			Frees:  "condition Complete or Failed",
+			Stops:  "condition Suspended, and its JobSet suspended without a pod",
+		},
+	}
+}
+
+func (adapter) New() framework.Object { return &TrainJob{} }
+
+func (a adapter) NewRelated() framework.Object { return a.jobSets.New() }
+
+// Templates are none: a TrainJob has but patches of them.
+func (adapter) Templates(framework.Object) []*corev1.PodTemplateSpec { return nil }
+
+func (a adapter) RelatedTemplates(jobSet framework.Object) []*corev1.PodTemplateSpec {
+	return a.jobSets.Templates(jobSet)
+}
+
+func (a adapter) Pods(object framework.Object) (framework.Pods, error) {
+	return a.PodsWith(object, nil)
+}
+
+func (a adapter) PodsWith(object, jobSet framework.Object) (framework.Pods, error) {
+	job, isTrainJob := object.(*TrainJob)
+	if !isTrainJob {
+		return framework.Pods{}, nil
+	}
+	if jobSet == nil {
+		ref := job.Spec.RuntimeRef
+		return framework.Pods{}, fmt.Errorf("what it asks for is not known, because TrainJob %s has no JobSet yet:"+
+			" check that the controller of Kubeflow Trainer runs and that %s %q exists (kubectl describe trainjob %s)",
+			job.Name, cmp.Or(ref.Kind, defaultRuntime), ref.Name, job.Name)
+	}
+	pods, err := a.jobSets.Pods(jobSet)
+	if err != nil {
+		return framework.Pods{}, fmt.Errorf("JobSet %s, which runtime %q gives the job: %w", jobSet.GetName(), job.Spec.RuntimeRef.Name, err)
+	}
+	return pods, nil
+}
+
+func (adapter) SuspendPatch(_ framework.Object, suspend bool) map[string]any {
+	return map[string]any{"spec": map[string]any{"suspend": suspend}}
+}
+
+func (a adapter) See(object framework.Object) framework.Sight { return a.SeeWith(object, nil) }
+
+func (a adapter) SeeWith(object, jobSet framework.Object) framework.Sight {
+	job, isTrainJob := object.(*TrainJob)
+	if !isTrainJob {
+		return framework.Sight{}
+	}
+	conditions := job.Status.Conditions
+	sight := framework.Sight{
+		Suspended: ptr.Deref(job.Spec.Suspend, false),
+		ManagedBy: ptr.Deref(job.Spec.ManagedBy, ""),
+		// Resumed: the condition is absent of a job that was never suspended.
+		Started: apimeta.IsStatusConditionFalse(conditions, conditionSuspended),
+		End:     end(conditions),
+	}
+	if jobSet == nil {
+		return sight
+	}
+	child := a.jobSets.See(jobSet)
+	sight.Started = sight.Started || child.Started
+	sight.Running = child.Running
+	sight.Stopped = apimeta.IsStatusConditionTrue(conditions, conditionSuspended) && child.Suspended && child.Stopped
+	return sight
+}
+
+func end(conditions []metav1.Condition) *framework.End {
+	for _, name := range []string{conditionComplete, conditionFailed} {
+		if c := apimeta.FindStatusCondition(conditions, name); c != nil && c.Status == metav1.ConditionTrue {
+			return &framework.End{Succeeded: name == conditionComplete, Reason: c.Reason, Message: c.Message}
+		}
+	}
+	return nil
+}
