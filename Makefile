@@ -18,7 +18,7 @@ LDFLAGS := -X kube-queue.dev/kube-queue/pkg/program/identity.linked=$(VERSION)
 # What runs in seconds, with no cluster.
 UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/acceptance/... ./test/audit/... ./test/demo/... \
 	./test/faultproxy ./test/podrunner ./test/rights/... \
-	$(addprefix ./test/perf/,jobs pace plain play report rig scenario trail)
+	$(addprefix ./test/perf/,jobs pace plain play report rig scenario trail wire)
 # Each package starts a cluster of its own: more than two would be slower on 2 cores.
 CLUSTER_TEST := go test -count=1 -p 2 -timeout 40m
 

@@ -1,76 +1,61 @@
 package jobs
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 
 	"k8s.io/client-go/rest"
+
+	"kube-queue.dev/kube-queue/test/perf/wire"
 )
 
-// api sends requests that are ready and reads of the answers what is wanted, which is
-// mostly nothing: the tool shares the machine with what it measures.
+// api sends requests that are ready and reads of the answers what is wanted.
 type api struct {
-	client *http.Client
-	server string
-}
-
-func newAPI(config *rest.Config) (*api, error) {
-	config.UserAgent = Agent
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, err
-	}
-	return &api{client: client, server: strings.TrimSuffix(config.Host, "/")}, nil
+	client *wire.Client
+	plain  http.Header
 }
 
 // Agent is the tool's own in the audit log.
 const Agent = "perf"
 
-// open returns the body of a successful answer, to be closed.
-func (a *api) open(ctx context.Context, method, path, accept string, body []byte) (io.ReadCloser, error) {
-	request, err := http.NewRequestWithContext(ctx, method, a.server+path, bytes.NewReader(body))
+func newAPI(config *rest.Config) (*api, error) {
+	c, err := wire.New(config, Agent)
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Accept", accept)
-	response, err := a.client.Do(request)
+	return &api{client: c, plain: c.Header("application/json", "application/json")}, nil
+}
+
+// request is for a path with its query.
+func request(method, path string, header http.Header, body []byte) wire.Request {
+	path, query, _ := strings.Cut(path, "?")
+	return wire.Request{Method: method, Path: path, Query: query, Header: header, Body: body}
+}
+
+// stream returns the answer to a read, to be closed.
+func (a *api) stream(ctx context.Context, path, accept string) (io.ReadCloser, error) {
+	answer, err := a.client.Open(ctx, request(http.MethodGet, path, a.client.Header(accept, ""), nil))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("GET %s: %w", path, err)
 	}
-	if response.StatusCode < 200 || response.StatusCode > 299 {
-		defer response.Body.Close()
-		text, _ := io.ReadAll(io.LimitReader(response.Body, 2000))
-		return nil, fmt.Errorf("%s %s: %s: %s", method, path, response.Status, bytes.TrimSpace(text))
-	}
-	return response.Body, nil
+	return answer, nil
 }
 
 // send drops the answer.
 func (a *api) send(ctx context.Context, method, path string, body []byte) error {
-	answer, err := a.open(ctx, method, path, "application/json", body)
-	if err != nil {
-		return err
+	if err := a.client.Send(ctx, request(method, path, a.plain, body)); err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	defer answer.Close()
-	_, err = io.Copy(io.Discard, answer)
-	return err
+	return nil
 }
 
 // decode reads the answer into what is given.
 func (a *api) decode(ctx context.Context, method, path string, body []byte, into any) error {
-	answer, err := a.open(ctx, method, path, "application/json", body)
-	if err != nil {
-		return err
-	}
-	defer answer.Close()
-	if err := json.NewDecoder(answer).Decode(into); err != nil {
-		return fmt.Errorf("%s %s: the answer: %w", method, path, err)
+	if err := a.client.Decode(ctx, request(method, path, a.plain, body), into); err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	return nil
 }

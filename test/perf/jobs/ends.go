@@ -72,7 +72,7 @@ func (e *ends) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	path := "/apis/batch/v1/namespaces/" + e.namespace + "/jobs?watch=true&includeObject=None&timeoutSeconds=3600&fieldSelector=status.successful%3D1"
-	stream, err := e.api.open(ctx, "GET", path, tableRows, nil)
+	stream, err := e.api.stream(ctx, path, tableRows)
 	if err != nil {
 		return err
 	}

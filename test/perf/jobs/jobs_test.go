@@ -178,7 +178,7 @@ func TestAWatchThatFailsSaysWhy(t *testing.T) {
 		"too old": func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"type":"ERROR","object":{"kind":"Status","message":"too old"}}`)
 		},
-		"403 Forbidden: not you": func(w http.ResponseWriter, _ *http.Request) {
+		"403: not you": func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusForbidden)
 			fmt.Fprint(w, "not you")
 		},

@@ -43,7 +43,7 @@ func (b *Bench) profile(ctx context.Context, queue Queue, programs []*rig.Progra
 
 // profileServer writes the profile of the API server, which offers it by itself.
 func (b *Bench) profileServer(ctx context.Context, path string) (err error) {
-	answer, err := b.api.open(ctx, "GET", fmt.Sprintf("/debug/pprof/profile?seconds=%d", int(profiled.Seconds())), "*/*", nil)
+	answer, err := b.api.stream(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", int(profiled.Seconds())), "*/*")
 	if err != nil {
 		return err
 	}

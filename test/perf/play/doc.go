@@ -2,7 +2,7 @@
 // as job-extensions would: it creates a unit when its time has come, sees it released
 // and writes its end a run time later.
 //
-// Words. A Client sends the few requests that this takes, as one user. A Stage is one
+// Words. A Client sends, by package wire, the few requests that this takes, as one user. A Stage is one
 // playing of a scenario, and holds what became of each unit.
 //
 // The machine is that of what is measured, so the package is cheap: bodies are put

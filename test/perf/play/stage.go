@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/test/perf/scenario"
+	"kube-queue.dev/kube-queue/test/perf/wire"
 )
 
 // How many creates are under way at most, and apart from them how many ends. A program
@@ -208,7 +209,7 @@ const again = 50 * time.Millisecond
 func (s *Stage) retry(ctx context.Context, send func() error) error {
 	for {
 		err := send()
-		if err == nil || !passing(err) || ctx.Err() != nil {
+		if err == nil || !wire.Passing(err) || ctx.Err() != nil {
 			return err
 		}
 		s.mu.Lock()
@@ -237,7 +238,7 @@ func (s *Stage) create(ctx context.Context, index int) error {
 	err := s.retry(ctx, func() error {
 		tries++
 		err := s.client.Create(ctx, id.namespace, body)
-		if tries > 1 && Conflict(err) {
+		if tries > 1 && wire.Conflict(err) {
 			return nil
 		}
 		return err
@@ -262,7 +263,7 @@ func (s *Stage) end(ctx context.Context, index int) error {
 	s.mu.Unlock()
 	patch := endPatch(version, time.Now())
 	err := s.retry(ctx, func() error { return s.client.PatchStatus(ctx, id.namespace, id.unit, patch) })
-	if Conflict(err) {
+	if wire.Conflict(err) {
 		s.mu.Lock()
 		s.counts.Conflicts++
 		s.mu.Unlock()
