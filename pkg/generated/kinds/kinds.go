@@ -5,5 +5,5 @@ package kinds
 
 // All returns the kinds, in alphabetical order.
 func All() []string {
-	return []string{"Job", "JobSet", "MPIJob", "PyTorchJob", "RayCluster", "RayJob", "SparkApplication", "TFJob", "Workflow"}
+	return []string{"JAXJob", "Job", "JobSet", "MPIJob", "PaddleJob", "PyTorchJob", "RayCluster", "RayJob", "SparkApplication", "TFJob", "TrainJob", "Workflow", "XGBoostJob"}
 }
