@@ -118,6 +118,13 @@ test-storm: ## 200 jobs under ResourceQuotas beside pods that nobody queued; tes
 test-failover: ## 20 leaders killed, frozen and cut off while 500 jobs flow; test-e2e has 4 and 60
 	go test -count=1 -v -timeout 30m ./test/e2e/failover -faults=20 -jobs=500
 
+# What test-upgrade begins with: the last commit of 0.1.0.
+FROM ?= 7fd85e2
+
+.PHONY: test-upgrade
+test-upgrade: ## Upgrade from the release of commit FROM with 50 jobs queued and running, and roll back; test-e2e upgrades from itself
+	go test -count=1 -v -timeout 20m ./test/e2e/install -run TestNoJobIsLostByUpgradeRollbackAndUninstall -from=$(FROM)
+
 .PHONY: bench
 bench: ## Measure the core alone: releases, passes and memory, up to a million units
 	go test ./pkg/scheduler -run '^$$' -bench . -timeout 30m

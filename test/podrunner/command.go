@@ -27,7 +27,7 @@ var defaults = []string{"--health-bind-address=:8081", "--metrics-bind-address=:
 // command is what the container says, in the terms of this machine.
 func (p *pod) command(ctx context.Context, kubeconfig string) (*exec.Cmd, error) {
 	container := p.object.Spec.Containers[0]
-	name := program(container.Image)
+	name, tag := program(container.Image)
 	words := container.Args
 	if len(container.Command) > 0 {
 		name, words = path.Base(container.Command[0]), append(container.Command[1:len(container.Command):len(container.Command)], words...)
@@ -48,18 +48,17 @@ func (p *pod) command(ctx context.Context, kubeconfig string) (*exec.Cmd, error)
 		}
 		environment = append(environment, e.Name+"="+value)
 	}
-	command := exec.Command(filepath.Join(p.runner.options.Programs, name), args...)
+	command := exec.Command(filepath.Join(p.runner.options.folderOf(tag), name), args...)
 	command.Env, command.Dir = environment, p.folder
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return command, nil
 }
 
-// program is the last part of an image's name, without tag and digest.
-func program(image string) string {
+// program is the last part of an image's name, without the digest, and its tag.
+func program(image string) (name, tag string) {
 	image, _, _ = strings.Cut(image, "@")
-	image = path.Base(image)
-	image, _, _ = strings.Cut(image, ":")
-	return image
+	name, tag, _ = strings.Cut(path.Base(image), ":")
+	return name, tag
 }
 
 // mounts writes the ConfigMaps that the container mounts, and replaces where it has

@@ -9,7 +9,7 @@
 // What is taken from the pod: arguments, environment, ConfigMaps that are mounted,
 // probes by HTTP, the grace period, restarts with growing pauses. A pod is ready while both
 // its probes pass; one whose liveness probe fails is not started again.
-// What is not: images (a program is found by the last part of its image's name), limits
-// and security contexts. Each pod has a loopback address of its own, and an address to
+// What is not: images (a program is found by the last part of its image's name, that of
+// another release by the tag), limits and security contexts. Each pod has a loopback address of its own, and an address to
 // listen on that names no host is made one of that.
 package podrunner

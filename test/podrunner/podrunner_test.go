@@ -9,14 +9,23 @@ import (
 )
 
 func TestAProgramIsFoundByTheLastPartOfItsImage(t *testing.T) {
-	for image, want := range map[string]string{
-		"kube-queue/job-extensions:v1":                         "job-extensions",
-		"registry.example.com:5000/kube-queue/job-extensions":  "job-extensions",
-		"job-extensions@sha256:0123":                           "job-extensions",
-		"registry.example.com:5000/a/job-extensions:v1@sha:01": "job-extensions",
+	for image, wantTag := range map[string]string{
+		"kube-queue/job-extensions:v1":                         "v1",
+		"registry.example.com:5000/kube-queue/job-extensions":  "",
+		"job-extensions@sha256:0123":                           "",
+		"registry.example.com:5000/a/job-extensions:v1@sha:01": "v1",
 	} {
-		if got := program(image); got != want {
-			t.Errorf("%s: %s, want %s", image, got, want)
+		if name, tag := program(image); name != "job-extensions" || tag != wantTag {
+			t.Errorf("%s: %s with tag %q, want tag %q", image, name, tag, wantTag)
+		}
+	}
+}
+
+func TestAProgramOfAnotherReleaseIsFoundByItsTag(t *testing.T) {
+	options := Options{Programs: "/programs", Releases: map[string]string{"v1": "/earlier"}}
+	for tag, want := range map[string]string{"v1": "/earlier", "v2": "/programs", "": "/programs"} {
+		if got := options.folderOf(tag); got != want {
+			t.Errorf("tag %q: %s, want %s", tag, got, want)
 		}
 	}
 }

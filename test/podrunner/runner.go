@@ -28,9 +28,19 @@ type Options struct {
 	Cluster *testcluster.Cluster
 	// Programs is the folder of the programs.
 	Programs string
+	// Releases are the folders of programs of other releases, by the tags of their images.
+	Releases map[string]string
 	// Folder takes a folder for each pod, with its log and its kubeconfig. It has to be
 	// there.
 	Folder string
+}
+
+// folderOf is where the programs of images with this tag are.
+func (o Options) folderOf(tag string) string {
+	if folder, known := o.Releases[tag]; known {
+		return folder
+	}
+	return o.Programs
 }
 
 // Runner runs pods.

@@ -100,9 +100,15 @@ func (s *stage) apply(manifests string) {
 // returns what it prints.
 func (s *stage) helm(command string, values []string, more ...string) string {
 	s.t.Helper()
+	return s.helmOf(chart(), command, values, more...)
+}
+
+// helmOf does the same with a chart of another place.
+func (s *stage) helmOf(chart, command string, values []string, more ...string) string {
+	s.t.Helper()
 	args := []string{command, release}
 	if values != nil {
-		args = append(append(args, chart()), values...)
+		args = append(append(args, chart), values...)
 	}
 	args = append(append(args, more...), "--namespace", testcluster.Namespace)
 	cmd := exec.CommandContext(s.t.Context(), helmPath, args...)

@@ -5,6 +5,7 @@ package install
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -30,6 +31,7 @@ var site *lab.Site
 var helmPath string
 
 func TestMain(m *testing.M) {
+	flag.Parse()
 	os.Exit(run(m))
 }
 
@@ -40,12 +42,18 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(folder)
-	build := exec.Command("go", "build", "-C", "../../../hack/helm", "-buildvcs=false", "-ldflags=-s -w", "-o", folder+"/", "tool")
-	if out, err := build.CombinedOutput(); err != nil {
+	helm := exec.Command("go", "build", "-C", "../../../hack/helm", "-buildvcs=false", "-ldflags=-s -w", "-o", folder+"/", "tool")
+	if out, err := helm.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building helm: %v\n%s", err, out)
 		return 1
 	}
 	helmPath = filepath.Join(folder, "helm")
+	if *from != "" {
+		if earlier, err = build(folder, *from); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	return lab.Run(m, testcluster.Options{
 		Bare:       true,
 		Operators:  []string{"training-operator"},
@@ -65,7 +73,11 @@ func begin(t *testing.T) *stage {
 	t.Helper()
 	folder := filepath.Join(site.Logs, strings.ToLower(t.Name()))
 	lab.Must(t, os.MkdirAll(folder, 0o755))
-	runner, err := podrunner.New(podrunner.Options{Cluster: site.Cluster, Programs: site.Programs, Folder: folder})
+	options := podrunner.Options{Cluster: site.Cluster, Programs: site.Programs, Folder: folder}
+	if earlier != nil {
+		options.Releases = map[string]string{earlier.tag: earlier.programs}
+	}
+	runner, err := podrunner.New(options)
 	lab.Must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -17,7 +17,7 @@ import (
 // uninstalled and installed again are all released once and come to their end.
 func TestNoJobIsLostByUpgradeRollbackAndUninstall(t *testing.T) {
 	s := begin(t)
-	notes := s.helm("install", s.values(""), "--create-namespace", "--wait")
+	notes := s.helmOf(firstChart(), "install", s.firstValues(), "--create-namespace", "--wait")
 	s.waitForRollout()
 	s.enter("default")
 	s.expectFirstJob(notes)
@@ -87,7 +87,25 @@ enabledExtensions: [tfjob, pytorchjob, job]
 			t.Errorf("%s was released %d times", unit.Spec.ConsumerRef.Name, unit.Status.Attempts)
 		}
 	}
+	s.expectNoStaleConditions()
 	s.ExpectFree()
+}
+
+// expectNoStaleConditions proves that conditions of release 0.1.0 that only repeat the
+// phase are gone from the units of the jobs that this release saw end.
+func (s *stage) expectNoStaleConditions() {
+	s.t.Helper()
+	for number := range jobs {
+		if long <= number && number < jobs-large {
+			continue // some of these ended before the upgrade
+		}
+		unit := s.WaitForUnit("TFJob", name(number))
+		for _, condition := range unit.Status.Conditions {
+			if condition.Type == "QuotaReserved" || condition.Type == "Admitted" {
+				s.t.Errorf("the unit of %s still has condition %s", name(number), condition.Type)
+			}
+		}
+	}
 }
 
 // The jobs of the wave: long ones run until they are told to end, large ones wait for
