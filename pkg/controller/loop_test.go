@@ -135,7 +135,7 @@ func unitOf(name, quotaName, cpu string, phase schedulingv1alpha1.QueueUnitPhase
 func podsRemain(name string) input {
 	return unitSeen(&schedulingv1alpha1.QueueUnit{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID(name), ResourceVersion: "7"},
-		Status:     schedulingv1alpha1.QueueUnitStatus{Phase: schedulingv1alpha1.PhaseRunning, Reason: string(wellknown.ReasonPodsRemain)},
+		Status:     schedulingv1alpha1.QueueUnitStatus{Phase: schedulingv1alpha1.PhaseRunning, Reason: wellknown.ReasonPodsRemain},
 	})
 }
 

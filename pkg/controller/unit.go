@@ -112,8 +112,8 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 		Phase: phaseOf(unit.Status.Phase), Attempts: unit.Status.Attempts, Quota: unit.Status.Quota,
 		MaxTime:  time.Duration(ptr.Deref(unit.Spec.MaximumExecutionTimeSeconds, 0)) * time.Second,
 		Inactive: !ptr.Deref(unit.Spec.Active, true),
-		Reason:   wellknown.Reason(unit.Status.Reason),
-		Over:     unit.Status.Phase == schedulingv1alpha1.PhaseRunning && wellknown.Reason(unit.Status.Reason) == wellknown.ReasonPodsRemain,
+		Reason:   unit.Status.Reason,
+		Over:     unit.Status.Phase == schedulingv1alpha1.PhaseRunning && unit.Status.Reason == wellknown.ReasonPodsRemain,
 	}
 	if unit.Status.DequeueTime != nil {
 		u.DequeuedAt = unit.Status.DequeueTime.Time

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
 const (
@@ -58,7 +59,7 @@ func finished(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
 	if job.Remains == "" || !unit.Status.Phase.HoldsQuota() {
 		return Decision{Action: MarkFinished}
 	}
-	if unit.Status.Phase == v1alpha1.PhaseRunning && unit.Status.Reason == v1alpha1.ReasonPodsRemain {
+	if unit.Status.Phase == v1alpha1.PhaseRunning && unit.Status.Reason == wellknown.ReasonPodsRemain {
 		return Decision{}
 	}
 	if left := job.RemainsSince.Add(remainsAfter).Sub(now); left > 0 {

@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
 // Eviction is how far an eviction has come.
@@ -25,15 +26,15 @@ const (
 
 // EvictionOf reads it from condition Evicted of the unit.
 func EvictionOf(unit *v1alpha1.QueueUnit) Eviction {
-	condition := apimeta.FindStatusCondition(unit.Status.Conditions, v1alpha1.ConditionEvicted)
+	condition := apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionEvicted)
 	switch {
 	case condition == nil || condition.Status != metav1.ConditionTrue:
 		return EvictionNone
-	case condition.Reason == v1alpha1.EvictedStopped:
+	case wellknown.Reason(condition.Reason) == wellknown.ReasonStopped:
 		return EvictionStopped
-	case condition.Reason == v1alpha1.EvictedSuspendedByUser:
+	case wellknown.Reason(condition.Reason) == wellknown.ReasonSuspendedByUser:
 		return EvictionByUser
-	case condition.Reason == v1alpha1.EvictedMaximumExecutionTime:
+	case wellknown.Reason(condition.Reason) == wellknown.ReasonMaximumExecutionTime:
 		return EvictionForGood
 	default:
 		return EvictionAsked

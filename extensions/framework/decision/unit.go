@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
 // MaxMessage is the longest message that a unit's status takes.
@@ -29,7 +29,7 @@ func submitted(unit *v1alpha1.QueueUnit) time.Time {
 }
 
 func saysInvalid(unit *v1alpha1.QueueUnit, message string) bool {
-	return unit.Status.Reason == framework.ReasonInvalidRequest && unit.Status.Message == CutMessage(message)
+	return unit.Status.Reason == wellknown.ReasonInvalidRequest && unit.Status.Message == CutMessage(message)
 }
 
 // CutMessage shortens a message that is longer than a status takes.

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 )
@@ -37,7 +38,7 @@ func (r *reconciler) act(ctx context.Context, l *look, action decision.Action) e
 	case decision.MarkStopped:
 		return r.patchUnitStatus(ctx, l, stoppedStatus(l.unit, metav1.NewTime(l.now)))
 	case decision.MarkSuspendedByUser:
-		return r.patchUnitStatus(ctx, l, evictedStatus(l.unit, metav1.ConditionTrue, v1alpha1.EvictedSuspendedByUser,
+		return r.patchUnitStatus(ctx, l, evictedStatus(l.unit, metav1.ConditionTrue, wellknown.ReasonSuspendedByUser,
 			"The job was suspended by hand; unsuspend it to put it back in line.", metav1.NewTime(l.now)))
 	case decision.MarkRunning:
 		return r.patchUnitStatus(ctx, l, map[string]any{"phase": v1alpha1.PhaseRunning})
@@ -106,7 +107,7 @@ func (r *reconciler) holdAgain(ctx context.Context, l *look) error {
 // resume puts the unit back in line first: between the two writes the job is one
 // that was unsuspended while it waits, which is put right again too.
 func (r *reconciler) resume(ctx context.Context, l *look) error {
-	err := r.patchUnitStatus(ctx, l, evictedStatus(l.unit, metav1.ConditionFalse, framework.ReasonResumed,
+	err := r.patchUnitStatus(ctx, l, evictedStatus(l.unit, metav1.ConditionFalse, wellknown.ReasonResumed,
 		"The job was unsuspended by hand and stands in line again.", metav1.NewTime(l.now)))
 	if err != nil {
 		return err
@@ -131,7 +132,7 @@ func (r *reconciler) leaveQueue(ctx context.Context, l *look) error {
 
 // forgetRelease removes what the job says of a release that was never its own.
 func (r *reconciler) forgetRelease(ctx context.Context, l *look) error {
-	data, err := jobPatch(l.job, map[string]any{framework.ReleasedAnnotation: nil}, nil)
+	data, err := jobPatch(l.job, map[string]any{wellknown.ReleasedAnnotation: nil}, nil)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 )
 
@@ -52,7 +53,7 @@ func newUnit(kind schema.GroupVersionKind, l *look) *v1alpha1.QueueUnit {
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[v1alpha1.AfterAnnotation] = l.after
+		annotations[wellknown.AfterAnnotation] = l.after
 	}
 	return &v1alpha1.QueueUnit{
 		ObjectMeta: metav1.ObjectMeta{

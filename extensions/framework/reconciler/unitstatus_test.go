@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 )
@@ -15,7 +16,7 @@ import (
 func TestFinishedStatus(t *testing.T) {
 	u := &v1alpha1.QueueUnit{Status: v1alpha1.QueueUnitStatus{
 		Phase: v1alpha1.PhaseRunning, Attempts: 1, Reason: "Old", Message: "old",
-		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionAdmitted, Status: metav1.ConditionTrue, Reason: "Admitted"}},
+		Conditions: []metav1.Condition{{Type: wellknown.ConditionAdmitted, Status: metav1.ConditionTrue, Reason: "Admitted"}},
 	}}
 	fields := finishedStatus(u, &framework.End{Reason: "not a reason!", Message: strings.Repeat("é", 2000)}, metav1.NewTime(noon))
 	data, err := json.Marshal(map[string]any{"status": fields})
@@ -43,8 +44,8 @@ func TestFinishedStatus(t *testing.T) {
 
 func TestAStoppedUnitStillSaysWhyItWasEvicted(t *testing.T) {
 	u := &v1alpha1.QueueUnit{Status: v1alpha1.QueueUnitStatus{Phase: v1alpha1.PhaseRunning, Conditions: []metav1.Condition{{
-		Type: v1alpha1.ConditionEvicted, Status: metav1.ConditionTrue,
-		Reason: v1alpha1.EvictedMaximumExecutionTime, Message: "it has run for longer than it may",
+		Type: wellknown.ConditionEvicted, Status: metav1.ConditionTrue,
+		Reason: string(wellknown.ReasonMaximumExecutionTime), Message: "it has run for longer than it may",
 	}}}}
 	conditions, _ := stoppedStatus(u, metav1.NewTime(noon))["conditions"].([]metav1.Condition)
 	if len(conditions) != 1 || conditions[0].Reason != "Stopped" || conditions[0].Message != "it has run for longer than it may" {
