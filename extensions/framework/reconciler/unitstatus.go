@@ -57,7 +57,7 @@ func finishedStatus(unit *v1alpha1.QueueUnit, end *framework.End, now metav1.Tim
 	for _, held := range []string{wellknown.ConditionAdmitted, wellknown.ConditionQuotaReserved} {
 		if apimeta.IsStatusConditionTrue(conditions, held) {
 			apimeta.SetStatusCondition(&conditions, metav1.Condition{
-				Type: held, Status: metav1.ConditionFalse, Reason: "Finished", Message: "The job has ended.", LastTransitionTime: now,
+				Type: held, Status: metav1.ConditionFalse, Reason: wellknown.ConditionFinished, Message: "The job has ended.", LastTransitionTime: now,
 			})
 		}
 	}
