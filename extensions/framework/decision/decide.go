@@ -5,6 +5,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
 const (
@@ -40,13 +41,13 @@ func Decide(job State, unit *v1alpha1.QueueUnit, want *Want, now time.Time) Deci
 	case job.Deleting:
 		return Decision{}
 	}
-	eviction := EvictionOf(unit)
+	eviction := lifecycle.EvictionOf(unit)
 	switch phase := unit.Status.Phase; {
-	case phase.HoldsQuota() && (eviction == EvictionAsked || eviction == EvictionForGood):
-		return evicted(job, unit, eviction == EvictionForGood, now)
+	case phase.HoldsQuota() && eviction.UnderWay():
+		return evicted(job, unit, eviction == lifecycle.EvictionForGood, now)
 	case phase.Waits(), phase == v1alpha1.PhaseReserved:
-		return waiting(job, unit, want, eviction == EvictionByUser, now)
-	case eviction != EvictionNone:
+		return waiting(job, unit, want, eviction == lifecycle.EvictionByUser, now)
+	case eviction != lifecycle.EvictionNone:
 		// The job has stopped; the controller takes the quota back.
 		return Decision{}
 	default:

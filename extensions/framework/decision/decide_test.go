@@ -15,6 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -305,6 +306,8 @@ func TestDecideNever(t *testing.T) {
 			t.Fatalf("released while its operator suspends it")
 		case do.Action == Release && state.Released == Attempt(u):
 			t.Fatalf("released twice for one attempt")
+		case !isMove(do.Action, u):
+			t.Fatalf("%s on a unit that is %+v", do.Action, u)
 		case do.Action != Nothing && u != nil && u.Status.Phase.Ended():
 			t.Fatalf("%s on an ended unit", do.Action)
 		case do.Action != Nothing && u == nil && state.Foreign != "":
@@ -315,9 +318,9 @@ func TestDecideNever(t *testing.T) {
 			t.Fatalf("%s does not fit", do.Action)
 		case (do.Action == HoldAgain || do.Action == HoldLate || do.Action == Resume) && state.Suspended:
 			t.Fatalf("%s on a suspended job", do.Action)
-		case do.Action == Evict && state.Suspended && (EvictionOf(u) != EvictionForGood || !state.Active || !active(u)):
+		case do.Action == Evict && state.Suspended && (lifecycle.EvictionOf(u) != lifecycle.EvictionForGood || !state.Active || !active(u)):
 			t.Fatalf("nothing is left to do by %s", do.Action)
-		case do.Action == MarkStopped && EvictionOf(u) == EvictionForGood && active(u) && state.Released == Attempt(u):
+		case do.Action == MarkStopped && lifecycle.EvictionOf(u) == lifecycle.EvictionForGood && active(u) && state.Released == Attempt(u):
 			t.Fatalf("a job that ran for too long would run again")
 		case (do.Action == HoldAgain || do.Action == HoldLate || do.Action == Resume || do.Action == Evict && !state.Suspended) && state.Unholdable != "":
 			t.Fatalf("%s on a job that its operator would refuse", do.Action)
@@ -327,6 +330,16 @@ func TestDecideNever(t *testing.T) {
 			t.Fatalf("%s on a job being deleted", do.Action)
 		}
 	})
+}
+
+// isMove tells whether an action that moves a unit begins where the table of moves
+// says that it does.
+func isMove(action Action, unit *v1alpha1.QueueUnit) bool {
+	move, is := lifecycle.MoveOf(lifecycle.Name(action))
+	if is && move.By == lifecycle.Extensions {
+		return move.Begins(unit)
+	}
+	return true
 }
 
 func TestMinCounts(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -13,6 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/events"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
 // EventSink takes what is to be told of jobs.
@@ -76,7 +76,7 @@ func (r *reconciler) tellSuspended(l *look, why decision.Action) {
 	key := l.job.GetResourceVersion()
 	switch why {
 	case decision.HoldAgain:
-		if resumed(l.unit) {
+		if lifecycle.IsResumed(l.unit) {
 			return // told when it was resumed
 		}
 		r.events.Write(r.event(l, corev1.EventTypeWarning, wellknown.EventHeldAgain, fmt.Sprintf(
@@ -86,7 +86,7 @@ func (r *reconciler) tellSuspended(l *look, why decision.Action) {
 			"The job was not suspended when it was created and is suspended only now: some of its pods may have appeared."+
 				" Is the hold policy of its kind installed, and is the cluster of version 1.36 or later?", key))
 	case decision.Evict:
-		condition := apimeta.FindStatusCondition(l.unit.Status.Conditions, wellknown.ConditionEvicted)
+		condition := lifecycle.EvictedOf(l.unit)
 		kind, message := evictedEvent(condition, l.state.Lingers)
 		r.events.Write(r.event(l, kind, wellknown.EventReason(condition.Reason), message, key))
 	}
@@ -157,9 +157,4 @@ func queuingMessage(unit *v1alpha1.QueueUnit, queuing bool) string {
 	default:
 		return fmt.Sprintf("QueueUnit %s waits: %s", unit.Name, whyWaits(unit))
 	}
-}
-
-func resumed(unit *v1alpha1.QueueUnit) bool {
-	condition := apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionEvicted)
-	return condition != nil && condition.Status == metav1.ConditionFalse && condition.Reason == string(wellknown.ReasonResumed)
 }
