@@ -184,6 +184,7 @@ type QueueUnitStatus struct {
 	// +optional
 	Phase QueueUnitPhase `json:"phase,omitempty"`
 	// reason is one word for what the unit waits for.
+	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Reason wellknown.Reason `json:"reason,omitempty"`
