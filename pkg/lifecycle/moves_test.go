@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
@@ -101,8 +102,8 @@ func TestEachStatusMakesItsMoveFromWhereverThatBegins(t *testing.T) {
 		},
 		MarkInvalid: {func(*v1alpha1.QueueUnit) Status { return Invalid("m") }},
 		Dequeue:     {func(*v1alpha1.QueueUnit) Status { return Dequeued(place, 1, micro) }},
-		MarkRunning: {func(*v1alpha1.QueueUnit) Status { return Running() }},
-		MarkRemains: {func(*v1alpha1.QueueUnit) Status { return Remains("rayclusters a") }},
+		MarkRunning: {Running},
+		MarkRemains: {func(u *v1alpha1.QueueUnit) Status { return Remains(u, "rayclusters a") }},
 		MarkFinished: {
 			func(u *v1alpha1.QueueUnit) Status { return Finished(u, true, "", "", now) },
 			func(u *v1alpha1.QueueUnit) Status { return Finished(u, false, "", "", now) },
@@ -134,6 +135,7 @@ func TestEachStatusMakesItsMoveFromWhereverThatBegins(t *testing.T) {
 		for _, unit := range beginnings(m) {
 			for _, status := range statuses[m.Name] {
 				checkMove(t, m, unit, patched(t, unit, status(unit)))
+				checkRetired(t, m, unit, status)
 			}
 		}
 	}
@@ -194,6 +196,27 @@ func checkMove(t *testing.T, m Move, was, now *v1alpha1.QueueUnit) {
 	evicted := EvictedOf(now)
 	if evicted == nil || evicted.Status != m.To.Evicted || !slices.Contains(m.To.Reasons, wellknown.Reason(evicted.Reason)) {
 		t.Errorf("%s: condition Evicted is %+v", m.Name, evicted)
+	}
+}
+
+// checkRetired: a unit of an older release loses the conditions that are not written any
+// more, and no other, at every move but the explanation of why it waits.
+func checkRetired(t *testing.T, m Move, unit *v1alpha1.QueueUnit, status func(*v1alpha1.QueueUnit) Status) {
+	t.Helper()
+	older := unit.DeepCopy()
+	for _, kind := range []string{wellknown.ConditionQuotaReserved, wellknown.ConditionAdmitted} {
+		older.Status.Conditions = append(older.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind})
+	}
+	given := older.DeepCopy()
+	now := patched(t, older, status(older))
+	if !equality.Semantic.DeepEqual(older, given) {
+		t.Errorf("%s: the cached unit was changed", m.Name)
+	}
+	if m.Name == Explain || m.Name == MarkInvalid { // which touches neither phase nor conditions
+		return
+	}
+	if want := patched(t, unit, status(unit)); !equality.Semantic.DeepEqual(now, want) {
+		t.Errorf("%s: a unit of an older release becomes\n%+v, not\n%+v", m.Name, now.Status, want.Status)
 	}
 }
 

@@ -19,6 +19,12 @@ const MaxMessage = 1024
 // Status is the part "status" of a merge patch of a unit. It replaces the list of
 // conditions as a whole, so whoever sends one guards it with the resourceVersion of the
 // unit that it was made from.
+//
+// A status says each thing once: phases say that a unit holds quota and that it is
+// released. Older releases said so in conditions as well, QuotaReserved and Admitted;
+// whatever is written to the phase of a unit that was released, or to its conditions,
+// removes them. Explained does not, since a unit that waits has none that is true: its
+// release removes them.
 type Status map[string]any
 
 // Place is where a unit waits, or from where it was released.
@@ -41,30 +47,29 @@ func Explained(at Place, reason wellknown.Reason, message string) Status {
 	return status
 }
 
-// Dequeued releases a unit.
+// Dequeued releases a unit. What conditions say of an earlier release ends with it.
 func Dequeued(at Place, attempt int32, now metav1.MicroTime) Status {
 	status := at.status("", "")
 	status["phase"] = v1alpha1.PhaseDequeued
 	status["attempts"] = attempt
 	status["dequeueTime"] = now
-	status["conditions"] = []metav1.Condition{
-		condition(wellknown.ConditionQuotaReserved, metav1.ConditionTrue, wellknown.ConditionQuotaReserved, now),
-		condition(wellknown.ConditionAdmitted, metav1.ConditionTrue, wellknown.ConditionAdmitted, now),
-	}
+	status["conditions"] = nil
 	return status
 }
 
 // Running says that a released job runs.
-func Running() Status { return Status{"phase": v1alpha1.PhaseRunning} }
+func Running(unit *v1alpha1.QueueUnit) Status {
+	return withoutRetired(unit, Status{"phase": v1alpha1.PhaseRunning})
+}
 
 // Remains says why a unit whose job has ended still holds its quota.
-func Remains(remains string) Status {
-	return Status{"phase": v1alpha1.PhaseRunning, "reason": wellknown.ReasonPodsRemain, "message": Shorten(fmt.Sprintf(
-		"The job has ended, but its %s is still there and keeps the quota until it is deleted.", remains))}
+func Remains(unit *v1alpha1.QueueUnit, remains string) Status {
+	return withoutRetired(unit, Status{"phase": v1alpha1.PhaseRunning, "reason": wellknown.ReasonPodsRemain, "message": Shorten(fmt.Sprintf(
+		"The job has ended, but its %s is still there and keeps the quota until it is deleted.", remains))})
 }
 
 // Finished is the end of a unit: phase, and the job's own reason where the API server
-// takes it. The conditions that say that it holds quota end with it.
+// takes it.
 func Finished(unit *v1alpha1.QueueUnit, succeeded bool, reason, message string, now metav1.Time) Status {
 	phase, why := v1alpha1.PhaseFailed, wellknown.ReasonJobFailed
 	if succeeded {
@@ -76,13 +81,6 @@ func Finished(unit *v1alpha1.QueueUnit, succeeded bool, reason, message string, 
 	conditions := with(unit.Status.Conditions, metav1.Condition{
 		Type: wellknown.ConditionFinished, Status: metav1.ConditionTrue, Reason: reason, Message: Shorten(message), LastTransitionTime: now,
 	})
-	for _, held := range []string{wellknown.ConditionAdmitted, wellknown.ConditionQuotaReserved} {
-		if apimeta.IsStatusConditionTrue(conditions, held) {
-			apimeta.SetStatusCondition(&conditions, metav1.Condition{
-				Type: held, Status: metav1.ConditionFalse, Reason: wellknown.ConditionFinished, Message: "The job has ended.", LastTransitionTime: now,
-			})
-		}
-	}
 	status := Status{"phase": phase, "conditions": conditions}
 	if unit.Status.Reason != "" || unit.Status.Message != "" {
 		status["reason"], status["message"] = nil, nil
@@ -126,16 +124,11 @@ func Resumed(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 func Requeued(at Place, reason wellknown.Reason, message string, now metav1.MicroTime) Status {
 	status := at.status(reason, message)
 	status["phase"] = v1alpha1.PhaseEnqueued
-	why := string(wellknown.ReasonRequeued)
-	evicted := condition(wellknown.ConditionEvicted, metav1.ConditionFalse, why, now)
+	evicted := condition(wellknown.ConditionEvicted, metav1.ConditionFalse, string(wellknown.ReasonRequeued), now)
 	if reason == wellknown.ReasonSuspendedByUser {
 		evicted = condition(wellknown.ConditionEvicted, metav1.ConditionTrue, string(reason), now)
 	}
-	status["conditions"] = []metav1.Condition{
-		condition(wellknown.ConditionQuotaReserved, metav1.ConditionFalse, why, now),
-		condition(wellknown.ConditionAdmitted, metav1.ConditionFalse, why, now),
-		evicted,
-	}
+	status["conditions"] = []metav1.Condition{evicted}
 	return status
 }
 
@@ -155,11 +148,26 @@ func condition(kind string, status metav1.ConditionStatus, reason string, at met
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(at.Time)}
 }
 
-// with returns the conditions with one set; those that are given are left as they are.
+// with returns the conditions with one set, and none that is retired; those that are
+// given are left as they are.
 func with(conditions []metav1.Condition, condition metav1.Condition) []metav1.Condition {
-	all := slices.Clone(conditions)
+	all := slices.DeleteFunc(slices.Clone(conditions), isRetired)
 	apimeta.SetStatusCondition(&all, condition)
 	return all
+}
+
+// isRetired: older releases wrote the condition, and said by it what the phase says.
+func isRetired(c metav1.Condition) bool {
+	return c.Type == wellknown.ConditionQuotaReserved || c.Type == wellknown.ConditionAdmitted
+}
+
+// withoutRetired adds to a status that touches no condition that the retired ones are
+// removed, where the unit has one.
+func withoutRetired(unit *v1alpha1.QueueUnit, status Status) Status {
+	if has := unit.Status.Conditions; slices.ContainsFunc(has, isRetired) {
+		status["conditions"] = slices.DeleteFunc(slices.Clone(has), isRetired)
+	}
+	return status
 }
 
 // conditionReason is what the API server takes as the reason of a condition; a

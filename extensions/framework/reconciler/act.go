@@ -41,9 +41,9 @@ func (r *reconciler) act(ctx context.Context, l *look, action decision.Action) e
 	case decision.MarkSuspendedByUser:
 		return r.patchUnitStatus(ctx, l, lifecycle.SuspendedByUser(l.unit, metav1.NewTime(l.now)))
 	case decision.MarkRunning:
-		return r.patchUnitStatus(ctx, l, lifecycle.Running())
+		return r.patchUnitStatus(ctx, l, lifecycle.Running(l.unit))
 	case decision.MarkRemains:
-		return r.patchUnitStatus(ctx, l, lifecycle.Remains(l.state.Remains))
+		return r.patchUnitStatus(ctx, l, lifecycle.Remains(l.unit, l.state.Remains))
 	case decision.MarkFinished:
 		return r.finish(ctx, l)
 	}
