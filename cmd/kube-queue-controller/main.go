@@ -52,7 +52,7 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 			CheckInvariants: opts.CheckInvariants,
 			AuditInvariants: env.Enabled(options.InvariantAudit),
 			Emit: func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string) {
-				writer.Write(events.Event{Object: reference(about), Type: kind, Reason: string(reason), Message: message,
+				writer.Write(events.Event{Object: reference(about), Type: kind, Reason: reason, Message: message,
 					Key: fmt.Sprint(about.GetGeneration())})
 			},
 			Metrics: counted,

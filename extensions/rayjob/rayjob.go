@@ -2,7 +2,7 @@
 //
 // The operator refuses, for good, to suspend a job that does not shut its cluster
 // down when it finishes. So a job that is held is given shutdownAfterJobFinishes,
-// and gets back what it had when it is released: see ShutdownAnnotation. The hold
+// and gets back what it had when it is released: see wellknown.ShutdownAnnotation. The hold
 // policy at admission does the same.
 package rayjob
 
@@ -14,13 +14,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/ray"
 )
-
-// ShutdownAnnotation "false" says that the job's owner did not ask for
-// shutdownAfterJobFinishes: it is set while the job is held only.
-const ShutdownAnnotation = "kube-queue/shutdown-after-job-finishes"
 
 type adapter struct{}
 
@@ -33,7 +30,7 @@ func (adapter) Kind() framework.Kind {
 	kind.Remains = "rayclusters"
 	kind.Owners = []schema.GroupKind{{Group: kind.Group, Kind: "RayCronJob"}}
 	kind.Sets = []framework.Setting{{
-		Path: []string{"spec", "shutdownAfterJobFinishes"}, Value: true, Annotation: ShutdownAnnotation,
+		Path: []string{"spec", "shutdownAfterJobFinishes"}, Value: true, Annotation: wellknown.ShutdownAnnotation,
 		Why: "The operator refuses, for good, to suspend a RayJob whose cluster would outlive it.",
 	}}
 	kind.Holdable = holdable()
@@ -85,9 +82,9 @@ func check(job *rayv1.RayJob) error {
 		return errors.New("spec.rayClusterSpec is missing: say there which cluster the job runs on")
 	case spec.RayClusterSpec.Suspend != nil && *spec.RayClusterSpec.Suspend:
 		return errors.New("spec.rayClusterSpec.suspend is true, so the job's cluster would never start: remove it; spec.suspend holds the job")
-	case job.Annotations[ShutdownAnnotation] == "false" && spec.TTLSecondsAfterFinished > 0:
+	case job.Annotations[wellknown.ShutdownAnnotation] == "false" && spec.TTLSecondsAfterFinished > 0:
 		return fmt.Errorf("spec.ttlSecondsAfterFinished counts only with spec.shutdownAfterJobFinishes, which the job was submitted without, so the operator would refuse it: "+
-			"remove annotation %s to have it, or set spec.ttlSecondsAfterFinished to 0", ShutdownAnnotation)
+			"remove annotation %s to have it, or set spec.ttlSecondsAfterFinished to 0", wellknown.ShutdownAnnotation)
 	}
 	return nil
 }
@@ -136,7 +133,7 @@ func (adapter) SuspendPatch(object framework.Object, suspend bool) map[string]an
 	if !isJob {
 		return patch
 	}
-	note, noted := job.Annotations[ShutdownAnnotation]
+	note, noted := job.Annotations[wellknown.ShutdownAnnotation]
 	switch {
 	case suspend && !job.Spec.ShutdownAfterJobFinishes:
 		spec["shutdownAfterJobFinishes"] = true
@@ -152,5 +149,5 @@ func (adapter) SuspendPatch(object framework.Object, suspend bool) map[string]an
 
 // annotation is the metadata of a patch that sets the note, or removes it.
 func annotation(note any) map[string]any {
-	return map[string]any{"annotations": map[string]any{ShutdownAnnotation: note}}
+	return map[string]any{"annotations": map[string]any{wellknown.ShutdownAnnotation: note}}
 }

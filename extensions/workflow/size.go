@@ -15,12 +15,9 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
-
-// MinResourcesAnnotation is what a Workflow asks for as a whole: a map of
-// resources to quantities, in YAML or JSON.
-const MinResourcesAnnotation = "kube-queue/min-resources"
 
 const (
 	// maxSize bounds the annotation's text; 64 resources, the most that a unit
@@ -29,7 +26,7 @@ const (
 	// example shows how to write it.
 	example = `write it as a map of resources to quantities, as "{cpu: 5, memory: 5Gi}"`
 
-	unsized = "what the Workflow asks for is not known, and not counted: say it in annotation " + MinResourcesAnnotation + "; " + example
+	unsized = "what the Workflow asks for is not known, and not counted: say it in annotation " + wellknown.MinResourcesAnnotation + "; " + example
 )
 
 // parseSize reads the annotation. Each error names the annotation and says how to
@@ -37,7 +34,7 @@ const (
 func parseSize(text string) (corev1.ResourceList, error) {
 	size, err := readSize(text)
 	if err != nil {
-		return nil, fmt.Errorf("annotation %s: %w; %s", MinResourcesAnnotation, err, example)
+		return nil, fmt.Errorf("annotation %s: %w; %s", wellknown.MinResourcesAnnotation, err, example)
 	}
 	return size, nil
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
@@ -93,7 +94,7 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 		return framework.Pods{}, nil
 	}
 	pods := framework.Pods{PriorityClassName: workflow.Spec.PodPriorityClassName}
-	text, sized := workflow.Annotations[MinResourcesAnnotation]
+	text, sized := workflow.Annotations[wellknown.MinResourcesAnnotation]
 	if !sized {
 		// No group of pods either: none is known that a quota could refuse.
 		pods.Unsized = unsized

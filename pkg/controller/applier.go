@@ -8,7 +8,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
@@ -17,9 +16,8 @@ import (
 	"k8s.io/utils/clock"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
-	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
@@ -145,43 +143,17 @@ func conditionsOf(object tolerant.Object) []metav1.Condition {
 // statusPatch is the whole of what the controller writes to a unit. Conditions are
 // those that the unit has; for Evict.
 func statusPatch(w *scheduler.Write, now metav1.MicroTime, conditions []metav1.Condition) ([]byte, error) {
-	status := map[string]any{"reason": orNull(string(w.Reason)), "message": orNull(events.Shorten(w.Message))}
-	if w.Kind != scheduler.Evict { // the quota is still that which the unit was released on
-		status["quota"], status["queue"] = orNull(w.Quota), orNull(w.Queue)
-	}
-	at := metav1.NewTime(now.Time)
-	condition := func(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
-		return metav1.Condition{Type: kind, Status: status, Reason: reason, LastTransitionTime: at}
-	}
+	at := lifecycle.Place{Quota: w.Quota, Queue: w.Queue}
+	var status lifecycle.Status
 	switch w.Kind {
 	case scheduler.Dequeue:
-		status["phase"] = schedulingv1alpha1.PhaseDequeued
-		status["attempts"] = w.Attempt
-		status["dequeueTime"] = now
-		status["conditions"] = []metav1.Condition{
-			condition(wellknown.ConditionQuotaReserved, metav1.ConditionTrue, "QuotaReserved"),
-			condition(wellknown.ConditionAdmitted, metav1.ConditionTrue, "Admitted"),
-		}
+		status = lifecycle.Dequeued(at, w.Attempt, now)
 	case scheduler.Requeue:
-		status["phase"] = schedulingv1alpha1.PhaseEnqueued
-		evicted := condition(wellknown.ConditionEvicted, metav1.ConditionFalse, string(wellknown.ReasonRequeued))
-		if w.Reason == wellknown.ReasonSuspendedByUser {
-			evicted = condition(wellknown.ConditionEvicted, metav1.ConditionTrue, string(wellknown.ReasonSuspendedByUser))
-		}
-		status["conditions"] = []metav1.Condition{
-			condition(wellknown.ConditionQuotaReserved, metav1.ConditionFalse, string(wellknown.ReasonRequeued)),
-			condition(wellknown.ConditionAdmitted, metav1.ConditionFalse, string(wellknown.ReasonRequeued)),
-			evicted,
-		}
+		status = lifecycle.Requeued(at, w.Reason, w.Message, now)
 	case scheduler.Evict:
-		evicted := condition(wellknown.ConditionEvicted, metav1.ConditionTrue, string(w.Reason))
-		evicted.Message = events.Shorten(w.Message)
-		apimeta.SetStatusCondition(&conditions, evicted)
-		status["conditions"] = conditions
+		status = lifecycle.Evicted(conditions, w.Reason, w.Message, now)
 	case scheduler.Explain:
-		if w.Reason != wellknown.ReasonBackoff { // which is a phase of its own
-			status["phase"] = schedulingv1alpha1.PhaseEnqueued
-		}
+		status = lifecycle.Explained(at, w.Reason, w.Message)
 	default:
 		return nil, fmt.Errorf("unit %s: unknown kind of write %d", w.Key, w.Kind)
 	}

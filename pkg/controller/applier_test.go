@@ -66,7 +66,7 @@ func TestStatusPatchesFitTheirSchema(t *testing.T) {
 func TestAnEvictionChangesItsOwnConditionAndWhatIsShownAlone(t *testing.T) {
 	before, now := metav1.NewTime(time.Unix(100, 0)), metav1.NewMicroTime(time.Unix(200, 0))
 	has := []metav1.Condition{
-		{Type: wellknown.ConditionQuotaReserved, Status: metav1.ConditionTrue, Reason: "QuotaReserved", LastTransitionTime: before},
+		{Type: wellknown.ConditionFinished, Status: metav1.ConditionFalse, Reason: "NotYet", LastTransitionTime: before},
 		{Type: wellknown.ConditionPodsReady, Status: metav1.ConditionTrue, Reason: "Ready", Message: "all", LastTransitionTime: before},
 	}
 	for _, reason := range []wellknown.Reason{

@@ -136,7 +136,7 @@ func unitOf(name, quotaName, cpu string, phase schedulingv1alpha1.QueueUnitPhase
 func podsRemain(name string) input {
 	return unitSeen(&schedulingv1alpha1.QueueUnit{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID(name), ResourceVersion: "7"},
-		Status:     schedulingv1alpha1.QueueUnitStatus{Phase: schedulingv1alpha1.PhaseRunning, Reason: string(wellknown.ReasonPodsRemain)},
+		Status:     schedulingv1alpha1.QueueUnitStatus{Phase: schedulingv1alpha1.PhaseRunning, Reason: wellknown.ReasonPodsRemain},
 	})
 }
 
@@ -218,7 +218,7 @@ func TestOnlyAUnitThatNothingWasDecidedAboutIsHeld(t *testing.T) {
 	}{
 		{schedulingv1alpha1.QueueUnitStatus{}, true},
 		{schedulingv1alpha1.QueueUnitStatus{Phase: schedulingv1alpha1.PhaseEnqueued}, true},
-		{schedulingv1alpha1.QueueUnitStatus{Reason: string(wellknown.ReasonQuotaExceeded)}, false},
+		{schedulingv1alpha1.QueueUnitStatus{Reason: wellknown.ReasonQuotaExceeded}, false},
 		{schedulingv1alpha1.QueueUnitStatus{Phase: schedulingv1alpha1.PhaseRunning}, false},
 		{schedulingv1alpha1.QueueUnitStatus{Phase: schedulingv1alpha1.PhaseSucceeded}, false},
 	} {

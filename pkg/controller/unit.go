@@ -5,13 +5,13 @@ import (
 	"strconv"
 	"time"
 
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/arrival"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/tolerant"
@@ -54,7 +54,7 @@ func (c compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 	compact.Status.Attempts = unit.Status.Attempts
 	compact.Status.DequeueTime = unit.Status.DequeueTime
 	compact.Status.RequeueState = unit.Status.RequeueState
-	if evicted := apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionEvicted); evicted != nil {
+	if evicted := lifecycle.EvictedOf(unit); evicted != nil {
 		compact.Status.Conditions = []metav1.Condition{{Type: evicted.Type, Status: evicted.Status, Reason: evicted.Reason, Message: evicted.Message}}
 	}
 	return compact
@@ -99,7 +99,7 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 	}
 	u := scheduler.Unit{
 		Key:    unit.Namespace + "/" + unit.Name,
-		Reason: wellknown.Reason(unit.Status.Reason),
+		Reason: unit.Status.Reason,
 		Facts: scheduler.Facts{
 			UID: string(unit.UID), Version: version,
 			Owner:     string(unit.Spec.ConsumerRef.UID),
@@ -107,7 +107,7 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 			Phase: phaseOf(unit.Status.Phase), Attempts: unit.Status.Attempts, Quota: unit.Status.Quota,
 			MaxTime:  time.Duration(ptr.Deref(unit.Spec.MaximumExecutionTimeSeconds, 0)) * time.Second,
 			Inactive: !ptr.Deref(unit.Spec.Active, true),
-			Over:     unit.Status.Phase == schedulingv1alpha1.PhaseRunning && wellknown.Reason(unit.Status.Reason) == wellknown.ReasonPodsRemain,
+			Over:     unit.Status.Phase == schedulingv1alpha1.PhaseRunning && unit.Status.Reason == wellknown.ReasonPodsRemain,
 		},
 	}
 	if unit.Status.DequeueTime != nil {
@@ -127,20 +127,16 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 // hold notes how far an eviction has come, and why a unit must not be tried.
 func (r unitReader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, invalid error) {
 	inactive := "spec.active is false; set it, or the job's annotation " + wellknown.ActiveAnnotation + ", to true to stand in line"
-	evicted := apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionEvicted)
-	switch {
-	case evicted == nil || evicted.Status != metav1.ConditionTrue:
-	case wellknown.Reason(evicted.Reason) == wellknown.ReasonSuspendedByUser:
-		u.Stopped = true
+	eviction := lifecycle.EvictionOf(unit)
+	u.Evicted, u.Stopped = eviction.UnderWay(), eviction.Stopped()
+	switch eviction {
+	case lifecycle.EvictionByUser:
 		u.Held = &quota.Refusal{Reason: wellknown.ReasonSuspendedByUser,
 			Sentence: "the job was suspended by hand after its release; put it back in line by setting suspend to false, or delete it"}
-	case wellknown.Reason(evicted.Reason) == wellknown.ReasonStopped:
-		u.Stopped = true
-		if evicted.Message != "" { // why it was evicted
-			inactive = evicted.Message + "; " + inactive
+	case lifecycle.EvictionStopped:
+		if why := lifecycle.EvictedOf(unit).Message; why != "" { // why it was evicted
+			inactive = why + "; " + inactive
 		}
-	default:
-		u.Evicted = true
 	}
 	switch {
 	case u.Held != nil:

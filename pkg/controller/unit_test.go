@@ -126,7 +126,7 @@ func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 func TestAUnitWhosePodsRemainIsOver(t *testing.T) {
 	u, err := newTestReader(resources.NewNames()).read(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 		u.Spec.Active, u.Spec.MaximumExecutionTimeSeconds = ptr.To(false), ptr.To[int32](90)
-		u.Status.Phase, u.Status.Reason = "Running", string(wellknown.ReasonPodsRemain)
+		u.Status.Phase, u.Status.Reason = "Running", wellknown.ReasonPodsRemain
 	}))
 	if err != nil {
 		t.Fatal(err)

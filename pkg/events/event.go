@@ -20,6 +20,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
 const (
@@ -39,7 +41,7 @@ type Event struct {
 	// Type is corev1.EventTypeNormal or corev1.EventTypeWarning.
 	Type string
 	// Reason is one word, as "Released".
-	Reason string
+	Reason wellknown.EventReason
 	// Message is a sentence.
 	Message string
 	// Key tells apart the events that one object has for one reason, as the
@@ -49,7 +51,7 @@ type Event struct {
 
 // Name of the Event object.
 func (e Event) Name() string {
-	sum := sha256.Sum256([]byte(string(e.Object.UID) + "\x00" + e.Reason + "\x00" + e.Key))
+	sum := sha256.Sum256([]byte(string(e.Object.UID) + "\x00" + string(e.Reason) + "\x00" + e.Key))
 	name := e.Object.Name
 	if most := maxName - 1 - hashLength; len(name) > most {
 		name = strings.TrimRight(name[:most], "-.")
@@ -71,7 +73,7 @@ func (e Event) build(source Source, now metav1.Time) *corev1.Event {
 		ObjectMeta:          metav1.ObjectMeta{Namespace: e.namespace(), Name: e.Name()},
 		InvolvedObject:      e.Object,
 		Type:                e.Type,
-		Reason:              e.Reason,
+		Reason:              string(e.Reason),
 		Message:             Shorten(e.Message),
 		Source:              corev1.EventSource{Component: source.Component},
 		ReportingController: source.Component,

@@ -20,11 +20,13 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-func about(name, reason, key string) Event {
+func about(name string, reason wellknown.EventReason, key string) Event {
 	return Event{
 		Object: corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "ns", Name: name, UID: types.UID("uid-" + name)},
 		Type:   corev1.EventTypeNormal, Reason: reason, Message: "because", Key: key,

@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/extensions/framework"
-	"kube-queue.dev/kube-queue/extensions/workflow"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
 // Outcome is what became of an example: it was not created, or has a unit.
@@ -36,7 +35,7 @@ func Judge(submitted Submitted, units map[types.UID]*v1alpha1.QueueUnit, warning
 	case outcome.Unit == nil:
 		return outcome, false
 	case !*outcome.Unit.Spec.Active:
-		if outcome.Unit.Status.Reason == framework.ReasonInvalidRequest {
+		if outcome.Unit.Status.Reason == wellknown.ReasonInvalidRequest {
 			outcome.Invalid = oneLine(outcome.Unit.Status.Message)
 		}
 		return outcome, outcome.Invalid != ""
@@ -48,7 +47,7 @@ func Judge(submitted Submitted, units map[types.UID]*v1alpha1.QueueUnit, warning
 
 // unsized: only its owner can tell how large a Workflow is.
 func unsized(example *Example) bool {
-	_, told := example.Object.GetAnnotations()[workflow.MinResourcesAnnotation]
+	_, told := example.Object.GetAnnotations()[wellknown.MinResourcesAnnotation]
 	return example.Kind.Name == "Workflow" && !told
 }
 

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/test/lab"
 )
 
@@ -35,7 +35,7 @@ func Submit(ctx context.Context, l *lab.Lab, example *Example, namespace string)
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[framework.SuspendAnnotation] = "true"
+	annotations[wellknown.SuspendAnnotation] = "true"
 	object.SetAnnotations(annotations)
 	created, err := l.Dynamic.Resource(example.Kind.Resource).Namespace(namespace).Create(ctx, object, metav1.CreateOptions{})
 	switch {
@@ -87,7 +87,7 @@ func Units(ctx context.Context, l *lab.Lab) (map[types.UID]*v1alpha1.QueueUnit, 
 
 // Warnings that a job's size is not known, by the UID of the job.
 func Warnings(ctx context.Context, l *lab.Lab) (map[types.UID]string, error) {
-	list, err := l.Kube.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + framework.EventUnsized})
+	list, err := l.Kube.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + string(wellknown.EventUnsized)})
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
 // Report is what became of the examples of a source.
@@ -105,7 +105,7 @@ func (r *Report) row(o *Outcome) row {
 	case o.Refused != "":
 		line.result = "not created: " + o.Refused
 	case o.Invalid != "":
-		line.result = fmt.Sprintf("not queued: %s: %s", framework.ReasonInvalidRequest, o.Invalid)
+		line.result = fmt.Sprintf("not queued: %s: %s", wellknown.ReasonInvalidRequest, o.Invalid)
 	case o.Warning != "":
 		line.pods, line.demand, line.result = "–", textOf(o.Unit.Spec.Resource), "queued, with a warning: "+o.Warning
 	default:

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
 // Unit of a job; nil when there is none.
@@ -51,7 +52,7 @@ func (l *Lab) WaitForPhase(kind, name string, phases ...schedulingv1alpha1.Queue
 	return unit
 }
 
-func (l *Lab) WaitForReason(kind, name, reason string) *schedulingv1alpha1.QueueUnit {
+func (l *Lab) WaitForReason(kind, name string, reason wellknown.Reason) *schedulingv1alpha1.QueueUnit {
 	l.t.Helper()
 	var unit *schedulingv1alpha1.QueueUnit
 	Eventually(l.t, time.Minute, fmt.Sprintf("the unit of %s %s waits for reason %s", kind, name, reason), func() (bool, string) {

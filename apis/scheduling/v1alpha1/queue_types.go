@@ -2,6 +2,8 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
 // Queue is the line in which the units of one quota group wait. Queues are made
@@ -122,5 +124,5 @@ type QueueStatus struct {
 	Head string `json:"head,omitempty"`
 	// headReason is what the unit in front waits for.
 	// +optional
-	HeadReason string `json:"headReason,omitempty"`
+	HeadReason wellknown.Reason `json:"headReason,omitempty"`
 }

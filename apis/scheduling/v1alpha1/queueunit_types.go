@@ -178,30 +178,16 @@ type PodSet struct {
 	Unset map[corev1.ResourceName]string `json:"unset,omitempty"`
 }
 
-// Words of package wellknown that extensions/framework still takes from here.
-const (
-	AfterAnnotation             = wellknown.AfterAnnotation
-	ConditionQuotaReserved      = wellknown.ConditionQuotaReserved
-	ConditionAdmitted           = wellknown.ConditionAdmitted
-	ConditionEvicted            = wellknown.ConditionEvicted
-	ConditionFinished           = wellknown.ConditionFinished
-	ReasonPodsRemain            = string(wellknown.ReasonPodsRemain)
-	EvictedStopped              = string(wellknown.ReasonStopped)
-	EvictedSuspendedByUser      = string(wellknown.ReasonSuspendedByUser)
-	EvictedDeactivated          = string(wellknown.ReasonDeactivated)
-	EvictedMaximumExecutionTime = string(wellknown.ReasonMaximumExecutionTime)
-	EvictedQueueStopped         = string(wellknown.ReasonQueueStopped)
-)
-
 // QueueUnitStatus is how far a unit got.
 type QueueUnitStatus struct {
 	// phase is the step that the unit is at; absent reads as Enqueued.
 	// +optional
 	Phase QueueUnitPhase `json:"phase,omitempty"`
 	// reason is one word for what the unit waits for.
+	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
-	Reason string `json:"reason,omitempty"`
+	Reason wellknown.Reason `json:"reason,omitempty"`
 	// message is a sentence for what the unit waits for.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 )
@@ -80,7 +81,7 @@ func damage(t *rapid.T, value any) any {
 	case 1:
 		object[key] = nil
 	case 2:
-		object[rapid.SampledFrom([]string{"WORKER", "x", framework.PriorityAnnotation, framework.MaxExecTimeAnnotation}).Draw(t, "new field")] = object[key]
+		object[rapid.SampledFrom([]string{"WORKER", "x", wellknown.PriorityAnnotation, wellknown.MaxExecTimeAnnotation}).Draw(t, "new field")] = object[key]
 	default:
 		object[key] = damage(t, object[key])
 	}

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
 const (
@@ -42,13 +44,13 @@ func Decide(job State, unit *v1alpha1.QueueUnit, want *Want, now time.Time) Deci
 	case job.Deleting:
 		return Decision{}
 	}
-	eviction := EvictionOf(unit)
+	eviction := lifecycle.EvictionOf(unit)
 	switch phase := unit.Status.Phase; {
-	case phase.HoldsQuota() && (eviction == EvictionAsked || eviction == EvictionForGood):
-		return evicted(job, unit, eviction == EvictionForGood, now)
+	case phase.HoldsQuota() && eviction.UnderWay():
+		return evicted(job, unit, eviction == lifecycle.EvictionForGood, now)
 	case phase.Waits(), phase == v1alpha1.PhaseReserved:
-		return waiting(job, unit, want, eviction == EvictionByUser, now)
-	case eviction != EvictionNone:
+		return waiting(job, unit, want, eviction == lifecycle.EvictionByUser, now)
+	case eviction != lifecycle.EvictionNone:
 		// The job has stopped; the controller takes the quota back.
 		return Decision{}
 	default:
@@ -61,7 +63,7 @@ func finished(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
 	if job.Remains == "" || !unit.Status.Phase.HoldsQuota() {
 		return Decision{Action: MarkFinished}
 	}
-	if unit.Status.Phase == v1alpha1.PhaseRunning && unit.Status.Reason == v1alpha1.ReasonPodsRemain {
+	if unit.Status.Phase == v1alpha1.PhaseRunning && unit.Status.Reason == wellknown.ReasonPodsRemain {
 		return Decision{}
 	}
 	if left := job.RemainsSince.Add(remainsAfter).Sub(now); left > 0 {

@@ -13,7 +13,9 @@ import (
 	"pgregory.net/rapid"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -79,13 +81,13 @@ func phase(p v1alpha1.QueueUnitPhase) func(*v1alpha1.QueueUnit) {
 	}
 }
 
-func because(reason, message string) func(*v1alpha1.QueueUnit) {
+func because(reason wellknown.Reason, message string) func(*v1alpha1.QueueUnit) {
 	return func(u *v1alpha1.QueueUnit) { u.Status.Reason, u.Status.Message = reason, message }
 }
 
-func condition(status metav1.ConditionStatus, reason string) func(*v1alpha1.QueueUnit) {
+func condition(status metav1.ConditionStatus, reason wellknown.Reason) func(*v1alpha1.QueueUnit) {
 	return func(u *v1alpha1.QueueUnit) {
-		u.Status.Conditions = append(u.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionEvicted, Status: status, Reason: reason})
+		u.Status.Conditions = append(u.Status.Conditions, metav1.Condition{Type: wellknown.ConditionEvicted, Status: status, Reason: string(reason)})
 	}
 }
 
@@ -98,11 +100,11 @@ func same() *Want {
 
 func TestDecide(t *testing.T) {
 	evicted := condition(metav1.ConditionTrue, "Preempted")
-	drained := condition(metav1.ConditionTrue, v1alpha1.EvictedQueueStopped)
-	overran := condition(metav1.ConditionTrue, v1alpha1.EvictedMaximumExecutionTime)
-	byUser := condition(metav1.ConditionTrue, v1alpha1.EvictedSuspendedByUser)
-	atRest := condition(metav1.ConditionTrue, v1alpha1.EvictedStopped)
-	backInLine := condition(metav1.ConditionFalse, framework.ReasonResumed)
+	drained := condition(metav1.ConditionTrue, wellknown.ReasonQueueStopped)
+	overran := condition(metav1.ConditionTrue, wellknown.ReasonMaximumExecutionTime)
+	byUser := condition(metav1.ConditionTrue, wellknown.ReasonSuspendedByUser)
+	atRest := condition(metav1.ConditionTrue, wellknown.ReasonStopped)
+	backInLine := condition(metav1.ConditionFalse, wellknown.ReasonResumed)
 	enqueued, reserved, dequeued, running := phase(v1alpha1.PhaseEnqueued), phase(v1alpha1.PhaseReserved), phase(v1alpha1.PhaseDequeued), phase(v1alpha1.PhaseRunning)
 	lacks := because("QuotaExceeded", "a lacks 1 cpu")
 	quick, late := noon.Add(500*time.Millisecond), noon.Add(11*time.Second)
@@ -154,8 +156,8 @@ func TestDecide(t *testing.T) {
 		{"nor while it runs", job(released, runs), unit(running, measured), newer, late, Decision{}},
 		{"the unit of a job gone bad is first made inactive", job(), unit(enqueued, lacks), bad, late, Decision{Action: UpdateSpec, Queued: true}},
 		{"then it says what is wrong", job(), unit(enqueued, lacks, sleeping), bad, late, Decision{Action: MarkInvalid, Queued: true}},
-		{"what is wrong is said once", job(shown), unit(enqueued, because(framework.ReasonInvalidRequest, "no such class"), sleeping), bad, late, Decision{Queued: true}},
-		{"a mended job's unit is active again", job(shown), unit(enqueued, because(framework.ReasonInvalidRequest, "no such class"), sleeping), same(), late, Decision{Action: UpdateSpec, Queued: true}},
+		{"what is wrong is said once", job(shown), unit(enqueued, because(wellknown.ReasonInvalidRequest, "no such class"), sleeping), bad, late, Decision{Queued: true}},
+		{"a mended job's unit is active again", job(shown), unit(enqueued, because(wellknown.ReasonInvalidRequest, "no such class"), sleeping), same(), late, Decision{Action: UpdateSpec, Queued: true}},
 		{"a job whose mark was taken off leaves the queue", job(unmarked), unit(enqueued, lacks), same(), late, Decision{Action: LeaveQueue}},
 		{"but first it no longer shows Queuing", job(unmarked, shown), unit(enqueued, lacks), same(), late, Decision{Action: HideQueuing}},
 		{"a job that was given to another queue leaves this one", job(foreigner, unsuspend), unit(enqueued, lacks), same(), late, Decision{Action: LeaveQueue}},
@@ -196,15 +198,15 @@ func TestDecide(t *testing.T) {
 		{"a job that has ended keeps its quota while something of it remains", job(released, remaining), unit(running), nil, noon.Add(time.Second), Decision{After: time.Second}},
 		{"after 2 seconds its unit says so", job(released, remaining), unit(running), nil, noon.Add(2 * time.Second), Decision{Action: MarkRemains}},
 		{"so it does though the job was never said to run", job(released, remaining), unit(dequeued), nil, noon.Add(2 * time.Second), Decision{Action: MarkRemains}},
-		{"it says so once", job(released, remaining), unit(running, because(v1alpha1.ReasonPodsRemain, "")), nil, late, Decision{}},
-		{"its unit ends when nothing is left", job(released, ended), unit(running, because(v1alpha1.ReasonPodsRemain, "")), nil, late, Decision{Action: MarkFinished}},
+		{"it says so once", job(released, remaining), unit(running, because(wellknown.ReasonPodsRemain, "")), nil, late, Decision{}},
+		{"its unit ends when nothing is left", job(released, ended), unit(running, because(wellknown.ReasonPodsRemain, "")), nil, late, Decision{Action: MarkFinished}},
 		{"what remains of a job that held no quota keeps none", job(remaining), unit(enqueued), same(), noon, Decision{Action: MarkFinished}},
 
 		// Jobs that their operator would refuse if they were suspended.
 		{"a job that cannot be held gets a unit that says so", job(unholdable), nil, bad, late, Decision{Action: CreateUnit}},
 		{"so does one that runs already", job(unholdable, runs), nil, bad, late, Decision{Action: CreateUnit}},
 		{"without a mark it is left alone", job(unholdable, unmarked), nil, nil, late, Decision{}},
-		{"it is not suspended", job(unholdable, showless), unit(enqueued, because(framework.ReasonInvalidRequest, "no such class"), sleeping), bad, late, Decision{Queued: true}},
+		{"it is not suspended", job(unholdable, showless), unit(enqueued, because(wellknown.ReasonInvalidRequest, "no such class"), sleeping), bad, late, Decision{Queued: true}},
 		{"its unit goes with its mark", job(unholdable, unmarked), unit(enqueued, lacks), bad, late, Decision{Action: LeaveQueue}},
 
 		// Suspended by hand.
@@ -228,8 +230,8 @@ func TestDecide(t *testing.T) {
 		{"so has one that only held a reservation", job(), unit(reserved, evicted), nil, late, Decision{Action: MarkStopped}},
 		{"a job that was suspended by hand before its eviction is not put back in line", job(released, suspended, stopped), unit(running, evicted), nil, late, Decision{Action: MarkSuspendedByUser}},
 		{"a job that its operator would refuse if it were suspended goes on", job(released, runs, unholdable), unit(running, evicted), nil, late, Decision{}},
-		{"a deactivated job is suspended like any other", job(released, runs, inactive), unit(running, sleeping, condition(metav1.ConditionTrue, v1alpha1.EvictedDeactivated)), nil, late, Decision{Action: Evict}},
-		{"activated again meanwhile, it stops all the same", job(suspended, stopped, was("1")), unit(running, sleeping, condition(metav1.ConditionTrue, v1alpha1.EvictedDeactivated)), nil, late, Decision{Action: MarkStopped}},
+		{"a deactivated job is suspended like any other", job(released, runs, inactive), unit(running, sleeping, condition(metav1.ConditionTrue, wellknown.ReasonDeactivated)), nil, late, Decision{Action: Evict}},
+		{"activated again meanwhile, it stops all the same", job(suspended, stopped, was("1")), unit(running, sleeping, condition(metav1.ConditionTrue, wellknown.ReasonDeactivated)), nil, late, Decision{Action: MarkStopped}},
 		{"and stands in line after that", job(stopped, was("1")), unit(enqueued, sleeping, because("Inactive", "")), same(), late, Decision{Action: UpdateSpec, Queued: true}},
 		{"a job that is deactivated as it is admitted is not released", job(inactive), unit(dequeued), nil, late, Decision{Action: UpdateSpec}},
 		{"its quota is taken back first", job(inactive), unit(dequeued, sleeping), nil, late, Decision{}},
@@ -289,7 +291,7 @@ func TestDecideNever(t *testing.T) {
 		var u *v1alpha1.QueueUnit
 		if flag("has unit") {
 			u = unit(phase(rapid.SampledFrom([]v1alpha1.QueueUnitPhase{"", "Enqueued", "Backoff", "Reserved", "Dequeued", "Running", "Succeeded", "Failed"}).Draw(t, "phase")))
-			if reason := rapid.SampledFrom([]string{"", "Preempted", "Deactivated", "QueueStopped", "MaximumExecutionTime", "Stopped", "SuspendedByUser"}).Draw(t, "evicted"); reason != "" {
+			if reason := rapid.SampledFrom([]wellknown.Reason{"", "Preempted", "Deactivated", "QueueStopped", "MaximumExecutionTime", "Stopped", "SuspendedByUser"}).Draw(t, "evicted"); reason != "" {
 				condition(metav1.ConditionTrue, reason)(u)
 			}
 		}
@@ -309,6 +311,8 @@ func TestDecideNever(t *testing.T) {
 			t.Fatalf("released while its operator suspends it")
 		case do.Action == Release && state.Released == Attempt(u):
 			t.Fatalf("released twice for one attempt")
+		case !isMove(do.Action, u):
+			t.Fatalf("%s on a unit that is %+v", do.Action, u)
 		case do.Action != Nothing && u != nil && u.Status.Phase.Ended():
 			t.Fatalf("%s on an ended unit", do.Action)
 		case do.Action != Nothing && u == nil && state.Foreign != "":
@@ -321,9 +325,9 @@ func TestDecideNever(t *testing.T) {
 			t.Fatalf("%s does not fit", do.Action)
 		case (do.Action == HoldAgain || do.Action == HoldLate || do.Action == Resume) && state.Suspended:
 			t.Fatalf("%s on a suspended job", do.Action)
-		case do.Action == Evict && state.Suspended && (EvictionOf(u) != EvictionForGood || !state.Active || !active(u)):
+		case do.Action == Evict && state.Suspended && (lifecycle.EvictionOf(u) != lifecycle.EvictionForGood || !state.Active || !active(u)):
 			t.Fatalf("nothing is left to do by %s", do.Action)
-		case do.Action == MarkStopped && EvictionOf(u) == EvictionForGood && active(u) && state.Released == Attempt(u):
+		case do.Action == MarkStopped && lifecycle.EvictionOf(u) == lifecycle.EvictionForGood && active(u) && state.Released == Attempt(u):
 			t.Fatalf("a job that ran for too long would run again")
 		case (do.Action == HoldAgain || do.Action == HoldLate || do.Action == Resume || do.Action == Evict && !state.Suspended) && state.Unholdable != "":
 			t.Fatalf("%s on a job that its operator would refuse", do.Action)
@@ -333,6 +337,16 @@ func TestDecideNever(t *testing.T) {
 			t.Fatalf("%s on a job being deleted", do.Action)
 		}
 	})
+}
+
+// isMove tells whether an action that moves a unit begins where the table of moves
+// says that it does.
+func isMove(action Action, unit *v1alpha1.QueueUnit) bool {
+	move, is := lifecycle.MoveOf(lifecycle.Name(action))
+	if is && move.By == lifecycle.Extensions {
+		return move.Begins(unit)
+	}
+	return true
 }
 
 func TestMinCounts(t *testing.T) {

@@ -6,14 +6,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
 // Foreign says why a job is not ours to queue, or nothing when it is: it belongs
 // to a larger job, or somebody else starts and stops it.
 func Foreign(kind framework.Kind, job framework.Object, sight framework.Sight) string {
-	if _, there := job.GetLabels()[framework.KueueLabel]; there {
-		return "label " + framework.KueueLabel + " gives it to another queue"
+	if _, there := job.GetLabels()[wellknown.KueueLabel]; there {
+		return "label " + wellknown.KueueLabel + " gives it to another queue"
 	}
 	if sight.ManagedBy != "" && sight.ManagedBy != kind.ManagedBy {
 		return "managedBy gives it to " + sight.ManagedBy
@@ -32,7 +33,7 @@ func Foreign(kind framework.Kind, job framework.Object, sight framework.Sight) s
 // Marked tells whether the job asks to be queued. An annotation that is there but
 // not "true" says no for every kind.
 func Marked(kind framework.Kind, job framework.Object, sight framework.Sight) bool {
-	value, there := job.GetAnnotations()[framework.SuspendAnnotation]
+	value, there := job.GetAnnotations()[wellknown.SuspendAnnotation]
 	if there {
 		return value == "true"
 	}
@@ -41,11 +42,11 @@ func Marked(kind framework.Kind, job framework.Object, sight framework.Sight) bo
 
 // managed tells whether the job was created in a managed namespace.
 func managed(job framework.Object) bool {
-	return job.GetAnnotations()[framework.ManagedAnnotation] == "true"
+	return job.GetAnnotations()[wellknown.ManagedAnnotation] == "true"
 }
 
 // Annotated tells whether mark of the job is the annotation, whatever it says now.
 func Annotated(kind framework.Kind, job framework.Object) bool {
-	_, there := job.GetAnnotations()[framework.SuspendAnnotation]
+	_, there := job.GetAnnotations()[wellknown.SuspendAnnotation]
 	return there || !kind.MarkedBySuspend
 }

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
@@ -25,9 +26,9 @@ func TestOursAndMarked(t *testing.T) {
 		{"a suspended job of a kind marked by it", kind, metav1.ObjectMeta{}, framework.Sight{Suspended: true}, true, true},
 		{"the same without suspend", kind, metav1.ObjectMeta{}, framework.Sight{}, true, false},
 		{"a suspended job of a kind marked by annotation", byAnnotation, metav1.ObjectMeta{}, framework.Sight{Suspended: true}, true, false},
-		{"an annotation", byAnnotation, metav1.ObjectMeta{Annotations: map[string]string{framework.SuspendAnnotation: "true"}}, framework.Sight{}, true, true},
-		{"an annotation that says no", kind, metav1.ObjectMeta{Annotations: map[string]string{framework.SuspendAnnotation: "false"}}, framework.Sight{Suspended: true}, true, false},
-		{"a job of another queue", kind, metav1.ObjectMeta{Labels: map[string]string{framework.KueueLabel: ""}}, framework.Sight{Suspended: true}, false, true},
+		{"an annotation", byAnnotation, metav1.ObjectMeta{Annotations: map[string]string{wellknown.SuspendAnnotation: "true"}}, framework.Sight{}, true, true},
+		{"an annotation that says no", kind, metav1.ObjectMeta{Annotations: map[string]string{wellknown.SuspendAnnotation: "false"}}, framework.Sight{Suspended: true}, true, false},
+		{"a job of another queue", kind, metav1.ObjectMeta{Labels: map[string]string{wellknown.KueueLabel: ""}}, framework.Sight{Suspended: true}, false, true},
 		{"a job of another operator", kind, metav1.ObjectMeta{}, framework.Sight{Suspended: true, ManagedBy: "another"}, false, true},
 		{"a job that names its own operator", kind, metav1.ObjectMeta{}, framework.Sight{Suspended: true, ManagedBy: "own/operator"}, true, true},
 		{"a part of a larger job", kind, metav1.ObjectMeta{OwnerReferences: owner}, framework.Sight{Suspended: true}, false, true},

@@ -5,14 +5,8 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
 
-// Parameters of a ProvisioningRequest are annotations with a prefix. A unit
-// carries those of its job, always with our own prefix: whoever makes the request
-// knows units only.
-const (
-	ParameterPrefix      = "provreq.kube-queue/"
-	kueueParameterPrefix = "provreq.kueue.x-k8s.io/"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
 // ParametersOf are the parameters of a job or unit. Where both prefixes name one
@@ -25,12 +19,12 @@ func ParametersOf(object metav1.Object) map[string]string {
 				if parameters == nil {
 					parameters = map[string]string{}
 				}
-				parameters[ParameterPrefix+name] = value
+				parameters[wellknown.ParameterPrefix+name] = value
 			}
 		}
 	}
-	put(kueueParameterPrefix)
-	put(ParameterPrefix)
+	put(wellknown.KueueParameterPrefix)
+	put(wellknown.ParameterPrefix)
 	return parameters
 }
 

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
@@ -13,10 +14,10 @@ import (
 // in order: the priority annotation, the class key, the job's own scheduling
 // policy, the first of its pods that name a class, the global default, 0.
 func priorityOf(job framework.Object, pods framework.Pods, classes PriorityClasses) (int32, string, error) {
-	if text, there := job.GetAnnotations()[framework.PriorityAnnotation]; there {
+	if text, there := job.GetAnnotations()[wellknown.PriorityAnnotation]; there {
 		value, err := strconv.ParseInt(text, 10, 32)
 		if err != nil {
-			return 0, "", fmt.Errorf("annotation %s must be a whole number from -2147483648 to 2147483647, not %q", framework.PriorityAnnotation, text)
+			return 0, "", fmt.Errorf("annotation %s must be a whole number from -2147483648 to 2147483647, not %q", wellknown.PriorityAnnotation, text)
 		}
 		return int32(value), "", nil
 	}
@@ -46,7 +47,7 @@ func podClass(template *corev1.PodTemplateSpec, classes PriorityClasses) string 
 
 // className is the class that the job names, if any.
 func className(job framework.Object, pods framework.Pods) string {
-	for _, name := range []string{job.GetLabels()[framework.PriorityClassKey], job.GetAnnotations()[framework.PriorityClassKey], pods.PriorityClassName} {
+	for _, name := range []string{job.GetLabels()[wellknown.PriorityClassKey], job.GetAnnotations()[wellknown.PriorityClassKey], pods.PriorityClassName} {
 		if name != "" {
 			return name
 		}

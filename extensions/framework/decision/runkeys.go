@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
@@ -24,11 +25,11 @@ type RunKeys struct {
 func readRunKeys(job framework.Object, kept RunKeys) (RunKeys, error) {
 	annotations := job.GetAnnotations()
 	keys := kept
-	isActive, unread := readBool("annotation "+framework.ActiveAnnotation, annotations[framework.ActiveAnnotation])
+	isActive, unread := readBool("annotation "+wellknown.ActiveAnnotation, annotations[wellknown.ActiveAnnotation])
 	if unread == nil {
 		keys.Active = isActive
 	}
-	maxTime, err := readSeconds(framework.MaxExecTimeAnnotation, annotations)
+	maxTime, err := readSeconds(wellknown.MaxExecTimeAnnotation, annotations)
 	if err == nil {
 		keys.MaxTime = maxTime
 	}

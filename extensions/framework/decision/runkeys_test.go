@@ -7,7 +7,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
 // What cannot be read of a job whose unit is inactive and may run for 60 s stays as
@@ -19,14 +19,14 @@ func TestKeysThatCountWhileTheJobRuns(t *testing.T) {
 		patch       string // of the unit's spec; none when it is in step
 		bad         bool
 	}{
-		{"as the unit says", map[string]string{framework.ActiveAnnotation: "false", framework.MaxExecTimeAnnotation: "60"}, "", false},
+		{"as the unit says", map[string]string{wellknown.ActiveAnnotation: "false", wellknown.MaxExecTimeAnnotation: "60"}, "", false},
 		{"none", nil, `{"active":true,"maximumExecutionTimeSeconds":null}`, false},
-		{"more time", map[string]string{framework.ActiveAnnotation: "false", framework.MaxExecTimeAnnotation: "61"}, `{"active":false,"maximumExecutionTimeSeconds":61}`, false},
-		{"active in another word", map[string]string{framework.ActiveAnnotation: "no"}, `{"active":false,"maximumExecutionTimeSeconds":null}`, true},
-		{"a time with a unit", map[string]string{framework.MaxExecTimeAnnotation: "60s"}, `{"active":true,"maximumExecutionTimeSeconds":60}`, true},
-		{"no time at all", map[string]string{framework.MaxExecTimeAnnotation: "0"}, `{"active":true,"maximumExecutionTimeSeconds":60}`, true},
-		{"more time than can be counted", map[string]string{framework.MaxExecTimeAnnotation: "2147483648"}, `{"active":true,"maximumExecutionTimeSeconds":60}`, true},
-		{"nothing that can be read", map[string]string{framework.ActiveAnnotation: "no", framework.MaxExecTimeAnnotation: "soon"}, "", true},
+		{"more time", map[string]string{wellknown.ActiveAnnotation: "false", wellknown.MaxExecTimeAnnotation: "61"}, `{"active":false,"maximumExecutionTimeSeconds":61}`, false},
+		{"active in another word", map[string]string{wellknown.ActiveAnnotation: "no"}, `{"active":false,"maximumExecutionTimeSeconds":null}`, true},
+		{"a time with a unit", map[string]string{wellknown.MaxExecTimeAnnotation: "60s"}, `{"active":true,"maximumExecutionTimeSeconds":60}`, true},
+		{"no time at all", map[string]string{wellknown.MaxExecTimeAnnotation: "0"}, `{"active":true,"maximumExecutionTimeSeconds":60}`, true},
+		{"more time than can be counted", map[string]string{wellknown.MaxExecTimeAnnotation: "2147483648"}, `{"active":true,"maximumExecutionTimeSeconds":60}`, true},
+		{"nothing that can be read", map[string]string{wellknown.ActiveAnnotation: "no", wellknown.MaxExecTimeAnnotation: "soon"}, "", true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

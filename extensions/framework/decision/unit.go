@@ -2,15 +2,12 @@ package decision
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
-
-// MaxMessage is the longest message that a unit's status takes.
-const MaxMessage = 1024
 
 // Attempt is how a job says that it was released for the unit's present attempt.
 func Attempt(unit *v1alpha1.QueueUnit) string {
@@ -29,14 +26,5 @@ func submitted(unit *v1alpha1.QueueUnit) time.Time {
 }
 
 func saysInvalid(unit *v1alpha1.QueueUnit, message string) bool {
-	return unit.Status.Reason == framework.ReasonInvalidRequest && unit.Status.Message == CutMessage(message)
-}
-
-// CutMessage shortens a message that is longer than a status takes.
-func CutMessage(message string) string {
-	if len(message) <= MaxMessage {
-		return message
-	}
-	const more = "..."
-	return strings.ToValidUTF8(message[:MaxMessage-len(more)], "") + more
+	return unit.Status.Reason == wellknown.ReasonInvalidRequest && unit.Status.Message == lifecycle.Shorten(message)
 }

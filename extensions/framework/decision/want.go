@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/requests"
 )
@@ -71,7 +72,7 @@ func (w *Want) fill(adapter framework.Adapter, job, related framework.Object, cl
 	if err != nil {
 		return err
 	}
-	if err := minCounts(podSets, job.GetAnnotations()[framework.MinCountAnnotation]); err != nil {
+	if err := minCounts(podSets, job.GetAnnotations()[wellknown.MinCountAnnotation]); err != nil {
 		return err
 	}
 	if pods.Unsized != "" && managed(job) {
@@ -88,12 +89,12 @@ func (w *Want) readKeys(job framework.Object) error {
 		return err
 	}
 	labels := job.GetLabels()
-	preemptible, err := readBool("label "+framework.PreemptibleLabel, labels[framework.PreemptibleLabel])
+	preemptible, err := readBool("label "+wellknown.PreemptibleLabel, labels[wellknown.PreemptibleLabel])
 	if err != nil {
 		return err
 	}
 	w.Spec.Active, w.Spec.MaximumExecutionTimeSeconds = &keys.Active, keys.MaxTime
-	w.Spec.Preemptible, w.Spec.QuotaName = &preemptible, labels[framework.QuotaNameLabel]
+	w.Spec.Preemptible, w.Spec.QuotaName = &preemptible, labels[wellknown.QuotaNameLabel]
 	return nil
 }
 
@@ -182,12 +183,12 @@ func minCounts(podSets []v1alpha1.PodSet, text string) error {
 		switch {
 		case podSet == nil:
 			return fmt.Errorf("annotation %s: %q is no group of pods of this job, which has %s; write it as GROUP=NUMBER, parted by commas",
-				framework.MinCountAnnotation, strings.TrimSpace(name), strings.Join(names, ", "))
+				wellknown.MinCountAnnotation, strings.TrimSpace(name), strings.Join(names, ", "))
 		case err != nil || count < 1 || count > int64(podSet.Count):
 			return fmt.Errorf("annotation %s: the smallest size of %q must be a whole number from 1 to %d, its full size, not %q",
-				framework.MinCountAnnotation, podSet.Name, podSet.Count, strings.TrimSpace(number))
+				wellknown.MinCountAnnotation, podSet.Name, podSet.Count, strings.TrimSpace(number))
 		case podSet.MinCount != nil:
-			return fmt.Errorf("annotation %s names %q twice", framework.MinCountAnnotation, podSet.Name)
+			return fmt.Errorf("annotation %s names %q twice", wellknown.MinCountAnnotation, podSet.Name)
 		}
 		podSet.MinCount = ptr.To(int32(count))
 	}

@@ -7,8 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
 // act carries out a decision. What tells of a write comes after the write.
@@ -29,20 +31,19 @@ func (r *reconciler) act(ctx context.Context, l *look, action decision.Action) e
 	case decision.UpdateSpec:
 		return r.updateSpec(ctx, l)
 	case decision.MarkInvalid:
-		return r.patchUnitStatus(ctx, l, invalidStatus(l.want.Invalid))
+		return r.patchUnitStatus(ctx, l, lifecycle.Invalid(l.want.Invalid))
 	case decision.ShowQueuing, decision.HideQueuing:
 		return r.showQueuing(ctx, l, action == decision.ShowQueuing)
 	case decision.Release:
 		return r.release(ctx, l)
 	case decision.MarkStopped:
-		return r.patchUnitStatus(ctx, l, stoppedStatus(l.unit, metav1.NewTime(l.now)))
+		return r.patchUnitStatus(ctx, l, lifecycle.Stopped(l.unit, metav1.NewTime(l.now)))
 	case decision.MarkSuspendedByUser:
-		return r.patchUnitStatus(ctx, l, evictedStatus(l.unit, metav1.ConditionTrue, v1alpha1.EvictedSuspendedByUser,
-			"The job was suspended by hand; unsuspend it to put it back in line.", metav1.NewTime(l.now)))
+		return r.patchUnitStatus(ctx, l, lifecycle.SuspendedByUser(l.unit, metav1.NewTime(l.now)))
 	case decision.MarkRunning:
-		return r.patchUnitStatus(ctx, l, map[string]any{"phase": v1alpha1.PhaseRunning})
+		return r.patchUnitStatus(ctx, l, lifecycle.Running(l.unit))
 	case decision.MarkRemains:
-		return r.patchUnitStatus(ctx, l, remainsStatus(l.state.Remains))
+		return r.patchUnitStatus(ctx, l, lifecycle.Remains(l.unit, l.state.Remains))
 	case decision.MarkFinished:
 		return r.finish(ctx, l)
 	}
@@ -66,16 +67,18 @@ func (r *reconciler) release(ctx context.Context, l *look) error {
 }
 
 func (r *reconciler) finish(ctx context.Context, l *look) error {
-	if err := r.patchUnitStatus(ctx, l, finishedStatus(l.unit, l.state.End, metav1.NewTime(l.now))); err != nil {
+	end := l.state.End
+	status := lifecycle.Finished(l.unit, end.Succeeded, end.Reason, end.Message, metav1.NewTime(l.now))
+	if err := r.patchUnitStatus(ctx, l, status); err != nil {
 		return err
 	}
-	r.metrics.Finished(r.kind.Kind, l.state.End.Succeeded)
+	r.metrics.Finished(r.kind.Kind, end.Succeeded)
 	return nil
 }
 
 // suspend holds a job that was not held, or no longer may run.
 func (r *reconciler) suspend(ctx context.Context, l *look, why decision.Action) error {
-	forGood := why == decision.Evict && decision.EvictionOf(l.unit) == decision.EvictionForGood
+	forGood := why == decision.Evict && lifecycle.EvictionOf(l.unit) == lifecycle.EvictionForGood
 	data, err := suspendPatch(r.adapter, l.job, forGood)
 	if err != nil {
 		return err
@@ -106,8 +109,7 @@ func (r *reconciler) holdAgain(ctx context.Context, l *look) error {
 // resume puts the unit back in line first: between the two writes the job is one
 // that was unsuspended while it waits, which is put right again too.
 func (r *reconciler) resume(ctx context.Context, l *look) error {
-	err := r.patchUnitStatus(ctx, l, evictedStatus(l.unit, metav1.ConditionFalse, framework.ReasonResumed,
-		"The job was unsuspended by hand and stands in line again.", metav1.NewTime(l.now)))
+	err := r.patchUnitStatus(ctx, l, lifecycle.Resumed(l.unit, metav1.NewTime(l.now)))
 	if err != nil {
 		return err
 	}
@@ -131,7 +133,7 @@ func (r *reconciler) leaveQueue(ctx context.Context, l *look) error {
 
 // forgetRelease removes what the job says of a release that was never its own.
 func (r *reconciler) forgetRelease(ctx context.Context, l *look) error {
-	data, err := jobPatch(l.job, map[string]any{framework.ReleasedAnnotation: nil}, nil)
+	data, err := jobPatch(l.job, map[string]any{wellknown.ReleasedAnnotation: nil}, nil)
 	if err != nil {
 		return err
 	}

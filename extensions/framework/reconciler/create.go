@@ -12,6 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/arrival"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
 // createUnit makes the unit of a held job. What is wrong with the job is said at
@@ -35,7 +36,7 @@ func (r *reconciler) createUnit(ctx context.Context, l *look) error {
 	if l.want.Invalid == "" {
 		return nil
 	}
-	return r.patchUnitStatus(ctx, l, invalidStatus(l.want.Invalid))
+	return r.patchUnitStatus(ctx, l, lifecycle.Invalid(l.want.Invalid))
 }
 
 // newUnit is the unit of a job that is seen for the first time.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/arrival"
@@ -120,7 +121,7 @@ func (r *reconciler) look(key types.NamespacedName, job framework.Object, unit *
 		Sight:        sight,
 		Foreign:      decision.Foreign(kind, job, sight),
 		Marked:       decision.Marked(kind, job, sight),
-		Released:     job.GetAnnotations()[framework.ReleasedAnnotation],
+		Released:     job.GetAnnotations()[wellknown.ReleasedAnnotation],
 		RunKeys:      keys,
 		Deleting:     job.GetDeletionTimestamp() != nil,
 		Incomplete:   r.related != nil && related == nil,

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 )
@@ -38,9 +39,9 @@ func jobPatch(job framework.Object, annotations, rest map[string]any) ([]byte, e
 // releasePatch clears mark and suspend field and says which attempt it is for. A
 // job that is marked by its suspend field alone gets no annotation it never had.
 func releasePatch(adapter framework.Adapter, job framework.Object, attempt string) ([]byte, error) {
-	annotations := map[string]any{framework.ReleasedAnnotation: attempt}
+	annotations := map[string]any{wellknown.ReleasedAnnotation: attempt}
 	if decision.Annotated(adapter.Kind(), job) {
-		annotations[framework.SuspendAnnotation] = "false"
+		annotations[wellknown.SuspendAnnotation] = "false"
 	}
 	return jobPatch(job, annotations, adapter.SuspendPatch(job, false))
 }
@@ -49,10 +50,10 @@ func releasePatch(adapter framework.Adapter, job framework.Object, attempt strin
 func suspendPatch(adapter framework.Adapter, job framework.Object, forGood bool) ([]byte, error) {
 	annotations := map[string]any{}
 	if forGood {
-		annotations[framework.ActiveAnnotation] = "false"
+		annotations[wellknown.ActiveAnnotation] = "false"
 	}
 	if decision.Annotated(adapter.Kind(), job) {
-		annotations[framework.SuspendAnnotation] = "true"
+		annotations[wellknown.SuspendAnnotation] = "true"
 	}
 	return jobPatch(job, annotations, adapter.SuspendPatch(job, true))
 }

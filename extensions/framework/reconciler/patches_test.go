@@ -6,6 +6,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
@@ -25,7 +26,7 @@ func TestPatches(t *testing.T) {
 	meta := func(annotation string) *batchv1.Job {
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", ResourceVersion: "7"}}
 		if annotation != "" {
-			job.Annotations = map[string]string{framework.SuspendAnnotation: annotation}
+			job.Annotations = map[string]string{wellknown.SuspendAnnotation: annotation}
 		}
 		return job
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
@@ -72,7 +73,7 @@ func (f *Framework) warnIfNothingHolds(ctx context.Context) {
 	}
 	klog.FromContext(ctx).Info("Warning: this cluster has no MutatingAdmissionPolicy (Kubernetes 1.36): a job that carries only the annotation"+
 		" is suspended right after it was created, and some of its pods may appear before; jobs created suspended are not affected",
-		"annotation", framework.SuspendAnnotation)
+		"annotation", wellknown.SuspendAnnotation)
 }
 
 // serves tells the best version of the kind in which the API server has both the

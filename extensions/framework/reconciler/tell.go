@@ -5,14 +5,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/events"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
 // EventSink takes what is to be told of jobs.
@@ -26,7 +26,7 @@ type EventSink interface {
 }
 
 // event is about the job that is looked at.
-func (r *reconciler) event(l *look, kind, reason, message, key string) events.Event {
+func (r *reconciler) event(l *look, kind string, reason wellknown.EventReason, message, key string) events.Event {
 	apiVersion, name := r.kindNow().ToAPIVersionAndKind()
 	return events.Event{
 		Object: corev1.ObjectReference{
@@ -45,21 +45,21 @@ func (r *reconciler) tellQueued(l *look, queued bool) {
 		return
 	}
 	kind, key := corev1.EventTypeNormal, decision.Attempt(l.unit)
-	if reason := l.unit.Status.Reason; toMend(reason) {
-		kind, key = corev1.EventTypeWarning, key+"/"+reason
-		if reason == framework.ReasonInvalidRequest {
+	if reason := l.unit.Status.Reason; reason.NeedsAction() {
+		kind, key = corev1.EventTypeWarning, key+"/"+string(reason)
+		if reason == wellknown.ReasonInvalidRequest {
 			// Each fault is told: its owner mends one after the other.
 			key += "/" + l.unit.Status.Message
 		}
 	}
-	r.events.Keep(r.event(l, kind, framework.EventQueued, fmt.Sprintf("QueueUnit %s waits: %s", l.unit.Name, whyWaits(l.unit)), key))
+	r.events.Keep(r.event(l, kind, wellknown.EventQueued, fmt.Sprintf("QueueUnit %s waits: %s", l.unit.Name, whyWaits(l.unit)), key))
 }
 
 // tellWarning warns a job's owner of something that does not keep it from being
 // admitted. It is told once, with the unit.
 func (r *reconciler) tellWarning(l *look) {
 	if l.want.Warning != "" {
-		r.events.Write(r.event(l, corev1.EventTypeWarning, framework.EventUnsized, l.want.Warning, ""))
+		r.events.Write(r.event(l, corev1.EventTypeWarning, wellknown.EventUnsized, l.want.Warning, ""))
 	}
 }
 
@@ -68,7 +68,7 @@ func (r *reconciler) tellReleased(l *look) {
 	if l.unit.Status.Quota != "" {
 		message += " on quota " + l.unit.Status.Quota
 	}
-	r.events.Write(r.event(l, corev1.EventTypeNormal, framework.EventReleased, message, decision.Attempt(l.unit)))
+	r.events.Write(r.event(l, corev1.EventTypeNormal, wellknown.EventReleased, message, decision.Attempt(l.unit)))
 }
 
 // tellSuspended says why a job was suspended. Each time is told by itself.
@@ -76,19 +76,19 @@ func (r *reconciler) tellSuspended(l *look, why decision.Action) {
 	key := l.job.GetResourceVersion()
 	switch why {
 	case decision.HoldAgain:
-		if resumed(l.unit) {
+		if lifecycle.IsResumed(l.unit) {
 			return // told when it was resumed
 		}
-		r.events.Write(r.event(l, corev1.EventTypeWarning, framework.EventHeldAgain, fmt.Sprintf(
+		r.events.Write(r.event(l, corev1.EventTypeWarning, wellknown.EventHeldAgain, fmt.Sprintf(
 			"The job was unsuspended by hand while QueueUnit %s waits: it is suspended again", l.unit.Name), key))
 	case decision.HoldLate:
-		r.events.Write(r.event(l, corev1.EventTypeWarning, framework.EventHeldLate,
+		r.events.Write(r.event(l, corev1.EventTypeWarning, wellknown.EventHeldLate,
 			"The job was not suspended when it was created and is suspended only now: some of its pods may have appeared."+
 				" Is the hold policy of its kind installed, and is the cluster of version 1.36 or later?", key))
 	case decision.Evict:
-		condition := apimeta.FindStatusCondition(l.unit.Status.Conditions, v1alpha1.ConditionEvicted)
+		condition := lifecycle.EvictedOf(l.unit)
 		kind, message := evictedEvent(condition, l.state.Lingers)
-		r.events.Write(r.event(l, kind, condition.Reason, message, key))
+		r.events.Write(r.event(l, kind, wellknown.EventReason(condition.Reason), message, key))
 	}
 }
 
@@ -99,7 +99,7 @@ func evictedEvent(evicted *metav1.Condition, lingers string) (kind, message stri
 	switch {
 	case lingers != "":
 		return corev1.EventTypeWarning, message + ". It keeps its quota for now: " + lingers
-	case evicted.Reason == v1alpha1.EvictedDeactivated, evicted.Reason == v1alpha1.EvictedQueueStopped: // somebody has asked for it
+	case evicted.Reason == string(wellknown.ReasonDeactivated), evicted.Reason == string(wellknown.ReasonQueueStopped): // somebody has asked for it
 		return corev1.EventTypeNormal, message
 	default:
 		return corev1.EventTypeWarning, message
@@ -110,13 +110,13 @@ func evictedEvent(evicted *metav1.Condition, lingers string) (kind, message stri
 // read. Until the job's owner mends it, what the key said before stays in force.
 func (r *reconciler) tellUnreadable(l *look) {
 	if l.unread != nil && l.unit != nil && l.unit.Status.Phase.HoldsQuota() {
-		r.events.Write(r.event(l, corev1.EventTypeWarning, framework.ReasonInvalidRequest,
+		r.events.Write(r.event(l, corev1.EventTypeWarning, wellknown.EventInvalidRequest,
 			l.unread.Error()+"; until then what it said before counts", l.unread.Error()))
 	}
 }
 
 func (r *reconciler) tellResumed(l *look) {
-	r.events.Write(r.event(l, corev1.EventTypeNormal, framework.EventRequeued, fmt.Sprintf(
+	r.events.Write(r.event(l, corev1.EventTypeNormal, wellknown.EventRequeued, fmt.Sprintf(
 		"The job was unsuspended by hand: it is suspended until QueueUnit %s, back in line, is admitted", l.unit.Name), l.job.GetResourceVersion()))
 }
 
@@ -125,7 +125,7 @@ func (r *reconciler) tellLeft(l *look) {
 	if l.state.Foreign != "" {
 		why = l.state.Foreign
 	}
-	r.events.Write(r.event(l, corev1.EventTypeNormal, framework.EventLeftQueue, fmt.Sprintf(
+	r.events.Write(r.event(l, corev1.EventTypeNormal, wellknown.EventLeftQueue, fmt.Sprintf(
 		"QueueUnit %s is deleted and the job has left the queue: %s", l.unit.Name, why), string(l.unit.UID)))
 }
 
@@ -136,15 +136,15 @@ func (r *reconciler) tellRefused(l *look, err error) {
 	if !refused || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return
 	}
-	r.events.Write(r.event(l, corev1.EventTypeWarning, framework.EventUnitRefused, "No QueueUnit could be made for the job: "+err.Error(), ""))
+	r.events.Write(r.event(l, corev1.EventTypeWarning, wellknown.EventUnitRefused, "No QueueUnit could be made for the job: "+err.Error(), ""))
 }
 
 // whyWaits is the unit's reason and, where there is one, its message.
 func whyWaits(unit *v1alpha1.QueueUnit) string {
 	if unit.Status.Message == "" {
-		return unit.Status.Reason
+		return string(unit.Status.Reason)
 	}
-	return unit.Status.Reason + ": " + unit.Status.Message
+	return string(unit.Status.Reason) + ": " + unit.Status.Message
 }
 
 // queuingMessage is the message of a job's own condition.
@@ -157,19 +157,4 @@ func queuingMessage(unit *v1alpha1.QueueUnit, queuing bool) string {
 	default:
 		return fmt.Sprintf("QueueUnit %s waits: %s", unit.Name, whyWaits(unit))
 	}
-}
-
-func resumed(unit *v1alpha1.QueueUnit) bool {
-	condition := apimeta.FindStatusCondition(unit.Status.Conditions, v1alpha1.ConditionEvicted)
-	return condition != nil && condition.Status == metav1.ConditionFalse && condition.Reason == framework.ReasonResumed
-}
-
-// toMend are the reasons for waiting that do not end until somebody mends
-// something: the event that tells of one is a Warning.
-func toMend(reason string) bool {
-	switch reason {
-	case "NoQuota", "QuotaNotAllowed", "InvalidQuotaTree", "ExceedsMaxQuota", "ExceedsMinQuota", framework.ReasonInvalidRequest:
-		return true
-	}
-	return false
 }

@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/registry"
 )
@@ -108,7 +109,7 @@ func (s Sample) Unmarked(version string) *unstructured.Unstructured {
 	job := s.Job()
 	job.SetAPIVersion(schema.GroupVersion{Group: s.Group, Version: version}.String())
 	annotations := job.GetAnnotations()
-	delete(annotations, framework.SuspendAnnotation)
+	delete(annotations, wellknown.SuspendAnnotation)
 	job.SetAnnotations(annotations)
 	unstructured.RemoveNestedField(job.Object, s.SuspendPath...)
 	return job
@@ -125,7 +126,7 @@ func (s Sample) GVR(version string) schema.GroupVersionResource {
 // Marked tells whether the job asks to be queued by the kind's mark.
 func (s Sample) Marked() bool {
 	suspended, _, _ := unstructured.NestedBool(s.manifest.Object, s.SuspendPath...)
-	return s.manifest.GetAnnotations()[framework.SuspendAnnotation] == "true" || s.MarkedBySuspend && suspended
+	return s.manifest.GetAnnotations()[wellknown.SuspendAnnotation] == "true" || s.MarkedBySuspend && suspended
 }
 
 // Hold is the name of the policy that holds the kind's jobs. Kinds of one name

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/test/lab"
 )
 
@@ -29,11 +30,11 @@ type change struct {
 
 // told is a reason with words of its message.
 type told struct {
-	reason string
+	reason wellknown.Reason
 	words  []string
 }
 
-func says(reason string, words ...string) told { return told{reason, words} }
+func says(reason wellknown.Reason, words ...string) told { return told{reason, words} }
 
 func patches(quota, spec string) func(*lab.Lab) {
 	return func(l *lab.Lab) { l.Patch(lab.ResourceQuotas, quota, `{"spec":`+spec+`}`) }

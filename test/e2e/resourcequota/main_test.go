@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/test/lab"
 	"kube-queue.dev/kube-queue/test/testcluster"
 )
@@ -41,7 +42,7 @@ func newLab(t testing.TB, namespace string) *lab.Lab {
 }
 
 // waits waits until the unit of a job waits for a reason, in these words.
-func waits(t testing.TB, l *lab.Lab, kind, name, reason string, words ...string) {
+func waits(t testing.TB, l *lab.Lab, kind, name string, reason wellknown.Reason, words ...string) {
 	t.Helper()
 	what := fmt.Sprintf("%s %s in %s waits for reason %s with words %q", kind, name, l.Namespace, reason, words)
 	lab.Eventually(t, patience, what, func() (bool, string) {

@@ -86,7 +86,7 @@ func expectEvicted(t *testing.T, was, now *schedulingv1alpha1.QueueUnit, reason 
 	if evicted == nil || evicted.Status != metav1.ConditionTrue || evicted.Reason != string(reason) || evicted.Message != message || evicted.LastTransitionTime.IsZero() {
 		t.Fatalf("condition Evicted is %+v", evicted)
 	}
-	if now.Status.Reason != string(reason) || now.Status.Message != message {
+	if now.Status.Reason != reason || now.Status.Message != message {
 		t.Errorf("it shows %s: %s", now.Status.Reason, now.Status.Message)
 	}
 	others := slices.DeleteFunc(slices.Clone(now.Status.Conditions), func(c metav1.Condition) bool { return c.Type == evicted.Type })

@@ -30,7 +30,7 @@ func TestAJobThatDoesNotWaitAndEndsSoonCostsFiveWrites(t *testing.T) {
 	s.becomesSuspended(false)
 	unit = s.inPhase(v1alpha1.PhaseSucceeded)
 	finished := apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionFinished)
-	if finished == nil || finished.Reason != "CompletionsReached" || apimeta.IsStatusConditionTrue(unit.Status.Conditions, wellknown.ConditionAdmitted) {
+	if finished == nil || finished.Reason != "CompletionsReached" || len(unit.Status.Conditions) != 1 {
 		t.Errorf("conditions are %v", unit.Status.Conditions)
 	}
 	if annotations := s.get().GetAnnotations(); annotations[mark] != "" || annotations["kube-queue/released"] != "1" {
@@ -50,6 +50,19 @@ func TestAJobThatRunsLongCostsSixWrites(t *testing.T) {
 	s.inPhase(v1alpha1.PhaseRunning)
 	if value := s.get().GetAnnotations()[mark]; value != "false" {
 		t.Errorf("the mark is %q", value)
+	}
+	s.inPhase(v1alpha1.PhaseSucceeded)
+	s.event(corev1.EventTypeNormal, "Released", "")
+	s.cost(6)
+}
+
+func TestAUnitReleasedByAnOlderReleaseLosesTheConditionsThatRepeatItsPhase(t *testing.T) {
+	t.Parallel()
+	s := begin(t, cluster, batchJob, annotated)
+	s.admitWith("QuotaReserved", "Admitted", wellknown.ConditionPodsReady)
+	unit := s.inPhase(v1alpha1.PhaseRunning)
+	if c := unit.Status.Conditions; len(c) != 1 || c[0].Type != wellknown.ConditionPodsReady {
+		t.Errorf("conditions are %v", c)
 	}
 	s.inPhase(v1alpha1.PhaseSucceeded)
 	s.event(corev1.EventTypeNormal, "Released", "")

@@ -223,11 +223,17 @@ func (s *story) decide(status map[string]any) {
 
 func (s *story) admit() {
 	s.Helper()
+	s.admitWith()
+}
+
+// admitWith leaves conditions with the unit, as older releases of the controller do.
+func (s *story) admitWith(held ...string) {
+	s.Helper()
 	unit := s.enqueued()
 	conditions := unit.Status.Conditions
 	apimeta.RemoveStatusCondition(&conditions, wellknown.ConditionEvicted)
-	for _, held := range []string{wellknown.ConditionQuotaReserved, wellknown.ConditionAdmitted} {
-		apimeta.SetStatusCondition(&conditions, metav1.Condition{Type: held, Status: metav1.ConditionTrue, Reason: "Fits"})
+	for _, kind := range held {
+		apimeta.SetStatusCondition(&conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind})
 	}
 	s.decide(map[string]any{
 		"phase": "Dequeued", "attempts": unit.Status.Attempts + 1, "reason": nil, "message": nil,

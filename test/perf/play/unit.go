@@ -136,27 +136,17 @@ func (p pattern) body(id identity, submitted time.Time) []byte {
 // succeeded. It is refused when the unit is not at that version; "" is any.
 func endPatch(version string, at time.Time) []byte {
 	now := at.UTC().Format(time.RFC3339)
-	condition := func(kind, status, reason, message string) string {
-		return fmt.Sprintf(`{"type":%q,"status":%q,"lastTransitionTime":%q,"reason":%q,"message":%q}`, kind, status, now, reason, message)
-	}
 	guard := ""
 	if version != "" {
 		guard = `"metadata":{"resourceVersion":"` + version + `"},`
 	}
-	return []byte(`{` + guard + `"status":{"phase":"Succeeded","conditions":[` +
-		condition(wellknown.ConditionQuotaReserved, "False", "Finished", "The job has ended.") + "," +
-		condition(wellknown.ConditionAdmitted, "False", "Finished", "The job has ended.") + "," +
-		condition(wellknown.ConditionFinished, "True", "CompletionsReached", "Reached expected number of succeeded pods") + `]}}`)
+	return fmt.Appendf(nil, `{%s"status":{"phase":"Succeeded","conditions":[{"type":%q,"status":"True","lastTransitionTime":%q,"reason":"CompletionsReached","message":"Reached expected number of succeeded pods"}]}}`,
+		guard, wellknown.ConditionFinished, now)
 }
 
 // releasePatch is what kube-queue-controller writes when it releases a unit. The
 // player never sends it: it is for measuring what the API server takes.
 func releasePatch(quota string, at time.Time) []byte {
-	now := at.UTC().Format(time.RFC3339)
-	condition := func(kind, reason string) string {
-		return fmt.Sprintf(`{"type":%q,"status":"True","lastTransitionTime":%q,"reason":%q,"message":""}`, kind, now, reason)
-	}
-	return fmt.Appendf(nil, `{"status":{"phase":"Dequeued","attempts":1,"dequeueTime":%q,"quota":%q,"queue":%q,"reason":null,"message":null,"conditions":[%s,%s]}}`,
-		at.UTC().Format(metav1.RFC3339Micro), quota, strings.ReplaceAll(quota, "/", "-"),
-		condition(wellknown.ConditionQuotaReserved, "QuotaReserved"), condition(wellknown.ConditionAdmitted, "Admitted"))
+	return fmt.Appendf(nil, `{"status":{"phase":"Dequeued","attempts":1,"dequeueTime":%q,"quota":%q,"queue":%q,"reason":null,"message":null,"conditions":null}}`,
+		at.UTC().Format(metav1.RFC3339Micro), quota, strings.ReplaceAll(quota, "/", "-"))
 }

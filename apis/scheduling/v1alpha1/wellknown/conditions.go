@@ -2,10 +2,6 @@ package wellknown
 
 // Condition types of a QueueUnit.
 const (
-	// ConditionQuotaReserved is true while the unit holds quota.
-	ConditionQuotaReserved = "QuotaReserved"
-	// ConditionAdmitted is true from the unit's release until it ends or is evicted.
-	ConditionAdmitted = "Admitted"
 	// ConditionPodsReady is true when all pods of the released job are ready.
 	ConditionPodsReady = "PodsReady"
 	// ConditionEvicted is true from the decision to take the unit's quota back
@@ -13,6 +9,13 @@ const (
 	ConditionEvicted = "Evicted"
 	// ConditionFinished is true once the job has ended.
 	ConditionFinished = "Finished"
+)
+
+// Condition types that older releases wrote to a QueueUnit, beside a phase that says the
+// same. They are removed where they are found, and must not be written.
+const (
+	ConditionQuotaReserved = "QuotaReserved"
+	ConditionAdmitted      = "Admitted"
 )
 
 // ConditionValid of an ElasticQuotaTree tells whether the tree as it is written now is

@@ -32,8 +32,8 @@ const (
 	ManagedAnnotation = "kube-queue/managed"
 	// ReleasedAnnotation is the attempt that the job was last released for.
 	ReleasedAnnotation = "kube-queue/released"
-	// ShutdownAnnotation is what a RayJob's shutdownAfterJobFinishes was when the job
-	// was held; the release puts it back.
+	// ShutdownAnnotation "false" says that a RayJob's owner did not ask for
+	// shutdownAfterJobFinishes: it is set while the job is held only.
 	ShutdownAnnotation = "kube-queue/shutdown-after-job-finishes"
 )
 

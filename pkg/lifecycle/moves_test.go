@@ -1,0 +1,272 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+)
+
+func TestTheTableOfMovesIsThatOfTheDocumentation(t *testing.T) {
+	text, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Who moves a unit\n\n")
+	table, _, _ := strings.Cut(section, "\n\n")
+	lines := []string{"| from | to | writer | when |", "|---|---|---|---|"}
+	for _, m := range Moves() {
+		lines = append(lines, row(m))
+	}
+	if want := strings.Join(lines, "\n"); table != want {
+		t.Errorf("docs/architecture.md, Who moves a unit: the table must be\n%s", want)
+	}
+}
+
+const allPhases = 7
+
+// row of the table in the documentation.
+func row(m Move) string {
+	return "| " + strings.Join([]string{m.From.text(), m.To.text(), string(m.By), m.When}, " | ") + " |"
+}
+
+func (f From) text() string {
+	switch len(f.Phases) {
+	case 0:
+		return "no unit"
+	case allPhases:
+		return "any"
+	}
+	text := names(f.Phases, ", ")
+	has := func(e Eviction) bool { return slices.Contains(f.Evictions, e) }
+	switch {
+	case has(EvictionNone) && has(EvictionAsked):
+		return text + "; not stopped yet"
+	case has(EvictionNone):
+		return text + "; not evicted"
+	case has(EvictionAsked):
+		return text + "; Evicted=True"
+	case has(EvictionForGood):
+		return text + "; Evicted=True with reason " + string(wellknown.ReasonMaximumExecutionTime)
+	case has(EvictionStopped):
+		return text + "; Evicted=True with reason " + string(wellknown.ReasonStopped)
+	case has(EvictionByUser):
+		return text + "; Evicted=True with reason " + string(wellknown.ReasonSuspendedByUser)
+	}
+	return text
+}
+
+func (to To) text() string {
+	if to.Gone {
+		return "gone"
+	}
+	parts := []string{"same"}
+	if len(to.Phases) > 0 {
+		parts[0] = names(to.Phases, ", ")
+	}
+	if to.Reason != "" {
+		parts = append(parts, "reason "+string(to.Reason))
+	}
+	if to.Evicted != "" {
+		parts = append(parts, "Evicted="+string(to.Evicted)+" with reason "+names(to.Reasons, ", "))
+	}
+	if to.Also != "" {
+		parts = append(parts, to.Also)
+	}
+	return strings.Join(parts, "; ")
+}
+
+func names[S ~string](list []S, between string) string {
+	texts := make([]string, len(list))
+	for i, s := range list {
+		texts[i] = string(s)
+	}
+	return strings.Join(texts, between)
+}
+
+func TestEachStatusMakesItsMoveFromWhereverThatBegins(t *testing.T) {
+	place, now, micro := Place{Quota: "root/a", Queue: "root-a"}, metav1.NewTime(noon), metav1.NewMicroTime(noon)
+	statuses := map[Name][]func(*v1alpha1.QueueUnit) Status{
+		Explain: {
+			func(*v1alpha1.QueueUnit) Status { return Explained(place, wellknown.ReasonQuotaExceeded, "m") },
+			func(*v1alpha1.QueueUnit) Status { return Explained(place, wellknown.ReasonBackoff, "m") },
+		},
+		MarkInvalid: {func(*v1alpha1.QueueUnit) Status { return Invalid("m") }},
+		Dequeue:     {func(*v1alpha1.QueueUnit) Status { return Dequeued(place, 1, micro) }},
+		MarkRunning: {Running},
+		MarkRemains: {func(u *v1alpha1.QueueUnit) Status { return Remains(u, "rayclusters a") }},
+		MarkFinished: {
+			func(u *v1alpha1.QueueUnit) Status { return Finished(u, true, "", "", now) },
+			func(u *v1alpha1.QueueUnit) Status { return Finished(u, false, "", "", now) },
+		},
+		Evict: {
+			func(u *v1alpha1.QueueUnit) Status {
+				return Evicted(u.Status.Conditions, wellknown.ReasonDeactivated, "m", micro)
+			},
+			func(u *v1alpha1.QueueUnit) Status {
+				return Evicted(u.Status.Conditions, wellknown.ReasonMaximumExecutionTime, "m", micro)
+			},
+			func(u *v1alpha1.QueueUnit) Status {
+				return Evicted(u.Status.Conditions, wellknown.ReasonQueueStopped, "m", micro)
+			},
+		},
+		MarkStopped:      {func(u *v1alpha1.QueueUnit) Status { return Stopped(u, now) }},
+		Requeue:          {func(*v1alpha1.QueueUnit) Status { return Requeued(place, "", "", micro) }},
+		MarkSuspended:    {func(u *v1alpha1.QueueUnit) Status { return SuspendedByUser(u, now) }},
+		RequeueSuspended: {func(*v1alpha1.QueueUnit) Status { return Requeued(place, wellknown.ReasonSuspendedByUser, "m", micro) }},
+		Resume:           {func(u *v1alpha1.QueueUnit) Status { return Resumed(u, now) }},
+	}
+	for _, m := range Moves() {
+		if len(m.From.Phases) == 0 || m.To.Gone || m.Name == Deactivate { // no status is written
+			continue
+		}
+		if len(statuses[m.Name]) == 0 {
+			t.Errorf("%s: no status makes this move", m.Name)
+		}
+		for _, unit := range beginnings(m) {
+			for _, status := range statuses[m.Name] {
+				checkMove(t, m, unit, patched(t, unit, status(unit)))
+				checkRetired(t, m, unit, status)
+			}
+		}
+	}
+}
+
+// beginnings are units where a move begins, one for each phase and eviction.
+func beginnings(m Move) (units []*v1alpha1.QueueUnit) {
+	for _, phase := range m.From.Phases {
+		for _, reason := range []wellknown.Reason{"", wellknown.ReasonDeactivated, wellknown.ReasonMaximumExecutionTime, wellknown.ReasonQueueStopped,
+			wellknown.ReasonStopped, wellknown.ReasonSuspendedByUser} {
+			unit := &v1alpha1.QueueUnit{Status: v1alpha1.QueueUnitStatus{Phase: phase, Conditions: []metav1.Condition{{
+				Type: wellknown.ConditionPodsReady, Status: metav1.ConditionFalse, Reason: "PodsNotReady"}}}}
+			if reason != "" {
+				unit.Status.Conditions = append(unit.Status.Conditions, metav1.Condition{
+					Type: wellknown.ConditionEvicted, Status: metav1.ConditionTrue, Reason: string(reason), Message: "why"})
+			}
+			if m.Begins(unit) {
+				units = append(units, unit)
+			}
+		}
+	}
+	return units
+}
+
+// patched is the unit with the status merged into it, as by the API server.
+func patched(t *testing.T, unit *v1alpha1.QueueUnit, status Status) *v1alpha1.QueueUnit {
+	t.Helper()
+	before, err := json.Marshal(unit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := json.Marshal(map[string]any{"status": status})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := jsonpatch.MergePatch(before, patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var now v1alpha1.QueueUnit
+	if err := json.Unmarshal(after, &now); err != nil {
+		t.Fatal(err)
+	}
+	return &now
+}
+
+func checkMove(t *testing.T, m Move, was, now *v1alpha1.QueueUnit) {
+	t.Helper()
+	if to := m.To.Phases; len(to) > 0 && !slices.Contains(to, now.Status.Phase) || len(to) == 0 && now.Status.Phase != was.Status.Phase {
+		t.Errorf("%s: from %s it goes to %s", m.Name, was.Status.Phase, now.Status.Phase)
+	}
+	if m.To.Reason != "" && now.Status.Reason != m.To.Reason {
+		t.Errorf("%s: the reason is %q", m.Name, now.Status.Reason)
+	}
+	if m.To.Evicted == "" {
+		return
+	}
+	evicted := EvictedOf(now)
+	if evicted == nil || evicted.Status != m.To.Evicted || !slices.Contains(m.To.Reasons, wellknown.Reason(evicted.Reason)) {
+		t.Errorf("%s: condition Evicted is %+v", m.Name, evicted)
+	}
+}
+
+// checkRetired: a unit of an older release loses the conditions that are not written any
+// more, and no other, at every move but the explanation of why it waits.
+func checkRetired(t *testing.T, m Move, unit *v1alpha1.QueueUnit, status func(*v1alpha1.QueueUnit) Status) {
+	t.Helper()
+	older := unit.DeepCopy()
+	for _, kind := range []string{wellknown.ConditionQuotaReserved, wellknown.ConditionAdmitted} {
+		older.Status.Conditions = append(older.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind})
+	}
+	given := older.DeepCopy()
+	now := patched(t, older, status(older))
+	if !equality.Semantic.DeepEqual(older, given) {
+		t.Errorf("%s: the cached unit was changed", m.Name)
+	}
+	if m.Name == Explain || m.Name == MarkInvalid { // which touches neither phase nor conditions
+		return
+	}
+	if want := patched(t, unit, status(unit)); !equality.Semantic.DeepEqual(now, want) {
+		t.Errorf("%s: a unit of an older release becomes\n%+v, not\n%+v", m.Name, now.Status, want.Status)
+	}
+}
+
+// The policy that guards units, and the CRD, list phases in texts of their own.
+func TestPolicyAndCRDListTheSamePhases(t *testing.T) {
+	read := func(name string) string {
+		text, err := os.ReadFile("../../charts/kube-queue/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	policy := read("templates/policies/queueunits.yaml")
+	var lists []string
+	for _, found := range regexp.MustCompile(`phase\.orValue\(''\) in \[([^\]]*)\]`).FindAllStringSubmatch(policy, -1) {
+		lists = append(lists, strings.ReplaceAll(found[1], "'", ""))
+	}
+	var holding, ended []v1alpha1.QueueUnitPhase
+	for _, m := range Moves() {
+		for _, p := range slices.Concat(m.From.Phases, m.To.Phases) {
+			if p.HoldsQuota() && !slices.Contains(holding, p) {
+				holding = append(holding, p)
+			}
+			if p.Ended() && !slices.Contains(ended, p) {
+				ended = append(ended, p)
+			}
+		}
+	}
+	slices.SortFunc(holding, func(a, b v1alpha1.QueueUnitPhase) int { return order(a) - order(b) })
+	if want := []string{names(holding, ", "), names(ended, ", ")}; !slices.Equal(lists, want) {
+		t.Errorf("the policy lists %q, not %q", lists, want)
+	}
+	for _, writer := range []Writer{Controller, Extensions} {
+		if !strings.Contains(policy, "'system:serviceaccount:kube-queue:"+string(writer)+"'") {
+			t.Errorf("the policy does not name %s", writer)
+		}
+	}
+	crd := read("files/crds/scheduling.x-k8s.io_queueunits.yaml")
+	_, enum, _ := strings.Cut(crd, "phase is the step")
+	enum, _, _ = strings.Cut(enum, "type: string")
+	for _, m := range Moves() {
+		for _, p := range slices.Concat(m.From.Phases, m.To.Phases) {
+			if !strings.Contains(enum, "- "+string(p)+"\n") {
+				t.Errorf("the CRD does not list phase %s", p)
+			}
+		}
+	}
+}
+
+// order of phases in a unit's life.
+func order(p v1alpha1.QueueUnitPhase) int {
+	return slices.Index([]v1alpha1.QueueUnitPhase{v1alpha1.PhaseReserved, v1alpha1.PhaseDequeued, v1alpha1.PhaseRunning}, p)
+}
