@@ -38,7 +38,7 @@ func core() []room {
 		{"quota", nil},
 		{"quota/tree", types},
 		{"quota/resourcequota", types},
-		{"lifecycle", append([]string{"regexp", "encoding/json", "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1",
+		{"lifecycle", append([]string{"regexp", "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1",
 			"k8s.io/apimachinery/pkg/api/meta", "k8s.io/apimachinery/pkg/apis/meta/v1"}, types...)},
 		{"arrival", []string{"sync"}},
 		{"simulator", append(files, types...)},

@@ -41,7 +41,7 @@ func (a adapter) Kind() framework.Kind {
 		ManagedBy:        managedBy,
 		Related:          framework.Related{GroupVersionKind: jobSet.GroupVersionKind, Resource: jobSet.Resource},
 		Doc: framework.Doc{
-			Shows:  "STATE `Suspended`",
+			Shows:  "STATE `Suspended`, which Trainer shows until the job has ended",
 			Counts: "all replicated jobs of its JobSet",
 			Frees:  "condition Complete or Failed",
 			Stops:  "condition Suspended, and its JobSet suspended without a pod",

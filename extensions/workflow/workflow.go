@@ -41,7 +41,7 @@ func (adapter) Kind() framework.Kind {
 		Doc: framework.Doc{
 			Mark:   "a template `kube-queue-suspend` with `suspend: {}`",
 			Shows:  "STATUS `Running`, which is no more than Argo's way to say that it has seen it",
-			Counts: "what `kube-queue/min-resources` says",
+			Counts: "what `" + wellknown.MinResourcesAnnotation + "` says",
 			Frees:  "phase Succeeded, Failed or Error",
 			Stops:  "no node with a pod is unfinished",
 		},

@@ -100,12 +100,19 @@ func (c *checker) word(e ast.Expr) {
 	if !is || value.Value == nil || value.Value.Kind() != constant.String || isEmpty(value.Value) || c.defined(e) {
 		return
 	}
-	if by := c.constant(e); by != nil && !strings.HasPrefix(by.Pkg().Path(), module) {
+	if by := c.constant(e); by != nil && ofOthers(by.Pkg().Path()) {
 		return
 	}
 	if _, typed := definedIn[value.Type.String()]; !typed { // else seeTyped reports it
 		c.report(e, value.Value.String()+" is a reason or condition type that the API does not define")
 	}
+}
+
+// ofOthers: constants of the package may be words of another project. Adapters name
+// those of operators whose own constants they do not import.
+func ofOthers(path string) bool {
+	const adapters, framework = module + "extensions/", module + "extensions/framework"
+	return !strings.HasPrefix(path, module) || strings.HasPrefix(path, adapters) && !strings.HasPrefix(path, framework)
 }
 
 func (c *checker) defined(e ast.Expr) bool {
