@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/audit"
 	"kube-queue.dev/kube-queue/test/lab"
 )
@@ -43,6 +44,17 @@ func (s *story) suspended(object *unstructured.Unstructured) bool {
 func (s *story) suspendByHand(name string) {
 	s.t.Helper()
 	s.Patch(s.resource, name, `{"`+strings.Join(s.suspend, `":{"`)+`":true`+strings.Repeat("}", len(s.suspend)))
+}
+
+// stops tells whether the operator stops a running job when it is suspended. Argo lets the
+// pods that a Workflow has run to their ends.
+func (s *story) stops() bool { return s.kind != "Workflow" }
+
+func (s *story) expectSuspendedByUser(name string) {
+	s.t.Helper()
+	if unit := s.WaitForReason(s.kind, name, "SuspendedByUser"); unit.Status.Phase != v1alpha1.PhaseEnqueued {
+		s.t.Errorf("%s is %s after it was suspended by hand, want Enqueued", name, unit.Status.Phase)
+	}
 }
 
 // expectWaits: the job waits for quota, says so, and has no pod.

@@ -94,9 +94,7 @@ func (s *story) endedAndDeleted() {
 // is suspended by hand, or deleted.
 func (s *story) suspendedAndDeleted() {
 	s.suspendByHand("good")
-	if unit := s.WaitForReason(s.kind, "good", "SuspendedByUser"); unit.Status.Phase != v1alpha1.PhaseEnqueued {
-		s.t.Errorf("good is %s after it was suspended by hand, want Enqueued", unit.Status.Phase)
-	}
+	s.expectSuspendedByUser("good")
 	s.WaitForPhase(s.kind, "bad", v1alpha1.PhaseRunning)
 	s.delete("bad", background)
 	s.WaitForPhase(s.kind, "next", v1alpha1.PhaseRunning)
@@ -105,10 +103,16 @@ func (s *story) suspendedAndDeleted() {
 }
 
 // deletedWhileRunning: next runs. Each that waits gets the room of the one that is
-// deleted, also while the orphans of that one run on.
+// suspended by hand, or deleted, also while the orphans of that one run on.
 func (s *story) deletedWhileRunning() {
 	s.submit(job{name: "last", runs: lab.UntilTold})
 	s.expectWaits("last")
+	if s.stops() {
+		s.suspendByHand("next")
+		s.expectSuspendedByUser("next")
+		s.expectNoneRuns("next")
+		s.WaitForPhase(s.kind, "last", v1alpha1.PhaseRunning)
+	}
 	s.delete("next", background)
 	s.WaitForPhase(s.kind, "last", v1alpha1.PhaseRunning)
 

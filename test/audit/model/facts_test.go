@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"testing"
 )
 
@@ -65,17 +66,23 @@ func TestTreesThatAreInvalid(t *testing.T) {
 }
 
 func TestEndsByKind(t *testing.T) {
-	for _, test := range []struct {
+	type test struct {
 		resource, object string
 		want             ending
-	}{
+	}
+	var tests []test
+	for _, r := range rows {
+		if r.group != "kubeflow.org" || r.version != "v1" {
+			continue
+		}
+		for condition, want := range map[string]ending{"Restarting": Going, "Succeeded": Succeeded, "Failed": Failed} {
+			tests = append(tests, test{r.group + "/" + r.version + "/" + r.resource, fmt.Sprintf(
+				`{"kind":%q,"status":{"conditions":[{"type":"Running","status":"False"},{"type":%q,"status":"True"}]}}`, r.kind, condition), want})
+		}
+	}
+	for _, test := range append(tests, []test{
 		{"batch/v1/jobs", `{"kind":"Job","status":{"conditions":[{"type":"SuccessCriteriaMet","status":"True"}]}}`, Going},
 		{"batch/v1/jobs", `{"kind":"Job","status":{"conditions":[{"type":"Complete","status":"True"}]}}`, Succeeded},
-		{"kubeflow.org/v1/pytorchjobs", `{"kind":"PyTorchJob","status":{"conditions":[{"type":"Failed","status":"True"}]}}`, Failed},
-		{"kubeflow.org/v1/xgboostjobs", `{"kind":"XGBoostJob","status":{"conditions":[{"type":"Running","status":"False"},{"type":"Succeeded","status":"True"}]}}`, Succeeded},
-		{"kubeflow.org/v1/paddlejobs", `{"kind":"PaddleJob","status":{"conditions":[{"type":"Restarting","status":"True"}]}}`, Going},
-		{"kubeflow.org/v1/jaxjobs", `{"kind":"JAXJob","status":{"conditions":[{"type":"Failed","status":"True"}]}}`, Failed},
-		{"kubeflow.org/v1/mpijobs", `{"kind":"MPIJob","status":{"conditions":[{"type":"Failed","status":"True"}]}}`, Failed},
 		{"kubeflow.org/v2beta1/mpijobs", `{"kind":"MPIJob","status":{"conditions":[{"type":"Failed","status":"True"}]}}`, Going},
 		{"kubeflow.org/v2beta1/mpijobs", `{"kind":"MPIJob","status":{"completionTime":"x","conditions":[{"type":"Succeeded","status":"True"}]}}`, Succeeded},
 		{"sparkoperator.k8s.io/v1beta2/sparkapplications", `{"kind":"SparkApplication","status":{"applicationState":{"state":"FAILING"}}}`, Going},
@@ -87,7 +94,7 @@ func TestEndsByKind(t *testing.T) {
 		{"trainer.kubeflow.org/v1alpha1/trainjobs", `{"kind":"TrainJob","status":{"conditions":[{"type":"Suspended","status":"False"},{"type":"Complete","status":"True"}]}}`, Succeeded},
 		{"trainer.kubeflow.org/v1alpha1/trainjobs", `{"kind":"TrainJob","status":{"conditions":[{"type":"Failed","status":"True","reason":"DeadlineExceeded"}]}}`, Failed},
 		{"argoproj.io/v1alpha1/workflows", `{"kind":"Workflow","status":{"phase":"Error"}}`, Failed},
-	} {
+	}...) {
 		parts := bytes.Split([]byte(test.resource), []byte("/"))
 		r := rowOf(string(parts[0]), string(parts[1]), string(parts[2]))
 		if r == nil {
