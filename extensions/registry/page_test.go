@@ -1,0 +1,66 @@
+package registry
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// quoted are the files that docs/adding-a-kind.md quotes: all those that were written to
+// add JAXJob, but the page of frameworks.
+var quoted = []string{
+	"extensions/jaxjob/jaxjob.go",
+	"extensions/jaxjob/jaxjob_test.go",
+	"extensions/jaxjob/testdata/jaxjobs.yaml",
+	"extensions/registry/registry.go",
+	"test/audit/model/kinds.go",
+	"test/localcluster/internal/cluster/trainingoperator.go",
+	"test/acceptance/kinds/jaxjob.yaml",
+}
+
+// Whoever follows the page writes what is there.
+func TestThePageOnAddingAKindQuotesWhatIsThere(t *testing.T) {
+	page := text(t, "docs/adding-a-kind.md")
+	var files []string
+	for _, name := range quoted {
+		if !strings.Contains(page, "`"+name+"`") {
+			t.Errorf("the page does not name %s", name)
+		}
+		files = append(files, text(t, name))
+	}
+	blocks := regexp.MustCompile("(?s)```(?:go|yaml)\n(.*?)```").FindAllStringSubmatch(page, -1)
+	found := map[int]bool{}
+	for _, block := range blocks {
+		for part := range strings.SplitSeq(block[1], "---\n") {
+			if at := quotedFrom(files, part); at >= 0 {
+				found[at] = true
+			} else {
+				t.Errorf("no file has this text:\n%s", part)
+			}
+		}
+	}
+	for at, name := range quoted {
+		if !found[at] {
+			t.Errorf("the page quotes nothing of %s", name)
+		}
+	}
+}
+
+func quotedFrom(files []string, part string) int {
+	for at, file := range files {
+		if strings.Contains(file, part) {
+			return at
+		}
+	}
+	return -1
+}
+
+func text(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile("../../" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
