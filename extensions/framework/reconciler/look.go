@@ -53,10 +53,13 @@ func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key type
 	} else {
 		turn.End()
 	}
-	after, err := r.clear(ctx, leftovers, now)
-	switch {
-	case err != nil:
+	after := time.Duration(0)
+	if decided.Action == decision.CreateUnit && len(leftovers) > 0 {
+		after = retryMin // nothing comes between the begin of a creation and the creation
+	} else if after, err = r.clear(ctx, leftovers, now); err != nil {
 		return after, err
+	}
+	switch {
 	case fault != nil:
 		klog.FromContext(ctx).V(2).Info("The job cannot be read and is left alone", "err", fault)
 	case l != nil:

@@ -85,14 +85,14 @@ func newReconciler(f *Framework, adapter framework.Adapter) (*reconciler, error)
 	if _, err := cached.AddEventHandler(handler(r.jobChanged, r.jobGone)); err != nil {
 		return nil, fmt.Errorf("watching %s: %w", adapter.Kind().Resource, err)
 	}
-	for resource, controlled := range map[string]cache.SharedIndexInformer{
-		adapter.Kind().Remains: remains, adapter.Kind().Related.Resource: related,
-	} {
-		if controlled == nil {
-			continue
+	if remains != nil {
+		if _, err := remains.AddEventHandler(handler(r.controlledChanged, r.controlledChanged)); err != nil {
+			return nil, fmt.Errorf("watching %s: %w", adapter.Kind().Remains, err)
 		}
-		if _, err := controlled.AddEventHandler(handler(r.controlledChanged, r.controlledChanged)); err != nil {
-			return nil, fmt.Errorf("watching %s: %w", resource, err)
+	}
+	if related != nil {
+		if _, err := related.AddEventHandler(handler(r.relatedChanged, r.relatedChanged)); err != nil {
+			return nil, fmt.Errorf("watching %s: %w", adapter.Kind().Related.Resource, err)
 		}
 	}
 	if _, err := f.units.AddEventHandler(handler(r.unitChanged, r.unitGone)); err != nil {

@@ -89,6 +89,16 @@ func (r *reconciler) controlledChanged(obj any) {
 	}
 }
 
+// relatedChanged looks at the job of the object's own name, by which it is found, whoever
+// controls the object now.
+func (r *reconciler) relatedChanged(obj any) {
+	if object, isObject := obj.(metav1.Object); isObject {
+		key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+		r.hurry(key)
+		r.queue.Add(key)
+	}
+}
+
 // remainOf names an object that the job still controls, if there is one.
 func (r *reconciler) remainOf(job types.UID) string {
 	if r.remains == nil {

@@ -28,23 +28,23 @@ func (silence) Write(events.Event) {}
 func (silence) Keep(events.Event)  {}
 func (silence) Forget(types.UID)   {}
 
-// The first job has a unit of its predecessor to clear up. While the request for that
-// hangs, the unit of the second job is created, and says that it comes after that of the
-// first, whose creation has begun.
+// While the creation of the first job's unit hangs, the unit of the second job is created,
+// and says that it comes after that of the first. The first job has a unit of its
+// predecessor to clear up too, which comes later: nobody waits for that.
 func TestOneRequestThatHangsDoesNotHoldUpItsNamespace(t *testing.T) {
 	hangs, answer := make(chan struct{}), make(chan struct{})
 	created := make(chan v1alpha1.QueueUnit, 2)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		if r.Method != http.MethodPost { // it asks for the first job
+		var unit v1alpha1.QueueUnit
+		if err := json.NewDecoder(r.Body).Decode(&unit); err != nil || r.Method != http.MethodPost {
+			t.Errorf("%s %s comes before the units are created: %v", r.Method, r.URL, err)
+		}
+		if unit.Spec.ConsumerRef.Name == "first" {
 			close(hangs)
 			<-answer
 			w.WriteHeader(http.StatusInternalServerError)
 			return
-		}
-		var unit v1alpha1.QueueUnit
-		if err := json.NewDecoder(r.Body).Decode(&unit); err != nil {
-			t.Error(err)
 		}
 		created <- unit
 		unit.ResourceVersion = "9"
