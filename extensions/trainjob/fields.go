@@ -21,6 +21,9 @@ const (
 	conditionFailed    = "Failed"
 )
 
+// reasonRuntimeNotSupported of condition Failed is not final.
+const reasonRuntimeNotSupported = "TrainingRuntimeNotSupported"
+
 // TrainJob is what is read of a TrainJob. The rest of it, which differs between
 // versions of Trainer, says how to make its JobSet.
 type TrainJob struct {

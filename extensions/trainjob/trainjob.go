@@ -108,12 +108,19 @@ func (a adapter) SeeWith(object, jobSet framework.Object) framework.Sight {
 	sight.Started = sight.Started || child.Started
 	sight.Running = child.Running
 	sight.Stopped = apimeta.IsStatusConditionTrue(conditions, conditionSuspended) && child.Suspended && child.Stopped
+	if child.End == nil && !child.Stopped {
+		// Trainer says that a deadline has passed before it deletes the JobSet, and does not
+		// repeat a deletion that failed.
+		sight.End = nil
+	}
 	return sight
 }
 
+// end is what the TrainJob says of its end. That its runtime is not supported Trainer takes
+// back once the runtime is another.
 func end(conditions []metav1.Condition) *framework.End {
 	for _, name := range []string{conditionComplete, conditionFailed} {
-		if c := apimeta.FindStatusCondition(conditions, name); c != nil && c.Status == metav1.ConditionTrue {
+		if c := apimeta.FindStatusCondition(conditions, name); c != nil && c.Status == metav1.ConditionTrue && c.Reason != reasonRuntimeNotSupported {
 			return &framework.End{Succeeded: name == conditionComplete, Reason: c.Reason, Message: c.Message}
 		}
 	}
