@@ -93,6 +93,8 @@ func TestTheProgramsMayDoWhatTheyMustAndNoMore(t *testing.T) {
 		{controller, "default", "list watch", "/pods", true},
 		{controller, "default", "get create update patch delete deletecollection", "/pods", false},
 		{controller, "default", "list watch", "ray.io/rayclusters", true},
+		{controller, "default", "list watch", "jobset.x-k8s.io/jobsets", true},
+		{controller, "default", "get create update patch delete deletecollection", "jobset.x-k8s.io/jobsets", false},
 		{controller, "default", "get create update patch delete deletecollection", "ray.io/rayclusters", false},
 		{controller, "default", everything, "ray.io/rayjobs", false},
 		{controller, "", "create", "authentication.k8s.io/tokenreviews", true},

@@ -18,14 +18,15 @@ import (
 )
 
 // jobs stand between pods and what has Jobs made for it, rayClusters between pods and
-// RayJobs.
+// RayJobs, jobSets between Jobs and TrainJobs.
 var (
 	jobs        = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 	rayClusters = schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayclusters"}
+	jobSets     = schema.GroupVersionResource{Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"}
 )
 
-// watchOwners begins to watch what stands between pods and jobs. RayClusters, which a
-// cluster need not have, are not waited for: a pod counts as somebody else's until it
+// watchOwners begins to watch what stands between pods and jobs. RayClusters and
+// JobSets, which a cluster need not have, are not waited for: a pod counts as somebody else's until it
 // is known whose it is, so that too little is released rather than too much.
 func (s *Source) watchOwners(ctx context.Context, config *rest.Config) (synced []cache.InformerSynced, err error) {
 	client, err := metadata.NewForConfig(metadata.ConfigFor(config))
@@ -36,7 +37,7 @@ func (s *Source) watchOwners(ctx context.Context, config *rest.Config) (synced [
 	for _, kind := range []struct {
 		schema.GroupVersionResource
 		always bool
-	}{{jobs, true}, {rayClusters, false}} {
+	}{{jobs, true}, {rayClusters, false}, {jobSets, false}} {
 		informer := factory.ForResource(kind.GroupVersionResource).Informer()
 		if err := informer.SetTransform(slimOwner); err != nil {
 			return nil, fmt.Errorf("watching %s: %w", kind.Resource, err)

@@ -3,7 +3,7 @@
 //
 // A pod belongs to the object that controls it. Between a pod and its job may stand a
 // Job (of a RayJob's submitter, a JobSet, an MPIJob's launcher), a RayCluster (of a
-// RayJob), or another pod (a Spark driver): these are watched, by their metadata alone.
+// RayJob), a Job and its JobSet (of a TrainJob), or another pod (a Spark driver): these are watched, by their metadata alone.
 package resourcequota
 
 import (
