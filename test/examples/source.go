@@ -30,7 +30,8 @@ type Source struct {
 // aboutJobSet: hardly any of them would be found without the Markdown.
 const aboutJobSet = "The one sample is empty. The others stand in the proposals by which JobSet's features\ncame, and some of these are sketches that no cluster was meant to take."
 
-// Sources are all operators'.
+// Sources are the operators' whose modules have examples that apply as they are. Those of
+// Trainer name runtimes that have to be installed beside it.
 func Sources() []Source {
 	return []Source{
 		{Operator: "training-operator", Folders: []string{"examples"}},

@@ -147,6 +147,9 @@ func (s specimen) judgeWrites(t *testing.T, table audit.WriteTable, lives []audi
 		if (fate.waited || late) && s.view.ShowsQueuing() {
 			most += writesOfQueuing
 		}
+		if late && !fate.waited {
+			t.Logf("%s %s was released %v after its creation", s.kind, fate.job, life.Released[0].Time.Sub(life.Created.Time))
+		}
 		if j.OnJob > most {
 			t.Errorf("%d writes on %s %s, want %d at most: %v", j.OnJob, s.kind, fate.job, most, j.By)
 		}

@@ -87,6 +87,24 @@ func TestTheCheckerKnowsEachKindToo(t *testing.T) {
 	}
 }
 
+// What follows from these two is not tried where an adapter forgets them.
+func TestOwnersAndOlderVersionsAreThoseOfTheOperators(t *testing.T) {
+	owners := map[string]string{"job": "CronJob.batch", "rayjob": "RayCronJob.ray.io"}
+	older := map[string]string{"rayjob": "v1alpha1", "raycluster": "v1alpha1"}
+	for _, sample := range all(t) {
+		var have []string
+		for _, owner := range sample.Owners {
+			have = append(have, owner.String())
+		}
+		if got := strings.Join(have, " "); got != owners[sample.Name] {
+			t.Errorf("%s may be owned by %q, want %q", sample.Name, got, owners[sample.Name])
+		}
+		if got := strings.Join(sample.OlderVersions, " "); got != older[sample.Name] {
+			t.Errorf("%s has older versions %q, want %q", sample.Name, got, older[sample.Name])
+		}
+	}
+}
+
 func TestWhatAManifestAsksForIsSaid(t *testing.T) {
 	for _, sample := range all(t) {
 		for name, amount := range sample.Total {

@@ -51,6 +51,9 @@ func onJobs(t *testing.T, extensions string, kind heldKind) []permission {
 	if kind.Remains != "" {
 		all = append(all, permission{extensions, "default", "list watch", kind.resource.Group + "/" + kind.Remains, true})
 	}
+	if related := kind.Related; related.Resource != "" {
+		all = append(all, permission{extensions, "default", "list watch", related.Group + "/" + related.Resource, true})
+	}
 	return all
 }
 

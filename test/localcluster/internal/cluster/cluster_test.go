@@ -134,6 +134,11 @@ func TestOneOfTwoOperatorsHasMPIJob(t *testing.T) {
 		if !slices.Equal(left, test.left) || len(runs)+len(left) != len(trainingJobs) {
 			t.Errorf("with %v training-operator does not run %v, want %v", test.operators, left, test.left)
 		}
+		for _, kind := range []string{"TFJob", "PyTorchJob"} {
+			if !slices.ContainsFunc(runs, func(j trainingJob) bool { return j.kind == kind }) {
+				t.Errorf("with %v training-operator does not run %s", test.operators, kind)
+			}
+		}
 	}
 }
 
