@@ -163,13 +163,6 @@ func statusPatch(w *scheduler.Write, now metav1.MicroTime, conditions []metav1.C
 	})
 }
 
-func orNull(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
-}
-
 func written(w *scheduler.Write, version string, at time.Time) input {
 	return func(l *loop) {
 		version, err := parseVersion(w.Key, version)

@@ -20,8 +20,8 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
-	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -53,7 +53,7 @@ func TestStatusPatchesFitTheirSchema(t *testing.T) {
 			messages = append(messages, condition.Message)
 		}
 		for _, message := range messages {
-			if n := len(message); n > events.MaxMessage {
+			if n := len(message); n > lifecycle.MaxMessage {
 				t.Errorf("%s: message of %d characters", w.Kind, n)
 			}
 		}

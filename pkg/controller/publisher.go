@@ -18,6 +18,7 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	listers "kube-queue.dev/kube-queue/pkg/generated/listers/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -180,7 +181,7 @@ func (p *publisher) keep(ctx context.Context, stats scheduler.QueueStats) error 
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{
 		"policy": status.Policy, "quota": status.Quota, "pending": status.Pending, "reserved": status.Reserved,
 		"dequeued": status.Dequeued, "running": status.Running,
-		"head": orNull(status.Head), "headReason": orNull(string(status.HeadReason)),
+		"head": lifecycle.OrNull(status.Head), "headReason": lifecycle.OrNull(string(status.HeadReason)),
 	}})
 	if err != nil {
 		return fmt.Errorf("queue %s: %w", stats.Name, err)

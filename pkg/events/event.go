@@ -22,13 +22,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
 const (
 	// maxName is the longest name that an object may have.
 	maxName = 253
-	// MaxMessage is the longest message that the API server takes, in bytes.
-	MaxMessage = 1024
 	// hashLength is the number of letters that tell the events of an object apart.
 	hashLength = 16
 )
@@ -74,7 +73,7 @@ func (e Event) build(source Source, now metav1.Time) *corev1.Event {
 		InvolvedObject:      e.Object,
 		Type:                e.Type,
 		Reason:              string(e.Reason),
-		Message:             Shorten(e.Message),
+		Message:             lifecycle.Shorten(e.Message),
 		Source:              corev1.EventSource{Component: source.Component},
 		ReportingController: source.Component,
 		ReportingInstance:   source.Instance,
@@ -82,13 +81,4 @@ func (e Event) build(source Source, now metav1.Time) *corev1.Event {
 		LastTimestamp:       now,
 		Count:               1,
 	}
-}
-
-// Shorten a message to what the API server takes, of an event as of a status.
-func Shorten(message string) string {
-	if len(message) <= MaxMessage {
-		return message
-	}
-	const more = "..."
-	return strings.ToValidUTF8(message[:MaxMessage-len(more)], "") + more
 }

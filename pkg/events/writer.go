@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
 const (
@@ -237,7 +239,7 @@ func (w *Writer) bringAbout(ctx context.Context, key types.NamespacedName, entry
 // renew tells the event once more, with its present message.
 func (w *Writer) renew(ctx context.Context, key types.NamespacedName, event Event, count int32, now time.Time) (int32, time.Time, error) {
 	patch, err := json.Marshal(map[string]any{
-		"count": count, "lastTimestamp": metav1.NewTime(now), "message": Shorten(event.Message), "type": event.Type,
+		"count": count, "lastTimestamp": metav1.NewTime(now), "message": lifecycle.Shorten(event.Message), "type": event.Type,
 	})
 	if err != nil {
 		return 0, now, fmt.Errorf("renewing event %s: %w", key, err)

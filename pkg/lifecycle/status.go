@@ -13,7 +13,8 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// MaxMessage is the longest message that a unit's status takes, in bytes.
+// MaxMessage is the longest message that the API server takes of a status or an event, in
+// bytes.
 const MaxMessage = 1024
 
 // Status is the part "status" of a merge patch of a unit. It replaces the list of
@@ -94,7 +95,7 @@ func Evicted(conditions []metav1.Condition, reason wellknown.Reason, message str
 	message = Shorten(message)
 	evicted := condition(wellknown.ConditionEvicted, metav1.ConditionTrue, string(reason), now)
 	evicted.Message = message
-	return Status{"reason": orNull(string(reason)), "message": orNull(message), "conditions": with(conditions, evicted)}
+	return Status{"reason": OrNull(string(reason)), "message": OrNull(message), "conditions": with(conditions, evicted)}
 }
 
 // Stopped says that an evicted job has stopped. The message still says why it was
@@ -134,8 +135,8 @@ func Requeued(at Place, reason wellknown.Reason, message string, now metav1.Micr
 
 // status says where a unit waits, and why.
 func (p Place) status(reason wellknown.Reason, message string) Status {
-	return Status{"reason": orNull(string(reason)), "message": orNull(Shorten(message)),
-		"quota": orNull(p.Quota), "queue": orNull(p.Queue)}
+	return Status{"reason": OrNull(string(reason)), "message": OrNull(Shorten(message)),
+		"quota": OrNull(p.Quota), "queue": OrNull(p.Queue)}
 }
 
 func evicted(unit *v1alpha1.QueueUnit, status metav1.ConditionStatus, reason wellknown.Reason, message string, now metav1.Time) Status {
@@ -174,7 +175,7 @@ func withoutRetired(unit *v1alpha1.QueueUnit, status Status) Status {
 // longer one than this nobody would read.
 var conditionReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]{0,254}[A-Za-z0-9_])?$`)
 
-// Shorten a message to what a unit's status takes.
+// Shorten a message to what the API server takes, of an event and of a status.
 func Shorten(message string) string {
 	if len(message) <= MaxMessage {
 		return message
@@ -183,7 +184,8 @@ func Shorten(message string) string {
 	return strings.ToValidUTF8(message[:MaxMessage-len(more)], "") + more
 }
 
-func orNull(s string) any {
+// OrNull is the text as a merge patch has it: none removes the field.
+func OrNull(s string) any {
 	if s == "" {
 		return nil
 	}

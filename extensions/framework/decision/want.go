@@ -14,6 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/requests"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
 // Bounds of a unit's spec, as its CRD has them.
@@ -215,21 +216,14 @@ func (w *Want) Changes(unit *v1alpha1.QueueUnit) map[string]any {
 		return changes
 	}
 	set("priority", spec.Priority != have.Priority, spec.Priority)
-	set("priorityClassName", spec.PriorityClassName != have.PriorityClassName, orNull(spec.PriorityClassName))
-	set("quotaName", spec.QuotaName != have.QuotaName, orNull(spec.QuotaName))
+	set("priorityClassName", spec.PriorityClassName != have.PriorityClassName, lifecycle.OrNull(spec.PriorityClassName))
+	set("quotaName", spec.QuotaName != have.QuotaName, lifecycle.OrNull(spec.QuotaName))
 	set("preemptible", *spec.Preemptible != ptr.Deref(have.Preemptible, true), *spec.Preemptible)
 	set("maximumExecutionTimeSeconds", !ptr.Equal(spec.MaximumExecutionTimeSeconds, have.MaximumExecutionTimeSeconds), spec.MaximumExecutionTimeSeconds)
 	// To this comparison absent and empty are the same, as to the API server.
 	set("podSets", !equality.Semantic.DeepEqual(spec.PodSets, have.PodSets), spec.PodSets)
 	set("resource", !equality.Semantic.DeepEqual(spec.Resource, have.Resource), replaceMap(have.Resource, spec.Resource))
 	return changes
-}
-
-func orNull(text string) any {
-	if text == "" {
-		return nil
-	}
-	return text
 }
 
 // replaceMap is the merge patch that turns one map into the other: what is no

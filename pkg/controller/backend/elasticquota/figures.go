@@ -18,7 +18,7 @@ import (
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
-	"kube-queue.dev/kube-queue/pkg/events"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
@@ -82,10 +82,10 @@ func (f *forest) validity(shown []metav1.Condition) []metav1.Condition {
 	now := metav1.Condition{Type: wellknown.ConditionValid, Status: metav1.ConditionTrue, Reason: string(wellknown.ReasonInForce),
 		Message: "The tree is in force.", ObservedGeneration: f.chosen.GetGeneration()}
 	if len(f.warnings) > 0 {
-		now.Message = events.Shorten("The tree is in force. Seldom meant so: " + strings.Join(f.warnings, "; "))
+		now.Message = lifecycle.Shorten("The tree is in force. Seldom meant so: " + strings.Join(f.warnings, "; "))
 	}
 	if f.problem != "" {
-		now.Status, now.Reason, now.Message = metav1.ConditionFalse, string(wellknown.ReasonInvalidQuotaTree), events.Shorten(f.problem)
+		now.Status, now.Reason, now.Message = metav1.ConditionFalse, string(wellknown.ReasonInvalidQuotaTree), lifecycle.Shorten(f.problem)
 	}
 	conditions := slices.Clone(shown)
 	apimeta.SetStatusCondition(&conditions, now)
