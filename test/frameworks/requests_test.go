@@ -66,7 +66,8 @@ func (s *story) expectJobsOf(name string) {
 	lab.Must(s.t, err)
 	n := 0
 	for i := range list.Items {
-		if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.Kind == s.kind && owner.Name == name {
+		owner := metav1.GetControllerOf(&list.Items[i])
+		if owner != nil && owner.Name == name && (owner.Kind == s.kind || owner.Kind == s.sample.Related.Kind) {
 			n++
 		}
 	}
