@@ -2,6 +2,7 @@ package frameworks
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,9 +47,13 @@ func (s *story) suspendByHand(name string) {
 	s.Patch(s.resource, name, `{"`+strings.Join(s.suspend, `":{"`)+`":true`+strings.Repeat("}", len(s.suspend)))
 }
 
-// stops tells whether the operator stops a running job when it is suspended. Argo lets the
-// pods that a Workflow has run to their ends.
-func (s *story) stops() bool { return s.kind != "Workflow" }
+// stops tells whether no pod of a running job is left when its operator says that it is
+// suspended. Argo lets the pods of a Workflow run to their ends. Executors of Spark end some
+// time after their driver, and the pod that submits a RayJob after its cluster; their quota
+// is given back too early then, until pods decide what is charged.
+func (s *story) stops() bool {
+	return !slices.Contains([]string{"Workflow", "SparkApplication", "RayJob"}, s.kind)
+}
 
 func (s *story) expectSuspendedByUser(name string) {
 	s.t.Helper()
