@@ -42,7 +42,7 @@ func TestEachFileGetsANewKind(t *testing.T) {
 		{"charts/kube-queue/values.yaml", valuesComment(adapters), []string{", widget (or gadget). Those of ", " and widget that somebody"}},
 		{"charts/kube-queue/README.md", valuesRow(adapters), []string{", widget (or gadget). Those of "}},
 		{"hack/deploy-values.yaml", enabled(namesOf(adapters)), []string{", workflow, widget]\n"}},
-		{"pkg/generated/kinds/kinds.go", goFile(data), []string{`"TFJob", "Widget", "Workflow"`}},
+		{"pkg/generated/kinds/kinds.go", goFile(data), []string{`"Widget", "Workflow"`}},
 		{"README.md", block("kinds", markTable(adapters)), []string{"| Widget (example.com/v1; operator 7) | the same" + mark + " | `widget` |"}},
 		{"docs/configuration.md", block("kinds", nameTable(adapters)), []string{"| `widget`, `gadget` | Widget of `example.com/v1`; either name enables the same, once |"}},
 		{"docs/frameworks.md", block("kinds", kindTable(adapters)), []string{
