@@ -441,7 +441,42 @@ func TestWriteBudget(t *testing.T) {
 		}
 		p.end()
 	}
+	// restless has its cause changed twice in half a minute, and does all else that it may.
+	restless := func(s *script, between func()) {
+		full(s, 3*time.Second, 3*time.Second, nil)
+		p := s.batchJob("b", 3)
+		p.enqueue()
+		for _, reason := range []string{"QuotaExceeded", "MaxJobs"} {
+			s.wait(2 * time.Second)
+			p.unit.patchStatus(controller, "status.reason", reason)
+		}
+		p.event(extensions, "Queued")
+		between()
+		p.unit.patchStatus(controller, "status.reason", "QuotaExceeded")
+		p.dequeue()
+		p.release()
+		p.start()
+		p.event(extensions, "Released")
+		s.wait(3 * time.Second)
+		p.unit.patchStatus(extensions, "status.phase", "Running")
+		p.end()
+	}
+	take := func(s *script, lease *thing, holder string) func() {
+		return func() { lease.patch(controller, "spec.holderIdentity", holder) }
+	}
 	tell(t, []story{
+		{name: "two changes of cause in half a minute are too many", act: func(s *script) {
+			restless(s, func() {})
+		}, breaks: []string{"job-budget"}},
+		{name: "but not where another controller begins to decide", act: func(s *script) {
+			restless(s, take(s, s.lease(), "two"))
+		}},
+		{name: "the same controller renewing its lease explains nothing", act: func(s *script) {
+			restless(s, take(s, s.lease(), "one"))
+		}, breaks: []string{"job-budget"}},
+		{name: "nor does one that gives it up", act: func(s *script) {
+			restless(s, take(s, s.lease(), ""))
+		}, breaks: []string{"job-budget"}},
 		{name: "five when it does not wait", act: func(s *script) { full(s, 0, 0, nil) }},
 		{name: "six are too many then", act: func(s *script) {
 			full(s, 0, 0, func(p *play) { p.event(extensions, "Again") })

@@ -30,7 +30,7 @@ func (l *Log) Writes(options Options) (WriteTable, error) {
 	w := l.Replay(o, func(w *model.World, c *model.Change) { b.See(w, c) })
 	t := WriteTable{Others: b.Others}
 	for _, a := range b.Order {
-		if a.Settle(w); a.Total()+a.Failed > 0 {
+		if b.Settle(a, w); a.Total()+a.Failed > 0 {
 			t.Jobs = append(t.Jobs, a.JobWrites)
 		}
 	}

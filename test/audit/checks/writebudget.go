@@ -15,7 +15,7 @@ func (b writeBudget) see(w *model.World, c *model.Change, _ *findings) { b.Book.
 
 func (b writeBudget) finish(w *model.World, f *findings) {
 	for _, a := range b.Order {
-		a.Settle(w)
+		b.Settle(a, w)
 		switch {
 		case a.Total() == 0:
 		case a.Unjudged != "":

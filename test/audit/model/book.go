@@ -12,6 +12,9 @@ type Book struct {
 	Statuses map[string]*ObjectWrites
 	Others   map[string]int
 	Rapid    []rapidStatus
+
+	decider  string   // who held the lease of deciderLease last
+	deciders []Moment // when another process took it
 }
 
 // account is what one job has cost.
@@ -59,6 +62,9 @@ func (b *Book) See(w *World, c *Change) {
 	b.follow(w, c)
 	if !w.Options.Program(c.Write) {
 		return
+	}
+	if lease, is := c.Write.Body.(*LeaseFacts); is {
+		b.seeLease(c.Write, lease)
 	}
 	switch c.Write.Resource {
 	case "queues", "elasticquotatrees":
@@ -226,6 +232,28 @@ func (a *account) followUnit(c *Change) {
 			a.reasons++
 		}
 	}
+}
+
+// seeLease notes when a process begins to decide that did not before: it does not know
+// when its predecessor last wrote why a unit waits.
+func (b *Book) seeLease(w *Write, lease *LeaseFacts) {
+	if !w.OK() || w.Name != deciderLease || lease.Holder == "" || lease.Holder == b.decider {
+		return
+	}
+	b.decider = lease.Holder
+	b.deciders = append(b.deciders, w.Moment())
+}
+
+// decidersBetween counts the processes that began to decide after the one time and before
+// the other.
+func (b *Book) decidersBetween(from, to time.Time) int {
+	count := 0
+	for _, began := range b.deciders {
+		if began.Time.After(from) && began.Time.Before(to) {
+			count++
+		}
+	}
+	return count
 }
 
 // seeStatus counts the writes of the status of queues and trees.

@@ -61,15 +61,16 @@ type ObjectWrites struct {
 	last time.Time
 }
 
-// Settle works out what the job may have cost.
-func (a *account) Settle(w *World) {
+// Settle works out what the job of an account may have cost.
+func (b *Book) Settle(a *account, w *World) {
 	if a.Job.Created.IsZero() {
 		a.unjudged = cmp.Or(a.unjudged, "older than the log")
 	}
-	waited := timeOr(a.quota, w.End).Sub(a.Job.Created.Time)
+	until := timeOr(a.quota, w.End)
 	if a.quota.IsZero() && !a.ended.IsZero() {
-		waited = a.ended.Time.Sub(a.Job.Created.Time)
+		until = a.ended.Time
 	}
+	waited := until.Sub(a.Job.Created.Time)
 	a.Waited = waited
 	if !a.released.IsZero() {
 		a.Ran = timeOr(a.ended, w.End).Sub(a.released.Time)
@@ -85,7 +86,8 @@ func (a *account) Settle(w *World) {
 			a.Budget += budgetShown
 		}
 		causes := max(0, a.reasons-1)
-		a.Budget += min(causes, int((waited+causePause-1)/causePause))
+		paced := int((waited + causePause - 1) / causePause)
+		a.Budget += min(causes, paced+b.decidersBetween(a.Job.Created.Time, until))
 		a.Budget += int(waited / renewal)
 	}
 	a.Budget += min(a.afterwards, 1) + len(a.warnings)

@@ -10,6 +10,9 @@ const leaseGroup = "coordination.k8s.io"
 // programNamespace is where the programs' leases are.
 const programNamespace = "kube-queue"
 
+// deciderLease is the lease of the program that decides why a unit waits.
+const deciderLease = "kube-queue-controller"
+
 // LeaseFacts is who holds a lease, and for how long after each renewal.
 type LeaseFacts struct {
 	Holder string

@@ -21,9 +21,6 @@ func TestNoJobIsLostByUpgradeRollbackAndUninstall(t *testing.T) {
 	s.waitForRollout()
 	s.enter("default")
 	s.expectFirstJob(notes)
-	// Each controller that starts has another policy, so other causes, and does not remember
-	// when the last one was written.
-	s.Allowed = []string{"write-budget"}
 
 	// Some run through all that comes, some wait through it, and between them others come
 	// and go.
@@ -75,7 +72,7 @@ enabledExtensions: [tfjob, pytorchjob, job]
 
 	s.expectUnderWay()
 	s.helm("uninstall", nil, "--wait")
-	s.Allowed = append(s.Allowed, "held-after-end") // nobody is there to free what has ended
+	s.Allowed = []string{"held-after-end"} // nobody is there to free what has ended
 	s.expectKept()
 	s.helm("install", s.values(""), "--wait")
 	s.waitForRollout()
