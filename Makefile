@@ -18,11 +18,11 @@ LDFLAGS := -X kube-queue.dev/kube-queue/pkg/program/identity.linked=$(VERSION)
 # What runs in seconds, with no cluster.
 UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/acceptance/... ./test/audit/... ./test/demo/... \
 	./test/faultproxy ./test/podrunner ./test/rights/... \
-	$(addprefix ./test/perf/,jobs pace plain play report rig scenario trail wire)
+	$(addprefix ./test/perf/,jobs loadgen noopqueue pace report rig scenario trail wire)
 # Each package starts a cluster of its own: more than two would be slower on 2 cores.
 CLUSTER_TEST := go test -count=1 -p 2 -timeout 40m
 
-INTEGRATION := ./test/testcluster/... ./test/integration/... ./test/examples ./test/perf
+INTEGRATION := ./test/clustertest/... ./test/integration/... ./test/examples ./test/perf
 # These begin first, lest one of them is left over to run alone.
 LONGEST := ./test/e2e ./test/e2e/resourcequota ./test/e2e/install ./test/integration/admission
 

@@ -60,8 +60,8 @@ hack/render-deploy.sh
 
 echo "settings"
 # What is left of a program that is gone, no program would remove.
-rm -rf docs/config
-"${tools}/settings" docs
+rm -rf docs/reference/config
+"${tools}/settings" docs/reference
 
 echo "metrics"
-"${tools}/metricsdoc" docs/metrics.md
+"${tools}/metricsdoc" docs/reference/metrics.md

@@ -6,11 +6,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"kube-queue.dev/kube-queue/pkg/tolerant"
+	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
 // Object is a job of some kind.
-type Object = tolerant.Object
+type Object = lenient.Object
 
 // Adapter teaches the framework one kind of job. Its methods are pure, never
 // change the job and never panic, however little the object holds.
@@ -19,8 +19,8 @@ type Adapter interface {
 	Kind() Kind
 	// New returns an empty object to decode a job into.
 	New() Object
-	// See says what the job's spec and status tell of its life.
-	See(Object) Sight
+	// State says what the job's spec and status tell of its life.
+	State(Object) JobState
 	// Pods says which pods the job is made of. An error is the user's to mend: it
 	// becomes the message of reason InvalidRequest.
 	Pods(Object) (Pods, error)
@@ -32,9 +32,9 @@ type Adapter interface {
 	SuspendPatch(job Object, suspend bool) map[string]any
 }
 
-// QueuingShower is implemented by adapters of kinds whose own status can show
+// QueuingPatcher is implemented by adapters of kinds whose own status can show
 // that a job is queued.
-type QueuingShower interface {
+type QueuingPatcher interface {
 	// QueuingPatch is a merge patch of the job's status that shows, or no longer
 	// shows, that the job is queued.
 	QueuingPatch(job Object, queuing bool, message string, now time.Time) map[string]any
@@ -49,9 +49,9 @@ type RelatedReader interface {
 	// RelatedTemplates are its pod templates themselves, to be stripped before it is
 	// cached.
 	RelatedTemplates(related Object) []*corev1.PodTemplateSpec
-	// SeeWith is See, and PodsWith is Pods, of a job with its related object, which is
+	// StateWith is State, and PodsWith is Pods, of a job with its related object, which is
 	// nil while there is none.
-	SeeWith(job, related Object) Sight
+	StateWith(job, related Object) JobState
 	PodsWith(job, related Object) (Pods, error)
 }
 
@@ -113,8 +113,8 @@ type Related struct {
 	Resource string
 }
 
-// Sight is what a job looks like to its adapter.
-type Sight struct {
+// JobState is what a job looks like to its adapter.
+type JobState struct {
 	// Suspended is the operator's real suspend field.
 	Suspended bool
 	// NoMark: the suspend field serves some other purpose in this job and does not

@@ -43,13 +43,13 @@ func (adapter) Kind() framework.Kind {
 
 func (adapter) New() framework.Object { return &batchv1.Job{} }
 
-func (adapter) See(object framework.Object) framework.Sight {
+func (adapter) State(object framework.Object) framework.JobState {
 	job, isJob := object.(*batchv1.Job)
 	if !isJob {
-		return framework.Sight{}
+		return framework.JobState{}
 	}
 	status := &job.Status
-	return framework.Sight{
+	return framework.JobState{
 		Suspended: ptr.Deref(job.Spec.Suspend, false),
 		ManagedBy: ptr.Deref(job.Spec.ManagedBy, ""),
 		Started:   status.StartTime != nil,

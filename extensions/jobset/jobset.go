@@ -111,12 +111,12 @@ func (adapter) SuspendPatch(_ framework.Object, suspend bool) map[string]any {
 	return map[string]any{"spec": map[string]any{"suspend": suspend}}
 }
 
-func (adapter) See(object framework.Object) framework.Sight {
+func (adapter) State(object framework.Object) framework.JobState {
 	set, isJobSet := object.(*jobset.JobSet)
 	if !isJobSet {
-		return framework.Sight{}
+		return framework.JobState{}
 	}
-	return framework.Sight{
+	return framework.JobState{
 		Suspended: ptr.Deref(set.Spec.Suspend, false),
 		ManagedBy: ptr.Deref(set.Spec.ManagedBy, ""),
 		Started:   started(&set.Status),

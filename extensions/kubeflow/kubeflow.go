@@ -93,10 +93,10 @@ func (b Base[T]) parts(object framework.Object) Parts {
 	return b.Parts(job)
 }
 
-// See says what the job looks like.
-func (b Base[T]) See(object framework.Object) framework.Sight {
+// State says what the job looks like.
+func (b Base[T]) State(object framework.Object) framework.JobState {
 	parts := b.parts(object)
-	return framework.Sight{
+	return framework.JobState{
 		Suspended: parts.Suspend,
 		ManagedBy: parts.ManagedBy,
 		Started:   parts.Started,

@@ -38,15 +38,15 @@ func (adapter) Kind() framework.Kind {
 
 func (adapter) New() framework.Object { return &rayv1.RayCluster{} }
 
-func (adapter) See(object framework.Object) framework.Sight {
+func (adapter) State(object framework.Object) framework.JobState {
 	cluster, isCluster := object.(*rayv1.RayCluster)
 	if !isCluster {
-		return framework.Sight{}
+		return framework.JobState{}
 	}
 	status := &cluster.Status
 	//lint:ignore SA1019 operators before 1.3 have no conditions by default
 	running := status.State == rayv1.Ready || apimeta.IsStatusConditionTrue(status.Conditions, string(rayv1.RayClusterProvisioned))
-	return framework.Sight{
+	return framework.JobState{
 		Suspended: ptr.Deref(cluster.Spec.Suspend, false),
 		ManagedBy: ptr.Deref(cluster.Spec.ManagedBy, ""),
 		Started:   running || hasHead(status),

@@ -30,10 +30,10 @@ var (
 		"k8s.io/apimachinery/pkg/runtime", "k8s.io/apimachinery/pkg/runtime/schema", "k8s.io/apimachinery/pkg/types",
 		"k8s.io/apimachinery/pkg/util/validation", "k8s.io/component-helpers/resource", "k8s.io/utils/ptr",
 		"sigs.k8s.io/json", "sigs.k8s.io/yaml",
-		own + "pkg/lifecycle", own + "pkg/quota/resourcequota", own + "pkg/resources", own + "pkg/tolerant",
+		own + "pkg/lifecycle", own + "pkg/quota/resourcequota", own + "pkg/resources", own + "pkg/lenient",
 	}
 	// typesOnly are what may be named of packages that have a client too.
-	typesOnly = map[string][]string{own + "pkg/tolerant": {"Kind", "Object", "Unreadable"}}
+	typesOnly = map[string][]string{own + "pkg/lenient": {"Kind", "Object", "Unreadable"}}
 	// clocks are what may not be named: it reads the time, or waits.
 	clocks = map[string][]string{
 		"time":                                 {"Now", "Since", "Until", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "Sleep"},
@@ -77,7 +77,7 @@ func TestAClientAClockAndAGoroutineAreReported(t *testing.T) {
 		{`import "context"`, "imports context"},
 		{`import "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"`, "imports kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"},
 		{`import "kube-queue.dev/kube-queue/extensions/framework/reconciler"`, "imports kube-queue.dev/kube-queue/extensions/framework/reconciler"},
-		{"import \"kube-queue.dev/kube-queue/pkg/tolerant\"\nvar x tolerant.Client", "names tolerant.Client"},
+		{"import \"kube-queue.dev/kube-queue/pkg/lenient\"\nvar x lenient.Client", "names lenient.Client"},
 		{"import \"time\"\nvar x = time.Now()", "names time.Now"},
 		{"import m \"k8s.io/apimachinery/pkg/apis/meta/v1\"\nvar x = m.Now()", "names m.Now"},
 		{"func f() { go f() }", "starts a goroutine"},

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// quoted are the files that docs/adding-a-kind.md quotes: all those that were written to
+// quoted are the files that docs/development/adding-a-kind.md quotes: all those that were written to
 // add JAXJob, but the page of frameworks.
 var quoted = []string{
 	"extensions/jaxjob/jaxjob.go",
@@ -21,7 +21,7 @@ var quoted = []string{
 
 // Whoever follows the page writes what is there.
 func TestThePageOnAddingAKindQuotesWhatIsThere(t *testing.T) {
-	page := text(t, "docs/adding-a-kind.md")
+	page := text(t, "docs/development/adding-a-kind.md")
 	var files []string
 	for _, name := range quoted {
 		if !strings.Contains(page, "`"+name+"`") {

@@ -37,13 +37,13 @@ func (adapter) Kind() framework.Kind {
 
 func (adapter) New() framework.Object { return &v1beta2.SparkApplication{} }
 
-func (adapter) See(object framework.Object) framework.Sight {
+func (adapter) State(object framework.Object) framework.JobState {
 	app, isApp := object.(*v1beta2.SparkApplication)
 	if !isApp {
-		return framework.Sight{}
+		return framework.JobState{}
 	}
 	state, suspended, ended := app.Status.AppState.State, ptr.Deref(app.Spec.Suspend, false), end(app.Status.AppState)
-	return framework.Sight{
+	return framework.JobState{
 		Suspended: suspended,
 		Started:   started(&app.Status),
 		// Before it the driver waits for a node; after it the driver has ended.

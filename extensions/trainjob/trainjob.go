@@ -86,15 +86,15 @@ func (adapter) SuspendPatch(_ framework.Object, suspend bool) map[string]any {
 	return map[string]any{"spec": map[string]any{"suspend": suspend}}
 }
 
-func (a adapter) See(object framework.Object) framework.Sight { return a.SeeWith(object, nil) }
+func (a adapter) State(object framework.Object) framework.JobState { return a.StateWith(object, nil) }
 
-func (a adapter) SeeWith(object, jobSet framework.Object) framework.Sight {
+func (a adapter) StateWith(object, jobSet framework.Object) framework.JobState {
 	job, isTrainJob := object.(*TrainJob)
 	if !isTrainJob {
-		return framework.Sight{}
+		return framework.JobState{}
 	}
 	conditions := job.Status.Conditions
-	sight := framework.Sight{
+	sight := framework.JobState{
 		Suspended: ptr.Deref(job.Spec.Suspend, false),
 		ManagedBy: ptr.Deref(job.Spec.ManagedBy, ""),
 		// Resumed: the condition is absent of a job that was never suspended.
@@ -104,7 +104,7 @@ func (a adapter) SeeWith(object, jobSet framework.Object) framework.Sight {
 	if jobSet == nil {
 		return sight
 	}
-	child := a.jobSets.See(jobSet)
+	child := a.jobSets.State(jobSet)
 	sight.Started = sight.Started || child.Started
 	sight.Running = child.Running
 	sight.Stopped = apimeta.IsStatusConditionTrue(conditions, conditionSuspended) && child.Suspended && child.Stopped

@@ -50,14 +50,14 @@ func (adapter) Kind() framework.Kind {
 
 func (adapter) New() framework.Object { return &Workflow{} }
 
-func (adapter) See(object framework.Object) framework.Sight {
+func (adapter) State(object framework.Object) framework.JobState {
 	workflow, isWorkflow := object.(*Workflow)
 	if !isWorkflow {
-		return framework.Sight{}
+		return framework.JobState{}
 	}
 	spec, status := &workflow.Spec, &workflow.Status
 	suspended := ptr.Deref(spec.Suspend, false)
-	return framework.Sight{
+	return framework.JobState{
 		Suspended: suspended,
 		NoMark:    !spec.queuePoint(),
 		Started:   status.begun(),

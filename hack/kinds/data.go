@@ -88,7 +88,7 @@ func dataOf(adapters []framework.Adapter) (chartData, error) {
 
 func kindOf(adapter framework.Adapter) (chartKind, error) {
 	kind := adapter.Kind()
-	_, showsQueuing := adapter.(framework.QueuingShower)
+	_, showsQueuing := adapter.(framework.QueuingPatcher)
 	found := chartKind{
 		Kind: kind.Kind, Group: kind.Group, Resource: kind.Resource,
 		Extensions: []chartExtension{{

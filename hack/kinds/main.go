@@ -44,8 +44,8 @@ func write(root string) error {
 		{"hack/deploy-values.yaml", []edit{enabled(names)}},
 		{"pkg/generated/kinds/kinds.go", []edit{goFile(data)}},
 		{"README.md", []edit{block("kinds", markTable(adapters))}},
-		{"docs/configuration.md", []edit{block("kinds", nameTable(adapters))}},
-		{"docs/frameworks.md", []edit{block("kinds", kindTable(adapters)), block("kinds-life", lifeTable(adapters))}},
+		{"docs/operations/configuration.md", []edit{block("kinds", nameTable(adapters))}},
+		{"docs/reference/kinds.md", []edit{block("kinds", kindTable(adapters)), block("kinds-life", lifeTable(adapters))}},
 	} {
 		if err := rewrite(filepath.Join(root, file.path), file.edits...); err != nil {
 			return err

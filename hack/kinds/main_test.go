@@ -44,10 +44,10 @@ func TestEachFileGetsANewKind(t *testing.T) {
 		{"hack/deploy-values.yaml", enabled(namesOf(adapters)), []string{", workflow, widget]\n"}},
 		{"pkg/generated/kinds/kinds.go", goFile(data), []string{`"Widget", "Workflow"`}},
 		{"README.md", block("kinds", markTable(adapters)), []string{"| Widget (example.com/v1; operator 7) | the same" + mark + " | `widget` |"}},
-		{"docs/configuration.md", block("kinds", nameTable(adapters)), []string{"| `widget`, `gadget` | Widget of `example.com/v1`; either name enables the same, once |"}},
-		{"docs/frameworks.md", block("kinds", kindTable(adapters)), []string{
+		{"docs/operations/configuration.md", block("kinds", nameTable(adapters)), []string{"| `widget`, `gadget` | Widget of `example.com/v1`; either name enables the same, once |"}},
+		{"docs/reference/kinds.md", block("kinds", kindTable(adapters)), []string{
 			"| Widget (`example.com/v1`) | `widget` or `gadget`, which are one | the annotation" + mark + " | STATE `Waiting` |"}},
-		{"docs/frameworks.md", block("kinds-life", lifeTable(adapters)), []string{"| Widget | all | over | gone |"}},
+		{"docs/reference/kinds.md", block("kinds-life", lifeTable(adapters)), []string{"| Widget | all | over | gone |"}},
 	}
 	for _, test := range tests {
 		text, err := os.ReadFile(filepath.Join("../..", test.path))

@@ -1,4 +1,4 @@
-// Metricsdoc writes the table of docs/metrics.md from the definitions of pkg/metrics,
+// Metricsdoc writes the table of docs/reference/metrics.md from the definitions of pkg/metrics,
 // between two marks that stand in the file. It is run by update-codegen.sh.
 package main
 

@@ -8,7 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/program"
 )
 
-const docs = "../../docs"
+const docs = "../../docs/reference"
 
 func TestWhatIsInTheDocumentationIsWhatIsWrittenNow(t *testing.T) {
 	dir := t.TempDir()
@@ -29,7 +29,7 @@ func TestWhatIsInTheDocumentationIsWhatIsWrittenNow(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(is) != string(want) {
-			t.Errorf("docs/%s is not up to date: make generate", file)
+			t.Errorf("docs/reference/%s is not up to date: make generate", file)
 		}
 	}
 }

@@ -17,9 +17,9 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
-	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
 // tryTimeout is for a write and what is read for it; the write has a shorter one of its own.
@@ -28,7 +28,7 @@ const tryTimeout = 15 * time.Second
 // applier carries out plans. Each write is tried until it is known what became
 // of it; the outcome goes to the inbox.
 type applier struct {
-	units  *tolerant.Client
+	units  *lenient.Client
 	clock  clock.Clock
 	inbox  *inbox
 	writes *workqueue.Typed[*scheduler.Write]
@@ -89,7 +89,7 @@ func (a *applier) write(ctx context.Context, w *scheduler.Write) {
 			a.inbox.put(refused(w, nil))
 			return
 		case apierrors.IsConflict(err):
-			var unit tolerant.Object
+			var unit lenient.Object
 			unit, err = a.units.Get(ctx, namespace, name)
 			if err == nil {
 				logger.V(2).Info("The unit has changed meanwhile; deciding again")
@@ -130,8 +130,8 @@ func (a *applier) try(ctx context.Context, w *scheduler.Write, namespace, name s
 	return a.units.PatchVersion(ctx, namespace, name, patch, "status")
 }
 
-func conditionsOf(object tolerant.Object) []metav1.Condition {
-	if unreadable, is := object.(*tolerant.Unreadable); is {
+func conditionsOf(object lenient.Object) []metav1.Condition {
+	if unreadable, is := object.(*lenient.Unreadable); is {
 		object = unreadable.Partial
 	}
 	if unit, is := object.(*schedulingv1alpha1.QueueUnit); is {
@@ -175,7 +175,7 @@ func written(w *scheduler.Write, version string, at time.Time) input {
 }
 
 // refused takes nil for a unit that is gone.
-func refused(w *scheduler.Write, unit tolerant.Object) input {
+func refused(w *scheduler.Write, unit lenient.Object) input {
 	return func(l *loop) {
 		event := scheduler.Refused{Key: w.Key, Seq: w.Seq}
 		if unit != nil {

@@ -5,10 +5,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"kube-queue.dev/kube-queue/pkg/tolerant"
+	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
-var _ tolerant.Object = (*cachedUnit)(nil)
+var _ lenient.Object = (*cachedUnit)(nil)
 
 // cachedUnit is what the informer keeps of a unit: what it needs to know it by. What
 // is decided by is in the core, and twice would be too much of it where there are a
@@ -16,7 +16,7 @@ var _ tolerant.Object = (*cachedUnit)(nil)
 type cachedUnit struct {
 	metav1.ObjectMeta
 	// unit is on its way to the loop; nil once it was taken.
-	unit tolerant.Object
+	unit lenient.Object
 }
 
 // cachedUnits is a transform that has the compactor's outcome cached so. Informers may
@@ -24,7 +24,7 @@ type cachedUnit struct {
 func cachedUnits(c compactor) func(any) (any, error) {
 	return func(object any) (any, error) {
 		object, err := c.compact(object)
-		unit, is := object.(tolerant.Object)
+		unit, is := object.(lenient.Object)
 		if _, done := object.(*cachedUnit); err != nil || done || !is {
 			return object, err
 		}
@@ -34,7 +34,7 @@ func cachedUnits(c compactor) func(any) (any, error) {
 }
 
 // take is the unit, for the one handler that there is.
-func (u *cachedUnit) take() tolerant.Object {
+func (u *cachedUnit) take() lenient.Object {
 	unit := u.unit
 	u.unit = nil
 	return unit

@@ -20,11 +20,11 @@ import (
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/generated/informers/externalversions"
+	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
-	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
 // Config of a Controller. All fields but Backoff, Emit, Metrics, Synced and those that
@@ -106,7 +106,7 @@ type informers struct {
 func newInformers(cfg Config) (*informers, error) {
 	// Anybody may make a unit, and its schema does not keep out all that cannot be
 	// read.
-	units, err := tolerant.Informer(unitsOf(cfg.Client), "queueunits", cache.Indexers{}, cachedUnits(compactor{cfg.Source.Keep}))
+	units, err := lenient.Informer(unitsOf(cfg.Client), "queueunits", cache.Indexers{}, cachedUnits(compactor{cfg.Source.Keep}))
 	if err != nil {
 		return nil, err
 	}
@@ -116,14 +116,14 @@ func newInformers(cfg Config) (*informers, error) {
 }
 
 // unitsOf reads and patches QueueUnits through the client's connection.
-func unitsOf(client versioned.Interface) *tolerant.Client {
-	return tolerant.NewClient(client.SchedulingV1alpha1().RESTClient(), unitKind())
+func unitsOf(client versioned.Interface) *lenient.Client {
+	return lenient.NewClient(client.SchedulingV1alpha1().RESTClient(), unitKind())
 }
 
-func unitKind() tolerant.Kind {
-	return tolerant.Kind{
+func unitKind() lenient.Kind {
+	return lenient.Kind{
 		GroupVersionKind: schedulingv1alpha1.SchemeGroupVersion.WithKind("QueueUnit"), Resource: "queueunits",
-		New: func() tolerant.Object { return &schedulingv1alpha1.QueueUnit{} },
+		New: func() lenient.Object { return &schedulingv1alpha1.QueueUnit{} },
 	}
 }
 
@@ -172,7 +172,7 @@ func (i *informers) handle(inbox *inbox) error {
 			}
 		},
 			func(key string, o any) {
-				if u, ok := o.(tolerant.Object); ok {
+				if u, ok := o.(lenient.Object); ok {
 					inbox.put(unitGone(key, string(u.GetUID())))
 				}
 			}),

@@ -14,10 +14,10 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/arrival"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
-	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
 // PublishInterval is the least time between two writes of the status of a Queue
@@ -141,8 +141,8 @@ func (l *loop) publish() time.Time {
 
 // figures prepares what the source shows of the quota's use; nil when that is nothing.
 func (l *loop) figures() func(context.Context) error {
-	if shower, shows := l.source.(backend.Shower); shows {
-		return shower.Figures(l.core.Pending())
+	if shower, shows := l.source.(backend.StatusWriter); shows {
+		return shower.PrepareStatus(l.core.Pending())
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func earlier(a, b time.Time) time.Time {
 
 // Inputs from the informers.
 
-func unitSeen(unit tolerant.Object) input {
+func unitSeen(unit lenient.Object) input {
 	return func(l *loop) {
 		l.unreadable.see(l.logger, unit)
 		u, err := l.reader.readAny(unit)

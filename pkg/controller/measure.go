@@ -97,8 +97,8 @@ func (m *measures) show(l *loop, names []string, changed []scheduler.QueueStats)
 			Waiting: q.Head != "", Stopped: q.Stopped})
 	}
 	m.KeepQueues(names)
-	judge, judges := l.source.(backend.Judge)
-	m.Quota(nodesOf(l.names, l.core.Usage()), judges && judge.Problem() != "")
+	judge, judges := l.source.(backend.Validator)
+	m.Quota(nodesOf(l.names, l.core.Usage()), judges && judge.Invalid() != "")
 }
 
 // nodesOf turns usage into what is measured.

@@ -190,7 +190,7 @@ type judged struct {
 	problem string
 }
 
-func (j *judged) Problem() string { return j.problem }
+func (j *judged) Invalid() string { return j.problem }
 
 func TestAnInvalidQuotaIsShown(t *testing.T) {
 	m := measure(t)

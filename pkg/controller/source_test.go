@@ -50,7 +50,7 @@ type shown struct {
 	pending []string
 }
 
-func (s *shown) Figures(pending map[quota.NodeID]resources.Vector) func(context.Context) error {
+func (s *shown) PrepareStatus(pending map[quota.NodeID]resources.Vector) func(context.Context) error {
 	cpu, _ := pending[0].Get(s.names.ID("cpu"))
 	s.pending = append(s.pending, fmt.Sprint(cpu))
 	return func(context.Context) error { return nil }

@@ -11,10 +11,10 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/arrival"
+	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
-	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
 // compactor keeps of a unit what the controller uses: an informer of 100,000 whole
@@ -28,7 +28,7 @@ func (c compactor) compact(object any) (any, error) {
 	switch unit := object.(type) {
 	case *schedulingv1alpha1.QueueUnit:
 		return c.unit(unit), nil
-	case *tolerant.Unreadable:
+	case *lenient.Unreadable:
 		return c.unreadable(unit), nil
 	default:
 		return object, nil
@@ -75,11 +75,11 @@ type unitReader struct {
 }
 
 // readAny reads a unit that may be unreadable.
-func (r unitReader) readAny(object tolerant.Object) (scheduler.Unit, error) {
+func (r unitReader) readAny(object lenient.Object) (scheduler.Unit, error) {
 	switch unit := object.(type) {
 	case *schedulingv1alpha1.QueueUnit:
 		return r.read(unit)
-	case *tolerant.Unreadable:
+	case *lenient.Unreadable:
 		return r.readPartial(unit)
 	default:
 		return scheduler.Unit{}, fmt.Errorf("%T is no unit", object)
@@ -144,7 +144,7 @@ func (r unitReader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, 
 		u.Held = &quota.Refusal{Reason: wellknown.ReasonInvalidRequest, Sentence: invalid.Error()}
 	case u.Inactive && u.Reason == wellknown.ReasonInvalidRequest:
 		u.Held = &quota.Refusal{Reason: wellknown.ReasonInvalidRequest}
-		u.HeldTold = true
+		u.HeldReported = true
 	case u.Inactive:
 		u.Held = &quota.Refusal{Reason: wellknown.ReasonInactive, Sentence: inactive}
 	}

@@ -20,7 +20,7 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
-	"kube-queue.dev/kube-queue/pkg/tolerant"
+	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
 const benchUnits = 10_000
@@ -55,13 +55,13 @@ func BenchmarkReadUnits(b *testing.B) {
 		read func() ([]apiruntime.Object, error)
 	}{
 		{"watch/typed", func() ([]apiruntime.Object, error) { return fromWatch(typed.Watch(b.Context(), metav1.ListOptions{})) }},
-		{"watch/tolerant", func() ([]apiruntime.Object, error) {
+		{"watch/lenient", func() ([]apiruntime.Object, error) {
 			return fromWatch(units.Watch(b.Context(), "", metav1.ListOptions{}))
 		}},
 		{"list/typed", func() ([]apiruntime.Object, error) { return fromList(typed.List(b.Context(), metav1.ListOptions{})) }},
-		{"list/tolerant", func() ([]apiruntime.Object, error) {
+		{"list/lenient", func() ([]apiruntime.Object, error) {
 			var objects []apiruntime.Object
-			_, err := units.Each(b.Context(), "", metav1.ListOptions{}, func(object tolerant.Object) error {
+			_, err := units.Each(b.Context(), "", metav1.ListOptions{}, func(object lenient.Object) error {
 				objects = append(objects, cachedOf(object))
 				return nil
 			})

@@ -86,8 +86,8 @@ func TestReadingAUnit(t *testing.T) {
 			if u.Held != nil {
 				held = u.Held.Reason
 			}
-			if u.Phase != c.phase || held != c.held || u.HeldTold != c.told || u.Stopped != c.stopped || u.Evicted != c.evicted {
-				t.Errorf("phase %v held %q told %t stopped %t evicted %t", u.Phase, held, u.HeldTold, u.Stopped, u.Evicted)
+			if u.Phase != c.phase || held != c.held || u.HeldReported != c.told || u.Stopped != c.stopped || u.Evicted != c.evicted {
+				t.Errorf("phase %v held %q told %t stopped %t evicted %t", u.Phase, held, u.HeldReported, u.Stopped, u.Evicted)
 			}
 			if u.Version != 12 || u.Key != "a/u" || u.Submitted != 100_000_000 {
 				t.Errorf("version %d, key %s, submitted %d", u.Version, u.Key, u.Submitted)

@@ -10,8 +10,8 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
-	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
 // A unit whose text is not what its type says, as one that asks for "1e1.5" cores,
@@ -19,8 +19,8 @@ import (
 // keeps it.
 
 // unreadable keeps what can be read of the unit.
-func (c compactor) unreadable(unit *tolerant.Unreadable) *tolerant.Unreadable {
-	kept := &tolerant.Unreadable{ObjectMeta: compactMeta(&unit.ObjectMeta), Err: unit.Err}
+func (c compactor) unreadable(unit *lenient.Unreadable) *lenient.Unreadable {
+	kept := &lenient.Unreadable{ObjectMeta: compactMeta(&unit.ObjectMeta), Err: unit.Err}
 	kept.Generation = unit.Generation
 	if partial, ok := unit.Partial.(*schedulingv1alpha1.QueueUnit); ok {
 		kept.Partial = c.unit(partial)
@@ -31,7 +31,7 @@ func (c compactor) unreadable(unit *tolerant.Unreadable) *tolerant.Unreadable {
 // readPartial reads how far the unit got and, as well as can be, what it holds. A
 // unit that was readable once is charged for what it asked for then: the core
 // knows that.
-func (r unitReader) readPartial(unit *tolerant.Unreadable) (scheduler.Unit, error) {
+func (r unitReader) readPartial(unit *lenient.Unreadable) (scheduler.Unit, error) {
 	partial, ok := unit.Partial.(*schedulingv1alpha1.QueueUnit)
 	if !ok {
 		return scheduler.Unit{}, fmt.Errorf("unit %s/%s: nothing of it can be read: %w", unit.Namespace, unit.Name, unit.Err)
@@ -53,9 +53,9 @@ type specState struct {
 }
 
 // see takes in any unit that was seen.
-func (u *unreadableUnits) see(logger klog.Logger, object tolerant.Object) {
+func (u *unreadableUnits) see(logger klog.Logger, object lenient.Object) {
 	key := object.GetNamespace() + "/" + object.GetName()
-	unit, is := object.(*tolerant.Unreadable)
+	unit, is := object.(*lenient.Unreadable)
 	now := specState{object.GetUID(), object.GetGeneration()}
 	switch {
 	case !is:
@@ -78,7 +78,7 @@ func (u *unreadableUnits) see(logger klog.Logger, object tolerant.Object) {
 func (u *unreadableUnits) gone(key string) { delete(u.told, key) }
 
 // reference is all that an event needs of the unit.
-func reference(unit *tolerant.Unreadable) *unstructured.Unstructured {
+func reference(unit *lenient.Unreadable) *unstructured.Unstructured {
 	about := &unstructured.Unstructured{}
 	about.SetGroupVersionKind(schedulingv1alpha1.SchemeGroupVersion.WithKind("QueueUnit"))
 	about.SetNamespace(unit.Namespace)

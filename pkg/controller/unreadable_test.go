@@ -10,13 +10,13 @@ import (
 	"k8s.io/klog/v2"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
-	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
 // unitOfText is a unit as the informer keeps it.
-func unitOfText(t *testing.T, version int, cpu, status string) tolerant.Object {
+func unitOfText(t *testing.T, version int, cpu, status string) lenient.Object {
 	t.Helper()
 	object, err := unitKind().Decode(fmt.Appendf(nil, `{"metadata":{"namespace":"a","name":"u","uid":"uid","resourceVersion":"%d","generation":%d},
 		"spec":{"consumerRef":{"kind":"Thing"},"priority":3,"podSets":[{"name":"x","count":1,"requests":{"cpu":%s}}],"resource":{"cpu":%s,"memory":1024}},"status":%s}`,
@@ -28,7 +28,7 @@ func unitOfText(t *testing.T, version int, cpu, status string) tolerant.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return kept.(tolerant.Object)
+	return kept.(lenient.Object)
 }
 
 func TestReadingAUnitThatCannotBeReadInFull(t *testing.T) {

@@ -9,6 +9,6 @@
 // Invariants:
 //   - The package is pure: it has no client and no clock, and changes no unit that it
 //     is given.
-//   - Moves is the table "Who moves a unit" of docs/architecture.md. Each status here
+//   - Moves is the table "Who moves a unit" of docs/development/architecture.md. Each status here
 //     makes the move of its name.
 package lifecycle

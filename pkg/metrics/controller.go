@@ -46,7 +46,7 @@ func (c *Controller) Decided(took time.Duration) { c.decision.Observe(took.Secon
 // waited so long since its submission.
 func (c *Controller) Dequeued(queue, framework string, first bool, waited time.Duration) {
 	c.attempt(resultAdmitted, "")
-	c.tellsOf(queue)
+	c.initQueueSeries(queue)
 	c.registry.counters[dequeues].WithLabelValues(queue).Inc()
 	if first {
 		c.registry.histograms[waitSeconds].WithLabelValues(queue, framework).Observe(max(waited, 0).Seconds())
@@ -105,7 +105,7 @@ type Queue struct {
 // Queue shows how a queue is from now on. Its releases are there before the first, so that
 // that is seen as one.
 func (c *Controller) Queue(q Queue) {
-	c.tellsOf(q.Name)
+	c.initQueueSeries(q.Name)
 	set := func(name string, value float64) { c.registry.gauges[name].WithLabelValues(q.Name).Set(value) }
 	set(pendingUnits, float64(q.Pending))
 	set(reservedUnits, float64(q.Reserved))
@@ -116,7 +116,7 @@ func (c *Controller) Queue(q Queue) {
 	c.registry.counters[dequeues].WithLabelValues(q.Name)
 }
 
-func (c *Controller) tellsOf(queue string) {
+func (c *Controller) initQueueSeries(queue string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.queues[queue] = true

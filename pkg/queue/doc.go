@@ -6,7 +6,7 @@
 // is kept once for the whole shape. A shape is ready when it is worth trying,
 // parked when it was refused and nothing that it lacks has been freed since,
 // and impossible when nothing that running jobs give back could help it. The
-// lot is where parked shapes stand, by what they lack.
+// index is where parked shapes stand, by what they lack.
 //
 // Order inside a queue is priority (the greater first), then submission time,
 // then name: a total order that nothing but a change of the unit itself alters.

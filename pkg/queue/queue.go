@@ -24,26 +24,26 @@ type Queue struct {
 	// Policy in force; SetPolicy changes it.
 	Policy Policy
 
-	lot    *Lot
-	shapes map[string]*Shape
+	waitIndex *WaitIndex
+	shapes    map[string]*Shape
 	// line holds the possible shapes, ready and parked, by their first items.
 	line *Heap[*Shape]
 	// ready holds the shapes that are worth trying.
 	ready *Heap[*Shape]
 	// stands are where shapes of the queue are parked; those in open may have some
 	// that are worth trying.
-	stands map[quota.Space]*stand
-	open   []*stand
+	buckets map[quota.Space]*bucket
+	open    []*bucket
 }
 
-// New makes an empty queue whose refused shapes park in the lot.
-func New(group quota.Group, policy Policy, lot *Lot) *Queue {
+// New makes an empty queue whose refused shapes park in the wait index.
+func New(group quota.Group, policy Policy, index *WaitIndex) *Queue {
 	return &Queue{
-		Group:  group,
-		Policy: policy,
-		lot:    lot,
-		shapes: map[string]*Shape{},
-		stands: map[quota.Space]*stand{},
+		Group:     group,
+		Policy:    policy,
+		waitIndex: index,
+		shapes:    map[string]*Shape{},
+		buckets:   map[quota.Space]*bucket{},
 		line: NewHeap(func(a, b *Shape) bool { return a.head().Before(b.head()) },
 			func(s *Shape) *int { return &s.linePlace }),
 		ready: NewHeap(func(a, b *Shape) bool {
@@ -93,7 +93,7 @@ func (q *Queue) Remove(item *Item) {
 		return
 	}
 	// The order of the heaps looks at the first item: leave them before it goes.
-	q.lot.leave(s)
+	q.waitIndex.leave(s)
 	q.ready.Remove(s)
 	q.line.Remove(s)
 	s.items.Remove(item)
@@ -108,24 +108,24 @@ func (q *Queue) reorder(s *Shape) {
 	if q.ready.Has(s) {
 		q.ready.Set(s)
 	}
-	q.lot.reorder(s)
+	q.waitIndex.reorder(s)
 }
 
 // drop forgets a stand that is empty.
-func (q *Queue) drop(at *stand) {
-	delete(q.stands, at.space)
+func (q *Queue) drop(at *bucket) {
+	delete(q.buckets, at.space)
 	q.close(at)
 }
 
-func (q *Queue) close(at *stand) {
+func (q *Queue) close(at *bucket) {
 	at.open = false
-	q.open = slices.DeleteFunc(q.open, func(other *stand) bool { return other == at })
+	q.open = slices.DeleteFunc(q.open, func(other *bucket) bool { return other == at })
 }
 
 // Begin starts a round of trying at a time: what is ready is put in the order that
 // backoff gives it now.
 func (q *Queue) Begin(now time.Time) {
-	q.lot.Begin(now)
+	q.waitIndex.Begin(now)
 	if q.Policy != RoundRobin {
 		return
 	}
@@ -152,7 +152,7 @@ func (q *Queue) SetPolicy(policy Policy) {
 
 // late tells whether the shape is in backoff.
 func (q *Queue) late(s *Shape) bool {
-	return q.Policy == RoundRobin && s.until != 0 && q.lot.now.UnixNano() < s.until
+	return q.Policy == RoundRobin && s.until != 0 && q.waitIndex.now.UnixNano() < s.until
 }
 
 func (q *Queue) makeReady(s *Shape) {
@@ -178,15 +178,15 @@ func (q *Queue) Next() *Item {
 
 // wakeFirst makes ready the first shape of a stand for which there is room, if it is
 // before all that is ready. A stand without any is no longer open.
-func (q *Queue) wakeFirst(at *stand) {
-	s := at.first(q.lot.room(at.space), q.lot.now.UnixNano())
+func (q *Queue) wakeFirst(at *bucket) {
+	s := at.first(q.waitIndex.room(at.space), q.waitIndex.now.UnixNano())
 	if s == nil {
 		q.close(at)
 		return
 	}
 	s.late = q.late(s)
 	if ready, ok := q.ready.Top(); !ok || q.ready.less(s, ready) {
-		q.lot.leave(s)
+		q.waitIndex.leave(s)
 		q.makeReady(s)
 	}
 }
@@ -201,7 +201,7 @@ func (q *Queue) Front() *Item {
 
 // Take takes the item out of line because it got its room.
 func (q *Queue) Take(item *Item) {
-	item.shape.backoff, item.shape.served = 0, q.lot.now.UnixNano()
+	item.shape.backoff, item.shape.served = 0, q.waitIndex.now.UnixNano()
 	q.Remove(item)
 }
 
@@ -214,12 +214,12 @@ func (q *Queue) Refuse(s *Shape, r *quota.Refusal, now time.Time) {
 		q.line.Remove(s)
 		return
 	}
-	q.lot.park(s)
+	q.waitIndex.park(s)
 }
 
 // Retry makes a shape ready that was refused, whatever it lacks.
 func (q *Queue) Retry(s *Shape) {
-	q.lot.leave(s)
+	q.waitIndex.leave(s)
 	q.line.Set(s)
 	q.makeReady(s)
 }

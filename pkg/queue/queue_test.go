@@ -105,11 +105,11 @@ func drain(q *queue.Queue, now time.Time, take func(amount int64) bool) []string
 // here is where the group of these tests lacks room.
 var here = quota.Space{Node: 0, Resource: 0}
 
-// lot is one with this room here, and a hundred everywhere else.
-func lotWith(room *int64) *queue.Lot { return lotOf(room, queue.DefaultBackoff()) }
+// index is one with this room here, and a hundred everywhere else.
+func indexWith(room *int64) *queue.WaitIndex { return indexOf(room, queue.DefaultBackoff()) }
 
-func lotOf(room *int64, backoff queue.Backoff) *queue.Lot {
-	return queue.NewLot(func(s quota.Space) int64 {
+func indexOf(room *int64, backoff queue.Backoff) *queue.WaitIndex {
+	return queue.NewWaitIndex(func(s quota.Space) int64 {
 		if s == here {
 			return *room
 		}
@@ -121,7 +121,7 @@ func TestBackoffDoublesFromOneSecondToTwenty(t *testing.T) {
 	backsOff(t, queue.DefaultBackoff(), 1, 2, 4, 8, 16, 20, 20)
 }
 
-func TestBackoffIsThatOfTheLot(t *testing.T) {
+func TestBackoffIsThatOfTheWaitIndex(t *testing.T) {
 	backsOff(t, queue.Backoff{Initial: 3 * time.Second, Max: 7 * time.Second}, 3, 6, 7, 7)
 	backsOff(t, queue.Backoff{Initial: 2 * time.Second, Max: 2 * time.Second}, 2, 2, 2)
 }
@@ -131,8 +131,8 @@ func backsOff(t *testing.T, backoff queue.Backoff, want ...int) {
 	t.Helper()
 	g := &group{}
 	room := int64(0)
-	lot := lotOf(&room, backoff)
-	q := queue.New(g, queue.RoundRobin, lot)
+	index := indexOf(&room, backoff)
+	q := queue.New(g, queue.RoundRobin, index)
 	q.Push(&queue.Item{Key: "big"}, demand(10))
 	now := time.Unix(0, 0)
 	drain(q, now, func(int64) bool { return false })
@@ -145,7 +145,7 @@ func backsOff(t *testing.T, backoff queue.Backoff, want ...int) {
 			small := &queue.Item{Key: "small", Submitted: 1}
 			q.Push(small, demand(1))
 			room = 10
-			lot.Wake(here, func(*queue.Queue) {})
+			index.Wake(here, func(*queue.Queue) {})
 			q.Begin(now.Add(c.after))
 			if first := q.Next(); first == nil || first.Key != c.want {
 				t.Fatalf("backoff %d s: after %v %v is tried first, want %s", seconds, c.after, first, c.want)
@@ -161,8 +161,8 @@ func backsOff(t *testing.T, backoff queue.Backoff, want ...int) {
 func TestBackoffStartsAgainOnceOneOfTheShapeGotItsRoom(t *testing.T) {
 	g := &group{}
 	room := int64(0)
-	lot := lotWith(&room)
-	q := queue.New(g, queue.RoundRobin, lot)
+	index := indexWith(&room)
+	q := queue.New(g, queue.RoundRobin, index)
 	first, second := &queue.Item{Key: "a"}, &queue.Item{Key: "b"}
 	q.Push(first, demand(10))
 	q.Push(second, demand(10))
@@ -173,7 +173,7 @@ func TestBackoffStartsAgainOnceOneOfTheShapeGotItsRoom(t *testing.T) {
 	}
 	wake := func() {
 		room = 10
-		lot.Wake(here, func(*queue.Queue) {})
+		index.Wake(here, func(*queue.Queue) {})
 	}
 	for range 5 {
 		refuse()
@@ -192,21 +192,21 @@ func TestBackoffStartsAgainOnceOneOfTheShapeGotItsRoom(t *testing.T) {
 
 func TestFreedRoomWakesWhatItCouldHoldAndNothingElse(t *testing.T) {
 	room := int64(0)
-	lot := lotWith(&room)
-	q := queue.New(&group{}, queue.Priority, lot)
+	index := indexWith(&room)
+	q := queue.New(&group{}, queue.Priority, index)
 	for amount := int64(1); amount <= 10; amount++ {
 		q.Push(&queue.Item{Key: fmt.Sprint(amount), Submitted: -amount}, demand(amount))
 	}
 	now := time.Unix(0, 0)
 	drain(q, now, func(int64) bool { return false })
-	if lot.Len() != 10 {
-		t.Fatalf("%d shapes are parked, want 10", lot.Len())
+	if index.Len() != 10 {
+		t.Fatalf("%d shapes are parked, want 10", index.Len())
 	}
 	room = 4
 	for _, elsewhere := range []quota.Space{{Node: 1, Resource: 0}, {Node: 0, Resource: 1}, {Node: 0, Resource: 0, Bound: quota.Min}} {
-		lot.Wake(elsewhere, func(*queue.Queue) { t.Errorf("room in %v woke somebody who lacks none there", elsewhere) })
+		index.Wake(elsewhere, func(*queue.Queue) { t.Errorf("room in %v woke somebody who lacks none there", elsewhere) })
 	}
-	lot.Wake(here, func(*queue.Queue) {})
+	index.Wake(here, func(*queue.Queue) {})
 	var tried []int64
 	drain(q, now, func(asked int64) bool {
 		tried = append(tried, asked)
@@ -217,8 +217,8 @@ func TestFreedRoomWakesWhatItCouldHoldAndNothingElse(t *testing.T) {
 		return false
 	})
 	// The largest for which there is room is the first in line, and takes all of it.
-	if !slices.Equal(tried, []int64{4}) || lot.Len() != 9 {
-		t.Errorf("%v were tried, %d are parked", tried, lot.Len())
+	if !slices.Equal(tried, []int64{4}) || index.Len() != 9 {
+		t.Errorf("%v were tried, %d are parked", tried, index.Len())
 	}
 }
 
@@ -228,8 +228,8 @@ func TestPropertyRoomGoesToTheFirstThatFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := &litLine{t: t, now: time.Unix(1, 0), shapes: map[*queue.Shape]*litShape{}}
 		l.policy = rapid.SampledFrom([]queue.Policy{queue.Priority, queue.RoundRobin}).Draw(t, "policy")
-		l.lot = lotWith(&l.room)
-		l.queue = queue.New(&group{}, l.policy, l.lot)
+		l.index = indexWith(&l.room)
+		l.queue = queue.New(&group{}, l.policy, l.index)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 4).Draw(t, "step") {
 			case 0, 1:
@@ -256,7 +256,7 @@ type litLine struct {
 	room   int64
 	now    time.Time
 	policy queue.Policy
-	lot    *queue.Lot
+	index  *queue.WaitIndex
 	queue  *queue.Queue
 	items  []*queue.Item
 	pushed int
@@ -292,7 +292,7 @@ func (l *litLine) remove(i *queue.Item) {
 
 func (l *litLine) free(room int64) {
 	l.room = room
-	l.lot.Wake(here, func(*queue.Queue) {})
+	l.index.Wake(here, func(*queue.Queue) {})
 	for shape, s := range l.shapes {
 		s.may = s.may || asked(shape) <= room
 	}
@@ -354,7 +354,7 @@ func TestPropertyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policy := rapid.SampledFrom([]queue.Policy{queue.Priority, queue.Block}).Draw(t, "policy")
 		g := &group{room: 5}
-		q := queue.New(g, policy, lotWith(new(int64)))
+		q := queue.New(g, policy, indexWith(new(int64)))
 		amounts := map[string]int64{}
 		var items []*queue.Item
 		for i := range rapid.IntRange(0, 30).Draw(t, "items") {

@@ -44,7 +44,7 @@ type Shape struct {
 	Demand quota.Demand
 	// Told is the cause that the owner has last had told for all items, nil for none:
 	// for the owner's use.
-	Told *quota.Cause
+	Shown *quota.Cause
 
 	key     string
 	queue   *Queue
@@ -61,8 +61,8 @@ type Shape struct {
 
 	linePlace, readyPlace int
 	// parking is by what the refusal lacks, also by what it also lacks; few have that.
-	parking parking
-	also    *parking
+	entry bucketEntry
+	also  *bucketEntry
 }
 
 // Backoff of a refused shape in policy RoundRobin: the first, doubling with each
@@ -92,11 +92,11 @@ func (s *Shape) Len() int { return s.items.Len() }
 func (s *Shape) Items() []*Item { return s.items.All() }
 
 // Parked tells whether the shape waits for what its refusal lacks.
-func (s *Shape) Parked() bool { return s.parking.stand != nil }
+func (s *Shape) Parked() bool { return s.entry.bucket != nil }
 
 // worthTrying tells whether the shape is parked where there may be room for it.
 func (s *Shape) worthTrying() bool {
-	return s.Parked() && (s.parking.stand.open || s.also != nil && s.also.stand.open)
+	return s.Parked() && (s.entry.bucket.open || s.also != nil && s.also.bucket.open)
 }
 
 // Refusal is why the shape has no room; nil when it was not tried since it
@@ -114,7 +114,7 @@ func (s *Shape) refuse(r *quota.Refusal, now time.Time) {
 	if s.served != 0 && s.served == now.UnixNano() {
 		return // one of its own has just taken the room, and others were not tried at all
 	}
-	s.backoff = s.queue.lot.backoff.after(s.backoff)
+	s.backoff = s.queue.waitIndex.backoff.after(s.backoff)
 	s.until = now.Add(s.backoff).UnixNano()
 }
 

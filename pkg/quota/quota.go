@@ -72,7 +72,7 @@ type Group interface {
 }
 
 // Backend holds the groups. What limits them all changes by a new backend, to which
-// the scheduler charges again what is held; only a Witness changes while it decides.
+// the scheduler charges again what is held; only a Observer changes while it decides.
 type Backend interface {
 	// Place finds the group of a unit in the namespace that may name a quota
 	// (empty: none), or says why there is none.
@@ -107,16 +107,16 @@ type Lender interface {
 	Resume(NodeID, resources.ID) bool
 }
 
-// Totaler is a backend that tells apart more than users have names for.
-type Totaler interface {
+// UsageAggregator is a backend that tells apart more than users have names for.
+type UsageAggregator interface {
 	Backend
-	// Totals is Usage of what users know by name alone.
-	Totals() []NodeUsage
+	// AggregatedUsage is Usage of what users know by name alone.
+	AggregatedUsage() []NodeUsage
 }
 
-// Witness is a backend that also goes by what happens in the cluster beside the units,
+// Observer is a backend that also goes by what happens in the cluster beside the units,
 // each group on its own: what is used by others, and limits that change one by one.
-type Witness interface {
+type Observer interface {
 	Backend
 	// Observe takes in one thing that was seen, of a type of the backend's own.
 	Observe(seen any) Effect

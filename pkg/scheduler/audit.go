@@ -53,13 +53,13 @@ func (s *Scheduler) checkUnit(u *unit) error {
 	charged := u.assumed || u.Phase.holdsQuota()
 	waiting := u.Phase == Waiting && !u.assumed
 	switch {
-	case charged && s.backend != nil && u.chargedTo() != s.holder(u, u.line):
+	case charged && s.backend != nil && u.chargedTo() != s.holder(u, u.queue):
 		return fmt.Errorf("holds quota and is not charged where it belongs")
 	case !charged && u.charged != nil:
 		return fmt.Errorf("is charged to %s and holds no quota", u.charged.group.Path())
 	case !waiting && u.item.Shape() != nil:
 		return fmt.Errorf("is in line and does not wait")
-	case waiting && u.item.Shape() == nil && u.Held == nil && u.homeless == nil && u.requeueAt == 0 && u.line.set.Stop == NotStopped:
+	case waiting && u.item.Shape() == nil && u.Held == nil && u.placeRefusal == nil && u.requeueAt == 0 && u.queue.set.Stop == NotStopped:
 		return fmt.Errorf("waits, is not in line, and nothing says why")
 	case u.assumed && !u.write.pending(Dequeue):
 		return fmt.Errorf("is assumed released, and nobody is to write it")

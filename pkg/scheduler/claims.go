@@ -14,7 +14,7 @@ import (
 // line in which only the front is tried, another is in front.
 
 // claim has the shape claim these spaces besides those that it claims.
-func (s *Scheduler) claim(l *line, shape *queue.Shape, spaces []quota.Space) (changed bool) {
+func (s *Scheduler) claim(l *queueState, shape *queue.Shape, spaces []quota.Space) (changed bool) {
 	for _, space := range spaces {
 		if slices.Contains(l.claims[shape], space) {
 			continue
@@ -27,14 +27,14 @@ func (s *Scheduler) claim(l *line, shape *queue.Shape, spaces []quota.Space) (ch
 		}
 		l.claims[shape] = append(l.claims[shape], space)
 		s.lender.Pause(space.Node, space.Resource)
-		s.contest.under(space.Node, s.unprove)
+		s.tournament.under(space.Node, s.unprove)
 		changed = true
 	}
 	return changed
 }
 
 // unclaim has the shape claim nothing.
-func (s *Scheduler) unclaim(l *line, shape *queue.Shape) {
+func (s *Scheduler) unclaim(l *queueState, shape *queue.Shape) {
 	claims := l.claims[shape]
 	if len(claims) == 0 {
 		return
@@ -42,7 +42,7 @@ func (s *Scheduler) unclaim(l *line, shape *queue.Shape) {
 	delete(l.claims, shape)
 	l.claimants = slices.DeleteFunc(l.claimants, func(c *queue.Shape) bool { return c == shape })
 	if len(l.claimants) == 0 {
-		s.claiming = slices.DeleteFunc(s.claiming, func(c *line) bool { return c == l })
+		s.claiming = slices.DeleteFunc(s.claiming, func(c *queueState) bool { return c == l })
 	}
 	for _, space := range claims {
 		if s.lender.Resume(space.Node, space.Resource) {
@@ -54,7 +54,7 @@ func (s *Scheduler) unclaim(l *line, shape *queue.Shape) {
 // claimForFront has the shape in front of a line claim what it is refused though it
 // is owed it; it tells whether that changed anything. What it was refused when it was
 // last tried may be less than what it lacks now: others were in front meanwhile.
-func (s *Scheduler) claimForFront(l *line) bool {
+func (s *Scheduler) claimForFront(l *queueState) bool {
 	front := l.Front()
 	if s.lender == nil || front == nil {
 		return false
@@ -69,7 +69,7 @@ func (s *Scheduler) claimForFront(l *line) bool {
 
 // unclaimBehindFront has no shape claim anything that is not in front of its line; it
 // tells whether that changed anything.
-func (s *Scheduler) unclaimBehindFront(l *line) (changed bool) {
+func (s *Scheduler) unclaimBehindFront(l *queueState) (changed bool) {
 	front := l.Front()
 	for _, shape := range slices.Clone(l.claimants) {
 		if front == nil || shape != front.Shape() {
@@ -94,7 +94,7 @@ func (s *Scheduler) reviseClaims(group quota.Group) {
 		return
 	}
 	for _, node := range group.Nodes() {
-		l := s.lineAt[node]
+		l := s.queueAt[node]
 		if l == nil {
 			continue
 		}

@@ -68,7 +68,7 @@ type Facts struct {
 	// Inactive: the unit must not run, so that it is evicted when it holds quota.
 	Inactive bool
 	// HeldTold is set when somebody else tells the user why it is held.
-	HeldTold bool
+	HeldReported bool
 	// Evicted: it has been decided, and written, that a unit that holds quota is to
 	// give it back. It holds it until the job has stopped.
 	Evicted bool
@@ -106,7 +106,7 @@ type QuotaChanged struct {
 	Missing *quota.Refusal
 }
 
-// Observed: a backend that is a quota.Witness is to take in what was seen. Another
+// Observed: a backend that is a quota.Observer is to take in what was seen. Another
 // backend is not told.
 type Observed struct{ Seen any }
 

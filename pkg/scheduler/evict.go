@@ -17,8 +17,8 @@ func (u *unit) eviction(now time.Time) *quota.Refusal {
 	case u.Inactive:
 		return &quota.Refusal{Reason: wellknown.ReasonDeactivated, Sentence: "it was deactivated"}
 	}
-	if u.line != nil && u.line.set.Stop == Drain {
-		return &quota.Refusal{Reason: wellknown.ReasonQueueStopped, Sentence: fmt.Sprintf("queue %s was drained", u.line.name)}
+	if u.queue != nil && u.queue.set.Stop == Drain {
+		return &quota.Refusal{Reason: wellknown.ReasonQueueStopped, Sentence: fmt.Sprintf("queue %s was drained", u.queue.name)}
 	}
 	if end := u.endsAt(); end == 0 || end > instantOf(now) {
 		return nil

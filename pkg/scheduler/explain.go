@@ -11,9 +11,9 @@ import (
 
 const (
 	// TellAfter is how long a unit waits before it says why.
-	TellAfter = time.Second
+	ReasonDelay = time.Second
 	// TellInterval is the least time between two changes of what it says.
-	TellInterval = 30 * time.Second
+	ReasonInterval = 30 * time.Second
 )
 
 // explainer keeps what units show their users of why they wait, and says when that is to
@@ -52,7 +52,7 @@ type shown struct {
 // causeChange is the timer of a shape with a new cause.
 type causeChange struct {
 	at    instant
-	line  *line
+	queue *queueState
 	shape *queue.Shape
 	place int
 }
@@ -66,7 +66,7 @@ func newExplainer() explainer {
 }
 
 func (c *causeChange) before(other *causeChange) bool {
-	by := cmp.Or(cmp.Compare(c.at, other.at), cmp.Compare(c.line.name, other.line.name), cmp.Compare(c.shape.Key(), other.shape.Key()))
+	by := cmp.Or(cmp.Compare(c.at, other.at), cmp.Compare(c.queue.name, other.queue.name), cmp.Compare(c.shape.Key(), other.shape.Key()))
 	return by < 0
 }
 
@@ -116,7 +116,7 @@ func (s *shown) last() quota.Cause {
 // before the start only the reason is known, and for which group.
 func (u *unit) shows(c quota.Cause) bool {
 	if u.shown.restored {
-		return u.shown.last().Reason == c.Reason && (u.line == nil || u.Quota == u.line.Group.Path())
+		return u.shown.last().Reason == c.Reason && (u.queue == nil || u.Quota == u.queue.Group.Path())
 	}
 	return u.shown.last() == c
 }
@@ -124,12 +124,12 @@ func (u *unit) shows(c quota.Cause) bool {
 // nextCheck is when to compare what the unit shows with why it waits: as soon as the
 // intervals allow, and at once when it can never fit; 0 for never.
 func (u *unit) nextCheck(now time.Time) instant {
-	if u.shown.waitingSince == 0 || u.HeldTold && u.Held != nil {
+	if u.shown.waitingSince == 0 || u.HeldReported && u.Held != nil {
 		return 0
 	}
-	at := u.shown.waitingSince.plus(TellAfter)
+	at := u.shown.waitingSince.plus(ReasonDelay)
 	if u.shown.at != 0 {
-		at = u.shown.at.plus(TellInterval)
+		at = u.shown.at.plus(ReasonInterval)
 	}
 	if r := u.refusal(now); r != nil && r.Impossible() && u.shown.last().Reason != r.Reason {
 		at = 0
@@ -141,43 +141,43 @@ func (u *unit) nextCheck(now time.Time) instant {
 // otherwise.
 func (u *unit) unexplained(now time.Time) *quota.Refusal {
 	r := u.refusal(now)
-	if r == nil || u.shows(r.Cause()) || u.wavers(r) {
+	if r == nil || u.shows(r.Cause()) || u.causeUnsettled(r) {
 		return nil
 	}
 	return r
 }
 
-// wavers tells whether the cause has not lasted long enough to replace the one that
+// causeUnsettled reports whether the cause has not lasted long enough to replace the one that
 // the unit, like all of its shape, shows. All of them are told once it has.
-func (u *unit) wavers(r *quota.Refusal) bool {
+func (u *unit) causeUnsettled(r *quota.Refusal) bool {
 	shape := u.item.Shape()
-	return shape != nil && r == shape.Refusal() && shape.Told != nil && *shape.Told != shape.Cause() && u.shows(*shape.Told)
+	return shape != nil && r == shape.Refusal() && shape.Shown != nil && *shape.Shown != shape.Cause() && u.shows(*shape.Shown)
 }
 
 // refused takes in that a shape of the line was refused, maybe for another cause than
 // its items were last told.
-func (e *explainer) refused(l *line, shape *queue.Shape, now time.Time) {
+func (e *explainer) refused(l *queueState, shape *queue.Shape, now time.Time) {
 	change := l.causeChanges[shape]
 	switch {
-	case shape.Told != nil && *shape.Told == shape.Cause():
+	case shape.Shown != nil && *shape.Shown == shape.Cause():
 		e.stop(change)
-	case shape.Told == nil: // the items' own timers have them told for the first time
-		shape.Told = e.one(shape.Cause())
+	case shape.Shown == nil: // the items' own timers have them told for the first time
+		shape.Shown = e.one(shape.Cause())
 	case change == nil:
-		change = &causeChange{at: instantOf(now.Add(TellInterval)), line: l, shape: shape}
+		change = &causeChange{at: instantOf(now.Add(ReasonInterval)), queue: l, shape: shape}
 		l.causeChanges[shape] = change
 		e.changes.Set(change)
 	}
 }
 
 // forget has the items of the shape told of the next cause as of a first one.
-func (e *explainer) forget(l *line, shape *queue.Shape) {
+func (e *explainer) forget(l *queueState, shape *queue.Shape) {
 	e.stop(l.causeChanges[shape])
-	shape.Told = nil
+	shape.Shown = nil
 }
 
 // forgetLine drops all timers of the line's shapes.
-func (e *explainer) forgetLine(l *line) {
+func (e *explainer) forgetLine(l *queueState) {
 	for _, change := range l.causeChanges {
 		e.stop(change)
 	}
@@ -189,7 +189,7 @@ func (e *explainer) stop(change *causeChange) {
 		return
 	}
 	e.changes.Remove(change)
-	delete(change.line.causeChanges, change.shape)
+	delete(change.queue.causeChanges, change.shape)
 }
 
 // next is when the first timer of a shape ends; 0 when there is none.
@@ -205,7 +205,7 @@ func (e *explainer) next() instant {
 func (e *explainer) due(now instant) (shapes []*queue.Shape) {
 	for change, ok := e.changes.Top(); ok && change.at <= now; change, ok = e.changes.Top() {
 		e.stop(change)
-		change.shape.Told = e.one(change.shape.Cause())
+		change.shape.Shown = e.one(change.shape.Cause())
 		shapes = append(shapes, change.shape)
 	}
 	return shapes

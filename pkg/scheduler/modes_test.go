@@ -111,7 +111,7 @@ func TestRoomFreedWhileAWriteIsUnderWayIsNotLost(t *testing.T) {
 		w.submit("a/two", cpu("4"))
 		w.deliver()
 		w.think()
-		w.now = w.now.Add(2 * scheduler.TellAfter)
+		w.now = w.now.Add(2 * scheduler.ReasonDelay)
 		w.think()
 		if len(w.sent) != 1 || w.sent[0].Kind != scheduler.Explain {
 			t.Fatalf("%s: under way are %+v, want the explanation", policy, w.sent)

@@ -14,7 +14,7 @@ const FlushInterval = 5 * time.Minute
 // Next decides what can be decided at a time. It returns the writes that are
 // wanted, and when to call it again if nothing happens before; zero: never.
 func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
-	s.lot.Begin(now)
+	s.waitIndex.Begin(now)
 	// A unit that is to be told why it waits has to have been tried, and one whose
 	// time has come has to be tried: so first the one, then the other, and again.
 	for again := true; again; {
@@ -23,7 +23,7 @@ func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
 		again = s.runTimers(now) || again
 		again = s.flush(now) || again
 	}
-	if s.lot.Len() > 0 && s.flushAt.IsZero() {
+	if s.waitIndex.Len() > 0 && s.flushAt.IsZero() {
 		s.flushAt = now.Add(FlushInterval)
 	}
 	plan := s.outbox.plan(now, s.compose)
@@ -32,10 +32,10 @@ func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
 
 // admit gives quota to waiting units until nothing that is worth trying is left.
 func (s *Scheduler) admit(now time.Time) {
-	if s.contest == nil {
+	if s.tournament == nil {
 		return
 	}
-	for _, l := range s.contest.competing() {
+	for _, l := range s.tournament.competing() {
 		l.Begin(now)
 		s.activate(l)
 	}
@@ -44,7 +44,7 @@ func (s *Scheduler) admit(now time.Time) {
 			s.wakeFreed() // who is refused may have paused borrowing, which goes on then
 			s.prove(now)
 		}
-		l := s.contest.next()
+		l := s.tournament.next()
 		if l == nil {
 			return
 		}
@@ -62,7 +62,7 @@ func (s *Scheduler) admit(now time.Time) {
 // wakeFreed has those lines compete for which the freed spaces may have room.
 func (s *Scheduler) wakeFreed() {
 	for _, space := range s.freed {
-		s.lot.Wake(space, func(q *queue.Queue) { s.activate(s.lines[q.Group.Queue()]) })
+		s.waitIndex.Wake(space, func(q *queue.Queue) { s.activate(s.queues[q.Group.Queue()]) })
 	}
 	s.freed = s.freed[:0]
 	clear(s.isFreed)
@@ -86,7 +86,7 @@ func (s *Scheduler) prove(now time.Time) {
 	}
 }
 
-func (s *Scheduler) unprove(l *line) {
+func (s *Scheduler) unprove(l *queueState) {
 	if !l.unproven {
 		l.unproven = true
 		s.unproven = append(s.unproven, l)
@@ -94,7 +94,7 @@ func (s *Scheduler) unprove(l *line) {
 }
 
 // take takes a unit out of line because it has its room.
-func (s *Scheduler) take(l *line, u *unit) {
+func (s *Scheduler) take(l *queueState, u *unit) {
 	shape := u.item.Shape()
 	l.Take(&u.item)
 	s.activate(l)
@@ -103,7 +103,7 @@ func (s *Scheduler) take(l *line, u *unit) {
 	}
 }
 
-func (s *Scheduler) refuse(l *line, shape *queue.Shape, refusal *quota.Refusal, now time.Time) {
+func (s *Scheduler) refuse(l *queueState, shape *queue.Shape, refusal *quota.Refusal, now time.Time) {
 	l.Refuse(shape, refusal, now)
 	s.activate(l)
 	if len(refusal.Owed) > 0 {
@@ -122,8 +122,8 @@ func (s *Scheduler) flush(now time.Time) (found bool) {
 	}
 	s.flushAt = time.Time{}
 	s.flushes++
-	for _, shape := range s.lot.All() {
-		if l := s.lines[shape.Queue().Group.Queue()]; l.Group.Fits(shape.Demand) == nil {
+	for _, shape := range s.waitIndex.All() {
+		if l := s.queues[shape.Queue().Group.Queue()]; l.Group.Fits(shape.Demand) == nil {
 			s.rescued++
 			l.Retry(shape)
 			s.activate(l)
@@ -145,7 +145,7 @@ func (s *Scheduler) Rescued() int { return s.rescued }
 // may not go however much room there is would keep it from others for nothing. It
 // tells whether claims have changed.
 func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
-	lines := s.stirred
+	lines := s.frontsToCheck
 	if s.lender != nil { // what the front lacks depends on what others have
 		lines = s.blocking
 	}
@@ -169,10 +169,10 @@ func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
 		}
 		l.front = front
 	}
-	for _, l := range s.stirred {
-		l.stirred = false
+	for _, l := range s.frontsToCheck {
+		l.checkFront = false
 	}
-	s.stirred = s.stirred[:0]
+	s.frontsToCheck = s.frontsToCheck[:0]
 	return changed
 }
 
@@ -230,8 +230,8 @@ func (s *Scheduler) explainLater(u *unit, now time.Time) {
 // needed.
 func (s *Scheduler) compose(u *unit, kind Kind, now time.Time) (Write, bool) {
 	w := Write{Kind: kind, Key: u.key(), UID: u.UID, Version: u.Version}
-	if u.line != nil {
-		w.Queue, w.Quota = u.line.name, u.line.Group.Path()
+	if u.queue != nil {
+		w.Queue, w.Quota = u.queue.name, u.queue.Group.Path()
 	}
 	switch kind {
 	case Dequeue:
@@ -262,7 +262,7 @@ func (s *Scheduler) compose(u *unit, kind Kind, now time.Time) (Write, bool) {
 
 func (s *Scheduler) wakeTime() time.Time {
 	at := earliest(s.timers.next(), s.explainer.next()).time()
-	if s.lot.Len() > 0 && (at.IsZero() || s.flushAt.Before(at)) {
+	if s.waitIndex.Len() > 0 && (at.IsZero() || s.flushAt.Before(at)) {
 		at = s.flushAt
 	}
 	if next := s.outbox.next(); !next.IsZero() && (at.IsZero() || next.Before(at)) {

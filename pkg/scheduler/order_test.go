@@ -52,7 +52,7 @@ func TestPropertyOrderBetweenGroups(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Fatalf("step %d: released in the order %v, want %v", step, got, want)
 			}
-			w.after(2 * scheduler.TellAfter)
+			w.after(2 * scheduler.ReasonDelay)
 			expectRest(t, w)
 		}
 	})
@@ -86,7 +86,7 @@ func TestPropertyBorrowingIsPausedForWhoIsOwed(t *testing.T) {
 				w.restart()
 			}
 			if rapid.Bool().Draw(t, "all comes to rest") {
-				w.after(2 * scheduler.TellAfter)
+				w.after(2 * scheduler.ReasonDelay)
 				expectRest(t, w)
 			} else {
 				for len(w.news) > 0 {
@@ -95,7 +95,7 @@ func TestPropertyBorrowingIsPausedForWhoIsOwed(t *testing.T) {
 				w.think()
 			}
 		}
-		w.after(2 * scheduler.TellAfter)
+		w.after(2 * scheduler.ReasonDelay)
 		expectRest(t, w)
 	})
 }

@@ -226,12 +226,12 @@ func (w *world) quotas() []string {
 }
 
 func (w *world) reasonOf(u *scheduler.Unit) wellknown.Reason {
-	group, homeless := w.tree.Place(u.Namespace(), u.QuotaName)
+	group, refusal := w.tree.Place(u.Namespace(), u.QuotaName)
 	switch {
 	case u.Held != nil:
 		return u.Held.Reason
-	case homeless != nil:
-		return homeless.Reason
+	case refusal != nil:
+		return refusal.Reason
 	case w.queueOf(u).Stop != scheduler.NotStopped:
 		return wellknown.ReasonQueueStopped
 	}

@@ -18,7 +18,7 @@ func (u *unit) refusal(now time.Time) *quota.Refusal {
 		return why
 	}
 	switch {
-	case u.line == nil:
+	case u.queue == nil:
 		return nil
 	case instantOf(now) < u.requeueAt:
 		return &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: fmt.Sprintf(
@@ -31,9 +31,9 @@ func (u *unit) refusal(now time.Time) *quota.Refusal {
 	if r := shape.Refusal(); r != nil && r.Final() {
 		return r
 	}
-	if front := u.line.Front(); u.line.Policy == queue.Block && front != nil && front != &u.item {
+	if front := u.queue.Front(); u.queue.Policy == queue.Block && front != nil && front != &u.item {
 		return &quota.Refusal{Reason: wellknown.ReasonNotAtFront, Sentence: fmt.Sprintf(
-			"behind %s in queue %s, whose policy Block lets nothing pass its front", front.Key, u.line.name)}
+			"behind %s in queue %s, whose policy Block lets nothing pass its front", front.Key, u.queue.name)}
 	}
 	return shape.Refusal()
 }
@@ -43,11 +43,11 @@ func (u *unit) keptOut() *quota.Refusal {
 	switch {
 	case u.Held != nil:
 		return u.Held
-	case u.homeless != nil:
-		return u.homeless
-	case u.line != nil && u.line.set.Stop != NotStopped:
+	case u.placeRefusal != nil:
+		return u.placeRefusal
+	case u.queue != nil && u.queue.set.Stop != NotStopped:
 		return &quota.Refusal{Reason: wellknown.ReasonQueueStopped, Sentence: fmt.Sprintf(
-			"queue %s is stopped; it goes on when an administrator sets its spec.stop to None", u.line.name)}
+			"queue %s is stopped; it goes on when an administrator sets its spec.stop to None", u.queue.name)}
 	default:
 		return nil
 	}

@@ -33,22 +33,22 @@ type Scheduler struct {
 	missing *quota.Refusal
 	// lender is the backend, where borrowing can be paused; else nil.
 	lender quota.Lender
-	lines  map[string]*line
+	queues map[string]*queueState
 	// lineAt finds lines by their groups' own nodes.
-	lineAt  map[quota.NodeID]*line
-	lot     *queue.Lot
-	contest *contest
+	queueAt    map[quota.NodeID]*queueState
+	waitIndex  *queue.WaitIndex
+	tournament *tournament
 	// order lists the lines as the backend does its groups; blocking are those of
 	// policy Block, claiming those with claims.
-	order, blocking, claiming []*line
-	// stirred are the lines of policy Block that may have another unit in front.
-	stirred []*line
+	order, blocking, claiming []*queueState
+	// frontsToCheck are the lines of policy Block that may have another unit in front.
+	frontsToCheck []*queueState
 	// freed are the spaces that may have more room than when they were last looked at,
 	// in the order in which they were freed.
 	freed   []quota.Space
 	isFreed map[quota.Space]bool
 	// unproven are the lines of which it is not known whether what they try fits.
-	unproven []*line
+	unproven []*queueState
 
 	outbox    outbox
 	explainer explainer
@@ -59,16 +59,16 @@ type Scheduler struct {
 }
 
 // line is a queue and what is counted about it.
-type line struct {
+type queueState struct {
 	*queue.Queue
 	name string
 	// set is what an administrator has set.
 	set QueueChanged
 	// tried is the item to try next, nil when there is none.
-	tried    *queue.Item
-	unproven bool
-	stirred  bool
-	front    *unit
+	tried      *queue.Item
+	unproven   bool
+	checkFront bool
+	front      *unit
 	// claimants are the shapes that have claims, those spaces where borrowing is paused
 	// for them.
 	claimants []*queue.Shape
@@ -93,13 +93,13 @@ func New(opts Options) *Scheduler {
 		outbox:        outbox{mostExplaining: opts.Explanations},
 		settings:      map[string]QueueChanged{},
 		units:         map[string]*unit{},
-		lines:         map[string]*line{},
+		queues:        map[string]*queueState{},
 		timers:        newTimers(),
 		explainer:     newExplainer(),
 		isFreed:       map[quota.Space]bool{},
 		missing:       &quota.Refusal{Reason: wellknown.ReasonNoQuota, Sentence: "no quota is known yet"},
 	}
-	s.lot = queue.NewLot(s.room, s.backoff)
+	s.waitIndex = queue.NewWaitIndex(s.room, s.backoff)
 	return s
 }
 
@@ -123,7 +123,7 @@ func (e UnitChanged) apply(s *Scheduler, now time.Time) {
 	if e.Unit.Version <= u.Version {
 		return
 	}
-	u.become(&e.Unit)
+	u.update(&e.Unit)
 	s.settle(u, now)
 }
 
@@ -190,7 +190,7 @@ func (e Refused) apply(s *Scheduler, now time.Time) {
 		u.assumed = false
 	}
 	if e.Now.Version >= u.Version {
-		u.become(e.Now)
+		u.update(e.Now)
 	}
 	if kind == Explain {
 		s.explainer.restore(u, e.Now.Reason)
@@ -205,21 +205,21 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	if lender, lends := e.Backend.(quota.Lender); lends && lender.Pauses() {
 		s.lender = lender
 	}
-	for _, l := range s.lines {
+	for _, l := range s.queues {
 		s.explainer.forgetLine(l)
 	}
-	s.lot = queue.NewLot(s.room, s.backoff)
-	s.contest, s.unproven = newContest(e.Backend), nil
+	s.waitIndex = queue.NewWaitIndex(s.room, s.backoff)
+	s.tournament, s.unproven = newTournament(e.Backend), nil
 	s.freed = nil
 	clear(s.isFreed)
-	s.order, s.blocking, s.claiming, s.stirred = nil, nil, nil, nil
-	s.lines, s.lineAt = map[string]*line{}, map[quota.NodeID]*line{}
+	s.order, s.blocking, s.claiming, s.frontsToCheck = nil, nil, nil, nil
+	s.queues, s.queueAt = map[string]*queueState{}, map[quota.NodeID]*queueState{}
 	if s.backend != nil {
 		s.addLines(s.backend.Groups()...)
 	}
 	for _, u := range s.inOrder() {
 		// What was charged to the old backend goes with it.
-		u.charged, u.line = nil, nil
+		u.charged, u.queue = nil, nil
 		u.item = queue.Item{Key: u.key()}
 		u.countedIn, u.countedAs = nil, Waiting
 		s.settle(u, now)
@@ -227,18 +227,18 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 }
 
 func (s *Scheduler) addLines(groups ...quota.Group) {
-	var added []*line
+	var added []*queueState
 	for _, group := range groups {
-		l := &line{Queue: queue.New(group, s.defaultPolicy, s.lot), name: group.Queue(),
+		l := &queueState{Queue: queue.New(group, s.defaultPolicy, s.waitIndex), name: group.Queue(),
 			set: QueueChanged{Queue: group.Queue(), Policy: s.defaultPolicy}, changed: true,
 			causeChanges: map[*queue.Shape]*causeChange{}, claims: map[*queue.Shape][]quota.Space{}}
 		if set, ok := s.settings[l.name]; ok {
 			l.set, l.Policy = set, set.Policy
 		}
-		s.lines[l.name], s.lineAt[group.Nodes()[0]] = l, l
+		s.queues[l.name], s.queueAt[group.Nodes()[0]] = l, l
 		added = append(added, l)
 	}
-	s.contest.enter(added...)
+	s.tournament.enter(added...)
 	s.order = append(s.order, added...)
 	s.listBlocking()
 }
@@ -257,7 +257,7 @@ func (e QueueChanged) apply(s *Scheduler, now time.Time) {
 		e.Policy = s.defaultPolicy
 	}
 	s.settings[e.Queue] = e
-	l := s.lines[e.Queue]
+	l := s.queues[e.Queue]
 	if l == nil || l.set == e {
 		return
 	}
@@ -268,18 +268,18 @@ func (e QueueChanged) apply(s *Scheduler, now time.Time) {
 	s.listBlocking()
 	s.activate(l)
 	for _, u := range s.inOrder() {
-		if u.line == l {
+		if u.queue == l {
 			s.settle(u, now)
 		}
 	}
 }
 
 func (e Observed) apply(s *Scheduler, now time.Time) {
-	witness, observes := s.backend.(quota.Witness)
+	observer, observes := s.backend.(quota.Observer)
 	if !observes {
 		return
 	}
-	effect := witness.Observe(e.Seen)
+	effect := observer.Observe(e.Seen)
 	for _, space := range effect.Freed {
 		s.wake(space)
 	}
@@ -291,10 +291,10 @@ func (e Observed) apply(s *Scheduler, now time.Time) {
 // reconsider asks again for all that waits in the line of a group: what was refused
 // may be possible, and what was possible may never be any more.
 func (s *Scheduler) reconsider(group quota.Group, now time.Time) {
-	l := s.lines[group.Queue()]
+	l := s.queues[group.Queue()]
 	if l == nil {
 		s.addLines(group)
-		l = s.lines[group.Queue()]
+		l = s.queues[group.Queue()]
 	}
 	l.Shapes(func(shape *queue.Shape) {
 		s.explainer.forget(l, shape) // another limit is news, whatever was told before
@@ -310,17 +310,17 @@ func (s *Scheduler) reconsider(group quota.Group, now time.Time) {
 
 // dropIdle forgets the line of a group that is there only while units are in it, and
 // has none.
-func (s *Scheduler) dropIdle(l *line) {
+func (s *Scheduler) dropIdle(l *queueState) {
 	if l.counts != [Ended + 1]int{} || slices.Contains(s.backend.Groups(), l.Group) {
 		return
 	}
-	s.contest.leave(l)
-	delete(s.lines, l.name)
-	delete(s.lineAt, l.Group.Nodes()[0])
-	isIt := func(other *line) bool { return other == l }
+	s.tournament.leave(l)
+	delete(s.queues, l.name)
+	delete(s.queueAt, l.Group.Nodes()[0])
+	isIt := func(other *queueState) bool { return other == l }
 	s.order = slices.DeleteFunc(s.order, isIt)
 	s.unproven = slices.DeleteFunc(s.unproven, isIt)
-	s.stirred = slices.DeleteFunc(s.stirred, isIt)
+	s.frontsToCheck = slices.DeleteFunc(s.frontsToCheck, isIt)
 	s.listBlocking()
 }
 

@@ -219,7 +219,7 @@ func TestNewsFromBeforeAReleaseDoesNotUndoIt(t *testing.T) {
 	w.settle()
 	w.submit("a/one", cpu("3"))
 	w.settle()
-	w.now = w.now.Add(scheduler.TellAfter)
+	w.now = w.now.Add(scheduler.ReasonDelay)
 	w.think() // one is told why it waits; the informer is slow to say so
 	w.land(0)
 	w.tell(0)

@@ -11,8 +11,8 @@ import (
 // or not, in line or not. It is the only place that moves units, and doing it
 // twice is the same as doing it once.
 func (s *Scheduler) settle(u *unit, now time.Time) {
-	l, homeless := s.place(u)
-	if u.write.wanted == Dequeue && (l == nil || l != u.line || l.set.Stop != NotStopped) {
+	l, refusal := s.place(u)
+	if u.write.wanted == Dequeue && (l == nil || l != u.queue || l.set.Stop != NotStopped) {
 		u.unassume() // it was decided on other grounds, and has not been sent
 	}
 	charged := u.assumed || u.Phase.holdsQuota()
@@ -23,13 +23,13 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 		holder = s.holder(u, l)
 	}
 
-	if !inLine || u.line != l || u.moved() {
+	if !inLine || u.queue != l || u.moved() {
 		s.leave(u)
 	}
 	if c := u.charged; c != nil && (c.group != holder || c.owner != u.Owner || !c.demand.Equal(u.Demand)) {
 		s.uncharge(u)
 	}
-	u.line, u.homeless = l, homeless
+	u.queue, u.placeRefusal = l, refusal
 	if holder != nil {
 		s.charge(u, holder)
 	}
@@ -38,7 +38,7 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	}
 	s.count(u, l, u.countedPhase())
 
-	s.takeBack(u, now)
+	s.requestEviction(u, now)
 	if waiting {
 		u.shown.startWaiting(now)
 	} else {
@@ -47,9 +47,9 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	s.explainLater(u, now)
 }
 
-// takeBack asks for the write with which the unit gives its quota back, or is told
+// requestEviction asks for the write with which the unit gives its quota back, or is told
 // to. An end that came first leaves nothing to give back.
-func (s *Scheduler) takeBack(u *unit, now time.Time) {
+func (s *Scheduler) requestEviction(u *unit, now time.Time) {
 	stopped := u.Phase.holdsQuota() && u.Stopped
 	if !stopped {
 		u.write.drop(Requeue)
@@ -63,7 +63,7 @@ func (s *Scheduler) takeBack(u *unit, now time.Time) {
 }
 
 // place finds the unit's line, or says why it has none.
-func (s *Scheduler) place(u *unit) (*line, *quota.Refusal) {
+func (s *Scheduler) place(u *unit) (*queueState, *quota.Refusal) {
 	if s.backend == nil {
 		return nil, s.missing
 	}
@@ -71,10 +71,10 @@ func (s *Scheduler) place(u *unit) (*line, *quota.Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	l := s.lines[group.Queue()]
+	l := s.queues[group.Queue()]
 	if l == nil { // a backend whose groups come as units do
 		s.addLines(group)
-		l = s.lines[group.Queue()]
+		l = s.queues[group.Queue()]
 	}
 	return l, nil
 }
@@ -82,7 +82,7 @@ func (s *Scheduler) place(u *unit) (*line, *quota.Refusal) {
 // holder is the group that a unit which holds quota is charged to. One that belongs
 // to no group any more still uses what the nodes above have: it counts at what is
 // left of the group that it was released by.
-func (s *Scheduler) holder(u *unit, l *line) quota.Group {
+func (s *Scheduler) holder(u *unit, l *queueState) quota.Group {
 	switch {
 	case l != nil:
 		return l.Group
@@ -99,8 +99,8 @@ func (s *Scheduler) charge(u *unit, group quota.Group) {
 	}
 	u.charged = &charge{group: group, owner: u.Owner, demand: u.Demand}
 	group.Charge(u.Owner, u.Demand)
-	s.contest.used(group)
-	s.contest.shrunk(group, u.Demand, s.unprove)
+	s.tournament.used(group)
+	s.tournament.shrunk(group, u.Demand, s.unprove)
 	s.reviseClaims(group)
 }
 
@@ -113,7 +113,7 @@ func (s *Scheduler) uncharge(u *unit) {
 	was := u.charged
 	u.charged = nil
 	was.group.Release(was.owner, was.demand)
-	s.contest.used(was.group)
+	s.tournament.used(was.group)
 	was.group.Spaces(was.demand, s.wake)
 }
 
@@ -132,7 +132,7 @@ func (s *Scheduler) room(space quota.Space) int64 { return s.backend.Room(space)
 func (u *unit) moved() bool {
 	shape := u.item.Shape()
 	return shape != nil &&
-		(u.item.Priority != u.line.set.MaxPriority.Of(u.Priority) || u.item.Submitted != u.Submitted || !shape.Demand.Equal(u.Demand))
+		(u.item.Priority != u.queue.set.MaxPriority.Of(u.Priority) || u.item.Submitted != u.Submitted || !shape.Demand.Equal(u.Demand))
 }
 
 func (s *Scheduler) leave(u *unit) {
@@ -140,10 +140,10 @@ func (s *Scheduler) leave(u *unit) {
 		return
 	}
 	shape := u.item.Shape()
-	u.line.Remove(&u.item)
-	s.activate(u.line)
+	u.queue.Remove(&u.item)
+	s.activate(u.queue)
 	if shape.Len() == 0 {
-		s.unclaim(u.line, shape)
+		s.unclaim(u.queue, shape)
 	}
 }
 
@@ -151,17 +151,17 @@ func (s *Scheduler) enter(u *unit, now time.Time) {
 	if u.item.Shape() != nil {
 		return
 	}
-	u.item = queue.Item{Key: u.key(), Priority: u.line.set.MaxPriority.Of(u.Priority), Submitted: u.Submitted}
-	shape := u.line.Push(&u.item, u.Demand)
+	u.item = queue.Item{Key: u.key(), Priority: u.queue.set.MaxPriority.Of(u.Priority), Submitted: u.Submitted}
+	shape := u.queue.Push(&u.item, u.Demand)
 	u.Demand = shape.Demand // one of it is enough
 	if shape.Len() == 1 {
-		s.refuseForGood(u.line, shape, now)
+		s.refuseForGood(u.queue, shape, now)
 	}
-	s.activate(u.line)
+	s.activate(u.queue)
 }
 
 // refuseForGood refuses a shape that can never fit at once, whoever is in front.
-func (s *Scheduler) refuseForGood(l *line, shape *queue.Shape, now time.Time) {
+func (s *Scheduler) refuseForGood(l *queueState, shape *queue.Shape, now time.Time) {
 	if r := l.Group.Fits(shape.Demand); r != nil && r.Final() {
 		l.Refuse(shape, r, now)
 		s.explainer.refused(l, shape, now)
@@ -169,19 +169,19 @@ func (s *Scheduler) refuseForGood(l *line, shape *queue.Shape, now time.Time) {
 }
 
 // activate puts the line where what it has to try belongs now.
-func (s *Scheduler) activate(l *line) {
+func (s *Scheduler) activate(l *queueState) {
 	l.changed = true
 	l.tried = l.Next()
-	if l.Policy == queue.Block && !l.stirred {
-		l.stirred = true
-		s.stirred = append(s.stirred, l)
+	if l.Policy == queue.Block && !l.checkFront {
+		l.checkFront = true
+		s.frontsToCheck = append(s.frontsToCheck, l)
 	}
-	s.contest.changed(l)
+	s.tournament.changed(l)
 	s.unprove(l)
 }
 
 // count keeps the numbers of units by line and phase.
-func (s *Scheduler) count(u *unit, l *line, phase Phase) {
+func (s *Scheduler) count(u *unit, l *queueState, phase Phase) {
 	was, wasAs := u.countedIn, u.countedAs
 	if was == l && (wasAs == phase || l == nil) {
 		return

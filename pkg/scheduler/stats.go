@@ -29,7 +29,7 @@ type QueueStats struct {
 // call, by name.
 func (s *Scheduler) ChangedQueues(now time.Time) []QueueStats {
 	var all []QueueStats
-	for _, l := range s.lines {
+	for _, l := range s.queues {
 		if l.changed {
 			l.changed = false
 			all = append(all, s.stats(l, now))
@@ -46,10 +46,10 @@ func (s *Scheduler) ChangedQueues(now time.Time) []QueueStats {
 
 // QueueNames lists all queues by name.
 func (s *Scheduler) QueueNames() []string {
-	return slices.Sorted(maps.Keys(s.lines))
+	return slices.Sorted(maps.Keys(s.queues))
 }
 
-func (s *Scheduler) stats(l *line, now time.Time) QueueStats {
+func (s *Scheduler) stats(l *queueState, now time.Time) QueueStats {
 	stats := QueueStats{Name: l.name, Quota: l.Group.Path(), Policy: l.Policy, Stopped: l.set.Stop != NotStopped,
 		Pending: l.counts[Waiting], Reserved: l.counts[Reserved],
 		Dequeued: l.counts[Dequeued], Running: l.counts[Running]}
@@ -69,7 +69,7 @@ func (s *Scheduler) stats(l *line, now time.Time) QueueStats {
 // largest number there is.
 func (s *Scheduler) Pending() map[quota.NodeID]resources.Vector {
 	sums := map[quota.NodeID]map[resources.ID]int64{}
-	for _, l := range s.lines {
+	for _, l := range s.queues {
 		l.Shapes(func(shape *queue.Shape) {
 			for _, node := range l.Group.Nodes() {
 				if sums[node] == nil {
@@ -94,8 +94,8 @@ func (s *Scheduler) Pending() map[quota.NodeID]resources.Vector {
 
 // Usage of the quota, by what users know of it; nil while there is none.
 func (s *Scheduler) Usage() []quota.NodeUsage {
-	if totaler, totals := s.backend.(quota.Totaler); totals {
-		return totaler.Totals()
+	if totaler, totals := s.backend.(quota.UsageAggregator); totals {
+		return totaler.AggregatedUsage()
 	}
 	if s.backend == nil {
 		return nil

@@ -18,7 +18,7 @@ func explaining(t *testing.T, w *world) {
 	w.submit("a/2", cpu("4"))
 	w.deliver()
 	w.think()
-	w.now = w.now.Add(2 * scheduler.TellAfter)
+	w.now = w.now.Add(2 * scheduler.ReasonDelay)
 	w.think()
 	if len(w.sent) != 1 || w.sent[0].Kind != scheduler.Explain {
 		t.Fatalf("under way are %+v, want the explanation", w.sent)

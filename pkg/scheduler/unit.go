@@ -35,9 +35,9 @@ type unit struct {
 
 	item queue.Item
 	// line that the unit belongs to by its namespace; nil when it has none.
-	line *line
-	// homeless says why there is no line.
-	homeless *quota.Refusal
+	queue *queueState
+	// refusal says why there is no line.
+	placeRefusal *quota.Refusal
 	// charged is what the unit holds; nil when it holds nothing.
 	charged *charge
 
@@ -47,7 +47,7 @@ type unit struct {
 	timer timer
 
 	// countedIn is the line that counts the unit, as countedAs.
-	countedIn *line
+	countedIn *queueState
 	countedAs Phase
 	// assumed: charged, and the write that says so is not confirmed.
 	assumed bool
@@ -79,10 +79,10 @@ func (u *unit) key() string { return u.item.Key }
 
 func (u *unit) namespace() string { return namespaceOf(u.item.Key) }
 
-// become makes the unit what it is now known to be, and drops what was decided and
+// update makes the unit what it is now known to be, and drops what was decided and
 // not sent if it no longer holds. While a release is under way the unit stays
 // assumed, whatever a version from before the release says.
-func (u *unit) become(seen *Unit) {
+func (u *unit) update(seen *Unit) {
 	now, requeueAt := seen.Facts, instantOf(seen.RequeueAt)
 	if seen.Partial {
 		now.Demand, now.QuotaName, now.Priority, now.Submitted, now.Owner = u.Demand, u.QuotaName, u.Priority, u.Submitted, u.Owner

@@ -205,7 +205,7 @@ func (p *play) land(w scheduler.Write) {
 
 // explainWaiting gives the core the time it takes before it says why a unit waits.
 func (p *play) explainWaiting() {
-	for end := p.now.Add(2 * scheduler.TellInterval); !p.wake.IsZero() && !p.wake.After(end); {
+	for end := p.now.Add(2 * scheduler.ReasonInterval); !p.wake.IsZero() && !p.wake.After(end); {
 		p.now = p.wake
 		p.decide()
 	}

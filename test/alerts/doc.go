@@ -4,6 +4,6 @@
 // defined. What lasts for how long is counted here, for Prometheus's package for that
 // imports its service discovery, with the clients of all clouds.
 //
-// What is defined stands in the table of docs/metrics.md, which is generated: so this
+// What is defined stands in the table of docs/reference/metrics.md, which is generated: so this
 // module needs nothing of the product's.
 package alerts

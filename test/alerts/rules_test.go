@@ -21,7 +21,7 @@ import (
 const (
 	rulesFile     = "../../charts/kube-queue/files/alerts.yaml"
 	dashboardFile = "../../charts/kube-queue/files/dashboards/kube-queue.json"
-	docsFile      = "../../docs/metrics.md"
+	docsFile      = "../../docs/reference/metrics.md"
 )
 
 func read(t *testing.T, file string) string {
@@ -264,7 +264,7 @@ func TestEachAlertHasACaseATextAndASectionOfTheDocs(t *testing.T) {
 			t.Errorf("%s does not say what it is", r.Alert)
 		case !slices.Contains([]string{"critical", "warning", "info"}, r.Labels["severity"]):
 			t.Errorf("%s has the severity %q", r.Alert, r.Labels["severity"])
-		case page != "docs/metrics.md" || !sections[section]:
+		case page != "docs/reference/metrics.md" || !sections[section]:
 			t.Errorf("%s: there is no section %s", r.Alert, r.Annotations["runbook"])
 		}
 	}

@@ -11,7 +11,7 @@ var madeAs = regexp.MustCompile(`(?:VERSION=|images --version |/job-extensions:)
 // Whoever builds images as the documents say must have those that the manifests name.
 func TestTheDocumentsBuildTheImagesThatTheChartNames(t *testing.T) {
 	want := appVersion(t)
-	for _, file := range []string{"README.md", "docs/install.md", "docs/images.md", "charts/kube-queue/README.md"} {
+	for _, file := range []string{"README.md", "docs/operations/install.md", "docs/operations/images.md", "charts/kube-queue/README.md"} {
 		// A line may end within a command.
 		text := strings.Join(strings.Fields(read(t, root+"/"+file)), " ")
 		found := madeAs.FindAllStringSubmatch(text, -1)

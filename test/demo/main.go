@@ -45,10 +45,10 @@ func run(ctx context.Context, args []string) int {
 	if err := errors.Join(err, errKinds); err != nil {
 		return fail(err)
 	}
-	lab, show := newLab(root), pair()
+	environment, show := newEnvironment(root), pair()
 	switch {
 	case len(args) == 1 && args[0] == "down":
-		if err := lab.down(context.WithoutCancel(ctx)); err != nil {
+		if err := environment.down(context.WithoutCancel(ctx)); err != nil {
 			return fail(err)
 		}
 		return 0
@@ -58,19 +58,19 @@ func run(ctx context.Context, args []string) int {
 		fmt.Fprintf(os.Stderr, "demo: unknown argument %q; known are: all, down\n", args[0])
 		return 2
 	}
-	err = demo(ctx, lab, show)
+	err = demo(ctx, environment, show)
 	if ctx.Err() != nil {
 		fmt.Println("\nInterrupted; stopping the cluster.")
-		if err := lab.down(context.WithoutCancel(ctx)); err != nil {
+		if err := environment.down(context.WithoutCancel(ctx)); err != nil {
 			fail(err)
 		}
 		return 130
 	}
 	if err != nil {
-		lab.explain(context.WithoutCancel(ctx))
+		environment.explain(context.WithoutCancel(ctx))
 		return fail(err)
 	}
-	lab.farewell(show)
+	environment.farewell(show)
 	return 0
 }
 
@@ -79,8 +79,8 @@ func fail(err error) int {
 	return 1
 }
 
-func demo(ctx context.Context, lab *lab, show show) error {
-	jobs, err := jobsIn(lab.root, slices.Concat(show.manifests...))
+func demo(ctx context.Context, environment *environment, show show) error {
+	jobs, err := jobsIn(environment.root, slices.Concat(show.manifests...))
 	if err != nil {
 		return err
 	}
@@ -88,32 +88,32 @@ func demo(ctx context.Context, lab *lab, show show) error {
 	if show.note != "" {
 		fmt.Println(show.note)
 	}
-	if err := lab.up(ctx, show); err != nil {
+	if err := environment.up(ctx, show); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, deadline, errors.New("the demo took longer than "+deadline.String()))
 	defer cancel()
 	say("Installing kube-queue: CRDs, policies, roles and the two programs")
-	if err := lab.install(ctx, show); err != nil {
+	if err := environment.install(ctx, show); err != nil {
 		return err
 	}
 	say("Applying " + show.applied)
-	watcher, err := newWatcher(lab.cluster, jobs)
+	watcher, err := newWatcher(environment.cluster, jobs)
 	if err != nil {
 		return err
 	}
-	if err := lab.apply(ctx, show.manifests...); err != nil {
+	if err := environment.apply(ctx, show.manifests...); err != nil {
 		return err
 	}
-	seen, err := watcher.watch(ctx, newScreen(os.Stdout, jobs), newCloser(endlessRunTime, lab.cluster.Kubectl))
+	seen, err := watcher.watch(ctx, newScreen(os.Stdout, jobs), newCloser(endlessRunTime, environment.cluster.Kubectl))
 	if err != nil {
 		return err
 	}
-	return judge(ctx, lab, show, jobs, seen)
+	return judge(ctx, environment, show, jobs, seen)
 }
 
 // judge tells whether it all went as it should.
-func judge(ctx context.Context, lab *lab, show show, jobs []job, seen story) error {
+func judge(ctx context.Context, environment *environment, show show, jobs []job, seen story) error {
 	if err := seen.endedWell(); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func judge(ctx context.Context, lab *lab, show show, jobs []job, seen story) err
 		return err
 	}
 	say("Having the audit log checked")
-	log, err := lab.audit(ctx)
+	log, err := environment.audit(ctx)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 // namespace of all jobs.
@@ -75,7 +75,7 @@ type watcher struct {
 	seen map[job]bool
 }
 
-func newWatcher(cluster *testcluster.Cluster, jobs []job) (*watcher, error) {
+func newWatcher(cluster *clustertest.Cluster, jobs []job) (*watcher, error) {
 	client, err := dynamic.NewForConfig(cluster.Config())
 	if err != nil {
 		return nil, err

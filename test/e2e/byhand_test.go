@@ -9,17 +9,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // A manifest that is applied again, as GitOps does all the time, restarts nothing
 // and releases nothing early, whatever its job is doing.
 func TestAManifestAppliedAgainChangesNothing(t *testing.T) {
-	l := site.Lab(t, "gitops")
-	site.Both(t, enabled)
+	l := suite.Env(t, "gitops")
+	suite.Both(t, enabled)
 	l.Tree(`{cpu: "3"}`)
-	blocker := job{name: "blocker", cpu: "3", runs: lab.UntilTold}.String()
-	manifest := tfjob{name: "again", workers: 2, cpu: "1", runs: lab.UntilTold}.String()
+	blocker := job{name: "blocker", cpu: "3", runs: harness.UntilTold}.String()
+	manifest := tfjob{name: "again", workers: 2, cpu: "1", runs: harness.UntilTold}.String()
 	l.Apply(blocker)
 	l.WaitForPhase("Job", "blocker", "Dequeued", "Running")
 
@@ -28,7 +28,7 @@ func TestAManifestAppliedAgainChangesNothing(t *testing.T) {
 		l.Apply(manifest)
 		before := l.Unit("TFJob", "again")
 		pods := podUIDs(l, "again")
-		lab.Never(t, time.Second, "the manifest applied again while "+when+" changed something", func() (bool, string) {
+		harness.Never(t, time.Second, "the manifest applied again while "+when+" changed something", func() (bool, string) {
 			unit := l.Unit("TFJob", "again")
 			if unit == nil || unit.UID != before.UID || unit.Status.Attempts < before.Status.Attempts {
 				return true, "the unit is another"
@@ -42,27 +42,27 @@ func TestAManifestAppliedAgainChangesNothing(t *testing.T) {
 		})
 	}
 	l.Apply(manifest)
-	l.WaitForState(lab.TFJobs, "again", "Queuing")
+	l.WaitForState(harness.TFJobs, "again", "Queuing")
 	again("queued")
 	if n := len(l.Pods("again")); n != 0 {
 		t.Fatalf("%d pods while queued", n)
 	}
-	l.Finish(lab.Jobs, "blocker")
+	l.Finish(harness.Jobs, "blocker")
 	l.WaitForPhase("TFJob", "again", "Dequeued", "Running")
 	again("released")
 	l.WaitForPhase("TFJob", "again", "Running")
 	again("running")
-	l.Finish(lab.TFJobs, "again")
+	l.Finish(harness.TFJobs, "again")
 	l.WaitForPhase("TFJob", "again", "Succeeded")
 	again("ended")
 	if unit := l.Unit("TFJob", "again"); unit.Status.Attempts != 1 || unit.Status.Phase != "Succeeded" {
 		t.Errorf("phase %s after %d attempts, want Succeeded after 1", unit.Status.Phase, unit.Status.Attempts)
 	}
-	l.WaitForState(lab.TFJobs, "again", "Succeeded")
+	l.WaitForState(harness.TFJobs, "again", "Succeeded")
 	l.ExpectFree()
 }
 
-func podUIDs(l *lab.Lab, job string) []string {
+func podUIDs(l *harness.Env, job string) []string {
 	var uids []string
 	for _, pod := range l.Pods(job) {
 		uids = append(uids, string(pod.UID))
@@ -71,27 +71,27 @@ func podUIDs(l *lab.Lab, job string) []string {
 }
 
 func TestAJobUnsuspendedByHandWhileQueuedIsSuspendedAgain(t *testing.T) {
-	l := site.Lab(t, "byhand")
-	site.Both(t, enabled)
+	l := suite.Env(t, "byhand")
+	suite.Both(t, enabled)
 	l.Tree(`{cpu: "3"}`)
-	l.Apply(job{name: "blocker", cpu: "3", runs: lab.UntilTold}.String())
+	l.Apply(job{name: "blocker", cpu: "3", runs: harness.UntilTold}.String())
 	l.WaitForPhase("Job", "blocker", "Dequeued", "Running")
 	l.Apply(job{name: "sly", cpu: "1", runs: time.Second}.String() +
 		tfjob{name: "sly-tf", workers: 1, cpu: "1", runs: time.Second}.String())
 	l.WaitForReason("Job", "sly", "QuotaExceeded")
-	l.WaitForState(lab.TFJobs, "sly-tf", "Queuing")
+	l.WaitForState(harness.TFJobs, "sly-tf", "Queuing")
 
 	// The annotation left as it is: the policy turns it back before anything sees it.
-	l.Patch(lab.TFJobs, "sly-tf", `{"spec":{"runPolicy":{"suspend":false}}}`)
-	if suspend, _, _ := unstructured.NestedBool(l.Object(lab.TFJobs, "sly-tf").Object, "spec", "runPolicy", "suspend"); !suspend {
+	l.Patch(harness.TFJobs, "sly-tf", `{"spec":{"runPolicy":{"suspend":false}}}`)
+	if suspend, _, _ := unstructured.NestedBool(l.Object(harness.TFJobs, "sly-tf").Object, "spec", "runPolicy", "suspend"); !suspend {
 		t.Error("the policy let the TFJob go")
 	}
-	l.Patch(lab.Jobs, "sly", `{"spec":{"suspend":false}}`)
-	lab.Eventually(t, 20*time.Second, "the job is suspended again", func() (bool, string) {
-		suspend, _, _ := unstructured.NestedBool(l.Object(lab.Jobs, "sly").Object, "spec", "suspend")
+	l.Patch(harness.Jobs, "sly", `{"spec":{"suspend":false}}`)
+	harness.Eventually(t, 20*time.Second, "the job is suspended again", func() (bool, string) {
+		suspend, _, _ := unstructured.NestedBool(l.Object(harness.Jobs, "sly").Object, "spec", "suspend")
 		return suspend, "it is not"
 	})
-	lab.Eventually(t, 20*time.Second, "its pods are gone", func() (bool, string) { return len(l.Pods("sly")) == len(l.Pods("sly-tf")), "they are there" })
+	harness.Eventually(t, 20*time.Second, "its pods are gone", func() (bool, string) { return len(l.Pods("sly")) == len(l.Pods("sly-tf")), "they are there" })
 	found := false
 	for _, e := range l.AllEvents("sly") {
 		found = found || e.Type == "Warning" && strings.Contains(strings.ToLower(e.Message), "suspend")
@@ -99,19 +99,19 @@ func TestAJobUnsuspendedByHandWhileQueuedIsSuspendedAgain(t *testing.T) {
 	if !found {
 		t.Error("no event tells that the job was suspended again")
 	}
-	l.Finish(lab.Jobs, "blocker")
+	l.Finish(harness.Jobs, "blocker")
 	l.WaitForPhase("Job", "sly", "Succeeded")
 	l.WaitForPhase("TFJob", "sly-tf", "Succeeded")
 	l.Allowed = []string{"early-pod", "write-budget"} // the job controller may have been quicker than any program
 }
 
 func TestAJobSuspendedByHandAfterItsReleaseGivesItsQuotaBack(t *testing.T) {
-	l := site.Lab(t, "byhand2")
-	site.Both(t, enabled)
+	l := suite.Env(t, "byhand2")
+	suite.Both(t, enabled)
 	l.Tree(`{cpu: "3"}`)
-	l.Apply(tfjob{name: "paused", workers: 2, cpu: "1", runs: lab.UntilTold}.String())
+	l.Apply(tfjob{name: "paused", workers: 2, cpu: "1", runs: harness.UntilTold}.String())
 	l.WaitForPhase("TFJob", "paused", "Running")
-	l.Patch(lab.TFJobs, "paused", `{"spec":{"runPolicy":{"suspend":true}}}`)
+	l.Patch(harness.TFJobs, "paused", `{"spec":{"runPolicy":{"suspend":true}}}`)
 	unit := l.WaitForReason("TFJob", "paused", "SuspendedByUser")
 	if unit.Status.Phase != "Enqueued" {
 		t.Errorf("phase is %s, want Enqueued", unit.Status.Phase)
@@ -119,14 +119,14 @@ func TestAJobSuspendedByHandAfterItsReleaseGivesItsQuotaBack(t *testing.T) {
 	l.ExpectFree()
 	l.Apply(job{name: "other", cpu: "3", runs: 2 * time.Second}.String())
 	l.WaitForPhase("Job", "other", "Succeeded")
-	lab.Never(t, 2*time.Second, "the suspended job was released", func() (bool, string) {
+	harness.Never(t, 2*time.Second, "the suspended job was released", func() (bool, string) {
 		return l.Unit("TFJob", "paused").Status.Phase != "Enqueued", "it left its place"
 	})
 
 	// Taken up again by hand, it stands in line like any other and runs.
-	l.Patch(lab.TFJobs, "paused", `{"spec":{"runPolicy":{"suspend":false}}}`)
+	l.Patch(harness.TFJobs, "paused", `{"spec":{"runPolicy":{"suspend":false}}}`)
 	l.WaitForPhase("TFJob", "paused", "Running")
-	l.Finish(lab.TFJobs, "paused")
+	l.Finish(harness.TFJobs, "paused")
 	unit = l.WaitForPhase("TFJob", "paused", "Succeeded")
 	if unit.Status.Attempts != 2 {
 		t.Errorf("%d attempts, want 2", unit.Status.Attempts)
@@ -136,12 +136,12 @@ func TestAJobSuspendedByHandAfterItsReleaseGivesItsQuotaBack(t *testing.T) {
 }
 
 func TestJobsOfOthersAreNotTouched(t *testing.T) {
-	l := site.Lab(t, "others")
-	site.Both(t, enabled)
+	l := suite.Env(t, "others")
+	suite.Both(t, enabled)
 	l.Tree(`{cpu: "4"}`)
 	l.Apply(job{name: "kueue", cpu: "1", labels: "kueue.x-k8s.io/queue-name: theirs"}.String())
-	owner, err := l.Kube.CoreV1().ConfigMaps(l.Namespace).Create(t.Context(), lab.ConfigMap("owner"), metav1.CreateOptions{})
-	lab.Must(t, err)
+	owner, err := l.Kube.CoreV1().ConfigMaps(l.Namespace).Create(t.Context(), harness.ConfigMap("owner"), metav1.CreateOptions{})
+	harness.Must(t, err)
 	owned := strings.Replace(job{name: "owned", cpu: "1"}.String(), "  labels: {}\n",
 		"  ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: owner, uid: "+string(owner.UID)+", controller: true}]\n", 1)
 	l.Apply(owned)
@@ -150,12 +150,12 @@ func TestJobsOfOthersAreNotTouched(t *testing.T) {
 	l.Apply(tfjob{name: "unmarked", workers: 1, cpu: "1", runs: time.Second, annotation: "false"}.String())
 	before := map[string]string{}
 	for _, name := range []string{"kueue", "owned", "managed"} {
-		before[name] = l.Object(lab.Jobs, name).GetResourceVersion()
+		before[name] = l.Object(harness.Jobs, name).GetResourceVersion()
 	}
 	l.Apply(job{name: "ours", cpu: "1", runs: time.Second}.String()) // to know that all was seen
 	l.WaitForPhase("Job", "ours", "Succeeded")
 	for _, name := range []string{"kueue", "owned", "managed"} {
-		object := l.Object(lab.Jobs, name)
+		object := l.Object(harness.Jobs, name)
 		if suspend, _, _ := unstructured.NestedBool(object.Object, "spec", "suspend"); !suspend || len(object.GetAnnotations()["kube-queue/released"]) > 0 {
 			t.Errorf("%s was released", name)
 		}
@@ -163,15 +163,15 @@ func TestJobsOfOthersAreNotTouched(t *testing.T) {
 			t.Errorf("%s has a unit", name)
 		}
 	}
-	l.WaitForState(lab.TFJobs, "unmarked", "Succeeded")
+	l.WaitForState(harness.TFJobs, "unmarked", "Succeeded")
 	if l.Unit("TFJob", "unmarked") != nil {
 		t.Error("the unmarked TFJob has a unit")
 	}
 }
 
 func TestAJobWithoutQuotaSaysSoAtUnitAndJob(t *testing.T) {
-	l := site.Lab(t, "nowhere")
-	site.Both(t, enabled)
+	l := suite.Env(t, "nowhere")
+	suite.Both(t, enabled)
 	l.TreeOf(`{name: team, namespaces: [elsewhere], max: {cpu: "4"}}`)
 	l.Apply(job{name: "lost", cpu: "1", runs: time.Second}.String())
 	unit := l.WaitForReason("Job", "lost", "NoQuota")
@@ -182,8 +182,8 @@ func TestAJobWithoutQuotaSaysSoAtUnitAndJob(t *testing.T) {
 	if event.Type != "Warning" || !strings.Contains(event.Message, "NoQuota") {
 		t.Errorf("event %s: %q, want a Warning that says NoQuota", event.Type, event.Message)
 	}
-	out, err := site.Kubectl(t.Context(), "-n", l.Namespace, "describe", "job", "lost")
-	lab.Must(t, err)
+	out, err := suite.Kubectl(t.Context(), "-n", l.Namespace, "describe", "job", "lost")
+	harness.Must(t, err)
 	if !strings.Contains(out, "NoQuota") {
 		t.Errorf("kubectl describe does not say NoQuota:\n%s", out)
 	}
@@ -192,28 +192,28 @@ func TestAJobWithoutQuotaSaysSoAtUnitAndJob(t *testing.T) {
 // With the programs gone, and then all objects as well, jobs that are not marked
 // are created and run as if kube-queue had never been there.
 func TestWithKubeQueueRemovedUnmarkedJobsRunAsEver(t *testing.T) {
-	l := site.Lab(t, "after")
+	l := suite.Env(t, "after")
 	run := func(name string) {
 		t.Helper()
 		plain := job{name: name, cpu: "1", runs: time.Second, unheld: true}.String()
 		l.Apply(plain + tfjob{name: name + "-tf", workers: 1, cpu: "1", runs: time.Second, annotation: "false"}.String())
-		lab.Eventually(t, time.Minute, name+" is Complete", func() (bool, string) { return l.HasCondition(lab.Jobs, name, "Complete"), "it is not" })
-		l.WaitForState(lab.TFJobs, name+"-tf", "Succeeded")
+		harness.Eventually(t, time.Minute, name+" is Complete", func() (bool, string) { return l.HasCondition(harness.Jobs, name, "Complete"), "it is not" })
+		l.WaitForState(harness.TFJobs, name+"-tf", "Succeeded")
 	}
 	run("programs-gone")
 
-	deploy := filepath.Join(site.Repository, "deploy")
+	deploy := filepath.Join(suite.Repository, "deploy")
 	for _, folder := range []string{"policies", "rbac"} {
-		out, err := site.Kubectl(t.Context(), "delete", "--ignore-not-found", "-f", filepath.Join(deploy, folder))
+		out, err := suite.Kubectl(t.Context(), "delete", "--ignore-not-found", "-f", filepath.Join(deploy, folder))
 		if err != nil {
 			t.Fatal(err, out)
 		}
 	}
 	run("policies-gone")
-	out, err := site.Kubectl(t.Context(), "delete", "--ignore-not-found", "-f", filepath.Join(deploy, "crds"))
+	out, err := suite.Kubectl(t.Context(), "delete", "--ignore-not-found", "-f", filepath.Join(deploy, "crds"))
 	if err != nil {
 		t.Fatal(err, out)
 	}
 	run("all-gone")
-	lab.Must(t, site.Install(t.Context())) // and it can be installed again
+	harness.Must(t, suite.Install(t.Context())) // and it can be installed again
 }

@@ -5,15 +5,15 @@ import (
 	"testing"
 	"time"
 
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // A job that may run for 3 s only would run for ever: it is stopped, lets the next
 // one run, and is back when its owner wants it. Stopped by its owner, it waits too,
 // though both programs are away meanwhile.
 func TestAJobIsStoppedWhenItsTimeIsOverAndWhenItIsDeactivated(t *testing.T) {
-	l := site.Lab(t, "evicted")
-	c, x := site.Both(t, enabled)
+	l := suite.Env(t, "evicted")
+	c, x := suite.Both(t, enabled)
 	l.Tree(`{cpu: "3"}`)
 	l.Apply(job{name: "endless", cpu: "3", runs: time.Hour, annotations: `scheduling.x-k8s.io/max-exec-time-seconds: "3"`}.String())
 	l.WaitForUnit("Job", "endless")
@@ -25,14 +25,14 @@ func TestAJobIsStoppedWhenItsTimeIsOverAndWhenItIsDeactivated(t *testing.T) {
 	if event := l.WaitForEvent("endless", "MaximumExecutionTime"); event.Type != "Warning" {
 		t.Errorf("the event is of type %s", event.Type)
 	}
-	if active := l.Object(lab.Jobs, "endless").GetAnnotations()["scheduling.x-k8s.io/active"]; active != "false" {
+	if active := l.Object(harness.Jobs, "endless").GetAnnotations()["scheduling.x-k8s.io/active"]; active != "false" {
 		t.Errorf("annotation active is %q", active)
 	}
 	l.WaitForPhase("Job", "next", "Succeeded")
-	l.Patch(lab.Jobs, "endless", `{"metadata":{"annotations":{"scheduling.x-k8s.io/active":"true","scheduling.x-k8s.io/max-exec-time-seconds":null}}}`)
+	l.Patch(harness.Jobs, "endless", `{"metadata":{"annotations":{"scheduling.x-k8s.io/active":"true","scheduling.x-k8s.io/max-exec-time-seconds":null}}}`)
 	l.WaitForPhase("Job", "endless", "Running")
 	x.Kill()
-	l.Patch(lab.Jobs, "endless", `{"metadata":{"annotations":{"scheduling.x-k8s.io/active":"false"}}}`)
+	l.Patch(harness.Jobs, "endless", `{"metadata":{"annotations":{"scheduling.x-k8s.io/active":"false"}}}`)
 	c.Kill()
 	x.Start()
 	c.Start()

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"kube-queue.dev/kube-queue/test/faultproxy"
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // When a program is killed, seen from one of its writes.
@@ -24,7 +24,7 @@ const (
 // executioner kills a program at its writes, as a fault of the way between it and the
 // API server. The program itself knows nothing of it.
 type executioner struct {
-	victim *lab.Program
+	victim *harness.Program
 	moment moment
 
 	mu     sync.Mutex
@@ -36,16 +36,16 @@ type executioner struct {
 }
 
 // execute has the program killed at its writes from now on.
-func execute(t testing.TB, victim *lab.Program, when moment) *executioner {
+func execute(t testing.TB, victim *harness.Program, when moment) *executioner {
 	t.Helper()
-	proxy, err := faultproxy.Start(site.Config())
-	lab.Must(t, err)
+	proxy, err := faultproxy.Start(suite.Config())
+	harness.Must(t, err)
 	t.Cleanup(func() {
 		victim.Stop()
 		proxy.Close()
 	})
 	victim.Kubeconfig, err = proxy.Kubeconfig(victim.Kubeconfig)
-	lab.Must(t, err)
+	harness.Must(t, err)
 	e := &executioner{victim: victim, moment: when, dead: true}
 	proxy.Set(faultproxy.Rule{Match: faultproxy.Match{Writes: true}, Fault: e.judge})
 	return e
@@ -91,7 +91,7 @@ func (e *executioner) revive(t testing.TB, done func() bool) {
 		e.victim.Launch()
 		ended := e.victim.Ended()
 		e.mu.Unlock()
-		lab.EventuallyQuiet(t, func() bool {
+		harness.EventuallyQuiet(t, func() bool {
 			select {
 			case <-ended:
 				return true

@@ -6,8 +6,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"kube-queue.dev/kube-queue/test/lab"
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // A program that is killed at each of its writes, before or after it lands, and
@@ -18,22 +18,22 @@ func TestProgramsKilledAtEachOfTheirWrites(t *testing.T) {
 		name, victim string
 		when         moment
 	}{
-		{"controller before each write", lab.Controller, beforeEach},
-		{"controller after each write", lab.Controller, afterEach},
-		{"extensions before each write", lab.Extensions, beforeEach},
-		{"extensions after each write", lab.Extensions, afterEach},
+		{"controller before each write", harness.Controller, beforeEach},
+		{"controller after each write", harness.Controller, afterEach},
+		{"extensions before each write", harness.Extensions, beforeEach},
+		{"extensions after each write", harness.Extensions, afterEach},
 	} {
 		t.Run(c.name, func(t *testing.T) { killAtWrites(t, c.victim, c.when) })
 	}
 }
 
 func killAtWrites(t *testing.T, victim string, when moment) {
-	l := site.Lab(t, "faults")
+	l := suite.Env(t, "faults")
 	// Queues of earlier tests would spare the controller writes.
-	lab.Must(t, l.Queue.SchedulingV1alpha1().Queues(testcluster.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
-	programs := map[string]*lab.Program{
-		lab.Controller: site.Program(t, lab.Controller),
-		lab.Extensions: site.Program(t, lab.Extensions, "--enabled-extensions=tfjob,job"),
+	harness.Must(t, l.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	programs := map[string]*harness.Program{
+		harness.Controller: suite.Program(t, harness.Controller),
+		harness.Extensions: suite.Program(t, harness.Extensions, "--enabled-extensions=tfjob,job"),
 	}
 	for name, p := range programs {
 		if name != victim {
@@ -51,9 +51,9 @@ func killAtWrites(t *testing.T, victim string, when moment) {
 		if !l.Ended("TFJob", "one") || !l.Ended("TFJob", "two") || !l.Ended("Job", "three") || !l.Ended("Job", "four") {
 			return false
 		}
-		// The status of Queue and tree is what the lab.Controller writes last.
+		// The status of Queue and tree is what the harness.Controller writes last.
 		free, _ := l.Free()
-		return free || victim != lab.Controller
+		return free || victim != harness.Controller
 	})
 	t.Logf("%s was killed %d times", victim, executioner.kills)
 	if executioner.kills < 8 {

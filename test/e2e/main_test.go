@@ -6,20 +6,20 @@ package e2e
 import (
 	"testing"
 
-	"kube-queue.dev/kube-queue/test/lab"
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// site is shared by all tests: they run one after another, each with a quota tree
+// suite is shared by all tests: they run one after another, each with a quota tree
 // of its own, and clean up behind them.
-var site *lab.Site
+var suite *harness.Suite
 
 // enabled are the kinds that these tests use.
 const enabled = "tfjob,pytorchjob,job"
 
 func TestMain(m *testing.M) {
-	lab.Main(m, testcluster.Options{
+	harness.Main(m, clustertest.Options{
 		Operators:  []string{"training-operator"},
-		PodRunTime: lab.UntilTold,
-	}, func(s *lab.Site) { site = s })
+		PodRunTime: harness.UntilTold,
+	}, func(s *harness.Suite) { suite = s })
 }

@@ -12,27 +12,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/test/lab"
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // stopped is the Queue of the story, and what its administrator does with it.
 type stopped struct {
 	t *testing.T
-	*lab.Lab
+	*harness.Env
 }
 
 const stoppedQueue = "root-stopped"
 
 func (s stopped) put(stop schedulingv1alpha1.QueueStop) {
 	s.t.Helper()
-	queues := s.Queue.SchedulingV1alpha1().Queues(testcluster.Namespace)
+	queues := s.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace)
 	_, err := queues.Patch(s.t.Context(), stoppedQueue, types.MergePatchType, []byte(`{"spec":{"stop":"`+string(stop)+`"}}`), metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) {
 		_, err = queues.Create(s.t.Context(), &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: stoppedQueue},
 			Spec: schedulingv1alpha1.QueueSpec{Stop: stop}}, metav1.CreateOptions{})
 	}
-	lab.Must(s.t, err)
+	harness.Must(s.t, err)
 }
 
 // isBackInLine expects of a job that was released once to be stopped, but not to
@@ -57,23 +57,23 @@ func (s stopped) isBackInLine(resource schema.GroupVersionResource, kind, name s
 // A queue is put on hold, lets its jobs go, is drained, and goes on in the order in
 // which they were submitted.
 func TestAQueueIsStoppedAndGoesOn(t *testing.T) {
-	l := site.Lab(t, "stopped")
+	l := suite.Env(t, "stopped")
 	t.Cleanup(func() {
-		lab.Must(t, l.Queue.SchedulingV1alpha1().Queues(testcluster.Namespace).Delete(context.Background(), stoppedQueue, metav1.DeleteOptions{}))
+		harness.Must(t, l.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace).Delete(context.Background(), stoppedQueue, metav1.DeleteOptions{}))
 	})
 	s := stopped{t, l}
 	s.put(schedulingv1alpha1.StopHold)
-	site.Both(t, enabled)
+	suite.Both(t, enabled)
 	l.TreeOf(`{name: stopped, namespaces: [stopped], max: {cpu: "4"}}`)
-	l.Apply(tfjob{name: "train", workers: 1, cpu: "1", runs: lab.UntilTold}.String() +
-		job{name: "batch", cpu: "2", runs: lab.UntilTold}.String())
+	l.Apply(tfjob{name: "train", workers: 1, cpu: "1", runs: harness.UntilTold}.String() +
+		job{name: "batch", cpu: "2", runs: harness.UntilTold}.String())
 	for kind, name := range map[string]string{"TFJob": "train", "Job": "batch"} {
 		l.WaitForReason(kind, name, "QueueStopped")
 		if event := l.WaitForEvent(name, "Queued"); event.Type != "Normal" {
 			t.Errorf("the event is of type %s", event.Type)
 		}
 	}
-	l.WaitForState(lab.TFJobs, "train", "Queuing")
+	l.WaitForState(harness.TFJobs, "train", "Queuing")
 	l.ExpectFree()
 
 	s.put(schedulingv1alpha1.StopNone)
@@ -83,10 +83,10 @@ func TestAQueueIsStoppedAndGoesOn(t *testing.T) {
 	l.WaitForReason("Job", "late", "QuotaExceeded")
 
 	s.put(schedulingv1alpha1.StopDrain)
-	s.isBackInLine(lab.TFJobs, "TFJob", "train")
-	s.isBackInLine(lab.Jobs, "Job", "batch")
-	l.WaitForState(lab.TFJobs, "train", "Queuing")
-	if suspended, _, _ := unstructured.NestedBool(l.Object(lab.Jobs, "batch").Object, "spec", "suspend"); !suspended {
+	s.isBackInLine(harness.TFJobs, "TFJob", "train")
+	s.isBackInLine(harness.Jobs, "Job", "batch")
+	l.WaitForState(harness.TFJobs, "train", "Queuing")
+	if suspended, _, _ := unstructured.NestedBool(l.Object(harness.Jobs, "batch").Object, "spec", "suspend"); !suspended {
 		t.Error("the Job is not suspended")
 	}
 	l.ExpectFree()
@@ -97,9 +97,9 @@ func TestAQueueIsStoppedAndGoesOn(t *testing.T) {
 	if train.Status.Attempts != 2 || batch.Status.Attempts != 2 {
 		t.Errorf("%d and %d attempts, want 2", train.Status.Attempts, batch.Status.Attempts)
 	}
-	l.Finish(lab.TFJobs, "train")
+	l.Finish(harness.TFJobs, "train")
 	l.WaitForPhase("TFJob", "train", "Succeeded")
-	l.Finish(lab.Jobs, "batch")
+	l.Finish(harness.Jobs, "batch")
 	l.WaitForPhase("Job", "batch", "Succeeded")
 	late := l.WaitForPhase("Job", "late", "Succeeded")
 	if late.Status.Attempts != 1 {
@@ -112,18 +112,18 @@ func TestAQueueIsStoppedAndGoesOn(t *testing.T) {
 // there is, so that the small one can only have gone first by running first: which of
 // two was decided on first could not be told from the times of two writes.
 func TestBorrowingIsPausedByItsFlag(t *testing.T) {
-	l := site.Lab(t, "paused")
-	site.Both(t, enabled, "--pause-borrowing")
+	l := suite.Env(t, "paused")
+	suite.Both(t, enabled, "--pause-borrowing")
 	l.TreeOf(`{name: shared, max: {cpu: "4"}, children: [
 		{name: owner, namespaces: [paused], min: {cpu: "4"}}, {name: borrower, namespaces: [paused]}]}`)
 	of := func(quota string) string { return "kube-queue/quota-name: " + quota }
-	l.Apply(job{name: "has-borrowed", cpu: "3", runs: lab.UntilTold, labels: of("borrower")}.String())
+	l.Apply(job{name: "has-borrowed", cpu: "3", runs: harness.UntilTold, labels: of("borrower")}.String())
 	l.WaitForPhase("Job", "has-borrowed", "Running")
 	l.Apply(job{name: "owed", cpu: "4", runs: time.Second, labels: of("owner")}.String())
 	l.WaitForReason("Job", "owed", "QuotaExceeded")
 	l.Apply(job{name: "small", cpu: "1", runs: time.Second, labels: of("borrower")}.String())
 	l.WaitForReason("Job", "small", "BorrowingPaused")
-	l.Finish(lab.Jobs, "has-borrowed")
+	l.Finish(harness.Jobs, "has-borrowed")
 	owed, small := l.WaitForPhase("Job", "owed", "Succeeded"), l.WaitForPhase("Job", "small", "Succeeded")
 	if small.Status.DequeueTime.Before(owed.Status.DequeueTime) {
 		t.Error("the small job went first")

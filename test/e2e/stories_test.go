@@ -10,18 +10,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // The story of the demo: two TFJobs of 3 cpu under a quota of 4.
 func TestAPairOfTFJobsRunsOneAfterTheOther(t *testing.T) {
-	l := site.Lab(t, "default")
-	site.Both(t, enabled)
+	l := suite.Env(t, "default")
+	suite.Both(t, enabled)
 	l.ApplyAsIs(l.Read("quota-tree.yaml"))
 	l.Apply(l.Read("tfjob-pair.yaml"))
 
-	l.WaitForState(lab.TFJobs, "job2", "Queuing")
-	l.WaitForState(lab.TFJobs, "job1", "Running")
+	l.WaitForState(harness.TFJobs, "job2", "Queuing")
+	l.WaitForState(harness.TFJobs, "job1", "Running")
 	unit := l.WaitForReason("TFJob", "job2", "QuotaExceeded")
 	for _, word := range []string{"root.defaultQuotaGroup", "cpu", "3 asked", "3 of 4 used"} {
 		if !strings.Contains(unit.Status.Message, word) {
@@ -37,47 +37,47 @@ func TestAPairOfTFJobsRunsOneAfterTheOther(t *testing.T) {
 	}
 	for _, name := range []string{"job1", "job2"} {
 		l.WaitForPhase("TFJob", name, "Running")
-		l.Finish(lab.TFJobs, name)
+		l.Finish(harness.TFJobs, name)
 		l.WaitForPhase("TFJob", name, "Succeeded")
-		l.WaitForState(lab.TFJobs, name, "Succeeded")
+		l.WaitForState(harness.TFJobs, name, "Succeeded")
 	}
 	l.ExpectFree()
 
 	l.ExpectOneAfterTheOther("TFJob", "job1", "job2")
 	log := l.Log(t.Context())
 	two, err := log.Life(l.Audit, "TFJob", l.Namespace, "job2")
-	lab.Must(t, err)
+	harness.Must(t, err)
 	if !two.Saw("Queuing") {
 		t.Error("job2 was never shown as Queuing")
 	}
 }
 
 func TestAJobIsHeldBySuspendAndReleasedByIt(t *testing.T) {
-	l := site.Lab(t, "default")
+	l := suite.Env(t, "default")
 	name := l.Create(l.Read("job.yaml"))
-	if suspend, _, _ := unstructured.NestedBool(l.Object(lab.Jobs, name).Object, "spec", "suspend"); !suspend {
+	if suspend, _, _ := unstructured.NestedBool(l.Object(harness.Jobs, name).Object, "spec", "suspend"); !suspend {
 		t.Fatal("the job is not suspended")
 	}
-	site.Both(t, enabled)
+	suite.Both(t, enabled)
 	if unit := l.WaitForReason("Job", name, "NoQuota"); unit.Spec.Resource.Cpu().String() != "100m" || len(unit.Spec.Resource) != 1 {
 		t.Errorf("the unit asks for %v, want cpu 100m alone", unit.Spec.Resource)
 	}
 	l.ApplyAsIs(l.Read("quota-tree.yaml"))
 	l.WaitForPhase("Job", name, "Running")
-	l.Finish(lab.Jobs, name)
+	l.Finish(harness.Jobs, name)
 	l.WaitForPhase("Job", name, "Succeeded")
-	if suspend, _, _ := unstructured.NestedBool(l.Object(lab.Jobs, name).Object, "spec", "suspend"); suspend {
+	if suspend, _, _ := unstructured.NestedBool(l.Object(harness.Jobs, name).Object, "spec", "suspend"); suspend {
 		t.Error("the job is still suspended")
 	}
-	if !l.HasCondition(lab.Jobs, name, "Complete") {
+	if !l.HasCondition(harness.Jobs, name, "Complete") {
 		t.Error("the job is not Complete")
 	}
 	l.ExpectFree()
 }
 
 func TestTheEleventhJobWaitsForMaxJobs(t *testing.T) {
-	l := site.Lab(t, "default")
-	site.Both(t, enabled)
+	l := suite.Env(t, "default")
+	suite.Both(t, enabled)
 	l.ApplyAsIs(l.Read("max-jobs.yaml"))
 	var names []string
 	for range 11 {
@@ -92,16 +92,16 @@ func TestTheEleventhJobWaitsForMaxJobs(t *testing.T) {
 		l.WaitForPhase("Job", name, "Dequeued", "Running")
 	}
 	for _, name := range names {
-		l.Finish(lab.Jobs, name)
+		l.Finish(harness.Jobs, name)
 		l.WaitForPhase("Job", name, "Succeeded")
 	}
 	l.ExpectFree()
 }
 
 func TestOversellLetsTwelveJobsGo(t *testing.T) {
-	l := site.Lab(t, "default")
+	l := suite.Env(t, "default")
 	l.Audit.Oversell = "1.2"
-	site.Both(t, enabled, "--oversell-rate=1.2")
+	suite.Both(t, enabled, "--oversell-rate=1.2")
 	l.ApplyAsIs(l.Read("max-jobs.yaml"))
 	var names []string
 	for range 13 {
@@ -112,42 +112,42 @@ func TestOversellLetsTwelveJobsGo(t *testing.T) {
 		l.WaitForPhase("Job", name, "Dequeued", "Running")
 	}
 	for _, name := range names {
-		l.Finish(lab.Jobs, name)
+		l.Finish(harness.Jobs, name)
 		l.WaitForPhase("Job", name, "Succeeded")
 	}
 }
 
 // Each job has its budget of writes by kube-queue, counted in the audit log:
-// design rule 8 of docs/architecture.md.
+// design rule 8 of docs/development/architecture.md.
 func TestWritesPerJob(t *testing.T) {
-	l := site.Lab(t, "writes")
-	site.Both(t, enabled)
+	l := suite.Env(t, "writes")
+	suite.Both(t, enabled)
 	l.Tree(`{cpu: "4"}`)
-	lab.Eventually(t, 10*time.Second, "the tree is in force", func() (bool, string) { return l.TreeInForce(), "not yet" })
+	harness.Eventually(t, 10*time.Second, "the tree is in force", func() (bool, string) { return l.TreeInForce(), "not yet" })
 
 	l.Apply(job{name: "short", cpu: "1", runs: time.Second}.String())
 	l.WaitForPhase("Job", "short", "Succeeded")
-	l.Apply(job{name: "long", cpu: "4", runs: lab.UntilTold}.String())
+	l.Apply(job{name: "long", cpu: "4", runs: harness.UntilTold}.String())
 	l.WaitForPhase("Job", "long", "Dequeued", "Running")
 	l.Apply(job{name: "waited", cpu: "1", runs: 4 * time.Second}.String())
 	l.WaitForEvent("waited", "Queued")
 	l.WaitForPhase("Job", "long", "Running")
-	l.Finish(lab.Jobs, "long")
+	l.Finish(harness.Jobs, "long")
 	l.WaitForPhase("Job", "waited", "Succeeded")
 
-	l.Apply(tfjob{name: "tf-long", workers: 3, cpu: "1", runs: lab.UntilTold}.String())
+	l.Apply(tfjob{name: "tf-long", workers: 3, cpu: "1", runs: harness.UntilTold}.String())
 	l.WaitForPhase("TFJob", "tf-long", "Dequeued", "Running")
 	l.Apply(tfjob{name: "tf-waited", workers: 1, cpu: "1", runs: 4 * time.Second}.String())
 	l.WaitForEvent("tf-waited", "Queued")
-	l.WaitForState(lab.TFJobs, "tf-waited", "Queuing")
+	l.WaitForState(harness.TFJobs, "tf-waited", "Queuing")
 	l.WaitForPhase("TFJob", "tf-long", "Running")
-	l.Finish(lab.TFJobs, "tf-long")
+	l.Finish(harness.TFJobs, "tf-long")
 	l.WaitForPhase("TFJob", "tf-waited", "Succeeded")
 	// Nothing is written late.
-	lab.Never(t, 3*time.Second, "a unit changed after its end", func() (bool, string) { return false, "" })
+	harness.Never(t, 3*time.Second, "a unit changed after its end", func() (bool, string) { return false, "" })
 
 	table, err := l.Log(t.Context()).Writes(l.Audit)
-	lab.Must(t, err)
+	harness.Must(t, err)
 	judged := 0
 	for _, j := range table.Jobs {
 		if j.Namespace != l.Namespace {
@@ -182,10 +182,10 @@ func TestWritesPerJob(t *testing.T) {
 }
 
 func TestMemoryLimitsOf2GiBAndMoreAreEnforced(t *testing.T) {
-	l := site.Lab(t, "memory")
-	site.Both(t, enabled)
+	l := suite.Env(t, "memory")
+	suite.Both(t, enabled)
 	l.Tree(`{memory: 4Gi}`)
-	l.Apply(job{name: "one", memory: "3Gi", runs: lab.UntilTold}.String())
+	l.Apply(job{name: "one", memory: "3Gi", runs: harness.UntilTold}.String())
 	l.WaitForPhase("Job", "one", "Dequeued", "Running")
 	l.Apply(job{name: "two", memory: "2Gi", runs: time.Second}.String())
 	unit := l.WaitForReason("Job", "two", "QuotaExceeded")
@@ -194,13 +194,13 @@ func TestMemoryLimitsOf2GiBAndMoreAreEnforced(t *testing.T) {
 	}
 	l.Apply(job{name: "never", memory: "5Gi"}.String())
 	l.WaitForReason("Job", "never", "ExceedsMaxQuota")
-	l.Finish(lab.Jobs, "one")
+	l.Finish(harness.Jobs, "one")
 	l.WaitForPhase("Job", "two", "Succeeded")
 }
 
 func TestANineLevelTreeLimitsAtEachLevel(t *testing.T) {
-	l := site.Lab(t, "deep")
-	site.Both(t, enabled)
+	l := suite.Env(t, "deep")
+	suite.Both(t, enabled)
 	node := `{name: level-9, namespaces: [deep], max: {cpu: "9"}, children: null}`
 	for level := 8; level >= 2; level-- {
 		max := "9"
@@ -210,28 +210,28 @@ func TestANineLevelTreeLimitsAtEachLevel(t *testing.T) {
 		node = fmt.Sprintf(`{name: level-%d, max: {cpu: "%s"}, children: [%s]}`, level, max, node)
 	}
 	l.TreeOf(node)
-	l.Apply(job{name: "one", cpu: "2", runs: lab.UntilTold}.String())
+	l.Apply(job{name: "one", cpu: "2", runs: harness.UntilTold}.String())
 	l.WaitForPhase("Job", "one", "Dequeued", "Running")
 	l.Apply(job{name: "two", cpu: "1", runs: time.Second}.String())
 	unit := l.WaitForReason("Job", "two", "QuotaExceeded")
 	if !strings.Contains(unit.Status.Message, "level-5/level-6:") {
 		t.Errorf("the message says %q", unit.Status.Message)
 	}
-	l.Finish(lab.Jobs, "one")
+	l.Finish(harness.Jobs, "one")
 	l.WaitForPhase("Job", "two", "Succeeded")
 	l.ExpectFree()
 }
 
 func TestAnInvalidTreeLeavesTheLastGoodOneInForceAndSaysSo(t *testing.T) {
-	l := site.Lab(t, "invalid")
-	site.Both(t, enabled)
+	l := suite.Env(t, "invalid")
+	suite.Both(t, enabled)
 	l.TreeOf(`{name: team, namespaces: [invalid], min: {cpu: "5"}, max: {cpu: "4"}}`)
 	l.Apply(job{name: "zero", cpu: "1", runs: time.Second}.String())
 	l.WaitForReason("Job", "zero", "InvalidQuotaTree")
 
 	l.Tree(`{cpu: "4"}`)
 	l.WaitForPhase("Job", "zero", "Succeeded")
-	lab.Eventually(t, 20*time.Second, "the tree is valid", func() (bool, string) { return l.TreeInForce(), "not yet" })
+	harness.Eventually(t, 20*time.Second, "the tree is valid", func() (bool, string) { return l.TreeInForce(), "not yet" })
 
 	for _, c := range []struct{ children, fault string }{
 		{`{name: team, namespaces: [invalid], min: {cpu: "5"}, max: {cpu: "4"}}`, "min cpu 5 is above max 4"},
@@ -242,34 +242,34 @@ func TestAnInvalidTreeLeavesTheLastGoodOneInForceAndSaysSo(t *testing.T) {
 		{`{name: a, children: [{name: b, children: [{name: c, children: [{name: d, children: [{name: e, namespaces: [invalid], max: {cpu: "much"}}]}]}]}]}`, "much"},
 	} {
 		l.TreeOf(c.children)
-		lab.Eventually(t, 20*time.Second, "the tree says "+c.fault, func() (bool, string) {
+		harness.Eventually(t, 20*time.Second, "the tree says "+c.fault, func() (bool, string) {
 			status, message := l.TreeValidity()
 			return status == "False" && strings.Contains(message, c.fault) && strings.Contains(message, "last valid version"), status + " " + message
 		})
 	}
-	out, err := site.Kubectl(t.Context(), "-n", "kube-system", "get", "events", "--field-selector=reason=InvalidQuotaTree", "-o", "name")
-	lab.Must(t, err)
+	out, err := suite.Kubectl(t.Context(), "-n", "kube-system", "get", "events", "--field-selector=reason=InvalidQuotaTree", "-o", "name")
+	harness.Must(t, err)
 	if n := strings.Count(out, "event/"); n < 6 {
 		t.Errorf("%d events InvalidQuotaTree, want one for each invalid tree", n)
 	}
 
 	// The last good tree: 4 cpu.
-	l.Apply(job{name: "fits", cpu: "4", runs: lab.UntilTold}.String())
+	l.Apply(job{name: "fits", cpu: "4", runs: harness.UntilTold}.String())
 	l.WaitForPhase("Job", "fits", "Dequeued", "Running")
 	l.Apply(job{name: "waits", cpu: "1", runs: time.Second}.String())
 	l.WaitForReason("Job", "waits", "QuotaExceeded")
-	l.Finish(lab.Jobs, "fits")
+	l.Finish(harness.Jobs, "fits")
 	l.WaitForPhase("Job", "waits", "Succeeded")
 }
 
 func TestAnotherTreeIsIgnoredAndSaysSo(t *testing.T) {
-	l := site.Lab(t, "default")
-	site.Both(t, enabled)
+	l := suite.Env(t, "default")
+	suite.Both(t, enabled)
 	l.Tree(`{cpu: "4"}`)
 	// Of two that are as old to the second, the name decides.
 	l.ApplyAsIs("apiVersion: scheduling.sigs.k8s.io/v1beta1\nkind: ElasticQuotaTree\nmetadata: {name: younger, namespace: kube-system}\nspec: {root: {name: root}}\n")
-	lab.Eventually(t, 20*time.Second, "the younger tree has an event", func() (bool, string) {
-		out, err := site.Kubectl(t.Context(), "-n", "kube-system", "get", "events", "--field-selector=reason=IgnoredQuotaTree,involvedObject.name=younger", "-o", "name")
+	harness.Eventually(t, 20*time.Second, "the younger tree has an event", func() (bool, string) {
+		out, err := suite.Kubectl(t.Context(), "-n", "kube-system", "get", "events", "--field-selector=reason=IgnoredQuotaTree,involvedObject.name=younger", "-o", "name")
 		return err == nil && out != "", out
 	})
 	l.Apply(job{name: "one", cpu: "1", runs: time.Second}.String())
@@ -277,8 +277,8 @@ func TestAnotherTreeIsIgnoredAndSaysSo(t *testing.T) {
 }
 
 func TestAFailedJobGivesItsQuotaBack(t *testing.T) {
-	l := site.Lab(t, "failing")
-	site.Both(t, enabled)
+	l := suite.Env(t, "failing")
+	suite.Both(t, enabled)
 	l.Tree(`{cpu: "2"}`)
 	l.Apply(job{name: "bad", cpu: "2", runs: 2 * time.Second, fails: true}.String() +
 		tfjob{name: "bad-tf", workers: 1, cpu: "1", runs: 2 * time.Second, fails: true}.String())
@@ -288,8 +288,8 @@ func TestAFailedJobGivesItsQuotaBack(t *testing.T) {
 }
 
 func TestADeletedJobGivesItsQuotaBack(t *testing.T) {
-	l := site.Lab(t, "deleting")
-	site.Both(t, enabled)
+	l := suite.Env(t, "deleting")
+	suite.Both(t, enabled)
 	l.Tree(`{cpu: "2"}`)
 	l.Apply(job{name: "running", cpu: "2", runs: time.Hour}.String())
 	l.WaitForPhase("Job", "running", "Running")
@@ -297,22 +297,22 @@ func TestADeletedJobGivesItsQuotaBack(t *testing.T) {
 	l.WaitForReason("Job", "queued", "QuotaExceeded")
 	for _, how := range []string{"background", "orphan"} {
 		name := map[string]string{"background": "queued", "orphan": "running"}[how]
-		out, err := site.Kubectl(t.Context(), "-n", l.Namespace, "delete", "job", name, "--cascade="+how)
+		out, err := suite.Kubectl(t.Context(), "-n", l.Namespace, "delete", "job", name, "--cascade="+how)
 		if err != nil {
 			t.Fatal(err, out)
 		}
-		lab.Eventually(t, 30*time.Second, "the unit of "+name+" is gone", func() (bool, string) { return l.Unit("Job", name) == nil, "it is there" })
+		harness.Eventually(t, 30*time.Second, "the unit of "+name+" is gone", func() (bool, string) { return l.Unit("Job", name) == nil, "it is there" })
 	}
 	l.WaitForPhase("Job", "next", "Succeeded")
 	l.ExpectFree()
-	lab.Must(t, l.Kube.CoreV1().Pods(l.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{})) // the orphans
+	harness.Must(t, l.Kube.CoreV1().Pods(l.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{})) // the orphans
 }
 
 func TestTheControllerRestartsFromTheObjectsAlone(t *testing.T) {
-	l := site.Lab(t, "restart")
-	c, _ := site.Both(t, enabled)
+	l := suite.Env(t, "restart")
+	c, _ := suite.Both(t, enabled)
 	l.Tree(`{cpu: "2"}`)
-	l.Apply(job{name: "one", cpu: "2", runs: lab.UntilTold}.String())
+	l.Apply(job{name: "one", cpu: "2", runs: harness.UntilTold}.String())
 	l.WaitForPhase("Job", "one", "Dequeued", "Running")
 	l.Apply(job{name: "two", cpu: "2", runs: time.Second}.String() +
 		job{name: "urgent", cpu: "2", runs: time.Second, annotations: `scheduling.x-k8s.io/priority: "5"`}.String())
@@ -320,7 +320,7 @@ func TestTheControllerRestartsFromTheObjectsAlone(t *testing.T) {
 	l.WaitForReason("Job", "urgent", "QuotaExceeded")
 	c.Kill()
 	c.Start()
-	l.Finish(lab.Jobs, "one")
+	l.Finish(harness.Jobs, "one")
 	urgent := l.WaitForPhase("Job", "urgent", "Succeeded")
 	two := l.WaitForPhase("Job", "two", "Succeeded")
 	if !urgent.Status.DequeueTime.Before(two.Status.DequeueTime) {
@@ -331,27 +331,27 @@ func TestTheControllerRestartsFromTheObjectsAlone(t *testing.T) {
 // A process tells once why a job waits, and tells it again before the event expires; so
 // does the one that comes after it, by the age of the event.
 func TestTheNextProcessRenewsAnEventThatWouldExpire(t *testing.T) {
-	l := site.Lab(t, "renewed")
-	_, extensions := site.Both(t, enabled)
+	l := suite.Env(t, "renewed")
+	_, extensions := suite.Both(t, enabled)
 	l.Tree(`{cpu: "1"}`)
-	l.Apply(job{name: "holds", cpu: "1", runs: lab.UntilTold}.String() + job{name: "waits", cpu: "1", runs: time.Second}.String())
+	l.Apply(job{name: "holds", cpu: "1", runs: harness.UntilTold}.String() + job{name: "waits", cpu: "1", runs: time.Second}.String())
 	l.WaitForPhase("Job", "holds", "Running")
 	queued := l.WaitForEvent("waits", "Queued")
 	extensions.Stop()
 	old := metav1.NewTime(time.Now().Add(-45 * time.Minute))
 	_, err := l.Kube.CoreV1().Events(l.Namespace).Patch(t.Context(), queued.Name, types.MergePatchType,
 		[]byte(fmt.Sprintf(`{"lastTimestamp":%q}`, old.UTC().Format(time.RFC3339))), metav1.PatchOptions{})
-	lab.Must(t, err)
+	harness.Must(t, err)
 
 	extensions.Start()
-	lab.Eventually(t, 30*time.Second, "the event is told again", func() (bool, string) {
+	harness.Eventually(t, 30*time.Second, "the event is told again", func() (bool, string) {
 		events := l.Events("waits", "Queued")
 		if len(events) != 1 {
 			return false, fmt.Sprintf("there are %d", len(events))
 		}
 		return events[0].Count == queued.Count+1 && time.Since(events[0].LastTimestamp.Time) < time.Minute, fmt.Sprint(events[0].Count, events[0].LastTimestamp)
 	})
-	l.Finish(lab.Jobs, "holds")
+	l.Finish(harness.Jobs, "holds")
 	l.WaitForPhase("Job", "waits", "Succeeded")
 	l.ExpectFree()
 }

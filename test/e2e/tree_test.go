@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kube-queue.dev/kube-queue/test/audit"
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // change is one thing that is done to a quota tree while jobs run and wait, and
@@ -33,7 +33,7 @@ type change struct {
 type queued struct{ namespace, kind, name, manifest string }
 
 func batchJob(namespace, name, cpu string) queued {
-	return queued{namespace, "Job", name, job{name: name, cpu: cpu, runs: lab.UntilTold}.String()}
+	return queued{namespace, "Job", name, job{name: name, cpu: cpu, runs: harness.UntilTold}.String()}
 }
 
 // rounds are the changes that are made one after the other: with "*" in the tree no
@@ -80,7 +80,7 @@ var rounds = [][]change{{
 		before: `{name: org, max: {cpu: 4}, children: [{name: doomed, namespaces: [doomed]}, {name: heir, namespaces: [heir]}]}`,
 		after:  `{name: org, max: {cpu: 4}, children: [{name: heir, namespaces: [heir]}]}`,
 		running: []queued{{"doomed", "TFJob", "doomed-1",
-			tfjob{name: "doomed-1", workers: 2, cpu: "1", runs: lab.UntilTold}.String()}},
+			tfjob{name: "doomed-1", workers: 2, cpu: "1", runs: harness.UntilTold}.String()}},
 		waiting:  []queued{batchJob("doomed", "doomed-2", "2"), batchJob("heir", "heir-1", "2")},
 		stranded: []string{"doomed-2"},
 		late:     []queued{batchJob("doomed", "doomed-3", "1")},
@@ -112,15 +112,15 @@ var rounds = [][]change{{
 func TestRunningAndWaitingJobsFollowEveryChangeOfTheTree(t *testing.T) {
 	for _, form := range []struct {
 		name string
-		kill func(c, x *lab.Program, change func())
+		kill func(c, x *harness.Program, change func())
 	}{
-		{"the controller runs throughout", func(_, _ *lab.Program, change func()) { change() }},
-		{"the controller is killed before it hears of it", func(c, _ *lab.Program, change func()) {
+		{"the controller runs throughout", func(_, _ *harness.Program, change func()) { change() }},
+		{"the controller is killed before it hears of it", func(c, _ *harness.Program, change func()) {
 			c.Kill()
 			change()
 			c.Start()
 		}},
-		{"both programs are killed as it is made", func(c, x *lab.Program, change func()) {
+		{"both programs are killed as it is made", func(c, x *harness.Program, change func()) {
 			change()
 			c.Kill()
 			x.Kill()
@@ -129,8 +129,8 @@ func TestRunningAndWaitingJobsFollowEveryChangeOfTheTree(t *testing.T) {
 		}},
 	} {
 		t.Run(form.name, func(t *testing.T) {
-			l := site.Lab(t, "trees")
-			c, x := site.Both(t, enabled)
+			l := suite.Env(t, "trees")
+			c, x := suite.Both(t, enabled)
 			s := newStory(t, l)
 			s.begin()
 			for i := range rounds {
@@ -151,25 +151,25 @@ func TestRunningAndWaitingJobsFollowEveryChangeOfTheTree(t *testing.T) {
 // story is how the changes of all rounds go in one form.
 type story struct {
 	t    *testing.T
-	lab  *lab.Lab
-	labs map[string]*lab.Lab // by namespace
-	jobs map[string]queued   // by name
+	env  *harness.Env
+	labs map[string]*harness.Env // by namespace
+	jobs map[string]queued       // by name
 }
 
-func newStory(t *testing.T, l *lab.Lab) *story {
-	s := &story{t: t, lab: l, labs: map[string]*lab.Lab{}, jobs: map[string]queued{}}
+func newStory(t *testing.T, l *harness.Env) *story {
+	s := &story{t: t, env: l, labs: map[string]*harness.Env{}, jobs: map[string]queued{}}
 	for _, c := range slices.Concat(rounds...) {
 		for _, j := range slices.Concat(c.running, c.waiting, c.late) {
 			s.jobs[j.name] = j
 			if s.labs[j.namespace] == nil {
-				s.labs[j.namespace] = site.Part(t, j.namespace)
+				s.labs[j.namespace] = suite.Part(t, j.namespace)
 			}
 		}
 	}
 	return s
 }
 
-func (s *story) in(name string) *lab.Lab { return s.labs[s.jobs[name].namespace] }
+func (s *story) in(name string) *harness.Env { return s.labs[s.jobs[name].namespace] }
 
 // plant puts the tree in force that there is after so many rounds.
 func (s *story) plant(done int) {
@@ -183,7 +183,7 @@ func (s *story) plant(done int) {
 			}
 		}
 	}
-	s.lab.TreeOf(branches...)
+	s.env.TreeOf(branches...)
 }
 
 // begin has all jobs running or waiting.
@@ -250,7 +250,7 @@ func (s *story) afterEnds(round []change) {
 
 func (s *story) finish(name string) {
 	s.t.Helper()
-	resource := map[string]schema.GroupVersionResource{"Job": lab.Jobs, "TFJob": lab.TFJobs}[s.jobs[name].kind]
+	resource := map[string]schema.GroupVersionResource{"Job": harness.Jobs, "TFJob": harness.TFJobs}[s.jobs[name].kind]
 	s.in(name).Finish(resource, name)
 }
 
@@ -272,11 +272,11 @@ func (s *story) end() {
 // none before those had ended that it was to wait for.
 func (s *story) judge() {
 	s.t.Helper()
-	log := s.lab.Log(s.t.Context())
+	log := s.env.Log(s.t.Context())
 	lives := map[string]audit.Life{}
 	for name, j := range s.jobs {
-		life, err := log.Life(s.lab.Audit, j.kind, j.namespace, name)
-		lab.Must(s.t, err)
+		life, err := log.Life(s.env.Audit, j.kind, j.namespace, name)
+		harness.Must(s.t, err)
 		lives[name] = life
 		pods := 1
 		if j.kind == "TFJob" {

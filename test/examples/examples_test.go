@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/extensions/registry"
-	"kube-queue.dev/kube-queue/test/lab"
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
-var update = flag.Bool("update", false, "write docs/examples.md instead of comparing it")
+var update = flag.Bool("update", false, "write docs/reference/operator-examples.md instead of comparing it")
 
 const (
 	// patience is how long all examples of a phase may take to have their outcome.
@@ -27,30 +27,30 @@ const (
 	mpiOperator = "mpi-operator"
 )
 
-var site *lab.Site
+var suite *harness.Suite
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	options := testcluster.Options{Nodes: 1}
+	options := clustertest.Options{Nodes: 1}
 	for _, source := range Sources() {
 		if source.Operator != mpiOperator {
 			options.CRDs = append(options.CRDs, source.Operator)
 		}
 	}
-	lab.Main(m, options, func(s *lab.Site) { site = s })
+	harness.Main(m, options, func(s *harness.Suite) { suite = s })
 }
 
 // Nothing is released: there is no quota, and no controller.
 func TestEveryExampleIsQueuedOrSaysWhyNot(t *testing.T) {
-	whole := site.Lab(t, "default")
-	site.Program(t, lab.Extensions, "--enabled-extensions="+strings.Join(registry.Names(), ",")).Start()
+	whole := suite.Env(t, "default")
+	suite.Program(t, harness.Extensions, "--enabled-extensions="+strings.Join(registry.Names(), ",")).Start()
 
 	var all, first, second []*Report
 	for _, source := range Sources() {
-		module, err := site.OperatorModule(t.Context(), source.Operator)
-		lab.Must(t, err)
+		module, err := suite.OperatorModule(t.Context(), source.Operator)
+		harness.Must(t, err)
 		collection, err := Read(source, module)
-		lab.Must(t, err)
+		harness.Must(t, err)
 		report := &Report{Collection: collection}
 		all = append(all, report)
 		if source.Operator == mpiOperator {
@@ -60,25 +60,25 @@ func TestEveryExampleIsQueuedOrSaysWhyNot(t *testing.T) {
 		}
 	}
 	enqueue(t, whole, first)
-	_, err := site.Kubectl(t.Context(), "delete", "crd", "mpijobs.kubeflow.org")
-	lab.Must(t, err)
-	lab.Must(t, site.InstallCRDs(t.Context(), mpiOperator))
+	_, err := suite.Kubectl(t.Context(), "delete", "crd", "mpijobs.kubeflow.org")
+	harness.Must(t, err)
+	harness.Must(t, suite.InstallCRDs(t.Context(), mpiOperator))
 	enqueue(t, whole, second)
 	expectDifferencesOfExamples(t, all)
 	comparePage(t, Page(all))
 }
 
 // enqueue submits all examples and waits until it is known what became of each.
-func enqueue(t *testing.T, whole *lab.Lab, reports []*Report) {
+func enqueue(t *testing.T, whole *harness.Env, reports []*Report) {
 	t.Helper()
 	for _, report := range reports {
 		submitAll(t, whole, report)
 	}
-	lab.Eventually(t, patience, "every example has a unit or a message", func() (bool, string) {
+	harness.Eventually(t, patience, "every example has a unit or a message", func() (bool, string) {
 		units, err := Units(t.Context(), whole)
-		lab.Must(t, err)
+		harness.Must(t, err)
 		warnings, err := Warnings(t.Context(), whole)
-		lab.Must(t, err)
+		harness.Must(t, err)
 		var silent []string
 		for _, report := range reports {
 			for i := range report.Outcomes {
@@ -94,7 +94,7 @@ func enqueue(t *testing.T, whole *lab.Lab, reports []*Report) {
 }
 
 // submitAll creates all examples of a source.
-func submitAll(t *testing.T, whole *lab.Lab, report *Report) {
+func submitAll(t *testing.T, whole *harness.Env, report *Report) {
 	t.Helper()
 	namespaces := place(whole, report)
 	report.Outcomes = make([]Outcome, len(report.Examples))
@@ -117,13 +117,13 @@ func submitAll(t *testing.T, whole *lab.Lab, report *Report) {
 	working.Wait()
 	close(failures)
 	for err := range failures {
-		lab.Must(t, err)
+		harness.Must(t, err)
 	}
 }
 
 // place finds a namespace for each example: those of one name are parted, so that
 // each keeps its name.
-func place(whole *lab.Lab, report *Report) []string {
+func place(whole *harness.Env, report *Report) []string {
 	namespaces := make([]string, len(report.Examples))
 	times, most := map[string]int{}, 0
 	for i := range report.Examples {
@@ -158,20 +158,20 @@ func expectDifferencesOfExamples(t *testing.T, reports []*Report) {
 
 func comparePage(t *testing.T, page []byte) {
 	t.Helper()
-	file := filepath.Join(site.Repository, "docs", "examples.md")
+	file := filepath.Join(suite.Repository, "docs", "reference", "operator-examples.md")
 	if *update {
-		lab.Must(t, os.WriteFile(file, page, 0o644))
+		harness.Must(t, os.WriteFile(file, page, 0o644))
 		return
 	}
 	have, err := os.ReadFile(file)
-	lab.Must(t, err)
+	harness.Must(t, err)
 	if bytes.Equal(have, page) {
 		return
 	}
 	was, is := strings.Split(string(have), "\n"), strings.Split(string(page), "\n")
 	for i := range max(len(was), len(is)) {
 		if i >= len(was) || i >= len(is) || was[i] != is[i] {
-			t.Fatalf("docs/examples.md is not what the examples do now; run go test ./test/examples -update and look at what has changed, from line %d on:\n have %s\n want %s",
+			t.Fatalf("docs/reference/operator-examples.md is not what the examples do now; run go test ./test/examples -update and look at what has changed, from line %d on:\n have %s\n want %s",
 				i+1, line(was, i), line(is, i))
 		}
 	}

@@ -16,13 +16,13 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 // Collection is what a source has.
 type Collection struct {
 	Source
-	Module   testcluster.Module
+	Module   clustertest.Module
 	Examples []Example
 	// Others are the documents of kinds that are not queued, by kind.
 	Others map[string]int
@@ -40,7 +40,7 @@ type Example struct {
 }
 
 // Read reads all documents of a source, in the order of their files.
-func Read(source Source, module testcluster.Module) (*Collection, error) {
+func Read(source Source, module clustertest.Module) (*Collection, error) {
 	c := &Collection{Source: source, Module: module, Others: map[string]int{}}
 	for _, folder := range source.Folders {
 		if err := fs.WalkDir(os.DirFS(module.Dir), folder, c.visit); err != nil {

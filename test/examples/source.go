@@ -1,7 +1,7 @@
 // Package examples has every operator's own examples queued: the manifests that its
 // module ships, each with the opt-in mark and nothing else changed. Each must have a
 // unit, or a message that says why not; what became of each stands in
-// docs/examples.md, which this package writes and its test compares:
+// docs/reference/operator-examples.md, which this package writes and its test compares:
 //
 //	go test ./test/examples -update
 //

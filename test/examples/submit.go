@@ -11,7 +11,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // Submitted is an example in the cluster, or refused by it.
@@ -23,7 +23,7 @@ type Submitted struct {
 }
 
 // Submit creates the example in the namespace, with the opt-in mark.
-func Submit(ctx context.Context, l *lab.Lab, example *Example, namespace string) (Submitted, error) {
+func Submit(ctx context.Context, l *harness.Env, example *Example, namespace string) (Submitted, error) {
 	submitted := Submitted{Example: example, Namespace: namespace}
 	if example.Object == nil {
 		submitted.Refused = "it is no YAML: " + example.Fault
@@ -73,7 +73,7 @@ func refusal(err error) string {
 }
 
 // Units by the UID of their job.
-func Units(ctx context.Context, l *lab.Lab) (map[types.UID]*v1alpha1.QueueUnit, error) {
+func Units(ctx context.Context, l *harness.Env) (map[types.UID]*v1alpha1.QueueUnit, error) {
 	list, err := l.Queue.SchedulingV1alpha1().QueueUnits(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func Units(ctx context.Context, l *lab.Lab) (map[types.UID]*v1alpha1.QueueUnit, 
 }
 
 // Warnings that a job's size is not known, by the UID of the job.
-func Warnings(ctx context.Context, l *lab.Lab) (map[types.UID]string, error) {
+func Warnings(ctx context.Context, l *harness.Env) (map[types.UID]string, error) {
 	list, err := l.Kube.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + string(wellknown.EventUnsized)})
 	if err != nil {
 		return nil, err

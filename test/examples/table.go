@@ -37,7 +37,7 @@ one time were exactly that. Spark's pods are made by a program in the place of S
 by Spark's rules. Workflows are not compared, for what they ask for is what their owner says.
 
 Documents of other kinds are counted only. Of those that are made on a schedule
-[the frameworks' page](frameworks.md#what-is-made-on-a-schedule) tells.
+[the frameworks' page](kinds.md#what-is-made-on-a-schedule) tells.
 
 ` + "`make test-examples`" + ` compares pods; ` + "`go test ./test/examples -update`" + ` writes this page.
 `

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kube-queue.dev/kube-queue/test/audit"
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // row is a user's manifest, taken as it is, and what it must show: a unit that asks
@@ -29,28 +29,28 @@ type row struct {
 	late bool
 	// waits is what it shows under the users' tree before it is released, and how it
 	// comes to that; ends what it shows between its end and that of its unit.
-	waits, ends func(t *testing.T, l *lab.Lab, name string)
+	waits, ends func(t *testing.T, l *harness.Env, name string)
 }
 
 var raySample = row{
-	file: "rayjob.yaml", kind: "RayJob", resource: lab.RayJobs, namespace: "default",
+	file: "rayjob.yaml", kind: "RayJob", resource: harness.RayJobs, namespace: "default",
 	total: `{cpu: 900m, memory: 456Mi}`, state: at("status", "jobStatus"), ended: "SUCCEEDED",
 	ends: keepsItsCluster,
 }
 
 var sparkPi = row{
-	file: "sparkapplication.yaml", kind: "SparkApplication", resource: lab.SparkApplications, namespace: "spark-operator",
+	file: "sparkapplication.yaml", kind: "SparkApplication", resource: harness.SparkApplications, namespace: "spark-operator",
 	total: `{cpu: "2", memory: 1792Mi}`, state: at("status", "applicationState", "state"), ended: "COMPLETED",
 }
 
 var sizedWorkflow = row{
-	file: "workflow.yaml", kind: "Workflow", resource: lab.Workflows, namespace: "default",
+	file: "workflow.yaml", kind: "Workflow", resource: harness.Workflows, namespace: "default",
 	total: `{cpu: "5", memory: "5000000000"}`, state: at("status", "phase"), ended: "Succeeded",
 	waits: exceedsMax,
 }
 
 var unsizedWorkflow = row{
-	file: "workflow-unsized.yaml", kind: "Workflow", resource: lab.Workflows, namespace: "default",
+	file: "workflow-unsized.yaml", kind: "Workflow", resource: harness.Workflows, namespace: "default",
 	total: `{}`, state: at("status", "phase"), ended: "Succeeded",
 	late: true, waits: warnedOnce,
 }
@@ -73,14 +73,14 @@ func at(path ...string) func(*unstructured.Unstructured) string {
 }
 
 // in is the lab where the row is shown.
-func (r row) in(t *testing.T, s *scene) *lab.Lab {
+func (r row) in(t *testing.T, s *scene) *harness.Env {
 	l := s.whole.For(t)
 	l.Namespace = r.namespace
 	return l
 }
 
 // hold submits the manifest while no quota is there for its namespace.
-func (r row) hold(t *testing.T, l *lab.Lab) string {
+func (r row) hold(t *testing.T, l *harness.Env) string {
 	if r.late {
 		return ""
 	}
@@ -90,23 +90,23 @@ func (r row) hold(t *testing.T, l *lab.Lab) string {
 	if pods := l.Pods(name); len(pods) > 0 {
 		t.Errorf("%d pods before the release", len(pods))
 	}
-	if r.resource == lab.RayJobs && len(clustersOf(t, l, name)) > 0 {
+	if r.resource == harness.RayJobs && len(clustersOf(t, l, name)) > 0 {
 		t.Error("a RayCluster before the release")
 	}
 	return name
 }
 
-func (r row) expectUnit(t *testing.T, l *lab.Lab, name string) {
+func (r row) expectUnit(t *testing.T, l *harness.Env, name string) {
 	t.Helper()
 	unit := l.WaitForUnit(r.kind, name)
-	want := lab.Amounts(t, r.total)
+	want := harness.Amounts(t, r.total)
 	if !equality.Semantic.DeepEqual(unit.Spec.Resource, want) && len(unit.Spec.Resource)+len(want) > 0 {
 		t.Errorf("the unit asks for %v, want %v", text(unit.Spec.Resource), text(want))
 	}
 }
 
 // release is called when the users' quota tree is in force.
-func (r row) release(t *testing.T, l *lab.Lab, name string) {
+func (r row) release(t *testing.T, l *harness.Env, name string) {
 	if r.late {
 		name = l.Create(l.Read(r.file))
 		r.expectUnit(t, l, name)
@@ -117,7 +117,7 @@ func (r row) release(t *testing.T, l *lab.Lab, name string) {
 	if r.waits != nil {
 		r.waits(t, l, name)
 	}
-	lab.Eventually(t, time.Minute, fmt.Sprintf("%s is %s", name, r.ended), func() (bool, string) {
+	harness.Eventually(t, time.Minute, fmt.Sprintf("%s is %s", name, r.ended), func() (bool, string) {
 		state := r.state(l.Object(r.resource, name))
 		return state == r.ended, state
 	})
@@ -128,19 +128,19 @@ func (r row) release(t *testing.T, l *lab.Lab, name string) {
 	r.judge(t, l, name)
 }
 
-func (r row) judge(t *testing.T, l *lab.Lab, name string) {
+func (r row) judge(t *testing.T, l *harness.Env, name string) {
 	life, err := l.Log(t.Context()).Life(audit.Options{}, r.kind, l.Namespace, name)
-	lab.Must(t, err)
+	harness.Must(t, err)
 	for _, wrong := range (fate{job: name, released: true, outcome: "Succeeded"}).differences(life) {
 		t.Errorf("%s: %s", life, wrong)
 	}
 }
 
 // clustersOf are the names of a RayJob's clusters.
-func clustersOf(t *testing.T, l *lab.Lab, job string) []string {
+func clustersOf(t *testing.T, l *harness.Env, job string) []string {
 	t.Helper()
-	list, err := l.Dynamic.Resource(lab.RayClusters).Namespace(l.Namespace).List(t.Context(), metav1.ListOptions{})
-	lab.Must(t, err)
+	list, err := l.Dynamic.Resource(harness.RayClusters).Namespace(l.Namespace).List(t.Context(), metav1.ListOptions{})
+	harness.Must(t, err)
 	var names []string
 	for i := range list.Items {
 		if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.Kind == "RayJob" && owner.Name == job {
@@ -152,8 +152,8 @@ func clustersOf(t *testing.T, l *lab.Lab, job string) []string {
 
 // keepsItsCluster: a RayJob without shutdownAfterJobFinishes got that back with its
 // release, so its cluster goes on, and with it the charge, until somebody deletes it.
-func keepsItsCluster(t *testing.T, l *lab.Lab, name string) {
-	if shut, _, _ := unstructured.NestedBool(l.Object(lab.RayJobs, name).Object, "spec", "shutdownAfterJobFinishes"); shut {
+func keepsItsCluster(t *testing.T, l *harness.Env, name string) {
+	if shut, _, _ := unstructured.NestedBool(l.Object(harness.RayJobs, name).Object, "spec", "shutdownAfterJobFinishes"); shut {
 		t.Error("the release left shutdownAfterJobFinishes, which the manifest has not")
 	}
 	l.WaitForReason("RayJob", name, "PodsRemain")
@@ -161,12 +161,12 @@ func keepsItsCluster(t *testing.T, l *lab.Lab, name string) {
 	if len(clusters) != 1 {
 		t.Fatalf("it has the clusters %v, want one", clusters)
 	}
-	lab.Must(t, l.Dynamic.Resource(lab.RayClusters).Namespace(l.Namespace).Delete(t.Context(), clusters[0], metav1.DeleteOptions{}))
+	harness.Must(t, l.Dynamic.Resource(harness.RayClusters).Namespace(l.Namespace).Delete(t.Context(), clusters[0], metav1.DeleteOptions{}))
 }
 
 // exceedsMax: 5 cpu under 4 can never be. The larger tree has room, for those of the
 // other rows as well.
-func exceedsMax(t *testing.T, l *lab.Lab, name string) {
+func exceedsMax(t *testing.T, l *harness.Env, name string) {
 	l.WaitForReason("Workflow", name, "ExceedsMaxQuota")
 	if pods := l.Pods(name); len(pods) > 0 {
 		t.Errorf("%d pods before the release", len(pods))
@@ -175,7 +175,7 @@ func exceedsMax(t *testing.T, l *lab.Lab, name string) {
 }
 
 // warnedOnce: it is told once that nobody knows its size, and released all the same.
-func warnedOnce(t *testing.T, l *lab.Lab, name string) {
+func warnedOnce(t *testing.T, l *harness.Env, name string) {
 	l.WaitForPhase("Workflow", name, "Dequeued", "Running", "Succeeded")
 	l.WaitForEvent(name, "UnknownSize")
 	l.WaitForPhase("Workflow", name, "Succeeded")

@@ -11,12 +11,12 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/audit"
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // cronJob is a Job that has a controller, and is queued all the same.
 var cronJob = specimen{
-	kind: "Job", resource: lab.Jobs, extension: "job", name: "cronjob",
+	kind: "Job", resource: harness.Jobs, extension: "job", name: "cronjob",
 	total: `{cpu: 100m}`,
 	tell:  (*story).taleOfCronJob,
 }
@@ -36,11 +36,11 @@ func (s *story) taleOfCronJob() {
 	s.Apply(yearly)
 	_, err := s.Dynamic.Resource(cronJobs).Namespace(s.Namespace).Patch(s.t.Context(), "yearly", types.MergePatchType,
 		[]byte(`{"status":{"lastScheduleTime":"2024-06-01T00:00:00Z"}}`), metav1.PatchOptions{}, "status")
-	lab.Must(s.t, err)
+	harness.Must(s.t, err)
 	name := ""
-	lab.Eventually(s.t, 30*time.Second, "the CronJob has made a Job", func() (bool, string) {
+	harness.Eventually(s.t, 30*time.Second, "the CronJob has made a Job", func() (bool, string) {
 		list, err := s.Kube.BatchV1().Jobs(s.Namespace).List(s.t.Context(), metav1.ListOptions{})
-		lab.Must(s.t, err)
+		harness.Must(s.t, err)
 		for i := range list.Items {
 			if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.Kind == "CronJob" {
 				name = list.Items[i].Name
@@ -50,12 +50,12 @@ func (s *story) taleOfCronJob() {
 	})
 	s.WaitForPhase("Job", name, v1alpha1.PhaseSucceeded)
 	s.judgeJobOfCronJob(s.t, name)
-	lab.Must(s.t, s.Dynamic.Resource(cronJobs).Namespace(s.Namespace).Delete(s.t.Context(), "yearly", metav1.DeleteOptions{}))
+	harness.Must(s.t, s.Dynamic.Resource(cronJobs).Namespace(s.Namespace).Delete(s.t.Context(), "yearly", metav1.DeleteOptions{}))
 }
 
 func (s *story) judgeJobOfCronJob(t *testing.T, name string) {
 	life, err := s.Log(t.Context()).Life(audit.Options{}, "Job", s.Namespace, name)
-	lab.Must(t, err)
+	harness.Must(t, err)
 	for _, wrong := range (fate{job: name, released: true, outcome: "Succeeded"}).differences(life) {
 		t.Errorf("%s: %s", life, wrong)
 	}

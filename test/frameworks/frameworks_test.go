@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"kube-queue.dev/kube-queue/test/acceptance/kinds"
-	"kube-queue.dev/kube-queue/test/lab"
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // framework is an operator, the kinds of job that it runs, and users' manifests of
@@ -20,25 +20,25 @@ type framework struct {
 }
 
 func TestFrameworks(t *testing.T) {
-	together, _ := testcluster.SideBySide(operators(t))
+	together, _ := clustertest.SideBySide(operators(t))
 	tell(t, append(frameworksOf(t, together), native(t))...)
 }
 
 // TestMPIOperator has a cluster of its own: its MPIJob and that of
 // training-operator are one definition.
 func TestMPIOperator(t *testing.T) {
-	_, instead := testcluster.SideBySide(operators(t))
+	_, instead := clustertest.SideBySide(operators(t))
 	tell(t, frameworksOf(t, instead)...)
 }
 
-func operators(t *testing.T) []testcluster.Operator {
+func operators(t *testing.T) []clustertest.Operator {
 	t.Helper()
-	all, err := testcluster.Operators(t.Context())
-	lab.Must(t, err)
+	all, err := clustertest.Operators(t.Context())
+	harness.Must(t, err)
 	return all
 }
 
-func frameworksOf(t *testing.T, operators []testcluster.Operator) []framework {
+func frameworksOf(t *testing.T, operators []clustertest.Operator) []framework {
 	t.Helper()
 	var all []framework
 	for _, operator := range operators {
@@ -59,7 +59,7 @@ func native(t *testing.T) framework {
 func specimens(t *testing.T, which func(kinds.Sample) bool) []specimen {
 	t.Helper()
 	samples, err := kinds.All()
-	lab.Must(t, err)
+	harness.Must(t, err)
 	var all []specimen
 	for _, sample := range samples {
 		if which(sample) {

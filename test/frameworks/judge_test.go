@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/test/audit"
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // fate is what must have become of a job of the story.
@@ -41,9 +41,9 @@ func (s specimen) fates() []fate {
 func (s *scene) judge(t *testing.T, f framework) {
 	log := s.whole.For(t).Log(t.Context())
 	lives, err := log.Lives(audit.Options{})
-	lab.Must(t, err)
+	harness.Must(t, err)
 	writes, err := log.Writes(audit.Options{})
-	lab.Must(t, err)
+	harness.Must(t, err)
 	for _, specimen := range f.specimens {
 		if specimen.tell == nil {
 			specimen.judgeLives(t, lives)
@@ -51,7 +51,7 @@ func (s *scene) judge(t *testing.T, f framework) {
 		}
 	}
 	report, err := log.Check(audit.Options{})
-	lab.Must(t, err)
+	harness.Must(t, err)
 	for _, c := range report.Checks {
 		// A check for evictions has nothing to judge where nobody is evicted, and one for
 		// leaders where the programs run without leases.

@@ -19,11 +19,11 @@ import (
 	"os"
 	"testing"
 
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // programs are built once for all clusters.
-var programs lab.Builder
+var programs harness.Builder
 
 // sideBySide is how many stories are told at a time: all, for they mostly wait.
 const sideBySide = "32"

@@ -9,7 +9,7 @@ import (
 
 	"kube-queue.dev/kube-queue/test/acceptance/kinds"
 	"kube-queue.dev/kube-queue/test/audit"
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // specimen is a kind of job.
@@ -45,9 +45,9 @@ const writesOfQueuing = 2
 func specimenOf(t *testing.T, sample kinds.Sample) specimen {
 	t.Helper()
 	view, err := audit.ViewOf(sample.Group, sample.Version, sample.Resource)
-	lab.Must(t, err)
+	harness.Must(t, err)
 	total, err := json.Marshal(sample.Total)
-	lab.Must(t, err)
+	harness.Must(t, err)
 	return specimen{
 		kind: sample.Kind.Kind, resource: sample.GVR(sample.Version), extension: sample.Name, sample: sample,
 		total: string(total), suspend: sample.SuspendPath, view: view, endless: sample.Endless, jobs: sample.BatchJobs,
@@ -73,8 +73,8 @@ func (s specimen) manifest(j job) *unstructured.Unstructured {
 		notes = notesOfTemplates(object)
 	}
 	for _, annotations := range notes {
-		if annotations[lab.RunTime] != never {
-			annotations[lab.RunTime], annotations[exitCode] = j.runs.String(), code
+		if annotations[harness.RunTime] != never {
+			annotations[harness.RunTime], annotations[exitCode] = j.runs.String(), code
 		}
 	}
 	return object
@@ -85,7 +85,7 @@ func (s specimen) manifest(j job) *unstructured.Unstructured {
 func notesOnRunTimes(object *unstructured.Unstructured) []map[string]any {
 	var notes []map[string]any
 	visit(object.Object, func(part map[string]any) {
-		if _, says := part[lab.RunTime]; says {
+		if _, says := part[harness.RunTime]; says {
 			notes = append(notes, part)
 		}
 	})

@@ -12,17 +12,17 @@ import (
 	helpers "k8s.io/component-helpers/resource"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // expectRequests compares the unit's total and number of pods with those of the
 // job's real pods, and the total with what the specimen says.
 func (s *story) expectRequests(unit *v1alpha1.QueueUnit, name string) {
 	s.t.Helper()
-	if total := lab.Amounts(s.t, s.total); !equality.Semantic.DeepEqual(total, unit.Spec.Resource) {
+	if total := harness.Amounts(s.t, s.total); !equality.Semantic.DeepEqual(total, unit.Spec.Resource) {
 		s.t.Errorf("the unit of %s asks for %v, want %v", name, text(unit.Spec.Resource), text(total))
 	}
-	lab.Eventually(s.t, 30*time.Second, fmt.Sprintf("the pods of %s ask for what its unit says", name), func() (bool, string) {
+	harness.Eventually(s.t, 30*time.Second, fmt.Sprintf("the pods of %s ask for what its unit says", name), func() (bool, string) {
 		pods := s.Pods(name)
 		sum := sumOf(pods)
 		return equality.Semantic.DeepEqual(sum, unit.Spec.Resource) && len(pods) == countOf(unit),
@@ -63,7 +63,7 @@ func text(list corev1.ResourceList) string {
 func (s *story) expectJobsOf(name string) {
 	s.t.Helper()
 	list, err := s.Kube.BatchV1().Jobs(s.Namespace).List(s.t.Context(), metav1.ListOptions{})
-	lab.Must(s.t, err)
+	harness.Must(s.t, err)
 	n := 0
 	for i := range list.Items {
 		owner := metav1.GetControllerOf(&list.Items[i])
@@ -81,7 +81,7 @@ func (s *story) expectJobsOf(name string) {
 func (s *story) expectNoOtherUnits(jobs ...string) {
 	s.t.Helper()
 	units, err := s.Queue.SchedulingV1alpha1().QueueUnits(s.Namespace).List(s.t.Context(), metav1.ListOptions{})
-	lab.Must(s.t, err)
+	harness.Must(s.t, err)
 	for _, unit := range units.Items {
 		if ref := unit.Spec.ConsumerRef; ref.Kind != s.kind || !slices.Contains(jobs, ref.Name) {
 			s.t.Errorf("there is a unit for %s %s, want units for the %ss %v only", ref.Kind, ref.Name, s.kind, jobs)
@@ -96,5 +96,5 @@ func (s *story) expectNoOtherUnits(jobs ...string) {
 // is used.
 func (s *story) expectFree() {
 	s.t.Helper()
-	lab.Eventually(s.t, 30*time.Second, "the quota is free", func() (bool, string) { return s.FreeNode("root/" + s.namespace()) })
+	harness.Eventually(s.t, 30*time.Second, "the quota is free", func() (bool, string) { return s.FreeNode("root/" + s.namespace()) })
 }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kube-queue.dev/kube-queue/test/acceptance/kinds"
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // Only jobs whose end a test can bring about have a story.
@@ -17,9 +17,9 @@ func TestEachSpecimenRunsAsLongAsItIsTold(t *testing.T) {
 		object := specimen.manifest(job{name: "told", runs: time.Minute, fails: true})
 		told := 0
 		for _, notes := range notesOnRunTimes(object) {
-			if notes[lab.RunTime] == "1m0s" && notes[exitCode] == "1" {
+			if notes[harness.RunTime] == "1m0s" && notes[exitCode] == "1" {
 				told++
-			} else if notes[lab.RunTime] != never {
+			} else if notes[harness.RunTime] != never {
 				t.Errorf("%s: %v", specimen.extension, notes)
 			}
 		}
@@ -32,14 +32,14 @@ func TestEachSpecimenRunsAsLongAsItIsTold(t *testing.T) {
 func TestPodsOfAManifestThatSaysNothingOfRunTimesAllEnd(t *testing.T) {
 	of := func(path ...string) *unstructured.Unstructured {
 		object := &unstructured.Unstructured{Object: map[string]any{}}
-		lab.Must(t, unstructured.SetNestedSlice(object.Object, []any{map[string]any{"name": "main"}}, append(path, "spec", "containers")...))
+		harness.Must(t, unstructured.SetNestedSlice(object.Object, []any{map[string]any{"name": "main"}}, append(path, "spec", "containers")...))
 		return object
 	}
 	object := of("spec", "replicas", "Worker", "template")
 	for _, notes := range notesOfTemplates(object) {
-		notes[lab.RunTime] = "1s"
+		notes[harness.RunTime] = "1s"
 	}
-	if value, _, _ := unstructured.NestedString(object.Object, slices.Concat([]string{"spec", "replicas", "Worker", "template", "metadata", "annotations"}, []string{lab.RunTime})...); value != "1s" {
+	if value, _, _ := unstructured.NestedString(object.Object, slices.Concat([]string{"spec", "replicas", "Worker", "template", "metadata", "annotations"}, []string{harness.RunTime})...); value != "1s" {
 		t.Errorf("the template is %v", object.Object)
 	}
 }

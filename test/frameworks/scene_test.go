@@ -8,16 +8,16 @@ import (
 	"testing"
 	"time"
 
-	"kube-queue.dev/kube-queue/test/lab"
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // scene is what the frameworks that are told share: a cluster, and so one quota
 // tree at a time.
 type scene struct {
-	site *lab.Site
+	suite *harness.Suite
 	// whole is the lab that outlives all parts.
-	whole *lab.Lab
+	whole *harness.Env
 	// told is where they wait for each other until all stories are told.
 	told sync.WaitGroup
 	// usersTree puts the quota tree of test/acceptance in place of the stories'.
@@ -32,7 +32,7 @@ func tell(t *testing.T, frameworks ...framework) {
 		t.Run(f.name, func(t *testing.T) {
 			selected = append(selected, f)
 			t.Parallel() // goes on when this function's caller has set the scene
-			if here.site == nil {
+			if here.suite == nil {
 				t.Fatal("there is no cluster")
 			}
 			here.tell(t, f)
@@ -60,16 +60,16 @@ func (s *scene) set(t *testing.T, frameworks []framework) {
 	}
 	slices.Sort(extensions)
 	s.told.Add(len(frameworks))
-	site := programs.Site(t, testcluster.Options{Operators: operators, PodRunTime: 3 * time.Second})
+	suite := programs.Suite(t, clustertest.Options{Operators: operators, PodRunTime: 3 * time.Second})
 	// Its cleanup has the audit log checked.
-	s.whole = site.Lab(t, "default")
-	site.Both(t, strings.Join(slices.Compact(extensions), ","))
+	s.whole = suite.Env(t, "default")
+	suite.Both(t, strings.Join(slices.Compact(extensions), ","))
 	s.whole.TreeOf(groups...)
 	s.usersTree = sync.OnceValue(func() error {
-		_, err := site.Kubectl(t.Context(), "apply", "-f", site.Acceptance("quota-tree.yaml"))
+		_, err := suite.Kubectl(t.Context(), "apply", "-f", suite.Acceptance("quota-tree.yaml"))
 		return err
 	})
-	s.site = site
+	s.suite = suite
 }
 
 // tell tells of one framework. What fails in one of its parts does not keep the
@@ -85,7 +85,7 @@ func (s *scene) tell(t *testing.T, f framework) {
 		for _, specimen := range f.specimens {
 			t.Run(specimen.title(), func(t *testing.T) {
 				t.Parallel()
-				told := &story{specimen: specimen, Lab: s.site.Part(t, specimen.namespace()), t: t}
+				told := &story{specimen: specimen, Env: s.suite.Part(t, specimen.namespace()), t: t}
 				if specimen.tell != nil {
 					specimen.tell(told)
 				} else {
@@ -100,7 +100,7 @@ func (s *scene) tell(t *testing.T, f framework) {
 	s.told.Done()
 	s.told.Wait()
 	t.Run("released", func(t *testing.T) {
-		lab.Must(t, s.usersTree())
+		harness.Must(t, s.usersTree())
 		for i, r := range f.rows {
 			t.Run(r.file, func(t *testing.T) {
 				t.Parallel()

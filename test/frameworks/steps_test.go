@@ -14,7 +14,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/audit"
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // What is to become of what a deleted job owns.
@@ -31,7 +31,7 @@ func (s *story) objects() dynamic.ResourceInterface {
 func (s *story) submit(j job) {
 	s.t.Helper()
 	created, err := s.objects().Create(s.t.Context(), s.manifest(j), metav1.CreateOptions{})
-	lab.Must(s.t, err)
+	harness.Must(s.t, err)
 	if !s.suspended(created) {
 		s.t.Errorf("%s %s is not suspended from its creation", s.kind, j.name)
 	}
@@ -79,7 +79,7 @@ func (s *story) expectWaits(name string) {
 
 func (s *story) expectReleased(name string) {
 	s.t.Helper()
-	lab.Eventually(s.t, 20*time.Second, fmt.Sprintf("%s %s is released", s.kind, name), func() (bool, string) {
+	harness.Eventually(s.t, 20*time.Second, fmt.Sprintf("%s %s is released", s.kind, name), func() (bool, string) {
 		return !s.suspended(s.Object(s.resource, name)), "it is suspended"
 	})
 }
@@ -87,7 +87,7 @@ func (s *story) expectReleased(name string) {
 func (s *story) prioritize(name string, priority int32) {
 	s.t.Helper()
 	s.Patch(s.resource, name, fmt.Sprintf(`{"metadata":{"annotations":{"scheduling.x-k8s.io/priority":"%d"}}}`, priority))
-	lab.Eventually(s.t, 20*time.Second, fmt.Sprintf("the priority of %s is %d", name, priority), func() (bool, string) {
+	harness.Eventually(s.t, 20*time.Second, fmt.Sprintf("the priority of %s is %d", name, priority), func() (bool, string) {
 		unit := s.Unit(s.kind, name)
 		return unit != nil && unit.Spec.Priority == priority, fmt.Sprint(unit)
 	})
@@ -113,9 +113,9 @@ func (s *story) waitForState(name, state string) {
 
 func (s *story) waitForJob(name, what string, is func(audit.JobView) bool) {
 	s.t.Helper()
-	lab.Eventually(s.t, time.Minute, fmt.Sprintf("%s %s is %s", s.kind, name, what), func() (bool, string) {
+	harness.Eventually(s.t, time.Minute, fmt.Sprintf("%s %s is %s", s.kind, name, what), func() (bool, string) {
 		view, err := s.view.Job(s.Object(s.resource, name).Object)
-		lab.Must(s.t, err)
+		harness.Must(s.t, err)
 		return is(view), fmt.Sprintf("%+v", view)
 	})
 }
@@ -123,7 +123,7 @@ func (s *story) waitForJob(name, what string, is func(audit.JobView) bool) {
 // expectNoneRuns: servers and workers, which would run for ever, end with their job.
 func (s *story) expectNoneRuns(name string) {
 	s.t.Helper()
-	lab.Eventually(s.t, 30*time.Second, fmt.Sprintf("no pod of %s runs", name), func() (bool, string) {
+	harness.Eventually(s.t, 30*time.Second, fmt.Sprintf("no pod of %s runs", name), func() (bool, string) {
 		for _, pod := range s.Pods(name) {
 			if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
 				return false, pod.Name + " runs"
@@ -137,8 +137,8 @@ func (s *story) expectNoneRuns(name string) {
 // of what the job owns.
 func (s *story) delete(name string, cascade metav1.DeletionPropagation) {
 	s.t.Helper()
-	lab.Must(s.t, s.objects().Delete(s.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &cascade}))
-	lab.Eventually(s.t, time.Minute, fmt.Sprintf("%s %s and its unit are gone", s.kind, name), func() (bool, string) {
+	harness.Must(s.t, s.objects().Delete(s.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &cascade}))
+	harness.Eventually(s.t, time.Minute, fmt.Sprintf("%s %s and its unit are gone", s.kind, name), func() (bool, string) {
 		_, err := s.objects().Get(s.t.Context(), name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err) && s.Unit(s.kind, name) == nil, fmt.Sprint("job: ", err, ", unit: ", s.Unit(s.kind, name) != nil)
 	})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"kube-queue.dev/kube-queue/test/perf/play"
+	"kube-queue.dev/kube-queue/test/perf/loadgen"
 	"kube-queue.dev/kube-queue/test/perf/report"
 	"kube-queue.dev/kube-queue/test/perf/rig"
 )
@@ -55,7 +55,7 @@ func (f *ceilingFlags) run(ctx context.Context, r *rig.Rig, progress io.Writer) 
 	if err != nil {
 		return nil, err
 	}
-	client, err := play.NewClient(config, play.Agent)
+	client, err := loadgen.NewClient(config, loadgen.Agent)
 	if err != nil {
 		return nil, err
 	}
@@ -80,12 +80,12 @@ func (f *ceilingFlags) run(ctx context.Context, r *rig.Rig, progress io.Writer) 
 }
 
 // part makes the writes for units of its own.
-func (f *ceilingFlags) part(ctx context.Context, r *rig.Rig, client *play.Client, name string, mixed bool, figures *report.Report, progress io.Writer) error {
-	s := play.CeilingScenario(name, f.units)
+func (f *ceilingFlags) part(ctx context.Context, r *rig.Rig, client *loadgen.Client, name string, mixed bool, figures *report.Report, progress io.Writer) error {
+	s := loadgen.CeilingScenario(name, f.units)
 	if err := r.MakeNamespaces(ctx, s.Namespaces()); err != nil {
 		return err
 	}
-	stage, err := play.NewStage(client, s)
+	stage, err := loadgen.NewRun(client, s)
 	if err != nil {
 		return err
 	}

@@ -41,8 +41,8 @@ count and ends when nobody writes any more; what it has left is deleted.
 A queue of no thought at all, which releases each job as soon as it sees it, is a
 yardstick for what any queue must cost at least:
 
-  go build -o bin/ ./test/perf/plain
-  go run ./test/perf jobs --compare --queue=label:plain=yes --with='bin/plain --label=plain=yes'`
+  go build -o bin/ ./test/perf/noopqueue
+  go run ./test/perf jobs --compare --queue=label:noop=yes --with='bin/noopqueue --label=noop=yes'`
 
 // jobsFlags are those of the command jobs.
 type jobsFlags struct {

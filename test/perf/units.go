@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"kube-queue.dev/kube-queue/test/perf/play"
+	"kube-queue.dev/kube-queue/test/perf/loadgen"
 	"kube-queue.dev/kube-queue/test/perf/report"
 	"kube-queue.dev/kube-queue/test/perf/rig"
 	"kube-queue.dev/kube-queue/test/perf/scenario"
@@ -111,7 +111,7 @@ type unitsRun struct {
 	profiles string // the folder, if any
 	progress io.Writer
 
-	stage      *play.Stage
+	stage      *loadgen.Run
 	controller *rig.Program
 	// profiling takes the end of a profile that is under way.
 	profiling chan error
@@ -129,7 +129,7 @@ func playUnits(ctx context.Context, r *rig.Rig, s *scenario.Scenario, profiles s
 		return nil, err
 	}
 	defer client.Close()
-	if u.stage, err = play.NewStage(client, s); err != nil {
+	if u.stage, err = loadgen.NewRun(client, s); err != nil {
 		return nil, err
 	}
 	log := trail.Open(r.Cluster.AuditLog)
@@ -137,7 +137,7 @@ func playUnits(ctx context.Context, r *rig.Rig, s *scenario.Scenario, profiles s
 		return nil, err
 	}
 	figures := report.New("units", s.Name, r.Version, nil)
-	outcome := play.NewOutcome(u.stage)
+	outcome := loadgen.NewOutcome(u.stage)
 	finish, err := u.play(ctx, figures, outcome)
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func playUnits(ctx context.Context, r *rig.Rig, s *scenario.Scenario, profiles s
 }
 
 // prepare sets all up, the controller last.
-func (u *unitsRun) prepare(ctx context.Context) (*play.Client, error) {
+func (u *unitsRun) prepare(ctx context.Context) (*loadgen.Client, error) {
 	fmt.Fprintf(u.progress, "%s: %s; policy %s\n", u.scenario.Name, u.scenario.About, u.scenario.Policy)
 	tree, err := u.scenario.Tree()
 	if err != nil {
@@ -169,7 +169,7 @@ func (u *unitsRun) prepare(ctx context.Context) (*play.Client, error) {
 	if u.controller, err = u.rig.RunWith(ctx, rig.Controller, policyEnv(u.scenario.Policy)); err != nil {
 		return nil, err
 	}
-	return play.NewClient(config, play.Agent)
+	return loadgen.NewClient(config, loadgen.Agent)
 }
 
 // policyEnv sets the policy of queues that name none, as users do.
@@ -178,7 +178,7 @@ func policyEnv(policy string) []string {
 }
 
 // play plays it and returns what adds the figures once the audit log is read.
-func (u *unitsRun) play(ctx context.Context, figures *report.Report, outcome *play.Outcome) (finish func(), err error) {
+func (u *unitsRun) play(ctx context.Context, figures *report.Report, outcome *loadgen.Outcome) (finish func(), err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	u.guard = func(p *rig.Program) { go u.watchOver(ctx, p, cancel) }
@@ -189,7 +189,7 @@ func (u *unitsRun) play(ctx context.Context, figures *report.Report, outcome *pl
 	if err != nil {
 		return nil, err
 	}
-	var backlog *play.BacklogFigures
+	var backlog *loadgen.BacklogFigures
 	if u.scenario.Kind == scenario.Backlog {
 		backlog, err = u.stage.RunBacklog(ctx, u)
 	} else {

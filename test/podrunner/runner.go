@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 // Annotation is carried by the pods that a Runner runs; its value is Own.
@@ -25,7 +25,7 @@ const (
 
 // Options of a Runner.
 type Options struct {
-	Cluster *testcluster.Cluster
+	Cluster *clustertest.Cluster
 	// Programs is the folder of the programs.
 	Programs string
 	// Releases are the folders of programs of other releases, by the tags of their images.
@@ -67,7 +67,7 @@ func New(options Options) (*Runner, error) {
 // Run runs pods until ctx is done, ends their processes and returns what went wrong
 // with the running, not with the programs.
 func (r *Runner) Run(ctx context.Context) error {
-	source := cache.NewListWatchFromClient(r.client.CoreV1().RESTClient(), "pods", testcluster.Namespace, fields.Everything())
+	source := cache.NewListWatchFromClient(r.client.CoreV1().RESTClient(), "pods", clustertest.Namespace, fields.Everything())
 	see := func(object any) {
 		if p, is := object.(*corev1.Pod); is {
 			r.see(ctx, p)

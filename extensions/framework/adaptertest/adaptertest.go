@@ -218,18 +218,18 @@ func tryPatches(t *testing.T, adapter framework.Adapter, test testCase) {
 
 func sawOf(got decision.Seen) see {
 	saw := see{
-		Suspended: got.Sight.Suspended, Started: got.Sight.Started, Running: got.Sight.Running, Stopped: got.Sight.Stopped,
-		Suspending: got.Sight.Suspending,
+		Suspended: got.Job.Suspended, Started: got.Job.Started, Running: got.Job.Running, Stopped: got.Job.Stopped,
+		Suspending: got.Job.Suspending,
 		Marked:     got.Marked, Foreign: got.Foreign != "",
-		Unholdable: got.Sight.Unholdable != "", Lingers: got.Sight.Lingers != "",
+		Unholdable: got.Job.Unholdable != "", Lingers: got.Job.Lingers != "",
 	}
-	if end := got.Sight.End; end != nil {
+	if end := got.Job.End; end != nil {
 		saw.End = "Failed"
 		if end.Succeeded {
 			saw.End = "Succeeded"
 		}
 	}
-	switch q := got.Sight.Queuing; {
+	switch q := got.Job.Queuing; {
 	case q.Shown:
 		saw.Queuing = "shown"
 	case q.On:

@@ -59,7 +59,7 @@ type Decision struct {
 
 // State is all that decides about a job, but its unit.
 type State struct {
-	framework.Sight
+	framework.JobState
 	// Foreign says why the job is not ours; empty when it is.
 	Foreign string
 	// Marked: the job asks to be queued.

@@ -23,10 +23,10 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 // job is a held job of a kind whose status can show the queue, with changes.
 func job(changes ...func(*State)) State {
 	state := State{
-		Sight:   framework.Sight{Suspended: true, Queuing: framework.Queuing{Ready: true}},
-		Marked:  true,
-		RunKeys: RunKeys{Active: true},
-		Created: noon, ShowsQueuing: true,
+		JobState: framework.JobState{Suspended: true, Queuing: framework.Queuing{Ready: true}},
+		Marked:   true,
+		RunKeys:  RunKeys{Active: true},
+		Created:  noon, ShowsQueuing: true,
 	}
 	for _, change := range changes {
 		change(&state)
@@ -269,7 +269,7 @@ func TestDecideNever(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
 		state := State{
-			Sight: framework.Sight{
+			JobState: framework.JobState{
 				Suspended: flag("suspended"), Started: flag("started"), Running: flag("running"), Stopped: flag("stopped"),
 				Suspending: flag("suspending"),
 				Queuing:    framework.Queuing{Ready: flag("ready"), On: flag("on"), Shown: flag("shown")},

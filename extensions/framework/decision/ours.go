@@ -12,7 +12,7 @@ import (
 
 // Foreign says why a job is not ours to queue, or nothing when it is: it belongs
 // to a larger job, or somebody else starts and stops it.
-func Foreign(kind framework.Kind, job framework.Object, sight framework.Sight) string {
+func Foreign(kind framework.Kind, job framework.Object, sight framework.JobState) string {
 	if _, there := job.GetLabels()[wellknown.KueueLabel]; there {
 		return "label " + wellknown.KueueLabel + " gives it to another queue"
 	}
@@ -32,7 +32,7 @@ func Foreign(kind framework.Kind, job framework.Object, sight framework.Sight) s
 
 // Marked tells whether the job asks to be queued. An annotation that is there but
 // not "true" says no for every kind.
-func Marked(kind framework.Kind, job framework.Object, sight framework.Sight) bool {
+func Marked(kind framework.Kind, job framework.Object, sight framework.JobState) bool {
 	value, there := job.GetAnnotations()[wellknown.SuspendAnnotation]
 	if there {
 		return value == "true"

@@ -20,19 +20,19 @@ func TestOursAndMarked(t *testing.T) {
 		name           string
 		kind           framework.Kind
 		meta           metav1.ObjectMeta
-		sight          framework.Sight
+		sight          framework.JobState
 		ours, isMarked bool
 	}{
-		{"a suspended job of a kind marked by it", kind, metav1.ObjectMeta{}, framework.Sight{Suspended: true}, true, true},
-		{"the same without suspend", kind, metav1.ObjectMeta{}, framework.Sight{}, true, false},
-		{"a suspended job of a kind marked by annotation", byAnnotation, metav1.ObjectMeta{}, framework.Sight{Suspended: true}, true, false},
-		{"an annotation", byAnnotation, metav1.ObjectMeta{Annotations: map[string]string{wellknown.SuspendAnnotation: "true"}}, framework.Sight{}, true, true},
-		{"an annotation that says no", kind, metav1.ObjectMeta{Annotations: map[string]string{wellknown.SuspendAnnotation: "false"}}, framework.Sight{Suspended: true}, true, false},
-		{"a job of another queue", kind, metav1.ObjectMeta{Labels: map[string]string{wellknown.KueueLabel: ""}}, framework.Sight{Suspended: true}, false, true},
-		{"a job of another operator", kind, metav1.ObjectMeta{}, framework.Sight{Suspended: true, ManagedBy: "another"}, false, true},
-		{"a job that names its own operator", kind, metav1.ObjectMeta{}, framework.Sight{Suspended: true, ManagedBy: "own/operator"}, true, true},
-		{"a part of a larger job", kind, metav1.ObjectMeta{OwnerReferences: owner}, framework.Sight{Suspended: true}, false, true},
-		{"a job that somebody owns but does not control", kind, metav1.ObjectMeta{OwnerReferences: helper}, framework.Sight{Suspended: true}, true, true},
+		{"a suspended job of a kind marked by it", kind, metav1.ObjectMeta{}, framework.JobState{Suspended: true}, true, true},
+		{"the same without suspend", kind, metav1.ObjectMeta{}, framework.JobState{}, true, false},
+		{"a suspended job of a kind marked by annotation", byAnnotation, metav1.ObjectMeta{}, framework.JobState{Suspended: true}, true, false},
+		{"an annotation", byAnnotation, metav1.ObjectMeta{Annotations: map[string]string{wellknown.SuspendAnnotation: "true"}}, framework.JobState{}, true, true},
+		{"an annotation that says no", kind, metav1.ObjectMeta{Annotations: map[string]string{wellknown.SuspendAnnotation: "false"}}, framework.JobState{Suspended: true}, true, false},
+		{"a job of another queue", kind, metav1.ObjectMeta{Labels: map[string]string{wellknown.KueueLabel: ""}}, framework.JobState{Suspended: true}, false, true},
+		{"a job of another operator", kind, metav1.ObjectMeta{}, framework.JobState{Suspended: true, ManagedBy: "another"}, false, true},
+		{"a job that names its own operator", kind, metav1.ObjectMeta{}, framework.JobState{Suspended: true, ManagedBy: "own/operator"}, true, true},
+		{"a part of a larger job", kind, metav1.ObjectMeta{OwnerReferences: owner}, framework.JobState{Suspended: true}, false, true},
+		{"a job that somebody owns but does not control", kind, metav1.ObjectMeta{OwnerReferences: helper}, framework.JobState{Suspended: true}, true, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -4,15 +4,15 @@ import (
 	"fmt"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
-	"kube-queue.dev/kube-queue/pkg/tolerant"
+	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
 // SightOf is what a job with its related object, or nil, looks like to its adapter.
-func SightOf(adapter framework.Adapter, job, related framework.Object) framework.Sight {
+func JobStateOf(adapter framework.Adapter, job, related framework.Object) framework.JobState {
 	if reader, reads := adapter.(framework.RelatedReader); reads {
-		return reader.SeeWith(job, related)
+		return reader.StateWith(job, related)
 	}
-	return adapter.See(job)
+	return adapter.State(job)
 }
 
 func podsOf(adapter framework.Adapter, job, related framework.Object) (framework.Pods, error) {
@@ -29,9 +29,9 @@ func SlimRelated(reader framework.RelatedReader, related framework.Object) {
 }
 
 // ReadRelatedAs has related objects read with the type that their adapter knows.
-func ReadRelatedAs(kind framework.Related, reader framework.RelatedReader) tolerant.Kind {
-	return tolerant.Kind{GroupVersionKind: kind.GroupVersionKind, Resource: kind.Resource,
-		New: func() tolerant.Object { return reader.NewRelated() }}
+func ReadRelatedAs(kind framework.Related, reader framework.RelatedReader) lenient.Kind {
+	return lenient.Kind{GroupVersionKind: kind.GroupVersionKind, Resource: kind.Resource,
+		New: func() lenient.Object { return reader.NewRelated() }}
 }
 
 // ReadableRelated is what can be read of a related object, and what cannot; nil when

@@ -6,13 +6,13 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework"
-	"kube-queue.dev/kube-queue/pkg/tolerant"
+	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
 // Seen is all that the framework makes of a job by itself: what its unit would
 // ask for and what state the job is in. It is how an adapter is tried.
 type Seen struct {
-	Sight framework.Sight
+	Job framework.JobState
 	// Foreign says why the job is not ours.
 	Foreign string
 	Marked  bool
@@ -34,10 +34,10 @@ func Look(adapter framework.Adapter, data, related []byte, cluster Cluster) (See
 	if err != nil {
 		return Seen{}, err
 	}
-	sight := SightOf(adapter, object, other)
+	sight := JobStateOf(adapter, object, other)
 	w := WantOf(adapter, object, other, cluster, cmp.Or(fault, otherFault))
 	return Seen{
-		Sight: sight, Foreign: Foreign(adapter.Kind(), object, sight), Marked: Marked(adapter.Kind(), object, sight),
+		Job: sight, Foreign: Foreign(adapter.Kind(), object, sight), Marked: Marked(adapter.Kind(), object, sight),
 		Spec: w.Spec, Invalid: w.Invalid, Warning: w.Warning,
 	}, nil
 }
@@ -65,15 +65,15 @@ func show(adapter framework.Adapter, data []byte) (object framework.Object, faul
 }
 
 // ReadAs has jobs of a version read with the type that their adapter knows.
-func ReadAs(adapter framework.Adapter, version string) tolerant.Kind {
+func ReadAs(adapter framework.Adapter, version string) lenient.Kind {
 	kind := adapter.Kind()
-	return tolerant.Kind{GroupVersionKind: kind.GroupKind().WithVersion(version), Resource: kind.Resource,
-		New: func() tolerant.Object { return adapter.New() }}
+	return lenient.Kind{GroupVersionKind: kind.GroupKind().WithVersion(version), Resource: kind.Resource,
+		New: func() lenient.Object { return adapter.New() }}
 }
 
 // Readable is what can be read of a job, and what cannot; nil when nothing can.
 func Readable(job framework.Object) (framework.Object, error) {
-	bad, isBad := job.(*tolerant.Unreadable)
+	bad, isBad := job.(*lenient.Unreadable)
 	switch {
 	case !isBad:
 		return job, nil

@@ -4,8 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
-	"kube-queue.dev/kube-queue/pkg/tolerant"
 )
 
 // Slim drops from a job, before it is cached, what nothing here reads. Jobs are
@@ -17,7 +17,7 @@ func Slim(adapter framework.Adapter, job framework.Object) {
 func slim(object framework.Object, templates func(framework.Object) []*corev1.PodTemplateSpec) {
 	object.SetManagedFields(nil)
 	delete(object.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
-	if bad, isBad := object.(*tolerant.Unreadable); isBad {
+	if bad, isBad := object.(*lenient.Unreadable); isBad {
 		if bad.Partial != nil {
 			slim(bad.Partial, templates)
 		}

@@ -55,7 +55,7 @@ func WantOf(adapter framework.Adapter, job, related framework.Object, cluster Cl
 }
 
 func (w *Want) fill(adapter framework.Adapter, job, related framework.Object, cluster Cluster) error {
-	if why := SightOf(adapter, job, related).Unholdable; why != "" {
+	if why := JobStateOf(adapter, job, related).Unholdable; why != "" {
 		return errors.New(why)
 	}
 	pods, err := podsOf(adapter, job, related)

@@ -16,7 +16,7 @@ import (
 
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
-	"kube-queue.dev/kube-queue/pkg/tolerant"
+	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
 // jobClient reads and patches the jobs of one kind.
@@ -25,10 +25,10 @@ type jobClient struct {
 	jobSource
 }
 
-// jobSource is made of tolerant.Clients, or native.
+// jobSource is made of lenient.Clients, or native.
 type jobSource interface {
-	Get(ctx context.Context, namespace, name string) (tolerant.Object, error)
-	Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (tolerant.Object, error)
+	Get(ctx context.Context, namespace, name string) (lenient.Object, error)
+	Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (lenient.Object, error)
 	// Version is the one in which jobs are read and patched.
 	Version() string
 	// informer caches the jobs of all namespaces.
@@ -97,17 +97,17 @@ func newNative(config *rest.Config, adapter framework.Adapter) (native, error) {
 func (n native) Version() string { return n.kind.Version }
 
 // Get reads the job as it is now.
-func (n native) Get(ctx context.Context, namespace, name string) (tolerant.Object, error) {
+func (n native) Get(ctx context.Context, namespace, name string) (lenient.Object, error) {
 	return n.in(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
 // Patch sends a merge patch.
-func (n native) Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (tolerant.Object, error) {
+func (n native) Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (lenient.Object, error) {
 	return n.in(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, subresources...)
 }
 
 func (n native) informer(transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
-	return tolerant.InformerOf(n, n.kind.Resource, cache.Indexers{}, transform)
+	return lenient.InformerOf(n, n.kind.Resource, cache.Indexers{}, transform)
 }
 
 // List reads all jobs.

@@ -62,7 +62,7 @@ func (r *reconciler) release(ctx context.Context, l *look) error {
 	if decided := l.unit.Status.DequeueTime; decided != nil {
 		r.metrics.Released(r.kind.Kind, r.clock.Since(decided.Time))
 	}
-	r.tellReleased(l)
+	r.recordReleased(l)
 	return nil
 }
 
@@ -86,7 +86,7 @@ func (r *reconciler) suspend(ctx context.Context, l *look, why decision.Action) 
 	if err := r.patchJob(ctx, l, data); err != nil {
 		return err
 	}
-	r.tellSuspended(l, why)
+	r.recordSuspended(l, why)
 	return nil
 }
 
@@ -113,7 +113,7 @@ func (r *reconciler) resume(ctx context.Context, l *look) error {
 	if err != nil {
 		return err
 	}
-	r.tellResumed(l)
+	r.recordResumed(l)
 	return r.suspend(ctx, l, decision.Resume)
 }
 
@@ -127,7 +127,7 @@ func (r *reconciler) leaveQueue(ctx context.Context, l *look) error {
 		return fmt.Errorf("deleting QueueUnit %s/%s: %w", l.unit.Namespace, l.unit.Name, err)
 	}
 	r.memory.await(l.key, l.now, func(a *awaited) { a.deleted = l.unit.UID })
-	r.tellLeft(l)
+	r.recordLeft(l)
 	return nil
 }
 
@@ -149,7 +149,7 @@ func (r *reconciler) updateSpec(ctx context.Context, l *look) error {
 }
 
 func (r *reconciler) showQueuing(ctx context.Context, l *look, queuing bool) error {
-	shower, able := r.adapter.(framework.QueuingShower)
+	shower, able := r.adapter.(framework.QueuingPatcher)
 	if !able {
 		return nil
 	}

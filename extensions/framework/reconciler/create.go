@@ -26,13 +26,13 @@ func (r *reconciler) createUnit(ctx context.Context, l *look) error {
 		return nil
 	}
 	if err != nil {
-		r.tellRefused(l, err)
+		r.recordRefused(l, err)
 		return fmt.Errorf("creating QueueUnit %s/%s: %w", unit.Namespace, unit.Name, err)
 	}
 	l.unit = created
 	r.metrics.Seen(r.kind.Kind)
 	r.awaitUnit(l, created.ResourceVersion, nil)
-	r.tellWarning(l)
+	r.recordWarning(l)
 	if l.want.Invalid == "" {
 		return nil
 	}

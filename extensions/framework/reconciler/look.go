@@ -63,8 +63,8 @@ func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key type
 	case fault != nil:
 		klog.FromContext(ctx).V(2).Info("The job cannot be read and is left alone", "err", fault)
 	case l != nil:
-		r.tellQueued(l, decided.Queued)
-		r.tellUnreadable(l)
+		r.recordQueued(l, decided.Queued)
+		r.recordUnreadable(l)
 	}
 	after = sooner(after, decided.After)
 	if decided.Action == decision.Nothing {
@@ -117,11 +117,11 @@ func (r *reconciler) behind(key types.NamespacedName, job framework.Object, unit
 // look gathers what Decide is to know. Fault is what cannot be read of the job.
 func (r *reconciler) look(key types.NamespacedName, job framework.Object, unit *v1alpha1.QueueUnit, now time.Time, fault error) *look {
 	related, relatedFault := r.relatedOf(job)
-	kind, sight := r.adapter.Kind(), decision.SightOf(r.adapter, job, related)
-	_, shows := r.adapter.(framework.QueuingShower)
+	kind, sight := r.adapter.Kind(), decision.JobStateOf(r.adapter, job, related)
+	_, shows := r.adapter.(framework.QueuingPatcher)
 	keys, unread := decision.RunKeysOf(job, unit)
 	l := &look{key: key, job: job, unit: unit, unread: unread, now: now, state: decision.State{
-		Sight:        sight,
+		JobState:     sight,
 		Foreign:      decision.Foreign(kind, job, sight),
 		Marked:       decision.Marked(kind, job, sight),
 		Released:     job.GetAnnotations()[wellknown.ReleasedAnnotation],

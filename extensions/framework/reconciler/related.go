@@ -9,7 +9,7 @@ import (
 
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
-	"kube-queue.dev/kube-queue/pkg/tolerant"
+	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
 // newRelated caches what says what the pods of a kind's jobs are; nil where jobs do so
@@ -20,11 +20,11 @@ func newRelated(config *rest.Config, adapter framework.Adapter) (cache.SharedInd
 		return nil, nil
 	}
 	kind := adapter.Kind()
-	client, err := tolerant.NewForConfig(config, decision.ReadRelatedAs(kind.Related, reader))
+	client, err := lenient.NewForConfig(config, decision.ReadRelatedAs(kind.Related, reader))
 	if err != nil {
 		return nil, fmt.Errorf("making a client for %s: %w", kind.Related.Resource, err)
 	}
-	return tolerant.Informer(client, kind.Related.Resource, cache.Indexers{}, func(obj any) (any, error) {
+	return lenient.Informer(client, kind.Related.Resource, cache.Indexers{}, func(obj any) (any, error) {
 		object, isObject := obj.(framework.Object)
 		if !isObject {
 			return obj, nil

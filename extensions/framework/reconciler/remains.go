@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
-	"kube-queue.dev/kube-queue/pkg/tolerant"
+	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
 // byController finds what a job controls, by the job's UID.
@@ -52,7 +52,7 @@ func newRemains(config *rest.Config, kind framework.Kind, version func() string)
 		return nil, fmt.Errorf("making a client for %s: %w", kind.Remains, err)
 	}
 	source := remainsSource{client: client, kind: kind, version: version}
-	return tolerant.InformerOf(source, kind.Remains, cache.Indexers{byController: indexController}, slimRemains)
+	return lenient.InformerOf(source, kind.Remains, cache.Indexers{byController: indexController}, slimRemains)
 }
 
 func indexController(obj any) ([]string, error) {

@@ -8,7 +8,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
-	"kube-queue.dev/kube-queue/pkg/tolerant"
+	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
 const (
@@ -24,14 +24,14 @@ type unitCache struct {
 }
 
 func newUnitCache(config *rest.Config) (*unitCache, error) {
-	client, err := tolerant.NewForConfig(config, tolerant.Kind{
+	client, err := lenient.NewForConfig(config, lenient.Kind{
 		GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("QueueUnit"), Resource: "queueunits",
-		New: func() tolerant.Object { return &v1alpha1.QueueUnit{} },
+		New: func() lenient.Object { return &v1alpha1.QueueUnit{} },
 	})
 	if err != nil {
 		return nil, err
 	}
-	informer, err := tolerant.Informer(client, "queueunits", cache.Indexers{byJob: indexJob, byKind: indexKind}, transformUnit)
+	informer, err := lenient.Informer(client, "queueunits", cache.Indexers{byJob: indexJob, byKind: indexKind}, transformUnit)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func newUnitCache(config *rest.Config) (*unitCache, error) {
 // transformUnit takes a unit that cannot be read for what can be read of it: where
 // it is the unit of a job, the rest differs from what is wanted and is mended.
 func transformUnit(obj any) (any, error) {
-	if bad, isBad := obj.(*tolerant.Unreadable); isBad && bad.Partial != nil {
+	if bad, isBad := obj.(*lenient.Unreadable); isBad && bad.Partial != nil {
 		obj = bad.Partial
 	}
 	if unit, isUnit := obj.(*v1alpha1.QueueUnit); isUnit {

@@ -16,7 +16,7 @@ import (
 
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
-	"kube-queue.dev/kube-queue/pkg/tolerant"
+	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
 // servedVersions tells the best version in which the API server serves all of a
@@ -34,7 +34,7 @@ const lookAgain = 15 * time.Second
 // resources are not added in one moment either.
 type versionedJobs struct {
 	kind    framework.Kind
-	clients map[string]*tolerant.Client
+	clients map[string]*lenient.Client
 	served  servedVersions
 	// now is the version that was served last; listed is the one in which the
 	// jobs that are cached were read.
@@ -44,12 +44,12 @@ type versionedJobs struct {
 
 func newVersioned(config *rest.Config, adapter framework.Adapter, served servedVersions, clock clock.WithTicker) (versionedJobs, error) {
 	kind := adapter.Kind()
-	v := versionedJobs{kind: kind, clients: map[string]*tolerant.Client{}, served: served, clock: clock,
+	v := versionedJobs{kind: kind, clients: map[string]*lenient.Client{}, served: served, clock: clock,
 		now: &atomic.Pointer[string]{}, listed: &atomic.Pointer[string]{}}
 	v.now.Store(&kind.Version)
 	v.listed.Store(&kind.Version)
 	for _, version := range kind.Versions() {
-		client, err := tolerant.NewForConfig(config, decision.ReadAs(adapter, version))
+		client, err := lenient.NewForConfig(config, decision.ReadAs(adapter, version))
 		if err != nil {
 			return v, err
 		}
@@ -78,12 +78,12 @@ func (v versionedJobs) choose() (string, error) {
 }
 
 // Get reads the job as it is now.
-func (v versionedJobs) Get(ctx context.Context, namespace, name string) (tolerant.Object, error) {
+func (v versionedJobs) Get(ctx context.Context, namespace, name string) (lenient.Object, error) {
 	return v.clients[v.Version()].Get(ctx, namespace, name)
 }
 
 // Patch sends a merge patch.
-func (v versionedJobs) Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (tolerant.Object, error) {
+func (v versionedJobs) Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (lenient.Object, error) {
 	version := v.Version()
 	if version != v.kind.Version {
 		var err error
@@ -95,11 +95,11 @@ func (v versionedJobs) Patch(ctx context.Context, namespace, name string, patch 
 }
 
 func (v versionedJobs) informer(transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
-	return tolerant.Informer(v, v.kind.Resource, cache.Indexers{}, transform)
+	return lenient.Informer(v, v.kind.Resource, cache.Indexers{}, transform)
 }
 
 // Each lists all jobs.
-func (v versionedJobs) Each(ctx context.Context, namespace string, opts metav1.ListOptions, each func(tolerant.Object) error) (metav1.ListMeta, error) {
+func (v versionedJobs) Each(ctx context.Context, namespace string, opts metav1.ListOptions, each func(lenient.Object) error) (metav1.ListMeta, error) {
 	version := *v.listed.Load()
 	if opts.Continue == "" { // else the list goes on as it began
 		var err error

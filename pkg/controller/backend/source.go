@@ -4,7 +4,7 @@
 //
 // A backend has two halves: the quota.Backend, which decides and knows no client, and
 // the Source, which feeds it. A small backend is one package with both. The Sources of
-// the Backends in pkg/quota are the packages below this one. docs/adding-a-backend.md
+// the Backends in pkg/quota are the packages below this one. docs/development/adding-a-backend.md
 // tells how to write a backend.
 package backend
 
@@ -40,21 +40,21 @@ type Source interface {
 	Demand(unit *v1alpha1.QueueUnit) (quota.Demand, error)
 }
 
-// Shower is a Source that shows how much is used in objects of its own.
-type Shower interface {
+// StatusWriter is a Source that shows how much is used in objects of its own.
+type StatusWriter interface {
 	Source
-	// Figures prepares what is to be shown, by what units in line ask for at each
+	// PrepareStatus prepares what is to be shown, by what units in line ask for at each
 	// node; show writes it, where it differs, and is called by another goroutine. Nil
 	// when there is nothing to show.
-	Figures(pending map[quota.NodeID]resources.Vector) (show func(context.Context) error)
+	PrepareStatus(pending map[quota.NodeID]resources.Vector) (show func(context.Context) error)
 }
 
-// Judge is a Source whose objects may be refused as a whole.
-type Judge interface {
+// Validator is a Source whose objects may be refused as a whole.
+type Validator interface {
 	Source
-	// Problem is what is wrong with what the quota is written in, so that it is not in
+	// Invalid is what is wrong with what the quota is written in, so that it is not in
 	// force; empty when nothing is.
-	Problem() string
+	Invalid() string
 }
 
 // Host is what the controller offers a Source.
@@ -73,7 +73,7 @@ type Host struct {
 type Change struct {
 	// Quota that is in force from now on; nil while that stays as it is.
 	Quota *Quota
-	// Seen is for the Backend in force, which is a quota.Witness, to take in; nil when
+	// Seen is for the Backend in force, which is a quota.Observer, to take in; nil when
 	// there is nothing.
 	Seen any
 	// Notices to write as events about objects, and to the log.

@@ -14,7 +14,7 @@ func (s *Set) Help(out io.Writer) {
 	fmt.Fprintf(out, `
 A flag goes before an environment variable, that before the configuration file, and
 that before the default. The file has a field for each flag but --%s and --%s;
-docs/settings.md lists them.
+docs/reference/settings.md lists them.
 `, flagFile, flagVersion)
 }
 

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	unitCRD      = "queueunits.scheduling.x-k8s.io"
-	unitOpenAPI  = "apis/scheduling.x-k8s.io/v1alpha1"
-	unitTellEach = time.Minute
+	unitCRD     = "queueunits.scheduling.x-k8s.io"
+	unitOpenAPI = "apis/scheduling.x-k8s.io/v1alpha1"
+	logInterval = time.Minute
 )
 
 // Await waits until the API server serves QueueUnits, and returns an error when they
@@ -56,12 +56,12 @@ func Await(ctx context.Context, config *rest.Config) error {
 				return true, nil
 			}
 		}
-		if time.Since(told) >= unitTellEach {
+		if time.Since(told) >= logInterval {
 			told = time.Now()
 			if err != nil {
 				klog.FromContext(ctx).Error(err, "The schema of QueueUnits cannot be read yet, trying again", "crd", unitCRD)
 			} else {
-				klog.FromContext(ctx).Info("Waiting for the CRD of QueueUnits: install it, see docs/install.md", "crd", unitCRD)
+				klog.FromContext(ctx).Info("Waiting for the CRD of QueueUnits: install it, see docs/operations/install.md", "crd", unitCRD)
 			}
 		}
 		return false, nil

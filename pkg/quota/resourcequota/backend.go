@@ -38,7 +38,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-var _ quota.Witness = (*Backend)(nil)
+var _ quota.Observer = (*Backend)(nil)
 
 // Backend holds a group for each namespace.
 type Backend struct {

@@ -8,12 +8,12 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-var _ quota.Totaler = (*Backend)(nil)
+var _ quota.UsageAggregator = (*Backend)(nil)
 
-// Totals is what is charged in each namespace, pods of all classes together, and the
+// AggregatedUsage is what is charged in each namespace, pods of all classes together, and the
 // lowest limit of the namespace's quotas that count all pods: a quota with scopes limits
 // some of what is summed up here.
-func (b *Backend) Totals() []quota.NodeUsage {
+func (b *Backend) AggregatedUsage() []quota.NodeUsage {
 	all := make([]quota.NodeUsage, 0, len(b.groups))
 	for _, g := range b.groups {
 		usage := quota.NodeUsage{Path: g.namespace, Jobs: g.charged[b.jobs].Clamp()}

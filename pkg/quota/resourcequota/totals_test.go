@@ -40,7 +40,7 @@ func TestTotalsAreNamedAsUsersNameThem(t *testing.T) {
 		g.Charge("job-"+class.PriorityClass, quota.Demand{Requests: vector.With(b.jobs, 1)})
 	}
 	var got []string
-	for _, u := range b.Totals() {
+	for _, u := range b.AggregatedUsage() {
 		for _, a := range u.Used {
 			got = append(got, fmt.Sprint(u.Path, " uses ", b.names.Name(a.ID), " ", a.Value))
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 // Never tells of jobs that were never released for one reason.
-type Never struct {
+type NeverReleased struct {
 	Reason string `json:"reason"`
 	Jobs   int    `json:"jobs"`
 	// Tenants that they belong to, in the order of names.
@@ -20,17 +20,17 @@ type Never struct {
 	Advice string `json:"advice"`
 }
 
-func (m *measured) never() []Never {
-	list := []Never{}
+func (m *measured) never() []NeverReleased {
+	list := []NeverReleased{}
 	for i := range m.jobs {
 		j := &m.jobs[i]
 		if j.Released {
 			continue
 		}
-		at := slices.IndexFunc(list, func(n Never) bool { return n.Reason == string(j.Reason) })
+		at := slices.IndexFunc(list, func(n NeverReleased) bool { return n.Reason == string(j.Reason) })
 		if at < 0 {
 			at = len(list)
-			list = append(list, Never{Reason: string(j.Reason), Job: j.Namespace + "/" + j.Name, Message: j.Message, Advice: advice(j.Reason)})
+			list = append(list, NeverReleased{Reason: string(j.Reason), Job: j.Namespace + "/" + j.Name, Message: j.Message, Advice: advice(j.Reason)})
 		}
 		n := &list[at]
 		n.Jobs++
@@ -38,7 +38,7 @@ func (m *measured) never() []Never {
 			n.Tenants = slices.Insert(n.Tenants, place, j.Namespace)
 		}
 	}
-	slices.SortFunc(list, func(a, b Never) int { return strings.Compare(a.Reason, b.Reason) })
+	slices.SortFunc(list, func(a, b NeverReleased) int { return strings.Compare(a.Reason, b.Reason) })
 	return list
 }
 
@@ -53,6 +53,6 @@ func advice(reason wellknown.Reason) string {
 	case wellknown.ReasonQueueStopped, wellknown.ReasonNotAtFront:
 		return "see what holds the front of the queue up"
 	default:
-		return "see docs/reasons.md"
+		return "see docs/reference/reasons.md"
 	}
 }

@@ -44,7 +44,7 @@ type Report struct {
 	Use      []Use    `json:"use"`
 	Fairness Fairness `json:"fairness"`
 	// Never lists why jobs were never released.
-	Never []Never `json:"neverReleased"`
+	Never []NeverReleased `json:"neverReleased"`
 	// Distribution of waits over all jobs is told at these waits.
 	DistributionAt []Seconds `json:"distributionAtSeconds"`
 	Series         Series    `json:"series"`

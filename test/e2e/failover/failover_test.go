@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/test/faultproxy"
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 var (
@@ -44,16 +44,16 @@ func TestLeadersFailWhileJobsFlow(t *testing.T) {
 		*seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("to have the same jobs again: -faults=%d -jobs=%d -seed=%d", *faultCount, *jobCount, *seed)
-	l := site.Lab(t, "failover")
+	l := suite.Env(t, "failover")
 	l.Allowed = []string{"write-budget"}  // a write is made again when its answer was cut off
 	l.Audit.Grace = new(30 * time.Second) // nobody sees a job end until another leads
-	programs := [][]*lab.Replica{
-		pair(t, lab.Controller),
-		pair(t, lab.Extensions, "--enabled-extensions="+enabled),
+	programs := [][]*harness.Replica{
+		pair(t, harness.Controller),
+		pair(t, harness.Extensions, "--enabled-extensions="+enabled),
 	}
 	l.Tree(`{cpu: "6"}`)
-	f := &flow{Lab: l, t: t, most: *jobCount, chance: rand.New(rand.NewPCG(*seed, 0))}
-	s := &story{Lab: l, t: t, flow: f, times: map[kind][]time.Duration{}}
+	f := &flow{Env: l, t: t, most: *jobCount, chance: rand.New(rand.NewPCG(*seed, 0))}
+	s := &story{Env: l, t: t, flow: f, times: map[kind][]time.Duration{}}
 	wave := (*jobCount + *faultCount - 1) / *faultCount
 	for i := range *faultCount {
 		f.submit(wave)
@@ -70,14 +70,14 @@ func TestLeadersFailWhileJobsFlow(t *testing.T) {
 	s.bound()
 }
 
-func pair(t testing.TB, name string, args ...string) []*lab.Replica {
+func pair(t testing.TB, name string, args ...string) []*harness.Replica {
 	t.Helper()
-	return []*lab.Replica{site.Replica(t, name, 1, args...).Start(), site.Replica(t, name, 2, args...).Start()}
+	return []*harness.Replica{suite.Replica(t, name, 1, args...).Start(), suite.Replica(t, name, 2, args...).Start()}
 }
 
 // story is what happened.
 type story struct {
-	*lab.Lab
+	*harness.Env
 	t     testing.TB
 	flow  *flow
 	times map[kind][]time.Duration
@@ -85,7 +85,7 @@ type story struct {
 
 // strike has the leader fail in some way, waits until the other leads and jobs go on,
 // and has whoever failed come back as the standby.
-func (s *story) strike(how kind, replicas []*lab.Replica) {
+func (s *story) strike(how kind, replicas []*harness.Replica) {
 	s.t.Helper()
 	leader := s.Leader(replicas...)
 	standby := replicas[1-slices.Index(replicas, leader)]
@@ -102,7 +102,7 @@ func (s *story) strike(how kind, replicas []*lab.Replica) {
 	case refused:
 		leader.Proxy.Cut(faultproxy.Refuse)
 	}
-	lab.Eventually(s.t, patience, standby.Label+" leads", func() (bool, string) {
+	harness.Eventually(s.t, patience, standby.Label+" leads", func() (bool, string) {
 		holder := s.Holder(standby.Name)
 		return holder == standby.Identity(), fmt.Sprintf("%q holds the lease", holder)
 	})
@@ -142,7 +142,7 @@ func (s *story) report() {
 func (s *story) bound() {
 	s.t.Helper()
 	report, err := s.Log(s.t.Context()).Check(s.Audit)
-	lab.Must(s.t, err)
+	harness.Must(s.t, err)
 	for _, c := range report.Checks {
 		if c.Name != "two-leaders" {
 			continue

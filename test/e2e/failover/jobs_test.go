@@ -10,12 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // flow is a stream of jobs, each of one core for some seconds.
 type flow struct {
-	*lab.Lab
+	*harness.Env
 	t      testing.TB
 	chance *rand.Rand
 	most   int
@@ -68,7 +68,7 @@ func (f *flow) count() (now count) {
 func (f *flow) units() []schedulingv1alpha1.QueueUnit {
 	f.t.Helper()
 	units, err := f.Queue.SchedulingV1alpha1().QueueUnits(f.Namespace).List(f.t.Context(), metav1.ListOptions{})
-	lab.Must(f.t, err)
+	harness.Must(f.t, err)
 	return units.Items
 }
 
@@ -77,7 +77,7 @@ func (f *flow) goesOn() {
 	f.t.Helper()
 	began := f.count()
 	want := min(began.ended+began.held+2, len(f.jobs))
-	lab.Eventually(f.t, patience, "jobs go on", func() (bool, string) {
+	harness.Eventually(f.t, patience, "jobs go on", func() (bool, string) {
 		now := f.count()
 		return now.ended+now.held >= want, fmt.Sprintf("%+v", now)
 	})
@@ -88,7 +88,7 @@ func (f *flow) goesOn() {
 func (f *flow) finish() {
 	f.t.Helper()
 	for last := -1; last < len(f.jobs); {
-		lab.Eventually(f.t, patience, fmt.Sprintf("more than %d of %d jobs have ended", last, len(f.jobs)), func() (bool, string) {
+		harness.Eventually(f.t, patience, fmt.Sprintf("more than %d of %d jobs have ended", last, len(f.jobs)), func() (bool, string) {
 			now := f.count()
 			more := now.ended > last
 			last = max(last, now.ended)
@@ -111,7 +111,7 @@ func (f *flow) finish() {
 }
 
 func podAnnotations(runs time.Duration, fails bool) string {
-	text := fmt.Sprintf("%s: %q", lab.RunTime, runs)
+	text := fmt.Sprintf("%s: %q", harness.RunTime, runs)
 	if fails {
 		text += `, localcluster.kube-queue.dev/exit-code: "1"`
 	}

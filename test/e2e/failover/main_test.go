@@ -6,19 +6,19 @@ package failover
 import (
 	"testing"
 
-	"kube-queue.dev/kube-queue/test/lab"
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// site is shared by all tests: they run one after another.
-var site *lab.Site
+// suite is shared by all tests: they run one after another.
+var suite *harness.Suite
 
 // enabled are the kinds that these tests use.
 const enabled = "tfjob,job"
 
 func TestMain(m *testing.M) {
-	lab.Main(m, testcluster.Options{
+	harness.Main(m, clustertest.Options{
 		Operators:  []string{"training-operator"},
-		PodRunTime: lab.UntilTold,
-	}, func(s *lab.Site) { site = s })
+		PodRunTime: harness.UntilTold,
+	}, func(s *harness.Suite) { suite = s })
 }

@@ -9,17 +9,17 @@ import (
 	"testing"
 	"time"
 
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
 	"kube-queue.dev/kube-queue/test/podrunner"
-	"kube-queue.dev/kube-queue/test/testcluster"
 )
 
 // release is what the chart's installation is called.
 const release = "kube-queue"
 
-func chart() string { return filepath.Join(site.Repository, "charts", "kube-queue") }
+func chart() string { return filepath.Join(suite.Repository, "charts", "kube-queue") }
 
-// The chart is rendered and applied as docs/install.md says, and a first job runs.
+// The chart is rendered and applied as docs/operations/install.md says, and a first job runs.
 func TestTheRenderedChartIsAppliedAndAFirstJobRuns(t *testing.T) {
 	s := begin(t)
 	s.apply(s.template())
@@ -30,9 +30,9 @@ func TestTheRenderedChartIsAppliedAndAFirstJobRuns(t *testing.T) {
 	s.WaitForPhase("TFJob", "first", "Succeeded")
 	s.ExpectFree()
 	// Once more changes nothing: no pod is started anew.
-	generation := s.deployment(lab.Controller).Generation
+	generation := s.deployment(harness.Controller).Generation
 	s.apply(s.template())
-	if got := s.deployment(lab.Controller).Generation; got != generation {
+	if got := s.deployment(harness.Controller).Generation; got != generation {
 		t.Errorf("applied twice, the Deployment is of generation %d, and was of %d", got, generation)
 	}
 }
@@ -40,13 +40,13 @@ func TestTheRenderedChartIsAppliedAndAFirstJobRuns(t *testing.T) {
 // So are the manifests in deploy/, which have all kinds enabled.
 func TestTheManifestsInDeployAreAppliedAndAFirstJobRuns(t *testing.T) {
 	s := begin(t)
-	deploy := filepath.Join(site.Repository, "deploy")
-	_, err := site.Kubectl(t.Context(), "apply", "--server-side", "-f", filepath.Join(deploy, "namespace.yaml"),
+	deploy := filepath.Join(suite.Repository, "deploy")
+	_, err := suite.Kubectl(t.Context(), "apply", "--server-side", "-f", filepath.Join(deploy, "namespace.yaml"),
 		"-f", filepath.Join(deploy, "crds"), "-f", filepath.Join(deploy, "rbac"), "-f", filepath.Join(deploy, "policies"))
-	lab.Must(t, err)
+	harness.Must(t, err)
 	for _, program := range programs {
 		text, err := os.ReadFile(filepath.Join(deploy, "programs", program+".yaml"))
-		lab.Must(t, err)
+		harness.Must(t, err)
 		const annotations = "      annotations:\n"
 		if !strings.Contains(string(text), annotations) {
 			t.Fatalf("the pods of %s have no annotations, to which one could be added", program)
@@ -74,9 +74,9 @@ func (s *stage) values(own string) []string {
 	var args []string
 	for _, text := range []string{here, own} {
 		file, err := os.CreateTemp(s.t.TempDir(), "values-*.yaml")
-		lab.Must(s.t, err)
+		harness.Must(s.t, err)
 		_, err = file.WriteString(text)
-		lab.Must(s.t, errors.Join(err, file.Close()))
+		harness.Must(s.t, errors.Join(err, file.Close()))
 		args = append(args, "--values", file.Name())
 	}
 	return args
@@ -90,7 +90,7 @@ func (s *stage) template() string {
 
 func (s *stage) apply(manifests string) {
 	s.t.Helper()
-	out, err := site.KubectlWith(s.t.Context(), manifests, "apply", "--server-side", "-f", "-")
+	out, err := suite.KubectlWith(s.t.Context(), manifests, "apply", "--server-side", "-f", "-")
 	if err != nil {
 		s.t.Fatal(err, out)
 	}
@@ -110,12 +110,12 @@ func (s *stage) helmOf(chart, command string, values []string, more ...string) s
 	if values != nil {
 		args = append(append(args, chart), values...)
 	}
-	args = append(append(args, more...), "--namespace", testcluster.Namespace)
+	args = append(append(args, more...), "--namespace", clustertest.Namespace)
 	cmd := exec.CommandContext(s.t.Context(), helmPath, args...)
 	for _, kind := range []string{"CACHE", "CONFIG", "DATA"} {
 		cmd.Env = append(cmd.Env, "HELM_"+kind+"_HOME="+s.t.TempDir())
 	}
-	cmd.Env = append(append(os.Environ(), "KUBECONFIG="+site.Kubeconfig), cmd.Env...)
+	cmd.Env = append(append(os.Environ(), "KUBECONFIG="+suite.Kubeconfig), cmd.Env...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"kube-queue.dev/kube-queue/test/lab"
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // Users of ack-kube-queue switch policies, the quota backend and kinds of job by kubectl
@@ -19,22 +19,22 @@ func TestDeploymentsAreEditedAsTheirUsersAreUsedTo(t *testing.T) {
 	s.enter("edited")
 	s.Tree(`{cpu: "4"}`)
 
-	s.edit(lab.Controller, `/name: StrictPriority/{n;s/"false"/"true"/}`)
-	s.expectInForce(lab.Controller, `policy="Block"`, `quotaBackend="elasticquota"`)
+	s.edit(harness.Controller, `/name: StrictPriority/{n;s/"false"/"true"/}`)
+	s.expectInForce(harness.Controller, `policy="Block"`, `quotaBackend="elasticquota"`)
 	s.expectPolicy("Block")
 
-	s.edit(lab.Controller, `/name: StrictPriority/{n;s/"true"/"false"/};/name: StrictConsistency/{n;s/"false"/"true"/}`)
-	s.expectInForce(lab.Controller, `policy="Priority"`)
+	s.edit(harness.Controller, `/name: StrictPriority/{n;s/"true"/"false"/};/name: StrictConsistency/{n;s/"false"/"true"/}`)
+	s.expectInForce(harness.Controller, `policy="Priority"`)
 	s.expectPolicy("Priority")
 
-	s.edit(lab.Extensions, `s/--enabled-extensions=[a-z,]*/--enabled-extensions=tfjob,job/`)
-	s.expectInForce(lab.Extensions, `"job"`, `"tfjob"`)
+	s.edit(harness.Extensions, `s/--enabled-extensions=[a-z,]*/--enabled-extensions=tfjob,job/`)
+	s.expectInForce(harness.Extensions, `"job"`, `"tfjob"`)
 	s.Apply(batchJob("by-spec", "1"))
 	s.WaitForPhase("Job", "by-spec", "Succeeded")
 
 	s.Allowed = []string{"wrong-quota"} // the checker knows one backend for a whole log
-	s.edit(lab.Controller, `/name: QueueGroupPlugin/{n;s/elasticquota/resourcequota/}`)
-	s.expectInForce(lab.Controller, `quotaBackend="resourcequota"`)
+	s.edit(harness.Controller, `/name: QueueGroupPlugin/{n;s/elasticquota/resourcequota/}`)
+	s.expectInForce(harness.Controller, `quotaBackend="resourcequota"`)
 	s.Apply("apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: team}\nspec: {hard: {requests.cpu: \"2\"}}\n")
 	s.Apply(batchJob("fits", "2"))
 	s.WaitForPhase("Job", "fits", "Succeeded")
@@ -42,10 +42,10 @@ func TestDeploymentsAreEditedAsTheirUsersAreUsedTo(t *testing.T) {
 	s.WaitForReason("Job", "too-large", "ExceedsMaxQuota")
 
 	// A slip is told at the pod, and the pods that run go on.
-	s.edit(lab.Controller, `/name: QueueGroupPlugin/{n;s/resourcequota/quota/}`)
-	lab.Eventually(t, time.Minute, "the new pod says what is wrong", func() (bool, string) {
+	s.edit(harness.Controller, `/name: QueueGroupPlugin/{n;s/resourcequota/quota/}`)
+	harness.Eventually(t, time.Minute, "the new pod says what is wrong", func() (bool, string) {
 		var said string
-		for _, pod := range s.pods(lab.Controller) {
+		for _, pod := range s.pods(harness.Controller) {
 			text, err := s.runner.Log(pod.Name)
 			if err == nil && strings.Contains(text, "unknown quota backend") {
 				return strings.Contains(text, "known are: elasticquota, resourcequota"), text
@@ -62,8 +62,8 @@ func TestDeploymentsAreEditedAsTheirUsersAreUsedTo(t *testing.T) {
 func (s *stage) edit(deployment, script string) {
 	s.t.Helper()
 	before := s.deployment(deployment).Generation
-	cmd := exec.CommandContext(s.t.Context(), site.KubectlPath, "--kubeconfig="+site.Kubeconfig,
-		"-n", testcluster.Namespace, "edit", "deployment", deployment)
+	cmd := exec.CommandContext(s.t.Context(), suite.KubectlPath, "--kubeconfig="+suite.Kubeconfig,
+		"-n", clustertest.Namespace, "edit", "deployment", deployment)
 	cmd.Env = append(cmd.Environ(), "KUBE_EDITOR=sed -i -e '"+script+"'")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		s.t.Fatalf("kubectl edit: %v\n%s", err, out)
@@ -89,8 +89,8 @@ func (s *stage) expectInForce(program string, words ...string) {
 // expectPolicy waits until the queue of the test's quota has it.
 func (s *stage) expectPolicy(policy string) {
 	s.t.Helper()
-	lab.Eventually(s.t, time.Minute, "the queue has policy "+policy, func() (bool, string) {
-		out, err := site.Kubectl(s.t.Context(), "-n", testcluster.Namespace, "get", "queue", "root-team", "-o", "jsonpath={.status.policy}")
+	harness.Eventually(s.t, time.Minute, "the queue has policy "+policy, func() (bool, string) {
+		out, err := suite.Kubectl(s.t.Context(), "-n", clustertest.Namespace, "get", "queue", "root-team", "-o", "jsonpath={.status.policy}")
 		if err != nil {
 			return false, err.Error()
 		}

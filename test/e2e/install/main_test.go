@@ -18,14 +18,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
 	"kube-queue.dev/kube-queue/test/podrunner"
-	"kube-queue.dev/kube-queue/test/testcluster"
 )
 
-// site is shared by all tests: they run one after another, and each takes away what it
+// suite is shared by all tests: they run one after another, and each takes away what it
 // has installed.
-var site *lab.Site
+var suite *harness.Suite
 
 // helmPath is the program helm, of the version that renders the manifests.
 var helmPath string
@@ -54,16 +54,16 @@ func run(m *testing.M) int {
 			return 1
 		}
 	}
-	return lab.Run(m, testcluster.Options{
+	return harness.Run(m, clustertest.Options{
 		Bare:       true,
 		Operators:  []string{"training-operator"},
 		PodRunTime: 2 * time.Second,
-	}, func(s *lab.Site) { site = s })
+	}, func(s *harness.Suite) { suite = s })
 }
 
-// stage is what a test has beside its lab: the pods' runner, and the chart.
+// stage is what a test has beside its env: the pods' runner, and the chart.
 type stage struct {
-	*lab.Lab
+	*harness.Env
 	t      *testing.T
 	runner *podrunner.Runner
 }
@@ -71,14 +71,14 @@ type stage struct {
 // begin has the pods of Deployments run, and in the end everything taken away.
 func begin(t *testing.T) *stage {
 	t.Helper()
-	folder := filepath.Join(site.Logs, strings.ToLower(t.Name()))
-	lab.Must(t, os.MkdirAll(folder, 0o755))
-	options := podrunner.Options{Cluster: site.Cluster, Programs: site.Programs, Folder: folder}
+	folder := filepath.Join(suite.Logs, strings.ToLower(t.Name()))
+	harness.Must(t, os.MkdirAll(folder, 0o755))
+	options := podrunner.Options{Cluster: suite.Cluster, Programs: suite.Programs, Folder: folder}
 	if earlier != nil {
 		options.Releases = map[string]string{earlier.tag: earlier.programs}
 	}
 	runner, err := podrunner.New(options)
-	lab.Must(t, err)
+	harness.Must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- runner.Run(ctx) }()
@@ -99,45 +99,45 @@ func begin(t *testing.T) *stage {
 }
 
 // enter makes the lab, once the CRDs are there.
-func (s *stage) enter(namespace string) { s.Lab = site.Lab(s.t, namespace) }
+func (s *stage) enter(namespace string) { s.Env = suite.Env(s.t, namespace) }
 
 // remove takes everything of kube-queue away, CRDs and objects too.
 func (s *stage) remove() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	for _, what := range [][]string{
-		{"deployments,pods,secrets,configmaps", "--namespace=" + testcluster.Namespace},
+		{"deployments,pods,secrets,configmaps", "--namespace=" + clustertest.Namespace},
 		{"mutatingadmissionpolicies,mutatingadmissionpolicybindings,validatingadmissionpolicies,validatingadmissionpolicybindings,clusterroles,clusterrolebindings,customresourcedefinitions"},
 	} {
 		selector := "--selector=app.kubernetes.io/part-of=kube-queue"
 		if len(what) > 1 {
 			selector = "--all"
 		}
-		_, err := site.Kubectl(ctx, append([]string{"delete", "--ignore-not-found", "--wait", selector}, what...)...)
-		lab.Must(s.t, err)
+		_, err := suite.Kubectl(ctx, append([]string{"delete", "--ignore-not-found", "--wait", selector}, what...)...)
+		harness.Must(s.t, err)
 	}
-	_, err := site.Kubectl(ctx, "delete", "namespace", testcluster.Namespace, "--ignore-not-found", "--wait")
-	lab.Must(s.t, err)
+	_, err := suite.Kubectl(ctx, "delete", "namespace", clustertest.Namespace, "--ignore-not-found", "--wait")
+	harness.Must(s.t, err)
 }
 
 // programs are the names of both, and of their Deployments.
-var programs = []string{lab.Controller, lab.Extensions}
+var programs = []string{harness.Controller, harness.Extensions}
 
 // waitForRollout waits until the pods of both Deployments are what these say.
 func (s *stage) waitForRollout() {
 	s.t.Helper()
 	for _, name := range programs {
-		_, err := site.Kubectl(s.t.Context(), "-n", testcluster.Namespace, "rollout", "status", "deployment/"+name, "--timeout=2m")
-		lab.Must(s.t, err)
+		_, err := suite.Kubectl(s.t.Context(), "-n", clustertest.Namespace, "rollout", "status", "deployment/"+name, "--timeout=2m")
+		harness.Must(s.t, err)
 	}
-	lab.Must(s.t, site.WaitForPolicies(s.t.Context()))
+	harness.Must(s.t, suite.WaitForPolicies(s.t.Context()))
 }
 
 // pods of a program that are not to be deleted.
 func (s *stage) pods(program string) []corev1.Pod {
 	s.t.Helper()
-	list, err := s.Kube.CoreV1().Pods(testcluster.Namespace).List(s.t.Context(), metav1.ListOptions{})
-	lab.Must(s.t, err)
+	list, err := s.Kube.CoreV1().Pods(clustertest.Namespace).List(s.t.Context(), metav1.ListOptions{})
+	harness.Must(s.t, err)
 	var pods []corev1.Pod
 	for _, pod := range list.Items {
 		if strings.HasPrefix(pod.Name, program+"-") && pod.DeletionTimestamp == nil {
@@ -149,8 +149,8 @@ func (s *stage) pods(program string) []corev1.Pod {
 
 func (s *stage) deployment(name string) *appsv1.Deployment {
 	s.t.Helper()
-	d, err := s.Kube.AppsV1().Deployments(testcluster.Namespace).Get(s.t.Context(), name, metav1.GetOptions{})
-	lab.Must(s.t, err)
+	d, err := s.Kube.AppsV1().Deployments(clustertest.Namespace).Get(s.t.Context(), name, metav1.GetOptions{})
+	harness.Must(s.t, err)
 	return d
 }
 
@@ -160,7 +160,7 @@ func (s *stage) startLogs(program string) []string {
 	var lines []string
 	for _, pod := range s.pods(program) {
 		text, err := s.runner.Log(pod.Name)
-		lab.Must(s.t, err)
+		harness.Must(s.t, err)
 		for line := range strings.Lines(text) {
 			if strings.Contains(line, "The program starts") {
 				lines = append(lines, line)

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // commands are what somebody copies from the notes into a shell: the lines that begin
@@ -33,11 +33,11 @@ func commands(notes string) string {
 func (s *stage) expectFirstJob(notes string) {
 	s.t.Helper()
 	bin := s.t.TempDir()
-	lab.Must(s.t, os.Symlink(site.KubectlPath, filepath.Join(bin, "kubectl")))
+	harness.Must(s.t, os.Symlink(suite.KubectlPath, filepath.Join(bin, "kubectl")))
 	script := commands(notes)
 	expectWords(s.t, script, "kind: ElasticQuotaTree", "kind: TFJob", "describe")
 	cmd := exec.CommandContext(s.t.Context(), "bash", "-euo", "pipefail", "-c", script)
-	cmd.Env = append(os.Environ(), "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"), "KUBECONFIG="+site.Kubeconfig)
+	cmd.Env = append(os.Environ(), "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"), "KUBECONFIG="+suite.Kubeconfig)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		s.t.Fatalf("the notes' commands: %v\n%s\n%s", err, script, out)

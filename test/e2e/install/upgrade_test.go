@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/test/lab"
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // Jobs that are queued and run while kube-queue is installed, upgraded, rolled back,
@@ -29,7 +29,7 @@ func TestNoJobIsLostByUpgradeRollbackAndUninstall(t *testing.T) {
 	for number := range jobs {
 		switch {
 		case number < long:
-			wave.WriteString(tfjob(name(number), "1", lab.UntilTold))
+			wave.WriteString(tfjob(name(number), "1", harness.UntilTold))
 		case number < jobs-large:
 			wave.WriteString(tfjob(name(number), "1", 2*time.Second))
 		default: // no room beside those that run
@@ -39,16 +39,16 @@ func TestNoJobIsLostByUpgradeRollbackAndUninstall(t *testing.T) {
 	s.Apply(wave.String())
 	s.waitForEnded(6)
 	// What somebody has edited is the upgrade's again by force.
-	s.edit(lab.Controller, `/name: StrictConsistency/{n;s/"false"/"true"/}`)
+	s.edit(harness.Controller, `/name: StrictConsistency/{n;s/"false"/"true"/}`)
 	s.waitForRollout()
-	before := s.startLogs(lab.Controller)
+	before := s.startLogs(harness.Controller)
 	s.helm("upgrade", s.values(`
 controller: {strictPriority: true, extraArgs: ["--oversell-rate=1.1"], replicas: 3}
 jobExtensions: {replicas: 1}
 enabledExtensions: [tfjob, pytorchjob, job]
 `), "--wait", "--force-conflicts")
 	s.waitForRollout()
-	after := s.startLogs(lab.Controller)
+	after := s.startLogs(harness.Controller)
 	if len(before) != 2 || len(after) != 3 {
 		t.Fatalf("%d pods of the controller before the upgrade, %d after it; want 2 and 3", len(before), len(after))
 	}
@@ -62,7 +62,7 @@ enabledExtensions: [tfjob, pytorchjob, job]
 
 	s.helm("rollback", nil, "1", "--wait")
 	s.waitForRollout()
-	back := s.startLogs(lab.Controller)
+	back := s.startLogs(harness.Controller)
 	if len(back) != 2 {
 		t.Fatalf("%d pods of the controller after the rollback, want 2", len(back))
 	}
@@ -78,7 +78,7 @@ enabledExtensions: [tfjob, pytorchjob, job]
 	s.waitForRollout()
 	s.expectUnderWay()
 	for number := range long {
-		s.Finish(lab.TFJobs, name(number))
+		s.Finish(harness.TFJobs, name(number))
 	}
 	s.waitForEnded(jobs + 1)
 	for number := range jobs {
@@ -147,14 +147,14 @@ spec:
         metadata: {annotations: {%s: %s}}
         spec: {containers: [{name: tensorflow, image: busybox, resources: {requests: {cpu: %q}}}]}
 ---
-`, name, lab.RunTime, runs, cpu)
+`, name, harness.RunTime, runs, cpu)
 }
 
 // ended counts the units that have ended.
 func (s *stage) ended() int {
 	s.t.Helper()
 	units, err := s.Queue.SchedulingV1alpha1().QueueUnits(s.Namespace).List(s.t.Context(), metav1.ListOptions{})
-	lab.Must(s.t, err)
+	harness.Must(s.t, err)
 	ended := 0
 	for _, unit := range units.Items {
 		if unit.Status.Phase.Ended() {
@@ -166,7 +166,7 @@ func (s *stage) ended() int {
 
 func (s *stage) waitForEnded(count int) {
 	s.t.Helper()
-	lab.Eventually(s.t, 3*time.Minute, fmt.Sprintf("%d jobs have ended", count), func() (bool, string) {
+	harness.Eventually(s.t, 3*time.Minute, fmt.Sprintf("%d jobs have ended", count), func() (bool, string) {
 		ended := s.ended()
 		return ended >= count, fmt.Sprintf("%d have", ended)
 	})
@@ -176,33 +176,33 @@ func (s *stage) waitForEnded(count int) {
 // too, and nothing else.
 func (s *stage) expectKept() {
 	s.t.Helper()
-	crds, err := site.Kubectl(s.t.Context(), "get", "crds", "-o", "name")
-	lab.Must(s.t, err)
+	crds, err := suite.Kubectl(s.t.Context(), "get", "crds", "-o", "name")
+	harness.Must(s.t, err)
 	expectWords(s.t, crds, "queueunits.scheduling.x-k8s.io", "queues.scheduling.x-k8s.io", "elasticquotatrees.scheduling.sigs.k8s.io")
 	for what, want := range map[string]int{"queueunits": jobs + 1, "tfjobs": jobs + 1} {
-		out, err := site.Kubectl(s.t.Context(), "-n", s.Namespace, "get", what, "-o", "name")
-		lab.Must(s.t, err)
+		out, err := suite.Kubectl(s.t.Context(), "-n", s.Namespace, "get", what, "-o", "name")
+		harness.Must(s.t, err)
 		if got := strings.Count(out, "\n"); got != want {
 			s.t.Errorf("%d %s are kept, want %d", got, what, want)
 		}
 	}
-	for _, what := range []string{"elasticquotatrees -n kube-system", "queues -n " + testcluster.Namespace} {
-		out, err := site.Kubectl(s.t.Context(), append([]string{"get", "-o", "name"}, strings.Fields(what)...)...)
-		lab.Must(s.t, err)
+	for _, what := range []string{"elasticquotatrees -n kube-system", "queues -n " + clustertest.Namespace} {
+		out, err := suite.Kubectl(s.t.Context(), append([]string{"get", "-o", "name"}, strings.Fields(what)...)...)
+		harness.Must(s.t, err)
 		if out == "" {
 			s.t.Errorf("no %s are kept", what)
 		}
 	}
 	for _, what := range []string{"mutatingadmissionpolicies", "validatingadmissionpolicies", "clusterroles", "clusterrolebindings"} {
-		out, err := site.Kubectl(s.t.Context(), "get", what, "-l", "app.kubernetes.io/part-of=kube-queue", "-o", "name")
-		lab.Must(s.t, err)
+		out, err := suite.Kubectl(s.t.Context(), "get", what, "-l", "app.kubernetes.io/part-of=kube-queue", "-o", "name")
+		harness.Must(s.t, err)
 		if out != "" {
 			s.t.Errorf("an uninstall leaves %s", out)
 		}
 	}
-	lab.Eventually(s.t, time.Minute, "no pod of kube-queue is left", func() (bool, string) {
-		out, err := site.Kubectl(s.t.Context(), "-n", testcluster.Namespace, "get", "deployments,pods", "-o", "name")
-		lab.Must(s.t, err)
+	harness.Eventually(s.t, time.Minute, "no pod of kube-queue is left", func() (bool, string) {
+		out, err := suite.Kubectl(s.t.Context(), "-n", clustertest.Namespace, "get", "deployments,pods", "-o", "name")
+		harness.Must(s.t, err)
 		return out == "", out
 	})
 }

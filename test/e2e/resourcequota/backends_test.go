@@ -5,17 +5,17 @@ import (
 	"strings"
 	"testing"
 
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // The quota is written as a tree, then as a ResourceQuota, then as a tree again, with
 // jobs running and waiting each time.
 func TestJobsMoveFromOneQuotaBackendToAnotherAndBack(t *testing.T) {
-	l := newLab(t, "moving")
+	l := newEnv(t, "moving")
 	// What the tree admits is not by ResourceQuotas; a program that starts anew may write
 	// again.
 	l.Allowed = []string{"over-limit", "wrong-quota", "write-budget"}
-	controller, _ := site.Both(t, enabled)
+	controller, _ := suite.Both(t, enabled)
 	move := func(env []string, change func()) {
 		t.Helper()
 		controller.Stop()
@@ -49,7 +49,7 @@ func TestJobsMoveFromOneQuotaBackendToAnotherAndBack(t *testing.T) {
 	l.Apply(job("six", one("1"))) // which fits, as four and five do not
 	runs(t, l, "Job", "six")
 
-	move(nil, func() { l.Delete(lab.ResourceQuotas, "team") })
+	move(nil, func() { l.Delete(harness.ResourceQuotas, "team") })
 	for kind, name := range map[string]string{"SparkApplication": "four", "RayJob": "five"} {
 		waits(t, l, kind, name, "QuotaExceeded", "quota root/team", "5 of 4 used")
 		held(t, l, kind, name)
@@ -78,9 +78,9 @@ func TestJobsMoveFromOneQuotaBackendToAnotherAndBack(t *testing.T) {
 // waitForQueues waits until one Queue is there and the other is not.
 func waitForQueues(t testing.TB, there, gone string) {
 	t.Helper()
-	lab.Eventually(t, patience, "there is a Queue "+there+", and no Queue "+gone, func() (bool, string) {
-		out, err := site.Kubectl(t.Context(), "-n", "kube-queue", "get", "queues", "-o", "jsonpath={.items[*].metadata.name}")
-		lab.Must(t, err)
+	harness.Eventually(t, patience, "there is a Queue "+there+", and no Queue "+gone, func() (bool, string) {
+		out, err := suite.Kubectl(t.Context(), "-n", "kube-queue", "get", "queues", "-o", "jsonpath={.items[*].metadata.name}")
+		harness.Must(t, err)
 		names := strings.Fields(out)
 		return (there == "" || slices.Contains(names, there)) && !slices.Contains(names, gone), out
 	})

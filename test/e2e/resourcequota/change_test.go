@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // change is one thing that is done to the quotas of a namespace while jobs run and wait
@@ -21,11 +21,11 @@ type change struct {
 	running pods
 	waiting pods
 	first   told
-	apply   func(*lab.Lab)
+	apply   func(*harness.Env)
 	// then is what is waited for afterwards; nothing: the job runs.
 	then told
 	// last lets it run.
-	last func(*lab.Lab)
+	last func(*harness.Env)
 }
 
 // told is a reason with words of its message.
@@ -36,14 +36,14 @@ type told struct {
 
 func says(reason wellknown.Reason, words ...string) told { return told{reason, words} }
 
-func patches(quota, spec string) func(*lab.Lab) {
-	return func(l *lab.Lab) { l.Patch(lab.ResourceQuotas, quota, `{"spec":`+spec+`}`) }
+func patches(quota, spec string) func(*harness.Env) {
+	return func(l *harness.Env) { l.Patch(harness.ResourceQuotas, quota, `{"spec":`+spec+`}`) }
 }
 
-func deletes(quotas ...string) func(*lab.Lab) { return each(lab.ResourceQuotas, quotas...) }
+func deletes(quotas ...string) func(*harness.Env) { return each(harness.ResourceQuotas, quotas...) }
 
-func each(resource schema.GroupVersionResource, names ...string) func(*lab.Lab) {
-	return func(l *lab.Lab) {
+func each(resource schema.GroupVersionResource, names ...string) func(*harness.Env) {
+	return func(l *harness.Env) {
 		for _, name := range names {
 			l.Delete(resource, name)
 		}
@@ -62,7 +62,7 @@ var changes = []change{
 		first: says("QuotaExceeded", "ResourceQuota lowered/team", "2 asked, 3 of 4 used"),
 		apply: patches("team", `{"hard":{"cpu":"2"}}`),
 		then:  says("QuotaExceeded"), // the figures are those of the time when it was told
-		last:  each(lab.Jobs, "running"),
+		last:  each(harness.Jobs, "running"),
 	}, {
 		namespace: "lowered-more", before: quota("team", "cpu: 4"), running: one("3"), waiting: one("2"),
 		first: says("QuotaExceeded", "2 asked, 3 of 4 used"),
@@ -88,9 +88,9 @@ var changes = []change{
 	}, {
 		namespace: "another", before: quota("team", "cpu: 3"), running: one("2"), waiting: one("2"),
 		first: says("QuotaExceeded", "ResourceQuota another/team", "2 asked, 2 of 3 used"),
-		apply: func(l *lab.Lab) {
+		apply: func(l *harness.Env) {
 			l.Apply(quota("all", "pods: 1"))
-			l.Patch(lab.ResourceQuotas, "team", `{"spec":{"hard":{"cpu":"4"}}}`)
+			l.Patch(harness.ResourceQuotas, "team", `{"spec":{"hard":{"cpu":"4"}}}`)
 		},
 		then: says("QuotaExceeded", "ResourceQuota another/all", "pods", "1 asked, 1 of 1 used"),
 		last: deletes("all"),
@@ -98,17 +98,17 @@ var changes = []change{
 		// Scopes cannot be changed: it takes another quota of the same name.
 		namespace: "other-scopes", before: quota("team", "pods: 1", scoped("NotTerminating")) + quota("cpu", "cpu: 3"), running: one("2"), waiting: one("1"),
 		first: says("QuotaExceeded", "ResourceQuota other-scopes/team", "pods", "1 asked, 1 of 1 used"),
-		apply: func(l *lab.Lab) {
-			l.Delete(lab.ResourceQuotas, "team")
+		apply: func(l *harness.Env) {
+			l.Delete(harness.ResourceQuotas, "team")
 			l.Apply(quota("team", "pods: 1", scoped("Terminating")))
 		},
 	}, {
 		namespace: "scopes-of-it", before: quota("team", "pods: 1", scoped("Terminating")) + quota("cpu", "cpu: 3"), running: one("2"), waiting: one("2"),
 		first: says("QuotaExceeded", "ResourceQuota scopes-of-it/cpu", "2 asked, 2 of 3 used"),
-		apply: func(l *lab.Lab) {
-			l.Delete(lab.ResourceQuotas, "team")
+		apply: func(l *harness.Env) {
+			l.Delete(harness.ResourceQuotas, "team")
 			l.Apply(quota("team", "pods: 1", scoped("NotTerminating")))
-			l.Patch(lab.ResourceQuotas, "cpu", `{"spec":{"hard":{"cpu":"9"}}}`)
+			l.Patch(harness.ResourceQuotas, "cpu", `{"spec":{"hard":{"cpu":"9"}}}`)
 		},
 		then: says("QuotaExceeded", "ResourceQuota scopes-of-it/team", "pods", "1 asked, 1 of 1 used"),
 		last: deletes("team"),
@@ -119,11 +119,11 @@ var changes = []change{
 // change, those that run are left alone.
 func TestJobsFollowEachChangeOfTheirQuota(t *testing.T) {
 	// What must be mended is told at once, and each time.
-	newLab(t, "default").Allowed = []string{"write-budget"}
-	site.BothWith(t, enabled, byResourceQuota)
-	labs := make([]*lab.Lab, len(changes))
+	newEnv(t, "default").Allowed = []string{"write-budget"}
+	suite.BothWith(t, enabled, byResourceQuota)
+	labs := make([]*harness.Env, len(changes))
 	for i, c := range changes {
-		labs[i] = site.Part(t, c.namespace)
+		labs[i] = suite.Part(t, c.namespace)
 		labs[i].Apply(job("running", c.running)) // before there is any quota
 	}
 	for i, c := range changes {
@@ -156,7 +156,7 @@ func TestJobsFollowEachChangeOfTheirQuota(t *testing.T) {
 }
 
 // ranOn makes sure that the job that runs was left alone.
-func ranOn(t testing.TB, l *lab.Lab) {
+func ranOn(t testing.TB, l *harness.Env) {
 	t.Helper()
 	unit := l.Unit("Job", "running")
 	if len(l.Pods("running")) != 1 || unit.Status.Phase != "Running" || unit.Status.Attempts > 1 {
@@ -169,13 +169,13 @@ var kinds = []struct{ kind, name string }{{"Job", "job"}, {"TFJob", "tfjob"}, {"
 
 // Where there is no quota everything goes at once, whatever other namespaces have.
 func TestAQuotaIsForItsNamespaceAlone(t *testing.T) {
-	newLab(t, "default")
-	tight, loose := site.Part(t, "tight"), site.Part(t, "loose")
+	newEnv(t, "default")
+	tight, loose := suite.Part(t, "tight"), suite.Part(t, "loose")
 	tight.Apply(quota("team", "pods: 1, cpu: 1"))
 	waitForStatus(t, tight)
-	site.BothWith(t, enabled, byResourceQuota)
+	suite.BothWith(t, enabled, byResourceQuota)
 	big := pods{count: 3, container: cpu("9")}
-	for _, l := range []*lab.Lab{tight, loose} {
+	for _, l := range []*harness.Env{tight, loose} {
 		l.Apply(job("small", one("1")) + job("job", big) + tfjob("tfjob", big, big, false) + rayjob("rayjob", big, big, false) + spark("spark", 3, "9", "9", false))
 	}
 	runs(t, tight, "Job", "small")
@@ -190,9 +190,9 @@ func TestAQuotaIsForItsNamespaceAlone(t *testing.T) {
 }
 
 // waitForStatus waits until all quotas of the namespace are in force.
-func waitForStatus(t testing.TB, l *lab.Lab) {
+func waitForStatus(t testing.TB, l *harness.Env) {
 	t.Helper()
-	lab.Eventually(t, patience, "the quotas of "+l.Namespace+" have a status", func() (bool, string) {
+	harness.Eventually(t, patience, "the quotas of "+l.Namespace+" have a status", func() (bool, string) {
 		quotas := look(t, l).quotas
 		return !slices.ContainsFunc(quotas, behind), "not yet"
 	})

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"testing"
 
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // priorityClasses are those of the rows below; they matter to no other test.
@@ -113,13 +113,13 @@ func gpus(count int) pods {
 // A quota has those jobs wait whose pods it counts, and no others, by all its scopes
 // and keys.
 func TestOnlyThoseJobsWaitThatAQuotaCounts(t *testing.T) {
-	newLab(t, "default").ApplyAsIs(priorityClasses)
-	labs := make([]*lab.Lab, len(counted))
+	newEnv(t, "default").ApplyAsIs(priorityClasses)
+	labs := make([]*harness.Env, len(counted))
 	for i, c := range counted {
-		labs[i] = site.Part(t, c.namespace)
+		labs[i] = suite.Part(t, c.namespace)
 		labs[i].Apply(c.quotas)
 	}
-	site.BothWith(t, enabled, byResourceQuota)
+	suite.BothWith(t, enabled, byResourceQuota)
 	for i, c := range counted {
 		labs[i].Apply(job("first", c.first))
 	}
@@ -133,15 +133,15 @@ func TestOnlyThoseJobsWaitThatAQuotaCounts(t *testing.T) {
 		held(t, labs[i], "Job", "waits")
 	}
 	for i := range counted {
-		labs[i].Finish(lab.Jobs, "passes")
-		labs[i].Finish(lab.Jobs, "first")
+		labs[i].Finish(harness.Jobs, "passes")
+		labs[i].Finish(harness.Jobs, "first")
 	}
 	for i, c := range counted {
 		labs[i].WaitForPhase("Job", "passes", "Succeeded")
 		labs[i].WaitForPhase("Job", "first", "Succeeded")
 		if c.untilDeleted {
 			held(t, labs[i], "Job", "waits")
-			labs[i].Delete(lab.Jobs, "first")
+			labs[i].Delete(harness.Jobs, "first")
 		}
 	}
 	for i := range counted {

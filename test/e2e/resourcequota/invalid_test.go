@@ -3,17 +3,17 @@ package resourcequota
 import (
 	"testing"
 
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // A job is not released as long as a quota demands of its containers what they do not
 // say; it tells which, and is in nobody's way.
 func TestAJobWhoseContainersDoNotSayWhatAQuotaDemands(t *testing.T) {
-	l := newLab(t, "demanding")
+	l := newEnv(t, "demanding")
 	l.Allowed = []string{"write-budget"} // what must be mended is told at once
 	l.Apply(quota("strict", "requests.cpu: 4, limits.memory: 4Gi"))
 	waitForStatus(t, l)
-	site.BothWith(t, enabled, byResourceQuota)
+	suite.BothWith(t, enabled, byResourceQuota)
 
 	whole := pods{count: 1, container: container{"cpu: 500m", "memory: 512Mi"}}
 	silent := pods{count: 1, container: container{"cpu: 500m", ""}}
@@ -39,18 +39,18 @@ func TestAJobWhoseContainersDoNotSayWhatAQuotaDemands(t *testing.T) {
 		runs(t, l, kind, name)
 		end(l, kind, name)
 	}
-	l.Delete(lab.LimitRanges, "defaults")
+	l.Delete(harness.LimitRanges, "defaults")
 
 	// Or the quota asks for it no more.
 	l.Apply(job("silent-2", silent))
 	waits(t, l, "Job", "silent-2", "InvalidRequest", "limits.memory")
-	l.Patch(lab.ResourceQuotas, "strict", `{"spec":{"hard":{"limits.memory":null,"limits.cpu":"4"}}}`)
+	l.Patch(harness.ResourceQuotas, "strict", `{"spec":{"hard":{"limits.memory":null,"limits.cpu":"4"}}}`)
 	waitForStatus(t, l)
 	l.Apply(spark("spark-2", 1, "500m", "", false))
 	waits(t, l, "SparkApplication", "spark-2", "InvalidRequest", "limits.cpu", "container spark-kubernetes-driver")
 	held(t, l, "Job", "silent-2")
 	held(t, l, "SparkApplication", "spark-2")
-	l.Patch(lab.ResourceQuotas, "strict", `{"spec":{"hard":{"limits.cpu":null}}}`)
+	l.Patch(harness.ResourceQuotas, "strict", `{"spec":{"hard":{"limits.cpu":null}}}`)
 	for kind, name := range map[string]string{"Job": "silent-2", "SparkApplication": "spark-2"} {
 		runs(t, l, kind, name)
 		end(l, kind, name)

@@ -11,12 +11,12 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
-	"kube-queue.dev/kube-queue/test/lab"
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// site is shared by all tests: they run one after another.
-var site *lab.Site
+// suite is shared by all tests: they run one after another.
+var suite *harness.Suite
 
 // enabled are the kinds that these tests use.
 const enabled = "tfjob,job,rayjob,sparkapp"
@@ -25,27 +25,27 @@ const enabled = "tfjob,job,rayjob,sparkapp"
 var byResourceQuota = []string{"QueueGroupPlugin=resourceQuota"}
 
 func TestMain(m *testing.M) {
-	lab.Main(m, testcluster.Options{
+	harness.Main(m, clustertest.Options{
 		Operators:  []string{"training-operator", "kuberay", "spark-operator"},
-		PodRunTime: lab.UntilTold,
+		PodRunTime: harness.UntilTold,
 		// What runs is for the quotas to say, never for the nodes.
 		NodeCPU: "100", NodeMemory: "400Gi", NodeGPUs: 8,
-	}, func(s *lab.Site) { site = s })
+	}, func(s *harness.Suite) { suite = s })
 }
 
-// newLab is a lab whose quota is judged by ResourceQuotas.
-func newLab(t testing.TB, namespace string) *lab.Lab {
+// newEnv is a lab whose quota is judged by ResourceQuotas.
+func newEnv(t testing.TB, namespace string) *harness.Env {
 	t.Helper()
-	l := site.Lab(t, namespace)
+	l := suite.Env(t, namespace)
 	l.Audit.ResourceQuota = true
 	return l
 }
 
 // waits waits until the unit of a job waits for a reason, in these words.
-func waits(t testing.TB, l *lab.Lab, kind, name string, reason wellknown.Reason, words ...string) {
+func waits(t testing.TB, l *harness.Env, kind, name string, reason wellknown.Reason, words ...string) {
 	t.Helper()
 	what := fmt.Sprintf("%s %s in %s waits for reason %s with words %q", kind, name, l.Namespace, reason, words)
-	lab.Eventually(t, patience, what, func() (bool, string) {
+	harness.Eventually(t, patience, what, func() (bool, string) {
 		unit := l.Unit(kind, name)
 		if unit == nil {
 			return false, "there is no unit"
@@ -57,9 +57,9 @@ func waits(t testing.TB, l *lab.Lab, kind, name string, reason wellknown.Reason,
 }
 
 // runs waits until a job runs with all its pods.
-func runs(t testing.TB, l *lab.Lab, kind, name string) {
+func runs(t testing.TB, l *harness.Env, kind, name string) {
 	t.Helper()
-	lab.Eventually(t, patience, fmt.Sprintf("%s %s in %s runs with all its pods", kind, name, l.Namespace), func() (bool, string) {
+	harness.Eventually(t, patience, fmt.Sprintf("%s %s in %s runs with all its pods", kind, name, l.Namespace), func() (bool, string) {
 		unit := l.Unit(kind, name)
 		if unit == nil {
 			return false, "there is no unit"
@@ -72,13 +72,13 @@ func runs(t testing.TB, l *lab.Lab, kind, name string) {
 }
 
 // end has a job end that runs.
-func end(l *lab.Lab, kind, name string) {
+func end(l *harness.Env, kind, name string) {
 	l.Finish(resources[kind], name)
 	l.WaitForPhase(kind, name, schedulingv1alpha1.PhaseSucceeded)
 }
 
 // held makes sure that a job was not released, nor ever had a pod.
-func held(t testing.TB, l *lab.Lab, kind, name string) {
+func held(t testing.TB, l *harness.Env, kind, name string) {
 	t.Helper()
 	unit := l.Unit(kind, name)
 	if unit == nil || unit.Status.Attempts != 0 || len(l.Pods(name)) > 0 {

@@ -7,12 +7,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // resources of the kinds that these tests use.
 var resources = map[string]schema.GroupVersionResource{
-	"Job": lab.Jobs, "TFJob": lab.TFJobs, "RayJob": lab.RayJobs, "SparkApplication": lab.SparkApplications,
+	"Job": harness.Jobs, "TFJob": harness.TFJobs, "RayJob": harness.RayJobs, "SparkApplication": harness.SparkApplications,
 }
 
 // container says what a container asks for, as it stands in a manifest: "" for nothing.
@@ -39,11 +39,11 @@ func ends(fails bool) string {
 	if fails {
 		code = 1
 	}
-	return fmt.Sprintf(`{%s: %q, localcluster.kube-queue.dev/exit-code: "%d"}`, lab.RunTime, lab.UntilTold.String(), code)
+	return fmt.Sprintf(`{%s: %q, localcluster.kube-queue.dev/exit-code: "%d"}`, harness.RunTime, harness.UntilTold.String(), code)
 }
 
 // stays are the annotations of pods that end with their job.
-const stays = "{" + lab.RunTime + ": never}"
+const stays = "{" + harness.RunTime + ": never}"
 
 func (p pods) template(annotations, name string) string {
 	return fmt.Sprintf("{metadata: {annotations: %s}, spec: {%srestartPolicy: Never, containers: [{name: %s, image: busybox, resources: %v}]}}",

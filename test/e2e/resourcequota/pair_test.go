@@ -4,18 +4,18 @@ import (
 	"strings"
 	"testing"
 
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // The story of the demo, with the quota written as a ResourceQuota.
 func TestAPairOfTFJobsRunsOneAfterTheOtherUnderAResourceQuota(t *testing.T) {
-	l := newLab(t, "default")
-	site.BothWith(t, enabled, byResourceQuota)
+	l := newEnv(t, "default")
+	suite.BothWith(t, enabled, byResourceQuota)
 	l.Apply(l.Read("resource-quota.yaml"))
 	l.Apply(l.Read("tfjob-pair.yaml"))
 
-	l.WaitForState(lab.TFJobs, "job2", "Queuing")
-	l.WaitForState(lab.TFJobs, "job1", "Running")
+	l.WaitForState(harness.TFJobs, "job2", "Queuing")
+	l.WaitForState(harness.TFJobs, "job1", "Running")
 	unit := l.WaitForReason("TFJob", "job2", "QuotaExceeded")
 	for _, word := range []string{"ResourceQuota default/default", "cpu", "3 asked", "3 of 4 used"} {
 		if !strings.Contains(unit.Status.Message, word) {
@@ -24,9 +24,9 @@ func TestAPairOfTFJobsRunsOneAfterTheOtherUnderAResourceQuota(t *testing.T) {
 	}
 	for _, name := range []string{"job1", "job2"} {
 		l.WaitForPhase("TFJob", name, "Running")
-		l.Finish(lab.TFJobs, name)
+		l.Finish(harness.TFJobs, name)
 		l.WaitForPhase("TFJob", name, "Succeeded")
-		l.WaitForState(lab.TFJobs, name, "Succeeded")
+		l.WaitForState(harness.TFJobs, name, "Succeeded")
 	}
 	l.ExpectOneAfterTheOther("TFJob", "job1", "job2")
 }

@@ -5,20 +5,20 @@ import (
 	"testing"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // pauseQuotas has the quota controller stand still, with all of its process: TFJobs go
 // on, which need nothing of it.
 func pauseQuotas(t *testing.T) (resume func()) {
 	t.Helper()
-	again, err := site.Pause("kube-controller-manager")
-	lab.Must(t, err)
+	again, err := suite.Pause("kube-controller-manager")
+	harness.Must(t, err)
 	going := false
 	resume = func() {
 		if !going {
 			going = true
-			lab.Must(t, again())
+			harness.Must(t, again())
 		}
 	}
 	t.Cleanup(resume)
@@ -29,10 +29,10 @@ func pauseQuotas(t *testing.T) (resume func()) {
 // server goes on with what the quota's status said, and so nothing is released beyond
 // that, lest its pods be refused.
 func TestTheQuotaControllerIsSlowAndStopsAndIsBack(t *testing.T) {
-	l, late := newLab(t, "paused"), site.Part(t, "paused-too")
+	l, late := newEnv(t, "paused"), suite.Part(t, "paused-too")
 	l.Apply(quota("team", "cpu: 4"))
 	waitForStatus(t, l)
-	site.BothWith(t, enabled, byResourceQuota)
+	suite.BothWith(t, enabled, byResourceQuota)
 	l.Apply(tfjob("job-0", one("1"), one("2"), false))
 	runs(t, l, "TFJob", "job-0")
 
@@ -67,7 +67,7 @@ func TestTheQuotaControllerIsSlowAndStopsAndIsBack(t *testing.T) {
 		t.Errorf("the job that ran before is %s", phase)
 	}
 	// One that is raised counts when its status says so.
-	l.Patch(lab.ResourceQuotas, "team", `{"spec":{"hard":{"cpu":"9"}}}`)
+	l.Patch(harness.ResourceQuotas, "team", `{"spec":{"hard":{"cpu":"9"}}}`)
 	l.Apply(tfjob("raised", one("2"), one("2"), false))
 	waits(t, l, "TFJob", "raised", "QuotaExceeded", "4 asked, 3 of 4 used")
 	held(t, l, "TFJob", "raised")

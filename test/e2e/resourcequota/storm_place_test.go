@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // place is a namespace of the storm.
@@ -29,7 +29,7 @@ import (
 // own pods are there. Who creates pods at other times may be in that between, with any
 // queue. Jobs come, and unmanaged pods go, at any moment.
 type place struct {
-	*lab.Lab
+	*harness.Env
 	t      testing.TB
 	jobs   []*drawn
 	chance *rand.Rand
@@ -59,7 +59,7 @@ func (p *place) count(is func(*drawn) bool) int {
 
 // turn looks and does what is due.
 func (p *place) turn() {
-	p.seen = look(p.t, p.Lab)
+	p.seen = look(p.t, p.Env)
 	if !p.ready() {
 		return
 	}
@@ -203,10 +203,10 @@ func (p *place) dismiss() {
 		case g.going && !ended(pod), !g.going && time.Now().Before(g.goes), ended(pod) && p.chance.IntN(10) > 0:
 		case g.ends && !g.going:
 			g.going = true
-			p.Patch(lab.Pods, pod.Name, lab.EndNow)
+			p.Patch(harness.Pods, pod.Name, harness.EndNow)
 		default:
 			g.going = true
-			p.Delete(lab.Pods, pod.Name)
+			p.Delete(harness.Pods, pod.Name)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	helpers "k8s.io/component-helpers/resource"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // amounts by the keys of a quota, in thousandths.
@@ -63,15 +63,15 @@ type view struct {
 	quotas []corev1.ResourceQuota
 }
 
-func look(t testing.TB, l *lab.Lab) view {
+func look(t testing.TB, l *harness.Env) view {
 	t.Helper()
 	ctx := t.Context()
 	pods, err := l.Kube.CoreV1().Pods(l.Namespace).List(ctx, metav1.ListOptions{})
-	lab.Must(t, err)
+	harness.Must(t, err)
 	units, err := l.Queue.SchedulingV1alpha1().QueueUnits(l.Namespace).List(ctx, metav1.ListOptions{})
-	lab.Must(t, err)
+	harness.Must(t, err)
 	quotas, err := l.Kube.CoreV1().ResourceQuotas(l.Namespace).List(ctx, metav1.ListOptions{})
-	lab.Must(t, err)
+	harness.Must(t, err)
 	v := view{pods: pods.Items, quotas: quotas.Items, units: map[string]*schedulingv1alpha1.QueueUnit{}}
 	for i := range units.Items {
 		v.units[units.Items[i].Spec.ConsumerRef.Name] = &units.Items[i]

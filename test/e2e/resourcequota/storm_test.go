@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 var (
@@ -35,21 +35,21 @@ func TestAStormOfJobsBesidePodsThatNobodyQueued(t *testing.T) {
 		seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("to have the same jobs again: -storm=%d -storm-seed=%d", *stormSize, seed)
-	whole := newLab(t, "default")
+	whole := newEnv(t, "default")
 	whole.Allowed = []string{"write-budget"} // a write is made again when its answer was cut off
 	// What the controller has not seen yet excuses nothing here; see place.
 	whole.Audit.PodLag = new(time.Duration)
 	s := &storm{t: t, began: time.Now()}
-	s.controller, _ = site.BothWith(t, enabled, byResourceQuota)
+	s.controller, _ = suite.BothWith(t, enabled, byResourceQuota)
 	for i, p := range places {
-		l := site.Part(t, p.name)
+		l := suite.Part(t, p.name)
 		l.Apply(p.quotas)
 		count := *stormSize / len(places)
 		if i < *stormSize%len(places) {
 			count++
 		}
 		s.places = append(s.places, &place{
-			Lab: l, t: t, jobs: drawJobs(rand.New(rand.NewPCG(seed, uint64(i))), count),
+			Env: l, t: t, jobs: drawJobs(rand.New(rand.NewPCG(seed, uint64(i))), count),
 			chance: rand.New(rand.NewPCG(seed, uint64(100+i))), guests: map[string]*guest{},
 		})
 	}
@@ -61,7 +61,7 @@ func TestAStormOfJobsBesidePodsThatNobodyQueued(t *testing.T) {
 // storm is all that goes on.
 type storm struct {
 	t          *testing.T
-	controller *lab.Program
+	controller *harness.Program
 	places     []*place
 	began      time.Time
 	// kills so far, and whether the controller runs.
@@ -158,13 +158,13 @@ func (s *storm) report() {
 const wellUsed = 0.9
 
 // judge reads in the audit log how well the quotas were used.
-func (s *storm) judge(whole *lab.Lab) {
+func (s *storm) judge(whole *harness.Env) {
 	var names []string
 	for _, p := range s.places {
 		names = append(names, p.Namespace)
 	}
 	all, err := whole.Log(s.t.Context()).Use(whole.Audit, names...)
-	lab.Must(s.t, err)
+	harness.Must(s.t, err)
 	for i, use := range all {
 		s.t.Log(use)
 		if use.Admissions != len(s.places[i].jobs) {

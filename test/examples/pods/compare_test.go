@@ -14,9 +14,9 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/registry"
+	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/examples"
-	"kube-queue.dev/kube-queue/test/lab"
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 const (
@@ -29,30 +29,30 @@ const (
 // comparison is of the examples of one operator, each in a namespace of its own.
 type comparison struct {
 	t          *testing.T
-	whole      *lab.Lab
+	whole      *harness.Env
 	peaks      *peaks
 	collection *examples.Collection
 	submitted  []examples.Submitted
 }
 
 func compare(t *testing.T, operator string) {
-	site := programs.Site(t, testcluster.Options{Nodes: 2, Operators: []string{operator}, PodRunTime: time.Hour})
-	c := &comparison{t: t, whole: site.Lab(t, "default"), collection: read(t, site, operator)}
-	site.Both(t, strings.Join(registry.Names(), ","))
+	suite := programs.Suite(t, clustertest.Options{Nodes: 2, Operators: []string{operator}, PodRunTime: time.Hour})
+	c := &comparison{t: t, whole: suite.Env(t, "default"), collection: read(t, suite, operator)}
+	suite.Both(t, strings.Join(registry.Names(), ","))
 	c.whole.TreeOf(`{name: all, namespaces: ["*"], max: {cpu: 1M, memory: 1Pi}}`)
 	c.peaks = watchPods(t, c.whole.Kube)
 	c.submit()
 	c.expectSame()
 }
 
-func read(t *testing.T, site *lab.Site, operator string) *examples.Collection {
+func read(t *testing.T, suite *harness.Suite, operator string) *examples.Collection {
 	t.Helper()
 	sources := examples.Sources()
 	source := sources[slices.IndexFunc(sources, func(s examples.Source) bool { return s.Operator == operator })]
-	module, err := site.OperatorModule(t.Context(), operator)
-	lab.Must(t, err)
+	module, err := suite.OperatorModule(t.Context(), operator)
+	harness.Must(t, err)
 	collection, err := examples.Read(source, module)
-	lab.Must(t, err)
+	harness.Must(t, err)
 	return collection
 }
 
@@ -68,7 +68,7 @@ func (c *comparison) submit() {
 		example := &c.collection.Examples[i]
 		c.prepare(example, namespaces[i])
 		submitted, err := examples.Submit(c.t.Context(), c.whole, example, namespaces[i])
-		lab.Must(c.t, err)
+		harness.Must(c.t, err)
 		c.submitted = append(c.submitted, submitted)
 	}
 }
@@ -86,7 +86,7 @@ func (c *comparison) prepare(example *examples.Example, namespace string) {
 			}
 		}
 	}
-	lab.Eventually(c.t, time.Minute, "the namespace has its own ServiceAccount", func() (bool, string) {
+	harness.Eventually(c.t, time.Minute, "the namespace has its own ServiceAccount", func() (bool, string) {
 		_, err := accounts.Get(c.t.Context(), "default", metav1.GetOptions{})
 		return err == nil, fmt.Sprint(err)
 	})
@@ -139,7 +139,7 @@ func (c *comparison) expectSame() {
 func (c *comparison) differences() []string {
 	c.t.Helper()
 	units, err := examples.Units(c.t.Context(), c.whole)
-	lab.Must(c.t, err)
+	harness.Must(c.t, err)
 	var wrong []string
 	for _, submitted := range c.submitted {
 		if why := c.difference(submitted, units); why != "" {

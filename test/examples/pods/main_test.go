@@ -12,11 +12,11 @@ import (
 	"os"
 	"testing"
 
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // programs are built once for all clusters.
-var programs lab.Builder
+var programs harness.Builder
 
 func TestMain(m *testing.M) {
 	code := m.Run()

@@ -15,7 +15,7 @@ import (
 	helpers "k8s.io/component-helpers/resource"
 
 	"kube-queue.dev/kube-queue/test/examples"
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // node takes the pods that no node has room for.
@@ -53,7 +53,7 @@ func watchPods(t *testing.T, kube kubernetes.Interface) *peaks {
 			p.forget(obj.(*corev1.Pod))
 		},
 	})
-	lab.Must(t, err)
+	harness.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var binding sync.WaitGroup
 	t.Cleanup(func() {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/test/acceptance/kinds"
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 const mark = "scheduling.x-k8s.io/suspend"
@@ -88,7 +88,7 @@ func operatorOfShared(samples []kinds.Sample, sample kinds.Sample) string {
 	}) {
 		return ""
 	}
-	return operators[slices.IndexFunc(operators, func(o testcluster.Operator) bool { return o.Runs(sample.Kind) })].Name
+	return operators[slices.IndexFunc(operators, func(o clustertest.Operator) bool { return o.Runs(sample.Kind) })].Name
 }
 
 // kindTest is a test of one kind. It gets the jobs of a namespace of its own.

@@ -20,24 +20,24 @@ import (
 
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	unitclient "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/typed/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 var (
-	cluster *testcluster.Cluster
+	cluster *clustertest.Cluster
 	// operators define the kinds of job. None of them runs.
-	operators []testcluster.Operator
+	operators []clustertest.Operator
 )
 
 func TestMain(m *testing.M) {
 	var err error
-	if operators, err = testcluster.Operators(context.Background()); err != nil {
+	if operators, err = clustertest.Operators(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	together, _ := testcluster.SideBySide(operators)
-	testcluster.Main(m, testcluster.Options{Nodes: 1, CRDs: testcluster.Names(together)},
-		func(c *testcluster.Cluster) { cluster = c })
+	together, _ := clustertest.SideBySide(operators)
+	clustertest.Main(m, clustertest.Options{Nodes: 1, CRDs: clustertest.Names(together)},
+		func(c *clustertest.Cluster) { cluster = c })
 }
 
 // patience is how long a test waits for what must come.

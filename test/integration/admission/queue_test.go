@@ -6,7 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 func TestWhatAnAdministratorMaySetOfAQueue(t *testing.T) {
@@ -20,7 +20,7 @@ func TestWhatAnAdministratorMaySetOfAQueue(t *testing.T) {
 		"an unknown field":    {`{polcy: Block}`, `unknown field "spec.polcy"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			manifest := "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: Queue, metadata: {name: root-a, namespace: " + testcluster.Namespace + "}, spec: " + test.spec + "}"
+			manifest := "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: Queue, metadata: {name: root-a, namespace: " + clustertest.Namespace + "}, spec: " + test.spec + "}"
 			_, err := cluster.KubectlWith(t.Context(), manifest, "create", "--dry-run=server", "-f", "-")
 			wantError(t, err, test.says)
 		})

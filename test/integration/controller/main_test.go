@@ -24,13 +24,13 @@ import (
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
-var cluster *testcluster.Cluster
+var cluster *clustertest.Cluster
 
 func TestMain(m *testing.M) {
-	testcluster.Main(m, testcluster.Options{Nodes: 1}, func(c *testcluster.Cluster) { cluster = c })
+	clustertest.Main(m, clustertest.Options{Nodes: 1}, func(c *clustertest.Cluster) { cluster = c })
 }
 
 // startController runs what kube-queue-controller runs, and returns when it
@@ -77,7 +77,7 @@ func configure(t *testing.T, config *rest.Config) (controller.Config, *events.Wr
 	must(t, err)
 	writer := events.NewWriter(kube.CoreV1(), events.Source{Component: "kube-queue-controller", Instance: "test"}, clock.RealClock{})
 	return controller.Config{
-		Client: client, Source: elasticquota.New(tree.Options{}), Rest: config, Clock: clock.RealClock{}, Namespace: testcluster.Namespace,
+		Client: client, Source: elasticquota.New(tree.Options{}), Rest: config, Clock: clock.RealClock{}, Namespace: clustertest.Namespace,
 		Policy: queue.RoundRobin, Workers: 4, CheckInvariants: true,
 		Emit: func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string) {
 			writer.Write(events.Event{Type: kind, Reason: reason, Message: message, Key: fmt.Sprint(about.GetGeneration()),

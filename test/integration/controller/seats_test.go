@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"kube-queue.dev/kube-queue/pkg/controller"
+	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/integration/controller/seats"
-	"kube-queue.dev/kube-queue/test/testcluster"
 )
 
 // seatsOf has the stage's namespace have so many seats; empty for none.
@@ -37,7 +37,7 @@ func mayReadNamespaces(t *testing.T, kube kubernetes.Interface) {
 	must(t, err)
 	_, err = bindings.Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "seats"},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "seats"},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: testcluster.Namespace, Name: "kube-queue-controller"}}}, metav1.CreateOptions{})
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: clustertest.Namespace, Name: "kube-queue-controller"}}}, metav1.CreateOptions{})
 	must(t, err)
 	t.Cleanup(func() {
 		must(t, bindings.Delete(context.Background(), "seats", metav1.DeleteOptions{}))

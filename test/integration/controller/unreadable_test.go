@@ -18,7 +18,7 @@ import (
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 const patience = 30 * time.Second
@@ -59,7 +59,7 @@ func (s *stage) trees() dynamic.ResourceInterface {
 }
 
 func (s *stage) queues() dynamic.ResourceInterface {
-	return s.objects.Resource(schedulingv1alpha1.SchemeGroupVersion.WithResource("queues")).Namespace(testcluster.Namespace)
+	return s.objects.Resource(schedulingv1alpha1.SchemeGroupVersion.WithResource("queues")).Namespace(clustertest.Namespace)
 }
 
 func (s *stage) create(in dynamic.ResourceInterface, text string) {

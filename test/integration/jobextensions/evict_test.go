@@ -11,7 +11,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 const (
@@ -156,7 +156,7 @@ func TestAJobDeactivatedAsItIsReleasedIsEvictedAndNotForgotten(t *testing.T) {
 // Each step of an eviction is found in the objects.
 func TestARestartGoesOnWithEvictions(t *testing.T) {
 	t.Parallel()
-	c := testcluster.ForTest(t, testcluster.Options{Nodes: 1})
+	c := clustertest.ForTest(t, clustertest.Options{Nodes: 1})
 	stop, err := startExtensions(c, "job")
 	if err != nil {
 		t.Fatal(err)

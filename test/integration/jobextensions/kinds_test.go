@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 const rayClusterSpec = `{headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: ray, image: ray, resources: {requests: {cpu: 1}}}]}}}}`
@@ -35,13 +35,13 @@ var (
 )
 
 // kindsCluster has no operator: what the operators would write, the tests do.
-func kindsCluster(t *testing.T, operators ...string) *testcluster.Cluster {
+func kindsCluster(t *testing.T, operators ...string) *clustertest.Cluster {
 	t.Helper()
 	t.Parallel()
-	return testcluster.ForTest(t, testcluster.Options{Nodes: 1, CRDs: operators})
+	return clustertest.ForTest(t, clustertest.Options{Nodes: 1, CRDs: operators})
 }
 
-func startFor(t *testing.T, c *testcluster.Cluster, enabled string) (stop func()) {
+func startFor(t *testing.T, c *clustertest.Cluster, enabled string) (stop func()) {
 	t.Helper()
 	stop, err := startExtensions(c, enabled)
 	if err != nil {

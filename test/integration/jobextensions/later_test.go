@@ -3,14 +3,14 @@ package jobextensions
 import (
 	"testing"
 
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 // The cluster of this test has no CRD of TFJob at first: kinds that are served
 // must work meanwhile, and TFJobs once they are.
 func TestAKindWhoseCRDComesLaterStartsByItselfAndNoObjectStopsIt(t *testing.T) {
 	t.Parallel()
-	c := testcluster.ForTest(t, testcluster.Options{Nodes: 1})
+	c := clustertest.ForTest(t, clustertest.Options{Nodes: 1})
 	stop, err := startExtensions(c, "tfjob,job")
 	if err != nil {
 		t.Fatal(err)

@@ -19,21 +19,21 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/reconciler"
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/pkg/events"
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 // cluster is that of the tests without one of their own, which count writes and
 // seconds, so they run one after another. Tests with one mostly wait for it, and
 // run side by side after those.
-var cluster *testcluster.Cluster
+var cluster *clustertest.Cluster
 
 func TestMain(m *testing.M) {
 	var stop func()
-	code := testcluster.Run(m, testcluster.Options{
+	code := clustertest.Run(m, clustertest.Options{
 		Nodes:      2,
 		Operators:  []string{"training-operator"},
 		PodRunTime: 4 * time.Second,
-	}, func(c *testcluster.Cluster) {
+	}, func(c *clustertest.Cluster) {
 		cluster = c
 		var err error
 		if stop, err = startExtensions(c, "tfjob,pytorchjob,job"); err != nil {
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 
 // startExtensions runs what job-extensions runs; the function that it returns
 // stops it and waits until all is written.
-func startExtensions(c *testcluster.Cluster, enabled string) (stop func(), err error) {
+func startExtensions(c *clustertest.Cluster, enabled string) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Background()))
 	defer func() {
 		if err != nil {
@@ -89,7 +89,7 @@ func startExtensions(c *testcluster.Cluster, enabled string) (stop func(), err e
 }
 
 // account acts as one of the two programs.
-func account(c *testcluster.Cluster, name string) (*rest.Config, error) {
+func account(c *clustertest.Cluster, name string) (*rest.Config, error) {
 	config, _, err := c.ServiceAccountConfig(context.Background(), name)
 	if err != nil {
 		return nil, err

@@ -6,14 +6,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 // What happens while job-extensions is away is found by the next one from the
 // objects alone, and nothing is done twice.
 func TestARestartFindsEverythingAndRepeatsNothing(t *testing.T) {
 	t.Parallel()
-	c := testcluster.ForTest(t, testcluster.Options{Nodes: 1})
+	c := clustertest.ForTest(t, clustertest.Options{Nodes: 1})
 	stop, err := startExtensions(c, "job")
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/test/audit"
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 const (
@@ -53,7 +53,7 @@ var (
 // story is one job and its unit, in a namespace of its own.
 type story struct {
 	*testing.T
-	cluster  *testcluster.Cluster
+	cluster  *clustertest.Cluster
 	kind     kind
 	ns       string
 	job      types.UID
@@ -65,7 +65,7 @@ type story struct {
 }
 
 // begin makes a namespace, and in it the kind's job with values merged in.
-func begin(t *testing.T, c *testcluster.Cluster, k kind, merged ...string) *story {
+func begin(t *testing.T, c *clustertest.Cluster, k kind, merged ...string) *story {
 	t.Helper()
 	s := &story{T: t, cluster: c, kind: k, manifest: map[string]any{}}
 	for _, text := range append([]string{k.manifest}, merged...) {

@@ -13,14 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"kube-queue.dev/kube-queue/test/lab"
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
-var site *lab.Site
+var suite *harness.Suite
 
 func TestMain(m *testing.M) {
-	lab.Main(m, testcluster.Options{Nodes: 1, PodRunTime: lab.UntilTold}, func(s *lab.Site) { site = s })
+	harness.Main(m, clustertest.Options{Nodes: 1, PodRunTime: harness.UntilTold}, func(s *harness.Suite) { suite = s })
 }
 
 // rights of the two who scrape.
@@ -42,11 +42,11 @@ subjects: [{kind: ServiceAccount, name: prometheus, namespace: kube-queue}]
 // token of a ServiceAccount, with the rights given.
 func token(t *testing.T, account string) string {
 	t.Helper()
-	if out, err := site.KubectlWith(t.Context(), rights, "apply", "-f", "-"); err != nil {
+	if out, err := suite.KubectlWith(t.Context(), rights, "apply", "-f", "-"); err != nil {
 		t.Fatal(err, out)
 	}
-	config, _, err := site.ServiceAccountConfig(t.Context(), account)
-	lab.Must(t, err)
+	config, _, err := suite.ServiceAccountConfig(t.Context(), account)
+	harness.Must(t, err)
 	return config.BearerToken
 }
 
@@ -72,20 +72,20 @@ func scrape(ctx context.Context, url, token string) (status int, lines []string,
 // watched is a program that is scraped, and what of its metrics was seen to be other
 // than 0.
 type watched struct {
-	*lab.Program
+	*harness.Program
 	t     *testing.T
 	token string
 	moved map[string]bool
 }
 
-func watch(t *testing.T, program *lab.Program, token string) *watched {
+func watch(t *testing.T, program *harness.Program, token string) *watched {
 	return &watched{Program: program, t: t, token: token, moved: map[string]bool{}}
 }
 
 // shows waits until the program shows these lines at once, without the common prefix.
 func (w *watched) shows(lines ...string) {
 	w.t.Helper()
-	lab.Eventually(w.t, time.Minute, w.Name+" shows "+strings.Join(lines, ", "), func() (bool, string) {
+	harness.Eventually(w.t, time.Minute, w.Name+" shows "+strings.Join(lines, ", "), func() (bool, string) {
 		shown := w.scrape()
 		var missing []string
 		for _, line := range lines {
@@ -101,7 +101,7 @@ func (w *watched) shows(lines ...string) {
 // forgets waits until it shows nothing that has this in it.
 func (w *watched) forgets(text string) {
 	w.t.Helper()
-	lab.Eventually(w.t, time.Minute, w.Name+" forgets "+text, func() (bool, string) {
+	harness.Eventually(w.t, time.Minute, w.Name+" forgets "+text, func() (bool, string) {
 		all := strings.Join(w.scrape(), "\n")
 		return !strings.Contains(all, text), all
 	})
@@ -111,7 +111,7 @@ func (w *watched) forgets(text string) {
 // counts for ten seconds.
 func (w *watched) scrape() (lines []string) {
 	w.t.Helper()
-	lab.Eventually(w.t, 30*time.Second, w.Name+" answers a scrape", func() (bool, string) {
+	harness.Eventually(w.t, 30*time.Second, w.Name+" answers a scrape", func() (bool, string) {
 		status, answer, err := scrape(w.t.Context(), w.MetricsURL(), w.token)
 		lines = answer
 		return err == nil && status == http.StatusOK, fmt.Sprint(status, err, answer)

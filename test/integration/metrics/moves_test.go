@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"kube-queue.dev/kube-queue/pkg/metrics"
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // elsewhere are the tests in which a metric moves that takes a defect, five minutes or a
@@ -29,7 +29,7 @@ func job(name, cpu string) string {
 	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: %s}, spec: {suspend: true, backoffLimit: 0, template: {
   metadata: {annotations: {%s: %s}},
   spec: {restartPolicy: Never, containers: [{name: main, image: busybox, resources: {requests: {cpu: "%s"}}}]}}}}`,
-		name, lab.RunTime, lab.UntilTold, cpu)
+		name, harness.RunTime, harness.UntilTold, cpu)
 }
 
 // team is a tree of a team that may borrow from another.
@@ -40,9 +40,9 @@ func team(min, max string) string {
 const lends = `{name: lends, namespaces: [nobody], min: {cpu: "1"}}`
 
 func TestEachMetricMovesWithItsCause(t *testing.T) {
-	l := site.Lab(t, "measured")
+	l := suite.Env(t, "measured")
 	l.TreeOf(team("1", "2"), lends)
-	controller, extensions := site.Both(t, "job,tfjob") // there is no CRD of TFJob
+	controller, extensions := suite.Both(t, "job,tfjob") // there is no CRD of TFJob
 	reader := token(t, "prometheus")
 	c, x := watch(t, controller, reader), watch(t, extensions, reader)
 	c.shows(`leader{program="kube-queue-controller"} 1`, `quota_invalid 0`, `invariant_violations_total 0`)
@@ -67,9 +67,9 @@ func TestEachMetricMovesWithItsCause(t *testing.T) {
 	c.shows(`dequeued_units{queue="root-team"} 1`, `pending_units{queue="root-team"} 0`)
 	extensions.Start()
 	l.WaitForPhase("Job", "second", "Running")
-	l.Finish(lab.Jobs, "first")
+	l.Finish(harness.Jobs, "first")
 	x.shows(`jobs_finished_total{framework="Job",result="Succeeded"} 1`)
-	l.Patch(lab.Jobs, "second", `{"metadata":{"annotations":{"scheduling.x-k8s.io/active":"false"}}}`)
+	l.Patch(harness.Jobs, "second", `{"metadata":{"annotations":{"scheduling.x-k8s.io/active":"false"}}}`)
 	c.shows(`evictions_total{reason="Deactivated"} 1`, `requeues_total{reason="Inactive"} 1`,
 		`pending_units{queue="root-team"} 1`, `queue_waiting{queue="root-team"} 0`)
 
@@ -95,14 +95,14 @@ func TestEachMetricMovesWithItsCause(t *testing.T) {
 
 func stop(t *testing.T, how string) {
 	t.Helper()
-	if out, err := site.Kubectl(t.Context(), "-n", "kube-queue", "patch", "queue", "root-team", "--type=merge", "-p", `{"spec":{"stop":"`+how+`"}}`); err != nil {
+	if out, err := suite.Kubectl(t.Context(), "-n", "kube-queue", "patch", "queue", "root-team", "--type=merge", "-p", `{"spec":{"stop":"`+how+`"}}`); err != nil {
 		t.Fatal(err, out)
 	}
 }
 
 func TestWhatMovesElsewhereDoes(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(site.Repository, elsewhereFile))
-	lab.Must(t, err)
+	text, err := os.ReadFile(filepath.Join(suite.Repository, elsewhereFile))
+	harness.Must(t, err)
 	defined := metrics.Definitions()
 	for name, test := range elsewhere {
 		_, body, found := strings.Cut(string(text), "\nfunc "+test+"(")

@@ -5,15 +5,15 @@ import (
 	"testing"
 	"time"
 
-	"kube-queue.dev/kube-queue/test/lab"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 func TestOnlyWhoHasTheRoleReadsMetrics(t *testing.T) {
-	l := site.Lab(t, "rights")
+	l := suite.Env(t, "rights")
 	l.Tree(`{cpu: "1"}`)
-	controller, extensions := site.Both(t, "job")
+	controller, extensions := suite.Both(t, "job")
 	reader, stranger := token(t, "prometheus"), token(t, "stranger")
-	for _, program := range []*lab.Program{controller, extensions} {
+	for _, program := range []*harness.Program{controller, extensions} {
 		for _, c := range []struct {
 			who, token string
 			want       int
@@ -23,9 +23,9 @@ func TestOnlyWhoHasTheRoleReadsMetrics(t *testing.T) {
 			{"a ServiceAccount without the role", stranger, http.StatusForbidden},
 			{"one with it", reader, http.StatusOK},
 		} {
-			lab.Eventually(t, 30*time.Second, c.who+" is answered by "+program.Name, func() (bool, string) {
+			harness.Eventually(t, 30*time.Second, c.who+" is answered by "+program.Name, func() (bool, string) {
 				status, _, err := scrape(t.Context(), program.MetricsURL(), c.token)
-				lab.Must(t, err)
+				harness.Must(t, err)
 				// A role binding takes a moment to be known.
 				return status == c.want, http.StatusText(status)
 			})

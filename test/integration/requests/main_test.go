@@ -18,13 +18,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 var client kubernetes.Interface
 
 func TestMain(m *testing.M) {
-	testcluster.Main(m, testcluster.Options{Nodes: 1}, func(c *testcluster.Cluster) {
+	clustertest.Main(m, clustertest.Options{Nodes: 1}, func(c *clustertest.Cluster) {
 		client = kubernetes.NewForConfigOrDie(c.Config())
 	})
 }

@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"kube-queue.dev/kube-queue/test/lab"
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 const patience = 30 * time.Second
 
-var builder lab.Builder
+var builder harness.Builder
 
 func TestMain(m *testing.M) {
 	code := m.Run()
@@ -59,16 +59,16 @@ spec:
 `
 
 func TestTheProgramsWaitForTheirCRDAndRefuseAnotherOfItsName(t *testing.T) {
-	site := builder.Site(t, testcluster.Options{Nodes: 1})
-	crd := filepath.Join(site.Repository, "deploy", "crds", "scheduling.x-k8s.io_queueunits.yaml")
+	suite := builder.Suite(t, clustertest.Options{Nodes: 1})
+	crd := filepath.Join(suite.Repository, "deploy", "crds", "scheduling.x-k8s.io_queueunits.yaml")
 	kubectl := func(args ...string) {
 		t.Helper()
-		out, err := site.Kubectl(t.Context(), args...)
+		out, err := suite.Kubectl(t.Context(), args...)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
-	programs := []*lab.Program{site.Program(t, lab.Controller), site.Program(t, lab.Extensions)}
+	programs := []*harness.Program{suite.Program(t, harness.Controller), suite.Program(t, harness.Extensions)}
 
 	// While there is none, they wait and say so.
 	kubectl("delete", "crd", "queueunits.scheduling.x-k8s.io", "--wait")
@@ -80,7 +80,7 @@ func TestTheProgramsWaitForTheirCRDAndRefuseAnotherOfItsName(t *testing.T) {
 	// Another system's is applied: they end, and say what it lacks and what to do.
 	apply := func(manifest string) {
 		t.Helper()
-		if out, err := site.KubectlWith(t.Context(), manifest, "apply", "--server-side", "-f", "-"); err != nil {
+		if out, err := suite.KubectlWith(t.Context(), manifest, "apply", "--server-side", "-f", "-"); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
@@ -109,10 +109,10 @@ func TestTheProgramsWaitForTheirCRDAndRefuseAnotherOfItsName(t *testing.T) {
 }
 
 // logs waits until the program has logged each of the texts.
-func logs(t *testing.T, program *lab.Program, texts ...string) {
+func logs(t *testing.T, program *harness.Program, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		lab.Eventually(t, patience, program.Name+" logs "+text, func() (bool, string) {
+		harness.Eventually(t, patience, program.Name+" logs "+text, func() (bool, string) {
 			content, err := os.ReadFile(program.Log.Name())
 			if err != nil {
 				return false, err.Error()

@@ -22,7 +22,7 @@ import (
 	"sync"
 	"time"
 
-	"kube-queue.dev/kube-queue/test/testcluster"
+	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 // The programs.
@@ -54,7 +54,7 @@ type Options struct {
 
 // Rig is a running cluster with kube-queue installed.
 type Rig struct {
-	Cluster *testcluster.Cluster
+	Cluster *clustertest.Cluster
 	// Version is what the programs tell as theirs.
 	Version string
 
@@ -93,7 +93,7 @@ func (r *Rig) start(ctx context.Context, options Options) error {
 		}
 		built <- r.build(ctx)
 	}()
-	cluster, err := testcluster.Start(ctx, testcluster.Options{
+	cluster, err := clustertest.Start(ctx, clustertest.Options{
 		OnlyAPI: options.OnlyAPI, Nodes: options.Nodes, NodeCPU: options.NodeCPU, NodeMemory: options.NodeMemory,
 		PodRunTime: options.PodRunTime, AuditLevel: "Metadata", AuditObjects: options.AuditObjects, Log: options.Log,
 	})
@@ -130,12 +130,12 @@ func version(ctx context.Context) string {
 }
 
 // Close stops the programs that still run, and the cluster.
-func (r *Rig) Close() error { return r.close((*testcluster.Cluster).Stop) }
+func (r *Rig) Close() error { return r.close((*clustertest.Cluster).Stop) }
 
 // CloseAndKeep leaves the logs of cluster and programs in Cluster.Data.
-func (r *Rig) CloseAndKeep() error { return r.close((*testcluster.Cluster).StopAndKeep) }
+func (r *Rig) CloseAndKeep() error { return r.close((*clustertest.Cluster).StopAndKeep) }
 
-func (r *Rig) close(stop func(*testcluster.Cluster) error) error {
+func (r *Rig) close(stop func(*clustertest.Cluster) error) error {
 	r.mu.Lock()
 	var programs []*Program
 	for _, p := range r.running {

@@ -2,7 +2,7 @@
 // answered, which mostly nobody reads: the tool shares the machine with what it measures.
 //
 // The transport is client-go's. The requests are not: client-go's REST client takes a
-// third more processor time for the same write (see docs/performance.md), because it
+// third more processor time for the same write (see docs/operations/performance.md), because it
 // builds each address and header again and copies them for each layer of its transport.
 package wire
 

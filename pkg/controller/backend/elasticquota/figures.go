@@ -32,8 +32,8 @@ type figures struct {
 	status, shown   quotav1beta1.ElasticQuotaTreeStatus
 }
 
-// Figures prepares the status of the tree that counts.
-func (s *Source) Figures(pending map[quota.NodeID]resources.Vector) func(context.Context) error {
+// PrepareStatus prepares the status of the tree that counts.
+func (s *Source) PrepareStatus(pending map[quota.NodeID]resources.Vector) func(context.Context) error {
 	f := s.forest
 	if f.chosen == nil {
 		return nil

@@ -104,7 +104,7 @@ func TestTheStatusSaysWhatIsUsedBorrowedAndAskedFor(t *testing.T) {
 		t.Fatal(refusal)
 	}
 	group.Charge("", quota.Demand{Preemptible: true, Requests: w.vector("cpu", 3000, quota.JobsResource, 1)})
-	show := w.Figures(map[quota.NodeID]resources.Vector{
+	show := w.PrepareStatus(map[quota.NodeID]resources.Vector{
 		0: w.vector("cpu", 2000, "memory", 1024, quota.JobsResource, 2), 1: w.vector("cpu", 2000, quota.JobsResource, 1), 2: w.vector("memory", 1024, quota.JobsResource, 1)})
 	w.shows(show, 1)
 	uid, status := w.last()
@@ -122,12 +122,12 @@ func TestTheStatusSaysWhatIsUsedBorrowedAndAskedFor(t *testing.T) {
 
 func TestTheStatusIsWrittenOnlyWhereItDiffers(t *testing.T) {
 	w := newWriting(t)
-	if w.Figures(nil) != nil {
+	if w.PrepareStatus(nil) != nil {
 		t.Fatal("something is shown where there is no tree")
 	}
 	object := treeObject(t, "kube-system", "t", 0, 1, goodRoot)
 	w.forest.set("kube-system/t", object)
-	show := w.Figures(nil)
+	show := w.PrepareStatus(nil)
 	w.shows(show, 1)
 	w.shows(show, 1) // what was written is shown
 	_, status := w.last()
@@ -143,14 +143,14 @@ func TestTheStatusIsWrittenOnlyWhereItDiffers(t *testing.T) {
 	}
 	object.Object["status"] = patch["status"]
 	w.forest.set("kube-system/t", object)
-	w.shows(w.Figures(nil), 1)
-	w.shows(w.Figures(map[quota.NodeID]resources.Vector{0: w.vector("cpu", 1)}), 2)
+	w.shows(w.PrepareStatus(nil), 1)
+	w.shows(w.PrepareStatus(map[quota.NodeID]resources.Vector{0: w.vector("cpu", 1)}), 2)
 }
 
 func TestAnInvalidTreeSaysWhy(t *testing.T) {
 	w := newWriting(t)
 	w.forest.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 1, `{name: root, max: {cpu: -1}}`))
-	w.shows(w.Figures(nil), 1)
+	w.shows(w.PrepareStatus(nil), 1)
 	_, status := w.last()
 	if c := status.Conditions; len(c) != 1 || c[0].Status != metav1.ConditionFalse || c[0].Reason != string(wellknown.ReasonInvalidQuotaTree) || c[0].Message != w.forest.problem || status.Nodes != nil {
 		t.Errorf("the status is %+v", status)
@@ -168,7 +168,7 @@ func TestAWriteThatFailsIsTriedAgain(t *testing.T) {
 	} {
 		w := newWriting(t)
 		w.forest.set("kube-system/t", treeObject(t, "kube-system", "t", time.Hour, 1, goodRoot))
-		show := w.Figures(nil)
+		show := w.PrepareStatus(nil)
 		w.answer = c.answer
 		if err := show(t.Context()); (err != nil) != c.fails {
 			t.Errorf("answered %d, it fails with %v", c.answer, err)

@@ -24,8 +24,8 @@ import (
 )
 
 var (
-	_ backend.Shower = (*Source)(nil)
-	_ backend.Judge  = (*Source)(nil)
+	_ backend.StatusWriter = (*Source)(nil)
+	_ backend.Validator    = (*Source)(nil)
 )
 
 // Source watches ElasticQuotaTrees.
@@ -69,7 +69,7 @@ func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.Informer
 func (s *Source) Listed() backend.Change { return s.forest.start() }
 
 // Problem of the tree that counts.
-func (s *Source) Problem() string { return s.forest.problem }
+func (s *Source) Invalid() string { return s.forest.problem }
 
 // Keep keeps nothing: a tree goes by what every unit says.
 func (s *Source) Keep(_, _ *schedulingv1alpha1.QueueUnitSpec) {}

@@ -1,0 +1,87 @@
+package lenient
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
+)
+
+// Decode reads one object. What cannot be read makes it an Unreadable; only a
+// text without readable metadata, which no API server sends, is an error.
+func (k Kind) Decode(data []byte) (Object, error) {
+	object, err := decode(data, func() any { return k.New() })
+	if err != nil {
+		return k.salvage(data, err)
+	}
+	return object.(Object), nil
+}
+
+// decode reads the text, which may be anybody's, into what empty makes.
+func decode(data []byte, empty func() any) (any, error) {
+	into := empty()
+	safe := disarm(data)
+	err := unmarshal(safe, into)
+	if err == nil && len(safe) != len(data) {
+		// What looks like a huge exponent stands where no quantity is read.
+		into = empty()
+		err = unmarshal(data, into)
+	}
+	return into, err
+}
+
+// salvage reads what can be read of an object that could not be decoded.
+func (k Kind) salvage(data []byte, cause error) (Object, error) {
+	var metadata metav1.PartialObjectMetadata
+	if err := unmarshal(data, &metadata); err != nil {
+		return nil, fmt.Errorf("reading the metadata of a %s: %w", k.Kind, err)
+	}
+	object := &Unreadable{TypeMeta: metadata.TypeMeta, ObjectMeta: metadata.ObjectMeta, Err: cause}
+	empty := func() any { return k.New() }
+	pruned, faults := prune(data, reflect.TypeOf(empty()))
+	if partial, err := decode(pruned, empty); err == nil {
+		object.Partial = partial.(Object)
+	}
+	if len(faults) > 0 {
+		object.Err = errors.New(sentence(faults))
+	}
+	return object, nil
+}
+
+// readList reads a list, and gives each object to each as it comes.
+func (k Kind) readList(body io.Reader, each func(Object) error) (metav1.ListMeta, error) {
+	var meta metav1.ListMeta
+	texts := newTexts(body)
+	err := texts.members(func(name string) error {
+		switch name {
+		case "items":
+			return texts.elements(func(text []byte) error {
+				object, err := k.Decode(text)
+				if err != nil {
+					return err
+				}
+				return each(object)
+			})
+		case "metadata":
+			text, err := texts.next()
+			if err != nil {
+				return err
+			}
+			return unmarshal(text, &meta)
+		default:
+			return texts.skip()
+		}
+	})
+	if err != nil {
+		return metav1.ListMeta{}, fmt.Errorf("reading a list of %s: %w", k.Resource, cutOff(err))
+	}
+	return meta, nil
+}
+
+// unmarshal decodes as typed clients do.
+func unmarshal(data []byte, into any) error {
+	return kjson.UnmarshalCaseSensitivePreserveInts(data, into)
+}

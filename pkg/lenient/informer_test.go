@@ -1,0 +1,200 @@
+package lenient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+)
+
+// script answers one request after the other, and notes what they ask for.
+type script struct {
+	mu      sync.Mutex
+	answers []http.HandlerFunc
+	asked   []string
+}
+
+func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	ask := fmt.Sprintf("list %s from %q, compressed as %s", query.Get("limit"), query.Get("continue"), r.Header.Get("Accept-Encoding"))
+	if query.Get("watch") != "" {
+		ask = "watch from " + query.Get("resourceVersion")
+	} else if query.Has("resourceVersion") || query.Has("resourceVersionMatch") {
+		ask += " at " + query.Get("resourceVersion")
+	}
+	if query.Has("sendInitialEvents") {
+		ask += " with initial events"
+	}
+	s.mu.Lock()
+	s.asked = append(s.asked, ask)
+	answer := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	if len(s.answers) > 0 {
+		answer, s.answers = s.answers[0], s.answers[1:]
+	}
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	answer(w, r)
+}
+
+func says(format string, args ...any) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, format, args...) }
+}
+
+const expired = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"Expired","code":410}`
+
+func TestAnInformerListsWhatIsThereWhateverFails(t *testing.T) {
+	s := &script{answers: []http.HandlerFunc{
+		func(w http.ResponseWriter, _ *http.Request) { // the connection breaks
+			fmt.Fprintf(w, `{"items":[%s,`, named("a", "1"))
+			control := http.NewResponseController(w)
+			if err := control.Flush(); err != nil {
+				t.Error(err)
+			}
+			connection, _, err := control.Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = connection.Close()
+		},
+		says(`{"metadata":{"resourceVersion":"5","continue":"more"},"items":[%s]}`, named("a", "1")),
+		func(w http.ResponseWriter, _ *http.Request) { // the server has forgotten the version
+			w.WriteHeader(http.StatusGone)
+			fmt.Fprint(w, expired)
+		},
+		says(`{"metadata":{"resourceVersion":"6","continue":"more"},"items":[%s]}`, named("a", "1")),
+		says(`{"metadata":{"resourceVersion":"6"},"items":[%s]}`, named("b", "1")),
+		says(`{"type":"ADDED","object":%s}{"type":"ERROR","object":%s}`, named("c", "1"), expired),
+		says(`{"items":[%s],"metadata":{"resourceVersion":"9"}}`, named("b", "1")),
+	}}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	client, err := NewForConfig(&rest.Config{Host: server.URL, QPS: -1}, unitKind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	informer, err := Informer(client, "queueunits", cache.Indexers{}, func(o any) (any, error) { return o, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan string, 100)
+	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) { told <- "+" + o.(Object).GetName() },
+		DeleteFunc: func(o any) {
+			if unknown, is := o.(cache.DeletedFinalStateUnknown); is {
+				o = unknown.Obj
+			}
+			told <- "-" + o.(Object).GetName()
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	go informer.RunWithContext(ctx)
+	var got []string
+	for range 5 {
+		select {
+		case one := <-told:
+			got = append(got, one)
+		case <-ctx.Done():
+			t.Fatalf("it told only of %q", got)
+		}
+	}
+	slices.Sort(got[:2])
+	slices.Sort(got[3:])
+	if want := []string{"+a", "+b", "+c", "-a", "-c"}; !slices.Equal(got, want) {
+		t.Errorf("it told of %q, want %q", got, want)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	want := []string{
+		`list 100000 from "", compressed as identity`,
+		`list 10000 from "", compressed as identity`,
+		`list 10000 from "more", compressed as identity`,
+		`list 1000 from "", compressed as identity`,
+		`list 1000 from "more", compressed as identity`,
+		"watch from 6",
+		`list 100000 from "", compressed as identity`,
+	}
+	if got := s.asked[:min(len(want), len(s.asked))]; !slices.Equal(got, want) {
+		t.Errorf("it asked %q, want %q", got, want)
+	}
+}
+
+// lister gives away units of these names.
+type lister struct {
+	Lister
+	names []string
+}
+
+func (l lister) Each(_ context.Context, _ string, _ metav1.ListOptions, each func(Object) error) (metav1.ListMeta, error) {
+	for _, name := range l.names {
+		if err := each(&schedulingv1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			return metav1.ListMeta{}, err
+		}
+	}
+	return metav1.ListMeta{ResourceVersion: "5"}, nil
+}
+
+func TestWhatIsListedIsTransformedAsItComes(t *testing.T) {
+	broken := errors.New("broken")
+	transform := func(o any) (any, error) {
+		unit := o.(*schedulingv1alpha1.QueueUnit)
+		if unit.Name == "bad" {
+			return nil, broken
+		}
+		unit.Name += "'"
+		return unit, nil
+	}
+	list, err := newest(lister{names: []string{"a", "b"}}, transform)(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, item := range list.(*List).Items {
+		names = append(names, item.(Object).GetName())
+	}
+	if want := []string{"a'", "b'"}; !slices.Equal(names, want) || list.(*List).ResourceVersion != "5" {
+		t.Errorf("it lists %q, want %q, of version %s", names, want, list.(*List).ResourceVersion)
+	}
+	if _, err := newest(lister{names: []string{"a", "bad"}}, transform)(t.Context(), metav1.ListOptions{}); !errors.Is(err, broken) {
+		t.Errorf("a fault of the transform is told as %v", err)
+	}
+}
+
+func TestAListThatIsGivenUpIsNotSentOn(t *testing.T) {
+	ended := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, `{"items":[%s,`, named("a", "1"))
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		close(ended)
+	}))
+	t.Cleanup(server.Close)
+	client, err := NewForConfig(&rest.Config{Host: server.URL, QPS: -1}, unitKind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken")
+	if _, err := client.Each(t.Context(), "", metav1.ListOptions{}, func(Object) error { return broken }); !errors.Is(err, broken) {
+		t.Errorf("the error is %v", err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Error("the answer is still awaited")
+	}
+}

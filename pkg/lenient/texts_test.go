@@ -1,0 +1,97 @@
+package lenient
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"pgregory.net/rapid"
+)
+
+// Objects come whole, whatever stands in and between them, and however the network cut them.
+func TestAStreamIsCutIntoItsObjects(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.OneOf(
+			rapid.StringOf(rapid.SampledFrom([]rune(`{}[]"\ aé:,`))).AsAny(),
+			rapid.Just[any](nil), rapid.Just[any](map[string]any{}), rapid.Just[any]([]any{"}", `\"`}),
+			rapid.Map(rapid.IntRange(0, 300_000), func(n int) any { return strings.Repeat("x", n) }),
+		)
+		var text strings.Builder
+		var want []string
+		for range rapid.IntRange(0, 5).Draw(t, "objects") {
+			object := map[string]any{"a": values.Draw(t, "a"), `b{"\`: map[string]any{"c": values.Draw(t, "c")}}
+			one, err := json.Marshal(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, string(one))
+			text.WriteString(rapid.SampledFrom([]string{"", "\n", " \r\n\t"}).Draw(t, "between"))
+			text.Write(one)
+		}
+		stream := io.Reader(strings.NewReader(text.String()))
+		switch rapid.IntRange(0, 2).Draw(t, "reader") {
+		case 1:
+			stream = iotest.HalfReader(stream)
+		case 2:
+			stream = iotest.DataErrReader(stream)
+		}
+		read := newTexts(stream)
+		for i, object := range want {
+			frame, err := read.next()
+			if err != nil || strings.TrimSpace(string(frame)) != object {
+				t.Fatalf("object %d is read as %.200s, error %v; want %.200s", i, frame, err, object)
+			}
+		}
+		if frame, err := read.next(); !errors.Is(err, io.EOF) {
+			t.Fatalf("after the last object comes %.200s, error %v", frame, err)
+		}
+	})
+}
+
+func TestAStreamThatEndsWithinAnObjectOrHoldsNoneIsAnError(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a":"}`:     io.ErrUnexpectedEOF.Error(),
+		`{"a":{}`:     io.ErrUnexpectedEOF.Error(),
+		"not found":   `'n' stands where a JSON object should begin`,
+		`"a":{}`:      `'"' stands where a JSON object should begin`,
+		"  }{}":       `'}' stands where a JSON object should begin`,
+		" \n ":        io.EOF.Error(),
+		"\x00\x01{} ": `'\x00' stands where a JSON object should begin`,
+	} {
+		frame, err := newTexts(strings.NewReader(text)).next()
+		if err == nil || err.Error() != want {
+			t.Errorf("%q is read as %q, error %v; want %s", text, frame, err, want)
+		}
+	}
+}
+
+func TestAnErrorOfTheStreamIsTold(t *testing.T) {
+	broken := errors.New("broken")
+	read := newTexts(io.MultiReader(strings.NewReader(`{"a":1}{"b"`), iotest.ErrReader(broken)))
+	if frame, err := read.next(); string(frame) != `{"a":1}` || err != nil {
+		t.Fatalf("it begins with %q, error %v", frame, err)
+	}
+	if _, err := read.next(); !errors.Is(err, broken) {
+		t.Errorf("then comes error %v", err)
+	}
+}
+
+// endless repeats a byte.
+type endless byte
+
+func (e endless) Read(into []byte) (int, error) {
+	for i := range into {
+		into[i] = byte(e)
+	}
+	return len(into), nil
+}
+
+func TestATextWithoutEndIsGivenUp(t *testing.T) {
+	_, err := newTexts(io.MultiReader(strings.NewReader(`{"a":"`), endless('x'))).next()
+	if err == nil || !strings.Contains(err.Error(), "no end within") {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -1,0 +1,365 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+func TestAReasonIsWrittenAfterASecondOfWaiting(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/one", cpu("3"))
+	w.submit("a/two", cpu("3"))
+	w.after(999 * time.Millisecond)
+	if found := w.writes("a/two", scheduler.Explain); found != nil {
+		t.Fatalf("explained before a second was over: %+v", found)
+	}
+	w.after(time.Millisecond)
+	found := w.writes("a/two", scheduler.Explain)
+	if len(found) != 1 || found[0].Reason != wellknown.ReasonQuotaExceeded {
+		t.Fatalf("want one explanation QuotaExceeded, got %+v", found)
+	}
+	for _, word := range []string{"root", "cpu", "3 asked", "3 of 4 used"} {
+		if !strings.Contains(found[0].Message, word) {
+			t.Errorf("the sentence %q does not say %q", found[0].Message, word)
+		}
+	}
+}
+
+func TestAnotherCauseIsToldWhenItHasLastedFor30Seconds(t *testing.T) {
+	root := leaf("root", map[string]string{"cpu": "4", quota.JobsResource: "2"}, "a")
+	w := newWorld(t, roundRobin(), root)
+	reasons := func() (told []wellknown.Reason) {
+		for _, e := range w.writes("a/late", scheduler.Explain) {
+			told = append(told, e.Reason)
+		}
+		return told
+	}
+	w.submit("a/big", cpu("3"))
+	w.submit("a/late", cpu("2"))
+	w.after(5 * time.Second)
+	w.submit("a/small", cpu("1"))
+	w.settle()
+	w.finish("a/big")
+	w.submit("a/other", cpu("1"), priority(1))
+	w.settle()
+	expectReleased(t, w, "a/other", "a/small") // there is room for late, but two jobs run
+	w.after(29 * time.Second)
+	if got := reasons(); !slices.Equal(got, []wellknown.Reason{wellknown.ReasonQuotaExceeded}) {
+		t.Fatalf("told within 30 s: %v", got)
+	}
+	w.after(time.Second)
+	if got := reasons(); !slices.Equal(got, []wellknown.Reason{wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs}) {
+		t.Fatalf("told after 30 s: %v", got)
+	}
+
+	// A cause that comes and goes is not told.
+	becomes := func(asks string) {
+		w.delete("a/other")
+		w.submit("a/other", cpu(asks), priority(1))
+	}
+	for range 10 {
+		becomes("3") // cpu again
+		w.after(10 * time.Second)
+		becomes("1") // and jobs
+		w.after(10 * time.Second)
+	}
+	if got := reasons(); len(got) != 2 {
+		t.Fatalf("told though nothing lasted: %v", got)
+	}
+	becomes("3")
+	w.after(scheduler.ReasonInterval)
+	if got := reasons(); !slices.Equal(got[2:], []wellknown.Reason{wellknown.ReasonQuotaExceeded}) {
+		t.Fatalf("told in the end: %v", got)
+	}
+}
+
+func TestAfterARestartAUnitIsToldAnewOnlyWhereItWaitsInAnotherGroup(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/one", cpu("3"))
+	w.submit("a/two", cpu("3"))
+	w.after(scheduler.ReasonInterval)
+	told := func(times int, group string) {
+		t.Helper()
+		found := w.writes("a/two", scheduler.Explain)
+		if len(found) != times || found[times-1].Quota != group || !strings.Contains(found[times-1].Message, group) {
+			t.Errorf("it was told %+v, want %d times and in the end of %s", found, times, group)
+		}
+	}
+	told(1, "root")
+	w.restart()
+	w.after(scheduler.ReasonInterval)
+	told(1, "root")
+	w.root = leaf("other", cpu("4"), "a")
+	w.restart()
+	w.after(scheduler.ReasonInterval)
+	told(2, "other")
+}
+
+func TestWhatCanNeverFitIsSaidAtOnceAndBlocksNobody(t *testing.T) {
+	for _, policy := range []queue.Policy{queue.RoundRobin, queue.Priority, queue.Block} {
+		w := newWorld(t, scheduler.Options{Policy: policy}, leaf("root", cpu("4"), "a"))
+		w.submit("a/impossible", cpu("5"), priority(9))
+		w.submit("a/possible", cpu("4"))
+		w.settle()
+		expectReleased(t, w, "a/possible")
+		found := w.writes("a/impossible", scheduler.Explain)
+		if len(found) != 1 || found[0].Reason != wellknown.ReasonExceedsMaxQuota {
+			t.Fatalf("%s: want ExceedsMaxQuota at once, got %+v", policy, found)
+		}
+	}
+}
+
+func TestWhatIsBeyondItsGuaranteeIsToldSoAtOnce(t *testing.T) {
+	w := newWorld(t, roundRobin(), owning("root", cpu("2"), cpu("4")))
+	w.submit("root/fixed", cpu("3"), preemptible(false))
+	w.settle()
+	if found := w.writes("root/fixed", scheduler.Explain); len(found) != 1 || found[0].Reason != wellknown.ReasonExceedsMinQuota {
+		t.Errorf("want ExceedsMinQuota at once, got %+v", found)
+	}
+}
+
+func TestWhoWaitedForAQuotaIsToldAtOnceThatItIsTooSmall(t *testing.T) {
+	for asks, want := range map[string]wellknown.Reason{"5": wellknown.ReasonExceedsMaxQuota, "4": wellknown.ReasonQuotaExceeded} {
+		w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "elsewhere"))
+		w.submit("a/one", cpu(asks))
+		w.after(2 * time.Second)
+		w.submit("b/runs", cpu("1"))
+		w.plant(leaf("root", cpu("4"), "a", "b"))
+		if asks == "5" {
+			w.settle()
+		} else {
+			w.submit("b/runs-too", cpu("4"), priority(1))
+			w.after(scheduler.ReasonInterval)
+		}
+		told := w.writes("a/one", scheduler.Explain)
+		if len(told) != 2 || told[0].Reason != wellknown.ReasonNoQuota || told[1].Reason != want {
+			t.Errorf("asking for %s it is told %+v, want NoQuota and then %s", asks, told, want)
+		}
+	}
+}
+
+func TestAUnitThatIsHeldAndUnheldAllTheTimeTellsSoAtMostEach30Seconds(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/one", cpu("3"))
+	w.submit("a/two", cpu("3"))
+	for i := range 60 {
+		w.write("a/two", func(u *scheduler.Unit) {
+			u.Held = nil
+			if i%2 == 0 {
+				u.Held = &quota.Refusal{Reason: wellknown.ReasonInactive, Sentence: "held"}
+			}
+		})
+		w.after(3 * time.Second)
+	}
+	if n := len(w.writes("a/two", scheduler.Explain)); n < 2 || n > 7 {
+		t.Fatalf("%d explanations in three minutes, want one each 30 s", n)
+	}
+}
+
+func TestAChangeOfQuotaForgetsWhatItWasAboutToTell(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", map[string]string{"cpu": "4", quota.JobsResource: "2"}, "a"))
+	w.submit("a/big", cpu("3"))
+	w.submit("a/late", cpu("2"))
+	w.after(5 * time.Second) // late is told of the lack of cpu
+	w.submit("a/small", cpu("1"))
+	w.settle()
+	w.finish("a/big")
+	w.submit("a/urgent", cpu("1"), priority(1))
+	w.settle() // now late lacks a job, of which it is to be told in 30 s
+	w.plant(leaf("root", cpu("4"), "a"))
+	w.delete("a/late")
+	w.after(time.Minute)
+	expectReleased(t, w, "a/small", "a/urgent")
+}
+
+func last(writes []scheduler.Write) scheduler.Write {
+	if len(writes) == 0 {
+		return scheduler.Write{}
+	}
+	return writes[len(writes)-1]
+}
+
+func TestWhatBecomesImpossibleSaysSo(t *testing.T) {
+	for name, change := range map[string]func(w *world){
+		"the unit asks for more": func(w *world) {
+			d := w.demand(cpu("9"))
+			w.write("a/2", func(u *scheduler.Unit) { u.Demand = d })
+		},
+		"the quota shrinks": func(w *world) { w.exact = false; w.plant(leaf("root", cpu("2"), "a")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+			w.submit("a/1", cpu("4"))
+			w.settle()
+			w.submit("a/2", cpu("3"))
+			w.after(time.Minute)
+			change(w)
+			w.after(5 * time.Minute)
+			if told := last(w.writes("a/2", scheduler.Explain)); told.Reason != wellknown.ReasonExceedsMaxQuota {
+				t.Fatalf("a/2 is told %+v", told)
+			}
+		})
+	}
+}
+
+func TestInABlockingQueueWhatCanNeverFitSaysThat(t *testing.T) {
+	w := newWorld(t, scheduler.Options{Policy: queue.Block}, leaf("root", cpu("4"), "a"))
+	w.submit("a/1", cpu("4"))
+	w.submit("a/2", cpu("4"))
+	w.submit("a/never", cpu("5"))
+	w.after(5 * time.Second)
+	if told := last(w.writes("a/never", scheduler.Explain)); told.Reason != wellknown.ReasonExceedsMaxQuota {
+		t.Fatalf("told %+v", told)
+	}
+}
+
+func TestTheHeadOfAStoppedQueueSaysSo(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.configure(scheduler.QueueChanged{Queue: "root", Stop: scheduler.Hold})
+	w.submit("a/1", cpu("4"))
+	w.settle()
+	if stats := w.core.ChangedQueues(w.now); len(stats) != 1 || stats[0].HeadReason != wellknown.ReasonQueueStopped {
+		t.Fatalf("%+v", stats)
+	}
+}
+
+func TestABackoffThatIsOverIsActedUponAtOnce(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/1", cpu("4"), func(u *scheduler.Unit) { u.RequeueAt = w.now.Add(10 * time.Second) })
+	w.deliver()
+	w.think()
+	w.now = w.now.Add(10 * time.Second)
+	w.think()
+	if got := releases(w.sent); len(got) != 1 {
+		t.Fatalf("under way are %+v, want the release", w.sent)
+	}
+}
+
+func TestWhoComesOutOfBackoffSaysWhatItWaitsForThen(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/1", cpu("4"))
+	w.settle()
+	w.submit("a/2", cpu("3"), func(u *scheduler.Unit) { u.RequeueAt = w.now.Add(40 * time.Second) })
+	w.after(10 * time.Minute)
+	if told := last(w.writes("a/2", scheduler.Explain)); told.Reason != wellknown.ReasonQuotaExceeded {
+		t.Fatalf("a/2 is told %+v", told)
+	}
+}
+
+// A unit that was held shows something else than the units beside it, which are told of
+// a cause that comes and goes in their own time.
+func TestWhoComesBackInLineWhileACauseComesAndGoesIsToldOfOne(t *testing.T) {
+	both := map[string]string{"cpu": "4", "gpu": "4"}
+	w := newWorld(t, roundRobin(), leaf("root", both, "a"))
+	w.submit("a/cpu-1", cpu("4"))
+	w.submit("a/gpu", map[string]string{"gpu": "4"})
+	w.settle()
+	w.submit("a/2", both)
+	w.submit("a/3", both, deactivate)
+	w.after(time.Minute)
+	w.finish("a/cpu-1")
+	w.settle()
+	w.write("a/3", activate)
+	w.after(2 * time.Second)
+	w.submit("a/cpu-2", cpu("4"))
+	w.settle()
+	w.finish("a/gpu")
+	w.after(10 * time.Minute)
+	if told := last(w.writes("a/3", scheduler.Explain)); !strings.HasPrefix(told.Message, "waiting for cpu") {
+		t.Fatalf("a/3 is told %+v", told)
+	}
+}
+
+func TestTellingManyWhyTheyWaitHoldsNobodyUp(t *testing.T) {
+	w := newWorld(t, scheduler.Options{Policy: queue.Priority, Explanations: 2}, leaf("root", cpu("1"), "a"))
+	w.submit("a/runs", cpu("1"))
+	w.settle()
+	hear := func() {
+		for len(w.news) > 0 {
+			w.deliver()
+		}
+		w.think()
+	}
+	for i := range 20 {
+		w.submit(fmt.Sprintf("a/%02d", i), cpu("1"))
+	}
+	hear()
+	w.now = w.now.Add(time.Minute)
+	w.think()
+	if len(w.sent) != 2 {
+		t.Fatalf("%d writes are under way, want 2 explanations", len(w.sent))
+	}
+	// Who is not being told at this moment is released at once.
+	w.finish("a/runs")
+	w.write("a/19", func(u *scheduler.Unit) { u.Priority = 9 })
+	hear()
+	if last := w.sent[len(w.sent)-1]; last.Kind != scheduler.Dequeue || last.Key != "a/19" {
+		t.Fatalf("under way are %+v, want the release of a/19", w.sent)
+	}
+	// While that is under way, the others are told one after another with pauses.
+	for range 2 {
+		w.land(0)
+		w.tell(0)
+		w.think()
+	}
+	explaining := func() (n int) {
+		for _, write := range w.sent {
+			if write.Kind == scheduler.Explain {
+				n++
+			}
+		}
+		return n
+	}
+	if n := explaining(); n != 0 {
+		t.Fatalf("%d explanations are under way with a release, and none is due", n)
+	}
+	w.now = w.now.Add(scheduler.ExplainInterval)
+	if w.think(); explaining() != 1 {
+		t.Fatalf("%d explanations are under way with a release, want 1", explaining())
+	}
+	w.settle()
+	for i := range 19 {
+		key := fmt.Sprintf("a/%02d", i)
+		if told := len(w.writes(key, scheduler.Explain)); told != 1 {
+			t.Errorf("%s was told %d times why it waits", key, told)
+		}
+	}
+	if told := w.writes("a/19", scheduler.Explain); told != nil {
+		t.Errorf("a/19, which was released before its turn came, was told %+v", told)
+	}
+}
+
+func TestWhatCanNeverFitIsToldAtOnceHoweverManyAreToBeTold(t *testing.T) {
+	w := newWorld(t, scheduler.Options{Policy: queue.Priority, Explanations: 2}, leaf("root", cpu("1"), "a"))
+	w.submit("a/runs", cpu("1"))
+	w.settle()
+	for i := range 20 {
+		w.submit(fmt.Sprintf("a/%02d", i), cpu("1"))
+	}
+	for len(w.news) > 0 {
+		w.deliver()
+	}
+	w.think()
+	w.now = w.now.Add(time.Minute)
+	w.think() // two are being told
+	w.submit("a/never", cpu("2"))
+	w.finish("a/runs") // and a release will be under way
+	for len(w.news) > 0 {
+		w.deliver()
+	}
+	w.think()
+	w.land(0)
+	w.tell(0)
+	w.think()
+	if last := w.sent[len(w.sent)-1]; last.Key != "a/never" || last.Kind != scheduler.Explain {
+		t.Errorf("under way are %+v, want a/never told next", w.sent)
+	}
+}

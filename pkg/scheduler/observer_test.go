@@ -1,0 +1,315 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// namespaces is the core with a backend that changes while it decides: a group for each
+// namespace, ResourceQuotas, and pods.
+type namespaces struct {
+	core    *scheduler.Scheduler
+	policy  queue.Policy
+	backend *resourcequota.Backend
+	now     time.Time
+	version uint64
+	units   map[string]*scheduler.Unit
+	quotas  map[string]*corev1.ResourceQuota
+	pods    map[string]bool
+	// told is what each waiting unit was last told.
+	told map[string]wellknown.Reason
+}
+
+func newNamespaces(policy queue.Policy) *namespaces {
+	n := &namespaces{policy: policy, core: scheduler.New(scheduler.Options{Policy: policy}), backend: resourcequota.New(resources.NewNames()),
+		now: time.Unix(1e9, 0), units: map[string]*scheduler.Unit{}, quotas: map[string]*corev1.ResourceQuota{},
+		pods: map[string]bool{}, told: map[string]wellknown.Reason{}}
+	n.core.Apply(n.now, scheduler.QuotaChanged{Backend: n.backend})
+	return n
+}
+
+func cores(n int) corev1.ResourceList {
+	return corev1.ResourceList{"cpu": *resource.NewQuantity(int64(n), resource.DecimalSI)}
+}
+
+func (n *namespaces) use(count, each int) resources.Vector {
+	use, _ := resourcequota.Weigh(resourcequota.Pods{Count: int64(count), Requests: cores(each)})
+	vector, _ := n.backend.Vector(use)
+	return vector
+}
+
+func (n *namespaces) demand(count, each int) quota.Demand {
+	return quota.Demand{Requests: n.use(count, each).With(0, 1)} // the backend has named JobsResource first
+}
+
+func (n *namespaces) submit(namespace, name string, count, each int) {
+	n.version++
+	u := &scheduler.Unit{Key: namespace + "/" + name, Facts: scheduler.Facts{
+		UID: "unit-" + namespace + name, Owner: namespace + name,
+		Version: n.version, Submitted: int64(n.version), Demand: n.demand(count, each)}}
+	n.units[u.Key] = u
+	n.core.Apply(n.now, scheduler.UnitChanged{Unit: *u})
+}
+
+func (n *namespaces) end(u *scheduler.Unit) {
+	n.version++
+	u.Version, u.Phase = n.version, scheduler.Ended
+	bare := *u // of one that has ended no more is known
+	bare.Owner, bare.Demand = "", quota.Demand{}
+	n.core.Apply(n.now, scheduler.UnitChanged{Unit: bare})
+}
+
+func (n *namespaces) remove(u *scheduler.Unit) {
+	delete(n.units, u.Key)
+	n.core.Apply(n.now, scheduler.UnitGone{Key: u.Key, UID: u.UID})
+}
+
+func (n *namespaces) observe(seen any) { n.core.Apply(n.now, scheduler.Observed{Seen: seen}) }
+
+func (n *namespaces) pod(namespace, uid, owner string, each int) {
+	n.pods[namespace+"/"+uid] = true
+	n.observe(resourcequota.PodSeen{Namespace: namespace, UID: uid, Owner: owner, Use: n.use(1, each)})
+}
+
+// quota with hard limits and what its status says is used.
+func (n *namespaces) quota(namespace, name string, hard, used int) {
+	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:   corev1.ResourceQuotaSpec{Hard: cores(hard)},
+		Status: corev1.ResourceQuotaStatus{Hard: cores(hard), Used: cores(used)}}
+	n.quotas[namespace+"/"+name] = q
+	n.observe(resourcequota.QuotaSeen{Quota: q})
+}
+
+// next decides, and has all writes succeed.
+func (n *namespaces) next() (released []string) {
+	for {
+		plan, _ := n.core.Next(n.now)
+		if len(plan) == 0 {
+			return released
+		}
+		for _, w := range plan {
+			n.version++
+			u := n.units[w.Key]
+			if w.Kind == scheduler.Dequeue {
+				released = append(released, w.Key)
+				delete(n.told, w.Key)
+				u.Phase, u.Version, u.Quota = scheduler.Dequeued, n.version, w.Quota
+				u.Attempts++
+			} else {
+				n.told[w.Key] = w.Reason
+			}
+			n.core.Apply(n.now, scheduler.Written{Key: w.Key, Seq: w.Seq, Version: n.version, DequeuedAt: n.now, Quota: w.Quota})
+		}
+	}
+}
+
+func (n *namespaces) group(namespace string) quota.Group {
+	g, _ := n.backend.Place(namespace, "")
+	return g
+}
+
+func TestAUnitIsReleasedWhenSomebodyElsesPodIsGone(t *testing.T) {
+	n := newNamespaces(queue.RoundRobin)
+	n.quota("a", "q", 4, 2)
+	n.pod("a", "other", "", 2)
+	n.submit("a", "one", 3, 1)
+	if got := n.next(); got != nil {
+		t.Fatalf("released %v beside a pod of 2 under a quota of 4", got)
+	}
+	n.observe(resourcequota.Gone{Namespace: "a", UID: "other"})
+	if got := n.next(); got != nil {
+		t.Fatalf("released %v though the status still says that 2 are used", got)
+	}
+	n.quota("a", "q", 4, 0)
+	if got := n.next(); len(got) != 1 {
+		t.Fatal("not released when there was room")
+	}
+}
+
+func TestWhatCouldNeverRunDoesOnceTheQuotaIsRaisedAndTheOtherWayRound(t *testing.T) {
+	n := newNamespaces(queue.Block)
+	n.quota("a", "q", 2, 0)
+	n.submit("a", "big", 3, 1)
+	n.next()
+	if n.told["a/big"] != wellknown.ReasonExceedsMaxQuota {
+		t.Fatalf("told %v", n.told)
+	}
+	n.submit("a", "small", 2, 1)
+	if got := n.next(); len(got) != 1 || got[0] != "a/small" {
+		t.Fatalf("released %v, not the one that can run", got)
+	}
+	n.quota("a", "q", 5, 0)
+	if got := n.next(); len(got) != 1 || got[0] != "a/big" {
+		t.Fatalf("released %v after the quota was raised", got)
+	}
+	n.submit("a", "next", 3, 1)
+	n.now = n.now.Add(scheduler.ReasonDelay)
+	n.next()
+	if n.told["a/next"] != wellknown.ReasonQuotaExceeded {
+		t.Fatalf("told %v", n.told)
+	}
+	n.quota("a", "q", 2, 0)
+	n.now = n.now.Add(scheduler.ReasonInterval)
+	n.next()
+	if n.told["a/next"] != wellknown.ReasonExceedsMaxQuota {
+		t.Fatalf("told %v after the quota was lowered", n.told)
+	}
+}
+
+func TestAQueueIsThereAsLongAsItsNamespaceHasAQuotaOrAUnit(t *testing.T) {
+	n := newNamespaces(queue.RoundRobin)
+	expect := func(want ...string) {
+		t.Helper()
+		n.next()
+		if got := n.core.QueueNames(); !slices.Equal(got, want) {
+			t.Fatalf("queues %v, want %v", got, want)
+		}
+	}
+	expect()
+	n.quota("a", "q", 2, 0)
+	n.quota("b", "q", 2, 0)
+	expect("a", "b")
+	n.submit("b", "one", 1, 1)
+	n.submit("c", "one", 1, 1)
+	expect("a", "b", "c")
+	n.end(n.units["c/one"])
+	expect("a", "b", "c")
+	n.remove(n.units["c/one"])
+	expect("a", "b")
+	for _, namespace := range []string{"a", "b"} {
+		n.observe(resourcequota.QuotaGone{Namespace: namespace, Name: "q"})
+	}
+	expect("b")
+	n.remove(n.units["b/one"])
+	expect()
+}
+
+// Whatever happens to quotas, pods and units: nothing is released beyond a quota, and
+// nothing that fits waits.
+func TestPropertyNothingThatFitsWaitsWhateverTheQuotasAndPodsDo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := newNamespaces(rapid.SampledFrom([]queue.Policy{queue.RoundRobin, queue.Priority, queue.Block}).Draw(t, "policy"))
+		space := rapid.SampledFrom([]string{"a", "b"})
+		small := rapid.IntRange(0, 4)
+		names := 0
+		with := func(t *rapid.T, do func(*scheduler.Unit), phases ...scheduler.Phase) {
+			var some []string
+			for _, key := range slices.Sorted(maps.Keys(n.units)) {
+				if slices.Contains(phases, n.units[key].Phase) {
+					some = append(some, key)
+				}
+			}
+			if len(some) > 0 {
+				do(n.units[rapid.SampledFrom(some).Draw(t, "unit")])
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"submit": func(t *rapid.T) {
+				names++
+				n.submit(space.Draw(t, "namespace"), fmt.Sprint(names), small.Draw(t, "pods"), small.Draw(t, "each"))
+			},
+			"end":    func(t *rapid.T) { with(t, n.end, scheduler.Dequeued) },
+			"remove": func(t *rapid.T) { with(t, n.remove, scheduler.Waiting, scheduler.Dequeued, scheduler.Ended) },
+			"a pod of a released job": func(t *rapid.T) {
+				names++
+				with(t, func(u *scheduler.Unit) {
+					n.pod(u.Namespace(), fmt.Sprint("pod", names), u.Owner, small.Draw(t, "each"))
+				}, scheduler.Dequeued, scheduler.Ended)
+			},
+			"another pod": func(t *rapid.T) {
+				names++
+				n.pod(space.Draw(t, "namespace"), fmt.Sprint("pod", names), "", small.Draw(t, "each"))
+			},
+			"a pod goes": func(t *rapid.T) {
+				if len(n.pods) == 0 {
+					return // there is none
+				}
+				key := rapid.SampledFrom(slices.Sorted(maps.Keys(n.pods))).Draw(t, "pod")
+				delete(n.pods, key)
+				n.observe(resourcequota.Gone{Namespace: key[:1], UID: key[2:]})
+			},
+			"a quota": func(t *rapid.T) {
+				n.quota(space.Draw(t, "namespace"), rapid.SampledFrom([]string{"x", "y"}).Draw(t, "name"),
+					rapid.IntRange(0, 12).Draw(t, "hard"), rapid.IntRange(0, 12).Draw(t, "used"))
+			},
+			"a status": func(t *rapid.T) {
+				if len(n.quotas) == 0 {
+					return // there is none
+				}
+				q := n.quotas[rapid.SampledFrom(slices.Sorted(maps.Keys(n.quotas))).Draw(t, "quota")]
+				hard := q.Spec.Hard["cpu"]
+				n.quota(q.Namespace, q.Name, int(hard.Value()), rapid.IntRange(0, 12).Draw(t, "used"))
+			},
+			"a quota goes": func(t *rapid.T) {
+				if len(n.quotas) == 0 {
+					return // there is none
+				}
+				q := n.quotas[rapid.SampledFrom(slices.Sorted(maps.Keys(n.quotas))).Draw(t, "quota")]
+				delete(n.quotas, q.Namespace+"/"+q.Name)
+				n.observe(resourcequota.QuotaGone{Namespace: q.Namespace, Name: q.Name})
+			},
+			"time": func(t *rapid.T) {
+				n.now = n.now.Add(rapid.SampledFrom([]time.Duration{time.Second, time.Minute}).Draw(t, "passes"))
+			},
+			"": func(t *rapid.T) { n.expectWork(t) },
+		})
+	})
+}
+
+// expectWork decides and checks what came of it.
+func (n *namespaces) expectWork(t *rapid.T) {
+	t.Helper()
+	for _, key := range n.next() {
+		// What was released last fits still without itself.
+		u := n.units[key]
+		g := n.group(u.Namespace())
+		g.Release(u.Owner, u.Demand)
+		r := g.Fits(u.Demand)
+		g.Charge(u.Owner, u.Demand)
+		if r != nil {
+			t.Fatalf("%s was released: %s", key, r.Message())
+		}
+	}
+	if err := n.core.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if n.core.Rescued() > 0 {
+		t.Fatal("the safety net found something")
+	}
+	inFront := map[string]bool{}
+	for _, u := range slices.SortedFunc(maps.Values(n.units), func(a, b *scheduler.Unit) int { return int(a.Submitted - b.Submitted) }) {
+		r := n.group(u.Namespace()).Fits(u.Demand)
+		if u.Phase != scheduler.Waiting || r != nil && r.Final() {
+			continue
+		}
+		if r == nil && (n.policy != queue.Block || !inFront[u.Namespace()]) {
+			t.Fatalf("%s waits though it fits", u.Key)
+		}
+		inFront[u.Namespace()] = true
+	}
+	want := map[string]bool{}
+	for _, u := range n.units {
+		want[u.Namespace()] = true
+	}
+	for _, q := range n.quotas {
+		want[q.Namespace] = true
+	}
+	if got := n.core.QueueNames(); !slices.Equal(got, slices.Sorted(maps.Keys(want))) {
+		t.Fatalf("queues %v, want %v", got, want)
+	}
+}

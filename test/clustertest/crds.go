@@ -1,0 +1,95 @@
+package clustertest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// InstallCRDs installs the CRDs of operators that do not run, by localcluster's
+// names of them, as far as they are of kinds that are queued. When it returns they
+// are served, and the policies of kube-queue, where installed, act on them.
+//
+// Of two operators that define the same kind, delete the definition of the one
+// before installing that of the other.
+func (c *Cluster) InstallCRDs(ctx context.Context, operators ...string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, installTimeout, fmt.Errorf("not installed within %v", installTimeout))
+	defer cancel()
+	if len(operators) == 0 {
+		return nil
+	}
+	known, err := listed(ctx, c.Repository)
+	if err != nil {
+		return err
+	}
+	var definitions []Definition
+	for _, name := range operators {
+		operator, err := named(known, name)
+		if err != nil {
+			return err
+		}
+		own, err := operator.definitions(ctx, c.Repository)
+		if err != nil {
+			return err
+		}
+		definitions = append(definitions, own...)
+	}
+	args := []string{"apply", "--server-side"}
+	for _, d := range definitions {
+		args = append(args, "--filename="+d.File)
+	}
+	if len(definitions) == 0 {
+		return nil
+	}
+	if _, err := c.Kubectl(ctx, args...); err != nil {
+		return err
+	}
+	if err := c.waitUntilServed(ctx, definitions); err != nil {
+		return err
+	}
+	return c.WaitForPolicies(ctx)
+}
+
+// waitUntilServed waits until the API server lists them, so that clients find them.
+func (c *Cluster) waitUntilServed(ctx context.Context, definitions []Definition) error {
+	for _, d := range definitions {
+		for _, version := range d.Served {
+			resource := schema.GroupVersionResource{Group: d.Group, Version: version, Resource: d.Plural}
+			if err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(context.Context) (bool, error) {
+				return c.serves(resource)
+			}); err != nil {
+				return fmt.Errorf("%s is not served: %w", resource, err)
+			}
+		}
+	}
+	return nil
+}
+
+// OperatorModule is the module that an operator is built from, downloaded if need be.
+func (c *Cluster) OperatorModule(ctx context.Context, name string) (Module, error) {
+	known, err := listed(ctx, c.Repository)
+	if err != nil {
+		return Module{}, err
+	}
+	operator, err := named(known, name)
+	if err != nil {
+		return Module{}, err
+	}
+	return operator.module(ctx, c.Repository)
+}
+
+// named finds an operator by localcluster's name of it.
+func named(known []operator, name string) (operator, error) {
+	var names []string
+	for _, o := range known {
+		if o.Name == name {
+			return o, nil
+		}
+		names = append(names, o.Name)
+	}
+	return operator{}, fmt.Errorf("operator %q is not known: the known ones are %s", name, strings.Join(names, ", "))
+}

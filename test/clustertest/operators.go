@@ -1,0 +1,205 @@
+package clustertest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/registry"
+)
+
+// Operator is one that localcluster can run, and that runs jobs of a kind that is
+// queued.
+type Operator struct {
+	Name string
+	// Definitions are the CRDs of those kinds.
+	Definitions []Definition
+}
+
+// Definition is a CRD.
+type Definition struct {
+	File string
+	schema.GroupKind
+	Plural string
+	// Served are its versions that are served.
+	Served []string
+}
+
+// Runs tells whether the operator has the definition of the kind in its best
+// version.
+func (o Operator) Runs(kind framework.Kind) bool {
+	return slices.ContainsFunc(o.Definitions, func(d Definition) bool { return d.defines(kind) && slices.Contains(d.Served, kind.Version) })
+}
+
+func (d Definition) defines(kind framework.Kind) bool {
+	return d.Group == kind.Group && d.Plural == kind.Resource
+}
+
+// Operators are all that run a kind of job that is queued.
+func Operators(ctx context.Context) ([]Operator, error) {
+	root, err := repository(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known, err := listed(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	var all []Operator
+	for _, o := range known {
+		definitions, err := o.definitions(ctx, root)
+		if err != nil {
+			return nil, err
+		}
+		if len(definitions) > 0 {
+			all = append(all, Operator{o.Name, definitions})
+		}
+	}
+	return all, nil
+}
+
+// SideBySide parts operators into those that one cluster can have and those that
+// take the place of another: all that such a one defines is defined by the other as
+// well, as mpi-operator's MPIJob by training-operator.
+func SideBySide(operators []Operator) (together, instead []Operator) {
+	for _, o := range operators {
+		if slices.ContainsFunc(operators, func(other Operator) bool { return o.isPartOf(other) }) {
+			instead = append(instead, o)
+		} else {
+			together = append(together, o)
+		}
+	}
+	return together, instead
+}
+
+func (o Operator) isPartOf(other Operator) bool {
+	return len(o.Definitions) < len(other.Definitions) && !slices.ContainsFunc(o.Definitions, func(d Definition) bool {
+		return !slices.ContainsFunc(other.Definitions, func(e Definition) bool { return e.GroupKind == d.GroupKind })
+	})
+}
+
+// Names of operators.
+func Names(operators []Operator) []string {
+	var names []string
+	for _, o := range operators {
+		names = append(names, o.Name)
+	}
+	return names
+}
+
+// operator is an entry of localcluster's list.
+type operator struct {
+	Name string
+	// Component is the folder of test/localcluster/components whose module pins the
+	// operator's version.
+	Component string
+	// Module has the CRDs, which are files of it.
+	Module string
+	CRDs   []string
+}
+
+// listed asks localcluster which operators there are.
+func listed(ctx context.Context, root string) ([]operator, error) {
+	out, err := output(goCommand(ctx, "run", "-C", filepath.Join(root, "test", "localcluster"), "./cmd/localcluster", "operators"))
+	if err != nil {
+		return nil, err
+	}
+	var all []operator
+	if err := json.Unmarshal(out, &all); err != nil {
+		return nil, fmt.Errorf("localcluster operators printed %q: %w", out, err)
+	}
+	return all, nil
+}
+
+// output runs a command; its error has what the command said.
+func output(cmd *exec.Cmd) ([]byte, error) {
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		err = fmt.Errorf("%w\n%s", err, exit.Stderr)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w", cmd.Args, err)
+	}
+	return out, nil
+}
+
+// Module is a Go module, and where the go command keeps it.
+type Module struct{ Path, Version, Dir string }
+
+// module is what the operator is built from, downloaded if need be.
+func (o operator) module(ctx context.Context, root string) (Module, error) {
+	cmd := goCommand(ctx, "mod", "download", "-json", o.Module)
+	cmd.Dir = filepath.Join(root, "test", "localcluster", "components", o.Component)
+	out, err := cmd.Output()
+	var module struct {
+		Module
+		Error string
+	}
+	if parseErr := json.Unmarshal(out, &module); err == nil {
+		err = parseErr
+	}
+	if err != nil {
+		return Module{}, fmt.Errorf("download module %s in %s: %w: %s", o.Module, cmd.Dir, err, module.Error)
+	}
+	return module.Module, nil
+}
+
+// definitions are the operator's CRDs of kinds that are queued.
+func (o operator) definitions(ctx context.Context, root string) ([]Definition, error) {
+	module, err := o.module(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	adapters := registry.All()
+	var all []Definition
+	for _, file := range o.CRDs {
+		definition, err := readDefinition(filepath.Join(module.Dir, filepath.FromSlash(file)))
+		if err != nil {
+			return nil, fmt.Errorf("the CRDs of %s: %w", o.Name, err)
+		}
+		if slices.ContainsFunc(adapters, func(a framework.Adapter) bool { return definition.defines(a.Kind()) }) {
+			all = append(all, definition)
+		}
+	}
+	return all, nil
+}
+
+func readDefinition(file string) (Definition, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return Definition{}, err
+	}
+	var crd struct {
+		Spec struct {
+			Group    string
+			Names    struct{ Kind, Plural string }
+			Versions []struct {
+				Name   string
+				Served bool
+			}
+		}
+	}
+	if err := yaml.Unmarshal(text, &crd); err != nil {
+		return Definition{}, fmt.Errorf("%s: %w", file, err)
+	}
+	if crd.Spec.Names.Plural == "" {
+		return Definition{}, fmt.Errorf("%s holds no CRD", file)
+	}
+	d := Definition{File: file, GroupKind: schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}, Plural: crd.Spec.Names.Plural}
+	for _, version := range crd.Spec.Versions {
+		if version.Served {
+			d.Served = append(d.Served, version.Name)
+		}
+	}
+	return d, nil
+}

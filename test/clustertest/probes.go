@@ -1,0 +1,71 @@
+package clustertest
+
+import (
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kube-queue.dev/kube-queue/test/acceptance/kinds"
+)
+
+// probe is an object by which to see whether a policy acts yet. It is created
+// only as a dry run.
+type probe struct {
+	policy   string
+	resource schema.GroupVersionResource
+	// object is without the mark that has a policy hold it.
+	object *unstructured.Unstructured
+	// acts tells it from what became of the object.
+	acts func(created *unstructured.Unstructured, err error) bool
+	// managed is for a namespace whose jobs are all queued; there it needs no mark.
+	managed bool
+}
+
+const (
+	policyOfUnits   = "kube-queue-units"
+	policyOfManaged = "kube-queue-managed-namespace"
+)
+
+// probes has an entry for the policy of units and, for each policy that holds jobs,
+// one for each kind and version of jobs that it may be for.
+func probes() ([]probe, error) {
+	all := []probe{{
+		policy:   policyOfUnits,
+		resource: schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "queueunits"},
+		object: &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit",
+			"spec": map[string]any{"consumerRef": map[string]any{"apiVersion": "batch/v1", "kind": "Job", "name": "probe"}},
+		}},
+		acts: func(_ *unstructured.Unstructured, err error) bool {
+			return apierrors.IsForbidden(err) && strings.Contains(err.Error(), policyOfUnits)
+		},
+	}}
+	samples, err := kinds.All()
+	if err != nil {
+		return nil, err
+	}
+	for _, sample := range samples {
+		for _, version := range sample.Versions() {
+			held := probe{
+				policy: sample.Hold(), resource: sample.GVR(version), object: sample.Unmarked(version),
+				acts: isTrue(sample.SuspendPath...),
+			}
+			all = append(all, held)
+			held.policy, held.managed = policyOfManaged, true
+			all = append(all, held)
+		}
+	}
+	return all, nil
+}
+
+func isTrue(path ...string) func(*unstructured.Unstructured, error) bool {
+	return func(created *unstructured.Unstructured, err error) bool {
+		if err != nil {
+			return false
+		}
+		value, _, _ := unstructured.NestedBool(created.Object, path...)
+		return value
+	}
+}

@@ -1,0 +1,230 @@
+// Package clustertest gives tests, and the demo, a real cluster with kube-queue's
+// manifests in it.
+//
+// The cluster is the one of test/localcluster, a module of its own: it is built
+// and run as a program, so that nothing of Kubernetes itself is linked into the
+// product's tests. It ends with the process that started it, however that ends.
+package clustertest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Options is what a cluster is asked to be. What is left out is localcluster's
+// default.
+type Options struct {
+	// OnlyAPI is a cluster of nothing but the API server and its store.
+	OnlyAPI    bool
+	Nodes      int
+	NodeCPU    string
+	NodeMemory string
+	NodeGPUs   int
+	// Operators are the operators that run along, as "training-operator"; each
+	// brings its CRDs.
+	Operators []string
+	// CRDs are the operators that do not run, but whose CRDs are there.
+	CRDs []string
+	// Bare is a cluster without kube-queue, for tests that install it themselves.
+	Bare bool
+	// PodRunTime is how long a pod runs that does not say so itself.
+	PodRunTime time.Duration
+	// AuditLevel is "Metadata" or "RequestResponse".
+	AuditLevel string
+	// AuditObjects are resources, as "jobs.batch", whose objects the audit log holds at
+	// level Metadata too.
+	AuditObjects []string
+	// Log takes the progress; os.Stderr when nil.
+	Log io.Writer
+}
+
+func (o Options) flags() []string {
+	var flags []string
+	add := func(name, value string) {
+		if value != "" {
+			flags = append(flags, "--"+name+"="+value)
+		}
+	}
+	number := func(n int) string {
+		if n == 0 {
+			return ""
+		}
+		return strconv.Itoa(n)
+	}
+	if o.OnlyAPI {
+		flags = append(flags, "--only-api")
+	}
+	add("nodes", number(o.Nodes))
+	add("node-cpu", o.NodeCPU)
+	add("node-memory", o.NodeMemory)
+	add("node-gpus", number(o.NodeGPUs))
+	add("operators", strings.Join(o.Operators, ","))
+	if o.PodRunTime != 0 {
+		add("pod-run-time", o.PodRunTime.String())
+	}
+	add("audit-level", o.AuditLevel)
+	add("audit-objects", strings.Join(o.AuditObjects, ","))
+	return flags
+}
+
+// stopGrace is how long a cluster may take to stop by itself.
+const stopGrace = time.Minute
+
+// Start builds what is missing, which takes minutes the first time, and starts a
+// cluster. ctx limits the start only; end the cluster by Stop.
+func Start(ctx context.Context, options Options) (*Cluster, error) {
+	log := options.Log
+	if log == nil {
+		log = os.Stderr
+	}
+	root, err := repository(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "kube-queue-test-")
+	if err != nil {
+		return nil, err
+	}
+	run, err := startProcess(ctx, root, dir, options.flags(), log)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	ready, err := run.ready(ctx)
+	if err != nil {
+		err = errors.Join(err, run.stop())
+		if logs, _ := os.ReadDir(filepath.Join(dir, "data")); len(logs) == 0 {
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
+		return nil, fmt.Errorf("%w\nits logs are in %s", err, dir)
+	}
+	cluster, err := open(ready, root)
+	if err != nil {
+		return nil, errors.Join(err, run.stop(), os.RemoveAll(dir))
+	}
+	cluster.stop = func(keep bool) error {
+		err := run.stop()
+		if cluster.stopped != nil {
+			err = errors.Join(err, cluster.stopped())
+		}
+		if keep {
+			return err
+		}
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	return cluster, nil
+}
+
+// repository is the folder of the main module.
+func repository(ctx context.Context) (string, error) {
+	out, err := goCommand(ctx, "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("go env GOMOD: %w", err)
+	}
+	dir := filepath.Dir(strings.TrimSpace(string(out)))
+	if _, err := os.Stat(filepath.Join(dir, "deploy", "crds")); err != nil {
+		return "", fmt.Errorf("run this in kube-queue's work tree: %w", err)
+	}
+	return dir, nil
+}
+
+// goCommand does the same whatever GOFLAGS the caller has.
+func goCommand(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off")
+	return cmd
+}
+
+// process is a running "localcluster run".
+type process struct {
+	cmd    *exec.Cmd
+	stdin  io.Closer
+	first  chan string
+	exited chan struct{}
+	err    error
+}
+
+func startProcess(ctx context.Context, root, dir string, flags []string, log io.Writer) (*process, error) {
+	program := filepath.Join(dir, "localcluster")
+	build := goCommand(ctx, "build", "-C", filepath.Join(root, "test", "localcluster"), "-o", program, "./cmd/localcluster")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build localcluster: %w\n%s", err, out)
+	}
+	data := filepath.Join(dir, "data")
+	p := &process{
+		cmd:    exec.Command(program, append([]string{"run", "--data", data}, flags...)...),
+		first:  make(chan string, 1),
+		exited: make(chan struct{}),
+	}
+	p.cmd.Stderr = log
+	p.cmd.WaitDelay = stopGrace
+	// Ctrl-C is for who has started it: that ends the cluster when nobody needs it.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	stdin, err := p.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.stdin = stdin
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		reader := bufio.NewReader(stdout)
+		if line, err := reader.ReadString('\n'); err == nil {
+			p.first <- line
+		}
+		_, _ = io.Copy(io.Discard, reader)
+		p.err = p.cmd.Wait()
+		close(p.exited)
+	}()
+	return p, nil
+}
+
+// ready waits until the cluster can be used.
+func (p *process) ready(ctx context.Context) (Ready, error) {
+	var ready Ready
+	select {
+	case line := <-p.first:
+		if err := json.Unmarshal([]byte(line), &ready); err != nil {
+			return ready, fmt.Errorf("localcluster printed %q: %w", line, err)
+		}
+		return ready, nil
+	case <-p.exited:
+		return ready, fmt.Errorf("the cluster did not start (%v); localcluster has told why", p.err)
+	case <-ctx.Done():
+		return ready, fmt.Errorf("the cluster is not ready yet: %w", context.Cause(ctx))
+	}
+}
+
+// stop ends the cluster and waits until nothing of it runs. It fails when the
+// cluster had crashed before.
+func (p *process) stop() error {
+	_ = p.stdin.Close()
+	timer := time.NewTimer(stopGrace)
+	defer timer.Stop()
+	select {
+	case <-p.exited:
+	case <-timer.C:
+		_ = p.cmd.Process.Kill()
+		<-p.exited
+		return fmt.Errorf("the cluster did not stop within %v", stopGrace)
+	}
+	if p.err != nil {
+		return fmt.Errorf("localcluster: %w", p.err)
+	}
+	return nil
+}

@@ -1,0 +1,19 @@
+package clustertest
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestAClusterThatCannotStartSaysWhy(t *testing.T) {
+	var log bytes.Buffer
+	cluster, err := Start(t.Context(), Options{Operators: []string{"no-such-operator"}, Log: &log})
+	if err == nil {
+		_ = cluster.Stop()
+		t.Fatal("it has started")
+	}
+	if !strings.Contains(err.Error(), "did not start") || !strings.Contains(log.String(), "no-such-operator") {
+		t.Errorf("error %q, told %q", err, log.String())
+	}
+}

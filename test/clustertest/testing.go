@@ -1,0 +1,84 @@
+package clustertest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/rights"
+)
+
+// startTimeout allows for the first build of everything.
+const startTimeout = 30 * time.Minute
+
+// ForTest starts a cluster with kube-queue installed and stops it with the test.
+// After a failed test its logs are kept, and the test says where.
+func ForTest(t testing.TB, options Options) *Cluster {
+	t.Helper()
+	cluster, err := startInstalled(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stop := cluster.Stop
+		if t.Failed() {
+			t.Logf("the cluster's logs are in %s", cluster.Data)
+			stop = cluster.StopAndKeep
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return cluster
+}
+
+// Main runs the tests of a package that share one cluster with kube-queue
+// installed; use hands it to them. Call it from TestMain.
+func Main(m *testing.M, options Options, use func(*Cluster)) {
+	os.Exit(Run(m, options, use))
+}
+
+// Run is Main for a package that has to clean up behind it: it returns the exit
+// status.
+func Run(m *testing.M, options Options, use func(*Cluster)) int {
+	cluster, err := startInstalled(options)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	use(cluster)
+	code := m.Run()
+	stop := cluster.Stop
+	if code != 0 {
+		fmt.Fprintf(os.Stderr, "the cluster's logs are in %s\n", cluster.Data)
+		stop = cluster.StopAndKeep
+	}
+	if err := stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+func startInstalled(options Options) (*Cluster, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	cluster, err := Start(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	cluster.stopped = func() error { return rights.Collect(cluster.AuditLog, os.Getenv(rights.Folder)) }
+	err = cluster.InstallCRDs(ctx, options.CRDs...)
+	if err == nil && !options.Bare {
+		err = cluster.Install(ctx)
+	}
+	if err != nil {
+		if stopErr := cluster.StopAndKeep(); stopErr != nil {
+			fmt.Fprintln(os.Stderr, stopErr)
+		}
+		return nil, fmt.Errorf("%w\nthe cluster's logs are in %s", err, cluster.Data)
+	}
+	return cluster, nil
+}

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kube-queue.dev/kube-queue/test/audit"
+	"kube-queue.dev/kube-queue/test/clustertest"
+)
+
+// environment is the demos' cluster. They share one folder, so that one takes the place of
+// the other.
+type environment struct {
+	root, data string
+	cluster    *clustertest.Cluster
+}
+
+func newEnvironment(root string) *environment {
+	return &environment{root: root, data: filepath.Join(root, ".cluster", "demo")}
+}
+
+// repository is the folder of the main module.
+func repository(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "kube-queue.dev/kube-queue").Output()
+	if err != nil {
+		return "", fmt.Errorf("finding the repository: %w; run this within a clone of it", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// localcluster runs the command of this name, which make has built.
+func (e *environment) localcluster(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(e.root, "bin", "localcluster"), args...)
+	cmd.Dir = e.root
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 30 * time.Second
+	return cmd
+}
+
+// up starts a new cluster in place of one that an earlier demo left.
+func (e *environment) up(ctx context.Context, show show) error {
+	operators := show.operators
+	if len(operators) == 0 {
+		all, err := clustertest.Operators(ctx)
+		if err != nil {
+			return fmt.Errorf("looking for the operators of all kinds: %w", err)
+		}
+		operators = clustertest.Names(all)
+	}
+	cmd := e.localcluster(ctx, "up", "--fresh", "--data", e.data,
+		"--operators", strings.Join(operators, ","), "--pod-run-time", show.podRunTime.String())
+	cmd.Stdout, cmd.Stderr = nil, os.Stdout
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("starting the cluster: %w", err)
+	}
+	out, err := e.localcluster(ctx, "status", "--data", e.data, "-o", "json").Output()
+	if err != nil {
+		return fmt.Errorf("asking how the cluster is: %w", err)
+	}
+	var status struct{ Ready clustertest.Ready }
+	if err := json.Unmarshal(out, &status); err != nil {
+		return fmt.Errorf("asking how the cluster is: %w", err)
+	}
+	e.cluster, err = clustertest.Open(ctx, status.Ready)
+	return err
+}
+
+func (e *environment) down(ctx context.Context) error {
+	cmd := e.localcluster(ctx, "down", "--data", e.data)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("stopping the cluster: %w", err)
+	}
+	return nil
+}
+
+// install does what a user of a cluster does, and links kubectl into bin.
+func (e *environment) install(ctx context.Context, show show) error {
+	link := filepath.Join(e.root, "bin", "kubectl")
+	if err := os.Remove(link); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	if err := os.Symlink(e.cluster.KubectlPath, link); err != nil {
+		return err
+	}
+	if err := e.cluster.Install(ctx); err != nil {
+		return err
+	}
+	if err := e.start(ctx, "kube-queue-controller"); err != nil {
+		return err
+	}
+	var flags []string
+	if show.extensions != "" {
+		flags = append(flags, "--enabled-extensions="+show.extensions)
+	}
+	return e.start(ctx, "job-extensions", flags...)
+}
+
+// start runs one of kube-queue's programs as its ServiceAccount.
+func (e *environment) start(ctx context.Context, name string, flags ...string) error {
+	_, kubeconfig, err := e.cluster.ServiceAccountConfig(ctx, name)
+	if err != nil {
+		return err
+	}
+	health, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	args := append([]string{"program", "start", "--data", e.data, "--name", name,
+		"--ready-url", "http://" + health + "/readyz", "--",
+		filepath.Join(e.root, "bin", name), "--kubeconfig", kubeconfig, "--health-bind-address", health,
+		"--metrics-bind-address=0", "--leader-elect=false"}, flags...)
+	cmd := e.localcluster(ctx, args...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("starting %s: %w\n%s", name, err, out)
+	}
+	fmt.Println(strings.Join(append([]string{name, "runs"}, flags...), " "))
+	return nil
+}
+
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
+}
+
+func (e *environment) apply(ctx context.Context, together ...[]string) error {
+	for _, paths := range together {
+		fmt.Printf("kubectl apply -f %s\n", strings.Join(paths, " \\\n  -f "))
+		args := []string{"apply"}
+		for _, path := range paths {
+			args = append(args, "-f", filepath.Join(e.root, path))
+		}
+		out, err := e.cluster.Kubectl(ctx, args...)
+		if err != nil {
+			return fmt.Errorf("applying %s: %w", strings.Join(paths, ", "), err)
+		}
+		fmt.Print(indent(out))
+	}
+	return nil
+}
+
+func indent(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString("  " + line)
+	}
+	return b.String()
+}
+
+// audit has the independent checker read the audit log, once all of it is written.
+func (e *environment) audit(ctx context.Context) (*audit.Log, error) {
+	if err := e.waitForLog(ctx); err != nil {
+		return nil, err
+	}
+	log, err := audit.ReadFile(e.cluster.AuditLog)
+	if err != nil {
+		return nil, err
+	}
+	report, err := log.Check(audit.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if err := report.Print(os.Stdout); err != nil {
+		return nil, err
+	}
+	return log, report.Err()
+}
+
+// waitForLog writes a marker and waits until it is in the audit log: then all
+// that was written before is there as well.
+func (e *environment) waitForLog(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(e.cluster.Config())
+	if err != nil {
+		return err
+	}
+	marker := audit.Marker{Namespace: "default", Name: "end-of-demo"}
+	_, err = client.CoreV1().ConfigMaps(marker.Namespace).Create(ctx,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: marker.Name}}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	return audit.WaitFor(ctx, e.cluster.AuditLog, marker)
+}
+
+// farewell says how to go on.
+func (e *environment) farewell(show show) {
+	kubeconfig := e.cluster.Kubeconfig
+	if relative, err := filepath.Rel(e.root, kubeconfig); err == nil {
+		kubeconfig = relative
+	}
+	fmt.Printf(`
+== Done: %s
+
+The cluster is left up. To look around:
+  export KUBECONFIG=%s
+  bin/kubectl get %s,qu
+  bin/kubectl get queue -A
+  bin/kubectl describe %s
+To run it again: make %s       To stop it: make demo-down
+`, show.told, kubeconfig, show.kinds, show.example, show.command)
+}
+
+// explain shows what may help to see why the demo failed.
+func (e *environment) explain(ctx context.Context) {
+	fmt.Println("\n-- How the cluster is:")
+	cmd := e.localcluster(ctx, "status", "--data", e.data)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Printf("Its logs are in %s; make demo-down stops it.\n", filepath.Join(e.data, "logs"))
+}

@@ -1,0 +1,85 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/test/audit"
+)
+
+// Check has the independent checker read the log of everything so far.
+func (l *Env) Check(ctx context.Context) {
+	l.t.Helper()
+	log := l.Log(ctx)
+	report, err := log.Check(l.Audit)
+	Must(l.t, err)
+	for _, v := range report.Violations() {
+		key := fmt.Sprint(v.Rule, v.Object, v.Revision)
+		if !l.suite.judged[key] && !slices.Contains(l.Allowed, v.Check) {
+			l.t.Errorf("the audit log is not clean: %v", v)
+		}
+		l.suite.judged[key] = true
+	}
+	if l.Audit.Oversell == "" {
+		return
+	}
+	report, err = log.Check(audit.Options{}) // as the tests after this one do
+	Must(l.t, err)
+	for _, v := range report.Violations() {
+		l.suite.judged[fmt.Sprint(v.Rule, v.Object, v.Revision)] = true
+	}
+}
+
+// ExpectAccounting waits until the status of every node of the tree is what the
+// checker adds up from the units.
+func (l *Env) ExpectAccounting() {
+	l.t.Helper()
+	var read time.Time
+	var version, state string
+	Eventually(l.t, 30*time.Second, "the tree's status is what the checker adds up", func() (bool, string) {
+		// The log is long: it is read again when the status is another, or was written
+		// before what it tells of.
+		now := l.tree().GetResourceVersion()
+		if now == version && time.Since(read) < time.Second {
+			return false, state
+		}
+		differences, err := l.Log(l.t.Context()).Accounting(l.Audit)
+		Must(l.t, err)
+		version, read, state = now, time.Now(), strings.Join(differences, "; ")
+		return state == "", state
+	})
+}
+
+// Log is the audit log up to now.
+func (l *Env) Log(ctx context.Context) *audit.Log {
+	l.t.Helper()
+	marker, err := l.Kube.CoreV1().ConfigMaps("default").Create(ctx,
+		ConfigMap(fmt.Sprintf("marker-%d", time.Now().UnixNano())), metav1.CreateOptions{})
+	Must(l.t, err)
+	Must(l.t, audit.WaitFor(ctx, l.suite.AuditLog, audit.Marker{Namespace: marker.Namespace, Name: marker.Name}))
+	log, err := audit.ReadFile(l.suite.AuditLog)
+	Must(l.t, err)
+	return log
+}
+
+// ExpectOneAfterTheOther has the log tell that two jobs never ran at the same time, and
+// that the second had no pod before the first had ended.
+func (l *Env) ExpectOneAfterTheOther(kind, first, second string) {
+	l.t.Helper()
+	log := l.Log(l.t.Context())
+	one, err := log.Life(l.Audit, kind, l.Namespace, first)
+	Must(l.t, err)
+	two, err := log.Life(l.Audit, kind, l.Namespace, second)
+	Must(l.t, err)
+	if span, both := audit.Overlap(one.Runs, two.Runs); both {
+		l.t.Errorf("%s and %s both ran at %v", first, second, span.From)
+	}
+	if !one.Ended.Before(two.FirstPod) {
+		l.t.Errorf("%s had a pod at %v, before the end of %s at %v", second, two.FirstPod, first, one.Ended)
+	}
+}

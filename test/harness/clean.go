@@ -1,0 +1,97 @@
+package harness
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Clean removes what the test has made, programs still running or not.
+func (l *Env) Clean(ctx context.Context) {
+	l.t.Helper()
+	l.clearJobs(ctx)
+	l.clearQuotas(ctx)
+	Must(l.t, l.Dynamic.Resource(trees).Namespace("kube-system").DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+	l.waitForNothing(ctx)
+}
+
+func (l *Env) clearJobs(ctx context.Context) {
+	l.t.Helper()
+	background := metav1.DeletePropagationBackground
+	for _, resource := range allJobs() {
+		// Not every kind is served.
+		Must(l.t, ignoreNotFound(l.Dynamic.Resource(resource).Namespace(l.Namespace).
+			DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &background}, metav1.ListOptions{})))
+	}
+}
+
+// clearQuotas removes ResourceQuotas, and LimitRanges, which belong to them.
+func (l *Env) clearQuotas(ctx context.Context) {
+	l.t.Helper()
+	Must(l.t, l.Kube.CoreV1().ResourceQuotas(l.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+	Must(l.t, l.Kube.CoreV1().LimitRanges(l.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+}
+
+// waitForNothing waits until no unit and no pod is left. What nobody owns it deletes.
+func (l *Env) waitForNothing(ctx context.Context) {
+	l.t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		units, err := l.Queue.SchedulingV1alpha1().QueueUnits(l.Namespace).List(ctx, metav1.ListOptions{})
+		Must(l.t, err)
+		pods, err := l.Kube.CoreV1().Pods(l.Namespace).List(ctx, metav1.ListOptions{})
+		Must(l.t, err)
+		if len(units.Items)+len(pods.Items) == 0 {
+			return
+		}
+		for _, unit := range units.Items {
+			if len(unit.OwnerReferences) == 0 { // made by hand, or orphaned
+				Must(l.t, ignoreNotFound(l.Queue.SchedulingV1alpha1().QueueUnits(l.Namespace).Delete(ctx, unit.Name, metav1.DeleteOptions{})))
+			}
+		}
+		for _, pod := range pods.Items {
+			if len(pod.OwnerReferences) == 0 && pod.DeletionTimestamp == nil {
+				Must(l.t, ignoreNotFound(l.Kube.CoreV1().Pods(l.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})))
+			}
+		}
+		select {
+		case <-ctx.Done():
+			l.t.Fatalf("%d units and %d pods are left after the test", len(units.Items), len(pods.Items))
+		case <-tick.C:
+		}
+	}
+}
+
+// ClearOrphans deletes what the deletion of a job has left behind when what it
+// owned was to be orphaned.
+func (l *Env) ClearOrphans(job string) {
+	l.t.Helper()
+	ctx := l.t.Context()
+	background := metav1.DeletePropagationBackground
+	for _, resource := range append(allJobs(), Pods) {
+		orphans := l.Dynamic.Resource(resource).Namespace(l.Namespace)
+		list, err := orphans.List(ctx, metav1.ListOptions{})
+		Must(l.t, ignoreNotFound(err))
+		if err != nil {
+			continue // not served here
+		}
+		for _, orphan := range list.Items {
+			if belongs(orphan.GetName(), job) && metav1.GetControllerOf(&orphan) == nil {
+				Must(l.t, ignoreNotFound(orphans.Delete(ctx, orphan.GetName(), metav1.DeleteOptions{PropagationPolicy: &background})))
+			}
+		}
+	}
+}
+
+func belongs(name, job string) bool { return name == job || strings.HasPrefix(name, job+"-") }
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

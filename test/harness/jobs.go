@@ -1,0 +1,116 @@
+package harness
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	// RunTime is the annotation on pods, and on RayJobs, that says how long they run.
+	RunTime = "localcluster.kube-queue.dev/run-time"
+	// UntilTold is the run time of what a test ends, or deletes, itself: how slow the
+	// machine is then changes nothing.
+	UntilTold = 1000 * time.Hour
+
+	// EndNow is a patch by which what has a run time ends at once.
+	EndNow = `{"metadata":{"annotations":{"` + RunTime + `":"1ms"}}}`
+)
+
+// Finish ends a job that runs until it is told to end: the annotation that says so
+// is on the job itself, or on those of its pods with which it ends. Where no pod says
+// how long it runs, all are ended.
+func (l *Env) Finish(resource schema.GroupVersionResource, name string) {
+	l.t.Helper()
+	if l.Object(resource, name).GetAnnotations()[RunTime] != "" {
+		l.Patch(resource, name, EndNow)
+		return
+	}
+	Eventually(l.t, 20*time.Second, name+" has a pod that ends it", func() (bool, string) {
+		pods := l.Pods(name)
+		if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Annotations[RunTime] != "" }) {
+			pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.Annotations[RunTime] != UntilTold.String() })
+		}
+		for _, pod := range pods {
+			l.Patch(Pods, pod.Name, EndNow)
+		}
+		return len(pods) > 0, "none"
+	})
+}
+
+func (l *Env) Object(resource schema.GroupVersionResource, name string) *unstructured.Unstructured {
+	l.t.Helper()
+	object, err := l.Dynamic.Resource(resource).Namespace(l.Namespace).Get(l.t.Context(), name, metav1.GetOptions{})
+	Must(l.t, err)
+	return object
+}
+
+// State is what kubectl shows in the column STATE of a kubeflow job.
+func (l *Env) State(resource schema.GroupVersionResource, name string) string {
+	l.t.Helper()
+	conditions, _, _ := unstructured.NestedSlice(l.Object(resource, name).Object, "status", "conditions")
+	if len(conditions) == 0 {
+		return ""
+	}
+	kind, _ := conditions[len(conditions)-1].(map[string]any)["type"].(string)
+	return kind
+}
+
+// HasCondition tells whether a condition of the object is True.
+func (l *Env) HasCondition(resource schema.GroupVersionResource, name, condition string) bool {
+	l.t.Helper()
+	conditions, _, _ := unstructured.NestedSlice(l.Object(resource, name).Object, "status", "conditions")
+	for _, c := range conditions {
+		if c, ok := c.(map[string]any); ok && c["type"] == condition && c["status"] == "True" {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *Env) WaitForState(resource schema.GroupVersionResource, name string, states ...string) {
+	l.t.Helper()
+	Eventually(l.t, time.Minute, fmt.Sprintf("%s is %v", name, states), func() (bool, string) {
+		state := l.State(resource, name)
+		return slices.Contains(states, state), state
+	})
+}
+
+// Events about an object, by reason.
+func (l *Env) Events(name, reason string) []corev1.Event {
+	l.t.Helper()
+	list, err := l.Kube.CoreV1().Events(l.Namespace).List(l.t.Context(), metav1.ListOptions{
+		FieldSelector: "involvedObject.name=" + name + ",reason=" + reason})
+	Must(l.t, err)
+	return list.Items
+}
+
+func (l *Env) AllEvents(name string) []corev1.Event {
+	l.t.Helper()
+	list, err := l.Kube.CoreV1().Events(l.Namespace).List(l.t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + name})
+	Must(l.t, err)
+	return list.Items
+}
+
+func (l *Env) WaitForEvent(name, reason string) corev1.Event {
+	l.t.Helper()
+	var found []corev1.Event
+	Eventually(l.t, 30*time.Second, fmt.Sprintf("there is an event %s about %s", reason, name), func() (bool, string) {
+		found = l.Events(name, reason)
+		return len(found) > 0, "none"
+	})
+	return found[0]
+}
+
+// Pods that belong to a job, by the operators' naming.
+func (l *Env) Pods(job string) []corev1.Pod {
+	l.t.Helper()
+	list, err := l.Kube.CoreV1().Pods(l.Namespace).List(l.t.Context(), metav1.ListOptions{})
+	Must(l.t, err)
+	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !belongs(p.Name, job) })
+}

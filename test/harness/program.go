@@ -1,0 +1,187 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Program is one of the programs under test, which may be killed and started
+// again.
+type Program struct {
+	Name string
+	// Kubeconfig is that of its ServiceAccount. It may be changed before a start.
+	Kubeconfig string
+	// Args and Env are its own, beside those that every program gets.
+	Args, Env []string
+	// Log takes what it prints.
+	Log *os.File
+
+	t        testing.TB
+	programs string
+	health   string
+	// elects: it works only while it holds its lease.
+	elects  bool
+	metrics string
+	cmd     *exec.Cmd
+	ended   chan struct{}
+	err     error
+}
+
+// Program prepares a program that runs as its ServiceAccount.
+func (s *Suite) Program(t testing.TB, name string, args ...string) *Program {
+	t.Helper()
+	_, kubeconfig, err := s.ServiceAccountConfig(t.Context(), name)
+	Must(t, err)
+	p := s.program(t, name, name, args)
+	p.Kubeconfig = kubeconfig
+	return p
+}
+
+// program prepares one that logs under a name of its own.
+func (s *Suite) program(t testing.TB, name, logName string, args []string) *Program {
+	t.Helper()
+	log, err := os.Create(filepath.Join(s.Logs, logName+"."+filepath.Base(t.Name())+".log"))
+	Must(t, err)
+	p := &Program{Name: name, Log: log, Args: args, t: t, programs: s.Programs}
+	if name == Controller {
+		p.Args = append(p.Args, "--check-invariants")
+	}
+	t.Cleanup(func() {
+		p.Stop()
+		Must(t, log.Close())
+		if t.Failed() {
+			t.Logf("%s logged to %s", logName, log.Name())
+		}
+	})
+	return p
+}
+
+// Start runs the program and returns when it is ready.
+func (p *Program) Start() *Program {
+	p.t.Helper()
+	p.Launch()
+	p.WaitReady()
+	return p
+}
+
+// WaitReady waits until the program is ready.
+func (p *Program) WaitReady() {
+	p.t.Helper()
+	Eventually(p.t, 30*time.Second, p.Name+" is ready", func() (bool, string) {
+		select {
+		case <-p.ended:
+			return false, fmt.Sprintf("it has ended: %v; see %s", p.err, p.Log.Name())
+		default:
+		}
+		response, err := http.Get("http://" + p.health + "/readyz")
+		if err != nil {
+			return false, err.Error()
+		}
+		defer response.Body.Close()
+		return response.StatusCode == http.StatusOK, response.Status
+	})
+}
+
+// MetricsURL is where the program answers scrapes.
+func (p *Program) MetricsURL() string { return "https://" + p.metrics + "/metrics" }
+
+// Launch starts the program and does not wait.
+func (p *Program) Launch() {
+	p.t.Helper()
+	p.health, p.metrics = freeAddresses(p.t)
+	args := append([]string{"--kubeconfig", p.Kubeconfig, fmt.Sprintf("--leader-elect=%t", p.elects),
+		"--health-bind-address", p.health, "--metrics-bind-address", p.metrics, "-v=2"}, p.Args...)
+	p.cmd = exec.Command(filepath.Join(p.programs, p.Name), args...)
+	p.cmd.Env = append(os.Environ(), p.Env...)
+	p.cmd.Stdout, p.cmd.Stderr = p.Log, p.Log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p.ended = make(chan struct{})
+	Must(p.t, p.cmd.Start())
+	go func(cmd *exec.Cmd, ended chan struct{}) {
+		p.err = cmd.Wait()
+		close(ended)
+	}(p.cmd, p.ended)
+}
+
+// Stop ends the program in order, and fails the test when it did not end so.
+func (p *Program) Stop() {
+	if p.cmd == nil {
+		return
+	}
+	p.end(syscall.SIGTERM)
+	if p.err != nil {
+		p.t.Errorf("%s ended with %v; see %s", p.Name, p.err, p.Log.Name())
+	}
+	p.cmd = nil
+}
+
+// Kill ends the program at once.
+func (p *Program) Kill() {
+	p.end(syscall.SIGKILL)
+	p.cmd = nil
+}
+
+// Freeze stops the program as it is. It knows nothing of that, until it is thawed.
+func (p *Program) Freeze() { Must(p.t, p.cmd.Process.Signal(syscall.SIGSTOP)) }
+
+// Thaw has it go on.
+func (p *Program) Thaw() { Must(p.t, p.cmd.Process.Signal(syscall.SIGCONT)) }
+
+func (p *Program) end(signal syscall.Signal) {
+	_ = p.cmd.Process.Signal(syscall.SIGCONT) // it may be frozen, where the test has failed
+	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Error(err)
+	}
+	select {
+	case <-p.ended:
+	case <-time.After(20 * time.Second):
+		p.t.Errorf("%s did not end within 20 s of %v", p.Name, signal)
+		p.cmd.Process.Kill()
+		<-p.ended
+	}
+}
+
+// Ended is closed when the program that was launched last has ended; Err tells how.
+func (p *Program) Ended() <-chan struct{} { return p.ended }
+
+// Err is how the program ended.
+func (p *Program) Err() error { return p.err }
+
+// Strike ends the program at once and does not wait for that.
+func (p *Program) Strike() error { return p.cmd.Process.Kill() }
+
+// Both starts both programs; enabled are the kinds that are queued.
+func (s *Suite) Both(t testing.TB, enabled string, controllerArgs ...string) (controller, extensions *Program) {
+	t.Helper()
+	return s.BothWith(t, enabled, nil, controllerArgs...)
+}
+
+// BothWith starts both programs, the controller with an environment of its own.
+func (s *Suite) BothWith(t testing.TB, enabled string, env []string, controllerArgs ...string) (controller, extensions *Program) {
+	t.Helper()
+	controller = s.Program(t, Controller, controllerArgs...)
+	controller.Env = env
+	extensions = s.Program(t, Extensions, "--enabled-extensions="+enabled)
+	controller.Start()
+	extensions.Start()
+	return controller, extensions
+}
+
+// freeAddresses are two, held together for a moment so that they are not the same.
+func freeAddresses(t testing.TB) (one, other string) {
+	t.Helper()
+	first, err := net.Listen("tcp", "127.0.0.1:0")
+	Must(t, err)
+	second, err := net.Listen("tcp", "127.0.0.1:0")
+	Must(t, err)
+	Must(t, errors.Join(first.Close(), second.Close()))
+	return first.Addr().String(), second.Addr().String()
+}

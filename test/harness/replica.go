@@ -1,0 +1,124 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/faultproxy"
+)
+
+// Replica is one of several processes of a program, of which the one works that holds
+// their lease. It reaches the API server by a way of its own.
+type Replica struct {
+	*Program
+	Proxy *faultproxy.Proxy
+	// Label tells it from the others in logs.
+	Label string
+
+	suite *Suite
+	lives int
+}
+
+// Replica prepares the n-th replica of a program.
+func (s *Suite) Replica(t testing.TB, name string, n int, args ...string) *Replica {
+	t.Helper()
+	proxy, err := faultproxy.Start(s.Config())
+	Must(t, err)
+	t.Cleanup(proxy.Close) // after the program has ended
+	label := fmt.Sprintf("%s-%d", name, n)
+	r := &Replica{Program: s.program(t, name, label, args), Proxy: proxy, Label: label, suite: s}
+	r.elects = true
+	return r
+}
+
+// Launch starts a process of the replica and does not wait. Each has a token of its own.
+func (r *Replica) Launch() {
+	r.t.Helper()
+	r.lives++
+	direct := filepath.Join(r.suite.Data, fmt.Sprintf("%s.%d.kubeconfig", r.Label, r.lives))
+	Must(r.t, r.suite.WriteKubeconfig(r.t.Context(), r.Name, direct))
+	var err error
+	r.Kubeconfig, err = r.Proxy.Kubeconfig(direct)
+	Must(r.t, err)
+	r.Program.Launch()
+}
+
+// Start starts a process and returns when it is ready: it leads, or knows who does.
+func (r *Replica) Start() *Replica {
+	r.t.Helper()
+	r.Launch()
+	r.WaitReady()
+	return r
+}
+
+// WaitLost waits until the process has ended by itself for having lost its lease.
+func (r *Replica) WaitLost(timeout time.Duration) {
+	r.t.Helper()
+	Eventually(r.t, timeout, r.Label+" has ended by itself", func() (bool, string) { return r.HasEnded(), "it runs" })
+	var exit *exec.ExitError
+	if !errors.As(r.Err(), &exit) || exit.ExitCode() != 1 {
+		r.t.Errorf("%s ended with %v, want status 1; see %s", r.Label, r.Err(), r.Log.Name())
+	}
+	r.cmd = nil
+}
+
+// HasEnded tells whether the process that was launched last has ended.
+func (r *Replica) HasEnded() bool {
+	select {
+	case <-r.Ended():
+		return true
+	default:
+		return false
+	}
+}
+
+var identity = regexp.MustCompile(`"Looking for the lease".* identity="([^"]+)"`)
+
+// Identity is by what name the process that was launched last holds the lease.
+func (r *Replica) Identity() string {
+	r.t.Helper()
+	log, err := os.ReadFile(r.Log.Name())
+	Must(r.t, err)
+	all := identity.FindAllSubmatch(log, -1)
+	if len(all) < r.lives {
+		return ""
+	}
+	return string(all[len(all)-1][1])
+}
+
+// Holder is by what name the lease of a program is held; empty when nobody holds it.
+func (l *Env) Holder(program string) string {
+	l.t.Helper()
+	lease, err := l.Kube.CoordinationV1().Leases(clustertest.Namespace).Get(l.t.Context(), program, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return ""
+	}
+	Must(l.t, err)
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
+}
+
+// Leader is the replica that holds the lease of its program, waited for.
+func (l *Env) Leader(replicas ...*Replica) (leader *Replica) {
+	l.t.Helper()
+	Eventually(l.t, time.Minute, "one of them holds the lease of "+replicas[0].Name, func() (bool, string) {
+		holder := l.Holder(replicas[0].Name)
+		for _, r := range replicas {
+			if holder != "" && r.Identity() == holder {
+				leader = r
+			}
+		}
+		return leader != nil, fmt.Sprintf("%q holds it", holder)
+	})
+	return leader
+}

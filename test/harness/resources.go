@@ -1,0 +1,37 @@
+package harness
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kube-queue.dev/kube-queue/extensions/registry"
+)
+
+// Resources of jobs that tests of their own name, and of quota trees.
+var (
+	Jobs              = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+	TFJobs            = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "tfjobs"}
+	SparkApplications = schema.GroupVersionResource{Group: "sparkoperator.k8s.io", Version: "v1beta2", Resource: "sparkapplications"}
+	RayJobs           = schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayjobs"}
+	RayClusters       = schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayclusters"}
+	Workflows         = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "workflows"}
+
+	// Pods are what jobs are made of in the end.
+	Pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+
+	// ResourceQuotas and LimitRanges are of the API server's own.
+	ResourceQuotas = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
+	LimitRanges    = schema.GroupVersionResource{Version: "v1", Resource: "limitranges"}
+
+	trees = schema.GroupVersionResource{Group: "scheduling.sigs.k8s.io", Version: "v1beta1", Resource: "elasticquotatrees"}
+)
+
+// allJobs are the resources of all kinds that are queued. Not all of them need to be
+// served.
+func allJobs() []schema.GroupVersionResource {
+	var all []schema.GroupVersionResource
+	for _, adapter := range registry.All() {
+		kind := adapter.Kind()
+		all = append(all, kind.GroupVersion().WithResource(kind.Resource))
+	}
+	return all
+}

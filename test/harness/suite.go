@@ -1,0 +1,112 @@
+// Package harness is what end-to-end tests work with: a real cluster with kube-queue
+// installed, its two programs as they are built, run as their ServiceAccounts, and
+// a namespace for each test that is cleaned behind it.
+//
+// Words. A Suite is a cluster and the programs to be run there; its tests run one
+// after another, since a quota tree is for the whole cluster. An Env is what one
+// test has of it. A Program is one of the two programs, which may be killed and
+// started again.
+//
+// Each test ends with the independent checker of test/audit, which reads all that
+// was written so far.
+package harness
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"kube-queue.dev/kube-queue/test/clustertest"
+)
+
+// The programs.
+const (
+	Controller = "kube-queue-controller"
+	Extensions = "job-extensions"
+)
+
+// Suite is a cluster with kube-queue installed.
+type Suite struct {
+	*clustertest.Cluster
+	// Programs is the folder of the programs under test.
+	Programs string
+	// judged holds what was found in the audit log at the end of each test so far:
+	// the log is one for all tests, and a test answers for what came in its time.
+	judged map[string]bool
+}
+
+// Main runs the tests of a package that share one suite; use hands it to them.
+// Call it from TestMain.
+func Main(m *testing.M, options clustertest.Options, use func(*Suite)) {
+	os.Exit(Run(m, options, use))
+}
+
+// Run is Main for a package that has to clean up behind it: it returns the exit status.
+func Run(m *testing.M, options clustertest.Options, use func(*Suite)) int {
+	dir, err := os.MkdirTemp("", "kube-queue-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		if err := os.RemoveAll(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}()
+	if err := buildPrograms(context.Background(), dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return clustertest.Run(m, options, func(c *clustertest.Cluster) { use(newSite(c, dir)) })
+}
+
+func newSite(cluster *clustertest.Cluster, programs string) *Suite {
+	return &Suite{Cluster: cluster, Programs: programs, judged: map[string]bool{}}
+}
+
+// Builder builds the programs once for several sites, one after another.
+type Builder struct {
+	once sync.Once
+	err  error
+	dir  string
+}
+
+// Suite starts a cluster for one test, and stops it with the test.
+func (b *Builder) Suite(t testing.TB, options clustertest.Options) *Suite {
+	t.Helper()
+	b.once.Do(func() {
+		if b.dir, b.err = os.MkdirTemp("", "kube-queue-e2e-"); b.err == nil {
+			b.err = buildPrograms(t.Context(), b.dir)
+		}
+	})
+	Must(t, b.err)
+	return newSite(clustertest.ForTest(t, options), b.dir)
+}
+
+// Clean removes what was built.
+func (b *Builder) Clean() error {
+	if b.dir == "" {
+		return nil
+	}
+	return os.RemoveAll(b.dir)
+}
+
+// buildPrograms builds what is tested, with the race detector: what it finds ends
+// the program, and so the test.
+func buildPrograms(ctx context.Context, dir string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-race", "-o", dir+string(filepath.Separator),
+		"kube-queue.dev/kube-queue/cmd/"+Controller, "kube-queue.dev/kube-queue/cmd/"+Extensions)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the programs: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// Acceptance is the path of a user's manifest.
+func (s *Suite) Acceptance(file string) string {
+	return filepath.Join(s.Repository, "test", "acceptance", file)
+}

@@ -1,0 +1,36 @@
+package loadgen
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// stall is how long nothing may happen before a stage is given up.
+const stall = 2 * time.Minute
+
+// RunStream plays a scenario of kind Stream until each unit has been released and has
+// ended.
+func (s *Run) RunStream(ctx context.Context) error {
+	return s.Play(ctx, func(ctx context.Context) error {
+		return s.reach(ctx, "all have ended", func(c Counts) bool { return c.Ended == len(s.units) })
+	})
+}
+
+// reach waits for a state, and gives up when nothing happens any more.
+func (s *Run) reach(ctx context.Context, state string, holds func(Counts) bool) error {
+	stalled := false
+	err := s.Until(ctx, func(c Counts) bool {
+		last := c.LastEvent
+		if c.Created < len(s.units) {
+			// A scenario may have long pauses between arrivals.
+			last = max(last, s.arrivals[c.Created].At)
+		}
+		stalled = s.Elapsed()-max(last, s.moved) > stall
+		return stalled || holds(c)
+	})
+	if err == nil && stalled && !holds(s.Counts()) {
+		return fmt.Errorf("nothing has happened for %v, and it is not so that %s: %s; see the log of the controller", stall, state, s.Progress())
+	}
+	return err
+}

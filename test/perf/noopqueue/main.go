@@ -1,0 +1,65 @@
+// Command noopqueue is a queue of no thought: it releases every suspended Job with its
+// label as soon as it sees it, in no order and with no limit.
+//
+// It is a yardstick for perf. Whatever thinks about jobs must at least see them, keep
+// an object for each, release it and tell of it; noopqueue does that with as many writes as
+// kube-queue makes for a job that did not wait, and nothing else: it creates a
+// ConfigMap, marks it, unsuspends the Job, writes an event, and marks the ConfigMap
+// again when the Job has ended. With --bare it makes the one write that no queue can do
+// without. It does not survive the loss of anything and is of no other use.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, os.Args[1:])
+	if errors.Is(err, pflag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "noopqueue:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	flags := pflag.NewFlagSet("noopqueue", pflag.ContinueOnError)
+	label := flags.String("label", "", "`KEY=VALUE` of the jobs to release")
+	bare := flags.Bool("bare", false, "write nothing but the release")
+	workers := flags.Int("workers", 16, "`NUMBER` of jobs that are worked on at once")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	switch {
+	case *label == "":
+		return errors.New("--label is missing: give the KEY=VALUE of the jobs to release")
+	case *workers < 1:
+		return fmt.Errorf("--workers %d: must be 1 or more", *workers)
+	}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig, which KUBECONFIG names: %w", err)
+	}
+	config.QPS, config.UserAgent = -1, "noopqueue"
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	q := &queue{client: client, label: *label, bare: *bare, released: map[types.UID]bool{}}
+	return q.run(ctx, *workers)
+}
