@@ -179,7 +179,7 @@ func TestAProgramObeysItsFlagsThenItsEnvironmentThenItsFile(t *testing.T) {
 			includes(t, inForce["given"], map[string]any{"namespace": "FILE: namespace", "health.bindAddress": "--health-bind-address"}, file)
 			includes(t, starts, c.starts, file)
 			if told := strings.Contains(logged(), "An environment variable has no effect here"); told != (c.program == extensions) {
-				t.Errorf("that a variable has no effect is told: %t", told)
+				t.Errorf("that a variable has no effect is reported: %t", told)
 			}
 			eventually(t, "it is healthy where the flag says", logged, ended, func() bool { return answers("http://" + health + "/healthz") })
 			if answers("http://" + unused + "/healthz") {

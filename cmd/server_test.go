@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// server answers as little of the API as tells what a program does: its version, and a
+// server answers as little of the API as reports what a program does: its version, and a
 // lease that nobody has.
 type server struct {
 	*httptest.Server

@@ -24,7 +24,7 @@ trap 'rm -rf "${scratch}"' EXIT
 }
 
 rendered=${scratch}/kube-queue/templates
-# The policies of one template are told apart by their names: kube-queue-hold-job.
+# The policies of one template are distinguished by their names: kube-queue-hold-job.
 awk -v folder="${rendered}/policies" '
   function flush() {
     if (file != "") printf "%s", document >>file
@@ -39,7 +39,7 @@ rm "${rendered}/policies/hold.yaml"
 
 rm -rf deploy
 cp -r "${rendered}" deploy
-# helm tells of each document where it comes from, and leaves a line free after it:
+# helm reports each document where it comes from, and leaves a line free after it:
 # once for a file is enough.
 find deploy -name '*.yaml' -print0 | while IFS= read -r -d '' file; do
   {

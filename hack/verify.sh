@@ -2,7 +2,7 @@
 # Checks what a reviewer should not have to: formatting, vet, staticcheck, tidy
 # modules, and that everything generated is what the generators write now.
 # Changes nothing in the tree (programs are built into bin/, which git ignores),
-# runs every check and then fails if one did, saying how to mend it.
+# runs every check and then fails if one did, saying how to fix it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source hack/env.sh
@@ -83,8 +83,8 @@ build_linked "${tools}"
 check "gofmt" "run gofmt -w on these files" gofmt_clean
 check "generated code, CRDs, deploy and pages" "run make generate" generated_fresh
 check "go mod tidy" "run go mod tidy in these modules" in_modules all_modules go mod tidy -diff
-check "go vet" "mend what it says" in_modules own_modules go vet ./...
-check "staticcheck" "mend what it says" in_modules own_modules "${tools}/staticcheck" ./...
+check "go vet" "fix what it says" in_modules own_modules go vet ./...
+check "staticcheck" "fix what it says" in_modules own_modules "${tools}/staticcheck" ./...
 
 if ((${#failed[@]})); then
   echo "verify: failed:"

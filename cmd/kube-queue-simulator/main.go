@@ -1,5 +1,5 @@
 // Command kube-queue-simulator plays a trace of jobs against a quota tree, with the
-// scheduling core of kube-queue-controller in virtual time, and tells how long the jobs
+// scheduling core of kube-queue-controller in virtual time, and reports how long the jobs
 // would have waited.
 package main
 
@@ -90,7 +90,7 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
-const longHelp = `Plays a trace of jobs against a quota tree and tells how long the jobs would have
+const longHelp = `Plays a trace of jobs against a quota tree and reports how long the jobs would have
 waited, how much of the quota was used and how fairly it was shared. What decides is the
 scheduling core of kube-queue-controller itself, in virtual time: a trace of 80,000 jobs
 takes seconds. Nothing is read from a cluster, and nothing is written to one.

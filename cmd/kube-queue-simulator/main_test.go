@@ -240,7 +240,7 @@ func TestAPictureIsDrawn(t *testing.T) {
 	}
 }
 
-func TestProgressIsToldWhereItIsAskedFor(t *testing.T) {
+func TestProgressIsReportedWhereItIsAskedFor(t *testing.T) {
 	_, stderr := run(t, exitClean, "--trace", sample, capacity, "--progress=always", "--policy=Block,Priority")
 	says(t, "stderr", stderr, "reading", "Block (1 of 2)", "Priority (2 of 2): 474 of 474 jobs have ended, 100 %")
 	if !strings.HasSuffix(stderr, "\r\x1b[K") {
@@ -280,7 +280,7 @@ func TestAnInterruptedRunTellsWhatWasDone(t *testing.T) {
 	if code != exitInterrupted {
 		t.Errorf("exit status %d", code)
 	}
-	says(t, "stderr", stderr.String(), "interrupted in Priority (2 of 3)", "nothing is told of it")
+	says(t, "stderr", stderr.String(), "interrupted in Priority (2 of 3)", "nothing is reported it")
 	says(t, "stdout", stdout.String(), "Block 4,000")
 	if strings.Contains(stdout.String(), "Priority") || strings.Contains(stderr.String(), "RoundRobin (3 of 3)") {
 		t.Errorf("it went on: stdout\n%s\nstderr\n%s", &stdout, stderr.String())

@@ -69,7 +69,7 @@ func (o *options) playAll(ctx context.Context, paper *report.Paper, played *trac
 		result, err := simulator.Run(ctx, scenario)
 		progress.clear()
 		if err != nil && ctx.Err() != nil {
-			return fmt.Errorf("%w in %s; nothing is told of it", errInterrupted, progress.last())
+			return fmt.Errorf("%w in %s; nothing is reported it", errInterrupted, progress.last())
 		}
 		if err != nil {
 			return err

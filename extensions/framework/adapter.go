@@ -19,9 +19,9 @@ type Adapter interface {
 	Kind() Kind
 	// New returns an empty object to decode a job into.
 	New() Object
-	// State says what the job's spec and status tell of its life.
+	// State says what the job's spec and status report its life.
 	State(Object) JobState
-	// Pods says which pods the job is made of. An error is the user's to mend: it
+	// Pods says which pods the job is made of. An error is the user's to fix: it
 	// becomes the message of reason InvalidRequest.
 	Pods(Object) (Pods, error)
 	// Templates are the job's pod templates themselves, to be stripped before the
@@ -85,7 +85,7 @@ type Kind struct {
 	Owners []schema.GroupKind
 	// Remains is a resource, of the kind's own group and version, as "rayclusters".
 	// While the job controls an object of it, pods of the job remain: it has not
-	// stopped, and has not ended. Empty: the job's own status tells that.
+	// stopped, and has not ended. Empty: the job's own status reports that.
 	Remains string
 	// Related is the kind of the objects that say what the pods of jobs are; empty
 	// where jobs do so themselves. Its adapter is a RelatedReader.
@@ -166,7 +166,7 @@ type Pods struct {
 	// PriorityClassName of the job's own scheduling policy. When empty, the first
 	// set that names one counts: sets stand in the kind's fixed order of roles.
 	PriorityClassName string
-	// Unsized says, to the user, that the job does not tell what its pods ask for,
+	// Unsized says, to the user, that the job does not report what its pods ask for,
 	// and how to tell it. It is charged nothing, and the user warned.
 	Unsized string
 }

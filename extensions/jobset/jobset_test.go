@@ -25,7 +25,7 @@ func TestAGroupHasAllPodsOfItsJobs(t *testing.T) {
 		want                     int32
 		wrong                    string
 	}{
-		{"one pod for each Job unless told otherwise", 3, nil, nil, 3, ""},
+		{"one pod for each Job unless configured otherwise", 3, nil, nil, 3, ""},
 		{"as many as run at once", 2, ptr.To[int32](4), nil, 8, ""},
 		{"no more than have to complete", 2, ptr.To[int32](4), ptr.To[int32](3), 6, ""},
 		{"one at once of many to complete", 2, nil, ptr.To[int32](9), 2, ""},

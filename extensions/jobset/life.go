@@ -60,7 +60,7 @@ func find(statuses []jobset.ReplicatedJobStatus, name string) *jobset.Replicated
 	return nil
 }
 
-// end: Jobs that fail and are made anew are none.
+// end: Jobs that fail and are made again are none.
 func end(status *jobset.JobSetStatus) *framework.End {
 	for _, name := range []jobset.JobSetConditionType{jobset.JobSetCompleted, jobset.JobSetFailed} {
 		succeeded := name == jobset.JobSetCompleted

@@ -142,7 +142,7 @@ func (b Base[T]) Templates(object framework.Object) []*corev1.PodTemplateSpec {
 	return templates
 }
 
-// SuspendPatch sets the run policy. Unless told otherwise the operators leave
+// SuspendPatch sets the run policy. Unless configured otherwise the operators leave
 // pods behind that run for ever, as parameter servers do, so a job that is held
 // gets the policy that ends them, as the hold policy at admission gives it.
 func (b Base[T]) SuspendPatch(object framework.Object, suspend bool) map[string]any {

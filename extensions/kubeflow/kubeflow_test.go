@@ -60,7 +60,7 @@ func TestQueuingPatch(t *testing.T) {
 	}
 }
 
-func TestSuspendPatchEndsPodsWithTheJobUnlessToldOtherwise(t *testing.T) {
+func TestSuspendPatchEndsPodsWithTheJobUnlessReportedOtherwise(t *testing.T) {
 	tests := []struct {
 		name    string
 		policy  *training.CleanPodPolicy

@@ -2,7 +2,7 @@
 // operator runs, and kubeflow.org/v2beta1, which the MPI operator runs. They are
 // one resource, and a cluster has one of the two operators.
 //
-// Both know a launcher, one pod that starts the program and tells how it ended,
+// Both know a launcher, one pod that starts the program and reports how it ended,
 // and workers. Other than of TFJobs, they take the names of roles as they are
 // written only, and refuse a job without a launcher, after it was created.
 package mpijob

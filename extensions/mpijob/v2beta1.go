@@ -43,7 +43,7 @@ func V2beta1() framework.Adapter {
 // on all the same: only with the time of completion is that the end. Workers are
 // deleted before the job says that it is suspended, the launcher's pod after that,
 // by the controller of batch Jobs; as long as the job is suspended, the operator
-// counts that pod anew each time.
+// counts that pod again each time.
 func partsV2beta1(job *mpi.MPIJob) kubeflow.Parts {
 	policy, status := &job.Spec.RunPolicy, &job.Status
 	parts := kubeflow.Parts{

@@ -55,14 +55,14 @@ func (adapter) State(object framework.Object) framework.JobState {
 	}
 }
 
-// hasHead tells whether there is a head pod.
+// hasHead reports whether there is a head pod.
 func hasHead(status *rayv1.RayClusterStatus) bool {
 	return status.Head.PodName != "" || status.Head.PodIP != ""
 }
 
 // stopped: the condition comes when all pods are gone. Operators before 1.3 have
 // only a state by default, which stays "suspended" until a resumed cluster is
-// ready, so there the pods that they tell of are looked at too.
+// ready, so there the pods that they report are looked at too.
 func stopped(cluster *rayv1.RayCluster) bool {
 	status := &cluster.Status
 	if c := apimeta.FindStatusCondition(status.Conditions, string(rayv1.RayClusterSuspended)); c != nil {
@@ -78,7 +78,7 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 	if !isCluster {
 		return framework.Pods{}, nil
 	}
-	// The operator tells of these by an event only, and the cluster would hold its
+	// The operator reports these by an event only, and the cluster would hold its
 	// quota for nothing.
 	if len(cluster.Name) > longestName || len(validation.IsDNS1035Label(cluster.Name)) > 0 {
 		return framework.Pods{}, fmt.Errorf("the Ray operator refuses the name of cluster %q: create it again under one of at most %d "+

@@ -75,7 +75,7 @@ func check(job *rayv1.RayJob) error {
 	spec, status := &job.Spec, &job.Status
 	switch {
 	case refused(status) && spec.Suspend:
-		return fmt.Errorf("the Ray operator has refused the job and looks at it only once: mend it, delete it and create it again (the operator says: %s)", status.Message)
+		return fmt.Errorf("the Ray operator has refused the job and looks at it only once: fix it, delete it and create it again (the operator says: %s)", status.Message)
 	case len(spec.ClusterSelector) > 0:
 		return nil
 	case spec.RayClusterSpec == nil:

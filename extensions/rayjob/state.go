@@ -46,7 +46,7 @@ func started(status *rayv1.RayJobStatus) bool {
 
 // end of a job. One that the operator has refused never runs, or never goes on. But
 // one that it refused while held has not ended, since it never began: its owner is
-// told what is wrong with it. Only one that began has a cluster.
+// reported what is wrong with it. Only one that began has a cluster.
 func end(job *rayv1.RayJob) *framework.End {
 	status := &job.Status
 	switch state := status.JobDeploymentStatus; {

@@ -133,7 +133,7 @@ func mayImport(imported string) bool {
 	return slices.Contains(standard, imported) || slices.Contains(libraries, imported) || isTypes(imported)
 }
 
-// isTypes tells a package of types: it is below a folder "api" or "apis", and is no
+// isTypes reports a package of types: it is below a folder "api" or "apis", and is no
 // client.
 func isTypes(imported string) bool {
 	folders := strings.Split(imported, "/")

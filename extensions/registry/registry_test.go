@@ -38,7 +38,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestKindsAreToldApart(t *testing.T) {
+func TestKindsAreDistinguished(t *testing.T) {
 	seen := map[string]bool{}
 	for _, adapter := range All() {
 		kind := adapter.Kind()

@@ -2,7 +2,7 @@
 // 2.4 on know them: before, they had no suspend field.
 //
 // An application is a driver and its executors; package spark works out what they
-// ask for. Its state is one word in its status, which tells all about its life.
+// ask for. Its state is one word in its status, which reports all about its life.
 package sparkapplication
 
 import (
@@ -109,7 +109,7 @@ func (adapter) Templates(object framework.Object) []*corev1.PodTemplateSpec {
 	return templates
 }
 
-// SuspendPatch touches nothing else: the operator runs an application anew when
+// SuspendPatch touches nothing else: the operator runs an application again when
 // any other field of its spec has changed.
 func (adapter) SuspendPatch(_ framework.Object, suspend bool) map[string]any {
 	return map[string]any{"spec": map[string]any{"suspend": suspend}}

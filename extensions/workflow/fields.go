@@ -56,7 +56,7 @@ type Status struct {
 	// CompressedNodes and OffloadNodeStatusVersion stand in place of Nodes.
 	CompressedNodes          given `json:"compressedNodes,omitempty"`
 	OffloadNodeStatusVersion given `json:"offloadNodeStatusVersion,omitempty"`
-	// Synchronization tells which locks of Argo the Workflow has or waits for.
+	// Synchronization reports which locks of Argo the Workflow has or waits for.
 	Synchronization given `json:"synchronization,omitempty"`
 	// Stored is the spec with what a WorkflowTemplate adds to it.
 	Stored struct {
@@ -104,7 +104,7 @@ func (s *Status) nodesHidden() bool {
 	return bool(s.CompressedNodes) || bool(s.OffloadNodeStatusVersion) || s.Nodes.Unreadable
 }
 
-// given tells whether a field is there, whatever it is.
+// given reports whether a field is there, whatever it is.
 type given bool
 
 // UnmarshalJSON takes anything.

@@ -116,7 +116,7 @@ func readEntry(name string, value any) (*resource.Quantity, error) {
 	return &quantity, nil
 }
 
-// isResource tells the names that a container may use in its requests.
+// isResource reports the names that a container may use in its requests.
 func isResource(name string) bool {
 	switch corev1.ResourceName(name) {
 	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:

@@ -6,7 +6,7 @@
 // a suspended Workflow waits for somebody else.
 //
 // Argo takes up a suspended Workflow all the same: its phase reads Running, and
-// its clock runs. What it has begun is told by its nodes alone. Suspending a
+// its clock runs. What it has begun is reported by its nodes alone. Suspending a
 // Workflow ends no pod; it only starts no more.
 //
 // What its pods will ask for cannot be known in advance, so its owner says it: see
@@ -111,7 +111,7 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 // Templates: none, for pods are made of Argo's own templates, which are not kept.
 func (adapter) Templates(framework.Object) []*corev1.PodTemplateSpec { return nil }
 
-// SuspendPatch has Argo begin anew with a Workflow that is released: while it was
+// SuspendPatch has Argo begin again with a Workflow that is released: while it was
 // queued the time of activeDeadlineSeconds went by. Argo takes a Workflow without
 // a phase for one that it has never seen, checks it again, for which a
 // WorkflowTemplate that it refers to must still be there, and starts the clock. All

@@ -67,7 +67,7 @@ func (b *builder) build(ctx context.Context, to string, on platform, opts *optio
 	})
 }
 
-// moduleFolders tells where the source of each module lies that a program is built from.
+// moduleFolders reports where the source of each module lies that a program is built from.
 func (b *builder) moduleFolders(ctx context.Context, on platform, programs []string) (map[string]string, error) {
 	args := []string{"list", "-deps", "-f", "{{with .Module}}{{.Path}}\t{{.Dir}}{{end}}"}
 	out, err := b.goCommand(ctx, b.platformEnv(on), append(args, packages(programs)...)...)
@@ -110,7 +110,7 @@ func (b *builder) goCommand(ctx context.Context, env []string, args ...string) (
 	return out, nil
 }
 
-// progress tells when something slow begins, that it goes on, and how long it took.
+// progress reports when something slow begins, that it goes on, and how long it took.
 func (b *builder) progress(what string, do func() error) error {
 	fmt.Fprintf(b.log, "images: %s\n", what)
 	started := time.Now()

@@ -16,7 +16,7 @@ var (
 	spdx = regexp.MustCompile(`^(Apache-2\.0|MIT|BSD-[0-4]-Clause|0BSD|ISC|MPL-[12]\.[01]|Unlicense|CC0-1\.0|CC-BY-(SA-)?[1-4]\.0|Zlib|BSL-1\.0)$`)
 )
 
-// licencesIn tells the licences whose text lies in the folder of a module; nil where no
+// licencesIn reports the licences whose text lies in the folder of a module; nil where no
 // text is known for sure. Who needs certainty reads the files themselves.
 func licencesIn(folder string) *cyclonedx.Licenses {
 	if folder == "" {

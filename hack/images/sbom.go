@@ -16,7 +16,7 @@ import (
 )
 
 // billOfMaterials lists what a binary was linked from, as CycloneDX. It is read from the
-// binary, so it tells of this one and not of what go.mod might have brought. folders are
+// binary, so it reports this one and not of what go.mod might have brought. folders are
 // those of the modules, for their licences.
 func billOfMaterials(program string, on platform, binary []byte, opts *options, folders map[string]string) ([]byte, error) {
 	info, err := buildinfo.Read(bytes.NewReader(binary))

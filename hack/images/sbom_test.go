@@ -87,7 +87,7 @@ func checkSubject(t *testing.T, bom *cyclonedx.BOM, arch, binary string) {
 	}
 }
 
-func TestAModuleThatAnotherReplacesIsToldAsTheOther(t *testing.T) {
+func TestAModuleThatAnotherReplacesIsReportedAsTheOther(t *testing.T) {
 	c := component(&debug.Module{Path: "example.test/Old", Version: "v1.0.0",
 		Replace: &debug.Module{Path: "example.test/New", Version: "v2.0.0+incompatible", Sum: "h1:x"}}, "")
 	if c.Name != "example.test/New" || c.PackageURL != "pkg:golang/example.test/new@v2.0.0%2Bincompatible" {
@@ -98,7 +98,7 @@ func TestAModuleThatAnotherReplacesIsToldAsTheOther(t *testing.T) {
 	}
 }
 
-func TestALicenceIsToldOnlyWhereItsTextIsKnown(t *testing.T) {
+func TestALicenceIsReportedOnlyWhereItsTextIsKnown(t *testing.T) {
 	folder := t.TempDir()
 	put(t, filepath.Join(folder, "LICENSE"), "You may use this on Sundays.")
 	put(t, filepath.Join(folder, "README.md"), read(t, "../../LICENSE"))

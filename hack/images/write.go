@@ -79,7 +79,7 @@ func sum(data []byte) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// report tells what was made and how to load it.
+// report reports what was made and how to load it.
 func report(out io.Writer, opts *options, products []product) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "\nFILE\tSIZE\tSHA-256")

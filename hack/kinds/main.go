@@ -1,5 +1,5 @@
 // Kinds writes what the kinds of extensions/registry bring to other places: the data of the
-// chart's policies and roles, the names in its values, the kinds that metrics tell apart, and
+// chart's policies and roles, the names in its values, the kinds that metrics distinguishes, and
 // the tables of the documentation. It is run by update-codegen.sh.
 package main
 

@@ -17,7 +17,7 @@ func page(controller, extensions *settings.Set) []byte {
 <!-- Written by hack/settings from the programs' own definitions: make generate. -->
 
 Each setting has a flag and a field of the configuration file, some an environment
-variable. How they go together is told in [configuration.md](../operations/configuration.md#settings).
+variable. How they go together is reported in [configuration.md](../operations/configuration.md#settings).
 Files with all defaults: [config/%[1]s.yaml](config/%[1]s.yaml),
 [config/%[2]s.yaml](config/%[2]s.yaml).
 

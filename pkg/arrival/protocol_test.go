@@ -14,7 +14,7 @@ type birth struct {
 	// line is who keeps an order: a namespace and kind.
 	line, name, after string
 	// begins, lands and ends are when the request is sent, when the API server stores the
-	// unit, and when the answer is there; arrives is when the receiver is told.
+	// unit, and when the answer is there; arrives is when the receiver is reported.
 	begins, lands, ends, arrives time.Duration
 	fails                        bool
 	// alone: no other creation of the line was under way.
@@ -124,11 +124,11 @@ func (e *exhibition) pass(now time.Duration) {
 	}
 }
 
-// receive tells of the units in the order in which they were stored, of some twice.
+// receive reports the units in the order in which they were stored, of some twice.
 func (e *exhibition) receive(t *rapid.T, stored []*birth) {
 	now := time.Duration(0)
 	for i, b := range stored {
-		now = max(now, b.lands) + time.Duration(rapid.IntRange(0, 20).Draw(t, "until it is told"))*time.Millisecond
+		now = max(now, b.lands) + time.Duration(rapid.IntRange(0, 20).Draw(t, "until it is reported"))*time.Millisecond
 		e.pass(now)
 		b.arrives = now
 		e.see(b, now)

@@ -29,7 +29,7 @@ type Unit[T any] struct {
 // the order in which their creation began, where no creation fails or takes longer than
 // Patience.
 type Receiver[T any] struct {
-	// known tells whether the core has been shown a unit.
+	// known reports whether the core has been shown a unit.
 	known func(key string) bool
 	// held are the units that wait, by their keys; line is the same, who came first
 	// before others; behind is by the key of whom they come after, in that order.
@@ -51,7 +51,7 @@ func NewReceiver[T any](known func(string) bool) *Receiver[T] {
 	return &Receiver[T]{known: known, held: map[string]*follower[T]{}, behind: map[string][]*follower[T]{}}
 }
 
-// See takes a unit and tells which units the core is to be shown now, in this order.
+// See takes a unit and reports which units the core is to be shown now, in this order.
 func (s *Receiver[T]) See(u Unit[T], now time.Time) []T {
 	h := s.held[u.Key]
 	switch {
@@ -68,7 +68,7 @@ func (s *Receiver[T]) See(u Unit[T], now time.Time) []T {
 	return append([]T{u.Value}, s.follow(u.Key)...)
 }
 
-// Gone takes in that a unit was deleted, and tells which units are to be shown.
+// Gone takes in that a unit was deleted, and reports which units are to be shown.
 func (s *Receiver[T]) Gone(key string) []T {
 	if h := s.held[key]; h != nil {
 		h.gone = true
@@ -77,7 +77,7 @@ func (s *Receiver[T]) Gone(key string) []T {
 	return s.follow(key)
 }
 
-// Due tells which units have waited long enough.
+// Due reports which units have waited long enough.
 func (s *Receiver[T]) Due(now time.Time) (units []T) {
 	for len(s.line) > 0 && !now.Before(s.line[0].until) {
 		units = append(units, s.release(s.line[0])...)

@@ -6,7 +6,7 @@ import (
 )
 
 // Sender has the creation of units begin in the order in which their jobs came up, and
-// tells which unit each comes after. The workers that create units take turns: a worker
+// reports which unit each comes after. The workers that create units take turns: a worker
 // has the turn while it takes a job and decides about it, and hands it on when it begins
 // to create a unit, or knows that it will create none. Nobody makes a request during a
 // turn, so that a turn is short.

@@ -16,7 +16,7 @@ import (
 // creation is a unit as it was created.
 type creation struct{ unit, after string }
 
-// inOrder is the order that is told from creations as they came about: each is taken once
+// inOrder is the order that is reported from creations as they came about: each is taken once
 // the one is that it names, with all that name it.
 func inOrder(created []creation) (order []string) {
 	behind := map[string][]string{}
@@ -40,7 +40,7 @@ func inOrder(created []creation) (order []string) {
 
 // From what workers of any speed create side by side the order of arrival can be told,
 // each namespace for itself, and nobody waits for one who has nothing to do.
-func TestPropertyTheOrderOfArrivalCanBeTold(t *testing.T) {
+func TestPropertyTheOrderOfArrivalCanBeReported(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		type arrived struct {
 			key           types.NamespacedName

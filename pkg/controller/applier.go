@@ -64,7 +64,7 @@ func (a *applier) run(ctx context.Context, workers int) {
 	group.Wait()
 }
 
-// write patches the unit and tells the outcome. An unclear answer, as a broken
+// write patches the unit and reports the outcome. An unclear answer, as a broken
 // connection, is followed by another try: if the first did land, the second
 // fails as a conflict and brings the unit as it is.
 func (a *applier) write(ctx context.Context, w *scheduler.Write) {
@@ -77,7 +77,7 @@ func (a *applier) write(ctx context.Context, w *scheduler.Write) {
 	backoff := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 10 * time.Second}
 	at := metav1.NewMicroTime(a.clock.Now())
 	for ctx.Err() == nil {
-		// One that is under way is not called off when the program is told to end: it might
+		// One that is under way is not called off when the program is reported to end: it might
 		// land all the same, after the next leader has looked at what there is.
 		version, err := a.try(ctx, w, namespace, name, at)
 		switch {
@@ -167,7 +167,7 @@ func written(w *scheduler.Write, version string, at time.Time) input {
 	return func(l *loop) {
 		version, err := parseVersion(w.Key, version)
 		if err != nil {
-			l.logger.Error(err, "Cannot tell how new a unit is")
+			l.logger.Error(err, "Cannot report how new a unit is")
 		}
 		l.measures.written(w, at)
 		l.apply(scheduler.Written{Key: w.Key, Seq: w.Seq, Version: version, DequeuedAt: at, Quota: w.Quota})

@@ -40,7 +40,7 @@ func (u *cachedUnit) take() lenient.Object {
 	return unit
 }
 
-// GetObjectKind tells nothing: whoever has one knows what it is.
+// GetObjectKind reports nothing: whoever has one knows what it is.
 func (u *cachedUnit) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
 // DeepCopyObject shares the unit, which nobody changes.

@@ -28,7 +28,7 @@ import (
 )
 
 // Config of a Controller. All fields but Backoff, Emit, Metrics, Synced and those that
-// tell whether to prove something are needed.
+// report whether to prove something are needed.
 type Config struct {
 	// Client for units and Queues.
 	Client versioned.Interface
@@ -50,7 +50,7 @@ type Config struct {
 	// number of units.
 	CheckInvariants bool
 	// AuditInvariants proves now and then, at run time, that used quota is the sum of
-	// what was charged, and tells when it is not.
+	// what was charged, and reports when it is not.
 	AuditInvariants bool
 	// Emit writes an event about an object.
 	Emit func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string)
@@ -156,7 +156,7 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 	}
 }
 
-// handle has the inbox told of everything that the informers see.
+// handle has the inbox reported everything that the informers see.
 func (i *informers) handle(inbox *inbox) error {
 	return errors.Join(
 		i.follow(i.queue, func(o any) { inbox.put(queueSeen(o.(*schedulingv1alpha1.Queue))) },
@@ -166,7 +166,7 @@ func (i *informers) handle(inbox *inbox) error {
 				}
 			}),
 		i.follow(i.units, func(o any) {
-			// One that was told of before has nothing new to tell.
+			// One that was reported before has nothing new to tell.
 			if unit := o.(*cachedUnit).take(); unit != nil {
 				inbox.put(unitSeen(unit))
 			}

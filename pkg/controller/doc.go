@@ -3,7 +3,7 @@
 //
 // Data flows one way. Informers and write outcomes go into the inbox; one
 // goroutine, the loop, takes them out, asks the core for a plan and hands it to
-// the applier; the applier is the only writer of QueueUnits here, and tells the
+// the applier; the applier is the only writer of QueueUnits here, and reports the
 // outcome of each write through the inbox. A publisher of its own writes the
 // status of Queues, and has the quota's source show how much is used, at most once
 // per object and PublishInterval.

@@ -41,7 +41,7 @@ type loop struct {
 	publisher *publisher
 	emit      func(backend.Notice)
 	measures  *measures
-	// unreadable units that were told of.
+	// unreadable units that were reported.
 	unreadable unreadableUnits
 	// check proves the core's invariants after every input.
 	check bool
@@ -87,7 +87,7 @@ func (l *loop) turn() (wake time.Time) {
 	return earlier(earlier(wake, l.publish()), l.measures.audit(l))
 }
 
-// decide takes inputs in and tells what is to be written, and when to decide again if
+// decide takes inputs in and reports what is to be written, and when to decide again if
 // nothing happens before.
 func (l *loop) decide(inputs []input) (plan scheduler.Plan, wake time.Time) {
 	l.now = l.clock.Now()
@@ -124,7 +124,7 @@ func (l *loop) prove() {
 }
 
 // publish hands the figures to the publisher, at most once per interval, and
-// tells when it has to be called again.
+// reports when it has to be called again.
 func (l *loop) publish() time.Time {
 	if !l.dirty {
 		return time.Time{}
@@ -219,10 +219,10 @@ func quotaSeen(seen func() backend.Change) input {
 	return func(l *loop) { l.take(seen()) }
 }
 
-// quotaListed is told once all that there was at the start has been seen.
+// quotaListed is reported once all that there was at the start has been seen.
 func quotaListed(l *loop) { l.take(l.source.Listed()) }
 
-// allSeen tells that all that there was at the start has been taken in before it.
+// allSeen reports that all that there was at the start has been taken in before it.
 func allSeen(tell func()) input { return func(*loop) { tell() } }
 
 func (l *loop) take(change backend.Change) {

@@ -81,7 +81,7 @@ func decide(t *testing.T, opts tree.Options) *deciding {
 	return &deciding{T: t, loop: loop, drawn: drawn}
 }
 
-// after tells what is written to each unit once these inputs are in, and some time
+// after reports what is written to each unit once these inputs are in, and some time
 // has gone by.
 func (d *deciding) after(passed time.Duration, inputs ...input) map[string]string {
 	d.Helper()
@@ -156,7 +156,7 @@ func TestAQueueThatIsDeletedSetsNothingAnyMore(t *testing.T) {
 	d.expect(d.after(0, quotaListed, d.tree(goodRoot), queueOf("root", schedulingv1alpha1.StopHold), unitOf("u", "", "1", "")), nil)
 	d.expect(d.after(0, queueGone("root")), map[string]string{"a/u": "Dequeue "})
 	if !d.publisher.stale["root"] {
-		t.Error("nobody makes it anew")
+		t.Error("nobody makes it again")
 	}
 }
 

@@ -25,7 +25,7 @@ const (
 type measures struct {
 	*metrics.Controller
 	flushes, rescued int
-	// audits tells whether invariants are proved at run time, auditAt when next.
+	// audits reports whether invariants are proved at run time, auditAt when next.
 	audits  bool
 	auditAt time.Time
 }
@@ -68,7 +68,7 @@ func (m *measures) refused(w *scheduler.Write) {
 	m.RolledBack(w.Kind.String(), w.Kind == scheduler.Dequeue)
 }
 
-// audit proves the core's invariants where it is time to, and tells when it is next; zero
+// audit proves the core's invariants where it is time to, and reports when it is next; zero
 // for never. What is broken does not end the program: it may be the one that holds the
 // others together.
 func (m *measures) audit(l *loop) time.Time {

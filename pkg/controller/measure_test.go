@@ -184,7 +184,7 @@ func TestAQueueOfUnitsThatAreHeldDoesNotWait(t *testing.T) {
 	m.shows(`pending_units{queue="root"} 4`, `queue_waiting{queue="root"} 0`)
 }
 
-// judged is a source that may be told that its quota is invalid.
+// judged is a source that may be reported that its quota is invalid.
 type judged struct {
 	drawn
 	problem string
@@ -247,7 +247,7 @@ func TestEachPassIsTimed(t *testing.T) {
 	m.shows(`decision_duration_seconds_count 2`)
 }
 
-func TestItIsToldThatAllIsSeenOnceItHasBeenTakenIn(t *testing.T) {
+func TestItIsReportedThatAllIsSeenOnceItHasBeenTakenIn(t *testing.T) {
 	m := measure(t)
 	told := false
 	m.turns(0, unitOf("u", "", "1", ""), quotaListed, allSeen(func() { told = m.core.Knows("a/u") }))

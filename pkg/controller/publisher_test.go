@@ -26,7 +26,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// slowServer takes a second for each write, by the clock, and tells when it was done.
+// slowServer takes a second for each write, by the clock, and reports when it was done.
 func slowServer(t *testing.T, clock *clocktesting.FakeClock) (versioned.Interface, <-chan time.Time) {
 	t.Helper()
 	written := make(chan time.Time, 10)

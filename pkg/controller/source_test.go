@@ -65,7 +65,7 @@ func TestOnlyASourceThatShowsSomethingIsAskedForIt(t *testing.T) {
 	shower := &shown{drawn: *d.drawn}
 	d.loop.source = shower
 	if d.figures() == nil || !slices.Equal(shower.pending, []string{"5000"}) {
-		t.Errorf("it was told that %q are asked for", shower.pending)
+		t.Errorf("it was reported that %q are asked for", shower.pending)
 	}
 }
 

@@ -46,7 +46,7 @@ func TestReadingAUnit(t *testing.T) {
 		{"an absent phase reads as Enqueued", func(*schedulingv1alpha1.QueueUnit) {}, scheduler.Waiting, "", false, false, false},
 		{"an unknown phase waits", func(u *schedulingv1alpha1.QueueUnit) { u.Status.Phase = "Nonsense" }, scheduler.Waiting, "", false, false, false},
 		{"an inactive unit is held", func(u *schedulingv1alpha1.QueueUnit) { u.Spec.Active = ptr.To(false) }, scheduler.Waiting, wellknown.ReasonInactive, false, false, false},
-		{"an invalid request is told by job-extensions", func(u *schedulingv1alpha1.QueueUnit) {
+		{"an invalid request is reported by job-extensions", func(u *schedulingv1alpha1.QueueUnit) {
 			u.Spec.Active = ptr.To(false)
 			u.Status.Reason = "InvalidRequest"
 		}, scheduler.Waiting, wellknown.ReasonInvalidRequest, true, false, false},

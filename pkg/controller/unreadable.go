@@ -41,7 +41,7 @@ func (r unitReader) readPartial(unit *lenient.Unreadable) (scheduler.Unit, error
 	return u, err
 }
 
-// unreadableUnits tells of each unreadable unit once for each state of its spec.
+// unreadableUnits reports each unreadable unit once for each state of its spec.
 type unreadableUnits struct {
 	emit func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string)
 	told map[string]specState

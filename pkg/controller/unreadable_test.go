@@ -56,7 +56,7 @@ func TestReadingAUnitThatCannotBeReadInFull(t *testing.T) {
 	}
 }
 
-func TestAnUnreadableUnitIsToldOfOncePerSpec(t *testing.T) {
+func TestAnUnreadableUnitIsReportedOfOncePerSpec(t *testing.T) {
 	var told []string
 	units := unreadableUnits{emit: func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string) {
 		told = append(told, fmt.Sprint(about.GetKind(), " ", about.GetNamespace(), "/", about.GetName(), " ", about.GetUID(), " ", kind, " ", reason, " ", about.GetGeneration()))

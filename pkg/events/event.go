@@ -1,6 +1,6 @@
 // Package events writes Events straight to the API server.
 //
-// client-go's recorder drops events when many are told at once, and folds and
+// client-go's recorder drops events when many are reported at once, and folds and
 // limits those of one source. A job's events are part of the contract with its
 // user, so here none is dropped: the queue has no bound, writes are tried again
 // until they are done, and a bounded number of workers makes them.
@@ -28,11 +28,11 @@ import (
 const (
 	// maxName is the longest name that an object may have.
 	maxName = 253
-	// hashLength is the number of letters that tell the events of an object apart.
+	// hashLength is the number of letters that report the events of an object apart.
 	hashLength = 16
 )
 
-// Event is what is to be told of an object.
+// Event is what is to be reported an object.
 type Event struct {
 	// Object that the event is about. Its UID must be set: two objects that
 	// have the same name one after the other have events of their own.
@@ -43,7 +43,7 @@ type Event struct {
 	Reason wellknown.EventReason
 	// Message is a sentence.
 	Message string
-	// Key tells apart the events that one object has for one reason, as the
+	// Key distinguishes the events that one object has for one reason, as the
 	// number of an attempt. Events with equal object, reason and key are one.
 	Key string
 }

@@ -34,7 +34,7 @@ const (
 type Source struct {
 	// Component is the name of the program.
 	Component string
-	// Instance tells this process from others of the component.
+	// Instance reports this process from others of the component.
 	Instance string
 }
 
@@ -150,7 +150,7 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 }
 
-// While writes as long as work goes on, and after it what is left: what is told last is
+// While writes as long as work goes on, and after it what is left: what is reported last is
 // written too.
 func (w *Writer) While(ctx context.Context, work func(context.Context) error) error {
 	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -236,7 +236,7 @@ func (w *Writer) bringAbout(ctx context.Context, key types.NamespacedName, entry
 	return w.renew(ctx, key, event, count+1, now)
 }
 
-// renew tells the event once more, with its present message.
+// renew reports the event once more, with its present message.
 func (w *Writer) renew(ctx context.Context, key types.NamespacedName, event Event, count int32, now time.Time) (int32, time.Time, error) {
 	patch, err := json.Marshal(map[string]any{
 		"count": count, "lastTimestamp": metav1.NewTime(now), "message": lifecycle.Shorten(event.Message), "type": event.Type,
@@ -252,7 +252,7 @@ func (w *Writer) renew(ctx context.Context, key types.NamespacedName, event Even
 	return count, now, ignoreExists(err)
 }
 
-// done notes that the event was last told at the time.
+// done notes that the event was last reported at the time.
 func (w *Writer) done(key types.NamespacedName, entry *entry, count int32, told time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -274,7 +274,7 @@ func (w *Writer) drop(key types.NamespacedName, entry *entry) {
 	}
 }
 
-// hopeless tells whether trying again cannot help: the namespace is gone or
+// hopeless reports whether trying again cannot help: the namespace is gone or
 // going, or the API server finds the event itself wrong.
 func hopeless(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||

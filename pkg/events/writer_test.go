@@ -130,7 +130,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// waits tells whether something is put off: the queue's own ticker always waits.
+// waits reports whether something is put off: the queue's own ticker always waits.
 func waits(clk *clocktesting.FakeClock) bool { return clk.Waiters() > 1 }
 
 func TestAKeptEventIsRenewedBeforeItIsForgotten(t *testing.T) {
@@ -186,7 +186,7 @@ func TestARestartRenewsByTheAgeOfTheEvent(t *testing.T) {
 	eventually(t, "renewed", func() bool { return stored(t, client)[0].Count == 2 })
 }
 
-func TestAnEventThatWasForgottenIsWrittenAnew(t *testing.T) {
+func TestAnEventThatWasForgottenIsWrittenAgain(t *testing.T) {
 	client := fake.NewClientset()
 	clk := clocktesting.NewFakeClock(noon)
 	w, _ := run(t, client, clk)
@@ -198,7 +198,7 @@ func TestAnEventThatWasForgottenIsWrittenAnew(t *testing.T) {
 	}
 	eventually(t, "waiting for its time", func() bool { return waits(clk) })
 	clk.Step(renewEvery)
-	eventually(t, "written anew", func() bool { return len(stored(t, client)) == 1 })
+	eventually(t, "written again", func() bool { return len(stored(t, client)) == 1 })
 }
 
 func TestFailedWritesAreTriedAgainAndHopelessOnesAreNot(t *testing.T) {
@@ -235,7 +235,7 @@ func TestTheEndDoesNotWaitForever(t *testing.T) {
 	}
 }
 
-func TestWhatIsToldLastIsWrittenToo(t *testing.T) {
+func TestWhatIsReportedLastIsWrittenToo(t *testing.T) {
 	client := fake.NewClientset()
 	w := NewWriter(client.CoreV1(), Source{Component: "test", Instance: "one"}, clock.RealClock{})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -90,7 +90,7 @@ func (c *Client) Each(ctx context.Context, namespace string, opts metav1.ListOpt
 	return c.kind.readList(body, each)
 }
 
-// Watch tells of objects of the kind's type, and of Unreadables.
+// Watch reports objects of the kind's type, and of Unreadables.
 func (c *Client) Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
 	opts.Watch = true
 	body, err := c.asked("GET", namespace, &opts).Stream(ctx)

@@ -91,7 +91,7 @@ func TestOneIsReadAndPatchedThoughItCannotBeDecoded(t *testing.T) {
 
 // Both are 404. That a kind is not served says nothing of whether an object of it
 // is still stored.
-func TestAnObjectThatIsNotThereIsToldFromAKindThatIsNotServed(t *testing.T) {
+func TestAnObjectThatIsNotThereIsReportedFromAKindThatIsNotServed(t *testing.T) {
 	client := server(t)
 	for _, test := range []struct {
 		namespace string
@@ -158,11 +158,11 @@ func TestAnInformerHoldsWhatCannotBeDecoded(t *testing.T) {
 		case one := <-told:
 			found = append(found, one)
 		case <-ctx.Done():
-			t.Fatalf("it told only of %q", found)
+			t.Fatalf("it reported only of %q", found)
 		}
 	}
 	slices.Sort(found)
 	if want := []string{"bad *lenient.Unreadable 0", "good *v1alpha1.QueueUnit 0", "later *lenient.Unreadable 0"}; !slices.Equal(found, want) {
-		t.Errorf("it told of %q, want %q", found, want)
+		t.Errorf("it reported %q, want %q", found, want)
 	}
 }

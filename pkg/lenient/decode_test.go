@@ -28,10 +28,10 @@ func unitText(spec, status string) string {
 		"spec":{"consumerRef":{"apiVersion":"v1","kind":"Thing","name":"t"},"priority":5` + spec + `},"status":{"phase":"Dequeued"` + status + `}}`
 }
 
-func TestWhatCannotBeReadIsLeftOutAndTold(t *testing.T) {
+func TestWhatCannotBeReadIsLeftOutAndReported(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec, status string
-		// says is in what is told; nothing when all can be read.
+		// says is in what is reported; nothing when all can be read.
 		says []string
 		// kept of spec.resource.
 		kept string

@@ -22,7 +22,7 @@ func disarm(data []byte) []byte {
 	return hugeExponent.ReplaceAll(data, []byte(`"$1 (an exponent of more than two digits)"`))
 }
 
-// suspicious tells whether the text holds such a string: what hugeExponent matches, at a
+// suspicious reports whether the text holds such a string: what hugeExponent matches, at a
 // fraction of the time.
 func suspicious(data []byte) bool {
 	for at := 1; ; at++ {
@@ -38,7 +38,7 @@ func suspicious(data []byte) bool {
 	}
 }
 
-// quotedBefore tells whether the text ends as a string begins that is a number up to here.
+// quotedBefore reports whether the text ends as a string begins that is a number up to here.
 func quotedBefore(text []byte) bool {
 	text = bytes.TrimRight(text, "0123456789.")
 	if n := len(text); n > 0 && (text[n-1] == '+' || text[n-1] == '-') {
@@ -48,7 +48,7 @@ func quotedBefore(text []byte) bool {
 	return bytes.HasSuffix(text, []byte{'"'})
 }
 
-// hugeAfter tells whether an exponent of three digits or more begins the text and ends its
+// hugeAfter reports whether an exponent of three digits or more begins the text and ends its
 // string.
 func hugeAfter(text []byte) bool {
 	if len(text) > 0 && (text[0] == '+' || text[0] == '-') {

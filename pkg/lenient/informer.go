@@ -23,7 +23,7 @@ type Source interface {
 	List(ctx context.Context, namespace string, opts metav1.ListOptions) (runtime.Object, error)
 }
 
-// Watcher tells what becomes of the objects of a kind.
+// Watcher reports what becomes of the objects of a kind.
 type Watcher interface {
 	Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error)
 }
@@ -38,7 +38,7 @@ func Informer(source Lister, description string, indexers cache.Indexers, transf
 }
 
 // InformerOf is Informer for a source that cannot give away objects one by one; it may be
-// asked to tell of them all as the first events of a watch.
+// asked to report them all as the first events of a watch.
 func InformerOf(source Source, description string, indexers cache.Indexers, transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
 	return informer(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
@@ -49,7 +49,7 @@ func InformerOf(source Source, description string, indexers cache.Indexers, tran
 }
 
 func informer(from cache.ListerWatcher, description string, indexers cache.Indexers, transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
-	// With an example given, a watch would tell of objects of its type alone.
+	// With an example given, a watch would report objects of its type alone.
 	informer := cache.NewSharedIndexInformerWithOptions(from, nil,
 		cache.SharedIndexInformerOptions{Indexers: indexers, ObjectDescription: description})
 	if err := informer.SetTransform(transform); err != nil {
@@ -64,7 +64,7 @@ func watchAll(source Watcher) cache.WatchFuncWithContext {
 	}
 }
 
-// listed is a ListWatch for a reflector that lists before it watches. To tell of the same
+// listed is a ListWatch for a reflector that lists before it watches. To report the same
 // objects as the first events of a watch takes an API server and its reader about twice as
 // long: each is wrapped, checked and sent by itself.
 type listed struct{ *cache.ListWatch }

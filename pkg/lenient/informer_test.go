@@ -110,13 +110,13 @@ func TestAnInformerListsWhatIsThereWhateverFails(t *testing.T) {
 		case one := <-told:
 			got = append(got, one)
 		case <-ctx.Done():
-			t.Fatalf("it told only of %q", got)
+			t.Fatalf("it reported only of %q", got)
 		}
 	}
 	slices.Sort(got[:2])
 	slices.Sort(got[3:])
 	if want := []string{"+a", "+b", "+c", "-a", "-c"}; !slices.Equal(got, want) {
-		t.Errorf("it told of %q, want %q", got, want)
+		t.Errorf("it reported %q, want %q", got, want)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +171,7 @@ func TestWhatIsListedIsTransformedAsItComes(t *testing.T) {
 		t.Errorf("it lists %q, want %q, of version %s", names, want, list.(*List).ResourceVersion)
 	}
 	if _, err := newest(lister{names: []string{"a", "bad"}}, transform)(t.Context(), metav1.ListOptions{}); !errors.Is(err, broken) {
-		t.Errorf("a fault of the transform is told as %v", err)
+		t.Errorf("a fault of the transform is reported as %v", err)
 	}
 }
 

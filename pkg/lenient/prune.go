@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// mostFaults bounds how many faults are told of one object.
+// mostFaults bounds how many faults are reported one object.
 const mostFaults = 5
 
 // prune takes out of the text what cannot be decoded into the type, as little as
-// can be, and tells what is wrong with each part.
+// can be, and reports what is wrong with each part.
 func prune(data []byte, t reflect.Type) (kept []byte, faults []string) {
 	p := &pruner{}
 	kept, ok := p.prune("", data, t)
@@ -54,7 +54,7 @@ func (p *pruner) prune(path string, data []byte, t reflect.Type) (kept []byte, o
 	return nil, false
 }
 
-// members prunes an object; typeOf tells the type of each member that is read.
+// members prunes an object; typeOf reports the type of each member that is read.
 func (p *pruner) members(path string, data []byte, typeOf func(name string) (reflect.Type, bool)) ([]byte, bool) {
 	var members map[string]json.RawMessage
 	if err := unmarshal(data, &members); err != nil {

@@ -64,7 +64,7 @@ func (t *texts) fill() error {
 	n, err := t.stream.Read(t.buffer[t.to:])
 	t.to += n
 	if n > 0 {
-		return nil // an error is told again
+		return nil // an error is reported again
 	}
 	return err
 }
@@ -104,7 +104,7 @@ func (t *texts) expect(these string) (byte, error) {
 	return c, nil
 }
 
-// members reads an object. Each is told the name of every member, and reads its value.
+// members reads an object. Each is reported the name of every member, and reads its value.
 func (t *texts) members(each func(name string) error) error {
 	return t.sequence('{', '}', func() error {
 		if _, err := t.expect(`"`); err != nil {
@@ -193,7 +193,7 @@ type span struct {
 	depth         int
 }
 
-// see goes on where it stopped, and tells whether all is there.
+// see goes on where it stopped, and reports whether all is there.
 func (s *span) see(text []byte) (done bool, err error) {
 	for s.length < len(text) {
 		if s.quoted {

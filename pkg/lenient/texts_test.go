@@ -68,7 +68,7 @@ func TestAStreamThatEndsWithinAnObjectOrHoldsNoneIsAnError(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfTheStreamIsTold(t *testing.T) {
+func TestAnErrorOfTheStreamIsReported(t *testing.T) {
 	broken := errors.New("broken")
 	read := newTexts(io.MultiReader(strings.NewReader(`{"a":1}{"b"`), iotest.ErrReader(broken)))
 	if frame, err := read.next(); string(frame) != `{"a":1}` || err != nil {

@@ -24,10 +24,10 @@ const (
 	EvictionByUser
 )
 
-// UnderWay tells whether the job is to be stopped, and has not been yet.
+// UnderWay reports whether the job is to be stopped, and has not been yet.
 func (e Eviction) UnderWay() bool { return e == EvictionAsked || e == EvictionForGood }
 
-// Stopped tells whether the job has stopped, so that its quota may be given back.
+// Stopped reports whether the job has stopped, so that its quota may be given back.
 func (e Eviction) Stopped() bool { return e == EvictionStopped || e == EvictionByUser }
 
 // EvictionOf reads it from condition Evicted of the unit.
@@ -54,7 +54,7 @@ func EvictedOf(unit *v1alpha1.QueueUnit) *metav1.Condition {
 	return apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionEvicted)
 }
 
-// IsResumed tells whether a job that was suspended by hand was unsuspended by hand and
+// IsResumed reports whether a job that was suspended by hand was unsuspended by hand and
 // stands in line again since.
 func IsResumed(unit *v1alpha1.QueueUnit) bool {
 	condition := EvictedOf(unit)

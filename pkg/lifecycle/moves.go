@@ -141,7 +141,7 @@ func MoveOf(name Name) (Move, bool) {
 	return Move{}, false
 }
 
-// Begins tells whether the move can begin with the unit as it is; nil is no unit.
+// Begins reports whether the move can begin with the unit as it is; nil is no unit.
 func (m Move) Begins(unit *v1alpha1.QueueUnit) bool {
 	if unit == nil || len(m.From.Phases) == 0 {
 		return unit == nil && len(m.From.Phases) == 0

@@ -28,7 +28,7 @@ type Controller struct {
 	quota    *quotaCollector
 
 	mu sync.Mutex
-	// queues are those that metrics tell of.
+	// queues are those that metrics report.
 	queues map[string]bool
 }
 
@@ -53,10 +53,10 @@ func (c *Controller) Dequeued(queue, framework string, first bool, waited time.D
 	}
 }
 
-// Refused takes in that a unit was told why it waits.
+// Refused takes in that a unit was reported why it waits.
 func (c *Controller) Refused(reason string) { c.attempt(resultRefused, reason) }
 
-// Evicted takes in that a unit was told to give its quota back.
+// Evicted takes in that a unit was instructed to give its quota back.
 func (c *Controller) Evicted(reason string) {
 	c.registry.counters[evictions].WithLabelValues(reason).Inc()
 }
@@ -122,7 +122,7 @@ func (c *Controller) initQueueSeries(queue string) {
 	c.queues[queue] = true
 }
 
-// KeepQueues forgets all that tells of queues other than these.
+// KeepQueues forgets all that reports queues other than these.
 func (c *Controller) KeepQueues(names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

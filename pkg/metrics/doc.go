@@ -7,6 +7,6 @@
 // what its plans, and the outcomes of their writes, say.
 //
 // Invariants. The values of each label are bounded: by the queues and quota nodes that
-// there are, or by words that are fixed in the code. What tells of a queue or a node
+// there are, or by words that are fixed in the code. What reports a queue or a node
 // that is gone is gone with it.
 package metrics

@@ -28,7 +28,7 @@ func (e *Extensions) Finished(kind string, succeeded bool) {
 	e.registry.counters[jobsFinished].WithLabelValues(Framework(kind), result).Inc()
 }
 
-// Missing tells whether an enabled kind, by its name as an extension, is not served.
+// Missing reports whether an enabled kind, by its name as an extension, is not served.
 func (e *Extensions) Missing(extension string, missing bool) {
 	e.registry.gauges[kindMissing].WithLabelValues(extension).Set(truth(missing))
 }

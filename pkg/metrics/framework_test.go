@@ -15,12 +15,12 @@ func TestEachKindThatCanBeQueuedIsAFramework(t *testing.T) {
 			t.Errorf("%s is %s", kind, metrics.Framework(kind))
 		}
 		if got := metrics.FrameworkOf(decision.UnitName(kind, "some-job", "uid")); got != kind {
-			t.Errorf("a unit of a %s is told to be of a %s", kind, got)
+			t.Errorf("a unit of a %s is reported to be of a %s", kind, got)
 		}
 	}
 	for _, name := range []string{"", "-", "mine", "my-unit", "a-job", "job-0123456789"} {
 		if got := metrics.FrameworkOf(name); got != "other" {
-			t.Errorf("unit %q is told to be of a %s", name, got)
+			t.Errorf("unit %q is reported to be of a %s", name, got)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/generated/kinds"
 )
 
-// Whatever is told of queues, and whichever are kept in between: what is shown is of the
-// queues that were kept last, or told of since.
+// Whatever is reported queues, and whichever are kept in between: what is shown is of the
+// queues that were kept last, or reported since.
 func TestPropertyNothingIsShownOfQueuesThatAreNotKept(t *testing.T) {
 	named := regexp.MustCompile(`queue="([^"]*)"`)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -48,7 +48,7 @@ func TestPropertyNothingIsShownOfQueuesThatAreNotKept(t *testing.T) {
 					}
 				}
 				if !maps.Equal(got, want) {
-					rt.Fatalf("it tells of %v, want %v", got, want)
+					rt.Fatalf("it reports %v, want %v", got, want)
 				}
 			},
 		})

@@ -46,14 +46,14 @@ func (c *quotaCollector) show(nodes []Node) {
 	c.nodes = nodes
 }
 
-// DescribeWithStability tells which metrics there are.
+// DescribeWithStability reports which metrics there are.
 func (c *quotaCollector) DescribeWithStability(descs chan<- *kubemetrics.Desc) {
 	for _, desc := range c.descs {
 		descs <- desc
 	}
 }
 
-// CollectWithStability tells what they are now.
+// CollectWithStability reports what they are now.
 func (c *quotaCollector) CollectWithStability(metrics chan<- kubemetrics.Metric) {
 	c.mu.Lock()
 	nodes := c.nodes

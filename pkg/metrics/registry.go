@@ -62,7 +62,7 @@ func (r *Registry) register(d Definition) {
 	}
 }
 
-// Lead tells whether the process leads and is ready.
+// Lead reports whether the process leads and is ready.
 func (r *Registry) Lead(works bool) {
 	r.gauges[leader].WithLabelValues(r.program).Set(truth(works))
 }

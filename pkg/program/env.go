@@ -29,7 +29,7 @@ type Env struct {
 	Config *rest.Config
 	// Namespace of the program's own objects.
 	Namespace string
-	// Identity tells this process from every other.
+	// Identity reports this process from every other.
 	Identity string
 	// ServerVersion of the API server, as v1.36.3.
 	ServerVersion string
@@ -90,10 +90,10 @@ func loadConfig(file string) (*rest.Config, error) {
 	return config, nil
 }
 
-// Enabled tells whether a feature of the program is switched on.
+// Enabled reports whether a feature of the program is switched on.
 func (e *Env) Enabled(feature featuregate.Feature) bool { return e.features.Gate().Enabled(feature) }
 
-// MarkReady has /readyz answer ok, and the metrics tell that this replica works while it
+// MarkReady has /readyz answer ok, and the metrics report that this replica works while it
 // leads: call it once caches have synced, before Lead or in its work.
 func (e *Env) MarkReady() { e.health.Synced() }
 

@@ -65,7 +65,7 @@ func TestAReplicaThatStoodByIsNotReadyUntilItKnowsWhatItIsToDo(t *testing.T) {
 		t.Error("a standby is not ready, or says that it works")
 	}
 	if err := env.Lead(t.Context(), func(context.Context) error {
-		env.health.StandsBy() // which is told late
+		env.health.StandsBy() // which is reported late
 		if ready() || works() {
 			t.Error("that it stood by is taken for knowing what to do")
 		}

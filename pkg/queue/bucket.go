@@ -77,7 +77,7 @@ func (s *bucket) remove(p *bucketEntry) {
 	*p = bucketEntry{}
 }
 
-// hasOther tells whether another shape than that of the parking stands here.
+// hasOther reports whether another shape than that of the parking stands here.
 func (s *bucket) hasOther(p *bucketEntry) bool {
 	alone := p.left == nil && p.right == nil
 	return s.root != nil && s.root != p || s.late != nil && s.late != p || !alone

@@ -18,7 +18,7 @@ func NewHeap[T any](less func(a, b T) bool, place func(T) *int) *Heap[T] {
 // Len is the number of elements.
 func (h *Heap[T]) Len() int { return len(h.elements) }
 
-// Has tells whether the element is in the heap.
+// Has reports whether the element is in the heap.
 func (h *Heap[T]) Has(e T) bool { return *h.place(e) != 0 }
 
 // Top is the least element; false when there is none.

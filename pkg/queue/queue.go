@@ -150,7 +150,7 @@ func (q *Queue) SetPolicy(policy Policy) {
 	}
 }
 
-// late tells whether the shape is in backoff.
+// late reports whether the shape is in backoff.
 func (q *Queue) late(s *Shape) bool {
 	return q.Policy == RoundRobin && s.until != 0 && q.waitIndex.now.UnixNano() < s.until
 }

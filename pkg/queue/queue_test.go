@@ -82,7 +82,7 @@ func TestHeapIsASortedList(t *testing.T) {
 	})
 }
 
-// drain tries until nothing is left to try, and tells who got room.
+// drain tries until nothing is left to try, and reports who got room.
 func drain(q *queue.Queue, now time.Time, take func(amount int64) bool) []string {
 	var got []string
 	q.Begin(now)

@@ -42,7 +42,7 @@ func (i *Item) Shape() *Shape { return i.shape }
 type Shape struct {
 	// Demand of each item.
 	Demand quota.Demand
-	// Told is the cause that the owner has last had told for all items, nil for none:
+	// Told is the cause that the owner has last had reported for all items, nil for none:
 	// for the owner's use.
 	Shown *quota.Cause
 
@@ -91,10 +91,10 @@ func (s *Shape) Len() int { return s.items.Len() }
 // Items of the shape, the first the next in line, the rest in no order.
 func (s *Shape) Items() []*Item { return s.items.All() }
 
-// Parked tells whether the shape waits for what its refusal lacks.
+// Parked reports whether the shape waits for what its refusal lacks.
 func (s *Shape) Parked() bool { return s.entry.bucket != nil }
 
-// worthTrying tells whether the shape is parked where there may be room for it.
+// worthTrying reports whether the shape is parked where there may be room for it.
 func (s *Shape) worthTrying() bool {
 	return s.Parked() && (s.entry.bucket.open || s.also != nil && s.also.bucket.open)
 }

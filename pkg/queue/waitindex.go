@@ -25,7 +25,7 @@ type WaitIndex struct {
 	opened []*bucket
 }
 
-// NewWaitIndex makes an empty wait index. Room tells how much room there is in a space.
+// NewWaitIndex makes an empty wait index. Room reports how much room there is in a space.
 func NewWaitIndex(room func(quota.Space) int64, backoff Backoff) *WaitIndex {
 	return &WaitIndex{room: room, backoff: backoff, buckets: map[quota.Space]*Heap[*bucket]{}}
 }
@@ -119,7 +119,7 @@ func (l *WaitIndex) reorder(s *Shape) {
 	}
 }
 
-// Wake takes in that there may be more room in a space than before, and tells which
+// Wake takes in that there may be more room in a space than before, and reports which
 // queues may have something to try there.
 func (l *WaitIndex) Wake(space quota.Space, woken func(*Queue)) {
 	stands := l.buckets[space]

@@ -1,5 +1,5 @@
 // Package quota says what a quota backend is: something that places units into
-// groups, tells whether a group has room, and is charged when a unit takes it.
+// groups, reports whether a group has room, and is charged when a unit takes it.
 //
 // Words. A group is the set of jobs that share one quota; a node is a place
 // where a limit stands; a group is charged at several nodes at once, its own
@@ -33,7 +33,7 @@ type Demand struct {
 	Preemptible bool
 }
 
-// Equal tells whether two demands are of the same shape: where one is refused,
+// Equal reports whether two demands are of the same shape: where one is refused,
 // the other would be.
 func (d Demand) Equal(other Demand) bool {
 	return d.Preemptible == other.Preemptible && d.Requests.Equal(other.Requests)
@@ -55,9 +55,9 @@ type Group interface {
 	Queue() string
 	// Nodes that the group is charged at, its own first, the root last.
 	Nodes() []NodeID
-	// Fits tells why the demand has no room now, or nil when it has.
+	// Fits reports why the demand has no room now, or nil when it has.
 	Fits(Demand) *Refusal
-	// Owed tells whether the group, with the demand, would still be within what it
+	// Owed reports whether the group, with the demand, would still be within what it
 	// is guaranteed. A group without guarantee is owed nothing.
 	Owed(Demand) bool
 	// Charge takes the demand, whether it fits or not: what a restart finds
@@ -98,16 +98,16 @@ type Backend interface {
 // use, and that can pause this.
 type Lender interface {
 	Backend
-	// Pauses tells whether borrowing is ever to be paused; the others are not called
+	// Pauses reports whether borrowing is ever to be paused; the others are not called
 	// where it is not.
 	Pauses() bool
 	// Pause forbids to borrow further of the resource below the node, until Resume
-	// was called as often; Resume tells whether that is so now.
+	// was called as often; Resume reports whether that is so now.
 	Pause(NodeID, resources.ID)
 	Resume(NodeID, resources.ID) bool
 }
 
-// UsageAggregator is a backend that tells apart more than users have names for.
+// UsageAggregator is a backend that distinguishes more than users have names for.
 type UsageAggregator interface {
 	Backend
 	// AggregatedUsage is Usage of what users know by name alone.
@@ -131,7 +131,7 @@ type Effect struct {
 	Changed Group
 }
 
-// NodeUsage tells how much of a node is used.
+// NodeUsage reports how much of a node is used.
 type NodeUsage struct {
 	// Path names the node.
 	Path string

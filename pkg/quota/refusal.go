@@ -34,7 +34,7 @@ type Refusal struct {
 	Say func(*Refusal) string
 }
 
-// Cause tells refusals apart that a user has to be told of separately; the
+// Cause tells refusals apart that a user has to be reported separately; the
 // figures in a sentence may change without it.
 type Cause struct {
 	Reason         wellknown.Reason
@@ -46,7 +46,7 @@ func (r *Refusal) Cause() Cause {
 	return Cause{Reason: r.Reason, Node: r.Node, Resource: r.Resource}
 }
 
-// Final tells whether nothing that running jobs give back could help: only a
+// Final reports whether nothing that running jobs give back could help: only a
 // change of the quota or of the unit can.
 func (r *Refusal) Final() bool {
 	switch r.Reason {
@@ -57,7 +57,7 @@ func (r *Refusal) Final() bool {
 	}
 }
 
-// Impossible tells whether the unit could not have its room even if nothing else had
+// Impossible reports whether the unit could not have its room even if nothing else had
 // any.
 func (r *Refusal) Impossible() bool {
 	return r.Reason == wellknown.ReasonExceedsMaxQuota || r.Reason == wellknown.ReasonExceedsMinQuota || r.Reason == wellknown.ReasonInvalidRequest

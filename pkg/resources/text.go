@@ -73,12 +73,12 @@ func formatBytes(value int64) string {
 	return binary
 }
 
-// isCPU tells whether the base unit is a thousandth.
+// isCPU reports whether the base unit is a thousandth.
 func isCPU(name string) bool {
 	return plain(name) == "cpu"
 }
 
-// isBytes tells whether the base unit is a byte.
+// isBytes reports whether the base unit is a byte.
 func isBytes(name string) bool {
 	switch name = plain(name); name {
 	case "memory", "storage", "ephemeral-storage":

@@ -28,7 +28,7 @@ func (v Vector) Get(id ID) (int64, bool) {
 	return 0, false
 }
 
-// Equal tells whether both hold the same amounts. An amount of zero is not the
+// Equal reports whether both hold the same amounts. An amount of zero is not the
 // same as none.
 func (v Vector) Equal(w Vector) bool {
 	return slices.Equal(v, w)

@@ -9,7 +9,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Check proves the invariants of the package comment, and tells of the first that is
+// Check proves the invariants of the package comment, and reports the first that is
 // broken. It takes time proportional to the number of units; tests and debug builds call
 // it after every event.
 func (s *Scheduler) Check() error {

@@ -92,7 +92,7 @@ func BenchmarkPass(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory tells what stays of each waiting unit, its own strings counted.
+// BenchmarkMemory reports what stays of each waiting unit, its own strings counted.
 func BenchmarkMemory(b *testing.B) {
 	for _, of := range []crowdOf{
 		{100_000, 1000, 1, eachLeaf, queue.Priority},

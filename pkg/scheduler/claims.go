@@ -52,7 +52,7 @@ func (s *Scheduler) unclaim(l *queueState, shape *queue.Shape) {
 }
 
 // claimForFront has the shape in front of a line claim what it is refused though it
-// is owed it; it tells whether that changed anything. What it was refused when it was
+// is owed it; it reports whether that changed anything. What it was refused when it was
 // last tried may be less than what it lacks now: others were in front meanwhile.
 func (s *Scheduler) claimForFront(l *queueState) bool {
 	front := l.Front()
@@ -68,7 +68,7 @@ func (s *Scheduler) claimForFront(l *queueState) bool {
 }
 
 // unclaimBehindFront has no shape claim anything that is not in front of its line; it
-// tells whether that changed anything.
+// reports whether that changed anything.
 func (s *Scheduler) unclaimBehindFront(l *queueState) (changed bool) {
 	front := l.Front()
 	for _, shape := range slices.Clone(l.claimants) {

@@ -16,7 +16,7 @@ import (
 )
 
 // crowd is a core with so many waiting units that it matters how much is done for
-// each event. Time stands still: nobody is told why they wait.
+// each event. Time stands still: nobody is reported why they wait.
 type crowd struct {
 	crowdOf
 	now     time.Time

@@ -20,9 +20,9 @@ func drawDeep(t *rapid.T) tree.Node {
 		root.Children = append(root.Children, drawBelow(t, 1, &nodes))
 	}
 	// Guarantees may be more than there is: those of inner nodes go first.
-	for _, mend := range []func(*tree.Node){keepMinOfLeaves, dropMin} {
+	for _, fix := range []func(*tree.Node){keepMinOfLeaves, dropMin} {
 		if _, _, err := tree.New(resources.NewNames(), root, tree.Options{}); err != nil {
-			everyNode(&root, mend)
+			everyNode(&root, fix)
 		}
 	}
 	return root

@@ -50,7 +50,7 @@ type Facts struct {
 	// QuotaName picks among the groups of the namespace; empty: the first.
 	QuotaName string
 	// Quota is the path of the group whose quota it holds, or held last, or for which it
-	// was told to wait, as the unit says itself.
+	// was instructed to wait, as the unit says itself.
 	Quota string
 	// Version grows with every write of the unit.
 	Version uint64
@@ -67,7 +67,7 @@ type Facts struct {
 
 	// Inactive: the unit must not run, so that it is evicted when it holds quota.
 	Inactive bool
-	// HeldTold is set when somebody else tells the user why it is held.
+	// HeldReported is set when somebody else reports the user why it is held.
 	HeldReported bool
 	// Evicted: it has been decided, and written, that a unit that holds quota is to
 	// give it back. It holds it until the job has stopped.
@@ -107,7 +107,7 @@ type QuotaChanged struct {
 }
 
 // Observed: a backend that is a quota.Observer is to take in what was seen. Another
-// backend is not told.
+// backend is not reported.
 type Observed struct{ Seen any }
 
 // QueueChanged: an administrator has set a queue so.
@@ -194,7 +194,7 @@ func (k Kind) String() string {
 
 // Write is one write to one unit.
 type Write struct {
-	// Seq is the number by which the outcome is told.
+	// Seq is the number by which the outcome is reported.
 	Seq  uint64
 	Kind Kind
 	Key  string

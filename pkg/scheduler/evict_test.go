@@ -92,7 +92,7 @@ func TestAUnitIsEvictedWhenItsTimeIsOver(t *testing.T) {
 	}
 }
 
-func TestTimeIsCountedAnewForEachRelease(t *testing.T) {
+func TestTimeIsCountedAgainForEachRelease(t *testing.T) {
 	w := pair(t, maxTime(30*time.Second))
 	w.after(20 * time.Second)
 	w.write("a/one", deactivate)

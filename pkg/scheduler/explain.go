@@ -32,7 +32,7 @@ const (
 type explainer struct {
 	// causes keeps one of each Cause: many units share few.
 	causes map[quota.Cause]*quota.Cause
-	// changes are the shapes with a new cause, by when their items are told.
+	// changes are the shapes with a new cause, by when their items are reported.
 	changes *queue.Heap[*causeChange]
 }
 
@@ -112,7 +112,7 @@ func (s *shown) last() quota.Cause {
 	return *s.cause
 }
 
-// shows tells whether that is what the unit shows its users. Of what it was told
+// shows reports whether that is what the unit shows its users. Of what it was told
 // before the start only the reason is known, and for which group.
 func (u *unit) shows(c quota.Cause) bool {
 	if u.shown.restored {
@@ -148,7 +148,7 @@ func (u *unit) unexplained(now time.Time) *quota.Refusal {
 }
 
 // causeUnsettled reports whether the cause has not lasted long enough to replace the one that
-// the unit, like all of its shape, shows. All of them are told once it has.
+// the unit, like all of its shape, shows. All of them are reported once it has.
 func (u *unit) causeUnsettled(r *quota.Refusal) bool {
 	shape := u.item.Shape()
 	return shape != nil && r == shape.Refusal() && shape.Shown != nil && *shape.Shown != shape.Cause() && u.shows(*shape.Shown)
@@ -161,7 +161,7 @@ func (e *explainer) refused(l *queueState, shape *queue.Shape, now time.Time) {
 	switch {
 	case shape.Shown != nil && *shape.Shown == shape.Cause():
 		e.stop(change)
-	case shape.Shown == nil: // the items' own timers have them told for the first time
+	case shape.Shown == nil: // the items' own timers have them reported for the first time
 		shape.Shown = e.one(shape.Cause())
 	case change == nil:
 		change = &causeChange{at: instantOf(now.Add(ReasonInterval)), queue: l, shape: shape}
@@ -170,7 +170,7 @@ func (e *explainer) refused(l *queueState, shape *queue.Shape, now time.Time) {
 	}
 }
 
-// forget has the items of the shape told of the next cause as of a first one.
+// forget has the items of the shape reported the next cause as of a first one.
 func (e *explainer) forget(l *queueState, shape *queue.Shape) {
 	e.stop(l.causeChanges[shape])
 	shape.Shown = nil
@@ -200,7 +200,7 @@ func (e *explainer) next() instant {
 	return 0
 }
 
-// due takes out the shapes whose items are to be told of a cause that has lasted, by time
+// due takes out the shapes whose items are to be reported a cause that has lasted, by time
 // and then by name.
 func (e *explainer) due(now instant) (shapes []*queue.Shape) {
 	for change, ok := e.changes.Top(); ok && change.at <= now; change, ok = e.changes.Top() {

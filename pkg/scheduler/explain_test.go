@@ -33,7 +33,7 @@ func TestAReasonIsWrittenAfterASecondOfWaiting(t *testing.T) {
 	}
 }
 
-func TestAnotherCauseIsToldWhenItHasLastedFor30Seconds(t *testing.T) {
+func TestAnotherCauseIsReportedWhenItHasLastedFor30Seconds(t *testing.T) {
 	root := leaf("root", map[string]string{"cpu": "4", quota.JobsResource: "2"}, "a")
 	w := newWorld(t, roundRobin(), root)
 	reasons := func() (told []wellknown.Reason) {
@@ -53,14 +53,14 @@ func TestAnotherCauseIsToldWhenItHasLastedFor30Seconds(t *testing.T) {
 	expectReleased(t, w, "a/other", "a/small") // there is room for late, but two jobs run
 	w.after(29 * time.Second)
 	if got := reasons(); !slices.Equal(got, []wellknown.Reason{wellknown.ReasonQuotaExceeded}) {
-		t.Fatalf("told within 30 s: %v", got)
+		t.Fatalf("reported within 30 s: %v", got)
 	}
 	w.after(time.Second)
 	if got := reasons(); !slices.Equal(got, []wellknown.Reason{wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs}) {
 		t.Fatalf("told after 30 s: %v", got)
 	}
 
-	// A cause that comes and goes is not told.
+	// A cause that comes and goes is not reported.
 	becomes := func(asks string) {
 		w.delete("a/other")
 		w.submit("a/other", cpu(asks), priority(1))
@@ -77,11 +77,11 @@ func TestAnotherCauseIsToldWhenItHasLastedFor30Seconds(t *testing.T) {
 	becomes("3")
 	w.after(scheduler.ReasonInterval)
 	if got := reasons(); !slices.Equal(got[2:], []wellknown.Reason{wellknown.ReasonQuotaExceeded}) {
-		t.Fatalf("told in the end: %v", got)
+		t.Fatalf("reported in the end: %v", got)
 	}
 }
 
-func TestAfterARestartAUnitIsToldAnewOnlyWhereItWaitsInAnotherGroup(t *testing.T) {
+func TestAfterARestartAUnitIsReportedAgainOnlyWhereItWaitsInAnotherGroup(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
 	w.submit("a/one", cpu("3"))
 	w.submit("a/two", cpu("3"))
@@ -117,7 +117,7 @@ func TestWhatCanNeverFitIsSaidAtOnceAndBlocksNobody(t *testing.T) {
 	}
 }
 
-func TestWhatIsBeyondItsGuaranteeIsToldSoAtOnce(t *testing.T) {
+func TestWhatIsBeyondItsGuaranteeIsReportedSoAtOnce(t *testing.T) {
 	w := newWorld(t, roundRobin(), owning("root", cpu("2"), cpu("4")))
 	w.submit("root/fixed", cpu("3"), preemptible(false))
 	w.settle()
@@ -126,7 +126,7 @@ func TestWhatIsBeyondItsGuaranteeIsToldSoAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhoWaitedForAQuotaIsToldAtOnceThatItIsTooSmall(t *testing.T) {
+func TestWhoWaitedForAQuotaIsReportedAtOnceThatItIsTooSmall(t *testing.T) {
 	for asks, want := range map[string]wellknown.Reason{"5": wellknown.ReasonExceedsMaxQuota, "4": wellknown.ReasonQuotaExceeded} {
 		w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "elsewhere"))
 		w.submit("a/one", cpu(asks))
@@ -141,7 +141,7 @@ func TestWhoWaitedForAQuotaIsToldAtOnceThatItIsTooSmall(t *testing.T) {
 		}
 		told := w.writes("a/one", scheduler.Explain)
 		if len(told) != 2 || told[0].Reason != wellknown.ReasonNoQuota || told[1].Reason != want {
-			t.Errorf("asking for %s it is told %+v, want NoQuota and then %s", asks, told, want)
+			t.Errorf("asking for %s it is reported %+v, want NoQuota and then %s", asks, told, want)
 		}
 	}
 }
@@ -168,12 +168,12 @@ func TestAChangeOfQuotaForgetsWhatItWasAboutToTell(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", map[string]string{"cpu": "4", quota.JobsResource: "2"}, "a"))
 	w.submit("a/big", cpu("3"))
 	w.submit("a/late", cpu("2"))
-	w.after(5 * time.Second) // late is told of the lack of cpu
+	w.after(5 * time.Second) // late is reported the lack of cpu
 	w.submit("a/small", cpu("1"))
 	w.settle()
 	w.finish("a/big")
 	w.submit("a/urgent", cpu("1"), priority(1))
-	w.settle() // now late lacks a job, of which it is to be told in 30 s
+	w.settle() // now late lacks a job, of which it is to be reported in 30 s
 	w.plant(leaf("root", cpu("4"), "a"))
 	w.delete("a/late")
 	w.after(time.Minute)
@@ -204,7 +204,7 @@ func TestWhatBecomesImpossibleSaysSo(t *testing.T) {
 			change(w)
 			w.after(5 * time.Minute)
 			if told := last(w.writes("a/2", scheduler.Explain)); told.Reason != wellknown.ReasonExceedsMaxQuota {
-				t.Fatalf("a/2 is told %+v", told)
+				t.Fatalf("a/2 is reported %+v", told)
 			}
 		})
 	}
@@ -250,13 +250,13 @@ func TestWhoComesOutOfBackoffSaysWhatItWaitsForThen(t *testing.T) {
 	w.submit("a/2", cpu("3"), func(u *scheduler.Unit) { u.RequeueAt = w.now.Add(40 * time.Second) })
 	w.after(10 * time.Minute)
 	if told := last(w.writes("a/2", scheduler.Explain)); told.Reason != wellknown.ReasonQuotaExceeded {
-		t.Fatalf("a/2 is told %+v", told)
+		t.Fatalf("a/2 is reported %+v", told)
 	}
 }
 
-// A unit that was held shows something else than the units beside it, which are told of
+// A unit that was held shows something else than the units beside it, which are reported
 // a cause that comes and goes in their own time.
-func TestWhoComesBackInLineWhileACauseComesAndGoesIsToldOfOne(t *testing.T) {
+func TestWhoComesBackInLineWhileACauseComesAndGoesIsReportedOfOne(t *testing.T) {
 	both := map[string]string{"cpu": "4", "gpu": "4"}
 	w := newWorld(t, roundRobin(), leaf("root", both, "a"))
 	w.submit("a/cpu-1", cpu("4"))
@@ -274,7 +274,7 @@ func TestWhoComesBackInLineWhileACauseComesAndGoesIsToldOfOne(t *testing.T) {
 	w.finish("a/gpu")
 	w.after(10 * time.Minute)
 	if told := last(w.writes("a/3", scheduler.Explain)); !strings.HasPrefix(told.Message, "waiting for cpu") {
-		t.Fatalf("a/3 is told %+v", told)
+		t.Fatalf("a/3 is reported %+v", told)
 	}
 }
 
@@ -297,14 +297,14 @@ func TestTellingManyWhyTheyWaitHoldsNobodyUp(t *testing.T) {
 	if len(w.sent) != 2 {
 		t.Fatalf("%d writes are under way, want 2 explanations", len(w.sent))
 	}
-	// Who is not being told at this moment is released at once.
+	// Who is not being reported at this moment is released at once.
 	w.finish("a/runs")
 	w.write("a/19", func(u *scheduler.Unit) { u.Priority = 9 })
 	hear()
 	if last := w.sent[len(w.sent)-1]; last.Kind != scheduler.Dequeue || last.Key != "a/19" {
 		t.Fatalf("under way are %+v, want the release of a/19", w.sent)
 	}
-	// While that is under way, the others are told one after another with pauses.
+	// While that is under way, the others are reported one after another with pauses.
 	for range 2 {
 		w.land(0)
 		w.tell(0)
@@ -337,7 +337,7 @@ func TestTellingManyWhyTheyWaitHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-func TestWhatCanNeverFitIsToldAtOnceHoweverManyAreToBeTold(t *testing.T) {
+func TestWhatCanNeverFitIsReportedAtOnceHoweverManyAreToBeReported(t *testing.T) {
 	w := newWorld(t, scheduler.Options{Policy: queue.Priority, Explanations: 2}, leaf("root", cpu("1"), "a"))
 	w.submit("a/runs", cpu("1"))
 	w.settle()
@@ -360,6 +360,6 @@ func TestWhatCanNeverFitIsToldAtOnceHoweverManyAreToBeTold(t *testing.T) {
 	w.tell(0)
 	w.think()
 	if last := w.sent[len(w.sent)-1]; last.Key != "a/never" || last.Kind != scheduler.Explain {
-		t.Errorf("under way are %+v, want a/never told next", w.sent)
+		t.Errorf("under way are %+v, want a/never reported next", w.sent)
 	}
 }

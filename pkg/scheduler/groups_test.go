@@ -125,7 +125,7 @@ func TestUnitsThatAreNotPreemptibleStayTogetherWithinMin(t *testing.T) {
 	} {
 		told := w.writes(key, scheduler.Explain)
 		if len(told) != 1 || told[0].Reason != want.reason || !strings.Contains(told[0].Message, want.sentence) {
-			t.Errorf("%s is told %+v, want %s: %s", key, told, want.reason, want.sentence)
+			t.Errorf("%s is reported %+v, want %s: %s", key, told, want.reason, want.sentence)
 		}
 	}
 	// What is borrowed does not count against the guarantee, but the room is its.
@@ -144,7 +144,7 @@ func TestAResourceThatMinDoesNotNameDoesNotEndTheGuarantee(t *testing.T) {
 	w.after(5 * time.Second)
 	expectReleased(t, w, "a/both")
 	if told := w.writes("a/cpu", scheduler.Explain); len(told) != 1 || told[0].Reason != wellknown.ReasonExceedsMinQuota {
-		t.Errorf("who asks for nothing that is guaranteed is told %+v", told)
+		t.Errorf("who asks for nothing that is guaranteed is reported %+v", told)
 	}
 }
 

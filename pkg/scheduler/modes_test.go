@@ -163,7 +163,7 @@ func TestAStoppedQueueHoldsOrDrainsAndGoesOn(t *testing.T) {
 	w.after(2 * time.Second)
 	expectReleased(t, w, "a/1")
 	if told := w.writes("a/2", scheduler.Explain); len(told) != 1 || told[0].Reason != wellknown.ReasonQueueStopped {
-		t.Fatalf("a/2 is told %+v", told)
+		t.Fatalf("a/2 is reported %+v", told)
 	}
 	w.configure(scheduler.QueueChanged{Queue: "root-a", Stop: scheduler.Drain})
 	w.settle()
@@ -239,7 +239,7 @@ func TestAnInnerNodeIsAGroupBesideThoseBelowIt(t *testing.T) {
 	}
 	for _, e := range told {
 		if e.Reason != wellknown.ReasonQuotaExceeded {
-			t.Errorf("%s is told %s", e.Key, e.Reason)
+			t.Errorf("%s is reported %s", e.Key, e.Reason)
 		}
 	}
 }

@@ -15,7 +15,7 @@ const FlushInterval = 5 * time.Minute
 // wanted, and when to call it again if nothing happens before; zero: never.
 func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
 	s.waitIndex.Begin(now)
-	// A unit that is to be told why it waits has to have been tried, and one whose
+	// A unit that is to be reported why it waits has to have been tried, and one whose
 	// time has come has to be tried: so first the one, then the other, and again.
 	for again := true; again; {
 		s.admit(now)
@@ -115,7 +115,7 @@ func (s *Scheduler) refuse(l *queueState, shape *queue.Shape, refusal *quota.Ref
 }
 
 // flush tries what is parked, as a safety net, once all that is known to be worth
-// trying was tried. It tells whether it found anything.
+// trying was tried. It reports whether it found anything.
 func (s *Scheduler) flush(now time.Time) (found bool) {
 	if s.flushAt.IsZero() || now.Before(s.flushAt) {
 		return false
@@ -140,10 +140,10 @@ func (s *Scheduler) Flushes() int { return s.flushes }
 // It stays 0 unless there is a defect.
 func (s *Scheduler) Rescued() int { return s.rescued }
 
-// watchFronts has the units told that came to, or lost, the front of a line in
+// watchFronts has the units reported that came to, or lost, the front of a line in
 // which only the front unit is tried. Only who is in front has claims there: one that
 // may not go however much room there is would keep it from others for nothing. It
-// tells whether claims have changed.
+// reports whether claims have changed.
 func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
 	lines := s.frontsToCheck
 	if s.lender != nil { // what the front lacks depends on what others have
@@ -176,7 +176,7 @@ func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
 	return changed
 }
 
-// runTimers does what is due, and tells whether anything was.
+// runTimers does what is due, and reports whether anything was.
 //
 // What is due at one time is taken out first: what looking at it sets for this very
 // time waits until units that came back in line have been tried.

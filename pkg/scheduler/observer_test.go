@@ -31,7 +31,7 @@ type namespaces struct {
 	units   map[string]*scheduler.Unit
 	quotas  map[string]*corev1.ResourceQuota
 	pods    map[string]bool
-	// told is what each waiting unit was last told.
+	// reported is what each waiting unit was last told.
 	told map[string]wellknown.Reason
 }
 

@@ -171,7 +171,7 @@ func drawBorrowers(t *rapid.T) tree.Node {
 }
 
 // expectedReleases plays what the core has to do now, by trying all units of all
-// queues anew for each release.
+// queues again for each release.
 func expectedReleases(w *world) []string {
 	charged := w.charged()
 	released := map[string]bool{}

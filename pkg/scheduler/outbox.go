@@ -47,7 +47,7 @@ type unitWrite struct {
 	ready, explaining bool
 }
 
-// pending tells whether a write of the kind is wanted or under way.
+// pending reports whether a write of the kind is wanted or under way.
 func (w *unitWrite) pending(kind Kind) bool { return w.wanted == kind || w.sent == kind }
 
 // drop withdraws the wish for a write of the kind.
@@ -138,12 +138,12 @@ func (o *outbox) plan(now time.Time, compose composer) Plan {
 	return plan
 }
 
-// mayExplain tells whether one more explanation may be under way.
+// mayExplain reports whether one more explanation may be under way.
 func (o *outbox) mayExplain() bool {
 	return o.mostExplaining == 0 || o.explaining < o.mostExplaining
 }
 
-// paced tells whether an explanation does not follow too closely on the one before it.
+// paced reports whether an explanation does not follow too closely on the one before it.
 func (o *outbox) paced(now time.Time) bool {
 	return o.mostExplaining == 0 || o.urgent == 0 || !now.Before(o.explainAt)
 }

@@ -45,7 +45,7 @@ func TestAUnitThatBecomesUnreadableDuringItsReleaseIsNotReleased(t *testing.T) {
 	}
 }
 
-func TestAnUnreadableUnitThatIsMendedIsReleased(t *testing.T) {
+func TestAnUnreadableUnitThatIsFixedIsReleased(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
 	w.submit("a/one", cpu("3"), spoil)
 	w.after(time.Minute)

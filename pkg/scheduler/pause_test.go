@@ -34,7 +34,7 @@ func TestBorrowingIsPausedWhileSomebodyWaitsForWhatTheyAreOwed(t *testing.T) {
 		told := w.writes("b/3", scheduler.Explain)
 		if last := told[len(told)-1]; last.Reason != wellknown.ReasonBorrowingPaused ||
 			!strings.Contains(last.Message, "waiting for cpu in quota root, where borrowing is paused") {
-			t.Errorf("b/3 is told %s: %s", last.Reason, last.Message)
+			t.Errorf("b/3 is reported %s: %s", last.Reason, last.Message)
 		}
 		w.finish("b/2")
 		w.settle()

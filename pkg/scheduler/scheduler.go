@@ -127,7 +127,7 @@ func (e UnitChanged) apply(s *Scheduler, now time.Time) {
 	s.settle(u, now)
 }
 
-// Knows tells whether a unit of that key is there.
+// Knows reports whether a unit of that key is there.
 func (s *Scheduler) Knows(key string) bool { return s.units[key] != nil }
 
 func (e UnitGone) apply(s *Scheduler, _ time.Time) {
@@ -297,7 +297,7 @@ func (s *Scheduler) reconsider(group quota.Group, now time.Time) {
 		l = s.queues[group.Queue()]
 	}
 	l.Shapes(func(shape *queue.Shape) {
-		s.explainer.forget(l, shape) // another limit is news, whatever was told before
+		s.explainer.forget(l, shape) // another limit is news, whatever was reported before
 		l.Retry(shape)
 		s.refuseForGood(l, shape, now)
 		for _, item := range shape.Items() {

@@ -220,7 +220,7 @@ func TestNewsFromBeforeAReleaseDoesNotUndoIt(t *testing.T) {
 	w.submit("a/one", cpu("3"))
 	w.settle()
 	w.now = w.now.Add(scheduler.ReasonDelay)
-	w.think() // one is told why it waits; the informer is slow to say so
+	w.think() // one is reported why it waits; the informer is slow to say so
 	w.land(0)
 	w.tell(0)
 	w.submit("a/urgent", cpu("3"), priority(9))
@@ -307,13 +307,13 @@ func TestTheSameEventsGiveTheSamePlans(t *testing.T) {
 	}
 }
 
-// Found by TestPropertyChargedIsUsed: the outcome of a write that only tells why
+// Found by TestPropertyChargedIsUsed: the outcome of a write that only reports why
 // brought a greater request than the one that had been found to fit meanwhile.
 func TestARequestThatGrowsWhileItsReleaseWaitsToBeSentIsDecidedAgain(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("2"), "a"))
 	w.submit("a/one", cpu("3"))
 	w.deliver()
-	w.think() // told at once that it can never fit
+	w.think() // reported at once that it can never fit
 	small, large := w.demand(cpu("1")), w.demand(cpu("3"))
 	w.write("a/one", func(u *scheduler.Unit) { u.Demand = small })
 	w.write("a/one", func(u *scheduler.Unit) { u.Demand = large })

@@ -47,7 +47,7 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	s.explainLater(u, now)
 }
 
-// requestEviction asks for the write with which the unit gives its quota back, or is told
+// requestEviction asks for the write with which the unit gives its quota back, or is reported
 // to. An end that came first leaves nothing to give back.
 func (s *Scheduler) requestEviction(u *unit, now time.Time) {
 	stopped := u.Phase.holdsQuota() && u.Stopped
@@ -128,7 +128,7 @@ func (s *Scheduler) wake(space quota.Space) {
 
 func (s *Scheduler) room(space quota.Space) int64 { return s.backend.Room(space) }
 
-// moved tells whether a unit in line stands at another place by now.
+// moved reports whether a unit in line stands at another place by now.
 func (u *unit) moved() bool {
 	shape := u.item.Shape()
 	return shape != nil &&

@@ -150,7 +150,7 @@ func (b *branch) raise(demand quota.Demand) {
 	}
 }
 
-// shrunk tells of the lines whose items may not fit any more, since the demand was
+// shrunk reports the lines whose items may not fit any more, since the demand was
 // charged to the group: those of the group's nodes, and those below these that ask
 // for more than is left.
 func (c *tournament) shrunk(group quota.Group, demand quota.Demand, tell func(*queueState)) {
@@ -174,7 +174,7 @@ func (c *tournament) shrunk(group quota.Group, demand quota.Demand, tell func(*q
 	}
 }
 
-// findAbove tells of the lines below that ask for more than the room of a resource,
+// findAbove reports the lines below that ask for more than the room of a resource,
 // and returns the most that the others ask for.
 func (b *branch) findAbove(resource resources.ID, room int64, tell func(*queueState)) (most int64) {
 	if b.below == nil {
@@ -191,7 +191,7 @@ func (b *branch) findAbove(resource resources.ID, room int64, tell func(*queueSt
 	return most
 }
 
-// under tells of the lines below the node that have something to try.
+// under reports the lines below the node that have something to try.
 func (c *tournament) under(node quota.NodeID, tell func(*queueState)) {
 	if b := c.inner[node]; b != nil {
 		for _, l := range b.competing(nil) {

@@ -64,7 +64,7 @@ func TestAReleaseThatWasUndoneByHandBeforeItWasHeardOfIsNotKeptCharged(t *testin
 	w.think()
 	w.land(0)
 	w.write("a/1", func(u *scheduler.Unit) { u.Phase = scheduler.Waiting })
-	w.news = w.news[1:] // the informer tells the last only
+	w.news = w.news[1:] // the informer reports the last only
 	w.unproven = true
 	w.deliver()
 	w.unproven = false

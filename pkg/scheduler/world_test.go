@@ -165,7 +165,7 @@ func holds(u *scheduler.Unit) bool {
 	return u.Phase == scheduler.Dequeued || u.Phase == scheduler.Running || u.Phase == scheduler.Reserved
 }
 
-// overran tells whether a unit has run for longer than it may.
+// overran reports whether a unit has run for longer than it may.
 func (w *world) overran(u *scheduler.Unit) bool {
 	return (u.Phase == scheduler.Dequeued || u.Phase == scheduler.Running) && u.MaxTime > 0 && !w.now.Before(u.DequeuedAt.Add(u.MaxTime))
 }
@@ -192,7 +192,7 @@ func (w *world) submit(key string, list map[string]string, change ...func(*sched
 	})
 }
 
-// deliver has the informer tell the oldest news.
+// deliver has the informer report the oldest news.
 func (w *world) deliver() {
 	if len(w.news) == 0 {
 		return

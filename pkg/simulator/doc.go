@@ -1,5 +1,5 @@
 // Package simulator runs the production core in virtual time: it plays a trace of
-// jobs against a quota tree and tells how long each had to wait.
+// jobs against a quota tree and reports how long each had to wait.
 //
 // Words. A job is submitted at an instant, waits until the core releases it, runs for
 // as long as its trace says and ends. Instants are counted from the start of the

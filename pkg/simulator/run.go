@@ -110,7 +110,7 @@ func newPlay(scenario Scenario) (*play, error) {
 }
 
 // step goes to the next instant at which something happens, and lets it happen; it
-// tells whether there was one.
+// reports whether there was one.
 func (p *play) step() bool {
 	at, ok := p.nextEvent()
 	if !ok {

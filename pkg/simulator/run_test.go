@@ -50,7 +50,7 @@ func twoLeaves() tree.Node {
 	}}
 }
 
-// starts tells when each job was released, in seconds, and -1 for never.
+// starts reports when each job was released, in seconds, and -1 for never.
 func starts(s simulator.Scenario, r *simulator.Result) string {
 	var list []string
 	for i, j := range s.Jobs {
@@ -124,7 +124,7 @@ func TestPausedBorrowingKeepsRoomForWhoIsOwed(t *testing.T) {
 	}
 }
 
-func TestAJobThatNeverRunsIsToldWhy(t *testing.T) {
+func TestAJobThatNeverRunsIsReportedWhy(t *testing.T) {
 	fixed := job("fixed", 0, 1, 3)
 	fixed.NonPreemptible = true
 	elsewhere := job("elsewhere", 0, 1, 1)

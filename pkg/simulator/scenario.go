@@ -51,7 +51,7 @@ type Scenario struct {
 
 // Outcome is what became of a job.
 type Outcome struct {
-	// Released tells whether it was; Start is when, End when it ended, from the start
+	// Released reports whether it was; Start is when, End when it ended, from the start
 	// of the trace.
 	Released   bool
 	Start, End time.Duration

@@ -51,7 +51,7 @@ func alertRules(t *testing.T) []rulefmt.Rule {
 }
 
 // firing plays series for so long, with an evaluation a minute as Prometheus makes them,
-// and tells which alerts fire in the end, and what they say.
+// and reports which alerts fire in the end, and what they say.
 func firing(t *testing.T, text string, during time.Duration, only func(rulefmt.Rule) bool) map[string][]string {
 	t.Helper()
 	scraped := scraping(t, text)
@@ -172,7 +172,7 @@ func TestNothingFiresWhileAllIsWell(t *testing.T) {
 // cause makes an alert fire.
 type cause struct {
 	alert, series string
-	// during is how long it lasts, and told what the alert then says.
+	// during is how long it lasts, and reported what the alert then says.
 	during time.Duration
 	told   []string
 	// tooShort is how long it may last without an alert.
@@ -211,7 +211,7 @@ var causes = []cause{
 	  kube_queue_dequeues_total{queue="q"} 0x200`, 65 * time.Minute, []string{"3 units wait in queue q"}, 59 * time.Minute},
 	{"KubeQueueKindMissing", `kube_queue_kind_missing{extension="tfjob", instance="x1"} 1x60
 	  kube_queue_kind_missing{extension="tfjob", instance="x2"} 1x60
-	  kube_queue_kind_missing{extension="job"} 0x60`, 16 * time.Minute, []string{"told to queue tfjob"}, 14 * time.Minute},
+	  kube_queue_kind_missing{extension="job"} 0x60`, 16 * time.Minute, []string{"instructed to queue tfjob"}, 14 * time.Minute},
 }
 
 func TestEachAlertFiresWhenItsCauseHappens(t *testing.T) {

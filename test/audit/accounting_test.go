@@ -75,7 +75,7 @@ func TestAccountingAddsUpWhatTheUnitsHoldAndAskFor(t *testing.T) {
 		{name: "a node left out and one too many", act: func(s *script, tree *thing) {
 			s.show(tree, 1, right[0], right[1], right[1], "root/c jobs=0")
 		}, want: []string{"node root/a: shown twice", "node root/b: not shown", "node root/c: shown, and not in the tree"}},
-		{name: "a tree that changed is counted anew", act: func(s *script, tree *thing) {
+		{name: "a tree that changed is counted again", act: func(s *script, tree *thing) {
 			s.becomes(tree, limits, `{name: b, namespaces: [b, a]}`)
 			s.show(tree, 1, "root jobs=1 used=3 request=5", "root/b jobs=1 used=3 request=5")
 		}},

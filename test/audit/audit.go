@@ -10,7 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/use"
 )
 
-// What callers say of the cluster, and what they are told of jobs and of quotas.
+// What callers say of the cluster, and what they are reported jobs and of quotas.
 type (
 	Options   = model.Options
 	Life      = model.Life
@@ -74,7 +74,7 @@ func WaitFor(ctx context.Context, path string, marker Marker) error {
 // differ, node by node. While units come and go the status may be behind.
 func (l *Log) Accounting(options Options) ([]string, error) { return checks.Accounting(l.Log, options) }
 
-// Use tells how well ResourceQuotas were used, in the namespaces given or else in all
+// Use reports how well ResourceQuotas were used, in the namespaces given or else in all
 // in which there were admissions under one. It takes the quota to be by ResourceQuota,
 // whatever the options say of that.
 func (l *Log) Use(options Options, namespaces ...string) ([]QuotaUse, error) {

@@ -75,7 +75,7 @@ func (r Report) Violations() []checks.Violation {
 	return all
 }
 
-// Err is nil when nothing was found, and else tells what, at some length.
+// Err is nil when nothing was found, and else reports what, at some length.
 func (r Report) Err() error {
 	all := r.Violations()
 	if len(all) == 0 {

@@ -1,4 +1,4 @@
-// Package audit reads the audit log of an API server and tells whether what it
+// Package audit reads the audit log of an API server and reports whether what it
 // holds is what a job queue may do. It judges by the log alone: it shares no
 // code with the programs it judges, so that a misunderstanding of theirs is not
 // repeated here.

@@ -57,6 +57,6 @@ func TestWritesAreCountedByJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "patch tfjobs: release") {
-		t.Errorf("the table does not tell of the release:\n%s", out.String())
+		t.Errorf("the table does not report the release:\n%s", out.String())
 	}
 }

@@ -303,7 +303,7 @@ var mutations = []struct {
 	}},
 }
 
-// waited tells whether the unit of a line had been told a reason before.
+// waited reports whether the unit of a line had been told a reason before.
 func (r *recording) waited(line int) bool {
 	uid := at(r.lines[line], "responseObject", "metadata", "uid")
 	for _, e := range r.lines[:line] {

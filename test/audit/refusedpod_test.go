@@ -122,7 +122,7 @@ func TestRefusedPod(t *testing.T) {
 			s.twice(1)
 			p.refused(noCPU)
 		}, 1, ""},
-		{"though the quota was counted anew since", byResourceQuota, func(s *script) {
+		{"though the quota was counted again since", byResourceQuota, func(s *script) {
 			q := s.quota("q", fourCores)
 			p := released(s, 3)
 			s.twice(3)

@@ -294,6 +294,6 @@ func TestAdmissionsWithoutAResourceQuotaAreNotJudged(t *testing.T) {
 		}
 	}
 	if report.Quotas != 1 {
-		t.Errorf("%d ResourceQuotas are told, want 1", report.Quotas)
+		t.Errorf("%d ResourceQuotas are reported, want 1", report.Quotas)
 	}
 }

@@ -26,7 +26,7 @@ func TestDoubleRelease(t *testing.T) {
 		{name: "nor is one without a unit", act: func(s *script) {
 			s.tfjob("a", 3).release()
 		}, breaks: []string{"release-without-dequeue"}},
-		{name: "a second release for one dequeue is told", act: func(s *script) {
+		{name: "a second release for one dequeue is reported", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			p := s.batchJob("a", 3)
 			p.enqueue()
@@ -76,20 +76,20 @@ func TestHeldAfterEnd(t *testing.T) {
 			s.wait(time.Minute)
 			s.tfjob("b", 1)
 		}},
-		{name: "one that ends late is told", act: func(s *script) {
+		{name: "one that ends late is reported", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			p := s.tfjob("a", 3).admit()
 			p.finish()
 			s.wait(11 * time.Second)
 			p.endUnit()
 		}, breaks: []string{"held-after-end"}},
-		{name: "one that never ends is told", act: func(s *script) {
+		{name: "one that never ends is reported", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			s.tfjob("a", 3).admit().finish()
 			s.wait(time.Minute)
 			s.tfjob("b", 1)
 		}, breaks: []string{"held-after-end"}},
-		{name: "at the end of the log only what is overdue is told", act: func(s *script) {
+		{name: "at the end of the log only what is overdue is reported", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			s.tfjob("a", 3).admit().finish()
 			s.wait(time.Second)
@@ -102,7 +102,7 @@ func TestHeldAfterEnd(t *testing.T) {
 			s.create(admin, trees, fourCPU)
 			s.tfjob("a", 3).admit().finish()
 		}, breaks: []string{"held-after-end"}},
-		{name: "a unit whose job is gone is told", act: func(s *script) {
+		{name: "a unit whose job is gone is reported", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			s.tfjob("a", 3).admit().job.remove(admin)
 			s.wait(time.Minute)
@@ -116,7 +116,7 @@ func TestHeldAfterEnd(t *testing.T) {
 			s.wait(time.Minute)
 			s.tfjob("b", 1)
 		}},
-		{name: "a unit that ends before its job is told", act: func(s *script) {
+		{name: "a unit that ends before its job is reported", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			p := s.tfjob("a", 3).admit()
 			p.endUnit()
@@ -171,12 +171,12 @@ func TestRequestMismatch(t *testing.T) {
 			s.create(admin, trees, fourCPU)
 			s.tfjob("a", 3).admit().end()
 		}},
-		{name: "a total that is not the sum of the pod sets is told", act: func(s *script) {
+		{name: "a total that is not the sum of the pod sets is reported", act: func(s *script) {
 			p := s.tfjob("a", 3)
 			p.enqueue()
 			p.unit.patch(extensions, "spec.resource.cpu", "2")
 		}, breaks: []string{"sum-mismatch"}},
-		{name: "an amount that is no number is told", act: func(s *script) {
+		{name: "an amount that is no number is reported", act: func(s *script) {
 			p := s.tfjob("a", 3)
 			p.enqueue()
 			p.unit.patch(extensions, "spec.resource.cpu", "many")
@@ -186,7 +186,7 @@ func TestRequestMismatch(t *testing.T) {
 			p.enqueue()
 			p.unit.patch(extensions, "spec.resource.cpu", "1e-1000000000")
 		}, breaks: []string{"unreadable"}},
-		{name: "pods that ask for more than their unit are told", act: func(s *script) {
+		{name: "pods that ask for more than their unit are reported", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			p := s.tfjob("a", 3)
 			p.enqueue()

@@ -227,7 +227,7 @@ func TestUseNeedsAdmissionsAndUnitsThatWait(t *testing.T) {
 	s.tfjob("a", 1).admit()
 	s.wait(beat)
 	if _, err := s.log().Use(Options{}, "default"); err == nil {
-		t.Error("nobody waited, and a use is told")
+		t.Error("nobody waited, and a use is reported")
 	}
 	s.inLineWith(4, 0, 1)
 	s.wait(beat)
@@ -236,7 +236,7 @@ func TestUseNeedsAdmissionsAndUnitsThatWait(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := s.log().Use(Options{}, "elsewhere"); err == nil {
-		t.Error("the use of a namespace without anything is told")
+		t.Error("the use of a namespace without anything is reported")
 	}
 }
 

@@ -62,7 +62,7 @@ func TestACRDIsTheGeneratedOneWithOurLabels(t *testing.T) {
 	}
 }
 
-// So that whoever drops a release keeps units and trees, unless told otherwise.
+// So that whoever drops a release keeps units and trees, unless configured otherwise.
 func TestCRDsAreKeptAndSwitchedOneByOne(t *testing.T) {
 	const trees, units, queues = "elasticquotatrees.scheduling.sigs.k8s.io", "queueunits.scheduling.x-k8s.io", "queues.scheduling.x-k8s.io"
 	tests := []struct {

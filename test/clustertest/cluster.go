@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Ready is what localcluster tells of a cluster that can be used.
+// Ready is what localcluster reports a cluster that can be used.
 type Ready struct {
 	// Kubeconfig is the administrator's.
 	Kubeconfig string `json:"kubeconfig"`

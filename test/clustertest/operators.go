@@ -34,7 +34,7 @@ type Definition struct {
 	Served []string
 }
 
-// Runs tells whether the operator has the definition of the kind in its best
+// Runs reports whether the operator has the definition of the kind in its best
 // version.
 func (o Operator) Runs(kind framework.Kind) bool {
 	return slices.ContainsFunc(o.Definitions, func(d Definition) bool { return d.defines(kind) && slices.Contains(d.Served, kind.Version) })

@@ -81,7 +81,7 @@ func (c *Cluster) waitForPolicy(ctx context.Context, p policy, managed string) e
 // policy is what is to be known of one, mutating or validating.
 type policy struct {
 	name string
-	// rules tell what it is for.
+	// rules report what it is for.
 	rules []admissionregistrationv1.NamedRuleWithOperations
 }
 

@@ -204,7 +204,7 @@ func (p *process) ready(ctx context.Context) (Ready, error) {
 		}
 		return ready, nil
 	case <-p.exited:
-		return ready, fmt.Errorf("the cluster did not start (%v); localcluster has told why", p.err)
+		return ready, fmt.Errorf("the cluster did not start (%v); localcluster has reported why", p.err)
 	case <-ctx.Done():
 		return ready, fmt.Errorf("the cluster is not ready yet: %w", context.Cause(ctx))
 	}

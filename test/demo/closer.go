@@ -12,7 +12,7 @@ import (
 type closer struct {
 	after   time.Duration
 	kubectl func(ctx context.Context, args ...string) (string, error)
-	// told is what the closer does, to be shown between two frames.
+	// reported is what the closer does, to be shown between two frames.
 	told chan step
 	// running are those that wait, or delete; they end with their context.
 	running sync.WaitGroup

@@ -27,7 +27,7 @@ func TestOnlyARunningEndlessJobIsDeletedAndOnce(t *testing.T) {
 	}
 }
 
-func TestAJobThatCannotBeDeletedIsTold(t *testing.T) {
+func TestAJobThatCannotBeDeletedIsReported(t *testing.T) {
 	refused := errors.New("refused")
 	c := newCloser(0, func(context.Context, ...string) (string, error) { return "", refused })
 	c.see(t.Context(), []row{{job: job{named(t, "RayCluster"), "notebook"}, phase: "Running"}})

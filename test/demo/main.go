@@ -3,7 +3,7 @@
 // job of each framework instead, all in one quota.
 //
 // It starts a cluster of its own below .cluster/demo, installs kube-queue as a
-// user would, applies the manifests and tells what happens until all jobs have
+// user would, applies the manifests and reports what happens until all jobs have
 // ended; then it has the audit log of the API server checked. It leaves the
 // cluster up to play with. "demo down" stops it.
 //
@@ -112,7 +112,7 @@ func demo(ctx context.Context, environment *environment, show show) error {
 	return judge(ctx, environment, show, jobs, seen)
 }
 
-// judge tells whether it all went as it should.
+// judge reports whether it all went as it should.
 func judge(ctx context.Context, environment *environment, show show, jobs []job, seen story) error {
 	if err := seen.endedWell(); err != nil {
 		return err

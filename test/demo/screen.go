@@ -17,7 +17,7 @@ type screen struct {
 	terminal bool
 	// width is that of the terminal, which may change; 0 when nobody knows.
 	width func() int
-	// kinds tells whether the jobs are of more than one.
+	// kinds reports whether the jobs are of more than one.
 	kinds                            bool
 	kindWidth, nameWidth, stateWidth int
 	before                           frame

@@ -29,7 +29,7 @@ type show struct {
 	manifests [][]string
 	// check judges what was seen, beside that each job has ended well.
 	check func(story) error
-	// judge judges what the audit log tells of the jobs.
+	// judge judges what the audit log reports the jobs.
 	judge func([]audit.Life) error
 	// costs: a table of what each job has cost is printed in the end.
 	costs bool

@@ -8,7 +8,7 @@ import (
 // story is what was seen.
 type story []frame
 
-// endedWell tells whether each job has ended as it should.
+// endedWell reports whether each job has ended as it should.
 func (s story) endedWell() error {
 	if len(s) == 0 {
 		return fmt.Errorf("nothing was seen")
@@ -16,7 +16,7 @@ func (s story) endedWell() error {
 	for _, r := range s[len(s)-1].rows {
 		switch {
 		case r.failed():
-			return fmt.Errorf("%s failed; kubectl describe %s tells why", r.job, r.job.argument())
+			return fmt.Errorf("%s failed; kubectl describe %s reports why", r.job, r.job.argument())
 		case r.state == deleted && !r.job.endless:
 			return fmt.Errorf("%s was deleted", r.job)
 		case !r.ended():
@@ -28,7 +28,7 @@ func (s story) endedWell() error {
 	return nil
 }
 
-// saw tells whether the job was ever seen so.
+// saw reports whether the job was ever seen so.
 func (s story) saw(j job, so func(row) bool) bool {
 	return slices.ContainsFunc(s, func(f frame) bool {
 		return slices.ContainsFunc(f.rows, func(r row) bool { return r.job == j && so(r) })

@@ -23,7 +23,7 @@ func livesOf(log *audit.Log, jobs []job) ([]audit.Life, error) {
 	return lives, nil
 }
 
-// inTurn tells whether the second job had no pod before the first had ended.
+// inTurn reports whether the second job had no pod before the first had ended.
 func inTurn(lives []audit.Life) error {
 	one, two := lives[0], lives[1]
 	if !one.Ended.Before(two.FirstPod) {
@@ -32,7 +32,7 @@ func inTurn(lives []audit.Life) error {
 	return nil
 }
 
-// heldFirst tells whether each job was held from its creation, released once,
+// heldFirst reports whether each job was held from its creation, released once,
 // before it had any pod, and came to its end.
 func heldFirst(lives []audit.Life) error {
 	for _, l := range lives {
@@ -57,7 +57,7 @@ func heldFirst(lives []audit.Life) error {
 	return nil
 }
 
-// printCosts tells of each job what it asked for, how long it waited and ran, and
+// printCosts reports each job what it asked for, how long it waited and ran, and
 // how many writes of the two programs it cost the API server.
 func printCosts(out io.Writer, jobs []job, seen story, lives []audit.Life, writes []audit.JobWrites) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

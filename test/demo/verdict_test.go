@@ -57,7 +57,7 @@ func TestThePairRanInTurn(t *testing.T) {
 	expect(t, inTurn([]audit.Life{first, then}), "had a pod at")
 }
 
-func TestCostsAreToldJobByJob(t *testing.T) {
+func TestCostsAreReportedJobByJob(t *testing.T) {
 	jobs := []job{{named(t, "Workflow"), "it"}, {named(t, "RayCluster"), "it"}}
 	seen := story{{rows: []row{{job: jobs[0], cpu: "2", memory: "2Gi"}, {job: jobs[1], cpu: "2500m", memory: "4Gi"}}}}
 	cluster := heldLife("RayCluster")

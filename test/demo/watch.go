@@ -33,7 +33,7 @@ type job struct {
 
 func (j job) String() string { return j.Kind + " " + j.name }
 
-// argument is how kubectl is told which job is meant.
+// argument is how kubectl is reported which job is meant.
 func (j job) argument() string { return strings.ToLower(j.Kind) + "/" + j.name }
 
 // row is what is shown of one job, and what it asks for.
@@ -45,7 +45,7 @@ type row struct {
 	cpu, memory string
 }
 
-// ended tells whether nothing more will happen to the job.
+// ended reports whether nothing more will happen to the job.
 func (r row) ended() bool {
 	if r.state == deleted {
 		return r.phase == "-"
@@ -94,7 +94,7 @@ func newWatcher(cluster *clustertest.Cluster, jobs []job) (*watcher, error) {
 	return w, err
 }
 
-// follow has the watcher told of every change.
+// follow has the watcher reported every change.
 func (w *watcher) follow(resource schema.GroupVersionResource) (cache.Store, error) {
 	informer := w.factory.ForResource(resource).Informer()
 	wake := func() {

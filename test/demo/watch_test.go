@@ -21,7 +21,7 @@ func TestARowIsWhatJobAndUnitSay(t *testing.T) {
 		{name: "a job has no state and no unit yet", job: rayJob, object: `{}`, want: row{state: "-", phase: "-"}},
 		{name: "a unit without a status is enqueued", job: rayJob, object: running,
 			unit: `{spec: {resource: {cpu: "2", memory: 1Gi}}}`, want: row{state: "Running", phase: "Enqueued", cpu: "2", memory: "1Gi"}},
-		{name: "a unit tells why it waits", job: rayJob, object: running,
+		{name: "a unit reports why it waits", job: rayJob, object: running,
 			unit: `{status: {phase: Backoff, reason: Why, message: because}}`, want: row{state: "Running", phase: "Backoff", reason: "Why", message: "because"}},
 		{name: "a job has ended before its unit", job: rayJob, object: `{status: {jobDeploymentStatus: Complete, jobStatus: SUCCEEDED}}`,
 			unit: `{status: {phase: Running}}`, want: row{state: "Complete", end: "Succeeded", phase: "Running"}},

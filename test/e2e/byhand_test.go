@@ -18,8 +18,8 @@ func TestAManifestAppliedAgainChangesNothing(t *testing.T) {
 	l := suite.Env(t, "gitops")
 	suite.Both(t, enabled)
 	l.Tree(`{cpu: "3"}`)
-	blocker := job{name: "blocker", cpu: "3", runs: harness.UntilTold}.String()
-	manifest := tfjob{name: "again", workers: 2, cpu: "1", runs: harness.UntilTold}.String()
+	blocker := job{name: "blocker", cpu: "3", runs: harness.UntilFinished}.String()
+	manifest := tfjob{name: "again", workers: 2, cpu: "1", runs: harness.UntilFinished}.String()
 	l.Apply(blocker)
 	l.WaitForPhase("Job", "blocker", "Dequeued", "Running")
 
@@ -74,7 +74,7 @@ func TestAJobUnsuspendedByHandWhileQueuedIsSuspendedAgain(t *testing.T) {
 	l := suite.Env(t, "byhand")
 	suite.Both(t, enabled)
 	l.Tree(`{cpu: "3"}`)
-	l.Apply(job{name: "blocker", cpu: "3", runs: harness.UntilTold}.String())
+	l.Apply(job{name: "blocker", cpu: "3", runs: harness.UntilFinished}.String())
 	l.WaitForPhase("Job", "blocker", "Dequeued", "Running")
 	l.Apply(job{name: "sly", cpu: "1", runs: time.Second}.String() +
 		tfjob{name: "sly-tf", workers: 1, cpu: "1", runs: time.Second}.String())
@@ -97,7 +97,7 @@ func TestAJobUnsuspendedByHandWhileQueuedIsSuspendedAgain(t *testing.T) {
 		found = found || e.Type == "Warning" && strings.Contains(strings.ToLower(e.Message), "suspend")
 	}
 	if !found {
-		t.Error("no event tells that the job was suspended again")
+		t.Error("no event reports that the job was suspended again")
 	}
 	l.Finish(harness.Jobs, "blocker")
 	l.WaitForPhase("Job", "sly", "Succeeded")
@@ -109,7 +109,7 @@ func TestAJobSuspendedByHandAfterItsReleaseGivesItsQuotaBack(t *testing.T) {
 	l := suite.Env(t, "byhand2")
 	suite.Both(t, enabled)
 	l.Tree(`{cpu: "3"}`)
-	l.Apply(tfjob{name: "paused", workers: 2, cpu: "1", runs: harness.UntilTold}.String())
+	l.Apply(tfjob{name: "paused", workers: 2, cpu: "1", runs: harness.UntilFinished}.String())
 	l.WaitForPhase("TFJob", "paused", "Running")
 	l.Patch(harness.TFJobs, "paused", `{"spec":{"runPolicy":{"suspend":true}}}`)
 	unit := l.WaitForReason("TFJob", "paused", "SuspendedByUser")

@@ -36,7 +36,7 @@ func (s stopped) put(stop schedulingv1alpha1.QueueStop) {
 }
 
 // isBackInLine expects of a job that was released once to be stopped, but not to
-// have been told that it must never run.
+// have been reported that it must never run.
 func (s stopped) isBackInLine(resource schema.GroupVersionResource, kind, name string) {
 	s.t.Helper()
 	if event := s.WaitForEvent(name, "QueueStopped"); event.Type != "Normal" || event.Message != "The job is suspended, its quota taken back: queue "+stoppedQueue+" was drained" {
@@ -65,8 +65,8 @@ func TestAQueueIsStoppedAndGoesOn(t *testing.T) {
 	s.put(schedulingv1alpha1.StopHold)
 	suite.Both(t, enabled)
 	l.TreeOf(`{name: stopped, namespaces: [stopped], max: {cpu: "4"}}`)
-	l.Apply(tfjob{name: "train", workers: 1, cpu: "1", runs: harness.UntilTold}.String() +
-		job{name: "batch", cpu: "2", runs: harness.UntilTold}.String())
+	l.Apply(tfjob{name: "train", workers: 1, cpu: "1", runs: harness.UntilFinished}.String() +
+		job{name: "batch", cpu: "2", runs: harness.UntilFinished}.String())
 	for kind, name := range map[string]string{"TFJob": "train", "Job": "batch"} {
 		l.WaitForReason(kind, name, "QueueStopped")
 		if event := l.WaitForEvent(name, "Queued"); event.Type != "Normal" {
@@ -117,7 +117,7 @@ func TestBorrowingIsPausedByItsFlag(t *testing.T) {
 	l.TreeOf(`{name: shared, max: {cpu: "4"}, children: [
 		{name: owner, namespaces: [paused], min: {cpu: "4"}}, {name: borrower, namespaces: [paused]}]}`)
 	of := func(quota string) string { return "kube-queue/quota-name: " + quota }
-	l.Apply(job{name: "has-borrowed", cpu: "3", runs: harness.UntilTold, labels: of("borrower")}.String())
+	l.Apply(job{name: "has-borrowed", cpu: "3", runs: harness.UntilFinished, labels: of("borrower")}.String())
 	l.WaitForPhase("Job", "has-borrowed", "Running")
 	l.Apply(job{name: "owed", cpu: "4", runs: time.Second, labels: of("owner")}.String())
 	l.WaitForReason("Job", "owed", "QuotaExceeded")

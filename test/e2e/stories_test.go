@@ -127,7 +127,7 @@ func TestWritesPerJob(t *testing.T) {
 
 	l.Apply(job{name: "short", cpu: "1", runs: time.Second}.String())
 	l.WaitForPhase("Job", "short", "Succeeded")
-	l.Apply(job{name: "long", cpu: "4", runs: harness.UntilTold}.String())
+	l.Apply(job{name: "long", cpu: "4", runs: harness.UntilFinished}.String())
 	l.WaitForPhase("Job", "long", "Dequeued", "Running")
 	l.Apply(job{name: "waited", cpu: "1", runs: 4 * time.Second}.String())
 	l.WaitForEvent("waited", "Queued")
@@ -135,7 +135,7 @@ func TestWritesPerJob(t *testing.T) {
 	l.Finish(harness.Jobs, "long")
 	l.WaitForPhase("Job", "waited", "Succeeded")
 
-	l.Apply(tfjob{name: "tf-long", workers: 3, cpu: "1", runs: harness.UntilTold}.String())
+	l.Apply(tfjob{name: "tf-long", workers: 3, cpu: "1", runs: harness.UntilFinished}.String())
 	l.WaitForPhase("TFJob", "tf-long", "Dequeued", "Running")
 	l.Apply(tfjob{name: "tf-waited", workers: 1, cpu: "1", runs: 4 * time.Second}.String())
 	l.WaitForEvent("tf-waited", "Queued")
@@ -185,7 +185,7 @@ func TestMemoryLimitsOf2GiBAndMoreAreEnforced(t *testing.T) {
 	l := suite.Env(t, "memory")
 	suite.Both(t, enabled)
 	l.Tree(`{memory: 4Gi}`)
-	l.Apply(job{name: "one", memory: "3Gi", runs: harness.UntilTold}.String())
+	l.Apply(job{name: "one", memory: "3Gi", runs: harness.UntilFinished}.String())
 	l.WaitForPhase("Job", "one", "Dequeued", "Running")
 	l.Apply(job{name: "two", memory: "2Gi", runs: time.Second}.String())
 	unit := l.WaitForReason("Job", "two", "QuotaExceeded")
@@ -210,7 +210,7 @@ func TestANineLevelTreeLimitsAtEachLevel(t *testing.T) {
 		node = fmt.Sprintf(`{name: level-%d, max: {cpu: "%s"}, children: [%s]}`, level, max, node)
 	}
 	l.TreeOf(node)
-	l.Apply(job{name: "one", cpu: "2", runs: harness.UntilTold}.String())
+	l.Apply(job{name: "one", cpu: "2", runs: harness.UntilFinished}.String())
 	l.WaitForPhase("Job", "one", "Dequeued", "Running")
 	l.Apply(job{name: "two", cpu: "1", runs: time.Second}.String())
 	unit := l.WaitForReason("Job", "two", "QuotaExceeded")
@@ -254,7 +254,7 @@ func TestAnInvalidTreeLeavesTheLastGoodOneInForceAndSaysSo(t *testing.T) {
 	}
 
 	// The last good tree: 4 cpu.
-	l.Apply(job{name: "fits", cpu: "4", runs: harness.UntilTold}.String())
+	l.Apply(job{name: "fits", cpu: "4", runs: harness.UntilFinished}.String())
 	l.WaitForPhase("Job", "fits", "Dequeued", "Running")
 	l.Apply(job{name: "waits", cpu: "1", runs: time.Second}.String())
 	l.WaitForReason("Job", "waits", "QuotaExceeded")
@@ -312,7 +312,7 @@ func TestTheControllerRestartsFromTheObjectsAlone(t *testing.T) {
 	l := suite.Env(t, "restart")
 	c, _ := suite.Both(t, enabled)
 	l.Tree(`{cpu: "2"}`)
-	l.Apply(job{name: "one", cpu: "2", runs: harness.UntilTold}.String())
+	l.Apply(job{name: "one", cpu: "2", runs: harness.UntilFinished}.String())
 	l.WaitForPhase("Job", "one", "Dequeued", "Running")
 	l.Apply(job{name: "two", cpu: "2", runs: time.Second}.String() +
 		job{name: "urgent", cpu: "2", runs: time.Second, annotations: `scheduling.x-k8s.io/priority: "5"`}.String())
@@ -334,7 +334,7 @@ func TestTheNextProcessRenewsAnEventThatWouldExpire(t *testing.T) {
 	l := suite.Env(t, "renewed")
 	_, extensions := suite.Both(t, enabled)
 	l.Tree(`{cpu: "1"}`)
-	l.Apply(job{name: "holds", cpu: "1", runs: harness.UntilTold}.String() + job{name: "waits", cpu: "1", runs: time.Second}.String())
+	l.Apply(job{name: "holds", cpu: "1", runs: harness.UntilFinished}.String() + job{name: "waits", cpu: "1", runs: time.Second}.String())
 	l.WaitForPhase("Job", "holds", "Running")
 	queued := l.WaitForEvent("waits", "Queued")
 	extensions.Stop()
@@ -344,7 +344,7 @@ func TestTheNextProcessRenewsAnEventThatWouldExpire(t *testing.T) {
 	harness.Must(t, err)
 
 	extensions.Start()
-	harness.Eventually(t, 30*time.Second, "the event is told again", func() (bool, string) {
+	harness.Eventually(t, 30*time.Second, "the event is reported again", func() (bool, string) {
 		events := l.Events("waits", "Queued")
 		if len(events) != 1 {
 			return false, fmt.Sprintf("there are %d", len(events))

@@ -29,11 +29,11 @@ type change struct {
 	next, quota string
 }
 
-// queued is a job that runs until it is told to end.
+// queued is a job that runs until it is reported to end.
 type queued struct{ namespace, kind, name, manifest string }
 
 func batchJob(namespace, name, cpu string) queued {
-	return queued{namespace, "Job", name, job{name: name, cpu: cpu, runs: harness.UntilTold}.String()}
+	return queued{namespace, "Job", name, job{name: name, cpu: cpu, runs: harness.UntilFinished}.String()}
 }
 
 // rounds are the changes that are made one after the other: with "*" in the tree no
@@ -80,7 +80,7 @@ var rounds = [][]change{{
 		before: `{name: org, max: {cpu: 4}, children: [{name: doomed, namespaces: [doomed]}, {name: heir, namespaces: [heir]}]}`,
 		after:  `{name: org, max: {cpu: 4}, children: [{name: heir, namespaces: [heir]}]}`,
 		running: []queued{{"doomed", "TFJob", "doomed-1",
-			tfjob{name: "doomed-1", workers: 2, cpu: "1", runs: harness.UntilTold}.String()}},
+			tfjob{name: "doomed-1", workers: 2, cpu: "1", runs: harness.UntilFinished}.String()}},
 		waiting:  []queued{batchJob("doomed", "doomed-2", "2"), batchJob("heir", "heir-1", "2")},
 		stranded: []string{"doomed-2"},
 		late:     []queued{batchJob("doomed", "doomed-3", "1")},
@@ -143,7 +143,7 @@ func TestRunningAndWaitingJobsFollowEveryChangeOfTheTree(t *testing.T) {
 			l.ExpectAccounting()
 			l.ExpectFree()
 			s.judge()
-			l.Allowed = []string{"write-budget"} // a program that starts anew may write again
+			l.Allowed = []string{"write-budget"} // a program that starts again may write again
 		})
 	}
 }

@@ -152,8 +152,8 @@ func Twice(x *Exchange) {
 	x.Answer(first)
 }
 
-// TwiceAndTold is Twice where the program hears the second answer.
-func TwiceAndTold(x *Exchange) {
+// TwiceAndReported is Twice where the program hears the second answer.
+func TwiceAndReported(x *Exchange) {
 	x.Land()
 	x.Answer(x.Land())
 }

@@ -6,7 +6,7 @@
 // is done with one of them instead of forwarding it: an Exchange. A request has landed
 // when the API server has answered it; what the program hears of that is another matter.
 // The whole proxy may be cut, as a network is: by Refuse, where connections break and
-// none is made, or by Hang, where whatever is sent vanishes and nobody is told.
+// none is made, or by Hang, where whatever is sent vanishes and nobody is reported.
 //
 // Rules and cuts may be switched at any time. A request that is on its way then goes on
 // as it began, but for a cut: what has not reached the API server never does.
@@ -149,12 +149,12 @@ type linkKey struct{}
 
 // cut breaks the connection that a request came by.
 func cut(ctx context.Context) {
-	if l, is := ctx.Value(linkKey{}).(*link); is && !l.isLost() { // who is cut off is not told
+	if l, is := ctx.Value(linkKey{}).(*link); is && !l.isLost() { // who is cut off is not reported
 		l.reset()
 	}
 }
 
-// lost tells whether what the request came by was cut.
+// lost reports whether what the request came by was cut.
 func lost(ctx context.Context) bool {
 	l, is := ctx.Value(linkKey{}).(*link)
 	return is && l.isLost()

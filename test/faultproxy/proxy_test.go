@@ -26,7 +26,7 @@ import (
 
 const unitPath = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/team/queueunits/one/status"
 
-// apiServer stands in for one: it counts what landed, and its watches tell of each write.
+// apiServer stands in for one: it counts what landed, and its watches report each write.
 type apiServer struct {
 	mu     sync.Mutex
 	landed []string
@@ -196,7 +196,7 @@ func TestFaults(t *testing.T) {
 	}{
 		{name: "none", fault: Forward, landed: 1, code: 200, words: "answer-1"},
 		{name: "landed twice, the first answer is heard", fault: Twice, landed: 2, code: 200, words: "answer-1"},
-		{name: "landed twice, the second answer is heard", fault: TwiceAndTold, landed: 2, code: 200, words: "answer-2"},
+		{name: "landed twice, the second answer is heard", fault: TwiceAndReported, landed: 2, code: 200, words: "answer-2"},
 		{name: "too many requests", fault: Fail(429, 3*time.Second), code: 429, words: "TooManyRequests"},
 		{name: "an internal error", fault: Fail(500, 0), code: 500, words: "InternalError"},
 		{name: "unavailable", fault: Fail(503, 0), code: 503, words: "ServiceUnavailable"},

@@ -16,7 +16,7 @@ type Request struct {
 	Namespace, Resource, Name, Subresource string
 }
 
-// Writes tells whether the request may change something.
+// Writes reports whether the request may change something.
 func (r Request) Writes() bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
 
 // read reads /api/VERSION/... and /apis/GROUP/VERSION/..., and of other addresses the

@@ -45,7 +45,7 @@ func (f *InForce) End() {
 	f.proxy.rules = slices.DeleteFunc(f.proxy.rules, func(r *rule) bool { return r == f.rule })
 }
 
-// Count tells how many requests the fault has befallen.
+// Count reports how many requests the fault has befallen.
 func (f *InForce) Count() int {
 	f.proxy.mu.Lock()
 	defer f.proxy.mu.Unlock()

@@ -174,7 +174,7 @@ func exceedsMax(t *testing.T, l *harness.Env, name string) {
 	l.ApplyAsIs(l.Read("quota-tree-large.yaml"))
 }
 
-// warnedOnce: it is told once that nobody knows its size, and released all the same.
+// warnedOnce: it is reported once that nobody knows its size, and released all the same.
 func warnedOnce(t *testing.T, l *harness.Env, name string) {
 	l.WaitForPhase("Workflow", name, "Dequeued", "Running", "Succeeded")
 	l.WaitForEvent(name, "UnknownSize")

@@ -1,4 +1,4 @@
-// Package frameworks tells the life of a job of each kind, end to end: on a real
+// Package frameworks reports the life of a job of each kind, end to end: on a real
 // control plane, with the unmodified operator of its framework and simulated
 // nodes; and what users' manifests must show, those of test/acceptance.
 //
@@ -25,7 +25,7 @@ import (
 // programs are built once for all clusters.
 var programs harness.Builder
 
-// sideBySide is how many stories are told at a time: all, for they mostly wait.
+// sideBySide is how many stories are reported at a time: all, for they mostly wait.
 const sideBySide = "32"
 
 func TestMain(m *testing.M) {

@@ -12,7 +12,7 @@ import (
 )
 
 // Only jobs whose end a test can bring about have a story.
-func TestEachSpecimenRunsAsLongAsItIsTold(t *testing.T) {
+func TestEachSpecimenRunsAsLongAsItIsReported(t *testing.T) {
 	for _, specimen := range specimens(t, func(s kinds.Sample) bool { return !s.Endless }) {
 		object := specimen.manifest(job{name: "told", runs: time.Minute, fails: true})
 		told := 0

@@ -12,19 +12,19 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// scene is what the frameworks that are told share: a cluster, and so one quota
+// scene is what the frameworks that are reported share: a cluster, and so one quota
 // tree at a time.
 type scene struct {
 	suite *harness.Suite
 	// whole is the lab that outlives all parts.
 	whole *harness.Env
-	// told is where they wait for each other until all stories are told.
+	// reported is where they wait for each other until all stories are reported.
 	told sync.WaitGroup
 	// usersTree puts the quota tree of test/acceptance in place of the stories'.
 	usersTree func() error
 }
 
-// tell tells of all frameworks that -run selects, side by side in one cluster.
+// tell reports all frameworks that -run selects, side by side in one cluster.
 func tell(t *testing.T, frameworks ...framework) {
 	var here scene
 	var selected []framework
@@ -72,7 +72,7 @@ func (s *scene) set(t *testing.T, frameworks []framework) {
 	s.suite = suite
 }
 
-// tell tells of one framework. What fails in one of its parts does not keep the
+// tell reports one framework. What fails in one of its parts does not keep the
 // others from meeting it.
 func (s *scene) tell(t *testing.T, f framework) {
 	names := make([]string, len(f.rows))

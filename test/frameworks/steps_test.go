@@ -47,7 +47,7 @@ func (s *story) suspendByHand(name string) {
 	s.Patch(s.resource, name, `{"`+strings.Join(s.suspend, `":{"`)+`":true`+strings.Repeat("}", len(s.suspend)))
 }
 
-// stops tells whether no pod of a running job is left when its operator says that it is
+// stops reports whether no pod of a running job is left when its operator says that it is
 // suspended. Argo lets the pods of a Workflow run to their ends. Executors of Spark end some
 // time after their driver, and the pod that submits a RayJob after its cluster; their quota
 // is given back too early then, until pods decide what is charged.

@@ -34,7 +34,7 @@ type story struct {
 
 // tale is the story of all kinds. What became of its jobs is judged in judge.
 func (s *story) tale() {
-	s.submit(job{name: "good", runs: harness.UntilTold})
+	s.submit(job{name: "good", runs: harness.UntilFinished})
 	unit := s.WaitForPhase(s.kind, "good", v1alpha1.PhaseDequeued, v1alpha1.PhaseRunning)
 	s.expectRequests(unit, "good")
 	s.waitForRun("good")
@@ -55,10 +55,10 @@ func (s *story) tale() {
 // bad, which is given a higher priority, are to run.
 func (s *story) whileQueued() {
 	waiting := []string{"next", "bad", "gone", "left"}
-	s.submit(job{name: "next", runs: harness.UntilTold})
+	s.submit(job{name: "next", runs: harness.UntilFinished})
 	s.submit(job{name: "bad", runs: short, fails: true})
-	s.submit(job{name: "gone", runs: harness.UntilTold})
-	s.submit(job{name: "left", runs: harness.UntilTold})
+	s.submit(job{name: "gone", runs: harness.UntilFinished})
+	s.submit(job{name: "left", runs: harness.UntilFinished})
 	for _, name := range waiting {
 		s.expectWaits(name)
 	}
@@ -111,7 +111,7 @@ func (s *story) suspendedAndDeleted() {
 // deletedWhileRunning: next runs. Each that waits gets the room of the one that is
 // suspended by hand, or deleted, also while the orphans of that one run on.
 func (s *story) deletedWhileRunning() {
-	s.submit(job{name: "last", runs: harness.UntilTold})
+	s.submit(job{name: "last", runs: harness.UntilFinished})
 	s.expectWaits("last")
 	if s.stops() {
 		s.suspendByHand("next")
@@ -122,7 +122,7 @@ func (s *story) deletedWhileRunning() {
 	s.delete("next", background)
 	s.WaitForPhase(s.kind, "last", v1alpha1.PhaseRunning)
 
-	s.submit(job{name: "after", runs: harness.UntilTold})
+	s.submit(job{name: "after", runs: harness.UntilFinished})
 	s.expectWaits("after")
 	s.delete("last", orphan)
 	s.WaitForPhase(s.kind, "after", v1alpha1.PhaseDequeued, v1alpha1.PhaseRunning)

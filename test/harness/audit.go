@@ -43,7 +43,7 @@ func (l *Env) ExpectAccounting() {
 	var version, state string
 	Eventually(l.t, 30*time.Second, "the tree's status is what the checker adds up", func() (bool, string) {
 		// The log is long: it is read again when the status is another, or was written
-		// before what it tells of.
+		// before what it reports.
 		now := l.tree().GetResourceVersion()
 		if now == version && time.Since(read) < time.Second {
 			return false, state
@@ -67,7 +67,7 @@ func (l *Env) Log(ctx context.Context) *audit.Log {
 	return log
 }
 
-// ExpectOneAfterTheOther has the log tell that two jobs never ran at the same time, and
+// ExpectOneAfterTheOther has the log report that two jobs never ran at the same time, and
 // that the second had no pod before the first had ended.
 func (l *Env) ExpectOneAfterTheOther(kind, first, second string) {
 	l.t.Helper()

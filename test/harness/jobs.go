@@ -14,15 +14,15 @@ import (
 const (
 	// RunTime is the annotation on pods, and on RayJobs, that says how long they run.
 	RunTime = "localcluster.kube-queue.dev/run-time"
-	// UntilTold is the run time of what a test ends, or deletes, itself: how slow the
+	// UntilFinished is the run time of what a test ends, or deletes, itself: how slow the
 	// machine is then changes nothing.
-	UntilTold = 1000 * time.Hour
+	UntilFinished = 1000 * time.Hour
 
 	// EndNow is a patch by which what has a run time ends at once.
 	EndNow = `{"metadata":{"annotations":{"` + RunTime + `":"1ms"}}}`
 )
 
-// Finish ends a job that runs until it is told to end: the annotation that says so
+// Finish ends a job that runs until it is reported to end: the annotation that says so
 // is on the job itself, or on those of its pods with which it ends. Where no pod says
 // how long it runs, all are ended.
 func (l *Env) Finish(resource schema.GroupVersionResource, name string) {
@@ -34,7 +34,7 @@ func (l *Env) Finish(resource schema.GroupVersionResource, name string) {
 	Eventually(l.t, 20*time.Second, name+" has a pod that ends it", func() (bool, string) {
 		pods := l.Pods(name)
 		if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Annotations[RunTime] != "" }) {
-			pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.Annotations[RunTime] != UntilTold.String() })
+			pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.Annotations[RunTime] != UntilFinished.String() })
 		}
 		for _, pod := range pods {
 			l.Patch(Pods, pod.Name, EndNow)
@@ -61,7 +61,7 @@ func (l *Env) State(resource schema.GroupVersionResource, name string) string {
 	return kind
 }
 
-// HasCondition tells whether a condition of the object is True.
+// HasCondition reports whether a condition of the object is True.
 func (l *Env) HasCondition(resource schema.GroupVersionResource, name, condition string) bool {
 	l.t.Helper()
 	conditions, _, _ := unstructured.NestedSlice(l.Object(resource, name).Object, "status", "conditions")

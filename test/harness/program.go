@@ -149,7 +149,7 @@ func (p *Program) end(signal syscall.Signal) {
 	}
 }
 
-// Ended is closed when the program that was launched last has ended; Err tells how.
+// Ended is closed when the program that was launched last has ended; Err reports how.
 func (p *Program) Ended() <-chan struct{} { return p.ended }
 
 // Err is how the program ended.

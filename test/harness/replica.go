@@ -73,7 +73,7 @@ func (r *Replica) WaitLost(timeout time.Duration) {
 	r.cmd = nil
 }
 
-// HasEnded tells whether the process that was launched last has ended.
+// HasEnded reports whether the process that was launched last has ended.
 func (r *Replica) HasEnded() bool {
 	select {
 	case <-r.Ended():

@@ -35,19 +35,19 @@ func (l *Env) ExpectFree() {
 	Eventually(l.t, 30*time.Second, "the quota is free", l.Free)
 }
 
-// Free tells whether the tree's status says that nothing is used.
+// Free reports whether the tree's status says that nothing is used.
 func (l *Env) Free() (bool, string) {
 	l.t.Helper()
 	return l.free(func(string) bool { return true })
 }
 
-// FreeNode tells the same of one node of the tree, named by its path.
+// FreeNode reports the same of one node of the tree, named by its path.
 func (l *Env) FreeNode(path string) (bool, string) {
 	l.t.Helper()
 	return l.free(func(node string) bool { return node == path })
 }
 
-// free tells whether there are nodes of these paths, and nothing of them is used.
+// free reports whether there are nodes of these paths, and nothing of them is used.
 func (l *Env) free(asked func(path string) bool) (bool, string) {
 	l.t.Helper()
 	tree := l.tree()
@@ -84,7 +84,7 @@ func (l *Env) TreeValidity() (status, message string) {
 	return status, message
 }
 
-// TreeInForce tells whether the tree has been found valid.
+// TreeInForce reports whether the tree has been found valid.
 func (l *Env) TreeInForce() bool {
 	l.t.Helper()
 	status, _ := l.TreeValidity()

@@ -15,7 +15,7 @@ func Must(t testing.TB, err error) {
 }
 
 // Eventually waits until done says so, and fails the test with the last state
-// that it told when that takes too long.
+// that it reported when that takes too long.
 func Eventually(t testing.TB, timeout time.Duration, what string, done func() (bool, string)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)

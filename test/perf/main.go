@@ -97,7 +97,7 @@ func execute(ctx context.Context, c command, args []string, w world) error {
 		fmt.Fprintf(w.out, "perf %s: %s\n\n%s\n\nFlags:\n%s", c.name, c.summary, strings.TrimSpace(c.help), flags.FlagUsages())
 		return nil
 	} else if err != nil {
-		return fmt.Errorf("%w: %s: %w; perf %s --help tells the flags", errUsage, c.name, err, c.name)
+		return fmt.Errorf("%w: %s: %w; perf %s --help reports the flags", errUsage, c.name, err, c.name)
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%w: %s: unexpected argument %q", errUsage, c.name, flags.Arg(0))

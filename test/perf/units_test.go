@@ -111,7 +111,7 @@ func stream(t *testing.T, r *rig.Rig) {
 func backlog(t *testing.T, r *rig.Rig) {
 	figures := playAll(t, r, "smoke-backlog")
 	expect(t, figures, "waiting", "units", 120)
-	positive(t, figures, "waiting", "created and told why after", "controller, memory")
+	positive(t, figures, "waiting", "created and reported why after", "controller, memory")
 	if figures.Find("waiting", rig.Controller+", idle") == nil {
 		t.Error("there is no figure of the idle controller")
 	}
@@ -122,7 +122,7 @@ func backlog(t *testing.T, r *rig.Rig) {
 	positive(t, figures, "controller is killed, room is made and it starts", "first release after")
 }
 
-func TestAWrongCommandLineIsToldWithWhatIsKnown(t *testing.T) {
+func TestAWrongCommandLineIsReportedWithWhatIsKnown(t *testing.T) {
 	for args, want := range map[string]string{
 		"frobnicate":                      `unknown command "frobnicate"; known are units, jobs, ceiling`,
 		"units --bogus":                   "unknown flag: --bogus",

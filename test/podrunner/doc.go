@@ -1,6 +1,6 @@
 // Package podrunner plays the kubelet for the pods of kube-queue's own Deployments:
 // it runs their containers as processes of this machine, as the pod's ServiceAccount,
-// and tells the API server what becomes of them. So a chart that was installed, an
+// and reports the API server what becomes of them. So a chart that was installed, an
 // upgrade, or a Deployment that somebody edits acts as it does in a real cluster.
 //
 // The pods are placed by the scheduler on simulated nodes. kwok leaves those alone that

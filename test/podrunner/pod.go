@@ -32,7 +32,7 @@ type pod struct {
 	object  *corev1.Pod
 	address string
 	folder  string
-	// stop is closed when the pod is to end; ending tells that it was.
+	// stop is closed when the pod is to end; ending reports that it was.
 	stop   chan struct{}
 	ending bool
 }
@@ -119,7 +119,7 @@ func (p *pod) runOnce(ctx context.Context, command *exec.Cmd, restarts int32) (*
 	}
 }
 
-// answers tells whether the probe passes; without one it does.
+// answers reports whether the probe passes; without one it does.
 func (p *pod) answers(ctx context.Context, probe *corev1.Probe) bool {
 	if probe == nil || probe.HTTPGet == nil {
 		return true

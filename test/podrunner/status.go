@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// status is what there is to tell of a pod.
+// status is what there is to report a pod.
 type status struct {
 	restarts int32
 	started  metav1.Time
 	ready    bool
-	// ended tells how the program ended last; backingOff that it is to be started again.
+	// ended reports how the program ended last; backingOff that it is to be started again.
 	ended      *corev1.ContainerStateTerminated
 	backingOff bool
 }

@@ -6,6 +6,6 @@
 // each one leaves a list of it (Collect), and once all tests have run the lists together
 // must be what is granted (Compare).
 //
-// Only requests of the programs themselves count, told by their user agent: tests act as
+// Only requests of the programs themselves count, reported by their user agent: tests act as
 // their ServiceAccounts too.
 package rights

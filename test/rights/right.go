@@ -39,7 +39,7 @@ func (r Right) String() string {
 	return text
 }
 
-// covers tells whether who has the right may do what was done.
+// covers reports whether who has the right may do what was done.
 func (r Right) covers(done Right) bool {
 	return r.Program == done.Program && r.Verb == done.Verb && r.Group == done.Group && r.Resource == done.Resource &&
 		(r.Namespace == "" || r.Namespace == done.Namespace) && (r.Name == "" || r.Name == done.Name)
@@ -58,7 +58,7 @@ type Difference struct {
 	Uncovered []Right
 }
 
-// Compare tells how the two differ.
+// Compare reports how the two differ.
 func Compare(granted, used []Right) Difference {
 	var d Difference
 	served := make([]bool, len(granted))

@@ -105,7 +105,7 @@ rules:
 - {apiGroups: [""], resources: [secrets], verbs: [get]}
 `
 
-func TestWhatIsGrantedAndNotUsedIsTold(t *testing.T) {
+func TestWhatIsGrantedAndNotUsedIsReported(t *testing.T) {
 	manifests, lists, log := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "audit.log")
 	write(t, filepath.Join(manifests, "roles.yaml"), roles)
 	granted, err := Granted(manifests)

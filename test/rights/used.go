@@ -20,7 +20,7 @@ import (
 // Use is what the programs did in one cluster.
 type Use struct {
 	Rights []Right
-	// Forbidden tells what they tried without the right to.
+	// Forbidden reports what they tried without the right to.
 	Forbidden []string `json:",omitempty"`
 }
 
@@ -85,7 +85,7 @@ func (u *reader) take(number int, e *log.Entry) {
 	}
 }
 
-// ours tells whether a role or binding of that name is one of the programs'.
+// ours reports whether a role or binding of that name is one of the programs'.
 func ours(name string) bool {
 	return slices.ContainsFunc(Programs, func(program string) bool { return name == program || name == "kube-queue-"+program })
 }

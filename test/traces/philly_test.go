@@ -44,7 +44,7 @@ func phillyScenario(t testing.TB, kind quotatree.Kind, size int64, policy queue.
 }
 
 // The rows are those of the table in test/traces/README.md, which another simulator
-// has computed; empty where that tells nothing, or is not compared.
+// has computed; empty where that reports nothing, or is not compared.
 var phillyRows = []struct {
 	kind   quotatree.Kind
 	gpus   int64

@@ -23,7 +23,7 @@ type ElasticQuotaTree struct {
 	// spec is the tree.
 	// +required
 	Spec ElasticQuotaTreeSpec `json:"spec"`
-	// status tells whether the tree is in force, and how much of it is used.
+	// status reports whether the tree is in force, and how much of it is used.
 	// +optional
 	Status ElasticQuotaTreeStatus `json:"status,omitempty"`
 }
@@ -82,7 +82,7 @@ type ElasticQuotaNode struct {
 // TreeNamespace is the only namespace whose trees count.
 const TreeNamespace = "kube-system"
 
-// ElasticQuotaTreeStatus tells whether the tree is in force and how much of it
+// ElasticQuotaTreeStatus reports whether the tree is in force and how much of it
 // is used.
 type ElasticQuotaTreeStatus struct {
 	// +listType=map
@@ -99,7 +99,7 @@ type ElasticQuotaTreeStatus struct {
 	Nodes []ElasticQuotaNodeStatus `json:"nodes,omitempty"`
 }
 
-// ElasticQuotaNodeStatus tells how much of one node is used.
+// ElasticQuotaNodeStatus reports how much of one node is used.
 type ElasticQuotaNodeStatus struct {
 	// path from the root, its parts joined by "/".
 	// +required

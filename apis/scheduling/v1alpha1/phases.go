@@ -23,17 +23,17 @@ const (
 	PhaseBackoff QueueUnitPhase = "Backoff"
 )
 
-// HoldsQuota tells whether a unit in this phase is charged to its quota.
+// HoldsQuota reports whether a unit in this phase is charged to its quota.
 func (p QueueUnitPhase) HoldsQuota() bool {
 	return p == PhaseReserved || p == PhaseDequeued || p == PhaseRunning
 }
 
-// Ended tells whether a unit in this phase has come to its end.
+// Ended reports whether a unit in this phase has come to its end.
 func (p QueueUnitPhase) Ended() bool {
 	return p == PhaseSucceeded || p == PhaseFailed
 }
 
-// Waits tells whether a unit in this phase waits for quota.
+// Waits reports whether a unit in this phase waits for quota.
 func (p QueueUnitPhase) Waits() bool {
 	return p == "" || p == PhaseEnqueued || p == PhaseBackoff
 }

@@ -204,7 +204,7 @@ type QueueUnitStatus struct {
 	// dequeueTime is when the unit was last released.
 	// +optional
 	DequeueTime *metav1.MicroTime `json:"dequeueTime,omitempty"`
-	// requeueState tells when a unit in phase Backoff stands in line again.
+	// requeueState reports when a unit in phase Backoff stands in line again.
 	// +optional
 	RequeueState *RequeueState `json:"requeueState,omitempty"`
 	// admissionChecks are the states of the checks that stand between quota and
@@ -220,7 +220,7 @@ type QueueUnitStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// RequeueState tells when a unit stands in line again.
+// RequeueState reports when a unit stands in line again.
 type RequeueState struct {
 	// count of the requeues so far.
 	// +optional

@@ -75,12 +75,12 @@ func TestSettingsThatAreNotKnownAreRefusedWithWhatIs(t *testing.T) {
 	}
 }
 
-func TestAVariableOfTheOtherProgramIsToldOf(t *testing.T) {
+func TestAVariableOfTheOtherProgramIsReported(t *testing.T) {
 	_, set, err := read(t, []string{"StrictPriority=true", "HOME=/"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if told := set.Ineffective(); len(told) != 1 || !strings.Contains(told[0], "StrictPriority") || !strings.Contains(told[0], "kube-queue-controller") {
-		t.Errorf("told is %q", told)
+		t.Errorf("reported is %q", told)
 	}
 }

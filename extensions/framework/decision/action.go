@@ -9,7 +9,7 @@ import (
 // Action is one step, of one write or two.
 type Action string
 
-// What may be done. Writes on the job come with the event that tells of them.
+// What may be done. Writes on the job come with the event that reports them.
 const (
 	Nothing Action = ""
 	// CreateUnit for a held job.
@@ -51,7 +51,7 @@ const (
 // Decision is what to do about a job now.
 type Decision struct {
 	Action Action
-	// Queued: the job waits and is told why, by an event that is kept.
+	// Queued: the job waits and is reported why, by an event that is kept.
 	Queued bool
 	// After is when to look again though nothing has changed; 0: never.
 	After time.Duration

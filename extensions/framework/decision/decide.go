@@ -23,7 +23,7 @@ const (
 	// remainsAfter keeps jobs whose remains are soon gone from costing one more write.
 	remainsAfter = 2 * time.Second
 	// incompleteAtMost is how long a new job is left to an operator that makes the object
-	// which says what the job asks for, before its owner is told that there is none.
+	// which says what the job asks for, before its owner is reported that there is none.
 	incompleteAtMost = 5 * time.Second
 	// lateWindow is how young a job is that nothing held when it was created and
 	// that its operator has begun to start, but whose pods do not run yet.

@@ -141,7 +141,7 @@ func TestDecide(t *testing.T) {
 
 		// Waiting.
 		{"a job that waits without a reason shows nothing", job(), unit(), same(), quick, Decision{After: 2500 * time.Millisecond}},
-		{"a job that waits is told why as soon as the unit knows", job(showless), unit(enqueued, lacks), same(), quick, Decision{Queued: true}},
+		{"a job that waits is reported why as soon as the unit knows", job(showless), unit(enqueued, lacks), same(), quick, Decision{Queued: true}},
 		{"a job does not show Queuing in its first second", job(), unit(enqueued, lacks), same(), quick, Decision{Queued: true, After: 500 * time.Millisecond}},
 		{"a job shows Queuing after its first second", job(), unit(enqueued, lacks), same(), noon.Add(time.Second), Decision{Action: ShowQueuing, Queued: true}},
 		{"a job shows Queuing after a while though nobody says why it waits", job(), unit(), same(), late, Decision{Action: ShowQueuing}},
@@ -157,7 +157,7 @@ func TestDecide(t *testing.T) {
 		{"the unit of a job gone bad is first made inactive", job(), unit(enqueued, lacks), bad, late, Decision{Action: UpdateSpec, Queued: true}},
 		{"then it says what is wrong", job(), unit(enqueued, lacks, sleeping), bad, late, Decision{Action: MarkInvalid, Queued: true}},
 		{"what is wrong is said once", job(shown), unit(enqueued, because(wellknown.ReasonInvalidRequest, "no such class"), sleeping), bad, late, Decision{Queued: true}},
-		{"a mended job's unit is active again", job(shown), unit(enqueued, because(wellknown.ReasonInvalidRequest, "no such class"), sleeping), same(), late, Decision{Action: UpdateSpec, Queued: true}},
+		{"a fixed job's unit is active again", job(shown), unit(enqueued, because(wellknown.ReasonInvalidRequest, "no such class"), sleeping), same(), late, Decision{Action: UpdateSpec, Queued: true}},
 		{"a job whose mark was taken off leaves the queue", job(unmarked), unit(enqueued, lacks), same(), late, Decision{Action: LeaveQueue}},
 		{"but first it no longer shows Queuing", job(unmarked, shown), unit(enqueued, lacks), same(), late, Decision{Action: HideQueuing}},
 		{"a job that was given to another queue leaves this one", job(foreigner, unsuspend), unit(enqueued, lacks), same(), late, Decision{Action: LeaveQueue}},
@@ -190,7 +190,7 @@ func TestDecide(t *testing.T) {
 		{"an end beats a pending eviction", job(released, ended), unit(running, evicted), nil, late, Decision{Action: MarkFinished}},
 		{"an ended unit stays as it is", job(released, ended), unit(phase(v1alpha1.PhaseSucceeded)), nil, late, Decision{}},
 		{"the manifest applied again to an ended job changes nothing", job(remarked, suspended, was("1")), unit(phase(v1alpha1.PhaseFailed)), nil, late, Decision{}},
-		{"a running job told to be inactive has its unit say so", job(released, runs, inactive), unit(running), nil, late, Decision{Action: UpdateSpec}},
+		{"a running job instructed to be inactive has its unit say so", job(released, runs, inactive), unit(running), nil, late, Decision{Action: UpdateSpec}},
 		{"so has one whose time to run is changed", job(released, runs, minute), unit(running), nil, late, Decision{Action: UpdateSpec}},
 		{"a limit that the unit has already is not written again", job(released, runs, minute), unit(running, limited), nil, late, Decision{}},
 
@@ -339,7 +339,7 @@ func TestDecideNever(t *testing.T) {
 	})
 }
 
-// isMove tells whether an action that moves a unit begins where the table of moves
+// isMove reports whether an action that moves a unit begins where the table of moves
 // says that it does.
 func isMove(action Action, unit *v1alpha1.QueueUnit) bool {
 	move, is := lifecycle.MoveOf(lifecycle.Name(action))

@@ -30,7 +30,7 @@ func Foreign(kind framework.Kind, job framework.Object, sight framework.JobState
 	return "it is a part of " + owner.Kind + " " + owner.Name
 }
 
-// Marked tells whether the job asks to be queued. An annotation that is there but
+// Marked reports whether the job asks to be queued. An annotation that is there but
 // not "true" says no for every kind.
 func Marked(kind framework.Kind, job framework.Object, sight framework.JobState) bool {
 	value, there := job.GetAnnotations()[wellknown.SuspendAnnotation]
@@ -40,12 +40,12 @@ func Marked(kind framework.Kind, job framework.Object, sight framework.JobState)
 	return kind.MarkedBySuspend && sight.Suspended && !sight.NoMark
 }
 
-// managed tells whether the job was created in a managed namespace.
+// managed reports whether the job was created in a managed namespace.
 func managed(job framework.Object) bool {
 	return job.GetAnnotations()[wellknown.ManagedAnnotation] == "true"
 }
 
-// Annotated tells whether mark of the job is the annotation, whatever it says now.
+// Annotated reports whether mark of the job is the annotation, whatever it says now.
 func Annotated(kind framework.Kind, job framework.Object) bool {
 	_, there := job.GetAnnotations()[wellknown.SuspendAnnotation]
 	return there || !kind.MarkedBySuspend

@@ -62,7 +62,7 @@ func RunKeysOf(job framework.Object, unit *v1alpha1.QueueUnit) (RunKeys, error) 
 	return readRunKeys(job, kept)
 }
 
-// Differs tells whether the unit's spec says something else.
+// Differs reports whether the unit's spec says something else.
 func (k RunKeys) Differs(unit *v1alpha1.QueueUnit) bool {
 	return k.Active != active(unit) || !ptr.Equal(k.MaxTime, unit.Spec.MaximumExecutionTimeSeconds)
 }

@@ -196,7 +196,7 @@ func minCounts(podSets []v1alpha1.PodSet, text string) error {
 	return nil
 }
 
-// Differs tells whether the unit's spec must be patched.
+// Differs reports whether the unit's spec must be patched.
 func (w *Want) Differs(unit *v1alpha1.QueueUnit) bool {
 	return len(w.Changes(unit)) > 0 || w.ParameterChanges(unit) != nil
 }

@@ -115,7 +115,7 @@ func (n native) List(ctx context.Context, namespace string, opts metav1.ListOpti
 	return n.in(namespace).List(ctx, opts)
 }
 
-// Watch tells what becomes of them.
+// Watch reports what becomes of them.
 func (n native) Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
 	return n.in(namespace).Watch(ctx, opts)
 }

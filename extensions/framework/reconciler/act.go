@@ -13,7 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
-// act carries out a decision. What tells of a write comes after the write.
+// act carries out a decision. What reports a write comes after the write.
 func (r *reconciler) act(ctx context.Context, l *look, action decision.Action) error {
 	switch action {
 	case decision.CreateUnit:

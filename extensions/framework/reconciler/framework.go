@@ -26,7 +26,7 @@ type Options struct {
 	Adapters []framework.Adapter
 	// Workers of each kind.
 	Workers int
-	// Events takes what is told of jobs.
+	// Events takes what is reported jobs.
 	Events EventSink
 	// Clock is the time.
 	Clock clock.WithTicker

@@ -64,7 +64,7 @@ func (r *reconciler) clearOne(ctx context.Context, unit *v1alpha1.QueueUnit) (ti
 	return 0, nil
 }
 
-// unserved tells a kind that is not there from an object that is not there.
+// unserved reports a kind that is not there from an object that is not there.
 func unserved(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }

@@ -68,7 +68,7 @@ func (m *memory) await(key types.NamespacedName, now time.Time, change func(*awa
 	m.awaited[key] = a
 }
 
-// behind tells how long to wait, at most, until the informers show what was
+// behind reports how long to wait, at most, until the informers show what was
 // written; 0 when they do. Versions are empty for objects that are not there.
 func (m *memory) behind(key types.NamespacedName, job, unit string, unitUID types.UID, now time.Time) time.Duration {
 	m.mu.Lock()

@@ -140,7 +140,7 @@ func (r *reconciler) next(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
 	}
-	// What is under way is not called off when the program is told to end: a write might
+	// What is under way is not called off when the program is reported to end: a write might
 	// land all the same, after the next leader has looked at what there is.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), actTimeout)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
-// EventSink takes what is to be told of jobs.
+// EventSink takes what is to be reported jobs.
 type EventSink interface {
 	// Write has an event exist once.
 	Write(events.Event)
@@ -37,8 +37,8 @@ func (r *reconciler) event(l *look, kind string, reason wellknown.EventReason, m
 }
 
 // tellQueued keeps an event on the job while it waits: why, and which unit says
-// more. It is told once for each wait, and again when the reason becomes one that
-// somebody must mend.
+// more. It is reported once for each wait, and again when the reason becomes one that
+// somebody must fix.
 func (r *reconciler) recordQueued(l *look, queued bool) {
 	if !queued {
 		r.events.Forget(l.job.GetUID())
@@ -48,7 +48,7 @@ func (r *reconciler) recordQueued(l *look, queued bool) {
 	if reason := l.unit.Status.Reason; reason.NeedsAction() {
 		kind, key = corev1.EventTypeWarning, key+"/"+string(reason)
 		if reason == wellknown.ReasonInvalidRequest {
-			// Each fault is told: its owner mends one after the other.
+			// Each fault is reported: its owner fixes one after the other.
 			key += "/" + l.unit.Status.Message
 		}
 	}
@@ -56,7 +56,7 @@ func (r *reconciler) recordQueued(l *look, queued bool) {
 }
 
 // tellWarning warns a job's owner of something that does not keep it from being
-// admitted. It is told once, with the unit.
+// admitted. It is reported once, with the unit.
 func (r *reconciler) recordWarning(l *look) {
 	if l.want.Warning != "" {
 		r.events.Write(r.event(l, corev1.EventTypeWarning, wellknown.EventUnsized, l.want.Warning, ""))
@@ -71,13 +71,13 @@ func (r *reconciler) recordReleased(l *look) {
 	r.events.Write(r.event(l, corev1.EventTypeNormal, wellknown.EventReleased, message, decision.Attempt(l.unit)))
 }
 
-// tellSuspended says why a job was suspended. Each time is told by itself.
+// tellSuspended says why a job was suspended. Each time is reported by itself.
 func (r *reconciler) recordSuspended(l *look, why decision.Action) {
 	key := l.job.GetResourceVersion()
 	switch why {
 	case decision.HoldAgain:
 		if lifecycle.IsResumed(l.unit) {
-			return // told when it was resumed
+			return // reported when it was resumed
 		}
 		r.events.Write(r.event(l, corev1.EventTypeWarning, wellknown.EventHeldAgain, fmt.Sprintf(
 			"The job was unsuspended by hand while QueueUnit %s waits: it is suspended again", l.unit.Name), key))
@@ -92,7 +92,7 @@ func (r *reconciler) recordSuspended(l *look, why decision.Action) {
 	}
 }
 
-// evictedEvent is how an eviction is told. Lingers says why the job does not stop
+// evictedEvent is how an eviction is reported. Lingers says why the job does not stop
 // at once, if it does not.
 func evictedEvent(evicted *metav1.Condition, lingers string) (kind, message string) {
 	message = "The job is suspended, its quota taken back: " + evicted.Message
@@ -106,8 +106,8 @@ func evictedEvent(evicted *metav1.Condition, lingers string) (kind, message stri
 	}
 }
 
-// tellUnreadable tells of a key that was changed while the job runs and cannot be
-// read. Until the job's owner mends it, what the key said before stays in force.
+// tellUnreadable reports a key that was changed while the job runs and cannot be
+// read. Until the job's owner fixes it, what the key said before stays in force.
 func (r *reconciler) recordUnreadable(l *look) {
 	if l.unread != nil && l.unit != nil && l.unit.Status.Phase.HoldsQuota() {
 		r.events.Write(r.event(l, corev1.EventTypeWarning, wellknown.EventInvalidRequest,
@@ -130,7 +130,7 @@ func (r *reconciler) recordLeft(l *look) {
 }
 
 // tellRefused says that a held job has no unit because the API server takes none,
-// which only somebody else can mend, as a quota on the number of objects.
+// which only somebody else can fix, as a quota on the number of objects.
 func (r *reconciler) recordRefused(l *look, err error) {
 	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 	if !refused || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {

@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestHowAnEvictionIsTold(t *testing.T) {
+func TestHowAnEvictionIsReported(t *testing.T) {
 	for _, test := range []struct{ name, reason, lingers, kind, message string }{
 		{"what somebody has asked for is no warning", "Deactivated", "", "Normal", "The job is suspended, its quota taken back: why"},
 		{"nor is what an administrator has", "QueueStopped", "", "Normal", "The job is suspended, its quota taken back: why"},
@@ -16,7 +16,7 @@ func TestHowAnEvictionIsTold(t *testing.T) {
 	} {
 		kind, message := evictedEvent(&metav1.Condition{Reason: test.reason, Message: "why"}, test.lingers)
 		if kind != test.kind || message != test.message {
-			t.Errorf("%s: it is told as %s: %s", test.name, kind, message)
+			t.Errorf("%s: it is reported as %s: %s", test.name, kind, message)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (s remainsSource) List(ctx context.Context, namespace string, opts metav1.L
 	return s.resource().Namespace(namespace).List(ctx, opts)
 }
 
-// Watch tells what becomes of them.
+// Watch reports what becomes of them.
 func (s remainsSource) Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
 	return s.resource().Namespace(namespace).Watch(ctx, opts)
 }

@@ -76,7 +76,7 @@ func (f *Framework) warnIfNothingHolds(ctx context.Context) {
 		"annotation", wellknown.SuspendAnnotation)
 }
 
-// serves tells the best version of the kind in which the API server has both the
+// serves reports the best version of the kind in which the API server has both the
 // jobs and what may remain of them. What they are read along with must be served too.
 func (f *Framework) serves(kind framework.Kind) (version string, found bool, err error) {
 	if related := kind.Related; related.Resource != "" {

@@ -39,7 +39,7 @@ func newUnitCache(config *rest.Config) (*unitCache, error) {
 }
 
 // transformUnit takes a unit that cannot be read for what can be read of it: where
-// it is the unit of a job, the rest differs from what is wanted and is mended.
+// it is the unit of a job, the rest differs from what is wanted and is fixed.
 func transformUnit(obj any) (any, error) {
 	if bad, isBad := obj.(*lenient.Unreadable); isBad && bad.Partial != nil {
 		obj = bad.Partial
@@ -50,7 +50,7 @@ func transformUnit(obj any) (any, error) {
 	return obj, nil
 }
 
-// jobOf tells which job a unit stands for. A unit that names none in its own
+// jobOf reports which job a unit stands for. A unit that names none in its own
 // namespace, or none by UID, was made by hand and is not ours.
 func jobOf(unit *v1alpha1.QueueUnit) (schema.GroupKind, types.NamespacedName, bool) {
 	ref := unit.Spec.ConsumerRef

@@ -19,7 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
-// servedVersions tells the best version in which the API server serves all of a
+// servedVersions reports the best version in which the API server serves all of a
 // kind; found is false when it serves none.
 type servedVersions func(kind framework.Kind) (version string, found bool, err error)
 
@@ -30,7 +30,7 @@ const lookAgain = 15 * time.Second
 // versionedJobs reads and patches jobs in the best version that is served: a patch
 // through an older one would cut off the fields that only a newer one has. What is
 // served is asked at each list and watch, and at each patch through an older
-// version, since the API server does not tell of versions that come: their
+// version, since the API server does not report versions that come: their
 // resources are not added in one moment either.
 type versionedJobs struct {
 	kind    framework.Kind
@@ -111,7 +111,7 @@ func (v versionedJobs) Each(ctx context.Context, namespace string, opts metav1.L
 	return v.clients[version].Each(ctx, namespace, opts, each)
 }
 
-// Watch tells what becomes of them. Jobs that were listed in another version are to
+// Watch reports what becomes of them. Jobs that were listed in another version are to
 // be listed again.
 func (v versionedJobs) Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
 	listed := *v.listed.Load()
@@ -150,7 +150,7 @@ func (v versionedJobs) until(ctx context.Context, watched watch.Interface, versi
 	return endedWatch{watched, cancel}
 }
 
-// endedWatch is a watch that tells when it is stopped, which every reader of one
+// endedWatch is a watch that reports when it is stopped, which every reader of one
 // does in the end.
 type endedWatch struct {
 	watch.Interface

@@ -69,7 +69,7 @@ func (r *reconciler) unitGone(obj any) {
 	r.unitChanged(obj)
 }
 
-// inMyVersions tells the units of this kind of job from those of a kind that is
+// inMyVersions reports the units of this kind of job from those of a kind that is
 // another one by its version alone, as there are of MPIJob.
 func (r *reconciler) inMyVersions(unit *v1alpha1.QueueUnit) bool {
 	gv, err := schema.ParseGroupVersion(unit.Spec.ConsumerRef.APIVersion)

@@ -152,7 +152,7 @@ func TestWhatQuotasWeighFollowsFromTheTemplate(t *testing.T) {
 	}
 }
 
-// says tells whether one of the container's own lists names the resource, or else
+// says reports whether one of the container's own lists names the resource, or else
 // one of the defaults. An amount above 0, in the first of its own that names it or
 // in any default, ends BestEffort.
 func says(name corev1.ResourceName, bestEffort *bool, defaults []corev1.ResourceList, own ...corev1.ResourceList) bool {

@@ -22,7 +22,7 @@ type role struct {
 	pods              *v1beta2.SparkPodSpec
 	priorityClassName *string
 	// containers are the names under which the webhook looks for Spark's container.
-	// The last is the one that Spark is told of.
+	// The last is the one that Spark is reported.
 	containers []string
 }
 

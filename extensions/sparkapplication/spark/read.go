@@ -129,7 +129,7 @@ func parseQuantity(text string) (resource.Quantity, error) {
 func (c conf) devices(role string) (corev1.ResourceList, error) {
 	devices := corev1.ResourceList{}
 	prefix := "spark." + role + ".resource."
-	// In order, so that of two mistakes the same is told each time.
+	// In order, so that of two mistakes the same is reported each time.
 	for _, key := range slices.Sorted(maps.Keys(c)) {
 		name, is := strings.CutPrefix(key, prefix)
 		if !is {

@@ -2,9 +2,9 @@ package backend
 
 import "k8s.io/client-go/tools/cache"
 
-// Follow has seen and gone told of everything that the informer sees, by a goroutine
+// Follow has seen and gone reported everything that the informer sees, by a goroutine
 // of the informer's own: of what was deleted its key, and how it was last known.
-// Synced tells whether they have been told of all that was listed at the start.
+// Synced reports whether they have been reported all that was listed at the start.
 func Follow(informer cache.SharedIndexInformer, seen func(object any), gone func(key string, last any)) (synced cache.InformerSynced, err error) {
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    seen,
@@ -23,7 +23,7 @@ func Follow(informer cache.SharedIndexInformer, seen func(object any), gone func
 	return registration.HasSynced, nil
 }
 
-// Key of an object that an informer tells of: its namespace, if it has one, "/" and
+// Key of an object that an informer reports: its namespace, if it has one, "/" and
 // its name.
 func Key(object any) string {
 	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)

@@ -1,11 +1,11 @@
 // Package backend says what stands between a quota backend and the cluster: a Source
-// watches the objects that the quota is written in, and tells the core what
+// watches the objects that the quota is written in, and reports the core what
 // comes of it.
 //
 // A backend has two halves: the quota.Backend, which decides and knows no client, and
 // the Source, which feeds it. A small backend is one package with both. The Sources of
 // the Backends in pkg/quota are the packages below this one. docs/development/adding-a-backend.md
-// tells how to write a backend.
+// reports how to write a backend.
 package backend
 
 import (
@@ -26,7 +26,7 @@ import (
 // it gave to Host.Take included, is called by one goroutine, one thing after another.
 type Source interface {
 	// Start begins to watch, until the context ends, and returns without waiting. Each
-	// of synced tells whether all that there was has been given to Host.Take.
+	// of synced reports whether all that there was has been given to Host.Take.
 	Start(ctx context.Context, host Host) (synced []cache.InformerSynced, err error)
 	// Listed is called once, when all that there was has been taken in. Nothing is
 	// decided before.
@@ -35,7 +35,7 @@ type Source interface {
 	// preemptible and the like, which are always kept. Called by any goroutine.
 	Keep(unit *v1alpha1.QueueUnitSpec, kept *v1alpha1.QueueUnitSpec)
 	// Demand is what the unit takes while it holds quota, JobsResource included. The
-	// error says what its user must mend; the demand is what is known all the same. Of
+	// error says what its user must fix; the demand is what is known all the same. Of
 	// a unit that has ended nothing is kept, of one that cannot be read what could be.
 	Demand(unit *v1alpha1.QueueUnit) (quota.Demand, error)
 }

@@ -10,7 +10,7 @@ import (
 // UserAgent of the program in its requests to the API server.
 func UserAgent(program string) string { return program + "/" + Version() }
 
-// OfProcess tells this process from every other: the host's name, which is that of the
+// OfProcess reports this process from every other: the host's name, which is that of the
 // pod, and what no process before it had.
 func OfProcess() (string, error) {
 	host, err := os.Hostname()

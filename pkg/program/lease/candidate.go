@@ -16,15 +16,15 @@ import (
 type Candidate struct {
 	// Name of the program and of the lease, and the Namespace of the lease.
 	Name, Namespace string
-	// Identity tells this process from every other.
+	// Identity reports this process from every other.
 	Identity string
 	// Config to reach the API server with.
 	Config *rest.Config
-	// Health is told how it stands.
+	// Health is reported how it stands.
 	Health Health
 }
 
-// Health is told of how a replica stands.
+// Health is reported how a replica stands.
 type Health interface {
 	// Leads is called when the work begins and when it has ended.
 	Leads(bool)

@@ -10,7 +10,7 @@ import (
 )
 
 // Lead waits for the lease, runs work while it is held, and returns when work
-// has. When ctx is done, work is told so and the lease is given up only after
+// has. When ctx is done, work is reported so and the lease is given up only after
 // work has returned. When the lease is lost the process ends at once: whatever
 // it still did would be done twice. Without --leader-elect, work runs right away.
 func (l *Lease) Lead(ctx context.Context, work func(ctx context.Context) error) error {

@@ -77,7 +77,7 @@ func (t *term) end() {
 	t.held, t.lost = false, nil
 }
 
-// young tells whether the last renewal is less than a while ago.
+// young reports whether the last renewal is less than a while ago.
 func (t *term) young(while time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,7 +96,7 @@ func (t *term) check() error {
 	return over
 }
 
-// lose ends the term. Only the first cause is told.
+// lose ends the term. Only the first cause is reported.
 func (t *term) lose(why error) error {
 	t.mu.Lock()
 	first := t.over == nil
@@ -111,7 +111,7 @@ func (t *term) lose(why error) error {
 	return why
 }
 
-// holds tells whether this process leads, as far as it knows.
+// holds reports whether this process leads, as far as it knows.
 func (t *term) holds() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -48,7 +48,7 @@ func termOf(clock *watch) (*term, *[]error) {
 	return t, &causes
 }
 
-// arrivals listens, and tells all that came over the one connection once it is closed.
+// arrivals listens, and reports all that came over the one connection once it is closed.
 func arrivals(t *testing.T) (address string, all func() string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -185,7 +185,7 @@ func TestARenewalThatFailedIsTriedAgainAndDoesNotCount(t *testing.T) {
 	mine := resourcelock.LeaderElectionRecord{HolderIdentity: "me"}
 	for range 2 {
 		if err := lock.Update(t.Context(), mine); err == nil {
-			t.Error("a failure is not told")
+			t.Error("a failure is not reported")
 		}
 	}
 	if term.holds() || paper.updates != 2 {

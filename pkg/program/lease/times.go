@@ -33,7 +33,7 @@ type Options struct {
 // DefaultOptions returns the defaults.
 func DefaultOptions() Options { return Options{leaderElect: true, lease: defaultTimes()} }
 
-// LeaderElect tells whether a program works only while it holds the lease.
+// LeaderElect reports whether a program works only while it holds the lease.
 func (o *Options) LeaderElect() bool { return o.leaderElect }
 
 // Declare adds the settings to the set.

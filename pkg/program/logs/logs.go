@@ -57,7 +57,7 @@ func meaning(name string) string {
 	case "logging-format":
 		return "Format of the log: text or json."
 	case "v":
-		return "Verbosity of the log; errors are told at any."
+		return "Verbosity of the log; errors are reported at any."
 	case "vmodule":
 		return "Verbosity of single source files, as file=N,pattern*=N; with format text only."
 	case "log-flush-frequency":

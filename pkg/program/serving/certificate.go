@@ -24,7 +24,7 @@ const (
 	renewBefore = 30 * 24 * time.Hour
 )
 
-// certificates tells the certificate of a connection that is being made.
+// certificates reports the certificate of a connection that is being made.
 type certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
 // newCertificate is that of the files, or one that is made.
@@ -78,7 +78,7 @@ func stampOf(path string) string {
 	return fmt.Sprint(info.ModTime().UnixNano(), " ", info.Size(), "\n")
 }
 
-// selfSigned is a certificate that nobody vouches for, and that is made anew before it
+// selfSigned is a certificate that nobody vouches for, and that is made again before it
 // ends.
 type selfSigned struct {
 	names []string

@@ -9,7 +9,7 @@ import (
 // Health answers /healthz, which says that the process lives, and /readyz, which
 // says that it has seen the cluster. A replica that waits for the lease is ready.
 type Health struct {
-	// works is told whether this replica leads and is ready.
+	// works is reported whether this replica leads and is ready.
 	works func(bool)
 
 	mu sync.Mutex

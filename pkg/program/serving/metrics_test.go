@@ -150,7 +150,7 @@ func serving(t *testing.T, o metricsOptions) (address string, err error) {
 	return o.address, err
 }
 
-// get scrapes, and tells whose certificate it was shown.
+// get scrapes, and reports whose certificate it was shown.
 func get(t *testing.T, url, token string) (status int, body string, shown *x509.Certificate) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
@@ -253,7 +253,7 @@ func TestACertificateThatChangesIsReadAgain(t *testing.T) {
 	expect("second-one") // until the files go together
 }
 
-func TestACertificateThatIsMadeIsMadeAnewBeforeItEnds(t *testing.T) {
+func TestACertificateThatIsMadeIsMadeAgainBeforeItEnds(t *testing.T) {
 	now := time.Now()
 	s := &selfSigned{names: []string{"thing"}, now: func() time.Time { return now }}
 	serial := func() string {
@@ -274,10 +274,10 @@ func TestACertificateThatIsMadeIsMadeAnewBeforeItEnds(t *testing.T) {
 	first := serial()
 	now = now.Add(selfSignedFor - renewBefore - time.Minute)
 	if serial() != first {
-		t.Error("it is made anew too early")
+		t.Error("it is made again too early")
 	}
 	now = now.Add(time.Hour)
 	if serial() == first {
-		t.Error("it is not made anew")
+		t.Error("it is not made again")
 	}
 }

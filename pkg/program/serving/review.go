@@ -83,7 +83,7 @@ func bearer(req *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// judge tells the status by which the request is answered: 200, 401 or 403.
+// judge reports the status by which the request is answered: 200, 401 or 403.
 func (r *reviewer) judge(ctx context.Context, token, path string) (int, error) {
 	if token == "" {
 		return http.StatusUnauthorized, nil

@@ -55,7 +55,7 @@ func serveHTTP(ctx context.Context, flag, address, what string, handler http.Han
 	return func() { _ = server.Close() }, nil
 }
 
-// off tells whether nothing is to be served at the address.
+// off reports whether nothing is to be served at the address.
 func off(address string) bool { return address == "0" || address == "" }
 
 // profiles are those of net/http/pprof, below /debug/pprof/.

@@ -1,5 +1,5 @@
-// Package settings reads what a program is told by its command line, its
-// environment and its configuration file, and tells where each value came from.
+// Package settings reads what a program is reported by its command line, its
+// environment and its configuration file, and reports where each value came from.
 //
 // Words. A setting is one thing that can be set: by a flag, by a field of the
 // configuration file, and some by environment variables too. A group is settings
@@ -14,7 +14,7 @@
 //
 // Invariants. A flag goes before an environment variable, that before the file, that
 // before the default. Each value that is given is checked, also one that another goes
-// before, and what is wrong is told with the place where it was given. Every flag but
+// before, and what is wrong is reported with the place where it was given. Every flag but
 // --config and --version has a field and every field a flag: Read fails for a program
 // that declares them otherwise.
 package settings

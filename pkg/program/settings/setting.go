@@ -57,7 +57,7 @@ func (s *Setting) give(origin, text string) error {
 	s.origin = origin
 	err := s.flag.Value.Set(text)
 	var number *strconv.NumError
-	if errors.As(err, &number) { // which otherwise tells of functions of Go
+	if errors.As(err, &number) { // which otherwise reports functions of Go
 		err = fmt.Errorf("%q is no %s: %w", number.Num, s.flag.Value.Type(), number.Err)
 	}
 	if err == nil && s.Check != nil {
@@ -200,7 +200,7 @@ func (s *Set) Kind() string { return s.kind }
 // File is the path of the configuration file, empty if there is none.
 func (s *Set) File() string { return s.file }
 
-// Version tells whether the version was asked for; then nothing else was read.
+// Version reports whether the version was asked for; then nothing else was read.
 func (s *Set) Version() bool { return s.version }
 
 // Fault is what is wrong with how the settings were declared.

@@ -160,17 +160,17 @@ func TestThePlaceWhereAValueWasGivenIsKept(t *testing.T) {
 	}
 }
 
-func TestVariablesThatHaveNoEffectAreToldOf(t *testing.T) {
+func TestVariablesThatHaveNoEffectAreReported(t *testing.T) {
 	set := (&thing{}).declare()
 	if err := set.Read(nil, []string{"OLD_THING=1", "THINGNAME=x", "ThingName=y", "PATH=/bin"}); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := strings.Join(set.Ineffective(), "; "), "OLD_THING: it is old; THINGNAME: the name is written ThingName"; got != want {
-		t.Errorf("told is %q, want %q", got, want)
+		t.Errorf("reported is %q, want %q", got, want)
 	}
 }
 
-func TestTheVersionIsToldWhateverElseIsWrong(t *testing.T) {
+func TestTheVersionIsReportedWhateverElseIsWrong(t *testing.T) {
 	set := (&thing{}).declare()
 	if err := set.Read([]string{"--version", "--config=/no/such/file", "--workers=0"}, nil); err != nil || !set.Version() {
 		t.Errorf("version %t, error %v", set.Version(), err)

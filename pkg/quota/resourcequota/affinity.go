@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// CrossesNamespaces tells whether pods of other namespaces have a say in where a pod
+// CrossesNamespaces reports whether pods of other namespaces have a say in where a pod
 // with the affinity is placed: what the scope CrossNamespacePodAffinity is about.
 func CrossesNamespaces(affinity *corev1.Affinity) bool {
 	if affinity == nil {

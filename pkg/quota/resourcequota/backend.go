@@ -7,7 +7,7 @@
 // beside those of everybody else.
 //
 // Words. A dimension is one thing that pods use, as "requests.cpu", by pods of one
-// class; a class is what scopes tell apart. A space is a key that one quota limits. An
+// class; a class is what scopes distinguishes. A space is a key that one quota limits. An
 // owner is an object that pods belong to, directly or through other objects; a holder
 // is an owner to which units are charged. Pods that no holder owns are others.
 //

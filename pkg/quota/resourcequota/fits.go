@@ -8,7 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Fits tells what refuses the demand. What the user must mend comes first, then a quota
+// Fits reports what refuses the demand. What the user must fix comes first, then a quota
 // that is not known yet, then what can never fit, then what lacks room now; of each the
 // first by quota and key.
 func (g *group) Fits(d quota.Demand) *quota.Refusal {

@@ -104,7 +104,7 @@ func (g *group) name(s *space) quota.Space {
 	return quota.Space{Node: g.nodes[0], Resource: s.id, Bound: quota.Max}
 }
 
-// rebuild makes the spaces anew, since the limits are others.
+// rebuild makes the spaces again, since the limits are others.
 func (g *group) rebuild() {
 	g.spaces, g.byID = nil, map[resources.ID]*space{}
 	for _, name := range slices.Sorted(maps.Keys(g.quotas)) {
@@ -192,7 +192,7 @@ func (b *Backend) asked(s *space, v resources.Vector) int64 {
 	return sum.Clamp()
 }
 
-// weighs tells whether the dimension counts in the space.
+// weighs reports whether the dimension counts in the space.
 func (b *Backend) weighs(s *space, id resources.ID) bool {
 	weighs, cached := s.weighs[id]
 	if !cached {

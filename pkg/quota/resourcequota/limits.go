@@ -75,7 +75,7 @@ func scopesOf(object *corev1.ResourceQuota) []corev1.ScopedResourceSelectorRequi
 	return scopes
 }
 
-// matches tells whether the quota counts pods of the class.
+// matches reports whether the quota counts pods of the class.
 func (l *limits) matches(class Class) bool {
 	for _, scope := range l.scopes {
 		if !inScope(scope, class) {
@@ -119,7 +119,7 @@ func ofPriorityClass(scope corev1.ScopedResourceSelectorRequirement, name string
 	}
 }
 
-// same tells whether nothing but what is used differs.
+// same reports whether nothing but what is used differs.
 func (l *limits) same(other *limits) bool {
 	return other != nil && l.name == other.name && l.unknown == other.unknown &&
 		slices.EqualFunc(l.keys, other.keys, func(a, b limit) bool { return a.key == b.key && a.hard == b.hard }) &&

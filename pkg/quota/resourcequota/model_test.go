@@ -262,13 +262,13 @@ func drawQuota(t *rapid.T, name string) *corev1.ResourceQuota {
 	amount := func(label string) resource.Quantity {
 		return *resource.NewQuantity(int64(rapid.IntRange(0, 12).Draw(t, label)), resource.DecimalSI)
 	}
-	seldom := rapid.IntRange(0, 9)
+	rarely := rapid.IntRange(0, 9)
 	for _, key := range []corev1.ResourceName{"cpu", "requests.cpu", "requests.memory", "limits.cpu", "pods", "count/pods", "requests.example.com/gpu", "services"} {
 		if rapid.IntRange(0, 2).Draw(t, "key "+string(key)) > 0 {
 			continue
 		}
 		q.Spec.Hard[key], q.Status.Hard[key], q.Status.Used[key] = amount("spec"), amount("status"), amount("used")
-		switch seldom.Draw(t, "lag") {
+		switch rarely.Draw(t, "lag") {
 		case 0:
 			delete(q.Spec.Hard, key)
 		case 1:
@@ -279,7 +279,7 @@ func drawQuota(t *rapid.T, name string) *corev1.ResourceQuota {
 	}
 	for _, scope := range []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort,
 		corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopePriorityClass} {
-		if seldom.Draw(t, "scope") == 0 {
+		if rarely.Draw(t, "scope") == 0 {
 			q.Spec.Scopes = append(q.Spec.Scopes, scope)
 		}
 	}

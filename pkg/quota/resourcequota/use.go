@@ -14,7 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Class of a pod is what the scopes of ResourceQuotas tell apart.
+// Class of a pod is what the scopes of ResourceQuotas distinguishes.
 type Class struct {
 	// BestEffort, Terminating and CrossNamespacePodAffinity as the scopes of these
 	// names have it.

@@ -13,7 +13,7 @@ type Charged struct {
 	Demand quota.Demand
 }
 
-// Check adds up the demands anew and compares with what the tree has counted. It
+// Check adds up the demands again and compares with what the tree has counted. It
 // fails when they differ at a node, for a resource, or when a group is not this
 // tree's.
 func (t *Tree) Check(charged []Charged) error {

@@ -23,9 +23,9 @@ func (g *group) Queue() string { return g.queue }
 
 func (g *group) Nodes() []quota.NodeID { return g.ids }
 
-// Fits tells what refuses the demand. That it can never fit comes first; then the
+// Fits reports what refuses the demand. That it can never fit comes first; then the
 // group's own bounds, that borrowing is paused, and the nodes above, the nearest
-// first. Of a node's resources the first by name is told.
+// first. Of a node's resources the first by name is reported.
 func (g *group) Fits(d quota.Demand) *quota.Refusal {
 	at, lacking := g.find(d, hasNoRoom)
 	if at >= 0 {
@@ -74,7 +74,7 @@ func (g *group) noRoom(d quota.Demand, at int, lacking resources.Amount) *quota.
 	return r
 }
 
-// Owed tells whether the group stays within min with the demand: of each resource
+// Owed reports whether the group stays within min with the demand: of each resource
 // that min names, where it names one that is asked for. A resource that min does
 // not name is not bounded by it.
 func (g *group) Owed(d quota.Demand) bool {
@@ -107,7 +107,7 @@ func (g *group) beyondMin(d quota.Demand) *quota.Refusal {
 	return nil
 }
 
-// isWork tells that the amount is of a resource that pods use.
+// isWork reports that the amount is of a resource that pods use.
 func (g *group) isWork(_ *node, a resources.Amount) bool { return a.ID != g.tree.jobs }
 
 func (g *group) isGuaranteedWork(n *node, a resources.Amount) bool {
@@ -136,7 +136,7 @@ func (g *group) paused(d quota.Demand) *quota.Refusal {
 	return r
 }
 
-// borrows tells whether the group with the amount is above its min.
+// borrows reports whether the group with the amount is above its min.
 func (g *group) borrows(a resources.Amount) bool {
 	_, named := g.chain[0].min(a.ID)
 	return !named || a.Value > g.chain[0].room(a.ID, quota.Min)
@@ -181,7 +181,7 @@ func (g *group) Charge(_ string, d quota.Demand) {
 	}
 }
 
-// fixes tells whether the demand counts as fixed at a node of the chain: at the own
+// fixes reports whether the demand counts as fixed at a node of the chain: at the own
 // one of a group that there still is.
 func (g *group) fixes(at int, d quota.Demand) bool {
 	return at == 0 && !d.Preemptible && g.queue != ""
@@ -209,25 +209,25 @@ func (g *group) Spaces(d quota.Demand, visit func(quota.Space)) {
 	}
 }
 
-// neverFits tells that the request alone is above the node's limit.
+// neverFits reports that the request alone is above the node's limit.
 func neverFits(n *node, a resources.Amount) bool {
 	limit, named := n.limit(a.ID)
 	return named && a.Value > limit
 }
 
-// hasNoRoom tells that the request together with what is used is above the
+// hasNoRoom reports that the request together with what is used is above the
 // node's limit.
 func hasNoRoom(n *node, a resources.Amount) bool {
 	return a.Value > n.room(a.ID, quota.Max)
 }
 
-// aboveMin tells that the request alone is above the node's min.
+// aboveMin reports that the request alone is above the node's min.
 func aboveMin(n *node, a resources.Amount) bool {
 	min, named := n.min(a.ID)
 	return named && a.Value > min
 }
 
-// hasNoFixedRoom tells that the request together with what is used by units that are
+// hasNoFixedRoom reports that the request together with what is used by units that are
 // not preemptible is above the node's min.
 func hasNoFixedRoom(n *node, a resources.Amount) bool {
 	return a.Value > n.room(a.ID, quota.FixedMin)

@@ -266,7 +266,7 @@ func (m *model) beyondMin(g quota.Group, d quota.Demand) wellknown.Reason {
 	return verdict
 }
 
-// owed tells whether the group stays within min with the demand.
+// owed reports whether the group stays within min with the demand.
 func (m *model) owed(g quota.Group, d quota.Demand) bool {
 	guaranteed := false
 	for _, a := range d.Requests {
@@ -283,7 +283,7 @@ func (m *model) owed(g quota.Group, d quota.Demand) bool {
 	return guaranteed
 }
 
-// borrowsPaused tells whether the group would be above min in a resource of which
+// borrowsPaused reports whether the group would be above min in a resource of which
 // borrowing is paused at one of its nodes.
 func (m *model) borrowsPaused(g quota.Group, d quota.Demand) bool {
 	for _, path := range chain(g.Path()) {

@@ -42,7 +42,7 @@ func (n *node) at(r resources.ID) *cell {
 	return &n.cells[r]
 }
 
-// has tells whether there is a cell of the resource.
+// has reports whether there is a cell of the resource.
 func (n *node) has(r resources.ID) bool {
 	return r >= 0 && int(r) < len(n.cells)
 }

@@ -70,7 +70,7 @@ type Tree struct {
 }
 
 // New builds the tree. The error is an *InvalidError when the tree is invalid;
-// warnings, of things that are allowed but seldom meant, are given either way.
+// warnings, of things that are allowed but rarely intended, are given either way.
 // Both are in tree order. Names must be those that the demands are made with.
 func New(names *resources.Names, root Node, opts Options) (t *Tree, warnings []string, err error) {
 	nodes := check(root)
@@ -176,13 +176,13 @@ func (t *Tree) Room(s quota.Space) int64 {
 // max where min names nothing that is asked for.
 func (t *Tree) Share(id quota.NodeID, d quota.Demand) quota.Share { return t.nodes[id].share(d) }
 
-// Pauses tells whether borrowing may be paused in the tree.
+// Pauses reports whether borrowing may be paused in the tree.
 func (t *Tree) Pauses() bool { return t.pausing }
 
 // Pause forbids further borrowing of the resource below the node.
 func (t *Tree) Pause(id quota.NodeID, r resources.ID) { t.nodes[id].at(r).paused++ }
 
-// Resume takes one Pause back, and tells whether it was the last.
+// Resume takes one Pause back, and reports whether it was the last.
 func (t *Tree) Resume(id quota.NodeID, r resources.ID) bool {
 	cell := t.nodes[id].at(r)
 	cell.paused--

@@ -210,7 +210,7 @@ func TestWhatIsDrawnIsWhatIsReported(t *testing.T) {
 	r := p.Reports[0]
 	root := parse(t, plot.Draw(p))
 	use, spread := root.all("data-panel", "use RoundRobin")[0], root.all("data-panel", "distribution")[0]
-	// The line of the limit tells the scale: the lowest layer is as high as its values.
+	// The line of the limit reports the scale: the lowest layer is as high as its values.
 	frame, limit := use.all("class", "frame")[0], use.all("class", "limit")[0]
 	low := frame.number(t, "y") + frame.number(t, "height")
 	pixels := (low - limit.number(t, "y1")) / r.Series.Limit

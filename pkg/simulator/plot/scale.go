@@ -37,7 +37,7 @@ func amounts(greatest float64) []tick {
 	}
 }
 
-// steps of a time axis and the unit that they are told in.
+// steps of a time axis and the unit that they are reported in.
 var steps = []struct {
 	step, unit time.Duration
 	name       string

@@ -28,7 +28,7 @@ func job(tenant string, runs time.Duration, requests ...string) simulator.Job {
 	return simulator.Job{Namespace: tenant, Runs: runs, Requests: quantities(requests...)}
 }
 
-// told is a tree in a few words.
+// reported is a tree in a few words.
 func told(n tree.Node) string {
 	texts := func(list map[string]resource.Quantity) string {
 		var parts []string
@@ -201,7 +201,7 @@ func FuzzRead(f *testing.F) {
 			}
 			return
 		}
-		// What was read is a valid tree or is told why it is none.
+		// What was read is a valid tree or is reported why it is none.
 		_, _, _ = tree.New(resources.NewNames(), root, tree.Options{})
 	})
 }

@@ -7,13 +7,13 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// Never tells of jobs that were never released for one reason.
+// Never reports jobs that were never released for one reason.
 type NeverReleased struct {
 	Reason string `json:"reason"`
 	Jobs   int    `json:"jobs"`
 	// Tenants that they belong to, in the order of names.
 	Tenants []string `json:"tenants"`
-	// Job is the first of them, and Message what it is told.
+	// Job is the first of them, and Message what it is reported.
 	Job     string `json:"job"`
 	Message string `json:"message"`
 	// Advice is what to do.

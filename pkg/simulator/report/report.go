@@ -1,4 +1,4 @@
-// Package report tells what a run of the simulator comes to: how long jobs waited, how
+// Package report reports what a run of the simulator comes to: how long jobs waited, how
 // much of the quota was used and how fairly it was shared.
 //
 // Words. A wait is the time from a job's submission to its release; a job that was
@@ -34,7 +34,7 @@ type Report struct {
 	All     Group   `json:"all"`
 	Tenants []Group `json:"tenants"`
 	Sizes   []Group `json:"sizes"`
-	// Resource that sizes and the series are told in.
+	// Resource that sizes and the series are reported in.
 	Resource string `json:"resource"`
 	// Demand of the resource, in hours, of all jobs.
 	Demand float64 `json:"demandHours"`
@@ -45,7 +45,7 @@ type Report struct {
 	Fairness Fairness `json:"fairness"`
 	// Never lists why jobs were never released.
 	Never []NeverReleased `json:"neverReleased"`
-	// Distribution of waits over all jobs is told at these waits.
+	// Distribution of waits over all jobs is reported at these waits.
 	DistributionAt []Seconds `json:"distributionAtSeconds"`
 	Series         Series    `json:"series"`
 	// Warnings about the tree.

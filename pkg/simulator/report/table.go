@@ -163,7 +163,7 @@ func (p *Paper) neverText(w io.Writer) {
 	for _, r := range p.Reports {
 		for _, n := range r.Never {
 			fmt.Fprintln(w)
-			wrap(w, "", "  ", fmt.Sprintf("With %s, %s never released, of %s: %s. Job %s is told: %q. To do: %s.",
+			wrap(w, "", "  ", fmt.Sprintf("With %s, %s never released, of %s: %s. Job %s is reported: %q. To do: %s.",
 				r.Name, plural(n.Jobs, "job was", "jobs were"), some(n.Tenants), n.Reason, n.Job, n.Message, n.Advice), width)
 		}
 	}

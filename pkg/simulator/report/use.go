@@ -84,7 +84,7 @@ func unitHours(resource string) string {
 	return resource + "-hours"
 }
 
-// Series tells how a run went in time, in intervals of equal length.
+// Series reports how a run went in time, in intervals of equal length.
 type Series struct {
 	// Interval that each point stands for; the first begins with the first
 	// submission.

@@ -25,7 +25,7 @@ const (
 	columnNamespace = "namespace"
 	columnPriority  = "priority"
 	columnName      = "name"
-	// columnRequest is what the name of a column that tells of a resource begins with.
+	// columnRequest is what the name of a column that reports a resource begins with.
 	columnRequest = "request:"
 )
 
@@ -41,7 +41,7 @@ type columns struct {
 	count                                       int
 }
 
-// size is a column that tells how much of a resource a job takes.
+// size is a column that reports how much of a resource a job takes.
 type size struct {
 	at               int
 	column, resource string
@@ -82,7 +82,7 @@ func (c *collector) readCSV(from *bufio.Reader, opts Options) error {
 	}
 }
 
-// broken tells of what is no CSV, or cannot be read at all.
+// broken reports what is no CSV, or cannot be read at all.
 func (c *collector) broken(err error) error {
 	var parse *csv.ParseError
 	if errors.As(err, &parse) {
@@ -212,7 +212,7 @@ func amount(name, text string) (resource.Quantity, error) {
 // layouts of a date. Without a zone it is taken as UTC: only differences count.
 var layouts = []string{"2006-01-02 15:04:05", time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00"}
 
-// timestamp reads a date or a number of seconds, and tells which of them it was.
+// timestamp reads a date or a number of seconds, and reports which of them it was.
 func timestamp(text string) (at time.Duration, dated bool, err error) {
 	for _, layout := range layouts {
 		if date, err := time.Parse(layout, text); err == nil {

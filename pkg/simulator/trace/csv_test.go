@@ -25,7 +25,7 @@ func read(t *testing.T, format trace.Format, text string) *trace.Trace {
 	return got
 }
 
-// told is a trace in a few words, a line for each job.
+// reported is a trace in a few words, a line for each job.
 func told(got *trace.Trace) string {
 	var b strings.Builder
 	for _, j := range got.Jobs {

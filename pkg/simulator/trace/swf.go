@@ -14,7 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator"
 )
 
-// Field of the Standard Workload Format by which tenants are told apart.
+// Field of the Standard Workload Format by which tenants are distinguished.
 type Field string
 
 // The fields that may be used.
@@ -56,7 +56,7 @@ const (
 const (
 	swfCanceled = 5
 	// From swfPart to swfLastPart: one stretch of a job that was stopped and went on,
-	// told again in the line of the whole job.
+	// reported again in the line of the whole job.
 	swfPart     = 2
 	swfLastPart = 4
 )
@@ -116,7 +116,7 @@ func (c *collector) swfLine(text string, line int, tenant Field) error {
 	status := int(numbers[swfStatus])
 	switch {
 	case status >= swfPart && status <= swfLastPart:
-		c.skip(line, "part of a job, told again in the line of the whole job")
+		c.skip(line, "part of a job, reported again in the line of the whole job")
 	case status == swfCanceled && numbers[swfRun] <= 0:
 		c.skip(line, "canceled before it ran")
 	case numbers[swfRun] < 0:

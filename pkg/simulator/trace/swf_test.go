@@ -40,7 +40,7 @@ func TestTheStandardWorkloadFormatIsRead(t *testing.T) {
 		{Cause: "its number of processors is not known", Count: 1, Line: 8},
 		{Cause: "its run time is not known", Count: 1, Line: 7},
 		{Cause: "its submit time is not known", Count: 1, Line: 13},
-		{Cause: "part of a job, told again in the line of the whole job", Count: 2, Line: 11},
+		{Cause: "part of a job, reported again in the line of the whole job", Count: 2, Line: 11},
 	}
 	if !slices.Equal(got.Skipped, skipped) {
 		t.Errorf("skipped %+v", got.Skipped)
@@ -50,7 +50,7 @@ func TestTheStandardWorkloadFormatIsRead(t *testing.T) {
 	}
 }
 
-func TestTenantsAreToldApartByTheFieldChosen(t *testing.T) {
+func TestTenantsAreDistinguishedByTheFieldChosen(t *testing.T) {
 	for field, want := range map[trace.Field]string{trace.User: "user-7", trace.Group: "group-3", trace.Queue: "queue-2", trace.Partition: "partition-1"} {
 		got, err := trace.Read(strings.NewReader(log), "log.swf", trace.Options{Format: trace.SWF, Tenant: field})
 		if err != nil {

@@ -39,7 +39,7 @@ const (
 	SWF Format = "swf"
 )
 
-// FormatOf tells the format by the name of a file. What is not known by its name is
+// FormatOf reports the format by the name of a file. What is not known by its name is
 // CSV.
 func FormatOf(name string) Format {
 	name = strings.TrimSuffix(strings.ToLower(name), ".gz")
@@ -74,7 +74,7 @@ type Trace struct {
 	Renamed []Renamed
 }
 
-// Skipped tells of rows that cannot be played.
+// Skipped reports rows that cannot be played.
 type Skipped struct {
 	Cause string
 	Count int
@@ -82,7 +82,7 @@ type Skipped struct {
 	Line int
 }
 
-// Renamed tells of a tenant that goes by another name.
+// Renamed reports a tenant that goes by another name.
 type Renamed struct {
 	From, To string
 }

@@ -80,7 +80,7 @@ func waitingIn(w *model.World, u *model.Usage) map[*model.Node]model.Amounts {
 	return asked
 }
 
-// compareNode tells where a node's status is not what its units come to.
+// compareNode reports where a node's status is not what its units come to.
 func compareNode(s model.NodeStatus, n *model.Node, taken, asked model.Amounts) []string {
 	used, borrowed, request := model.Amounts{}, model.Amounts{}, model.Amounts{}
 	used.AddTimes(taken, 1)

@@ -17,7 +17,7 @@ type check struct {
 	byResourceQuota bool
 }
 
-// inspector follows the writes in their order and tells what breaks its law.
+// inspector follows the writes in their order and reports what breaks its law.
 type inspector interface {
 	see(*model.World, *model.Change, *findings)
 	finish(*model.World, *findings)

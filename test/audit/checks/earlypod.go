@@ -37,7 +37,7 @@ func (e *earlyPod) seePod(w *model.World, c *model.Change, f *findings) {
 	}
 }
 
-// held tells why no pod of a job may be created now, or nothing when one may.
+// held reports why no pod of a job may be created now, or nothing when one may.
 func (e *earlyPod) held(w *model.World, j *model.Job, by *model.Write) string {
 	if j.Missed {
 		return "which opted in and should have been held from its creation"

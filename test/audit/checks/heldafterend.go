@@ -68,7 +68,7 @@ func (h *heldAfterEnd) expire(w *model.World, now time.Time, f *findings) {
 			return
 		}
 		h.order.Remove(at)
-		h.late[o.unit.UID] = nil // told once
+		h.late[o.unit.UID] = nil // reported once
 		how := "ended"
 		if o.job.Ended.IsZero() {
 			how = "was deleted"

@@ -28,7 +28,7 @@ func (o *overLimit) see(w *model.World, c *model.Change, f *findings) {
 	}
 	ruling := w.Forest.Ruling(c.Write.Time, *w.Options.TreeLag)
 	if len(ruling) == 0 {
-		return // told at the end: the quota may be of another backend
+		return // reported at the end: the quota may be of another backend
 	}
 	f.Judged++
 	why := ""
@@ -59,7 +59,7 @@ func (o *overLimit) finish(w *model.World, f *findings) {
 	}
 }
 
-// excess tells which limits a claim broke when it opened, or nothing.
+// excess reports which limits a claim broke when it opened, or nothing.
 func excess(w *model.World, r *model.Reign, held *model.Claim) string {
 	used := w.UsageOf(r)
 	var parts []string

@@ -54,7 +54,7 @@ func (o *overLimit) seeNamespace(w *model.World, c *model.Change, f *findings) {
 	}
 }
 
-// breachOf tells how the claim of a holder, when it opened, broke a quota; nil when it
+// breachOf reports how the claim of a holder, when it opened, broke a quota; nil when it
 // did not.
 func breachOf(l *model.Ledger, name string, q *model.QuotaFacts, h *model.Holder, hidden map[*model.Holder]model.Load) *breach {
 	var parts []string

@@ -20,7 +20,7 @@ type refusedPod struct {
 	refused []refusedStart
 	nobodys int
 	// twice are writes by which quotas count a pod that is not there, by namespace, and
-	// counted when each quota was counted anew, by namespace and name.
+	// counted when each quota was counted again, by namespace and name.
 	twice   map[string][]*model.Write
 	counted map[string][]time.Time
 }
@@ -102,7 +102,7 @@ func (r *refusedPod) finish(w *model.World, f *findings) {
 	}
 }
 
-// isThere tells whether the claim had a pod of that name when it was refused: an
+// isThere reports whether the claim had a pod of that name when it was refused: an
 // operator that has not seen its own pod yet makes it once more.
 func (r *refusedPod) isThere(s refusedStart) bool {
 	return slices.ContainsFunc(r.made[s.held], func(p *model.Pod) bool {
@@ -121,7 +121,7 @@ func (r *refusedPod) before(s refusedStart) int {
 	return n
 }
 
-// changed tells whether the quota that refused became another after the admission,
+// changed reports whether the quota that refused became another after the admission,
 // or so shortly before that the admission could not know.
 func (s refusedStart) changed(lag time.Duration) bool {
 	for _, q := range s.ledger.Quotas {
@@ -137,7 +137,7 @@ func (s refusedStart) changed(lag time.Duration) bool {
 	return false
 }
 
-// taken tells whether the pod would have had room without pods that came since the
+// taken reports whether the pod would have had room without pods that came since the
 // admission, and whose room no admission had promised.
 func (r *refusedPod) taken(s refusedStart, lag time.Duration) bool {
 	requested, used, limited, ok := s.write.Refusal.Lists()
@@ -172,21 +172,21 @@ func (r *refusedPod) comers(s refusedStart, lag time.Duration) model.Load {
 }
 
 // phantoms is the load of pods that were created twice since the admission of a refused
-// pod, as far as the quota that refused it was not counted anew after that.
+// pod, as far as the quota that refused it was not counted again after that.
 func (r *refusedPod) phantoms(s refusedStart, lag time.Duration) model.Load {
 	came := model.Load{}
 	for _, w := range r.twice[s.write.Namespace] {
-		anew := slices.ContainsFunc(r.counted[s.write.Namespace+"/"+s.write.Refusal.Quota()], func(at time.Time) bool {
+		again := slices.ContainsFunc(r.counted[s.write.Namespace+"/"+s.write.Refusal.Quota()], func(at time.Time) bool {
 			return at.After(w.Time) && at.Before(s.write.Received.Add(-lag))
 		})
-		if !anew && !w.Time.Before(s.held.Opened.Time.Add(-lag)) && !w.Received.After(s.write.Time) {
+		if !again && !w.Time.Before(s.held.Opened.Time.Add(-lag)) && !w.Received.After(s.write.Time) {
 			came.Add(model.LoadOf(w.Twice.Class, 1, w.Twice.Requests, w.Twice.Limits), 1)
 		}
 	}
 	return came
 }
 
-// fitsWithout tells whether what was requested had fitted without a load.
+// fitsWithout reports whether what was requested had fitted without a load.
 func fitsWithout(q *model.QuotaFacts, requested, used, limited model.Amounts, l model.Load) bool {
 	for key, n := range requested {
 		at := slices.IndexFunc(q.Limits, func(limit model.QuotaLimit) bool { return limit.Key == key })

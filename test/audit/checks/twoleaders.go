@@ -7,9 +7,9 @@ import (
 )
 
 // twoLeaders knows who holds the lease of each program, and that nobody else acts as
-// it. Processes are told apart by their credentials: two that share a token are one to
+// it. Processes are distinguished by their credentials: two that share a token are one to
 // it, and who holds a lease that has run out, or that was given up, binds nobody. Events
-// do not count: they are told of what was done before, and each is one by its name.
+// do not count: they are reported what was done before, and each is one by its name.
 type twoLeaders struct{ terms map[string]*term }
 
 // term is for how long a process of a program, its user, has the lease.

@@ -121,7 +121,7 @@ func (unitMoves) seePhase(w *model.World, c *model.Change, f *findings) {
 	}
 }
 
-// seeEviction: the controller evicts, job-extensions tells that the job is at
+// seeEviction: the controller evicts, job-extensions reports that the job is at
 // rest, also when a person put it there.
 func (unitMoves) seeEviction(w *model.World, c *model.Change, f *findings) {
 	now, was := c.Unit.Facts, c.UnitWas
@@ -174,7 +174,7 @@ func (unitMoves) seeDelete(w *model.World, c *model.Change, f *findings) {
 	}
 }
 
-// leaves tells whether a deleted unit's job has left the queue: before its release
+// leaves reports whether a deleted unit's job has left the queue: before its release
 // it was given to another system, or somebody took its mark off.
 func leaves(w *model.World, c *model.Change) bool {
 	u, j := c.Unit.Facts, c.Job.Facts

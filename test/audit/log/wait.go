@@ -33,7 +33,7 @@ func WaitFor(ctx context.Context, path string, marker Marker) error {
 // errFound ends the reading where the marker stands.
 var errFound = errors.New("the marker is there")
 
-// holds reads what is new and tells whether the marker is among it.
+// holds reads what is new and reports whether the marker is among it.
 func (f *File) holds(marker Marker) (bool, error) {
 	err := f.Read(func(_ int, line []byte) error {
 		if marker.in(line) {

@@ -114,7 +114,7 @@ func (a Amounts) Names(other Amounts) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Differences tells where two amounts differ; an absent one is zero.
+// Differences reports where two amounts differ; an absent one is zero.
 func (a Amounts) Differences(other Amounts, mine, theirs string) string {
 	var parts []string
 	for _, name := range a.Names(other) {

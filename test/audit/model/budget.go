@@ -44,7 +44,7 @@ type JobWrites struct {
 	Waited time.Duration `json:"waited"`
 	Ran    time.Duration `json:"ran"`
 	Budget int           `json:"budget"`
-	// Unjudged tells why the budget does not bind, if it does not.
+	// Unjudged reports why the budget does not bind, if it does not.
 	Unjudged string `json:"unjudged,omitempty"`
 }
 

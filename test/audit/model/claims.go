@@ -85,7 +85,7 @@ func (w *World) claimUnit(c *Change) {
 	}
 }
 
-// mayClose tells whether a job's quota is really free: it has ended, is gone, or
+// mayClose reports whether a job's quota is really free: it has ended, is gone, or
 // is suspended and no unit of its holds quota.
 func (w *World) mayClose(j *Job) bool {
 	if !j.Gone.IsZero() || !j.Ended.IsZero() {

@@ -96,13 +96,13 @@ func (r *row) parse(d *decoder, kind string, m *meta, raw json.RawMessage) (any,
 	return f, nil
 }
 
-// Queued tells whether the object may be a queue's at all: not what another job
+// Queued reports whether the object may be a queue's at all: not what another job
 // controls, but what a schedule makes.
 func (f *jobFacts) Queued() bool {
 	return !f.Foreign && (f.owner.UID == "" || f.owner.Kind == "CronJob" || f.owner.Kind == "RayCronJob")
 }
 
-// Unmarked tells whether the object does not ask to be queued, or says that it is
+// Unmarked reports whether the object does not ask to be queued, or says that it is
 // not to be.
 func (f *jobFacts) Unmarked() bool {
 	return !f.Marked || f.Annotation != "" && f.Annotation != "true"

@@ -127,7 +127,7 @@ func replicaPods(path string, unset int, except map[string]int) func(*object) in
 }
 
 // rayJobEnd: a RayJob that was refused never runs, which is an end too, but not of
-// one that is held and never ran: that one waits for its owner to mend it. A cluster
+// one that is held and never ran: that one waits for its owner to fix it. A cluster
 // of its own is looked at elsewhere.
 func rayJobEnd(o *object) ending {
 	switch o.text("status.jobDeploymentStatus") {
@@ -155,7 +155,7 @@ func rayJobUnholdable(o *object) bool {
 	return len(o.open("spec.clusterSelector")) > 0 || len(rules) > 0 || keeps
 }
 
-// queuePoint tells whether a Workflow has the template by which it opts in.
+// queuePoint reports whether a Workflow has the template by which it opts in.
 func queuePoint(o *object) bool {
 	var templates []struct {
 		Name    string    `json:"name"`

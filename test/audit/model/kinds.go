@@ -13,12 +13,12 @@ type row struct {
 	// managedBy is the path of the field that names another system, unless it
 	// names the kind's own operator.
 	managedBy, operator string
-	// unholdable tells of objects that no queue can hold.
+	// unholdable reports objects that no queue can hold.
 	unholdable func(*object) bool
 
 	// end tells by the job's own status whether it has ended, and how.
 	end func(*object) ending
-	// running tells whether the operator says that the job runs.
+	// running reports whether the operator says that the job runs.
 	running func(*object) bool
 	// state is what a user sees of it.
 	state func(*object) string

@@ -70,14 +70,14 @@ func Overlap(a, b []Span) (Span, bool) {
 	return Span{}, false
 }
 
-// Saw tells whether a user could see the job in a state.
+// Saw reports whether a user could see the job in a state.
 func (l Life) Saw(state string) bool {
 	return slices.ContainsFunc(l.States, func(s Step) bool { return s.State == state })
 }
 
 func (l Life) String() string { return l.Kind + " " + l.Namespace + "/" + l.Name }
 
-// Lives tells of every job that no other controls, in the order of creation.
+// Lives reports every job that no other controls, in the order of creation.
 func (l *Log) Lives(options Options) ([]Life, error) {
 	o, err := options.Complete()
 	if err != nil {
@@ -98,7 +98,7 @@ func (l *Log) Lives(options Options) ([]Life, error) {
 	return out, nil
 }
 
-// Life tells of one job, the latest of its name.
+// Life reports one job, the latest of its name.
 func (l *Log) Life(options Options, kind, namespace, name string) (Life, error) {
 	all, err := l.Lives(options)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// class of a pod is what the scopes of ResourceQuotas tell apart.
+// class of a pod is what the scopes of ResourceQuotas distinguishes.
 type class struct {
 	bestEffort, terminating, crossing bool
 	priority                          string
@@ -20,7 +20,7 @@ func classOf(scopes []string, priority string) class {
 	}
 }
 
-// classSpec is the part of a pod's spec that its class is told by.
+// classSpec is the part of a pod's spec that its class is reported by.
 type classSpec struct {
 	PriorityClassName     string
 	ActiveDeadlineSeconds *int64

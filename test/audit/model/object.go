@@ -31,7 +31,7 @@ type owner struct {
 	Controller bool   `json:"controller"`
 }
 
-// gone tells whether an object that a write returned is no more: it was to be
+// gone reports whether an object that a write returned is no more: it was to be
 // deleted, and nothing holds it back.
 func (m *meta) gone() bool {
 	return m.DeletionTimestamp != "" && len(m.Finalizers) == 0 &&
@@ -130,7 +130,7 @@ func (o *object) conditions() []condition {
 	return list
 }
 
-// condition tells whether the condition of a type is true.
+// condition reports whether the condition of a type is true.
 func (o *object) condition(name string) bool {
 	for _, c := range o.conditions() {
 		if c.Type == name && c.Status == "True" {

@@ -68,5 +68,5 @@ func (o Options) Complete() (*Options, error) {
 	return &o, nil
 }
 
-// Program tells whether a write was made by one of the two programs.
+// Program reports whether a write was made by one of the two programs.
 func (o *Options) Program(w *Write) bool { return w.User == o.Controller || w.User == o.Extensions }

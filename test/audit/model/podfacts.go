@@ -20,7 +20,7 @@ type podFacts struct {
 	Requests, Limits Amounts
 }
 
-// over tells whether the pod's containers have ended.
+// over reports whether the pod's containers have ended.
 func (p *podFacts) over() bool { return p.phase == "Succeeded" || p.phase == "Failed" }
 
 type container struct {

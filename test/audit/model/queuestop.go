@@ -61,7 +61,7 @@ func (l lines) apply(o *Options, w *Write, facts *queueFacts) {
 	}
 }
 
-// within tells which orders were in force at a time or, since news takes a while to
+// within reports which orders were in force at a time or, since news takes a while to
 // arrive, until so long before.
 func (q *line) within(now time.Time, lag time.Duration) []string {
 	var stops []string
@@ -94,7 +94,7 @@ func (l lines) of(w *World, u *Unit, says string, now time.Time) []*line {
 	return found
 }
 
-// Drained tells whether an administrator wants the unit's quota back.
+// Drained reports whether an administrator wants the unit's quota back.
 func (w *World) Drained(u *Unit, says string, now time.Time) bool {
 	for _, q := range w.Lines.of(w, u, says, now) {
 		for _, stop := range q.within(now, *w.Options.TreeLag) {
@@ -106,7 +106,7 @@ func (w *World) Drained(u *Unit, says string, now time.Time) bool {
 	return false
 }
 
-// Stopped tells whether the Queue that a unit names releases nothing.
+// Stopped reports whether the Queue that a unit names releases nothing.
 func (w *World) Stopped(says string, now time.Time) bool {
 	q := w.Lines[says]
 	if q == nil {

@@ -19,7 +19,7 @@ type Log struct {
 	Lines, Entries int
 	// From and To are the times of the first and the last entry.
 	From, To time.Time
-	// Unfinished tells that the last line was cut off, as in a log that is still
+	// Unfinished reports that the last line was cut off, as in a log that is still
 	// being written.
 	Unfinished bool
 	// Bare counts writes whose objects are missing, since the log's level is too

@@ -89,7 +89,7 @@ const (
 	allPods  = "count/pods"
 )
 
-// counts tells what of pods a key counts: "cpu" means "requests.cpu". Many keys are
+// counts reports what of pods a key counts: "cpu" means "requests.cpu". Many keys are
 // not about pods.
 func counts(key string) (of string, pods bool) {
 	if key == livePods || key == allPods {
@@ -111,7 +111,7 @@ func standard(name string) bool {
 	return name == "cpu" || name == "memory" || name == "ephemeral-storage"
 }
 
-// same tells whether the quotas differ in nothing but what is used.
+// same reports whether the quotas differ in nothing but what is used.
 func (q *QuotaFacts) same(other *QuotaFacts) bool {
 	if q == nil || other == nil {
 		return q == other
@@ -125,7 +125,7 @@ func (q *QuotaFacts) same(other *QuotaFacts) bool {
 		})
 }
 
-// Matches tells whether the quota counts pods of a class.
+// Matches reports whether the quota counts pods of a class.
 func (q *QuotaFacts) Matches(c class) bool {
 	for _, s := range q.scopes {
 		if !s.holds(c) {

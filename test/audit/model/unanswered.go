@@ -51,12 +51,12 @@ func newFollowUp() *followUp {
 	return &followUp{latest: map[objectKey]version{}, open: map[objectKey][]unanswered{}, words: newDecoder()}
 }
 
-// followed tells whether a write is one whose outcome matters without an answer.
+// followed reports whether a write is one whose outcome matters without an answer.
 func (w *Write) followed() bool {
 	return w.Group == queueGroup && w.Resource == "queueunits" || rowOf(w.Group, w.Version, w.Resource) != nil
 }
 
-// lost tells whether the write may have been carried out though it was answered
+// lost reports whether the write may have been carried out though it was answered
 // with an error.
 func (w *Write) lost() bool {
 	return w.Code >= 500 && w.followed() && (w.Verb == "patch" || w.Verb == "create" && w.Subresource == "")
@@ -144,7 +144,7 @@ func (u unanswered) expects() int64 {
 }
 
 // outcome is the object as the write left it, nil if it was not carried out; known
-// tells whether the next write shows that.
+// reports whether the next write shows that.
 func (u unanswered) outcome(next *Write, b bodies) (after json.RawMessage, known bool) {
 	if u.write.Verb == "create" {
 		return u.created(next, b)

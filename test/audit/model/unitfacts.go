@@ -42,7 +42,7 @@ const (
 	Backoff  = "Backoff"
 )
 
-// Holds tells whether a unit says that it has quota.
+// Holds reports whether a unit says that it has quota.
 func (u *UnitFacts) Holds() bool {
 	return u != nil && (u.Phase == Reserved || u.Phase == Dequeued || u.Phase == Running)
 }
@@ -51,7 +51,7 @@ func (u *UnitFacts) Ended() bool {
 	return u.Phase == string(Succeeded) || u.Phase == string(Failed)
 }
 
-// InLine tells whether a unit asks for quota now.
+// InLine reports whether a unit asks for quota now.
 func (u *UnitFacts) InLine(now time.Time) bool {
 	switch u.reason {
 	case "Inactive", "SuspendedByUser", "InvalidRequest", "QueueStopped":
@@ -60,7 +60,7 @@ func (u *UnitFacts) InLine(now time.Time) bool {
 	return u.Active && u.Bad == "" && (u.Phase == Enqueued || u.Phase == Backoff && !now.Before(u.RequeueAt))
 }
 
-// Stopped tells whether an eviction has come so far that the job is at rest.
+// Stopped reports whether an eviction has come so far that the job is at rest.
 func (u *UnitFacts) Stopped() bool {
 	return u.Evicted && (u.EvictedReason == "Stopped" || u.EvictedReason == "SuspendedByUser")
 }

@@ -33,10 +33,10 @@ type Moment struct {
 	Line     int
 }
 
-// IsZero tells whether it never came.
+// IsZero reports whether it never came.
 func (m Moment) IsZero() bool { return m.Line == 0 }
 
-// Before tells whether m came, and came before the other; one that never came
+// Before reports whether m came, and came before the other; one that never came
 // is later than any.
 func (m Moment) Before(other Moment) bool {
 	if m.IsZero() || other.IsZero() {
@@ -48,7 +48,7 @@ func (m Moment) Before(other Moment) bool {
 	return m.Time.Before(other.Time)
 }
 
-// CameBefore tells whether the moment came, and came before a time.
+// CameBefore reports whether the moment came, and came before a time.
 func (m Moment) CameBefore(at time.Time) bool { return !m.IsZero() && m.Time.Before(at) }
 
 func (w *Write) Moment() Moment { return Moment{w.Time, w.Revision, w.Line} }
@@ -74,7 +74,7 @@ type Job struct {
 // Resource is how the API names its kind.
 func (j *Job) Resource() string { return j.row.resource }
 
-// Sized tells whether the specs of its kind say how many pods they make.
+// Sized reports whether the specs of its kind say how many pods they make.
 func (j *Job) Sized() bool { return j.row.pods != nil }
 
 func (j *Job) String() string { return j.row.kind + " " + j.Namespace + "/" + j.name }
@@ -101,18 +101,18 @@ type Pod struct {
 
 func (p *Pod) String() string { return "Pod " + p.Namespace + "/" + p.Name }
 
-// Live tells whether the pod may still use what it asked for.
+// Live reports whether the pod may still use what it asked for.
 func (p *Pod) Live() bool { return p.Gone.IsZero() && p.Over.IsZero() }
 
 // Change is what one write did to the world.
 type Change struct {
 	Write *Write
-	// Same tells that the write left the object as it was.
+	// Same reports that the write left the object as it was.
 	Same bool
 
 	Job    *Job
 	JobWas *jobFacts // nil when it was not known
-	// Released and suspended tell of the job's suspend field.
+	// Released and suspended report the job's suspend field.
 	Released, suspended bool
 
 	Unit    *Unit

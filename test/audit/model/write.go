@@ -25,13 +25,13 @@ type Write struct {
 	Code int
 
 	// Instance tells processes of a user apart by their credentials; empty where those
-	// are not told.
+	// are not reported.
 	Instance string
-	// own tells that Revision is the write's own.
+	// own reports that Revision is the write's own.
 	own bool
-	// landed tells that the write was carried out though its answer says otherwise.
+	// landed reports that the write was carried out though its answer says otherwise.
 	landed bool
-	// gone tells that the object is no more after the write.
+	// gone reports that the object is no more after the write.
 	gone bool
 	// Body is a *jobFacts, *UnitFacts, *podFacts, *treeFacts, *QuotaFacts,
 	// *queueFacts, *eventFacts, *LeaseFacts or *namespaceFacts; nil where the answer held none.
@@ -43,15 +43,15 @@ type Write struct {
 	Twice *podFacts
 }
 
-// OK tells whether the write was carried out.
+// OK reports whether the write was carried out.
 func (w *Write) OK() bool { return w.landed || log.Success(w.Code) }
 
-// creates tells whether the write made its object.
+// creates reports whether the write made its object.
 func (w *Write) creates() bool {
 	return w.OK() && w.Subresource == "" && (w.Verb == "create" || w.Verb == "patch" && w.Code == 201 || w.Verb == "update" && w.Code == 201)
 }
 
-// credentialKey is where the API server tells which token a request came with.
+// credentialKey is where the API server reports which token a request came with.
 const credentialKey = "authentication.kubernetes.io/credential-id"
 
 // decoded is what one line came to.

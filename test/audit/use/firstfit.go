@@ -114,7 +114,7 @@ func (m *meter) askedBy(u *model.Unit, l *model.Ledger, limits []limitNow) asked
 	return asks
 }
 
-// lacks tells whether containers say nothing of what the limit counts of them: their
+// lacks reports whether containers say nothing of what the limit counts of them: their
 // pods are never taken.
 func lacks(u *model.UnitFacts, n limitNow) bool {
 	for _, s := range u.Sets {
@@ -125,7 +125,7 @@ func lacks(u *model.UnitFacts, n limitNow) bool {
 	return false
 }
 
-// waits tells whether a unit asks for quota and has none.
+// waits reports whether a unit asks for quota and has none.
 func waits(w *model.World, u *model.Unit, now time.Time) bool {
 	if !u.Gone.IsZero() || !u.Facts.InLine(now) || w.Claims[u.UID] != nil {
 		return false

@@ -14,7 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/model"
 )
 
-// QuotaUse tells how well the ResourceQuotas of one namespace were used while jobs
+// QuotaUse reports how well the ResourceQuotas of one namespace were used while jobs
 // waited there: from the first admission until the last moment at which a unit waits.
 type QuotaUse struct {
 	Namespace  string    `json:"namespace"`
@@ -80,7 +80,7 @@ func (u QuotaUse) String() string {
 	return b.String()
 }
 
-// Of tells how well ResourceQuotas were used, in the namespaces given or else in all
+// Of reports how well ResourceQuotas were used, in the namespaces given or else in all
 // in which there were admissions under one. It takes the quota to be by ResourceQuota,
 // whatever the options say of that.
 func Of(l *model.Log, options model.Options, namespaces ...string) ([]QuotaUse, error) {

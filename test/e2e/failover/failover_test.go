@@ -154,7 +154,7 @@ func (s *story) bound() {
 	}
 }
 
-// spread tells how many there are, and the least, the median and the most.
+// spread reports how many there are, and the least, the median and the most.
 func spread(times []time.Duration) string {
 	if len(times) == 0 {
 		return "0 times"

@@ -19,6 +19,6 @@ const enabled = "tfjob,job"
 func TestMain(m *testing.M) {
 	harness.Main(m, clustertest.Options{
 		Operators:  []string{"training-operator"},
-		PodRunTime: harness.UntilTold,
+		PodRunTime: harness.UntilFinished,
 	}, func(s *harness.Suite) { suite = s })
 }

@@ -29,7 +29,7 @@ func TestTheRenderedChartIsAppliedAndAFirstJobRuns(t *testing.T) {
 	s.Apply(tfjob("first", "1", time.Second))
 	s.WaitForPhase("TFJob", "first", "Succeeded")
 	s.ExpectFree()
-	// Once more changes nothing: no pod is started anew.
+	// Once more changes nothing: no pod is started again.
 	generation := s.deployment(harness.Controller).Generation
 	s.apply(s.template())
 	if got := s.deployment(harness.Controller).Generation; got != generation {

@@ -41,7 +41,7 @@ func TestDeploymentsAreEditedAsTheirUsersAreUsedTo(t *testing.T) {
 	s.Apply(batchJob("too-large", "3"))
 	s.WaitForReason("Job", "too-large", "ExceedsMaxQuota")
 
-	// A slip is told at the pod, and the pods that run go on.
+	// A slip is reported at the pod, and the pods that run go on.
 	s.edit(harness.Controller, `/name: QueueGroupPlugin/{n;s/resourcequota/quota/}`)
 	harness.Eventually(t, time.Minute, "the new pod says what is wrong", func() (bool, string) {
 		var said string

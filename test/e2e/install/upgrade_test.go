@@ -29,7 +29,7 @@ func TestNoJobIsLostByUpgradeRollbackAndUninstall(t *testing.T) {
 	for number := range jobs {
 		switch {
 		case number < long:
-			wave.WriteString(tfjob(name(number), "1", harness.UntilTold))
+			wave.WriteString(tfjob(name(number), "1", harness.UntilFinished))
 		case number < jobs-large:
 			wave.WriteString(tfjob(name(number), "1", 2*time.Second))
 		default: // no room beside those that run
@@ -108,7 +108,7 @@ func (s *stage) expectNoStaleConditions() {
 	}
 }
 
-// The jobs of the wave: long ones run until they are told to end, large ones wait for
+// The jobs of the wave: long ones run until they are reported to end, large ones wait for
 // all of those to end.
 const (
 	jobs  = 50

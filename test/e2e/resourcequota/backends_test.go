@@ -12,7 +12,7 @@ import (
 // jobs running and waiting each time.
 func TestJobsMoveFromOneQuotaBackendToAnotherAndBack(t *testing.T) {
 	l := newEnv(t, "moving")
-	// What the tree admits is not by ResourceQuotas; a program that starts anew may write
+	// What the tree admits is not by ResourceQuotas; a program that starts again may write
 	// again.
 	l.Allowed = []string{"over-limit", "wrong-quota", "write-budget"}
 	controller, _ := suite.Both(t, enabled)

@@ -17,7 +17,7 @@ type change struct {
 	// before are the quotas at first.
 	before string
 	// running and waiting are jobs at the time of the change, the latter with what they
-	// wait for. The waiting are told the next reason then, or run.
+	// wait for. The waiting are reported the next reason then, or run.
 	running pods
 	waiting pods
 	first   told
@@ -28,7 +28,7 @@ type change struct {
 	last func(*harness.Env)
 }
 
-// told is a reason with words of its message.
+// reported is a reason with words of its message.
 type told struct {
 	reason wellknown.Reason
 	words  []string
@@ -118,7 +118,7 @@ var changes = []change{
 // Quotas come, change and go while jobs run and wait. Those that wait follow each
 // change, those that run are left alone.
 func TestJobsFollowEachChangeOfTheirQuota(t *testing.T) {
-	// What must be mended is told at once, and each time.
+	// What must be fixed is reported at once, and each time.
 	newEnv(t, "default").Allowed = []string{"write-budget"}
 	suite.BothWith(t, enabled, byResourceQuota)
 	labs := make([]*harness.Env, len(changes))

@@ -7,10 +7,10 @@ import (
 )
 
 // A job is not released as long as a quota demands of its containers what they do not
-// say; it tells which, and is in nobody's way.
+// say; it reports which, and is in nobody's way.
 func TestAJobWhoseContainersDoNotSayWhatAQuotaDemands(t *testing.T) {
 	l := newEnv(t, "demanding")
-	l.Allowed = []string{"write-budget"} // what must be mended is told at once
+	l.Allowed = []string{"write-budget"} // what must be fixed is reported at once
 	l.Apply(quota("strict", "requests.cpu: 4, limits.memory: 4Gi"))
 	waitForStatus(t, l)
 	suite.BothWith(t, enabled, byResourceQuota)

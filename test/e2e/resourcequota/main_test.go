@@ -27,7 +27,7 @@ var byResourceQuota = []string{"QueueGroupPlugin=resourceQuota"}
 func TestMain(m *testing.M) {
 	harness.Main(m, clustertest.Options{
 		Operators:  []string{"training-operator", "kuberay", "spark-operator"},
-		PodRunTime: harness.UntilTold,
+		PodRunTime: harness.UntilFinished,
 		// What runs is for the quotas to say, never for the nodes.
 		NodeCPU: "100", NodeMemory: "400Gi", NodeGPUs: 8,
 	}, func(s *harness.Suite) { suite = s })

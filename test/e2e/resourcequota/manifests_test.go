@@ -33,13 +33,13 @@ type pods struct {
 	spec string
 }
 
-// ends are the annotations of pods that end when they are told to.
+// ends are the annotations of pods that end when they are reported to.
 func ends(fails bool) string {
 	code := 0
 	if fails {
 		code = 1
 	}
-	return fmt.Sprintf(`{%s: %q, localcluster.kube-queue.dev/exit-code: "%d"}`, harness.RunTime, harness.UntilTold.String(), code)
+	return fmt.Sprintf(`{%s: %q, localcluster.kube-queue.dev/exit-code: "%d"}`, harness.RunTime, harness.UntilFinished.String(), code)
 }
 
 // stays are the annotations of pods that end with their job.

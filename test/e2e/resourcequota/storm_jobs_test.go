@@ -16,7 +16,7 @@ type drawn struct {
 	submitted bool
 	// whole is when all its pods were there.
 	whole time.Time
-	// told to end, and ended, as its unit says.
+	// instructed to end, and ended, as its unit says.
 	told, ended bool
 }
 

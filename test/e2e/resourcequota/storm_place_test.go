@@ -19,12 +19,12 @@ import (
 // place is a namespace of the storm.
 //
 // Its moments are still ones and others. A moment is still when nothing that was done
-// has yet to show its effect: every job that was told to end has, every released one
+// has yet to show its effect: every job that was instructed to end has, every released one
 // has all its pods, nothing is being deleted, and no job that waits would fit. So
 // nothing is released until the test itself has room freed, or submits a job.
 //
 // In still moments alone the test has unmanaged pods created, where there is room for
-// them, and then jobs told to end. That is what is promised, and not more: a released
+// them, and then jobs instructed to end. That is what is promised, and not more: a released
 // job finds its room unless somebody else takes it after its release and before its
 // own pods are there. Who creates pods at other times may be in that between, with any
 // queue. Jobs come, and unmanaged pods go, at any moment.
@@ -88,7 +88,7 @@ func (p *place) follow() {
 		case unit.Status.Phase.Ended():
 			j.ended = true
 			if want := map[bool]string{true: "Failed", false: "Succeeded"}[j.fails]; string(unit.Status.Phase) != want || !j.told {
-				p.t.Errorf("%s/%s ended as %s, want %s; told to end: %t", p.Namespace, j.name, unit.Status.Phase, want, j.told)
+				p.t.Errorf("%s/%s ended as %s, want %s; instructed to end: %t", p.Namespace, j.name, unit.Status.Phase, want, j.told)
 			}
 			p.Delete(resources[j.kind], j.name)
 		case j.whole.IsZero() && holds(unit) && !p.toCome(j):
@@ -107,7 +107,7 @@ func (p *place) toCome(j *drawn) bool {
 	return len(p.seen.of(j.name)) < want
 }
 
-// stirs tells what keeps a moment from being still; nothing in a still one.
+// stirs reports what keeps a moment from being still; nothing in a still one.
 func (p *place) stirs() string {
 	held := p.seen.held()
 	for _, j := range p.jobs {
@@ -122,7 +122,7 @@ func (p *place) stirs() string {
 		case unit == nil:
 			return fmt.Sprintf("%s has no unit", j.name)
 		case j.told:
-			return fmt.Sprintf("%s was told to end, and its unit is %s", j.name, unit.Status.Phase)
+			return fmt.Sprintf("%s was instructed to end, and its unit is %s", j.name, unit.Status.Phase)
 		case holds(unit) && j.whole.IsZero():
 			return fmt.Sprintf("%s is %s with %d pods", j.name, unit.Status.Phase, len(has))
 		case !holds(unit):

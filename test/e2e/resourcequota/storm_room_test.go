@@ -119,7 +119,7 @@ func (v *view) held() amounts {
 	return held
 }
 
-// room tells whether there is room for more beside what is held.
+// room reports whether there is room for more beside what is held.
 func (v *view) room(asked, held amounts) bool {
 	for _, quota := range v.quotas {
 		for key, hard := range quota.Spec.Hard {
@@ -136,7 +136,7 @@ func behind(q corev1.ResourceQuota) bool {
 	return !equality.Semantic.DeepEqual(q.Spec.Hard, q.Status.Hard) || len(q.Status.Used) < len(q.Spec.Hard)
 }
 
-// free tells whether the quotas themselves say that there is room, as far as they know.
+// free reports whether the quotas themselves say that there is room, as far as they know.
 func (v *view) free(asked amounts) bool {
 	for _, quota := range v.quotas {
 		for key, hard := range quota.Status.Hard {

@@ -124,7 +124,7 @@ func (s *storm) any(is func(*place, *drawn) bool) bool {
 	return false
 }
 
-// state tells where each job is that has not ended, and what its place waits for.
+// state reports where each job is that has not ended, and what its place waits for.
 func (s *storm) state() string {
 	var lines []string
 	for _, p := range s.places {
@@ -133,7 +133,7 @@ func (s *storm) state() string {
 		}
 		for _, j := range p.jobs {
 			if unit := p.seen.units[j.name]; j.submitted && !j.ended && unit != nil {
-				lines = append(lines, fmt.Sprintf("%s/%s %s: %s %s, told to end: %t, %d pods; %s", p.Namespace, j.name, j.kind,
+				lines = append(lines, fmt.Sprintf("%s/%s %s: %s %s, instructed to end: %t, %d pods; %s", p.Namespace, j.name, j.kind,
 					unit.Status.Phase, unit.Status.Reason, j.told, len(p.seen.of(j.name)), unit.Status.Message))
 			}
 		}

@@ -14,8 +14,8 @@ func holdTests() []kindTest {
 	return []kindTest{
 		{"which new jobs are held", whichNewJobsAreHeld},
 		{"a suspended job stays suspended with and without a mark", suspendedStaysSuspended},
-		{"pods of a held kubeflow job end with it unless told otherwise", podsEndWithTheirJob},
-		{"a held kubeflow job may be told to leave its pods", mayLeaveItsPods},
+		{"pods of a held kubeflow job end with it unless configured otherwise", podsEndWithTheirJob},
+		{"a held kubeflow job may be instructed to leave its pods", mayLeaveItsPods},
 		{"a held job stays held until its release", heldUntilItsRelease},
 		{"a released job is not stopped by its mark alone", notStoppedByItsMarkAlone},
 		{"a mark put on a running job does not stop it", markDoesNotStop},

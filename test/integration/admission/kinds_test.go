@@ -128,7 +128,7 @@ func (k heldKind) serve(t *testing.T) {
 
 func (k heldKind) isRayJob() bool { return k.resource.Resource == "rayjobs" }
 
-// hasRunPolicy tells the kinds that say there, too, what becomes of their pods.
+// hasRunPolicy reports the kinds that say there, too, what becomes of their pods.
 func (k heldKind) hasRunPolicy() bool { return slices.Equal(k.holder, []string{"spec", "runPolicy"}) }
 
 // job is the kind's manifest with values merged in, written in YAML.

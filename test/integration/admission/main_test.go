@@ -94,7 +94,7 @@ func eventually(t *testing.T, what string, check func(context.Context) error) {
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		now := check(ctx)
-		if now == nil || ctx.Err() == nil { // that time is over tells nothing
+		if now == nil || ctx.Err() == nil { // that time is over reports nothing
 			last = now
 		}
 		return now == nil, nil

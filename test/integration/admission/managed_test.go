@@ -167,7 +167,7 @@ func TestJobsOfAManagedNamespaceAreHeldInWhateverOrderPoliciesAreAsked(t *testin
 	}
 }
 
-// roundPolicy shows in a label that policies were put in order anew.
+// roundPolicy shows in a label that policies were put in order again.
 const roundPolicy = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy

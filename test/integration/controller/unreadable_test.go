@@ -122,7 +122,7 @@ func (s *stage) warnings(name string) []corev1.Event {
 	return list.Items
 }
 
-func (s *stage) isTold(name string, number int, says string) {
+func (s *stage) isReported(name string, number int, says string) {
 	s.Helper()
 	s.eventually("a warning about "+name, func() string {
 		found := s.warnings(name)
@@ -179,7 +179,7 @@ func TestUnitsThatCannotBeReadStopNobody(t *testing.T) {
 	s.unit("second", `resource: {cpu: 2}`)
 	s.becomes("second", "reason", "QuotaExceeded")
 	for name, unit := range bad {
-		s.isTold(name, 1, unit.says)
+		s.isReported(name, 1, unit.says)
 		s.becomes(name, "reason", "InvalidRequest")
 		if phase, message := s.status(name, "phase"), s.status(name, "message"); phase != "Enqueued" || !strings.Contains(message, unit.says) {
 			t.Errorf("unit %s is %s and says %q", name, phase, message)
@@ -189,7 +189,7 @@ func TestUnitsThatCannotBeReadStopNobody(t *testing.T) {
 	// What has become unreadable keeps its quota, and gives it back when it ends.
 	s.used("3")
 	s.patch("first", `{"spec": {"resource": {"cpu": "1e1.5"}}}`)
-	s.isTold("first", 1, `spec.resource.cpu: "1e1.5"`)
+	s.isReported("first", 1, `spec.resource.cpu: "1e1.5"`)
 	s.patch("second", `{"spec": {"priority": 1}}`)
 	s.used("3")
 	s.becomes("second", "phase", "Enqueued")
@@ -204,7 +204,7 @@ func TestUnitsThatCannotBeReadStopNobody(t *testing.T) {
 	s.becomes("broken", "phase", "Dequeued")
 	s.used("4")
 	for name := range bad {
-		s.isTold(name, 1, bad[name].says)
+		s.isReported(name, 1, bad[name].says)
 	}
 
 	// Whoever must get at the metadata of such a unit can do so under the policy too.

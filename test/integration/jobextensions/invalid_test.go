@@ -19,18 +19,18 @@ func (s *story) saysInvalid(message string) {
 	s.event(corev1.EventTypeWarning, "Queued", message)
 }
 
-func TestInvalidRequestsAreNeverAdmittedAndCanBeMended(t *testing.T) {
+func TestInvalidRequestsAreNeverAdmittedAndCanBeFixed(t *testing.T) {
 	t.Parallel()
 	s := begin(t, cluster, batchJob, annotated, `{metadata: {annotations: {scheduling.x-k8s.io/priority: urgent}}}`)
 	s.saysInvalid(`annotation scheduling.x-k8s.io/priority must be a whole number from -2147483648 to 2147483647, not "urgent"`)
 	s.change(`{metadata: {annotations: {scheduling.x-k8s.io/priority: "9"}}}`)
-	s.hasUnit("mended", func(u *v1alpha1.QueueUnit) bool {
+	s.hasUnit("fixed", func(u *v1alpha1.QueueUnit) bool {
 		return *u.Spec.Active && u.Spec.Priority == 9 && len(u.Spec.PodSets) == 1
 	})
 	s.change(`{metadata: {annotations: {scheduling.x-k8s.io/max-exec-time-seconds: soon}}}`)
 	s.saysInvalid(`annotation scheduling.x-k8s.io/max-exec-time-seconds must be a whole number of seconds from 1 to 2147483647, not "soon"`)
 	s.change(`{metadata: {annotations: {scheduling.x-k8s.io/max-exec-time-seconds: "60"}}}`)
-	s.hasUnit("mended again", func(u *v1alpha1.QueueUnit) bool {
+	s.hasUnit("fixed again", func(u *v1alpha1.QueueUnit) bool {
 		return *u.Spec.Active && u.Spec.MaximumExecutionTimeSeconds != nil
 	})
 	s.admit()

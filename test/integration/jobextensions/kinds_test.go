@@ -51,7 +51,7 @@ func startFor(t *testing.T, c *clustertest.Cluster, enabled string) (stop func()
 }
 
 // hasWarning waits for a unit that is kept inactive with such a message, and for
-// the Warning that tells of it.
+// the Warning that reports it.
 func (s *story) hasWarning(part string) {
 	s.Helper()
 	s.hasUnit("invalid because of "+part, func(u *v1alpha1.QueueUnit) bool {

@@ -20,7 +20,7 @@ import (
 var suite *harness.Suite
 
 func TestMain(m *testing.M) {
-	harness.Main(m, clustertest.Options{Nodes: 1, PodRunTime: harness.UntilTold}, func(s *harness.Suite) { suite = s })
+	harness.Main(m, clustertest.Options{Nodes: 1, PodRunTime: harness.UntilFinished}, func(s *harness.Suite) { suite = s })
 }
 
 // rights of the two who scrape.

@@ -29,7 +29,7 @@ func job(name, cpu string) string {
 	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: %s}, spec: {suspend: true, backoffLimit: 0, template: {
   metadata: {annotations: {%s: %s}},
   spec: {restartPolicy: Never, containers: [{name: main, image: busybox, resources: {requests: {cpu: "%s"}}}]}}}}`,
-		name, harness.RunTime, harness.UntilTold, cpu)
+		name, harness.RunTime, harness.UntilFinished, cpu)
 }
 
 // team is a tree of a team that may borrow from another.

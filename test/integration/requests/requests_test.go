@@ -13,7 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/requests"
 )
 
-// compare tries one template both ways and tells whether pods of it can be.
+// compare tries one template both ways and reports whether pods of it can be.
 func compare(ctx context.Context, t rapid.TB, n *namespace, spec corev1.PodSpec) (possible bool) {
 	t.Helper()
 	pod, refused, err := n.create(ctx, spec)

@@ -57,9 +57,9 @@ type Bench struct {
 	log     *trail.Log
 	say     func(format string, args ...any)
 	turns   int
-	// used tells that a turn has left something.
+	// used reports that a turn has left something.
 	used bool
-	// installed tells whether kube-queue's policies are in the cluster.
+	// installed reports whether kube-queue's policies are in the cluster.
 	installed bool
 }
 
@@ -172,7 +172,7 @@ func (b *Bench) every() time.Duration {
 const (
 	// stalled is how long no job may complete before a turn is given up.
 	stalled = time.Minute
-	// tellEvery is how often the progress is told.
+	// tellEvery is how often the progress is reported.
 	tellEvery = 5 * time.Second
 )
 
@@ -237,8 +237,8 @@ const (
 	unsettled = 30 * time.Second
 )
 
-// quiet waits until nobody writes any more: units are ended, and events are told,
-// after the jobs they tell of.
+// quiet waits until nobody writes any more: units are ended, and events are reported,
+// after the jobs they report.
 func (b *Bench) quiet(ctx context.Context) error {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()

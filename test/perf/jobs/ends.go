@@ -109,7 +109,7 @@ func (e *ends) follow(ctx context.Context) error {
 	}
 }
 
-// complete counts a job, and tells whether it was the last.
+// complete counts a job, and reports whether it was the last.
 func (e *ends) complete(name any) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -99,7 +99,7 @@ func TestDelaysCountFromTheAnswerToTheCreate(t *testing.T) {
 		job("patch", "job-1-a", true, 15, 200),   // still held
 		job("patch", "job-1-a", false, 20, 200),  // released
 		job("patch", "job-1-a", false, 300, 200), // another change, later
-		bound("job-1-a-x", 60),                   // before the line that tells whose pod it is
+		bound("job-1-a-x", 60),                   // before the line that reports whose pod it is
 		pod("job-1-a-x", "job-1-a", 50),
 		pod("job-1-a-y", "job-1-a", 200), // a second pod
 		bound("job-1-a-y", 210),

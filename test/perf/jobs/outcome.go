@@ -59,16 +59,16 @@ func (o *Outcome) jobs() int {
 	return jobs
 }
 
-// Ours tells whether a write is by one of kube-queue's programs.
+// Ours reports whether a write is by one of kube-queue's programs.
 func Ours(k trail.Kind) bool { return k.Agent == rig.Controller || k.Agent == rig.Extensions }
 
-// Status tells whether a write of ours is on the status of a Queue or of the tree, or
+// Status reports whether a write of ours is on the status of a Queue or of the tree, or
 // makes a Queue: these do not grow with the jobs.
 func Status(k trail.Kind) bool {
 	return Ours(k) && (k.Resource == "queues" || k.Resource == "elasticquotatrees")
 }
 
-// OfJobs tells whether a write of ours is one of those that a job may cost.
+// OfJobs reports whether a write of ours is one of those that a job may cost.
 func OfJobs(k trail.Kind) bool { return Ours(k) && !Status(k) }
 
 // The bars: of the figures that jobs have when nothing else is asked of the machine.
@@ -179,16 +179,16 @@ func (o *Outcome) writes(r *report.Report, options Options) {
 	for _, agent := range agents(o.Counts) {
 		sum(agent, nil, func(k trail.Kind) bool { return k.Agent == agent })
 		for _, row := range o.Counts.Rows() {
-			if part := float64(row.Done) / jobs; row.Agent == agent && part >= seldom {
+			if part := float64(row.Done) / jobs; row.Agent == agent && part >= rarely {
 				s.Add("  "+row.What(), part, "", nil)
 			}
 		}
 	}
 }
 
-// seldom is of how many writes a job a kind is told by itself; the rest of an agent's
+// rarely is of how many writes a job a kind is reported by itself; the rest of an agent's
 // is in its sum.
-const seldom = 0.02
+const rarely = 0.02
 
 func agents(counts *trail.Counts) []string {
 	var all []string

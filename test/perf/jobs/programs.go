@@ -154,7 +154,7 @@ func besideName(command string) string {
 const besideGrace = 20 * time.Second
 
 // end ends the command and what it has started. How a foreign program ends when it is
-// told to, is its own affair.
+// instructed to, is its own affair.
 func (p *beside) end() error {
 	group := -p.cmd.Process.Pid
 	_ = syscall.Kill(group, syscall.SIGTERM)

@@ -49,13 +49,13 @@ func ParseQueue(text string) (Queue, error) {
 	return Queue{Name: text, key: key, value: value}, nil
 }
 
-// Holds tells whether its jobs wait for a release.
+// Holds reports whether its jobs wait for a release.
 func (q Queue) Holds() bool { return q.Name != None }
 
-// Labelled tells whether it is another queue than kube-queue, or none.
+// Labelled reports whether it is another queue than kube-queue, or none.
 func (q Queue) Labelled() bool { return q.key != "" }
 
-// runTimeAnnotation tells the simulated nodes how long a pod runs.
+// runTimeAnnotation reports the simulated nodes how long a pod runs.
 const runTimeAnnotation = "localcluster.kube-queue.dev/run-time"
 
 type object = map[string]any

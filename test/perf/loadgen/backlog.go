@@ -25,7 +25,7 @@ type Scenery interface {
 
 // BacklogFigures are what a backlog is played for.
 type BacklogFigures struct {
-	// Told is the time from the first create until all were told why they wait.
+	// Told is the time from the first create until all were reported why they wait.
 	Told time.Duration
 	// Waiting is what was used until then, Idle what in IdleFor after it.
 	Waiting, Idle rig.Use
@@ -64,10 +64,10 @@ func (s *Run) RunBacklog(ctx context.Context, scenery Scenery) (*BacklogFigures,
 	return f, nil
 }
 
-// fill waits until all units wait and were told why, and nothing is written.
+// fill waits until all units wait and were reported why, and nothing is written.
 func (s *Run) fill(ctx context.Context, scenery Scenery, f *BacklogFigures) error {
 	told := func(c Counts) bool { return c.Created == len(s.units) && c.Told == len(s.units) }
-	if err := s.reach(ctx, "all were told why they wait", told); err != nil {
+	if err := s.reach(ctx, "all were reported why they wait", told); err != nil {
 		return err
 	}
 	f.Told = s.Counts().LastEvent
@@ -146,7 +146,7 @@ func (s *Run) fillRoom(ctx context.Context, units int) error {
 	if err := s.reach(ctx, fmt.Sprintf("%d are released", units), func(c Counts) bool { return c.Released >= units }); err != nil {
 		return err
 	}
-	// Meanwhile the others are told that they wait for something else now.
+	// Meanwhile the others are reported that they wait for something else now.
 	settle := s.scenario.Backlog.Settle.Duration
 	return s.Until(ctx, func(c Counts) bool { return s.Elapsed()-c.LastRelease >= settle })
 }
@@ -192,7 +192,7 @@ func (o *Outcome) Backlog(r *report.Report, f *BacklogFigures) {
 	bars, units := o.stage.scenario.Bars, float64(len(o.stage.units))
 	s := r.Section("waiting")
 	s.Count("units", len(o.stage.units))
-	s.Add("created and told why after", f.Told.Seconds(), "s", nil)
+	s.Add("created and reported why after", f.Told.Seconds(), "s", nil)
 	controller := f.Waiting[rig.Controller]
 	s.Add("controller, processor time", report.Milliseconds(controller.CPU)/units, "ms a unit", nil)
 	s.Add("controller, memory", report.MiB(controller.Resident), "MiB", atMost(bars.ControllerMiB))
@@ -220,13 +220,13 @@ func (o *Outcome) Backlog(r *report.Report, f *BacklogFigures) {
 	s.Add("last release after", f.RestartAll.Seconds(), "s", nil)
 }
 
-// Check tells what must not be, whatever the figures.
+// Check reports what must not be, whatever the figures.
 func (o *Outcome) Check() error {
 	if again := o.again(); again > 0 {
 		return fmt.Errorf("%d units were released more than once: this is a fault of kube-queue", again)
 	}
 	if done, _ := o.counts.Sum(Ours); done == 0 {
-		return errors.New("the audit log tells of no write of kube-queue: the figures would mean nothing")
+		return errors.New("the audit log reports no write of kube-queue: the figures would mean nothing")
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ type step struct {
 }
 
 // Ceiling makes the writes that units cost and nothing else: each kind by itself, or
-// with mixed all that a unit costs in turn, many units at a time. use tells what the
+// with mixed all that a unit costs in turn, many units at a time. use reports what the
 // processes have used.
 func (s *Run) Ceiling(ctx context.Context, mixed bool, inFlight int, use func() (rig.Use, error), figures *report.Report) error {
 	apart := []step{{"create", 1, s.create}, {"release", 1, s.bareRelease}, {"end", 1, s.bareEnd}}

@@ -11,7 +11,7 @@ import (
 
 // clock holds what is to be done at which time; one goroutine serves all.
 type clock struct {
-	// earlier tells that the first time is another now.
+	// earlier reports that the first time is another now.
 	earlier chan struct{}
 
 	mu    sync.Mutex

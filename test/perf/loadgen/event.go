@@ -132,7 +132,7 @@ func (c *cursor) str() []byte {
 	return nil
 }
 
-// escaped tells whether an odd number of backslashes stands before the byte.
+// escaped reports whether an odd number of backslashes stands before the byte.
 func (c *cursor) escaped(start, at int) bool {
 	odd := false
 	for at--; at >= start && c.text[at] == '\\'; at-- {

@@ -112,11 +112,11 @@ func (o *Outcome) Waits(r *report.Report) {
 	r.Section("release answered to release seen").Spread(seen)
 }
 
-// Ours tells whether a write is kube-queue's and is of a unit or tells of one; the
+// Ours reports whether a write is kube-queue's and is of a unit or reports one; the
 // status of queues and tree does not grow with the units.
 func Ours(k trail.Kind) bool { return ofProgram(k) && !Status(k) }
 
-// Status tells whether a write is kube-queue's on a Queue or on the tree.
+// Status reports whether a write is kube-queue's on a Queue or on the tree.
 func Status(k trail.Kind) bool {
 	return ofProgram(k) && (k.Resource == "queues" || k.Resource == "elasticquotatrees")
 }
@@ -173,7 +173,7 @@ func (s *Run) Progress() string {
 	c := s.Counts()
 	parts := []string{fmt.Sprintf("%d of %d created", c.Created, len(s.units))}
 	if s.scenario.Kind == scenario.Backlog {
-		parts = append(parts, fmt.Sprintf("%d told why they wait", c.Told))
+		parts = append(parts, fmt.Sprintf("%d reported why they wait", c.Told))
 	}
 	parts = append(parts, fmt.Sprintf("%d released", c.Released))
 	if s.scenario.Kind == scenario.Stream {

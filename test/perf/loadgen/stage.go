@@ -22,7 +22,7 @@ const (
 // Unit is what became of one. Times are after the start of the stage; 0 is never.
 type Unit struct {
 	// Due is when it was to be created, Sent when it was, Created and Ended when the
-	// API server had answered, Released when the watch told of it.
+	// API server had answered, Released when the watch reported it.
 	Due, Sent, Created, Released, Ended time.Duration
 	// Releases is how often it was released, which must be once.
 	Releases int
@@ -43,12 +43,12 @@ const (
 // Counts is how far a stage is.
 type Counts struct {
 	Created, Released, Ended int
-	// Told are those that wait or have waited and were told why.
+	// Told are those that wait or have waited and were reported why.
 	Told int
 	// Conflicts are ends that came to a unit that had changed, Retried are requests that
 	// were sent again because the API server could not answer.
 	Conflicts, Retried int
-	// LastEvent is when the watch told of anything last, LastRelease when of a release.
+	// LastEvent is when the watch reported anything last, LastRelease when of a release.
 	LastEvent, LastRelease time.Duration
 }
 

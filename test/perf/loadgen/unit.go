@@ -80,7 +80,7 @@ func cut(text string) pattern {
 	return pieces
 }
 
-// identity is what tells a unit from others.
+// identity is what reports a unit from others.
 type identity struct {
 	namespace, job, unit string
 	index                int

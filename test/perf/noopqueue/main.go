@@ -2,7 +2,7 @@
 // label as soon as it sees it, in no order and with no limit.
 //
 // It is a yardstick for perf. Whatever thinks about jobs must at least see them, keep
-// an object for each, release it and tell of it; noopqueue does that with as many writes as
+// an object for each, release it and report it; noopqueue does that with as many writes as
 // kube-queue makes for a job that did not wait, and nothing else: it creates a
 // ConfigMap, marks it, unsuspends the Job, writes an event, and marks the ConfigMap
 // again when the Job has ended. With --bare it makes the one write that no queue can do

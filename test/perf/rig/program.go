@@ -127,7 +127,7 @@ func (p *Program) WaitReady(ctx context.Context) error {
 	return p.await(ctx, "ready", "http://"+p.health+"/readyz")
 }
 
-// await waits until the program answers at the address, which tells that it is so.
+// await waits until the program answers at the address, which reports that it is so.
 func (p *Program) await(ctx context.Context, so, address string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("%s is not %s after %v; see %s", p.Name, so, readyTimeout, p.Log))
 	defer cancel()

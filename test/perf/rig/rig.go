@@ -29,7 +29,7 @@ import (
 const (
 	Controller = "kube-queue-controller"
 	Extensions = "job-extensions"
-	// Tool is the name under which Use tells of this process.
+	// Tool is the name under which Use reports this process.
 	Tool = "perf"
 )
 

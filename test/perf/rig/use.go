@@ -42,7 +42,7 @@ func (u Use) add(name string, usage Usage) {
 	u[name] = sum
 }
 
-// Watch has Use tell of the processes of another group, as long as they are there.
+// Watch has Use report the processes of another group, as long as they are there.
 func (r *Rig) Watch(name string, group int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

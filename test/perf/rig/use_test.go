@@ -20,7 +20,7 @@ func TestUsageIsReadFromWhatLinuxTells(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsToldOf(t *testing.T) {
+func TestWhatCannotBeReadIsReported(t *testing.T) {
 	for name, c := range map[string][2]string{
 		"a short stat":        {"42 (a) S 1", ""},
 		"times of no numbers": {"42 (a) S 1 42 42 0 -1 4194560 100 0 0 0 x 25 9", ""},

@@ -61,7 +61,7 @@ func (c *Class) shape(number int) int { return number%c.Shapes + 1 }
 // RequestsOf are those of the class's unit of that number.
 func (c *Class) RequestsOf(number int) Amounts { return c.Requests.times(int64(c.shape(number))) }
 
-// ShapeOf tells which of the class's shapes it has, from 0.
+// ShapeOf reports which of the class's shapes it has, from 0.
 func (c *Class) ShapeOf(number int) int { return c.shape(number) - 1 }
 
 // Work is the cpu seconds of all units together.

@@ -98,7 +98,7 @@ type Bars struct {
 // Duration is written as 1.5s or 200ms.
 type Duration struct {
 	time.Duration
-	// unreadable is what stood in the file; the check tells of it, which knows the field.
+	// unreadable is what stood in the file; the check reports it, which knows the field.
 	unreadable string
 }
 

@@ -160,7 +160,7 @@ func TestABacklogHasRoomForAsManyAsItSays(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongIsToldWithFileAndField(t *testing.T) {
+func TestWhatIsWrongIsReportedWithFileAndField(t *testing.T) {
 	for _, c := range []struct{ name, text, old, new, want string }{
 		{"an unknown field", small, "about:", "abuot:", `unknown field "abuot"`},
 		{"an unknown field of a class", small, "every:", "evry:", `evry`},

@@ -34,18 +34,18 @@ type Entry struct {
 	Code               int
 	Received, Answered time.Time
 
-	// Whole tells that the object was logged, and what follows is known.
+	// Whole reports that the object was logged, and what follows is known.
 	Whole bool
 	// Owner is the name of the controller that a pod belongs to.
 	Owner string
-	// Suspended tells whether a job is suspended after the write.
+	// Suspended reports whether a job is suspended after the write.
 	Suspended bool
 }
 
-// OK tells whether the write was carried out.
+// OK reports whether the write was carried out.
 func (e *Entry) OK() bool { return log.Success(e.Code) }
 
-// Creates tells whether the write made an object of this resource.
+// Creates reports whether the write made an object of this resource.
 func (e *Entry) Creates(resource string) bool {
 	return e.Resource == resource && e.Subresource == "" && e.OK() && (e.Verb == "create" || e.Code == 201)
 }

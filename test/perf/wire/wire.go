@@ -76,13 +76,13 @@ func (r *Refused) Error() string {
 	return fmt.Sprintf("the API server answers %d: %s", r.Code, r.Message)
 }
 
-// Conflict tells that the object was changed meanwhile, or exists already.
+// Conflict reports that the object was changed meanwhile, or exists already.
 func Conflict(err error) bool {
 	var refused *Refused
 	return errors.As(err, &refused) && refused.Code == http.StatusConflict
 }
 
-// Passing tells whether the same request may succeed a moment later.
+// Passing reports whether the same request may succeed a moment later.
 func Passing(err error) bool {
 	var refused *Refused
 	return !errors.As(err, &refused) || refused.Code == http.StatusTooManyRequests || refused.Code >= 500

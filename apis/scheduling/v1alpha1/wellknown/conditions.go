@@ -18,6 +18,6 @@ const (
 	ConditionAdmitted      = "Admitted"
 )
 
-// ConditionValid of an ElasticQuotaTree tells whether the tree as it is written now is
+// ConditionValid of an ElasticQuotaTree reports whether the tree as it is written now is
 // in force.
 const ConditionValid = "Valid"

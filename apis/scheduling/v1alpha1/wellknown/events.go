@@ -33,7 +33,7 @@ const (
 	EventInvalidQuotaTree = EventReason(ReasonInvalidQuotaTree)
 	// EventIgnoredQuotaTree: the tree does not count, because another does.
 	EventIgnoredQuotaTree EventReason = "IgnoredQuotaTree"
-	// EventQuotaTreeWarning: the tree is in force and says something that is seldom
+	// EventQuotaTreeWarning: the tree is in force and says something that is rarely
 	// meant.
 	EventQuotaTreeWarning EventReason = "QuotaTreeWarning"
 )

@@ -81,7 +81,7 @@ const (
 // ReasonInForce of condition Valid of a quota tree: it is what is decided by.
 const ReasonInForce Reason = "InForce"
 
-// NeedsAction tells whether waiting for this reason does not end until somebody
+// NeedsAction reports whether waiting for this reason does not end until somebody
 // changes the job or the quota: the event that reports it is a Warning.
 func (r Reason) NeedsAction() bool {
 	switch r {

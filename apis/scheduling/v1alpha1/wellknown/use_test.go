@@ -45,7 +45,7 @@ func (c *checker) report(at ast.Node, what string) {
 	c.found = append(c.found, fmt.Sprintf("%s: %s", c.files.Position(at.Pos()), what))
 }
 
-// see looks at a node, and tells whether what is below it is to be looked at too.
+// see looks at a node, and reports whether what is below it is to be looked at too.
 func (c *checker) see(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.ImportSpec:

@@ -118,7 +118,7 @@ func (f *figures) show(ctx context.Context) error {
 		return fmt.Errorf("tree %s/%s: %w", f.namespace, f.name, err)
 	}
 	_, err = f.trees.Patch(ctx, f.name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // deleted, or made anew: the next figures know
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // deleted, or made again: the next figures know
 		return nil
 	}
 	if err != nil {

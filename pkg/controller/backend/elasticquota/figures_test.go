@@ -164,7 +164,7 @@ func TestAWriteThatFailsIsTriedAgain(t *testing.T) {
 	}{
 		{http.StatusInternalServerError, true},
 		{http.StatusNotFound, false}, // it is deleted
-		{http.StatusConflict, false}, // it is made anew
+		{http.StatusConflict, false}, // it is made again
 	} {
 		w := newWriting(t)
 		w.forest.set("kube-system/t", treeObject(t, "kube-system", "t", time.Hour, 1, goodRoot))

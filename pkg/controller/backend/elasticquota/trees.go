@@ -109,7 +109,7 @@ func (f *forest) choose(object *unstructured.Unstructured, change *backend.Chang
 	f.backend, f.problem = built, ""
 	if len(warnings) > 0 {
 		change.Notices = append(change.Notices, warning(object, wellknown.EventQuotaTreeWarning,
-			"in force, but seldom meant so: "+strings.Join(warnings, "; ")))
+			"in force, but rarely intended: "+strings.Join(warnings, "; ")))
 	}
 	change.Quota = &backend.Quota{Backend: built}
 }

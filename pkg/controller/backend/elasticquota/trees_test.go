@@ -115,7 +115,7 @@ func TestAnInvalidTreeChangesNothingButWhatItSays(t *testing.T) {
 		t.Fatalf("an invalid first tree: %+v", c)
 	}
 	if c = f.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 2, goodRoot)); c.Quota == nil || c.Quota.Backend == nil {
-		t.Fatal("mended, it is not in force")
+		t.Fatal("fixed, it is not in force")
 	}
 	good := f.backend
 	c = f.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 3, `{name: root, children: [{name: x}, {name: x}]}`))

@@ -26,7 +26,7 @@ type pod struct {
 	ended  resourcequota.Use
 }
 
-// GetObjectKind tells nothing: a pod is known by its Go type.
+// GetObjectKind reports nothing: a pod is known by its Go type.
 func (p *pod) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
 // DeepCopyObject is the pod itself, which nothing changes.
@@ -88,7 +88,7 @@ func (s *Source) takePod(seen *pod) backend.Change {
 	return s.observe(resourcequota.PodSeen{Namespace: seen.Namespace, UID: string(seen.UID), Owner: ownerOf(&seen.ObjectMeta), Use: amounts})
 }
 
-// podEnded is told when the time of a pod that is being deleted is over.
+// podEnded is reported when the time of a pod that is being deleted is over.
 func (s *Source) podEnded(uid string) {
 	s.host.Take(func() backend.Change {
 		seen := s.ending.pods[uid]
@@ -99,7 +99,7 @@ func (s *Source) podEnded(uid string) {
 	})
 }
 
-// ending tells when the time of pods that are being deleted is over. One whose node is
+// ending reports when the time of pods that are being deleted is over. One whose node is
 // lost may be there for ever after.
 type ending struct {
 	clock clock.Clock

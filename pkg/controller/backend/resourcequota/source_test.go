@@ -84,7 +84,7 @@ func (d *desk) fits(amount int, key string) bool {
 	return err == nil && g.Fits(quota.Demand{Requests: vector}) == nil
 }
 
-// leaves tells how much of a quota of 10 is left, exactly.
+// leaves reports how much of a quota of 10 is left, exactly.
 func (d *desk) leaves(t *testing.T, key string, want int) {
 	t.Helper()
 	d.work()
@@ -143,7 +143,7 @@ func TestADeletedPodCountsNoLongerThanItsGracePeriod(t *testing.T) {
 	for len(d.pending()) == 0 {
 		select {
 		case <-deadline:
-			t.Fatal("the end of the grace period was not told")
+			t.Fatal("the end of the grace period was not reported")
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -264,7 +264,7 @@ func TestMoreThanCanBeCountedIsAFaultOfTheUnit(t *testing.T) {
 	}
 }
 
-func TestTheCoreIsToldOnceEverythingHasBeenTakenIn(t *testing.T) {
+func TestTheCoreIsReportedOnceEverythingHasBeenTakenIn(t *testing.T) {
 	d := newDesk(t)
 	d.podSeen(seen(t, podOfTwo))
 	if told := d.work(); len(told) > 0 {

@@ -18,7 +18,7 @@ import (
 
 // Root reads spec.root of an ElasticQuotaTree. The schema describes only
 // the upper levels of a tree, so anything may stand below them: what cannot be
-// read becomes a fault of its node, all of them told at once.
+// read becomes a fault of its node, all of them reported at once.
 func Root(object *unstructured.Unstructured) tree.Node {
 	root, found, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "root")
 	if err != nil || !found {

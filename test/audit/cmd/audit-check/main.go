@@ -1,4 +1,4 @@
-// Command audit-check reads the audit log of an API server and tells whether
+// Command audit-check reads the audit log of an API server and reports whether
 // what it holds is what a job queue may do.
 package main
 
@@ -82,7 +82,7 @@ func parse(args []string, out io.Writer) (*settings, error) {
 	s.path = paths[0]
 	s.options.Grace, s.options.TreeLag, s.options.PodLag, s.options.SuspendLag = grace, lag, podLag, suspendLag
 	if s.use && !s.options.ResourceQuota {
-		return nil, errors.New("--use tells of ResourceQuotas: it needs --resource-quota")
+		return nil, errors.New("--use reports ResourceQuotas: it needs --resource-quota")
 	}
 	if *skip != "" {
 		s.options.Skip = strings.Split(*skip, ",")

@@ -62,7 +62,7 @@ func startRun(t *testing.T, cmd *exec.Cmd) *running {
 	return r
 }
 
-// ready reads the line that tells that the cluster is ready.
+// ready reads the line that reports that the cluster is ready.
 func (r *running) ready(t *testing.T) *cluster.Ready {
 	t.Helper()
 	line, err := r.out.ReadBytes('\n')
@@ -105,7 +105,7 @@ func (r *running) wait(t *testing.T) result {
 	return result{code: r.cmd.ProcessState.ExitCode(), errs: r.said()}
 }
 
-func TestACrashEndsARunAndIsTold(t *testing.T) {
+func TestACrashEndsARunAndIsReported(t *testing.T) {
 	data := t.TempDir()
 	r := startRun(t, command("run", "--data", data, "--nodes=1"))
 	r.ready(t)

@@ -55,12 +55,12 @@ func TestRayJobsAndRayClustersRun(t *testing.T) {
 	parts := status(t, data).Parts
 	t.Run("kuberay", func(t *testing.T) {
 		for name, test := range map[string]func(*testing.T, *cluster.Ready){
-			"a job waits, runs and succeeds":           rayJobWaits,
-			"a cluster outlives a job that wants it":   rayJobKeepsCluster,
-			"a job ends as it is told in every mode":   rayJobModes,
-			"a job that runs can be deleted":           rayJobDeleted,
-			"a submitter stays with a long job":        raySubmitterStays,
-			"a cluster comes, is suspended, and comes": rayClusters,
+			"a job waits, runs and succeeds":             rayJobWaits,
+			"a cluster outlives a job that wants it":     rayJobKeepsCluster,
+			"a job ends as it is reported in every mode": rayJobModes,
+			"a job that runs can be deleted":             rayJobDeleted,
+			"a submitter stays with a long job":          raySubmitterStays,
+			"a cluster comes, is suspended, and comes":   rayClusters,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -189,7 +189,7 @@ func raySubmitterStays(t *testing.T, ready *cluster.Ready) {
 	rayState(t, ready, "rayjob/long", "Complete/SUCCEEDED")
 }
 
-// rayClusters also tells what the operator adds to pods, because a queue has to
+// rayClusters also reports what the operator adds to pods, because a queue has to
 // reckon with it.
 func rayClusters(t *testing.T, ready *cluster.Ready) {
 	kubectl(t, ready, rayYAML("RayCluster", "cluster", "", raySuspend, "enableInTreeAutoscaling: true"), "create", "-f", "-")

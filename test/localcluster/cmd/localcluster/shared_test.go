@@ -26,7 +26,7 @@ func TestACluster(t *testing.T) {
 			"serves mutating admission policies":    servesPolicies,
 			"gives tokens that work":                givesTokens,
 			"pods run and end as their owners need": podsEnd,
-			"a changed pod does not begin anew":     podClockGoesOn,
+			"a changed pod does not begin again":    podClockGoesOn,
 			"a deleted pod respects finalizers":     podDeletion,
 			"batch Jobs complete and fail":          batchJobs,
 			"training jobs wait, run and succeed":   trainingJobs,
@@ -41,8 +41,8 @@ func TestACluster(t *testing.T) {
 			})
 		}
 	})
-	t.Run("a program that crashes is told, and no more", programCrash)
-	t.Run("the audit log tells who wrote what", func(t *testing.T) { auditLog(t, ready) })
+	t.Run("a program that crashes is reported, and no more", programCrash)
+	t.Run("the audit log reports who wrote what", func(t *testing.T) { auditLog(t, ready) })
 	t.Run("down ends all of it, and may be said twice", func(t *testing.T) {
 		parts := status(t, shared).Parts
 		if r := succeed(t, "down", "--data", shared); !strings.Contains(r.errs, "stopped the cluster") {

@@ -40,7 +40,7 @@ func TestSparkApplicationsRunWithTheirExecutors(t *testing.T) {
 			"one that waits, runs and completes":      sparkCompletes,
 			"one that fails":                          sparkFails,
 			"one in Python with a template":           sparkPython,
-			"one that is suspended and runs anew":     sparkSuspended,
+			"one that is suspended and runs again":    sparkSuspended,
 			"one that is deleted while it runs":       sparkDeleted,
 			"one that asks for what there is nothing": sparkRefused,
 		} {

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// CacheDir is where built components are kept. It is told by the environment:
+// CacheDir is where built components are kept. It is reported by the environment:
 // KUBE_QUEUE_CACHE, else kube-queue below XDG_CACHE_HOME, else below ~/.cache.
 func CacheDir(getenv func(string) string) (string, error) {
 	dir := getenv("KUBE_QUEUE_CACHE")

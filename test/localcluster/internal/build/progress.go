@@ -73,7 +73,7 @@ func newProgress(component string, out io.Writer, terminal bool) *progress {
 	return p
 }
 
-// compiling tells how many packages have to be compiled.
+// compiling reports how many packages have to be compiled.
 func (p *progress) compiling(total int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

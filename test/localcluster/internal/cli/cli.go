@@ -24,7 +24,7 @@ type Surroundings struct {
 	In       *os.File
 	Out, Err io.Writer
 	Getenv   func(string) string
-	// Terminal tells whether Err is one.
+	// Terminal reports whether Err is one.
 	Terminal bool
 }
 

@@ -18,7 +18,7 @@ func invoke(args ...string) (code int, out, errs string) {
 	return code, stdout.String(), stderr.String()
 }
 
-func TestWhatIsUnknownIsToldWithWhatIsKnown(t *testing.T) {
+func TestWhatIsUnknownIsReportedWithWhatIsKnown(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
 		{"", "no command"},
 		{"frobnicate", `unknown command "frobnicate": known are build, up, run, down, status, logs, operators, program start, program stop, program kill`},

@@ -44,7 +44,7 @@ func newInvocation(c command, world Surroundings) *invocation {
 	return i
 }
 
-// parse takes flags and other arguments in any order. It tells whether help was
+// parse takes flags and other arguments in any order. It reports whether help was
 // asked for.
 func (i *invocation) parse(args []string) (help bool, err error) {
 	for {

@@ -45,7 +45,7 @@ the next start. It is fine if nothing runs there.`,
 func statusCommand() command {
 	return command{
 		name:    "status",
-		summary: "tell how the parts of a cluster are",
+		summary: "report how the parts of a cluster are",
 		help: `
 The exit status is 0 when all is ready, else 1. Of a part that crashed the end of
 its log is shown.`,

@@ -62,7 +62,7 @@ func (f Folder) ask(ctx context.Context, method, path string, in, out any) error
 	return json.NewDecoder(response.Body).Decode(out)
 }
 
-// Status asks the supervisor, or, when there is none, tells what was left.
+// Status asks the supervisor, or, when there is none, reports what was left.
 func (f Folder) Status(ctx context.Context) (*Status, error) {
 	status := &Status{}
 	err := f.ask(ctx, http.MethodGet, "/status", nil, status)
@@ -163,7 +163,7 @@ func (f Folder) clearAway(before bool) (stopped bool, err error) {
 	return stopped, nil
 }
 
-// killSupervisor ends a supervisor that does not do as it is told.
+// killSupervisor ends a supervisor that does not do as it is reported.
 func (f Folder) killSupervisor(why error) error {
 	status, err := f.savedState()
 	if err != nil {

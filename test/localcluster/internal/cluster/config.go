@@ -62,7 +62,7 @@ var quantity = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi
 // auditObject is a resource and its group, if that has a name.
 var auditObject = regexp.MustCompile(`^[a-z]+(\.[a-z0-9]([a-z0-9.-]*[a-z0-9])?)?$`)
 
-// Validate tells what is wrong, and what would be right.
+// Validate reports what is wrong, and what would be right.
 func (c Config) Validate() error {
 	switch {
 	case c.Nodes < 0:

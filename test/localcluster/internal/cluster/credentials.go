@@ -19,7 +19,7 @@ import (
 )
 
 // The users of a cluster. Each part has one of its own, so that the audit log
-// tells who wrote what.
+// reports who wrote what.
 const (
 	userAdmin             = "admin"
 	userControllerManager = "system:kube-controller-manager"

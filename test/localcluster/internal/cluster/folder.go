@@ -111,7 +111,7 @@ func (f Folder) TryLock() (*os.File, error) {
 	return nil, fmt.Errorf("data folder: lock %s: %w", file.Name(), err)
 }
 
-// InUse tells whether a live cluster has the folder.
+// InUse reports whether a live cluster has the folder.
 func (f Folder) InUse() bool {
 	file, err := os.OpenFile(f.Path(lockFile), os.O_RDWR, 0)
 	if err != nil {

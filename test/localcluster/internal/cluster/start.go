@@ -12,7 +12,7 @@ import (
 const (
 	// startDeadline bounds a start; an idle machine needs a tenth of it.
 	startDeadline = 4 * time.Minute
-	// startAttempts is how often ports are picked anew when somebody was faster.
+	// startAttempts is how often ports are picked again when somebody was faster.
 	startAttempts = 3
 )
 
@@ -126,7 +126,7 @@ func (s *Supervisor) together(ctx context.Context, setup *setup, began time.Time
 		})
 	}
 
-	// The first failure ends the other steps; it is the one to tell of.
+	// The first failure ends the other steps; it is the one to report.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var group sync.WaitGroup

@@ -59,7 +59,7 @@ type PartStatus struct {
 	Uptime      float64 `json:"uptimeSeconds"`
 	MemoryBytes int64   `json:"memoryBytes"`
 	Log         string  `json:"log"`
-	// Exit tells how it ended.
+	// Exit reports how it ended.
 	Exit string `json:"exit,omitempty"`
 	// LogEnd is the end of its log, if it crashed.
 	LogEnd string `json:"logEnd,omitempty"`
@@ -75,7 +75,7 @@ type Ready struct {
 	Logs       string `json:"logs"`
 }
 
-// AllReady tells whether everything that is to run does. A program that was
+// AllReady reports whether everything that is to run does. A program that was
 // stopped on purpose is not to run.
 func (s *Status) AllReady() bool {
 	if s.Phase != PhaseReady {

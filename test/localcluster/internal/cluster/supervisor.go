@@ -25,7 +25,7 @@ type Supervisor struct {
 	// pickPorts is replaced by tests that want a port to be taken.
 	pickPorts func([]string) (Ports, error)
 
-	// stop ends the run; its cause tells why.
+	// stop ends the run; its cause reports why.
 	stop context.CancelCauseFunc
 
 	saving sync.Mutex
@@ -84,7 +84,7 @@ func NewSupervisor(folder Folder, say func(format string, args ...any)) (*Superv
 	}, nil
 }
 
-// Run starts the cluster, tells when it is ready, and returns when all of it is
+// Run starts the cluster, reports when it is ready, and returns when all of it is
 // gone again: because the context ended, somebody asked over the control socket,
 // or a part crashed. Only the last, and a start that failed, is an error.
 func (s *Supervisor) Run(outer context.Context, ready func(Ready)) error {
@@ -197,7 +197,7 @@ func (s *Supervisor) run(ctx context.Context, p part) error {
 }
 
 // watch notes the end of a part. The end of one that belongs to the cluster ends
-// the cluster, unless it was told to end.
+// the cluster, unless it was instructed to end.
 func (s *Supervisor) watch(running *runningPart) {
 	<-running.process.Done()
 	s.mu.Lock()
@@ -272,7 +272,7 @@ func (s *Supervisor) setDetail(format string, args ...any) {
 	s.say("%s", detail)
 }
 
-// status tells where everything is.
+// status reports where everything is.
 func (s *Supervisor) status() *Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -52,14 +52,14 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s %s: %d %s", e.Method, e.Path, e.Code, e.Message)
 }
 
-// HasCode tells whether an error is an answer with this HTTP status.
+// HasCode reports whether an error is an answer with this HTTP status.
 func HasCode(err error, code int) bool {
 	var status *StatusError
 	return errors.As(err, &status) && status.Code == code
 }
 
-// Exists tells whether an error says that the object to be made is there already. The
-// code alone does not: a quota that many write at once is told by it too.
+// Exists reports whether an error says that the object to be made is there already. The
+// code alone does not: a quota that many write at once is reported by it too.
 func Exists(err error) bool {
 	var status *StatusError
 	return errors.As(err, &status) && status.Reason == "AlreadyExists"

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// retryPause is how long a follower waits before it begins anew.
+// retryPause is how long a follower waits before it begins again.
 const retryPause = time.Second
 
 // Change is an object as it is now, or as it was last before it went.
@@ -58,9 +58,9 @@ func (f *Follower) Run(ctx context.Context) {
 	}
 }
 
-// errBeginAnew ends a round that a list has to follow: the server no longer knows
+// errBeginAgain ends a round that a list has to follow: the server no longer knows
 // what happened since, or a change is to be shown again.
-var errBeginAnew = errors.New("begin anew")
+var errBeginAgain = errors.New("begin again")
 
 // round lists and then watches, until something fails.
 func (f *Follower) round(ctx context.Context) error {
@@ -94,7 +94,7 @@ func (f *Follower) round(ctx context.Context) error {
 		var err error
 		version, err = f.watch(ctx, version)
 		switch {
-		case errors.Is(err, errBeginAnew):
+		case errors.Is(err, errBeginAgain):
 			return nil
 		case err != nil:
 			return err
@@ -133,7 +133,7 @@ func (f *Follower) watch(outer context.Context, version string) (string, error) 
 	path := f.Path + "?" + f.query(url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {version}})
 	answer, err := f.Client.send(ctx, http.MethodGet, path, "", nil)
 	if HasCode(err, http.StatusGone) {
-		return version, errBeginAnew
+		return version, errBeginAgain
 	}
 	if err != nil {
 		return version, err
@@ -150,7 +150,7 @@ func (f *Follower) watch(outer context.Context, version string) (string, error) 
 		err := events.Decode(&event)
 		switch {
 		case err != nil && failed, err == nil && event.Type == "ERROR":
-			return version, errBeginAnew
+			return version, errBeginAgain
 		case errors.Is(err, io.EOF):
 			return version, nil
 		case err != nil:

@@ -107,7 +107,7 @@ func TestAWatchGoesOnWhereTheServerEndedIt(t *testing.T) {
 	}
 }
 
-func TestWhatWentUnseenIsTold(t *testing.T) {
+func TestWhatWentUnseenIsReported(t *testing.T) {
 	for name, expired := range map[string]string{
 		"at once":    "gone",
 		"in between": change("ERROR", `{"kind":"Status","code":410}`),

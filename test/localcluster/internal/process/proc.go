@@ -25,7 +25,7 @@ func Self() Identity {
 	return Identity{PID: os.Getpid(), StartTicks: ticks}
 }
 
-// Alive tells whether that very process still runs.
+// Alive reports whether that very process still runs.
 func (id Identity) Alive() bool {
 	if id.PID <= 0 {
 		return false

@@ -129,7 +129,7 @@ type Process struct {
 // Done is closed when the process is gone.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Exit tells how the process ended, in words; call it after Done is closed.
+// Exit reports how the process ended, in words; call it after Done is closed.
 func (p *Process) Exit() string {
 	var exit *exec.ExitError
 	switch {

@@ -26,7 +26,7 @@ const (
 	argoReportedLabel  = "workflows.argoproj.io/report-outputs-completed"
 	argoNodeAnnotation = "workflows.argoproj.io/node-id"
 
-	// What the controller tells the executor in the pod's containers.
+	// What the controller reports the executor in the pod's containers.
 	argoTemplateVariable     = "ARGO_TEMPLATE"
 	argoScriptOutputVariable = "ARGO_INCLUDE_SCRIPT_OUTPUT"
 )
@@ -84,7 +84,7 @@ func handleArgoPod(ctx context.Context, client *kube.Client, change kube.Change)
 // exitCodeTerminated is that of a process which SIGTERM has ended.
 const exitCodeTerminated = 143
 
-// stopped tells whether the pod runs on although the controller is through with
+// stopped reports whether the pod runs on although the controller is through with
 // it.
 func (p argoPod) stopped() bool {
 	return p.Status.Phase == "Running" && p.Metadata.DeletionTimestamp == "" &&
@@ -103,7 +103,7 @@ func (p argoPod) report(ctx context.Context, client *kube.Client) error {
 	return client.Apply(ctx, path, ArgoExecutor, result)
 }
 
-// reports tells whether the executor in the pod has something to report now. It
+// reports reports whether the executor in the pod has something to report now. It
 // does so as well when the pod is deleted while it runs.
 func (p argoPod) reports(deleted bool) bool {
 	if p.Metadata.Annotations[argoNodeAnnotation] == "" || p.Metadata.Labels[argoCompletedLabel] == "true" {

@@ -53,7 +53,7 @@ func serveRayDashboard(ctx context.Context, args []string) error {
 }
 
 // handler answers what KubeRay asks a dashboard about jobs. The host of a request
-// tells whose dashboard is meant.
+// reports whose dashboard is meant.
 func (d *rayDashboard) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+HealthPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -105,7 +105,7 @@ func refuse(code int, format string, args ...any) error {
 	return &refusal{code, fmt.Sprintf(format, args...)}
 }
 
-// jobInfo is what a dashboard tells of a job. Times are milliseconds.
+// jobInfo is what a dashboard reports a job. Times are milliseconds.
 type jobInfo struct {
 	Type         string      `json:"type"`
 	SubmissionID string      `json:"submission_id"`

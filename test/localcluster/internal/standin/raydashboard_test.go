@@ -249,7 +249,7 @@ func TestTheSubmitterFollowsItsJob(t *testing.T) {
 	}{
 		{"the job runs as long as pods do", func(w *rayWorld) { w.rayJob(k8sJobMode, "", ""); w.submitter("Running", "", 1) }, nil},
 		{"the job runs its own time", func(w *rayWorld) { w.rayJob(k8sJobMode, runs3s, ""); w.submitter("Running", "", 1) }, patch("3s")},
-		{"the submitter is told already", func(w *rayWorld) { w.rayJob(k8sJobMode, runs3s, ""); w.submitter("Running", runs3s, 1) }, nil},
+		{"the submitter is reported already", func(w *rayWorld) { w.rayJob(k8sJobMode, runs3s, ""); w.submitter("Running", runs3s, 1) }, nil},
 		{"the job's time has changed", func(w *rayWorld) { w.rayJob(k8sJobMode, runs3s, ""); w.submitter("Running", never, 1) }, patch("3s")},
 		{"the job never ends", func(w *rayWorld) { w.rayJob(k8sJobMode, never, ""); w.submitter("Running", "", 1) }, patch("87600h")},
 		{"the submitter has ended", func(w *rayWorld) { w.rayJob(k8sJobMode, runs3s, ""); w.submitter("Succeeded", "", 1) }, nil},

@@ -147,7 +147,7 @@ func (d *rayDashboard) find(ctx context.Context, host, id string) (*rayTask, err
 	return task, nil
 }
 
-// submitterBegan tells when the submitter handed in the job, or whether it is
+// submitterBegan reports when the submitter handed in the job, or whether it is
 // still to come. A submitter that is to fail hands in nothing, and what one handed
 // in to an earlier head pod is lost.
 func (t *rayTask) submitterBegan() (begun time.Time, waits bool) {

@@ -90,7 +90,7 @@ func (p *rayPod) ended() bool { return p.Status.Phase == "Succeeded" || p.Status
 // startMessage is how the simulated kubelet notes the start to the millisecond.
 var startMessage = regexp.MustCompile(`^started at ([0-9]+) ms$`)
 
-// started tells when the pod began to run, if it has.
+// started reports when the pod began to run, if it has.
 func (p *rayPod) started() (at time.Time, has bool) {
 	for _, condition := range p.Status.Conditions {
 		match := startMessage.FindStringSubmatch(condition.Message)

@@ -62,7 +62,7 @@ func parseSparkSubmission(args []string) (*sparkSubmission, error) {
 
 func (s *sparkSubmission) python() bool { return strings.HasSuffix(s.main, ".py") }
 
-// onJVM tells whether the program itself runs in a Java machine.
+// onJVM reports whether the program itself runs in a Java machine.
 func (s *sparkSubmission) onJVM() bool {
 	return !s.python() && !strings.HasSuffix(strings.ToLower(s.main), ".r")
 }

@@ -34,7 +34,7 @@ func serveSparkDrivers(ctx context.Context, _ []string) error {
 	return nil
 }
 
-// sayOnLog tells of what will be tried again.
+// sayOnLog reports what will be tried again.
 func sayOnLog(err error) { fmt.Fprintln(os.Stderr, err) }
 
 // sparkDrivers are all there are, by UID.
@@ -103,7 +103,7 @@ func podsPath(namespace string) string { return "/api/v1/namespaces/" + namespac
 
 // makeExecutors creates those that are not there yet. To create one again that is
 // would not only be refused: a ResourceQuota counts a pod before its name is found to be
-// taken, and goes on counting it until it is counted anew.
+// taken, and goes on counting it until it is counted again.
 func (d *sparkDrivers) makeExecutors(ctx context.Context, app *sparkApp, plan executorPlan) error {
 	var errs []error
 	for number := 1; number <= plan.Count; number++ {

@@ -51,7 +51,7 @@ func TestADriverCreatesNoExecutorTwice(t *testing.T) {
 		"metadata": map[string]any{"name": "a-driver", "namespace": "ns", "annotations": map[string]string{sparkExecutorsAnnotation: string(plan)}},
 		"status":   map[string]any{"phase": "Running"},
 	})}
-	// The first is there, of a driver program that was started anew; there is room for the
+	// The first is there, of a driver program that was started again; there is room for the
 	// second alone.
 	if err := drivers.handle(t.Context(), running); err == nil {
 		t.Error("a refused executor was not reported")
