@@ -59,7 +59,7 @@ func TestSizesThatCannotBeReadSayWhy(t *testing.T) {
 		"one given twice in JSON":      {`{"cpu":5,"cpu":6}`, []string{"it cannot be read", `"cpu"`}},
 		"a number too large for JSON":  {`{"cpu":1e1000000000}`, []string{"it cannot be read", "1e1000000000"}},
 		"a negative number":            {"cpu: -5", []string{"cpu: -5 is negative"}},
-		"more than can be counted":     {"memory: 100E", []string{"memory: 100E is more than can be asked for"}},
+		"more than can be counted":     {"memory: 100E", []string{"memory: 100E exceeds the largest possible request"}},
 		"an exponent for ever":         {`{"cpu": "1e-1000000000"}`, []string{`cpu: quantity "1e-1000000000": the exponent`}},
 		"a number with such":           {`cpu: 1e1000000000`, []string{`cpu: quantity "1e1000000000": the exponent`}},
 		"no number at all":             {"cpu: .nan", []string{"it cannot be read"}},

@@ -66,7 +66,7 @@ func Running(unit *v1alpha1.QueueUnit) Status {
 // Remains says why a unit whose job has ended still holds its quota.
 func Remains(unit *v1alpha1.QueueUnit, remains string) Status {
 	return withoutRetired(unit, Status{"phase": v1alpha1.PhaseRunning, "reason": wellknown.ReasonPodsRemain, "message": Shorten(fmt.Sprintf(
-		"The job has ended, but its %s is still there and keeps the quota until it is deleted.", remains))})
+		"the job has ended, but %s still exists and keeps the quota until it is deleted", remains))})
 }
 
 // Finished is the end of a unit: phase, and the job's own reason where the API server
@@ -111,13 +111,13 @@ func Stopped(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 // SuspendedByUser says that a released job was suspended by hand and has stopped.
 func SuspendedByUser(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 	return evicted(unit, metav1.ConditionTrue, wellknown.ReasonSuspendedByUser,
-		"The job was suspended by hand; unsuspend it to put it back in line.", now)
+		"suspended by hand after its release; set suspend to false to queue the job again, or delete it", now)
 }
 
 // Resumed says that such a job was unsuspended by hand.
 func Resumed(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 	return evicted(unit, metav1.ConditionFalse, wellknown.ReasonResumed,
-		"The job was unsuspended by hand and stands in line again.", now)
+		"unsuspended by hand; the unit is queued again", now)
 }
 
 // Requeued puts a unit whose job has stopped back in line. One whose job was suspended

@@ -72,22 +72,22 @@ func (r *Refusal) Message() string {
 	switch r.Reason {
 	case wellknown.ReasonQuotaExceeded:
 		if r.Lack.Bound == FixedMin {
-			return fmt.Sprintf("waiting for %s within the min of quota %s, for it is not preemptible: %s asked, %s of %s used by jobs that are not",
+			return fmt.Sprintf("insufficient guaranteed %s in quota %s: requested %s, used %s of min %s by non-preemptible jobs",
 				r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit))
 		}
-		return fmt.Sprintf("waiting for %s in quota %s: %s asked, %s of %s used",
+		return fmt.Sprintf("insufficient %s in quota %s: requested %s, used %s of max %s",
 			r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit))
 	case wellknown.ReasonMaxJobs:
-		return fmt.Sprintf("waiting for a running job to end in quota %s: %d of %d jobs (%s) released",
+		return fmt.Sprintf("job limit reached in quota %s: %d of %d jobs hold quota (%s)",
 			r.Node, r.Used, r.Limit, JobsResource)
 	case wellknown.ReasonExceedsMaxQuota:
-		return fmt.Sprintf("can never run in quota %s: %s %s asked, and the limit is %s; ask for less or raise the quota's max (%s used now)",
+		return fmt.Sprintf("can never fit in quota %s: requested %s %s, max is %s (used %s); request less or raise the max of the quota",
 			r.Node, format(r.Asked), r.Resource, format(r.Limit), format(r.Used))
 	case wellknown.ReasonExceedsMinQuota:
-		return fmt.Sprintf("can never run in quota %s: it is not preemptible, so it has to stay within min: %s %s asked, and min is %s; ask for less, make it preemptible or raise the quota's min",
+		return fmt.Sprintf("can never fit in the guarantee of quota %s: a non-preemptible job requested %s %s, min is %s; request less, make the job preemptible, or raise the min of the quota",
 			r.Node, format(r.Asked), r.Resource, format(r.Limit))
 	case wellknown.ReasonBorrowingPaused:
-		return fmt.Sprintf("waiting for %s in quota %s, where borrowing is paused: a job waits there for what its own quota is guaranteed (%s asked, %s of %s used)",
+		return fmt.Sprintf("borrowing of %s is paused in quota %s until a waiting job gets its guaranteed quota there: requested %s, used %s of max %s",
 			r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit))
 	default:
 		return r.Sentence

@@ -56,11 +56,11 @@ func used(s *space, asked int64) int64 {
 func say(r *quota.Refusal) string {
 	format := func(v int64) string { return resources.Format(r.Resource, v) }
 	if r.Reason == wellknown.ReasonExceedsMaxQuota {
-		return fmt.Sprintf("can never run under ResourceQuota %s: %s %s asked, and its hard limit is %s; ask for less or raise the limit (%s used now)",
+		return fmt.Sprintf("can never fit in ResourceQuota %s: requested %s %s, hard limit is %s (used %s); request less or raise the hard limit",
 			r.Node, format(r.Asked), r.Resource, format(r.Limit), format(r.Used))
 	}
-	return fmt.Sprintf("waiting for %s in ResourceQuota %s: %s asked, %s of %s used or kept for released jobs. "+
-		"A released job finds room for the pods that it starts with; those that it adds later may be refused",
+	return fmt.Sprintf("insufficient %s in ResourceQuota %s: requested %s, used or reserved %s of hard limit %s; "+
+		"only the initial pods of a released job are guaranteed to fit",
 		r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit))
 }
 
@@ -68,7 +68,7 @@ func say(r *quota.Refusal) string {
 // pods then.
 func (g *group) unknown(s *space) *quota.Refusal {
 	return &quota.Refusal{Reason: wellknown.ReasonNoQuota, Node: g.namespace + "/" + s.quota.name, Resource: s.quota.unknown,
-		Sentence: fmt.Sprintf("ResourceQuota %s/%s has no status for %s yet, and no pod can be created before the cluster's quota controller has written it",
+		Sentence: fmt.Sprintf("ResourceQuota %s/%s has no status for %s yet; no pod can be created until kube-controller-manager writes it",
 			g.namespace, s.quota.name, s.quota.unknown)}
 }
 
@@ -85,7 +85,7 @@ func (g *group) unset(d quota.Demand) *quota.Refusal {
 				continue
 			}
 			return &quota.Refusal{Reason: wellknown.ReasonInvalidRequest, Node: g.namespace + "/" + s.quota.name, Resource: s.key,
-				Sentence: fmt.Sprintf("ResourceQuota %s/%s limits %s, so every container has to set it, and these do not: %s; set it there, or have a LimitRange of the namespace do so",
+				Sentence: fmt.Sprintf("ResourceQuota %s/%s requires every container to set %s, but these do not: %s; set it, or define a default with a LimitRange in the namespace",
 					g.namespace, s.quota.name, s.key, missing.unset)}
 		}
 	}

@@ -92,7 +92,7 @@ func (c *checker) visit(written *Node, above string, place, parent, depth int) *
 	n.max = n.amounts("max", written.Max)
 	c.checkNamespaces(n)
 	if depth == maxDepth && len(written.Children) > 0 {
-		n.fault("the tree is deeper than %d nodes", maxDepth)
+		n.fault("the tree has more than %d levels; remove the levels below this node", maxDepth)
 		return n
 	}
 	for i := range written.Children {
@@ -103,13 +103,13 @@ func (c *checker) visit(written *Node, above string, place, parent, depth int) *
 
 func (c *checker) checkName(n *checkedNode) {
 	if strings.TrimSpace(n.Name) == "" {
-		n.fault("the node has no name")
+		n.fault("the node has no name; set name")
 		return
 	}
 	if other, used := c.byName[n.Name]; used {
-		n.fault("the name %q is also that of %s; every name may stand once", n.Name, other)
+		n.fault("the name %q is also used by %s; give every node a unique name", n.Name, other)
 	} else if other, used := c.byPath[n.path]; used {
-		n.fault("the path is also that of the node %q; leave the / out of names", other)
+		n.fault("the path is also that of node %q; remove the / from the names", other)
 	}
 	c.byName[n.Name] = n.path
 	c.byPath[n.path] = n.Name
@@ -135,15 +135,15 @@ func (c *checker) checkNamespaces(n *checkedNode) {
 	for _, namespace := range n.Namespaces {
 		switch {
 		case namespace == "":
-			n.warn("an empty namespace is left out")
+			n.warn("an empty namespace is ignored")
 		case namespace != everyOther && len(content.IsDNS1123Label(namespace)) > 0:
-			n.warn("%q can be no namespace and is left out", namespace)
+			n.warn("%q is ignored because it is not a valid namespace name", namespace)
 		case seen[namespace]:
-			n.warn("namespace %s is listed twice", namespace)
+			n.warn("namespace %q is listed twice", namespace)
 		default:
 			n.namespaces = append(n.namespaces, namespace)
 			if first, listed := c.listedBy[namespace]; listed {
-				n.warn("namespace %s is listed by %s too, which has its jobs unless the label %s says otherwise", namespace, first, wellknown.QuotaNameLabel)
+				n.warn("namespace %q is also listed by %s, which gets all jobs of the namespace that do not select this node with the label %s", namespace, first, wellknown.QuotaNameLabel)
 			} else {
 				c.listedBy[namespace] = n.path
 			}
@@ -168,7 +168,7 @@ func (n *checkedNode) compare() {
 			mins, maxs = mins.Plus(child.min[name]), maxs.Plus(child.max[name])
 			if child.max[name] > limit {
 				above = true
-				child.warn("max %s %s is above the max of %s, %s", name, format(child.max[name]), n.path, format(limit))
+				child.warn("max %s %s is above max %s of %s", name, format(child.max[name]), format(limit), n.path)
 			}
 		}
 		if mins.Below(limit) < 0 {

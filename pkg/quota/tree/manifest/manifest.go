@@ -30,7 +30,7 @@ func Root(object *unstructured.Unstructured) tree.Node {
 func decodeNode(value any) tree.Node {
 	fields, ok := value.(map[string]any)
 	if !ok {
-		return tree.Node{Faults: []string{fmt.Sprintf("a node is expected, with a name, not %T", value)}}
+		return tree.Node{Faults: []string{"expected a node, an object with a name; got " + jsonType(value)}}
 	}
 	d := nodeDecoder{fields: fields}
 	d.node.Name, _ = d.text("name", fields["name"])
@@ -55,6 +55,24 @@ func decodeNode(value any) tree.Node {
 	return d.node
 }
 
+// jsonType is the type of a value for a message.
+func jsonType(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	default:
+		return "a number"
+	}
+}
+
 type nodeDecoder struct {
 	fields map[string]any
 	node   tree.Node
@@ -70,7 +88,7 @@ func (d *nodeDecoder) text(field string, value any) (string, bool) {
 	}
 	text, ok := value.(string)
 	if !ok {
-		d.fault("%s: a string is expected, not %v", field, value)
+		d.fault("%s: expected a string, got %s", field, jsonType(value))
 	}
 	return text, ok
 }
@@ -82,7 +100,7 @@ func (d *nodeDecoder) list(field string, each func(field string, value any)) {
 	}
 	elements, ok := value.([]any)
 	if !ok {
-		d.fault("%s: a list is expected, not %v", field, value)
+		d.fault("%s: expected a list, got %s", field, jsonType(value))
 	}
 	for i, element := range elements {
 		each(fmt.Sprintf("%s[%d]", field, i), element)
@@ -96,7 +114,7 @@ func (d *nodeDecoder) table(field string, each func(key string, value any)) {
 	}
 	entries, ok := value.(map[string]any)
 	if !ok {
-		d.fault("%s: a map is expected, not %v", field, value)
+		d.fault("%s: expected an object, got %s", field, jsonType(value))
 	}
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
 		each(key, entries[key])
@@ -119,7 +137,7 @@ func (d *nodeDecoder) quantities(field string) map[string]resource.Quantity {
 		case float64:
 			text = strconv.FormatFloat(v, 'f', -1, 64)
 		default:
-			d.fault("%s: %s: a quantity is expected, not %v", field, name, value)
+			d.fault("%s: %s: expected a quantity, got %s", field, name, jsonType(value))
 			return
 		}
 		q, err := resources.Parse(text)
