@@ -8,10 +8,10 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// everyOther in a node's namespaces stands for each that no other node lists.
+// everyOther in the namespaces of a node means all namespaces that no other node lists.
 const everyOther = "*"
 
-// places finds groups by namespace; all lists are in tree order.
+// places finds groups by namespace. All lists are in tree order.
 type places struct {
 	listed map[string][]*group
 	others []*group
@@ -30,7 +30,7 @@ func (p *places) add(g *group, namespaces []string) {
 	}
 }
 
-// find the group of the namespace that the quota name picks, if it names one.
+// find returns the group of the namespace. The quota name, if not empty, selects one of several.
 func (p *places) find(namespace, quotaName string) (*group, *quota.Refusal) {
 	allowed := p.listed[namespace]
 	if allowed == nil {
@@ -70,7 +70,7 @@ func notAllowed(namespace, quotaName string, allowed []*group) *quota.Refusal {
 	return r
 }
 
-// list the groups' names and paths, not more than fit a sentence.
+// list returns the names and paths of the groups for a message, at most 10 of them.
 func list(groups []*group) string {
 	const most = 10
 	var names []string

@@ -1,5 +1,5 @@
-// Package manifest reads the tree of an ElasticQuotaTree as its users write it:
-// quantities as strings or plain numbers, null for what is not set. It never fails:
+// Package manifest reads the tree of an ElasticQuotaTree in the form in which users write it: with
+// quantities as strings or numbers, and null for fields that are not set. Reading never fails:
 // what cannot be read becomes a fault of its node.
 package manifest
 
@@ -16,9 +16,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Root reads spec.root of an ElasticQuotaTree. The schema describes only
-// the upper levels of a tree, so anything may stand below them: what cannot be
-// read becomes a fault of its node, all of them reported at once.
+// Root reads spec.root of an ElasticQuotaTree. The schema describes only the upper levels of a tree,
+// so that the levels below them may contain anything. All faults are reported at once.
 func Root(object *unstructured.Unstructured) tree.Node {
 	root, found, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "root")
 	if err != nil || !found {
@@ -55,7 +54,7 @@ func decodeNode(value any) tree.Node {
 	return d.node
 }
 
-// jsonType is the type of a value for a message.
+// jsonType returns the type of a value for a message.
 func jsonType(value any) string {
 	switch value.(type) {
 	case nil:
@@ -121,8 +120,7 @@ func (d *nodeDecoder) table(field string, each func(key string, value any)) {
 	}
 }
 
-// quantities takes a quantity written as a string or as a number. One that is
-// null counts as not written.
+// quantities reads quantities that are strings or numbers. Null means that a quantity is not set.
 func (d *nodeDecoder) quantities(field string) map[string]resource.Quantity {
 	var list map[string]resource.Quantity
 	d.table(field, func(name string, value any) {
