@@ -59,7 +59,7 @@ func TestSizesThatCannotBeReadSayWhy(t *testing.T) {
 		"one given twice in JSON":      {`{"cpu":5,"cpu":6}`, []string{"it cannot be read", `"cpu"`}},
 		"a number too large for JSON":  {`{"cpu":1e1000000000}`, []string{"it cannot be read", "1e1000000000"}},
 		"a negative number":            {"cpu: -5", []string{"cpu: -5 is negative"}},
-		"more than can be counted":     {"memory: 100E", []string{"memory: 100E is more than can be asked for"}},
+		"more than can be counted":     {"memory: 100E", []string{"memory: 100E exceeds the largest possible request"}},
 		"an exponent for ever":         {`{"cpu": "1e-1000000000"}`, []string{`cpu: quantity "1e-1000000000": the exponent`}},
 		"a number with such":           {`cpu: 1e1000000000`, []string{`cpu: quantity "1e1000000000": the exponent`}},
 		"no number at all":             {"cpu: .nan", []string{"it cannot be read"}},
@@ -76,7 +76,7 @@ func TestSizesThatCannotBeReadSayWhy(t *testing.T) {
 		"a name that is a number":      {"5: 5", []string{`"5" is no resource`}},
 		"more than one fault":          {"cpu: -1\ngpu: 1", []string{"cpu: -1 is negative", `"gpu" is no resource`}},
 		"a text that nobody wrote":     {"cpu: 1 #" + strings.Repeat("x", maxSize), []string{"longer than 8192 letters"}},
-		"a quantity that nobody wrote": {"cpu: '" + strings.Repeat("1", 99) + "'", []string{"cpu: quantity", "is too long"}},
+		"a quantity that nobody wrote": {"cpu: '" + strings.Repeat("1", 99) + "'", []string{"cpu: quantity", "is longer than 64 characters"}},
 		"a tree of references":         {bomb(), []string{"annotation"}},
 		"a deep hole":                  {strings.Repeat("[", maxSize), []string{"it cannot be read"}},
 	} {

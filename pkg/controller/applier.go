@@ -71,7 +71,7 @@ func (a *applier) write(ctx context.Context, w *scheduler.Write) {
 	logger := klog.FromContext(ctx).WithValues("unit", w.Key, "write", w.Kind.String(), "seq", w.Seq)
 	namespace, name, err := cache.SplitMetaNamespaceKey(w.Key)
 	if err != nil {
-		logger.Error(err, "Cannot read the unit's key; this is a defect")
+		logger.Error(err, "Cannot parse the key of the unit; this is a bug, please report it")
 		return
 	}
 	backoff := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 10 * time.Second}
@@ -82,7 +82,7 @@ func (a *applier) write(ctx context.Context, w *scheduler.Write) {
 		version, err := a.try(ctx, w, namespace, name, at)
 		switch {
 		case err == nil:
-			logger.V(2).Info("Written", "reason", w.Reason, "quota", w.Quota)
+			logger.V(2).Info("Wrote the status of the unit", "reason", w.Reason, "quota", w.Quota)
 			a.inbox.put(written(w, version, at.Time))
 			return
 		case apierrors.IsNotFound(err):
@@ -92,7 +92,7 @@ func (a *applier) write(ctx context.Context, w *scheduler.Write) {
 			var unit lenient.Object
 			unit, err = a.units.Get(ctx, namespace, name)
 			if err == nil {
-				logger.V(2).Info("The unit has changed meanwhile; deciding again")
+				logger.V(2).Info("The unit has changed; deciding again")
 				a.inbox.put(refused(w, unit))
 				return
 			}
@@ -101,7 +101,7 @@ func (a *applier) write(ctx context.Context, w *scheduler.Write) {
 				return
 			}
 		}
-		logger.Error(err, "Cannot write the unit's status; trying again")
+		logger.Error(err, "Cannot write the status of the unit; trying again")
 		select {
 		case <-a.clock.After(backoff.Step()):
 		case <-ctx.Done():
@@ -167,7 +167,7 @@ func written(w *scheduler.Write, version string, at time.Time) input {
 	return func(l *loop) {
 		version, err := parseVersion(w.Key, version)
 		if err != nil {
-			l.logger.Error(err, "Cannot report how new a unit is")
+			l.logger.Error(err, "Cannot parse the resourceVersion of the unit")
 		}
 		l.measures.written(w, at)
 		l.apply(scheduler.Written{Key: w.Key, Seq: w.Seq, Version: version, DequeuedAt: at, Quota: w.Quota})
@@ -181,7 +181,7 @@ func refused(w *scheduler.Write, unit lenient.Object) input {
 		if unit != nil {
 			now, err := l.reader.readAny(unit)
 			if err != nil {
-				l.logger.Error(err, "Cannot read a unit")
+				l.logger.Error(err, "Cannot read the unit", "unit", w.Key)
 			}
 			event.Now = &now
 		}

@@ -146,7 +146,7 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 		applier:   newApplier(cfg.Client, cfg.Clock, inbox),
 		publisher: newPublisher(cfg.Client, i.queues.Scheduling().V1alpha1().Queues().Lister(), cfg.Namespace, cfg.Clock),
 		emit: func(n backend.Notice) {
-			logger.Info("Notice about quota", "kind", n.About.GetKind(), "object", klog.KObj(n.About), "reason", n.Reason, "message", n.Message)
+			logger.Info("Reported an event on a quota object", "kind", n.About.GetKind(), "object", klog.KObj(n.About), "reason", n.Reason, "message", n.Message)
 			if cfg.Emit != nil {
 				cfg.Emit(n.About, n.Type, n.Reason, n.Message)
 			}

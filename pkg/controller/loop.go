@@ -161,7 +161,7 @@ func unitSeen(unit lenient.Object) input {
 		l.unreadable.see(l.logger, unit)
 		u, err := l.reader.readAny(unit)
 		if err != nil {
-			l.logger.Error(err, "Cannot read a unit; leaving it alone")
+			l.logger.Error(err, "Cannot read the unit; ignoring it")
 			return
 		}
 		arrived := arrival.Unit[scheduler.Unit]{Key: u.Key, UID: u.UID, Value: u, Fresh: u.Phase == scheduler.Waiting && u.Reason == ""}

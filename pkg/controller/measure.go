@@ -83,7 +83,7 @@ func (m *measures) audit(l *loop) time.Time {
 		broken := l.core.Audit(l.names.Name)
 		m.Audited(len(broken))
 		for _, err := range broken[:min(len(broken), mostLogged)] {
-			l.logger.Error(err, "An invariant is broken: this is a defect, please report it", "broken", len(broken))
+			l.logger.Error(err, "An invariant is broken; this is a bug, please report it", "broken", len(broken))
 		}
 	}
 	m.auditAt = now.Add(AuditInterval)

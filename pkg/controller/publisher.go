@@ -140,7 +140,7 @@ func (p *publisher) publish(ctx context.Context, logger klog.Logger) (failed boo
 			err = p.retire(ctx, name)
 		}
 		if err != nil && ctx.Err() == nil {
-			logger.Error(err, "Cannot keep a Queue; trying again", "queue", name)
+			logger.Error(err, "Cannot update the Queue; trying again", "queue", name)
 			p.lookAt(name)
 			failed = true
 		}
@@ -149,7 +149,7 @@ func (p *publisher) publish(ctx context.Context, logger klog.Logger) (failed boo
 		return failed
 	}
 	if err := show(ctx); err != nil && ctx.Err() == nil {
-		logger.Error(err, "Cannot show how much quota is used; trying again")
+		logger.Error(err, "Cannot write the status of the quota; trying again")
 		failed = true
 	}
 	return failed

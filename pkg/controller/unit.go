@@ -82,7 +82,7 @@ func (r unitReader) readAny(object lenient.Object) (scheduler.Unit, error) {
 	case *lenient.Unreadable:
 		return r.readPartial(unit)
 	default:
-		return scheduler.Unit{}, fmt.Errorf("%T is no unit", object)
+		return scheduler.Unit{}, fmt.Errorf("unexpected object of type %T, want a QueueUnit", object)
 	}
 }
 
@@ -126,13 +126,13 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 
 // hold notes how far an eviction has come, and why a unit must not be tried.
 func (r unitReader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, invalid error) {
-	inactive := "spec.active is false; set it, or the job's annotation " + wellknown.ActiveAnnotation + ", to true to stand in line"
+	inactive := "spec.active is false; set it, or the annotation " + wellknown.ActiveAnnotation + " of the job, to true to queue the job again"
 	eviction := lifecycle.EvictionOf(unit)
 	u.Evicted, u.Stopped = eviction.UnderWay(), eviction.Stopped()
 	switch eviction {
 	case lifecycle.EvictionByUser:
 		u.Held = &quota.Refusal{Reason: wellknown.ReasonSuspendedByUser,
-			Sentence: "the job was suspended by hand after its release; put it back in line by setting suspend to false, or delete it"}
+			Sentence: "suspended by hand after its release; set suspend to false to queue the job again, or delete it"}
 	case lifecycle.EvictionStopped:
 		if why := lifecycle.EvictedOf(unit).Message; why != "" { // why it was evicted
 			inactive = why + "; " + inactive
@@ -181,7 +181,7 @@ func versionOf(object metav1.Object) (uint64, error) {
 func parseVersion(key, resourceVersion string) (uint64, error) {
 	version, err := strconv.ParseUint(resourceVersion, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%s: resourceVersion is no number: %w", key, err)
+		return 0, fmt.Errorf("resourceVersion of %s is not a number: %w", key, err)
 	}
 	return version, nil
 }

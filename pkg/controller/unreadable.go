@@ -34,9 +34,9 @@ func (c compactor) unreadable(unit *lenient.Unreadable) *lenient.Unreadable {
 func (r unitReader) readPartial(unit *lenient.Unreadable) (scheduler.Unit, error) {
 	partial, ok := unit.Partial.(*schedulingv1alpha1.QueueUnit)
 	if !ok {
-		return scheduler.Unit{}, fmt.Errorf("unit %s/%s: nothing of it can be read: %w", unit.Namespace, unit.Name, unit.Err)
+		return scheduler.Unit{}, fmt.Errorf("unit %s/%s cannot be read: %w", unit.Namespace, unit.Name, unit.Err)
 	}
-	u, err := r.readUnless(partial, fmt.Errorf("the unit cannot be read: %w; create another in its place", unit.Err))
+	u, err := r.readUnless(partial, fmt.Errorf("the unit cannot be read: %w; delete it and create a valid one", unit.Err))
 	u.Partial = true
 	return u, err
 }
@@ -68,8 +68,8 @@ func (u *unreadableUnits) see(logger klog.Logger, object lenient.Object) {
 		u.told = map[string]specState{}
 	}
 	u.told[key] = now
-	message := fmt.Sprintf("the unit cannot be read: %v. It is not admitted; if it holds quota, it keeps what it was last read to ask for.", unit.Err)
-	logger.Info("Unreadable unit", "unit", klog.KObj(unit), "message", message)
+	message := fmt.Sprintf("The unit cannot be read: %v. It is not admitted; if it holds quota, it keeps the quota that it was charged before. Delete it and create a valid one.", unit.Err)
+	logger.Info("A unit cannot be read", "unit", klog.KObj(unit), "message", message)
 	if u.emit != nil {
 		u.emit(reference(unit), corev1.EventTypeWarning, wellknown.EventUnreadableUnit, message)
 	}

@@ -144,7 +144,7 @@ func (w *Writer) Run(ctx context.Context) {
 	select {
 	case <-idle:
 	case <-stop.C():
-		klog.FromContext(ctx).Info("Some events could not be written before the end", "left", w.queue.Len())
+		klog.FromContext(ctx).Info("Some events were not written before the program ended", "left", w.queue.Len())
 		cancel()
 		<-idle
 	}
@@ -193,10 +193,10 @@ func (w *Writer) next(ctx context.Context) bool {
 		w.done(key, entry, count, lastTime)
 	case hopeless(err):
 		w.queue.Forget(key)
-		klog.FromContext(ctx).V(2).Info("An event cannot be written", "event", key, "err", err)
+		klog.FromContext(ctx).V(2).Info("Dropped an event that the API server rejects", "event", key, "err", err)
 		w.drop(key, entry)
 	default:
-		klog.FromContext(ctx).V(2).Info("An event was not written, trying again", "event", key, "err", err)
+		klog.FromContext(ctx).V(2).Info("Cannot write an event; trying again", "event", key, "err", err)
 		w.queue.AddRateLimited(key)
 	}
 	return true

@@ -38,7 +38,7 @@ func NewForConfig(config *rest.Config, kind Kind) (*Client, error) {
 	config.NegotiatedSerializer = kubescheme.Codecs.WithoutConversion() // for what is not of the kind: errors
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for kind %s: %w", kind.Kind, err)
+		return nil, fmt.Errorf("creating a client for kind %s: %w", kind.Kind, err)
 	}
 	return NewClient(client, kind), nil
 }

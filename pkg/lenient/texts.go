@@ -56,7 +56,7 @@ func (t *texts) fill() error {
 	t.to = copy(t.buffer, t.buffer[t.from:t.to])
 	t.from = 0
 	if t.to == lastBuffer {
-		return fmt.Errorf("a JSON object has no end within %d bytes", lastBuffer)
+		return fmt.Errorf("a JSON object is longer than %d bytes", lastBuffer)
 	}
 	if t.to == len(t.buffer) {
 		t.buffer = append(t.buffer, make([]byte, len(t.buffer))...)
@@ -98,7 +98,7 @@ func (t *texts) expect(these string) (byte, error) {
 		return 0, err
 	}
 	if bytes.IndexByte([]byte(these), c) < 0 {
-		return 0, fmt.Errorf("%q stands where one of %q should", c, these)
+		return 0, fmt.Errorf("found %q, want one of %q", c, these)
 	}
 	t.from++
 	return c, nil
@@ -213,7 +213,7 @@ func (s *span) see(text []byte) (done bool, err error) {
 			s.depth++
 		case !s.begun:
 			if !isSpace(c) {
-				return false, fmt.Errorf("%q stands where a JSON object should begin", c)
+				return false, fmt.Errorf("found %q, want the beginning of a JSON object", c)
 			}
 		case c == '"':
 			s.quoted = true

@@ -55,11 +55,11 @@ func TestAStreamThatEndsWithinAnObjectOrHoldsNoneIsAnError(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"a":"}`:     io.ErrUnexpectedEOF.Error(),
 		`{"a":{}`:     io.ErrUnexpectedEOF.Error(),
-		"not found":   `'n' stands where a JSON object should begin`,
-		`"a":{}`:      `'"' stands where a JSON object should begin`,
-		"  }{}":       `'}' stands where a JSON object should begin`,
+		"not found":   `found 'n', want the beginning of a JSON object`,
+		`"a":{}`:      `found '"', want the beginning of a JSON object`,
+		"  }{}":       `found '}', want the beginning of a JSON object`,
 		" \n ":        io.EOF.Error(),
-		"\x00\x01{} ": `'\x00' stands where a JSON object should begin`,
+		"\x00\x01{} ": `found '\x00', want the beginning of a JSON object`,
 	} {
 		frame, err := newTexts(strings.NewReader(text)).next()
 		if err == nil || err.Error() != want {
@@ -91,7 +91,7 @@ func (e endless) Read(into []byte) (int, error) {
 
 func TestATextWithoutEndIsGivenUp(t *testing.T) {
 	_, err := newTexts(io.MultiReader(strings.NewReader(`{"a":"`), endless('x'))).next()
-	if err == nil || !strings.Contains(err.Error(), "no end within") {
+	if err == nil || !strings.Contains(err.Error(), "is longer than") {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -1,14 +1,12 @@
-// Package lifecycle says how a QueueUnit lives: which moves there are and who makes
-// them, how far an eviction has come, and what is written to a unit's status at each
-// move. Both programs take it from here, so that each reads what the other has
-// written.
+// Package lifecycle defines the life of a QueueUnit: which moves exist and who makes them, how far
+// an eviction has progressed, and what each move writes to the status of a unit. Both programs
+// use it, so that each can read what the other has written.
 //
-// Words. A move takes a unit from one state to another, in one write. A state is a
-// phase and, with condition Evicted, how far an eviction has come.
+// Terms. A move takes a unit from one state to another in one write. A state is a phase and, with
+// the condition Evicted, the progress of an eviction.
 //
 // Invariants:
-//   - The package is pure: it has no client and no clock, and changes no unit that it
-//     is given.
-//   - Moves is the table "Who moves a unit" of docs/development/architecture.md. Each status here
-//     makes the move of its name.
+//   - The package is pure: it has no client and no clock, and does not change its arguments.
+//   - Moves is the table "Who moves a unit" of docs/development/architecture.md. Each function
+//     that returns a Status makes the move of its name.
 package lifecycle

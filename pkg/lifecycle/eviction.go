@@ -8,29 +8,29 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// Eviction is how far an eviction has come.
+// Eviction is the progress of an eviction.
 type Eviction int
 
 const (
-	// EvictionNone: no eviction is under way.
+	// EvictionNone means that no eviction is in progress.
 	EvictionNone Eviction = iota
-	// EvictionAsked: the controller wants the quota back.
+	// EvictionAsked means that the controller has requested the eviction.
 	EvictionAsked
-	// EvictionForGood: the same, and the job is not to run again by itself.
+	// EvictionForGood means the same, and that the job must not run again automatically.
 	EvictionForGood
-	// EvictionStopped: the job's pods are gone.
+	// EvictionStopped means that the pods of the job are gone.
 	EvictionStopped
-	// EvictionByUser: the job was suspended by hand, and its pods are gone.
+	// EvictionByUser means that the job was suspended by hand and that its pods are gone.
 	EvictionByUser
 )
 
-// UnderWay reports whether the job is to be stopped, and has not been yet.
+// UnderWay reports whether the job must be stopped and has not stopped yet.
 func (e Eviction) UnderWay() bool { return e == EvictionAsked || e == EvictionForGood }
 
-// Stopped reports whether the job has stopped, so that its quota may be given back.
+// Stopped reports whether the job has stopped, so that its quota can be freed.
 func (e Eviction) Stopped() bool { return e == EvictionStopped || e == EvictionByUser }
 
-// EvictionOf reads it from condition Evicted of the unit.
+// EvictionOf reads the progress of an eviction from the condition Evicted of the unit.
 func EvictionOf(unit *v1alpha1.QueueUnit) Eviction {
 	condition := EvictedOf(unit)
 	if condition == nil || condition.Status != metav1.ConditionTrue {
@@ -48,14 +48,14 @@ func EvictionOf(unit *v1alpha1.QueueUnit) Eviction {
 	}
 }
 
-// EvictedOf is condition Evicted of the unit, whatever its status; nil where there is
+// EvictedOf returns the condition Evicted of the unit, whatever its status, or nil if there is
 // none.
 func EvictedOf(unit *v1alpha1.QueueUnit) *metav1.Condition {
 	return apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionEvicted)
 }
 
-// IsResumed reports whether a job that was suspended by hand was unsuspended by hand and
-// stands in line again since.
+// IsResumed reports whether the job was suspended by hand, unsuspended by hand, and is queued
+// again.
 func IsResumed(unit *v1alpha1.QueueUnit) bool {
 	condition := EvictedOf(unit)
 	return condition != nil && condition.Status == metav1.ConditionFalse && condition.Reason == string(wellknown.ReasonResumed)

@@ -13,33 +13,32 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// MaxMessage is the longest message that the API server takes of a status or an event, in
-// bytes.
+// MaxMessage is the length in bytes of the longest message that the API server accepts in a status
+// or an event.
 const MaxMessage = 1024
 
-// Status is the part "status" of a merge patch of a unit. It replaces the list of
-// conditions as a whole, so whoever sends one guards it with the resourceVersion of the
-// unit that it was made from.
+// Status is the part "status" of a merge patch of a unit. It replaces the complete list of
+// conditions, so the caller must guard it with the resourceVersion of the unit from which it was
+// built.
 //
-// A status says each thing once: phases say that a unit holds quota and that it is
-// released. Older releases said so in conditions as well, QuotaReserved and Admitted;
-// whatever is written to the phase of a unit that was released, or to its conditions,
-// removes them. Explained does not, since a unit that waits has none that is true: its
-// release removes them.
+// A status contains each fact once: the phase shows that a unit holds quota and that its job is
+// released. Older releases also wrote the conditions QuotaReserved and Admitted. Every write to the
+// phase of a released unit or to its conditions removes them. Explained does not remove them,
+// because none of them is true while a unit waits, and its admission removes them.
 type Status map[string]any
 
-// Place is where a unit waits, or from where it was released.
+// Place is where a unit waits, or from where it was admitted.
 type Place struct {
-	// Quota is the path of the quota group, Queue the name of its Queue.
+	// Quota is the path of the quota group. Queue is the name of its Queue.
 	Quota, Queue string
 }
 
-// Invalid says on the unit what is wrong with its job.
+// Invalid reports on the unit what is wrong with its job.
 func Invalid(message string) Status {
 	return Status{"reason": wellknown.ReasonInvalidRequest, "message": Shorten(message)}
 }
 
-// Explained says why a unit waits.
+// Explained reports why a unit waits.
 func Explained(at Place, reason wellknown.Reason, message string) Status {
 	status := at.status(reason, message)
 	if reason != wellknown.ReasonBackoff { // which is a phase of its own
@@ -48,7 +47,7 @@ func Explained(at Place, reason wellknown.Reason, message string) Status {
 	return status
 }
 
-// Dequeued releases a unit. What conditions say of an earlier release ends with it.
+// Dequeued admits a unit. It removes the conditions of earlier admissions.
 func Dequeued(at Place, attempt int32, now metav1.MicroTime) Status {
 	status := at.status("", "")
 	status["phase"] = v1alpha1.PhaseDequeued
@@ -58,19 +57,19 @@ func Dequeued(at Place, attempt int32, now metav1.MicroTime) Status {
 	return status
 }
 
-// Running says that a released job runs.
+// Running reports that a released job runs.
 func Running(unit *v1alpha1.QueueUnit) Status {
 	return withoutRetired(unit, Status{"phase": v1alpha1.PhaseRunning})
 }
 
-// Remains says why a unit whose job has ended still holds its quota.
+// Remains reports why a unit whose job has ended still holds its quota: remains names the object
+// that still exists.
 func Remains(unit *v1alpha1.QueueUnit, remains string) Status {
 	return withoutRetired(unit, Status{"phase": v1alpha1.PhaseRunning, "reason": wellknown.ReasonPodsRemain, "message": Shorten(fmt.Sprintf(
-		"The job has ended, but its %s is still there and keeps the quota until it is deleted.", remains))})
+		"the job has ended, but %s still exists and keeps the quota until it is deleted", remains))})
 }
 
-// Finished is the end of a unit: phase, and the job's own reason where the API server
-// takes it.
+// Finished ends a unit. It sets the phase, and the reason of the job if the API server accepts it.
 func Finished(unit *v1alpha1.QueueUnit, succeeded bool, reason, message string, now metav1.Time) Status {
 	phase, why := v1alpha1.PhaseFailed, wellknown.ReasonJobFailed
 	if succeeded {
@@ -89,8 +88,8 @@ func Finished(unit *v1alpha1.QueueUnit, succeeded bool, reason, message string, 
 	return status
 }
 
-// Evicted asks for the quota of a unit back. The quota is still that which the unit was
-// released on. Conditions are all that the unit has.
+// Evicted requests the quota of a unit back. The unit keeps the quota for now. Conditions are all
+// conditions of the unit.
 func Evicted(conditions []metav1.Condition, reason wellknown.Reason, message string, now metav1.MicroTime) Status {
 	message = Shorten(message)
 	evicted := condition(wellknown.ConditionEvicted, metav1.ConditionTrue, string(reason), now)
@@ -98,8 +97,8 @@ func Evicted(conditions []metav1.Condition, reason wellknown.Reason, message str
 	return Status{"reason": OrNull(string(reason)), "message": OrNull(message), "conditions": with(conditions, evicted)}
 }
 
-// Stopped says that an evicted job has stopped. The message still says why it was
-// evicted: a unit that waits after that says so.
+// Stopped reports that the job of an evicted unit has stopped. It keeps the message of the
+// eviction, which the unit shows while it waits afterwards.
 func Stopped(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 	message := ""
 	if evicted := EvictedOf(unit); evicted != nil {
@@ -108,20 +107,20 @@ func Stopped(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 	return evicted(unit, metav1.ConditionTrue, wellknown.ReasonStopped, message, now)
 }
 
-// SuspendedByUser says that a released job was suspended by hand and has stopped.
+// SuspendedByUser reports that a released job was suspended by hand and has stopped.
 func SuspendedByUser(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 	return evicted(unit, metav1.ConditionTrue, wellknown.ReasonSuspendedByUser,
-		"The job was suspended by hand; unsuspend it to put it back in line.", now)
+		"suspended by hand after its release; set suspend to false to queue the job again, or delete it", now)
 }
 
-// Resumed says that such a job was unsuspended by hand.
+// Resumed reports that such a job was unsuspended by hand.
 func Resumed(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 	return evicted(unit, metav1.ConditionFalse, wellknown.ReasonResumed,
-		"The job was unsuspended by hand and stands in line again.", now)
+		"unsuspended by hand; the unit is queued again", now)
 }
 
-// Requeued puts a unit whose job has stopped back in line. One whose job was suspended
-// by hand keeps its condition, and is not tried.
+// Requeued queues a unit again whose job has stopped. A unit whose job was suspended by hand keeps
+// its condition and is not tried.
 func Requeued(at Place, reason wellknown.Reason, message string, now metav1.MicroTime) Status {
 	status := at.status(reason, message)
 	status["phase"] = v1alpha1.PhaseEnqueued
@@ -133,7 +132,7 @@ func Requeued(at Place, reason wellknown.Reason, message string, now metav1.Micr
 	return status
 }
 
-// status says where a unit waits, and why.
+// status reports where and why a unit waits.
 func (p Place) status(reason wellknown.Reason, message string) Status {
 	return Status{"reason": OrNull(string(reason)), "message": OrNull(Shorten(message)),
 		"quota": OrNull(p.Quota), "queue": OrNull(p.Queue)}
@@ -149,21 +148,21 @@ func condition(kind string, status metav1.ConditionStatus, reason string, at met
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(at.Time)}
 }
 
-// with returns the conditions with one set, and none that is retired; those that are
-// given are left as they are.
+// with returns a copy of the conditions in which the condition is set and retired conditions are
+// removed.
 func with(conditions []metav1.Condition, condition metav1.Condition) []metav1.Condition {
 	all := slices.DeleteFunc(slices.Clone(conditions), isRetired)
 	apimeta.SetStatusCondition(&all, condition)
 	return all
 }
 
-// isRetired: older releases wrote the condition, and said by it what the phase says.
+// isRetired reports whether only older releases wrote the condition. The phase replaces it.
 func isRetired(c metav1.Condition) bool {
 	return c.Type == wellknown.ConditionQuotaReserved || c.Type == wellknown.ConditionAdmitted
 }
 
-// withoutRetired adds to a status that touches no condition that the retired ones are
-// removed, where the unit has one.
+// withoutRetired adds the removal of retired conditions to a status that changes no condition, if
+// the unit has any.
 func withoutRetired(unit *v1alpha1.QueueUnit, status Status) Status {
 	if has := unit.Status.Conditions; slices.ContainsFunc(has, isRetired) {
 		status["conditions"] = slices.DeleteFunc(slices.Clone(has), isRetired)
@@ -171,11 +170,12 @@ func withoutRetired(unit *v1alpha1.QueueUnit, status Status) Status {
 	return status
 }
 
-// conditionReason is what the API server takes as the reason of a condition; a
-// longer one than this nobody would read.
+// conditionReason matches the reasons of a condition that the API server accepts and that are
+// short enough to be read.
 var conditionReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]{0,254}[A-Za-z0-9_])?$`)
 
-// Shorten a message to what the API server takes, of an event and of a status.
+// Shorten returns the message, cut to the length that the API server accepts in an event or a
+// status.
 func Shorten(message string) string {
 	if len(message) <= MaxMessage {
 		return message
@@ -184,7 +184,7 @@ func Shorten(message string) string {
 	return strings.ToValidUTF8(message[:MaxMessage-len(more)], "") + more
 }
 
-// OrNull is the text as a merge patch has it: none removes the field.
+// OrNull returns the value of a field in a merge patch. Null, for an empty text, removes the field.
 func OrNull(s string) any {
 	if s == "" {
 		return nil

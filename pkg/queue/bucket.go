@@ -6,41 +6,40 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// stand holds the shapes of one queue that are parked in one space, so that the first
-// in line that asks for no more than the room there is found without looking at the
-// others: a treap in the order of the queue, in which each knows the least that is
-// asked for below it. Those that are in backoff have a treap of their own, which they
-// leave once backoff has ended.
+// bucket holds the shapes of one queue that are parked in one space, so that the first shape in queue
+// order that requests at most the available room is found without visiting the others. It is a treap
+// in queue order in which each entry knows the smallest request below it. Shapes in backoff are in a
+// treap of their own until their backoff has ended.
 type bucket struct {
 	queue *Queue
 	space quota.Space
 	root  *bucketEntry
 	late  *bucketEntry
-	// open: there may be room for some of the shapes.
+	// open is whether there may be room for some of the shapes.
 	open bool
-	// place in the heap of the space.
+	// place is the position in the heap of the space.
 	place int
 }
 
-// parking is a shape's place in a stand; the zero parking is in none.
+// bucketEntry is the entry of a shape in a bucket. The zero bucketEntry is in none.
 type bucketEntry struct {
 	shape  *Shape
 	bucket *bucket
-	// head is the item by which the shape stands where it does.
+	// head is the item that determines the position of the shape.
 	head   *Item
 	amount int64
 
-	// weight keeps the treap in balance: a parking's is above those below it.
+	// weight keeps the treap balanced: it is greater than the weights below the entry.
 	weight      uint64
 	left, right *bucketEntry
-	// least and soonest are those of amount and of the shape's until, of this one and
-	// all below.
+	// least is the smallest amount, and soonest the earliest end of a backoff, of this entry and
+	// all entries below it.
 	least, soonest int64
-	// late: among those in backoff.
+	// late is whether the entry is in the treap of shapes in backoff.
 	late bool
 }
 
-// least is what has to be free before any of the shapes is worth trying.
+// least returns how much must be free before any of the shapes is worth trying.
 func (s *bucket) least() int64 {
 	switch {
 	case s.root == nil:
@@ -64,7 +63,7 @@ func (s *bucket) put(p *bucketEntry, shape *Shape, amount int64, weight uint64) 
 	s.plant(p)
 }
 
-// plant puts a parking that is in no treap into its own.
+// plant adds an entry that is in no treap to its treap.
 func (s *bucket) plant(p *bucketEntry) {
 	p.sum()
 	treap := s.treap(p.late)
@@ -77,15 +76,14 @@ func (s *bucket) remove(p *bucketEntry) {
 	*p = bucketEntry{}
 }
 
-// hasOther reports whether another shape than that of the parking stands here.
+// hasOther reports whether the bucket contains another entry.
 func (s *bucket) hasOther(p *bucketEntry) bool {
 	alone := p.left == nil && p.right == nil
 	return s.root != nil && s.root != p || s.late != nil && s.late != p || !alone
 }
 
-// first is the first shape in line that asks for no more than the room, one that is
-// not in backoff before others; nil when there is none. The time is in nanoseconds
-// since 1970.
+// first returns the first shape in queue order that requests at most the room; nil if there is none.
+// Shapes in backoff come last. The time is in nanoseconds since 1970.
 func (s *bucket) first(room, now int64) *Shape {
 	for s.late != nil && s.late.soonest <= now {
 		p := s.late.ripe()
@@ -93,7 +91,7 @@ func (s *bucket) first(room, now int64) *Shape {
 		p.late, p.left, p.right = false, nil, nil
 		s.plant(p)
 	}
-	// What asks for the largest number there is never fits.
+	// A request for the largest number never fits.
 	room = min(room, math.MaxInt64-1)
 	for _, treap := range [...]*bucketEntry{s.root, s.late} {
 		if treap != nil && treap.least <= room {
@@ -103,7 +101,7 @@ func (s *bucket) first(room, now int64) *Shape {
 	return nil
 }
 
-// first in line that asks for no more than the room; there is one.
+// first returns the first entry in queue order that requests at most the room. One must exist.
 func (p *bucketEntry) first(room int64) *bucketEntry {
 	switch {
 	case p.left != nil && p.left.least <= room:
@@ -115,7 +113,7 @@ func (p *bucketEntry) first(room int64) *bucketEntry {
 	}
 }
 
-// ripe is the one whose backoff ends first.
+// ripe returns the entry whose backoff ends first.
 func (p *bucketEntry) ripe() *bucketEntry {
 	switch p.soonest {
 	case p.shape.until:
@@ -128,7 +126,7 @@ func (p *bucketEntry) ripe() *bucketEntry {
 	}
 }
 
-// with is the treap with a parking more.
+// with returns the treap with an entry added.
 func (p *bucketEntry) with(more *bucketEntry) *bucketEntry {
 	switch {
 	case p == nil:
@@ -146,7 +144,7 @@ func (p *bucketEntry) with(more *bucketEntry) *bucketEntry {
 	return p
 }
 
-// without is the treap without one of its parkings.
+// without returns the treap with an entry removed.
 func (p *bucketEntry) without(gone *bucketEntry) *bucketEntry {
 	switch {
 	case p == gone:
@@ -160,7 +158,7 @@ func (p *bucketEntry) without(gone *bucketEntry) *bucketEntry {
 	return p
 }
 
-// split parts a treap into what is before an item and what is behind it.
+// split divides a treap into the entries before an item and the entries behind it.
 func (p *bucketEntry) split(at *Item) (before, behind *bucketEntry) {
 	switch {
 	case p == nil:
@@ -176,7 +174,7 @@ func (p *bucketEntry) split(at *Item) (before, behind *bucketEntry) {
 	}
 }
 
-// merge joins two treaps of which the one is before the other.
+// merge joins two treaps. All entries of the first are before those of the second.
 func merge(before, behind *bucketEntry) *bucketEntry {
 	switch {
 	case before == nil:
@@ -194,7 +192,7 @@ func merge(before, behind *bucketEntry) *bucketEntry {
 	}
 }
 
-// sum brings least and soonest up to date.
+// sum updates least and soonest.
 func (p *bucketEntry) sum() {
 	p.least, p.soonest = p.amount, p.shape.until
 	for _, below := range [...]*bucketEntry{p.left, p.right} {
@@ -204,7 +202,7 @@ func (p *bucketEntry) sum() {
 	}
 }
 
-// each calls do for all parkings of the treap.
+// each calls do for all entries of the treap.
 func (p *bucketEntry) each(do func(*bucketEntry)) {
 	if p != nil {
 		p.left.each(do)

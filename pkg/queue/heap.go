@@ -1,27 +1,26 @@
 package queue
 
-// Heap keeps the least of its elements on top. Each element remembers its place
-// through place, so that it can be taken out or moved by itself; an element is
-// in at most one heap that uses the same place.
+// Heap keeps the least of its elements on top. Each element stores its position, so that it can be
+// removed or moved. An element is in at most one heap that uses the same position.
 type Heap[T any] struct {
 	elements []T
 	less     func(a, b T) bool
 	place    func(T) *int
 }
 
-// NewHeap makes a heap ordered by less. place gives where an element keeps its
-// position plus one, 0 when it is in no heap.
+// NewHeap returns a heap ordered by less. place returns where an element stores its position plus one, 0
+// if it is in no heap.
 func NewHeap[T any](less func(a, b T) bool, place func(T) *int) *Heap[T] {
 	return &Heap[T]{less: less, place: place}
 }
 
-// Len is the number of elements.
+// Len returns the number of elements.
 func (h *Heap[T]) Len() int { return len(h.elements) }
 
 // Has reports whether the element is in the heap.
 func (h *Heap[T]) Has(e T) bool { return *h.place(e) != 0 }
 
-// Top is the least element; false when there is none.
+// Top returns the least element, or false if there is none.
 func (h *Heap[T]) Top() (T, bool) {
 	if len(h.elements) == 0 {
 		var none T
@@ -30,11 +29,11 @@ func (h *Heap[T]) Top() (T, bool) {
 	return h.elements[0], true
 }
 
-// All elements, the first the least, the rest in no order that a decision may
-// depend on. The slice is the heap's own.
+// All returns all elements. The first is the least, and no decision may depend on the order of the rest.
+// The caller must not change the slice.
 func (h *Heap[T]) All() []T { return h.elements }
 
-// Set puts the element in, or moves it to where it belongs now.
+// Set adds the element, or moves it to its current position in the order.
 func (h *Heap[T]) Set(e T) {
 	i := *h.place(e) - 1
 	if i < 0 {
@@ -47,7 +46,7 @@ func (h *Heap[T]) Set(e T) {
 	}
 }
 
-// Remove takes the element out, if it is in.
+// Remove removes the element if it is in the heap.
 func (h *Heap[T]) Remove(e T) {
 	i := *h.place(e) - 1
 	if i < 0 {
@@ -64,8 +63,8 @@ func (h *Heap[T]) Remove(e T) {
 	}
 }
 
-// walk calls visit with the least element, and with those that may follow each for
-// which it returns true.
+// walk calls visit with the least element and, for each element for which visit returns true, with its
+// children.
 func (h *Heap[T]) walk(visit func(T) bool) { h.walkFrom(0, visit) }
 
 func (h *Heap[T]) walkFrom(i int, visit func(T) bool) {

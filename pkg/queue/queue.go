@@ -7,36 +7,36 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// Policy says who may go out of turn.
+// Policy decides which items may pass others.
 type Policy string
 
-// The policies; the package comment says what they mean.
+// The policies. The package comment describes them.
 const (
 	RoundRobin Policy = "RoundRobin"
 	Block      Policy = "Block"
 	Priority   Policy = "Priority"
 )
 
-// Queue is the line of one quota group.
+// Queue holds the waiting items of one quota group.
 type Queue struct {
-	// Group whose quota the items wait for.
+	// Group is the quota group of the items.
 	Group quota.Group
-	// Policy in force; SetPolicy changes it.
+	// Policy is the policy in force. SetPolicy changes it.
 	Policy Policy
 
 	waitIndex *WaitIndex
 	shapes    map[string]*Shape
-	// line holds the possible shapes, ready and parked, by their first items.
-	line *Heap[*Shape]
+	// possible holds the possible shapes, ready and parked, by their first items.
+	possible *Heap[*Shape]
 	// ready holds the shapes that are worth trying.
 	ready *Heap[*Shape]
-	// stands are where shapes of the queue are parked; those in open may have some
-	// that are worth trying.
+	// buckets are where shapes of the queue are parked. Those in open may have shapes that are
+	// worth trying.
 	buckets map[quota.Space]*bucket
 	open    []*bucket
 }
 
-// New makes an empty queue whose refused shapes park in the wait index.
+// New returns an empty queue whose refused shapes are parked in the wait index.
 func New(group quota.Group, policy Policy, index *WaitIndex) *Queue {
 	return &Queue{
 		Group:     group,
@@ -44,8 +44,8 @@ func New(group quota.Group, policy Policy, index *WaitIndex) *Queue {
 		waitIndex: index,
 		shapes:    map[string]*Shape{},
 		buckets:   map[quota.Space]*bucket{},
-		line: NewHeap(func(a, b *Shape) bool { return a.head().Before(b.head()) },
-			func(s *Shape) *int { return &s.linePlace }),
+		possible: NewHeap(func(a, b *Shape) bool { return a.head().Before(b.head()) },
+			func(s *Shape) *int { return &s.possiblePlace }),
 		ready: NewHeap(func(a, b *Shape) bool {
 			if a.late != b.late {
 				return b.late
@@ -55,14 +55,14 @@ func New(group quota.Group, policy Policy, index *WaitIndex) *Queue {
 	}
 }
 
-// Shapes calls do for every shape, in no order that a decision may depend on.
+// Shapes calls do for every shape. No decision may depend on the order.
 func (q *Queue) Shapes(do func(*Shape)) {
 	for _, s := range q.shapes {
 		do(s)
 	}
 }
 
-// Push puts an item in line. A shape that is new to the queue is ready.
+// Push adds an item to the queue. A shape that is new to the queue is ready.
 func (q *Queue) Push(item *Item, demand quota.Demand) *Shape {
 	key := demand.Key()
 	s := q.shapes[key]
@@ -75,7 +75,7 @@ func (q *Queue) Push(item *Item, demand quota.Demand) *Shape {
 	item.shape = s
 	s.items.Set(item)
 	if isNew {
-		q.line.Set(s)
+		q.possible.Set(s)
 		q.makeReady(s)
 	} else {
 		q.reorder(s)
@@ -83,7 +83,7 @@ func (q *Queue) Push(item *Item, demand quota.Demand) *Shape {
 	return s
 }
 
-// Remove takes an item out of line.
+// Remove removes an item from the queue.
 func (q *Queue) Remove(item *Item) {
 	s := item.shape
 	item.shape = nil
@@ -92,18 +92,18 @@ func (q *Queue) Remove(item *Item) {
 		q.reorder(s)
 		return
 	}
-	// The order of the heaps looks at the first item: leave them before it goes.
+	// The heaps are ordered by the first item, so the shape leaves them before its item.
 	q.waitIndex.leave(s)
 	q.ready.Remove(s)
-	q.line.Remove(s)
+	q.possible.Remove(s)
 	s.items.Remove(item)
 	delete(q.shapes, s.key)
 }
 
-// reorder puts a shape where its first item belongs.
+// reorder moves a shape to the position of its first item.
 func (q *Queue) reorder(s *Shape) {
-	if q.line.Has(s) {
-		q.line.Set(s)
+	if q.possible.Has(s) {
+		q.possible.Set(s)
 	}
 	if q.ready.Has(s) {
 		q.ready.Set(s)
@@ -111,7 +111,7 @@ func (q *Queue) reorder(s *Shape) {
 	q.waitIndex.reorder(s)
 }
 
-// drop forgets a stand that is empty.
+// drop removes an empty bucket.
 func (q *Queue) drop(at *bucket) {
 	delete(q.buckets, at.space)
 	q.close(at)
@@ -122,8 +122,7 @@ func (q *Queue) close(at *bucket) {
 	q.open = slices.DeleteFunc(q.open, func(other *bucket) bool { return other == at })
 }
 
-// Begin starts a round of trying at a time: what is ready is put in the order that
-// backoff gives it now.
+// Begin starts a round of trying. It orders the ready shapes by the backoff at that time.
 func (q *Queue) Begin(now time.Time) {
 	q.waitIndex.Begin(now)
 	if q.Policy != RoundRobin {
@@ -136,8 +135,7 @@ func (q *Queue) Begin(now time.Time) {
 	}
 }
 
-// SetPolicy has another policy in force. What backoff came to under the one before
-// does not count any more.
+// SetPolicy changes the policy. Backoff from the previous policy no longer counts.
 func (q *Queue) SetPolicy(policy Policy) {
 	q.Policy = policy
 	for _, s := range slices.Clone(q.ready.All()) {
@@ -160,15 +158,15 @@ func (q *Queue) makeReady(s *Shape) {
 	q.ready.Set(s)
 }
 
-// Next is the item to try next, nil when none is worth trying. One in backoff goes
-// only when no other has any use for the room.
+// Next returns the item to try next; nil if none is worth trying. An item in backoff is tried only if no
+// other item can use the room.
 func (q *Queue) Next() *Item {
-	for i := len(q.open) - 1; i >= 0; i = min(i, len(q.open)) - 1 { // stands close meanwhile
+	for i := len(q.open) - 1; i >= 0; i = min(i, len(q.open)) - 1 { // wakeFirst may close buckets
 		q.wakeFirst(q.open[i])
 	}
 	s, ok := q.ready.Top()
 	if q.Policy == Block {
-		s, ok = q.line.Top()
+		s, ok = q.possible.Top()
 	}
 	if !ok || !q.ready.Has(s) {
 		return nil
@@ -176,8 +174,8 @@ func (q *Queue) Next() *Item {
 	return s.head()
 }
 
-// wakeFirst makes ready the first shape of a stand for which there is room, if it is
-// before all that is ready. A stand without any is no longer open.
+// wakeFirst makes the first shape of a bucket for which there is room ready, if it is before all ready
+// shapes. It closes a bucket without such a shape.
 func (q *Queue) wakeFirst(at *bucket) {
 	s := at.first(q.waitIndex.room(at.space), q.waitIndex.now.UnixNano())
 	if s == nil {
@@ -191,35 +189,34 @@ func (q *Queue) wakeFirst(at *bucket) {
 	}
 }
 
-// Front is the first item in line that has a chance; nil when there is none.
+// Front returns the first item that is not impossible; nil if there is none.
 func (q *Queue) Front() *Item {
-	if s, ok := q.line.Top(); ok {
+	if s, ok := q.possible.Top(); ok {
 		return s.head()
 	}
 	return nil
 }
 
-// Take takes the item out of line because it got its room.
+// Take removes the item from the queue because it was admitted.
 func (q *Queue) Take(item *Item) {
 	item.shape.backoff, item.shape.served = 0, q.waitIndex.now.UnixNano()
 	q.Remove(item)
 }
 
-// Refuse parks a ready shape under what it lacks, or sets it aside when nothing
-// that is given back could help it.
+// Refuse parks a ready shape under what it lacks, or sets it aside if it is impossible.
 func (q *Queue) Refuse(s *Shape, r *quota.Refusal, now time.Time) {
 	s.refuse(r, now)
 	q.ready.Remove(s)
 	if r.Final() {
-		q.line.Remove(s)
+		q.possible.Remove(s)
 		return
 	}
 	q.waitIndex.park(s)
 }
 
-// Retry makes a shape ready that was refused, whatever it lacks.
+// Retry makes a refused shape ready, whatever it lacks.
 func (q *Queue) Retry(s *Shape) {
 	q.waitIndex.leave(s)
-	q.line.Set(s)
+	q.possible.Set(s)
 	q.makeReady(s)
 }

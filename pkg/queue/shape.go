@@ -8,18 +8,18 @@ import (
 
 // Item is a waiting unit.
 type Item struct {
-	// Key is the unit's namespace/name, the last word of every order.
+	// Key is the namespace/name of the unit. Every order ends with it.
 	Key string
-	// Priority orders items, the greater first.
+	// Priority orders items. The greater comes first.
 	Priority int32
-	// Submitted orders items of one priority: microseconds since 1970.
+	// Submitted orders items of the same priority, in microseconds since 1970.
 	Submitted int64
 
 	shape *Shape
 	place int
 }
 
-// Before is the order of a queue.
+// Before reports whether the item is before the other in the order of a queue.
 func (i *Item) Before(other *Item) bool {
 	if i.Priority != other.Priority {
 		return i.Priority > other.Priority
@@ -27,7 +27,7 @@ func (i *Item) Before(other *Item) bool {
 	return i.Older(other)
 }
 
-// Older is the order of submission.
+// Older reports whether the item was submitted before the other.
 func (i *Item) Older(other *Item) bool {
 	if i.Submitted != other.Submitted {
 		return i.Submitted < other.Submitted
@@ -35,15 +35,15 @@ func (i *Item) Older(other *Item) bool {
 	return i.Key < other.Key
 }
 
-// Shape that the item is in; nil when it is in no queue.
+// Shape returns the shape of the item; nil if the item is in no queue.
 func (i *Item) Shape() *Shape { return i.shape }
 
-// Shape is the set of items of one queue that demand the same.
+// Shape is the set of items of one queue with the same demand.
 type Shape struct {
-	// Demand of each item.
+	// Demand is the demand of each item.
 	Demand quota.Demand
-	// Told is the cause that the owner has last had reported for all items, nil for none:
-	// for the owner's use.
+	// Shown is the cause that was last reported for all items; nil if none was. It is for use by
+	// the owner of the queue.
 	Shown *quota.Cause
 
 	key     string
@@ -51,56 +51,55 @@ type Shape struct {
 	items   Heap[*Item]
 	refusal *quota.Refusal
 
-	// backoff is how long the last refusal keeps the shape behind others: until then,
-	// in nanoseconds since 1970, 0 when it was never refused.
+	// backoff is how long the last refusal keeps the shape behind others, and until is its end in
+	// nanoseconds since 1970; 0 if the shape was never refused.
 	backoff time.Duration
 	until   int64
 	late    bool
-	// served is when one of the items last got its room, 0 for never.
+	// served is when one of the items was last admitted; 0 if none was.
 	served int64
 
-	linePlace, readyPlace int
-	// parking is by what the refusal lacks, also by what it also lacks; few have that.
+	possiblePlace, readyPlace int
+	// entry is under the Lack of the refusal. also is under its second Lack, which few have.
 	entry bucketEntry
 	also  *bucketEntry
 }
 
-// Backoff of a refused shape in policy RoundRobin: the first, doubling with each
-// refusal up to the greatest.
+// Backoff is the backoff of refused shapes with policy RoundRobin. It starts at Initial and doubles with
+// each refusal up to Max.
 type Backoff struct {
 	Initial, Max time.Duration
 }
 
-// DefaultBackoff is in force where nobody sets another.
+// DefaultBackoff returns the backoff that applies unless another one is set.
 func DefaultBackoff() Backoff { return Backoff{Initial: time.Second, Max: 20 * time.Second} }
 
-// after is the backoff that follows one; 0 follows none.
+// after returns the backoff that follows the last one, which is 0 if there was none.
 func (b Backoff) after(last time.Duration) time.Duration {
 	return min(max(2*last, b.Initial), b.Max)
 }
 
-// Key tells shapes of one queue apart.
+// Key identifies the shape within its queue.
 func (s *Shape) Key() string { return s.key }
 
-// Queue that the shape is in.
+// Queue returns the queue of the shape.
 func (s *Shape) Queue() *Queue { return s.queue }
 
-// Len is the number of items.
+// Len returns the number of items.
 func (s *Shape) Len() int { return s.items.Len() }
 
-// Items of the shape, the first the next in line, the rest in no order.
+// Items returns the items of the shape. The first is the next to be tried; the rest are in no order.
 func (s *Shape) Items() []*Item { return s.items.All() }
 
 // Parked reports whether the shape waits for what its refusal lacks.
 func (s *Shape) Parked() bool { return s.entry.bucket != nil }
 
-// worthTrying reports whether the shape is parked where there may be room for it.
+// worthTrying reports whether the shape is parked in a bucket that may have room for it.
 func (s *Shape) worthTrying() bool {
 	return s.Parked() && (s.entry.bucket.open || s.also != nil && s.also.bucket.open)
 }
 
-// Refusal is why the shape has no room; nil when it was not tried since it
-// became ready.
+// Refusal returns why the shape does not fit; nil if it has never been refused.
 func (s *Shape) Refusal() *quota.Refusal { return s.refusal }
 
 func (s *Shape) head() *Item {
@@ -108,17 +107,17 @@ func (s *Shape) head() *Item {
 	return head
 }
 
-// refuse notes why the shape has no room, and sends it to the back for a while.
+// refuse stores why the shape does not fit and starts its backoff.
 func (s *Shape) refuse(r *quota.Refusal, now time.Time) {
 	s.refusal = r
 	if s.served != 0 && s.served == now.UnixNano() {
-		return // one of its own has just taken the room, and others were not tried at all
+		return // one of its own items has just taken the room, and no other shape was tried in between
 	}
 	s.backoff = s.queue.waitIndex.backoff.after(s.backoff)
 	s.until = now.Add(s.backoff).UnixNano()
 }
 
-// Cause of the wait that the shape's items are in now.
+// Cause returns why the items of the shape wait now.
 func (s *Shape) Cause() quota.Cause {
 	if s.refusal == nil {
 		return quota.Cause{}

@@ -9,31 +9,31 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// WaitIndex is where refused shapes of all queues are parked, by what they lack, so that
-// freed room wakes only those that it could help. A shape may stand in two spaces:
-// room in either wakes it. Shapes of one queue wake one by one, the first in line
-// first, for the room that one takes is none for those behind it.
+// WaitIndex holds the parked shapes of all queues by what they lack, so that freed room wakes only the
+// shapes that it could help. A shape may be parked in two spaces; room in either wakes it. Shapes of
+// one queue wake one at a time in queue order, because the room that one of them takes is not
+// available to the next.
 type WaitIndex struct {
 	room    func(quota.Space) int64
 	backoff Backoff
 	buckets map[quota.Space]*Heap[*bucket]
 	parked  int
-	// now is the time of the round of trying.
+	// now is the time of the current round of trying.
 	now     time.Time
 	weights uint64
-	// opened are stands that Wake has found.
+	// opened is scratch space of Wake.
 	opened []*bucket
 }
 
-// NewWaitIndex makes an empty wait index. Room reports how much room there is in a space.
+// NewWaitIndex returns an empty wait index. room returns the room in a space.
 func NewWaitIndex(room func(quota.Space) int64, backoff Backoff) *WaitIndex {
 	return &WaitIndex{room: room, backoff: backoff, buckets: map[quota.Space]*Heap[*bucket]{}}
 }
 
-// Begin starts a round of trying at a time: that at which backoff is judged.
+// Begin starts a round of trying and sets the time for backoff.
 func (l *WaitIndex) Begin(now time.Time) { l.now = now }
 
-// Len is the number of parked shapes.
+// Len returns the number of parked shapes.
 func (l *WaitIndex) Len() int { return l.parked }
 
 func (l *WaitIndex) park(s *Shape) {
@@ -48,7 +48,7 @@ func (l *WaitIndex) park(s *Shape) {
 func (l *WaitIndex) put(p *bucketEntry, s *Shape, lack quota.Lack) {
 	amount := lack.Amount
 	if room := l.room(lack.Space); amount <= room {
-		// A backend that refuses what it has room for would be asked for ever.
+		// A backend that refuses a demand for which it has room would be tried forever.
 		amount = room + min(1, math.MaxInt64-room)
 	}
 	at := s.queue.buckets[lack.Space]
@@ -60,23 +60,23 @@ func (l *WaitIndex) put(p *bucketEntry, s *Shape, lack quota.Lack) {
 	l.placed(at)
 }
 
-// draw is a number of no meaning, the same ones in each run.
+// nextWeight returns a pseudo-random weight. The sequence is the same in each run.
 func (l *WaitIndex) nextWeight() uint64 {
 	l.weights++
 	return bits.Reverse64(l.weights * 0x9e3779b97f4a7c15)
 }
 
-// placed puts a stand where it belongs among those of its space.
+// placed moves a bucket to its position among the buckets of its space.
 func (l *WaitIndex) placed(at *bucket) {
-	stands := l.buckets[at.space]
-	if stands == nil {
-		stands = NewHeap(func(a, b *bucket) bool { return a.least() < b.least() }, func(s *bucket) *int { return &s.place })
-		l.buckets[at.space] = stands
+	buckets := l.buckets[at.space]
+	if buckets == nil {
+		buckets = NewHeap(func(a, b *bucket) bool { return a.least() < b.least() }, func(s *bucket) *int { return &s.place })
+		l.buckets[at.space] = buckets
 	}
-	stands.Set(at)
+	buckets.Set(at)
 }
 
-// leave takes the shape out of the spaces that it stands in.
+// leave removes the shape from the wait index.
 func (l *WaitIndex) leave(s *Shape) {
 	if !s.Parked() {
 		return
@@ -91,21 +91,21 @@ func (l *WaitIndex) leave(s *Shape) {
 
 func (l *WaitIndex) remove(p *bucketEntry) {
 	at := p.bucket
-	stands := l.buckets[at.space]
-	if !at.hasOther(p) { // the order looks at what stands there
-		stands.Remove(at)
+	buckets := l.buckets[at.space]
+	if !at.hasOther(p) { // the order of the heap depends on the entries
+		buckets.Remove(at)
 		at.remove(p)
 		at.queue.drop(at)
-		if stands.Len() == 0 {
+		if buckets.Len() == 0 {
 			delete(l.buckets, at.space)
 		}
 		return
 	}
 	at.remove(p)
-	stands.Set(at)
+	buckets.Set(at)
 }
 
-// reorder puts a parked shape where its first item belongs.
+// reorder moves a parked shape to the position of its first item.
 func (l *WaitIndex) reorder(s *Shape) {
 	if !s.Parked() || s.entry.head == s.head() {
 		return
@@ -119,16 +119,16 @@ func (l *WaitIndex) reorder(s *Shape) {
 	}
 }
 
-// Wake takes in that there may be more room in a space than before, and reports which
-// queues may have something to try there.
+// Wake processes that a space may have more room than before. It calls woken for the queues that may have
+// something to try there.
 func (l *WaitIndex) Wake(space quota.Space, woken func(*Queue)) {
-	stands := l.buckets[space]
-	if stands == nil {
+	buckets := l.buckets[space]
+	if buckets == nil {
 		return
 	}
 	room := l.room(space)
 	l.opened = l.opened[:0]
-	stands.walk(func(at *bucket) bool {
+	buckets.walk(func(at *bucket) bool {
 		if at.least() > room {
 			return false
 		}
@@ -146,12 +146,12 @@ func (l *WaitIndex) Wake(space quota.Space, woken func(*Queue)) {
 	}
 }
 
-// All parked shapes but those that are worth trying and have others before them, in
-// no order that a decision may depend on.
+// All returns the parked shapes except those that are known to be worth trying. No decision may depend on
+// the order.
 func (l *WaitIndex) All() []*Shape {
 	var all []*Shape
-	for _, stands := range l.buckets {
-		for _, at := range stands.All() {
+	for _, buckets := range l.buckets {
+		for _, at := range buckets.All() {
 			each := func(p *bucketEntry) {
 				if p == &p.shape.entry && !p.shape.worthTrying() {
 					all = append(all, p.shape)

@@ -10,16 +10,16 @@ import (
 const (
 	// maxName is the longest name that an object may have.
 	maxName = 253
-	// hashLength is the number of letters that tell changed names apart.
+	// hashLength is the number of letters that distinguish changed names.
 	hashLength = 5
-	// hashLetters spell no words.
+	// hashLetters contains no vowels, so that a hash spells no words.
 	hashLetters = "bcdfghjklmnpqrstvwxz"
 )
 
-// QueueName is the name that the Queue object of the group with the path has
-// when no other group has taken it: the path in lower case with "-" for "/" and
-// for what a name may not hold, and a hash of the path where anything but the
-// "/" was changed or cut. It always is a name that Kubernetes accepts.
+// QueueName returns the name of the Queue object of the group with the path, if no other group uses
+// that name: the path in lower case, with "-" for "/" and for characters that a name may not
+// contain. If anything but the "/" was changed or cut, a hash of the path follows. Kubernetes always
+// accepts the name.
 func QueueName(path string) string {
 	dashed := strings.ReplaceAll(path, "/", "-")
 	if name := objectName(dashed); name == dashed && len(name) <= maxName && name != "" {
@@ -28,9 +28,9 @@ func QueueName(path string) string {
 	return hashedName(path, 0)
 }
 
-// QueueNames are the names of the Queue objects of groups with the paths, no two
-// of which are equal. Of paths that come to one name, as "a/b-c" and "a-b/c", the
-// first keeps it and the others get a hash: the order of paths matters.
+// QueueNames returns the names of the Queue objects of groups with the paths. No two names are
+// equal: of paths with the same QueueName, such as "a/b-c" and "a-b/c", the first keeps it and the
+// others get a hash. The order of paths therefore matters.
 func QueueNames(paths []string) []string {
 	names := make([]string, len(paths))
 	taken := make(map[string]bool, len(paths))
@@ -45,8 +45,7 @@ func QueueNames(paths []string) []string {
 	return names
 }
 
-// hashedName adds the hash of the path and the attempt to as much of the path as
-// there is room for.
+// hashedName appends the hash of the path and the attempt to as much of the path as fits.
 func hashedName(path string, attempt int) string {
 	name := objectName(strings.ReplaceAll(path, "/", "-"))
 	if most := maxName - 1 - hashLength; len(name) > most {
@@ -58,8 +57,8 @@ func hashedName(path string, attempt int) string {
 	return name + "-" + hash(path, attempt)
 }
 
-// objectName replaces and cuts what the name of an object may not hold; what is
-// left may be empty or too long. Dots stand only between letters or digits.
+// objectName replaces and cuts the characters that the name of an object may not contain. The result
+// may be empty or too long. It has dots only between letters or digits.
 func objectName(s string) string {
 	lower := strings.Map(func(r rune) rune {
 		switch {

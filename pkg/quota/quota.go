@@ -1,16 +1,15 @@
-// Package quota says what a quota backend is: something that places units into
-// groups, reports whether a group has room, and is charged when a unit takes it.
+// Package quota defines the interface of a quota backend. A backend assigns units to quota groups,
+// reports whether a group has room for a demand, and accounts for the units that hold quota.
 //
-// Words. A group is the set of jobs that share one quota; a node is a place
-// where a limit stands; a group is charged at several nodes at once, its own
-// and each one above. A demand is what one unit takes while it holds quota.
-// A refusal says which check a demand failed, and what would have to be freed
-// before it is worth asking again.
+// Terms. A quota group is the set of jobs that share one quota. A quota node is a point in the
+// quota that has limits; a group is charged at several nodes, its own and all ancestors. A demand
+// is what one unit is charged while it holds quota. A refusal reports which check a demand failed,
+// and what must be freed before the demand is worth trying again.
 //
-// Invariant: for every node and resource, used is the exact sum of the demands
-// charged and not released. Charge and Release are inverses.
+// Invariant: for every node and resource, used is the exact sum of the demands that were charged and
+// not released. Charge and Release are inverses.
 //
-// Backends are not safe for concurrent use: the scheduler's goroutine owns them.
+// Backends are not safe for concurrent use. The goroutine of the scheduler owns them.
 package quota
 
 import (
@@ -18,28 +17,28 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// JobsResource is the resource of which every demand takes one: limiting it
-// limits the number of units that hold quota.
+// JobsResource is a resource of which every demand includes 1, so that a limit on it limits the
+// number of units that hold quota.
 const JobsResource = wellknown.MaxJobsResource
 
-// NodeID names a node of one backend. IDs are dense, from 0.
+// NodeID identifies a node of a backend. IDs are dense and start at 0.
 type NodeID int32
 
-// Demand is what one unit takes while it holds quota.
+// Demand is what one unit is charged while it holds quota.
 type Demand struct {
-	// Requests of all the unit's pods, and one of JobsResource.
+	// Requests is the sum of the requests of all pods of the unit, and 1 of JobsResource.
 	Requests resources.Vector
-	// Preemptible units may use what a group borrows; others stay within min.
+	// Preemptible units may borrow. Other units stay within the min of their group.
 	Preemptible bool
 }
 
-// Equal reports whether two demands are of the same shape: where one is refused,
-// the other would be.
+// Equal reports whether two demands have the same shape. If a group refuses one of them, it refuses
+// the other.
 func (d Demand) Equal(other Demand) bool {
 	return d.Preemptible == other.Preemptible && d.Requests.Equal(other.Requests)
 }
 
-// Key tells shapes apart: demands have the same key exactly when they are Equal.
+// Key identifies the shape: two demands have the same key exactly when they are Equal.
 func (d Demand) Key() string {
 	if d.Preemptible {
 		return "p" + d.Requests.Key()
@@ -49,99 +48,98 @@ func (d Demand) Key() string {
 
 // Group is the set of jobs that share one quota.
 type Group interface {
-	// Path names the group: the names of its nodes from the root, joined by "/".
+	// Path identifies the group: the names of its nodes from the root, joined by "/".
 	Path() string
-	// Queue is the name of the Queue object in which the group's units wait.
+	// Queue is the name of the Queue object in which the units of the group wait.
 	Queue() string
-	// Nodes that the group is charged at, its own first, the root last.
+	// Nodes are the nodes at which the group is charged, from its own to the root.
 	Nodes() []NodeID
-	// Fits reports why the demand has no room now, or nil when it has.
+	// Fits returns why the demand does not fit now, or nil if it fits.
 	Fits(Demand) *Refusal
-	// Owed reports whether the group, with the demand, would still be within what it
-	// is guaranteed. A group without guarantee is owed nothing.
+	// Owed reports whether the group would stay within its guarantee with the demand. A group
+	// without a guarantee is owed nothing.
 	Owed(Demand) bool
-	// Charge takes the demand, whether it fits or not: what a restart finds
-	// charged is charged. The owner, which may be empty, is the UID of the job whose
-	// pods will use it.
+	// Charge adds the demand to what is used, whether it fits or not, because after a restart
+	// the units that hold quota must be charged again. The owner, which may be empty, is the UID
+	// of the job whose pods use the quota.
 	Charge(owner string, d Demand)
-	// Release gives back a demand that was charged to the owner.
+	// Release uncharges a demand that was charged to the owner.
 	Release(owner string, d Demand)
-	// Spaces calls visit with each space in which the demand takes room, and gives
-	// it back.
+	// Spaces calls visit with each space in which the demand, once charged, uses room and frees
+	// it again.
 	Spaces(d Demand, visit func(Space))
 }
 
-// Backend holds the groups. What limits them all changes by a new backend, to which
-// the scheduler charges again what is held; only a Observer changes while it decides.
+// Backend holds the groups. To change their limits, the scheduler gets a new backend and charges the
+// units that hold quota to it. Only an Observer changes in place.
 type Backend interface {
-	// Place finds the group of a unit in the namespace that may name a quota
-	// (empty: none), or says why there is none.
+	// Place returns the group of a unit in the namespace, or a refusal that explains why there is
+	// none. quotaName is the quota that the unit selects; it may be empty.
 	Place(namespace, quotaName string) (Group, *Refusal)
-	// Groups are all groups that there are whether or not units are in them, in the
-	// backend's order. Place may find others.
+	// Groups returns the groups that exist even without units, in the order of the backend. Place
+	// may return others.
 	Groups() []Group
-	// Nearest is where a unit is charged that holds quota of the group with the path
-	// and belongs to no group any more: the node of the path, or the nearest above
-	// it that there still is. Only Nodes, Path, Charge and Release of it are of use;
-	// equal paths give the same Group. Nil where such a unit counts nowhere.
+	// Nearest returns where to charge a unit that holds quota of the group with the path but no
+	// longer belongs to any group: the node of the path, or its nearest ancestor that still
+	// exists. Only Nodes, Path, Charge and Release of the result are used. Equal paths return
+	// the same Group. The result is nil if such a unit is not charged anywhere.
 	Nearest(path string) Group
-	// Room is what a demand may still take in a space; MaxInt64 where nothing
-	// limits it, negative where use is above the bound.
+	// Room returns how much a demand may still use in a space: MaxInt64 if the space has no
+	// limit, negative if more is used than the limit allows.
 	Room(Space) int64
-	// Share is how much of its due the node would have in use with the demand.
+	// Share returns the share of the node with the demand included.
 	Share(NodeID, Demand) Share
-	// Usage of every node, in the backend's order.
+	// Usage returns the usage of every node, in the order of the backend.
 	Usage() []NodeUsage
 }
 
-// Lender is a backend whose groups borrow what others are guaranteed and do not
-// use, and that can pause this.
+// Lender is a backend whose groups borrow the unused guarantee of other groups, and that can pause
+// borrowing.
 type Lender interface {
 	Backend
-	// Pauses reports whether borrowing is ever to be paused; the others are not called
-	// where it is not.
+	// Pauses reports whether borrowing may be paused. If not, Pause and Resume are not called.
 	Pauses() bool
-	// Pause forbids to borrow further of the resource below the node, until Resume
-	// was called as often; Resume reports whether that is so now.
+	// Pause forbids further borrowing of the resource below the node until Resume was called as
+	// often as Pause. Resume reports whether borrowing is allowed again.
 	Pause(NodeID, resources.ID)
 	Resume(NodeID, resources.ID) bool
 }
 
-// UsageAggregator is a backend that distinguishes more than users have names for.
+// UsageAggregator is a backend that distinguishes more kinds of usage than users have names for.
 type UsageAggregator interface {
 	Backend
-	// AggregatedUsage is Usage of what users know by name alone.
+	// AggregatedUsage returns Usage summed by the names that users know.
 	AggregatedUsage() []NodeUsage
 }
 
-// Observer is a backend that also goes by what happens in the cluster beside the units,
-// each group on its own: what is used by others, and limits that change one by one.
+// Observer is a backend that also depends on objects in the cluster other than units, separately for
+// each group: the usage of others, and limits that change one at a time.
 type Observer interface {
 	Backend
-	// Observe takes in one thing that was seen, of a type of the backend's own.
+	// Observe processes one observation. The backend defines the types of observations.
 	Observe(seen any) Effect
 }
 
-// Effect is what an observation has changed. That there is less room needs no mention.
+// Effect is what an observation has changed. It need not report that there is less room.
 type Effect struct {
-	// Freed are spaces that may have more room than before.
+	// Freed are the spaces that may have more room than before.
 	Freed []Space
-	// Changed is the group whose limits are others now, which has come, or which is
-	// not among the backend's Groups any more; nil when there is none.
+	// Changed is the group whose limits have changed, that is new, or that is no longer among
+	// the Groups of the backend; nil if there is none.
 	Changed Group
 }
 
 // NodeUsage reports how much of a node is used.
 type NodeUsage struct {
-	// Path names the node.
+	// Path identifies the node.
 	Path string
-	// Used is the sum of what is charged, JobsResource left out.
+	// Used is the sum of what is charged, without JobsResource.
 	Used resources.Vector
-	// Borrowed is the part of Used that is above the node's guarantee, for the
-	// resources that the guarantee names.
+	// Borrowed is the part of Used above the guarantee of the node, for the resources that the
+	// guarantee names.
 	Borrowed resources.Vector
-	// Min is what the node is guaranteed and Max its limit, for the resources that they
-	// name, JobsResource included.
+	// Min is the guarantee of the node and Max its limit, for the resources that they name,
+	// including JobsResource.
 	Min, Max resources.Vector
 	// Jobs is the number of units charged.
 	Jobs int64

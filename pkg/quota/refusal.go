@@ -7,47 +7,46 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Refusal says which check a unit failed.
+// Refusal reports which check a unit failed.
 type Refusal struct {
 	Reason wellknown.Reason
-	// Node is the path of the node whose limit refused; empty when no node did.
+	// Node is the path of the node whose limit refused the unit; empty if no node did.
 	Node string
-	// Resource that is lacking; empty when none is.
+	// Resource is the resource that is insufficient; empty if none is.
 	Resource string
-	// Asked, Used and Limit of the resource at the node, in base units
-	// (resources.Format makes them readable).
+	// Asked is the requested amount of the resource. Used and Limit are those of the resource at
+	// the node. All are in base units, which resources.Format makes readable.
 	Asked, Used, Limit int64
-	// Lack is what has to be freed before asking again makes sense. Of use only
-	// for a refusal that is not Final.
+	// Lack is what must be freed before the unit is worth trying again. It is used only if the
+	// refusal is not Final.
 	Lack Lack
-	// Also is another room that changes the answer once it is freed; nil if there
-	// is none.
+	// Also is a second Lack that changes the decision once it is freed; nil if there is none.
 	Also *Lack
-	// Owed names the spaces where the demand lacks room though its group is owed
-	// it, because others have borrowed it: borrowing there is to be paused while it
-	// waits. Empty when it is not so, or borrowing is never paused.
+	// Owed lists the spaces in which the demand lacks room because others have borrowed what the
+	// group is owed. Borrowing there is paused while the unit waits. It is empty if the unit is
+	// not owed or borrowing is never paused.
 	Owed []Space
-	// Sentence explains a refusal that no node made.
+	// Sentence is the message of a refusal that does not come from the limit of a node.
 	Sentence string
-	// Say makes the sentence of a backend that has its own words for what a node
-	// refused; nil where those of Message do.
+	// Say returns the message if the backend does not use the messages of Message for its limits;
+	// nil otherwise.
 	Say func(*Refusal) string
 }
 
-// Cause tells refusals apart that a user has to be reported separately; the
-// figures in a sentence may change without it.
+// Cause distinguishes refusals that are reported to users separately. The figures in a message may
+// change without a change of the cause.
 type Cause struct {
 	Reason         wellknown.Reason
 	Node, Resource string
 }
 
-// Cause of the refusal.
+// Cause returns the cause of the refusal.
 func (r *Refusal) Cause() Cause {
 	return Cause{Reason: r.Reason, Node: r.Node, Resource: r.Resource}
 }
 
-// Final reports whether nothing that running jobs give back could help: only a
-// change of the quota or of the unit can.
+// Final reports whether only a change of the quota or of the unit can help, and not the quota that
+// running jobs free.
 func (r *Refusal) Final() bool {
 	switch r.Reason {
 	case wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs, wellknown.ReasonBorrowingPaused:
@@ -57,13 +56,13 @@ func (r *Refusal) Final() bool {
 	}
 }
 
-// Impossible reports whether the unit could not have its room even if nothing else had
-// any.
+// Impossible reports whether the unit would not fit even if nothing else held quota.
 func (r *Refusal) Impossible() bool {
 	return r.Reason == wellknown.ReasonExceedsMaxQuota || r.Reason == wellknown.ReasonExceedsMinQuota || r.Reason == wellknown.ReasonInvalidRequest
 }
 
-// Message is a sentence that names node, resource, asked, used and limit.
+// Message returns the message for users. It names the node, the resource, and the requested, used and
+// maximum amounts.
 func (r *Refusal) Message() string {
 	if r.Say != nil {
 		return r.Say(r)
@@ -72,22 +71,22 @@ func (r *Refusal) Message() string {
 	switch r.Reason {
 	case wellknown.ReasonQuotaExceeded:
 		if r.Lack.Bound == FixedMin {
-			return fmt.Sprintf("waiting for %s within the min of quota %s, for it is not preemptible: %s asked, %s of %s used by jobs that are not",
+			return fmt.Sprintf("insufficient guaranteed %s in quota %s: requested %s, used %s of min %s by non-preemptible jobs",
 				r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit))
 		}
-		return fmt.Sprintf("waiting for %s in quota %s: %s asked, %s of %s used",
+		return fmt.Sprintf("insufficient %s in quota %s: requested %s, used %s of max %s",
 			r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit))
 	case wellknown.ReasonMaxJobs:
-		return fmt.Sprintf("waiting for a running job to end in quota %s: %d of %d jobs (%s) released",
+		return fmt.Sprintf("job limit reached in quota %s: %d of %d jobs hold quota (%s)",
 			r.Node, r.Used, r.Limit, JobsResource)
 	case wellknown.ReasonExceedsMaxQuota:
-		return fmt.Sprintf("can never run in quota %s: %s %s asked, and the limit is %s; ask for less or raise the quota's max (%s used now)",
+		return fmt.Sprintf("can never fit in quota %s: requested %s %s, max is %s (used %s); request less or raise the max of the quota",
 			r.Node, format(r.Asked), r.Resource, format(r.Limit), format(r.Used))
 	case wellknown.ReasonExceedsMinQuota:
-		return fmt.Sprintf("can never run in quota %s: it is not preemptible, so it has to stay within min: %s %s asked, and min is %s; ask for less, make it preemptible or raise the quota's min",
+		return fmt.Sprintf("can never fit in the guarantee of quota %s: a non-preemptible job requested %s %s, min is %s; request less, make the job preemptible, or raise the min of the quota",
 			r.Node, format(r.Asked), r.Resource, format(r.Limit))
 	case wellknown.ReasonBorrowingPaused:
-		return fmt.Sprintf("waiting for %s in quota %s, where borrowing is paused: a job waits there for what its own quota is guaranteed (%s asked, %s of %s used)",
+		return fmt.Sprintf("borrowing of %s is paused in quota %s until a waiting job gets its guaranteed quota there: requested %s, used %s of max %s",
 			r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit))
 	default:
 		return r.Sentence

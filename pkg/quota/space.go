@@ -7,55 +7,55 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Bound is one of the bounds that a node sets to the use of a resource.
+// Bound is one of the bounds of a node on the use of a resource.
 type Bound int8
 
 const (
-	// Max bounds all use at and below the node.
+	// Max is the limit on all use at and below the node.
 	Max Bound = iota
-	// Min is what the node's group is guaranteed; what it uses beyond is borrowed.
+	// Min is the guarantee of the group of the node. Use above it is borrowed.
 	Min
-	// FixedMin is the guarantee as the bound of non-preemptible use.
+	// FixedMin is the guarantee as the limit on use by non-preemptible units.
 	FixedMin
-	// Lending bounds what is borrowed further below the node: there is no room for
-	// that while it is paused, and any amount when it is not.
+	// Lending bounds further borrowing below the node: it has no room while borrowing is paused
+	// and unlimited room otherwise.
 	Lending
 )
 
-// Space is a bound of a resource at a node: where room is freed, and where it lacks.
+// Space is a bound on a resource at a node. Room is freed in spaces and is lacking in spaces.
 type Space struct {
 	Node     NodeID
 	Resource resources.ID
 	Bound    Bound
 }
 
-// Lack is room that is missing: Amount that the Room of the space has to reach.
+// Lack is missing room: Amount is what the Room of the space must reach.
 type Lack struct {
 	Space
 	Amount int64
 }
 
-// Kind of a Share.
+// Kinds of a Share.
 const (
-	// OfMin: part of what the node is guaranteed.
+	// OfMin is a share of the guarantee of the node.
 	OfMin = iota
-	// OfMax: part of its limit, for a node without guarantee.
+	// OfMax is a share of the limit, for a node without a guarantee.
 	OfMax
-	// OfNothing: nothing is due to the node by which its use could be measured.
+	// OfNothing is the share of a node that has neither for the requested resources.
 	OfNothing
 )
 
-// Share is how much of what is due to a node is in use: Used / Due of the resource
-// of which that is the most. Nodes that compete are served in order of Compare.
+// Share is the dominant share of a node: the greatest Used / Due among the requested resources, where
+// Due is the guarantee or the limit. Competing nodes are served in the order of Compare.
 type Share struct {
 	Kind int8
-	// Used and Due in base units of one resource; Due is above zero unless Kind is
+	// Used and Due are in base units of one resource. Due is greater than zero unless Kind is
 	// OfNothing.
 	Used, Due int64
 }
 
-// Compare orders shares: of min before of max before none, then the smaller first.
-// It is exact.
+// Compare orders shares by kind (OfMin, OfMax, OfNothing) and then by size, the smaller first. It is
+// exact.
 func (s Share) Compare(other Share) int {
 	if s.Kind != other.Kind {
 		return cmp.Compare(s.Kind, other.Kind)

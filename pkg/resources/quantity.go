@@ -54,7 +54,7 @@ func RequestValue(name string, q resource.Quantity) (int64, error) {
 		value++
 	}
 	if !fits || value > MaxRequest {
-		return 0, fmt.Errorf("%s: %s is more than can be asked for, %s", name, text(q), Format(name, MaxRequest))
+		return 0, fmt.Errorf("%s: %s exceeds the largest possible request, %s", name, text(q), Format(name, MaxRequest))
 	}
 	return value, nil
 }
@@ -103,7 +103,7 @@ func Quantities(n *Names, v Vector) map[string]resource.Quantity {
 
 func check(name string, q resource.Quantity) error {
 	if name == "" {
-		return fmt.Errorf("a resource without a name: %s", text(q))
+		return fmt.Errorf("a resource has an empty name: %s", text(q))
 	}
 	if q.Sign() < 0 {
 		return fmt.Errorf("%s: %s is negative", name, text(q))

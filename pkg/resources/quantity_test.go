@@ -134,8 +134,8 @@ func TestErrorsListResourcesInOrderOfNames(t *testing.T) {
 	}
 	for range 20 {
 		_, err := Request(NewNames(), wrong)
-		want := "a resource without a name: 1; cpu: -100m is negative; memory: -1Gi is negative; " +
-			"z: 1e30 is more than can be asked for, 9007199254740992"
+		want := "a resource has an empty name: 1; cpu: -100m is negative; memory: -1Gi is negative; " +
+			"z: 1e30 exceeds the largest possible request, 9007199254740992"
 		if err == nil || err.Error() != want {
 			t.Fatalf("error %q, want %q", err, want)
 		}

@@ -24,7 +24,7 @@ type Rate struct {
 func ParseRate(s string) (Rate, error) {
 	whole, fraction, point := strings.Cut(s, ".")
 	if !digits(whole) || !digits(fraction) || (whole == "" || point) && fraction == "" {
-		return Rate{}, fmt.Errorf("rate %q is not a decimal number, as 1 or 1.25", s)
+		return Rate{}, fmt.Errorf("rate %q is not a decimal number such as 1 or 1.25", s)
 	}
 	whole, fraction = strings.TrimLeft(whole, "0"), strings.TrimRight(fraction, "0")
 	if len(whole) > rateDigits || len(fraction) > rateDigits {
@@ -32,7 +32,7 @@ func ParseRate(s string) (Rate, error) {
 	}
 	value, err := strconv.ParseInt("0"+whole+fraction, 10, 64)
 	if err != nil || value == 0 {
-		return Rate{}, fmt.Errorf("rate %q has to be above 0", s)
+		return Rate{}, fmt.Errorf("rate %q must be above 0", s)
 	}
 	places := len(fraction)
 	return Rate{offset: value - powerOfTen(places), places: places}, nil

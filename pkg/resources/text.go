@@ -22,17 +22,17 @@ const (
 func Parse(s string) (resource.Quantity, error) {
 	s = strings.TrimSpace(s)
 	if len(s) > maxText {
-		return resource.Quantity{}, fmt.Errorf("quantity %q... is too long: more than %d characters", s[:maxText], maxText)
+		return resource.Quantity{}, fmt.Errorf("quantity %q... is longer than %d characters", s[:maxText], maxText)
 	}
 	if at := strings.IndexAny(s, "eE"); at >= 0 && s[at:] != "E" && s[at:] != "Ei" {
 		exponent, err := strconv.Atoi(s[at+1:])
 		if err != nil || exponent < -maxExponent || exponent > maxExponent {
-			return resource.Quantity{}, fmt.Errorf("quantity %q: the exponent has to be a whole number from -%d to %d", s, maxExponent, maxExponent)
+			return resource.Quantity{}, fmt.Errorf("quantity %q: the exponent must be a whole number from -%d to %d", s, maxExponent, maxExponent)
 		}
 	}
 	q, err := resource.ParseQuantity(s)
 	if err != nil {
-		return resource.Quantity{}, fmt.Errorf("quantity %q is not a number with an optional suffix, as 2, 500m, 1.5 or 4Gi", s)
+		return resource.Quantity{}, fmt.Errorf("quantity %q is not a number with an optional suffix, such as 2, 500m, 1.5 or 4Gi", s)
 	}
 	return q, nil
 }

@@ -54,21 +54,21 @@ func (s *Scheduler) checkUnit(u *unit) error {
 	waiting := u.Phase == Waiting && !u.assumed
 	switch {
 	case charged && s.backend != nil && u.chargedTo() != s.holder(u, u.queue):
-		return fmt.Errorf("holds quota and is not charged where it belongs")
+		return fmt.Errorf("holds quota but is not charged to its group")
 	case !charged && u.charged != nil:
-		return fmt.Errorf("is charged to %s and holds no quota", u.charged.group.Path())
+		return fmt.Errorf("is charged to %s but holds no quota", u.charged.group.Path())
 	case !waiting && u.item.Shape() != nil:
-		return fmt.Errorf("is in line and does not wait")
+		return fmt.Errorf("is queued but does not wait")
 	case waiting && u.item.Shape() == nil && u.Held == nil && u.placeRefusal == nil && u.requeueAt == 0 && u.queue.set.Stop == NotStopped:
-		return fmt.Errorf("waits, is not in line, and nothing says why")
+		return fmt.Errorf("waits but is neither queued nor refused")
 	case u.assumed && !u.write.pending(Dequeue):
-		return fmt.Errorf("is assumed released, and nobody is to write it")
+		return fmt.Errorf("is assumed released but no write is pending")
 	case u.Phase.holdsQuota() && u.Stopped && !u.write.pending(Requeue):
-		return fmt.Errorf("has stopped, and nobody is to requeue it")
+		return fmt.Errorf("has stopped but no requeue is pending")
 	case u.Phase.holdsQuota() && !u.Stopped && u.Inactive && !u.Evicted && !u.Over && !u.write.pending(Evict):
-		return fmt.Errorf("is to be inactive, and nobody is to evict it")
+		return fmt.Errorf("holds quota while inactive but no eviction is pending")
 	case u.endsAt() != 0 && u.timer.at == 0 && !u.write.pending(Evict):
-		return fmt.Errorf("may run for %v only, and nobody looks when that is over", u.MaxTime)
+		return fmt.Errorf("has a maximum execution time of %v but no timer", u.MaxTime)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ func (u *unit) eviction(now time.Time) *quota.Refusal {
 	case !u.Phase.holdsQuota() || u.Evicted || u.Stopped || u.Over:
 		return nil
 	case u.Inactive:
-		return &quota.Refusal{Reason: wellknown.ReasonDeactivated, Sentence: "it was deactivated"}
+		return &quota.Refusal{Reason: wellknown.ReasonDeactivated, Sentence: "deactivated after its release"}
 	}
 	if u.queue != nil && u.queue.set.Stop == Drain {
 		return &quota.Refusal{Reason: wellknown.ReasonQueueStopped, Sentence: fmt.Sprintf("queue %s was drained", u.queue.name)}
@@ -24,7 +24,7 @@ func (u *unit) eviction(now time.Time) *quota.Refusal {
 		return nil
 	}
 	return &quota.Refusal{Reason: wellknown.ReasonMaximumExecutionTime, Sentence: fmt.Sprintf(
-		"it has run for longer than its maximum execution time of %d s", u.MaxTime/time.Second)}
+		"exceeded the maximum execution time of %d s", u.MaxTime/time.Second)}
 }
 
 // endsAt is when a unit that may run no longer than that is to be evicted; 0

@@ -26,7 +26,7 @@ func TestAReasonIsWrittenAfterASecondOfWaiting(t *testing.T) {
 	if len(found) != 1 || found[0].Reason != wellknown.ReasonQuotaExceeded {
 		t.Fatalf("want one explanation QuotaExceeded, got %+v", found)
 	}
-	for _, word := range []string{"root", "cpu", "3 asked", "3 of 4 used"} {
+	for _, word := range []string{"root", "cpu", "requested 3", "used 3 of max 4"} {
 		if !strings.Contains(found[0].Message, word) {
 			t.Errorf("the sentence %q does not say %q", found[0].Message, word)
 		}
@@ -273,7 +273,7 @@ func TestWhoComesBackInLineWhileACauseComesAndGoesIsReportedOfOne(t *testing.T) 
 	w.settle()
 	w.finish("a/gpu")
 	w.after(10 * time.Minute)
-	if told := last(w.writes("a/3", scheduler.Explain)); !strings.HasPrefix(told.Message, "waiting for cpu") {
+	if told := last(w.writes("a/3", scheduler.Explain)); !strings.HasPrefix(told.Message, "insufficient cpu") {
 		t.Fatalf("a/3 is reported %+v", told)
 	}
 }

@@ -120,8 +120,8 @@ func TestUnitsThatAreNotPreemptibleStayTogetherWithinMin(t *testing.T) {
 		reason   wellknown.Reason
 		sentence string
 	}{
-		"a/fixed-2":     {wellknown.ReasonQuotaExceeded, "within the min of quota root/a, for it is not preemptible: 3 asked, 3 of 4 used"},
-		"a/fixed-never": {wellknown.ReasonExceedsMinQuota, "has to stay within min: 5 cpu asked, and min is 4"},
+		"a/fixed-2":     {wellknown.ReasonQuotaExceeded, "insufficient guaranteed cpu in quota root/a: requested 3, used 3 of min 4 by non-preemptible jobs"},
+		"a/fixed-never": {wellknown.ReasonExceedsMinQuota, "a non-preemptible job requested 5 cpu, min is 4"},
 	} {
 		told := w.writes(key, scheduler.Explain)
 		if len(told) != 1 || told[0].Reason != want.reason || !strings.Contains(told[0].Message, want.sentence) {

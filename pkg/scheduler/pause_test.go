@@ -33,7 +33,7 @@ func TestBorrowingIsPausedWhileSomebodyWaitsForWhatTheyAreOwed(t *testing.T) {
 		expectReleased(t, w, "b/2")
 		told := w.writes("b/3", scheduler.Explain)
 		if last := told[len(told)-1]; last.Reason != wellknown.ReasonBorrowingPaused ||
-			!strings.Contains(last.Message, "waiting for cpu in quota root, where borrowing is paused") {
+			!strings.Contains(last.Message, "borrowing of cpu is paused in quota root") {
 			t.Errorf("b/3 is reported %s: %s", last.Reason, last.Message)
 		}
 		w.finish("b/2")

@@ -22,7 +22,7 @@ func (u *unit) refusal(now time.Time) *quota.Refusal {
 		return nil
 	case instantOf(now) < u.requeueAt:
 		return &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: fmt.Sprintf(
-			"released %d times and stopped each time; stands in line again at %s", u.Attempts, u.requeueAt.time().UTC().Format(time.RFC3339))}
+			"stopped after %s; requeued at %s", releases(u.Attempts), u.requeueAt.time().UTC().Format(time.RFC3339))}
 	}
 	shape := u.item.Shape()
 	if shape == nil {
@@ -33,9 +33,17 @@ func (u *unit) refusal(now time.Time) *quota.Refusal {
 	}
 	if front := u.queue.Front(); u.queue.Policy == queue.Block && front != nil && front != &u.item {
 		return &quota.Refusal{Reason: wellknown.ReasonNotAtFront, Sentence: fmt.Sprintf(
-			"behind %s in queue %s, whose policy Block lets nothing pass its front", front.Key, u.queue.name)}
+			"unit %s is ahead in queue %s, and policy Block admits only the front unit", front.Key, u.queue.name)}
 	}
 	return shape.Refusal()
+}
+
+// releases counts releases for a message.
+func releases(n int32) string {
+	if n == 1 {
+		return "1 release"
+	}
+	return fmt.Sprintf("%d releases", n)
 }
 
 // keptOut is why the unit may not stand in line; nil when it may.
@@ -47,7 +55,7 @@ func (u *unit) keptOut() *quota.Refusal {
 		return u.placeRefusal
 	case u.queue != nil && u.queue.set.Stop != NotStopped:
 		return &quota.Refusal{Reason: wellknown.ReasonQueueStopped, Sentence: fmt.Sprintf(
-			"queue %s is stopped; it goes on when an administrator sets its spec.stop to None", u.queue.name)}
+			"queue %s is stopped; an administrator resumes it by setting spec.stop to None", u.queue.name)}
 	default:
 		return nil
 	}

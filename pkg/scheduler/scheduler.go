@@ -97,7 +97,7 @@ func New(opts Options) *Scheduler {
 		timers:        newTimers(),
 		explainer:     newExplainer(),
 		isFreed:       map[quota.Space]bool{},
-		missing:       &quota.Refusal{Reason: wellknown.ReasonNoQuota, Sentence: "no quota is known yet"},
+		missing:       &quota.Refusal{Reason: wellknown.ReasonNoQuota, Sentence: "the quota has not been read yet"},
 	}
 	s.waitIndex = queue.NewWaitIndex(s.room, s.backoff)
 	return s

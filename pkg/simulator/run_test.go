@@ -136,7 +136,7 @@ func TestAJobThatNeverRunsIsReportedWhy(t *testing.T) {
 		words  []string
 	}{
 		{"more than the whole quota", job("large", 0, 1, 5), wellknown.ReasonExceedsMaxQuota, []string{"root/leaf-a", gpu, "5", "4"}},
-		{"a namespace without quota", job("c/lost", 0, 1, 1), wellknown.ReasonNoQuota, []string{"namespace c"}},
+		{"a namespace without quota", job("c/lost", 0, 1, 1), wellknown.ReasonNoQuota, []string{`namespace "c"`}},
 		{"not preemptible and above min", fixed, wellknown.ReasonExceedsMinQuota, []string{"root/leaf-a", "3", "2"}},
 		{"a quota of others", elsewhere, wellknown.ReasonQuotaNotAllowed, []string{"leaf-b"}},
 	} {

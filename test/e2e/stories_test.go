@@ -23,7 +23,7 @@ func TestAPairOfTFJobsRunsOneAfterTheOther(t *testing.T) {
 	l.WaitForState(harness.TFJobs, "job2", "Queuing")
 	l.WaitForState(harness.TFJobs, "job1", "Running")
 	unit := l.WaitForReason("TFJob", "job2", "QuotaExceeded")
-	for _, word := range []string{"root.defaultQuotaGroup", "cpu", "3 asked", "3 of 4 used"} {
+	for _, word := range []string{"root.defaultQuotaGroup", "cpu", "requested 3", "used 3 of max 4"} {
 		if !strings.Contains(unit.Status.Message, word) {
 			t.Errorf("the message %q does not say %q", unit.Status.Message, word)
 		}
@@ -189,7 +189,7 @@ func TestMemoryLimitsOf2GiBAndMoreAreEnforced(t *testing.T) {
 	l.WaitForPhase("Job", "one", "Dequeued", "Running")
 	l.Apply(job{name: "two", memory: "2Gi", runs: time.Second}.String())
 	unit := l.WaitForReason("Job", "two", "QuotaExceeded")
-	if !strings.Contains(unit.Status.Message, "2Gi asked, 3Gi of 4Gi used") {
+	if !strings.Contains(unit.Status.Message, "requested 2Gi, used 3Gi of max 4Gi") {
 		t.Errorf("the message says %q", unit.Status.Message)
 	}
 	l.Apply(job{name: "never", memory: "5Gi"}.String())

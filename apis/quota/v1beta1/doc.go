@@ -1,6 +1,6 @@
-// Package v1beta1 holds ElasticQuotaTree, the tree of quotas that the backend
-// elasticquota shares a cluster by. Group, names and fields are those that
-// users of ElasticQuotaTree write today.
+// Package v1beta1 contains ElasticQuotaTree, the tree of quotas with which the backend
+// elasticquota shares a cluster. The group, names and fields are those that users of
+// ElasticQuotaTree write today.
 //
 // +k8s:deepcopy-gen=package
 // +groupName=scheduling.sigs.k8s.io

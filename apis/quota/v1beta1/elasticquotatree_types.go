@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ElasticQuotaTree shares a cluster's resources among namespaces by a tree of
-// quotas. The oldest tree in namespace kube-system counts.
+// ElasticQuotaTree shares the resources of a cluster among namespaces with a tree of quotas. Only
+// the oldest tree in namespace kube-system is used.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -23,7 +23,7 @@ type ElasticQuotaTree struct {
 	// spec is the tree.
 	// +required
 	Spec ElasticQuotaTreeSpec `json:"spec"`
-	// status reports whether the tree is in force, and how much of it is used.
+	// status reports whether the tree is in force and how much of it is used.
 	// +optional
 	Status ElasticQuotaTreeStatus `json:"status,omitempty"`
 }
@@ -40,37 +40,39 @@ type ElasticQuotaTreeList struct {
 
 // ElasticQuotaTreeSpec is the tree.
 type ElasticQuotaTreeSpec struct {
-	// root is the node that all others stand under.
+	// root is the ancestor of all other nodes.
 	// +required
 	Root ElasticQuotaNode `json:"root"`
 }
 
-// ElasticQuotaNode is a node of the tree. One that lists namespaces is a quota
-// group: the jobs of these namespaces are charged to it and to every node above.
+// ElasticQuotaNode is a node of the tree. A node that lists namespaces is a quota group: the jobs
+// of these namespaces are charged to it and to all its ancestors.
 type ElasticQuotaNode struct {
 	// name is unique in the tree.
 	// +optional
 	Name string `json:"name"`
-	// namespaces whose jobs belong to this node; "*" stands for all that no
-	// other node lists.
+	// namespaces are the namespaces whose jobs belong to this node. "*" means all namespaces
+	// that no other node lists.
 	// +nullable
 	// +optional
 	Namespaces []string `json:"namespaces,omitempty"`
-	// min is guaranteed to the node; while idle it is lent to others.
+	// min is the amount of each resource that is guaranteed to the node. Idle parts of it are
+	// lent to other nodes.
 	// +nullable
 	// +optional
 	Min corev1.ResourceList `json:"min,omitempty"`
-	// max is never exceeded. A resource that is not named is unlimited; 0 means
-	// none. The key kube-queue/max-jobs limits the number of released jobs.
+	// max is the limit of the node. A resource that is not listed is unlimited; 0 means that
+	// none of it may be used. The key kube-queue/max-jobs limits the number of jobs that hold
+	// quota.
 	// +nullable
 	// +optional
 	Max corev1.ResourceList `json:"max,omitempty"`
-	// attributes are further settings of the node, as "kube-queue/reclaim".
+	// attributes are further settings of the node, such as "kube-queue/reclaim".
 	// +nullable
 	// +optional
 	Attributes map[string]string `json:"attributes,omitempty"`
-	// children are the nodes that share this one. The schema describes the upper
-	// levels of the tree; what is below them is checked by the controller.
+	// children are the nodes that share this node. The schema describes the upper levels of the
+	// tree; the controller checks the levels below them.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=array
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -79,21 +81,21 @@ type ElasticQuotaNode struct {
 	Children []ElasticQuotaNode `json:"children,omitempty"`
 }
 
-// TreeNamespace is the only namespace whose trees count.
+// TreeNamespace is the only namespace whose trees are used.
 const TreeNamespace = "kube-system"
 
 // ElasticQuotaTreeStatus reports whether the tree is in force and how much of it
 // is used.
 type ElasticQuotaTreeStatus struct {
+	// conditions of the tree. Valid reports whether the tree is in force.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// observedGeneration is the generation of spec that the condition Valid
-	// speaks of.
+	// observedGeneration is the generation of spec that the condition Valid describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// nodes of the tree in force, in tree order.
+	// nodes are the nodes of the tree in force, each before its children.
 	// +listType=atomic
 	// +optional
 	Nodes []ElasticQuotaNodeStatus `json:"nodes,omitempty"`
@@ -101,19 +103,20 @@ type ElasticQuotaTreeStatus struct {
 
 // ElasticQuotaNodeStatus reports how much of one node is used.
 type ElasticQuotaNodeStatus struct {
-	// path from the root, its parts joined by "/".
+	// path is the path of the node from the root. Its parts are joined by "/".
 	// +required
 	Path string `json:"path"`
-	// used is what the units that hold quota under the node have been charged.
+	// used is the sum of the charges of the units that hold quota at or below the node.
 	// +optional
 	Used corev1.ResourceList `json:"used,omitempty"`
-	// request is used, and what waiting units under the node ask for beside it.
+	// request is the sum of used and of the requests of the units that wait at or below the
+	// node.
 	// +optional
 	Request corev1.ResourceList `json:"request,omitempty"`
 	// borrowed is the part of used that is above min.
 	// +optional
 	Borrowed corev1.ResourceList `json:"borrowed,omitempty"`
-	// jobs is the number of units that hold quota under the node.
+	// jobs is the number of units that hold quota at or below the node.
 	// +optional
 	Jobs int32 `json:"jobs"`
 }

@@ -19,7 +19,7 @@ var (
 	AddToScheme = schemeBuilder.AddToScheme
 )
 
-// Resource qualifies a resource of this group, as "elasticquotatrees".
+// Resource qualifies a resource of this group, such as "elasticquotatrees".
 func Resource(resource string) schema.GroupResource {
 	return SchemeGroupVersion.WithResource(resource).GroupResource()
 }

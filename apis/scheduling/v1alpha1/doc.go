@@ -1,8 +1,8 @@
-// Package v1alpha1 holds the objects of the queue itself: QueueUnit, one unit
-// of work that waits for and then holds quota, and Queue, the line in which the
-// units of one quota group wait.
+// Package v1alpha1 contains the objects of the queue itself: QueueUnit, one unit of work that
+// waits for quota and then holds it, and Queue, which holds the waiting units of one quota
+// group.
 //
-// The version grows by additions only.
+// The version changes only by additions.
 //
 // +k8s:deepcopy-gen=package
 // +groupName=scheduling.x-k8s.io

@@ -1,25 +1,26 @@
 package v1alpha1
 
-// QueueUnitPhase is a step in a unit's life. An absent phase reads as Enqueued.
+// QueueUnitPhase is a step in the life of a unit. An empty phase means Enqueued.
 //
 // +kubebuilder:validation:Enum=Enqueued;Reserved;Dequeued;Running;Succeeded;Failed;Backoff
 type QueueUnitPhase string
 
 const (
-	// PhaseEnqueued: the unit waits for quota.
+	// PhaseEnqueued means that the unit waits for quota.
 	PhaseEnqueued QueueUnitPhase = "Enqueued"
-	// PhaseReserved: the unit holds quota and waits for its admission checks.
+	// PhaseReserved means that the unit holds quota and waits for its admission checks.
 	PhaseReserved QueueUnitPhase = "Reserved"
-	// PhaseDequeued: the unit holds quota and its job is, or is to be, released.
+	// PhaseDequeued means that the unit holds quota and that its job is, or is about to be,
+	// released.
 	PhaseDequeued QueueUnitPhase = "Dequeued"
-	// PhaseRunning: the released job runs; quota is held.
+	// PhaseRunning means that the job runs and that the unit holds quota.
 	PhaseRunning QueueUnitPhase = "Running"
-	// PhaseSucceeded: the job has ended well; the quota is free.
+	// PhaseSucceeded means that the job has succeeded and that its quota is free.
 	PhaseSucceeded QueueUnitPhase = "Succeeded"
-	// PhaseFailed: the job has ended badly; the quota is free.
+	// PhaseFailed means that the job has failed and that its quota is free.
 	PhaseFailed QueueUnitPhase = "Failed"
-	// PhaseBackoff: the unit had quota, gave it back, and waits a while before
-	// it stands in line again.
+	// PhaseBackoff means that the unit gave its quota back and waits for some time before it is
+	// queued again.
 	PhaseBackoff QueueUnitPhase = "Backoff"
 )
 
@@ -28,7 +29,7 @@ func (p QueueUnitPhase) HoldsQuota() bool {
 	return p == PhaseReserved || p == PhaseDequeued || p == PhaseRunning
 }
 
-// Ended reports whether a unit in this phase has come to its end.
+// Ended reports whether the job of a unit in this phase has ended.
 func (p QueueUnitPhase) Ended() bool {
 	return p == PhaseSucceeded || p == PhaseFailed
 }

@@ -6,9 +6,9 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// Queue is the line in which the units of one quota group wait. Queues are made
-// and kept by kube-queue-controller in its own namespace; what an administrator
-// sets in spec is kept.
+// Queue holds the units of one quota group while they wait. kube-queue-controller creates and
+// maintains the Queues in its own namespace, and never overwrites what an administrator sets
+// in spec.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -27,10 +27,10 @@ type Queue struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what an administrator sets.
+	// spec holds the settings of an administrator.
 	// +optional
 	Spec QueueSpec `json:"spec,omitempty"`
-	// status counts the units of the queue.
+	// status reports the units of the queue.
 	// +optional
 	Status QueueStatus `json:"status,omitempty"`
 }
@@ -45,84 +45,85 @@ type QueueList struct {
 	Items           []Queue `json:"items"`
 }
 
-// QueuePolicy says in which order the units of a queue are tried.
+// QueuePolicy is the order in which the units of a queue are tried.
 //
 // +kubebuilder:validation:Enum=RoundRobin;Block;Priority
 type QueuePolicy string
 
 const (
-	// PolicyRoundRobin: units ask in turn; a refused one backs off and those
-	// behind it go first meanwhile.
+	// PolicyRoundRobin tries units in turn. A refused unit backs off, and the units
+	// behind it go first in the meantime.
 	PolicyRoundRobin QueuePolicy = "RoundRobin"
-	// PolicyBlock: only the front unit is tried; nothing passes it.
+	// PolicyBlock tries only the front unit. No unit passes it.
 	PolicyBlock QueuePolicy = "Block"
-	// PolicyPriority: each time room is freed, trying starts again at the first
-	// unit; later ones may pass one that does not fit.
+	// PolicyPriority starts again at the first unit each time quota is freed. Later
+	// units may pass a unit that does not fit.
 	PolicyPriority QueuePolicy = "Priority"
 )
 
-// QueueStop says whether a queue is stopped.
+// QueueStop is whether, and how, a queue is stopped.
 //
 // +kubebuilder:validation:Enum=None;Hold;Drain
 type QueueStop string
 
 const (
-	// StopNone: units are released.
+	// StopNone means that units are admitted.
 	StopNone QueueStop = "None"
-	// StopHold: nothing more is released.
+	// StopHold means that no unit is admitted.
 	StopHold QueueStop = "Hold"
-	// StopDrain: nothing more is released, and what has been is evicted.
+	// StopDrain means that no unit is admitted and that admitted units are evicted.
 	StopDrain QueueStop = "Drain"
 )
 
-// QueueSpec is what an administrator sets.
+// QueueSpec holds the settings of an administrator.
 type QueueSpec struct {
-	// policy in which the units are tried; unset: the one that
+	// policy is the order in which the units are tried. If unset, it is the policy that
 	// kube-queue-controller was started with.
 	// +optional
 	Policy QueuePolicy `json:"policy,omitempty"`
-	// priority among queues that share an ancestor, the greater first.
+	// priority orders queues that share an ancestor quota node. The queue with the greater
+	// priority goes first.
 	// +optional
 	Priority int32 `json:"priority,omitempty"`
-	// maxPriority caps the priority of the queue's units: one that asks for more
-	// stands where this would. Unset: nothing is capped.
+	// maxPriority caps the priority of the units of the queue: a unit with a greater priority is
+	// ordered as if it had this one. If unset, priorities are not capped.
 	// +optional
 	MaxPriority *int32 `json:"maxPriority,omitempty"`
-	// stop says whether the queue is stopped: with Hold nothing more is released,
-	// with Drain what has been released is evicted as well and waits again. None, or
-	// unset: it is not.
+	// stop stops the queue. With Hold, no unit is admitted. With Drain, units that were
+	// admitted are evicted as well and wait again. With None, or if unset, the queue is not
+	// stopped.
 	// +optional
 	Stop QueueStop `json:"stop,omitempty"`
 }
 
-// QueueStatus counts the units of a queue.
+// QueueStatus reports the units of a queue.
 type QueueStatus struct {
-	// policy in force.
+	// policy is the policy in force.
 	// +optional
 	Policy QueuePolicy `json:"policy,omitempty"`
-	// quota is the path of the quota group, its parts joined by "/".
+	// quota is the path of the quota group. Its parts are joined by "/".
 	// +optional
 	Quota string `json:"quota,omitempty"`
-	// pending units wait for quota.
+	// pending is the number of units that wait for quota.
 	// +kubebuilder:default=0
 	// +optional
 	Pending int32 `json:"pending"`
-	// reserved units hold quota and wait for their checks.
+	// reserved is the number of units that hold quota and wait for their admission checks.
 	// +kubebuilder:default=0
 	// +optional
 	Reserved int32 `json:"reserved"`
-	// dequeued units hold quota and are not yet seen running.
+	// dequeued is the number of units that hold quota and do not run yet.
 	// +kubebuilder:default=0
 	// +optional
 	Dequeued int32 `json:"dequeued"`
-	// running units hold quota and run.
+	// running is the number of units that hold quota and run.
 	// +kubebuilder:default=0
 	// +optional
 	Running int32 `json:"running"`
-	// head is the unit in front, as namespace/name.
+	// head is the front unit, as namespace/name.
 	// +optional
 	Head string `json:"head,omitempty"`
-	// headReason is what the unit in front waits for.
+	// headReason is why the front unit waits.
 	// +optional
 	HeadReason wellknown.Reason `json:"headReason,omitempty"`
 }

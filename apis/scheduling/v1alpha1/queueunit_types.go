@@ -8,8 +8,8 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// QueueUnit is one unit of work that waits for quota and then holds it: all of
-// a job, whatever its framework.
+// QueueUnit is one unit of work that waits for quota and then holds it. It represents a complete
+// job of any framework.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -28,10 +28,10 @@ type QueueUnit struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is asked for.
+	// spec is the request of the unit.
 	// +required
 	Spec QueueUnitSpec `json:"spec"`
-	// status is how far it got.
+	// status is the state of the unit.
 	// +optional
 	Status QueueUnitStatus `json:"status,omitempty"`
 }
@@ -46,83 +46,88 @@ type QueueUnitList struct {
 	Items           []QueueUnit `json:"items"`
 }
 
-// QueueUnitSpec is what a unit asks for.
+// QueueUnitSpec is the request of a unit.
 type QueueUnitSpec struct {
-	// consumerRef is the job that the unit stands for.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a unit stands for one job all its life: delete it and create another"
+	// consumerRef is the job that the unit represents.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="consumerRef is immutable; delete the unit and create another one"
 	// +required
 	ConsumerRef ConsumerReference `json:"consumerRef"`
 
-	// priority orders the units of one queue, the greater first.
+	// priority orders the units of one queue. The unit with the greater priority goes first.
 	// +kubebuilder:default=0
 	// +optional
 	Priority int32 `json:"priority"`
 
-	// priorityClassName is the PriorityClass that the priority came from, if any.
+	// priorityClassName is the PriorityClass that the priority comes from, if any.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
-	// submissionTime, in microseconds, orders units of one priority, the earlier
-	// first. Unset, the time of the unit's creation counts.
+	// submissionTime, in microseconds, orders units of the same priority. The earlier unit goes
+	// first. If unset, the creation time of the unit is used.
 	// +optional
 	SubmissionTime *metav1.MicroTime `json:"submissionTime,omitempty"`
 
-	// podSets are the groups of equal pods that the job is made of.
+	// podSets are the groups of equal pods of the job.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	PodSets []PodSet `json:"podSets,omitempty"`
 
-	// resource is what all pods together request. A resource that is not named
-	// is not asked for.
+	// resource is the sum of the requests of all pods. A resource that is not listed is not
+	// requested.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=64
 	// +optional
 	Resource corev1.ResourceList `json:"resource,omitempty"`
 
-	// active, when false, holds the unit back, or has it give its quota back
-	// when it has been released.
+	// active, if false, keeps a waiting unit from being admitted and evicts an admitted
+	// unit.
 	// +kubebuilder:default=true
 	// +optional
 	Active *bool `json:"active,omitempty"`
 
-	// preemptible, when false, keeps the unit within the guaranteed part of its
-	// quota, from where it is never evicted.
+	// preemptible, if false, limits the unit to the guaranteed part of its quota. The unit is
+	// then never preempted.
 	// +kubebuilder:default=true
 	// +optional
 	Preemptible *bool `json:"preemptible,omitempty"`
 
-	// quotaName picks among the quota groups that list the unit's namespace.
+	// quotaName selects one of the quota groups that list the namespace of the unit.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	QuotaName string `json:"quotaName,omitempty"`
 
-	// maximumExecutionTimeSeconds is how long the job may run after its release,
-	// in seconds; a longer one is evicted and deactivated.
+	// maximumExecutionTimeSeconds is how long the job may run after its release, in seconds. A
+	// job that runs longer is evicted and deactivated.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	MaximumExecutionTimeSeconds *int32 `json:"maximumExecutionTimeSeconds,omitempty"`
 }
 
-// ConsumerReference names the job that a unit stands for.
+// ConsumerReference names the job that a unit represents.
 type ConsumerReference struct {
+	// apiVersion is the API group and version of the job.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	// +required
 	APIVersion string `json:"apiVersion"`
+	// kind is the kind of the job.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Kind string `json:"kind"`
+	// namespace is the namespace of the job.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
+	// name is the name of the job.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	Name string `json:"name"`
+	// uid is the UID of the job.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
@@ -131,8 +136,9 @@ type ConsumerReference struct {
 
 // PodSet is a group of equal pods.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.minCount) || self.minCount <= self.count",message="minCount must not be above count"
+// +kubebuilder:validation:XValidation:rule="!has(self.minCount) || self.minCount <= self.count",message="minCount must not be greater than count"
 type PodSet struct {
+	// name identifies the group within the unit.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +required
@@ -141,106 +147,112 @@ type PodSet struct {
 	// +kubebuilder:validation:Minimum=0
 	// +required
 	Count int32 `json:"count"`
-	// minCount is the smallest number of pods that is of use; unset: all of them.
+	// minCount is the smallest number of pods with which the job can start. If unset, the job
+	// needs all of them.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	MinCount *int32 `json:"minCount,omitempty"`
-	// requests of one pod.
+	// requests are the resource requests of one pod.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=64
 	// +optional
 	Requests corev1.ResourceList `json:"requests,omitempty"`
-	// limits of one pod.
+	// limits are the resource limits of one pod.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=64
 	// +optional
 	Limits corev1.ResourceList `json:"limits,omitempty"`
-	// priorityClassName is the PriorityClass of the pods: the one that they name, or
-	// else the cluster's default. Absent: they have none, or it is not known.
+	// priorityClassName is the PriorityClass of the pods: the one that they name, or else the
+	// default of the cluster. If unset, the pods have none or it is not known.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
-	// quotaScopes are those scopes of a ResourceQuota that the pods match. Pods that
-	// do not match BestEffort or Terminating match NotBestEffort or NotTerminating.
-	// Absent: none of them, or nothing is known of the pods.
+	// quotaScopes are the scopes of a ResourceQuota that the pods match. Pods that do not match
+	// BestEffort or Terminating match NotBestEffort or NotTerminating. If unset, the pods match
+	// none of the listed scopes or nothing is known about them.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=3
 	// +kubebuilder:validation:items:Enum=BestEffort;Terminating;CrossNamespacePodAffinity
 	// +optional
 	QuotaScopes []corev1.ResourceQuotaScope `json:"quotaScopes,omitempty"`
-	// unset names the containers that say nothing of a resource, parted by commas, for
-	// each of requests.cpu, requests.memory, limits.cpu and limits.memory of which
-	// there are such containers. A ResourceQuota that limits such a resource refuses
-	// the pods. Absent: no container does so, or nothing is known of the pods.
+	// unset lists, for each of requests.cpu, requests.memory, limits.cpu and limits.memory, the
+	// containers that do not set it. The names of the containers are separated by commas. A
+	// ResourceQuota that limits such a resource rejects the pods. If unset, all containers set
+	// all of them or nothing is known about the pods.
 	// +kubebuilder:validation:MaxProperties=4
-	// +kubebuilder:validation:XValidation:rule="self.all(name, size(self[name]) <= 256)",message="the names of containers must not be longer than 256 characters"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, size(self[name]) <= 256)",message="each list of container names must be at most 256 characters long"
 	// +optional
 	Unset map[corev1.ResourceName]string `json:"unset,omitempty"`
 }
 
-// QueueUnitStatus is how far a unit got.
+// QueueUnitStatus is the state of a unit.
 type QueueUnitStatus struct {
-	// phase is the step that the unit is at; absent reads as Enqueued.
+	// phase is the step that the unit has reached. If unset, it is Enqueued.
 	// +optional
 	Phase QueueUnitPhase `json:"phase,omitempty"`
-	// reason is one word for what the unit waits for.
+	// reason is a machine-readable word for why the unit waits.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Reason wellknown.Reason `json:"reason,omitempty"`
-	// message is a sentence for what the unit waits for.
+	// message explains the reason to a person.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
-	// quota is the path of the quota group, its parts joined by "/".
+	// quota is the path of the quota group. Its parts are joined by "/".
 	// +optional
 	Quota string `json:"quota,omitempty"`
-	// queue is the name of the Queue that the unit waits in or was released from.
+	// queue is the name of the Queue that the unit waits in or was admitted from.
 	// +optional
 	Queue string `json:"queue,omitempty"`
-	// attempts counts the unit's releases.
+	// attempts is the number of times that the unit was admitted.
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`
-	// dequeueTime is when the unit was last released.
+	// dequeueTime is when the unit was last admitted.
 	// +optional
 	DequeueTime *metav1.MicroTime `json:"dequeueTime,omitempty"`
-	// requeueState reports when a unit in phase Backoff stands in line again.
+	// requeueState reports when a unit in phase Backoff is queued again.
 	// +optional
 	RequeueState *RequeueState `json:"requeueState,omitempty"`
-	// admissionChecks are the states of the checks that stand between quota and
-	// release.
+	// admissionChecks are the states of the checks that must pass between the reservation of
+	// quota and the release of the job.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	AdmissionChecks []AdmissionCheckState `json:"admissionChecks,omitempty"`
+	// conditions are the conditions of the unit.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// RequeueState reports when a unit stands in line again.
+// RequeueState reports when a unit is queued again.
 type RequeueState struct {
-	// count of the requeues so far.
+	// count is the number of requeues so far.
 	// +optional
 	Count int32 `json:"count,omitempty"`
-	// requeueAt is when the unit stands in line again.
+	// requeueAt is when the unit is queued again.
 	// +optional
 	RequeueAt *metav1.MicroTime `json:"requeueAt,omitempty"`
 }
 
 // AdmissionCheckState is the state of one admission check of a unit.
 type AdmissionCheckState struct {
+	// name is the name of the admission check.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=316
 	// +required
 	Name string `json:"name"`
+	// state is the state of the check for this unit.
 	// +kubebuilder:validation:Enum=Pending;Ready;Retry;Rejected
 	// +required
 	State string `json:"state"`
+	// lastTransitionTime is when the state last changed.
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty,omitzero"`
+	// message explains the state to a person.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`

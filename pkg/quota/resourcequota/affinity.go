@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// CrossesNamespaces reports whether pods of other namespaces have a say in where a pod
-// with the affinity is placed: what the scope CrossNamespacePodAffinity is about.
+// CrossesNamespaces reports whether the affinity of a pod refers to pods of other namespaces, which is
+// what the scope CrossNamespacePodAffinity matches.
 func CrossesNamespaces(affinity *corev1.Affinity) bool {
 	if affinity == nil {
 		return false
@@ -25,7 +25,7 @@ func CrossesNamespaces(affinity *corev1.Affinity) bool {
 	if far := affinity.PodAntiAffinity; far != nil {
 		add(far.RequiredDuringSchedulingIgnoredDuringExecution, far.PreferredDuringSchedulingIgnoredDuringExecution)
 	}
-	// A selector of all namespaces is empty, and there all the same.
+	// A selector of all namespaces is empty but not nil.
 	return slices.ContainsFunc(terms, func(term corev1.PodAffinityTerm) bool {
 		return len(term.Namespaces) > 0 || term.NamespaceSelector != nil
 	})

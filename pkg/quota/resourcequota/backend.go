@@ -1,28 +1,26 @@
-// Package resourcequota is the quota backend "resourcequota": the group of a unit is
-// its namespace, and every ResourceQuota there that counts the unit's pods has to have
-// room for them.
+// Package resourcequota is the quota backend "resourcequota": the quota group of a unit is its
+// namespace, and every ResourceQuota there that counts the pods of the unit must have room for them.
 //
-// The API server enforces the same quotas, on all pods of the namespace, when they are
-// created. So what is promised to a unit has to be there for its pods: they are weighed
-// beside those of everybody else.
+// The API server enforces the same quotas on all pods of the namespace when they are created. Quota
+// that a unit was admitted to must therefore be free for its pods, and the pods of everybody else
+// count as well.
 //
-// Words. A dimension is one thing that pods use, as "requests.cpu", by pods of one
-// class; a class is what scopes distinguishes. A space is a key that one quota limits. An
-// owner is an object that pods belong to, directly or through other objects; a holder
-// is an owner to which units are charged. Pods that no holder owns are others.
+// Terms. A dimension is one thing that pods of one class use, such as "requests.cpu". A class is what
+// scopes distinguish. A space is a key that one quota limits. An owner is an object that pods belong to,
+// directly or through other objects. A holder is an owner to which units are charged. Other pods are
+// those without a holder.
 //
 // Invariants. In each space
 //
-//   - held is the sum, over the holders, of the greater of what they are charged and
-//     what their pods use, and of what others use;
-//   - coming is the sum, over the holders, of what they are charged beyond what their
-//     pods use;
-//   - a demand fits when it fits both below hard - held and below hard - used -
-//     coming, where hard and used are what the quota itself says.
+//   - held is the sum, over all holders, of the greater of what they are charged and what their pods
+//     use, plus what other pods use;
+//   - coming is the sum, over all holders, of what they are charged beyond what their pods use;
+//   - a demand fits if it fits below both hard - held and hard - used - coming, where hard and used are
+//     those of the quota object.
 //
-// The two say the same once everything has been seen. One of them is behind when the
-// quota's status is, or when pods have not been seen yet: the one that allows less
-// decides, so that a released unit finds its room.
+// Both are equal once everything has been observed. They differ while the status of the quota lags
+// behind or while pods have not been observed yet. The smaller one decides, so that the pods of a
+// released job fit.
 //
 // Sums are exact and cannot overflow. A Backend is not safe for concurrent use.
 package resourcequota
@@ -40,48 +38,48 @@ import (
 
 var _ quota.Observer = (*Backend)(nil)
 
-// Backend holds a group for each namespace.
+// Backend has a group for each namespace.
 type Backend struct {
 	names      *resources.Names
 	jobs       resources.ID
 	dimensions map[resources.ID]dimension
 	namespaces map[string]*group
-	// groups by their nodes; listed are those with quotas, by name.
+	// groups are indexed by their nodes. listed are the groups with quotas, by name.
 	groups []*group
 	listed []quota.Group
 }
 
-// New knows of no quota and no pod. Names must be those that demands are made with.
+// New returns a Backend without quotas and pods. Names must be the names with which demands are built.
 func New(names *resources.Names) *Backend {
 	return &Backend{names: names, jobs: names.ID(quota.JobsResource),
 		dimensions: map[resources.ID]dimension{}, namespaces: map[string]*group{}}
 }
 
-// What a Backend takes in by Observe.
+// The observations that a Backend processes.
 type (
-	// QuotaSeen: a ResourceQuota is there, or has changed.
+	// QuotaSeen means that a ResourceQuota exists or has changed.
 	QuotaSeen struct{ Quota *corev1.ResourceQuota }
-	// QuotaGone: a ResourceQuota was deleted.
+	// QuotaGone means that a ResourceQuota was deleted.
 	QuotaGone struct{ Namespace, Name string }
-	// PodSeen: a pod is there, or has changed.
+	// PodSeen means that a pod exists or has changed.
 	PodSeen struct {
 		Namespace, UID string
-		// Owner is the UID of the object that it belongs to; empty for none.
+		// Owner is the UID of the object that the pod belongs to; empty if none.
 		Owner string
-		// Use of the pod, made by Backend.Vector.
+		// Use is what the pod uses, from Backend.Vector.
 		Use resources.Vector
 	}
-	// OwnerSeen: an object that pods may belong to is there, or has changed.
+	// OwnerSeen means that an object that may own pods exists or has changed.
 	OwnerSeen struct {
 		Namespace, UID string
-		// Owner is the UID of the object that it belongs to itself.
+		// Owner is the UID of the object that it belongs to.
 		Owner string
 	}
-	// Gone: a pod, or an object that pods may belong to, was deleted.
+	// Gone means that a pod, or an object that may own pods, was deleted.
 	Gone struct{ Namespace, UID string }
 )
 
-// Observe takes in one of the above; anything else changes nothing.
+// Observe processes one of the observations above. It ignores anything else.
 func (b *Backend) Observe(seen any) quota.Effect {
 	switch seen := seen.(type) {
 	case QuotaSeen:
@@ -101,7 +99,7 @@ func (b *Backend) Observe(seen any) quota.Effect {
 	return quota.Effect{}
 }
 
-// group of the namespace, which is made if there is none.
+// group returns the group of the namespace. It creates the group if necessary.
 func (b *Backend) group(namespace string) *group {
 	g := b.namespaces[namespace]
 	if g == nil {
@@ -112,7 +110,7 @@ func (b *Backend) group(namespace string) *group {
 	return g
 }
 
-// setLimits has a quota say something else; nil when it is gone.
+// setLimits sets the limits of a quota, or removes the quota if they are nil.
 func (b *Backend) setLimits(g *group, name string, now *limits) quota.Effect {
 	if before := g.quotas[name]; now != nil && now.same(before) {
 		return g.freeing(func() { g.setUsed(name, now) })
@@ -127,7 +125,7 @@ func (b *Backend) setLimits(g *group, name string, now *limits) quota.Effect {
 	return quota.Effect{Changed: g}
 }
 
-// list puts the group among those with quotas, or takes it out.
+// list adds the group to the groups with quotas, or removes it.
 func (b *Backend) list(g *group) {
 	at, is := slices.BinarySearchFunc(b.listed, g.namespace, func(l quota.Group, namespace string) int {
 		return strings.Compare(l.Path(), namespace)
@@ -140,19 +138,18 @@ func (b *Backend) list(g *group) {
 	}
 }
 
-// Place finds the group of the namespace, which always is there; what name a unit
-// gives its quota does not matter here.
+// Place returns the group of the namespace, which always exists. It ignores the quota name of a unit.
 func (b *Backend) Place(namespace, _ string) (quota.Group, *quota.Refusal) {
 	return b.group(namespace), nil
 }
 
-// Groups are the namespaces that have a ResourceQuota, by name.
+// Groups returns the namespaces that have a ResourceQuota, by name.
 func (b *Backend) Groups() []quota.Group { return b.listed }
 
-// Nearest is nil: each unit belongs to the group of its namespace.
+// Nearest returns nil because each unit belongs to the group of its namespace.
 func (b *Backend) Nearest(string) quota.Group { return nil }
 
-// Room of a space.
+// Room returns the room in a space.
 func (b *Backend) Room(space quota.Space) int64 {
 	if int(space.Node) < len(b.groups) {
 		if s := b.groups[space.Node].byID[space.Resource]; s != nil {
@@ -162,12 +159,12 @@ func (b *Backend) Room(space quota.Space) int64 {
 	return math.MaxInt64
 }
 
-// Share is none: namespaces have nothing to share with each other.
+// Share returns no share because namespaces share nothing with each other.
 func (b *Backend) Share(quota.NodeID, quota.Demand) quota.Share {
 	return quota.Share{Kind: quota.OfNothing}
 }
 
-// Usage is what is charged in each namespace.
+// Usage returns what is charged in each namespace.
 func (b *Backend) Usage() []quota.NodeUsage {
 	all := make([]quota.NodeUsage, 0, len(b.groups))
 	for _, g := range b.groups {

@@ -8,9 +8,9 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Fits reports what refuses the demand. What the user must fix comes first, then a quota
-// that is not known yet, then what can never fit, then what lacks room now; of each the
-// first by quota and key.
+// Fits returns why the demand does not fit. It reports first what the user must fix, then a quota whose
+// status is not known yet, then what can never fit, then what does not fit now. Of several, it reports
+// the first by quota and key.
 func (g *group) Fits(d quota.Demand) *quota.Refusal {
 	if r := g.unset(d); r != nil {
 		return r
@@ -43,8 +43,9 @@ func (g *group) refusal(s *space, asked int64, reason wellknown.Reason) *quota.R
 	return r
 }
 
-// used is what is not to be had of a space: by what was seen, unless the status alone
-// refuses. For a moment after a release that counts pods and what is kept for them.
+// used returns how much of a space is not available: by observation, or by the status of the quota if
+// only the status refuses. For a moment after a release, the latter counts both pods and what is
+// reserved for them.
 func used(s *space, asked int64) int64 {
 	if asked > s.held.Below(s.hard) {
 		return s.held.Clamp()
@@ -52,28 +53,28 @@ func used(s *space, asked int64) int64 {
 	return s.coming.Plus(s.used).Clamp()
 }
 
-// say is the sentence of refusals by a space.
+// say returns the message of a refusal by a space.
 func say(r *quota.Refusal) string {
 	format := func(v int64) string { return resources.Format(r.Resource, v) }
 	if r.Reason == wellknown.ReasonExceedsMaxQuota {
-		return fmt.Sprintf("can never run under ResourceQuota %s: %s %s asked, and its hard limit is %s; ask for less or raise the limit (%s used now)",
+		return fmt.Sprintf("can never fit in ResourceQuota %s: requested %s %s, hard limit is %s (used %s); request less or raise the hard limit",
 			r.Node, format(r.Asked), r.Resource, format(r.Limit), format(r.Used))
 	}
-	return fmt.Sprintf("waiting for %s in ResourceQuota %s: %s asked, %s of %s used or kept for released jobs. "+
-		"A released job finds room for the pods that it starts with; those that it adds later may be refused",
+	return fmt.Sprintf("insufficient %s in ResourceQuota %s: requested %s, used or reserved %s of hard limit %s; "+
+		"only the initial pods of a released job are guaranteed to fit",
 		r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit))
 }
 
-// unknown refuses while the status of a quota is not there: the API server refuses all
-// pods then.
+// unknown returns the refusal for a quota without a status. The API server rejects all pods until it
+// has one.
 func (g *group) unknown(s *space) *quota.Refusal {
 	return &quota.Refusal{Reason: wellknown.ReasonNoQuota, Node: g.namespace + "/" + s.quota.name, Resource: s.quota.unknown,
-		Sentence: fmt.Sprintf("ResourceQuota %s/%s has no status for %s yet, and no pod can be created before the cluster's quota controller has written it",
+		Sentence: fmt.Sprintf("ResourceQuota %s/%s has no status for %s yet; no pod can be created until kube-controller-manager writes it",
 			g.namespace, s.quota.name, s.quota.unknown)}
 }
 
-// unset refuses pods that the API server would never take: of cpu and memory, it wants
-// every container to say how much where a quota limits it.
+// unset returns the refusal of pods that the API server would always reject: if a quota limits cpu or
+// memory, every container must set it.
 func (g *group) unset(d quota.Demand) *quota.Refusal {
 	for _, a := range d.Requests {
 		missing := g.backend.dimensions[a.ID]
@@ -85,7 +86,7 @@ func (g *group) unset(d quota.Demand) *quota.Refusal {
 				continue
 			}
 			return &quota.Refusal{Reason: wellknown.ReasonInvalidRequest, Node: g.namespace + "/" + s.quota.name, Resource: s.key,
-				Sentence: fmt.Sprintf("ResourceQuota %s/%s limits %s, so every container has to set it, and these do not: %s; set it there, or have a LimitRange of the namespace do so",
+				Sentence: fmt.Sprintf("ResourceQuota %s/%s requires every container to set %s, but these do not: %s; set it, or define a default with a LimitRange in the namespace",
 					g.namespace, s.quota.name, s.key, missing.unset)}
 		}
 	}

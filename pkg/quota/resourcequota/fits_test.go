@@ -46,14 +46,14 @@ func TestTheFiguresOfARefusalAreThoseOfTheTruthThatRefuses(t *testing.T) {
 		made, others string // what its pods, and others', are seen to use
 		asked, says  string
 	}{
-		{"a job whose pods are not there yet", "0", "3", "", "", "2", "2 asked, 3 of 4 used"},
-		{"a job whose pods the status knows, and nobody has seen yet", "3", "3", "", "", "2", "2 asked, 3 of 4 used"},
-		{"a job whose pods are there", "3", "3", "3", "", "2", "2 asked, 3 of 4 used"},
-		{"somebody else's pod", "1500m", "", "", "1500m", "3", "3 asked, 1500m of 4 used"},
-		{"somebody else's pod that the status does not know yet", "0", "", "", "1500m", "3", "3 asked, 1500m of 4 used"},
-		{"somebody else's pod that only the status knows", "1500m", "", "", "", "3", "3 asked, 1500m of 4 used"},
-		{"a pod that the status still counts beside what a job is yet to make", "1", "2", "", "", "2", "2 asked, 3 of 4 used"},
-		{"a job that has grown", "3500m", "2", "3500m", "", "1", "1 asked, 3500m of 4 used"},
+		{"a job whose pods are not there yet", "0", "3", "", "", "2", "requested 2, used or reserved 3 of hard limit 4"},
+		{"a job whose pods the status knows, and nobody has seen yet", "3", "3", "", "", "2", "requested 2, used or reserved 3 of hard limit 4"},
+		{"a job whose pods are there", "3", "3", "3", "", "2", "requested 2, used or reserved 3 of hard limit 4"},
+		{"somebody else's pod", "1500m", "", "", "1500m", "3", "requested 3, used or reserved 1500m of hard limit 4"},
+		{"somebody else's pod that the status does not know yet", "0", "", "", "1500m", "3", "requested 3, used or reserved 1500m of hard limit 4"},
+		{"somebody else's pod that only the status knows", "1500m", "", "", "", "3", "requested 3, used or reserved 1500m of hard limit 4"},
+		{"a pod that the status still counts beside what a job is yet to make", "1", "2", "", "", "2", "requested 2, used or reserved 3 of hard limit 4"},
+		{"a job that has grown", "3500m", "2", "3500m", "", "1", "requested 1, used or reserved 3500m of hard limit 4"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b, g := bench(t, c.status)
@@ -67,7 +67,7 @@ func TestTheFiguresOfARefusalAreThoseOfTheTruthThatRefuses(t *testing.T) {
 				b.Observe(PodSeen{Namespace: "a", UID: "other", Use: cpus(t, b, c.others)})
 			}
 			r := g.Fits(quota.Demand{Requests: cpus(t, b, c.asked)})
-			if r == nil || r.Reason != wellknown.ReasonQuotaExceeded || !strings.Contains(r.Message(), "waiting for cpu in ResourceQuota a/q: "+c.says) {
+			if r == nil || r.Reason != wellknown.ReasonQuotaExceeded || !strings.Contains(r.Message(), "insufficient cpu in ResourceQuota a/q: "+c.says) {
 				t.Errorf("refused with %+v", r)
 			}
 		})

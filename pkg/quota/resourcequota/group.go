@@ -14,15 +14,15 @@ type group struct {
 	namespace string
 	queue     string
 	nodes     []quota.NodeID
-	// quotas by name, and the spaces that they make, by quota and key.
+	// quotas are by name. spaces are their spaces, ordered by quota and key.
 	quotas map[string]*limits
 	spaces []*space
 	byID   map[resources.ID]*space
 
 	owners map[string]*owner
-	// nameless is the holder of what units hold that name no owner.
+	// nameless is the holder of units that name no owner.
 	nameless *owner
-	// charged is all that units are charged, other what pods use of no holder.
+	// charged is the sum of what units are charged. other is what pods without a holder use.
 	charged, other amounts
 }
 
@@ -33,10 +33,10 @@ type space struct {
 	key   string
 	known string
 	hard  int64
-	// used by the quota's own status.
+	// used is what the status of the quota reports.
 	used         int64
 	held, coming resources.Sum
-	// weighs caches what of the dimensions the space weighs.
+	// weighs caches which dimensions count in the space.
 	weighs map[resources.ID]bool
 }
 
@@ -52,7 +52,7 @@ func (g *group) Queue() string { return g.queue }
 
 func (g *group) Nodes() []quota.NodeID { return g.nodes }
 
-// Owed is false: a ResourceQuota guarantees nothing.
+// Owed returns false because a ResourceQuota guarantees nothing.
 func (g *group) Owed(quota.Demand) bool { return false }
 
 func (g *group) Charge(uid string, d quota.Demand) {
@@ -80,7 +80,7 @@ func (g *group) Release(uid string, d quota.Demand) {
 	}
 }
 
-// holder is the owner as one to which units are charged.
+// holder returns the owner with the UID, prepared to be charged.
 func (g *group) holder(uid string) *owner {
 	if uid == "" {
 		return g.nameless
@@ -92,8 +92,8 @@ func (g *group) holder(uid string) *owner {
 	return o
 }
 
-// Spaces are all, whatever is asked for: with a demand its pods come to count for
-// another holder, or for none.
+// Spaces visits all spaces, whatever the demand requests: when a demand is uncharged, its pods count
+// for another holder or for none.
 func (g *group) Spaces(_ quota.Demand, visit func(quota.Space)) {
 	for _, s := range g.spaces {
 		visit(g.name(s))
@@ -104,7 +104,7 @@ func (g *group) name(s *space) quota.Space {
 	return quota.Space{Node: g.nodes[0], Resource: s.id, Bound: quota.Max}
 }
 
-// rebuild makes the spaces again, since the limits are others.
+// rebuild creates the spaces again after the limits have changed.
 func (g *group) rebuild() {
 	g.spaces, g.byID = nil, map[resources.ID]*space{}
 	for _, name := range slices.Sorted(maps.Keys(g.quotas)) {
@@ -123,7 +123,7 @@ func (g *group) rebuild() {
 	}
 }
 
-// setUsed takes over what the status of a quota says is used.
+// setUsed applies the usage that the status of a quota reports.
 func (g *group) setUsed(name string, now *limits) {
 	g.quotas[name].keys = now.keys
 	i := 0
@@ -135,7 +135,7 @@ func (g *group) setUsed(name string, now *limits) {
 	}
 }
 
-// holding changes what a holder is charged or its pods use.
+// holding changes what a holder is charged or what its pods use.
 func (g *group) holding(o *owner, change func()) {
 	for _, s := range g.spaces {
 		held, coming := g.backend.holds(s, o)
@@ -145,7 +145,7 @@ func (g *group) holding(o *owner, change func()) {
 	g.enter(o)
 }
 
-// enter adds what a holder holds to the sums.
+// enter adds a holder to the sums.
 func (g *group) enter(o *owner) {
 	for _, s := range g.spaces {
 		held, coming := g.backend.holds(s, o)
@@ -153,7 +153,7 @@ func (g *group) enter(o *owner) {
 	}
 }
 
-// others changes what pods use of no holder.
+// others changes what pods without a holder use.
 func (g *group) others(before, now resources.Vector) {
 	g.other.take(before)
 	g.other.add(now)
@@ -162,7 +162,7 @@ func (g *group) others(before, now resources.Vector) {
 	}
 }
 
-// holds is what a holder holds of a space, and how much of that is still to come.
+// holds returns how much of a space a holder holds, and how much of that its pods do not use yet.
 func (b *Backend) holds(s *space, o *owner) (held, coming resources.Sum) {
 	charged, pods := b.sum(s, o.charged), b.sum(s, o.pods)
 	if charged.Compare(pods) <= 0 {
@@ -180,8 +180,8 @@ func (b *Backend) sum(s *space, of amounts) (sum resources.Sum) {
 	return sum
 }
 
-// asked of a space, which fits an int64: no vector has more than MaxRequest of
-// anything, and few enough classes.
+// asked returns how much the vector requests in a space. It fits an int64 because no vector has more
+// than MaxRequest of anything and there are few classes.
 func (b *Backend) asked(s *space, v resources.Vector) int64 {
 	var sum resources.Sum
 	for _, a := range v {
@@ -203,13 +203,13 @@ func (b *Backend) weighs(s *space, id resources.ID) bool {
 	return weighs
 }
 
-// room is what may still be asked of a space: by what was seen, and by the quota's own
-// status.
+// room returns how much may still be requested in a space, both by observation and by the status of
+// the quota.
 func (s *space) room() int64 {
 	return min(s.held.Below(s.hard), s.coming.Plus(s.used).Below(s.hard))
 }
 
-// freeing tells in which spaces there is more room after the change.
+// freeing reports in which spaces the change has freed room.
 func (g *group) freeing(change func()) quota.Effect {
 	before := make([]int64, len(g.spaces))
 	for i, s := range g.spaces {

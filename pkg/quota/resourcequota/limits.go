@@ -9,28 +9,27 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// limits of one ResourceQuota, as far as they are about pods.
+// limits are the limits of one ResourceQuota on pods.
 type limits struct {
 	name   string
 	scopes []corev1.ScopedResourceSelectorRequirement
-	// keys in the order of their names.
+	// keys are ordered by name.
 	keys []limit
-	// unknown names a key for which the quota has no status yet; empty when there is
-	// none.
+	// unknown is a key for which the quota has no status yet; empty if there is none.
 	unknown string
 }
 
-// limit is what a quota says of one key.
+// limit is the limit of a quota on one key.
 type limit struct {
-	// key as the quota names it, and as it is known here.
+	// key is the name in the quota. known is the name in this package.
 	key, known string
-	// hard is the lower of what spec and status say, used what the status does, both
-	// in base units.
+	// hard is the lower of the limits in spec and status. used is from the status. Both are in base
+	// units.
 	hard, used int64
 }
 
-// read takes from a ResourceQuota what counts. The API server goes by the status:
-// where that lags behind the spec, the lower of both is kept to.
+// read returns the limits of a ResourceQuota. The API server uses the limits in the status. While they
+// lag behind the spec, the lower limits apply here.
 func read(object *corev1.ResourceQuota) *limits {
 	l := &limits{name: object.Name, scopes: scopesOf(object)}
 	keys := map[corev1.ResourceName]bool{}
@@ -55,7 +54,7 @@ func read(object *corev1.ResourceQuota) *limits {
 			hard = wanted
 		}
 		value, err := resources.LimitValue(string(key), hard)
-		if err != nil { // negative, which the API server does not take: nothing is allowed
+		if err != nil { // negative, which the API server does not accept: nothing is allowed
 			value = 0
 		}
 		l.keys = append(l.keys, limit{key: string(key), known: known, hard: value, used: resources.UsedValue(string(key), used)})
@@ -63,7 +62,7 @@ func read(object *corev1.ResourceQuota) *limits {
 	return l
 }
 
-// scopesOf are all that a pod has to match before the quota counts it.
+// scopesOf returns the scopes that a pod must match for the quota to count it.
 func scopesOf(object *corev1.ResourceQuota) []corev1.ScopedResourceSelectorRequirement {
 	var scopes []corev1.ScopedResourceSelectorRequirement
 	for _, scope := range object.Spec.Scopes {
@@ -99,7 +98,7 @@ func inScope(scope corev1.ScopedResourceSelectorRequirement, class Class) bool {
 		return class.CrossNamespacePodAffinity
 	case corev1.ResourceQuotaScopePriorityClass:
 		return ofPriorityClass(scope, class.PriorityClass)
-	default: // the API server has it match nothing
+	default: // matches nothing in the API server either
 		return false
 	}
 }
@@ -112,14 +111,14 @@ func ofPriorityClass(scope corev1.ScopedResourceSelectorRequirement, name string
 		return name == ""
 	case corev1.ScopeSelectorOpIn:
 		return name != "" && slices.Contains(scope.Values, name)
-	case corev1.ScopeSelectorOpNotIn: // as with labels: true of pods that have none
+	case corev1.ScopeSelectorOpNotIn: // as with labels, matches pods without one
 		return name == "" || !slices.Contains(scope.Values, name)
 	default:
 		return false
 	}
 }
 
-// same reports whether nothing but what is used differs.
+// same reports whether the limits differ at most in what is used.
 func (l *limits) same(other *limits) bool {
 	return other != nil && l.name == other.name && l.unknown == other.unknown &&
 		slices.EqualFunc(l.keys, other.keys, func(a, b limit) bool { return a.key == b.key && a.hard == b.hard }) &&

@@ -7,7 +7,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// amounts are sums by dimension; none is zero.
+// amounts are sums by dimension, without zeros.
 type amounts map[resources.ID]resources.Sum
 
 func (a amounts) add(v resources.Vector) {
@@ -30,7 +30,7 @@ func (a amounts) set(id resources.ID, sum resources.Sum) {
 	}
 }
 
-// vector holds what fits an int64 of each.
+// vector returns the sums, clamped to an int64.
 func (a amounts) vector() resources.Vector {
 	v := make(resources.Vector, 0, len(a))
 	for _, id := range slices.Sorted(maps.Keys(a)) {
@@ -39,26 +39,28 @@ func (a amounts) vector() resources.Vector {
 	return v
 }
 
-// maxDepth bounds how far a pod may be from its holder: who writes owner references
-// can write circles.
+// maxDepth bounds the number of objects between a pod and its holder, because owner references may
+// form cycles.
 const maxDepth = 8
 
-// owner is an object of a namespace that pods belong to, or a pod.
+// owner is an object in a namespace that may own pods, or a pod.
 type owner struct {
 	uid   string
 	above *owner
 	below map[*owner]struct{}
-	// seen: the object itself is known to be there.
+	// seen is whether the object itself is known to exist.
 	seen bool
 
-	// isPod, what the pod uses, and the holder that it counts for, nil if none.
+	// isPod is whether it is a pod. use is what the pod uses. holder is the holder that it counts
+	// for; nil if none.
 	isPod  bool
 	use    resources.Vector
 	holder *owner
-	// counted is what the sums hold of the pod.
+	// counted is the part of the sums that comes from the pod.
 	counted resources.Vector
 
-	// units charged, with what, and what the pods use that count for it.
+	// units is the number of charged units. charged is the sum of their charges. pods is what the
+	// pods use that count for this holder.
 	units   int
 	charged amounts
 	pods    amounts
@@ -73,7 +75,7 @@ func (g *group) owner(uid string) *owner {
 	return o
 }
 
-// nearestHolder is the first holder on the way up from the object, itself included.
+// nearestHolder returns the nearest holder among the object and its owners.
 func (o *owner) nearestHolder() *owner {
 	for depth := 0; o != nil && depth <= maxDepth; depth++ {
 		if o.units > 0 {
@@ -84,7 +86,7 @@ func (o *owner) nearestHolder() *owner {
 	return nil
 }
 
-// attach says what the object belongs to.
+// attach sets the owner of the object.
 func (g *group) attach(o *owner, uid string) {
 	switch {
 	case o.above == nil && uid == "", o.above != nil && o.above.uid == uid:
@@ -105,7 +107,7 @@ func (g *group) attach(o *owner, uid string) {
 	g.recount(o, 0)
 }
 
-// recount has each pod at and below the object count for whom it should.
+// recount assigns each pod at and below the object to its nearest holder.
 func (g *group) recount(o *owner, depth int) {
 	if o.isPod {
 		if holder := o.nearestHolder(); holder != o.holder {
@@ -122,7 +124,7 @@ func (g *group) recount(o *owner, depth int) {
 	}
 }
 
-// count has the pod use something else.
+// count sets what the pod uses.
 func (g *group) count(pod *owner, use resources.Vector) {
 	before := pod.counted
 	pod.counted = use
@@ -145,8 +147,8 @@ func (g *group) seePod(uid, owner string, use resources.Vector) {
 	g.count(pod, use)
 }
 
-// seeOwner takes in what an object belongs to. One that belongs to nothing is of no
-// interest unless it did before.
+// seeOwner processes the owner of an object. An object without an owner matters only if it is known
+// already.
 func (g *group) seeOwner(uid, owner string) {
 	if owner == "" && g.owners[uid] == nil {
 		return
@@ -156,8 +158,7 @@ func (g *group) seeOwner(uid, owner string) {
 	g.attach(o, owner)
 }
 
-// gone drops an object. What it belonged to stays known while pods are left that
-// belong to it.
+// gone removes an object. Its owner remains known while it still has pods.
 func (g *group) gone(uid string) {
 	o := g.owners[uid]
 	if o == nil {
@@ -171,7 +172,7 @@ func (g *group) gone(uid string) {
 	g.drop(o)
 }
 
-// drop forgets an object that nothing is known of any more.
+// drop removes an object, and then its owners, if nothing refers to them any more.
 func (g *group) drop(o *owner) {
 	for o != nil && !o.seen && o.units == 0 && len(o.below) == 0 {
 		delete(g.owners, o.uid)

@@ -10,9 +10,9 @@ import (
 
 var _ quota.UsageAggregator = (*Backend)(nil)
 
-// AggregatedUsage is what is charged in each namespace, pods of all classes together, and the
-// lowest limit of the namespace's quotas that count all pods: a quota with scopes limits
-// some of what is summed up here.
+// AggregatedUsage returns what is charged in each namespace, summed over the pods of all classes, and the
+// lowest limit of the quotas of the namespace that count all pods. It omits quotas with scopes, because
+// they limit only a part of this sum.
 func (b *Backend) AggregatedUsage() []quota.NodeUsage {
 	all := make([]quota.NodeUsage, 0, len(b.groups))
 	for _, g := range b.groups {

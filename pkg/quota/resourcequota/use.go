@@ -14,16 +14,16 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Class of a pod is what the scopes of ResourceQuotas distinguishes.
+// Class is what the scopes of ResourceQuotas distinguish about a pod.
 type Class struct {
-	// BestEffort, Terminating and CrossNamespacePodAffinity as the scopes of these
-	// names have it.
+	// BestEffort, Terminating and CrossNamespacePodAffinity report whether the pod matches the
+	// scopes of these names.
 	BestEffort, Terminating, CrossNamespacePodAffinity bool
-	// PriorityClass by name; empty for none.
+	// PriorityClass is the name of the PriorityClass; empty if none.
 	PriorityClass string
 }
 
-// ClassOf pods that match the scopes, and have the PriorityClass.
+// ClassOf returns the class of pods that match the scopes and have the PriorityClass.
 func ClassOf(scopes []corev1.ResourceQuotaScope, priorityClass string) Class {
 	return Class{
 		BestEffort:                slices.Contains(scopes, corev1.ResourceQuotaScopeBestEffort),
@@ -37,29 +37,28 @@ func ClassOf(scopes []corev1.ResourceQuotaScope, priorityClass string) Class {
 type Pods struct {
 	Class Class
 	Count int64
-	// Ended pods use nothing any more, and are still there.
+	// Ended is whether the pods have ended. Ended pods that still exist use nothing.
 	Ended bool
-	// Requests and Limits of one pod.
+	// Requests and Limits are those of one pod.
 	Requests, Limits corev1.ResourceList
-	// Name of the pods, and Unset, by key of a quota, the containers that say nothing
-	// of it; for those that are still to be created.
+	// Name is the name of the pods. Unset lists, by key of a quota, the containers that do not set
+	// it. Both are only for pods that are not created yet.
 	Name  string
 	Unset map[corev1.ResourceName]string
 }
 
-// Keys of quotas that count pods: those that use anything, and all that there are.
+// Keys of quotas that count pods: those that have not ended, and all that exist.
 const (
 	keyPods      = "pods"
 	keyCountPods = "count/pods"
 )
 
-// dimension is one thing that pods of one class use. Its name, which has an ID like a
-// resource's, is the key of quotas that weigh it and, where it is not the zero one,
-// the class.
+// dimension is one thing that pods of one class use. Its name, which has an ID like that of a resource,
+// consists of the key of the quotas that count it and, if it is not zero, the class.
 type dimension struct {
 	key   string
 	class Class
-	// unset, for what containers say nothing of, names pods and containers.
+	// unset, if not empty, lists the pods and containers that do not set the key.
 	unset string
 }
 
@@ -80,7 +79,7 @@ func (b *Backend) id(d dimension) resources.ID {
 	return id
 }
 
-// Use is what pods use, in the keys of quotas.
+// Use is what pods use, by the keys of quotas.
 type Use struct {
 	Class   Class
 	amounts []amount
@@ -92,8 +91,8 @@ type amount struct {
 	value int64
 }
 
-// Weigh the pods. The error says what cannot be counted; it counts as the most that
-// can.
+// Weigh returns what the pods use. The error reports amounts that are too large; they count as the
+// largest possible amount.
 func Weigh(pods Pods) (Use, error) {
 	w := weighing{Use: Use{Class: pods.Class}, times: pods.Count}
 	w.count(keyCountPods, 1)
@@ -135,22 +134,22 @@ func (w *weighing) list(prefix string, list corev1.ResourceList) {
 	}
 }
 
-// count adds what one pod uses, times their number.
+// count adds what one pod uses, multiplied by the number of pods.
 func (w *weighing) count(key string, one int64) {
 	if one <= 0 || w.times <= 0 {
 		return
 	}
 	high, low := bits.Mul64(uint64(one), uint64(w.times))
 	if high > 0 || low > resources.MaxRequest {
-		w.faults = append(w.faults, fmt.Errorf("%s: %d times %s is more than can be asked for, %s", key, w.times,
+		w.faults = append(w.faults, fmt.Errorf("%s: %d times %s exceeds the largest possible request, %s", key, w.times,
 			resources.Format(key, one), resources.Format(key, resources.MaxRequest)))
 		low = resources.MaxRequest
 	}
 	w.amounts = append(w.amounts, amount{key: key, value: int64(low)})
 }
 
-// Vector is the sum of all that is used. The error says what is more than can be
-// counted; it counts as the most that can.
+// Vector returns the sum of what is used. The error reports sums that are too large; they count as the
+// largest possible amount.
 func (b *Backend) Vector(all ...Use) (resources.Vector, error) {
 	sums := map[resources.ID]int64{}
 	var faults []error
@@ -159,7 +158,7 @@ func (b *Backend) Vector(all ...Use) (resources.Vector, error) {
 			id := b.id(dimension{key: a.key, class: use.Class, unset: a.unset})
 			if sums[id] += a.value; sums[id] > resources.MaxRequest {
 				sums[id] = resources.MaxRequest
-				faults = append(faults, fmt.Errorf("%s: more than can be asked for, %s", a.key, resources.Format(a.key, resources.MaxRequest)))
+				faults = append(faults, fmt.Errorf("%s: the sum of the requests exceeds the largest possible request, %s", a.key, resources.Format(a.key, resources.MaxRequest)))
 			}
 		}
 	}
@@ -175,11 +174,11 @@ const (
 	limitsPrefix   = "limits."
 )
 
-// keyOf is the key under which what a quota limits is known here: "cpu" and
-// "requests.cpu" are the same. Of keys that are not about pods it says so.
+// keyOf returns the name in this package of a key in a quota, in which "cpu" and "requests.cpu" are the
+// same, and whether the key is about pods.
 //
-// The rule is that of the API server: cpu, memory and ephemeral-storage by request and
-// limit; huge pages and extended resources by request.
+// The rule is that of the API server: cpu, memory and ephemeral-storage are counted by request and by
+// limit, huge pages and extended resources by request.
 func keyOf(key string) (string, bool) {
 	if key == keyPods || key == keyCountPods {
 		return key, true

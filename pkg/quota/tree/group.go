@@ -12,7 +12,7 @@ var _ quota.Group = (*group)(nil)
 type group struct {
 	tree  *Tree
 	queue string
-	// ids and chain are the group's own node first, the root last.
+	// ids and chain are the nodes from the own node of the group to the root.
 	ids   []quota.NodeID
 	chain []*node
 }
@@ -23,9 +23,9 @@ func (g *group) Queue() string { return g.queue }
 
 func (g *group) Nodes() []quota.NodeID { return g.ids }
 
-// Fits reports what refuses the demand. That it can never fit comes first; then the
-// group's own bounds, that borrowing is paused, and the nodes above, the nearest
-// first. Of a node's resources the first by name is reported.
+// Fits returns why the demand does not fit. It reports first that the demand can never fit, then the
+// bounds of the own node of the group, then paused borrowing, then the ancestors from the nearest
+// to the root. Of several resources of a node, it reports the first by name.
 func (g *group) Fits(d quota.Demand) *quota.Refusal {
 	at, lacking := g.find(d, hasNoRoom)
 	if at >= 0 {
@@ -56,7 +56,7 @@ func (g *group) Fits(d quota.Demand) *quota.Refusal {
 	return nil
 }
 
-// noRoom refuses the demand for the amount that has no room at a node of the chain.
+// noRoom returns the refusal for an amount that does not fit at a node of the chain.
 func (g *group) noRoom(d quota.Demand, at int, lacking resources.Amount) *quota.Refusal {
 	reason := wellknown.ReasonQuotaExceeded
 	if lacking.ID == g.tree.jobs {
@@ -74,9 +74,9 @@ func (g *group) noRoom(d quota.Demand, at int, lacking resources.Amount) *quota.
 	return r
 }
 
-// Owed reports whether the group stays within min with the demand: of each resource
-// that min names, where it names one that is asked for. A resource that min does
-// not name is not bounded by it.
+// Owed reports whether the group stays within its min with the demand, for each resource that min
+// names. Min must name at least one requested resource. It does not bound resources that it does not
+// name.
 func (g *group) Owed(d quota.Demand) bool {
 	own, guaranteed := g.chain[0], false
 	for _, a := range d.Requests {
@@ -88,9 +88,9 @@ func (g *group) Owed(d quota.Demand) bool {
 	return guaranteed
 }
 
-// beyondMin refuses a demand that is not preemptible where all such units of the
-// group together would be above min. One that asks for nothing that min names has
-// no guarantee at all.
+// beyondMin returns the refusal of a non-preemptible demand with which all non-preemptible units of
+// the group together would be above min. A demand that requests no resource that min names has no
+// guarantee at all.
 func (g *group) beyondMin(d quota.Demand) *quota.Refusal {
 	own := g.chain[0]
 	if a, above := g.first(own, d, aboveMin); above {
@@ -107,7 +107,7 @@ func (g *group) beyondMin(d quota.Demand) *quota.Refusal {
 	return nil
 }
 
-// isWork reports that the amount is of a resource that pods use.
+// isWork reports whether the amount is of a resource that pods use.
 func (g *group) isWork(_ *node, a resources.Amount) bool { return a.ID != g.tree.jobs }
 
 func (g *group) isGuaranteedWork(n *node, a resources.Amount) bool {
@@ -115,8 +115,7 @@ func (g *group) isGuaranteedWork(n *node, a resources.Amount) bool {
 	return named && g.isWork(n, a)
 }
 
-// paused refuses a demand that would borrow what somebody waits for to whom it is
-// owed.
+// paused returns the refusal of a demand that would borrow what another unit is owed and waits for.
 func (g *group) paused(d quota.Demand) *quota.Refusal {
 	at, borrowed := g.find(d, func(n *node, a resources.Amount) bool {
 		return a.Value > n.room(a.ID, quota.Lending) && g.borrows(a)
@@ -125,7 +124,7 @@ func (g *group) paused(d quota.Demand) *quota.Refusal {
 		return nil
 	}
 	r := g.refusal(at, borrowed, quota.Lending, wellknown.ReasonBorrowingPaused)
-	// It ends, too, once the group would not borrow of this any more.
+	// The refusal also ends when the group can have the resource without borrowing.
 	own := g.chain[0]
 	switch min, named := own.min(borrowed.ID); {
 	case !named:
@@ -136,14 +135,14 @@ func (g *group) paused(d quota.Demand) *quota.Refusal {
 	return r
 }
 
-// borrows reports whether the group with the amount is above its min.
+// borrows reports whether the group is above its min with the amount.
 func (g *group) borrows(a resources.Amount) bool {
 	_, named := g.chain[0].min(a.ID)
 	return !named || a.Value > g.chain[0].room(a.ID, quota.Min)
 }
 
-// untilOwed is the room that has to be freed within min before the group is owed
-// the demand, by one resource; nil when it will never be.
+// untilOwed returns the room within min that must be freed, for one resource, before the group is owed
+// the demand. It returns nil if the group can never be owed the demand.
 func (g *group) untilOwed(d quota.Demand) *quota.Lack {
 	own := g.chain[0]
 	var lack *quota.Lack
@@ -162,7 +161,7 @@ func (g *group) untilOwed(d quota.Demand) *quota.Lack {
 	return lack
 }
 
-// lacking lists where nodes above the group have no room for the demand.
+// lacking returns the spaces of the ancestors of the group in which the demand does not fit.
 func (g *group) lacking(d quota.Demand) []quota.Space {
 	var spaces []quota.Space
 	for i, n := range g.chain {
@@ -181,8 +180,8 @@ func (g *group) Charge(_ string, d quota.Demand) {
 	}
 }
 
-// fixes reports whether the demand counts as fixed at a node of the chain: at the own
-// one of a group that there still is.
+// fixes reports whether the demand is counted as non-preemptible at a node of the chain. It is at the
+// own node of a group that still exists.
 func (g *group) fixes(at int, d quota.Demand) bool {
 	return at == 0 && !d.Preemptible && g.queue != ""
 }
@@ -193,8 +192,8 @@ func (g *group) Release(_ string, d quota.Demand) {
 	}
 }
 
-// Spaces are those below each limit, and below each min where that matters to
-// somebody: to who is not preemptible and, while borrowing can be paused, to all.
+// Spaces visits the limit of each node, and the min of each node where it matters: for
+// non-preemptible units, and for all units if borrowing can be paused.
 func (g *group) Spaces(d quota.Demand, visit func(quota.Space)) {
 	for i, node := range g.ids {
 		for _, a := range d.Requests {
@@ -209,32 +208,31 @@ func (g *group) Spaces(d quota.Demand, visit func(quota.Space)) {
 	}
 }
 
-// neverFits reports that the request alone is above the node's limit.
+// neverFits reports whether the request alone is above the limit of the node.
 func neverFits(n *node, a resources.Amount) bool {
 	limit, named := n.limit(a.ID)
 	return named && a.Value > limit
 }
 
-// hasNoRoom reports that the request together with what is used is above the
-// node's limit.
+// hasNoRoom reports whether the request and what is used are together above the limit of the node.
 func hasNoRoom(n *node, a resources.Amount) bool {
 	return a.Value > n.room(a.ID, quota.Max)
 }
 
-// aboveMin reports that the request alone is above the node's min.
+// aboveMin reports whether the request alone is above the min of the node.
 func aboveMin(n *node, a resources.Amount) bool {
 	min, named := n.min(a.ID)
 	return named && a.Value > min
 }
 
-// hasNoFixedRoom reports that the request together with what is used by units that are
-// not preemptible is above the node's min.
+// hasNoFixedRoom reports whether the request and what non-preemptible units use are together above the
+// min of the node.
 func hasNoFixedRoom(n *node, a resources.Amount) bool {
 	return a.Value > n.room(a.ID, quota.FixedMin)
 }
 
-// find the first node of the chain, by its place, that refuses something that the
-// demand asks for, and what it refuses; -1 if none does.
+// find returns the index in the chain of the first node that refuses a requested amount, and that
+// amount. The index is -1 if no node does.
 func (g *group) find(d quota.Demand, refuses func(*node, resources.Amount) bool) (int, resources.Amount) {
 	for i, n := range g.chain {
 		if a, found := g.first(n, d, refuses); found {
@@ -244,7 +242,7 @@ func (g *group) find(d quota.Demand, refuses func(*node, resources.Amount) bool)
 	return -1, resources.Amount{}
 }
 
-// first of what the demand asks for and the node refuses, by name.
+// first returns the first requested amount, by name of the resource, that the node refuses.
 func (g *group) first(n *node, d quota.Demand, refuses func(*node, resources.Amount) bool) (first resources.Amount, found bool) {
 	for _, a := range d.Requests {
 		if a.Value <= 0 || !refuses(n, a) {
@@ -257,7 +255,7 @@ func (g *group) first(n *node, d quota.Demand, refuses func(*node, resources.Amo
 	return first, found
 }
 
-// refusal of the amount by a bound of a node of the chain.
+// refusal returns the refusal of the amount by a bound of a node of the chain.
 func (g *group) refusal(at int, a resources.Amount, bound quota.Bound, reason wellknown.Reason) *quota.Refusal {
 	n := g.chain[at]
 	r := &quota.Refusal{

@@ -10,31 +10,30 @@ import (
 // node is a node of a valid tree.
 type node struct {
 	path, name string
-	// guaranteed and limited are what the cells say of min and limit.
+	// guaranteed and limited are the min and the limit of the cells.
 	guaranteed, limited resources.Vector
-	// cells by resource ID; those beyond its length are empty.
+	// cells are indexed by resource ID. Cells beyond its length are empty.
 	cells []cell
 }
 
-// cell is what a node has of one resource.
+// cell is the state of one resource at a node.
 type cell struct {
 	used resources.Sum
-	// fixed is the part of used that non-preemptible units of the node's own group
-	// use.
+	// fixed is the part of used that non-preemptible units of the own group of the node use.
 	fixed resources.Sum
 	limit bound
 	min   bound
-	// paused counts those for whom borrowing below the node is paused.
+	// paused is the number of claims for which borrowing below the node is paused.
 	paused int
 }
 
-// bound is an amount that a node may or may not name.
+// bound is an amount that is limited only if it is named.
 type bound struct {
 	named bool
 	value int64
 }
 
-// at is the node's cell of the resource, which is made if there is none.
+// at returns the cell of the resource. It creates the cell if necessary.
 func (n *node) at(r resources.ID) *cell {
 	for int(r) >= len(n.cells) {
 		n.cells = append(n.cells, cell{})
@@ -42,12 +41,12 @@ func (n *node) at(r resources.ID) *cell {
 	return &n.cells[r]
 }
 
-// has reports whether there is a cell of the resource.
+// has reports whether the node has a cell of the resource.
 func (n *node) has(r resources.ID) bool {
 	return r >= 0 && int(r) < len(n.cells)
 }
 
-// limit of the resource at the node, if it has one.
+// limit returns the limit of the resource, and whether it has one.
 func (n *node) limit(r resources.ID) (int64, bool) {
 	if !n.has(r) {
 		return 0, false
@@ -55,7 +54,7 @@ func (n *node) limit(r resources.ID) (int64, bool) {
 	return n.cells[r].limit.value, n.cells[r].limit.named
 }
 
-// min of the resource at the node, if it has one.
+// min returns the guarantee of the resource, and whether it has one.
 func (n *node) min(r resources.ID) (int64, bool) {
 	if !n.has(r) {
 		return 0, false
@@ -63,7 +62,7 @@ func (n *node) min(r resources.ID) (int64, bool) {
 	return n.cells[r].min.value, n.cells[r].min.named
 }
 
-// used of the resource at and below the node.
+// used returns how much of the resource is used at and below the node.
 func (n *node) used(r resources.ID) resources.Sum {
 	if !n.has(r) {
 		return resources.Sum{}
@@ -71,7 +70,7 @@ func (n *node) used(r resources.ID) resources.Sum {
 	return n.cells[r].used
 }
 
-// fixed is what non-preemptible units of the node's own group use of the resource.
+// fixed returns how much of the resource non-preemptible units of the own group of the node use.
 func (n *node) fixed(r resources.ID) resources.Sum {
 	if !n.has(r) {
 		return resources.Sum{}
@@ -79,7 +78,7 @@ func (n *node) fixed(r resources.ID) resources.Sum {
 	return n.cells[r].fixed
 }
 
-// room of the resource below a bound.
+// room returns how much of the resource is left below a bound.
 func (n *node) room(r resources.ID, b quota.Bound) int64 {
 	if !n.has(r) {
 		return math.MaxInt64
@@ -99,8 +98,8 @@ func (n *node) room(r resources.ID, b quota.Bound) int64 {
 	}
 }
 
-// charge has the node use the vector, fixed when a non-preemptible unit of its own
-// group does.
+// charge adds the vector to what the node uses. fixed reports whether a non-preemptible unit of the own
+// group of the node uses it.
 func (n *node) charge(v resources.Vector, fixed bool) {
 	for _, a := range v {
 		cell := n.at(a.ID)
@@ -121,10 +120,10 @@ func (n *node) release(v resources.Vector, fixed bool) {
 	}
 }
 
-// share that the node would have with the demand: of the resources that it asks
-// for, the one of which the node would use the most of what is due to it. Others do
-// not count: that a node uses much of what the demand does not ask for is no reason
-// to pass it over, and would let one group below it starve another.
+// share returns the share that the node would have with the demand: the dominant share among the
+// requested resources. Other resources do not count, because a node would otherwise be passed over for
+// its use of resources that the demand does not request, and one group below it could starve
+// another.
 func (n *node) share(d quota.Demand) quota.Share {
 	greatest := quota.Share{Kind: quota.OfNothing}
 	for _, a := range d.Requests {
@@ -145,7 +144,7 @@ func (n *node) share(d quota.Demand) quota.Share {
 	return greatest
 }
 
-// sumUp makes vectors of what does not change.
+// sumUp sets the vectors that do not change.
 func (n *node) sumUp() {
 	for i, cell := range n.cells {
 		if cell.min.named {

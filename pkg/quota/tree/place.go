@@ -8,10 +8,10 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// everyOther in a node's namespaces stands for each that no other node lists.
+// everyOther in the namespaces of a node means all namespaces that no other node lists.
 const everyOther = "*"
 
-// places finds groups by namespace; all lists are in tree order.
+// places finds groups by namespace. All lists are in tree order.
 type places struct {
 	listed map[string][]*group
 	others []*group
@@ -30,7 +30,7 @@ func (p *places) add(g *group, namespaces []string) {
 	}
 }
 
-// find the group of the namespace that the quota name picks, if it names one.
+// find returns the group of the namespace. The quota name, if not empty, selects one of several.
 func (p *places) find(namespace, quotaName string) (*group, *quota.Refusal) {
 	allowed := p.listed[namespace]
 	if allowed == nil {
@@ -53,25 +53,24 @@ func (p *places) find(namespace, quotaName string) (*group, *quota.Refusal) {
 func noQuota(namespace string) *quota.Refusal {
 	return &quota.Refusal{
 		Reason: wellknown.ReasonNoQuota,
-		Sentence: fmt.Sprintf("no quota lists namespace %s; add it to the namespaces of a node of the ElasticQuotaTree",
+		Sentence: fmt.Sprintf("no quota lists namespace %q; add the namespace to a node of the ElasticQuotaTree",
 			namespace),
 	}
 }
 
 func notAllowed(namespace, quotaName string, allowed []*group) *quota.Refusal {
-	var advice string
+	r := &quota.Refusal{Reason: wellknown.ReasonQuotaNotAllowed}
 	if len(allowed) == 0 {
-		advice = fmt.Sprintf("no quota lists the namespace; add it to the namespaces of a node of the ElasticQuotaTree and let the label %s name that node", wellknown.QuotaNameLabel)
+		r.Sentence = fmt.Sprintf("namespace %q may not use quota %q because no quota lists the namespace; add the namespace to a node of the ElasticQuotaTree and set the label %s to the name of that node",
+			namespace, quotaName, wellknown.QuotaNameLabel)
 	} else {
-		advice = fmt.Sprintf("it may use %s; correct the label %s or remove it", list(allowed), wellknown.QuotaNameLabel)
+		r.Sentence = fmt.Sprintf("namespace %q may not use quota %q, only %s; correct or remove the label %s",
+			namespace, quotaName, list(allowed), wellknown.QuotaNameLabel)
 	}
-	return &quota.Refusal{
-		Reason:   wellknown.ReasonQuotaNotAllowed,
-		Sentence: fmt.Sprintf("namespace %s may not use quota %q: %s", namespace, quotaName, advice),
-	}
+	return r
 }
 
-// list the groups' names and paths, not more than fit a sentence.
+// list returns the names and paths of the groups for a message, at most 10 of them.
 func list(groups []*group) string {
 	const most = 10
 	var names []string

@@ -1,19 +1,17 @@
-// Package tree is the quota backend "elasticquota": a tree of nodes, each with
-// limits that hold for everything below it.
+// Package tree is the quota backend "elasticquota": a tree of nodes, each with limits that apply to
+// everything at and below it.
 //
-// Words. A node's max is the most that may be used at and below it, its min is
-// what it is guaranteed, and lends while idle. A node that lists namespaces is a
-// group, an inner node as well. The limit of a node is its max times the oversell
-// rate. A chain is a group's node and each one above it, up to the root.
+// Terms. The max of a node is its limit. The min of a node is its guarantee, which it lends while it
+// is idle. A node that lists namespaces is a quota group, whether it has children or not. The limit
+// of a node is its max multiplied by the oversell rate. A chain is the node of a group and all its
+// ancestors up to the root.
 //
-// Invariants. For every node and resource, used is the exact sum of the demands
-// charged at and below the node; it cannot overflow. A demand fits when at no
-// node of its chain used and request together are above the limit, for the
-// resources that it asks for and the limit names. A resource that max does not
-// name is unlimited there, and one with max 0 is not to be had.
+// Invariants. For every node and resource, used is the exact sum of the demands charged at and below
+// the node; it cannot overflow. A demand fits if at no node of its chain the sum of used and request
+// is above the limit, for the resources that it requests and that the limit names. A resource that
+// max does not name is unlimited, and none of a resource with max 0 may be used.
 //
-// A Tree is not safe for concurrent use. It is built once; its limits never
-// change.
+// A Tree is not safe for concurrent use. It is built once and its limits never change.
 package tree
 
 import (
@@ -27,29 +25,29 @@ import (
 
 var _ quota.Lender = (*Tree)(nil)
 
-// Node is a node as its user wrote it.
+// Node is a node as the user wrote it.
 type Node struct {
 	Name string
-	// Namespaces whose units belong to the node; "*" is each that no other node
-	// lists.
+	// Namespaces are the namespaces whose units belong to the node. "*" means all namespaces that
+	// no other node lists.
 	Namespaces []string
-	// Min and Max by resource. One that is not named is not guaranteed, or not
+	// Min and Max are by resource. A resource that is not named is not guaranteed or not
 	// limited.
 	Min, Max map[string]resource.Quantity
 	// Attributes are further settings.
 	Attributes map[string]string
 	Children   []Node
-	// Faults that were found when the node was read, as "max: cpu: cannot read
-	// ...". They make the tree invalid; New adds the node's path.
+	// Faults were found when the node was read, such as "max: cpu: expected a quantity". They make
+	// the tree invalid. New adds the path of the node to them.
 	Faults []string
 }
 
-// Options that hold for the whole tree.
+// Options apply to the complete tree.
 type Options struct {
-	// Oversell is the rate that every max is multiplied with. The zero Rate is 1.
+	// Oversell is the rate by which every max is multiplied. The zero Rate is 1.
 	Oversell resources.Rate
-	// PauseBorrowing: while a unit waits for what its group is guaranteed and others
-	// have borrowed, nobody may borrow more of that.
+	// PauseBorrowing pauses further borrowing of a resource while a unit waits for the part of its
+	// guarantee that others have borrowed.
 	PauseBorrowing bool
 }
 
@@ -57,21 +55,20 @@ type Options struct {
 type Tree struct {
 	names *resources.Names
 	jobs  resources.ID
-	// pausing: borrowing may be paused.
+	// pausing is whether borrowing may be paused.
 	pausing bool
-	// nodes in tree order, a node before its children; the index is the NodeID.
+	// nodes are in tree order, each before its children. The index is the NodeID.
 	nodes  []*node
 	groups []quota.Group
 	places places
-	// remains are groups that hold only what units of groups that are gone hold, by
-	// their node.
+	// remains are the groups, by node, to which units of deleted groups are charged.
 	remains map[*node]*group
 	above   []int
 }
 
-// New builds the tree. The error is an *InvalidError when the tree is invalid;
-// warnings, of things that are allowed but rarely intended, are given either way.
-// Both are in tree order. Names must be those that the demands are made with.
+// New returns the tree. The error is an *InvalidError if the tree is invalid. Warnings are about
+// settings that are allowed but rarely intended, and are returned in either case. Both are in tree
+// order. Names must be the names with which the demands are built.
 func New(names *resources.Names, root Node, opts Options) (t *Tree, warnings []string, err error) {
 	nodes := check(root)
 	var faults []string
@@ -99,7 +96,7 @@ func New(names *resources.Names, root Node, opts Options) (t *Tree, warnings []s
 	return t, warnings, nil
 }
 
-// buildGroups makes the nodes that list namespaces groups.
+// buildGroups creates a group for each node that lists namespaces.
 func (t *Tree) buildGroups(checked []*checkedNode) {
 	var paths []string
 	for _, c := range checked {
@@ -127,8 +124,8 @@ func (t *Tree) groupAt(node int, queue string) *group {
 	return g
 }
 
-// Nearest is the node with the path, or else the nearest above it; the root is
-// always there.
+// Nearest returns the group of the node with the path, or of its nearest ancestor that exists. The
+// root always exists.
 func (t *Tree) Nearest(path string) quota.Group {
 	nearest := 0
 	for i, n := range t.nodes {
@@ -143,9 +140,9 @@ func (t *Tree) Nearest(path string) quota.Group {
 	return t.remains[n]
 }
 
-// Place finds the group of a unit in the namespace. Of several that list the
-// namespace the quota name picks one, by the node's name or path; without it the
-// first in tree order has the unit.
+// Place returns the group of a unit in the namespace. If several groups list the namespace, the quota
+// name selects one by the name or path of its node. Without a quota name, the unit belongs to the
+// first in tree order.
 func (t *Tree) Place(namespace, quotaName string) (quota.Group, *quota.Refusal) {
 	g, refusal := t.places.find(namespace, quotaName)
 	if refusal != nil {
@@ -154,17 +151,15 @@ func (t *Tree) Place(namespace, quotaName string) (quota.Group, *quota.Refusal) 
 	return g, nil
 }
 
-// Groups are the nodes that list namespaces, in tree order. The slice is the
-// tree's own.
+// Groups returns the nodes that list namespaces, in tree order. The caller must not change the slice.
 func (t *Tree) Groups() []quota.Group {
 	return t.groups
 }
 
-// Room is how much more of the resource fits the node's bound, in base units:
-// the greatest int64 where the bound does not name the resource, negative where
-// more is used than the bound allows. A demand fits at the node exactly when it
-// asks for no more than the room below Max of each resource. An ID that is no
-// node's has no room.
+// Room returns how much more of the resource fits below the bound of the node, in base units: the
+// greatest int64 if the bound does not name the resource, negative if more is used than the bound
+// allows. A demand fits at the node exactly when it requests at most the room below Max of each
+// resource. An unknown node has no room.
 func (t *Tree) Room(s quota.Space) int64 {
 	if s.Node < 0 || int(s.Node) >= len(t.nodes) {
 		return 0
@@ -172,8 +167,8 @@ func (t *Tree) Room(s quota.Space) int64 {
 	return t.nodes[s.Node].room(s.Resource, s.Bound)
 }
 
-// Share is how much of the node's min would be in use with the demand, or of its
-// max where min names nothing that is asked for.
+// Share returns the share of the min of the node that would be used with the demand, or of its max if
+// min names no requested resource.
 func (t *Tree) Share(id quota.NodeID, d quota.Demand) quota.Share { return t.nodes[id].share(d) }
 
 // Pauses reports whether borrowing may be paused in the tree.
@@ -182,14 +177,14 @@ func (t *Tree) Pauses() bool { return t.pausing }
 // Pause forbids further borrowing of the resource below the node.
 func (t *Tree) Pause(id quota.NodeID, r resources.ID) { t.nodes[id].at(r).paused++ }
 
-// Resume takes one Pause back, and reports whether it was the last.
+// Resume undoes one Pause and reports whether it was the last.
 func (t *Tree) Resume(id quota.NodeID, r resources.ID) bool {
 	cell := t.nodes[id].at(r)
 	cell.paused--
 	return cell.paused == 0
 }
 
-// Usage of every node, in tree order: a node's place in it is its NodeID.
+// Usage returns the usage of every node in tree order, so that the index is the NodeID.
 func (t *Tree) Usage() []quota.NodeUsage {
 	usage := make([]quota.NodeUsage, len(t.nodes))
 	for i, n := range t.nodes {

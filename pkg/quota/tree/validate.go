@@ -14,31 +14,30 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// maxDepth is the greatest number of nodes from the root to a leaf. It bounds
-// what a mistaken tree can cost, not what is useful.
+// maxDepth is the greatest number of nodes from the root to a leaf. It bounds the cost of a mistaken
+// tree and is larger than any useful depth.
 const maxDepth = 100
 
-// InvalidError says why a tree cannot be in force.
+// InvalidError reports why a tree cannot be in force.
 type InvalidError struct {
-	// Faults, at least one, each a sentence that names a node by its path. They
-	// are in tree order.
+	// Faults has at least one fault. Each names a node by its path. They are in tree order.
 	Faults []string
 }
 
-// Error lists all faults.
+// Error returns all faults in one text.
 func (e *InvalidError) Error() string {
 	return "invalid quota tree: " + strings.Join(e.Faults, "; ")
 }
 
-// checkedNode is a node as written, with what its quantities and namespaces say.
+// checkedNode is a node as written, with its parsed quantities and namespaces.
 type checkedNode struct {
 	*Node
 	path string
 	// parent is the index of the node above, -1 for the root.
 	parent int
-	// min and max in base units, without oversell.
+	// min and max are in base units, without oversell.
 	min, max map[string]int64
-	// namespaces of which each stands once and can exist, or is everyOther.
+	// namespaces has no duplicates and only valid names or everyOther.
 	namespaces []string
 	children   []*checkedNode
 
@@ -53,15 +52,15 @@ func (n *checkedNode) warn(format string, args ...any) {
 	n.warnings = append(n.warnings, n.path+": "+fmt.Sprintf(format, args...))
 }
 
-// checker goes through a tree; the nodes keep what is wrong with them.
+// checker checks a tree. The faults are stored in the nodes.
 type checker struct {
 	nodes []*checkedNode
-	// What was seen before: the path of a name, the name of a path, the path of
-	// the first node that lists a namespace.
+	// The following are from nodes that were visited before: the path of a name, the name of a
+	// path, and the path of the first node that lists a namespace.
 	byName, byPath, listedBy map[string]string
 }
 
-// check returns the nodes in tree order.
+// check checks the tree and returns its nodes in tree order.
 func check(root Node) []*checkedNode {
 	c := &checker{byName: map[string]string{}, byPath: map[string]string{}, listedBy: map[string]string{}}
 	c.visit(&root, "", 0, -1, 1)
@@ -71,8 +70,8 @@ func check(root Node) []*checkedNode {
 	return c.nodes
 }
 
-// visit checks a node by itself and those below it. A node without a name goes
-// by its place among its siblings.
+// visit checks a node and its descendants. A node without a name is identified by its index among its
+// siblings.
 func (c *checker) visit(written *Node, above string, place, parent, depth int) *checkedNode {
 	n := &checkedNode{Node: written, path: written.Name, parent: parent}
 	if strings.TrimSpace(written.Name) == "" {
@@ -92,7 +91,7 @@ func (c *checker) visit(written *Node, above string, place, parent, depth int) *
 	n.max = n.amounts("max", written.Max)
 	c.checkNamespaces(n)
 	if depth == maxDepth && len(written.Children) > 0 {
-		n.fault("the tree is deeper than %d nodes", maxDepth)
+		n.fault("the tree has more than %d levels; remove the levels below this node", maxDepth)
 		return n
 	}
 	for i := range written.Children {
@@ -103,19 +102,19 @@ func (c *checker) visit(written *Node, above string, place, parent, depth int) *
 
 func (c *checker) checkName(n *checkedNode) {
 	if strings.TrimSpace(n.Name) == "" {
-		n.fault("the node has no name")
+		n.fault("the node has no name; set name")
 		return
 	}
 	if other, used := c.byName[n.Name]; used {
-		n.fault("the name %q is also that of %s; every name may stand once", n.Name, other)
+		n.fault("the name %q is also used by %s; give every node a unique name", n.Name, other)
 	} else if other, used := c.byPath[n.path]; used {
-		n.fault("the path is also that of the node %q; leave the / out of names", other)
+		n.fault("the path is also that of node %q; remove the / from the names", other)
 	}
 	c.byName[n.Name] = n.path
 	c.byPath[n.path] = n.Name
 }
 
-// amounts in base units of the quantities that can be read.
+// amounts returns the quantities in base units. Quantities that cannot be read become faults.
 func (n *checkedNode) amounts(field string, list map[string]resource.Quantity) map[string]int64 {
 	amounts := make(map[string]int64, len(list))
 	for _, name := range sortedKeys(list) {
@@ -129,21 +128,21 @@ func (n *checkedNode) amounts(field string, list map[string]resource.Quantity) m
 	return amounts
 }
 
-// checkNamespaces keeps of the node's namespaces those that mean something.
+// checkNamespaces collects the valid namespaces of the node.
 func (c *checker) checkNamespaces(n *checkedNode) {
 	seen := make(map[string]bool, len(n.Namespaces))
 	for _, namespace := range n.Namespaces {
 		switch {
 		case namespace == "":
-			n.warn("an empty namespace is left out")
+			n.warn("an empty namespace is ignored")
 		case namespace != everyOther && len(content.IsDNS1123Label(namespace)) > 0:
-			n.warn("%q can be no namespace and is left out", namespace)
+			n.warn("%q is ignored because it is not a valid namespace name", namespace)
 		case seen[namespace]:
-			n.warn("namespace %s is listed twice", namespace)
+			n.warn("namespace %q is listed twice", namespace)
 		default:
 			n.namespaces = append(n.namespaces, namespace)
 			if first, listed := c.listedBy[namespace]; listed {
-				n.warn("namespace %s is listed by %s too, which has its jobs unless the label %s says otherwise", namespace, first, wellknown.QuotaNameLabel)
+				n.warn("namespace %q is also listed by %s, which gets all jobs of the namespace that do not select this node with the label %s", namespace, first, wellknown.QuotaNameLabel)
 			} else {
 				c.listedBy[namespace] = n.path
 			}
@@ -152,9 +151,9 @@ func (c *checker) checkNamespaces(n *checkedNode) {
 	}
 }
 
-// compare a node's max with its min and with its children, for each resource that
-// the max names. A child whose max does not name it counts as nothing: the node's
-// own max bounds it.
+// compare compares the max of a node with its min and with its children, for each resource that the
+// max names. A child whose max does not name the resource counts as 0, because the max of the node
+// bounds it.
 func (n *checkedNode) compare() {
 	for _, name := range sortedKeys(n.max) {
 		limit := n.max[name]
@@ -168,7 +167,7 @@ func (n *checkedNode) compare() {
 			mins, maxs = mins.Plus(child.min[name]), maxs.Plus(child.max[name])
 			if child.max[name] > limit {
 				above = true
-				child.warn("max %s %s is above the max of %s, %s", name, format(child.max[name]), n.path, format(limit))
+				child.warn("max %s %s is above max %s of %s", name, format(child.max[name]), format(limit), n.path)
 			}
 		}
 		if mins.Below(limit) < 0 {

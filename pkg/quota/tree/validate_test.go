@@ -17,12 +17,12 @@ func TestInvalidTrees(t *testing.T) {
 		want []string
 	}{
 		{"a node without a name", node("root", "", "", node("a", "", ""), node("", "x", "", node("b", "", ""), node(" ", "", ""))),
-			[]string{"root/[1]: the node has no name", "root/[1]/[1]: the node has no name"}},
-		{"no tree at all", tree.Node{}, []string{"[0]: the node has no name"}},
+			[]string{"root/[1]: the node has no name; set name", "root/[1]/[1]: the node has no name; set name"}},
+		{"no tree at all", tree.Node{}, []string{"[0]: the node has no name; set name"}},
 		{"a name that stands twice", node("root", "", "", node("x", "", "", node("team", "", "")), node("team", "", "")),
-			[]string{`root/team: the name "team" is also that of root/x/team; every name may stand once`}},
+			[]string{`root/team: the name "team" is also used by root/x/team; give every node a unique name`}},
 		{"a path that stands twice", node("root", "", "", node("x", "", "", node("y", "", "")), node("x/y", "", "")),
-			[]string{`root/x/y: the path is also that of the node "y"; leave the / out of names`}},
+			[]string{`root/x/y: the path is also that of node "y"; remove the / from the names`}},
 		{"min above max", withMin("cpu=5 memory=1Gi", node("root", "", "cpu=4500m memory=1Gi")),
 			[]string{"root: min cpu 5 is above max 4500m"}},
 		{"min above a max of zero", withMin("nvidia.com/gpu=1", node("root", "", "nvidia.com/gpu=0")),
@@ -42,8 +42,8 @@ func TestInvalidTrees(t *testing.T) {
 			[]string{
 				"root: the sum of the children's min cpu, 3, is above max 1",
 				"root/b: min cpu 3 is above max 2",
-				"root/b/[0]: the node has no name",
-				`root/root: the name "root" is also that of root; every name may stand once`,
+				"root/b/[0]: the node has no name; set name",
+				`root/root: the name "root" is also used by root; give every node a unique name`,
 				"root/root: min: cpu: -1 is negative",
 			}},
 	} {
@@ -79,21 +79,21 @@ func TestValidTreesWithAndWithoutWarnings(t *testing.T) {
 		{"the children's min above the parent's min", withMin("cpu=1", node("root", "", "cpu=4", withMin("cpu=2", node("a", "", "")))), nil},
 		{"a limit beyond all numbers", node("root", "", "memory=1e30", withMin("memory=9e18", node("a", "", "memory=1e30")), withMin("memory=2e17", node("b", "", ""))), nil},
 		{"a child's max above the parent's", node("root", "", "cpu=4", node("a", "", "cpu=5"), node("b", "", "cpu=5")),
-			[]string{"root/a: max cpu 5 is above the max of root, 4", "root/b: max cpu 5 is above the max of root, 4"}},
+			[]string{"root/a: max cpu 5 is above max 4 of root", "root/b: max cpu 5 is above max 4 of root"}},
 		{"the children's max above the parent's", node("root", "", "cpu=4 memory=4Gi", node("a", "", "cpu=3 memory=2Gi"), node("b", "", "cpu=3 memory=2Gi")),
 			[]string{"root: the sum of the children's max cpu, 6, is above max 4"}},
 		{"namespaces that two nodes list", node("root", "x", "", node("a", "x y *", ""), node("b", "y *", "")),
 			[]string{
-				"root/a: namespace x is listed by root too, which has its jobs unless the label kube-queue/quota-name says otherwise",
-				"root/b: namespace y is listed by root/a too, which has its jobs unless the label kube-queue/quota-name says otherwise",
-				"root/b: namespace * is listed by root/a too, which has its jobs unless the label kube-queue/quota-name says otherwise",
+				`root/a: namespace "x" is also listed by root, which gets all jobs of the namespace that do not select this node with the label kube-queue/quota-name`,
+				`root/b: namespace "y" is also listed by root/a, which gets all jobs of the namespace that do not select this node with the label kube-queue/quota-name`,
+				`root/b: namespace "*" is also listed by root/a, which gets all jobs of the namespace that do not select this node with the label kube-queue/quota-name`,
 			}},
 		{"namespaces that mean nothing", tree.Node{Name: "root", Namespaces: []string{"", "x", "x", "Team-A", "a/b"}},
 			[]string{
-				"root: an empty namespace is left out",
-				"root: namespace x is listed twice",
-				`root: "Team-A" can be no namespace and is left out`,
-				`root: "a/b" can be no namespace and is left out`,
+				"root: an empty namespace is ignored",
+				`root: namespace "x" is listed twice`,
+				`root: "Team-A" is ignored because it is not a valid namespace name`,
+				`root: "a/b" is ignored because it is not a valid namespace name`,
 			}},
 	} {
 		t.Run(c.why, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestTreesThatAreTooDeepAreInvalid(t *testing.T) {
 		t.Error(err)
 	}
 	_, _, err := tree.New(resources.NewNames(), chain(5000), tree.Options{})
-	if err == nil || !strings.HasSuffix(err.Error(), "the tree is deeper than 100 nodes") {
+	if err == nil || !strings.HasSuffix(err.Error(), "the tree has more than 100 levels; remove the levels below this node") {
 		t.Error("a tree of 5000 levels is accepted")
 	}
 }

@@ -110,7 +110,7 @@ func TestAFaultOfACSVFileSaysWhereItIsAndWhatToDo(t *testing.T) {
 		{"an endless duration", header + "0,+Inf,1,a\n", []string{"jobs:2: column duration", "+Inf"}},
 		{"a size that is no number", header + "0,1,many,a\n", []string{"jobs:2: column num_gpus", `"many"`}},
 		{"a negative size", header + "0,1,-1,a\n", []string{"jobs:2: column num_gpus", "negative"}},
-		{"a size beyond measure", header + "0,1,1e30,a\n", []string{"jobs:2: column num_gpus", "more than can be asked for"}},
+		{"a size beyond measure", header + "0,1,1e30,a\n", []string{"jobs:2: column num_gpus", "exceeds the largest possible request"}},
 		{"a tenant without a name", header + "0,1,1,\n", []string{"jobs:2: column cluster", "tenant"}},
 		{"a priority that is no number", "timestamp,duration,num_gpus,cluster,priority\n0,1,1,a,high\n", []string{"jobs:2: column priority", `"high"`}},
 		{"a priority beyond measure", "timestamp,duration,num_gpus,cluster,priority\n0,1,1,a,2147483648\n", []string{"column priority", "2147483647"}},

@@ -32,7 +32,7 @@ func TestJobsMoveFromOneQuotaBackendToAnotherAndBack(t *testing.T) {
 	waits(t, l, "Job", "three", "QuotaExceeded", "quota root/team") // before the others, and so first in line
 	l.Apply(spark("four", 1, "1", "1", false) + rayjob("five", one("1"), one("1"), false))
 	for kind, name := range map[string]string{"Job": "three", "SparkApplication": "four", "RayJob": "five"} {
-		waits(t, l, kind, name, "QuotaExceeded", "quota root/team", "3 of 4 used")
+		waits(t, l, kind, name, "QuotaExceeded", "quota root/team", "used or reserved 3 of hard limit 4")
 	}
 	waitForQueues(t, "root-team", "moving")
 
@@ -42,7 +42,7 @@ func TestJobsMoveFromOneQuotaBackendToAnotherAndBack(t *testing.T) {
 	})
 	runs(t, l, "Job", "three") // 2 of the 2 that are left
 	for kind, name := range map[string]string{"SparkApplication": "four", "RayJob": "five"} {
-		waits(t, l, kind, name, "QuotaExceeded", "ResourceQuota moving/team", "5 of 5 used")
+		waits(t, l, kind, name, "QuotaExceeded", "ResourceQuota moving/team", "used or reserved 5 of hard limit 5")
 	}
 	waitForQueues(t, "moving", "root-team")
 	end(l, "Job", "two")
@@ -51,7 +51,7 @@ func TestJobsMoveFromOneQuotaBackendToAnotherAndBack(t *testing.T) {
 
 	move(nil, func() { l.Delete(harness.ResourceQuotas, "team") })
 	for kind, name := range map[string]string{"SparkApplication": "four", "RayJob": "five"} {
-		waits(t, l, kind, name, "QuotaExceeded", "quota root/team", "5 of 4 used")
+		waits(t, l, kind, name, "QuotaExceeded", "quota root/team", "used or reserved 5 of hard limit 4")
 		held(t, l, kind, name)
 	}
 	waitForQueues(t, "root-team", "moving")

@@ -55,62 +55,62 @@ func one(amount string) pods { return pods{count: 1, container: cpu(amount)} }
 var changes = []change{
 	{
 		namespace: "raised", before: quota("team", "cpu: 3"), running: one("2"), waiting: one("2"),
-		first: says("QuotaExceeded", "ResourceQuota raised/team", "2 asked, 2 of 3 used"),
+		first: says("QuotaExceeded", "ResourceQuota raised/team", "requested 2, used or reserved 2 of hard limit 3"),
 		apply: patches("team", `{"hard":{"cpu":"4"}}`),
 	}, {
 		namespace: "lowered", before: quota("team", "cpu: 4"), running: one("3"), waiting: one("2"),
-		first: says("QuotaExceeded", "ResourceQuota lowered/team", "2 asked, 3 of 4 used"),
+		first: says("QuotaExceeded", "ResourceQuota lowered/team", "requested 2, used or reserved 3 of hard limit 4"),
 		apply: patches("team", `{"hard":{"cpu":"2"}}`),
 		then:  says("QuotaExceeded"), // the figures are those of the time when it was told
 		last:  each(harness.Jobs, "running"),
 	}, {
 		namespace: "lowered-more", before: quota("team", "cpu: 4"), running: one("3"), waiting: one("2"),
-		first: says("QuotaExceeded", "2 asked, 3 of 4 used"),
+		first: says("QuotaExceeded", "requested 2, used or reserved 3 of hard limit 4"),
 		apply: patches("team", `{"hard":{"cpu":"1"}}`),
-		then:  says("ExceedsMaxQuota", "ResourceQuota lowered-more/team", "2 cpu asked", "hard limit is 1"),
+		then:  says("ExceedsMaxQuota", "ResourceQuota lowered-more/team", "requested 2 cpu", "hard limit is 1"),
 		last:  patches("team", `{"hard":{"cpu":"5"}}`),
 	}, {
 		namespace: "other-keys", before: quota("team", "cpu: 3"), running: one("2"), waiting: one("2"),
-		first: says("QuotaExceeded", "2 asked, 2 of 3 used"),
+		first: says("QuotaExceeded", "requested 2, used or reserved 2 of hard limit 3"),
 		apply: patches("team", `{"hard":{"cpu":null,"pods":"1"}}`),
-		then:  says("QuotaExceeded", "ResourceQuota other-keys/team", "pods", "1 asked, 1 of 1 used"),
+		then:  says("QuotaExceeded", "ResourceQuota other-keys/team", "pods", "requested 1, used or reserved 1 of hard limit 1"),
 		last:  patches("team", `{"hard":{"pods":null,"requests.cpu":"9"}}`),
 	}, {
 		namespace: "unsaid", before: quota("team", "cpu: 3"), running: one("2"), waiting: one("2"),
-		first: says("QuotaExceeded", "2 asked, 2 of 3 used"),
+		first: says("QuotaExceeded", "requested 2, used or reserved 2 of hard limit 3"),
 		apply: patches("team", `{"hard":{"cpu":null,"limits.memory":"1Gi"}}`),
 		then:  says("InvalidRequest", "ResourceQuota unsaid/team", "limits.memory", "container main"),
 		last:  deletes("team"),
 	}, {
 		namespace: "deleted", before: quota("team", "cpu: 3"), running: one("2"), waiting: one("2"),
-		first: says("QuotaExceeded", "2 asked, 2 of 3 used"),
+		first: says("QuotaExceeded", "requested 2, used or reserved 2 of hard limit 3"),
 		apply: deletes("team"),
 	}, {
 		namespace: "another", before: quota("team", "cpu: 3"), running: one("2"), waiting: one("2"),
-		first: says("QuotaExceeded", "ResourceQuota another/team", "2 asked, 2 of 3 used"),
+		first: says("QuotaExceeded", "ResourceQuota another/team", "requested 2, used or reserved 2 of hard limit 3"),
 		apply: func(l *harness.Env) {
 			l.Apply(quota("all", "pods: 1"))
 			l.Patch(harness.ResourceQuotas, "team", `{"spec":{"hard":{"cpu":"4"}}}`)
 		},
-		then: says("QuotaExceeded", "ResourceQuota another/all", "pods", "1 asked, 1 of 1 used"),
+		then: says("QuotaExceeded", "ResourceQuota another/all", "pods", "requested 1, used or reserved 1 of hard limit 1"),
 		last: deletes("all"),
 	}, {
 		// Scopes cannot be changed: it takes another quota of the same name.
 		namespace: "other-scopes", before: quota("team", "pods: 1", scoped("NotTerminating")) + quota("cpu", "cpu: 3"), running: one("2"), waiting: one("1"),
-		first: says("QuotaExceeded", "ResourceQuota other-scopes/team", "pods", "1 asked, 1 of 1 used"),
+		first: says("QuotaExceeded", "ResourceQuota other-scopes/team", "pods", "requested 1, used or reserved 1 of hard limit 1"),
 		apply: func(l *harness.Env) {
 			l.Delete(harness.ResourceQuotas, "team")
 			l.Apply(quota("team", "pods: 1", scoped("Terminating")))
 		},
 	}, {
 		namespace: "scopes-of-it", before: quota("team", "pods: 1", scoped("Terminating")) + quota("cpu", "cpu: 3"), running: one("2"), waiting: one("2"),
-		first: says("QuotaExceeded", "ResourceQuota scopes-of-it/cpu", "2 asked, 2 of 3 used"),
+		first: says("QuotaExceeded", "ResourceQuota scopes-of-it/cpu", "requested 2, used or reserved 2 of hard limit 3"),
 		apply: func(l *harness.Env) {
 			l.Delete(harness.ResourceQuotas, "team")
 			l.Apply(quota("team", "pods: 1", scoped("NotTerminating")))
 			l.Patch(harness.ResourceQuotas, "cpu", `{"spec":{"hard":{"cpu":"9"}}}`)
 		},
-		then: says("QuotaExceeded", "ResourceQuota scopes-of-it/team", "pods", "1 asked, 1 of 1 used"),
+		then: says("QuotaExceeded", "ResourceQuota scopes-of-it/team", "pods", "requested 1, used or reserved 1 of hard limit 1"),
 		last: deletes("team"),
 	},
 }

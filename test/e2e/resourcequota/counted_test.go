@@ -41,11 +41,11 @@ var counted = []struct {
 	{
 		namespace: "best-effort", quotas: quota("few", "pods: 2", scoped("BestEffort")),
 		first: pods{count: 2}, waits: pods{count: 1}, passes: pods{count: 3, container: cpu("100m")},
-		words: []string{"ResourceQuota best-effort/few", "pods", "1 asked", "2 of 2 used"},
+		words: []string{"ResourceQuota best-effort/few", "pods", "requested 1", "used or reserved 2 of hard limit 2"},
 	}, {
 		namespace: "not-best-effort", quotas: quota("sized", "cpu: 1", scoped("NotBestEffort")),
 		first: pods{count: 1, container: cpu("1")}, waits: pods{count: 2, container: cpu("250m")}, passes: pods{count: 3},
-		words: []string{"ResourceQuota not-best-effort/sized", "cpu", "500m asked", "1 of 1 used"},
+		words: []string{"ResourceQuota not-best-effort/sized", "cpu", "requested 500m", "used or reserved 1 of hard limit 1"},
 	}, {
 		namespace: "terminating", quotas: quota("short", "pods: 1", scoped("Terminating")),
 		first: pods{count: 1, spec: deadline}, waits: pods{count: 1, spec: deadline}, passes: pods{count: 3},
@@ -54,7 +54,7 @@ var counted = []struct {
 		namespace: "not-terminating", quotas: quota("long", "requests.cpu: 1", scoped("NotTerminating")),
 		first: pods{count: 1, container: cpu("600m")}, waits: pods{count: 1, container: cpu("600m")},
 		passes: pods{count: 1, container: cpu("2"), spec: deadline},
-		words:  []string{"ResourceQuota not-terminating/long", "requests.cpu", "600m asked", "600m of 1 used"},
+		words:  []string{"ResourceQuota not-terminating/long", "requests.cpu", "requested 600m", "used or reserved 600m of hard limit 1"},
 	}, {
 		namespace: "class-in", quotas: quota("urgent", "cpu: 1", byClass("operator: In, values: [quota-high]")),
 		first: pods{count: 1, container: cpu("1"), spec: high}, waits: pods{count: 1, container: cpu("1"), spec: high},
@@ -83,23 +83,23 @@ var counted = []struct {
 	}, {
 		namespace: "extended", quotas: quota("gpus", "requests.nvidia.com/gpu: 3"),
 		first: gpus(2), waits: gpus(2), passes: gpus(1),
-		words: []string{"ResourceQuota extended/gpus", "requests.nvidia.com/gpu", "2 asked"},
+		words: []string{"ResourceQuota extended/gpus", "requests.nvidia.com/gpu", "requested 2"},
 	}, {
 		namespace: "limits", quotas: quota("limits", "limits.cpu: 2, limits.memory: 2Gi"),
 		first:  pods{count: 1, container: container{"cpu: 100m", "cpu: 1, memory: 1500Mi"}},
 		waits:  pods{count: 1, container: container{"cpu: 100m", "cpu: 500m, memory: 1Gi"}},
 		passes: pods{count: 1, container: container{"cpu: 100m", "cpu: 500m, memory: 256Mi"}},
-		words:  []string{"ResourceQuota limits/limits", "limits.memory", "1Gi asked"},
+		words:  []string{"ResourceQuota limits/limits", "limits.memory", "requested 1Gi"},
 	}, {
 		namespace: "two-quotas", quotas: quota("cpu", "cpu: 8") + quota("memory", "requests.memory: 1Gi"),
 		first:  pods{count: 1, container: container{requests: "cpu: 1, memory: 600Mi"}},
 		waits:  pods{count: 1, container: container{requests: "cpu: 1, memory: 600Mi"}},
 		passes: pods{count: 1, container: container{requests: "cpu: 3, memory: 400Mi"}},
-		words:  []string{"ResourceQuota two-quotas/memory", "requests.memory", "600Mi asked"},
+		words:  []string{"ResourceQuota two-quotas/memory", "requests.memory", "requested 600Mi"},
 	}, {
 		namespace: "count-pods", quotas: quota("objects", "count/pods: 4"),
 		first: pods{count: 3}, waits: pods{count: 2}, passes: pods{count: 1},
-		words:        []string{"ResourceQuota count-pods/objects", "count/pods", "2 asked"},
+		words:        []string{"ResourceQuota count-pods/objects", "count/pods", "requested 2"},
 		untilDeleted: true,
 	},
 }

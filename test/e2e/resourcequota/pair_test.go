@@ -17,7 +17,7 @@ func TestAPairOfTFJobsRunsOneAfterTheOtherUnderAResourceQuota(t *testing.T) {
 	l.WaitForState(harness.TFJobs, "job2", "Queuing")
 	l.WaitForState(harness.TFJobs, "job1", "Running")
 	unit := l.WaitForReason("TFJob", "job2", "QuotaExceeded")
-	for _, word := range []string{"ResourceQuota default/default", "cpu", "3 asked", "3 of 4 used"} {
+	for _, word := range []string{"ResourceQuota default/default", "cpu", "requested 3", "used or reserved 3 of hard limit 4"} {
 		if !strings.Contains(unit.Status.Message, word) {
 			t.Errorf("the message %q does not say %q", unit.Status.Message, word)
 		}

@@ -41,7 +41,7 @@ func TestTheQuotaControllerIsSlowAndStopsAndIsBack(t *testing.T) {
 		old, next := fmt.Sprintf("job-%d", i), fmt.Sprintf("job-%d", i+1)
 		resume := pauseQuotas(t)
 		l.Apply(tfjob(next, one("1"), one("2"), false))
-		waits(t, l, "TFJob", next, "QuotaExceeded", "ResourceQuota paused/team", "3 asked, 3 of 4 used")
+		waits(t, l, "TFJob", next, "QuotaExceeded", "ResourceQuota paused/team", "requested 3, used or reserved 3 of hard limit 4")
 		end(l, "TFJob", old)
 		// What the status leaves is used.
 		small := fmt.Sprintf("small-%d", i)
@@ -69,7 +69,7 @@ func TestTheQuotaControllerIsSlowAndStopsAndIsBack(t *testing.T) {
 	// One that is raised counts when its status says so.
 	l.Patch(harness.ResourceQuotas, "team", `{"spec":{"hard":{"cpu":"9"}}}`)
 	l.Apply(tfjob("raised", one("2"), one("2"), false))
-	waits(t, l, "TFJob", "raised", "QuotaExceeded", "4 asked, 3 of 4 used")
+	waits(t, l, "TFJob", "raised", "QuotaExceeded", "requested 4, used or reserved 3 of hard limit 4")
 	held(t, l, "TFJob", "raised")
 
 	resume()

@@ -40,10 +40,10 @@ func TestNobodyBorrowsMoreWhileAnOwnerWaits(t *testing.T) {
 	s.becomes("has-borrowed", "phase", "Dequeued")
 	s.unit("owed", `quotaName: owner, resource: {cpu: 2}`)
 	s.becomes("owed", "reason", "QuotaExceeded")
-	s.says("owed", "waiting for cpu in quota root: 2 asked, 3 of 4 used")
+	s.says("owed", "insufficient cpu in quota root: requested 2, used 3 of max 4")
 	s.unit("more", `quotaName: borrower, resource: {cpu: 1}`)
 	s.becomes("more", "reason", "BorrowingPaused")
-	s.says("more", "waiting for cpu in quota root, where borrowing is paused: a job waits there for what its own quota is guaranteed (1 asked, 3 of 4 used)")
+	s.says("more", "borrowing of cpu is paused in quota root until a waiting job gets its guaranteed quota there: requested 1, used 3 of max 4")
 
 	// The next process finds out by itself.
 	stop()
@@ -76,16 +76,16 @@ func TestWhatIsNotPreemptibleStaysWithinMin(t *testing.T) {
 	startController(t)
 	s.unit("above", `preemptible: false, resource: {cpu: 3}`)
 	s.becomes("above", "reason", "ExceedsMinQuota")
-	s.says("above", "can never run in quota root/team: it is not preemptible, so it has to stay within min: 3 cpu asked, and min is 2; ask for less, make it preemptible or raise the quota's min")
+	s.says("above", "can never fit in the guarantee of quota root/team: a non-preemptible job requested 3 cpu, min is 2; request less, make the job preemptible, or raise the min of the quota")
 	s.unit("without", `preemptible: false, resource: {memory: 1Gi}`)
 	s.becomes("without", "reason", "ExceedsMinQuota")
-	s.says("without", "can never run in quota root/team: it is not preemptible, so it has to stay within min: 1Gi memory asked, and min is 0; ask for less, make it preemptible or raise the quota's min")
+	s.says("without", "can never fit in the guarantee of quota root/team: a non-preemptible job requested 1Gi memory, min is 0; request less, make the job preemptible, or raise the min of the quota")
 
 	s.unit("within", `preemptible: false, resource: {cpu: 2}`)
 	s.becomes("within", "phase", "Dequeued")
 	s.unit("next", `preemptible: false, resource: {cpu: 1}`)
 	s.becomes("next", "reason", "QuotaExceeded")
-	s.says("next", "waiting for cpu within the min of quota root/team, for it is not preemptible: 1 asked, 2 of 2 used by jobs that are not")
+	s.says("next", "insufficient guaranteed cpu in quota root/team: requested 1, used 2 of min 2 by non-preemptible jobs")
 	s.unit("borrows", `resource: {cpu: 2}`)
 	s.becomes("borrows", "phase", "Dequeued")
 

@@ -56,7 +56,7 @@ func (s *stage) end(name string) {
 	s.patch(name, `{"status": {"phase": "Succeeded"}}`, "status")
 }
 
-const stopped = "queue root is stopped; it goes on when an administrator sets its spec.stop to None"
+const stopped = "queue root is stopped; an administrator resumes it by setting spec.stop to None"
 
 func TestAQueueOnHoldReleasesNothingAndLeavesAloneWhatRuns(t *testing.T) {
 	s := newStage(t)
@@ -168,7 +168,7 @@ func TestThePolicyOfAQueueIsChangedWhileUnitsWait(t *testing.T) {
 	s.queueShows("policy", "Block")
 	s.unit("blocked", `resource: {cpu: 1}`)
 	s.becomes("blocked", "reason", "NotAtFront")
-	s.says("blocked", "behind "+s.namespace+"/large in queue root, whose policy Block lets nothing pass its front")
+	s.says("blocked", "unit "+s.namespace+"/large is ahead in queue root, and policy Block admits only the front unit")
 	s.used("3")
 	s.setQueue(`{"policy": "RoundRobin"}`)
 	s.becomes("blocked", "phase", "Dequeued")

@@ -4,20 +4,19 @@ package wellknown
 const (
 	// ConditionPodsReady is true when all pods of the released job are ready.
 	ConditionPodsReady = "PodsReady"
-	// ConditionEvicted is true from the decision to take the unit's quota back
-	// until it stands in line again.
+	// ConditionEvicted is true from the decision to evict the unit until the unit is queued
+	// again.
 	ConditionEvicted = "Evicted"
 	// ConditionFinished is true once the job has ended.
 	ConditionFinished = "Finished"
 )
 
-// Condition types that older releases wrote to a QueueUnit, beside a phase that says the
-// same. They are removed where they are found, and must not be written.
+// Condition types that older releases wrote to a QueueUnit, in addition to a phase that means
+// the same. The programs remove them and must not write them.
 const (
 	ConditionQuotaReserved = "QuotaReserved"
 	ConditionAdmitted      = "Admitted"
 )
 
-// ConditionValid of an ElasticQuotaTree reports whether the tree as it is written now is
-// in force.
+// ConditionValid of an ElasticQuotaTree reports whether the current spec of the tree is in force.
 const ConditionValid = "Valid"

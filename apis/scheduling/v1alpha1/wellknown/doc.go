@@ -1,11 +1,10 @@
-// Package wellknown holds the words that kube-queue and its users share, each defined
-// once: reasons, reasons of events, condition types, and the keys of annotations and
-// labels. The phases of a unit are a type of the API and are in v1alpha1.
+// Package wellknown defines each constant that kube-queue shares with its users exactly once:
+// reasons, reasons of events, condition types, and the keys of annotations and labels. The
+// phases of a unit are a type of the API and are defined in v1alpha1.
 //
-// A word never changes its meaning, for users and their tools read it. A new one goes
-// here and to docs/reference/reasons.md or docs/operations/configuration.md. TestWordsAreDefinedOnce fails
-// when a program uses a word that an API package does not define.
+// A constant never changes its meaning because users and their tools read it. Add a new one
+// here and to docs/reference/reasons.md or docs/operations/configuration.md.
+// TestWordsAreDefinedOnce fails when a program uses a constant that no API package defines.
 //
-// The package imports nothing, so that the core, which knows no Kubernetes types, can
-// use it too.
+// The package imports nothing, so that the core, which has no Kubernetes types, can use it too.
 package wellknown

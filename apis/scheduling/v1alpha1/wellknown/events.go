@@ -1,39 +1,39 @@
 package wellknown
 
-// EventReason is the reason of an Event. That of an eviction is the eviction's Reason.
+// EventReason is the reason of an Event. The event of an eviction has the Reason of the eviction.
 type EventReason string
 
-// Events on a job, by job-extensions.
+// Reasons of events that job-extensions reports on a job.
 const (
-	// EventQueued: the job waits. It is kept for as long as that is true.
+	// EventQueued means that the job waits. The event is renewed as long as this is true.
 	EventQueued EventReason = "Queued"
-	// EventReleased: the job may run.
+	// EventReleased means that the job was released.
 	EventReleased EventReason = "Released"
-	// EventRequeued: a job suspended by hand was unsuspended by hand and waits.
+	// EventRequeued means that a job was suspended by hand, unsuspended by hand, and waits again.
 	EventRequeued EventReason = "Requeued"
-	// EventHeldAgain: a queued job was unsuspended by hand and is suspended again.
+	// EventHeldAgain means that a queued job was unsuspended by hand and is suspended again.
 	EventHeldAgain EventReason = "HeldAgain"
-	// EventHeldLate: a marked job was not suspended when it was created.
+	// EventHeldLate means that a job with the mark was not suspended when it was created.
 	EventHeldLate EventReason = "HeldLate"
-	// EventLeftQueue: the job no longer asks to be queued.
+	// EventLeftQueue means that the job no longer has the mark.
 	EventLeftQueue EventReason = "LeftQueue"
-	// EventUnitRefused: the API server takes no unit for the job.
+	// EventUnitRefused means that the API server rejects the unit of the job.
 	EventUnitRefused EventReason = "QueueUnitRefused"
-	// EventUnsized: nobody knows what the job asks for, and it is charged nothing.
+	// EventUnsized means that the request of the job is unknown, so that nothing is charged for it.
 	EventUnsized EventReason = "UnknownSize"
-	// EventInvalidRequest: a key of a released job cannot be read.
+	// EventInvalidRequest means that an annotation or label of a released job is invalid.
 	EventInvalidRequest = EventReason(ReasonInvalidRequest)
 )
 
-// Events on a unit or a quota tree, by kube-queue-controller.
+// Reasons of events that kube-queue-controller reports on a unit or a quota tree.
 const (
-	// EventUnreadableUnit: the text of a unit is not what its type says.
+	// EventUnreadableUnit means that a unit cannot be decoded into its type.
 	EventUnreadableUnit EventReason = "UnreadableUnit"
-	// EventInvalidQuotaTree: the tree is invalid and not in force.
+	// EventInvalidQuotaTree means that the tree is invalid and not in force.
 	EventInvalidQuotaTree = EventReason(ReasonInvalidQuotaTree)
-	// EventIgnoredQuotaTree: the tree does not count, because another does.
+	// EventIgnoredQuotaTree means that the tree is not used because another one is.
 	EventIgnoredQuotaTree EventReason = "IgnoredQuotaTree"
-	// EventQuotaTreeWarning: the tree is in force and says something that is rarely
-	// meant.
+	// EventQuotaTreeWarning means that the tree is in force and contains something that is rarely
+	// intended.
 	EventQuotaTreeWarning EventReason = "QuotaTreeWarning"
 )

@@ -2,54 +2,53 @@ package wellknown
 
 // Keys on a job.
 const (
-	// SuspendAnnotation "true" asks for a job to be queued; released, it is "false".
+	// SuspendAnnotation "true" is the mark with which a job opts in. A released job has "false".
 	SuspendAnnotation = "scheduling.x-k8s.io/suspend"
-	// PriorityAnnotation is an integer.
+	// PriorityAnnotation is the priority of the job, an integer.
 	PriorityAnnotation = "scheduling.x-k8s.io/priority"
-	// PriorityClassKey, a label or an annotation, names a PriorityClass.
+	// PriorityClassKey is a label or an annotation that names a PriorityClass.
 	PriorityClassKey = "scheduling.x-k8s.io/priority-class"
-	// ActiveAnnotation "false" holds a job, or evicts it.
+	// ActiveAnnotation "false" holds a queued job and evicts a released one.
 	ActiveAnnotation = "scheduling.x-k8s.io/active"
-	// MaxExecTimeAnnotation is how many seconds the job may run.
+	// MaxExecTimeAnnotation is the number of seconds that the job may run.
 	MaxExecTimeAnnotation = "scheduling.x-k8s.io/max-exec-time-seconds"
-	// PreemptibleLabel "false" keeps a job within min.
+	// PreemptibleLabel "false" limits a job to the min of its quota.
 	PreemptibleLabel = "kube-queue/preemptible"
-	// QuotaNameLabel picks among the quota groups that list the namespace.
+	// QuotaNameLabel selects one of the quota groups that list the namespace.
 	QuotaNameLabel = "kube-queue/quota-name"
-	// MinCountAnnotation is the smallest useful size of groups of pods: "podset=n,...".
+	// MinCountAnnotation is the smallest useful number of pods per pod set: "podset=n,...".
 	MinCountAnnotation = "kube-queue/min-count"
-	// MinResourcesAnnotation says what a Workflow needs: a map of resources to
-	// quantities, in YAML or JSON.
+	// MinResourcesAnnotation is the request of a Workflow: a map of resources to quantities, in
+	// YAML or JSON.
 	MinResourcesAnnotation = "kube-queue/min-resources"
-	// KueueLabel says that another queue has the job.
+	// KueueLabel means that Kueue manages the job.
 	KueueLabel = "kueue.x-k8s.io/queue-name"
 )
 
 // Keys on a job that kube-queue writes.
 const (
-	// ManagedAnnotation "true" is put by the policy of managed namespaces on the
-	// jobs that are created there.
+	// ManagedAnnotation "true" is set on the jobs of managed namespaces by an admission policy.
 	ManagedAnnotation = "kube-queue/managed"
-	// ReleasedAnnotation is the attempt that the job was last released for.
+	// ReleasedAnnotation is the attempt with which the job was last released.
 	ReleasedAnnotation = "kube-queue/released"
-	// ShutdownAnnotation "false" says that a RayJob's owner did not ask for
-	// shutdownAfterJobFinishes: it is set while the job is held only.
+	// ShutdownAnnotation "false" means that the owner of a RayJob did not set
+	// shutdownAfterJobFinishes, so that it is set only while the job is held.
 	ShutdownAnnotation = "kube-queue/shutdown-after-job-finishes"
 )
 
-// AfterAnnotation names, on a unit, the one of its namespace that was being created when
-// its own creation began, for a job that came before. Free quota is offered to that one
-// first; a unit that never comes is waited for no longer than a second.
+// AfterAnnotation of a unit names the unit of an earlier job of the same namespace that was still
+// being created when the creation of this unit began. Free quota is offered to the earlier unit
+// first. The controller waits at most one second for it.
 const AfterAnnotation = "kube-queue/after"
 
-// Parameters of a ProvisioningRequest are annotations with a prefix. A unit
-// carries those of its job, always with our own prefix: whoever makes the request
-// knows units only.
+// Parameters of a ProvisioningRequest are annotations with one of these prefixes. A unit carries
+// the parameters of its job, always with ParameterPrefix, because the ProvisioningRequest is
+// created from the unit alone.
 const (
 	ParameterPrefix      = "provreq.kube-queue/"
 	KueueParameterPrefix = "provreq.kueue.x-k8s.io/"
 )
 
-// MaxJobsResource, in a node's max, limits the number of units that hold quota under
-// the node.
+// MaxJobsResource in the max of a quota node limits the number of units that hold quota at or
+// below the node.
 const MaxJobsResource = "kube-queue/max-jobs"

@@ -1,88 +1,89 @@
 package wellknown
 
-// Reason is one word for why a unit waits, is evicted or has ended: in status.reason
-// of a unit and in its conditions.
+// Reason is a machine-readable word for why a unit waits, is evicted or has ended. It is in
+// status.reason of a unit and in its conditions.
 type Reason string
 
-// Reasons of waiting that a quota backend gives.
+// Reasons for waiting that a quota backend reports.
 const (
-	// ReasonNoQuota: no group has the unit's namespace.
+	// ReasonNoQuota means that no quota group lists the namespace of the unit.
 	ReasonNoQuota Reason = "NoQuota"
-	// ReasonInvalidQuotaTree: there is no quota to decide by, because none that
-	// was given is valid. Also the reason of condition Valid of a tree that is not.
+	// ReasonInvalidQuotaTree means that no quota is in force because the tree is invalid. It is
+	// also the reason of the condition Valid of an invalid tree.
 	ReasonInvalidQuotaTree Reason = "InvalidQuotaTree"
-	// ReasonQuotaNotAllowed: the unit names a quota that its namespace may not use.
+	// ReasonQuotaNotAllowed means that the unit names a quota that its namespace may not use.
 	ReasonQuotaNotAllowed Reason = "QuotaNotAllowed"
-	// ReasonQuotaExceeded: there is no room now.
+	// ReasonQuotaExceeded means that the quota is insufficient now.
 	ReasonQuotaExceeded Reason = "QuotaExceeded"
-	// ReasonMaxJobs: the number of units that hold quota is at its limit.
+	// ReasonMaxJobs means that the number of units that hold quota is at its limit.
 	ReasonMaxJobs Reason = "MaxJobs"
-	// ReasonBorrowingPaused: there is room, and it is kept for a group that has lent
-	// what it is guaranteed.
+	// ReasonBorrowingPaused means that the free quota is retained for a group that has lent its
+	// guarantee.
 	ReasonBorrowingPaused Reason = "BorrowingPaused"
-	// ReasonExceedsMaxQuota: the unit asks for more than the whole quota.
+	// ReasonExceedsMaxQuota means that the unit requests more than the complete quota.
 	ReasonExceedsMaxQuota Reason = "ExceedsMaxQuota"
-	// ReasonExceedsMinQuota: the unit is not preemptible and asks for more than its
-	// group is guaranteed.
+	// ReasonExceedsMinQuota means that the unit is not preemptible and requests more than the
+	// guarantee of its group.
 	ReasonExceedsMinQuota Reason = "ExceedsMinQuota"
-	// ReasonInvalidRequest: the unit or its job asks for something that no quota can be
-	// compared with, or that cannot be, until its owner corrects it.
+	// ReasonInvalidRequest means that the request of the unit or its job is invalid until its
+	// owner corrects it.
 	ReasonInvalidRequest Reason = "InvalidRequest"
 )
 
-// Reasons of waiting that no backend gives.
+// Reasons for waiting that do not come from a quota backend.
 const (
-	// ReasonNotAtFront: the queue's policy is Block and another unit is in front.
+	// ReasonNotAtFront means that the policy of the queue is Block and another unit is in front.
 	ReasonNotAtFront Reason = "NotAtFront"
-	// ReasonBackoff: the unit gave its quota back and stands in line again later.
+	// ReasonBackoff means that the unit gave its quota back and is queued again later.
 	ReasonBackoff Reason = "Backoff"
-	// ReasonInactive: the unit's spec says that it must not run.
+	// ReasonInactive means that spec.active of the unit is false.
 	ReasonInactive Reason = "Inactive"
-	// ReasonQueueStopped: an administrator has stopped the queue. Of an eviction: the
-	// queue was drained, and the unit waits in its old place until the queue goes on.
+	// ReasonQueueStopped means that an administrator has stopped the queue. As the reason of an
+	// eviction, it means that the queue was drained; the unit keeps its place until the queue is
+	// resumed.
 	ReasonQueueStopped Reason = "QueueStopped"
-	// ReasonSuspendedByUser: a person suspended the released job by hand. Of condition
-	// Evicted it says that the job has stopped, too.
+	// ReasonSuspendedByUser means that a person suspended the released job by hand. As the reason
+	// of the condition Evicted, it means that the job has stopped, too.
 	ReasonSuspendedByUser Reason = "SuspendedByUser"
 )
 
-// ReasonPodsRemain of a running unit: its job has ended, and something that has
-// pods remains of it and keeps the quota.
+// ReasonPodsRemain of a running unit means that its job has ended and that an object of the job
+// that has pods still exists and keeps the quota.
 const ReasonPodsRemain Reason = "PodsRemain"
 
-// Reasons of evictions, beside QueueStopped.
+// Reasons of evictions, in addition to ReasonQueueStopped.
 const (
-	// ReasonDeactivated: spec.active of a unit that holds quota is false.
+	// ReasonDeactivated means that spec.active of a unit that holds quota is false.
 	ReasonDeactivated Reason = "Deactivated"
-	// ReasonMaximumExecutionTime: the job has run for longer than its unit's
-	// maximumExecutionTimeSeconds. It is deactivated too: without that it would run
-	// again, and again for too long.
+	// ReasonMaximumExecutionTime means that the job has run for longer than
+	// maximumExecutionTimeSeconds of its unit. The job is deactivated as well, because otherwise
+	// it would be released again and would exceed its time again.
 	ReasonMaximumExecutionTime Reason = "MaximumExecutionTime"
 )
 
-// Reasons of condition Evicted that say how far the eviction has come.
+// Reasons of the condition Evicted for the progress of an eviction.
 const (
-	// ReasonStopped: the job was suspended to end an eviction; its pods are gone and its
-	// quota may be given back.
+	// ReasonStopped means that the job of an evicted unit is suspended and its pods are gone, so
+	// that its quota can be freed.
 	ReasonStopped Reason = "Stopped"
-	// ReasonRequeued, of status False: the unit gave its quota back and stands in line.
+	// ReasonRequeued, with status False, means that the unit gave its quota back and is queued.
 	ReasonRequeued Reason = "Requeued"
-	// ReasonResumed, of status False: a job suspended by hand was unsuspended by hand
-	// and stands in line again.
+	// ReasonResumed, with status False, means that a job was suspended by hand, unsuspended by
+	// hand, and is queued again.
 	ReasonResumed Reason = "Resumed"
 )
 
-// Reasons of condition Finished of a job that gives none itself.
+// Reasons of the condition Finished of a job that reports no reason itself.
 const (
 	ReasonJobSucceeded Reason = "JobSucceeded"
 	ReasonJobFailed    Reason = "JobFailed"
 )
 
-// ReasonInForce of condition Valid of a quota tree: it is what is decided by.
+// ReasonInForce of the condition Valid means that decisions follow the quota tree.
 const ReasonInForce Reason = "InForce"
 
-// NeedsAction reports whether waiting for this reason does not end until somebody
-// changes the job or the quota: the event that reports it is a Warning.
+// NeedsAction reports whether a unit with this reason waits until somebody changes the job or the
+// quota. The event that reports such a reason is a Warning.
 func (r Reason) NeedsAction() bool {
 	switch r {
 	case ReasonNoQuota, ReasonQuotaNotAllowed, ReasonInvalidQuotaTree, ReasonExceedsMaxQuota, ReasonExceedsMinQuota,

@@ -82,7 +82,7 @@ func (f *forest) validity(shown []metav1.Condition) []metav1.Condition {
 	now := metav1.Condition{Type: wellknown.ConditionValid, Status: metav1.ConditionTrue, Reason: string(wellknown.ReasonInForce),
 		Message: "The tree is in force.", ObservedGeneration: f.chosen.GetGeneration()}
 	if len(f.warnings) > 0 {
-		now.Message = lifecycle.Shorten("The tree is in force. Seldom meant so: " + strings.Join(f.warnings, "; "))
+		now.Message = lifecycle.Shorten("The tree is in force, with warnings: " + strings.Join(f.warnings, "; "))
 	}
 	if f.problem != "" {
 		now.Status, now.Reason, now.Message = metav1.ConditionFalse, string(wellknown.ReasonInvalidQuotaTree), lifecycle.Shorten(f.problem)

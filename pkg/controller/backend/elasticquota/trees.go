@@ -33,9 +33,10 @@ type forest struct {
 	chosen *unstructured.Unstructured
 	// backend that is in force, nil when no tree was valid yet.
 	backend *tree.Tree
-	// problem of the chosen tree as it is now; empty when it is in force.
-	problem  string
-	warnings []string
+	// problem is why the chosen tree is not in force as it is now, as a sentence, and
+	// faults is what is wrong with it. Both are empty when it is in force.
+	problem, faults string
+	warnings        []string
 }
 
 func newForest(names *resources.Names, opts tree.Options) *forest {
@@ -80,7 +81,7 @@ func (f *forest) start() backend.Change {
 func (f *forest) follow(oldest *unstructured.Unstructured, change *backend.Change) {
 	switch {
 	case oldest == nil:
-		f.chosen, f.backend, f.problem, f.warnings = nil, nil, "", nil
+		f.chosen, f.backend, f.problem, f.faults, f.warnings = nil, nil, "", "", nil
 		change.Quota = &backend.Quota{Missing: f.missing()}
 	case f.chosen != nil && f.chosen.GetUID() == oldest.GetUID() && f.chosen.GetGeneration() == oldest.GetGeneration():
 		f.chosen = oldest // its status or metadata alone
@@ -99,41 +100,42 @@ func (f *forest) choose(object *unstructured.Unstructured, change *backend.Chang
 	built, warnings, err := tree.New(f.names, manifest.Root(object), f.opts)
 	f.warnings = warnings
 	if err != nil {
-		f.problem = explainInvalid(err, f.backend != nil)
+		f.faults = faultsOf(err)
+		f.problem = "The tree is invalid and no earlier valid version is known, so no job is released: " + f.faults
+		if f.backend != nil {
+			f.problem = "The tree is invalid, and its last valid version stays in force: " + f.faults
+		}
 		change.Notices = append(change.Notices, warning(object, wellknown.EventInvalidQuotaTree, f.problem))
 		if f.backend == nil {
 			change.Quota = &backend.Quota{Missing: f.missing()}
 		}
 		return
 	}
-	f.backend, f.problem = built, ""
+	f.backend, f.problem, f.faults = built, "", ""
 	if len(warnings) > 0 {
 		change.Notices = append(change.Notices, warning(object, wellknown.EventQuotaTreeWarning,
-			"in force, but rarely intended: "+strings.Join(warnings, "; ")))
+			"The tree is in force, with warnings: "+strings.Join(warnings, "; ")))
 	}
 	change.Quota = &backend.Quota{Backend: built}
 }
 
-func explainInvalid(err error, haveGood bool) string {
-	sentence := err.Error()
+// faultsOf lists what is wrong with a tree.
+func faultsOf(err error) string {
 	var invalid *tree.InvalidError
 	if errors.As(err, &invalid) {
-		sentence = strings.Join(invalid.Faults, "; ")
+		return strings.Join(invalid.Faults, "; ")
 	}
-	if haveGood {
-		return sentence + ". The last valid version of the tree stays in force."
-	}
-	return sentence + ". No tree is in force: nothing is released."
+	return err.Error()
 }
 
 // missing says why there is no quota to decide by.
 func (f *forest) missing() *quota.Refusal {
 	if f.chosen == nil {
 		return &quota.Refusal{Reason: wellknown.ReasonNoQuota, Sentence: fmt.Sprintf(
-			"there is no ElasticQuotaTree in namespace %s; create one that lists the job's namespace", quotav1beta1.TreeNamespace)}
+			"no ElasticQuotaTree exists in namespace %s; create one that lists the namespace of the job", quotav1beta1.TreeNamespace)}
 	}
 	return &quota.Refusal{Reason: wellknown.ReasonInvalidQuotaTree, Sentence: fmt.Sprintf(
-		"ElasticQuotaTree %s/%s is invalid, and no valid version of it is known: %s", f.chosen.GetNamespace(), f.chosen.GetName(), f.problem)}
+		"ElasticQuotaTree %s/%s is invalid and no earlier valid version is known, so no job is released: %s", f.chosen.GetNamespace(), f.chosen.GetName(), f.faults)}
 }
 
 // oldest is the tree that counts: the oldest in the one namespace whose trees do.
@@ -159,9 +161,9 @@ func older(a, b *unstructured.Unstructured) bool {
 }
 
 func ignored(object, oldest *unstructured.Unstructured) backend.Notice {
-	message := fmt.Sprintf("only trees in namespace %s count; this one is ignored", quotav1beta1.TreeNamespace)
+	message := fmt.Sprintf("This tree is ignored because only trees in namespace %s are used. Delete it, or create it there.", quotav1beta1.TreeNamespace)
 	if object.GetNamespace() == quotav1beta1.TreeNamespace {
-		message = fmt.Sprintf("only the oldest tree counts, %s; this one is ignored", oldest.GetName())
+		message = fmt.Sprintf("This tree is ignored because only the oldest tree, %s, is used. Delete one of the two.", oldest.GetName())
 	}
 	return warning(object, wellknown.EventIgnoredQuotaTree, message)
 }

@@ -122,7 +122,7 @@ func TestAnInvalidTreeChangesNothingButWhatItSays(t *testing.T) {
 	if c.Quota != nil || f.backend != good {
 		t.Fatal("an invalid tree replaced the last good one")
 	}
-	if reasonsOf(c.Notices) != "InvalidQuotaTree t" || !strings.Contains(f.problem, "last valid version of the tree stays in force") {
+	if reasonsOf(c.Notices) != "InvalidQuotaTree t" || !strings.Contains(f.problem, "its last valid version stays in force") {
 		t.Fatalf("events %s, problem %q", reasonsOf(c.Notices), f.problem)
 	}
 	// Its status alone changes: nothing is said again.

@@ -31,7 +31,7 @@ var (
 func (s *Source) watchOwners(ctx context.Context, config *rest.Config) (synced []cache.InformerSynced, err error) {
 	client, err := metadata.NewForConfig(metadata.ConfigFor(config))
 	if err != nil {
-		return nil, fmt.Errorf("watching what pods belong to: %w", err)
+		return nil, fmt.Errorf("watching the owners of pods: %w", err)
 	}
 	factory := metadatainformer.NewSharedInformerFactory(client, 0)
 	for _, kind := range []struct {
@@ -61,7 +61,7 @@ func (s *Source) watchOwners(ctx context.Context, config *rest.Config) (synced [
 // again from time to time.
 func quietlyMissing(ctx context.Context, r *cache.Reflector, err error) {
 	if apierrors.IsNotFound(err) {
-		klog.FromContext(ctx).V(3).Info("A kind is not served; looking again later", "kind", r.TypeDescription())
+		klog.FromContext(ctx).V(3).Info("The kind is not served; trying again later", "kind", r.TypeDescription())
 		return
 	}
 	cache.DefaultWatchErrorHandler(ctx, r, err)

@@ -1,5 +1,5 @@
-// Package manifest reads the tree of an ElasticQuotaTree as its users write it:
-// quantities as strings or plain numbers, null for what is not set. It never fails:
+// Package manifest reads the tree of an ElasticQuotaTree in the form in which users write it: with
+// quantities as strings or numbers, and null for fields that are not set. Reading never fails:
 // what cannot be read becomes a fault of its node.
 package manifest
 
@@ -16,9 +16,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Root reads spec.root of an ElasticQuotaTree. The schema describes only
-// the upper levels of a tree, so anything may stand below them: what cannot be
-// read becomes a fault of its node, all of them reported at once.
+// Root reads spec.root of an ElasticQuotaTree. The schema describes only the upper levels of a tree,
+// so that the levels below them may contain anything. All faults are reported at once.
 func Root(object *unstructured.Unstructured) tree.Node {
 	root, found, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "root")
 	if err != nil || !found {
@@ -30,7 +29,7 @@ func Root(object *unstructured.Unstructured) tree.Node {
 func decodeNode(value any) tree.Node {
 	fields, ok := value.(map[string]any)
 	if !ok {
-		return tree.Node{Faults: []string{fmt.Sprintf("a node is expected, with a name, not %T", value)}}
+		return tree.Node{Faults: []string{"expected a node, an object with a name; got " + jsonType(value)}}
 	}
 	d := nodeDecoder{fields: fields}
 	d.node.Name, _ = d.text("name", fields["name"])
@@ -55,6 +54,24 @@ func decodeNode(value any) tree.Node {
 	return d.node
 }
 
+// jsonType returns the type of a value for a message.
+func jsonType(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	default:
+		return "a number"
+	}
+}
+
 type nodeDecoder struct {
 	fields map[string]any
 	node   tree.Node
@@ -70,7 +87,7 @@ func (d *nodeDecoder) text(field string, value any) (string, bool) {
 	}
 	text, ok := value.(string)
 	if !ok {
-		d.fault("%s: a string is expected, not %v", field, value)
+		d.fault("%s: expected a string, got %s", field, jsonType(value))
 	}
 	return text, ok
 }
@@ -82,7 +99,7 @@ func (d *nodeDecoder) list(field string, each func(field string, value any)) {
 	}
 	elements, ok := value.([]any)
 	if !ok {
-		d.fault("%s: a list is expected, not %v", field, value)
+		d.fault("%s: expected a list, got %s", field, jsonType(value))
 	}
 	for i, element := range elements {
 		each(fmt.Sprintf("%s[%d]", field, i), element)
@@ -96,15 +113,14 @@ func (d *nodeDecoder) table(field string, each func(key string, value any)) {
 	}
 	entries, ok := value.(map[string]any)
 	if !ok {
-		d.fault("%s: a map is expected, not %v", field, value)
+		d.fault("%s: expected an object, got %s", field, jsonType(value))
 	}
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
 		each(key, entries[key])
 	}
 }
 
-// quantities takes a quantity written as a string or as a number. One that is
-// null counts as not written.
+// quantities reads quantities that are strings or numbers. Null means that a quantity is not set.
 func (d *nodeDecoder) quantities(field string) map[string]resource.Quantity {
 	var list map[string]resource.Quantity
 	d.table(field, func(name string, value any) {
@@ -119,7 +135,7 @@ func (d *nodeDecoder) quantities(field string) map[string]resource.Quantity {
 		case float64:
 			text = strconv.FormatFloat(v, 'f', -1, 64)
 		default:
-			d.fault("%s: %s: a quantity is expected, not %v", field, name, value)
+			d.fault("%s: %s: expected a quantity, got %s", field, name, jsonType(value))
 			return
 		}
 		q, err := resources.Parse(text)

@@ -36,14 +36,14 @@ func TestReadingATree(t *testing.T) {
 		{"a quantity that is null is not written", `{name: r, max: {cpu: null}}`, nil},
 		{"an unreadable quantity", `{name: r, max: {cpu: lots}}`, []string{"max: cpu", "lots"}},
 		{"a quantity with a monstrous exponent", `{name: r, max: {cpu: "1e-1000000000"}}`, []string{"max: cpu"}},
-		{"a quantity that is a list", `{name: r, max: {cpu: [1]}}`, []string{"max: cpu"}},
-		{"a name that is a number", `{name: 5}`, []string{"name: a string"}},
-		{"namespaces that are no list", `{name: r, namespaces: a}`, []string{"namespaces: a list"}},
-		{"a namespace that is a number", `{name: r, namespaces: [7]}`, []string{"namespaces[0]"}},
-		{"children that are a map", `{name: r, children: {a: b}}`, []string{"children: a list"}},
-		{"a child that is a string", `{name: r, children: [a]}`, []string{"a node is expected"}},
-		{"a root that is a list", `[1]`, []string{"a node is expected"}},
-		{"no root", `null`, []string{"a node is expected"}},
+		{"a quantity that is a list", `{name: r, max: {cpu: [1]}}`, []string{"max: cpu: expected a quantity, got a list"}},
+		{"a name that is a number", `{name: 5}`, []string{"name: expected a string, got a number"}},
+		{"namespaces that are no list", `{name: r, namespaces: a}`, []string{"namespaces: expected a list, got a string"}},
+		{"a namespace that is a number", `{name: r, namespaces: [7]}`, []string{"namespaces[0]: expected a string, got a number"}},
+		{"children that are a map", `{name: r, children: {a: b}}`, []string{"children: expected a list, got an object"}},
+		{"a child that is a string", `{name: r, children: [a]}`, []string{"expected a node", "got a string"}},
+		{"a root that is a list", `[1]`, []string{"expected a node", "got a list"}},
+		{"no root", `null`, []string{"expected a node", "got null"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			node := manifest.Root(object(t, c.root))
