@@ -12,134 +12,134 @@ import (
 // Object is a job of some kind.
 type Object = lenient.Object
 
-// Adapter teaches the framework one kind of job. Its methods are pure, never
-// change the job and never panic, however little the object holds.
+// Adapter describes one kind of job to the framework. Its methods are pure, never
+// change the job and never panic, however incomplete the object is.
 type Adapter interface {
-	// Kind says how the kind is called and how its jobs are marked.
+	// Kind returns the names of the kind and how its jobs are marked.
 	Kind() Kind
 	// New returns an empty object to decode a job into.
 	New() Object
-	// State says what the job's spec and status report its life.
+	// State returns what the job's spec and status report about its lifecycle.
 	State(Object) JobState
-	// Pods says which pods the job is made of. An error is the user's to fix: it
+	// Pods returns the pods of the job. The user must be able to fix an error: it
 	// becomes the message of reason InvalidRequest.
 	Pods(Object) (Pods, error)
-	// Templates are the job's pod templates themselves, to be stripped before the
-	// job is cached.
+	// Templates returns pointers to the job's own pod templates, so that they can be
+	// stripped before the job is cached.
 	Templates(Object) []*corev1.PodTemplateSpec
-	// SuspendPatch is the part of a merge patch of the job that suspends it, or
-	// has it run. It may set annotations too, below "metadata".
+	// SuspendPatch returns the part of a merge patch of the job that suspends or
+	// resumes it. It may also set annotations, below "metadata".
 	SuspendPatch(job Object, suspend bool) map[string]any
 }
 
 // QueuingPatcher is implemented by adapters of kinds whose own status can show
 // that a job is queued.
 type QueuingPatcher interface {
-	// QueuingPatch is a merge patch of the job's status that shows, or no longer
+	// QueuingPatch returns a merge patch of the job's status that shows, or no longer
 	// shows, that the job is queued.
 	QueuingPatch(job Object, queuing bool, message string, now time.Time) map[string]any
 }
 
-// RelatedReader is implemented by adapters of kinds whose jobs do not say themselves
-// what their pods are. An object does that which the job controls and which has the
-// job's name: it is of kind Kind.Related.
+// RelatedReader is implemented by adapters of kinds whose jobs do not contain their
+// pod templates. A related object, of kind Kind.Related, contains them: the job
+// controls it, and it has the job's name.
 type RelatedReader interface {
 	// NewRelated returns an empty object to decode a related object into.
 	NewRelated() Object
-	// RelatedTemplates are its pod templates themselves, to be stripped before it is
-	// cached.
+	// RelatedTemplates returns pointers to the object's own pod templates, so that they
+	// can be stripped before it is cached.
 	RelatedTemplates(related Object) []*corev1.PodTemplateSpec
-	// StateWith is State, and PodsWith is Pods, of a job with its related object, which is
-	// nil while there is none.
+	// StateWith and PodsWith are State and Pods of a job with its related object, which
+	// is nil while none exists.
 	StateWith(job, related Object) JobState
 	PodsWith(job, related Object) (Pods, error)
 }
 
-// Kind is what the framework has to know of a kind in advance.
+// Kind is the static description of a kind.
 type Kind struct {
 	// Name in --enabled-extensions.
 	Name string
-	// OtherNames in --enabled-extensions enable the same.
+	// OtherNames in --enabled-extensions enable the same kind.
 	OtherNames []string
-	// GroupVersionKind is that of the best version.
+	// GroupVersionKind has the preferred version.
 	schema.GroupVersionKind
-	// OlderVersions are made do with, in this order, where the API server does not
-	// serve the best one. Jobs of all versions are decoded into the same type.
+	// OlderVersions are used, in this order, if the API server does not serve the
+	// preferred one. Jobs of all versions are decoded into the same type.
 	OlderVersions []string
-	// Resource is the kind's name in paths, as "tfjobs".
+	// Resource is the kind's name in API paths, such as "tfjobs".
 	Resource string
 	// SuspendPath is the path of the operator's own suspend field, such as spec.suspend.
-	// The field that names another controller, managedBy, stands beside it.
+	// The field managedBy, which names another controller, has the same parent.
 	SuspendPath []string
-	// MarkedBySuspend: the suspend field alone asks to be queued, where
-	// Sight.NoMark does not say otherwise. Every kind is asked for by the
-	// annotation.
+	// MarkedBySuspend: the suspend field alone is an opt-in mark, unless JobState.NoMark
+	// is set. The annotation is a mark for every kind.
 	MarkedBySuspend bool
-	// Native: the API server itself decodes the kind, so every object of it can
-	// be decoded here too. Of other kinds, one bad object must not fail a list.
+	// Native: the API server itself decodes the kind, so every object can be decoded
+	// here too. For other kinds, one malformed object must not fail a list.
 	Native bool
-	// ManagedBy is the value of a job's managedBy that says that the kind's own
-	// operator runs it; empty where the kind has none.
+	// ManagedBy is the value of managedBy with which the kind's own operator runs a
+	// job; empty if the kind has no such field.
 	ManagedBy string
 	// Owners are the kinds that may be the controller of a job that is queued.
 	Owners []schema.GroupKind
-	// Remains is a resource, of the kind's own group and version, as "rayclusters".
-	// While the job controls an object of it, pods of the job remain: it has not
-	// stopped, and has not ended. Empty: the job's own status reports that.
+	// Remains is a resource of the kind's own group and version, such as "rayclusters".
+	// While the job controls an object of it, pods of the job may remain: the job has
+	// neither stopped nor ended. Empty: the job's own status is sufficient.
 	Remains string
-	// Related is the kind of the objects that say what the pods of jobs are; empty
-	// where jobs do so themselves. Its adapter is a RelatedReader.
+	// RemainsKind is the kind of Remains, such as "RayCluster", for messages.
+	RemainsKind string
+	// Related is the kind of the objects that contain the pod templates of jobs; empty
+	// if jobs contain them. The adapter is then a RelatedReader.
 	Related Related
 
-	// Sets are the fields that a hold sets along with the suspend field. What
-	// Adapter.SuspendPatch does to a job that runs, the hold policy does at admission.
+	// Sets are the fields that a hold sets together with the suspend field. The hold
+	// policy sets them at admission, Adapter.SuspendPatch on a running job.
 	Sets []Setting
-	// Holdable conditions hold for each job that its operator accepts when it is
-	// suspended: those whose Sight.Unholdable is empty. The hold policy leaves
-	// others as they are.
+	// Holdable conditions are true for each job that the operator accepts while it is
+	// suspended, which is a job whose JobState.Unholdable is empty. The hold policy
+	// does not change other jobs.
 	Holdable []Condition
-	// Maps are the paths of fields that Holdable reads into. The hold policy takes a job
-	// only where each of them is absent or a map; the parents of SuspendPath are
-	// checked without being named.
+	// Maps are the paths of the maps that Holdable reads. The hold policy matches a job
+	// only if each of them is absent or a map. The parents of SuspendPath are always
+	// checked and need not be listed.
 	Maps [][]string
-	// Doc is for people.
+	// Doc is for the documentation.
 	Doc Doc
 }
 
-// Related is a kind of object that is read along with the jobs of a kind.
+// Related is a kind of object that is read together with the jobs of a kind.
 type Related struct {
 	schema.GroupVersionKind
-	// Resource is the kind's name in paths, such as jobsets.
+	// Resource is the kind's name in API paths, such as "jobsets".
 	Resource string
 }
 
-// JobState is what a job looks like to its adapter.
+// JobState is the state of a job as its adapter reads it.
 type JobState struct {
 	// Suspended is the operator's real suspend field.
 	Suspended bool
-	// NoMark: the suspend field serves some other purpose in this job and does not
-	// ask to be queued.
+	// NoMark: the suspend field has another purpose in this job and is no opt-in mark.
 	NoMark bool
-	// Unholdable says why the operator would refuse the job, for good, if it were
-	// suspended. Such a job is left as it is, and its unit says InvalidRequest.
+	// Unholdable is the reason why the operator permanently rejects the job if it is
+	// suspended. Such a job is not changed, and its unit has reason InvalidRequest.
 	Unholdable string
 	// ManagedBy is the job's managedBy.
 	ManagedBy string
-	// Started: the operator has begun to run the job at some time.
+	// Started: the operator has started the job at some time.
 	Started bool
-	// Running: pods of the job run now.
+	// Running: pods of the job are running.
 	Running bool
-	// Stopped: the operator has said that the suspended job has no more pods.
+	// Stopped: the operator has reported that the suspended job has no pods left.
 	Stopped bool
-	// Suspending: the operator has yet to say that the job is suspended, and might never
-	// start it if it were unsuspended before.
+	// Suspending: the operator has not reported yet that the job is suspended, and may
+	// never start the job if it is unsuspended before that.
 	Suspending bool
-	// Lingers says, to the user, why the job would go on though it were suspended
-	// now, and until when; empty where suspending stops it.
+	// Lingers explains to the user why the job continues after it is suspended, and
+	// until when; empty if suspending stops it.
 	Lingers string
 	// End is set once the job has ended.
 	End *End
-	// Queuing is what the job's own status shows about the queue.
+	// Queuing is how the job's own status shows that it is queued.
 	Queuing Queuing
 }
 
@@ -149,38 +149,38 @@ type End struct {
 	Reason, Message string
 }
 
-// Queuing is what a job's own status shows about the queue.
+// Queuing is how a job's own status shows that it is queued.
 type Queuing struct {
-	// Ready: the operator has written that the job is suspended, so it will not
-	// soon write over what we write.
+	// Ready: the operator has written that the job is suspended, so it does not
+	// overwrite our condition soon.
 	Ready bool
-	// On: the status says that the job is queued.
+	// On: the status contains a true condition that the job is queued.
 	On bool
-	// Shown: it says so where users look.
+	// Shown: the condition is where users see it.
 	Shown bool
 }
 
-// Pods are the pods that a job is made of.
+// Pods are the pods of a job.
 type Pods struct {
 	Sets []PodSet
-	// PriorityClassName of the job's own scheduling policy. When empty, the first
-	// set that names one counts: sets stand in the kind's fixed order of roles.
+	// PriorityClassName of the job's own scheduling policy. If it is empty, the first
+	// set that names a class counts: sets are in the kind's fixed order of roles.
 	PriorityClassName string
-	// Unsized says, to the user, that the job does not report what its pods ask for,
-	// and how to tell it. It is charged nothing, and the user warned.
+	// Unsized explains to the user that the requests of the job's pods are unknown and
+	// how to declare them. Such a job is charged nothing, and the user gets a warning.
 	Unsized string
 }
 
-// PodSet is a group of equal pods.
+// PodSet is a set of equal pods.
 type PodSet struct {
 	Name  string
 	Count int32
-	// Template of the pods. It may be nil where Declared is given.
+	// Template of the pods. It may be nil if Declared is set.
 	Template *corev1.PodTemplateSpec
-	// Declared, where not nil, is what each pod asks for in place of what its
-	// template would: the job's owner has said so. Nothing is added to it.
+	// Declared, if not nil, replaces the requests of the template for each pod: the
+	// job's owner has declared them. Nothing is added.
 	Declared corev1.ResourceList
 }
 
-// Versions of the kind, the best first.
+// Versions returns the versions of the kind, the preferred one first.
 func (k Kind) Versions() []string { return append([]string{k.Version}, k.OlderVersions...) }

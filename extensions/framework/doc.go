@@ -2,17 +2,17 @@
 // queues them. A kind's package implements Adapter, and imports nothing else of the
 // framework, except adaptertest in its tests.
 //
-// An adapter is pure: it reads a job and says what it sees. It has no client, no
+// An adapter is pure: it reads a job and returns what it finds. It has no client, no
 // clock, no cache and no queue, and starts no goroutine.
 //
-// Words. A job is held when it is suspended and waits for its turn. It carries a
-// mark when its owner asked for that (an annotation, or for some kinds the
-// suspend field itself). To release a job is to clear mark and suspend field in
-// one patch. An attempt is one release; the unit counts them.
+// Terms. A held job is suspended and waits in the queue. It has a mark if its owner
+// opted in: the annotation, or for some kinds the suspend field itself. To release a
+// job means to clear mark and suspend field in one patch. An attempt is one release;
+// the unit counts them.
 //
-// Below it are the rooms of those who use the contract:
+// The packages below use the contract:
 //   - decision decides what to do about one job, and is as pure as the adapters.
-//   - reconciler carries that out: clients, caches, queues.
-//   - requests says what pods will really ask for.
-//   - adaptertest tests an adapter on YAML files and on damaged objects.
+//   - reconciler executes the decision: clients, caches, queues.
+//   - requests computes the effective requests of pods.
+//   - adaptertest tests an adapter with YAML files and with damaged objects.
 package framework

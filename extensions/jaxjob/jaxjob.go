@@ -1,8 +1,8 @@
 // Package jaxjob is the adapter of kubeflow.org/v1 JAXJob.
 //
-// A JAXJob has Workers only, of which the first is the coordinator. Unlike the other
-// kinds of the training operator it is run whatever its managedBy says, so the field
-// is not read: a job that asked to be queued would run unqueued with it.
+// A JAXJob has only Workers; the first Worker is the coordinator. Unlike other kinds, the
+// training operator runs a JAXJob with any value of managedBy. So the field is not read:
+// otherwise a marked job with a foreign managedBy would run without being queued.
 package jaxjob
 
 import (

@@ -1,8 +1,8 @@
 // Package job is the adapter of the API server's own batch Job.
 //
-// A Job is marked by its suspend field or by the annotation. Jobs of a CronJob
-// queue each for itself; those of other controllers are parts of a larger job.
-// The API server decodes Jobs itself, so no bad one can fail a list.
+// A Job is marked by its suspend field or by the annotation. Each Job of a CronJob is
+// queued separately; Jobs of other controllers are parts of a larger job. The API server
+// decodes Jobs itself, so no malformed Job can fail a list.
 package job
 
 import (
@@ -14,7 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// podSet is the name of the one group of pods.
+// podSet is the name of the only pod set.
 const podSet = "main"
 
 type adapter struct{}
@@ -34,9 +34,9 @@ func (adapter) Kind() framework.Kind {
 		Owners:           []schema.GroupKind{{Group: batchv1.GroupName, Kind: "CronJob"}},
 		Doc: framework.Doc{
 			Shows:  "STATUS `Suspended`",
-			Counts: "`parallelism` pods, no more than are left of `completions`",
+			Counts: "`parallelism` pods, at most the remaining `completions`",
 			Frees:  "condition Complete or Failed",
-			Stops:  "condition Suspended, no pod active or terminating",
+			Stops:  "condition Suspended, and no pod is active or terminating",
 		},
 	}
 }
@@ -53,14 +53,15 @@ func (adapter) State(object framework.Object) framework.JobState {
 		Suspended: ptr.Deref(job.Spec.Suspend, false),
 		ManagedBy: ptr.Deref(job.Spec.ManagedBy, ""),
 		Started:   status.StartTime != nil,
-		// Active counts pods that still wait for a node.
+		// Active includes pods that still wait for a node.
 		Running: status.Active > 0 && ptr.Deref(status.Ready, 0) > 0,
 		Stopped: condition(status, batchv1.JobSuspended) != nil && status.Active == 0 && ptr.Deref(status.Terminating, 0) == 0,
 		End:     end(status),
 	}
 }
 
-// end is known once all pods have ended too: these conditions come last.
+// end returns the end of the Job. The controller writes these conditions after all pods
+// have ended.
 func end(status *batchv1.JobStatus) *framework.End {
 	if c := condition(status, batchv1.JobComplete); c != nil {
 		return &framework.End{Succeeded: true, Reason: c.Reason, Message: c.Message}
@@ -71,7 +72,7 @@ func end(status *batchv1.JobStatus) *framework.End {
 	return nil
 }
 
-// condition finds a condition that is true.
+// condition returns the condition of the type if it is true.
 func condition(status *batchv1.JobStatus, name batchv1.JobConditionType) *batchv1.JobCondition {
 	for i := range status.Conditions {
 		if c := &status.Conditions[i]; c.Type == name && c.Status == corev1.ConditionTrue {
@@ -91,9 +92,8 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 	}}}, nil
 }
 
-// PodsAtOnce is how many pods of a Job run at once: never more than there is left
-// to complete once some have succeeded. Without completions the pods agree among
-// themselves when they are done.
+// PodsAtOnce returns how many pods of a Job run at the same time: at most the remaining
+// completions. Without completions the pods themselves decide when the Job is done.
 func PodsAtOnce(spec *batchv1.JobSpec, succeeded int32) int32 {
 	parallelism := ptr.Deref(spec.Parallelism, 1)
 	if spec.Completions == nil {

@@ -6,10 +6,10 @@ import (
 	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
 )
 
-// templateOf is the template of the group's pods as a ResourceQuota sees them. Where
-// each Job has a domain of nodes to itself, JobSet's webhook gives its first pod an
-// affinity to pods of all namespaces. All pods of the group count as having it, lest
-// Jobs be released whose first pods a quota refuses.
+// templateOf returns the template of the group's pods as a ResourceQuota sees them. If
+// each Job has a topology domain of its own, JobSet's webhook sets an affinity to pods of
+// all namespaces in the first pod of the Job. All pods of the group count as having it,
+// so that no Job is released whose first pod a quota rejects.
 func templateOf(set *jobset.JobSet, group *jobset.ReplicatedJob) *corev1.PodTemplateSpec {
 	template := &group.Template.Spec.Template
 	if !exclusive(set, group) {
@@ -22,14 +22,15 @@ func templateOf(set *jobset.JobSet, group *jobset.ReplicatedJob) *corev1.PodTemp
 	return template
 }
 
-// exclusive: JobSet sees to it by affinity, and not by labels of nodes.
+// exclusive reports whether JobSet places the Jobs of the group in exclusive domains by
+// affinity, and not by node labels.
 func exclusive(set *jobset.JobSet, group *jobset.ReplicatedJob) bool {
-	asked, byLabels := false, false
+	requested, byLabels := false, false
 	for _, annotations := range []map[string]string{set.Annotations, group.Template.Annotations} {
 		if _, here := annotations[jobset.ExclusiveKey]; here {
 			_, labels := annotations[jobset.NodeSelectorStrategyKey]
-			asked, byLabels = true, byLabels || labels
+			requested, byLabels = true, byLabels || labels
 		}
 	}
-	return asked && !byLabels
+	return requested && !byLabels
 }

@@ -1,14 +1,13 @@
-// Package jobset is the adapter of jobset.x-k8s.io/v1alpha2 JobSet: Jobs that run
-// as one, in groups of equal ones.
+// Package jobset is the adapter of jobset.x-k8s.io/v1alpha2 JobSet: a set of Jobs that
+// run together, in groups of equal Jobs.
 //
-// A group of Jobs is a group of pods: all pods of all its Jobs. Groups may start
-// one after another, by startupPolicy or dependsOn, but a JobSet holds what it was
-// given until its end, so the sum of all groups is what it asks for. The
-// controller adds no container and no request to the pods, but some get an affinity:
-// see exclusive.go.
+// A group of Jobs is one pod set, with all pods of all its Jobs. Groups may start one
+// after another, by startupPolicy or dependsOn, but a JobSet holds its quota until its
+// end, so it requests the sum of all groups. The controller adds no container and no
+// request to the pods, but some get an affinity: see exclusive.go.
 //
-// It recreates its Jobs when one fails and may be tried again: a JobSet has ended
-// only where the controller says so for good.
+// The controller recreates the Jobs when one fails and may be retried: a JobSet has ended
+// only when the controller reports a final state.
 package jobset
 
 import (
@@ -42,7 +41,7 @@ func (adapter) Kind() framework.Kind {
 			Shows:  "SUSPENDED `true`",
 			Counts: "all pods of all its Jobs",
 			Frees:  "condition Completed or Failed, or `terminalState`",
-			Stops:  "condition Suspended, all its Jobs suspended or over, none active",
+			Stops:  "condition Suspended, and all its Jobs are suspended or finished, none is active",
 		},
 	}
 }
@@ -63,9 +62,9 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 		switch {
 		case err != nil:
 		case group.Name == "":
-			err = errors.New("it has no name")
+			err = errors.New("name is empty; set a name")
 		case named[group.Name]:
-			err = errors.New("another one has that name too")
+			err = errors.New("the name is used twice; give each replicated job its own name")
 		}
 		if err != nil {
 			return framework.Pods{}, fmt.Errorf("spec.replicatedJobs[%d] (%q): %w", i, group.Name, err)
@@ -75,22 +74,22 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 		pods.Sets = append(pods.Sets, framework.PodSet{Name: group.Name, Count: count, Template: templateOf(set, group)})
 	}
 	if total > math.MaxInt32 {
-		return framework.Pods{}, fmt.Errorf("spec.replicatedJobs make %d pods in all, more than the %d that can be counted: ask for fewer replicas", total, math.MaxInt32)
+		return framework.Pods{}, fmt.Errorf("spec.replicatedJobs has %d pods in total, but at most %d are allowed; reduce the replicas", total, math.MaxInt32)
 	}
 	return pods, nil
 }
 
-// count is how many pods of a group run at once. Two negative numbers would make
-// a positive one.
+// count returns how many pods of a group run at the same time. It checks both factors,
+// because the product of two negative numbers is positive.
 func count(group *jobset.ReplicatedJob) (int32, error) {
 	replicas, each := int64(group.Replicas), int64(job.PodsAtOnce(&group.Template.Spec, 0))
 	switch {
 	case replicas < 0:
-		return 0, fmt.Errorf("replicas is negative: %d", replicas)
+		return 0, fmt.Errorf("replicas must not be negative, not %d", replicas)
 	case each < 0:
-		return 0, fmt.Errorf("template.spec.parallelism is negative: %d", each)
+		return 0, fmt.Errorf("template.spec.parallelism must not be negative, not %d", each)
 	case replicas*each > math.MaxInt32:
-		return 0, fmt.Errorf("%d replicas of %d pods are more pods than the %d that can be counted: ask for fewer", replicas, each, math.MaxInt32)
+		return 0, fmt.Errorf("%d replicas of %d pods each exceed the maximum of %d pods; reduce them", replicas, each, math.MaxInt32)
 	}
 	return int32(replicas * each), nil
 }

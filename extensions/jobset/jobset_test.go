@@ -32,12 +32,12 @@ func TestAGroupHasAllPodsOfItsJobs(t *testing.T) {
 		{"none without replicas", 0, ptr.To[int32](4), nil, 0, ""},
 		{"none of a Job that pauses itself", 4, ptr.To[int32](0), nil, 0, ""},
 		{"as many as can be counted", most, nil, nil, most, ""},
-		{"more than can be counted", 65536, ptr.To[int32](32768), nil, 0, "more pods than the 2147483647"},
+		{"more than can be counted", 65536, ptr.To[int32](32768), nil, 0, "exceed the maximum of 2147483647 pods"},
 		{"far more than can be counted", most, ptr.To[int32](most), nil, 0, "2147483647 replicas of 2147483647 pods"},
-		{"replicas below zero", -1, ptr.To[int32](1), nil, 0, "replicas is negative: -1"},
-		{"parallelism below zero", 1, ptr.To[int32](-2), ptr.To[int32](1), 0, "parallelism is negative: -2"},
-		{"two wrongs are not right", -1, ptr.To[int32](-1), nil, 0, "replicas is negative"},
-		{"the least there is", math.MinInt32, ptr.To[int32](math.MinInt32), nil, 0, "replicas is negative"},
+		{"replicas below zero", -1, ptr.To[int32](1), nil, 0, "replicas must not be negative, not -1"},
+		{"parallelism below zero", 1, ptr.To[int32](-2), ptr.To[int32](1), 0, "parallelism must not be negative, not -2"},
+		{"two wrongs are not right", -1, ptr.To[int32](-1), nil, 0, "replicas must not be negative"},
+		{"the least there is", math.MinInt32, ptr.To[int32](math.MinInt32), nil, 0, "replicas must not be negative"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := count(&jobset.ReplicatedJob{

@@ -8,8 +8,8 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// started: some Job has had pods, or the JobSet was resumed. There is no time of
-// start in the status.
+// started reports whether a Job has had pods, or the JobSet was resumed. The status has
+// no start time.
 func started(status *jobset.JobSetStatus) bool {
 	for _, group := range status.ReplicatedJobsStatus {
 		if group.Active > 0 || group.Ready > 0 || group.Succeeded > 0 || group.Failed > 0 {
@@ -21,8 +21,8 @@ func started(status *jobset.JobSetStatus) bool {
 		apimeta.IsStatusConditionTrue(status.Conditions, string(jobset.JobSetStartupPolicyCompleted))
 }
 
-// running: all pods of some Job are ready. Jobs that are active may have pods that
-// wait for a node; a Job that makes no pods is ready at once, and never active.
+// running reports whether all pods of some Job are ready. An active Job may have pods
+// that wait for a node; a Job without pods is ready at once, and never active.
 func running(status *jobset.JobSetStatus) bool {
 	for _, group := range status.ReplicatedJobsStatus {
 		if group.Active > 0 && group.Ready > 0 {
@@ -32,10 +32,10 @@ func running(status *jobset.JobSetStatus) bool {
 	return false
 }
 
-// idle: no Job has pods, and none can make any. The counts were taken before the
-// Jobs were suspended, so that none is active means nothing before all are said to
-// be suspended or over. A group that depends on another may have no Jobs yet.
-// Pods that still terminate are in no count.
+// idle reports whether no Job has pods, and none can create any. The controller counts
+// before it suspends the Jobs, so the number of active Jobs is meaningful only when all
+// Jobs are counted as suspended or finished. A group that depends on another may have no
+// Jobs yet. No count includes terminating pods.
 func idle(set *jobset.JobSet) bool {
 	for i := range set.Spec.ReplicatedJobs {
 		group := &set.Spec.ReplicatedJobs[i]
@@ -60,7 +60,7 @@ func find(statuses []jobset.ReplicatedJobStatus, name string) *jobset.Replicated
 	return nil
 }
 
-// end: Jobs that fail and are made again are none.
+// end returns the end of the JobSet. A failed Job that is recreated is not an end.
 func end(status *jobset.JobSetStatus) *framework.End {
 	for _, name := range []jobset.JobSetConditionType{jobset.JobSetCompleted, jobset.JobSetFailed} {
 		succeeded := name == jobset.JobSetCompleted

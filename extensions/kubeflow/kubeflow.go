@@ -1,13 +1,13 @@
-// Package kubeflow is what the adapters of Kubeflow's kinds share: replicas by
+// Package kubeflow is the common part of the adapters of Kubeflow's kinds: replicas by
 // role, a run policy, and a status with a list of conditions.
 //
-// Two operators run these kinds, each with Go types of its own that mean the same.
-// Parts are their common form; each adapter fills them.
+// Two operators run these kinds, with equivalent Go types of their own. Parts is their
+// common form; each adapter fills it.
 //
-// The CRDs describe these objects down to the containers, but not all that they
-// let through can be decoded (quantities); the framework decodes each object on
-// its own. What status.replicaStatuses say of the end is never read: the training
-// operator leaves them stale.
+// The CRDs describe these objects down to the containers, but some objects that they
+// accept cannot be decoded (quantities); the framework decodes each object separately.
+// The end of a job is never read from status.replicaStatuses: the training operator
+// leaves them stale.
 package kubeflow
 
 import (
@@ -23,14 +23,14 @@ type Parts struct {
 	// ManagedBy, CleanPodPolicy and the PriorityClass of the job's own scheduling
 	// policy; empty where they are not set.
 	ManagedBy, CleanPodPolicy, PriorityClass string
-	// Replicas by role, as they are given; nil where a role has nothing.
+	// Replicas by role, as given; nil if the value of a role is null.
 	Replicas map[training.ReplicaType]*Replicas
-	// Started: the operator has written when the job began.
+	// Started: the operator has written the start time.
 	Started    bool
 	Conditions []training.JobCondition
-	// Provisional: a condition that says that the job has ended may yet be taken back.
+	// Provisional: a condition that the job has ended is not final yet.
 	Provisional bool
-	// PodsRemain of the job, even where it is said to be suspended.
+	// PodsRemain: pods of the job exist, even if it is reported as suspended.
 	PodsRemain bool
 }
 
@@ -43,48 +43,48 @@ type Replicas struct {
 // Role is a role that a kind has.
 type Role struct {
 	Name training.ReplicaType
-	// Unset is how many replicas there are where no number is given.
+	// Unset is the number of replicas if none is given.
 	Unset int32
 }
 
-// Base is the adapter of a kind, but for what its functions say.
+// Base is the adapter of a kind, parametrised by its fields and functions.
 type Base[T framework.Object] struct {
 	Named framework.Kind
 	// Field of the spec that holds the replicas.
 	Field string
-	// Roles in their fixed order: pod sets are listed, and the priority class is
-	// looked for, in it.
+	// Roles in their fixed order: the order of pod sets, and of the search for a
+	// PriorityClass.
 	Roles []Role
-	// AnyCase: the operator takes the names of roles in any case.
+	// AnyCase: the operator accepts the names of roles in any case.
 	AnyCase bool
-	// Empty makes a job to decode into.
+	// Empty returns an empty job to decode into.
 	Empty func() T
-	// Parts takes a job apart.
+	// Parts returns the parts of a job.
 	Parts func(T) Parts
-	// Check says what else the operator would refuse for good. It may be nil.
+	// Check returns an error for what else the operator permanently rejects. It may be nil.
 	Check func(T) error
-	// Inject returns what the operator makes of a template. It may be nil.
+	// Inject returns the template with the operator's additions. It may be nil.
 	Inject func(job T, role training.ReplicaType, template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec
 }
 
-// SuspendPath is where all these kinds have their suspend field.
+// SuspendPath returns the path of the suspend field of these kinds.
 func SuspendPath() []string { return []string{"spec", "runPolicy", "suspend"} }
 
-// CleanPodPolicy is what a hold sets of all these kinds.
+// CleanPodPolicy returns the field that a hold sets for these kinds.
 func CleanPodPolicy() framework.Setting {
 	return framework.Setting{
 		Path: []string{"spec", "runPolicy", "cleanPodPolicy"}, Value: string(training.CleanPodPolicyRunning),
-		Why: "Unless cleanPodPolicy says otherwise, the operator leaves pods that run for ever, such as parameter servers and workers, and they keep the quota in use.",
+		Why: "If cleanPodPolicy is unset, the operator does not delete pods that never end, such as parameter servers and workers, and they keep the quota in use.",
 	}
 }
 
-// Kind says how the kind is called.
+// Kind returns the description of the kind.
 func (b Base[T]) Kind() framework.Kind { return b.Named }
 
-// New makes an empty job.
+// New returns an empty job.
 func (b Base[T]) New() framework.Object { return b.Empty() }
 
-// parts takes a job apart; one of another kind has none.
+// parts returns the parts of a job; empty for an object of another kind.
 func (b Base[T]) parts(object framework.Object) Parts {
 	job, known := object.(T)
 	if !known {
@@ -93,7 +93,7 @@ func (b Base[T]) parts(object framework.Object) Parts {
 	return b.Parts(job)
 }
 
-// State says what the job looks like.
+// State returns the state of the job.
 func (b Base[T]) State(object framework.Object) framework.JobState {
 	parts := b.parts(object)
 	return framework.JobState{
@@ -101,7 +101,7 @@ func (b Base[T]) State(object framework.Object) framework.JobState {
 		ManagedBy: parts.ManagedBy,
 		Started:   parts.Started,
 		Running:   condition(parts, training.JobRunning) != nil,
-		// The operators write it after they have deleted all pods.
+		// The operators write this condition after they have deleted all pods.
 		Stopped: condition(parts, training.JobSuspended) != nil && !parts.PodsRemain,
 		End:     end(parts),
 		Queuing: queuing(parts),
@@ -121,7 +121,7 @@ func end(parts Parts) *framework.End {
 	return nil
 }
 
-// condition finds a condition that is true.
+// condition returns the condition of the type if it is true.
 func condition(parts Parts, name training.JobConditionType) *training.JobCondition {
 	for i := range parts.Conditions {
 		if c := &parts.Conditions[i]; c.Type == name && c.Status == corev1.ConditionTrue {
@@ -131,7 +131,7 @@ func condition(parts Parts, name training.JobConditionType) *training.JobConditi
 	return nil
 }
 
-// Templates are those of all replicas.
+// Templates returns the templates of all replicas.
 func (b Base[T]) Templates(object framework.Object) []*corev1.PodTemplateSpec {
 	var templates []*corev1.PodTemplateSpec
 	for _, replicas := range b.parts(object).Replicas {
@@ -142,9 +142,9 @@ func (b Base[T]) Templates(object framework.Object) []*corev1.PodTemplateSpec {
 	return templates
 }
 
-// SuspendPatch sets the run policy. Unless configured otherwise the operators leave
-// pods behind that run for ever, as parameter servers do, so a job that is held
-// gets the policy that ends them, as the hold policy at admission gives it.
+// SuspendPatch sets the run policy. By default the operators do not delete pods that
+// never end, such as parameter servers. So a held job gets the policy that deletes them,
+// the same that the hold policy sets at admission.
 func (b Base[T]) SuspendPatch(object framework.Object, suspend bool) map[string]any {
 	runPolicy := map[string]any{"suspend": suspend}
 	if suspend && b.parts(object).CleanPodPolicy == "" {

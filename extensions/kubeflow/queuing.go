@@ -10,10 +10,9 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// Queuing is the condition that a job in the queue has. The operators leave
-// conditions that they do not know alone, and in their order. The column STATE
-// shows the type of the last condition, whatever its status, so Queuing must stand
-// last to be seen.
+// Queuing is the condition of a queued job. The operators do not change conditions that
+// they do not know, nor their order. The column STATE shows the type of the last
+// condition, whatever its status, so Queuing must be last to be visible.
 const Queuing training.JobConditionType = "Queuing"
 
 const (
@@ -31,9 +30,9 @@ func queuing(parts Parts) framework.Queuing {
 	}
 }
 
-// QueuingPatch puts the condition last, or takes it back where it stands: the
-// operator's next condition then comes after it. A list of conditions is patched
-// as a whole; the patch's resourceVersion keeps it from undoing the operator's.
+// QueuingPatch adds the condition as the last one, or sets it to false in its place: the
+// operator's next condition then follows it. A merge patch replaces the complete list of
+// conditions; its resourceVersion prevents it from overwriting the operator's changes.
 func (b Base[T]) QueuingPatch(object framework.Object, on bool, message string, now time.Time) map[string]any {
 	parts := b.parts(object)
 	at := metav1.NewTime(now)

@@ -12,7 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// Pods lists the replicas in the order of roles.
+// Pods returns the replicas in the order of roles.
 func (b Base[T]) Pods(object framework.Object) (framework.Pods, error) {
 	job, known := object.(T)
 	if !known {
@@ -45,33 +45,33 @@ func (b Base[T]) Pods(object framework.Object) (framework.Pods, error) {
 	return pods, nil
 }
 
-// byRole sorts the replicas by the role that is meant. A job that has none at all
-// would be taken by the operators, and never end.
+// byRole returns the replicas by canonical role name. The operators accept a job without
+// any replicas, but it never ends.
 func (b Base[T]) byRole(given map[training.ReplicaType]*Replicas) (map[training.ReplicaType]*Replicas, error) {
 	if len(given) == 0 {
-		return nil, fmt.Errorf("spec.%s is empty: give the replicas of at least one of %s", b.Field, b.roleNames())
+		return nil, fmt.Errorf("spec.%s is empty; add at least one of %s", b.Field, b.roleNames())
 	}
 	byRole := make(map[training.ReplicaType]*Replicas, len(given))
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		role, known := b.role(name)
 		switch {
 		case !known:
-			return nil, fmt.Errorf("kind %s has no replicas of type %q, only %s", b.Named.Kind, name, b.roleNames())
+			return nil, fmt.Errorf("spec.%s: kind %s has no replica type %q, only %s", b.Field, b.Named.Kind, name, b.roleNames())
 		case name != role && !b.AnyCase:
-			return nil, fmt.Errorf("kind %s has no replicas of type %q: write %q", b.Named.Kind, name, role)
+			return nil, fmt.Errorf("spec.%s: kind %s has no replica type %q; write %q", b.Field, b.Named.Kind, name, role)
 		case byRole[role] != nil:
-			return nil, fmt.Errorf("replicas of type %q are given twice", role)
+			return nil, fmt.Errorf("spec.%s: replica type %q is given twice; remove one", b.Field, role)
 		case given[name] == nil:
-			return nil, fmt.Errorf("replicas of type %q are empty", name)
+			return nil, fmt.Errorf("spec.%s: replica type %q is empty; set its template", b.Field, name)
 		case len(given[name].Template.Spec.Containers) == 0:
-			return nil, fmt.Errorf("replicas of type %q have no containers: spec.%s.%s.template.spec.containers must name at least one", name, b.Field, name)
+			return nil, fmt.Errorf("spec.%s.%s.template.spec.containers is empty; add at least one container", b.Field, name)
 		}
 		byRole[role] = given[name]
 	}
 	return byRole, nil
 }
 
-// role finds the role that a name in any case means.
+// role returns the role of a name in any case.
 func (b Base[T]) role(given training.ReplicaType) (training.ReplicaType, bool) {
 	for _, role := range b.Roles {
 		if strings.EqualFold(string(role.Name), string(given)) {

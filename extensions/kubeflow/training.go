@@ -7,7 +7,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// TrainingKind is a kind of the training operator.
+// TrainingKind returns a kind of the training operator.
 func TrainingKind(name, kind, resource string) framework.Kind {
 	return framework.Kind{
 		Name:             name,
@@ -25,8 +25,8 @@ func TrainingKind(name, kind, resource string) framework.Kind {
 	}
 }
 
-// TrainingParts are the parts of a job of the training operator. Once it has
-// written that a job failed it changes no condition any more.
+// TrainingParts returns the parts of a job of the training operator. The operator does
+// not change conditions after it has written that a job failed.
 func TrainingParts(policy *training.RunPolicy, replicas map[training.ReplicaType]*training.ReplicaSpec, status *training.JobStatus) Parts {
 	parts := Parts{
 		Suspend:        ptr.Deref(policy.Suspend, false),

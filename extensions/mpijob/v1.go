@@ -2,9 +2,9 @@
 // operator runs, and kubeflow.org/v2beta1, which the MPI operator runs. They are
 // one resource, and a cluster has one of the two operators.
 //
-// Both know a launcher, one pod that starts the program and reports how it ended,
-// and workers. Other than of TFJobs, they take the names of roles as they are
-// written only, and refuse a job without a launcher, after it was created.
+// Both have a launcher, one pod that starts the program and reports its result, and
+// workers. Unlike TFJobs, role names are case-sensitive. Both operators reject a job
+// without a launcher, after its creation.
 package mpijob
 
 import (
@@ -21,7 +21,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/kubeflow"
 )
 
-// replicasField is where both versions have their replicas.
+// replicasField is the field with the replicas in both versions.
 const replicasField = "mpiReplicaSpecs"
 
 // roles of both versions.
@@ -45,7 +45,7 @@ func V1() framework.Adapter {
 	}
 }
 
-// kindV1: the policy that ends pods has an older place, see partsV1.
+// kindV1 returns the kind. The policy that deletes pods has an older place: see partsV1.
 func kindV1() framework.Kind {
 	kind := kubeflow.TrainingKind("mpiv1", training.MPIJobKind, training.MPIJobPlural)
 	policy := kubeflow.CleanPodPolicy()
@@ -54,8 +54,8 @@ func kindV1() framework.Kind {
 	return kind
 }
 
-// partsV1: the policy that ends pods has an older place too, which counts where
-// the run policy has none.
+// partsV1 returns the parts of a job. The policy that deletes pods has an older place,
+// which is used if the run policy does not contain it.
 func partsV1(job *training.MPIJob) kubeflow.Parts {
 	parts := kubeflow.TrainingParts(&job.Spec.RunPolicy, job.Spec.MPIReplicaSpecs, &job.Status)
 	if job.Spec.RunPolicy.CleanPodPolicy == nil {
@@ -68,15 +68,15 @@ func checkV1(job *training.MPIJob) error {
 	launcher := job.Spec.MPIReplicaSpecs[training.MPIJobReplicaTypeLauncher]
 	switch {
 	case launcher == nil:
-		return errors.New("spec.mpiReplicaSpecs has no Launcher: an MPIJob needs one, of one replica")
+		return errors.New("spec.mpiReplicaSpecs has no Launcher; add one with 1 replica")
 	case ptr.Deref(launcher.Replicas, 1) != 1:
 		return fmt.Errorf("spec.mpiReplicaSpecs.Launcher.replicas must be 1, not %d", *launcher.Replicas)
 	}
 	return nil
 }
 
-// injectV1 adds the init container that brings kubectl to the launcher, with which
-// it starts the program on the workers.
+// injectV1 adds the operator's init container, which delivers kubectl to the launcher.
+// The launcher starts the program on the workers with it.
 func injectV1(_ *training.MPIJob, role training.ReplicaType, template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	if role != training.MPIJobReplicaTypeLauncher {
 		return template

@@ -12,9 +12,9 @@ import (
 	"kube-queue.dev/kube-queue/extensions/kubeflow"
 )
 
-// V2beta1 returns the adapter of kubeflow.org/v2beta1. Its launcher is the pod of
-// a batch Job, which the operator suspends and resumes with the MPIJob; it adds no
-// container to any pod, and starts workers as well where the launcher works too.
+// V2beta1 returns the adapter of kubeflow.org/v2beta1. Its launcher is the pod of a batch
+// Job, which the operator suspends and resumes with the MPIJob. The operator adds no
+// container to any pod, and starts workers also if the launcher is a worker too.
 func V2beta1() framework.Adapter {
 	return kubeflow.Base[*mpi.MPIJob]{
 		Named: framework.Kind{
@@ -27,7 +27,7 @@ func V2beta1() framework.Adapter {
 			Doc: framework.Doc{
 				Shows:  "condition `Queuing`; kubectl has no column for it",
 				Counts: "replicas of all roles",
-				Frees:  "Succeeded or Failed, and `completionTime`",
+				Frees:  "condition Succeeded or Failed, and `completionTime`",
 				Stops:  "condition Suspended, and no active launcher",
 			},
 		},
@@ -39,11 +39,11 @@ func V2beta1() framework.Adapter {
 	}
 }
 
-// partsV2beta1. A worker that a node evicts has the job say that it failed, and go
-// on all the same: only with the time of completion is that the end. Workers are
-// deleted before the job says that it is suspended, the launcher's pod after that,
-// by the controller of batch Jobs; as long as the job is suspended, the operator
-// counts that pod again each time.
+// partsV2beta1 returns the parts of a job. When a node evicts a worker, the operator
+// writes condition Failed although the job continues: the end is final only with a
+// completion time. The operator deletes the workers before it writes condition Suspended;
+// the controller of batch Jobs deletes the launcher's pod after that. While the job is
+// suspended, each sync of the operator counts that pod.
 func partsV2beta1(job *mpi.MPIJob) kubeflow.Parts {
 	policy, status := &job.Spec.RunPolicy, &job.Status
 	parts := kubeflow.Parts{
@@ -75,13 +75,13 @@ func partsV2beta1(job *mpi.MPIJob) kubeflow.Parts {
 	return parts
 }
 
-// checkV2beta1 asks the operator's own rules, by which it leaves a job alone that
-// breaks one, with an event at most.
+// checkV2beta1 applies the operator's own validation. The operator ignores an invalid job
+// and reports it at most by an event.
 func checkV2beta1(job *mpi.MPIJob) error {
 	filled := job.DeepCopy()
 	mpi.SetDefaults_MPIJob(filled)
 	if broken := validation.ValidateMPIJob(filled); len(broken) > 0 {
-		return fmt.Errorf("the MPI operator would not run it: %w", broken.ToAggregate())
+		return fmt.Errorf("the MPI operator rejects the job: %w", broken.ToAggregate())
 	}
 	return nil
 }

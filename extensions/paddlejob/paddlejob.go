@@ -1,7 +1,7 @@
 // Package paddlejob is the adapter of kubeflow.org/v1 PaddleJob.
 //
-// The operator adds nothing to its pods that asks for resources. The elasticPolicy
-// changes nothing about their number: nobody scales a PaddleJob.
+// The operator adds no requests to its pods. The elasticPolicy does not change the number
+// of pods: nothing scales a PaddleJob.
 package paddlejob
 
 import (

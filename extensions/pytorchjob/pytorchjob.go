@@ -31,8 +31,8 @@ func New() framework.Adapter {
 	}
 }
 
-// inject adds the init container with which the operator has workers wait for the
-// master. Init containers and others do not add up, so only tiny workers grow.
+// inject adds the operator's init container, which waits for the master. A pod requests
+// the maximum of init containers and containers, so this affects only tiny workers.
 func inject(job *training.PyTorchJob, role training.ReplicaType, template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	if role != training.PyTorchJobReplicaTypeWorker || !hasMaster(job) {
 		return template

@@ -12,26 +12,26 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// Names of groups of pods; groups of workers go by their own.
+// Names of pod sets; worker groups use their own names.
 const (
 	HeadSet      = "head"
 	SubmitterSet = "submitter"
-	// renamed parts a group of workers from another group of the same name.
+	// renamed is the prefix of a worker group whose name is one of the above.
 	renamed = "worker-"
 )
 
-// Pods are the groups of pods of a cluster: its head, with what stands beside it,
-// and its workers as the spec orders them. at is where in the object the cluster's
-// spec is, for errors.
-func Pods(cluster *rayv1.RayClusterSpec, at string, besideHead ...corev1.Container) ([]framework.PodSet, error) {
+// Pods returns the pod sets of a cluster: its head, with the additional containers, and
+// its workers in the order of the spec. For errors, at is the path of the cluster's spec
+// in the object.
+func Pods(cluster *rayv1.RayClusterSpec, at string, sidecars ...corev1.Container) ([]framework.PodSet, error) {
 	if err := checkTemplate(&cluster.HeadGroupSpec.Template, at+".headGroupSpec"); err != nil {
 		return nil, err
 	}
 	if ptr.Deref(cluster.EnableInTreeAutoscaling, false) {
-		besideHead = append(slices.Clip(besideHead), autoscaler(cluster))
+		sidecars = append(slices.Clip(sidecars), autoscaler(cluster))
 	}
 	head := cluster.HeadGroupSpec.Template
-	head.Spec.Containers = slices.Concat(head.Spec.Containers, besideHead)
+	head.Spec.Containers = slices.Concat(head.Spec.Containers, sidecars)
 	names, err := setNames(cluster.WorkerGroupSpecs, at)
 	if err != nil {
 		return nil, err
@@ -54,24 +54,24 @@ func Pods(cluster *rayv1.RayClusterSpec, at string, besideHead ...corev1.Contain
 	return sets, nil
 }
 
-// checkTemplate refuses what the operator would refuse: it builds all pods around
-// their first container.
+// checkTemplate rejects a template without containers as the operator does: its first
+// container runs Ray.
 func checkTemplate(template *corev1.PodTemplateSpec, where string) error {
 	if len(template.Spec.Containers) == 0 {
-		return fmt.Errorf("%s.template has no container, so the operator would refuse it: give it the container that runs Ray", where)
+		return fmt.Errorf("%s.template.spec.containers is empty; add the container that runs Ray", where)
 	}
 	return nil
 }
 
-// setNames are the names of the groups of workers as groups of pods, no two alike.
+// setNames returns unique names of pod sets for the worker groups.
 func setNames(groups []rayv1.WorkerGroupSpec, at string) ([]string, error) {
 	taken := map[string]bool{}
 	for i, group := range groups {
 		switch {
 		case group.GroupName == "":
-			return nil, fmt.Errorf("%s.workerGroupSpecs[%d].groupName is empty: name the group", at, i)
+			return nil, fmt.Errorf("%s.workerGroupSpecs[%d].groupName is empty; set a name", at, i)
 		case taken[group.GroupName]:
-			return nil, fmt.Errorf("%s.workerGroupSpecs: two groups are named %q: give each a name of its own", at, group.GroupName)
+			return nil, fmt.Errorf("%s.workerGroupSpecs: groupName %q is used twice; give each group its own name", at, group.GroupName)
 		}
 		taken[group.GroupName] = true
 	}
@@ -89,13 +89,13 @@ func setNames(groups []rayv1.WorkerGroupSpec, at string) ([]string, error) {
 	return names, nil
 }
 
-// workers is how many pods a group starts with: as many replicas as are asked for,
-// within the bounds, each of some hosts.
+// workers returns how many pods a group starts with: the requested replicas, within
+// minReplicas and maxReplicas, times the hosts of each.
 func workers(group *rayv1.WorkerGroupSpec, where string) (int32, error) {
 	least, most := ptr.Deref(group.MinReplicas, 0), ptr.Deref(group.MaxReplicas, math.MaxInt32)
 	replicas := ptr.Deref(group.Replicas, least)
-	// Versions before v1 have no such field, and one pod for each replica. The same
-	// comes of 0 in a RayJob, whose operator leaves it out of the job's cluster.
+	// Versions before v1 have no such field, and one pod for each replica. A 0 in a RayJob
+	// means the same: the operator omits it in the job's cluster.
 	hosts := group.NumOfHosts
 	if hosts == 0 {
 		hosts = 1
@@ -105,18 +105,19 @@ func workers(group *rayv1.WorkerGroupSpec, where string) (int32, error) {
 		value int32
 	}{{"replicas", replicas}, {"minReplicas", least}, {"maxReplicas", most}, {"numOfHosts", hosts}} {
 		if number.value < 0 {
-			return 0, fmt.Errorf("%s.%s is negative: %d", where, number.field, number.value)
+			return 0, fmt.Errorf("%s.%s must not be negative, not %d", where, number.field, number.value)
 		}
 	}
 	if least > most {
-		return 0, fmt.Errorf("%s: minReplicas %d is more than maxReplicas %d, so the operator would refuse it", where, least, most)
+		return 0, fmt.Errorf("%s: minReplicas %d is greater than maxReplicas %d; lower minReplicas or raise maxReplicas", where, least, most)
 	}
 	if ptr.Deref(group.Suspend, false) {
 		return 0, nil
 	}
 	pods := int64(min(max(replicas, least), most)) * int64(hosts)
 	if pods > math.MaxInt32 {
-		return 0, fmt.Errorf("%s: %d replicas of %d hosts each are more pods than can be counted", where, min(max(replicas, least), most), hosts)
+		return 0, fmt.Errorf("%s: %d replicas with %d hosts each exceed the maximum of %d pods; reduce them",
+			where, min(max(replicas, least), most), hosts, math.MaxInt32)
 	}
 	return int32(pods), nil
 }

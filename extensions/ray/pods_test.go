@@ -36,13 +36,13 @@ func TestWorkers(t *testing.T) {
 
 func TestWorkersRefuses(t *testing.T) {
 	tests := []struct{ name, group, err string }{
-		{"negative replicas", `{replicas: -1}`, "there.replicas is negative: -1"},
-		{"a negative least", `{replicas: 1, minReplicas: -2}`, "there.minReplicas is negative: -2"},
-		{"a negative most", `{replicas: 1, maxReplicas: -3}`, "there.maxReplicas is negative: -3"},
-		{"negative hosts", `{replicas: 1, numOfHosts: -4}`, "there.numOfHosts is negative: -4"},
+		{"negative replicas", `{replicas: -1}`, "there.replicas must not be negative, not -1"},
+		{"a negative least", `{replicas: 1, minReplicas: -2}`, "there.minReplicas must not be negative, not -2"},
+		{"a negative most", `{replicas: 1, maxReplicas: -3}`, "there.maxReplicas must not be negative, not -3"},
+		{"negative hosts", `{replicas: 1, numOfHosts: -4}`, "there.numOfHosts must not be negative, not -4"},
 		{"negative numbers of a suspended group", `{replicas: -1, suspend: true}`, "negative"},
-		{"bounds the wrong way round", `{replicas: 1, minReplicas: 3, maxReplicas: 2}`, "minReplicas 3 is more than maxReplicas 2"},
-		{"more hosts than can be counted", `{replicas: 65536, numOfHosts: 32768}`, "65536 replicas of 32768 hosts each are more pods than can be counted"},
+		{"bounds the wrong way round", `{replicas: 1, minReplicas: 3, maxReplicas: 2}`, "minReplicas 3 is greater than maxReplicas 2"},
+		{"more hosts than can be counted", `{replicas: 65536, numOfHosts: 32768}`, "65536 replicas with 32768 hosts each exceed the maximum of 2147483647 pods"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

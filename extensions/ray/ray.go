@@ -1,14 +1,14 @@
-// Package ray is what the adapters of the Ray operator's kinds share: a cluster of
-// one head pod and groups of workers, in RayJobs and as a RayCluster of its own.
+// Package ray is the common part of the adapters of the Ray operator's kinds: a cluster
+// of one head pod and groups of workers, in RayJobs and as a separate RayCluster.
 //
 // Objects of both versions are decoded into the types of v1, which has every field
 // of v1alpha1.
 //
-// What the operator adds to pods is counted as it comes by default. What an
-// administrator makes it add (sidecars in its configuration) or leave out
-// (ENABLE_INIT_CONTAINER_INJECTION=false) no job tells, so neither can be seen here.
-// The pod that cleans Redis up after a cluster with fault tolerance is not counted:
-// it comes when all others are gone.
+// The operator's default additions to pods are counted. The job does not show what an
+// administrator configures the operator to add (sidecars) or to omit
+// (ENABLE_INIT_CONTAINER_INJECTION=false), so this is not counted. Neither is the pod that
+// cleans up Redis after a cluster with fault tolerance: it is created when all others are
+// gone.
 package ray
 
 import (
@@ -19,10 +19,10 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// operator is the managedBy of what the Ray operator itself runs.
+// operator is the value of managedBy for objects that the Ray operator itself runs.
 const operator = "ray.io/kuberay-operator"
 
-// Kind is what all of the operator's kinds have alike.
+// Kind returns the common description of the operator's kinds.
 func Kind(name, kind, resource string) framework.Kind {
 	return framework.Kind{
 		Name:             name,
@@ -35,7 +35,7 @@ func Kind(name, kind, resource string) framework.Kind {
 	}
 }
 
-// Templates are those of a cluster's pods.
+// Templates returns the pod templates of a cluster.
 func Templates(cluster *rayv1.RayClusterSpec) []*corev1.PodTemplateSpec {
 	templates := []*corev1.PodTemplateSpec{&cluster.HeadGroupSpec.Template}
 	for i := range cluster.WorkerGroupSpecs {
@@ -44,13 +44,13 @@ func Templates(cluster *rayv1.RayClusterSpec) []*corev1.PodTemplateSpec {
 	return templates
 }
 
-// Submitter is the container by which the operator submits a job to its cluster.
+// Submitter returns the container with which the operator submits a job to its cluster.
 func Submitter() corev1.Container {
 	return container("ray-job-submitter", amounts(500, 200), amounts(1000, 1024))
 }
 
-// autoscaler stands in the head pod of a cluster that scales itself. What the
-// cluster says of it takes the place of all that it asks for by default.
+// autoscaler returns the additional container in the head pod of a cluster with
+// autoscaling. Resources in the cluster's options replace all its default resources.
 func autoscaler(cluster *rayv1.RayClusterSpec) corev1.Container {
 	c := container("autoscaler", amounts(500, 512), amounts(500, 512))
 	if options := cluster.AutoscalerOptions; options != nil && options.Resources != nil {
@@ -59,7 +59,7 @@ func autoscaler(cluster *rayv1.RayClusterSpec) corev1.Container {
 	return c
 }
 
-// waitForHead is the last init container of each worker.
+// waitForHead returns the last init container of each worker.
 func waitForHead() corev1.Container {
 	return container("wait-gcs-ready", amounts(200, 256), amounts(200, 256))
 }

@@ -1,6 +1,6 @@
-// Package raycluster is the adapter of ray.io RayCluster: a cluster that its owner
-// uses, and ends by suspending or deleting it. Clusters of RayJobs and RayServices
-// are parts of those.
+// Package raycluster is the adapter of ray.io RayCluster: a cluster that its owner uses
+// until the owner suspends or deletes it. Clusters of RayJobs and RayServices are parts
+// of those objects.
 package raycluster
 
 import (
@@ -17,7 +17,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/ray"
 )
 
-// longestName is that of a cluster that the operator takes.
+// longestName is the length of the longest name that the operator accepts.
 const longestName = 53
 
 type adapter struct{}
@@ -31,7 +31,7 @@ func (adapter) Kind() framework.Kind {
 		Shows:  "STATUS `suspended`",
 		Counts: "head and workers",
 		Frees:  "it is deleted, or suspended and stopped",
-		Stops:  "condition RayClusterSuspended; before KubeRay 1.3 by state and pods",
+		Stops:  "condition RayClusterSuspended; before KubeRay 1.3: state `suspended` and no pods",
 	}
 	return kind
 }
@@ -55,14 +55,14 @@ func (adapter) State(object framework.Object) framework.JobState {
 	}
 }
 
-// hasHead reports whether there is a head pod.
+// hasHead reports whether a head pod exists.
 func hasHead(status *rayv1.RayClusterStatus) bool {
 	return status.Head.PodName != "" || status.Head.PodIP != ""
 }
 
-// stopped: the condition comes when all pods are gone. Operators before 1.3 have
-// only a state by default, which stays "suspended" until a resumed cluster is
-// ready, so there the pods that they report are looked at too.
+// stopped reports whether the suspended cluster has stopped. The condition is set when
+// all pods are gone. By default, operators before 1.3 have only a state, which stays
+// "suspended" until a resumed cluster is ready, so the pods are checked too.
 func stopped(cluster *rayv1.RayCluster) bool {
 	status := &cluster.Status
 	if c := apimeta.FindStatusCondition(status.Conditions, string(rayv1.RayClusterSuspended)); c != nil {
@@ -78,11 +78,11 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 	if !isCluster {
 		return framework.Pods{}, nil
 	}
-	// The operator reports these by an event only, and the cluster would hold its
-	// quota for nothing.
+	// The operator reports such a name only by an event, and the cluster would hold its
+	// quota without running.
 	if len(cluster.Name) > longestName || len(validation.IsDNS1035Label(cluster.Name)) > 0 {
-		return framework.Pods{}, fmt.Errorf("the Ray operator refuses the name of cluster %q: create it again under one of at most %d "+
-			"small letters, digits and \"-\" that starts with a letter", cluster.Name, longestName)
+		return framework.Pods{}, fmt.Errorf("the Ray operator rejects the RayCluster name %q; create it again with a name of at most %d "+
+			"lowercase letters, digits and \"-\" that starts with a letter", cluster.Name, longestName)
 	}
 	sets, err := ray.Pods(&cluster.Spec, "spec")
 	return framework.Pods{Sets: sets}, err
@@ -96,8 +96,8 @@ func (adapter) Templates(object framework.Object) []*corev1.PodTemplateSpec {
 	return ray.Templates(&cluster.Spec)
 }
 
-// SuspendPatch writes false, not null, to have a cluster run: the operator resumes
-// only where it reads false.
+// SuspendPatch writes false, not null, to resume a cluster: the operator resumes it only
+// if the field is false.
 func (adapter) SuspendPatch(_ framework.Object, suspend bool) map[string]any {
 	return map[string]any{"spec": map[string]any{"suspend": suspend}}
 }

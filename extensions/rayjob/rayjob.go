@@ -1,9 +1,9 @@
 // Package rayjob is the adapter of ray.io RayJob: a job with a cluster of its own.
 //
-// The operator refuses, for good, to suspend a job that does not shut its cluster
-// down when it finishes. So a job that is held is given shutdownAfterJobFinishes,
-// and gets back what it had when it is released: see wellknown.ShutdownAnnotation. The hold
-// policy at admission does the same.
+// The operator permanently rejects a suspended job that does not shut down its cluster
+// when it finishes. So a hold sets shutdownAfterJobFinishes, and the release restores the
+// previous value: see wellknown.ShutdownAnnotation. The hold policy does the same at
+// admission.
 package rayjob
 
 import (
@@ -27,19 +27,19 @@ func New() framework.Adapter { return adapter{} }
 func (adapter) Kind() framework.Kind {
 	kind := ray.Kind("rayjob", "RayJob", "rayjobs")
 	kind.OtherNames = []string{"rayjobv1alpha1"}
-	kind.Remains = "rayclusters"
+	kind.Remains, kind.RemainsKind = "rayclusters", "RayCluster"
 	kind.Owners = []schema.GroupKind{{Group: kind.Group, Kind: "RayCronJob"}}
 	kind.Sets = []framework.Setting{{
 		Path: []string{"spec", "shutdownAfterJobFinishes"}, Value: true, Annotation: wellknown.ShutdownAnnotation,
-		Why: "The operator refuses, for good, to suspend a RayJob whose cluster would outlive it.",
+		Why: "The operator permanently rejects a suspended RayJob without shutdownAfterJobFinishes.",
 	}}
 	kind.Holdable = holdable()
 	kind.Maps = [][]string{{"spec", "deletionStrategy"}, {"spec", "deletionStrategy", "onSuccess"}, {"spec", "deletionStrategy", "onFailure"}}
 	kind.Doc = framework.Doc{
 		Shows:  "DEPLOYMENT STATUS `Suspended`",
 		Counts: "head, workers, submitter",
-		Frees:  "it is Complete, Failed or refused, and its RayCluster is gone",
-		Stops:  "state Suspended, and its RayCluster is gone",
+		Frees:  "state Complete, Failed or ValidationFailed, and its RayCluster is deleted",
+		Stops:  "state Suspended, and its RayCluster is deleted",
 	}
 	return kind
 }
@@ -54,50 +54,50 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 	if err := check(job); err != nil {
 		return framework.Pods{}, err
 	}
-	alone, beside, err := submitter(&job.Spec)
+	pod, sidecars, err := submitter(&job.Spec)
 	if err != nil {
 		return framework.Pods{}, err
 	}
 	var sets []framework.PodSet
 	if len(job.Spec.ClusterSelector) == 0 {
-		if sets, err = ray.Pods(job.Spec.RayClusterSpec, "spec.rayClusterSpec", beside...); err != nil {
+		if sets, err = ray.Pods(job.Spec.RayClusterSpec, "spec.rayClusterSpec", sidecars...); err != nil {
 			return framework.Pods{}, err
 		}
 	}
-	if alone != nil {
-		sets = append(sets, framework.PodSet{Name: ray.SubmitterSet, Count: 1, Template: alone})
+	if pod != nil {
+		sets = append(sets, framework.PodSet{Name: ray.SubmitterSet, Count: 1, Template: pod})
 	}
 	return framework.Pods{Sets: sets}, nil
 }
 
-// check finds what would keep the job from ever running.
+// check returns an error if the job can never run.
 func check(job *rayv1.RayJob) error {
 	spec, status := &job.Spec, &job.Status
 	switch {
 	case refused(status) && spec.Suspend:
-		return fmt.Errorf("the Ray operator has refused the job and looks at it only once: fix it, delete it and create it again (the operator says: %s)", status.Message)
+		return fmt.Errorf("the Ray operator rejected the job and does not check it again; delete the job, fix its manifest and create it again (message of the operator: %s)", status.Message)
 	case len(spec.ClusterSelector) > 0:
 		return nil
 	case spec.RayClusterSpec == nil:
-		return errors.New("spec.rayClusterSpec is missing: say there which cluster the job runs on")
+		return errors.New("spec.rayClusterSpec is missing; describe there the cluster of the job")
 	case spec.RayClusterSpec.Suspend != nil && *spec.RayClusterSpec.Suspend:
-		return errors.New("spec.rayClusterSpec.suspend is true, so the job's cluster would never start: remove it; spec.suspend holds the job")
+		return errors.New("spec.rayClusterSpec.suspend is true, so the cluster of the job can never start; remove the field, and use spec.suspend to hold the job")
 	case job.Annotations[wellknown.ShutdownAnnotation] == "false" && spec.TTLSecondsAfterFinished > 0:
-		return fmt.Errorf("spec.ttlSecondsAfterFinished counts only with spec.shutdownAfterJobFinishes, which the job was submitted without, so the operator would refuse it: "+
-			"remove annotation %s to have it, or set spec.ttlSecondsAfterFinished to 0", wellknown.ShutdownAnnotation)
+		return fmt.Errorf("spec.ttlSecondsAfterFinished requires spec.shutdownAfterJobFinishes, which was not set when the job was created, so the Ray operator rejects the job; "+
+			"remove annotation %s to set it, or set spec.ttlSecondsAfterFinished to 0", wellknown.ShutdownAnnotation)
 	}
 	return nil
 }
 
-// submitter is what submits the job to its cluster: a pod of its own, a container
-// beside the head, or nothing that has to be counted.
-func submitter(spec *rayv1.RayJobSpec) (alone *corev1.PodTemplateSpec, beside []corev1.Container, err error) {
+// submitter returns what submits the job to its cluster: a separate pod, a sidecar of the
+// head, or nothing that requests resources.
+func submitter(spec *rayv1.RayJobSpec) (pod *corev1.PodTemplateSpec, sidecars []corev1.Container, err error) {
 	switch spec.SubmissionMode {
 	case rayv1.HTTPMode, rayv1.InteractiveMode:
 		return nil, nil, nil
 	case rayv1.SidecarMode:
 		return nil, []corev1.Container{ray.Submitter()}, nil
-	case rayv1.K8sJobMode, "": // versions before v1 know this one only
+	case rayv1.K8sJobMode, "": // versions before v1 have only this mode
 	default:
 		return nil, nil, fmt.Errorf("spec.submissionMode must be %s, %s, %s or %s, not %q",
 			rayv1.K8sJobMode, rayv1.SidecarMode, rayv1.HTTPMode, rayv1.InteractiveMode, spec.SubmissionMode)
@@ -106,7 +106,7 @@ func submitter(spec *rayv1.RayJobSpec) (alone *corev1.PodTemplateSpec, beside []
 		return &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{ray.Submitter()}}}, nil, nil
 	}
 	if len(spec.SubmitterPodTemplate.Spec.Containers) == 0 {
-		return nil, nil, errors.New("spec.submitterPodTemplate has no container: give it the one that submits the job, or remove it")
+		return nil, nil, errors.New("spec.submitterPodTemplate.spec.containers is empty; add the container that submits the job, or remove spec.submitterPodTemplate")
 	}
 	return spec.SubmitterPodTemplate, nil, nil
 }
@@ -147,7 +147,7 @@ func (adapter) SuspendPatch(object framework.Object, suspend bool) map[string]an
 	return patch
 }
 
-// annotation is the metadata of a patch that sets the note, or removes it.
+// annotation returns the metadata of a patch that sets or removes the annotation.
 func annotation(note any) map[string]any {
 	return map[string]any{"annotations": map[string]any{wellknown.ShutdownAnnotation: note}}
 }

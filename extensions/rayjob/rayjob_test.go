@@ -26,7 +26,7 @@ func TestTheAcceptanceManifestAsksForWhatItsPodsWill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err := decision.Look(New(), data, nil, adaptertest.Usual())
+	seen, err := decision.Observe(New(), data, nil, adaptertest.Usual())
 	if err != nil || seen.Invalid != "" || !seen.Marked {
 		t.Fatalf("error %v, invalid %q, marked %v", err, seen.Invalid, seen.Marked)
 	}

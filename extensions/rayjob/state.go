@@ -18,7 +18,7 @@ func (adapter) State(object framework.Object) framework.JobState {
 		Unholdable: unholdable(&job.Spec),
 		ManagedBy:  ptr.Deref(job.Spec.ManagedBy, ""),
 		Started:    started(&job.Status),
-		// A job that waits for its user to submit it has its cluster.
+		// A job in state Waiting has its cluster and waits for its user to submit it.
 		Running: state == rayv1.JobDeploymentStatusRunning || state == rayv1.JobDeploymentStatusWaiting,
 		Stopped: state == rayv1.JobDeploymentStatusSuspended,
 		Lingers: lingers(state),
@@ -26,27 +26,28 @@ func (adapter) State(object framework.Object) framework.JobState {
 	}
 }
 
-// lingers: KubeRay heeds suspend only of jobs that begin or run.
+// lingers returns why suspending does not stop the job: KubeRay reads suspend only of
+// jobs that are starting or running.
 func lingers(state rayv1.JobDeploymentStatus) string {
 	if state != rayv1.JobDeploymentStatusWaiting {
 		return ""
 	}
-	return "KubeRay does not stop a RayJob in state Waiting before it is submitted by setting spec.jobId; to stop it now, delete it"
+	return "KubeRay does not suspend a RayJob in state Waiting until spec.jobId is set; delete the job to stop it now"
 }
 
-// started goes by the state: startTime is set of jobs too that were suspended from
-// the first.
+// started uses the state, because startTime is also set in jobs that were created
+// suspended.
 func started(status *rayv1.RayJobStatus) bool {
 	switch status.JobDeploymentStatus {
 	case rayv1.JobDeploymentStatusNew, rayv1.JobDeploymentStatusSuspended, rayv1.JobDeploymentStatusValidationFailed:
-		return ptr.Deref(status.Failed, 0) > 0 // between two tries
+		return ptr.Deref(status.Failed, 0) > 0 // between two attempts
 	}
 	return true
 }
 
-// end of a job. One that the operator has refused never runs, or never goes on. But
-// one that it refused while held has not ended, since it never began: its owner is
-// reported what is wrong with it. Only one that began has a cluster.
+// end returns the end of a job. A job that the operator has rejected never runs or
+// continues, so it has ended. But a job that was rejected while held has not ended,
+// because it never started: it is reported as invalid. Only a started job has a cluster.
 func end(job *rayv1.RayJob) *framework.End {
 	status := &job.Status
 	switch state := status.JobDeploymentStatus; {
@@ -59,33 +60,33 @@ func end(job *rayv1.RayJob) *framework.End {
 	return nil
 }
 
-// refused: the operator found the job invalid. It does not look at it again.
+// refused reports whether the operator found the job invalid. It does not check it again.
 func refused(status *rayv1.RayJobStatus) bool {
 	return status.JobDeploymentStatus == rayv1.JobDeploymentStatusValidationFailed
 }
 
-// unholdable says why a job cannot be suspended, or cannot have the
+// unholdable returns why a job cannot be suspended, or cannot have the
 // shutdownAfterJobFinishes that a suspended job must have.
 func unholdable(spec *rayv1.RayJobSpec) string {
 	if len(spec.ClusterSelector) > 0 {
-		return "a job with spec.clusterSelector cannot be suspended, so it cannot be queued: give it a cluster of its own in spec.rayClusterSpec and create it again, or queue the RayCluster instead"
+		return "a RayJob with spec.clusterSelector cannot be suspended, so it cannot be queued; create it again with its own cluster in spec.rayClusterSpec, or queue the RayCluster instead"
 	}
 	strategy := spec.DeletionStrategy
 	if strategy == nil {
 		return ""
 	}
 	if len(strategy.DeletionRules) > 0 {
-		return "spec.deletionStrategy.deletionRules exclude spec.shutdownAfterJobFinishes, and a job without that cannot be suspended, so it cannot be queued: " +
-			"use spec.shutdownAfterJobFinishes and spec.ttlSecondsAfterFinished in their place and create the job again"
+		return "a RayJob with spec.deletionStrategy.deletionRules cannot have spec.shutdownAfterJobFinishes, so it cannot be suspended and queued; " +
+			"create it again with spec.shutdownAfterJobFinishes and spec.ttlSecondsAfterFinished instead"
 	}
 	if keeps(strategy.OnSuccess) || keeps(strategy.OnFailure) {
-		return "policy DeleteNone in spec.deletionStrategy excludes spec.shutdownAfterJobFinishes, and a job without that cannot be suspended, so it cannot be queued: " +
-			"remove spec.deletionStrategy, or choose another policy, and create the job again"
+		return "a RayJob with policy DeleteNone in spec.deletionStrategy cannot have spec.shutdownAfterJobFinishes, so it cannot be suspended and queued; " +
+			"create it again without spec.deletionStrategy, or with another policy"
 	}
 	return ""
 }
 
-// holdable is to the hold policy what unholdable is to the framework.
+// holdable returns the conditions of unholdable for the hold policy.
 func holdable() []framework.Condition {
 	return []framework.Condition{
 		{Name: "uses-no-cluster-of-others", Expression: "object.spec.?clusterSelector.orValue({}) == {}"},

@@ -1,5 +1,5 @@
-// Package registry lists the kinds of job that can be queued. To add one is to
-// write its package and its line here.
+// Package registry lists the kinds of jobs that can be queued. A new kind needs its
+// package and a line here.
 package registry
 
 import (
@@ -22,7 +22,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/xgboostjob"
 )
 
-// Default is what is enabled when nothing else is asked for.
+// Default lists the kinds that are enabled by default.
 const Default = "tfjob,pytorchjob"
 
 // All returns an adapter for each known kind.
@@ -45,7 +45,7 @@ func All() []framework.Adapter {
 	}
 }
 
-// Names of all known kinds; some have more than one.
+// Names returns the names of all known kinds; some have more than one.
 func Names() []string {
 	var names []string
 	for _, adapter := range All() {
@@ -59,8 +59,8 @@ func namesOf(adapter framework.Adapter) []string {
 	return append([]string{kind.Name}, kind.OtherNames...)
 }
 
-// Parse returns the adapters that a list of names, parted by commas, asks for, each
-// once. An empty list asks for none.
+// Parse returns the adapters of a list of names, separated by commas, each once. An empty
+// list returns none.
 func Parse(list string) ([]framework.Adapter, error) {
 	known := map[string]framework.Adapter{}
 	for _, adapter := range All() {
@@ -68,7 +68,7 @@ func Parse(list string) ([]framework.Adapter, error) {
 			known[name] = adapter
 		}
 	}
-	asked := map[string]bool{}
+	seen := map[string]bool{}
 	var enabled []framework.Adapter
 	for name := range strings.SplitSeq(list, ",") {
 		name = strings.TrimSpace(name)
@@ -77,10 +77,10 @@ func Parse(list string) ([]framework.Adapter, error) {
 		}
 		adapter, found := known[name]
 		if !found {
-			return nil, fmt.Errorf("unknown extension %q: the known ones are %s", name, strings.Join(Names(), ", "))
+			return nil, fmt.Errorf("unknown extension %q; known extensions are %s", name, strings.Join(Names(), ", "))
 		}
-		if first := adapter.Kind().Name; !asked[first] {
-			asked[first] = true
+		if first := adapter.Kind().Name; !seen[first] {
+			seen[first] = true
 			enabled = append(enabled, adapter)
 		}
 	}

@@ -16,7 +16,7 @@ func TestParse(t *testing.T) {
 		{"an empty list means none", "", "", ""},
 		{"spaces and empty parts do not matter", " job , ,tfjob", "job tfjob", ""},
 		{"a name given twice is one", "job,job", "job", ""},
-		{"an unknown name is refused with the list of known ones", "job,spark", "", `unknown extension "spark": the known ones are tfjob, pytorchjob, `},
+		{"an unknown name is refused with the list of known ones", "job,spark", "", `unknown extension "spark"; known extensions are tfjob, pytorchjob, `},
 		{"a kind with two names is enabled by either, once", "rayjobv1alpha1,rayjob", "rayjob", ""},
 		{"that list has each name of a kind", "spark", "", "rayjob, rayjobv1alpha1, raycluster, workflow"},
 		{"case matters", "TFJob", "", `unknown extension "TFJob"`},

@@ -1,8 +1,8 @@
-// Package sparkapplication is the adapter of SparkApplications, as operators from
-// 2.4 on know them: before, they had no suspend field.
+// Package sparkapplication is the adapter of SparkApplication. It requires operator 2.4
+// or later: older versions have no suspend field.
 //
-// An application is a driver and its executors; package spark works out what they
-// ask for. Its state is one word in its status, which reports all about its life.
+// An application is a driver and its executors; package spark computes their requests.
+// The state in its status describes its complete lifecycle.
 package sparkapplication
 
 import (
@@ -28,7 +28,7 @@ func (adapter) Kind() framework.Kind {
 		Doc: framework.Doc{
 			Needs:  "operator 2.4 or later",
 			Shows:  "STATUS `SUSPENDED`",
-			Counts: "driver and executors, as Spark makes them",
+			Counts: "driver and executors, with the memory overhead that Spark adds",
 			Frees:  "state COMPLETED or FAILED",
 			Stops:  "state SUSPENDED",
 		},
@@ -46,19 +46,20 @@ func (adapter) State(object framework.Object) framework.JobState {
 	return framework.JobState{
 		Suspended: suspended,
 		Started:   started(&app.Status),
-		// Before it the driver waits for a node; after it the driver has ended.
+		// Before this state the driver waits for a node; after it the driver has ended.
 		Running: state == v1beta2.ApplicationStateRunning,
-		// By then the operator has deleted the driver, with which executors end.
+		// In this state the operator has deleted the driver, and executors end with it.
 		Stopped: state == v1beta2.ApplicationStateSuspended,
-		// Unsuspended while the operator is about to write SUSPENDING, an application may be
-		// submitted, its driver deleted again, and no RESUMING follow.
+		// If an application is unsuspended while the operator is about to write SUSPENDING,
+		// it may be submitted, its driver deleted again, and never resumed.
 		Suspending: suspended && state != v1beta2.ApplicationStateSuspended && ended == nil,
 		End:        ended,
 	}
 }
 
-// started: an application that was created suspended goes through these states
-// without having been submitted; one that was suspended later keeps its attempts.
+// started reports whether the application has been submitted. One that was created
+// suspended passes through these states before that; one that was suspended later
+// retains its attempts.
 func started(status *v1beta2.SparkApplicationStatus) bool {
 	switch status.AppState.State {
 	case v1beta2.ApplicationStateNew, v1beta2.ApplicationStateSuspending,
@@ -68,9 +69,9 @@ func started(status *v1beta2.SparkApplicationStatus) bool {
 	return true
 }
 
-// end: a run that has failed or succeeded (FAILING, SUBMISSION_FAILED, SUCCEEDING)
-// may be followed by another, as the restart policy says. Only in these two states
-// has the operator decided that none follows.
+// end returns the end of the application. Depending on the restart policy, another run
+// may follow a run that has failed or succeeded (FAILING, SUBMISSION_FAILED, SUCCEEDING).
+// Only in the two states below the operator has decided that none follows.
 func end(state v1beta2.ApplicationState) *framework.End {
 	switch state.State {
 	case v1beta2.ApplicationStateCompleted:
@@ -94,7 +95,7 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 	return pods, err
 }
 
-// Templates are those that the application's owner has given, if any.
+// Templates returns the templates of the application's owner, if any.
 func (adapter) Templates(object framework.Object) []*corev1.PodTemplateSpec {
 	app, isApp := object.(*v1beta2.SparkApplication)
 	if !isApp {
@@ -109,8 +110,8 @@ func (adapter) Templates(object framework.Object) []*corev1.PodTemplateSpec {
 	return templates
 }
 
-// SuspendPatch touches nothing else: the operator runs an application again when
-// any other field of its spec has changed.
+// SuspendPatch changes no other field: the operator runs an application again when any
+// other field of its spec changes.
 func (adapter) SuspendPatch(_ framework.Object, suspend bool) map[string]any {
 	return map[string]any{"spec": map[string]any{"suspend": suspend}}
 }

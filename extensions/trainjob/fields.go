@@ -8,10 +8,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// managedBy is what spec.managedBy of a TrainJob says that Trainer itself runs.
+// managedBy is the value of spec.managedBy of a TrainJob that Trainer itself runs.
 const managedBy = "trainer.kubeflow.org/trainjob-controller"
 
-// defaultRuntime is the kind of a runtime that is named without one.
+// defaultRuntime is the kind of a runtime that is referenced without a kind.
 const defaultRuntime = "ClusterTrainingRuntime"
 
 // Conditions of a TrainJob.
@@ -24,8 +24,8 @@ const (
 // reasonRuntimeNotSupported of condition Failed is not final.
 const reasonRuntimeNotSupported = "TrainingRuntimeNotSupported"
 
-// TrainJob is what is read of a TrainJob. The rest of it, which differs between
-// versions of Trainer, says how to make its JobSet.
+// TrainJob has the fields of a TrainJob that are used. The others, which differ between
+// versions of Trainer, describe how to create its JobSet.
 type TrainJob struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -41,7 +41,7 @@ type Spec struct {
 	ManagedBy  *string    `json:"managedBy,omitempty"`
 }
 
-// RuntimeRef names the runtime that a TrainJob is made with.
+// RuntimeRef names the runtime of a TrainJob.
 type RuntimeRef struct {
 	Name string `json:"name,omitempty"`
 	Kind string `json:"kind,omitempty"`

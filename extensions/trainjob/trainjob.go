@@ -1,14 +1,14 @@
 // Package trainjob is the adapter of trainer.kubeflow.org/v1alpha1 TrainJob, which
 // Kubeflow Trainer v2 runs.
 //
-// A TrainJob is made of its runtime, another object, and of what it changes of that.
-// The controller of Trainer puts them together in a JobSet of the TrainJob's name.
-// While the TrainJob is suspended the JobSet is there, suspended too, with the pod
-// templates that will run. So the JobSet says what is asked for, and whether pods are
-// left of a TrainJob that was suspended: condition Suspended of the TrainJob itself is
-// written as soon as its controller has seen spec.suspend.
+// A TrainJob refers to its runtime, another object, and overrides parts of it. The
+// controller of Trainer combines them in a JobSet with the TrainJob's name. While the
+// TrainJob is suspended, the JobSet exists, is suspended too, and contains the pod
+// templates that will run. So the JobSet provides the requests, and shows whether a
+// suspended TrainJob still has pods: the controller writes condition Suspended of the
+// TrainJob itself as soon as it has seen spec.suspend.
 //
-// The JobSet and its Jobs have a controller and so are not queued by themselves.
+// The JobSet and its Jobs have a controller and so are not queued separately.
 package trainjob
 
 import (
@@ -25,7 +25,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/jobset"
 )
 
-// adapter has that of JobSets read the JobSets of TrainJobs.
+// adapter uses the adapter of JobSet to read the JobSets of TrainJobs.
 type adapter struct{ jobSets framework.Adapter }
 
 // New returns the adapter.
@@ -44,7 +44,7 @@ func (a adapter) Kind() framework.Kind {
 			Shows:  "STATE `Suspended`, which Trainer shows until the job has ended",
 			Counts: "all replicated jobs of its JobSet",
 			Frees:  "condition Complete or Failed",
-			Stops:  "condition Suspended, and its JobSet suspended without a pod",
+			Stops:  "condition Suspended, and its JobSet is suspended and has no pods",
 		},
 	}
 }
@@ -53,7 +53,7 @@ func (adapter) New() framework.Object { return &TrainJob{} }
 
 func (a adapter) NewRelated() framework.Object { return a.jobSets.New() }
 
-// Templates are none: a TrainJob has but patches of them.
+// Templates returns none: a TrainJob contains only patches of them.
 func (adapter) Templates(framework.Object) []*corev1.PodTemplateSpec { return nil }
 
 func (a adapter) RelatedTemplates(jobSet framework.Object) []*corev1.PodTemplateSpec {
@@ -71,13 +71,13 @@ func (a adapter) PodsWith(object, jobSet framework.Object) (framework.Pods, erro
 	}
 	if jobSet == nil {
 		ref := job.Spec.RuntimeRef
-		return framework.Pods{}, fmt.Errorf("what it asks for is not known, because TrainJob %s has no JobSet yet:"+
+		return framework.Pods{}, fmt.Errorf("the requests of TrainJob %s are unknown, because it has no JobSet yet;"+
 			" check that the controller of Kubeflow Trainer runs and that %s %q exists (kubectl describe trainjob %s)",
 			job.Name, cmp.Or(ref.Kind, defaultRuntime), ref.Name, job.Name)
 	}
 	pods, err := a.jobSets.Pods(jobSet)
 	if err != nil {
-		return framework.Pods{}, fmt.Errorf("JobSet %s, which runtime %q gives the job: %w", jobSet.GetName(), job.Spec.RuntimeRef.Name, err)
+		return framework.Pods{}, fmt.Errorf("JobSet %s (created from runtime %q): %w", jobSet.GetName(), job.Spec.RuntimeRef.Name, err)
 	}
 	return pods, nil
 }
@@ -94,30 +94,30 @@ func (a adapter) StateWith(object, jobSet framework.Object) framework.JobState {
 		return framework.JobState{}
 	}
 	conditions := job.Status.Conditions
-	sight := framework.JobState{
+	state := framework.JobState{
 		Suspended: ptr.Deref(job.Spec.Suspend, false),
 		ManagedBy: ptr.Deref(job.Spec.ManagedBy, ""),
-		// Resumed: the condition is absent of a job that was never suspended.
+		// False after a resume; the condition is absent in a job that was never suspended.
 		Started: apimeta.IsStatusConditionFalse(conditions, conditionSuspended),
 		End:     end(conditions),
 	}
 	if jobSet == nil {
-		return sight
+		return state
 	}
 	child := a.jobSets.State(jobSet)
-	sight.Started = sight.Started || child.Started
-	sight.Running = child.Running
-	sight.Stopped = apimeta.IsStatusConditionTrue(conditions, conditionSuspended) && child.Suspended && child.Stopped
+	state.Started = state.Started || child.Started
+	state.Running = child.Running
+	state.Stopped = apimeta.IsStatusConditionTrue(conditions, conditionSuspended) && child.Suspended && child.Stopped
 	if child.End == nil && !child.Stopped {
-		// Trainer says that a deadline has passed before it deletes the JobSet, and does not
-		// repeat a deletion that failed.
-		sight.End = nil
+		// Trainer reports an exceeded deadline before it deletes the JobSet, and does not
+		// retry a failed deletion.
+		state.End = nil
 	}
-	return sight
+	return state
 }
 
-// end is what the TrainJob says of its end. That its runtime is not supported Trainer takes
-// back once the runtime is another.
+// end returns the end of the TrainJob. The failure that its runtime is not supported is
+// not final: Trainer removes it when the runtime changes.
 func end(conditions []metav1.Condition) *framework.End {
 	for _, name := range []string{conditionComplete, conditionFailed} {
 		if c := apimeta.FindStatusCondition(conditions, name); c != nil && c.Status == metav1.ConditionTrue && c.Reason != reasonRuntimeNotSupported {

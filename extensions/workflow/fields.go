@@ -9,11 +9,11 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// queuePoint is the name of the template that says that the Workflow is queued.
+// queuePoint is the name of the template that marks a Workflow.
 const queuePoint = "kube-queue-suspend"
 
-// Phases of a Workflow that are read here. It has none before Argo has seen it,
-// and Pending while Argo itself holds it back.
+// Phases of a Workflow that are used. A Workflow has no phase before Argo has seen it,
+// and phase Pending while Argo itself holds it.
 const (
 	phaseRunning   = "Running"
 	phaseSucceeded = "Succeeded"
@@ -21,9 +21,8 @@ const (
 	phaseError     = "Error"
 )
 
-// Workflow is what is read of a Workflow. A field has the type that Argo gives it
-// where Argo itself could not read another, and any type where only that it is
-// there counts.
+// Workflow has the fields of a Workflow that are used. A field has Argo's type if Argo
+// cannot read any other, and type given if only its presence counts.
 type Workflow struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -50,15 +49,15 @@ type Template struct {
 type Status struct {
 	Phase   string `json:"phase,omitempty"`
 	Message string `json:"message,omitempty"`
-	// StartedAt is when Argo first took up the Workflow, suspended or not.
+	// StartedAt is when Argo first processed the Workflow, suspended or not.
 	StartedAt given `json:"startedAt,omitempty"`
 	Nodes     Nodes `json:"nodes,omitempty"`
-	// CompressedNodes and OffloadNodeStatusVersion stand in place of Nodes.
+	// CompressedNodes and OffloadNodeStatusVersion replace Nodes.
 	CompressedNodes          given `json:"compressedNodes,omitempty"`
 	OffloadNodeStatusVersion given `json:"offloadNodeStatusVersion,omitempty"`
-	// Synchronization reports which locks of Argo the Workflow has or waits for.
+	// Synchronization lists the locks of Argo that the Workflow holds or waits for.
 	Synchronization given `json:"synchronization,omitempty"`
-	// Stored is the spec with what a WorkflowTemplate adds to it.
+	// Stored is the spec merged with a WorkflowTemplate.
 	Stored struct {
 		ActiveDeadlineSeconds given `json:"activeDeadlineSeconds,omitempty"`
 	} `json:"storedWorkflowTemplateSpec,omitempty"`
@@ -75,9 +74,9 @@ func (w *Workflow) DeepCopyObject() runtime.Object {
 	return &out
 }
 
-// onlyWaited: Argo counts the time of a Workflow that has a deadline, and has
-// begun nothing. One that has taken part in Argo's locks is left as it is, for its
-// status is where Argo looks after a restart for who holds them.
+// onlyWaited reports whether Argo counts the time of a Workflow with a deadline although
+// nothing has started. A Workflow that uses Argo's locks is excluded, because after a
+// restart Argo reads the holders of locks from the status.
 func (w *Workflow) onlyWaited() bool {
 	status := &w.Status
 	deadline := bool(w.Spec.ActiveDeadlineSeconds || status.Stored.ActiveDeadlineSeconds)
@@ -88,10 +87,10 @@ func (s *Spec) queuePoint() bool {
 	return slices.ContainsFunc(s.Templates, func(t Template) bool { return t.Name == queuePoint && t.Suspend != nil })
 }
 
-// begun: there are nodes, or there may be.
+// begun reports whether nodes exist or may exist.
 func (s *Status) begun() bool { return s.nodesHidden() || s.Nodes.Count > 0 }
 
-// podsRun goes by the phase where the nodes cannot be seen.
+// podsRun reports whether pods run. It uses the phase if the nodes are not visible.
 func (s *Status) podsRun() bool {
 	if s.nodesHidden() {
 		return s.Phase == phaseRunning
@@ -99,33 +98,32 @@ func (s *Status) podsRun() bool {
 	return s.Nodes.Running > 0
 }
 
-// nodesHidden: what the nodes do cannot be seen here.
+// nodesHidden reports whether the state of the nodes is not visible in the status.
 func (s *Status) nodesHidden() bool {
 	return bool(s.CompressedNodes) || bool(s.OffloadNodeStatusVersion) || s.Nodes.Unreadable
 }
 
-// given reports whether a field is there, whatever it is.
+// given is true if a field is present, whatever its value.
 type given bool
 
-// UnmarshalJSON takes anything.
+// UnmarshalJSON accepts any value.
 func (g *given) UnmarshalJSON(data []byte) error {
 	*g = string(data) != "null" && string(data) != `""`
 	return nil
 }
 
-// Nodes is what is kept of status.nodes, which may be a megabyte of text.
+// Nodes is a summary of status.nodes, which may be a megabyte of text.
 type Nodes struct {
 	// Count of all nodes.
 	Count int
-	// Unfinished are those that have a pod, or soon will; Running those whose pod
-	// runs.
+	// Unfinished are nodes that have or will have a pod; Running are nodes whose pod runs.
 	Unfinished, Running int
-	// Unreadable: there is something else there, so nothing is known.
+	// Unreadable: the field has an unexpected value, so the nodes are unknown.
 	Unreadable bool
 }
 
-// UnmarshalJSON counts. It takes anything: were nodes that cannot be read left
-// out, the Workflow would look as if it had no pods.
+// UnmarshalJSON counts the nodes. It accepts any value: if unreadable nodes were ignored,
+// the Workflow would appear to have no pods.
 func (n *Nodes) UnmarshalJSON(data []byte) error {
 	var nodes map[string]struct {
 		Type  string `json:"type"`

@@ -20,28 +20,27 @@ import (
 )
 
 const (
-	// maxSize bounds the annotation's text; 64 resources, the most that a unit
-	// may have, take less.
+	// maxSize limits the text of the annotation. The maximum of 64 resources in a unit
+	// takes less.
 	maxSize = 8 << 10
-	// example shows how to write it.
-	example = `write it as a map of resources to quantities, as "{cpu: 5, memory: 5Gi}"`
+	// format describes the value of the annotation.
+	format = `to a map of resources to quantities, for example "{cpu: 5, memory: 5Gi}"`
 
-	unsized = "what the Workflow asks for is not known, and not counted: say it in annotation " + wellknown.MinResourcesAnnotation + "; " + example
+	unsized = "the requests of the Workflow are unknown and not charged; set annotation " + wellknown.MinResourcesAnnotation + " " + format
 )
 
-// parseSize reads the annotation. Each error names the annotation and says how to
-// write it.
+// parseSize reads the annotation. Each error names the annotation and its format.
 func parseSize(text string) (corev1.ResourceList, error) {
 	size, err := readSize(text)
 	if err != nil {
-		return nil, fmt.Errorf("annotation %s: %w; %s", wellknown.MinResourcesAnnotation, err, example)
+		return nil, fmt.Errorf("annotation %s: %w; set it %s", wellknown.MinResourcesAnnotation, err, format)
 	}
 	return size, nil
 }
 
 func readSize(text string) (corev1.ResourceList, error) {
 	if len(text) > maxSize {
-		return nil, fmt.Errorf("it is longer than %d letters", maxSize)
+		return nil, fmt.Errorf("it is longer than %d characters", maxSize)
 	}
 	entries, err := readMap(text)
 	if err != nil {
@@ -63,11 +62,11 @@ func readSize(text string) (corev1.ResourceList, error) {
 	return size, nil
 }
 
-// readMap reads a map that gives nothing twice.
+// readMap reads a map without duplicate keys.
 func readMap(text string) (map[string]any, error) {
 	data := []byte(text)
 	if !json.Valid(data) {
-		// Some JSON, as an escaped slash, the reader of YAML does not take.
+		// The YAML parser does not accept some JSON, such as an escaped slash.
 		var err error
 		if data, err = yaml.YAMLToJSONStrict(data); err != nil {
 			return nil, unreadable(err)
@@ -85,15 +84,15 @@ func readMap(text string) (map[string]any, error) {
 	return entries, nil
 }
 
-// unreadable has one line, of the many that some of these errors have.
+// unreadable returns the error on one line; some of these errors have many.
 func unreadable(err error) error {
-	return fmt.Errorf("it cannot be read: %s", strings.Join(strings.Fields(err.Error()), " "))
+	return fmt.Errorf("it cannot be parsed: %s", strings.Join(strings.Fields(err.Error()), " "))
 }
 
-// readEntry reads what is asked for of one resource.
+// readEntry reads the quantity of one resource.
 func readEntry(name string, value any) (*resource.Quantity, error) {
 	if !isResource(name) {
-		return nil, fmt.Errorf("%q is no resource that a pod can ask for, as cpu, memory or nvidia.com/gpu", name)
+		return nil, fmt.Errorf("%q is not a resource that a pod can request, such as cpu, memory or nvidia.com/gpu", name)
 	}
 	var text string
 	switch v := value.(type) {
@@ -104,7 +103,7 @@ func readEntry(name string, value any) (*resource.Quantity, error) {
 	case string:
 		text = v
 	default:
-		return nil, fmt.Errorf("what it asks for of %s is neither a number nor a text", name)
+		return nil, fmt.Errorf("the quantity of %s must be a number or a string", name)
 	}
 	quantity, err := resources.Parse(text)
 	if err != nil {
@@ -116,7 +115,7 @@ func readEntry(name string, value any) (*resource.Quantity, error) {
 	return &quantity, nil
 }
 
-// isResource reports the names that a container may use in its requests.
+// isResource reports whether a container may use the name in its requests.
 func isResource(name string) bool {
 	switch corev1.ResourceName(name) {
 	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
@@ -126,7 +125,7 @@ func isResource(name string) bool {
 		size, err := resources.Parse(page)
 		return err == nil && size.Sign() > 0
 	}
-	// The names of quotas, as requests.nvidia.com/gpu, look like those of resources.
+	// Names in quotas, such as requests.nvidia.com/gpu, look like those of resources.
 	return strings.Contains(name, "/") && !strings.HasPrefix(name, corev1.DefaultResourceRequestsPrefix) &&
 		len(validation.IsQualifiedName(name)) == 0
 }

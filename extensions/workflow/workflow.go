@@ -1,17 +1,17 @@
 // Package workflow is the adapter of argoproj.io/v1alpha1 Workflow, which is
 // queued as a whole.
 //
-// A Workflow is marked by the annotation, or by spec.suspend where it also has the
-// queue point: a template named kube-queue-suspend with "suspend: {}". Without one
-// a suspended Workflow waits for somebody else.
+// A Workflow is marked by the annotation, or by spec.suspend together with the queue
+// point: a template named kube-queue-suspend with "suspend: {}". Without the queue point,
+// a suspended Workflow waits for something else.
 //
-// Argo takes up a suspended Workflow all the same: its phase reads Running, and
-// its clock runs. What it has begun is reported by its nodes alone. Suspending a
-// Workflow ends no pod; it only starts no more.
+// Argo processes a suspended Workflow too: its phase is Running, and its deadline counts.
+// Only the nodes show what has started. Suspending a Workflow stops no pod; it only
+// prevents new ones.
 //
-// What its pods will ask for cannot be known in advance, so its owner says it: see
-// size.go. Its CRD describes nothing, and Argo's own types come with a hundred
-// modules, so the few fields read here have types of their own: see fields.go.
+// The requests of its pods cannot be known in advance, so the owner declares them: see
+// size.go. The CRD has no schema, and Argo's own types depend on a hundred modules, so
+// the few used fields have types of their own: see fields.go.
 package workflow
 
 import (
@@ -23,7 +23,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// podSet is the name of the one group of pods, which stands for all.
+// podSet is the name of the only pod set, which represents all pods.
 const podSet = "workflow"
 
 type adapter struct{}
@@ -40,8 +40,8 @@ func (adapter) Kind() framework.Kind {
 		MarkedBySuspend:  true,
 		Doc: framework.Doc{
 			Mark:   "a template `kube-queue-suspend` with `suspend: {}`",
-			Shows:  "STATUS `Running`, which is no more than Argo's way to say that it has seen it",
-			Counts: "what `" + wellknown.MinResourcesAnnotation + "` says",
+			Shows:  "STATUS `Running`, which means only that Argo has seen the Workflow",
+			Counts: "the amounts in annotation `" + wellknown.MinResourcesAnnotation + "`",
 			Frees:  "phase Succeeded, Failed or Error",
 			Stops:  "no node with a pod is unfinished",
 		},
@@ -62,20 +62,20 @@ func (adapter) State(object framework.Object) framework.JobState {
 		NoMark:    !spec.queuePoint(),
 		Started:   status.begun(),
 		Running:   !suspended && status.podsRun(),
-		// Argo writes a phase once it has seen the Workflow, and the nodes with it.
+		// Argo writes the phase together with the nodes.
 		Stopped: suspended && status.Phase != "" && !status.nodesHidden() && status.Nodes.Unfinished == 0,
 		Lingers: lingers(status),
 		End:     end(status),
 	}
 }
 
-// lingers: what suspending a Workflow does not stop.
+// lingers returns why suspending the Workflow does not stop it.
 func lingers(status *Status) string {
 	switch {
 	case status.nodesHidden():
-		return "Argo starts no more pods of a suspended Workflow, but keeps its nodes where nobody can see whether those that run have ended; to have the quota free, delete it"
+		return "Argo starts no new pods of a suspended Workflow, but its stored node status does not show whether running pods have ended; delete the Workflow to free the quota"
 	case status.Nodes.Unfinished > 0:
-		return "Argo starts no more pods of a suspended Workflow, but lets those that run go on to their end; to stop them now, delete it"
+		return "Argo starts no new pods of a suspended Workflow, but running pods continue until they end; delete the Workflow to stop them now"
 	}
 	return ""
 }
@@ -96,7 +96,7 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 	pods := framework.Pods{PriorityClassName: workflow.Spec.PodPriorityClassName}
 	text, sized := workflow.Annotations[wellknown.MinResourcesAnnotation]
 	if !sized {
-		// No group of pods either: none is known that a quota could refuse.
+		// No pod set either: no pod is known that a quota could reject.
 		pods.Unsized = unsized
 		return pods, nil
 	}
@@ -108,15 +108,14 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 	return pods, nil
 }
 
-// Templates: none, for pods are made of Argo's own templates, which are not kept.
+// Templates returns none: Argo creates pods from its own templates, which are not cached.
 func (adapter) Templates(framework.Object) []*corev1.PodTemplateSpec { return nil }
 
-// SuspendPatch has Argo begin again with a Workflow that is released: while it was
-// queued the time of activeDeadlineSeconds went by. Argo takes a Workflow without
-// a phase for one that it has never seen, checks it again, for which a
-// WorkflowTemplate that it refers to must still be there, and starts the clock. All
-// else in the status stays, so it runs by the template as it was when Argo first
-// saw it.
+// SuspendPatch restarts the clock of a released Workflow, because activeDeadlineSeconds
+// counted while it was queued. Argo treats a Workflow without a phase as new: it
+// validates the Workflow again, for which a referenced WorkflowTemplate must still exist,
+// and restarts the clock. The rest of the status stays, so the Workflow runs with the
+// template that Argo stored first.
 func (adapter) SuspendPatch(object framework.Object, suspend bool) map[string]any {
 	patch := map[string]any{"spec": map[string]any{"suspend": suspend}}
 	if workflow, isWorkflow := object.(*Workflow); isWorkflow && !suspend && workflow.onlyWaited() {

@@ -31,8 +31,8 @@ func New() framework.Adapter {
 	}
 }
 
-// check asks for the one master that the operator's webhook asks for. Where the
-// webhook does not run, the operator fails on every pod of a job without it.
+// check requires the one master that the operator's webhook requires. Without the
+// webhook, the operator fails to create any pod of a job without a master.
 func check(job *training.XGBoostJob) error {
 	for name, spec := range job.Spec.XGBReplicaSpecs {
 		if spec == nil || !strings.EqualFold(string(name), string(training.XGBoostJobReplicaTypeMaster)) {
@@ -43,5 +43,5 @@ func check(job *training.XGBoostJob) error {
 		}
 		return nil
 	}
-	return errors.New("spec.xgbReplicaSpecs has no Master: give it one, with 1 replica")
+	return errors.New("spec.xgbReplicaSpecs has no Master; add one with 1 replica")
 }

@@ -39,7 +39,7 @@ func (s stopped) put(stop schedulingv1alpha1.QueueStop) {
 // have been reported that it must never run.
 func (s stopped) isBackInLine(resource schema.GroupVersionResource, kind, name string) {
 	s.t.Helper()
-	if event := s.WaitForEvent(name, "QueueStopped"); event.Type != "Normal" || event.Message != "The job is suspended, its quota taken back: queue "+stoppedQueue+" was drained" {
+	if event := s.WaitForEvent(name, "QueueStopped"); event.Type != "Normal" || event.Message != "Suspended to take the quota back: queue "+stoppedQueue+" was drained" {
 		s.t.Errorf("%s event: %s", event.Type, event.Message)
 	}
 	unit := s.WaitForPhase(kind, name, "Enqueued")

@@ -149,7 +149,7 @@ func cases(t *testing.T, adapter framework.Adapter) []testCase {
 }
 
 func try(t *testing.T, adapter framework.Adapter, test testCase) {
-	got, err := decision.Look(adapter, test.Job, test.Related, Usual())
+	got, err := decision.Observe(adapter, test.Job, test.Related, Usual())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func tryPatches(t *testing.T, adapter framework.Adapter, test testCase) {
 	}
 }
 
-func sawOf(got decision.Seen) see {
+func sawOf(got decision.Observation) see {
 	saw := see{
 		Suspended: got.Job.Suspended, Started: got.Job.Started, Running: got.Job.Running, Stopped: got.Job.Stopped,
 		Suspending: got.Job.Suspending,

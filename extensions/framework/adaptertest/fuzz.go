@@ -25,7 +25,7 @@ func Fuzz(t *testing.T, adapter framework.Adapter) {
 		} else {
 			data = damaged(t, data)
 		}
-		got, err := decision.Look(adapter, data, related, Usual())
+		got, err := decision.Observe(adapter, data, related, Usual())
 		switch {
 		case err != nil:
 			// It cannot be decoded, which the framework says and goes on.
@@ -55,7 +55,7 @@ func damaged(t *rapid.T, data []byte) []byte {
 }
 
 // negative: nothing is ever asked for in negative amounts.
-func negative(t *rapid.T, got decision.Seen, data []byte) {
+func negative(t *rapid.T, got decision.Observation, data []byte) {
 	for name, quantity := range got.Spec.Resource {
 		if quantity.Sign() < 0 {
 			t.Fatalf("it asks for %s of %s: %s", quantity.String(), name, data)

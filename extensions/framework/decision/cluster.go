@@ -4,16 +4,17 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/requests"
 )
 
-// Cluster is what of the cluster decides what a job's unit asks for.
+// Cluster provides the objects of the cluster that determine the requests and the
+// priority of a unit.
 type Cluster interface {
 	PriorityClasses
 	requests.Cluster
 }
 
-// PriorityClasses answers what a PriorityClass is worth.
+// PriorityClasses looks up PriorityClasses.
 type PriorityClasses interface {
-	// Value of the class with the name.
+	// Value returns the value of the class with the name.
 	Value(name string) (value int32, found bool)
-	// Default is the global default class; found is false when there is none.
+	// Default returns the global default class; found is false if there is none.
 	Default() (name string, value int32, found bool)
 }

@@ -9,37 +9,38 @@ import (
 )
 
 const (
-	// settledAfter is when a job's status no longer is that of before its release.
+	// settledAfter is how long after a release the job's status may still be that of
+	// before the release.
 	settledAfter = 5 * time.Second
-	// runningAfter keeps jobs that end at once from costing one more write.
+	// runningAfter saves a write for jobs that end at once.
 	runningAfter = 2 * time.Second
-	// queuingAfter keeps jobs that hardly wait from costing two more writes.
+	// queuingAfter saves two writes for jobs that hardly wait.
 	queuingAfter = time.Second
-	// queuingAnyway shows a job as queued though nobody has said why it waits.
+	// queuingAnyway is when a job is shown as queued although its unit has no reason yet.
 	queuingAnyway = 3 * time.Second
-	// suspendingAtMost is how long an admitted job is left to an operator that suspends
-	// it. One that takes longer does not work, and will later find the job released.
+	// suspendingAtMost is how long the release waits for an operator that is suspending
+	// the job. An operator that takes longer does not work, and finds the job released.
 	suspendingAtMost = 10 * time.Second
-	// remainsAfter keeps jobs whose remains are soon gone from costing one more write.
+	// remainsAfter saves a write for jobs whose remaining objects are soon deleted.
 	remainsAfter = 2 * time.Second
-	// incompleteAtMost is how long a new job is left to an operator that makes the object
-	// which says what the job asks for, before its owner is reported that there is none.
+	// incompleteAtMost is how long a new job waits for its operator to create the related
+	// object, before the missing object is reported.
 	incompleteAtMost = 5 * time.Second
-	// lateWindow is how young a job is that nothing held when it was created and
-	// that its operator has begun to start, but whose pods do not run yet.
+	// lateWindow is the maximum age of a job that is suspended late: no hold policy
+	// suspended it, its operator has started it, but its pods do not run yet.
 	lateWindow = 10 * time.Second
 )
 
-// Decide says what to do about a job. Want, how the unit's spec should read, must
-// be given while there is no unit or the unit waits.
-func Decide(job State, unit *v1alpha1.QueueUnit, want *Want, now time.Time) Decision {
+// Decide returns what to do about a job. The desired spec of the unit must be given
+// if there is no unit or the unit waits.
+func Decide(job State, unit *v1alpha1.QueueUnit, desired *Desired, now time.Time) Decision {
 	switch {
 	case unit == nil:
 		return withoutUnit(job, now)
 	case unit.DeletionTimestamp != nil, unit.Status.Phase.Ended():
 		return Decision{}
 	case job.End != nil:
-		// An end beats all else, a pending eviction too.
+		// An end takes precedence over everything else, including a pending eviction.
 		return finished(job, unit, now)
 	case job.Deleting:
 		return Decision{}
@@ -49,7 +50,7 @@ func Decide(job State, unit *v1alpha1.QueueUnit, want *Want, now time.Time) Deci
 	case phase.HoldsQuota() && eviction.UnderWay():
 		return evicted(job, unit, eviction == lifecycle.EvictionForGood, now)
 	case phase.Waits(), phase == v1alpha1.PhaseReserved:
-		return waiting(job, unit, want, eviction == lifecycle.EvictionByUser, now)
+		return waiting(job, unit, desired, eviction == lifecycle.EvictionByUser, now)
 	case eviction != lifecycle.EvictionNone:
 		// The job has stopped; the controller takes the quota back.
 		return Decision{}
@@ -58,7 +59,7 @@ func Decide(job State, unit *v1alpha1.QueueUnit, want *Want, now time.Time) Deci
 	}
 }
 
-// finished: the unit ends with its job, once nothing that has pods is left of it.
+// finished ends the unit with its job, as soon as no object with pods is left of it.
 func finished(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
 	if job.Remains == "" || !unit.Status.Phase.HoldsQuota() {
 		return Decision{Action: MarkFinished}
@@ -72,8 +73,8 @@ func finished(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
 	return Decision{Action: MarkRemains}
 }
 
-// withoutUnit: a held job gets a unit. What runs already, or is not ours, is left
-// alone.
+// withoutUnit creates a unit for a held job. A job that runs already, or is not ours,
+// is not changed.
 func withoutUnit(job State, now time.Time) Decision {
 	switch {
 	case job.Foreign != "" || !job.Marked || job.Deleting || job.End != nil:
@@ -93,18 +94,18 @@ func withoutUnit(job State, now time.Time) Decision {
 	}
 }
 
-// waiting: the job stays suspended, its unit in step with it, until the
-// controller has admitted it. A job that was suspended by hand after a release
-// has lost its mark with that release, and still is in the queue.
-func waiting(job State, unit *v1alpha1.QueueUnit, want *Want, byUser bool, now time.Time) Decision {
-	left := job.Unholdable != "" // as it is: its unit only says why
-	leaves := job.Foreign != "" || (job.Suspended || left) && !job.Marked && !byUser
+// waiting keeps the job suspended and its unit up to date until the controller admits
+// the unit. A job that was suspended by hand after a release has lost its mark with
+// that release, but is still queued.
+func waiting(job State, unit *v1alpha1.QueueUnit, desired *Desired, byUser bool, now time.Time) Decision {
+	unchanged := job.Unholdable != "" // the unit only reports why
+	leaves := job.Foreign != "" || (job.Suspended || unchanged) && !job.Marked && !byUser
 	switch {
 	case leaves && job.Queuing.On:
 		return Decision{Action: HideQueuing}
 	case leaves:
 		return Decision{Action: LeaveQueue}
-	case left:
+	case unchanged:
 	case !job.Suspended && byUser:
 		return Decision{Action: Resume}
 	case !job.Suspended:
@@ -112,9 +113,9 @@ func waiting(job State, unit *v1alpha1.QueueUnit, want *Want, byUser bool, now t
 	}
 	decision := Decision{Queued: unit.Status.Reason != ""}
 	switch {
-	case want != nil && want.Differs(unit):
+	case desired != nil && desired.Differs(unit):
 		decision.Action = UpdateSpec
-	case want != nil && want.Invalid != "" && !saysInvalid(unit, want.Invalid):
+	case desired != nil && desired.Invalid != "" && !reportsInvalid(unit, desired.Invalid):
 		decision.Action = MarkInvalid
 	case !byUser:
 		decision.Action, decision.After = queuing(job, unit, now)
@@ -122,8 +123,8 @@ func waiting(job State, unit *v1alpha1.QueueUnit, want *Want, byUser bool, now t
 	return decision
 }
 
-// queuing: a job that has waited a while shows it, once its operator has written
-// that it is suspended: the operator's own condition would else come last.
+// queuing shows a job as queued when it has waited for a while and its operator has
+// written that it is suspended. Otherwise the operator's own condition would be last.
 func queuing(job State, unit *v1alpha1.QueueUnit, now time.Time) (Action, time.Duration) {
 	if !job.ShowsQueuing || !job.Queuing.Ready || job.Queuing.Shown {
 		return Nothing, 0
@@ -138,8 +139,8 @@ func queuing(job State, unit *v1alpha1.QueueUnit, now time.Time) (Action, time.D
 	return ShowQueuing, 0
 }
 
-// admitted: the job is released once for this attempt. One that is suspended
-// after that was suspended by hand.
+// admitted releases the job once for this attempt. A job that is suspended after that
+// was suspended by hand.
 func admitted(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
 	dequeued := unit.Status.Phase == v1alpha1.PhaseDequeued
 	released := job.Released == Attempt(unit)
@@ -149,14 +150,14 @@ func admitted(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
 	case dequeued && !released && !job.Active && job.RunKeys.Differs(unit):
 		return Decision{Action: UpdateSpec}
 	case dequeued && !released && !job.Active:
-		// It was deactivated as it was admitted: the controller takes the quota back.
+		// It was deactivated while it was admitted: the controller takes the quota back.
 		return Decision{}
 	case dequeued && !released && job.Queuing.On:
 		return Decision{Action: HideQueuing}
-	case dequeued && !released && job.Suspending && leftOf(suspendingAtMost, unit, now) > 0:
-		return Decision{After: leftOf(suspendingAtMost, unit, now)}
+	case dequeued && !released && job.Suspending && timeLeft(suspendingAtMost, unit, now) > 0:
+		return Decision{After: timeLeft(suspendingAtMost, unit, now)}
 	case dequeued && !released:
-		// Not suspended as well: then it must still learn of its attempt.
+		// Also if it is not suspended: its annotation must name this attempt.
 		return Decision{Action: Release}
 	case job.Suspended && job.Stopped:
 		return whenSettled(Decision{Action: MarkSuspendedByUser}, unit, now)
@@ -173,18 +174,18 @@ func admitted(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
 	return Decision{Action: MarkRunning}
 }
 
-// evicted: the job is suspended, and when its pods are gone the unit says so. For
-// good means that the job is deactivated with its suspension, and its unit before
-// it says that it has stopped: nothing would keep it from being released again. Who
-// activates the job after that has it stand in line.
+// evicted suspends the job, and marks the unit as stopped when the pods are gone. With
+// forGood the job is deactivated together with its suspension, and the unit before it
+// is marked as stopped: otherwise nothing prevents another release. A job that is
+// activated again after that is requeued.
 func evicted(job State, unit *v1alpha1.QueueUnit, forGood bool, now time.Time) Decision {
 	neverReleased := unit.Status.Phase != v1alpha1.PhaseRunning && job.Released != Attempt(unit)
 	switch {
-	case !job.Suspended && job.Unholdable != "": // it would fail if it were
+	case !job.Suspended && job.Unholdable != "": // suspending would make it fail
 		return Decision{}
 	case !job.Suspended:
 		return Decision{Action: Evict}
-	case job.Marked && neverReleased: // then it has not run for too long either
+	case job.Marked && neverReleased: // so it has not exceeded its execution time either
 		return Decision{Action: MarkStopped}
 	case forGood && active(unit) && job.Active: // suspended by hand just before
 		return Decision{Action: Evict}
@@ -193,27 +194,27 @@ func evicted(job State, unit *v1alpha1.QueueUnit, forGood bool, now time.Time) D
 	case job.Marked && job.Stopped:
 		return whenSettled(Decision{Action: MarkStopped}, unit, now)
 	case job.Stopped:
-		// Without its mark it was not we who suspended it.
+		// It has no mark, so kube-queue did not suspend it.
 		return whenSettled(Decision{Action: MarkSuspendedByUser}, unit, now)
 	default:
 		return Decision{}
 	}
 }
 
-// whenSettled waits with the decision that a released job has stopped until its
-// status is its operator's answer to the release: that of a job which is suspended
-// again at once may still be the one of before, while pods are being made. A unit
-// that has got to Running is past that.
+// whenSettled delays the decision that a released job has stopped until the operator
+// has reacted to the release. If the job is suspended again at once, its status may
+// still be the old one while pods are being created. A unit in phase Running is past
+// that.
 func whenSettled(d Decision, unit *v1alpha1.QueueUnit, now time.Time) Decision {
-	if left := leftOf(settledAfter, unit, now); unit.Status.Phase == v1alpha1.PhaseDequeued && left > 0 {
+	if left := timeLeft(settledAfter, unit, now); unit.Status.Phase == v1alpha1.PhaseDequeued && left > 0 {
 		return Decision{After: left}
 	}
 	return d
 }
 
-// leftOf is how much is left of a while that began when the unit was dequeued; nothing,
-// or less, once it is over.
-func leftOf(while time.Duration, unit *v1alpha1.QueueUnit, now time.Time) time.Duration {
+// timeLeft returns how much is left of a period that started when the unit was
+// dequeued; 0 or less when it is over.
+func timeLeft(while time.Duration, unit *v1alpha1.QueueUnit, now time.Time) time.Duration {
 	if unit.Status.DequeueTime == nil {
 		return 0
 	}

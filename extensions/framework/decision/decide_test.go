@@ -94,8 +94,8 @@ func condition(status metav1.ConditionStatus, reason wellknown.Reason) func(*v1a
 func beingDeleted(u *v1alpha1.QueueUnit) { u.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }
 
 // same is a wanted spec that the unit has already.
-func same() *Want {
-	return &Want{Spec: v1alpha1.QueueUnitSpec{Active: ptr.To(true), Preemptible: ptr.To(true)}}
+func same() *Desired {
+	return &Desired{Spec: v1alpha1.QueueUnitSpec{Active: ptr.To(true), Preemptible: ptr.To(true)}}
 }
 
 func TestDecide(t *testing.T) {
@@ -108,7 +108,7 @@ func TestDecide(t *testing.T) {
 	enqueued, reserved, dequeued, running := phase(v1alpha1.PhaseEnqueued), phase(v1alpha1.PhaseReserved), phase(v1alpha1.PhaseDequeued), phase(v1alpha1.PhaseRunning)
 	lacks := because("QuotaExceeded", "a lacks 1 cpu")
 	quick, late := noon.Add(500*time.Millisecond), noon.Add(11*time.Second)
-	bad := &Want{Spec: v1alpha1.QueueUnitSpec{Active: ptr.To(false)}, Invalid: "no such class"}
+	bad := &Desired{Spec: v1alpha1.QueueUnitSpec{Active: ptr.To(false)}, Invalid: "no such class"}
 	other := same()
 	other.Spec.Priority = 7
 	measured := func(u *v1alpha1.QueueUnit) { u.Spec.PodSets = []v1alpha1.PodSet{{Name: "main", Count: 1}} }
@@ -119,7 +119,7 @@ func TestDecide(t *testing.T) {
 		name string
 		job  State
 		unit *v1alpha1.QueueUnit
-		want *Want
+		want *Desired
 		now  time.Time
 		do   Decision
 	}{
@@ -360,8 +360,8 @@ func TestMinCounts(t *testing.T) {
 		{"none", "", "", 0, 0},
 		{"one group", "worker=4", "", 0, 4},
 		{"both, with spaces", " head = 1 , worker = 8 ", "", 1, 8},
-		{"a group that there is not", "workers=4", `"workers" is no group of pods of this job, which has head, worker`, 0, 0},
-		{"more than there are", "worker=9", `"worker" must be a whole number from 1 to 8`, 0, 0},
+		{"a group that there is not", "workers=4", `the job has no pod set "workers", only head, worker`, 0, 0},
+		{"more than there are", "worker=9", `"worker" must be an integer from 1 to 8`, 0, 0},
 		{"none at all", "worker=0", `not "0"`, 0, 0},
 		{"no number", "worker", `not ""`, 0, 0},
 		{"a group twice", "worker=1,worker=2", "twice", 0, 0},
@@ -388,7 +388,7 @@ func TestParametersFollowTheJob(t *testing.T) {
 		"scheduling.x-k8s.io/suspend":                   "true",
 		"not.provreq.kube-queue/maxRunDurationSeconds2": "1",
 	}}}
-	w := &Want{Parameters: ParametersOf(job)}
+	w := &Desired{Parameters: ParametersOf(job)}
 	unit := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"provreq.kube-queue/old": "x", "other": "y"}}}
 	want := map[string]any{"provreq.kube-queue/maxRunDurationSeconds": "600", "provreq.kube-queue/zone": "b", "provreq.kube-queue/old": nil}
 	if got := w.ParameterChanges(unit); !maps.Equal(got, want) {
@@ -426,7 +426,7 @@ func TestWantPatchesOnlyWhatDiffers(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			test.want.Active, test.want.Preemptible = ptr.To(true), ptr.To(true)
-			changes := (&Want{Spec: test.want}).Changes(&v1alpha1.QueueUnit{Spec: test.have})
+			changes := (&Desired{Spec: test.want}).Changes(&v1alpha1.QueueUnit{Spec: test.have})
 			if len(changes) != len(test.fields) {
 				t.Errorf("changes are %v", changes)
 			}

@@ -1,14 +1,14 @@
-// Package decision decides what to do about one job: it is the pure middle of
-// job-extensions. It knows no client, no clock and no goroutine; the time is an
-// argument, and what is in the cluster stands behind the interface Cluster.
+// Package decision decides what to do about one job: it is the pure core of
+// job-extensions. It has no client, no clock and no goroutine; the time is an
+// argument, and objects of the cluster are read through the interface Cluster.
 //
-// How a job moves is decided by Decide, a pure function of the job, its unit and
-// the time; see there for the rules. What the unit of a job should read is a Want.
-// Package reconciler carries out what is decided.
+// Decide is a pure function of the job, its unit and the time; its comments state the
+// rules. Desired is the unit spec that matches the job. Package reconciler executes
+// the decisions.
 //
 // Invariants:
 //   - A job is released only when its unit is Dequeued, once for each attempt:
 //     annotation kube-queue/released on the job, written by the releasing patch
-//     itself, says which attempt that was.
-//   - Jobs that are not ours are not touched: see Foreign.
+//     itself, records the attempt.
+//   - Jobs that are not ours are not changed: see Foreign.
 package decision

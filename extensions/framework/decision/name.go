@@ -11,12 +11,12 @@ import (
 const (
 	// maxName is the longest name that an object may have.
 	maxName = 253
-	// nameHash is the number of letters that tell jobs of one name and kind apart.
+	// nameHash is the length of the hash that distinguishes jobs of one name and kind.
 	nameHash = 10
 )
 
-// UnitName is the name of a job's unit: readable, and never that of another
-// job's, be it of another kind or one deleted before.
+// UnitName returns the name of a job's unit. It is readable and unique: a job of
+// another kind, or a deleted job of the same name, has a unit of another name.
 func UnitName(kind, job string, uid types.UID) string {
 	sum := sha256.Sum256([]byte(uid))
 	tail := "-" + strings.ToLower(kind) + "-" + hex.EncodeToString(sum[:])[:nameHash]

@@ -10,14 +10,14 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// Foreign says why a job is not ours to queue, or nothing when it is: it belongs
-// to a larger job, or somebody else starts and stops it.
-func Foreign(kind framework.Kind, job framework.Object, sight framework.JobState) string {
+// Foreign returns the reason why a job is not ours to queue: it belongs to a larger
+// job, or another controller starts and stops it. It is empty if the job is ours.
+func Foreign(kind framework.Kind, job framework.Object, state framework.JobState) string {
 	if _, there := job.GetLabels()[wellknown.KueueLabel]; there {
-		return "label " + wellknown.KueueLabel + " gives it to another queue"
+		return "label " + wellknown.KueueLabel + " assigns the job to another queue"
 	}
-	if sight.ManagedBy != "" && sight.ManagedBy != kind.ManagedBy {
-		return "managedBy gives it to " + sight.ManagedBy
+	if state.ManagedBy != "" && state.ManagedBy != kind.ManagedBy {
+		return "managedBy assigns the job to " + state.ManagedBy
 	}
 	owner := metav1.GetControllerOf(job)
 	if owner == nil {
@@ -27,17 +27,17 @@ func Foreign(kind framework.Kind, job framework.Object, sight framework.JobState
 	if err == nil && slices.Contains(kind.Owners, gv.WithKind(owner.Kind).GroupKind()) {
 		return ""
 	}
-	return "it is a part of " + owner.Kind + " " + owner.Name
+	return "the job is a part of " + owner.Kind + " " + owner.Name
 }
 
-// Marked reports whether the job asks to be queued. An annotation that is there but
-// not "true" says no for every kind.
-func Marked(kind framework.Kind, job framework.Object, sight framework.JobState) bool {
+// Marked reports whether the job has an opt-in mark. For every kind, an annotation with
+// a value other than "true" opts out.
+func Marked(kind framework.Kind, job framework.Object, state framework.JobState) bool {
 	value, there := job.GetAnnotations()[wellknown.SuspendAnnotation]
 	if there {
 		return value == "true"
 	}
-	return kind.MarkedBySuspend && sight.Suspended && !sight.NoMark
+	return kind.MarkedBySuspend && state.Suspended && !state.NoMark
 }
 
 // managed reports whether the job was created in a managed namespace.
@@ -45,7 +45,7 @@ func managed(job framework.Object) bool {
 	return job.GetAnnotations()[wellknown.ManagedAnnotation] == "true"
 }
 
-// Annotated reports whether mark of the job is the annotation, whatever it says now.
+// Annotated reports whether the mark of the job is the annotation, whatever its value.
 func Annotated(kind framework.Kind, job framework.Object) bool {
 	_, there := job.GetAnnotations()[wellknown.SuspendAnnotation]
 	return there || !kind.MarkedBySuspend

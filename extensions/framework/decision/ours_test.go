@@ -20,7 +20,7 @@ func TestOursAndMarked(t *testing.T) {
 		name           string
 		kind           framework.Kind
 		meta           metav1.ObjectMeta
-		sight          framework.JobState
+		state          framework.JobState
 		ours, isMarked bool
 	}{
 		{"a suspended job of a kind marked by it", kind, metav1.ObjectMeta{}, framework.JobState{Suspended: true}, true, true},
@@ -37,10 +37,10 @@ func TestOursAndMarked(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			object := &batchv1.Job{ObjectMeta: test.meta}
-			if why := Foreign(test.kind, object, test.sight); (why == "") != test.ours {
+			if why := Foreign(test.kind, object, test.state); (why == "") != test.ours {
 				t.Errorf("foreign: %q", why)
 			}
-			if got := Marked(test.kind, object, test.sight); got != test.isMarked {
+			if got := Marked(test.kind, object, test.state); got != test.isMarked {
 				t.Errorf("marked: %v", got)
 			}
 		})

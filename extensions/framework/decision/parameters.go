@@ -9,8 +9,8 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// ParametersOf are the parameters of a job or unit. Where both prefixes name one
-// parameter, ours counts.
+// ParametersOf returns the provisioning parameters of a job or unit. If a parameter is
+// set with both prefixes, our own prefix takes precedence.
 func ParametersOf(object metav1.Object) map[string]string {
 	var parameters map[string]string
 	put := func(prefix string) {
@@ -28,18 +28,18 @@ func ParametersOf(object metav1.Object) map[string]string {
 	return parameters
 }
 
-// ParameterChanges are the annotations of a merge patch that brings a unit's
-// parameters in step; nil when they are.
-func (w *Want) ParameterChanges(unit metav1.Object) map[string]any {
+// ParameterChanges returns the annotations of a merge patch that updates the
+// parameters of a unit; nil if they are up to date.
+func (d *Desired) ParameterChanges(unit metav1.Object) map[string]any {
 	have := ParametersOf(unit)
-	if maps.Equal(have, w.Parameters) {
+	if maps.Equal(have, d.Parameters) {
 		return nil
 	}
 	changes := map[string]any{}
 	for key := range have {
 		changes[key] = nil
 	}
-	for key, value := range w.Parameters {
+	for key, value := range d.Parameters {
 		changes[key] = value
 	}
 	return changes

@@ -10,14 +10,14 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// priorityOf finds a job's priority and the class that it came from. The sources
-// in order: the priority annotation, the class key, the job's own scheduling
-// policy, the first of its pods that name a class, the global default, 0.
+// priorityOf returns a job's priority and the class that it comes from. The sources
+// in order: the priority annotation, the class key, the job's own scheduling policy,
+// the first pod set that names a class, the global default, 0.
 func priorityOf(job framework.Object, pods framework.Pods, classes PriorityClasses) (int32, string, error) {
 	if text, there := job.GetAnnotations()[wellknown.PriorityAnnotation]; there {
 		value, err := strconv.ParseInt(text, 10, 32)
 		if err != nil {
-			return 0, "", fmt.Errorf("annotation %s must be a whole number from -2147483648 to 2147483647, not %q", wellknown.PriorityAnnotation, text)
+			return 0, "", fmt.Errorf("annotation %s must be an integer from -2147483648 to 2147483647, not %q", wellknown.PriorityAnnotation, text)
 		}
 		return int32(value), "", nil
 	}
@@ -28,12 +28,12 @@ func priorityOf(job framework.Object, pods framework.Pods, classes PriorityClass
 	}
 	value, found := classes.Value(name)
 	if !found {
-		return 0, "", fmt.Errorf("there is no PriorityClass %q", name)
+		return 0, "", fmt.Errorf("PriorityClass %q does not exist; name an existing PriorityClass, or ask an administrator to create it", name)
 	}
 	return value, name, nil
 }
 
-// podClass is the class that the API server gives pods of the template.
+// podClass returns the class that the API server sets in pods of the template.
 func podClass(template *corev1.PodTemplateSpec, classes PriorityClasses) string {
 	if template == nil {
 		return ""
@@ -45,7 +45,7 @@ func podClass(template *corev1.PodTemplateSpec, classes PriorityClasses) string 
 	return name
 }
 
-// className is the class that the job names, if any.
+// className returns the class that the job names, if any.
 func className(job framework.Object, pods framework.Pods) string {
 	for _, name := range []string{job.GetLabels()[wellknown.PriorityClassKey], job.GetAnnotations()[wellknown.PriorityClassKey], pods.PriorityClassName} {
 		if name != "" {

@@ -7,7 +7,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
-// SightOf is what a job with its related object, or nil, looks like to its adapter.
+// JobStateOf returns the state of a job with its related object, which may be nil.
 func JobStateOf(adapter framework.Adapter, job, related framework.Object) framework.JobState {
 	if reader, reads := adapter.(framework.RelatedReader); reads {
 		return reader.StateWith(job, related)
@@ -22,20 +22,21 @@ func podsOf(adapter framework.Adapter, job, related framework.Object) (framework
 	return adapter.Pods(job)
 }
 
-// SlimRelated drops from a related object, before it is cached, what nothing here
-// reads.
+// SlimRelated removes from a related object, before it is cached, the fields that are
+// not used.
 func SlimRelated(reader framework.RelatedReader, related framework.Object) {
 	slim(related, reader.RelatedTemplates)
 }
 
-// ReadRelatedAs has related objects read with the type that their adapter knows.
+// ReadRelatedAs returns the description with which related objects are decoded into
+// the type of the adapter.
 func ReadRelatedAs(kind framework.Related, reader framework.RelatedReader) lenient.Kind {
 	return lenient.Kind{GroupVersionKind: kind.GroupVersionKind, Resource: kind.Resource,
 		New: func() lenient.Object { return reader.NewRelated() }}
 }
 
-// ReadableRelated is what can be read of a related object, and what cannot; nil when
-// nothing can.
+// ReadableRelated returns the readable part of a related object, and an error for the
+// unreadable part; nil if nothing is readable.
 func ReadableRelated(kind framework.Related, related framework.Object) (framework.Object, error) {
 	object, fault := Readable(related)
 	if fault != nil {
@@ -44,8 +45,9 @@ func ReadableRelated(kind framework.Related, related framework.Object) (framewor
 	return object, fault
 }
 
-// showRelated reads a related object, or what can be read of it; fault is what cannot.
-func showRelated(adapter framework.Adapter, data []byte) (object framework.Object, fault, err error) {
+// decodeRelated reads a related object, or its readable part; fault is the error of the
+// unreadable part.
+func decodeRelated(adapter framework.Adapter, data []byte) (object framework.Object, fault, err error) {
 	reader, reads := adapter.(framework.RelatedReader)
 	if !reads || len(data) == 0 {
 		return nil, nil, nil

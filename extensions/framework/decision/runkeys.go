@@ -12,16 +12,16 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// RunKeys are those keys on a job that count while it runs, too.
+// RunKeys are the annotations of a job that also count while it runs.
 type RunKeys struct {
-	// Active is false when the job asks to be held back or evicted.
+	// Active is false to hold or evict the job.
 	Active bool
-	// MaxTime is for how many seconds it may run; nil: as long as it takes.
+	// MaxTime is the maximum execution time in seconds; nil: unlimited.
 	MaxTime *int32
 }
 
-// readRunKeys reads the keys of the job. One that cannot be read stays as in kept,
-// whatever becomes of the other; the error is for the job's owner.
+// readRunKeys reads the keys of the job. An unreadable key stays as in kept, whatever
+// the other is; the error is for the job's owner.
 func readRunKeys(job framework.Object, kept RunKeys) (RunKeys, error) {
 	annotations := job.GetAnnotations()
 	keys := kept
@@ -39,7 +39,7 @@ func readRunKeys(job framework.Object, kept RunKeys) (RunKeys, error) {
 	return keys, cmp.Or(unread, err)
 }
 
-// readSeconds returns nil where the annotation is not there.
+// readSeconds returns nil if the annotation is absent.
 func readSeconds(key string, annotations map[string]string) (*int32, error) {
 	text, there := annotations[key]
 	if !there {
@@ -47,13 +47,13 @@ func readSeconds(key string, annotations map[string]string) (*int32, error) {
 	}
 	seconds, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || seconds < 1 {
-		return nil, fmt.Errorf("annotation %s must be a whole number of seconds from 1 to 2147483647, not %q", key, text)
+		return nil, fmt.Errorf("annotation %s must be an integer from 1 to 2147483647 (seconds), not %q", key, text)
 	}
 	return ptr.To(int32(seconds)), nil
 }
 
-// RunKeysOf are those of the job or, of one that cannot be read, what the unit says:
-// nothing that runs is stopped, or given more time, by a slip.
+// RunKeysOf returns the keys of the job. The unit's value replaces an unreadable key, so
+// that a typo neither stops a running job nor gives it more time.
 func RunKeysOf(job framework.Object, unit *v1alpha1.QueueUnit) (RunKeys, error) {
 	var kept RunKeys
 	if unit != nil {
@@ -62,12 +62,12 @@ func RunKeysOf(job framework.Object, unit *v1alpha1.QueueUnit) (RunKeys, error) 
 	return readRunKeys(job, kept)
 }
 
-// Differs reports whether the unit's spec says something else.
+// Differs reports whether the unit's spec has other values.
 func (k RunKeys) Differs(unit *v1alpha1.QueueUnit) bool {
 	return k.Active != active(unit) || !ptr.Equal(k.MaxTime, unit.Spec.MaximumExecutionTimeSeconds)
 }
 
-// Spec is the part of a merge patch of a unit that brings it in step.
+// Spec returns the part of a merge patch that updates the unit's spec.
 func (k RunKeys) Spec() map[string]any {
 	return map[string]any{"active": k.Active, "maximumExecutionTimeSeconds": k.MaxTime}
 }

@@ -8,8 +8,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
 )
 
-// Slim drops from a job, before it is cached, what nothing here reads. Jobs are
-// only ever patched, so nothing that is missing from the cache is lost.
+// Slim removes from a job, before it is cached, the fields that are not used. Jobs are
+// only patched, so no field that is missing in the cache is lost.
 func Slim(adapter framework.Adapter, job framework.Object) {
 	slim(job, adapter.Templates)
 }
@@ -28,7 +28,7 @@ func slim(object framework.Object, templates func(framework.Object) []*corev1.Po
 	}
 }
 
-// slimTemplate keeps what requests, priorities and the scopes of quotas are made of.
+// slimTemplate retains the fields that determine requests, priorities and quota scopes.
 func slimTemplate(template *corev1.PodTemplateSpec) {
 	spec := &template.Spec
 	*template = corev1.PodTemplateSpec{Spec: corev1.PodSpec{
@@ -43,7 +43,8 @@ func slimTemplate(template *corev1.PodTemplateSpec) {
 	}}
 }
 
-// slimAffinity keeps one that reaches into other namespaces, as hardly any does.
+// slimAffinity retains the affinity only if it selects pods of other namespaces, which
+// is rare.
 func slimAffinity(affinity *corev1.Affinity) *corev1.Affinity {
 	if !resourcequota.CrossesNamespaces(affinity) {
 		return nil

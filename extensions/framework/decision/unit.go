@@ -9,7 +9,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
-// Attempt is how a job says that it was released for the unit's present attempt.
+// Attempt returns the value of annotation kube-queue/released for the unit's current
+// attempt.
 func Attempt(unit *v1alpha1.QueueUnit) string {
 	return strconv.Itoa(int(unit.Status.Attempts))
 }
@@ -25,6 +26,6 @@ func submitted(unit *v1alpha1.QueueUnit) time.Time {
 	return unit.Spec.SubmissionTime.Time
 }
 
-func saysInvalid(unit *v1alpha1.QueueUnit, message string) bool {
+func reportsInvalid(unit *v1alpha1.QueueUnit, message string) bool {
 	return unit.Status.Reason == wellknown.ReasonInvalidRequest && unit.Status.Message == lifecycle.Shorten(message)
 }

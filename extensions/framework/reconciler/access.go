@@ -25,17 +25,17 @@ type jobClient struct {
 	jobSource
 }
 
-// jobSource is made of lenient.Clients, or native.
+// jobSource is implemented by versionedJobs and native.
 type jobSource interface {
 	Get(ctx context.Context, namespace, name string) (lenient.Object, error)
 	Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (lenient.Object, error)
-	// Version is the one in which jobs are read and patched.
+	// Version returns the version in which jobs are read and patched.
 	Version() string
 	// informer caches the jobs of all namespaces.
 	informer(transform cache.TransformFunc) (cache.SharedIndexInformer, error)
 }
 
-// newJobClient makes a client for the adapter's kind.
+// newJobClient creates a client for the adapter's kind.
 func newJobClient(config *rest.Config, adapter framework.Adapter, served servedVersions, clock clock.WithTicker) (*jobClient, error) {
 	var jobs jobSource
 	var err error
@@ -50,7 +50,7 @@ func newJobClient(config *rest.Config, adapter framework.Adapter, served servedV
 	return &jobClient{adapter: adapter, jobSource: jobs}, nil
 }
 
-// informer caches the jobs of all namespaces, without what nobody reads.
+// informer caches the jobs of all namespaces, without the fields that are not used.
 func (c *jobClient) informer() (cache.SharedIndexInformer, error) {
 	return c.jobSource.informer(c.transform)
 }
@@ -62,8 +62,8 @@ func (c *jobClient) transform(obj any) (any, error) {
 	return obj, nil
 }
 
-// native uses the types and the compact encoding of the API server itself, which
-// can decode every object that it has.
+// native uses the types and the compact encoding of the API server itself, so every
+// object can be decoded.
 type native struct {
 	kind framework.Kind
 	in   func(namespace string) *gentype.ClientWithList[framework.Object, runtime.Object]
@@ -74,14 +74,14 @@ func newNative(config *rest.Config, adapter framework.Adapter) (native, error) {
 	gv := kind.GroupVersion()
 	listKind := gv.WithKind(kind.Kind + "List")
 	if _, err := kubescheme.Scheme.New(listKind); err != nil {
-		return native{}, fmt.Errorf("kind %s is not one of the API server's own: %w", kind.Kind, err)
+		return native{}, fmt.Errorf("kind %s is not built into the API server: %w", kind.Kind, err)
 	}
 	config = rest.CopyConfig(config)
 	config.GroupVersion, config.APIPath = &gv, "/apis"
 	config.NegotiatedSerializer = kubescheme.Codecs.WithoutConversion()
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
-		return native{}, fmt.Errorf("making a client for kind %s: %w", kind.Kind, err)
+		return native{}, fmt.Errorf("creating a client for kind %s: %w", kind.Kind, err)
 	}
 	newList := func() runtime.Object {
 		list, _ := kubescheme.Scheme.New(listKind)
@@ -93,10 +93,10 @@ func newNative(config *rest.Config, adapter framework.Adapter) (native, error) {
 	}}, nil
 }
 
-// Version is the kind's only one.
+// Version returns the kind's only version.
 func (n native) Version() string { return n.kind.Version }
 
-// Get reads the job as it is now.
+// Get reads the current job.
 func (n native) Get(ctx context.Context, namespace, name string) (lenient.Object, error) {
 	return n.in(namespace).Get(ctx, name, metav1.GetOptions{})
 }
@@ -115,7 +115,7 @@ func (n native) List(ctx context.Context, namespace string, opts metav1.ListOpti
 	return n.in(namespace).List(ctx, opts)
 }
 
-// Watch reports what becomes of them.
+// Watch reports their changes.
 func (n native) Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
 	return n.in(namespace).Watch(ctx, opts)
 }

@@ -13,149 +13,149 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
-// act carries out a decision. What reports a write comes after the write.
-func (r *reconciler) act(ctx context.Context, l *look, action decision.Action) error {
+// act executes a decision. The event that reports a write follows the write.
+func (r *reconciler) act(ctx context.Context, o *observation, action decision.Action) error {
 	switch action {
 	case decision.CreateUnit:
-		return r.createUnit(ctx, l)
+		return r.createUnit(ctx, o)
 	case decision.ForgetRelease:
-		return r.forgetRelease(ctx, l)
+		return r.forgetRelease(ctx, o)
 	case decision.HoldLate, decision.Evict:
-		return r.suspend(ctx, l, action)
+		return r.suspend(ctx, o, action)
 	case decision.HoldAgain:
-		return r.holdAgain(ctx, l)
+		return r.holdAgain(ctx, o)
 	case decision.Resume:
-		return r.resume(ctx, l)
+		return r.resume(ctx, o)
 	case decision.LeaveQueue:
-		return r.leaveQueue(ctx, l)
+		return r.leaveQueue(ctx, o)
 	case decision.UpdateSpec:
-		return r.updateSpec(ctx, l)
+		return r.updateSpec(ctx, o)
 	case decision.MarkInvalid:
-		return r.patchUnitStatus(ctx, l, lifecycle.Invalid(l.want.Invalid))
+		return r.patchUnitStatus(ctx, o, lifecycle.Invalid(o.desired.Invalid))
 	case decision.ShowQueuing, decision.HideQueuing:
-		return r.showQueuing(ctx, l, action == decision.ShowQueuing)
+		return r.showQueuing(ctx, o, action == decision.ShowQueuing)
 	case decision.Release:
-		return r.release(ctx, l)
+		return r.release(ctx, o)
 	case decision.MarkStopped:
-		return r.patchUnitStatus(ctx, l, lifecycle.Stopped(l.unit, metav1.NewTime(l.now)))
+		return r.patchUnitStatus(ctx, o, lifecycle.Stopped(o.unit, metav1.NewTime(o.now)))
 	case decision.MarkSuspendedByUser:
-		return r.patchUnitStatus(ctx, l, lifecycle.SuspendedByUser(l.unit, metav1.NewTime(l.now)))
+		return r.patchUnitStatus(ctx, o, lifecycle.SuspendedByUser(o.unit, metav1.NewTime(o.now)))
 	case decision.MarkRunning:
-		return r.patchUnitStatus(ctx, l, lifecycle.Running(l.unit))
+		return r.patchUnitStatus(ctx, o, lifecycle.Running(o.unit))
 	case decision.MarkRemains:
-		return r.patchUnitStatus(ctx, l, lifecycle.Remains(l.unit, l.state.Remains))
+		return r.patchUnitStatus(ctx, o, lifecycle.Remains(o.unit, o.state.Remains))
 	case decision.MarkFinished:
-		return r.finish(ctx, l)
+		return r.finish(ctx, o)
 	}
-	return fmt.Errorf("nobody knows how to do %q", action)
+	return fmt.Errorf("unknown action %q", action)
 }
 
 // release clears mark and suspend field in one patch.
-func (r *reconciler) release(ctx context.Context, l *look) error {
-	data, err := releasePatch(r.adapter, l.job, decision.Attempt(l.unit))
+func (r *reconciler) release(ctx context.Context, o *observation) error {
+	data, err := releasePatch(r.adapter, o.job, decision.Attempt(o.unit))
 	if err != nil {
 		return err
 	}
-	if err := r.patchJob(ctx, l, data); err != nil {
+	if err := r.patchJob(ctx, o, data); err != nil {
 		return err
 	}
-	if decided := l.unit.Status.DequeueTime; decided != nil {
+	if decided := o.unit.Status.DequeueTime; decided != nil {
 		r.metrics.Released(r.kind.Kind, r.clock.Since(decided.Time))
 	}
-	r.recordReleased(l)
+	r.recordReleased(o)
 	return nil
 }
 
-func (r *reconciler) finish(ctx context.Context, l *look) error {
-	end := l.state.End
-	status := lifecycle.Finished(l.unit, end.Succeeded, end.Reason, end.Message, metav1.NewTime(l.now))
-	if err := r.patchUnitStatus(ctx, l, status); err != nil {
+func (r *reconciler) finish(ctx context.Context, o *observation) error {
+	end := o.state.End
+	status := lifecycle.Finished(o.unit, end.Succeeded, end.Reason, end.Message, metav1.NewTime(o.now))
+	if err := r.patchUnitStatus(ctx, o, status); err != nil {
 		return err
 	}
 	r.metrics.Finished(r.kind.Kind, end.Succeeded)
 	return nil
 }
 
-// suspend holds a job that was not held, or no longer may run.
-func (r *reconciler) suspend(ctx context.Context, l *look, why decision.Action) error {
-	forGood := why == decision.Evict && lifecycle.EvictionOf(l.unit) == lifecycle.EvictionForGood
-	data, err := suspendPatch(r.adapter, l.job, forGood)
+// suspend holds a job that was not held, or suspends an evicted job.
+func (r *reconciler) suspend(ctx context.Context, o *observation, why decision.Action) error {
+	forGood := why == decision.Evict && lifecycle.EvictionOf(o.unit) == lifecycle.EvictionForGood
+	data, err := suspendPatch(r.adapter, o.job, forGood)
 	if err != nil {
 		return err
 	}
-	if err := r.patchJob(ctx, l, data); err != nil {
+	if err := r.patchJob(ctx, o, data); err != nil {
 		return err
 	}
-	r.recordSuspended(l, why)
+	r.recordSuspended(o, why)
 	return nil
 }
 
-// holdAgain suspends a queued job that somebody has unsuspended. The cache of
-// units may lag behind that of jobs: only the API server knows that the unit
-// still waits, and that it was not we who released the job.
-func (r *reconciler) holdAgain(ctx context.Context, l *look) error {
-	live, err := r.client.QueueUnits(l.unit.Namespace).Get(ctx, l.unit.Name, metav1.GetOptions{})
+// holdAgain suspends a queued job that was unsuspended by hand. The cache of units may
+// lag behind that of jobs: only the API server knows that the unit still waits, and
+// that kube-queue did not release the job.
+func (r *reconciler) holdAgain(ctx context.Context, o *observation) error {
+	live, err := r.client.QueueUnits(o.unit.Namespace).Get(ctx, o.unit.Name, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("reading QueueUnit %s/%s: %w", l.unit.Namespace, l.unit.Name, err)
+		return fmt.Errorf("reading QueueUnit %s/%s: %w", o.unit.Namespace, o.unit.Name, err)
 	}
 	phase := live.Status.Phase
-	if live.UID != l.unit.UID || !phase.Waits() && phase != v1alpha1.PhaseReserved {
-		r.memory.await(l.key, l.now, func(a *awaited) { a.unit = version{value: live.ResourceVersion} })
+	if live.UID != o.unit.UID || !phase.Waits() && phase != v1alpha1.PhaseReserved {
+		r.memory.await(o.key, o.now, func(a *awaited) { a.unit = version{value: live.ResourceVersion} })
 		return nil
 	}
-	return r.suspend(ctx, l, decision.HoldAgain)
+	return r.suspend(ctx, o, decision.HoldAgain)
 }
 
-// resume puts the unit back in line first: between the two writes the job is one
-// that was unsuspended while it waits, which is put right again too.
-func (r *reconciler) resume(ctx context.Context, l *look) error {
-	err := r.patchUnitStatus(ctx, l, lifecycle.Resumed(l.unit, metav1.NewTime(l.now)))
+// resume requeues the unit first: between the two writes the job is unsuspended while
+// its unit waits, and the next reconcile suspends such a job too.
+func (r *reconciler) resume(ctx context.Context, o *observation) error {
+	err := r.patchUnitStatus(ctx, o, lifecycle.Resumed(o.unit, metav1.NewTime(o.now)))
 	if err != nil {
 		return err
 	}
-	r.recordResumed(l)
-	return r.suspend(ctx, l, decision.Resume)
+	r.recordResumed(o)
+	return r.suspend(ctx, o, decision.Resume)
 }
 
-// leaveQueue deletes the unit, unless it was admitted meanwhile.
-func (r *reconciler) leaveQueue(ctx context.Context, l *look) error {
-	err := r.client.QueueUnits(l.unit.Namespace).Delete(ctx, l.unit.Name, metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &l.unit.UID, ResourceVersion: &l.unit.ResourceVersion},
+// leaveQueue deletes the unit, unless it has been admitted in the meantime.
+func (r *reconciler) leaveQueue(ctx context.Context, o *observation) error {
+	err := r.client.QueueUnits(o.unit.Namespace).Delete(ctx, o.unit.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &o.unit.UID, ResourceVersion: &o.unit.ResourceVersion},
 	})
-	r.awaitUnit(l, "", err)
+	r.awaitUnit(o, "", err)
 	if err != nil {
-		return fmt.Errorf("deleting QueueUnit %s/%s: %w", l.unit.Namespace, l.unit.Name, err)
+		return fmt.Errorf("deleting QueueUnit %s/%s: %w", o.unit.Namespace, o.unit.Name, err)
 	}
-	r.memory.await(l.key, l.now, func(a *awaited) { a.deleted = l.unit.UID })
-	r.recordLeft(l)
+	r.memory.await(o.key, o.now, func(a *awaited) { a.deleted = o.unit.UID })
+	r.recordLeft(o)
 	return nil
 }
 
-// forgetRelease removes what the job says of a release that was never its own.
-func (r *reconciler) forgetRelease(ctx context.Context, l *look) error {
-	data, err := jobPatch(l.job, map[string]any{wellknown.ReleasedAnnotation: nil}, nil)
+// forgetRelease removes the annotation of a release that belongs to another unit.
+func (r *reconciler) forgetRelease(ctx context.Context, o *observation) error {
+	data, err := jobPatch(o.job, map[string]any{wellknown.ReleasedAnnotation: nil}, nil)
 	if err != nil {
 		return err
 	}
-	return r.patchJob(ctx, l, data)
+	return r.patchJob(ctx, o, data)
 }
 
-// updateSpec brings the unit in step. Once it is admitted only RunKeys count.
-func (r *reconciler) updateSpec(ctx context.Context, l *look) error {
-	if l.want == nil {
-		return r.patchUnit(ctx, l, "spec", l.state.RunKeys.Spec(), nil)
+// updateSpec updates the unit's spec. Once the unit is admitted, only RunKeys count.
+func (r *reconciler) updateSpec(ctx context.Context, o *observation) error {
+	if o.desired == nil {
+		return r.patchUnit(ctx, o, "spec", o.state.RunKeys.Spec(), nil)
 	}
-	return r.patchUnit(ctx, l, "spec", l.want.Changes(l.unit), l.want.ParameterChanges(l.unit))
+	return r.patchUnit(ctx, o, "spec", o.desired.Changes(o.unit), o.desired.ParameterChanges(o.unit))
 }
 
-func (r *reconciler) showQueuing(ctx context.Context, l *look, queuing bool) error {
-	shower, able := r.adapter.(framework.QueuingPatcher)
+func (r *reconciler) showQueuing(ctx context.Context, o *observation, queuing bool) error {
+	patcher, able := r.adapter.(framework.QueuingPatcher)
 	if !able {
 		return nil
 	}
-	data, err := jobPatch(l.job, nil, shower.QueuingPatch(l.job, queuing, queuingMessage(l.unit, queuing), l.now))
+	data, err := jobPatch(o.job, nil, patcher.QueuingPatch(o.job, queuing, queuingMessage(o.unit, queuing), o.now))
 	if err != nil {
 		return err
 	}
-	return r.patchJob(ctx, l, data, "status")
+	return r.patchJob(ctx, o, data, "status")
 }

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// listedCluster reads it from informers.
+// listedCluster is the decision.Cluster that reads from informers.
 type listedCluster struct {
 	listedClasses
 	runtimeClasses nodelisters.RuntimeClassLister
@@ -26,8 +26,8 @@ type listedCluster struct {
 	informers      []cache.SharedIndexInformer
 }
 
-// newCluster calls changed with each object that may change what units ask for: a
-// class, or a LimitRange, which concerns its namespace only.
+// newCluster calls changed with each object that may change the requests of units: a
+// class, or a LimitRange, which affects only its namespace.
 func newCluster(kube kubernetes.Interface, changed func(obj any)) (*listedCluster, error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTransform(slimClusterObject))
 	classes, runtimeClasses, limitRanges := factory.Scheduling().V1().PriorityClasses(), factory.Node().V1().RuntimeClasses(), factory.Core().V1().LimitRanges()
@@ -38,7 +38,7 @@ func newCluster(kube kubernetes.Interface, changed func(obj any)) (*listedCluste
 	}
 	for _, informer := range c.informers {
 		if _, err := informer.AddEventHandler(handler(changed, changed)); err != nil {
-			return nil, fmt.Errorf("watching what the cluster adds to pods: %w", err)
+			return nil, fmt.Errorf("watching PriorityClasses, RuntimeClasses and LimitRanges: %w", err)
 		}
 	}
 	return c, nil
@@ -52,7 +52,7 @@ func (c *listedCluster) synced() []cache.InformerSynced {
 	return synced
 }
 
-// Overhead of the pods of a RuntimeClass.
+// Overhead returns the overhead of the pods of a RuntimeClass.
 func (c *listedCluster) Overhead(name string) (corev1.ResourceList, bool) {
 	class, err := c.runtimeClasses.Get(name)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *listedCluster) Overhead(name string) (corev1.ResourceList, bool) {
 	return class.Overhead.PodFixed, true
 }
 
-// LimitRanges of a namespace, by name.
+// LimitRanges returns the LimitRanges of a namespace, sorted by name.
 func (c *listedCluster) LimitRanges(namespace string) []*corev1.LimitRange {
 	list, err := c.limitRanges.LimitRanges(namespace).List(labels.Everything())
 	if err != nil {
@@ -99,8 +99,8 @@ func (c listedClasses) Value(name string) (int32, bool) {
 	return class.Value, true
 }
 
-// Default is the class of the least value among those that claim to be the
-// default, as the API server has it.
+// Default returns the global default class. If there are several, it is the one with
+// the lowest value, as in the API server.
 func (c listedClasses) Default() (string, int32, bool) {
 	classes, err := c.lister.List(labels.Everything())
 	if err != nil {

@@ -15,54 +15,54 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
-// createUnit makes the unit of a held job. What is wrong with the job is said at
-// once, so that nobody wonders about an inactive unit.
-func (r *reconciler) createUnit(ctx context.Context, l *look) error {
-	unit := newUnit(r.kindNow(), l)
+// createUnit creates the unit of a held job. It reports at once what is wrong with the
+// job, so that an inactive unit always has a reason.
+func (r *reconciler) createUnit(ctx context.Context, o *observation) error {
+	unit := newUnit(r.servedKind(), o)
 	created, err := r.client.QueueUnits(unit.Namespace).Create(ctx, unit, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		// Made by us a moment ago: the cache is about to show it.
-		r.memory.await(l.key, l.now, func(a *awaited) { a.unit = version{value: "1"} })
+		// Created a moment ago: the cache will show it soon.
+		r.memory.await(o.key, o.now, func(a *awaited) { a.unit = version{value: "1"} })
 		return nil
 	}
 	if err != nil {
-		r.recordRefused(l, err)
+		r.recordRefused(o, err)
 		return fmt.Errorf("creating QueueUnit %s/%s: %w", unit.Namespace, unit.Name, err)
 	}
-	l.unit = created
+	o.unit = created
 	r.metrics.Seen(r.kind.Kind)
-	r.awaitUnit(l, created.ResourceVersion, nil)
-	r.recordWarning(l)
-	if l.want.Invalid == "" {
+	r.awaitUnit(o, created.ResourceVersion, nil)
+	r.recordWarning(o)
+	if o.desired.Invalid == "" {
 		return nil
 	}
-	return r.patchUnitStatus(ctx, l, lifecycle.Invalid(l.want.Invalid))
+	return r.patchUnitStatus(ctx, o, lifecycle.Invalid(o.desired.Invalid))
 }
 
-// newUnit is the unit of a job that is seen for the first time.
-func newUnit(kind schema.GroupVersionKind, l *look) *v1alpha1.QueueUnit {
-	spec := l.want.Spec.DeepCopy()
-	spec.SubmissionTime = new(submission(l.state.Created, l.now))
+// newUnit returns the unit of a job that is seen for the first time.
+func newUnit(kind schema.GroupVersionKind, o *observation) *v1alpha1.QueueUnit {
+	spec := o.desired.Spec.DeepCopy()
+	spec.SubmissionTime = new(submission(o.state.Created, o.now))
 	apiVersion, name := kind.ToAPIVersionAndKind()
 	spec.ConsumerRef = v1alpha1.ConsumerReference{
-		APIVersion: apiVersion, Kind: name, Namespace: l.key.Namespace, Name: l.key.Name, UID: l.job.GetUID(),
+		APIVersion: apiVersion, Kind: name, Namespace: o.key.Namespace, Name: o.key.Name, UID: o.job.GetUID(),
 	}
 	return &v1alpha1.QueueUnit{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:   l.key.Namespace,
-			Annotations: arrival.Annotate(l.want.Parameters, l.after),
-			Name:        decision.UnitName(kind.Kind, l.key.Name, l.job.GetUID()),
+			Namespace:   o.key.Namespace,
+			Annotations: arrival.Annotate(o.desired.Parameters, o.after),
+			Name:        decision.UnitName(kind.Kind, o.key.Name, o.job.GetUID()),
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: apiVersion, Kind: name, Name: l.key.Name, UID: l.job.GetUID(), Controller: new(true),
+				APIVersion: apiVersion, Kind: name, Name: o.key.Name, UID: o.job.GetUID(), Controller: new(true),
 			}},
 		},
 		Spec: *spec,
 	}
 }
 
-// submission is a job's place in the order of arrival: when it was seen, within
-// the second in which it was created. So it orders jobs more finely than the API
-// server's times do, and one seen late, as after a restart, keeps its place.
+// submission returns a job's submission time: when it was seen, limited to the second in
+// which it was created. It orders jobs more finely than the API server's timestamps, and
+// a job that is seen late, for example after a restart, retains its place.
 func submission(created, seen time.Time) metav1.MicroTime {
 	created = created.Truncate(time.Second)
 	latest := created.Add(time.Second - time.Microsecond)

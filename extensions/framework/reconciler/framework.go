@@ -20,17 +20,17 @@ import (
 
 // Options of a Framework.
 type Options struct {
-	// Config to reach the API server with.
+	// Config of the connection to the API server.
 	Config *rest.Config
 	// Adapters of the kinds that are queued.
 	Adapters []framework.Adapter
 	// Workers of each kind.
 	Workers int
-	// Events takes what is reported jobs.
+	// Events takes the events on jobs.
 	Events EventSink
-	// Clock is the time.
+	// Clock is the source of time.
 	Clock clock.WithTicker
-	// Metrics counts, where somebody looks.
+	// Metrics counts; it may be nil.
 	Metrics *metrics.Extensions
 }
 
@@ -44,18 +44,18 @@ type Framework struct {
 	reconcilers []*reconciler
 }
 
-// New makes a framework. Nothing is read or written before Start.
+// New returns a framework. Nothing is read or written before Start.
 func New(opts Options) (*Framework, error) {
 	if opts.Metrics == nil {
 		opts.Metrics = metrics.NewExtensions(metrics.New(metrics.ExtensionsProgram, ""))
 	}
 	client, err := versioned.NewForConfig(opts.Config)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for QueueUnits: %w", err)
+		return nil, fmt.Errorf("creating a client for QueueUnits: %w", err)
 	}
 	kube, err := kubernetes.NewForConfig(opts.Config)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for what the cluster adds to pods: %w", err)
+		return nil, fmt.Errorf("creating a Kubernetes client: %w", err)
 	}
 	units, err := newUnitCache(opts.Config)
 	if err != nil {
@@ -75,7 +75,7 @@ func New(opts Options) (*Framework, error) {
 	return f, nil
 }
 
-// clusterChanged has all jobs looked at whose units the object may change.
+// clusterChanged queues all jobs whose units the object may change.
 func (f *Framework) clusterChanged(obj any) {
 	object, isObject := obj.(metav1.Object)
 	if !isObject {
@@ -86,8 +86,8 @@ func (f *Framework) clusterChanged(obj any) {
 	}
 }
 
-// Start fills the caches and returns when those of all kinds together have. Each
-// kind is on its own after that: one that is not served yet is waited for.
+// Start fills the caches and returns when the shared caches have synced. The cache of
+// each kind is filled separately: a kind that is not served yet is waited for.
 func (f *Framework) Start(ctx context.Context) error {
 	f.warnIfNothingHolds(ctx)
 	f.cluster.factory.StartWithContext(ctx)

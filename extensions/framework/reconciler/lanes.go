@@ -9,18 +9,17 @@ import (
 
 var _ workqueue.Queue[types.NamespacedName] = (*lanes)(nil)
 
-// lanes is the order in which jobs are worked on: those whose quota runs before those
-// that are still to be put in line. In a crowd of new jobs the releases would else
-// stand behind all of them, and quota idle meanwhile; and there are only as many of
-// the first kind as there is quota.
+// lanes is the order in which jobs are processed: jobs that hold quota before jobs that
+// are still to be queued. Otherwise, after a burst of new jobs, releases would wait behind
+// all of them while quota is idle. The quota bounds the number of jobs in the first lane.
 type lanes struct {
 	mu sync.Mutex
-	// hurries are those that go to the first lane when they are pushed next.
-	hurries map[types.NamespacedName]bool
-	// first and second are in order of arrival. What has moved to the first is left in
-	// the second, with a number that no longer counts.
+	// urgent are the keys that enter the first lane at their next push.
+	urgent map[types.NamespacedName]bool
+	// first and second are in order of arrival. A key that has moved to the first remains
+	// in the second, with a number that is no longer current.
 	first, second []place
-	// queued tells in which place a key is, and numbers how many there were.
+	// queued has the current place of each key, and numbers the number of places so far.
 	queued  map[types.NamespacedName]place
 	numbers uint64
 }
@@ -33,24 +32,24 @@ type place struct {
 }
 
 func newLanes() *lanes {
-	return &lanes{hurries: map[types.NamespacedName]bool{}, queued: map[types.NamespacedName]place{}}
+	return &lanes{urgent: map[types.NamespacedName]bool{}, queued: map[types.NamespacedName]place{}}
 }
 
-// hurry has the key go to the first lane with its next Add.
-func (l *lanes) hurry(key types.NamespacedName) {
+// prioritize makes the key enter the first lane at its next Add.
+func (l *lanes) prioritize(key types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.hurries[key] = true
+	l.urgent[key] = true
 }
 
-// Touch moves a key that is queued and hurries to the first lane.
+// Touch moves a queued key to the first lane if it is urgent.
 func (l *lanes) Touch(key types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.hurries[key] && !l.queued[key].first {
+	if l.urgent[key] && !l.queued[key].first {
 		l.enter(key)
 	}
-	delete(l.hurries, key)
+	delete(l.urgent, key)
 }
 
 // Push adds a key.
@@ -62,8 +61,8 @@ func (l *lanes) Push(key types.NamespacedName) {
 
 func (l *lanes) enter(key types.NamespacedName) {
 	l.numbers++
-	at := place{key: key, number: l.numbers, first: l.hurries[key]}
-	delete(l.hurries, key)
+	at := place{key: key, number: l.numbers, first: l.urgent[key]}
+	delete(l.urgent, key)
 	l.queued[key] = at
 	if at.first {
 		l.first = append(l.first, at)
@@ -72,14 +71,14 @@ func (l *lanes) enter(key types.NamespacedName) {
 	}
 }
 
-// Len is the number of keys.
+// Len returns the number of keys.
 func (l *lanes) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.queued)
 }
 
-// Pop takes the next key out.
+// Pop removes and returns the next key.
 func (l *lanes) Pop() types.NamespacedName {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +92,7 @@ func (l *lanes) Pop() types.NamespacedName {
 		if l.queued[next.key] == next {
 			delete(l.queued, next.key)
 			if len(l.queued) == 0 {
-				l.first, l.second = nil, nil // places that no longer count are all that is left
+				l.first, l.second = nil, nil // only outdated places are left
 			}
 			return next.key
 		}

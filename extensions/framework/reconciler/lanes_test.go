@@ -32,7 +32,7 @@ func TestPropertyWhoHurriesIsWorkedOnFirst(t *testing.T) {
 					second = append(second, key)
 				}
 			case 1:
-				order.hurry(key)
+				order.prioritize(key)
 				queue.Add(key)
 				if at := slices.Index(second, key); at >= 0 {
 					second = slices.Delete(second, at, at+1)
@@ -72,7 +72,7 @@ func TestWhoHurriesWhileItIsWorkedOnComesBackFirst(t *testing.T) {
 	queue.Add(a)
 	got, _ := queue.Get()
 	queue.Add(b)
-	order.hurry(a)
+	order.prioritize(a)
 	queue.Add(a)
 	queue.Done(got)
 	if next, _ := queue.Get(); next != a {
@@ -85,7 +85,7 @@ func TestPlacesOfNoKeyAreNotKept(t *testing.T) {
 	key := types.NamespacedName{Name: "a"}
 	for range 1000 {
 		order.Push(key)
-		order.hurry(key)
+		order.prioritize(key)
 		order.Touch(key)
 		if order.Pop() != key || order.Len() != 0 {
 			t.Fatal("the key does not come out once")
@@ -98,7 +98,7 @@ func TestPlacesOfNoKeyAreNotKept(t *testing.T) {
 
 // News of a job, and another look at it, hurry when its unit holds quota, and only then.
 func TestAJobHurriesWhenItsUnitHoldsQuota(t *testing.T) {
-	for phase, hurries := range map[v1alpha1.QueueUnitPhase]bool{
+	for phase, urgent := range map[v1alpha1.QueueUnitPhase]bool{
 		"": false, v1alpha1.PhaseEnqueued: false, v1alpha1.PhaseBackoff: false,
 		v1alpha1.PhaseReserved: true, v1alpha1.PhaseDequeued: true, v1alpha1.PhaseRunning: true,
 		v1alpha1.PhaseSucceeded: false, v1alpha1.PhaseFailed: false,
@@ -122,7 +122,7 @@ func TestAJobHurriesWhenItsUnitHoldsQuota(t *testing.T) {
 		for _, name := range []string{"new", "known"} {
 			r.jobChanged(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}})
 		}
-		if next, _ := r.queue.Get(); (next.Name == "known") != hurries {
+		if next, _ := r.queue.Get(); (next.Name == "known") != urgent {
 			t.Errorf("phase %q: %s is looked at first", phase, next.Name)
 		}
 		r.queue.ShutDown()

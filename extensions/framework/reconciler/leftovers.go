@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// collectorGrace leaves units to the garbage collector first, which takes most.
+	// collectorGrace gives the garbage collector time, which deletes most units.
 	collectorGrace = 2 * time.Second
-	// unservedRetry is when to look again at units of a kind that is gone.
+	// unservedRetry is when to check units of a removed kind again.
 	unservedRetry = time.Minute
 )
 
-// clear deletes units whose jobs are gone and that nothing else deletes: a delete
-// of the job may orphan them. It returns when to look again.
+// clear deletes units whose jobs are gone and that nothing else deletes: deleting the
+// job may orphan them. It returns when to check again.
 func (r *reconciler) clear(ctx context.Context, leftovers []*v1alpha1.QueueUnit, now time.Time) (time.Duration, error) {
 	var after time.Duration
 	for _, unit := range leftovers {
@@ -41,7 +41,7 @@ func (r *reconciler) clear(ctx context.Context, leftovers []*v1alpha1.QueueUnit,
 	return after, nil
 }
 
-// clearOne deletes the unit once the API server itself says that its job is gone.
+// clearOne deletes the unit if the API server itself reports that its job is gone.
 func (r *reconciler) clearOne(ctx context.Context, unit *v1alpha1.QueueUnit) (time.Duration, error) {
 	ref := unit.Spec.ConsumerRef
 	job, err := r.jobs.Get(ctx, unit.Namespace, ref.Name)
@@ -49,7 +49,7 @@ func (r *reconciler) clearOne(ctx context.Context, unit *v1alpha1.QueueUnit) (ti
 	case apierrors.IsNotFound(err) && unserved(err):
 		return unservedRetry, nil
 	case err != nil && !apierrors.IsNotFound(err):
-		return 0, fmt.Errorf("looking for %s %s/%s: %w", ref.Kind, unit.Namespace, ref.Name, err)
+		return 0, fmt.Errorf("reading %s %s/%s: %w", ref.Kind, unit.Namespace, ref.Name, err)
 	case err == nil && job.GetUID() == ref.UID:
 		return catchUp, nil
 	}
@@ -64,7 +64,7 @@ func (r *reconciler) clearOne(ctx context.Context, unit *v1alpha1.QueueUnit) (ti
 	return 0, nil
 }
 
-// unserved reports a kind that is not there from an object that is not there.
+// unserved reports whether the kind is not served, as opposed to a missing object.
 func unserved(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }

@@ -8,32 +8,32 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// catchUp is how long an informer is waited for. Then the object that it was to
-// show is taken to be gone again, which no event may ever tell.
+// catchUp is how long to wait for an informer. After that the expected object is assumed
+// to be gone again, which no event may ever report.
 const catchUp = 5 * time.Second
 
-// memory is what a reconciler knows beyond the objects. All of it may be lost: a
-// restart costs a second look, never a wrong step.
+// memory is what a reconciler knows in addition to the objects. All of it may be lost: a
+// restart costs an additional check, never a wrong step.
 type memory struct {
 	mu sync.Mutex
 	// awaited, by the name of the job.
 	awaited map[types.NamespacedName]awaited
-	// began, by the job's UID: since when something was seen to be so.
+	// began, by the job's UID: since when a fact has been observed.
 	began map[types.UID][facts]time.Time
-	// gone, by the unit's UID: since when its job was seen to be gone.
+	// gone, by the unit's UID: since when its job has been missing.
 	gone map[types.UID]time.Time
 }
 
-// awaited is what the informers must show before anything is decided again.
+// awaited is what the informers must show before the next decision.
 type awaited struct {
 	// job and unit must have at least these versions.
 	job, unit version
-	// deleted is a unit that must no longer be there.
+	// deleted is a unit that must no longer exist.
 	deleted types.UID
 	until   time.Time
 }
 
-// version is a resourceVersion to be reached or, when it met a conflict, passed.
+// version is a resourceVersion to be reached or, after a conflict, to be passed.
 type version struct {
 	value string
 	pass  bool
@@ -58,7 +58,7 @@ func newMemory() *memory {
 	}
 }
 
-// await changes what is awaited of a job.
+// await changes what is awaited for a job.
 func (m *memory) await(key types.NamespacedName, now time.Time, change func(*awaited)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,8 +68,8 @@ func (m *memory) await(key types.NamespacedName, now time.Time, change func(*awa
 	m.awaited[key] = a
 }
 
-// behind reports how long to wait, at most, until the informers show what was
-// written; 0 when they do. Versions are empty for objects that are not there.
+// behind returns how long to wait, at most, until the informers show the last writes; 0
+// if they do. Versions are empty for objects that do not exist.
 func (m *memory) behind(key types.NamespacedName, job, unit string, unitUID types.UID, now time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,7 +85,7 @@ func (m *memory) behind(key types.NamespacedName, job, unit string, unitUID type
 	return a.until.Sub(now)
 }
 
-// fact is something that is remembered since when it is so.
+// fact is an observation whose start time is remembered.
 type fact int
 
 const (
@@ -96,7 +96,7 @@ const (
 	facts
 )
 
-// since tells since when something was seen to be so; the zero time when it is not.
+// since returns since when a fact has been observed; the zero time if it is not true.
 func (m *memory) since(job types.UID, what fact, is bool, now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -116,7 +116,7 @@ func (m *memory) since(job types.UID, what fact, is bool, now time.Time) time.Ti
 	return began[what]
 }
 
-// goneFor tells for how long the unit's job was seen to be gone.
+// goneFor returns how long the unit's job has been missing.
 func (m *memory) goneFor(unit types.UID, now time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,7 +128,7 @@ func (m *memory) goneFor(unit types.UID, now time.Time) time.Duration {
 	return now.Sub(since)
 }
 
-// forgetUnit and forgetJob end what is known of them.
+// forgetUnit and forgetJob remove what is remembered about them.
 func (m *memory) forgetUnit(unit types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,13 +13,13 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 )
 
-// guard is the metadata of a patch that is refused when the object has changed
-// since, or is another one of the same name.
+// guard returns the metadata of a patch that the API server rejects if the object has
+// changed, or is another one of the same name.
 func guard(object metav1.Object) map[string]any {
 	return map[string]any{"resourceVersion": object.GetResourceVersion(), "uid": object.GetUID()}
 }
 
-// jobPatch is a guarded merge patch of a job.
+// jobPatch returns a guarded merge patch of a job.
 func jobPatch(job framework.Object, annotations, rest map[string]any) ([]byte, error) {
 	metadata := guard(job)
 	all := maps.Clone(annotations)
@@ -36,8 +36,8 @@ func jobPatch(job framework.Object, annotations, rest map[string]any) ([]byte, e
 	return encode(job, metadata, rest)
 }
 
-// releasePatch clears mark and suspend field and says which attempt it is for. A
-// job that is marked by its suspend field alone gets no annotation it never had.
+// releasePatch clears mark and suspend field and records the attempt. A job that is
+// marked by its suspend field alone does not get the annotation.
 func releasePatch(adapter framework.Adapter, job framework.Object, attempt string) ([]byte, error) {
 	annotations := map[string]any{wellknown.ReleasedAnnotation: attempt}
 	if decision.Annotated(adapter.Kind(), job) {
@@ -46,7 +46,8 @@ func releasePatch(adapter framework.Adapter, job framework.Object, attempt strin
 	return jobPatch(job, annotations, adapter.SuspendPatch(job, false))
 }
 
-// suspendPatch suspends a job and puts its mark back. For good deactivates it too.
+// suspendPatch suspends a job and restores its mark. With forGood it also deactivates
+// the job.
 func suspendPatch(adapter framework.Adapter, job framework.Object, forGood bool) ([]byte, error) {
 	annotations := map[string]any{}
 	if forGood {
@@ -58,7 +59,7 @@ func suspendPatch(adapter framework.Adapter, job framework.Object, forGood bool)
 	return jobPatch(job, annotations, adapter.SuspendPatch(job, true))
 }
 
-// unitPatch is a guarded merge patch of a unit's spec or status, and annotations.
+// unitPatch returns a guarded merge patch of a unit's spec or status, and annotations.
 func unitPatch(unit *v1alpha1.QueueUnit, part string, fields, annotations map[string]any) ([]byte, error) {
 	metadata := guard(unit)
 	if len(annotations) > 0 {
@@ -75,7 +76,7 @@ func encode(object metav1.Object, metadata, rest map[string]any) ([]byte, error)
 	patch["metadata"] = metadata
 	data, err := json.Marshal(patch)
 	if err != nil {
-		return nil, fmt.Errorf("making a patch of %s/%s: %w", object.GetNamespace(), object.GetName(), err)
+		return nil, fmt.Errorf("encoding a patch of %s/%s: %w", object.GetNamespace(), object.GetName(), err)
 	}
 	return data, nil
 }

@@ -21,24 +21,24 @@ import (
 	"kube-queue.dev/kube-queue/pkg/metrics"
 )
 
-// Waits between tries of what has failed.
+// Waits between retries.
 const (
 	retryMin = 20 * time.Millisecond
 	retryMax = 30 * time.Second
-	// actTimeout is for all requests about one job; a write has a shorter one of its own.
+	// actTimeout limits all requests of one step; a write has a shorter timeout of its own.
 	actTimeout = 15 * time.Second
 )
 
-// reconciler brings the jobs of one kind and their units in step.
+// reconciler keeps the jobs of one kind and their units in sync.
 type reconciler struct {
 	adapter framework.Adapter
 	kind    schema.GroupKind
 	jobs    *jobClient
-	// cached holds the jobs.
+	// cached has the jobs.
 	cached cache.SharedIndexInformer
-	// remains holds what keeps jobs from having ended; nil where nothing does.
+	// remains has the objects of Kind.Remains; nil if the kind has none.
 	remains cache.SharedIndexInformer
-	// related holds what says what the pods of jobs are; nil where jobs do so themselves.
+	// related has the objects of Kind.Related; nil if the kind has none.
 	related cache.SharedIndexInformer
 	units   *unitCache
 	client  schedulingclient.QueueUnitsGetter
@@ -47,7 +47,7 @@ type reconciler struct {
 	clock   clock.WithTicker
 	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	lanes   *lanes
-	// arrivals keep the order in which jobs are taken from the queue.
+	// arrivals records the order in which jobs are taken from the queue.
 	arrivals *arrival.Sender
 	memory   *memory
 	metrics  *metrics.Extensions
@@ -101,8 +101,8 @@ func newReconciler(f *Framework, adapter framework.Adapter) (*reconciler, error)
 	return r, nil
 }
 
-// run works until ctx is done. All caches must have synced: before, a job or
-// unit that is only not yet seen would be taken to be gone.
+// run processes jobs until ctx is done. It first waits until all caches have synced:
+// before that, a job or unit that is not cached yet would be considered gone.
 func (r *reconciler) run(ctx context.Context, workers int) {
 	synced := []cache.InformerSynced{r.cached.HasSynced, r.units.HasSynced}
 	if r.remains != nil {
@@ -114,7 +114,7 @@ func (r *reconciler) run(ctx context.Context, workers int) {
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return
 	}
-	klog.FromContext(ctx).Info("Jobs of this kind are queued from now on", "version", r.jobs.Version())
+	klog.FromContext(ctx).Info("Started queuing jobs of this kind", "version", r.jobs.Version())
 	var running sync.WaitGroup
 	for range workers {
 		running.Go(func() {
@@ -140,8 +140,8 @@ func (r *reconciler) next(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
 	}
-	// What is under way is not called off when the program is reported to end: a write might
-	// land all the same, after the next leader has looked at what there is.
+	// A step that has started is not cancelled when the program is stopped: the write might
+	// be applied anyway, after the next leader has read the objects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), actTimeout)
 	defer cancel()
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("job", key))
@@ -150,19 +150,19 @@ func (r *reconciler) next(ctx context.Context) bool {
 	case err == nil:
 		r.queue.Forget(key)
 		if after > 0 {
-			r.hurry(key)
+			r.prioritize(key)
 			r.queue.AddAfter(key, after)
 		}
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
-		// The newer object is on its way, and awaited.
-		klog.FromContext(ctx).V(3).Info("Something has changed meanwhile", "err", err)
-		r.hurry(key)
+		// The informer will deliver the newer object, and the next step waits for it.
+		klog.FromContext(ctx).V(3).Info("Object changed in the meantime", "err", err)
+		r.prioritize(key)
 		r.queue.AddRateLimited(key)
 	default:
 		if ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "A step failed and is tried again")
+			klog.FromContext(ctx).Error(err, "Failed to reconcile the job, retrying")
 		}
-		r.hurry(key)
+		r.prioritize(key)
 		r.queue.AddRateLimited(key)
 	}
 	return true

@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,131 +16,131 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
-// EventSink takes what is to be reported jobs.
+// EventSink takes the events on jobs.
 type EventSink interface {
-	// Write has an event exist once.
+	// Write creates an event once.
 	Write(events.Event)
-	// Keep has it exist for as long as it is true.
+	// Keep creates an event and renews it until Forget.
 	Keep(events.Event)
-	// Forget ends the keeping of the object's event.
+	// Forget stops the renewal of the object's event.
 	Forget(object types.UID)
 }
 
-// event is about the job that is looked at.
-func (r *reconciler) event(l *look, kind string, reason wellknown.EventReason, message, key string) events.Event {
-	apiVersion, name := r.kindNow().ToAPIVersionAndKind()
+// event returns an event on the observed job.
+func (r *reconciler) event(o *observation, kind string, reason wellknown.EventReason, message, key string) events.Event {
+	apiVersion, name := r.servedKind().ToAPIVersionAndKind()
 	return events.Event{
 		Object: corev1.ObjectReference{
-			APIVersion: apiVersion, Kind: name, Namespace: l.key.Namespace, Name: l.key.Name, UID: l.job.GetUID(),
+			APIVersion: apiVersion, Kind: name, Namespace: o.key.Namespace, Name: o.key.Name, UID: o.job.GetUID(),
 		},
 		Type: kind, Reason: reason, Message: message, Key: key,
 	}
 }
 
-// tellQueued keeps an event on the job while it waits: why, and which unit says
-// more. It is reported once for each wait, and again when the reason becomes one that
-// somebody must fix.
-func (r *reconciler) recordQueued(l *look, queued bool) {
+// recordQueued keeps an event on the job while it waits. The event has the name of the
+// unit and the reason. It is written once for each wait, and again when the reason
+// becomes one that somebody must fix.
+func (r *reconciler) recordQueued(o *observation, queued bool) {
 	if !queued {
-		r.events.Forget(l.job.GetUID())
+		r.events.Forget(o.job.GetUID())
 		return
 	}
-	kind, key := corev1.EventTypeNormal, decision.Attempt(l.unit)
-	if reason := l.unit.Status.Reason; reason.NeedsAction() {
+	kind, key := corev1.EventTypeNormal, decision.Attempt(o.unit)
+	if reason := o.unit.Status.Reason; reason.NeedsAction() {
 		kind, key = corev1.EventTypeWarning, key+"/"+string(reason)
 		if reason == wellknown.ReasonInvalidRequest {
-			// Each fault is reported: its owner fixes one after the other.
-			key += "/" + l.unit.Status.Message
+			// Each fault is reported, because the owner fixes one after the other.
+			key += "/" + o.unit.Status.Message
 		}
 	}
-	r.events.Keep(r.event(l, kind, wellknown.EventQueued, fmt.Sprintf("QueueUnit %s waits: %s", l.unit.Name, whyWaits(l.unit)), key))
+	r.events.Keep(r.event(o, kind, wellknown.EventQueued, fmt.Sprintf("QueueUnit %s is waiting: %s", o.unit.Name, whyWaits(o.unit)), key))
 }
 
-// tellWarning warns a job's owner of something that does not keep it from being
-// admitted. It is reported once, with the unit.
-func (r *reconciler) recordWarning(l *look) {
-	if l.want.Warning != "" {
-		r.events.Write(r.event(l, corev1.EventTypeWarning, wellknown.EventUnsized, l.want.Warning, ""))
+// recordWarning writes a warning that does not prevent the admission of the job. It is
+// written once, when the unit is created.
+func (r *reconciler) recordWarning(o *observation) {
+	if o.desired.Warning != "" {
+		r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventUnsized, sentence(o.desired.Warning), ""))
 	}
 }
 
-func (r *reconciler) recordReleased(l *look) {
-	message := fmt.Sprintf("QueueUnit %s was admitted; the job may run", l.unit.Name)
-	if l.unit.Status.Quota != "" {
-		message += " on quota " + l.unit.Status.Quota
+func (r *reconciler) recordReleased(o *observation) {
+	message := fmt.Sprintf("Released: QueueUnit %s was admitted", o.unit.Name)
+	if o.unit.Status.Quota != "" {
+		message += " to quota " + o.unit.Status.Quota
 	}
-	r.events.Write(r.event(l, corev1.EventTypeNormal, wellknown.EventReleased, message, decision.Attempt(l.unit)))
+	r.events.Write(r.event(o, corev1.EventTypeNormal, wellknown.EventReleased, message, decision.Attempt(o.unit)))
 }
 
-// tellSuspended says why a job was suspended. Each time is reported by itself.
-func (r *reconciler) recordSuspended(l *look, why decision.Action) {
-	key := l.job.GetResourceVersion()
+// recordSuspended reports why a job was suspended. Each time gets its own event.
+func (r *reconciler) recordSuspended(o *observation, why decision.Action) {
+	key := o.job.GetResourceVersion()
 	switch why {
 	case decision.HoldAgain:
-		if lifecycle.IsResumed(l.unit) {
+		if lifecycle.IsResumed(o.unit) {
 			return // reported when it was resumed
 		}
-		r.events.Write(r.event(l, corev1.EventTypeWarning, wellknown.EventHeldAgain, fmt.Sprintf(
-			"The job was unsuspended by hand while QueueUnit %s waits: it is suspended again", l.unit.Name), key))
+		r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventHeldAgain, fmt.Sprintf(
+			"Suspended again: the job was unsuspended by hand while QueueUnit %s is waiting; the job starts when the unit is admitted", o.unit.Name), key))
 	case decision.HoldLate:
-		r.events.Write(r.event(l, corev1.EventTypeWarning, wellknown.EventHeldLate,
-			"The job was not suspended when it was created and is suspended only now: some of its pods may have appeared."+
-				" Is the hold policy of its kind installed, and is the cluster of version 1.36 or later?", key))
+		r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventHeldLate,
+			"Suspended late: no hold policy suspended the job when it was created, so some of its pods may have started;"+
+				" an administrator can install the hold policy of its kind (Kubernetes 1.36 or later)", key))
 	case decision.Evict:
-		condition := lifecycle.EvictedOf(l.unit)
-		kind, message := evictedEvent(condition, l.state.Lingers)
-		r.events.Write(r.event(l, kind, wellknown.EventReason(condition.Reason), message, key))
+		condition := lifecycle.EvictedOf(o.unit)
+		kind, message := evictedEvent(condition, o.state.Lingers)
+		r.events.Write(r.event(o, kind, wellknown.EventReason(condition.Reason), message, key))
 	}
 }
 
-// evictedEvent is how an eviction is reported. Lingers says why the job does not stop
-// at once, if it does not.
+// evictedEvent returns the event of an eviction. Lingers is why the job does not stop at
+// once, if it does not.
 func evictedEvent(evicted *metav1.Condition, lingers string) (kind, message string) {
-	message = "The job is suspended, its quota taken back: " + evicted.Message
+	message = "Suspended to take the quota back: " + evicted.Message
 	switch {
 	case lingers != "":
-		return corev1.EventTypeWarning, message + ". It keeps its quota for now: " + lingers
-	case evicted.Reason == string(wellknown.ReasonDeactivated), evicted.Reason == string(wellknown.ReasonQueueStopped): // somebody has asked for it
+		return corev1.EventTypeWarning, message + ". The job still holds its quota: " + lingers
+	case evicted.Reason == string(wellknown.ReasonDeactivated), evicted.Reason == string(wellknown.ReasonQueueStopped): // somebody requested it
 		return corev1.EventTypeNormal, message
 	default:
 		return corev1.EventTypeWarning, message
 	}
 }
 
-// tellUnreadable reports a key that was changed while the job runs and cannot be
-// read. Until the job's owner fixes it, what the key said before stays in force.
-func (r *reconciler) recordUnreadable(l *look) {
-	if l.unread != nil && l.unit != nil && l.unit.Status.Phase.HoldsQuota() {
-		r.events.Write(r.event(l, corev1.EventTypeWarning, wellknown.EventInvalidRequest,
-			l.unread.Error()+"; until then what it said before counts", l.unread.Error()))
+// recordUnreadable reports a key that was changed to an invalid value while the job
+// runs. Until the job's owner fixes it, the previous value stays in force.
+func (r *reconciler) recordUnreadable(o *observation) {
+	if o.unread != nil && o.unit != nil && o.unit.Status.Phase.HoldsQuota() {
+		r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventInvalidRequest,
+			"Ignored an invalid change: "+o.unread.Error()+"; the previous value stays in force until this is fixed", o.unread.Error()))
 	}
 }
 
-func (r *reconciler) recordResumed(l *look) {
-	r.events.Write(r.event(l, corev1.EventTypeNormal, wellknown.EventRequeued, fmt.Sprintf(
-		"The job was unsuspended by hand: it is suspended until QueueUnit %s, back in line, is admitted", l.unit.Name), l.job.GetResourceVersion()))
+func (r *reconciler) recordResumed(o *observation) {
+	r.events.Write(r.event(o, corev1.EventTypeNormal, wellknown.EventRequeued, fmt.Sprintf(
+		"Requeued: the job was unsuspended by hand; it stays suspended until QueueUnit %s is admitted", o.unit.Name), o.job.GetResourceVersion()))
 }
 
-func (r *reconciler) recordLeft(l *look) {
-	why := "it no longer asks to be queued"
-	if l.state.Foreign != "" {
-		why = l.state.Foreign
+func (r *reconciler) recordLeft(o *observation) {
+	why := "its opt-in mark was removed"
+	if o.state.Foreign != "" {
+		why = o.state.Foreign
 	}
-	r.events.Write(r.event(l, corev1.EventTypeNormal, wellknown.EventLeftQueue, fmt.Sprintf(
-		"QueueUnit %s is deleted and the job has left the queue: %s", l.unit.Name, why), string(l.unit.UID)))
+	r.events.Write(r.event(o, corev1.EventTypeNormal, wellknown.EventLeftQueue, fmt.Sprintf(
+		"QueueUnit %s was deleted and the job left the queue: %s", o.unit.Name, why), string(o.unit.UID)))
 }
 
-// tellRefused says that a held job has no unit because the API server takes none,
-// which only somebody else can fix, as a quota on the number of objects.
-func (r *reconciler) recordRefused(l *look, err error) {
+// recordRefused reports that a held job has no unit because the API server rejects it.
+// Only a user can fix the cause, for example a quota on the number of objects.
+func (r *reconciler) recordRefused(o *observation, err error) {
 	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 	if !refused || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return
 	}
-	r.events.Write(r.event(l, corev1.EventTypeWarning, wellknown.EventUnitRefused, "No QueueUnit could be made for the job: "+err.Error(), ""))
+	r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventUnitRefused, "The job is not queued, because its QueueUnit cannot be created (kube-queue retries): "+err.Error(), ""))
 }
 
-// whyWaits is the unit's reason and, where there is one, its message.
+// whyWaits returns the unit's reason and, if set, its message.
 func whyWaits(unit *v1alpha1.QueueUnit) string {
 	if unit.Status.Message == "" {
 		return string(unit.Status.Reason)
@@ -147,14 +148,17 @@ func whyWaits(unit *v1alpha1.QueueUnit) string {
 	return string(unit.Status.Reason) + ": " + unit.Status.Message
 }
 
-// queuingMessage is the message of a job's own condition.
+// sentence returns a message with an upper-case first letter.
+func sentence(message string) string { return strings.ToUpper(message[:1]) + message[1:] }
+
+// queuingMessage returns the message of a job's own condition.
 func queuingMessage(unit *v1alpha1.QueueUnit, queuing bool) string {
 	switch {
 	case !queuing:
-		return fmt.Sprintf("QueueUnit %s no longer waits", unit.Name)
+		return fmt.Sprintf("QueueUnit %s is no longer waiting", unit.Name)
 	case unit.Status.Reason == "":
-		return fmt.Sprintf("QueueUnit %s waits for quota", unit.Name)
+		return fmt.Sprintf("QueueUnit %s is waiting for quota", unit.Name)
 	default:
-		return fmt.Sprintf("QueueUnit %s waits: %s", unit.Name, whyWaits(unit))
+		return fmt.Sprintf("QueueUnit %s is waiting: %s", unit.Name, whyWaits(unit))
 	}
 }

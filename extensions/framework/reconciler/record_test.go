@@ -8,11 +8,11 @@ import (
 
 func TestHowAnEvictionIsReported(t *testing.T) {
 	for _, test := range []struct{ name, reason, lingers, kind, message string }{
-		{"what somebody has asked for is no warning", "Deactivated", "", "Normal", "The job is suspended, its quota taken back: why"},
-		{"nor is what an administrator has", "QueueStopped", "", "Normal", "The job is suspended, its quota taken back: why"},
-		{"what goes on all the same is one", "Deactivated", "until then", "Warning", "The job is suspended, its quota taken back: why. It keeps its quota for now: until then"},
-		{"whoever has asked for it", "QueueStopped", "until then", "Warning", "The job is suspended, its quota taken back: why. It keeps its quota for now: until then"},
-		{"so is all else", "MaximumExecutionTime", "", "Warning", "The job is suspended, its quota taken back: why"},
+		{"what a user requested is no warning", "Deactivated", "", "Normal", "Suspended to take the quota back: why"},
+		{"nor is what an administrator requested", "QueueStopped", "", "Normal", "Suspended to take the quota back: why"},
+		{"a job that continues gets a warning", "Deactivated", "until then", "Warning", "Suspended to take the quota back: why. The job still holds its quota: until then"},
+		{"whoever requested it", "QueueStopped", "until then", "Warning", "Suspended to take the quota back: why. The job still holds its quota: until then"},
+		{"everything else is a warning", "MaximumExecutionTime", "", "Warning", "Suspended to take the quota back: why"},
 	} {
 		kind, message := evictedEvent(&metav1.Condition{Reason: test.reason, Message: "why"}, test.lingers)
 		if kind != test.kind || message != test.message {

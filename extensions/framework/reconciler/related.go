@@ -12,8 +12,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
-// newRelated caches what says what the pods of a kind's jobs are; nil where jobs do so
-// themselves. Of objects that no job of the kind controls only the name is kept.
+// newRelated caches the objects of Kind.Related; nil if the kind has none. Of objects
+// that no job of the kind controls, only the name is cached.
 func newRelated(config *rest.Config, adapter framework.Adapter) (cache.SharedIndexInformer, error) {
 	reader, reads := adapter.(framework.RelatedReader)
 	if !reads {
@@ -22,7 +22,7 @@ func newRelated(config *rest.Config, adapter framework.Adapter) (cache.SharedInd
 	kind := adapter.Kind()
 	client, err := lenient.NewForConfig(config, decision.ReadRelatedAs(kind.Related, reader))
 	if err != nil {
-		return nil, fmt.Errorf("making a client for %s: %w", kind.Related.Resource, err)
+		return nil, fmt.Errorf("creating a client for %s: %w", kind.Related.Resource, err)
 	}
 	return lenient.Informer(client, kind.Related.Resource, cache.Indexers{}, func(obj any) (any, error) {
 		object, isObject := obj.(framework.Object)
@@ -30,15 +30,15 @@ func newRelated(config *rest.Config, adapter framework.Adapter) (cache.SharedInd
 			return obj, nil
 		}
 		if owner := metav1.GetControllerOf(object); owner == nil || owner.Kind != kind.Kind {
-			return bare(object, reader.NewRelated()), nil
+			return placeholder(object, reader.NewRelated()), nil
 		}
 		decision.SlimRelated(reader, object)
 		return object, nil
 	})
 }
 
-// bare is an empty object that can stand in the cache for another.
-func bare(object, empty framework.Object) framework.Object {
+// placeholder returns an empty object that replaces another one in the cache.
+func placeholder(object, empty framework.Object) framework.Object {
 	empty.SetNamespace(object.GetNamespace())
 	empty.SetName(object.GetName())
 	empty.SetUID(object.GetUID())
@@ -46,9 +46,9 @@ func bare(object, empty framework.Object) framework.Object {
 	return empty
 }
 
-// relatedOf is the object of the job's name that the job controls, or what can be read
-// of it, and what cannot; nil when there is none. One by another name is not asked: any
-// user can write who controls an object.
+// relatedOf returns the object of the job's name that the job controls, or its readable
+// part with an error; nil if there is none. Objects of other names are ignored, because
+// any user can set the controller of an object.
 func (r *reconciler) relatedOf(job framework.Object) (framework.Object, error) {
 	if r.related == nil {
 		return nil, nil

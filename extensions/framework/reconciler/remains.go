@@ -17,11 +17,11 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
-// byController finds what a job controls, by the job's UID.
+// byController indexes objects by the UID of their controller.
 const byController = "controller"
 
-// remainsSource lists and watches, by their metadata alone, the objects that keep
-// jobs from having ended. They are read in the version in which the jobs are.
+// remainsSource lists and watches the metadata of the objects of Kind.Remains. They are
+// read in the same version as the jobs.
 type remainsSource struct {
 	client  metadata.Interface
 	kind    framework.Kind
@@ -37,19 +37,19 @@ func (s remainsSource) List(ctx context.Context, namespace string, opts metav1.L
 	return s.resource().Namespace(namespace).List(ctx, opts)
 }
 
-// Watch reports what becomes of them.
+// Watch reports their changes.
 func (s remainsSource) Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
 	return s.resource().Namespace(namespace).Watch(ctx, opts)
 }
 
-// newRemains caches what may remain of the jobs of a kind; nil where nothing does.
+// newRemains caches the objects of Kind.Remains; nil if the kind has none.
 func newRemains(config *rest.Config, kind framework.Kind, version func() string) (cache.SharedIndexInformer, error) {
 	if kind.Remains == "" {
 		return nil, nil
 	}
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for %s: %w", kind.Remains, err)
+		return nil, fmt.Errorf("creating a client for %s: %w", kind.Remains, err)
 	}
 	source := remainsSource{client: client, kind: kind, version: version}
 	return lenient.InformerOf(source, kind.Remains, cache.Indexers{byController: indexController}, slimRemains)
@@ -76,7 +76,7 @@ func slimRemains(obj any) (any, error) {
 	return obj, nil
 }
 
-// controlledChanged looks at the job that controls the object.
+// controlledChanged queues the job that controls the object.
 func (r *reconciler) controlledChanged(obj any) {
 	object, isObject := obj.(metav1.Object)
 	if !isObject {
@@ -84,22 +84,23 @@ func (r *reconciler) controlledChanged(obj any) {
 	}
 	if owner := metav1.GetControllerOf(object); owner != nil && owner.Kind == r.kind.Kind {
 		key := types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}
-		r.hurry(key)
+		r.prioritize(key)
 		r.queue.Add(key)
 	}
 }
 
-// relatedChanged looks at the job of the object's own name, by which it is found, whoever
-// controls the object now.
+// relatedChanged queues the job that has the object's name, whoever controls the object
+// now.
 func (r *reconciler) relatedChanged(obj any) {
 	if object, isObject := obj.(metav1.Object); isObject {
 		key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
-		r.hurry(key)
+		r.prioritize(key)
 		r.queue.Add(key)
 	}
 }
 
-// remainOf names an object that the job still controls, if there is one.
+// remainOf returns kind and name of an object that the job still controls; empty for
+// none.
 func (r *reconciler) remainOf(job types.UID) string {
 	if r.remains == nil {
 		return ""
@@ -108,7 +109,7 @@ func (r *reconciler) remainOf(job types.UID) string {
 	objects, _ := r.remains.GetIndexer().ByIndex(byController, string(job))
 	for _, object := range objects {
 		if o, isObject := object.(metav1.Object); isObject {
-			return r.adapter.Kind().Remains + " " + o.GetName()
+			return r.adapter.Kind().RemainsKind + " " + o.GetName()
 		}
 	}
 	return ""

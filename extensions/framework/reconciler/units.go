@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// byJob finds the units of all jobs, one after the other, that had one name.
+	// byJob indexes units by kind and name of their job; successive jobs may share a name.
 	byJob = "job"
-	// byKind finds the units of all jobs of a kind.
+	// byKind indexes units by the kind of their job.
 	byKind = "kind"
 )
 
@@ -38,8 +38,8 @@ func newUnitCache(config *rest.Config) (*unitCache, error) {
 	return &unitCache{informer}, nil
 }
 
-// transformUnit takes a unit that cannot be read for what can be read of it: where
-// it is the unit of a job, the rest differs from what is wanted and is fixed.
+// transformUnit replaces an unreadable unit by its readable part. If it is the unit of a
+// job, the rest differs from the desired spec and is corrected.
 func transformUnit(obj any) (any, error) {
 	if bad, isBad := obj.(*lenient.Unreadable); isBad && bad.Partial != nil {
 		obj = bad.Partial
@@ -50,8 +50,8 @@ func transformUnit(obj any) (any, error) {
 	return obj, nil
 }
 
-// jobOf reports which job a unit stands for. A unit that names none in its own
-// namespace, or none by UID, was made by hand and is not ours.
+// jobOf returns the job of a unit. A unit that names no job in its own namespace, or no
+// UID, was created by hand and is not ours.
 func jobOf(unit *v1alpha1.QueueUnit) (schema.GroupKind, types.NamespacedName, bool) {
 	ref := unit.Spec.ConsumerRef
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
@@ -111,8 +111,8 @@ func (c *unitCache) indexed(index, value string) []*v1alpha1.QueueUnit {
 	return units
 }
 
-// slimUnit drops from a unit what nothing here reads; of one that has ended only
-// who it is and how it ended is left.
+// slimUnit removes from a unit the fields that are not used. An ended unit retains only
+// its reference to the job and its phase.
 func slimUnit(unit *v1alpha1.QueueUnit) {
 	unit.ManagedFields = nil
 	unit.Annotations = decision.ParametersOf(unit)

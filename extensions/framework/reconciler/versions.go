@@ -19,25 +19,25 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
-// servedVersions reports the best version in which the API server serves all of a
-// kind; found is false when it serves none.
+// servedVersions returns the best version in which the API server serves a kind with the
+// resources that it needs; found is false if it serves none.
 type servedVersions func(kind framework.Kind) (version string, found bool, err error)
 
-// lookAgain is how often a better version is looked for while an older one is the
-// best that is served.
-const lookAgain = 15 * time.Second
+// recheckInterval is how often to check for a better version while only an older one is
+// served.
+const recheckInterval = 15 * time.Second
 
-// versionedJobs reads and patches jobs in the best version that is served: a patch
-// through an older one would cut off the fields that only a newer one has. What is
-// served is asked at each list and watch, and at each patch through an older
-// version, since the API server does not report versions that come: their
-// resources are not added in one moment either.
+// versionedJobs reads and patches jobs in the best version that is served, because a
+// patch through an older version drops the fields that only a newer one has. The served
+// version is checked at each list and watch, and at each patch through an older version:
+// the API server does not report new versions, and does not add all their resources at
+// the same time.
 type versionedJobs struct {
 	kind    framework.Kind
 	clients map[string]*lenient.Client
 	served  servedVersions
-	// now is the version that was served last; listed is the one in which the
-	// jobs that are cached were read.
+	// now is the version that was last found served; listed is the version in which the
+	// cached jobs were read.
 	now, listed *atomic.Pointer[string]
 	clock       clock.WithTicker
 }
@@ -58,10 +58,10 @@ func newVersioned(config *rest.Config, adapter framework.Adapter, served servedV
 	return v, nil
 }
 
-// Version is the one that was served last.
+// Version returns the version that was last found served.
 func (v versionedJobs) Version() string { return *v.now.Load() }
 
-// choose asks which version is served now, where there are several.
+// choose determines which version is served now, if the kind has several.
 func (v versionedJobs) choose() (string, error) {
 	if len(v.clients) == 1 {
 		return v.kind.Version, nil
@@ -71,13 +71,13 @@ func (v versionedJobs) choose() (string, error) {
 	case err != nil:
 		return "", err
 	case !found:
-		return "", fmt.Errorf("%s is served in none of the versions %v", v.kind.Resource, v.kind.Versions())
+		return "", fmt.Errorf("the API server serves %s in none of the versions %v", v.kind.Resource, v.kind.Versions())
 	}
 	v.now.Store(&version)
 	return version, nil
 }
 
-// Get reads the job as it is now.
+// Get reads the current job.
 func (v versionedJobs) Get(ctx context.Context, namespace, name string) (lenient.Object, error) {
 	return v.clients[v.Version()].Get(ctx, namespace, name)
 }
@@ -101,7 +101,7 @@ func (v versionedJobs) informer(transform cache.TransformFunc) (cache.SharedInde
 // Each lists all jobs.
 func (v versionedJobs) Each(ctx context.Context, namespace string, opts metav1.ListOptions, each func(lenient.Object) error) (metav1.ListMeta, error) {
 	version := *v.listed.Load()
-	if opts.Continue == "" { // else the list goes on as it began
+	if opts.Continue == "" { // otherwise the list continues in its version
 		var err error
 		if version, err = v.choose(); err != nil {
 			return metav1.ListMeta{}, err
@@ -111,14 +111,14 @@ func (v versionedJobs) Each(ctx context.Context, namespace string, opts metav1.L
 	return v.clients[version].Each(ctx, namespace, opts, each)
 }
 
-// Watch reports what becomes of them. Jobs that were listed in another version are to
-// be listed again.
+// Watch reports changes of jobs. Jobs that were listed in another version must be listed
+// again.
 func (v versionedJobs) Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
 	listed := *v.listed.Load()
 	version, err := v.choose()
 	switch {
 	case err != nil:
-		version = listed // not to know for a moment is no cause to list all again
+		version = listed // a failed check is no reason to list all jobs again
 	case listed != version:
 		return nil, apierrors.NewResourceExpired(fmt.Sprintf("%s were listed in version %s and are now served in %s", v.kind.Resource, listed, version))
 	}
@@ -129,11 +129,11 @@ func (v versionedJobs) Watch(ctx context.Context, namespace string, opts metav1.
 	return v.until(ctx, watched, version), nil
 }
 
-// until ends a watch when another version than the one that is watched is the best.
+// until ends a watch when another version than the watched one is the best.
 func (v versionedJobs) until(ctx context.Context, watched watch.Interface, version string) watch.Interface {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
-		ticker := v.clock.NewTicker(lookAgain)
+		ticker := v.clock.NewTicker(recheckInterval)
 		defer ticker.Stop()
 		for {
 			select {
@@ -150,8 +150,8 @@ func (v versionedJobs) until(ctx context.Context, watched watch.Interface, versi
 	return endedWatch{watched, cancel}
 }
 
-// endedWatch is a watch that reports when it is stopped, which every reader of one
-// does in the end.
+// endedWatch is a watch that calls a function when it is stopped, which every reader
+// eventually does.
 type endedWatch struct {
 	watch.Interface
 	stopped func()
@@ -162,5 +162,7 @@ func (w endedWatch) Stop() {
 	w.Interface.Stop()
 }
 
-// kindNow is the kind in the version in which its jobs are read.
-func (r *reconciler) kindNow() schema.GroupVersionKind { return r.kind.WithVersion(r.jobs.Version()) }
+// servedKind returns the kind with the version in which its jobs are read.
+func (r *reconciler) servedKind() schema.GroupVersionKind {
+	return r.kind.WithVersion(r.jobs.Version())
+}

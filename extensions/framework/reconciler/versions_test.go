@@ -144,7 +144,7 @@ func TestAWatchEndsWhenThereIsABetterVersion(t *testing.T) {
 			}
 			runtime.Gosched()
 		}
-		s.clock.Step(lookAgain)
+		s.clock.Step(recheckInterval)
 		select {
 		case _, open := <-w.ResultChan():
 			return !open

@@ -11,7 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// handler calls changed with each new state of an object, gone with its last.
+// handler calls changed with each new state of an object, and gone with its last state.
 func handler(changed, gone func(obj any)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    changed,
@@ -28,7 +28,7 @@ func handler(changed, gone func(obj any)) cache.ResourceEventHandler {
 func (r *reconciler) jobChanged(obj any) {
 	if job, isJob := obj.(framework.Object); isJob {
 		key := types.NamespacedName{Namespace: job.GetNamespace(), Name: job.GetName()}
-		r.hurry(key)
+		r.prioritize(key)
 		r.queue.Add(key)
 	}
 }
@@ -46,18 +46,18 @@ func (r *reconciler) unitChanged(obj any) {
 	if !isUnit {
 		return
 	}
-	if kind, job, ours := jobOf(unit); ours && kind == r.kind && r.inMyVersions(unit) {
-		r.hurry(job)
+	if kind, job, ours := jobOf(unit); ours && kind == r.kind && r.inKindVersions(unit) {
+		r.prioritize(job)
 		r.queue.Add(job)
 	}
 }
 
-// hurry has the job looked at before those that are still to be put in line, the next
-// time that it is queued, if it holds quota.
-func (r *reconciler) hurry(job types.NamespacedName) {
+// prioritize makes a job that holds quota enter the first lane when it is added to the
+// queue next.
+func (r *reconciler) prioritize(job types.NamespacedName) {
 	for _, unit := range r.units.of(r.kind, job) {
 		if phase := unit.Status.Phase; !phase.Waits() && !phase.Ended() {
-			r.lanes.hurry(job)
+			r.lanes.prioritize(job)
 		}
 	}
 }
@@ -69,15 +69,15 @@ func (r *reconciler) unitGone(obj any) {
 	r.unitChanged(obj)
 }
 
-// inMyVersions reports the units of this kind of job from those of a kind that is
-// another one by its version alone, as there are of MPIJob.
-func (r *reconciler) inMyVersions(unit *v1alpha1.QueueUnit) bool {
+// inKindVersions reports whether the unit belongs to this kind in one of its versions.
+// MPIJob is two kinds that differ only in their versions.
+func (r *reconciler) inKindVersions(unit *v1alpha1.QueueUnit) bool {
 	gv, err := schema.ParseGroupVersion(unit.Spec.ConsumerRef.APIVersion)
 	return err == nil && slices.Contains(r.adapter.Kind().Versions(), gv.Version)
 }
 
-// clusterChanged looks again at all that wait, in the namespace if one is given:
-// what the cluster adds to their pods, or their class, may be another now.
+// clusterChanged queues all waiting jobs, of the namespace if one is given, because their
+// priority or the defaults of their pods may have changed.
 func (r *reconciler) clusterChanged(namespace string) {
 	for _, unit := range r.units.ofKind(r.kind) {
 		if unit.Status.Phase.Waits() && (namespace == "" || namespace == unit.Namespace) {

@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func (r *reconciler) patchUnitStatus(ctx context.Context, l *look, fields map[string]any) error {
-	return r.patchUnit(ctx, l, "status", fields, nil)
+func (r *reconciler) patchUnitStatus(ctx context.Context, o *observation, fields map[string]any) error {
+	return r.patchUnit(ctx, o, "status", fields, nil)
 }
 
-// patchUnit patches spec or status, and with a spec annotations.
-func (r *reconciler) patchUnit(ctx context.Context, l *look, part string, fields, annotations map[string]any) error {
-	data, err := unitPatch(l.unit, part, fields, annotations)
+// patchUnit patches spec or status, and annotations together with the spec.
+func (r *reconciler) patchUnit(ctx context.Context, o *observation, part string, fields, annotations map[string]any) error {
+	data, err := unitPatch(o.unit, part, fields, annotations)
 	if err != nil {
 		return err
 	}
@@ -23,40 +23,40 @@ func (r *reconciler) patchUnit(ctx context.Context, l *look, part string, fields
 	if part != "spec" {
 		subresources = append(subresources, part)
 	}
-	patched, err := r.client.QueueUnits(l.unit.Namespace).Patch(ctx, l.unit.Name, types.MergePatchType, data, metav1.PatchOptions{}, subresources...)
+	patched, err := r.client.QueueUnits(o.unit.Namespace).Patch(ctx, o.unit.Name, types.MergePatchType, data, metav1.PatchOptions{}, subresources...)
 	if err != nil {
-		r.awaitUnit(l, "", err)
-		return fmt.Errorf("patching the %s of QueueUnit %s/%s: %w", part, l.unit.Namespace, l.unit.Name, err)
+		r.awaitUnit(o, "", err)
+		return fmt.Errorf("patching the %s of QueueUnit %s/%s: %w", part, o.unit.Namespace, o.unit.Name, err)
 	}
-	r.awaitUnit(l, patched.ResourceVersion, nil)
+	r.awaitUnit(o, patched.ResourceVersion, nil)
 	return nil
 }
 
-// patchJob patches the job and awaits what came of it.
-func (r *reconciler) patchJob(ctx context.Context, l *look, data []byte, subresources ...string) error {
+// patchJob patches the job and awaits the result.
+func (r *reconciler) patchJob(ctx context.Context, o *observation, data []byte, subresources ...string) error {
 	version := ""
-	patched, err := r.jobs.Patch(ctx, l.key.Namespace, l.key.Name, data, subresources...)
+	patched, err := r.jobs.Patch(ctx, o.key.Namespace, o.key.Name, data, subresources...)
 	if err == nil {
 		version = patched.GetResourceVersion()
 	}
-	r.memory.await(l.key, l.now, func(a *awaited) {
-		a.job = after(l.job.GetResourceVersion(), version, err, a.job)
+	r.memory.await(o.key, o.now, func(a *awaited) {
+		a.job = after(o.job.GetResourceVersion(), version, err, a.job)
 	})
 	if err != nil {
-		return fmt.Errorf("patching %s %s: %w", r.kind.Kind, l.key, err)
+		return fmt.Errorf("patching %s %s: %w", r.kind.Kind, o.key, err)
 	}
 	return nil
 }
 
-// awaitUnit awaits what came of a write on the unit.
-func (r *reconciler) awaitUnit(l *look, written string, err error) {
-	r.memory.await(l.key, l.now, func(a *awaited) {
-		a.unit = after(l.unit.ResourceVersion, written, err, a.unit)
+// awaitUnit awaits the result of a write on the unit.
+func (r *reconciler) awaitUnit(o *observation, written string, err error) {
+	r.memory.await(o.key, o.now, func(a *awaited) {
+		a.unit = after(o.unit.ResourceVersion, written, err, a.unit)
 	})
 }
 
-// after is the version to await after a write on one that was seen: the one that
-// came of it or, when there was a newer one, that.
+// after returns the version to await after a write on the version that was seen: the
+// written version or, after a conflict, any newer one.
 func after(seen, written string, err error, before version) version {
 	switch {
 	case err == nil && written != "":

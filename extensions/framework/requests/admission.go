@@ -8,19 +8,18 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Cluster is what the cluster adds to pods when they are created.
+// Cluster provides the objects that add to pods when they are created.
 type Cluster interface {
-	// Overhead of the pods of a RuntimeClass; found is false where there is no such
-	// class, and no pod of it could be created.
+	// Overhead returns the overhead of the pods of a RuntimeClass; found is false if the
+	// class does not exist, so that no pod with it can be created.
 	Overhead(runtimeClass string) (overhead corev1.ResourceList, found bool)
-	// LimitRanges of a namespace, in the order of their names.
+	// LimitRanges returns the LimitRanges of a namespace, sorted by name.
 	LimitRanges(namespace string) []*corev1.LimitRange
 }
 
-// addDefaults gives each container the default requests and limits of the
-// namespace. Where several LimitRanges have one for the same resource, the API
-// server takes either, now this, now that: the largest is taken here, so that no
-// pod asks for more than it is charged.
+// addDefaults sets the default requests and limits of the namespace in each container.
+// If several LimitRanges have a default for one resource, the API server uses any of
+// them. The largest is used here, so that no pod requests more than it is charged.
 func addDefaults(pod *corev1.Pod, ranges []*corev1.LimitRange) {
 	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
 	for _, limitRange := range ranges {
@@ -49,13 +48,13 @@ func raise(list, other corev1.ResourceList) {
 	}
 }
 
-// addOverhead gives the pod the overhead of its RuntimeClass. It may say that
-// itself, but nothing else.
+// addOverhead sets the overhead of the RuntimeClass in the pod. The pod may set the same
+// overhead itself, but no other.
 func addOverhead(pod *corev1.Pod, cluster Cluster) error {
 	own := pod.Spec.Overhead
 	if pod.Spec.RuntimeClassName == nil {
 		if len(own) > 0 {
-			return errors.New("the pod sets an overhead, which only a pod with a RuntimeClass may: remove spec.overhead")
+			return errors.New("the pod sets spec.overhead without a RuntimeClass; remove spec.overhead, or set spec.runtimeClassName")
 		}
 		return nil
 	}
@@ -63,9 +62,9 @@ func addOverhead(pod *corev1.Pod, cluster Cluster) error {
 	overhead, found := cluster.Overhead(class)
 	switch {
 	case !found:
-		return fmt.Errorf("there is no RuntimeClass %q: name another in spec.runtimeClassName, or ask an administrator to create it", class)
+		return fmt.Errorf("RuntimeClass %q does not exist; set spec.runtimeClassName of the pod to an existing one, or ask an administrator to create it", class)
 	case len(own) > 0 && !equality.Semantic.DeepEqual(own, overhead):
-		return fmt.Errorf("the pod sets another overhead than its RuntimeClass %q: remove spec.overhead", class)
+		return fmt.Errorf("spec.overhead of the pod differs from the overhead of RuntimeClass %q; remove spec.overhead", class)
 	}
 	pod.Spec.Overhead = overhead.DeepCopy()
 	roundUp(pod.Spec.Overhead)

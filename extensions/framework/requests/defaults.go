@@ -8,9 +8,8 @@ import (
 	helpers "k8s.io/component-helpers/resource"
 )
 
-// decode does what the API server does to a pod when it reads it: where a limit
-// stands without a request, the limit is the request; and amounts are rounded up
-// to thousandths.
+// decode applies the API server's defaults for decoded pods: a limit without a request
+// becomes the request, and amounts are rounded up to thousandths.
 func decode(pod *corev1.Pod) {
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
@@ -32,22 +31,22 @@ func decode(pod *corev1.Pod) {
 	}
 }
 
-// decodePodLevel fills in what the pod as a whole asks for, where it says some of
-// it. The sum of what containers ask for comes before the limit. Huge pages cannot
-// be promised twice, so for them the limit always counts.
+// decodePodLevel applies the defaults for pod-level resources, if any are set. The sum
+// of the containers' requests takes precedence over the limit. Huge pages cannot be
+// overcommitted, so their limit always counts.
 func decodePodLevel(pod *corev1.Pod) {
-	whole := pod.Spec.Resources
-	if whole == nil || len(whole.Limits)+len(whole.Requests) == 0 {
+	podLevel := pod.Spec.Resources
+	if podLevel == nil || len(podLevel.Limits)+len(podLevel.Requests) == 0 {
 		return
 	}
 	limits := helpers.AggregateContainerLimits(pod, helpers.PodResourcesOptions{})
 	for name := range limits {
-		if _, requested := whole.Requests[name]; requested || !isHugePages(name) {
+		if _, requested := podLevel.Requests[name]; requested || !isHugePages(name) {
 			delete(limits, name)
 		}
 	}
-	whole.Limits = withMissing(whole.Limits, limits)
-	if len(whole.Limits) == 0 {
+	podLevel.Limits = withMissing(podLevel.Limits, limits)
+	if len(podLevel.Limits) == 0 {
 		return
 	}
 	sum := helpers.AggregateContainerRequests(pod, helpers.PodResourcesOptions{})
@@ -56,10 +55,10 @@ func decodePodLevel(pod *corev1.Pod) {
 			delete(sum, name)
 		}
 	}
-	whole.Requests = withMissing(whole.Requests, sum)
-	for name, limit := range whole.Limits {
-		if _, given := whole.Requests[name]; !given && helpers.IsSupportedPodLevelResource(name) {
-			whole.Requests[name] = limit.DeepCopy()
+	podLevel.Requests = withMissing(podLevel.Requests, sum)
+	for name, limit := range podLevel.Limits {
+		if _, given := podLevel.Requests[name]; !given && helpers.IsSupportedPodLevelResource(name) {
+			podLevel.Requests[name] = limit.DeepCopy()
 		}
 	}
 }
@@ -75,7 +74,7 @@ func roundUp(list corev1.ResourceList) {
 	}
 }
 
-// withMissing adds to the list what only the defaults name.
+// withMissing adds to the list the defaults of resources that it does not contain.
 func withMissing(list, defaults corev1.ResourceList) corev1.ResourceList {
 	if list == nil {
 		list = make(corev1.ResourceList, len(defaults))

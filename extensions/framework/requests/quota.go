@@ -11,19 +11,19 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
 )
 
-// maxNames is how long the names of containers in Size.Unset may be together, as
-// the CRD of units has it.
+// maxNames is the maximum length of an entry of Size.Unset, the same as in the CRD of
+// units.
 const maxNames = 256
 
-// weighed are the resources of which a ResourceQuota demands that each container
-// says something, and those that decide whether a pod is of BestEffort.
-var weighed = []struct{ resource, request, limit corev1.ResourceName }{
+// computeResources are the resources that a ResourceQuota may require each container to
+// set. They also determine whether a pod is BestEffort.
+var computeResources = []struct{ resource, request, limit corev1.ResourceName }{
 	{corev1.ResourceCPU, corev1.ResourceRequestsCPU, corev1.ResourceLimitsCPU},
 	{corev1.ResourceMemory, corev1.ResourceRequestsMemory, corev1.ResourceLimitsMemory},
 }
 
-// scopesOf are the scopes of a ResourceQuota that the pod, with its defaults,
-// matches. Those of its PriorityClass are not among them.
+// scopesOf returns the ResourceQuota scopes that the pod, with its defaults, matches,
+// except those of its PriorityClass.
 func scopesOf(pod *corev1.Pod) []corev1.ResourceQuotaScope {
 	var scopes []corev1.ResourceQuotaScope
 	if bestEffort(pod) {
@@ -38,18 +38,18 @@ func scopesOf(pod *corev1.Pod) []corev1.ResourceQuotaScope {
 	return scopes
 }
 
-// bestEffort: nothing asks for CPU or memory. Where the pod says something as a
-// whole, be it nothing, its containers do not count.
+// bestEffort reports whether nothing requests CPU or memory. If the pod has pod-level
+// resources, even empty ones, its containers do not count.
 func bestEffort(pod *corev1.Pod) bool {
 	if whole := pod.Spec.Resources; whole != nil {
-		return !computes(*whole)
+		return !requestsCompute(*whole)
 	}
 	return !slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers),
-		func(container corev1.Container) bool { return computes(container.Resources) })
+		func(container corev1.Container) bool { return requestsCompute(container.Resources) })
 }
 
-func computes(resources corev1.ResourceRequirements) bool {
-	for _, w := range weighed {
+func requestsCompute(resources corev1.ResourceRequirements) bool {
+	for _, w := range computeResources {
 		for _, list := range []corev1.ResourceList{resources.Requests, resources.Limits} {
 			if quantity := list[w.resource]; quantity.Sign() > 0 {
 				return true
@@ -59,32 +59,32 @@ func computes(resources corev1.ResourceRequirements) bool {
 	return false
 }
 
-// unsetBy names the containers of the pod, with its defaults, that say nothing of
-// a resource. Where the pod says something as a whole, nobody asks its containers.
+// unsetBy returns, by resource, the names of the containers of the pod, with its
+// defaults, that do not set it. With pod-level resources, containers need not set any.
 func unsetBy(pod *corev1.Pod) map[corev1.ResourceName]string {
 	if helpers.IsPodLevelResourcesSet(pod) {
 		return nil
 	}
-	silent := map[corev1.ResourceName][]string{}
+	containers := map[corev1.ResourceName][]string{}
 	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-		for _, w := range weighed {
+		for _, w := range computeResources {
 			if _, given := container.Resources.Requests[w.resource]; !given {
-				silent[w.request] = append(silent[w.request], container.Name)
+				containers[w.request] = append(containers[w.request], container.Name)
 			}
 			if _, given := container.Resources.Limits[w.resource]; !given {
-				silent[w.limit] = append(silent[w.limit], container.Name)
+				containers[w.limit] = append(containers[w.limit], container.Name)
 			}
 		}
 	}
-	unset := make(map[corev1.ResourceName]string, len(silent))
-	for name, containers := range silent {
-		unset[name] = joined(containers)
+	unset := make(map[corev1.ResourceName]string, len(containers))
+	for name, names := range containers {
+		unset[name] = joinNames(names)
 	}
 	return unset
 }
 
-// joined are the names, as many as there is room for, and how many more there are.
-func joined(names []string) string {
+// joinNames joins as many names as fit, and adds how many more there are.
+func joinNames(names []string) string {
 	if text := strings.Join(names, ", "); len(text) <= maxNames {
 		return text
 	}
@@ -96,8 +96,8 @@ func joined(names []string) string {
 		}
 		count++
 	}
-	if count == 0 { // No container may have a name as long as this.
-		return fmt.Sprintf("%d with names too long to be said", len(names))
+	if count == 0 { // No valid container name is this long.
+		return fmt.Sprintf("%d with very long names", len(names))
 	}
 	return strings.Join(names[:count], ", ") + more(len(names)-count)
 }

@@ -189,12 +189,12 @@ func TestNamesOfContainersAreCutToTheirRoom(t *testing.T) {
 		{"so are as many as there is room for", names(2, 127), strings.Repeat("x", 127) + ", " + strings.Repeat("x", 127)},
 		{"of more it is said how many", names(2, 128), strings.Repeat("x", 128) + " and 1 more"},
 		{"however many", names(100000, 60), strings.Join(names(3, 60), ", ") + " and 99997 more"},
-		{"a name that no container may have is only counted", names(1, 300), "1 with names too long to be said"},
-		{"as is one without room for the rest", names(3, 250), "3 with names too long to be said"},
+		{"a name that no container may have is only counted", names(1, 300), "1 with very long names"},
+		{"as is one without room for the rest", names(3, 250), "3 with very long names"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := joined(test.names); got != test.want || len(got) > maxNames {
+			if got := joinNames(test.names); got != test.want || len(got) > maxNames {
 				t.Errorf("it is %q, of %d letters", got, len(got))
 			}
 		})

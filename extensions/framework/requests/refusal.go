@@ -9,27 +9,27 @@ import (
 	helpers "k8s.io/component-helpers/resource"
 )
 
-// asker is a container or a pod with what it asks for.
-type asker struct {
-	who              string
+// target is a container or a pod with its requests and limits.
+type target struct {
+	name             string
 	requests, limits corev1.ResourceList
 }
 
-func containersOf(pod *corev1.Pod) []asker {
-	var askers []asker
+func containersOf(pod *corev1.Pod) []target {
+	var targets []target
 	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-		askers = append(askers, asker{
-			who: fmt.Sprintf("container %q", container.Name), requests: container.Resources.Requests, limits: container.Resources.Limits,
+		targets = append(targets, target{
+			name: fmt.Sprintf("container %q", container.Name), requests: container.Resources.Requests, limits: container.Resources.Limits,
 		})
 	}
-	return askers
+	return targets
 }
 
-// wholePod is the pod as LimitRanges see it: without overhead, and of what it asks
-// for as a whole only CPU and memory.
-func wholePod(pod *corev1.Pod) asker {
-	whole := asker{
-		who:      "the pod",
+// wholePod returns the pod as LimitRanges check it: without overhead, and with only CPU
+// and memory of the pod-level resources.
+func wholePod(pod *corev1.Pod) target {
+	whole := target{
+		name:     "the pod",
 		requests: helpers.AggregateContainerRequests(pod, helpers.PodResourcesOptions{}),
 		limits:   helpers.AggregateContainerLimits(pod, helpers.PodResourcesOptions{}),
 	}
@@ -47,35 +47,35 @@ func wholePod(pod *corev1.Pod) asker {
 	return whole
 }
 
-// consistent checks what defaults may have made impossible: a request above its
-// limit, and containers that together go beyond the pod as a whole.
+// consistent checks for contradictions that defaults may have caused: a request above
+// its limit, and containers that exceed the pod-level resources.
 func consistent(pod *corev1.Pod) error {
-	askers := containersOf(pod)
+	targets := containersOf(pod)
 	if whole := pod.Spec.Resources; whole != nil {
-		askers = append(askers, asker{who: "the pod", requests: whole.Requests, limits: whole.Limits})
+		targets = append(targets, target{name: "the pod", requests: whole.Requests, limits: whole.Limits})
 		sum := helpers.AggregateContainerRequests(pod, helpers.PodResourcesOptions{})
 		if name, above := exceeds(sum, whole.Requests); above {
-			return fmt.Errorf("the containers together request %s of %s, more than the %s of the pod: raise spec.resources.requests",
+			return fmt.Errorf("the containers request %s %s in total, but spec.resources.requests of the pod is %s; raise it",
 				amount(sum, name), name, amount(whole.Requests, name))
 		}
 		for _, container := range pod.Spec.Containers {
 			if name, above := exceeds(container.Resources.Limits, whole.Limits); above {
-				return fmt.Errorf("container %q has a limit of %s of %s, above the %s of the pod: raise spec.resources.limits",
-					container.Name, amount(container.Resources.Limits, name), name, amount(whole.Limits, name))
+				return fmt.Errorf("container %q has a %s limit of %s, but spec.resources.limits of the pod is %s; raise it",
+					container.Name, name, amount(container.Resources.Limits, name), amount(whole.Limits, name))
 			}
 		}
 	}
-	for _, a := range askers {
-		if name, above := exceeds(a.requests, a.limits); above {
-			return fmt.Errorf("%s requests %s of %s, more than its limit of %s, which may be a default of the namespace: set both",
-				a.who, amount(a.requests, name), name, amount(a.limits, name))
+	for _, t := range targets {
+		if name, above := exceeds(t.requests, t.limits); above {
+			return fmt.Errorf("%s requests %s %s, but its limit is %s; set both (a LimitRange of the namespace may set a default)",
+				t.name, amount(t.requests, name), name, amount(t.limits, name))
 		}
 	}
 	return nil
 }
 
-// exceeds finds a resource of which one list has more than the other, if both
-// have it.
+// exceeds returns a resource of which the first list has more than the second, if both
+// contain it.
 func exceeds(list, most corev1.ResourceList) (corev1.ResourceName, bool) {
 	for _, name := range sorted(list) {
 		quantity := list[name]
@@ -86,21 +86,21 @@ func exceeds(list, most corev1.ResourceList) (corev1.ResourceName, bool) {
 	return "", false
 }
 
-// allowed checks the pod against the limits of the namespace as the API server does.
+// allowed checks the pod against the LimitRanges of the namespace as the API server does.
 func allowed(pod *corev1.Pod, ranges []*corev1.LimitRange) error {
 	for _, limitRange := range ranges {
 		for i := range limitRange.Spec.Limits {
 			item := &limitRange.Spec.Limits[i]
-			var askers []asker
+			var targets []target
 			switch item.Type {
 			case corev1.LimitTypeContainer:
-				askers = containersOf(pod)
+				targets = containersOf(pod)
 			case corev1.LimitTypePod:
-				askers = []asker{wholePod(pod)}
+				targets = []target{wholePod(pod)}
 			}
-			for _, a := range askers {
-				if why := a.refusedBy(item); why != "" {
-					return fmt.Errorf("LimitRange %q of the namespace forbids the pod: %s %s", limitRange.Name, a.who, why)
+			for _, t := range targets {
+				if why := t.refusedBy(item); why != "" {
+					return fmt.Errorf("LimitRange %q of the namespace rejects the pod: %s %s; change its requests or limits", limitRange.Name, t.name, why)
 				}
 			}
 		}
@@ -108,59 +108,59 @@ func allowed(pod *corev1.Pod, ranges []*corev1.LimitRange) error {
 	return nil
 }
 
-// refusedBy says which limit is broken, or nothing.
-func (a asker) refusedBy(item *corev1.LimitRangeItem) string {
+// refusedBy returns which limit the target violates; empty for none.
+func (t target) refusedBy(item *corev1.LimitRangeItem) string {
 	for _, name := range sorted(item.Min) {
-		if why := a.belowMin(name, item.Min[name]); why != "" {
-			return fmt.Sprintf("%s, and the min is %s", why, amount(item.Min, name))
+		if why := t.belowMin(name, item.Min[name]); why != "" {
+			return fmt.Sprintf("%s, but the min is %s", why, amount(item.Min, name))
 		}
 	}
 	for _, name := range sorted(item.Max) {
-		if why := a.aboveMax(name, item.Max[name]); why != "" {
-			return fmt.Sprintf("%s, and the max is %s", why, amount(item.Max, name))
+		if why := t.aboveMax(name, item.Max[name]); why != "" {
+			return fmt.Sprintf("%s, but the max is %s", why, amount(item.Max, name))
 		}
 	}
 	for _, name := range sorted(item.MaxLimitRequestRatio) {
-		if a.aboveRatio(name, item.MaxLimitRequestRatio[name]) {
-			return fmt.Sprintf("has a limit of %s and a request of %s of %s, and the maxLimitRequestRatio is %s",
-				amount(a.limits, name), amount(a.requests, name), name, amount(item.MaxLimitRequestRatio, name))
+		if t.aboveRatio(name, item.MaxLimitRequestRatio[name]) {
+			return fmt.Sprintf("has a %s limit of %s and a request of %s, but the maxLimitRequestRatio is %s",
+				name, amount(t.limits, name), amount(t.requests, name), amount(item.MaxLimitRequestRatio, name))
 		}
 	}
 	return ""
 }
 
-func (a asker) belowMin(name corev1.ResourceName, least resource.Quantity) string {
-	_, hasRequest := a.requests[name]
-	_, hasLimit := a.limits[name]
-	request, limit, enforced := a.values(name, least)
+func (t target) belowMin(name corev1.ResourceName, least resource.Quantity) string {
+	_, hasRequest := t.requests[name]
+	_, hasLimit := t.limits[name]
+	request, limit, enforced := t.values(name, least)
 	switch {
 	case !hasRequest:
 		return fmt.Sprintf("requests no %s", name)
 	case request < enforced:
-		return fmt.Sprintf("requests %s of %s", amount(a.requests, name), name)
+		return fmt.Sprintf("requests %s %s", amount(t.requests, name), name)
 	case hasLimit && limit < enforced:
-		return fmt.Sprintf("has a limit of %s of %s", amount(a.limits, name), name)
+		return fmt.Sprintf("has a %s limit of %s", name, amount(t.limits, name))
 	}
 	return ""
 }
 
-func (a asker) aboveMax(name corev1.ResourceName, most resource.Quantity) string {
-	_, hasLimit := a.limits[name]
-	request, limit, enforced := a.values(name, most)
+func (t target) aboveMax(name corev1.ResourceName, most resource.Quantity) string {
+	_, hasLimit := t.limits[name]
+	request, limit, enforced := t.values(name, most)
 	switch {
 	case !hasLimit:
-		return fmt.Sprintf("has no limit of %s", name)
+		return fmt.Sprintf("has no %s limit", name)
 	case limit > enforced:
-		return fmt.Sprintf("has a limit of %s of %s", amount(a.limits, name), name)
+		return fmt.Sprintf("has a %s limit of %s", name, amount(t.limits, name))
 	case request > enforced:
-		return fmt.Sprintf("requests %s of %s", amount(a.requests, name), name)
+		return fmt.Sprintf("requests %s %s", amount(t.requests, name), name)
 	}
 	return ""
 }
 
-// aboveRatio reckons with the API server's own precision.
-func (a asker) aboveRatio(name corev1.ResourceName, most resource.Quantity) bool {
-	request, limit, _ := a.values(name, most)
+// aboveRatio calculates with the API server's own precision.
+func (t target) aboveRatio(name corev1.ResourceName, most resource.Quantity) bool {
+	request, limit, _ := t.values(name, most)
 	if request == 0 || limit == 0 {
 		return true
 	}
@@ -171,10 +171,10 @@ func (a asker) aboveRatio(name corev1.ResourceName, most resource.Quantity) bool
 	return ratio > float64(most.Value())
 }
 
-// values are what is asked for and what is enforced as numbers of one scale:
-// thousandths where all fit. What is not asked for is 0.
-func (a asker) values(name corev1.ResourceName, quantity resource.Quantity) (request, limit, enforced int64) {
-	r, l := a.requests[name], a.limits[name]
+// values returns request, limit and the enforced quantity as numbers of one scale:
+// thousandths if all fit. An absent request or limit is 0.
+func (t target) values(name corev1.ResourceName, quantity resource.Quantity) (request, limit, enforced int64) {
+	r, l := t.requests[name], t.limits[name]
 	request, limit, enforced = r.Value(), l.Value(), quantity.Value()
 	if max(request, limit, enforced) <= resource.MaxMilliValue {
 		request, limit, enforced = r.MilliValue(), l.MilliValue(), quantity.MilliValue()
@@ -182,7 +182,7 @@ func (a asker) values(name corev1.ResourceName, quantity resource.Quantity) (req
 	return request, limit, enforced
 }
 
-// amount writes how much of a resource a list has.
+// amount returns the quantity of a resource in a list as text.
 func amount(list corev1.ResourceList, name corev1.ResourceName) string {
 	quantity := list[name]
 	return quantity.String()

@@ -1,18 +1,18 @@
-// Package requests works out what the pods of a job will really ask for.
+// Package requests computes the effective requests of the pods of a job.
 //
-// The API server fills in a pod when it is created: limits become requests where
-// none are given, the LimitRanges of the namespace give what is still missing, and
-// the RuntimeClass its overhead, in this order. Templates inside a job are not
-// filled in, so it is done here, before the arithmetic of
-// k8s.io/component-helpers, which knows init containers, sidecars, overhead and
-// pod-level resources. A pod that the API server would refuse for what it asks for
-// is an error, since a job of such pods would wait for them for ever.
+// The API server sets defaults in a pod when it is created: limits become missing
+// requests, the LimitRanges of the namespace add what is still missing, and the
+// RuntimeClass adds its overhead, in this order. Templates inside a job have no
+// defaults, so they are set here, before the arithmetic of k8s.io/component-helpers,
+// which handles init containers, sidecars, overhead and pod-level resources. A pod that
+// the API server rejects because of its resources is an error, because a job would wait
+// for such pods for ever.
 //
-// What else a ResourceQuota weighs in a pod is worked out with it: which scopes the
-// pod matches, and which containers say nothing of what it may demand of each.
+// The package also computes what else a ResourceQuota checks in a pod: the scopes that
+// the pod matches, and the containers that do not set a resource which it may require.
 //
-// Invariants: no result wraps; a sum or product that no quantity can hold is an
-// error that says which resource it was. What is given is never changed.
+// Invariants: no result overflows; a sum or product that no quantity can hold is an
+// error that names the resource. Arguments are never changed.
 package requests
 
 import (
@@ -25,14 +25,14 @@ import (
 	helpers "k8s.io/component-helpers/resource"
 )
 
-// Size is what a quota weighs in one pod.
+// Size is what a quota counts in one pod.
 type Size struct {
 	Requests, Limits corev1.ResourceList
 	// Scopes of a ResourceQuota that the pod matches, of BestEffort, Terminating and
 	// CrossNamespacePodAffinity.
 	Scopes []corev1.ResourceQuotaScope
-	// Unset names the containers that say nothing of requests.cpu, requests.memory,
-	// limits.cpu or limits.memory, parted by commas.
+	// Unset names the containers that do not set requests.cpu, requests.memory,
+	// limits.cpu or limits.memory, separated by commas.
 	Unset map[corev1.ResourceName]string
 }
 
@@ -56,7 +56,7 @@ func Pod(template *corev1.PodTemplateSpec, namespace string, cluster Cluster) (S
 	return size, nil
 }
 
-// created is the pod that the API server makes of the template.
+// created returns the pod that the API server creates from the template.
 func created(template *corev1.PodTemplateSpec, namespace string, cluster Cluster) (*corev1.Pod, error) {
 	pod := &corev1.Pod{Spec: *template.Spec.DeepCopy()}
 	if err := check(&pod.Spec); err != nil {
@@ -74,21 +74,21 @@ func created(template *corev1.PodTemplateSpec, namespace string, cluster Cluster
 	return pod, consistent(pod)
 }
 
-// Declared checks what the owner of a job says that one of its pods asks for.
+// Declared checks the requests of one pod that the owner of a job has declared.
 func Declared(list corev1.ResourceList) (corev1.ResourceList, error) {
 	for _, name := range sorted(list) {
 		if quantity := list[name]; quantity.Sign() < 0 {
-			return nil, fmt.Errorf("a negative amount of %s: %s", name, quantity.String())
+			return nil, fmt.Errorf("the amount of %s must not be negative, not %s", name, quantity.String())
 		}
 	}
 	return list, within(list)
 }
 
-// Times multiplies what one pod asks for by the number of pods.
+// Times multiplies the requests of one pod by the number of pods.
 func Times(one corev1.ResourceList, count int32) (corev1.ResourceList, error) {
 	product := make(corev1.ResourceList, len(one))
 	for name, quantity := range one {
-		// Mul goes over to a number of any size where int64 is too small.
+		// Mul switches to a big number if int64 is too small.
 		many := quantity.DeepCopy()
 		many.Mul(int64(count))
 		product[name] = many
@@ -96,7 +96,7 @@ func Times(one corev1.ResourceList, count int32) (corev1.ResourceList, error) {
 	return product, within(product)
 }
 
-// Add adds what is asked for to the total.
+// Add adds requests to the total.
 func Add(total, more corev1.ResourceList) error {
 	for name, quantity := range more {
 		sum := total[name]
@@ -106,8 +106,8 @@ func Add(total, more corev1.ResourceList) error {
 	return within(total)
 }
 
-// within checks that each quantity is one that can be written, read and counted:
-// CPU in thousandths, all else in whole units, in 64 bits.
+// within checks that each quantity can be written, read and counted in 64 bits: CPU in
+// thousandths, everything else in whole units.
 func within(list corev1.ResourceList) error {
 	for _, name := range sorted(list) {
 		most := resource.NewQuantity(math.MaxInt64, resource.DecimalSI)
@@ -115,13 +115,13 @@ func within(list corev1.ResourceList) error {
 			most = resource.NewMilliQuantity(math.MaxInt64, resource.DecimalSI)
 		}
 		if quantity := list[name]; quantity.Cmp(*most) > 0 {
-			return fmt.Errorf("the pods ask for more %s than can be counted", name)
+			return fmt.Errorf("the amount of %s exceeds the maximum of %s; request less", name, most)
 		}
 	}
 	return nil
 }
 
-// check refuses what the API server would refuse in a pod: amounts below 0.
+// check rejects what the API server rejects in a pod: negative amounts.
 func check(spec *corev1.PodSpec) error {
 	for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
 		if err := checkResources(fmt.Sprintf("container %q", container.Name), container.Resources); err != nil {
@@ -140,7 +140,7 @@ func checkResources(where string, resources corev1.ResourceRequirements) error {
 	for _, list := range []corev1.ResourceList{resources.Requests, resources.Limits} {
 		for _, name := range sorted(list) {
 			if quantity := list[name]; quantity.Sign() < 0 {
-				return fmt.Errorf("%s asks for a negative amount of %s: %s", where, name, quantity.String())
+				return fmt.Errorf("%s: the amount of %s must not be negative, not %s", where, name, quantity.String())
 			}
 		}
 	}

@@ -126,21 +126,21 @@ func tryPod(t *testing.T, spec string, c cluster, wantRequests, wantLimits strin
 
 func TestPodRefuses(t *testing.T) {
 	tests := []struct{ name, spec, err string }{
-		{"a negative request", `{containers: [{name: main, resources: {requests: {cpu: -1}}}]}`, `container "main" asks for a negative amount of cpu: -1`},
+		{"a negative request", `{containers: [{name: main, resources: {requests: {cpu: -1}}}]}`, `container "main": the amount of cpu must not be negative, not -1`},
 		{"a negative limit of an init container", `{initContainers: [{name: first, resources: {limits: {memory: -1Mi}}}]}`, `container "first"`},
 		{"a negative overhead", `{overhead: {cpu: -1}}`, "overhead"},
-		{"a negative request of the pod as a whole", `{resources: {requests: {cpu: -1}}}`, "the pod asks"},
-		{"a sum that cannot be counted", `{containers: [{resources: {requests: {memory: 8E}}}, {resources: {requests: {memory: 7E}}}]}`, "more memory than can be counted"},
-		{"so much CPU that its thousandths cannot be counted", `{containers: [{resources: {requests: {cpu: 10P}}}]}`, "more cpu than can be counted"},
-		{"a RuntimeClass that is not there", `{runtimeClassName: gone, containers: [{}]}`, `there is no RuntimeClass "gone"`},
-		{"another overhead than that of the RuntimeClass", `{runtimeClassName: sandbox, overhead: {cpu: 1}}`, `another overhead than its RuntimeClass "sandbox"`},
-		{"an overhead where the RuntimeClass has none", `{runtimeClassName: plain, overhead: {cpu: 1}}`, `another overhead than its RuntimeClass "plain"`},
+		{"a negative request of the pod as a whole", `{resources: {requests: {cpu: -1}}}`, "the pod: the amount of cpu must not be negative"},
+		{"a sum that cannot be counted", `{containers: [{resources: {requests: {memory: 8E}}}, {resources: {requests: {memory: 7E}}}]}`, "the amount of memory exceeds the maximum"},
+		{"so much CPU that its thousandths cannot be counted", `{containers: [{resources: {requests: {cpu: 10P}}}]}`, "the amount of cpu exceeds the maximum"},
+		{"a RuntimeClass that is not there", `{runtimeClassName: gone, containers: [{}]}`, `RuntimeClass "gone" does not exist`},
+		{"another overhead than that of the RuntimeClass", `{runtimeClassName: sandbox, overhead: {cpu: 1}}`, `differs from the overhead of RuntimeClass "sandbox"`},
+		{"an overhead where the RuntimeClass has none", `{runtimeClassName: plain, overhead: {cpu: 1}}`, `differs from the overhead of RuntimeClass "plain"`},
 		{"an overhead without a RuntimeClass", `{overhead: {cpu: 100m}}`, "remove spec.overhead"},
-		{"a request above its limit", `{containers: [{name: main, resources: {requests: {cpu: 2}, limits: {cpu: 1}}}]}`, `container "main" requests 2 of cpu, more than its limit of 1`},
+		{"a request above its limit", `{containers: [{name: main, resources: {requests: {cpu: 2}, limits: {cpu: 1}}}]}`, `container "main" requests 2 cpu, but its limit is 1`},
 		{"containers that go beyond the pod", `{resources: {requests: {cpu: 1}}, containers: [{resources: {requests: {cpu: 700m}}}, {resources: {requests: {cpu: 700m}}}]}`,
-			"the containers together request 1400m of cpu, more than the 1 of the pod"},
+			"the containers request 1400m cpu in total, but spec.resources.requests of the pod is 1"},
 		{"a container that goes beyond the limit of the pod", `{resources: {limits: {cpu: 1}}, containers: [{name: main, resources: {requests: {cpu: 1}, limits: {cpu: 2}}}]}`,
-			`container "main" has a limit of 2 of cpu, above the 1 of the pod`},
+			`container "main" has a cpu limit of 2, but spec.resources.limits of the pod is 1`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Keys of settings that are not of one role alone.
+// Keys of settings that do not belong to one role.
 const (
 	overheadFactorKey   = "spark.kubernetes.memoryOverheadFactor"
 	instancesKey        = "spark.executor.instances"
@@ -17,18 +17,19 @@ const (
 	maxExecutorsKey     = "spark.dynamicAllocation.maxExecutors"
 )
 
-// conf is settings by their keys.
+// conf has settings by key.
 type conf map[string]setting
 
 type setting struct {
 	text string
-	// field of the application that it came from.
+	// field of the application that the setting comes from.
 	field string
 }
 
-// confOf lists the settings of an application in the operator's order: of a key
-// that is given twice the last counts. So fields win over spec.sparkConf, but for
-// the factor; and spec.sparkConf can switch on what spec.dynamicAllocation has off.
+// confOf returns the settings of an application. It uses the operator's order, in which
+// the last value of a key counts. So fields take precedence over spec.sparkConf, except
+// for the memory overhead factor, and spec.sparkConf can enable dynamic allocation that
+// spec.dynamicAllocation disables.
 func confOf(spec *v1beta2.SparkApplicationSpec) conf {
 	c := conf{}
 	if factor := ptr.Deref(spec.MemoryOverheadFactor, ""); factor != "" {
@@ -64,8 +65,8 @@ func put[T any](c conf, key string, value *T, field string) {
 	}
 }
 
-// first finds the first of the keys that is set: Spark still reads the old names
-// of some.
+// first returns the first of the keys that is set: Spark still reads the old names of
+// some settings.
 func (c conf) first(keys ...string) (setting, bool) {
 	for _, key := range keys {
 		if found, is := c[key]; is {
@@ -75,7 +76,7 @@ func (c conf) first(keys ...string) (setting, bool) {
 	return setting{}, false
 }
 
-// wrong says what is the matter with a setting.
+// wrong returns an error about a setting.
 func (s setting) wrong(format string, args ...any) error {
 	return fmt.Errorf("%s: %q %s", s.field, s.text, fmt.Sprintf(format, args...))
 }

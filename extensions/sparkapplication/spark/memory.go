@@ -18,7 +18,7 @@ const (
 	mostMemory    = math.MaxInt64 >> 20
 )
 
-// language decides about memory beside the Java heap.
+// language determines the memory in addition to the Java heap.
 type language int
 
 const (
@@ -27,9 +27,9 @@ const (
 	inR
 )
 
-// languageOf goes by the name of the file, as spark-submit does: the operator does
-// not tell Spark the type. In the client modes the driver does not find out, and
-// takes every application for Java.
+// languageOf uses the name of the file, as spark-submit does, because the operator does
+// not pass the type to Spark. In the client modes the driver cannot detect the language
+// and assumes Java.
 func languageOf(spec *v1beta2.SparkApplicationSpec) language {
 	file := ptr.Deref(spec.MainApplicationFile, "")
 	switch {
@@ -47,7 +47,7 @@ func clientMode(spec *v1beta2.SparkApplicationSpec) bool {
 	return spec.Mode == v1beta2.DeployModeClient || spec.Mode == v1beta2.DeployModeInClusterClient
 }
 
-// memory is what a pod of the role asks for. Each part is whole MiB by itself.
+// memory returns the memory of a pod of the role. Each part is in whole MiB.
 func (r role) memory(c conf, language language) (resource.Quantity, error) {
 	heap, err := c.positive(mib, unsetMemory, "spark."+r.name+".memory")
 	if err != nil {
@@ -57,22 +57,22 @@ func (r role) memory(c conf, language language) (resource.Quantity, error) {
 	if err != nil {
 		return resource.Quantity{}, err
 	}
-	beside := int64(0)
+	other := int64(0)
 	if r.name == executorRole {
-		if beside, err = besideHeap(c, language); err != nil {
+		if other, err = otherMemory(c, language); err != nil {
 			return resource.Quantity{}, err
 		}
 	}
-	// None of the parts is over 2^43 MiB, so that the sum cannot wrap.
-	total := heap + overhead + beside
+	// No part exceeds 2^43 MiB, so the sum cannot overflow.
+	total := heap + overhead + other
 	if total > mostMemory {
-		return resource.Quantity{}, fmt.Errorf("spec.%s: memory and what Spark adds to it are more than can be counted", r.name)
+		return resource.Quantity{}, fmt.Errorf("spec.%s: memory and its overhead exceed the maximum of %d MiB; reduce them", r.name, mostMemory)
 	}
 	return *resource.NewQuantity(total<<20, resource.BinarySI), nil
 }
 
-// overhead is as it is set, or a part of the heap, but not less than a minimum,
-// which Spark 4 lets one set.
+// overhead returns the configured overhead, or a fraction of the heap but at least a
+// minimum, which is configurable in Spark 4.
 func (r role) overhead(c conf, language language, heap int64) (int64, error) {
 	spark := "spark." + r.name + "."
 	overhead, given, err := c.size(mib, spark+"memoryOverhead", "spark.yarn."+r.name+".memoryOverhead")
@@ -94,14 +94,14 @@ func (r role) overhead(c conf, language language, heap int64) (int64, error) {
 	if !given {
 		least = unsetOverhead
 	}
-	// Spark, too, goes no further.
+	// Spark has the same maximum.
 	part := min(factor*float64(heap), math.MaxInt32)
 	return max(int64(part), least), nil
 }
 
-// besideHeap is what executors have besides: memory off the heap, and that of
-// Python's own processes where a limit is set for it.
-func besideHeap(c conf, language language) (int64, error) {
+// otherMemory returns the additional memory of executors: off-heap memory, and the memory
+// of Python processes if a limit is set for it.
+func otherMemory(c conf, language language) (int64, error) {
 	on, err := c.on("spark.memory.offHeap.enabled", "spark.unsafe.offHeap")
 	if err != nil {
 		return 0, err
@@ -124,20 +124,20 @@ func besideHeap(c conf, language language) (int64, error) {
 	return total, nil
 }
 
-// javaUnit is the end of a size as Java writes it.
+// javaUnit matches the unit of a size in Java notation.
 var javaUnit = regexp.MustCompile(`[kmgtp]b?$`)
 
-// memoryLimit reads a limit as the webhook does: like Java where the unit is one
-// of Java's in small letters, else like Kubernetes.
+// memoryLimit reads a limit as the webhook does: in Java notation if the unit is a
+// lowercase Java unit, otherwise in Kubernetes notation.
 func memoryLimit(text string) (resource.Quantity, error) {
 	kubernetes := text
 	if unit := javaUnit.FindString(text); unit != "" {
 		kubernetes = strings.TrimSuffix(text, unit) + strings.ToUpper(unit[:1]) + "i"
 	}
 	limit, err := parseQuantity(kubernetes)
-	// The webhook makes nonsense of Java's units in capitals.
+	// The webhook misreads uppercase Java units.
 	if err != nil || limit.Sign() < 0 || kubernetes == text && javaUnit.MatchString(strings.ToLower(text)) {
-		return limit, fmt.Errorf("%q is no size that the operator reads: write 2g or 2Gi", text)
+		return limit, fmt.Errorf("%q is not a valid size; write, for example, 2g or 2Gi", text)
 	}
 	return limit, nil
 }

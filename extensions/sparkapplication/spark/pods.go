@@ -10,19 +10,19 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Roles of pods; they stand in the names of settings and fields.
+// Roles of pods; they are part of the names of settings and fields.
 const (
 	driverRole   = "driver"
 	executorRole = "executor"
 )
 
-// role is what an application says of its driver or of its executors.
+// role describes the driver or the executors of an application.
 type role struct {
 	name              string
 	pods              *v1beta2.SparkPodSpec
 	priorityClassName *string
-	// containers are the names under which the webhook looks for Spark's container.
-	// The last is the one that Spark is reported.
+	// containers are the names by which the webhook finds Spark's container. The last is
+	// the name that the operator passes to Spark.
 	containers []string
 }
 
@@ -40,8 +40,8 @@ func executor(spec *v1beta2.SparkApplicationSpec) role {
 	}
 }
 
-// template is the pods that come of the role: Spark fills in the template that the
-// owner has given, and the operator's webhook adds the rest.
+// template returns the pod template of the role: Spark completes the template of the
+// owner, and the operator's webhook adds the rest.
 func (r role) template(c conf, language language) (*corev1.PodTemplateSpec, error) {
 	template := &corev1.PodTemplateSpec{}
 	if r.pods.Template != nil {
@@ -56,8 +56,8 @@ func (r role) template(c conf, language language) (*corev1.PodTemplateSpec, erro
 	return template, nil
 }
 
-// fill does what Spark does: it takes the container of the right name, or the
-// first, and overwrites what that one asks for. Other containers are kept.
+// fill does what Spark does: it overwrites the resources of the container with Spark's
+// name, or of the first container. It does not change other containers.
 func (r role) fill(pod *corev1.PodSpec, c conf, language language) error {
 	cpu, err := r.cpu(c)
 	if err != nil {
@@ -106,8 +106,8 @@ func (r role) cpu(c conf) (resource.Quantity, error) {
 	return *resource.NewQuantity(int64(cores), resource.DecimalSI), nil
 }
 
-// mutate does what the operator's webhook does. A container of a name that is
-// there is not added again.
+// mutate does what the operator's webhook does. It does not add a container whose name
+// already exists.
 func (r role) mutate(pod *corev1.PodSpec) error {
 	for _, container := range r.pods.InitContainers {
 		if !slices.ContainsFunc(pod.InitContainers, named(container.Name)) {
@@ -125,7 +125,7 @@ func (r role) mutate(pod *corev1.PodSpec) error {
 	if r.pods.Affinity != nil {
 		pod.Affinity = r.pods.Affinity
 	}
-	// Where no container has the right name the webhook takes the first.
+	// If no container has one of the names, the webhook uses the first.
 	spark := &pod.Containers[max(0, slices.IndexFunc(pod.Containers, named(r.containers...)))]
 	if text := r.pods.MemoryLimit; text != nil {
 		limit, err := memoryLimit(*text)
@@ -135,7 +135,7 @@ func (r role) mutate(pod *corev1.PodSpec) error {
 		set(&spark.Resources.Limits, corev1.ResourceMemory, limit)
 	}
 	if gpu := r.pods.GPU; gpu != nil && gpu.Quantity < 0 {
-		return fmt.Errorf("spec.%s.gpu.quantity: %d must be a whole number from 1", r.name, gpu.Quantity)
+		return fmt.Errorf("spec.%s.gpu.quantity must be 1 or more, not %d", r.name, gpu.Quantity)
 	} else if gpu != nil && gpu.Name != "" && gpu.Quantity > 0 {
 		set(&spark.Resources.Limits, corev1.ResourceName(gpu.Name), *resource.NewQuantity(gpu.Quantity, resource.DecimalSI))
 	}

@@ -12,17 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// What a size without a unit is counted in.
+// Units of a size that is given without a unit.
 const (
 	bytes int64 = 1
 	mib   int64 = 1 << 20
 )
 
-// sizeForm is how Spark writes sizes, in any case: always binary, never a fraction.
+// sizeForm matches Spark's sizes in lower case: binary units, no fractions.
 var sizeForm = regexp.MustCompile(`^([0-9]+)(?:([kmgtp])b?|b)?$`)
 
-// size reads a size, in whole units: what is less than one is dropped. Given is
-// false where none of the keys is set.
+// size reads a size, rounded down to whole units. Given is false if none of the keys is
+// set.
 func (c conf) size(unit int64, keys ...string) (amount int64, given bool, err error) {
 	found, given := c.first(keys...)
 	if !given {
@@ -35,7 +35,7 @@ func (c conf) size(unit int64, keys ...string) (amount int64, given bool, err er
 		if unit == mib {
 			alone = "MiB"
 		}
-		return 0, true, found.wrong("is no size that Spark reads: write a whole number with the unit b, k, m, g, t or p, as 512m or 2g (without a unit it is in %s)", alone)
+		return 0, true, found.wrong("is not a valid Spark size; write a whole number with unit b, k, m, g, t or p, for example 512m or 2g (without a unit: %s)", alone)
 	}
 	multiple := unit
 	switch {
@@ -46,7 +46,7 @@ func (c conf) size(unit int64, keys ...string) (amount int64, given bool, err er
 	}
 	number, err := strconv.ParseInt(parts[1], 10, 64)
 	if err != nil || number > math.MaxInt64/multiple {
-		return 0, true, found.wrong("is more memory than can be counted")
+		return 0, true, found.wrong("is too large; the maximum is %d bytes", int64(math.MaxInt64))
 	}
 	return number * multiple / unit, true, nil
 }
@@ -57,9 +57,9 @@ func (c conf) positive(unit int64, unset int64, key string) (int64, error) {
 	if err != nil || !given {
 		return unset, err
 	}
-	// Less than a unit is not nothing.
+	// A size of less than one unit is not 0.
 	if exact, _, err := c.size(bytes, key); err == nil && exact == 0 {
-		return 0, c[key].wrong("must be more than 0")
+		return 0, c[key].wrong("must be greater than 0")
 	}
 	return amount, nil
 }
@@ -72,12 +72,12 @@ func (c conf) whole(key string, least, unset int32) (int32, error) {
 	}
 	number, err := strconv.ParseInt(strings.TrimSpace(found.text), 10, 32)
 	if err != nil || number < int64(least) {
-		return 0, found.wrong("must be a whole number from %d to %d", least, math.MaxInt32)
+		return 0, found.wrong("must be an integer from %d to %d", least, math.MaxInt32)
 	}
 	return int32(number), nil
 }
 
-// factor reads what part of the memory is added to it.
+// factor reads a fraction of the memory.
 func (c conf) factor(unset float64, keys ...string) (float64, error) {
 	found, given := c.first(keys...)
 	if !given {
@@ -85,7 +85,7 @@ func (c conf) factor(unset float64, keys ...string) (float64, error) {
 	}
 	number, err := strconv.ParseFloat(strings.TrimSpace(found.text), 64)
 	if err != nil || math.IsNaN(number) || math.IsInf(number, 0) || number < 0 {
-		return 0, found.wrong("must be a number from 0, as 0.1")
+		return 0, found.wrong("must be a number of 0 or more, for example 0.1")
 	}
 	return number, nil
 }
@@ -100,7 +100,7 @@ func (c conf) on(keys ...string) (bool, error) {
 	return on, nil
 }
 
-// quantity reads what Spark hands on to Kubernetes as it is; nil where it is unset.
+// quantity reads a quantity that Spark passes to Kubernetes unchanged; nil if it is unset.
 func (c conf) quantity(key string) (*resource.Quantity, error) {
 	found, given := c.first(key)
 	if !given {
@@ -108,17 +108,17 @@ func (c conf) quantity(key string) (*resource.Quantity, error) {
 	}
 	quantity, err := parseQuantity(found.text)
 	if err != nil || quantity.Sign() < 0 {
-		return nil, found.wrong("must be a Kubernetes quantity of 0 or more, as 2 or 500m")
+		return nil, found.wrong("must be a Kubernetes quantity of 0 or more, for example 2 or 500m")
 	}
 	return &quantity, nil
 }
 
-// endless is a quantity with an exponent of so many digits that to parse it, or to
-// compare it, could take for ever.
-var endless = regexp.MustCompile(`[eE][+-]?[0-9]{3}`)
+// hugeExponent matches an exponent with so many digits that parsing or comparing the
+// quantity could take for ever.
+var hugeExponent = regexp.MustCompile(`[eE][+-]?[0-9]{3}`)
 
 func parseQuantity(text string) (resource.Quantity, error) {
-	if endless.MatchString(text) {
+	if hugeExponent.MatchString(text) {
 		return resource.Quantity{}, resource.ErrFormatWrong
 	}
 	return resource.ParseQuantity(text)
@@ -129,7 +129,7 @@ func parseQuantity(text string) (resource.Quantity, error) {
 func (c conf) devices(role string) (corev1.ResourceList, error) {
 	devices := corev1.ResourceList{}
 	prefix := "spark." + role + ".resource."
-	// In order, so that of two mistakes the same is reported each time.
+	// Sorted, so that the same of two errors is reported each time.
 	for _, key := range slices.Sorted(maps.Keys(c)) {
 		name, is := strings.CutPrefix(key, prefix)
 		if !is {
@@ -142,9 +142,9 @@ func (c conf) devices(role string) (corev1.ResourceList, error) {
 		case err != nil:
 			return nil, err
 		case amount < 0:
-			return nil, c[key].wrong("needs %s%s.amount beside it", prefix, name)
+			return nil, c[key].wrong("requires %s%s.amount; set it", prefix, name)
 		case amount > 0 && vendor.text == "":
-			return nil, c[key].wrong("needs %s%s.vendor beside it, as nvidia.com", prefix, name)
+			return nil, c[key].wrong("requires %s%s.vendor; set it, for example to nvidia.com", prefix, name)
 		case amount > 0:
 			devices[corev1.ResourceName(vendor.text+"/"+name)] = *resource.NewQuantity(int64(amount), resource.DecimalSI)
 		}

@@ -1,17 +1,17 @@
-// Package spark works out the pods of a Spark application: how many there are at
-// the start, and what each asks for.
+// Package spark computes the pods of a Spark application: how many it starts with, and
+// their requests.
 //
-// Three have a part in it, one file each. The operator turns the fields of an
-// application into settings and gives them to spark-submit, together with those
-// of spec.sparkConf (conf.go, read.go). Spark makes the driver from the settings,
-// and the driver the executors (memory.go has their sizes, pods.go the rest).
-// Then the operator's webhook adds to each pod what only fields can say (pods.go).
+// Three programs determine them. The operator converts the fields of an application to
+// settings and passes them to spark-submit, together with those of spec.sparkConf
+// (conf.go, read.go). Spark creates the driver from the settings, and the driver creates
+// the executors (memory.go has their sizes, pods.go the rest). Then the operator's
+// webhook adds to each pod what only fields can express (pods.go).
 //
-// What the owner has set elsewhere, as in a ConfigMap, is not seen here; neither
-// are executors that a running application asks for with sizes of their own.
+// Settings in other places, such as a ConfigMap, are not visible here. Neither are
+// executors that a running application requests with sizes of their own.
 //
-// Invariant: what Spark or the webhook could not read is an error that names the
-// field and says what to write; nothing wraps.
+// Invariants: a value that Spark or the webhook cannot read is an error that names the
+// field and a valid value; nothing overflows.
 package spark
 
 import (
@@ -23,15 +23,15 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// unsetExecutors is Spark's own number. Where the operator's webhook runs, it has
-// written its own, 1, into the object before anybody sees it.
+// unsetExecutors is Spark's default. If the operator's webhook runs, it has already set
+// its own default, 1, in the object.
 const unsetExecutors = 2
 
-// Pods lists the pods that an application starts with, the driver first.
+// Pods returns the pods that an application starts with, the driver first.
 func Pods(spec *v1beta2.SparkApplicationSpec) ([]framework.PodSet, error) {
 	var sets []framework.PodSet
 	c, language := confOf(spec), languageOf(spec)
-	// In the client modes the driver runs where it was submitted, in no pod of its own.
+	// In the client modes the driver runs where it was submitted, not in a pod of its own.
 	if !clientMode(spec) {
 		template, err := driver(spec).template(c, language)
 		if err != nil {
@@ -50,7 +50,7 @@ func Pods(spec *v1beta2.SparkApplicationSpec) ([]framework.PodSet, error) {
 	return append(sets, framework.PodSet{Name: executorRole, Count: count, Template: template}), nil
 }
 
-// executors is how many there are at the start; dynamic allocation may change it.
+// executors returns the initial number of executors; dynamic allocation may change it.
 func executors(c conf) (int32, error) {
 	dynamic, err := c.on(dynamicKey)
 	if err != nil {
@@ -69,7 +69,7 @@ func executors(c conf) (int32, error) {
 	}
 	most, err := c.whole(maxExecutorsKey, 1, math.MaxInt32)
 	if err == nil && start > most {
-		err = fmt.Errorf("%s: it is %d, but dynamic allocation would start with %d executors, which Spark refuses: raise it, or lower instances, minExecutors and initialExecutors",
+		err = fmt.Errorf("%s is %d, but dynamic allocation starts with %d executors, which Spark rejects; raise it, or lower instances, minExecutors and initialExecutors",
 			c[maxExecutorsKey].field, most, start)
 	}
 	return start, err

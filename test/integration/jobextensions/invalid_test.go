@@ -22,13 +22,13 @@ func (s *story) saysInvalid(message string) {
 func TestInvalidRequestsAreNeverAdmittedAndCanBeFixed(t *testing.T) {
 	t.Parallel()
 	s := begin(t, cluster, batchJob, annotated, `{metadata: {annotations: {scheduling.x-k8s.io/priority: urgent}}}`)
-	s.saysInvalid(`annotation scheduling.x-k8s.io/priority must be a whole number from -2147483648 to 2147483647, not "urgent"`)
+	s.saysInvalid(`annotation scheduling.x-k8s.io/priority must be an integer from -2147483648 to 2147483647, not "urgent"`)
 	s.change(`{metadata: {annotations: {scheduling.x-k8s.io/priority: "9"}}}`)
 	s.hasUnit("fixed", func(u *v1alpha1.QueueUnit) bool {
 		return *u.Spec.Active && u.Spec.Priority == 9 && len(u.Spec.PodSets) == 1
 	})
 	s.change(`{metadata: {annotations: {scheduling.x-k8s.io/max-exec-time-seconds: soon}}}`)
-	s.saysInvalid(`annotation scheduling.x-k8s.io/max-exec-time-seconds must be a whole number of seconds from 1 to 2147483647, not "soon"`)
+	s.saysInvalid(`annotation scheduling.x-k8s.io/max-exec-time-seconds must be an integer from 1 to 2147483647 (seconds), not "soon"`)
 	s.change(`{metadata: {annotations: {scheduling.x-k8s.io/max-exec-time-seconds: "60"}}}`)
 	s.hasUnit("fixed again", func(u *v1alpha1.QueueUnit) bool {
 		return *u.Spec.Active && u.Spec.MaximumExecutionTimeSeconds != nil
@@ -40,7 +40,7 @@ func TestInvalidRequestsAreNeverAdmittedAndCanBeFixed(t *testing.T) {
 func TestAMissingPriorityClassIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := begin(t, cluster, batchJob, annotated, `{metadata: {labels: {scheduling.x-k8s.io/priority-class: comes-later}}}`)
-	s.saysInvalid(`there is no PriorityClass "comes-later"`)
+	s.saysInvalid(`PriorityClass "comes-later" does not exist`)
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "comes-later"}, Value: 42}
 	_, err := s.core.SchedulingV1().PriorityClasses().Create(t.Context(), class, metav1.CreateOptions{})
 	s.must(err)
@@ -53,10 +53,10 @@ func TestRequestsThatCannotBeCounted(t *testing.T) {
 	t.Parallel()
 	s := begin(t, cluster, tfJob, annotated, `{spec: {tfReplicaSpecs: {Worker: {replicas: 1000, template: {spec: {containers: [
 		{name: tensorflow, image: main, resources: {requests: {memory: 1E}}}]}}}}}}`)
-	s.saysInvalid(`1000 pods of "worker": the pods ask for more memory than can be counted`)
+	s.saysInvalid(`pod set "worker" (1000 pods): the amount of memory exceeds the maximum`)
 	s.change(`{spec: {tfReplicaSpecs: {Worker: {replicas: -1}}}}`)
 	s.hasUnit("says so", func(u *v1alpha1.QueueUnit) bool {
-		return u.Status.Message == `the number of pods of "worker" is negative: -1`
+		return u.Status.Message == `the number of pods of pod set "worker" must not be negative, not -1`
 	})
 }
 

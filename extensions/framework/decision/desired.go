@@ -17,44 +17,43 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
-// Bounds of a unit's spec, as its CRD has them.
+// Limits of a unit's spec, the same as in its CRD.
 const (
 	maxPodSets   = 64
 	maxResources = 64
 	maxSetName   = 63
 )
 
-// Want is how a unit's spec should read for the job as it is now.
-type Want struct {
+// Desired is the unit spec that matches the current job.
+type Desired struct {
 	// Spec without consumerRef and submissionTime, which never change.
 	Spec v1alpha1.QueueUnitSpec
-	// Parameters are the unit's annotations that say how to provision machines.
+	// Parameters are the unit's annotations with provisioning parameters.
 	Parameters map[string]string
-	// Invalid says what is wrong with the job. The unit is then kept inactive, so
-	// that nothing wrong is ever admitted, and of Spec only that counts.
+	// Invalid is what is wrong with the job. The unit is then inactive, so that an
+	// invalid job is never admitted, and of Spec only Active counts.
 	Invalid string
-	// Warning is something that the job's owner should know: the job is admitted
-	// all the same.
+	// Warning is for the job's owner; it does not prevent the admission of the job.
 	Warning string
 }
 
-// WantOf works out a unit's spec. It never fails: what is wrong is said in Invalid.
-// Related is the job's related object, or nil; fault is what cannot be read of both,
-// if anything.
-func WantOf(adapter framework.Adapter, job, related framework.Object, cluster Cluster, fault error) *Want {
-	w := &Want{Spec: v1alpha1.QueueUnitSpec{Active: ptr.To(true), Preemptible: ptr.To(true)}, Parameters: ParametersOf(job)}
+// DesiredOf computes a unit's spec. It never fails: Invalid contains what is wrong.
+// Related is the job's related object, or nil; fault is the error of the unreadable
+// part of either, if any.
+func DesiredOf(adapter framework.Adapter, job, related framework.Object, cluster Cluster, fault error) *Desired {
+	d := &Desired{Spec: v1alpha1.QueueUnitSpec{Active: ptr.To(true), Preemptible: ptr.To(true)}, Parameters: ParametersOf(job)}
 	err := fault
 	if err == nil {
-		err = w.fill(adapter, job, related, cluster)
+		err = d.fill(adapter, job, related, cluster)
 	}
 	if err != nil {
-		w.Invalid = err.Error()
-		w.Spec.Active = ptr.To(false)
+		d.Invalid = err.Error()
+		d.Spec.Active = ptr.To(false)
 	}
-	return w
+	return d
 }
 
-func (w *Want) fill(adapter framework.Adapter, job, related framework.Object, cluster Cluster) error {
+func (d *Desired) fill(adapter framework.Adapter, job, related framework.Object, cluster Cluster) error {
 	if why := JobStateOf(adapter, job, related).Unholdable; why != "" {
 		return errors.New(why)
 	}
@@ -66,10 +65,10 @@ func (w *Want) fill(adapter framework.Adapter, job, related framework.Object, cl
 	if err != nil {
 		return err
 	}
-	if err := w.readKeys(job); err != nil {
+	if err := d.readKeys(job); err != nil {
 		return err
 	}
-	w.Spec.Priority, w.Spec.PriorityClassName, err = priorityOf(job, pods, cluster)
+	d.Spec.Priority, d.Spec.PriorityClassName, err = priorityOf(job, pods, cluster)
 	if err != nil {
 		return err
 	}
@@ -79,12 +78,12 @@ func (w *Want) fill(adapter framework.Adapter, job, related framework.Object, cl
 	if pods.Unsized != "" && managed(job) {
 		return errors.New(pods.Unsized)
 	}
-	w.Spec.PodSets, w.Spec.Resource, w.Warning = podSets, total, pods.Unsized
+	d.Spec.PodSets, d.Spec.Resource, d.Warning = podSets, total, pods.Unsized
 	return nil
 }
 
 // readKeys reads the labels and annotations that have one value each.
-func (w *Want) readKeys(job framework.Object) error {
+func (d *Desired) readKeys(job framework.Object) error {
 	keys, err := readRunKeys(job, RunKeys{})
 	if err != nil {
 		return err
@@ -94,12 +93,12 @@ func (w *Want) readKeys(job framework.Object) error {
 	if err != nil {
 		return err
 	}
-	w.Spec.Active, w.Spec.MaximumExecutionTimeSeconds = &keys.Active, keys.MaxTime
-	w.Spec.Preemptible, w.Spec.QuotaName = &preemptible, labels[wellknown.QuotaNameLabel]
+	d.Spec.Active, d.Spec.MaximumExecutionTimeSeconds = &keys.Active, keys.MaxTime
+	d.Spec.Preemptible, d.Spec.QuotaName = &preemptible, labels[wellknown.QuotaNameLabel]
 	return nil
 }
 
-// readBool reads a switch that is on unless it says otherwise.
+// readBool reads a switch that is on by default.
 func readBool(where, text string) (bool, error) {
 	switch text {
 	case "", "true":
@@ -110,10 +109,10 @@ func readBool(where, text string) (bool, error) {
 	return true, fmt.Errorf("%s must be \"true\" or \"false\", not %q", where, text)
 }
 
-// measure works out what the pods ask for, each and in total.
+// measure computes the requests of the pods, per pod and in total.
 func measure(pods framework.Pods, namespace string, cluster Cluster) ([]v1alpha1.PodSet, corev1.ResourceList, error) {
 	if len(pods.Sets) > maxPodSets {
-		return nil, nil, fmt.Errorf("the job has %d groups of pods, more than %d", len(pods.Sets), maxPodSets)
+		return nil, nil, fmt.Errorf("the job has %d pod sets, but at most %d are allowed; combine pods of equal templates", len(pods.Sets), maxPodSets)
 	}
 	total := corev1.ResourceList{}
 	podSets := make([]v1alpha1.PodSet, 0, len(pods.Sets))
@@ -125,29 +124,29 @@ func measure(pods framework.Pods, namespace string, cluster Cluster) ([]v1alpha1
 		podSets = append(podSets, podSet)
 	}
 	if len(total) > maxResources {
-		return nil, nil, fmt.Errorf("the job asks for %d different resources, more than %d", len(total), maxResources)
+		return nil, nil, fmt.Errorf("the job requests %d different resources, but at most %d are allowed; request fewer resources", len(total), maxResources)
 	}
 	return podSets, total, nil
 }
 
-// measureSet works out one group of pods and adds it to the total.
+// measureSet computes one pod set and adds it to the total.
 func measureSet(set framework.PodSet, namespace string, cluster Cluster, total corev1.ResourceList) (v1alpha1.PodSet, error) {
 	if set.Count < 0 {
-		return v1alpha1.PodSet{}, fmt.Errorf("the number of pods of %q is negative: %d", set.Name, set.Count)
+		return v1alpha1.PodSet{}, fmt.Errorf("the number of pods of pod set %q must not be negative, not %d", set.Name, set.Count)
 	}
 	if len(set.Name) > maxSetName {
-		return v1alpha1.PodSet{}, fmt.Errorf("the name of the pods %q is longer than %d letters", set.Name, maxSetName)
+		return v1alpha1.PodSet{}, fmt.Errorf("the name of pod set %q is longer than %d characters; use a shorter name", set.Name, maxSetName)
 	}
 	size, err := measurePod(set, namespace, cluster)
 	if err != nil {
-		return v1alpha1.PodSet{}, fmt.Errorf("pods of %q: %w", set.Name, err)
+		return v1alpha1.PodSet{}, fmt.Errorf("pod set %q: %w", set.Name, err)
 	}
 	all, err := requests.Times(size.Requests, set.Count)
 	if err == nil {
 		err = requests.Add(total, all)
 	}
 	if err != nil {
-		return v1alpha1.PodSet{}, fmt.Errorf("%d pods of %q: %w", set.Count, set.Name, err)
+		return v1alpha1.PodSet{}, fmt.Errorf("pod set %q (%d pods): %w", set.Name, set.Count, err)
 	}
 	return v1alpha1.PodSet{
 		Name: set.Name, Count: set.Count, Requests: size.Requests, Limits: size.Limits,
@@ -163,11 +162,11 @@ func measurePod(set framework.PodSet, namespace string, cluster Cluster) (reques
 	case set.Template != nil:
 		return requests.Pod(set.Template, namespace, cluster)
 	default:
-		return requests.Size{}, errors.New("they have no template")
+		return requests.Size{}, errors.New("the pod template is missing")
 	}
 }
 
-// minCounts reads the smallest useful sizes, "podset=n,...", into the pod sets.
+// minCounts reads the minimum counts, "podset=n,...", into the pod sets.
 func minCounts(podSets []v1alpha1.PodSet, text string) error {
 	if text == "" {
 		return nil
@@ -183,13 +182,13 @@ func minCounts(podSets []v1alpha1.PodSet, text string) error {
 		count, err := strconv.ParseInt(strings.TrimSpace(number), 10, 32)
 		switch {
 		case podSet == nil:
-			return fmt.Errorf("annotation %s: %q is no group of pods of this job, which has %s; write it as GROUP=NUMBER, parted by commas",
+			return fmt.Errorf("annotation %s: the job has no pod set %q, only %s; write the annotation as PODSET=NUMBER, separated by commas",
 				wellknown.MinCountAnnotation, strings.TrimSpace(name), strings.Join(names, ", "))
 		case err != nil || count < 1 || count > int64(podSet.Count):
-			return fmt.Errorf("annotation %s: the smallest size of %q must be a whole number from 1 to %d, its full size, not %q",
+			return fmt.Errorf("annotation %s: the minimum count of pod set %q must be an integer from 1 to %d (its full count), not %q",
 				wellknown.MinCountAnnotation, podSet.Name, podSet.Count, strings.TrimSpace(number))
 		case podSet.MinCount != nil:
-			return fmt.Errorf("annotation %s names %q twice", wellknown.MinCountAnnotation, podSet.Name)
+			return fmt.Errorf("annotation %s: pod set %q is listed twice; remove one entry", wellknown.MinCountAnnotation, podSet.Name)
 		}
 		podSet.MinCount = ptr.To(int32(count))
 	}
@@ -197,14 +196,14 @@ func minCounts(podSets []v1alpha1.PodSet, text string) error {
 }
 
 // Differs reports whether the unit's spec must be patched.
-func (w *Want) Differs(unit *v1alpha1.QueueUnit) bool {
-	return len(w.Changes(unit)) > 0 || w.ParameterChanges(unit) != nil
+func (d *Desired) Differs(unit *v1alpha1.QueueUnit) bool {
+	return len(d.Changes(unit)) > 0 || d.ParameterChanges(unit) != nil
 }
 
-// Changes are the fields of a merge patch that bring the unit's spec in step. Of
-// an invalid job only active is: the rest may be nonsense.
-func (w *Want) Changes(unit *v1alpha1.QueueUnit) map[string]any {
-	have, spec := &unit.Spec, &w.Spec
+// Changes returns the fields of a merge patch that updates the unit's spec. For an
+// invalid job it contains only active, because the rest may be meaningless.
+func (d *Desired) Changes(unit *v1alpha1.QueueUnit) map[string]any {
+	have, spec := &unit.Spec, &d.Spec
 	changes := map[string]any{}
 	set := func(field string, differ bool, value any) {
 		if differ {
@@ -212,7 +211,7 @@ func (w *Want) Changes(unit *v1alpha1.QueueUnit) map[string]any {
 		}
 	}
 	set("active", *spec.Active != active(unit), *spec.Active)
-	if w.Invalid != "" {
+	if d.Invalid != "" {
 		return changes
 	}
 	set("priority", spec.Priority != have.Priority, spec.Priority)
@@ -220,14 +219,14 @@ func (w *Want) Changes(unit *v1alpha1.QueueUnit) map[string]any {
 	set("quotaName", spec.QuotaName != have.QuotaName, lifecycle.OrNull(spec.QuotaName))
 	set("preemptible", *spec.Preemptible != ptr.Deref(have.Preemptible, true), *spec.Preemptible)
 	set("maximumExecutionTimeSeconds", !ptr.Equal(spec.MaximumExecutionTimeSeconds, have.MaximumExecutionTimeSeconds), spec.MaximumExecutionTimeSeconds)
-	// To this comparison absent and empty are the same, as to the API server.
+	// Absent and empty are equal here, as for the API server.
 	set("podSets", !equality.Semantic.DeepEqual(spec.PodSets, have.PodSets), spec.PodSets)
 	set("resource", !equality.Semantic.DeepEqual(spec.Resource, have.Resource), replaceMap(have.Resource, spec.Resource))
 	return changes
 }
 
-// replaceMap is the merge patch that turns one map into the other: what is no
-// longer there must be null.
+// replaceMap returns the merge patch that turns one map into the other: removed keys
+// are null.
 func replaceMap(have, want corev1.ResourceList) map[corev1.ResourceName]any {
 	patch := make(map[corev1.ResourceName]any, len(want))
 	for name := range have {

@@ -1,0 +1,87 @@
+package decision
+
+import (
+	"cmp"
+	"fmt"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/pkg/lenient"
+)
+
+// Observation is what the framework derives from a job alone: its state and the spec
+// of its unit. Tests of adapters compare it.
+type Observation struct {
+	Job framework.JobState
+	// Foreign is the reason why the job is not ours.
+	Foreign string
+	Marked  bool
+	// Spec of the unit, and what is wrong with the job, if anything.
+	Spec    v1alpha1.QueueUnitSpec
+	Invalid string
+	// Warning is for the job's owner.
+	Warning string
+}
+
+// Observe passes a job to an adapter as the reconciler does, stripped as in the cache.
+// Related is the job's related object, if it has one.
+func Observe(adapter framework.Adapter, data, related []byte, cluster Cluster) (Observation, error) {
+	object, fault, err := decodeJob(adapter, data)
+	if err != nil {
+		return Observation{}, err
+	}
+	other, otherFault, err := decodeRelated(adapter, related)
+	if err != nil {
+		return Observation{}, err
+	}
+	state := JobStateOf(adapter, object, other)
+	d := DesiredOf(adapter, object, other, cluster, cmp.Or(fault, otherFault))
+	return Observation{
+		Job: state, Foreign: Foreign(adapter.Kind(), object, state), Marked: Marked(adapter.Kind(), object, state),
+		Spec: d.Spec, Invalid: d.Invalid, Warning: d.Warning,
+	}, nil
+}
+
+// SuspendPatch returns the adapter's part of the patch that suspends or releases a job.
+func SuspendPatch(adapter framework.Adapter, data []byte, suspend bool) (map[string]any, error) {
+	object, _, err := decodeJob(adapter, data)
+	if err != nil {
+		return nil, err
+	}
+	return adapter.SuspendPatch(object, suspend), nil
+}
+
+// decodeJob reads a job, or its readable part; fault is the error of the unreadable part.
+func decodeJob(adapter framework.Adapter, data []byte) (object framework.Object, fault, err error) {
+	whole, err := ReadAs(adapter, adapter.Kind().Version).Decode(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	Slim(adapter, whole)
+	if object, fault = Readable(whole); object == nil {
+		return nil, nil, fmt.Errorf("reading a %s: %w", adapter.Kind().Kind, fault)
+	}
+	return object, fault, nil
+}
+
+// ReadAs returns the description with which jobs of a version are decoded into the type
+// of the adapter.
+func ReadAs(adapter framework.Adapter, version string) lenient.Kind {
+	kind := adapter.Kind()
+	return lenient.Kind{GroupVersionKind: kind.GroupKind().WithVersion(version), Resource: kind.Resource,
+		New: func() lenient.Object { return adapter.New() }}
+}
+
+// Readable returns the readable part of a job, and an error for the unreadable part; nil
+// if nothing is readable.
+func Readable(job framework.Object) (framework.Object, error) {
+	bad, isBad := job.(*lenient.Unreadable)
+	switch {
+	case !isBad:
+		return job, nil
+	case bad.Partial == nil:
+		return nil, bad.Err
+	default:
+		return bad.Partial, bad.Err
+	}
+}
