@@ -171,15 +171,15 @@ func TestAProgramObeysItsFlagsThenItsEnvironmentThenItsFile(t *testing.T) {
 
 			var inForce, starts map[string]any
 			eventually(t, "it starts", logged, ended, func() bool {
-				inForce, starts = line(logged(), "The settings in force"), line(logged(), "The program starts")
+				inForce, starts = line(logged(), "Settings in force"), line(logged(), "The program starts")
 				return starts != nil
 			})
 			includes(t, inForce["settings"], c.settings, file)
 			includes(t, inForce["given"], c.given, file)
 			includes(t, inForce["given"], map[string]any{"namespace": "FILE: namespace", "health.bindAddress": "--health-bind-address"}, file)
 			includes(t, starts, c.starts, file)
-			if told := strings.Contains(logged(), "An environment variable has no effect here"); told != (c.program == extensions) {
-				t.Errorf("that a variable has no effect is reported: %t", told)
+			if reported := strings.Contains(logged(), "An environment variable has no effect"); reported != (c.program == extensions) {
+				t.Errorf("a variable without effect is reported: %t", reported)
 			}
 			eventually(t, "it is healthy where the flag says", logged, ended, func() bool { return answers("http://" + health + "/healthz") })
 			if answers("http://" + unused + "/healthz") {
@@ -230,12 +230,12 @@ func TestWhatIsWrongEndsAProgramAtOnceWithWhatIsKnown(t *testing.T) {
 		words            []string
 	}{
 		{controller, "QueueGroupPlugin=elasticquotav2", nil, []string{"QueueGroupPlugin", "elasticquotav2", "elasticquota, resourcequota"}},
-		{controller, "StrictPriority=yes please", nil, []string{"StrictPriority", "true, false"}},
+		{controller, "StrictPriority=yes please", nil, []string{"StrictPriority", "true or false"}},
 		{controller, "", []string{"--oversellrate=1.2"}, []string{"unknown flag: --oversellrate", "--oversell-rate"}},
 		{controller, "", []string{"--config", bad}, []string{bad, "KubeQueueControllerConfiguration"}},
 		{extensions, "", []string{"--config", bad}, []string{bad, `unknown field "worker"`, "workers"}},
 		{extensions, "", []string{"--enabled-extensions=tfjobs"}, []string{"--enabled-extensions", "tfjobs", "pytorchjob"}},
-		{extensions, "", []string{"--leader-elect-lease-duration=14s"}, []string{"lease duration (14s)"}},
+		{extensions, "", []string{"--leader-elect-lease-duration=14s"}, []string{"--leader-elect-lease-duration (14s)"}},
 	} {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(programs, c.program), c.args...)
 		cmd.Env = []string{c.environ}

@@ -1,5 +1,5 @@
-// Command job-extensions turns jobs into QueueUnits and releases them when their
-// units are admitted.
+// Command job-extensions creates a QueueUnit for each job and releases the job when its unit
+// is admitted.
 package main
 
 import (
@@ -28,7 +28,7 @@ func main() {
 func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 	client, err := kubernetes.NewForConfig(env.Config)
 	if err != nil {
-		return fmt.Errorf("making a client for events: %w", err)
+		return fmt.Errorf("creating the client for events: %w", err)
 	}
 	writer := events.NewWriter(client.CoreV1(), events.Source{Component: options.Name, Instance: env.Identity}, clock.RealClock{})
 	jobs, err := reconciler.New(reconciler.Options{
@@ -39,7 +39,7 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 		return err
 	}
 	if err := jobs.Start(ctx); err != nil {
-		return fmt.Errorf("filling the caches: %w", err)
+		return fmt.Errorf("syncing the caches: %w", err)
 	}
 	env.MarkReady()
 	return env.Lead(ctx, func(ctx context.Context) error { return writer.While(ctx, jobs.Work) })

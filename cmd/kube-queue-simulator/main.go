@@ -1,4 +1,4 @@
-// Command kube-queue-simulator plays a trace of jobs against a quota tree, with the
+// Command kube-queue-simulator replays a trace of jobs against a quota tree, with the
 // scheduling core of kube-queue-controller in virtual time, and reports how long the jobs
 // would have waited.
 package main
@@ -26,10 +26,10 @@ const (
 	exitInterrupted = 130
 )
 
-// errInterrupted ends the program after what was done has been told.
+// errInterrupted ends the program after the completed results have been printed.
 var errInterrupted = errors.New("interrupted")
 
-// usageError is the fault of the command line.
+// usageError is an error in the command line.
 type usageError struct{ error }
 
 func main() {
@@ -66,7 +66,7 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 		Version: identity.Version(),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{fmt.Errorf("unexpected argument %q: only flags are understood", args[0])}
+				return usageError{fmt.Errorf("unexpected argument %q: only flags are accepted", args[0])}
 			}
 			return nil
 		},
@@ -90,41 +90,42 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
-const longHelp = `Plays a trace of jobs against a quota tree and reports how long the jobs would have
-waited, how much of the quota was used and how fairly it was shared. What decides is the
-scheduling core of kube-queue-controller itself, in virtual time: a trace of 80,000 jobs
-takes seconds. Nothing is read from a cluster, and nothing is written to one.
+const longHelp = `Replays a trace of past jobs against a quota tree. Reports how long the jobs would have
+waited, how much of the quota they would have used and how fairly they would have shared it.
+The simulator runs the scheduling core of kube-queue-controller in virtual time: a trace of
+80,000 jobs takes seconds. It does not connect to a cluster.
 
 The trace is a CSV file with a header:
 
-  timestamp   when the job was submitted: 2026-01-31T08:00:00Z, 2026-01-31 08:00:00, or seconds
-  duration    for how many seconds it ran
-  namespace   whom it belonged to (or: cluster)
-  num_gpus    how many GPUs it took, of the resource that --gpu-resource names
-  request:R   how much of the resource R it took, as in request:cpu (any number of columns)
-  priority    its priority (optional)
-  name        its name (optional)
+  timestamp   submission time: 2026-01-31T08:00:00Z, 2026-01-31 08:00:00, or seconds
+  duration    run time in seconds
+  namespace   namespace of the job (or: cluster)
+  num_gpus    number of GPUs that the job requested; --gpu-resource sets the resource name
+  request:R   amount of resource R that the job requested, such as request:cpu (any number
+              of columns)
+  priority    priority of the job (optional)
+  name        name of the job (optional)
 
-or a file in the Standard Workload Format (.swf), of which processors count as cpu. Either
-may be compressed with gzip; "-" is the standard input.
+or a file in the Standard Workload Format (.swf), whose processors count as cpu. Both may
+be compressed with gzip. "-" reads the standard input.
 
-The tree is a manifest with an ElasticQuotaTree, as kubectl get -o yaml prints it too. Who
-has none yet says --capacity, and --quotas what kind of tree to propose; --print-tree prints
-the proposal, to be edited.`
+The tree is the manifest of an ElasticQuotaTree, for example the output of kubectl get -o
+yaml. To start without a tree, set --capacity: the simulator proposes a tree of the kind
+that --quotas selects, and --print-tree prints it for editing.`
 
-const examples = `  # What would waits be with 600 GPUs and a guarantee for each tenant by what it uses?
+const examples = `  # How long would jobs wait with 600 GPUs, each tenant guaranteed a share in proportion to its use?
   kube-queue-simulator --trace jobs.csv --capacity nvidia.com/gpu=600
 
-  # Compare the policies, with a picture
+  # Compare the policies and draw a plot
   kube-queue-simulator --trace jobs.csv --capacity nvidia.com/gpu=600 --policy RoundRobin,Block,Priority --plot waits.svg
 
-  # Begin a tree of one's own, try it, apply it
+  # Propose a tree, try it, apply it
   kube-queue-simulator --trace jobs.csv --capacity nvidia.com/gpu=600 --print-tree > tree.yaml
   kube-queue-simulator --trace jobs.csv --tree tree.yaml
   kubectl apply -f tree.yaml
 
-  # Try the tree that is in force
+  # Try the tree of the cluster
   kubectl -n kube-system get elasticquotatree -o yaml | kube-queue-simulator --trace jobs.csv --tree -
 
-  # A log of the Parallel Workloads Archive, tenants by group
+  # Replay a log of the Parallel Workloads Archive, with one tenant per group
   kube-queue-simulator --trace CTC-SP2.swf.gz --tenant group --capacity cpu=430`

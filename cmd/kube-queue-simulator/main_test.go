@@ -56,9 +56,9 @@ func TestACommandLineThatIsWrongIsRefusedWithWhatIsRight(t *testing.T) {
 		args  []string
 		words []string
 	}{
-		{"no trace", []string{capacity}, []string{"--trace is missing"}},
-		{"neither tree nor capacity", []string{"--trace", sample}, []string{"--tree or --capacity is missing", "--capacity nvidia.com/gpu=600"}},
-		{"both", []string{"--trace", sample, capacity, "--tree", "x"}, []string{"exclude each other"}},
+		{"no trace", []string{capacity}, []string{"--trace is required"}},
+		{"neither tree nor capacity", []string{"--trace", sample}, []string{"--tree or --capacity is required", "--capacity nvidia.com/gpu=600"}},
+		{"both", []string{"--trace", sample, capacity, "--tree", "x"}, []string{"mutually exclusive"}},
 		{"one standard input for two", []string{"--trace=-", "--tree=-"}, []string{"standard input"}},
 		{"an unknown flag", []string{"--no-such"}, []string{"unknown flag: --no-such", "--help"}},
 		{"an argument", []string{"jobs.csv"}, []string{`unexpected argument "jobs.csv"`}},
@@ -70,12 +70,12 @@ func TestACommandLineThatIsWrongIsRefusedWithWhatIsRight(t *testing.T) {
 		{"an unknown tenant", []string{"--trace", sample, capacity, "--tenant", "team"}, []string{"--tenant", "user, group, queue, partition"}},
 		{"an unknown progress", []string{"--trace", sample, capacity, "--progress", "yes"}, []string{"--progress", "auto, always, never"}},
 		{"a rate of zero", []string{"--trace", sample, capacity, "--oversell-rate", "0"}, []string{"--oversell-rate"}},
-		{"a capacity without amount", []string{"--trace", sample, "--capacity", "nvidia.com/gpu"}, []string{"--capacity", `"nvidia.com/gpu" is not a resource and an amount`}},
+		{"a capacity without amount", []string{"--trace", sample, "--capacity", "nvidia.com/gpu"}, []string{"--capacity", `"nvidia.com/gpu" must be RESOURCE=AMOUNT`}},
 		{"a capacity that is no quantity", []string{"--trace", sample, "--capacity", "nvidia.com/gpu=many"}, []string{"--capacity: nvidia.com/gpu", `"many"`}},
 		{"a negative capacity", []string{"--trace", sample, "--capacity", "nvidia.com/gpu=-1"}, []string{"--capacity", "negative"}},
-		{"a capacity twice", []string{"--trace", sample, "--capacity", "cpu=1,cpu=2"}, []string{"--capacity: cpu stands there twice"}},
-		{"a capacity nobody asks for", []string{"--trace", sample, "--capacity", "nvidia.com/gpu=1,cpu=1"}, []string{"--capacity: no job of the trace asks for cpu", "nvidia.com/gpu"}},
-		{"a resource nobody asks for", []string{"--trace", sample, capacity, "--resource", "cpu"}, []string{"--resource: no job of the trace asks for cpu"}},
+		{"a capacity twice", []string{"--trace", sample, "--capacity", "cpu=1,cpu=2"}, []string{"--capacity: cpu is given twice"}},
+		{"a capacity nobody asks for", []string{"--trace", sample, "--capacity", "nvidia.com/gpu=1,cpu=1"}, []string{"--capacity: no job of the trace requests cpu", "nvidia.com/gpu"}},
+		{"a resource nobody asks for", []string{"--trace", sample, capacity, "--resource", "cpu"}, []string{"--resource: no job of the trace requests cpu"}},
 		{"no GPU resource", []string{"--trace", sample, capacity, "--gpu-resource", ""}, []string{"--gpu-resource must not be empty"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestTheStandardInputIsATraceOrATree(t *testing.T) {
 func TestALogOfTheStandardWorkloadFormatIsPlayed(t *testing.T) {
 	log := file(t, "log.swf", "; a log\n1 0 -1 100 4 -1 -1 4 -1 -1 1 7 3 -1 2 1 -1 -1\n2 5 -1 100 8 -1 -1 8 -1 -1 1 8 3 -1 2 1 -1 -1\n3 5 -1 -1 8 -1 -1 8 -1 -1 1 8 3 -1 2 1 -1 -1\n")
 	stdout, _ := run(t, exitClean, "--trace", log, "--capacity=cpu=8", "--tenant=group")
-	says(t, "table", stdout, "2 jobs of 1 tenant,", "1 skipped: its run time is not known (the first in line 4)", "group-3", "cpu 8")
+	says(t, "table", stdout, "2 jobs of 1 tenant,", "1 skipped: unknown run time (first in line 4)", "group-3", "cpu 8")
 }
 
 func TestAPictureIsDrawn(t *testing.T) {
@@ -242,7 +242,7 @@ func TestAPictureIsDrawn(t *testing.T) {
 
 func TestProgressIsReportedWhereItIsAskedFor(t *testing.T) {
 	_, stderr := run(t, exitClean, "--trace", sample, capacity, "--progress=always", "--policy=Block,Priority")
-	says(t, "stderr", stderr, "reading", "Block (1 of 2)", "Priority (2 of 2): 474 of 474 jobs have ended, 100 %")
+	says(t, "stderr", stderr, "reading", "Block (1 of 2)", "Priority (2 of 2): 474 of 474 jobs finished, 100 %")
 	if !strings.HasSuffix(stderr, "\r\x1b[K") {
 		t.Errorf("the last line is left: %q", stderr)
 	}
@@ -280,7 +280,7 @@ func TestAnInterruptedRunTellsWhatWasDone(t *testing.T) {
 	if code != exitInterrupted {
 		t.Errorf("exit status %d", code)
 	}
-	says(t, "stderr", stderr.String(), "interrupted in Priority (2 of 3)", "nothing is reported it")
+	says(t, "stderr", stderr.String(), "interrupted in Priority (2 of 3)", "no results of this policy are printed")
 	says(t, "stdout", stdout.String(), "Block 4,000")
 	if strings.Contains(stdout.String(), "Priority") || strings.Contains(stderr.String(), "RoundRobin (3 of 3)") {
 		t.Errorf("it went on: stdout\n%s\nstderr\n%s", &stdout, stderr.String())

@@ -36,13 +36,13 @@ type options struct {
 	oversellRate                            string
 	output, plot, resource, progress        string
 
-	// What the above come to.
+	// The parsed values of the settings above.
 	limits   map[string]resource.Quantity
 	oversell resources.Rate
-	play     []queue.Policy
+	replay   []queue.Policy
 }
 
-// choice is a flag that has one of a few values.
+// choice is a flag that accepts a fixed set of values.
 type choice struct {
 	flag  string
 	value *string
@@ -69,27 +69,27 @@ func texts[T ~string](values []T) []string {
 	return list
 }
 
-// addFlags: what stands between backquotes is the placeholder in the help.
+// addFlags adds the flags. The word in backquotes is the placeholder in the help.
 func (o *options) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.trace, "trace", "", "`FILE` with the trace to play, CSV or Standard Workload Format, also compressed with gzip; - for the standard input.")
-	fs.StringVar(&o.traceFormat, "trace-format", "", "`FORMAT` of the trace: csv or swf. Unset: by the name of the file, csv if that does not tell.")
+	fs.StringVar(&o.trace, "trace", "", "`FILE` with the trace to replay: CSV or Standard Workload Format, optionally compressed with gzip; - for the standard input.")
+	fs.StringVar(&o.traceFormat, "trace-format", "", "`FORMAT` of the trace: csv or swf. Unset: derived from the file name, csv if the name has neither extension.")
 	fs.StringVar(&o.gpuResource, "gpu-resource", "nvidia.com/gpu", "`RESOURCE` that the column num_gpus counts.")
-	fs.StringVar(&o.tenant, "tenant", string(trace.User), "`FIELD` that tells tenants apart in the Standard Workload Format: user, group, queue or partition.")
+	fs.StringVar(&o.tenant, "tenant", string(trace.User), "`FIELD` that identifies the tenant in the Standard Workload Format: user, group, queue or partition.")
 	fs.StringVar(&o.tree, "tree", "", "`FILE` with the manifest of the ElasticQuotaTree to try; - for the standard input.")
-	fs.StringVar(&o.capacity, "capacity", "", "Instead of --tree: what there is, as `RESOURCE=AMOUNT,...`, for a tree to be proposed from the trace.")
-	fs.StringVar(&o.quotas, "quotas", string(quotatree.Elastic), "`KIND` of tree to propose for --capacity. single: one quota for all tenants; elastic: one for each, its min in proportion to the resource-hours of its jobs, its max the whole; hard: the same with max = min.")
-	fs.BoolVar(&o.printTree, "print-tree", false, "Print the tree as a manifest and play nothing.")
-	fs.StringSliceVar(&o.policies, "policy", []string{string(queue.RoundRobin)}, "`POLICY,...` of the queues, each of which is played: RoundRobin, Block, Priority.")
-	fs.BoolVar(&o.pauseBorrowing, "pause-borrowing", false, "As of kube-queue-controller: while a job waits for what its quota's min guarantees, nobody borrows more of that.")
-	fs.StringVar(&o.oversellRate, "oversell-rate", "1.0", "As of kube-queue-controller: `DECIMAL` that every max is multiplied with.")
-	fs.StringVarP(&o.output, "output", "o", outputTable, "`FORMAT` to print: table, csv (one row for each policy and group of jobs) or json (everything).")
-	fs.StringVar(&o.plot, "plot", "", "`FILE` to draw a picture into (SVG): use and waiting jobs in time, and how waits are distributed.")
-	fs.StringVar(&o.resource, "resource", "", "`RESOURCE` by which jobs are sorted by size and whose use is drawn. Unset: the first of the trace that the root of the tree limits.")
-	fs.StringVar(&o.progress, "progress", progressAuto, "`WHEN` to tell on stderr how far it is: auto (on a terminal), always or never.")
+	fs.StringVar(&o.capacity, "capacity", "", "Capacity of the cluster as `RESOURCE=AMOUNT,...`, from which a tree is proposed. Use it instead of --tree.")
+	fs.StringVar(&o.quotas, "quotas", string(quotatree.Elastic), "`KIND` of tree to propose for --capacity. single: one quota for all tenants; elastic: one quota per tenant, with a min in proportion to the resource-hours of its jobs and the complete capacity as its max; hard: the same with max = min.")
+	fs.BoolVar(&o.printTree, "print-tree", false, "Print the manifest of the tree and exit without replaying the trace.")
+	fs.StringSliceVar(&o.policies, "policy", []string{string(queue.RoundRobin)}, "`POLICY,...` of the queues: RoundRobin, Block, Priority. The trace is replayed once per policy.")
+	fs.BoolVar(&o.pauseBorrowing, "pause-borrowing", false, "Pause borrowing of a resource while a job waits for its guaranteed quota; same as the flag of kube-queue-controller.")
+	fs.StringVar(&o.oversellRate, "oversell-rate", "1.0", "`DECIMAL` by which every max is multiplied; same as the flag of kube-queue-controller.")
+	fs.StringVarP(&o.output, "output", "o", outputTable, "Output `FORMAT`: table, csv (one row per policy and group of jobs) or json (all results).")
+	fs.StringVar(&o.plot, "plot", "", "`FILE` for a plot (SVG) of the used quota and the waiting jobs over time, and of the distribution of waiting times.")
+	fs.StringVar(&o.resource, "resource", "", "`RESOURCE` by which jobs are grouped by size and whose use is plotted. Unset: the first resource of the trace that the root of the tree limits.")
+	fs.StringVar(&o.progress, "progress", progressAuto, "`WHEN` to show progress on stderr: auto (on a terminal), always or never.")
 }
 
-// addCompletion lets shells complete values. A flag that is not there is a slip in
-// this file, which the tests find.
+// addCompletion enables shell completion of values. Errors are ignored: they mean that a
+// flag does not exist, which the tests detect.
 func (o *options) addCompletion(cmd *cobra.Command) {
 	for _, c := range o.choices() {
 		_ = cmd.RegisterFlagCompletionFunc(c.flag, cobra.FixedCompletions(c.known, cobra.ShellCompDirectiveNoFileComp))
@@ -104,20 +104,20 @@ func (o *options) addCompletion(cmd *cobra.Command) {
 // complete checks everything that can be checked without a file.
 func (o *options) complete() error {
 	for _, c := range o.choices() {
-		// Only the format may be left to be found out.
+		// Only the trace format may be empty: it is then derived from the file name.
 		if !slices.Contains(c.known, *c.value) && (c.flag != "trace-format" || *c.value != "") {
-			return fmt.Errorf("--%s: unknown value %q; known are: %s", c.flag, *c.value, strings.Join(c.known, ", "))
+			return fmt.Errorf("--%s: unknown value %q; known values: %s", c.flag, *c.value, strings.Join(c.known, ", "))
 		}
 	}
 	switch {
 	case o.trace == "":
-		return errors.New("--trace is missing: the file with the jobs to play")
+		return errors.New("--trace is required: set it to the file with the jobs to replay")
 	case o.tree == "" && o.capacity == "":
-		return errors.New("--tree or --capacity is missing: the quota tree to try, or what there is, as --capacity nvidia.com/gpu=600, for a tree to be proposed")
+		return errors.New("--tree or --capacity is required: set --tree to the file with the quota tree to try, or --capacity, for example --capacity nvidia.com/gpu=600, to propose a tree")
 	case o.tree != "" && o.capacity != "":
-		return errors.New("--tree and --capacity exclude each other: a tree has its limits in it")
+		return errors.New("--tree and --capacity are mutually exclusive: a tree contains its own limits")
 	case o.tree == "-" && o.trace == "-":
-		return errors.New("--trace and --tree cannot both be the standard input")
+		return errors.New("--trace and --tree must not both read the standard input")
 	case o.gpuResource == "":
 		return errors.New("--gpu-resource must not be empty")
 	}
@@ -125,7 +125,7 @@ func (o *options) complete() error {
 	if o.oversell, err = resources.ParseRate(o.oversellRate); err != nil {
 		return fmt.Errorf("--oversell-rate: %w", err)
 	}
-	if o.play, err = parsePolicies(o.policies); err != nil {
+	if o.replay, err = parsePolicies(o.policies); err != nil {
 		return fmt.Errorf("--policy: %w", err)
 	}
 	if o.capacity != "" {
@@ -136,20 +136,20 @@ func (o *options) complete() error {
 	return nil
 }
 
-// parsePolicies takes the names in any case, each once.
+// parsePolicies parses the case-insensitive names and removes duplicates.
 func parsePolicies(names []string) ([]queue.Policy, error) {
 	var list []queue.Policy
 	for _, name := range names {
 		at := slices.IndexFunc(policies, func(p queue.Policy) bool { return strings.EqualFold(string(p), strings.TrimSpace(name)) })
 		if at < 0 {
-			return nil, fmt.Errorf("unknown policy %q; known are: %s", name, strings.Join(texts(policies), ", "))
+			return nil, fmt.Errorf("unknown policy %q; known policies: %s", name, strings.Join(texts(policies), ", "))
 		}
 		if !slices.Contains(list, policies[at]) {
 			list = append(list, policies[at])
 		}
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("no policy; known are: %s", strings.Join(texts(policies), ", "))
+		return nil, fmt.Errorf("no policy given; known policies: %s", strings.Join(texts(policies), ", "))
 	}
 	return list, nil
 }
@@ -160,10 +160,10 @@ func parseCapacity(text string) (map[string]resource.Quantity, error) {
 		name, amount, ok := strings.Cut(entry, "=")
 		name = strings.TrimSpace(name)
 		if !ok || name == "" {
-			return nil, fmt.Errorf("%q is not a resource and an amount, as nvidia.com/gpu=600", entry)
+			return nil, fmt.Errorf("%q must be RESOURCE=AMOUNT, for example nvidia.com/gpu=600", entry)
 		}
 		if _, twice := limits[name]; twice {
-			return nil, fmt.Errorf("%s stands there twice", name)
+			return nil, fmt.Errorf("%s is given twice", name)
 		}
 		q, err := resources.Parse(amount)
 		if err == nil {

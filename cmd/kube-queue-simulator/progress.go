@@ -11,13 +11,13 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator/report"
 )
 
-// progressEvery is how often a line is written at most.
+// progressEvery is the minimum time between two updates of the line.
 const progressEvery = 100 * time.Millisecond
 
-// progress writes one line over and over.
+// progress overwrites one line of the terminal.
 type progress struct {
 	to      io.Writer
-	shown   bool
+	visible bool
 	written time.Time
 	text    string
 }
@@ -26,37 +26,37 @@ func (o *options) newProgress(stderr io.Writer) *progress {
 	p := &progress{to: stderr}
 	switch o.progress {
 	case progressAlways:
-		p.shown = true
+		p.visible = true
 	case progressAuto:
 		f, isFile := stderr.(*os.File)
-		p.shown = isFile && term.IsTerminal(int(f.Fd()))
+		p.visible = isFile && term.IsTerminal(int(f.Fd()))
 	}
 	return p
 }
 
-// of is what the simulator calls while it plays what has that name.
-func (p *progress) of(title string) func(ended, all int) {
+// of returns the callback with which the simulator reports the progress of the named run.
+func (p *progress) of(title string) func(finished, all int) {
 	p.text, p.written = title, time.Time{}
-	p.say(title)
+	p.show(title)
 	begin := time.Now()
-	return func(ended, all int) {
-		p.text = fmt.Sprintf("%s: %s of %s jobs have ended", title, report.Count(int64(ended)), report.Count(int64(all)))
+	return func(finished, all int) {
+		p.text = fmt.Sprintf("%s: %s of %s jobs finished", title, report.Count(int64(finished)), report.Count(int64(all)))
 		if now := time.Now(); now.Sub(p.written) >= progressEvery {
 			p.written = now
-			p.say(fmt.Sprintf("%s, %d %%, %s", p.text, 100*ended/max(all, 1), now.Sub(begin).Round(100*time.Millisecond)))
+			p.show(fmt.Sprintf("%s, %d %%, %s", p.text, 100*finished/max(all, 1), now.Sub(begin).Round(100*time.Millisecond)))
 		}
 	}
 }
 
-// last is what was said last.
+// last returns the text that was reported last.
 func (p *progress) last() string { return p.text }
 
-// say writes over what stands there.
-func (p *progress) say(text string) {
-	if p.shown {
+// show overwrites the line.
+func (p *progress) show(text string) {
+	if p.visible {
 		fmt.Fprintf(p.to, "\r\x1b[K%s", text)
 	}
 }
 
-// clear leaves the line empty for others.
-func (p *progress) clear() { p.say("") }
+// clear empties the line for other output.
+func (p *progress) clear() { p.show("") }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
@@ -23,7 +24,7 @@ import (
 
 func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 	progress := o.newProgress(stderr)
-	progress.say("reading " + o.trace)
+	progress.show("reading " + o.trace)
 	played, err := trace.Open(o.trace, trace.Options{Format: trace.Format(o.traceFormat), GPUResource: o.gpuResource, Tenant: trace.Field(o.tenant)})
 	progress.clear()
 	if err != nil {
@@ -42,7 +43,7 @@ func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	paper := &report.Paper{Trace: o.traceFacts(played), Tree: o.treeFacts(source, root)}
-	err = o.playAll(ctx, paper, played, root, resource, progress)
+	err = o.replayAll(ctx, paper, played, root, resource, progress)
 	if err != nil && !errors.Is(err, errInterrupted) {
 		return err
 	}
@@ -54,22 +55,22 @@ func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 	return err
 }
 
-// playAll adds a report for each policy that was played to its end. A signal ends it
-// after those; until here it ends the process, which has done nothing yet.
-func (o *options) playAll(ctx context.Context, paper *report.Paper, played *trace.Trace, root tree.Node, resource string, progress *progress) error {
+// replayAll adds a report for each policy whose replay is complete. A signal stops it, and
+// the complete reports are printed. Before this function runs, a signal ends the process.
+func (o *options) replayAll(ctx context.Context, paper *report.Paper, played *trace.Trace, root tree.Node, resource string, progress *progress) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A second signal ends the process whatever it is doing.
+	// A second signal ends the process immediately.
 	context.AfterFunc(ctx, stop)
-	for i, policy := range o.play {
+	for i, policy := range o.replay {
 		scenario := simulator.Scenario{Jobs: played.Jobs, Tree: root,
 			Options:  tree.Options{Oversell: o.oversell, PauseBorrowing: o.pauseBorrowing},
 			Core:     scheduler.Options{Policy: policy},
-			Progress: progress.of(fmt.Sprintf("%s (%d of %d)", policy, i+1, len(o.play)))}
+			Progress: progress.of(fmt.Sprintf("%s (%d of %d)", policy, i+1, len(o.replay)))}
 		result, err := simulator.Run(ctx, scenario)
 		progress.clear()
 		if err != nil && ctx.Err() != nil {
-			return fmt.Errorf("%w in %s; nothing is reported it", errInterrupted, progress.last())
+			return fmt.Errorf("%w in %s; no results of this policy are printed", errInterrupted, progress.last())
 		}
 		if err != nil {
 			return err
@@ -79,7 +80,7 @@ func (o *options) playAll(ctx context.Context, paper *report.Paper, played *trac
 	return nil
 }
 
-// root of the tree to play, and where it is from.
+// root returns the root of the tree to try, and a description of its source.
 func (o *options) root(played *trace.Trace) (tree.Node, string, error) {
 	if o.tree != "" {
 		root, err := quotatree.Open(o.tree)
@@ -87,18 +88,18 @@ func (o *options) root(played *trace.Trace) (tree.Node, string, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.limits)) {
 		if !slices.Contains(played.Resources, name) {
-			return tree.Node{}, "", usageError{fmt.Errorf("--capacity: no job of the trace asks for %s; it has: %v", name, played.Resources)}
+			return tree.Node{}, "", usageError{fmt.Errorf("--capacity: no job of the trace requests %s; requested resources: %s", name, strings.Join(played.Resources, ", "))}
 		}
 	}
 	kind := quotatree.Kind(o.quotas)
 	return quotatree.Propose(kind, played.Jobs, o.limits), fmt.Sprintf("proposed, %s: %s", kind, quotatree.Describe(kind)), nil
 }
 
-// followed is the resource whose use is followed in time.
+// followed returns the resource whose use is tracked over time.
 func (o *options) followed(played *trace.Trace, root tree.Node) (string, error) {
 	if o.resource != "" {
 		if !slices.Contains(played.Resources, o.resource) {
-			return "", usageError{fmt.Errorf("--resource: no job of the trace asks for %s; it has: %v", o.resource, played.Resources)}
+			return "", usageError{fmt.Errorf("--resource: no job of the trace requests %s; requested resources: %s", o.resource, strings.Join(played.Resources, ", "))}
 		}
 		return o.resource, nil
 	}
@@ -122,10 +123,10 @@ func (o *options) traceFacts(t *trace.Trace) report.Trace {
 		facts.Start = &t.Start
 	}
 	for _, s := range t.Skipped {
-		facts.Skipped = append(facts.Skipped, fmt.Sprintf("%s skipped: %s (the first in line %d)", report.Count(int64(s.Count)), s.Cause, s.Line))
+		facts.Skipped = append(facts.Skipped, fmt.Sprintf("%s skipped: %s (first in line %d)", report.Count(int64(s.Count)), s.Cause, s.Line))
 	}
 	for _, r := range t.Renamed {
-		facts.Renamed = append(facts.Renamed, fmt.Sprintf("tenant %q cannot be the name of a namespace and is called %s", r.From, r.To))
+		facts.Renamed = append(facts.Renamed, fmt.Sprintf("tenant %q is not a valid namespace name and is renamed to %s", r.From, r.To))
 	}
 	return facts
 }
@@ -143,7 +144,7 @@ func (o *options) treeFacts(source string, root tree.Node) report.Tree {
 func (o *options) print(paper *report.Paper, stdout io.Writer) error {
 	if o.plot != "" {
 		if err := os.WriteFile(o.plot, plot.Draw(paper), 0o644); err != nil {
-			return fmt.Errorf("writing the picture: %w", err)
+			return fmt.Errorf("writing the plot: %w", err)
 		}
 	}
 	switch o.output {

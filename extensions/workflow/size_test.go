@@ -76,7 +76,7 @@ func TestSizesThatCannotBeReadSayWhy(t *testing.T) {
 		"a name that is a number":      {"5: 5", []string{`"5" is not a resource`}},
 		"more than one fault":          {"cpu: -1\ngpu: 1", []string{"cpu: -1 is negative", `"gpu" is not a resource`}},
 		"a text that nobody wrote":     {"cpu: 1 #" + strings.Repeat("x", maxSize), []string{"longer than 8192 characters"}},
-		"a quantity that nobody wrote": {"cpu: '" + strings.Repeat("1", 99) + "'", []string{"cpu: quantity", "is too long"}},
+		"a quantity that nobody wrote": {"cpu: '" + strings.Repeat("1", 99) + "'", []string{"cpu: quantity", "is longer than 64 characters"}},
 		"a tree of references":         {bomb(), []string{"annotation"}},
 		"a deep hole":                  {strings.Repeat("[", maxSize), []string{"it cannot be parsed"}},
 	} {

@@ -14,15 +14,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// built is one program for one platform.
+// built is the image of one program for one platform.
 type built struct {
 	on    platform
 	image v1.Image
 	bom   v1.Image
 }
 
-// indexOf joins the images of a program, first the images and then their bills of
-// materials. Those have the platform unknown/unknown, which no node asks for.
+// indexOf combines the images of a program in an index: first the images, then their bills
+// of materials. These have the platform unknown/unknown, which no node requests.
 func indexOf(all []built, notes map[string]string) v1.ImageIndex {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, b := range all {
@@ -36,15 +36,14 @@ func indexOf(all []built, notes map[string]string) v1.ImageIndex {
 	return mutate.Annotations(index, notes).(v1.ImageIndex)
 }
 
-// plain is an image of which the index tells no artifactType, as is usual for what is no
-// artifact.
+// plain is an image without artifactType in the index, as usual for images.
 type plain struct{ v1.Image }
 
 func (plain) ArtifactType() (string, error) { return "", nil }
 
-// archive packs the index and all that it names as an OCI image layout into a tar.
-// index.json lists the index alone: of several entries podman and skopeo would not know
-// which one is meant. name is the whole name of the image with its tag.
+// archive packs the index and everything that it references into a tar file with an OCI image
+// layout. index.json lists only the index, because podman and skopeo cannot choose between
+// several entries. name is the full name of the image with its tag.
 func archive(all []built, index v1.ImageIndex, name, tag string, created time.Time) ([]byte, error) {
 	blobs := map[string][]byte{}
 	digest, err := index.Digest()
@@ -68,7 +67,8 @@ func archive(all []built, index v1.ImageIndex, name, tag string, created time.Ti
 		load.RepoTags = []string{name}
 		loads = append(loads, load)
 	}
-	// Of several with one tag Docker keeps the last. The first platform is the commonest.
+	// Docker keeps the last of several images with one tag. The first platform is the most
+	// common one.
 	slices.Reverse(loads)
 	top := v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{{
 		MediaType: types.OCIImageIndex, Size: int64(len(manifest)), Digest: digest,
@@ -80,8 +80,8 @@ func archive(all []built, index v1.ImageIndex, name, tag string, created time.Ti
 	return layoutTar(created, blobs, top, loads)
 }
 
-// dockerLoad is an entry of manifest.json, which Docker reads when it keeps images in its
-// own store; whatever knows OCI does not look at it.
+// dockerLoad is an entry of manifest.json, which Docker reads if it uses its own image store.
+// Tools with OCI support ignore it.
 type dockerLoad struct {
 	Config   string
 	RepoTags []string

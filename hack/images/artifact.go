@@ -13,13 +13,13 @@ import (
 
 const (
 	bomType = "application/vnd.cyclonedx+json"
-	// What OCI has a manifest name as its config that has none.
+	// The media type that OCI requires for the config of a manifest without config.
 	emptyType = types.MediaType("application/vnd.oci.empty.v1+json")
 )
 
-// attached is a bill of materials as an artifact of OCI 1.1: its manifest names the image
-// that it is about as its subject, so a registry lists it among the image's referrers.
-// It is copied along with the image since the index lists both.
+// attached is a bill of materials as an OCI 1.1 artifact. Its manifest names the image as its
+// subject, so a registry lists it among the referrers of the image. Tools copy it together
+// with the image, because the index lists both.
 type attached struct {
 	bom      []byte
 	manifest []byte
@@ -52,7 +52,7 @@ func (a *attached) RawManifest() ([]byte, error)        { return a.manifest, nil
 func (a *attached) RawConfigFile() ([]byte, error)      { return []byte("{}"), nil }
 func (a *attached) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
 
-// LayerByDigest is asked for the bill of materials, the only blob there is.
+// LayerByDigest returns the bill of materials, which is the only blob.
 func (a *attached) LayerByDigest(v1.Hash) (partial.CompressedLayer, error) {
 	return static.NewLayer(a.bom, bomType), nil
 }

@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// carried are the settings of the user that say where modules come from and where they
-// are kept. All others could change the bytes and are dropped.
+// carried are the user's settings for the source and the cache of modules. All other settings
+// could change the output and are dropped.
 var carried = []string{"GOPROXY", "GOSUMDB", "GONOSUMDB", "GONOPROXY", "GOPRIVATE", "GOINSECURE", "GOAUTH", "GOVCS",
 	"GOMODCACHE", "GOCACHE", "GOTMPDIR", "GOTOOLCHAIN"}
 
-// builder runs the go command with the same settings whatever the machine has.
+// builder runs the go command with settings that do not depend on the machine.
 type builder struct {
 	source string
 	env    []string
@@ -34,7 +34,7 @@ func newBuilder(ctx context.Context, source string, log io.Writer) (*builder, er
 	}
 	var settings map[string]string
 	if err := json.Unmarshal(out, &settings); err != nil {
-		return nil, fmt.Errorf("reading what go env says: %w", err)
+		return nil, fmt.Errorf("parsing the output of go env: %w", err)
 	}
 	for _, setting := range os.Environ() {
 		if !strings.HasPrefix(setting, "GO") && !strings.HasPrefix(setting, "CGO_") {
@@ -67,7 +67,7 @@ func (b *builder) build(ctx context.Context, to string, on platform, opts *optio
 	})
 }
 
-// moduleFolders reports where the source of each module lies that a program is built from.
+// moduleFolders returns the source folders of the modules that a program is built from.
 func (b *builder) moduleFolders(ctx context.Context, on platform, programs []string) (map[string]string, error) {
 	args := []string{"list", "-deps", "-f", "{{with .Module}}{{.Path}}\t{{.Dir}}{{end}}"}
 	out, err := b.goCommand(ctx, b.platformEnv(on), append(args, packages(programs)...)...)
@@ -98,7 +98,7 @@ func packages(programs []string) []string {
 func (b *builder) goCommand(ctx context.Context, env []string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Env = b.source, env
-	// Asked to end, it removes its temporary files; killed, it would leave them.
+	// On an interrupt, go removes its temporary files; when killed, it would leave them.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	var errs bytes.Buffer
@@ -110,7 +110,7 @@ func (b *builder) goCommand(ctx context.Context, env []string, args ...string) (
 	return out, nil
 }
 
-// progress reports when something slow begins, that it goes on, and how long it took.
+// progress logs the start, the progress and the duration of a slow step.
 func (b *builder) progress(what string, do func() error) error {
 	fmt.Fprintf(b.log, "images: %s\n", what)
 	started := time.Now()

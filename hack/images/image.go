@@ -15,17 +15,17 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// The user that the program runs as. Some programs want a name for their user, so the
-// image has one; it is that of other images without a shell.
+// The user that the program runs as. Some programs require a name of their user, so the image
+// defines one, the same as other images without a shell.
 const (
 	user   = "65532:65532"
 	passwd = "root:x:0:0:root:/:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/:/sbin/nologin\n"
 	group  = "root:x:0:\nnonroot:x:65532:\n"
 )
 
-// image is one program for one platform. Beside the program there is nothing but the
-// name of its user. CA certificates are not needed: the programs speak to the API server
-// alone, whose CA is mounted with the ServiceAccount or named in a kubeconfig.
+// image returns the image of one program for one platform. It contains only the program and
+// the name of its user. CA certificates are not needed: the programs only connect to the API
+// server, whose CA is mounted with the ServiceAccount or configured in a kubeconfig.
 func image(program string, on platform, binary []byte, opts *options, notes map[string]string) (v1.Image, error) {
 	files, err := tree(opts.created, []file{
 		{name: "etc/"},
@@ -62,14 +62,15 @@ func image(program string, on platform, binary []byte, opts *options, notes map[
 	return mutate.Annotations(img, notes).(v1.Image), nil
 }
 
-// file is an entry of an archive; a folder ends in a slash.
+// file is an entry of an archive; the name of a folder ends with a slash.
 type file struct {
 	name string
 	data []byte
 	mode int64
 }
 
-// tree is a tar archive of these files in this order, all of one time and of root.
+// tree returns a tar archive of the files in the given order. All have the same time and
+// belong to root.
 func tree(created time.Time, files []file) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)

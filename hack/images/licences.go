@@ -12,12 +12,13 @@ import (
 
 var (
 	licenceFile = regexp.MustCompile(`(?i)^(licen[cs]es?|copying|unlicense)([-.](apache|mit|bsd|libyaml|2\.0))*(\.(md|txt|rst))?$`)
-	// Names of licensecheck that SPDX has too; it knows variants of its own.
+	// Names of licensecheck that are also SPDX identifiers; licensecheck defines further
+	// variants.
 	spdx = regexp.MustCompile(`^(Apache-2\.0|MIT|BSD-[0-4]-Clause|0BSD|ISC|MPL-[12]\.[01]|Unlicense|CC0-1\.0|CC-BY-(SA-)?[1-4]\.0|Zlib|BSL-1\.0)$`)
 )
 
-// licencesIn reports the licences whose text lies in the folder of a module; nil where no
-// text is known for sure. Who needs certainty reads the files themselves.
+// licencesIn returns the licences whose text is in the folder of a module; nil if no text is
+// recognised with certainty.
 func licencesIn(folder string) *cyclonedx.Licenses {
 	if folder == "" {
 		return nil

@@ -1,13 +1,14 @@
-// Command images builds the programs as static binaries and packs each into one OCI
-// image archive for all its platforms, with a bill of materials for every binary. It
-// needs Go and the modules: no container daemon, no root, no tool for images.
+// Command images builds the programs as static binaries and packs each program into one OCI
+// image archive for all platforms, with a bill of materials per binary. It needs only Go and
+// the modules: no container daemon, no root, no image tools.
 //
-// The same commit built with the same version of Go gives the same bytes. So nothing of
-// the machine may get into a file: no path, no clock, no user, no order of a map, no
-// setting of Go but those of gobuild.go. All times are that of the commit.
+// Builds are reproducible: the same commit built with the same version of Go gives the same
+// bytes. Files therefore contain nothing of the machine: no path, time, user, map order, or
+// Go setting other than those of gobuild.go. All times are the time of the commit.
 //
-// One run writes one folder. Files get their names when all are whole, and SHA256SUMS,
-// which lists them, comes last: a run that was stopped leaves what was there before.
+// One run writes one folder. Files are renamed to their final names when all of them are
+// complete, and SHA256SUMS, which lists them, is written last. An interrupted run leaves the
+// earlier files unchanged.
 package main
 
 import (
@@ -28,7 +29,7 @@ func main() {
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "images: stopped; nothing was changed")
+		fmt.Fprintln(os.Stderr, "images: interrupted; no files were changed")
 		os.Exit(130)
 	default:
 		fmt.Fprintln(os.Stderr, "images:", err)
@@ -36,7 +37,7 @@ func main() {
 	}
 }
 
-// start reads the flags and builds. Progress goes to log, the result to out.
+// start reads the flags and builds. It writes progress to log and the result to out.
 func start(ctx context.Context, args []string, out, log io.Writer) error {
 	opts := defaults()
 	if err := opts.parse(args, log); err != nil {

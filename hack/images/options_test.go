@@ -18,13 +18,13 @@ func TestWhatCannotWorkIsRefusedBeforeTheBuild(t *testing.T) {
 	}{
 		{"a program that is not there", []string{"--programs", "nobody"}, "has no folder cmd/nobody"},
 		{"no program", []string{"--programs", ","}, "must each name one"},
-		{"a platform that is not built", []string{"--platforms", "windows/amd64"}, "give linux/amd64, linux/arm64 or both"},
-		{"a version that cannot tag an image", []string{"--version", "v1+x"}, "cannot tag an image"},
-		{"a version that would be a flag of the linker", []string{"--version", "v1 -X other=1"}, "cannot tag an image"},
+		{"a platform that is not built", []string{"--platforms", "windows/amd64"}, "set linux/amd64, linux/arm64 or both"},
+		{"a version that cannot tag an image", []string{"--version", "v1+x"}, "is not a valid image tag"},
+		{"a version that would be a flag of the linker", []string{"--version", "v1 -X other=1"}, "is not a valid image tag"},
 		{"a time that is none", []string{"--created", "today"}, `"today" is neither a time as`},
 		{"a time before 1970", []string{"--created", "-5"}, "outside of what an archive can hold"},
-		{"a repository with capitals", []string{"--repository", "Example/x"}, "is not the name of a repository"},
-		{"a word that is no flag", []string{"now"}, "is no flag"},
+		{"a repository with capitals", []string{"--repository", "Example/x"}, "is not a valid repository"},
+		{"a word that is no flag", []string{"now"}, "only flags are accepted"},
 		{"a flag that there is not", []string{"--push"}, "flag provided but not defined"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

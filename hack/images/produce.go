@@ -11,7 +11,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// product is a file of a run. digest is that of the image if it is an archive of one.
+// product is an output file. digest is the digest of the image if the file is its archive.
 type product struct {
 	name   string
 	data   []byte
@@ -27,12 +27,12 @@ func produce(ctx context.Context, opts *options, log io.Writer) ([]product, erro
 		return nil, err
 	}
 	if err := os.MkdirAll(opts.output, 0o755); err != nil {
-		return nil, fmt.Errorf("making the folder to write to: %w", err)
+		return nil, fmt.Errorf("creating the output folder: %w", err)
 	}
-	// Beside what it becomes, so that a rename is enough.
+	// In the output folder, so that files can be renamed into place.
 	scratch, err := os.MkdirTemp(opts.output, ".unfinished-")
 	if err != nil {
-		return nil, fmt.Errorf("making a folder to build in: %w", err)
+		return nil, fmt.Errorf("creating a build folder: %w", err)
 	}
 	defer os.RemoveAll(scratch)
 
@@ -50,7 +50,7 @@ func produce(ctx context.Context, opts *options, log io.Writer) ([]product, erro
 		for _, program := range opts.programs {
 			binary, err := os.ReadFile(filepath.Join(folder, program))
 			if err != nil {
-				return nil, fmt.Errorf("reading what go has built: %w", err)
+				return nil, fmt.Errorf("reading the built program: %w", err)
 			}
 			var bom []byte
 			var done built
@@ -111,8 +111,8 @@ func archiveOf(program string, all []built, opts *options) (product, error) {
 	return product{name: program + ".tar", data: data, mode: 0o644, image: name, digest: digest}, nil
 }
 
-// annotations are the notes on an image and its labels. There is no source: the
-// repository names no public place.
+// annotations are the annotations and labels of an image. The source is not set, because the
+// repository has no public address.
 func annotations(program string, opts *options) map[string]string {
 	const prefix = "org.opencontainers.image."
 	notes := map[string]string{

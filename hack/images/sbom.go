@@ -15,9 +15,9 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// billOfMaterials lists what a binary was linked from, as CycloneDX. It is read from the
-// binary, so it reports this one and not of what go.mod might have brought. folders are
-// those of the modules, for their licences.
+// billOfMaterials returns the modules that a binary was linked from, in CycloneDX format. They
+// are read from the binary, so modules of go.mod that are not linked are not listed. folders
+// are the folders of the modules, for their licences.
 func billOfMaterials(program string, on platform, binary []byte, opts *options, folders map[string]string) ([]byte, error) {
 	info, err := buildinfo.Read(bytes.NewReader(binary))
 	if err != nil {
@@ -45,7 +45,7 @@ func billOfMaterials(program string, on platform, binary []byte, opts *options, 
 	bom.SerialNumber = "urn:uuid:" + uuid(sum)
 	bom.Metadata = &cyclonedx.Metadata{Timestamp: opts.created.Format(time.RFC3339), Component: &subject}
 	bom.Components = &components
-	// The binary does not tell which module needs which.
+	// The binary does not record the dependencies between modules.
 	bom.Dependencies = &[]cyclonedx.Dependency{{Ref: subject.BOMRef, Dependencies: &refs}}
 	var out bytes.Buffer
 	encoder := cyclonedx.NewBOMEncoder(&out, cyclonedx.BOMFileFormatJSON)
@@ -55,8 +55,8 @@ func billOfMaterials(program string, on platform, binary []byte, opts *options, 
 	return out.Bytes(), nil
 }
 
-// component is a module. The h1 sum is that of go.sum, over the module's files: it is
-// no digest of any one file, so it is no hash in the sense of CycloneDX.
+// component returns the component of a module. The h1 sum of go.sum covers all files of the
+// module. It is not the digest of one file and therefore not a hash in terms of CycloneDX.
 func component(module *debug.Module, folder string) cyclonedx.Component {
 	used, properties := module, []cyclonedx.Property{}
 	if module.Replace != nil {
@@ -65,7 +65,7 @@ func component(module *debug.Module, folder string) cyclonedx.Component {
 	}
 	c := cyclonedx.Component{Type: cyclonedx.ComponentTypeLibrary, Name: used.Path, Version: used.Version, Licenses: licencesIn(folder)}
 	if used.Version == "" || used.Version == "(devel)" {
-		// Replaced by a folder, whose name says nothing to anybody else.
+		// Replaced by a folder, whose name is meaningless elsewhere.
 		c.Name, c.Version = module.Path, module.Version
 	} else {
 		c.PackageURL = packageURL(used.Path, used.Version)
@@ -80,9 +80,10 @@ func component(module *debug.Module, folder string) cyclonedx.Component {
 	return c
 }
 
-// standardLibrary goes by the name that scanners for vulnerabilities know it by.
+// standardLibrary returns the component of the standard library, under the name that
+// vulnerability scanners use.
 func standardLibrary(goVersion string) cyclonedx.Component {
-	// What follows a space are experiments, of which there are none here.
+	// Experiments follow after a space; this build uses none.
 	version, _, _ := strings.Cut(strings.TrimPrefix(goVersion, "go"), " ")
 	purl := packageURL("stdlib", version)
 	return cyclonedx.Component{Type: cyclonedx.ComponentTypeLibrary, BOMRef: purl, PackageURL: purl, Name: "stdlib", Version: version,
@@ -104,7 +105,7 @@ func settings(on platform, info *debug.BuildInfo, opts *options) *[]cyclonedx.Pr
 	return &out
 }
 
-// packageURL is pkg:golang/PATH@VERSION; the path is in lower case as purl has it.
+// packageURL returns pkg:golang/PATH@VERSION, with the path in lower case as purl requires.
 func packageURL(path, version string) string {
 	parts := strings.Split(strings.ToLower(path), "/")
 	for i, part := range parts {
@@ -117,10 +118,10 @@ func packageURL(path, version string) string {
 	return out
 }
 
-// uuid makes a serial number of a digest: the same binary has the same one.
+// uuid derives a serial number from a digest, so that the same binary has the same number.
 func uuid(sum [sha256.Size]byte) string {
 	id := sum[:16]
-	id[6] = id[6]&0x0f | 0x80 // version 8: by its maker's own rules
+	id[6] = id[6]&0x0f | 0x80 // version 8: custom
 	id[8] = id[8]&0x3f | 0x80
 	text := hex.EncodeToString(id)
 	return strings.Join([]string{text[:8], text[8:12], text[12:16], text[16:20], text[20:]}, "-")

@@ -18,8 +18,8 @@ import (
 
 const sums = "SHA256SUMS"
 
-// write gives the products their names once all are on disk. The list of sums goes first
-// and comes back last: where it is, all it lists is whole and of one run.
+// write renames the products once all of them are on disk. It removes the checksum list first
+// and writes it last: if the list exists, all listed files are complete and of one run.
 func write(folder, scratch string, products []product) error {
 	slices.SortFunc(products, func(a, b product) int { return cmp.Compare(a.name, b.name) })
 	var list bytes.Buffer
@@ -27,7 +27,7 @@ func write(folder, scratch string, products []product) error {
 		if err := os.WriteFile(filepath.Join(scratch, p.name), p.data, p.mode); err != nil {
 			return fmt.Errorf("writing %s: %w", p.name, err)
 		}
-		// What the umask takes away of a mode is of no use to anybody here.
+		// Set the mode regardless of the umask.
 		if err := os.Chmod(filepath.Join(scratch, p.name), p.mode); err != nil {
 			return err
 		}
@@ -41,26 +41,26 @@ func write(folder, scratch string, products []product) error {
 	}
 	for _, p := range products {
 		if err := os.Rename(filepath.Join(scratch, p.name), filepath.Join(folder, p.name)); err != nil {
-			return fmt.Errorf("naming a finished file: %w", err)
+			return fmt.Errorf("renaming a finished file: %w", err)
 		}
 	}
 	if err := os.Rename(filepath.Join(scratch, sums), filepath.Join(folder, sums)); err != nil {
-		return fmt.Errorf("naming a finished file: %w", err)
+		return fmt.Errorf("renaming a finished file: %w", err)
 	}
 	return nil
 }
 
-// removeEarlier removes what an earlier run has listed, and nothing else.
+// removeEarlier removes only the files that an earlier run has listed.
 func removeEarlier(folder string) error {
 	list, err := os.ReadFile(filepath.Join(folder, sums))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("reading what an earlier run has written: %w", err)
+		return fmt.Errorf("reading the file list of an earlier run: %w", err)
 	}
 	if err := os.Remove(filepath.Join(folder, sums)); err != nil {
-		return fmt.Errorf("removing what an earlier run has written: %w", err)
+		return fmt.Errorf("removing the files of an earlier run: %w", err)
 	}
 	for line := range strings.Lines(string(list)) {
 		_, name, ok := strings.Cut(strings.TrimSpace(line), "  ")
@@ -68,7 +68,7 @@ func removeEarlier(folder string) error {
 			continue
 		}
 		if err := os.Remove(filepath.Join(folder, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("removing what an earlier run has written: %w", err)
+			return fmt.Errorf("removing the files of an earlier run: %w", err)
 		}
 	}
 	return nil
@@ -79,7 +79,7 @@ func sum(data []byte) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// report reports what was made and how to load it.
+// report prints the output files and how to load them.
 func report(out io.Writer, opts *options, products []product) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "\nFILE\tSIZE\tSHA-256")
@@ -100,7 +100,7 @@ func report(out io.Writer, opts *options, products []product) error {
 			continue
 		}
 		path := filepath.Join(opts.output, p.name)
-		fmt.Fprintf(out, "\nTo load %s, one of\n", p.name)
+		fmt.Fprintf(out, "\nTo load %s, run one of\n", p.name)
 		for _, command := range []string{
 			"ctr -n k8s.io images import " + path,
 			"kind load image-archive " + path,
@@ -111,6 +111,6 @@ func report(out io.Writer, opts *options, products []product) error {
 			fmt.Fprintf(out, "  %s\n", command)
 		}
 	}
-	_, err := fmt.Fprintf(out, "\nTo check: cd %s && sha256sum -c %s\n", opts.output, sums)
+	_, err := fmt.Fprintf(out, "\nTo verify: cd %s && sha256sum -c %s\n", opts.output, sums)
 	return err
 }

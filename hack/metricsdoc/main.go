@@ -1,5 +1,5 @@
-// Metricsdoc writes the table of docs/reference/metrics.md from the definitions of pkg/metrics,
-// between two marks that stand in the file. It is run by update-codegen.sh.
+// Metricsdoc generates the table of docs/reference/metrics.md from the definitions of
+// pkg/metrics, between two markers in the file. update-codegen.sh runs it.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/metrics"
 )
 
-// The marks that the table stands between.
+// The markers around the table.
 const (
 	begin = "<!-- The table is written by make generate. -->\n"
 	end   = "<!-- End of the table. -->\n"
@@ -40,12 +40,12 @@ func rewrite(file string) error {
 	return os.WriteFile(file, []byte(page), 0o644)
 }
 
-// insert puts the table between the marks.
+// insert puts the table between the markers.
 func insert(page, table string) (string, error) {
 	head, rest, opened := strings.Cut(page, begin)
 	_, tail, closed := strings.Cut(rest, end)
 	if !opened || !closed {
-		return "", fmt.Errorf("the marks %q and %q are not there, in this order", strings.TrimSpace(begin), strings.TrimSpace(end))
+		return "", fmt.Errorf("must contain the markers %q and %q in this order", strings.TrimSpace(begin), strings.TrimSpace(end))
 	}
 	return head + begin + "\n" + table + "\n" + end + tail, nil
 }

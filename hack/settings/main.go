@@ -1,6 +1,5 @@
-// Settings writes what the documentation says of the programs' settings: the page
-// settings.md, and for each program a configuration file that holds the defaults. It
-// is run by update-codegen.sh.
+// Settings generates the reference of the settings: the page settings.md, and for each
+// program a configuration file with the defaults. update-codegen.sh runs it.
 package main
 
 import (
@@ -25,7 +24,7 @@ func main() {
 	}
 }
 
-// programs are those that have settings.
+// programs returns the programs with settings.
 func programs() []program.Program {
 	return []program.Program{controller.New().Program(), extensions.New().Program()}
 }

@@ -1,10 +1,9 @@
-// Treeschema finishes the CRD of ElasticQuotaTree.
+// Treeschema completes the CRD of ElasticQuotaTree.
 //
-// A node of the tree has nodes below it, but a CRD schema cannot refer to
-// itself: controller-gen writes the root and leaves children open. This program
-// writes the levels out, so that kubectl and the API server know the fields of
-// the upper ones, and keeps whatever stands below them as it is written. It is
-// run by update-codegen.sh.
+// A node of the tree has child nodes, but a CRD schema cannot refer to itself:
+// controller-gen describes the root and leaves children open. This program adds
+// the schema of the upper levels, so that kubectl and the API server validate
+// their fields. Levels below preserve unknown fields. update-codegen.sh runs it.
 package main
 
 import (
@@ -16,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// describedLevels is how many levels of the tree the schema describes, the root
-// included. Each costs some 2 KB, and trees in use have three or four.
+// describedLevels is the number of levels that the schema describes, including the root.
+// Each level takes about 2 KB. Real trees have three or four levels.
 const describedLevels = 5
 
 func main() {
@@ -70,7 +69,7 @@ func unroll(crd []byte, levels int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// controller-gen begins its files so.
+	// controller-gen starts its files with this line.
 	return append([]byte("---\n"), bytes.TrimPrefix(out, []byte("---\n"))...), nil
 }
 
@@ -94,13 +93,13 @@ func describe(node map[string]any, levels int) (map[string]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		// What a node is has been said at the root.
+		// The root already describes a node.
 		delete(child, "description")
 		below = child
 	}
 	described := with(children, "items", below)
-	// The items say what is kept; said here as well, unknown fields of the
-	// described levels would be kept too.
+	// The items preserve unknown fields. Setting it here too would preserve unknown fields
+	// of the described levels.
 	delete(described, "x-kubernetes-preserve-unknown-fields")
 	return with(node, "properties", with(properties, "children", described)), nil
 }
@@ -115,7 +114,7 @@ func with(m map[string]any, key string, value any) map[string]any {
 	return out
 }
 
-// field walks down nested maps; nil where there is none.
+// field returns the value at a path of nested maps; nil if it does not exist.
 func field(value any, path ...string) any {
 	for _, name := range path {
 		m, ok := value.(map[string]any)

@@ -17,33 +17,33 @@ const (
 	resultConflict = "conflict"
 )
 
-// requeued is the reason of a unit that stands in line again.
+// requeued is the reason of a unit that is queued again.
 const requeued = "Requeued"
 
-// Controller is what kube-queue-controller counts with. Reasons are the machine reasons
-// of the core. Safe for concurrent use.
+// Controller records the metrics of kube-queue-controller. Reasons are those of the
+// scheduling core. It is safe for concurrent use.
 type Controller struct {
 	registry *Registry
 	decision kubemetrics.ObserverMetric
 	quota    *quotaCollector
 
 	mu sync.Mutex
-	// queues are those that metrics report.
+	// queues are those that have series.
 	queues map[string]bool
 }
 
-// NewController makes what counts into the registry, which is that of the controller.
+// NewController returns the recorder for the registry of kube-queue-controller.
 func NewController(r *Registry) *Controller {
 	c := &Controller{registry: r, decision: r.histograms[decisionSeconds].WithLabelValues(), quota: newQuotaCollector(), queues: map[string]bool{}}
 	r.kube.CustomMustRegister(c.quota)
 	return c
 }
 
-// Decided takes in how long a pass took.
+// Decided records the duration of a scheduling pass.
 func (c *Controller) Decided(took time.Duration) { c.decision.Observe(took.Seconds()) }
 
-// Dequeued takes in that a unit was released from the queue, the first time after it had
-// waited so long since its submission.
+// Dequeued counts a unit that was admitted from the queue. On its first admission it records
+// the time since its submission.
 func (c *Controller) Dequeued(queue, framework string, first bool, waited time.Duration) {
 	c.attempt(resultAdmitted, "")
 	c.initQueueSeries(queue)
@@ -53,16 +53,16 @@ func (c *Controller) Dequeued(queue, framework string, first bool, waited time.D
 	}
 }
 
-// Refused takes in that a unit was reported why it waits.
+// Refused counts a unit to which the reason of its waiting was written.
 func (c *Controller) Refused(reason string) { c.attempt(resultRefused, reason) }
 
-// Evicted takes in that a unit was instructed to give its quota back.
+// Evicted counts a unit that was evicted.
 func (c *Controller) Evicted(reason string) {
 	c.registry.counters[evictions].WithLabelValues(reason).Inc()
 }
 
-// Requeued takes in that a unit gave its quota back; the reason is why it does not stand
-// in line again, empty when it does.
+// Requeued counts a unit that returned its quota. The reason is why the unit is not queued
+// again; it is empty if the unit is queued again.
 func (c *Controller) Requeued(reason string) {
 	if reason == "" {
 		reason = requeued
@@ -70,7 +70,8 @@ func (c *Controller) Requeued(reason string) {
 	c.registry.counters[requeues].WithLabelValues(reason).Inc()
 }
 
-// RolledBack takes in that a write of this kind was refused, of a release or not.
+// RolledBack counts a write that the API server rejected; release reports whether it was an
+// admission.
 func (c *Controller) RolledBack(write string, release bool) {
 	c.registry.counters[rollbacks].WithLabelValues(write).Inc()
 	if release {
@@ -82,28 +83,28 @@ func (c *Controller) attempt(result, reason string) {
 	c.registry.counters[admissionAttempts].WithLabelValues(result, reason).Inc()
 }
 
-// Audited takes in how many invariants an audit found broken.
+// Audited counts an audit and the violations that it found.
 func (c *Controller) Audited(broken int) {
 	c.registry.counters[audits].WithLabelValues().Inc()
 	c.registry.counters[violations].WithLabelValues().Add(float64(broken))
 }
 
-// Flushed takes in safety flushes, and how many shapes they found.
+// Flushed counts safety flushes and the request shapes that they found.
 func (c *Controller) Flushed(flushes, rescued int) {
 	c.registry.counters[safetyFlushes].WithLabelValues().Add(float64(flushes))
 	c.registry.counters[safetyFlushRescues].WithLabelValues().Add(float64(rescued))
 }
 
-// Queue is how a queue is now.
+// Queue is the current state of a queue.
 type Queue struct {
 	Name                                 string
 	Pending, Reserved, Dequeued, Running int
-	// Waiting: a unit is in front. Stopped: by an administrator.
+	// Waiting: the queue has a front. Stopped: an administrator has stopped the queue.
 	Waiting, Stopped bool
 }
 
-// Queue shows how a queue is from now on. Its releases are there before the first, so that
-// that is seen as one.
+// Queue sets the state of a queue. It also creates the counter of admissions at 0, so that
+// Prometheus detects the first increase.
 func (c *Controller) Queue(q Queue) {
 	c.initQueueSeries(q.Name)
 	set := func(name string, value float64) { c.registry.gauges[name].WithLabelValues(q.Name).Set(value) }
@@ -122,7 +123,7 @@ func (c *Controller) initQueueSeries(queue string) {
 	c.queues[queue] = true
 }
 
-// KeepQueues forgets all that reports queues other than these.
+// KeepQueues deletes the series of all other queues.
 func (c *Controller) KeepQueues(names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,8 +142,8 @@ func (c *Controller) KeepQueues(names []string) {
 	}
 }
 
-// forget names each series, for to look for them among those of a thousand queues would
-// take long where a whole tree goes.
+// forget deletes the series of a queue one by one. Searching for them among the series of
+// thousands of queues would be slow when a complete tree is removed.
 func (c *Controller) forget(queue string) {
 	labels := map[string]string{"queue": queue}
 	for _, name := range []string{pendingUnits, reservedUnits, dequeuedUnits, runningUnits, queueWaiting, queueStopped} {
@@ -155,8 +156,8 @@ func (c *Controller) forget(queue string) {
 	}
 }
 
-// Quota shows how the quota is from now on, and whether it is invalid as it is written.
-// The nodes are kept, and must not be changed.
+// Quota sets the state of the quota nodes, and whether the quota tree is invalid. The nodes
+// are retained and must not be modified.
 func (c *Controller) Quota(nodes []Node, invalid bool) {
 	c.quota.show(nodes)
 	c.registry.gauges[quotaInvalid].WithLabelValues().Set(truth(invalid))

@@ -18,20 +18,20 @@ const (
 	ExtensionsProgram = "job-extensions"
 )
 
-// Definition is all that there is to know of a metric.
+// Definition describes a metric.
 type Definition struct {
 	Name   string
 	Type   Type
 	Labels []string
-	// Unit of the value.
+	// Unit is the unit of the value.
 	Unit string
-	// Help is one sentence or two, for the table and for /metrics.
+	// Help is a short description, for the documentation and for /metrics.
 	Help string
-	// Programs that have it; nil for all.
+	// Programs lists the programs that have the metric; nil for all.
 	Programs []string
-	// Buckets of a histogram.
+	// Buckets are the buckets of a histogram.
 	Buckets []float64
-	// collected metrics are made at each scrape of what was shown last.
+	// collected metrics are created at each scrape from the latest data.
 	collected bool
 }
 
@@ -81,76 +81,76 @@ const (
 	day    = 24 * hour
 )
 
-// Definitions of all metrics, in the order of the documentation.
+// Definitions returns all metrics in the order of the documentation.
 func Definitions() []Definition {
 	controller, extensions := []string{ControllerProgram}, []string{ExtensionsProgram}
 	queue, framework, node := []string{"queue"}, []string{"framework"}, []string{"node", "resource"}
 	const amount = "cores, bytes or a count"
 	return []Definition{
 		{Name: pendingUnits, Type: Gauge, Labels: queue, Unit: "units", Programs: controller,
-			Help: "Units that wait in a queue, those that their users hold as well."},
+			Help: "Units that wait in a queue, including those that their users hold."},
 		{Name: reservedUnits, Type: Gauge, Labels: queue, Unit: "units", Programs: controller,
 			Help: "Units that hold quota and wait for their admission checks."},
 		{Name: dequeuedUnits, Type: Gauge, Labels: queue, Unit: "units", Programs: controller,
-			Help: "Units that are released and do not run yet."},
+			Help: "Units that are admitted and whose jobs do not run yet."},
 		{Name: runningUnits, Type: Gauge, Labels: queue, Unit: "units", Programs: controller,
-			Help: "Units whose jobs run."},
+			Help: "Units whose jobs are running."},
 		{Name: queueWaiting, Type: Gauge, Labels: queue, Unit: "0 or 1", Programs: controller,
-			Help: "1 while a unit is in front of the queue: one that only lacks room. Those that their users hold, and those that no free room would help, are never in front."},
+			Help: "1 while the queue has a front: a unit that waits only for quota. Units that their users hold, and units that can never fit, are never the front."},
 		{Name: queueStopped, Type: Gauge, Labels: queue, Unit: "0 or 1", Programs: controller,
-			Help: "1 while an administrator has stopped the queue."},
+			Help: "1 while the queue is stopped by an administrator."},
 		{Name: dequeues, Type: Counter, Labels: queue, Unit: "units", Programs: controller,
-			Help: "Releases from a queue."},
+			Help: "Units admitted from the queue."},
 		{Name: waitSeconds, Type: Histogram, Labels: []string{"queue", "framework"}, Unit: "seconds", Programs: controller,
-			Help:    "How long units waited from the submission of their job to its first release. What an evicted one waits again is not in it.",
+			Help:    "Time from the submission of a job to its first admission. Waiting after an eviction is not included.",
 			Buckets: []float64{1, 10, minute, 5 * minute, 15 * minute, hour, 4 * hour, 12 * hour, day, 2 * day, 4 * day, 7 * day}},
 		{Name: admissionAttempts, Type: Counter, Labels: []string{"result", "reason"}, Unit: "attempts", Programs: controller,
-			Help: "Decisions that were written to units. Result admitted: released; refused: reported for what reason it waits, after 1 s, and again when the reason has changed; conflict: the unit had changed meanwhile, and is decided on again."},
+			Help: "Decisions written to units, by result. admitted: the unit got quota. refused: the reason why the unit waits was written, after 1 s and again whenever it changes. conflict: the unit had changed in the meantime and is decided again."},
 		{Name: evictions, Type: Counter, Labels: []string{"reason"}, Unit: "units", Programs: controller,
-			Help: "Units that were instructed to give their quota back."},
+			Help: "Units that were evicted: their jobs are suspended and their quota is returned."},
 		{Name: requeues, Type: Counter, Labels: []string{"reason"}, Unit: "units", Programs: controller,
-			Help: "Units that gave their quota back. Reason Requeued: they stand in line again; any other says why they do not."},
+			Help: "Units that returned their quota. Reason Requeued: the unit is queued again. Any other reason: why it is not."},
 		{Name: rollbacks, Type: Counter, Labels: []string{"write"}, Unit: "writes", Programs: controller,
-			Help: "Decisions taken back because the unit had changed (409) or was gone (404) when they were to be written."},
+			Help: "Decisions rolled back because the unit had changed (409) or was deleted (404) before they were written."},
 		{Name: quotaUsed, Type: Gauge, Labels: node, Unit: amount, Programs: controller, collected: true,
-			Help: "What units at and below a node of the quota hold."},
+			Help: "Quota used by units at and below a quota node."},
 		{Name: quotaMin, Type: Gauge, Labels: node, Unit: amount, Programs: controller, collected: true,
-			Help: "What a node of the quota is guaranteed."},
+			Help: "Guarantee of a quota node: its min."},
 		{Name: quotaMax, Type: Gauge, Labels: node, Unit: amount, Programs: controller, collected: true,
-			Help: "The limit of a node of the quota that is in force: its max times the oversell rate; with resourcequota the lowest hard of the namespace's quotas without scopes."},
+			Help: "Effective limit of a quota node: its max multiplied by the oversell rate; with resourcequota the lowest hard limit of the ResourceQuotas without scopes in the namespace."},
 		{Name: quotaBorrowed, Type: Gauge, Labels: node, Unit: amount, Programs: controller, collected: true,
-			Help: "What is used at a node of the quota above its min."},
+			Help: "Quota used by a quota node above its min."},
 		{Name: quotaInvalid, Type: Gauge, Unit: "0 or 1", Programs: controller,
-			Help: "1 while the quota tree is invalid as it is written, so that its last valid version, or none, is in force."},
+			Help: "1 while the quota tree is invalid. Its last valid version, if any, stays in force."},
 		{Name: decisionSeconds, Type: Histogram, Unit: "seconds", Programs: controller,
-			Help:    "How long the scheduler took for one pass: to take in what had happened, and to decide.",
+			Help:    "Duration of one pass of the scheduler: processing of events, and decisions.",
 			Buckets: []float64{.0001, .0005, .001, .005, .01, .05, .1, .5, 1, 5}},
 		{Name: audits, Type: Counter, Unit: "audits", Programs: controller,
-			Help: "How often it was proved that used quota is the sum of what units hold."},
+			Help: "Audits that compared used quota with the sum of all charges."},
 		{Name: violations, Type: Counter, Unit: "violations", Programs: controller,
-			Help: "Invariants that an audit found broken; the log names them. Stays 0 unless there is a defect."},
+			Help: "Violations of invariants that audits found; the log names them. Always 0 unless kube-queue has a defect."},
 		{Name: safetyFlushes, Type: Counter, Unit: "flushes", Programs: controller,
-			Help: "How often all that waits was tried though nothing had changed."},
+			Help: "Safety flushes: attempts to admit all waiting units although nothing had changed."},
 		{Name: safetyFlushRescues, Type: Counter, Unit: "shapes", Programs: controller,
-			Help: "Sizes of units that such a flush found waiting though they fit. Stays 0 unless there is a defect."},
+			Help: "Request shapes that a safety flush found waiting although they fit. Always 0 unless kube-queue has a defect."},
 
 		{Name: jobsSeen, Type: Counter, Labels: framework, Unit: "jobs", Programs: extensions,
-			Help: "Jobs that were put in line."},
+			Help: "Jobs for which a QueueUnit was created."},
 		{Name: jobsReleased, Type: Counter, Labels: framework, Unit: "jobs", Programs: extensions,
-			Help: "Jobs that were released; one that was evicted counts again."},
+			Help: "Jobs that were released. A job that is released again after an eviction is counted again."},
 		{Name: jobsFinished, Type: Counter, Labels: []string{"framework", "result"}, Unit: "jobs", Programs: extensions,
-			Help: "Queued jobs that have ended, by result Succeeded or Failed."},
+			Help: "Queued jobs that have finished, by result Succeeded or Failed."},
 		{Name: releaseSeconds, Type: Histogram, Labels: framework, Unit: "seconds", Programs: extensions,
-			Help:    "Time from the decision to release a unit to the patch that lets its job run.",
+			Help:    "Time from the admission of a unit to the patch that unsuspends its job.",
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15, 60}},
 		{Name: kindMissing, Type: Gauge, Labels: []string{"extension"}, Unit: "0 or 1", Programs: extensions,
-			Help: "1 for an enabled kind whose CRD was not installed when job-extensions last looked. 0 once it was found: nobody looks again, so that it stays 0 when the CRD is removed later."},
+			Help: "1 while job-extensions waits for the CRD of an enabled kind. 0 once the CRD was found: job-extensions does not check again, so the value stays 0 if the CRD is removed later."},
 
 		{Name: apiWrites, Type: Counter, Labels: []string{"verb", "resource", "code"}, Unit: "requests",
-			Help: "Requests of the program that change something, by the HTTP status of the answer; code error: there was none."},
+			Help: "Write requests of the program to the API server, by HTTP status code. Code error: no response."},
 		{Name: leader, Type: Gauge, Labels: []string{"program"}, Unit: "0 or 1",
-			Help: "1 while the process works: it leads and is ready. 0 while it stands by for the lease, and while it leads and does not know the cluster yet."},
+			Help: "1 while the process leads and is ready. 0 while it waits for the lease, and while it leads and its caches have not synced."},
 		{Name: buildInfo, Type: Gauge, Labels: []string{"program", "version", "go_version"}, Unit: "1",
-			Help: "1 for the version that runs."},
+			Help: "Constant 1, labelled with the running version."},
 	}
 }

@@ -1,12 +1,11 @@
-// Package metrics is what the programs tell Prometheus about themselves.
+// Package metrics defines the Prometheus metrics of the programs.
 //
-// Definitions is the one place where a metric is defined: what is registered, the
-// table of docs/reference/metrics.md, and what alert rules and dashboards may use all come from
-// there. A Registry holds those of one program; Controller and Extensions are what the
-// shells of the two programs count with. The core knows of none of this: it is counted
-// what its plans, and the outcomes of their writes, say.
+// Definitions is the only place where metrics are defined: the registry, the table of
+// docs/reference/metrics.md, and the checks of alert rules and dashboards are derived from
+// it. A Registry holds the metrics of one program. Controller and Extensions record the
+// events of the two programs. The scheduling core does not use this package: its plans and
+// the results of their writes are counted from outside.
 //
-// Invariants. The values of each label are bounded: by the queues and quota nodes that
-// there are, or by words that are fixed in the code. What reports a queue or a node
-// that is gone is gone with it.
+// Invariants. The values of each label are bounded: by the existing queues and quota nodes,
+// or by constants in the code. The series of a queue or a node are deleted with it.
 package metrics

@@ -2,24 +2,24 @@ package metrics
 
 import "time"
 
-// Extensions is what job-extensions counts with. Safe for concurrent use.
+// Extensions records the metrics of job-extensions. It is safe for concurrent use.
 type Extensions struct{ registry *Registry }
 
-// NewExtensions makes what counts into the registry, which is that of job-extensions.
+// NewExtensions returns the recorder for the registry of job-extensions.
 func NewExtensions(r *Registry) *Extensions { return &Extensions{r} }
 
-// Seen takes in that a job of the kind was put in line.
+// Seen counts a job of the kind that was queued.
 func (e *Extensions) Seen(kind string) {
 	e.registry.counters[jobsSeen].WithLabelValues(Framework(kind)).Inc()
 }
 
-// Released takes in that a job was released, so long after that was decided.
+// Released counts a released job and records the time since its admission.
 func (e *Extensions) Released(kind string, after time.Duration) {
 	e.registry.counters[jobsReleased].WithLabelValues(Framework(kind)).Inc()
 	e.registry.histograms[releaseSeconds].WithLabelValues(Framework(kind)).Observe(max(after, 0).Seconds())
 }
 
-// Finished takes in that a job has ended.
+// Finished counts a job that has finished.
 func (e *Extensions) Finished(kind string, succeeded bool) {
 	result := "Failed"
 	if succeeded {
@@ -28,7 +28,8 @@ func (e *Extensions) Finished(kind string, succeeded bool) {
 	e.registry.counters[jobsFinished].WithLabelValues(Framework(kind), result).Inc()
 }
 
-// Missing reports whether an enabled kind, by its name as an extension, is not served.
+// Missing records whether the API server does not serve an enabled kind, given by the name
+// of its extension.
 func (e *Extensions) Missing(extension string, missing bool) {
 	e.registry.gauges[kindMissing].WithLabelValues(extension).Set(truth(missing))
 }

@@ -6,11 +6,11 @@ import (
 	"kube-queue.dev/kube-queue/pkg/generated/kinds"
 )
 
-// other is the framework of units that somebody made by hand.
+// other is the framework of units that were created by hand.
 const other = "other"
 
-// Framework is the label of a kind: the kind itself where it is one that can be queued,
-// for a unit made by hand may name any.
+// Framework returns the label value of a kind: the kind itself if kube-queue supports it. A
+// unit that was created by hand may name any kind, which becomes other.
 func Framework(kind string) string {
 	for _, known := range kinds.All() {
 		if strings.EqualFold(kind, known) {
@@ -20,8 +20,8 @@ func Framework(kind string) string {
 	return other
 }
 
-// FrameworkOf is the framework of the unit by its name, which ends with the kind of the
-// job and a hash. That spares to keep the kind of each unit that waits.
+// FrameworkOf returns the framework of a unit by its name, which ends with the kind of the
+// job and a hash. This avoids storing the kind of every waiting unit.
 func FrameworkOf(unit string) string {
 	head, _, hashed := cutLast(unit)
 	_, kind, named := cutLast(head)

@@ -6,22 +6,22 @@ import (
 	kubemetrics "k8s.io/component-base/metrics"
 )
 
-// Node is how a node of the quota is now.
+// Node is the current state of a quota node.
 type Node struct {
 	Path      string
 	Resources []Resource
 }
 
-// Resource is what a node has of one resource, in the units of the metrics.
+// Resource is the state of one resource of a node, in the units of the metrics.
 type Resource struct {
 	Name           string
 	Used, Borrowed float64
-	// Min and Max are nil where the node names none.
+	// Min and Max are nil if the node does not set them.
 	Min, Max *float64
 }
 
-// quotaCollector turns the nodes that it was shown last into metrics when it is asked:
-// there may be thousands of them, and what is not asked for costs nothing.
+// quotaCollector converts the latest nodes into metrics at each scrape. There may be
+// thousands of nodes, and converting them costs nothing between scrapes.
 type quotaCollector struct {
 	kubemetrics.BaseStableCollector
 	descs map[string]*kubemetrics.Desc
@@ -46,30 +46,30 @@ func (c *quotaCollector) show(nodes []Node) {
 	c.nodes = nodes
 }
 
-// DescribeWithStability reports which metrics there are.
+// DescribeWithStability sends the descriptions of the metrics.
 func (c *quotaCollector) DescribeWithStability(descs chan<- *kubemetrics.Desc) {
 	for _, desc := range c.descs {
 		descs <- desc
 	}
 }
 
-// CollectWithStability reports what they are now.
+// CollectWithStability sends the current values.
 func (c *quotaCollector) CollectWithStability(metrics chan<- kubemetrics.Metric) {
 	c.mu.Lock()
 	nodes := c.nodes
 	c.mu.Unlock()
 	for _, node := range nodes {
 		for _, r := range node.Resources {
-			tell := func(name string, value float64) {
+			send := func(name string, value float64) {
 				metrics <- kubemetrics.NewLazyConstMetric(c.descs[name], kubemetrics.GaugeValue, value, node.Path, r.Name)
 			}
-			tell(quotaUsed, r.Used)
-			tell(quotaBorrowed, r.Borrowed)
+			send(quotaUsed, r.Used)
+			send(quotaBorrowed, r.Borrowed)
 			if r.Min != nil {
-				tell(quotaMin, *r.Min)
+				send(quotaMin, *r.Min)
 			}
 			if r.Max != nil {
-				tell(quotaMax, *r.Max)
+				send(quotaMax, *r.Max)
 			}
 		}
 	}

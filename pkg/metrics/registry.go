@@ -17,7 +17,7 @@ type Registry struct {
 	histograms map[string]*kubemetrics.HistogramVec
 }
 
-// New makes all metrics that are defined for the program.
+// New creates all metrics that are defined for the program.
 func New(program, version string) *Registry {
 	r := &Registry{program: program, kube: kubemetrics.NewKubeRegistry(),
 		counters:   map[string]*kubemetrics.CounterVec{},
@@ -33,8 +33,8 @@ func New(program, version string) *Registry {
 	return r
 }
 
-// register makes the metric. One without labels is there, at 0, from the start, so that
-// its first increase is seen as one.
+// register creates the metric. A metric without labels starts at 0, so that Prometheus
+// detects its first increase.
 func (r *Registry) register(d Definition) {
 	const level = kubemetrics.ALPHA
 	switch d.Type {
@@ -62,7 +62,7 @@ func (r *Registry) register(d Definition) {
 	}
 }
 
-// Lead reports whether the process leads and is ready.
+// Lead records whether the process leads and is ready.
 func (r *Registry) Lead(works bool) {
 	r.gauges[leader].WithLabelValues(r.program).Set(truth(works))
 }
@@ -74,7 +74,7 @@ func truth(is bool) float64 {
 	return 0
 }
 
-// Handler answers scrapes, of the registry and of what else is gathered.
+// Handler serves the metrics of the registry and of the other gatherers.
 func (r *Registry) Handler(others ...kubemetrics.Gatherer) http.Handler {
 	all := prometheus.Gatherers{r.kube}
 	for _, other := range others {

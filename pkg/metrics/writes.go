@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Writes counts the requests that go through it and change something.
+// Writes wraps a RoundTripper and counts its write requests.
 func (r *Registry) Writes(next http.RoundTripper) http.RoundTripper {
 	return countedWrites{r, next}
 }
@@ -16,7 +16,7 @@ type countedWrites struct {
 	next     http.RoundTripper
 }
 
-// RoundTrip counts a request by its answer.
+// RoundTrip sends a request and counts it by its response.
 func (c countedWrites) RoundTrip(req *http.Request) (*http.Response, error) {
 	verb := verbOf(req.Method)
 	if verb == "" {
@@ -31,10 +31,10 @@ func (c countedWrites) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// WrappedRoundTripper is what is wrapped, as client-go asks for it.
+// WrappedRoundTripper returns the wrapped RoundTripper, as client-go requires.
 func (c countedWrites) WrappedRoundTripper() http.RoundTripper { return c.next }
 
-// verbOf is empty for a request that changes nothing.
+// verbOf returns the verb of a write request, and an empty text for a read request.
 func verbOf(method string) string {
 	switch method {
 	case http.MethodPost:
@@ -50,11 +50,11 @@ func verbOf(method string) string {
 	}
 }
 
-// resourceOf is the resource of a path of the API, and its subresource: "queueunits" or
-// "queueunits/status". No name of an object is ever in it.
+// resourceOf returns the resource of an API path with its subresource: "queueunits" or
+// "queueunits/status". It never contains the name of an object.
 func resourceOf(path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
-	for i, part := range parts { // a proxy may have put something before
+	for i, part := range parts { // a proxy may add a prefix
 		switch {
 		case part == "api" && len(parts) > i+2: // api/v1/...
 			return resourceIn(parts[i+2:])
@@ -65,7 +65,7 @@ func resourceOf(path string) string {
 	return other
 }
 
-// resourceIn takes [namespaces, NAMESPACE,] resource[, NAME[, subresource]].
+// resourceIn parses [namespaces, NAMESPACE,] resource[, NAME[, subresource]].
 func resourceIn(parts []string) string {
 	if parts[0] == "namespaces" && len(parts) > 2 {
 		parts = parts[2:]

@@ -1,9 +1,9 @@
-// Package program is what the long-running programs of kube-queue have in
-// common. A program's folder in cmd holds its own options and a Run function. The
-// packages below this one each do one thing: settings reads what was set, logs writes
-// logs, identity says who the program is, serving answers for health and metrics,
-// lease elects the leader, and unitcrd looks at the CRD of QueueUnits. This one puts them
-// together, and connects to the API server.
+// Package program contains what the long-running programs of kube-queue share. The folder
+// of a program in cmd contains its own options and a Run function. Each package below this
+// one has one task: settings reads the settings, logs configures logging, identity provides
+// the version and the identity of the process, serving serves health checks, metrics and
+// profiles, lease elects the leader, and unitcrd checks the CRD of QueueUnits. This package
+// combines them and connects to the API server.
 //
 //	func main() {
 //		program.Main(program.Program{Name: "job-extensions", Settings: ..., Environ: os.Environ(), Run: run})
@@ -15,7 +15,7 @@
 //		return env.Lead(ctx, func(ctx context.Context) error { ... work until ctx is done ... })
 //	}
 //
-// Invariants: a program ends with status 0 when it was asked to end (SIGINT,
-// SIGTERM) and did so in order, 2 when its settings are wrong, and 1
-// otherwise. Package lease says what holds of its lease.
+// Invariants: a program exits with status 0 after a graceful shutdown (SIGINT, SIGTERM),
+// with 2 if its settings are invalid, and with 1 otherwise. Package lease documents the
+// invariants of the lease.
 package program

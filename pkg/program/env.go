@@ -21,20 +21,20 @@ import (
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
-// Env is what a running program is given.
+// Env is the environment of a running program.
 type Env struct {
-	// Name of the program.
+	// Name is the name of the program.
 	Name string
-	// Config to make clients from: rates, user agent and write deadline are set.
+	// Config is the base of all clients; rate limits, user agent and write deadline are set.
 	Config *rest.Config
-	// Namespace of the program's own objects.
+	// Namespace is the namespace of the program's own objects.
 	Namespace string
-	// Identity reports this process from every other.
+	// Identity is unique to this process.
 	Identity string
-	// ServerVersion of the API server, as v1.36.3.
+	// ServerVersion is the version of the API server, for example v1.36.3.
 	ServerVersion string
 
-	// Metrics that the program may add to.
+	// Metrics is the registry of the metrics of the program.
 	Metrics *metrics.Registry
 
 	features *settings.Features
@@ -69,8 +69,8 @@ func newEnv(name string, opts *options) (*Env, error) {
 	}, nil
 }
 
-// loadConfig takes the file when one is named, else the service account of the
-// pod, else what kubectl would use.
+// loadConfig uses the file if one is given, else the service account of the pod, else the
+// kubeconfig that kubectl would use.
 func loadConfig(file string) (*rest.Config, error) {
 	if file == "" {
 		config, err := rest.InClusterConfig()
@@ -78,7 +78,7 @@ func loadConfig(file string) (*rest.Config, error) {
 			return config, nil
 		}
 		if !errors.Is(err, rest.ErrNotInCluster) {
-			return nil, fmt.Errorf("using the pod's service account: %w", err)
+			return nil, fmt.Errorf("loading the service account of the pod: %w", err)
 		}
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -90,32 +90,32 @@ func loadConfig(file string) (*rest.Config, error) {
 	return config, nil
 }
 
-// Enabled reports whether a feature of the program is switched on.
+// Enabled reports whether a feature of the program is enabled.
 func (e *Env) Enabled(feature featuregate.Feature) bool { return e.features.Gate().Enabled(feature) }
 
-// MarkReady has /readyz answer ok, and the metrics report that this replica works while it
-// leads: call it once caches have synced, before Lead or in its work.
+// MarkReady makes /readyz answer ok, and the metrics report this replica as working while it
+// leads. Call it once caches have synced, before Lead or in its work.
 func (e *Env) MarkReady() { e.health.Synced() }
 
-// Lead runs work while this replica holds the lease, see Lease.Lead.
+// Lead runs work while this replica holds the lease; see Lease.Lead.
 func (e *Env) Lead(ctx context.Context, work func(ctx context.Context) error) error {
 	return e.lease.Lead(ctx, work)
 }
 
-// connect waits until the API server answers: it may start after us.
+// connect waits until the API server answers, because it may start after this program.
 func (e *Env) connect(ctx context.Context) error {
 	client, err := discovery.NewDiscoveryClientForConfig(e.Config)
 	if err != nil {
-		return fmt.Errorf("making a client for %s: %w", e.Config.Host, err)
+		return fmt.Errorf("creating the discovery client for %s: %w", e.Config.Host, err)
 	}
 	backoff := wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 10, Cap: 15 * time.Second}
 	return backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		info, err := client.ServerVersion()
 		if apierrors.IsUnauthorized(err) {
-			return false, fmt.Errorf("the API server %s does not know us: %w", e.Config.Host, err)
+			return false, fmt.Errorf("the API server %s rejects the credentials; check the kubeconfig or the service account: %w", e.Config.Host, err)
 		}
 		if err != nil {
-			klog.FromContext(ctx).Error(err, "The API server does not answer yet, trying again", "host", e.Config.Host)
+			klog.FromContext(ctx).Error(err, "The API server does not answer yet, retrying", "host", e.Config.Host)
 			return false, nil
 		}
 		e.ServerVersion = info.GitVersion

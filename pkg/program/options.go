@@ -36,16 +36,16 @@ func defaultOptions() *options {
 	}
 }
 
-// declare adds the settings to the set, one group after the other. One more group is
-// one more call of Group, and what is to be checked of it together a line of validate.
+// declare adds the settings to the set, group by group. To add a group, add a call of Group,
+// and for checks across its settings a line in validate.
 func (o *options) declare(set *settings.Set) {
 	set.Group("General", func(fs *pflag.FlagSet) {
 		fs.StringVar(&o.namespace, "namespace", o.namespace, "Namespace of the lease and of the program's own objects.")
 	}, settings.Setting{Flag: "namespace", Field: "namespace", Check: o.checkNamespace})
 	set.Group("API server", func(fs *pflag.FlagSet) {
-		fs.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig, "Path of a kubeconfig file. Unset: the service account when running in a pod, else the usual places of a kubeconfig.")
-		fs.Float32Var(&o.qps, "kube-api-qps", o.qps, "Requests per second to the API server that are always allowed.")
-		fs.IntVar(&o.burst, "kube-api-burst", o.burst, "Requests to the API server that are allowed at once.")
+		fs.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig, "Path of a kubeconfig file. Unset: the service account of the pod, or outside of a pod the default kubeconfig.")
+		fs.Float32Var(&o.qps, "kube-api-qps", o.qps, "Maximum sustained rate of requests to the API server, per second.")
+		fs.IntVar(&o.burst, "kube-api-burst", o.burst, "Maximum burst of requests to the API server.")
 	},
 		settings.Setting{Flag: "kubeconfig", Field: "clientConnection.kubeconfig"},
 		settings.Setting{Flag: "kube-api-qps", Field: "clientConnection.qps", Check: o.checkQPS},
@@ -55,7 +55,7 @@ func (o *options) declare(set *settings.Set) {
 	o.features.Declare(set)
 	o.logs.Declare(set)
 	for _, name := range [...]string{"PAI_ENV", "TestENV", "SmallTaskAcclerate"} {
-		set.PassOver(name, "a switch inside older releases; nothing here reads it")
+		set.PassOver(name, "an internal switch of older releases that no longer exists")
 	}
 }
 
@@ -68,20 +68,20 @@ func (o *options) checkNamespace() error {
 
 func (o *options) checkQPS() error {
 	if o.qps <= 0 || math.IsNaN(float64(o.qps)) || math.IsInf(float64(o.qps), 0) {
-		return fmt.Errorf("must be a number above 0, not %v", o.qps)
+		return fmt.Errorf("must be a number greater than 0, not %v", o.qps)
 	}
 	return nil
 }
 
 func (o *options) checkBurst() error {
 	if o.burst <= 0 {
-		return fmt.Errorf("must be above 0, not %d", o.burst)
+		return fmt.Errorf("must be greater than 0, not %d", o.burst)
 	}
 	return nil
 }
 
-// validate looks at what several settings come to together; the logs are looked at when
-// they are set up.
+// validate checks settings that depend on each other. The logging settings are checked when
+// they are applied.
 func (o *options) validate() error {
 	return errors.Join(o.lease.Validate(), o.serving.Validate())
 }

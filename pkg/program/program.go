@@ -20,23 +20,22 @@ import (
 	"kube-queue.dev/kube-queue/pkg/program/unitcrd"
 )
 
-// Program is one program.
+// Program describes a program.
 type Program struct {
-	// Name of the program, of its lease and in its user agent.
+	// Name is the name of the program, of its lease, and in its user agent.
 	Name string
-	// Kind of its configuration file.
+	// Kind is the kind of the configuration file.
 	Kind string
-	// Environ is the environment of the process, as os.Environ has it.
+	// Environ is the environment of the process, as returned by os.Environ.
 	Environ []string
 	// Settings adds the program's own settings. It may be nil.
 	Settings func(*settings.Set)
 	// Features are the program's own feature gates.
 	Features map[featuregate.Feature]featuregate.FeatureSpec
-	// Validate looks at what the program's own settings come to together, once all are
-	// read; what is wrong with them ends the program with status 2. It may be nil.
+	// Validate checks the program's own settings once all of them are read. An error ends
+	// the program with status 2. It may be nil.
 	Validate func() error
-	// InForce returns key and value pairs for the start log: what the settings
-	// come to. It may be nil.
+	// InForce returns key and value pairs for the log line at start. It may be nil.
 	InForce func() []any
 	// Run does the work until ctx is done. An error ends the program with status 1.
 	Run func(ctx context.Context, env *Env) error
@@ -49,12 +48,12 @@ const (
 	exitUsage = 2
 )
 
-// Main runs the program with the arguments of the process and ends the process.
+// Main runs the program with the arguments of the process and exits.
 func Main(p Program) {
 	os.Exit(run(p, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// Settings lists all settings that a program has.
+// Settings returns all settings of a program.
 func Settings(p Program) (*settings.Set, error) {
 	set, _, err := declare(p)
 	return set, err
@@ -75,7 +74,7 @@ func declare(p Program) (*settings.Set, *options, error) {
 }
 
 func run(p Program, args []string, stdout, stderr io.Writer) int {
-	// First, for it sets back what the flags are about to set.
+	// Init must come first, because it resets what the flags set.
 	defer logs.Init()()
 	set, opts, err := declare(p)
 	if err == nil {
@@ -99,12 +98,12 @@ func run(p Program, args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signalContext(context.Background())
 	defer stop()
 	ctx = klog.NewContext(ctx, klog.Background().WithName(p.Name))
-	tell(ctx, set)
+	logSettings(ctx, set)
 	if err := start(ctx, p, opts); err != nil && ctx.Err() == nil {
-		klog.FromContext(ctx).Error(err, "The program ends")
+		klog.FromContext(ctx).Error(err, "The program stops because of an error")
 		return exitError
 	}
-	klog.FromContext(ctx).Info("The program ends as asked")
+	klog.FromContext(ctx).Info("The program stops on request")
 	return exitClean
 }
 
@@ -127,17 +126,17 @@ func prepare(p Program, opts *options, set *settings.Set, args []string) error {
 	return opts.logs.Apply(opts.features.Gate())
 }
 
-// tell logs the settings in force. They hold no secret: a kubeconfig is a path.
-func tell(ctx context.Context, set *settings.Set) {
+// logSettings logs the settings in force. They contain no secrets: a kubeconfig is a path.
+func logSettings(ctx context.Context, set *settings.Set) {
 	logger := klog.FromContext(ctx)
 	values, from := set.InForce()
-	logger.Info("The settings in force", "version", identity.Version(), "file", set.File(), "given", from, "settings", values)
+	logger.Info("Settings in force", "version", identity.Version(), "file", set.File(), "given", from, "settings", values)
 	for _, variable := range set.Ineffective() {
-		logger.Info("An environment variable has no effect here", "variable", variable)
+		logger.Info("An environment variable has no effect", "variable", variable)
 	}
 }
 
-// start connects, serves health and hands over to the program.
+// start serves health checks and metrics, connects to the API server and runs the program.
 func start(ctx context.Context, p Program, opts *options) error {
 	env, err := newEnv(p.Name, opts)
 	if err != nil {
@@ -174,8 +173,8 @@ func start(ctx context.Context, p Program, opts *options) error {
 	return p.Run(ctx, env)
 }
 
-// signalContext is done on the first SIGINT or SIGTERM. The second one ends the
-// process: whoever sends it no longer wants to wait.
+// signalContext returns a context that is done on the first SIGINT or SIGTERM. The second
+// signal exits the process immediately.
 func signalContext(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	signals := make(chan os.Signal, 2)

@@ -29,7 +29,7 @@ func TestCommandLine(t *testing.T) {
 			[]string{"unknown flag: --no-such", "--kubeconfig", "--own"}},
 		{"a stray argument is named", []string{"run"}, 2, nil, []string{`unexpected argument "run"`}},
 		{"a value that is no number is refused", []string{"--kube-api-burst=many"}, 2, nil, []string{"kube-api-burst", "many"}},
-		{"a rate of 0 is refused", []string{"--kube-api-qps=0"}, 2, nil, []string{"--kube-api-qps: must be a number above 0"}},
+		{"a rate of 0 is refused", []string{"--kube-api-qps=0"}, 2, nil, []string{"--kube-api-qps: must be a number greater than 0"}},
 		{"a rate that is not a number is refused", []string{"--kube-api-qps=NaN"}, 2, nil, []string{"--kube-api-qps"}},
 		{"an unknown log format is refused", []string{"--logging-format=xml"}, 2, nil, []string{"xml"}},
 		{"the program's own check is heard", []string{"--own=bad"}, 2, nil, []string{"own is bad"}},

@@ -14,14 +14,13 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// progressEvery is after how many ended jobs Progress is called.
+// progressEvery is the number of finished jobs between two calls of Progress.
 const progressEvery = 500
 
-// Run plays a scenario to its end: until every job has ended or is known never to be
-// released. It fails when the tree is invalid, a job cannot be read, or the context
-// ends.
+// Run simulates a scenario until every job has ended or can never be released. It fails if
+// the tree or a job is invalid, or if the context is done.
 func Run(ctx context.Context, scenario Scenario) (*Result, error) {
-	p, err := newPlay(scenario)
+	p, err := newSimulation(scenario)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +31,7 @@ func Run(ctx context.Context, scenario Scenario) (*Result, error) {
 			}
 		}
 		p.explainWaiting()
-		// The core may have released a job in that time, whose end frees room again.
+		// The core may have released a job in that time, whose end frees quota again.
 		if _, running := p.running.Top(); !running {
 			break
 		}
@@ -44,21 +43,22 @@ func Run(ctx context.Context, scenario Scenario) (*Result, error) {
 	return &p.result, nil
 }
 
-// play is a scenario under way.
-type play struct {
+// simulation is a running scenario.
+type simulation struct {
 	Scenario
 	core  *scheduler.Scheduler
 	start time.Time
 	now   time.Time
-	// wake is when the core wants to be called; zero: never.
+	// wake is when the core requested its next call; zero: never.
 	wake time.Time
 
 	units []scheduler.Unit
-	// byKey finds jobs; order lists them by submission, of which next has not come.
+	// byKey maps keys to jobs. order lists the jobs by submission, and next is the index of
+	// the first one that is not submitted yet.
 	byKey map[string]int
 	order []int
 	next  int
-	// running are the released jobs, by their ends.
+	// running are the released jobs, ordered by their end.
 	running *queue.Heap[*run]
 	version uint64
 	ended   int
@@ -72,14 +72,14 @@ type run struct {
 	place int
 }
 
-func newPlay(scenario Scenario) (*play, error) {
+func newSimulation(scenario Scenario) (*simulation, error) {
 	names := resources.NewNames()
 	backend, warnings, err := tree.New(names, scenario.Tree, scenario.Options)
 	if err != nil {
 		return nil, err
 	}
-	// Any instant does; only differences count.
-	p := &play{Scenario: scenario, core: scheduler.New(scenario.Core), start: time.Unix(0, 0).UTC(), byKey: map[string]int{}}
+	// The start is arbitrary, because only differences matter.
+	p := &simulation{Scenario: scenario, core: scheduler.New(scenario.Core), start: time.Unix(0, 0).UTC(), byKey: map[string]int{}}
 	if p.units, err = scenario.units(names, p.start); err != nil {
 		return nil, err
 	}
@@ -91,12 +91,12 @@ func newPlay(scenario Scenario) (*play, error) {
 	}, func(r *run) *int { return &r.place })
 	for i, u := range p.units {
 		if other, taken := p.byKey[u.Key]; taken {
-			return nil, fmt.Errorf("jobs %d and %d of the trace are both named %s", other+1, i+1, u.Key)
+			return nil, fmt.Errorf("jobs %d and %d of the trace have the same name %s", other+1, i+1, u.Key)
 		}
 		p.byKey[u.Key] = i
 		p.order = append(p.order, i)
 	}
-	// By name where the time is the same, so that nothing depends on the order of rows.
+	// Jobs of the same time are ordered by name, so that the order of rows does not matter.
 	slices.SortFunc(p.order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(p.Jobs[a].Submitted, p.Jobs[b].Submitted), strings.Compare(p.units[a].Key, p.units[b].Key))
 	})
@@ -109,9 +109,9 @@ func newPlay(scenario Scenario) (*play, error) {
 	return p, nil
 }
 
-// step goes to the next instant at which something happens, and lets it happen; it
-// reports whether there was one.
-func (p *play) step() bool {
+// step advances the time to the next event and processes it. It reports whether there was an
+// event.
+func (p *simulation) step() bool {
 	at, ok := p.nextEvent()
 	if !ok {
 		return false
@@ -127,9 +127,9 @@ func (p *play) step() bool {
 	return true
 }
 
-// nextEvent is when the next job comes or ends. When none does, nothing that the core
-// could do changes anything any more.
-func (p *play) nextEvent() (at time.Time, ok bool) {
+// nextEvent returns when the next job is submitted or ends. Without such an event, no
+// decision of the core can change anything.
+func (p *simulation) nextEvent() (at time.Time, ok bool) {
 	if p.next < len(p.order) {
 		at, ok = p.start.Add(p.Jobs[p.order[p.next]].Submitted), true
 	}
@@ -139,17 +139,17 @@ func (p *play) nextEvent() (at time.Time, ok bool) {
 	return at, ok
 }
 
-func (p *play) submit() {
+func (p *simulation) submit() {
 	for ; p.next < len(p.order); p.next++ {
 		i := p.order[p.next]
 		if p.start.Add(p.Jobs[i].Submitted).After(p.now) {
 			return
 		}
-		p.tell(i)
+		p.apply(i)
 	}
 }
 
-func (p *play) end() {
+func (p *simulation) end() {
 	for {
 		first, ok := p.running.Top()
 		if !ok || first.end.After(p.now) {
@@ -157,7 +157,7 @@ func (p *play) end() {
 		}
 		p.running.Remove(first)
 		p.units[first.job].Phase = scheduler.Ended
-		p.tell(first.job)
+		p.apply(first.job)
 		p.ended++
 		if p.Progress != nil && p.ended%progressEvery == 0 {
 			p.Progress(p.ended, len(p.Jobs))
@@ -165,15 +165,15 @@ func (p *play) end() {
 	}
 }
 
-// tell has the core know of a change of a unit.
-func (p *play) tell(job int) {
+// apply reports a change of a unit to the core.
+func (p *simulation) apply(job int) {
 	p.version++
 	p.units[job].Version = p.version
 	p.core.Apply(p.now, scheduler.UnitChanged{Unit: p.units[job]})
 }
 
-// decide lets the core decide, and lands its writes, until it wants no more.
-func (p *play) decide() {
+// decide runs the core and applies its writes until it has no more.
+func (p *simulation) decide() {
 	for {
 		plan, wake := p.core.Next(p.now)
 		p.wake = wake
@@ -186,7 +186,7 @@ func (p *play) decide() {
 	}
 }
 
-func (p *play) land(w scheduler.Write) {
+func (p *simulation) land(w scheduler.Write) {
 	i := p.byKey[w.Key]
 	u := &p.units[i]
 	p.version++
@@ -203,8 +203,8 @@ func (p *play) land(w scheduler.Write) {
 	p.core.Apply(p.now, scheduler.Written{Key: w.Key, Seq: w.Seq, Version: u.Version, DequeuedAt: u.DequeuedAt, Quota: w.Quota})
 }
 
-// explainWaiting gives the core the time it takes before it says why a unit waits.
-func (p *play) explainWaiting() {
+// explainWaiting advances the time until the core has written why units wait.
+func (p *simulation) explainWaiting() {
 	for end := p.now.Add(2 * scheduler.ReasonInterval); !p.wake.IsZero() && !p.wake.After(end); {
 		p.now = p.wake
 		p.decide()

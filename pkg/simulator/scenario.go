@@ -15,74 +15,74 @@ import (
 
 // Job is a job of a trace.
 type Job struct {
-	// Name of the job, unique in its namespace.
+	// Name is unique in the namespace of the job.
 	Name string
-	// Namespace is the tenant that it belongs to.
+	// Namespace is the tenant of the job.
 	Namespace string
-	// QuotaName picks among the quotas of the namespace; empty: the first.
+	// QuotaName selects one of the quotas that list the namespace; empty: the first.
 	QuotaName string
-	// Submitted is when, from the start of the trace.
+	// Submitted is the submission time, relative to the start of the trace.
 	Submitted time.Duration
-	// Runs is for how long, once released.
+	// Runs is the run time after the release.
 	Runs time.Duration
-	// Requests of all its pods.
+	// Requests is the sum over all pods of the job.
 	Requests map[string]resource.Quantity
-	// Priority in its queue, the greater first.
+	// Priority is the priority in the queue; higher values go first.
 	Priority int32
-	// NonPreemptible jobs stay within the min of their quota.
+	// NonPreemptible jobs only use quota within the min of their quota.
 	NonPreemptible bool
 }
 
-// Scenario is a trace and what it is played against.
+// Scenario is a trace with the quota tree and the policies of a simulation.
 type Scenario struct {
 	Jobs []Job
-	// Tree of quotas.
+	// Tree is the root of the quota tree.
 	Tree tree.Node
-	// Options of the tree.
+	// Options are the options of the tree.
 	Options tree.Options
-	// Core options: the policy of queues that Queues says nothing of.
+	// Core options include the policy of queues that are not in Queues.
 	Core scheduler.Options
-	// Queues as an administrator has set them.
+	// Queues are settings of queues by an administrator.
 	Queues []scheduler.QueueChanged
-	// Progress, when set, is called now and then with how many jobs have come to an
-	// end, of how many.
-	Progress func(ended, all int)
+	// Progress, if set, is called periodically with the number of finished jobs and the
+	// number of all jobs.
+	Progress func(finished, all int)
 }
 
-// Outcome is what became of a job.
+// Outcome is the result of a job.
 type Outcome struct {
-	// Released reports whether it was; Start is when, End when it ended, from the start
-	// of the trace.
+	// Released reports whether the job was released. Start and End are relative to the
+	// start of the trace.
 	Released   bool
 	Start, End time.Duration
-	// Reason why a job that was not released waits, and the sentence that tells it.
+	// Reason and Message describe why a job that was never released waits.
 	Reason  wellknown.Reason
 	Message string
-	// Quota is the path of the group that it belongs to; empty when it has none.
+	// Quota is the path of the quota group of the job; empty if it has none.
 	Quota string
 }
 
-// Result of a run.
+// Result is the result of a run.
 type Result struct {
-	// Outcomes in the order of Scenario.Jobs.
+	// Outcomes are in the order of Scenario.Jobs.
 	Outcomes []Outcome
-	// Warnings about the tree.
+	// Warnings are warnings about the tree.
 	Warnings []string
-	// Flushes counts wake-ups that the core had lost, and its safety net found. It is
-	// 0 unless there is a defect.
+	// Flushes counts lost wake-ups of the core that its safety flush found. It is 0 unless
+	// the core has a defect.
 	Flushes int
-	// Writes is how many writes of units the core asked for.
+	// Writes is the number of writes to units that the core requested.
 	Writes int
 }
 
-// units makes of each job what the core knows of it.
+// units converts the jobs to units of the core.
 func (s *Scenario) units(names *resources.Names, start time.Time) ([]scheduler.Unit, error) {
 	jobs := names.ID(quota.JobsResource)
 	units := make([]scheduler.Unit, len(s.Jobs))
 	for i, job := range s.Jobs {
 		key := job.Namespace + "/" + job.Name
 		if job.Submitted < 0 || job.Runs < 0 {
-			return nil, fmt.Errorf("job %s: submitted %v after the start of the trace and runs %v: neither may be negative", key, job.Submitted, job.Runs)
+			return nil, fmt.Errorf("job %s: submission time (%v) and run time (%v) must not be negative", key, job.Submitted, job.Runs)
 		}
 		requests, err := resources.Request(names, job.Requests)
 		if err != nil {

@@ -2,8 +2,8 @@ package simulator
 
 import "kube-queue.dev/kube-queue/pkg/resources"
 
-// One is what a user calls one of a resource, in base units: a core, a gibibyte, a
-// piece.
+// One returns the unit in which users count a resource, in base units: a core, a gibibyte,
+// or a single item.
 func One(resource string) int64 {
 	switch {
 	case resources.Format(resource, 1000) == "1":

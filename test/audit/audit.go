@@ -10,7 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/use"
 )
 
-// What callers say of the cluster, and what they are reported jobs and of quotas.
+// Options of a check, and results for jobs and quotas.
 type (
 	Options   = model.Options
 	Life      = model.Life
@@ -21,28 +21,28 @@ type (
 	JobView   = model.JobView
 )
 
-// ViewOf finds what the checker knows of a kind of job in one of its versions.
+// ViewOf returns how the checker reads a version of a kind of job.
 func ViewOf(group, version, resource string) (KindView, error) {
 	return model.ViewOf(group, version, resource)
 }
 
-// Users of the two programs, unless the options say otherwise.
+// Default users of the two programs.
 const (
 	DefaultController = model.DefaultController
 	DefaultExtensions = model.DefaultExtensions
 )
 
-// CheckNames are the names of all checks.
+// CheckNames returns the names of all checks.
 func CheckNames() []string { return checks.Names() }
 
-// Overlap finds a time that two lists of spans share.
+// Overlap returns a time that two lists of spans share.
 func Overlap(a, b []model.Span) (model.Span, bool) { return model.Overlap(a, b) }
 
-// Log is a log that was read.
+// Log is the content of an audit log.
 type Log struct{ *model.Log }
 
-// ReadFile reads a log from a file, which may be compressed by gzip and may
-// still be growing.
+// ReadFile reads a log from a file. The file may be compressed with gzip and may still be
+// growing.
 func ReadFile(path string) (*Log, error) {
 	read, err := model.ReadFile(path)
 	if err != nil {
@@ -51,7 +51,7 @@ func ReadFile(path string) (*Log, error) {
 	return &Log{read}, nil
 }
 
-// Read reads a log. A last line without an end is left out.
+// Read reads a log. It ignores an incomplete last line.
 func Read(r io.Reader) (*Log, error) {
 	read, err := model.Read(r)
 	if err != nil {
@@ -60,23 +60,22 @@ func Read(r io.Reader) (*Log, error) {
 	return &Log{read}, nil
 }
 
-// Marker is a ConfigMap that a test wrote as its last deed.
+// Marker is a ConfigMap that a test creates as its last write.
 type Marker = log.Marker
 
-// WaitFor waits until the log at path holds the marker, and with it all that was done
-// before.
+// WaitFor waits until the log at path contains the marker, and therefore all earlier writes.
 func WaitFor(ctx context.Context, path string, marker Marker) error {
 	return log.WaitFor(ctx, path, marker)
 }
 
-// Accounting holds the status of the tree that counts, as it is at the end of the
-// log, against the sums of what the units hold and ask for. It lists where they
-// differ, node by node. While units come and go the status may be behind.
+// Accounting compares the status of the quota tree in force at the end of the log with the
+// sums over all units, and lists the differences node by node. While units change, the status
+// may be behind.
 func (l *Log) Accounting(options Options) ([]string, error) { return checks.Accounting(l.Log, options) }
 
-// Use reports how well ResourceQuotas were used, in the namespaces given or else in all
-// in which there were admissions under one. It takes the quota to be by ResourceQuota,
-// whatever the options say of that.
+// Use measures how well ResourceQuotas were used, in the given namespaces, or without any in
+// all namespaces with admissions under a ResourceQuota. It assumes the backend resourcequota,
+// regardless of the options.
 func (l *Log) Use(options Options, namespaces ...string) ([]QuotaUse, error) {
 	return use.Of(l.Log, options, namespaces...)
 }

@@ -11,7 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/model"
 )
 
-// Report is what all checks found.
+// Report is the result of all checks.
 type Report struct {
 	Lines      int               `json:"lines"`
 	Entries    int               `json:"writes"`
@@ -26,14 +26,14 @@ type Report struct {
 	Trees      int               `json:"trees"`
 	Quotas     int               `json:"resourceQuotas"`
 	Checks     []checks.Result   `json:"checks"`
-	// Oversell is the rate that limits were multiplied by.
+	// Oversell is the rate by which limits were multiplied.
 	Oversell string `json:"oversell"`
 }
 
 // ErrNothing is returned for a log without any job, unit or pod.
-var ErrNothing = errors.New("the log shows no job, no unit and no pod: there is nothing to check")
+var ErrNothing = errors.New("the log contains no job, no unit and no pod, so there is nothing to check")
 
-// Check replays the log and holds it against every law.
+// Check replays the log and checks it against every law.
 func (l *Log) Check(options Options) (Report, error) {
 	o, err := options.Complete()
 	if err != nil {
@@ -65,7 +65,7 @@ func (l *Log) report(w *model.World) Report {
 	}
 }
 
-// Violations are those of all checks, in the order of the log.
+// Violations returns the violations of all checks, in the order of the log.
 func (r Report) Violations() []checks.Violation {
 	var all []checks.Violation
 	for _, c := range r.Checks {
@@ -75,7 +75,7 @@ func (r Report) Violations() []checks.Violation {
 	return all
 }
 
-// Err is nil when nothing was found, and else reports what, at some length.
+// Err returns an error with the violations, or nil if there are none.
 func (r Report) Err() error {
 	all := r.Violations()
 	if len(all) == 0 {

@@ -1,16 +1,14 @@
-// Package audit reads the audit log of an API server and reports whether what it
-// holds is what a job queue may do. It judges by the log alone: it shares no
-// code with the programs it judges, so that a misunderstanding of theirs is not
-// repeated here.
+// Package audit reads the audit log of an API server and checks that the recorded writes
+// conform to the laws of kube-queue. It uses only the log and shares no code with the
+// programs that it checks, so that it does not repeat their mistakes.
 //
-// The log must be written at level RequestResponse, stage ResponseComplete, for
-// every write; reads may be left out.
+// The log must contain every write at level RequestResponse, stage ResponseComplete. Reads
+// are not needed.
 //
-// The work is parted: package log reads entries, package model follows the writes
-// and knows what there is at each moment, package checks judges, law by law, and
-// package use measures how well quota was used. This package puts them together
-// for tests and for the command audit-check.
+// Package log reads entries, package model tracks the state of the cluster at each write,
+// package checks verifies the laws, and package use measures how well quota was used. This
+// package combines them for tests and for the command audit-check.
 //
-// Invariants. A write that was refused or was a dry run changes nothing. What
-// the log does not show is not judged, and the report says how often.
+// Invariants. A write that was rejected or was a dry run changes nothing. Cases that the log
+// does not show completely are not judged, and the report counts them.
 package audit

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Print writes the report for people.
+// Print prints the report.
 func (r Report) Print(out io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d lines, %d writes, %s to %s (%s)\n", r.Lines, r.Entries,
@@ -19,18 +19,18 @@ func (r Report) Print(out io.Writer) error {
 		kinds = append(kinds, fmt.Sprintf("%d %s (%d queued)", k.Count, k.Kind, k.Queued))
 	}
 	fmt.Fprintf(&b, "jobs: %s\n", cmp.Or(strings.Join(kinds, ", "), "none"))
-	fmt.Fprintf(&b, "units: %d   pods: %d   quota trees in force: %d   oversell rate: %s\n", r.Units, r.Pods, r.Trees, r.Oversell)
+	fmt.Fprintf(&b, "units: %d   pods: %d   valid quota trees: %d   oversell rate: %s\n", r.Units, r.Pods, r.Trees, r.Oversell)
 	if r.Quotas > 0 {
 		fmt.Fprintf(&b, "ResourceQuotas that limit pods: %d\n", r.Quotas)
 	}
 	if r.Unfinished {
-		b.WriteString("the last line is not finished and was left out\n")
+		b.WriteString("the last line is incomplete and was skipped\n")
 	}
 	if r.Cut > 0 {
-		fmt.Fprintf(&b, "%d entries lack their objects, which were too large for the log\n", r.Cut)
+		fmt.Fprintf(&b, "%d entries lack their objects, because these were too large for the log\n", r.Cut)
 	}
 	if r.Unanswered > 0 {
-		fmt.Fprintf(&b, "%d writes got no answer, and the log does not show whether they were carried out: taken for not\n", r.Unanswered)
+		fmt.Fprintf(&b, "%d writes have no response, and the log does not show whether they succeeded; they count as failed\n", r.Unanswered)
 	}
 	b.WriteByte('\n')
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -55,7 +55,7 @@ func (r Report) printViolations(b *strings.Builder) {
 		found += c.Found
 	}
 	if found == 0 {
-		b.WriteString("\nno violation\n")
+		b.WriteString("\nno violations\n")
 		return
 	}
 	fmt.Fprintf(b, "\nviolations: %d\n", found)

@@ -12,15 +12,15 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/model"
 )
 
-// WriteTable is what the two programs wrote.
+// WriteTable contains the writes of the two programs.
 type WriteTable struct {
 	Jobs     []JobWrites          `json:"jobs"`
 	Statuses []model.ObjectWrites `json:"statuses"`
-	// Others, on objects of no job, by verb and resource.
+	// Others are writes to objects of no job, by verb and resource.
 	Others map[string]int `json:"others,omitempty"`
 }
 
-// Writes counts what the two programs wrote.
+// Writes counts the writes of the two programs.
 func (l *Log) Writes(options Options) (WriteTable, error) {
 	o, err := options.Complete()
 	if err != nil {
@@ -40,7 +40,7 @@ func (l *Log) Writes(options Options) (WriteTable, error) {
 	return t, nil
 }
 
-// Print writes the table for people: the jobs one by one, then by kind.
+// Print prints the table: first per job, then per kind.
 func (t WriteTable) Print(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "KIND\tNAMESPACE\tNAME\tJOB\tUNIT\tEVENTS\tTOTAL\tBUDGET\tREFUSED\tWAITED\tRAN\tNOTE")

@@ -7,33 +7,34 @@ import (
 	"time"
 )
 
-// closer deletes jobs that run until somebody does, each once, when it has been
-// shown running for a while.
+// closer deletes jobs that never end on their own, each once, after they have been shown
+// running for a while.
 type closer struct {
 	after   time.Duration
 	kubectl func(ctx context.Context, args ...string) (string, error)
-	// reported is what the closer does, to be shown between two frames.
-	told chan step
-	// running are those that wait, or delete; they end with their context.
+	// steps are the actions of the closer, to be shown between two frames.
+	steps chan step
+	// running are the goroutines that wait or delete; they end with their context.
 	running sync.WaitGroup
-	begun   map[job]bool
+	// started are the jobs whose deletion is scheduled.
+	started map[job]bool
 }
 
-// step is a command that was given, or what came of it.
+// step is a command of the closer, or its result.
 type step struct {
 	text string
 	err  error
 }
 
 func newCloser(after time.Duration, kubectl func(context.Context, ...string) (string, error)) *closer {
-	return &closer{after: after, kubectl: kubectl, told: make(chan step), begun: map[job]bool{}}
+	return &closer{after: after, kubectl: kubectl, steps: make(chan step), started: map[job]bool{}}
 }
 
-// see begins with the jobs that have come to run.
+// see schedules the deletion of endless jobs that have started to run.
 func (c *closer) see(ctx context.Context, rows []row) {
 	for _, r := range rows {
-		if r.job.endless && r.phase == "Running" && !c.begun[r.job] {
-			c.begun[r.job] = true
+		if r.job.endless && r.phase == "Running" && !c.started[r.job] {
+			c.started[r.job] = true
 			c.running.Go(func() { c.close(ctx, r.job) })
 		}
 	}
@@ -47,17 +48,17 @@ func (c *closer) close(ctx context.Context, j job) {
 		return
 	case <-timer.C:
 	}
-	c.tell(ctx, step{text: "kubectl delete " + j.argument() + "\n"})
+	c.report(ctx, step{text: "kubectl delete " + j.argument() + "\n"})
 	out, err := c.kubectl(ctx, "delete", j.argument())
 	if err != nil {
 		err = fmt.Errorf("deleting %s: %w", j, err)
 	}
-	c.tell(ctx, step{indent(out), err})
+	c.report(ctx, step{indent(out), err})
 }
 
-func (c *closer) tell(ctx context.Context, done step) {
+func (c *closer) report(ctx context.Context, done step) {
 	select {
 	case <-ctx.Done():
-	case c.told <- done:
+	case c.steps <- done:
 	}
 }

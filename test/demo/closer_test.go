@@ -18,8 +18,8 @@ func TestOnlyARunningEndlessJobIsDeletedAndOnce(t *testing.T) {
 	for range 3 {
 		c.see(t.Context(), []row{{job: cluster, phase: "Running"}, {job: pi, phase: "Running"}})
 	}
-	if command, answer := <-c.told, <-c.told; command.text != "kubectl delete raycluster/notebook\n" || answer.text != "  gone\n" || answer.err != nil {
-		t.Errorf("told %q, then %q, %v", command.text, answer.text, answer.err)
+	if command, answer := <-c.steps, <-c.steps; command.text != "kubectl delete raycluster/notebook\n" || answer.text != "  gone\n" || answer.err != nil {
+		t.Errorf("reported %q, then %q, %v", command.text, answer.text, answer.err)
 	}
 	c.running.Wait()
 	if len(given) != 1 || given[0] != "delete raycluster/notebook" {
@@ -31,9 +31,9 @@ func TestAJobThatCannotBeDeletedIsReported(t *testing.T) {
 	refused := errors.New("refused")
 	c := newCloser(0, func(context.Context, ...string) (string, error) { return "", refused })
 	c.see(t.Context(), []row{{job: job{named(t, "RayCluster"), "notebook"}, phase: "Running"}})
-	<-c.told
-	if answer := <-c.told; !errors.Is(answer.err, refused) || !strings.Contains(answer.err.Error(), "RayCluster notebook") {
-		t.Errorf("told %v", answer.err)
+	<-c.steps
+	if answer := <-c.steps; !errors.Is(answer.err, refused) || !strings.Contains(answer.err.Error(), "RayCluster notebook") {
+		t.Errorf("reported %v", answer.err)
 	}
 	c.running.Wait()
 }

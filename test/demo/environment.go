@@ -20,8 +20,8 @@ import (
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
-// environment is the demos' cluster. They share one folder, so that one takes the place of
-// the other.
+// environment is the cluster of the demos. All demos share one folder, so that a demo
+// replaces the cluster of an earlier one.
 type environment struct {
 	root, data string
 	cluster    *clustertest.Cluster
@@ -31,16 +31,16 @@ func newEnvironment(root string) *environment {
 	return &environment{root: root, data: filepath.Join(root, ".cluster", "demo")}
 }
 
-// repository is the folder of the main module.
+// repository returns the folder of the main module.
 func repository(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "kube-queue.dev/kube-queue").Output()
 	if err != nil {
-		return "", fmt.Errorf("finding the repository: %w; run this within a clone of it", err)
+		return "", fmt.Errorf("finding the repository: %w; run this command in a clone of the repository", err)
 	}
 	return strings.TrimSpace(string(out)), nil
 }
 
-// localcluster runs the command of this name, which make has built.
+// localcluster returns a call of the command localcluster, which make has built.
 func (e *environment) localcluster(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(e.root, "bin", "localcluster"), args...)
 	cmd.Dir = e.root
@@ -49,13 +49,13 @@ func (e *environment) localcluster(ctx context.Context, args ...string) *exec.Cm
 	return cmd
 }
 
-// up starts a new cluster in place of one that an earlier demo left.
+// up starts a new cluster and replaces that of an earlier demo.
 func (e *environment) up(ctx context.Context, show show) error {
 	operators := show.operators
 	if len(operators) == 0 {
 		all, err := clustertest.Operators(ctx)
 		if err != nil {
-			return fmt.Errorf("looking for the operators of all kinds: %w", err)
+			return fmt.Errorf("listing the operators of all kinds: %w", err)
 		}
 		operators = clustertest.Names(all)
 	}
@@ -67,11 +67,11 @@ func (e *environment) up(ctx context.Context, show show) error {
 	}
 	out, err := e.localcluster(ctx, "status", "--data", e.data, "-o", "json").Output()
 	if err != nil {
-		return fmt.Errorf("asking how the cluster is: %w", err)
+		return fmt.Errorf("reading the status of the cluster: %w", err)
 	}
 	var status struct{ Ready clustertest.Ready }
 	if err := json.Unmarshal(out, &status); err != nil {
-		return fmt.Errorf("asking how the cluster is: %w", err)
+		return fmt.Errorf("reading the status of the cluster: %w", err)
 	}
 	e.cluster, err = clustertest.Open(ctx, status.Ready)
 	return err
@@ -86,7 +86,7 @@ func (e *environment) down(ctx context.Context) error {
 	return nil
 }
 
-// install does what a user of a cluster does, and links kubectl into bin.
+// install installs kube-queue as a user would, and links kubectl into bin.
 func (e *environment) install(ctx context.Context, show show) error {
 	link := filepath.Join(e.root, "bin", "kubectl")
 	if err := os.Remove(link); err != nil && !os.IsNotExist(err) {
@@ -108,7 +108,7 @@ func (e *environment) install(ctx context.Context, show show) error {
 	return e.start(ctx, "job-extensions", flags...)
 }
 
-// start runs one of kube-queue's programs as its ServiceAccount.
+// start runs a program of kube-queue with its ServiceAccount.
 func (e *environment) start(ctx context.Context, name string, flags ...string) error {
 	_, kubeconfig, err := e.cluster.ServiceAccountConfig(ctx, name)
 	if err != nil {
@@ -126,7 +126,7 @@ func (e *environment) start(ctx context.Context, name string, flags ...string) e
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("starting %s: %w\n%s", name, err, out)
 	}
-	fmt.Println(strings.Join(append([]string{name, "runs"}, flags...), " "))
+	fmt.Println(strings.Join(append([]string{"started", name}, flags...), " "))
 	return nil
 }
 
@@ -162,7 +162,7 @@ func indent(text string) string {
 	return b.String()
 }
 
-// audit has the independent checker read the audit log, once all of it is written.
+// audit runs the independent checker on the complete audit log.
 func (e *environment) audit(ctx context.Context) (*audit.Log, error) {
 	if err := e.waitForLog(ctx); err != nil {
 		return nil, err
@@ -181,8 +181,8 @@ func (e *environment) audit(ctx context.Context) (*audit.Log, error) {
 	return log, report.Err()
 }
 
-// waitForLog writes a marker and waits until it is in the audit log: then all
-// that was written before is there as well.
+// waitForLog writes a marker and waits until it is in the audit log: then the log contains
+// everything that was written before.
 func (e *environment) waitForLog(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(e.cluster.Config())
 	if err != nil {
@@ -197,7 +197,7 @@ func (e *environment) waitForLog(ctx context.Context) error {
 	return audit.WaitFor(ctx, e.cluster.AuditLog, marker)
 }
 
-// farewell says how to go on.
+// farewell prints the next steps.
 func (e *environment) farewell(show show) {
 	kubeconfig := e.cluster.Kubeconfig
 	if relative, err := filepath.Rel(e.root, kubeconfig); err == nil {
@@ -206,22 +206,23 @@ func (e *environment) farewell(show show) {
 	fmt.Printf(`
 == Done: %s
 
-The cluster is left up. To look around:
+The cluster is still running. To inspect it:
   export KUBECONFIG=%s
   bin/kubectl get %s,qu
   bin/kubectl get queue -A
   bin/kubectl describe %s
-To run it again: make %s       To stop it: make demo-down
-`, show.told, kubeconfig, show.kinds, show.example, show.command)
+To run the demo again: make %s
+To stop the cluster:   make demo-down
+`, show.shown, kubeconfig, show.kinds, show.example, show.command)
 }
 
-// explain shows what may help to see why the demo failed.
+// explain prints the state of the cluster after a failure.
 func (e *environment) explain(ctx context.Context) {
-	fmt.Println("\n-- How the cluster is:")
+	fmt.Println("\n-- Status of the cluster:")
 	cmd := e.localcluster(ctx, "status", "--data", e.data)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
 		fmt.Println(err)
 	}
-	fmt.Printf("Its logs are in %s; make demo-down stops it.\n", filepath.Join(e.data, "logs"))
+	fmt.Printf("Logs: %s. To stop the cluster: make demo-down\n", filepath.Join(e.data, "logs"))
 }

@@ -10,16 +10,16 @@ import (
 	"kube-queue.dev/kube-queue/test/audit"
 )
 
-// kind is a kind of job as its users know it.
+// kind is a kind of job.
 type kind struct {
 	schema.GroupVersionKind
-	// plural is its name in paths.
+	// plural is its name in API paths.
 	plural string
 	// extension is its name in --enabled-extensions.
 	extension string
 	// endless: jobs of the kind run until they are deleted.
 	endless bool
-	// view is what the checker knows of it.
+	// view reads the state of its jobs, as the audit checker does.
 	view audit.KindView
 }
 
@@ -27,11 +27,11 @@ func (k *kind) resource() schema.GroupVersionResource {
 	return k.GroupVersion().WithResource(k.plural)
 }
 
-// unshown is a kind that no demo shows: its definition and that of mpiv2beta1 are
-// versions of one, which do not go together.
+// unshown is a kind that no demo shows: it and mpiv2beta1 are versions of the same CRD, and
+// a cluster can have only one of them.
 const unshown = "mpiv1"
 
-// kinds that the demos know.
+// kinds are the kinds of the demos.
 var kinds, errKinds = known()
 
 func known() ([]*kind, error) {
@@ -56,17 +56,16 @@ func known() ([]*kind, error) {
 	return found, nil
 }
 
-// shown is what kubectl shows of a job, or nearly, where that is not what the
-// checker takes for its state: these kinds have no column for it, or one that the
-// API server works out.
+// shown contains the kinds whose displayed state differs from the state of the checker,
+// because kubectl has no column for it or a column that the API server computes.
 var shown = map[string]func(*unstructured.Unstructured) string{
 	"job": jobStatus, "jobset": jobSetState, "mpiv2beta1": lastTrueCondition,
 }
 
-// look is the state that is shown of a job, and how it has ended, if it has.
+// look returns the displayed state of a job, and its outcome if it has ended.
 func (k *kind) look(object *unstructured.Unstructured) (state, end string) {
 	view, err := k.view.Job(object.Object)
-	if err != nil { // no object that comes from a cluster
+	if err != nil { // never for an object from a cluster
 		return err.Error(), ""
 	}
 	if state, known := shown[k.extension]; known {
@@ -75,7 +74,7 @@ func (k *kind) look(object *unstructured.Unstructured) (state, end string) {
 	return view.State, view.Outcome
 }
 
-// kindOf an object; nil when it is no job.
+// kindOf returns the kind of an object; nil if it is not a job.
 func kindOf(object schema.GroupVersionKind) *kind {
 	i := slices.IndexFunc(kinds, func(k *kind) bool { return k.GroupVersionKind == object })
 	if i < 0 {
@@ -84,7 +83,7 @@ func kindOf(object schema.GroupVersionKind) *kind {
 	return kinds[i]
 }
 
-// at reads the state at a path.
+// at returns a function that reads the text at a path.
 func at(path ...string) func(*unstructured.Unstructured) string {
 	return func(job *unstructured.Unstructured) string {
 		state, _, _ := unstructured.NestedString(job.Object, path...)
@@ -92,7 +91,7 @@ func at(path ...string) func(*unstructured.Unstructured) string {
 	}
 }
 
-// condition of a job.
+// condition is a condition of a job.
 type condition struct {
 	name  string
 	holds bool
@@ -109,8 +108,8 @@ func conditionsOf(job *unstructured.Unstructured) []condition {
 	return conditions
 }
 
-// lastTrueCondition is for MPIJob v2beta1, of which kubectl shows nothing. A condition
-// that turns false comes last there as well.
+// lastTrueCondition is the state of MPIJob v2beta1, for which kubectl shows no state. Its last
+// condition may be false.
 func lastTrueCondition(job *unstructured.Unstructured) string {
 	for _, c := range slices.Backward(conditionsOf(job)) {
 		if c.holds {
@@ -120,7 +119,7 @@ func lastTrueCondition(job *unstructured.Unstructured) string {
 	return ""
 }
 
-// jobStatus is the column STATUS, which the API server works out for kubectl.
+// jobStatus is the column STATUS, which the API server computes for kubectl.
 func jobStatus(job *unstructured.Unstructured) string {
 	conditions := conditionsOf(job)
 	for _, name := range []string{"Complete", "Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet"} {
@@ -131,8 +130,8 @@ func jobStatus(job *unstructured.Unstructured) string {
 	return "Running"
 }
 
-// jobSetState puts the columns TERMINALSTATE and SUSPENDED in one; between the two
-// kubectl shows nothing, and the jobs of the set are counted.
+// jobSetState combines the columns TERMINALSTATE and SUSPENDED. For a JobSet that is neither,
+// kubectl shows nothing, and the state depends on the jobs of the set.
 func jobSetState(job *unstructured.Unstructured) string {
 	if state := at("status", "terminalState")(job); state != "" {
 		return state

@@ -1,16 +1,14 @@
-// Command demo shows kube-queue at work: on a real control plane with simulated
-// nodes, two TFJobs of 3 cpu each queue for a quota of 4 cpu. "demo all" shows a
-// job of each framework instead, all in one quota.
+// Command demo demonstrates kube-queue on a real control plane with simulated nodes: two
+// TFJobs that request 3 cpu each share a quota of 4 cpu. "demo all" demonstrates one job of
+// each kind in one quota.
 //
-// It starts a cluster of its own below .cluster/demo, installs kube-queue as a
-// user would, applies the manifests and reports what happens until all jobs have
-// ended; then it has the audit log of the API server checked. It leaves the
-// cluster up to play with. "demo down" stops it.
+// The demo starts its own cluster in .cluster/demo, installs kube-queue as a user would,
+// applies the manifests and shows the jobs until all of them have ended. Then it checks the
+// audit log of the API server. The cluster stays up; "demo down" stops it.
 //
-// Words. A show is what one demo does differently from the other. A row is what
-// is seen of a job and its unit, a frame the rows of all jobs at one time, and a
-// story all frames. An endless job is one that runs until somebody deletes it; the
-// closer does.
+// Terms. A show defines what differs between the demos. A row is the visible state of a job
+// and its unit, a frame the rows of all jobs at one time, and a story is all frames. An
+// endless job runs until it is deleted; the closer deletes it.
 package main
 
 import (
@@ -33,8 +31,7 @@ func main() {
 }
 
 const (
-	// deadline bounds the demo once the cluster is up. The jobs themselves take less
-	// than a minute.
+	// deadline limits the demo once the cluster is up. The jobs take less than a minute.
 	deadline = 5 * time.Minute
 	// endlessRunTime is how long an endless job is shown running.
 	endlessRunTime = 4 * time.Second
@@ -55,7 +52,7 @@ func run(ctx context.Context, args []string) int {
 	case len(args) == 1 && args[0] == "all":
 		show = all()
 	case len(args) > 0:
-		fmt.Fprintf(os.Stderr, "demo: unknown argument %q; known are: all, down\n", args[0])
+		fmt.Fprintf(os.Stderr, "demo: unknown argument %q; known arguments: all, down\n", args[0])
 		return 2
 	}
 	err = demo(ctx, environment, show)
@@ -93,7 +90,7 @@ func demo(ctx context.Context, environment *environment, show show) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, deadline, errors.New("the demo took longer than "+deadline.String()))
 	defer cancel()
-	say("Installing kube-queue: CRDs, policies, roles and the two programs")
+	say("Installing kube-queue: CRDs, admission policies, RBAC and the two programs")
 	if err := environment.install(ctx, show); err != nil {
 		return err
 	}
@@ -112,7 +109,7 @@ func demo(ctx context.Context, environment *environment, show show) error {
 	return judge(ctx, environment, show, jobs, seen)
 }
 
-// judge reports whether it all went as it should.
+// judge checks that the demo went as expected.
 func judge(ctx context.Context, environment *environment, show show, jobs []job, seen story) error {
 	if err := seen.endedWell(); err != nil {
 		return err
@@ -120,7 +117,7 @@ func judge(ctx context.Context, environment *environment, show show, jobs []job,
 	if err := show.check(seen); err != nil {
 		return err
 	}
-	say("Having the audit log checked")
+	say("Checking the audit log of the API server")
 	log, err := environment.audit(ctx)
 	if err != nil {
 		return err
@@ -135,7 +132,7 @@ func judge(ctx context.Context, environment *environment, show show, jobs []job,
 	if !show.costs {
 		return nil
 	}
-	say("What each job asked for and cost")
+	say("Requests, waiting time, run time and API writes of each job")
 	writes, err := log.Writes(audit.Options{})
 	if err != nil {
 		return err
@@ -143,5 +140,5 @@ func judge(ctx context.Context, environment *environment, show show, jobs []job,
 	return printCosts(os.Stdout, jobs, seen, lives, writes.Jobs)
 }
 
-// say starts a part of the demo.
+// say prints the heading of a part of the demo.
 func say(what string) { fmt.Printf("\n== %s\n", what) }

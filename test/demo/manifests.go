@@ -13,8 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// jobsIn finds the jobs in files and folders, in the order in which kubectl applies
-// them.
+// jobsIn returns the jobs in files and folders, in the order in which kubectl applies them.
 func jobsIn(root string, manifests []string) ([]job, error) {
 	var jobs []job
 	for _, manifest := range manifests {

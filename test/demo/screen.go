@@ -10,20 +10,20 @@ import (
 	"golang.org/x/term"
 )
 
-// screen shows frames: on a terminal the table is drawn over the one before, else
-// the rows that changed are printed.
+// screen shows frames. On a terminal it overwrites the previous table, else it prints the
+// rows that have changed.
 type screen struct {
 	out      io.Writer
 	terminal bool
-	// width is that of the terminal, which may change; 0 when nobody knows.
+	// width returns the current width of the terminal; 0 if it is unknown.
 	width func() int
-	// kinds reports whether the jobs are of more than one.
+	// kinds reports whether the jobs are of more than one kind.
 	kinds                            bool
 	kindWidth, nameWidth, stateWidth int
 	before                           frame
 }
 
-// newScreen lays out a table of these jobs and prints its head.
+// newScreen prepares a table of the jobs and prints its header.
 func newScreen(out *os.File, jobs []job) *screen {
 	s := layOut(out, jobs)
 	s.terminal = term.IsTerminal(int(out.Fd())) && os.Getenv("TERM") != "dumb"
@@ -39,8 +39,8 @@ func newScreen(out *os.File, jobs []job) *screen {
 	return s
 }
 
-// layOut makes the columns wide enough for these jobs and most states: the kinds
-// that are shown together with others have longer ones.
+// layOut makes the columns wide enough for the jobs and most states. The states of some kinds
+// are longer.
 func layOut(out io.Writer, jobs []job) *screen {
 	s := &screen{out: out, nameWidth: 6, stateWidth: 11, width: func() int { return 0 }}
 	for _, j := range jobs {
@@ -63,8 +63,8 @@ func (s *screen) line(time, kind, name, state, phase, why string) string {
 	return strings.TrimRight(line, " ")
 }
 
-// print prints a line; on a terminal it is cut to one row, for the next frame is
-// drawn over as many rows as there are lines.
+// print prints a line. On a terminal the line is cut to one row, because the next frame
+// overwrites one row per line.
 func (s *screen) print(line string) {
 	if !s.terminal {
 		fmt.Fprintln(s.out, line)
@@ -76,7 +76,7 @@ func (s *screen) print(line string) {
 	fmt.Fprintln(s.out, line+"\x1b[K")
 }
 
-// cut shortens a text to a width, and shows that it did.
+// cut shortens a text to the width and marks the cut with an ellipsis.
 func cut(text string, width int) string {
 	runes := []rune(text)
 	if len(runes) <= width {
@@ -106,7 +106,7 @@ func (s *screen) row(after time.Duration, r row) string {
 	return s.line(fmt.Sprintf("%7.1fs", after.Seconds()), r.job.Kind, r.job.name, r.state, r.phase, why)
 }
 
-// say prints a text, on a terminal above the table.
+// say prints a text; on a terminal above the table.
 func (s *screen) say(text string) {
 	if s.terminal {
 		s.up(len(s.before.rows) + 1)

@@ -10,51 +10,52 @@ import (
 	"kube-queue.dev/kube-queue/test/audit"
 )
 
-// show is what is different between the demos.
+// show defines what differs between the demos.
 type show struct {
-	// command runs it.
+	// command is the make target.
 	command string
-	// started says what is being started, note what is worth knowing of it.
+	// started describes what is being started; note is an additional remark.
 	started, note string
-	// operators that run along; none: those of all kinds.
+	// operators are the operators to run; none: those of all kinds.
 	operators []string
-	// extensions are the kinds to enable; empty: those that are by default.
+	// extensions are the kinds to enable; empty: the default.
 	extensions string
-	// podRunTime is how long the simulated pods run, whatever their commands say: the
-	// manifests are those of real users, and sleep longer than anybody wants to watch.
+	// podRunTime is the run time of the simulated pods. It overrides their commands, which
+	// sleep longer in the manifests than is useful for a demo.
 	podRunTime time.Duration
-	// applied says what the manifests are, of files or folders in the repository.
+	// applied describes the manifests.
 	applied string
-	// manifests are applied together, one list after the other.
+	// manifests are files or folders of the repository. The lists are applied one after the
+	// other.
 	manifests [][]string
-	// check judges what was seen, beside that each job has ended well.
+	// check validates the story, in addition to the success of each job.
 	check func(story) error
-	// judge judges what the audit log reports the jobs.
+	// judge validates the lives of the jobs in the audit log.
 	judge func([]audit.Life) error
-	// costs: a table of what each job has cost is printed in the end.
+	// costs reports whether a table with the costs of each job is printed at the end.
 	costs bool
-	// told says in the end what was shown, kinds and example what to look at.
-	told, kinds, example string
+	// shown summarises at the end what was shown; kinds and example are what to inspect.
+	shown, kinds, example string
 }
 
-// pair is a quota for one of two jobs.
+// pair is the demo of two jobs and a quota with room for one.
 func pair() show {
 	return show{
 		command:    "demo",
 		started:    "a control plane with simulated nodes and the training-operator",
 		operators:  []string{"training-operator"},
 		podRunTime: 8 * time.Second,
-		applied:    "a quota of 4 cpu and two TFJobs of 3 cpu each",
+		applied:    "a quota of 4 cpu and two TFJobs that request 3 cpu each",
 		manifests:  [][]string{{"test/acceptance/quota-tree.yaml"}, {"test/acceptance/tfjob-pair.yaml"}},
 		check:      story.oneAtATime,
 		judge:      inTurn,
-		told:       "one ran, the other waited, then it ran.",
+		shown:      "one job ran while the other one waited for quota, then the other one ran.",
 		kinds:      "tfjob",
 		example:    "tfjob job2",
 	}
 }
 
-// all is one job of each kind in one quota.
+// all is the demo of one job of each kind in one quota.
 func all() show {
 	var extensions, manifests, ending []string
 	for _, k := range kinds {
@@ -67,17 +68,17 @@ func all() show {
 	slices.Sort(ending)
 	return show{
 		command: "demo-all",
-		started: "a control plane with simulated nodes and the operators of all frameworks",
-		note: "mpi-operator has the MPIJobs (v2beta1), and training-operator runs without its own (v1): " +
-			"the two are versions of one definition that do not go together.",
+		started: "a control plane with simulated nodes and the operators of all kinds of job",
+		note: "MPIJob: mpi-operator (v2beta1) runs, and training-operator runs without its MPIJob (v1). " +
+			"Both are versions of the same CRD, and a cluster can have only one of them.",
 		extensions: strings.Join(extensions, ","),
 		podRunTime: 4 * time.Second,
-		applied:    "a quota of 5 cpu and 10Gi, and a job of each framework of 1 to 2.5 cpu",
+		applied:    "a quota of 5 cpu and 10Gi of memory, and one job of each kind that requests 1 to 2.5 cpu",
 		manifests:  [][]string{{"test/demo/manifests/quota.yaml"}, manifests},
 		check:      story.someWaited,
 		judge:      heldFirst,
 		costs:      true,
-		told:       fmt.Sprintf("%d kinds of job took turns in one quota, and none had a pod before it was released.", len(kinds)),
+		shown:      fmt.Sprintf("jobs of %d kinds shared one quota, and no job had a pod before its release.", len(kinds)),
 		kinds:      strings.Join(ending, ","),
 		example:    "rayjob tune",
 	}

@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// story is what was seen.
+// story is the sequence of all frames.
 type story []frame
 
-// endedWell reports whether each job has ended as it should.
+// endedWell returns an error unless each job has ended as expected.
 func (s story) endedWell() error {
 	if len(s) == 0 {
-		return fmt.Errorf("nothing was seen")
+		return fmt.Errorf("no state of the jobs was seen")
 	}
 	for _, r := range s[len(s)-1].rows {
 		switch {
 		case r.failed():
-			return fmt.Errorf("%s failed; kubectl describe %s reports why", r.job, r.job.argument())
+			return fmt.Errorf("%s failed; run kubectl describe %s for the cause", r.job, r.job.argument())
 		case r.state == deleted && !r.job.endless:
 			return fmt.Errorf("%s was deleted", r.job)
 		case !r.ended():
@@ -28,14 +28,14 @@ func (s story) endedWell() error {
 	return nil
 }
 
-// saw reports whether the job was ever seen so.
+// saw reports whether any row of the job satisfies so.
 func (s story) saw(j job, so func(row) bool) bool {
 	return slices.ContainsFunc(s, func(f frame) bool {
 		return slices.ContainsFunc(f.rows, func(r row) bool { return r.job == j && so(r) })
 	})
 }
 
-// oneAtATime is the story of two jobs of which the quota has room for one.
+// oneAtATime checks the story of two jobs with quota for one.
 func (s story) oneAtATime() error {
 	for _, f := range s {
 		running := 0
@@ -45,23 +45,23 @@ func (s story) oneAtATime() error {
 			}
 		}
 		if running > 1 {
-			return fmt.Errorf("after %.1f s both jobs ran, and the quota has room for one", f.after.Seconds())
+			return fmt.Errorf("after %.1f s both jobs were running, but the quota has room for only one", f.after.Seconds())
 		}
 	}
 	second := s[0].rows[1].job
 	if !s.saw(second, func(r row) bool { return r.state == "Queuing" }) {
-		return fmt.Errorf("%s was never shown as Queuing", second.name)
+		return fmt.Errorf("%s was never in the state Queuing", second.name)
 	}
 	return nil
 }
 
-// someWaited is the story of more jobs than the quota has room for: each asks for
-// something, and the first to come run while others wait for quota.
+// someWaited checks the story of more jobs than the quota has room for: each job requests
+// cpu, and some jobs run while others wait for quota.
 func (s story) someWaited() error {
 	waited := 0
 	for _, r := range s[0].rows {
-		if cpu, _ := s.asked(r.job); cpu == "" {
-			return fmt.Errorf("%s asked for no cpu", r.job)
+		if cpu, _ := s.requested(r.job); cpu == "" {
+			return fmt.Errorf("%s requested no cpu", r.job)
 		}
 		if s.saw(r.job, func(r row) bool { return r.phase == "Enqueued" && r.reason == "QuotaExceeded" }) {
 			waited++
@@ -69,15 +69,15 @@ func (s story) someWaited() error {
 	}
 	switch waited {
 	case 0:
-		return fmt.Errorf("no job was shown waiting for quota")
+		return fmt.Errorf("no job waited for quota")
 	case len(s[0].rows):
-		return fmt.Errorf("all jobs were shown waiting for quota, the first one too")
+		return fmt.Errorf("all jobs waited for quota, including the first one")
 	}
 	return nil
 }
 
-// asked is what the job's unit asked for.
-func (s story) asked(j job) (cpu, memory string) {
+// requested returns the requests of the unit of the job.
+func (s story) requested(j job) (cpu, memory string) {
 	for _, f := range s {
 		for _, r := range f.rows {
 			if r.job == j && r.cpu+r.memory != "" {

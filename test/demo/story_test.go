@@ -67,7 +67,7 @@ func TestSomeJobsWaitAndOthersDoNot(t *testing.T) {
 		{"one waits", story{{rows: []row{runs(one), waits(two)}}, {rows: []row{runs(one), runs(two)}}}, ""},
 		{"none waits", story{{rows: []row{runs(one), runs(two)}}}, "no job was shown waiting"},
 		{"all wait", story{{rows: []row{waits(one), waits(two)}}}, "all jobs were shown waiting"},
-		{"one asks for nothing", story{{rows: []row{runs(one), {job: two, phase: "Running"}}}}, "RayJob tune asked for no cpu"},
+		{"one requests nothing", story{{rows: []row{runs(one), {job: two, phase: "Running"}}}}, "RayJob tune requested no cpu"},
 	} {
 		t.Run(c.name, func(t *testing.T) { expect(t, c.story.someWaited(), c.want) })
 	}
@@ -76,7 +76,7 @@ func TestSomeJobsWaitAndOthersDoNot(t *testing.T) {
 func TestWhatAJobAskedForIsKnownWhenItsUnitIsGone(t *testing.T) {
 	cluster := job{named(t, "RayCluster"), "notebook"}
 	s := story{{rows: []row{{job: cluster}}}, {rows: []row{{job: cluster, cpu: "3", memory: "4Gi"}}}, {rows: []row{{job: cluster}}}}
-	if cpu, memory := s.asked(cluster); cpu != "3" || memory != "4Gi" {
+	if cpu, memory := s.requested(cluster); cpu != "3" || memory != "4Gi" {
 		t.Errorf("%q cpu and %q", cpu, memory)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/test/audit"
 )
 
-// livesOf the jobs, by the audit log.
+// livesOf returns the lives of the jobs from the audit log.
 func livesOf(log *audit.Log, jobs []job) ([]audit.Life, error) {
 	var lives []audit.Life
 	for _, j := range jobs {
@@ -23,17 +23,17 @@ func livesOf(log *audit.Log, jobs []job) ([]audit.Life, error) {
 	return lives, nil
 }
 
-// inTurn reports whether the second job had no pod before the first had ended.
+// inTurn checks that the second job had no pod before the first one ended.
 func inTurn(lives []audit.Life) error {
 	one, two := lives[0], lives[1]
 	if !one.Ended.Before(two.FirstPod) {
-		return fmt.Errorf("%s had a pod at %v, and %s ended at %v", two.Name, two.FirstPod, one.Name, one.Ended)
+		return fmt.Errorf("%s had a pod at %v, but %s ended only at %v", two.Name, two.FirstPod, one.Name, one.Ended)
 	}
 	return nil
 }
 
-// heldFirst reports whether each job was held from its creation, released once,
-// before it had any pod, and came to its end.
+// heldFirst checks that each job was held from its creation, was released once before it had
+// any pod, and ended.
 func heldFirst(lives []audit.Life) error {
 	for _, l := range lives {
 		kind := kinds[slices.IndexFunc(kinds, func(k *kind) bool { return k.Kind == l.Kind })]
@@ -41,40 +41,40 @@ func heldFirst(lives []audit.Life) error {
 		case l.Held.IsZero() || l.Created.Before(l.Held):
 			return fmt.Errorf("%v was not held from its creation", l)
 		case l.Queued.IsZero():
-			return fmt.Errorf("%v has never had a unit", l)
+			return fmt.Errorf("%v never had a QueueUnit", l)
 		case len(l.Released) != 1:
 			return fmt.Errorf("%v was released %d times", l, len(l.Released))
 		case l.FirstPod.IsZero():
-			return fmt.Errorf("%v has never had a pod", l)
+			return fmt.Errorf("%v never had a pod", l)
 		case !l.Released[0].Before(l.FirstPod):
 			return fmt.Errorf("%v had a pod before its release", l)
 		case kind.endless && l.Deleted.IsZero():
 			return fmt.Errorf("%v was not deleted", l)
 		case !kind.endless && l.Outcome != "Succeeded":
-			return fmt.Errorf("%v has not succeeded: %s", l, l.Outcome)
+			return fmt.Errorf("%v did not succeed: %s", l, l.Outcome)
 		}
 	}
 	return nil
 }
 
-// printCosts reports each job what it asked for, how long it waited and ran, and
-// how many writes of the two programs it cost the API server.
+// printCosts prints for each job its requests, how long it waited and ran, and the number of
+// writes of the two programs for it.
 func printCosts(out io.Writer, jobs []job, seen story, lives []audit.Life, writes []audit.JobWrites) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "KIND\tJOB\tCPU\tMEMORY\tWAITED\tRAN\tWRITES")
 	for i, j := range jobs {
 		cost := slices.IndexFunc(writes, func(w audit.JobWrites) bool { return w.UID == lives[i].UID })
 		if cost < 0 {
-			return fmt.Errorf("the audit log shows no write on %s", j)
+			return fmt.Errorf("the audit log contains no write for %s", j)
 		}
-		cpu, memory := seen.asked(j)
+		cpu, memory := seen.requested(j)
 		waited, ran := times(lives[i])
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.1fs\t%.1fs\t%d\n", j.Kind, j.name, cpu, memory, waited.Seconds(), ran.Seconds(), writes[cost].Total())
 	}
 	return table.Flush()
 }
 
-// times in which a job that was released once waited, and ran.
+// times returns how long a job that was released once waited and ran.
 func times(l audit.Life) (waited, ran time.Duration) {
 	end := l.Ended
 	if end.IsZero() {

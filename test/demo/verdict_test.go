@@ -73,7 +73,7 @@ Workflow    it   2      2Gi     3.0s    5.0s  5
 RayCluster  it   2500m  4Gi     3.0s    8.0s  7
 `
 	if out.String() != want {
-		t.Errorf("told:\n%swant:\n%s", out.String(), want)
+		t.Errorf("printed:\n%swant:\n%s", out.String(), want)
 	}
 	expect(t, printCosts(&out, jobs, seen, lives, writes[:1]), "the audit log shows no write on Workflow it")
 }

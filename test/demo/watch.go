@@ -17,15 +17,15 @@ import (
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
-// namespace of all jobs.
+// namespace is the namespace of all jobs.
 const namespace = "default"
 
 var queueUnits = schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "queueunits"}
 
-// deleted is shown as the state of a job that is gone.
+// deleted is the displayed state of a deleted job.
 const deleted = "deleted"
 
-// job is one of those that are watched.
+// job is a watched job.
 type job struct {
 	*kind
 	name string
@@ -33,14 +33,14 @@ type job struct {
 
 func (j job) String() string { return j.Kind + " " + j.name }
 
-// argument is how kubectl is reported which job is meant.
+// argument returns the argument for kubectl that identifies the job.
 func (j job) argument() string { return strings.ToLower(j.Kind) + "/" + j.name }
 
-// row is what is shown of one job, and what it asks for.
+// row is the displayed state of one job, and its requests.
 type row struct {
 	job                           job
 	state, phase, reason, message string
-	// end is Succeeded or Failed, once the job itself says so.
+	// end is Succeeded or Failed, once the job has that status.
 	end         string
 	cpu, memory string
 }
@@ -63,7 +63,7 @@ type frame struct {
 	rows  []row
 }
 
-// watcher follows jobs and their units.
+// watcher watches jobs and their units.
 type watcher struct {
 	jobs    []job
 	factory dynamicinformer.DynamicSharedInformerFactory
@@ -71,7 +71,7 @@ type watcher struct {
 	stores  map[schema.GroupVersionResource]cache.Store
 	units   cache.Store
 	changed chan struct{}
-	// seen are the jobs that were there at some time.
+	// seen are the jobs that existed at some time.
 	seen map[job]bool
 }
 
@@ -94,7 +94,7 @@ func newWatcher(cluster *clustertest.Cluster, jobs []job) (*watcher, error) {
 	return w, err
 }
 
-// follow has the watcher reported every change.
+// follow starts to watch a resource.
 func (w *watcher) follow(resource schema.GroupVersionResource) (cache.Store, error) {
 	informer := w.factory.ForResource(resource).Informer()
 	wake := func() {
@@ -111,8 +111,8 @@ func (w *watcher) follow(resource schema.GroupVersionResource) (cache.Store, err
 	return informer.GetStore(), err
 }
 
-// watch shows the table each time it changes, until all jobs and units have ended.
-// Those that would not end by themselves are handed to the closer.
+// watch shows the table whenever it changes, until all jobs and units have ended. The closer
+// deletes the endless jobs.
 func (w *watcher) watch(ctx context.Context, screen *screen, closer *closer) (story, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer closer.running.Wait()
@@ -134,7 +134,7 @@ func (w *watcher) watch(ctx context.Context, screen *screen, closer *closer) (st
 		select {
 		case <-ctx.Done():
 			return seen, fmt.Errorf("waiting for the jobs to end: %w", context.Cause(ctx))
-		case done := <-closer.told:
+		case done := <-closer.steps:
 			if done.err != nil {
 				return seen, done.err
 			}
@@ -165,8 +165,8 @@ func (w *watcher) rows() []row {
 	return rows
 }
 
-// rowOf is what the job and its unit say, which are nil when they are not there.
-// A job that was there before is said to be deleted.
+// rowOf returns the row of a job and its unit, which are nil if they do not exist. A job that
+// existed before is shown as deleted.
 func rowOf(j job, object, unit *unstructured.Unstructured, wasThere bool) row {
 	r := row{job: j, state: "-", phase: "-"}
 	switch {

@@ -83,7 +83,7 @@ func (r *Replica) HasEnded() bool {
 	}
 }
 
-var identity = regexp.MustCompile(`"Looking for the lease".* identity="([^"]+)"`)
+var identity = regexp.MustCompile(`"Waiting for the lease".* identity="([^"]+)"`)
 
 // Identity is by what name the process that was launched last holds the lease.
 func (r *Replica) Identity() string {

@@ -1,4 +1,4 @@
-// Package options has the settings of job-extensions.
+// Package options declares the settings of job-extensions.
 package options
 
 import (
@@ -13,24 +13,24 @@ import (
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
-// Name of the program.
+// Name is the name of the program.
 const Name = "job-extensions"
 
-// Options of job-extensions.
+// Options are the settings of job-extensions.
 type Options struct {
 	Workers int
-	// Adapters of the kinds that are enabled.
+	// Adapters are those of the enabled kinds.
 	Adapters []framework.Adapter
 
 	enabled string
 }
 
-// New has the defaults.
+// New returns the defaults.
 func New() *Options {
 	return &Options{enabled: registry.Default, Workers: 8}
 }
 
-// Program with these options; its environment and what it runs are left to main.
+// Program returns the program with these options. The caller sets Environ and Run.
 func (o *Options) Program() program.Program {
 	return program.Program{Name: Name, Kind: "JobExtensionsConfiguration", Settings: o.declare, Validate: o.checkEnabled, InForce: o.inForce}
 }
@@ -38,17 +38,18 @@ func (o *Options) Program() program.Program {
 func (o *Options) declare(set *settings.Set) {
 	set.Group("Jobs", func(fs *pflag.FlagSet) {
 		fs.StringVar(&o.enabled, "enabled-extensions", o.enabled,
-			"Kinds of job that are queued, parted by commas; empty for none. Known are "+strings.Join(registry.Names(), ", ")+".")
-		fs.IntVar(&o.Workers, "workers", o.Workers, "Jobs of one kind that are worked on at the same time.")
+			"Comma-separated list of the kinds of job to queue; empty for none. Known kinds: "+strings.Join(registry.Names(), ", ")+".")
+		fs.IntVar(&o.Workers, "workers", o.Workers, "Maximum number of jobs of one kind that are reconciled concurrently.")
 	},
 		settings.Setting{Flag: "enabled-extensions", Field: "enabledExtensions", Form: settings.List, Check: o.checkEnabled},
 		settings.Setting{Flag: "workers", Field: "workers", Check: o.checkWorkers})
 	for _, name := range [...]string{"QueueGroupPlugin", "StrictPriority", "StrictConsistency"} {
-		set.PassOver(name, "kube-queue-controller reads it; this is "+Name)
+		set.PassOver(name, "only kube-queue-controller reads it, not "+Name)
 	}
 }
 
-// checkEnabled is asked once more for the default, which nobody has given.
+// checkEnabled also runs once after all settings are read, because the default value is
+// never checked otherwise.
 func (o *Options) checkEnabled() error {
 	adapters, err := registry.Parse(o.enabled)
 	if err != nil {
@@ -60,7 +61,7 @@ func (o *Options) checkEnabled() error {
 
 func (o *Options) checkWorkers() error {
 	if o.Workers < 1 {
-		return fmt.Errorf("must be above 0, not %d", o.Workers)
+		return fmt.Errorf("must be greater than 0, not %d", o.Workers)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func TestSettingsThatAreNotKnownAreRefusedWithWhatIs(t *testing.T) {
 		words []string
 	}{
 		{"--enabled-extensions=job,tfjobs", []string{"--enabled-extensions", "tfjobs", "pytorchjob"}},
-		{"--workers=0", []string{"--workers", "above 0"}},
+		{"--workers=0", []string{"--workers", "greater than 0"}},
 	} {
 		_, _, err := read(t, nil, c.arg)
 		if err == nil {

@@ -13,22 +13,22 @@ import (
 // envBackend is the variable that older kube-queue releases read.
 const envBackend = "QueueGroupPlugin"
 
-// quotaBackend is a quota backend by the name that its setting takes.
+// quotaBackend is a quota backend and the name by which its setting selects it.
 type quotaBackend struct {
 	name   string
 	source func(*Options) backend.Source
-	// idle are the flags that have no effect with it.
+	// idle lists the flags that have no effect with this backend.
 	idle []string
 }
 
-// backends that there are, the default first.
+// backends returns all quota backends, the default first.
 func backends() []quotaBackend {
 	return []quotaBackend{
 		{"elasticquota", func(o *Options) backend.Source {
 			return elasticquota.New(tree.Options{Oversell: o.Oversell, PauseBorrowing: o.PauseBorrowing})
 		}, nil},
-		// The API server keeps to the ResourceQuotas as they are, and they guarantee
-		// nothing that could be lent.
+		// The API server enforces the limits of a ResourceQuota unchanged, and a ResourceQuota
+		// guarantees nothing that could be lent.
 		{"resourcequota", func(*Options) backend.Source { return resourcequota.New() }, []string{flagOversell, flagPauseBorrowing}},
 	}
 }
@@ -48,5 +48,5 @@ func (o *Options) checkBackend() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("unknown quota backend %q; known are: %s", o.backendName, strings.Join(backendNames(), ", "))
+	return fmt.Errorf("unknown quota backend %q; known backends: %s", o.backendName, strings.Join(backendNames(), ", "))
 }

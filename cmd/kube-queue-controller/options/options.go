@@ -1,8 +1,7 @@
-// Package options has the settings of kube-queue-controller.
+// Package options declares the settings of kube-queue-controller.
 package options
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -18,27 +17,27 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Name of the program.
+// Name is the name of the program.
 const Name = "kube-queue-controller"
 
-// InvariantAudit is the proof at run time, each few minutes, that used quota is the
-// sum of what was charged.
+// InvariantAudit is the feature that verifies every few minutes that used quota equals the
+// sum of all charges.
 const InvariantAudit featuregate.Feature = "InvariantAudit"
 
-// Flags that others than their own setting look at.
+// Flags that are referenced in more than one place.
 const (
 	flagOversell       = "oversell-rate"
 	flagPauseBorrowing = "pause-borrowing"
 )
 
-// Options of kube-queue-controller.
+// Options are the settings of kube-queue-controller.
 type Options struct {
 	PauseBorrowing  bool
 	Workers         int
 	CheckInvariants bool
 	Backoff         queue.Backoff
 
-	// What the settings below come to.
+	// The parsed values of the settings below.
 	Oversell resources.Rate
 	Policy   queue.Policy
 	backend  quotaBackend
@@ -47,7 +46,7 @@ type Options struct {
 	set                                   *settings.Set
 }
 
-// New has the defaults.
+// New returns the defaults.
 func New() *Options {
 	return &Options{
 		Workers: 32, Backoff: queue.DefaultBackoff(), Policy: queue.RoundRobin, backend: backends()[0],
@@ -55,7 +54,7 @@ func New() *Options {
 	}
 }
 
-// Program with these options; its environment and what it runs are left to main.
+// Program returns the program with these options. The caller sets Environ and Run.
 func (o *Options) Program() program.Program {
 	return program.Program{
 		Name: Name, Kind: "KubeQueueControllerConfiguration",
@@ -66,7 +65,7 @@ func (o *Options) Program() program.Program {
 	}
 }
 
-// Source of the quota backend.
+// Source returns the source of the selected quota backend.
 func (o *Options) Source() backend.Source { return o.backend.source(o) }
 
 func (o *Options) declare(set *settings.Set) {
@@ -86,26 +85,26 @@ func (o *Options) declare(set *settings.Set) {
 
 func (o *Options) addQuotaFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.backendName, "quota-backend", o.backendName,
-		"Where quota is kept, in any case: "+strings.Join(backendNames(), " or ")+".")
+		"Quota backend, case-insensitive: "+strings.Join(backendNames(), " or ")+".")
 	fs.StringVar(&o.oversellRate, flagOversell, o.oversellRate,
-		`Decimal that every limit of the quota, "`+wellknown.MaxJobsResource+`" included, is multiplied with.`)
+		`Decimal by which every max of the quota tree is multiplied, "`+wellknown.MaxJobsResource+`" included.`)
 	fs.BoolVar(&o.PauseBorrowing, flagPauseBorrowing, o.PauseBorrowing,
-		"While a unit waits for what its quota's min guarantees, and has no room because others have borrowed it, let nobody borrow more of that. For clusters where nothing is taken back from who has borrowed.")
+		"Pause borrowing of a resource while a unit waits for its guaranteed quota because other quotas have borrowed it. For clusters without reclaim.")
 }
 
 func (o *Options) addOrderFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.policyName, "policy", o.policyName,
-		"Policy of the Queues that name none: "+strings.Join(policyNames(), ", ")+".")
+		"Policy of the Queues that set no policy of their own: "+strings.Join(policyNames(), ", ")+".")
 	fs.DurationVar(&o.Backoff.Initial, "backoff-initial", o.Backoff.Initial,
-		"For how long a unit that is refused lets others go first, with policy RoundRobin. It doubles with each refusal.")
+		"Time for which a refused unit lets other units go first, with policy RoundRobin. It doubles with each refusal.")
 	fs.DurationVar(&o.Backoff.Max, "backoff-max", o.Backoff.Max,
-		"The longest that a refused unit lets others go first.")
+		"Maximum time for which a refused unit lets other units go first.")
 }
 
 func (o *Options) addWorkFlags(fs *pflag.FlagSet) {
-	fs.IntVar(&o.Workers, "workers", o.Workers, "Status writes under way at most.")
+	fs.IntVar(&o.Workers, "workers", o.Workers, "Maximum number of concurrent status writes.")
 	fs.BoolVar(&o.CheckInvariants, "check-invariants", o.CheckInvariants,
-		"Prove after every event that used quota is the sum of what was charged, and end when it is not. For tests: it takes time proportional to the number of units.")
+		"Verify after every event that used quota equals the sum of all charges, and exit if it does not. For tests only: each check takes time proportional to the number of units.")
 }
 
 func (o *Options) checkOversell() (err error) {
@@ -115,24 +114,25 @@ func (o *Options) checkOversell() (err error) {
 
 func (o *Options) checkWorkers() error {
 	if o.Workers < 1 {
-		return fmt.Errorf("%d is too few; at least 1 is needed", o.Workers)
+		return fmt.Errorf("must be greater than 0, not %d", o.Workers)
 	}
 	return nil
 }
 
-// longestBackoff is far above what is of use, and far below what could not be doubled.
+// longestBackoff is far longer than any useful backoff and short enough to be doubled without
+// overflow.
 const longestBackoff = 24 * time.Hour
 
 func checkBackoff(d time.Duration) error {
 	if d <= 0 || d > longestBackoff {
-		return fmt.Errorf("must be above 0 and at most %v, not %v", longestBackoff, d)
+		return fmt.Errorf("must be greater than 0 and at most %v, not %v", longestBackoff, d)
 	}
 	return nil
 }
 
 func (o *Options) validate() error {
 	if o.Backoff.Initial > o.Backoff.Max {
-		return errors.New("--backoff-initial (" + o.Backoff.Initial.String() + ") must not be above --backoff-max (" + o.Backoff.Max.String() + ")")
+		return fmt.Errorf("--backoff-initial (%v) must not be greater than --backoff-max (%v)", o.Backoff.Initial, o.Backoff.Max)
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func (o *Options) inForce() []any {
 	return shown
 }
 
-// withoutEffect says where settings were given that mean nothing to the backend.
+// withoutEffect returns the origins of the settings that the backend ignores.
 func (o *Options) withoutEffect() []string {
 	var given []string
 	for _, flag := range o.backend.idle {

@@ -33,10 +33,11 @@ func (o *Options) checkPolicy() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("unknown policy %q; known are: %s", o.policyName, strings.Join(policyNames(), ", "))
+	return fmt.Errorf("unknown policy %q; known policies: %s", o.policyName, strings.Join(policyNames(), ", "))
 }
 
-// policyOf is the policy by the two historical variables: both together mean Block.
+// policyOf returns the policy that the two historical variables select. Both together select
+// Block.
 func policyOf(lookup func(string) string) (string, error) {
 	strictPriority, err := boolean(lookup, envStrictPriority)
 	if err != nil {
@@ -63,7 +64,7 @@ func boolean(lookup func(string) string, name string) (bool, error) {
 	}
 	set, err := strconv.ParseBool(strings.ToLower(value))
 	if err != nil {
-		return false, fmt.Errorf("environment variable %s: unknown value %q; known are: true, false", name, value)
+		return false, fmt.Errorf("environment variable %s: must be true or false, not %q", name, value)
 	}
 	return set, nil
 }

@@ -19,7 +19,7 @@ import (
 
 // One platform takes half the time of two, and the packages for this one are those that
 // other builds may have left in Go's cache.
-var platforms = flag.String("platforms", "linux/"+runtime.GOARCH, "platforms to build for, parted by commas; that of this machine must be among them")
+var platforms = flag.String("platforms", "linux/"+runtime.GOARCH, "platforms to build for, separated by commas, including the platform of this machine")
 
 func TestTwoCopiesOfTheSourceGiveTheSameImagesAndTheirProgramsRun(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "images")

@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// UserAgent of the program in its requests to the API server.
+// UserAgent returns the user agent of the program in its requests to the API server.
 func UserAgent(program string) string { return program + "/" + Version() }
 
-// OfProcess reports this process from every other: the host's name, which is that of the
-// pod, and what no process before it had.
+// OfProcess returns an identity that is unique to this process: the host name, which is the
+// name of the pod, and a random UUID.
 func OfProcess() (string, error) {
 	host, err := os.Hostname()
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package identity is what a program says of itself: its version, and the names by which
-// the API server and other processes know it. It is apart from package program so that a
-// tool that talks to no cluster can tell its version without linking the clients.
+// Package identity provides the version of a program, its user agent and the identity of its
+// process. It is separate from package program so that a tool that uses no cluster can
+// report its version without linking the clients.
 package identity
 
 import "runtime/debug"
@@ -8,7 +8,7 @@ import "runtime/debug"
 // linked is set by the linker: -X kube-queue.dev/kube-queue/pkg/program/identity.linked=v1.2.3.
 var linked string
 
-// Version of the program as linked, else that of the module, else "devel".
+// Version returns the version set by the linker, else the version of the module, else "devel".
 func Version() string {
 	if linked != "" {
 		return linked

@@ -1,9 +1,8 @@
-// Package lease decides which one of a program's replicas works: the one that holds the
-// lease.
+// Package lease decides which replica of a program works: the one that holds the lease.
 //
-// Invariants: the lease is released only after the work that it guards has stopped; a
-// program that loses its lease, or was frozen for longer than it holds, is gone at once,
-// and none of its writes reaches the API server later than a new leader may start.
+// Invariants: the lease is released only after the work that it guards has stopped. A
+// program that loses its lease, or was frozen for longer than the lease lasts, exits
+// immediately, and none of its writes reaches the API server after a new leader may start.
 package lease
 
 import (
@@ -16,23 +15,23 @@ import (
 type Candidate struct {
 	// Name of the program and of the lease, and the Namespace of the lease.
 	Name, Namespace string
-	// Identity reports this process from every other.
+	// Identity is unique to this process.
 	Identity string
-	// Config to reach the API server with.
+	// Config is the configuration of the connection to the API server.
 	Config *rest.Config
-	// Health is reported how it stands.
+	// Health receives the state of the replica.
 	Health Health
 }
 
-// Health is reported how a replica stands.
+// Health receives the state of a replica.
 type Health interface {
-	// Leads is called when the work begins and when it has ended.
+	// Leads is called with true when the work begins and with false when it has ended.
 	Leads(bool)
-	// StandsBy is called when another was seen to lead.
+	// StandsBy is called when another replica is seen to lead.
 	StandsBy()
 }
 
-// Lease of a program, as one process of it sees it.
+// Lease is the lease of a program from the view of one of its processes.
 type Lease struct {
 	Candidate
 	opts Options
@@ -41,16 +40,16 @@ type Lease struct {
 	exit func(code int)
 }
 
-// exitLost is the status of a program that has lost its lease.
+// exitLost is the exit status of a program that has lost its lease.
 const exitLost = 1
 
-// New makes what a candidate leads by.
+// New returns the lease for a candidate.
 func New(opts Options, candidate Candidate) *Lease {
 	return &Lease{Candidate: candidate, opts: opts, term: newTerm(opts.lease.actFor()), exit: os.Exit}
 }
 
-// Guard bounds every write by the config in time, and lets none out once the lease is
-// lost.
+// Guard adds a deadline to every write that uses the config, and blocks all writes once the
+// lease is lost.
 func (l *Lease) Guard(config *rest.Config) {
 	config.Wrap(writeDeadline)
 	config.Dial = l.term.dial

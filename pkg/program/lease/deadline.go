@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// Times of the lease, where nobody sets others. Who holds it renews it every renewEvery;
-// the elector looks at it every retryPeriod and gives up renewDeadline after it began to
-// fail. Until then a process acts, for times.actFor after its last renewal. A write
-// that it sent then is answered or given up by the API server before another process may
-// hold the lease: actFor + writeTimeout < leaseDuration. The settings are held to it in
-// times.go.
+// Default times of the lease. The holder renews it every renewEvery. The elector checks it
+// every retryPeriod and gives up once renewals have failed for renewDeadline. A process
+// therefore acts as the leader for at most times.actFor after its last renewal. The API
+// server answers or abandons the last write of the process before another process can hold
+// the lease: actFor + writeTimeout < leaseDuration. times.go validates that the settings
+// satisfy this inequality.
 const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 8 * time.Second
 	renewEvery    = 2 * time.Second
 	retryPeriod   = 500 * time.Millisecond
 	writeTimeout  = 4 * time.Second
-	// keepAlive is how often a connection is tried over which nothing comes.
+	// keepAlive is the interval of keep-alive probes on an idle connection.
 	keepAlive = 5 * time.Second
 )
 
-// writeDeadline bounds every request that changes something, here and at the API
-// server, which would otherwise go on with a request whose sender is gone.
-// Reads are left alone: a first list may be long, and a watch has no end.
+// writeDeadline sets a deadline for every write request, both here and at the API server,
+// which otherwise continues to process a request after its client has exited.
+// Reads have no deadline: the first list can take long, and a watch never ends.
 func writeDeadline(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		if req.Method == http.MethodGet || req.Method == http.MethodHead {
@@ -52,7 +52,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// cancelingBody ends the request's deadline when the answer has been read.
+// cancelingBody releases the deadline of the request when the response has been read.
 type cancelingBody struct {
 	io.ReadCloser
 	cancel context.CancelFunc

@@ -9,17 +9,18 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Lead waits for the lease, runs work while it is held, and returns when work
-// has. When ctx is done, work is reported so and the lease is given up only after
-// work has returned. When the lease is lost the process ends at once: whatever
-// it still did would be done twice. Without --leader-elect, work runs right away.
+// Lead waits for the lease, runs work while it holds the lease, and returns when work has
+// returned. When ctx is done, the context of work is done too, and the lease is released
+// only after work has returned. When the lease is lost, the process exits immediately,
+// because the new leader would repeat everything that it still did. Without --leader-elect,
+// work runs immediately.
 func (l *Lease) Lead(ctx context.Context, work func(ctx context.Context) error) error {
 	work = l.leading(work)
 	if !l.opts.leaderElect {
 		return work(ctx)
 	}
 	l.term.begin(func(why error) { l.lostLease(ctx, why) })
-	// The elector outlives ctx: it must keep the lease until work has returned.
+	// The elector outlives ctx: it must hold the lease until work has returned.
 	electorCtx, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	lock, err := l.newLock()
@@ -31,7 +32,7 @@ func (l *Lease) Lead(ctx context.Context, work func(ctx context.Context) error) 
 	if err != nil {
 		return err
 	}
-	klog.FromContext(ctx).Info("Looking for the lease", "lease", klog.KRef(l.Namespace, l.Name), "identity", l.Identity)
+	klog.FromContext(ctx).Info("Waiting for the lease", "lease", klog.KRef(l.Namespace, l.Name), "identity", l.Identity)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -42,7 +43,7 @@ func (l *Lease) Lead(ctx context.Context, work func(ctx context.Context) error) 
 	case <-ctx.Done():
 		giveUp()
 		<-ended
-		if elector.IsLeader() { // since a moment ago
+		if elector.IsLeader() { // acquired the lease in the meantime
 			lock.release(context.WithoutCancel(ctx))
 		}
 		return nil
@@ -54,7 +55,7 @@ func (l *Lease) Lead(ctx context.Context, work func(ctx context.Context) error) 
 	return err
 }
 
-// leading notes that this replica leads while the work goes on.
+// leading wraps work so that Health reports this replica as the leader while work runs.
 func (l *Lease) leading(work func(ctx context.Context) error) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		l.Health.Leads(true)
@@ -70,13 +71,13 @@ func (l *Lease) newElector(ctx context.Context, lock resourcelock.Interface, onS
 		LeaseDuration: l.opts.lease.duration,
 		RenewDeadline: l.opts.lease.renew,
 		RetryPeriod:   l.opts.lease.retry,
-		// The elector would try to release a lease that it failed to renew
-		// before it says that it is lost: release is done here instead.
+		// The elector would try to release a lease that it failed to renew before it
+		// reports the loss. Lead releases the lease instead.
 		ReleaseOnCancel: false,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) { onStarted() },
 			OnNewLeader: func(identity string) {
-				if identity != l.Identity { // there is nothing to be readier for
+				if identity != l.Identity { // a standby has nothing to sync before it leads
 					l.Health.StandsBy()
 				}
 			},
@@ -88,14 +89,14 @@ func (l *Lease) newElector(ctx context.Context, lock resourcelock.Interface, onS
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("setting up the lease %s: %w", lock.Describe(), err)
+		return nil, fmt.Errorf("creating the elector for the lease %s: %w", lock.Describe(), err)
 	}
 	return elector, nil
 }
 
-// lostLease ends the process. Nothing leaves it any more; see term.
+// lostLease exits the process. The term has already blocked all writes.
 func (l *Lease) lostLease(ctx context.Context, why error) {
-	klog.FromContext(ctx).Error(why, "The lease is lost, the program ends at once", "lease", klog.KRef(l.Namespace, l.Name))
+	klog.FromContext(ctx).Error(why, "The lease is lost, exiting immediately", "lease", klog.KRef(l.Namespace, l.Name))
 	klog.Flush()
 	l.exit(exitLost)
 }

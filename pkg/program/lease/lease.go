@@ -11,22 +11,23 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// leaseLock is the lease as the elector sees it. It keeps the term, and renews no
-// more often than needed: the elector has one period for looking whether the lease is
-// free, which should be often, and for renewing it.
+// leaseLock is the lock that the elector uses. It updates the term, and skips renewals that
+// are not yet due: the elector has a single period for checking whether the lease is free,
+// which should be short, and for renewing it.
 type leaseLock struct {
 	resourcelock.Interface
 	term *term
 }
 
 func (l *Lease) newLock() (*leaseLock, error) {
-	// A rate limit of its own, so that a burst of other writes never delays the lease.
+	// The client has its own rate limit, so that a burst of other writes never delays the
+	// lease.
 	config := rest.CopyConfig(l.Config)
 	config.QPS, config.Burst, config.RateLimiter = 10, 20, nil
 	config.Timeout = writeTimeout
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for the lease: %w", err)
+		return nil, fmt.Errorf("creating the client for the lease: %w", err)
 	}
 	return &leaseLock{term: l.term, Interface: &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: l.Namespace, Name: l.Name},
@@ -35,7 +36,8 @@ func (l *Lease) newLock() (*leaseLock, error) {
 	}}, nil
 }
 
-// Get reads the lease. Who finds its own in other hands was away for long.
+// Get reads the lease. If another process holds it although this one believes to hold it,
+// this process was frozen and the term is over.
 func (l *leaseLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil && l.term.holds() && record.HolderIdentity != l.Identity() && record.HolderIdentity != "" {
@@ -44,14 +46,14 @@ func (l *leaseLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 	return record, raw, err
 }
 
-// Create makes the lease and takes it.
+// Create creates the lease and acquires it.
 func (l *leaseLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	sent := l.term.now()
 	err := l.Interface.Create(ctx, record)
 	return l.noted(sent, err)
 }
 
-// Update takes, renews or releases the lease.
+// Update acquires, renews or releases the lease.
 func (l *leaseLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if record.HolderIdentity != l.Identity() {
 		return l.Interface.Update(ctx, record)
@@ -64,7 +66,8 @@ func (l *leaseLock) Update(ctx context.Context, record resourcelock.LeaderElecti
 	return l.noted(sent, err)
 }
 
-// noted counts the term from when the request was sent: others count from no earlier.
+// noted starts the term when the request was sent, because other processes measure the
+// lease from that time or later.
 func (l *leaseLock) noted(sent instant, err error) error {
 	if err == nil {
 		l.term.renew(sent)
@@ -72,7 +75,7 @@ func (l *leaseLock) noted(sent instant, err error) error {
 	return err
 }
 
-// release lets the next replica start now instead of when the lease runs out.
+// release lets the next replica start immediately instead of when the lease expires.
 func (l *leaseLock) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -88,6 +91,6 @@ func (l *leaseLock) release(ctx context.Context) {
 		})
 	}
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "The lease could not be released and runs out by itself", "lease", l.Describe())
+		klog.FromContext(ctx).Error(err, "Cannot release the lease, it expires automatically", "lease", l.Describe())
 	}
 }

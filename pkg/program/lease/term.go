@@ -8,31 +8,30 @@ import (
 	"time"
 )
 
-// term is the time for which this process may act as the leader. It begins with the
-// lease, goes on with each renewal, and is over when the last one is too long ago,
-// by the clock that stands still while a machine is suspended or by that on the
-// wall, or when the lease is seen in other hands.
+// term is the time for which this process may act as the leader. It begins when the process
+// acquires the lease and is extended by each renewal. It is over when the last renewal is
+// too long ago, by the monotonic clock (which stops while the machine is suspended) or by
+// the wall clock, or when another process is seen to hold the lease.
 //
-// The elector alone would notice too late: one whose process was frozen first tries
-// for a whole deadline to get its lease back, and all the while what was decided
-// before is being written. So the term stands where bytes leave the process. What lies
-// between it and the network is a few instructions; a process that is frozen in these
-// very ones still writes, and the resourceVersion in what it writes is all that then
-// stands in its way.
+// The elector alone would detect this too late: after its process was frozen, it first tries
+// to renew the lease for a complete deadline, and meanwhile earlier decisions are written.
+// The term is therefore checked where bytes leave the process. Only a few instructions
+// separate this check from the network. A process that is frozen exactly there still sends
+// its write, and only the resourceVersion in that write prevents a conflict.
 //
-// Invariant: once over, a term never begins again, and no byte goes to the API server.
+// Invariant: once over, a term never begins again, and no byte is sent to the API server.
 type term struct {
 	now func() instant
-	// actFor is how long it lasts after a renewal.
+	// actFor is how long the term lasts after a renewal.
 	actFor time.Duration
 
 	mu sync.Mutex
-	// held: from when the lease is had, until it is given up in order.
+	// held is true from the acquisition of the lease until its orderly release.
 	held bool
-	// renewed is when the last renewal was sent that is known to have landed.
+	// renewed is when the last successful renewal was sent.
 	renewed instant
 	over    error
-	// lost is called once, when the term is over other than in order.
+	// lost is called once if the term is over without an orderly release.
 	lost func(why error)
 }
 
@@ -49,42 +48,42 @@ func now() instant {
 	return instant{t, t.Round(0)}
 }
 
-// since is by whichever clock went further.
+// since returns the elapsed time, by the clock that advanced more.
 func (i instant) since(earlier instant) time.Duration {
 	return max(i.steady.Sub(earlier.steady), i.wall.Sub(earlier.wall))
 }
 
 func newTerm(actFor time.Duration) *term { return &term{now: now, actFor: actFor} }
 
-// begin says whom to tell when the term is over.
+// begin sets the function to call when the term is lost.
 func (t *term) begin(lost func(why error)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lost = lost
 }
 
-// renew notes a renewal that was sent at the time.
+// renew records a renewal that was sent at the given time.
 func (t *term) renew(sent instant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.held, t.renewed = true, sent
 }
 
-// end is the term's end in order: who has stopped working has nothing to lose.
+// end ends the term in order, after the work has stopped.
 func (t *term) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.held, t.lost = false, nil
 }
 
-// young reports whether the last renewal is less than a while ago.
-func (t *term) young(while time.Duration) bool {
+// young reports whether the last renewal was sent less than the given time ago.
+func (t *term) young(age time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.held && t.now().since(t.renewed) < while
+	return t.held && t.now().since(t.renewed) < age
 }
 
-// check returns an error when the term is over, and ends the process then.
+// check returns an error if the term is over, and exits the process in that case.
 func (t *term) check() error {
 	t.mu.Lock()
 	late := t.over == nil && t.held && t.now().since(t.renewed) >= t.actFor
@@ -118,9 +117,9 @@ func (t *term) holds() bool {
 	return t.over == nil && t.held
 }
 
-// dial connects to the API server by a connection that the term ends, and over which
-// nothing arrives late: what is not acknowledged in time is never sent again, by the
-// kernel neither, which else goes on after the process is gone.
+// dial opens a connection to the API server that sends nothing once the term is over. Data
+// that is not acknowledged in time is never sent again, not even by the kernel, which
+// otherwise retransmits after the process has exited.
 func (t *term) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{
 		Timeout:         30 * time.Second,
@@ -134,7 +133,7 @@ func (t *term) dial(ctx context.Context, network, address string) (net.Conn, err
 	return &termConn{Conn: conn, term: t}, nil
 }
 
-// termConn lets nothing out once the term is over.
+// termConn sends nothing once the term is over.
 type termConn struct {
 	net.Conn
 	term *term

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// tcpUserTimeout is TCP_USER_TIMEOUT, which package syscall does not name.
+// tcpUserTimeout is TCP_USER_TIMEOUT, which package syscall does not define.
 const tcpUserTimeout = 18
 
-// giveUpAfter has a connection break when what was sent is not acknowledged for so long.
+// giveUpAfter closes a connection if sent data is not acknowledged within the limit.
 func giveUpAfter(limit time.Duration) func(network, address string, conn syscall.RawConn) error {
 	return func(_, _ string, conn syscall.RawConn) error {
 		var failed error

@@ -7,5 +7,6 @@ import (
 	"time"
 )
 
-// giveUpAfter needs Linux, where clusters run. Elsewhere the kernel's own limit holds.
+// giveUpAfter does nothing: only Linux has the option. Other systems apply the default of
+// their kernel.
 func giveUpAfter(time.Duration) func(network, address string, conn syscall.RawConn) error { return nil }

@@ -1,5 +1,5 @@
-// Package logs is how a program logs: the settings that every Kubernetes program has for
-// it, and putting them in force.
+// Package logs declares the logging settings that every Kubernetes program has, and applies
+// them.
 package logs
 
 import (
@@ -14,8 +14,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
-// Init has what is logged written from time to time, and sets back what settings of the
-// logs had set: it comes before they are declared. flush writes what still waits.
+// Init starts periodic flushing of the log and resets all logging settings, so call it
+// before the settings are declared. flush writes the rest of the log.
 func Init() (flush func()) {
 	logs.InitLogs()
 	return logs.FlushLogs
@@ -45,31 +45,31 @@ func (o *Options) Declare(set *settings.Set) {
 		settings.Setting{Flag: "log-json-info-buffer-size", Field: "logging.options.json.infoBufferSize", Form: settings.Amount})
 }
 
-// Apply checks the settings and puts them in force.
+// Apply validates the settings and applies them.
 func (o *Options) Apply(gate featuregate.FeatureGate) error {
 	return logsapi.ValidateAndApplyAsField(o.logging, gate, field.NewPath("logging"))
 }
 
-// meaning says what a flag of the logs means; empty for one that is new to us.
+// meaning returns the help of a logging flag, or an empty text for an unknown flag.
 func meaning(name string) string {
-	const ifAlpha = " Needs the feature LoggingAlphaOptions."
+	const ifAlpha = " Requires the feature LoggingAlphaOptions."
 	switch name {
 	case "logging-format":
 		return "Format of the log: text or json."
 	case "v":
-		return "Verbosity of the log; errors are reported at any."
+		return "Verbosity of the log. Errors are logged at any verbosity."
 	case "vmodule":
-		return "Verbosity of single source files, as file=N,pattern*=N; with format text only."
+		return "Verbosity of individual source files, for example file=N,pattern*=N. Only for format text."
 	case "log-flush-frequency":
-		return "Longest time that a line may wait to be written."
+		return "Maximum time between log flushes."
 	case "log-text-split-stream":
-		return "With format text, write errors to stderr and all else to stdout." + ifAlpha
+		return "With format text, write errors to stderr and everything else to stdout." + ifAlpha
 	case "log-json-split-stream":
-		return "With format json, write errors to stderr and all else to stdout." + ifAlpha
+		return "With format json, write errors to stderr and everything else to stdout." + ifAlpha
 	case "log-text-info-buffer-size":
-		return "With format text and split streams, bytes that may wait to be written to stdout, as 512 or 64Ki." + ifAlpha
+		return "With format text and split streams, size of the buffer for stdout in bytes, for example 512 or 64Ki." + ifAlpha
 	case "log-json-info-buffer-size":
-		return "With format json and split streams, bytes that may wait to be written to stdout, as 512 or 64Ki." + ifAlpha
+		return "With format json and split streams, size of the buffer for stdout in bytes, for example 512 or 64Ki." + ifAlpha
 	}
 	return ""
 }

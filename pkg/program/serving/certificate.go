@@ -18,16 +18,17 @@ import (
 )
 
 const (
-	// selfSignedFor is how long a certificate that is made here is valid.
+	// selfSignedFor is the validity of a self-signed certificate.
 	selfSignedFor = 365 * 24 * time.Hour
-	// renewBefore its end another is made.
+	// renewBefore is how long before its expiry a self-signed certificate is replaced.
 	renewBefore = 30 * 24 * time.Hour
 )
 
-// certificates reports the certificate of a connection that is being made.
+// certificates returns the certificate for a new connection.
 type certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
-// newCertificate is that of the files, or one that is made.
+// newCertificate returns the certificate of the configured files, or a self-signed one if no
+// files are configured.
 func newCertificate(ctx context.Context, o metricsOptions, name, namespace string) (certificates, error) {
 	if o.certFile == "" {
 		made := &selfSigned{names: []string{name + "." + namespace + ".svc", name, "localhost"}, now: time.Now}
@@ -39,8 +40,8 @@ func newCertificate(ctx context.Context, o metricsOptions, name, namespace strin
 	return read.get, err
 }
 
-// certificateFiles are read again when one of them has changed. While they cannot be
-// used, as between the writes of the two, the certificate before stays in force.
+// certificateFiles are reloaded when one of them has changed. While they are unusable, for
+// example between the writes of the two files, the previous certificate stays in force.
 type certificateFiles struct {
 	logger    klog.Logger
 	cert, key string
@@ -62,14 +63,14 @@ func (f *certificateFiles) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	case err == nil:
 		f.current, f.stamp = &read, stamp
 	case f.current == nil:
-		return nil, fmt.Errorf("reading the certificate (--%s=%s, --%s=%s): %w", flagCertFile, f.cert, flagKeyFile, f.key, err)
+		return nil, fmt.Errorf("loading the certificate (--%s=%s, --%s=%s): %w", flagCertFile, f.cert, flagKeyFile, f.key, err)
 	default:
-		f.logger.Error(err, "The certificate cannot be read again; the one before stays in force", "file", f.cert)
+		f.logger.Error(err, "Cannot reload the certificate, the previous one stays in force", "file", f.cert)
 	}
 	return f.current, nil
 }
 
-// stampOf is another when the file has changed.
+// stampOf returns a text that differs when the file has changed.
 func stampOf(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -78,8 +79,7 @@ func stampOf(path string) string {
 	return fmt.Sprint(info.ModTime().UnixNano(), " ", info.Size(), "\n")
 }
 
-// selfSigned is a certificate that nobody vouches for, and that is made again before it
-// ends.
+// selfSigned is a self-signed certificate that is replaced before it expires.
 type selfSigned struct {
 	names []string
 	now   func() time.Time
@@ -98,7 +98,7 @@ func (s *selfSigned) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	}
 	made, err := makeCertificate(s.names, now)
 	if err != nil {
-		return nil, fmt.Errorf("making a certificate for metrics: %w", err)
+		return nil, fmt.Errorf("generating a certificate for metrics: %w", err)
 	}
 	s.current, s.ends = made, now.Add(selfSignedFor)
 	return s.current, nil

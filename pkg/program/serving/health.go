@@ -6,31 +6,31 @@ import (
 	"sync"
 )
 
-// Health answers /healthz, which says that the process lives, and /readyz, which
-// says that it has seen the cluster. A replica that waits for the lease is ready.
+// Health serves /healthz, which reports that the process is alive, and /readyz, which
+// reports that its caches have synced. A replica that waits for the lease is ready.
 type Health struct {
-	// works is reported whether this replica leads and is ready.
+	// works is called with whether this replica leads and is ready.
 	works func(bool)
 
 	mu sync.Mutex
-	// synced: the program says that it is ready. standsBy: another was seen to lead.
-	// leads: the work is going on.
+	// synced: the program has marked itself ready. standsBy: another replica was seen to
+	// lead. leads: the work is running.
 	synced, standsBy, leads bool
 }
 
-// NewHealth has works called with whether this replica leads and is ready.
+// NewHealth returns a Health that calls works with whether this replica leads and is ready.
 func NewHealth(works func(bool)) *Health { return &Health{works: works} }
 
-// Synced notes that the program has seen the cluster.
+// Synced records that the caches of the program have synced.
 func (h *Health) Synced() { h.note(&h.synced, true) }
 
-// StandsBy notes that another was seen to lead.
+// StandsBy records that another replica was seen to lead.
 func (h *Health) StandsBy() { h.note(&h.standsBy, true) }
 
-// Leads notes whether this replica does.
+// Leads records whether this replica leads.
 func (h *Health) Leads(is bool) { h.note(&h.leads, is) }
 
-// note sets one of the three.
+// note sets one of the three states.
 func (h *Health) note(what *bool, is bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -38,7 +38,7 @@ func (h *Health) note(what *bool, is bool) {
 	h.works(h.leads && h.synced)
 }
 
-// ready: a standby has nothing to know, until it leads.
+// ready reports whether /readyz answers ok. A standby needs no caches until it leads.
 func (h *Health) ready() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

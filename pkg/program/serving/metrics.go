@@ -15,8 +15,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 
-	// client-go counts its requests and work queues in the one registry that these
-	// packages share, beside those of Go and the process.
+	// client-go counts its requests and work queues in the registry that these packages
+	// share, in addition to the metrics of Go and of the process.
 	_ "k8s.io/component-base/metrics/prometheus/restclient"
 	_ "k8s.io/component-base/metrics/prometheus/workqueue"
 )
@@ -41,12 +41,12 @@ func defaultMetricsOptions() metricsOptions {
 
 func (o *metricsOptions) declare(set *settings.Set) {
 	set.Group("Metrics", func(fs *pflag.FlagSet) {
-		fs.StringVar(&o.address, flagMetricsAddress, o.address, "Address of /metrics; 0 for none.")
+		fs.StringVar(&o.address, flagMetricsAddress, o.address, "Address on which /metrics is served; 0 to disable it.")
 		fs.BoolVar(&o.secure, flagMetricsSecure, o.secure,
-			"Serve /metrics by HTTPS, to whoever the API server says may get that path. If false: by HTTP, to anybody.")
+			"Serve /metrics over HTTPS, only to clients that the API server authorizes to get that path. If false: over HTTP, to every client.")
 		fs.StringVar(&o.certFile, flagCertFile, o.certFile,
-			"Certificate for /metrics, in PEM; read again when it changes. Unset: one is made at the start, which nobody vouches for.")
-		fs.StringVar(&o.keyFile, flagKeyFile, o.keyFile, "Private key of the certificate, in PEM.")
+			"Certificate file for /metrics, in PEM format; reloaded when it changes. Unset: a self-signed certificate, generated at start.")
+		fs.StringVar(&o.keyFile, flagKeyFile, o.keyFile, "Private key file of the certificate, in PEM format.")
 	},
 		settings.Setting{Flag: flagMetricsAddress, Field: "metrics.bindAddress"},
 		settings.Setting{Flag: flagMetricsSecure, Field: "metrics.secure"},
@@ -57,24 +57,24 @@ func (o *metricsOptions) declare(set *settings.Set) {
 func (o *metricsOptions) validate() error {
 	switch {
 	case (o.certFile == "") != (o.keyFile == ""):
-		return fmt.Errorf("--%s and --%s go together: set both, or none", flagCertFile, flagKeyFile)
+		return fmt.Errorf("--%s and --%s must be set together: set both or neither", flagCertFile, flagKeyFile)
 	case o.certFile != "" && !o.secure:
-		return fmt.Errorf("--%s has no use with --%s=false", flagCertFile, flagMetricsSecure)
+		return fmt.Errorf("--%s has no effect with --%s=false; remove one of the two", flagCertFile, flagMetricsSecure)
 	}
 	return nil
 }
 
-// Metrics are those of one program.
+// Metrics describes the metrics endpoint of one program.
 type Metrics struct {
 	Registry *metrics.Registry
-	// Name and Namespace of the Service by which they are scraped: a certificate that is
-	// made is for it.
+	// Name and Namespace of the Service through which the metrics are scraped. A
+	// self-signed certificate is issued for it.
 	Name, Namespace string
-	// Config to ask the API server with who may read them.
+	// Config is used to ask the API server which clients may read the metrics.
 	Config *rest.Config
 }
 
-// Metrics answers scrapes at their address, until stop is called.
+// Metrics serves /metrics at its address until stop is called.
 func (o *Options) Metrics(ctx context.Context, of Metrics) (stop func(), err error) {
 	return of.serve(ctx, o.metrics)
 }
@@ -101,14 +101,14 @@ func (m Metrics) serve(ctx context.Context, o metricsOptions) (stop func(), err 
 		&tls.Config{GetCertificate: certificate, MinVersion: tls.VersionTLS12})
 }
 
-// newReviewer asks with a rate limit of its own: whoever scrapes with bad tokens does not
-// hold up other requests.
+// newReviewer returns a reviewer with its own rate limit, so that scrapes with invalid
+// tokens do not delay other requests.
 func (m Metrics) newReviewer() (*reviewer, error) {
 	config := rest.CopyConfig(m.Config)
 	config.QPS, config.Burst, config.RateLimiter = 10, 20, nil
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("making a client that asks who may read metrics: %w", err)
+		return nil, fmt.Errorf("creating the client that authorizes readers of metrics: %w", err)
 	}
 	return newReviewer(client.AuthenticationV1().TokenReviews(), client.AuthorizationV1().SubjectAccessReviews(), clock.RealClock{}), nil
 }

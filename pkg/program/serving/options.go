@@ -9,10 +9,11 @@ import (
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
-// Options are the settings of what is served.
+// Options are the settings of the HTTP endpoints.
 type Options struct {
 	healthAddress string
-	// profilingAddress is empty for none: profiles tell whoever may ask.
+	// profilingAddress is empty by default, because profiles are served without
+	// authentication.
 	profilingAddress string
 	metrics          metricsOptions
 }
@@ -25,16 +26,17 @@ func DefaultOptions() Options {
 // Declare adds the settings to the set.
 func (o *Options) Declare(set *settings.Set) {
 	set.Group("Health and profiles", func(fs *pflag.FlagSet) {
-		fs.StringVar(&o.healthAddress, "health-bind-address", o.healthAddress, "Address of /healthz and /readyz; 0 for none.")
-		fs.StringVar(&o.profilingAddress, "profiling-bind-address", o.profilingAddress, "Address of Go's profiles at /debug/pprof/, on the loopback interface, such as localhost:6060; none by default. Whoever reaches it may read them.")
+		fs.StringVar(&o.healthAddress, "health-bind-address", o.healthAddress, "Address on which /healthz and /readyz are served; 0 to disable them.")
+		fs.StringVar(&o.profilingAddress, "profiling-bind-address", o.profilingAddress, "Address on the loopback interface, such as localhost:6060, on which Go profiles are served at /debug/pprof/ without authentication. Unset: disabled.")
 	},
 		settings.Setting{Flag: "health-bind-address", Field: "health.bindAddress"},
 		settings.Setting{Flag: "profiling-bind-address", Field: "profiling.bindAddress", Check: o.checkProfiling})
 	o.metrics.declare(set)
 }
 
-// checkProfiling refuses an address that others than this host, or this pod, reach:
-// nobody is asked who they are. What kubectl port-forward reaches is enough.
+// checkProfiling rejects an address that is reachable from outside of this host or pod,
+// because profiles are served without authentication. kubectl port-forward reaches the
+// loopback interface.
 func (o *Options) checkProfiling() error {
 	if off(o.profilingAddress) {
 		return nil
@@ -49,5 +51,5 @@ func (o *Options) checkProfiling() error {
 	return nil
 }
 
-// Validate looks at what several settings come to together.
+// Validate checks settings that depend on each other.
 func (o *Options) Validate() error { return o.metrics.validate() }

@@ -18,15 +18,16 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// How long an answer of the API server counts, and how many are kept at most.
+// How long an answer of the API server is cached, and the maximum number of cached answers.
 const (
 	allowedFor   = time.Minute
 	refusedFor   = 10 * time.Second
 	mostVerdicts = 1000
 )
 
-// reviewer lets those through of whom the API server says that they may get the path: it
-// is asked whose the token is, and what that one may do. No answer is a refusal.
+// reviewer passes on requests whose user may get the path according to the API server: a
+// TokenReview identifies the user, a SubjectAccessReview decides on the path. Without an
+// answer the request is rejected.
 type reviewer struct {
 	tokens authenticationclient.TokenReviewInterface
 	access authorizationclient.SubjectAccessReviewInterface
@@ -36,13 +37,14 @@ type reviewer struct {
 	known map[question]verdict
 }
 
-// question of a request; of the token only a hash is kept.
+// question is what the API server is asked about a request. Only a hash of the token is
+// stored.
 type question struct {
 	token [sha256.Size]byte
 	path  string
 }
 
-// verdict on it, as an HTTP status.
+// verdict is the answer to a question, as an HTTP status.
 type verdict struct {
 	status int
 	until  time.Time
@@ -52,12 +54,12 @@ func newReviewer(tokens authenticationclient.TokenReviewInterface, access author
 	return &reviewer{tokens: tokens, access: access, clock: clock, known: map[question]verdict{}}
 }
 
-// guard has next answer those that may ask.
+// guard passes on authorized requests to next.
 func (r *reviewer) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		status, err := r.judge(req.Context(), bearer(req), req.URL.Path)
+		status, err := r.authorize(req.Context(), bearer(req), req.URL.Path)
 		if err != nil {
-			klog.FromContext(req.Context()).Error(err, "Cannot ask the API server who may read metrics")
+			klog.FromContext(req.Context()).Error(err, "Cannot ask the API server whether a client may read metrics")
 			status = http.StatusServiceUnavailable
 		}
 		switch status {
@@ -65,16 +67,16 @@ func (r *reviewer) guard(next http.Handler) http.Handler {
 			next.ServeHTTP(w, req)
 		case http.StatusUnauthorized:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "a token of the cluster is needed", status)
+			http.Error(w, "a valid bearer token of the cluster is required", status)
 		case http.StatusForbidden:
-			http.Error(w, "whose token this is may not get "+req.URL.Path, status)
+			http.Error(w, "the user of this token is not allowed to get "+req.URL.Path, status)
 		default:
-			http.Error(w, "the API server was not reached, and nobody is let in without it", status)
+			http.Error(w, "cannot reach the API server to authorize the request", status)
 		}
 	})
 }
 
-// bearer is the token of the request; empty for none.
+// bearer returns the bearer token of the request; empty if it has none.
 func bearer(req *http.Request) string {
 	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -83,8 +85,8 @@ func bearer(req *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// judge reports the status by which the request is answered: 200, 401 or 403.
-func (r *reviewer) judge(ctx context.Context, token, path string) (int, error) {
+// authorize returns the HTTP status of the decision: 200, 401 or 403.
+func (r *reviewer) authorize(ctx context.Context, token, path string) (int, error) {
 	if token == "" {
 		return http.StatusUnauthorized, nil
 	}
@@ -100,26 +102,26 @@ func (r *reviewer) judge(ctx context.Context, token, path string) (int, error) {
 }
 
 func (r *reviewer) ask(ctx context.Context, token, path string) (int, error) {
-	whose, err := r.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	review, err := r.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
-		return 0, fmt.Errorf("reviewing a token: %w", err)
+		return 0, fmt.Errorf("creating a TokenReview: %w", err)
 	}
-	if !whose.Status.Authenticated {
+	if !review.Status.Authenticated {
 		return http.StatusUnauthorized, nil
 	}
-	user := whose.Status.User
+	user := review.Status.User
 	extra := map[string]authorizationv1.ExtraValue{}
 	for key, value := range user.Extra {
 		extra[key] = authorizationv1.ExtraValue(value)
 	}
-	may, err := r.access.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+	access, err := r.access.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
 		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: "get"},
 	}}, metav1.CreateOptions{})
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("reviewing what %s may do: %w", user.Username, err)
-	case !may.Status.Allowed || may.Status.Denied:
+		return 0, fmt.Errorf("creating a SubjectAccessReview for user %q: %w", user.Username, err)
+	case !access.Status.Allowed || access.Status.Denied:
 		return http.StatusForbidden, nil
 	default:
 		return http.StatusOK, nil

@@ -1,5 +1,5 @@
-// Package serving is what a program answers by HTTP: whether it lives and is ready, its
-// metrics, to those who may read them, and profiles.
+// Package serving serves the HTTP endpoints of a program: health checks, metrics for
+// authorized clients, and profiles.
 package serving
 
 import (
@@ -17,19 +17,19 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Health answers /healthz and /readyz at their address, until stop is called.
+// Health serves /healthz and /readyz at their address until stop is called.
 func (o *Options) Health(ctx context.Context, health *Health) (stop func(), err error) {
 	return serveHTTP(ctx, "health-bind-address", o.healthAddress, "health checks", health, nil)
 }
 
-// Profiles answers /debug/pprof/ at its address, until stop is called.
+// Profiles serves /debug/pprof/ at its address until stop is called.
 func (o *Options) Profiles(ctx context.Context) (stop func(), err error) {
 	return serveHTTP(ctx, "profiling-bind-address", o.profilingAddress, "profiles", profiles(), nil)
 }
 
-// serveHTTP answers on the address until the returned function is called; an empty
-// address, or 0, is none. flag is how the address was given, what is what is served; by
-// HTTPS where secure is set.
+// serveHTTP serves handler on the address until the returned function is called. An empty
+// address, or 0, disables it. flag names the setting of the address and what describes the
+// endpoint, both for messages. If secure is set, it serves HTTPS.
 func serveHTTP(ctx context.Context, flag, address, what string, handler http.Handler, secure *tls.Config) (func(), error) {
 	if off(address) {
 		return func() {}, nil
@@ -45,20 +45,20 @@ func serveHTTP(ctx context.Context, flag, address, what string, handler http.Han
 		BaseContext: func(net.Listener) context.Context {
 			return klog.NewContext(context.Background(), klog.FromContext(ctx))
 		},
-		// Whoever connects and breaks off, as a probe of the port does, is no fault of ours.
+		// Aborted connections, for example from port probes, are not errors of this program.
 		ErrorLog: log.New(io.Discard, "", 0)}
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			klog.FromContext(ctx).Error(err, "No longer answered", "what", what)
+			klog.FromContext(ctx).Error(err, "The server stopped unexpectedly", "what", what)
 		}
 	}()
 	return func() { _ = server.Close() }, nil
 }
 
-// off reports whether nothing is to be served at the address.
+// off reports whether the address disables the endpoint.
 func off(address string) bool { return address == "0" || address == "" }
 
-// profiles are those of net/http/pprof, below /debug/pprof/.
+// profiles returns the handler of net/http/pprof at /debug/pprof/.
 func profiles() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)

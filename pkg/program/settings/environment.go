@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// variable of the environment that sets nothing here.
+// variable is an environment variable without effect.
 type variable struct{ name, why string }
 
-// PassOver names an environment variable that somebody may believe to have an effect,
-// and says why it has none.
+// PassOver declares an environment variable that a user may expect to have an effect, and
+// why it has none.
 func (s *Set) PassOver(name, why string) {
 	s.passedOver = append(s.passedOver, variable{name, why})
 }
 
-// Ineffective says of each variable of the environment that looks as if it were meant
-// for the program why it has no effect.
+// Ineffective returns the environment variables that seem to be meant for the program but
+// have no effect, each with the reason.
 func (s *Set) Ineffective() []string { return s.ineffective }
 
 func (s *Set) readEnv(environ []string) error {
@@ -45,8 +45,8 @@ func (s *Set) readEnv(environ []string) error {
 	return nil
 }
 
-// findIneffective looks for variables that are passed over, and for those whose names
-// are known but for upper and lower case.
+// findIneffective finds variables that are declared with PassOver, and those whose names
+// differ from a known name only in upper and lower case.
 func (s *Set) findIneffective(environ []string) {
 	var known []string
 	for _, setting := range s.All() {
@@ -61,7 +61,7 @@ func (s *Set) findIneffective(environ []string) {
 		}
 		for _, other := range known {
 			if name != other && strings.EqualFold(name, other) {
-				s.ineffective = append(s.ineffective, fmt.Sprintf("%s: the name is written %s", name, other))
+				s.ineffective = append(s.ineffective, fmt.Sprintf("%s: names are case-sensitive, use %s", name, other))
 			}
 		}
 	}

@@ -14,15 +14,14 @@ import (
 
 const flagFeatures = "feature-gates"
 
-// Features are the program's feature gates: parts that are new, and can be switched on
-// or off for a while. It is the value of their flag: what is set for one gate leaves
-// the others as they were set before.
+// Features are the feature gates of a program. Features implements the value of their flag:
+// setting one gate leaves the others unchanged.
 type Features struct {
 	gate featuregate.MutableVersionedFeatureGate
 	set  map[string]bool
 }
 
-// NewFeatures knows the gates of the logs and the program's own.
+// NewFeatures returns the feature gates of the logs and of the program.
 func NewFeatures(own map[featuregate.Feature]featuregate.FeatureSpec) (*Features, error) {
 	f := &Features{gate: featuregate.NewFeatureGate(), set: map[string]bool{}}
 	if err := logsapi.AddFeatureGates(f.gate); err != nil {
@@ -37,14 +36,14 @@ func NewFeatures(own map[featuregate.Feature]featuregate.FeatureSpec) (*Features
 // Declare adds the setting to the set.
 func (f *Features) Declare(set *Set) {
 	set.Group("Features", func(fs *pflag.FlagSet) {
-		fs.Var(f, flagFeatures, "Features to switch on or off, as A=true,B=false. Known are "+f.known()+".")
+		fs.Var(f, flagFeatures, "Features to enable or disable, for example A=true,B=false. Known features: "+f.known()+".")
 	}, Setting{Flag: flagFeatures, Field: "featureGates", Form: Switches})
 }
 
-// Gate that the features are switched at.
+// Gate returns the feature gate to query.
 func (f *Features) Gate() featuregate.FeatureGate { return f.gate }
 
-// known lists the features with their stages and defaults.
+// known lists all features with their stages and defaults.
 func (f *Features) known() string {
 	var entries []string
 	all := f.gate.GetAll()
@@ -58,7 +57,7 @@ func (f *Features) known() string {
 	return strings.Join(entries, ", ")
 }
 
-// String lists what was set.
+// String lists the features that were set.
 func (f *Features) String() string {
 	if f == nil {
 		return ""
@@ -70,11 +69,11 @@ func (f *Features) String() string {
 	return strings.Join(entries, ",")
 }
 
-// Type of the flag.
+// Type returns the type of the flag for its help.
 func (f *Features) Type() string { return "Name=true|false,..." }
 
-// Set takes in some gates. They are switched later, all at once: the gate itself would
-// not let the second of two values for all alpha features count.
+// Set records the gates of one value. Apply switches all of them at once, because the gate
+// itself ignores a second value of AllAlpha.
 func (f *Features) Set(text string) error {
 	known := f.gate.GetAll()
 	for entry := range strings.SplitSeq(text, ",") {
@@ -84,21 +83,21 @@ func (f *Features) Set(text string) error {
 		name, value, _ := strings.Cut(entry, "=")
 		spec, isKnown := known[featuregate.Feature(name)]
 		if !isKnown {
-			return fmt.Errorf("unknown feature %q; known are: %s", name, f.known())
+			return fmt.Errorf("unknown feature %q; known features: %s", name, f.known())
 		}
 		on, err := strconv.ParseBool(value)
 		if err != nil {
 			return fmt.Errorf("%s must be true or false, not %q", name, value)
 		}
 		if spec.LockToDefault && on != spec.Default {
-			return fmt.Errorf("%s can only be %t", name, spec.Default)
+			return fmt.Errorf("%s is locked to %t", name, spec.Default)
 		}
 		f.set[name] = on
 	}
 	return nil
 }
 
-// Apply switches what was set.
+// Apply switches the recorded gates.
 func (f *Features) Apply() error {
 	if err := f.gate.SetFromMap(f.set); err != nil {
 		return fmt.Errorf("feature gates: %w", err)

@@ -42,7 +42,7 @@ func (s *Set) readFile() error {
 	return errors.Join(s.take("", fields)...)
 }
 
-// decode reads the one document of a file.
+// decode reads the single document of a file.
 func decode(data []byte) (map[string]any, error) {
 	var found []map[string]any
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
@@ -54,7 +54,7 @@ func decode(data []byte) (map[string]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		// A key that stands twice is an error: which one counts, nobody can tell.
+		// A duplicate key is an error, because it is unclear which value is meant.
 		text, err := yaml.YAMLToJSONStrict(document)
 		if err != nil {
 			return nil, err
@@ -63,12 +63,12 @@ func decode(data []byte) (map[string]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if fields != nil { // nil is a document of comments
+		if fields != nil { // nil is a document with only comments
 			found = append(found, fields)
 		}
 	}
 	if len(found) != 1 {
-		return nil, fmt.Errorf("must hold one object, not %d", len(found))
+		return nil, fmt.Errorf("must contain exactly one object, not %d", len(found))
 	}
 	return found[0], nil
 }
@@ -86,11 +86,11 @@ func decodeJSON(text []byte) (map[string]any, error) {
 	case map[string]any:
 		return fields, nil
 	default:
-		return nil, fmt.Errorf("must hold an object with %s and %s, not %s", fieldAPIVersion, fieldKind, written(value))
+		return nil, fmt.Errorf("must contain an object with %s and %s, not %s", fieldAPIVersion, fieldKind, written(value))
 	}
 }
 
-// take sets what a section of the file gives; the top has no name.
+// take sets the values of a section of the file. The top level has an empty name.
 func (s *Set) take(section string, fields map[string]any) []error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -99,14 +99,14 @@ func (s *Set) take(section string, fields map[string]any) []error {
 		below, isSection := value.(map[string]any)
 		switch {
 		case setting == nil && len(within) == 0:
-			errs = append(errs, fmt.Errorf("%s: unknown field %q; known %s: %s", s.file, path, place(section), strings.Join(s.within(section), ", ")))
-		case value == nil: // as good as left out
+			errs = append(errs, fmt.Errorf("%s: unknown field %q; known fields%s: %s", s.file, path, place(section), strings.Join(s.within(section), ", ")))
+		case value == nil: // null is the same as an absent field
 		case setting != nil:
 			if err := s.takeField(setting, value); err != nil {
 				errs = append(errs, err)
 			}
 		case !isSection:
-			errs = append(errs, fmt.Errorf("%s: %s: must have fields (%s), not be %s", s.file, path, strings.Join(within, ", "), written(value)))
+			errs = append(errs, fmt.Errorf("%s: %s: must be an object with the fields %s, not %s", s.file, path, strings.Join(within, ", "), written(value)))
 		default:
 			errs = append(errs, s.take(path, below)...)
 		}
@@ -125,12 +125,12 @@ func (s *Set) takeField(setting *Setting, value any) error {
 
 func place(section string) string {
 	if section == "" {
-		return "are"
+		return ""
 	}
-	return "in " + section + " are"
+	return " in " + section
 }
 
-// within lists the fields of a section of the file, those of the top for "".
+// within lists the fields of a section of the file, and those of the top level for "".
 func (s *Set) within(section string) []string {
 	var names []string
 	if section != "" {

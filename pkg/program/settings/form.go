@@ -15,34 +15,35 @@ import (
 type Form int
 
 const (
-	// ByType: a number, true or false, or text, as the type of the flag has it.
+	// ByType: a number, a boolean or a string, depending on the type of the flag.
 	ByType Form = iota
-	// Amount: a number or text, for decimals and quantities.
+	// Amount: a number or a string, for decimals and quantities.
 	Amount
-	// List of texts; the flag has commas between them.
+	// List: a list of strings; the flag separates them by commas.
 	List
-	// Switches by name; the flag has name=true with commas between.
+	// Switches: an object of booleans; the flag has name=true, separated by commas.
 	Switches
-	// Patterns of files, each with a verbosity; the flag has pattern=N with commas between.
+	// Patterns: file patterns, each with a verbosity; the flag has pattern=N, separated by
+	// commas.
 	Patterns
 )
 
-// Fields of an entry of Patterns, as component-base has them.
+// Fields of an entry of Patterns, the same as in component-base.
 const (
 	patternField   = "filePattern"
 	verbosityField = "verbosity"
 )
 
-// text is what the flag takes for a value of the file.
+// text converts a value of the file to the syntax of the flag.
 func (f Form) text(flag *pflag.Flag, value any) (string, error) {
 	switch f {
 	case Amount:
-		return oneOf(value, "a number or text", isNumber, isText)
+		return oneOf(value, "a number or a string", isNumber, isText)
 	case List:
-		return join(value, "a list of texts", func(entry any) (string, error) {
-			text, err := oneOf(entry, "text", isText)
+		return join(value, "a list of strings", func(entry any) (string, error) {
+			text, err := oneOf(entry, "a string", isText)
 			if strings.Contains(text, ",") {
-				err = fmt.Errorf("%q has a comma in it; write an entry for each", text)
+				err = fmt.Errorf("%q contains a comma; write one entry per value", text)
 			}
 			return text, err
 		})
@@ -57,7 +58,7 @@ func (f Form) text(flag *pflag.Flag, value any) (string, error) {
 	case numeric(flag):
 		return oneOf(value, "a number", isNumber)
 	default:
-		return oneOf(value, "text", isText)
+		return oneOf(value, "a string", isText)
 	}
 }
 
@@ -85,7 +86,7 @@ func oneOf(value any, want string, is ...func(any) (string, bool)) (string, erro
 	return "", fmt.Errorf("must be %s, not %s", want, written(value))
 }
 
-// written is a value as it may stand in the file.
+// written formats a value in the syntax of the file.
 func written(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -113,7 +114,7 @@ func join(value any, want string, each func(any) (string, error)) (string, error
 func switches(value any) (string, error) {
 	byName, ok := value.(map[string]any)
 	if !ok {
-		return "", fmt.Errorf("must be names with true or false, not %s", written(value))
+		return "", fmt.Errorf("must map names to true or false, not %s", written(value))
 	}
 	var texts []string
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
@@ -129,14 +130,14 @@ func switches(value any) (string, error) {
 func pattern(entry any) (string, error) {
 	fields, ok := entry.(map[string]any)
 	if !ok {
-		return "", fmt.Errorf("must have %s and %s, not be %s", patternField, verbosityField, written(entry))
+		return "", fmt.Errorf("must be an object with %s and %s, not %s", patternField, verbosityField, written(entry))
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if name != patternField && name != verbosityField {
-			return "", fmt.Errorf("unknown field %q; known are: %s, %s", name, patternField, verbosityField)
+			return "", fmt.Errorf("unknown field %q; known fields: %s, %s", name, patternField, verbosityField)
 		}
 	}
-	file, err := oneOf(fields[patternField], "text", isText)
+	file, err := oneOf(fields[patternField], "a string", isText)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", patternField, err)
 	}
@@ -156,7 +157,7 @@ func numeric(flag *pflag.Flag) bool {
 	}
 }
 
-// value is how the file has what the flag takes.
+// value converts the text of a flag to a value of the file.
 func (f Form) value(flag *pflag.Flag, text string) any {
 	switch {
 	case f == List:

@@ -12,14 +12,14 @@ func (s *Set) Help(out io.Writer) {
 	fmt.Fprintf(out, "Usage:\n  %s [flags]\n", s.program)
 	cliflag.PrintSections(out, s.help, 100)
 	fmt.Fprintf(out, `
-A flag goes before an environment variable, that before the configuration file, and
-that before the default. The file has a field for each flag but --%s and --%s;
-docs/reference/settings.md lists them.
+A flag takes precedence over an environment variable, which takes precedence over the
+configuration file, which takes precedence over the default. The file has a field for
+each flag except --%s and --%s; see docs/reference/settings.md.
 `, flagFile, flagVersion)
 }
 
-// InForce is all settings for the log: the value of each by its field, and where those
-// that were given were given.
+// InForce returns all settings for the log: the values by field, and the origins of the
+// values that were given.
 func (s *Set) InForce() (values map[string]any, from map[string]string) {
 	values, from = map[string]any{}, map[string]string{}
 	for _, setting := range s.All() {

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Read sets everything that the command line, the environment (entries NAME=VALUE)
-// and the configuration file give.
+// Read sets all values that the command line, the environment (entries NAME=VALUE) and the
+// configuration file contain.
 func (s *Set) Read(args, environ []string) error {
 	if err := s.Fault(); err != nil {
 		return fmt.Errorf("settings of %s: %w", s.program, err)
@@ -32,14 +32,14 @@ func (s *Set) Read(args, environ []string) error {
 	return nil
 }
 
-// given is what a flag on the command line says.
+// given is a setting on the command line and its value.
 type given struct {
 	setting *Setting
 	text    string
 }
 
-// parse reads the command line and sets nothing but what has no field: the flags are
-// the last to be set, and one of them says where the file is.
+// parse reads the command line and sets only the flags without a field. The other flags are
+// set last, after the file, whose path is itself a flag.
 func (s *Set) parse(args []string) ([]given, error) {
 	var all []given
 	err := s.flags.ParseAll(args, func(flag *pflag.Flag, text string) error {
@@ -56,7 +56,7 @@ func (s *Set) parse(args []string) ([]given, error) {
 		return nil, err
 	}
 	if s.flags.NArg() > 0 {
-		return nil, fmt.Errorf("unexpected argument %q: only flags are understood", s.flags.Arg(0))
+		return nil, fmt.Errorf("unexpected argument %q: only flags are accepted", s.flags.Arg(0))
 	}
 	return all, nil
 }

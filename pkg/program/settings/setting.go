@@ -11,22 +11,22 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 )
 
-// Setting is one thing that can be set.
+// Setting is one setting of a program.
 type Setting struct {
-	// Flag that sets it; type, default and meaning are the flag's.
+	// Flag is the name of its flag, which defines type, default and meaning.
 	Flag string
-	// Field of the configuration file, with its sections, parted by dots.
+	// Field is its path in the configuration file, separated by dots.
 	Field string
-	// Form in which the field is written.
+	// Form is the syntax of the field.
 	Form Form
-	// Env are environment variables that set it; an empty one is as good as none.
+	// Env are environment variables that set it. An empty variable is ignored.
 	Env []string
-	// FromEnv makes of several variables what the flag takes; its errors name the
-	// variable. Nil: the flag takes the value of the variable, the only one, as it is.
+	// FromEnv converts the values of the variables to the syntax of the flag; its errors
+	// name the variable. If nil, there is one variable and its value is used unchanged.
 	FromEnv func(lookup func(name string) string) (string, error)
-	// Check says what is wrong with the value that was just set. It may be nil.
+	// Check validates the value that was just set. It may be nil.
 	Check func() error
-	// Reset takes back what was set, for a flag that adds to what it has. It may be nil.
+	// Reset clears the value, for a flag that appends to its value. It may be nil.
 	Reset func()
 
 	meaning string
@@ -34,22 +34,23 @@ type Setting struct {
 	origin  string
 }
 
-// Meaning of the setting.
+// Meaning returns the help of the setting.
 func (s *Setting) Meaning() string { return s.meaning }
 
-// Default as its flag takes it.
+// Default returns the default in the syntax of the flag.
 func (s *Setting) Default() string { return s.flag.DefValue }
 
-// Text is the value in force as its flag takes it.
+// Text returns the value in force in the syntax of the flag.
 func (s *Setting) Text() string { return s.flag.Value.String() }
 
-// Value in force as the configuration file has it.
+// Value returns the value in force in the syntax of the configuration file.
 func (s *Setting) Value() any { return s.Form.value(s.flag, s.Text()) }
 
-// Origin says where the value was given, as "--workers"; it is empty for a default.
+// Origin returns where the value was given, for example "--workers"; it is empty for a
+// default.
 func (s *Setting) Origin() string { return s.origin }
 
-// give sets a value that was given somewhere.
+// give sets a value from the given origin.
 func (s *Setting) give(origin, text string) error {
 	if s.Reset != nil && s.origin != origin {
 		s.Reset()
@@ -57,8 +58,8 @@ func (s *Setting) give(origin, text string) error {
 	s.origin = origin
 	err := s.flag.Value.Set(text)
 	var number *strconv.NumError
-	if errors.As(err, &number) { // which otherwise reports functions of Go
-		err = fmt.Errorf("%q is no %s: %w", number.Num, s.flag.Value.Type(), number.Err)
+	if errors.As(err, &number) { // its own text names functions of Go
+		err = fmt.Errorf("%q is not a valid %s: %w", number.Num, s.flag.Value.Type(), number.Err)
 	}
 	if err == nil && s.Check != nil {
 		err = s.Check()
@@ -69,7 +70,7 @@ func (s *Setting) give(origin, text string) error {
 	return nil
 }
 
-// Group is settings that belong together.
+// Group is a set of related settings.
 type Group struct {
 	Heading  string
 	Settings []*Setting
@@ -89,14 +90,13 @@ type Set struct {
 	version bool
 }
 
-// Flags that the file has no field for: one names the file, and with the other the
-// program does nothing.
+// Flags without a field in the file: one names the file, the other only prints the version.
 const (
 	flagFile    = "config"
 	flagVersion = "version"
 )
 
-// New makes a set for a program; kind is that of its configuration file.
+// New returns a set for a program; kind is the kind of its configuration file.
 func New(program, kind string) *Set {
 	s := &Set{program: program, kind: kind, flags: newFlagSet(program)}
 	s.group("General")
@@ -107,7 +107,7 @@ func New(program, kind string) *Set {
 	return s
 }
 
-// newFlagSet has no output and no exit of its own: the program decides on both.
+// newFlagSet returns a flag set that neither prints nor exits: the program does both.
 func newFlagSet(name string) *pflag.FlagSet {
 	fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	fs.SetOutput(io.Discard)
@@ -124,7 +124,7 @@ func (s *Set) section(heading string) *pflag.FlagSet {
 	return fs
 }
 
-// Group adds the flags that add makes, and says of each which setting it is.
+// Group adds the flags that add defines. settings describes the setting of each flag.
 func (s *Set) Group(heading string, add func(*pflag.FlagSet), settings ...Setting) {
 	fs := newFlagSet(heading)
 	add(fs)
@@ -161,10 +161,10 @@ func (s *Set) group(heading string) *Group {
 	return group
 }
 
-// Groups of settings, in the order in which they were added.
+// Groups returns the groups of settings in the order in which they were added.
 func (s *Set) Groups() []*Group { return s.groups }
 
-// All settings, in the order in which they were added.
+// All returns all settings in the order in which they were added.
 func (s *Set) All() []*Setting {
 	var all []*Setting
 	for _, group := range s.groups {
@@ -173,7 +173,7 @@ func (s *Set) All() []*Setting {
 	return all
 }
 
-// Lookup finds a setting by its flag; nil if there is none.
+// Lookup returns the setting of a flag; nil if there is none.
 func (s *Set) Lookup(flag string) *Setting {
 	return s.find(func(setting *Setting) bool { return setting.Flag == flag })
 }
@@ -191,17 +191,17 @@ func (s *Set) find(is func(*Setting) bool) *Setting {
 	return nil
 }
 
-// Program that the settings are of.
+// Program returns the name of the program.
 func (s *Set) Program() string { return s.program }
 
-// Kind of the configuration file.
+// Kind returns the kind of the configuration file.
 func (s *Set) Kind() string { return s.kind }
 
-// File is the path of the configuration file, empty if there is none.
+// File returns the path of the configuration file; empty if there is none.
 func (s *Set) File() string { return s.file }
 
-// Version reports whether the version was asked for; then nothing else was read.
+// Version reports whether the version was requested; then nothing else was read.
 func (s *Set) Version() bool { return s.version }
 
-// Fault is what is wrong with how the settings were declared.
+// Fault returns the errors in the declaration of the settings.
 func (s *Set) Fault() error { return errors.Join(s.faults...) }

@@ -94,24 +94,24 @@ func TestAFileThatIsWrongIsRefusedWithFileFieldAndWhatIsKnown(t *testing.T) {
 		{"a field in the wrong case", header + "Name: x", []string{`unknown field "Name"`}},
 		{"an unknown field of a section", header + "work: {worker: 1}", []string{`unknown field "work.worker"`, "lead, workers"}},
 		{"two faults, both told", header + "nam: x\nwork: {workers: 0}", []string{`"nam"`, "work.workers: 0 is too few"}},
-		{"a section that is none", header + "work: 3", []string{"work: must have fields (lead, workers), not be 3"}},
-		{"a list for a section", header + "work: [1]", []string{"work: must have fields"}},
-		{"a field that is none", header + "name: {a: b}", []string{"name: must be text"}},
-		{"a number for text", header + "name: 3", []string{"name: must be text, not 3"}},
+		{"a section that is none", header + "work: 3", []string{"work: must be an object with the fields lead, workers, not 3"}},
+		{"a list for a section", header + "work: [1]", []string{"work: must be an object with the fields"}},
+		{"a field that is none", header + "name: {a: b}", []string{"name: must be a string"}},
+		{"a number for text", header + "name: 3", []string{"name: must be a string, not 3"}},
 		{"text for a number", header + "work: {workers: \"3\"}", []string{`work.workers: must be a number, not "3"`}},
 		{"half a number", header + "work: {workers: 1.5}", []string{"work.workers", "1.5"}},
 		{"text for a switch", header + `work: {lead: "yes"}`, []string{"work.lead: must be true or false"}},
-		{"text for a list", header + "kinds: b,c", []string{`kinds: must be a list of texts, not "b,c"`}},
-		{"a list with a number", header + "kinds: [b, 3]", []string{"kinds: entry 2: must be text, not 3"}},
+		{"text for a list", header + "kinds: b,c", []string{`kinds: must be a list of strings, not "b,c"`}},
+		{"a list with a number", header + "kinds: [b, 3]", []string{"kinds: entry 2: must be a string, not 3"}},
 		{"a list with a comma", header + `kinds: ["b,c"]`, []string{"kinds: entry 1", "comma"}},
-		{"a pattern with a field more", header + "patterns: [{filePattern: a, verbosity: 1, level: 2}]", []string{`patterns: entry 1: unknown field "level"; known are: filePattern, verbosity`}},
+		{"a pattern with a field more", header + "patterns: [{filePattern: a, verbosity: 1, level: 2}]", []string{`patterns: entry 1: unknown field "level"; known fields: filePattern, verbosity`}},
 		{"half a pattern", header + "patterns: [{filePattern: a}]", []string{"patterns: entry 1: verbosity"}},
 		{"a key that stands twice", header + "name: a\nname: b", []string{"name", "already"}},
 		{"a key that stands twice in JSON", `{"apiVersion": "config.kube-queue.dev/v1alpha1", "kind": "ThingConfiguration", "name": "a", "name": "b"}`, []string{"name", "already"}},
 		{"a key of a section that stands twice", header + "work: {workers: 1, workers: 2}", []string{"workers", "already"}},
 		{"two objects", header + "---\n" + header, []string{"one object, not 2"}},
 		{"nothing at all", "", []string{"one object, not 0"}},
-		{"a list", "- a", []string{"must hold an object"}},
+		{"a list", "- a", []string{"must contain an object"}},
 		{"what is no YAML", "\tname: {", []string{"yaml"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestVariablesThatHaveNoEffectAreReported(t *testing.T) {
 	if err := set.Read(nil, []string{"OLD_THING=1", "THINGNAME=x", "ThingName=y", "PATH=/bin"}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Join(set.Ineffective(), "; "), "OLD_THING: it is old; THINGNAME: the name is written ThingName"; got != want {
+	if got, want := strings.Join(set.Ineffective(), "; "), "OLD_THING: it is old; THINGNAME: names are case-sensitive, use ThingName"; got != want {
 		t.Errorf("reported is %q, want %q", got, want)
 	}
 }

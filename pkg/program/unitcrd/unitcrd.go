@@ -1,5 +1,4 @@
-// Package unitcrd finds out whether the QueueUnits of a cluster are those of this
-// release.
+// Package unitcrd checks whether the CRD of QueueUnits in a cluster matches this release.
 package unitcrd
 
 import (
@@ -26,23 +25,23 @@ const (
 	logInterval = time.Minute
 )
 
-// Await waits until the API server serves QueueUnits, and returns an error when they
-// are not ours: an older system has a CRD of the same name and version, and an older release
-// of our own lacks fields. The API server drops what a CRD does not know without a word, so
-// units would be made that say nothing.
+// Await waits until the API server serves QueueUnits, and returns an error if their CRD does
+// not match: an older system has a CRD of the same name and version, and older releases of
+// kube-queue lack fields. The API server silently drops fields that a CRD does not define,
+// so units without content would be created.
 //
-// It looks at the published schema, which whoever has an account may read.
+// It reads the published schema, which every authenticated user may read.
 func Await(ctx context.Context, config *rest.Config) error {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return fmt.Errorf("making a client for %s: %w", config.Host, err)
+		return fmt.Errorf("creating the discovery client for %s: %w", config.Host, err)
 	}
-	var told time.Time
+	var logged time.Time
 	backoff := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 10, Cap: 5 * time.Second}
 	return backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		schema, err := unitSchema(client.OpenAPIV3())
 		if apierrors.IsNotFound(err) {
-			klog.FromContext(ctx).Info("The API server publishes no schemas: whether its QueueUnits are ours is not checked", "crd", unitCRD)
+			klog.FromContext(ctx).Info("The API server publishes no schemas, so the CRD of QueueUnits is not checked", "crd", unitCRD)
 			return true, nil
 		}
 		if err == nil && schema != nil {
@@ -56,12 +55,12 @@ func Await(ctx context.Context, config *rest.Config) error {
 				return true, nil
 			}
 		}
-		if time.Since(told) >= logInterval {
-			told = time.Now()
+		if time.Since(logged) >= logInterval {
+			logged = time.Now()
 			if err != nil {
-				klog.FromContext(ctx).Error(err, "The schema of QueueUnits cannot be read yet, trying again", "crd", unitCRD)
+				klog.FromContext(ctx).Error(err, "Cannot read the schema of QueueUnits yet, retrying", "crd", unitCRD)
 			} else {
-				klog.FromContext(ctx).Info("Waiting for the CRD of QueueUnits: install it, see docs/operations/install.md", "crd", unitCRD)
+				klog.FromContext(ctx).Info("Waiting for the CRD of QueueUnits; install it, see docs/operations/install.md", "crd", unitCRD)
 			}
 		}
 		return false, nil
@@ -69,12 +68,12 @@ func Await(ctx context.Context, config *rest.Config) error {
 }
 
 func foreignUnits(lacks []string) error {
-	return fmt.Errorf("the CRD %s in this cluster is not that of this release of kube-queue: it lacks %s. "+
-		"If it is that of another release, apply this one's CRDs. If it is another system's, remove it with its objects first: kubectl delete crd %s",
+	return fmt.Errorf("the CRD %s in this cluster does not match this release of kube-queue: it lacks %s; "+
+		"if it belongs to another release of kube-queue, apply the CRDs of this release; if it belongs to another system, remove it together with its objects first: kubectl delete crd %s",
 		unitCRD, strings.Join(lacks, ", "), unitCRD)
 }
 
-// unitSchema is nil while the API server serves no such group and version.
+// unitSchema returns nil while the API server does not serve the group and version.
 func unitSchema(client openapi.Client) ([]byte, error) {
 	served, err := client.Paths()
 	if err != nil {
@@ -86,12 +85,12 @@ func unitSchema(client openapi.Client) ([]byte, error) {
 	}
 	schema, err := version.Schema("application/json")
 	if apierrors.IsNotFound(err) {
-		return nil, nil // gone since
+		return nil, nil // removed in the meantime
 	}
 	return schema, err
 }
 
-// published is what is read of a schema in OpenAPI 3.
+// published is the part of an OpenAPI v3 schema that is read.
 type published struct {
 	Paths      map[string]json.RawMessage `json:"paths"`
 	Components struct {
@@ -106,8 +105,8 @@ type published struct {
 	} `json:"components"`
 }
 
-// unitLacks lists what our QueueUnits have and those of the schema have not; served is
-// false if it has none at all, as when the CRD of Queue was faster.
+// unitLacks lists the fields of QueueUnits that the schema lacks. served is false if the
+// schema has no QueueUnits at all, for example because only the CRD of Queue exists yet.
 func unitLacks(schema []byte) (lacks []string, served bool, err error) {
 	var doc published
 	if err := json.Unmarshal(schema, &doc); err != nil {
@@ -136,7 +135,7 @@ func unitLacks(schema []byte) (lacks []string, served bool, err error) {
 	return nil, false, nil
 }
 
-// fields of a type, as they are called in JSON.
+// fields returns the JSON names of the fields of a type.
 func fields(of reflect.Type) []string {
 	var names []string
 	for i := range of.NumField() {

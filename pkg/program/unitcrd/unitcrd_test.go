@@ -84,7 +84,7 @@ func TestTheUnitsOfTheClusterMustBeOurs(t *testing.T) {
 		{"waited for while there is only another kind of ours", []string{schemaOf(t, "Queue", nil, nil, true), ours}, 2, nil},
 		{"another system's", []string{schemaOf(t, "QueueUnit", []string{"consumerRef", "priority", "queue"}, []string{"phase"}, true)}, 1,
 			[]string{unitCRD, "spec.podSets", "spec.submissionTime", "status.reason", "kubectl delete crd"}},
-		{"an older release's", []string{schemaOf(t, "QueueUnit", older, status, true)}, 1, []string{"it lacks spec.preemptible."}},
+		{"an older release's", []string{schemaOf(t, "QueueUnit", older, status, true)}, 1, []string{"it lacks spec.preemptible;"}},
 		{"without a subresource", []string{schemaOf(t, "QueueUnit", spec, status, false)}, 1, []string{"the subresource status"}},
 		{"one that is not ours after some waiting", []string{"", schemaOf(t, "QueueUnit", nil, nil, true)}, 2, []string{"spec.consumerRef"}},
 		{"not checked where nothing is published", []string{"unpublished"}, 1, nil},

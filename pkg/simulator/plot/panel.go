@@ -11,13 +11,14 @@ const (
 	panelLeft    = 74
 	panelWidth   = 730
 	legendLeft   = panelLeft + panelWidth + 18
-	// panelTop is the room above a panel for its title, panelBottom that below for the
-	// labels of its axis.
+	// panelTop is the space above a panel for its title, panelBottom the space below for
+	// the labels of its axis.
 	panelTop, panelBottom = 30, 44
 	legendLine            = 18
 )
 
-// axis from the value at the panel's left or lower edge to that at the other.
+// axis is an axis, from the value at the left or lower edge of the panel to the value at the
+// other edge.
 type axis struct {
 	from, to float64
 	log      bool
@@ -25,7 +26,7 @@ type axis struct {
 	title    string
 }
 
-// part of the axis that the value is at, from 0 to 1.
+// part returns the position of the value on the axis, from 0 to 1.
 func (a *axis) part(v float64) float64 {
 	from, to := a.from, a.to
 	if a.log {
@@ -37,7 +38,7 @@ func (a *axis) part(v float64) float64 {
 	return min(max((v-from)/(to-from), 0), 1)
 }
 
-// entry of a legend.
+// entry is an entry of a legend.
 type entry struct {
 	name, style string
 	area        bool
@@ -54,7 +55,7 @@ type panel struct {
 	draw   func(p *picture, at func(x, y float64) point)
 }
 
-// at is where in the picture a pair of values is.
+// at returns the position of a pair of values in the picture.
 func (d *panel) at(x, y float64) point {
 	return point{panelLeft + panelWidth*d.x.part(x), d.top + d.height*(1-d.y.part(y))}
 }

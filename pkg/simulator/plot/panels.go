@@ -8,14 +8,14 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator/report"
 )
 
-// usePanel stacks the use of tenants, the greatest lowest.
+// usePanel stacks the use of tenants, the largest at the bottom.
 func (d *drawing) usePanel(r *report.Report) *panel {
 	layers := d.layers(r)
 	greatest := r.Series.Limit
 	for _, l := range layers {
 		greatest = max(greatest, slices.Max(l.upper))
 	}
-	// Some room above the line of the limit.
+	// Leave some space above the line of the limit.
 	ticks := amounts(greatest)
 	y := axis{to: max(greatest*1.06, ticks[len(ticks)-1].at), ticks: ticks, title: report.Unit(r.Resource)}
 	if last := ticks[len(ticks)-1].at; last > greatest*1.1 {
@@ -43,7 +43,7 @@ func (d *drawing) usePanel(r *report.Report) *panel {
 	return use
 }
 
-// layer of a stack: one tenant, or all that have no color.
+// layer is a layer of the stack: one tenant, or all tenants without a color.
 type layer struct {
 	name, color  string
 	lower, upper []float64
@@ -76,7 +76,7 @@ func (d *drawing) layers(r *report.Report) []layer {
 	return layers
 }
 
-// stairs: a value holds for the whole of its interval.
+// stairs returns the points of a step function: each value applies to its complete interval.
 func stairs(s report.Series, values []float64, at func(x, y float64) point) []point {
 	var points []point
 	for k, v := range values {
@@ -91,7 +91,7 @@ func (d *drawing) waitingPanel() *panel {
 		greatest = max(greatest, slices.Max(r.Series.Waiting))
 	}
 	ticks := amounts(greatest)
-	waiting := &panel{name: "waiting", title: "Jobs that wait", height: 150, x: d.timeAxis(),
+	waiting := &panel{name: "waiting", title: "Waiting jobs", height: 150, x: d.timeAxis(),
 		y: axis{to: ticks[len(ticks)-1].at, ticks: ticks, title: "jobs"}, legend: d.policies()}
 	waiting.draw = func(p *picture, at func(x, y float64) point) {
 		for i, r := range d.Reports {
@@ -109,7 +109,7 @@ func (d *drawing) policies() []entry {
 	return entries
 }
 
-// distributionPanel tells for each wait which part of the jobs waited at most as long.
+// distributionPanel shows for each wait the part of the jobs that waited at most as long.
 func (d *drawing) distributionPanel() *panel {
 	to := 10 * report.Seconds(time.Second)
 	for _, r := range d.Reports {
@@ -125,9 +125,9 @@ func (d *drawing) distributionPanel() *panel {
 			reached = append(reached, t)
 		}
 	}
-	spread := &panel{name: "distribution", title: "Jobs that waited at most that long", height: 190,
-		x: axis{from: float64(time.Second), to: float64(to), log: true, ticks: reached, title: "wait from submission to release, logarithmic"},
-		y: axis{to: 100, ticks: percents, title: "of released jobs"}}
+	spread := &panel{name: "distribution", title: "Distribution of waits", height: 190,
+		x: axis{from: float64(time.Second), to: float64(to), log: true, ticks: reached, title: "wait from submission to release (logarithmic)"},
+		y: axis{to: 100, ticks: percents, title: "released jobs"}}
 	lines := d.distributions()
 	for _, l := range lines {
 		spread.legend = append(spread.legend, l.entry)
@@ -146,7 +146,7 @@ func (d *drawing) distributionPanel() *panel {
 	return spread
 }
 
-// distributed is a line of the distribution.
+// distributed is a line of the distribution panel.
 type distributed struct {
 	entry
 	full  string

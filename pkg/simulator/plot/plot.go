@@ -1,13 +1,13 @@
-// Package plot draws what a report tells, as an SVG that any browser shows.
+// Package plot draws a report as an SVG image.
 //
-// A picture has one panel for each policy with the use of the followed resource in
-// time, by tenant, below the line of the root's max; one with the jobs that wait, and
-// one with how waits are distributed: by policy, or by tenant where there is one
-// policy. All share the same axis of time.
+// The image has one panel per policy with the use of the tracked resource over time, stacked
+// by tenant, and the max of the root; one panel with the waiting jobs; and one with the
+// distribution of waits by policy, or by tenant if there is only one policy. All panels over
+// time share the same axis.
 //
-// Invariants. The same report gives the same bytes. No point is outside of its panel's
-// frame. Colors differ for the color-blind too (the palette of Okabe and Ito), and
-// lines of policies also by their dashes.
+// Invariants. The same report gives the same bytes. No point is outside of the frame of its
+// panel. The colors are safe for color-blind readers (palette of Okabe and Ito), and the
+// lines of policies also differ by their dashes.
 package plot
 
 import (
@@ -20,13 +20,13 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator/report"
 )
 
-// colors of tenants, and that of all others together.
+// Colors of tenants, and the color of all other tenants together.
 var (
 	colors     = []string{"#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7"}
 	otherColor = "#B0B0B0"
 )
 
-// lines of policies.
+// policyStyles are the styles of the lines of policies.
 var policyStyles = []string{
 	"fill:none;stroke:#0072B2;stroke-width:1.8",
 	"fill:none;stroke:#D55E00;stroke-width:1.8;stroke-dasharray:7 3",
@@ -45,7 +45,7 @@ text{font-family:system-ui,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;f
 </style>
 `
 
-// Draw the picture of a paper, which has at least one report.
+// Draw returns the image of a paper that has at least one report.
 func Draw(paper *report.Paper) []byte {
 	d := &drawing{Paper: paper}
 	for _, r := range paper.Reports {
@@ -74,11 +74,11 @@ func Draw(paper *report.Paper) []byte {
 	return p.Bytes()
 }
 
-// drawing is what the panels have in common.
+// drawing contains what the panels share.
 type drawing struct {
 	*report.Paper
 	end time.Duration
-	// tenants that have a color, those with the most resource-hours first.
+	// tenants are those with a color, sorted by resource-hours, the largest first.
 	tenants []string
 	others  int
 }
@@ -87,7 +87,7 @@ func (d *drawing) chooseTenants() {
 	groups := slices.Clone(d.Reports[0].Tenants)
 	slices.SortStableFunc(groups, func(a, b report.Group) int { return cmp.Compare(b.Hours, a.Hours) })
 	for _, g := range groups {
-		// One more would need a color as well as all others together do.
+		// All further tenants share one color.
 		if len(d.tenants) == len(colors) {
 			d.others = len(groups) - len(colors)
 			break
@@ -120,7 +120,7 @@ func (d *drawing) timeAxis() axis {
 	return axis{to: float64(d.end), ticks: ticks, title: title}
 }
 
-// shorten a text that would not fit.
+// shorten cuts the beginning of a text that does not fit.
 func shorten(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return "…" + string(runes[len(runes)-most+1:])

@@ -246,7 +246,7 @@ func TestAPictureSaysWhatItShowsAndInWhichUnits(t *testing.T) {
 	p.Trace.Start = &start
 	root := parse(t, plot.Draw(p))
 	labels := root.texts("label")
-	for _, want := range []string{gpu, "jobs", "hours from the first submission, 2026-01-31 08:00", "wait from submission to release, logarithmic", "1 min", "1 h", "100 %", "0", "8"} {
+	for _, want := range []string{gpu, "jobs", "hours from the first submission, 2026-01-31 08:00", "wait from submission to release (logarithmic)", "1 min", "1 h", "100 %", "0", "8"} {
 		if !slices.Contains(labels, want) {
 			t.Errorf("no label says %q: %v", want, labels)
 		}

@@ -8,13 +8,13 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator/report"
 )
 
-// tick of an axis.
+// tick is a tick of an axis.
 type tick struct {
 	at    float64
 	label string
 }
 
-// amounts are ticks from 0 to at least the greatest value, at round numbers.
+// amounts returns ticks at round numbers from 0 to at least the greatest value.
 func amounts(greatest float64) []tick {
 	const most = 5
 	step := 1.0
@@ -37,7 +37,7 @@ func amounts(greatest float64) []tick {
 	}
 }
 
-// steps of a time axis and the unit that they are reported in.
+// steps are the steps of a time axis and the units of their labels.
 var steps = []struct {
 	step, unit time.Duration
 	name       string
@@ -51,7 +51,7 @@ var steps = []struct {
 
 const day = 24 * time.Hour
 
-// times are ticks from 0 to the end at most, and the unit of their labels.
+// times returns ticks from 0 to at most the end, and the unit of their labels.
 func times(end time.Duration) ([]tick, string) {
 	const most = 10
 	chosen := steps[len(steps)-1]
@@ -72,7 +72,7 @@ func times(end time.Duration) ([]tick, string) {
 	return ticks, chosen.name
 }
 
-// waits are ticks of a logarithmic axis from a second on.
+// waits are the ticks of a logarithmic axis that starts at a second.
 var waits = []tick{
 	{float64(time.Second), "1 s"}, {float64(10 * time.Second), "10 s"}, {float64(time.Minute), "1 min"}, {float64(10 * time.Minute), "10 min"},
 	{float64(time.Hour), "1 h"}, {float64(10 * time.Hour), "10 h"}, {float64(2 * day), "2 d"}, {float64(10 * day), "10 d"}, {float64(100 * day), "100 d"},

@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// picture is an SVG that is being written.
+// picture is an SVG under construction.
 type picture struct {
 	bytes.Buffer
 }
 
 func escape(text string) string {
 	var b strings.Builder
-	// A strings.Builder takes everything.
+	// Writing to a strings.Builder never fails.
 	_ = xml.EscapeText(&b, []byte(text))
 	return b.String()
 }
 
-// number with one digit after the point: a tenth of a pixel.
+// number formats a number with one decimal, a tenth of a pixel.
 func number(v float64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
 }
 
-// anchors of texts.
+// Anchors of texts.
 const (
 	start  = "start"
 	middle = "middle"
@@ -44,7 +44,7 @@ func (p *picture) rect(x, y, w, h float64, class string) {
 	fmt.Fprintf(p, `<rect x="%s" y="%s" width="%s" height="%s" class="%s"/>`+"\n", number(x), number(y), number(w), number(h), class)
 }
 
-// path of a series; browsers show its name where the pointer is.
+// path writes the path of a series. Browsers show its name as a tooltip.
 func (p *picture) path(class, name, style string, points []point, closed bool) {
 	var d strings.Builder
 	for i, at := range points {
@@ -60,5 +60,5 @@ func (p *picture) path(class, name, style string, points []point, closed bool) {
 	fmt.Fprintf(p, `<path class="%s" data-series="%s" style="%s" d="%s"><title>%s</title></path>`+"\n", class, escape(name), style, d.String(), escape(name))
 }
 
-// point in the picture, in pixels.
+// point is a position in the picture, in pixels.
 type point struct{ x, y float64 }

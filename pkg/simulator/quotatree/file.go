@@ -21,12 +21,12 @@ const (
 	treeGroup   = "scheduling.sigs.k8s.io"
 	treeVersion = treeGroup + "/v1beta1"
 	treeKind    = "ElasticQuotaTree"
-	// The tree that counts is the one here.
+	// Namespace and name of a proposed tree.
 	treeNamespace = "kube-system"
 	treeName      = "elasticquotatree"
 )
 
-// Open reads a tree from a file; "-" is the standard input.
+// Open reads a tree from a file; "-" reads the standard input.
 func Open(name string) (tree.Node, error) {
 	if name == "-" {
 		return Read(os.Stdin, "standard input")
@@ -39,8 +39,8 @@ func Open(name string) (tree.Node, error) {
 	return Read(f, name)
 }
 
-// Read finds the one ElasticQuotaTree among the documents of a file, YAML or JSON,
-// also as an item of a List.
+// Read returns the single ElasticQuotaTree of a YAML or JSON file. The tree may be one of
+// several documents, or an item of a List.
 func Read(from io.Reader, name string) (tree.Node, error) {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(from))
 	var found []*unstructured.Unstructured
@@ -65,31 +65,31 @@ func Read(from io.Reader, name string) (tree.Node, error) {
 	case len(found) == 1:
 		return manifest.Root(found[0]), nil
 	case len(found) > 1:
-		return tree.Node{}, fmt.Errorf("%s: there are %d objects of kind %s; leave the one that is to be tried", name, len(found), treeKind)
+		return tree.Node{}, fmt.Errorf("%s: found %d objects of kind %s; keep only the one to try", name, len(found), treeKind)
 	case len(others) > 0:
-		return tree.Node{}, fmt.Errorf("%s: there is no object of kind %s (%s) in it, only %s", name, treeKind, treeVersion, strings.Join(others, ", "))
+		return tree.Node{}, fmt.Errorf("%s: no object of kind %s (%s) found, only %s", name, treeKind, treeVersion, strings.Join(others, ", "))
 	default:
-		return tree.Node{}, fmt.Errorf("%s: there is no object in it; a manifest of kind %s (%s) is expected", name, treeKind, treeVersion)
+		return tree.Node{}, fmt.Errorf("%s: no object found; expected a manifest of kind %s (%s)", name, treeKind, treeVersion)
 	}
 }
 
-// decode a document; nil when there is nothing in it.
+// decode decodes a document; the result is nil if the document is empty.
 func decode(document []byte) (*unstructured.Unstructured, error) {
 	asJSON, err := yaml.YAMLToJSON(document)
 	if err != nil {
-		return nil, fmt.Errorf("it is no YAML: %w", err)
+		return nil, fmt.Errorf("invalid YAML: %w", err)
 	}
 	if bytes.Equal(bytes.TrimSpace(asJSON), []byte("null")) {
 		return nil, nil
 	}
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(asJSON); err != nil {
-		return nil, fmt.Errorf("it is no Kubernetes object: %w", err)
+		return nil, fmt.Errorf("not a Kubernetes object: %w", err)
 	}
 	return object, nil
 }
 
-// collect the trees of an object and the kinds of what is none.
+// collect appends the trees of an object to found, and the kinds of other objects to others.
 func collect(object *unstructured.Unstructured, found []*unstructured.Unstructured, others []string) ([]*unstructured.Unstructured, []string) {
 	if items, isList := object.Object["items"].([]any); isList {
 		for _, item := range items {

@@ -1,7 +1,7 @@
-// Package quotatree is where the simulator's trees come from: a manifest, or a
-// proposal made of what the tenants of a trace have used.
+// Package quotatree provides the quota trees of the simulator: from a manifest, or proposed
+// from the use of the tenants of a trace.
 //
-// Invariant. What Manifest writes, Read reads as the same tree.
+// Invariant. Read returns the same tree that Manifest has written.
 package quotatree
 
 import (
@@ -18,21 +18,21 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator"
 )
 
-// Kind of a proposed tree.
+// Kind is the kind of a proposed tree.
 type Kind string
 
 // The kinds.
 const (
 	// Single is one leaf for all tenants.
 	Single Kind = "single"
-	// Elastic is a leaf for each tenant, its min in proportion to what the tenant has
-	// used, its max the whole.
+	// Elastic is a leaf per tenant, with a min in proportion to the use of the tenant and
+	// the complete capacity as max.
 	Elastic Kind = "elastic"
 	// Hard is the same with max = min.
 	Hard Kind = "hard"
 )
 
-// Kinds lists them.
+// Kinds lists all kinds.
 var Kinds = []Kind{Single, Elastic, Hard}
 
 // Names of nodes that are not named after a tenant.
@@ -41,8 +41,8 @@ const (
 	singleName = "everybody"
 )
 
-// Propose makes a tree of the kind for the tenants of the jobs, with the capacity as
-// the root's max.
+// Propose returns a tree of the kind for the tenants of the jobs, with the capacity as the
+// max of the root.
 func Propose(kind Kind, jobs []simulator.Job, capacity map[string]resource.Quantity) tree.Node {
 	root := tree.Node{Name: rootName, Max: capacity}
 	tenants := map[string]bool{}
@@ -63,7 +63,7 @@ func Propose(kind Kind, jobs []simulator.Job, capacity map[string]resource.Quant
 	}
 	for _, name := range names {
 		leaf := tree.Node{Name: name, Namespaces: []string{name}, Min: mins[name], Max: capacity}
-		// Every node has a name of its own.
+		// Names of nodes are unique.
 		if name == rootName {
 			leaf.Name = "namespace-" + name
 		}
@@ -75,17 +75,17 @@ func Propose(kind Kind, jobs []simulator.Job, capacity map[string]resource.Quant
 	return root
 }
 
-// shares gives each tenant of the resource in proportion to its resource-hours,
-// rounded down, and at least one where it has used any: with nothing at all its jobs
-// would never run under hard quotas.
+// shares divides the resource between the tenants in proportion to their resource-hours,
+// rounded down. A tenant that has used any of it gets at least one, because without a share
+// its jobs would never run under hard quotas.
 func shares(name string, capacity resource.Quantity, jobs []simulator.Job, tenants []string, into map[string]map[string]resource.Quantity) {
 	used, total := map[string]*big.Int{}, new(big.Int)
 	for _, j := range jobs {
-		asked, err := resources.RequestValue(name, j.Requests[name])
+		requested, err := resources.RequestValue(name, j.Requests[name])
 		if err != nil {
 			continue
 		}
-		hours := new(big.Int).Mul(big.NewInt(asked), big.NewInt(int64(j.Runs)))
+		hours := new(big.Int).Mul(big.NewInt(requested), big.NewInt(int64(j.Runs)))
 		total.Add(total, hours)
 		if used[j.Namespace] == nil {
 			used[j.Namespace] = new(big.Int)
@@ -108,7 +108,7 @@ func shares(name string, capacity resource.Quantity, jobs []simulator.Job, tenan
 		values[t] = max(value-value%unit, min(unit, limit))
 		left -= values[t]
 	}
-	// What the smallest were given may be more than rounding has left.
+	// The minimum shares may exceed what rounding has left.
 	for left < 0 {
 		greatest := slices.MaxFunc(slices.Sorted(maps.Keys(values)), func(a, b string) int { return cmp.Compare(values[a], values[b]) })
 		taken := min(-left, values[greatest])
@@ -120,8 +120,8 @@ func shares(name string, capacity resource.Quantity, jobs []simulator.Job, tenan
 	}
 }
 
-// step that shares are rounded to: what reads well where there is much, a core or a
-// mebibyte, and else a base unit.
+// step returns the unit to which shares are rounded: a core or a mebibyte for large
+// amounts, else a base unit.
 func step(name string, limit int64) int64 {
 	if well := min(simulator.One(name), 1<<20); limit >= 100*well {
 		return well
@@ -133,15 +133,15 @@ func quantity(name string, value int64) resource.Quantity {
 	return resource.MustParse(resources.Format(name, value))
 }
 
-// Describe says in a few words what a kind is.
+// Describe returns a short description of a kind.
 func Describe(kind Kind) string {
 	switch kind {
 	case Single:
 		return "one quota for all tenants"
 	case Elastic:
-		return "a quota for each tenant, min by what it used, max the whole"
+		return "one quota per tenant, min in proportion to its use, max = complete capacity"
 	case Hard:
-		return "a quota for each tenant, min by what it used, max = min"
+		return "one quota per tenant, min in proportion to its use, max = min"
 	default:
 		return fmt.Sprintf("unknown kind %q", kind)
 	}

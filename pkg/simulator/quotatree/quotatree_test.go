@@ -168,9 +168,9 @@ func TestAFileWithoutOneTreeIsRefused(t *testing.T) {
 		{"others", other + "---\napiVersion: batch/v1\nkind: Job\n", []string{"no object of kind ElasticQuotaTree", "Namespace (v1)", "Job (batch/v1)"}},
 		{"another group", strings.Replace(one, "scheduling.sigs.k8s.io", "example.com", 1), []string{"no object of kind", "ElasticQuotaTree (example.com/v1beta1)"}},
 		{"two trees", one + "---\n" + one, []string{"2 objects of kind ElasticQuotaTree"}},
-		{"no YAML", "a: b: c", []string{"document 1", "no YAML"}},
-		{"no object", "- 1\n- 2\n", []string{"document 1", "no Kubernetes object"}},
-		{"no kind", other + "---\nspec: {}\n", []string{"document 2", "no Kubernetes object"}},
+		{"no YAML", "a: b: c", []string{"document 1", "invalid YAML"}},
+		{"no object", "- 1\n- 2\n", []string{"document 1", "not a Kubernetes object"}},
+		{"no kind", other + "---\nspec: {}\n", []string{"document 2", "not a Kubernetes object"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := quotatree.Read(strings.NewReader(c.text), "tree.yaml")

@@ -13,9 +13,9 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 )
 
-// Manifest is the tree as users write it, ready to be edited and applied. It is not
-// left to a YAML library, which would sort the fields by their names: a node's own name
-// would stand below its children.
+// Manifest returns the manifest of the tree, ready to be edited and applied. It does not use
+// a YAML library, which would sort the fields by name and put the name of a node below its
+// children.
 func Manifest(root tree.Node) string {
 	w := &writer{}
 	w.line(0, "apiVersion: "+treeVersion)
@@ -31,7 +31,7 @@ func Manifest(root tree.Node) string {
 
 type writer struct {
 	text strings.Builder
-	// bullet is put before the next line: the first of an item of a list.
+	// bullet reports whether the next line is the first of a list item.
 	bullet bool
 }
 
@@ -81,8 +81,8 @@ func (w *writer) quantities(depth int, field string, list map[string]resource.Qu
 	}
 }
 
-// plain is what YAML takes for text without quotes, whatever its version: not the words
-// below, nor anything that could be a number.
+// plain matches strings that every version of YAML reads as a string without quotes, except
+// for the words below. It matches no number.
 var (
 	plain = regexp.MustCompile(`^[a-zA-Z][-a-zA-Z0-9_./]*$`)
 	words = []string{"true", "false", "yes", "no", "on", "off", "y", "n", "null"}
@@ -95,9 +95,9 @@ func scalar(text string) string {
 	return quoted(text)
 }
 
-// quoted as JSON, which YAML takes as it is.
+// quoted returns the text as a JSON string, which is valid YAML.
 func quoted(text string) string {
-	// A string can always be written.
+	// Marshalling a string never fails.
 	asJSON, _ := json.Marshal(text)
 	return string(asJSON)
 }

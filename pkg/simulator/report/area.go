@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// area is a sum of products, as of amounts and times, in 128 bits: a sum of 64 would
-// overflow with bytes of memory.
+// area is a sum of products of amounts and times in 128 bits, because 64 bits would overflow
+// with bytes of memory.
 type area struct {
 	high, low uint64
 }
 
-// add a product; what is below zero counts as zero.
+// add adds a product. Negative values count as zero.
 func (a *area) add(amount, by int64) {
 	high, low := bits.Mul64(uint64(max(amount, 0)), uint64(max(by, 0)))
 	var carry uint64
@@ -19,7 +19,7 @@ func (a *area) add(amount, by int64) {
 	a.high, _ = bits.Add64(a.high, high, carry)
 }
 
-// over is the mean of the sum of n numbers of 64 bits.
+// over returns the mean of n numbers of 64 bits whose sum is the area.
 func (a area) over(n int) int64 {
 	if n == 0 || a.high >= uint64(n) {
 		return 0
@@ -28,12 +28,12 @@ func (a area) over(n int) int64 {
 	return int64(mean)
 }
 
-// float is the nearest number.
+// float returns the nearest floating-point number.
 func (a area) float() float64 {
 	return float64(a.high)*(1<<64) + float64(a.low)
 }
 
-// hours of an amount that was added by nanoseconds.
+// hours returns the area in hours, if times were added in nanoseconds.
 func (a area) hours() float64 {
 	return a.float() / float64(time.Hour)
 }

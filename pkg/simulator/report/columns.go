@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// columns is a table of which the first column is aligned left and the others right.
+// columns is a table. Its first column is left-aligned, the others are right-aligned.
 type columns struct {
 	rows [][]string
 }
@@ -41,7 +41,7 @@ func (c *columns) write(w io.Writer, indent string) {
 	}
 }
 
-// wrap writes a text in lines of at most so many characters.
+// wrap writes a text in lines of at most width characters.
 func wrap(w io.Writer, first, indent, text string, width int) {
 	line := first
 	empty := true

@@ -11,24 +11,24 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Fairness between tenants.
+// Fairness describes the fairness between tenants.
 type Fairness struct {
-	// Jain's index over the mean bounded slowdowns of the tenants: 1 when all are
-	// equal, 1/n when one of n has it all.
+	// Jain is Jain's index over the mean bounded slowdowns of the tenants: 1 if all are
+	// equal, 1/n if one of n tenants has all of the slowdown.
 	Jain float64 `json:"jainIndex"`
-	// WorstTenant waited longest in the mean.
+	// WorstTenant is the tenant with the longest mean wait.
 	WorstTenant string  `json:"worstTenant"`
 	WorstMean   Seconds `json:"worstTenantWaitMeanSeconds"`
-	// Shortfall by resource, in the order of names, over all groups with a min.
+	// Shortfall is the shortfall by resource, sorted by name, over all groups with a min.
 	Shortfall []Shortfall `json:"shortfall"`
 }
 
-// Shortfall is what groups with a min used less than that while they had jobs waiting
-// that fit in it.
+// Shortfall is the difference between the min and the use of groups while they had waiting
+// jobs that fit in the min.
 type Shortfall struct {
 	Resource string  `json:"resource"`
 	Hours    float64 `json:"resourceHours"`
-	// Worst is the group that lacked the most of it, by its path.
+	// Worst is the path of the group with the largest shortfall.
 	Worst      string  `json:"worstQuota"`
 	WorstHours float64 `json:"worstQuotaResourceHours"`
 }
@@ -54,10 +54,10 @@ func (m *measured) fairness(root tree.Node, tenants []Group) Fairness {
 	return f
 }
 
-// guarantee is what a group is guaranteed.
+// guarantee is the guaranteed quota of a group.
 type guarantee []request
 
-// guarantees by the paths of nodes.
+// guarantees collects the guarantees by the paths of their nodes.
 func guarantees(node tree.Node, above string, into map[string]guarantee) {
 	path := above + node.Name
 	for _, name := range slices.Sorted(maps.Keys(node.Min)) {
@@ -76,14 +76,14 @@ func (m *measured) shortfall(root tree.Node) []Shortfall {
 	guarantees(root, "", mins)
 	byGroup := map[string][]*job{}
 	for i := range m.jobs {
-		// A job that was never released lacks more than what its group is guaranteed.
+		// A job that was never released does not wait for its guarantee.
 		if j := &m.jobs[i]; j.Released && mins[j.Quota] != nil {
 			byGroup[j.Quota] = append(byGroup[j.Quota], j)
 		}
 	}
 	sums := map[string]*Shortfall{}
 	for _, path := range slices.Sorted(maps.Keys(mins)) {
-		areas := newClaim(mins[path]).play(byGroup[path])
+		areas := newClaim(mins[path]).replay(byGroup[path])
 		for i, r := range mins[path] {
 			hours := areas[i].hours() / one(r.resource)
 			s := sums[r.resource]
@@ -104,92 +104,93 @@ func (m *measured) shortfall(root tree.Node) []Shortfall {
 	return list
 }
 
-// claim follows in time what a group uses of its guarantee and what its waiting jobs
-// ask for.
+// claim tracks over time how much of its guarantee a group uses and how much its waiting
+// jobs request.
 type claim struct {
 	min guarantee
-	// used of each resource of the guarantee.
+	// used is the use of each resource of the guarantee.
 	used []int64
-	// shapes of waiting jobs: jobs that ask for the same are counted together.
+	// shapes are the request shapes of waiting jobs: jobs with equal requests are counted
+	// together.
 	shapes []shape
 	byKey  map[string]int
 	areas  []area
 }
 
 type shape struct {
-	asks    []int64
-	waiting int64
+	requests []int64
+	waiting  int64
 }
 
 func newClaim(g guarantee) *claim {
 	return &claim{min: g, used: make([]int64, len(g)), byKey: map[string]int{}, areas: make([]area, len(g))}
 }
 
-// moment at which a job of the group is submitted, released or ends.
-type moment struct {
+// event is the submission, release or end of a job of the group.
+type event struct {
 	at    time.Duration
 	shape int
-	// By how much the number of waiting and of running jobs changes.
+	// The change of the number of waiting and of running jobs.
 	waiting, running int64
 }
 
-// play all jobs of the group, and tell for each resource what fell short, times how
-// long.
-func (c *claim) play(jobs []*job) []area {
-	moments := make([]moment, 0, 3*len(jobs))
+// replay processes all jobs of the group and returns for each resource the shortfall
+// multiplied by its duration.
+func (c *claim) replay(jobs []*job) []area {
+	events := make([]event, 0, 3*len(jobs))
 	for _, j := range jobs {
 		s := c.shapeOf(j)
-		moments = append(moments, moment{at: j.Submitted, shape: s, waiting: 1},
-			moment{at: j.Start, shape: s, waiting: -1, running: 1}, moment{at: j.End, shape: s, running: -1})
+		events = append(events, event{at: j.Submitted, shape: s, waiting: 1},
+			event{at: j.Start, shape: s, waiting: -1, running: 1}, event{at: j.End, shape: s, running: -1})
 	}
-	slices.SortStableFunc(moments, func(a, b moment) int { return int(a.at - b.at) })
-	for i, now := range moments {
+	slices.SortStableFunc(events, func(a, b event) int { return int(a.at - b.at) })
+	for i, now := range events {
 		c.shapes[now.shape].waiting += now.waiting
-		for r, asked := range c.shapes[now.shape].asks {
-			c.used[r] += now.running * asked
+		for r, requested := range c.shapes[now.shape].requests {
+			c.used[r] += now.running * requested
 		}
-		if i+1 < len(moments) && moments[i+1].at > now.at {
-			c.add(moments[i+1].at - now.at)
+		if i+1 < len(events) && events[i+1].at > now.at {
+			c.add(events[i+1].at - now.at)
 		}
 	}
 	return c.areas
 }
 
 func (c *claim) shapeOf(j *job) int {
-	asks := make([]int64, len(c.min))
+	requests := make([]int64, len(c.min))
 	var key strings.Builder
 	for i, r := range c.min {
-		asks[i] = j.of(r.resource)
-		key.WriteString(resources.Format("", asks[i]))
+		requests[i] = j.of(r.resource)
+		key.WriteString(resources.Format("", requests[i]))
 		key.WriteByte(' ')
 	}
 	s, known := c.byKey[key.String()]
 	if !known {
 		s = len(c.shapes)
-		c.shapes, c.byKey[key.String()] = append(c.shapes, shape{asks: asks}), s
+		c.shapes, c.byKey[key.String()] = append(c.shapes, shape{requests: requests}), s
 	}
 	return s
 }
 
-// add what falls short for that long.
-func (c *claim) add(long time.Duration) {
-	asked := make([]int64, len(c.min))
+// add adds the current shortfall for the given duration.
+func (c *claim) add(duration time.Duration) {
+	requested := make([]int64, len(c.min))
 	for _, s := range c.shapes {
 		if s.waiting == 0 || !c.fits(s) {
 			continue
 		}
-		for r := range asked {
-			asked[r] += s.waiting * s.asks[r]
+		for r := range requested {
+			requested[r] += s.waiting * s.requests[r]
 		}
 	}
-	for r := range asked {
-		c.areas[r].add(min(asked[r], c.min[r].value-c.used[r]), int64(long))
+	for r := range requested {
+		c.areas[r].add(min(requested[r], c.min[r].value-c.used[r]), int64(duration))
 	}
 }
 
 func (c *claim) fits(s shape) bool {
 	for r := range c.min {
-		if s.asks[r] > 0 && c.used[r]+s.asks[r] > c.min[r].value {
+		if s.requests[r] > 0 && c.used[r]+s.requests[r] > c.min[r].value {
 			return false
 		}
 	}

@@ -11,19 +11,19 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator"
 )
 
-// shortRun is what a shorter run counts as in a slowdown.
+// shortRun is the minimum run time that counts for a slowdown.
 const shortRun = 10 * time.Second
 
-// job with what became of it, and its figures.
+// job is a job with its outcome and its statistics.
 type job struct {
 	*simulator.Job
 	simulator.Outcome
 	wait time.Duration
-	// slowdown in millionths.
+	// slowdown is in millionths.
 	slowdown int64
-	// amount of the resource of the report, in base units.
+	// amount is the request for the resource of the report, in base units.
 	amount int64
-	// requests in base units, in the order of names.
+	// requests are in base units, sorted by name.
 	requests []request
 }
 
@@ -32,7 +32,7 @@ type request struct {
 	value    int64
 }
 
-// of is what the job asks for of a resource.
+// of returns the request of the job for a resource.
 func (j *job) of(resource string) int64 {
 	if resource == quota.JobsResource {
 		return 1
@@ -45,12 +45,12 @@ func (j *job) of(resource string) int64 {
 	return 0
 }
 
-// measured is a run that figures are made of.
+// measured is a run from which statistics are computed.
 type measured struct {
 	resource string
-	// jobs in the order of submission, then of names.
+	// jobs are sorted by submission, then by name.
 	jobs []job
-	// first and last submission, the last end and the longest wait.
+	// The first and the last submission, the last end and the longest wait.
 	first, last, end, longest time.Duration
 }
 
@@ -60,7 +60,7 @@ func measure(scenario *simulator.Scenario, result *simulator.Result, resource st
 		j := &m.jobs[i]
 		j.Job, j.Outcome = &scenario.Jobs[i], result.Outcomes[i]
 		for name, q := range j.Requests {
-			// The scenario was played, so there is nothing that cannot be read.
+			// The scenario was simulated, so all requests are valid.
 			value, _ := resources.RequestValue(name, q)
 			j.requests = append(j.requests, request{resource: name, value: value})
 		}
@@ -84,7 +84,7 @@ func measure(scenario *simulator.Scenario, result *simulator.Result, resource st
 	return m
 }
 
-// slowdown in millionths.
+// slowdown returns the bounded slowdown in millionths.
 func slowdown(wait, run time.Duration) int64 {
 	const million = 1_000_000
 	var a area

@@ -7,16 +7,16 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// Never reports jobs that were never released for one reason.
+// NeverReleased describes the jobs that were never released for one reason.
 type NeverReleased struct {
 	Reason string `json:"reason"`
 	Jobs   int    `json:"jobs"`
-	// Tenants that they belong to, in the order of names.
+	// Tenants are the tenants of these jobs, sorted by name.
 	Tenants []string `json:"tenants"`
-	// Job is the first of them, and Message what it is reported.
+	// Job is the first of the jobs, and Message the message of its unit.
 	Job     string `json:"job"`
 	Message string `json:"message"`
-	// Advice is what to do.
+	// Advice is what the user can do.
 	Advice string `json:"advice"`
 }
 
@@ -45,13 +45,13 @@ func (m *measured) never() []NeverReleased {
 func advice(reason wellknown.Reason) string {
 	switch reason {
 	case wellknown.ReasonExceedsMaxQuota:
-		return "raise the max of the quota named, or let it borrow (a max above its min); or ask for less"
+		return "raise the max of the quota in the message, or request less"
 	case wellknown.ReasonExceedsMinQuota:
-		return "raise the min of the quota named, or make the job preemptible"
+		return "raise the min of the quota in the message, or make the job preemptible"
 	case wellknown.ReasonNoQuota:
-		return `list the tenants among the namespaces of a node of the tree, or "*" for all that no node lists`
+		return `add the namespaces of these tenants to a node of the tree, or add "*" for all namespaces that no node lists`
 	case wellknown.ReasonQueueStopped, wellknown.ReasonNotAtFront:
-		return "see what holds the front of the queue up"
+		return "find out why the front of the queue waits"
 	default:
 		return "see docs/reference/reasons.md"
 	}

@@ -8,46 +8,46 @@ import (
 	"time"
 )
 
-// Paper is what users are shown: one trace and one tree, and a report for each policy.
+// Paper is the output for users: a trace, a tree, and a report per policy.
 type Paper struct {
 	Trace   Trace     `json:"trace"`
 	Tree    Tree      `json:"tree"`
 	Reports []*Report `json:"policies"`
 }
 
-// Trace says what was played.
+// Trace describes the trace.
 type Trace struct {
 	File    string `json:"file"`
 	Jobs    int    `json:"jobs"`
 	Tenants int    `json:"tenants"`
-	// Start is when the first job was submitted, nil when the trace does not tell; Span
-	// is the time to the last.
+	// Start is the submission time of the first job, nil if the trace has no dates. Span is
+	// the time to the last submission.
 	Start     *time.Time `json:"start,omitempty"`
 	Span      Seconds    `json:"spanSeconds"`
 	Resources []string   `json:"resources"`
-	// Skipped and Renamed are sentences on what was left out or named otherwise.
+	// Skipped and Renamed describe skipped rows and renamed tenants.
 	Skipped []string `json:"skipped"`
 	Renamed []string `json:"renamed"`
 }
 
-// Tree says what it was played against.
+// Tree describes the quota tree.
 type Tree struct {
 	Source string `json:"source"`
-	// Proposed: made from the trace, not written by a user.
+	// Proposed reports whether the tree was proposed from the trace.
 	Proposed       bool     `json:"proposed"`
 	Max            []string `json:"max"`
 	PauseBorrowing bool     `json:"pauseBorrowing"`
 	OversellRate   string   `json:"oversellRate"`
 }
 
-// JSON writes everything, series and distributions included. Times are in seconds.
+// JSON writes everything, including series and distributions. Times are in seconds.
 func (p *Paper) JSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(p)
 }
 
-// CSV writes one row for each policy and group of jobs, times in seconds.
+// CSV writes one row per policy and group of jobs, with times in seconds.
 func (p *Paper) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	header := []string{"policy", "by", "group", "jobs", "never_released", "wait_mean_s", "wait_p50_s", "wait_p90_s", "wait_p99_s", "wait_max_s",
@@ -71,7 +71,7 @@ func (p *Paper) CSV(w io.Writer) error {
 	return c.Error()
 }
 
-// section of a report: its groups by one thing.
+// section is a part of a report: its groups by one criterion.
 type section struct {
 	by     string
 	groups []Group

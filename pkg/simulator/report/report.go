@@ -1,16 +1,16 @@
-// Package report reports what a run of the simulator comes to: how long jobs waited, how
-// much of the quota was used and how fairly it was shared.
+// Package report computes the statistics of a simulator run: how long jobs waited, how much
+// quota was used and how fairly it was shared.
 //
-// Words. A wait is the time from a job's submission to its release; a job that was
-// never released has none, and is counted apart. A percentile is by nearest rank: P90
-// is the shortest wait that at least 90 % of the jobs did not exceed. The bounded
-// slowdown of a job is (wait + run) / run, where a run of less than 10 seconds counts
-// as 10, and never below 1. Makespan is the time from the first submission to the last
-// end. A group's shortfall is what it used less than its min while jobs of its own that
-// fit in its min waited, and no more than those ask for.
+// Terms. A wait is the time from the submission of a job to its release. A job that was
+// never released has no wait and is counted separately. Percentiles use the nearest rank:
+// P90 is the shortest wait that at least 90 % of the jobs did not exceed. The bounded
+// slowdown of a job is (wait + run) / run, at least 1, where a run of less than 10 seconds
+// counts as 10 seconds. Makespan is the time from the first submission to the last end. The
+// shortfall of a group is the difference between its min and its use while jobs of the group
+// that fit in the min waited, and at most what these jobs request.
 //
-// Invariants. The same outcomes give the same report, in whatever order the jobs are:
-// what adds up is added as integers. No figure is NaN or infinite.
+// Invariants. The same outcomes give the same report, independent of the order of jobs: sums
+// are integers. No value is NaN or infinite.
 package report
 
 import (
@@ -19,48 +19,49 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator"
 )
 
-// Options of a report.
+// Options are the options of a report.
 type Options struct {
-	// Name of the report, as of the policy that was played.
+	// Name is the name of the report, such as the policy.
 	Name string
-	// Resource by which jobs are sorted by size, and whose use is followed in time.
+	// Resource is the resource by which jobs are grouped by size and whose use is tracked
+	// over time.
 	Resource string
 }
 
-// Report on one run.
+// Report is the report on one run.
 type Report struct {
 	Name string `json:"name"`
-	// All jobs, and those of each tenant and size.
+	// All covers all jobs, Tenants and Sizes the jobs of each tenant and size.
 	All     Group   `json:"all"`
 	Tenants []Group `json:"tenants"`
 	Sizes   []Group `json:"sizes"`
-	// Resource that sizes and the series are reported in.
+	// Resource is the resource of sizes and series.
 	Resource string `json:"resource"`
-	// Demand of the resource, in hours, of all jobs.
+	// Demand is the demand of all jobs for the resource, in hours.
 	Demand float64 `json:"demandHours"`
-	// Makespan from the first submission to the last end.
+	// Makespan is the time from the first submission to the last end.
 	Makespan Seconds `json:"makespanSeconds"`
-	// Use of each resource that the root of the tree limits.
+	// Use is the use of each resource that the root of the tree limits.
 	Use      []Use    `json:"use"`
 	Fairness Fairness `json:"fairness"`
 	// Never lists why jobs were never released.
 	Never []NeverReleased `json:"neverReleased"`
-	// Distribution of waits over all jobs is reported at these waits.
+	// DistributionAt are the waits of the points of each Distribution.
 	DistributionAt []Seconds `json:"distributionAtSeconds"`
 	Series         Series    `json:"series"`
-	// Warnings about the tree.
+	// Warnings are warnings about the tree.
 	Warnings []string `json:"warnings"`
-	// Flushes counts wake-ups that the core lost: a defect unless it is 0.
+	// Flushes counts lost wake-ups of the core. A value above 0 indicates a defect.
 	Flushes int `json:"lostWakeUps"`
 }
 
-// Group of jobs and how they fared.
+// Group contains the statistics of a group of jobs.
 type Group struct {
 	Name string `json:"name"`
-	// Jobs of the group, and how many of them were never released.
+	// Jobs is the number of jobs, Never the number of those that were never released.
 	Jobs  int `json:"jobs"`
 	Never int `json:"neverReleased"`
-	// The waits of those that were.
+	// The waits of released jobs.
 	Mean Seconds `json:"waitMeanSeconds"`
 	P50  Seconds `json:"waitP50Seconds"`
 	P90  Seconds `json:"waitP90Seconds"`
@@ -68,20 +69,20 @@ type Group struct {
 	Max  Seconds `json:"waitMaxSeconds"`
 	// Slowdown is the mean bounded slowdown.
 	Slowdown float64 `json:"boundedSlowdownMean"`
-	// Hours of the report's resource that the jobs used.
+	// Hours is the use of the resource of the report, in hours.
 	Hours float64 `json:"resourceHours"`
-	// Distribution is the part of the jobs that waited at most as long, for each of
-	// the report's DistributionAt.
+	// Distribution is the part of the jobs that waited at most as long as each value of
+	// DistributionAt.
 	Distribution []float64 `json:"distribution"`
 }
 
-// Seconds is a time, written in seconds.
+// Seconds is a duration that is written in seconds.
 type Seconds time.Duration
 
 // MarshalJSON writes a number of seconds.
 func (s Seconds) MarshalJSON() ([]byte, error) { return []byte(s.decimal()), nil }
 
-// Of makes the report on a run of the scenario.
+// Of returns the report on a run of the scenario.
 func Of(scenario *simulator.Scenario, result *simulator.Result, opts Options) *Report {
 	m := measure(scenario, result, opts.Resource)
 	r := &Report{

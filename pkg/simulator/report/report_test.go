@@ -293,8 +293,8 @@ func TestTheTableTellsEverythingAUserAsks(t *testing.T) {
 	}{
 		{"two policies", two.String(), []string{"jobs.csv: 4 jobs of 2 tenants, submitted from 2026-01-31 08:00 within 1 h; 13 nvidia.com/gpu-hours", "7 skipped: canceled",
 			"tree.yaml", "nvidia.com/gpu 2", "RoundRobin", "Block", "sum of the children's max", "83.3 %", "1 nvidia.com/gpu-hours  root/b",
-			"1 job was never released, of b: ExceedsMaxQuota", "can never fit in quota root/b", "To do: raise the max", "Not simulated: nodes"}},
-		{"one policy", one.String(), []string{"P99", "HOURS", "every max times 1.5", "borrowing is paused"}},
+			"1 job was never released (1 tenant: b). Reason: ExceedsMaxQuota", "can never fit in quota root/b", "To fix it, raise the max", "Not simulated: nodes"}},
+		{"one policy", one.String(), []string{"P99", "HOURS", "every max is multiplied by 1.5", "borrowing is paused"}},
 	} {
 		plain := strings.Join(strings.Fields(c.text), " ")
 		for _, word := range c.words {

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// width of what is printed, in characters.
+// width is the width of the output in characters.
 const width = 100
 
-// Table writes the paper for people.
+// Table writes the paper as tables.
 func (p *Paper) Table(to io.Writer) error {
 	w := &bytes.Buffer{}
 	p.heading(w)
@@ -48,19 +48,18 @@ func (p *Paper) heading(w io.Writer) {
 	for _, s := range slices.Concat(p.Trace.Skipped, p.Trace.Renamed) {
 		wrap(w, "         ", "         ", s, width)
 	}
-	text := p.Tree.Source + "; the root's max is " + strings.Join(p.Tree.Max, ", ")
+	text := p.Tree.Source + "; max of the root: " + strings.Join(p.Tree.Max, ", ")
 	if len(p.Tree.Max) == 0 {
 		text = p.Tree.Source + "; the root has no max"
 	}
 	if p.Tree.OversellRate != "1" {
-		text += "; every max times " + p.Tree.OversellRate
+		text += "; every max is multiplied by " + p.Tree.OversellRate
 	}
 	if p.Tree.PauseBorrowing {
-		text += "; borrowing is paused for who is owed"
+		text += "; borrowing is paused while a job waits for guaranteed quota"
 	}
 	wrap(w, "Tree     ", "         ", text, width)
-	// That quotas may borrow, which is what most warnings are of, is what a proposed
-	// tree is meant for.
+	// A proposed tree allows borrowing on purpose, and most warnings are about borrowing.
 	for _, warning := range p.Reports[0].Warnings {
 		if p.Tree.Proposed {
 			break
@@ -89,9 +88,9 @@ func (p *Paper) overall(w io.Writer) {
 }
 
 func (p *Paper) useTable(w io.Writer) {
-	fmt.Fprintln(w, "\nUse of the root's max, from the first submission")
+	fmt.Fprintln(w, "\nUse of the max of the root, from the first submission")
 	c := &columns{}
-	c.row("POLICY", "RESOURCE", "MAX", "HOURS USED", "TO THE LAST END", "TO THE LAST SUBMISSION", "MAKESPAN")
+	c.row("POLICY", "RESOURCE", "MAX", "HOURS USED", "UNTIL LAST END", "UNTIL LAST SUBMISSION", "MAKESPAN")
 	for _, r := range p.Reports {
 		for _, u := range r.Use {
 			c.row(r.Name, u.Resource, u.Max, Amount(u.Hours), percent(u.Part), percent(u.PartEarly), r.Makespan.String())
@@ -106,7 +105,7 @@ func (p *Paper) useTable(w io.Writer) {
 func (p *Paper) fairnessTable(w io.Writer) {
 	fmt.Fprintln(w, "\nFairness between tenants")
 	c := &columns{}
-	c.row("POLICY", "JAIN'S INDEX", "WORST TENANT", "ITS MEAN WAIT", "SHORT OF MIN", "MOST BY")
+	c.row("POLICY", "JAIN'S INDEX", "WORST TENANT", "ITS MEAN WAIT", "SHORTFALL OF MIN", "WORST QUOTA")
 	for _, r := range p.Reports {
 		f := r.Fairness
 		cells := []string{r.Name, digits(f.Jain), f.WorstTenant, f.WorstMean.String()}
@@ -163,13 +162,13 @@ func (p *Paper) neverText(w io.Writer) {
 	for _, r := range p.Reports {
 		for _, n := range r.Never {
 			fmt.Fprintln(w)
-			wrap(w, "", "  ", fmt.Sprintf("With %s, %s never released, of %s: %s. Job %s is reported: %q. To do: %s.",
-				r.Name, plural(n.Jobs, "job was", "jobs were"), some(n.Tenants), n.Reason, n.Job, n.Message, n.Advice), width)
+			wrap(w, "", "  ", fmt.Sprintf("Policy %s: %s never released (%s). Reason: %s. Message of job %s: %q. To fix it, %s.",
+				r.Name, plural(n.Jobs, "job was", "jobs were"), plural(len(n.Tenants), "tenant")+": "+some(n.Tenants), n.Reason, n.Job, n.Message, n.Advice), width)
 		}
 	}
 }
 
-// some of the names, and how many more there are.
+// some returns the first names and the number of the others.
 func some(names []string) string {
 	const most = 5
 	if len(names) <= most {
@@ -181,13 +180,13 @@ func some(names []string) string {
 func (p *Paper) footnotes(w io.Writer) {
 	fmt.Fprintln(w)
 	for _, text := range []string{
-		"Waits are those of released jobs, in virtual time; P90 is what 90 % of them did not exceed. " +
-			"SLOWDOWN is the mean of (wait + run) / run, at least 1, with runs below 10 s taken as 10 s. " +
-			"SHORT OF MIN is what quotas used less than their min while jobs of theirs waited that fit in it. " +
-			"Jain's index is 1 when the mean slowdowns of all tenants are equal.",
-		"Not simulated: nodes, and so neither fragmentation nor placement; the time that schedulers, operators and images take; " +
-			"failing jobs, and users who would submit otherwise. Real waits are longer. " +
-			"Longest waits depend on little things: compare means and P90.",
+		"Waits are in virtual time and cover released jobs only; 90 % of the jobs waited at most P90. " +
+			"SLOWDOWN is the mean of (wait + run) / run, at least 1; runs below 10 s count as 10 s. " +
+			"SHORTFALL OF MIN is the unused part of the min of quotas while jobs of these quotas waited that fit in it. " +
+			"Jain's index is 1 if the mean slowdowns of all tenants are equal.",
+		"Not simulated: nodes (fragmentation and placement); the time that schedulers, operators and image pulls take; " +
+			"failing jobs; users who adapt their submissions. Real waits are longer. " +
+			"Maximum waits depend on details: compare means and P90.",
 	} {
 		wrap(w, "", "", text, width)
 	}

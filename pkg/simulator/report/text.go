@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// decimal is the number of seconds, exact to the microsecond.
+// decimal returns the number of seconds, exact to the microsecond.
 func (s Seconds) decimal() string {
 	return strconv.FormatFloat(float64(time.Duration(s).Round(time.Microsecond)/time.Microsecond)/1e6, 'f', -1, 64)
 }
 
-// String is the time as people say it, with two or three digits: "45 s", "2.5 min",
+// String returns the time in a readable form with two or three digits: "45 s", "2.5 min",
 // "31 h", "12.5 d".
 func (s Seconds) String() string {
 	d := time.Duration(s)
@@ -31,8 +31,8 @@ func (s Seconds) String() string {
 	}
 }
 
-// digits writes a number short: two digits after the point below one, one below a
-// hundred unless it is 0, none above.
+// digits formats a number with at most two decimals below 1, at most one decimal below 100,
+// and none above.
 func digits(v float64) string {
 	switch {
 	case v < 1:
@@ -44,7 +44,7 @@ func digits(v float64) string {
 	}
 }
 
-// Count writes a number with commas between thousands.
+// Count formats a number with commas between thousands.
 func Count(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
@@ -53,7 +53,7 @@ func Count(n int64) string {
 	return text
 }
 
-// Amount writes an amount short, with k, M or G above a thousand thousands.
+// Amount formats an amount, from 10 million on with the suffix M or G.
 func Amount(v float64) string {
 	switch {
 	case v >= 1e10:
@@ -69,7 +69,7 @@ func percent(part float64) string {
 	return fmt.Sprintf("%.1f %%", 100*part)
 }
 
-// plural counts things; without the word for many it is that for one with an s.
+// plural formats a count with its noun. Without a plural form, it appends an s.
 func plural(n int, one string, many ...string) string {
 	switch {
 	case n == 1:

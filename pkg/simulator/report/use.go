@@ -11,20 +11,20 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator"
 )
 
-// Use of a resource.
+// Use is the use of a resource.
 type Use struct {
 	Resource string `json:"resource"`
-	// Max of the root as it is written, without oversell.
+	// Max is the max of the root, without the oversell rate.
 	Max string `json:"max"`
-	// Hours of the resource that were used, in cores, GiB or counts.
+	// Hours is the number of used resource-hours, in cores, GiB or counts.
 	Hours float64 `json:"resourceHours"`
-	// Part of the root's max that was used: from the first submission to the last end,
-	// and to the last submission, before what was left ran out.
+	// Part is the used part of the max of the root from the first submission to the last
+	// end, PartEarly that to the last submission, before the remaining jobs drain.
 	Part      float64 `json:"part"`
 	PartEarly float64 `json:"partUntilLastSubmission"`
 }
 
-// use of each resource that the root names.
+// use returns the use of each resource that the root limits.
 func (m *measured) use(root tree.Node) []Use {
 	uses := []Use{}
 	for _, name := range slices.Sorted(maps.Keys(root.Max)) {
@@ -44,7 +44,7 @@ func (m *measured) use(root tree.Node) []Use {
 	return uses
 }
 
-// demand of the resource by all jobs, those never released included.
+// demand returns the demand of all jobs for the resource, including those never released.
 func (m *measured) demand() float64 {
 	var all area
 	for i := range m.jobs {
@@ -53,7 +53,7 @@ func (m *measured) demand() float64 {
 	return all.hours() / one(m.resource)
 }
 
-// part of what there was in the time; of nothing it is nothing.
+// part returns the used part of the limit in the time; it is 0 if the limit or the time is 0.
 func part(used area, limit int64, in time.Duration) float64 {
 	var all area
 	all.add(limit, int64(in))
@@ -63,12 +63,12 @@ func part(used area, limit int64, in time.Duration) float64 {
 	return used.float() / all.float()
 }
 
-// one is what a user calls one of the resource, in base units.
+// one returns the unit in which users count the resource, in base units.
 func one(resource string) float64 {
 	return float64(simulator.One(resource))
 }
 
-// Unit is what a user calls one of a resource, in words: "cpu", "GiB of memory".
+// Unit returns the name of the unit in which users count a resource: "cpu", "GiB of memory".
 func Unit(resource string) string {
 	if simulator.One(resource) == 1<<30 {
 		return "GiB of " + resource
@@ -76,7 +76,7 @@ func Unit(resource string) string {
 	return resource
 }
 
-// unitHours is the same for an hour of it: "cpu-hours", "GiB-hours of memory".
+// unitHours returns the name of the unit of resource-hours: "cpu-hours", "GiB-hours of memory".
 func unitHours(resource string) string {
 	if simulator.One(resource) == 1<<30 {
 		return "GiB-hours of " + resource
@@ -84,26 +84,26 @@ func unitHours(resource string) string {
 	return resource + "-hours"
 }
 
-// Series reports how a run went in time, in intervals of equal length.
+// Series describes a run over time, in intervals of equal length.
 type Series struct {
-	// Interval that each point stands for; the first begins with the first
+	// Interval is the length of an interval. The first one begins with the first
 	// submission.
 	Interval Seconds `json:"intervalSeconds"`
-	// Limit of the resource at the root, in cores, GiB or counts; 0 when it has none.
+	// Limit is the max of the root for the resource, in cores, GiB or counts; 0 for none.
 	Limit float64 `json:"limit"`
-	// Use by tenant: the mean of the interval.
+	// Use is the mean use per tenant in each interval.
 	Use map[string][]float64 `json:"use"`
-	// Waiting is how many jobs waited in the mean of the interval, and Longest how
-	// long one of them had waited at most. Jobs that were never released do not count.
+	// Waiting is the mean number of waiting jobs in each interval, Longest the longest wait
+	// until then. Jobs that were never released do not count.
 	Waiting []float64 `json:"waiting"`
 	Longest []Seconds `json:"longestWaitSeconds"`
 }
 
-// points of a series.
+// points is the number of points of a series.
 const points = 200
 
 func (m *measured) series(root tree.Node) Series {
-	// Rounded up to a second, so that no end is outside.
+	// Rounded up to a second, so that the last end is inside of the last interval.
 	interval := ((m.end-m.first)/points + time.Second).Truncate(time.Second)
 	n := int((m.end-m.first)/interval) + 1
 	s := Series{Interval: Seconds(interval), Use: map[string][]float64{}, Waiting: make([]float64, n), Longest: make([]Seconds, n)}
@@ -132,8 +132,8 @@ func (m *measured) series(root tree.Node) Series {
 	return s
 }
 
-// cover calls each with the intervals that a time touches: which part of the interval
-// is in the time, and where that part ends.
+// cover calls each for every interval that overlaps the time from from to to, with the
+// overlapping part of the interval and the end of the overlap.
 func (m *measured) cover(interval, from, to time.Duration, each func(k int, part float64, end time.Duration)) {
 	for k := int((from - m.first) / interval); from < to; k++ {
 		end := min(to, m.first+time.Duration(k+1)*interval)

@@ -18,7 +18,7 @@ func (m *measured) all() []*job {
 	return jobs
 }
 
-// groups of the jobs by name, in the order of names.
+// groups groups the jobs by the result of name, sorted by name.
 func (m *measured) groups(name func(*job) string, at []Seconds) []Group {
 	byName := map[string][]*job{}
 	for i := range m.jobs {
@@ -58,7 +58,7 @@ func (m *measured) group(name string, jobs []*job, at []Seconds) Group {
 	return g
 }
 
-// percentile by nearest rank, of waits that are sorted.
+// percentile returns a percentile of sorted waits by nearest rank.
 func percentile(waits []time.Duration, percent int) Seconds {
 	if len(waits) == 0 {
 		return 0
@@ -67,17 +67,16 @@ func percentile(waits []time.Duration, percent int) Seconds {
 	return Seconds(waits[rank-1])
 }
 
-// gridPerDecade is how many points of a distribution there are from a time to ten
-// times that.
+// gridPerDecade is the number of points of a distribution per factor of ten.
 const gridPerDecade = 12
 
-// grid of waits from a second to the longest, at equal distances on a logarithmic
-// scale, rounded to thousandths of a second.
+// grid returns waits from a second to the longest at equal distances on a logarithmic
+// scale, rounded to milliseconds.
 func grid(longest time.Duration) []Seconds {
 	at := []Seconds{0}
 	for decade := time.Second; ; decade *= 10 {
 		for _, factor := range decadeSteps {
-			// A decade ends long before it could overflow.
+			// maxDecade prevents an overflow.
 			point := Seconds(int64(decade/time.Millisecond) * factor / 1000 * int64(time.Millisecond))
 			at = append(at, point)
 			if time.Duration(point) >= longest || decade > maxDecade {
@@ -87,10 +86,10 @@ func grid(longest time.Duration) []Seconds {
 	}
 }
 
-// maxDecade is where the grid ends whatever comes.
+// maxDecade is the end of the grid.
 const maxDecade = 1_000_000_000 * time.Second
 
-// decadeSteps are a thousand times ten to the power of 0/12 to 11/12.
+// decadeSteps are 1000 times ten to the power of 0/12 to 11/12.
 var decadeSteps = [gridPerDecade]int64{1000, 1212, 1468, 1778, 2154, 2610, 3162, 3831, 4642, 5623, 6813, 8254}
 
 func distribution(waits []time.Duration, at []Seconds) []float64 {
@@ -104,7 +103,7 @@ func distribution(waits []time.Duration, at []Seconds) []float64 {
 	return parts
 }
 
-// bySize groups by the size of jobs: powers of two, in the order of sizes.
+// bySize groups the jobs by size in powers of two, sorted by size.
 func (m *measured) bySize(at []Seconds) []Group {
 	unit := uint64(one(m.resource))
 	class := func(j *job) int { return sizeClass(uint64(j.amount), unit) }
@@ -118,8 +117,8 @@ func (m *measured) bySize(at []Seconds) []Group {
 	return groups
 }
 
-// sizeClass is -1 for nothing, 0 for less than one, and from 1 on the number of
-// binary digits of the size.
+// sizeClass returns -1 for no request, 0 for less than one, and else the number of binary
+// digits of the size.
 func sizeClass(amount, unit uint64) int {
 	if amount == 0 {
 		return -1

@@ -16,7 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Columns by the names in the header.
+// Names of the columns in the header.
 const (
 	columnTimestamp = "timestamp"
 	columnDuration  = "duration"
@@ -25,15 +25,15 @@ const (
 	columnNamespace = "namespace"
 	columnPriority  = "priority"
 	columnName      = "name"
-	// columnRequest is what the name of a column that reports a resource begins with.
+	// columnRequest is the prefix of columns with requests for a resource.
 	columnRequest = "request:"
 )
 
-// maxSeconds is the longest time that is read, a hundred years. What is above is a
-// slip, or a date in thousandths of a second.
+// maxSeconds is the longest valid time, a hundred years. Longer times are mistakes, for
+// example a date in milliseconds.
 const maxSeconds = 100 * 366 * 24 * 3600
 
-// columns says where in a row what stands; -1: nowhere.
+// columns contains the index of each column in a row; -1 if the column does not exist.
 type columns struct {
 	timestamp, duration, tenant, priority, name int
 	tenantColumn                                string
@@ -41,14 +41,14 @@ type columns struct {
 	count                                       int
 }
 
-// size is a column that reports how much of a resource a job takes.
+// size is a column with the request of a job for a resource.
 type size struct {
 	at               int
 	column, resource string
 }
 
 func (c *collector) readCSV(from *bufio.Reader, opts Options) error {
-	// Some programs write a mark of the encoding first.
+	// Some programs write a byte order mark first.
 	if mark, _ := from.Peek(3); string(mark) == "\xef\xbb\xbf" {
 		_, _ = from.Discard(len(mark))
 	}
@@ -57,7 +57,7 @@ func (c *collector) readCSV(from *bufio.Reader, opts Options) error {
 	header, err := r.Read()
 	switch {
 	case errors.Is(err, io.EOF):
-		return c.fault(0, "", "it is empty; a header is expected, as timestamp,duration,num_gpus,cluster")
+		return c.fault(0, "", "the file is empty; expected a header, for example timestamp,duration,num_gpus,cluster")
 	case err != nil:
 		return c.broken(err)
 	}
@@ -82,13 +82,13 @@ func (c *collector) readCSV(from *bufio.Reader, opts Options) error {
 	}
 }
 
-// broken reports what is no CSV, or cannot be read at all.
+// broken returns the error for a file that is not CSV or cannot be read.
 func (c *collector) broken(err error) error {
 	var parse *csv.ParseError
 	if errors.As(err, &parse) {
-		return c.fault(parse.Line, "", "it is no CSV: %v at character %d; quote a field that holds quotes or commas, and double the quotes in it", parse.Err, parse.Column)
+		return c.fault(parse.Line, "", "invalid CSV: %v at character %d; quote fields that contain quotes or commas, and double the quotes in them", parse.Err, parse.Column)
 	}
-	return c.fault(0, "", "it cannot be read: %v", err)
+	return c.fault(0, "", "cannot read the file: %v", err)
 }
 
 func (c *collector) header(header []string, opts Options) (*columns, error) {
@@ -106,17 +106,17 @@ func (c *collector) header(header []string, opts Options) (*columns, error) {
 			resourceName, isSize = opts.GPUResource, true
 		}
 		if _, twice := places[name]; twice && (isSize || slices.Contains(knownColumns, name)) {
-			return nil, c.fault(1, name, "it stands there twice; leave one out")
+			return nil, c.fault(1, name, "duplicate column; remove one of the two")
 		}
 		places[name] = i
 		if !isSize {
 			continue
 		}
 		if resourceName == "" {
-			return nil, c.fault(1, name, "the resource is missing; write it as request:cpu")
+			return nil, c.fault(1, name, "the name of the resource is missing; write it as in request:cpu")
 		}
 		if slices.Contains(c.resources, resourceName) {
-			return nil, c.fault(1, name, "there are two columns of %s; leave one out", resourceName)
+			return nil, c.fault(1, name, "two columns contain the resource %s; remove one of them", resourceName)
 		}
 		c.resources = append(c.resources, resourceName)
 		at.sizes = append(at.sizes, size{at: i, column: name, resource: resourceName})
@@ -133,7 +133,7 @@ func (c *collector) header(header []string, opts Options) (*columns, error) {
 		at.tenant, at.tenantColumn = find(columnCluster), columnCluster
 	}
 	missing := func(what string) error {
-		return c.fault(1, "", "the header has no column %s, only %s", what, strings.Join(header, ", "))
+		return c.fault(1, "", "the header lacks a column %s; it has only %s", what, strings.Join(header, ", "))
 	}
 	switch {
 	case at.timestamp < 0:
@@ -143,22 +143,22 @@ func (c *collector) header(header []string, opts Options) (*columns, error) {
 	case at.tenant < 0:
 		return nil, missing(columnNamespace + " or " + columnCluster)
 	case len(at.sizes) == 0:
-		return nil, missing(columnGPUs + ", nor one as request:cpu")
+		return nil, missing(columnGPUs + " or a column such as request:cpu")
 	}
 	return at, nil
 }
 
-// knownColumns have a meaning; any other is ignored.
+// knownColumns have a meaning; other columns are ignored.
 var knownColumns = []string{columnTimestamp, columnDuration, columnCluster, columnNamespace, columnPriority, columnName}
 
 func (c *collector) record(record []string, line int, at *columns) error {
 	if len(record) != at.count {
-		return c.fault(line, "", "%d fields, and the header has %d; write what is not known as an empty field", len(record), at.count)
+		return c.fault(line, "", "the row has %d fields, but the header has %d; leave the fields of unknown values empty", len(record), at.count)
 	}
 	field := func(i int) string { return strings.TrimSpace(record[i]) }
 	r := row{tenant: strings.Clone(field(at.tenant))}
 	if r.tenant == "" {
-		return c.fault(line, at.tenantColumn, "it is empty; every job needs a tenant")
+		return c.fault(line, at.tenantColumn, "the field is empty; every job needs a tenant")
 	}
 	var dated bool
 	var err error
@@ -166,7 +166,7 @@ func (c *collector) record(record []string, line int, at *columns) error {
 		return c.fault(line, columnTimestamp, "%v", err)
 	}
 	if len(c.rows) > 0 && dated != c.dated {
-		return c.fault(line, columnTimestamp, "dates and plain seconds in one file; write all as one of the two")
+		return c.fault(line, columnTimestamp, "the file mixes dates and seconds; use only one of the two")
 	}
 	c.dated = dated
 	if r.job.Runs, err = seconds(field(at.duration)); err != nil {
@@ -178,7 +178,7 @@ func (c *collector) record(record []string, line int, at *columns) error {
 	if at.priority >= 0 && field(at.priority) != "" {
 		priority, err := strconv.ParseInt(field(at.priority), 10, 32)
 		if err != nil {
-			return c.fault(line, columnPriority, "%q is no whole number from -2147483648 to 2147483647; leave it empty for 0", field(at.priority))
+			return c.fault(line, columnPriority, "%q is not an integer from -2147483648 to 2147483647; leave the field empty for 0", field(at.priority))
 		}
 		r.job.Priority = int32(priority)
 	}
@@ -209,34 +209,35 @@ func amount(name, text string) (resource.Quantity, error) {
 	return q, err
 }
 
-// layouts of a date. Without a zone it is taken as UTC: only differences count.
+// layouts are the supported layouts of a date. A date without a zone is read as UTC, because
+// only differences matter.
 var layouts = []string{"2006-01-02 15:04:05", time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00"}
 
-// timestamp reads a date or a number of seconds, and reports which of them it was.
+// timestamp parses a date or a number of seconds; dated reports whether it is a date.
 func timestamp(text string) (at time.Duration, dated bool, err error) {
 	for _, layout := range layouts {
 		if date, err := time.Parse(layout, text); err == nil {
 			if date.Year() < 1970 || date.Year() > 2199 {
-				return 0, true, fmt.Errorf("the year %d is not one from 1970 to 2199", date.Year())
+				return 0, true, fmt.Errorf("the year %d is not between 1970 and 2199", date.Year())
 			}
 			return date.Sub(time.Unix(0, 0)), true, nil
 		}
 	}
 	if at, err = seconds(text); err != nil {
-		return 0, false, fmt.Errorf("%q is neither a date, as 2026-01-31T08:00:00Z or 2026-01-31 08:00:00, nor seconds from 0 to %d", text, maxSeconds)
+		return 0, false, fmt.Errorf("%q is neither a date, such as 2026-01-31T08:00:00Z or 2026-01-31 08:00:00, nor a number of seconds from 0 to %d", text, maxSeconds)
 	}
 	return at, false, nil
 }
 
-// seconds reads a number of seconds that may have a fraction.
+// seconds parses a number of seconds that may have a fraction.
 func seconds(text string) (time.Duration, error) {
 	n, err := strconv.ParseFloat(text, 64)
 	switch {
 	case text == "":
-		return 0, errors.New("it is empty; a number of seconds is expected, as 90 or 90.5")
+		return 0, errors.New("the field is empty; expected a number of seconds, such as 90 or 90.5")
 	case err != nil || !(n >= 0 && n <= maxSeconds):
-		return 0, fmt.Errorf("%q is no number of seconds from 0 to %d, as 90 or 90.5", text, maxSeconds)
+		return 0, fmt.Errorf("%q is not a number of seconds from 0 to %d, such as 90 or 90.5", text, maxSeconds)
 	}
-	// Microseconds are what units are ordered by.
+	// Units are ordered by microseconds.
 	return time.Duration(n*1e6+0.5) * time.Microsecond, nil
 }

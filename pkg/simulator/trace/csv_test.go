@@ -88,21 +88,21 @@ func TestAFaultOfACSVFileSaysWhereItIsAndWhatToDo(t *testing.T) {
 		name, text string
 		words      []string
 	}{
-		{"an empty file", "", []string{"jobs: it is empty", "timestamp,duration"}},
-		{"only a header", header, []string{"jobs: there is no job"}},
-		{"no time", "duration,num_gpus,cluster\n", []string{"jobs:1:", "no column timestamp", "only duration, num_gpus, cluster"}},
-		{"no duration", "timestamp,num_gpus,cluster\n", []string{"no column duration"}},
-		{"no tenant", "timestamp,duration,num_gpus\n", []string{"no column namespace or cluster"}},
-		{"no size", "timestamp,duration,cluster\n", []string{"no column num_gpus", "request:cpu"}},
-		{"semicolons", "timestamp;duration;num_gpus;cluster\n", []string{"no column timestamp"}},
-		{"a column twice", "timestamp,duration,duration,num_gpus,cluster\n", []string{"jobs:1: column duration", "twice"}},
-		{"a resource twice", "timestamp,duration,num_gpus,request:nvidia.com/gpu,cluster\n", []string{"two columns of nvidia.com/gpu"}},
+		{"an empty file", "", []string{"jobs: the file is empty", "timestamp,duration"}},
+		{"only a header", header, []string{"jobs: the file contains no jobs"}},
+		{"no time", "duration,num_gpus,cluster\n", []string{"jobs:1:", "lacks a column timestamp", "only duration, num_gpus, cluster"}},
+		{"no duration", "timestamp,num_gpus,cluster\n", []string{"lacks a column duration"}},
+		{"no tenant", "timestamp,duration,num_gpus\n", []string{"lacks a column namespace or cluster"}},
+		{"no size", "timestamp,duration,cluster\n", []string{"lacks a column num_gpus", "request:cpu"}},
+		{"semicolons", "timestamp;duration;num_gpus;cluster\n", []string{"lacks a column timestamp"}},
+		{"a column twice", "timestamp,duration,duration,num_gpus,cluster\n", []string{"jobs:1: column duration", "duplicate column"}},
+		{"a resource twice", "timestamp,duration,num_gpus,request:nvidia.com/gpu,cluster\n", []string{"two columns contain the resource nvidia.com/gpu"}},
 		{"a resource without a name", "timestamp,duration,request:,cluster\n", []string{"column request:", "request:cpu"}},
 		{"too few fields", header + "0,1,1,a\n0,1,1\n", []string{"jobs:3:", "3 fields", "has 4"}},
 		{"a date that is none", header + "yesterday,1,1,a\n", []string{"jobs:2: column timestamp", `"yesterday"`, "2026-01-31"}},
 		{"a date of long ago", header + "0001-01-01 00:00:00,1,1,a\n", []string{"jobs:2: column timestamp", "year 1 "}},
 		{"milliseconds", header + "1769846400000,1,1,a\n", []string{"jobs:2: column timestamp", "seconds"}},
-		{"dates and seconds", header + "0,1,1,a\n\n2026-01-31 08:00:00,1,1,a\n", []string{"jobs:4: column timestamp", "dates and plain seconds"}},
+		{"dates and seconds", header + "0,1,1,a\n\n2026-01-31 08:00:00,1,1,a\n", []string{"jobs:4: column timestamp", "mixes dates and seconds"}},
 		{"no duration in a row", header + "0,,1,a\n", []string{"jobs:2: column duration", "empty"}},
 		{"a duration that is no number", header + "0,1h,1,a\n", []string{"jobs:2: column duration", `"1h"`, "90.5"}},
 		{"a negative duration", header + "0,-1,1,a\n", []string{"jobs:2: column duration", `"-1"`}},
@@ -114,8 +114,8 @@ func TestAFaultOfACSVFileSaysWhereItIsAndWhatToDo(t *testing.T) {
 		{"a tenant without a name", header + "0,1,1,\n", []string{"jobs:2: column cluster", "tenant"}},
 		{"a priority that is no number", "timestamp,duration,num_gpus,cluster,priority\n0,1,1,a,high\n", []string{"jobs:2: column priority", `"high"`}},
 		{"a priority beyond measure", "timestamp,duration,num_gpus,cluster,priority\n0,1,1,a,2147483648\n", []string{"column priority", "2147483647"}},
-		{"an open quote", header + "0,1,1,\"a\n", []string{"jobs:", "no CSV", "quote"}},
-		{"a broken archive", "\x1f\x8bnonsense", []string{"jobs: it cannot be unpacked"}},
+		{"an open quote", header + "0,1,1,\"a\n", []string{"jobs:", "invalid CSV", "quote"}},
+		{"a broken archive", "\x1f\x8bnonsense", []string{"jobs: cannot decompress the file"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := trace.Read(strings.NewReader(c.text), "jobs", trace.Options{Format: trace.CSV, GPUResource: gpu})

@@ -14,10 +14,10 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator"
 )
 
-// Field of the Standard Workload Format by which tenants are distinguished.
+// Field is a field of the Standard Workload Format that identifies tenants.
 type Field string
 
-// The fields that may be used.
+// The supported fields.
 const (
 	User      Field = "user"
 	Group     Field = "group"
@@ -25,10 +25,10 @@ const (
 	Partition Field = "partition"
 )
 
-// Fields lists them.
+// Fields lists all supported fields.
 var Fields = []Field{User, Group, Queue, Partition}
 
-// place in a line, from 0.
+// place returns the index of the field in a line, from 0.
 func (f Field) place() int {
 	switch f {
 	case Group:
@@ -42,7 +42,7 @@ func (f Field) place() int {
 	}
 }
 
-// Places in a line, from 0, and what it ought to have.
+// Indexes of fields in a line, from 0, and the number of fields.
 const (
 	swfSubmit    = 1
 	swfRun       = 3
@@ -52,23 +52,23 @@ const (
 	swfFields    = 18
 )
 
-// What the status field says of lines that are not played.
+// Values of the status field of lines that are skipped.
 const (
 	swfCanceled = 5
-	// From swfPart to swfLastPart: one stretch of a job that was stopped and went on,
-	// reported again in the line of the whole job.
+	// From swfPart to swfLastPart: one part of a job that was stopped and continued.
+	// Another line describes the complete job.
 	swfPart     = 2
 	swfLastPart = 4
 )
 
-// cpu is what a processor counts as.
+// cpu is the resource that processors count as.
 const cpu = "cpu"
 
 var swfNames = [swfFields]string{"1 (job number)", "2 (submit time)", "3 (wait time)", "4 (run time)", "5 (allocated processors)",
 	"6 (average CPU time)", "7 (used memory)", "8 (requested processors)", "9 (requested time)", "10 (requested memory)", "11 (status)",
 	"12 (user)", "13 (group)", "14 (executable)", "15 (queue)", "16 (partition)", "17 (preceding job)", "18 (think time)"}
 
-// maxLine bounds the length of a line.
+// maxLine is the maximum length of a line.
 const maxLine = 1 << 16
 
 func (c *collector) readSWF(from *bufio.Reader, opts Options) error {
@@ -88,9 +88,9 @@ func (c *collector) readSWF(from *bufio.Reader, opts Options) error {
 	}
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return c.fault(number+1, "", "the line has more than %d characters; a line of the Standard Workload Format has %d numbers", maxLine, swfFields)
+		return c.fault(number+1, "", "the line is longer than %d characters; a line of the Standard Workload Format has %d numbers", maxLine, swfFields)
 	case err != nil && !errors.Is(err, io.EOF):
-		return c.fault(number+1, "", "it cannot be read: %v", err)
+		return c.fault(number+1, "", "cannot read the file: %v", err)
 	}
 	return nil
 }
@@ -98,13 +98,13 @@ func (c *collector) readSWF(from *bufio.Reader, opts Options) error {
 func (c *collector) swfLine(text string, line int, tenant Field) error {
 	fields := strings.Fields(text)
 	if len(fields) != swfFields {
-		return c.fault(line, "", "%d fields; a line of the Standard Workload Format has %d (is it CSV? then say so by --trace-format)", len(fields), swfFields)
+		return c.fault(line, "", "the line has %d fields, but a line of the Standard Workload Format has %d; if the file is CSV, set --trace-format=csv", len(fields), swfFields)
 	}
 	var numbers [swfFields]float64
 	for _, i := range []int{swfSubmit, swfRun, swfAllocated, swfRequested, swfStatus, tenant.place()} {
 		n, err := strconv.ParseFloat(fields[i], 64)
 		if err != nil || !(n >= -1 && n <= maxSeconds) {
-			return c.fault(line, swfNames[i], "%q is no number from 0 to %d, nor -1 for what is not known", fields[i], maxSeconds)
+			return c.fault(line, swfNames[i], "%q is neither a number from 0 to %d nor -1 (unknown)", fields[i], maxSeconds)
 		}
 		numbers[i] = n
 	}
@@ -116,18 +116,18 @@ func (c *collector) swfLine(text string, line int, tenant Field) error {
 	status := int(numbers[swfStatus])
 	switch {
 	case status >= swfPart && status <= swfLastPart:
-		c.skip(line, "part of a job, reported again in the line of the whole job")
+		c.skip(line, "part of a job that another line reports completely")
 	case status == swfCanceled && numbers[swfRun] <= 0:
 		c.skip(line, "canceled before it ran")
 	case numbers[swfRun] < 0:
-		c.skip(line, "its run time is not known")
+		c.skip(line, "unknown run time")
 	case processors <= 0:
-		c.skip(line, "its number of processors is not known")
+		c.skip(line, "unknown number of processors")
 	case numbers[swfSubmit] < 0:
-		c.skip(line, "its submit time is not known")
+		c.skip(line, "unknown submit time")
 	default:
 		if processors != float64(int64(processors)) {
-			return c.fault(line, swfNames[place], "%v is no whole number of processors", processors)
+			return c.fault(line, swfNames[place], "%v is not a whole number of processors", processors)
 		}
 		c.rows = append(c.rows, row{at: toDuration(numbers[swfSubmit]), tenant: tenantOf(tenant, fields[tenant.place()]), sizes: strconv.FormatInt(int64(processors), 10),
 			job: simulator.Job{Runs: toDuration(numbers[swfRun]),
@@ -140,7 +140,7 @@ func toDuration(seconds float64) time.Duration {
 	return time.Duration(seconds*1e6+0.5) * time.Microsecond
 }
 
-// tenantOf a number; -1 is whom the log does not know.
+// tenantOf returns the name of a tenant by its number; -1 is an unknown tenant.
 func tenantOf(field Field, number string) string {
 	if !slices.Contains(Fields, field) {
 		field = User

@@ -37,10 +37,10 @@ func TestTheStandardWorkloadFormatIsRead(t *testing.T) {
 	}
 	skipped := []trace.Skipped{
 		{Cause: "canceled before it ran", Count: 1, Line: 9},
-		{Cause: "its number of processors is not known", Count: 1, Line: 8},
-		{Cause: "its run time is not known", Count: 1, Line: 7},
-		{Cause: "its submit time is not known", Count: 1, Line: 13},
-		{Cause: "part of a job, reported again in the line of the whole job", Count: 2, Line: 11},
+		{Cause: "part of a job that another line reports completely", Count: 2, Line: 11},
+		{Cause: "unknown number of processors", Count: 1, Line: 8},
+		{Cause: "unknown run time", Count: 1, Line: 7},
+		{Cause: "unknown submit time", Count: 1, Line: 13},
 	}
 	if !slices.Equal(got.Skipped, skipped) {
 		t.Errorf("skipped %+v", got.Skipped)
@@ -73,17 +73,17 @@ func TestAFaultOfALogSaysWhereItIsAndWhatToDo(t *testing.T) {
 		name, text string
 		words      []string
 	}{
-		{"an empty file", "", []string{"jobs: there is no job"}},
+		{"an empty file", "", []string{"jobs: the file contains no jobs"}},
 		{"nothing that can be played", strings.Replace(line, " 100 ", " -1 ", 1), []string{"no job", "1 skipped", "run time", "line 1"}},
 		{"too few fields", "1 2 3\n", []string{"jobs:1:", "3 fields", "18"}},
 		{"CSV", "timestamp,duration,num_gpus,cluster\n", []string{"jobs:1:", "--trace-format"}},
 		{"a submit time that is no number", with(2, "x"), []string{"jobs:3: column 2 (submit time)", `"x"`}},
 		{"a run time that is not finite", with(4, "inf"), []string{"jobs:3: column 4 (run time)"}},
-		{"a negative run time", with(4, "-2"), []string{"jobs:3: column 4 (run time)", "-1 for what is not known"}},
+		{"a negative run time", with(4, "-2"), []string{"jobs:3: column 4 (run time)", "nor -1 (unknown)"}},
 		{"half a processor", with(5, "1.5"), []string{"jobs:3: column 5 (allocated processors)", "1.5"}},
 		{"too many processors", with(5, "1e18"), []string{"jobs:3: column 5"}},
 		{"a user by name", with(12, "joe"), []string{"jobs:3: column 12 (user)", `"joe"`}},
-		{"an endless line", strings.Repeat("1 ", 100_000), []string{"jobs:1:", "more than"}},
+		{"an endless line", strings.Repeat("1 ", 100_000), []string{"jobs:1:", "longer than"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := trace.Read(strings.NewReader(c.text), "jobs", trace.Options{Format: trace.SWF, Tenant: trace.User})

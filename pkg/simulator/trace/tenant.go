@@ -9,16 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 )
 
-// maxNamespace is how many characters the name of a namespace may have.
+// maxNamespace is the maximum length of the name of a namespace.
 const maxNamespace = 63
 
-// namespaces for all tenants of the rows, and which of them go by another name.
+// namespaces returns the namespaces of all tenants, and the tenants that were renamed.
 func namespaces(rows []row) (map[string]string, []Renamed) {
 	all, taken := map[string]string{}, map[string]bool{}
 	for _, r := range rows {
 		all[r.tenant] = ""
 	}
-	// Who has a proper name keeps it, whoever else would have it too.
+	// Valid names are never changed, even if another tenant would be renamed to them.
 	tenants := slices.Sorted(maps.Keys(all))
 	for _, tenant := range tenants {
 		if len(content.IsDNS1123Label(tenant)) == 0 {
@@ -42,7 +42,7 @@ func namespaces(rows []row) (map[string]string, []Renamed) {
 	return all, renamed
 }
 
-// namespace is a name like the tenant's that a namespace can have.
+// namespace returns a valid name of a namespace that resembles the name of the tenant.
 func namespace(tenant string) string {
 	var b strings.Builder
 	for _, c := range strings.ToLower(tenant) {

@@ -1,18 +1,16 @@
-// Package trace reads jobs that once ran somewhere, so that the simulator can play
-// them again.
+// Package trace reads traces of past jobs for the simulator.
 //
-// Words. A trace is a list of jobs: when each was submitted, for how long it ran, how
-// much of each resource it took and which tenant it belonged to. A tenant becomes a
-// namespace. A row is one job as the file has it; one that cannot be played is skipped
-// and counted with its cause, one that cannot be understood is an error.
+// Terms. A trace is a list of jobs with submission time, run time, requests and tenant. A
+// tenant becomes a namespace. A row is one job in the file. Rows that cannot be simulated
+// are skipped and counted by cause. Rows that cannot be parsed are errors.
 //
-// Two formats are read: CSV with a header, as README.md in test/traces describes it,
-// and the Standard Workload Format of the Parallel Workloads Archive (fields and their
-// meaning as defined there, version 2.2). Either may be compressed with gzip.
+// Two formats are supported: CSV with a header, described in test/traces/README.md, and the
+// Standard Workload Format of the Parallel Workloads Archive, version 2.2. Both may be
+// compressed with gzip.
 //
-// Invariants. Rows may come in any order: files with the same rows give the same
-// trace. Jobs are in the order of submission. No input makes a reader panic, and an
-// error names file, line and column and says what is expected there.
+// Invariants. The order of rows does not matter: files with the same rows give the same
+// trace. Jobs are sorted by submission. No input makes a reader panic. An error names file,
+// line and column, and what is expected there.
 package trace
 
 import (
@@ -30,7 +28,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator"
 )
 
-// Format of a file.
+// Format is the format of a file.
 type Format string
 
 // The formats.
@@ -39,8 +37,7 @@ const (
 	SWF Format = "swf"
 )
 
-// FormatOf reports the format by the name of a file. What is not known by its name is
-// CSV.
+// FormatOf returns the format of a file by its name. The default is CSV.
 func FormatOf(name string) Format {
 	name = strings.TrimSuffix(strings.ToLower(name), ".gz")
 	if filepath.Ext(name) == ".swf" {
@@ -49,56 +46,55 @@ func FormatOf(name string) Format {
 	return CSV
 }
 
-// Options of the readers.
+// Options are the options of the readers.
 type Options struct {
-	// Format of the file; empty: by its name.
+	// Format is the format of the file; empty: derived from its name.
 	Format Format
 	// GPUResource is the resource that the column num_gpus of a CSV file counts.
 	GPUResource string
-	// Tenant is the field of a Standard Workload Format file that tells tenants
-	// apart.
+	// Tenant is the field of a Standard Workload Format file that identifies tenants.
 	Tenant Field
 }
 
-// Trace is what a file holds.
+// Trace is the content of a file.
 type Trace struct {
-	// Jobs in the order of submission, the first at 0.
+	// Jobs are sorted by submission; the first is submitted at 0.
 	Jobs []simulator.Job
-	// Start is when the first was submitted. Zero where the file does not tell.
+	// Start is the submission time of the first job; zero if the file has no dates.
 	Start time.Time
-	// Resources that the jobs ask for, in the order of the file.
+	// Resources are the requested resources in the order of the file.
 	Resources []string
-	// Skipped rows by cause, in the order of causes.
+	// Skipped are the skipped rows, sorted by cause.
 	Skipped []Skipped
-	// Renamed tenants, whose names no namespace can have, in the order of names.
+	// Renamed are the tenants whose names are not valid for a namespace, sorted by name.
 	Renamed []Renamed
 }
 
-// Skipped reports rows that cannot be played.
+// Skipped describes rows that were skipped for one cause.
 type Skipped struct {
 	Cause string
 	Count int
-	// Line of the first.
+	// Line is the line of the first row.
 	Line int
 }
 
-// Renamed reports a tenant that goes by another name.
+// Renamed describes a tenant that was renamed.
 type Renamed struct {
 	From, To string
 }
 
-// Error says what is wrong where.
+// Error describes an error in a file and its position.
 type Error struct {
 	File string
-	// Line counts from 1; 0 when it is the whole file.
+	// Line counts from 1; 0 refers to the complete file.
 	Line int
-	// Column by its name; empty when it is the whole line.
+	// Column is the name of the column; empty refers to the complete line.
 	Column string
-	// Fault and what to do.
+	// Fault describes what is wrong and what to do.
 	Fault string
 }
 
-// Error is all of it in a sentence.
+// Error returns position and fault.
 func (e *Error) Error() string {
 	text := e.File
 	if e.Line > 0 {
@@ -110,7 +106,7 @@ func (e *Error) Error() string {
 	return text + ": " + e.Fault
 }
 
-// Open reads a file; "-" is the standard input.
+// Open reads a file; "-" reads the standard input.
 func Open(name string, opts Options) (*Trace, error) {
 	if opts.Format == "" {
 		opts.Format = FormatOf(name)
@@ -126,13 +122,13 @@ func Open(name string, opts Options) (*Trace, error) {
 	return Read(f, name, opts)
 }
 
-// Read reads a file of that name, compressed or not.
+// Read reads a trace, compressed or not. The name is used for messages.
 func Read(from io.Reader, name string, opts Options) (*Trace, error) {
 	r := bufio.NewReader(from)
 	if magic, _ := r.Peek(2); string(magic) == "\x1f\x8b" {
 		unzipped, err := gzip.NewReader(r)
 		if err != nil {
-			return nil, &Error{File: name, Fault: fmt.Sprintf("it cannot be unpacked: %v", err)}
+			return nil, &Error{File: name, Fault: fmt.Sprintf("cannot decompress the file: %v", err)}
 		}
 		r = bufio.NewReader(unzipped)
 	}
@@ -150,22 +146,22 @@ func Read(from io.Reader, name string, opts Options) (*Trace, error) {
 	return c.trace()
 }
 
-// row is a job as it was read.
+// row is one job of the file.
 type row struct {
 	job simulator.Job
-	// at is when it was submitted, since the epoch or the start of the log.
+	// at is the submission time, since the epoch or since the start of the log.
 	at     time.Duration
 	tenant string
-	// sizes as they are written, to order rows that are equal otherwise.
+	// sizes are the unparsed requests, to order rows that are equal otherwise.
 	sizes string
 }
 
-// collector makes a trace of rows.
+// collector collects rows into a trace.
 type collector struct {
 	file    string
 	rows    []row
 	skipped map[string]*Skipped
-	// dated: at is since the epoch.
+	// dated reports whether submission times are dates.
 	dated     bool
 	resources []string
 }
@@ -183,8 +179,7 @@ func (c *collector) skip(line int, cause string) {
 	s.Count++
 }
 
-// trace orders the rows, so that nothing depends on their order in the file, and gives
-// them names.
+// trace sorts the rows, so that their order in the file does not matter, and names the jobs.
 func (c *collector) trace() (*Trace, error) {
 	t := &Trace{Resources: c.resources}
 	for _, s := range c.skipped {
@@ -192,9 +187,9 @@ func (c *collector) trace() (*Trace, error) {
 	}
 	slices.SortFunc(t.Skipped, func(a, b Skipped) int { return strings.Compare(a.Cause, b.Cause) })
 	if len(c.rows) == 0 {
-		fault := "there is no job in it"
+		fault := "the file contains no jobs"
 		for _, s := range t.Skipped {
-			fault += fmt.Sprintf("; %d skipped: %s, the first in line %d", s.Count, s.Cause, s.Line)
+			fault += fmt.Sprintf("; %d skipped: %s (first in line %d)", s.Count, s.Cause, s.Line)
 		}
 		return nil, &Error{File: c.file, Fault: fault}
 	}
@@ -218,8 +213,8 @@ func (c *collector) trace() (*Trace, error) {
 	return t, nil
 }
 
-// namer gives each job a name of its own in its namespace: names may stand more than
-// once in a trace, for jobs that were submitted again.
+// namer gives each job a unique name in its namespace: a trace can contain a name several
+// times, because jobs were submitted again.
 type namer map[string]bool
 
 func (n namer) name(job simulator.Job, place int) string {

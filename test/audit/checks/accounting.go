@@ -11,13 +11,12 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/model"
 )
 
-// ErrNoTree is returned where there is no valid tree of which the status could
-// tell anything.
+// ErrNoTree is returned if there is no valid tree whose status could be compared.
 var ErrNoTree = errors.New("the log ends without a valid quota tree")
 
-// Accounting holds the status of the tree that counts, as it is at the end of the
-// log, against the sums of what the units hold and ask for. It lists where they
-// differ, node by node. While units come and go the status may be behind.
+// Accounting compares the status of the quota tree in force at the end of the log with the
+// sums over all units, and lists the differences node by node. While units change, the status
+// may be behind.
 func Accounting(l *model.Log, options model.Options) ([]string, error) {
 	o, err := options.Complete()
 	if err != nil {
@@ -29,16 +28,16 @@ func Accounting(l *model.Log, options model.Options) ([]string, error) {
 		return nil, ErrNoTree
 	}
 	if counts.Shown.ObservedGeneration != counts.Generation {
-		return []string{fmt.Sprintf("the status is of generation %d, the tree of %d", counts.Shown.ObservedGeneration, counts.Generation)}, nil
+		return []string{fmt.Sprintf("the status has observedGeneration %d, but the tree has generation %d", counts.Shown.ObservedGeneration, counts.Generation)}, nil
 	}
 	reigns := w.Forest.Reigns
 	used := w.UsageOf(reigns[len(reigns)-1])
-	asked := waitingIn(w, used)
+	requested := waitingIn(w, used)
 	var wrong []string
 	shown := map[string]model.NodeStatus{}
 	for _, s := range counts.Shown.Nodes {
 		if _, twice := shown[s.Path]; twice {
-			wrong = append(wrong, fmt.Sprintf("node %s: shown twice", s.Path))
+			wrong = append(wrong, fmt.Sprintf("node %s: listed twice in the status", s.Path))
 		}
 		shown[s.Path] = s
 	}
@@ -46,42 +45,42 @@ func Accounting(l *model.Log, options model.Options) ([]string, error) {
 		s, ok := shown[n.Path]
 		delete(shown, n.Path)
 		if !ok {
-			wrong = append(wrong, fmt.Sprintf("node %s: not shown", n.Path))
+			wrong = append(wrong, fmt.Sprintf("node %s: missing in the status", n.Path))
 			continue
 		}
-		for _, difference := range compareNode(s, n, used.Taken[n], asked[n]) {
+		for _, difference := range compareNode(s, n, used.Taken[n], requested[n]) {
 			wrong = append(wrong, fmt.Sprintf("node %s: %s", n.Path, difference))
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(shown)) {
-		wrong = append(wrong, fmt.Sprintf("node %s: shown, and not in the tree", path))
+		wrong = append(wrong, fmt.Sprintf("node %s: listed in the status, but not in the tree", path))
 	}
 	return wrong, nil
 }
 
-// waitingIn sums what the units in line ask for, node by node.
+// waitingIn sums the requests of queued units, node by node.
 func waitingIn(w *model.World, u *model.Usage) map[*model.Node]model.Amounts {
-	asked := map[*model.Node]model.Amounts{}
+	requested := map[*model.Node]model.Amounts{}
 	for _, waiting := range w.Units {
 		held := &model.Claim{Unit: waiting, Job: w.JobOf(waiting)}
 		if !waiting.Gone.IsZero() || !waiting.Facts.InLine(w.End) || held.Job != nil && w.Claims[held.Job.UID] != nil {
 			continue
 		}
 		demanded, at := model.Demand(held)
-		// One that belongs to no group stands in no line.
+		// A unit without a group is in no queue.
 		group, err := u.Tree.Group(at.Namespace, at.QuotaName)
 		for n := group; err == nil && n != nil; n = n.Parent {
-			if asked[n] == nil {
-				asked[n] = model.Amounts{}
+			if requested[n] == nil {
+				requested[n] = model.Amounts{}
 			}
-			asked[n].AddTimes(demanded, 1)
+			requested[n].AddTimes(demanded, 1)
 		}
 	}
-	return asked
+	return requested
 }
 
-// compareNode reports where a node's status is not what its units come to.
-func compareNode(s model.NodeStatus, n *model.Node, taken, asked model.Amounts) []string {
+// compareNode lists the differences between the status of a node and its units.
+func compareNode(s model.NodeStatus, n *model.Node, taken, requested model.Amounts) []string {
 	used, borrowed, request := model.Amounts{}, model.Amounts{}, model.Amounts{}
 	used.AddTimes(taken, 1)
 	jobs := used.Get(model.MaxJobs)
@@ -92,10 +91,10 @@ func compareNode(s model.NodeStatus, n *model.Node, taken, asked model.Amounts) 
 		}
 	}
 	request.AddTimes(used, 1)
-	request.AddTimes(asked, 1)
+	request.AddTimes(requested, 1)
 	var wrong []string
 	if jobs.Cmp(big.NewInt(s.Jobs)) != 0 {
-		wrong = append(wrong, fmt.Sprintf("jobs: %d shown, %s counted", s.Jobs, jobs))
+		wrong = append(wrong, fmt.Sprintf("jobs: %d in the status, %s counted", s.Jobs, jobs))
 	}
 	for _, of := range []struct {
 		what    string
@@ -107,7 +106,7 @@ func compareNode(s model.NodeStatus, n *model.Node, taken, asked model.Amounts) 
 			wrong = append(wrong, fmt.Sprintf("%s: %v", of.what, err))
 			continue
 		}
-		if difference := shown.Differences(of.counted, "shown", "counted"); difference != "" {
+		if difference := shown.Differences(of.counted, "status", "counted"); difference != "" {
 			wrong = append(wrong, of.what+": "+strings.TrimSpace(difference))
 		}
 	}

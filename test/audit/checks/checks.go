@@ -9,15 +9,15 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/model"
 )
 
-// check is one law.
+// check is a check of one law.
 type check struct {
 	name, doc string
 	start     func() inspector
-	// byResourceQuota: it is a law only where quota is by ResourceQuota.
+	// byResourceQuota reports whether the law only applies to the backend resourcequota.
 	byResourceQuota bool
 }
 
-// inspector follows the writes in their order and reports what breaks its law.
+// inspector processes the writes in order and reports violations of its law.
 type inspector interface {
 	see(*model.World, *model.Change, *findings)
 	finish(*model.World, *findings)
@@ -25,19 +25,19 @@ type inspector interface {
 
 var all = []check{
 	{name: "early-pod", doc: "no pod of a held job is created before its release, and every job that opts in is held from its creation", start: newEarlyPod},
-	{name: "over-limit", doc: "no admission takes a node of the quota tree above its max, or a ResourceQuota above its hard limit", start: newOverLimit},
-	{name: "wrong-quota", doc: "a unit is admitted by the group that the tree gives it, or by its namespace", start: newWrongQuota},
-	{name: "refused-pod", doc: "no pod that an admitted job starts with is refused for a ResourceQuota", start: newRefusedPod, byResourceQuota: true},
-	{name: "double-release", doc: "a job is released once each time its unit is dequeued, and not otherwise", start: newDoubleRelease},
-	{name: "held-after-end", doc: "a unit ends when its job does, and not before", start: newHeldAfterEnd},
-	{name: "early-return", doc: "an evicted unit gives its quota back when its job is suspended and its pods are gone", start: newEarlyReturn},
-	{name: "request-mismatch", doc: "a unit asks for what its pod sets, and in the end its pods, ask for", start: newRequestMismatch},
-	{name: "unit-moves", doc: "units move from phase to phase only as they may, and only by the one who may", start: newUnitMoves},
-	{name: "two-leaders", doc: "nobody acts as a program but the process that holds its lease", start: newTwoLeaders},
-	{name: "write-budget", doc: "a job costs no more writes than it may, a queue's or tree's status no more than one in 5 s", start: newWriteBudget},
+	{name: "over-limit", doc: "no admission raises the use of a quota node above its max, or of a ResourceQuota above its hard limit", start: newOverLimit},
+	{name: "wrong-quota", doc: "a unit is admitted to the quota group of its namespace in the tree, or to its namespace", start: newWrongQuota},
+	{name: "refused-pod", doc: "no ResourceQuota rejects an initial pod of an admitted job", start: newRefusedPod, byResourceQuota: true},
+	{name: "double-release", doc: "a job is released exactly once each time its unit is admitted", start: newDoubleRelease},
+	{name: "held-after-end", doc: "a unit ends when its job ends, and not before", start: newHeldAfterEnd},
+	{name: "early-return", doc: "an evicted unit returns its quota only when its job is suspended and its pods are gone", start: newEarlyReturn},
+	{name: "request-mismatch", doc: "the request of a unit equals the sum of its pod sets, and the sum of the pods of its job", start: newRequestMismatch},
+	{name: "unit-moves", doc: "units change their phase only along allowed transitions, written by the program that owns the transition", start: newUnitMoves},
+	{name: "two-leaders", doc: "only the process that holds the lease writes as the program", start: newTwoLeaders},
+	{name: "write-budget", doc: "the writes for a job stay within its budget, and the status of a queue or tree is written at most every 5 s", start: newWriteBudget},
 }
 
-// Names are the names of all checks.
+// Names returns the names of all checks.
 func Names() []string {
 	var names []string
 	for _, c := range all {
@@ -46,17 +46,17 @@ func Names() []string {
 	return names
 }
 
-// Law is a check at its work.
+// Law is a running check.
 type Law struct {
 	inspector inspector
 	found     *findings
 }
 
-// Start begins with all checks that the options leave in.
+// Start starts all checks that the options do not skip.
 func Start(o *model.Options) ([]Law, error) {
 	for _, name := range o.Skip {
 		if !slices.Contains(Names(), name) {
-			return nil, fmt.Errorf("there is no check %q; there are %s", name, strings.Join(Names(), ", "))
+			return nil, fmt.Errorf("unknown check %q; known checks: %s", name, strings.Join(Names(), ", "))
 		}
 	}
 	var laws []Law
@@ -68,23 +68,23 @@ func Start(o *model.Options) ([]Law, error) {
 	return laws, nil
 }
 
-// See has the check look at a write.
+// See passes a write to the check.
 func (l Law) See(w *model.World, c *model.Change) { l.inspector.see(w, c, l.found) }
 
-// Finish is what the check has found once all writes were seen.
+// Finish returns the result of the check after all writes.
 func (l Law) Finish(w *model.World) Result {
 	l.inspector.finish(w, l.found)
 	return l.found.Result
 }
 
-// Violation is one breach of a law.
+// Violation is a violation of a law.
 type Violation struct {
 	Check   string    `json:"check"`
 	Rule    string    `json:"rule"`
 	Object  string    `json:"object"`
 	Message string    `json:"message"`
 	Time    time.Time `json:"time"`
-	// Line of the log, and the revision of the write that stands there.
+	// Line is the line of the log, Revision the revision of its write.
 	Line     int   `json:"line"`
 	Revision int64 `json:"revision"`
 }
@@ -94,21 +94,22 @@ func (v Violation) String() string {
 		v.Time.UTC().Format("15:04:05.000000"), v.Check, v.Rule, v.Object, v.Message, v.Line, v.Revision)
 }
 
-// maxKept is how many violations of one check are kept; the rest are counted.
+// maxKept is the number of violations per check that are retained; further ones are only
+// counted.
 const maxKept = 1000
 
-// findings gathers what one check finds.
+// findings collects the result of a check.
 type findings struct{ Result }
 
-// Result is what one check found.
+// Result is the result of one check.
 type Result struct {
 	Name string `json:"name"`
 	Doc  string `json:"doc"`
-	// Judged things, and those that the log shows too little of, or that the law
-	// does not bind.
+	// Judged counts judged cases. NotJudged counts cases for which the log contains too
+	// little information, or to which the law does not apply.
 	Judged    int `json:"judged"`
 	NotJudged int `json:"notJudged"`
-	// Found counts the violations, of which the first are kept.
+	// Found counts the violations; the first ones are retained.
 	Found      int         `json:"found"`
 	Violations []Violation `json:"violations,omitempty"`
 	Notes      []string    `json:"notes,omitempty"`

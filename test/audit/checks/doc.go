@@ -1,8 +1,8 @@
-// Package checks judges the writes of an audit log, one after the other, by what
-// package model knows at each of them.
+// Package checks judges the writes of an audit log one by one, with the state that package
+// model provides at each write.
 //
-// Words. A check is one law, and a rule one way to break it. What the log shows too
-// little of is not judged, and counted.
+// Terms. A check verifies one law. A rule is one way to violate it. Cases for which the log
+// contains too little information are not judged, but counted.
 //
-// A new check is one file and one row in the list of all.
+// A new check is one file and one row in the list of all checks.
 package checks

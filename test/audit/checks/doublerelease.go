@@ -4,8 +4,7 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/model"
 )
 
-// doubleRelease counts, for each job, how often its unit was dequeued and how
-// often it was released.
+// doubleRelease counts for each job the admissions of its unit and its releases.
 type doubleRelease struct{ jobs map[string]*releases }
 
 type releases struct{ dequeued, released int }
@@ -49,7 +48,7 @@ func (d *doubleRelease) seeUnit(w *model.World, c *model.Change, f *findings) {
 	f.Judged++
 	d.of(key).dequeued++
 	if held := w.Claims[key]; held != nil && (again || held.Dequeues > 1) {
-		f.fail("double-dequeue", c.Write.Moment(), c.Unit, "dequeued again (attempt %d) though what it was given at %s had not been given back",
+		f.fail("double-dequeue", c.Write.Moment(), c.Unit, "it was admitted again (attempt %d), but its quota of the admission at %s was not returned",
 			now.Attempts, held.Opened.Time.UTC().Format("15:04:05.000"))
 	}
 }
@@ -59,15 +58,15 @@ func (d *doubleRelease) seeRelease(c *model.Change, f *findings) {
 	count := d.of(c.Job.UID)
 	count.released++
 	granted := false
-	phases := "it has no unit"
+	phases := "the job had no unit"
 	for _, u := range c.Job.Units {
-		phases = "its unit is " + u.Facts.Phase
+		phases = "its unit was " + u.Facts.Phase
 		granted = granted || u.Facts.Phase == model.Dequeued || u.Facts.Phase == model.Running
 	}
 	switch {
 	case !granted:
-		f.fail("release-without-dequeue", c.Write.Moment(), c.Job, "released while %s", phases)
+		f.fail("release-without-dequeue", c.Write.Moment(), c.Job, "the job was released while %s", phases)
 	case count.released > count.dequeued:
-		f.fail("double-release", c.Write.Moment(), c.Job, "released %d times, but its unit was dequeued %d times", count.released, count.dequeued)
+		f.fail("double-release", c.Write.Moment(), c.Job, "the job was released %d times, but its unit was admitted %d times", count.released, count.dequeued)
 	}
 }

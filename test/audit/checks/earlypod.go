@@ -4,12 +4,12 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/model"
 )
 
-// earlyPod follows every job that is to be held, and every pod.
-type earlyPod struct{ told map[string]int }
+// earlyPod tracks every job that must be held, and every pod.
+type earlyPod struct{ reported map[string]int }
 
-func newEarlyPod() inspector { return &earlyPod{told: map[string]int{}} }
+func newEarlyPod() inspector { return &earlyPod{reported: map[string]int{}} }
 
-// perJob is how many pods of one job are named.
+// perJob is the maximum number of reported pods per job.
 const perJob = 3
 
 func (e *earlyPod) see(w *model.World, c *model.Change, f *findings) {
@@ -31,29 +31,29 @@ func (e *earlyPod) seePod(w *model.World, c *model.Change, f *findings) {
 	}
 	f.Judged++
 	if why := e.held(w, j, c.Write); why != "" {
-		if e.told[j.UID]++; e.told[j.UID] <= perJob {
-			f.fail("early-pod", c.Write.Moment(), c.Pod, "it was created by %s for %s, %s", c.Write.User, j, why)
+		if e.reported[j.UID]++; e.reported[j.UID] <= perJob {
+			f.fail("early-pod", c.Write.Moment(), c.Pod, "%s created it for %s, %s", c.Write.User, j, why)
 		}
 	}
 }
 
-// held reports why no pod of a job may be created now, or nothing when one may.
+// held returns why no pod of the job may be created now, or an empty text if one may.
 func (e *earlyPod) held(w *model.World, j *model.Job, by *model.Write) string {
 	if j.Missed {
-		return "which opted in and should have been held from its creation"
+		return "which opted in, but was not held from its creation"
 	}
 	ours := j.Facts.Marked || j.WasUnit || w.Managed[j.Namespace]
 	if !j.Facts.Suspended || !ours || j.Facts.Unholdable {
 		return ""
 	}
 	if j.Suspended == j.Created && !j.Created.IsZero() {
-		return "which is suspended since its creation and has not been released"
+		return "which has been suspended since its creation and was not released"
 	}
-	// The operator may be in the middle of its work when its job is suspended.
+	// The operator may be creating pods when its job is suspended.
 	if by.Time.Sub(j.Suspended.Time) <= *w.Options.SuspendLag {
 		return ""
 	}
-	return "which is suspended since " + j.Suspended.Time.UTC().Format("15:04:05.000")
+	return "which has been suspended since " + j.Suspended.Time.UTC().Format("15:04:05.000")
 }
 
 func (e *earlyPod) seeJob(w *model.World, c *model.Change, f *findings) {
@@ -64,11 +64,11 @@ func (e *earlyPod) seeJob(w *model.World, c *model.Change, f *findings) {
 	if c.Born && now.Marked && now.Queued() {
 		f.Judged++
 		if j.Missed {
-			f.fail("hold-missed", c.Write.Moment(), j, "it was created with its opt-in mark, but is not suspended")
+			f.fail("hold-missed", c.Write.Moment(), j, "it was created with the opt-in mark, but is not suspended")
 		}
 	}
 	if c.Released && was.Annotation == "true" && now.Annotation == "true" && now.Queued() && !now.Unholdable {
-		f.fail("hold-missed", c.Write.Moment(), j, "%s cleared its suspend field, but left the annotation that holds it", c.Write.User)
+		f.fail("hold-missed", c.Write.Moment(), j, "%s cleared the suspend field, but not the annotation that holds the job", c.Write.User)
 	}
 	if parent := w.RootOf(j); c.Born && parent != nil && j.Resource() == "rayclusters" && !now.Suspended {
 		if why := e.held(w, parent, c.Write); why != "" {

@@ -4,8 +4,7 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/model"
 )
 
-// earlyReturn looks at each unit that gives its quota back and stands in line
-// again.
+// earlyReturn checks each unit that returns its quota and is requeued.
 type earlyReturn struct{}
 
 func newEarlyReturn() inspector { return earlyReturn{} }
@@ -22,7 +21,7 @@ func (earlyReturn) see(_ *model.World, c *model.Change, f *findings) {
 	}
 	f.Judged++
 	if !j.Facts.Suspended && j.Ended.IsZero() && j.Gone.IsZero() {
-		f.fail("early-return", c.Write.Moment(), c.Unit, "it went from %s to %s, but %s is not suspended", c.UnitWas.Phase, c.Unit.Facts.Phase, j)
+		f.fail("early-return", c.Write.Moment(), c.Unit, "it moved from %s to %s, but %s is not suspended", c.UnitWas.Phase, c.Unit.Facts.Phase, j)
 		return
 	}
 	var live []string
@@ -32,6 +31,6 @@ func (earlyReturn) see(_ *model.World, c *model.Change, f *findings) {
 		}
 	}
 	if len(live) > 0 {
-		f.fail("early-return", c.Write.Moment(), c.Unit, "it went from %s to %s, but pods of %s are still there: %s", c.UnitWas.Phase, c.Unit.Facts.Phase, j, few(live))
+		f.fail("early-return", c.Write.Moment(), c.Unit, "it moved from %s to %s, but pods of %s still exist: %s", c.UnitWas.Phase, c.Unit.Facts.Phase, j, few(live))
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/model"
 )
 
-// heldAfterEnd watches the time between the end of a job and that of its unit.
+// heldAfterEnd measures the time between the end of a job and the end of its unit.
 type heldAfterEnd struct {
-	late  map[string]*list.Element // by unit; nil once it has been told
+	late  map[string]*list.Element // by unit; nil once reported
 	order *list.List               // of *overdue, the oldest first
 }
 
@@ -17,7 +17,7 @@ type overdue struct {
 	unit  *model.Unit
 	job   *model.Job
 	since model.Moment
-	phase string // of the unit, when that was seen
+	phase string // of the unit at that time
 }
 
 func newHeldAfterEnd() inspector {
@@ -36,7 +36,7 @@ func (h *heldAfterEnd) see(w *model.World, c *model.Change, f *findings) {
 	}
 }
 
-// follow notes which units of a job still hold quota after its end.
+// follow records the units that still hold quota after the end of their job.
 func (h *heldAfterEnd) follow(j *model.Job) {
 	since := j.Ended
 	if since.IsZero() {
@@ -53,7 +53,7 @@ func (h *heldAfterEnd) follow(j *model.Job) {
 	}
 }
 
-// forget also forgets what has been told.
+// forget removes a unit, whether or not it was reported.
 func (h *heldAfterEnd) forget(u *model.Unit) {
 	if at := h.late[u.UID]; at != nil {
 		h.order.Remove(at)
@@ -73,7 +73,7 @@ func (h *heldAfterEnd) expire(w *model.World, now time.Time, f *findings) {
 		if o.job.Ended.IsZero() {
 			how = "was deleted"
 		}
-		f.fail("held-after-end", o.since, o.unit, "%s %s, but the unit still had its quota (%s) %s later",
+		f.fail("held-after-end", o.since, o.unit, "%s %s, but the unit still held its quota (%s) %s later",
 			o.job, how, o.phase, now.Sub(o.since.Time).Round(time.Millisecond))
 	}
 }
@@ -103,17 +103,17 @@ func (h *heldAfterEnd) seeUnit(c *model.Change, f *findings) {
 func progress(j *model.Job) string {
 	switch {
 	case j.Facts.End != model.Going && len(j.Clusters) > 0:
-		return "its RayCluster exists"
+		return "its RayCluster still exists"
 	case j.Facts.State != "":
 		return "it is " + j.Facts.State
 	}
-	return "its status says nothing"
+	return "its status is empty"
 }
 
 func (h *heldAfterEnd) finish(w *model.World, f *findings) {
 	h.expire(w, w.End, f)
 	if n := h.order.Len(); n > 0 {
 		f.NotJudged += n
-		f.note("%d units hold quota whose jobs ended less than %s before the end of the log", n, *w.Options.Grace)
+		f.note("%d units still hold quota, but their jobs ended less than %s before the end of the log", n, *w.Options.Grace)
 	}
 }

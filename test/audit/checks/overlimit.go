@@ -19,7 +19,7 @@ func (o *overLimit) see(w *model.World, c *model.Change, f *findings) {
 		return
 	}
 	if slices.Contains(c.Closed, c.Opened) {
-		return // its job had ended or was gone: it takes nothing
+		return // its job had ended or was deleted, so it charges nothing
 	}
 	o.admissions++
 	if w.Options.ResourceQuota {
@@ -28,7 +28,7 @@ func (o *overLimit) see(w *model.World, c *model.Change, f *findings) {
 	}
 	ruling := w.Forest.Ruling(c.Write.Time, *w.Options.TreeLag)
 	if len(ruling) == 0 {
-		return // reported at the end: the quota may be of another backend
+		return // reported at the end: the cluster may use another backend
 	}
 	f.Judged++
 	why := ""
@@ -42,7 +42,7 @@ func (o *overLimit) see(w *model.World, c *model.Change, f *findings) {
 		}
 	}
 	if len(ruling) > 1 {
-		why += fmt.Sprintf("; nor did it fit the tree before, in force until %s", ruling[1].To.UTC().Format("15:04:05.000"))
+		why += fmt.Sprintf("; it did not fit in the previous tree either, which was in force until %s", ruling[1].To.UTC().Format("15:04:05.000"))
 	}
 	f.fail("over-limit", c.Write.Moment(), c.Opened, "%s", why)
 }
@@ -51,15 +51,15 @@ func (o *overLimit) finish(w *model.World, f *findings) {
 	f.NotJudged = o.admissions - f.Judged
 	switch {
 	case f.NotJudged > 0 && w.Options.ResourceQuota:
-		f.note("%d admissions came where no ResourceQuota that can be read limits pods", f.NotJudged)
+		f.note("%d admissions were in namespaces without a readable ResourceQuota that limits pods", f.NotJudged)
 	case f.NotJudged > 0 && w.Forest.Changes > 0:
-		f.note("%d admissions came before any valid quota tree", f.NotJudged)
+		f.note("%d admissions happened before the first valid quota tree", f.NotJudged)
 	case f.NotJudged > 0:
-		f.note("the log holds no valid quota tree: limits are not checked")
+		f.note("the log contains no valid quota tree, so limits are not checked")
 	}
 }
 
-// excess reports which limits a claim broke when it opened, or nothing.
+// excess returns the limits that a claim exceeded when it opened, or an empty text.
 func excess(w *model.World, r *model.Reign, held *model.Claim) string {
 	used := w.UsageOf(r)
 	var parts []string
@@ -75,7 +75,7 @@ func excess(w *model.World, r *model.Reign, held *model.Claim) string {
 			}
 			if total := used.Taken[n].Get(name); total.Cmp(limit) > 0 {
 				before := new(big.Int).Sub(total, asks)
-				parts = append(parts, fmt.Sprintf("node %s: %s used %s + asked %s is above the limit %s (held by %s)",
+				parts = append(parts, fmt.Sprintf("node %s: %s used %s + requested %s exceeds the limit %s (held by %s)",
 					n.Path, name, model.Figure(name, before), model.Figure(name, asks), model.Figure(name, limit), few(w.Holders(used, n, held))))
 			}
 		}
@@ -93,7 +93,7 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// wrongQuota compares the group of each admitted unit with the tree's.
+// wrongQuota compares the quota of each admitted unit with the tree.
 type wrongQuota struct{}
 
 func newWrongQuota() inspector { return wrongQuota{} }
@@ -105,7 +105,7 @@ func (wrongQuota) see(w *model.World, c *model.Change, f *findings) {
 	says := c.Unit.Facts.Quota
 	if w.Options.ResourceQuota {
 		if f.Judged++; says != c.Unit.Namespace {
-			f.fail("wrong-quota", c.Write.Moment(), c.Unit, "admitted with status.quota %q, but its namespace is %s", says, c.Unit.Namespace)
+			f.fail("wrong-quota", c.Write.Moment(), c.Unit, "it was admitted with status.quota %q, but its namespace is %s", says, c.Unit.Namespace)
 		}
 		return
 	}
@@ -124,10 +124,10 @@ func (wrongQuota) see(w *model.World, c *model.Change, f *findings) {
 		case group.Path == says:
 			return
 		default:
-			right = append(right, fmt.Sprintf("the tree says %q", group.Path))
+			right = append(right, fmt.Sprintf("its quota in the tree is %q", group.Path))
 		}
 	}
-	f.fail("wrong-quota", c.Write.Moment(), c.Unit, "admitted with status.quota %q, but %s", says, strings.Join(right, ", before it "))
+	f.fail("wrong-quota", c.Write.Moment(), c.Unit, "it was admitted with status.quota %q, but %s", says, strings.Join(right, ", previously "))
 }
 
 func (wrongQuota) finish(*model.World, *findings) {}

@@ -10,10 +10,10 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/model"
 )
 
-// breach is how one version of a ResourceQuota is broken.
+// breach describes how an admission violates a version of a ResourceQuota.
 type breach struct{ rule, why string }
 
-// seeNamespace holds an admission against every ResourceQuota of its namespace.
+// seeNamespace checks an admission against every ResourceQuota of its namespace.
 func (o *overLimit) seeNamespace(w *model.World, c *model.Change, f *findings) {
 	l := w.Ledger(c.Opened.Place.Namespace)
 	h := l.Holders[c.Opened]
@@ -54,8 +54,8 @@ func (o *overLimit) seeNamespace(w *model.World, c *model.Change, f *findings) {
 	}
 }
 
-// breachOf reports how the claim of a holder, when it opened, broke a quota; nil when it
-// did not.
+// breachOf returns how the claim of a holder violated a quota when it opened; nil if it did
+// not.
 func breachOf(l *model.Ledger, name string, q *model.QuotaFacts, h *model.Holder, hidden map[*model.Holder]model.Load) *breach {
 	var parts []string
 	for i := range q.Limits {
@@ -65,12 +65,12 @@ func breachOf(l *model.Ledger, name string, q *model.QuotaFacts, h *model.Holder
 			continue
 		}
 		if limit.Unknown {
-			return &breach{"no-status", fmt.Sprintf("ResourceQuota %s has no status for %s: no pod can be created", name, limit.Key)}
+			return &breach{"no-status", fmt.Sprintf("ResourceQuota %s has no status for %s, so no pod can be created", name, limit.Key)}
 		}
 		total, _ := l.Taken(q, limit, hidden)
 		if total.Cmp(limit.Hard) > 0 {
 			before := new(big.Int).Sub(total, asked)
-			parts = append(parts, fmt.Sprintf("%s used %s + asked %s is above the limit %s (held by %s)", limit.Key,
+			parts = append(parts, fmt.Sprintf("%s used %s + requested %s exceeds the limit %s (held by %s)", limit.Key,
 				model.Figure(limit.Key, before), model.Figure(limit.Key, asked), model.Figure(limit.Key, limit.Hard), few(takers(l, q, limit, h, hidden))))
 		}
 	}
@@ -80,7 +80,7 @@ func breachOf(l *model.Ledger, name string, q *model.QuotaFacts, h *model.Holder
 	return &breach{"over-limit", fmt.Sprintf("ResourceQuota %s: %s", name, strings.Join(parts, "; "))}
 }
 
-// takers names who takes of a limit: pods of others, then claims, the latest first.
+// takers lists what counts against a limit: other pods, then claims, the latest first.
 func takers(l *model.Ledger, q *model.QuotaFacts, limit *model.QuotaLimit, except *model.Holder, hidden map[*model.Holder]model.Load) []string {
 	var claims []*model.Claim
 	for held, h := range l.Holders {
@@ -95,7 +95,7 @@ func takers(l *model.Ledger, q *model.QuotaFacts, limit *model.QuotaLimit, excep
 	others.Sub(others, q.Weigh(limit, hidden[nil]))
 	var names []string
 	if others.Sign() > 0 {
-		names = append(names, fmt.Sprintf("%s by pods of others", model.Figure(limit.Key, others)))
+		names = append(names, fmt.Sprintf("%s by other pods", model.Figure(limit.Key, others)))
 	}
 	for _, held := range claims {
 		names = append(names, held.String())

@@ -8,19 +8,19 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/model"
 )
 
-// admission is as whom the API server counts what it lets through; the quota's
-// controller counts all that is there.
+// admission is the user with which the API server updates a quota for each pod that it admits.
+// The quota controller counts all existing pods with its own user.
 const admission = "system:apiserver"
 
-// refusedPod looks at the pods with which admitted jobs start. It judges at the end,
-// when it is known what was there at each refusal.
+// refusedPod checks the initial pods of admitted jobs. It judges at the end of the log, when
+// the state at each rejection is known.
 type refusedPod struct {
-	made    map[*model.Claim][]*model.Pod // in each claim
-	late    map[string][]*model.Pod       // by namespace, those that no admission had promised room
+	made    map[*model.Claim][]*model.Pod // by claim
+	late    map[string][]*model.Pod       // by namespace: pods without a guarantee from an admission
 	refused []refusedStart
 	nobodys int
-	// twice are writes by which quotas count a pod that is not there, by namespace, and
-	// counted when each quota was counted again, by namespace and name.
+	// twice are writes by which quotas count a pod that does not exist, by namespace. counted
+	// are the times when each quota was counted again, by namespace and name.
 	twice   map[string][]*model.Write
 	counted map[string][]time.Time
 }
@@ -81,7 +81,7 @@ func (r *refusedPod) finish(w *model.World, f *findings) {
 			taken++
 		default:
 			f.Judged++
-			f.fail("refused-pod", s.write.Moment(), s.held, "pod %s, one of the %d that it starts with, was refused %s after the admission: %s", s.write.Refusal.Name,
+			f.fail("refused-pod", s.write.Moment(), s.held, "pod %s, one of the %d initial pods, was rejected %s after the admission: %s", s.write.Refusal.Name,
 				s.size, s.write.Time.Sub(s.held.Opened.Time).Round(time.Millisecond), s.write.Refusal.Message)
 		}
 	}
@@ -89,11 +89,11 @@ func (r *refusedPod) finish(w *model.World, f *findings) {
 		count int
 		what  string
 	}{
-		{r.nobodys, "refused pods belong to no admitted job"},
-		{again, "refused pods are there by that name already: the API server asks the quota first"},
-		{later, "refused pods are more than their jobs start with, or take the place of others"},
-		{changed, "pods were refused by a quota that changed after the admission"},
-		{taken, "pods were refused since pods of others, those of jobs that grew, or some that were created twice, came after the admission and took the room"},
+		{r.nobodys, "rejected pods belong to no admitted job"},
+		{again, "rejected pods already existed under the same name: the API server checks the quota first"},
+		{later, "rejected pods are no initial pods of their jobs: later growth, or replacements of other pods"},
+		{changed, "pods were rejected by a ResourceQuota that changed after the admission"},
+		{taken, "pods were rejected because other pods, pods of jobs that grew, or pods that were created twice used the quota after the admission"},
 	} {
 		if n.count > 0 {
 			f.NotJudged += n.count
@@ -102,15 +102,15 @@ func (r *refusedPod) finish(w *model.World, f *findings) {
 	}
 }
 
-// isThere reports whether the claim had a pod of that name when it was refused: an
-// operator that has not seen its own pod yet makes it once more.
+// isThere reports whether the claim already had a pod of that name at the rejection: an
+// operator that has not observed its own pod yet creates it again.
 func (r *refusedPod) isThere(s refusedStart) bool {
 	return slices.ContainsFunc(r.made[s.held], func(p *model.Pod) bool {
 		return p.Name == s.write.Refusal.Name && !p.Created.Time.After(s.write.Time) && !p.Gone.CameBefore(s.write.Received)
 	})
 }
 
-// before counts the pods that the claim had made when the refusal was answered.
+// before counts the pods of the claim at the time of the rejection.
 func (r *refusedPod) before(s refusedStart) int {
 	n := 0
 	for _, p := range r.made[s.held] {
@@ -121,8 +121,8 @@ func (r *refusedPod) before(s refusedStart) int {
 	return n
 }
 
-// changed reports whether the quota that refused became another after the admission,
-// or so shortly before that the admission could not know.
+// changed reports whether the quota that rejected the pod changed after the admission, or so
+// shortly before that the admission could not observe it.
 func (s refusedStart) changed(lag time.Duration) bool {
 	for _, q := range s.ledger.Quotas {
 		if q.Name != s.write.Refusal.Quota() {
@@ -137,8 +137,8 @@ func (s refusedStart) changed(lag time.Duration) bool {
 	return false
 }
 
-// taken reports whether the pod would have had room without pods that came since the
-// admission, and whose room no admission had promised.
+// taken reports whether the pod would have fitted without pods that were created after the
+// admission without a guarantee from an admission.
 func (r *refusedPod) taken(s refusedStart, lag time.Duration) bool {
 	requested, used, limited, ok := s.write.Refusal.Lists()
 	if !ok {
@@ -154,9 +154,9 @@ func (r *refusedPod) taken(s refusedStart, lag time.Duration) bool {
 	return false
 }
 
-// comers is the load, when it was created, of what came since the admission of a
-// refused pod and was there when that was refused, or a little before: a quota counts
-// what is gone until its controller has seen that.
+// comers is the load of pods that were created after the admission of a rejected pod and
+// existed at its rejection or shortly before: a quota counts deleted pods until its
+// controller has observed the deletion.
 func (r *refusedPod) comers(s refusedStart, lag time.Duration) model.Load {
 	came := model.Load{}
 	for _, p := range r.late[s.write.Namespace] {
@@ -171,8 +171,8 @@ func (r *refusedPod) comers(s refusedStart, lag time.Duration) model.Load {
 	return came
 }
 
-// phantoms is the load of pods that were created twice since the admission of a refused
-// pod, as far as the quota that refused it was not counted again after that.
+// phantoms is the load of pods that were created twice after the admission of a rejected pod,
+// unless the quota that rejected it was counted again since.
 func (r *refusedPod) phantoms(s refusedStart, lag time.Duration) model.Load {
 	came := model.Load{}
 	for _, w := range r.twice[s.write.Namespace] {
@@ -186,7 +186,7 @@ func (r *refusedPod) phantoms(s refusedStart, lag time.Duration) model.Load {
 	return came
 }
 
-// fitsWithout reports whether what was requested had fitted without a load.
+// fitsWithout reports whether the request would have fitted without a load.
 func fitsWithout(q *model.QuotaFacts, requested, used, limited model.Amounts, l model.Load) bool {
 	for key, n := range requested {
 		at := slices.IndexFunc(q.Limits, func(limit model.QuotaLimit) bool { return limit.Key == key })

@@ -4,8 +4,8 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/model"
 )
 
-// requestMismatch compares what a unit asks for with its pod sets, and with the
-// pods that its job then made.
+// requestMismatch compares the request of a unit with its pod sets, and with the pods of its
+// job.
 type requestMismatch struct{}
 
 func newRequestMismatch() inspector { return requestMismatch{} }
@@ -42,7 +42,7 @@ func (requestMismatch) seeUnit(c *model.Change, f *findings) {
 	}
 }
 
-// seeEnd looks at the pods of a job that ended well at its first attempt.
+// seeEnd checks the pods of a job that succeeded at its first attempt.
 func (requestMismatch) seeEnd(held *model.Claim, c *model.Change, f *findings) {
 	j := held.Job
 	if j.Facts.End != model.Succeeded || held.Dequeues != 1 || held.Unit.Facts.Attempts > 1 || held.Unit.Facts.Bad != "" {
@@ -51,24 +51,24 @@ func (requestMismatch) seeEnd(held *model.Claim, c *model.Change, f *findings) {
 	}
 	pods := firstPods(j)
 	if len(pods) < j.Facts.Pods || j.Resource() != "jobs" && len(pods) > j.Facts.Pods {
-		f.NotJudged++ // the log does not show them all, or the job has grown
+		f.NotJudged++ // the log does not contain all of them, or the job has grown
 		return
 	}
 	sum := model.Amounts{}
 	for _, p := range pods[:j.Facts.Pods] {
 		sum.AddTimes(p.Requests, 1)
 	}
-	asked := model.Amounts{}
-	asked.AddTimes(held.Asked, 1)
-	delete(asked, "pods")
+	requested := model.Amounts{}
+	requested.AddTimes(held.Asked, 1)
+	delete(requested, "pods")
 	f.Judged++
-	if d := asked.Differences(sum, "the unit asked for", "the pods request"); d != "" {
+	if d := requested.Differences(sum, "the unit requested", "the pods request"); d != "" {
 		f.fail("pods-mismatch", c.Write.Moment(), held.Unit, "%s has %d pods; %s", j, j.Facts.Pods, d)
 	}
 }
 
-// firstPods are a job's pods in the order of their creation, without those that
-// took the place of one of the same name.
+// firstPods returns the pods of a job in the order of their creation, without replacements of
+// pods of the same name.
 func firstPods(j *model.Job) []*model.Pod {
 	seen := map[string]bool{}
 	var out []*model.Pod

@@ -6,13 +6,13 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/model"
 )
 
-// twoLeaders knows who holds the lease of each program, and that nobody else acts as
-// it. Processes are distinguished by their credentials: two that share a token are one to
-// it, and who holds a lease that has run out, or that was given up, binds nobody. Events
-// do not count: they are reported what was done before, and each is one by its name.
+// twoLeaders tracks the holder of the lease of each program and checks that no other process
+// writes as that program. It identifies processes by their credentials, so two processes with
+// the same token look like one. An expired or released lease restricts nobody. Events do not
+// count: they report earlier decisions, and their names are unique.
 type twoLeaders struct{ terms map[string]*term }
 
-// term is for how long a process of a program, its user, has the lease.
+// term is the time for which a process holds the lease of a program.
 type term struct {
 	instance, holder string
 	taken, renewed   model.Moment
@@ -38,12 +38,12 @@ func (l *twoLeaders) see(w *model.World, c *model.Change, f *findings) {
 	}
 	if f.Judged++; c.Write.Instance != held.instance {
 		f.fail("two-leaders", c.Write.Moment(), named(c.Write.Resource+" "+c.Write.Namespace+"/"+c.Write.Name),
-			"written by another process than %s, which has held the lease since %s",
+			"it was written by a process other than %s, which has held the lease since %s",
 			held.holder, held.taken.Time.UTC().Format("15:04:05.000"))
 	}
 }
 
-// goesOn is the term after a write of the lease.
+// goesOn returns the term after a write of the lease.
 func (t *term) goesOn(w *model.Write, lease *model.LeaseFacts) *term {
 	next := &term{instance: w.Instance, holder: lease.Holder, taken: w.Moment(), renewed: w.Moment(), lasts: lease.Lasts}
 	if t != nil && t.instance == w.Instance && t.holder == lease.Holder {

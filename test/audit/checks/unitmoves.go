@@ -6,7 +6,7 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/model"
 )
 
-// unitMoves holds every change of a unit against the table of who may do it.
+// unitMoves checks every change of a unit against the table of allowed transitions.
 type unitMoves struct{}
 
 func newUnitMoves() inspector { return unitMoves{} }
@@ -27,9 +27,9 @@ func (by writer) user(o *model.Options) string {
 	return o.Extensions
 }
 
-// move is one line of the table. Where stopped is set, the unit must have been
-// evicted before, and its job be at rest; where jobEnded is, the job must have
-// ended by what its own status says.
+// move is a row of the table. If stopped is set, the unit must have been evicted before and
+// its job must be stopped. If jobEnded is set, the job must have ended according to its own
+// status.
 type move struct {
 	from, to          []string
 	by                writer
@@ -44,7 +44,7 @@ var moves = []move{
 	{from: []string{model.Reserved}, to: []string{model.Backoff}, by: theController},
 	{from: []string{model.Dequeued}, to: []string{model.Running}, by: theExtensions},
 	{from: []string{model.Dequeued, model.Running}, to: ends, by: theExtensions},
-	// A job may end though it was never released: Failed by its operator, or by hand.
+	// A job can end without a release: its operator or a user sets it to Failed.
 	{from: []string{model.Enqueued, model.Backoff, model.Reserved}, to: ends, by: theExtensions, jobEnded: true},
 	{from: []string{model.Reserved, model.Dequeued, model.Running}, to: []string{model.Backoff, model.Enqueued}, by: theController, stopped: true},
 }
@@ -68,14 +68,14 @@ func (m unitMoves) see(w *model.World, c *model.Change, f *findings) {
 func (unitMoves) seeCreate(w *model.World, c *model.Change, f *findings) {
 	u := c.Unit
 	if u.Facts.Row == nil {
-		return // anybody may make a unit for a thing of their own
+		return // anyone may create a unit for another kind of object
 	}
 	f.Judged++
 	if c.Write.User != w.Options.Extensions {
-		f.fail("wrong-writer", c.Write.Moment(), u, "%s created it; only %s may, for a %s", c.Write.User, w.Options.Extensions, u.Facts.JobKind)
+		f.fail("wrong-writer", c.Write.Moment(), u, "%s created it, but only %s may create units for a %s", c.Write.User, w.Options.Extensions, u.Facts.JobKind)
 	}
 	if u.Facts.Phase != model.Enqueued {
-		f.fail("wrong-move", c.Write.Moment(), u, "it was created as %s", u.Facts.Phase)
+		f.fail("wrong-move", c.Write.Moment(), u, "it was created in phase %s", u.Facts.Phase)
 	}
 	if c.Job == nil {
 		return
@@ -94,7 +94,7 @@ func (unitMoves) seePhase(w *model.World, c *model.Change, f *findings) {
 	}
 	f.Judged++
 	if now.Row == nil && slices.Contains(ends, now.Phase) {
-		return // who made a unit for a thing of their own ends it
+		return // the owner of a unit for another kind of object ends it
 	}
 	known := false
 	for _, m := range moves {
@@ -113,16 +113,16 @@ func (unitMoves) seePhase(w *model.World, c *model.Change, f *findings) {
 	}
 	switch {
 	case known:
-		f.fail("wrong-writer", c.Write.Moment(), c.Unit, "%s moved it from %s to %s", c.Write.User, was.Phase, now.Phase)
+		f.fail("wrong-writer", c.Write.Moment(), c.Unit, "%s must not move it from %s to %s", c.Write.User, was.Phase, now.Phase)
 	case was.Evicted && !was.Stopped() && !now.Ended():
-		f.fail("wrong-move", c.Write.Moment(), c.Unit, "%s moved it from %s to %s before its eviction was done (reason %s)", c.Write.User, was.Phase, now.Phase, was.EvictedReason)
+		f.fail("wrong-move", c.Write.Moment(), c.Unit, "%s moved it from %s to %s before its eviction was complete (reason %s)", c.Write.User, was.Phase, now.Phase, was.EvictedReason)
 	default:
-		f.fail("wrong-move", c.Write.Moment(), c.Unit, "%s moved it from %s to %s, which does not happen", c.Write.User, was.Phase, now.Phase)
+		f.fail("wrong-move", c.Write.Moment(), c.Unit, "%s moved it from %s to %s, which is not an allowed transition", c.Write.User, was.Phase, now.Phase)
 	}
 }
 
-// seeEviction: the controller evicts, job-extensions reports that the job is at
-// rest, also when a person put it there.
+// seeEviction: the controller evicts. job-extensions reports that the job is stopped, also if
+// a user stopped it.
 func (unitMoves) seeEviction(w *model.World, c *model.Change, f *findings) {
 	now, was := c.Unit.Facts, c.UnitWas
 	if now.Evicted == was.Evicted && now.EvictedReason == was.EvictedReason || now.Row == nil {
@@ -132,50 +132,50 @@ func (unitMoves) seeEviction(w *model.World, c *model.Change, f *findings) {
 	user, o := c.Write.User, w.Options
 	switch {
 	case !now.Evicted && was.Evicted && now.Phase == was.Phase && now.Holds():
-		f.fail("wrong-move", c.Write.Moment(), c.Unit, "%s withdrew the eviction (%s) of a unit that is %s", user, was.EvictedReason, now.Phase)
+		f.fail("wrong-move", c.Write.Moment(), c.Unit, "%s withdrew the eviction (%s) of a unit in phase %s", user, was.EvictedReason, now.Phase)
 	case !now.Evicted:
 	case now.Stopped() && user != o.Extensions, !now.Stopped() && user != o.Controller:
-		f.fail("wrong-writer", c.Write.Moment(), c.Unit, "%s wrote condition Evicted, reason %s", user, now.EvictedReason)
+		f.fail("wrong-writer", c.Write.Moment(), c.Unit, "%s must not write condition Evicted with reason %s", user, now.EvictedReason)
 	case now.EvictedReason == "Stopped" && !was.Evicted:
-		f.fail("wrong-move", c.Write.Moment(), c.Unit, "its eviction is done (reason Stopped), but nobody had decided on it")
+		f.fail("wrong-move", c.Write.Moment(), c.Unit, "its eviction is complete (reason Stopped), but nothing had requested it")
 	}
 }
 
-// seeWhy: what is inactive gets no quota, nor does what waits in a stopped queue; and
-// what is evicted must be so by its own spec or by its queue's.
+// seeWhy: inactive units and units in a stopped queue get no quota, and an eviction must
+// follow from the spec of the unit or of its queue.
 func (unitMoves) seeWhy(w *model.World, c *model.Change, f *findings) {
 	now, was := c.Unit.Facts, c.UnitWas
 	if now.Holds() && !was.Holds() && !was.Active {
-		f.fail("inactive-dequeue", c.Write.Moment(), c.Unit, "it became %s though its spec.active is false", now.Phase)
+		f.fail("inactive-dequeue", c.Write.Moment(), c.Unit, "it moved to phase %s, but its spec.active is false", now.Phase)
 	}
 	if now.Holds() && !was.Holds() && w.Stopped(now.Queue, c.Write.Time) {
-		f.fail("stopped-dequeue", c.Write.Moment(), c.Unit, "it became %s though spec.stop of Queue %s says that nothing is released", now.Phase, now.Queue)
+		f.fail("stopped-dequeue", c.Write.Moment(), c.Unit, "it moved to phase %s, but Queue %s is stopped by its spec.stop", now.Phase, now.Queue)
 	}
 	if !now.Evicted || was.Evicted {
 		return
 	}
 	switch ran := c.Write.Time.Sub(was.DequeueTime); {
 	case now.EvictedReason == "Deactivated" && was.Active:
-		f.fail("undue-eviction", c.Write.Moment(), c.Unit, "it was evicted as deactivated, and its spec.active is not false")
+		f.fail("undue-eviction", c.Write.Moment(), c.Unit, "it was evicted because of deactivation, but its spec.active is not false")
 	case now.EvictedReason == "QueueStopped" && !w.Drained(c.Unit, was.Queue, c.Write.Time):
-		f.fail("undue-eviction", c.Write.Moment(), c.Unit, "it was evicted because its queue was drained, and spec.stop of Queue %s is not Drain", was.Queue)
+		f.fail("undue-eviction", c.Write.Moment(), c.Unit, "it was evicted because its queue is drained, but spec.stop of Queue %s is not Drain", was.Queue)
 	case now.EvictedReason == "MaximumExecutionTime" && (was.MaxTime == 0 || ran < was.MaxTime):
-		f.fail("undue-eviction", c.Write.Moment(), c.Unit, "it was evicted after %s, and may run for %s (0: as long as it takes)", ran, was.MaxTime)
+		f.fail("undue-eviction", c.Write.Moment(), c.Unit, "it was evicted after a run time of %s, but its maximum execution time is %s (0: unlimited)", ran, was.MaxTime)
 	}
 }
 
 func (unitMoves) seeDelete(w *model.World, c *model.Change, f *findings) {
 	if c.Unit.Facts.Row == nil || !w.Options.Program(c.Write) {
-		return // by garbage collection, or by a person
+		return // by garbage collection or by a user
 	}
 	f.Judged++
 	if j := c.Job; j != nil && j.Facts != nil && j.Gone.IsZero() && !j.Facts.Deleting && !leaves(w, c) {
-		f.fail("unit-deleted", c.Write.Moment(), c.Unit, "%s deleted it, but %s is there", c.Write.User, j)
+		f.fail("unit-deleted", c.Write.Moment(), c.Unit, "%s deleted it, but %s still exists", c.Write.User, j)
 	}
 }
 
-// leaves reports whether a deleted unit's job has left the queue: before its release
-// it was given to another system, or somebody took its mark off.
+// leaves reports whether the job of a deleted unit has left the queue: before its release it
+// was handed over to another system, or its mark was removed.
 func leaves(w *model.World, c *model.Change) bool {
 	u, j := c.Unit.Facts, c.Job.Facts
 	if c.Write.User != w.Options.Extensions {
@@ -183,7 +183,7 @@ func leaves(w *model.World, c *model.Change) bool {
 	}
 	switch u.Phase {
 	case model.Enqueued, model.Backoff, model.Reserved:
-		// Suspended by hand after a release, a job is without its mark and in line.
+		// A job that was suspended by hand after its release has no mark, but is queued.
 		return j.Foreign || j.Unmarked() && !u.Stopped()
 	case model.Dequeued:
 		return j.Foreign && j.Suspended

@@ -6,7 +6,7 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/model"
 )
 
-// writeBudget holds the book against the budget.
+// writeBudget checks the counted writes against the budget.
 type writeBudget struct{ *model.Book }
 
 func newWriteBudget() inspector { return writeBudget{model.NewBook()} }
@@ -24,20 +24,20 @@ func (b writeBudget) finish(w *model.World, f *findings) {
 			f.Judged++
 			if a.Total() > a.Budget {
 				at := a.Job.Created
-				f.fail("job-budget", at, a.Job, "it cost %d writes where %d are allowed (waited %s, ran %s): %s", a.Total(), a.Budget,
+				f.fail("job-budget", at, a.Job, "it took %d writes, but its budget is %d (waited %s, ran %s): %s", a.Total(), a.Budget,
 					a.Waited.Round(time.Millisecond), a.Ran.Round(time.Millisecond), a.Purposes())
 			}
 		}
 	}
 	for _, r := range b.Rapid {
-		f.fail("status-rate", r.At, named(r.Object), "its status was written %s after the time before", r.After.Round(time.Millisecond))
+		f.fail("status-rate", r.At, named(r.Object), "its status was written only %s after the previous write", r.After.Round(time.Millisecond))
 	}
 	for _, s := range b.Statuses {
 		f.Judged += s.Status
 	}
 }
 
-// named is an object of which only the name is known.
+// named is an object with only a known name.
 type named string
 
 func (n named) String() string { return string(n) }

@@ -1,9 +1,8 @@
-// Package log reads the audit log of an API server, for all that want to know
-// something of it: it finds the lines of a log that may be compressed, cut off or
-// still being written, and the entries that stand on them.
+// Package log reads the lines and entries of the audit log of an API server. The log may be
+// compressed, cut off or still being written.
 //
-// Words. An entry is one request as one line reports it. A write is an entry whose
-// request was to change an object and has been answered.
+// Terms. An entry is the record of one request on one line. A write is an entry of an
+// answered request that changes an object.
 //
-// It judges nothing, and knows nothing of kube-queue.
+// The package is independent of kube-queue and judges nothing.
 package log

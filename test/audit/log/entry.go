@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Entry is the part of an audit.k8s.io/v1 Event that is read.
+// Entry contains the used fields of an audit.k8s.io/v1 Event.
 type Entry struct {
 	Stage      string `json:"stage"`
 	RequestURI string `json:"requestURI"`
@@ -42,7 +42,7 @@ type Entry struct {
 	Annotations              map[string]string `json:"annotations"`
 }
 
-// Parse reads the entry of a line.
+// Parse parses the entry of a line.
 func Parse(line []byte) (*Entry, error) {
 	var e Entry
 	if err := json.Unmarshal(line, &e); err != nil {
@@ -51,9 +51,9 @@ func Parse(line []byte) (*Entry, error) {
 	return &e, nil
 }
 
-// NoEntry reports the line that could not be read as an entry.
+// NoEntry returns the error for a line that is not an audit entry.
 func NoEntry(number int, err error) error {
-	return fmt.Errorf("line %d is no audit entry: %w", number, err)
+	return fmt.Errorf("line %d is not an audit entry: %w", number, err)
 }
 
 var writeVerbs = map[string]bool{"create": true, "update": true, "patch": true, "delete": true, "deletecollection": true}
@@ -61,10 +61,10 @@ var writeVerbs = map[string]bool{"create": true, "update": true, "patch": true, 
 // Complete reports whether the request of the entry was answered.
 func (e *Entry) Complete() bool { return e.Stage == "ResponseComplete" }
 
-// Write reports whether the entry is of a write on an object that was answered.
+// Write reports whether the entry is an answered write of an object.
 func (e *Entry) Write() bool { return e.Complete() && e.ObjectRef != nil && writeVerbs[e.Verb] }
 
-// By is the user as whom the request was carried out.
+// By returns the user of the request, taking impersonation into account.
 func (e *Entry) By() string {
 	if e.ImpersonatedUser != nil {
 		return e.ImpersonatedUser.Username
@@ -72,14 +72,14 @@ func (e *Entry) By() string {
 	return e.User.Username
 }
 
-// Agent is the program alone, of a user agent "program/v1.2.3 (linux/amd64) more".
+// Agent returns only the program of a user agent "program/v1.2.3 (linux/amd64) more".
 func (e *Entry) Agent() string {
 	program, _, _ := strings.Cut(e.UserAgent, " ")
 	program, _, _ = strings.Cut(program, "/")
 	return program
 }
 
-// Code is the HTTP status of the answer; 0 where the log holds none.
+// Code returns the HTTP status of the response; 0 if the log contains none.
 func (e *Entry) Code() int {
 	if e.ResponseStatus == nil {
 		return 0
@@ -87,14 +87,14 @@ func (e *Entry) Code() int {
 	return e.ResponseStatus.Code
 }
 
-// Success reports whether an HTTP status is one of a request that was carried out.
+// Success reports whether an HTTP status means success.
 func Success(code int) bool { return code >= 200 && code < 300 }
 
-// Truncated reports whether the objects of the entry were left out for their size.
+// Truncated reports whether the objects of the entry were omitted because of their size.
 func (e *Entry) Truncated() bool { return e.Annotations["audit.k8s.io/truncated"] == "true" }
 
-// DryRun reports whether the request was not meant to be carried out. A delete
-// may say so in its body.
+// DryRun reports whether the request was a dry run. The body of a delete request can request
+// one too.
 func (e *Entry) DryRun() bool {
 	if _, query, ok := strings.Cut(e.RequestURI, "?"); ok && strings.Contains(query, "dryRun=") {
 		if values, err := url.ParseQuery(query); err == nil && values.Get("dryRun") != "" {
@@ -110,11 +110,10 @@ func (e *Entry) DryRun() bool {
 	return json.Unmarshal(e.RequestObject, &options) == nil && len(options.DryRun) > 0
 }
 
-// Words keep one copy of each string that comes often. They are not safe for
-// concurrent use.
+// Words deduplicates frequent strings. It is not safe for concurrent use.
 type Words map[string]string
 
-// Word is the copy that is kept.
+// Word returns the shared copy of the string.
 func (w Words) Word(s string) string {
 	if known, ok := w[s]; ok {
 		return known

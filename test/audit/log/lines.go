@@ -10,12 +10,12 @@ import (
 	"os"
 )
 
-// bufferSize holds nearly every line of a log at once.
+// bufferSize is larger than almost every line of a log.
 const bufferSize = 1 << 20
 
-// Lines visits the lines of a log, which may be compressed by gzip, with their numbers
-// from 1. A last line without an end is left out and reported. The visitor must not keep
-// the line's bytes; its error ends the reading and is returned.
+// Lines visits the lines of a log, which may be compressed with gzip, with their numbers
+// from 1. It skips an incomplete last line and reports it. The visitor must not retain the
+// bytes of the line. An error of the visitor stops the reading and is returned.
 func Lines(r io.Reader, visit func(number int, line []byte) error) (unfinished bool, err error) {
 	buffered := bufio.NewReaderSize(r, bufferSize)
 	if magic, err := buffered.Peek(2); err == nil && bytes.Equal(magic, []byte{0x1f, 0x8b}) {
@@ -32,9 +32,9 @@ func Lines(r io.Reader, visit func(number int, line []byte) error) (unfinished b
 	})
 }
 
-// lines visits whole lines with their ends.
+// lines visits complete lines including their line ends.
 func lines(r *bufio.Reader, visit func(line []byte) error) (unfinished bool, err error) {
-	var long []byte // the parts so far of a line that is longer than the buffer
+	var long []byte // the beginning of a line that is longer than the buffer
 	for {
 		part, err := r.ReadSlice('\n')
 		line := part
@@ -61,19 +61,18 @@ func lines(r *bufio.Reader, visit func(line []byte) error) (unfinished bool, err
 	}
 }
 
-// File is a log that may still be growing. It is read in parts, each beginning where
-// the one before has ended.
+// File is a log that may still be growing. Each Read continues where the previous one ended.
 type File struct {
 	path   string
 	offset int64
 	number int
 }
 
-// Open reads a log from its beginning. It need not exist yet.
+// Open returns a File that starts at the beginning of the log. The log need not exist yet.
 func Open(path string) *File { return &File{path: path} }
 
-// Read visits the lines that have come since the part before, as Lines does. A last
-// line that is not whole yet is left for the next part.
+// Read visits the lines that were added since the previous call, as Lines does. An incomplete
+// last line is left for the next call.
 func (f *File) Read(visit func(number int, line []byte) error) error {
 	file, err := os.Open(f.path)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Marker is a ConfigMap that a test wrote as its last deed.
+// Marker is a ConfigMap that a test creates as its last write.
 type Marker struct{ Namespace, Name string }
 
-// WaitFor waits until the log at path holds the marker: an entry is written when
-// its request is done, so all that was done before the marker is then in the log.
+// WaitFor waits until the log at path contains the marker. Entries are written when their
+// requests are complete, so the log then contains all earlier writes.
 func WaitFor(ctx context.Context, path string, marker Marker) error {
 	file := Open(path)
 	for {
@@ -30,10 +30,10 @@ func WaitFor(ctx context.Context, path string, marker Marker) error {
 	}
 }
 
-// errFound ends the reading where the marker stands.
-var errFound = errors.New("the marker is there")
+// errFound stops the reading at the marker.
+var errFound = errors.New("the marker was found")
 
-// holds reads what is new and reports whether the marker is among it.
+// holds reads new lines and reports whether they contain the marker.
 func (f *File) holds(marker Marker) (bool, error) {
 	err := f.Read(func(_ int, line []byte) error {
 		if marker.in(line) {
@@ -58,7 +58,7 @@ func (m Marker) in(line []byte) bool {
 	if err != nil || !e.Write() {
 		return false
 	}
-	// A name that the server made up stands only in the answer.
+	// Only the response contains a name that the server generated.
 	var answer struct {
 		Metadata struct {
 			Name string `json:"name"`

@@ -16,7 +16,7 @@ type limitNow struct {
 	limit *model.QuotaLimit
 }
 
-// limitsOf are those of all quotas that are there.
+// limitsOf returns the limits of all existing quotas.
 func limitsOf(l *model.Ledger) []limitNow {
 	var out []limitNow
 	for _, q := range l.Quotas {
@@ -31,12 +31,12 @@ func limitsOf(l *model.Ledger) []limitNow {
 	return out
 }
 
-// weigh finds the rates of the state as it is: what is used of each limit, and what
-// the units that wait could add, by first fit.
+// weigh computes the rates of the current state: the use of each limit, and what waiting
+// units could add by first fit.
 func (m *meter) weigh(w *model.World) {
 	l := w.Ledger(m.use.Namespace)
 	limits := limitsOf(l)
-	line := m.line(w, l, limits)
+	line := m.queued(w, l, limits)
 	m.stale, m.waiting, m.rates = false, len(line) > 0, nil
 	var reach, allowed []*big.Int
 	for _, n := range limits {
@@ -44,7 +44,7 @@ func (m *meter) weigh(w *model.World) {
 		m.rates = append(m.rates, rate{keyOfQuota{n.quota.Name, n.limit.Key}, [3]*big.Int{taken, new(big.Int).Set(taken), new(big.Int).Set(taken)}})
 		room := new(big.Int).Sub(n.limit.Hard, taken)
 		if n.limit.Unknown {
-			room.SetInt64(0) // the API server refuses all pods
+			room.SetInt64(0) // the API server rejects all pods
 		}
 		shown := new(big.Int).Sub(n.limit.Hard, n.limit.Used)
 		if shown.Sub(shown, coming); room.Cmp(shown) < 0 {
@@ -53,11 +53,11 @@ func (m *meter) weigh(w *model.World) {
 		reach, allowed = append(reach, room), append(allowed, new(big.Int).Set(shown))
 	}
 	for i, room := range [][]*big.Int{reach, allowed} {
-		for _, asked := range line {
-			if !fits(asked, room) {
+		for _, requested := range line {
+			if !fits(requested, room) {
 				continue
 			}
-			for k, n := range asked {
+			for k, n := range requested {
 				room[k].Sub(room[k], n)
 				m.rates[k].by[i+1].Add(m.rates[k].by[i+1], n)
 			}
@@ -65,8 +65,8 @@ func (m *meter) weigh(w *model.World) {
 	}
 }
 
-func fits(asked, room []*big.Int) bool {
-	for k, n := range asked {
+func fits(requested, room []*big.Int) bool {
+	for k, n := range requested {
 		if n.Sign() > 0 && n.Cmp(room[k]) > 0 {
 			return false
 		}
@@ -74,13 +74,13 @@ func fits(asked, room []*big.Int) bool {
 	return true
 }
 
-// line holds what each unit that waits asks for, in the order in which they are tried.
-func (m *meter) line(w *model.World, l *model.Ledger, limits []limitNow) [][]*big.Int {
+// queued returns the requests of all waiting units in the order in which they are tried.
+func (m *meter) queued(w *model.World, l *model.Ledger, limits []limitNow) [][]*big.Int {
 	var waiting []*model.Unit
 	m.until = time.Time{}
 	for _, u := range l.Units {
 		if waits(w, u, m.last) {
-			if !m.askedBy(u, l, limits).final {
+			if !m.requestedBy(u, l, limits).final {
 				waiting = append(waiting, u)
 			}
 		} else if at := u.Facts.RequeueAt; u.Facts.Phase == model.Backoff && m.last.Before(at) && (m.until.IsZero() || at.Before(m.until)) {
@@ -92,30 +92,30 @@ func (m *meter) line(w *model.World, l *model.Ledger, limits []limitNow) [][]*bi
 	})
 	line := make([][]*big.Int, len(waiting))
 	for i, u := range waiting {
-		line[i] = m.asked[u].amounts
+		line[i] = m.requested[u].amounts
 	}
 	return line
 }
 
-func (m *meter) askedBy(u *model.Unit, l *model.Ledger, limits []limitNow) askedOf {
-	known, ok := m.asked[u]
+func (m *meter) requestedBy(u *model.Unit, l *model.Ledger, limits []limitNow) requestOf {
+	known, ok := m.requested[u]
 	if ok && known.facts == u.Facts && known.changes == l.Changes {
 		return known
 	}
-	asks := askedOf{facts: u.Facts, changes: l.Changes}
+	asks := requestOf{facts: u.Facts, changes: l.Changes}
 	whole := u.Facts.Load()
 	for _, n := range limits {
-		asked := n.facts.Weigh(n.limit, whole)
-		asks.amounts = append(asks.amounts, asked)
-		// A quota without a status may still come to allow it.
-		asks.final = asks.final || !n.limit.Unknown && asked.Cmp(n.limit.Hard) > 0 || lacks(u.Facts, n)
+		requested := n.facts.Weigh(n.limit, whole)
+		asks.amounts = append(asks.amounts, requested)
+		// A quota without a status may allow it later.
+		asks.final = asks.final || !n.limit.Unknown && requested.Cmp(n.limit.Hard) > 0 || lacks(u.Facts, n)
 	}
-	m.asked[u] = asks
+	m.requested[u] = asks
 	return asks
 }
 
-// lacks reports whether containers say nothing of what the limit counts of them: their
-// pods are never taken.
+// lacks reports whether containers lack a request that the limit counts: their pods are always
+// rejected.
 func lacks(u *model.UnitFacts, n limitNow) bool {
 	for _, s := range u.Sets {
 		if s.Unset[n.limit.Of] != "" && s.Count > 0 && n.facts.Matches(s.Class) {
@@ -125,7 +125,7 @@ func lacks(u *model.UnitFacts, n limitNow) bool {
 	return false
 }
 
-// waits reports whether a unit asks for quota and has none.
+// waits reports whether a unit waits for quota.
 func waits(w *model.World, u *model.Unit, now time.Time) bool {
 	if !u.Gone.IsZero() || !u.Facts.InLine(now) || w.Claims[u.UID] != nil {
 		return false

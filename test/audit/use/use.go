@@ -1,5 +1,5 @@
-// Package use measures, by an audit log alone, how well ResourceQuotas were used while
-// jobs waited: what was used of each limit, against what first fit could have reached.
+// Package use measures from an audit log how well ResourceQuotas were used while jobs waited:
+// the use of each limit compared with the use that first fit could have reached.
 package use
 
 import (
@@ -14,37 +14,37 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/model"
 )
 
-// QuotaUse reports how well the ResourceQuotas of one namespace were used while jobs
-// waited there: from the first admission until the last moment at which a unit waits.
+// QuotaUse describes how well the ResourceQuotas of one namespace were used while jobs waited
+// there, from the first admission until no unit waits any more.
 type QuotaUse struct {
 	Namespace  string    `json:"namespace"`
 	From       time.Time `json:"from"`
 	To         time.Time `json:"to"`
 	Admissions int       `json:"admissions"`
-	// Waited is for how much of that time any unit waits.
+	// Waited is the part of that time during which units waited.
 	Waited time.Duration `json:"waited"`
 	Keys   []KeyUse      `json:"keys"`
 }
 
-// KeyUse is the use of one key of one ResourceQuota, as integrals over the time: base
-// units (thousandths of cpu, whole ones of all others) times nanoseconds.
+// KeyUse is the use of one key of one ResourceQuota, as integrals over time: base units
+// (thousandths of cpu, whole units of other resources) times nanoseconds.
 type KeyUse struct {
 	Quota string `json:"quota"`
 	Key   string `json:"key"`
-	// Used is what claims hold, or their pods where that is more, and pods of others.
+	// Used is the use by claims, or by their pods if that is more, and by other pods.
 	Used *big.Int `json:"used"`
-	// Reach is that and what first fit, in order of priority and then of arrival, over
-	// the units that wait, could still add within hard.
+	// Reach is Used plus what first fit over the waiting units, ordered by priority and
+	// arrival, could add within the hard limit.
 	Reach *big.Int `json:"reach"`
-	// Allowed is the same where the API server has to agree, which goes by the use that
-	// the quota's status tells; that may be behind.
+	// Allowed is the same within the limits of the API server, which uses the status of the
+	// quota. The status may be behind.
 	Allowed *big.Int `json:"allowed"`
 }
 
-// Ratio of used and reach: 1 when at no instant a unit that waits would have fitted.
+// Ratio returns Used divided by Reach: 1 if no waiting unit would have fitted at any time.
 func (k KeyUse) Ratio() float64 { return ratio(k.Used, k.Reach) }
 
-// AllowedRatio of used and allowed.
+// AllowedRatio returns Used divided by Allowed.
 func (k KeyUse) AllowedRatio() float64 { return ratio(k.Used, k.Allowed) }
 
 func ratio(used, reach *big.Int) float64 {
@@ -55,10 +55,10 @@ func ratio(used, reach *big.Int) float64 {
 	return f
 }
 
-// Ratio is the lowest of all keys.
+// Ratio returns the lowest ratio of all keys.
 func (u QuotaUse) Ratio() float64 { return u.lowest(KeyUse.Ratio) }
 
-// AllowedRatio is the lowest of all keys.
+// AllowedRatio returns the lowest allowed ratio of all keys.
 func (u QuotaUse) AllowedRatio() float64 { return u.lowest(KeyUse.AllowedRatio) }
 
 func (u QuotaUse) lowest(of func(KeyUse) float64) float64 {
@@ -80,9 +80,9 @@ func (u QuotaUse) String() string {
 	return b.String()
 }
 
-// Of reports how well ResourceQuotas were used, in the namespaces given or else in all
-// in which there were admissions under one. It takes the quota to be by ResourceQuota,
-// whatever the options say of that.
+// Of measures how well ResourceQuotas were used, in the given namespaces, or without any in
+// all namespaces with admissions under a ResourceQuota. It assumes the backend resourcequota,
+// regardless of the options.
 func Of(l *model.Log, options model.Options, namespaces ...string) ([]QuotaUse, error) {
 	options.ResourceQuota = true
 	o, err := options.Complete()
@@ -92,7 +92,7 @@ func Of(l *model.Log, options model.Options, namespaces ...string) ([]QuotaUse, 
 	w := model.NewWorld(o, l.End(o))
 	meters := map[string]*meter{}
 	for _, write := range l.Writes {
-		seeAll := write.Resource == "queues" // they may stop any
+		seeAll := write.Resource == "queues" // they may stop any namespace
 		if seeAll {
 			for _, m := range meters {
 				m.advance(w, write.Time)
@@ -121,7 +121,7 @@ func Of(l *model.Log, options model.Options, namespaces ...string) ([]QuotaUse, 
 	}
 	for _, namespace := range namespaces {
 		if !slices.ContainsFunc(all, func(u QuotaUse) bool { return u.Namespace == namespace }) {
-			return nil, fmt.Errorf("the log shows no unit that waits in namespace %s under a ResourceQuota after the first admission there", namespace)
+			return nil, fmt.Errorf("the log contains no unit that waits under a ResourceQuota in namespace %s after the first admission there", namespace)
 		}
 	}
 	return all, nil
@@ -131,41 +131,42 @@ func Of(l *model.Log, options model.Options, namespaces ...string) ([]QuotaUse, 
 type meter struct {
 	use  QuotaUse
 	last time.Time
-	// stale: the rates are not those of the state any more.
+	// stale reports whether the rates must be computed again.
 	stale bool
-	// until is when the rates change though nothing happens: a unit's time in backoff
-	// is over. Zero: never.
+	// until is when the rates change without a write, because the backoff of a unit ends.
+	// Zero: never.
 	until   time.Time
 	waiting bool
 	rates   []rate
-	// sums are up to when a unit last waited, pending is what came since.
+	// sums are the integrals until a unit last waited, pending those since then.
 	sums, pending map[keyOfQuota]*[3]big.Int
-	asked         map[*model.Unit]askedOf
+	requested     map[*model.Unit]requestOf
 	waited        time.Duration
 }
 
 type keyOfQuota struct{ quota, key string }
 
-// rate is what a key's integrals grow by in each instant: used, reach and allowed.
+// rate is the current growth of the integrals of a key: used, reach and allowed.
 type rate struct {
 	of keyOfQuota
 	by [3]*big.Int
 }
 
-// askedOf is what a unit asks for of each limit, while neither it nor the quotas change.
-type askedOf struct {
+// requestOf is the request of a unit for each limit, while neither the unit nor the quotas
+// change.
+type requestOf struct {
 	facts   *model.UnitFacts
 	changes int
 	amounts []*big.Int
-	final   bool // it can never have that
+	final   bool // it can never fit
 }
 
 func newMeter(first *model.Write) *meter {
 	return &meter{use: QuotaUse{Namespace: first.Namespace}, last: first.Time, stale: true,
-		sums: map[keyOfQuota]*[3]big.Int{}, pending: map[keyOfQuota]*[3]big.Int{}, asked: map[*model.Unit]askedOf{}}
+		sums: map[keyOfQuota]*[3]big.Int{}, pending: map[keyOfQuota]*[3]big.Int{}, requested: map[*model.Unit]requestOf{}}
 }
 
-// see begins with the first admission.
+// see starts at the first admission.
 func (m *meter) see(c *model.Change) {
 	m.stale = m.stale || c.Event == nil && c.Write.OK()
 	if c.Opened == nil {
@@ -177,7 +178,7 @@ func (m *meter) see(c *model.Change) {
 	}
 }
 
-// advance integrates up to a time, by the state that there was until then.
+// advance integrates until the given time with the state before it.
 func (m *meter) advance(w *model.World, now time.Time) {
 	for m.use.Admissions > 0 && m.last.Before(now) {
 		if m.stale || !m.until.IsZero() && !m.last.Before(m.until) {

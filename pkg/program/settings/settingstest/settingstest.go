@@ -1,5 +1,5 @@
-// Package settingstest proves of a program's settings that each can be set wherever it
-// is said that it can, and that what goes before what is as it should be.
+// Package settingstest verifies that each setting of a program can be set by its flag, its
+// field and its environment variables, and that the precedence is correct.
 package settingstest
 
 import (
@@ -15,18 +15,18 @@ import (
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
-// Row is what a setting is expected to be.
+// Row is the expectation for one setting.
 type Row struct {
 	Flag, Field string
-	// Values that it takes, as its flag does.
+	// Values are valid values in the syntax of the flag.
 	Values []string
-	// Env are the variables that set it.
+	// Env are the environment variables that set it.
 	Env []string
-	// Environ says which variables come to which value, where there are several.
+	// Environ maps a value to the variables that select it, if there are several.
 	Environ map[string][]string
 }
 
-// Shared are the settings that every program has.
+// Shared returns the settings that every program has.
 func Shared() []Row {
 	return []Row{
 		{Flag: "namespace", Field: "namespace", Values: []string{"a", "kube-queue"}},
@@ -55,8 +55,7 @@ func Shared() []Row {
 	}
 }
 
-// Run tests the settings that declare makes against the rows, which are all that there
-// should be.
+// Run tests the settings that declare returns against the rows, which must be complete.
 func Run(t *testing.T, declare func() (*settings.Set, error), rows []Row) {
 	fresh := func(t rapid.TB) *settings.Set {
 		set, err := declare()
@@ -66,7 +65,7 @@ func Run(t *testing.T, declare func() (*settings.Set, error), rows []Row) {
 		return set
 	}
 	t.Run("the settings are those of the table", func(t *testing.T) { sameSettings(t, fresh(t), rows) })
-	t.Run("a flag goes before a variable, that before the file, that before the default", func(t *testing.T) {
+	t.Run("a flag overrides a variable, which overrides the file, which overrides the default", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "config")
 		rapid.Check(t, func(t *rapid.T) { precedence(t, fresh, rows, file) })
 	})
@@ -83,7 +82,7 @@ func sameSettings(t *testing.T, set *settings.Set, rows []Row) {
 			t.Errorf("--%s has the field %s and the variables %v; in the table it has %q and %v", setting.Flag, setting.Field, setting.Env, row.Field, row.Env)
 		}
 		if setting.Meaning() == "" {
-			t.Errorf("--%s does not say what it means", setting.Flag)
+			t.Errorf("--%s has no help", setting.Flag)
 		}
 		delete(byFlag, setting.Flag)
 	}
@@ -92,7 +91,7 @@ func sameSettings(t *testing.T, set *settings.Set, rows []Row) {
 	}
 }
 
-// want is what a setting has to be.
+// want is the expected value and origin of a setting.
 type want struct{ text, origin string }
 
 func precedence(t *rapid.T, fresh func(rapid.TB) *settings.Set, rows []Row, file string) {
@@ -133,7 +132,7 @@ func precedence(t *rapid.T, fresh func(rapid.TB) *settings.Set, rows []Row, file
 	}
 }
 
-// alone is the setting with a value, and nothing else set.
+// alone returns the setting with a value and nothing else set.
 func alone(t *rapid.T, set *settings.Set, row Row, text string) *settings.Setting {
 	if err := set.Read([]string{"--" + row.Flag + "=" + text}, nil); err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
-// Command audit-check reads the audit log of an API server and reports whether
-// what it holds is what a job queue may do.
+// Command audit-check reads the audit log of an API server and checks that the recorded writes
+// conform to the laws of kube-queue.
 package main
 
 import (
@@ -55,34 +55,34 @@ func parse(args []string, out io.Writer) (*settings, error) {
 	flags := flag.NewFlagSet("audit-check", flag.ContinueOnError)
 	flags.SetOutput(out)
 	flags.Usage = func() {
-		fmt.Fprintf(out, "usage: audit-check LOG [flags]\n\nLOG is the audit log of an API server, at level RequestResponse; gzip is read too.\n"+
-			"Exit code: 0 nothing found, 1 violations, 2 unreadable log or nothing to check.\n\n")
+		fmt.Fprintf(out, "Usage: audit-check LOG [flags]\n\nLOG is the audit log of an API server at level RequestResponse, optionally compressed with gzip.\n"+
+			"Exit code: 0 no violations, 1 violations, 2 unreadable log or nothing to check.\n\n")
 		flags.PrintDefaults()
 	}
-	flags.BoolVar(&s.json, "json", false, "print JSON")
-	flags.BoolVar(&s.countWrites, "count-writes", false, "print also what the two programs wrote, job by job")
-	flags.BoolVar(&s.options.ResourceQuota, "resource-quota", false, "the cluster's quota is its ResourceQuotas, not a tree")
-	flags.BoolVar(&s.use, "use", false, "print also, namespace by namespace, how well ResourceQuotas were used while jobs waited; needs --resource-quota")
-	flags.StringVar(&s.options.Oversell, "oversell-rate", "1.0", "the rate that kube-queue-controller multiplies limits by")
+	flags.BoolVar(&s.json, "json", false, "print the report as JSON")
+	flags.BoolVar(&s.countWrites, "count-writes", false, "also print the writes of the two programs per job")
+	flags.BoolVar(&s.options.ResourceQuota, "resource-quota", false, "check against ResourceQuotas instead of the quota tree")
+	flags.BoolVar(&s.use, "use", false, "also print per namespace how well ResourceQuotas were used while jobs waited; requires --resource-quota")
+	flags.StringVar(&s.options.Oversell, "oversell-rate", "1.0", "oversell rate of kube-queue-controller")
 	flags.StringVar(&s.options.Controller, "controller", audit.DefaultController, "user of kube-queue-controller")
 	flags.StringVar(&s.options.Extensions, "extensions", audit.DefaultExtensions, "user of job-extensions")
-	grace := flags.Duration("grace", 10*time.Second, "how long a unit may hold quota after its job's end")
-	lag := flags.Duration("tree-lag", 2*time.Second, "how long after a change the tree or ResourceQuota before may still justify an admission")
-	podLag := flags.Duration("pod-lag", 2*time.Second, "how long after its creation a pod of somebody else need not be counted yet in a ResourceQuota")
-	suspendLag := flags.Duration("suspend-lag", time.Second, "how long an operator may still create pods of a job that was suspended again")
-	until := flags.String("until", "", "time up to which the log is complete, in RFC 3339, or now; empty: its last entry")
-	skip := flags.String("skip", "", "checks to leave out, separated by commas, of "+strings.Join(audit.CheckNames(), ", "))
+	grace := flags.Duration("grace", 10*time.Second, "time for which a unit may hold quota after the end of its job")
+	lag := flags.Duration("tree-lag", 2*time.Second, "time after a change of the tree or a ResourceQuota during which the previous version is still accepted for admissions")
+	podLag := flags.Duration("pod-lag", 2*time.Second, "time after the creation of a pod outside of the queue during which a ResourceQuota need not count it yet")
+	suspendLag := flags.Duration("suspend-lag", time.Second, "time for which an operator may still create pods of a job after it was suspended again")
+	until := flags.String("until", "", "time until which the log is complete, in RFC 3339 format, or now; empty: the last entry")
+	skip := flags.String("skip", "", "comma-separated list of checks to skip; known checks: "+strings.Join(audit.CheckNames(), ", "))
 	paths, err := interspersed(flags, args)
 	if err != nil {
 		return nil, err
 	}
 	if len(paths) != 1 {
-		return nil, fmt.Errorf("one LOG is needed, %d are given", len(paths))
+		return nil, fmt.Errorf("exactly one LOG is required, not %d", len(paths))
 	}
 	s.path = paths[0]
 	s.options.Grace, s.options.TreeLag, s.options.PodLag, s.options.SuspendLag = grace, lag, podLag, suspendLag
 	if s.use && !s.options.ResourceQuota {
-		return nil, errors.New("--use reports ResourceQuotas: it needs --resource-quota")
+		return nil, errors.New("--use requires --resource-quota")
 	}
 	if *skip != "" {
 		s.options.Skip = strings.Split(*skip, ",")
@@ -99,7 +99,7 @@ func parse(args []string, out io.Writer) (*settings, error) {
 	return s, nil
 }
 
-// interspersed takes flags before and after the arguments.
+// interspersed parses flags before and after the arguments.
 func interspersed(flags *flag.FlagSet, args []string) ([]string, error) {
 	var plain []string
 	for {
