@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks what a reviewer should not have to: formatting, vet, staticcheck, tidy
-# modules, and that everything generated is what the generators write now.
+# modules, the vocabulary, and that everything generated is what the generators write now.
 # Changes nothing in the tree (programs are built into bin/, which git ignores),
 # runs every check and then fails if one did, saying how to fix it.
 set -euo pipefail
@@ -81,6 +81,7 @@ build_helm "${tools}"
 build_linked "${tools}"
 
 check "gofmt" "run gofmt -w on these files" gofmt_clean
+check "vocabulary" "use the words of docs/reference/glossary.md" go run ./hack/vocabulary .
 check "generated code, CRDs, deploy and pages" "run make generate" generated_fresh
 check "go mod tidy" "run go mod tidy in these modules" in_modules all_modules go mod tidy -diff
 check "go vet" "fix what it says" in_modules own_modules go vet ./...
