@@ -12,10 +12,10 @@ Used in {{ range $i, $user := $type.SortedReferences }}{{ if $i }}, {{ end }}{{ 
 Validation: {{ .Message }}.
 {{ end }}
 {{- if $type.EnumValues }}
-| value | meaning |
+| value | description |
 |---|---|
 {{ range $type.EnumValues -}}
-| `{{ .Name }}` | {{ template "cell" (regexReplaceAll "^[A-Z][A-Za-z]+(:| means) " .Doc "") }} |
+| `{{ .Name }}` | {{ template "cell" (regexReplaceAll "^[A-Z][a-z]+[A-Z][A-Za-z]*:? " .Doc "") }} |
 {{ end }}
 {{- end }}
 {{- if $type.Members }}
