@@ -38,7 +38,7 @@ equalled those of the unit. For SparkApplications, a program that follows the ru
 created the pods. Workflows are not compared, because their owner specifies their size.
 
 Documents of other kinds are only counted. Objects that create jobs on a schedule are described in
-[kinds.md](kinds.md#what-is-made-on-a-schedule).
+[kinds.md](kinds.md#jobs-created-on-a-schedule).
 
 ` + "`make test-examples`" + ` compares the pods; ` + "`go test ./test/examples -update`" + ` writes this page.
 `
