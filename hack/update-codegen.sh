@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Writes everything in this repository that a program writes: deep copies,
-# clients, listers, informers, CRDs, what the chart and docs/ say of the kinds of job,
-# deploy/, and what docs/ says of settings and metrics. Run it after a change to apis/, to the
-# chart, to extensions/registry and what a kind says of itself, to a program's options or to
-# pkg/metrics/definitions.go.
+# Writes everything in this repository that a program generates: deep copies, clients,
+# listers, informers, CRDs, the API reference, the tables of job kinds in the chart and in
+# docs/, deploy/, and the references of settings and metrics. Run it after a change to apis/,
+# to the chart, to extensions/registry or an adapter's description of its kind, to a program's
+# options, or to pkg/metrics/definitions.go.
 #
-# It works on the tree that it stands in, so hack/verify.sh can run it in a copy.
+# It works on the tree that contains it, so that hack/verify.sh can run it in a copy.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source hack/env.sh
@@ -14,7 +14,7 @@ module=$(go list -m)
 apis=("${module}/apis/scheduling/v1alpha1" "${module}/apis/quota/v1beta1")
 generated=pkg/generated
 
-# TOOLS is a folder where they are built already; verify.sh sets it.
+# TOOLS is a folder that already contains the generators; verify.sh sets it.
 tools=${TOOLS:-}
 if [[ -z ${tools} ]]; then
   tools=$PWD/bin/tools
@@ -26,7 +26,7 @@ find apis -name 'zz_generated.*' -delete
 "${tools}/deepcopy-gen" --output-file zz_generated.deepcopy.go "${apis[@]}"
 
 echo "clients, listers, informers"
-# The kinds, which have a generator of their own, are part of what it is built of.
+# pkg/generated/kinds stays: its own generator writes it, and is built from it.
 rm -rf "${generated}"/{clientset,listers,informers}
 inputs=()
 for api in "${apis[@]}"; do
@@ -50,6 +50,11 @@ rm -rf "${crds}"
 # A CRD schema cannot refer to itself, so the levels of the tree are written out.
 "${tools}/treeschema" "${crds}/scheduling.sigs.k8s.io_elasticquotatrees.yaml"
 
+echo "API reference"
+"${tools}/crd-ref-docs" --log-level=ERROR --renderer=markdown --source-path=apis \
+  --config=hack/apireference/config.yaml --templates-dir=hack/apireference/templates \
+  --output-path=docs/reference/api.md
+
 if [[ -z ${TOOLS:-} ]]; then build_linked "${tools}"; fi
 
 echo "kinds"
@@ -59,7 +64,7 @@ echo "deploy"
 hack/render-deploy.sh
 
 echo "settings"
-# What is left of a program that is gone, no program would remove.
+# Removes the files of programs that no longer exist.
 rm -rf docs/reference/config
 "${tools}/settings" docs/reference
 

@@ -1,22 +1,22 @@
 package examples
 
-// Difference is how an example's pods come to something else than its unit asks for,
-// or one that cannot be queued has pods.
+// Difference describes an example whose pods differ from the request of its unit, or an example
+// that cannot be queued and has pods.
 type Difference struct {
-	// Real is what they come to at most.
+	// Real is the maximum of the pods and their requests.
 	Real string
-	// Why, as a part of a sentence.
+	// Why is the cause, as part of a sentence.
 	Why string
 }
 
 const (
 	// inTurn: no pod ends while examples are compared.
-	inTurn = "its groups wait for each other's end, so only the first is seen; the unit holds the sum of all from the start"
-	// unheld: there is no way to hold it, so the annotation does nothing.
-	unheld = "KubeRay refuses to suspend it, so it is left as it is and runs at once"
+	inTurn = "its replicated jobs run one after the other, so that only the pods of the first exist; the unit requests the sum of all"
+	// unheld: it cannot be held, so that the annotation has no effect.
+	unheld = "KubeRay rejects its suspension, so that it is not changed and runs immediately"
 )
 
-// differences are by operator and file. Each must be so each time.
+// differences returns the known differences by operator and file. Each must occur in every run.
 func differences() map[string]Difference {
 	return map[string]Difference{
 		"jobset keps/672-serial-job-execution/README.md#1":   {"1 pod, nothing", inTurn},
@@ -26,7 +26,7 @@ func differences() map[string]Difference {
 	}
 }
 
-// DifferenceOf an operator's example from its unit, if one is known.
+// DifferenceOf returns the known difference of an operator's example, if there is one.
 func DifferenceOf(operator, file string) (Difference, bool) {
 	difference, known := differences()[operator+" "+file]
 	return difference, known

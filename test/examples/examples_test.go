@@ -19,11 +19,11 @@ import (
 var update = flag.Bool("update", false, "write docs/reference/operator-examples.md instead of comparing it")
 
 const (
-	// patience is how long all examples of a phase may take to have their outcome.
+	// patience is the maximum time until all examples of a phase have their outcome.
 	patience = 2 * time.Minute
-	// submitters create examples at a time.
+	// submitters is the number of examples that are created in parallel.
 	submitters = 8
-	// mpiOperator has an MPIJob of its own, by the name of training-operator's.
+	// mpiOperator has an MPIJob with the same name as that of training-operator.
 	mpiOperator = "mpi-operator"
 )
 
@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 	harness.Main(m, options, func(s *harness.Suite) { suite = s })
 }
 
-// Nothing is released: there is no quota, and no controller.
-func TestEveryExampleIsQueuedOrSaysWhyNot(t *testing.T) {
+// No job is released: there is no quota and no controller.
+func TestEveryExampleIsQueuedOrReportsWhyNot(t *testing.T) {
 	whole := suite.Env(t, "default")
 	suite.Program(t, harness.Extensions, "--enabled-extensions="+strings.Join(registry.Names(), ",")).Start()
 
@@ -68,7 +68,7 @@ func TestEveryExampleIsQueuedOrSaysWhyNot(t *testing.T) {
 	comparePage(t, Page(all))
 }
 
-// enqueue submits all examples and waits until it is known what became of each.
+// enqueue submits all examples and waits until the outcome of each is known.
 func enqueue(t *testing.T, whole *harness.Env, reports []*Report) {
 	t.Helper()
 	for _, report := range reports {
@@ -82,7 +82,7 @@ func enqueue(t *testing.T, whole *harness.Env, reports []*Report) {
 		var silent []string
 		for _, report := range reports {
 			for i := range report.Outcomes {
-				outcome, known := Judge(report.Outcomes[i].Submitted, units, warnings)
+				outcome, known := OutcomeOf(report.Outcomes[i].Submitted, units, warnings)
 				if !known {
 					silent = append(silent, report.Operator+" "+outcome.File)
 				}
@@ -121,8 +121,8 @@ func submitAll(t *testing.T, whole *harness.Env, report *Report) {
 	}
 }
 
-// place finds a namespace for each example: those of one name are parted, so that
-// each keeps its name.
+// place returns a namespace for each example. Examples with equal names get different namespaces,
+// so that each keeps its name.
 func place(whole *harness.Env, report *Report) []string {
 	namespaces := make([]string, len(report.Examples))
 	times, most := map[string]int{}, 0
@@ -139,8 +139,8 @@ func place(whole *harness.Env, report *Report) []string {
 	return namespaces
 }
 
-// expectDifferencesOfExamples finds what is known of examples that are no more, or
-// are not created.
+// expectDifferencesOfExamples finds known differences of examples that no longer exist, or are
+// not created.
 func expectDifferencesOfExamples(t *testing.T, reports []*Report) {
 	t.Helper()
 	unknown := differences()
@@ -152,7 +152,7 @@ func expectDifferencesOfExamples(t *testing.T, reports []*Report) {
 		}
 	}
 	for name := range unknown {
-		t.Errorf("differences.go knows of %q, which is no example that is created: remove it", name)
+		t.Errorf("differences.go contains %q, which is not a created example: remove it", name)
 	}
 }
 
@@ -171,7 +171,7 @@ func comparePage(t *testing.T, page []byte) {
 	was, is := strings.Split(string(have), "\n"), strings.Split(string(page), "\n")
 	for i := range max(len(was), len(is)) {
 		if i >= len(was) || i >= len(is) || was[i] != is[i] {
-			t.Fatalf("docs/reference/operator-examples.md is not what the examples do now; run go test ./test/examples -update and look at what has changed, from line %d on:\n have %s\n want %s",
+			t.Fatalf("docs/reference/operator-examples.md is out of date; run go test ./test/examples -update and check the changes from line %d on:\n have %s\n want %s",
 				i+1, line(was, i), line(is, i))
 		}
 	}
@@ -179,7 +179,7 @@ func comparePage(t *testing.T, page []byte) {
 
 func line(lines []string, i int) string {
 	if i >= len(lines) {
-		return "(its end)"
+		return "(end of file)"
 	}
 	return lines[i]
 }

@@ -7,7 +7,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/registry"
 )
 
-// Kind of job that is queued.
+// Kind is a queued kind.
 type Kind struct {
 	Name     string
 	Resource schema.GroupVersionResource
@@ -22,8 +22,8 @@ func kinds() []Kind {
 	return all
 }
 
-// kindOf an object: the versions of one are all the same to the reader, and those
-// that no longer are served are for the API server to refuse.
+// kindOf returns the kind of an object, in any version. The API server rejects versions that it
+// no longer serves.
 func kindOf(object *unstructured.Unstructured) (Kind, bool) {
 	gvk := object.GroupVersionKind()
 	for _, kind := range kinds() {

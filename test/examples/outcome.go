@@ -13,19 +13,19 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// Outcome is what became of an example: it was not created, or has a unit.
+// Outcome is the result of submitting an example: it was not created, or it has a unit.
 type Outcome struct {
 	Submitted
 	Unit *v1alpha1.QueueUnit
-	// Invalid is why the unit can never be admitted as it is.
+	// Invalid is the message of a unit with reason InvalidRequest.
 	Invalid string
-	// Warning is what the job's owner is told of a unit of no size.
+	// Warning is the event about an unknown size.
 	Warning string
 }
 
-// Judge tells what became of an example, if that is known yet: a unit alone is not
-// enough where a message belongs to it.
-func Judge(submitted Submitted, units map[types.UID]*v1alpha1.QueueUnit, warnings map[types.UID]string) (Outcome, bool) {
+// OutcomeOf returns the outcome of an example, and whether it is known yet: if a message is
+// expected, a unit alone is not sufficient.
+func OutcomeOf(submitted Submitted, units map[types.UID]*v1alpha1.QueueUnit, warnings map[types.UID]string) (Outcome, bool) {
 	outcome := Outcome{Submitted: submitted}
 	if submitted.Refused != "" {
 		return outcome, true
@@ -45,16 +45,16 @@ func Judge(submitted Submitted, units map[types.UID]*v1alpha1.QueueUnit, warning
 	return outcome, true
 }
 
-// unsized: only its owner can tell how large a Workflow is.
+// unsized reports whether the example is a Workflow whose owner does not specify its size.
 func unsized(example *Example) bool {
-	_, told := example.Object.GetAnnotations()[wellknown.MinResourcesAnnotation]
-	return example.Kind.Name == "Workflow" && !told
+	_, sized := example.Object.GetAnnotations()[wellknown.MinResourcesAnnotation]
+	return example.Kind.Name == "Workflow" && !sized
 }
 
-// Queued tells whether the example waits for quota.
+// Queued reports whether the example waits for quota.
 func (o *Outcome) Queued() bool { return o.Unit != nil && o.Invalid == "" }
 
-// Pods is how many pods the unit asks for.
+// Pods returns the number of pods that the unit requests.
 func (o *Outcome) Pods() int {
 	sum := 0
 	for _, set := range o.Unit.Spec.PodSets {
@@ -63,7 +63,7 @@ func (o *Outcome) Pods() int {
 	return sum
 }
 
-// textOf what is asked for is the same for the same amounts.
+// textOf formats a request. Equal amounts have equal texts.
 func textOf(list corev1.ResourceList) string {
 	var parts []string
 	for name, quantity := range list {
@@ -78,7 +78,7 @@ func textOf(list corev1.ResourceList) string {
 	return strings.Join(parts, ", ")
 }
 
-// amount writes a quantity in the suffixes that suit it, whichever it was made of.
+// amount formats a quantity with the suffix that fits its value, whatever its original format.
 func amount(quantity resource.Quantity) string {
 	quantity.Format = resource.DecimalSI
 	if quantity.Value()%(1<<20) == 0 {
@@ -87,7 +87,7 @@ func amount(quantity resource.Quantity) string {
 	return quantity.String()
 }
 
-// Demand is the text of pods and what they ask for.
+// Demand formats a number of pods and their requests.
 func Demand(pods int, list corev1.ResourceList) string {
 	return plural(pods, "pod") + ", " + textOf(list)
 }

@@ -19,7 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
-// Collection is what a source has.
+// Collection contains the documents of a source.
 type Collection struct {
 	Source
 	Module   clustertest.Module
@@ -28,13 +28,13 @@ type Collection struct {
 	Others map[string]int
 }
 
-// Example is a document of a kind that is queued.
+// Example is a document of a queued kind.
 type Example struct {
-	// File is its path in the module, with the number of the document in it where
-	// the file has several examples.
+	// File is its path in the module, followed by the number of the example if the file contains
+	// several examples.
 	File string
 	Kind Kind
-	// Object is nil where the document cannot be read; Fault then says why.
+	// Object is nil if the document cannot be parsed; Fault is then the error.
 	Object *unstructured.Unstructured
 	Fault  string
 }
@@ -76,7 +76,7 @@ func (c *Collection) visit(file string, entry fs.DirEntry, err error) error {
 	return nil
 }
 
-// add takes the documents of a file.
+// add adds the documents of a file.
 func (c *Collection) add(file string, parts [][]byte) {
 	var found []Example
 	for _, part := range parts {
@@ -93,10 +93,10 @@ func (c *Collection) add(file string, parts [][]byte) {
 	c.Examples = append(c.Examples, found...)
 }
 
-// written finds the kind of a document that cannot be read.
+// written finds the kind of a document that cannot be parsed.
 var written = regexp.MustCompile(`(?m)^kind: *"?(\w+)"?`)
 
-// take reads a document; it tells whether it is an example.
+// take parses a document and reports whether it is an example.
 func (c *Collection) take(text []byte) (Example, bool) {
 	var value map[string]any
 	err := yaml.Unmarshal(text, &value)
@@ -118,12 +118,12 @@ func (c *Collection) take(text []byte) (Example, bool) {
 	return Example{Kind: kind, Object: object}, queued
 }
 
-// fault is what is wrong with a document, without the names of those who looked.
+// fault returns the error without the prefixes of the parsers.
 func fault(err error) string {
 	return strings.TrimPrefix(oneLine(err.Error()), "error converting YAML to JSON: yaml: ")
 }
 
-// documents cuts a file of YAML.
+// documents splits a YAML file.
 func documents(text []byte) ([][]byte, error) {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	var parts [][]byte
@@ -142,7 +142,7 @@ func documents(text []byte) ([][]byte, error) {
 // fence begins or ends a block in Markdown.
 var fence = regexp.MustCompile("^ *```")
 
-// fenced cuts out the blocks of a Markdown file, and each into its documents.
+// fenced returns the documents in the code blocks of a Markdown file.
 func fenced(text []byte) ([][]byte, error) {
 	var parts [][]byte
 	var block *bytes.Buffer
@@ -166,7 +166,7 @@ func fenced(text []byte) ([][]byte, error) {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// name that the example is given, or the beginning of one.
+// name returns the name of the example, or its generateName.
 func (e *Example) name() string {
 	if e.Object == nil {
 		return ""

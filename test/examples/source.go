@@ -1,37 +1,36 @@
-// Package examples has every operator's own examples queued: the manifests that its
-// module ships, each with the opt-in mark and nothing else changed. Each must have a
-// unit, or a message that says why not; what became of each stands in
-// docs/reference/operator-examples.md, which this package writes and its test compares:
+// Package examples queues the examples that the modules of the operators contain, each with the
+// mark and no other change. Each must have a unit, or a message that explains why it has none.
+// The outcomes are listed in docs/reference/operator-examples.md, which this package writes and
+// its test compares:
 //
 //	go test ./test/examples -update
 //
-// Package pods, below this one, releases them, with the operators running, and
-// compares what their units ask for with what their pods do.
+// Package pods, below this one, releases the examples while the operators run, and compares the
+// requests of their units with those of their pods.
 //
-// Words. An Example is a document of a kind that is queued. A Source is where an
-// operator's module has some. An Outcome is what became of an example once it was
-// submitted. Documents of other kinds are only counted.
+// An Example is a document of a queued kind. A Source is a set of folders of an operator's module.
+// An Outcome is the result of submitting an example. Documents of other kinds are only counted.
 package examples
 
-// Source is a folder of an operator's module.
+// Source is a set of folders of an operator's module.
 type Source struct {
-	// Operator is localcluster's name of it.
+	// Operator is the name of the operator in localcluster.
 	Operator string
-	// Folders of the module that have examples.
+	// Folders of the module that contain examples.
 	Folders []string
-	// Markdown: blocks of YAML in texts are examples too.
+	// Markdown includes YAML blocks in Markdown files.
 	Markdown bool
-	// Summary: most of the examples fare alike, so only the others are listed.
+	// Summary lists only examples whose outcome differs from that of the others.
 	Summary bool
-	// About says on the page what there is to know of the examples.
+	// About is a note about the examples, for the page.
 	About string
 }
 
-// aboutJobSet: hardly any of them would be found without the Markdown.
-const aboutJobSet = "The one sample is empty. The others stand in the proposals by which JobSet's features\ncame, and some of these are sketches that no cluster was meant to take."
+// aboutJobSet explains why Markdown files are read: nearly all examples of JobSet are there.
+const aboutJobSet = "The only sample is empty. The other examples are in the enhancement proposals of JobSet. Some of them\nare sketches that are not meant to be applied."
 
-// Sources are the operators' whose modules have examples that apply as they are. Those of
-// Trainer name runtimes that have to be installed beside it.
+// Sources returns the operators whose modules contain examples that can be applied unchanged.
+// The examples of Trainer name runtimes that must be installed separately.
 func Sources() []Source {
 	return []Source{
 		{Operator: "training-operator", Folders: []string{"examples"}},

@@ -14,7 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// Submitted is an example in the cluster, or refused by it.
+// Submitted is an example after its creation was tried. Refused is the error of the API server.
 type Submitted struct {
 	*Example
 	Namespace string
@@ -22,11 +22,11 @@ type Submitted struct {
 	Refused   string
 }
 
-// Submit creates the example in the namespace, with the opt-in mark.
+// Submit creates the example in the namespace, with the mark.
 func Submit(ctx context.Context, l *harness.Env, example *Example, namespace string) (Submitted, error) {
 	submitted := Submitted{Example: example, Namespace: namespace}
 	if example.Object == nil {
-		submitted.Refused = "it is no YAML: " + example.Fault
+		submitted.Refused = "invalid YAML: " + example.Fault
 		return submitted, nil
 	}
 	object := example.Object.DeepCopy()
@@ -50,11 +50,11 @@ func Submit(ctx context.Context, l *harness.Env, example *Example, namespace str
 	}
 }
 
-// refusal is the first cause that the API server names. It adds one of no field
-// where it did not look at all.
+// refusal returns the first cause that the API server reports. Causes without a field are
+// skipped: they only report that the validation ended early.
 func refusal(err error) string {
 	var causes []string
-	if status, told := err.(apierrors.APIStatus); told && status.Status().Details != nil {
+	if status, ok := err.(apierrors.APIStatus); ok && status.Status().Details != nil {
 		for _, cause := range status.Status().Details.Causes {
 			if cause.Field != "" && cause.Field != "<nil>" {
 				causes = append(causes, oneLine(cause.Field+": "+cause.Message))
@@ -64,15 +64,15 @@ func refusal(err error) string {
 	slices.Sort(causes)
 	switch len(causes) {
 	case 0:
-		return "the API server says: " + oneLine(err.Error())
+		return "rejected by the API server: " + oneLine(err.Error())
 	case 1:
-		return "the API server says: " + causes[0]
+		return "rejected by the API server: " + causes[0]
 	default:
-		return fmt.Sprintf("the API server says: %s; and %d more", causes[0], len(causes)-1)
+		return fmt.Sprintf("rejected by the API server: %s; and %d more", causes[0], len(causes)-1)
 	}
 }
 
-// Units by the UID of their job.
+// Units returns all units by the UID of their job.
 func Units(ctx context.Context, l *harness.Env) (map[types.UID]*v1alpha1.QueueUnit, error) {
 	list, err := l.Queue.SchedulingV1alpha1().QueueUnits(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -85,7 +85,7 @@ func Units(ctx context.Context, l *harness.Env) (map[types.UID]*v1alpha1.QueueUn
 	return units, nil
 }
 
-// Warnings that a job's size is not known, by the UID of the job.
+// Warnings returns the warnings about an unknown size by the UID of the job.
 func Warnings(ctx context.Context, l *harness.Env) (map[types.UID]string, error) {
 	list, err := l.Kube.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + string(wellknown.EventUnsized)})
 	if err != nil {

@@ -10,36 +10,37 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// Report is what became of the examples of a source.
+// Report contains the outcomes of the examples of a source.
 type Report struct {
 	*Collection
 	Outcomes []Outcome
 }
 
-const introduction = `# The operators' own examples
+const introduction = `# Examples of the operators
 
-Every job that the modules of the operators ship as an example, of the kinds that are
-queued, created with the annotation ` + "`scheduling.x-k8s.io/suspend: \"true\"`" + ` and no other
-change, on a real control plane with the operators' CRDs and kube-queue's policies. Each
-has a unit, or a message that says why not.
+This page lists every example of a queued kind that is in the modules of the operators, and the
+result of queueing it. Each example was created with the annotation
+` + "`scheduling.x-k8s.io/suspend: \"true\"`" + ` and no other change, on a real control plane with the CRDs of
+the operators and the policies of kube-queue. Each example has a unit, or a message that explains
+why it has none.
 
 `
 
 const notes = `
-- Queued: the example has a QueueUnit and waits for quota. Pods and requests are those
-  that its unit asks for. Of a file with several examples "#2" is the second.
-- Not queued: the job is there, but cannot wait for quota. Its unit says why.
-- Not created: no cluster takes the document as it is, with kube-queue or without.
+- Queued: the example has a QueueUnit and waits for quota. The columns "pods" and "requests" show
+  what its unit requests. "#2" is the second example of a file.
+- Not queued: the job exists, but cannot wait for quota. The message of its unit is shown.
+- Not created: no cluster accepts the document, with or without kube-queue.
 
-"The same" in the last column: the example was also released, with its operator running
-and its pods simulated, and the most pods, and the most of each request, that it had at
-one time were exactly that. Spark's pods are made by a program in the place of Spark,
-by Spark's rules. Workflows are not compared, for what they ask for is what their owner says.
+"The same" in the last column: the example was also released, with its operator and simulated
+pods. The largest number of pods, and the largest amount of each request, that existed at one time
+equalled those of the unit. For SparkApplications, a program that follows the rules of Spark
+created the pods. Workflows are not compared, because their owner specifies their size.
 
-Documents of other kinds are counted only. Of those that are made on a schedule
-[the frameworks' page](kinds.md#what-is-made-on-a-schedule) tells.
+Documents of other kinds are only counted. Objects that create jobs on a schedule are described in
+[kinds.md](kinds.md#jobs-created-on-a-schedule).
 
-` + "`make test-examples`" + ` compares pods; ` + "`go test ./test/examples -update`" + ` writes this page.
+` + "`make test-examples`" + ` compares the pods; ` + "`go test ./test/examples -update`" + ` writes this page.
 `
 
 // Page writes all reports as a page of Markdown.
@@ -58,7 +59,7 @@ func (r *Report) write(page *bytes.Buffer) {
 	fmt.Fprintf(page, "\n## %s\n\n`%s` of module `%s@%s`: %s", r.title(), strings.Join(r.Folders, "`, `"),
 		r.Module.Path, r.Module.Version, plural(len(r.Examples), "example"))
 	if others := r.others(); others != "" {
-		fmt.Fprintf(page, "; of other kinds %s", others)
+		fmt.Fprintf(page, "; documents of other kinds: %s", others)
 	}
 	page.WriteString(".\n")
 	if r.About != "" {
@@ -80,7 +81,7 @@ func (r *Report) write(page *bytes.Buffer) {
 	}
 }
 
-// title is the operator and its version.
+// title returns the operator and its version.
 func (r *Report) title() string { return r.Operator + " " + r.Module.Version }
 
 // others counts the documents of other kinds.
@@ -92,7 +93,7 @@ func (r *Report) others() string {
 	return strings.Join(counts, ", ")
 }
 
-// row of a table.
+// row is a row of a table.
 type row struct{ file, kind, pods, demand, result, real string }
 
 func (r *Report) row(o *Outcome) row {
@@ -117,7 +118,8 @@ func (r *Report) row(o *Outcome) row {
 	return line
 }
 
-// summarize counts the rows that say the same of many examples, and returns the others.
+// summarize writes one line for each set of rows that differ only in the file, and returns the
+// other rows.
 func summarize(page *bytes.Buffer, rows []row) []row {
 	counts := map[row]int{}
 	for _, r := range rows {
@@ -141,5 +143,5 @@ func summarize(page *bytes.Buffer, rows []row) []row {
 	return others
 }
 
-// cell keeps a text in its cell.
+// cell escapes a text for a table cell.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

@@ -7,8 +7,7 @@ import (
 
 // totals count the examples of a source, or of all.
 type totals struct {
-	// queued, notQueued and notCreated are all examples; unsized are some of those
-	// that are queued.
+	// Each example is queued, notQueued or notCreated. unsized is a part of queued.
 	queued, unsized, notQueued, notCreated int
 }
 
@@ -39,13 +38,13 @@ func (t *totals) add(other totals) {
 
 func (t *totals) all() int { return t.queued + t.notQueued + t.notCreated }
 
-// writeTotals sums up what became of all examples.
+// writeTotals writes the sums of all reports.
 func writeTotals(page *bytes.Buffer, reports []*Report) {
 	var all totals
 	for _, report := range reports {
 		all.add(report.totals())
 	}
-	fmt.Fprintf(page, "%d of %d examples are queued, %d of them with a warning that their size is not known.\n",
+	fmt.Fprintf(page, "Of %[2]d examples, %[1]d are queued, %[3]d of them with a warning that their size is not known.\n",
 		all.queued, all.all(), all.unsized)
 	page.WriteString("\n| operator | examples | queued | not queued | not created |\n|---|---|---|---|---|\n")
 	for _, report := range reports {

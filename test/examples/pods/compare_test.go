@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// patience is how long all pods of all examples may take to be there.
+	// patience is the maximum time until all pods of all examples exist.
 	patience = 3 * time.Minute
-	// quiet is how long no pod more may come then.
+	// quiet is the time after that in which no other pod may be created.
 	quiet = 10 * time.Second
 )
 
-// comparison is of the examples of one operator, each in a namespace of its own.
+// comparison compares the examples of one operator, each in a namespace of its own.
 type comparison struct {
 	t          *testing.T
 	whole      *harness.Env
@@ -56,7 +56,7 @@ func read(t *testing.T, suite *harness.Suite, operator string) *examples.Collect
 	return collection
 }
 
-// submit creates all examples, once what their pods need is there.
+// submit creates all examples after the objects that their pods need.
 func (c *comparison) submit() {
 	c.t.Helper()
 	namespaces := make([]string, len(c.collection.Examples))
@@ -73,8 +73,8 @@ func (c *comparison) submit() {
 	}
 }
 
-// prepare makes the ServiceAccounts that the example's pods are of, without which
-// the API server takes no pod.
+// prepare creates the ServiceAccounts of the example's pods. Without them the API server rejects
+// the pods.
 func (c *comparison) prepare(example *examples.Example, namespace string) {
 	c.t.Helper()
 	accounts := c.whole.Kube.CoreV1().ServiceAccounts(namespace)
@@ -111,7 +111,7 @@ func accountsOf(value any) []string {
 	return names
 }
 
-// expectSame waits until all pods are there, and for more that may not come.
+// expectSame waits until all pods exist, and then checks that no other pod is created.
 func (c *comparison) expectSame() {
 	c.t.Helper()
 	var wrong []string
@@ -135,7 +135,7 @@ func (c *comparison) expectSame() {
 	}
 }
 
-// differences are the examples that are not, or not yet, as they should be.
+// differences returns the examples whose pods do not, or not yet, equal the request.
 func (c *comparison) differences() []string {
 	c.t.Helper()
 	units, err := examples.Units(c.t.Context(), c.whole)
@@ -149,11 +149,11 @@ func (c *comparison) differences() []string {
 	return wrong
 }
 
-// difference of an example. What the API server refuses without the operator's
-// help is nothing to compare, nor what is so wrong that the operator's webhook,
-// which is asked first, cannot read it.
+// difference returns the difference of an example, or "". An example that the API server rejects
+// without the operator is not compared, nor one that the operator's webhook, which is called
+// first, cannot parse.
 func (c *comparison) difference(submitted examples.Submitted, units map[types.UID]*v1alpha1.QueueUnit) string {
-	outcome, known := examples.Judge(submitted, units, nil)
+	outcome, known := examples.OutcomeOf(submitted, units, nil)
 	if !known {
 		return "it has no unit and no message"
 	}
@@ -170,7 +170,7 @@ func (c *comparison) difference(submitted examples.Submitted, units map[types.UI
 		want = difference.Real
 	}
 	if real != want {
-		return fmt.Sprintf("it comes to %q, not to %q", real, want)
+		return fmt.Sprintf("the pods are %q, want %q", real, want)
 	}
 	return ""
 }

@@ -1,10 +1,9 @@
-// Package pods releases the operators' own examples, each operator running on a
-// cluster of its own, and compares what each example's unit asks for with what its
-// pods do: the greatest sum of requests over all pods that exist at one time.
+// Package pods releases the examples of the operators, each operator on a cluster of its own. It
+// compares the request of each unit with the largest sum of requests over all pods that exist at
+// one time.
 //
-// No pod ends here, and none waits for a machine: one that the scheduler has no
-// node for, as one that asks for a TPU, is bound all the same, since operators make
-// some pods only once others run.
+// No pod ends, and no pod waits for a node: a pod that the scheduler cannot place, such as one
+// that requests a TPU, is bound anyway, because operators create some pods only when others run.
 package pods
 
 import (
@@ -15,7 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// programs are built once for all clusters.
+// programs is built once for all clusters.
 var programs harness.Builder
 
 func TestMain(m *testing.M) {

@@ -18,11 +18,11 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// node takes the pods that no node has room for.
+// node gets the pods that do not fit on any node.
 const node = "node-1"
 
-// peaks watches all pods and keeps, for each namespace, the most that there was of
-// them at one time.
+// peaks watches all pods and records, per namespace, the largest number and requests at one
+// time.
 type peaks struct {
 	kube kubernetes.Interface
 
@@ -31,7 +31,7 @@ type peaks struct {
 	most map[string]*peak
 }
 
-// peak is the most pods, and the most of each resource, at one time.
+// peak is the largest number of pods, and the largest amount of each resource, at one time.
 type peak struct {
 	pods     int
 	requests corev1.ResourceList
@@ -89,7 +89,7 @@ func (p *peaks) forget(pod *corev1.Pod) {
 	delete(p.pods[pod.Namespace], pod.UID)
 }
 
-// raise takes in the pods that there are now.
+// raise updates the peak with the pods that exist now.
 func (p *peak) raise(pods map[types.UID]corev1.ResourceList) {
 	p.pods = max(p.pods, len(pods))
 	sum := corev1.ResourceList{}
@@ -107,7 +107,7 @@ func (p *peak) raise(pods map[types.UID]corev1.ResourceList) {
 	}
 }
 
-// of a namespace, as text.
+// of returns the peak of a namespace as text.
 func (p *peaks) of(namespace string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,8 +118,8 @@ func (p *peaks) of(namespace string) string {
 	return examples.Demand(most.pods, most.requests)
 }
 
-// bind gives a node to each pod that the scheduler has none for, or that is for a
-// scheduler that does not run here.
+// bind binds each pod that the scheduler cannot place, or whose scheduler does not run here, to
+// the node.
 func (p *peaks) bind(ctx context.Context, pods cache.Store) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
@@ -136,7 +136,7 @@ func (p *peaks) bind(ctx context.Context, pods cache.Store) {
 			}
 			binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID},
 				Target: corev1.ObjectReference{Kind: "Node", Name: node}}
-			// The store is a moment behind; what went wrong is tried again.
+			// The store may be out of date; an error is tried again at the next tick.
 			_ = p.kube.CoreV1().Pods(pod.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
 		}
 	}

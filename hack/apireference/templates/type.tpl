@@ -1,0 +1,75 @@
+{{- define "type" -}}
+{{- $type := . -}}
+{{- if markdownShouldRenderType $type }}
+### {{ $type.Name }}
+
+{{ trim $type.Doc }}
+{{ template "kind" $type }}
+{{- if $type.SortedReferences }}
+Used in {{ range $i, $user := $type.SortedReferences }}{{ if $i }}, {{ end }}{{ markdownRenderTypeLink $user }}{{ end }}.
+{{ end }}
+{{- range index $type.Markers "kubebuilder:validation:XValidation" }}
+Validation: {{ .Message }}.
+{{ end }}
+{{- if $type.EnumValues }}
+| value | description |
+|---|---|
+{{ range $type.EnumValues -}}
+| `{{ .Name }}` | {{ template "cell" (regexReplaceAll "^[A-Z][a-z]+[A-Z][A-Za-z]*:? " .Doc "") }} |
+{{ end }}
+{{- end }}
+{{- if $type.Members }}
+| field | type | description | default | validation |
+|---|---|---|---|---|
+{{ if $type.GVK -}}
+| `apiVersion` | string | `{{ $type.GVK.Group }}/{{ $type.GVK.Version }}` | | required |
+| `kind` | string | `{{ $type.GVK.Kind }}` | | required |
+{{ end -}}
+{{ range $type.Members -}}
+| `{{ .Name }}` | {{ template "fieldType" .Type }} | {{ if eq .Name "metadata" }}standard object metadata{{ else }}{{ template "cell" .Doc }}{{ end }} | {{ with .Default }}`{{ . }}`{{ end }} | {{ template "validation" . }} |
+{{ end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* How kubectl names and prints a kind. */}}
+{{- define "kind" -}}
+{{- $markers := .Markers }}
+{{- range index $markers "kubebuilder:resource" }}
+Scope: {{ .Scope }}.{{ with .ShortName }} Short name: `{{ join "`, `" . }}`.{{ end }}
+{{- $columns := list }}{{ $wide := list }}
+{{- range index $markers "kubebuilder:printcolumn" }}
+{{- if .Priority }}{{ $wide = append $wide (upper .Name) }}{{ else }}{{ $columns = append $columns (upper .Name) }}{{ end }}
+{{- end }}
+Columns of `kubectl get`: {{ join ", " $columns }}; with `-o wide` also {{ join ", " $wide }}.
+{{ end }}
+{{- end -}}
+
+{{- define "cell" -}}
+{{ . | trim | replace "\n" " " | replace "|" "\\|" }}
+{{- end -}}
+
+{{/* The reference of Kubernetes has no section for these types, so a link to one leads nowhere. */}}
+{{- define "fieldType" -}}
+{{- $quantity := "[Quantity](https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/)" }}
+{{- $type := markdownRenderType . }}
+{{- $type = regexReplaceAll "\\[ResourceList\\]\\([^)]*\\)" $type (printf "object (keys: string, values: %s)" $quantity) }}
+{{- $type = regexReplaceAll "\\[(ResourceName|ResourceQuotaScope|UID)\\]\\([^)]*\\)" $type "string" }}
+{{- $type | replace "(keys:string, values:" "(keys: string, values: " }}
+{{- end -}}
+
+{{/* Two kinds of marker are left out: a field without "required" is optional, and the second column
+shows the type. A CEL rule shows its message. */}}
+{{- define "validation" -}}
+{{- $rules := list }}
+{{- range .Validation }}
+{{- if hasPrefix "Required" . }}{{ $rules = prepend $rules "required" }}
+{{- else if not (regexMatch "^(Optional|Schemaless|Type|XPreserveUnknownFields)\\b" .) }}
+{{- $rules = append $rules . }}
+{{- end }}
+{{- end }}
+{{- range index .Markers "kubebuilder:validation:XValidation" }}
+{{- $rules = append $rules .Message }}
+{{- end }}
+{{- template "cell" (join "; " $rules) }}
+{{- end -}}
