@@ -59,7 +59,7 @@ func all() show {
 	var extensions, manifests, ending []string
 	for _, k := range kinds {
 		extensions = append(extensions, k.extension)
-		manifests = append(manifests, path.Join("test/acceptance/kinds", k.extension+".yaml"))
+		manifests = append(manifests, path.Join("examples", k.extension+".yaml"))
 		if !k.endless {
 			ending = append(ending, strings.ToLower(k.Kind))
 		}
@@ -73,12 +73,12 @@ func all() show {
 		extensions: strings.Join(extensions, ","),
 		podRunTime: 4 * time.Second,
 		applied:    "a quota of 5 cpu and 10Gi, and a job of each framework of 1 to 2.5 cpu",
-		manifests:  [][]string{{"test/demo/manifests/quota.yaml"}, manifests},
+		manifests:  [][]string{{"test/demo/manifests/quota.yaml", "test/demo/manifests/spark.yaml"}, manifests},
 		check:      story.someWaited,
 		judge:      heldFirst,
 		costs:      true,
 		told:       fmt.Sprintf("%d kinds of job took turns in one quota, and none had a pod before it was released.", len(kinds)),
 		kinds:      strings.Join(ending, ","),
-		example:    "rayjob tune",
+		example:    "rayjob ray-resources",
 	}
 }
