@@ -8,7 +8,7 @@ import (
 )
 
 // quoted are the files that docs/development/adding-a-kind.md quotes: all those that were written to
-// add JAXJob, but the page of frameworks.
+// add JAXJob, except for its page in docs/tasks.
 var quoted = []string{
 	"extensions/jaxjob/jaxjob.go",
 	"extensions/jaxjob/jaxjob_test.go",
@@ -16,6 +16,7 @@ var quoted = []string{
 	"extensions/registry/registry.go",
 	"test/audit/model/kinds.go",
 	"test/localcluster/internal/cluster/trainingoperator.go",
+	"examples/jaxjob.yaml",
 	"test/acceptance/kinds/jaxjob.yaml",
 }
 

@@ -60,7 +60,7 @@ func all() show {
 	var extensions, manifests, ending []string
 	for _, k := range kinds {
 		extensions = append(extensions, k.extension)
-		manifests = append(manifests, path.Join("test/acceptance/kinds", k.extension+".yaml"))
+		manifests = append(manifests, path.Join("examples", k.extension+".yaml"))
 		if !k.endless {
 			ending = append(ending, strings.ToLower(k.Kind))
 		}
@@ -74,12 +74,12 @@ func all() show {
 		extensions: strings.Join(extensions, ","),
 		podRunTime: 4 * time.Second,
 		applied:    "a quota of 5 cpu and 10Gi of memory, and one job of each kind that requests 1 to 2.5 cpu",
-		manifests:  [][]string{{"test/demo/manifests/quota.yaml"}, manifests},
+		manifests:  [][]string{{"test/demo/manifests/quota.yaml", "test/demo/manifests/spark.yaml"}, manifests},
 		check:      story.someWaited,
 		judge:      heldFirst,
 		costs:      true,
 		shown:      fmt.Sprintf("jobs of %d kinds shared one quota, and no job had a pod before its release.", len(kinds)),
 		kinds:      strings.Join(ending, ","),
-		example:    "rayjob tune",
+		example:    "rayjob ray-resources",
 	}
 }

@@ -81,6 +81,17 @@ func (s *scene) tell(t *testing.T, f framework) {
 			t.Run(r.file, func(t *testing.T) { names[i] = r.hold(t, r.in(t, s)) })
 		}
 	})
+	t.Run("examples", func(t *testing.T) {
+		for _, specimen := range f.specimens {
+			if specimen.tell != nil { // a CronJob has no file
+				continue
+			}
+			t.Run(specimen.title(), func(t *testing.T) {
+				t.Parallel()
+				s.holdExample(t, specimen)
+			})
+		}
+	})
 	lived := t.Run("lives", func(t *testing.T) {
 		for _, specimen := range f.specimens {
 			t.Run(specimen.title(), func(t *testing.T) {

@@ -1,18 +1,15 @@
-// Package kinds has one manifest for each kind of job that is queued, which tests
-// of all kinds start from. The file is named as the kind is in --enabled-extensions.
+// Package kinds has one manifest for each kind of job that is queued, which tests of all kinds start
+// from: the one that users copy, examples/NAME.yaml, where NAME is that of the kind in
+// --enabled-extensions, with the merge patch NAME.yaml of this folder. The patch contains what is of
+// interest to tests only, mostly annotations:
 //
-// A manifest is one that a user might apply, with the mark by which its jobs ask to
-// be queued. It asks for amounts for which it makes a difference what the operator
-// adds. Annotations tell tests more:
-//
-//	acceptance.kube-queue.dev/total       what the job asks for, all pods together
-//	acceptance.kube-queue.dev/batch-jobs  how many batch Jobs it is made of (0)
+//	acceptance.kube-queue.dev/total       what the job requests, all pods together
+//	acceptance.kube-queue.dev/batch-jobs  how many batch Jobs it consists of (0)
 //	acceptance.kube-queue.dev/endless     "true": it runs until somebody deletes it
 //	localcluster.kube-queue.dev/run-time  how long pods run (see test/localcluster)
 //
-// A manifest that says nothing about run times is one whose pods all end, and the
-// job with them. Otherwise it gives each pod template that has a run time one, and
-// pods that end with their job "never".
+// Without a run time anywhere all pods end, and the job with them. Otherwise the patch gives one to
+// each pod template that needs it, and "never" to pods that end with their job.
 package kinds
 
 import (
@@ -22,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,12 +27,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/examples"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/registry"
 )
 
 //go:embed *.yaml
-var manifests embed.FS
+var patches embed.FS
 
 const (
 	totalNote     = "acceptance.kube-queue.dev/total"
@@ -45,12 +44,11 @@ const (
 // Sample is a kind of job with its manifest.
 type Sample struct {
 	framework.Kind
-	// Total is what one job asks for.
+	// Total is what one job requests.
 	Total corev1.ResourceList
-	// BatchJobs is how many batch Jobs a job is made of, which are not queued
-	// themselves.
+	// BatchJobs is how many batch Jobs a job consists of, which are not queued themselves.
 	BatchJobs int
-	// Endless: jobs run until they are suspended or deleted.
+	// Endless reports that jobs run until they are suspended or deleted.
 	Endless bool
 
 	manifest *unstructured.Unstructured
@@ -62,7 +60,7 @@ func All() ([]Sample, error) {
 	for _, adapter := range registry.All() {
 		sample, err := read(adapter.Kind())
 		if err != nil {
-			return nil, fmt.Errorf("test/acceptance/kinds/%s: %w", File(adapter.Kind()), err)
+			return nil, fmt.Errorf("%s of examples/ and test/acceptance/kinds/: %w", File(adapter.Kind()), err)
 		}
 		all = append(all, sample)
 	}
@@ -73,11 +71,15 @@ func All() ([]Sample, error) {
 func File(kind framework.Kind) string { return kind.Name + ".yaml" }
 
 func read(kind framework.Kind) (Sample, error) {
-	text, err := manifests.ReadFile(File(kind))
+	text, err := examples.Files.ReadFile(File(kind))
 	if err != nil {
 		return Sample{}, err
 	}
-	data, err := yaml.YAMLToJSON(text)
+	addition, err := patches.ReadFile(File(kind))
+	if err != nil {
+		return Sample{}, err
+	}
+	data, err := merged(text, addition)
 	if err != nil {
 		return Sample{}, err
 	}
@@ -86,12 +88,12 @@ func read(kind framework.Kind) (Sample, error) {
 		return Sample{}, err
 	}
 	if job.GroupVersionKind() != kind.GroupVersionKind {
-		return Sample{}, fmt.Errorf("it is a %s, not a %s", job.GroupVersionKind(), kind.GroupVersionKind)
+		return Sample{}, fmt.Errorf("the manifest is a %s, not a %s", job.GroupVersionKind(), kind.GroupVersionKind)
 	}
 	notes := job.GetAnnotations()
 	sample := Sample{Kind: kind, manifest: job, Endless: notes[endlessNote] == "true"}
 	if err := yaml.UnmarshalStrict([]byte(notes[totalNote]), &sample.Total); err != nil || len(sample.Total) == 0 {
-		return Sample{}, fmt.Errorf("annotation %s must say what the job asks for, such as '{cpu: \"2\"}': it is %q (%v)", totalNote, notes[totalNote], err)
+		return Sample{}, fmt.Errorf("annotation %s must contain what the job requests, such as '{cpu: \"2\"}': it is %q (%v)", totalNote, notes[totalNote], err)
 	}
 	if number, there := notes[batchJobsNote]; there {
 		if sample.BatchJobs, err = strconv.Atoi(number); err != nil {
@@ -99,6 +101,19 @@ func read(kind framework.Kind) (Sample, error) {
 		}
 	}
 	return sample, nil
+}
+
+// merged applies a merge patch; both texts are YAML, and the result is JSON.
+func merged(text, patch []byte) ([]byte, error) {
+	data, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return nil, err
+	}
+	change, err := yaml.YAMLToJSON(patch)
+	if err != nil {
+		return nil, err
+	}
+	return jsonpatch.MergePatch(data, change)
 }
 
 // Job is the manifest with its mark.

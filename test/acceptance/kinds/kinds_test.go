@@ -1,12 +1,14 @@
 package kinds
 
 import (
+	"embed"
 	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"kube-queue.dev/kube-queue/examples"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/test/audit"
@@ -26,18 +28,26 @@ func TestEachKindHasAManifestAndEachManifestAKind(t *testing.T) {
 	for _, sample := range all(t) {
 		want = append(want, File(sample.Kind))
 	}
-	entries, err := manifests.ReadDir(".")
+	slices.Sort(want)
+	if have := filesOf(t, patches); !slices.Equal(have, want) {
+		t.Errorf("the patches are %v, want %v", have, want)
+	}
+	if have := slices.DeleteFunc(filesOf(t, examples.Files), func(name string) bool { return name == examples.QuotaTree }); !slices.Equal(have, want) {
+		t.Errorf("the examples are %v, want %v", have, want)
+	}
+}
+
+func filesOf(t *testing.T, folder embed.FS) []string {
+	t.Helper()
+	entries, err := folder.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var have []string
+	var names []string
 	for _, entry := range entries {
-		have = append(have, entry.Name())
+		names = append(names, entry.Name())
 	}
-	slices.Sort(want)
-	if !slices.Equal(have, want) {
-		t.Errorf("the manifests are %v, want %v", have, want)
-	}
+	return names
 }
 
 func TestEachManifestAsksToBeQueued(t *testing.T) {

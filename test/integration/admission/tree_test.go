@@ -91,11 +91,14 @@ func wantSameSpec(t *testing.T, written any) {
 	}
 }
 
-func TestQuotaTreesOfTheAcceptanceInputsApplyUnchangedAndLoseNothing(t *testing.T) {
-	for _, file := range []string{"quota-tree.yaml", "quota-tree-large.yaml", "max-jobs.yaml", "one-gpu-tree.yaml"} {
+func TestQuotaTreesOfUsersApplyUnchangedAndLoseNothing(t *testing.T) {
+	for _, file := range []string{
+		"test/acceptance/quota-tree.yaml", "test/acceptance/quota-tree-large.yaml", "test/acceptance/max-jobs.yaml",
+		"test/acceptance/one-gpu-tree.yaml", "examples/quota-tree.yaml",
+	} {
 		for _, how := range []string{"--server-side=false", "--server-side"} {
 			t.Run(file+" "+how, func(t *testing.T) {
-				path := filepath.Join(cluster.Repository, "test", "acceptance", file)
+				path := filepath.Join(cluster.Repository, filepath.FromSlash(file))
 				data, err := os.ReadFile(path)
 				if err != nil {
 					t.Fatal(err)
