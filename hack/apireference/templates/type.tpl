@@ -26,7 +26,7 @@ Validation: {{ .Message }}.
 | `kind` | string | `{{ $type.GVK.Kind }}` | | required |
 {{ end -}}
 {{ range $type.Members -}}
-| `{{ .Name }}` | {{ template "fieldType" .Type }} | {{ if eq .Name "metadata" }}standard object metadata{{ else }}{{ template "cell" .Doc }}{{ end }} | {{ with .Default }}`{{ . }}`{{ end }} | {{ template "validation" . }} |
+| `{{ .Name }}` | {{ template "fieldType" .Type }} | {{ template "description" (dict "type" $type.Name "field" .) }} | {{ with .Default }}`{{ . }}`{{ end }} | {{ template "validation" . }} |
 {{ end }}
 {{- end }}
 {{- end }}
@@ -43,6 +43,14 @@ Scope: {{ .Scope }}.{{ with .ShortName }} Short name: `{{ join "`, `" . }}`.{{ e
 {{- end }}
 Columns of `kubectl get`: {{ join ", " $columns }}; with `-o wide` also {{ join ", " $wide }}.
 {{ end }}
+{{- end -}}
+
+{{/* A field without a comment is an error, so that make verify finds it. */}}
+{{- define "description" -}}
+{{- if eq .field.Name "metadata" }}standard object metadata
+{{- else if .field.Doc }}{{ template "cell" .field.Doc }}
+{{- else }}{{ fail (printf "field %s of %s has no description: add a comment to it" .field.Name .type) }}
+{{- end }}
 {{- end -}}
 
 {{- define "cell" -}}

@@ -3,7 +3,7 @@
 // phases of a unit are a type of the API and are defined in v1alpha1.
 //
 // A constant never changes its meaning because users and their tools read it. Add a new one
-// here and to docs/reference/reasons.md or docs/operations/configuration.md.
+// here and to docs/reference/reasons.md or docs/reference/job-keys.md.
 // TestWordsAreDefinedOnce fails when a program uses a constant that no API package defines.
 //
 // The package imports nothing, so that the core, which has no Kubernetes types, can use it too.
