@@ -38,11 +38,10 @@ type program struct {
 	isValue map[*ssa.Function]bool
 	// dynamic lists the calls of function values, by signature; values lists the functions
 	// that are used as values, by signature.
-	dynamic map[string][]ssa.CallInstruction
-	values  map[string][]*ssa.Function
+	dynamic, values typeutil.Map
 	// invoked lists the calls of interface methods, by name.
 	invoked map[string][]ssa.CallInstruction
-	// named are the types with methods that are declared in the own packages.
+	// named are the types of the own packages that become the value of an interface.
 	named []types.Type
 	// given lists what our code gives to objects of a type of another module, by calling a
 	// method of it or by setting a field of it: that type may call it.
@@ -71,7 +70,6 @@ func (p *program) index(all map[*ssa.Function]bool) {
 	p.sent = map[string][]where{}
 	p.calls, p.closures = map[*ssa.Function][]ssa.CallInstruction{}, map[*ssa.Function][]*ssa.MakeClosure{}
 	p.isValue = map[*ssa.Function]bool{}
-	p.dynamic, p.values = map[string][]ssa.CallInstruction{}, map[string][]*ssa.Function{}
 	p.reached, p.reaching = map[interfaceMethod][]*ssa.Function{}, map[*ssa.Function][]ssa.CallInstruction{}
 	p.invoked, p.given = map[string][]ssa.CallInstruction{}, map[*types.TypeName][]where{}
 	for f := range all {
@@ -87,11 +85,9 @@ func (p *program) index(all map[*ssa.Function]bool) {
 			}
 		}
 	}
-	for pkg := range p.own {
-		for _, name := range pkg.Scope().Names() {
-			if t, is := pkg.Scope().Lookup(name).(*types.TypeName); is && !t.IsAlias() {
-				p.named = append(p.named, t.Type(), types.NewPointer(t.Type()))
-			}
+	for _, t := range p.prog.RuntimeTypes() {
+		if name := typeName(t); name != nil && p.own[name.Pkg()] && !types.IsInterface(t) {
+			p.named = append(p.named, t)
 		}
 	}
 	slices.SortFunc(p.named, func(a, b types.Type) int { return strings.Compare(a.String(), b.String()) })
@@ -168,8 +164,8 @@ func (p *program) addCall(f *ssa.Function, call ssa.CallInstruction) {
 		return
 	}
 	if _, is := common.Value.(*ssa.Builtin); !is {
-		key := signature(common.Signature())
-		p.dynamic[key] = append(p.dynamic[key], call)
+		known, _ := p.dynamic.At(common.Signature()).([]ssa.CallInstruction)
+		p.dynamic.Set(common.Signature(), append(known, call))
 	}
 }
 
@@ -186,8 +182,8 @@ func (p *program) addGiven(f *ssa.Function, receiver types.Type, args []ssa.Valu
 func (p *program) addValue(f *ssa.Function) {
 	if !p.isValue[f] {
 		p.isValue[f] = true
-		key := signature(f.Signature)
-		p.values[key] = append(p.values[key], f)
+		known, _ := p.values.At(f.Signature).([]*ssa.Function)
+		p.values.Set(f.Signature, append(known, f))
 	}
 }
 
@@ -247,7 +243,7 @@ func (p *program) implementations(common *ssa.CallCommon) []*ssa.Function {
 	}
 	var methods []*ssa.Function
 	for _, t := range p.named {
-		if !types.IsInterface(t) && !isGeneric(t) && types.Implements(t, wanted) {
+		if types.Implements(t, wanted) {
 			if m := p.method(t, common.Method.Name()); isOwn(m) {
 				methods = append(methods, m)
 			}
@@ -263,7 +259,7 @@ func (p *program) implementations(common *ssa.CallCommon) []*ssa.Function {
 func (p *program) callers(f *ssa.Function) (direct, dynamic, invoked []ssa.CallInstruction) {
 	direct = p.calls[f]
 	if p.isValue[f] {
-		dynamic = p.dynamic[signature(f.Signature)]
+		dynamic, _ = p.dynamic.At(f.Signature).([]ssa.CallInstruction)
 	}
 	receiver := f.Signature.Recv()
 	if receiver == nil {
@@ -280,19 +276,6 @@ func (p *program) callers(f *ssa.Function) (direct, dynamic, invoked []ssa.CallI
 	}
 	p.reaching[f] = invoked
 	return direct, dynamic, invoked
-}
-
-func isGeneric(t types.Type) bool {
-	if pointer, is := t.(*types.Pointer); is {
-		t = pointer.Elem()
-	}
-	named, is := t.(*types.Named)
-	return is && named.TypeParams().Len() > 0 && named.TypeArgs().Len() == 0
-}
-
-// signature is the key of a function's type, without a receiver.
-func signature(s *types.Signature) string {
-	return types.TypeString(types.NewSignatureType(nil, nil, nil, s.Params(), s.Results(), s.Variadic()), nil)
 }
 
 // typeName returns the name of a type or of what it points to, nil when it has none.

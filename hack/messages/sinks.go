@@ -220,9 +220,6 @@ func (s *sinks) isExit(call ssa.CallInstruction) bool {
 	if callee := common.StaticCallee(); callee != nil {
 		return fullName(callee) == "os.Exit"
 	}
-	if _, is := common.Value.(*ssa.Builtin); is || common.IsInvoke() || signature(common.Signature()) != "func(int)" && signature(common.Signature()) != "func(code int)" {
-		return false
-	}
 	for _, w := range s.stored[loadedField(common.Value)] {
 		if f, is := w.value.(*ssa.Function); is && fullName(f) == "os.Exit" {
 			return true
