@@ -163,9 +163,9 @@ func (f *flow) foreign(n node, v *ssa.Call, callee *ssa.Function, at int) step {
 		return step{from: n.nexts(args[0])}
 	case contains:
 		return step{within: append(n.nexts(args...), f.updates(n, v)...)}
-	case says:
-		said := n.next(args[0])
-		return step{root: &root{format: nil, left: &said, in: v.Parent(), isError: true}}
+	case newError:
+		text := n.next(args[0])
+		return step{root: &root{left: &text, in: v.Parent(), isError: true}}
 	case formats, prints:
 		return step{root: f.printed(n, v.Common(), name)}
 	case data:
@@ -247,8 +247,8 @@ func (f *flow) callbacks(n node, common *ssa.CallCommon) []node {
 			}
 			continue
 		}
-		if made, is := arg.value.(*ssa.MakeInterface); is {
-			nodes = append(nodes, f.errorsOfMethods(made)...)
+		if boxed, is := arg.value.(*ssa.MakeInterface); is {
+			nodes = append(nodes, f.errorsOfMethods(boxed)...)
 		}
 	}
 	return nodes
@@ -267,14 +267,14 @@ func (f *flow) errorsOf(function *ssa.Function) []node {
 
 // errorsOfMethods are the errors that the methods return by which an object of ours
 // fulfils an interface of another module.
-func (f *flow) errorsOfMethods(made *ssa.MakeInterface) []node {
-	wanted, is := made.Type().Underlying().(*types.Interface)
-	if !is || isErrorType(made.Type()) {
+func (f *flow) errorsOfMethods(boxed *ssa.MakeInterface) []node {
+	wanted, is := boxed.Type().Underlying().(*types.Interface)
+	if !is || isErrorType(boxed.Type()) {
 		return nil
 	}
 	var nodes []node
 	for i := range wanted.NumMethods() {
-		if method := f.method(made.X.Type(), wanted.Method(i).Name()); isOwn(method) {
+		if method := f.method(boxed.X.Type(), wanted.Method(i).Name()); isOwn(method) {
 			nodes = append(nodes, f.errorsOf(method)...)
 		}
 	}

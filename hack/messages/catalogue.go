@@ -55,8 +55,8 @@ type visited struct {
 type role int
 
 const (
-	// whole: the message is the value, or an error that the message passes on.
-	whole role = iota
+	// direct: the message is the value, or an error that the message passes on.
+	direct role = iota
 	// operand: the value is among what is printed in a message. Errors among these are
 	// messages of their own.
 	operand
@@ -97,7 +97,7 @@ func (c *collector) allProblems() []problem {
 
 // visit collects the messages that a value may be.
 func (c *collector) visit(start node) {
-	todo := []visited{{start, whole}}
+	todo := []visited{{start, direct}}
 	for len(todo) > 0 {
 		v := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
@@ -105,9 +105,9 @@ func (c *collector) visit(start node) {
 			v.in = nil // the value knows it
 		}
 		if v.as == operand && isError(v.value) {
-			v.as = whole
+			v.as = direct
 		}
-		if c.seen[v] || c.seen[visited{v.node, whole}] {
+		if c.seen[v] || c.seen[visited{v.node, direct}] {
 			continue
 		}
 		c.seen[v] = true
@@ -120,7 +120,7 @@ func (c *collector) visit(start node) {
 		}
 		for _, n := range s.within {
 			as := v.as
-			if as == whole && !isErrorType(n.value.Type()) && !isErrorType(v.value.Type()) {
+			if as == direct && !isErrorType(n.value.Type()) && !isErrorType(v.value.Type()) {
 				as = inside
 			}
 			todo = append(todo, visited{n, as})
@@ -132,9 +132,9 @@ func (c *collector) visit(start node) {
 		forms := c.expand(s.root, v.node)
 		delete(c.joining, v.value)
 		for _, a := range forms {
-			c.record(a.text, v.as != whole, s.root, v.node)
+			c.record(a.text, v.as != direct, s.root, v.node)
 			as := inside
-			if v.as == whole {
+			if v.as == direct {
 				as = operand
 			}
 			for _, n := range a.inserted {
@@ -159,12 +159,12 @@ func isError(v ssa.Value) bool {
 var (
 	verb  = regexp.MustCompile(`%[-+# 0]*(\[\d+\])?[\d*]*(\.[\d*]+)?[a-zA-Z]`)
 	prose = regexp.MustCompile(`[A-Za-z]{2}`)
-	// phrase is what tells a part of a sentence from a name.
+	// phrase matches a part of a sentence, and no single name.
 	phrase = regexp.MustCompile(`[A-Za-z]{2}[^ ]* | [^ ]*[A-Za-z]{2}`)
 )
 
-// record adds a text to the catalogue, unless it is none that the program says: without
-// letters, or a part that is a mere name.
+// record adds a text to the catalogue, unless it has no words, or is a single name that is
+// inserted into a message.
 func (c *collector) record(text string, part bool, r *root, n node) {
 	text = strings.TrimSuffix(text, "\n")
 	words := strings.TrimSpace(verb.ReplaceAllString(text, "_"))
@@ -256,7 +256,7 @@ func (c *collector) join(left, right node, most int, asFormat bool) []alternativ
 	for _, l := range lefts {
 		for _, r := range rights {
 			if r.text == "" && len(rights) > 1 && strings.HasSuffix(l.text, " ") {
-				continue // the code asks first whether there is something to add
+				continue // the code first checks that there is something to add
 			}
 			joined = append(joined, alternative{l.text + r.text, slices.Concat(l.inserted, r.inserted), l.isData || r.isData})
 		}

@@ -29,8 +29,8 @@ type node struct {
 	in *ssa.Function
 }
 
-// step is where the text of a node comes from. One of the fields is set; none is for data,
-// which the program did not write.
+// step describes the origin of the text of a node. No field is set for data: the program did
+// not write it.
 type step struct {
 	// from: the text is that of one of these.
 	from []node
@@ -38,7 +38,7 @@ type step struct {
 	within []node
 	// root: the text begins here.
 	root *root
-	// problem says why the value cannot be followed.
+	// problem is the reason why the value cannot be followed.
 	problem string
 }
 

@@ -36,8 +36,8 @@ type listed struct {
 }
 
 // load builds the program of the packages that match the patterns, and of the packages of
-// this module that they import. These are read as source. Everything else comes from the
-// compiler's export data, so it costs little time and memory.
+// this module that they import. These are read as source. Of all others it reads the
+// export data of the compiler, which takes little time and memory.
 func load(root string, patterns ...string) (*program, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {

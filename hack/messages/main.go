@@ -4,7 +4,7 @@
 // It builds the SSA form of the product's packages, finds the sinks (see sinks.go: where the
 // message of a status or an event is set, and what is printed before a program exits with an
 // error) and follows the values that reach them backwards, through calls, fields, lists and
-// text functions, to the constants and formats that they are made of. The answers of
+// text functions, to their constants and formats. The answers of
 // admission policies come from the rendered manifests.
 //
 // What cannot be followed is an error: a message that the catalogue cannot list is one that

@@ -56,8 +56,8 @@ func (f *flow) bindings(v *ssa.FreeVar) []node {
 	closure := v.Parent()
 	at := slices.Index(closure.FreeVars, v)
 	var nodes []node
-	for _, made := range f.closures[closure] {
-		nodes = append(nodes, node{value: made.Bindings[at], in: made.Parent()})
+	for _, closed := range f.closures[closure] {
+		nodes = append(nodes, node{value: closed.Bindings[at], in: closed.Parent()})
 	}
 	return append(nodes, f.updates(node{value: v}, v)...)
 }
@@ -127,7 +127,7 @@ func (f *flow) updates(n node, v ssa.Value) []node {
 	return nodes
 }
 
-// passed goes on with a value that is an argument of a call.
+// passed follows a value into the functions that it is an argument of.
 func (f *flow) passed(call ssa.CallInstruction, v ssa.Value, visit, copied func(ssa.Value)) {
 	common := call.Common()
 	if builtin, is := common.Value.(*ssa.Builtin); is {

@@ -129,7 +129,7 @@ func page(c *catalogue) string {
 			fmt.Fprintf(&b, "| %s | %s |\n", code(e.text), codes(e.from))
 		}
 	}
-	fmt.Fprintf(&b, "\n## %s\n\nThey take the place of a verb in a message of the sections that are named, or of another text of this table.\n\n"+
+	fmt.Fprintf(&b, "\n## %s\n\nEach replaces a verb in messages of the listed sections, or in another text of this table.\n\n"+
 		"| text | inside of | written by |\n|---|---|---|\n", parts)
 	for _, e := range c.parts {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", code(e.text), strings.Join(e.in, ", "), codes(e.from))

@@ -15,14 +15,14 @@ import (
 // section is a part of the page: messages that users see at one place.
 type section struct {
 	title string
-	// about says where users see them.
+	// about describes where users see them.
 	about string
 	// writers are the folders whose packages write there: a message that is written by
 	// another one is an error, since nobody would expect it there.
 	writers []string
 }
 
-// The sections, as they stand on the page.
+// The sections, in the order of the page.
 var (
 	unitStatus = section{"Status of a QueueUnit", "`status.message` and the messages of the conditions of a QueueUnit.",
 		[]string{"pkg/lifecycle", "pkg/controller"}}
@@ -32,7 +32,7 @@ var (
 		[]string{"extensions"}}
 	event = section{"Events", "The messages of events on jobs and on ElasticQuotaTrees.",
 		[]string{"pkg/events"}}
-	admission = section{"Admission answers", "What the API server answers when a policy or the schema of kube-queue refuses a request.", nil}
+	admission = section{"Admission answers", "The answers of the API server to requests that a policy or a schema of kube-queue rejects.", nil}
 	exit      = section{"Exit errors", "What a program prints before it exits with a status other than 0.",
 		[]string{"cmd", "pkg/program"}}
 )

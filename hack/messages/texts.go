@@ -14,20 +14,20 @@ const (
 	same
 	// contains: the result contains the arguments, or parts of them.
 	contains
-	// data: the result holds nothing that the program says.
+	// data: the result contains no text of the program.
 	data
 	// formats: the result is written by a format.
 	formats
 	// prints: the result is the arguments one after the other.
 	prints
-	// says: the result is an error with the text of the argument.
-	says
+	// newError: the result is an error with the text of the argument.
+	newError
 )
 
-// textFunctions are the functions of the standard library whose result a message may be
-// made of. A name that ends with a star is a prefix.
+// textFunctions are the functions of the standard library that messages are built with. A
+// name that ends with a star is a prefix.
 var textFunctions = map[string]treatment{
-	"errors.New":    says,
+	"errors.New":    newError,
 	"errors.Join":   contains,
 	"errors.Unwrap": contains,
 
