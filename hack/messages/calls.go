@@ -113,7 +113,9 @@ func (f *flow) result(n node, v *ssa.Call, at int) step {
 		if owner := typeName(common.Value.Type()); len(nodes) == 0 && owner != nil && f.own[owner.Pkg()] {
 			return step{problem: "no implementation of method " + owner.Name() + "." + common.Method.Name() + " is found, so its text is not known"}
 		}
-		return step{from: nodes, within: f.callbacks(n, common)}
+		passed := f.callbacks(n, common)
+		passed.from = nodes
+		return passed
 	}
 	if callee := common.StaticCallee(); callee != nil {
 		if isOwn(callee) {
@@ -178,7 +180,7 @@ func (f *flow) foreign(n node, v *ssa.Call, callee *ssa.Function, at int) step {
 	if isString(resultType(callee, at)) && slices.Contains(textPackages, pkg) {
 		return step{problem: "a text is built by " + name + ", which hack/messages/texts.go does not list; list what it does, or build the message with fmt.Sprintf"}
 	}
-	return step{within: f.callbacks(n, v.Common())}
+	return f.callbacks(n, v.Common())
 }
 
 func receiverOf(f *ssa.Function) types.Type {
@@ -221,7 +223,7 @@ func isWriterFirst(name string) bool {
 // callbacks returns the errors that a call into another module may pass on: those of the
 // functions and objects of ours that it is given or that its receiver was given, and the
 // texts among its arguments.
-func (f *flow) callbacks(n node, common *ssa.CallCommon) []node {
+func (f *flow) callbacks(n node, common *ssa.CallCommon) step {
 	args := n.nexts(common.Args...)
 	receiver := types.Type(types.Typ[types.Invalid])
 	if common.IsInvoke() {
@@ -230,10 +232,13 @@ func (f *flow) callbacks(n node, common *ssa.CallCommon) []node {
 		receiver = receiverOf(callee)
 		args = args[1:]
 	}
-	var nodes []node
+	var nodes, texts []node
 	for _, arg := range args {
-		if isString(arg.value.Type()) || isErrorType(arg.value.Type()) {
+		switch {
+		case isErrorType(arg.value.Type()):
 			nodes = append(nodes, arg)
+		case isString(arg.value.Type()):
+			texts = append(texts, arg)
 		}
 	}
 	if owner := typeName(receiver); owner != nil && !f.own[owner.Pkg()] {
@@ -251,7 +256,7 @@ func (f *flow) callbacks(n node, common *ssa.CallCommon) []node {
 			nodes = append(nodes, f.errorsOfMethods(boxed)...)
 		}
 	}
-	return nodes
+	return step{within: nodes, inside: texts}
 }
 
 // errorsOf are the errors that a function returns.

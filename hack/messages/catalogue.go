@@ -125,6 +125,9 @@ func (c *collector) visit(start node) {
 			}
 			todo = append(todo, visited{n, as})
 		}
+		for _, n := range s.inside {
+			todo = append(todo, visited{n, inside})
+		}
 		if s.root == nil {
 			continue
 		}
@@ -294,7 +297,7 @@ func (c *collector) alternatives(start node, most int, asFormat bool) []alternat
 			c.joining[n.value] = true
 			forms = append(forms, c.expand(s.root, n)...)
 			delete(c.joining, n.value)
-		case len(s.from) > 0 && len(s.within) == 0:
+		case len(s.from) > 0 && len(s.within) == 0 && len(s.inside) == 0:
 			todo = append(todo, s.from...)
 		default:
 			return inserted

@@ -34,8 +34,11 @@ type node struct {
 type step struct {
 	// from: the text is that of one of these.
 	from []node
-	// within: the text contains that of these.
+	// within: the text contains that of these. If one of the two is an error, that is a message
+	// of its own.
 	within []node
+	// inside: the text contains that of these, which are no messages of their own.
+	inside []node
 	// root: the text begins here.
 	root *root
 	// problem is the reason why the value cannot be followed.
