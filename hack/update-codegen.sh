@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Writes everything in this repository that a program generates: deep copies, clients,
 # listers, informers, CRDs, the API reference, the tables of job kinds in the chart and in
-# docs/, deploy/, and the references of settings and metrics. Run it after a change to apis/,
-# to the chart, to extensions/registry or an adapter's description of its kind, to a program's
-# options, or to pkg/metrics/definitions.go.
+# docs/, deploy/, and the references of settings, metrics and messages. Run it after a change
+# to apis/, to the chart, to extensions/registry or an adapter's description of its kind, to a
+# program's options, to pkg/metrics/definitions.go, or to a message that users read.
 #
 # It works on the tree that contains it, so that hack/verify.sh can run it in a copy.
 set -euo pipefail
@@ -70,3 +70,7 @@ rm -rf docs/reference/config
 
 echo "metrics"
 "${tools}/metricsdoc" docs/reference/metrics.md
+
+# Last: it reads the generated code and deploy/.
+echo "messages"
+"${tools}/messages" . docs/reference/messages.md

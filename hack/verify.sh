@@ -58,6 +58,7 @@ in_modules() {
   return "${ok}"
 }
 
+# generated_fresh also fails if hack/messages cannot list a message that reaches users.
 generated_fresh() {
   local copy=${scratch}/tree log=${scratch}/log ok=0
   mkdir "${copy}"
