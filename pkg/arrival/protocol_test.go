@@ -181,8 +181,8 @@ func TestPropertyBothHalvesKeepTheOrderOfArrival(t *testing.T) {
 				t.Fatalf("of %s are shown %v, not %v", line, got[line], want)
 			}
 		}
-		if len(shown.held)+len(shown.line)+len(shown.behind) > 0 {
-			t.Fatalf("left are %v %v %v", shown.held, shown.line, shown.behind)
+		if len(shown.held)+len(shown.waiting)+len(shown.behind) > 0 {
+			t.Fatalf("left are %v %v %v", shown.held, shown.waiting, shown.behind)
 		}
 	})
 }

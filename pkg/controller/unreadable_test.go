@@ -72,8 +72,8 @@ func TestAnUnreadableUnitIsReportedOfOncePerSpec(t *testing.T) {
 	see(3, `"1"`)
 	see(2, `"1e2.5"`)
 	units.gone("a/u")
-	if len(units.told) != 0 {
-		t.Errorf("it remembers %v", units.told)
+	if len(units.reported) != 0 {
+		t.Errorf("it remembers %v", units.reported)
 	}
 	is := func(generation int) string {
 		return fmt.Sprint("QueueUnit a/u uid Warning UnreadableUnit ", generation)
