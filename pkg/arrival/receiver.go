@@ -19,13 +19,13 @@ type Unit[T any] struct {
 	Value T
 }
 
-// Receiver delivers units in the order of their jobs, even though job-extensions creates several of them
-// concurrently. The order matters because free quota goes to the first unit that the core receives. A unit
-// that was created while another unit was being created names that unit, and is delayed until the core has
-// received it.
+// Receiver delivers units in the order of their jobs, even though job-extensions creates several of
+// them concurrently. The order matters because free quota goes to the first unit that the core
+// receives. A unit that was created while another unit was being created names that unit, and is
+// delayed until the core has received it.
 //
-// Invariant: new units of the same namespace and kind are delivered in the order in which their creation
-// began, if no creation fails or takes longer than Patience.
+// Invariant: new units of the same namespace and kind are delivered in the order in which their
+// creation began, if no creation fails or takes longer than Patience.
 type Receiver[T any] struct {
 	// known reports whether the core has received the unit with the key.
 	known func(key string) bool

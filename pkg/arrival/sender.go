@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// Sender makes the creation of units begin in the order of their jobs, and reports which unit each unit
-// comes after. The workers that create units take turns: a worker has the turn while it takes a job
-// from the queue and decides about it, and ends the turn when it begins to create a unit or knows that it
-// creates none. A turn is short because no requests are made during it.
+// Sender makes the creation of units begin in the order of their jobs, and reports which unit each
+// unit comes after. The workers that create units take turns: a worker has the turn while it takes
+// a job from the queue and decides about it, and ends the turn when it begins to create a unit or
+// knows that it creates none. A turn is short because no requests are made during it.
 type Sender struct {
 	// turn is full while a worker has the turn.
 	turn chan struct{}
@@ -37,8 +37,8 @@ func (s *Sender) Enter() *Turn {
 	return &Turn{sender: s}
 }
 
-// Begin records that the creation of a unit begins and ends the turn. It returns the name of the unit that
-// this unit comes after; empty if no other unit of the namespace is being created.
+// Begin records that the creation of a unit begins and ends the turn. It returns the name of the
+// unit that this unit comes after; empty if no other unit of the namespace is being created.
 func (t *Turn) Begin(namespace, unit string) (after string) {
 	t.sender.mu.Lock()
 	creating := t.sender.creating[namespace]

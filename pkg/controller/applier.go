@@ -22,11 +22,12 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// tryTimeout is the timeout of a write and of the read before it. The write itself has a shorter timeout.
+// tryTimeout is the timeout of a write and of the read before it. The write itself has a shorter
+// timeout.
 const tryTimeout = 15 * time.Second
 
-// applier carries out plans. It tries each write until the outcome is known, and puts the outcome into the
-// inbox.
+// applier carries out plans. It tries each write until the outcome is known, and puts the outcome
+// into the inbox.
 type applier struct {
 	units  *lenient.Client
 	clock  clock.Clock
@@ -64,9 +65,9 @@ func (a *applier) run(ctx context.Context, workers int) {
 	group.Wait()
 }
 
-// write patches the unit and reports the outcome. It tries again after an unclear answer such as a broken
-// connection: if the first try took effect, the second one fails with a conflict and returns the current
-// unit.
+// write patches the unit and reports the outcome. It tries again after an unclear answer such as a
+// broken connection: if the first try took effect, the second one fails with a conflict and returns
+// the current unit.
 func (a *applier) write(ctx context.Context, w *scheduler.Write) {
 	logger := klog.FromContext(ctx).WithValues("unit", w.Key, "write", w.Kind.String(), "seq", w.Seq)
 	namespace, name, err := cache.SplitMetaNamespaceKey(w.Key)
@@ -109,9 +110,10 @@ func (a *applier) write(ctx context.Context, w *scheduler.Write) {
 	}
 }
 
-// try sends the patch and returns the new version of the unit. The patch of an eviction must contain all
-// other conditions of the unit, because a merge patch replaces the list. They are read here because the
-// informer does not store them. If they change before the patch arrives, the API server rejects it.
+// try sends the patch and returns the new version of the unit. The patch of an eviction must
+// contain all other conditions of the unit, because a merge patch replaces the list. They are read
+// here because the informer does not store them. If they change before the patch arrives, the API
+// server rejects it.
 func (a *applier) try(ctx context.Context, w *scheduler.Write, namespace, name string, at metav1.MicroTime) (version string, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryTimeout)
 	defer cancel()
@@ -140,8 +142,8 @@ func conditionsOf(object lenient.Object) []metav1.Condition {
 	return nil
 }
 
-// statusPatch returns the patch for a write. The controller writes nothing else to a unit. Conditions are
-// the current conditions of the unit, for Evict.
+// statusPatch returns the patch for a write. The controller writes nothing else to a unit.
+// Conditions are the current conditions of the unit, for Evict.
 func statusPatch(w *scheduler.Write, now metav1.MicroTime, conditions []metav1.Condition) ([]byte, error) {
 	at := lifecycle.Place{Quota: w.Quota, Queue: w.Queue}
 	var status lifecycle.Status

@@ -10,16 +10,16 @@ import (
 
 var _ lenient.Object = (*cachedUnit)(nil)
 
-// cachedUnit is the part of a unit that the informer stores: what identifies it. The core stores the rest,
-// which would need too much memory if it were stored twice for a hundred thousand units.
+// cachedUnit is the part of a unit that the informer stores: what identifies it. The core stores
+// the rest, which would need too much memory if it were stored twice for a hundred thousand units.
 type cachedUnit struct {
 	metav1.ObjectMeta
 	// unit is on its way to the loop; nil after it was taken.
 	unit lenient.Object
 }
 
-// cachedUnits returns a transform that compacts a unit and wraps it in a cachedUnit. Informers may transform
-// an object twice.
+// cachedUnits returns a transform that compacts a unit and wraps it in a cachedUnit. Informers may
+// transform an object twice.
 func cachedUnits(c compactor) func(any) (any, error) {
 	return func(object any) (any, error) {
 		object, err := c.compact(object)

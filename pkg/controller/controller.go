@@ -27,8 +27,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// Config configures Run. All fields are required except Backoff, Emit, Metrics, Synced, CheckInvariants and
-// AuditInvariants.
+// Config configures Run. All fields are required except Backoff, Emit, Metrics, Synced,
+// CheckInvariants and AuditInvariants.
 type Config struct {
 	// Client is the client for units and Queues.
 	Client versioned.Interface

@@ -20,8 +20,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// PublishInterval is the shortest time between two writes of the status of a Queue or of an object of the
-// quota.
+// PublishInterval is the shortest time between two writes of the status of a Queue or of an object
+// of the quota.
 const PublishInterval = 5 * time.Second
 
 // loop owns the core and everything on which the decisions of the core depend. Only one goroutine uses
@@ -87,7 +87,8 @@ func (l *loop) turn() (wake time.Time) {
 	return earlier(earlier(wake, l.publish()), l.measures.audit(l))
 }
 
-// decide processes inputs and returns what to write, and when to decide again if nothing happens before.
+// decide processes inputs and returns what to write, and when to decide again if nothing happens
+// before.
 func (l *loop) decide(inputs []input) (plan scheduler.Plan, wake time.Time) {
 	l.now = l.clock.Now()
 	for _, take := range inputs {
@@ -122,8 +123,8 @@ func (l *loop) prove() {
 	}
 }
 
-// publish passes the counts to the publisher, at most once per interval, and returns when it must be called
-// again.
+// publish passes the counts to the publisher, at most once per interval, and returns when it must
+// be called again.
 func (l *loop) publish() time.Time {
 	if !l.dirty {
 		return time.Time{}

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// AuditInterval is how often the used quota is compared with the sum of the charges. This takes time
-	// proportional to the number of charged units, so it is not done after each event.
+	// AuditInterval is how often the used quota is compared with the sum of the charges. This takes
+	// time proportional to the number of charged units, so it is not done after each event.
 	AuditInterval = 5 * time.Minute
 	// mostLogged is the maximum number of broken invariants of one audit that are logged.
 	mostLogged = 20
 )
 
-// measures updates the metrics from plans, their outcomes and the core. At an event it only reads numbers
-// that the core already has.
+// measures updates the metrics from plans, their outcomes and the core. At an event it only reads
+// numbers that the core already has.
 type measures struct {
 	*metrics.Controller
 	flushes, rescued int
@@ -68,8 +68,9 @@ func (m *measures) refused(w *scheduler.Write) {
 	m.RolledBack(w.Kind.String(), w.Kind == scheduler.Dequeue)
 }
 
-// audit verifies the invariants of the core if it is time to, and returns when the next audit is due; zero
-// means never. A violation does not end the program, because the cluster still depends on it.
+// audit verifies the invariants of the core if it is time to, and returns when the next audit is
+// due; zero means never. A violation does not end the program, because the cluster still depends on
+// it.
 func (m *measures) audit(l *loop) time.Time {
 	now := l.now
 	switch {

@@ -22,8 +22,9 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// publisher creates and deletes the Queue objects, writes their status, and lets the source of the quota
-// write how much is used. The loop sets the wanted state. Nothing is written that has not changed.
+// publisher creates and deletes the Queue objects, writes their status, and lets the source of the
+// quota write how much is used. The loop sets the wanted state. Nothing is written that has not
+// changed.
 type publisher struct {
 	client    versioned.Interface
 	queues    listers.QueueLister
@@ -47,8 +48,8 @@ func newPublisher(client versioned.Interface, queues listers.QueueLister, namesp
 		wanted: map[string]scheduler.QueueStats{}, stale: map[string]bool{}, ready: make(chan struct{}, 1)}
 }
 
-// set sets the wanted state: the names of all queues, the counts of those that have changed, and the function
-// that writes how much is used.
+// set sets the wanted state: the names of all queues, the counts of those that have changed, and
+// the function that writes how much is used.
 func (p *publisher) set(names []string, changed []scheduler.QueueStats, show func(context.Context) error) {
 	p.mu.Lock()
 	for _, stats := range changed {
@@ -74,8 +75,8 @@ func (p *publisher) set(names []string, changed []scheduler.QueueStats, show fun
 	p.wake()
 }
 
-// findLeft marks the Queues as stale that an earlier process has left for groups that no longer exist or
-// for another backend. The caller must hold the lock.
+// findLeft marks the Queues as stale that an earlier process has left for groups that no longer
+// exist or for another backend. The caller must hold the lock.
 func (p *publisher) findLeft(keep map[string]bool) {
 	known, err := p.queues.Queues(p.namespace).List(labels.Everything())
 	if err != nil {
@@ -113,8 +114,8 @@ func (p *publisher) run(ctx context.Context) {
 		if failed := p.publish(ctx, logger); failed {
 			p.wake()
 		}
-		// The interval starts at the end of a round, because the object that this round wrote last may be
-		// the first one of the next round.
+		// The interval starts at the end of a round, because the object that this round wrote last
+		// may be the first one of the next round.
 		select {
 		case <-ctx.Done():
 		case <-p.clock.After(PublishInterval):
@@ -191,9 +192,9 @@ func (p *publisher) keep(ctx context.Context, stats scheduler.QueueStats) error 
 	return nil
 }
 
-// retire deletes the Queue of a group that no longer exists. If an administrator has set something in its
-// spec, it only clears the status, so that the settings remain for when the group exists again. It
-// ignores a Queue that never had a group, because somebody else created it.
+// retire deletes the Queue of a group that no longer exists. If an administrator has set something
+// in its spec, it only clears the status, so that the settings remain for when the group exists
+// again. It ignores a Queue that never had a group, because somebody else created it.
 func (p *publisher) retire(ctx context.Context, name string) error {
 	queue, err := p.queues.Queues(p.namespace).Get(name)
 	if apierrors.IsNotFound(err) || err == nil && queue.Status.Quota == "" {

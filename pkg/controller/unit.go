@@ -17,8 +17,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// compactor reduces a unit to what the controller uses, because an informer with 100,000 complete units takes
-// hundreds of megabytes.
+// compactor reduces a unit to what the controller uses, because an informer with 100,000 complete
+// units takes hundreds of megabytes.
 type compactor struct {
 	// keep copies the further fields of the spec that the source of the quota reads.
 	keep func(unit, kept *schedulingv1alpha1.QueueUnitSpec)
@@ -172,8 +172,8 @@ func phaseOf(p schedulingv1alpha1.QueueUnitPhase) scheduler.Phase {
 	}
 }
 
-// versionOf returns the resource version as a number. Versions of one resource can be compared (Kubernetes
-// KEP-5504).
+// versionOf returns the resource version as a number. Versions of one resource can be compared
+// (Kubernetes KEP-5504).
 func versionOf(object metav1.Object) (uint64, error) {
 	return parseVersion(object.GetNamespace()+"/"+object.GetName(), object.GetResourceVersion())
 }

@@ -14,8 +14,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// A unit that cannot be decoded into its type, such as one that requests "1e1.5" cores, is represented by
-// its readable part. It is never admitted. If it holds quota, it keeps it.
+// A unit that cannot be decoded into its type, such as one that requests "1e1.5" cores, is
+// represented by its readable part. It is never admitted. If it holds quota, it keeps it.
 
 // unreadable compacts the readable part of the unit.
 func (c compactor) unreadable(unit *lenient.Unreadable) *lenient.Unreadable {
@@ -27,8 +27,8 @@ func (c compactor) unreadable(unit *lenient.Unreadable) *lenient.Unreadable {
 	return kept
 }
 
-// readPartial converts the readable part of a unit. If the unit was readable before, the core continues to
-// charge its earlier request.
+// readPartial converts the readable part of a unit. If the unit was readable before, the core
+// continues to charge its earlier request.
 func (r unitReader) readPartial(unit *lenient.Unreadable) (scheduler.Unit, error) {
 	partial, ok := unit.Partial.(*schedulingv1alpha1.QueueUnit)
 	if !ok {

@@ -1,12 +1,12 @@
 // Package events writes Events directly to the API server.
 //
-// The recorder of client-go drops events when many are reported at once, and aggregates and limits the
-// events of one source. The events on a job are part of the contract with its user, so this package drops
-// none: its queue is not bounded, writes are retried until they succeed, and a bounded number of
-// workers makes them.
+// The recorder of client-go drops events when many are reported at once, and aggregates and limits
+// the events of one source. The events on a job are part of the contract with its user, so this
+// package drops none: its queue is not bounded, writes are retried until they succeed, and a
+// bounded number of workers makes them.
 //
-// The name of an event depends only on its content, so that an event that is reported twice, by a second
-// process or after a restart, is created once.
+// The name of an event depends only on its content, so that an event that is reported twice, by a
+// second process or after a restart, is created once.
 //
 // Terms. To write an event is to create it once. To keep an event is to renew it as long as it is true,
 // because the API server deletes events after an hour. An object has at most one kept event.

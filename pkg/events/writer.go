@@ -201,8 +201,8 @@ func (w *Writer) next(ctx context.Context) bool {
 	return true
 }
 
-// ensure creates the event and renews it if it is kept and due. It returns the count of the event and when
-// it was last written.
+// ensure creates the event and renews it if it is kept and due. It returns the count of the event
+// and when it was last written.
 func (w *Writer) ensure(ctx context.Context, key types.NamespacedName, entry *entry) (int32, time.Time, error) {
 	w.mu.Lock()
 	event, keep, written, count, due := entry.event, entry.keep, entry.written, entry.count, entry.due
@@ -273,8 +273,8 @@ func (w *Writer) drop(key types.NamespacedName, entry *entry) {
 	}
 }
 
-// isPermanent reports whether a retry cannot succeed, because the namespace is deleted or being deleted or
-// the API server rejects the event.
+// isPermanent reports whether a retry cannot succeed, because the namespace is deleted or being
+// deleted or the API server rejects the event.
 func isPermanent(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)

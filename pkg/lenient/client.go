@@ -52,8 +52,8 @@ func (c *Client) Patch(ctx context.Context, namespace, name string, patch []byte
 	return c.one(ctx, c.patch(namespace, name, patch, subresources))
 }
 
-// PatchVersion is like Patch but returns only the resourceVersion of the object. The rest of the response is
-// not decoded.
+// PatchVersion is like Patch but returns only the resourceVersion of the object. The rest of the
+// response is not decoded.
 func (c *Client) PatchVersion(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (string, error) {
 	data, err := do(ctx, c.patch(namespace, name, patch, subresources))
 	if err != nil {
@@ -75,8 +75,8 @@ func (c *Client) patch(namespace, name string, patch []byte, subresources []stri
 		SetHeader("Content-Type", string(types.MergePatchType)).Body(patch)
 }
 
-// Each lists objects and calls each for one object after another while the response is still being received.
-// An error of each ends the list.
+// Each lists objects and calls each for one object after another while the response is still being
+// received. An error of each ends the list.
 func (c *Client) Each(ctx context.Context, namespace string, opts metav1.ListOptions, each func(Object) error) (metav1.ListMeta, error) {
 	request := c.listRequest("GET", namespace, &opts)
 	// The API server takes longer to compress the response than to send it.
@@ -112,9 +112,9 @@ func (c *Client) one(ctx context.Context, request *rest.Request) (Object, error)
 	return c.kind.Decode(data)
 }
 
-// do returns the response of the API server. Raw alone would replace the error of the server with one from the
-// status code, so that an object that does not exist could not be distinguished from a kind that is not
-// served.
+// do returns the response of the API server. Raw alone would replace the error of the server with
+// one from the status code, so that an object that does not exist could not be distinguished from a
+// kind that is not served.
 func do(ctx context.Context, request *rest.Request) ([]byte, error) {
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil {

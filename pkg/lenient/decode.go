@@ -10,8 +10,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Decode decodes one object. An object that cannot be decoded becomes an Unreadable. Only a text without
-// readable metadata, which no API server sends, is an error.
+// Decode decodes one object. An object that cannot be decoded becomes an Unreadable. Only a text
+// without readable metadata, which no API server sends, is an error.
 func (k Kind) Decode(data []byte) (Object, error) {
 	object, err := decode(data, func() any { return k.New() })
 	if err != nil {

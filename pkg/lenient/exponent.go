@@ -13,8 +13,8 @@ var hugeExponent = regexp.MustCompile(`"(` + space + `*[+-]?[0-9.]+[eE][+-]?[0-9
 // space matches what unicode.IsSpace accepts. A quantity may be surrounded by it.
 const space = `[\s\v\x{85}\p{Z}]`
 
-// disarm replaces such strings with text that is not a quantity. It changes the length of a text that contains
-// one, and returns any other text unchanged.
+// disarm replaces such strings with text that is not a quantity. It changes the length of a text
+// that contains one, and returns any other text unchanged.
 func disarm(data []byte) []byte {
 	if !suspicious(data) {
 		return data
@@ -47,7 +47,8 @@ func quotedBefore(text []byte) bool {
 	return bytes.HasSuffix(text, []byte{'"'})
 }
 
-// hugeAfter reports whether the text begins with an exponent of at least three digits that ends its string.
+// hugeAfter reports whether the text begins with an exponent of at least three digits that ends its
+// string.
 func hugeAfter(text []byte) bool {
 	if len(text) > 0 && (text[0] == '+' || text[0] == '-') {
 		text = text[1:]

@@ -10,7 +10,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Lister lists the objects of a kind one at a time as they arrive, and watches them. A Client is a Lister.
+// Lister lists the objects of a kind one at a time as they arrive, and watches them. A Client is a
+// Lister.
 type Lister interface {
 	Watcher
 	Each(ctx context.Context, namespace string, opts metav1.ListOptions, each func(Object) error) (metav1.ListMeta, error)
@@ -27,8 +28,8 @@ type Watcher interface {
 	Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error)
 }
 
-// Informer returns an informer for the transformed objects of all namespaces. transform must be idempotent.
-// description is for logs.
+// Informer returns an informer for the transformed objects of all namespaces. transform must be
+// idempotent. description is for logs.
 func Informer(source Lister, description string, indexers cache.Indexers, transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
 	return informer(listed{&cache.ListWatch{
 		ListWithContextFunc:  newest(source, transform),
@@ -36,8 +37,8 @@ func Informer(source Lister, description string, indexers cache.Indexers, transf
 	}}, description, indexers, transform)
 }
 
-// InformerOf is like Informer for a source that cannot list objects one at a time. The informer may list them
-// as the first events of a watch.
+// InformerOf is like Informer for a source that cannot list objects one at a time. The informer may
+// list them as the first events of a watch.
 func InformerOf(source Source, description string, indexers cache.Indexers, transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
 	return informer(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
@@ -63,24 +64,24 @@ func watchAll(source Watcher) cache.WatchFuncWithContext {
 	}
 }
 
-// listed is a ListWatch for a reflector that lists before it watches. To receive the same objects as the first
-// events of a watch takes the API server and the client about twice as long, because each object is wrapped,
-// checked and sent separately.
+// listed is a ListWatch for a reflector that lists before it watches. To receive the same objects
+// as the first events of a watch takes the API server and the client about twice as long, because
+// each object is wrapped, checked and sent separately.
 type listed struct{ *cache.ListWatch }
 
 // IsWatchListSemanticsUnSupported makes the reflector list with a list request.
 func (listed) IsWatchListSemanticsUnSupported() bool { return true }
 
-// largestPage and smallestPage limit the number of objects per list request. The API server usually has the
-// first page of a list in memory but may read further pages from etcd, which takes seven times as long, so
-// there should be only one page. However, it ends requests after a minute, so pages are smaller after a
-// failure.
+// largestPage and smallestPage limit the number of objects per list request. The API server usually
+// has the first page of a list in memory but may read further pages from etcd, which takes seven
+// times as long, so there should be only one page. However, it ends requests after a minute, so
+// pages are smaller after a failure.
 const largestPage, smallestPage = 100_000, 1_000
 
-// newest lists the current objects, even if an older version is requested, because an API server that lags
-// behind may not know what was released a moment ago. Each object is transformed before the next one is
-// decoded, because objects are several times as large before the transformation. The function is for one
-// reflector, which calls it again after a failure.
+// newest lists the current objects, even if an older version is requested, because an API server
+// that lags behind may not know what was released a moment ago. Each object is transformed before
+// the next one is decoded, because objects are several times as large before the transformation.
+// The function is for one reflector, which calls it again after a failure.
 func newest(source Lister, transform cache.TransformFunc) cache.ListWithContextFunc {
 	var page int64 = largestPage
 	return func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {

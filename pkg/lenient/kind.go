@@ -41,7 +41,8 @@ func (u *Unreadable) DeepCopyObject() runtime.Object {
 	return out
 }
 
-// List is a list for an informer. It contains transformed objects of the type of the kind, and Unreadables.
+// List is a list for an informer. It contains transformed objects of the type of the kind, and
+// Unreadables.
 type List struct {
 	metav1.TypeMeta
 	metav1.ListMeta

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// texts splits a stream of JSON into objects. It only searches for the end of each object, which is several
-// times as fast as checking its syntax. The decoder checks the syntax.
+// texts splits a stream of JSON into objects. It only searches for the end of each object, which is
+// several times as fast as checking its syntax. The decoder checks the syntax.
 type texts struct {
 	stream io.Reader
 	// buffer[from:to] was read from the stream and not returned yet.
@@ -16,17 +16,17 @@ type texts struct {
 	from, to int
 }
 
-// firstBuffer and lastBuffer are the sizes of the buffer. It is doubled for an object that is larger, up to many
-// times the size of an object that an API server can store.
+// firstBuffer and lastBuffer are the sizes of the buffer. It is doubled for an object that is
+// larger, up to many times the size of an object that an API server can store.
 const firstBuffer, lastBuffer = 64 << 10, 64 << 20
 
 func newTexts(stream io.Reader) *texts {
 	return &texts{stream: stream, buffer: make([]byte, firstBuffer)}
 }
 
-// next returns the text of the next object or array and the space before it. The text is valid until the next
-// read. The error is io.EOF if the stream ends before an object and io.ErrUnexpectedEOF if it ends within
-// one.
+// next returns the text of the next object or array and the space before it. The text is valid
+// until the next read. The error is io.EOF if the stream ends before an object and
+// io.ErrUnexpectedEOF if it ends within one.
 func (t *texts) next() ([]byte, error) { return t.read(span{}) }
 
 // read returns the text up to the end of the span.
@@ -182,8 +182,8 @@ func (t *texts) skip() error {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
-// span finds the end of an object, an array or a string in a text that grows. A span that is begun and quoted is
-// the rest of a string.
+// span finds the end of an object, an array or a string in a text that grows. A span that is begun
+// and quoted is the rest of a string.
 type span struct {
 	// length is the length of the text that was scanned.
 	length        int
@@ -225,7 +225,8 @@ func (s *span) see(text []byte) (done bool, err error) {
 	return false, nil
 }
 
-// skipString moves behind the closing quote of the string. It returns false if the text does not contain it yet.
+// skipString moves behind the closing quote of the string. It returns false if the text does not
+// contain it yet.
 func (s *span) skipString(text []byte) bool {
 	for {
 		rest := text[s.length:]

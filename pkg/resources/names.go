@@ -1,22 +1,22 @@
-// Package resources implements exact amounts of resources. It is the only package that converts a Quantity into
-// a number.
+// Package resources implements exact amounts of resources. It is the only package that converts a
+// Quantity into a number.
 //
-// Terms. An amount is a whole number of base units: thousandths of a core for cpu, bytes for memory and storage,
-// a count for everything else. A vector is a list of amounts by resource. Request converts a request into a
-// vector and rounds up. LimitValue converts a limit into an amount and rounds down. Rounding therefore never
-// gives more than a user wrote.
+// Terms. An amount is a whole number of base units: thousandths of a core for cpu, bytes for memory
+// and storage, a count for everything else. A vector is a list of amounts by resource. Request
+// converts a request into a vector and rounds up. LimitValue converts a limit into an amount and
+// rounds down. Rounding therefore never gives more than a user wrote.
 //
-// Invariants. Arithmetic is exact and uses integers. What does not fit is an error in a request and the greatest
-// number in a limit, never a smaller number. A resource that a vector does not contain is absent, which is
-// not zero: an absent limit limits nothing, and a limit of zero allows nothing. No number is special. No
-// result depends on the order of a map.
+// Invariants. Arithmetic is exact and uses integers. What does not fit is an error in a request and
+// the greatest number in a limit, never a smaller number. A resource that a vector does not contain
+// is absent, which is not zero: an absent limit limits nothing, and a limit of zero allows nothing.
+// No number is special. No result depends on the order of a map.
 package resources
 
 // ID represents the name of a resource. IDs are dense and start at 0, in the order of first use.
 type ID int32
 
-// Names assigns IDs to resource names. Vectors can be compared only if their IDs come from the same Names. It is
-// not safe for concurrent use.
+// Names assigns IDs to resource names. Vectors can be compared only if their IDs come from the same
+// Names. It is not safe for concurrent use.
 type Names struct {
 	ids   map[string]ID
 	names []string

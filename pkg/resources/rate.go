@@ -18,8 +18,8 @@ type Rate struct {
 	places int
 }
 
-// ParseRate parses a decimal such as "1", "1.25" or ".5". It must be above 0, without a sign or an exponent, with
-// at most nine digits before and nine after the point.
+// ParseRate parses a decimal such as "1", "1.25" or ".5". It must be above 0, without a sign or an
+// exponent, with at most nine digits before and nine after the point.
 func ParseRate(s string) (Rate, error) {
 	whole, fraction, point := strings.Cut(s, ".")
 	if !digits(whole) || !digits(fraction) || (whole == "" || point) && fraction == "" {

@@ -6,7 +6,8 @@ import (
 	"math/bits"
 )
 
-// Sum adds amounts in 128 bits, so that it cannot overflow and subtraction is always exact. The zero Sum is 0.
+// Sum adds amounts in 128 bits, so that it cannot overflow and subtraction is always exact. The
+// zero Sum is 0.
 type Sum struct {
 	high int64
 	low  uint64

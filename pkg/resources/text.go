@@ -15,9 +15,9 @@ const (
 	maxExponent = 64
 )
 
-// Parse parses a quantity that a user wrote. Unlike resource.ParseQuantity, it is fast for every text and never
-// returns a number that differs from the text: an exponent of minus a thousand million, or one that overflows,
-// is an error.
+// Parse parses a quantity that a user wrote. Unlike resource.ParseQuantity, it is fast for every
+// text and never returns a number that differs from the text: an exponent of minus a thousand
+// million, or one that overflows, is an error.
 func Parse(s string) (resource.Quantity, error) {
 	s = strings.TrimSpace(s)
 	if len(s) > maxText {
@@ -36,8 +36,8 @@ func Parse(s string) (resource.Quantity, error) {
 	return q, nil
 }
 
-// Format returns the exact text of an amount in base units of the named resource, in the short form that users
-// write: "500m" and "3" for cpu, "4Gi" and "5G" for memory, digits for counts.
+// Format returns the exact text of an amount in base units of the named resource, in the short form
+// that users write: "500m" and "3" for cpu, "4Gi" and "5G" for memory, digits for counts.
 func Format(name string, value int64) string {
 	switch {
 	case isCPU(name) && value%1000 == 0:
@@ -51,8 +51,8 @@ func Format(name string, value int64) string {
 	}
 }
 
-// Float converts an amount in base units of the named resource into the unit that Kubernetes uses for it: cores,
-// bytes or a count.
+// Float converts an amount in base units of the named resource into the unit that Kubernetes uses
+// for it: cores, bytes or a count.
 func Float(name string, value int64) float64 {
 	if isCPU(name) {
 		return float64(value) / 1000
@@ -60,7 +60,8 @@ func Float(name string, value int64) float64 {
 	return float64(value)
 }
 
-// formatBytes uses the suffix with the shorter text, because it is most likely the one that the user wrote.
+// formatBytes uses the suffix with the shorter text, because it is most likely the one that the
+// user wrote.
 func formatBytes(value int64) string {
 	binary := resource.NewQuantity(value, resource.BinarySI).String()
 	decimal := resource.NewQuantity(value, resource.DecimalSI).String()

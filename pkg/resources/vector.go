@@ -11,8 +11,8 @@ type Amount struct {
 	Value int64
 }
 
-// Vector contains at most one amount of each resource, sorted by ID. It must not be changed after its creation.
-// The nil Vector is empty.
+// Vector contains at most one amount of each resource, sorted by ID. It must not be changed after
+// its creation. The nil Vector is empty.
 type Vector []Amount
 
 // Get returns the amount of a resource, or false if the vector has none.
@@ -46,7 +46,8 @@ func (v Vector) With(id ID, value int64) Vector {
 	return append(with, tail...)
 }
 
-// Key returns a key for maps that is equal exactly for vectors that are Equal. It consists of arbitrary bytes.
+// Key returns a key for maps that is equal exactly for vectors that are Equal. It consists of
+// arbitrary bytes.
 func (v Vector) Key() string {
 	key := make([]byte, 0, 8*len(v))
 	for _, a := range v {

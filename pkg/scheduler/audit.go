@@ -18,8 +18,9 @@ func (s *Scheduler) Check() error {
 	return nil
 }
 
-// Audit is like Check but returns all violations, those of units by name before those of nodes. It may be
-// called from time to time in production, between two events. name returns the name of a resource.
+// Audit is like Check but returns all violations, those of units by name before those of nodes. It
+// may be called from time to time in production, between two events. name returns the name of a
+// resource.
 func (s *Scheduler) Audit(name func(resources.ID) string) []error {
 	charged := map[quota.NodeID]map[resources.ID]int64{}
 	jobs := map[quota.NodeID]int64{}

@@ -51,9 +51,9 @@ func (s *Scheduler) unclaim(l *queueState, shape *queue.Shape) {
 	}
 }
 
-// claimForFront adds claims for the shape in front of a queue if it is refused what it is owed. It reports
-// whether that changed anything. The refusal is computed again, because the shape may lack more now
-// than when it was last tried, before others were in front.
+// claimForFront adds claims for the shape in front of a queue if it is refused what it is owed. It
+// reports whether that changed anything. The refusal is computed again, because the shape may lack
+// more now than when it was last tried, before others were in front.
 func (s *Scheduler) claimForFront(l *queueState) bool {
 	front := l.Front()
 	if s.lender == nil || front == nil {
@@ -80,8 +80,8 @@ func (s *Scheduler) unclaimBehindFront(l *queueState) (changed bool) {
 	return changed
 }
 
-// reviseClaims updates all claims after a charge: shapes with claims may lack more now, and the groups at
-// the charged nodes may no longer be owed their demands.
+// reviseClaims updates all claims after a charge: shapes with claims may lack more now, and the
+// groups at the charged nodes may no longer be owed their demands.
 func (s *Scheduler) reviseClaims(group quota.Group) {
 	for _, l := range s.claiming {
 		for _, shape := range l.claimants {

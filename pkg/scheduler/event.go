@@ -40,8 +40,9 @@ type Unit struct {
 	Reason wellknown.Reason
 }
 
-// Facts are the part of a Unit that the core stores unchanged. It does not contain points in time, because
-// a time.Time is large and the core, which may hold a million units, stores them in a shorter form.
+// Facts are the part of a Unit that the core stores unchanged. It does not contain points in time,
+// because a time.Time is large and the core, which may hold a million units, stores them in a
+// shorter form.
 type Facts struct {
 	UID string
 	// Owner is the UID of the job whose pods use the quota of the unit; empty if unknown. Like

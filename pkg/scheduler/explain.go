@@ -16,9 +16,9 @@ const (
 	ReasonInterval = 30 * time.Second
 )
 
-// explainer stores which cause of waiting each unit shows, and decides when to compare it with the cause
-// for which the unit waits now. It requests no writes: an explanation is composed when it is sent and is
-// recorded with show.
+// explainer stores which cause of waiting each unit shows, and decides when to compare it with the
+// cause for which the unit waits now. It requests no writes: an explanation is composed when it is
+// sent and is recorded with show.
 //
 // Units of one shape are refused for the same cause. A cause that lasts only for a short time is not
 // worth a write for each of them, so a new cause must last for ReasonInterval before it replaces the
@@ -111,8 +111,8 @@ func (s *shown) last() quota.Cause {
 	return *s.cause
 }
 
-// shows reports whether the unit shows the cause. Of a cause that was written before the start, only the
-// reason and the group are known.
+// shows reports whether the unit shows the cause. Of a cause that was written before the start,
+// only the reason and the group are known.
 func (u *unit) shows(c quota.Cause) bool {
 	if u.shown.restored {
 		return u.shown.last().Reason == c.Reason && (u.queue == nil || u.Quota == u.queue.Group.Path())
@@ -145,8 +145,8 @@ func (u *unit) unexplained(now time.Time) *quota.Refusal {
 	return r
 }
 
-// causeUnsettled reports whether the cause has not lasted long enough to replace the cause that the units
-// of the shape show.
+// causeUnsettled reports whether the cause has not lasted long enough to replace the cause that the
+// units of the shape show.
 func (u *unit) causeUnsettled(r *quota.Refusal) bool {
 	shape := u.item.Shape()
 	return shape != nil && r == shape.Refusal() && shape.Shown != nil && *shape.Shown != shape.Cause() && u.shows(*shape.Shown)
@@ -198,8 +198,8 @@ func (e *explainer) next() instant {
 	return 0
 }
 
-// due removes and returns the shapes whose new cause has lasted long enough, ordered by time and then by
-// name.
+// due removes and returns the shapes whose new cause has lasted long enough, ordered by time and
+// then by name.
 func (e *explainer) due(now instant) (shapes []*queue.Shape) {
 	for change, ok := e.changes.Top(); ok && change.at <= now; change, ok = e.changes.Top() {
 		e.stop(change)

@@ -7,12 +7,12 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// FlushInterval is how often parked shapes are tried even if nothing was freed. This is a safety net: what
-// it finds is a lost wake-up, which Rescued counts.
+// FlushInterval is how often parked shapes are tried even if nothing was freed. This is a safety
+// net: what it finds is a lost wake-up, which Rescued counts.
 const FlushInterval = 5 * time.Minute
 
-// Next makes all decisions that are possible at the time. It returns the resulting writes, and when to call
-// it again if no event occurs before; zero means never.
+// Next makes all decisions that are possible at the time. It returns the resulting writes, and when
+// to call it again if no event occurs before; zero means never.
 func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
 	s.waitIndex.Begin(now)
 	// A unit must be tried before the reason for its wait is known, and expired timers may add units to
@@ -136,8 +136,8 @@ func (s *Scheduler) flush(now time.Time) (found bool) {
 // Flushes returns how often all parked shapes were tried as a safety net.
 func (s *Scheduler) Flushes() int { return s.flushes }
 
-// Rescued returns the number of parked shapes that the safety net found to fit. It stays 0 unless there is a
-// bug.
+// Rescued returns the number of parked shapes that the safety net found to fit. It stays 0 unless
+// there is a bug.
 func (s *Scheduler) Rescued() int { return s.rescued }
 
 // watchFronts explains again why the units wait that have reached or lost the front of a queue of which

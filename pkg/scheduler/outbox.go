@@ -2,21 +2,21 @@ package scheduler
 
 import "time"
 
-// ExplainInterval is the shortest time between two explanations while other writes are in progress, if the
-// number of explanations in progress is limited.
+// ExplainInterval is the shortest time between two explanations while other writes are in progress,
+// if the number of explanations in progress is limited.
 const ExplainInterval = 50 * time.Millisecond
 
-// outbox stores which writes are requested and which are in progress, and decides in which order they are
-// sent. Most writes, such as an admission, are urgent: they are sent at once, in the order of the requests.
-// Explanations of why units wait come in bursts and must not delay the urgent writes, so their number and
-// rate can be limited.
+// outbox stores which writes are requested and which are in progress, and decides in which order
+// they are sent. Most writes, such as an admission, are urgent: they are sent at once, in the order
+// of the requests. Explanations of why units wait come in bursts and must not delay the urgent
+// writes, so their number and rate can be limited.
 //
 // Invariants:
 //
-//   - At most one write of a unit is in progress. Of the writes that are requested in the meantime, only
-//     the latest is sent when the outcome is known.
-//   - A unit is in one of the lists while a write of it is requested and none is in progress. A list may
-//     also contain units for which no write, or another write, is requested now.
+//   - At most one write of a unit is in progress. Of the writes that are requested in the meantime,
+//     only the latest is sent when the outcome is known.
+//   - A unit is in one of the lists while a write of it is requested and none is in progress. A
+//     list may also contain units for which no write, or another write, is requested now.
 //   - urgent and explaining count the units with a write in progress.
 type outbox struct {
 	// ready are the units with an urgent write.
@@ -83,9 +83,9 @@ func (o *outbox) post(u *unit) {
 	}
 }
 
-// answered processes the outcome of the write with the number and returns the kind of the write. It returns
-// false if the unit is nil or has no such write in progress. The next requested write is sent after a
-// call of post.
+// answered processes the outcome of the write with the number and returns the kind of the write. It
+// returns false if the unit is nil or has no such write in progress. The next requested write is
+// sent after a call of post.
 func (o *outbox) answered(u *unit, seq uint64) (Kind, bool) {
 	if u == nil || u.write.seq != seq {
 		return 0, false
@@ -147,8 +147,8 @@ func (o *outbox) paced(now time.Time) bool {
 	return o.mostExplaining == 0 || o.urgent == 0 || !now.Before(o.explainAt)
 }
 
-// next returns when the next requested explanation may be sent if nothing happens before. It is zero if none
-// is requested or if another one must finish first.
+// next returns when the next requested explanation may be sent if nothing happens before. It is
+// zero if none is requested or if another one must finish first.
 func (o *outbox) next() time.Time {
 	if len(o.explanations) > 0 && o.explaining < o.mostExplaining {
 		return o.explainAt

@@ -7,8 +7,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// settle puts a unit into the state that follows from what is known of it: charged or not, and queued or
-// not. It is the only function that moves units, and it is idempotent.
+// settle puts a unit into the state that follows from what is known of it: charged or not, and
+// queued or not. It is the only function that moves units, and it is idempotent.
 func (s *Scheduler) settle(u *unit, now time.Time) {
 	l, refusal := s.place(u)
 	if u.write.wanted == Dequeue && (l == nil || l != u.queue || l.set.Stop != NotStopped) {
@@ -46,8 +46,8 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	s.explainLater(u, now)
 }
 
-// requestEviction requests the write that frees the quota of the unit or that evicts it. A unit whose job
-// has ended is not evicted.
+// requestEviction requests the write that frees the quota of the unit or that evicts it. A unit
+// whose job has ended is not evicted.
 func (s *Scheduler) requestEviction(u *unit, now time.Time) {
 	stopped := u.Phase.holdsQuota() && u.Stopped
 	if !stopped {
@@ -78,9 +78,9 @@ func (s *Scheduler) place(u *unit) (*queueState, *quota.Refusal) {
 	return l, nil
 }
 
-// holder returns the group to which a unit that holds quota is charged. A unit that no longer belongs to a
-// group still uses quota of the ancestors: it is charged to what is left of the group that it was admitted
-// from.
+// holder returns the group to which a unit that holds quota is charged. A unit that no longer
+// belongs to a group still uses quota of the ancestors: it is charged to what is left of the group
+// that it was admitted from.
 func (s *Scheduler) holder(u *unit, l *queueState) quota.Group {
 	switch {
 	case l != nil:
@@ -115,8 +115,8 @@ func (s *Scheduler) uncharge(u *unit) {
 	was.group.Spaces(was.demand, s.wake)
 }
 
-// wake records that a space may have more room. The shapes that it could hold are tried together with those
-// of other freed spaces.
+// wake records that a space may have more room. The shapes that it could hold are tried together
+// with those of other freed spaces.
 func (s *Scheduler) wake(space quota.Space) {
 	if !s.isFreed[space] {
 		s.isFreed[space] = true

@@ -64,8 +64,8 @@ func (s *Scheduler) stats(l *queueState, now time.Time) QueueStats {
 	return stats
 }
 
-// Pending returns the sum of the demands of the queued units by node. The sum of a resource is at most the
-// largest int64.
+// Pending returns the sum of the demands of the queued units by node. The sum of a resource is at
+// most the largest int64.
 func (s *Scheduler) Pending() map[quota.NodeID]resources.Vector {
 	sums := map[quota.NodeID]map[resources.ID]int64{}
 	for _, l := range s.queues {

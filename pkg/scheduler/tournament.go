@@ -6,8 +6,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// tournament selects the queue that tries next among those that have an item to try. At each node of the
-// quota the branches below it compete, each with the item of the queue that won below it:
+// tournament selects the queue that tries next among those that have an item to try. At each node
+// of the quota the branches below it compete, each with the item of the queue that won below it:
 //
 //   - an item that its group is owed goes before an item for which it would borrow,
 //   - then the queue with the greater rank goes first,
@@ -24,8 +24,8 @@ type tournament struct {
 	inner, queues map[quota.NodeID]*branch
 }
 
-// branch is a queue, or a node with branches below it. If the group of such a node has a queue, the queue
-// is one of the branches below it.
+// branch is a queue, or a node with branches below it. If the group of such a node has a queue, the
+// queue is one of the branches below it.
 type branch struct {
 	node  quota.NodeID
 	above *branch
@@ -151,9 +151,9 @@ func (b *branch) raise(demand quota.Demand) {
 	}
 }
 
-// shrunk calls visit for the queues whose items may no longer fit after the demand was charged to the group:
-// the queues of the nodes of the group, and the queues below these nodes whose items request more than is
-// left.
+// shrunk calls visit for the queues whose items may no longer fit after the demand was charged to
+// the group: the queues of the nodes of the group, and the queues below these nodes whose items
+// request more than is left.
 func (c *tournament) shrunk(group quota.Group, demand quota.Demand, visit func(*queueState)) {
 	for _, node := range group.Nodes() {
 		if b := c.queues[node]; b != nil {
@@ -175,8 +175,8 @@ func (c *tournament) shrunk(group quota.Group, demand quota.Demand, visit func(*
 	}
 }
 
-// findAbove calls visit for the queues below that request more than the room of a resource, and returns the
-// most that the others request.
+// findAbove calls visit for the queues below that request more than the room of a resource, and
+// returns the most that the others request.
 func (b *branch) findAbove(resource resources.ID, room int64, visit func(*queueState)) (most int64) {
 	if b.below == nil {
 		requested, _ := b.queue.tried.Shape().Demand.Requests.Get(resource)

@@ -7,8 +7,9 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// instant is a time in microseconds since the zero time.Time. It has a third of the size of a time.Time,
-// which matters because each of a million units has several. 0 means none, like the zero time.
+// instant is a time in microseconds since the zero time.Time. It has a third of the size of a
+// time.Time, which matters because each of a million units has several. 0 means none, like the zero
+// time.
 type instant int64
 
 func instantOf(t time.Time) instant { return instant(t.UnixMicro() - time.Time{}.UnixMicro()) }
@@ -26,8 +27,8 @@ func earliest(a, b instant) instant {
 	return a
 }
 
-// unit is what is stored of a Unit and what has been decided about it. It should be small while it waits,
-// because most units wait.
+// unit is what is stored of a Unit and what has been decided about it. It should be small while it
+// waits, because most units wait.
 type unit struct {
 	Facts
 	// dequeuedAt and requeueAt are from the Unit.

@@ -10,8 +10,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Requests returns the demand of the unit from its spec.resource. The Demand of every Source starts with
-// it.
+// Requests returns the demand of the unit from its spec.resource. The Demand of every Source starts
+// with it.
 func Requests(names *resources.Names, unit *v1alpha1.QueueUnit) (quota.Demand, error) {
 	jobs := names.ID(quota.JobsResource)
 	demand := quota.Demand{Preemptible: ptr.Deref(unit.Spec.Preemptible, true)}

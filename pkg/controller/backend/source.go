@@ -1,9 +1,10 @@
 // Package backend defines the interface between a quota backend and the cluster: a Source watches the
 // objects that define the quota and reports the resulting changes to the core.
 //
-// A backend has two parts: the quota.Backend, which decides and has no client, and the Source, which feeds
-// it. A small backend is one package with both. The Sources of the Backends in pkg/quota are the packages
-// below this one. docs/development/adding-a-backend.md describes how to write a backend.
+// A backend has two parts: the quota.Backend, which decides and has no client, and the Source,
+// which feeds it. A small backend is one package with both. The Sources of the Backends in
+// pkg/quota are the packages below this one. docs/development/adding-a-backend.md describes how to
+// write a backend.
 package backend
 
 import (

@@ -1,7 +1,8 @@
-// Package elasticquota feeds the quota backend "elasticquota" with the ElasticQuotaTrees of the cluster.
+// Package elasticquota feeds the quota backend "elasticquota" with the ElasticQuotaTrees of the
+// cluster.
 //
-// Only the oldest tree in namespace kube-system is used. If it is invalid, its last valid version stays in
-// force. The status of the tree reports this and shows how much of it is used.
+// Only the oldest tree in namespace kube-system is used. If it is invalid, its last valid version
+// stays in force. The status of the tree reports this and shows how much of it is used.
 package elasticquota
 
 import (

@@ -89,8 +89,8 @@ func (f *forest) follow(oldest *unstructured.Unstructured, change *backend.Chang
 	}
 }
 
-// choose builds the backend from the tree. If the tree is invalid, the backend of its last valid version
-// stays in force. The backend of another tree does not.
+// choose builds the backend from the tree. If the tree is invalid, the backend of its last valid
+// version stays in force. The backend of another tree does not.
 func (f *forest) choose(object *unstructured.Unstructured, change *backend.Change) {
 	if f.chosen != nil && f.chosen.GetUID() != object.GetUID() {
 		f.backend = nil
@@ -137,7 +137,8 @@ func (f *forest) missing() *quota.Refusal {
 		"ElasticQuotaTree %s/%s is invalid and no earlier valid version is known, so no job is released: %s", f.chosen.GetNamespace(), f.chosen.GetName(), f.faults)}
 }
 
-// oldest returns the oldest tree in namespace kube-system, which is the one in use; nil if there is none.
+// oldest returns the oldest tree in namespace kube-system, which is the one in use; nil if there is
+// none.
 func (f *forest) oldest() *unstructured.Unstructured {
 	var oldest *unstructured.Unstructured
 	for _, t := range f.trees {

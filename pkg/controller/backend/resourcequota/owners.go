@@ -57,8 +57,8 @@ func (s *Source) watchOwners(ctx context.Context, config *rest.Config) (synced [
 	return synced, nil
 }
 
-// ignoreMissing logs no error for a kind that the cluster does not have. The informer tries again from time
-// to time.
+// ignoreMissing logs no error for a kind that the cluster does not have. The informer tries again
+// from time to time.
 func ignoreMissing(ctx context.Context, r *cache.Reflector, err error) {
 	if apierrors.IsNotFound(err) {
 		klog.FromContext(ctx).V(3).Info("The kind is not served; trying again later", "kind", r.TypeDescription())

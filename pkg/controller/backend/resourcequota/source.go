@@ -1,10 +1,10 @@
-// Package resourcequota feeds the quota backend "resourcequota" with the ResourceQuotas and the pods of the
-// cluster, and with the objects between pods and jobs.
+// Package resourcequota feeds the quota backend "resourcequota" with the ResourceQuotas and the
+// pods of the cluster, and with the objects between pods and jobs.
 //
-// A pod belongs to the object that controls it. Between a pod and its job there may be a Job (of the
-// submitter of a RayJob, of a JobSet, or of the launcher of an MPIJob), a RayCluster (of a RayJob), a Job and
-// its JobSet (of a TrainJob), or another pod (a Spark driver). Only the metadata of these objects is
-// watched.
+// A pod belongs to the object that controls it. Between a pod and its job there may be a Job (of
+// the submitter of a RayJob, of a JobSet, or of the launcher of an MPIJob), a RayCluster (of a
+// RayJob), a Job and its JobSet (of a TrainJob), or another pod (a Spark driver). Only the metadata
+// of these objects is watched.
 package resourcequota
 
 import (
