@@ -6,12 +6,12 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// After is the name of the unit that a unit with these annotations comes after; empty
-// where it names none.
+// After returns the name of the unit that a unit with the annotations comes after; empty if they
+// name none.
 func After(annotations map[string]string) string { return annotations[wellknown.AfterAnnotation] }
 
-// Annotate returns the annotations of a unit that comes after the one of the name. Those
-// that are given stay as they are.
+// Annotate returns the annotations of a unit that comes after the named unit. It does not change its
+// argument.
 func Annotate(annotations map[string]string, after string) map[string]string {
 	if after == "" {
 		return annotations

@@ -1,23 +1,24 @@
-// Package arrival keeps the order of arrival between job-extensions, which creates the
-// units of jobs, and the controller, which gives free quota to the first unit that it is
-// shown. The units of a namespace are created side by side, so they appear in any order.
+// Package arrival preserves the order of jobs between job-extensions, which creates their units,
+// and the controller, which gives free quota to the first unit that it observes. The units of a
+// namespace are created concurrently, so they appear in any order.
 //
 // The protocol:
-//   - Sender, in job-extensions. The creation of units begins in the order in which their
-//     jobs came up, and waits for no other. A unit whose creation begins while the creation
-//     of others is under way names the last of these in the annotation kube-queue/after.
-//   - Receiver, in the controller. A new unit that names another one is held until that
-//     one was shown, for Patience at most, since the other's creation may have failed.
+//   - Sender, in job-extensions. The creation of units begins in the order of their jobs and does
+//     not wait for the creation of other units. A unit whose creation begins while others are being
+//     created names the last of these in the annotation kube-queue/after.
+//   - Receiver, in the controller. A new unit that names another unit is delayed until the other
+//     one was delivered, but at most for Patience, because the creation of the other one may have
+//     failed.
 //
-// Invariant: units of one namespace and kind are shown in the order in which their
+// Invariant: units of the same namespace and kind are delivered in the order in which their
 // creation began, unless a creation fails or takes longer than Patience.
 //
-// The receiver's wait is the only one. It cannot be dropped: a unit that appears first
-// does not tell by itself whether an earlier one is still to come, and to wait without
-// knowing would delay every job that comes alone. So the annotation cannot be dropped
-// either: the two programs share nothing but the units.
+// The receiver is the only part that waits. It must wait, because a unit that appears first does
+// not show whether an earlier one is still to come. It must know when to wait, because waiting
+// without knowing would delay every job that arrives alone. The two programs share only the units,
+// so the annotation carries this knowledge.
 //
-// Either half may be older than the other. A receiver that does not know the annotation
-// shows units as they appear, and units that name none are never held: at worst the order
-// is lost, and nothing waits longer than Patience.
+// The two programs may have different versions. A receiver that does not know the annotation
+// delivers units as they appear, and units without the annotation are never delayed. At worst the
+// order is lost, and no unit waits longer than Patience.
 package arrival

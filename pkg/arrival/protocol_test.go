@@ -11,17 +11,17 @@ import (
 
 // birth is the creation of one unit.
 type birth struct {
-	// line is who keeps an order: a namespace and kind.
-	line, name, after string
+	// sequence is the namespace and kind within which the order is preserved.
+	sequence, name, after string
 	// begins, lands and ends are when the request is sent, when the API server stores the
 	// unit, and when the answer is there; arrives is when the receiver is reported.
 	begins, lands, ends, arrives time.Duration
 	fails                        bool
-	// alone: no other creation of the line was under way.
+	// alone: no other creation of the sequence was under way.
 	alone bool
 }
 
-func (b *birth) key() string { return b.line + "/" + b.name }
+func (b *birth) key() string { return b.sequence + "/" + b.name }
 
 // drawBirths is a schedule of creations in the order in which they begin.
 func drawBirths(t *rapid.T) []*birth {
@@ -33,7 +33,7 @@ func drawBirths(t *rapid.T) []*birth {
 	at := time.Duration(0)
 	for i := range rapid.IntRange(1, 25).Draw(t, "units") {
 		at += ms("pause", 30)
-		b := &birth{line: rapid.SampledFrom([]string{"a/Job", "a/TFJob", "b/Job"}).Draw(t, "line"), name: fmt.Sprintf("%02d", i), begins: at}
+		b := &birth{sequence: rapid.SampledFrom([]string{"a/Job", "a/TFJob", "b/Job"}).Draw(t, "sequence"), name: fmt.Sprintf("%02d", i), begins: at}
 		most := 150
 		if maySlow && rapid.IntRange(0, 5).Draw(t, "slow") == 0 {
 			most = 3000
@@ -57,12 +57,12 @@ func send(births []*birth) (stored []*birth) {
 	under := map[string]int{}
 	var events []event
 	for _, b := range births {
-		namespace, kind := b.line[:1], b.line[2:]
+		namespace, kind := b.sequence[:1], b.sequence[2:]
 		var turn *Turn
 		events = append(events,
 			event{b.begins, func() {
-				b.alone = under[b.line] == 0
-				under[b.line]++
+				b.alone = under[b.sequence] == 0
+				under[b.sequence]++
 				turn = senders[kind].Enter()
 				b.after = turn.Begin(namespace, b.name)
 			}},
@@ -72,7 +72,7 @@ func send(births []*birth) (stored []*birth) {
 				}
 			}},
 			event{b.ends, func() {
-				under[b.line]--
+				under[b.sequence]--
 				turn.End()
 			}})
 	}
@@ -112,7 +112,7 @@ var epoch = time.Unix(1000, 0)
 func (e *exhibition) see(b *birth, now time.Duration) {
 	u := Unit[*birth]{Key: b.key(), UID: b.key(), Fresh: true, Value: b}
 	if name := After(Annotate(nil, b.after)); name != "" {
-		u.After = b.line + "/" + name
+		u.After = b.sequence + "/" + name
 	}
 	e.show(e.See(u, epoch.Add(now)), now)
 }
@@ -140,7 +140,7 @@ func (e *exhibition) receive(t *rapid.T, stored []*birth) {
 }
 
 // Whatever time creations take, and whichever of them fail, both halves together show
-// the units of a line in the order in which their creation began, unless one of them
+// the units of a sequence in the order in which their creation began, unless one of them
 // failed or took longer than Patience; and none is held longer than that, nor one that
 // came alone at all.
 func TestPropertyBothHalvesKeepTheOrderOfArrival(t *testing.T) {
@@ -152,16 +152,16 @@ func TestPropertyBothHalvesKeepTheOrderOfArrival(t *testing.T) {
 
 		began, orderly := map[string][]string{}, map[string]bool{}
 		for _, b := range births {
-			if _, known := orderly[b.line]; !known {
-				orderly[b.line] = true
+			if _, known := orderly[b.sequence]; !known {
+				orderly[b.sequence] = true
 			}
 			if b.fails || b.arrives-b.begins > Patience {
-				orderly[b.line] = false
+				orderly[b.sequence] = false
 			}
 			if b.fails {
 				continue
 			}
-			began[b.line] = append(began[b.line], b.name)
+			began[b.sequence] = append(began[b.sequence], b.name)
 			at, was := shown.at[b]
 			switch held := at - b.arrives; {
 			case !was:
@@ -174,15 +174,15 @@ func TestPropertyBothHalvesKeepTheOrderOfArrival(t *testing.T) {
 		}
 		got := map[string][]string{}
 		for _, b := range shown.order {
-			got[b.line] = append(got[b.line], b.name)
+			got[b.sequence] = append(got[b.sequence], b.name)
 		}
-		for line, want := range began {
-			if orderly[line] && !slices.Equal(got[line], want) {
-				t.Fatalf("of %s are shown %v, not %v", line, got[line], want)
+		for sequence, want := range began {
+			if orderly[sequence] && !slices.Equal(got[sequence], want) {
+				t.Fatalf("of %s are shown %v, not %v", sequence, got[sequence], want)
 			}
 		}
-		if len(shown.held)+len(shown.line)+len(shown.behind) > 0 {
-			t.Fatalf("left are %v %v %v", shown.held, shown.line, shown.behind)
+		if len(shown.held)+len(shown.waiting)+len(shown.behind) > 0 {
+			t.Fatalf("left are %v %v %v", shown.held, shown.waiting, shown.behind)
 		}
 	})
 }

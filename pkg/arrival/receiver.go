@@ -5,53 +5,51 @@ import (
 	"time"
 )
 
-// Patience is how long a unit waits for the one that it comes after, whose creation may
-// have failed.
+// Patience is how long a unit waits for the unit that it comes after, whose creation may have failed.
 const Patience = time.Second
 
-// Unit is what a Receiver has to know of a unit.
+// Unit is what a Receiver must know of a unit.
 type Unit[T any] struct {
 	Key, UID string
-	// After is the key of the unit that it comes after; empty where it names none.
+	// After is the key of the unit that it comes after; empty if none.
 	After string
-	// Fresh: nothing was decided about the unit yet. No other is held.
+	// Fresh is whether nothing was decided about the unit yet. Other units are never delayed.
 	Fresh bool
-	// Value is what is to be shown.
+	// Value is what is delivered.
 	Value T
 }
 
-// Receiver has units taken in in the order of their jobs, though job-extensions creates
-// several side by side: free quota goes to the first unit that the core is shown. One
-// that was created while another was being created names that one. It is held until the
-// core has been shown that one.
+// Receiver delivers units in the order of their jobs, even though job-extensions creates several of
+// them concurrently. The order matters because free quota goes to the first unit that the core
+// receives. A unit that was created while another unit was being created names that unit, and is
+// delayed until the core has received it.
 //
-// Invariant: of the units that are created, those of one namespace and kind come out in
-// the order in which their creation began, where no creation fails or takes longer than
-// Patience.
+// Invariant: new units of the same namespace and kind are delivered in the order in which their
+// creation began, if no creation fails or takes longer than Patience.
 type Receiver[T any] struct {
-	// known reports whether the core has been shown a unit.
+	// known reports whether the core has received the unit with the key.
 	known func(key string) bool
-	// held are the units that wait, by their keys; line is the same, who came first
-	// before others; behind is by the key of whom they come after, in that order.
-	held   map[string]*follower[T]
-	line   []*follower[T]
-	behind map[string][]*follower[T]
+	// held are the delayed units by key. waiting are the same units in the order in which they
+	// appeared, and behind are the same by the key of the unit that they come after.
+	held    map[string]*follower[T]
+	waiting []*follower[T]
+	behind  map[string][]*follower[T]
 }
 
-// follower is a unit that waits for the one that it comes after.
+// follower is a unit that waits for the unit that it comes after.
 type follower[T any] struct {
 	unit  Unit[T]
 	until time.Time
-	// gone: the unit was deleted meanwhile. Others may come after it.
+	// gone is whether the unit was deleted in the meantime. Other units may come after it.
 	gone bool
 }
 
-// NewReceiver asks known whether the core has been shown the unit of a key.
+// NewReceiver returns a Receiver. known reports whether the core has received the unit with the key.
 func NewReceiver[T any](known func(string) bool) *Receiver[T] {
 	return &Receiver[T]{known: known, held: map[string]*follower[T]{}, behind: map[string][]*follower[T]{}}
 }
 
-// See takes a unit and reports which units the core is to be shown now, in this order.
+// See processes a unit and returns the units to deliver to the core now, in order.
 func (s *Receiver[T]) See(u Unit[T], now time.Time) []T {
 	h := s.held[u.Key]
 	switch {
@@ -68,7 +66,7 @@ func (s *Receiver[T]) See(u Unit[T], now time.Time) []T {
 	return append([]T{u.Value}, s.follow(u.Key)...)
 }
 
-// Gone takes in that a unit was deleted, and reports which units are to be shown.
+// Gone processes the deletion of a unit and returns the units to deliver.
 func (s *Receiver[T]) Gone(key string) []T {
 	if h := s.held[key]; h != nil {
 		h.gone = true
@@ -77,38 +75,38 @@ func (s *Receiver[T]) Gone(key string) []T {
 	return s.follow(key)
 }
 
-// Due reports which units have waited long enough.
+// Due returns the units that have waited for Patience.
 func (s *Receiver[T]) Due(now time.Time) (units []T) {
-	for len(s.line) > 0 && !now.Before(s.line[0].until) {
-		units = append(units, s.release(s.line[0])...)
+	for len(s.waiting) > 0 && !now.Before(s.waiting[0].until) {
+		units = append(units, s.release(s.waiting[0])...)
 	}
 	return units
 }
 
-// Next is when the first will have; the zero time when none waits.
+// Next returns when Due returns the next unit; zero if no unit waits.
 func (s *Receiver[T]) Next() time.Time {
-	if len(s.line) == 0 {
+	if len(s.waiting) == 0 {
 		return time.Time{}
 	}
-	return s.line[0].until
+	return s.waiting[0].until
 }
 
 func (s *Receiver[T]) hold(h *follower[T]) {
 	s.held[h.unit.Key] = h
-	s.line = append(s.line, h)
+	s.waiting = append(s.waiting, h)
 	s.behind[h.unit.After] = append(s.behind[h.unit.After], h)
 }
 
 func (s *Receiver[T]) drop(h *follower[T]) {
 	isIt := func(other *follower[T]) bool { return other == h }
 	delete(s.held, h.unit.Key)
-	s.line = slices.DeleteFunc(s.line, isIt)
+	s.waiting = slices.DeleteFunc(s.waiting, isIt)
 	if s.behind[h.unit.After] = slices.DeleteFunc(s.behind[h.unit.After], isIt); len(s.behind[h.unit.After]) == 0 {
 		delete(s.behind, h.unit.After)
 	}
 }
 
-// release lets one go that was held, and those that come after it.
+// release returns a delayed unit and the units that come after it.
 func (s *Receiver[T]) release(h *follower[T]) (units []T) {
 	s.drop(h)
 	if !h.gone {
@@ -117,8 +115,8 @@ func (s *Receiver[T]) release(h *follower[T]) (units []T) {
 	return append(units, s.follow(h.unit.Key)...)
 }
 
-// follow lets those go that come after a unit: each with all that come after it in turn,
-// for they began while it was being created, and whoever stands behind it began later.
+// follow returns the units that come after a unit. Each is followed by the units that come after it,
+// because the creation of these began before the creation of the next unit behind the same unit.
 func (s *Receiver[T]) follow(key string) (units []T) {
 	for len(s.behind[key]) > 0 {
 		units = append(units, s.release(s.behind[key][0])...)

@@ -91,8 +91,8 @@ func TestPropertyUnitsAreShownInTheOrderOfTheirJobs(t *testing.T) {
 		if slices.Sort(s.keys); !slices.Equal(s.keys, want) {
 			t.Fatalf("in the end %v were shown, not %v", s.keys, want)
 		}
-		if len(s.held)+len(s.line)+len(s.behind) > 0 {
-			t.Fatalf("left are %v %v %v", s.held, s.line, s.behind)
+		if len(s.held)+len(s.waiting)+len(s.behind) > 0 {
+			t.Fatalf("left are %v %v %v", s.held, s.waiting, s.behind)
 		}
 	})
 }
@@ -173,8 +173,8 @@ func TestAUnitThatComesAfterAnother(t *testing.T) {
 			if got := fmt.Sprint(s.keys); got != test.want {
 				t.Errorf("shown are %s, not %s", got, test.want)
 			}
-			if len(s.held)+len(s.line)+len(s.behind) > 0 {
-				t.Errorf("left are %v %v %v", s.held, s.line, s.behind)
+			if len(s.held)+len(s.waiting)+len(s.behind) > 0 {
+				t.Errorf("left are %v %v %v", s.held, s.waiting, s.behind)
 			}
 		})
 	}

@@ -38,7 +38,7 @@ func inOrder(created []creation) (order []string) {
 	return order
 }
 
-// From what workers of any speed create side by side the order of arrival can be told,
+// From what workers of any speed create side by side the order of arrival can be reconstructed,
 // each namespace for itself, and nobody waits for one who has nothing to do.
 func TestPropertyTheOrderOfArrivalCanBeReported(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -115,8 +115,8 @@ func TestPropertyTheOrderOfArrivalCanBeReported(t *testing.T) {
 			want[key.Namespace] = append(want[key.Namespace], key.Name)
 		}
 		for namespace, names := range want {
-			if told := inOrder(created[namespace]); !slices.Equal(told, names) {
-				rt.Fatalf("in %s %v were created, which tells %v, not %v", namespace, created[namespace], told, names)
+			if order := inOrder(created[namespace]); !slices.Equal(order, names) {
+				rt.Fatalf("in %s %v were created, which results in %v, not %v", namespace, created[namespace], order, names)
 			}
 		}
 	})

@@ -22,11 +22,12 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// tryTimeout is for a write and what is read for it; the write has a shorter one of its own.
+// tryTimeout is the timeout of a write and of the read before it. The write itself has a shorter
+// timeout.
 const tryTimeout = 15 * time.Second
 
-// applier carries out plans. Each write is tried until it is known what became
-// of it; the outcome goes to the inbox.
+// applier carries out plans. It tries each write until the outcome is known, and puts the outcome
+// into the inbox.
 type applier struct {
 	units  *lenient.Client
 	clock  clock.Clock
@@ -64,9 +65,9 @@ func (a *applier) run(ctx context.Context, workers int) {
 	group.Wait()
 }
 
-// write patches the unit and reports the outcome. An unclear answer, as a broken
-// connection, is followed by another try: if the first did land, the second
-// fails as a conflict and brings the unit as it is.
+// write patches the unit and reports the outcome. It tries again after an unclear answer such as a
+// broken connection: if the first try took effect, the second one fails with a conflict and returns
+// the current unit.
 func (a *applier) write(ctx context.Context, w *scheduler.Write) {
 	logger := klog.FromContext(ctx).WithValues("unit", w.Key, "write", w.Kind.String(), "seq", w.Seq)
 	namespace, name, err := cache.SplitMetaNamespaceKey(w.Key)
@@ -77,8 +78,8 @@ func (a *applier) write(ctx context.Context, w *scheduler.Write) {
 	backoff := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 10 * time.Second}
 	at := metav1.NewMicroTime(a.clock.Now())
 	for ctx.Err() == nil {
-		// One that is under way is not called off when the program is reported to end: it might
-		// land all the same, after the next leader has looked at what there is.
+		// A write in progress is not cancelled when the program must end, because it could still take
+		// effect after the next leader has listed the units.
 		version, err := a.try(ctx, w, namespace, name, at)
 		switch {
 		case err == nil:
@@ -109,9 +110,10 @@ func (a *applier) write(ctx context.Context, w *scheduler.Write) {
 	}
 }
 
-// try makes the patch and sends it, and returns the version that it made. An eviction keeps the unit's other conditions:
-// a merge patch has to name them all, and they are read here, for informers keep
-// none. When they change before the patch is there, it is refused.
+// try sends the patch and returns the new version of the unit. The patch of an eviction must
+// contain all other conditions of the unit, because a merge patch replaces the list. They are read
+// here because the informer does not store them. If they change before the patch arrives, the API
+// server rejects it.
 func (a *applier) try(ctx context.Context, w *scheduler.Write, namespace, name string, at metav1.MicroTime) (version string, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryTimeout)
 	defer cancel()
@@ -140,8 +142,8 @@ func conditionsOf(object lenient.Object) []metav1.Condition {
 	return nil
 }
 
-// statusPatch is the whole of what the controller writes to a unit. Conditions are
-// those that the unit has; for Evict.
+// statusPatch returns the patch for a write. The controller writes nothing else to a unit.
+// Conditions are the current conditions of the unit, for Evict.
 func statusPatch(w *scheduler.Write, now metav1.MicroTime, conditions []metav1.Condition) ([]byte, error) {
 	at := lifecycle.Place{Quota: w.Quota, Queue: w.Queue}
 	var status lifecycle.Status
@@ -174,7 +176,7 @@ func written(w *scheduler.Write, version string, at time.Time) input {
 	}
 }
 
-// refused takes nil for a unit that is gone.
+// refused reports a write that changed nothing. The unit is nil if it was deleted.
 func refused(w *scheduler.Write, unit lenient.Object) input {
 	return func(l *loop) {
 		event := scheduler.Refused{Key: w.Key, Seq: w.Seq}

@@ -125,7 +125,7 @@ func TestAWriteThatIsUnderWayIsNotCalledOffWhenTheProgramIsToEnd(t *testing.T) {
 	end()
 	close(answer)
 	<-ended
-	if told := len(a.inbox.take()); told != 1 {
-		t.Errorf("%d outcomes are known, want that of the write", told)
+	if reported := len(a.inbox.take()); reported != 1 {
+		t.Errorf("%d outcomes are known, want that of the write", reported)
 	}
 }

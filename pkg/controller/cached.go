@@ -10,16 +10,15 @@ import (
 
 var _ lenient.Object = (*cachedUnit)(nil)
 
-// cachedUnit is what the informer keeps of a unit: what it needs to know it by. What
-// is decided by is in the core, and twice would be too much of it where there are a
-// hundred thousand units.
+// cachedUnit is the part of a unit that the informer stores: what identifies it. The core stores
+// the rest, which would need too much memory if it were stored twice for a hundred thousand units.
 type cachedUnit struct {
 	metav1.ObjectMeta
-	// unit is on its way to the loop; nil once it was taken.
+	// unit is on its way to the loop; nil after it was taken.
 	unit lenient.Object
 }
 
-// cachedUnits is a transform that has the compactor's outcome cached so. Informers may
+// cachedUnits returns a transform that compacts a unit and wraps it in a cachedUnit. Informers may
 // transform an object twice.
 func cachedUnits(c compactor) func(any) (any, error) {
 	return func(object any) (any, error) {
@@ -33,17 +32,17 @@ func cachedUnits(c compactor) func(any) (any, error) {
 	}
 }
 
-// take is the unit, for the one handler that there is.
+// take returns the unit and drops it. There is only one handler.
 func (u *cachedUnit) take() lenient.Object {
 	unit := u.unit
 	u.unit = nil
 	return unit
 }
 
-// GetObjectKind reports nothing: whoever has one knows what it is.
+// GetObjectKind returns an empty kind.
 func (u *cachedUnit) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject shares the unit, which nobody changes.
+// DeepCopyObject returns a copy that shares the unit, because nothing changes it.
 func (u *cachedUnit) DeepCopyObject() runtime.Object {
 	return &cachedUnit{ObjectMeta: *u.ObjectMeta.DeepCopy(), unit: u.unit}
 }

@@ -27,40 +27,39 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// Config of a Controller. All fields but Backoff, Emit, Metrics, Synced and those that
-// report whether to prove something are needed.
+// Config configures Run. All fields are required except Backoff, Emit, Metrics, Synced,
+// CheckInvariants and AuditInvariants.
 type Config struct {
-	// Client for units and Queues.
+	// Client is the client for units and Queues.
 	Client versioned.Interface
-	// Source of the quota; it is started by Run, so that it serves one Run only.
+	// Source is the source of the quota. Run starts it, so it can be used only once.
 	Source backend.Source
-	// Rest is what the Source reaches the API server with.
+	// Rest is the configuration for the clients of the Source.
 	Rest  *rest.Config
 	Clock clock.Clock
-	// Namespace of the Queue objects.
+	// Namespace is the namespace of the Queue objects.
 	Namespace string
-	// Policy of queues that name none.
+	// Policy is the policy of queues that set none.
 	Policy queue.Policy
-	// Backoff of policy RoundRobin; the default where it is zero.
+	// Backoff is the backoff of policy RoundRobin. If zero, the default applies.
 	Backoff queue.Backoff
-	// Workers is the number of status writes under way at most.
+	// Workers is the maximum number of concurrent status writes.
 	Workers int
-	// CheckInvariants proves the core's invariants after every event, and ends
-	// Run with an error when one is broken. It takes time proportional to the
-	// number of units.
+	// CheckInvariants verifies the invariants of the core after every event and ends Run with an error
+	// if one is broken. It takes time proportional to the number of units.
 	CheckInvariants bool
-	// AuditInvariants proves now and then, at run time, that used quota is the sum of
-	// what was charged, and reports when it is not.
+	// AuditInvariants verifies from time to time that the used quota is the sum of the charges, and
+	// logs and counts violations.
 	AuditInvariants bool
-	// Emit writes an event about an object.
+	// Emit writes an event on an object.
 	Emit func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string)
-	// Metrics counts, where somebody looks.
+	// Metrics are the metrics to update.
 	Metrics *metrics.Controller
-	// Synced is called once everything is known and deciding starts.
+	// Synced is called when all existing objects were processed and decisions begin.
 	Synced func()
 }
 
-// Run decides until the context ends; it returns an error when it cannot go on.
+// Run runs the controller until the context ends. It returns an error if it cannot continue.
 func Run(ctx context.Context, cfg Config) error {
 	logger := klog.FromContext(ctx)
 	watched, err := newInformers(cfg)
@@ -92,7 +91,7 @@ func Run(ctx context.Context, cfg Config) error {
 	return loop.run(ctx)
 }
 
-// explanations is the most writes of why units wait that are under way at a time.
+// explanations is the maximum number of explanations of why units wait that are in progress at a time.
 const explanations = 4
 
 // informers are what the controller itself watches.
@@ -104,8 +103,7 @@ type informers struct {
 }
 
 func newInformers(cfg Config) (*informers, error) {
-	// Anybody may make a unit, and its schema does not keep out all that cannot be
-	// read.
+	// Anybody may create a unit, and its schema does not reject everything that cannot be decoded.
 	units, err := lenient.Informer(unitsOf(cfg.Client), "queueunits", cache.Indexers{}, cachedUnits(compactor{cfg.Source.Keep}))
 	if err != nil {
 		return nil, err
@@ -115,7 +113,7 @@ func newInformers(cfg Config) (*informers, error) {
 	return &informers{units: units, queues: queues, queue: queues.Scheduling().V1alpha1().Queues().Informer()}, nil
 }
 
-// unitsOf reads and patches QueueUnits through the client's connection.
+// unitsOf returns a client for QueueUnits that uses the connection of the client.
 func unitsOf(client versioned.Interface) *lenient.Client {
 	return lenient.NewClient(client.SchedulingV1alpha1().RESTClient(), unitKind())
 }
@@ -156,7 +154,7 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 	}
 }
 
-// handle has the inbox reported everything that the informers see.
+// handle puts everything that the informers report into the inbox.
 func (i *informers) handle(inbox *inbox) error {
 	return errors.Join(
 		i.follow(i.queue, func(o any) { inbox.put(queueSeen(o.(*schedulingv1alpha1.Queue))) },
@@ -166,7 +164,7 @@ func (i *informers) handle(inbox *inbox) error {
 				}
 			}),
 		i.follow(i.units, func(o any) {
-			// One that was reported before has nothing new to tell.
+			// A unit that was already taken has not changed.
 			if unit := o.(*cachedUnit).take(); unit != nil {
 				inbox.put(unitSeen(unit))
 			}
@@ -190,7 +188,7 @@ func (i *informers) start(ctx context.Context) {
 	i.queues.Start(ctx.Done())
 }
 
-// wait until everything that was listed is in the inbox, the quota's objects as well.
+// wait waits until all listed objects, including those of the quota, are in the inbox.
 func (i *informers) wait(ctx context.Context, quota []cache.InformerSynced) error {
 	if !cache.WaitForCacheSync(ctx.Done(), slices.Concat(i.handled, quota)...) && ctx.Err() == nil {
 		return fmt.Errorf("cannot list units, queues and quota objects")

@@ -1,16 +1,15 @@
-// Package controller is the shell around the core: it turns what informers see
-// into events, carries out the core's plans, and publishes what the core counts.
+// Package controller is the shell around the core. It converts observations of informers into events,
+// carries out the plans of the core, and publishes its counts.
 //
-// Data flows one way. Informers and write outcomes go into the inbox; one
-// goroutine, the loop, takes them out, asks the core for a plan and hands it to
-// the applier; the applier is the only writer of QueueUnits here, and reports the
-// outcome of each write through the inbox. A publisher of its own writes the
-// status of Queues, and has the quota's source show how much is used, at most once
-// per object and PublishInterval.
+// Data flows in one direction. Informers and outcomes of writes go into the inbox. One goroutine,
+// the loop, processes them, requests a plan from the core and passes it to the applier. The applier
+// is the only writer of QueueUnits in this program and reports the outcome of each write through
+// the inbox. The publisher writes the status of Queues, and lets the source of the quota write how
+// much is used, at most once per object and PublishInterval.
 //
-// Which quota backend decides is nothing to this package: a backend.Source watches
-// what the quota is written in, and what it saw goes through the inbox like the rest.
+// This package does not depend on the quota backend. A backend.Source watches the objects that
+// define the quota, and its observations go through the inbox as well.
 //
-// Nothing is kept but in API objects: a restart rebuilds the core from what the
-// informers list, and decides nothing before all of it is in.
+// All state is in API objects. After a restart, the core is rebuilt from what the informers list, and
+// nothing is decided before all of it was processed.
 package controller

@@ -2,14 +2,14 @@ package controller
 
 import "sync"
 
-// inbox takes in what has happened, without ever blocking who tells it.
+// inbox is an unbounded queue of inputs. put never blocks.
 type inbox struct {
 	mu    sync.Mutex
 	items []input
 	ready chan struct{}
 }
 
-// input is something for the loop's goroutine to take in.
+// input is something that the goroutine of the loop processes.
 type input func(*loop)
 
 func newInbox() *inbox { return &inbox{ready: make(chan struct{}, 1)} }

@@ -20,12 +20,12 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// PublishInterval is the least time between two writes of the status of a Queue
-// or of what shows how much quota is used.
+// PublishInterval is the shortest time between two writes of the status of a Queue or of an object
+// of the quota.
 const PublishInterval = 5 * time.Second
 
-// loop owns the core and everything that the core's decisions rest on. All of it
-// is used by one goroutine.
+// loop owns the core and everything on which the decisions of the core depend. Only one goroutine uses
+// it.
 type loop struct {
 	clock  clock.Clock
 	logger klog.Logger
@@ -33,7 +33,7 @@ type loop struct {
 	names  *resources.Names
 	source backend.Source
 	reader unitReader
-	// sequence is what units go through before the core is shown them.
+	// sequence orders new units before the core receives them.
 	sequence *arrival.Receiver[scheduler.Unit]
 
 	inbox     *inbox
@@ -41,9 +41,9 @@ type loop struct {
 	publisher *publisher
 	emit      func(backend.Notice)
 	measures  *measures
-	// unreadable units that were reported.
+	// unreadable are the unreadable units that were reported.
 	unreadable unreadableUnits
-	// check proves the core's invariants after every input.
+	// check is whether to verify the invariants of the core after every input.
 	check bool
 
 	now       time.Time
@@ -52,14 +52,14 @@ type loop struct {
 	broken    error
 }
 
-// run takes in what comes until the context ends, or an invariant is found broken.
+// run processes inputs until the context ends or an invariant is broken.
 func (l *loop) run(ctx context.Context) error {
 	// The process before this one may have written a status just now.
 	l.publishAt = l.clock.Now().Add(PublishInterval)
 	timer := l.clock.NewTimer(0)
 	defer timer.Stop()
-	// What was listed at the start leaves more garbage than is kept. The runtime would
-	// give it back to the system bit by bit, for minutes.
+	// The initial lists leave more garbage than live memory. The runtime would return it to the system
+	// only over several minutes.
 	clean := sync.OnceFunc(func() { go debug.FreeOSMemory() })
 	for {
 		select {
@@ -80,15 +80,15 @@ func (l *loop) run(ctx context.Context) error {
 	}
 }
 
-// turn takes in everything that is there, and acts on it once.
+// turn processes all inputs and acts on them once.
 func (l *loop) turn() (wake time.Time) {
 	plan, wake := l.decide(l.inbox.take())
 	l.applier.add(plan)
 	return earlier(earlier(wake, l.publish()), l.measures.audit(l))
 }
 
-// decide takes inputs in and reports what is to be written, and when to decide again if
-// nothing happens before.
+// decide processes inputs and returns what to write, and when to decide again if nothing happens
+// before.
 func (l *loop) decide(inputs []input) (plan scheduler.Plan, wake time.Time) {
 	l.now = l.clock.Now()
 	for _, take := range inputs {
@@ -107,7 +107,7 @@ func (l *loop) apply(e scheduler.Event) {
 	l.core.Apply(l.now, e)
 }
 
-// show has the core take in units.
+// show passes units to the core.
 func (l *loop) show(units []scheduler.Unit) {
 	for _, u := range units {
 		l.apply(scheduler.UnitChanged{Unit: u})
@@ -123,8 +123,8 @@ func (l *loop) prove() {
 	}
 }
 
-// publish hands the figures to the publisher, at most once per interval, and
-// reports when it has to be called again.
+// publish passes the counts to the publisher, at most once per interval, and returns when it must
+// be called again.
 func (l *loop) publish() time.Time {
 	if !l.dirty {
 		return time.Time{}
@@ -139,10 +139,10 @@ func (l *loop) publish() time.Time {
 	return time.Time{}
 }
 
-// figures prepares what the source shows of the quota's use; nil when that is nothing.
+// figures prepares the status of the objects of the quota; nil if there is nothing to write.
 func (l *loop) figures() func(context.Context) error {
-	if shower, shows := l.source.(backend.StatusWriter); shows {
-		return shower.PrepareStatus(l.core.Pending())
+	if writer, is := l.source.(backend.StatusWriter); is {
+		return writer.PrepareStatus(l.core.Pending())
 	}
 	return nil
 }
@@ -203,13 +203,13 @@ func queueSettings(q *schedulingv1alpha1.Queue) scheduler.QueueChanged {
 func queueGone(name string) input {
 	return func(l *loop) {
 		l.apply(scheduler.QueueChanged{Queue: name})
-		l.publisher.lookAt(name) // it is made again when its group is still there
+		l.publisher.lookAt(name) // it is created again if its group still exists
 	}
 }
 
 // Inputs from the source.
 
-// host is what the loop offers its source.
+// host returns what the loop offers its source.
 func (l *loop) host(config *rest.Config) backend.Host {
 	return backend.Host{Config: config, Clock: l.clock, Names: l.names,
 		Take: func(seen func() backend.Change) { l.inbox.put(quotaSeen(seen)) }}
@@ -219,11 +219,11 @@ func quotaSeen(seen func() backend.Change) input {
 	return func(l *loop) { l.take(seen()) }
 }
 
-// quotaListed is reported once all that there was at the start has been seen.
+// quotaListed is put into the inbox after all existing objects of the quota.
 func quotaListed(l *loop) { l.take(l.source.Listed()) }
 
-// allSeen reports that all that there was at the start has been taken in before it.
-func allSeen(tell func()) input { return func(*loop) { tell() } }
+// allSeen returns an input that calls notify. It is put into the inbox after all existing objects.
+func allSeen(notify func()) input { return func(*loop) { notify() } }
 
 func (l *loop) take(change backend.Change) {
 	if quota := change.Quota; quota != nil {
@@ -236,5 +236,5 @@ func (l *loop) take(change backend.Change) {
 	for _, n := range change.Notices {
 		l.emit(n)
 	}
-	l.dirty = true // what the source shows may be another
+	l.dirty = true // the status of the objects of the quota may have changed
 }

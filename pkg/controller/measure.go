@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	// AuditInterval is how often it is proved that used quota is the sum of what units
-	// hold. It takes as long as all that is charged, so it is not done after each event.
+	// AuditInterval is how often the used quota is compared with the sum of the charges. This takes
+	// time proportional to the number of charged units, so it is not done after each event.
 	AuditInterval = 5 * time.Minute
-	// mostLogged is how many broken invariants of one audit are logged.
+	// mostLogged is the maximum number of broken invariants of one audit that are logged.
 	mostLogged = 20
 )
 
-// measures counts, for Prometheus, what the plans, their outcomes and the core say. The
-// core is not asked for anything at an event but for numbers that it has.
+// measures updates the metrics from plans, their outcomes and the core. At an event it only reads
+// numbers that the core already has.
 type measures struct {
 	*metrics.Controller
 	flushes, rescued int
-	// audits reports whether invariants are proved at run time, auditAt when next.
+	// audits is whether invariants are audited, and auditAt is when next.
 	audits  bool
 	auditAt time.Time
 }
 
-// newMeasures takes nil for where nobody looks.
+// newMeasures returns measures. If controller is nil, the metrics are not exported.
 func newMeasures(controller *metrics.Controller, audits bool) *measures {
 	if controller == nil {
 		controller = metrics.NewController(metrics.New(metrics.ControllerProgram, ""))
@@ -38,7 +38,7 @@ func newMeasures(controller *metrics.Controller, audits bool) *measures {
 	return &measures{Controller: controller, audits: audits}
 }
 
-// decided takes in that a pass has ended.
+// decided records the end of a scheduling pass.
 func (m *measures) decided(core *scheduler.Scheduler, took time.Duration) {
 	m.Decided(took)
 	flushes, rescued := core.Flushes(), core.Rescued()
@@ -48,11 +48,11 @@ func (m *measures) decided(core *scheduler.Scheduler, took time.Duration) {
 	}
 }
 
-// written takes in that a write of the plan was made.
+// written records a write that succeeded.
 func (m *measures) written(w *scheduler.Write, at time.Time) {
 	switch w.Kind {
 	case scheduler.Dequeue:
-		_, name, _ := cache.SplitMetaNamespaceKey(w.Key) // it was made of the two
+		_, name, _ := cache.SplitMetaNamespaceKey(w.Key) // the key always has this form
 		m.Dequeued(w.Queue, metrics.FrameworkOf(name), w.Attempt == 1, at.Sub(time.UnixMicro(w.Submitted)))
 	case scheduler.Explain:
 		m.Refused(string(w.Reason))
@@ -63,14 +63,14 @@ func (m *measures) written(w *scheduler.Write, at time.Time) {
 	}
 }
 
-// refused takes in that one was not.
+// refused records a write that changed nothing.
 func (m *measures) refused(w *scheduler.Write) {
 	m.RolledBack(w.Kind.String(), w.Kind == scheduler.Dequeue)
 }
 
-// audit proves the core's invariants where it is time to, and reports when it is next; zero
-// for never. What is broken does not end the program: it may be the one that holds the
-// others together.
+// audit verifies the invariants of the core if it is time to, and returns when the next audit is
+// due; zero means never. A violation does not end the program, because the cluster still depends on
+// it.
 func (m *measures) audit(l *loop) time.Time {
 	now := l.now
 	switch {
@@ -90,18 +90,18 @@ func (m *measures) audit(l *loop) time.Time {
 	return m.auditAt
 }
 
-// show takes in how the queues and the quota are now.
+// show records the current counts of the queues and the usage of the quota.
 func (m *measures) show(l *loop, names []string, changed []scheduler.QueueStats) {
 	for _, q := range changed {
 		m.Queue(metrics.Queue{Name: q.Name, Pending: q.Pending, Reserved: q.Reserved, Dequeued: q.Dequeued, Running: q.Running,
 			Waiting: q.Head != "", Stopped: q.Stopped})
 	}
 	m.KeepQueues(names)
-	judge, judges := l.source.(backend.Validator)
-	m.Quota(nodesOf(l.names, l.core.Usage()), judges && judge.Invalid() != "")
+	validator, is := l.source.(backend.Validator)
+	m.Quota(nodesOf(l.names, l.core.Usage()), is && validator.Invalid() != "")
 }
 
-// nodesOf turns usage into what is measured.
+// nodesOf converts usage for the metrics.
 func nodesOf(names *resources.Names, usage []quota.NodeUsage) []metrics.Node {
 	jobs := names.ID(quota.JobsResource)
 	nodes := make([]metrics.Node, len(usage))
@@ -125,14 +125,14 @@ func nodesOf(names *resources.Names, usage []quota.NodeUsage) []metrics.Node {
 	return nodes
 }
 
-// nodeOf gathers what a node has of each resource.
+// nodeOf collects the figures of a node by resource.
 type nodeOf struct {
 	names     *resources.Names
 	at        map[resources.ID]int
 	resources []metrics.Resource
 }
 
-// of is valid until the next call.
+// of returns the figures of a resource. The pointer is valid until the next call.
 func (n *nodeOf) of(id resources.ID) *metrics.Resource {
 	at, known := n.at[id]
 	if !known {

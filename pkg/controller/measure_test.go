@@ -249,9 +249,9 @@ func TestEachPassIsTimed(t *testing.T) {
 
 func TestItIsReportedThatAllIsSeenOnceItHasBeenTakenIn(t *testing.T) {
 	m := measure(t)
-	told := false
-	m.turns(0, unitOf("u", "", "1", ""), quotaListed, allSeen(func() { told = m.core.Knows("a/u") }))
-	if !told {
+	reported := false
+	m.turns(0, unitOf("u", "", "1", ""), quotaListed, allSeen(func() { reported = m.core.Knows("a/u") }))
+	if !reported {
 		t.Error("what was listed was not known then")
 	}
 }

@@ -22,9 +22,9 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// publisher keeps the Queue objects, writes their status, and has the quota's source
-// show how much is used. The loop sets what they should be; what is the same already
-// is not written.
+// publisher creates and deletes the Queue objects, writes their status, and lets the source of the
+// quota write how much is used. The loop sets the wanted state. Nothing is written that has not
+// changed.
 type publisher struct {
 	client    versioned.Interface
 	queues    listers.QueueLister
@@ -32,13 +32,13 @@ type publisher struct {
 	clock     clock.Clock
 
 	mu sync.Mutex
-	// wanted holds the figures of every queue that there should be.
+	// wanted are the counts of all queues that must exist.
 	wanted map[string]scheduler.QueueStats
-	// stale names the queues to look at.
+	// stale are the names of the queues to compare with wanted.
 	stale map[string]bool
-	// show shows how much is used; nil when there is nothing to show.
+	// show writes how much is used; nil if there is nothing to write.
 	show func(context.Context) error
-	// begun: what there should be was set before.
+	// begun is whether the wanted state was set before.
 	begun bool
 	ready chan struct{}
 }
@@ -48,8 +48,8 @@ func newPublisher(client versioned.Interface, queues listers.QueueLister, namesp
 		wanted: map[string]scheduler.QueueStats{}, stale: map[string]bool{}, ready: make(chan struct{}, 1)}
 }
 
-// set says what should be there: all queues by name, the changed ones of which
-// are given, and what shows how much is used.
+// set sets the wanted state: the names of all queues, the counts of those that have changed, and
+// the function that writes how much is used.
 func (p *publisher) set(names []string, changed []scheduler.QueueStats, show func(context.Context) error) {
 	p.mu.Lock()
 	for _, stats := range changed {
@@ -75,12 +75,12 @@ func (p *publisher) set(names []string, changed []scheduler.QueueStats, show fun
 	p.wake()
 }
 
-// findLeft has the Queues looked at that a process before this one has left: of groups
-// that went meanwhile, or of another backend. Called with the lock held.
+// findLeft marks the Queues as stale that an earlier process has left for groups that no longer
+// exist or for another backend. The caller must hold the lock.
 func (p *publisher) findLeft(keep map[string]bool) {
 	known, err := p.queues.Queues(p.namespace).List(labels.Everything())
 	if err != nil {
-		return // a lister reads its cache, where nothing fails
+		return // a lister reads from a cache and does not fail
 	}
 	for _, queue := range known {
 		if !keep[queue.Name] {
@@ -89,7 +89,7 @@ func (p *publisher) findLeft(keep map[string]bool) {
 	}
 }
 
-// lookAt has a queue looked at that may not be as it should.
+// lookAt marks a queue as stale.
 func (p *publisher) lookAt(name string) {
 	p.mu.Lock()
 	p.stale[name] = true
@@ -114,8 +114,8 @@ func (p *publisher) run(ctx context.Context) {
 		if failed := p.publish(ctx, logger); failed {
 			p.wake()
 		}
-		// From the end of a round: what it wrote last may be what the next one, which
-		// may be quicker, writes first.
+		// The interval starts at the end of a round, because the object that this round wrote last
+		// may be the first one of the next round.
 		select {
 		case <-ctx.Done():
 		case <-p.clock.After(PublishInterval):
@@ -155,13 +155,13 @@ func (p *publisher) publish(ctx context.Context, logger klog.Logger) (failed boo
 	return failed
 }
 
-// keep makes the Queue where it is missing, and its status what it should be.
+// keep creates the Queue if it does not exist, and updates its status.
 func (p *publisher) keep(ctx context.Context, stats scheduler.QueueStats) error {
 	api := p.client.SchedulingV1alpha1().Queues(p.namespace)
 	queue, err := p.queues.Queues(p.namespace).Get(stats.Name)
 	if apierrors.IsNotFound(err) {
 		queue, err = api.Create(ctx, &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: stats.Name}}, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) { // the cache lags behind
+		if apierrors.IsAlreadyExists(err) { // the cache is outdated
 			p.lookAt(stats.Name)
 			return nil
 		}
@@ -192,9 +192,9 @@ func (p *publisher) keep(ctx context.Context, stats scheduler.QueueStats) error 
 	return nil
 }
 
-// retire deletes the Queue of a group that is gone, unless an administrator has
-// set something in it, which is kept for when the group comes back. A Queue that
-// never had a group is somebody else's.
+// retire deletes the Queue of a group that no longer exists. If an administrator has set something
+// in its spec, it only clears the status, so that the settings remain for when the group exists
+// again. It ignores a Queue that never had a group, because somebody else created it.
 func (p *publisher) retire(ctx context.Context, name string) error {
 	queue, err := p.queues.Queues(p.namespace).Get(name)
 	if apierrors.IsNotFound(err) || err == nil && queue.Status.Quota == "" {
@@ -205,7 +205,7 @@ func (p *publisher) retire(ctx context.Context, name string) error {
 	}
 	api := p.client.SchedulingV1alpha1().Queues(p.namespace)
 	if queue.Spec == (schedulingv1alpha1.QueueSpec{}) {
-		// As it was seen: something may be set in it at this moment.
+		// The preconditions protect settings that are made at this moment.
 		err := api.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &queue.UID, ResourceVersion: &queue.ResourceVersion}})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("queue %s: %w", name, err)

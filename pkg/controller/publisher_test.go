@@ -171,7 +171,7 @@ func TestQueuesWithoutAGroupAreRetiredAtTheStart(t *testing.T) {
 		requests = nil
 		p.set([]string{"team"}, []scheduler.QueueStats{{Name: "team", Quota: "root/team"}}, nil)
 		if p.publish(t.Context(), klog.Background()) || !slices.Equal(requests, want) {
-			t.Errorf("it asks for %q, want %q", requests, want)
+			t.Errorf("it requests %q, want %q", requests, want)
 		}
 	}
 }

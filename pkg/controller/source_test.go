@@ -44,7 +44,7 @@ func (d *drawn) Demand(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error)
 	return backend.Requests(d.names, unit)
 }
 
-// shown is one that shows what it was last asked to.
+// shown is a source that shows its last status.
 type shown struct {
 	drawn
 	pending []string
@@ -65,7 +65,7 @@ func TestOnlyASourceThatShowsSomethingIsAskedForIt(t *testing.T) {
 	shower := &shown{drawn: *d.drawn}
 	d.loop.source = shower
 	if d.figures() == nil || !slices.Equal(shower.pending, []string{"5000"}) {
-		t.Errorf("it was reported that %q are asked for", shower.pending)
+		t.Errorf("the pending requests are %q", shower.pending)
 	}
 }
 
@@ -86,11 +86,11 @@ func TestWhatASourceHasSeenIsTakenInByTheLoopInItsOrder(t *testing.T) {
 	host.Take(notice("first"))
 	host.Take(notice("second"))
 	if order != nil {
-		t.Fatalf("taken in by who tells it: %q", order)
+		t.Fatalf("processed in the goroutine of the caller: %q", order)
 	}
 	d.turn()
 	if want := []string{"first Warning Odd seen", "second Warning Odd seen"}; !slices.Equal(order, want) {
-		t.Errorf("taken in are %q, want %q", order, want)
+		t.Errorf("processed are %q, want %q", order, want)
 	}
 	if len(d.publisher.ready) != 1 {
 		t.Error("nobody looks whether something else is to be shown")

@@ -17,10 +17,10 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// compactor keeps of a unit what the controller uses: an informer of 100,000 whole
+// compactor reduces a unit to what the controller uses, because an informer with 100,000 complete
 // units takes hundreds of megabytes.
 type compactor struct {
-	// keep copies what the quota's source reads of the spec beyond that.
+	// keep copies the further fields of the spec that the source of the quota reads.
 	keep func(unit, kept *schedulingv1alpha1.QueueUnitSpec)
 }
 
@@ -68,13 +68,13 @@ func compactMeta(meta *metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
-// unitReader turns QueueUnits into what the core knows of them.
+// unitReader converts QueueUnits for the core.
 type unitReader struct {
-	// demand is what a unit takes while it holds quota, by the quota's source.
+	// demand returns what a unit is charged while it holds quota, from the source of the quota.
 	demand func(*schedulingv1alpha1.QueueUnit) (quota.Demand, error)
 }
 
-// readAny reads a unit that may be unreadable.
+// readAny converts a unit or an Unreadable.
 func (r unitReader) readAny(object lenient.Object) (scheduler.Unit, error) {
 	switch unit := object.(type) {
 	case *schedulingv1alpha1.QueueUnit:
@@ -86,12 +86,12 @@ func (r unitReader) readAny(object lenient.Object) (scheduler.Unit, error) {
 	}
 }
 
-// read never fails: a unit whose numbers cannot be used is held, and says why.
+// read converts a unit. A unit with an invalid request is held and explains why.
 func (r unitReader) read(unit *schedulingv1alpha1.QueueUnit) (scheduler.Unit, error) {
 	return r.readUnless(unit, nil)
 }
 
-// readUnless holds the unit when it is at fault.
+// readUnless converts a unit and holds it if fault is not nil.
 func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) (scheduler.Unit, error) {
 	version, err := versionOf(unit)
 	if err != nil {
@@ -124,7 +124,7 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 	return u, nil
 }
 
-// hold notes how far an eviction has come, and why a unit must not be tried.
+// hold sets the progress of an eviction and why a unit must not be tried.
 func (r unitReader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, invalid error) {
 	inactive := "spec.active is false; set it, or the annotation " + wellknown.ActiveAnnotation + " of the job, to true to queue the job again"
 	eviction := lifecycle.EvictionOf(unit)
@@ -134,7 +134,7 @@ func (r unitReader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, 
 		u.Held = &quota.Refusal{Reason: wellknown.ReasonSuspendedByUser,
 			Sentence: "suspended by hand after its release; set suspend to false to queue the job again, or delete it"}
 	case lifecycle.EvictionStopped:
-		if why := lifecycle.EvictedOf(unit).Message; why != "" { // why it was evicted
+		if why := lifecycle.EvictedOf(unit).Message; why != "" {
 			inactive = why + "; " + inactive
 		}
 	}
@@ -172,8 +172,8 @@ func phaseOf(p schedulingv1alpha1.QueueUnitPhase) scheduler.Phase {
 	}
 }
 
-// versionOf reads the resource version as a number: versions of one resource
-// can be compared (Kubernetes KEP-5504).
+// versionOf returns the resource version as a number. Versions of one resource can be compared
+// (Kubernetes KEP-5504).
 func versionOf(object metav1.Object) (uint64, error) {
 	return parseVersion(object.GetNamespace()+"/"+object.GetName(), object.GetResourceVersion())
 }

@@ -158,6 +158,6 @@ func benchUnit(i int) *schedulingv1alpha1.QueueUnit {
 			PodSets: []schedulingv1alpha1.PodSet{{Name: "ps", Count: 1, Requests: requests}, {Name: "worker", Count: 4, Requests: requests, Limits: requests}},
 		},
 		Status: schedulingv1alpha1.QueueUnitStatus{Phase: schedulingv1alpha1.PhaseEnqueued, Reason: "QuotaExceeded", Queue: "root-team-a",
-			Message: "root/team-a: asked for 1500m cpu, 39 of 40 used"},
+			Message: "insufficient cpu in quota root/team-a: requested 1500m, used 39 of max 40"},
 	}
 }

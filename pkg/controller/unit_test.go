@@ -35,13 +35,13 @@ func TestReadingAUnit(t *testing.T) {
 		return []metav1.Condition{{Type: wellknown.ConditionEvicted, Status: metav1.ConditionTrue, Reason: reason}}
 	}
 	for _, c := range []struct {
-		name    string
-		change  func(*schedulingv1alpha1.QueueUnit)
-		phase   scheduler.Phase
-		held    wellknown.Reason
-		told    bool
-		stopped bool
-		evicted bool
+		name     string
+		change   func(*schedulingv1alpha1.QueueUnit)
+		phase    scheduler.Phase
+		held     wellknown.Reason
+		reported bool
+		stopped  bool
+		evicted  bool
 	}{
 		{"an absent phase reads as Enqueued", func(*schedulingv1alpha1.QueueUnit) {}, scheduler.Waiting, "", false, false, false},
 		{"an unknown phase waits", func(u *schedulingv1alpha1.QueueUnit) { u.Status.Phase = "Nonsense" }, scheduler.Waiting, "", false, false, false},
@@ -56,7 +56,7 @@ func TestReadingAUnit(t *testing.T) {
 		{"an overflowing request is invalid", func(u *schedulingv1alpha1.QueueUnit) {
 			u.Spec.Resource = map[corev1.ResourceName]resource.Quantity{"memory": resource.MustParse("1e30")}
 		}, scheduler.Waiting, wellknown.ReasonInvalidRequest, false, false, false},
-		{"max-jobs cannot be asked for", func(u *schedulingv1alpha1.QueueUnit) {
+		{"max-jobs cannot be requested", func(u *schedulingv1alpha1.QueueUnit) {
 			u.Spec.Resource = map[corev1.ResourceName]resource.Quantity{quota.JobsResource: resource.MustParse("0")}
 		}, scheduler.Waiting, wellknown.ReasonInvalidRequest, false, false, false},
 		{"a stopped unit gives its quota back", func(u *schedulingv1alpha1.QueueUnit) {
@@ -86,8 +86,8 @@ func TestReadingAUnit(t *testing.T) {
 			if u.Held != nil {
 				held = u.Held.Reason
 			}
-			if u.Phase != c.phase || held != c.held || u.HeldReported != c.told || u.Stopped != c.stopped || u.Evicted != c.evicted {
-				t.Errorf("phase %v held %q told %t stopped %t evicted %t", u.Phase, held, u.HeldReported, u.Stopped, u.Evicted)
+			if u.Phase != c.phase || held != c.held || u.HeldReported != c.reported || u.Stopped != c.stopped || u.Evicted != c.evicted {
+				t.Errorf("phase %v held %q reported %t stopped %t evicted %t", u.Phase, held, u.HeldReported, u.Stopped, u.Evicted)
 			}
 			if u.Version != 12 || u.Key != "a/u" || u.Submitted != 100_000_000 {
 				t.Errorf("version %d, key %s, submitted %d", u.Version, u.Key, u.Submitted)
@@ -102,7 +102,7 @@ func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 		u.Spec.Active, u.Spec.MaximumExecutionTimeSeconds = ptr.To(false), ptr.To[int32](90)
 		u.Status.Phase, u.Status.Quota, u.Status.DequeueTime = "Running", "root/a", &metav1.MicroTime{Time: released}
 		u.Status.Conditions = []metav1.Condition{{Type: wellknown.ConditionEvicted, Status: metav1.ConditionTrue,
-			Reason: string(wellknown.ReasonStopped), Message: "it has run for longer than it may"}}
+			Reason: string(wellknown.ReasonStopped), Message: "exceeded the maximum execution time"}}
 	}))
 	if err != nil {
 		t.Fatal(err)
@@ -117,8 +117,8 @@ func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 	if u.Quota != "root/a" { // to which it stays charged when that group is gone
 		t.Errorf("it holds quota of %q", u.Quota)
 	}
-	// Back in line, it says why it was stopped as well as what to do.
-	if says := u.Held.Message(); !strings.HasPrefix(says, "it has run for longer than it may; spec.active is false; set it") {
+	// Queued again, it reports why it was stopped as well as what to do.
+	if says := u.Held.Message(); !strings.HasPrefix(says, "exceeded the maximum execution time; spec.active is false; set it") {
 		t.Errorf("it says %q", says)
 	}
 }

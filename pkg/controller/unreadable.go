@@ -14,11 +14,10 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// A unit whose text is not what its type says, as one that asks for "1e1.5" cores,
-// is known by what can be read of it. It is never admitted; one that holds quota
-// keeps it.
+// A unit that cannot be decoded into its type, such as one that requests "1e1.5" cores, is
+// represented by its readable part. It is never admitted. If it holds quota, it keeps it.
 
-// unreadable keeps what can be read of the unit.
+// unreadable compacts the readable part of the unit.
 func (c compactor) unreadable(unit *lenient.Unreadable) *lenient.Unreadable {
 	kept := &lenient.Unreadable{ObjectMeta: compactMeta(&unit.ObjectMeta), Err: unit.Err}
 	kept.Generation = unit.Generation
@@ -28,9 +27,8 @@ func (c compactor) unreadable(unit *lenient.Unreadable) *lenient.Unreadable {
 	return kept
 }
 
-// readPartial reads how far the unit got and, as well as can be, what it holds. A
-// unit that was readable once is charged for what it asked for then: the core
-// knows that.
+// readPartial converts the readable part of a unit. If the unit was readable before, the core
+// continues to charge its earlier request.
 func (r unitReader) readPartial(unit *lenient.Unreadable) (scheduler.Unit, error) {
 	partial, ok := unit.Partial.(*schedulingv1alpha1.QueueUnit)
 	if !ok {
@@ -41,10 +39,10 @@ func (r unitReader) readPartial(unit *lenient.Unreadable) (scheduler.Unit, error
 	return u, err
 }
 
-// unreadableUnits reports each unreadable unit once for each state of its spec.
+// unreadableUnits reports each unreadable unit once per version of its spec.
 type unreadableUnits struct {
-	emit func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string)
-	told map[string]specState
+	emit     func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string)
+	reported map[string]specState
 }
 
 type specState struct {
@@ -52,22 +50,22 @@ type specState struct {
 	generation int64
 }
 
-// see takes in any unit that was seen.
+// see processes any unit and reports it if it is unreadable.
 func (u *unreadableUnits) see(logger klog.Logger, object lenient.Object) {
 	key := object.GetNamespace() + "/" + object.GetName()
 	unit, is := object.(*lenient.Unreadable)
 	now := specState{object.GetUID(), object.GetGeneration()}
 	switch {
 	case !is:
-		delete(u.told, key)
+		delete(u.reported, key)
 		return
-	case u.told[key] == now:
+	case u.reported[key] == now:
 		return
 	}
-	if u.told == nil {
-		u.told = map[string]specState{}
+	if u.reported == nil {
+		u.reported = map[string]specState{}
 	}
-	u.told[key] = now
+	u.reported[key] = now
 	message := fmt.Sprintf("The unit cannot be read: %v. It is not admitted; if it holds quota, it keeps the quota that it was charged before. Delete it and create a valid one.", unit.Err)
 	logger.Info("A unit cannot be read", "unit", klog.KObj(unit), "message", message)
 	if u.emit != nil {
@@ -75,9 +73,9 @@ func (u *unreadableUnits) see(logger klog.Logger, object lenient.Object) {
 	}
 }
 
-func (u *unreadableUnits) gone(key string) { delete(u.told, key) }
+func (u *unreadableUnits) gone(key string) { delete(u.reported, key) }
 
-// reference is all that an event needs of the unit.
+// reference returns the part of the unit that an event needs.
 func reference(unit *lenient.Unreadable) *unstructured.Unstructured {
 	about := &unstructured.Unstructured{}
 	about.SetGroupVersionKind(schedulingv1alpha1.SchemeGroupVersion.WithKind("QueueUnit"))

@@ -44,7 +44,7 @@ func TestReadingAUnitThatCannotBeReadInFull(t *testing.T) {
 		}
 		memory, _ := u.Demand.Requests.Get(names.ID("memory"))
 		if _, asks := u.Demand.Requests.Get(names.ID("cpu")); memory != 1024 || asks {
-			t.Errorf("%s: it asks for %v", cpu, u.Demand.Requests)
+			t.Errorf("%s: it requests %v", cpu, u.Demand.Requests)
 		}
 		if u.Held == nil || u.Held.Reason != wellknown.ReasonInvalidRequest || !strings.Contains(u.Held.Sentence, "spec.resource.cpu: "+cpu) {
 			t.Errorf("%s: held for %v", cpu, u.Held)
@@ -57,9 +57,9 @@ func TestReadingAUnitThatCannotBeReadInFull(t *testing.T) {
 }
 
 func TestAnUnreadableUnitIsReportedOfOncePerSpec(t *testing.T) {
-	var told []string
+	var reported []string
 	units := unreadableUnits{emit: func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string) {
-		told = append(told, fmt.Sprint(about.GetKind(), " ", about.GetNamespace(), "/", about.GetName(), " ", about.GetUID(), " ", kind, " ", reason, " ", about.GetGeneration()))
+		reported = append(reported, fmt.Sprint(about.GetKind(), " ", about.GetNamespace(), "/", about.GetName(), " ", about.GetUID(), " ", kind, " ", reason, " ", about.GetGeneration()))
 	}}
 	see := func(generation int64, cpu string) {
 		unit := unitOfText(t, 7, cpu, `{}`)
@@ -72,13 +72,13 @@ func TestAnUnreadableUnitIsReportedOfOncePerSpec(t *testing.T) {
 	see(3, `"1"`)
 	see(2, `"1e2.5"`)
 	units.gone("a/u")
-	if len(units.told) != 0 {
-		t.Errorf("it remembers %v", units.told)
+	if len(units.reported) != 0 {
+		t.Errorf("it remembers %v", units.reported)
 	}
 	is := func(generation int) string {
 		return fmt.Sprint("QueueUnit a/u uid Warning UnreadableUnit ", generation)
 	}
-	if want := []string{is(1), is(2), is(2)}; !slices.Equal(told, want) {
-		t.Errorf("told %q, want %q", told, want)
+	if want := []string{is(1), is(2), is(2)}; !slices.Equal(reported, want) {
+		t.Errorf("reported %q, want %q", reported, want)
 	}
 }

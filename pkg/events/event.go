@@ -1,16 +1,15 @@
-// Package events writes Events straight to the API server.
+// Package events writes Events directly to the API server.
 //
-// client-go's recorder drops events when many are reported at once, and folds and
-// limits those of one source. A job's events are part of the contract with its
-// user, so here none is dropped: the queue has no bound, writes are tried again
-// until they are done, and a bounded number of workers makes them.
+// The recorder of client-go drops events when many are reported at once, and aggregates and limits
+// the events of one source. The events on a job are part of the contract with its user, so this
+// package drops none: its queue is not bounded, writes are retried until they succeed, and a
+// bounded number of workers makes them.
 //
-// Every event has a name of its own that depends only on what it tells: telling
-// it twice, by a second process or after a restart, makes one event.
+// The name of an event depends only on its content, so that an event that is reported twice, by a
+// second process or after a restart, is created once.
 //
-// Words. To write an event is to have it exist once. To keep one is to have it
-// exist for as long as it is true: the API server forgets events after an hour,
-// so a kept one is renewed before that. An object has one kept event at most.
+// Terms. To write an event is to create it once. To keep an event is to renew it as long as it is true,
+// because the API server deletes events after an hour. An object has at most one kept event.
 package events
 
 import (
@@ -28,27 +27,27 @@ import (
 const (
 	// maxName is the longest name that an object may have.
 	maxName = 253
-	// hashLength is the number of letters that report the events of an object apart.
+	// hashLength is the number of letters that distinguish the events of an object.
 	hashLength = 16
 )
 
-// Event is what is to be reported an object.
+// Event is an event on an object.
 type Event struct {
-	// Object that the event is about. Its UID must be set: two objects that
-	// have the same name one after the other have events of their own.
+	// Object is the object of the event. Its UID must be set, because two objects that have the same
+	// name one after the other have separate events.
 	Object corev1.ObjectReference
 	// Type is corev1.EventTypeNormal or corev1.EventTypeWarning.
 	Type string
-	// Reason is one word, as "Released".
+	// Reason is a machine-readable word such as "Released".
 	Reason wellknown.EventReason
-	// Message is a sentence.
+	// Message explains the event to a person.
 	Message string
-	// Key distinguishes the events that one object has for one reason, as the
-	// number of an attempt. Events with equal object, reason and key are one.
+	// Key distinguishes the events of one object with the same reason, for example by the number of an
+	// attempt. Events with equal object, reason and key are the same event.
 	Key string
 }
 
-// Name of the Event object.
+// Name returns the name of the Event object.
 func (e Event) Name() string {
 	sum := sha256.Sum256([]byte(string(e.Object.UID) + "\x00" + string(e.Reason) + "\x00" + e.Key))
 	name := e.Object.Name
@@ -58,7 +57,7 @@ func (e Event) Name() string {
 	return name + "." + hex.EncodeToString(sum[:])[:hashLength]
 }
 
-// namespace that the Event object is in.
+// namespace returns the namespace of the Event object.
 func (e Event) namespace() string {
 	if e.Object.Namespace == "" {
 		return metav1.NamespaceDefault
@@ -66,7 +65,7 @@ func (e Event) namespace() string {
 	return e.Object.Namespace
 }
 
-// build makes the Event object.
+// build returns the Event object.
 func (e Event) build(source Source, now metav1.Time) *corev1.Event {
 	return &corev1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: e.namespace(), Name: e.Name()},

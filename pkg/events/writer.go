@@ -20,21 +20,21 @@ import (
 )
 
 const (
-	// renewEvery is well below the API server's default --event-ttl of one hour.
+	// renewEvery is well below one hour, the default of --event-ttl of the API server.
 	renewEvery = 45 * time.Minute
-	// flushFor bounds how long the end of the program is delayed.
+	// flushFor limits how long the end of the program is delayed.
 	flushFor = 5 * time.Second
-	// workers bound the writes at one time.
+	// workers is the maximum number of concurrent writes.
 	workers  = 8
 	retryMin = 100 * time.Millisecond
 	retryMax = 30 * time.Second
 )
 
-// Source says who tells.
+// Source identifies the reporter of events.
 type Source struct {
 	// Component is the name of the program.
 	Component string
-	// Instance reports this process from others of the component.
+	// Instance distinguishes this process from others of the component.
 	Instance string
 }
 
@@ -47,21 +47,21 @@ type Writer struct {
 
 	mu      sync.Mutex
 	entries map[types.NamespacedName]*entry
-	// kept is the name of each object's kept event.
+	// kept is the name of the kept event of each object.
 	kept map[types.UID]types.NamespacedName
 }
 
-// entry is an event that is yet to be written, or kept.
+// entry is an event that is not written yet or is kept.
 type entry struct {
 	event   Event
 	keep    bool
 	written bool
 	count   int32
-	// due is when a kept event is to be renewed.
+	// due is when a kept event must be renewed.
 	due time.Time
 }
 
-// NewWriter makes a writer. Nothing is written before Run.
+// NewWriter returns a Writer. It writes nothing before Run.
 func NewWriter(client corev1client.EventsGetter, source Source, clk clock.WithTicker) *Writer {
 	return &Writer{
 		client: client, source: source, clock: clk,
@@ -73,16 +73,15 @@ func NewWriter(client corev1client.EventsGetter, source Source, clk clock.WithTi
 	}
 }
 
-// Write has the event exist once.
+// Write creates the event once.
 func (w *Writer) Write(e Event) { w.add(e, false) }
 
-// Keep has the event exist until Forget, or until another event of the object is
-// kept. Keeping it again costs nothing and gives it the new message when it is
-// next renewed.
+// Keep creates the event and renews it until Forget, or until another event of the object is kept.
+// Keeping it again costs no write; the next renewal uses the new message.
 func (w *Writer) Keep(e Event) { w.add(e, true) }
 
-// Forget ends the keeping of the object's event. The event itself stays until
-// the API server forgets it; one that is not yet written is written still.
+// Forget stops the renewal of the kept event of the object. The event remains until the API server
+// deletes it. An event that is not written yet is still written.
 func (w *Writer) Forget(object types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,7 +119,7 @@ func (w *Writer) add(e Event, keep bool) {
 	w.queue.Add(key)
 }
 
-// Run writes until ctx is done, then what is left, for a few seconds at most.
+// Run writes events until ctx is done, and then the remaining ones for at most a few seconds.
 func (w *Writer) Run(ctx context.Context) {
 	writeCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -150,8 +149,8 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 }
 
-// While writes as long as work goes on, and after it what is left: what is reported last is
-// written too.
+// While writes events while work runs, and then the remaining ones, so that the last events are written
+// too.
 func (w *Writer) While(ctx context.Context, work func(context.Context) error) error {
 	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
@@ -162,7 +161,7 @@ func (w *Writer) While(ctx context.Context, work func(context.Context) error) er
 	return err
 }
 
-// hurry gives those that wait for another try a last one.
+// hurry retries all events that are not written yet without further delay.
 func (w *Writer) hurry() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,12 +185,12 @@ func (w *Writer) next(ctx context.Context) bool {
 		w.queue.Forget(key)
 		return true
 	}
-	count, lastTime, err := w.bringAbout(ctx, key, entry)
+	count, lastTime, err := w.ensure(ctx, key, entry)
 	switch {
 	case err == nil:
 		w.queue.Forget(key)
 		w.done(key, entry, count, lastTime)
-	case hopeless(err):
+	case isPermanent(err):
 		w.queue.Forget(key)
 		klog.FromContext(ctx).V(2).Info("Dropped an event that the API server rejects", "event", key, "err", err)
 		w.drop(key, entry)
@@ -202,9 +201,9 @@ func (w *Writer) next(ctx context.Context) bool {
 	return true
 }
 
-// bringAbout makes the event exist and, when it is kept, young. It returns how
-// often and when it was last told.
-func (w *Writer) bringAbout(ctx context.Context, key types.NamespacedName, entry *entry) (int32, time.Time, error) {
+// ensure creates the event and renews it if it is kept and due. It returns the count of the event
+// and when it was last written.
+func (w *Writer) ensure(ctx context.Context, key types.NamespacedName, entry *entry) (int32, time.Time, error) {
 	w.mu.Lock()
 	event, keep, written, count, due := entry.event, entry.keep, entry.written, entry.count, entry.due
 	w.mu.Unlock()
@@ -220,11 +219,11 @@ func (w *Writer) bringAbout(ctx context.Context, key types.NamespacedName, entry
 		if !apierrors.IsAlreadyExists(err) || !keep {
 			return 0, now, ignoreExists(err)
 		}
-		// Written by an earlier process: its age says when to renew it.
+		// An earlier process has written it, and its age decides when to renew it.
 		found, err := w.client.Events(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsForbidden(err):
-			// Who may not read it cannot know its age: it is renewed now.
+			// Without the right to read it, its age is unknown, so it is renewed now.
 		case err != nil:
 			return 0, now, err
 		case now.Before(found.LastTimestamp.Add(renewEvery)):
@@ -236,7 +235,7 @@ func (w *Writer) bringAbout(ctx context.Context, key types.NamespacedName, entry
 	return w.renew(ctx, key, event, count+1, now)
 }
 
-// renew reports the event once more, with its present message.
+// renew increments the count of the event and sets its time and message.
 func (w *Writer) renew(ctx context.Context, key types.NamespacedName, event Event, count int32, now time.Time) (int32, time.Time, error) {
 	patch, err := json.Marshal(map[string]any{
 		"count": count, "lastTimestamp": metav1.NewTime(now), "message": lifecycle.Shorten(event.Message), "type": event.Type,
@@ -252,8 +251,8 @@ func (w *Writer) renew(ctx context.Context, key types.NamespacedName, event Even
 	return count, now, ignoreExists(err)
 }
 
-// done notes that the event was last reported at the time.
-func (w *Writer) done(key types.NamespacedName, entry *entry, count int32, told time.Time) {
+// done records that the event was last written at the time.
+func (w *Writer) done(key types.NamespacedName, entry *entry, count int32, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	entry.written, entry.count = true, count
@@ -261,7 +260,7 @@ func (w *Writer) done(key types.NamespacedName, entry *entry, count int32, told 
 		delete(w.entries, key)
 		return
 	}
-	entry.due = told.Add(renewEvery)
+	entry.due = at.Add(renewEvery)
 	w.queue.AddAfter(key, entry.due.Sub(w.clock.Now()))
 }
 
@@ -274,9 +273,9 @@ func (w *Writer) drop(key types.NamespacedName, entry *entry) {
 	}
 }
 
-// hopeless reports whether trying again cannot help: the namespace is gone or
-// going, or the API server finds the event itself wrong.
-func hopeless(err error) bool {
+// isPermanent reports whether a retry cannot succeed, because the namespace is deleted or being
+// deleted or the API server rejects the event.
+func isPermanent(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

@@ -18,24 +18,23 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Client reads and patches the objects of a kind. Namespace metav1.NamespaceAll
-// stands for all.
+// Client reads and patches the objects of a kind. Namespace metav1.NamespaceAll means all namespaces.
 type Client struct {
 	kind Kind
 	rest rest.Interface
 }
 
-// NewClient shares a REST client of the kind's group and version.
+// NewClient returns a Client that uses a REST client for the group and version of the kind.
 func NewClient(rest rest.Interface, kind Kind) *Client {
 	return &Client{kind: kind, rest: rest}
 }
 
-// NewForConfig makes a REST client of its own.
+// NewForConfig returns a Client with its own REST client.
 func NewForConfig(config *rest.Config, kind Kind) (*Client, error) {
 	config = rest.CopyConfig(config)
 	gv := kind.GroupVersion()
 	config.GroupVersion, config.APIPath = &gv, "/apis"
-	config.NegotiatedSerializer = kubescheme.Codecs.WithoutConversion() // for what is not of the kind: errors
+	config.NegotiatedSerializer = kubescheme.Codecs.WithoutConversion() // for objects of other kinds, such as errors
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("creating a client for kind %s: %w", kind.Kind, err)
@@ -43,18 +42,18 @@ func NewForConfig(config *rest.Config, kind Kind) (*Client, error) {
 	return NewClient(client, kind), nil
 }
 
-// Get returns an object of the kind's type, or an Unreadable.
+// Get returns an object of the type of the kind, or an Unreadable.
 func (c *Client) Get(ctx context.Context, namespace, name string) (Object, error) {
 	return c.one(ctx, c.request("GET", namespace).Name(name))
 }
 
-// Patch sends a merge patch and returns the object as it is then.
+// Patch sends a merge patch and returns the patched object.
 func (c *Client) Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (Object, error) {
 	return c.one(ctx, c.patch(namespace, name, patch, subresources))
 }
 
-// PatchVersion is Patch for who wants to know nothing of the object but its
-// resourceVersion: the rest of the answer is not decoded.
+// PatchVersion is like Patch but returns only the resourceVersion of the object. The rest of the
+// response is not decoded.
 func (c *Client) PatchVersion(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (string, error) {
 	data, err := do(ctx, c.patch(namespace, name, patch, subresources))
 	if err != nil {
@@ -76,11 +75,11 @@ func (c *Client) patch(namespace, name string, patch []byte, subresources []stri
 		SetHeader("Content-Type", string(types.MergePatchType)).Body(patch)
 }
 
-// Each lists objects and gives one after the other to each while the others are still on
-// their way; an error of each ends it.
+// Each lists objects and calls each for one object after another while the response is still being
+// received. An error of each ends the list.
 func (c *Client) Each(ctx context.Context, namespace string, opts metav1.ListOptions, each func(Object) error) (metav1.ListMeta, error) {
-	request := c.asked("GET", namespace, &opts)
-	// To compress it takes the API server longer than to send it.
+	request := c.listRequest("GET", namespace, &opts)
+	// The API server takes longer to compress the response than to send it.
 	request.SetHeader("Accept-Encoding", "identity")
 	body, err := request.Stream(ctx)
 	if err != nil {
@@ -90,16 +89,16 @@ func (c *Client) Each(ctx context.Context, namespace string, opts metav1.ListOpt
 	return c.kind.readList(body, each)
 }
 
-// Watch reports objects of the kind's type, and of Unreadables.
+// Watch reports objects of the type of the kind, and Unreadables.
 func (c *Client) Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
 	opts.Watch = true
-	body, err := c.asked("GET", namespace, &opts).Stream(ctx)
+	body, err := c.listRequest("GET", namespace, &opts).Stream(ctx)
 	switch {
 	case err == nil:
 		return watch.NewStreamWatcherWithLogger(klog.FromContext(ctx), newEvents(c.kind, body),
 			apierrors.NewClientErrorReporter(http.StatusInternalServerError, "GET", "ClientWatchDecoding")), nil
 	case utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err):
-		return watch.NewEmptyWatch(), nil // as other clients do: it is watched again, and nothing listed
+		return watch.NewEmptyWatch(), nil // like other clients, so that the watch is retried without a new list
 	default:
 		return nil, err
 	}
@@ -113,9 +112,9 @@ func (c *Client) one(ctx context.Context, request *rest.Request) (Object, error)
 	return c.kind.Decode(data)
 }
 
-// do returns what the API server answers. Raw alone would hide the server's own
-// word for an error behind one that is made from the status code, and an object
-// that is not there could not be told from a kind that is not served.
+// do returns the response of the API server. Raw alone would replace the error of the server with
+// one from the status code, so that an object that does not exist could not be distinguished from a
+// kind that is not served.
 func do(ctx context.Context, request *rest.Request) ([]byte, error) {
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil {
@@ -129,8 +128,8 @@ func (c *Client) request(verb, namespace string) *rest.Request {
 		SetHeader("Accept", runtime.ContentTypeJSON)
 }
 
-// asked is a request for several objects.
-func (c *Client) asked(verb, namespace string, opts *metav1.ListOptions) *rest.Request {
+// listRequest returns a request for several objects.
+func (c *Client) listRequest(verb, namespace string, opts *metav1.ListOptions) *rest.Request {
 	request := c.request(verb, namespace).SpecificallyVersionedParams(opts, metav1.ParameterCodec, schema.GroupVersion{Version: "v1"})
 	if opts.TimeoutSeconds != nil {
 		request.Timeout(time.Duration(*opts.TimeoutSeconds) * time.Second)

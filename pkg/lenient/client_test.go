@@ -128,7 +128,7 @@ func TestAWatchGoesOnAfterAnObjectThatCannotBeDecoded(t *testing.T) {
 	}
 	want := []string{"ADDED *lenient.Unreadable", "MODIFIED *v1alpha1.QueueUnit", "BOOKMARK *v1alpha1.QueueUnit", "ERROR *v1.Status"}
 	if !slices.Equal(types, want) {
-		t.Errorf("it told %q, want %q", types, want)
+		t.Errorf("it reported %q, want %q", types, want)
 	}
 }
 
@@ -142,9 +142,9 @@ func TestAnInformerHoldsWhatCannotBeDecoded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := make(chan string, 10)
+	reported := make(chan string, 10)
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
-		told <- fmt.Sprintf("%s %T %d", obj.(Object).GetName(), obj, len(obj.(Object).GetLabels()))
+		reported <- fmt.Sprintf("%s %T %d", obj.(Object).GetName(), obj, len(obj.(Object).GetLabels()))
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestAnInformerHoldsWhatCannotBeDecoded(t *testing.T) {
 	var found []string
 	for range 3 {
 		select {
-		case one := <-told:
+		case one := <-reported:
 			found = append(found, one)
 		case <-ctx.Done():
 			t.Fatalf("it reported only of %q", found)

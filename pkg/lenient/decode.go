@@ -10,8 +10,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Decode reads one object. What cannot be read makes it an Unreadable; only a
-// text without readable metadata, which no API server sends, is an error.
+// Decode decodes one object. An object that cannot be decoded becomes an Unreadable. Only a text
+// without readable metadata, which no API server sends, is an error.
 func (k Kind) Decode(data []byte) (Object, error) {
 	object, err := decode(data, func() any { return k.New() })
 	if err != nil {
@@ -20,20 +20,20 @@ func (k Kind) Decode(data []byte) (Object, error) {
 	return object.(Object), nil
 }
 
-// decode reads the text, which may be anybody's, into what empty makes.
+// decode decodes the text, which is not trusted, into a new object from empty.
 func decode(data []byte, empty func() any) (any, error) {
 	into := empty()
 	safe := disarm(data)
 	err := unmarshal(safe, into)
 	if err == nil && len(safe) != len(data) {
-		// What looks like a huge exponent stands where no quantity is read.
+		// The text that looks like a huge exponent is not in a quantity.
 		into = empty()
 		err = unmarshal(data, into)
 	}
 	return into, err
 }
 
-// salvage reads what can be read of an object that could not be decoded.
+// salvage decodes the readable part of an object that could not be decoded.
 func (k Kind) salvage(data []byte, cause error) (Object, error) {
 	var metadata metav1.PartialObjectMetadata
 	if err := unmarshal(data, &metadata); err != nil {
@@ -51,7 +51,7 @@ func (k Kind) salvage(data []byte, cause error) (Object, error) {
 	return object, nil
 }
 
-// readList reads a list, and gives each object to each as it comes.
+// readList decodes a list and calls each for every object as it arrives.
 func (k Kind) readList(body io.Reader, each func(Object) error) (metav1.ListMeta, error) {
 	var meta metav1.ListMeta
 	texts := newTexts(body)

@@ -188,7 +188,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		object, err := unitKind.Decode([]byte(text))
 		if bad, is := object.(*Unreadable); err == nil && is && (bad.Partial == nil || bad.Err == nil) {
-			t.Errorf("nothing is left, or told, of %s", text)
+			t.Errorf("nothing is left, or reported, of %s", text)
 		}
 	})
 }

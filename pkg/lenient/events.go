@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// events reads what a watch sends.
+// events decodes the events of a watch.
 type events struct {
 	kind  Kind
 	body  io.Closer
@@ -27,7 +27,7 @@ func (e *events) Decode() (watch.EventType, runtime.Object, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	// Most events are read whole, for a text that is taken apart first is gone over twice more.
+	// Most events are decoded in one pass. Splitting the text first would need two more passes.
 	if !suspicious(text) {
 		event := struct {
 			Type   watch.EventType `json:"type"`
@@ -42,7 +42,7 @@ func (e *events) Decode() (watch.EventType, runtime.Object, error) {
 	return e.decodeParts(text)
 }
 
-// decodeParts reads an event whose object is an error, or is not as its type has it.
+// decodeParts decodes an event whose object is an error or cannot be decoded into its type.
 func (e *events) decodeParts(text []byte) (watch.EventType, runtime.Object, error) {
 	var event struct {
 		Type   watch.EventType `json:"type"`

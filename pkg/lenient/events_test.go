@@ -16,14 +16,14 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 )
 
-// named is a unit that asks for so much cpu. Unlike unitText it holds nothing that looks
+// named is a unit that requests the amount of cpu. Unlike unitText it holds nothing that looks
 // like a quantity that cannot be read.
 func named(name, cpu string) string {
 	return fmt.Sprintf(`{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"QueueUnit","metadata":{"name":%q,"managedFields":[{"fieldsV1":{"f:spec":{%q:{}}}}]},
 		"spec":{"consumerRef":{"apiVersion":"v1","kind":"Thing","name":"t"},"resource":{"cpu":%s}}}`, name, "f:"+name, cpu)
 }
 
-// show tells type, name, cpu and managed fields of what an event is about, or the error.
+// show returns type, name, cpu and managed fields of what an event is about, or the error.
 func show(kind watch.EventType, object runtime.Object) string {
 	switch object := object.(type) {
 	case *schedulingv1alpha1.QueueUnit:
@@ -74,7 +74,7 @@ func TestEvents(t *testing.T) {
 		`ADDED e 1e3 {"f:spec":{"f:e":{}}}`, "ERROR 410",
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("they tell %q, want %q", got, want)
+		t.Errorf("they report %q, want %q", got, want)
 	}
 	if took := time.Since(start); took > time.Second {
 		t.Errorf("it took %v", took)

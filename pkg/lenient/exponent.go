@@ -6,15 +6,15 @@ import (
 	"unicode"
 )
 
-// hugeExponent matches a JSON string that resource.ParseQuantity may sit over for
-// minutes, or use up all memory for, as "1e-1000000000".
+// hugeExponent matches a JSON string such as "1e-1000000000", for which resource.ParseQuantity may need
+// minutes or all memory.
 var hugeExponent = regexp.MustCompile(`"(` + space + `*[+-]?[0-9.]+[eE][+-]?[0-9]{3,}` + space + `*)"`)
 
-// space is what unicode.IsSpace calls so: a quantity may stand among it.
+// space matches what unicode.IsSpace accepts. A quantity may be surrounded by it.
 const space = `[\s\v\x{85}\p{Z}]`
 
-// disarm makes such strings unreadable as quantities. It changes the length of a
-// text that holds one, and returns any other as it is.
+// disarm replaces such strings with text that is not a quantity. It changes the length of a text
+// that contains one, and returns any other text unchanged.
 func disarm(data []byte) []byte {
 	if !suspicious(data) {
 		return data
@@ -22,11 +22,10 @@ func disarm(data []byte) []byte {
 	return hugeExponent.ReplaceAll(data, []byte(`"$1 (an exponent of more than two digits)"`))
 }
 
-// suspicious reports whether the text holds such a string: what hugeExponent matches, at a
-// fraction of the time.
+// suspicious reports whether the text contains a match of hugeExponent, in a fraction of the time.
 func suspicious(data []byte) bool {
 	for at := 1; ; at++ {
-		// Most letters e stand in words and in identifiers, after or before other letters.
+		// Most letters e are in words and identifiers, next to other letters.
 		for ; at < len(data) && (data[at]|0x20 != 'e' || !numeric(data[at-1])); at++ {
 		}
 		if at >= len(data) {
@@ -38,7 +37,7 @@ func suspicious(data []byte) bool {
 	}
 }
 
-// quotedBefore reports whether the text ends as a string begins that is a number up to here.
+// quotedBefore reports whether the text ends with the beginning of a string that is a number so far.
 func quotedBefore(text []byte) bool {
 	text = bytes.TrimRight(text, "0123456789.")
 	if n := len(text); n > 0 && (text[n-1] == '+' || text[n-1] == '-') {
@@ -48,7 +47,7 @@ func quotedBefore(text []byte) bool {
 	return bytes.HasSuffix(text, []byte{'"'})
 }
 
-// hugeAfter reports whether an exponent of three digits or more begins the text and ends its
+// hugeAfter reports whether the text begins with an exponent of at least three digits that ends its
 // string.
 func hugeAfter(text []byte) bool {
 	if len(text) > 0 && (text[0] == '+' || text[0] == '-') {

@@ -10,26 +10,26 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Lister lists the objects of a kind, giving each away as it comes, and watches them. A
-// Client is one.
+// Lister lists the objects of a kind one at a time as they arrive, and watches them. A Client is a
+// Lister.
 type Lister interface {
 	Watcher
 	Each(ctx context.Context, namespace string, opts metav1.ListOptions, each func(Object) error) (metav1.ListMeta, error)
 }
 
-// Source lists the objects of a kind as a whole, and watches them. Other clients are such.
+// Source lists the objects of a kind at once, and watches them. Other clients are Sources.
 type Source interface {
 	Watcher
 	List(ctx context.Context, namespace string, opts metav1.ListOptions) (runtime.Object, error)
 }
 
-// Watcher reports what becomes of the objects of a kind.
+// Watcher watches the objects of a kind.
 type Watcher interface {
 	Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error)
 }
 
-// Informer caches the objects of all namespaces, as transform leaves them; it is to leave
-// one as it is that it is given again. Description is for logs.
+// Informer returns an informer for the transformed objects of all namespaces. transform must be
+// idempotent. description is for logs.
 func Informer(source Lister, description string, indexers cache.Indexers, transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
 	return informer(listed{&cache.ListWatch{
 		ListWithContextFunc:  newest(source, transform),
@@ -37,8 +37,8 @@ func Informer(source Lister, description string, indexers cache.Indexers, transf
 	}}, description, indexers, transform)
 }
 
-// InformerOf is Informer for a source that cannot give away objects one by one; it may be
-// asked to report them all as the first events of a watch.
+// InformerOf is like Informer for a source that cannot list objects one at a time. The informer may
+// list them as the first events of a watch.
 func InformerOf(source Source, description string, indexers cache.Indexers, transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
 	return informer(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
@@ -49,7 +49,7 @@ func InformerOf(source Source, description string, indexers cache.Indexers, tran
 }
 
 func informer(from cache.ListerWatcher, description string, indexers cache.Indexers, transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
-	// With an example given, a watch would report objects of its type alone.
+	// With an example object, a watch would accept only objects of its type.
 	informer := cache.NewSharedIndexInformerWithOptions(from, nil,
 		cache.SharedIndexInformerOptions{Indexers: indexers, ObjectDescription: description})
 	if err := informer.SetTransform(transform); err != nil {
@@ -64,24 +64,24 @@ func watchAll(source Watcher) cache.WatchFuncWithContext {
 	}
 }
 
-// listed is a ListWatch for a reflector that lists before it watches. To report the same
-// objects as the first events of a watch takes an API server and its reader about twice as
-// long: each is wrapped, checked and sent by itself.
+// listed is a ListWatch for a reflector that lists before it watches. To receive the same objects
+// as the first events of a watch takes the API server and the client about twice as long, because
+// each object is wrapped, checked and sent separately.
 type listed struct{ *cache.ListWatch }
 
-// IsWatchListSemanticsUnSupported has the reflector not list by watching.
+// IsWatchListSemanticsUnSupported makes the reflector list with a list request.
 func (listed) IsWatchListSemanticsUnSupported() bool { return true }
 
-// So many objects are asked for at a time. An API server has the first page of a list in its
-// memory as a rule, but may have to read others from etcd, which takes it seven times as long:
-// so there should be one page alone. What takes longer than a minute it ends, though: after a
-// failure pages are smaller.
+// largestPage and smallestPage limit the number of objects per list request. The API server usually
+// has the first page of a list in memory but may read further pages from etcd, which takes seven
+// times as long, so there should be only one page. However, it ends requests after a minute, so
+// pages are smaller after a failure.
 const largestPage, smallestPage = 100_000, 1_000
 
-// newest lists what is there now, whatever older version is asked for: an API server that
-// lags behind may not know yet of what was released a moment ago. Each object is transformed
-// before the next is read: as they come they are several times as large as what is kept of
-// them. It is for one reflector, which calls it again when it has failed.
+// newest lists the current objects, even if an older version is requested, because an API server
+// that lags behind may not know what was released a moment ago. Each object is transformed before
+// the next one is decoded, because objects are several times as large before the transformation.
+// The function is for one reflector, which calls it again after a failure.
 func newest(source Lister, transform cache.TransformFunc) cache.ListWithContextFunc {
 	var page int64 = largestPage
 	return func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
@@ -103,7 +103,7 @@ func newest(source Lister, transform cache.TransformFunc) cache.ListWithContextF
 			}
 			if part.Continue == "" {
 				page = largestPage
-				list.ResourceVersion = part.ResourceVersion // that of all parts
+				list.ResourceVersion = part.ResourceVersion // the same for all pages
 				return list, nil
 			}
 			opts.Continue = part.Continue

@@ -18,11 +18,11 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 )
 
-// script answers one request after the other, and notes what they ask for.
+// script answers one request after the other and records them.
 type script struct {
-	mu      sync.Mutex
-	answers []http.HandlerFunc
-	asked   []string
+	mu        sync.Mutex
+	answers   []http.HandlerFunc
+	requested []string
 }
 
 func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -37,7 +37,7 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ask += " with initial events"
 	}
 	s.mu.Lock()
-	s.asked = append(s.asked, ask)
+	s.requested = append(s.requested, ask)
 	answer := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	if len(s.answers) > 0 {
 		answer, s.answers = s.answers[0], s.answers[1:]
@@ -88,14 +88,14 @@ func TestAnInformerListsWhatIsThereWhateverFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := make(chan string, 100)
+	reported := make(chan string, 100)
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) { told <- "+" + o.(Object).GetName() },
+		AddFunc: func(o any) { reported <- "+" + o.(Object).GetName() },
 		DeleteFunc: func(o any) {
 			if unknown, is := o.(cache.DeletedFinalStateUnknown); is {
 				o = unknown.Obj
 			}
-			told <- "-" + o.(Object).GetName()
+			reported <- "-" + o.(Object).GetName()
 		},
 	})
 	if err != nil {
@@ -107,7 +107,7 @@ func TestAnInformerListsWhatIsThereWhateverFails(t *testing.T) {
 	var got []string
 	for range 5 {
 		select {
-		case one := <-told:
+		case one := <-reported:
 			got = append(got, one)
 		case <-ctx.Done():
 			t.Fatalf("it reported only of %q", got)
@@ -129,8 +129,8 @@ func TestAnInformerListsWhatIsThereWhateverFails(t *testing.T) {
 		"watch from 6",
 		`list 100000 from "", compressed as identity`,
 	}
-	if got := s.asked[:min(len(want), len(s.asked))]; !slices.Equal(got, want) {
-		t.Errorf("it asked %q, want %q", got, want)
+	if got := s.requested[:min(len(want), len(s.requested))]; !slices.Equal(got, want) {
+		t.Errorf("it requested %q, want %q", got, want)
 	}
 }
 

@@ -12,26 +12,26 @@ type Object interface {
 	metav1.Object
 }
 
-// Kind is what is read. All of it is needed.
+// Kind describes the objects to decode. All fields are required.
 type Kind struct {
 	schema.GroupVersionKind
-	// Resource is the kind's name in paths, as "queueunits".
+	// Resource is the name of the kind in paths, such as "queueunits".
 	Resource string
-	// New returns an empty object, a pointer, to decode into.
+	// New returns a pointer to an empty object.
 	New func() Object
 }
 
-// Unreadable stands for an object that cannot be decoded into its type.
+// Unreadable represents an object that cannot be decoded into its type.
 type Unreadable struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
-	// Partial is the object, of the kind's type, without what cannot be read.
+	// Partial is the object in the type of the kind, without the parts that cannot be decoded.
 	Partial Object
-	// Err says what cannot be read, with the path of each field.
+	// Err reports what cannot be decoded, with the path of each field.
 	Err error
 }
 
-// DeepCopyObject shares the error, which nothing changes.
+// DeepCopyObject returns a copy that shares the error, because nothing changes it.
 func (u *Unreadable) DeepCopyObject() runtime.Object {
 	out := &Unreadable{TypeMeta: u.TypeMeta, Err: u.Err}
 	u.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
@@ -41,15 +41,15 @@ func (u *Unreadable) DeepCopyObject() runtime.Object {
 	return out
 }
 
-// List is what an informer is given: objects of the kind's type, and Unreadables, as they
-// were transformed.
+// List is a list for an informer. It contains transformed objects of the type of the kind, and
+// Unreadables.
 type List struct {
 	metav1.TypeMeta
 	metav1.ListMeta
 	Items []runtime.Object
 }
 
-// DeepCopyObject copies the list.
+// DeepCopyObject returns a copy of the list.
 func (l *List) DeepCopyObject() runtime.Object {
 	out := &List{TypeMeta: l.TypeMeta, Items: make([]runtime.Object, len(l.Items))}
 	l.ListMeta.DeepCopyInto(&out.ListMeta)

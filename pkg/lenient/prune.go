@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// mostFaults bounds how many faults are reported one object.
+// mostFaults is the maximum number of faults that are reported for one object.
 const mostFaults = 5
 
-// prune takes out of the text what cannot be decoded into the type, as little as
-// can be, and reports what is wrong with each part.
+// prune removes the parts of the text that cannot be decoded into the type, as little as possible,
+// and reports what is wrong with each part.
 func prune(data []byte, t reflect.Type) (kept []byte, faults []string) {
 	p := &pruner{}
 	kept, ok := p.prune("", data, t)
@@ -54,7 +54,7 @@ func (p *pruner) prune(path string, data []byte, t reflect.Type) (kept []byte, o
 	return nil, false
 }
 
-// members prunes an object; typeOf reports the type of each member that is read.
+// members prunes a JSON object. typeOf returns the type of each member that is decoded.
 func (p *pruner) members(path string, data []byte, typeOf func(name string) (reflect.Type, bool)) ([]byte, bool) {
 	var members map[string]json.RawMessage
 	if err := unmarshal(data, &members); err != nil {
@@ -114,7 +114,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// field finds the type of the struct's field of the name, as JSON has it.
+// field returns the type of the field of the struct with the JSON name.
 func field(t reflect.Type, name string) (reflect.Type, bool) {
 	for f := range t.Fields() {
 		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")

@@ -7,30 +7,29 @@ import (
 	"io"
 )
 
-// texts reads JSON from a stream, an object at a time. Of an object it only looks for where
-// it ends, which is several times as fast as to check meanwhile whether it is JSON; whoever
-// decodes it checks that.
+// texts splits a stream of JSON into objects. It only searches for the end of each object, which is
+// several times as fast as checking its syntax. The decoder checks the syntax.
 type texts struct {
 	stream io.Reader
-	// buffer[from:to] was read and not returned yet.
+	// buffer[from:to] was read from the stream and not returned yet.
 	buffer   []byte
 	from, to int
 }
 
-// An object that is larger than the buffer has it doubled, up to many times of what an API
-// server stores of one: what is larger is no good JSON.
+// firstBuffer and lastBuffer are the sizes of the buffer. It is doubled for an object that is
+// larger, up to many times the size of an object that an API server can store.
 const firstBuffer, lastBuffer = 64 << 10, 64 << 20
 
 func newTexts(stream io.Reader) *texts {
 	return &texts{stream: stream, buffer: make([]byte, firstBuffer)}
 }
 
-// next returns the text of the next object or array and the space before it, which is good
-// until something else is read. It fails with io.EOF when the stream ends before one, and
-// with io.ErrUnexpectedEOF when it ends within one.
+// next returns the text of the next object or array and the space before it. The text is valid
+// until the next read. The error is io.EOF if the stream ends before an object and
+// io.ErrUnexpectedEOF if it ends within one.
 func (t *texts) next() ([]byte, error) { return t.read(span{}) }
 
-// read returns what the span has before it, and the span.
+// read returns the text up to the end of the span.
 func (t *texts) read(seen span) ([]byte, error) {
 	for {
 		done, err := seen.see(t.buffer[t.from:t.to])
@@ -51,7 +50,7 @@ func (t *texts) read(seen span) ([]byte, error) {
 	}
 }
 
-// fill moves what is left to the buffer's beginning and reads more after it.
+// fill moves the rest of the text to the beginning of the buffer and reads more.
 func (t *texts) fill() error {
 	t.to = copy(t.buffer, t.buffer[t.from:t.to])
 	t.from = 0
@@ -69,7 +68,7 @@ func (t *texts) fill() error {
 	return err
 }
 
-// cutOff is the error of a stream that may not end yet.
+// cutOff returns the error of a stream that must not end yet.
 func cutOff(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -77,7 +76,7 @@ func cutOff(err error) error {
 	return err
 }
 
-// peek is the next byte that is no space. It is still to be read.
+// peek returns the next byte that is not space, without reading it.
 func (t *texts) peek() (byte, error) {
 	for {
 		for ; t.from < t.to; t.from++ {
@@ -91,7 +90,7 @@ func (t *texts) peek() (byte, error) {
 	}
 }
 
-// expect reads the next byte that is no space, which is to be one of these.
+// expect reads the next byte that is not space, which must be one of these.
 func (t *texts) expect(these string) (byte, error) {
 	c, err := t.peek()
 	if err != nil {
@@ -104,7 +103,7 @@ func (t *texts) expect(these string) (byte, error) {
 	return c, nil
 }
 
-// members reads an object. Each is reported the name of every member, and reads its value.
+// members reads an object. It calls each with the name of every member; each reads the value.
 func (t *texts) members(each func(name string) error) error {
 	return t.sequence('{', '}', func() error {
 		if _, err := t.expect(`"`); err != nil {
@@ -136,8 +135,7 @@ func (t *texts) elements(each func(object []byte) error) error {
 	})
 }
 
-// sequence reads what stands between the brackets; each reads what stands between two
-// commas.
+// sequence reads what is between the brackets. each reads what is between two commas.
 func (t *texts) sequence(begin, end byte, each func() error) error {
 	if _, err := t.expect(string(begin)); err != nil {
 		return err
@@ -184,16 +182,16 @@ func (t *texts) skip() error {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
-// span finds the end of an object, an array or a string in a text of which more and more
-// is known. One that is begun and quoted is the rest of a string.
+// span finds the end of an object, an array or a string in a text that grows. A span that is begun
+// and quoted is the rest of a string.
 type span struct {
-	// length of what was seen.
+	// length is the length of the text that was scanned.
 	length        int
 	begun, quoted bool
 	depth         int
 }
 
-// see goes on where it stopped, and reports whether all is there.
+// see continues the scan and reports whether the span is complete.
 func (s *span) see(text []byte) (done bool, err error) {
 	for s.length < len(text) {
 		if s.quoted {
@@ -227,7 +225,8 @@ func (s *span) see(text []byte) (done bool, err error) {
 	return false, nil
 }
 
-// skipString goes to behind the string's closing quote; false when that is not there yet.
+// skipString moves behind the closing quote of the string. It returns false if the text does not
+// contain it yet.
 func (s *span) skipString(text []byte) bool {
 	for {
 		rest := text[s.length:]
@@ -238,7 +237,7 @@ func (s *span) skipString(text []byte) bool {
 		switch escape := bytes.IndexByte(rest, '\\'); {
 		case escape >= 0 && s.length+escape+1 < len(text):
 			s.length += escape + 2
-		case escape >= 0: // left alone until what it escapes is there
+		case escape >= 0: // not skipped until the escaped byte is there
 			s.length += escape
 			return false
 		case quote >= 0:

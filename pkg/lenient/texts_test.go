@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Objects come whole, whatever stands in and between them, and however the network cut them.
+// Objects are complete, whatever is in and between them and however the network splits them.
 func TestAStreamIsCutIntoItsObjects(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.OneOf(

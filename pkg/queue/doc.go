@@ -18,7 +18,8 @@
 // Backoff belongs to the shape and not to the item, because all items of a shape would have been
 // refused in the same turn. Among them, the first stays first.
 //
-// Invariants. An item is in exactly one shape. A shape with items is exactly one of ready, parked and
-// impossible. The cost of an operation is logarithmic in the number of items. Waking has this cost
-// for each shape that the freed room could hold. No cost is proportional to the number of waiting items.
+// Invariants. An item is in exactly one shape. A shape with items is exactly one of ready, parked
+// and impossible. The cost of an operation is logarithmic in the number of items. Waking has this
+// cost for each shape that the freed room could hold. No cost is proportional to the number of
+// waiting items.
 package queue

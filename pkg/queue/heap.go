@@ -8,8 +8,8 @@ type Heap[T any] struct {
 	place    func(T) *int
 }
 
-// NewHeap returns a heap ordered by less. place returns where an element stores its position plus one, 0
-// if it is in no heap.
+// NewHeap returns a heap ordered by less. place returns where an element stores its position plus
+// one, 0 if it is in no heap.
 func NewHeap[T any](less func(a, b T) bool, place func(T) *int) *Heap[T] {
 	return &Heap[T]{less: less, place: place}
 }
@@ -29,8 +29,8 @@ func (h *Heap[T]) Top() (T, bool) {
 	return h.elements[0], true
 }
 
-// All returns all elements. The first is the least, and no decision may depend on the order of the rest.
-// The caller must not change the slice.
+// All returns all elements. The first is the least, and no decision may depend on the order of the
+// rest. The caller must not change the slice.
 func (h *Heap[T]) All() []T { return h.elements }
 
 // Set adds the element, or moves it to its current position in the order.

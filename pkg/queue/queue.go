@@ -158,8 +158,8 @@ func (q *Queue) makeReady(s *Shape) {
 	q.ready.Set(s)
 }
 
-// Next returns the item to try next; nil if none is worth trying. An item in backoff is tried only if no
-// other item can use the room.
+// Next returns the item to try next; nil if none is worth trying. An item in backoff is tried only
+// if no other item can use the room.
 func (q *Queue) Next() *Item {
 	for i := len(q.open) - 1; i >= 0; i = min(i, len(q.open)) - 1 { // wakeFirst may close buckets
 		q.wakeFirst(q.open[i])

@@ -25,11 +25,11 @@ func (g *group) Release(string, quota.Demand)           {}
 func (g *group) Spaces(quota.Demand, func(quota.Space)) {}
 func (g *group) Owed(quota.Demand) bool                 { return false }
 func (g *group) Fits(d quota.Demand) *quota.Refusal {
-	asked, _ := d.Requests.Get(0)
-	if asked <= g.room {
+	requested, _ := d.Requests.Get(0)
+	if requested <= g.room {
 		return nil
 	}
-	return &quota.Refusal{Reason: wellknown.ReasonQuotaExceeded, Asked: asked, Limit: g.room, Lack: quota.Lack{Amount: asked}}
+	return &quota.Refusal{Reason: wellknown.ReasonQuotaExceeded, Asked: requested, Limit: g.room, Lack: quota.Lack{Amount: requested}}
 }
 
 func demand(amount int64) quota.Demand {
@@ -92,8 +92,8 @@ func drain(q *queue.Queue, now time.Time, take func(amount int64) bool) []string
 			return got
 		}
 		shape := item.Shape()
-		asked, _ := shape.Demand.Requests.Get(0)
-		if take(asked) {
+		requested, _ := shape.Demand.Requests.Get(0)
+		if take(requested) {
 			q.Take(item)
 			got = append(got, item.Key)
 			continue
@@ -105,7 +105,7 @@ func drain(q *queue.Queue, now time.Time, take func(amount int64) bool) []string
 // here is where the group of these tests lacks room.
 var here = quota.Space{Node: 0, Resource: 0}
 
-// index is one with this room here, and a hundred everywhere else.
+// indexWith returns a wait index with the room in space here and a hundred in all others.
 func indexWith(room *int64) *queue.WaitIndex { return indexOf(room, queue.DefaultBackoff()) }
 
 func indexOf(room *int64, backoff queue.Backoff) *queue.WaitIndex {
@@ -208,21 +208,21 @@ func TestFreedRoomWakesWhatItCouldHoldAndNothingElse(t *testing.T) {
 	}
 	index.Wake(here, func(*queue.Queue) {})
 	var tried []int64
-	drain(q, now, func(asked int64) bool {
-		tried = append(tried, asked)
-		if asked <= room {
-			room -= asked
+	drain(q, now, func(requested int64) bool {
+		tried = append(tried, requested)
+		if requested <= room {
+			room -= requested
 			return true
 		}
 		return false
 	})
-	// The largest for which there is room is the first in line, and takes all of it.
+	// The largest for which there is room is the first in the queue and takes all of it.
 	if !slices.Equal(tried, []int64{4}) || index.Len() != 9 {
 		t.Errorf("%v were tried, %d are parked", tried, index.Len())
 	}
 }
 
-// Whatever is refused, freed, taken and removed, room goes to the first in line for
+// Whatever is refused, freed, taken and removed, room goes to the first in the queue for
 // which there is enough, and nothing is tried again before more than it lacks was free.
 func TestPropertyRoomGoesToTheFirstThatFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -294,17 +294,17 @@ func (l *litLine) free(room int64) {
 	l.room = room
 	l.index.Wake(here, func(*queue.Queue) {})
 	for shape, s := range l.shapes {
-		s.may = s.may || asked(shape) <= room
+		s.may = s.may || requested(shape) <= room
 	}
 }
 
-// first in line that fits, those in backoff last.
+// first in the queue that fits, those in backoff last.
 func (l *litLine) first() (first *queue.Item) {
 	late := func(i *queue.Item) bool {
 		return l.policy == queue.RoundRobin && l.now.Before(l.shapes[i.Shape()].until)
 	}
 	for _, i := range l.items {
-		if asked(i.Shape()) > l.room {
+		if requested(i.Shape()) > l.room {
 			continue
 		}
 		if first == nil || late(first) && !late(i) || late(first) == late(i) && i.Before(first) {
@@ -318,11 +318,11 @@ func (l *litLine) drain() {
 	l.queue.Begin(l.now)
 	for next := l.queue.Next(); next != nil; next = l.queue.Next() {
 		shape := next.Shape()
-		if asked(shape) <= l.room {
+		if requested(shape) <= l.room {
 			if want := l.first(); next != want {
 				l.t.Fatalf("%+v gets the room, want %+v", next, want)
 			}
-			l.room -= asked(shape)
+			l.room -= requested(shape)
 			l.shapes[shape].backoff, l.shapes[shape].served = 0, l.now
 			l.remove(next)
 			l.queue.Take(next)
@@ -344,7 +344,7 @@ func (l *litLine) drain() {
 	}
 }
 
-func asked(s *queue.Shape) int64 {
+func requested(s *queue.Shape) int64 {
 	amount, _ := s.Demand.Requests.Get(0)
 	return amount
 }

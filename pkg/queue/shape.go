@@ -65,8 +65,8 @@ type Shape struct {
 	also  *bucketEntry
 }
 
-// Backoff is the backoff of refused shapes with policy RoundRobin. It starts at Initial and doubles with
-// each refusal up to Max.
+// Backoff is the backoff of refused shapes with policy RoundRobin. It starts at Initial and doubles
+// with each refusal up to Max.
 type Backoff struct {
 	Initial, Max time.Duration
 }

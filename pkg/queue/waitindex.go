@@ -119,8 +119,8 @@ func (l *WaitIndex) reorder(s *Shape) {
 	}
 }
 
-// Wake processes that a space may have more room than before. It calls woken for the queues that may have
-// something to try there.
+// Wake processes that a space may have more room than before. It calls woken for the queues that
+// may have something to try there.
 func (l *WaitIndex) Wake(space quota.Space, woken func(*Queue)) {
 	buckets := l.buckets[space]
 	if buckets == nil {
@@ -146,8 +146,8 @@ func (l *WaitIndex) Wake(space quota.Space, woken func(*Queue)) {
 	}
 }
 
-// All returns the parked shapes except those that are known to be worth trying. No decision may depend on
-// the order.
+// All returns the parked shapes except those that are known to be worth trying. No decision may
+// depend on the order.
 func (l *WaitIndex) All() []*Shape {
 	var all []*Shape
 	for _, buckets := range l.buckets {

@@ -12,19 +12,19 @@ import (
 func TestQueueName(t *testing.T) {
 	for _, c := range []struct{ why, path, want string }{
 		{"a slash becomes a dash without a hash", "root/team-a", "root-team-a"},
-		{"a dot may stand in a name", "root/root.default", "root-root.default"},
+		{"a dot may be in a name", "root/root.default", "root-root.default"},
 		{"upper case becomes lower case and a hash", "root/root.defaultQuotaGroup", "root-root.defaultquotagroup-*"},
 		{"other characters become dashes and a hash", "root/team_a b", "root-team-a-b-*"},
-		{"what may not stand at the start is cut", "-root/a", "root-a-*"},
-		{"what may not stand at the end is cut", "root/a.", "root-a-*"},
-		{"a dot beside a dash may not stand", "root/.hidden", "root--hidden-*"},
-		{"two dots may not stand", "a..b", "a--b-*"},
-		{"dashes in a row may stand", "a/-b", "a--b"},
+		{"what may not be at the start is cut", "-root/a", "root-a-*"},
+		{"what may not be at the end is cut", "root/a.", "root-a-*"},
+		{"a dot next to a dash is replaced", "root/.hidden", "root--hidden-*"},
+		{"two dots are replaced", "a..b", "a--b-*"},
+		{"dashes in a row are kept", "a/-b", "a--b"},
 		{"a name of other scripts has a hash alone", "根", "queue-*"},
 		{"an empty path has a name", "", "queue-*"},
 		{"a name at the limit stays", strings.Repeat("a", 253), strings.Repeat("a", 253)},
 		{"a name above the limit is cut", strings.Repeat("a", 254), strings.Repeat("a", 247) + "-*"},
-		{"no dash or dot stands before the hash", strings.Repeat("a", 246) + "/" + strings.Repeat("b", 10), strings.Repeat("a", 246) + "-*"},
+		{"no dash or dot precedes the hash", strings.Repeat("a", 246) + "/" + strings.Repeat("b", 10), strings.Repeat("a", 246) + "-*"},
 	} {
 		pattern := "^" + strings.ReplaceAll(regexp.QuoteMeta(c.want), `\*`, "[a-z]{5}") + "$"
 		if got := QueueName(c.path); !regexp.MustCompile(pattern).MatchString(got) {

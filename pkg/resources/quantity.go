@@ -12,19 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// MaxRequest is the greatest amount of one resource that a unit may ask for, in
-// base units: nine million million cores, or eight pebibytes.
-// What is above is a slip, and the sum of a thousand such units still fits an
-// int64.
+// MaxRequest is the greatest amount of one resource that a unit may request, in base units: nine
+// million million cores, or eight pebibytes. A greater request is a mistake, and the sum of a
+// thousand such units still fits an int64.
 const MaxRequest = 1 << 53
 
-// Request is what a unit asks for: amounts rounded up to base units, without
-// those that are zero. The error lists, in the order of names, each resource
-// that is negative, above MaxRequest, or has no name.
+// Request returns the request of a unit: amounts rounded up to base units, without zeros. The error
+// lists, in the order of names, each resource that is negative, is above MaxRequest, or has no
+// name.
 func Request[K ~string](n *Names, list map[K]resource.Quantity) (Vector, error) {
 	v := make(Vector, 0, len(list))
 	var faults []string
-	// In the order of names, so that neither IDs nor the error depend on that of the map.
+	// Sorted, so that neither IDs nor the error depend on the order of the map.
 	for _, key := range slices.Sorted(maps.Keys(list)) {
 		value, err := RequestValue(string(key), list[key])
 		if err != nil {
@@ -42,9 +41,8 @@ func Request[K ~string](n *Names, list map[K]resource.Quantity) (Vector, error) 
 	return v, nil
 }
 
-// RequestValue is the quantity of one resource in base units, rounded up. It
-// fails when the quantity is negative or above MaxRequest; the error names the
-// resource.
+// RequestValue returns the quantity of one resource in base units, rounded up. It fails if the
+// quantity is negative or above MaxRequest. The error names the resource.
 func RequestValue(name string, q resource.Quantity) (int64, error) {
 	if err := check(name, q); err != nil {
 		return 0, err
@@ -59,9 +57,8 @@ func RequestValue(name string, q resource.Quantity) (int64, error) {
 	return value, nil
 }
 
-// LimitValue is the quantity of one resource in base units, rounded down, at
-// most the greatest int64. It fails when the quantity is negative; the error
-// names the resource.
+// LimitValue returns the quantity of one resource in base units, rounded down, and at most the
+// greatest int64. It fails if the quantity is negative. The error names the resource.
 func LimitValue(name string, q resource.Quantity) (int64, error) {
 	if err := check(name, q); err != nil {
 		return 0, err
@@ -70,8 +67,8 @@ func LimitValue(name string, q resource.Quantity) (int64, error) {
 	return value, nil
 }
 
-// UsedValue is how much is in use, in base units, rounded up, at most the greatest
-// int64. A negative quantity is none.
+// UsedValue returns a used quantity in base units, rounded up, and at most the greatest int64. It
+// returns 0 for a negative quantity.
 func UsedValue(name string, q resource.Quantity) int64 {
 	if q.Sign() <= 0 {
 		return 0
@@ -83,8 +80,8 @@ func UsedValue(name string, q resource.Quantity) int64 {
 	return value
 }
 
-// Quantities turns a vector back into quantities by name, exactly. Resources
-// measured in bytes get binary suffixes.
+// Quantities converts a vector back into exact quantities by name. Resources in bytes get binary
+// suffixes.
 func Quantities(n *Names, v Vector) map[string]resource.Quantity {
 	list := make(map[string]resource.Quantity, len(v))
 	for _, a := range v {
@@ -111,9 +108,9 @@ func check(name string, q resource.Quantity) error {
 	return nil
 }
 
-// floor is the quantity, which is not negative, in whole units or thousandths,
-// rounded down; whether nothing was rounded off; and whether it fits an int64.
-// What does not fit is the greatest int64.
+// floor returns a quantity, which must not be negative, in whole units or thousandths, rounded
+// down, whether the result is exact, and whether it fits an int64. A value that does not fit
+// becomes the greatest int64.
 func floor(q resource.Quantity, milli bool) (value int64, exact, fits bool) {
 	if q.IsZero() {
 		return 0, true, true
@@ -128,8 +125,8 @@ func floor(q resource.Quantity, milli bool) (value int64, exact, fits bool) {
 	if milli {
 		exponent += 3
 	}
-	// The exponent is the user's, as in 1e2000000000: a power of ten is made
-	// only where it is known to be small.
+	// The exponent comes from the user and may be huge, as in 1e2000000000, so a power of ten is
+	// computed only if it is known to be small.
 	result, rest := new(big.Int), new(big.Int)
 	switch {
 	case exponent > 18:

@@ -8,19 +8,18 @@ import (
 	"strings"
 )
 
-// rateDigits bounds the digits of a rate before and after the point.
+// rateDigits is the maximum number of digits of a rate before and after the point.
 const rateDigits = 9
 
-// Rate is an exact decimal above 0, as 1.2. Equal rates are equal with ==. The
-// zero Rate is 1.
+// Rate is an exact decimal above 0, such as 1.2. Equal rates are equal with ==. The zero Rate is 1.
 type Rate struct {
 	// The rate is 1 + offset/10^places; places is the fewest possible.
 	offset int64
 	places int
 }
 
-// ParseRate reads a decimal as "1", "1.25" or ".5": above 0, without sign or
-// exponent, at most nine digits before and nine after the point.
+// ParseRate parses a decimal such as "1", "1.25" or ".5". It must be above 0, without a sign or an
+// exponent, with at most nine digits before and nine after the point.
 func ParseRate(s string) (Rate, error) {
 	whole, fraction, point := strings.Cut(s, ".")
 	if !digits(whole) || !digits(fraction) || (whole == "" || point) && fraction == "" {
@@ -38,8 +37,7 @@ func ParseRate(s string) (Rate, error) {
 	return Rate{offset: value - powerOfTen(places), places: places}, nil
 }
 
-// Floor is the value times the rate, rounded down, exactly; at most the greatest
-// int64 and at least the smallest.
+// Floor returns the exact product of the value and the rate, rounded down and clamped to an int64.
 func (r Rate) Floor(value int64) int64 {
 	unit := powerOfTen(r.places)
 	if value >= 0 {
@@ -59,7 +57,7 @@ func (r Rate) Floor(value int64) int64 {
 	return int64(-quotient)
 }
 
-// String is the shortest text that ParseRate reads as this rate.
+// String returns the shortest text that ParseRate parses as this rate.
 func (r Rate) String() string {
 	unit := powerOfTen(r.places)
 	value := unit + r.offset
@@ -70,7 +68,7 @@ func (r Rate) String() string {
 	return s
 }
 
-// mulDiv is a*b/c with its remainder, and whether the quotient fits.
+// mulDiv returns a*b/c with its remainder, and whether the quotient fits.
 func mulDiv(a, b, c uint64) (quotient, rest uint64, fits bool) {
 	high, low := bits.Mul64(a, b)
 	if high >= c {

@@ -9,16 +9,15 @@ import (
 )
 
 const (
-	// maxText bounds a quantity's text; the longest useful one is far shorter.
+	// maxText is the maximum length of the text of a quantity. Useful texts are far shorter.
 	maxText = 64
-	// maxExponent bounds the power of ten that a quantity may be written with.
+	// maxExponent is the maximum power of ten in the text of a quantity.
 	maxExponent = 64
 )
 
-// Parse reads a quantity that a user wrote. Unlike resource.ParseQuantity it
-// takes no time to speak of whatever the text, and never reads another number
-// than was written: an exponent of minus a thousand million, or one that
-// overflows, is an error.
+// Parse parses a quantity that a user wrote. Unlike resource.ParseQuantity, it is fast for every
+// text and never returns a number that differs from the text: an exponent of minus a thousand
+// million, or one that overflows, is an error.
 func Parse(s string) (resource.Quantity, error) {
 	s = strings.TrimSpace(s)
 	if len(s) > maxText {
@@ -37,9 +36,8 @@ func Parse(s string) (resource.Quantity, error) {
 	return q, nil
 }
 
-// Format writes an amount, in base units of the named resource, exactly and as
-// short as users write it: "500m" and "3" for cpu, "4Gi" and "5G" for memory,
-// plain digits for counts.
+// Format returns the exact text of an amount in base units of the named resource, in the short form
+// that users write: "500m" and "3" for cpu, "4Gi" and "5G" for memory, digits for counts.
 func Format(name string, value int64) string {
 	switch {
 	case isCPU(name) && value%1000 == 0:
@@ -53,8 +51,8 @@ func Format(name string, value int64) string {
 	}
 }
 
-// Float is an amount, in base units of the named resource, in the unit that Kubernetes
-// measures the resource in: cores, bytes or a count.
+// Float converts an amount in base units of the named resource into the unit that Kubernetes uses
+// for it: cores, bytes or a count.
 func Float(name string, value int64) float64 {
 	if isCPU(name) {
 		return float64(value) / 1000
@@ -62,8 +60,8 @@ func Float(name string, value int64) float64 {
 	return float64(value)
 }
 
-// formatBytes takes the shorter of the two suffixes, for it is most likely the
-// one that the user wrote.
+// formatBytes uses the suffix with the shorter text, because it is most likely the one that the
+// user wrote.
 func formatBytes(value int64) string {
 	binary := resource.NewQuantity(value, resource.BinarySI).String()
 	decimal := resource.NewQuantity(value, resource.DecimalSI).String()
@@ -88,8 +86,7 @@ func isBytes(name string) bool {
 	}
 }
 
-// plain is the resource that a quota key as "requests.cpu" or "limits.memory"
-// counts.
+// plain returns the resource of a quota key such as "requests.cpu" or "limits.memory".
 func plain(name string) string {
 	for _, prefix := range []string{"requests.", "limits."} {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {
@@ -99,7 +96,7 @@ func plain(name string) string {
 	return name
 }
 
-// text is the quantity as written, cut where somebody wrote a very long one.
+// text returns the quantity for a message, shortened if it is very long.
 func text(q resource.Quantity) string {
 	const most = 40
 	s := q.String()

@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// Amount of one resource, in base units.
+// Amount is an amount of one resource in base units.
 type Amount struct {
 	ID    ID
 	Value int64
 }
 
-// Vector holds at most one amount of each resource, sorted by ID. It is never
-// changed once made. The nil Vector holds nothing.
+// Vector contains at most one amount of each resource, sorted by ID. It must not be changed after
+// its creation. The nil Vector is empty.
 type Vector []Amount
 
-// Get returns the amount of a resource, and false when the vector has none.
+// Get returns the amount of a resource, or false if the vector has none.
 func (v Vector) Get(id ID) (int64, bool) {
 	for _, a := range v {
 		if a.ID == id {
@@ -28,8 +28,7 @@ func (v Vector) Get(id ID) (int64, bool) {
 	return 0, false
 }
 
-// Equal reports whether both hold the same amounts. An amount of zero is not the
-// same as none.
+// Equal reports whether both contain the same amounts. An amount of zero is not the same as none.
 func (v Vector) Equal(w Vector) bool {
 	return slices.Equal(v, w)
 }
@@ -47,8 +46,8 @@ func (v Vector) With(id ID, value int64) Vector {
 	return append(with, tail...)
 }
 
-// Key is equal for vectors that are Equal, and only for them. It is made of
-// bytes, to be the key of a map, not to be read.
+// Key returns a key for maps that is equal exactly for vectors that are Equal. It consists of
+// arbitrary bytes.
 func (v Vector) Key() string {
 	key := make([]byte, 0, 8*len(v))
 	for _, a := range v {

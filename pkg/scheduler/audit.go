@@ -9,9 +9,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Check proves the invariants of the package comment, and reports the first that is
-// broken. It takes time proportional to the number of units; tests and debug builds call
-// it after every event.
+// Check verifies the invariants of the package comment and returns the first violation. It takes time
+// proportional to the number of units. Tests and debug builds call it after every event.
 func (s *Scheduler) Check() error {
 	if broken := s.Audit(func(id resources.ID) string { return fmt.Sprint("resource ", id) }); len(broken) > 0 {
 		return broken[0]
@@ -19,8 +18,9 @@ func (s *Scheduler) Check() error {
 	return nil
 }
 
-// Audit is Check that goes on: all that is broken, units by name before nodes. Between
-// two events it is for production, now and then. The resources are named by name.
+// Audit is like Check but returns all violations, those of units by name before those of nodes. It
+// may be called from time to time in production, between two events. name returns the name of a
+// resource.
 func (s *Scheduler) Audit(name func(resources.ID) string) []error {
 	charged := map[quota.NodeID]map[resources.ID]int64{}
 	jobs := map[quota.NodeID]int64{}
@@ -73,7 +73,7 @@ func (s *Scheduler) checkUnit(u *unit) error {
 	return nil
 }
 
-// checkUsage compares what each node counts with what the units charged to it demand.
+// checkUsage compares the usage of each node with the demands of the units that are charged to it.
 func (s *Scheduler) checkUsage(charged map[quota.NodeID]map[resources.ID]int64, jobs map[quota.NodeID]int64, name func(resources.ID) string) (broken []error) {
 	if s.backend == nil {
 		return nil

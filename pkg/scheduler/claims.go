@@ -7,13 +7,13 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// A shape that waits for what its group is owed, because others have borrowed it,
-// claims it: nobody may borrow more there. It claims what it has lacked at any time
-// since it waits, for with each end of a borrower it lacks something else. Its claims
-// last until its group is not owed the demand any more, it has no items left, or, in a
-// line in which only the front is tried, another is in front.
+// A shape that waits for what its group is owed because others have borrowed it claims the spaces in
+// which it lacks room: nobody may borrow more there. It claims every space in which it has lacked room
+// since it began to wait, because it lacks room in another space each time a borrower ends. Its claims
+// last until its group is no longer owed the demand or it has no items left. In a queue of which only
+// the front is tried, they also end when another shape is in front.
 
-// claim has the shape claim these spaces besides those that it claims.
+// claim adds the spaces to the claims of the shape.
 func (s *Scheduler) claim(l *queueState, shape *queue.Shape, spaces []quota.Space) (changed bool) {
 	for _, space := range spaces {
 		if slices.Contains(l.claims[shape], space) {
@@ -33,7 +33,7 @@ func (s *Scheduler) claim(l *queueState, shape *queue.Shape, spaces []quota.Spac
 	return changed
 }
 
-// unclaim has the shape claim nothing.
+// unclaim removes all claims of the shape.
 func (s *Scheduler) unclaim(l *queueState, shape *queue.Shape) {
 	claims := l.claims[shape]
 	if len(claims) == 0 {
@@ -51,9 +51,9 @@ func (s *Scheduler) unclaim(l *queueState, shape *queue.Shape) {
 	}
 }
 
-// claimForFront has the shape in front of a line claim what it is refused though it
-// is owed it; it reports whether that changed anything. What it was refused when it was
-// last tried may be less than what it lacks now: others were in front meanwhile.
+// claimForFront adds claims for the shape in front of a queue if it is refused what it is owed. It
+// reports whether that changed anything. The refusal is computed again, because the shape may lack
+// more now than when it was last tried, before others were in front.
 func (s *Scheduler) claimForFront(l *queueState) bool {
 	front := l.Front()
 	if s.lender == nil || front == nil {
@@ -67,8 +67,8 @@ func (s *Scheduler) claimForFront(l *queueState) bool {
 	return r != nil && s.claim(l, shape, r.Owed)
 }
 
-// unclaimBehindFront has no shape claim anything that is not in front of its line; it
-// reports whether that changed anything.
+// unclaimBehindFront removes the claims of all shapes that are not in front of their queue. It reports
+// whether that changed anything.
 func (s *Scheduler) unclaimBehindFront(l *queueState) (changed bool) {
 	front := l.Front()
 	for _, shape := range slices.Clone(l.claimants) {
@@ -80,8 +80,8 @@ func (s *Scheduler) unclaimBehindFront(l *queueState) (changed bool) {
 	return changed
 }
 
-// reviseClaims looks at all claims again since something was charged: those who have
-// them may lack more now, and those of the group's nodes may be owed it no longer.
+// reviseClaims updates all claims after a charge: shapes with claims may lack more now, and the
+// groups at the charged nodes may no longer be owed their demands.
 func (s *Scheduler) reviseClaims(group quota.Group) {
 	for _, l := range s.claiming {
 		for _, shape := range l.claimants {

@@ -16,7 +16,7 @@ import (
 )
 
 // crowd is a core with so many waiting units that it matters how much is done for
-// each event. Time stands still: nobody is reported why they wait.
+// each event. Time does not pass, so no reasons are reported.
 type crowd struct {
 	crowdOf
 	now     time.Time
@@ -167,8 +167,8 @@ func TestTheEndOfAUnitCostsTheSameHoweverManyWait(t *testing.T) {
 					if released := c.turn(); released != 1 {
 						t.Fatalf("%d units were released in place of one", released)
 					}
-					if asked := c.backend.fits - before; asked > 2 {
-						t.Fatalf("%d shapes were tried for the room of one", asked)
+					if requested := c.backend.fits - before; requested > 2 {
+						t.Fatalf("%d shapes were tried for the room of one", requested)
 					}
 				}
 			})
@@ -176,7 +176,7 @@ func TestTheEndOfAUnitCostsTheSameHoweverManyWait(t *testing.T) {
 	}
 }
 
-// A node above that is full is one that many lines wait for: of each one shape is
+// Many queues may wait for the same full ancestor: of each queue, one shape is
 // tried, not all.
 func TestRoomThatManyLinesWaitForHasOneShapeOfEachTried(t *testing.T) {
 	c := newCrowd(t, crowdOf{waiting: 20_000, leaves: 20, shapes: 1000, full: theRoot, policy: queue.Priority})
@@ -187,7 +187,7 @@ func TestRoomThatManyLinesWaitForHasOneShapeOfEachTried(t *testing.T) {
 	if released := c.turn(); released != 1 {
 		t.Fatalf("%d units were released in place of one", released)
 	}
-	if asked := c.backend.fits - before; asked > 2*c.leaves {
-		t.Errorf("%d shapes were tried in %d lines", asked, c.leaves)
+	if requested := c.backend.fits - before; requested > 2*c.leaves {
+		t.Errorf("%d shapes were tried in %d queues", requested, c.leaves)
 	}
 }

@@ -1,34 +1,31 @@
 // Package scheduler is the core: it decides which waiting units get quota.
 //
-// It is pure. Events go in by Apply, decisions come out of Next as a Plan;
-// there is no client, no clock and no goroutine in it, and the same events at
-// the same times give the same plans. One goroutine owns it.
+// It is pure: events go in with Apply, and decisions come out of Next as a Plan. It has no client, no
+// clock and no goroutine, and the same events at the same times result in the same plans. One
+// goroutine owns it.
 //
-// # Words
+// # Terms
 //
-// A unit waits, or it is charged: its demand counts as used in its group and in
-// every node above. A unit is assumed when it is charged here and the write that
-// says so to everybody else has not been confirmed. A unit is held back when it
-// waits but must not be tried (deactivated, suspended by hand).
+// A unit either waits or is charged, so that its demand counts as used in its group and in all
+// ancestors. A unit is assumed if it is charged here and the write of its admission is not confirmed
+// yet. A unit is held if it waits but must not be tried because it is inactive or was suspended by
+// hand.
 //
 // # Writes
 //
-// A plan asks for writes; their outcomes come back as events. At most one write
-// is under way for a unit; what is wanted meanwhile is sent when its outcome is
-// in, and only the latest wish is. A write carries the version of the unit that
-// was decided on, so it fails when the unit has changed since; the outcome of
-// such a write brings the unit as it is now, and the decision is made again.
+// A plan requests writes, and their outcomes come back as events. At most one write of a unit is in
+// progress. Of the writes that are requested in the meantime, only the latest is sent when the outcome
+// is known. A write carries the version of the unit on which the decision is based, so it fails if the
+// unit has changed. The outcome of a failed write carries the current unit, and the decision is made
+// again.
 //
 // # Invariants
 //
-//   - For every node and resource, used is the sum of what charged units demand.
-//     Check proves it.
-//   - A unit is charged before its release is written, and stays charged until
-//     the write is known to have failed, or the unit to have ended, gone, or,
-//     stopped, to be back in line: what the units say never adds up to more than
-//     there is.
-//   - News of a unit that is older than what is already known of it changes
-//     nothing.
-//   - A waiting unit is in the queue of its group, or there is a refusal that
-//     says why it is in none.
+//   - For every node and resource, used is the sum of the demands of the charged units. Check verifies
+//     this.
+//   - A unit is charged before its admission is written. It stays charged until the write is known to
+//     have failed, the unit has ended or was deleted, or the unit has stopped and is queued again. The
+//     units in the API therefore never hold more than the quota.
+//   - An event that is older than what is already known of a unit changes nothing.
+//   - A waiting unit is in the queue of its group, or a refusal explains why it is in no queue.
 package scheduler

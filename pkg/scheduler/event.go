@@ -9,7 +9,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// Phase is how far a unit got, as far as quota is concerned.
+// Phase is the phase of a unit with regard to quota.
 type Phase int8
 
 // The phases. A unit is charged from Reserved to Running.
@@ -23,64 +23,65 @@ const (
 
 func (p Phase) holdsQuota() bool { return p == Reserved || p == Dequeued || p == Running }
 
-// Unit is what the core is shown of a QueueUnit.
+// Unit is what the core receives of a QueueUnit.
 type Unit struct {
 	// Key is namespace/name.
 	Key string
 	Facts
-	// Partial: what the unit asks for and where it stands could not be read in
-	// full. What is known of that from before stays in force.
+	// Partial is whether the request and the order of the unit could not be read completely. The
+	// values that are already known then remain in force.
 	Partial bool
 
-	// DequeuedAt is when the unit was last released; zero when it never was.
+	// DequeuedAt is when the unit was last admitted; zero if it never was.
 	DequeuedAt time.Time
-	// RequeueAt, when set, is when a waiting unit stands in line again.
+	// RequeueAt, if set, is when a waiting unit is queued again.
 	RequeueAt time.Time
-	// Reason that the unit shows its users now.
+	// Reason is the reason that the unit shows now.
 	Reason wellknown.Reason
 }
 
-// Facts of a unit are what the core keeps of it as it is shown. It keeps a million of
-// them, so points in time are not here: a time.Time is large, and kept in a shorter form.
+// Facts are the part of a Unit that the core stores unchanged. It does not contain points in time,
+// because a time.Time is large and the core, which may hold a million units, stores them in a
+// shorter form.
 type Facts struct {
 	UID string
-	// Owner is the UID of the job whose pods use what the unit holds; empty where
-	// nobody has said. Like Demand, it need not be known of a unit that has ended.
+	// Owner is the UID of the job whose pods use the quota of the unit; empty if unknown. Like
+	// Demand, it may be missing for a unit that has ended.
 	Owner string
-	// QuotaName picks among the groups of the namespace; empty: the first.
+	// QuotaName selects one of the groups of the namespace. If empty, the first is used.
 	QuotaName string
-	// Quota is the path of the group whose quota it holds, or held last, or for which it
-	// was instructed to wait, as the unit says itself.
+	// Quota is the path, from the status of the unit, of the group whose quota it holds, held last,
+	// or waits for.
 	Quota string
 	// Version grows with every write of the unit.
 	Version uint64
-	// Submitted orders units of one priority: microseconds since 1970.
+	// Submitted orders units of the same priority, in microseconds since 1970.
 	Submitted int64
 	Demand    quota.Demand
-	// Held, when set, keeps the unit from being tried, and says why.
+	// Held, if set, keeps the unit from being tried and explains why.
 	Held *quota.Refusal
-	// MaxTime is for how long it may run once it is released; 0: as long as it takes.
+	// MaxTime is how long the unit may run after its release; 0 means without a limit.
 	MaxTime  time.Duration
 	Priority int32
 	Attempts int32
 	Phase    Phase
 
-	// Inactive: the unit must not run, so that it is evicted when it holds quota.
+	// Inactive is whether the unit must not run. It is evicted if it holds quota.
 	Inactive bool
-	// HeldReported is set when somebody else reports the user why it is held.
+	// HeldReported is whether another writer reports why the unit is held.
 	HeldReported bool
-	// Evicted: it has been decided, and written, that a unit that holds quota is to
-	// give it back. It holds it until the job has stopped.
+	// Evicted is whether the eviction of a unit that holds quota has been written. The unit holds
+	// the quota until the job has stopped.
 	Evicted bool
-	// Over: the job has ended, and its unit holds quota only until what the job leaves
-	// behind is gone. There is nothing to evict.
+	// Over is whether the job has ended and its unit holds quota only until the remaining objects of
+	// the job are deleted. Such a unit is not evicted.
 	Over bool
-	// Stopped, when set, says that the job of a unit that holds quota has been
-	// stopped: the unit is to be put back in line, and its quota is free with that.
+	// Stopped is whether the job of a unit that holds quota has stopped. The unit is then requeued,
+	// which frees its quota.
 	Stopped bool
 }
 
-// Namespace of the unit.
+// Namespace returns the namespace of the unit.
 func (u *Unit) Namespace() string { return namespaceOf(u.Key) }
 
 func namespaceOf(key string) string {
@@ -91,45 +92,45 @@ func namespaceOf(key string) string {
 // Event is something that happened.
 type Event interface{ apply(*Scheduler, time.Time) }
 
-// UnitChanged: a unit is there, or has changed.
+// UnitChanged means that a unit exists or has changed.
 type UnitChanged struct{ Unit Unit }
 
-// UnitGone: a unit was deleted.
+// UnitGone means that a unit was deleted.
 type UnitGone struct{ Key, UID string }
 
-// QuotaChanged: limits changed. Everything charged is charged to the new
-// backend, whether it fits or not.
+// QuotaChanged means that the limits have changed. All units that hold quota are charged to the new
+// backend, whether they fit or not.
 type QuotaChanged struct {
-	// Backend that decides from now on; nil when there is none.
+	// Backend is the new backend; nil if there is none.
 	Backend quota.Backend
-	// Missing says why there is none.
+	// Missing explains why there is none.
 	Missing *quota.Refusal
 }
 
-// Observed: a backend that is a quota.Observer is to take in what was seen. Another
-// backend is not reported.
+// Observed carries an observation for a backend that is a quota.Observer. Other backends do not receive
+// it.
 type Observed struct{ Seen any }
 
-// QueueChanged: an administrator has set a queue so.
+// QueueChanged means that an administrator has changed the settings of a queue.
 type QueueChanged struct {
 	// Queue is the name of the Queue.
 	Queue string
-	// Policy is that of all queues when it is empty.
+	// Policy is the policy of the queue. If empty, the default policy applies.
 	Policy queue.Policy
-	// Rank among queues that compete for the same room, the greater first.
+	// Rank orders queues that compete for the same room. The greater goes first.
 	Rank int32
-	// MaxPriority caps the priority of the queue's units.
+	// MaxPriority caps the priority of the units of the queue.
 	MaxPriority Cap
 	Stop        Stop
 }
 
-// Cap is a greatest priority, if Set.
+// Cap is the greatest priority, if Set.
 type Cap struct {
 	Set   bool
 	Value int32
 }
 
-// Of is the priority, capped.
+// Of returns the capped priority.
 func (c Cap) Of(priority int32) int32 {
 	if c.Set {
 		return min(priority, c.Value)
@@ -137,54 +138,54 @@ func (c Cap) Of(priority int32) int32 {
 	return priority
 }
 
-// Stop says how a queue is stopped.
+// Stop is whether and how a queue is stopped.
 type Stop int
 
-// How a queue is stopped.
+// The ways in which a queue is stopped.
 const (
-	// NotStopped: its units are released.
+	// NotStopped means that units are admitted.
 	NotStopped Stop = iota
-	// Hold: nothing more is released.
+	// Hold means that no unit is admitted.
 	Hold
-	// Drain: nothing more is released, and what holds quota is evicted.
+	// Drain means that no unit is admitted and that units that hold quota are evicted.
 	Drain
 )
 
-// Written: the write with this number succeeded.
+// Written means that the write with the number succeeded.
 type Written struct {
 	Key string
 	Seq uint64
-	// Version of the unit that the write made.
+	// Version is the version of the unit after the write.
 	Version uint64
-	// DequeuedAt is the time of the release, and Quota what it was charged to; for
-	// Dequeue.
+	// DequeuedAt is the time of the admission and Quota the group that is charged. Both are only
+	// for Dequeue.
 	DequeuedAt time.Time
 	Quota      string
 }
 
-// Refused: the write with this number changed nothing, because the unit was not
-// what it had been decided on.
+// Refused means that the write with the number changed nothing because the unit had changed since the
+// decision.
 type Refused struct {
 	Key string
 	Seq uint64
-	// Now is the unit as it is; nil when it is gone.
+	// Now is the current unit; nil if it was deleted.
 	Now *Unit
 }
 
-// Plan is what is to be written, in this order.
+// Plan is a list of writes, in the order in which they must be sent.
 type Plan []Write
 
-// Kind of a write.
+// Kind is the kind of a write.
 type Kind int8
 
 const (
-	// Dequeue: the unit has been given quota and its job is to be released.
+	// Dequeue admits the unit, so that its job is released.
 	Dequeue Kind = iota + 1
-	// Explain: the unit waits, for another cause than it shows.
+	// Explain reports another reason for which the unit waits.
 	Explain
-	// Requeue: the unit has given its quota back and waits again.
+	// Requeue frees the quota of the unit, which waits again.
 	Requeue
-	// Evict: the job of a unit that holds quota is to be stopped.
+	// Evict requests that the job of a unit that holds quota be stopped.
 	Evict
 )
 
@@ -194,19 +195,19 @@ func (k Kind) String() string {
 
 // Write is one write to one unit.
 type Write struct {
-	// Seq is the number by which the outcome is reported.
+	// Seq is the number with which the outcome is reported.
 	Seq  uint64
 	Kind Kind
 	Key  string
 	UID  string
-	// Version of the unit that this was decided on.
+	// Version is the version of the unit on which the decision is based.
 	Version uint64
-	// Queue and Quota that the unit belongs to; empty when none.
+	// Queue and Quota are those of the unit; empty if none.
 	Queue, Quota string
-	// Reason and Message to show; empty for Dequeue.
+	// Reason and Message are what the unit shows; empty for Dequeue.
 	Reason  wellknown.Reason
 	Message string
-	// Attempt is the number of the release, from 1, and Submitted the unit's; for
+	// Attempt is the number of the admission, from 1. Submitted is from the unit. Both are only for
 	// Dequeue.
 	Attempt   int32
 	Submitted int64

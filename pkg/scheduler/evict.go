@@ -8,8 +8,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// eviction is why the quota of the unit is to be taken back; nil when it is not, or
-// when that has been decided already.
+// eviction returns why the unit must be evicted; nil if it must not be or its eviction is already
+// decided.
 func (u *unit) eviction(now time.Time) *quota.Refusal {
 	switch {
 	case !u.Phase.holdsQuota() || u.Evicted || u.Stopped || u.Over:
@@ -27,8 +27,8 @@ func (u *unit) eviction(now time.Time) *quota.Refusal {
 		"exceeded the maximum execution time of %d s", u.MaxTime/time.Second)}
 }
 
-// endsAt is when a unit that may run no longer than that is to be evicted; 0
-// when there is no such time. A reservation is not yet a run.
+// endsAt returns when a unit with a maximum execution time must be evicted; 0 if never. A reserved unit
+// does not run yet.
 func (u *unit) endsAt() instant {
 	if u.MaxTime == 0 || u.dequeuedAt == 0 || u.Phase != Dequeued && u.Phase != Running || u.Evicted || u.Stopped || u.Over {
 		return 0

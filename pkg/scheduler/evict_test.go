@@ -59,7 +59,7 @@ func TestADeactivatedUnitKeepsItsQuotaUntilItHasStoppedAndThenWaits(t *testing.T
 	w.after(time.Minute)
 	w.finish("a/three")
 	w.settle()
-	expectReleased(t, w, "a/one") // it stands where it was submitted first
+	expectReleased(t, w, "a/one") // its first submission decides its place
 	if u := w.units["a/one"]; u.Submitted != first || u.Attempts != 2 {
 		t.Fatalf("submitted %d, want %d; attempts %d, want 2", u.Submitted, first, u.Attempts)
 	}
@@ -218,7 +218,7 @@ func TestAnEndBeatsAPendingEviction(t *testing.T) {
 }
 
 // Found by TestPropertyChargedIsUsed: the end was heard of before the write that
-// puts a stopped unit back in line was sent, and had its version.
+// requeues a stopped unit was sent, and had its version.
 func TestAnEndThatIsHeardOfTogetherWithTheStopIsNotWrittenOver(t *testing.T) {
 	w := pair(t)
 	w.write("a/one", stop)
@@ -261,7 +261,7 @@ func TestAnEvictionIsNotTakenBack(t *testing.T) {
 	w.after(time.Minute)
 	w.write("a/one", stop)
 	w.settle()
-	expectReleased(t, w, "a/one") // it was back in line at once, where it stood
+	expectReleased(t, w, "a/one") // it was requeued at once, at its old place
 	if attempts := w.units["a/one"].Attempts; attempts != 2 {
 		t.Fatalf("%d attempts, want 2", attempts)
 	}

@@ -10,42 +10,41 @@ import (
 )
 
 const (
-	// TellAfter is how long a unit waits before it says why.
+	// ReasonDelay is how long a unit waits before it shows a reason.
 	ReasonDelay = time.Second
-	// TellInterval is the least time between two changes of what it says.
+	// ReasonInterval is the shortest time between two changes of the reason of a unit.
 	ReasonInterval = 30 * time.Second
 )
 
-// explainer keeps what units show their users of why they wait, and says when that is to
-// be compared with why they wait now. It asks for no write: an explanation is composed
-// when it is sent, and noted by show.
+// explainer stores which cause of waiting each unit shows, and decides when to compare it with the
+// cause for which the unit waits now. It requests no writes: an explanation is composed when it is
+// sent and is recorded with show.
 //
-// Units of one shape are refused for the same cause. A cause that comes and goes is not
-// worth a write for each of them, so a new one has to last for TellInterval before it
-// replaces the one that they show.
+// Units of one shape are refused for the same cause. A cause that lasts only for a short time is not
+// worth a write for each of them, so a new cause must last for ReasonInterval before it replaces the
+// cause that they show.
 //
 // Invariants:
 //
 //   - Units that show the same cause share one Cause.
-//   - A shape has at most one timer, which is both in changes and in its line's
-//     causeChanges.
+//   - A shape has at most one timer, which is in both changes and the causeChanges of its queue.
 type explainer struct {
-	// causes keeps one of each Cause: many units share few.
+	// causes has one copy of each Cause, because many units share a few causes.
 	causes map[quota.Cause]*quota.Cause
-	// changes are the shapes with a new cause, by when their items are reported.
+	// changes are the shapes with a new cause, ordered by when it is reported for their items.
 	changes *queue.Heap[*causeChange]
 }
 
-// shown is the explainer's part of a unit.
+// shown is the part of a unit that belongs to the explainer.
 type shown struct {
-	// cause that the unit shows its users, since at; nil for none.
+	// cause is the cause that the unit shows, since at; nil if none.
 	cause *quota.Cause
 	at    instant
-	// waitingSince is when the unit began to wait; 0 when it does not wait.
+	// waitingSince is when the unit began to wait; 0 if it does not wait.
 	waitingSince instant
-	// checkAt is when to compare the cause with why the unit waits; 0 for never.
+	// checkAt is when to compare the cause with the current one; 0 means never.
 	checkAt instant
-	// restored: the cause comes from the unit itself, which shows the reason alone.
+	// restored is whether the cause was read from the unit, which contains only its reason.
 	restored bool
 }
 
@@ -70,17 +69,17 @@ func (c *causeChange) before(other *causeChange) bool {
 	return by < 0
 }
 
-// show notes what the unit shows its users from now on.
+// show records the cause that the unit shows from now on.
 func (e *explainer) show(u *unit, cause quota.Cause, now time.Time) {
 	u.shown.cause, u.shown.at, u.shown.restored = e.one(cause), instantOf(now), false
 }
 
-// restore notes what the unit says itself that it shows.
+// restore records the reason that was read from the unit.
 func (e *explainer) restore(u *unit, reason wellknown.Reason) {
 	u.shown.cause, u.shown.at, u.shown.restored = e.one(quota.Cause{Reason: reason}), 0, true
 }
 
-// one is the shared copy of the cause; nil for the zero Cause.
+// one returns the shared copy of the cause; nil for the zero Cause.
 func (e *explainer) one(cause quota.Cause) *quota.Cause {
 	if cause == (quota.Cause{}) {
 		return nil
@@ -91,20 +90,20 @@ func (e *explainer) one(cause quota.Cause) *quota.Cause {
 	return e.causes[cause]
 }
 
-// clear notes that the unit shows no cause.
+// clear records that the unit shows no cause.
 func (s *shown) clear() { s.cause, s.at, s.restored = nil, 0, false }
 
-// startWaiting notes that the unit waits, as it may have before.
+// startWaiting records that the unit waits. The unit may already be waiting.
 func (s *shown) startWaiting(now time.Time) {
 	if s.waitingSince == 0 {
 		s.waitingSince = instantOf(now)
 	}
 }
 
-// stopWaiting notes that there is nothing to explain.
+// stopWaiting records that the unit does not wait.
 func (s *shown) stopWaiting() { s.waitingSince, s.checkAt = 0, 0 }
 
-// last is the cause that the unit shows; the zero Cause for none.
+// last returns the cause that the unit shows; the zero Cause if none.
 func (s *shown) last() quota.Cause {
 	if s.cause == nil {
 		return quota.Cause{}
@@ -112,8 +111,8 @@ func (s *shown) last() quota.Cause {
 	return *s.cause
 }
 
-// shows reports whether that is what the unit shows its users. Of what it was told
-// before the start only the reason is known, and for which group.
+// shows reports whether the unit shows the cause. Of a cause that was written before the start,
+// only the reason and the group are known.
 func (u *unit) shows(c quota.Cause) bool {
 	if u.shown.restored {
 		return u.shown.last().Reason == c.Reason && (u.queue == nil || u.Quota == u.queue.Group.Path())
@@ -121,8 +120,8 @@ func (u *unit) shows(c quota.Cause) bool {
 	return u.shown.last() == c
 }
 
-// nextCheck is when to compare what the unit shows with why it waits: as soon as the
-// intervals allow, and at once when it can never fit; 0 for never.
+// nextCheck returns when to compare the cause that the unit shows with the current one: as soon as the
+// intervals allow, or at once if the unit can never fit; 0 means never.
 func (u *unit) nextCheck(now time.Time) instant {
 	if u.shown.waitingSince == 0 || u.HeldReported && u.Held != nil {
 		return 0
@@ -137,8 +136,7 @@ func (u *unit) nextCheck(now time.Time) instant {
 	return max(at, instantOf(now))
 }
 
-// unexplained is why the unit waits, where it shows something else and is to be told; nil
-// otherwise.
+// unexplained returns why the unit waits if the unit must be updated to show it; nil otherwise.
 func (u *unit) unexplained(now time.Time) *quota.Refusal {
 	r := u.refusal(now)
 	if r == nil || u.shows(r.Cause()) || u.causeUnsettled(r) {
@@ -147,21 +145,21 @@ func (u *unit) unexplained(now time.Time) *quota.Refusal {
 	return r
 }
 
-// causeUnsettled reports whether the cause has not lasted long enough to replace the one that
-// the unit, like all of its shape, shows. All of them are reported once it has.
+// causeUnsettled reports whether the cause has not lasted long enough to replace the cause that the
+// units of the shape show.
 func (u *unit) causeUnsettled(r *quota.Refusal) bool {
 	shape := u.item.Shape()
 	return shape != nil && r == shape.Refusal() && shape.Shown != nil && *shape.Shown != shape.Cause() && u.shows(*shape.Shown)
 }
 
-// refused takes in that a shape of the line was refused, maybe for another cause than
-// its items were last told.
+// refused processes that a shape of the queue was refused, possibly for another cause than the one that
+// its items show.
 func (e *explainer) refused(l *queueState, shape *queue.Shape, now time.Time) {
 	change := l.causeChanges[shape]
 	switch {
 	case shape.Shown != nil && *shape.Shown == shape.Cause():
 		e.stop(change)
-	case shape.Shown == nil: // the items' own timers have them reported for the first time
+	case shape.Shown == nil: // the timers of the items report the first cause
 		shape.Shown = e.one(shape.Cause())
 	case change == nil:
 		change = &causeChange{at: instantOf(now.Add(ReasonInterval)), queue: l, shape: shape}
@@ -170,20 +168,20 @@ func (e *explainer) refused(l *queueState, shape *queue.Shape, now time.Time) {
 	}
 }
 
-// forget has the items of the shape reported the next cause as of a first one.
+// forget makes the next cause of the shape count as its first one.
 func (e *explainer) forget(l *queueState, shape *queue.Shape) {
 	e.stop(l.causeChanges[shape])
 	shape.Shown = nil
 }
 
-// forgetLine drops all timers of the line's shapes.
-func (e *explainer) forgetLine(l *queueState) {
+// forgetQueue removes the timers of all shapes of the queue.
+func (e *explainer) forgetQueue(l *queueState) {
 	for _, change := range l.causeChanges {
 		e.stop(change)
 	}
 }
 
-// stop drops a timer, if there is one.
+// stop removes a timer. It does nothing if the timer is nil.
 func (e *explainer) stop(change *causeChange) {
 	if change == nil {
 		return
@@ -192,7 +190,7 @@ func (e *explainer) stop(change *causeChange) {
 	delete(change.queue.causeChanges, change.shape)
 }
 
-// next is when the first timer of a shape ends; 0 when there is none.
+// next returns when the first timer of a shape ends; 0 if there is none.
 func (e *explainer) next() instant {
 	if change, ok := e.changes.Top(); ok {
 		return change.at
@@ -200,8 +198,8 @@ func (e *explainer) next() instant {
 	return 0
 }
 
-// due takes out the shapes whose items are to be reported a cause that has lasted, by time
-// and then by name.
+// due removes and returns the shapes whose new cause has lasted long enough, ordered by time and
+// then by name.
 func (e *explainer) due(now instant) (shapes []*queue.Shape) {
 	for change, ok := e.changes.Top(); ok && change.at <= now; change, ok = e.changes.Top() {
 		e.stop(change)

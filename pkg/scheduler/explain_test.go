@@ -36,11 +36,11 @@ func TestAReasonIsWrittenAfterASecondOfWaiting(t *testing.T) {
 func TestAnotherCauseIsReportedWhenItHasLastedFor30Seconds(t *testing.T) {
 	root := leaf("root", map[string]string{"cpu": "4", quota.JobsResource: "2"}, "a")
 	w := newWorld(t, roundRobin(), root)
-	reasons := func() (told []wellknown.Reason) {
+	reasons := func() (reported []wellknown.Reason) {
 		for _, e := range w.writes("a/late", scheduler.Explain) {
-			told = append(told, e.Reason)
+			reported = append(reported, e.Reason)
 		}
-		return told
+		return reported
 	}
 	w.submit("a/big", cpu("3"))
 	w.submit("a/late", cpu("2"))
@@ -57,7 +57,7 @@ func TestAnotherCauseIsReportedWhenItHasLastedFor30Seconds(t *testing.T) {
 	}
 	w.after(time.Second)
 	if got := reasons(); !slices.Equal(got, []wellknown.Reason{wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs}) {
-		t.Fatalf("told after 30 s: %v", got)
+		t.Fatalf("reported after 30 s: %v", got)
 	}
 
 	// A cause that comes and goes is not reported.
@@ -72,7 +72,7 @@ func TestAnotherCauseIsReportedWhenItHasLastedFor30Seconds(t *testing.T) {
 		w.after(10 * time.Second)
 	}
 	if got := reasons(); len(got) != 2 {
-		t.Fatalf("told though nothing lasted: %v", got)
+		t.Fatalf("reported though nothing lasted: %v", got)
 	}
 	becomes("3")
 	w.after(scheduler.ReasonInterval)
@@ -86,21 +86,21 @@ func TestAfterARestartAUnitIsReportedAgainOnlyWhereItWaitsInAnotherGroup(t *test
 	w.submit("a/one", cpu("3"))
 	w.submit("a/two", cpu("3"))
 	w.after(scheduler.ReasonInterval)
-	told := func(times int, group string) {
+	shows := func(times int, group string) {
 		t.Helper()
 		found := w.writes("a/two", scheduler.Explain)
 		if len(found) != times || found[times-1].Quota != group || !strings.Contains(found[times-1].Message, group) {
-			t.Errorf("it was told %+v, want %d times and in the end of %s", found, times, group)
+			t.Errorf("it reported %+v, want %d times and the last of %s", found, times, group)
 		}
 	}
-	told(1, "root")
+	shows(1, "root")
 	w.restart()
 	w.after(scheduler.ReasonInterval)
-	told(1, "root")
+	shows(1, "root")
 	w.root = leaf("other", cpu("4"), "a")
 	w.restart()
 	w.after(scheduler.ReasonInterval)
-	told(2, "other")
+	shows(2, "other")
 }
 
 func TestWhatCanNeverFitIsSaidAtOnceAndBlocksNobody(t *testing.T) {
@@ -139,9 +139,9 @@ func TestWhoWaitedForAQuotaIsReportedAtOnceThatItIsTooSmall(t *testing.T) {
 			w.submit("b/runs-too", cpu("4"), priority(1))
 			w.after(scheduler.ReasonInterval)
 		}
-		told := w.writes("a/one", scheduler.Explain)
-		if len(told) != 2 || told[0].Reason != wellknown.ReasonNoQuota || told[1].Reason != want {
-			t.Errorf("asking for %s it is reported %+v, want NoQuota and then %s", asks, told, want)
+		reported := w.writes("a/one", scheduler.Explain)
+		if len(reported) != 2 || reported[0].Reason != wellknown.ReasonNoQuota || reported[1].Reason != want {
+			t.Errorf("requesting %s it reports %+v, want NoQuota and then %s", asks, reported, want)
 		}
 	}
 }
@@ -189,7 +189,7 @@ func last(writes []scheduler.Write) scheduler.Write {
 
 func TestWhatBecomesImpossibleSaysSo(t *testing.T) {
 	for name, change := range map[string]func(w *world){
-		"the unit asks for more": func(w *world) {
+		"the unit requests more": func(w *world) {
 			d := w.demand(cpu("9"))
 			w.write("a/2", func(u *scheduler.Unit) { u.Demand = d })
 		},
@@ -203,8 +203,8 @@ func TestWhatBecomesImpossibleSaysSo(t *testing.T) {
 			w.after(time.Minute)
 			change(w)
 			w.after(5 * time.Minute)
-			if told := last(w.writes("a/2", scheduler.Explain)); told.Reason != wellknown.ReasonExceedsMaxQuota {
-				t.Fatalf("a/2 is reported %+v", told)
+			if reported := last(w.writes("a/2", scheduler.Explain)); reported.Reason != wellknown.ReasonExceedsMaxQuota {
+				t.Fatalf("a/2 reports %+v", reported)
 			}
 		})
 	}
@@ -216,8 +216,8 @@ func TestInABlockingQueueWhatCanNeverFitSaysThat(t *testing.T) {
 	w.submit("a/2", cpu("4"))
 	w.submit("a/never", cpu("5"))
 	w.after(5 * time.Second)
-	if told := last(w.writes("a/never", scheduler.Explain)); told.Reason != wellknown.ReasonExceedsMaxQuota {
-		t.Fatalf("told %+v", told)
+	if reported := last(w.writes("a/never", scheduler.Explain)); reported.Reason != wellknown.ReasonExceedsMaxQuota {
+		t.Fatalf("reported %+v", reported)
 	}
 }
 
@@ -249,12 +249,12 @@ func TestWhoComesOutOfBackoffSaysWhatItWaitsForThen(t *testing.T) {
 	w.settle()
 	w.submit("a/2", cpu("3"), func(u *scheduler.Unit) { u.RequeueAt = w.now.Add(40 * time.Second) })
 	w.after(10 * time.Minute)
-	if told := last(w.writes("a/2", scheduler.Explain)); told.Reason != wellknown.ReasonQuotaExceeded {
-		t.Fatalf("a/2 is reported %+v", told)
+	if reported := last(w.writes("a/2", scheduler.Explain)); reported.Reason != wellknown.ReasonQuotaExceeded {
+		t.Fatalf("a/2 reports %+v", reported)
 	}
 }
 
-// A unit that was held shows something else than the units beside it, which are reported
+// A unit that was held shows something else than the units next to it, which are reported
 // a cause that comes and goes in their own time.
 func TestWhoComesBackInLineWhileACauseComesAndGoesIsReportedOfOne(t *testing.T) {
 	both := map[string]string{"cpu": "4", "gpu": "4"}
@@ -273,8 +273,8 @@ func TestWhoComesBackInLineWhileACauseComesAndGoesIsReportedOfOne(t *testing.T) 
 	w.settle()
 	w.finish("a/gpu")
 	w.after(10 * time.Minute)
-	if told := last(w.writes("a/3", scheduler.Explain)); !strings.HasPrefix(told.Message, "insufficient cpu") {
-		t.Fatalf("a/3 is reported %+v", told)
+	if reported := last(w.writes("a/3", scheduler.Explain)); !strings.HasPrefix(reported.Message, "insufficient cpu") {
+		t.Fatalf("a/3 reports %+v", reported)
 	}
 }
 
@@ -307,7 +307,7 @@ func TestTellingManyWhyTheyWaitHoldsNobodyUp(t *testing.T) {
 	// While that is under way, the others are reported one after another with pauses.
 	for range 2 {
 		w.land(0)
-		w.tell(0)
+		w.answer(0)
 		w.think()
 	}
 	explaining := func() (n int) {
@@ -328,12 +328,12 @@ func TestTellingManyWhyTheyWaitHoldsNobodyUp(t *testing.T) {
 	w.settle()
 	for i := range 19 {
 		key := fmt.Sprintf("a/%02d", i)
-		if told := len(w.writes(key, scheduler.Explain)); told != 1 {
-			t.Errorf("%s was told %d times why it waits", key, told)
+		if reported := len(w.writes(key, scheduler.Explain)); reported != 1 {
+			t.Errorf("%s reported %d times why it waits", key, reported)
 		}
 	}
-	if told := w.writes("a/19", scheduler.Explain); told != nil {
-		t.Errorf("a/19, which was released before its turn came, was told %+v", told)
+	if reported := w.writes("a/19", scheduler.Explain); reported != nil {
+		t.Errorf("a/19, which was released before its turn came, reported %+v", reported)
 	}
 }
 
@@ -349,7 +349,7 @@ func TestWhatCanNeverFitIsReportedAtOnceHoweverManyAreToBeReported(t *testing.T)
 	}
 	w.think()
 	w.now = w.now.Add(time.Minute)
-	w.think() // two are being told
+	w.think() // two are being reported
 	w.submit("a/never", cpu("2"))
 	w.finish("a/runs") // and a release will be under way
 	for len(w.news) > 0 {
@@ -357,7 +357,7 @@ func TestWhatCanNeverFitIsReportedAtOnceHoweverManyAreToBeReported(t *testing.T)
 	}
 	w.think()
 	w.land(0)
-	w.tell(0)
+	w.answer(0)
 	w.think()
 	if last := w.sent[len(w.sent)-1]; last.Key != "a/never" || last.Kind != scheduler.Explain {
 		t.Errorf("under way are %+v, want a/never reported next", w.sent)

@@ -123,9 +123,9 @@ func TestUnitsThatAreNotPreemptibleStayTogetherWithinMin(t *testing.T) {
 		"a/fixed-2":     {wellknown.ReasonQuotaExceeded, "insufficient guaranteed cpu in quota root/a: requested 3, used 3 of min 4 by non-preemptible jobs"},
 		"a/fixed-never": {wellknown.ReasonExceedsMinQuota, "a non-preemptible job requested 5 cpu, min is 4"},
 	} {
-		told := w.writes(key, scheduler.Explain)
-		if len(told) != 1 || told[0].Reason != want.reason || !strings.Contains(told[0].Message, want.sentence) {
-			t.Errorf("%s is reported %+v, want %s: %s", key, told, want.reason, want.sentence)
+		reported := w.writes(key, scheduler.Explain)
+		if len(reported) != 1 || reported[0].Reason != want.reason || !strings.Contains(reported[0].Message, want.sentence) {
+			t.Errorf("%s reports %+v, want %s: %s", key, reported, want.reason, want.sentence)
 		}
 	}
 	// What is borrowed does not count against the guarantee, but the room is its.
@@ -143,8 +143,8 @@ func TestAResourceThatMinDoesNotNameDoesNotEndTheGuarantee(t *testing.T) {
 	w.submit("a/cpu", cpu("1"), fixed)
 	w.after(5 * time.Second)
 	expectReleased(t, w, "a/both")
-	if told := w.writes("a/cpu", scheduler.Explain); len(told) != 1 || told[0].Reason != wellknown.ReasonExceedsMinQuota {
-		t.Errorf("who asks for nothing that is guaranteed is reported %+v", told)
+	if reported := w.writes("a/cpu", scheduler.Explain); len(reported) != 1 || reported[0].Reason != wellknown.ReasonExceedsMinQuota {
+		t.Errorf("a unit that requests nothing guaranteed reports %+v", reported)
 	}
 }
 

@@ -66,7 +66,7 @@ func TestPropertyWithPriorityTheFirstThatFitsIsNext(t *testing.T) {
 	})
 }
 
-// RoundRobin: whoever is in backoff, no room stands idle that somebody could use.
+// RoundRobin: no room stays idle that a unit could use, whatever is in backoff.
 func TestPropertyInRoundRobinNoRoomStandsIdle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, roundRobin(), owning("root", nil, cpu("12"), owning("a", nil, cpu("10")), owning("b", nil, cpu("10"))))
@@ -162,8 +162,8 @@ func TestAStoppedQueueHoldsOrDrainsAndGoesOn(t *testing.T) {
 	w.submit("a/2", cpu("2"))
 	w.after(2 * time.Second)
 	expectReleased(t, w, "a/1")
-	if told := w.writes("a/2", scheduler.Explain); len(told) != 1 || told[0].Reason != wellknown.ReasonQueueStopped {
-		t.Fatalf("a/2 is reported %+v", told)
+	if reported := w.writes("a/2", scheduler.Explain); len(reported) != 1 || reported[0].Reason != wellknown.ReasonQueueStopped {
+		t.Fatalf("a/2 reports %+v", reported)
 	}
 	w.configure(scheduler.QueueChanged{Queue: "root-a", Stop: scheduler.Drain})
 	w.settle()
@@ -219,7 +219,7 @@ func TestAnImpossibleUnitNeverBlocksAPossibleOneWhateverMakesItImpossible(t *tes
 	}
 }
 
-// One unit's group is an inner node of the tree: it stands beside the groups below.
+// One unit's group is an inner node of the tree: it competes with the groups below.
 func TestAnInnerNodeIsAGroupBesideThoseBelowIt(t *testing.T) {
 	inner := owning("inner", cpu("4"), cpu("6"), owning("below", cpu("2"), nil))
 	inner.Namespaces = []string{"inner"}
@@ -232,12 +232,12 @@ func TestAnInnerNodeIsAGroupBesideThoseBelowIt(t *testing.T) {
 	if a, b := count(w, "inner"), count(w, "below"); a+b != 3 || b == 0 {
 		t.Fatalf("inner has %d and below %d, want 3 in all", a, b)
 	}
-	var told []scheduler.Write
+	var reported []scheduler.Write
 	w.after(2 * time.Second)
 	for i := range 4 {
-		told = append(told, w.writes(fmt.Sprintf("inner/%d", i), scheduler.Explain)...)
+		reported = append(reported, w.writes(fmt.Sprintf("inner/%d", i), scheduler.Explain)...)
 	}
-	for _, e := range told {
+	for _, e := range reported {
 		if e.Reason != wellknown.ReasonQuotaExceeded {
 			t.Errorf("%s is reported %s", e.Key, e.Reason)
 		}

@@ -7,16 +7,16 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// FlushInterval is how often parked shapes are tried though nothing was freed.
-// It is a safety net: what it finds is a lost wake-up, counted by Rescued.
+// FlushInterval is how often parked shapes are tried even if nothing was freed. This is a safety
+// net: what it finds is a lost wake-up, which Rescued counts.
 const FlushInterval = 5 * time.Minute
 
-// Next decides what can be decided at a time. It returns the writes that are
-// wanted, and when to call it again if nothing happens before; zero: never.
+// Next makes all decisions that are possible at the time. It returns the resulting writes, and when
+// to call it again if no event occurs before; zero means never.
 func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
 	s.waitIndex.Begin(now)
-	// A unit that is to be reported why it waits has to have been tried, and one whose
-	// time has come has to be tried: so first the one, then the other, and again.
+	// A unit must be tried before the reason for its wait is known, and expired timers may add units to
+	// try. So both are repeated until nothing changes.
 	for again := true; again; {
 		s.admit(now)
 		again = s.watchFronts(now)
@@ -30,7 +30,7 @@ func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
 	return plan, s.wakeTime()
 }
 
-// admit gives quota to waiting units until nothing that is worth trying is left.
+// admit admits waiting units until no unit is worth trying.
 func (s *Scheduler) admit(now time.Time) {
 	if s.tournament == nil {
 		return
@@ -41,7 +41,7 @@ func (s *Scheduler) admit(now time.Time) {
 	}
 	for {
 		for len(s.freed) > 0 || len(s.unproven) > 0 {
-			s.wakeFreed() // who is refused may have paused borrowing, which goes on then
+			s.wakeFreed() // a refusal may end a claim, which allows borrowing again
 			s.prove(now)
 		}
 		l := s.tournament.next()
@@ -59,7 +59,7 @@ func (s *Scheduler) admit(now time.Time) {
 	}
 }
 
-// wakeFreed has those lines compete for which the freed spaces may have room.
+// wakeFreed adds the queues to the tournament for which the freed spaces may have room.
 func (s *Scheduler) wakeFreed() {
 	for _, space := range s.freed {
 		s.waitIndex.Wake(space, func(q *queue.Queue) { s.activate(s.queues[q.Group.Queue()]) })
@@ -68,9 +68,9 @@ func (s *Scheduler) wakeFreed() {
 	clear(s.isFreed)
 }
 
-// prove refuses items that do not fit until what every line tries does: one that does
-// not would speak for its line with a share and a guarantee that are not those of the
-// item behind it, which may have its room.
+// prove refuses items until the item that each queue tries fits. An item that does not fit would
+// otherwise compete for its queue with its own share and guarantee instead of those of a later item
+// that fits.
 func (s *Scheduler) prove(now time.Time) {
 	for len(s.unproven) > 0 {
 		l := s.unproven[len(s.unproven)-1]
@@ -93,7 +93,7 @@ func (s *Scheduler) unprove(l *queueState) {
 	}
 }
 
-// take takes a unit out of line because it has its room.
+// take removes an admitted unit from its queue.
 func (s *Scheduler) take(l *queueState, u *unit) {
 	shape := u.item.Shape()
 	l.Take(&u.item)
@@ -114,8 +114,8 @@ func (s *Scheduler) refuse(l *queueState, shape *queue.Shape, refusal *quota.Ref
 	s.explainer.refused(l, shape, now)
 }
 
-// flush tries what is parked, as a safety net, once all that is known to be worth
-// trying was tried. It reports whether it found anything.
+// flush tries all parked shapes, as a safety net, after everything that is known to be worth trying was
+// tried. It reports whether any of them fits.
 func (s *Scheduler) flush(now time.Time) (found bool) {
 	if s.flushAt.IsZero() || now.Before(s.flushAt) {
 		return false
@@ -133,27 +133,26 @@ func (s *Scheduler) flush(now time.Time) (found bool) {
 	return found
 }
 
-// Flushes counts how often the safety net was cast.
+// Flushes returns how often all parked shapes were tried as a safety net.
 func (s *Scheduler) Flushes() int { return s.flushes }
 
-// Rescued counts the shapes that the safety net found waiting though they fit.
-// It stays 0 unless there is a defect.
+// Rescued returns the number of parked shapes that the safety net found to fit. It stays 0 unless
+// there is a bug.
 func (s *Scheduler) Rescued() int { return s.rescued }
 
-// watchFronts has the units reported that came to, or lost, the front of a line in
-// which only the front unit is tried. Only who is in front has claims there: one that
-// may not go however much room there is would keep it from others for nothing. It
-// reports whether claims have changed.
+// watchFronts explains again why the units wait that have reached or lost the front of a queue of which
+// only the front unit is tried. Only the front unit of such a queue has claims, because claims of other
+// units would keep room from others without any use. It reports whether claims have changed.
 func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
-	lines := s.frontsToCheck
-	if s.lender != nil { // what the front lacks depends on what others have
-		lines = s.blocking
+	queues := s.frontsToCheck
+	if s.lender != nil { // what the front lacks depends on what others use
+		queues = s.blocking
 	}
-	// All new claims come before any is given up: what changes hands was never free.
-	for _, l := range lines {
+	// All new claims come before the removal of others, so that no space becomes free in between.
+	for _, l := range queues {
 		changed = s.claimForFront(l) || changed
 	}
-	for _, l := range lines {
+	for _, l := range queues {
 		changed = s.unclaimBehindFront(l) || changed
 		var front *unit
 		if item := l.Front(); item != nil {
@@ -176,10 +175,10 @@ func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
 	return changed
 }
 
-// runTimers does what is due, and reports whether anything was.
+// runTimers handles the timers that are due, and reports whether there were any.
 //
-// What is due at one time is taken out first: what looking at it sets for this very
-// time waits until units that came back in line have been tried.
+// It first removes all timers that are due. Timers that are set for the same time while it runs wait
+// until requeued units have been tried.
 func (s *Scheduler) runTimers(now time.Time) bool {
 	shapes, units := s.explainer.due(instantOf(now)), s.timers.due(instantOf(now))
 	for _, shape := range shapes {
@@ -189,20 +188,20 @@ func (s *Scheduler) runTimers(now time.Time) bool {
 	}
 	for _, u := range units {
 		if !u.gone {
-			s.look(u, now)
+			s.handleTimer(u, now)
 		}
 	}
 	return len(shapes)+len(units) > 0
 }
 
-// look does what the unit's timer was for.
-func (s *Scheduler) look(u *unit, now time.Time) {
+// handleTimer handles the timer of a unit.
+func (s *Scheduler) handleTimer(u *unit, now time.Time) {
 	checking := u.shown.checkAt != 0 && u.shown.checkAt <= instantOf(now)
-	backInLine := u.requeueAt != 0 && u.requeueAt <= instantOf(now) && u.item.Shape() == nil
-	if backInLine || u.eviction(now) != nil {
+	requeued := u.requeueAt != 0 && u.requeueAt <= instantOf(now) && u.item.Shape() == nil
+	if requeued || u.eviction(now) != nil {
 		s.settle(u, now)
-		if backInLine && u.item.Shape() != nil {
-			return // it is tried first: why it waits is known after that
+		if requeued && u.item.Shape() != nil {
+			return // it must be tried before the reason for its wait is known
 		}
 	}
 	if !checking {
@@ -219,15 +218,13 @@ func (s *Scheduler) look(u *unit, now time.Time) {
 	}
 }
 
-// explainLater has what the unit shows compared with why it waits, as soon as the
-// intervals allow.
+// explainLater schedules the comparison of the cause that the unit shows with the current one.
 func (s *Scheduler) explainLater(u *unit, now time.Time) {
 	u.shown.checkAt = u.nextCheck(now)
 	s.timers.schedule(u, now)
 }
 
-// compose makes the write of a kind that is wanted of a unit; false when it is no longer
-// needed.
+// compose returns the requested write of a unit, or false if it is no longer needed.
 func (s *Scheduler) compose(u *unit, kind Kind, now time.Time) (Write, bool) {
 	w := Write{Kind: kind, Key: u.key(), UID: u.UID, Version: u.Version}
 	if u.queue != nil {

@@ -31,14 +31,14 @@ type namespaces struct {
 	units   map[string]*scheduler.Unit
 	quotas  map[string]*corev1.ResourceQuota
 	pods    map[string]bool
-	// reported is what each waiting unit was last told.
-	told map[string]wellknown.Reason
+	// reported is the last reason of each waiting unit.
+	reported map[string]wellknown.Reason
 }
 
 func newNamespaces(policy queue.Policy) *namespaces {
 	n := &namespaces{policy: policy, core: scheduler.New(scheduler.Options{Policy: policy}), backend: resourcequota.New(resources.NewNames()),
 		now: time.Unix(1e9, 0), units: map[string]*scheduler.Unit{}, quotas: map[string]*corev1.ResourceQuota{},
-		pods: map[string]bool{}, told: map[string]wellknown.Reason{}}
+		pods: map[string]bool{}, reported: map[string]wellknown.Reason{}}
 	n.core.Apply(n.now, scheduler.QuotaChanged{Backend: n.backend})
 	return n
 }
@@ -107,11 +107,11 @@ func (n *namespaces) next() (released []string) {
 			u := n.units[w.Key]
 			if w.Kind == scheduler.Dequeue {
 				released = append(released, w.Key)
-				delete(n.told, w.Key)
+				delete(n.reported, w.Key)
 				u.Phase, u.Version, u.Quota = scheduler.Dequeued, n.version, w.Quota
 				u.Attempts++
 			} else {
-				n.told[w.Key] = w.Reason
+				n.reported[w.Key] = w.Reason
 			}
 			n.core.Apply(n.now, scheduler.Written{Key: w.Key, Seq: w.Seq, Version: n.version, DequeuedAt: n.now, Quota: w.Quota})
 		}
@@ -129,7 +129,7 @@ func TestAUnitIsReleasedWhenSomebodyElsesPodIsGone(t *testing.T) {
 	n.pod("a", "other", "", 2)
 	n.submit("a", "one", 3, 1)
 	if got := n.next(); got != nil {
-		t.Fatalf("released %v beside a pod of 2 under a quota of 4", got)
+		t.Fatalf("released %v next to a pod of 2 under a quota of 4", got)
 	}
 	n.observe(resourcequota.Gone{Namespace: "a", UID: "other"})
 	if got := n.next(); got != nil {
@@ -146,8 +146,8 @@ func TestWhatCouldNeverRunDoesOnceTheQuotaIsRaisedAndTheOtherWayRound(t *testing
 	n.quota("a", "q", 2, 0)
 	n.submit("a", "big", 3, 1)
 	n.next()
-	if n.told["a/big"] != wellknown.ReasonExceedsMaxQuota {
-		t.Fatalf("told %v", n.told)
+	if n.reported["a/big"] != wellknown.ReasonExceedsMaxQuota {
+		t.Fatalf("reported %v", n.reported)
 	}
 	n.submit("a", "small", 2, 1)
 	if got := n.next(); len(got) != 1 || got[0] != "a/small" {
@@ -160,14 +160,14 @@ func TestWhatCouldNeverRunDoesOnceTheQuotaIsRaisedAndTheOtherWayRound(t *testing
 	n.submit("a", "next", 3, 1)
 	n.now = n.now.Add(scheduler.ReasonDelay)
 	n.next()
-	if n.told["a/next"] != wellknown.ReasonQuotaExceeded {
-		t.Fatalf("told %v", n.told)
+	if n.reported["a/next"] != wellknown.ReasonQuotaExceeded {
+		t.Fatalf("reported %v", n.reported)
 	}
 	n.quota("a", "q", 2, 0)
 	n.now = n.now.Add(scheduler.ReasonInterval)
 	n.next()
-	if n.told["a/next"] != wellknown.ReasonExceedsMaxQuota {
-		t.Fatalf("told %v after the quota was lowered", n.told)
+	if n.reported["a/next"] != wellknown.ReasonExceedsMaxQuota {
+		t.Fatalf("reported %v after the quota was lowered", n.reported)
 	}
 }
 

@@ -103,7 +103,7 @@ func TestPropertyBorrowingIsPausedForWhoIsOwed(t *testing.T) {
 func submitSmall(t *rapid.T, w *world, name string) {
 	namespace := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}).Draw(t, "namespace")
 	list := cpu(fmt.Sprint(rapid.IntRange(1, 4).Draw(t, "cpu")))
-	if rapid.IntRange(0, 2).Draw(t, "asks for gpus") == 0 {
+	if rapid.IntRange(0, 2).Draw(t, "requests gpus") == 0 {
 		list["gpu"] = fmt.Sprint(rapid.IntRange(1, 3).Draw(t, "gpu"))
 	}
 	w.submit(namespace+"/"+name, list, priority(int32(rapid.IntRange(0, 1).Draw(t, "priority"))),
@@ -251,7 +251,8 @@ func (w *world) goesFirst(t *tree.Tree, a, b contender) bool {
 	return a.unit.Key < b.unit.Key
 }
 
-// firstThatFits of the group's line; in policy Block, the first if it fits.
+// firstThatFits returns the first unit of the queue of the group that fits; with policy Block, the
+// first if it fits.
 func (w *world) firstThatFits(group quota.Group, released map[string]bool) *scheduler.Unit {
 	var first *scheduler.Unit
 	for _, u := range w.units {

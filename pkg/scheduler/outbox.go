@@ -2,62 +2,62 @@ package scheduler
 
 import "time"
 
-// ExplainInterval is the least time between two explanations while other writes are
-// under way, where the number of explanations under way is bounded.
+// ExplainInterval is the shortest time between two explanations while other writes are in progress,
+// if the number of explanations in progress is limited.
 const ExplainInterval = 50 * time.Millisecond
 
-// outbox keeps which writes are wanted and which are under way, and decides in which
-// order they are sent. Others wait for most writes, such as a release: these are sent
-// at once, in the order in which they were wanted. Explanations of why units wait come
-// in crowds and must not hold up the others: their number and pace can be bounded.
+// outbox stores which writes are requested and which are in progress, and decides in which order
+// they are sent. Most writes, such as an admission, are urgent: they are sent at once, in the order
+// of the requests. Explanations of why units wait come in bursts and must not delay the urgent
+// writes, so their number and rate can be limited.
 //
 // Invariants:
 //
-//   - At most one write of a unit is under way. What is wanted meanwhile is sent when
-//     the outcome is in, and only the latest wish is.
-//   - A unit is in one of the lists while a write of it is wanted and none is under way.
-//     A list may also hold units of which no write, or another one, is wanted by now.
-//   - urgent and explaining count the units with a write under way.
+//   - At most one write of a unit is in progress. Of the writes that are requested in the meantime,
+//     only the latest is sent when the outcome is known.
+//   - A unit is in one of the lists while a write of it is requested and none is in progress. A
+//     list may also contain units for which no write, or another write, is requested now.
+//   - urgent and explaining count the units with a write in progress.
 type outbox struct {
-	// ready are the units with a write to be sent at once.
+	// ready are the units with an urgent write.
 	ready []*unit
-	// explanations are the units with an explanation to be sent. Those of them that can
-	// never fit are also in impossible, and come first.
+	// explanations are the units with an explanation to send. Those that can never fit are also in
+	// impossible and come first.
 	explanations, impossible []*unit
 
-	// explaining is the number of explanations under way, and urgent that of all other
-	// writes.
+	// explaining is the number of explanations in progress, and urgent the number of all other writes
+	// in progress.
 	explaining, urgent int
-	// mostExplaining is the most explanations that may be under way; 0: any number.
+	// mostExplaining is the maximum number of explanations in progress; 0 means no limit.
 	mostExplaining int
-	// explainAt is when the next explanation may be sent while urgent is not 0.
+	// explainAt is when the next explanation may be sent if urgent is not 0.
 	explainAt time.Time
 	// seq is the number of the last write.
 	seq uint64
 }
 
-// unitWrite is the outbox's part of a unit.
+// unitWrite is the part of a unit that belongs to the outbox.
 type unitWrite struct {
-	// seq is the number of the write under way, 0 when there is none.
+	// seq is the number of the write in progress; 0 if there is none.
 	seq uint64
-	// sent is the kind of the write under way, wanted that of the next, 0 when there is
+	// sent is the kind of the write in progress and wanted the kind of the next one; 0 if there is
 	// none.
 	sent, wanted Kind
-	// ready and explaining: the unit is in the outbox's list of that name.
+	// ready and explaining are whether the unit is in the lists ready and explanations of the outbox.
 	ready, explaining bool
 }
 
-// pending reports whether a write of the kind is wanted or under way.
+// pending reports whether a write of the kind is requested or in progress.
 func (w *unitWrite) pending(kind Kind) bool { return w.wanted == kind || w.sent == kind }
 
-// drop withdraws the wish for a write of the kind.
+// drop withdraws the request for a write of the kind.
 func (w *unitWrite) drop(kind Kind) {
 	if w.wanted == kind {
 		w.wanted = 0
 	}
 }
 
-// want asks for a write; a later wish replaces an earlier one.
+// want requests a write. A later request replaces an earlier one.
 func (o *outbox) want(u *unit, kind Kind) {
 	if u.write.seq != 0 && u.write.sent == kind && kind != Explain {
 		return
@@ -66,10 +66,10 @@ func (o *outbox) want(u *unit, kind Kind) {
 	o.post(u)
 }
 
-// wantFirst has the unit's explanation, which is wanted, sent before others.
+// wantFirst moves the requested explanation of the unit before others.
 func (o *outbox) wantFirst(u *unit) { o.impossible = append(o.impossible, u) }
 
-// post puts the unit in the list of what is wanted of it, if no write is under way.
+// post adds the unit to the list for its requested write, if no write is in progress.
 func (o *outbox) post(u *unit) {
 	w := &u.write
 	switch {
@@ -83,9 +83,9 @@ func (o *outbox) post(u *unit) {
 	}
 }
 
-// answered takes in the outcome of the write with this number, and returns the write's
-// kind; false when there is no unit, nil, or it has no such write under way, so that
-// nobody waits for the outcome. What is wanted next is sent once post is called.
+// answered processes the outcome of the write with the number and returns the kind of the write. It
+// returns false if the unit is nil or has no such write in progress. The next requested write is
+// sent after a call of post.
 func (o *outbox) answered(u *unit, seq uint64) (Kind, bool) {
 	if u == nil || u.write.seq != seq {
 		return 0, false
@@ -95,13 +95,13 @@ func (o *outbox) answered(u *unit, seq uint64) (Kind, bool) {
 	return kind, true
 }
 
-// discard forgets what is wanted of the unit and what is under way.
+// discard removes all writes of the unit.
 func (o *outbox) discard(u *unit) {
 	u.write.wanted = 0
 	o.finish(u)
 }
 
-// finish notes that no write of the unit is under way.
+// finish records that no write of the unit is in progress.
 func (o *outbox) finish(u *unit) {
 	switch {
 	case u.write.seq == 0:
@@ -113,11 +113,10 @@ func (o *outbox) finish(u *unit) {
 	u.write.seq, u.write.sent = 0, 0
 }
 
-// composer makes the write of a kind that is wanted of a unit; false when it is no longer
-// needed.
+// composer returns the requested write of a unit, or false if it is no longer needed.
 type composer func(*unit, Kind, time.Time) (Write, bool)
 
-// plan takes out what may be sent now, in the order in which it is to be sent.
+// plan removes and returns the writes that may be sent now, in order.
 func (o *outbox) plan(now time.Time, compose composer) Plan {
 	plan := make(Plan, 0, len(o.ready))
 	for _, u := range o.ready {
@@ -138,18 +137,18 @@ func (o *outbox) plan(now time.Time, compose composer) Plan {
 	return plan
 }
 
-// mayExplain reports whether one more explanation may be under way.
+// mayExplain reports whether the number of explanations allows another one.
 func (o *outbox) mayExplain() bool {
 	return o.mostExplaining == 0 || o.explaining < o.mostExplaining
 }
 
-// paced reports whether an explanation does not follow too closely on the one before it.
+// paced reports whether the time since the last explanation allows another one.
 func (o *outbox) paced(now time.Time) bool {
 	return o.mostExplaining == 0 || o.urgent == 0 || !now.Before(o.explainAt)
 }
 
-// next is when the next explanation that is wanted may be sent if nothing happens before;
-// the zero time when none is wanted or the number under way has to fall first.
+// next returns when the next requested explanation may be sent if nothing happens before. It is
+// zero if none is requested or if another one must finish first.
 func (o *outbox) next() time.Time {
 	if len(o.explanations) > 0 && o.explaining < o.mostExplaining {
 		return o.explainAt
@@ -157,10 +156,10 @@ func (o *outbox) next() time.Time {
 	return time.Time{}
 }
 
-// explainNext adds the explanation of the list's first unit to the plan.
+// explainNext adds the explanation of the first unit of the list to the plan.
 func (o *outbox) explainNext(plan Plan, list *[]*unit, now time.Time, compose composer) Plan {
 	u := (*list)[0]
-	(*list)[0] = nil // the slice shrinks, its array only when it grows again
+	(*list)[0] = nil // the array of the slice is only released when the slice grows
 	*list = (*list)[1:]
 	u.write.explaining = false
 	if u.write.wanted != Explain {
@@ -169,7 +168,7 @@ func (o *outbox) explainNext(plan Plan, list *[]*unit, now time.Time, compose co
 	return o.send(plan, u, now, compose)
 }
 
-// send adds the write that is wanted of the unit to the plan, if it is still needed.
+// send adds the requested write of the unit to the plan, if it is still needed.
 func (o *outbox) send(plan Plan, u *unit, now time.Time, compose composer) Plan {
 	if u.gone || u.write.wanted == 0 || u.write.seq != 0 {
 		return plan

@@ -9,7 +9,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// spoil has a unit be read without what it asks for.
+// spoil makes the request of a unit unreadable.
 func spoil(u *scheduler.Unit) {
 	u.Partial, u.Demand, u.QuotaName = true, quota.Demand{}, "nowhere"
 	u.Held = &quota.Refusal{Reason: wellknown.ReasonInvalidRequest, Sentence: "it cannot be read"}
@@ -40,8 +40,8 @@ func TestAUnitThatBecomesUnreadableDuringItsReleaseIsNotReleased(t *testing.T) {
 	w.submit("a/two", cpu("3"))
 	w.after(time.Minute)
 	expectReleased(t, w, "a/two")
-	if told := w.writes("a/one", scheduler.Explain); len(told) != 1 || told[0].Reason != wellknown.ReasonInvalidRequest {
-		t.Errorf("told %+v", told)
+	if reported := w.writes("a/one", scheduler.Explain); len(reported) != 1 || reported[0].Reason != wellknown.ReasonInvalidRequest {
+		t.Errorf("reported %+v", reported)
 	}
 }
 

@@ -31,8 +31,8 @@ func TestBorrowingIsPausedWhileSomebodyWaitsForWhatTheyAreOwed(t *testing.T) {
 			continue
 		}
 		expectReleased(t, w, "b/2")
-		told := w.writes("b/3", scheduler.Explain)
-		if last := told[len(told)-1]; last.Reason != wellknown.ReasonBorrowingPaused ||
+		reported := w.writes("b/3", scheduler.Explain)
+		if last := reported[len(reported)-1]; last.Reason != wellknown.ReasonBorrowingPaused ||
 			!strings.Contains(last.Message, "borrowing of cpu is paused in quota root") {
 			t.Errorf("b/3 is reported %s: %s", last.Reason, last.Message)
 		}
@@ -50,7 +50,7 @@ func TestAPauseEndsWhenWhoIsOwedThinksBetterOfIt(t *testing.T) {
 	for name, leaves := range map[string]func(*world){
 		"deleted":     func(w *world) { w.delete("a/owed") },
 		"deactivated": func(w *world) { w.write("a/owed", deactivate) },
-		"asks for more than it is owed": func(w *world) {
+		"requests more than it is owed": func(w *world) {
 			d := w.demand(cpu("7"))
 			w.write("a/owed", func(u *scheduler.Unit) { u.Demand = d })
 		},
@@ -88,7 +88,7 @@ func owedInFront(t *testing.T) *world {
 	return w
 }
 
-// In a line in which only the front is tried, who is behind it cannot go however much
+// In a queue in which only the front is tried, a unit behind it is not admitted however much
 // room there is.
 func TestOnlyTheFrontOfABlockingQueuePausesBorrowing(t *testing.T) {
 	w := owedInFront(t)
@@ -314,7 +314,7 @@ func TestBorrowingIsPausedOfNothingElseThanWhatLacks(t *testing.T) {
 	expectReleased(t, w, "b/1", "b/gpu")
 }
 
-// Two blocking lines: at one instant one gives its claim up and the other takes one. Whether a
+// Two blocking queues: at one instant one gives its claim up and the other takes one. Whether a
 // shape that waits for the pause to end is tried in between, and its backoff doubled, is up to
 // the order of a map.
 func TestClaimsThatChangeHandsAreTheSameEachTime(t *testing.T) {

@@ -151,7 +151,7 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 		"think":   func(t *rapid.T) { w.think() },
 		"land":    func(t *rapid.T) { w.land(index(len(w.sent), "write")) },
 		"settle":  func(t *rapid.T) { w.settle() }, // lives get further than by single steps
-		"tell":    func(t *rapid.T) { w.tell(index(len(w.outcomes), "outcome")) },
+		"answer":  func(t *rapid.T) { w.answer(index(len(w.outcomes), "outcome")) },
 		"wait": func(t *rapid.T) {
 			w.now = w.now.Add(time.Duration(rapid.IntRange(1, 60_000).Draw(t, "ms")) * time.Millisecond)
 		},
@@ -324,7 +324,7 @@ func (w *world) policyOf(set scheduler.QueueChanged) queue.Policy {
 	return w.opts.Policy
 }
 
-// front is the first unit in the group's line that has a chance.
+// front returns the first unit of the queue of the group that is not impossible.
 func (w *world) front(group quota.Group) *scheduler.Unit {
 	var front *scheduler.Unit
 	for _, u := range w.units {

@@ -9,7 +9,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// refusal is why the unit waits now; nil when it does not, or was not tried yet.
+// refusal returns why the unit waits now; nil if it does not wait or was not tried yet.
 func (u *unit) refusal(now time.Time) *quota.Refusal {
 	if u.Phase != Waiting || u.assumed {
 		return nil
@@ -38,7 +38,7 @@ func (u *unit) refusal(now time.Time) *quota.Refusal {
 	return shape.Refusal()
 }
 
-// releases counts releases for a message.
+// releases returns the number of releases for a message.
 func releases(n int32) string {
 	if n == 1 {
 		return "1 release"
@@ -46,7 +46,7 @@ func releases(n int32) string {
 	return fmt.Sprintf("%d releases", n)
 }
 
-// keptOut is why the unit may not stand in line; nil when it may.
+// keptOut returns why the unit must not be queued; nil if it may be.
 func (u *unit) keptOut() *quota.Refusal {
 	switch {
 	case u.Held != nil:

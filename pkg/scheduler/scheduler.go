@@ -12,13 +12,14 @@ import (
 
 // Options of a Scheduler.
 type Options struct {
-	// Policy of queues for which QueueChanged said nothing; RoundRobin if empty.
+	// Policy is the policy of queues for which QueueChanged sets none; RoundRobin if empty.
 	Policy queue.Policy
-	// Backoff of policy RoundRobin; the default where it is zero.
+	// Backoff is the backoff of policy RoundRobin. If zero, the default applies.
 	Backoff queue.Backoff
-	// Explanations is the most writes of why units wait that may be under way at a
-	// time; 0: any number. Where it is set, one begins each ExplainInterval at most
-	// while others are under way: they come in crowds, and must not hold up releases.
+	// Explanations is the maximum number of explanations of why units wait that may be in progress
+	// at a time; 0 means no limit. If set, at most one explanation per ExplainInterval is sent while
+	// other writes are in progress, because explanations come in bursts and must not delay
+	// admissions.
 	Explanations int
 }
 
@@ -31,23 +32,23 @@ type Scheduler struct {
 	units   map[string]*unit
 	backend quota.Backend
 	missing *quota.Refusal
-	// lender is the backend, where borrowing can be paused; else nil.
+	// lender is the backend if borrowing can be paused; nil otherwise.
 	lender quota.Lender
 	queues map[string]*queueState
-	// lineAt finds lines by their groups' own nodes.
+	// queueAt finds queues by the own nodes of their groups.
 	queueAt    map[quota.NodeID]*queueState
 	waitIndex  *queue.WaitIndex
 	tournament *tournament
-	// order lists the lines as the backend does its groups; blocking are those of
-	// policy Block, claiming those with claims.
+	// order lists the queues in the order of the groups of the backend. blocking are the queues with
+	// policy Block, and claiming those with claims.
 	order, blocking, claiming []*queueState
-	// frontsToCheck are the lines of policy Block that may have another unit in front.
+	// frontsToCheck are the queues with policy Block that may have another unit in front.
 	frontsToCheck []*queueState
-	// freed are the spaces that may have more room than when they were last looked at,
-	// in the order in which they were freed.
+	// freed are the spaces that may have more room than when they were last processed, in the order
+	// in which they were freed.
 	freed   []quota.Space
 	isFreed map[quota.Space]bool
-	// unproven are the lines of which it is not known whether what they try fits.
+	// unproven are the queues for which it is not known whether the item that they try fits.
 	unproven []*queueState
 
 	outbox    outbox
@@ -58,28 +59,28 @@ type Scheduler struct {
 	flushes, rescued int
 }
 
-// line is a queue and what is counted about it.
+// queueState is a queue, its settings and its counts.
 type queueState struct {
 	*queue.Queue
 	name string
-	// set is what an administrator has set.
+	// set are the settings of an administrator.
 	set QueueChanged
-	// tried is the item to try next, nil when there is none.
+	// tried is the item to try next; nil if there is none.
 	tried      *queue.Item
 	unproven   bool
 	checkFront bool
 	front      *unit
-	// claimants are the shapes that have claims, those spaces where borrowing is paused
-	// for them.
+	// claimants are the shapes with claims. Claims are the spaces in which borrowing is paused for
+	// them.
 	claimants []*queue.Shape
 	claims    map[*queue.Shape][]quota.Space
-	// causeChanges are the explainer's timers of the line's shapes.
+	// causeChanges are the timers of the explainer for the shapes of the queue.
 	causeChanges map[*queue.Shape]*causeChange
 	counts       [Ended + 1]int
 	changed      bool
 }
 
-// New makes a core that knows of no unit and no quota.
+// New returns a core without units and without quota.
 func New(opts Options) *Scheduler {
 	if opts.Policy == "" {
 		opts.Policy = queue.RoundRobin
@@ -103,8 +104,7 @@ func New(opts Options) *Scheduler {
 	return s
 }
 
-// Apply takes in what happened. now is the time at which it is taken in; it
-// never goes back.
+// Apply processes an event. now is the current time, which never goes back.
 func (s *Scheduler) Apply(now time.Time, e Event) { e.apply(s, now) }
 
 func (e UnitChanged) apply(s *Scheduler, now time.Time) {
@@ -127,7 +127,7 @@ func (e UnitChanged) apply(s *Scheduler, now time.Time) {
 	s.settle(u, now)
 }
 
-// Knows reports whether a unit of that key is there.
+// Knows reports whether a unit with the key is known.
 func (s *Scheduler) Knows(key string) bool { return s.units[key] != nil }
 
 func (e UnitGone) apply(s *Scheduler, _ time.Time) {
@@ -152,7 +152,7 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 	if !underWay {
 		return
 	}
-	if kind == Dequeue { // it is charged if what is known of it says so
+	if kind == Dequeue { // from now on its phase decides whether it is charged
 		u.assumed = false
 	}
 	if e.Version > u.Version {
@@ -186,7 +186,7 @@ func (e Refused) apply(s *Scheduler, now time.Time) {
 		}
 		return
 	}
-	if kind == Dequeue { // it is charged if what it is now says so
+	if kind == Dequeue { // from now on its phase decides whether it is charged
 		u.assumed = false
 	}
 	if e.Now.Version >= u.Version {
@@ -206,7 +206,7 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 		s.lender = lender
 	}
 	for _, l := range s.queues {
-		s.explainer.forgetLine(l)
+		s.explainer.forgetQueue(l)
 	}
 	s.waitIndex = queue.NewWaitIndex(s.room, s.backoff)
 	s.tournament, s.unproven = newTournament(e.Backend), nil
@@ -215,10 +215,10 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	s.order, s.blocking, s.claiming, s.frontsToCheck = nil, nil, nil, nil
 	s.queues, s.queueAt = map[string]*queueState{}, map[quota.NodeID]*queueState{}
 	if s.backend != nil {
-		s.addLines(s.backend.Groups()...)
+		s.addQueues(s.backend.Groups()...)
 	}
 	for _, u := range s.inOrder() {
-		// What was charged to the old backend goes with it.
+		// The charges to the old backend are dropped with it.
 		u.charged, u.queue = nil, nil
 		u.item = queue.Item{Key: u.key()}
 		u.countedIn, u.countedAs = nil, Waiting
@@ -226,7 +226,7 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	}
 }
 
-func (s *Scheduler) addLines(groups ...quota.Group) {
+func (s *Scheduler) addQueues(groups ...quota.Group) {
 	var added []*queueState
 	for _, group := range groups {
 		l := &queueState{Queue: queue.New(group, s.defaultPolicy, s.waitIndex), name: group.Queue(),
@@ -262,7 +262,7 @@ func (e QueueChanged) apply(s *Scheduler, now time.Time) {
 		return
 	}
 	if l.Policy != e.Policy {
-		l.SetPolicy(e.Policy) // with which all are tried again: who has claims depends on it
+		l.SetPolicy(e.Policy) // also tries all shapes again, because claims depend on the policy
 	}
 	l.set, l.changed = e, true
 	s.listBlocking()
@@ -288,16 +288,16 @@ func (e Observed) apply(s *Scheduler, now time.Time) {
 	}
 }
 
-// reconsider asks again for all that waits in the line of a group: what was refused
-// may be possible, and what was possible may never be any more.
+// reconsider tries all shapes in the queue of a group again: refused shapes may be possible now, and
+// possible shapes may have become impossible.
 func (s *Scheduler) reconsider(group quota.Group, now time.Time) {
 	l := s.queues[group.Queue()]
 	if l == nil {
-		s.addLines(group)
+		s.addQueues(group)
 		l = s.queues[group.Queue()]
 	}
 	l.Shapes(func(shape *queue.Shape) {
-		s.explainer.forget(l, shape) // another limit is news, whatever was reported before
+		s.explainer.forget(l, shape) // a changed limit is reported like a first cause
 		l.Retry(shape)
 		s.refuseForGood(l, shape, now)
 		for _, item := range shape.Items() {
@@ -308,8 +308,7 @@ func (s *Scheduler) reconsider(group quota.Group, now time.Time) {
 	s.dropIdle(l)
 }
 
-// dropIdle forgets the line of a group that is there only while units are in it, and
-// has none.
+// dropIdle removes the queue of a group that exists only while it has units, if it has none.
 func (s *Scheduler) dropIdle(l *queueState) {
 	if l.counts != [Ended + 1]int{} || slices.Contains(s.backend.Groups(), l.Group) {
 		return
@@ -324,7 +323,7 @@ func (s *Scheduler) dropIdle(l *queueState) {
 	s.listBlocking()
 }
 
-// inOrder lists the units by key, for work that touches them all.
+// inOrder returns all units, ordered by key.
 func (s *Scheduler) inOrder() []*unit {
 	all := make([]*unit, 0, len(s.units))
 	for _, u := range s.units {

@@ -222,12 +222,12 @@ func TestNewsFromBeforeAReleaseDoesNotUndoIt(t *testing.T) {
 	w.now = w.now.Add(scheduler.ReasonDelay)
 	w.think() // one is reported why it waits; the informer is slow to say so
 	w.land(0)
-	w.tell(0)
+	w.answer(0)
 	w.submit("a/urgent", cpu("3"), priority(9))
 	w.plant(leaf("root", cpu("6"), "a"))
 	w.think()
 	w.land(0)
-	w.tell(0)
+	w.answer(0)
 	expectReleased(t, w, "a/one", "a/zero")
 	w.deliver() // one as it was before its release
 	w.deliver() // urgent
@@ -320,7 +320,7 @@ func TestARequestThatGrowsWhileItsReleaseWaitsToBeSentIsDecidedAgain(t *testing.
 	w.deliver() // small
 	w.land(0)   // refused: brings large
 	w.think()   // small is released, once the outcome is in
-	w.tell(0)
+	w.answer(0)
 	w.settle()
 	expectReleased(t, w)
 }

@@ -7,23 +7,22 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// settle brings a unit to where it belongs by what is known of it now: charged
-// or not, in line or not. It is the only place that moves units, and doing it
-// twice is the same as doing it once.
+// settle puts a unit into the state that follows from what is known of it: charged or not, and
+// queued or not. It is the only function that moves units, and it is idempotent.
 func (s *Scheduler) settle(u *unit, now time.Time) {
 	l, refusal := s.place(u)
 	if u.write.wanted == Dequeue && (l == nil || l != u.queue || l.set.Stop != NotStopped) {
-		u.unassume() // it was decided on other grounds, and has not been sent
+		u.unassume() // the decision is outdated and has not been sent
 	}
 	charged := u.assumed || u.Phase.holdsQuota()
 	waiting := u.Phase == Waiting && !u.assumed
-	inLine := waiting && l != nil && l.set.Stop == NotStopped && u.Held == nil && instantOf(now) >= u.requeueAt
+	queued := waiting && l != nil && l.set.Stop == NotStopped && u.Held == nil && instantOf(now) >= u.requeueAt
 	var holder quota.Group
 	if charged {
 		holder = s.holder(u, l)
 	}
 
-	if !inLine || u.queue != l || u.moved() {
+	if !queued || u.queue != l || u.moved() {
 		s.leave(u)
 	}
 	if c := u.charged; c != nil && (c.group != holder || c.owner != u.Owner || !c.demand.Equal(u.Demand)) {
@@ -33,7 +32,7 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	if holder != nil {
 		s.charge(u, holder)
 	}
-	if inLine {
+	if queued {
 		s.enter(u, now)
 	}
 	s.count(u, l, u.countedPhase())
@@ -47,8 +46,8 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	s.explainLater(u, now)
 }
 
-// requestEviction asks for the write with which the unit gives its quota back, or is reported
-// to. An end that came first leaves nothing to give back.
+// requestEviction requests the write that frees the quota of the unit or that evicts it. A unit
+// whose job has ended is not evicted.
 func (s *Scheduler) requestEviction(u *unit, now time.Time) {
 	stopped := u.Phase.holdsQuota() && u.Stopped
 	if !stopped {
@@ -62,7 +61,7 @@ func (s *Scheduler) requestEviction(u *unit, now time.Time) {
 	}
 }
 
-// place finds the unit's line, or says why it has none.
+// place returns the queue of the unit, or a refusal that explains why it has none.
 func (s *Scheduler) place(u *unit) (*queueState, *quota.Refusal) {
 	if s.backend == nil {
 		return nil, s.missing
@@ -72,16 +71,16 @@ func (s *Scheduler) place(u *unit) (*queueState, *quota.Refusal) {
 		return nil, refusal
 	}
 	l := s.queues[group.Queue()]
-	if l == nil { // a backend whose groups come as units do
-		s.addLines(group)
+	if l == nil { // the backend creates groups for units
+		s.addQueues(group)
 		l = s.queues[group.Queue()]
 	}
 	return l, nil
 }
 
-// holder is the group that a unit which holds quota is charged to. One that belongs
-// to no group any more still uses what the nodes above have: it counts at what is
-// left of the group that it was released by.
+// holder returns the group to which a unit that holds quota is charged. A unit that no longer
+// belongs to a group still uses quota of the ancestors: it is charged to what is left of the group
+// that it was admitted from.
 func (s *Scheduler) holder(u *unit, l *queueState) quota.Group {
 	switch {
 	case l != nil:
@@ -104,8 +103,7 @@ func (s *Scheduler) charge(u *unit, group quota.Group) {
 	s.reviseClaims(group)
 }
 
-// uncharge gives back what the unit was charged with, and wakes the shapes that
-// the freed room could hold.
+// uncharge removes the charge of the unit and wakes the shapes for which there may be room now.
 func (s *Scheduler) uncharge(u *unit) {
 	if u.charged == nil {
 		return
@@ -117,8 +115,8 @@ func (s *Scheduler) uncharge(u *unit) {
 	was.group.Spaces(was.demand, s.wake)
 }
 
-// wake takes in that there may be more room in a space. What it could hold is tried with
-// all else that was freed meanwhile.
+// wake records that a space may have more room. The shapes that it could hold are tried together
+// with those of other freed spaces.
 func (s *Scheduler) wake(space quota.Space) {
 	if !s.isFreed[space] {
 		s.isFreed[space] = true
@@ -128,7 +126,7 @@ func (s *Scheduler) wake(space quota.Space) {
 
 func (s *Scheduler) room(space quota.Space) int64 { return s.backend.Room(space) }
 
-// moved reports whether a unit in line stands at another place by now.
+// moved reports whether the position of a queued unit has changed.
 func (u *unit) moved() bool {
 	shape := u.item.Shape()
 	return shape != nil &&
@@ -153,14 +151,14 @@ func (s *Scheduler) enter(u *unit, now time.Time) {
 	}
 	u.item = queue.Item{Key: u.key(), Priority: u.queue.set.MaxPriority.Of(u.Priority), Submitted: u.Submitted}
 	shape := u.queue.Push(&u.item, u.Demand)
-	u.Demand = shape.Demand // one of it is enough
+	u.Demand = shape.Demand // the demand is shared by all units of the shape
 	if shape.Len() == 1 {
 		s.refuseForGood(u.queue, shape, now)
 	}
 	s.activate(u.queue)
 }
 
-// refuseForGood refuses a shape that can never fit at once, whoever is in front.
+// refuseForGood refuses a shape that can never fit, even if it is not in front.
 func (s *Scheduler) refuseForGood(l *queueState, shape *queue.Shape, now time.Time) {
 	if r := l.Group.Fits(shape.Demand); r != nil && r.Final() {
 		l.Refuse(shape, r, now)
@@ -168,7 +166,7 @@ func (s *Scheduler) refuseForGood(l *queueState, shape *queue.Shape, now time.Ti
 	}
 }
 
-// activate puts the line where what it has to try belongs now.
+// activate updates the item that the queue tries and its position in the tournament.
 func (s *Scheduler) activate(l *queueState) {
 	l.changed = true
 	l.tried = l.Next()
@@ -180,7 +178,7 @@ func (s *Scheduler) activate(l *queueState) {
 	s.unprove(l)
 }
 
-// count keeps the numbers of units by line and phase.
+// count updates the number of units by queue and phase.
 func (s *Scheduler) count(u *unit, l *queueState, phase Phase) {
 	was, wasAs := u.countedIn, u.countedAs
 	if was == l && (wasAs == phase || l == nil) {

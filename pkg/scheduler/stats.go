@@ -11,22 +11,21 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// QueueStats counts the units of one queue.
+// QueueStats are the counts of the units of one queue.
 type QueueStats struct {
-	// Name of the Queue, and path of its group.
+	// Name is the name of the Queue, and Quota the path of its group.
 	Name, Quota string
 	Policy      queue.Policy
-	// Pending, Reserved, Dequeued and Running units.
+	// Pending, Reserved, Dequeued and Running are numbers of units.
 	Pending, Reserved, Dequeued, Running int
-	// Stopped by an administrator.
+	// Stopped is whether an administrator has stopped the queue.
 	Stopped bool
-	// Head is the key of the unit in front, HeadReason what it waits for.
+	// Head is the key of the front unit, and HeadReason is why it waits.
 	Head       string
 	HeadReason wellknown.Reason
 }
 
-// ChangedQueues lists the queues whose figures may have changed since the last
-// call, by name.
+// ChangedQueues returns the queues whose counts may have changed since the last call, ordered by name.
 func (s *Scheduler) ChangedQueues(now time.Time) []QueueStats {
 	var all []QueueStats
 	for _, l := range s.queues {
@@ -44,7 +43,7 @@ func (s *Scheduler) ChangedQueues(now time.Time) []QueueStats {
 	return all
 }
 
-// QueueNames lists all queues by name.
+// QueueNames returns the names of all queues in order.
 func (s *Scheduler) QueueNames() []string {
 	return slices.Sorted(maps.Keys(s.queues))
 }
@@ -65,8 +64,8 @@ func (s *Scheduler) stats(l *queueState, now time.Time) QueueStats {
 	return stats
 }
 
-// Pending sums what units in line demand, by node; a resource's sum stops at the
-// largest number there is.
+// Pending returns the sum of the demands of the queued units by node. The sum of a resource is at
+// most the largest int64.
 func (s *Scheduler) Pending() map[quota.NodeID]resources.Vector {
 	sums := map[quota.NodeID]map[resources.ID]int64{}
 	for _, l := range s.queues {
@@ -92,10 +91,10 @@ func (s *Scheduler) Pending() map[quota.NodeID]resources.Vector {
 	return vectors
 }
 
-// Usage of the quota, by what users know of it; nil while there is none.
+// Usage returns the usage of the quota by the names that users know; nil if there is no quota.
 func (s *Scheduler) Usage() []quota.NodeUsage {
-	if totaler, totals := s.backend.(quota.UsageAggregator); totals {
-		return totaler.AggregatedUsage()
+	if aggregator, is := s.backend.(quota.UsageAggregator); is {
+		return aggregator.AggregatedUsage()
 	}
 	if s.backend == nil {
 		return nil

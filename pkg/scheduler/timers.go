@@ -8,25 +8,25 @@ import (
 	"kube-queue.dev/kube-queue/pkg/queue"
 )
 
-// timers asks for looks at units.
+// timers holds the timers of all units.
 type timers struct{ units *queue.Heap[*unit] }
 
-// timer is a unit's part of the timers.
+// timer is the part of a unit that belongs to the timers.
 type timer struct {
-	// at is when to look at the unit; 0 for never.
+	// at is when the timer ends; 0 means never.
 	at    instant
 	place int
 }
 
 func newTimers() timers {
 	return timers{
-		// Those of one time in any order: most come and go before theirs, and moving one
-		// among equals would cost more than all else that it costs. See due.
+		// Timers of the same time are in any order. Most are removed before they end, and an order
+		// among equals would cost more than everything else. See due.
 		units: queue.NewHeap(func(a, b *unit) bool { return a.timer.at < b.timer.at }, func(u *unit) *int { return &u.timer.place }),
 	}
 }
 
-// schedule sets the unit's timer to the first time at which it needs a look.
+// schedule sets the timer of the unit to the first time at which something is due for it.
 func (t timers) schedule(u *unit, now time.Time) {
 	at := u.shown.checkAt
 	if u.Phase == Waiting && instantOf(now) < u.requeueAt {
@@ -38,7 +38,7 @@ func (t timers) schedule(u *unit, now time.Time) {
 	t.set(u, at)
 }
 
-// set has the unit looked at, at a time; 0 for not at all.
+// set sets the timer of the unit; 0 removes it.
 func (t timers) set(u *unit, at instant) {
 	if at == u.timer.at {
 		return
@@ -52,7 +52,7 @@ func (t timers) set(u *unit, at instant) {
 	t.units.Set(u)
 }
 
-// next is when the first look is due; 0 when none is asked for.
+// next returns when the first timer ends; 0 if there is none.
 func (t timers) next() instant {
 	if u, ok := t.units.Top(); ok {
 		return u.timer.at
@@ -60,7 +60,7 @@ func (t timers) next() instant {
 	return 0
 }
 
-// due takes out what is due, by time and then by name.
+// due removes and returns the units whose timers have ended, ordered by time and then by name.
 func (t timers) due(now instant) (units []*unit) {
 	for u, ok := t.units.Top(); ok && u.timer.at <= now; u, ok = t.units.Top() {
 		t.units.Remove(u)

@@ -6,45 +6,46 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// tournament finds the line that is to try next among those that have something to
-// try. At each node of the quota the branches below it compete, each for the item of
-// the line that won below it:
+// tournament selects the queue that tries next among those that have an item to try. At each node
+// of the quota the branches below it compete, each with the item of the queue that won below it:
 //
-//   - an item that its group is owed goes before one for which it would borrow,
-//   - then the greater rank of the line goes first,
-//   - then the branch that would use the smaller share of its due, with the item,
+//   - an item that its group is owed goes before an item for which it would borrow,
+//   - then the queue with the greater rank goes first,
+//   - then the branch whose share, with the item, is smaller,
 //   - then the older item.
 //
-// Priorities of jobs in different lines are never compared. A change of a line, or of
-// what is used, costs the logarithm of the number of siblings at each level.
+// Priorities of jobs in different queues are never compared. A change of a queue, or of what is used,
+// costs the logarithm of the number of siblings at each level.
 type tournament struct {
 	backend quota.Backend
 	root    branch
-	// inner are the nodes with branches below them, lines those of groups.
-	inner, lines map[quota.NodeID]*branch
+	// inner are the branches of nodes that have branches below them. queues are the branches of
+	// queues.
+	inner, queues map[quota.NodeID]*branch
 }
 
-// branch is a line, or a node with branches below it. The line of a node that has
-// branches below it is one of these.
+// branch is a queue, or a node with branches below it. If the group of such a node has a queue, the
+// queue is one of the branches below it.
 type branch struct {
 	node  quota.NodeID
 	above *branch
-	// below are the branches that have something to try; nil for a line's branch.
+	// below are the branches that have an item to try; nil for the branch of a queue.
 	below *queue.Heap[*branch]
 
-	// line that is here, or won below; owed and share are of the item that it tries.
+	// queue is the queue of this branch, or the one that won below it. owed and share are of the item
+	// that it tries.
 	queue *queueState
 	owed  bool
 	share quota.Share
 	place int
 
-	// most is, by resource, no less than what any item that is tried below asks for.
+	// most is, by resource, at least what any item that is tried below requests.
 	most []int64
 }
 
 func newTournament(backend quota.Backend) *tournament {
 	return &tournament{backend: backend, root: branch{below: newBranches()},
-		inner: map[quota.NodeID]*branch{}, lines: map[quota.NodeID]*branch{}}
+		inner: map[quota.NodeID]*branch{}, queues: map[quota.NodeID]*branch{}}
 }
 
 func newBranches() *queue.Heap[*branch] {
@@ -64,16 +65,16 @@ func (b *branch) before(other *branch) bool {
 	return b.queue.tried.Older(other.queue.tried)
 }
 
-// enter makes places for lines whose groups are new.
-func (c *tournament) enter(lines ...*queueState) {
-	for _, l := range lines {
+// enter adds the branches of new queues.
+func (c *tournament) enter(queues ...*queueState) {
+	for _, l := range queues {
 		above := &c.root
 		nodes := l.Group.Nodes()
 		for i := len(nodes) - 1; i > 0; i-- {
 			above = c.node(nodes[i], above)
 		}
 	}
-	for _, l := range lines {
+	for _, l := range queues {
 		nodes := l.Group.Nodes()
 		above := &c.root
 		if c.inner[nodes[0]] != nil {
@@ -81,14 +82,14 @@ func (c *tournament) enter(lines ...*queueState) {
 		} else if len(nodes) > 1 {
 			above = c.inner[nodes[1]]
 		}
-		// A line that has nothing to try does not compete, but has its place.
-		c.lines[nodes[0]] = &branch{node: nodes[0], above: above, queue: l}
+		// A queue without an item to try does not compete but has a branch.
+		c.queues[nodes[0]] = &branch{node: nodes[0], above: above, queue: l}
 	}
 }
 
-// leave removes the place of a line that has nothing to try.
+// leave removes the branch of a queue that has no item to try.
 func (c *tournament) leave(l *queueState) {
-	delete(c.lines, l.Group.Nodes()[0])
+	delete(c.queues, l.Group.Nodes()[0])
 }
 
 func (c *tournament) node(id quota.NodeID, above *branch) *branch {
@@ -98,19 +99,19 @@ func (c *tournament) node(id quota.NodeID, above *branch) *branch {
 	return c.inner[id]
 }
 
-// changed takes in that the line has something else to try.
+// changed processes that the queue tries another item.
 func (c *tournament) changed(l *queueState) {
-	b := c.lines[l.Group.Nodes()[0]]
+	b := c.queues[l.Group.Nodes()[0]]
 	c.refresh(b)
 	for b = b.above; b != &c.root; b = b.above {
 		c.refresh(b)
 	}
 }
 
-// used takes in that something else is in use at the group's nodes.
+// used processes that the usage of the nodes of the group has changed.
 func (c *tournament) used(group quota.Group) {
 	for _, node := range group.Nodes() {
-		if b := c.lines[node]; b != nil {
+		if b := c.queues[node]; b != nil {
 			c.refresh(b)
 		}
 		if b := c.inner[node]; b != nil {
@@ -119,7 +120,7 @@ func (c *tournament) used(group quota.Group) {
 	}
 }
 
-// refresh puts a branch where it belongs among its siblings now.
+// refresh moves a branch to its current position among its siblings.
 func (c *tournament) refresh(b *branch) {
 	if b.below != nil {
 		b.queue = nil
@@ -138,7 +139,7 @@ func (c *tournament) refresh(b *branch) {
 	b.above.below.Set(b)
 }
 
-// raise has most hold for an item that asks for the demand, at and above the branch.
+// raise updates most of the branch and its ancestors for an item with the demand.
 func (b *branch) raise(demand quota.Demand) {
 	for _, a := range demand.Requests {
 		for up := b; up != nil; up = up.above {
@@ -150,13 +151,13 @@ func (b *branch) raise(demand quota.Demand) {
 	}
 }
 
-// shrunk reports the lines whose items may not fit any more, since the demand was
-// charged to the group: those of the group's nodes, and those below these that ask
-// for more than is left.
-func (c *tournament) shrunk(group quota.Group, demand quota.Demand, tell func(*queueState)) {
+// shrunk calls visit for the queues whose items may no longer fit after the demand was charged to
+// the group: the queues of the nodes of the group, and the queues below these nodes whose items
+// request more than is left.
+func (c *tournament) shrunk(group quota.Group, demand quota.Demand, visit func(*queueState)) {
 	for _, node := range group.Nodes() {
-		if b := c.lines[node]; b != nil {
-			tell(b.queue)
+		if b := c.queues[node]; b != nil {
+			visit(b.queue)
 		}
 		b := c.inner[node]
 		if b == nil {
@@ -168,40 +169,39 @@ func (c *tournament) shrunk(group quota.Group, demand quota.Demand, tell func(*q
 			}
 			room := c.backend.Room(quota.Space{Node: node, Resource: a.ID})
 			if room < b.most[a.ID] {
-				b.most[a.ID] = b.findAbove(a.ID, room, tell)
+				b.most[a.ID] = b.findAbove(a.ID, room, visit)
 			}
 		}
 	}
 }
 
-// findAbove reports the lines below that ask for more than the room of a resource,
-// and returns the most that the others ask for.
-func (b *branch) findAbove(resource resources.ID, room int64, tell func(*queueState)) (most int64) {
+// findAbove calls visit for the queues below that request more than the room of a resource, and
+// returns the most that the others request.
+func (b *branch) findAbove(resource resources.ID, room int64, visit func(*queueState)) (most int64) {
 	if b.below == nil {
-		asked, _ := b.queue.tried.Shape().Demand.Requests.Get(resource)
-		if asked <= room {
-			return asked
+		requested, _ := b.queue.tried.Shape().Demand.Requests.Get(resource)
+		if requested <= room {
+			return requested
 		}
-		tell(b.queue)
+		visit(b.queue)
 		return 0
 	}
 	for _, below := range b.below.All() {
-		most = max(most, below.findAbove(resource, room, tell))
+		most = max(most, below.findAbove(resource, room, visit))
 	}
 	return most
 }
 
-// under reports the lines below the node that have something to try.
-func (c *tournament) under(node quota.NodeID, tell func(*queueState)) {
+// under calls visit for the queues below the node that have an item to try.
+func (c *tournament) under(node quota.NodeID, visit func(*queueState)) {
 	if b := c.inner[node]; b != nil {
 		for _, l := range b.competing(nil) {
-			tell(l)
+			visit(l)
 		}
 	}
 }
 
-// competing lists the lines that have something to try, in no order that a decision
-// may depend on.
+// competing returns the queues that have an item to try. No decision may depend on the order.
 func (c *tournament) competing() []*queueState { return c.root.competing(nil) }
 
 func (b *branch) competing(found []*queueState) []*queueState {
@@ -214,7 +214,7 @@ func (b *branch) competing(found []*queueState) []*queueState {
 	return found
 }
 
-// next is the line that is to try, nil when none has anything to try.
+// next returns the queue that tries next; nil if none has an item to try.
 func (c *tournament) next() *queueState {
 	if best, ok := c.root.below.Top(); ok {
 		return best.queue

@@ -68,7 +68,7 @@ func TestAReleaseThatWasUndoneByHandBeforeItWasHeardOfIsNotKeptCharged(t *testin
 	w.unproven = true
 	w.deliver()
 	w.unproven = false
-	w.tell(0)
+	w.answer(0)
 	w.settle()
 	expectReleased(t, w, "a/1")
 }

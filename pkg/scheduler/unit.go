@@ -7,18 +7,19 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// instant is a time in microseconds since the zero time.Time, a third of its size:
-// there are several of them in each of a million units. 0 is none, as the zero time is.
+// instant is a time in microseconds since the zero time.Time. It has a third of the size of a
+// time.Time, which matters because each of a million units has several. 0 means none, like the zero
+// time.
 type instant int64
 
 func instantOf(t time.Time) instant { return instant(t.UnixMicro() - time.Time{}.UnixMicro()) }
 
 func (i instant) time() time.Time { return time.UnixMicro(int64(i) + time.Time{}.UnixMicro()) }
 
-// plus is the instant that much later.
+// plus returns the instant after the duration.
 func (i instant) plus(d time.Duration) instant { return i + instant(d.Microseconds()) }
 
-// earliest of two instants that may be none.
+// earliest returns the earlier of two instants, each of which may be none.
 func earliest(a, b instant) instant {
 	if a == 0 || b != 0 && b < a {
 		return b
@@ -26,42 +27,42 @@ func earliest(a, b instant) instant {
 	return a
 }
 
-// unit is what is kept of a Unit, and what has been decided about it. A waiting one
-// should not be large: most are that.
+// unit is what is stored of a Unit and what has been decided about it. It should be small while it
+// waits, because most units wait.
 type unit struct {
 	Facts
-	// dequeuedAt and requeueAt are those of the Unit.
+	// dequeuedAt and requeueAt are from the Unit.
 	dequeuedAt, requeueAt instant
 
 	item queue.Item
-	// line that the unit belongs to by its namespace; nil when it has none.
+	// queue is the queue of the unit; nil if it has none.
 	queue *queueState
-	// refusal says why there is no line.
+	// placeRefusal explains why the unit has no queue.
 	placeRefusal *quota.Refusal
-	// charged is what the unit holds; nil when it holds nothing.
+	// charged is the charge of the unit; nil if it holds no quota.
 	charged *charge
 
-	// These are the outbox's, the explainer's and the timers' parts of the unit.
+	// These parts of the unit belong to the outbox, the explainer and the timers.
 	write unitWrite
 	shown shown
 	timer timer
 
-	// countedIn is the line that counts the unit, as countedAs.
+	// countedIn is the queue that counts the unit, with phase countedAs.
 	countedIn *queueState
 	countedAs Phase
-	// assumed: charged, and the write that says so is not confirmed.
+	// assumed is whether the unit is charged and the write of its admission is not confirmed.
 	assumed bool
 	gone    bool
 }
 
-// charge is what a unit has been charged with, and where.
+// charge is what a unit is charged, and where.
 type charge struct {
 	group  quota.Group
 	owner  string
 	demand quota.Demand
 }
 
-// chargedTo is the group that the unit is charged to; nil when it is to none.
+// chargedTo returns the group to which the unit is charged; nil if none.
 func (u *unit) chargedTo() quota.Group {
 	if u.charged == nil {
 		return nil
@@ -69,19 +70,19 @@ func (u *unit) chargedTo() quota.Group {
 	return u.charged.group
 }
 
-// newUnit is a unit that is seen for the first time.
+// newUnit returns a unit that was not known before.
 func newUnit(u *Unit) *unit {
 	return &unit{Facts: u.Facts, dequeuedAt: instantOf(u.DequeuedAt), requeueAt: instantOf(u.RequeueAt), item: queue.Item{Key: u.Key}}
 }
 
-// Key is the unit's namespace/name.
+// key returns the namespace/name of the unit.
 func (u *unit) key() string { return u.item.Key }
 
 func (u *unit) namespace() string { return namespaceOf(u.item.Key) }
 
-// update makes the unit what it is now known to be, and drops what was decided and
-// not sent if it no longer holds. While a release is under way the unit stays
-// assumed, whatever a version from before the release says.
+// update applies a newer version of the unit, and drops a decision that was not sent if it is outdated.
+// While the write of an admission is in progress, the unit stays assumed, even if the version is from
+// before the write.
 func (u *unit) update(seen *Unit) {
 	now, requeueAt := seen.Facts, instantOf(seen.RequeueAt)
 	if seen.Partial {
@@ -89,10 +90,10 @@ func (u *unit) update(seen *Unit) {
 	}
 	sameDemand := now.Demand.Equal(u.Demand)
 	if sameDemand {
-		now.Demand = u.Demand // which is its shape's
+		now.Demand = u.Demand // shared with its shape
 	}
 	if u.write.wanted == Dequeue && (now.Held != nil || requeueAt > u.requeueAt || now.QuotaName != u.QuotaName || !sameDemand) {
-		u.unassume() // the decision is made again, though its write has not been sent
+		u.unassume() // the decision is made again; its write has not been sent
 	}
 	u.Facts, u.dequeuedAt, u.requeueAt = now, instantOf(seen.DequeuedAt), requeueAt
 	if now.Phase != Waiting {

@@ -41,7 +41,7 @@ type world struct {
 	units   map[string]*scheduler.Unit
 	// news are versions of units that the informer has not delivered; nil: gone.
 	news []news
-	// sent are writes that have not landed, outcomes what has not been told.
+	// sent are writes that have not landed, outcomes those that were not delivered.
 	sent     []scheduler.Write
 	outcomes []scheduler.Event
 	wake     time.Time
@@ -280,8 +280,8 @@ func (w *world) land(i int) {
 
 func (w *world) outcome(e scheduler.Event) { w.outcomes = append(w.outcomes, e) }
 
-// tell has the core hear of the outcome of a write.
-func (w *world) tell(i int) {
+// answer passes the outcome of a write to the core.
+func (w *world) answer(i int) {
 	e := w.outcomes[i]
 	w.outcomes = slices.Delete(w.outcomes, i, i+1)
 	w.core.Apply(w.now, e)
@@ -348,7 +348,7 @@ func (w *world) settle() {
 			w.land(0)
 		}
 		for len(w.outcomes) > 0 {
-			w.tell(0)
+			w.answer(0)
 		}
 	}
 }

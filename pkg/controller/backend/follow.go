@@ -2,9 +2,9 @@ package backend
 
 import "k8s.io/client-go/tools/cache"
 
-// Follow has seen and gone reported everything that the informer sees, by a goroutine
-// of the informer's own: of what was deleted its key, and how it was last known.
-// Synced reports whether they have been reported all that was listed at the start.
+// Follow calls seen for each object that the informer adds or updates, and gone for each deleted
+// object with its key and its last known version. A goroutine of the informer calls both. synced
+// reports whether all objects of the initial list were reported.
 func Follow(informer cache.SharedIndexInformer, seen func(object any), gone func(key string, last any)) (synced cache.InformerSynced, err error) {
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    seen,
@@ -23,12 +23,12 @@ func Follow(informer cache.SharedIndexInformer, seen func(object any), gone func
 	return registration.HasSynced, nil
 }
 
-// Key of an object that an informer reports: its namespace, if it has one, "/" and
-// its name.
+// Key returns the key of an object that an informer reports: namespace/name, or the name if it has no
+// namespace.
 func Key(object any) string {
 	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
 	if err != nil {
-		return "" // informers hold nothing that has no key
+		return "" // objects of an informer always have a key
 	}
 	return key
 }

@@ -10,8 +10,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Requests is what the unit takes by its spec.resource, which is where the Demand of
-// any Source begins.
+// Requests returns the demand of the unit from its spec.resource. The Demand of every Source starts
+// with it.
 func Requests(names *resources.Names, unit *v1alpha1.QueueUnit) (quota.Demand, error) {
 	jobs := names.ID(quota.JobsResource)
 	demand := quota.Demand{Preemptible: ptr.Deref(unit.Spec.Preemptible, true)}

@@ -25,11 +25,11 @@ func TestWhatAUnitTakesByItsSpec(t *testing.T) {
 		want  string
 		fault string
 	}{
-		{"one that asks for nothing is a job", v1alpha1.QueueUnitSpec{}, "preemptible true jobs 1", ""},
+		{"one that requests nothing is a job", v1alpha1.QueueUnitSpec{}, "preemptible true jobs 1", ""},
 		{"one that must not be stopped", v1alpha1.QueueUnitSpec{Preemptible: ptr.To(false)}, "preemptible false jobs 1", ""},
-		{"what it asks for", v1alpha1.QueueUnitSpec{Resource: list("memory", "2Ki")}, "preemptible true jobs 1 cpu 1500 memory 2048", ""},
-		{"one that asks for jobs", v1alpha1.QueueUnitSpec{Resource: list(quota.JobsResource, "1")}, "preemptible true jobs 1", "counted automatically"},
-		{"one that asks for too much", v1alpha1.QueueUnitSpec{Resource: list("memory", "1e30")}, "preemptible true jobs 1", "memory"},
+		{"what it requests", v1alpha1.QueueUnitSpec{Resource: list("memory", "2Ki")}, "preemptible true jobs 1 cpu 1500 memory 2048", ""},
+		{"one that requests jobs", v1alpha1.QueueUnitSpec{Resource: list(quota.JobsResource, "1")}, "preemptible true jobs 1", "counted automatically"},
+		{"one that requests too much", v1alpha1.QueueUnitSpec{Resource: list("memory", "1e30")}, "preemptible true jobs 1", "memory"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			names := resources.NewNames()

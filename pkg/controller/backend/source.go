@@ -1,11 +1,10 @@
-// Package backend says what stands between a quota backend and the cluster: a Source
-// watches the objects that the quota is written in, and reports the core what
-// comes of it.
+// Package backend defines the interface between a quota backend and the cluster: a Source watches the
+// objects that define the quota and reports the resulting changes to the core.
 //
-// A backend has two halves: the quota.Backend, which decides and knows no client, and
-// the Source, which feeds it. A small backend is one package with both. The Sources of
-// the Backends in pkg/quota are the packages below this one. docs/development/adding-a-backend.md
-// reports how to write a backend.
+// A backend has two parts: the quota.Backend, which decides and has no client, and the Source,
+// which feeds it. A small backend is one package with both. The Sources of the Backends in
+// pkg/quota are the packages below this one. docs/development/adding-a-backend.md describes how to
+// write a backend.
 package backend
 
 import (
@@ -22,76 +21,74 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Source feeds a quota backend. Start is called first and once; everything else, what
-// it gave to Host.Take included, is called by one goroutine, one thing after another.
+// Source feeds a quota backend. Start is called first and once. All other methods except Keep, and the
+// functions that the Source passes to Host.Take, are called sequentially by one goroutine.
 type Source interface {
-	// Start begins to watch, until the context ends, and returns without waiting. Each
-	// of synced reports whether all that there was has been given to Host.Take.
+	// Start starts watches that run until the context ends, and returns without waiting. Each of
+	// synced reports whether all existing objects were passed to Host.Take.
 	Start(ctx context.Context, host Host) (synced []cache.InformerSynced, err error)
-	// Listed is called once, when all that there was has been taken in. Nothing is
-	// decided before.
+	// Listed is called once, after all existing objects were processed. Nothing is decided before.
 	Listed() Change
-	// Keep copies to kept what Demand reads of the spec of a unit, beyond resource,
-	// preemptible and the like, which are always kept. Called by any goroutine.
+	// Keep copies to kept the fields of the spec of a unit that Demand reads, except the fields that
+	// are always kept, such as resource and preemptible. It is called by any goroutine.
 	Keep(unit *v1alpha1.QueueUnitSpec, kept *v1alpha1.QueueUnitSpec)
-	// Demand is what the unit takes while it holds quota, JobsResource included. The
-	// error says what its user must fix; the demand is what is known all the same. Of
-	// a unit that has ended nothing is kept, of one that cannot be read what could be.
+	// Demand returns what the unit is charged while it holds quota, including JobsResource. The error
+	// reports what its user must fix, and the demand is then what is known. The spec of a unit that
+	// has ended is empty, and the spec of an unreadable unit is incomplete.
 	Demand(unit *v1alpha1.QueueUnit) (quota.Demand, error)
 }
 
-// StatusWriter is a Source that shows how much is used in objects of its own.
+// StatusWriter is a Source that shows the usage in the status of its objects.
 type StatusWriter interface {
 	Source
-	// PrepareStatus prepares what is to be shown, by what units in line ask for at each
-	// node; show writes it, where it differs, and is called by another goroutine. Nil
-	// when there is nothing to show.
+	// PrepareStatus prepares the status. pending are the requests of the queued units by node. show,
+	// which is called by another goroutine, writes the status if it has changed. show is nil if there
+	// is nothing to write.
 	PrepareStatus(pending map[quota.NodeID]resources.Vector) (show func(context.Context) error)
 }
 
-// Validator is a Source whose objects may be refused as a whole.
+// Validator is a Source whose objects may be invalid as a whole.
 type Validator interface {
 	Source
-	// Invalid is what is wrong with what the quota is written in, so that it is not in
-	// force; empty when nothing is.
+	// Invalid returns why the current objects are not in force; empty if they are.
 	Invalid() string
 }
 
 // Host is what the controller offers a Source.
 type Host struct {
-	// Config to reach the API server with.
+	// Config is the configuration for clients of the API server.
 	Config *rest.Config
 	Clock  clock.Clock
-	// Names that demands and limits are made with.
+	// Names are the names with which demands and limits are built.
 	Names *resources.Names
-	// Take has what was seen taken in by the goroutine that decides, in the order of
-	// the calls. It never blocks.
+	// Take makes the goroutine that decides call the function and apply the change, in the order of
+	// the calls of Take. It never blocks.
 	Take func(func() Change)
 }
 
-// Change is what comes of something that was seen.
+// Change is the result of an observation.
 type Change struct {
-	// Quota that is in force from now on; nil while that stays as it is.
+	// Quota is the quota in force from now on; nil if it has not changed.
 	Quota *Quota
-	// Seen is for the Backend in force, which is a quota.Observer, to take in; nil when
-	// there is nothing.
+	// Seen is an observation for the Backend in force, which is then a quota.Observer; nil if there is
+	// none.
 	Seen any
-	// Notices to write as events about objects, and to the log.
+	// Notices are written as events on objects and to the log.
 	Notices []Notice
 }
 
-// Quota is what is decided by.
+// Quota is the quota in force.
 type Quota struct {
-	// Backend that decides; nil when there is none.
+	// Backend is the backend; nil if there is none.
 	Backend quota.Backend
-	// Missing says why there is none.
+	// Missing explains why there is none.
 	Missing *quota.Refusal
 }
 
-// Notice is an event about an object of the quota.
+// Notice is an event on an object of the quota.
 type Notice struct {
 	About *unstructured.Unstructured
-	// Type as in a core/v1 Event: Normal or Warning.
+	// Type is the type of the core/v1 Event: Normal or Warning.
 	Type    string
 	Reason  wellknown.EventReason
 	Message string

@@ -5,10 +5,10 @@
 // that a unit was admitted to must therefore be free for its pods, and the pods of everybody else
 // count as well.
 //
-// Terms. A dimension is one thing that pods of one class use, such as "requests.cpu". A class is what
-// scopes distinguish. A space is a key that one quota limits. An owner is an object that pods belong to,
-// directly or through other objects. A holder is an owner to which units are charged. Other pods are
-// those without a holder.
+// Terms. A dimension is one thing that pods of one class use, such as "requests.cpu". A class is
+// what scopes distinguish. A space is a key that one quota limits. An owner is an object that pods
+// belong to, directly or through other objects. A holder is an owner to which units are charged.
+// Other pods are those without a holder.
 //
 // Invariants. In each space
 //

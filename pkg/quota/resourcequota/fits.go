@@ -17,37 +17,37 @@ func (g *group) Fits(d quota.Demand) *quota.Refusal {
 	}
 	var lacking *space
 	for _, s := range g.spaces {
-		asked := g.backend.asked(s, d.Requests)
-		if asked <= 0 {
+		requested := g.backend.requested(s, d.Requests)
+		if requested <= 0 {
 			continue
 		}
 		switch {
 		case s.quota.unknown != "":
 			return g.unknown(s)
-		case asked > s.hard:
-			return g.refusal(s, asked, wellknown.ReasonExceedsMaxQuota)
-		case lacking == nil && asked > s.room():
+		case requested > s.hard:
+			return g.refusal(s, requested, wellknown.ReasonExceedsMaxQuota)
+		case lacking == nil && requested > s.room():
 			lacking = s
 		}
 	}
 	if lacking == nil {
 		return nil
 	}
-	return g.refusal(lacking, g.backend.asked(lacking, d.Requests), wellknown.ReasonQuotaExceeded)
+	return g.refusal(lacking, g.backend.requested(lacking, d.Requests), wellknown.ReasonQuotaExceeded)
 }
 
-func (g *group) refusal(s *space, asked int64, reason wellknown.Reason) *quota.Refusal {
+func (g *group) refusal(s *space, requested int64, reason wellknown.Reason) *quota.Refusal {
 	r := &quota.Refusal{Reason: reason, Node: g.namespace + "/" + s.quota.name, Resource: s.key,
-		Asked: asked, Used: used(s, asked), Limit: s.hard, Say: say,
-		Lack: quota.Lack{Space: g.name(s), Amount: asked}}
+		Asked: requested, Used: used(s, requested), Limit: s.hard, Say: say,
+		Lack: quota.Lack{Space: g.name(s), Amount: requested}}
 	return r
 }
 
 // used returns how much of a space is not available: by observation, or by the status of the quota if
 // only the status refuses. For a moment after a release, the latter counts both pods and what is
 // reserved for them.
-func used(s *space, asked int64) int64 {
-	if asked > s.held.Below(s.hard) {
+func used(s *space, requested int64) int64 {
+	if requested > s.held.Below(s.hard) {
 		return s.held.Clamp()
 	}
 	return s.coming.Plus(s.used).Clamp()

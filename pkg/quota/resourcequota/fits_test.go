@@ -41,10 +41,10 @@ func cpus(t *testing.T, b *Backend, amount string) resources.Vector {
 
 func TestTheFiguresOfARefusalAreThoseOfTheTruthThatRefuses(t *testing.T) {
 	for _, c := range []struct {
-		name, status string
-		charged      string // a released job
-		made, others string // what its pods, and others', are seen to use
-		asked, says  string
+		name, status    string
+		charged         string // a released job
+		made, others    string // what its pods, and others', are seen to use
+		requested, says string
 	}{
 		{"a job whose pods are not there yet", "0", "3", "", "", "2", "requested 2, used or reserved 3 of hard limit 4"},
 		{"a job whose pods the status knows, and nobody has seen yet", "3", "3", "", "", "2", "requested 2, used or reserved 3 of hard limit 4"},
@@ -66,7 +66,7 @@ func TestTheFiguresOfARefusalAreThoseOfTheTruthThatRefuses(t *testing.T) {
 			if c.others != "" {
 				b.Observe(PodSeen{Namespace: "a", UID: "other", Use: cpus(t, b, c.others)})
 			}
-			r := g.Fits(quota.Demand{Requests: cpus(t, b, c.asked)})
+			r := g.Fits(quota.Demand{Requests: cpus(t, b, c.requested)})
 			if r == nil || r.Reason != wellknown.ReasonQuotaExceeded || !strings.Contains(r.Message(), "insufficient cpu in ResourceQuota a/q: "+c.says) {
 				t.Errorf("refused with %+v", r)
 			}

@@ -158,7 +158,7 @@ func (g *group) others(before, now resources.Vector) {
 	g.other.take(before)
 	g.other.add(now)
 	for _, s := range g.spaces {
-		s.held = s.held.Minus(g.backend.asked(s, before)).Plus(g.backend.asked(s, now))
+		s.held = s.held.Minus(g.backend.requested(s, before)).Plus(g.backend.requested(s, now))
 	}
 }
 
@@ -180,9 +180,9 @@ func (b *Backend) sum(s *space, of amounts) (sum resources.Sum) {
 	return sum
 }
 
-// asked returns how much the vector requests in a space. It fits an int64 because no vector has more
-// than MaxRequest of anything and there are few classes.
-func (b *Backend) asked(s *space, v resources.Vector) int64 {
+// requested returns how much the vector requests in a space. It fits an int64 because no vector has
+// more than MaxRequest of anything and there are few classes.
+func (b *Backend) requested(s *space, v resources.Vector) int64 {
 	var sum resources.Sum
 	for _, a := range v {
 		if b.weighs(s, a.ID) {

@@ -50,7 +50,7 @@ func read(object *corev1.ResourceQuota) *limits {
 			l.unknown = string(key)
 			hard = object.Spec.Hard[key]
 		}
-		if wanted, asked := object.Spec.Hard[key]; asked && wanted.Cmp(hard) < 0 {
+		if wanted, limited := object.Spec.Hard[key]; limited && wanted.Cmp(hard) < 0 {
 			hard = wanted
 		}
 		value, err := resources.LimitValue(string(key), hard)

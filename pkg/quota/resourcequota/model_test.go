@@ -18,7 +18,7 @@ import (
 )
 
 // model is the accounting by definition: everything that there is, and each figure
-// summed up from all of it when it is asked for.
+// summed up from all of it on request.
 type model struct {
 	b       *Backend
 	objects map[string]*object
@@ -159,10 +159,10 @@ func (m *model) room(q *corev1.ResourceQuota, key string) *big.Int {
 		}
 	}
 	seen := new(big.Int).Sub(hard(q, key), held)
-	told := new(big.Int).Sub(hard(q, key), base(key, q.Status.Used[corev1.ResourceName(key)]))
-	told.Sub(told, coming)
-	if told.Cmp(seen) < 0 {
-		return told
+	byStatus := new(big.Int).Sub(hard(q, key), base(key, q.Status.Used[corev1.ResourceName(key)]))
+	byStatus.Sub(byStatus, coming)
+	if byStatus.Cmp(seen) < 0 {
+		return byStatus
 	}
 	return seen
 }
@@ -202,9 +202,9 @@ func (m *model) refusal(all []Pods) wellknown.Reason {
 			unknown = unknown || !decided || !counted
 		}
 		for _, key := range keys(q) {
-			asked := new(big.Int)
+			requested := new(big.Int)
 			for _, pods := range all {
-				asked.Add(asked, weight(q, string(key), pods))
+				requested.Add(requested, weight(q, string(key), pods))
 				for unset := range pods.Unset {
 					if counts(q, pods.Class) && (key == unset || "requests."+key == unset) {
 						say(wellknown.ReasonInvalidRequest)
@@ -212,12 +212,12 @@ func (m *model) refusal(all []Pods) wellknown.Reason {
 				}
 			}
 			switch {
-			case asked.Sign() == 0:
+			case requested.Sign() == 0:
 			case unknown:
 				say(wellknown.ReasonNoQuota)
-			case asked.Cmp(hard(q, string(key))) > 0:
+			case requested.Cmp(hard(q, string(key))) > 0:
 				say(wellknown.ReasonExceedsMaxQuota)
-			case asked.Cmp(m.room(q, string(key))) > 0:
+			case requested.Cmp(m.room(q, string(key))) > 0:
 				say(wellknown.ReasonQuotaExceeded)
 			}
 		}
@@ -412,10 +412,10 @@ func TestPropertyRoomIsWhatBothTruthsLeave(t *testing.T) {
 				m.charges = slices.Delete(m.charges, i, i+1)
 				before := m.rooms()
 				g.Release(c.owner, m.demand(t, c.pods))
-				told := map[quota.Space]bool{}
-				g.Spaces(m.demand(t, c.pods), func(s quota.Space) { told[s] = true })
+				visited := map[quota.Space]bool{}
+				g.Spaces(m.demand(t, c.pods), func(s quota.Space) { visited[s] = true })
 				for space, room := range m.rooms() {
-					if room > before[space] && !told[space] {
+					if room > before[space] && !visited[space] {
 						t.Fatalf("room grew unnoticed")
 					}
 				}
@@ -467,20 +467,20 @@ func (m *model) compare(t *rapid.T, g *group) {
 	if !maps.Equal(got, want) {
 		t.Fatalf("room is %v, want %v", got, want)
 	}
-	asked := []Pods{drawPods(t, 1), drawPods(t, 2)}
+	requested := []Pods{drawPods(t, 1), drawPods(t, 2)}
 	if rapid.IntRange(0, 9).Draw(t, "unset") == 0 {
-		asked[1].Unset = map[corev1.ResourceName]string{"limits.cpu": "main"}
+		requested[1].Unset = map[corev1.ResourceName]string{"limits.cpu": "main"}
 	}
 	refusal := wellknown.Reason("")
-	if r := g.Fits(m.demand(t, asked)); r != nil {
+	if r := g.Fits(m.demand(t, requested)); r != nil {
 		refusal = r.Reason
 	}
-	if want := m.refusal(asked); !plausible(refusal, want) {
+	if want := m.refusal(requested); !plausible(refusal, want) {
 		t.Fatalf("refused for %q, want %q", refusal, want)
 	}
 }
 
-// plausible: of several reasons that do not wait for room, any may be told.
+// plausible: of several reasons that do not wait for room, any may be reported.
 func plausible(got, want wellknown.Reason) bool {
 	final := []wellknown.Reason{wellknown.ReasonNoQuota, wellknown.ReasonExceedsMaxQuota}
 	return got == want || slices.Contains(final, got) && slices.Contains(final, want)

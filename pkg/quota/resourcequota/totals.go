@@ -10,9 +10,9 @@ import (
 
 var _ quota.UsageAggregator = (*Backend)(nil)
 
-// AggregatedUsage returns what is charged in each namespace, summed over the pods of all classes, and the
-// lowest limit of the quotas of the namespace that count all pods. It omits quotas with scopes, because
-// they limit only a part of this sum.
+// AggregatedUsage returns what is charged in each namespace, summed over the pods of all classes,
+// and the lowest limit of the quotas of the namespace that count all pods. It omits quotas with
+// scopes, because they limit only a part of this sum.
 func (b *Backend) AggregatedUsage() []quota.NodeUsage {
 	all := make([]quota.NodeUsage, 0, len(b.groups))
 	for _, g := range b.groups {

@@ -129,7 +129,7 @@ func (w *weighing) list(prefix string, list corev1.ResourceList) {
 				one = resources.MaxRequest
 			}
 		}
-		// Many pods are kept that use the same few keys.
+		// Many pods share a few keys, so each key is stored once.
 		w.count(unique.Make(key).Value(), one)
 	}
 }

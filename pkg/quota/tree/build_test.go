@@ -53,7 +53,7 @@ func build(t *testing.T, oversell string, root tree.Node) fixture {
 	return fixture{Tree: built, t: t, names: names}
 }
 
-// requests are the amounts that a unit asks for.
+// requests are the amounts that a unit requests.
 func (f fixture) requests(text string) resources.Vector {
 	f.t.Helper()
 	requests, err := resources.Request(f.names, amounts(text))
@@ -63,7 +63,7 @@ func (f fixture) requests(text string) resources.Vector {
 	return requests
 }
 
-// demand of one unit that asks for the amounts.
+// demand of one unit that requests the amounts.
 func (f fixture) demand(text string) quota.Demand {
 	f.t.Helper()
 	return quota.Demand{Requests: f.requests(text).With(f.names.ID(quota.JobsResource), 1), Preemptible: true}

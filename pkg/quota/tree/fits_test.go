@@ -16,7 +16,7 @@ func TestADemandFitsWithinTheLimitsOfItsChain(t *testing.T) {
 			node("dev", "dev", "cpu=4"),
 			node("prod", "prod", "")),
 		node("other", "other", "memory=0"))
-	for _, c := range []struct{ why, held, holder, asked, asker, want string }{
+	for _, c := range []struct{ why, held, holder, requested, asker, want string }{
 		{"an empty tree has room", "", "dev", "cpu=4", "dev", ""},
 		{"a demand may fill its quota to the brim", "cpu=1", "dev", "cpu=3", "dev", ""},
 		{"a thousandth above the own limit", "cpu=1", "dev", "cpu=3001m", "dev", "QuotaExceeded root/team/dev cpu"},
@@ -37,7 +37,7 @@ func TestADemandFitsWithinTheLimitsOfItsChain(t *testing.T) {
 			if c.held != "" {
 				f.group(c.holder).Charge("", f.demand(c.held))
 			}
-			f.expect(f.group(c.asker), f.demand(c.asked), c.want)
+			f.expect(f.group(c.asker), f.demand(c.requested), c.want)
 		})
 	}
 }

@@ -58,7 +58,7 @@ func withoutMin(n tree.Node) tree.Node {
 	return n
 }
 
-// model is a tree beside the plainest arithmetic that says the same.
+// model is a tree next to the simplest arithmetic with the same result.
 type model struct {
 	*tree.Tree
 	names *resources.Names
@@ -203,12 +203,12 @@ func (m *model) verdict(g quota.Group, d quota.Demand) wellknown.Reason {
 func (m *model) lacking(g quota.Group, d quota.Demand, alone bool) wellknown.Reason {
 	for _, path := range chain(g.Path()) {
 		for _, name := range slices.Sorted(slices.Values(resourceNames)) {
-			asked, _ := d.Requests.Get(m.names.ID(name))
+			requested, _ := d.Requests.Get(m.names.ID(name))
 			limit, named := m.limit(path, name)
-			if asked == 0 || !named {
+			if requested == 0 || !named {
 				continue
 			}
-			sum := big.NewInt(asked)
+			sum := big.NewInt(requested)
 			if !alone {
 				sum.Add(sum, m.used(path, name))
 			}

@@ -12,7 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// probe is a demand that is asked for again after every step.
+// probe is a demand that is requested again after every step.
 type probe struct {
 	group  quota.Group
 	demand quota.Demand

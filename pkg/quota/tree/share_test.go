@@ -21,12 +21,12 @@ func TestAShareIsOfTheResourceOfWhichTheNodeWouldUseTheMost(t *testing.T) {
 		want                quota.Share
 	}{
 		{"of min, the greater share counts", "guaranteed", "cpu=1 memory=2Gi", quota.Share{Kind: quota.OfMin, Used: 3 << 30, Due: 4 << 30}},
-		{"only what is asked for counts", "guaranteed", "cpu=1", quota.Share{Kind: quota.OfMin, Used: 5000, Due: 10000}},
+		{"only what is requested counts", "guaranteed", "cpu=1", quota.Share{Kind: quota.OfMin, Used: 5000, Due: 10000}},
 		{"what min does not name does not count beside what it names", "guaranteed", "cpu=1 nvidia.com/gpu=8", quota.Share{Kind: quota.OfMin, Used: 5000, Due: 10000}},
 		{"a min of zero is none", "zero", "cpu=1", quota.Share{Kind: quota.OfMax, Used: 1000, Due: 40000}},
 		{"without min, of max", "limited", "cpu=5", quota.Share{Kind: quota.OfMax, Used: 5000, Due: 20000}},
 		{"of nothing that is named", "free", "cpu=5", quota.Share{Kind: quota.OfNothing}},
-		{"nothing asked for that is named", "limited", "nvidia.com/gpu=5", quota.Share{Kind: quota.OfNothing}},
+		{"nothing requested that is named", "limited", "nvidia.com/gpu=5", quota.Share{Kind: quota.OfNothing}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := f.Share(f.group(c.group).Nodes()[0], f.demand(c.demand)); got != c.want {

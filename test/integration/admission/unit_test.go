@@ -93,7 +93,7 @@ func TestAUnitThatMakesNoSenseIsRefused(t *testing.T) {
 		"a negative request":         {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets[0].Requests = negative }, "must not be negative"},
 		"a negative limit":           {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets[0].Limits = negative }, "must not be negative"},
 		"a negative count":           {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets[0].Count = -1 }, "spec.podSets[0].count"},
-		"minCount above count":       {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets[0].MinCount = ptr.To[int32](2) }, "minCount must not be above count"},
+		"minCount above count":       {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets[0].MinCount = ptr.To[int32](2) }, "minCount must not be greater than count"},
 		"two pod sets of one name":   {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets = append(u.Spec.PodSets, u.Spec.PodSets[0]) }, "Duplicate value"},
 		"no kind":                    {func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.Kind = "" }, "spec.consumerRef.kind"},
 		"a run of no seconds":        {func(u *v1alpha1.QueueUnit) { u.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](0) }, "maximumExecutionTimeSeconds"},
@@ -240,7 +240,7 @@ func TestWhoMayChangeWhatOfAUnit(t *testing.T) {
 	}{
 		{"job-extensions", "of-a-job", spec, "", ""},
 		{"job-extensions", "by-hand", spec, "", ""},
-		{"job-extensions", "of-a-job", ref, "", "a unit stands for one job all its life"},
+		{"job-extensions", "of-a-job", ref, "", "consumerRef is immutable"},
 		{"job-extensions", "of-a-job", unreadable, "", "spec.resource.cpu: 1e1.5"},
 		{"job-extensions", "by-hand", slow, "", "spec.podSets main: limits.memory: 1e-1000000000"},
 		{"administrator", "of-a-job", spec, "", ofJob},

@@ -23,8 +23,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// figures is what the status of the tree that counts should say, and what it
-// shows.
+// figures are the wanted status of the tree in use and the status that it shows.
 type figures struct {
 	trees           dynamic.ResourceInterface
 	namespace, name string
@@ -32,7 +31,7 @@ type figures struct {
 	status, shown   quotav1beta1.ElasticQuotaTreeStatus
 }
 
-// PrepareStatus prepares the status of the tree that counts.
+// PrepareStatus prepares the status of the tree in use.
 func (s *Source) PrepareStatus(pending map[quota.NodeID]resources.Vector) func(context.Context) error {
 	f := s.forest
 	if f.chosen == nil {
@@ -53,15 +52,15 @@ func (s *Source) nodes(usage []quota.NodeUsage, pending map[quota.NodeID]resourc
 	jobs := s.names.ID(quota.JobsResource)
 	nodes := make([]quotav1beta1.ElasticQuotaNodeStatus, len(usage))
 	for i, u := range usage {
-		asked := u.Used
+		request := u.Used
 		for _, a := range pending[quota.NodeID(i)] {
 			if a.ID != jobs {
-				used, _ := asked.Get(a.ID)
-				asked = asked.With(a.ID, resources.AddTimes(used, a.Value, 1))
+				used, _ := request.Get(a.ID)
+				request = request.With(a.ID, resources.AddTimes(used, a.Value, 1))
 			}
 		}
 		nodes[i] = quotav1beta1.ElasticQuotaNodeStatus{Path: u.Path, Jobs: int32(u.Jobs),
-			Used: s.list(u.Used), Borrowed: s.list(u.Borrowed), Request: s.list(asked)}
+			Used: s.list(u.Used), Borrowed: s.list(u.Borrowed), Request: s.list(request)}
 	}
 	return nodes
 }
@@ -77,7 +76,7 @@ func (s *Source) list(v resources.Vector) corev1.ResourceList {
 	return list
 }
 
-// validity is the condition Valid; its time changes with its status alone.
+// validity returns the conditions with Valid. Its time changes only with its status.
 func (f *forest) validity(shown []metav1.Condition) []metav1.Condition {
 	now := metav1.Condition{Type: wellknown.ConditionValid, Status: metav1.ConditionTrue, Reason: string(wellknown.ReasonInForce),
 		Message: "The tree is in force.", ObservedGeneration: f.chosen.GetGeneration()}
@@ -92,8 +91,7 @@ func (f *forest) validity(shown []metav1.Condition) []metav1.Condition {
 	return conditions
 }
 
-// statusOf reads the status that the tree has now; one that cannot be read is as
-// good as none.
+// statusOf returns the current status of the tree. It is empty if it cannot be read.
 func statusOf(tree *unstructured.Unstructured) quotav1beta1.ElasticQuotaTreeStatus {
 	var read struct {
 		Status quotav1beta1.ElasticQuotaTreeStatus `json:"status"`
@@ -105,7 +103,7 @@ func statusOf(tree *unstructured.Unstructured) quotav1beta1.ElasticQuotaTreeStat
 	return read.Status
 }
 
-// show writes the status, unless the tree shows it.
+// show writes the status, unless the tree already shows it.
 func (f *figures) show(ctx context.Context) error {
 	if apiequality.Semantic.DeepEqual(f.shown, f.status) {
 		return nil
@@ -118,7 +116,7 @@ func (f *figures) show(ctx context.Context) error {
 		return fmt.Errorf("tree %s/%s: %w", f.namespace, f.name, err)
 	}
 	_, err = f.trees.Patch(ctx, f.name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // deleted, or made again: the next figures know
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // deleted or created again: the next figures are for the new tree
 		return nil
 	}
 	if err != nil {

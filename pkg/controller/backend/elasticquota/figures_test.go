@@ -39,7 +39,7 @@ func newWriting(t *testing.T) *writing {
 			t.Error(err)
 		}
 		if got := r.Method + " " + r.URL.Path; got != "PATCH /apis/scheduling.sigs.k8s.io/v1beta1/namespaces/kube-system/elasticquotatrees/t/status" {
-			t.Errorf("it asks for %s", got)
+			t.Errorf("it requests %s", got)
 		}
 		w.written = append(w.written, string(body))
 		rw.Header().Set("Content-Type", "application/json")
@@ -164,7 +164,7 @@ func TestAWriteThatFailsIsTriedAgain(t *testing.T) {
 	}{
 		{http.StatusInternalServerError, true},
 		{http.StatusNotFound, false}, // it is deleted
-		{http.StatusConflict, false}, // it is made again
+		{http.StatusConflict, false}, // it was created again
 	} {
 		w := newWriting(t)
 		w.forest.set("kube-system/t", treeObject(t, "kube-system", "t", time.Hour, 1, goodRoot))

@@ -1,9 +1,8 @@
-// Package elasticquota feeds the quota backend "elasticquota" with the ElasticQuotaTrees
-// of the cluster.
+// Package elasticquota feeds the quota backend "elasticquota" with the ElasticQuotaTrees of the
+// cluster.
 //
-// Of all trees one counts: the oldest in the one namespace whose trees do. It is in
-// force as long as it is valid; while it is not, its last valid version stays in force.
-// The status of the tree that counts says so, and shows how much of it is used.
+// Only the oldest tree in namespace kube-system is used. If it is invalid, its last valid version
+// stays in force. The status of the tree reports this and shows how much of it is used.
 package elasticquota
 
 import (
@@ -36,7 +35,7 @@ type Source struct {
 	forest *forest
 }
 
-// New makes a Source whose trees have these options.
+// New returns a Source whose trees have the options.
 func New(opts tree.Options) *Source { return &Source{opts: opts} }
 
 // Start begins to watch all trees.
@@ -47,8 +46,8 @@ func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.Informer
 	}
 	trees := quotav1beta1.SchemeGroupVersion.WithResource("elasticquotatrees")
 	s.names, s.client, s.forest = host.Names, client.Resource(trees), newForest(host.Names, s.opts)
-	// Trees are read one by one: no schema describes a whole tree, and one that a
-	// typed client cannot decode would hide all others.
+	// The client is dynamic because no schema describes a complete tree, and a tree that a typed client
+	// cannot decode would hide all others.
 	informer := dynamicinformer.NewDynamicSharedInformerFactory(client, 0).ForResource(trees).Informer()
 	synced, err := backend.Follow(informer,
 		func(o any) {
@@ -65,16 +64,16 @@ func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.Informer
 	return []cache.InformerSynced{synced}, nil
 }
 
-// Listed chooses among the trees that there are.
+// Listed selects the tree to use after all trees were listed.
 func (s *Source) Listed() backend.Change { return s.forest.start() }
 
-// Problem of the tree that counts.
+// Invalid returns why the tree in use is not in force; empty if it is.
 func (s *Source) Invalid() string { return s.forest.problem }
 
-// Keep keeps nothing: a tree goes by what every unit says.
+// Keep copies nothing, because a tree uses only fields that are always kept.
 func (s *Source) Keep(_, _ *schedulingv1alpha1.QueueUnitSpec) {}
 
-// Demand is what the unit's spec.resource says.
+// Demand returns the demand from spec.resource of the unit.
 func (s *Source) Demand(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) {
 	return backend.Requests(s.names, unit)
 }

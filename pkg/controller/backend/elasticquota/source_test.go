@@ -60,7 +60,7 @@ func serve(t *testing.T, events <-chan any, trees ...*unstructured.Unstructured)
 	return &rest.Config{Host: server.URL, QPS: -1}
 }
 
-// started is a Source that watches, and what it had taken in.
+// started is a Source that watches, and the changes that it has passed on.
 type started struct {
 	*Source
 	mu    sync.Mutex
@@ -100,7 +100,7 @@ func (s *started) await(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// next is what came of what was taken in first.
+// next returns the result of the first observation.
 func (s *started) next(t *testing.T) backend.Change {
 	t.Helper()
 	s.await(t, "something is seen", func() bool {

@@ -19,22 +19,21 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// forest holds all ElasticQuotaTrees, knows which of them counts, and builds the
-// quota backend from it.
+// forest holds all ElasticQuotaTrees, selects the one to use, and builds the quota backend from it.
 type forest struct {
 	names *resources.Names
 	opts  tree.Options
 
 	trees map[string]*unstructured.Unstructured
-	// listed: all trees that there are have been taken in. None is chosen before,
-	// for it might not be the oldest.
+	// listed is whether all existing trees were processed. No tree is selected before, because it
+	// might not be the oldest.
 	listed bool
-	// chosen is the tree that counts, as it was last read.
+	// chosen is the tree in use in its latest version.
 	chosen *unstructured.Unstructured
-	// backend that is in force, nil when no tree was valid yet.
+	// backend is the backend in force; nil if no version of the tree was valid yet.
 	backend *tree.Tree
-	// problem is why the chosen tree is not in force as it is now, as a sentence, and
-	// faults is what is wrong with it. Both are empty when it is in force.
+	// problem explains why the latest version of the tree is not in force, and faults lists what is
+	// wrong with it. Both are empty if it is in force.
 	problem, faults string
 	warnings        []string
 }
@@ -43,7 +42,7 @@ func newForest(names *resources.Names, opts tree.Options) *forest {
 	return &forest{names: names, opts: opts, trees: map[string]*unstructured.Unstructured{}}
 }
 
-// set takes in a tree that was added or changed; nil for one that is gone.
+// set processes a tree that was added or changed, or deleted if it is nil.
 func (f *forest) set(key string, object *unstructured.Unstructured) backend.Change {
 	before, isNew := f.trees[key], f.trees[key] == nil
 	if object == nil {
@@ -63,7 +62,7 @@ func (f *forest) set(key string, object *unstructured.Unstructured) backend.Chan
 	return change
 }
 
-// start chooses among the trees that were taken in so far.
+// start selects the tree to use after all existing trees were processed.
 func (f *forest) start() backend.Change {
 	f.listed = true
 	var change backend.Change
@@ -77,21 +76,21 @@ func (f *forest) start() backend.Change {
 	return change
 }
 
-// follow has the oldest tree decide as it is now.
+// follow applies the current version of the oldest tree.
 func (f *forest) follow(oldest *unstructured.Unstructured, change *backend.Change) {
 	switch {
 	case oldest == nil:
 		f.chosen, f.backend, f.problem, f.faults, f.warnings = nil, nil, "", "", nil
 		change.Quota = &backend.Quota{Missing: f.missing()}
 	case f.chosen != nil && f.chosen.GetUID() == oldest.GetUID() && f.chosen.GetGeneration() == oldest.GetGeneration():
-		f.chosen = oldest // its status or metadata alone
+		f.chosen = oldest // only its status or metadata have changed
 	default:
 		f.choose(oldest, change)
 	}
 }
 
-// choose builds the backend from the tree; while it is invalid, what it was when
-// it was last valid stays in force. Another tree than before has no such past.
+// choose builds the backend from the tree. If the tree is invalid, the backend of its last valid
+// version stays in force. The backend of another tree does not.
 func (f *forest) choose(object *unstructured.Unstructured, change *backend.Change) {
 	if f.chosen != nil && f.chosen.GetUID() != object.GetUID() {
 		f.backend = nil
@@ -119,7 +118,7 @@ func (f *forest) choose(object *unstructured.Unstructured, change *backend.Chang
 	change.Quota = &backend.Quota{Backend: built}
 }
 
-// faultsOf lists what is wrong with a tree.
+// faultsOf returns what is wrong with a tree.
 func faultsOf(err error) string {
 	var invalid *tree.InvalidError
 	if errors.As(err, &invalid) {
@@ -128,7 +127,7 @@ func faultsOf(err error) string {
 	return err.Error()
 }
 
-// missing says why there is no quota to decide by.
+// missing explains why no quota is in force.
 func (f *forest) missing() *quota.Refusal {
 	if f.chosen == nil {
 		return &quota.Refusal{Reason: wellknown.ReasonNoQuota, Sentence: fmt.Sprintf(
@@ -138,7 +137,8 @@ func (f *forest) missing() *quota.Refusal {
 		"ElasticQuotaTree %s/%s is invalid and no earlier valid version is known, so no job is released: %s", f.chosen.GetNamespace(), f.chosen.GetName(), f.faults)}
 }
 
-// oldest is the tree that counts: the oldest in the one namespace whose trees do.
+// oldest returns the oldest tree in namespace kube-system, which is the one in use; nil if there is
+// none.
 func (f *forest) oldest() *unstructured.Unstructured {
 	var oldest *unstructured.Unstructured
 	for _, t := range f.trees {

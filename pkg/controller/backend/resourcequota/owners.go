@@ -17,17 +17,17 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
 )
 
-// jobs stand between pods and what has Jobs made for it, rayClusters between pods and
-// RayJobs, jobSets between Jobs and TrainJobs.
+// jobs, rayClusters and jobSets are the objects between pods and the jobs that create them: Jobs in
+// general, RayClusters of RayJobs, and JobSets of TrainJobs.
 var (
 	jobs        = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 	rayClusters = schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayclusters"}
 	jobSets     = schema.GroupVersionResource{Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"}
 )
 
-// watchOwners begins to watch what stands between pods and jobs. RayClusters and
-// JobSets, which a cluster need not have, are not waited for: a pod counts as somebody else's until it
-// is known whose it is, so that too little is released rather than too much.
+// watchOwners starts watches of the objects between pods and jobs. It does not wait for RayClusters and
+// JobSets, because a cluster may not have these kinds. A pod counts as a pod without a holder until its
+// owner is known, so that too little is admitted rather than too much.
 func (s *Source) watchOwners(ctx context.Context, config *rest.Config) (synced []cache.InformerSynced, err error) {
 	client, err := metadata.NewForConfig(metadata.ConfigFor(config))
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Source) watchOwners(ctx context.Context, config *rest.Config) (synced [
 		if err := informer.SetTransform(slimOwner); err != nil {
 			return nil, fmt.Errorf("watching %s: %w", kind.Resource, err)
 		}
-		if err := informer.SetWatchErrorHandlerWithContext(quietlyMissing); err != nil {
+		if err := informer.SetWatchErrorHandlerWithContext(ignoreMissing); err != nil {
 			return nil, fmt.Errorf("watching %s: %w", kind.Resource, err)
 		}
 		has, err := backend.Follow(informer, s.ownerSeen, s.ownerGone)
@@ -57,9 +57,9 @@ func (s *Source) watchOwners(ctx context.Context, config *rest.Config) (synced [
 	return synced, nil
 }
 
-// quietlyMissing says nothing of a kind that the cluster does not have: it is asked for
-// again from time to time.
-func quietlyMissing(ctx context.Context, r *cache.Reflector, err error) {
+// ignoreMissing logs no error for a kind that the cluster does not have. The informer tries again
+// from time to time.
+func ignoreMissing(ctx context.Context, r *cache.Reflector, err error) {
 	if apierrors.IsNotFound(err) {
 		klog.FromContext(ctx).V(3).Info("The kind is not served; trying again later", "kind", r.TypeDescription())
 		return

@@ -16,20 +16,20 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
 )
 
-// pod is what is kept of a pod: a cluster may have a hundred thousand.
+// pod is the part of a pod that is stored, because a cluster may have a hundred thousand pods.
 type pod struct {
 	metav1.ObjectMeta
 	use resourcequota.Use
-	// goneAt is when the API server stops to count a pod that is being deleted, whether
-	// or not it is still there; zero for others. It uses ended from then on.
+	// goneAt is when the API server stops counting a pod that is being deleted, whether or not it
+	// still exists; zero for other pods. The pod uses ended from then on.
 	goneAt time.Time
 	ended  resourcequota.Use
 }
 
-// GetObjectKind reports nothing: a pod is known by its Go type.
+// GetObjectKind returns an empty kind.
 func (p *pod) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject is the pod itself, which nothing changes.
+// DeepCopyObject returns the pod itself, because nothing changes it.
 func (p *pod) DeepCopyObject() runtime.Object { return p }
 
 func slimPod(p *corev1.Pod) *pod {
@@ -40,7 +40,7 @@ func slimPod(p *corev1.Pod) *pod {
 		options := helpers.PodResourcesOptions{UseStatusResources: true}
 		one.Requests, one.Limits = helpers.PodRequests(p, options), helpers.PodLimits(p, options)
 	}
-	// What is more than can be counted counts as the most that can.
+	// Amounts that are too large count as the largest possible amount.
 	slim.use, _ = resourcequota.Weigh(one)
 	if p.DeletionTimestamp != nil && p.DeletionGracePeriodSeconds != nil && !one.Ended {
 		slim.goneAt = p.DeletionTimestamp.Add(time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
@@ -50,7 +50,7 @@ func slimPod(p *corev1.Pod) *pod {
 	return slim
 }
 
-// classOf is the class by which the API server counts the pod.
+// classOf returns the class with which the API server counts the pod.
 func classOf(p *corev1.Pod) resourcequota.Class {
 	return resourcequota.Class{
 		BestEffort:                p.Status.QOSClass == corev1.PodQOSBestEffort,
@@ -75,7 +75,7 @@ func (s *Source) podGone(_ string, last any) {
 	}
 }
 
-// takePod counts the pod as what it is now.
+// takePod counts the current state of the pod.
 func (s *Source) takePod(seen *pod) backend.Change {
 	use := seen.use
 	if !seen.goneAt.IsZero() {
@@ -88,7 +88,7 @@ func (s *Source) takePod(seen *pod) backend.Change {
 	return s.observe(resourcequota.PodSeen{Namespace: seen.Namespace, UID: string(seen.UID), Owner: ownerOf(&seen.ObjectMeta), Use: amounts})
 }
 
-// podEnded is reported when the time of a pod that is being deleted is over.
+// podEnded is called when the grace period of a pod that is being deleted is over.
 func (s *Source) podEnded(uid string) {
 	s.host.Take(func() backend.Change {
 		seen := s.ending.pods[uid]
@@ -99,12 +99,12 @@ func (s *Source) podEnded(uid string) {
 	})
 }
 
-// ending reports when the time of pods that are being deleted is over. One whose node is
-// lost may be there for ever after.
+// ending reports when the grace period of pods that are being deleted is over. A pod on a lost node may
+// exist forever after that.
 type ending struct {
 	clock clock.Clock
 	over  func(uid string)
-	// pods by UID; of the goroutine that decides.
+	// pods are by UID. Only the goroutine that decides uses them.
 	pods map[string]*pod
 	due  workqueue.TypedDelayingInterface[string]
 }

@@ -1,9 +1,10 @@
-// Package resourcequota feeds the quota backend "resourcequota" with the ResourceQuotas
-// and the pods of the cluster, and with the objects that stand between pods and jobs.
+// Package resourcequota feeds the quota backend "resourcequota" with the ResourceQuotas and the
+// pods of the cluster, and with the objects between pods and jobs.
 //
-// A pod belongs to the object that controls it. Between a pod and its job may stand a
-// Job (of a RayJob's submitter, a JobSet, an MPIJob's launcher), a RayCluster (of a
-// RayJob), a Job and its JobSet (of a TrainJob), or another pod (a Spark driver): these are watched, by their metadata alone.
+// A pod belongs to the object that controls it. Between a pod and its job there may be a Job (of
+// the submitter of a RayJob, of a JobSet, or of the launcher of an MPIJob), a RayCluster (of a
+// RayJob), a Job and its JobSet (of a TrainJob), or another pod (a Spark driver). Only the metadata
+// of these objects is watched.
 package resourcequota
 
 import (
@@ -27,19 +28,19 @@ import (
 
 var _ backend.Source = (*Source)(nil)
 
-// Source watches ResourceQuotas, pods, and what pods belong to.
+// Source watches ResourceQuotas, pods, and the owners of pods.
 type Source struct {
 	host    backend.Host
 	backend *resourcequota.Backend
-	// decides: the core has the backend by now.
+	// decides is whether the core uses the backend.
 	decides bool
 	ending  *ending
 }
 
-// New makes a Source.
+// New returns a Source.
 func New() *Source { return &Source{} }
 
-// Start begins to watch.
+// Start starts the watches.
 func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.InformerSynced, error) {
 	s.host, s.backend = host, resourcequota.New(host.Names)
 	s.ending = newEnding(host.Clock, s.podEnded)
@@ -69,19 +70,19 @@ func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.Informer
 	return append(synced, quotasSynced, podsSynced), nil
 }
 
-// Listed has the core decide by what there is.
+// Listed makes the core use the backend after all objects were listed.
 func (s *Source) Listed() backend.Change {
 	s.decides = true
 	return backend.Change{Quota: &backend.Quota{Backend: s.backend}}
 }
 
-// Keep keeps whose the pods are, and what they are.
+// Keep copies the owner and the pod sets.
 func (s *Source) Keep(unit, kept *schedulingv1alpha1.QueueUnitSpec) {
 	kept.PodSets, kept.ConsumerRef.UID = unit.PodSets, unit.ConsumerRef.UID
 }
 
-// Demand is what the unit's pods use of ResourceQuotas. Of a unit that says nothing
-// of its pods it is known what they ask for together.
+// Demand returns what the pods of the unit use of ResourceQuotas. For a unit without pod sets, it uses
+// spec.resource.
 func (s *Source) Demand(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) {
 	demand, err := backend.Requests(s.host.Names, unit)
 	if err != nil {
@@ -119,7 +120,7 @@ func podsOf(unit *schedulingv1alpha1.QueueUnitSpec) []resourcequota.Pods {
 	return pods
 }
 
-// observe has the backend take in what was seen.
+// observe passes an observation to the backend, through the core once the core uses it.
 func (s *Source) observe(seen any) backend.Change {
 	if s.decides {
 		return backend.Change{Seen: seen}
@@ -142,7 +143,7 @@ func (s *Source) quotaGone(key string, _ any) {
 	}
 }
 
-// slim keeps of an object what is read here.
+// slim removes the parts of an object that are not used here.
 func slim(object any) (any, error) {
 	switch o := object.(type) {
 	case *corev1.Pod:
@@ -153,7 +154,7 @@ func slim(object any) (any, error) {
 	return object, nil
 }
 
-// slimMeta is the metadata by which an object is known, and who controls it.
+// slimMeta returns the metadata that identifies an object and its controller.
 func slimMeta(o metav1.Object) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion()}
 	if owners := o.GetOwnerReferences(); len(owners) > 0 {
@@ -166,7 +167,7 @@ func slimMeta(o metav1.Object) metav1.ObjectMeta {
 	return meta
 }
 
-// ownerOf is the UID of what controls the object; empty when nothing does.
+// ownerOf returns the UID of the controller of the object; empty if it has none.
 func ownerOf(meta *metav1.ObjectMeta) string {
 	if len(meta.OwnerReferences) == 0 {
 		return ""

@@ -45,17 +45,17 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-// work takes in what was seen.
-func (d *desk) work() (told []any) {
+// work processes the observations.
+func (d *desk) work() (reported []any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, take := range d.taken {
 		if seen := take().Seen; seen != nil {
-			told = append(told, seen)
+			reported = append(reported, seen)
 		}
 	}
 	d.taken = nil
-	return told
+	return reported
 }
 
 func read[T any](t *testing.T, text string) *T {
@@ -67,7 +67,7 @@ func read[T any](t *testing.T, text string) *T {
 	return object
 }
 
-// room that a quota of 10 of the key has in namespace a, by what was seen.
+// fits reports whether the amount fits a quota of 10 of the key in namespace a, by observation.
 func (d *desk) fits(amount int, key string) bool {
 	ten := corev1.ResourceList{corev1.ResourceName(key): resource.MustParse("10")}
 	none := corev1.ResourceList{corev1.ResourceName(key): resource.MustParse("0")}
@@ -267,14 +267,14 @@ func TestMoreThanCanBeCountedIsAFaultOfTheUnit(t *testing.T) {
 func TestTheCoreIsReportedOnceEverythingHasBeenTakenIn(t *testing.T) {
 	d := newDesk(t)
 	d.podSeen(seen(t, podOfTwo))
-	if told := d.work(); len(told) > 0 {
-		t.Errorf("told %v before everything was there", told)
+	if reported := d.work(); len(reported) > 0 {
+		t.Errorf("reported %v before everything was there", reported)
 	}
 	if first := d.Listed().Quota; first == nil || first.Backend != quota.Backend(d.backend) {
 		t.Errorf("the quota in force is %v", first)
 	}
 	d.podGone("a/p", seen(t, podOfTwo))
-	if told := d.work(); len(told) != 1 || told[0] != (resourcequota.Gone{Namespace: "a", UID: "p"}) {
-		t.Errorf("told %v", told)
+	if reported := d.work(); len(reported) != 1 || reported[0] != (resourcequota.Gone{Namespace: "a", UID: "p"}) {
+		t.Errorf("reported %v", reported)
 	}
 }
