@@ -189,7 +189,7 @@ func check(data chartData) error {
 		}
 		for _, extension := range kind.Extensions {
 			if extension.ManagedBy != kind.Extensions[0].ManagedBy && len(extension.Versions) > 1 {
-				return fmt.Errorf("kind %s: managedBy goes by the version, so extension %s can have one only", kind.Kind, extension.Name)
+				return fmt.Errorf("kind %s: managedBy follows the version, so extension %s can have one only", kind.Kind, extension.Name)
 			}
 		}
 	}

@@ -94,7 +94,7 @@ func TestWhatThePoliciesCannotSayIsRefused(t *testing.T) {
 		}, "they differ"},
 		{"two operators of one version", none, func(k *framework.Kind) {
 			k.Name, k.ManagedBy, k.OlderVersions = "widgetv2", "example.com/others", []string{"v1beta1"}
-		}, "goes by the version"},
+		}, "follows the version"},
 		{"two kinds of one name", none, func(k *framework.Kind) { k.Name, k.Group = "other", "other.example.com" }, "same hold policy"},
 	}
 	for _, test := range tests {

@@ -98,7 +98,7 @@ func lifeTable(adapters []framework.Adapter) string {
 		}
 		rows = append(rows, []string{name, kind.Doc.Counts, kind.Doc.Frees, kind.Doc.Stops})
 	}
-	return table([]string{"kind", "asks for", "its quota is free when", "suspended by hand, it has stopped when"}, rows)
+	return table([]string{"kind", "requests", "its quota is free when", "suspended by hand, it has stopped when"}, rows)
 }
 
 // several extensions have kinds of this name.

@@ -138,7 +138,7 @@ func (s Sample) GVR(version string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: s.Group, Version: version, Resource: s.Resource}
 }
 
-// Marked reports whether the job asks to be queued by the kind's mark.
+// Marked reports whether the manifest carries a mark of its kind.
 func (s Sample) Marked() bool {
 	suspended, _, _ := unstructured.NestedBool(s.manifest.Object, s.SuspendPath...)
 	return s.manifest.GetAnnotations()[wellknown.SuspendAnnotation] == "true" || s.MarkedBySuspend && suspended

@@ -50,7 +50,7 @@ func filesOf(t *testing.T, folder embed.FS) []string {
 	return names
 }
 
-func TestEachManifestAsksToBeQueued(t *testing.T) {
+func TestEachManifestIsMarked(t *testing.T) {
 	for _, sample := range all(t) {
 		if !sample.Marked() {
 			t.Errorf("%s has no mark", File(sample.Kind))
@@ -115,11 +115,11 @@ func TestOwnersAndOlderVersionsAreThoseOfTheOperators(t *testing.T) {
 	}
 }
 
-func TestWhatAManifestAsksForIsSaid(t *testing.T) {
+func TestEachManifestHasATotal(t *testing.T) {
 	for _, sample := range all(t) {
 		for name, amount := range sample.Total {
 			if amount.Sign() <= 0 {
-				t.Errorf("%s asks for %s %s", File(sample.Kind), amount.String(), name)
+				t.Errorf("%s requests %s %s", File(sample.Kind), amount.String(), name)
 			}
 		}
 	}
