@@ -27,7 +27,7 @@ type token struct {
 }
 
 // tokens returns the words of a text. Identifiers are split where the case changes, as in
-// "toldNames" and "HTTPServer", and at everything that is not a letter.
+// "jobNames" and "HTTPServer", and at everything that is not a letter.
 func tokens(text string) []token {
 	var found []token
 	letters := []rune(text)
