@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -8,6 +9,9 @@ import (
 
 // ignore is the mark of a line that is not checked.
 const ignore = "vocabulary:ignore"
+
+// address is a URL, whose words are not ours.
+var address = regexp.MustCompile(`https?://[^\s)>"` + "`" + `]+`)
 
 // finding is a word that is not used, and what to write instead.
 type finding struct {
@@ -23,7 +27,7 @@ type token struct {
 }
 
 // tokens returns the words of a text. Identifiers are split where the case changes, as in
-// "toldNames" and "HTTPServer", and at everything that is not a letter.
+// "jobNames" and "HTTPServer", and at everything that is not a letter.
 func tokens(text string) []token {
 	var found []token
 	letters := []rune(text)
@@ -68,7 +72,7 @@ func caseChanges(letters []rune, i int) bool {
 // check returns what of a text the rules replace, by line.
 func (r rules) check(text string) []finding {
 	lines := strings.Split(text, "\n")
-	words := tokens(text)
+	words := tokens(address.ReplaceAllString(text, "."))
 	var found []finding
 	for i, w := range words {
 		best, is := r.longest(words[i:])

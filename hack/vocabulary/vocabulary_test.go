@@ -48,6 +48,7 @@ func TestWordsOfTheGlossaryAreFound(t *testing.T) {
 		"no phrase over punctuation":       {"Come in, line up: in (line 3).", ""},
 		"a hyphen in the glossary":         {"It was re-enqueued, reEnqueue.", "re enqueued,re enqueue"},
 		"a phrase that is allowed":         {"A stand-in stands here; two stand-ins; stand, in", "stands,stand"},
+		"no part of an address":            {"See [it](https://example.com/told/lots#mended), told.", "told"},
 		"two on one line":                  {"told of mending", "told,mending"},
 		"a line that is marked as ignored": {"a book called Untold <!-- vocabulary:ignore -->", ""},
 		"a line after one that is":         {"told vocabulary:ignore\ntold", "told"},
