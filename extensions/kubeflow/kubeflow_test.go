@@ -33,7 +33,7 @@ func TestQueuingPatch(t *testing.T) {
 	}{
 		{"it is put last", []training.JobCondition{suspended}, true, []training.JobCondition{suspended, queuing}},
 		{"it is put last again", []training.JobCondition{queuing, suspended}, true, []training.JobCondition{suspended, queuing}},
-		{"it is taken back where it stands", []training.JobCondition{suspended, queuing}, false, []training.JobCondition{suspended, is(Queuing, "False")}},
+		{"it is set to false in its place", []training.JobCondition{suspended, queuing}, false, []training.JobCondition{suspended, is(Queuing, "False")}},
 		{"what is not there is not taken back", []training.JobCondition{suspended}, false, []training.JobCondition{suspended}},
 		{"one that was taken back comes again", []training.JobCondition{is(Queuing, "False"), suspended}, true, []training.JobCondition{suspended, queuing}},
 	}

@@ -15,10 +15,10 @@ func TestWorkers(t *testing.T) {
 		want        int32
 	}{
 		{"a group that says nothing has none", `{}`, 0},
-		{"as many replicas as are asked for", `{replicas: 3, minReplicas: 1, maxReplicas: 5}`, 3},
+		{"as many replicas as are requested", `{replicas: 3, minReplicas: 1, maxReplicas: 5}`, 3},
 		{"no fewer than the least", `{replicas: 1, minReplicas: 2, maxReplicas: 5}`, 2},
 		{"no more than the most", `{replicas: 7, minReplicas: 2, maxReplicas: 5}`, 5},
-		{"the least where nothing is asked for", `{minReplicas: 2, maxReplicas: 5}`, 2},
+		{"the minimum if nothing is requested", `{minReplicas: 2, maxReplicas: 5}`, 2},
 		{"each replica has its hosts", `{replicas: 3, numOfHosts: 4}`, 12},
 		{"a version without hosts has one for each", `{replicas: 3, numOfHosts: 0}`, 3},
 		{"a suspended group has none", `{replicas: 3, minReplicas: 2, suspend: true}`, 0},
@@ -56,14 +56,14 @@ func TestWorkersRefuses(t *testing.T) {
 func TestNoTwoGroupsOfPodsAreNamedAlike(t *testing.T) {
 	tests := []struct {
 		name string
-		// groups and want are parted by blanks.
+		// groups and want are separated by blanks.
 		groups, want string
 	}{
 		{"groups go by their own names", "small large", "small large"},
 		{"one named as the head is renamed", "head small", "worker-head small"},
 		{"one named as the submitter is renamed", "submitter", "worker-submitter"},
 		{"not to the name of another group", "head worker-head", "worker-worker-head worker-head"},
-		{"whichever stands first", "worker-head head", "worker-head worker-worker-head"},
+		{"whichever is first", "worker-head head", "worker-head worker-worker-head"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

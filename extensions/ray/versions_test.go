@@ -45,8 +45,8 @@ func TestMisfitsAreFound(t *testing.T) {
 	}
 }
 
-// misfits are the JSON fields of the older type that the newer does not have, or
-// has of another kind.
+// misfits returns the JSON fields of the older type that the newer type does not have, or
+// has with another kind.
 func misfits(older, newer reflect.Type, at string) []string {
 	older, newer = pointed(older), pointed(newer)
 	switch {
@@ -89,8 +89,8 @@ type jsonField struct {
 	of   reflect.Type
 }
 
-// jsonFields are the fields of a struct as JSON has them. An embedded struct goes
-// by its own name, which is as good: both versions embed alike.
+// jsonFields returns the JSON fields of a struct. An embedded struct is listed by its own
+// name, which is sufficient: both versions embed the same structs.
 func jsonFields(t reflect.Type) []jsonField {
 	var fields []jsonField
 	for i := range t.NumField() {

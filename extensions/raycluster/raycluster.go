@@ -30,7 +30,7 @@ func (adapter) Kind() framework.Kind {
 	kind.Doc = framework.Doc{
 		Shows:  "STATUS `suspended`",
 		Counts: "head and workers",
-		Frees:  "it is deleted, or suspended and stopped",
+		Frees:  "deletion, or suspension and the end of all pods",
 		Stops:  "condition RayClusterSuspended; before KubeRay 1.3: state `suspended` and no pods",
 	}
 	return kind

@@ -32,6 +32,6 @@ func TestTheAcceptanceManifestAsksForWhatItsPodsWill(t *testing.T) {
 	}
 	want := corev1.ResourceList{"cpu": resource.MustParse("900m"), "memory": resource.MustParse("456Mi")}
 	if !equality.Semantic.DeepEqual(seen.Spec.Resource, want) {
-		t.Errorf("it asks for %v, not %v", seen.Spec.Resource, want)
+		t.Errorf("the requests are %v, want %v", seen.Spec.Resource, want)
 	}
 }

@@ -17,11 +17,11 @@ import (
 const own = "kube-queue.dev/kube-queue/"
 
 // impure are the packages below extensions that may have a client, a clock and
-// goroutines: the shell, and what tests adapters.
+// goroutines: the shell, and the tests of adapters.
 var impure = []string{"framework/reconciler", "framework/adaptertest"}
 
-// What else may be imported is listed, so that a new import is a decision. Types of
-// other projects are allowed wherever they are: see isTypes.
+// Other allowed imports are listed, so that a new import is a decision. Packages of API
+// types are always allowed: see isTypes.
 var (
 	standard = []string{"cmp", "crypto/sha256", "encoding/hex", "encoding/json", "errors", "fmt", "maps", "math", "regexp",
 		"slices", "strconv", "strings", "time"}
@@ -93,7 +93,7 @@ func TestAClientAClockAndAGoroutineAreReported(t *testing.T) {
 	}
 }
 
-// faults are what is impure in a file; source is its text where it is not on disk.
+// faults returns what is impure in a file; source is its text if it is not on disk.
 func faults(t *testing.T, name string, source any) (found []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), name, source, 0)
@@ -133,8 +133,8 @@ func mayImport(imported string) bool {
 	return slices.Contains(standard, imported) || slices.Contains(libraries, imported) || isTypes(imported)
 }
 
-// isTypes reports a package of types: it is below a folder "api" or "apis", and is no
-// client.
+// isTypes reports whether the package contains API types: it is below a folder "api" or
+// "apis", and is not a client.
 func isTypes(imported string) bool {
 	folders := strings.Split(imported, "/")
 	return slices.ContainsFunc(folders, func(f string) bool { return f == "api" || f == "apis" }) &&

@@ -20,7 +20,7 @@ var quoted = []string{
 	"test/acceptance/kinds/jaxjob.yaml",
 }
 
-// Whoever follows the page writes what is there.
+// The page must quote the current files.
 func TestThePageOnAddingAKindQuotesWhatIsThere(t *testing.T) {
 	page := text(t, "docs/development/adding-a-kind.md")
 	var files []string

@@ -15,7 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/metrics"
 )
 
-// What make generate writes of a kind is there, not only what it would write.
+// The files that make generate writes contain each kind.
 func TestEachKindIsHeldGuardedAllowedAndMeasured(t *testing.T) {
 	served, enum := servedKinds(t), extensionsEnum(t)
 	for _, adapter := range All() {

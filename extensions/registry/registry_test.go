@@ -57,7 +57,7 @@ func TestKindsAreDistinguished(t *testing.T) {
 	}
 }
 
-// The hold policies are made of what the kind says, not of what the adapter does.
+// The hold policies are generated from the kind, so the adapter must do the same.
 func TestAHoldSetsWhatTheKindSays(t *testing.T) {
 	for _, adapter := range All() {
 		kind := adapter.Kind()

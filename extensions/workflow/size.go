@@ -26,7 +26,7 @@ const (
 	// format describes the value of the annotation.
 	format = `to a map of resources to quantities, for example "{cpu: 5, memory: 5Gi}"`
 
-	unsized = "the requests of the Workflow are unknown and not charged; set annotation " + wellknown.MinResourcesAnnotation + " " + format
+	unsized = "the requests of the Workflow are unknown; set annotation " + wellknown.MinResourcesAnnotation + " " + format
 )
 
 // parseSize reads the annotation. Each error names the annotation and its format.

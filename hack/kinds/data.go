@@ -14,7 +14,7 @@ type chartData struct {
 	Kinds []chartKind `json:"kinds"`
 }
 
-// chartKind is a resource whose objects are queued. Paths are as in spec.suspend.
+// chartKind is a resource whose objects are queued. Paths have the form spec.suspend.
 type chartKind struct {
 	Kind       string           `json:"kind"`
 	Group      string           `json:"group"`
@@ -33,7 +33,7 @@ type chartKind struct {
 	Needs           string         `json:"needs,omitempty"`
 }
 
-// chartExtension is a name that enables the kind in some versions. MPIJob has two.
+// chartExtension is an extension that enables versions of the kind. MPIJob has two.
 type chartExtension struct {
 	Name       string   `json:"name"`
 	OtherNames []string `json:"otherNames,omitempty"`
@@ -46,7 +46,7 @@ type chartOwner struct {
 	Group string `json:"group"`
 }
 
-// chartRead is a resource that is listed and watched along with the jobs of a kind.
+// chartRead is a resource that is listed and watched together with the jobs of a kind.
 type chartRead struct {
 	Group    string `json:"group"`
 	Resource string `json:"resource"`
@@ -66,7 +66,8 @@ type condition struct {
 	Expression string `json:"expression"`
 }
 
-// dataOf the kinds, in the order of the registry. Kinds that are one resource become one.
+// dataOf returns the data of the kinds, in the order of the registry. Kinds of the same
+// resource are merged.
 func dataOf(adapters []framework.Adapter) (chartData, error) {
 	var data chartData
 	for _, adapter := range adapters {
@@ -105,7 +106,7 @@ func kindOf(adapter framework.Adapter) (chartKind, error) {
 	maps := [][]string{parent(kind.SuspendPath)}
 	for _, setting := range kind.Sets {
 		if at := dotted(parent(setting.Path)); at != "spec" && at != dotted(parent(kind.SuspendPath)) {
-			return chartKind{}, fmt.Errorf("sets %s: the policy can set fields only of spec and beside the suspend field", dotted(setting.Path))
+			return chartKind{}, fmt.Errorf("sets %s: the policy can set only fields of spec and of the parent of the suspend field", dotted(setting.Path))
 		}
 		found.Sets = append(found.Sets, chartSetting{
 			Path: dotted(setting.Path), Value: setting.Value, OlderPath: dotted(setting.OlderPath), Annotation: setting.Annotation,
@@ -126,22 +127,22 @@ func kindOf(adapter framework.Adapter) (chartKind, error) {
 	return found, nil
 }
 
-// readsOf are the resources that are read along with the jobs of a kind.
+// readsOf returns the resources that are read together with the jobs of a kind.
 func readsOf(kind framework.Kind) []chartRead {
 	var reads []chartRead
 	if kind.Remains != "" {
 		reads = append(reads, chartRead{kind.Group, kind.Remains,
-			fmt.Sprintf("A %s's quota is free when its %s are gone.", kind.Kind, kind.Remains)})
+			fmt.Sprintf("The quota of a %s is free when its %s is deleted.", kind.Kind, kind.RemainsKind)})
 	}
 	if related := kind.Related; related.Resource != "" {
 		reads = append(reads, chartRead{related.Group, related.Resource,
-			fmt.Sprintf("A %s's %s say what its pods are.", kind.Kind, related.Resource)})
+			fmt.Sprintf("The %s of a %s contains its pod templates.", related.Kind, kind.Kind)})
 	}
 	return reads
 }
 
-// join makes one of two kinds that are one resource. All but their versions and their
-// operators is the same; an older place of a field counts for both.
+// join merges another kind of the same resource. Only their versions and operators may
+// differ; an older place of a field applies to both.
 func (k *chartKind) join(other chartKind) error {
 	k.Extensions = append(k.Extensions, other.Extensions...)
 	k.ShowsQueuing = k.ShowsQueuing || other.ShowsQueuing
@@ -153,23 +154,23 @@ func (k *chartKind) join(other chartKind) error {
 	}
 	other.Extensions, other.ShowsQueuing = k.Extensions, k.ShowsQueuing
 	if !reflect.DeepEqual(*k, other) {
-		return fmt.Errorf("it is a %s as %s is, and one policy holds both, but they differ:\n%+v\n%+v", k.Kind, k.Extensions[0].Name, *k, other)
+		return fmt.Errorf("kind %s also has extension %s and one policy holds both, but they differ:\n%+v\n%+v", k.Kind, k.Extensions[0].Name, *k, other)
 	}
 	return nil
 }
 
-// check refuses what the templates cannot render.
+// check rejects data that the templates cannot render.
 func check(data chartData) error {
 	policies := map[string]string{}
 	for _, kind := range data.Kinds {
 		policy := strings.ToLower(kind.Kind)
 		if other, there := policies[policy]; there {
-			return fmt.Errorf("kinds %s of %s and of %s would have the same hold policy", kind.Kind, kind.Group, other)
+			return fmt.Errorf("kind %s of groups %s and %s would have the same hold policy", kind.Kind, kind.Group, other)
 		}
 		policies[policy] = kind.Group
 		for _, read := range kind.Reads {
 			if !slices.ContainsFunc(data.Kinds, func(k chartKind) bool { return k.Group == read.Group }) {
-				return fmt.Errorf("kind %s: %s of %s are read along with its jobs, but rights are given only in groups of kinds that are queued", kind.Kind, read.Resource, read.Group)
+				return fmt.Errorf("kind %s reads %s of group %s, but the role covers only groups of queued kinds", kind.Kind, read.Resource, read.Group)
 			}
 		}
 		paths := []string{kind.SuspendPath}
@@ -189,7 +190,7 @@ func check(data chartData) error {
 		}
 		for _, extension := range kind.Extensions {
 			if extension.ManagedBy != kind.Extensions[0].ManagedBy && len(extension.Versions) > 1 {
-				return fmt.Errorf("kind %s: managedBy follows the version, so extension %s can have one only", kind.Kind, extension.Name)
+				return fmt.Errorf("kind %s: managedBy depends on the version, so extension %s can have only one version", kind.Kind, extension.Name)
 			}
 		}
 	}
@@ -200,11 +201,11 @@ func settable(setting chartSetting) error {
 	switch value := setting.Value.(type) {
 	case string:
 		if value == "" || setting.Annotation != "" {
-			return fmt.Errorf("a string must not be empty, nor be put back")
+			return fmt.Errorf("a string must not be empty, and cannot be restored")
 		}
 	case bool:
 		if !value {
-			return fmt.Errorf("false is what counts as unset")
+			return fmt.Errorf("false counts as unset")
 		}
 	default:
 		return fmt.Errorf("%v is neither a string nor a bool", value)

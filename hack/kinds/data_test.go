@@ -86,7 +86,7 @@ func TestWhatThePoliciesCannotSayIsRefused(t *testing.T) {
 		{"a field that is set elsewhere", set(framework.Setting{Path: []string{"spec", "other", "field"}, Value: true}), nil, "sets spec.other.field"},
 		{"a number", set(framework.Setting{Path: []string{"spec", "field"}, Value: 1}), nil, "neither a string nor a bool"},
 		{"a value that counts as unset", set(framework.Setting{Path: []string{"spec", "field"}, Value: false}), nil, "counts as unset"},
-		{"a string that is put back", set(framework.Setting{Path: []string{"spec", "field"}, Value: "a", Annotation: "a/b"}), nil, "put back"},
+		{"a string that is put back", set(framework.Setting{Path: []string{"spec", "field"}, Value: "a", Annotation: "a/b"}), nil, "cannot be restored"},
 		{"a suspend field outside of spec", func(k *framework.Kind) { k.SuspendPath = []string{"suspend"} }, nil, "below spec"},
 		{"a suspend field that is too deep", func(k *framework.Kind) { k.SuspendPath = []string{"spec", "a", "b", "suspend"} }, nil, "below spec"},
 		{"one resource with two suspend fields", none, func(k *framework.Kind) {
@@ -94,7 +94,7 @@ func TestWhatThePoliciesCannotSayIsRefused(t *testing.T) {
 		}, "they differ"},
 		{"two operators of one version", none, func(k *framework.Kind) {
 			k.Name, k.ManagedBy, k.OlderVersions = "widgetv2", "example.com/others", []string{"v1beta1"}
-		}, "follows the version"},
+		}, "depends on the version"},
 		{"two kinds of one name", none, func(k *framework.Kind) { k.Name, k.Group = "other", "other.example.com" }, "same hold policy"},
 	}
 	for _, test := range tests {

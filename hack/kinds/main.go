@@ -1,6 +1,6 @@
-// Kinds writes what the kinds of extensions/registry bring to other places: the data of the
-// chart's policies and roles, the names in its values, the kinds that metrics distinguishes, and
-// the tables of the documentation. It is run by update-codegen.sh.
+// Kinds generates the files that depend on the kinds of extensions/registry: the data of the
+// chart's policies and roles, the names in its values, the kinds of metrics' labels, and the
+// tables of the documentation. update-codegen.sh runs it.
 package main
 
 import (
@@ -23,7 +23,7 @@ func main() {
 	}
 }
 
-// edit returns what a file becomes. A file that is not there yet is empty.
+// edit returns the new text of a file. The text of a missing file is empty.
 type edit func(text string) (string, error)
 
 func write(root string) error {

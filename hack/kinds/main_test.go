@@ -39,14 +39,14 @@ func TestEachFileGetsANewKind(t *testing.T) {
 	}{
 		{"charts/kube-queue/files/kinds.yaml", dataFile(data), []string{"kind: Widget\n"}},
 		{"charts/kube-queue/values.schema.json", schemaEnum([]string{"widget", "gadget"}), []string{"\n          \"widget\", \"gadget\"\n        ]"}},
-		{"charts/kube-queue/values.yaml", valuesComment(adapters), []string{", widget (or gadget). Those of ", " and widget that somebody"}},
-		{"charts/kube-queue/README.md", valuesRow(adapters), []string{", widget (or gadget). Those of "}},
+		{"charts/kube-queue/values.yaml", valuesComment(adapters), []string{", widget (or gadget). For ", " and widget, objects that are suspended"}},
+		{"charts/kube-queue/README.md", valuesRow(adapters), []string{", widget (or gadget). For "}},
 		{"hack/deploy-values.yaml", enabled(namesOf(adapters)), []string{", workflow, widget]\n"}},
 		{"pkg/generated/kinds/kinds.go", goFile(data), []string{`"Widget", "Workflow"`}},
 		{"README.md", block("kinds", markTable(adapters)), []string{"| Widget (example.com/v1; operator 7) | the same" + mark + " | `widget` |"}},
-		{"docs/operations/configuration.md", block("kinds", nameTable(adapters)), []string{"| `widget`, `gadget` | Widget of `example.com/v1`; either name enables the same, once |"}},
+		{"docs/operations/configuration.md", block("kinds", nameTable(adapters)), []string{"| `widget`, `gadget` | Widget of `example.com/v1`; the names are equivalent |"}},
 		{"docs/reference/kinds.md", block("kinds", kindTable(adapters)), []string{
-			"| Widget (`example.com/v1`) | `widget` or `gadget`, which are one | the annotation" + mark + " | STATE `Waiting` |"}},
+			"| Widget (`example.com/v1`) | `widget` or `gadget` (equivalent) | the annotation" + mark + " | STATE `Waiting` |"}},
 		{"docs/reference/kinds.md", block("kinds-life", lifeTable(adapters)), []string{"| Widget | all | over | gone |"}},
 	}
 	for _, test := range tests {

@@ -9,20 +9,20 @@ import (
 	"kube-queue.dev/kube-queue/extensions/registry"
 )
 
-// block puts a table between two marks that stand in the page.
+// block replaces the table between two marks of the page.
 func block(name, table string) edit {
 	begin, end := "<!-- BEGIN generated: "+name+" -->\n", "<!-- END generated: "+name+" -->\n"
 	return func(page string) (string, error) {
 		head, rest, opened := strings.Cut(page, begin)
 		_, tail, closed := strings.Cut(rest, end)
 		if !opened || !closed {
-			return "", fmt.Errorf("the marks %q and %q are not there, in this order", strings.TrimSpace(begin), strings.TrimSpace(end))
+			return "", fmt.Errorf("the marks %q and %q are missing or not in this order", strings.TrimSpace(begin), strings.TrimSpace(end))
 		}
 		return head + begin + table + end + tail, nil
 	}
 }
 
-// table of Markdown.
+// table returns a Markdown table.
 func table(head []string, rows [][]string) string {
 	var b strings.Builder
 	line := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
@@ -34,7 +34,7 @@ func table(head []string, rows [][]string) string {
 	return b.String()
 }
 
-// markTable says by what a job is marked, and what enables its kind.
+// markTable lists the marks of jobs, and the names that enable their kinds.
 func markTable(adapters []framework.Adapter) string {
 	var rows [][]string
 	for _, adapter := range adapters {
@@ -63,31 +63,31 @@ func nameTable(adapters []framework.Adapter) string {
 		kind := adapter.Kind()
 		what := kind.Kind + " of " + versions(kind)
 		if len(kind.OtherNames) > 0 {
-			what += "; either name enables the same, once"
+			what += "; the names are equivalent"
 		}
 		rows = append(rows, []string{codes(append([]string{kind.Name}, kind.OtherNames...), ", "), what})
 	}
 	return table([]string{"name", "kind"}, rows)
 }
 
-// kindTable is what one has to know of a kind to have its jobs queued.
+// kindTable lists what users need to know to queue jobs of each kind.
 func kindTable(adapters []framework.Adapter) string {
 	var rows [][]string
 	for _, adapter := range adapters {
 		kind := adapter.Kind()
 		name := codes(append([]string{kind.Name}, kind.OtherNames...), " or ")
 		if len(kind.OtherNames) > 0 {
-			name += ", which are one"
+			name += " (equivalent)"
 		}
 		if byDefault(kind) {
 			name += " (on by default)"
 		}
 		rows = append(rows, []string{kind.Kind + " (" + versions(kind) + ")", name, "the annotation" + bySuspend(kind), kind.Doc.Shows})
 	}
-	return table([]string{"kind", "in `--enabled-extensions`", "is marked by", "its own status while it waits"}, rows)
+	return table([]string{"kind", "in `--enabled-extensions`", "mark", "status while it waits"}, rows)
 }
 
-// lifeTable is what a job is charged, and for how long.
+// lifeTable lists what is charged for a job, and for how long.
 func lifeTable(adapters []framework.Adapter) string {
 	var rows [][]string
 	for _, adapter := range adapters {
@@ -98,10 +98,10 @@ func lifeTable(adapters []framework.Adapter) string {
 		}
 		rows = append(rows, []string{name, kind.Doc.Counts, kind.Doc.Frees, kind.Doc.Stops})
 	}
-	return table([]string{"kind", "requests", "its quota is free when", "suspended by hand, it has stopped when"}, rows)
+	return table([]string{"kind", "charged", "the quota is free after", "signs that a job suspended by hand has stopped"}, rows)
 }
 
-// several extensions have kinds of this name.
+// several reports whether several extensions have this kind.
 func several(adapters []framework.Adapter, kind framework.Kind) bool {
 	found := 0
 	for _, adapter := range adapters {
@@ -116,7 +116,7 @@ func byDefault(kind framework.Kind) bool {
 	return slices.Contains(strings.Split(registry.Default, ","), kind.Name)
 }
 
-// bySuspend is how else than by the annotation a job is marked.
+// bySuspend returns the mark other than the annotation, if any.
 func bySuspend(kind framework.Kind) string {
 	switch field := dotted(kind.SuspendPath); {
 	case !kind.MarkedBySuspend:
@@ -128,7 +128,7 @@ func bySuspend(kind framework.Kind) string {
 	}
 }
 
-// versions of a kind, the best one first, with its group.
+// versions returns the versions of a kind, the preferred one first, with its group.
 func versions(kind framework.Kind) string {
 	return codes(append([]string{kind.GroupVersion().String()}, kind.OlderVersions...), ", ")
 }

@@ -182,26 +182,26 @@ type cause struct {
 // causes has one for each alert.
 var causes = []cause{
 	{"KubeQueueControllerDown", `kube_queue_leader{program="kube-queue-controller"} 0x60
-	  kube_queue_leader{program="job-extensions"} 1x60`, 5 * time.Minute, []string{"No kube-queue-controller works."}, time.Minute},
-	{"KubeQueueJobExtensionsDown", `kube_queue_leader{program="kube-queue-controller"} 1x60`, 5 * time.Minute, []string{"No job-extensions works."}, time.Minute},
-	{"KubeQueueInvariantViolated", `kube_queue_invariant_violations_total{instance="c"} 0x5 2x60`, 7 * time.Minute, []string{"The log of c names where"}, 5 * time.Minute},
-	{"KubeQueueSafetyFlushFoundWork", `kube_queue_safety_flush_rescues_total{instance="c"} 0x5 1x60`, 7 * time.Minute, []string{"flush of c found units"}, 5 * time.Minute},
+	  kube_queue_leader{program="job-extensions"} 1x60`, 5 * time.Minute, []string{"No kube-queue-controller is active."}, time.Minute},
+	{"KubeQueueJobExtensionsDown", `kube_queue_leader{program="kube-queue-controller"} 1x60`, 5 * time.Minute, []string{"No job-extensions is active."}, time.Minute},
+	{"KubeQueueInvariantViolated", `kube_queue_invariant_violations_total{instance="c"} 0x5 2x60`, 7 * time.Minute, []string{"The log of c lists the quota nodes and units"}, 5 * time.Minute},
+	{"KubeQueueSafetyFlushFoundWork", `kube_queue_safety_flush_rescues_total{instance="c"} 0x5 1x60`, 7 * time.Minute, []string{"flush of c found units that fit"}, 5 * time.Minute},
 	{"KubeQueueQuotaOverMax", `kube_queue_quota_used{node="root/a", resource="cpu"} 9x100
 	  kube_queue_quota_max{node="root/a", resource="cpu"} 8x100
 	  kube_queue_quota_used{node="root/b", resource="cpu"} 8x100
-	  kube_queue_quota_max{node="root/b", resource="cpu"} 8x100`, 61 * time.Minute, []string{"9 of cpu have been used in root/a"}, 59 * time.Minute},
-	{"KubeQueueQuotaInvalid", `kube_queue_quota_invalid 1x60`, 6 * time.Minute, []string{"invalid as it is written"}, 4 * time.Minute},
+	  kube_queue_quota_max{node="root/b", resource="cpu"} 8x100`, 61 * time.Minute, []string{"9 cpu has been used in quota root/a"}, 59 * time.Minute},
+	{"KubeQueueQuotaInvalid", `kube_queue_quota_invalid 1x60`, 6 * time.Minute, []string{"The ElasticQuotaTree is invalid"}, 4 * time.Minute},
 	{"KubeQueueAPIWritesFailing", `kube_queue_api_writes_total{instance="x", verb="patch", resource="jobs", code="200"} 0+60x60
 	  kube_queue_api_writes_total{instance="x", verb="patch", resource="jobs", code="503"} 0+30x60
 	  kube_queue_api_writes_total{instance="x", verb="create", resource="events", code="error"} 0+30x60`, 20 * time.Minute,
-		[]string{"33.33% of the requests of x to patch jobs are answered 503", "100% of the requests of x to create events are answered error"}, 10 * time.Minute},
+		[]string{"33.33% of the patch requests of x for jobs fail with code 503", "100% of the create requests of x for events fail with code error"}, 10 * time.Minute},
 	{"KubeQueueDecisionsSlow", `kube_queue_decision_duration_seconds_bucket{instance="c", le="1"} 0+97x60
 	  kube_queue_decision_duration_seconds_bucket{instance="c", le="5"} 0+100x60
-	  kube_queue_decision_duration_seconds_bucket{instance="c", le="+Inf"} 0+100x60`, 20 * time.Minute, []string{"scheduler of c in a hundred takes 3.6"}, 14 * time.Minute},
+	  kube_queue_decision_duration_seconds_bucket{instance="c", le="+Inf"} 0+100x60`, 20 * time.Minute, []string{"1% of the scheduling passes of c take 3.6"}, 14 * time.Minute},
 	{"KubeQueueReleasesSlow", `kube_queue_release_duration_seconds_bucket{framework="Job", le="5"} 0+80x60
 	  kube_queue_release_duration_seconds_bucket{framework="Job", le="15"} 0+80x60
 	  kube_queue_release_duration_seconds_bucket{framework="Job", le="60"} 0+100x60
-	  kube_queue_release_duration_seconds_bucket{framework="Job", le="+Inf"} 0+100x60`, 20 * time.Minute, []string{"One Job in ten"}, 14 * time.Minute},
+	  kube_queue_release_duration_seconds_bucket{framework="Job", le="+Inf"} 0+100x60`, 20 * time.Minute, []string{"10% of Job jobs"}, 14 * time.Minute},
 	{"KubeQueueQueueStuck", `kube_queue_pending_units{queue="q"} 3x200
 	  kube_queue_queue_waiting{queue="q"} 1x200
 	  kube_queue_reserved_units{queue="q"} 0x200
@@ -211,7 +211,7 @@ var causes = []cause{
 	  kube_queue_dequeues_total{queue="q"} 0x200`, 65 * time.Minute, []string{"3 units wait in queue q"}, 59 * time.Minute},
 	{"KubeQueueKindMissing", `kube_queue_kind_missing{extension="tfjob", instance="x1"} 1x60
 	  kube_queue_kind_missing{extension="tfjob", instance="x2"} 1x60
-	  kube_queue_kind_missing{extension="job"} 0x60`, 16 * time.Minute, []string{"instructed to queue tfjob"}, 14 * time.Minute},
+	  kube_queue_kind_missing{extension="job"} 0x60`, 16 * time.Minute, []string{"Extension tfjob is enabled"}, 14 * time.Minute},
 }
 
 func TestEachAlertFiresWhenItsCauseHappens(t *testing.T) {

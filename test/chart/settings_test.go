@@ -13,7 +13,7 @@ func TestASettingThatAnotherValueIsForIsRefusedWithThatValuesName(t *testing.T) 
 		values string
 		says   []string
 	}{
-		{"a field that the chart writes", "controller: {config: {kind: Mine}}", []string{"controller.config", "leave out apiVersion and kind"}},
+		{"a field that the chart writes", "controller: {config: {kind: Mine}}", []string{"controller.config", "remove apiVersion and kind"}},
 		{"the policy in the file", "controller: {config: {policy: Block}}",
 			[]string{"controller.config.policy:", "controller.strictPriority", "controller.strictConsistency"}},
 		{"the backend in the file", "controller: {config: {quotaBackend: resourcequota}}",
@@ -32,7 +32,7 @@ func TestASettingThatAnotherValueIsForIsRefusedWithThatValuesName(t *testing.T) 
 		{"the policy as a flag", "controller: {extraArgs: [--policy=Block]}", []string{"controller.extraArgs: --policy=Block:", "controller.strictPriority"}},
 		{"the backend as a flag", "controller: {extraArgs: [--quota-backend=resourcequota]}",
 			[]string{"controller.extraArgs: --quota-backend", "controller.queueGroupPlugin"}},
-		{"work without a lease", "controller: {config: {leaderElection: {leaderElect: false}}}", []string{"controller.config.leaderElection.leaderElect:", "both would work"}},
+		{"work without a lease", "controller: {config: {leaderElection: {leaderElect: false}}}", []string{"controller.config.leaderElection.leaderElect:", "both would be active"}},
 		{"work without a lease by a flag", "jobExtensions: {extraArgs: [--leader-elect=false]}", []string{"jobExtensions.extraArgs: --leader-elect=false:"}},
 		{"a namespace as a flag", "jobExtensions: {extraArgs: [--namespace=mine]}", []string{"jobExtensions.extraArgs: --namespace=mine:"}},
 		{"where health is as a flag", "controller: {extraArgs: ['--health-bind-address=:1']}", []string{"controller.extraArgs: --health-bind-address", "8081"}},

@@ -1,9 +1,9 @@
 {{/*
-The kinds of job, by their names in enabledExtensions. Templates that answer yes or no
-return "true" or nothing, lists return JSON.
+The kinds of jobs, by their names in enabledExtensions. Templates for conditions return
+"true" or nothing, templates for lists return JSON.
 */}}
 
-{{/* What files/kinds.yaml says of them. */}}
+{{/* The kinds in files/kinds.yaml. */}}
 {{- define "kube-queue.kinds" -}}
 {{- (.Files.Get "files/kinds.yaml" | fromYaml).kinds | toJson -}}
 {{- end -}}
@@ -14,7 +14,7 @@ return "true" or nothing, lists return JSON.
 {{- $names | toJson -}}
 {{- end -}}
 
-{{/* list ROOT NAMES: of two names for the same kind the first, each once. */}}
+{{/* list ROOT NAMES: the first name of each named kind, without duplicates. */}}
 {{- define "kube-queue.canonical" -}}
 {{- $first := dict -}}
 {{- range include "kube-queue.kinds" (index . 0) | fromJsonArray -}}
@@ -29,7 +29,7 @@ return "true" or nothing, lists return JSON.
 {{- include "kube-queue.canonical" (list . .Values.enabledExtensions) -}}
 {{- end -}}
 
-{{/* The kinds that job-extensions gets rights for, and that have hold policies. */}}
+{{/* The kinds that job-extensions gets permissions for, and that have hold policies. */}}
 {{- define "kube-queue.granted" -}}
 {{- if eq .Values.rbac.grant "all" -}}
 {{- include "kube-queue.allExtensions" . -}}
@@ -38,16 +38,16 @@ return "true" or nothing, lists return JSON.
 {{- end -}}
 {{- end -}}
 
-{{/* list ROOT BACKEND: whether the controller gets the rights of a quota backend. */}}
+{{/* list ROOT BACKEND: whether the controller gets the permissions for a quota backend. */}}
 {{- define "kube-queue.backend" -}}
 {{- $values := (index . 0).Values -}}
 {{- if or (eq $values.rbac.grant "all") (eq (lower $values.controller.queueGroupPlugin) (index . 1)) }}true{{ end -}}
 {{- end -}}
 
 {{/*
-list ROOT WANTED KIND MINOR: whether a policy of this kind is wanted: yes, no, or auto, if
-the API server has it. What kinds there are only a cluster tells; without one, as in helm
-template, it goes by the minor version of Kubernetes that has it first.
+list ROOT WANTED KIND MINOR: whether to install a policy of this kind: true, false, or auto
+(if the API server serves it). Without a cluster, for example in helm template, auto uses
+the first minor version of Kubernetes that serves it.
 */}}
 {{- define "kube-queue.policies" -}}
 {{- $capabilities := (index . 0).Capabilities -}}
@@ -61,7 +61,7 @@ template, it goes by the minor version of Kubernetes that has it first.
 {{- if $wanted }}true{{ end -}}
 {{- end -}}
 
-{{/* Whether the API server can hold jobs. */}}
+{{/* Whether policies of the API server hold jobs. */}}
 {{- define "kube-queue.canHold" -}}
 {{- include "kube-queue.policies" (list . .Values.holdPolicies.enabled "MutatingAdmissionPolicy" 36) -}}
 {{- end -}}
@@ -70,7 +70,7 @@ template, it goes by the minor version of Kubernetes that has it first.
 {{- include "kube-queue.policies" (list . .Values.unitPolicy.enabled "ValidatingAdmissionPolicy" 30) -}}
 {{- end -}}
 
-{{/* list KIND NAMES: whether the kind is that of any of the named extensions. */}}
+{{/* list KIND NAMES: whether the kind belongs to one of the named extensions. */}}
 {{- define "kube-queue.named" -}}
 {{- $names := index . 1 -}}
 {{- range (index . 0).extensions }}{{ if has .name $names }}true{{ end }}{{ end -}}
@@ -90,7 +90,7 @@ template, it goes by the minor version of Kubernetes that has it first.
 {{- $kinds := include "kube-queue.canonical" (list . .Values.managedNamespaces.kinds) | fromJsonArray -}}
 {{- range $kinds -}}
 {{- if not (has . $enabled) -}}
-{{- fail (printf "managedNamespaces.kinds: %s is not in enabledExtensions: jobs of this kind would wait for ever in a managed namespace. Enable it, or take it out." .) -}}
+{{- fail (printf "managedNamespaces.kinds: %s is not in enabledExtensions, so jobs of this kind would wait for ever in a managed namespace; add it to enabledExtensions, or remove it from managedNamespaces.kinds" .) -}}
 {{- end -}}
 {{- end -}}
 {{- $kinds | default $enabled | toJson -}}
@@ -107,7 +107,7 @@ template, it goes by the minor version of Kubernetes that has it first.
 {{- $groups | uniq | toJson -}}
 {{- end -}}
 
-{{/* A rule for each group and its versions, with the resources that are managed. */}}
+{{/* A rule for each API group and its versions, with the managed resources. */}}
 {{- define "kube-queue.managedRules" -}}
 {{- $names := include "kube-queue.managed" . | fromJsonArray -}}
 {{- $kinds := include "kube-queue.kinds" . | fromJsonArray -}}
@@ -134,13 +134,12 @@ template, it goes by the minor version of Kubernetes that has it first.
 {{- join "\n" $rules -}}
 {{- end -}}
 
-{{/* The rights of job-extensions on jobs. */}}
+{{/* The permissions of job-extensions on jobs. */}}
 {{- define "kube-queue.kindRules" -}}
 {{- $names := include "kube-queue.granted" . | fromJsonArray -}}
 {{- $kinds := include "kube-queue.kinds" . | fromJsonArray -}}
 {{- if $names }}
-# The jobs of each framework; one whose state shows in a condition of the job
-# needs its status too.
+# The jobs of each framework, and their status if job-extensions writes a condition.
 {{- end }}
 {{- range $group := include "kube-queue.groups" . | fromJsonArray }}
 {{- $resources := list }}

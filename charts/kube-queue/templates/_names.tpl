@@ -1,11 +1,11 @@
-{{/* What stands under more than one template: names, labels, images. */}}
+{{/* Used by several templates: names, labels, images. */}}
 
-{{/* The contract with the user fixes it: policies, programs and documents name it. */}}
+{{/* The namespace is fixed: policies, programs and the documentation refer to it. */}}
 {{- define "kube-queue.namespace" -}}
 kube-queue
 {{- end -}}
 
-{{/* auto: the release's own namespace is there, another one may not be. */}}
+{{/* auto: the namespace of the release exists, another one may not exist. */}}
 {{- define "kube-queue.ownNamespace" -}}
 {{- $create := .Values.namespace.create -}}
 {{- if eq (toString $create) "auto" -}}
@@ -21,7 +21,7 @@ app.kubernetes.io/part-of: kube-queue
 {{- end -}}
 {{- end -}}
 
-{{/* By these a Deployment knows its pods; they never change. */}}
+{{/* The selector of a Deployment is immutable. */}}
 {{- define "kube-queue.selector" -}}
 app.kubernetes.io/name: {{ . }}
 app.kubernetes.io/part-of: kube-queue

@@ -1,21 +1,22 @@
-// Package adaptertest tries adapters on files: a job, and what must be made of it.
+// Package adaptertest tests adapters with files: each case has a job and the expected
+// result.
 //
-// A file in testdata, or in a folder there that has the name of the extension,
-// holds cases of this form, parted by "---":
+// A file in testdata, or in a folder there with the name of the extension, contains
+// cases of this form, separated by "---":
 //
 //	name: a sentence
 //	job: {...}          the job as the API server stores it
-//	related: {...}      the object that says what its pods are, for the kinds that have one
-//	podSets: [...]      of the unit; where one says no priorityClassName, quotaScopes
-//	  or unset, that of the unit is not looked at
+//	related: {...}      the related object, for kinds that have one
+//	podSets: [...]      of the unit; priorityClassName, quotaScopes and unset are
+//	  compared only if they are given
 //	resource: {...}     the total of the unit
 //	priority, priorityClassName
 //	see: {suspended, started, running, stopped, suspending, end, queuing, marked, foreign, unholdable,
 //	  lingers}
-//	invalid: part of what is said to be wrong
-//	warning: part of what the job's owner is warned of
+//	invalid: a part of the message of InvalidRequest
+//	warning: a part of the warning
 //	suspend, release: the adapter's part of the patch that suspends or releases the
-//	  job, where it is worth a look
+//	  job; optional
 //
 // PriorityClasses "high" (1000), "low" (10) and the default "usual" (5) exist, and
 // a RuntimeClass "sandbox" whose pods have an overhead of 250m CPU and 64Mi.
@@ -64,15 +65,15 @@ type see struct {
 	Suspending bool `json:"suspending,omitempty"`
 	Marked     bool `json:"marked,omitempty"`
 	Foreign    bool `json:"foreign,omitempty"`
-	// Unholdable: the job is left as it is.
+	// Unholdable: the job is not changed.
 	Unholdable bool `json:"unholdable,omitempty"`
-	// Lingers: the job would go on for now if it were suspended.
+	// Lingers: the job continues for now after it is suspended.
 	Lingers bool   `json:"lingers,omitempty"`
 	End     string `json:"end,omitempty"`
 	Queuing string `json:"queuing,omitempty"`
 }
 
-// Cluster is what there is in the cluster of a test.
+// Cluster has the objects of the cluster of a test.
 type Cluster struct {
 	// Classes are its PriorityClasses.
 	Classes map[string]int32
@@ -82,7 +83,7 @@ type Cluster struct {
 	Ranges map[string][]*corev1.LimitRange
 }
 
-// Usual is the cluster of the test data.
+// Usual returns the cluster of the test data.
 func Usual() Cluster {
 	return Cluster{
 		Classes: map[string]int32{"high": 1000, "low": 10, "usual": 5},
@@ -92,13 +93,13 @@ func Usual() Cluster {
 	}
 }
 
-// Value of a PriorityClass.
+// Value returns the value of a PriorityClass.
 func (c Cluster) Value(name string) (int32, bool) {
 	value, found := c.Classes[name]
 	return value, found
 }
 
-// Default is the class "usual", if there is one.
+// Default returns the class "usual", if it exists.
 func (c Cluster) Default() (string, int32, bool) {
 	value, found := c.Classes["usual"]
 	if !found {
@@ -107,16 +108,16 @@ func (c Cluster) Default() (string, int32, bool) {
 	return "usual", value, true
 }
 
-// Overhead of a RuntimeClass.
+// Overhead returns the overhead of a RuntimeClass.
 func (c Cluster) Overhead(name string) (corev1.ResourceList, bool) {
 	overhead, found := c.Overheads[name]
 	return overhead, found
 }
 
-// LimitRanges of a namespace.
+// LimitRanges returns the LimitRanges of a namespace.
 func (c Cluster) LimitRanges(namespace string) []*corev1.LimitRange { return c.Ranges[namespace] }
 
-// Run tries the adapter on each case of testdata.
+// Run tests the adapter with each case of testdata.
 func Run(t *testing.T, adapter framework.Adapter) {
 	for _, test := range cases(t, adapter) {
 		t.Run(test.Name, func(t *testing.T) { try(t, adapter, test) })
@@ -129,7 +130,7 @@ func cases(t *testing.T, adapter framework.Adapter) []testCase {
 		files, err = filepath.Glob("testdata/*.yaml")
 	}
 	if err != nil || len(files) == 0 {
-		t.Fatalf("there is no test data: %v", err)
+		t.Fatalf("no test data found: %v", err)
 	}
 	var all []testCase
 	for _, file := range files {
@@ -153,14 +154,14 @@ func try(t *testing.T, adapter framework.Adapter, test testCase) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if saw := sawOf(got); saw != test.See {
-		t.Errorf("it saw %+v, not %+v", saw, test.See)
+	if saw := seeOf(got); saw != test.See {
+		t.Errorf("the state is %+v, want %+v", saw, test.See)
 	}
 	if (got.Invalid == "") != (test.Invalid == "") || !strings.Contains(got.Invalid, test.Invalid) {
-		t.Errorf("what is wrong is %q, not %q", got.Invalid, test.Invalid)
+		t.Errorf("the message of InvalidRequest is %q, want %q", got.Invalid, test.Invalid)
 	}
 	if (got.Warning == "") != (test.Warning == "") || !strings.Contains(got.Warning, test.Warning) {
-		t.Errorf("the warning is %q, not %q", got.Warning, test.Warning)
+		t.Errorf("the warning is %q, want %q", got.Warning, test.Warning)
 	}
 	tryPatches(t, adapter, test)
 	if test.Invalid != "" {
@@ -169,8 +170,8 @@ func try(t *testing.T, adapter framework.Adapter, test testCase) {
 		}
 		return
 	}
-	if podSets := lookedAt(got.Spec.PodSets, test.PodSets); !equality.Semantic.DeepEqual(podSets, test.PodSets) {
-		t.Errorf("pod sets are\n%s, not\n%s", text(podSets), text(test.PodSets))
+	if podSets := compared(got.Spec.PodSets, test.PodSets); !equality.Semantic.DeepEqual(podSets, test.PodSets) {
+		t.Errorf("pod sets are\n%s, want\n%s", text(podSets), text(test.PodSets))
 	}
 	if !equality.Semantic.DeepEqual(got.Spec.Resource, test.Resource) {
 		t.Errorf("the total is %s, not %s", text(got.Spec.Resource), text(test.Resource))
@@ -180,9 +181,9 @@ func try(t *testing.T, adapter framework.Adapter, test testCase) {
 	}
 }
 
-// lookedAt leaves out of the pod sets what is the same for all adapters, where the
-// case does not ask for it.
-func lookedAt(got, want []v1alpha1.PodSet) []v1alpha1.PodSet {
+// compared removes from the pod sets the fields that all adapters set in the same way,
+// if the case does not contain them.
+func compared(got, want []v1alpha1.PodSet) []v1alpha1.PodSet {
 	podSets := slices.Clone(got)
 	for i := range min(len(podSets), len(want)) {
 		if want[i].PriorityClassName == "" {
@@ -198,8 +199,8 @@ func lookedAt(got, want []v1alpha1.PodSet) []v1alpha1.PodSet {
 	return podSets
 }
 
-// tryPatches checks that what suspends and releases the job sets the kind's suspend
-// field, and compares all of it where the case gives it.
+// tryPatches checks that the patches that suspend and release the job set the kind's
+// suspend field, and compares the complete patches if the case contains them.
 func tryPatches(t *testing.T, adapter framework.Adapter, test testCase) {
 	for suspend, want := range map[bool]map[string]any{true: test.Suspend, false: test.Release} {
 		got, err := decision.SuspendPatch(adapter, test.Job, suspend)
@@ -216,7 +217,7 @@ func tryPatches(t *testing.T, adapter framework.Adapter, test testCase) {
 	}
 }
 
-func sawOf(got decision.Observation) see {
+func seeOf(got decision.Observation) see {
 	saw := see{
 		Suspended: got.Job.Suspended, Started: got.Job.Started, Running: got.Job.Running, Stopped: got.Job.Stopped,
 		Suspending: got.Job.Suspending,

@@ -13,8 +13,8 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 )
 
-// Fuzz damages the jobs of testdata at random, and their related objects: each job
-// makes a unit or a message, and none a panic.
+// Fuzz changes the jobs of testdata and their related objects at random: each job must
+// result in a unit or a message, never in a panic.
 func Fuzz(t *testing.T, adapter framework.Adapter) {
 	tests := cases(t, adapter)
 	rapid.Check(t, func(t *rapid.T) {
@@ -28,9 +28,9 @@ func Fuzz(t *testing.T, adapter framework.Adapter) {
 		got, err := decision.Observe(adapter, data, related, Usual())
 		switch {
 		case err != nil:
-			// It cannot be decoded, which the framework says and goes on.
+			// The object cannot be decoded. The framework logs that and skips it.
 		case got.Invalid == "" && got.Spec.Resource == nil:
-			t.Fatalf("neither a unit nor a message came of %s with %s", data, related)
+			t.Fatalf("the result is neither a unit nor a message for %s with %s", data, related)
 		case got.Invalid != "" && *got.Spec.Active:
 			t.Fatalf("the unit of an invalid job is active: %s", data)
 		}
@@ -38,7 +38,7 @@ func Fuzz(t *testing.T, adapter framework.Adapter) {
 	})
 }
 
-// damaged is the object with some values changed.
+// damaged returns the object with some values changed.
 func damaged(t *rapid.T, data []byte) []byte {
 	var object any
 	if err := json.Unmarshal(data, &object); err != nil {
@@ -54,11 +54,11 @@ func damaged(t *rapid.T, data []byte) []byte {
 	return data
 }
 
-// negative: nothing is ever asked for in negative amounts.
+// negative checks that no requested amount is negative.
 func negative(t *rapid.T, got decision.Observation, data []byte) {
 	for name, quantity := range got.Spec.Resource {
 		if quantity.Sign() < 0 {
-			t.Fatalf("it asks for %s of %s: %s", quantity.String(), name, data)
+			t.Fatalf("the request of %s is %s: %s", name, quantity.String(), data)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// job is a held job of a kind whose status can show the queue, with changes.
+// job returns a held job of a kind whose status can show that it is queued, with changes.
 func job(changes ...func(*State)) State {
 	state := State{
 		JobState: framework.JobState{Suspended: true, Queuing: framework.Queuing{Ready: true}},
@@ -55,13 +55,13 @@ func remarked(s *State)   { s.Marked = true }
 func runs(s *State)       { s.Started, s.Running, s.RunningSince = true, true, noon.Add(10*time.Second) }
 func unholdable(s *State) { s.Suspended, s.Unholdable = false, "its operator refuses it" }
 
-// remaining is a job that has ended, of which something was left at noon.
-func remaining(s *State) { s.End, s.Remains, s.RemainsSince = &framework.End{}, "rayclusters x", noon }
+// remaining makes the job ended, with an object that still existed at noon.
+func remaining(s *State) { s.End, s.Remains, s.RemainsSince = &framework.End{}, "RayCluster x", noon }
 func was(a string) func(*State) {
 	return func(s *State) { s.Released = a }
 }
 
-// unit is one that waits since noon, with changes.
+// unit returns a unit that has waited since noon, with changes.
 func unit(changes ...func(*v1alpha1.QueueUnit)) *v1alpha1.QueueUnit {
 	u := &v1alpha1.QueueUnit{Spec: v1alpha1.QueueUnitSpec{
 		SubmissionTime: ptr.To(metav1.NewMicroTime(noon)), Active: ptr.To(true), Preemptible: ptr.To(true),
@@ -93,7 +93,7 @@ func condition(status metav1.ConditionStatus, reason wellknown.Reason) func(*v1a
 
 func beingDeleted(u *v1alpha1.QueueUnit) { u.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }
 
-// same is a wanted spec that the unit has already.
+// same returns a desired spec that equals the unit's spec.
 func same() *Desired {
 	return &Desired{Spec: v1alpha1.QueueUnitSpec{Active: ptr.To(true), Preemptible: ptr.To(true)}}
 }
@@ -125,7 +125,7 @@ func TestDecide(t *testing.T) {
 	}{
 		// No unit.
 		{"a held job gets a unit", job(), nil, same(), late, Decision{Action: CreateUnit}},
-		{"a job that does not say what it asks for is given time for what says so", job(incomplete), nil, bad, noon.Add(2 * time.Second), Decision{After: 3 * time.Second}},
+		{"a job without its related object is given time for it", job(incomplete), nil, bad, noon.Add(2 * time.Second), Decision{After: 3 * time.Second}},
 		{"after which its unit says that nobody knows", job(incomplete), nil, bad, noon.Add(5 * time.Second), Decision{Action: CreateUnit}},
 		{"it is held at once", job(incomplete, unsuspend), nil, bad, quick, Decision{Action: HoldLate}},
 		{"a job without a mark is left alone", job(unmarked), nil, nil, late, Decision{}},
@@ -145,7 +145,7 @@ func TestDecide(t *testing.T) {
 		{"a job does not show Queuing in its first second", job(), unit(enqueued, lacks), same(), quick, Decision{Queued: true, After: 500 * time.Millisecond}},
 		{"a job shows Queuing after its first second", job(), unit(enqueued, lacks), same(), noon.Add(time.Second), Decision{Action: ShowQueuing, Queued: true}},
 		{"a job shows Queuing after a while though nobody says why it waits", job(), unit(), same(), late, Decision{Action: ShowQueuing}},
-		{"a job shows Queuing only once its operator has said that it is suspended", job(unready), unit(enqueued, lacks), same(), late, Decision{Queued: true}},
+		{"a job shows Queuing only once its operator has reported that it is suspended", job(unready), unit(enqueued, lacks), same(), late, Decision{Queued: true}},
 		{"a job that shows Queuing is left so", job(shown), unit(enqueued, lacks), same(), late, Decision{Queued: true}},
 		{"a condition Queuing that was buried is put last again", job(hidden), unit(enqueued, lacks), same(), late, Decision{Action: ShowQueuing, Queued: true}},
 		{"a unit in backoff waits", job(shown), unit(phase(v1alpha1.PhaseBackoff), lacks), same(), late, Decision{Queued: true}},
@@ -156,7 +156,7 @@ func TestDecide(t *testing.T) {
 		{"nor while it runs", job(released, runs), unit(running, measured), newer, late, Decision{}},
 		{"the unit of a job gone bad is first made inactive", job(), unit(enqueued, lacks), bad, late, Decision{Action: UpdateSpec, Queued: true}},
 		{"then it says what is wrong", job(), unit(enqueued, lacks, sleeping), bad, late, Decision{Action: MarkInvalid, Queued: true}},
-		{"what is wrong is said once", job(shown), unit(enqueued, because(wellknown.ReasonInvalidRequest, "no such class"), sleeping), bad, late, Decision{Queued: true}},
+		{"what is wrong is reported once", job(shown), unit(enqueued, because(wellknown.ReasonInvalidRequest, "no such class"), sleeping), bad, late, Decision{Queued: true}},
 		{"a fixed job's unit is active again", job(shown), unit(enqueued, because(wellknown.ReasonInvalidRequest, "no such class"), sleeping), same(), late, Decision{Action: UpdateSpec, Queued: true}},
 		{"a job whose mark was taken off leaves the queue", job(unmarked), unit(enqueued, lacks), same(), late, Decision{Action: LeaveQueue}},
 		{"but first it no longer shows Queuing", job(unmarked, shown), unit(enqueued, lacks), same(), late, Decision{Action: HideQueuing}},
@@ -182,11 +182,11 @@ func TestDecide(t *testing.T) {
 		{"the manifest applied again to a released job changes nothing", job(released, remarked), unit(dequeued), nil, late, Decision{}},
 
 		// Running and ending.
-		{"a job that has just begun to run is not yet said to run", job(released, runs), unit(dequeued), nil, noon.Add(11 * time.Second), Decision{After: time.Second}},
-		{"a job that has run for 2 seconds is said to run", job(released, runs), unit(dequeued), nil, noon.Add(12 * time.Second), Decision{Action: MarkRunning}},
+		{"a job that has just begun to run is not yet reported as running", job(released, runs), unit(dequeued), nil, noon.Add(11 * time.Second), Decision{After: time.Second}},
+		{"a job that has run for 2 seconds is reported as running", job(released, runs), unit(dequeued), nil, noon.Add(12 * time.Second), Decision{Action: MarkRunning}},
 		{"a running job is left alone", job(released, runs), unit(running), nil, noon.Add(time.Minute), Decision{}},
 		{"the manifest applied again to a running job changes nothing", job(released, runs, remarked), unit(running), nil, noon.Add(time.Minute), Decision{}},
-		{"a job that has ended ends its unit, though it was never said to run", job(released, runs, ended), unit(dequeued), nil, late, Decision{Action: MarkFinished}},
+		{"a job that has ended ends its unit, though it was never reported as running", job(released, runs, ended), unit(dequeued), nil, late, Decision{Action: MarkFinished}},
 		{"an end beats a pending eviction", job(released, ended), unit(running, evicted), nil, late, Decision{Action: MarkFinished}},
 		{"an ended unit stays as it is", job(released, ended), unit(phase(v1alpha1.PhaseSucceeded)), nil, late, Decision{}},
 		{"the manifest applied again to an ended job changes nothing", job(remarked, suspended, was("1")), unit(phase(v1alpha1.PhaseFailed)), nil, late, Decision{}},
@@ -197,7 +197,7 @@ func TestDecide(t *testing.T) {
 		// Something remains.
 		{"a job that has ended keeps its quota while something of it remains", job(released, remaining), unit(running), nil, noon.Add(time.Second), Decision{After: time.Second}},
 		{"after 2 seconds its unit says so", job(released, remaining), unit(running), nil, noon.Add(2 * time.Second), Decision{Action: MarkRemains}},
-		{"so it does though the job was never said to run", job(released, remaining), unit(dequeued), nil, noon.Add(2 * time.Second), Decision{Action: MarkRemains}},
+		{"so it does though the job was never reported as running", job(released, remaining), unit(dequeued), nil, noon.Add(2 * time.Second), Decision{Action: MarkRemains}},
 		{"it says so once", job(released, remaining), unit(running, because(wellknown.ReasonPodsRemain, "")), nil, late, Decision{}},
 		{"its unit ends when nothing is left", job(released, ended), unit(running, because(wellknown.ReasonPodsRemain, "")), nil, late, Decision{Action: MarkFinished}},
 		{"what remains of a job that held no quota keeps none", job(remaining), unit(enqueued), same(), noon, Decision{Action: MarkFinished}},
@@ -213,26 +213,26 @@ func TestDecide(t *testing.T) {
 		{"a released job suspended by hand is waited for until its pods are gone", job(released, suspended), unit(dequeued), nil, late, Decision{}},
 		{"then its unit says that it was suspended by hand", job(released, suspended, stopped), unit(dequeued), nil, late, Decision{Action: MarkSuspendedByUser}},
 		{"so it is with a running job", job(released, suspended, stopped), unit(running), nil, late, Decision{Action: MarkSuspendedByUser}},
-		{"it is said once", job(released, suspended, stopped), unit(running, byUser), nil, late, Decision{}},
+		{"it is reported once", job(released, suspended, stopped), unit(running, byUser), nil, late, Decision{}},
 		{"while the quota is not yet taken back, nothing is done about a job unsuspended again", job(released), unit(running, byUser), nil, late, Decision{}},
 		{"a job suspended by hand has lost its mark but stays in the queue", job(released, suspended, stopped), unit(enqueued, byUser, because("SuspendedByUser", "")), same(), late, Decision{Queued: true}},
-		{"unsuspended by hand, it is put back in line", job(released), unit(enqueued, byUser), same(), late, Decision{Action: Resume}},
+		{"unsuspended by hand, it is requeued", job(released), unit(enqueued, byUser), same(), late, Decision{Action: Resume}},
 		{"a crash between the two writes of that leaves a job to be suspended again", job(released), unit(enqueued, backInLine), same(), late, Decision{Action: HoldAgain}},
 
 		// Evicted.
 		{"an evicted job is suspended", job(released, runs), unit(running, evicted), nil, late, Decision{Action: Evict}},
 		{"its pods are waited for", job(suspended, was("1")), unit(running, evicted), nil, late, Decision{}},
 		{"then its unit says that it has stopped", job(suspended, stopped, was("1")), unit(running, evicted), nil, late, Decision{Action: MarkStopped}},
-		{"that is said once", job(suspended, stopped, was("1")), unit(running, atRest), nil, late, Decision{}},
+		{"that is reported once", job(suspended, stopped, was("1")), unit(running, atRest), nil, late, Decision{}},
 		{"a job whose queue is drained is suspended", job(released, runs), unit(running, drained), nil, late, Decision{Action: Evict}},
 		{"and stopped without being deactivated, for it is to run again", job(suspended, stopped, was("1")), unit(running, drained), nil, late, Decision{Action: MarkStopped}},
 		{"a job evicted before its release has no pods", job(), unit(dequeued, evicted), nil, late, Decision{Action: MarkStopped}},
 		{"so has one that only held a reservation", job(), unit(reserved, evicted), nil, late, Decision{Action: MarkStopped}},
-		{"a job that was suspended by hand before its eviction is not put back in line", job(released, suspended, stopped), unit(running, evicted), nil, late, Decision{Action: MarkSuspendedByUser}},
+		{"a job that was suspended by hand before its eviction is not requeued", job(released, suspended, stopped), unit(running, evicted), nil, late, Decision{Action: MarkSuspendedByUser}},
 		{"a job that its operator would refuse if it were suspended goes on", job(released, runs, unholdable), unit(running, evicted), nil, late, Decision{}},
 		{"a deactivated job is suspended like any other", job(released, runs, inactive), unit(running, sleeping, condition(metav1.ConditionTrue, wellknown.ReasonDeactivated)), nil, late, Decision{Action: Evict}},
 		{"activated again meanwhile, it stops all the same", job(suspended, stopped, was("1")), unit(running, sleeping, condition(metav1.ConditionTrue, wellknown.ReasonDeactivated)), nil, late, Decision{Action: MarkStopped}},
-		{"and stands in line after that", job(stopped, was("1")), unit(enqueued, sleeping, because("Inactive", "")), same(), late, Decision{Action: UpdateSpec, Queued: true}},
+		{"and is requeued after that", job(stopped, was("1")), unit(enqueued, sleeping, because("Inactive", "")), same(), late, Decision{Action: UpdateSpec, Queued: true}},
 		{"a job that is deactivated as it is admitted is not released", job(inactive), unit(dequeued), nil, late, Decision{Action: UpdateSpec}},
 		{"its quota is taken back first", job(inactive), unit(dequeued, sleeping), nil, late, Decision{}},
 		{"that a job suspended right after its release has stopped may be old news", job(suspended, stopped, was("1")), unit(dequeued, evicted, dequeuedAt(noon)), nil, noon.Add(time.Second), Decision{After: 4 * time.Second}},
@@ -244,9 +244,9 @@ func TestDecide(t *testing.T) {
 		{"then it says that it has stopped", job(suspended, stopped, was("1"), inactive), unit(running, overran, sleeping), nil, late, Decision{Action: MarkStopped}},
 		{"activated again while it stops, it is not deactivated a second time", job(suspended, stopped, was("1")), unit(running, overran, sleeping), nil, late, Decision{Action: MarkStopped}},
 		{"a job that ran for too long and was suspended by hand is deactivated too", job(released, suspended, stopped), unit(running, overran), nil, late, Decision{Action: Evict}},
-		{"a job whose time went by before its release has not run, and stands in line again", job(), unit(dequeued, overran), nil, late, Decision{Action: MarkStopped}},
+		{"a job whose time went by before its release has not run, and is requeued", job(), unit(dequeued, overran), nil, late, Decision{Action: MarkStopped}},
 		{"a job that ended as its time was over has ended", job(released, ended), unit(running, overran), nil, late, Decision{Action: MarkFinished}},
-		{"an evicted job that is back in line waits", job(shown, was("1")), unit(phase(v1alpha1.PhaseBackoff), atRest, lacks), same(), late, Decision{Queued: true}},
+		{"an evicted job that is requeued waits", job(shown, was("1")), unit(phase(v1alpha1.PhaseBackoff), atRest, lacks), same(), late, Decision{Queued: true}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -264,7 +264,7 @@ func dequeuedAt(at time.Time) func(*v1alpha1.QueueUnit) {
 
 func limited(u *v1alpha1.QueueUnit) { u.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](60) }
 
-// Whatever the job and the unit look like, some things never happen.
+// These invariants are true for every job and every unit.
 func TestDecideNever(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
@@ -286,7 +286,7 @@ func TestDecideNever(t *testing.T) {
 			state.Unholdable = "its operator refuses it"
 		}
 		if flag("remains") {
-			state.Remains, state.RemainsSince = "rayclusters x", noon
+			state.Remains, state.RemainsSince = "RayCluster x", noon
 		}
 		var u *v1alpha1.QueueUnit
 		if flag("has unit") {
@@ -339,8 +339,8 @@ func TestDecideNever(t *testing.T) {
 	})
 }
 
-// isMove reports whether an action that moves a unit begins where the table of moves
-// says that it does.
+// isMove reports whether an action that moves a unit starts in a phase that the table of
+// moves allows.
 func isMove(action Action, unit *v1alpha1.QueueUnit) bool {
 	move, is := lifecycle.MoveOf(lifecycle.Name(action))
 	if is && move.By == lifecycle.Extensions {

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,10 +15,10 @@ import (
 // job, or another controller starts and stops it. It is empty if the job is ours.
 func Foreign(kind framework.Kind, job framework.Object, state framework.JobState) string {
 	if _, there := job.GetLabels()[wellknown.KueueLabel]; there {
-		return "label " + wellknown.KueueLabel + " assigns the job to another queue"
+		return fmt.Sprintf("label %s assigns the job to another queue", wellknown.KueueLabel)
 	}
 	if state.ManagedBy != "" && state.ManagedBy != kind.ManagedBy {
-		return "managedBy assigns the job to " + state.ManagedBy
+		return fmt.Sprintf("managedBy assigns the job to %s", state.ManagedBy)
 	}
 	owner := metav1.GetControllerOf(job)
 	if owner == nil {
@@ -27,7 +28,7 @@ func Foreign(kind framework.Kind, job framework.Object, state framework.JobState
 	if err == nil && slices.Contains(kind.Owners, gv.WithKind(owner.Kind).GroupKind()) {
 		return ""
 	}
-	return "the job is a part of " + owner.Kind + " " + owner.Name
+	return fmt.Sprintf("the job is a part of %s %s", owner.Kind, owner.Name)
 }
 
 // Marked reports whether the job has an opt-in mark. For every kind, an annotation with

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// onlyDefault are the classes of a cluster: the default, if it has a name.
+// onlyDefault is a cluster with only the default class, if it has a name.
 type onlyDefault string
 
 func (onlyDefault) Value(string) (int32, bool) { return 0, false }

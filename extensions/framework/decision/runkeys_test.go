@@ -10,8 +10,8 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// What cannot be read of a job whose unit is inactive and may run for 60 s stays as
-// it is.
+// The unit is inactive and has a maximum execution time of 60 s. Unreadable keys do not
+// change that.
 func TestKeysThatCountWhileTheJobRuns(t *testing.T) {
 	tests := []struct {
 		name        string

@@ -16,9 +16,9 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 )
 
-// Whatever is added when, each key comes out once for all that was added since it came
-// out last, those that hurry first, and each lane in order of arrival.
-func TestPropertyWhoHurriesIsWorkedOnFirst(t *testing.T) {
+// Each key is popped once for all adds since its last pop, urgent keys first, and each
+// lane in order of arrival.
+func TestPropertyUrgentKeysAreProcessedFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		order := newLanes()
 		queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.NamespacedName]{Queue: order})
@@ -63,9 +63,8 @@ func TestPropertyWhoHurriesIsWorkedOnFirst(t *testing.T) {
 	})
 }
 
-// A key that is worked on while it is added again comes back in the lane that it was
-// added to.
-func TestWhoHurriesWhileItIsWorkedOnComesBackFirst(t *testing.T) {
+// A key that is added again while it is processed returns in the lane of that add.
+func TestAKeyThatBecomesUrgentWhileItIsProcessedReturnsFirst(t *testing.T) {
 	order := newLanes()
 	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.NamespacedName]{Queue: order})
 	a, b := types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "b"}
@@ -96,8 +95,8 @@ func TestPlacesOfNoKeyAreNotKept(t *testing.T) {
 	}
 }
 
-// News of a job, and another look at it, hurry when its unit holds quota, and only then.
-func TestAJobHurriesWhenItsUnitHoldsQuota(t *testing.T) {
+// A changed job is urgent if and only if its unit holds quota.
+func TestAJobIsUrgentWhenItsUnitHoldsQuota(t *testing.T) {
 	for phase, urgent := range map[v1alpha1.QueueUnitPhase]bool{
 		"": false, v1alpha1.PhaseEnqueued: false, v1alpha1.PhaseBackoff: false,
 		v1alpha1.PhaseReserved: true, v1alpha1.PhaseDequeued: true, v1alpha1.PhaseRunning: true,

@@ -10,7 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// suspender is an adapter of Jobs with two ways to be marked.
+// suspender is an adapter of Jobs that can be marked in two ways.
 type suspender struct {
 	framework.Adapter
 	bySuspend bool

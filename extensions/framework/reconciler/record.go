@@ -2,7 +2,6 @@ package reconciler
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,14 +59,14 @@ func (r *reconciler) recordQueued(o *observation, queued bool) {
 // written once, when the unit is created.
 func (r *reconciler) recordWarning(o *observation) {
 	if o.desired.Warning != "" {
-		r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventUnsized, sentence(o.desired.Warning), ""))
+		r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventUnsized, fmt.Sprintf("Charged nothing, because %s", o.desired.Warning), ""))
 	}
 }
 
 func (r *reconciler) recordReleased(o *observation) {
 	message := fmt.Sprintf("Released: QueueUnit %s was admitted", o.unit.Name)
 	if o.unit.Status.Quota != "" {
-		message += " to quota " + o.unit.Status.Quota
+		message = fmt.Sprintf("Released: QueueUnit %s was admitted to quota %s", o.unit.Name, o.unit.Status.Quota)
 	}
 	r.events.Write(r.event(o, corev1.EventTypeNormal, wellknown.EventReleased, message, decision.Attempt(o.unit)))
 }
@@ -96,10 +95,10 @@ func (r *reconciler) recordSuspended(o *observation, why decision.Action) {
 // evictedEvent returns the event of an eviction. Lingers is why the job does not stop at
 // once, if it does not.
 func evictedEvent(evicted *metav1.Condition, lingers string) (kind, message string) {
-	message = "Suspended to take the quota back: " + evicted.Message
+	message = fmt.Sprintf("Suspended to take the quota back: %s", evicted.Message)
 	switch {
 	case lingers != "":
-		return corev1.EventTypeWarning, message + ". The job still holds its quota: " + lingers
+		return corev1.EventTypeWarning, fmt.Sprintf("%s. The job still holds its quota: %s", message, lingers)
 	case evicted.Reason == string(wellknown.ReasonDeactivated), evicted.Reason == string(wellknown.ReasonQueueStopped): // somebody requested it
 		return corev1.EventTypeNormal, message
 	default:
@@ -112,7 +111,7 @@ func evictedEvent(evicted *metav1.Condition, lingers string) (kind, message stri
 func (r *reconciler) recordUnreadable(o *observation) {
 	if o.unread != nil && o.unit != nil && o.unit.Status.Phase.HoldsQuota() {
 		r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventInvalidRequest,
-			"Ignored an invalid change: "+o.unread.Error()+"; the previous value stays in force until this is fixed", o.unread.Error()))
+			fmt.Sprintf("Ignored an invalid change: %v; the previous value stays in force until this is fixed", o.unread), o.unread.Error()))
 	}
 }
 
@@ -137,7 +136,7 @@ func (r *reconciler) recordRefused(o *observation, err error) {
 	if !refused || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return
 	}
-	r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventUnitRefused, "The job is not queued, because its QueueUnit cannot be created (kube-queue retries): "+err.Error(), ""))
+	r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventUnitRefused, fmt.Sprintf("The job is not queued, because its QueueUnit cannot be created (kube-queue retries): %v", err), ""))
 }
 
 // whyWaits returns the unit's reason and, if set, its message.
@@ -145,11 +144,8 @@ func whyWaits(unit *v1alpha1.QueueUnit) string {
 	if unit.Status.Message == "" {
 		return string(unit.Status.Reason)
 	}
-	return string(unit.Status.Reason) + ": " + unit.Status.Message
+	return fmt.Sprintf("%s: %s", unit.Status.Reason, unit.Status.Message)
 }
-
-// sentence returns a message with an upper-case first letter.
-func sentence(message string) string { return strings.ToUpper(message[:1]) + message[1:] }
 
 // queuingMessage returns the message of a job's own condition.
 func queuingMessage(unit *v1alpha1.QueueUnit, queuing bool) string {

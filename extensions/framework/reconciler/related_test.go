@@ -21,7 +21,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// withSizes is a kind of which objects of kind Size say what jobs ask for.
+// withSizes is a kind whose related objects, of kind Size, contain the pod templates.
 type withSizes struct {
 	framework.Adapter
 	framework.RelatedReader
@@ -48,7 +48,7 @@ const sizes = `{"metadata": {"resourceVersion": "5"}, "items": [
 	 "spec": {"suspend": true, "template": {"spec": {"priority": "high"}}}},
 	{"metadata": {"name": "alone", "namespace": "team"}, "spec": {"suspend": true}}]}`
 
-// relatedReconciler reads sizes, and nothing else.
+// relatedReconciler returns a reconciler that reads only sizes.
 func relatedReconciler(t *testing.T) *reconciler {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -21,7 +21,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/events"
 )
 
-// silence takes events and tells nobody.
+// silence discards events.
 type silence struct{}
 
 func (silence) Write(events.Event) {}

@@ -20,7 +20,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// twoVersions is a kind with an older version; nothing else of it is asked for.
+// twoVersions is a kind with an older version; its other methods are not called.
 type twoVersions struct{ framework.Adapter }
 
 func (twoVersions) Kind() framework.Kind {
@@ -29,7 +29,7 @@ func (twoVersions) Kind() framework.Kind {
 
 func (twoVersions) New() framework.Object { return &batchv1.Job{} }
 
-// apiServer serves a version of things, and notes what it is asked.
+// apiServer serves versions of a kind and records the requests.
 type apiServer struct {
 	clock *clocktesting.FakeClock
 	jobs  versionedJobs
@@ -124,7 +124,7 @@ func TestABetterVersionIsTakenAsSoonAsItIsServed(t *testing.T) {
 	s.expectAsked(t, "GET /apis/a.b/v1/things")
 }
 
-// However long the list takes, its watch goes on until there is a better version.
+// However long the list takes, the watch continues until a better version is served.
 func TestAWatchEndsWhenThereIsABetterVersion(t *testing.T) {
 	s := newAPIServer(t)
 	if err := s.list(t); err != nil {

@@ -31,7 +31,7 @@ func TestPodTakesTheDefaultsOfItsNamespace(t *testing.T) {
 		{"of two defaults the larger one counts", `{containers: [{name: a}]}`,
 			[]string{half, `[{type: Container, default: {cpu: 4}, defaultRequest: {cpu: 100m, ephemeral-storage: 1Gi}}]`},
 			`{cpu: 500m, memory: 512Mi, ephemeral-storage: 1Gi}`, `{cpu: 4, memory: 1Gi}`},
-		{"what the pod as a whole asks for stands above the defaults", `{resources: {requests: {cpu: 4}}, containers: [{name: a}]}`, []string{half},
+		{"what the pod requests at pod level takes precedence over the defaults", `{resources: {requests: {cpu: 4}}, containers: [{name: a}]}`, []string{half},
 			`{cpu: 4, memory: 512Mi}`, `{cpu: 1, memory: 1Gi}`},
 		{"a limit of the pod was its request before there were defaults", `{resources: {limits: {cpu: 4}}, containers: [{name: a}]}`, []string{half},
 			`{cpu: 4, memory: 512Mi}`, `{cpu: 4, memory: 1Gi}`},
@@ -84,8 +84,8 @@ func TestPodObeysTheLimitsOfItsNamespace(t *testing.T) {
 	}
 }
 
-// Nothing that is given to Pod belongs to it, and the order of LimitRanges, which
-// the API server does not keep, means nothing.
+// Pod does not change its arguments, and does not depend on the order of LimitRanges,
+// which the API server does not preserve.
 func TestPodDependsOnNoOrderAndChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		template, c := drawTemplate(t), drawCluster(t)

@@ -21,7 +21,7 @@ func TestPodNamesTheContainersThatSayNothing(t *testing.T) {
 		{"a container without resources says nothing of any", `{containers: [{name: a}]}`, `[]`, none},
 		{"limits are requests too", `{containers: [{name: a, ` + all + `}]}`, `[]`, `{}`},
 		{"but requests are no limits", `{containers: [{name: a, resources: {requests: {cpu: 1, memory: 1Gi}}}]}`, `[]`, `{limits.cpu: a, limits.memory: a}`},
-		{"a zero is said", `{containers: [{name: a, resources: {requests: {cpu: 0, memory: 0}, limits: {cpu: 0, memory: 0}}}]}`, `[]`, `{}`},
+		{"a zero counts as set", `{containers: [{name: a, resources: {requests: {cpu: 0, memory: 0}, limits: {cpu: 0, memory: 0}}}]}`, `[]`, `{}`},
 		{"a sidecar is asked like any other", `{containers: [{name: a, ` + all + `}], initContainers: [{name: b, restartPolicy: Always, resources: {requests: {cpu: 1}}}]}`, `[]`,
 			`{requests.memory: b, limits.cpu: b, limits.memory: b}`},
 		{"so are init containers, though they end before the others begin", `{containers: [{name: a, ` + all + `}], initContainers: [{name: b, resources: {limits: {cpu: 1}}}]}`, `[]`,
@@ -34,7 +34,7 @@ func TestPodNamesTheContainersThatSayNothing(t *testing.T) {
 			`{requests.memory: a, limits.cpu: a, limits.memory: a}`},
 		{"a pod that asks as a whole speaks for its containers", `{resources: {requests: {cpu: 1}}, containers: [{name: a}]}`, `[]`, `{}`},
 		{"by a limit as well", `{resources: {limits: {memory: 1Gi}}, containers: [{name: a}]}`, `[]`, `{}`},
-		{"but not when it asks for nothing", `{resources: {}, containers: [{name: a}]}`, `[]`, none},
+		{"but not when it requests nothing", `{resources: {}, containers: [{name: a}]}`, `[]`, none},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestPodMatchesTheScopesOfQuotas(t *testing.T) {
 		selector  = `, namespaceSelector: {matchLabels: {team: other}}`
 	)
 	tests := []struct{ name, spec, ranges, scopes string }{
-		{"a pod that asks for CPU matches none", `{` + asks + `}`, `[]`, `[]`},
+		{"a pod that requests CPU matches none", `{` + asks + `}`, `[]`, `[]`},
 		{"one without resources is of BestEffort", `{containers: [{name: a}]}`, `[]`, `[BestEffort]`},
 		{"memory is as good as CPU", `{containers: [{name: a}, {name: b, resources: {requests: {memory: 1}}}]}`, `[]`, `[]`},
 		{"zero amounts are none", `{containers: [{name: a, resources: {requests: {cpu: 0}, limits: {memory: 0}}}]}`, `[]`, `[BestEffort]`},
@@ -71,9 +71,9 @@ func TestPodMatchesTheScopesOfQuotas(t *testing.T) {
 		{"devices do not count", `{containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}, requests: {ephemeral-storage: 1Gi}}}]}`, `[]`, `[BestEffort]`},
 		{"init containers do", `{containers: [{name: a}], initContainers: [{name: b, resources: {requests: {cpu: 1}}}]}`, `[]`, `[]`},
 		{"so do the defaults of the namespace", `{containers: [{name: a}]}`, `[{type: Container, defaultRequest: {cpu: 1}}]`, `[]`},
-		{"and what the pod asks for as a whole", `{resources: {requests: {cpu: 1}}, containers: [{name: a}]}`, `[]`, `[]`},
+		{"and what the pod requests at pod level", `{resources: {requests: {cpu: 1}}, containers: [{name: a}]}`, `[]`, `[]`},
 		{"beside which its containers count for nothing", `{resources: {limits: {hugepages-2Mi: 2Mi}, requests: {cpu: 0, memory: 0}}, containers: [{name: a}]}`, `[]`, `[BestEffort]`},
-		{"even when it asks for nothing", `{resources: {}, ` + asks + `}`, `[]`, `[BestEffort]`},
+		{"even when it requests nothing", `{resources: {}, ` + asks + `}`, `[]`, `[BestEffort]`},
 		{"overhead does not count", `{runtimeClassName: sandbox, containers: [{name: a}]}`, `[]`, `[BestEffort]`},
 		{"a pod with a deadline is Terminating", `{activeDeadlineSeconds: 60, ` + asks + `}`, `[]`, `[Terminating]`},
 		{"pods of its own namespace make no scope", term("podAffinity", fmt.Sprintf(required, "")), `[]`, `[]`},
@@ -103,8 +103,8 @@ func TestPodMatchesTheScopesOfQuotas(t *testing.T) {
 	}
 }
 
-// What is said of a pod with all its defaults follows from what its containers and
-// the LimitRanges say themselves.
+// Scopes and unset resources of a pod with its defaults follow from its containers and
+// the LimitRanges.
 func TestWhatQuotasWeighFollowsFromTheTemplate(t *testing.T) {
 	possible := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -185,9 +185,9 @@ func TestNamesOfContainersAreCutToTheirRoom(t *testing.T) {
 		names []string
 		want  string
 	}{
-		{"few are all said", []string{"a", "b", "c"}, "a, b, c"},
+		{"a few are all listed", []string{"a", "b", "c"}, "a, b, c"},
 		{"so are as many as there is room for", names(2, 127), strings.Repeat("x", 127) + ", " + strings.Repeat("x", 127)},
-		{"of more it is said how many", names(2, 128), strings.Repeat("x", 128) + " and 1 more"},
+		{"of more the number is listed", names(2, 128), strings.Repeat("x", 128) + " and 1 more"},
 		{"however many", names(100000, 60), strings.Join(names(3, 60), ", ") + " and 99997 more"},
 		{"a name that no container may have is only counted", names(1, 300), "1 with very long names"},
 		{"as is one without room for the rest", names(3, 250), "3 with very long names"},

@@ -23,7 +23,7 @@ func list(t *testing.T, text string) corev1.ResourceList {
 	return l
 }
 
-// cluster is one namespace and its RuntimeClasses.
+// cluster has one namespace and RuntimeClasses.
 type cluster struct {
 	Overheads map[string]corev1.ResourceList
 	Ranges    []*corev1.LimitRange
@@ -66,12 +66,12 @@ func TestPod(t *testing.T) {
 		name, spec       string
 		requests, limits string
 	}{
-		{"a pod without containers asks for nothing", `{containers: []}`, `{}`, `{}`},
+		{"a pod without containers requests nothing", `{containers: []}`, `{}`, `{}`},
 		{"containers add up", `{containers: [{name: a, resources: {requests: {cpu: 1}}}, {name: b, resources: {requests: {cpu: 500m, memory: 1Gi}}}]}`,
 			`{cpu: 1500m, memory: 1Gi}`, `{}`},
 		{"a limit without a request is the request", `{containers: [{name: a, resources: {limits: {cpu: 2, nvidia.com/gpu: 1}, requests: {cpu: 1}}}]}`,
 			`{cpu: 1, nvidia.com/gpu: 1}`, `{cpu: 2, nvidia.com/gpu: 1}`},
-		{"that is so in each container by itself", `{containers: [{name: a, resources: {limits: {cpu: 2}}}, {name: b, resources: {requests: {cpu: 1}}}]}`,
+		{"this applies to each container separately", `{containers: [{name: a, resources: {limits: {cpu: 2}}}, {name: b, resources: {requests: {cpu: 1}}}]}`,
 			`{cpu: 3}`, `{cpu: 2}`},
 		{"the largest init container counts where it is larger", `{initContainers: [{name: x, resources: {requests: {cpu: 3, memory: 1Mi}}}, {name: y, resources: {requests: {cpu: 2}}}],
 			containers: [{name: a, resources: {requests: {cpu: 1, memory: 1Gi}}}]}`, `{cpu: 3, memory: 1Gi}`, `{}`},
@@ -88,7 +88,7 @@ func TestPod(t *testing.T) {
 		{"a pod may say the same itself", `{runtimeClassName: sandbox, overhead: {memory: 64Mi, cpu: "0.25"}, containers: [{name: a, resources: {requests: {cpu: 1}}}]}`,
 			`{cpu: 1250m, memory: 64Mi}`, `{}`},
 		{"a RuntimeClass may add nothing", `{runtimeClassName: plain, containers: [{name: a, resources: {requests: {cpu: 1}}}]}`, `{cpu: 1}`, `{}`},
-		{"what the pod as a whole asks for stands above its containers", `{resources: {requests: {cpu: 4}}, containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}, requests: {cpu: 1}}}]}`,
+		{"what the pod requests at pod level takes precedence over its containers", `{resources: {requests: {cpu: 4}}, containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}, requests: {cpu: 1}}}]}`,
 			`{cpu: 4, nvidia.com/gpu: 1}`, `{nvidia.com/gpu: 1}`},
 		{"a limit of the pod is its request when no container asks", `{resources: {limits: {cpu: 4}}, containers: [{name: a}]}`, `{cpu: 4}`, `{cpu: 4}`},
 		{"but what containers ask for comes before the limit of the pod", `{resources: {limits: {cpu: 4}}, containers: [{name: a, resources: {requests: {cpu: 1}}}]}`,
@@ -151,7 +151,7 @@ func TestPodRefuses(t *testing.T) {
 	}
 }
 
-// The product is that of whole numbers of any size, or an error.
+// The product equals that of big integers, or is an error.
 func TestTimesNeverWraps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one := rapid.Int64Range(0, math.MaxInt64).Draw(t, "one")

@@ -69,7 +69,7 @@ func TestOnlyJobExtensionsMakesTheUnitOfAServedKind(t *testing.T) {
 				case actor == "controller":
 					want = "cannot create resource"
 				case kind.served && actor != "job-extensions":
-					want = "only job-extensions makes the unit of a " + kind.kind
+					want = "only job-extensions creates the QueueUnit of a " + kind.kind
 				}
 				_, err := unitsAs(t, config, ns).Create(t.Context(), unit("new", kind.apiVersion, kind.kind), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 				t.Log(actor)
@@ -134,7 +134,7 @@ func TestAUnitThatCannotBeReadIsRefused(t *testing.T) {
 		}
 		return err
 	}
-	const not = "not a quantity that can be read"
+	const not = "invalid quantity; write, for example, 2, 500m"
 	for quantity, says := range map[string]string{
 		`1`: "", `"1"`: "", `0`: "", `"500m"`: "", `"1.5"`: "", `"4Gi"`: "", `".5"`: "", `"1."`: "", `"+1"`: "", `"1E"`: "", `"1e3"`: "", `"1E-12"`: "",
 		`"12345678901234567890"`: "", `"1n"`: "",
@@ -159,8 +159,8 @@ func TestAUnitThatCannotBeReadIsRefused(t *testing.T) {
 	}
 	for name, test := range map[string]struct{ spec, says string }{
 		"a time with microseconds":    {`submissionTime: "2026-01-01T12:00:00.123456+02:00"`, ""},
-		"a time without microseconds": {`submissionTime: "2026-01-01T12:00:00Z"`, "must be written with microseconds"},
-		"a time in small letters":     {`submissionTime: "2026-01-01t12:00:00.123456z"`, "must be written with microseconds"},
+		"a time without microseconds": {`submissionTime: "2026-01-01T12:00:00Z"`, "must have microseconds"},
+		"a time in small letters":     {`submissionTime: "2026-01-01t12:00:00.123456z"`, "must have microseconds"},
 		"a priority beyond an int32":  {`priority: 9999999999`, "spec.priority"},
 	} {
 		t.Run(name, func(t *testing.T) { wantError(t, create(t, test.spec), test.says) })
@@ -229,11 +229,11 @@ func TestWhoMayChangeWhatOfAUnit(t *testing.T) {
 		check   = `{"status": {"phase": "Failed", "admissionChecks": [{"name": "a", "state": "Ready"}]}}`
 
 		cannot   = "cannot patch resource"
-		ofJob    = "only job-extensions changes the spec of the unit of a Job"
-		byHand   = "the spec of a unit cannot be changed"
-		status   = "only kube-queue writes the status of the unit of a Job"
-		onlyEnds = "the only phases that you may set are Succeeded and Failed"
-		theRest  = "the rest of the status is set by kube-queue"
+		ofJob    = "only job-extensions changes the spec of the QueueUnit of a Job"
+		byHand   = "the spec of a QueueUnit is immutable"
+		status   = "only kube-queue writes the status of the QueueUnit of a Job"
+		onlyEnds = "only phases Succeeded and Failed can be set"
+		theRest  = "kube-queue sets the other fields"
 	)
 	for _, test := range []struct {
 		actor, unit, patch, subresource, says string
@@ -325,7 +325,7 @@ func TestTheUnitOfAReleasedJobIsNotDeletedByHand(t *testing.T) {
 	ns := namespace(t)
 	who := actors(t, ns)
 	for _, c := range []struct{ kind, actor, says string }{
-		{"Job", "editor", "the unit holds quota for Job"},
+		{"Job", "editor", "the QueueUnit holds quota for Job"},
 		{"Job", "administrator", "delete or suspend the Job"},
 		{"Job", "job-extensions", ""},
 		{"Thing", "editor", ""},

@@ -40,7 +40,7 @@ func TestInvalidRequestsAreNeverAdmittedAndCanBeFixed(t *testing.T) {
 func TestAMissingPriorityClassIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := begin(t, cluster, batchJob, annotated, `{metadata: {labels: {scheduling.x-k8s.io/priority-class: comes-later}}}`)
-	s.saysInvalid(`PriorityClass "comes-later" does not exist`)
+	s.saysInvalid(`PriorityClass "comes-later" does not exist; name an existing PriorityClass, or ask an administrator to create it`)
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "comes-later"}, Value: 42}
 	_, err := s.core.SchedulingV1().PriorityClasses().Create(t.Context(), class, metav1.CreateOptions{})
 	s.must(err)
@@ -53,7 +53,7 @@ func TestRequestsThatCannotBeCounted(t *testing.T) {
 	t.Parallel()
 	s := begin(t, cluster, tfJob, annotated, `{spec: {tfReplicaSpecs: {Worker: {replicas: 1000, template: {spec: {containers: [
 		{name: tensorflow, image: main, resources: {requests: {memory: 1E}}}]}}}}}}`)
-	s.saysInvalid(`pod set "worker" (1000 pods): the amount of memory exceeds the maximum`)
+	s.saysInvalid(`pod set "worker" (1000 pods): the amount of memory exceeds the maximum of 9223372036854775807; request less`)
 	s.change(`{spec: {tfReplicaSpecs: {Worker: {replicas: -1}}}}`)
 	s.hasUnit("says so", func(u *v1alpha1.QueueUnit) bool {
 		return u.Status.Message == `the number of pods of pod set "worker" must not be negative, not -1`

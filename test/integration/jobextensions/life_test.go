@@ -74,7 +74,7 @@ func TestAJobThatWaitsCostsEightWritesAndSaysWhy(t *testing.T) {
 	s := begin(t, cluster, batchJob, annotated)
 	unit := s.enqueued()
 	s.refuse("QuotaExceeded", "team has 0 of 1 cpu left")
-	s.event(corev1.EventTypeNormal, "Queued", "QueueUnit "+unit.Name+" waits: QuotaExceeded: team has 0 of 1 cpu left")
+	s.event(corev1.EventTypeNormal, "Queued", "QueueUnit "+unit.Name+" is waiting: QuotaExceeded: team has 0 of 1 cpu left")
 	s.admit()
 	s.inPhase(v1alpha1.PhaseRunning)
 	s.inPhase(v1alpha1.PhaseSucceeded)

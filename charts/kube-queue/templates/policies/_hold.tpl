@@ -1,6 +1,6 @@
 {{/*
-The policy that holds the jobs of a kind, from what files/kinds.yaml says of it. Paths are
-as in spec.runPolicy.suspend.
+The policy that holds the jobs of a kind, from the data in files/kinds.yaml. Paths have the
+form spec.runPolicy.suspend.
 */}}
 
 {{/* A field of the object, or of another root: object.spec.?runPolicy.?suspend. */}}
@@ -8,12 +8,12 @@ as in spec.runPolicy.suspend.
 object.{{ replace "." ".?" . }}
 {{- end -}}
 
-{{/* The path of what a field is in. */}}
+{{/* The path of the parent of a field. */}}
 {{- define "kube-queue.parent" -}}
 {{ regexReplaceAll "[.][^.]*$" . "" }}
 {{- end -}}
 
-{{/* What a field has that is unset, and what it is set to. */}}
+{{/* The value of an unset field, and the value that it is set to. */}}
 {{- define "kube-queue.celZero" -}}
 {{ kindIs "string" . | ternary "''" "false" }}
 {{- end -}}
@@ -32,7 +32,7 @@ object.{{ replace "." ".?" . }}
 JSONPatch{op: 'add', path: '/{{ replace "." "/" (index . 0) }}', value: {{ index . 1 }}}
 {{- end -}}
 
-{{/* The settings that are noted in an annotation, and with "" those that are not. */}}
+{{/* The settings that are recorded in an annotation, and with "" those that are not. */}}
 {{- define "kube-queue.settings" -}}
 {{- $found := list -}}
 {{- $noted := index . 1 -}}
@@ -40,17 +40,17 @@ JSONPatch{op: 'add', path: '/{{ replace "." "/" (index . 0) }}', value: {{ index
 {{- $found | toJson -}}
 {{- end -}}
 
-{{/* Owners of a kind that do not hold it, as a condition on the owner o. */}}
+{{/* Owners whose children are queued separately, as a condition on the owner o. */}}
 {{- define "kube-queue.celOwner" -}}
 o.?kind.orValue('') == '{{ .kind }}' && o.?apiVersion.orValue('').startsWith('{{ .group }}/')
 {{- end -}}
 
-{{/* The fields, beside spec, that must be maps or absent. */}}
+{{/* A field, other than spec, that must be a map or absent. */}}
 {{- define "kube-queue.celMap" -}}
 type({{ include "kube-queue.cel" . }}.orValue({})) == map
 {{- end -}}
 
-{{/* What is set together with the suspend field in one patch. */}}
+{{/* The patch of the suspend field and of the settings without an annotation. */}}
 {{- define "kube-queue.suspendPatch" -}}
 {{- $kind := . -}}
 {{- $settings := include "kube-queue.settings" (list . "") | fromJsonArray -}}
@@ -73,7 +73,7 @@ type({{ include "kube-queue.cel" . }}.orValue({})) == map
 {{- end -}}
 {{- end -}}
 
-{{/* A setting of its own patch, with the annotation that notes it. */}}
+{{/* The patch of a setting and of the annotation that records it. */}}
 {{- define "kube-queue.notedPatch" -}}
 {{ include "kube-queue.add" (list .path (include "kube-queue.celValue" .value)) }},
 JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('{{ .annotation }}'), value: 'false'}
@@ -82,8 +82,8 @@ JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('{{ .a
 {{/* The comment of a setting. */}}
 {{- define "kube-queue.why" -}}
 {{- $why := .why -}}
-{{- with .olderPath }}{{ $why = printf "%s It may be in %s too." $why . }}{{ end -}}
-{{- if .annotation }}{{ $why = printf "%s So it gets %s too, and a note of what it had: job-extensions puts that back with the release." $why (.path | splitList "." | last) }}{{ end -}}
+{{- with .olderPath }}{{ $why = printf "%s It may also be in %s." $why . }}{{ end -}}
+{{- if .annotation }}{{ $why = printf "%s So this policy sets %s and records the previous value in an annotation: job-extensions restores it with the release." $why (.path | splitList "." | last) }}{{ end -}}
 # {{ wrap 82 $why | replace "\n" "\n# " }}
 {{- end -}}
 
@@ -95,20 +95,19 @@ JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('{{ .a
 {{- $suspend := include "kube-queue.cel" $kind.suspendPath -}}
 {{- $noted := include "kube-queue.settings" (list $kind "noted") | fromJsonArray -}}
 {{- $itself := and $kind.markedBySuspend $kind.sets -}}
-# Holds {{ $kind.kind }}s that carry only the annotation: with suspend set while they are
-# created, no pod is made before the release.
+# Holds {{ $kind.kind }}s that have only the annotation: the policy sets suspend at their
+# creation, so that no pod is created before the release.
 {{- if $itself }}
-# Those that carry suspend themselves get what has to be set beside it.
+# {{ $kind.kind }}s with suspend get the other fields that a suspended {{ $kind.kind }} requires.
 {{- else if $kind.markedBySuspend }}
-# Those that carry suspend themselves are held without this policy.
+# {{ $kind.kind }}s with suspend are held without this policy.
 {{- end }}
 {{- with $kind.needs }}
-# They need {{ . }}.
+# They require {{ . }}.
 {{- end }}
 #
-# Every match condition must hold, and none may fail on any {{ $kind.kind }}: a failure would
-# refuse the object of somebody who does not know of kube-queue. So fields are
-# read by optional chaining only.
+# No match condition may fail on any {{ $kind.kind }}: a failure would reject objects of
+# users who do not use kube-queue. So fields are read by optional chaining only.
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
 metadata:
@@ -117,8 +116,8 @@ metadata:
     {{- include "kube-queue.labels" $root | nindent 4 }}
 spec:
   failurePolicy: Fail
-  # A webhook that runs later may take the suspend field away. One that adds the
-  # annotation comes too late: a policy that did not match is not asked again.
+  # A webhook that runs later may remove the suspend field. A webhook that adds the
+  # annotation runs too late: a policy that did not match is not evaluated again.
   reinvocationPolicy: IfNeeded
   matchConstraints:
     matchPolicy: Equivalent
@@ -129,9 +128,8 @@ spec:
       resources: [{{ $kind.resource }}]
   matchConditions:
   {{- if $itself }}
-  # By the annotation, or by suspend itself where the annotation does not say no.
-  # After a release it says "false", and whoever suspends the {{ $kind.kind }} then wants it
-  # suspended.
+  # Marked by the annotation, or by suspend if the annotation does not opt out. After a
+  # release the annotation is "false", and suspend then means a suspension by hand.
   - name: marked
     expression: >-
       object.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].orValue('') == 'true'
@@ -143,7 +141,7 @@ spec:
     expression: "object.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].orValue('') == 'true'"
   {{- end }}
   {{- if not $kind.native }}
-  # A half-written {{ $kind.kind }} makes no pod; what it lacks is for its operator to say.
+  # An incomplete {{ $kind.kind }} creates no pod; its operator reports what is missing.
   - name: has-spec
     {{- if gt (len (default list $kind.maps)) 1 }}
     expression: >-
@@ -156,8 +154,8 @@ spec:
     {{- end }}
   {{- end }}
   {{- if $kind.owners }}
-  # A child is held by holding its parent; but a {{ (first $kind.owners).kind }}'s {{ $kind.kind }}s queue each for
-  # itself.
+  # A child is held through its parent. But each {{ $kind.kind }} of a {{ (first $kind.owners).kind }} is queued
+  # separately.
   - name: no-controller-owner
     expression: >-
       !object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false)
@@ -165,7 +163,7 @@ spec:
         && !({{ include "kube-queue.celOwner" . }})
       {{- end }})
   {{- else }}
-  # A child is held by holding its parent.
+  # A child is held through its parent.
   - name: no-controller-owner
     expression: "!object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false))"
   {{- end }}
@@ -177,8 +175,8 @@ spec:
       {{- . | nindent 6 }}
   {{- end }}
   {{- if $kind.holdable }}
-  # The operator would refuse these even so. They are left as they are, and
-  # job-extensions says InvalidRequest.
+  # The operator rejects these if they are suspended. They are not changed, and
+  # job-extensions reports InvalidRequest.
   {{- range $kind.holdable }}
   - name: {{ .name }}
     {{- if contains "\n" .expression }}
@@ -189,11 +187,11 @@ spec:
     {{- end }}
   {{- end }}
   {{- end }}
-  # Later only what is held already stays held: the release clears annotation and
-  # suspend together, and a manifest applied again stops nothing that runs.
-  {{- if $itself }} But
-  # whoever suspends it by hand, or applies a manifest to it while it is suspended,
-  # does not know of {{ range $i, $setting := $kind.sets }}{{ if $i }} and {{ end }}{{ .path | splitList "." | last }}{{ end }}.
+  # An update only keeps held jobs held: the release clears annotation and suspend
+  # together, and applying a manifest again does not stop a running job.
+  {{- if $itself }}
+  # A user who suspends a {{ $kind.kind }} by hand, or applies a manifest to a suspended
+  # {{ $kind.kind }}, need not set {{ range $i, $setting := $kind.sets }}{{ if $i }} and {{ end }}{{ .path | splitList "." | last }}{{ end }}.
   {{- end }}
   - name: new-or-held
     expression: >-
@@ -249,7 +247,7 @@ spec:
   policyName: {{ $name }}
 {{- end -}}
 
-{{/* Which operator runs the job, where its kind can say so. */}}
+{{/* Whether managedBy, if the kind has it, names the kind's own operator. */}}
 {{- define "kube-queue.celManagedBy" -}}
 {{- $group := .group -}}
 {{- $field := printf "%s.?managedBy" (include "kube-queue.cel" (include "kube-queue.parent" .suspendPath)) -}}
@@ -263,7 +261,7 @@ spec:
 {{- end -}}
 {{- end -}}
 
-{{/* list KIND NAMES: the versions of those of the kind's extensions that are named. */}}
+{{/* list KIND NAMES: the versions of the named extensions of the kind. */}}
 {{- define "kube-queue.versions" -}}
 {{- $names := index . 1 -}}
 {{- $versions := list -}}

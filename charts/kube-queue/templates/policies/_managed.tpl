@@ -1,19 +1,19 @@
 {{/* The policy of the managed namespaces, and its binding. */}}
 {{- define "kube-queue.managedPolicy" -}}
 {{- $kinds := include "kube-queue.kinds" . | fromJsonArray -}}
-# In a namespace with label kube-queue/managed "true" every new job of the kinds
-# listed below is queued, whatever its mark says: it gets the mark, and a note of
-# where it came from.
+# In a namespace with label kube-queue/managed: "true", every new job of the kinds
+# listed below is queued, whatever its mark: it gets the mark, and an annotation that
+# records the managed namespace.
 #
-# It is suspended here as well, as the hold policies would do it. They act on what
-# had its mark when they were asked; in which order policies are asked nobody can
-# say, and one that did not match then is not asked again.
+# This policy also suspends the job, in the same way as the hold policies. Those act only
+# on jobs that have the mark when they are evaluated. The order of policies is undefined,
+# and a policy that did not match is not evaluated again.
 #
-# Only kinds that are in job-extensions' --enabled-extensions stand here: jobs of
-# another kind would wait for ever.
+# Only kinds in --enabled-extensions of job-extensions are listed: jobs of other kinds
+# would wait for ever.
 #
-# No match condition may fail on any object, which would refuse it. So fields are
-# read by optional chaining only.
+# No match condition may fail on any object, because a failure rejects the object. So
+# fields are read by optional chaining only.
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
 metadata:
@@ -22,14 +22,14 @@ metadata:
     {{- include "kube-queue.labels" . | nindent 4 }}
 spec:
   failurePolicy: Fail
-  # A webhook that runs later may take the suspend field away.
+  # A webhook that runs later may remove the suspend field.
   reinvocationPolicy: IfNeeded
   matchConstraints:
     matchPolicy: Equivalent
     resourceRules:
     {{- include "kube-queue.managedRules" . | nindent 4 }}
   matchConditions:
-  # A half-written job makes no pod; what it lacks is for its operator to say.
+  # An incomplete job creates no pod; its operator reports what is missing.
   - name: has-spec
     expression: >-
       type(object.?spec.orValue('')) == map
@@ -37,8 +37,8 @@ spec:
       && ({{ include "kube-queue.celIsNot" $names }} || (
         {{- $maps | nindent 8 }}))
       {{- end }}
-  # A child is held by holding its parent; but what is made on a schedule queues each
-  # for itself.
+  # A child is held through its parent. But each job that is created on a schedule is
+  # queued separately.
   - name: no-controller-owner
     expression: >-
       !object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false)
@@ -47,13 +47,13 @@ spec:
         {{- end }}{{ end }})
   - name: no-other-queue
     expression: "!object.metadata.?labels[?'kueue.x-k8s.io/queue-name'].hasValue()"
-  # A kind that has no such field may hold anything in its place.
+  # In a kind without such a field, it may have any value.
   - name: managed-by-its-controller
     expression: >-
       {{- include "kube-queue.celAllManagedBy" $kinds | nindent 6 }}
   variables:
-  # As in the hold policies. Others get the mark alone, and job-extensions says
-  # InvalidRequest.
+  # The same as in the hold policies. Other jobs get only the mark, and job-extensions
+  # reports InvalidRequest.
   - name: canBeSuspended
     expression: >-
       {{- include "kube-queue.celHoldable" $kinds | nindent 6 }}
@@ -67,7 +67,7 @@ spec:
           JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('scheduling.x-k8s.io/suspend'), value: 'true'},
           JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('kube-queue/managed'), value: 'true'}
         ]
-  # As in the hold policies of these kinds.
+  # The same as in the hold policies of these kinds.
   {{- range $patch, $names := include "kube-queue.samePatch" $kinds | fromJson }}
   - patchType: JSONPatch
     jsonPatch:
@@ -100,7 +100,7 @@ spec:
         kube-queue/managed: "true"
 {{- end -}}
 
-{{/* Whether the object is of none of the kinds, by their names. */}}
+{{/* Whether the object is of none of the named kinds. */}}
 {{- define "kube-queue.celIsNot" -}}
 {{- if eq (len .) 1 -}}
 object.kind != '{{ first . }}'
@@ -109,7 +109,7 @@ object.kind != '{{ first . }}'
 {{- end -}}
 {{- end -}}
 
-{{/* Names of kinds by what must be a map in them, for those that have any such. */}}
+{{/* Names of kinds by the condition that their fields are maps. */}}
 {{- define "kube-queue.sameMaps" -}}
 {{- $same := dict -}}
 {{- range . -}}
@@ -133,7 +133,7 @@ object.kind != '{{ first . }}'
 {{- $same | toJson -}}
 {{- end -}}
 
-{{/* Whether the object can be suspended, for those kinds that have some that cannot. */}}
+{{/* Whether the object can be suspended, for kinds with objects that cannot. */}}
 {{- define "kube-queue.celHoldable" -}}
 {{- $terms := list -}}
 {{- range . -}}
@@ -146,7 +146,7 @@ object.kind != '{{ first . }}'
 {{- join "\n&& " $terms | default "true" -}}
 {{- end -}}
 
-{{/* Whether managedBy, where its kind has it, names one of the operators of all kinds. */}}
+{{/* Whether managedBy, if the kind has it, names one of the operators of all kinds. */}}
 {{- define "kube-queue.celAllManagedBy" -}}
 {{- $values := list "''" -}}
 {{- $fields := dict -}}

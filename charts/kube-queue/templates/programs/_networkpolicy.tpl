@@ -25,7 +25,7 @@ spec:
     {{- end }}
   {{- end }}
   egress:
-  # The API server alone, by its address: not even names are looked up.
+  # Only the API server, by its address: not even DNS.
   - ports:
     {{- range $values.networkPolicy.apiServerPorts }}
     - port: {{ . }}

@@ -1,7 +1,7 @@
 {{/*
-What both programs have in common. They are given a dict of root, name, values (the
-program's own part of values.yaml), path (where that stands there), fixed (settings that other
-values are for: lists of field, flag and what to set), configKind, args and env.
+The common part of both programs. The argument is a dict of root, name, values (the
+program's part of values.yaml), path (the key of that part), fixed (settings that have
+their own values: lists of field, flag and what to set instead), configKind, args and env.
 */}}
 
 {{- define "kube-queue.configMap" -}}
@@ -59,7 +59,7 @@ spec:
       annotations:
         kubectl.kubernetes.io/default-container: {{ .name }}
         {{- if $values.config }}
-        # A program reads its file once: another one makes new pods.
+        # A program reads its file once, so a changed file must replace the pods.
         kube-queue/config-checksum: {{ include "kube-queue.config" . | sha256sum }}
         {{- end }}
         {{- with $values.podAnnotations }}
@@ -168,7 +168,7 @@ metadata:
   labels:
     {{- include "kube-queue.labels" .root | nindent 4 }}
 spec:
-  # With one replica too a node can be drained: nothing that runs needs the program.
+  # A node can be drained with one replica too: running jobs do not need the program.
   maxUnavailable: 1
   selector:
     matchLabels:
@@ -185,7 +185,7 @@ metadata:
     app.kubernetes.io/name: {{ .name }}
     {{- include "kube-queue.labels" .root | nindent 4 }}
 spec:
-  # All replicas are asked, each for itself.
+  # Prometheus scrapes each replica.
   clusterIP: None
   selector:
     {{- include "kube-queue.selector" .name | nindent 4 }}

@@ -1,19 +1,19 @@
 {{/*
-What the chart itself sets, or builds upon: said once more in config, extraArgs or extraEnv
-it would not count, or the program would not be where probes, Services and roles look for it.
+Settings that the chart itself sets or relies on. In config, extraArgs or extraEnv they
+would have no effect, or they would break probes, Services and roles.
 */}}
 
 {{- define "kube-queue.checkSettings" -}}
 {{- $path := .path -}}
 {{- $fixed := concat .fixed (list
-  (list "namespace" "--namespace" "leave it out: everything is in namespace kube-queue")
-  (list "health.bindAddress" "--health-bind-address" "leave it out: the probes ask port 8081")
-  (list "metrics.bindAddress" "--metrics-bind-address" "leave it out: it is port 8443, and none with metrics.enabled=false")
-  (list "leaderElection.leaderElect" "--leader-elect" "leave it out: two pods run at once in every update, and without a lease both would work"))
+  (list "namespace" "--namespace" "remove it; the namespace is always kube-queue")
+  (list "health.bindAddress" "--health-bind-address" "remove it; the probes use port 8081")
+  (list "metrics.bindAddress" "--metrics-bind-address" "remove it; the port is 8443, or set metrics.enabled=false")
+  (list "leaderElection.leaderElect" "--leader-elect" "remove it; two pods run during each update, and without leader election both would be active"))
 -}}
 {{- range $key := list "apiVersion" "kind" -}}
 {{- if hasKey $.values.config $key -}}
-{{- fail (printf "%s.config: leave out apiVersion and kind, which the chart writes" $path) -}}
+{{- fail (printf "%s.config: remove apiVersion and kind; the chart sets them" $path) -}}
 {{- end -}}
 {{- end -}}
 {{- range $fixed -}}
@@ -43,7 +43,7 @@ it would not count, or the program would not be where probes, Services and roles
 -}}
 {{- range $.values.extraEnv -}}
 {{- with get $variables .name -}}
-{{- fail (printf "%s.extraEnv: set %s instead of the variable" $path .) -}}
+{{- fail (printf "%s.extraEnv: remove the variable and set %s instead" $path .) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
