@@ -164,8 +164,8 @@ func TestWhatIsWrongIsReportedWithFileAndField(t *testing.T) {
 	for _, c := range []struct{ name, text, old, new, want string }{
 		{"an unknown field", small, "about:", "abuot:", `unknown field "abuot"`},
 		{"an unknown field of a class", small, "every:", "evry:", `evry`},
-		{"an unknown kind", waiting, "Backlog", "Backlogs", "kind: \"Backlogs\"; known are Stream, Backlog"},
-		{"an unknown policy", small, "about: a small one", "policy: Random", "policy: \"Random\" is unknown; known are RoundRobin"},
+		{"an unknown kind", waiting, "Backlog", "Backlogs", "unknown kind \"Backlogs\"; known kinds: Stream, Backlog"},
+		{"an unknown policy", small, "about: a small one", "policy: Random", "unknown policy \"Random\"; known policies: RoundRobin"},
 		{"no leaves", small, "leaves: {count: 2", "leaves: {count: 0", "leaves.count: 0; at least 1"},
 		{"an amount that is none", small, "max: {cpu: 10}", "max: {cpu: ten}", `parents.max.cpu: "ten" is no quantity`},
 		{"a negative amount", small, "cpu: 500m", "cpu: -1", "classes[0].requests.cpu: -1 must not be negative"},
@@ -194,7 +194,7 @@ func TestWhatIsWrongIsReportedWithFileAndField(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Load("none"); err == nil || !strings.Contains(err.Error(), "known are baseline") {
+	if _, err := Load("none"); err == nil || !strings.Contains(err.Error(), "known scenarios: baseline") {
 		t.Errorf("got %v", err)
 	}
 }
