@@ -195,7 +195,7 @@ func TestAFolderIsEmptiedUnlessItIsSomebodysElse(t *testing.T) {
 	if err := os.WriteFile(precious, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := folder.Prepare(DefaultConfig()); err == nil || !strings.Contains(err.Error(), "not made by localcluster") {
+	if _, err := folder.Prepare(DefaultConfig()); err == nil || !strings.Contains(err.Error(), "not created by localcluster") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat(precious); err != nil {
