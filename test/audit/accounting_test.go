@@ -54,27 +54,27 @@ func TestAccountingAddsUpWhatTheUnitsHoldAndAskFor(t *testing.T) {
 		{name: "a status of before", act: func(s *script, tree *thing) {
 			s.show(tree, 1, right...)
 			tree.patch(admin, "metadata.generation", 2)
-		}, want: []string{"the status is of generation 1, the tree of 2"}},
+		}, want: []string{"the status has observedGeneration 1, but the tree has generation 2"}},
 		{name: "too little used", act: func(s *script, tree *thing) {
 			s.show(tree, 1, "root jobs=1 used=2500m request=5", right[1], right[2])
-		}, want: []string{"node root: used: cpu: shown 2500m, counted 3"}},
+		}, want: []string{"node root: used: cpu: status 2500m, counted 3"}},
 		{name: "a job too many", act: func(s *script, tree *thing) {
 			s.show(tree, 1, right[0], right[1], "root/b jobs=1 used=1 request=1")
-		}, want: []string{"node root/b: jobs: 1 shown, 0 counted", "node root/b: used: cpu: shown 1, counted 0", "node root/b: request: cpu: shown 1, counted 0"}},
+		}, want: []string{"node root/b: jobs: 1 in the status, 0 counted", "node root/b: used: cpu: status 1, counted 0", "node root/b: request: cpu: status 1, counted 0"}},
 		{name: "borrowed without need", act: func(s *script, tree *thing) {
 			s.show(tree, 1, right[0], "root/a jobs=1 used=3 borrowed=3 request=5", right[2])
-		}, want: []string{"node root/a: borrowed: cpu: shown 3, counted 1"}},
+		}, want: []string{"node root/a: borrowed: cpu: status 3, counted 1"}},
 		{name: "one in line forgotten", act: func(s *script, tree *thing) {
 			s.show(tree, 1, "root jobs=1 used=3 request=3", right[1], right[2])
-		}, want: []string{"node root: request: cpu: shown 3, counted 5"}},
+		}, want: []string{"node root: request: cpu: status 3, counted 5"}},
 		{name: "one that does not ask counted", act: func(s *script, tree *thing) {
 			s.errand("a", "root/a", 1).patch(admin, "spec.active", false)
 			s.errand("nowhere", "", 1)
 			s.show(tree, 1, "root jobs=1 used=3 request=7", right[1], right[2])
-		}, want: []string{"node root: request: cpu: shown 7, counted 5"}},
+		}, want: []string{"node root: request: cpu: status 7, counted 5"}},
 		{name: "a node left out and one too many", act: func(s *script, tree *thing) {
 			s.show(tree, 1, right[0], right[1], right[1], "root/c jobs=0")
-		}, want: []string{"node root/a: shown twice", "node root/b: not shown", "node root/c: shown, and not in the tree"}},
+		}, want: []string{"node root/a: listed twice in the status", "node root/b: missing in the status", "node root/c: listed in the status, but not in the tree"}},
 		{name: "a tree that changed is counted again", act: func(s *script, tree *thing) {
 			s.becomes(tree, limits, `{name: b, namespaces: [b, a]}`)
 			s.show(tree, 1, "root jobs=1 used=3 request=5", "root/b jobs=1 used=3 request=5")
@@ -82,13 +82,13 @@ func TestAccountingAddsUpWhatTheUnitsHoldAndAskFor(t *testing.T) {
 		{name: "what belongs to no group any more is still used", act: func(s *script, tree *thing) {
 			s.becomes(tree, limits, `{name: b, namespaces: [b]}`)
 			s.show(tree, 1, "root jobs=0", "root/b jobs=0")
-		}, want: []string{"node root: jobs: 0 shown, 1 counted", "node root: used: cpu: shown 0, counted 3", "node root: request: cpu: shown 0, counted 3"}},
+		}, want: []string{"node root: jobs: 0 in the status, 1 counted", "node root: used: cpu: status 0, counted 3", "node root: request: cpu: status 0, counted 3"}},
 		{name: "one that waits for its time again asks when that has come", act: func(s *script, tree *thing) {
 			later := s.errand("b", "root/b", 2)
 			later.patchStatus(controller, "status.phase", "Backoff", "status.requeueState", map[string]any{"requeueAt": s.now.Add(time.Second).Format(time.RFC3339)})
 			s.wait(2 * time.Second)
 			s.show(tree, 1, right...)
-		}, want: []string{"node root: request: cpu: shown 5, counted 7", "node root/b: request: cpu: shown 0, counted 2"}},
+		}, want: []string{"node root: request: cpu: status 5, counted 7", "node root/b: request: cpu: status 0, counted 2"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScript(t)

@@ -52,13 +52,13 @@ func TestRefusedPod(t *testing.T) {
 			p := released(s, 3)
 			p.start()
 			p.refused(noCPU)
-		}, 0, "more than their jobs start with"},
+		}, 0, "later growth"},
 		{"in place of one that is gone", byResourceQuota, func(s *script) {
 			s.quota("q", fourCores)
 			p := released(s, 3)
 			p.start().removePod(operator)
 			p.refused(noCPU)
-		}, 0, "take the place of others"},
+		}, 0, "replacements of other pods"},
 		{"that is there already", byResourceQuota, func(s *script) {
 			s.quota("q", fourCores)
 			p := s.tfjob("a", 1)
@@ -70,7 +70,7 @@ func TestRefusedPod(t *testing.T) {
 			p.refused(noCPU)
 			s.asking(map[string]any{"metadata": map[string]any{"name": pod.text("metadata.name"), "ownerReferences": []any{map[string]any{
 				"kind": "TFJob", "uid": p.job.text("metadata.uid"), "controller": true}}}})
-		}, 0, "there by that name"},
+		}, 0, "already existed under the same name"},
 		{"since the quota was cut after the admission", byResourceQuota, func(s *script) {
 			q := s.quota("q", fourCores)
 			p := released(s, 3)
@@ -82,7 +82,7 @@ func TestRefusedPod(t *testing.T) {
 			p := released(s, 3)
 			s.stranger(3, "")
 			p.refused(noCPU)
-		}, 0, "took the room"},
+		}, 0, "used the quota after the admission"},
 		{"though what came later took not enough", byResourceQuota, func(s *script) {
 			s.quota("q", fourCores)
 			p := released(s, 3)
@@ -109,7 +109,7 @@ func TestRefusedPod(t *testing.T) {
 			p := released(s, 3)
 			other.start()
 			p.refused("exceeded quota: q, requested: requests.cpu=3, used: requests.cpu=2, limited: requests.cpu=4")
-		}, 0, "took the room"},
+		}, 0, "used the quota after the admission"},
 		{"since the quota counts one that was created twice", byResourceQuota, func(s *script) {
 			s.quota("q", fourCores)
 			p := released(s, 3)

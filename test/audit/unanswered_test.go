@@ -260,7 +260,7 @@ func TestAWriteOfWhichNothingTellsIsCounted(t *testing.T) {
 	if err := report.Print(&text); err != nil {
 		t.Fatal(err)
 	}
-	if want := "1 writes got no answer"; report.Unanswered != 1 || !strings.Contains(text.String(), want) {
+	if want := "1 writes have no response"; report.Unanswered != 1 || !strings.Contains(text.String(), want) {
 		t.Errorf("%d writes without an answer, and %q not in the report, or not: %s", report.Unanswered, want, text.String())
 	}
 }

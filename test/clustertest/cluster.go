@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Ready is what localcluster reports a cluster that can be used.
+// Ready is the output of localcluster for a ready cluster.
 type Ready struct {
 	// Kubeconfig is the administrator's.
 	Kubeconfig string `json:"kubeconfig"`

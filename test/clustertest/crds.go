@@ -91,5 +91,5 @@ func named(known []operator, name string) (operator, error) {
 		}
 		names = append(names, o.Name)
 	}
-	return operator{}, fmt.Errorf("operator %q is not known: the known ones are %s", name, strings.Join(names, ", "))
+	return operator{}, fmt.Errorf("unknown operator %q; known operators: %s", name, strings.Join(names, ", "))
 }

@@ -24,7 +24,7 @@ const mark = "scheduling.x-k8s.io/suspend"
 // WaitForPolicies waits until each installed policy acts on each resource that it
 // is for and that the cluster serves.
 func (c *Cluster) WaitForPolicies(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, installTimeout, fmt.Errorf("the policies do not act within %v", installTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, installTimeout, fmt.Errorf("the policies did not take effect within %v", installTimeout))
 	defer cancel()
 	policies, err := c.policies(ctx)
 	if err != nil || len(policies) == 0 {
@@ -73,7 +73,7 @@ func (c *Cluster) waitForPolicy(ctx context.Context, p policy, managed string) e
 		}
 	}
 	if !known {
-		return fmt.Errorf("policy %s is for no kind of job that is known, and package clustertest has no probe for it: add one", p.name)
+		return fmt.Errorf("package clustertest has no probe for policy %s, which matches no known kind of job; add a probe", p.name)
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (c *Cluster) waitForProbe(ctx context.Context, probe probe, namespace strin
 		return probe.acts(created, err), nil
 	})
 	if err != nil {
-		return errors.Join(fmt.Errorf("does not act: %w", err), last)
+		return errors.Join(fmt.Errorf("is not in effect: %w", err), last)
 	}
 	return nil
 }

@@ -1,9 +1,9 @@
-// Package clustertest gives tests, and the demo, a real cluster with kube-queue's
-// manifests in it.
+// Package clustertest starts real clusters with the manifests of kube-queue for tests and for
+// the demo.
 //
-// The cluster is the one of test/localcluster, a module of its own: it is built
-// and run as a program, so that nothing of Kubernetes itself is linked into the
-// product's tests. It ends with the process that started it, however that ends.
+// The cluster is that of test/localcluster, a separate module that is built and run as a
+// program, so that the tests of the product do not link Kubernetes itself. The cluster ends
+// with the process that started it.
 package clustertest
 
 import (
@@ -22,10 +22,9 @@ import (
 	"time"
 )
 
-// Options is what a cluster is asked to be. What is left out is localcluster's
-// default.
+// Options are the options of a cluster. The defaults are those of localcluster.
 type Options struct {
-	// OnlyAPI is a cluster of nothing but the API server and its store.
+	// OnlyAPI starts only the API server and etcd.
 	OnlyAPI    bool
 	Nodes      int
 	NodeCPU    string
@@ -38,7 +37,7 @@ type Options struct {
 	CRDs []string
 	// Bare is a cluster without kube-queue, for tests that install it themselves.
 	Bare bool
-	// PodRunTime is how long a pod runs that does not say so itself.
+	// PodRunTime is the run time of pods that do not set their own.
 	PodRunTime time.Duration
 	// AuditLevel is "Metadata" or "RequestResponse".
 	AuditLevel string
@@ -133,7 +132,7 @@ func repository(ctx context.Context) (string, error) {
 	}
 	dir := filepath.Dir(strings.TrimSpace(string(out)))
 	if _, err := os.Stat(filepath.Join(dir, "deploy", "crds")); err != nil {
-		return "", fmt.Errorf("run this in kube-queue's work tree: %w", err)
+		return "", fmt.Errorf("run this command in a clone of kube-queue: %w", err)
 	}
 	return dir, nil
 }
@@ -204,7 +203,7 @@ func (p *process) ready(ctx context.Context) (Ready, error) {
 		}
 		return ready, nil
 	case <-p.exited:
-		return ready, fmt.Errorf("the cluster did not start (%v); localcluster has reported why", p.err)
+		return ready, fmt.Errorf("the cluster did not start (%v); see the output of localcluster for the cause", p.err)
 	case <-ctx.Done():
 		return ready, fmt.Errorf("the cluster is not ready yet: %w", context.Cause(ctx))
 	}

@@ -25,9 +25,9 @@ func TestAStoryEndsWellWhenEachJobHasSucceeded(t *testing.T) {
 		story story
 		want  string
 	}{
-		{"nothing was seen", nil, "nothing was seen"},
+		{"no state of the jobs was seen", nil, "no state of the jobs was seen"},
 		{"all ended", story{{rows: []row{done, ready}}, {rows: []row{done, gone}}}, ""},
-		{"one failed", story{{rows: []row{{job: pi, state: "Failed", phase: "Failed"}}}}, "Job pi failed; kubectl describe job/pi"},
+		{"one failed", story{{rows: []row{{job: pi, state: "Failed", phase: "Failed"}}}}, "Job pi failed; run kubectl describe job/pi"},
 		{"one runs on", story{{rows: []row{{job: pi, state: "Running", phase: "Running"}}}}, "Job pi has not ended"},
 		{"one was deleted by somebody", story{{rows: []row{{job: pi, state: deleted, phase: "-"}}}}, "Job pi was deleted"},
 		{"an endless one never ran", story{{rows: []row{gone}}}, "RayCluster notebook was deleted before it ran"},
@@ -48,8 +48,8 @@ func TestAPairRunsOneAtATime(t *testing.T) {
 		want  string
 	}{
 		{"in turn", story{rows("Running", "Queuing"), rows("Succeeded", "Running")}, ""},
-		{"both at once", story{rows("Running", "Queuing"), rows("Running", "Running")}, "both jobs ran"},
-		{"the second was not shown as it waited", story{rows("Running", "Suspended"), rows("Succeeded", "Running")}, "job2 was never shown as Queuing"},
+		{"both at once", story{rows("Running", "Queuing"), rows("Running", "Running")}, "both jobs were running"},
+		{"the second was not shown as it waited", story{rows("Running", "Suspended"), rows("Succeeded", "Running")}, "job2 was never in the state Queuing"},
 	} {
 		t.Run(c.name, func(t *testing.T) { expect(t, c.story.oneAtATime(), c.want) })
 	}
@@ -65,8 +65,8 @@ func TestSomeJobsWaitAndOthersDoNot(t *testing.T) {
 		want  string
 	}{
 		{"one waits", story{{rows: []row{runs(one), waits(two)}}, {rows: []row{runs(one), runs(two)}}}, ""},
-		{"none waits", story{{rows: []row{runs(one), runs(two)}}}, "no job was shown waiting"},
-		{"all wait", story{{rows: []row{waits(one), waits(two)}}}, "all jobs were shown waiting"},
+		{"none waits", story{{rows: []row{runs(one), runs(two)}}}, "no job waited for quota"},
+		{"all wait", story{{rows: []row{waits(one), waits(two)}}}, "all jobs waited for quota"},
 		{"one requests nothing", story{{rows: []row{runs(one), {job: two, phase: "Running"}}}}, "RayJob tune requested no cpu"},
 	} {
 		t.Run(c.name, func(t *testing.T) { expect(t, c.story.someWaited(), c.want) })

@@ -30,12 +30,12 @@ func TestEachJobWasHeldFirst(t *testing.T) {
 		{"held, released and ended", "Workflow", func(*audit.Life) {}, ""},
 		{"never held", "Workflow", func(l *audit.Life) { l.Held = audit.Moment{} }, "Workflow default/it was not held from its creation"},
 		{"held too late", "Workflow", func(l *audit.Life) { l.Held = second(2) }, "was not held from its creation"},
-		{"no unit", "Workflow", func(l *audit.Life) { l.Queued = audit.Moment{} }, "has never had a unit"},
+		{"no unit", "Workflow", func(l *audit.Life) { l.Queued = audit.Moment{} }, "never had a QueueUnit"},
 		{"never released", "Workflow", func(l *audit.Life) { l.Released = nil }, "was released 0 times"},
 		{"released twice", "Workflow", func(l *audit.Life) { l.Released = append(l.Released, second(6)) }, "was released 2 times"},
-		{"no pod at all", "Workflow", func(l *audit.Life) { l.FirstPod = audit.Moment{} }, "has never had a pod"},
+		{"no pod at all", "Workflow", func(l *audit.Life) { l.FirstPod = audit.Moment{} }, "never had a pod"},
 		{"a pod too early", "Workflow", func(l *audit.Life) { l.FirstPod = second(3) }, "had a pod before its release"},
-		{"failed", "Workflow", func(l *audit.Life) { l.Outcome = "Failed" }, "has not succeeded: Failed"},
+		{"failed", "Workflow", func(l *audit.Life) { l.Outcome = "Failed" }, "did not succeed: Failed"},
 		{"an endless job was deleted", "RayCluster", func(l *audit.Life) { l.Outcome, l.Deleted = "", second(9) }, ""},
 		{"an endless job is still there", "RayCluster", func(l *audit.Life) { l.Outcome = "" }, "was not deleted"},
 	} {
@@ -75,5 +75,5 @@ RayCluster  it   2500m  4Gi     3.0s    8.0s  7
 	if out.String() != want {
 		t.Errorf("printed:\n%swant:\n%s", out.String(), want)
 	}
-	expect(t, printCosts(&out, jobs, seen, lives, writes[:1]), "the audit log shows no write on Workflow it")
+	expect(t, printCosts(&out, jobs, seen, lives, writes[:1]), "the audit log contains no write for Workflow it")
 }

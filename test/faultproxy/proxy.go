@@ -1,15 +1,15 @@
-// Package faultproxy stands between a program and the API server, and has requests
-// answered late, twice, with errors or not at all, as a test asks. The program knows
-// nothing of it: it speaks TLS and HTTP/2 with its own token, and watches go through.
+// Package faultproxy is a proxy between a program and the API server that injects faults for
+// tests: late, repeated, failed or missing responses. The program uses TLS and HTTP/2 with
+// its own token and does not notice the proxy. Watches are forwarded.
 //
-// Words. A Rule says which requests a Fault befalls, and which of those. A Fault is what
-// is done with one of them instead of forwarding it: an Exchange. A request has landed
-// when the API server has answered it; what the program hears of that is another matter.
-// The whole proxy may be cut, as a network is: by Refuse, where connections break and
-// none is made, or by Hang, where whatever is sent vanishes and nobody is reported.
+// Terms. A Rule selects the requests to which a Fault applies. A Fault replaces the forwarding
+// of one request, an Exchange. A request has landed when the API server has answered it,
+// whether or not the program receives the response. The complete proxy can be cut like a
+// network: with Refuse, connections break and new ones fail; with Hang, all data is silently
+// dropped.
 //
-// Rules and cuts may be switched at any time. A request that is on its way then goes on
-// as it began, but for a cut: what has not reached the API server never does.
+// Rules and cuts can change at any time. A request in flight is not affected by a new rule. A
+// cut stops requests that have not reached the API server.
 package faultproxy
 
 import (

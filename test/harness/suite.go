@@ -1,14 +1,12 @@
-// Package harness is what end-to-end tests work with: a real cluster with kube-queue
-// installed, its two programs as they are built, run as their ServiceAccounts, and
-// a namespace for each test that is cleaned behind it.
+// Package harness is the environment of end-to-end tests: a real cluster with kube-queue
+// installed, its two programs, run with their ServiceAccounts, and a namespace per test that
+// is cleaned up afterwards.
 //
-// Words. A Suite is a cluster and the programs to be run there; its tests run one
-// after another, since a quota tree is for the whole cluster. An Env is what one
-// test has of it. A Program is one of the two programs, which may be killed and
-// started again.
+// Terms. A Suite is a cluster and the programs to run there. Its tests run one after another,
+// because a quota tree applies to the complete cluster. An Env is the environment of one
+// test. A Program is one of the two programs, which can be killed and restarted.
 //
-// Each test ends with the independent checker of test/audit, which reads all that
-// was written so far.
+// At the end of each test, the independent checker of test/audit reads the audit log.
 package harness
 
 import (
@@ -34,8 +32,8 @@ type Suite struct {
 	*clustertest.Cluster
 	// Programs is the folder of the programs under test.
 	Programs string
-	// judged holds what was found in the audit log at the end of each test so far:
-	// the log is one for all tests, and a test answers for what came in its time.
+	// judged are the violations found at the end of earlier tests: all tests share one log,
+	// and a test only fails for its own violations.
 	judged map[string]bool
 }
 
@@ -45,7 +43,7 @@ func Main(m *testing.M, options clustertest.Options, use func(*Suite)) {
 	os.Exit(Run(m, options, use))
 }
 
-// Run is Main for a package that has to clean up behind it: it returns the exit status.
+// Run is Main for a package that cleans up afterwards: it returns the exit status.
 func Run(m *testing.M, options clustertest.Options, use func(*Suite)) int {
 	dir, err := os.MkdirTemp("", "kube-queue-e2e-")
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 )
 
 const ceilingHelp = `
-Makes the writes that a QueueUnit costs (create, release, end) by a bare client, with
-no controller at all: first each kind for all units, then all three of each unit in
-turn. No queue that makes these writes can be faster on the machine.`
+Sends the writes of a QueueUnit (create, release, end) from a minimal client, without a
+controller: first each kind of write for all units, then all three writes per unit. No
+queue that needs these writes can be faster on the machine.`
 
 // ceilingFlags are those of the command ceiling.
 type ceilingFlags struct {
@@ -27,14 +27,14 @@ type ceilingFlags struct {
 
 func ceilingCommand() command {
 	return command{
-		name: "ceiling", summary: "the same writes by a bare client: what the API server alone can take", help: ceilingHelp,
+		name: "ceiling", summary: "measure the throughput of the API server: the same writes from a minimal client", help: ceilingHelp,
 		prepare: func(flags *pflag.FlagSet) measure {
 			f := &ceilingFlags{}
-			flags.IntVar(&f.units, "units", 9000, "`NUMBER` of units of each part, rounded down to so many in each of 30 namespaces")
-			flags.IntVar(&f.inFlight, "in-flight", 32, "`NUMBER` of requests under way at once")
-			flags.BoolVar(&f.withoutPolicies, "without-policies", false, "leave out kube-queue's admission policies, to see what they cost")
-			flags.StringVar(&f.pprof, "pprof", "", "write profiles of the API server and of this tool to the folder `DIR`")
-			flags.BoolVar(&f.keep, "keep", false, "leave the logs of the cluster, and say where")
+			flags.IntVar(&f.units, "units", 9000, "`NUMBER` of units of each part, rounded down to a multiple of 30 (one share per namespace)")
+			flags.IntVar(&f.inFlight, "in-flight", 32, "`NUMBER` of concurrent requests")
+			flags.BoolVar(&f.withoutPolicies, "without-policies", false, "run without the admission policies of kube-queue, to measure their cost")
+			flags.StringVar(&f.pprof, "pprof", "", "`DIR` for profiles of the API server and of this tool")
+			flags.BoolVar(&f.keep, "keep", false, "keep the logs of the cluster and print their folder")
 			return f.measure
 		},
 	}

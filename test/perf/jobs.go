@@ -22,24 +22,24 @@ import (
 const ample = "ample"
 
 const jobsHelp = `
-Creates batch Jobs of one small pod on a cluster with kube-controller-manager,
-kube-scheduler and simulated nodes, and waits until all have completed. Times are those
-of the audit log. --queue says what releases them:
+Creates batch Jobs with one small pod on a cluster with kube-controller-manager,
+kube-scheduler and simulated nodes, and waits until all of them have completed. Times are
+taken from the audit log. --queue selects what releases the jobs:
 
-  kube-queue       held by annotation and suspend field, as users do, and released by
+  kube-queue       jobs are held by annotation and suspend field, and released by
                    kube-queue-controller and job-extensions
-  none             created unsuspended, and nothing of kube-queue runs: the yardstick
-  label:KEY=VALUE  created suspended with this label, and released by what --with runs.
-                   kube-queue's programs and policies are away meanwhile. --room is not
-                   known to such a queue: give it its quota by --apply. The jobs are in
-                   namespace perf-jobs
+  none             jobs are created unsuspended without kube-queue: the baseline
+  label:KEY=VALUE  jobs are created suspended with this label in namespace perf-jobs, and
+                   released by the command of --with. The programs and policies of
+                   kube-queue do not run. Such a queue ignores --room: create its quota
+                   with --apply
 
---queue may be given again: the queues then take turns on one cluster, --rounds times.
---compare has none among them, as the first. Each turn begins with 20 jobs that do not
-count and ends when nobody writes any more; what it has left is deleted.
+--queue can be repeated: the queues then take turns on one cluster, --rounds times.
+--compare adds the queue none as the first one. Each turn begins with 20 jobs that do not
+count and ends when no more writes happen; then its objects are deleted.
 
-A queue of no thought at all, which releases each job as soon as it sees it, is a
-yardstick for what any queue must cost at least:
+The queue noopqueue releases each job immediately. It is a baseline for the minimum cost
+of any queue:
 
   go build -o bin/ ./test/perf/noopqueue
   go run ./test/perf jobs --compare --queue=label:noop=yes --with='bin/noopqueue --label=noop=yes'`
@@ -59,7 +59,7 @@ type jobsFlags struct {
 
 func jobsCommand() command {
 	return command{
-		name: "jobs", summary: "batch Jobs on a whole cluster: completions, delays and writes, with any queue or none", help: jobsHelp,
+		name: "jobs", summary: "measure batch Jobs on a complete cluster: completions, delays and writes, with any queue or none", help: jobsHelp,
 		prepare: func(flags *pflag.FlagSet) measure {
 			f := &jobsFlags{}
 			f.add(flags)
@@ -70,20 +70,20 @@ func jobsCommand() command {
 
 func (f *jobsFlags) add(flags *pflag.FlagSet) {
 	f.set = flags
-	flags.StringVar(&f.scenario, "scenario", "", "`NAME` or file of what is created; other flags go before what it says. Known are "+strings.Join(scenario.JobsNames(), ", "))
-	flags.IntVar(&f.options.Jobs, "jobs", 2000, "`NUMBER` of jobs of each turn")
-	flags.Float64Var(&f.options.Rate, "rate", 0, "`NUMBER` of jobs created in a second; 0 for as fast as the API server takes them")
-	flags.StringArrayVar(&f.queues, "queue", []string{jobs.KubeQueue}, "`QUEUE` that releases the jobs: kube-queue, none or label:KEY=VALUE; may be given again")
-	flags.StringVar(&f.room, "room", ample, "`NUMBER` of jobs that may run at once by kube-queue's quota, or ample")
-	flags.DurationVar(&f.options.RunTime, "run-time", time.Second, "`DURATION` that each pod runs")
-	flags.IntVar(&f.rounds, "rounds", 1, "`NUMBER` of turns of each queue")
-	flags.BoolVar(&f.compare, "compare", false, "compare with jobs created unsuspended without any queue")
-	flags.StringArrayVar(&f.options.Apply, "apply", nil, "`FILE` of manifests for a queue of label:KEY=VALUE; may be given again")
-	flags.StringArrayVar(&f.options.With, "with", nil, "`COMMAND` that runs beside a queue of label:KEY=VALUE, by sh -c with KUBECONFIG set; may be given again")
+	flags.StringVar(&f.scenario, "scenario", "", "`NAME` or file of a scenario; other flags override it. Known scenarios: "+strings.Join(scenario.JobsNames(), ", "))
+	flags.IntVar(&f.options.Jobs, "jobs", 2000, "`NUMBER` of jobs per turn")
+	flags.Float64Var(&f.options.Rate, "rate", 0, "`NUMBER` of jobs created per second; 0: as fast as possible")
+	flags.StringArrayVar(&f.queues, "queue", []string{jobs.KubeQueue}, "`QUEUE` that releases the jobs: kube-queue, none or label:KEY=VALUE; can be repeated")
+	flags.StringVar(&f.room, "room", ample, "`NUMBER` of jobs that may run at a time in the quota of kube-queue, or ample")
+	flags.DurationVar(&f.options.RunTime, "run-time", time.Second, "run time of each pod, a `DURATION`")
+	flags.IntVar(&f.rounds, "rounds", 1, "`NUMBER` of turns per queue")
+	flags.BoolVar(&f.compare, "compare", false, "compare with jobs that are created unsuspended, without a queue")
+	flags.StringArrayVar(&f.options.Apply, "apply", nil, "`FILE` with manifests for a queue label:KEY=VALUE; can be repeated")
+	flags.StringArrayVar(&f.options.With, "with", nil, "`COMMAND` to run with a queue label:KEY=VALUE, with sh -c and KUBECONFIG set; can be repeated")
 	flags.IntVar(&f.nodes, "nodes", 20, "`NUMBER` of simulated nodes, each with room for 1,000 pods")
-	flags.BoolVar(&f.options.WithoutPolicies, "without-policies", false, "run kube-queue without its admission policies, to see what they cost")
-	flags.StringVar(&f.options.Profiles, "pprof", "", "`DIR` for CPU profiles of kube-queue's programs and the API server, of each turn")
-	flags.BoolVar(&f.keep, "keep", false, "leave the logs of the cluster and the programs, and say where")
+	flags.BoolVar(&f.options.WithoutPolicies, "without-policies", false, "run kube-queue without its admission policies, to measure their cost")
+	flags.StringVar(&f.options.Profiles, "pprof", "", "`DIR` for CPU profiles of the programs and the API server in each turn")
+	flags.BoolVar(&f.keep, "keep", false, "keep the logs of the cluster and the programs and print their folder")
 }
 
 // turns are the queues in the order of their turns.

@@ -1,11 +1,10 @@
-// Command perf measures kube-queue on a local control plane: what it takes, and what
-// the API server alone could take.
+// Command perf measures kube-queue on a local control plane, and the API server alone.
 //
 //	go run ./test/perf units --scenario=baseline
 //
-// Every command starts a cluster of its own, prints its figures as a table and, with
-// --json, writes them to a file. Everything runs on one machine: the figures hold for
-// that machine and for nothing else on it.
+// Every command starts its own cluster, prints its figures as a table and, with --json,
+// writes them to a file. Everything runs on one machine, and the figures are only valid for
+// that machine without other load.
 package main
 
 import (
@@ -25,7 +24,7 @@ import (
 )
 
 func main() {
-	// The first signal ends the run in order, the second at once.
+	// The first signal stops the run in order, the second one immediately.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], world{out: os.Stdout, err: os.Stderr}))
@@ -34,21 +33,21 @@ func main() {
 // world is where a command prints: figures to out, progress and errors to err.
 type world struct{ out, err io.Writer }
 
-// command is one of perf's.
+// command is a command of perf.
 type command struct {
 	name, summary, help string
 	// prepare adds the command's flags and returns what measures.
 	prepare func(*pflag.FlagSet) measure
 }
 
-// measure returns its figures. Progress is for people.
+// measure runs a measurement and returns its figures.
 type measure func(ctx context.Context, progress io.Writer) (*report.Report, error)
 
 func commands() []command {
 	return []command{unitsCommand(), jobsCommand(), ceilingCommand()}
 }
 
-// errUsage is the error of a wrong command line.
+// errUsage is an error in the command line.
 var errUsage = errors.New("wrong command line")
 
 func run(ctx context.Context, args []string, w world) int {
@@ -76,13 +75,13 @@ func dispatch(ctx context.Context, args []string, w world) error {
 		}
 	}
 	if len(args) == 0 || args[0] == "--help" || args[0] == "-h" || args[0] == "help" {
-		fmt.Fprint(w.out, "perf measures kube-queue on a local control plane.\n\nCommands, each with --help:\n")
+		fmt.Fprint(w.out, "perf measures kube-queue on a local control plane.\n\nCommands (run with --help for their flags):\n")
 		for _, c := range commands() {
 			fmt.Fprintf(w.out, "  %-8s %s\n", c.name, c.summary)
 		}
 		return nil
 	}
-	return fmt.Errorf("%w: unknown command %q; known are %s", errUsage, args[0], strings.Join(names, ", "))
+	return fmt.Errorf("%w: unknown command %q; known commands: %s", errUsage, args[0], strings.Join(names, ", "))
 }
 
 // execute runs a command and shows its figures.
@@ -91,13 +90,13 @@ func execute(ctx context.Context, c command, args []string, w world) error {
 	flags.SortFlags = false
 	flags.Usage = func() {}
 	measure := c.prepare(flags)
-	file := flags.String("json", "", "write the figures to this `FILE` too")
-	enforce := flags.Bool("enforce", false, "end with status 1 when a bar is not met")
+	file := flags.String("json", "", "also write the figures to `FILE` as JSON")
+	enforce := flags.Bool("enforce", false, "exit with status 1 if a bar is not met")
 	if err := flags.Parse(args); errors.Is(err, pflag.ErrHelp) {
 		fmt.Fprintf(w.out, "perf %s: %s\n\n%s\n\nFlags:\n%s", c.name, c.summary, strings.TrimSpace(c.help), flags.FlagUsages())
 		return nil
 	} else if err != nil {
-		return fmt.Errorf("%w: %s: %w; perf %s --help reports the flags", errUsage, c.name, err, c.name)
+		return fmt.Errorf("%w: %s: %w; see perf %s --help", errUsage, c.name, err, c.name)
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%w: %s: unexpected argument %q", errUsage, c.name, flags.Arg(0))
@@ -116,7 +115,7 @@ func execute(ctx context.Context, c command, args []string, w world) error {
 		}
 	}
 	if missed := figures.Missed(); *enforce && len(missed) > 0 {
-		return fmt.Errorf("not met:\n  %s", strings.Join(missed, "\n  "))
+		return fmt.Errorf("bars not met:\n  %s", strings.Join(missed, "\n  "))
 	}
 	return nil
 }
@@ -128,7 +127,7 @@ func given(flags *pflag.FlagSet) []string {
 	return set
 }
 
-// every calls tell now and then until the returned function is called.
+// every calls tell periodically until the returned function is called.
 func every(period time.Duration, tell func()) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -19,13 +19,13 @@ import (
 )
 
 const unitsHelp = `
-Runs kube-queue-controller alone beside an API server, creates the QueueUnits of a
-scenario as job-extensions would, sees them released and ends each after its run time.
+Runs kube-queue-controller with an API server only, creates the QueueUnits of a scenario
+as job-extensions would, observes their release and ends each unit after its run time.
 
-A scenario is a file: a quota tree, classes of units and the bars that the figures are
-to reach. In one of kind Stream the units come at their times. In one of kind Backlog
-all come at once and wait; room is then made for some, the controller is killed, and
-started again with more room.`
+A scenario is a file with a quota tree, classes of units and the bars for the figures. In
+a scenario of kind Stream, units are created at their times. In a scenario of kind
+Backlog, all units are created at once and wait; then the quota is raised for some of
+them, and the controller is killed and restarted with more quota.`
 
 // progressPeriod is between two lines of progress.
 const progressPeriod = 5 * time.Second
@@ -39,14 +39,14 @@ type unitsFlags struct {
 
 func unitsCommand() command {
 	return command{
-		name: "units", summary: "QueueUnits through kube-queue-controller, with the jobs played", help: unitsHelp,
+		name: "units", summary: "measure kube-queue-controller with QueueUnits of simulated jobs", help: unitsHelp,
 		prepare: func(flags *pflag.FlagSet) measure {
 			f := &unitsFlags{}
-			flags.StringVar(&f.scenario, "scenario", "baseline", "`NAME` of a scenario, or the path of its file; there are "+strings.Join(scenario.Names(), ", "))
-			flags.StringVar(&f.policy, "policy", "", "`POLICY` of all queues, instead of the scenario's: "+strings.Join(scenario.Policies, ", "))
-			flags.Float64Var(&f.stretch, "stretch", 1, "have everything take `FACTOR` times as long, the bar for the whole too: for an API server that takes fewer writes a second")
-			flags.StringVar(&f.pprof, "pprof", "", "write profiles of the controller, the API server and this tool to the folder `DIR`; taking them costs time")
-			flags.BoolVar(&f.keep, "keep", false, "leave the logs of the cluster and the controller, and say where")
+			flags.StringVar(&f.scenario, "scenario", "baseline", "`NAME` of a scenario, or the path of its file. Known scenarios: "+strings.Join(scenario.Names(), ", "))
+			flags.StringVar(&f.policy, "policy", "", "`POLICY` of all queues, overrides the scenario: "+strings.Join(scenario.Policies, ", "))
+			flags.Float64Var(&f.stretch, "stretch", 1, "multiply all times, and the bar for the total time, by `FACTOR`: for an API server with a lower write rate")
+			flags.StringVar(&f.pprof, "pprof", "", "`DIR` for profiles of the controller, the API server and this tool; profiling takes time")
+			flags.BoolVar(&f.keep, "keep", false, "keep the logs of the cluster and the controller and print their folder")
 			return f.measure
 		},
 	}
@@ -80,7 +80,7 @@ func (f *unitsFlags) read() (*scenario.Scenario, error) {
 		s.Policy = f.policy
 	}
 	if f.stretch < 0.01 || f.stretch > 100 {
-		return nil, fmt.Errorf("--stretch: %v is not from 0.01 to 100", f.stretch)
+		return nil, fmt.Errorf("--stretch: must be between 0.01 and 100, not %v", f.stretch)
 	}
 	s.Stretch(f.stretch)
 	return s, nil
@@ -96,7 +96,7 @@ func withRig(ctx context.Context, options rig.Options, keep bool, progress io.Wr
 	defer func() {
 		end := r.Close
 		if keep || err != nil && ctx.Err() == nil {
-			fmt.Fprintf(progress, "the logs are in %s\n", r.Cluster.Data)
+			fmt.Fprintf(progress, "logs: %s\n", r.Cluster.Data)
 			end = r.CloseAndKeep
 		}
 		err = errors.Join(err, end())

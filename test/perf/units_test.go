@@ -124,11 +124,11 @@ func backlog(t *testing.T, r *rig.Rig) {
 
 func TestAWrongCommandLineIsReportedWithWhatIsKnown(t *testing.T) {
 	for args, want := range map[string]string{
-		"frobnicate":                      `unknown command "frobnicate"; known are units, jobs, ceiling`,
+		"frobnicate":                      `unknown command "frobnicate"; known commands: units, jobs, ceiling`,
 		"units --bogus":                   "unknown flag: --bogus",
 		"units extra":                     `unexpected argument "extra"`,
-		"units --scenario=none":           `scenario "none": known are baseline,`,
-		"units --policy=Random":           "known are RoundRobin, Block, Priority",
+		"units --scenario=none":           `unknown scenario "none"; known scenarios: baseline,`,
+		"units --policy=Random":           "known policies: RoundRobin, Block, Priority",
 		"units --scenario=./no-such.yaml": "no-such.yaml",
 		"units --stretch=0":               "--stretch: 0 is not from 0.01 to 100",
 		"ceiling --units=0":               "--units 0: must be 1 or more",

@@ -34,7 +34,7 @@ func TestAQueueIsNamedOrKnownByALabel(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "other", "label:", "label:key", "label:=value", "label:key="} {
-		if _, err := ParseQueue(text); err == nil || !strings.Contains(err.Error(), "known are none, kube-queue and label:KEY=VALUE") {
+		if _, err := ParseQueue(text); err == nil || !strings.Contains(err.Error(), "known queues: none, kube-queue and label:KEY=VALUE") {
 			t.Errorf("%q: got %v", text, err)
 		}
 	}

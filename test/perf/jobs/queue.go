@@ -1,18 +1,16 @@
-// Package jobs measures batch Jobs on a whole cluster: how many complete in a second,
-// how long they wait for their release and their first pod, and what they cost the API
-// server, with a queue in front of them or with none.
+// Package jobs measures batch Jobs on a complete cluster: completions per second, delays until
+// the release and the first pod, and API writes, with or without a queue.
 //
-// Words. A queue is what lets the jobs run: kube-queue, none at all, or another that
-// knows its jobs by a label. A turn is one lot of jobs through one queue, from the
-// first create until nobody writes any more; turns of several queues follow each other
-// on one cluster, so that all have the same machine. An outcome is what was seen of the
-// turns of one queue.
+// Terms. A queue releases the jobs: kube-queue, none, or another queue that selects its jobs
+// by a label. A turn is one batch of jobs in one queue, from the first create until no more
+// writes happen. Turns of several queues run one after the other on one cluster, so that
+// all of them use the same machine. An outcome is the result of the turns of one queue.
 //
-// Invariants. Jobs of all queues are the same but for the mark by which the queue knows
-// them. Each turn begins with nothing left of the one before, after a few jobs that
-// count for nothing, and none runs beside another queue's programs or kube-queue's
-// admission policies if it is not kube-queue's. What was delayed by how much is taken
-// from the audit log, the end of jobs from a watch.
+// Invariants. The jobs of all queues are equal except for the mark by which the queue selects
+// them. Each turn starts in a clean state, after a few jobs that do not count. Programs of
+// other queues do not run during a turn, and the admission policies of kube-queue are only
+// installed for kube-queue. Delays are taken from the audit log, the end of jobs from a
+// watch.
 package jobs
 
 import (
@@ -44,7 +42,7 @@ func ParseQueue(text string) (Queue, error) {
 	label, ok := strings.CutPrefix(text, "label:")
 	key, value, pair := strings.Cut(label, "=")
 	if !ok || !pair || key == "" || value == "" {
-		return Queue{}, fmt.Errorf("queue %q: known are %s, %s and label:KEY=VALUE", text, None, KubeQueue)
+		return Queue{}, fmt.Errorf("unknown queue %q; known queues: %s, %s and label:KEY=VALUE", text, None, KubeQueue)
 	}
 	return Queue{Name: text, key: key, value: value}, nil
 }

@@ -1,15 +1,15 @@
-// Package loadgen makes the units of a scenario and plays the jobs that they stand for,
-// as job-extensions would: it creates a unit when its time has come, sees it released
-// and writes its end a run time later.
+// Package loadgen creates the units of a scenario and simulates their jobs, as job-extensions
+// would: it creates a unit at its time, observes its release and writes its end after its
+// run time.
 //
-// Words. A Client sends, by package wire, the few requests that this takes, as one user. A Stage is one
-// playing of a scenario, and holds what became of each unit.
+// Terms. A Client sends the requests of one user with package wire. A Stage is one run of a
+// scenario and contains the outcome of each unit.
 //
-// The machine is that of what is measured, so the package is cheap: bodies are put
-// together from pieces, answers are read and dropped, of what the watch sends only some
-// fields are looked at, and one goroutine has all clocks. It writes what
-// job-extensions would write, and no more.
+// The load generator shares the machine with the programs that it measures, so it is cheap:
+// request bodies are assembled from fragments, responses are discarded, only some fields of
+// watch events are parsed, and one goroutine runs all timers. It sends the same writes as
+// job-extensions, and no others.
 //
-// Invariant: a unit is created at its time whether or not others are late (an open
-// loop); one that could not be is created at once, and how late it was is kept.
+// Invariant: a unit is created at its time even if others are late (an open loop). A late
+// unit is created immediately, and its delay is recorded.
 package loadgen

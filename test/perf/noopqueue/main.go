@@ -1,12 +1,12 @@
-// Command noopqueue is a queue of no thought: it releases every suspended Job with its
-// label as soon as it sees it, in no order and with no limit.
+// Command noopqueue is a queue without decisions: it releases every suspended Job with its
+// label immediately, in no particular order and without a limit.
 //
-// It is a yardstick for perf. Whatever thinks about jobs must at least see them, keep
-// an object for each, release it and report it; noopqueue does that with as many writes as
-// kube-queue makes for a job that did not wait, and nothing else: it creates a
-// ConfigMap, marks it, unsuspends the Job, writes an event, and marks the ConfigMap
-// again when the Job has ended. With --bare it makes the one write that no queue can do
-// without. It does not survive the loss of anything and is of no other use.
+// It is a baseline for perf. Every queue must at least observe jobs, maintain an object per
+// job, release the job and report the release. noopqueue does only that, with as many writes
+// as kube-queue needs for a job that does not wait: it creates a ConfigMap, marks it,
+// unsuspends the Job, writes an event, and marks the ConfigMap again when the Job has ended.
+// With --bare it only makes the one write that every queue needs. It does not tolerate
+// failures and has no other purpose.
 package main
 
 import (
@@ -40,20 +40,20 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	flags := pflag.NewFlagSet("noopqueue", pflag.ContinueOnError)
 	label := flags.String("label", "", "`KEY=VALUE` of the jobs to release")
-	bare := flags.Bool("bare", false, "write nothing but the release")
-	workers := flags.Int("workers", 16, "`NUMBER` of jobs that are worked on at once")
+	bare := flags.Bool("bare", false, "write only the release")
+	workers := flags.Int("workers", 16, "`NUMBER` of jobs processed concurrently")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	switch {
 	case *label == "":
-		return errors.New("--label is missing: give the KEY=VALUE of the jobs to release")
+		return errors.New("--label is required: set it to the KEY=VALUE of the jobs to release")
 	case *workers < 1:
 		return fmt.Errorf("--workers %d: must be 1 or more", *workers)
 	}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
 	if err != nil {
-		return fmt.Errorf("reading the kubeconfig, which KUBECONFIG names: %w", err)
+		return fmt.Errorf("reading the kubeconfig of KUBECONFIG: %w", err)
 	}
 	config.QPS, config.UserAgent = -1, "noopqueue"
 	client, err := kubernetes.NewForConfig(config)

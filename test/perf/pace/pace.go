@@ -1,8 +1,7 @@
-// Package pace does things at their times, many at once: the creates of units and of
-// jobs.
+// Package pace runs many tasks at their times, such as the creation of units and jobs.
 //
-// Invariant: what is due is done whether or not others are late (an open loop); what
-// could not be done at its time is done at once.
+// Invariant: a task starts at its time even if others are late (an open loop). A late task
+// starts immediately.
 package pace
 
 import (

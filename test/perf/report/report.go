@@ -1,9 +1,9 @@
-// Package report is what a measurement tells: figures in sections, for people as a
-// table and for programs as JSON.
+// Package report contains the results of a measurement: figures in sections, printed as a table
+// or as JSON.
 //
-// Words. A Figure is a number with its unit. A Bar is what it must reach; a figure
-// without one is for information. Percentiles are exact: the nearest rank of all
-// that was measured, never an estimate.
+// Terms. A Figure is a number with its unit. A Bar is the value that a figure must reach; a
+// figure without a bar is informational. Percentiles are exact: the nearest rank of all
+// measured values.
 package report
 
 import (
@@ -56,16 +56,16 @@ type Figure struct {
 	Met *bool `json:"met,omitempty"`
 }
 
-// Bar is what a figure must reach.
+// Bar is the value that a figure must reach.
 type Bar struct {
 	AtMost  *float64 `json:"atMost,omitempty"`
 	AtLeast *float64 `json:"atLeast,omitempty"`
 }
 
-// AtMost is the bar of what should be small.
+// AtMost returns a bar with an upper limit.
 func AtMost(value float64) *Bar { return &Bar{AtMost: &value} }
 
-// AtLeast is the bar of what should be large.
+// AtLeast returns a bar with a lower limit.
 func AtLeast(value float64) *Bar { return &Bar{AtLeast: &value} }
 
 func (b *Bar) met(value float64) bool {
@@ -82,14 +82,14 @@ func (b *Bar) String() string {
 	return ""
 }
 
-// Section adds one.
+// Section adds a section.
 func (r *Report) Section(name string) *Section {
 	s := &Section{Name: name, Figures: []*Figure{}}
 	r.Sections = append(r.Sections, s)
 	return s
 }
 
-// Find is a figure by its section and name; nil when there is none.
+// Find returns a figure by its section and name; nil if it does not exist.
 func (r *Report) Find(section, name string) *Figure {
 	for _, s := range r.Sections {
 		for _, f := range s.Figures {
@@ -114,7 +114,7 @@ func (s *Section) Add(name string, value float64, unit string, bar *Bar) {
 // Count adds a plain count.
 func (s *Section) Count(name string, count int) { s.Add(name, float64(count), "", nil) }
 
-// Missed are the figures that do not reach their bars.
+// Missed returns the figures that do not reach their bars.
 func (r *Report) Missed() []string {
 	var missed []string
 	for _, s := range r.Sections {

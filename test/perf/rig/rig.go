@@ -1,13 +1,12 @@
-// Package rig is what a measurement runs on: a local control plane with kube-queue
-// installed, and kube-queue's programs built and started as users have them.
+// Package rig runs the environment of a measurement: a local control plane with kube-queue
+// installed, and the programs of kube-queue, built and started as in production.
 //
-// Words. A Program is one of ours, which may be stopped, killed and started again.
-// Use is the processor time and the memory of each process that takes part: our
-// programs, the parts of the cluster, and the tool itself, which shares the machine
-// with what it measures.
+// Terms. A Program is a program of kube-queue, which can be stopped, killed and restarted. Use
+// is the processor time and the memory of each process: the programs, the parts of the
+// cluster, and the tool itself, which shares the machine.
 //
-// Invariants: the programs run without the race detector, as their ServiceAccounts,
-// with leader election; none outlives the rig, and the rig none of its cluster.
+// Invariants: the programs run without the race detector, with their ServiceAccounts and with
+// leader election. No program outlives the rig, and the rig stops with its cluster.
 package rig
 
 import (

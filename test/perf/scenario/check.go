@@ -27,7 +27,7 @@ type Amounts map[string]string
 func (a *Amounts) UnmarshalJSON(data []byte) error {
 	var raw map[string]any
 	if err := json.Unmarshal(data, &raw); err != nil {
-		return fmt.Errorf("amounts must be quantities by resource, as {cpu: 2}: %w", err)
+		return fmt.Errorf("amounts must map resources to quantities, for example {cpu: 2}: %w", err)
 	}
 	*a = Amounts{}
 	for name, value := range raw {
@@ -40,7 +40,7 @@ func (a Amounts) check(field string) error {
 	for name, text := range a {
 		quantity, err := resource.ParseQuantity(text)
 		if err != nil {
-			return fmt.Errorf("%s.%s: %q is no quantity: %w", field, name, text, err)
+			return fmt.Errorf("%s.%s: %q is not a quantity: %w", field, name, text, err)
 		}
 		if quantity.Sign() < 0 {
 			return fmt.Errorf("%s.%s: %s must not be negative", field, name, text)
@@ -51,14 +51,14 @@ func (a Amounts) check(field string) error {
 
 func (s *Scenario) check() error {
 	if s.Kind != Stream && s.Kind != Backlog {
-		return fmt.Errorf("kind: %q; known are %s, %s", s.Kind, Stream, Backlog)
+		return fmt.Errorf("kind: unknown kind %q; known kinds: %s, %s", s.Kind, Stream, Backlog)
 	}
 	if err := CheckPolicy(s.Policy); err != nil {
 		return fmt.Errorf("policy: %w", err)
 	}
 	for field, group := range map[string]Group{"parents": s.Parents, "leaves": s.Leaves} {
 		if group.Count < 1 {
-			return fmt.Errorf("%s.count: %d; at least 1 is needed", field, group.Count)
+			return fmt.Errorf("%s.count: must be at least 1, not %d", field, group.Count)
 		}
 		if err := errors.Join(group.Min.check(field+".min"), group.Max.check(field+".max")); err != nil {
 			return err
@@ -72,7 +72,7 @@ func (s *Scenario) check() error {
 		class := &s.Classes[i]
 		field := fmt.Sprintf("classes[%d]", i)
 		if seen[class.Name] {
-			return fmt.Errorf("%s.name: there are two %s", field, class.Name)
+			return fmt.Errorf("%s.name: duplicate name %s", field, class.Name)
 		}
 		seen[class.Name] = true
 		if err := class.check(field, s.Kind); err != nil {
@@ -80,7 +80,7 @@ func (s *Scenario) check() error {
 		}
 	}
 	if units := s.Units(); units > maxUnits {
-		return fmt.Errorf("there would be %d units; at most %d are possible", units, maxUnits)
+		return fmt.Errorf("the scenario has %d units; the maximum is %d", units, maxUnits)
 	}
 	return s.checkBacklog()
 }
@@ -88,7 +88,7 @@ func (s *Scenario) check() error {
 // CheckPolicy refuses an unknown one.
 func CheckPolicy(policy string) error {
 	if !slices.Contains(Policies, policy) {
-		return fmt.Errorf("%q is unknown; known are %s", policy, strings.Join(Policies, ", "))
+		return fmt.Errorf("unknown policy %q; known policies: %s", policy, strings.Join(Policies, ", "))
 	}
 	return nil
 }
@@ -108,11 +108,11 @@ func (c *Class) check(field string, kind Kind) error {
 	case c.Shapes < 1:
 		return fmt.Errorf("%s.shapes: %d must be positive", field, c.Shapes)
 	case len(c.Requests) == 0:
-		return fmt.Errorf("%s.requests: say what a unit asks for, as {cpu: 1}", field)
+		return fmt.Errorf("%s.requests: is required; set the requests of a unit, for example {cpu: 1}", field)
 	case kind == Stream && c.RunTime.Duration <= 0:
-		return fmt.Errorf("%s.runTime: say how long a unit runs, as 200ms", field)
+		return fmt.Errorf("%s.runTime: is required; set the run time of a unit, for example 200ms", field)
 	case kind == Backlog && (c.RunTime.Duration != 0 || c.Every.Duration != 0):
-		return fmt.Errorf("%s: runTime and every mean nothing to kind %s, whose units come at once and never end", field, Backlog)
+		return fmt.Errorf("%s: runTime and every have no effect in kind %s, whose units are created at once and never end", field, Backlog)
 	case c.Every.Duration < 0:
 		return fmt.Errorf("%s.every: %v must not be negative", field, c.Every.Duration)
 	}
@@ -123,7 +123,7 @@ func (s *Scenario) checkBacklog() error {
 	plan := s.Backlog
 	if s.Kind == Stream {
 		if plan != (BacklogPlan{}) {
-			return fmt.Errorf("backlog: means nothing to kind %s", Stream)
+			return fmt.Errorf("backlog: has no effect in kind %s", Stream)
 		}
 		return nil
 	}
@@ -138,7 +138,7 @@ func (s *Scenario) checkBacklog() error {
 	case plan.Room < 1 || plan.More < 1:
 		return errors.New("backlog.room, backlog.more: both must be positive")
 	case plan.Room+plan.More > s.Classes[0].Count:
-		return fmt.Errorf("backlog.room, backlog.more: %d and %d are more than the %d units of a leaf", plan.Room, plan.More, s.Classes[0].Count)
+		return fmt.Errorf("backlog.room, backlog.more: %d and %d exceed the %d units of a leaf", plan.Room, plan.More, s.Classes[0].Count)
 	case len(s.Parents.Max)+len(s.Leaves.Max)+len(s.Leaves.Min) > 0:
 		return errors.New("parents.max, leaves.max, leaves.min: leave them out: the limits of a backlog follow from its room")
 	}

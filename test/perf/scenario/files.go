@@ -41,7 +41,7 @@ func (f folder) load(nameOrPath string) (file string, data []byte, err error) {
 	file = nameOrPath + ".yaml"
 	data, err = files.ReadFile(path.Join(string(f), file))
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil, fmt.Errorf("scenario %q: known are %s; or give the path of a file, as ./%s", nameOrPath, strings.Join(f.names(), ", "), file)
+		return "", nil, fmt.Errorf("unknown scenario %q; known scenarios: %s; or set the path of a file, for example ./%s", nameOrPath, strings.Join(f.names(), ", "), file)
 	}
 	return file, data, err
 }

@@ -38,7 +38,7 @@ func TestScenariosOfJobsAreRead(t *testing.T) {
 			t.Errorf("%q: got %v", content, err)
 		}
 	}
-	if _, err := LoadJobs("nope"); err == nil || !strings.Contains(err.Error(), "known are ample, burst, steady, waiting") {
+	if _, err := LoadJobs("nope"); err == nil || !strings.Contains(err.Error(), "known scenarios: ample, burst, steady, waiting") {
 		t.Errorf("got %v", err)
 	}
 }

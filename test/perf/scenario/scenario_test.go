@@ -164,23 +164,23 @@ func TestWhatIsWrongIsReportedWithFileAndField(t *testing.T) {
 	for _, c := range []struct{ name, text, old, new, want string }{
 		{"an unknown field", small, "about:", "abuot:", `unknown field "abuot"`},
 		{"an unknown field of a class", small, "every:", "evry:", `evry`},
-		{"an unknown kind", waiting, "Backlog", "Backlogs", "kind: \"Backlogs\"; known are Stream, Backlog"},
-		{"an unknown policy", small, "about: a small one", "policy: Random", "policy: \"Random\" is unknown; known are RoundRobin"},
-		{"no leaves", small, "leaves: {count: 2", "leaves: {count: 0", "leaves.count: 0; at least 1"},
-		{"an amount that is none", small, "max: {cpu: 10}", "max: {cpu: ten}", `parents.max.cpu: "ten" is no quantity`},
+		{"an unknown kind", waiting, "Backlog", "Backlogs", "unknown kind \"Backlogs\"; known kinds: Stream, Backlog"},
+		{"an unknown policy", small, "about: a small one", "policy: Random", "unknown policy \"Random\"; known policies: RoundRobin"},
+		{"no leaves", small, "leaves: {count: 2", "leaves: {count: 0", "leaves.count: must be at least 1, not 0"},
+		{"an amount that is none", small, "max: {cpu: 10}", "max: {cpu: ten}", `parents.max.cpu: "ten" is not a quantity`},
 		{"a negative amount", small, "cpu: 500m", "cpu: -1", "classes[0].requests.cpu: -1 must not be negative"},
 		{"a duration that is none", small, "runTime: 2s", "runTime: 2 sec", `classes[0].runTime: "2 sec" is no duration`},
 		{"a pause that is none", waiting, "settle: 1s", "settle: short", `backlog.settle: "short" is no duration`},
-		{"no run time", small, "runTime: 1s, ", "", "classes[1].runTime: say how long"},
-		{"two classes of one name", small, "name: b", "name: a", "classes[1].name: there are two a"},
+		{"no run time", small, "runTime: 1s, ", "", "classes[1].runTime: is required"},
+		{"two classes of one name", small, "name: b", "name: a", "classes[1].name: duplicate name a"},
 		{"a name that cannot be one of a unit", small, "name: b", "name: B_1", `classes[1].name: "B_1"`},
 		{"no units", small, "count: 1,", "count: 0,", "classes[1].count: 0"},
-		{"too many units", small, "count: 1,", "count: 1999999,", "at most 2000000"},
-		{"nothing asked for", small, "requests: {cpu: 500m}, ", "", "classes[0].requests: say what"},
-		{"a backlog in a stream", small, "about: a small one", "backlog: {room: 1}", "backlog: means nothing to kind Stream"},
+		{"too many units", small, "count: 1,", "count: 1999999,", "the maximum is 2000000"},
+		{"nothing asked for", small, "requests: {cpu: 500m}, ", "", "classes[0].requests: is required"},
+		{"a backlog in a stream", small, "about: a small one", "backlog: {room: 1}", "backlog: has no effect in kind Stream"},
 		{"a limit in a backlog", waiting, "leaves: {count: 2}", "leaves: {count: 2, max: {cpu: 1}}", "leave them out"},
-		{"more room than units", waiting, "room: 4", "room: 10", "more than the 10 units of a leaf"},
-		{"a run time in a backlog", waiting, "shapes: 3", "runTime: 1s", "runTime and every mean nothing"},
+		{"more room than units", waiting, "room: 4", "room: 10", "exceed the 10 units of a leaf"},
+		{"a run time in a backlog", waiting, "shapes: 3", "runTime: 1s", "runTime and every have no effect"},
 		{"no wait", waiting, "settle: 1s, ", "", "backlog.settle, backlog.idle: both must be positive"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestWhatIsWrongIsReportedWithFileAndField(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Load("none"); err == nil || !strings.Contains(err.Error(), "known are baseline") {
+	if _, err := Load("none"); err == nil || !strings.Contains(err.Error(), "known scenarios: baseline") {
 		t.Errorf("got %v", err)
 	}
 }

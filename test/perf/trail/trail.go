@@ -1,19 +1,18 @@
-// Package trail reads the audit log of a cluster for what a load tool wants to know:
-// who wrote what, how often, and when.
+// Package trail reads the audit log of a cluster for the load tool: who wrote what, how often,
+// and when.
 //
-// It judges nothing; test/audit does, whose package log has the lines and entries for
-// both. The checker holds every write of a run in memory and follows the objects
-// through their lives, and is written for logs that hold all objects. A log of a run
-// under load has hundreds of megabytes and hardly any objects, so it is read once, as a
-// stream, and each entry is forgotten when it has been visited.
+// It judges nothing; test/audit does. Both use package log of test/audit for lines and
+// entries. The checker holds all writes of a run in memory, tracks objects over their lives,
+// and requires logs with all objects. A log of a load test has hundreds of megabytes and
+// almost no objects, so this package reads it once, as a stream, and retains no entries.
 //
-// Words. An entry is one write that was answered. An agent is the program that wrote,
-// by the first word of its user agent without the version. A write is refused when
-// its answer is not a success.
+// Terms. An entry is an answered write. An agent is the program that sent the write: the first
+// word of its user agent without the version. A write is refused if its response is not a
+// success.
 //
-// The log is to be written at level Metadata, stage ResponseComplete, without reads.
-// Owner and Suspended are known only of jobs and pods that were logged with their
-// objects; see --audit-objects of localcluster.
+// The log must be written at level Metadata, stage ResponseComplete, without reads. Owner and
+// Suspended are only known for jobs and pods that are logged with their objects; see
+// --audit-objects of localcluster.
 package trail
 
 import (

@@ -121,7 +121,7 @@ func TestALineThatIsNoEntryIsNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	write(t, path, line("x", "create", jobRef, 201, ""), "no JSON\n")
 	err := Open(path).Read(func(*Entry) {})
-	if err == nil || !strings.Contains(err.Error(), path+": line 2 is no audit entry") {
+	if err == nil || !strings.Contains(err.Error(), path+": line 2 is not an audit entry") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -155,7 +155,7 @@ func TestABuildWaitsForAnother(t *testing.T) {
 	if _, err := builder.Ensure(ctx, []Component{component}); !errors.Is(err, stopped) {
 		t.Errorf("got %v", err)
 	}
-	if !strings.Contains(out.String(), "waiting for another build ...") {
+	if !strings.Contains(out.String(), "waiting for another build to finish ...") {
 		t.Errorf("it says %q", out.String())
 	}
 	release()

@@ -54,7 +54,7 @@ func (b *Builder) Ensure(ctx context.Context, components []Component) ([]string,
 		return dirs, nil
 	}
 
-	release, err := lock(ctx, b.Cache, func() { fmt.Fprintln(b.Out, "waiting for another build ...") })
+	release, err := lock(ctx, b.Cache, func() { fmt.Fprintln(b.Out, "waiting for another build to finish ...") })
 	if err != nil {
 		return nil, err
 	}

@@ -1,12 +1,11 @@
-// Package build compiles the programs a local cluster consists of, each from a
-// small Go module of its own, and keeps what comes out in a cache outside the
-// work tree.
+// Package build compiles the programs of a local cluster, each from its own small Go module,
+// and stores the results in a cache outside of the work tree.
 //
-// Words:
-//   - component: one module below components/ and the program built from it.
-//   - key: a hash over everything that decides what comes out (go.mod, go.sum,
-//     sources, the Go version, the platform, the flags). Its folder in the cache
-//     is complete as soon as it exists, because it is renamed into place.
+// Terms:
+//   - component: a module in components/ and the program built from it.
+//   - key: a hash over everything that determines the result (go.mod, go.sum,
+//     sources, Go version, platform, flags). The folder of a key in the cache is
+//     always complete, because it is renamed into place.
 package build
 
 // Component is a module below components/ and what is made of it.

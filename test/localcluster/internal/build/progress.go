@@ -120,7 +120,7 @@ func (p *progress) text(now time.Time) string {
 	case p.downloaded > 0:
 		return fmt.Sprintf("building %s: %d modules downloaded, %v  %s", p.component, p.downloaded, elapsed, p.last)
 	default:
-		return fmt.Sprintf("building %s: looking at its packages, %v", p.component, elapsed)
+		return fmt.Sprintf("building %s: listing packages, %v", p.component, elapsed)
 	}
 }
 

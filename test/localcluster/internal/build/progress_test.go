@@ -31,7 +31,7 @@ func TestProgressTellsWhatIsDoneNow(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	check("building kwok: looking at its packages, 1m5s")
+	check("building kwok: listing packages, 1m5s")
 	p.line("go: downloading k8s.io/api v0.36.3")
 	check("building kwok: 1 modules downloaded, 1m5s  k8s.io/api v0.36.3")
 	p.compiling(4)

@@ -1,7 +1,7 @@
 // Package cli is the command line of localcluster.
 //
-// What people read goes to standard error, what programs read to standard
-// output. Exit status: 0 done, 1 failed or not ready, 2 asked for wrongly.
+// Progress and errors go to standard error, results to standard output. Exit status: 0 success,
+// 1 failure or not ready, 2 invalid command line.
 package cli
 
 import (
@@ -19,16 +19,16 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/standin"
 )
 
-// Surroundings are what a command sees of the world.
+// Surroundings are the inputs and outputs of a command.
 type Surroundings struct {
 	In       *os.File
 	Out, Err io.Writer
 	Getenv   func(string) string
-	// Terminal reports whether Err is one.
+	// Terminal reports whether Err is a terminal.
 	Terminal bool
 }
 
-// System is the real world.
+// System returns the surroundings of the process.
 func System() Surroundings {
 	info, err := os.Stderr.Stat()
 	return Surroundings{
@@ -43,10 +43,10 @@ type command struct {
 	args    string
 	summary string
 	help    string
-	// hidden ones are for localcluster itself.
+	// hidden commands are for internal use.
 	hidden bool
 	run    func(context.Context, *invocation) error
-	// flags adds the command's own.
+	// flags adds the flags of the command.
 	flags func(*invocation)
 }
 
@@ -58,7 +58,7 @@ func commands() []command {
 	}
 }
 
-// usageError is an error of the one who asked.
+// usageError is an error in the command line.
 type usageError struct{ text string }
 
 func (e *usageError) Error() string { return e.text }
@@ -67,7 +67,7 @@ func usagef(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
 
-// errQuiet fails a command that has said all itself.
+// errQuiet is the error of a command that has already printed its error.
 var errQuiet = errors.New("")
 
 // errInterrupted is the cause of a context ended by a signal.
@@ -81,7 +81,7 @@ func Main(args []string, world Surroundings) int {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	go func() {
-		// More of them change nothing: the way out is bounded.
+		// Further signals are ignored: the shutdown has a time limit.
 		<-signals
 		cancel(errInterrupted)
 	}()
@@ -140,9 +140,9 @@ func dispatch(ctx context.Context, args []string, world Surroundings) error {
 			printCommands(world.Out)
 			return nil
 		}
-		return usagef("program: known are %s", strings.Join(known, ", "))
+		return usagef("program: known subcommands: %s", strings.Join(known, ", "))
 	}
-	return usagef("unknown command %q: known are %s", args[0], strings.Join(commandNames(), ", "))
+	return usagef("unknown command %q; known commands: %s", args[0], strings.Join(commandNames(), ", "))
 }
 
 func isHelp(arg string) bool {
@@ -160,8 +160,8 @@ func commandNames() []string {
 }
 
 func printCommands(w io.Writer) {
-	fmt.Fprint(w, `localcluster runs a real Kubernetes control plane with simulated nodes. It needs
-Linux, Go, and the Go module proxy for the first build.
+	fmt.Fprint(w, `localcluster runs a real Kubernetes control plane with simulated nodes. It requires
+Linux and Go, and the Go module proxy for the first build.
 
 Usage: localcluster COMMAND [flags]
 
@@ -172,10 +172,10 @@ Commands:
 			fmt.Fprintf(w, "  %-14s %s\n", c.name, c.summary)
 		}
 	}
-	fmt.Fprint(w, "\n'localcluster COMMAND --help' tells more about one.\n")
+	fmt.Fprint(w, "\nRun 'localcluster COMMAND --help' for the flags of a command.\n")
 }
 
-// builder builds for this invocation.
+// builder returns the builder of the invocation.
 func (i *invocation) builder() (*build.Builder, error) {
 	cache, err := build.CacheDir(i.world.Getenv)
 	if err != nil {

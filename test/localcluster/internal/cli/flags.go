@@ -11,16 +11,16 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
 )
 
-// defaultData is below the current directory.
+// defaultData is relative to the current directory.
 const defaultData = ".cluster/default"
 
-// invocation is a command with what it was given.
+// invocation is a command with its flags and arguments.
 type invocation struct {
 	command command
 	world   Surroundings
 	set     *flag.FlagSet
 
-	// positional are the arguments that are not flags, rest those after "--".
+	// positional are the arguments other than flags, rest those after "--".
 	positional, rest []string
 
 	data       string
@@ -44,8 +44,7 @@ func newInvocation(c command, world Surroundings) *invocation {
 	return i
 }
 
-// parse takes flags and other arguments in any order. It reports whether help was
-// asked for.
+// parse parses flags and other arguments in any order. It reports whether help was requested.
 func (i *invocation) parse(args []string) (help bool, err error) {
 	for {
 		err := i.set.Parse(args)
@@ -53,7 +52,7 @@ func (i *invocation) parse(args []string) (help bool, err error) {
 			return true, nil
 		}
 		if err != nil {
-			return false, usagef("%s: %s; known flags are %s", i.command.name, withDashes(err), strings.Join(i.flagNames(), ", "))
+			return false, usagef("%s: %s; known flags: %s", i.command.name, withDashes(err), strings.Join(i.flagNames(), ", "))
 		}
 		left := i.set.Args()
 		if taken := len(args) - len(left); taken > 0 && args[taken-1] == "--" {
@@ -72,7 +71,7 @@ func (i *invocation) parse(args []string) (help bool, err error) {
 	return false, nil
 }
 
-// withDashes writes a flag as people type it; package flag writes one dash.
+// withDashes writes flags with two dashes; package flag writes one.
 func withDashes(err error) string {
 	text := strings.Replace(err.Error(), "not defined: -", "not defined: --", 1)
 	text = strings.Replace(text, "for flag -", "for flag --", 1)
@@ -112,11 +111,11 @@ func (i *invocation) printHelp(w io.Writer) {
 }
 
 func (i *invocation) dataFlag() {
-	i.set.StringVar(&i.data, "data", defaultData, "the cluster's data `DIR`")
+	i.set.StringVar(&i.data, "data", defaultData, "`DIR` with the data of the cluster")
 }
 
 func (i *invocation) sourceFlag() {
-	i.set.StringVar(&i.source, "source", "", "`DIR` that holds components/, if it is not found by itself")
+	i.set.StringVar(&i.source, "source", "", "`DIR` that contains components/; found automatically within a clone")
 }
 
 func (i *invocation) clusterFlags() {
@@ -127,18 +126,18 @@ func (i *invocation) clusterFlags() {
 	i.set.StringVar(&c.NodeCPU, "node-cpu", c.NodeCPU, "`QUANTITY` of cpu on each node, all allocatable")
 	i.set.StringVar(&c.NodeMemory, "node-memory", c.NodeMemory, "`QUANTITY` of memory on each node, all allocatable")
 	i.set.IntVar(&c.NodeGPUs, "node-gpus", c.NodeGPUs, "`NUMBER` of nvidia.com/gpu on each node")
-	i.set.Var(list{&c.Operators}, "operators", "`NAMES` of operators to run along, with commas between: "+strings.Join(cluster.OperatorNames(), ", "))
-	i.set.BoolVar(&c.OnlyAPI, "only-api", false, "run etcd and kube-apiserver alone: no controllers, no scheduler, no nodes")
-	i.set.DurationVar(&c.PodRunTime, "pod-run-time", c.PodRunTime, "`DURATION` after which pods end that do not say so themselves")
+	i.set.Var(list{&c.Operators}, "operators", "`NAMES` of operators to run, separated by commas: "+strings.Join(cluster.OperatorNames(), ", "))
+	i.set.BoolVar(&c.OnlyAPI, "only-api", false, "run only etcd and kube-apiserver: no controllers, no scheduler, no nodes")
+	i.set.DurationVar(&c.PodRunTime, "pod-run-time", c.PodRunTime, "`DURATION` after which pods end that do not set their own run time")
 	i.set.StringVar(&c.AuditLevel, "audit-level", c.AuditLevel, "`LEVEL` of the audit log: "+strings.Join(cluster.AuditLevels, " or "))
-	i.set.Var(list{&c.AuditObjects}, "audit-objects", "`RESOURCES`, as jobs.batch,pods, whose objects are logged at --audit-level=Metadata, too")
-	i.set.BoolVar(&i.fresh, "fresh", false, "replace a cluster that runs there already")
+	i.set.Var(list{&c.AuditObjects}, "audit-objects", "`RESOURCES`, such as jobs.batch,pods, whose objects are logged even at --audit-level=Metadata")
+	i.set.BoolVar(&i.fresh, "fresh", false, "replace a running cluster in the data folder")
 }
 
-// folder is the data folder that was given.
+// folder returns the data folder.
 func (i *invocation) folder() (cluster.Folder, error) { return cluster.OpenFolder(i.data) }
 
-// validConfig is the configuration that was given, if there can be such a cluster.
+// validConfig returns the configuration, or an error if it is invalid.
 func (i *invocation) validConfig() (cluster.Config, error) {
 	if err := i.config.Validate(); err != nil {
 		return i.config, usagef("%s: %v", i.command.name, err)
@@ -146,7 +145,7 @@ func (i *invocation) validConfig() (cluster.Config, error) {
 	return i.config, nil
 }
 
-// list is a flag that takes names with commas between; given again it adds.
+// list is a flag with comma-separated names; it can be repeated.
 type list struct{ names *[]string }
 
 func (l list) String() string {
@@ -165,7 +164,7 @@ func (l list) Set(value string) error {
 	return nil
 }
 
-// pairs is a flag that takes NAME=VALUE and may be given again.
+// pairs is a flag with NAME=VALUE; it can be repeated.
 type pairs struct{ entries *[]string }
 
 func (p pairs) String() string { return "" }
@@ -178,7 +177,7 @@ func (p pairs) Set(value string) error {
 	return nil
 }
 
-// seconds shows a duration as people read it.
+// seconds formats a duration.
 func seconds(s float64) string {
 	return time.Duration(s * float64(time.Second)).Truncate(time.Second).String()
 }

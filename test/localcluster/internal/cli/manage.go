@@ -20,8 +20,8 @@ func downCommand() command {
 		name:    "down",
 		summary: "stop a cluster",
 		help: `
-Returns when nothing of it runs any more. Logs and data stay in the folder until
-the next start. It is fine if nothing runs there.`,
+Returns when all processes of the cluster have ended. Logs and data stay in the folder
+until the next start. It is no error if no cluster is running.`,
 		flags: (*invocation).dataFlag,
 		run: func(ctx context.Context, i *invocation) error {
 			folder, err := i.folder()
@@ -45,17 +45,17 @@ the next start. It is fine if nothing runs there.`,
 func statusCommand() command {
 	return command{
 		name:    "status",
-		summary: "report how the parts of a cluster are",
+		summary: "show the state of the parts of a cluster",
 		help: `
-The exit status is 0 when all is ready, else 1. Of a part that crashed the end of
+The exit status is 0 if all parts are ready, else 1. For a part that crashed, the end of
 its log is shown.`,
 		flags: func(i *invocation) {
 			i.dataFlag()
-			i.set.StringVar(&i.output, "o", "", "`FORMAT` of the output: json, or empty for people")
+			i.set.StringVar(&i.output, "o", "", "output `FORMAT`: json, or empty for a table")
 		},
 		run: func(ctx context.Context, i *invocation) error {
 			if i.output != "" && i.output != "json" {
-				return usagef("status: -o %q: known is json", i.output)
+				return usagef("status: unknown output format -o %q; known formats: json", i.output)
 			}
 			folder, err := i.folder()
 			if err != nil {
@@ -116,11 +116,11 @@ func logsCommand() command {
 		name:    "logs",
 		args:    "NAME",
 		summary: "print the log of a part",
-		help:    `NAME is a part or a program as status shows it, or supervisor.`,
+		help:    `NAME is a part or a program listed by status, or supervisor.`,
 		flags:   (*invocation).dataFlag,
 		run: func(ctx context.Context, i *invocation) error {
 			if len(i.positional) != 1 {
-				return usagef("logs: give the name of one part")
+				return usagef("logs: exactly one NAME is required")
 			}
 			folder, err := i.folder()
 			if err != nil {
@@ -129,7 +129,7 @@ func logsCommand() command {
 			name := i.positional[0]
 			log, err := os.Open(folder.Log(filepath.Base(name)))
 			if errors.Is(err, os.ErrNotExist) {
-				return fmt.Errorf("no log of %q: known are %s", name, strings.Join(logNames(folder), ", "))
+				return fmt.Errorf("no log of %q; known logs: %s", name, strings.Join(logNames(folder), ", "))
 			}
 			if err != nil {
 				return err
@@ -154,21 +154,21 @@ func programStartCommand() command {
 	return command{
 		name:    "program start",
 		args:    "-- COMMAND ARGS...",
-		summary: "start a program that runs along with a cluster",
+		summary: "start a program together with a cluster",
 		help: `
-The program runs in the current directory, with the environment the cluster was
-started in and KUBECONFIG set to the administrator's. It is stopped first when the
-cluster is. If it crashes, status tells; the cluster stays. One that has ended may
-be started again under its name.`,
+The program runs in the current directory, with the environment of the cluster and with
+KUBECONFIG set to the kubeconfig of the administrator. When the cluster stops, it stops
+first. If it crashes, the cluster keeps running and status shows the crash. A program
+that has ended can be started again under the same name.`,
 		flags: func(i *invocation) {
 			i.dataFlag()
 			i.nameFlag()
-			i.set.StringVar(&i.readyURL, "ready-url", "", "`URL` that answers 200 when the program is ready; else it is ready at once")
-			i.set.Var(pairs{&i.env}, "env", "`NAME=VALUE` for its environment; may be given again")
+			i.set.StringVar(&i.readyURL, "ready-url", "", "`URL` that answers 200 when the program is ready; unset: ready immediately")
+			i.set.Var(pairs{&i.env}, "env", "`NAME=VALUE` of an environment variable; can be repeated")
 		},
 		run: func(ctx context.Context, i *invocation) error {
 			if len(i.rest) == 0 {
-				return usagef("program start: give the command after --")
+				return usagef("program start: the command is required after --")
 			}
 			folder, err := i.programFolder()
 			if err != nil {
@@ -194,11 +194,11 @@ be started again under its name.`,
 }
 
 func programStopCommand() command {
-	return programEndCommand("stop", "stop a program", "Sends SIGTERM, and SIGKILL if that does not help.", cluster.Folder.StopProgram)
+	return programEndCommand("stop", "stop a program", "Sends SIGTERM, and SIGKILL if the program does not end in time.", cluster.Folder.StopProgram)
 }
 
 func programKillCommand() command {
-	return programEndCommand("kill", "kill a program with SIGKILL", "As a machine that fails would: the program can do nothing about it.", cluster.Folder.KillProgram)
+	return programEndCommand("kill", "kill a program with SIGKILL", "Simulates a crash: the program cannot react.", cluster.Folder.KillProgram)
 }
 
 func programEndCommand(verb, summary, help string, end func(cluster.Folder, context.Context, string) error) command {
@@ -226,7 +226,7 @@ func (i *invocation) nameFlag() {
 
 func (i *invocation) programFolder() (cluster.Folder, error) {
 	if i.name == "" {
-		return "", usagef("%s: --name is missing", i.command.name)
+		return "", usagef("%s: --name is required", i.command.name)
 	}
 	return i.folder()
 }

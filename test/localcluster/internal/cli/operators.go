@@ -12,8 +12,8 @@ func operatorsCommand() command {
 		name:    "operators",
 		summary: "list the operators with the files of their CRDs, as JSON",
 		help: `
-Of each operator: the component whose module pins its version, the module that it
-comes from, and the files of that module that hold its CRDs.`,
+Lists for each operator the component whose module pins its version, the module of the
+operator, and the files of that module with its CRDs.`,
 		run: func(_ context.Context, i *invocation) error {
 			encoder := json.NewEncoder(i.world.Out)
 			encoder.SetIndent("", "  ")

@@ -7,13 +7,13 @@ import (
 	"runtime"
 )
 
-// findSource finds the folder that holds components/: the one given, else where
-// this program was compiled from, else in or above the current directory.
+// findSource returns the folder that contains components/: the given one, else the source
+// folder of this program, else in or above the current directory.
 func findSource(given string) (string, error) {
 	if given != "" {
 		return filepath.Abs(given)
 	}
-	// With -trimpath the file's name is no path; then it is not found.
+	// With -trimpath, the name of the file is not a path, so the folder is not found here.
 	if _, file, _, known := runtime.Caller(0); known {
 		if dir := filepath.Join(filepath.Dir(file), "..", ".."); isSource(dir) {
 			return dir, nil
@@ -30,7 +30,7 @@ func findSource(given string) (string, error) {
 			}
 		}
 		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("the components' modules are not in or above %s: run this in kube-queue's work tree, or give --source", current)
+			return "", fmt.Errorf("no components/ found in or above %s; run this command in a clone of kube-queue, or set --source", current)
 		}
 	}
 }

@@ -20,12 +20,12 @@ func buildCommand() command {
 		name:    "build",
 		summary: "build all programs into the cache",
 		help: `
-What is in the cache already is left alone. The cache is $KUBE_QUEUE_CACHE, else
-$XDG_CACHE_HOME/kube-queue, else ~/.cache/kube-queue; it can be removed at any time.
-The first build takes some minutes and downloads modules.`,
+Programs that are already in the cache are not built again. The cache is
+$KUBE_QUEUE_CACHE, else $XDG_CACHE_HOME/kube-queue, else ~/.cache/kube-queue; it can be
+removed at any time. The first build takes some minutes and downloads modules.`,
 		flags: func(i *invocation) {
 			i.sourceFlag()
-			i.set.Var(list{&i.components}, "components", "`NAMES` of the components to build, with commas between: "+strings.Join(componentNames(), ", ")+"; all when not given")
+			i.set.Var(list{&i.components}, "components", "`NAMES` of the components to build, separated by commas: "+strings.Join(componentNames(), ", ")+"; unset: all")
 		},
 		run: func(ctx context.Context, i *invocation) error {
 			components, err := chooseComponents(i.components)
@@ -70,13 +70,13 @@ func chooseComponents(names []string) ([]build.Component, error) {
 			}
 		}
 		if !found {
-			return nil, usagef("component %q: known are %s", name, strings.Join(componentNames(), ", "))
+			return nil, usagef("unknown component %q; known components: %s", name, strings.Join(componentNames(), ", "))
 		}
 	}
 	return chosen, nil
 }
 
-// prepare builds what is missing and takes the data folder.
+// prepare builds missing programs and locks the data folder.
 func (i *invocation) prepare(ctx context.Context, folder cluster.Folder, config cluster.Config) (lock *os.File, prepared cluster.Config, err error) {
 	builder, err := i.builder()
 	if err != nil {
@@ -105,10 +105,9 @@ func upCommand() command {
 		name:    "up",
 		summary: "start a cluster in the background",
 		help: `
-Builds what is missing, starts the cluster, waits until it is ready and prints what
-one needs to use it. Every start begins with nothing: data that an earlier cluster
-left in the folder is removed. A cluster that runs there already is left as it is,
-unless --fresh is given.`,
+Builds missing programs, starts the cluster, waits until it is ready and prints how to
+use it. Every cluster starts empty: data of an earlier cluster in the folder is removed.
+A running cluster is left unchanged, unless --fresh is set.`,
 		flags: (*invocation).clusterFlags,
 		run:   up,
 	}
@@ -129,14 +128,14 @@ func up(ctx context.Context, i *invocation) error {
 	lock, _, err := i.prepare(ctx, folder, config)
 	var inUse *cluster.InUseError
 	if errors.As(err, &inUse) && !i.fresh {
-		// Somebody else was faster.
+		// Another process was faster.
 		return i.alreadyUp(ctx, folder)
 	}
 	if err != nil {
 		return err
 	}
 	supervisor, err := superviseDetached(folder, lock)
-	// The supervisor has its own copy, and with it the folder.
+	// The supervisor has its own copy of the lock, so it holds the folder.
 	lock.Close()
 	if err != nil {
 		return err
@@ -148,7 +147,7 @@ func up(ctx context.Context, i *invocation) error {
 	}()
 	ready, err := folder.WaitReady(ctx, i.say)
 	if err != nil {
-		// Whatever the reason, nothing is left; also if this was interrupted.
+		// Clean up in any case, also after an interrupt.
 		_, stopErr := folder.Stop(context.WithoutCancel(ctx))
 		<-ended
 		return errors.Join(err, stopErr)
@@ -167,8 +166,8 @@ func (i *invocation) alreadyUp(ctx context.Context, folder cluster.Folder) error
 	return nil
 }
 
-// superviseDetached starts the supervisor in a session of its own, so that it
-// stays when the terminal goes. It inherits the lock on the folder.
+// superviseDetached starts the supervisor in its own session, so that it survives the
+// terminal. It inherits the lock on the folder.
 func superviseDetached(folder cluster.Folder, lock *os.File) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -189,17 +188,17 @@ func superviseDetached(folder cluster.Folder, lock *os.File) (*exec.Cmd, error) 
 	return cmd, nil
 }
 
-// inheritedLock is where superviseDetached leaves the lock.
+// inheritedLock is the file descriptor of the inherited lock.
 const inheritedLock = 3
 
 func superviseCommand() command {
 	return command{
 		name:    "supervise",
-		summary: "run a prepared cluster (what up starts in the background)",
+		summary: "run a prepared cluster (up starts this command in the background)",
 		hidden:  true,
 		flags:   (*invocation).dataFlag,
 		run: func(ctx context.Context, i *invocation) error {
-			// No part may inherit it: the folder would stay locked as long as any runs.
+			// No part may inherit the lock: the folder would stay locked while any part runs.
 			syscall.CloseOnExec(inheritedLock)
 			folder, err := i.folder()
 			if err != nil {
@@ -219,11 +218,11 @@ func runCommand() command {
 		name:    "run",
 		summary: "run a cluster in the foreground, for tests",
 		help: `
-When the cluster is ready it prints one line of JSON on standard output:
+When the cluster is ready, the command prints one line of JSON to standard output:
   {"kubeconfig":...,"data":...,"auditLog":...,"kubectl":...,"server":...,"logs":...}
-Progress goes to standard error. Everything stops when standard input reaches its
-end, or on SIGINT or SIGTERM. The exit status is not 0 if a part crashed or the
-cluster did not become ready.`,
+Progress goes to standard error. The cluster stops when standard input ends, or on
+SIGINT or SIGTERM. The exit status is not 0 if a part crashed or the cluster did not
+become ready.`,
 		flags: (*invocation).clusterFlags,
 		run:   run,
 	}

@@ -15,7 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
 )
 
-// ErrNotRunning says that no supervisor answers for a data folder.
+// ErrNotRunning means that no supervisor answers for a data folder.
 var ErrNotRunning = errors.New("no cluster is running here")
 
 // stopDeadline bounds a stop: each of the ranks may use up its grace. Then the
@@ -62,7 +62,7 @@ func (f Folder) ask(ctx context.Context, method, path string, in, out any) error
 	return json.NewDecoder(response.Body).Decode(out)
 }
 
-// Status asks the supervisor, or, when there is none, reports what was left.
+// Status asks the supervisor for the status, or returns the last saved one if there is none.
 func (f Folder) Status(ctx context.Context) (*Status, error) {
 	status := &Status{}
 	err := f.ask(ctx, http.MethodGet, "/status", nil, status)
@@ -107,8 +107,8 @@ func afterwards(status *Status) *Status {
 	return status
 }
 
-// Stop stops the cluster in the folder and returns when all of it is gone. It is
-// fine if there is none, and if its supervisor was killed.
+// Stop stops the cluster in the folder and returns when all of its processes have ended. It is
+// no error if there is no cluster or if its supervisor was killed.
 func (f Folder) Stop(ctx context.Context) (stopped bool, err error) {
 	limited, cancel := context.WithTimeoutCause(ctx, stopDeadline, fmt.Errorf("not stopped after %v", stopDeadline))
 	defer cancel()
@@ -163,7 +163,7 @@ func (f Folder) clearAway(before bool) (stopped bool, err error) {
 	return stopped, nil
 }
 
-// killSupervisor ends a supervisor that does not do as it is reported.
+// killSupervisor kills a supervisor that does not stop on request.
 func (f Folder) killSupervisor(why error) error {
 	status, err := f.savedState()
 	if err != nil {
@@ -190,8 +190,8 @@ func (f Folder) KillProgram(ctx context.Context, name string) error {
 	return f.ask(ctx, http.MethodPost, "/programs/"+name+"/kill", nil, nil)
 }
 
-// WaitReady returns when the cluster in the folder is ready, telling in between
-// what it does, or with the reason why it never will be.
+// WaitReady waits until the cluster in the folder is ready and reports its progress. It returns
+// an error if the cluster fails.
 func (f Folder) WaitReady(ctx context.Context, say func(string)) (*Ready, error) {
 	var status *Status
 	told := ""

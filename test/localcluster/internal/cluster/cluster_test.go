@@ -102,11 +102,11 @@ func TestAConfigurationThatCannotBeIsRefused(t *testing.T) {
 		"--node-memory":                       func(c *Config) { c.NodeMemory = "" },
 		"--node-gpus":                         func(c *Config) { c.NodeGPUs = -1 },
 		"--pod-run-time":                      func(c *Config) { c.PodRunTime = -1 },
-		"known are RequestResponse, Metadata": func(c *Config) { c.AuditLevel = "Everything" },
-		"--audit-objects: at --audit-level RequestResponse":         func(c *Config) { c.AuditObjects = []string{"pods"} },
+		"known levels: RequestResponse, Metadata": func(c *Config) { c.AuditLevel = "Everything" },
+		"all objects at --audit-level RequestResponse":         func(c *Config) { c.AuditObjects = []string{"pods"} },
 		"--only-api: operators need":                                func(c *Config) { c.OnlyAPI, c.Operators = true, []string{trainingOperator} },
 		`--audit-objects "pods/status": must be`:                    func(c *Config) { c.AuditLevel, c.AuditObjects = "Metadata", []string{"pods/status"} },
-		`"spark": known are ` + strings.Join(OperatorNames(), ", "): func(c *Config) { c.Operators = []string{"spark"} },
+		`unknown operator "spark"; known operators: ` + strings.Join(OperatorNames(), ", "): func(c *Config) { c.Operators = []string{"spark"} },
 	} {
 		config := DefaultConfig()
 		change(&config)
@@ -195,7 +195,7 @@ func TestAFolderIsEmptiedUnlessItIsSomebodysElse(t *testing.T) {
 	if err := os.WriteFile(precious, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := folder.Prepare(DefaultConfig()); err == nil || !strings.Contains(err.Error(), "not made by localcluster") {
+	if _, err := folder.Prepare(DefaultConfig()); err == nil || !strings.Contains(err.Error(), "not created by localcluster") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat(precious); err != nil {

@@ -1,17 +1,17 @@
 // Package cluster runs a real Kubernetes control plane with simulated nodes as
 // ordinary processes below one data folder.
 //
-// Words:
-//   - part: one program of the cluster. Core parts (etcd, kube-apiserver,
-//     kube-controller-manager, kube-scheduler, kwok) and operators belong
-//     together: when one crashes, the rest is stopped. Programs are extra ones
-//     that somebody runs along; a crash of theirs is reported and no more.
-//   - data folder: everything a cluster writes. It belongs to one cluster at a
-//     time, whose supervisor holds a lock on it for as long as it lives.
-//   - supervisor: the process that starts the parts, watches and stops them.
+// Terms:
+//   - part: one program of the cluster. If a core part (etcd, kube-apiserver,
+//     kube-controller-manager, kube-scheduler, kwok) or an operator crashes, the
+//     other parts are stopped. Programs are additional parts that a user starts; their
+//     crashes are only reported.
+//   - data folder: contains all files of a cluster. It belongs to one cluster at a
+//     time, whose supervisor holds a lock on it.
+//   - supervisor: the process that starts, watches and stops the parts.
 //
-// Invariants: no part outlives its supervisor; every start begins with an empty
-// data folder; two clusters share nothing but the cache of built programs.
+// Invariants: no part outlives its supervisor; every start begins with an empty data folder;
+// two clusters share only the cache of built programs.
 package cluster
 
 import (
@@ -23,29 +23,28 @@ import (
 	"time"
 )
 
-// Config is what a cluster is asked to be.
+// Config is the configuration of a cluster.
 type Config struct {
 	Nodes      int    `json:"nodes"`
 	NodeCPU    string `json:"nodeCPU"`
 	NodeMemory string `json:"nodeMemory"`
 	NodeGPUs   int    `json:"nodeGPUs"`
-	// Operators are names known to OperatorNames.
+	// Operators are names of OperatorNames.
 	Operators []string `json:"operators,omitempty"`
-	// OnlyAPI leaves out all but etcd and kube-apiserver: no controller, no scheduler,
-	// no node.
+	// OnlyAPI runs only etcd and kube-apiserver: no controllers, no scheduler, no nodes.
 	OnlyAPI bool `json:"onlyAPI,omitempty"`
-	// PodRunTime is how long a pod runs that does not say so itself.
+	// PodRunTime is the run time of pods that do not set their own.
 	PodRunTime time.Duration `json:"podRunTime"`
-	// AuditLevel is how much of each write the audit log holds.
+	// AuditLevel is the level of the audit log.
 	AuditLevel string `json:"auditLevel"`
-	// AuditObjects are resources, as "jobs.batch", whose objects the audit log holds
-	// in spite of level Metadata.
+	// AuditObjects are resources, such as "jobs.batch", whose objects are logged even at
+	// level Metadata.
 	AuditObjects []string `json:"auditObjects,omitempty"`
 	// Built are the folders of the built components, by component.
 	Built map[string]string `json:"built,omitempty"`
 }
 
-// DefaultConfig is a small cluster.
+// DefaultConfig returns the configuration of a small cluster.
 func DefaultConfig() Config {
 	return Config{
 		Nodes: 3, NodeCPU: "8", NodeMemory: "32Gi",
@@ -54,7 +53,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// AuditLevels are the known values of Config.AuditLevel.
+// AuditLevels are the valid values of Config.AuditLevel.
 var AuditLevels = []string{"RequestResponse", "Metadata"}
 
 var quantity = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$`)
@@ -62,7 +61,7 @@ var quantity = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi
 // auditObject is a resource and its group, if that has a name.
 var auditObject = regexp.MustCompile(`^[a-z]+(\.[a-z0-9]([a-z0-9.-]*[a-z0-9])?)?$`)
 
-// Validate reports what is wrong, and what would be right.
+// Validate returns an error if the configuration is invalid.
 func (c Config) Validate() error {
 	switch {
 	case c.Nodes < 0:
@@ -78,18 +77,18 @@ func (c Config) Validate() error {
 	case c.PodRunTime < 0:
 		return fmt.Errorf("--pod-run-time %v: must not be negative", c.PodRunTime)
 	case !slices.Contains(AuditLevels, c.AuditLevel):
-		return fmt.Errorf("--audit-level %q: known are %s", c.AuditLevel, strings.Join(AuditLevels, ", "))
+		return fmt.Errorf("--audit-level: unknown level %q; known levels: %s", c.AuditLevel, strings.Join(AuditLevels, ", "))
 	case len(c.AuditObjects) > 0 && c.AuditLevel != "Metadata":
-		return fmt.Errorf("--audit-objects: at --audit-level %s the log holds all objects: leave it out, or say --audit-level Metadata", c.AuditLevel)
+		return fmt.Errorf("--audit-objects: the log contains all objects at --audit-level %s; remove the flag, or set --audit-level Metadata", c.AuditLevel)
 	}
 	for _, name := range c.AuditObjects {
 		if !auditObject.MatchString(name) {
-			return fmt.Errorf("--audit-objects %q: must be a resource such as pods or jobs.batch, without its version and no subresource", name)
+			return fmt.Errorf("--audit-objects %q: must be a resource such as pods or jobs.batch, without version and subresource", name)
 		}
 	}
 	for _, name := range c.Operators {
 		if _, known := operators[name]; !known {
-			return fmt.Errorf("operator %q: known are %s", name, strings.Join(OperatorNames(), ", "))
+			return fmt.Errorf("unknown operator %q; known operators: %s", name, strings.Join(OperatorNames(), ", "))
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 // Folder is a data folder: an absolute path.
 type Folder string
 
-// What stands in a data folder.
+// The content of a data folder.
 const (
 	configFile     = "cluster.json"
 	stateFile      = "state.json"
@@ -31,14 +31,14 @@ const markVariable = "KUBE_QUEUE_LOCALCLUSTER_DATA"
 // maxSocketPath is what fits into a unix socket's address.
 const maxSocketPath = 107
 
-// InUseError says that a live cluster has the folder.
+// InUseError means that a live cluster uses the folder.
 type InUseError struct{ Folder Folder }
 
 func (e *InUseError) Error() string {
-	return fmt.Sprintf("data folder %s is in use by a live cluster: stop it with 'localcluster down --data %s', or take another folder", e.Folder, e.Folder)
+	return fmt.Sprintf("data folder %s is in use by a live cluster; stop it with 'localcluster down --data %s', or use another folder", e.Folder, e.Folder)
 }
 
-// OpenFolder makes the path absolute; nothing need be there yet.
+// OpenFolder makes the path absolute. The folder need not exist yet.
 func OpenFolder(path string) (Folder, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -90,8 +90,8 @@ const (
 	setLock = 37 // F_OFD_SETLK
 )
 
-// TryLock takes the folder for the caller, or returns an InUseError. Closing the
-// file, or the end of all processes that hold it, gives the folder back.
+// TryLock locks the folder for the caller, or returns an InUseError. The lock is released when
+// the file is closed or all processes that hold it have ended.
 func (f Folder) TryLock() (*os.File, error) {
 	if err := os.MkdirAll(string(f), 0o755); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
@@ -111,7 +111,7 @@ func (f Folder) TryLock() (*os.File, error) {
 	return nil, fmt.Errorf("data folder: lock %s: %w", file.Name(), err)
 }
 
-// InUse reports whether a live cluster has the folder.
+// InUse reports whether a live cluster uses the folder.
 func (f Folder) InUse() bool {
 	file, err := os.OpenFile(f.Path(lockFile), os.O_RDWR, 0)
 	if err != nil {
@@ -123,9 +123,9 @@ func (f Folder) InUse() bool {
 	return err == nil && held.Type != syscall.F_UNLCK
 }
 
-// Prepare takes the folder for a new cluster: it locks it, ends what an earlier
-// cluster may have left running, empties it and writes down the configuration.
-// A folder that holds something else is refused.
+// Prepare prepares the folder for a new cluster: it locks the folder, ends processes that an
+// earlier cluster left running, empties the folder and writes the configuration. It rejects
+// a folder with other contents.
 func (f Folder) Prepare(config Config) (lock *os.File, err error) {
 	if err := f.checkOurs(); err != nil {
 		return nil, err
@@ -155,8 +155,8 @@ func (f Folder) Prepare(config Config) (lock *os.File, err error) {
 	return lock, nil
 }
 
-// checkOurs refuses a folder with contents that no cluster wrote, because it
-// will be emptied.
+// checkOurs rejects a folder with contents that no cluster wrote, because Prepare empties the
+// folder.
 func (f Folder) checkOurs() error {
 	entries, err := os.ReadDir(string(f))
 	if errors.Is(err, os.ErrNotExist) {
@@ -176,7 +176,7 @@ func (f Folder) checkOurs() error {
 		}
 	}
 	if foreign {
-		return fmt.Errorf("data folder %s is not empty and was not made by localcluster: take another folder", f)
+		return fmt.Errorf("data folder %s is not empty and was not created by localcluster; use another folder", f)
 	}
 	return nil
 }
@@ -225,7 +225,7 @@ func (f Folder) config() (Config, error) {
 	return config, nil
 }
 
-// writeFile writes a file so that a reader sees the old or the new one whole.
+// writeFile replaces a file atomically.
 func writeFile(path string, data []byte) error {
 	temporary := path + ".tmp"
 	if err := os.WriteFile(temporary, data, 0o600); err != nil {

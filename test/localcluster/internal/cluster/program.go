@@ -99,7 +99,7 @@ func (s *Supervisor) stopProgram(name string, kill bool) error {
 	}
 	s.mu.Unlock()
 	if found == nil {
-		return fmt.Errorf("no program %q: known are %s", name, strings.Join(append(names, "none else"), ", "))
+		return fmt.Errorf("unknown program %q; known programs: %s", name, strings.Join(append(names, "none else"), ", "))
 	}
 	if kill {
 		found.process.Signal(syscall.SIGKILL)

@@ -34,8 +34,8 @@ const (
 	StateStopped  State = "stopped"
 )
 
-// Status is what a supervisor tells about its cluster. It is also kept in the
-// data folder, for the time after.
+// Status is the status of a cluster. The supervisor also saves it in the data folder, so that it
+// is available after the cluster has stopped.
 type Status struct {
 	Data       string           `json:"data"`
 	Socket     string           `json:"socket"`
@@ -47,7 +47,7 @@ type Status struct {
 	Parts      []PartStatus     `json:"parts"`
 }
 
-// PartStatus tells about one part.
+// PartStatus is the status of one part.
 type PartStatus struct {
 	Name string `json:"name"`
 	// Kind is core, operator or program.
@@ -65,7 +65,7 @@ type PartStatus struct {
 	LogEnd string `json:"logEnd,omitempty"`
 }
 
-// Ready is what somebody needs in order to use a cluster.
+// Ready contains what is needed to use a cluster.
 type Ready struct {
 	Kubeconfig string `json:"kubeconfig"`
 	Data       string `json:"data"`
@@ -75,8 +75,8 @@ type Ready struct {
 	Logs       string `json:"logs"`
 }
 
-// AllReady reports whether everything that is to run does. A program that was
-// stopped on purpose is not to run.
+// AllReady reports whether all parts are ready, except for programs that were stopped on
+// purpose.
 func (s *Status) AllReady() bool {
 	if s.Phase != PhaseReady {
 		return false
@@ -97,10 +97,10 @@ func (f Folder) saveState(status *Status) error {
 	return writeFile(f.Path(stateFile), data)
 }
 
-// errNoCluster says that there never was a cluster in the folder.
+// errNoCluster means that the folder has never contained a cluster.
 var errNoCluster = errors.New("no cluster")
 
-// savedState is what the last supervisor wrote.
+// savedState returns the status that the last supervisor saved.
 func (f Folder) savedState() (*Status, error) {
 	data, err := os.ReadFile(f.Path(stateFile))
 	if errors.Is(err, os.ErrNotExist) {

@@ -20,7 +20,7 @@ type Supervisor struct {
 	folder  Folder
 	config  Config
 	starter *process.Starter
-	// say takes what people may want to read while it starts.
+	// say reports progress during the start.
 	say func(format string, args ...any)
 	// pickPorts is replaced by tests that want a port to be taken.
 	pickPorts func([]string) (Ports, error)
@@ -53,7 +53,7 @@ type runningPart struct {
 
 func (r *runningPart) lives() bool { return r.state == StateStarting || r.state == StateReady }
 
-// crash is the error of a part that ended by itself.
+// crash is the error of a part that ended unexpectedly.
 type crash struct{ part, exit, logEnd string }
 
 func (c *crash) Error() string {
@@ -64,7 +64,7 @@ func (c *crash) Error() string {
 	return fmt.Sprintf("%s crashed: %s; the end of its log:\n%s", c.part, c.exit, end)
 }
 
-// errStop is the cause of a stop that somebody asked for.
+// errStop is the cause of a requested stop.
 var errStop = errors.New("stopped")
 
 var errNameTaken = errors.New("one of that name runs already")
@@ -84,9 +84,9 @@ func NewSupervisor(folder Folder, say func(format string, args ...any)) (*Superv
 	}, nil
 }
 
-// Run starts the cluster, reports when it is ready, and returns when all of it is
-// gone again: because the context ended, somebody asked over the control socket,
-// or a part crashed. Only the last, and a start that failed, is an error.
+// Run starts the cluster, reports when it is ready, and returns when all of its processes have
+// ended: because the context ended, a stop was requested over the control socket, or a part
+// crashed. Only a crash and a failed start are errors.
 func (s *Supervisor) Run(outer context.Context, ready func(Ready)) error {
 	ctx, stop := context.WithCancelCause(outer)
 	s.stop = stop
@@ -196,8 +196,8 @@ func (s *Supervisor) run(ctx context.Context, p part) error {
 	return nil
 }
 
-// watch notes the end of a part. The end of one that belongs to the cluster ends
-// the cluster, unless it was instructed to end.
+// watch records the end of a part. The unexpected end of a core part or an operator stops the
+// cluster.
 func (s *Supervisor) watch(running *runningPart) {
 	<-running.process.Done()
 	s.mu.Lock()
@@ -272,7 +272,7 @@ func (s *Supervisor) setDetail(format string, args ...any) {
 	s.say("%s", detail)
 }
 
-// status reports where everything is.
+// status returns the current status.
 func (s *Supervisor) status() *Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -301,8 +301,7 @@ func (r *runningPart) status() PartStatus {
 	return status
 }
 
-// save keeps the status in the data folder. A full disk must not end the
-// cluster, so a failure is only said.
+// save saves the status in the data folder. A failure, such as a full disk, is only reported.
 func (s *Supervisor) save() {
 	status := s.status()
 	s.saving.Lock()
