@@ -59,7 +59,7 @@ func TestNoTwoGroupsOfPodsAreNamedAlike(t *testing.T) {
 		// groups and want are separated by blanks.
 		groups, want string
 	}{
-		{"groups go by their own names", "small large", "small large"},
+		{"groups use their own names", "small large", "small large"},
 		{"one named as the head is renamed", "head small", "worker-head small"},
 		{"one named as the submitter is renamed", "submitter", "worker-submitter"},
 		{"not to the name of another group", "head worker-head", "worker-worker-head worker-head"},

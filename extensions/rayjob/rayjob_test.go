@@ -17,7 +17,7 @@ func TestJobs(t *testing.T) { adaptertest.Run(t, New()) }
 
 func TestDamagedJobs(t *testing.T) { adaptertest.Fuzz(t, New()) }
 
-func TestTheAcceptanceManifestAsksForWhatItsPodsWill(t *testing.T) {
+func TestTheAcceptanceManifestRequestsWhatItsPodsWill(t *testing.T) {
 	manifest, err := os.ReadFile("../../test/acceptance/rayjob.yaml")
 	if err != nil {
 		t.Fatal(err)

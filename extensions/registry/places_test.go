@@ -32,7 +32,7 @@ func TestEachKindIsHeldGuardedAllowedAndMeasured(t *testing.T) {
 			}
 		}
 		if got := metrics.Framework(kind.Kind); got != kind.Kind {
-			t.Errorf("extension %s: metrics tell a %s to be %s", kind.Name, kind.Kind, got)
+			t.Errorf("extension %s: metrics report a %s to be %s", kind.Name, kind.Kind, got)
 		}
 	}
 }

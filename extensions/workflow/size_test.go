@@ -60,7 +60,7 @@ func TestSizesThatCannotBeReadSayWhy(t *testing.T) {
 		"a number too large for JSON":  {`{"cpu":1e1000000000}`, []string{"it cannot be parsed", "1e1000000000"}},
 		"a negative number":            {"cpu: -5", []string{"cpu: -5 is negative"}},
 		"more than can be counted":     {"memory: 100E", []string{"memory: 100E exceeds the largest possible request"}},
-		"an exponent for ever":         {`{"cpu": "1e-1000000000"}`, []string{`cpu: quantity "1e-1000000000": the exponent`}},
+		"an exponent forever":          {`{"cpu": "1e-1000000000"}`, []string{`cpu: quantity "1e-1000000000": the exponent`}},
 		"a number with such":           {`cpu: 1e1000000000`, []string{`cpu: quantity "1e1000000000": the exponent`}},
 		"no number at all":             {"cpu: .nan", []string{"it cannot be parsed"}},
 		"a number without end":         {"cpu: .inf", []string{"it cannot be parsed"}},
@@ -123,7 +123,7 @@ func TestNoSizeIsNegativeAndNoneAPanic(t *testing.T) {
 		}
 		for name, quantity := range size {
 			if quantity.Sign() < 0 || name == "" {
-				t.Fatalf("%q asks for %s of %q", text, quantity.String(), name)
+				t.Fatalf("%q requests %s of %q", text, quantity.String(), name)
 			}
 		}
 	})

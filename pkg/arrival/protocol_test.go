@@ -117,7 +117,7 @@ func (e *exhibition) see(b *birth, now time.Duration) {
 	e.show(e.See(u, epoch.Add(now)), now)
 }
 
-// pass lets the time go by up to now.
+// pass lets time pass up to now.
 func (e *exhibition) pass(now time.Duration) {
 	for next := e.Next(); !next.IsZero() && next.Sub(epoch) < now; next = e.Next() {
 		e.show(e.Due(next), next.Sub(epoch))

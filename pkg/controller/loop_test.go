@@ -171,7 +171,7 @@ func TestADrainedQueueEvictsWhatItHasReleasedAndNothingElse(t *testing.T) {
 }
 
 // A unit that others have borrowed from waits, and one that would borrow more asks.
-func TestBorrowingIsPausedWhereThatIsAskedFor(t *testing.T) {
+func TestBorrowingIsPausedWhereThatIsRequested(t *testing.T) {
 	for paused, want := range map[bool]string{false: "Dequeue ", true: "Explain " + string(wellknown.ReasonBorrowingPaused)} {
 		d := decide(t, tree.Options{PauseBorrowing: paused})
 		got := d.after(0, quotaListed, d.tree(`{name: root, max: {cpu: 4}, children: [

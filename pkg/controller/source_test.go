@@ -56,16 +56,16 @@ func (s *shown) PrepareStatus(pending map[quota.NodeID]resources.Vector) func(co
 	return func(context.Context) error { return nil }
 }
 
-func TestOnlyASourceThatShowsSomethingIsAskedForIt(t *testing.T) {
+func TestOnlyAStatusWriterPreparesAStatus(t *testing.T) {
 	d := decide(t, tree.Options{})
 	d.after(0, quotaListed, d.tree(goodRoot), unitOf("u", "", "5", ""))
 	if d.figures() != nil {
 		t.Error("something is shown for one that shows nothing")
 	}
-	shower := &shown{drawn: *d.drawn}
-	d.loop.source = shower
-	if d.figures() == nil || !slices.Equal(shower.pending, []string{"5000"}) {
-		t.Errorf("the pending requests are %q", shower.pending)
+	writer := &shown{drawn: *d.drawn}
+	d.loop.source = writer
+	if d.figures() == nil || !slices.Equal(writer.pending, []string{"5000"}) {
+		t.Errorf("the pending requests are %q", writer.pending)
 	}
 }
 

@@ -175,7 +175,7 @@ func TestARestartCountsTheTimeFromTheRelease(t *testing.T) {
 
 // What units say of themselves never adds up to more than there is, so the room of
 // a stopped unit is given away only once it says that it holds none.
-func TestTheQuotaOfAStoppedUnitIsFreeWhenItIsBackInLine(t *testing.T) {
+func TestTheQuotaOfAStoppedUnitIsFreeWhenItIsRequeued(t *testing.T) {
 	w := pair(t)
 	w.write("a/one", deactivate)
 	w.write("a/one", stop)
@@ -297,7 +297,7 @@ func TestAnEvictionOfBeforeIsForgottenWithTheRelease(t *testing.T) {
 	expectEvictions(t, w, "a/one", "MaximumExecutionTime")
 }
 
-func TestAUnitWithoutQuotaIsEvictedTooAndAskedForOnce(t *testing.T) {
+func TestAUnitWithoutQuotaIsEvictedOnce(t *testing.T) {
 	w := pair(t, maxTime(time.Minute))
 	w.exact = false
 	w.plant(leaf("root", cpu("4"), "elsewhere"))

@@ -146,7 +146,7 @@ func TestWhoWaitedForAQuotaIsReportedAtOnceThatItIsTooSmall(t *testing.T) {
 	}
 }
 
-func TestAUnitThatIsHeldAndUnheldAllTheTimeTellsSoAtMostEach30Seconds(t *testing.T) {
+func TestAUnitThatIsHeldAndUnheldAllTheTimeReportsSoAtMostEach30Seconds(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
 	w.submit("a/one", cpu("3"))
 	w.submit("a/two", cpu("3"))
@@ -256,7 +256,7 @@ func TestWhoComesOutOfBackoffSaysWhatItWaitsForThen(t *testing.T) {
 
 // A unit that was held shows something else than the units next to it, which are reported
 // a cause that comes and goes in their own time.
-func TestWhoComesBackInLineWhileACauseComesAndGoesIsReportedOfOne(t *testing.T) {
+func TestAUnitRequeuedWhileACauseComesAndGoesReportsOne(t *testing.T) {
 	both := map[string]string{"cpu": "4", "gpu": "4"}
 	w := newWorld(t, roundRobin(), leaf("root", both, "a"))
 	w.submit("a/cpu-1", cpu("4"))

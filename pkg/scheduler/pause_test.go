@@ -172,7 +172,7 @@ func TestWhoIsOwedPausesBorrowingWhenItsQueueBlocksNoMore(t *testing.T) {
 	expectReleased(t, w, "a/runs", "b/1")
 }
 
-func TestBorrowingIsPausedForEverythingThatTheOneWhoIsOwedLacks(t *testing.T) {
+func TestBorrowingIsPausedForAllThatTheOneWhoIsOwedLacks(t *testing.T) {
 	both := func(c, m string) map[string]string { return map[string]string{"cpu": c, "memory": m} }
 	root := owning("root", nil, both("10", "10"), owning("a", both("6", "6"), nil), owning("b", nil, nil))
 	w := pausing(t, root)

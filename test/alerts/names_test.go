@@ -40,7 +40,7 @@ func defined(t *testing.T) map[string]metric {
 // scraped are labels that Prometheus adds to what it scrapes.
 var scraped = []string{"instance", "job", "pod", "namespace"}
 
-// check says what a query asks for that is not defined, and notes what it asks for.
+// check says what a query requests that is not defined, and notes what it requests.
 func check(t *testing.T, where, query string, metrics map[string]metric, used map[string]bool) {
 	t.Helper()
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(query)
@@ -55,14 +55,14 @@ func check(t *testing.T, where, query string, metrics map[string]metric, used ma
 		case *parser.VectorSelector:
 			m, is := metrics[node.Name]
 			if !is || m.histogram {
-				t.Errorf("%s asks for %s, which is not defined", where, node.Name)
+				t.Errorf("%s requests %s, which is not defined", where, node.Name)
 				return nil
 			}
 			used[node.Name] = true
 			known = append(known, m.labels...)
 			for _, matcher := range node.LabelMatchers {
 				if name := matcher.Name; name != model.MetricNameLabel && !slices.Contains(m.labels, name) {
-					t.Errorf("%s asks for %s by %s, which it does not have", where, node.Name, name)
+					t.Errorf("%s requests %s by %s, which it does not have", where, node.Name, name)
 				}
 			}
 		case *parser.AggregateExpr:
@@ -76,22 +76,22 @@ func check(t *testing.T, where, query string, metrics map[string]metric, used ma
 	})
 	for _, name := range grouped {
 		if !slices.Contains(known, name) && !slices.Contains(scraped, name) {
-			t.Errorf("%s goes by %s, which nothing in it has", where, name)
+			t.Errorf("%s uses %s, which nothing in it has", where, name)
 		}
 	}
 }
 
-// told are the labels that a template names.
-var told = regexp.MustCompile(`\{\{ ?(?:\$labels\.)?([a-z_]+) ?\}\}`)
+// reported are the labels that a template names.
+var reported = regexp.MustCompile(`\{\{ ?(?:\$labels\.)?([a-z_]+) ?\}\}`)
 
-func TestTheRulesAskForWhatIsDefined(t *testing.T) {
+func TestTheRulesRequestWhatIsDefined(t *testing.T) {
 	metrics := defined(t)
 	for _, r := range alertRules(t) {
 		check(t, r.Alert, r.Expr, metrics, map[string]bool{})
 	}
 }
 
-func TestTheDashboardAsksForWhatIsDefinedAndShowsAllOfIt(t *testing.T) {
+func TestTheDashboardRequestsWhatIsDefinedAndShowsAllOfIt(t *testing.T) {
 	var dashboard struct {
 		Panels []struct {
 			ID                       int
@@ -134,7 +134,7 @@ func TestTheDashboardAsksForWhatIsDefinedAndShowsAllOfIt(t *testing.T) {
 				}
 			}
 			check(t, p.Title, query, metrics, used)
-			for _, m := range told.FindAllStringSubmatch(target.LegendFormat, -1) {
+			for _, m := range reported.FindAllStringSubmatch(target.LegendFormat, -1) {
 				if !strings.Contains(query, m[1]) && !slices.ContainsFunc(slices.Collect(maps.Keys(used)), func(name string) bool {
 					return strings.Contains(query, name) && slices.Contains(metrics[name].labels, m[1])
 				}) {

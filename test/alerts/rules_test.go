@@ -61,8 +61,8 @@ func firing(t *testing.T, text string, during time.Duration, only func(rulefmt.R
 	fired := map[string][]string{}
 	for _, r := range alertRules(t) {
 		if only(r) {
-			if told := play(t, r, engine, scraped, during); len(told) > 0 {
-				fired[r.Alert] = told
+			if reported := play(t, r, engine, scraped, during); len(reported) > 0 {
+				fired[r.Alert] = reported
 			}
 		}
 	}
@@ -71,7 +71,7 @@ func firing(t *testing.T, text string, during time.Duration, only func(rulefmt.R
 
 // play evaluates a rule minute by minute: what it finds each time from some time on fires
 // when that has lasted for as long as the rule says.
-func play(t *testing.T, r rulefmt.Rule, engine *promql.Engine, scraped series, during time.Duration) (told []string) {
+func play(t *testing.T, r rulefmt.Rule, engine *promql.Engine, scraped series, during time.Duration) (reported []string) {
 	t.Helper()
 	since := map[uint64]time.Duration{}
 	for at := time.Duration(0); at <= during; at += time.Minute {
@@ -84,7 +84,7 @@ func play(t *testing.T, r rulefmt.Rule, engine *promql.Engine, scraped series, d
 			t.Fatalf("%s: %v", r.Alert, err)
 		}
 		before := since
-		since, told = map[uint64]time.Duration{}, nil
+		since, reported = map[uint64]time.Duration{}, nil
 		for _, sample := range found {
 			key := sample.Metric.Hash()
 			begun, known := before[key]
@@ -93,12 +93,12 @@ func play(t *testing.T, r rulefmt.Rule, engine *promql.Engine, scraped series, d
 			}
 			since[key] = begun
 			if at-begun >= time.Duration(r.For) {
-				told = append(told, expand(t, r, sample))
+				reported = append(reported, expand(t, r, sample))
 			}
 		}
 		query.Close()
 	}
-	return told
+	return reported
 }
 
 // expand is what the alert says of what was found.
@@ -164,8 +164,8 @@ const healthy = `
 `
 
 func TestNothingFiresWhileAllIsWell(t *testing.T) {
-	for alert, told := range firing(t, healthy, 24*time.Hour, func(rulefmt.Rule) bool { return true }) {
-		t.Errorf("%s fires: %q", alert, told)
+	for alert, reported := range firing(t, healthy, 24*time.Hour, func(rulefmt.Rule) bool { return true }) {
+		t.Errorf("%s fires: %q", alert, reported)
 	}
 }
 
@@ -173,8 +173,8 @@ func TestNothingFiresWhileAllIsWell(t *testing.T) {
 type cause struct {
 	alert, series string
 	// during is how long it lasts, and reported what the alert then says.
-	during time.Duration
-	told   []string
+	during   time.Duration
+	reported []string
 	// tooShort is how long it may last without an alert.
 	tooShort time.Duration
 }
@@ -221,13 +221,13 @@ func TestEachAlertFiresWhenItsCauseHappens(t *testing.T) {
 			if early := firing(t, c.series, c.tooShort, this); len(early) > 0 {
 				t.Errorf("after %v it fires: %q", c.tooShort, early)
 			}
-			told := firing(t, c.series, c.during, this)[c.alert]
-			if len(told) != len(c.told) {
-				t.Errorf("it tells %q", told)
+			reported := firing(t, c.series, c.during, this)[c.alert]
+			if len(reported) != len(c.reported) {
+				t.Errorf("it reports %q", reported)
 			}
-			for _, want := range c.told {
-				if !slices.ContainsFunc(told, func(text string) bool { return strings.Contains(text, want) }) {
-					t.Errorf("it tells %q, not %q", told, want)
+			for _, want := range c.reported {
+				if !slices.ContainsFunc(reported, func(text string) bool { return strings.Contains(text, want) }) {
+					t.Errorf("it reports %q, not %q", reported, want)
 				}
 			}
 		})

@@ -72,12 +72,12 @@ func (q querier) Select(_ context.Context, _ bool, _ *storage.SelectHints, match
 	return found
 }
 
-// LabelValues is not asked for by rules.
+// LabelValues is not requested by rules.
 func (querier) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 	return nil, nil, nil
 }
 
-// LabelNames is not asked for by rules.
+// LabelNames is not requested by rules.
 func (querier) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 	return nil, nil, nil
 }

@@ -1,4 +1,4 @@
-// Package chart tests the chart charts/kube-queue by rendering it with helm: what stands
+// Package chart tests the chart charts/kube-queue by rendering it with helm: what is
 // in the manifests is compared with golden files, read strictly as the API server would
 // read it, and held to what the programs and the documents say.
 //

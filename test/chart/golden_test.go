@@ -40,7 +40,7 @@ func TestTheNotesLeadToAFirstJob(t *testing.T) {
 	for _, test := range cases {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			// It takes no version of Kubernetes, and goes by that of its libraries.
+			// It takes no version of Kubernetes, and uses that of its libraries.
 			out, err := run(t, "install", "queue", chart, "--namespace", "kube-queue", "--dry-run=client", "--values", values(test.name))
 			if err != nil {
 				t.Fatal(err)
@@ -68,7 +68,7 @@ func TestTheChartHasNothingThatHelmFindsWrong(t *testing.T) {
 // inFiles are what the chart has in its folder files, or makes of it.
 var inFiles = regexp.MustCompile(`(?m)^(kind: (?:CustomResourceDefinition|PrometheusRule)\n(?:.*\n)*?spec:\n|  name: kube-queue-dashboard\n(?:.*\n)*?data:\n)(?:(?: .*)?\n)+`)
 
-// shortened leaves out what stands there word by word.
+// shortened leaves out what is there word by word.
 func shortened(manifests string) string {
 	return inFiles.ReplaceAllString(manifests, "${1}  # As in files.\n\n")
 }
@@ -92,10 +92,10 @@ func golden(t *testing.T, file, got string) {
 	gotLines, wantLines := strings.Split(got, "\n"), strings.Split(string(want), "\n")
 	for i, line := range gotLines {
 		if i >= len(wantLines) || line != wantLines[i] {
-			t.Errorf("%s differs from line %d on:\n%s\n(go test ./test/chart -update writes it anew)", file, i+1,
+			t.Errorf("%s differs from line %d on:\n%s\n(go test ./test/chart -update writes it again)", file, i+1,
 				strings.Join(gotLines[i:min(i+12, len(gotLines))], "\n"))
 			return
 		}
 	}
-	t.Errorf("%s has %d lines more (go test ./test/chart -update writes it anew)", file, len(wantLines)-len(gotLines))
+	t.Errorf("%s has %d lines more (go test ./test/chart -update writes it again)", file, len(wantLines)-len(gotLines))
 }

@@ -224,7 +224,7 @@ func TestPoliciesComeWithTheAPIServerThatHasThem(t *testing.T) {
 		{"1.29 has neither", []string{"--kube-version", "1.29.1"}, false, false},
 		{"a cluster with both", []string{"--kube-version", "1.36.0", "--api-versions", kinds + "," + validating + "," + mutating}, true, true},
 		{"a cluster of 1.36 that has them switched off", []string{"--kube-version", "1.36.0", "--api-versions", kinds}, false, false},
-		{"asked for, whatever there is", []string{"--kube-version", "1.29.1", "--set", "holdPolicies.enabled=true,unitPolicy.enabled=true"}, true, true},
+		{"requested, whatever there is", []string{"--kube-version", "1.29.1", "--set", "holdPolicies.enabled=true,unitPolicy.enabled=true"}, true, true},
 		{"not wanted", []string{"--set", "holdPolicies.enabled=false,unitPolicy.enabled=false"}, false, false},
 	}
 	for _, test := range tests {

@@ -57,7 +57,7 @@ func TestAlertsAndDashboardsAreInstalledAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestMonitoringIsInstalledOnlyWhereItIsAskedFor(t *testing.T) {
+func TestMonitoringIsInstalledOnlyWhereItIsRequested(t *testing.T) {
 	folder := copied(t, map[string]string{"files/alerts.yaml": alerts, "files/dashboards/one.json": `{}`})
 	for _, args := range [][]string{nil, {"--set", "metrics.enabled=false,metrics.serviceMonitor.enabled=true,metrics.rules.enabled=true,metrics.dashboard.enabled=true"}} {
 		out, err := template(t, folder, args...)

@@ -12,7 +12,7 @@ import (
 
 const controller, extensions = "kube-queue-controller", "job-extensions"
 
-// Both are edited by hand: what stands there must be what counts.
+// Both are edited by hand: what is there must be what counts.
 func TestTheDeploymentsSpellOutTheirSettings(t *testing.T) {
 	rendered := render(t)
 	if got, want := texts(container(t, the(t, rendered, "Deployment", extensions))["args"]), []string{"--enabled-extensions=" + registry.Default}; !slices.Equal(got, want) {

@@ -35,7 +35,7 @@ func TestWrongValuesAreRefusedWithASentenceThatNamesThem(t *testing.T) {
 		{"a label by which a role joins another", `commonLabels: {rbac.authorization.k8s.io/aggregate-to-edit: "true"}`,
 			[]string{"/commonLabels/rbac.authorization.k8s.io~1aggregate-to-edit"}},
 		{"a managed kind that is not enabled", "managedNamespaces: {kinds: [jobset]}",
-			[]string{"managedNamespaces.kinds", "jobset", "enabledExtensions", "wait for ever"}},
+			[]string{"managedNamespaces.kinds", "jobset", "enabledExtensions", "wait forever"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

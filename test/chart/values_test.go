@@ -21,8 +21,8 @@ type value struct {
 
 var valueLine = regexp.MustCompile(`^( *)([A-Za-z]+):`)
 
-// documented reads values.yaml. A comment stands on one line right above its value;
-// whatever stands below that value belongs to it.
+// documented reads values.yaml. A comment is on one line right above its value;
+// whatever is below that value belongs to it.
 func documented(t *testing.T) []value {
 	t.Helper()
 	var found []value
@@ -60,15 +60,15 @@ func documented(t *testing.T) []value {
 }
 
 func TestEveryValueHasAComment(t *testing.T) {
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, v := range documented(t) {
-		told[v.path] = true
+		reported[v.path] = true
 	}
 	var look func(path string, values map[string]any)
 	look = func(path string, values map[string]any) {
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			here := strings.TrimPrefix(path+"."+name, ".")
-			if told[here] {
+			if reported[here] {
 				continue
 			}
 			below, isMap := values[name].(map[string]any)

@@ -123,7 +123,7 @@ func TestAJobSuspendedByHandAfterItsReleaseGivesItsQuotaBack(t *testing.T) {
 		return l.Unit("TFJob", "paused").Status.Phase != "Enqueued", "it left its place"
 	})
 
-	// Taken up again by hand, it stands in line like any other and runs.
+	// Taken up again by hand, it is queued like any other and runs.
 	l.Patch(harness.TFJobs, "paused", `{"spec":{"runPolicy":{"suspend":false}}}`)
 	l.WaitForPhase("TFJob", "paused", "Running")
 	l.Finish(harness.TFJobs, "paused")
@@ -191,7 +191,7 @@ func TestAJobWithoutQuotaSaysSoAtUnitAndJob(t *testing.T) {
 
 // With the programs gone, and then all objects as well, jobs that are not marked
 // are created and run as if kube-queue had never been there.
-func TestWithKubeQueueRemovedUnmarkedJobsRunAsEver(t *testing.T) {
+func TestWithKubeQueueRemovedUnmarkedJobsRunAsUsual(t *testing.T) {
 	l := suite.Env(t, "after")
 	run := func(name string) {
 		t.Helper()

@@ -8,7 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// A job that may run for 3 s only would run for ever: it is stopped, lets the next
+// A job that may run for 3 s only would run forever: it is stopped, lets the next
 // one run, and is back when its owner wants it. Stopped by its owner, it waits too,
 // though both programs are away meanwhile.
 func TestAJobIsStoppedWhenItsTimeIsOverAndWhenItIsDeactivated(t *testing.T) {

@@ -35,9 +35,9 @@ func (s stopped) put(stop schedulingv1alpha1.QueueStop) {
 	harness.Must(s.t, err)
 }
 
-// isBackInLine expects of a job that was released once to be stopped, but not to
+// isRequeued expects of a job that was released once to be stopped, but not to
 // have been reported that it must never run.
-func (s stopped) isBackInLine(resource schema.GroupVersionResource, kind, name string) {
+func (s stopped) isRequeued(resource schema.GroupVersionResource, kind, name string) {
 	s.t.Helper()
 	if event := s.WaitForEvent(name, "QueueStopped"); event.Type != "Normal" || event.Message != "Suspended to take the quota back: queue "+stoppedQueue+" was drained" {
 		s.t.Errorf("%s event: %s", event.Type, event.Message)
@@ -83,8 +83,8 @@ func TestAQueueIsStoppedAndGoesOn(t *testing.T) {
 	l.WaitForReason("Job", "late", "QuotaExceeded")
 
 	s.put(schedulingv1alpha1.StopDrain)
-	s.isBackInLine(harness.TFJobs, "TFJob", "train")
-	s.isBackInLine(harness.Jobs, "Job", "batch")
+	s.isRequeued(harness.TFJobs, "TFJob", "train")
+	s.isRequeued(harness.Jobs, "Job", "batch")
 	l.WaitForState(harness.TFJobs, "train", "Queuing")
 	if suspended, _, _ := unstructured.NestedBool(l.Object(harness.Jobs, "batch").Object, "spec", "suspend"); !suspended {
 		t.Error("the Job is not suspended")
@@ -110,7 +110,7 @@ func TestAQueueIsStoppedAndGoesOn(t *testing.T) {
 
 // The small job would fit, but the large one is owed what has been lent. It takes all
 // there is, so that the small one can only have gone first by running first: which of
-// two was decided on first could not be told from the times of two writes.
+// two was decided on first could not be reported from the times of two writes.
 func TestBorrowingIsPausedByItsFlag(t *testing.T) {
 	l := suite.Env(t, "paused")
 	suite.Both(t, enabled, "--pause-borrowing")

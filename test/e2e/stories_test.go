@@ -29,7 +29,7 @@ func TestAPairOfTFJobsRunsOneAfterTheOther(t *testing.T) {
 		}
 	}
 	if got := unit.Spec.Resource; got.Cpu().String() != "3" || got.Memory().String() != "3Gi" {
-		t.Errorf("job2 asks for %v, want 3 cpu and 3Gi", got)
+		t.Errorf("job2 requests %v, want 3 cpu and 3Gi", got)
 	}
 	queued := l.WaitForEvent("job2", "Queued")
 	if !strings.Contains(queued.Message, unit.Name) || !strings.Contains(queued.Message, "QuotaExceeded") {
@@ -60,7 +60,7 @@ func TestAJobIsHeldBySuspendAndReleasedByIt(t *testing.T) {
 	}
 	suite.Both(t, enabled)
 	if unit := l.WaitForReason("Job", name, "NoQuota"); unit.Spec.Resource.Cpu().String() != "100m" || len(unit.Spec.Resource) != 1 {
-		t.Errorf("the unit asks for %v, want cpu 100m alone", unit.Spec.Resource)
+		t.Errorf("the unit requests %v, want cpu 100m alone", unit.Spec.Resource)
 	}
 	l.ApplyAsIs(l.Read("quota-tree.yaml"))
 	l.WaitForPhase("Job", name, "Running")
@@ -328,7 +328,7 @@ func TestTheControllerRestartsFromTheObjectsAlone(t *testing.T) {
 	}
 }
 
-// A process tells once why a job waits, and tells it again before the event expires; so
+// A process reports once why a job waits, and reports it again before the event expires; so
 // does the one that comes after it, by the age of the event.
 func TestTheNextProcessRenewsAnEventThatWouldExpire(t *testing.T) {
 	l := suite.Env(t, "renewed")

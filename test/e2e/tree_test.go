@@ -24,7 +24,7 @@ type change struct {
 	atOnce, stranded []string
 	late             []queued
 	// ends names those that are then ended; when all of them have, and not before,
-	// next goes by quota.
+	// next uses quota.
 	ends        []string
 	next, quota string
 }
@@ -152,24 +152,24 @@ func TestRunningAndWaitingJobsFollowEveryChangeOfTheTree(t *testing.T) {
 type story struct {
 	t    *testing.T
 	env  *harness.Env
-	labs map[string]*harness.Env // by namespace
+	envs map[string]*harness.Env // by namespace
 	jobs map[string]queued       // by name
 }
 
 func newStory(t *testing.T, l *harness.Env) *story {
-	s := &story{t: t, env: l, labs: map[string]*harness.Env{}, jobs: map[string]queued{}}
+	s := &story{t: t, env: l, envs: map[string]*harness.Env{}, jobs: map[string]queued{}}
 	for _, c := range slices.Concat(rounds...) {
 		for _, j := range slices.Concat(c.running, c.waiting, c.late) {
 			s.jobs[j.name] = j
-			if s.labs[j.namespace] == nil {
-				s.labs[j.namespace] = suite.Part(t, j.namespace)
+			if s.envs[j.namespace] == nil {
+				s.envs[j.namespace] = suite.Part(t, j.namespace)
 			}
 		}
 	}
 	return s
 }
 
-func (s *story) in(name string) *harness.Env { return s.labs[s.jobs[name].namespace] }
+func (s *story) in(name string) *harness.Env { return s.envs[s.jobs[name].namespace] }
 
 // plant puts the tree in force that there is after so many rounds.
 func (s *story) plant(done int) {

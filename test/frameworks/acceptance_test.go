@@ -21,7 +21,7 @@ type row struct {
 	kind      string
 	resource  schema.GroupVersionResource
 	namespace string
-	// total is what its unit asks for.
+	// total is what its unit requests.
 	total string
 	state func(*unstructured.Unstructured) string
 	ended string
@@ -72,7 +72,7 @@ func at(path ...string) func(*unstructured.Unstructured) string {
 	}
 }
 
-// in is the lab where the row is shown.
+// in is the env where the row is shown.
 func (r row) in(t *testing.T, s *scene) *harness.Env {
 	l := s.whole.For(t)
 	l.Namespace = r.namespace
@@ -101,7 +101,7 @@ func (r row) expectUnit(t *testing.T, l *harness.Env, name string) {
 	unit := l.WaitForUnit(r.kind, name)
 	want := harness.Amounts(t, r.total)
 	if !equality.Semantic.DeepEqual(unit.Spec.Resource, want) && len(unit.Spec.Resource)+len(want) > 0 {
-		t.Errorf("the unit asks for %v, want %v", text(unit.Spec.Resource), text(want))
+		t.Errorf("the unit requests %v, want %v", text(unit.Spec.Resource), text(want))
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 var cronJob = specimen{
 	kind: "Job", resource: harness.Jobs, extension: "job", name: "cronjob",
 	total: `{cpu: 100m}`,
-	tell:  (*story).taleOfCronJob,
+	test:  (*story).taleOfCronJob,
 }
 
 var cronJobs = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}

@@ -21,14 +21,14 @@ type framework struct {
 
 func TestFrameworks(t *testing.T) {
 	together, _ := clustertest.SideBySide(operators(t))
-	tell(t, append(frameworksOf(t, together), native(t))...)
+	runStories(t, append(frameworksOf(t, together), native(t))...)
 }
 
 // TestMPIOperator has a cluster of its own: its MPIJob and that of
 // training-operator are one definition.
 func TestMPIOperator(t *testing.T) {
 	_, instead := clustertest.SideBySide(operators(t))
-	tell(t, frameworksOf(t, instead)...)
+	runStories(t, frameworksOf(t, instead)...)
 }
 
 func operators(t *testing.T) []clustertest.Operator {

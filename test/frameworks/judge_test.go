@@ -45,7 +45,7 @@ func (s *scene) judge(t *testing.T, f framework) {
 	writes, err := log.Writes(audit.Options{})
 	harness.Must(t, err)
 	for _, specimen := range f.specimens {
-		if specimen.tell == nil {
+		if specimen.test == nil {
 			specimen.judgeLives(t, lives)
 			specimen.judgeWrites(t, writes, lives)
 		}

@@ -8,7 +8,7 @@
 // the kind. A row is a user's manifest and what it must show.
 //
 // The frameworks of one test share a cluster, for its start costs more than a
-// story. Only those run there that -run selects, so each can be told alone:
+// story. Only those run there that -run selects, so each can be reported alone:
 //
 //	go test ./test/frameworks -run TestFrameworks/kuberay
 package frameworks

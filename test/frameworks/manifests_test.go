@@ -22,7 +22,7 @@ type specimen struct {
 	name string
 	// sample has the manifest that jobs are made from, held by its opt-in mark alone.
 	sample kinds.Sample
-	// total is what one job asks for, as the max of a quota.
+	// total is what one job requests, as the max of a quota.
 	total string
 	// suspend is the path of the suspend field.
 	suspend []string
@@ -32,8 +32,8 @@ type specimen struct {
 	endless bool
 	// jobs is how many batch Jobs a job is made of, which are not queued themselves.
 	jobs int
-	// tell is its story; nil for the one of all kinds.
-	tell func(*story)
+	// report is its story; nil for the one of all kinds.
+	test func(*story)
 }
 
 // queuing is the state of a job that waits, for kinds that show it.

@@ -20,13 +20,13 @@ import (
 func (s *story) expectRequests(unit *v1alpha1.QueueUnit, name string) {
 	s.t.Helper()
 	if total := harness.Amounts(s.t, s.total); !equality.Semantic.DeepEqual(total, unit.Spec.Resource) {
-		s.t.Errorf("the unit of %s asks for %v, want %v", name, text(unit.Spec.Resource), text(total))
+		s.t.Errorf("the unit of %s requests %v, want %v", name, text(unit.Spec.Resource), text(total))
 	}
-	harness.Eventually(s.t, 30*time.Second, fmt.Sprintf("the pods of %s ask for what its unit says", name), func() (bool, string) {
+	harness.Eventually(s.t, 30*time.Second, fmt.Sprintf("the pods of %s request what its unit says", name), func() (bool, string) {
 		pods := s.Pods(name)
 		sum := sumOf(pods)
 		return equality.Semantic.DeepEqual(sum, unit.Spec.Resource) && len(pods) == countOf(unit),
-			fmt.Sprintf("%d pods ask for %v, the unit for %v for %d pods", len(pods), text(sum), text(unit.Spec.Resource), countOf(unit))
+			fmt.Sprintf("%d pods request %v, the unit for %v for %d pods", len(pods), text(sum), text(unit.Spec.Resource), countOf(unit))
 	})
 }
 

@@ -14,17 +14,17 @@ import (
 // Only jobs whose end a test can bring about have a story.
 func TestEachSpecimenRunsAsLongAsItIsReported(t *testing.T) {
 	for _, specimen := range specimens(t, func(s kinds.Sample) bool { return !s.Endless }) {
-		object := specimen.manifest(job{name: "told", runs: time.Minute, fails: true})
-		told := 0
+		object := specimen.manifest(job{name: "reported", runs: time.Minute, fails: true})
+		reported := 0
 		for _, notes := range notesOnRunTimes(object) {
 			if notes[harness.RunTime] == "1m0s" && notes[exitCode] == "1" {
-				told++
+				reported++
 			} else if notes[harness.RunTime] != never {
 				t.Errorf("%s: %v", specimen.extension, notes)
 			}
 		}
-		if told == 0 || object.GetName() != "told" {
-			t.Errorf("%s: %d run times in %v", specimen.extension, told, object.Object)
+		if reported == 0 || object.GetName() != "reported" {
+			t.Errorf("%s: %d run times in %v", specimen.extension, reported, object.Object)
 		}
 	}
 }

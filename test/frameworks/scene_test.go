@@ -16,16 +16,16 @@ import (
 // tree at a time.
 type scene struct {
 	suite *harness.Suite
-	// whole is the lab that outlives all parts.
+	// whole is the env that outlives all parts.
 	whole *harness.Env
 	// reported is where they wait for each other until all stories are reported.
-	told sync.WaitGroup
+	reported sync.WaitGroup
 	// usersTree puts the quota tree of test/acceptance in place of the stories'.
 	usersTree func() error
 }
 
-// tell reports all frameworks that -run selects, side by side in one cluster.
-func tell(t *testing.T, frameworks ...framework) {
+// report reports all frameworks that -run selects, side by side in one cluster.
+func runStories(t *testing.T, frameworks ...framework) {
 	var here scene
 	var selected []framework
 	for _, f := range frameworks {
@@ -35,7 +35,7 @@ func tell(t *testing.T, frameworks ...framework) {
 			if here.suite == nil {
 				t.Fatal("there is no cluster")
 			}
-			here.tell(t, f)
+			here.runStories(t, f)
 		})
 	}
 	if len(selected) > 0 {
@@ -59,7 +59,7 @@ func (s *scene) set(t *testing.T, frameworks []framework) {
 		}
 	}
 	slices.Sort(extensions)
-	s.told.Add(len(frameworks))
+	s.reported.Add(len(frameworks))
 	suite := programs.Suite(t, clustertest.Options{Operators: operators, PodRunTime: 3 * time.Second})
 	// Its cleanup has the audit log checked.
 	s.whole = suite.Env(t, "default")
@@ -72,9 +72,9 @@ func (s *scene) set(t *testing.T, frameworks []framework) {
 	s.suite = suite
 }
 
-// tell reports one framework. What fails in one of its parts does not keep the
+// report reports one framework. What fails in one of its parts does not keep the
 // others from meeting it.
-func (s *scene) tell(t *testing.T, f framework) {
+func (s *scene) runStories(t *testing.T, f framework) {
 	names := make([]string, len(f.rows))
 	t.Run("held", func(t *testing.T) {
 		for i, r := range f.rows {
@@ -83,7 +83,7 @@ func (s *scene) tell(t *testing.T, f framework) {
 	})
 	t.Run("examples", func(t *testing.T) {
 		for _, specimen := range f.specimens {
-			if specimen.tell != nil { // a CronJob has no file
+			if specimen.test != nil { // a CronJob has no file
 				continue
 			}
 			t.Run(specimen.title(), func(t *testing.T) {
@@ -96,11 +96,11 @@ func (s *scene) tell(t *testing.T, f framework) {
 		for _, specimen := range f.specimens {
 			t.Run(specimen.title(), func(t *testing.T) {
 				t.Parallel()
-				told := &story{specimen: specimen, Env: s.suite.Part(t, specimen.namespace()), t: t}
-				if specimen.tell != nil {
-					specimen.tell(told)
+				reported := &story{specimen: specimen, Env: s.suite.Part(t, specimen.namespace()), t: t}
+				if specimen.test != nil {
+					specimen.runStories(reported)
 				} else {
-					told.tale()
+					reported.tale()
 				}
 			})
 		}
@@ -108,8 +108,8 @@ func (s *scene) tell(t *testing.T, f framework) {
 	if lived {
 		t.Run("judged", func(t *testing.T) { s.judge(t, f) })
 	}
-	s.told.Done()
-	s.told.Wait()
+	s.reported.Done()
+	s.reported.Wait()
 	t.Run("released", func(t *testing.T) {
 		harness.Must(t, s.usersTree())
 		for i, r := range f.rows {

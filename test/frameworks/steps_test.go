@@ -120,7 +120,7 @@ func (s *story) waitForJob(name, what string, is func(audit.JobView) bool) {
 	})
 }
 
-// expectNoneRuns: servers and workers, which would run for ever, end with their job.
+// expectNoneRuns: servers and workers, which would run forever, end with their job.
 func (s *story) expectNoneRuns(name string) {
 	s.t.Helper()
 	harness.Eventually(s.t, 30*time.Second, fmt.Sprintf("no pod of %s runs", name), func() (bool, string) {

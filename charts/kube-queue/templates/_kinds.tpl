@@ -90,7 +90,7 @@ the first minor version of Kubernetes that serves it.
 {{- $kinds := include "kube-queue.canonical" (list . .Values.managedNamespaces.kinds) | fromJsonArray -}}
 {{- range $kinds -}}
 {{- if not (has . $enabled) -}}
-{{- fail (printf "managedNamespaces.kinds: %s is not in enabledExtensions, so jobs of this kind would wait for ever in a managed namespace; add it to enabledExtensions, or remove it from managedNamespaces.kinds" .) -}}
+{{- fail (printf "managedNamespaces.kinds: %s is not in enabledExtensions, so jobs of this kind would wait forever in a managed namespace; add it to enabledExtensions, or remove it from managedNamespaces.kinds" .) -}}
 {{- end -}}
 {{- end -}}
 {{- $kinds | default $enabled | toJson -}}

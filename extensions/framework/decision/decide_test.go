@@ -104,7 +104,7 @@ func TestDecide(t *testing.T) {
 	overran := condition(metav1.ConditionTrue, wellknown.ReasonMaximumExecutionTime)
 	byUser := condition(metav1.ConditionTrue, wellknown.ReasonSuspendedByUser)
 	atRest := condition(metav1.ConditionTrue, wellknown.ReasonStopped)
-	backInLine := condition(metav1.ConditionFalse, wellknown.ReasonResumed)
+	requeued := condition(metav1.ConditionFalse, wellknown.ReasonResumed)
 	enqueued, reserved, dequeued, running := phase(v1alpha1.PhaseEnqueued), phase(v1alpha1.PhaseReserved), phase(v1alpha1.PhaseDequeued), phase(v1alpha1.PhaseRunning)
 	lacks := because("QuotaExceeded", "a lacks 1 cpu")
 	quick, late := noon.Add(500*time.Millisecond), noon.Add(11*time.Second)
@@ -217,7 +217,7 @@ func TestDecide(t *testing.T) {
 		{"while the quota is not yet taken back, nothing is done about a job unsuspended again", job(released), unit(running, byUser), nil, late, Decision{}},
 		{"a job suspended by hand has lost its mark but stays in the queue", job(released, suspended, stopped), unit(enqueued, byUser, because("SuspendedByUser", "")), same(), late, Decision{Queued: true}},
 		{"unsuspended by hand, it is requeued", job(released), unit(enqueued, byUser), same(), late, Decision{Action: Resume}},
-		{"a crash between the two writes of that leaves a job to be suspended again", job(released), unit(enqueued, backInLine), same(), late, Decision{Action: HoldAgain}},
+		{"a crash between the two writes of that leaves a job to be suspended again", job(released), unit(enqueued, requeued), same(), late, Decision{Action: HoldAgain}},
 
 		// Evicted.
 		{"an evicted job is suspended", job(released, runs), unit(running, evicted), nil, late, Decision{Action: Evict}},

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestUnitNamesAreValidAndTellJobsApart(t *testing.T) {
+func TestUnitNamesAreValidAndUnique(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		job := rapid.StringMatching(`[a-z0-9]([a-z0-9.-]{0,240}[a-z0-9])?`).Draw(t, "job")
 		name := UnitName("TFJob", job, types.UID(rapid.String().Draw(t, "uid")))

@@ -6,7 +6,7 @@
 // defaults, so they are set here, before the arithmetic of k8s.io/component-helpers,
 // which handles init containers, sidecars, overhead and pod-level resources. A pod that
 // the API server rejects because of its resources is an error, because a job would wait
-// for such pods for ever.
+// for such pods forever.
 //
 // The package also computes what else a ResourceQuota checks in a pod: the scopes that
 // the pod matches, and the containers that do not set a resource which it may require.

@@ -91,7 +91,7 @@ func TestPod(t *testing.T) {
 		{"what the pod requests at pod level takes precedence over its containers", `{resources: {requests: {cpu: 4}}, containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}, requests: {cpu: 1}}}]}`,
 			`{cpu: 4, nvidia.com/gpu: 1}`, `{nvidia.com/gpu: 1}`},
 		{"a limit of the pod is its request when no container asks", `{resources: {limits: {cpu: 4}}, containers: [{name: a}]}`, `{cpu: 4}`, `{cpu: 4}`},
-		{"but what containers ask for comes before the limit of the pod", `{resources: {limits: {cpu: 4}}, containers: [{name: a, resources: {requests: {cpu: 1}}}]}`,
+		{"but what containers request comes before the limit of the pod", `{resources: {limits: {cpu: 4}}, containers: [{name: a, resources: {requests: {cpu: 1}}}]}`,
 			`{cpu: 1}`, `{cpu: 4}`},
 		{"huge pages of containers are those of the pod as well", `{resources: {requests: {cpu: 4}}, containers: [{name: a, resources: {limits: {cpu: 1, hugepages-2Mi: 2Mi}}}]}`,
 			`{cpu: 4, hugepages-2Mi: 2Mi}`, `{cpu: 1, hugepages-2Mi: 2Mi}`},

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The operator has code of its own that counts what an application asks for, for a
+// The operator has code of its own that counts what an application requests, for a
 // batch scheduler. It looks at most fields and few settings. Where an application
 // keeps to those the two must agree to the byte.
 func TestTheOperatorCountsTheSame(t *testing.T) {
@@ -23,7 +23,7 @@ func TestTheOperatorCountsTheSame(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := ours(app); got != want || got == refused {
-				t.Fatalf("the pods ask for %s, the operator says %s", got, want)
+				t.Fatalf("the pods request %s, the operator says %s", got, want)
 			}
 		})
 	})
@@ -44,14 +44,14 @@ func TestTheOperatorCountsTheSame(t *testing.T) {
 				t.Errorf("the operator says %s, not %s", want, test.operator)
 			}
 			if got := ours(app); got != test.ours || got == want {
-				t.Errorf("the pods ask for %s, not %s", got, test.ours)
+				t.Errorf("the pods request %s, not %s", got, test.ours)
 			}
 		})
 	}
 }
 
 // differences are applications of which the operator's figures are not what the
-// pods ask for, and why: Spark makes the pods, and Spark reads its settings.
+// pods request, and why: Spark makes the pods, and Spark reads its settings.
 var differences = []struct {
 	why, spec, operator, ours string
 }{
@@ -85,7 +85,7 @@ var differences = []struct {
 		"driver 1 2684354560Mi, 2 executors 1 2560Mi", "driver 1 2684354559Mi, 2 executors 1 2560Mi"},
 	{"Spark counts each part in whole MiB, the operator only the sum", `{driver: {memory: 2560k, memoryOverhead: 1536k}, executor: {memory: 512m}}`,
 		"driver 1 4Mi, 2 executors 1 896Mi", "driver 1 3Mi, 2 executors 1 896Mi"},
-	{"Spark goes by the name of the file, not by the type", `{type: Scala, mainApplicationFile: local:///a.py, sparkConf: {spark.executor.pyspark.memory: 1g}, driver: {memory: 10g}, executor: {memory: 10g}}`,
+	{"Spark uses the name of the file, not by the type", `{type: Scala, mainApplicationFile: local:///a.py, sparkConf: {spark.executor.pyspark.memory: 1g}, driver: {memory: 10g}, executor: {memory: 10g}}`,
 		"driver 1 11264Mi, 2 executors 1 11264Mi", "driver 1 14336Mi, 2 executors 1 15360Mi"},
 	{"so a type may be wrong the other way too", `{type: R, mainApplicationFile: local:///a.jar, driver: {memory: 10g}, executor: {memory: 10g}}`,
 		"driver 1 14336Mi, 2 executors 1 14336Mi", "driver 1 11264Mi, 2 executors 1 11264Mi"},

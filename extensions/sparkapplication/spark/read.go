@@ -114,7 +114,7 @@ func (c conf) quantity(key string) (*resource.Quantity, error) {
 }
 
 // hugeExponent matches an exponent with so many digits that parsing or comparing the
-// quantity could take for ever.
+// quantity could take forever.
 var hugeExponent = regexp.MustCompile(`[eE][+-]?[0-9]{3}`)
 
 func parseQuantity(text string) (resource.Quantity, error) {

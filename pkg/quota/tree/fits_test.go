@@ -27,7 +27,7 @@ func TestADemandFitsWithinTheLimitsOfItsChain(t *testing.T) {
 		{"a limit above holds where the own max does not name the resource", "nvidia.com/gpu=3", "prod", "nvidia.com/gpu=2", "dev", "QuotaExceeded root/team nvidia.com/gpu"},
 		{"a limit of zero allows nothing, ever", "", "dev", "memory=1", "other", "ExceedsMaxQuota root/other memory"},
 		{"a limit of zero refuses nobody who does not ask", "", "dev", "cpu=1", "other", ""},
-		{"a full quota refuses nobody who does not ask for it", "cpu=4", "dev", "memory=1Gi", "dev", ""},
+		{"a full quota refuses nobody who does not request it", "cpu=4", "dev", "memory=1Gi", "dev", ""},
 		{"what can never fit is said before what does not fit now", "cpu=4", "dev", "cpu=1 memory=17Gi", "dev", "ExceedsMaxQuota root memory"},
 		{"what can never fit above is said though the own quota allows it", "", "dev", "nvidia.com/gpu=5", "dev", "ExceedsMaxQuota root/team nvidia.com/gpu"},
 		{"an amount above all numbers can never fit", "", "dev", "memory=8Pi", "dev", "ExceedsMaxQuota root memory"},
@@ -129,7 +129,7 @@ func TestTwoJobsOfThreeCoresUnderFourRunOneAfterTheOther(t *testing.T) {
 	}
 }
 
-func TestUsageTellsWhatIsBorrowed(t *testing.T) {
+func TestUsageReportsWhatIsBorrowed(t *testing.T) {
 	f := build(t, "1", withMin("cpu=10", node("root", "", "",
 		withMin("cpu=2 memory=1Gi kube-queue/max-jobs=0", node("a", "a", "")), node("b", "b", ""))))
 	f.group("a").Charge("", f.demand("cpu=5 memory=1Gi nvidia.com/gpu=1"))
@@ -146,7 +146,7 @@ func TestUsageTellsWhatIsBorrowed(t *testing.T) {
 	}
 }
 
-func TestAZeroInADemandAsksForNothing(t *testing.T) {
+func TestAZeroInADemandRequestsNothing(t *testing.T) {
 	f := build(t, "1", node("root", "a", "cpu=2 memory=0"))
 	g := f.group("a")
 	g.Charge("", f.demand("cpu=3 memory=1"))
@@ -178,7 +178,7 @@ func TestRoomIsWhatADemandMayStillTake(t *testing.T) {
 	f.expect(g, f.demand("cpu=1m"), "QuotaExceeded root cpu")
 }
 
-func TestUsageTellsMinAndTheLimitThatIsInForce(t *testing.T) {
+func TestUsageReportsMinAndTheLimitThatIsInForce(t *testing.T) {
 	f := build(t, "1.5", withMin("cpu=1 kube-queue/max-jobs=0", node("root", "a", "cpu=3 kube-queue/max-jobs=2")))
 	usage := f.Usage()[0]
 	if !usage.Min.Equal(f.requests("cpu=1").With(f.names.ID(quota.JobsResource), 0)) || !usage.Max.Equal(f.requests("cpu=4500m kube-queue/max-jobs=3")) {

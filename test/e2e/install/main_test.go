@@ -98,7 +98,7 @@ func begin(t *testing.T) *stage {
 	return s
 }
 
-// enter makes the lab, once the CRDs are there.
+// enter makes the env, once the CRDs are there.
 func (s *stage) enter(namespace string) { s.Env = suite.Env(s.t, namespace) }
 
 // remove takes everything of kube-queue away, CRDs and objects too.

@@ -29,7 +29,7 @@ func TestJobsMoveFromOneQuotaBackendToAnotherAndBack(t *testing.T) {
 	runs(t, l, "TFJob", "one")
 	runs(t, l, "Job", "two")
 	l.Apply(job("three", one("2")))
-	waits(t, l, "Job", "three", "QuotaExceeded", "quota root/team") // before the others, and so first in line
+	waits(t, l, "Job", "three", "QuotaExceeded", "quota root/team") // before the others, and so first in the queue
 	l.Apply(spark("four", 1, "1", "1", false) + rayjob("five", one("1"), one("1"), false))
 	for kind, name := range map[string]string{"Job": "three", "SparkApplication": "four", "RayJob": "five"} {
 		waits(t, l, kind, name, "QuotaExceeded", "quota root/team", "used or reserved 3 of hard limit 4")

@@ -20,21 +20,21 @@ type change struct {
 	// wait for. The waiting are reported the next reason then, or run.
 	running pods
 	waiting pods
-	first   told
+	first   reported
 	apply   func(*harness.Env)
 	// then is what is waited for afterwards; nothing: the job runs.
-	then told
+	then reported
 	// last lets it run.
 	last func(*harness.Env)
 }
 
 // reported is a reason with words of its message.
-type told struct {
+type reported struct {
 	reason wellknown.Reason
 	words  []string
 }
 
-func says(reason wellknown.Reason, words ...string) told { return told{reason, words} }
+func says(reason wellknown.Reason, words ...string) reported { return reported{reason, words} }
 
 func patches(quota, spec string) func(*harness.Env) {
 	return func(l *harness.Env) { l.Patch(harness.ResourceQuotas, quota, `{"spec":`+spec+`}`) }
@@ -61,7 +61,7 @@ var changes = []change{
 		namespace: "lowered", before: quota("team", "cpu: 4"), running: one("3"), waiting: one("2"),
 		first: says("QuotaExceeded", "ResourceQuota lowered/team", "requested 2, used or reserved 3 of hard limit 4"),
 		apply: patches("team", `{"hard":{"cpu":"2"}}`),
-		then:  says("QuotaExceeded"), // the figures are those of the time when it was told
+		then:  says("QuotaExceeded"), // the figures are those of the time when it was reported
 		last:  each(harness.Jobs, "running"),
 	}, {
 		namespace: "lowered-more", before: quota("team", "cpu: 4"), running: one("3"), waiting: one("2"),
@@ -121,36 +121,36 @@ func TestJobsFollowEachChangeOfTheirQuota(t *testing.T) {
 	// What must be fixed is reported at once, and each time.
 	newEnv(t, "default").Allowed = []string{"write-budget"}
 	suite.BothWith(t, enabled, byResourceQuota)
-	labs := make([]*harness.Env, len(changes))
+	envs := make([]*harness.Env, len(changes))
 	for i, c := range changes {
-		labs[i] = suite.Part(t, c.namespace)
-		labs[i].Apply(job("running", c.running)) // before there is any quota
+		envs[i] = suite.Part(t, c.namespace)
+		envs[i].Apply(job("running", c.running)) // before there is any quota
 	}
 	for i, c := range changes {
-		runs(t, labs[i], "Job", "running")
-		labs[i].Apply(c.before)
+		runs(t, envs[i], "Job", "running")
+		envs[i].Apply(c.before)
 	}
 	for i, c := range changes {
-		waitForStatus(t, labs[i])
-		labs[i].Apply(job("waiting", c.waiting))
+		waitForStatus(t, envs[i])
+		envs[i].Apply(job("waiting", c.waiting))
 	}
 	for i, c := range changes {
-		waits(t, labs[i], "Job", "waiting", c.first.reason, c.first.words...)
-		held(t, labs[i], "Job", "waiting")
-		c.apply(labs[i])
+		waits(t, envs[i], "Job", "waiting", c.first.reason, c.first.words...)
+		held(t, envs[i], "Job", "waiting")
+		c.apply(envs[i])
 	}
 	for i, c := range changes {
 		if c.then.reason != "" {
-			waits(t, labs[i], "Job", "waiting", c.then.reason, c.then.words...)
-			held(t, labs[i], "Job", "waiting")
-			ranOn(t, labs[i])
-			c.last(labs[i])
+			waits(t, envs[i], "Job", "waiting", c.then.reason, c.then.words...)
+			held(t, envs[i], "Job", "waiting")
+			ranOn(t, envs[i])
+			c.last(envs[i])
 		}
 	}
 	for i, c := range changes {
-		runs(t, labs[i], "Job", "waiting")
+		runs(t, envs[i], "Job", "waiting")
 		if c.then.reason == "" {
-			ranOn(t, labs[i])
+			ranOn(t, envs[i])
 		}
 	}
 }

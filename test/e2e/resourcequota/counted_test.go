@@ -104,7 +104,7 @@ var counted = []struct {
 	},
 }
 
-// gpus is a pod that asks for so many.
+// gpus is a pod that requests so many.
 func gpus(count int) pods {
 	amount := "nvidia.com/gpu: " + strconv.Itoa(count)
 	return pods{count: 1, container: container{amount, amount}}
@@ -114,37 +114,37 @@ func gpus(count int) pods {
 // and keys.
 func TestOnlyThoseJobsWaitThatAQuotaCounts(t *testing.T) {
 	newEnv(t, "default").ApplyAsIs(priorityClasses)
-	labs := make([]*harness.Env, len(counted))
+	envs := make([]*harness.Env, len(counted))
 	for i, c := range counted {
-		labs[i] = suite.Part(t, c.namespace)
-		labs[i].Apply(c.quotas)
+		envs[i] = suite.Part(t, c.namespace)
+		envs[i].Apply(c.quotas)
 	}
 	suite.BothWith(t, enabled, byResourceQuota)
 	for i, c := range counted {
-		labs[i].Apply(job("first", c.first))
+		envs[i].Apply(job("first", c.first))
 	}
 	for i, c := range counted {
-		runs(t, labs[i], "Job", "first")
-		labs[i].Apply(job("waits", c.waits) + job("passes", c.passes))
+		runs(t, envs[i], "Job", "first")
+		envs[i].Apply(job("waits", c.waits) + job("passes", c.passes))
 	}
 	for i, c := range counted {
-		runs(t, labs[i], "Job", "passes")
-		waits(t, labs[i], "Job", "waits", "QuotaExceeded", c.words...)
-		held(t, labs[i], "Job", "waits")
+		runs(t, envs[i], "Job", "passes")
+		waits(t, envs[i], "Job", "waits", "QuotaExceeded", c.words...)
+		held(t, envs[i], "Job", "waits")
 	}
 	for i := range counted {
-		labs[i].Finish(harness.Jobs, "passes")
-		labs[i].Finish(harness.Jobs, "first")
+		envs[i].Finish(harness.Jobs, "passes")
+		envs[i].Finish(harness.Jobs, "first")
 	}
 	for i, c := range counted {
-		labs[i].WaitForPhase("Job", "passes", "Succeeded")
-		labs[i].WaitForPhase("Job", "first", "Succeeded")
+		envs[i].WaitForPhase("Job", "passes", "Succeeded")
+		envs[i].WaitForPhase("Job", "first", "Succeeded")
 		if c.untilDeleted {
-			held(t, labs[i], "Job", "waits")
-			labs[i].Delete(harness.Jobs, "first")
+			held(t, envs[i], "Job", "waits")
+			envs[i].Delete(harness.Jobs, "first")
 		}
 	}
 	for i := range counted {
-		runs(t, labs[i], "Job", "waits")
+		runs(t, envs[i], "Job", "waits")
 	}
 }

@@ -21,7 +21,7 @@ var suite *harness.Suite
 // enabled are the kinds that these tests use.
 const enabled = "tfjob,job,rayjob,sparkapp"
 
-// byResourceQuota is the environment that has the controller go by ResourceQuotas.
+// byResourceQuota is the environment that has the controller use ResourceQuotas.
 var byResourceQuota = []string{"QueueGroupPlugin=resourceQuota"}
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	}, func(s *harness.Suite) { suite = s })
 }
 
-// newEnv is a lab whose quota is judged by ResourceQuotas.
+// newEnv is a env whose quota is judged by ResourceQuotas.
 func newEnv(t testing.TB, namespace string) *harness.Env {
 	t.Helper()
 	l := suite.Env(t, namespace)
@@ -51,8 +51,8 @@ func waits(t testing.TB, l *harness.Env, kind, name string, reason wellknown.Rea
 			return false, "there is no unit"
 		}
 		s := unit.Status
-		told := s.Reason == reason && !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(s.Message, word) })
-		return told, fmt.Sprintf("%s %s: %s", s.Phase, s.Reason, s.Message)
+		reported := s.Reason == reason && !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(s.Message, word) })
+		return reported, fmt.Sprintf("%s %s: %s", s.Phase, s.Reason, s.Message)
 	})
 }
 

@@ -15,10 +15,10 @@ var resources = map[string]schema.GroupVersionResource{
 	"Job": harness.Jobs, "TFJob": harness.TFJobs, "RayJob": harness.RayJobs, "SparkApplication": harness.SparkApplications,
 }
 
-// container says what a container asks for, as it stands in a manifest: "" for nothing.
+// container says what a container requests, as it is in a manifest: "" for nothing.
 type container struct{ requests, limits string }
 
-// cpu is a container that asks for as much, and has no limit.
+// cpu is a container that requests as much, and has no limit.
 func cpu(amount string) container { return container{requests: "cpu: " + amount} }
 
 func (c container) String() string {

@@ -25,9 +25,9 @@ func pauseQuotas(t *testing.T) (resume func()) {
 	return resume
 }
 
-// While the quota controller stands still nobody recalculates what is used: the API
+// While the quota controller is stopped nobody recalculates what is used: the API
 // server goes on with what the quota's status said, and so nothing is released beyond
-// that, lest its pods be refused.
+// that, so that none of its pods be refused.
 func TestTheQuotaControllerIsSlowAndStopsAndIsBack(t *testing.T) {
 	l, late := newEnv(t, "paused"), suite.Part(t, "paused-too")
 	l.Apply(quota("team", "cpu: 4"))
@@ -36,7 +36,7 @@ func TestTheQuotaControllerIsSlowAndStopsAndIsBack(t *testing.T) {
 	l.Apply(tfjob("job-0", one("1"), one("2"), false))
 	runs(t, l, "TFJob", "job-0")
 
-	// Slow: it stands still each time a job ends.
+	// Slow: it stops each time a job ends.
 	for i := range 3 {
 		old, next := fmt.Sprintf("job-%d", i), fmt.Sprintf("job-%d", i+1)
 		resume := pauseQuotas(t)

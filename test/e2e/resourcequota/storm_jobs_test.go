@@ -17,7 +17,7 @@ type drawn struct {
 	// whole is when all its pods were there.
 	whole time.Time
 	// instructed to end, and ended, as its unit says.
-	told, ended bool
+	reported, ended bool
 }
 
 // drawJobs draws as many jobs, of each kind in turn.
@@ -55,7 +55,7 @@ func drawJob(from *rand.Rand, i int) *drawn {
 	return j
 }
 
-// drawContainer asks for up to so many tenths of a CPU; its limits are above that, as
+// drawContainer requests up to so many tenths of a CPU; its limits are above that, as
 // some quotas weigh those.
 func drawContainer(from *rand.Rand, tenths int) container {
 	millis, mebis := 100*(1+from.IntN(tenths)), 64*(1+from.IntN(8))

@@ -67,7 +67,7 @@ func (p *place) turn() {
 	if p.stirs() == "" {
 		p.still++
 		p.invite()
-		p.tell()
+		p.finishSome()
 	}
 	p.dismiss()
 	p.submit()
@@ -87,8 +87,8 @@ func (p *place) follow() {
 		case !j.submitted || j.ended || unit == nil:
 		case unit.Status.Phase.Ended():
 			j.ended = true
-			if want := map[bool]string{true: "Failed", false: "Succeeded"}[j.fails]; string(unit.Status.Phase) != want || !j.told {
-				p.t.Errorf("%s/%s ended as %s, want %s; instructed to end: %t", p.Namespace, j.name, unit.Status.Phase, want, j.told)
+			if want := map[bool]string{true: "Failed", false: "Succeeded"}[j.fails]; string(unit.Status.Phase) != want || !j.reported {
+				p.t.Errorf("%s/%s ended as %s, want %s; instructed to end: %t", p.Namespace, j.name, unit.Status.Phase, want, j.reported)
 			}
 			p.Delete(resources[j.kind], j.name)
 		case j.whole.IsZero() && holds(unit) && !p.toCome(j):
@@ -121,7 +121,7 @@ func (p *place) stirs() string {
 		case j.ended:
 		case unit == nil:
 			return fmt.Sprintf("%s has no unit", j.name)
-		case j.told:
+		case j.reported:
 			return fmt.Sprintf("%s was instructed to end, and its unit is %s", j.name, unit.Status.Phase)
 		case holds(unit) && j.whole.IsZero():
 			return fmt.Sprintf("%s is %s with %d pods", j.name, unit.Status.Phase, len(has))
@@ -211,14 +211,14 @@ func (p *place) dismiss() {
 	}
 }
 
-// tell has some of the jobs end that have run their time: all at once, for the next
+// finishSome lets some of the jobs end that have run their time: all at once, for the next
 // moment to do so is far.
-func (p *place) tell() {
+func (p *place) finishSome() {
 	most := 1 + p.chance.IntN(3)
 	for _, j := range p.jobs {
-		if most > 0 && !j.whole.IsZero() && !j.told && time.Since(j.whole) >= j.runs {
+		if most > 0 && !j.whole.IsZero() && !j.reported && time.Since(j.whole) >= j.runs {
 			most--
-			j.told = true
+			j.reported = true
 			p.Finish(resources[j.kind], j.name)
 		}
 	}

@@ -16,7 +16,7 @@ var (
 	stormSeed = flag.Uint64("storm-seed", 0, "what the storm is drawn from; 0: the time")
 )
 
-// places are the namespaces of the storm with their quotas, which ask for different
+// places are the namespaces of the storm with their quotas, which request different
 // things, so that each kind of key is at some time what jobs wait for.
 var places = []struct{ name, quotas string }{
 	{"storm-a", quota("all", `cpu: 8, memory: 14Gi, pods: 30`)},
@@ -25,7 +25,7 @@ var places = []struct{ name, quotas string }{
 	{"storm-d", quota("cpu", `cpu: 12, limits.memory: 20Gi`) + quota("pods", `pods: 14`)},
 }
 
-// Jobs of four kinds come and go in four namespaces, beside pods of which nobody tells
+// Jobs of four kinds come and go in four namespaces, beside pods of which nobody reports
 // kube-queue, and the controller is killed twice. Every job ends. That no pod of a
 // released job was refused for quota, and how well the quota was used, the checker
 // reads in the audit log.
@@ -100,12 +100,12 @@ func (s *storm) rage() {
 func (s *storm) strike(ended int) {
 	switch {
 	case s.down:
-		if s.any(func(p *place, j *drawn) bool { return j.told && !j.ended }) {
+		if s.any(func(p *place, j *drawn) bool { return j.reported && !j.ended }) {
 			return
 		}
 		s.down = false
 		s.controller.Start()
-	case s.kills == 0 && ended >= *stormSize/3 && s.any(func(_ *place, j *drawn) bool { return j.told && !j.ended }):
+	case s.kills == 0 && ended >= *stormSize/3 && s.any(func(_ *place, j *drawn) bool { return j.reported && !j.ended }):
 		s.kills, s.down = 1, true
 		s.controller.Kill()
 	case s.kills == 1 && ended >= *stormSize/2 && s.any(func(p *place, j *drawn) bool { return p.toCome(j) }):
@@ -134,7 +134,7 @@ func (s *storm) state() string {
 		for _, j := range p.jobs {
 			if unit := p.seen.units[j.name]; j.submitted && !j.ended && unit != nil {
 				lines = append(lines, fmt.Sprintf("%s/%s %s: %s %s, instructed to end: %t, %d pods; %s", p.Namespace, j.name, j.kind,
-					unit.Status.Phase, unit.Status.Reason, j.told, len(p.seen.of(j.name)), unit.Status.Message))
+					unit.Status.Phase, unit.Status.Reason, j.reported, len(p.seen.of(j.name)), unit.Status.Message))
 			}
 		}
 	}

@@ -11,8 +11,8 @@ import (
 
 func damageTests() []kindTest {
 	return []kindTest{
-		{"no policy stands in the way of a damaged new job", damagedNewJobs},
-		{"no policy stands in the way of damage to a job", damagedLater},
+		{"no policy is in the way of a damaged new job", damagedNewJobs},
+		{"no policy is in the way of damage to a job", damagedLater},
 	}
 }
 

@@ -107,13 +107,13 @@ func podsEndWithTheirJob(t *testing.T, kind heldKind, jobs dynamic.ResourceInter
 		"held, no runPolicy":              {[]string{marked}, "Running"},
 		"held, other fields in runPolicy": {[]string{marked, `{spec: {runPolicy: {backoffLimit: 3}}}`}, "Running"},
 		"held by its own suspend too":     {[]string{marked, `{spec: {runPolicy: {suspend: true}}}`}, "Running"},
-		"held, told null":                 {[]string{marked, `{spec: {runPolicy: {cleanPodPolicy: null}}}`}, "Running"},
-		"held, told None":                 {[]string{marked, `{spec: {runPolicy: {cleanPodPolicy: None}}}`}, "None"},
-		"held, told All":                  {[]string{marked, `{spec: {runPolicy: {cleanPodPolicy: All}}}`}, "All"},
+		"held, reported null":             {[]string{marked, `{spec: {runPolicy: {cleanPodPolicy: null}}}`}, "Running"},
+		"held, reported None":             {[]string{marked, `{spec: {runPolicy: {cleanPodPolicy: None}}}`}, "None"},
+		"held, reported All":              {[]string{marked, `{spec: {runPolicy: {cleanPodPolicy: All}}}`}, "All"},
 		"not held":                        {[]string{`{spec: {runPolicy: {suspend: true}}}`}, ""},
 	}
 	if kind.title == "MPIJob v1" {
-		tests["held, told All in the older place"] = test{[]string{marked, `{spec: {cleanPodPolicy: All}}`}, ""}
+		tests["held, reported All in the older place"] = test{[]string{marked, `{spec: {cleanPodPolicy: All}}`}, ""}
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -409,7 +409,7 @@ func TestTheGarbageCollectorKeepsItsHandOnUnits(t *testing.T) {
 		}
 		gone(t, "ownerless")
 	}
-	t.Run("a unit is orphaned when its job's deletion asks for it", func(t *testing.T) {
+	t.Run("a unit is orphaned when its job's deletion requests it", func(t *testing.T) {
 		owned(t, "orphaned")
 		collectorKnowsAll(t)
 		if err := jobs.Delete(t.Context(), "orphaned", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)}); err != nil {

@@ -168,7 +168,7 @@ func TestAUnitWhoseTimeIsOverIsEvicted(t *testing.T) {
 	expectEvicted(t, was, e.nextWrite(was), "MaximumExecutionTime", message)
 	s.used("2")
 
-	// Who made the unit ends it, as ever.
+	// Who made the unit ends it, as usual.
 	s.patch("unwatched", `{"status": {"phase": "Failed"}}`, "status")
 	s.used("1")
 	if unit := e.get("watched"); unit.ResourceVersion != now.ResourceVersion {

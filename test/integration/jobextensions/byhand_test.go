@@ -226,7 +226,7 @@ func TestJobsOfOthersAreNotTouched(t *testing.T) {
 		"a job of another queue":             `{metadata: {labels: {kueue.x-k8s.io/queue-name: q}}, spec: {suspend: true}}`,
 		"a part of a larger job":             `{metadata: {ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: none, uid: "1", controller: true}]}, spec: {suspend: true}}`,
 		"a job that another controller runs": `{spec: {suspend: true, managedBy: example.com/other}}`,
-		"a job that asks for nothing":        `{spec: {suspend: false}}`,
+		"a job that requests nothing":        `{spec: {suspend: false}}`,
 	}
 	for name, merged := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -113,7 +113,7 @@ func TestAJobThatRanForTooLongIsStoppedAndDeactivated(t *testing.T) {
 	}
 	s.event(corev1.EventTypeWarning, "MaximumExecutionTime", "for another")
 	s.stopped()
-	// The eviction, suspend and event; inactive, stopped; back in line and event.
+	// The eviction, suspend and event; inactive, stopped; back in the queue and event.
 	if cost := s.writes().Total() - before; cost != 7 {
 		t.Errorf("it cost %d writes: %v", cost, s.writes().By)
 	}
@@ -194,5 +194,5 @@ func TestARestartGoesOnWithEvictions(t *testing.T) {
 	}
 	changedItsMind.becomesSuspended(true)
 	changedItsMind.stopped()
-	changedItsMind.becomesActive(true) // it stands in line without being asked again
+	changedItsMind.becomesActive(true) // it is queued without being asked again
 }

@@ -24,7 +24,7 @@ func TestAJobThatDoesNotWaitAndEndsSoonCostsFiveWrites(t *testing.T) {
 	s := begin(t, cluster, batchJob, `{spec: {suspend: true}}`, short)
 	unit := s.enqueued()
 	if cpu := unit.Spec.Resource[corev1.ResourceCPU]; cpu.Cmp(resource.MustParse("1")) != 0 || unit.Spec.SubmissionTime == nil {
-		t.Errorf("the unit asks for %v, submitted at %v", unit.Spec.Resource, unit.Spec.SubmissionTime)
+		t.Errorf("the unit requests %v, submitted at %v", unit.Spec.Resource, unit.Spec.SubmissionTime)
 	}
 	s.admit()
 	s.becomesSuspended(false)

@@ -100,7 +100,7 @@ func (s *story) must(err error) {
 	}
 }
 
-// create makes the job as it stands in the manifest.
+// create makes the job as it is in the manifest.
 func (s *story) create() {
 	s.Helper()
 	created, err := s.jobs.Create(s.Context(), &unstructured.Unstructured{Object: clone(s.manifest)}, metav1.CreateOptions{})
@@ -246,7 +246,7 @@ func (s *story) refuse(reason, message string) {
 	s.decide(map[string]any{"phase": "Enqueued", "reason": reason, "message": message})
 }
 
-// evict asks for the quota back.
+// evict requests the quota back.
 func (s *story) evict(reason wellknown.Reason) {
 	s.Helper()
 	conditions := s.unit().Status.Conditions

@@ -1,4 +1,4 @@
-// Package metrics tests what the two programs, as they are built, tell Prometheus: that
+// Package metrics tests what the two programs, as they are built, report Prometheus: that
 // each metric moves when its cause happens, and who may read them.
 package metrics
 

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// named gives containers what the API server wants besides resources.
+// named gives containers what the API server wants in addition resources.
 func named(spec *corev1.PodSpec) {
 	for i, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for j := range containers {

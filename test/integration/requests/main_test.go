@@ -1,5 +1,5 @@
 // Package requests compares what extensions/framework/requests says that a pod
-// will ask for with what the API server makes of the same pod, or that it refuses
+// will request with what the API server makes of the same pod, or that it refuses
 // it. None of our programs runs.
 package requests
 
@@ -73,7 +73,7 @@ func begin(t *testing.T, ranges ...string) *namespace {
 	return n
 }
 
-// mark is a resource of which a LimitRange has each container ask for nothing, by
+// mark is a resource of which a LimitRange has each container request nothing, by
 // which it can be seen to be in effect.
 func mark(i int) corev1.ResourceName {
 	return corev1.ResourceName(fmt.Sprintf("kube-queue.dev/range-%d", i))

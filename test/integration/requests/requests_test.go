@@ -23,14 +23,14 @@ func compare(ctx context.Context, t rapid.TB, n *namespace, spec corev1.PodSpec)
 	size, err := requests.Pod(&corev1.PodTemplateSpec{Spec: spec}, n.name, n)
 	switch {
 	case refused != nil && err == nil:
-		t.Fatalf("the API server refuses the pod, which would ask for %v: %v\n%s", size.Requests, refused, text(spec))
+		t.Fatalf("the API server refuses the pod, which would request %v: %v\n%s", size.Requests, refused, text(spec))
 	case refused == nil && err != nil:
 		t.Fatalf("the API server takes the pod, but it is said to be impossible: %v\n%s", err, text(spec))
 	case refused != nil:
 		return false
 	}
 	if real := helpers.PodRequests(pod, helpers.PodResourcesOptions{}); !equality.Semantic.DeepEqual(size.Requests, real) {
-		t.Fatalf("the pod asks for %v, not %v\n%s\nwas made\n%s", real, size.Requests, text(spec), text(pod.Spec))
+		t.Fatalf("the pod requests %v, not %v\n%s\nwas made\n%s", real, size.Requests, text(spec), text(pod.Spec))
 	}
 	if real := helpers.PodLimits(pod, helpers.PodResourcesOptions{}); !equality.Semantic.DeepEqual(size.Limits, real) {
 		t.Fatalf("the limits of the pod are %v, not %v\n%s\nwas made\n%s", real, size.Limits, text(spec), text(pod.Spec))
@@ -49,7 +49,7 @@ func text(spec corev1.PodSpec) string {
 // defaults are the LimitRanges of the table below.
 const defaults = `[{type: Container, default: {cpu: 2, memory: 1Gi}, defaultRequest: {cpu: 500m}, max: {memory: 4Gi}, min: {cpu: 10m}}]`
 
-func TestPodsAskForWhatTheAPIServerMakesOfThem(t *testing.T) {
+func TestPodsRequestWhatTheAPIServerMakesOfThem(t *testing.T) {
 	n := begin(t, defaults, `[{type: Container, defaultRequest: {ephemeral-storage: 1Gi}}, {type: Pod, max: {cpu: 8}}]`)
 	tests := []struct {
 		name, spec string
@@ -97,7 +97,7 @@ func TestPodsAskForWhatTheAPIServerMakesOfThem(t *testing.T) {
 	}
 }
 
-func TestPodsOfAnyTemplateAskForWhatTheAPIServerMakesOfThem(t *testing.T) {
+func TestPodsOfAnyTemplateRequestWhatTheAPIServerMakesOfThem(t *testing.T) {
 	tests := []struct {
 		name   string
 		ranges []string
@@ -130,7 +130,7 @@ func TestPodsOfAnyTemplateAskForWhatTheAPIServerMakesOfThem(t *testing.T) {
 }
 
 // Which of two defaults a container gets is not known: it may be charged more than
-// it asks for, and never less.
+// it requests, and never less.
 func TestPodsAreChargedNoLessThanAnyOfTheirDefaults(t *testing.T) {
 	n := begin(t,
 		`[{type: Container, default: {cpu: 4, memory: 1Gi}, defaultRequest: {cpu: 1}}]`,

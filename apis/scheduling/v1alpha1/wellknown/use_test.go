@@ -93,7 +93,7 @@ func (c *checker) seeTyped(e ast.Expr) bool {
 	return false
 }
 
-// word: a constant that stands where a reason or a condition type does must be one
+// word: a constant that is where a reason or a condition type does must be one
 // that the API defines, or the API of another project.
 func (c *checker) word(e ast.Expr) {
 	value, is := c.info.Types[e]

@@ -58,7 +58,7 @@ var _, _, _, _ = meta.FindStatusCondition, metav1.Condition{}, v1alpha1.QueueUni
 	for _, test := range []struct{ name, source, want string }{
 		{"a reason of an own constant", `const Mine wellknown.Reason = "Mine"`, `"Mine" is a `},
 		{"a reason that is a literal, though it is a known one", `var _ = v1alpha1.QueueUnitStatus{Reason: "QuotaExceeded"}`, `"QuotaExceeded" is a `},
-		{"a converted literal", `var _ = wellknown.EventReason("Told")`, `"Told" is a `},
+		{"a converted literal", `var _ = wellknown.EventReason("Reported")`, `"Reported" is a `},
 		{"a literal in a comparison", `func f(r wellknown.Reason) bool { return r == "Mine" }`, `"Mine" is a `},
 		{"a literal in a switch", `func f(r wellknown.Reason) { switch r { case "Mine": } }`, `"Mine" is a `},
 		{"a phase", `var _ = v1alpha1.QueueUnitPhase("Lost")`, `"Lost" is a `},

@@ -10,7 +10,7 @@
 # and a policy that did not match is not evaluated again.
 #
 # Only kinds in --enabled-extensions of job-extensions are listed: jobs of other kinds
-# would wait for ever.
+# would wait forever.
 #
 # No match condition may fail on any object, because a failure rejects the object. So
 # fields are read by optional chaining only.

@@ -95,7 +95,7 @@ func (w *writing) vector(amounts ...any) resources.Vector {
 	return v
 }
 
-func TestTheStatusSaysWhatIsUsedBorrowedAndAskedFor(t *testing.T) {
+func TestTheStatusSaysWhatIsUsedBorrowedAndRequested(t *testing.T) {
 	w := newWriting(t)
 	w.forest.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 7,
 		`{name: root, max: {cpu: 4}, children: [{name: team, namespaces: [a], min: {cpu: 1}}, {name: idle, namespaces: [b]}]}`))

@@ -1,5 +1,5 @@
 // Package seats is a quota backend for tests, the smallest that is one: a namespace has
-// as many seats as its label says, and each unit takes one, whatever it asks for.
+// as many seats as its label says, and each unit takes one, whatever it requests.
 // docs/development/adding-a-backend.md explains it line by line.
 package seats
 
@@ -144,7 +144,7 @@ func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.Informer
 	return []cache.InformerSynced{synced}, nil
 }
 
-// set takes in the label of a namespace; one that is no number gives no seats.
+// set applies the label of a namespace; one that is no number gives no seats.
 func (s *Source) set(namespace, label string) backend.Change {
 	before, had := s.seats[namespace]
 	seats, err := strconv.ParseInt(label, 10, 32)
@@ -173,7 +173,7 @@ func (s *Source) decide() backend.Change {
 // Keep keeps nothing: no unit is asked what it is made of.
 func (s *Source) Keep(_, _ *v1alpha1.QueueUnitSpec) {}
 
-// Demand is one seat, whatever the unit asks for.
+// Demand is one seat, whatever the unit requests.
 func (s *Source) Demand(*v1alpha1.QueueUnit) (quota.Demand, error) {
 	return quota.Demand{Requests: resources.Vector(nil).With(s.names.ID(quota.JobsResource), 1)}, nil
 }
