@@ -42,7 +42,7 @@ func (s *server) answer(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// take gives a lease to the first that asks for it.
+// take gives a lease to the first that requests it.
 func (s *server) take(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {

@@ -74,8 +74,8 @@ func TestACommandLineThatIsWrongIsRefusedWithWhatIsRight(t *testing.T) {
 		{"a capacity that is no quantity", []string{"--trace", sample, "--capacity", "nvidia.com/gpu=many"}, []string{"--capacity: nvidia.com/gpu", `"many"`}},
 		{"a negative capacity", []string{"--trace", sample, "--capacity", "nvidia.com/gpu=-1"}, []string{"--capacity", "negative"}},
 		{"a capacity twice", []string{"--trace", sample, "--capacity", "cpu=1,cpu=2"}, []string{"--capacity: cpu is given twice"}},
-		{"a capacity nobody asks for", []string{"--trace", sample, "--capacity", "nvidia.com/gpu=1,cpu=1"}, []string{"--capacity: no job of the trace requests cpu", "nvidia.com/gpu"}},
-		{"a resource nobody asks for", []string{"--trace", sample, capacity, "--resource", "cpu"}, []string{"--resource: no job of the trace requests cpu"}},
+		{"a capacity nobody requests", []string{"--trace", sample, "--capacity", "nvidia.com/gpu=1,cpu=1"}, []string{"--capacity: no job of the trace requests cpu", "nvidia.com/gpu"}},
+		{"a resource nobody requests", []string{"--trace", sample, capacity, "--resource", "cpu"}, []string{"--resource: no job of the trace requests cpu"}},
 		{"no GPU resource", []string{"--trace", sample, capacity, "--gpu-resource", ""}, []string{"--gpu-resource must not be empty"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestTheStandardInputIsATraceOrATree(t *testing.T) {
 func TestALogOfTheStandardWorkloadFormatIsPlayed(t *testing.T) {
 	log := file(t, "log.swf", "; a log\n1 0 -1 100 4 -1 -1 4 -1 -1 1 7 3 -1 2 1 -1 -1\n2 5 -1 100 8 -1 -1 8 -1 -1 1 8 3 -1 2 1 -1 -1\n3 5 -1 -1 8 -1 -1 8 -1 -1 1 8 3 -1 2 1 -1 -1\n")
 	stdout, _ := run(t, exitClean, "--trace", log, "--capacity=cpu=8", "--tenant=group")
-	says(t, "table", stdout, "2 jobs of 1 tenant,", "1 skipped: unknown run time (first in line 4)", "group-3", "cpu 8")
+	says(t, "table", stdout, "2 jobs of 1 tenant,", "1 skipped: unknown run time (first at line 4)", "group-3", "cpu 8")
 }
 
 func TestAPictureIsDrawn(t *testing.T) {
@@ -240,7 +240,7 @@ func TestAPictureIsDrawn(t *testing.T) {
 	}
 }
 
-func TestProgressIsReportedWhereItIsAskedFor(t *testing.T) {
+func TestProgressIsReportedWhereItIsRequested(t *testing.T) {
 	_, stderr := run(t, exitClean, "--trace", sample, capacity, "--progress=always", "--policy=Block,Priority")
 	says(t, "stderr", stderr, "reading", "Block (1 of 2)", "Priority (2 of 2): 474 of 474 jobs finished, 100 %")
 	if !strings.HasSuffix(stderr, "\r\x1b[K") {
@@ -251,7 +251,7 @@ func TestProgressIsReportedWhereItIsAskedFor(t *testing.T) {
 	}
 }
 
-// interruptedAfter ends a context when so much was written that the text stands there.
+// interruptedAfter ends a context once the text was written.
 type interruptedAfter struct {
 	strings.Builder
 	text   string
@@ -266,7 +266,7 @@ func (w *interruptedAfter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func TestAnInterruptedRunTellsWhatWasDone(t *testing.T) {
+func TestAnInterruptedRunShowsWhatWasDone(t *testing.T) {
 	var rows strings.Builder
 	rows.WriteString("timestamp,duration,num_gpus,namespace\n")
 	for i := range 4000 {

@@ -123,7 +123,7 @@ func (o *options) traceFacts(t *trace.Trace) report.Trace {
 		facts.Start = &t.Start
 	}
 	for _, s := range t.Skipped {
-		facts.Skipped = append(facts.Skipped, fmt.Sprintf("%s skipped: %s (first in line %d)", report.Count(int64(s.Count)), s.Cause, s.Line))
+		facts.Skipped = append(facts.Skipped, fmt.Sprintf("%s skipped: %s (first at line %d)", report.Count(int64(s.Count)), s.Cause, s.Line))
 	}
 	for _, r := range t.Renamed {
 		facts.Renamed = append(facts.Renamed, fmt.Sprintf("tenant %q is not a valid namespace name and is renamed to %s", r.From, r.To))

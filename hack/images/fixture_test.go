@@ -94,7 +94,7 @@ func contents(t *testing.T, folder string) map[string]string {
 	return files
 }
 
-// stopAt ends a run as soon as it tells something.
+// stopAt ends a run as soon as it shows something.
 type stopAt struct {
 	text string
 	stop context.CancelFunc

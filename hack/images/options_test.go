@@ -17,12 +17,12 @@ func TestWhatCannotWorkIsRefusedBeforeTheBuild(t *testing.T) {
 		want string
 	}{
 		{"a program that is not there", []string{"--programs", "nobody"}, "has no folder cmd/nobody"},
-		{"no program", []string{"--programs", ","}, "must each name one"},
+		{"no program", []string{"--programs", ","}, "must not be empty"},
 		{"a platform that is not built", []string{"--platforms", "windows/amd64"}, "set linux/amd64, linux/arm64 or both"},
 		{"a version that cannot tag an image", []string{"--version", "v1+x"}, "is not a valid image tag"},
 		{"a version that would be a flag of the linker", []string{"--version", "v1 -X other=1"}, "is not a valid image tag"},
-		{"a time that is none", []string{"--created", "today"}, `"today" is neither a time as`},
-		{"a time before 1970", []string{"--created", "-5"}, "outside of what an archive can hold"},
+		{"a time that is none", []string{"--created", "today"}, `"today" is neither a time such as`},
+		{"a time before 1970", []string{"--created", "-5"}, "outside of the range of times in an archive"},
 		{"a repository with capitals", []string{"--repository", "Example/x"}, "is not a valid repository"},
 		{"a word that is no flag", []string{"now"}, "only flags are accepted"},
 		{"a flag that there is not", []string{"--push"}, "flag provided but not defined"},
@@ -71,14 +71,14 @@ func TestVersionRevisionAndTimeAreTheCommits(t *testing.T) {
 	}
 }
 
-func TestOutsideOfGitTheErrorTellsWhatToGive(t *testing.T) {
+func TestOutsideOfGitTheErrorShowsWhatToGive(t *testing.T) {
 	source := fixture(t)
 	for _, test := range []struct {
 		args []string
 		want string
 	}{
-		{nil, "give --version"},
-		{[]string{"--version", "v1"}, "give --created or SOURCE_DATE_EPOCH"},
+		{nil, "set --version"},
+		{[]string{"--version", "v1"}, "set --created or SOURCE_DATE_EPOCH"},
 	} {
 		opts := defaults()
 		if err := opts.parse(append([]string{"--source", source, "--programs", "greeter"}, test.args...), &bytes.Buffer{}); err != nil {

@@ -56,12 +56,12 @@ func TestTheSumsAreThoseThatSha256sumChecks(t *testing.T) {
 	for _, want := range []string{"ctr -n k8s.io images import " + filepath.Join(folder, "greeter.tar"), "podman load", "docker load", "skopeo copy --all oci-archive:",
 		"docker.io/kube-queue/greeter:v1.2.3", "silent-linux-amd64.cdx.json", "sha256:"} {
 		if !strings.Contains(printed, want) {
-			t.Errorf("the table does not tell %q:\n%s", want, printed)
+			t.Errorf("the table does not show %q:\n%s", want, printed)
 		}
 	}
 }
 
-func TestTheBinaryTellsItsVersion(t *testing.T) {
+func TestTheBinaryReportsItsVersion(t *testing.T) {
 	folder := t.TempDir()
 	build(t, fixture(t), folder, "--programs", "greeter", "--platforms", "linux/"+runtime.GOARCH)
 	out, err := exec.Command(filepath.Join(folder, "greeter-linux-"+runtime.GOARCH)).Output()

@@ -25,13 +25,13 @@ func TestABillOfMaterialsNamesEverythingThatTheBinaryWasLinkedFrom(t *testing.T)
 		for _, c := range *bom.Components {
 			found[c.Name] = c
 		}
-		// Beside the modules stands the standard library.
+		// The standard library is listed in addition to the modules.
 		if len(found) != len(info.Deps)+1 || len(info.Deps) != 2 {
 			t.Errorf("there are %d components for %d modules", len(found), len(info.Deps))
 		}
 		for _, module := range info.Deps {
 			if c, ok := found[module.Path]; !ok || c.Version != module.Version {
-				t.Errorf("of %s %s it tells %q", module.Path, module.Version, c.Version)
+				t.Errorf("of %s %s it shows %q", module.Path, module.Version, c.Version)
 			}
 			if module.Replace == nil {
 				checkModule(t, found[module.Path], module)
@@ -72,14 +72,14 @@ func checkSubject(t *testing.T, bom *cyclonedx.BOM, arch, binary string) {
 	if bom.SpecVersion != cyclonedx.SpecVersion1_6 || bom.Metadata.Timestamp != "2023-11-14T22:13:20Z" {
 		t.Errorf("it is of version %v and time %s", bom.SpecVersion, bom.Metadata.Timestamp)
 	}
-	told := map[string]string{}
+	reported := map[string]string{}
 	for _, property := range *c.Properties {
-		told[property.Name] = property.Value
+		reported[property.Name] = property.Value
 	}
 	for name, want := range map[string]string{"kube-queue:platform": "linux/" + arch, "kube-queue:revision": "abc",
 		"kube-queue:go:build:CGO_ENABLED": "0", "kube-queue:go:build:-trimpath": "true"} {
-		if told[name] != want {
-			t.Errorf("%s is %q, not %q", name, told[name], want)
+		if reported[name] != want {
+			t.Errorf("%s is %q, not %q", name, reported[name], want)
 		}
 	}
 	if all := (*bom.Dependencies)[0]; all.Ref != c.BOMRef || len(*all.Dependencies) != len(*bom.Components) {

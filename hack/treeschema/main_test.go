@@ -17,7 +17,7 @@ spec:
           spec:
             properties:
               root:
-                description: root is the node that all others stand under.
+                description: root is the node that all others are below.
                 type: object
                 properties:
                   name: {type: string}
@@ -27,7 +27,7 @@ spec:
                     x-kubernetes-preserve-unknown-fields: true
 `
 
-func TestUnrollDescribesTheLevelsAskedForAndKeepsWhatIsBelow(t *testing.T) {
+func TestUnrollDescribesTheLevelsRequestedAndKeepsWhatIsBelow(t *testing.T) {
 	out, err := unroll([]byte(generated), 3)
 	if err != nil {
 		t.Fatal(err)

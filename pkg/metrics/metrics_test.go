@@ -62,7 +62,7 @@ func TestAProgramShowsWhatIsDefinedForItAndNoMore(t *testing.T) {
 		r := New(program, "v1.2.3")
 		shown := strings.Join(scrape(t, r), "\n")
 		if !strings.Contains(shown, `kube_queue_build_info{go_version="`) || !strings.Contains(shown, `program="`+program+`",version="v1.2.3"} 1`) {
-			t.Errorf("%s does not tell its version", program)
+			t.Errorf("%s does not show its version", program)
 		}
 		for _, d := range Definitions() {
 			_, counter := r.counters[d.Name]
@@ -151,7 +151,7 @@ func TestReleasesOfAQueueAreCountedFromZero(t *testing.T) {
 	expect(t, r, `kube_queue_dequeues_total{queue="q"} 1`)
 }
 
-func TestWhatTellsOfAQueueOrANodeThatIsGoneIsGone(t *testing.T) {
+func TestWhatReportsOfAQueueOrANodeThatIsGoneIsGone(t *testing.T) {
 	r := New(ControllerProgram, "")
 	c := NewController(r)
 	for _, name := range []string{"stays", "goes"} {

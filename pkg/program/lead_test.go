@@ -58,16 +58,16 @@ func TestWhoLeadsWorksOnceItIsReady(t *testing.T) {
 	}
 }
 
-func TestAReplicaThatStoodByIsNotReadyUntilItKnowsWhatItIsToDo(t *testing.T) {
+func TestAReplicaThatWasStandbyIsNotReadyUntilItKnowsWhatItIsToDo(t *testing.T) {
 	env, ready, works := standing(t)
-	env.health.StandsBy()
+	env.health.Standby()
 	if !ready() || works() {
 		t.Error("a standby is not ready, or says that it works")
 	}
 	if err := env.Lead(t.Context(), func(context.Context) error {
-		env.health.StandsBy() // which is reported late
+		env.health.Standby() // which is reported late
 		if ready() || works() {
-			t.Error("that it stood by is taken for knowing what to do")
+			t.Error("the state standby is taken for knowing what to do")
 		}
 		env.MarkReady()
 		if !ready() || !works() {

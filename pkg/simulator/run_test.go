@@ -82,7 +82,7 @@ func TestEachPolicyReleasesInItsOwnOrder(t *testing.T) {
 			[]simulator.Job{job("impossible", 0, 10, 5), job("first", 1, 10, 4), job("second", 2, 10, 4)}, "impossible=-1 first=1 second=11"},
 		{"room freed in an instant is there for a job submitted in it", queue.Block,
 			[]simulator.Job{job("first", 0, 10, 4), job("second", 10, 10, 4)}, "first=0 second=10"},
-		{"a job that asks for nothing and runs for no time is released at once", queue.RoundRobin,
+		{"a job that requests nothing and runs for no time is released at once", queue.RoundRobin,
 			[]simulator.Job{job("first", 0, 10, 4), job("empty", 1, 0, 0)}, "first=0 empty=1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -200,9 +200,9 @@ func TestARunEndsWithItsContext(t *testing.T) {
 	for i := range 5000 {
 		jobs = append(jobs, job(fmt.Sprintf("job-%d", i), float64(i), 1, 1))
 	}
-	told := 0
+	reported := 0
 	_, err := simulator.Run(ctx, simulator.Scenario{Jobs: jobs, Tree: oneLeaf(4), Progress: func(ended, all int) {
-		told++
+		reported++
 		if all != len(jobs) || ended == 0 || ended > all {
 			t.Errorf("%d of %d jobs have ended", ended, all)
 		}
@@ -211,8 +211,8 @@ func TestARunEndsWithItsContext(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
-	if told == 0 || told > 3 {
-		t.Errorf("it went on after its context had ended: progress was told %d times", told)
+	if reported == 0 || reported > 3 {
+		t.Errorf("it went on after its context had ended: progress was reported %d times", reported)
 	}
 }
 
@@ -243,7 +243,7 @@ func crowd(r *rand.Rand) []simulator.Job {
 	return jobs
 }
 
-func TestTheSameScenarioGivesTheSameOutcomesInWhateverOrderItsJobsStand(t *testing.T) {
+func TestTheSameScenarioGivesTheSameOutcomesInWhateverOrderItsJobsAre(t *testing.T) {
 	for _, policy := range []queue.Policy{queue.RoundRobin, queue.Block, queue.Priority} {
 		for _, pause := range []bool{false, true} {
 			for seed := range uint64(10) {
@@ -287,7 +287,7 @@ func TestEveryJobWaitsRunsAndEndsWithinTheLimit(t *testing.T) {
 		for i, o := range r.Outcomes {
 			asked := jobs[i].Requests[gpu]
 			if possible := asked.Value() <= 4; o.Released != possible {
-				t.Fatalf("seed %d: job %s asks for %v, released %t: %s", seed, jobs[i].Name, asked.Value(), o.Released, o.Message)
+				t.Fatalf("seed %d: job %s requests %v, released %t: %s", seed, jobs[i].Name, asked.Value(), o.Released, o.Message)
 			}
 			if !o.Released {
 				continue

@@ -33,7 +33,7 @@ func (s *script) show(tree *thing, generation int, lines ...string) {
 	tree.patchStatus(controller, "status.observedGeneration", generation, "status.nodes", nodes)
 }
 
-func TestAccountingAddsUpWhatTheUnitsHoldAndAskFor(t *testing.T) {
+func TestAccountingAddsUpWhatTheUnitsHoldAndRequest(t *testing.T) {
 	const limits = "max: {cpu: 8}"
 	two := `{name: a, namespaces: [a], min: {cpu: 2}, max: {cpu: 4}}, {name: b, namespaces: [b]}`
 	start := func(s *script) *thing {
@@ -64,7 +64,7 @@ func TestAccountingAddsUpWhatTheUnitsHoldAndAskFor(t *testing.T) {
 		{name: "borrowed without need", act: func(s *script, tree *thing) {
 			s.show(tree, 1, right[0], "root/a jobs=1 used=3 borrowed=3 request=5", right[2])
 		}, want: []string{"node root/a: borrowed: cpu: status 3, counted 1"}},
-		{name: "one in line forgotten", act: func(s *script, tree *thing) {
+		{name: "one in the queue forgotten", act: func(s *script, tree *thing) {
 			s.show(tree, 1, "root jobs=1 used=3 request=3", right[1], right[2])
 		}, want: []string{"node root: request: cpu: status 3, counted 5"}},
 		{name: "one that does not ask counted", act: func(s *script, tree *thing) {

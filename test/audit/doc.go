@@ -10,5 +10,5 @@
 // package combines them for tests and for the command audit-check.
 //
 // Invariants. A write that was rejected or was a dry run changes nothing. Cases that the log
-// does not show completely are not judged, and the report counts them.
+// does not show completely are not checked, and the report counts them.
 package audit

@@ -6,7 +6,7 @@ import (
 )
 
 func TestEarlyPod(t *testing.T) {
-	tell(t, []story{
+	runStories(t, []story{
 		{name: "a job that is held, released and ends breaks nothing", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			s.tfjob("a", 3).admit().end()

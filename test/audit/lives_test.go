@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestLivesTellWhatBecameOfAJob(t *testing.T) {
+func TestLivesShowWhatBecameOfAJob(t *testing.T) {
 	s := newScript(t)
 	goodStory(s)
 	log := s.log()

@@ -230,7 +230,7 @@ var mutations = []struct {
 			_ = unstructured.SetNestedField(r.lines[i], false, "responseObject", "spec", "runPolicy", "suspend")
 		}
 	}},
-	{"a unit asks for more than there is", "over-limit", func(r *recording) {
+	{"a unit requests more than there is", "over-limit", func(r *recording) {
 		for _, e := range r.lines {
 			if at(e, "objectRef", "resource") == "queueunits" && at(e, "responseObject", "kind") == "QueueUnit" {
 				_ = unstructured.SetNestedField(e, "400", "responseObject", "spec", "resource", "cpu")
@@ -244,7 +244,7 @@ var mutations = []struct {
 			}
 		}
 	}},
-	{"the pods ask for more than their unit", "pods-mismatch", func(r *recording) {
+	{"the pods request more than their unit", "pods-mismatch", func(r *recording) {
 		for _, e := range r.lines {
 			if at(e, "objectRef", "resource") == "pods" && at(e, "verb") == "create" && at(e, "responseObject", "kind") == "Pod" {
 				_ = unstructured.SetNestedField(e, map[string]any{"cpu": "9"}, "responseObject", "spec", "overhead")
@@ -280,7 +280,7 @@ var mutations = []struct {
 		i := r.phases("Dequeued")[0]
 		r.again(i, i, 1, map[string]any{"responseObject.status.attempts": float64(2)})
 	}},
-	{"a unit goes back in line without an eviction", "wrong-move", func(r *recording) {
+	{"a unit goes requeued without an eviction", "wrong-move", func(r *recording) {
 		i := r.phases("Dequeued")[0]
 		r.again(i, i, 1, map[string]any{"responseObject.status.phase": "Backoff"})
 	}},
@@ -303,7 +303,7 @@ var mutations = []struct {
 	}},
 }
 
-// waited reports whether the unit of a line had been told a reason before.
+// waited reports whether the unit of a line had been given a reason before.
 func (r *recording) waited(line int) bool {
 	uid := at(r.lines[line], "responseObject", "metadata", "uid")
 	for _, e := range r.lines[:line] {
@@ -375,8 +375,8 @@ func TestARecordingWithTroubleBreaksNothing(t *testing.T) {
 		t.Error(err)
 	}
 	for _, c := range report.Checks {
-		if c.Judged == 0 && c.Name != "two-leaders" { // the programs ran without a lease
-			t.Errorf("%s judged nothing", c.Name)
+		if c.Checked == 0 && c.Name != "two-leaders" { // the programs ran without a lease
+			t.Errorf("%s checked nothing", c.Name)
 		}
 	}
 }

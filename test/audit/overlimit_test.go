@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// tree writes a tree of one root and what stands under it.
+// tree writes a tree of one root and what is below it.
 func treeOf(limits, children string) string {
 	return `{apiVersion: scheduling.sigs.k8s.io/v1beta1, kind: ElasticQuotaTree, metadata: {name: tree, namespace: kube-system},
   spec: {root: {name: root, ` + limits + `, children: [` + children + `]}}}`
@@ -19,7 +19,7 @@ func setTree(s *script, tree *thing, text string) {
 }
 
 func TestOverLimit(t *testing.T) {
-	tell(t, []story{
+	runStories(t, []story{
 		{name: "one after the other fits", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			a, b := s.tfjob("a", 3), s.tfjob("b", 3)
@@ -62,7 +62,7 @@ func TestOverLimit(t *testing.T) {
 			answer["stageTimestamp"] = s.now.Add(time.Second).Format("2006-01-02T15:04:05.000000Z")
 			a.unit.remove(collector)
 		}},
-		{name: "an evicted job counts until it is suspended and back in line", act: func(s *script) {
+		{name: "an evicted job counts until it is suspended and requeued", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			a, b := s.tfjob("a", 3).admit(), s.tfjob("b", 3)
 			a.evict()
@@ -199,7 +199,7 @@ func TestWrongQuota(t *testing.T) {
 		}
 		p.unit.patchStatus(controller, "status.phase", "Dequeued", "status.quota", path)
 	}
-	tell(t, []story{
+	runStories(t, []story{
 		{name: "the first in tree order has the namespace", act: func(s *script) {
 			s.create(admin, trees, two)
 			admitAs(s, "root/team")

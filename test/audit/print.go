@@ -34,9 +34,9 @@ func (r Report) Print(out io.Writer) error {
 	}
 	b.WriteByte('\n')
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "CHECK\tJUDGED\tNOT JUDGED\tVIOLATIONS\tLAW")
+	fmt.Fprintln(table, "CHECK\tCHECKED\tNOT CHECKED\tVIOLATIONS\tLAW")
 	for _, c := range r.Checks {
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%s\n", c.Name, c.Judged, c.NotJudged, c.Found, c.Doc)
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%s\n", c.Name, c.Checked, c.NotChecked, c.Found, c.Doc)
 	}
 	table.Flush()
 	for _, c := range r.Checks {

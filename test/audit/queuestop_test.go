@@ -29,7 +29,7 @@ func (p *play) goes() *play {
 }
 
 func TestStoppedQueues(t *testing.T) {
-	tell(t, []story{
+	runStories(t, []story{
 		{name: "a drained queue gets back what it has released, and goes on", act: func(s *script) {
 			queue := s.queued()
 			p := s.named(3).goes()

@@ -33,7 +33,7 @@ func TestRefusedPod(t *testing.T) {
 			s.quota("q", fourCores)
 			released(s, 3).refused("status unknown for quota: q, resources: requests.cpu")
 		}, 1, ""},
-		{"where quota is a tree's, nothing is judged", Options{}, func(s *script) {
+		{"where quota is a tree's, nothing is checked", Options{}, func(s *script) {
 			s.create(admin, trees, fourCPU)
 			released(s, 3).refused(noCPU)
 		}, 0, ""},
@@ -168,7 +168,7 @@ func TestRefusedPod(t *testing.T) {
 	}
 }
 
-func TestPodsOfAdmittedJobsAreJudged(t *testing.T) {
+func TestPodsOfAdmittedJobsAreChecked(t *testing.T) {
 	s := newScript(t)
 	s.quota("q", fourCores)
 	s.stranger(1, "")
@@ -179,8 +179,8 @@ func TestPodsOfAdmittedJobsAreJudged(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range report.Checks {
-		if c.Name == "refused-pod" && (c.Judged != 2 || c.Found != 0) {
-			t.Errorf("judged %d pods and found %d, want 2 and 0", c.Judged, c.Found)
+		if c.Name == "refused-pod" && (c.Checked != 2 || c.Found != 0) {
+			t.Errorf("checked %d pods and found %d, want 2 and 0", c.Checked, c.Found)
 		}
 	}
 }

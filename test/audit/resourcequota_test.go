@@ -159,7 +159,7 @@ func TestOverLimitOfAResourceQuota(t *testing.T) {
 		s.wait(3 * time.Second)
 		s.tfjob("a", 1).admit()
 	})
-	tell(t, stories)
+	runStories(t, stories)
 }
 
 func TestPodsThatCountInAResourceQuota(t *testing.T) {
@@ -194,7 +194,7 @@ func TestPodsThatCountInAResourceQuota(t *testing.T) {
 	})
 	for _, c := range []struct {
 		name, breaks string
-		began        time.Duration // before the admission was asked for
+		began        time.Duration // before the admission was requested
 	}{{"nor what was on its way out when the unit was admitted", "", time.Millisecond}, {"but what leaves after the admission", "over-limit", -time.Millisecond}} {
 		add(c.name, c.breaks, func(s *script) {
 			s.quota("q", fourCores)
@@ -239,7 +239,7 @@ func TestPodsThatCountInAResourceQuota(t *testing.T) {
 		s.wait(3 * time.Second)
 		s.tfjob("b", 3).admit()
 	})
-	add("a resized pod is not judged by what it was", "", func(s *script) {
+	add("a resized pod is not checked by what it was", "", func(s *script) {
 		s.quota("q", fourCores)
 		s.stranger(3, "").change(admin, "resize", nil)
 		s.wait(3 * time.Second)
@@ -261,11 +261,11 @@ func TestPodsThatCountInAResourceQuota(t *testing.T) {
 		s.tfjob("a", 1).admit()
 		s.tfjob("b", 1).admit()
 	})
-	tell(t, stories)
+	runStories(t, stories)
 }
 
 func TestWrongQuotaOfAResourceQuota(t *testing.T) {
-	tell(t, []story{
+	runStories(t, []story{
 		{name: "its namespace is right", options: byResourceQuota, act: func(s *script) {
 			s.quota("q", fourCores)
 			s.tfjob("a", 1).admit()
@@ -278,7 +278,7 @@ func TestWrongQuotaOfAResourceQuota(t *testing.T) {
 	})
 }
 
-func TestAdmissionsWithoutAResourceQuotaAreNotJudged(t *testing.T) {
+func TestAdmissionsWithoutAResourceQuotaAreNotChecked(t *testing.T) {
 	s := newScript(t)
 	s.group = "default"
 	s.tfjob("a", 1).admit()
@@ -289,8 +289,8 @@ func TestAdmissionsWithoutAResourceQuotaAreNotJudged(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range report.Checks {
-		if c.Name == "over-limit" && (c.Judged != 1 || c.NotJudged != 1 || len(c.Notes) != 1) {
-			t.Errorf("judged %d, not judged %d, notes %q", c.Judged, c.NotJudged, c.Notes)
+		if c.Name == "over-limit" && (c.Checked != 1 || c.NotChecked != 1 || len(c.Notes) != 1) {
+			t.Errorf("checked %d, not checked %d, notes %q", c.Checked, c.NotChecked, c.Notes)
 		}
 	}
 	if report.Quotas != 1 {

@@ -323,7 +323,7 @@ func (p *play) admitFor(seconds int) *play {
 	return p
 }
 
-// evict takes a running job back in line.
+// evict evicts a running job and requeues its unit.
 func (p *play) evict() { p.evictFor("Preempted") }
 
 func (p *play) evictFor(reason string) {
@@ -366,7 +366,7 @@ type story struct {
 	breaks  []string
 }
 
-func tell(t *testing.T, stories []story) {
+func runStories(t *testing.T, stories []story) {
 	t.Helper()
 	for _, story := range stories {
 		t.Run(story.name, func(t *testing.T) {

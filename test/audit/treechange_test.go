@@ -30,7 +30,7 @@ func (e errand) admit() errand {
 
 func (e errand) end() { e.patchStatus(admin, "status.phase", "Succeeded") }
 
-// becomes changes the tree, and lets the time go by in which the one before may
+// becomes changes the tree, and waits for the time in which the one before may
 // still justify anything.
 func (s *script) becomes(tree *thing, limits string, children ...string) {
 	setTree(s, tree, treeOf(limits, strings.Join(children, ", ")))
@@ -48,7 +48,7 @@ func TestUnitsFollowTheTree(t *testing.T) {
 	under := func(name string, cpu int, children ...string) string {
 		return fmt.Sprintf("{name: %s, max: {cpu: %d}, children: [%s]}", name, cpu, strings.Join(children, ", "))
 	}
-	tell(t, []story{
+	runStories(t, []story{
 		{name: "a quota lowered under its use admits nothing, however little", act: func(s *script) {
 			tree := s.create(admin, trees, treeOf(unlimited, aOf4))
 			s.errand("a", "root/a", 3).admit()
@@ -121,7 +121,7 @@ func TestWhatAGroupThatIsGoneHoldsCountsAtTheNearestNodeLeft(t *testing.T) {
 		return "{name: org, max: {cpu: 4}, children: [" + children + "]}"
 	}
 	before := org(`{name: team, children: [{name: a, namespaces: [a]}]}, ` + b)
-	tell(t, []story{
+	runStories(t, []story{
 		{name: "at the root at least", act: func(s *script) {
 			tree := s.create(admin, trees, treeOf("max: {cpu: 4}", `{name: a, namespaces: [a]}, `+b))
 			s.errand("a", "root/a", 3).admit()

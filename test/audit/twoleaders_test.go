@@ -27,7 +27,7 @@ func TestTwoLeaders(t *testing.T) {
 	explain := func(p *play, instance string) {
 		by(instance, p.unit.patchStatus(controller, "status.phase", "Enqueued", "status.reason", "QuotaExceeded"))
 	}
-	tell(t, []story{
+	runStories(t, []story{
 		{name: "who holds the lease acts, and then who has taken it", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			lease, p := s.lease(), s.tfjob("a", 3)

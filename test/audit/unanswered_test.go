@@ -39,13 +39,13 @@ func (th *thing) unanswered(carriedOut bool, user, subresource string, fields ..
 	th.s.wait(time.Second)
 }
 
-// asking says what the last write of the script asked for.
+// asking says what the last write of the script requested.
 func (s *script) asking(fields map[string]any) {
 	s.entries[len(s.entries)-1]["requestObject"] = runtime.DeepCopyJSON(fields)
 }
 
-// inLine has a job of so many cores wait for quota.
-func (s *script) inLine(create func(name string, cpu int) *play, cpu int) *play {
+// waiting has a job of so many cores wait for quota.
+func (s *script) waiting(create func(name string, cpu int) *play, cpu int) *play {
 	s.create(admin, trees, fourCPU)
 	p := create("a", cpu)
 	p.enqueue()
@@ -57,7 +57,7 @@ func (p *play) dequeueUnanswered(carriedOut bool) {
 		"status.quota", "root/team", "status.attempts", 1)
 }
 
-func TestAWriteWithoutAnAnswerIsJudgedByTheNextOne(t *testing.T) {
+func TestAWriteWithoutAnAnswerIsCheckedByTheNextOne(t *testing.T) {
 	running := func(p *play) {
 		p.start()
 		p.runs()
@@ -65,15 +65,15 @@ func TestAWriteWithoutAnAnswerIsJudgedByTheNextOne(t *testing.T) {
 		p.s.asking(map[string]any{"status": map[string]any{"phase": "Running"}})
 		p.end()
 	}
-	tell(t, []story{
+	runStories(t, []story{
 		{name: "a unit is dequeued all the same", act: func(s *script) {
-			p := s.inLine(s.tfjob, 4)
+			p := s.waiting(s.tfjob, 4)
 			p.dequeueUnanswered(true)
 			p.release()
 			running(p)
 		}},
 		{name: "a unit is not dequeued, and then it is", act: func(s *script) {
-			p := s.inLine(s.tfjob, 4)
+			p := s.waiting(s.tfjob, 4)
 			p.dequeueUnanswered(false)
 			p.dequeue()
 			p.s.asking(map[string]any{"status": map[string]any{"phase": "Dequeued", "quota": "root/team", "attempts": float64(1)}})
@@ -81,7 +81,7 @@ func TestAWriteWithoutAnAnswerIsJudgedByTheNextOne(t *testing.T) {
 			running(p)
 		}},
 		{name: "a unit is not dequeued, and its job is released", breaks: []string{"release-without-dequeue"}, act: func(s *script) {
-			p := s.inLine(s.tfjob, 4)
+			p := s.waiting(s.tfjob, 4)
 			p.dequeueUnanswered(false)
 			p.release()
 			p.unit.patchStatus(controller, "status.message", "waits")
@@ -108,7 +108,7 @@ func TestAWriteWithoutAnAnswerIsJudgedByTheNextOne(t *testing.T) {
 			a.endUnit()
 		}},
 		{name: "a write that was under way at the same time shows the unit as it was", act: func(s *script) {
-			p := s.inLine(s.tfjob, 4)
+			p := s.waiting(s.tfjob, 4)
 			p.unit.patch(admin, "metadata.labels", map[string]any{"a": "b"})
 			other := s.entries[len(s.entries)-1]
 			s.entries = s.entries[:len(s.entries)-1]
@@ -118,7 +118,7 @@ func TestAWriteWithoutAnAnswerIsJudgedByTheNextOne(t *testing.T) {
 			running(p)
 		}},
 		{name: "two writes' lines come in the wrong order", act: func(s *script) {
-			p := s.inLine(s.tfjob, 4)
+			p := s.waiting(s.tfjob, 4)
 			p.unit.patch(admin, "metadata.labels", map[string]any{"a": "b"})
 			p.unit.patch(admin, "metadata.labels", map[string]any{"a": "c"})
 			n := len(s.entries)
@@ -128,7 +128,7 @@ func TestAWriteWithoutAnAnswerIsJudgedByTheNextOne(t *testing.T) {
 			running(p)
 		}},
 		{name: "the unit is gone, and the next of its name is dequeued", breaks: []string{"release-without-dequeue"}, act: func(s *script) {
-			p := s.inLine(s.tfjob, 4)
+			p := s.waiting(s.tfjob, 4)
 			p.dequeueUnanswered(false)
 			p.unit.remove(admin)
 			p.release()
@@ -136,13 +136,13 @@ func TestAWriteWithoutAnAnswerIsJudgedByTheNextOne(t *testing.T) {
 			p.dequeue()
 		}},
 		{name: "a job is released all the same", act: func(s *script) {
-			p := s.inLine(s.batchJob, 1)
+			p := s.waiting(s.batchJob, 1)
 			p.dequeue()
 			p.job.unanswered(true, extensions, "", "spec.suspend", false)
 			running(p)
 		}},
 		{name: "a job is released all the same, twice", breaks: []string{"double-release"}, act: func(s *script) {
-			p := s.inLine(s.batchJob, 1)
+			p := s.waiting(s.batchJob, 1)
 			p.dequeue()
 			p.job.unanswered(true, extensions, "", "spec.suspend", false)
 			p.runs()
@@ -177,7 +177,7 @@ func TestLivesKnowWritesWithoutAnAnswer(t *testing.T) {
 func TestAUnitMadeByACreateWithoutAnAnswer(t *testing.T) {
 	for _, carriedOut := range []bool{true, false} {
 		s := newScript(t)
-		p := s.inLine(s.tfjob, 1)
+		p := s.waiting(s.tfjob, 1)
 		made := s.entries[len(s.entries)-1]
 		asked := runtime.DeepCopyJSON(made["responseObject"].(map[string]any))
 		for _, field := range []string{"uid", "resourceVersion", "creationTimestamp"} {
@@ -210,12 +210,12 @@ func TestAUnitMadeByACreateWithoutAnAnswer(t *testing.T) {
 }
 
 func TestAWriteThatTheNextOneWroteOverIsCounted(t *testing.T) {
-	for _, told := range []bool{true, false} {
+	for _, reported := range []bool{true, false} {
 		s := newScript(t)
-		p := s.inLine(s.tfjob, 1)
+		p := s.waiting(s.tfjob, 1)
 		p.unit.unanswered(true, controller, "status", "status.reason", "QuotaExceeded", "status.message", "waits")
 		own := map[string]any{"reason": "NotAtFront", "message": "behind another"}
-		if told {
+		if reported {
 			delete(own, "message")
 		}
 		for field, value := range own {
@@ -227,15 +227,15 @@ func TestAWriteThatTheNextOneWroteOverIsCounted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (report.Unanswered == 0) != told {
-			t.Errorf("a field is left to tell: %t; %d writes are counted as unknown", told, report.Unanswered)
+		if (report.Unanswered == 0) != reported {
+			t.Errorf("a field is left to compare: %t; %d writes are counted as unknown", reported, report.Unanswered)
 		}
 	}
 }
 
-func TestAnotherObjectOfTheNameTellsNothing(t *testing.T) {
+func TestAnotherObjectOfTheNameReportsNothing(t *testing.T) {
 	s := newScript(t)
-	p := s.inLine(s.tfjob, 1)
+	p := s.waiting(s.tfjob, 1)
 	p.dequeueUnanswered(false)
 	p.unit.remove(admin)
 	p.enqueue()
@@ -248,9 +248,9 @@ func TestAnotherObjectOfTheNameTellsNothing(t *testing.T) {
 	}
 }
 
-func TestAWriteOfWhichNothingTellsIsCounted(t *testing.T) {
+func TestAWriteOfWhichNothingReportsIsCounted(t *testing.T) {
 	s := newScript(t)
-	p := s.inLine(s.tfjob, 1)
+	p := s.waiting(s.tfjob, 1)
 	p.dequeueUnanswered(true)
 	report, err := s.log().Check(Options{})
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 )
 
 func TestDoubleRelease(t *testing.T) {
-	tell(t, []story{
+	runStories(t, []story{
 		{name: "a release for each dequeue is right", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			p := s.tfjob("a", 3).admit()
@@ -66,7 +66,7 @@ func TestDoubleRelease(t *testing.T) {
 
 func TestHeldAfterEnd(t *testing.T) {
 	none := time.Duration(0)
-	tell(t, []story{
+	runStories(t, []story{
 		{name: "a unit that ends soon after its job is right", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			p := s.tfjob("a", 3).admit()
@@ -158,7 +158,7 @@ func TestEarlyReturn(t *testing.T) {
 		p.unit.patchStatus(extensions)
 		p.unit.patchStatus(controller, "status.phase", "Backoff")
 	}
-	tell(t, []story{
+	runStories(t, []story{
 		{name: "suspended, with no pod left, is right", act: func(s *script) { evictUntilStopped(s, true, true) }},
 		{name: "a pod is left", act: func(s *script) { evictUntilStopped(s, true, false) }, breaks: []string{"early-return"}},
 		{name: "the job is not suspended", act: func(s *script) { evictUntilStopped(s, false, true) }, breaks: []string{"early-return"}},
@@ -166,8 +166,8 @@ func TestEarlyReturn(t *testing.T) {
 }
 
 func TestRequestMismatch(t *testing.T) {
-	tell(t, []story{
-		{name: "what the pods ask for is what the unit asked for", act: func(s *script) {
+	runStories(t, []story{
+		{name: "what the pods request is what the unit requested", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			s.tfjob("a", 3).admit().end()
 		}},
@@ -186,7 +186,7 @@ func TestRequestMismatch(t *testing.T) {
 			p.enqueue()
 			p.unit.patch(extensions, "spec.resource.cpu", "1e-1000000000")
 		}, breaks: []string{"unreadable"}},
-		{name: "pods that ask for more than their unit are reported", act: func(s *script) {
+		{name: "pods that request more than their unit are reported", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			p := s.tfjob("a", 3)
 			p.enqueue()
@@ -220,7 +220,7 @@ func TestRequestMismatch(t *testing.T) {
 func TestUnitMoves(t *testing.T) {
 	ownUnit := `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit, metadata: {name: own},
   spec: {consumerRef: {apiVersion: example.com/v1, kind: Thing, name: t}, resource: {cpu: 1}}}`
-	tell(t, []story{
+	runStories(t, []story{
 		{name: "each step by the one who may", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			p := s.tfjob("a", 3)
@@ -259,7 +259,7 @@ func TestUnitMoves(t *testing.T) {
 			p.end()
 			p.unit.patchStatus(controller, "status.phase", "Enqueued")
 		}, breaks: []string{"wrong-move"}},
-		{name: "back in line without an eviction that is done", act: func(s *script) {
+		{name: "requeued without an eviction that is done", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			p := s.tfjob("a", 3)
 			p.enqueue()
@@ -307,7 +307,7 @@ func TestUnitMoves(t *testing.T) {
 			p.unit.conditions("Evicted=True/Preempted")
 			p.unit.patchStatus(extensions)
 		}, breaks: []string{"wrong-writer"}},
-		{name: "a person who suspends a released job has it back in line", act: func(s *script) {
+		{name: "a person who suspends a released job has it requeued", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			p := s.batchJob("a", 3).admit()
 			p.suspend(admin)
@@ -368,7 +368,7 @@ func TestUnitMoves(t *testing.T) {
 			p.unit.patchStatus(controller, "status.phase", "Enqueued", "status.reason", "SuspendedByUser")
 			p.unit.remove(extensions)
 		}, breaks: []string{"unit-deleted"}},
-		{name: "a unit ends in line when its job has ended", act: func(s *script) {
+		{name: "a unit ends in the queue when its job has ended", act: func(s *script) {
 			p := s.tfjob("a", 3)
 			p.enqueue()
 			p.job.conditions("Failed=True")
@@ -441,7 +441,7 @@ func TestWriteBudget(t *testing.T) {
 		}
 		p.end()
 	}
-	// restless has its cause changed twice in half a minute, and does all else that it may.
+	// restless has its cause changed twice in half a minute, and does everything else that it may.
 	restless := func(s *script, between func()) {
 		full(s, 3*time.Second, 3*time.Second, nil)
 		p := s.batchJob("b", 3)
@@ -464,7 +464,7 @@ func TestWriteBudget(t *testing.T) {
 	take := func(s *script, lease *thing, holder string) func() {
 		return func() { lease.patch(controller, "spec.holderIdentity", holder) }
 	}
-	tell(t, []story{
+	runStories(t, []story{
 		{name: "two changes of cause in half a minute are too many", act: func(s *script) {
 			restless(s, func() {})
 		}, breaks: []string{"job-budget"}},

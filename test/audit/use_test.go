@@ -37,36 +37,36 @@ func TestUse(t *testing.T) {
 			b.admitted()
 			a.end()
 		}, 1, 3, 3, 1},
-		{"the first in line is tried first, and the next if it does not fit", func(s *script) {
+		{"the first in the queue is tried first, and the next if it does not fit", func(s *script) {
 			s.quota("q", fourCores)
 			s.tfjob("a", 1).admit()
-			s.inLineWith(2, 0, 2) // finds nothing left
-			s.inLineWith(4, 9, 1) // never fits beside a
-			s.inLineWith(3, 5, 3) // takes all
+			s.waitingWith(2, 0, 2) // finds nothing left
+			s.waitingWith(4, 9, 1) // never fits beside a
+			s.waitingWith(3, 5, 3) // takes all
 			s.wait(beat)
 		}, 1, 4, 4, 1},
 		{"among equals the earliest is first", func(s *script) {
 			s.quota("q", fourCores)
 			s.tfjob("a", 1).admit()
-			s.inLineWith(1, 0, 9)
-			s.inLineWith(3, 0, 8)
+			s.waitingWith(1, 0, 9)
+			s.waitingWith(3, 0, 8)
 			s.wait(beat)
 		}, 1, 4, 4, 1},
 		{"pods of others are use", func(s *script) {
 			s.quota("q", fourCores)
 			s.stranger(2, "")
 			s.tfjob("a", 1).admit()
-			s.inLineWith(2, 0, 1)
+			s.waitingWith(2, 0, 1)
 			s.wait(beat)
 		}, 3, 3, 3, 1},
 		{"time in which nobody waits counts only between times in which one does", func(s *script) {
 			s.quota("q", fourCores)
 			s.tfjob("a", 1).admit()
-			s.inLineWith(1, 0, 1)
+			s.waitingWith(1, 0, 1)
 			s.wait(beat)
 			s.lastUnit().remove(admin)
 			s.wait(beat)
-			s.inLineWith(4, 0, 1)
+			s.waitingWith(4, 0, 1)
 			s.wait(beat)
 			s.lastUnit().remove(admin)
 			s.wait(beat)
@@ -74,8 +74,8 @@ func TestUse(t *testing.T) {
 		{"what can never fit does not wait", func(s *script) {
 			s.quota("q", fourCores)
 			s.tfjob("a", 1).admit()
-			s.inLineWith(5, 9, 1)
-			s.inLineWith(4, 0, 1)
+			s.waitingWith(5, 9, 1)
+			s.waitingWith(4, 0, 1)
 			s.wait(beat)
 			s.lastUnit().remove(admin)
 			s.wait(beat)
@@ -83,8 +83,8 @@ func TestUse(t *testing.T) {
 		{"a unit in backoff waits when its time is over", func(s *script) {
 			s.quota("q", fourCores)
 			s.tfjob("a", 1).admit()
-			s.inLineWith(4, 0, 1)
-			p := s.inLineWith(2, 0, 1)
+			s.waitingWith(4, 0, 1)
+			p := s.waitingWith(2, 0, 1)
 			p.patchStatus(controller, "status.phase", "Backoff", "status.requeueState", map[string]any{"requeueAt": s.now.Add(beat).Format(time.RFC3339)})
 			s.wait(3 * beat)
 		}, 3, 7, 7, 3},
@@ -92,7 +92,7 @@ func TestUse(t *testing.T) {
 			q := s.quota("q", fourCores)
 			s.tfjob("a", 1).admit()
 			s.decide(q, "requests.cpu", "3")
-			s.inLineWith(2, 0, 1)
+			s.waitingWith(2, 0, 1)
 			s.wait(beat)
 		}, 1, 3, 1, 1},
 		{"what is promised to pods that are still to come is taken, too", func(s *script) {
@@ -101,21 +101,21 @@ func TestUse(t *testing.T) {
 			a.enqueue()
 			a.dequeue()
 			s.decide(q, "requests.cpu", "1")
-			s.inLineWith(2, 0, 1)
+			s.waitingWith(2, 0, 1)
 			s.wait(beat)
 		}, 2, 4, 2, 1},
 		{"while a quota has no status nothing fits", func(s *script) {
 			s.group = "default"
 			s.undecided("q", fourCores)
 			s.tfjob("a", 1).admit()
-			s.inLineWith(2, 0, 1)
+			s.waitingWith(2, 0, 1)
 			s.wait(beat)
 		}, 1, 1, 1, 1},
 		{"a stopped queue lets nobody wait", func(s *script) {
 			s.quota("q", fourCores)
 			s.tfjob("a", 1).admit()
-			s.inLineWith(4, 0, 1)
-			queued := s.inLineWith(2, 0, 1)
+			s.waitingWith(4, 0, 1)
+			queued := s.waitingWith(2, 0, 1)
 			queued.patchStatus(controller, "status.queue", "default")
 			queue := s.create(controller, queues, `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: Queue, metadata: {name: default, namespace: kube-queue}, spec: {}}`)
 			s.wait(beat)
@@ -125,7 +125,7 @@ func TestUse(t *testing.T) {
 		{"a limit that changes counts from then", func(s *script) {
 			q := s.quota("q", fourCores)
 			s.tfjob("a", 1).admit()
-			s.inLineWith(4, 0, 1)
+			s.waitingWith(4, 0, 1)
 			s.wait(beat)
 			q.patch(admin, "spec.hard", map[string]any{"requests.cpu": "5"})
 			s.decide(q)
@@ -169,7 +169,7 @@ func inBeats(n *big.Int, unit int64) int64 {
 	return int64(f + 0.5)
 }
 
-// admitted is what admit does to a job that stands in line.
+// admitted is what admit does to a job that is in the queue.
 func (p *play) admitted() {
 	p.dequeue()
 	p.release()
@@ -177,8 +177,8 @@ func (p *play) admitted() {
 	p.runs()
 }
 
-// inLineWith has a unit of a user's own wait, with a priority and an hour of arrival.
-func (s *script) inLineWith(cpu, priority, hour int) *thing {
+// waitingWith has a unit of a user's own wait, with a priority and an hour of arrival.
+func (s *script) waitingWith(cpu, priority, hour int) *thing {
 	return s.create(admin, units, fmt.Sprintf(`{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit, metadata: {name: own-%d},
   spec: {consumerRef: {apiVersion: example.com/v1, kind: Thing, name: t}, priority: %d, submissionTime: "2026-03-01T%02d:00:00.000001Z", resource: {cpu: %d}}}`,
 		s.names, priority, hour, cpu))
@@ -200,7 +200,7 @@ func TestUseIsExact(t *testing.T) {
 	s.quota("q", fourCores)
 	a := s.tfjob("a", 1)
 	a.enqueue()
-	own := s.inLineWith(2, 0, 1)
+	own := s.waitingWith(2, 0, 1)
 	s.wait(beat)
 	a.dequeue()
 	s.wait(beat)
@@ -229,7 +229,7 @@ func TestUseNeedsAdmissionsAndUnitsThatWait(t *testing.T) {
 	if _, err := s.log().Use(Options{}, "default"); err == nil {
 		t.Error("nobody waited, and a use is reported")
 	}
-	s.inLineWith(4, 0, 1)
+	s.waitingWith(4, 0, 1)
 	s.wait(beat)
 	s.create(admin, "/v1/configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: marker}}`)
 	if _, err := s.log().Use(Options{}, "default"); err != nil {

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// Pause has a part of the cluster, such as "kube-controller-manager", stand still, as
+// Pause freezes a part of the cluster, such as "kube-controller-manager", as
 // on a machine that is overloaded, until resume is called.
 func (c *Cluster) Pause(part string) (resume func() error, err error) {
 	parts, err := c.Parts()

@@ -17,7 +17,7 @@ type probe struct {
 	resource schema.GroupVersionResource
 	// object is without the mark that has a policy hold it.
 	object *unstructured.Unstructured
-	// acts tells it from what became of the object.
+	// acts distinguishes it from what became of the object.
 	acts func(created *unstructured.Unstructured, err error) bool
 	// managed is for a namespace whose jobs are all queued; there it needs no mark.
 	managed bool

@@ -34,7 +34,7 @@ func (c *Cluster) ServiceAccountConfig(ctx context.Context, name string) (config
 }
 
 // WriteKubeconfig writes such a file under a path of its own, with a token of its own: by
-// that the audit log tells one process of a program from another.
+// that the audit log distinguishes the processes of a program.
 func (c *Cluster) WriteKubeconfig(ctx context.Context, name, file string) error {
 	token, err := c.serviceAccountToken(ctx, name)
 	if err != nil {

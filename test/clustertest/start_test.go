@@ -14,6 +14,6 @@ func TestAClusterThatCannotStartSaysWhy(t *testing.T) {
 		t.Fatal("it has started")
 	}
 	if !strings.Contains(err.Error(), "did not start") || !strings.Contains(log.String(), "no-such-operator") {
-		t.Errorf("error %q, told %q", err, log.String())
+		t.Errorf("error %q, got %q", err, log.String())
 	}
 }

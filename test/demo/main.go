@@ -106,11 +106,11 @@ func demo(ctx context.Context, environment *environment, show show) error {
 	if err != nil {
 		return err
 	}
-	return judge(ctx, environment, show, jobs, seen)
+	return verify(ctx, environment, show, jobs, seen)
 }
 
-// judge checks that the demo went as expected.
-func judge(ctx context.Context, environment *environment, show show, jobs []job, seen story) error {
+// verify checks that the demo went as expected.
+func verify(ctx context.Context, environment *environment, show show, jobs []job, seen story) error {
 	if err := seen.endedWell(); err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func judge(ctx context.Context, environment *environment, show show, jobs []job,
 	if err != nil {
 		return err
 	}
-	if err := show.judge(lives); err != nil {
+	if err := show.verify(lives); err != nil {
 		return err
 	}
 	if !show.costs {

@@ -68,7 +68,7 @@ func TestAllIsOneJobOfEachKind(t *testing.T) {
 	}
 }
 
-// Whoever asks for more than the quota would wait for ever.
+// Whoever requests more than the quota would wait forever.
 func TestTheQuotaHasRoomForEachJobAlone(t *testing.T) {
 	objects, err := objectsIn(filepath.Join(root(t), "test/demo/manifests/quota.yaml"))
 	if err != nil {
@@ -87,7 +87,7 @@ func TestTheQuotaHasRoomForEachJobAlone(t *testing.T) {
 		for name, text := range most {
 			limit := resource.MustParse(text)
 			if amount := sample.Total[corev1.ResourceName(name)]; amount.Cmp(limit) > 0 {
-				t.Errorf("%s asks for %s of %s %s", sample.Name, amount.String(), text, name)
+				t.Errorf("%s requests %s of %s %s", sample.Name, amount.String(), text, name)
 			}
 		}
 	}

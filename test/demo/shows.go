@@ -30,8 +30,8 @@ type show struct {
 	manifests [][]string
 	// check validates the story, in addition to the success of each job.
 	check func(story) error
-	// judge validates the lives of the jobs in the audit log.
-	judge func([]audit.Life) error
+	// verify validates the lives of the jobs in the audit log.
+	verify func([]audit.Life) error
 	// costs reports whether a table with the costs of each job is printed at the end.
 	costs bool
 	// shown summarises at the end what was shown; kinds and example are what to inspect.
@@ -48,7 +48,7 @@ func pair() show {
 		applied:    "a quota of 4 cpu and two TFJobs that request 3 cpu each",
 		manifests:  [][]string{{"test/acceptance/quota-tree.yaml"}, {"test/acceptance/tfjob-pair.yaml"}},
 		check:      story.oneAtATime,
-		judge:      inTurn,
+		verify:     inTurn,
 		shown:      "one job ran while the other one waited for quota, then the other one ran.",
 		kinds:      "tfjob",
 		example:    "tfjob job2",
@@ -76,7 +76,7 @@ func all() show {
 		applied:    "a quota of 5 cpu and 10Gi of memory, and one job of each kind that requests 1 to 2.5 cpu",
 		manifests:  [][]string{{"test/demo/manifests/quota.yaml", "test/demo/manifests/spark.yaml"}, manifests},
 		check:      story.someWaited,
-		judge:      heldFirst,
+		verify:     heldFirst,
 		costs:      true,
 		shown:      fmt.Sprintf("jobs of %d kinds shared one quota, and no job had a pod before its release.", len(kinds)),
 		kinds:      strings.Join(ending, ","),

@@ -73,7 +73,7 @@ func TestSomeJobsWaitAndOthersDoNot(t *testing.T) {
 	}
 }
 
-func TestWhatAJobAskedForIsKnownWhenItsUnitIsGone(t *testing.T) {
+func TestWhatAJobRequestedIsKnownWhenItsUnitIsGone(t *testing.T) {
 	cluster := job{named(t, "RayCluster"), "notebook"}
 	s := story{{rows: []row{{job: cluster}}}, {rows: []row{{job: cluster, cpu: "3", memory: "4Gi"}}}, {rows: []row{{job: cluster}}}}
 	if cpu, memory := s.requested(cluster); cpu != "3" || memory != "4Gi" {

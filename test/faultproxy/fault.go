@@ -103,7 +103,7 @@ func (x *Exchange) Refuse(code int, retryAfter time.Duration) {
 	_, _ = x.w.Write(text)
 }
 
-// Cut breaks the connection, with all else that goes over it.
+// Cut breaks the connection, with everything else that goes over it.
 func (x *Exchange) Cut() {
 	x.done = true
 	cut(x.r.Context())

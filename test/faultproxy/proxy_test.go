@@ -26,11 +26,11 @@ import (
 
 const unitPath = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/team/queueunits/one/status"
 
-// apiServer stands in for one: it counts what landed, and its watches report each write.
+// apiServer is a fake API server: it counts what landed, and its watches report each write.
 type apiServer struct {
 	mu     sync.Mutex
 	landed []string
-	told   chan string
+	events chan string
 }
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -40,7 +40,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).Flush()
 		for {
 			select {
-			case text := <-s.told:
+			case text := <-s.events:
 				fmt.Fprintln(w, text)
 				_ = http.NewResponseController(w).Flush()
 			case <-r.Context().Done():
@@ -61,13 +61,13 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"answer-%d"}}`, count)
 }
 
-// tell has a watch tell something.
-func (s *apiServer) tell(t *testing.T, text string) {
+// report sends an event to the watch.
+func (s *apiServer) report(t *testing.T, text string) {
 	t.Helper()
 	select {
-	case s.told <- text:
+	case s.events <- text:
 	case <-time.After(10 * time.Second):
-		t.Fatal("there is no watch to tell " + text)
+		t.Fatal("there is no watch to send " + text)
 	}
 }
 
@@ -88,7 +88,7 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	s := &scene{t: t, server: &apiServer{told: make(chan string)}}
+	s := &scene{t: t, server: &apiServer{events: make(chan string)}}
 	upstream := httptest.NewUnstartedServer(s.server)
 	upstream.EnableHTTP2 = true
 	upstream.StartTLS()
@@ -171,13 +171,13 @@ func TestARequestGoesThroughWithItsTokenByHTTP2(t *testing.T) {
 	}
 }
 
-func TestAWatchTellsAtOnce(t *testing.T) {
+func TestAWatchIsForwardedAtOnce(t *testing.T) {
 	s := newScene(t)
 	lines := s.watch()
 	for _, text := range []string{"one", "two"} {
-		s.server.tell(t, text)
+		s.server.report(t, text)
 		if line, err := lines.ReadString('\n'); line != text+"\n" {
-			t.Errorf("told %q: %v", line, err)
+			t.Errorf("got %q: %v", line, err)
 		}
 	}
 }
@@ -230,7 +230,7 @@ func TestFaults(t *testing.T) {
 				t.Errorf("Retry-After is %q", response.Header.Get("Retry-After"))
 			}
 			eventually(t, func() bool { return s.server.count() == test.landed })
-			// All else goes on as ever.
+			// Everything else continues as usual.
 			if _, response, err := s.ask(t.Context(), http.MethodGet, unitPath, ""); err != nil || response.StatusCode != http.StatusOK {
 				t.Errorf("afterwards: %v %v", err, response)
 			}
@@ -341,7 +341,7 @@ func TestARefusingNetworkBreaksAllUntilItIsHealed(t *testing.T) {
 	lines := s.watch()
 	s.proxy.Cut(Refuse)
 	if line, err := lines.ReadString('\n'); err == nil {
-		t.Errorf("the watch still tells %q", line)
+		t.Errorf("the watch still reports %q", line)
 	}
 	if _, _, err := s.ask(t.Context(), http.MethodPatch, unitPath, "lost"); err == nil {
 		t.Error("a request was answered")
@@ -355,16 +355,16 @@ func TestARefusingNetworkBreaksAllUntilItIsHealed(t *testing.T) {
 	}
 }
 
-func TestAHangingNetworkTellsNobodyAndWhatWasSentIsLost(t *testing.T) {
+func TestAHangingNetworkNotifiesNobodyAndWhatWasSentIsLost(t *testing.T) {
 	s := newScene(t)
 	lines := s.watch()
-	told := make(chan error, 1)
+	got := make(chan error, 1)
 	s.proxy.Cut(Hang)
 	go func() {
 		_, err := lines.ReadString('\n')
-		told <- err
+		got <- err
 	}()
-	s.server.tell(t, "unheard")
+	s.server.report(t, "unheard")
 	for range 2 { // over the connection that there was, and perhaps a new one
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		if _, _, err := s.ask(ctx, http.MethodPatch, unitPath, "lost"); err == nil || ctx.Err() == nil {
@@ -373,13 +373,13 @@ func TestAHangingNetworkTellsNobodyAndWhatWasSentIsLost(t *testing.T) {
 		cancel()
 	}
 	select {
-	case err := <-told:
-		t.Fatalf("the watch was told: %v", err)
+	case err := <-got:
+		t.Fatalf("the watch was notified: %v", err)
 	default:
 	}
 	s.proxy.Heal()
 	select {
-	case err := <-told:
+	case err := <-got:
 		if err == nil {
 			t.Error("the watch goes on over a connection that was cut")
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Request is what is asked of the API server, as far as its address tells.
+// Request is what is asked of the API server, as far as its address shows.
 type Request struct {
 	// Method of HTTP: GET, POST, PATCH and so on.
 	Method string

@@ -6,7 +6,7 @@ import "slices"
 type Rule struct {
 	Match Match
 	Fault Fault
-	// When tells, of the n-th request that the rule meets, counted from 1, whether the
+	// When decides, for the n-th request that the rule meets, counted from 1, whether the
 	// fault befalls it; nil: always.
 	When func(n int) bool
 }

@@ -55,7 +55,7 @@ func (s *scene) judge(t *testing.T, f framework) {
 	for _, c := range report.Checks {
 		// A check for evictions has nothing to judge where nobody is evicted, and one for
 		// leaders where the programs run without leases.
-		if c.Judged == 0 && c.Name != "early-return" && c.Name != "two-leaders" {
+		if c.Checked == 0 && c.Name != "early-return" && c.Name != "two-leaders" {
 			t.Errorf("the checker found nothing to judge for %q", c.Name)
 		}
 	}

@@ -30,7 +30,7 @@ type Env struct {
 // Env works in the namespace, which is made if it is not there.
 func (s *Suite) Env(t testing.TB, namespace string) *Env {
 	t.Helper()
-	l := s.lab(t, namespace)
+	l := s.env(t, namespace)
 	t.Cleanup(func() {
 		// The test's own context has ended by now.
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -41,11 +41,11 @@ func (s *Suite) Env(t testing.TB, namespace string) *Env {
 	return l
 }
 
-// Part is a lab for a part of a test, in a namespace of its own. The tree and the
+// Part is an Env for a part of a test, in a namespace of its own. The tree and the
 // check of the audit log are the whole test's.
 func (s *Suite) Part(t testing.TB, namespace string) *Env {
 	t.Helper()
-	l := s.lab(t, namespace)
+	l := s.env(t, namespace)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
@@ -56,7 +56,7 @@ func (s *Suite) Part(t testing.TB, namespace string) *Env {
 	return l
 }
 
-// For is the same lab for a subtest, which fails alone. What it leaves is cleaned
+// For is the same Env for a subtest, which fails alone. What it leaves is cleaned
 // with the whole.
 func (l *Env) For(t testing.TB) *Env {
 	part := *l
@@ -64,7 +64,7 @@ func (l *Env) For(t testing.TB) *Env {
 	return &part
 }
 
-func (s *Suite) lab(t testing.TB, namespace string) *Env {
+func (s *Suite) env(t testing.TB, namespace string) *Env {
 	t.Helper()
 	config := s.Config()
 	l := &Env{t: t, suite: s, Namespace: namespace}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Apply applies a manifest in the lab's namespace.
+// Apply applies a manifest in the Env's namespace.
 func (l *Env) Apply(manifest string) {
 	l.t.Helper()
 	if out, err := l.suite.KubectlWith(l.t.Context(), manifest, "-n", l.Namespace, "apply", "-f", "-"); err != nil {

@@ -23,7 +23,7 @@ import (
 type Replica struct {
 	*Program
 	Proxy *faultproxy.Proxy
-	// Label tells it from the others in logs.
+	// Label distinguishes it from the others in logs.
 	Label string
 
 	suite *Suite

@@ -32,9 +32,9 @@ type Suite struct {
 	*clustertest.Cluster
 	// Programs is the folder of the programs under test.
 	Programs string
-	// judged are the violations found at the end of earlier tests: all tests share one log,
+	// reported are the violations found at the end of earlier tests: all tests share one log,
 	// and a test only fails for its own violations.
-	judged map[string]bool
+	reported map[string]bool
 }
 
 // Main runs the tests of a package that share one suite; use hands it to them.
@@ -63,7 +63,7 @@ func Run(m *testing.M, options clustertest.Options, use func(*Suite)) int {
 }
 
 func newSite(cluster *clustertest.Cluster, programs string) *Suite {
-	return &Suite{Cluster: cluster, Programs: programs, judged: map[string]bool{}}
+	return &Suite{Cluster: cluster, Programs: programs, reported: map[string]bool{}}
 }
 
 // Builder builds the programs once for several sites, one after another.

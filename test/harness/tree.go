@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Tree puts a tree of one group in force: the lab's namespace with this max.
+// Tree puts a tree of one group in force: the Env's namespace with this max.
 func (l *Env) Tree(max string) {
 	l.TreeOf("{name: team, namespaces: [" + l.Namespace + "], max: " + max + "}")
 }

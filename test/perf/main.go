@@ -127,8 +127,8 @@ func given(flags *pflag.FlagSet) []string {
 	return set
 }
 
-// every calls tell periodically until the returned function is called.
-func every(period time.Duration, tell func()) (stop func()) {
+// every calls show periodically until the returned function is called.
+func every(period time.Duration, show func()) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -139,7 +139,7 @@ func every(period time.Duration, tell func()) (stop func()) {
 			case <-done:
 				return
 			case <-ticker.C:
-				tell()
+				show()
 			}
 		}
 	}()

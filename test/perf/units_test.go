@@ -145,7 +145,7 @@ func TestAWrongCommandLineIsReportedWithWhatIsKnown(t *testing.T) {
 	}
 }
 
-func TestHelpTellsTheFlags(t *testing.T) {
+func TestHelpReportsTheFlags(t *testing.T) {
 	for _, c := range commands() {
 		var out strings.Builder
 		if code := run(t.Context(), []string{c.name, "--help"}, world{out: &out, err: &out}); code != 0 {

@@ -20,7 +20,7 @@ import (
 // everywhere is a flag with an address that names no host.
 var everywhere = regexp.MustCompile(`^(--[a-z-]+-bind-address=)(:\d+)$`)
 
-// defaults are addresses that the programs would listen on anyway: said before all else,
+// defaults are addresses that the programs would listen on anyway: passed before all other flags,
 // so that they are the pod's too unless it says otherwise.
 var defaults = []string{"--health-bind-address=:8081", "--metrics-bind-address=:8443"}
 

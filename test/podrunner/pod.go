@@ -65,7 +65,7 @@ func (p *pod) run(ctx context.Context) error {
 		if err != nil || state == nil {
 			return errors.Join(err, p.gone(ctx))
 		}
-		if err := p.tell(ctx, status{restarts: restarts, ended: state, backingOff: true}); err != nil {
+		if err := p.report(ctx, status{restarts: restarts, ended: state, backingOff: true}); err != nil {
 			return err
 		}
 		select {
@@ -91,8 +91,8 @@ func (p *pod) runOnce(ctx context.Context, command *exec.Cmd, restarts int32) (*
 	}()
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
-	told := status{restarts: restarts, started: started}
-	if err := p.tell(ctx, told); err != nil {
+	reported := status{restarts: restarts, started: started}
+	if err := p.report(ctx, reported); err != nil {
 		return nil, errors.Join(err, p.kill(command, ended))
 	}
 	for {
@@ -105,16 +105,16 @@ func (p *pod) runOnce(ctx context.Context, command *exec.Cmd, restarts int32) (*
 		case <-ctx.Done():
 			return nil, p.kill(command, ended)
 		case <-tick.C:
-			now := told
+			now := reported
 			container := p.object.Spec.Containers[0]
 			now.ready = p.answers(ctx, container.ReadinessProbe) && p.answers(ctx, container.LivenessProbe)
-			if now == told {
+			if now == reported {
 				continue
 			}
-			if err := p.tell(ctx, now); err != nil {
+			if err := p.report(ctx, now); err != nil {
 				return nil, errors.Join(err, p.kill(command, ended))
 			}
-			told = now
+			reported = now
 		}
 	}
 }

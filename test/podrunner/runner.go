@@ -124,7 +124,7 @@ func (r *Runner) see(ctx context.Context, object *corev1.Pod) {
 	})
 }
 
-// end has the pod's processes end; it stays known, lest it is started again.
+// end stops the processes of the pod. The pod stays known, so that it is not started again.
 func (r *Runner) end(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

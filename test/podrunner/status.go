@@ -20,8 +20,8 @@ type status struct {
 	backingOff bool
 }
 
-// tell writes the pod's status.
-func (p *pod) tell(ctx context.Context, s status) error {
+// report writes the pod's status.
+func (p *pod) report(ctx context.Context, s status) error {
 	container := p.object.Spec.Containers[0]
 	running := corev1.ContainerStatus{Name: container.Name, Image: container.Image, ImageID: container.Image,
 		RestartCount: s.restarts, Ready: s.ready, Started: new(!s.backingOff)}

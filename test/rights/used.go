@@ -51,7 +51,7 @@ func Read(r io.Reader) (Use, error) {
 	return Use{Rights: slices.SortedFunc(maps.Keys(u.seen), compare), Forbidden: u.forbidden}, nil
 }
 
-// reader gathers what the entries of a log tell.
+// reader collects the used rights from the entries of a log.
 type reader struct {
 	seen      map[Right]bool
 	forbidden []string
@@ -77,7 +77,7 @@ func (u *reader) take(number int, e *log.Entry) {
 	}
 	right := rightOf(e, program)
 	u.seen[right] = true
-	// An API server that cannot send a list as the beginning of a watch is asked for the
+	// An API server that cannot send a list as the beginning of a watch is sent the
 	// list itself.
 	if e.Verb == "watch" && strings.Contains(e.RequestURI, "sendInitialEvents=true") {
 		right.Verb = "list"

@@ -80,7 +80,7 @@ func TestAVariableOfTheOtherProgramIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if told := set.Ineffective(); len(told) != 1 || !strings.Contains(told[0], "StrictPriority") || !strings.Contains(told[0], "kube-queue-controller") {
-		t.Errorf("reported is %q", told)
+	if reported := set.Ineffective(); len(reported) != 1 || !strings.Contains(reported[0], "StrictPriority") || !strings.Contains(reported[0], "kube-queue-controller") {
+		t.Errorf("reported is %q", reported)
 	}
 }

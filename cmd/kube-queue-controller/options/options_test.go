@@ -77,7 +77,7 @@ func TestSettingsThatAreNotKnownAreRefusedWithWhatIs(t *testing.T) {
 		{"an unknown boolean", "StrictPriority=yes please", "", []string{"StrictPriority", "yes please", "true or false"}},
 		{"the other unknown boolean", "StrictConsistency=2", "", []string{"StrictConsistency"}},
 		{"an unknown policy", "", "--policy=FIFO", []string{"--policy", "FIFO", "RoundRobin, Priority, Block"}},
-		{"a rate that is no decimal", "", "--oversell-rate=a lot", []string{"--oversell-rate", "a lot"}},
+		{"a rate that is no decimal", "", "--oversell-rate=much", []string{"--oversell-rate", "much"}},
 		{"a rate of zero", "", "--oversell-rate=0", []string{"--oversell-rate"}},
 		{"a negative rate", "", "--oversell-rate=-1", []string{"--oversell-rate"}},
 		{"no worker", "", "--workers=0", []string{"--workers"}},
@@ -101,7 +101,7 @@ func TestSettingsThatAreNotKnownAreRefusedWithWhatIs(t *testing.T) {
 	}
 }
 
-func TestBorrowingIsPausedOnlyWhereThatIsAskedFor(t *testing.T) {
+func TestBorrowingIsPausedOnlyWhereThatIsRequested(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want bool

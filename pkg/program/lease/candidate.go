@@ -27,8 +27,8 @@ type Candidate struct {
 type Health interface {
 	// Leads is called with true when the work begins and with false when it has ended.
 	Leads(bool)
-	// StandsBy is called when another replica is seen to lead.
-	StandsBy()
+	// Standby is called when another replica is seen to lead.
+	Standby()
 }
 
 // Lease is the lease of a program from the view of one of its processes.

@@ -78,7 +78,7 @@ func (l *Lease) newElector(ctx context.Context, lock resourcelock.Interface, onS
 			OnStartedLeading: func(context.Context) { onStarted() },
 			OnNewLeader: func(identity string) {
 				if identity != l.Identity { // a standby has nothing to sync before it leads
-					l.Health.StandsBy()
+					l.Health.Standby()
 				}
 			},
 			OnStoppedLeading: func() {

@@ -17,7 +17,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/program/serving"
 )
 
-// leaseServer stands in for the API server's leases, to fail when instructed to.
+// leaseServer is a fake of the leases of the API server, to fail when instructed to.
 type leaseServer struct {
 	mu     sync.Mutex
 	lease  map[string]any

@@ -26,7 +26,7 @@ func TestLeaseTimesLeaveRoomForTheLastWrite(t *testing.T) {
 		}
 		drawn := times{duration: draw("lease"), renew: draw("renew"), retry: draw("retry")}
 		err := errors.Join(drawn.checkDuration(), above0(drawn.renew), above0(drawn.retry), drawn.validate())
-		// What the others go by, and what the writes may need, in numbers that cannot overflow.
+		// What the others follow, and what the writes may need, in numbers that cannot overflow.
 		held := float64(int64(drawn.duration / time.Second))
 		needed := renewEvery.Seconds() + drawn.renew.Seconds() + drawn.retry.Seconds() + writeTimeout.Seconds()
 		switch {

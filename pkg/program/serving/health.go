@@ -13,9 +13,9 @@ type Health struct {
 	works func(bool)
 
 	mu sync.Mutex
-	// synced: the program has marked itself ready. standsBy: another replica was seen to
+	// synced: the program has marked itself ready. standby: another replica was seen to
 	// lead. leads: the work is running.
-	synced, standsBy, leads bool
+	synced, standby, leads bool
 }
 
 // NewHealth returns a Health that calls works with whether this replica leads and is ready.
@@ -24,8 +24,8 @@ func NewHealth(works func(bool)) *Health { return &Health{works: works} }
 // Synced records that the caches of the program have synced.
 func (h *Health) Synced() { h.note(&h.synced, true) }
 
-// StandsBy records that another replica was seen to lead.
-func (h *Health) StandsBy() { h.note(&h.standsBy, true) }
+// Standby records that another replica was seen to lead.
+func (h *Health) Standby() { h.note(&h.standby, true) }
 
 // Leads records whether this replica leads.
 func (h *Health) Leads(is bool) { h.note(&h.leads, is) }
@@ -42,7 +42,7 @@ func (h *Health) note(what *bool, is bool) {
 func (h *Health) ready() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.synced || h.standsBy && !h.leads
+	return h.synced || h.standby && !h.leads
 }
 
 func (h *Health) ServeHTTP(w http.ResponseWriter, req *http.Request) {

@@ -24,7 +24,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/metrics"
 )
 
-// reviews stands in for the API server that is asked who may read metrics.
+// reviews is a fake of the API server that is asked who may read metrics.
 type reviews struct {
 	asked  int
 	broken bool
@@ -193,7 +193,7 @@ func TestMetricsAreServedByHTTPSToWhoMay(t *testing.T) {
 	}
 }
 
-func TestMetricsAreServedToAnybodyWhereThatIsAskedFor(t *testing.T) {
+func TestMetricsAreServedToAnybodyWhereThatIsRequested(t *testing.T) {
 	address, err := serving(t, metricsOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 )
 
-// schemas stands in for what an API server publishes: at each asking the next one, and
+// schemas is a fake of the schemas of an API server: at each asking the next one, and
 // the last one from then on. An empty one is none for our group, "unpublished" is an API
 // server without any.
 type schemas struct {

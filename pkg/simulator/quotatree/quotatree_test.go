@@ -29,7 +29,7 @@ func job(tenant string, runs time.Duration, requests ...string) simulator.Job {
 }
 
 // reported is a tree in a few words.
-func told(n tree.Node) string {
+func describe(n tree.Node) string {
 	texts := func(list map[string]resource.Quantity) string {
 		var parts []string
 		for _, name := range []string{"cpu", "memory", "gpu"} {
@@ -41,7 +41,7 @@ func told(n tree.Node) string {
 	}
 	text := fmt.Sprintf("%s %v min(%s) max(%s)\n", n.Name, n.Namespaces, texts(n.Min), texts(n.Max))
 	for _, child := range n.Children {
-		text += "  " + told(child)
+		text += "  " + describe(child)
 	}
 	return text
 }
@@ -75,8 +75,8 @@ func TestATreeIsProposedByWhatTenantsUsed(t *testing.T) {
 			"root [] min() max(gpu 1)\n  a [a] min(gpu 0) max(gpu 0)\n  b [b] min(gpu 1) max(gpu 1)\n"},
 	} {
 		got := quotatree.Propose(c.kind, c.jobs, c.max)
-		if told(got) != c.want {
-			t.Errorf("%s:\n%swant\n%s", c.kind, told(got), c.want)
+		if describe(got) != c.want {
+			t.Errorf("%s:\n%swant\n%s", c.kind, describe(got), c.want)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestAProposedTreeIsAlwaysValid(t *testing.T) {
 		for _, kind := range quotatree.Kinds {
 			root := quotatree.Propose(kind, jobs, quantities("gpu", fmt.Sprint(r.IntN(20)), "cpu", fmt.Sprintf("%dm", r.IntN(20000))))
 			if _, _, err := tree.New(resources.NewNames(), root, tree.Options{}); err != nil {
-				t.Fatalf("seed %d: %v\n%s", seed, err, told(root))
+				t.Fatalf("seed %d: %v\n%s", seed, err, describe(root))
 			}
 			sameAsWritten(t, root)
 		}
@@ -106,8 +106,8 @@ func sameAsWritten(t *testing.T, root tree.Node) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	if told(got) != told(root) || quotatree.Manifest(got) != text {
-		t.Fatalf("written\n%sis read as\n%sand was\n%s", text, told(got), told(root))
+	if describe(got) != describe(root) || quotatree.Manifest(got) != text {
+		t.Fatalf("written\n%sis read as\n%sand was\n%s", text, describe(got), describe(root))
 	}
 }
 
@@ -153,8 +153,8 @@ func TestATreeIsFoundInWhateverItIsIn(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if want := "root [] min() max(cpu 8, gpu 4)\n  leaf [a] min() max()\n"; told(got) != want {
-			t.Errorf("%s:\n%swant\n%s", name, told(got), want)
+		if want := "root [] min() max(cpu 8, gpu 4)\n  leaf [a] min() max()\n"; describe(got) != want {
+			t.Errorf("%s:\n%swant\n%s", name, describe(got), want)
 		}
 	}
 }

@@ -148,14 +148,14 @@ func TestAShortRunCountsAsTenSecondsInASlowdown(t *testing.T) {
 	near(t, "slowdown of a", r.Tenants[0].Slowdown, 1)
 }
 
-func TestShortfallIsNoMoreThanWhatWaitingJobsAskFor(t *testing.T) {
+func TestShortfallIsNoMoreThanWhatWaitingJobsRequest(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		jobs []simulator.Job
 		want float64
 	}{
-		{"one GPU of four is asked for", []simulator.Job{job("b", "long", 0, 5, "8"), job("a", "one", 1, 1, "1")}, 4},
-		{"more than the min is asked for, in small jobs", []simulator.Job{job("b", "long", 0, 5, "8"), job("a", "one", 1, 1, "3"), job("a", "two", 2, 1, "3")}, 3*1 + 4*3},
+		{"one GPU of four is requested", []simulator.Job{job("b", "long", 0, 5, "8"), job("a", "one", 1, 1, "1")}, 4},
+		{"more than the min is requested, in small jobs", []simulator.Job{job("b", "long", 0, 5, "8"), job("a", "one", 1, 1, "3"), job("a", "two", 2, 1, "3")}, 3*1 + 4*3},
 		{"a job above the min is owed nothing", []simulator.Job{job("b", "long", 0, 5, "8"), job("a", "large", 1, 1, "5")}, 0},
 		{"what is used counts", []simulator.Job{job("a", "running", 0, 9, "3"), job("b", "long", 0, 5, "5"), job("a", "one", 1, 1, "1"), job("a", "two", 1, 1, "2")}, 4},
 		{"nobody waits", []simulator.Job{job("b", "some", 0, 5, "4"), job("a", "one", 1, 1, "1")}, 0},
@@ -277,7 +277,7 @@ func papers(t *testing.T) *report.Paper {
 	return p
 }
 
-func TestTheTableTellsEverythingAUserAsks(t *testing.T) {
+func TestTheTableReportsEverythingAUserAsks(t *testing.T) {
 	p := papers(t)
 	var two, one strings.Builder
 	if err := p.Table(&two); err != nil {

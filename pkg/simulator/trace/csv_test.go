@@ -26,7 +26,7 @@ func read(t *testing.T, format trace.Format, text string) *trace.Trace {
 }
 
 // reported is a trace in a few words, a line for each job.
-func told(got *trace.Trace) string {
+func describe(got *trace.Trace) string {
 	var b strings.Builder
 	for _, j := range got.Jobs {
 		fmt.Fprintf(&b, "%s/%s at %v for %v", j.Namespace, j.Name, j.Submitted, j.Runs)
@@ -60,12 +60,12 @@ func TestCSVIsRead(t *testing.T) {
 		{"blank lines, a mark of the encoding, line ends of Windows and quotes",
 			"\xef\xbb\xbftimestamp,duration,num_gpus,cluster\r\n\r\n0,1,\"1\",a\r\n  \r\n,,,\r\n5,1,1.0,a\r\n\r\n",
 			"a/job-0000001 at 0s for 1s nvidia.com/gpu=1\na/job-0000002 at 5s for 1s nvidia.com/gpu=1\n"},
-		{"a name that stands twice gets a number",
+		{"a name that occurs twice gets a number",
 			"namespace,name,timestamp,duration,num_gpus\na,train,0,1,1\na,train,9,1,1\nb,train,9,1,1\na,train-2,10,1,1\n",
 			"a/train at 0s for 1s nvidia.com/gpu=1\na/train-2 at 9s for 1s nvidia.com/gpu=1\nb/train at 9s for 1s nvidia.com/gpu=1\na/train-2-2 at 10s for 1s nvidia.com/gpu=1\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := told(read(t, trace.CSV, c.text)); got != c.want {
+			if got := describe(read(t, trace.CSV, c.text)); got != c.want {
 				t.Errorf("read\n%swant\n%s", got, c.want)
 			}
 		})
@@ -159,11 +159,11 @@ func TestTenantsThatCannotBeNamespacesGetNamesThatCan(t *testing.T) {
 		t.Errorf("renamed %v, want %v", got.Renamed, want)
 	}
 	if got.Jobs[0].Namespace != "team-a-2" || got.Jobs[1].Namespace != "team-a" || got.Jobs[7].Namespace != "team-a-2" {
-		t.Errorf("jobs are\n%s", told(got))
+		t.Errorf("jobs are\n%s", describe(got))
 	}
 }
 
-func TestTheOrderOfRowsTellsNothing(t *testing.T) {
+func TestTheOrderOfRowsReportsNothing(t *testing.T) {
 	var rows []string
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
@@ -175,7 +175,7 @@ func TestTheOrderOfRowsTellsNothing(t *testing.T) {
 	first := read(t, trace.CSV, text())
 	for range 20 {
 		r.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
-		if got := read(t, trace.CSV, text()); told(got) != told(first) || !reflect.DeepEqual(got.Renamed, first.Renamed) {
+		if got := read(t, trace.CSV, text()); describe(got) != describe(first) || !reflect.DeepEqual(got.Renamed, first.Renamed) {
 			t.Fatal("another order of rows gives another trace")
 		}
 	}

@@ -32,8 +32,8 @@ func TestTheStandardWorkloadFormatIsRead(t *testing.T) {
 	got := read(t, trace.SWF, log)
 	want := "user-7/job-0000001 at 0s for 1m40s cpu=4\nuser-8/job-0000002 at 1m0s for 50s cpu=2\n" +
 		"user-unknown/job-0000003 at 1m4s for 30s cpu=4\nuser-7/job-0000004 at 1m5.5s for 1.5s cpu=1\n"
-	if told(got) != want {
-		t.Errorf("read\n%swant\n%s", told(got), want)
+	if describe(got) != want {
+		t.Errorf("read\n%swant\n%s", describe(got), want)
 	}
 	skipped := []trace.Skipped{
 		{Cause: "canceled before it ran", Count: 1, Line: 9},
@@ -141,7 +141,7 @@ func FuzzSWF(f *testing.F) {
 }
 
 // checkPlayable: jobs in order from 0 on, with names of their own, in namespaces that
-// there can be, asking for what can be asked for.
+// there can be, requesting what can be requested.
 func checkPlayable(t *testing.T, got *trace.Trace) {
 	t.Helper()
 	if len(got.Jobs) == 0 || got.Jobs[0].Submitted != 0 {
@@ -151,7 +151,7 @@ func checkPlayable(t *testing.T, got *trace.Trace) {
 	for _, j := range got.Jobs {
 		key := j.Namespace + "/" + j.Name
 		if names[key] || j.Name == "" {
-			t.Fatalf("the name %q stands twice, or is none", key)
+			t.Fatalf("the name %q occurs twice, or is none", key)
 		}
 		names[key] = true
 		if j.Submitted < last || j.Runs < 0 {

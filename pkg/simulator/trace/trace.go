@@ -189,7 +189,7 @@ func (c *collector) trace() (*Trace, error) {
 	if len(c.rows) == 0 {
 		fault := "the file contains no jobs"
 		for _, s := range t.Skipped {
-			fault += fmt.Sprintf("; %d skipped: %s (first in line %d)", s.Count, s.Cause, s.Line)
+			fault += fmt.Sprintf("; %d skipped: %s (first at line %d)", s.Count, s.Cause, s.Line)
 		}
 		return nil, &Error{File: c.file, Fault: fault}
 	}

@@ -63,7 +63,7 @@ func waitingIn(w *model.World, u *model.Usage) map[*model.Node]model.Amounts {
 	requested := map[*model.Node]model.Amounts{}
 	for _, waiting := range w.Units {
 		held := &model.Claim{Unit: waiting, Job: w.JobOf(waiting)}
-		if !waiting.Gone.IsZero() || !waiting.Facts.InLine(w.End) || held.Job != nil && w.Claims[held.Job.UID] != nil {
+		if !waiting.Gone.IsZero() || !waiting.Facts.Waits(w.End) || held.Job != nil && w.Claims[held.Job.UID] != nil {
 			continue
 		}
 		demanded, at := model.Demand(held)

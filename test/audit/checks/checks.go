@@ -105,10 +105,10 @@ type findings struct{ Result }
 type Result struct {
 	Name string `json:"name"`
 	Doc  string `json:"doc"`
-	// Judged counts judged cases. NotJudged counts cases for which the log contains too
+	// Checked counts verified cases. NotChecked counts cases for which the log contains too
 	// little information, or to which the law does not apply.
-	Judged    int `json:"judged"`
-	NotJudged int `json:"notJudged"`
+	Checked    int `json:"checked"`
+	NotChecked int `json:"notChecked"`
 	// Found counts the violations; the first ones are retained.
 	Found      int         `json:"found"`
 	Violations []Violation `json:"violations,omitempty"`

@@ -1,8 +1,8 @@
-// Package checks judges the writes of an audit log one by one, with the state that package
+// Package checks verifies the writes of an audit log one by one, with the state that package
 // model provides at each write.
 //
 // Terms. A check verifies one law. A rule is one way to violate it. Cases for which the log
-// contains too little information are not judged, but counted.
+// contains too little information are not checked, but counted.
 //
 // A new check is one file and one row in the list of all checks.
 package checks

@@ -45,7 +45,7 @@ func (d *doubleRelease) seeUnit(w *model.World, c *model.Change, f *findings) {
 	if now.Phase != model.Dequeued || was.Phase == model.Dequeued && !again {
 		return
 	}
-	f.Judged++
+	f.Checked++
 	d.of(key).dequeued++
 	if held := w.Claims[key]; held != nil && (again || held.Dequeues > 1) {
 		f.fail("double-dequeue", c.Write.Moment(), c.Unit, "it was admitted again (attempt %d), but its quota of the admission at %s was not returned",
@@ -54,7 +54,7 @@ func (d *doubleRelease) seeUnit(w *model.World, c *model.Change, f *findings) {
 }
 
 func (d *doubleRelease) seeRelease(c *model.Change, f *findings) {
-	f.Judged++
+	f.Checked++
 	count := d.of(c.Job.UID)
 	count.released++
 	granted := false

@@ -26,10 +26,10 @@ func (e *earlyPod) finish(*model.World, *findings) {}
 func (e *earlyPod) seePod(w *model.World, c *model.Change, f *findings) {
 	j := c.Job
 	if j == nil || !j.Facts.Queued() {
-		f.NotJudged++
+		f.NotChecked++
 		return
 	}
-	f.Judged++
+	f.Checked++
 	if why := e.held(w, j, c.Write); why != "" {
 		if e.reported[j.UID]++; e.reported[j.UID] <= perJob {
 			f.fail("early-pod", c.Write.Moment(), c.Pod, "%s created it for %s, %s", c.Write.User, j, why)
@@ -62,9 +62,9 @@ func (e *earlyPod) seeJob(w *model.World, c *model.Change, f *findings) {
 		return
 	}
 	if c.Born && now.Marked && now.Queued() {
-		f.Judged++
+		f.Checked++
 		if j.Missed {
-			f.fail("hold-missed", c.Write.Moment(), j, "it was created with the opt-in mark, but is not suspended")
+			f.fail("hold-missed", c.Write.Moment(), j, "it was created with the mark, but is not suspended")
 		}
 	}
 	if c.Released && was.Annotation == "true" && now.Annotation == "true" && now.Queued() && !now.Unholdable {

@@ -19,7 +19,7 @@ func (earlyReturn) see(_ *model.World, c *model.Change, f *findings) {
 	if !c.UnitWas.Holds() || c.Unit.Facts.Holds() || c.Unit.Facts.Ended() {
 		return
 	}
-	f.Judged++
+	f.Checked++
 	if !j.Facts.Suspended && j.Ended.IsZero() && j.Gone.IsZero() {
 		f.fail("early-return", c.Write.Moment(), c.Unit, "it moved from %s to %s, but %s is not suspended", c.UnitWas.Phase, c.Unit.Facts.Phase, j)
 		return

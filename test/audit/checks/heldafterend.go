@@ -88,10 +88,10 @@ func (h *heldAfterEnd) seeUnit(c *model.Change, f *findings) {
 	}
 	j := c.Job
 	if j == nil || j.Facts == nil {
-		f.NotJudged++
+		f.NotChecked++
 		return
 	}
-	f.Judged++
+	f.Checked++
 	switch {
 	case j.Gone.IsZero() && j.Ended.IsZero() && !j.Facts.Deleting:
 		f.fail("ended-too-early", c.Write.Moment(), u, "it is %s, but %s has not ended: %s", now.Phase, j, progress(j))
@@ -113,7 +113,7 @@ func progress(j *model.Job) string {
 func (h *heldAfterEnd) finish(w *model.World, f *findings) {
 	h.expire(w, w.End, f)
 	if n := h.order.Len(); n > 0 {
-		f.NotJudged += n
+		f.NotChecked += n
 		f.note("%d units still hold quota, but their jobs ended less than %s before the end of the log", n, *w.Options.Grace)
 	}
 }

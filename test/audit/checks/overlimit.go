@@ -30,7 +30,7 @@ func (o *overLimit) see(w *model.World, c *model.Change, f *findings) {
 	if len(ruling) == 0 {
 		return // reported at the end: the cluster may use another backend
 	}
-	f.Judged++
+	f.Checked++
 	why := ""
 	for i, r := range ruling {
 		broken := excess(w, r, c.Opened)
@@ -48,13 +48,13 @@ func (o *overLimit) see(w *model.World, c *model.Change, f *findings) {
 }
 
 func (o *overLimit) finish(w *model.World, f *findings) {
-	f.NotJudged = o.admissions - f.Judged
+	f.NotChecked = o.admissions - f.Checked
 	switch {
-	case f.NotJudged > 0 && w.Options.ResourceQuota:
-		f.note("%d admissions were in namespaces without a readable ResourceQuota that limits pods", f.NotJudged)
-	case f.NotJudged > 0 && w.Forest.Changes > 0:
-		f.note("%d admissions happened before the first valid quota tree", f.NotJudged)
-	case f.NotJudged > 0:
+	case f.NotChecked > 0 && w.Options.ResourceQuota:
+		f.note("%d admissions were in namespaces without a readable ResourceQuota that limits pods", f.NotChecked)
+	case f.NotChecked > 0 && w.Forest.Changes > 0:
+		f.note("%d admissions happened before the first valid quota tree", f.NotChecked)
+	case f.NotChecked > 0:
 		f.note("the log contains no valid quota tree, so limits are not checked")
 	}
 }
@@ -104,17 +104,17 @@ func (wrongQuota) see(w *model.World, c *model.Change, f *findings) {
 	}
 	says := c.Unit.Facts.Quota
 	if w.Options.ResourceQuota {
-		if f.Judged++; says != c.Unit.Namespace {
+		if f.Checked++; says != c.Unit.Namespace {
 			f.fail("wrong-quota", c.Write.Moment(), c.Unit, "it was admitted with status.quota %q, but its namespace is %s", says, c.Unit.Namespace)
 		}
 		return
 	}
 	ruling := w.Forest.Ruling(c.Write.Time, *w.Options.TreeLag)
 	if len(ruling) == 0 {
-		f.NotJudged++
+		f.NotChecked++
 		return
 	}
-	f.Judged++
+	f.Checked++
 	var right []string
 	for _, r := range ruling {
 		group, err := r.Tree.Group(c.Opened.Place.Namespace, c.Opened.Place.QuotaName)

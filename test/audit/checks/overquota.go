@@ -47,7 +47,7 @@ func (o *overLimit) seeNamespace(w *model.World, c *model.Change, f *findings) {
 		}
 	}
 	if limited {
-		f.Judged++
+		f.Checked++
 	}
 	for _, b := range broken {
 		f.fail(b.rule, c.Write.Moment(), c.Opened, "%s", b.why)

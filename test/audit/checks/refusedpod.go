@@ -12,7 +12,7 @@ import (
 // The quota controller counts all existing pods with its own user.
 const admission = "system:apiserver"
 
-// refusedPod checks the initial pods of admitted jobs. It judges at the end of the log, when
+// refusedPod checks the initial pods of admitted jobs. It decides at the end of the log, when
 // the state at each rejection is known.
 type refusedPod struct {
 	made    map[*model.Claim][]*model.Pod // by claim
@@ -44,7 +44,7 @@ func (r *refusedPod) see(w *model.World, c *model.Change, f *findings) {
 		if h == nil || h.Facts == nil || int64(len(r.made[h.Held])) >= h.Facts.Size() {
 			r.late[c.Pod.Namespace] = append(r.late[c.Pod.Namespace], c.Pod)
 		} else {
-			f.Judged++
+			f.Checked++
 		}
 		if h != nil {
 			r.made[h.Held] = append(r.made[h.Held], c.Pod)
@@ -80,7 +80,7 @@ func (r *refusedPod) finish(w *model.World, f *findings) {
 		case r.taken(s, *w.Options.PodLag):
 			taken++
 		default:
-			f.Judged++
+			f.Checked++
 			f.fail("refused-pod", s.write.Moment(), s.held, "pod %s, one of the %d initial pods, was rejected %s after the admission: %s", s.write.Refusal.Name,
 				s.size, s.write.Time.Sub(s.held.Opened.Time).Round(time.Millisecond), s.write.Refusal.Message)
 		}
@@ -96,7 +96,7 @@ func (r *refusedPod) finish(w *model.World, f *findings) {
 		{taken, "pods were rejected because other pods, pods of jobs that grew, or pods that were created twice used the quota after the admission"},
 	} {
 		if n.count > 0 {
-			f.NotJudged += n.count
+			f.NotChecked += n.count
 			f.note("%d %s", n.count, n.what)
 		}
 	}

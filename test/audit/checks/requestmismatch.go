@@ -30,12 +30,12 @@ func (requestMismatch) seeUnit(c *model.Change, f *findings) {
 	}
 	switch {
 	case now.Bad != "":
-		f.Judged++
+		f.Checked++
 		f.fail("unreadable", c.Write.Moment(), c.Unit, "%s", now.Bad)
 	case !now.PodSets:
-		f.NotJudged++
+		f.NotChecked++
 	default:
-		f.Judged++
+		f.Checked++
 		if d := now.Total.Differences(now.Sum, "spec.resource", "its pod sets"); d != "" {
 			f.fail("sum-mismatch", c.Write.Moment(), c.Unit, "%s", d)
 		}
@@ -46,12 +46,12 @@ func (requestMismatch) seeUnit(c *model.Change, f *findings) {
 func (requestMismatch) seeEnd(held *model.Claim, c *model.Change, f *findings) {
 	j := held.Job
 	if j.Facts.End != model.Succeeded || held.Dequeues != 1 || held.Unit.Facts.Attempts > 1 || held.Unit.Facts.Bad != "" {
-		f.NotJudged++
+		f.NotChecked++
 		return
 	}
 	pods := firstPods(j)
 	if len(pods) < j.Facts.Pods || j.Resource() != "jobs" && len(pods) > j.Facts.Pods {
-		f.NotJudged++ // the log does not contain all of them, or the job has grown
+		f.NotChecked++ // the log does not contain all of them, or the job has grown
 		return
 	}
 	sum := model.Amounts{}
@@ -61,7 +61,7 @@ func (requestMismatch) seeEnd(held *model.Claim, c *model.Change, f *findings) {
 	requested := model.Amounts{}
 	requested.AddTimes(held.Asked, 1)
 	delete(requested, "pods")
-	f.Judged++
+	f.Checked++
 	if d := requested.Differences(sum, "the unit requested", "the pods request"); d != "" {
 		f.fail("pods-mismatch", c.Write.Moment(), held.Unit, "%s has %d pods; %s", j, j.Facts.Pods, d)
 	}

@@ -33,10 +33,10 @@ func (l *twoLeaders) see(w *model.World, c *model.Change, f *findings) {
 		return
 	}
 	if c.Write.Resource == "events" || held == nil || held.holder == "" || c.Write.Time.Sub(held.renewed.Time) > held.lasts {
-		f.NotJudged++
+		f.NotChecked++
 		return
 	}
-	if f.Judged++; c.Write.Instance != held.instance {
+	if f.Checked++; c.Write.Instance != held.instance {
 		f.fail("two-leaders", c.Write.Moment(), named(c.Write.Resource+" "+c.Write.Namespace+"/"+c.Write.Name),
 			"it was written by a process other than %s, which has held the lease since %s",
 			held.holder, held.taken.Time.UTC().Format("15:04:05.000"))

@@ -70,7 +70,7 @@ func (unitMoves) seeCreate(w *model.World, c *model.Change, f *findings) {
 	if u.Facts.Row == nil {
 		return // anyone may create a unit for another kind of object
 	}
-	f.Judged++
+	f.Checked++
 	if c.Write.User != w.Options.Extensions {
 		f.fail("wrong-writer", c.Write.Moment(), u, "%s created it, but only %s may create units for a %s", c.Write.User, w.Options.Extensions, u.Facts.JobKind)
 	}
@@ -92,7 +92,7 @@ func (unitMoves) seePhase(w *model.World, c *model.Change, f *findings) {
 	if now.Phase == was.Phase {
 		return
 	}
-	f.Judged++
+	f.Checked++
 	if now.Row == nil && slices.Contains(ends, now.Phase) {
 		return // the owner of a unit for another kind of object ends it
 	}
@@ -128,7 +128,7 @@ func (unitMoves) seeEviction(w *model.World, c *model.Change, f *findings) {
 	if now.Evicted == was.Evicted && now.EvictedReason == was.EvictedReason || now.Row == nil {
 		return
 	}
-	f.Judged++
+	f.Checked++
 	user, o := c.Write.User, w.Options
 	switch {
 	case !now.Evicted && was.Evicted && now.Phase == was.Phase && now.Holds():
@@ -168,7 +168,7 @@ func (unitMoves) seeDelete(w *model.World, c *model.Change, f *findings) {
 	if c.Unit.Facts.Row == nil || !w.Options.Program(c.Write) {
 		return // by garbage collection or by a user
 	}
-	f.Judged++
+	f.Checked++
 	if j := c.Job; j != nil && j.Facts != nil && j.Gone.IsZero() && !j.Facts.Deleting && !leaves(w, c) {
 		f.fail("unit-deleted", c.Write.Moment(), c.Unit, "%s deleted it, but %s still exists", c.Write.User, j)
 	}

@@ -19,9 +19,9 @@ func (b writeBudget) finish(w *model.World, f *findings) {
 		switch {
 		case a.Total() == 0:
 		case a.Unjudged != "":
-			f.NotJudged++
+			f.NotChecked++
 		default:
-			f.Judged++
+			f.Checked++
 			if a.Total() > a.Budget {
 				at := a.Job.Created
 				f.fail("job-budget", at, a.Job, "it took %d writes, but its budget is %d (waited %s, ran %s): %s", a.Total(), a.Budget,
@@ -33,7 +33,7 @@ func (b writeBudget) finish(w *model.World, f *findings) {
 		f.fail("status-rate", r.At, named(r.Object), "its status was written only %s after the previous write", r.After.Round(time.Millisecond))
 	}
 	for _, s := range b.Statuses {
-		f.Judged += s.Status
+		f.Checked += s.Status
 	}
 }
 

@@ -4,5 +4,5 @@
 // Terms. An entry is the record of one request on one line. A write is an entry of an
 // answered request that changes an object.
 //
-// The package is independent of kube-queue and judges nothing.
+// The package is independent of kube-queue and checks nothing.
 package log

@@ -149,7 +149,7 @@ func TestWaitForGivesUp(t *testing.T) {
 	}
 }
 
-func TestAnEntryReportsWhoAskedForWhat(t *testing.T) {
+func TestAnEntryReportsWhoRequestedWhat(t *testing.T) {
 	for _, test := range []struct {
 		line, by, agent string
 		write, dryRun   bool

@@ -25,7 +25,7 @@ type account struct {
 	quota      Moment // first got
 	released   Moment
 	ended      Moment
-	reasons    int // that the unit's reason was told or changed while it waited
+	reasons    int // writes of the reason while the unit waited
 	afterwards int // the same later
 	swept      int // its unit was deleted though the garbage collector would do it
 	warnings   map[string]bool

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestComparingWhatWasAskedFor(t *testing.T) {
+func TestComparingWhatWasRequested(t *testing.T) {
 	parse := func(text string) map[string]any {
 		var fields map[string]any
 		if err := json.Unmarshal([]byte(text), &fields); err != nil {
@@ -15,7 +15,7 @@ func TestComparingWhatWasAskedFor(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, asked, before, own, now string
-		told                          int
+		confirmed                     int
 		denied                        bool
 	}{
 		{"all is there", `{"a":1,"b":{"c":2}}`, `{}`, `{}`, `{"a":1,"b":{"c":2}}`, 2, false},
@@ -28,9 +28,9 @@ func TestComparingWhatWasAskedFor(t *testing.T) {
 		{"a list", `{"a":[1,{"b":2}]}`, `{}`, `{}`, `{"a":[1,{"b":2}]}`, 1, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			told, denied := compare(parse(c.asked), parse(c.before), parse(c.own), parse(c.now))
-			if told != c.told || denied != c.denied {
-				t.Errorf("%d fields told, denied %t; want %d and %t", told, denied, c.told, c.denied)
+			confirmed, denied := compare(parse(c.asked), parse(c.before), parse(c.own), parse(c.now))
+			if confirmed != c.confirmed || denied != c.denied {
+				t.Errorf("%d fields confirmed, denied %t; want %d and %t", confirmed, denied, c.confirmed, c.denied)
 			}
 		})
 	}

@@ -108,7 +108,7 @@ func (f *jobFacts) Unmarked() bool {
 	return !f.Marked || f.Annotation != "" && f.Annotation != "true"
 }
 
-// eventFacts is of whom an event tells.
+// eventFacts identifies the object of an event.
 type eventFacts struct{ uid, kind, namespace, name, reason, kindOf string }
 
 func parseEvent(d *decoder, _ string, _ *meta, raw json.RawMessage) (any, error) {

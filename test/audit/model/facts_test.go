@@ -10,7 +10,7 @@ import (
 func TestEffectiveRequestsOfAPod(t *testing.T) {
 	for _, test := range []struct{ name, pod, want string }{
 		{"containers add up", `{"spec":{"containers":[{"resources":{"requests":{"cpu":"1"}}},{"resources":{"requests":{"cpu":"500m"}}}]}}`, `{"cpu":"1500m"}`},
-		{"a limit stands in for a request", `{"spec":{"containers":[{"resources":{"limits":{"cpu":"2","memory":"1Gi"},"requests":{"cpu":1}}}]}}`, `{"cpu":"1","memory":"1Gi"}`},
+		{"a limit replaces a request", `{"spec":{"containers":[{"resources":{"limits":{"cpu":"2","memory":"1Gi"},"requests":{"cpu":1}}}]}}`, `{"cpu":"1","memory":"1Gi"}`},
 		{"an init container counts where it is more", `{"spec":{"initContainers":[{"resources":{"requests":{"cpu":"3","memory":"1"}}}],"containers":[{"resources":{"requests":{"cpu":"1","memory":"2"}}}]}}`, `{"cpu":"3","memory":"2"}`},
 		{"a sidecar adds to all that follow it", `{"spec":{"initContainers":[{"resources":{"requests":{"cpu":"3"}}},{"restartPolicy":"Always","resources":{"requests":{"cpu":"2"}}},{"resources":{"requests":{"cpu":"4"}}}],"containers":[{"resources":{"requests":{"cpu":"1"}}}]}}`, `{"cpu":"6"}`},
 		{"overhead comes on top", `{"spec":{"overhead":{"cpu":"250m"},"containers":[{"resources":{"requests":{"cpu":"1"}}}]}}`, `{"cpu":"1250m"}`},

@@ -8,7 +8,7 @@ import (
 
 // forest holds all trees, and which of them was in force when. The oldest tree
 // counts; while it is invalid, the last good one stays in force. So it does
-// when there is no tree any more: whether to go on by it is not judged.
+// when there is no tree any more: its further use is not checked.
 type forest struct {
 	trees  map[string]*standing // by UID
 	Reigns []*Reign

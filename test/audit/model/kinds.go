@@ -2,7 +2,7 @@ package model
 
 // row is what has to be known of one kind of job. A new kind is one row.
 type row struct {
-	group, version, resource, kind string // an empty version stands for any
+	group, version, resource, kind string // an empty version matches any
 
 	// suspend is the path of the field that holds the job back.
 	suspend string
@@ -16,7 +16,7 @@ type row struct {
 	// unholdable reports objects that no queue can hold.
 	unholdable func(*object) bool
 
-	// end tells by the job's own status whether it has ended, and how.
+	// end returns from the job's own status whether and how it has ended.
 	end func(*object) ending
 	// running reports whether the operator says that the job runs.
 	running func(*object) bool
@@ -109,7 +109,7 @@ var rows = []*row{
 }
 
 // kubeflow is the row of a kind of the training operator. replicas is where its
-// pods are counted; an absent count stands for unset, or for what except says.
+// pods are counted; an absent count means unset, or the value of except.
 func kubeflow(kind, resource, replicas string, unset int, except map[string]int) *row {
 	return &row{
 		group: "kubeflow.org", version: "v1", resource: resource, kind: kind,

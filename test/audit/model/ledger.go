@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Ledger is what stands against the ResourceQuotas of one namespace. A holder is a
-// claim with the pods that belong to its job: it takes what its unit asked for, or
+// Ledger is what counts against the ResourceQuotas of one namespace. A holder is a
+// claim with the pods that belong to its job: it takes what its unit requested, or
 // what its pods take where that is more, since a job may grow. Pods without a holder
 // are others.
 type Ledger struct {
@@ -57,7 +57,7 @@ func (w *World) Ledger(namespace string) *Ledger {
 	return l
 }
 
-// seeQuota takes in a write of a ResourceQuota; without facts it is gone.
+// seeQuota applies a write of a ResourceQuota; without facts it is deleted.
 func (l *Ledger) seeQuota(write *Write, facts *QuotaFacts) {
 	at := slices.IndexFunc(l.Quotas, func(q *QuotaHistory) bool { return q.uid == write.UID })
 	if at < 0 {
@@ -105,7 +105,7 @@ func (q *QuotaHistory) Within(now time.Time, lag time.Duration) []*QuotaFacts {
 	return out
 }
 
-// follow takes in what a write did to the claims and pods of the namespace.
+// follow applies what a write did to the claims and pods of the namespace.
 func (l *Ledger) follow(w *World, c *Change) {
 	if u := c.Unit; u != nil {
 		if l.Units[u.UID] = u; !u.Gone.IsZero() {
@@ -209,7 +209,7 @@ func (l *Ledger) HolderOf(w *World, uid string) *Holder {
 	return nil
 }
 
-// Taken is how much of a limit is taken, and how much of that is asked for by holders
+// Taken is how much of a limit is taken, and how much of that is requested by holders
 // and not taken by pods yet. What is hidden, by holder, does not count.
 func (l *Ledger) Taken(q *QuotaFacts, limit *QuotaLimit, hidden map[*Holder]Load) (all, coming *big.Int) {
 	all, coming = q.Weigh(limit, l.Others), new(big.Int)

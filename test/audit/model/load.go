@@ -57,7 +57,7 @@ func (s *classSpec) class(bestEffort bool) class {
 	return c
 }
 
-// podSet is a number of equal pods that a unit asks for.
+// podSet is a number of equal pods that a unit requests.
 type podSet struct {
 	Count            int64
 	requests, limits Amounts // of one pod
@@ -90,7 +90,7 @@ func LoadOf(c class, pods int64, requests, limits Amounts) Load {
 }
 
 // Load is what the pods of a unit take. Of one that says nothing of its pods it is
-// known what they ask for together.
+// known what they request together.
 func (u *UnitFacts) Load() Load {
 	if !u.PodSets {
 		whole := LoadOf(class{}, 1, u.Total, nil)

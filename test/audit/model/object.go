@@ -39,7 +39,7 @@ func (m *meta) gone() bool {
 }
 
 // until is when an object that is being deleted is past its time of grace; zero for
-// one that is not. Its deletion stands at the end of that time already: the API
+// one that is not. Its deletion time is already the end of that time: the API
 // server adds it once more.
 func (m *meta) until() time.Time {
 	at, err := time.Parse(time.RFC3339, m.DeletionTimestamp)
@@ -58,7 +58,7 @@ func (m *meta) controller() owner {
 	return owner{}
 }
 
-// object is read by paths, each part only when it is asked for: most of an
+// object is read by paths, each part only when it is requested: most of an
 // object is of no interest.
 type object struct {
 	fields map[string]json.RawMessage
@@ -70,7 +70,7 @@ func newObject(raw json.RawMessage) (*object, error) {
 	return o, json.Unmarshal(raw, &o.fields)
 }
 
-// get is what stands at a path whose parts are joined by dots, or nil.
+// get returns the value at a path whose parts are joined by dots, or nil.
 func (o *object) get(path string) json.RawMessage {
 	parent, key := "", path
 	fields := o.fields
@@ -97,8 +97,8 @@ func (o *object) open(path string) map[string]json.RawMessage {
 	return fields
 }
 
-// into reads what stands at a path, and leaves out as it is when nothing of its
-// type stands there.
+// into reads the value at a path, and leaves out unchanged if there is no value of its
+// type.
 func (o *object) into(path string, out any) bool {
 	raw := o.get(path)
 	return raw != nil && json.Unmarshal(raw, out) == nil

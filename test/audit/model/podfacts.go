@@ -149,7 +149,7 @@ func (o *podObject) together(says func(*container) (Amounts, error), ofPod Quant
 
 func (c *container) limits() (Amounts, error) { return c.Resources.Limits.Ceil() }
 
-// requests of a container; a limit stands in for a missing one.
+// requests of a container; a limit replaces a missing one.
 func (c *container) requests() (Amounts, error) {
 	requests, err := c.Resources.Requests.Ceil()
 	if err != nil {

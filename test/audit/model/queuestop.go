@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// queueFacts is a Queue as one write left it: the group that it stands for, and
+// queueFacts is a Queue as one write left it: the group that it represents, and
 // whether an administrator has stopped it.
 type queueFacts struct{ quota, stop string }
 
@@ -24,7 +24,7 @@ func parseQueue(d *decoder, kind string, _ *meta, raw json.RawMessage) (any, err
 	return &queueFacts{quota: d.word(o.Status.Quota), stop: d.word(o.Spec.Stop)}, nil
 }
 
-// line is a Queue and all that it has been told about stopping, the latest last.
+// line is a Queue and all its stop settings, the latest last.
 type line struct {
 	quota  string
 	Orders []order
@@ -38,7 +38,7 @@ type order struct {
 // lines are the Queues by name.
 type lines map[string]*line
 
-// apply takes in a write of a Queue of the controller's; one that is deleted stops
+// apply applies a write of a Queue of the controller. One that is deleted stops
 // nothing any more.
 func (l lines) apply(o *Options, w *Write, facts *queueFacts) {
 	if !strings.Contains(o.Controller, ":"+w.Namespace+":") {

@@ -59,7 +59,7 @@ func (r *refusal) Quota() string {
 	return ""
 }
 
-// Lists are the amounts that a refusal tells: asked for, used before, and allowed.
+// Lists are the amounts in a refusal: requested, used before, and allowed.
 func (r *refusal) Lists() (requested, used, limited Amounts, ok bool) {
 	_, rest, _ := strings.Cut(r.Message, "requested: ")
 	asked, rest, _ := strings.Cut(rest, ", used: ")

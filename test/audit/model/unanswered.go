@@ -62,7 +62,7 @@ func (w *Write) lost() bool {
 	return w.Code >= 500 && w.followed() && (w.Verb == "patch" || w.Verb == "create" && w.Subresource == "")
 }
 
-// see takes in one write in the order of the log's lines.
+// see applies one write in the order of the log's lines.
 func (f *followUp) see(w *Write, b bodies) error {
 	key := objectKey{w.Group, w.Version, w.Resource, w.Namespace, w.Name}
 	switch {
@@ -83,7 +83,7 @@ func (f *followUp) see(w *Write, b bodies) error {
 	return nil
 }
 
-// settle judges the writes of an object that are without an answer by a later one.
+// settle uses a later write to decide whether writes without a response succeeded.
 func (f *followUp) settle(key objectKey, next *Write, b bodies) error {
 	var left []unanswered
 	for _, u := range f.open[key] {
@@ -124,7 +124,7 @@ func (f *followUp) settle(key objectKey, next *Write, b bodies) error {
 	return nil
 }
 
-// unknown is how many writes there are of which no later one tells.
+// unknown is the number of writes that no later write settles.
 func (f *followUp) unknown() int {
 	n := f.undecided
 	for _, open := range f.open {
@@ -157,8 +157,8 @@ func (u unanswered) outcome(next *Write, b bodies) (after json.RawMessage, known
 	if next.Verb == "patch" {
 		own = fieldsOf(b.asked)
 	}
-	told, denied := compare(asked, before, own, fieldsOf(b.answered))
-	if told == 0 || denied {
+	confirmed, denied := compare(asked, before, own, fieldsOf(b.answered))
+	if confirmed == 0 || denied {
 		return nil, denied
 	}
 	return merge(u.before.raw, asked)
@@ -195,15 +195,15 @@ func merge(object json.RawMessage, fields map[string]any) (json.RawMessage, bool
 	return after, err == nil
 }
 
-// compare holds what a patch asked for against what there is now. It counts the
-// fields that tell: not those that were so before, and not those that the write
-// which returned the object set itself.
-func compare(asked, before, own, now map[string]any) (told int, denied bool) {
+// compare compares what a patch requested with the current state. It counts the fields that
+// confirm or deny the patch: not those that had the value before, and not those that the
+// write which returned the object set itself.
+func compare(asked, before, own, now map[string]any) (confirmed int, denied bool) {
 	for key, want := range asked {
 		mine, set := own[key]
 		if deeper := inner(want); deeper != nil && (!set || inner(mine) != nil) {
 			n, no := compare(deeper, inner(before[key]), inner(mine), inner(now[key]))
-			told, denied = told+n, denied || no
+			confirmed, denied = confirmed+n, denied || no
 			continue
 		}
 		// A null takes the field away, and a missing one reads as null. The version
@@ -211,10 +211,10 @@ func compare(asked, before, own, now map[string]any) (told int, denied bool) {
 		if set || reflect.DeepEqual(want, before[key]) {
 			continue
 		}
-		told++
+		confirmed++
 		denied = denied || !reflect.DeepEqual(want, now[key])
 	}
-	return told, denied
+	return confirmed, denied
 }
 
 // fieldsOf reads an object; what is none has no fields.

@@ -51,8 +51,8 @@ func (u *UnitFacts) Ended() bool {
 	return u.Phase == string(Succeeded) || u.Phase == string(Failed)
 }
 
-// InLine reports whether a unit asks for quota now.
-func (u *UnitFacts) InLine(now time.Time) bool {
+// Waits reports whether a unit waits for quota now.
+func (u *UnitFacts) Waits(now time.Time) bool {
 	switch u.reason {
 	case "Inactive", "SuspendedByUser", "InvalidRequest", "QueueStopped":
 		return false

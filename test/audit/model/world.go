@@ -68,7 +68,7 @@ type Job struct {
 	Units                map[string]*Unit
 	Clusters             map[string]*Job // RayClusters of its own that exist
 	Pods                 []*Pod
-	WasUnit              bool // a unit has stood for it
+	WasUnit              bool // a unit has represented it
 }
 
 // Resource is how the API names its kind.
@@ -101,7 +101,7 @@ type Pod struct {
 
 func (p *Pod) String() string { return "Pod " + p.Namespace + "/" + p.Name }
 
-// Live reports whether the pod may still use what it asked for.
+// Live reports whether the pod may still use what it requested.
 func (p *Pod) Live() bool { return p.Gone.IsZero() && p.Over.IsZero() }
 
 // Change is what one write did to the world.
@@ -147,7 +147,7 @@ func (w *World) expect(write *Write) {
 	}
 }
 
-// Apply takes in one write.
+// Apply applies one write.
 func (w *World) Apply(write *Write) *Change {
 	c := &Change{Write: write, Born: write.creates(), Died: write.gone}
 	if !write.OK() {
@@ -331,7 +331,7 @@ func (w *World) root(uid string) *Job {
 	return top
 }
 
-// applyGone takes in a delete that returned no object.
+// applyGone applies a delete that returned no object.
 func (w *World) applyGone(c *Change) {
 	uid := c.Write.UID
 	if j := w.Jobs[uid]; j != nil {
@@ -379,7 +379,7 @@ func (w *World) RootOf(j *Job) *Job {
 	return w.root(w.owners[j.UID])
 }
 
-// hasEnded tells by the job's own status whether it has ended.
+// hasEnded reports whether the job has ended, by its own status.
 func (w *World) hasEnded(j *Job) bool {
 	if j.Facts.End == Going {
 		return false

@@ -24,7 +24,7 @@ type Write struct {
 	// Code is the HTTP status of the answer.
 	Code int
 
-	// Instance tells processes of a user apart by their credentials; empty where those
+	// Instance distinguishes processes of a user by their credentials; empty if those
 	// are not reported.
 	Instance string
 	// own reports that Revision is the write's own.
@@ -154,7 +154,7 @@ func (d *decoder) answer(w *Write, parse parser, raw json.RawMessage) error {
 	}
 	if head.Kind == "PartialObjectMetadata" {
 		// The garbage collector works on metadata alone: of interest is only
-		// whether it let go of the object.
+		// whether it released the object.
 		d.identify(w, &head.Metadata)
 		w.gone = head.Metadata.gone()
 		return nil

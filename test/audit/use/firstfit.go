@@ -127,7 +127,7 @@ func lacks(u *model.UnitFacts, n limitNow) bool {
 
 // waits reports whether a unit waits for quota.
 func waits(w *model.World, u *model.Unit, now time.Time) bool {
-	if !u.Gone.IsZero() || !u.Facts.InLine(now) || w.Claims[u.UID] != nil {
+	if !u.Gone.IsZero() || !u.Facts.Waits(now) || w.Claims[u.UID] != nil {
 		return false
 	}
 	if q := w.Lines[u.Facts.Queue]; q != nil {

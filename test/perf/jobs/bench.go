@@ -172,8 +172,8 @@ func (b *Bench) every() time.Duration {
 const (
 	// stalled is how long no job may complete before a turn is given up.
 	stalled = time.Minute
-	// tellEvery is how often the progress is reported.
-	tellEvery = 5 * time.Second
+	// reportEvery is how often the progress is reported.
+	reportEvery = 5 * time.Second
 )
 
 // send creates the jobs and waits until all have completed.
@@ -193,7 +193,7 @@ func (b *Bench) send(ctx context.Context, queue Queue, names []string, every tim
 		first, err = s.run(ctx, names)
 		submitted <- err
 	}()
-	ticker := time.NewTicker(tellEvery)
+	ticker := time.NewTicker(reportEvery)
 	defer ticker.Stop()
 	turn := Turn{Jobs: len(names)}
 	for submitted != nil || watched != nil {
@@ -213,7 +213,7 @@ func (b *Bench) send(ctx context.Context, queue Queue, names []string, every tim
 			left, last, example := ends.state()
 			b.say("%s: %d jobs created, %d complete", queue.Name, s.created.Load(), len(names)-left)
 			if quietSince := latest(begun, last); submitted == nil && time.Since(quietSince) > b.options.RunTime+stalled {
-				return turn, fmt.Errorf("no job has completed for %v: %d of %d are left, as %s/%s; the logs of %s tell why",
+				return turn, fmt.Errorf("no job has completed for %v: %d of %d are left, as %s/%s; the logs of %s show why",
 					stalled, left, len(names), Namespace, example, queue.Name)
 			}
 		}

@@ -34,7 +34,7 @@ func newEnds(api *api, namespace string, names []string) *ends {
 	return e
 }
 
-// tableRows asks for rows without the objects behind them.
+// tableRows requests rows without the objects behind them.
 const tableRows = "application/json;as=Table;g=meta.k8s.io;v=v1"
 
 // watch counts until all have completed. Each request begins with those that have by

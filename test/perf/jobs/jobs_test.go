@@ -150,7 +150,7 @@ func TestEachJobIsCountedOnceThoughTheWatchBreaks(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if asked++; !strings.Contains(r.Header.Get("Accept"), "as=Table") || r.URL.Query().Get("fieldSelector") != "status.successful=1" {
-			t.Errorf("it asks for %s %s", r.Header.Get("Accept"), r.URL)
+			t.Errorf("it requests %s %s", r.Header.Get("Accept"), r.URL)
 		}
 		fmt.Fprint(w, row("ADDED", "a", "Complete", columns))
 		if asked == 2 {
@@ -286,18 +286,18 @@ func TestAScenarioIsTakenForWhatItSays(t *testing.T) {
 	}
 }
 
-func TestAllIsDeletedInLots(t *testing.T) {
+func TestAllIsDeletedInBatches(t *testing.T) {
 	left := 1200
 	api := server(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != podsPath {
-			t.Errorf("it asks for %s", r.URL)
+			t.Errorf("it requests %s", r.URL)
 		}
 		if r.Method == http.MethodDelete {
-			lot, err := strconv.Atoi(r.URL.Query().Get("limit"))
+			batch, err := strconv.Atoi(r.URL.Query().Get("limit"))
 			if err != nil {
 				t.Error(err)
 			}
-			left -= min(left, lot)
+			left -= min(left, batch)
 			return
 		}
 		if left == 0 {

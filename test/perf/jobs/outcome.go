@@ -10,7 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/trail"
 )
 
-// Turn is one lot of jobs.
+// Turn is one batch of jobs.
 type Turn struct {
 	Jobs int
 	// Submitted is the time from the first create to the answer to the last, Wall to the

@@ -55,11 +55,11 @@ func (b *Bench) openOurs(ctx context.Context, cancel context.CancelCauseFunc) (r
 	return running, stop, nil
 }
 
-func watchOver(ended, stopped <-chan struct{}, tell func()) {
+func watchOver(ended, stopped <-chan struct{}, report func()) {
 	select {
 	case <-stopped:
 	case <-ended:
-		tell()
+		report()
 	}
 }
 

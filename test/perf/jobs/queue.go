@@ -28,7 +28,7 @@ const (
 
 // Queue is what lets jobs run.
 type Queue struct {
-	// Name as it was asked for.
+	// Name as given on the command line.
 	Name string
 	// key and value are the label of its jobs, if it knows them by one.
 	key, value string

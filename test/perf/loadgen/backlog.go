@@ -25,8 +25,8 @@ type Scenery interface {
 
 // BacklogFigures are what a backlog is played for.
 type BacklogFigures struct {
-	// Told is the time from the first create until all were reported why they wait.
-	Told time.Duration
+	// Reported is the time from the first create until the reasons of all units were written.
+	Reported time.Duration
 	// Waiting is what was used until then, Idle what in IdleFor after it.
 	Waiting, Idle rig.Use
 	IdleFor       time.Duration
@@ -66,11 +66,11 @@ func (s *Run) RunBacklog(ctx context.Context, scenery Scenery) (*BacklogFigures,
 
 // fill waits until all units wait and were reported why, and nothing is written.
 func (s *Run) fill(ctx context.Context, scenery Scenery, f *BacklogFigures) error {
-	told := func(c Counts) bool { return c.Created == len(s.units) && c.Told == len(s.units) }
-	if err := s.reach(ctx, "all were reported why they wait", told); err != nil {
+	reported := func(c Counts) bool { return c.Created == len(s.units) && c.Reported == len(s.units) }
+	if err := s.reach(ctx, "all were reported why they wait", reported); err != nil {
 		return err
 	}
-	f.Told = s.Counts().LastEvent
+	f.Reported = s.Counts().LastEvent
 	if err := s.quiet(ctx); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (s *Run) idle(ctx context.Context, scenery Scenery, f *BacklogFigures) erro
 	return scenery.Moment(ctx, "waiting")
 }
 
-// pass lets time go by.
+// pass waits.
 func pass(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -192,7 +192,7 @@ func (o *Outcome) Backlog(r *report.Report, f *BacklogFigures) {
 	bars, units := o.stage.scenario.Bars, float64(len(o.stage.units))
 	s := r.Section("waiting")
 	s.Count("units", len(o.stage.units))
-	s.Add("created and reported why after", f.Told.Seconds(), "s", nil)
+	s.Add("created and reported why after", f.Reported.Seconds(), "s", nil)
 	controller := f.Waiting[rig.Controller]
 	s.Add("controller, processor time", report.Milliseconds(controller.CPU)/units, "ms a unit", nil)
 	s.Add("controller, memory", report.MiB(controller.Resident), "MiB", atMost(bars.ControllerMiB))

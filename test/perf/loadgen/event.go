@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// Event is what a watch tells, as far as the player looks at it. The bytes are those
+// Event is an event of a watch with the fields that the player reads. The bytes are those
 // of the line that was read.
 type Event struct {
 	Type, Namespace, Name, Version, Phase, Reason []byte
@@ -113,7 +113,7 @@ func (c *cursor) object(visit func(key []byte)) {
 	c.take('}')
 }
 
-// str reads a string as it stands; names, versions and phases hold nothing escaped.
+// str reads a string without unescaping; names, versions and phases hold nothing escaped.
 func (c *cursor) str() []byte {
 	c.take('"')
 	start := c.at
@@ -132,7 +132,7 @@ func (c *cursor) str() []byte {
 	return nil
 }
 
-// escaped reports whether an odd number of backslashes stands before the byte.
+// escaped reports whether an odd number of backslashes precedes the byte.
 func (c *cursor) escaped(start, at int) bool {
 	odd := false
 	for at--; at >= start && c.text[at] == '\\'; at-- {

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-func TestAnEventIsReadWhateverStandsAroundIt(t *testing.T) {
+func TestAnEventIsReadWhateverSurroundsIt(t *testing.T) {
 	for _, c := range []struct {
 		name, line                                 string
 		kind, namespace, unit, version, phase, why string
@@ -57,8 +57,8 @@ func TestWhatIsNoEventIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzEvents proves that no line, however broken, ends the reader or has it go on for
-// ever.
+// FuzzEvents verifies that no line, however broken, crashes the reader or makes it loop
+// forever.
 func FuzzEvents(f *testing.F) {
 	f.Add(`{"type":"ADDED","object":{"metadata":{"name":"u"},"status":{"phase":"Dequeued"}}}`)
 	f.Add(`{"type":"ADDED","object":{"metadata":{"name":"u\\"},"status":[{},{"a":[]}]}}`)

@@ -16,7 +16,7 @@ import (
 // long is a wait that people would notice.
 const long = time.Second
 
-// Outcome is what a stage and the audit log tell together.
+// Outcome combines the results of a stage and the audit log.
 type Outcome struct {
 	stage  *Run
 	counts *trail.Counts
@@ -173,7 +173,7 @@ func (s *Run) Progress() string {
 	c := s.Counts()
 	parts := []string{fmt.Sprintf("%d of %d created", c.Created, len(s.units))}
 	if s.scenario.Kind == scenario.Backlog {
-		parts = append(parts, fmt.Sprintf("%d reported why they wait", c.Told))
+		parts = append(parts, fmt.Sprintf("%d reported why they wait", c.Reported))
 	}
 	parts = append(parts, fmt.Sprintf("%d released", c.Released))
 	if s.scenario.Kind == scenario.Stream {

@@ -27,9 +27,9 @@ type Unit struct {
 	// Releases is how often it was released, which must be once.
 	Releases int
 
-	told    bool
-	phase   phase
-	version string
+	reported bool
+	phase    phase
+	version  string
 }
 
 type phase byte
@@ -43,8 +43,8 @@ const (
 // Counts is how far a stage is.
 type Counts struct {
 	Created, Released, Ended int
-	// Told are those that wait or have waited and were reported why.
-	Told int
+	// Reported are those whose reason of waiting was written.
+	Reported int
 	// Conflicts are ends that came to a unit that had changed, Retried are requests that
 	// were sent again because the API server could not answer.
 	Conflicts, Retried int
@@ -175,9 +175,9 @@ func (s *Run) see(event *Event) {
 	s.counts.LastEvent = now
 	unit := &s.units[index]
 	unit.version = string(event.Version)
-	if len(event.Reason) > 0 && !unit.told {
-		unit.told = true
-		s.counts.Told++
+	if len(event.Reason) > 0 && !unit.reported {
+		unit.reported = true
+		s.counts.Reported++
 	}
 	switch string(event.Phase) {
 	case "Dequeued":

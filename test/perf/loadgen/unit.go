@@ -16,7 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/scenario"
 )
 
-// What stands in a pattern for what differs from unit to unit.
+// What is in a pattern for what differs from unit to unit.
 const (
 	slotUnit      = "@unit@"
 	slotJob       = "@job@"

@@ -50,7 +50,7 @@ func TestAUnitIsAsJobExtensionsWouldMakeIt(t *testing.T) {
 	}
 	cpu := unit.Spec.Resource["cpu"]
 	if cpu.String() != "1" || unit.Spec.Priority != 7 || !unit.Spec.SubmissionTime.Time.Equal(submitted) || len(unit.Spec.PodSets) != 1 {
-		t.Errorf("it asks for %+v", unit.Spec)
+		t.Errorf("it requests %+v", unit.Spec)
 	}
 	if found, ok := s.Index(id.unit); !ok || found != index {
 		t.Errorf("its name is that of %d, %v", found, ok)
@@ -115,7 +115,7 @@ func TestEventsAreTakenOnceEach(t *testing.T) {
 	see("Dequeued", "")
 	see("Dequeued", "")
 	s.see(&Event{Name: []byte("somebody-else"), Phase: []byte("Dequeued")})
-	if c := s.Counts(); c.Told != 1 || c.Released != 1 {
+	if c := s.Counts(); c.Reported != 1 || c.Released != 1 {
 		t.Errorf("counted %+v", c)
 	}
 	see("Enqueued", "NoQuota")

@@ -54,7 +54,7 @@ type Options struct {
 // Rig is a running cluster with kube-queue installed.
 type Rig struct {
 	Cluster *clustertest.Cluster
-	// Version is what the programs tell as theirs.
+	// Version is the version of the programs.
 	Version string
 
 	// programs is the folder of the built ones.

@@ -106,7 +106,7 @@ func usageOf(pid int) (Usage, error) {
 
 func readUsage(stat, status string) (Usage, error) {
 	var usage Usage
-	// The name of the program stands in brackets and may hold anything.
+	// The name of the program is in brackets and may hold anything.
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	const user, system = 11, 12
 	if len(fields) <= system {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestUsageIsReadFromWhatLinuxTells(t *testing.T) {
+func TestUsageIsReadFromProcFiles(t *testing.T) {
 	const stat = "42 (a) b (c)) S 1 42 42 0 -1 4194560 100 0 0 0 150 25 9 9 20 0 5 0 100 1 2"
 	const status = "Name:\ta\nVmPeak:\t  9999 kB\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\nThreads:\t5\n"
 	usage, err := readUsage(stat, status)

@@ -17,7 +17,7 @@ type Arrival struct {
 
 // Stretch has everything take so many times as long: what arrives, what it runs, and the
 // bar for the whole. An API server that takes half as many writes a second as the bars
-// were made for can be asked for half as many so.
+// were made for can be measured with a factor of 2.
 func (s *Scenario) Stretch(factor float64) {
 	for i := range s.Classes {
 		for _, d := range []*Duration{&s.Classes[i].RunTime, &s.Classes[i].Every} {

@@ -14,7 +14,7 @@ import (
 // Policies that a queue can have.
 var Policies = []string{"RoundRobin", "Block", "Priority"}
 
-// maxUnits is what a file may ask for at most, lest a slip of the pen fills the disk.
+// maxUnits is the maximum number of units of a file, so that a typo does not fill the disk.
 const maxUnits = 2_000_000
 
 // className is part of the names of units.
@@ -132,7 +132,7 @@ func (s *Scenario) checkBacklog() error {
 	}
 	switch {
 	case len(s.Classes) != 1:
-		return errors.New("classes: kind Backlog takes one: its order tells for whom there is room")
+		return errors.New("classes: kind Backlog takes one: its order shows for whom there is room")
 	case plan.Settle.Duration <= 0 || plan.Idle.Duration <= 0:
 		return errors.New("backlog.settle, backlog.idle: both must be positive, as 5s and 20s")
 	case plan.Room < 1 || plan.More < 1:

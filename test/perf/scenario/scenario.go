@@ -2,7 +2,7 @@
 // arrive in its leaves, and what is to come of it.
 //
 // Words. A scenario has parents, each with equal leaves; a leaf is a quota group with a
-// namespace of its own. A class is a kind of unit: what it asks for and how long it
+// namespace of its own. A class is a kind of unit: what it requests and how long it
 // runs. An arrival is one unit of a class in a leaf, at a time after the start. In a
 // scenario of kind Stream units arrive at their times and end after their run time. In
 // one of kind Backlog all arrive at once while there is no room, room is made later,
@@ -56,7 +56,7 @@ type Class struct {
 	// Count is how many arrive in each leaf.
 	Count    int     `json:"count"`
 	Requests Amounts `json:"requests"`
-	// Shapes has the units ask for 1, 2, ... so many times the requests, in turn.
+	// Shapes has the units request 1, 2, ... so many times the requests, in turn.
 	Shapes   int      `json:"shapes"`
 	Priority int32    `json:"priority"`
 	RunTime  Duration `json:"runTime"`
@@ -98,11 +98,11 @@ type Bars struct {
 // Duration is written as 1.5s or 200ms.
 type Duration struct {
 	time.Duration
-	// unreadable is what stood in the file; the check reports it, which knows the field.
+	// unreadable is the text in the file; the check, which knows the field, reports it.
 	unreadable string
 }
 
-// UnmarshalText reads it; package yaml hands it what stands in the file.
+// UnmarshalText reads it; package yaml hands it what is in the file.
 func (d *Duration) UnmarshalText(text []byte) error {
 	var err error
 	if d.Duration, err = time.ParseDuration(string(text)); err != nil {

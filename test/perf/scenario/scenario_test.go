@@ -123,7 +123,7 @@ func TestShapesTakeTurns(t *testing.T) {
 		got = append(got, class.RequestsOf(number)["cpu"])
 	}
 	if want := []string{"2", "4", "6", "2"}; !slices.Equal(got, want) {
-		t.Errorf("they ask for %v", got)
+		t.Errorf("they request %v", got)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestABacklogHasRoomForAsManyAsItSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The first four of a leaf ask for 2, 4, 6 and 2.
+	// The first four of a leaf request 2, 4, 6 and 2.
 	four, err := s.TreeWithRoom(4)
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestWhatIsWrongIsReportedWithFileAndField(t *testing.T) {
 		{"a name that cannot be one of a unit", small, "name: b", "name: B_1", `classes[1].name: "B_1"`},
 		{"no units", small, "count: 1,", "count: 0,", "classes[1].count: 0"},
 		{"too many units", small, "count: 1,", "count: 1999999,", "the maximum is 2000000"},
-		{"nothing asked for", small, "requests: {cpu: 500m}, ", "", "classes[0].requests: is required"},
+		{"nothing requested", small, "requests: {cpu: 500m}, ", "", "classes[0].requests: is required"},
 		{"a backlog in a stream", small, "about: a small one", "backlog: {room: 1}", "backlog: has no effect in kind Stream"},
 		{"a limit in a backlog", waiting, "leaves: {count: 2}", "leaves: {count: 2, max: {cpu: 1}}", "leave them out"},
 		{"more room than units", waiting, "room: 4", "room: 10", "exceed the 10 units of a leaf"},

@@ -64,7 +64,7 @@ func (s *Scenario) tree(leafMax Amounts) ([]byte, error) {
 	})
 }
 
-// roomFor is what the first so many units of a leaf ask for together.
+// roomFor is what the first so many units of a leaf request together.
 func (s *Scenario) roomFor(units int) Amounts {
 	class := &s.Classes[0]
 	times := int64(0)

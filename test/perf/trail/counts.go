@@ -61,7 +61,7 @@ func (c *Counts) Rows() []Row {
 	return rows
 }
 
-// Sum adds up the rows that are asked for.
+// Sum adds up the selected rows.
 func (c *Counts) Sum(asked func(Kind) bool) (done, refused int) {
 	for kind, row := range c.rows {
 		if asked(kind) {

@@ -1,7 +1,7 @@
 // Package trail reads the audit log of a cluster for the load tool: who wrote what, how often,
 // and when.
 //
-// It judges nothing; test/audit does. Both use package log of test/audit for lines and
+// It checks nothing; test/audit does. Both use package log of test/audit for lines and
 // entries. The checker holds all writes of a run in memory, tracks objects over their lives,
 // and requires logs with all objects. A log of a load test has hundreds of megabytes and
 // almost no objects, so this package reads it once, as a stream, and retains no entries.

@@ -43,7 +43,7 @@ func read(t *testing.T, log *Log) []Entry {
 	return entries
 }
 
-func TestAnEntryTellsWhoWroteWhatAndWhen(t *testing.T) {
+func TestAnEntryReportsWhoWroteWhatAndWhen(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 100_000, time.UTC)
 	base := Entry{User: "somebody", Received: at, Answered: at.Add(250 * time.Microsecond), Namespace: "a", Code: 200}
 	for _, test := range []struct {

@@ -22,7 +22,7 @@ func TestACluster(t *testing.T) {
 	t.Run("parts", func(t *testing.T) {
 		for name, test := range map[string]func(*testing.T, *cluster.Ready){
 			"has the version it was built from":     hasVersion,
-			"has nodes as they were asked for":      hasNodes,
+			"has nodes as requested":                hasNodes,
 			"serves mutating admission policies":    servesPolicies,
 			"gives tokens that work":                givesTokens,
 			"pods run and end as their owners need": podsEnd,
@@ -214,7 +214,7 @@ func auditLog(t *testing.T, ready *cluster.Ready) {
 		ref := e.ObjectRef
 		if e.Stage != "ResponseComplete" || e.Verb == "get" || e.Verb == "list" || e.Verb == "watch" ||
 			ref.Resource == "leases" || ref.Subresource == "token" || strings.HasSuffix(ref.Resource, "reviews") {
-			t.Errorf("an entry nobody asked for: %s", lines.Text())
+			t.Errorf("an entry nobody requested: %s", lines.Text())
 		}
 		if e.ResponseObject != nil && len(e.ResponseObject.Metadata.ManagedFields) > 0 {
 			t.Errorf("an entry with managed fields: %s", lines.Text())
@@ -258,8 +258,8 @@ func secondCluster(t *testing.T, first *cluster.Ready) {
 	if _, err := tryKubectl(first, "", "get", "configmap", "only-here"); err == nil || !strings.Contains(err.Error(), "NotFound") {
 		t.Errorf("the first has it, too: %v", err)
 	}
-	kubectl(t, second, podYAML("told-whole", "", "", ""), "create", "-f", "-")
-	waitForPod(t, second, "told-whole", "Running a=true// b=true// True")
+	kubectl(t, second, podYAML("logged-complete", "", "", ""), "create", "-f", "-")
+	waitForPod(t, second, "logged-complete", "Running a=true// b=true// True")
 	audit, err := os.ReadFile(second.AuditLog)
 	if err != nil {
 		t.Fatal(err)
@@ -269,7 +269,7 @@ func secondCluster(t *testing.T, first *cluster.Ready) {
 			t.Errorf("of pods alone there should be objects: %s", line)
 		}
 	}
-	if !strings.Contains(string(audit), `"name":"told-whole"`) || !strings.Contains(string(audit), `"name":"only-here"`) || strings.Contains(string(audit), "secret-text") {
+	if !strings.Contains(string(audit), `"name":"logged-complete"`) || !strings.Contains(string(audit), `"name":"only-here"`) || strings.Contains(string(audit), "secret-text") {
 		t.Error("the audit log is not at level Metadata")
 	}
 	running.stdin.Close()

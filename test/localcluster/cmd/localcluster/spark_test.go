@@ -42,7 +42,7 @@ func TestSparkApplicationsRunWithTheirExecutors(t *testing.T) {
 			"one in Python with a template":           sparkPython,
 			"one that is suspended and runs again":    sparkSuspended,
 			"one that is deleted while it runs":       sparkDeleted,
-			"one that asks for what there is nothing": sparkRefused,
+			"one that requests what there is nothing": sparkRefused,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

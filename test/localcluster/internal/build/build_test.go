@@ -41,7 +41,7 @@ func newBuilder(t *testing.T, source string, out *bytes.Buffer) *Builder {
 	return &Builder{Source: source, Cache: t.TempDir(), Out: out, Starter: process.NewStarter()}
 }
 
-func TestTheKeyTellsApartAllThatDecides(t *testing.T) {
+func TestTheKeyReportsApartAllThatDecides(t *testing.T) {
 	source, component := hello(t, helloMain)
 	dir := filepath.Join(source, "components", "hello")
 	keyOf := func(c Component, platform string) string {

@@ -34,7 +34,7 @@ func CacheDir(getenv func(string) string) (string, error) {
 }
 
 // key hashes everything that decides what is built from the module in dir.
-// platform is the Go version and target, as the go command tells it there.
+// platform is the Go version and target, as the go command reports it there.
 func key(c Component, dir, platform string) (string, error) {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%s\n%s\n%s\n", platform, goFlags, c.LDFlags)
@@ -94,17 +94,17 @@ func lock(ctx context.Context, cache string, waiting func()) (release func(), er
 	}
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
-	for told := false; ; told = true {
+	for reported := false; ; reported = true {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
-			// Closing the file lets go of the lock.
+			// Closing the file releases the lock.
 			return func() { file.Close() }, nil
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			file.Close()
 			return nil, fmt.Errorf("cache: lock %s: %w", file.Name(), err)
 		}
-		if !told {
+		if !reported {
 			waiting()
 		}
 		select {

@@ -33,7 +33,7 @@ func missingPackages(listed string) int {
 	return count
 }
 
-// progress tells people how far a build is: one line that is rewritten on a
+// progress shows the progress of a build: one line that is rewritten on a
 // terminal, otherwise a line now and then.
 type progress struct {
 	component string
@@ -100,7 +100,7 @@ func (p *progress) line(line string) {
 	}
 }
 
-// output is what the go command said besides.
+// output is the other output of the go command.
 func (p *progress) output() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -22,7 +22,7 @@ func TestPercentStaysBetween(t *testing.T) {
 	}
 }
 
-func TestProgressTellsWhatIsDoneNow(t *testing.T) {
+func TestProgressShowsWhatIsDoneNow(t *testing.T) {
 	began := time.Now()
 	p := &progress{component: "kwok", started: began}
 	check := func(want string) {

@@ -194,7 +194,7 @@ func (f Folder) KillProgram(ctx context.Context, name string) error {
 // an error if the cluster fails.
 func (f Folder) WaitReady(ctx context.Context, say func(string)) (*Ready, error) {
 	var status *Status
-	told := ""
+	reported := ""
 	err := waitFor(ctx, "wait for the cluster", func(ctx context.Context) error {
 		var err error
 		status, err = f.Status(ctx)
@@ -205,9 +205,9 @@ func (f Folder) WaitReady(ctx context.Context, say func(string)) (*Ready, error)
 		if err != nil {
 			return err
 		}
-		if status.Detail != "" && status.Detail != told {
-			told = status.Detail
-			say(told)
+		if status.Detail != "" && status.Detail != reported {
+			reported = status.Detail
+			say(reported)
 		}
 		if status.Phase == PhaseStarting || status.Phase == PhaseStopping {
 			return fmt.Errorf("it is %s", status.Phase)

@@ -60,7 +60,7 @@ func TestTheAuditPolicyNamesWhoseObjectsAreLogged(t *testing.T) {
 	if strings.Contains(plain, "AUDIT_") || !strings.HasSuffix(plain, "- level: Metadata\n") {
 		t.Errorf("a placeholder is left:\n%s", plain)
 	}
-	// The first rule that matches decides, so these stand before the one for all.
+	// The first rule that matches decides, so these are before the one for all.
 	want := `- level: RequestResponse
   verbs: [create, update, patch]
   resources:
@@ -97,15 +97,15 @@ func TestAConfigurationThatCannotBeIsRefused(t *testing.T) {
 		t.Errorf("the default is refused: %v", err)
 	}
 	for want, change := range map[string]func(*Config){
-		"--nodes":                             func(c *Config) { c.Nodes = -1 },
-		"--node-cpu":                          func(c *Config) { c.NodeCPU = "many" },
-		"--node-memory":                       func(c *Config) { c.NodeMemory = "" },
-		"--node-gpus":                         func(c *Config) { c.NodeGPUs = -1 },
-		"--pod-run-time":                      func(c *Config) { c.PodRunTime = -1 },
-		"known levels: RequestResponse, Metadata": func(c *Config) { c.AuditLevel = "Everything" },
-		"all objects at --audit-level RequestResponse":         func(c *Config) { c.AuditObjects = []string{"pods"} },
-		"--only-api: operators need":                                func(c *Config) { c.OnlyAPI, c.Operators = true, []string{trainingOperator} },
-		`--audit-objects "pods/status": must be`:                    func(c *Config) { c.AuditLevel, c.AuditObjects = "Metadata", []string{"pods/status"} },
+		"--nodes":        func(c *Config) { c.Nodes = -1 },
+		"--node-cpu":     func(c *Config) { c.NodeCPU = "many" },
+		"--node-memory":  func(c *Config) { c.NodeMemory = "" },
+		"--node-gpus":    func(c *Config) { c.NodeGPUs = -1 },
+		"--pod-run-time": func(c *Config) { c.PodRunTime = -1 },
+		"known levels: RequestResponse, Metadata":                                           func(c *Config) { c.AuditLevel = "Everything" },
+		"all objects at --audit-level RequestResponse":                                      func(c *Config) { c.AuditObjects = []string{"pods"} },
+		"--only-api: operators need":                                                        func(c *Config) { c.OnlyAPI, c.Operators = true, []string{trainingOperator} },
+		`--audit-objects "pods/status": must be`:                                            func(c *Config) { c.AuditLevel, c.AuditObjects = "Metadata", []string{"pods/status"} },
 		`unknown operator "spark"; known operators: ` + strings.Join(OperatorNames(), ", "): func(c *Config) { c.Operators = []string{"spark"} },
 	} {
 		config := DefaultConfig()
@@ -149,7 +149,7 @@ func TestAnOperatorRunsWithThoseThatItNeeds(t *testing.T) {
 		{[]string{jobSet, trainer}, []string{jobSet, trainer}},
 	} {
 		if got := (Config{Operators: test.operators}).allOperators(); !slices.Equal(got, test.want) {
-			t.Errorf("with %v asked for %v run, want %v", test.operators, got, test.want)
+			t.Errorf("with %v requested %v run, want %v", test.operators, got, test.want)
 		}
 	}
 }

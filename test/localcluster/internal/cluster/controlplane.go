@@ -17,7 +17,7 @@ const (
 	kubernetesVersion = "v1.36.3"
 )
 
-// auditPolicy is the API server's; AUDIT_LEVEL stands for Config.AuditLevel, and
+// auditPolicy is the API server's; AUDIT_LEVEL is replaced by Config.AuditLevel, and
 // the line AUDIT_OBJECTS for a rule for each of Config.AuditObjects.
 //
 //go:embed audit-policy.yaml
@@ -123,7 +123,7 @@ func (s *setup) controllerManager() part {
 			"--root-ca-file="+s.credentials.caFile(),
 			"--service-cluster-ip-range="+serviceCIDR,
 			// The role of the controller manager itself allows little more than to
-			// ask for tokens of each controller's own account.
+			// request tokens of each controller's own account.
 			"--use-service-account-credentials=true",
 			// A pod that is refused after a ResourceQuota has counted it, because its name
 			// is taken, is counted until then; with the default that is for five minutes.

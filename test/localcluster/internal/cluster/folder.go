@@ -84,7 +84,7 @@ func (f Folder) socket() string {
 }
 
 // Commands of fcntl for locks that belong to the open file: a child inherits
-// them with the file, and one can ask for them without taking them.
+// them with the file, and their state can be queried without taking them.
 const (
 	getLock = 36 // F_OFD_GETLK
 	setLock = 37 // F_OFD_SETLK

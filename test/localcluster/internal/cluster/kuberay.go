@@ -123,7 +123,7 @@ func kuberayProbes() []probe {
 }
 
 // kuberayReady passes, and removes the probes, when the operator has suspended
-// each. It tells so in a state, not in a condition that both kinds have.
+// each. It reports this in a state, not in a condition that both kinds have.
 func (s *setup) kuberayReady(ctx context.Context) error {
 	probes := kuberayProbes()
 	for _, p := range probes {

@@ -15,7 +15,7 @@ import (
 
 const kwok = "kwok"
 
-// stages tell kwok what nodes and pods go through. POD_RUN_TIME_MS stands for
+// stages define for kwok the stages of nodes and pods. POD_RUN_TIME_MS is replaced by
 // Config.PodRunTime.
 //
 //go:embed stages.yaml

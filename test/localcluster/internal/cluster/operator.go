@@ -12,7 +12,7 @@ import (
 // Each one has a file of its own, which registers it.
 type operator struct {
 	component build.Component
-	// ports are what it listens on; they are asked for as NAME-PORT.
+	// ports are what it listens on; they are requested as NAME-PORT.
 	ports []string
 	// needs are operators that it cannot do without; they run wherever it does.
 	needs []string
@@ -30,7 +30,7 @@ var operators = map[string]operator{}
 // OperatorNames are the names of the known operators.
 func OperatorNames() []string { return slices.Sorted(maps.Keys(operators)) }
 
-// allOperators are the operators that were asked for and those that these need.
+// allOperators are the operators that were requested and those that these need.
 func (c Config) allOperators() []string {
 	all := slices.Clone(c.Operators)
 	for i := 0; i < len(all); i++ {

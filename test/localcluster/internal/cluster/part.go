@@ -20,8 +20,8 @@ type part struct {
 	grace time.Duration
 }
 
-// rank orders the stop: the highest first, so that nobody loses what it stands
-// on. Parts of one rank stop together.
+// rank orders the stop: the highest first, so that no part loses what it
+// depends on. Parts of one rank stop together.
 type rank int
 
 const (

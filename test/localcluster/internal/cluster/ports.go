@@ -43,7 +43,7 @@ func (p Ports) address(name string) string {
 	return fmt.Sprintf("127.0.0.1:%d", p[name])
 }
 
-// lostPort tells from the end of a part's log whether it ended because somebody
+// lostPort finds out from the end of a part's log whether it ended because somebody
 // else had its port.
 func lostPort(log string) bool {
 	return strings.Contains(log, "address already in use")

@@ -95,7 +95,7 @@ func prepareSparkOperator(ctx context.Context, s *setup) ([]part, error) {
 			Env: s.environment(
 				"KUBECONFIG="+s.credentials.kubeconfig(sparkOperator),
 				"SPARK_HOME="+home,
-				// It tells spark-submit where the API server is.
+				// They set the address of the API server for spark-submit.
 				"KUBERNETES_SERVICE_HOST=127.0.0.1",
 				fmt.Sprintf("KUBERNETES_SERVICE_PORT=%d", s.ports[portAPIServer]),
 			),

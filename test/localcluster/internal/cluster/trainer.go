@@ -127,7 +127,7 @@ func (s *setup) writeTrainerConfig(path string) error {
 
 // trainerReady makes the runtime and the job as well: neither can be made before
 // the webhooks answer. Whatever becomes of its JobSet, a suspended job is said to be
-// suspended, so the JobSet is asked for too. The runtime stays, for all to use.
+// suspended, so the JobSet is checked too. The runtime stays, for all to use.
 func (s *setup) trainerReady() func(context.Context) error {
 	answers := healthy(loopback(), "http://"+s.ports.address(trainer+"-health")+"/readyz")
 	probes := []probe{trainerProbe()}

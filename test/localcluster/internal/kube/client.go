@@ -44,7 +44,7 @@ func New(server, token string, ca []byte) *Client {
 type StatusError struct {
 	Method, Path string
 	Code         int
-	// Reason tells answers of one code apart, as "AlreadyExists" and "Conflict".
+	// Reason distinguishes answers with the same code, such as "AlreadyExists" and "Conflict".
 	Reason, Message string
 }
 

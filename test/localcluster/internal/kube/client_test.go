@@ -44,7 +44,7 @@ func TestARequestCarriesTheUserAndTheObject(t *testing.T) {
 	}
 }
 
-func TestARefusalTellsItsReason(t *testing.T) {
+func TestARefusalReportsItsReason(t *testing.T) {
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusConflict)
 		io.WriteString(w, `{"kind":"Status","reason":"AlreadyExists","message":"things \"a\" already exists"}`)

@@ -24,7 +24,7 @@ type Change struct {
 
 // Follower shows the objects of one kind and what becomes of them, one after the
 // other. It may show an object several times and leave out what it was in
-// between: who handles changes goes by the state that an object shows. The end of
+// between: a handler must only use the current state of an object. The end of
 // an object is never left out.
 type Follower struct {
 	Client *Client

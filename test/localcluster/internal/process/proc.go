@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Identity names one process for ever; see the package comment.
+// Identity names one process forever; see the package comment.
 type Identity struct {
 	PID int `json:"pid"`
 	// StartTicks is the start time in clock ticks since boot.
@@ -120,7 +120,7 @@ func zombie(pid int) bool {
 }
 
 // statFields are the fields of /proc/PID/stat from the third on. The second, the
-// command, stands in parentheses and may itself hold spaces and parentheses.
+// command, is in parentheses and may itself hold spaces and parentheses.
 func statFields(pid int) ([]string, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

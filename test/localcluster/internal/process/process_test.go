@@ -56,7 +56,7 @@ func waitForLog(t *testing.T, p *Process, text string) string {
 	return ""
 }
 
-func TestAProcessThatEndsTellsHow(t *testing.T) {
+func TestAProcessThatEndsReportsHow(t *testing.T) {
 	p := start(t, "echo last words; exit 7")
 	<-p.Done()
 	if p.Exit() != "exit status 7" || Tail(p.Log, 1) != "last words" {

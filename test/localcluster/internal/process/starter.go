@@ -6,7 +6,7 @@
 //     that what it starts in turn can be ended with it.
 //   - identity: process number and start time together. The number alone is
 //     handed out again after a process is gone; with the start time it names
-//     one process for ever.
+//     one process forever.
 //   - mark: an environment variable that all processes of one cluster carry and
 //     inherit, by which they are found again even when nobody remembers them.
 package process

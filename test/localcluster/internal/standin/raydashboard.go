@@ -17,7 +17,7 @@ import (
 
 const (
 	// RayDashboard plays the dashboard of every Ray cluster: a client whose HTTP
-	// proxy it is may ask for that of any head Service. Nothing runs: how long a job
+	// proxy it is may request that of any head Service. Nothing runs: how long a job
 	// takes and how it ends, the annotations of its RayJob say. It plays jobs only,
 	// not Ray Serve. The user is that of $KUBECONFIG.
 	RayDashboard = "ray-dashboard"

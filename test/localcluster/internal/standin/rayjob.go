@@ -12,7 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
-// rayDashboard knows of jobs what the API server tells, and what it was told
+// rayDashboard knows of jobs what the API server serves, and what it received
 // itself. The latter goes with the head pod, as the memory of a real one does.
 type rayDashboard struct {
 	client *kube.Client
@@ -204,7 +204,7 @@ func (d *rayDashboard) leadSubmitter(ctx context.Context, task *rayTask, state r
 }
 
 // endContainer ends the submitter in SidecarMode. Unlike the one in K8sJobMode it
-// fails with its job. The operator has heard of the job's end by then, and tells
+// fails with its job. The operator has heard of the job's end by then, and shows
 // from that why the submitter failed.
 func (d *rayDashboard) endContainer(ctx context.Context, head *rayPod, name string, state rayJobState) error {
 	index := slices.IndexFunc(head.Status.ContainerStatuses, func(c object) bool { return c["name"] == name })

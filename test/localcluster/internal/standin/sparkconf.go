@@ -11,7 +11,7 @@ import (
 // sparkConf are Spark's properties by name.
 type sparkConf map[string]string
 
-// sparkSubmission is what spark-submit was asked for.
+// sparkSubmission is the submission that spark-submit was called with.
 type sparkSubmission struct {
 	deployMode, name string
 	// main is the program to run: a jar, or a script of Python or R.
@@ -139,7 +139,7 @@ func (c sparkConf) mebibytes(key, unit, without string) (int64, error) {
 	return n << shift >> 20, nil
 }
 
-// executors is how many the driver asks for when it starts.
+// executors is how many the driver requests when it starts.
 func (c sparkConf) executors() (int, error) {
 	if c["spark.dynamicAllocation.enabled"] != "true" {
 		return c.whole("spark.executor.instances", 2)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// sparkRole is which of Spark's two kinds of pod is meant, as it stands in the
+// sparkRole is which of Spark's two kinds of pod is meant, as it is in the
 // names of properties.
 type sparkRole string
 
@@ -55,7 +55,7 @@ func (s *sparkSubmission) resources(role sparkRole) (sparkResources, error) {
 	return r, s.addDevices(role, r.limits)
 }
 
-// addDevices adds what is asked for by spark.ROLE.resource.NAME.amount.
+// addDevices adds what is requested by spark.ROLE.resource.NAME.amount.
 func (s *sparkSubmission) addDevices(role sparkRole, limits map[string]string) error {
 	prefix := role.conf("resource.")
 	for key := range s.conf.below(prefix) {
@@ -88,11 +88,11 @@ func (s *sparkSubmission) memory(role sparkRole) (string, error) {
 	}
 	total += overhead
 	if role == sparkExecutorRole {
-		besides, err := s.besidesHeap()
+		extra, err := s.offHeap()
 		if err != nil {
 			return "", err
 		}
-		total += besides
+		total += extra
 	}
 	return fmt.Sprintf("%dMi", total), nil
 }
@@ -121,9 +121,9 @@ func (s *sparkSubmission) overheadFactor(role sparkRole) (float64, error) {
 	return nonJVMOverhead, nil
 }
 
-// besidesHeap is what only executors have: memory that Spark manages outside of
+// offHeap is what only executors have: memory that Spark manages outside of
 // the heap, and that of Python.
-func (s *sparkSubmission) besidesHeap() (int64, error) {
+func (s *sparkSubmission) offHeap() (int64, error) {
 	var offHeap, python int64
 	var err error
 	if s.conf["spark.memory.offHeap.enabled"] == "true" {

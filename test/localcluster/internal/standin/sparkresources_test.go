@@ -98,7 +98,7 @@ func TestASizeIsReadInItsUnit(t *testing.T) {
 	}
 }
 
-func TestTheDriverAsksForSoManyExecutors(t *testing.T) {
+func TestTheDriverRequestsSoManyExecutors(t *testing.T) {
 	const dynamic = "spark.dynamicAllocation.enabled=true"
 	for want, confs := range map[int][][]string{
 		0: {{"spark.executor.instances=0"}, {dynamic}},

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Command is the first argument of localcluster that asks for a stand-in; its
+// Command is the first argument of localcluster that requests a stand-in; its
 // name and its own arguments follow.
 const Command = "stand-in"
 
