@@ -98,7 +98,7 @@ func (s *scene) runStories(t *testing.T, f framework) {
 				t.Parallel()
 				reported := &story{specimen: specimen, Env: s.suite.Part(t, specimen.namespace()), t: t}
 				if specimen.test != nil {
-					specimen.runStories(reported)
+					specimen.test(reported)
 				} else {
 					reported.tale()
 				}
