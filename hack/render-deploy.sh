@@ -3,7 +3,7 @@
 # template and one for each policy that policies/hold.yaml renders, for those who apply
 # manifests with kubectl.
 #
-# It works on the tree that it stands in, so hack/verify.sh can run it in a copy.
+# It works on the tree that it is in, so hack/verify.sh can run it in a copy.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source hack/env.sh

@@ -1,4 +1,4 @@
-// Package pkg holds tests of how the packages below it stand to each other.
+// Package pkg holds tests of how the packages below it import each other.
 package pkg
 
 import (

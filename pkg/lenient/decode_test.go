@@ -120,7 +120,7 @@ func readList(text string, items *[]Object) (metav1.ListMeta, error) {
 	})
 }
 
-func TestAListIsReadWhateverStandsWhereInIt(t *testing.T) {
+func TestAListIsReadInAnyOrder(t *testing.T) {
 	good := unitText(`,"resource":{"cpu":1}`, "")
 	for text, want := range map[string]int{
 		`{"apiVersion":"a/v1","items":[` + good + `,` + good + `],"kind":"QueueUnitList","metadata":{"resourceVersion":"9"}}`:                         2,

@@ -11,7 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// drawDeep draws a tree of up to five levels in which the namespaces a to f stand
+// drawDeep draws a tree of up to five levels in which the namespaces a to f are listed
 // anywhere: at inner nodes too, some at several nodes, some at none, and "*" maybe.
 func drawDeep(t *rapid.T) tree.Node {
 	nodes := 0

@@ -164,7 +164,7 @@ func TestAUnitThatIsHeldAndUnheldAllTheTimeReportsSoAtMostEach30Seconds(t *testi
 	}
 }
 
-func TestAChangeOfQuotaForgetsWhatItWasAboutToTell(t *testing.T) {
+func TestAChangeOfQuotaForgetsWhatItWasAboutToReport(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", map[string]string{"cpu": "4", quota.JobsResource: "2"}, "a"))
 	w.submit("a/big", cpu("3"))
 	w.submit("a/late", cpu("2"))
@@ -278,7 +278,7 @@ func TestAUnitRequeuedWhileACauseComesAndGoesReportsOne(t *testing.T) {
 	}
 }
 
-func TestTellingManyWhyTheyWaitHoldsNobodyUp(t *testing.T) {
+func TestExplainingToManyWhyTheyWaitHoldsNobodyUp(t *testing.T) {
 	w := newWorld(t, scheduler.Options{Policy: queue.Priority, Explanations: 2}, leaf("root", cpu("1"), "a"))
 	w.submit("a/runs", cpu("1"))
 	w.settle()

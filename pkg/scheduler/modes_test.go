@@ -67,7 +67,7 @@ func TestPropertyWithPriorityTheFirstThatFitsIsNext(t *testing.T) {
 }
 
 // RoundRobin: no room stays idle that a unit could use, whatever is in backoff.
-func TestPropertyInRoundRobinNoRoomStandsIdle(t *testing.T) {
+func TestPropertyInRoundRobinNoRoomIsIdle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, roundRobin(), owning("root", nil, cpu("12"), owning("a", nil, cpu("10")), owning("b", nil, cpu("10"))))
 		for range rapid.IntRange(1, 12).Draw(t, "rounds") {

@@ -107,7 +107,7 @@ func TestOnlyTheFrontOfABlockingQueuePausesBorrowing(t *testing.T) {
 }
 
 // Whether the one who is owed or the one who would borrow comes first: what is decided
-// at one instant is decided with both in sight.
+// at one instant is decided with both known.
 func TestNobodyBorrowsAtTheInstantAtWhichSomebodyIsRefusedWhatTheyAreOwed(t *testing.T) {
 	root := owning("root", nil, cpu("10"), owning("a", cpu("6"), nil), owning("b", cpu("2"), nil), owning("c", cpu("2"), nil))
 	for _, order := range [][]string{{"a/owed", "b/more", "c/more"}, {"b/more", "c/more", "a/owed"}, {"b/more", "a/owed", "c/more"}} {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// cases are the folders of testdata, each with values.yaml and what comes of it.
+// cases are the folders of testdata, each with values.yaml and the result.
 var cases = []struct {
 	name string
 	args []string

@@ -11,7 +11,7 @@ import (
 )
 
 // change is one thing that is done to a quota tree while jobs run and wait, and
-// what comes of it. All that are made at once share a tree, each with branches and
+// the result. All that are made at once share a tree, each with branches and
 // namespaces of its own.
 type change struct {
 	name string

@@ -14,7 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// row is a user's manifest, taken as it is, and what it must show: a unit that asks
+// row is a user's manifest, taken as it is, and what it must show: a unit that requests
 // for so much, no pod as long as its quota has no room, and then its end.
 type row struct {
 	file      string

@@ -15,7 +15,7 @@ type fate struct {
 	job      string
 	released bool
 	outcome  string
-	// waited: it was in line behind another.
+	// waited: it was queued behind another.
 	waited bool
 }
 

@@ -347,7 +347,7 @@ func (m *model) expectExactSums(t *rapid.T) {
 	}
 }
 
-// expectWithinLimits of what the demand, which fitted before it was charged, asks
+// expectWithinLimits of what the demand, which fitted before it was charged, requires
 // for.
 func (m *model) expectWithinLimits(t *rapid.T, g quota.Group, d quota.Demand) {
 	for _, path := range chain(g.Path()) {

@@ -11,7 +11,7 @@ import (
 )
 
 // change is one thing that is done to the quotas of a namespace while jobs run and wait
-// there, and what comes of it.
+// there, and the result.
 type change struct {
 	namespace string
 	// before are the quotas at first.

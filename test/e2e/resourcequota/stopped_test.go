@@ -8,7 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// pauseQuotas has the quota controller stand still, with all of its process: TFJobs go
+// pauseQuotas has the quota controller stopped, with all of its process: TFJobs go
 // on, which need nothing of it.
 func pauseQuotas(t *testing.T) (resume func()) {
 	t.Helper()

@@ -183,7 +183,7 @@ func freeOnceUnmarked(t *testing.T, kind heldKind, jobs dynamic.ResourceInterfac
 	kind.wantSuspended(t, patch(t, jobs, kind.suspend("false")), false)
 }
 
-// Kueue releases its own jobs, and nothing of ours may stand against it.
+// Kueue releases its own jobs, and nothing of ours may prevent it.
 func freeInAnotherQueue(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface) {
 	create(t, jobs, kind.job(t, marked))
 	patch(t, jobs, `{metadata: {labels: {kueue.x-k8s.io/queue-name: main}}}`)

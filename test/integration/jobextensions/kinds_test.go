@@ -125,7 +125,7 @@ func TestWorkflows(t *testing.T) {
 			t.Error("it has a unit")
 		}
 	})
-	t.Run("malformed ones stand beside good ones", func(t *testing.T) {
+	t.Run("malformed ones exist beside good ones", func(t *testing.T) {
 		bad := []*story{
 			begin(t, c, workflow, annotated, `{spec: {templates: {}}}`),
 			begin(t, c, workflow, annotated, `{spec: {entrypoint: [1], templates: [5]}}`),

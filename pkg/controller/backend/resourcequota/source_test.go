@@ -166,7 +166,7 @@ func (d *desk) pending() []func() backend.Change {
 	return d.taken
 }
 
-func TestAPodIsFoundToBeItsJobsThroughWhatStandsBetween(t *testing.T) {
+func TestAPodIsFoundToBeItsJobsThroughIntermediateOwners(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		between []string

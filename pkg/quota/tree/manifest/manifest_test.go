@@ -34,7 +34,7 @@ func TestReadingATree(t *testing.T) {
 		{"nulls and empty lists are as good as absent", `{name: r, namespaces: null, min: null, max: null, attributes: null, children: null}`, nil},
 		{"plain integers and floats", `{name: r, namespaces: [a], max: {cpu: 4, memory: 1.5, x: "0M"}}`, nil},
 		{"a quantity that is null is not written", `{name: r, max: {cpu: null}}`, nil},
-		{"an unreadable quantity", `{name: r, max: {cpu: lots}}`, []string{"max: cpu", "lots"}},
+		{"an unreadable quantity", `{name: r, max: {cpu: plenty}}`, []string{"max: cpu", "plenty"}},
 		{"a quantity with a monstrous exponent", `{name: r, max: {cpu: "1e-1000000000"}}`, []string{"max: cpu"}},
 		{"a quantity that is a list", `{name: r, max: {cpu: [1]}}`, []string{"max: cpu: expected a quantity, got a list"}},
 		{"a name that is a number", `{name: 5}`, []string{"name: expected a string, got a number"}},
