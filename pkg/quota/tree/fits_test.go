@@ -146,6 +146,15 @@ func TestUsageReportsWhatIsBorrowed(t *testing.T) {
 	}
 }
 
+func TestAMinOfMaxJobsBoundsNoUnitThatRequestsNothing(t *testing.T) {
+	f := build(t, "1", withMin("kube-queue/max-jobs=1", node("root", "a", "")))
+	g := f.group("a")
+	fixed := f.demand("")
+	fixed.Preemptible = false
+	g.Charge("", fixed)
+	f.expect(g, fixed, "")
+}
+
 func TestAZeroInADemandRequestsNothing(t *testing.T) {
 	f := build(t, "1", node("root", "a", "cpu=2 memory=0"))
 	g := f.group("a")

@@ -96,10 +96,12 @@ func (g *group) beyondMin(d quota.Demand) *quota.Refusal {
 	if a, above := g.first(own, d, aboveMin); above {
 		return g.refusal(0, a, quota.FixedMin, wellknown.ReasonExceedsMinQuota)
 	}
-	if a, asks := g.first(own, d, g.isWork); asks {
-		if _, guaranteed := g.first(own, d, g.isGuaranteedWork); !guaranteed {
-			return g.refusal(0, a, quota.FixedMin, wellknown.ReasonExceedsMinQuota)
-		}
+	work, asks := g.first(own, d, g.isWork)
+	if !asks {
+		return nil // max-jobs is a limit, so a min of it guarantees nothing and bounds nothing
+	}
+	if _, guaranteed := g.first(own, d, g.isGuaranteedWork); !guaranteed {
+		return g.refusal(0, work, quota.FixedMin, wellknown.ReasonExceedsMinQuota)
 	}
 	if a, lacking := g.first(own, d, hasNoFixedRoom); lacking {
 		return g.refusal(0, a, quota.FixedMin, wellknown.ReasonQuotaExceeded)
