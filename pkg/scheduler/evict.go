@@ -18,7 +18,7 @@ func (u *unit) eviction(now time.Time) *quota.Refusal {
 		return &quota.Refusal{Reason: wellknown.ReasonDeactivated, Sentence: "deactivated after its release"}
 	}
 	if u.queue != nil && u.queue.set.Stop == Drain {
-		return &quota.Refusal{Reason: wellknown.ReasonQueueStopped, Sentence: fmt.Sprintf("queue %s was drained", u.queue.name)}
+		return &quota.Refusal{Reason: wellknown.ReasonQueueStopped, Sentence: fmt.Sprintf("queue %s was drained; the unit is queued again", u.queue.name)}
 	}
 	if end := u.endsAt(); end == 0 || end > instantOf(now) {
 		return nil

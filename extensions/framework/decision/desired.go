@@ -162,7 +162,7 @@ func measurePod(set framework.PodSet, namespace string, cluster Cluster) (reques
 	case set.Template != nil:
 		return requests.Pod(set.Template, namespace, cluster)
 	default:
-		return requests.Size{}, errors.New("the pod template is missing")
+		return requests.Size{}, errors.New("the pod template is missing; add it")
 	}
 }
 

@@ -121,7 +121,7 @@ func (r *reconciler) recordResumed(o *observation) {
 }
 
 func (r *reconciler) recordLeft(o *observation) {
-	why := "its opt-in mark was removed"
+	why := "its mark was removed"
 	if o.state.Foreign != "" {
 		why = o.state.Foreign
 	}

@@ -97,7 +97,7 @@ func TestADrainedQueueGetsAllBackAndGoesOnWhereItWas(t *testing.T) {
 	was := e.get("first")
 	s.setQueue(`{"stop": "Drain"}`)
 	now := e.nextWrite(was)
-	expectEvicted(t, was, now, wellknown.ReasonQueueStopped, "queue root was drained")
+	expectEvicted(t, was, now, wellknown.ReasonQueueStopped, "queue root was drained; the unit is queued again")
 	s.used("3")
 
 	// Whoever decides after a restart evicts nobody twice, and releases nothing.

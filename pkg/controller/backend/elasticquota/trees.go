@@ -163,7 +163,7 @@ func older(a, b *unstructured.Unstructured) bool {
 func ignored(object, oldest *unstructured.Unstructured) backend.Notice {
 	message := fmt.Sprintf("This tree is ignored because only trees in namespace %s are used. Delete it, or create it there.", quotav1beta1.TreeNamespace)
 	if object.GetNamespace() == quotav1beta1.TreeNamespace {
-		message = fmt.Sprintf("This tree is ignored because only the oldest tree, %s, is used. Delete one of the two.", oldest.GetName())
+		message = fmt.Sprintf("This tree is ignored because only the oldest tree, %s, is used. Delete this tree; or, to use it, delete %[1]s.", oldest.GetName())
 	}
 	return warning(object, wellknown.EventIgnoredQuotaTree, message)
 }

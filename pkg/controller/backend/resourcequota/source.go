@@ -101,7 +101,7 @@ func (s *Source) Demand(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error
 	vector, err := s.backend.Vector(uses...)
 	demand.Requests = vector.With(jobs, 1)
 	if err := errors.Join(append(faults, err)...); err != nil {
-		return demand, fmt.Errorf("spec.podSets: %w", err)
+		return demand, fmt.Errorf("spec.podSets of the QueueUnit: %w", err)
 	}
 	return demand, nil
 }
