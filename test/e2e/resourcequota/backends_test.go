@@ -32,7 +32,7 @@ func TestJobsMoveFromOneQuotaBackendToAnotherAndBack(t *testing.T) {
 	waits(t, l, "Job", "three", "QuotaExceeded", "quota root/team") // before the others, and so first in the queue
 	l.Apply(spark("four", 1, "1", "1", false) + rayjob("five", one("1"), one("1"), false))
 	for kind, name := range map[string]string{"Job": "three", "SparkApplication": "four", "RayJob": "five"} {
-		waits(t, l, kind, name, "QuotaExceeded", "quota root/team", "used or reserved 3 of hard limit 4")
+		waits(t, l, kind, name, "QuotaExceeded", "quota root/team", "used 3 of max 4")
 	}
 	waitForQueues(t, "root-team", "moving")
 
@@ -51,7 +51,7 @@ func TestJobsMoveFromOneQuotaBackendToAnotherAndBack(t *testing.T) {
 
 	move(nil, func() { l.Delete(harness.ResourceQuotas, "team") })
 	for kind, name := range map[string]string{"SparkApplication": "four", "RayJob": "five"} {
-		waits(t, l, kind, name, "QuotaExceeded", "quota root/team", "used or reserved 5 of hard limit 4")
+		waits(t, l, kind, name, "QuotaExceeded", "quota root/team", "used 5 of max 4")
 		held(t, l, kind, name)
 	}
 	waitForQueues(t, "root-team", "moving")

@@ -61,7 +61,7 @@ func TestTheQuotaControllerIsSlowAndStopsAndIsBack(t *testing.T) {
 	late.Apply(quota("new", "cpu: 4"))
 	waitForQueues(t, "paused-too", "paused-gone") // kube-queue has seen it
 	late.Apply(tfjob("second", one("1"), one("1"), false))
-	waits(t, late, "TFJob", "second", "NoQuota", "ResourceQuota paused-too/new", "no status for cpu", "quota controller")
+	waits(t, late, "TFJob", "second", "NoQuota", "ResourceQuota paused-too/new", "no status for cpu", "kube-controller-manager")
 	held(t, late, "TFJob", "second")
 	if phase := late.Unit("TFJob", "first").Status.Phase; phase != schedulingv1alpha1.PhaseRunning {
 		t.Errorf("the job that ran before is %s", phase)
