@@ -48,7 +48,7 @@ func TestDeploymentsAreEditedAsTheirUsersAreUsedTo(t *testing.T) {
 		for _, pod := range s.pods(harness.Controller) {
 			text, err := s.runner.Log(pod.Name)
 			if err == nil && strings.Contains(text, "unknown quota backend") {
-				return strings.Contains(text, "known are: elasticquota, resourcequota"), text
+				return strings.Contains(text, "known backends: elasticquota, resourcequota"), text
 			}
 			said += text
 		}

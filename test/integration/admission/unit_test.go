@@ -105,7 +105,7 @@ func TestAUnitThatMakesNoSenseIsRefused(t *testing.T) {
 		}, "spec.podSets[0].quotaScopes[0]"},
 		"endless names": {func(u *v1alpha1.QueueUnit) {
 			u.Spec.PodSets[0].Unset = map[corev1.ResourceName]string{corev1.ResourceLimitsCPU: strings.Repeat("x", 257)}
-		}, "must not be longer than 256 characters"},
+		}, "each list of container names must be at most 256 characters long"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := unit("new", "example.com/v1", "Thing")
