@@ -54,13 +54,13 @@ func figure(t *testing.T, figures *report.Report, section, name string) float64 
 // TestJobsGoThroughAnyQueue counts; how long anything takes is not for a test.
 func TestJobsGoThroughAnyQueue(t *testing.T) {
 	const count = 30
-	plain := filepath.Join(t.TempDir(), "plain")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", plain, "./plain").CombinedOutput(); err != nil {
-		t.Fatalf("building plain: %v\n%s", err, out)
+	noopqueue := filepath.Join(t.TempDir(), "noopqueue")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", noopqueue, "./noopqueue").CombinedOutput(); err != nil {
+		t.Fatalf("building noopqueue: %v\n%s", err, out)
 	}
-	const labelled = "label:perf.kube-queue.dev/plain=yes"
+	const labelled = "label:perf.kube-queue.dev/noop=yes"
 	figures := perfJobs(t, fmt.Sprintf("--jobs=%d", count), "--run-time=100ms", "--nodes=2", "--queue="+labelled, "--queue="+jobs.KubeQueue,
-		"--with="+plain+" --label=perf.kube-queue.dev/plain=yes")
+		"--with="+noopqueue+" --label=perf.kube-queue.dev/noop=yes")
 
 	for _, queue := range []string{labelled, jobs.KubeQueue} {
 		for section, name := range map[string]string{"": "jobs", ": create to release": "jobs", ": create to first pod": "jobs", ": create to pod bound": "jobs"} {
@@ -88,7 +88,7 @@ func TestJobsGoThroughAnyQueue(t *testing.T) {
 			t.Errorf("kube-queue: %v times%s a job", got, write)
 		}
 	}
-	if got := figure(t, figures, labelled+": API writes a job", "plain"); got != 5 {
+	if got := figure(t, figures, labelled+": API writes a job", "noopqueue"); got != 5 {
 		t.Errorf("the plain queue makes %v writes a job", got)
 	}
 	if figures.Find(labelled+": API writes a job", "job-extensions") != nil || figures.Find("kube-queue: API writes a job", "plain") != nil {

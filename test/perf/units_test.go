@@ -130,7 +130,7 @@ func TestAWrongCommandLineIsReportedWithWhatIsKnown(t *testing.T) {
 		"units --scenario=none":           `unknown scenario "none"; known scenarios: baseline,`,
 		"units --policy=Random":           "known policies: RoundRobin, Block, Priority",
 		"units --scenario=./no-such.yaml": "no-such.yaml",
-		"units --stretch=0":               "--stretch: 0 is not from 0.01 to 100",
+		"units --stretch=0":               "--stretch: must be between 0.01 and 100, not 0",
 		"ceiling --units=0":               "--units 0: must be 1 or more",
 		"ceiling --in-flight=-1":          "--in-flight -1: must be 1 or more",
 		"ceiling --units=many":            "--units",
