@@ -122,7 +122,7 @@ func TestPropertyTheOrderOfArrivalCanBeReported(t *testing.T) {
 	})
 }
 
-// takes lets the time of the bubble, which is no real time, use.
+// takes lets the time of the bubble pass, which is no real time.
 func takes(d time.Duration) { <-time.After(d) }
 
 // Creations wait for none that is under way, though it hang, and those that are over are

@@ -37,7 +37,7 @@ func mapsOf(items []any) []map[string]any {
 	return all
 }
 
-// objects of a stream of manifests; a key that is twice is an error.
+// objects of a stream of manifests; a key that is given twice is an error.
 func objects(t *testing.T, stream string) []object {
 	t.Helper()
 	var all []object

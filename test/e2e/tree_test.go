@@ -29,7 +29,7 @@ type change struct {
 	next, quota string
 }
 
-// queued is a job that runs until it is reported to end.
+// queued is a job that runs until it is ended.
 type queued struct{ namespace, kind, name, manifest string }
 
 func batchJob(namespace, name, cpu string) queued {

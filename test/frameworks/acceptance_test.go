@@ -15,7 +15,7 @@ import (
 )
 
 // row is a user's manifest, taken as it is, and what it must show: a unit that requests
-// for so much, no pod as long as its quota has no room, and then its end.
+// this amount, no pod as long as its quota has no room, and then its end.
 type row struct {
 	file      string
 	kind      string

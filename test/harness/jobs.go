@@ -22,7 +22,7 @@ const (
 	EndNow = `{"metadata":{"annotations":{"` + RunTime + `":"1ms"}}}`
 )
 
-// Finish ends a job that runs until it is reported to end: the annotation that says so
+// Finish ends a job that runs until it is ended: the annotation that says so
 // is on the job itself, or on those of its pods with which it ends. Where no pod says
 // how long it runs, all are ended.
 func (l *Env) Finish(resource schema.GroupVersionResource, name string) {

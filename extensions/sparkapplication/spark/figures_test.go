@@ -85,7 +85,7 @@ var differences = []struct {
 		"driver 1 2684354560Mi, 2 executors 1 2560Mi", "driver 1 2684354559Mi, 2 executors 1 2560Mi"},
 	{"Spark counts each part in whole MiB, the operator only the sum", `{driver: {memory: 2560k, memoryOverhead: 1536k}, executor: {memory: 512m}}`,
 		"driver 1 4Mi, 2 executors 1 896Mi", "driver 1 3Mi, 2 executors 1 896Mi"},
-	{"Spark uses the name of the file, not by the type", `{type: Scala, mainApplicationFile: local:///a.py, sparkConf: {spark.executor.pyspark.memory: 1g}, driver: {memory: 10g}, executor: {memory: 10g}}`,
+	{"Spark decides by the name of the file, not by the type", `{type: Scala, mainApplicationFile: local:///a.py, sparkConf: {spark.executor.pyspark.memory: 1g}, driver: {memory: 10g}, executor: {memory: 10g}}`,
 		"driver 1 11264Mi, 2 executors 1 11264Mi", "driver 1 14336Mi, 2 executors 1 15360Mi"},
 	{"so a type may be wrong the other way too", `{type: R, mainApplicationFile: local:///a.jar, driver: {memory: 10g}, executor: {memory: 10g}}`,
 		"driver 1 14336Mi, 2 executors 1 14336Mi", "driver 1 11264Mi, 2 executors 1 11264Mi"},

@@ -347,8 +347,7 @@ func (m *model) expectExactSums(t *rapid.T) {
 	}
 }
 
-// expectWithinLimits of what the demand, which fitted before it was charged, requires
-// for.
+// expectWithinLimits of what the demand, which fitted before it was charged, requests.
 func (m *model) expectWithinLimits(t *rapid.T, g quota.Group, d quota.Demand) {
 	for _, path := range chain(g.Path()) {
 		for _, a := range d.Requests {

@@ -41,7 +41,7 @@ func TestAJobWhoseContainersDoNotSayWhatAQuotaDemands(t *testing.T) {
 	}
 	l.Delete(harness.LimitRanges, "defaults")
 
-	// Or the quota requests it no more.
+	// Or the quota no longer requires it.
 	l.Apply(job("silent-2", silent))
 	waits(t, l, "Job", "silent-2", "InvalidRequest", "limits.memory")
 	l.Patch(harness.ResourceQuotas, "strict", `{"spec":{"hard":{"limits.memory":null,"limits.cpu":"4"}}}`)

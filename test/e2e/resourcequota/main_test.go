@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	}, func(s *harness.Suite) { suite = s })
 }
 
-// newEnv is a env whose quota is judged by ResourceQuotas.
+// newEnv is an Env whose quota is judged by ResourceQuotas.
 func newEnv(t testing.TB, namespace string) *harness.Env {
 	t.Helper()
 	l := suite.Env(t, namespace)

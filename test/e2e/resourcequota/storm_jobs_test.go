@@ -55,7 +55,7 @@ func drawJob(from *rand.Rand, i int) *drawn {
 	return j
 }
 
-// drawContainer requests up to so many tenths of a CPU; its limits are above that, as
+// drawContainer draws requests of up to so many tenths of a CPU; its limits are above that, as
 // some quotas weigh those.
 func drawContainer(from *rand.Rand, tenths int) container {
 	millis, mebis := 100*(1+from.IntN(tenths)), 64*(1+from.IntN(8))

@@ -197,7 +197,7 @@ func TestUnitsThatCannotBeReadStopNobody(t *testing.T) {
 	s.becomes("second", "phase", "Dequeued")
 	s.used("2")
 
-	// The next process reports nobody a second time, and counts the same.
+	// The next process reports nothing a second time, and counts the same.
 	stop()
 	startController(t)
 	s.patch("broken", `{"spec": {"resource": {"cpu": "2"}}}`)
