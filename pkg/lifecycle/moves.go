@@ -123,7 +123,7 @@ func Moves() []Move {
 				Reasons: []wellknown.Reason{wellknown.ReasonSuspendedByUser}}, Controller, "uncharged; the unit keeps the condition and is not tried"},
 		{Resume, From{Phases: notAdmitted, Evictions: []Eviction{EvictionByUser}},
 			To{Evicted: metav1.ConditionFalse, Reasons: []wellknown.Reason{wellknown.ReasonResumed}}, Extensions,
-			"the job was unsuspended by hand; the unit is queued again"},
+			"the job was unsuspended by hand and is queued again"},
 		{LeaveQueue, From{Phases: phases(enqueued, backoff, reserved, dequeued)}, To{Gone: true}, Extensions,
 			"the job left the queue; Dequeued: it was handed over to another queue before its release"},
 		{Collect, From{Phases: all}, To{Gone: true}, Collector, "the job is gone"},
