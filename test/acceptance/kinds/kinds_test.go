@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"embed"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -29,8 +30,12 @@ func TestEachKindHasAManifestAndEachManifestAKind(t *testing.T) {
 		want = append(want, File(sample.Kind))
 	}
 	slices.Sort(want)
-	if have := filesOf(t, patches); !slices.Equal(have, want) {
-		t.Errorf("the patches are %v, want %v", have, want)
+	used, err := usedExamples()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if have := slices.Sorted(maps.Keys(used)); !slices.Equal(have, want) {
+		t.Errorf("the test data of the adapters describes the examples %v, want %v", have, want)
 	}
 	if have := slices.DeleteFunc(filesOf(t, examples.Files), func(name string) bool { return name == examples.QuotaTree }); !slices.Equal(have, want) {
 		t.Errorf("the examples are %v, want %v", have, want)
