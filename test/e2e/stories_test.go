@@ -13,7 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// The story of the demo: two TFJobs of 3 cpu under a quota of 4.
+// The jobs of the demo: two TFJobs of 3 cpu with a quota of 4.
 func TestAPairOfTFJobsRunsOneAfterTheOther(t *testing.T) {
 	l := suite.Env(t, "default")
 	suite.Both(t, enabled)
@@ -98,7 +98,7 @@ func TestTheEleventhJobWaitsForMaxJobs(t *testing.T) {
 	l.ExpectFree()
 }
 
-func TestOversellLetsTwelveJobsGo(t *testing.T) {
+func TestOversellReleasesTwelveJobs(t *testing.T) {
 	l := suite.Env(t, "default")
 	l.Audit.Oversell = "1.2"
 	suite.Both(t, enabled, "--oversell-rate=1.2")
@@ -143,7 +143,7 @@ func TestWritesPerJob(t *testing.T) {
 	l.WaitForPhase("TFJob", "tf-long", "Running")
 	l.Finish(harness.TFJobs, "tf-long")
 	l.WaitForPhase("TFJob", "tf-waited", "Succeeded")
-	// Nothing is written late.
+	// There are no late writes.
 	harness.Never(t, 3*time.Second, "a unit changed after its end", func() (bool, string) { return false, "" })
 
 	table, err := l.Log(t.Context()).Writes(l.Audit)
@@ -155,8 +155,8 @@ func TestWritesPerJob(t *testing.T) {
 		}
 		judged++
 		waited, ran := strings.HasSuffix(j.Name, "waited"), j.Name != "short"
-		// What a job may cost hangs on what it really did, which a slow machine may
-		// stretch: the checker says what that was.
+		// The budget of a job depends on whether it waited and ran long, which can happen on a slow
+		// machine. The checker reports its budget.
 		most := 5
 		if j.Ran > 1900*time.Millisecond {
 			most++
@@ -222,7 +222,7 @@ func TestANineLevelTreeLimitsAtEachLevel(t *testing.T) {
 	l.ExpectFree()
 }
 
-func TestAnInvalidTreeLeavesTheLastGoodOneInForceAndSaysSo(t *testing.T) {
+func TestAnInvalidTreeLeavesTheLastValidOneInForce(t *testing.T) {
 	l := suite.Env(t, "invalid")
 	suite.Both(t, enabled)
 	l.TreeOf(`{name: team, namespaces: [invalid], min: {cpu: "5"}, max: {cpu: "4"}}`)
@@ -262,11 +262,11 @@ func TestAnInvalidTreeLeavesTheLastGoodOneInForceAndSaysSo(t *testing.T) {
 	l.WaitForPhase("Job", "waits", "Succeeded")
 }
 
-func TestAnotherTreeIsIgnoredAndSaysSo(t *testing.T) {
+func TestASecondTreeIsIgnoredWithAnEvent(t *testing.T) {
 	l := suite.Env(t, "default")
 	suite.Both(t, enabled)
 	l.Tree(`{cpu: "4"}`)
-	// Of two that are as old to the second, the name decides.
+	// If two trees have the same creation time, the name decides.
 	l.ApplyAsIs("apiVersion: scheduling.sigs.k8s.io/v1beta1\nkind: ElasticQuotaTree\nmetadata: {name: younger, namespace: kube-system}\nspec: {root: {name: root}}\n")
 	harness.Eventually(t, 20*time.Second, "the younger tree has an event", func() (bool, string) {
 		out, err := suite.Kubectl(t.Context(), "-n", "kube-system", "get", "events", "--field-selector=reason=IgnoredQuotaTree,involvedObject.name=younger", "-o", "name")
@@ -328,8 +328,8 @@ func TestTheControllerRestartsFromTheObjectsAlone(t *testing.T) {
 	}
 }
 
-// A process reports once why a job waits, and reports it again before the event expires; so
-// does the one that comes after it, by the age of the event.
+// A process writes an event once, and renews it before it expires. So does the next process,
+// according to the age of the event.
 func TestTheNextProcessRenewsAnEventThatWouldExpire(t *testing.T) {
 	l := suite.Env(t, "renewed")
 	_, extensions := suite.Both(t, enabled)
