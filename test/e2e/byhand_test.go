@@ -180,7 +180,7 @@ func TestAJobWithoutQuotaShowsTheReasonOnUnitAndJob(t *testing.T) {
 	}
 	event := l.WaitForEvent("lost", "Queued")
 	if event.Type != "Warning" || !strings.Contains(event.Message, "NoQuota") {
-		t.Errorf("event %s: %q, want a Warning that says NoQuota", event.Type, event.Message)
+		t.Errorf("event %s: %q, want a Warning with NoQuota", event.Type, event.Message)
 	}
 	out, err := suite.Kubectl(t.Context(), "-n", l.Namespace, "describe", "job", "lost")
 	harness.Must(t, err)

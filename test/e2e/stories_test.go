@@ -33,7 +33,7 @@ func TestAPairOfTFJobsRunsOneAfterTheOther(t *testing.T) {
 	}
 	queued := l.WaitForEvent("job2", "Queued")
 	if !strings.Contains(queued.Message, unit.Name) || !strings.Contains(queued.Message, "QuotaExceeded") {
-		t.Errorf("the event Queued says neither unit nor reason: %q", queued.Message)
+		t.Errorf("the event Queued contains neither unit nor reason: %q", queued.Message)
 	}
 	for _, name := range []string{"job1", "job2"} {
 		l.WaitForPhase("TFJob", name, "Running")
@@ -86,7 +86,7 @@ func TestTheEleventhJobWaitsForMaxJobs(t *testing.T) {
 	last := names[10]
 	unit := l.WaitForReason("Job", last, "MaxJobs")
 	if !strings.Contains(unit.Status.Message, "10 of 10 jobs") {
-		t.Errorf("the message says %q", unit.Status.Message)
+		t.Errorf("the message is %q", unit.Status.Message)
 	}
 	for _, name := range names[:10] {
 		l.WaitForPhase("Job", name, "Dequeued", "Running")
@@ -190,7 +190,7 @@ func TestMemoryLimitsOf2GiBAndMoreAreEnforced(t *testing.T) {
 	l.Apply(job{name: "two", memory: "2Gi", runs: time.Second}.String())
 	unit := l.WaitForReason("Job", "two", "QuotaExceeded")
 	if !strings.Contains(unit.Status.Message, "requested 2Gi, used 3Gi of max 4Gi") {
-		t.Errorf("the message says %q", unit.Status.Message)
+		t.Errorf("the message is %q", unit.Status.Message)
 	}
 	l.Apply(job{name: "never", memory: "5Gi"}.String())
 	l.WaitForReason("Job", "never", "ExceedsMaxQuota")
@@ -215,7 +215,7 @@ func TestANineLevelTreeLimitsAtEachLevel(t *testing.T) {
 	l.Apply(job{name: "two", cpu: "1", runs: time.Second}.String())
 	unit := l.WaitForReason("Job", "two", "QuotaExceeded")
 	if !strings.Contains(unit.Status.Message, "level-5/level-6:") {
-		t.Errorf("the message says %q", unit.Status.Message)
+		t.Errorf("the message is %q", unit.Status.Message)
 	}
 	l.Finish(harness.Jobs, "one")
 	l.WaitForPhase("Job", "two", "Succeeded")
@@ -242,7 +242,7 @@ func TestAnInvalidTreeLeavesTheLastValidOneInForce(t *testing.T) {
 		{`{name: a, children: [{name: b, children: [{name: c, children: [{name: d, children: [{name: e, namespaces: [invalid], max: {cpu: "much"}}]}]}]}]}`, "much"},
 	} {
 		l.TreeOf(c.children)
-		harness.Eventually(t, 20*time.Second, "the tree says "+c.fault, func() (bool, string) {
+		harness.Eventually(t, 20*time.Second, "the tree reports "+c.fault, func() (bool, string) {
 			status, message := l.TreeValidity()
 			return status == "False" && strings.Contains(message, c.fault) && strings.Contains(message, "last valid version"), status + " " + message
 		})

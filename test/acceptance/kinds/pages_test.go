@@ -9,7 +9,7 @@ import (
 	"kube-queue.dev/kube-queue/examples"
 )
 
-// A user who reads a page of docs/tasks sees the very file that the page applies.
+// A page of docs/tasks contains the file that it applies.
 func TestEachPageShowsItsExample(t *testing.T) {
 	pages := map[string]string{examples.QuotaTree: "give-out-quota.md"}
 	for _, sample := range all(t) {

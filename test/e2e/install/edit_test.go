@@ -43,7 +43,7 @@ func TestEditedDeploymentsTakeEffect(t *testing.T) {
 
 	// An invalid value is reported in the pod, and the existing pods continue.
 	s.edit(harness.Controller, `/name: QueueGroupPlugin/{n;s/resourcequota/quota/}`)
-	harness.Eventually(t, time.Minute, "the new pod says what is wrong", func() (bool, string) {
+	harness.Eventually(t, time.Minute, "the new pod reports the invalid value", func() (bool, string) {
 		var said string
 		for _, pod := range s.pods(harness.Controller) {
 			text, err := s.runner.Log(pod.Name)

@@ -74,7 +74,7 @@ func (e extensions) nextWrite(after *schedulingv1alpha1.QueueUnit) *schedulingv1
 	event := <-watching.ResultChan()
 	unit, isUnit := event.Object.(*schedulingv1alpha1.QueueUnit)
 	if event.Type != watch.Modified || !isUnit {
-		e.Fatalf("nobody has written %s: %v %v", after.Name, event.Type, event.Object)
+		e.Fatalf("unexpected event while waiting for a write of %s: %v %v", after.Name, event.Type, event.Object)
 	}
 	return unit
 }

@@ -31,7 +31,7 @@ func (s *story) stopped() {
 	s.Helper()
 	unit := s.evicted(metav1.ConditionTrue, wellknown.ReasonStopped)
 	if message := apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionEvicted).Message; message != "for another" {
-		s.Errorf("why it was evicted has become %q", message)
+		s.Errorf("the reason of the eviction has changed to %q", message)
 	}
 	if ptr.Deref(unit.Spec.Active, true) {
 		s.Error("it has stopped and could be released again")

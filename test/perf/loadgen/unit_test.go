@@ -57,7 +57,7 @@ func TestUnitIsLikeThatOfJobExtensions(t *testing.T) {
 	}
 	for _, name := range []string{"somebody", "c-1-1-job-000000zzzz", "c-1-1-job-00000000ff", "0000000003"} {
 		if found, ok := s.Index(name); ok {
-			t.Errorf("%s is taken for %d", name, found)
+			t.Errorf("%s is parsed as %d", name, found)
 		}
 	}
 }

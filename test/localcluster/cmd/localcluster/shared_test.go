@@ -46,11 +46,11 @@ func TestCluster(t *testing.T) {
 	t.Run("down stops all processes and can be repeated", func(t *testing.T) {
 		parts := status(t, shared).Parts
 		if r := succeed(t, "down", "--data", shared); !strings.Contains(r.errs, "stopped the cluster") {
-			t.Errorf("it says %q", r.errs)
+			t.Errorf("the output is %q", r.errs)
 		}
 		nothingLeft(t, shared, parts...)
 		if r := succeed(t, "down", "--data", shared); !strings.Contains(r.errs, "no cluster runs") {
-			t.Errorf("it says %q", r.errs)
+			t.Errorf("the output is %q", r.errs)
 		}
 		if s := status(t, shared); s.Phase != cluster.PhaseStopped {
 			t.Errorf("it is %s", s.Phase)

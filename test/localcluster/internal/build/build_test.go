@@ -156,7 +156,7 @@ func TestConcurrentBuildsWait(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if !strings.Contains(out.String(), "waiting for another build to finish ...") {
-		t.Errorf("it says %q", out.String())
+		t.Errorf("the output is %q", out.String())
 	}
 	release()
 	if _, err := builder.Ensure(context.Background(), []Component{component}); err != nil {

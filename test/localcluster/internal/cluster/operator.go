@@ -16,7 +16,7 @@ type operator struct {
 	ports []string
 	// needs are operators that it requires. They run with it.
 	needs []string
-	// companions are users beside its own, for stand-ins that run along.
+	// companions are additional users, for stand-ins that run with it.
 	companions []string
 	// prepare creates the objects that the operator needs at its start, and returns its parts,
 	// which are started one after another. The ready check of the operator passes when it acts on a
