@@ -107,9 +107,9 @@ func TestInvalidFlagsOfJobsAreRefused(t *testing.T) {
 		"--nodes=0":              "--nodes 0: must be 1 or more",
 		"--queue=kueue":          `unknown queue "kueue"; known queues: none, kube-queue and label:KEY=VALUE`,
 		"--scenario=everything":  "known scenarios: ample, burst, steady, waiting",
-		"--queue=label:a=b":      "nothing would release the jobs",
-		"--with=queue":           "--with and --apply are for a queue of label:KEY=VALUE",
-		"--queue=none --apply=f": "--with and --apply are for a queue of label:KEY=VALUE",
+		"--queue=label:a=b":      "needs a program that releases its jobs",
+		"--with=queue":           "--with and --apply need a queue of label:KEY=VALUE",
+		"--queue=none --apply=f": "--with and --apply need a queue of label:KEY=VALUE",
 	} {
 		var errs strings.Builder
 		if code := run(t.Context(), append([]string{"jobs"}, strings.Fields(args)...), world{out: io.Discard, err: &errs}); code != 2 || !strings.Contains(errs.String(), want) {

@@ -124,7 +124,7 @@ func programs(t *testing.T, ready *cluster.Ready) {
 		}
 		return nil
 	})
-	if r := localcluster(t, named("start", "waits", "--", "true")...); r.code != 1 || !strings.Contains(r.errs, "runs already") {
+	if r := localcluster(t, named("start", "waits", "--", "true")...); r.code != 1 || !strings.Contains(r.errs, "is already running") {
 		t.Errorf("a second of that name: %+v", r)
 	}
 	succeed(t, named("kill", "waits")...)
