@@ -319,7 +319,8 @@ func (w *world) checkLimits() {
 		for i, node := range group.Nodes() {
 			for _, a := range u.Demand.Requests {
 				room := charged.Room(quota.Space{Node: node, Resource: a.ID})
-				if !u.Demand.Preemptible && i == 0 {
+				// A min of max-jobs bounds nothing.
+				if !u.Demand.Preemptible && i == 0 && w.names.Name(a.ID) != quota.JobsResource {
 					room = min(room, charged.Room(quota.Space{Node: node, Resource: a.ID, Bound: quota.FixedMin}))
 				}
 				if room < 0 {
