@@ -115,7 +115,7 @@ func giveOutQuota(s *scene) {
 	s.run("get -n kube-system elasticquotatree")
 	s.run("get -n kube-queue queue")
 	research := suite.Part(s.t, pageNamespace)
-	apply(s.t, research, fourJobs...)
+	research.Apply(fourJobs(s.t))
 	s.run("-o yaml")
 	tree := example(s.t, "quota-tree.yaml")
 	research.ApplyAsIs(strings.Replace(tree, "name: everybody-else", "name: research", 1))
@@ -162,13 +162,15 @@ func queueAJob(s *scene) {
 
 // fourJobs are those of see-why-a-job-waits.md and stop-a-queue.md: two run, one waits for one of
 // them, and one can never run.
-var fourJobs = []string{
-	job("train-a", "2500m", ""), job("train-b", "2500m", ""), job("train-c", "1", ""), job("giant", "13", ""),
+func fourJobs(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(suite.Repository, "examples", "waiting", "jobs.yaml"))
+	harness.Must(t, err)
+	return string(text)
 }
 
-// startFourJobs waits until each state that the pages show is reached.
-func startFourJobs(s *scene) {
-	apply(s.t, s.Env, fourJobs...)
+// waitForFourJobs waits until each state that the pages show is reached.
+func waitForFourJobs(s *scene) {
 	for _, running := range []string{"train-a", "train-b"} {
 		s.WaitForPhase("Job", running, "Running")
 	}
@@ -176,13 +178,15 @@ func startFourJobs(s *scene) {
 }
 
 func seeWhyAJobWaits(s *scene) {
-	startFourJobs(s)
+	s.run("apply")
+	waitForFourJobs(s)
 	s.rest()
 }
 
 func stopAQueue(s *scene) {
 	s.released = true
-	startFourJobs(s)
+	s.Apply(fourJobs(s.t))
+	waitForFourJobs(s)
 	s.run("get -n kube-queue queue")
 	s.run("Hold")
 	s.run("get -n kube-queue queue")

@@ -87,33 +87,10 @@ func (r *reader) runs(command docs.Command) bool {
 // again runs a command once more.
 func (r *reader) again(command docs.Command) {
 	r.t.Helper()
-	cmd := exec.CommandContext(r.t.Context(), "bash", "-euo", "pipefail", "-c", strings.ReplaceAll(command.Text, "NAME", unitName))
+	cmd := exec.CommandContext(r.t.Context(), "bash", "-euo", "pipefail", "-c", command.Text)
 	cmd.Dir, cmd.Env = r.folder, r.env
 	if out, err := cmd.CombinedOutput(); err != nil {
 		r.t.Fatalf("%s: %v\n%s", command, err, out)
-	}
-}
-
-// unitName is the QueueUnit that the page calls NAME.
-const unitName = "by-hand"
-
-const unitByHand = `apiVersion: scheduling.x-k8s.io/v1alpha1
-kind: QueueUnit
-metadata: {name: ` + unitName + `}
-spec:
-  consumerRef: {apiVersion: example.com/v1, kind: Experiment, name: by-hand}
-  resource: {cpu: "1"}
-`
-
-// startUnit reports, when the unit is admitted, that its work runs.
-func (s *stage) startUnit() {
-	s.t.Helper()
-	for _, args := range [][]string{
-		{"wait", "queueunit", unitName, "--for=jsonpath={.status.phase}=Dequeued", "--timeout=1m"},
-		{"patch", "queueunit", unitName, "--subresource=status", "--type=merge", "--patch", `{"status":{"phase":"Running"}}`},
-	} {
-		_, err := suite.Kubectl(s.t.Context(), append(args, "--namespace="+s.Namespace)...)
-		harness.Must(s.t, err)
 	}
 }
 
@@ -168,11 +145,6 @@ func TestTheCommandsOfTheInstallPageRun(t *testing.T) {
 	r.again(upgrade)
 	r.run("helm rollback")
 	s.waitForRollout()
-	s.enter("default")
-	s.Tree(`{cpu: "4"}`)
-	s.Apply(unitByHand)
-	s.startUnit()
-	r.run("kubectl wait")
 	uninstall := r.run("helm uninstall")
 	r.run("helm install")
 	s.waitForRollout()
@@ -187,6 +159,9 @@ func TestTheCommandsOfTheInstallPageRun(t *testing.T) {
 	// The shortest installation is that of the chart's own page.
 	chart := s.read("charts/kube-queue/README.md")
 	chart.run("helm install")
+	s.waitForRollout()
+	configuration := s.read("docs/operations/configuration.md")
+	configuration.run("helm upgrade")
 	s.waitForRollout()
 
 	for _, command := range r.commands[r.next:] {
