@@ -48,8 +48,9 @@ func TestMain(m *testing.M) {
 }
 
 // startExtensions runs what job-extensions runs; the function that it returns
-// stops it and waits until all is written.
-func startExtensions(c *clustertest.Cluster, enabled string) (stop func(), err error) {
+// stops it and waits until all is written. The options change how it reaches the API
+// server.
+func startExtensions(c *clustertest.Cluster, enabled string, options ...func(*rest.Config)) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Background()))
 	defer func() {
 		if err != nil {
@@ -59,6 +60,9 @@ func startExtensions(c *clustertest.Cluster, enabled string) (stop func(), err e
 	config, err := account(c, "job-extensions")
 	if err != nil {
 		return nil, err
+	}
+	for _, option := range options {
+		option(config)
 	}
 	adapters, err := registry.Parse(enabled)
 	if err != nil {
