@@ -54,7 +54,7 @@ func (u *UnitFacts) Ended() bool {
 // Waits reports whether a unit waits for quota now.
 func (u *UnitFacts) Waits(now time.Time) bool {
 	switch u.reason {
-	case "Inactive", "SuspendedByUser", "InvalidRequest", "QueueStopped":
+	case "Inactive", "SuspendedByUser", "InvalidRequest", "QueueStopped", "JobChanged", "Terminating":
 		return false
 	}
 	return u.Active && u.Bad == "" && (u.Phase == Enqueued || u.Phase == Backoff && !now.Before(u.RequeueAt))
@@ -62,7 +62,7 @@ func (u *UnitFacts) Waits(now time.Time) bool {
 
 // Stopped reports whether an eviction has come so far that the job is at rest.
 func (u *UnitFacts) Stopped() bool {
-	return u.Evicted && (u.EvictedReason == "Stopped" || u.EvictedReason == "SuspendedByUser")
+	return u.Evicted && (u.EvictedReason == "Stopped" || u.EvictedReason == "SuspendedByUser" || u.EvictedReason == "JobChanged")
 }
 
 type unitObject struct {
