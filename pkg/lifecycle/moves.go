@@ -126,7 +126,7 @@ func Moves() []Move {
 				Reasons: []wellknown.Reason{wellknown.ReasonSuspendedByUser}}, Controller, "uncharged; the unit keeps the condition and is not tried"},
 		{Resume, From{Phases: notAdmitted, Evictions: []Eviction{EvictionByUser}},
 			To{Evicted: metav1.ConditionFalse, Reasons: []wellknown.Reason{wellknown.ReasonResumed}}, Extensions,
-			"the job was unsuspended by hand; the unit is queued again"},
+			"the job was unsuspended by hand and is queued again"},
 		{MarkChanged, From{Phases: phases(dequeued), Evictions: []Eviction{EvictionNone}},
 			To{Evicted: metav1.ConditionTrue, Reasons: []wellknown.Reason{wellknown.ReasonJobChanged}}, Extensions,
 			"the job changed after its admission and before its release, and is not released. Still charged"},

@@ -110,13 +110,13 @@ func Stopped(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 // SuspendedByUser reports that a released job was suspended by hand and has stopped.
 func SuspendedByUser(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 	return evicted(unit, metav1.ConditionTrue, wellknown.ReasonSuspendedByUser,
-		"suspended by hand after its release; set suspend to false to queue the job again, or delete it", now)
+		"the job was suspended by hand after its release; set suspend to false to queue it again, or delete it", now)
 }
 
 // Resumed reports that such a job was unsuspended by hand.
 func Resumed(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 	return evicted(unit, metav1.ConditionFalse, wellknown.ReasonResumed,
-		"unsuspended by hand; the unit is queued again", now)
+		"the job was unsuspended by hand and is queued again", now)
 }
 
 // JobChanged reports that the job of an admitted unit requests something else than was admitted, and

@@ -98,7 +98,7 @@ func New(opts Options) *Scheduler {
 		timers:        newTimers(),
 		explainer:     newExplainer(),
 		isFreed:       map[quota.Space]bool{},
-		missing:       &quota.Refusal{Reason: wellknown.ReasonNoQuota, Sentence: "the quota has not been read yet"},
+		missing:       &quota.Refusal{Reason: wellknown.ReasonNoQuota, Sentence: "kube-queue-controller has not read the quota yet; if this persists, check its log"},
 	}
 	s.waitIndex = queue.NewWaitIndex(s.room, s.backoff)
 	return s

@@ -19,7 +19,7 @@ func TestAJobIsStoppedWhenItsTimeIsOverAndWhenItIsDeactivated(t *testing.T) {
 	l.WaitForUnit("Job", "endless")
 	l.Apply(job{name: "next", cpu: "3", runs: time.Second}.String())
 	unit := l.WaitForReason("Job", "endless", "Inactive")
-	if unit.Status.Phase != "Enqueued" || unit.Status.Attempts != 1 || !strings.HasPrefix(unit.Status.Message, "exceeded the maximum execution time of 3 s; ") {
+	if unit.Status.Phase != "Enqueued" || unit.Status.Attempts != 1 || !strings.HasPrefix(unit.Status.Message, "the job exceeded its maximum execution time of 3 s (annotation scheduling.x-k8s.io/max-exec-time-seconds); ") {
 		t.Errorf("it is %s after %d attempts: %s", unit.Status.Phase, unit.Status.Attempts, unit.Status.Message)
 	}
 	if event := l.WaitForEvent("endless", "MaximumExecutionTime"); event.Type != "Warning" {

@@ -39,7 +39,7 @@ func (s stopped) put(stop schedulingv1alpha1.QueueStop) {
 // have been reported that it must never run.
 func (s stopped) isRequeued(resource schema.GroupVersionResource, kind, name string) {
 	s.t.Helper()
-	if event := s.WaitForEvent(name, "QueueStopped"); event.Type != "Normal" || event.Message != "Suspended to take the quota back: queue "+stoppedQueue+" was drained; the unit is queued again" {
+	if event := s.WaitForEvent(name, "QueueStopped"); event.Type != "Normal" || event.Message != "Suspended to take the quota back: queue "+stoppedQueue+" was drained; the job is queued again and waits until the queue is resumed" {
 		s.t.Errorf("%s event: %s", event.Type, event.Message)
 	}
 	unit := s.WaitForPhase(kind, name, "Enqueued")

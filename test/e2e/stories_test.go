@@ -85,7 +85,7 @@ func TestTheEleventhJobWaitsForMaxJobs(t *testing.T) {
 	}
 	last := names[10]
 	unit := l.WaitForReason("Job", last, "MaxJobs")
-	if !strings.Contains(unit.Status.Message, "10 of 10 jobs") {
+	if !strings.Contains(unit.Status.Message, "10 jobs hold quota, and kube-queue/max-jobs is 10") {
 		t.Errorf("the message says %q", unit.Status.Message)
 	}
 	for _, name := range names[:10] {

@@ -111,7 +111,7 @@ func stream(t *testing.T, r *rig.Rig) {
 func backlog(t *testing.T, r *rig.Rig) {
 	figures := playAll(t, r, "smoke-backlog")
 	expect(t, figures, "waiting", "units", 120)
-	positive(t, figures, "waiting", "created and reported why after", "controller, memory")
+	positive(t, figures, "waiting", "created, each with a reason, after", "controller, memory")
 	if figures.Find("waiting", rig.Controller+", idle") == nil {
 		t.Error("there is no figure of the idle controller")
 	}

@@ -132,7 +132,7 @@ func measure(pods framework.Pods, namespace string, cluster Cluster) ([]v1alpha1
 // measureSet computes one pod set and adds it to the total.
 func measureSet(set framework.PodSet, namespace string, cluster Cluster, total corev1.ResourceList) (v1alpha1.PodSet, error) {
 	if set.Count < 0 {
-		return v1alpha1.PodSet{}, fmt.Errorf("the number of pods of pod set %q must not be negative, not %d", set.Name, set.Count)
+		return v1alpha1.PodSet{}, fmt.Errorf("the number of pods of pod set %q must be 0 or more, not %d", set.Name, set.Count)
 	}
 	if len(set.Name) > maxSetName {
 		return v1alpha1.PodSet{}, fmt.Errorf("the name of pod set %q is longer than %d characters; use a shorter name", set.Name, maxSetName)

@@ -37,7 +37,7 @@ type observation struct {
 func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key types.NamespacedName, now time.Time) (time.Duration, error) {
 	object, exists, err := r.cached.GetIndexer().GetByKey(key.String())
 	if err != nil {
-		return 0, fmt.Errorf("reading %s from the cache: %w", key, err)
+		return 0, fmt.Errorf("reading job %s: %w", key, err)
 	}
 	job, _ := object.(framework.Object)
 	if !exists {

@@ -78,7 +78,7 @@ func created(template *corev1.PodTemplateSpec, namespace string, cluster Cluster
 func Declared(list corev1.ResourceList) (corev1.ResourceList, error) {
 	for _, name := range sorted(list) {
 		if quantity := list[name]; quantity.Sign() < 0 {
-			return nil, fmt.Errorf("the amount of %s must not be negative, not %s", name, quantity.String())
+			return nil, fmt.Errorf("the amount of %s must be 0 or more, not %s", name, quantity.String())
 		}
 	}
 	return list, within(list)
@@ -140,7 +140,7 @@ func checkResources(where string, resources corev1.ResourceRequirements) error {
 	for _, list := range []corev1.ResourceList{resources.Requests, resources.Limits} {
 		for _, name := range sorted(list) {
 			if quantity := list[name]; quantity.Sign() < 0 {
-				return fmt.Errorf("%s: the amount of %s must not be negative, not %s", where, name, quantity.String())
+				return fmt.Errorf("%s: the amount of %s must be 0 or more, not %s", where, name, quantity.String())
 			}
 		}
 	}

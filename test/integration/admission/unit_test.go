@@ -89,9 +89,9 @@ func TestAUnitThatMakesNoSenseIsRefused(t *testing.T) {
 		"one without a total":        {func(u *v1alpha1.QueueUnit) { u.Spec.Resource, u.Spec.PodSets = nil, nil }, ""},
 		"one of its own namespace":   {func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.Namespace = ns }, ""},
 		"one of another namespace":   {func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.Namespace = "other" }, "must be empty or " + ns},
-		"a negative total":           {func(u *v1alpha1.QueueUnit) { u.Spec.Resource = negative }, "must not be negative"},
-		"a negative request":         {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets[0].Requests = negative }, "must not be negative"},
-		"a negative limit":           {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets[0].Limits = negative }, "must not be negative"},
+		"a negative total":           {func(u *v1alpha1.QueueUnit) { u.Spec.Resource = negative }, "must be 0 or more"},
+		"a negative request":         {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets[0].Requests = negative }, "must be 0 or more"},
+		"a negative limit":           {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets[0].Limits = negative }, "must be 0 or more"},
 		"a negative count":           {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets[0].Count = -1 }, "spec.podSets[0].count"},
 		"minCount above count":       {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets[0].MinCount = ptr.To[int32](2) }, "minCount must not be greater than count"},
 		"two pod sets of one name":   {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets = append(u.Spec.PodSets, u.Spec.PodSets[0]) }, "Duplicate value"},
@@ -140,7 +140,7 @@ func TestAUnitThatCannotBeReadIsRefused(t *testing.T) {
 		`"12345678901234567890"`: "", `"1n"`: "",
 		`"1e1.5"`: not, `"1e-1000000000"`: not, `"1E+1000000000"`: not, `"1e100"`: not,
 		`"` + strings.Repeat("9", 1000) + `"`: not,
-		`"-1"`:                                "must not be negative", `"-1e1.5"`: "must not be negative",
+		`"-1"`:                                "must be 0 or more", `"-1e1.5"`: "must be 0 or more",
 		`""`: "should match", `"1e"`: "should match", `" 1"`: "should match",
 	} {
 		for place, spec := range map[string]string{

@@ -106,7 +106,7 @@ func TestADeactivatedUnitGivesItsQuotaBackOnceItsJobHasStopped(t *testing.T) {
 
 	was := e.activate("first", "false")
 	now := e.nextWrite(was)
-	expectEvicted(t, was, now, "Deactivated", "deactivated after its release")
+	expectEvicted(t, was, now, "Deactivated", "the job was deactivated after its release")
 	s.used("3")
 
 	// Whoever decides after a restart evicts nobody twice, and gives nothing away.
@@ -122,7 +122,7 @@ func TestADeactivatedUnitGivesItsQuotaBackOnceItsJobHasStopped(t *testing.T) {
 	s.becomes("second", "phase", "Dequeued")
 	s.becomes("first", "phase", "Enqueued")
 	unit := e.get("first")
-	if unit.Status.Reason != "Inactive" || unit.Status.Message != "deactivated after its release; spec.active is false; set it, or the annotation scheduling.x-k8s.io/active of the job, to true to queue the job again" ||
+	if unit.Status.Reason != "Inactive" || unit.Status.Message != "the job was deactivated after its release; spec.active is false; set annotation scheduling.x-k8s.io/active of the job to \"true\" to queue it again" ||
 		apimeta.IsStatusConditionTrue(unit.Status.Conditions, wellknown.ConditionEvicted) {
 		t.Errorf("it waits with %+v", unit.Status)
 	}
@@ -142,7 +142,7 @@ func TestAUnitWhoseTimeIsOverIsEvicted(t *testing.T) {
 	s := newStage(t)
 	e := s.extensions()
 	stop := startController(t)
-	message := "exceeded the maximum execution time of 2 s"
+	message := "the job exceeded its maximum execution time of 2 s (annotation scheduling.x-k8s.io/max-exec-time-seconds)"
 	s.unit("watched", `resource: {cpu: 1}, maximumExecutionTimeSeconds: 2`)
 	s.becomes("watched", "phase", "Dequeued")
 	was := e.get("watched")

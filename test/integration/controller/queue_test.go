@@ -97,7 +97,7 @@ func TestADrainedQueueGetsAllBackAndGoesOnWhereItWas(t *testing.T) {
 	was := e.get("first")
 	s.setQueue(`{"stop": "Drain"}`)
 	now := e.nextWrite(was)
-	expectEvicted(t, was, now, wellknown.ReasonQueueStopped, "queue root was drained; the unit is queued again")
+	expectEvicted(t, was, now, wellknown.ReasonQueueStopped, "queue root was drained; the job is queued again and waits until the queue is resumed")
 	s.used("3")
 
 	// Whoever decides after a restart evicts nobody twice, and releases nothing.

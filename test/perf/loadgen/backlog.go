@@ -67,7 +67,7 @@ func (s *Run) RunBacklog(ctx context.Context, scenery Scenery) (*BacklogFigures,
 // fill waits until all units wait and were reported why, and nothing is written.
 func (s *Run) fill(ctx context.Context, scenery Scenery, f *BacklogFigures) error {
 	reported := func(c Counts) bool { return c.Created == len(s.units) && c.Reported == len(s.units) }
-	if err := s.reach(ctx, "all were reported why they wait", reported); err != nil {
+	if err := s.reach(ctx, "every unit has a reason", reported); err != nil {
 		return err
 	}
 	f.Reported = s.Counts().LastEvent
@@ -192,7 +192,7 @@ func (o *Outcome) Backlog(r *report.Report, f *BacklogFigures) {
 	bars, units := o.stage.scenario.Bars, float64(len(o.stage.units))
 	s := r.Section("waiting")
 	s.Count("units", len(o.stage.units))
-	s.Add("created and reported why after", f.Reported.Seconds(), "s", nil)
+	s.Add("created, each with a reason, after", f.Reported.Seconds(), "s", nil)
 	controller := f.Waiting[rig.Controller]
 	s.Add("controller, processor time", report.Milliseconds(controller.CPU)/units, "ms a unit", nil)
 	s.Add("controller, memory", report.MiB(controller.Resident), "MiB", atMost(bars.ControllerMiB))
@@ -226,7 +226,7 @@ func (o *Outcome) Check() error {
 		return fmt.Errorf("%d units were released more than once: this is a fault of kube-queue", again)
 	}
 	if done, _ := o.counts.Sum(Ours); done == 0 {
-		return errors.New("the audit log reports no write of kube-queue: the figures would mean nothing")
+		return errors.New("the audit log contains no write of kube-queue, so the figures would be meaningless")
 	}
 	return nil
 }

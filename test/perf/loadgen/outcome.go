@@ -173,7 +173,7 @@ func (s *Run) Progress() string {
 	c := s.Counts()
 	parts := []string{fmt.Sprintf("%d of %d created", c.Created, len(s.units))}
 	if s.scenario.Kind == scenario.Backlog {
-		parts = append(parts, fmt.Sprintf("%d reported why they wait", c.Reported))
+		parts = append(parts, fmt.Sprintf("%d with a reason", c.Reported))
 	}
 	parts = append(parts, fmt.Sprintf("%d released", c.Released))
 	if s.scenario.Kind == scenario.Stream {

@@ -82,7 +82,7 @@ func (r *Rig) ReadTrail(ctx context.Context, log *trail.Log, visit func(*trail.E
 	if err != nil {
 		return fmt.Errorf("marking the end in the audit log: %w", err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("the audit log does not report ConfigMap %s; see %s", marker.Name, r.Cluster.AuditLog))
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("the audit log contains no write of ConfigMap %s; see %s", marker.Name, r.Cluster.AuditLog))
 	defer cancel()
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()

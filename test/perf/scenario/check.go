@@ -132,7 +132,7 @@ func (s *Scenario) checkBacklog() error {
 	}
 	switch {
 	case len(s.Classes) != 1:
-		return errors.New("classes: kind Backlog takes one: its order shows for whom there is room")
+		return errors.New("classes: kind Backlog requires exactly one, because the order of its units decides which of them have room")
 	case plan.Settle.Duration <= 0 || plan.Idle.Duration <= 0:
 		return errors.New("backlog.settle, backlog.idle: both must be positive, as 5s and 20s")
 	case plan.Room < 1 || plan.More < 1:

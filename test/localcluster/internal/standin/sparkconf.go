@@ -95,7 +95,7 @@ func (c sparkConf) whole(key string, without int) (int, error) {
 	}
 	n, err := strconv.Atoi(c[key])
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("%s=%s: want a whole number", key, c[key])
+		return 0, fmt.Errorf("%s=%s: must be an integer of 0 or more", key, c[key])
 	}
 	return n, nil
 }
@@ -123,7 +123,7 @@ func (c sparkConf) mebibytes(key, unit, without string) (int64, error) {
 	}
 	match := sparkSize.FindStringSubmatch(strings.ToLower(text))
 	if match == nil {
-		return 0, fmt.Errorf("%s=%s: want a whole number and a unit, such as 512m", key, text)
+		return 0, fmt.Errorf("%s=%s: must be an integer with a unit, such as 512m", key, text)
 	}
 	n, err := strconv.ParseInt(match[1], 10, 64)
 	if err != nil {
