@@ -6,8 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/registry"
+	samples "kube-queue.dev/kube-queue/test/acceptance/kinds"
 )
 
 func TestATableTakesTheOldOnesPlace(t *testing.T) {
@@ -31,6 +35,10 @@ func TestEachFileGetsANewKind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	widget := samples.Sample{
+		Kind:  adapters[len(adapters)-1].Kind(),
+		Total: corev1.ResourceList{"memory": resource.MustParse("1Gi"), "cpu": resource.MustParse("2")},
+	}
 	const mark = ", or `spec.policy.suspend: true`"
 	tests := []struct {
 		path   string
@@ -44,9 +52,12 @@ func TestEachFileGetsANewKind(t *testing.T) {
 		{"hack/deploy-values.yaml", enabled(namesOf(adapters)), []string{", workflow, widget]\n"}},
 		{"pkg/generated/kinds/kinds.go", goFile(data), []string{`"Widget", "Workflow"`}},
 		{"README.md", block("kinds", markTable(adapters)), []string{"| Widget (example.com/v1; operator 7) | the same" + mark + " | `widget` |"}},
+		{"examples/README.md", block("kinds", exampleTable([]samples.Sample{widget})), []string{
+			"| [widget.yaml](widget.yaml) | [Widget](../docs/tasks/run-widget.md) `example.com/v1` | cpu 2, memory 1Gi |"}},
+		{"docs/README.md", block("kinds", pageList(adapters)), []string{"\n  or [Widget](tasks/run-widget.md)\n"}},
 		{"docs/operations/configuration.md", block("kinds", nameTable(adapters)), []string{"| `widget`, `gadget` | Widget of `example.com/v1`; the names are equivalent |"}},
 		{"docs/reference/kinds.md", block("kinds", kindTable(adapters)), []string{
-			"| Widget (`example.com/v1`) | `widget` or `gadget` (equivalent) | the annotation" + mark + " | STATE `Waiting` |"}},
+			"| [Widget](../tasks/run-widget.md) (`example.com/v1`) | `widget` or `gadget` (equivalent) | the annotation" + mark + " | STATE `Waiting` |"}},
 		{"docs/reference/kinds.md", block("kinds-life", lifeTable(adapters)), []string{"| Widget | all | over | gone |"}},
 	}
 	for _, test := range tests {

@@ -435,7 +435,7 @@ func TestUnitMoves(t *testing.T) {
 }
 
 func TestWriteBudget(t *testing.T) {
-	// full is a job with one event; it waits, and runs, for a while.
+	// full is a job with one event that waits and runs for a while.
 	full := func(s *script, waits, runs time.Duration, more func(*play)) {
 		s.create(admin, trees, fourCPU)
 		p := s.batchJob("a", 3)
@@ -458,7 +458,8 @@ func TestWriteBudget(t *testing.T) {
 		}
 		p.end()
 	}
-	// restless has its cause changed twice in half a minute, and does everything else that it may.
+	// restless changes its reason twice in half a minute, and uses all of the other writes in its
+	// budget.
 	restless := func(s *script, between func()) {
 		full(s, 3*time.Second, 3*time.Second, nil)
 		p := s.batchJob("b", 3)

@@ -196,7 +196,7 @@ func markDoesNotStop(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface
 
 func freeWithoutAMark(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface) {
 	create(t, jobs, kind.job(t, kind.suspend("true")))
-	// A mark that comes together with the end of the suspension holds nothing.
+	// A mark that is set together with the end of the suspension does not hold the job.
 	both := strings.TrimSuffix(kind.suspend("false"), "}") + ", " + strings.TrimPrefix(marked, "{")
 	kind.wantSuspended(t, patch(t, jobs, both), false)
 }
@@ -207,7 +207,7 @@ func freeOnceUnmarked(t *testing.T, kind heldKind, jobs dynamic.ResourceInterfac
 	kind.wantSuspended(t, patch(t, jobs, kind.suspend("false")), false)
 }
 
-// Kueue releases its own jobs, and nothing of ours may prevent it.
+// Kueue releases its own jobs, which kube-queue must not prevent.
 func freeInAnotherQueue(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface) {
 	create(t, jobs, kind.job(t, marked))
 	patch(t, jobs, `{metadata: {labels: {kueue.x-k8s.io/queue-name: main}}}`)

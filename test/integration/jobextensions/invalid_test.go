@@ -10,7 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 )
 
-// saysInvalid waits for a unit that can never be admitted as it is, and says why.
+// saysInvalid waits for a unit with reason InvalidRequest and this message.
 func (s *story) saysInvalid(message string) {
 	s.Helper()
 	s.hasUnit("says "+message, func(u *v1alpha1.QueueUnit) bool {

@@ -1,6 +1,5 @@
-// Package jobextensions tests job-extensions against a real API server, with the
-// real operators and as its own ServiceAccount. The tests themselves write what
-// kube-queue-controller would, as its ServiceAccount.
+// Package jobextensions tests job-extensions with its ServiceAccount against a real API server with
+// the real operators. The tests write like kube-queue-controller, with its ServiceAccount.
 package jobextensions
 
 import (
@@ -22,9 +21,8 @@ import (
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
-// cluster is that of the tests without one of their own, which count writes and
-// seconds, so they run one after another. Tests with one mostly wait for it, and
-// run side by side after those.
+// cluster is shared by most tests. They count writes and seconds, so they run one after another.
+// Tests with their own cluster mostly wait for it, and run in parallel afterwards.
 var cluster *clustertest.Cluster
 
 func TestMain(m *testing.M) {
@@ -47,9 +45,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// startExtensions runs what job-extensions runs; the function that it returns
-// stops it and waits until all is written. The options change how it reaches the API
-// server.
+// startExtensions runs job-extensions in this process. The returned function stops it and waits
+// until all writes are complete. The options change how it reaches the API server.
 func startExtensions(c *clustertest.Cluster, enabled string, options ...func(*rest.Config)) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Background()))
 	defer func() {
@@ -92,7 +89,7 @@ func startExtensions(c *clustertest.Cluster, enabled string, options ...func(*re
 	}, nil
 }
 
-// account acts as one of the two programs.
+// account returns a client with the ServiceAccount of a program.
 func account(c *clustertest.Cluster, name string) (*rest.Config, error) {
 	config, _, err := c.ServiceAccountConfig(context.Background(), name)
 	if err != nil {

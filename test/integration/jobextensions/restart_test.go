@@ -9,8 +9,7 @@ import (
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
-// What happens while job-extensions is away is found by the next one from the
-// objects alone, and nothing is done twice.
+// The next process of job-extensions finds all changes in the objects, and repeats nothing.
 func TestARestartFindsEverythingAndRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	c := clustertest.ForTest(t, clustertest.Options{Nodes: 1})
