@@ -38,6 +38,10 @@ func write(root string) error {
 		return err
 	}
 	names := namesOf(adapters)
+	tested, err := operatorTable(root, adapters)
+	if err != nil {
+		return err
+	}
 	for _, file := range []struct {
 		path  string
 		edits []edit
@@ -48,7 +52,7 @@ func write(root string) error {
 		{"charts/kube-queue/README.md", []edit{valuesRow(adapters)}},
 		{"hack/deploy-values.yaml", []edit{enabled(names)}},
 		{"pkg/generated/kinds/kinds.go", []edit{goFile(data)}},
-		{"README.md", []edit{block("kinds", markTable(adapters))}},
+		{"README.md", []edit{block("kinds", tested)}},
 		{"examples/README.md", []edit{block("kinds", exampleTable(examples))}},
 		{"docs/README.md", []edit{block("kinds", pageList(adapters))}},
 		{"docs/operations/configuration.md", []edit{block("kinds", nameTable(adapters))}},

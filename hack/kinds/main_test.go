@@ -39,6 +39,12 @@ func TestEachFileGetsANewKind(t *testing.T) {
 		Kind:  adapters[len(adapters)-1].Kind(),
 		Total: corev1.ResourceList{"memory": resource.MustParse("1Gi"), "cpu": resource.MustParse("2")},
 	}
+	operators["example.com/v1"] = operators["jobset.x-k8s.io/v1alpha2"]
+	t.Cleanup(func() { delete(operators, "example.com/v1") })
+	tested, err := operatorTable("../..", adapters)
+	if err != nil {
+		t.Fatal(err)
+	}
 	const mark = ", or `spec.policy.suspend: true`"
 	tests := []struct {
 		path   string
@@ -51,7 +57,7 @@ func TestEachFileGetsANewKind(t *testing.T) {
 		{"charts/kube-queue/README.md", valuesRow(adapters), []string{", widget (or gadget). For "}},
 		{"hack/deploy-values.yaml", enabled(namesOf(adapters)), []string{", workflow, widget]\n"}},
 		{"pkg/generated/kinds/kinds.go", goFile(data), []string{`"Widget", "Workflow"`}},
-		{"README.md", block("kinds", markTable(adapters)), []string{"| Widget (example.com/v1; operator 7) | the same" + mark + " | `widget` |"}},
+		{"README.md", block("kinds", tested), []string{"| [Widget](docs/tasks/run-widget.md) | JobSet "}},
 		{"examples/README.md", block("kinds", exampleTable([]samples.Sample{widget})), []string{
 			"| [widget.yaml](widget.yaml) | [Widget](../docs/tasks/run-widget.md) `example.com/v1` | cpu 2, memory 1Gi |"}},
 		{"docs/README.md", block("kinds", pageList(adapters)), []string{"\n  or [Widget](tasks/run-widget.md)\n"}},
@@ -88,5 +94,28 @@ func TestAPlaceThatIsGoneIsAnError(t *testing.T) {
 		if got, err := change("something else\n"); err == nil {
 			t.Errorf("%s: it becomes %q", name, got)
 		}
+	}
+}
+
+// The table of versions is written by hand, because it gives the reasons too.
+func TestThePageOfKindsListsTheTestedVersions(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/kinds.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range operators {
+		version, err := o.tested("../..")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if row := "| " + o.name + " | " + version + " |"; !strings.Contains(string(page), row) {
+			t.Errorf("docs/reference/kinds.md has no row %q", row)
+		}
+	}
+}
+
+func TestAKindWithoutAnOperatorIsAnError(t *testing.T) {
+	if got, err := operatorTable("../..", []framework.Adapter{aKind(func(*framework.Kind) {})}); err == nil {
+		t.Errorf("the table is\n%s", got)
 	}
 }

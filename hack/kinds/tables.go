@@ -35,28 +35,6 @@ func table(head []string, rows [][]string) string {
 	return b.String()
 }
 
-// markTable lists the marks of jobs, and the names that enable their kinds.
-func markTable(adapters []framework.Adapter) string {
-	var rows [][]string
-	for _, adapter := range adapters {
-		kind := adapter.Kind()
-		needs := kind.GroupVersion().String()
-		if kind.Doc.Needs != "" {
-			needs += "; " + kind.Doc.Needs
-		}
-		mark := "the same"
-		if len(rows) == 0 {
-			mark = "annotation `" + "scheduling.x-k8s.io/suspend: \"true\"`"
-		}
-		name := "`" + kind.Name + "`"
-		if byDefault(kind) {
-			name += "; on by default"
-		}
-		rows = append(rows, []string{kind.Kind + " (" + needs + ")", mark + bySuspend(kind), name})
-	}
-	return table([]string{"kind", "mark", "in `--enabled-extensions`"}, rows)
-}
-
 // nameTable lists the names.
 func nameTable(adapters []framework.Adapter) string {
 	var rows [][]string

@@ -233,7 +233,7 @@ func TestWhoMayChangeWhatOfAUnit(t *testing.T) {
 		byHand   = "the spec of a QueueUnit is immutable"
 		status   = "only kube-queue writes the status of the QueueUnit of a Job"
 		onlyEnds = "only phases Succeeded and Failed can be set"
-		theRest  = "kube-queue sets the other fields"
+		theRest  = "keep the other fields, which kube-queue sets"
 	)
 	for _, test := range []struct {
 		actor, unit, patch, subresource, says string
