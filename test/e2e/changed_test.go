@@ -17,8 +17,8 @@ func TestAJobEditedAfterItsAdmissionIsAdmittedWithItsNewRequest(t *testing.T) {
 	l.Tree(`{cpu: "4"}`)
 	l.Apply(job{name: "blocker", cpu: "4", runs: harness.UntilFinished}.String())
 	l.WaitForPhase("Job", "blocker", "Running")
-	l.Apply(job{name: "grows", cpu: "1", runs: time.Second}.String() +
-		job{name: "too-large", cpu: "1", runs: time.Second}.String())
+	l.Apply(job{name: "grows", cpu: "1", runs: time.Second, completions: 3}.String() +
+		job{name: "too-large", cpu: "1", runs: time.Second, completions: 10}.String())
 	l.WaitForReason("Job", "grows", "QuotaExceeded")
 	l.WaitForReason("Job", "too-large", "QuotaExceeded")
 
@@ -29,8 +29,8 @@ func TestAJobEditedAfterItsAdmissionIsAdmittedWithItsNewRequest(t *testing.T) {
 	for _, name := range []string{"grows", "too-large"} {
 		l.WaitForPhase("Job", name, "Dequeued")
 	}
-	l.Patch(harness.Jobs, "grows", `{"spec":{"parallelism":3,"completions":3}}`)
-	l.Patch(harness.Jobs, "too-large", `{"spec":{"parallelism":10,"completions":10}}`)
+	l.Patch(harness.Jobs, "grows", `{"spec":{"parallelism":3}}`)
+	l.Patch(harness.Jobs, "too-large", `{"spec":{"parallelism":10}}`)
 	extensions.Thaw()
 
 	l.WaitForReason("Job", "too-large", "ExceedsMaxQuota")

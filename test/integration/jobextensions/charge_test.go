@@ -48,7 +48,7 @@ func TestAJobThatChangedAfterItsAdmissionIsAdmittedAgain(t *testing.T) {
 	t.Parallel()
 	c, start := own(t)
 	stop := start()
-	s := begin(t, c, batchJob, annotated, long)
+	s := begin(t, c, batchJob, annotated, long, `{spec: {parallelism: 1, completions: 10}}`)
 	s.hasUnit("of 1 cpu", s.requests("1"))
 	stop()
 	s.admit()
