@@ -110,6 +110,9 @@ func (s *Scheduler) Apply(now time.Time, e Event) { e.apply(s, now) }
 func (e UnitChanged) apply(s *Scheduler, now time.Time) {
 	u := s.units[e.Unit.Key]
 	if u != nil && u.UID != e.Unit.UID {
+		if e.Unit.Version < u.Version {
+			return // it is about a deleted unit of the same name
+		}
 		s.forget(u)
 		u = nil
 	}

@@ -241,9 +241,9 @@ func (w *world) land(i int) {
 	w.sent = slices.Delete(w.sent, i, i+1)
 	u := w.units[s.Key]
 	switch {
-	case u == nil || u.UID != s.UID:
+	case u == nil:
 		w.outcome(scheduler.Refused{Key: s.Key, Seq: s.Seq})
-	case u.Version != s.Version:
+	case u.UID != s.UID || u.Version != s.Version: // the answer may be ahead of the informer
 		now := *u
 		w.outcome(scheduler.Refused{Key: s.Key, Seq: s.Seq, Now: &now})
 	default:

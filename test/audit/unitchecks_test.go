@@ -317,6 +317,23 @@ func TestUnitMoves(t *testing.T) {
 			p.unit.conditions()
 			p.unit.patchStatus(controller, "status.phase", "Enqueued", "status.reason", "SuspendedByUser")
 		}},
+		{name: "a job that changed before its release is requeued", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.batchJob("a", 3)
+			p.enqueue()
+			p.dequeue()
+			p.unit.conditions("Evicted=True/JobChanged")
+			p.unit.patchStatus(extensions)
+			p.unit.patchStatus(controller, "status.phase", "Enqueued", "status.reason", "JobChanged")
+			p.unit.conditions("Evicted=False/Requeued")
+			p.unit.patchStatus(extensions)
+		}},
+		{name: "a job that changed after its release is not", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.batchJob("a", 3).admit()
+			p.unit.conditions("Evicted=True/JobChanged")
+			p.unit.patchStatus(extensions)
+		}, breaks: []string{"wrong-move"}},
 		{name: "two units for one job", act: func(s *script) {
 			p := s.tfjob("a", 3)
 			p.enqueue()

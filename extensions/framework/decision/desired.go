@@ -200,6 +200,21 @@ func (d *Desired) Differs(unit *v1alpha1.QueueUnit) bool {
 	return len(d.Changes(unit)) > 0 || d.ParameterChanges(unit) != nil
 }
 
+// Exchanges reports whether the job is no longer the one that was admitted: what it
+// requests, or where it is charged, differs from the unit's spec.
+func (d *Desired) Exchanges(unit *v1alpha1.QueueUnit) bool {
+	if d.Invalid != "" {
+		return true
+	}
+	changes := d.Changes(unit)
+	for _, field := range []string{"podSets", "resource", "quotaName", "preemptible"} {
+		if _, differs := changes[field]; differs {
+			return true
+		}
+	}
+	return false
+}
+
 // Changes returns the fields of a merge patch that updates the unit's spec. For an
 // invalid job it contains only active, because the rest may be meaningless.
 func (d *Desired) Changes(unit *v1alpha1.QueueUnit) map[string]any {

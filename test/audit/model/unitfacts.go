@@ -54,7 +54,7 @@ func (u *UnitFacts) Ended() bool {
 // Waits reports whether the unit waits for quota at a time.
 func (u *UnitFacts) Waits(now time.Time) bool {
 	switch u.reason {
-	case "Inactive", "SuspendedByUser", "InvalidRequest", "QueueStopped":
+	case "Inactive", "SuspendedByUser", "InvalidRequest", "QueueStopped", "JobChanged", "Terminating":
 		return false
 	}
 	return u.Active && u.Bad == "" && (u.Phase == Enqueued || u.Phase == Backoff && !now.Before(u.RequeueAt))
@@ -62,7 +62,7 @@ func (u *UnitFacts) Waits(now time.Time) bool {
 
 // Stopped reports whether the job has stopped after an eviction.
 func (u *UnitFacts) Stopped() bool {
-	return u.Evicted && (u.EvictedReason == "Stopped" || u.EvictedReason == "SuspendedByUser")
+	return u.Evicted && (u.EvictedReason == "Stopped" || u.EvictedReason == "SuspendedByUser" || u.EvictedReason == "JobChanged")
 }
 
 type unitObject struct {

@@ -46,8 +46,8 @@ func TestMain(m *testing.M) {
 }
 
 // startExtensions runs job-extensions in this process. The returned function stops it and waits
-// until all writes are complete.
-func startExtensions(c *clustertest.Cluster, enabled string) (stop func(), err error) {
+// until all writes are complete. The options change how it reaches the API server.
+func startExtensions(c *clustertest.Cluster, enabled string, options ...func(*rest.Config)) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Background()))
 	defer func() {
 		if err != nil {
@@ -57,6 +57,9 @@ func startExtensions(c *clustertest.Cluster, enabled string) (stop func(), err e
 	config, err := account(c, "job-extensions")
 	if err != nil {
 		return nil, err
+	}
+	for _, option := range options {
+		option(config)
 	}
 	adapters, err := registry.Parse(enabled)
 	if err != nil {
