@@ -134,6 +134,7 @@ func TestTheCommandsOfTheInstallPageRun(t *testing.T) {
 	s.remove()
 
 	r.again(install)
+	s.enter("default")
 	s.edit(harness.Controller, `/name: StrictPriority/{n;s/"false"/"true"/}`)
 	r.run("helm upgrade")
 	r.run("helm rollback")
@@ -161,8 +162,12 @@ func TestTheCommandsOfTheInstallPageRun(t *testing.T) {
 	chart.run("helm install")
 	s.waitForRollout()
 	configuration := s.read("docs/operations/configuration.md")
-	configuration.run("helm upgrade")
-	s.waitForRollout()
+	for _, command := range configuration.commands {
+		if strings.HasPrefix(command.Text, "helm ") {
+			configuration.again(command)
+			s.waitForRollout()
+		}
+	}
 
 	for _, command := range r.commands[r.next:] {
 		if r.runs(command) {
