@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
+	"kube-queue.dev/kube-queue/extensions/framework/requests"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
@@ -49,6 +51,14 @@ func (n *namespace) Overhead(name string) (corev1.ResourceList, bool) {
 }
 
 func (n *namespace) LimitRanges(string) []*corev1.LimitRange { return n.ranges }
+
+func (n *namespace) Rules() requests.Rules { return requests.Rules{} }
+
+func (n *namespace) ClaimTemplate(string, string) (*resourcev1.ResourceClaimSpec, bool) {
+	return nil, false
+}
+
+func (n *namespace) Claim(string, string) (*resourcev1.ResourceClaimSpec, bool) { return nil, false }
 
 // begin makes a namespace with LimitRanges of these items, and waits until new
 // pods obey them.
