@@ -11,6 +11,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/framework/requests"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
@@ -157,7 +158,7 @@ func TestAJobDeactivatedAsItIsReleasedIsEvictedAndNotForgotten(t *testing.T) {
 func TestARestartGoesOnWithEvictions(t *testing.T) {
 	t.Parallel()
 	c := clustertest.ForTest(t, clustertest.Options{Nodes: 1})
-	stop, err := startExtensions(c, "job")
+	stop, err := startExtensions(c, "job", requests.Rules{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +182,7 @@ func TestARestartGoesOnWithEvictions(t *testing.T) {
 	unreleased.evict(wellknown.ReasonMaximumExecutionTime)
 	changedItsMind.evict(wellknown.ReasonDeactivated)
 	changedItsMind.change(activated)
-	if stop, err = startExtensions(c, "job"); err != nil {
+	if stop, err = startExtensions(c, "job", requests.Rules{}); err != nil {
 		t.Fatal(err)
 	}
 	defer stop()

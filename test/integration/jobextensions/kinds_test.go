@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/extensions/framework/requests"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
@@ -43,7 +44,7 @@ func kindsCluster(t *testing.T, operators ...string) *clustertest.Cluster {
 
 func startFor(t *testing.T, c *clustertest.Cluster, enabled string) (stop func()) {
 	t.Helper()
-	stop, err := startExtensions(c, enabled)
+	stop, err := startExtensions(c, enabled, requests.Rules{})
 	if err != nil {
 		t.Fatal(err)
 	}

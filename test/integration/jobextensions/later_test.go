@@ -3,6 +3,7 @@ package jobextensions
 import (
 	"testing"
 
+	"kube-queue.dev/kube-queue/extensions/framework/requests"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
@@ -11,7 +12,7 @@ import (
 func TestAKindWhoseCRDComesLaterStartsByItselfAndNoObjectStopsIt(t *testing.T) {
 	t.Parallel()
 	c := clustertest.ForTest(t, clustertest.Options{Nodes: 1})
-	stop, err := startExtensions(c, "tfjob,job")
+	stop, err := startExtensions(c, "tfjob,job", requests.Rules{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +33,7 @@ func TestAKindWhoseCRDComesLaterStartsByItselfAndNoObjectStopsIt(t *testing.T) {
 		{name: tensorflow, image: main, resources: {requests: {cpu: "1e1.5"}}}]}}}}}}`)
 	begin(t, c, tfJob, annotated).enqueued()
 	stop()
-	if stop, err = startExtensions(c, "tfjob,job"); err != nil {
+	if stop, err = startExtensions(c, "tfjob,job", requests.Rules{}); err != nil {
 		t.Fatal(err)
 	}
 	begin(t, c, tfJob, annotated).enqueued()

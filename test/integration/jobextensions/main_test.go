@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kube-queue.dev/kube-queue/extensions/framework/reconciler"
+	"kube-queue.dev/kube-queue/extensions/framework/requests"
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/test/clustertest"
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 	}, func(c *clustertest.Cluster) {
 		cluster = c
 		var err error
-		if stop, err = startExtensions(c, "tfjob,pytorchjob,job"); err != nil {
+		if stop, err = startExtensions(c, "tfjob,pytorchjob,job", deviceRules()); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -49,7 +50,7 @@ func TestMain(m *testing.M) {
 
 // startExtensions runs what job-extensions runs; the function that it returns
 // stops it and waits until all is written.
-func startExtensions(c *clustertest.Cluster, enabled string) (stop func(), err error) {
+func startExtensions(c *clustertest.Cluster, enabled string, rules requests.Rules) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Background()))
 	defer func() {
 		if err != nil {
@@ -69,7 +70,7 @@ func startExtensions(c *clustertest.Cluster, enabled string) (stop func(), err e
 		return nil, err
 	}
 	writer := events.NewWriter(client.CoreV1(), events.Source{Component: "job-extensions", Instance: "test"}, clock.RealClock{})
-	jobs, err := reconciler.New(reconciler.Options{Config: config, Adapters: adapters, Workers: 4, Events: writer, Clock: clock.RealClock{}})
+	jobs, err := reconciler.New(reconciler.Options{Config: config, Adapters: adapters, Workers: 4, Rules: rules, Events: writer, Clock: clock.RealClock{}})
 	if err != nil {
 		return nil, err
 	}

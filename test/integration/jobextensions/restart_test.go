@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/extensions/framework/requests"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestARestartFindsEverythingAndRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	c := clustertest.ForTest(t, clustertest.Options{Nodes: 1})
-	stop, err := startExtensions(c, "job")
+	stop, err := startExtensions(c, "job", requests.Rules{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func TestARestartFindsEverythingAndRepeatsNothing(t *testing.T) {
 	admittedMeanwhile.admit()
 	orphaned.must(orphaned.jobs.Delete(t.Context(), "a", deleteOrphaning()))
 	madeMeanwhile := begin(t, c, batchJob, annotated)
-	if stop, err = startExtensions(c, "job"); err != nil {
+	if stop, err = startExtensions(c, "job", requests.Rules{}); err != nil {
 		t.Fatal(err)
 	}
 	defer stop()
