@@ -3,11 +3,16 @@ package reconciler
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
@@ -96,6 +101,40 @@ func TestClaimsThatAreNotWatchedAreNotFound(t *testing.T) {
 	}
 	if _, found := none.claim("ns", "a"); found {
 		t.Error("a claim was found")
+	}
+}
+
+// Without the API, a program that waited for the caches would never be ready.
+func TestClaimsThatAreNotServedAreNotWaitedFor(t *testing.T) {
+	requested := make(chan string, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requested <- r.URL.Path
+		http.NotFound(w, r)
+	}))
+	defer server.Close()
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, served := range []bool{false, true} {
+		claims, err := newClaims(client, func(any) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		synced, err := claims.start(ctx, func() (bool, error) { return served, nil })
+		if err != nil || served != (len(synced) == 2) {
+			t.Errorf("served %t: waits for %d caches, error %v", served, len(synced), err)
+		}
+		if served {
+			if path := <-requested; !strings.HasPrefix(path, "/apis/resource.k8s.io/v1/resourceclaim") {
+				t.Errorf("requested was %s", path)
+			}
+		} else if len(requested) > 0 {
+			t.Errorf("requested was %s, which is not served", <-requested)
+		}
+		cancel()
+		claims.factory.Shutdown()
 	}
 }
 
