@@ -36,6 +36,7 @@ func TestTheTypeIsThatOfAllNodesThatThePodAllows(t *testing.T) {
 		{"terms of one type", `[[{key: model, operator: In, values: [h100]}], [{key: model, operator: In, values: [h100-pcie]}]]`, "gpu/h100"},
 		{"terms of two types", `[[{key: model, operator: In, values: [h100]}], [{key: model, operator: In, values: [a100]}]]`, ""},
 		{"a term without a model", `[[{key: model, operator: In, values: [h100]}], [{key: zone, operator: In, values: [a]}]]`, ""},
+		{"a term of two types before one of a single type", `[[{key: model, operator: In, values: [h100, a100]}], [{key: model, operator: In, values: [h100]}]]`, ""},
 		{"an empty term, which matches no node", `[[{key: model, operator: In, values: [h100]}], []]`, "gpu/h100"},
 		{"a term that contradicts itself", `[[{key: model, operator: In, values: [h100]}], [{key: model, operator: In, values: [a100]}, {key: model, operator: In, values: [t4]}]]`, "gpu/h100"},
 		{"no term", `[]`, ""},
