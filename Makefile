@@ -17,11 +17,13 @@ LDFLAGS := -X kube-queue.dev/kube-queue/pkg/program/identity.linked=$(VERSION)
 
 # Packages whose tests run in seconds, without a cluster.
 UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/acceptance/... ./test/audit/... ./test/demo/... \
-	./test/faultproxy ./test/podrunner ./test/rights/... \
+	./test/docs ./test/faultproxy ./test/podrunner ./test/rights/... \
 	$(addprefix ./test/perf/,jobs loadgen noopqueue pace report rig scenario trail wire)
 # Each package starts its own cluster: more than two at a time are slower on 2 cores.
 CLUSTER_TEST := go test -count=1 -p 2 -timeout 40m
 
+# The last one runs the commands of the documentation.
+E2E := ./test/e2e/... ./test/docs/cluster
 INTEGRATION := ./test/clustertest/... ./test/integration/... ./test/examples ./test/perf
 # These start first, so that none of them runs alone at the end.
 LONGEST := ./test/e2e ./test/e2e/resourcequota ./test/e2e/install ./test/integration/admission
@@ -91,7 +93,7 @@ test-localcluster: ## Test the local cluster
 .PHONY: test-cluster
 test-cluster: ## Run test-integration, test-frameworks and test-e2e together (faster than separately)
 	rm -rf bin/rights && mkdir -p bin/rights
-	KUBE_QUEUE_RIGHTS=$(CURDIR)/bin/rights $(CLUSTER_TEST) $(LONGEST) $(INTEGRATION) ./test/frameworks/... ./test/e2e/...
+	KUBE_QUEUE_RIGHTS=$(CURDIR)/bin/rights $(CLUSTER_TEST) $(LONGEST) $(INTEGRATION) ./test/frameworks/... $(E2E)
 	go run ./test/rights/cmd/rights-check bin/rights deploy/rbac
 
 .PHONY: test-integration
@@ -107,8 +109,8 @@ test-examples: ## Release the examples of each operator and compare their pods w
 	$(CLUSTER_TEST) ./test/examples/pods
 
 .PHONY: test-e2e
-test-e2e: ## Run the end-to-end tests with the real operators
-	$(CLUSTER_TEST) ./test/e2e/...
+test-e2e: ## Run the end-to-end tests with the real operators, and the commands of the documentation
+	$(CLUSTER_TEST) $(E2E)
 
 .PHONY: test-storm
 test-storm: ## Run 200 jobs under ResourceQuotas in addition to pods outside of the queue (test-e2e: 60 jobs)

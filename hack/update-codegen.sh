@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Writes everything in this repository that a program generates: deep copies, clients,
 # listers, informers, CRDs, the API reference, the tables of job kinds in the chart and in
-# docs/, deploy/, and the references of settings, metrics and messages. Run it after a change
-# to apis/, to the chart, to extensions/registry or an adapter's description of its kind, to a
-# program's options, to pkg/metrics/definitions.go, or to a message that users read.
+# docs/, deploy/, the references of settings, metrics and messages, and plots. Run it after a
+# change to apis/, to the chart, to extensions/registry or an adapter's description of its kind,
+# to a program's options, to pkg/metrics/definitions.go, to a message that users read, or to
+# the simulator.
 #
 # It works on the tree that contains it, so that hack/verify.sh can run it in a copy.
 set -euo pipefail
@@ -70,6 +71,9 @@ rm -rf docs/reference/config
 
 echo "metrics"
 "${tools}/metricsdoc" docs/reference/metrics.md
+
+echo "plots"
+"${tools}/plots" .
 
 # Last: it reads the generated code and deploy/.
 echo "messages"

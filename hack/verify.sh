@@ -67,7 +67,7 @@ generated_fresh() {
     cat "${log}"
     ok=1
   }
-  for path in apis pkg/generated charts/kube-queue hack/deploy-values.yaml deploy docs README.md; do
+  for path in apis pkg/generated charts/kube-queue hack/deploy-values.yaml deploy docs examples README.md; do
     git --no-pager diff --no-index --exit-code "${path}" "${copy}/${path}" || ok=1
   done
   return "${ok}"

@@ -119,7 +119,7 @@ func (o *options) complete() error {
 	case o.tree == "-" && o.trace == "-":
 		return errors.New("--trace and --tree must not both read the standard input")
 	case o.gpuResource == "":
-		return errors.New("--gpu-resource must not be empty")
+		return errors.New("--gpu-resource must not be empty; set it, for example to nvidia.com/gpu")
 	}
 	var err error
 	if o.oversell, err = resources.ParseRate(o.oversellRate); err != nil {
@@ -163,7 +163,7 @@ func parseCapacity(text string) (map[string]resource.Quantity, error) {
 			return nil, fmt.Errorf("%q must be RESOURCE=AMOUNT, for example nvidia.com/gpu=600", entry)
 		}
 		if _, twice := limits[name]; twice {
-			return nil, fmt.Errorf("%s is given twice", name)
+			return nil, fmt.Errorf("%s is given twice; remove one entry", name)
 		}
 		q, err := resources.Parse(amount)
 		if err == nil {

@@ -85,9 +85,9 @@ func count(group *jobset.ReplicatedJob) (int32, error) {
 	replicas, each := int64(group.Replicas), int64(job.PodsAtOnce(&group.Template.Spec, 0))
 	switch {
 	case replicas < 0:
-		return 0, fmt.Errorf("replicas must not be negative, not %d", replicas)
+		return 0, fmt.Errorf("replicas must be 0 or more, not %d", replicas)
 	case each < 0:
-		return 0, fmt.Errorf("template.spec.parallelism must not be negative, not %d", each)
+		return 0, fmt.Errorf("template.spec.parallelism must be 0 or more, not %d", each)
 	case replicas*each > math.MaxInt32:
 		return 0, fmt.Errorf("%d replicas of %d pods each exceed the maximum of %d pods; reduce them", replicas, each, math.MaxInt32)
 	}

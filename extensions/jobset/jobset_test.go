@@ -34,10 +34,10 @@ func TestAGroupHasAllPodsOfItsJobs(t *testing.T) {
 		{"as many as can be counted", most, nil, nil, most, ""},
 		{"more than can be counted", 65536, ptr.To[int32](32768), nil, 0, "exceed the maximum of 2147483647 pods"},
 		{"far more than can be counted", most, ptr.To[int32](most), nil, 0, "2147483647 replicas of 2147483647 pods"},
-		{"replicas below zero", -1, ptr.To[int32](1), nil, 0, "replicas must not be negative, not -1"},
-		{"parallelism below zero", 1, ptr.To[int32](-2), ptr.To[int32](1), 0, "parallelism must not be negative, not -2"},
-		{"two wrongs are not right", -1, ptr.To[int32](-1), nil, 0, "replicas must not be negative"},
-		{"the least there is", math.MinInt32, ptr.To[int32](math.MinInt32), nil, 0, "replicas must not be negative"},
+		{"replicas below zero", -1, ptr.To[int32](1), nil, 0, "replicas must be 0 or more, not -1"},
+		{"parallelism below zero", 1, ptr.To[int32](-2), ptr.To[int32](1), 0, "parallelism must be 0 or more, not -2"},
+		{"two wrongs are not right", -1, ptr.To[int32](-1), nil, 0, "replicas must be 0 or more"},
+		{"the least there is", math.MinInt32, ptr.To[int32](math.MinInt32), nil, 0, "replicas must be 0 or more"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := count(&jobset.ReplicatedJob{

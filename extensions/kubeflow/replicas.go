@@ -56,7 +56,7 @@ func (b Base[T]) byRole(given map[training.ReplicaType]*Replicas) (map[training.
 		role, known := b.role(name)
 		switch {
 		case !known:
-			return nil, fmt.Errorf("spec.%s: kind %s has no replica type %q, only %s", b.Field, b.Named.Kind, name, b.roleNames())
+			return nil, fmt.Errorf("spec.%s: kind %s has no replica type %q; known types: %s", b.Field, b.Named.Kind, name, b.roleNames())
 		case name != role && !b.AnyCase:
 			return nil, fmt.Errorf("spec.%s: kind %s has no replica type %q; write %q", b.Field, b.Named.Kind, name, role)
 		case byRole[role] != nil:

@@ -105,7 +105,7 @@ func workers(group *rayv1.WorkerGroupSpec, where string) (int32, error) {
 		value int32
 	}{{"replicas", replicas}, {"minReplicas", least}, {"maxReplicas", most}, {"numOfHosts", hosts}} {
 		if number.value < 0 {
-			return 0, fmt.Errorf("%s.%s must not be negative, not %d", where, number.field, number.value)
+			return 0, fmt.Errorf("%s.%s must be 0 or more, not %d", where, number.field, number.value)
 		}
 	}
 	if least > most {

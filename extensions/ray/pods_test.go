@@ -36,11 +36,11 @@ func TestWorkers(t *testing.T) {
 
 func TestWorkersRefuses(t *testing.T) {
 	tests := []struct{ name, group, err string }{
-		{"negative replicas", `{replicas: -1}`, "there.replicas must not be negative, not -1"},
-		{"a negative least", `{replicas: 1, minReplicas: -2}`, "there.minReplicas must not be negative, not -2"},
-		{"a negative most", `{replicas: 1, maxReplicas: -3}`, "there.maxReplicas must not be negative, not -3"},
-		{"negative hosts", `{replicas: 1, numOfHosts: -4}`, "there.numOfHosts must not be negative, not -4"},
-		{"negative numbers of a suspended group", `{replicas: -1, suspend: true}`, "negative"},
+		{"negative replicas", `{replicas: -1}`, "there.replicas must be 0 or more, not -1"},
+		{"a negative least", `{replicas: 1, minReplicas: -2}`, "there.minReplicas must be 0 or more, not -2"},
+		{"a negative most", `{replicas: 1, maxReplicas: -3}`, "there.maxReplicas must be 0 or more, not -3"},
+		{"negative hosts", `{replicas: 1, numOfHosts: -4}`, "there.numOfHosts must be 0 or more, not -4"},
+		{"negative numbers of a suspended group", `{replicas: -1, suspend: true}`, "must be 0 or more"},
 		{"bounds the wrong way round", `{replicas: 1, minReplicas: 3, maxReplicas: 2}`, "minReplicas 3 is greater than maxReplicas 2"},
 		{"more hosts than can be counted", `{replicas: 65536, numOfHosts: 32768}`, "65536 replicas with 32768 hosts each exceed the maximum of 2147483647 pods"},
 	}

@@ -79,7 +79,7 @@ func check(job *rayv1.RayJob) error {
 	case len(spec.ClusterSelector) > 0:
 		return nil
 	case spec.RayClusterSpec == nil:
-		return errors.New("spec.rayClusterSpec is missing; describe there the cluster of the job")
+		return errors.New("spec.rayClusterSpec is missing; set it to the cluster of the job")
 	case spec.RayClusterSpec.Suspend != nil && *spec.RayClusterSpec.Suspend:
 		return errors.New("spec.rayClusterSpec.suspend is true, so the cluster of the job can never start; remove the field, and use spec.suspend to hold the job")
 	case job.Annotations[wellknown.ShutdownAnnotation] == "false" && spec.TTLSecondsAfterFinished > 0:

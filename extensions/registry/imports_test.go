@@ -23,7 +23,7 @@ var impure = []string{"framework/reconciler", "framework/adaptertest"}
 // Other allowed imports are listed, so that a new import is a decision. Packages of API
 // types are always allowed: see isTypes.
 var (
-	standard = []string{"cmp", "crypto/sha256", "encoding/hex", "encoding/json", "errors", "fmt", "maps", "math", "regexp",
+	standard = []string{"cmp", "crypto/sha256", "embed", "encoding/hex", "encoding/json", "errors", "fmt", "maps", "math", "regexp",
 		"slices", "strconv", "strings", "time"}
 	libraries = []string{
 		"k8s.io/apimachinery/pkg/api/equality", "k8s.io/apimachinery/pkg/api/meta", "k8s.io/apimachinery/pkg/api/resource",

@@ -24,23 +24,23 @@ const (
 	// takes less.
 	maxSize = 8 << 10
 	// format describes the value of the annotation.
-	format = `to a map of resources to quantities, for example "{cpu: 5, memory: 5Gi}"`
+	format = `a map of resources to quantities, for example "{cpu: 5, memory: 5Gi}"`
 
-	unsized = "the requests of the Workflow are unknown; set annotation " + wellknown.MinResourcesAnnotation + " " + format
+	unsized = "the requests of the Workflow are unknown; set annotation " + wellknown.MinResourcesAnnotation + " to " + format
 )
 
 // parseSize reads the annotation. Each error names the annotation and its format.
 func parseSize(text string) (corev1.ResourceList, error) {
 	size, err := readSize(text)
 	if err != nil {
-		return nil, fmt.Errorf("annotation %s: %w; set it %s", wellknown.MinResourcesAnnotation, err, format)
+		return nil, fmt.Errorf("annotation %s: %w; write %s", wellknown.MinResourcesAnnotation, err, format)
 	}
 	return size, nil
 }
 
 func readSize(text string) (corev1.ResourceList, error) {
 	if len(text) > maxSize {
-		return nil, fmt.Errorf("it is longer than %d characters", maxSize)
+		return nil, fmt.Errorf("the value is longer than %d characters", maxSize)
 	}
 	entries, err := readMap(text)
 	if err != nil {
@@ -79,14 +79,14 @@ func readMap(text string) (map[string]any, error) {
 	}
 	entries, isMap := value.(map[string]any)
 	if !isMap {
-		return nil, errors.New("it is not a map")
+		return nil, errors.New("the value is not a map")
 	}
 	return entries, nil
 }
 
 // unreadable returns the error on one line; some of these errors have many.
 func unreadable(err error) error {
-	return fmt.Errorf("it cannot be parsed: %s", strings.Join(strings.Fields(err.Error()), " "))
+	return fmt.Errorf("the value cannot be parsed: %s", strings.Join(strings.Fields(err.Error()), " "))
 }
 
 // readEntry reads the quantity of one resource.

@@ -50,20 +50,20 @@ func TestSizesThatCannotBeReadSayWhy(t *testing.T) {
 		text string
 		says []string
 	}{
-		"nothing":                      {"", []string{"it is not a map"}},
-		"a word":                       {"much", []string{"it is not a map"}},
-		"a list":                       {"[cpu, 5]", []string{"it is not a map"}},
-		"broken YAML":                  {"cpu: 5: 6", []string{"it cannot be parsed: yaml: "}},
-		"broken JSON":                  {`{"cpu": `, []string{"it cannot be parsed"}},
-		"a resource given twice":       {"cpu: 5\ncpu: 6", []string{"it cannot be parsed", `"cpu" already set`}},
-		"one given twice in JSON":      {`{"cpu":5,"cpu":6}`, []string{"it cannot be parsed", `"cpu"`}},
-		"a number too large for JSON":  {`{"cpu":1e1000000000}`, []string{"it cannot be parsed", "1e1000000000"}},
+		"nothing":                      {"", []string{"the value is not a map"}},
+		"a word":                       {"much", []string{"the value is not a map"}},
+		"a list":                       {"[cpu, 5]", []string{"the value is not a map"}},
+		"broken YAML":                  {"cpu: 5: 6", []string{"the value cannot be parsed: yaml: "}},
+		"broken JSON":                  {`{"cpu": `, []string{"the value cannot be parsed"}},
+		"a resource given twice":       {"cpu: 5\ncpu: 6", []string{"the value cannot be parsed", `"cpu" already set`}},
+		"one given twice in JSON":      {`{"cpu":5,"cpu":6}`, []string{"the value cannot be parsed", `"cpu"`}},
+		"a number too large for JSON":  {`{"cpu":1e1000000000}`, []string{"the value cannot be parsed", "1e1000000000"}},
 		"a negative number":            {"cpu: -5", []string{"cpu: -5 is negative"}},
 		"more than can be counted":     {"memory: 100E", []string{"memory: 100E exceeds the largest possible request"}},
 		"an exponent forever":          {`{"cpu": "1e-1000000000"}`, []string{`cpu: quantity "1e-1000000000": the exponent`}},
 		"a number with such":           {`cpu: 1e1000000000`, []string{`cpu: quantity "1e1000000000": the exponent`}},
-		"no number at all":             {"cpu: .nan", []string{"it cannot be parsed"}},
-		"a number without end":         {"cpu: .inf", []string{"it cannot be parsed"}},
+		"no number at all":             {"cpu: .nan", []string{"the value cannot be parsed"}},
+		"a number without end":         {"cpu: .inf", []string{"the value cannot be parsed"}},
 		"a suffix that is none":        {"memory: 5GB", []string{`memory: quantity "5GB" is not a number`}},
 		"a truth":                      {"cpu: true", []string{"the quantity of cpu must be a number or a string"}},
 		"an empty value":               {"cpu:", []string{"the quantity of cpu must be a number or a string"}},
@@ -78,7 +78,7 @@ func TestSizesThatCannotBeReadSayWhy(t *testing.T) {
 		"a text that nobody wrote":     {"cpu: 1 #" + strings.Repeat("x", maxSize), []string{"longer than 8192 characters"}},
 		"a quantity that nobody wrote": {"cpu: '" + strings.Repeat("1", 99) + "'", []string{"cpu: quantity", "is longer than 64 characters"}},
 		"a tree of references":         {bomb(), []string{"annotation"}},
-		"a deep hole":                  {strings.Repeat("[", maxSize), []string{"it cannot be parsed"}},
+		"a deep hole":                  {strings.Repeat("[", maxSize), []string{"the value cannot be parsed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
@@ -23,38 +21,59 @@ type built struct {
 
 // indexOf combines the images of a program in an index: first the images, then their bills
 // of materials. These have the platform unknown/unknown, which no node requests.
-func indexOf(all []built, notes map[string]string) v1.ImageIndex {
-	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
-	for _, b := range all {
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: plain{b.image},
-			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: b.on.os, Architecture: b.on.arch}}})
+func indexOf(all []built, notes map[string]string) ([]byte, error) {
+	index := imageIndex{SchemaVersion: 2, MediaType: types.OCIImageIndex, Annotations: notes}
+	add := func(img v1.Image, os, arch string) error {
+		manifest, err := img.RawManifest()
+		if err != nil {
+			return err
+		}
+		d := describe(types.OCIManifestSchema1, manifest)
+		index.Manifests = append(index.Manifests, indexEntry{d.MediaType, d.Digest, d.Size, imagePlatform{arch, os}})
+		return nil
 	}
 	for _, b := range all {
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: b.bom,
-			Descriptor: v1.Descriptor{ArtifactType: bomType, Platform: &v1.Platform{OS: "unknown", Architecture: "unknown"}}})
+		if err := add(b.image, b.on.os, b.on.arch); err != nil {
+			return nil, err
+		}
 	}
-	return mutate.Annotations(index, notes).(v1.ImageIndex)
+	for _, b := range all {
+		if err := add(b.bom, "unknown", "unknown"); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(index)
 }
 
-// plain is an image without artifactType in the index, as usual for images.
-type plain struct{ v1.Image }
+// imageIndex is an index with its fields in the order of the Go types of OCI, and without fields
+// that OCI 1.0 does not have: skopeo decodes an index and encodes it again, and only an index that
+// stays the same has the same digest in a registry. The types of go-containerregistry have another
+// order.
+type imageIndex struct {
+	SchemaVersion int               `json:"schemaVersion"`
+	MediaType     types.MediaType   `json:"mediaType"`
+	Manifests     []indexEntry      `json:"manifests"`
+	Annotations   map[string]string `json:"annotations,omitempty"`
+}
 
-func (plain) ArtifactType() (string, error) { return "", nil }
+type indexEntry struct {
+	MediaType types.MediaType `json:"mediaType"`
+	Digest    v1.Hash         `json:"digest"`
+	Size      int64           `json:"size"`
+	Platform  imagePlatform   `json:"platform"`
+}
+
+type imagePlatform struct {
+	Architecture string `json:"architecture"`
+	OS           string `json:"os"`
+}
 
 // archive packs the index and everything that it references into a tar file with an OCI image
 // layout. index.json lists only the index, because podman and skopeo cannot choose between
 // several entries. name is the full name of the image with its tag.
-func archive(all []built, index v1.ImageIndex, name, tag string, created time.Time) ([]byte, error) {
-	blobs := map[string][]byte{}
-	digest, err := index.Digest()
-	if err != nil {
-		return nil, fmt.Errorf("digesting the index of %s: %w", name, err)
-	}
-	manifest, err := index.RawManifest()
-	if err != nil {
-		return nil, fmt.Errorf("writing the index of %s: %w", name, err)
-	}
-	blobs[digest.Hex] = manifest
+func archive(all []built, index []byte, name, tag string, created time.Time) ([]byte, error) {
+	listed := describe(types.OCIImageIndex, index)
+	blobs := map[string][]byte{listed.Digest.Hex: index}
 	var loads []dockerLoad
 	for _, b := range all {
 		load, err := collect(blobs, b.image)
@@ -70,13 +89,11 @@ func archive(all []built, index v1.ImageIndex, name, tag string, created time.Ti
 	// Docker keeps the last of several images with one tag. The first platform is the most
 	// common one.
 	slices.Reverse(loads)
-	top := v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{{
-		MediaType: types.OCIImageIndex, Size: int64(len(manifest)), Digest: digest,
-		Annotations: map[string]string{
-			"io.containerd.image.name":          name,
-			"org.opencontainers.image.ref.name": tag,
-		},
-	}}}
+	listed.Annotations = map[string]string{
+		"io.containerd.image.name":          name,
+		"org.opencontainers.image.ref.name": tag,
+	}
+	top := v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{listed}}
 	return layoutTar(created, blobs, top, loads)
 }
 

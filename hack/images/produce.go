@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // product is an output file. digest is the digest of the image if the file is its archive.
@@ -99,15 +100,15 @@ func pack(program string, on platform, binary []byte, opts *options, folders map
 
 func archiveOf(program string, all []built, opts *options) (product, error) {
 	name := opts.repository + "/" + program + ":" + opts.version
-	index := indexOf(all, annotations(program, opts))
+	index, err := indexOf(all, annotations(program, opts))
+	if err != nil {
+		return product{}, fmt.Errorf("writing the index of %s: %w", name, err)
+	}
 	data, err := archive(all, index, name, opts.version, opts.created)
 	if err != nil {
 		return product{}, err
 	}
-	digest, err := index.Digest()
-	if err != nil {
-		return product{}, fmt.Errorf("digesting the index of %s: %w", name, err)
-	}
+	digest := describe(types.OCIImageIndex, index).Digest
 	return product{name: program + ".tar", data: data, mode: 0o644, image: name, digest: digest}, nil
 }
 

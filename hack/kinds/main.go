@@ -1,6 +1,6 @@
 // Kinds generates the files that depend on the kinds of extensions/registry: the data of the
 // chart's policies and roles, the names in its values, the kinds of metrics' labels, and the
-// tables of the documentation. update-codegen.sh runs it.
+// tables and links of the documentation. update-codegen.sh runs it.
 package main
 
 import (
@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"kube-queue.dev/kube-queue/extensions/registry"
+	samples "kube-queue.dev/kube-queue/test/acceptance/kinds"
 )
 
 func main() {
@@ -32,7 +33,15 @@ func write(root string) error {
 	if err != nil {
 		return err
 	}
+	examples, err := samples.All()
+	if err != nil {
+		return err
+	}
 	names := namesOf(adapters)
+	tested, err := operatorTable(root, adapters)
+	if err != nil {
+		return err
+	}
 	for _, file := range []struct {
 		path  string
 		edits []edit
@@ -43,7 +52,9 @@ func write(root string) error {
 		{"charts/kube-queue/README.md", []edit{valuesRow(adapters)}},
 		{"hack/deploy-values.yaml", []edit{enabled(names)}},
 		{"pkg/generated/kinds/kinds.go", []edit{goFile(data)}},
-		{"README.md", []edit{block("kinds", markTable(adapters))}},
+		{"README.md", []edit{block("kinds", tested)}},
+		{"examples/README.md", []edit{block("kinds", exampleTable(examples))}},
+		{"docs/README.md", []edit{block("kinds", pageList(adapters))}},
 		{"docs/operations/configuration.md", []edit{block("kinds", nameTable(adapters))}},
 		{"docs/reference/kinds.md", []edit{block("kinds", kindTable(adapters)), block("kinds-life", lifeTable(adapters))}},
 	} {

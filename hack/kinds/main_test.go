@@ -6,8 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/registry"
+	samples "kube-queue.dev/kube-queue/test/acceptance/kinds"
 )
 
 func TestATableTakesTheOldOnesPlace(t *testing.T) {
@@ -31,6 +35,16 @@ func TestEachFileGetsANewKind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	widget := samples.Sample{
+		Kind:  adapters[len(adapters)-1].Kind(),
+		Total: corev1.ResourceList{"memory": resource.MustParse("1Gi"), "cpu": resource.MustParse("2")},
+	}
+	operators["example.com/v1"] = operators["jobset.x-k8s.io/v1alpha2"]
+	t.Cleanup(func() { delete(operators, "example.com/v1") })
+	tested, err := operatorTable("../..", adapters)
+	if err != nil {
+		t.Fatal(err)
+	}
 	const mark = ", or `spec.policy.suspend: true`"
 	tests := []struct {
 		path   string
@@ -43,10 +57,13 @@ func TestEachFileGetsANewKind(t *testing.T) {
 		{"charts/kube-queue/README.md", valuesRow(adapters), []string{", widget (or gadget). For "}},
 		{"hack/deploy-values.yaml", enabled(namesOf(adapters)), []string{", workflow, widget]\n"}},
 		{"pkg/generated/kinds/kinds.go", goFile(data), []string{`"Widget", "Workflow"`}},
-		{"README.md", block("kinds", markTable(adapters)), []string{"| Widget (example.com/v1; operator 7) | the same" + mark + " | `widget` |"}},
+		{"README.md", block("kinds", tested), []string{"| [Widget](docs/tasks/run-widget.md) | JobSet "}},
+		{"examples/README.md", block("kinds", exampleTable([]samples.Sample{widget})), []string{
+			"| [widget.yaml](widget.yaml) | [Widget](../docs/tasks/run-widget.md) `example.com/v1` | cpu 2, memory 1Gi |"}},
+		{"docs/README.md", block("kinds", pageList(adapters)), []string{"\n  or [Widget](tasks/run-widget.md)\n"}},
 		{"docs/operations/configuration.md", block("kinds", nameTable(adapters)), []string{"| `widget`, `gadget` | Widget of `example.com/v1`; the names are equivalent |"}},
 		{"docs/reference/kinds.md", block("kinds", kindTable(adapters)), []string{
-			"| Widget (`example.com/v1`) | `widget` or `gadget` (equivalent) | the annotation" + mark + " | STATE `Waiting` |"}},
+			"| [Widget](../tasks/run-widget.md) (`example.com/v1`) | `widget` or `gadget` (equivalent) | the annotation" + mark + " | STATE `Waiting` |"}},
 		{"docs/reference/kinds.md", block("kinds-life", lifeTable(adapters)), []string{"| Widget | all | over | gone |"}},
 	}
 	for _, test := range tests {
@@ -77,5 +94,28 @@ func TestAPlaceThatIsGoneIsAnError(t *testing.T) {
 		if got, err := change("something else\n"); err == nil {
 			t.Errorf("%s: it becomes %q", name, got)
 		}
+	}
+}
+
+// The table of versions is written by hand, because it gives the reasons too.
+func TestThePageOfKindsListsTheTestedVersions(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/kinds.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range operators {
+		version, err := o.tested("../..")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if row := "| " + o.name + " | " + version + " |"; !strings.Contains(string(page), row) {
+			t.Errorf("docs/reference/kinds.md has no row %q", row)
+		}
+	}
+}
+
+func TestAKindWithoutAnOperatorIsAnError(t *testing.T) {
+	if got, err := operatorTable("../..", []framework.Adapter{aKind(func(*framework.Kind) {})}); err == nil {
+		t.Errorf("the table is\n%s", got)
 	}
 }

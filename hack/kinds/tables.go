@@ -7,6 +7,7 @@ import (
 
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/registry"
+	samples "kube-queue.dev/kube-queue/test/acceptance/kinds"
 )
 
 // block replaces the table between two marks of the page.
@@ -32,28 +33,6 @@ func table(head []string, rows [][]string) string {
 		line(row)
 	}
 	return b.String()
-}
-
-// markTable lists the marks of jobs, and the names that enable their kinds.
-func markTable(adapters []framework.Adapter) string {
-	var rows [][]string
-	for _, adapter := range adapters {
-		kind := adapter.Kind()
-		needs := kind.GroupVersion().String()
-		if kind.Doc.Needs != "" {
-			needs += "; " + kind.Doc.Needs
-		}
-		mark := "the same"
-		if len(rows) == 0 {
-			mark = "annotation `" + "scheduling.x-k8s.io/suspend: \"true\"`"
-		}
-		name := "`" + kind.Name + "`"
-		if byDefault(kind) {
-			name += "; on by default"
-		}
-		rows = append(rows, []string{kind.Kind + " (" + needs + ")", mark + bySuspend(kind), name})
-	}
-	return table([]string{"kind", "mark", "in `--enabled-extensions`"}, rows)
 }
 
 // nameTable lists the names.
@@ -82,7 +61,7 @@ func kindTable(adapters []framework.Adapter) string {
 		if byDefault(kind) {
 			name += " (on by default)"
 		}
-		rows = append(rows, []string{kind.Kind + " (" + versions(kind) + ")", name, "the annotation" + bySuspend(kind), kind.Doc.Shows})
+		rows = append(rows, []string{pageLink("../tasks/", kind) + " (" + versions(kind) + ")", name, "the annotation" + bySuspend(kind), kind.Doc.Shows})
 	}
 	return table([]string{"kind", "in `--enabled-extensions`", "mark", "status while it waits"}, rows)
 }
@@ -99,6 +78,42 @@ func lifeTable(adapters []framework.Adapter) string {
 		rows = append(rows, []string{name, kind.Doc.Counts, kind.Doc.Frees, kind.Doc.Stops})
 	}
 	return table([]string{"kind", "charged", "the quota is free after", "signs that a job suspended by hand has stopped"}, rows)
+}
+
+// exampleTable lists the examples with their requests.
+func exampleTable(examples []samples.Sample) string {
+	rows := [][]string{{"[quota-tree.yaml](quota-tree.yaml)", "[ElasticQuotaTree](../docs/tasks/give-out-quota.md)", ""}}
+	for _, example := range examples {
+		file := samples.File(example.Kind)
+		var amounts []string
+		for name, amount := range example.Total {
+			amounts = append(amounts, fmt.Sprintf("%s %s", name, amount.String()))
+		}
+		slices.Sort(amounts)
+		rows = append(rows, []string{
+			fmt.Sprintf("[%s](%s)", file, file),
+			fmt.Sprintf("%s `%s`", pageLink("../docs/tasks/", example.Kind), example.GroupVersion()),
+			strings.Join(amounts, ", "),
+		})
+	}
+	return table([]string{"file", "kind, and how to run it", "its QueueUnit requests"}, rows)
+}
+
+// pageList is an item of a list, with links to the pages of all kinds.
+func pageList(adapters []framework.Adapter) string {
+	var links []string
+	for _, adapter := range adapters {
+		if link := pageLink("tasks/", adapter.Kind()); !slices.Contains(links, link) {
+			links = append(links, link)
+		}
+	}
+	last := len(links) - 1
+	return "- Run a " + strings.Join(links[:last], ",\n  ") + "\n  or " + links[last] + "\n"
+}
+
+// pageLink links the page of a kind in the folder of the tasks.
+func pageLink(folder string, kind framework.Kind) string {
+	return fmt.Sprintf("[%s](%srun-%s.md)", kind.Kind, folder, strings.ToLower(kind.Kind))
 }
 
 // several reports whether several extensions have this kind.

@@ -24,8 +24,8 @@ type rules map[string][]rule
 // code is what a cell of the tables has between backquotes.
 var code = regexp.MustCompile("`([^`]+)`")
 
-// parseGlossary reads the two tables of the glossary: the last column of Terms is replaced by
-// the first, and the first column of Words to avoid by the second.
+// parseGlossary reads the tables of the glossary: the last column of Terms and of Terms of the
+// code is replaced by the first, and the first column of Words to avoid by the second.
 func parseGlossary(page string) (rules, error) {
 	found := rules{}
 	section, terms, avoid := "", 0, 0
@@ -43,14 +43,14 @@ func parseGlossary(page string) (rules, error) {
 		}
 		var not, use string
 		switch {
-		case section == "Terms" && len(cells) == 3:
+		case (section == "Terms" || section == "Terms of the code") && len(cells) == 3:
 			not, use = cells[2], cells[0]
 			terms++
 		case section == "Words to avoid" && len(cells) == 2:
 			not, use = cells[0], cells[1]
 			avoid++
 		default:
-			return nil, fmt.Errorf("line %d: a row of %d cells in section %q; Terms has three columns and Words to avoid has two", number+1, len(cells), section)
+			return nil, fmt.Errorf("line %d: a row of %d cells in section %q; the tables of terms have three columns and Words to avoid has two", number+1, len(cells), section)
 		}
 		for _, match := range code.FindAllStringSubmatch(not, -1) {
 			if err := found.add(match[1], use); err != nil {

@@ -191,7 +191,7 @@ func (i *informers) start(ctx context.Context) {
 // wait waits until all listed objects, including those of the quota, are in the inbox.
 func (i *informers) wait(ctx context.Context, quota []cache.InformerSynced) error {
 	if !cache.WaitForCacheSync(ctx.Done(), slices.Concat(i.handled, quota)...) && ctx.Err() == nil {
-		return fmt.Errorf("cannot list units, queues and quota objects")
+		return fmt.Errorf("cannot list QueueUnits, Queues and quota objects; see the earlier errors in the log")
 	}
 	return ctx.Err()
 }

@@ -119,7 +119,7 @@ func (l *loop) prove() {
 		return
 	}
 	if err := l.core.Check(); err != nil {
-		l.broken = fmt.Errorf("invariant broken: %w", err)
+		l.broken = fmt.Errorf("an invariant is broken; this is a bug, please report it: %w", err)
 	}
 }
 

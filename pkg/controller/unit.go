@@ -63,7 +63,7 @@ func (c compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 func compactMeta(meta *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID,
-		ResourceVersion: meta.ResourceVersion, CreationTimestamp: meta.CreationTimestamp,
+		ResourceVersion: meta.ResourceVersion, CreationTimestamp: meta.CreationTimestamp, DeletionTimestamp: meta.DeletionTimestamp,
 		Annotations: arrival.Annotate(nil, arrival.After(meta.Annotations)),
 	}
 }
@@ -126,13 +126,16 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 
 // hold sets the progress of an eviction and why a unit must not be tried.
 func (r unitReader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, invalid error) {
-	inactive := "spec.active is false; set it, or the annotation " + wellknown.ActiveAnnotation + " of the job, to true to queue the job again"
+	inactive := "spec.active is false; set annotation " + wellknown.ActiveAnnotation + " of the job to \"true\" to queue it again"
 	eviction := lifecycle.EvictionOf(unit)
 	u.Evicted, u.Stopped = eviction.UnderWay(), eviction.Stopped()
 	switch eviction {
 	case lifecycle.EvictionByUser:
 		u.Held = &quota.Refusal{Reason: wellknown.ReasonSuspendedByUser,
-			Sentence: "suspended by hand after its release; set suspend to false to queue the job again, or delete it"}
+			Sentence: "the job was suspended by hand after its release; set suspend to false to queue it again, or delete it"}
+	case lifecycle.EvictionChanged:
+		u.Held = &quota.Refusal{Reason: wellknown.ReasonJobChanged,
+			Sentence: "the job changed after its admission and was not released; the unit is queued again with the new request"}
 	case lifecycle.EvictionStopped:
 		if why := lifecycle.EvictedOf(unit).Message; why != "" {
 			inactive = why + "; " + inactive
@@ -140,6 +143,9 @@ func (r unitReader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, 
 	}
 	switch {
 	case u.Held != nil:
+	case unit.DeletionTimestamp != nil:
+		u.Held = &quota.Refusal{Reason: wellknown.ReasonTerminating,
+			Sentence: "the unit is being deleted, but a finalizer keeps it; remove the finalizer, and the job gets another unit"}
 	case invalid != nil:
 		u.Held = &quota.Refusal{Reason: wellknown.ReasonInvalidRequest, Sentence: invalid.Error()}
 	case u.Inactive && u.Reason == wellknown.ReasonInvalidRequest:

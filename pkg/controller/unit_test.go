@@ -102,7 +102,7 @@ func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 		u.Spec.Active, u.Spec.MaximumExecutionTimeSeconds = ptr.To(false), ptr.To[int32](90)
 		u.Status.Phase, u.Status.Quota, u.Status.DequeueTime = "Running", "root/a", &metav1.MicroTime{Time: released}
 		u.Status.Conditions = []metav1.Condition{{Type: wellknown.ConditionEvicted, Status: metav1.ConditionTrue,
-			Reason: string(wellknown.ReasonStopped), Message: "exceeded the maximum execution time"}}
+			Reason: string(wellknown.ReasonStopped), Message: "the job exceeded its maximum execution time"}}
 	}))
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 		t.Errorf("it holds quota of %q", u.Quota)
 	}
 	// Queued again, it reports why it was stopped as well as what to do.
-	if says := u.Held.Message(); !strings.HasPrefix(says, "exceeded the maximum execution time; spec.active is false; set it") {
+	if says := u.Held.Message(); !strings.HasPrefix(says, "the job exceeded its maximum execution time; spec.active is false; set annotation ") {
 		t.Errorf("it says %q", says)
 	}
 }

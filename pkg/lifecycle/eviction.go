@@ -22,13 +22,18 @@ const (
 	EvictionStopped
 	// EvictionByUser means that the job was suspended by hand and that its pods are gone.
 	EvictionByUser
+	// EvictionChanged means that the job changed between its admission and its release. It was
+	// not released.
+	EvictionChanged
 )
 
 // UnderWay reports whether the job must be stopped and has not stopped yet.
 func (e Eviction) UnderWay() bool { return e == EvictionAsked || e == EvictionForGood }
 
 // Stopped reports whether the job has stopped, so that its quota can be freed.
-func (e Eviction) Stopped() bool { return e == EvictionStopped || e == EvictionByUser }
+func (e Eviction) Stopped() bool {
+	return e == EvictionStopped || e == EvictionByUser || e == EvictionChanged
+}
 
 // EvictionOf reads the progress of an eviction from the condition Evicted of the unit.
 func EvictionOf(unit *v1alpha1.QueueUnit) Eviction {
@@ -41,6 +46,8 @@ func EvictionOf(unit *v1alpha1.QueueUnit) Eviction {
 		return EvictionStopped
 	case wellknown.ReasonSuspendedByUser:
 		return EvictionByUser
+	case wellknown.ReasonJobChanged:
+		return EvictionChanged
 	case wellknown.ReasonMaximumExecutionTime:
 		return EvictionForGood
 	default:

@@ -39,6 +39,9 @@ const (
 	MarkSuspended    Name = "MarkSuspendedByUser"
 	RequeueSuspended Name = "RequeueSuspendedByUser"
 	Resume           Name = "Resume"
+	MarkChanged      Name = "MarkChanged"
+	RequeueChanged   Name = "RequeueChanged"
+	AcceptChange     Name = "AcceptChange"
 	LeaveQueue       Name = "LeaveQueue"
 	Collect          Name = "Collect"
 	DeleteOrphan     Name = "DeleteOrphan"
@@ -104,7 +107,7 @@ func Moves() []Move {
 		{MarkRemains, From{Phases: holding}, To{Phases: phases(running), Reason: wellknown.ReasonPodsRemain}, Extensions,
 			"the job ended 2 s ago, and an object that owns pods of it still exists. Still charged"},
 		{MarkFinished, From{Phases: live}, To{Phases: phases(succeeded, failed)}, Extensions,
-			"the job has ended and none of its objects remain; the controller then uncharges the unit"},
+			"the job has ended and none of its objects remain, or it is gone and a finalizer keeps the unit; the controller then uncharges the unit"},
 		{Evict, From{Phases: holding, Evictions: []Eviction{EvictionNone}}, To{Evicted: metav1.ConditionTrue, Reasons: []wellknown.Reason{
 			wellknown.ReasonDeactivated, wellknown.ReasonMaximumExecutionTime, wellknown.ReasonQueueStopped}}, Controller,
 			"Deactivated: spec.active is false; MaximumExecutionTime: the job has run for too long (not Reserved); QueueStopped: the queue is drained. Still charged"},
@@ -123,9 +126,18 @@ func Moves() []Move {
 				Reasons: []wellknown.Reason{wellknown.ReasonSuspendedByUser}}, Controller, "uncharged; the unit keeps the condition and is not tried"},
 		{Resume, From{Phases: notAdmitted, Evictions: []Eviction{EvictionByUser}},
 			To{Evicted: metav1.ConditionFalse, Reasons: []wellknown.Reason{wellknown.ReasonResumed}}, Extensions,
-			"the job was unsuspended by hand; the unit is queued again"},
+			"the job was unsuspended by hand and is queued again"},
+		{MarkChanged, From{Phases: phases(dequeued), Evictions: []Eviction{EvictionNone}},
+			To{Evicted: metav1.ConditionTrue, Reasons: []wellknown.Reason{wellknown.ReasonJobChanged}}, Extensions,
+			"the job changed after its admission and before its release, and is not released. Still charged"},
+		{RequeueChanged, From{Phases: holding, Evictions: []Eviction{EvictionChanged}},
+			To{Phases: phases(enqueued), Evicted: metav1.ConditionTrue, Reason: wellknown.ReasonJobChanged,
+				Reasons: []wellknown.Reason{wellknown.ReasonJobChanged}}, Controller, "uncharged; the unit keeps the condition and is not tried"},
+		{AcceptChange, From{Phases: notAdmitted, Evictions: []Eviction{EvictionChanged}},
+			To{Evicted: metav1.ConditionFalse, Reasons: []wellknown.Reason{wellknown.ReasonRequeued}}, Extensions,
+			"the unit has the request of the changed job; it is queued again"},
 		{LeaveQueue, From{Phases: phases(enqueued, backoff, reserved, dequeued)}, To{Gone: true}, Extensions,
-			"the job left the queue; Dequeued: it was handed over to another queue before its release"},
+			"the job left the queue, or is being deleted; Dequeued: before its release"},
 		{Collect, From{Phases: all}, To{Gone: true}, Collector, "the job is gone"},
 		{DeleteOrphan, From{Phases: all}, To{Gone: true}, Extensions,
 			"the job is gone and was deleted without its dependents"},

@@ -61,6 +61,8 @@ func (f From) text() string {
 		return text + "; Evicted=True with reason " + string(wellknown.ReasonStopped)
 	case has(EvictionByUser):
 		return text + "; Evicted=True with reason " + string(wellknown.ReasonSuspendedByUser)
+	case has(EvictionChanged):
+		return text + "; Evicted=True with reason " + string(wellknown.ReasonJobChanged)
 	}
 	return text
 }
@@ -124,6 +126,9 @@ func TestEachStatusMakesItsMoveFromWhereverThatBegins(t *testing.T) {
 		MarkSuspended:    {func(u *v1alpha1.QueueUnit) Status { return SuspendedByUser(u, now) }},
 		RequeueSuspended: {func(*v1alpha1.QueueUnit) Status { return Requeued(place, wellknown.ReasonSuspendedByUser, "m", micro) }},
 		Resume:           {func(u *v1alpha1.QueueUnit) Status { return Resumed(u, now) }},
+		MarkChanged:      {func(u *v1alpha1.QueueUnit) Status { return JobChanged(u, now) }},
+		RequeueChanged:   {func(*v1alpha1.QueueUnit) Status { return Requeued(place, wellknown.ReasonJobChanged, "m", micro) }},
+		AcceptChange:     {func(u *v1alpha1.QueueUnit) Status { return ChangeAccepted(u, now) }},
 	}
 	for _, m := range Moves() {
 		if len(m.From.Phases) == 0 || m.To.Gone || m.Name == Deactivate { // no status is written
@@ -145,7 +150,7 @@ func TestEachStatusMakesItsMoveFromWhereverThatBegins(t *testing.T) {
 func beginnings(m Move) (units []*v1alpha1.QueueUnit) {
 	for _, phase := range m.From.Phases {
 		for _, reason := range []wellknown.Reason{"", wellknown.ReasonDeactivated, wellknown.ReasonMaximumExecutionTime, wellknown.ReasonQueueStopped,
-			wellknown.ReasonStopped, wellknown.ReasonSuspendedByUser} {
+			wellknown.ReasonStopped, wellknown.ReasonSuspendedByUser, wellknown.ReasonJobChanged} {
 			unit := &v1alpha1.QueueUnit{Status: v1alpha1.QueueUnitStatus{Phase: phase, Conditions: []metav1.Condition{{
 				Type: wellknown.ConditionPodsReady, Status: metav1.ConditionFalse, Reason: "PodsNotReady"}}}}
 			if reason != "" {

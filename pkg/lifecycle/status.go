@@ -110,22 +110,35 @@ func Stopped(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 // SuspendedByUser reports that a released job was suspended by hand and has stopped.
 func SuspendedByUser(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 	return evicted(unit, metav1.ConditionTrue, wellknown.ReasonSuspendedByUser,
-		"suspended by hand after its release; set suspend to false to queue the job again, or delete it", now)
+		"the job was suspended by hand after its release; set suspend to false to queue it again, or delete it", now)
 }
 
 // Resumed reports that such a job was unsuspended by hand.
 func Resumed(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 	return evicted(unit, metav1.ConditionFalse, wellknown.ReasonResumed,
-		"unsuspended by hand; the unit is queued again", now)
+		"the job was unsuspended by hand and is queued again", now)
 }
 
-// Requeued queues a unit again whose job has stopped. A unit whose job was suspended by hand keeps
-// its condition and is not tried.
+// JobChanged reports that the job of an admitted unit requests something else than was admitted, and
+// is therefore not released.
+func JobChanged(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
+	return evicted(unit, metav1.ConditionTrue, wellknown.ReasonJobChanged,
+		"the job changed after its admission and was not released; the unit is queued again with the new request", now)
+}
+
+// ChangeAccepted reports that the unit has the request of the changed job.
+func ChangeAccepted(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
+	return evicted(unit, metav1.ConditionFalse, wellknown.ReasonRequeued,
+		"the unit has the request of the changed job and is queued again", now)
+}
+
+// Requeued queues a unit again whose job has stopped. A unit whose job was suspended by hand, or has
+// changed, keeps its condition and is not tried.
 func Requeued(at Place, reason wellknown.Reason, message string, now metav1.MicroTime) Status {
 	status := at.status(reason, message)
 	status["phase"] = v1alpha1.PhaseEnqueued
 	evicted := condition(wellknown.ConditionEvicted, metav1.ConditionFalse, string(wellknown.ReasonRequeued), now)
-	if reason == wellknown.ReasonSuspendedByUser {
+	if reason == wellknown.ReasonSuspendedByUser || reason == wellknown.ReasonJobChanged {
 		evicted = condition(wellknown.ConditionEvicted, metav1.ConditionTrue, string(reason), now)
 	}
 	status["conditions"] = []metav1.Condition{evicted}

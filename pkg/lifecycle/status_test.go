@@ -34,10 +34,10 @@ func TestFinishedStatus(t *testing.T) {
 func TestAStoppedUnitStillSaysWhyItWasEvicted(t *testing.T) {
 	u := &v1alpha1.QueueUnit{Status: v1alpha1.QueueUnitStatus{Phase: v1alpha1.PhaseRunning, Conditions: []metav1.Condition{{
 		Type: wellknown.ConditionEvicted, Status: metav1.ConditionTrue,
-		Reason: string(wellknown.ReasonMaximumExecutionTime), Message: "exceeded the maximum execution time",
+		Reason: string(wellknown.ReasonMaximumExecutionTime), Message: "the job exceeded its maximum execution time",
 	}}}}
 	conditions := patched(t, u, Stopped(u, metav1.NewTime(noon))).Status.Conditions
-	if len(conditions) != 1 || conditions[0].Reason != "Stopped" || conditions[0].Message != "exceeded the maximum execution time" {
+	if len(conditions) != 1 || conditions[0].Reason != "Stopped" || conditions[0].Message != "the job exceeded its maximum execution time" {
 		t.Errorf("conditions are %+v", conditions)
 	}
 }

@@ -132,7 +132,7 @@ func logSettings(ctx context.Context, set *settings.Set) {
 	values, from := set.InForce()
 	logger.Info("Settings in force", "version", identity.Version(), "file", set.File(), "given", from, "settings", values)
 	for _, variable := range set.Ineffective() {
-		logger.Info("An environment variable has no effect", "variable", variable)
+		logger.Info("An environment variable has no effect; remove or rename it", "variable", variable)
 	}
 }
 

@@ -77,8 +77,8 @@ func (r *Refusal) Message() string {
 		return fmt.Sprintf("insufficient %s in quota %s: requested %s, used %s of max %s",
 			r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit))
 	case wellknown.ReasonMaxJobs:
-		return fmt.Sprintf("job limit reached in quota %s: %d of %d jobs hold quota (%s)",
-			r.Node, r.Used, r.Limit, JobsResource)
+		return fmt.Sprintf("job limit reached in quota %s: %d jobs hold quota, and %s is %d",
+			r.Node, r.Used, JobsResource, r.Limit)
 	case wellknown.ReasonExceedsMaxQuota:
 		return fmt.Sprintf("can never fit in quota %s: requested %s %s, max is %s (used %s); request less or raise the max of the quota",
 			r.Node, format(r.Asked), r.Resource, format(r.Limit), format(r.Used))

@@ -52,7 +52,7 @@ func RequestValue(name string, q resource.Quantity) (int64, error) {
 		value++
 	}
 	if !fits || value > MaxRequest {
-		return 0, fmt.Errorf("%s: %s exceeds the largest possible request, %s", name, text(q), Format(name, MaxRequest))
+		return 0, fmt.Errorf("%s: %s exceeds the largest possible request, %s; request less", name, text(q), Format(name, MaxRequest))
 	}
 	return value, nil
 }
@@ -100,10 +100,10 @@ func Quantities(n *Names, v Vector) map[string]resource.Quantity {
 
 func check(name string, q resource.Quantity) error {
 	if name == "" {
-		return fmt.Errorf("a resource has an empty name: %s", text(q))
+		return fmt.Errorf("the resource with quantity %s has no name; set one, such as cpu", text(q))
 	}
 	if q.Sign() < 0 {
-		return fmt.Errorf("%s: %s is negative", name, text(q))
+		return fmt.Errorf("%s: %s is negative; set it to 0 or more", name, text(q))
 	}
 	return nil
 }

@@ -134,8 +134,8 @@ func TestErrorsListResourcesInOrderOfNames(t *testing.T) {
 	}
 	for range 20 {
 		_, err := Request(NewNames(), wrong)
-		want := "a resource has an empty name: 1; cpu: -100m is negative; memory: -1Gi is negative; " +
-			"z: 1e30 exceeds the largest possible request, 9007199254740992"
+		want := "the resource with quantity 1 has no name; set one, such as cpu; cpu: -100m is negative; set it to 0 or more; memory: -1Gi is negative; set it to 0 or more; " +
+			"z: 1e30 exceeds the largest possible request, 9007199254740992; request less"
 		if err == nil || err.Error() != want {
 			t.Fatalf("error %q, want %q", err, want)
 		}

@@ -27,11 +27,11 @@ func ParseRate(s string) (Rate, error) {
 	}
 	whole, fraction = strings.TrimLeft(whole, "0"), strings.TrimRight(fraction, "0")
 	if len(whole) > rateDigits || len(fraction) > rateDigits {
-		return Rate{}, fmt.Errorf("rate %q has more than %d digits before or after the point", s, rateDigits)
+		return Rate{}, fmt.Errorf("rate %q must have at most %d digits before and after the point", s, rateDigits)
 	}
 	value, err := strconv.ParseInt("0"+whole+fraction, 10, 64)
 	if err != nil || value == 0 {
-		return Rate{}, fmt.Errorf("rate %q must be above 0", s)
+		return Rate{}, fmt.Errorf("rate %q must be greater than 0", s)
 	}
 	places := len(fraction)
 	return Rate{offset: value - powerOfTen(places), places: places}, nil

@@ -29,7 +29,7 @@ func TestParseRateSaysWhatIsWrong(t *testing.T) {
 		{"", "not a decimal"}, {".", "not a decimal"}, {"1.", "not a decimal"}, {"-1", "not a decimal"}, {"+1", "not a decimal"},
 		{"1e3", "not a decimal"}, {"NaN", "not a decimal"}, {"Inf", "not a decimal"}, {"1.2.3", "not a decimal"}, {"120%", "not a decimal"},
 		{" 1", "not a decimal"}, {"1,2", "not a decimal"}, {"٣", "not a decimal"},
-		{"0", "above 0"}, {"0.0", "above 0"}, {"000", "above 0"},
+		{"0", "greater than 0"}, {"0.0", "greater than 0"}, {"000", "greater than 0"},
 		{"1000000000", "digits"}, {"0.0000000001", "digits"}, {strings.Repeat("9", 1000), "digits"},
 	} {
 		if r, err := ParseRate(c.text); err == nil || !strings.Contains(err.Error(), c.says) {

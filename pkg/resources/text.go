@@ -21,12 +21,12 @@ const (
 func Parse(s string) (resource.Quantity, error) {
 	s = strings.TrimSpace(s)
 	if len(s) > maxText {
-		return resource.Quantity{}, fmt.Errorf("quantity %q... is longer than %d characters", s[:maxText], maxText)
+		return resource.Quantity{}, fmt.Errorf("quantity %q... is longer than %d characters; write it shorter, such as 2, 500m, 1.5 or 4Gi", s[:maxText], maxText)
 	}
 	if at := strings.IndexAny(s, "eE"); at >= 0 && s[at:] != "E" && s[at:] != "Ei" {
 		exponent, err := strconv.Atoi(s[at+1:])
 		if err != nil || exponent < -maxExponent || exponent > maxExponent {
-			return resource.Quantity{}, fmt.Errorf("quantity %q: the exponent must be a whole number from -%d to %d", s, maxExponent, maxExponent)
+			return resource.Quantity{}, fmt.Errorf("quantity %q: the exponent must be an integer from -%d to %d", s, maxExponent, maxExponent)
 		}
 	}
 	q, err := resource.ParseQuantity(s)

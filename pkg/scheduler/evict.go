@@ -15,16 +15,16 @@ func (u *unit) eviction(now time.Time) *quota.Refusal {
 	case !u.Phase.holdsQuota() || u.Evicted || u.Stopped || u.Over:
 		return nil
 	case u.Inactive:
-		return &quota.Refusal{Reason: wellknown.ReasonDeactivated, Sentence: "deactivated after its release"}
+		return &quota.Refusal{Reason: wellknown.ReasonDeactivated, Sentence: "the job was deactivated after its release"}
 	}
 	if u.queue != nil && u.queue.set.Stop == Drain {
-		return &quota.Refusal{Reason: wellknown.ReasonQueueStopped, Sentence: fmt.Sprintf("queue %s was drained; the unit is queued again", u.queue.name)}
+		return &quota.Refusal{Reason: wellknown.ReasonQueueStopped, Sentence: fmt.Sprintf("queue %s was drained; the job is queued again and waits until the queue is resumed", u.queue.name)}
 	}
 	if end := u.endsAt(); end == 0 || end > instantOf(now) {
 		return nil
 	}
 	return &quota.Refusal{Reason: wellknown.ReasonMaximumExecutionTime, Sentence: fmt.Sprintf(
-		"exceeded the maximum execution time of %d s", u.MaxTime/time.Second)}
+		"the job exceeded its maximum execution time of %d s (annotation %s)", u.MaxTime/time.Second, wellknown.MaxExecTimeAnnotation)}
 }
 
 // endsAt returns when a unit with a maximum execution time must be evicted; 0 if never. A reserved unit

@@ -61,6 +61,11 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 					quotaName(rapid.SampledFrom(w.quotas()).Draw(t, "quota")))
 			}
 		},
+		"replace": func(t *rapid.T) {
+			key := pick("unit")
+			w.delete(key)
+			w.submit(key, drawRequest(t))
+		},
 		"change request": func(t *rapid.T) {
 			d := w.demand(drawRequest(t))
 			w.write(pick("unit"), func(u *scheduler.Unit) {

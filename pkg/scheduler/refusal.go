@@ -22,7 +22,7 @@ func (u *unit) refusal(now time.Time) *quota.Refusal {
 		return nil
 	case instantOf(now) < u.requeueAt:
 		return &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: fmt.Sprintf(
-			"stopped after %s; requeued at %s", releases(u.Attempts), u.requeueAt.time().UTC().Format(time.RFC3339))}
+			"the job was stopped after %s; it is requeued at %s", releases(u.Attempts), u.requeueAt.time().UTC().Format(time.RFC3339))}
 	}
 	shape := u.item.Shape()
 	if shape == nil {

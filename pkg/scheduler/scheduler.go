@@ -98,7 +98,7 @@ func New(opts Options) *Scheduler {
 		timers:        newTimers(),
 		explainer:     newExplainer(),
 		isFreed:       map[quota.Space]bool{},
-		missing:       &quota.Refusal{Reason: wellknown.ReasonNoQuota, Sentence: "the quota has not been read yet"},
+		missing:       &quota.Refusal{Reason: wellknown.ReasonNoQuota, Sentence: "kube-queue-controller has not read the quota yet; if this persists, check its log"},
 	}
 	s.waitIndex = queue.NewWaitIndex(s.room, s.backoff)
 	return s
@@ -110,6 +110,9 @@ func (s *Scheduler) Apply(now time.Time, e Event) { e.apply(s, now) }
 func (e UnitChanged) apply(s *Scheduler, now time.Time) {
 	u := s.units[e.Unit.Key]
 	if u != nil && u.UID != e.Unit.UID {
+		if e.Unit.Version < u.Version {
+			return // it is about a deleted unit of the same name
+		}
 		s.forget(u)
 		u = nil
 	}

@@ -241,9 +241,9 @@ func (w *world) land(i int) {
 	w.sent = slices.Delete(w.sent, i, i+1)
 	u := w.units[s.Key]
 	switch {
-	case u == nil || u.UID != s.UID:
+	case u == nil:
 		w.outcome(scheduler.Refused{Key: s.Key, Seq: s.Seq})
-	case u.Version != s.Version:
+	case u.UID != s.UID || u.Version != s.Version: // the answer may be ahead of the informer
 		now := *u
 		w.outcome(scheduler.Refused{Key: s.Key, Seq: s.Seq, Now: &now})
 	default:
@@ -319,7 +319,8 @@ func (w *world) checkLimits() {
 		for i, node := range group.Nodes() {
 			for _, a := range u.Demand.Requests {
 				room := charged.Room(quota.Space{Node: node, Resource: a.ID})
-				if !u.Demand.Preemptible && i == 0 {
+				// A min of max-jobs bounds nothing.
+				if !u.Demand.Preemptible && i == 0 && w.names.Name(a.ID) != quota.JobsResource {
 					room = min(room, charged.Room(quota.Space{Node: node, Resource: a.ID, Bound: quota.FixedMin}))
 				}
 				if room < 0 {

@@ -91,7 +91,7 @@ func newSimulation(scenario Scenario) (*simulation, error) {
 	}, func(r *run) *int { return &r.place })
 	for i, u := range p.units {
 		if other, taken := p.byKey[u.Key]; taken {
-			return nil, fmt.Errorf("jobs %d and %d of the trace have the same name %s", other+1, i+1, u.Key)
+			return nil, fmt.Errorf("jobs %d and %d of the trace have the same name %s; give each job its own name", other+1, i+1, u.Key)
 		}
 		p.byKey[u.Key] = i
 		p.order = append(p.order, i)

@@ -176,9 +176,9 @@ func TestAScenarioThatCannotBePlayedIsRefused(t *testing.T) {
 		{"an invalid tree", []simulator.Job{job("one", 0, 1, 1)}, bad, []string{"root/leaf", "min", "5", "max"}},
 		{"a tree without a name", nil, tree.Node{}, []string{"no name"}},
 		{"two jobs of one name", []simulator.Job{job("one", 0, 1, 1), job("one", 5, 1, 1)}, oneLeaf(4), []string{"jobs 1 and 2", "a/one"}},
-		{"a job before the start of the trace", []simulator.Job{job("early", -1, 1, 1)}, oneLeaf(4), []string{"a/early", "negative"}},
-		{"a job that ends before it begins", []simulator.Job{job("back", 0, -1, 1)}, oneLeaf(4), []string{"a/back", "negative"}},
-		{"a negative request", []simulator.Job{negative}, oneLeaf(4), []string{"a/negative", gpu, "negative"}},
+		{"a job before the start of the trace", []simulator.Job{job("early", -1, 1, 1)}, oneLeaf(4), []string{"a/early", "must be 0 or more"}},
+		{"a job that ends before it begins", []simulator.Job{job("back", 0, -1, 1)}, oneLeaf(4), []string{"a/back", "must be 0 or more"}},
+		{"a negative request", []simulator.Job{negative}, oneLeaf(4), []string{"a/negative", gpu, "is negative"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := simulator.Run(t.Context(), simulator.Scenario{Jobs: c.jobs, Tree: c.root})

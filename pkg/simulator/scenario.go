@@ -82,7 +82,7 @@ func (s *Scenario) units(names *resources.Names, start time.Time) ([]scheduler.U
 	for i, job := range s.Jobs {
 		key := job.Namespace + "/" + job.Name
 		if job.Submitted < 0 || job.Runs < 0 {
-			return nil, fmt.Errorf("job %s: submission time (%v) and run time (%v) must not be negative", key, job.Submitted, job.Runs)
+			return nil, fmt.Errorf("job %s: submission time (%v) and run time (%v) must be 0 or more", key, job.Submitted, job.Runs)
 		}
 		requests, err := resources.Request(names, job.Requests)
 		if err != nil {

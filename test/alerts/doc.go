@@ -1,9 +1,8 @@
-// Package alerts proves the alert rules and the dashboard of the chart, with the parser,
-// the engine and the templates of Prometheus itself: each alert fires when its cause
-// happens and is quiet otherwise, and nothing requests a metric or label that is not
-// defined. What lasts for how long is counted here, for Prometheus's package for that
-// imports its service discovery, with the clients of all clouds.
+// Package alerts tests the alert rules and the dashboard of the chart with the parser, the engine
+// and the templates of Prometheus. Each alert fires when its cause occurs and not otherwise, and
+// only defined metrics and labels are used. The package implements the duration of alerts itself,
+// because Prometheus's package imports service discovery with the clients of all clouds.
 //
-// What is defined is in the table of docs/reference/metrics.md, which is generated: so this
-// module needs nothing of the product's.
+// The defined metrics are read from the generated table in docs/reference/metrics.md, so that this
+// module does not depend on the main module.
 package alerts

@@ -12,13 +12,13 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// metric as the table of the docs has it.
+// metric is a row of the table in the documentation.
 type metric struct {
 	histogram bool
 	labels    []string
 }
 
-// defined are the metrics by name, with those that a histogram is made of.
+// defined returns the metrics by name, including the series of histograms.
 func defined(t *testing.T) map[string]metric {
 	t.Helper()
 	all := map[string]metric{}
@@ -37,10 +37,10 @@ func defined(t *testing.T) map[string]metric {
 	return all
 }
 
-// scraped are labels that Prometheus adds to what it scrapes.
+// scraped are labels that Prometheus adds to scraped metrics.
 var scraped = []string{"instance", "job", "pod", "namespace"}
 
-// check says what a query requests that is not defined, and notes what it requests.
+// check reports undefined metrics and labels of a query, and records the used metrics.
 func check(t *testing.T, where, query string, metrics map[string]metric, used map[string]bool) {
 	t.Helper()
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(query)
@@ -81,17 +81,17 @@ func check(t *testing.T, where, query string, metrics map[string]metric, used ma
 	}
 }
 
-// reported are the labels that a template names.
+// reported matches the labels in a template.
 var reported = regexp.MustCompile(`\{\{ ?(?:\$labels\.)?([a-z_]+) ?\}\}`)
 
-func TestTheRulesRequestWhatIsDefined(t *testing.T) {
+func TestRulesUseDefinedMetrics(t *testing.T) {
 	metrics := defined(t)
 	for _, r := range alertRules(t) {
 		check(t, r.Alert, r.Expr, metrics, map[string]bool{})
 	}
 }
 
-func TestTheDashboardRequestsWhatIsDefinedAndShowsAllOfIt(t *testing.T) {
+func TestDashboardShowsAllDefinedMetrics(t *testing.T) {
 	var dashboard struct {
 		Panels []struct {
 			ID                       int

@@ -33,7 +33,7 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// alertRules are those of the file.
+// alertRules returns the alert rules of the chart.
 func alertRules(t *testing.T) []rulefmt.Rule {
 	t.Helper()
 	groups, errs := rulefmt.Parse([]byte(read(t, rulesFile)), false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
@@ -50,8 +50,8 @@ func alertRules(t *testing.T) []rulefmt.Rule {
 	return all
 }
 
-// firing plays series for so long, with an evaluation a minute as Prometheus makes them,
-// and reports which alerts fire in the end, and what they say.
+// firing evaluates rules over series for a time, once per minute like Prometheus, and returns the
+// alerts that fire at the end, with their texts.
 func firing(t *testing.T, text string, during time.Duration, only func(rulefmt.Rule) bool) map[string][]string {
 	t.Helper()
 	scraped := scraping(t, text)
@@ -69,8 +69,8 @@ func firing(t *testing.T, text string, during time.Duration, only func(rulefmt.R
 	return fired
 }
 
-// play evaluates a rule minute by minute: what it finds each time from some time on fires
-// when that has lasted for as long as the rule says.
+// play evaluates a rule once per minute. A result fires when it was continuously present for the
+// duration in the rule.
 func play(t *testing.T, r rulefmt.Rule, engine *promql.Engine, scraped series, during time.Duration) (reported []string) {
 	t.Helper()
 	since := map[uint64]time.Duration{}
@@ -101,7 +101,7 @@ func play(t *testing.T, r rulefmt.Rule, engine *promql.Engine, scraped series, d
 	return reported
 }
 
-// expand is what the alert says of what was found.
+// expand returns the text of an alert for a result.
 func expand(t *testing.T, r rulefmt.Rule, found promql.Sample) string {
 	t.Helper()
 	data := template.AlertTemplateData(found.Metric.Map(), nil, "", found)
@@ -114,7 +114,8 @@ func expand(t *testing.T, r rulefmt.Rule, found promql.Sample) string {
 	return expanded
 }
 
-// healthy is a system in order, for a day. In queue held all units are held by their users.
+// healthy has the series of a healthy system for a day. In queue held all units are held by their
+// users.
 const healthy = `
   kube_queue_leader{program="kube-queue-controller", instance="c1"} 1x1440
   kube_queue_leader{program="kube-queue-controller", instance="c2"} 0x1440
@@ -163,7 +164,7 @@ const healthy = `
   kube_queue_kind_missing{extension="tfjob"} 0x1440
 `
 
-func TestNothingFiresWhileAllIsWell(t *testing.T) {
+func TestNoAlertFiresInAHealthySystem(t *testing.T) {
 	for alert, reported := range firing(t, healthy, 24*time.Hour, func(rulefmt.Rule) bool { return true }) {
 		t.Errorf("%s fires: %q", alert, reported)
 	}
@@ -172,14 +173,14 @@ func TestNothingFiresWhileAllIsWell(t *testing.T) {
 // cause makes an alert fire.
 type cause struct {
 	alert, series string
-	// during is how long it lasts, and reported what the alert then says.
+	// during is how long it lasts, and reported the text of the alert then.
 	during   time.Duration
 	reported []string
-	// tooShort is how long it may last without an alert.
+	// tooShort is a duration without an alert.
 	tooShort time.Duration
 }
 
-// causes has one for each alert.
+// causes has at least one cause for each alert.
 var causes = []cause{
 	{"KubeQueueControllerDown", `kube_queue_leader{program="kube-queue-controller"} 0x60
 	  kube_queue_leader{program="job-extensions"} 1x60`, 5 * time.Minute, []string{"No kube-queue-controller is active."}, time.Minute},
@@ -214,7 +215,7 @@ var causes = []cause{
 	  kube_queue_kind_missing{extension="job"} 0x60`, 16 * time.Minute, []string{"Extension tfjob is enabled"}, 14 * time.Minute},
 }
 
-func TestEachAlertFiresWhenItsCauseHappens(t *testing.T) {
+func TestEachAlertFiresWhenItsCauseOccurs(t *testing.T) {
 	for _, c := range causes {
 		t.Run(c.alert, func(t *testing.T) {
 			this := func(r rulefmt.Rule) bool { return r.Alert == c.alert }
@@ -246,7 +247,7 @@ func TestAStuckQueueThatReleasedBeforeFires(t *testing.T) {
 	}
 }
 
-func TestEachAlertHasACaseATextAndASectionOfTheDocs(t *testing.T) {
+func TestEachAlertHasACauseATextAndASectionOfTheDocs(t *testing.T) {
 	sections := map[string]bool{}
 	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(read(t, docsFile), -1) {
 		sections[strings.ToLower(strings.ReplaceAll(heading[1], " ", "-"))] = true

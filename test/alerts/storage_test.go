@@ -15,11 +15,11 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// series are what was scraped, a sample a minute: Prometheus's database itself would bring
-// the clients of all clouds along.
+// series are scraped series with one sample per minute. Prometheus's own storage would import the
+// clients of all clouds.
 type series []*storage.SeriesEntry
 
-// scraping reads series in the notation of Prometheus's own tests, one a line.
+// scraping parses series in the notation of Prometheus's tests, one per line.
 func scraping(t *testing.T, text string) series {
 	t.Helper()
 	var all series
@@ -42,7 +42,7 @@ func scraping(t *testing.T, text string) series {
 	return all
 }
 
-// sample is one plain number.
+// sample is one number.
 type sample struct {
 	at    int64
 	value float64
@@ -56,7 +56,7 @@ func (s sample) FH() *histogram.FloatHistogram { return nil }
 func (s sample) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
 func (s sample) Copy() chunks.Sample           { return s }
 
-// Querier is the same for all times: the engine takes of a series what it needs.
+// Querier returns the same querier for all times. The engine selects the samples.
 func (s series) Querier(_, _ int64) (storage.Querier, error) { return querier{s}, nil }
 
 type querier struct{ series }
@@ -84,7 +84,7 @@ func (querier) LabelNames(context.Context, *storage.LabelHints, ...*labels.Match
 
 func (querier) Close() error { return nil }
 
-// set hands out series one by one.
+// set iterates over series.
 type set struct {
 	now  *storage.SeriesEntry
 	left []*storage.SeriesEntry

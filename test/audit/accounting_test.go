@@ -11,8 +11,8 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/checks"
 )
 
-// show has the controller write the tree's status: one line for each node, as
-// "root/a jobs=1 used=3 borrowed=1 request=4", all of cpu.
+// show writes the tree's status as the controller: one line for each node, such as "root/a jobs=1
+// used=3 borrowed=1 request=4", in cpu.
 func (s *script) show(tree *thing, generation int, lines ...string) {
 	var nodes []any
 	for _, line := range lines {
@@ -33,7 +33,7 @@ func (s *script) show(tree *thing, generation int, lines ...string) {
 	tree.patchStatus(controller, "status.observedGeneration", generation, "status.nodes", nodes)
 }
 
-func TestAccountingAddsUpWhatTheUnitsHoldAndRequest(t *testing.T) {
+func TestAccountingIsTheSumOverTheUnits(t *testing.T) {
 	const limits = "max: {cpu: 8}"
 	two := `{name: a, namespaces: [a], min: {cpu: 2}, max: {cpu: 4}}, {name: b, namespaces: [b]}`
 	start := func(s *script) *thing {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestLivesShowWhatBecameOfAJob(t *testing.T) {
+func TestLives(t *testing.T) {
 	s := newScript(t)
 	goodStory(s)
 	log := s.log()

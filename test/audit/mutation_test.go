@@ -13,11 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A good log is one in which nothing is wrong. Each mutation makes one thing
-// wrong, and the check whose matter it is must say so: a check that cannot fail
-// proves nothing.
+// A good log has no violation. Each mutation adds one violation, which the responsible check must
+// report. This proves that each check can fail.
 
-// goodStory has a job that goes at once, one that waits for it, and a batch Job.
+// goodStory has a job that is released immediately, one that waits for it, and a batch Job.
 func goodStory(s *script) {
 	s.create(admin, trees, fourCPU)
 	first, second, third := s.tfjob("first", 3), s.tfjob("second", 3), s.batchJob("third", 1)
@@ -48,7 +47,7 @@ func goodStory(s *script) {
 	s.create(admin, "/v1/configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: marker}}`)
 }
 
-// recording is a good log, line by line, to be changed.
+// recording is a good log as lines that can be changed.
 type recording struct {
 	t     *testing.T
 	lines []map[string]any
@@ -94,7 +93,7 @@ func at(e map[string]any, path ...string) string {
 	return ""
 }
 
-// find returns the lines that a test picks; at least one is needed.
+// find returns the lines that a function selects. At least one must exist.
 func (r *recording) find(what string, pick func(e map[string]any) bool) []int {
 	var found []int
 	for i, e := range r.lines {
@@ -147,7 +146,7 @@ func (r *recording) podOf(release int) int {
 	})[0]
 }
 
-// unitOf is the line of the unit's phase that belongs to a job's line.
+// unitOf returns the line of the unit's phase that belongs to a job's line.
 func (r *recording) unitOf(job int, phase string) int {
 	uid := at(r.lines[job], "responseObject", "metadata", "uid")
 	for _, i := range r.phases(phase) {
@@ -176,7 +175,7 @@ func (r *recording) drop(lines ...int) {
 	}
 }
 
-// move puts a line a little after another one.
+// move puts a line shortly after another one.
 func (r *recording) move(line int, after map[string]any, shift int64) {
 	e := r.lines[line]
 	revision, _ := strconv.ParseInt(at(after, "responseObject", "metadata", "resourceVersion"), 10, 64)
@@ -186,7 +185,7 @@ func (r *recording) move(line int, after map[string]any, shift int64) {
 	}
 }
 
-// again repeats a line right after another one, with the fields given.
+// again repeats a line right after another one, with changed fields.
 func (r *recording) again(line, after int, shift int64, fields map[string]any) {
 	raw, _ := json.Marshal(r.lines[line])
 	var e map[string]any
@@ -206,7 +205,7 @@ func splitPath(path string) []string {
 	return out
 }
 
-// spread makes room between the revisions, for lines to be put between.
+// spread leaves gaps between the revisions, so that lines can be inserted.
 func (r *recording) spread() {
 	for _, e := range r.lines {
 		if n, err := strconv.ParseInt(at(e, "responseObject", "metadata", "resourceVersion"), 10, 64); err == nil {
@@ -314,7 +313,7 @@ func (r *recording) waited(line int) bool {
 	return false
 }
 
-// endOf is the write that ended the job of a line.
+// endOf returns the write that ended the job of a line.
 func (r *recording) endOf(job int) int {
 	uid := at(r.lines[job], "responseObject", "metadata", "uid")
 	return r.find("end of a job", func(e map[string]any) bool {
@@ -357,12 +356,11 @@ func TestEveryMutationOfAGoodLogIsReported(t *testing.T) {
 	}
 }
 
-// The recordings are of a real API server, the training operator and both
-// programs; fields that nobody reads were left out. "good" has 16 jobs of three
-// kinds in two groups. "troubled" has one job suspended by hand and one released
-// by hand, a delete in the foreground and one that orphans, a namespace moved
-// between groups and then deleted, and a quota cut under its use.
-func TestARecordingWithTroubleBreaksNothing(t *testing.T) {
+// The recordings are from a real API server, the training operator and both programs, without
+// unused fields. "good" has 16 jobs of three kinds in two groups. "troubled" has one job suspended
+// by hand and one released by hand, a delete in the foreground and one that orphans, a namespace
+// moved between groups and then deleted, and a quota cut under its use.
+func TestRecordingsHaveNoViolations(t *testing.T) {
 	log, err := ReadFile("testdata/troubled.jsonl.gz")
 	if err != nil {
 		t.Fatal(err)
@@ -375,13 +373,13 @@ func TestARecordingWithTroubleBreaksNothing(t *testing.T) {
 		t.Error(err)
 	}
 	for _, c := range report.Checks {
-		if c.Checked == 0 && c.Name != "two-leaders" { // the programs ran without a lease
+		if c.Checked == 0 && c.Name != "two-leaders" { // the programs ran without leader election
 			t.Errorf("%s checked nothing", c.Name)
 		}
 	}
 }
 
-func TestEveryRuleHasAMutationOrAStory(t *testing.T) {
+func TestEachRuleHasAMutationOrAStory(t *testing.T) {
 	sources, _ := filepath.Glob("*_test.go")
 	var tests []byte
 	for _, path := range sources {

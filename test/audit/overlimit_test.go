@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// tree writes a tree of one root and what is below it.
+// tree returns a tree with a root and its children.
 func treeOf(limits, children string) string {
 	return `{apiVersion: scheduling.sigs.k8s.io/v1beta1, kind: ElasticQuotaTree, metadata: {name: tree, namespace: kube-system},
   spec: {root: {name: root, ` + limits + `, children: [` + children + `]}}}`
 }
 
-// setTree changes a tree's spec to another text's.
+// setTree changes a tree's spec.
 func setTree(s *script, tree *thing, text string) {
 	other := newScript(s.t).create(admin, trees, text)
 	tree.patch(admin, "spec", other.obj["spec"])

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// queued has a Queue for the group of fourCPU.
+// queued starts a script with a Queue for the group of fourCPU.
 func (s *script) queued() *thing {
 	s.create(admin, trees, fourCPU)
 	return s.create(controller, queues, `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: Queue,
   metadata: {name: root-team, namespace: kube-queue}, spec: {}, status: {quota: root/team}}`)
 }
 
-// named is a job whose unit says in which Queue it is.
+// named returns a job whose unit names its Queue.
 func (s *script) named(cpu int) *play {
 	p := s.tfjob("a", cpu)
 	p.enqueue()

@@ -34,7 +34,7 @@ func unzip(t testing.TB, path string) []byte {
 
 var rulePattern = regexp.MustCompile(`\.fail\("([a-z-]+)"`)
 
-// rulesInSource are the rules that any check may report.
+// rulesInSource returns the rules of all checks.
 func rulesInSource(t *testing.T) map[string]bool {
 	sources, err := filepath.Glob("checks/*.go")
 	if err != nil {
@@ -56,7 +56,7 @@ func rulesInSource(t *testing.T) map[string]bool {
 	return rules
 }
 
-func TestReadTakesALogThatIsStillBeingWritten(t *testing.T) {
+func TestReadIgnoresAnIncompleteLastLine(t *testing.T) {
 	s := newScript(t)
 	goodStory(s)
 	raw := s.bytes()
@@ -69,7 +69,7 @@ func TestReadTakesALogThatIsStillBeingWritten(t *testing.T) {
 	}
 }
 
-func TestReadTakesLinesOfAnyLengthAndGzip(t *testing.T) {
+func TestReadAcceptsLongLinesAndGzip(t *testing.T) {
 	s := newScript(t)
 	p := s.tfjob("a", 1)
 	p.job.set("metadata.annotations", map[string]any{suspendKey: "true", "note": strings.Repeat("x", 3<<20)})
@@ -91,7 +91,7 @@ func TestReadTakesLinesOfAnyLengthAndGzip(t *testing.T) {
 	}
 }
 
-func TestReadRefusesWhatIsNoLog(t *testing.T) {
+func TestReadRefusesInvalidLogs(t *testing.T) {
 	s := newScript(t)
 	s.tfjob("a", 1)
 	if _, err := Read(strings.NewReader("nonsense\n" + string(s.bytes()))); err == nil || !strings.Contains(err.Error(), "line 1") {
@@ -112,7 +112,7 @@ func TestReadRefusesWhatIsNoLog(t *testing.T) {
 	}
 }
 
-func TestUnknownKindsAndStrangeObjectsAreReadOver(t *testing.T) {
+func TestUnknownKindsAndInvalidObjectsAreIgnored(t *testing.T) {
 	s := newScript(t)
 	s.create(admin, "example.com/v1/things", `{apiVersion: example.com/v1, kind: Thing, metadata: {name: a}, spec: [1, 2]}`)
 	s.create(admin, tfjobs, `{apiVersion: kubeflow.org/v1, kind: TFJob, metadata: {name: a}, spec: nonsense, status: {conditions: 3}}`)

@@ -17,7 +17,7 @@ const (
 
 var byResourceQuota = Options{ResourceQuota: true}
 
-// quota creates a ResourceQuota, and has the quota controller decide on it.
+// quota creates a ResourceQuota, and writes its status as the quota controller.
 func (s *script) quota(name, spec string) *thing {
 	s.group = "default"
 	q := s.undecided(name, spec)
@@ -30,8 +30,7 @@ func (s *script) undecided(name, spec string) *thing {
 	return s.create(admin, quotas, fmt.Sprintf(`{apiVersion: v1, kind: ResourceQuota, metadata: {name: %s}, spec: {%s}}`, name, spec))
 }
 
-// decide has the quota controller take over the spec; used lists what it counts, by
-// turns a key and an amount.
+// decide writes the status as the quota controller. used has alternating keys and amounts.
 func (s *script) decide(q *thing, used ...string) {
 	spec := q.obj["spec"].(map[string]any)
 	hard := spec["hard"].(map[string]any)
@@ -45,20 +44,20 @@ func (s *script) decide(q *thing, used ...string) {
 	q.patchStatus(quotaSteward, "status.hard", maps.Clone(hard), "status.used", counted)
 }
 
-// stranger creates a pod of nobody; more is put into its spec.
+// stranger creates a pod without an owner. more is added to its spec.
 func (s *script) stranger(cpu int, more string) *thing {
 	return s.create(admin, pods, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: stranger-%d},
   spec: {containers: [{name: main, resources: {requests: {cpu: "%d"}}}]%s}, status: {phase: Pending, qosClass: Burstable}}`, s.names, cpu, more))
 }
 
-// twice has a pod created whose name is taken.
+// twice creates a pod whose name exists.
 func (s *script) twice(cpu int) {
 	s.entry(operator, "create", pods, "", "default", "taken", 409, map[string]any{"kind": "Status", "status": "Failure", "reason": "AlreadyExists"})
 	s.asking(map[string]any{"kind": "Pod", "metadata": map[string]any{"name": "taken"}, "spec": map[string]any{"containers": []any{
 		map[string]any{"name": "main", "resources": map[string]any{"requests": map[string]any{"cpu": fmt.Sprint(cpu)}}}}}})
 }
 
-// refused has a pod of the job refused.
+// refused adds the refusal of a pod of the job.
 func (p *play) refused(message string) {
 	s := p.s
 	text := "pods \"x\" is forbidden: " + message

@@ -14,14 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// script writes an audit log as an API server would, line by line.
+// script writes an audit log like an API server, line by line.
 type script struct {
 	t        testing.TB
 	entries  []map[string]any
 	revision int64
 	now      time.Time
 	names    int
-	group    string // that admits the jobs
+	group    string // the group that admits the jobs
 }
 
 const (
@@ -61,7 +61,7 @@ func (s *script) bytes() []byte {
 	return out.Bytes()
 }
 
-// thing is an object of the script.
+// thing is an object in a script.
 type thing struct {
 	s        *script
 	resource string // group/version/resource
@@ -88,14 +88,14 @@ func (s *script) entry(user, verb, resource, subresource string, namespace, name
 	return e
 }
 
-// create has a user create an object that is written in YAML.
+// create creates an object in YAML as a user.
 func (s *script) create(user, resource, text string) *thing {
 	s.t.Helper()
 	var obj map[string]any
 	if err := yaml.Unmarshal([]byte(text), &obj); err != nil {
 		s.t.Fatal(err)
 	}
-	raw, _ := json.Marshal(obj) // numbers as JSON knows them
+	raw, _ := json.Marshal(obj) // numbers as in JSON
 	obj = map[string]any{}
 	if err := json.Unmarshal(raw, &obj); err != nil {
 		s.t.Fatal(err)
@@ -136,7 +136,7 @@ func (th *thing) write(user, verb, subresource string, code int) map[string]any 
 	return th.s.entry(user, verb, th.resource, subresource, th.text("metadata.namespace"), name, code, th.obj)
 }
 
-// patch sets fields, given as paths and values by turns.
+// patch sets fields, given as alternating paths and values.
 func (th *thing) patch(user string, fields ...any) map[string]any {
 	return th.change(user, "", fields)
 }
@@ -152,7 +152,7 @@ func (th *thing) change(user, subresource string, fields []any) map[string]any {
 	return th.write(user, "patch", subresource, 200)
 }
 
-// remove deletes the object at once; the answer is a Status.
+// remove deletes the object immediately. The response is a Status.
 func (th *thing) remove(user string) map[string]any {
 	th.s.revision++
 	return th.s.entry(user, "delete", th.resource, "", th.text("metadata.namespace"), th.text("metadata.name"), 200, map[string]any{
@@ -160,7 +160,7 @@ func (th *thing) remove(user string) map[string]any {
 	})
 }
 
-// removePod deletes a pod at once; the answer is the pod as it was last.
+// removePod deletes a pod immediately. The response is the last state of the pod.
 func (th *thing) removePod(user string) {
 	th.set("metadata.deletionTimestamp", th.s.now.Format(time.RFC3339))
 	th.set("metadata.deletionGracePeriodSeconds", 0)
@@ -179,7 +179,7 @@ func (th *thing) conditions(list ...string) {
 	}
 }
 
-// The cast of most stories.
+// The users of most stories.
 
 const (
 	units     = "scheduling.x-k8s.io/v1alpha1/queueunits"
@@ -190,7 +190,7 @@ const (
 	pods      = "/v1/pods"
 )
 
-// fourCPU is a tree of 4 cpu, of which namespace default may take all.
+// fourCPU is a tree of 4 cpu, all for namespace default.
 const fourCPU = `{apiVersion: scheduling.sigs.k8s.io/v1beta1, kind: ElasticQuotaTree, metadata: {name: tree, namespace: kube-system}, spec: {root: {
   name: root, max: {cpu: 4}, min: {cpu: 0}, children: [{name: team, namespaces: [default], max: {cpu: "4"}, children: null}]}}}`
 
@@ -254,7 +254,7 @@ func (p *play) suspend(user string) map[string]any {
 	return p.job.patch(user, p.suspendPath(), true)
 }
 
-// start has the operator create the job's pod.
+// start creates the job's pod as the operator.
 func (p *play) start() *thing {
 	pod := p.s.create(operator, pods, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %[1]s-worker-0,
   ownerReferences: [{kind: %[2]s, name: %[1]s, uid: %[3]s, controller: true}]},
@@ -295,7 +295,7 @@ func (p *play) event(user, reason string) {
 		p.job.text("kind"), p.job.text("metadata.name"), p.job.text("metadata.uid")))
 }
 
-// admit takes a held job to its running pod.
+// admit writes all steps from a held job to its running pod.
 func (p *play) admit() *play {
 	p.enqueue()
 	p.dequeue()
@@ -305,13 +305,13 @@ func (p *play) admit() *play {
 	return p
 }
 
-// end takes a running job to the end of its unit.
+// end writes all steps from a running job to the end of its unit.
 func (p *play) end() {
 	p.finish()
 	p.endUnit()
 }
 
-// admitFor admits a job that may run for so many seconds.
+// admitFor admits a job with a maximum run time in seconds.
 func (p *play) admitFor(seconds int) *play {
 	p.enqueue()
 	p.unit.patch(extensions, "spec.maximumExecutionTimeSeconds", seconds)
@@ -340,8 +340,8 @@ func (p *play) evictFor(reason string) {
 	p.unit.patchStatus(controller, "status.phase", "Backoff", "status.reason", "Backoff")
 }
 
-// rules that a log breaks, each named once, but those of the budget where it is
-// not the matter.
+// rules returns the violated rules of a log, each once, without those of the budget unless the test
+// is about it.
 func rulesOf(t testing.TB, log *Log, options Options) []string {
 	t.Helper()
 	report, err := log.Check(options)
@@ -358,7 +358,7 @@ func rulesOf(t testing.TB, log *Log, options Options) []string {
 	return rules
 }
 
-// story is a script and the rules that it breaks.
+// story is a script with the rules that it violates.
 type story struct {
 	name    string
 	options Options

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// unlimited are the limits of a root that has none.
+// unlimited has the limits of a root without limits.
 const unlimited = "max: {}"
 
-// errand is a unit of a user's own in a namespace, and the group that has it.
+// errand is a unit without a job, with its namespace and group.
 type errand struct {
 	*thing
 	path string
@@ -30,8 +30,7 @@ func (e errand) admit() errand {
 
 func (e errand) end() { e.patchStatus(admin, "status.phase", "Succeeded") }
 
-// becomes changes the tree, and waits for the time in which the one before may
-// still justify anything.
+// becomes changes the tree, and waits until the previous one no longer justifies decisions.
 func (s *script) becomes(tree *thing, limits string, children ...string) {
 	setTree(s, tree, treeOf(limits, strings.Join(children, ", ")))
 	s.wait(3 * time.Second)
@@ -112,7 +111,7 @@ func TestUnitsFollowTheTree(t *testing.T) {
 	})
 }
 
-func TestWhatAGroupThatIsGoneHoldsCountsAtTheNearestNodeLeft(t *testing.T) {
+func TestClaimsOfARemovedGroupCountAtTheNearestNode(t *testing.T) {
 	const (
 		b     = `{name: b, namespaces: [b]}`
 		other = `{name: other, namespaces: [other]}`

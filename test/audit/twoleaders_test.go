@@ -7,12 +7,12 @@ import (
 
 const leases = "coordination.k8s.io/v1/leases"
 
-// by has a write come from one of several processes of its user.
+// by sets the process that sent the write.
 func by(instance string, entry map[string]any) {
 	entry["user"].(map[string]any)["extra"] = map[string]any{"authentication.kubernetes.io/credential-id": []any{"JTI=" + instance}}
 }
 
-// lease is the controller's, held by its first process.
+// lease creates the controller's lease, held by its first process.
 func (s *script) lease() *thing {
 	lease := s.create(controller, leases, `{apiVersion: coordination.k8s.io/v1, kind: Lease,
   metadata: {name: kube-queue-controller, namespace: kube-queue}, spec: {holderIdentity: one, leaseDurationSeconds: 15}}`)

@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// unanswered has a user patch fields and get no answer. The patch is carried out
-// all the same, or not.
+// unanswered patches fields as a user, without a response. The patch is stored or not.
 func (th *thing) unanswered(carriedOut bool, user, subresource string, fields ...any) {
 	asked := map[string]any{}
 	set := func(path string, value any) {
@@ -39,12 +38,12 @@ func (th *thing) unanswered(carriedOut bool, user, subresource string, fields ..
 	th.s.wait(time.Second)
 }
 
-// asking says what the last write of the script requested.
+// asking sets the request object of the last write of the script.
 func (s *script) asking(fields map[string]any) {
 	s.entries[len(s.entries)-1]["requestObject"] = runtime.DeepCopyJSON(fields)
 }
 
-// waiting has a job of so many cores wait for quota.
+// waiting returns a job with this number of cores that waits for quota.
 func (s *script) waiting(create func(name string, cpu int) *play, cpu int) *play {
 	s.create(admin, trees, fourCPU)
 	p := create("a", cpu)
@@ -57,7 +56,7 @@ func (p *play) dequeueUnanswered(carriedOut bool) {
 		"status.quota", "root/team", "status.attempts", 1)
 }
 
-func TestAWriteWithoutAnAnswerIsCheckedByTheNextOne(t *testing.T) {
+func TestNextWriteShowsTheOutcomeOfAnUnansweredOne(t *testing.T) {
 	running := func(p *play) {
 		p.start()
 		p.runs()
@@ -99,7 +98,7 @@ func TestAWriteWithoutAnAnswerIsCheckedByTheNextOne(t *testing.T) {
 			s.create(admin, trees, fourCPU)
 			a, b := s.tfjob("a", 4).admit(), s.tfjob("b", 4)
 			b.enqueue()
-			ended := a.finish() // its answer comes when the next one is already decided
+			ended := a.finish() // its response comes after the decision on the next one
 			b.dequeueUnanswered(true)
 			dequeued := s.entries[len(s.entries)-1]
 			dequeued["requestReceivedTimestamp"] = ended["requestReceivedTimestamp"]
@@ -152,7 +151,7 @@ func TestAWriteWithoutAnAnswerIsCheckedByTheNextOne(t *testing.T) {
 	})
 }
 
-func TestLivesKnowWritesWithoutAnAnswer(t *testing.T) {
+func TestLivesIncludeUnansweredWrites(t *testing.T) {
 	for _, carriedOut := range []bool{true, false} {
 		s := newScript(t)
 		p := s.tfjob("a", 1)
@@ -174,7 +173,7 @@ func TestLivesKnowWritesWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-func TestAUnitMadeByACreateWithoutAnAnswer(t *testing.T) {
+func TestUnitOfAnUnansweredCreate(t *testing.T) {
 	for _, carriedOut := range []bool{true, false} {
 		s := newScript(t)
 		p := s.waiting(s.tfjob, 1)
@@ -209,7 +208,7 @@ func TestAUnitMadeByACreateWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-func TestAWriteThatTheNextOneWroteOverIsCounted(t *testing.T) {
+func TestOverwrittenUnansweredWriteIsCounted(t *testing.T) {
 	for _, reported := range []bool{true, false} {
 		s := newScript(t)
 		p := s.waiting(s.tfjob, 1)
@@ -233,7 +232,7 @@ func TestAWriteThatTheNextOneWroteOverIsCounted(t *testing.T) {
 	}
 }
 
-func TestAnotherObjectOfTheNameReportsNothing(t *testing.T) {
+func TestAnotherObjectWithTheNameShowsNothing(t *testing.T) {
 	s := newScript(t)
 	p := s.waiting(s.tfjob, 1)
 	p.dequeueUnanswered(false)
@@ -248,7 +247,7 @@ func TestAnotherObjectOfTheNameReportsNothing(t *testing.T) {
 	}
 }
 
-func TestAWriteOfWhichNothingReportsIsCounted(t *testing.T) {
+func TestUnansweredWriteWithoutALaterOneIsCounted(t *testing.T) {
 	s := newScript(t)
 	p := s.waiting(s.tfjob, 1)
 	p.dequeueUnanswered(true)

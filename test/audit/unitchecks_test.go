@@ -317,6 +317,23 @@ func TestUnitMoves(t *testing.T) {
 			p.unit.conditions()
 			p.unit.patchStatus(controller, "status.phase", "Enqueued", "status.reason", "SuspendedByUser")
 		}},
+		{name: "a job that changed before its release is requeued", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.batchJob("a", 3)
+			p.enqueue()
+			p.dequeue()
+			p.unit.conditions("Evicted=True/JobChanged")
+			p.unit.patchStatus(extensions)
+			p.unit.patchStatus(controller, "status.phase", "Enqueued", "status.reason", "JobChanged")
+			p.unit.conditions("Evicted=False/Requeued")
+			p.unit.patchStatus(extensions)
+		}},
+		{name: "a job that changed after its release is not", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.batchJob("a", 3).admit()
+			p.unit.conditions("Evicted=True/JobChanged")
+			p.unit.patchStatus(extensions)
+		}, breaks: []string{"wrong-move"}},
 		{name: "two units for one job", act: func(s *script) {
 			p := s.tfjob("a", 3)
 			p.enqueue()
@@ -418,7 +435,7 @@ func TestUnitMoves(t *testing.T) {
 }
 
 func TestWriteBudget(t *testing.T) {
-	// full is a job with one event; it waits, and runs, for a while.
+	// full is a job with one event that waits and runs for a while.
 	full := func(s *script, waits, runs time.Duration, more func(*play)) {
 		s.create(admin, trees, fourCPU)
 		p := s.batchJob("a", 3)
@@ -441,7 +458,8 @@ func TestWriteBudget(t *testing.T) {
 		}
 		p.end()
 	}
-	// restless has its cause changed twice in half a minute, and does everything else that it may.
+	// restless changes its reason twice in half a minute, and uses all of the other writes in its
+	// budget.
 	restless := func(s *script, between func()) {
 		full(s, 3*time.Second, 3*time.Second, nil)
 		p := s.batchJob("b", 3)

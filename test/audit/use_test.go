@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// beat is the time between two steps of these stories; writes take next to nothing
-// of it.
+// beat is the time between two steps of these stories. Writes take only a small part of it.
 const beat = 1000 * time.Second
 
 func TestUse(t *testing.T) {
@@ -18,7 +17,7 @@ func TestUse(t *testing.T) {
 		act  func(*script)
 		// use, reach and allowed in cores times beats, of the only key.
 		use, reach, allowed int64
-		beats               int64 // that units waited
+		beats               int64 // in which units waited
 	}{
 		{"nothing more would have fitted", func(s *script) {
 			s.quota("q", fourCores)
@@ -40,9 +39,9 @@ func TestUse(t *testing.T) {
 		{"the first in the queue is tried first, and the next if it does not fit", func(s *script) {
 			s.quota("q", fourCores)
 			s.tfjob("a", 1).admit()
-			s.waitingWith(2, 0, 2) // finds nothing left
+			s.waitingWith(2, 0, 2) // no quota is left
 			s.waitingWith(4, 9, 1) // never fits beside a
-			s.waitingWith(3, 5, 3) // takes all
+			s.waitingWith(3, 5, 3) // uses all
 			s.wait(beat)
 		}, 1, 4, 4, 1},
 		{"among equals the earliest is first", func(s *script) {
@@ -163,13 +162,13 @@ func TestUse(t *testing.T) {
 	}
 }
 
-// inBeats rounds an integral to whole beats.
+// inBeats rounds an integral to beats.
 func inBeats(n *big.Int, unit int64) int64 {
 	f, _ := new(big.Rat).SetFrac(n, big.NewInt(unit*int64(beat))).Float64()
 	return int64(f + 0.5)
 }
 
-// admitted is what admit does to a job that is in the queue.
+// admitted admits a queued job.
 func (p *play) admitted() {
 	p.dequeue()
 	p.release()
@@ -177,14 +176,14 @@ func (p *play) admitted() {
 	p.runs()
 }
 
-// waitingWith has a unit of a user's own wait, with a priority and an hour of arrival.
+// waitingWith adds a waiting unit without a job, with a priority and an hour of arrival.
 func (s *script) waitingWith(cpu, priority, hour int) *thing {
 	return s.create(admin, units, fmt.Sprintf(`{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit, metadata: {name: own-%d},
   spec: {consumerRef: {apiVersion: example.com/v1, kind: Thing, name: t}, priority: %d, submissionTime: "2026-03-01T%02d:00:00.000001Z", resource: {cpu: %d}}}`,
 		s.names, priority, hour, cpu))
 }
 
-// lastUnit is the unit of a user's own that was created last.
+// lastUnit returns the unit without a job that was created last.
 func (s *script) lastUnit() *thing {
 	for i := len(s.entries) - 1; i >= 0; i-- {
 		if obj, ok := s.entries[i]["responseObject"].(map[string]any); ok && obj["kind"] == "QueueUnit" && s.entries[i]["user"].(map[string]any)["username"] == admin {
@@ -221,13 +220,13 @@ func TestUseIsExact(t *testing.T) {
 	}
 }
 
-func TestUseNeedsAdmissionsAndUnitsThatWait(t *testing.T) {
+func TestUseNeedsAdmissionsAndWaitingUnits(t *testing.T) {
 	s := newScript(t)
 	s.quota("q", fourCores)
 	s.tfjob("a", 1).admit()
 	s.wait(beat)
 	if _, err := s.log().Use(Options{}, "default"); err == nil {
-		t.Error("nobody waited, and a use is reported")
+		t.Error("a use is reported although no unit waited")
 	}
 	s.waitingWith(4, 0, 1)
 	s.wait(beat)
@@ -240,7 +239,7 @@ func TestUseNeedsAdmissionsAndUnitsThatWait(t *testing.T) {
 	}
 }
 
-func TestUseOfAContainerThatIsNeverTaken(t *testing.T) {
+func TestUseIgnoresPodsThatTheQuotaAlwaysRefuses(t *testing.T) {
 	s := newScript(t)
 	s.quota("q", fourCores)
 	s.tfjob("a", 1).admit()

@@ -23,7 +23,7 @@ var cases = []struct {
 
 func values(name string) string { return filepath.Join("testdata", name, "values.yaml") }
 
-func TestTheChartRendersWhatTheGoldenFilesSay(t *testing.T) {
+func TestGoldenFiles(t *testing.T) {
 	for _, test := range cases {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -36,11 +36,12 @@ func TestTheChartRendersWhatTheGoldenFilesSay(t *testing.T) {
 	}
 }
 
-func TestTheNotesLeadToAFirstJob(t *testing.T) {
+func TestNotesContainAFirstJob(t *testing.T) {
 	for _, test := range cases {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			// It takes no version of Kubernetes, and uses that of its libraries.
+			// This command has no flag for the version of Kubernetes, and uses that of helm's
+			// libraries.
 			out, err := run(t, "install", "queue", chart, "--namespace", "kube-queue", "--dry-run=client", "--values", values(test.name))
 			if err != nil {
 				t.Fatal(err)
@@ -54,7 +55,7 @@ func TestTheNotesLeadToAFirstJob(t *testing.T) {
 	}
 }
 
-func TestTheChartHasNothingThatHelmFindsWrong(t *testing.T) {
+func TestHelmLintSucceeds(t *testing.T) {
 	for _, test := range cases {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -65,15 +66,15 @@ func TestTheChartHasNothingThatHelmFindsWrong(t *testing.T) {
 	}
 }
 
-// inFiles are what the chart has in its folder files, or makes of it.
+// inFiles matches manifests that are in the chart's folder files, or generated from it.
 var inFiles = regexp.MustCompile(`(?m)^(kind: (?:CustomResourceDefinition|PrometheusRule)\n(?:.*\n)*?spec:\n|  name: kube-queue-dashboard\n(?:.*\n)*?data:\n)(?:(?: .*)?\n)+`)
 
-// shortened leaves out what is there word by word.
+// shortened removes the contents of manifests that are copied from files.
 func shortened(manifests string) string {
 	return inFiles.ReplaceAllString(manifests, "${1}  # As in files.\n\n")
 }
 
-// golden compares with a file, or writes it.
+// golden compares a text with a file, or writes the file.
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {

@@ -8,11 +8,11 @@ import (
 
 var madeAs = regexp.MustCompile(`(?:VERSION=|images --version |/job-extensions:)(v?[0-9][0-9.]*[0-9])`)
 
-// Whoever builds images as the documents say must have those that the manifests name.
-func TestTheDocumentsBuildTheImagesThatTheChartNames(t *testing.T) {
+// The commands in the documentation must build the images in the manifests.
+func TestDocumentedCommandsBuildTheImagesOfTheChart(t *testing.T) {
 	want := appVersion(t)
 	for _, file := range []string{"README.md", "docs/operations/install.md", "docs/operations/images.md", "charts/kube-queue/README.md"} {
-		// A line may end within a command.
+		// A command can be split over two lines.
 		text := strings.Join(strings.Fields(read(t, root+"/"+file)), " ")
 		found := madeAs.FindAllStringSubmatch(text, -1)
 		if !strings.Contains(text, "make images VERSION="+want) {

@@ -13,8 +13,8 @@ import (
 	"kube-queue.dev/kube-queue/test/audit"
 )
 
-// A kind that is new has to be added to the chart too.
-func TestTheChartKnowsTheKindsThatJobExtensionsKnows(t *testing.T) {
+// A new kind must be in the chart too.
+func TestTheChartHasTheKindsOfJobExtensions(t *testing.T) {
 	var schema map[string]any
 	if err := yaml.Unmarshal([]byte(read(t, chart+"/values.schema.json")), &schema); err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestTheChartKnowsTheKindsThatJobExtensionsKnows(t *testing.T) {
 	}
 }
 
-// right is what a role allows, as "patch kubeflow.org/tfjobs".
+// right is a right of a role, such as "patch kubeflow.org/tfjobs".
 type right string
 
 func rights(role object) map[right]bool {
@@ -74,7 +74,7 @@ func texts(list any) []string {
 	return found
 }
 
-// more are the rights that a has and b has not.
+// more returns the rights that are in a and not in b.
 func more(a, b map[right]bool) []right {
 	var found []right
 	for r := range a {
@@ -94,10 +94,10 @@ func on(resource string, verbs ...string) []right {
 	return found
 }
 
-// onlyEnabled has nothing prepared but what is enabled.
+// onlyEnabled is the argument that limits rights and policies to what is enabled.
 const onlyEnabled = "--set=rbac.grant=enabled"
 
-func TestAKindBringsItsRightsAndItsPolicyAndNoOthers(t *testing.T) {
+func TestAnEnabledKindAddsOnlyItsRightsAndPolicies(t *testing.T) {
 	none := rights(the(t, render(t, onlyEnabled, "--set-json", "enabledExtensions=[]"), "ClusterRole", "kube-queue-job-extensions"))
 	for _, adapter := range registry.All() {
 		bundle := bundleOf(t, adapter.Kind())
@@ -116,7 +116,7 @@ func TestAKindBringsItsRightsAndItsPolicyAndNoOthers(t *testing.T) {
 				if managed := resourceRules(policies["kube-queue-managed-namespace"]); !slices.Equal(managed, []string{bundle.rule}) {
 					t.Errorf("managed %v, want %v", managed, bundle.rule)
 				}
-				// The versions of a kind are the same to both.
+				// Policies select the same versions of a kind.
 				if held := resourceRules(policies[bundle.hold]); !slices.Equal(held, []string{bundle.rule}) {
 					t.Errorf("held %v, want %v", held, bundle.rule)
 				}
@@ -125,17 +125,17 @@ func TestAKindBringsItsRightsAndItsPolicyAndNoOthers(t *testing.T) {
 	}
 }
 
-// bundle is what a kind brings.
+// bundle has the policies and rights of a kind.
 type bundle struct {
 	rights []right
 	// hold is the policy that holds its jobs.
 	hold string
-	// rule of that policy, and of the one for managed namespaces.
+	// rule is the resource rule of that policy and of the one for managed namespaces.
 	rule string
 }
 
-// bundleOf says what a kind must bring, from what its adapter and, for its status,
-// the independent checker know of it.
+// bundleOf returns the expected bundle of a kind, from its adapter and, for its status, from the
+// audit checker.
 func bundleOf(t *testing.T, kind framework.Kind) bundle {
 	t.Helper()
 	jobs := kind.Group + "/" + kind.Resource
@@ -170,7 +170,7 @@ func resourceRules(policy object) []string {
 	return found
 }
 
-func TestAQuotaBackendBringsItsRightsAndNoOthers(t *testing.T) {
+func TestAQuotaBackendAddsOnlyItsRights(t *testing.T) {
 	role := func(args ...string) map[right]bool {
 		return rights(the(t, render(t, args...), "ClusterRole", "kube-queue-controller"))
 	}
@@ -217,7 +217,7 @@ func TestCountedClaimsBringTheirRights(t *testing.T) {
 // countClaims has a setting that counts the claims of a DeviceClass.
 const countClaims = `--set-json=jobExtensions.config={"devices": {"classes": {"gpu.example.com": "example.com/gpu"}}}`
 
-// Somebody who edits the Deployments may switch to any kind.
+// By default users can enable any kind by editing the Deployments.
 func TestAllRightsAndPoliciesAreThoseOfAllKinds(t *testing.T) {
 	every := strings.Join(registry.Names(), ",")
 	enabled := rights(the(t, render(t, onlyEnabled, countClaims, "--set", "enabledExtensions={"+every+"}"), "ClusterRole", "kube-queue-job-extensions"))
@@ -233,7 +233,7 @@ func TestAllRightsAndPoliciesAreThoseOfAllKinds(t *testing.T) {
 	}
 }
 
-func TestPoliciesComeWithTheAPIServerThatHasThem(t *testing.T) {
+func TestPoliciesAreRenderedIfTheAPIServerHasThem(t *testing.T) {
 	const kinds = "apps/v1/Deployment"
 	const validating, mutating = "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy", "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
 	tests := []struct {

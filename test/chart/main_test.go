@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// buildHelm takes minutes the first time, and then a second.
+// buildHelm builds helm, which takes minutes the first time, and later a second.
 func buildHelm() error {
 	out, err := filepath.Abs(filepath.Dir(helm))
 	if err != nil {
@@ -43,7 +43,7 @@ func buildHelm() error {
 	return nil
 }
 
-// run runs helm, with a home of its own so that no settings of anybody reach it.
+// run runs helm with its own home folder, so that it does not read settings of the user.
 func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), helm, args...)
@@ -62,7 +62,7 @@ func template(t *testing.T, folder string, args ...string) (string, error) {
 	return run(t, append([]string{"template", "queue", folder, "--namespace", "kube-queue", "--kube-version", "1.36.0"}, args...)...)
 }
 
-// render is template of what must be good.
+// render renders the chart and fails the test on errors.
 func render(t *testing.T, args ...string) []object {
 	t.Helper()
 	out, err := template(t, chart, args...)

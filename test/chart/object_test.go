@@ -21,7 +21,7 @@ func (o object) labels(path ...string) map[string]string {
 	return found
 }
 
-// list is a list of maps.
+// list returns a list of maps.
 func (o object) list(path ...string) []map[string]any {
 	found, _, _ := unstructured.NestedSlice(o.Object, path...)
 	return mapsOf(found)
@@ -37,7 +37,7 @@ func mapsOf(items []any) []map[string]any {
 	return all
 }
 
-// objects of a stream of manifests; a key that is given twice is an error.
+// objects returns the objects of a stream of manifests. A duplicate key is an error.
 func objects(t *testing.T, stream string) []object {
 	t.Helper()
 	var all []object
@@ -62,7 +62,7 @@ func objects(t *testing.T, stream string) []object {
 	return all
 }
 
-// kind are the objects of a kind by name.
+// kind returns the objects of a kind by name.
 func kind(all []object, kind string) map[string]object {
 	found := map[string]object{}
 	for _, o := range all {
@@ -73,7 +73,7 @@ func kind(all []object, kind string) map[string]object {
 	return found
 }
 
-// the object of a kind and name.
+// the returns the object of a kind with a name.
 func the(t *testing.T, all []object, wanted, name string) object {
 	t.Helper()
 	found, is := kind(all, wanted)[name]
@@ -83,7 +83,7 @@ func the(t *testing.T, all []object, wanted, name string) object {
 	return found
 }
 
-// container of a Deployment: its only one.
+// container returns the only container of a Deployment.
 func container(t *testing.T, deployment object) map[string]any {
 	t.Helper()
 	containers := deployment.list("spec", "template", "spec", "containers")

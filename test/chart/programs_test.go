@@ -12,8 +12,8 @@ import (
 
 const controller, extensions = "kube-queue-controller", "job-extensions"
 
-// Both are edited by hand: what is there must be what counts.
-func TestTheDeploymentsSpellOutTheirSettings(t *testing.T) {
+// Users edit the Deployments by hand, so they must contain the settings in force.
+func TestDeploymentsContainTheirSettings(t *testing.T) {
 	rendered := render(t)
 	if got, want := texts(container(t, the(t, rendered, "Deployment", extensions))["args"]), []string{"--enabled-extensions=" + registry.Default}; !slices.Equal(got, want) {
 		t.Errorf("job-extensions is started with %v, want %v", got, want)
@@ -32,7 +32,7 @@ func TestTheDeploymentsSpellOutTheirSettings(t *testing.T) {
 	}
 }
 
-func TestNamesAndNamespaceAreTheSameWhateverTheReleaseIsCalled(t *testing.T) {
+func TestNamesDoNotDependOnTheNameOfTheRelease(t *testing.T) {
 	usual := render(t)
 	out, err := run(t, "template", "another", chart, "--namespace", "elsewhere", "--kube-version", "1.36.0")
 	if err != nil {
@@ -54,7 +54,7 @@ func TestNamesAndNamespaceAreTheSameWhateverTheReleaseIsCalled(t *testing.T) {
 	}
 }
 
-func TestANamespaceThatTheChartMakesIsKept(t *testing.T) {
+func TestTheNamespaceOfTheChartIsKept(t *testing.T) {
 	if found := kind(render(t), "Namespace"); len(found) > 0 {
 		t.Errorf("helm has made the namespace of the release, and the chart makes it again")
 	}
@@ -94,8 +94,8 @@ func TestProgramsRunWithoutPrivileges(t *testing.T) {
 	}
 }
 
-// What is chosen by labels, and what is named, must be there.
-func TestWhatBelongsToAProgramFindsIt(t *testing.T) {
+// Selectors and references must match existing objects.
+func TestSelectorsMatchThePrograms(t *testing.T) {
 	rendered := render(t, "--values", values("everything"))
 	for _, name := range []string{controller, extensions} {
 		pods := the(t, rendered, "Deployment", name).labels("spec", "template", "metadata", "labels")
@@ -141,7 +141,7 @@ func chooses(selector, labels map[string]string) bool {
 	return len(selector) > 0
 }
 
-func TestEverythingCarriesTheCommonLabels(t *testing.T) {
+func TestAllObjectsHaveTheCommonLabels(t *testing.T) {
 	for _, o := range render(t, "--values", values("everything")) {
 		if labels := o.GetLabels(); labels["example.com/owner"] != "platform" || labels["app.kubernetes.io/part-of"] != "kube-queue" {
 			t.Errorf("%v has labels %v", o, labels)
@@ -149,8 +149,8 @@ func TestEverythingCarriesTheCommonLabels(t *testing.T) {
 	}
 }
 
-// A port that nobody may ask is not there.
-func TestWithoutMetricsAProgramServesNone(t *testing.T) {
+// Without metrics there is no port.
+func TestWithoutMetricsThereIsNoPort(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		rendered := render(t, "--set", fmt.Sprintf("networkPolicy.enabled=true,metrics.enabled=%t", on))
 		for _, name := range []string{controller, extensions} {
@@ -169,8 +169,8 @@ func TestWithoutMetricsAProgramServesNone(t *testing.T) {
 	}
 }
 
-// A program reads its file when it starts.
-func TestAnotherConfigFileMakesNewPods(t *testing.T) {
+// A program reads its file only at its start.
+func TestAChangedConfigFileRestartsPods(t *testing.T) {
 	checksum := func(setting string) string {
 		deployment := the(t, render(t, "--set", setting), "Deployment", controller)
 		return deployment.labels("spec", "template", "metadata", "annotations")["kube-queue/config-checksum"]
@@ -184,7 +184,7 @@ func TestAnotherConfigFileMakesNewPods(t *testing.T) {
 	}
 }
 
-func TestAnImageIsNamedByItsDigestItsTagOrTheVersionOfTheChart(t *testing.T) {
+func TestImagesHaveADigestATagOrTheVersionOfTheChart(t *testing.T) {
 	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	tests := []struct{ set, want string }{
 		{"image.tag=v2", "kube-queue/kube-queue-controller:v2"},

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func TestWrongValuesAreRefusedWithASentenceThatNamesThem(t *testing.T) {
+func TestInvalidValuesAreRefusedWithTheirNames(t *testing.T) {
 	tests := []struct {
 		name   string
 		values string
@@ -53,7 +53,7 @@ func TestWrongValuesAreRefusedWithASentenceThatNamesThem(t *testing.T) {
 	}
 }
 
-func TestASchemaOfAValueIsThereForEach(t *testing.T) {
+func TestEachValueHasASchema(t *testing.T) {
 	var schema map[string]any
 	if err := yaml.UnmarshalStrict([]byte(read(t, chart+"/values.schema.json")), &schema); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestASchemaOfAValueIsThereForEach(t *testing.T) {
 	compare = func(path string, schema, values map[string]any) {
 		properties, _ := schema["properties"].(map[string]any)
 		if schema["additionalProperties"] != false {
-			return // a map of the user's own names
+			return // a map with names of the user
 		}
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			below, known := properties[name].(map[string]any)
@@ -83,7 +83,7 @@ func TestASchemaOfAValueIsThereForEach(t *testing.T) {
 	compare("", schema, defaultValues(t))
 }
 
-// inline is YAML as --set-json takes it.
+// inline converts YAML to an argument of --set-json.
 func inline(t *testing.T, values string) string {
 	t.Helper()
 	json, err := yaml.YAMLToJSON([]byte(values))

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// What the chart sets itself would not count when it is said elsewhere, or would take the
-// program from where its probes and Services look for it.
-func TestASettingThatAnotherValueIsForIsRefusedWithThatValuesName(t *testing.T) {
+// Settings that the chart has values for would be ignored in other places, or would move a program
+// away from the ports of its probes and Services.
+func TestSettingsWithTheirOwnValueAreRefused(t *testing.T) {
 	tests := []struct {
 		name   string
 		values string
@@ -62,7 +62,7 @@ func TestASettingThatAnotherValueIsForIsRefusedWithThatValuesName(t *testing.T) 
 	}
 }
 
-func TestSettingsBesideThoseAreTakenAsTheyAre(t *testing.T) {
+func TestOtherSettingsAreUnchanged(t *testing.T) {
 	rendered := render(t, "--set-json", inline(t, `
 controller:
   config: {policyOf: mine, metrics: {secure: false}, health: null, backoff: {max: 1m}}

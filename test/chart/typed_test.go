@@ -9,10 +9,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// untyped are the kinds that no package here has the types of.
+// untyped are the kinds without Go types in the dependencies.
 var untyped = map[string]bool{"CustomResourceDefinition": true, "ServiceMonitor": true, "PrometheusRule": true}
 
-func TestTheAPIServerKnowsEveryFieldThatIsRendered(t *testing.T) {
+func TestAllRenderedFieldsAreKnown(t *testing.T) {
 	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 	for _, test := range cases {
 		t.Run(test.name, func(t *testing.T) {
@@ -29,7 +29,7 @@ func TestTheAPIServerKnowsEveryFieldThatIsRendered(t *testing.T) {
 	}
 }
 
-func TestACRDIsTheGeneratedOneWithOurLabels(t *testing.T) {
+func TestCRDsAreTheGeneratedOnesWithLabels(t *testing.T) {
 	for name, rendered := range kind(render(t), "CustomResourceDefinition") {
 		group, _ := rendered.Object["spec"].(map[string]any)["group"].(string)
 		file := chart + "/files/crds/" + group + "_" + name[:len(name)-len(group)-1] + ".yaml"
@@ -37,7 +37,7 @@ func TestACRDIsTheGeneratedOneWithOurLabels(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(read(t, file)), &generated); err != nil {
 			t.Fatal(err)
 		}
-		// As rendered was read: numbers that are whole are whole there.
+		// Converted like the rendered object, so that integers are equal.
 		json, err := yaml.Marshal(generated["spec"])
 		if err != nil {
 			t.Fatal(err)
@@ -62,8 +62,8 @@ func TestACRDIsTheGeneratedOneWithOurLabels(t *testing.T) {
 	}
 }
 
-// So that whoever drops a release keeps units and trees, unless configured otherwise.
-func TestCRDsAreKeptAndSwitchedOneByOne(t *testing.T) {
+// By default units and trees remain after an uninstall.
+func TestCRDsAreKeptAndEnabledSeparately(t *testing.T) {
 	const trees, units, queues = "elasticquotatrees.scheduling.sigs.k8s.io", "queueunits.scheduling.x-k8s.io", "queues.scheduling.x-k8s.io"
 	tests := []struct {
 		set  string

@@ -14,15 +14,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// value of values.yaml that has a comment: what a user may set.
+// value is a value in values.yaml with a comment, which users can set.
 type value struct {
 	path, comment, standard string
 }
 
 var valueLine = regexp.MustCompile(`^( *)([A-Za-z]+):`)
 
-// documented reads values.yaml. A comment is on one line right above its value;
-// whatever is below that value belongs to it.
+// documented reads values.yaml. The comment of a value is the line above it and applies to all
+// values below it.
 func documented(t *testing.T) []value {
 	t.Helper()
 	var found []value
@@ -82,7 +82,7 @@ func TestEveryValueHasAComment(t *testing.T) {
 	look("", defaultValues(t))
 }
 
-func TestTheReadmeOfTheChartNamesEveryValue(t *testing.T) {
+func TestTheReadmeOfTheChartListsEveryValue(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| value | default | meaning |\n|---|---|---|\n")
 	for _, v := range documented(t) {
@@ -98,14 +98,14 @@ func TestTheReadmeOfTheChartNamesEveryValue(t *testing.T) {
 	golden(t, file, before+"<!-- values -->\n"+table.String()+"<!-- /values -->\n"+after)
 }
 
-// The case everything is what shows that a template reads each value at all.
-func TestTheCaseEverythingSetsEveryValueToAnother(t *testing.T) {
+// The case everything shows that the templates use each value.
+func TestTheCaseEverythingChangesEveryValue(t *testing.T) {
 	var set map[string]any
 	if err := yaml.Unmarshal([]byte(read(t, values("everything"))), &set); err != nil {
 		t.Fatal(err)
 	}
 	standard := map[string]bool{
-		// What these do is seen in the case minimal or resourcequota.
+		// The cases minimal and resourcequota test these values.
 		"crds.enabled": true, "crds.keep": true, "crds.elasticQuotaTree": true, "crds.queueUnit": true, "crds.queue": true,
 		"rbac.create": true, "rbac.userRoles": true, "managedNamespaces.enabled": true, "podDisruptionBudget.enabled": true,
 		"metrics.enabled": true,

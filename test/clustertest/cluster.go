@@ -14,11 +14,11 @@ import (
 
 // Ready is the output of localcluster for a ready cluster.
 type Ready struct {
-	// Kubeconfig is the administrator's.
+	// Kubeconfig is the kubeconfig of the administrator.
 	Kubeconfig string `json:"kubeconfig"`
 	Data       string `json:"data"`
 	AuditLog   string `json:"auditLog"`
-	// KubectlPath is the program kubectl of the cluster's version.
+	// KubectlPath is a kubectl of the cluster's version.
 	KubectlPath string `json:"kubectl"`
 	Server      string `json:"server"`
 	Logs        string `json:"logs"`
@@ -31,13 +31,13 @@ type Cluster struct {
 	Repository string
 
 	admin *rest.Config
-	// stop is nil for a cluster that somebody else runs.
+	// stop is nil for a cluster that was opened, not started.
 	stop func(keep bool) error
-	// stopped is called, if it is set, when nothing of the cluster runs any more.
+	// stopped is called, if set, after the cluster has stopped.
 	stopped func() error
 }
 
-// Open uses a cluster that runs already, as one started by "localcluster up".
+// Open uses a running cluster, such as one started by "localcluster up".
 func Open(ctx context.Context, ready Ready) (*Cluster, error) {
 	root, err := repository(ctx)
 	if err != nil {
@@ -51,15 +51,15 @@ func open(ready Ready, root string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A test waits for the server, never for a client's rate limit.
+	// Disable the rate limit of the client: tests should not wait for it.
 	admin.QPS = -1
 	return &Cluster{Ready: ready, Repository: root, admin: admin}, nil
 }
 
-// Stop ends a cluster that Start has started.
+// Stop stops a cluster that was started by Start.
 func (c *Cluster) Stop() error { return c.end(false) }
 
-// StopAndKeep ends it and leaves its logs in Data.
+// StopAndKeep stops the cluster and keeps its logs in Data.
 func (c *Cluster) StopAndKeep() error { return c.end(true) }
 
 func (c *Cluster) end(keep bool) error {
@@ -69,24 +69,24 @@ func (c *Cluster) end(keep bool) error {
 	return c.stop(keep)
 }
 
-// Config is the administrator's.
+// Config returns the config of the administrator.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.admin) }
 
-// ConfigAs acts as another user with nothing but that user's rights.
+// ConfigAs returns a config that impersonates a user, with only that user's rights.
 func (c *Cluster) ConfigAs(user string, groups ...string) *rest.Config {
 	config := c.Config()
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
 	return config
 }
 
-// Kubectl runs kubectl as the administrator and returns what it prints.
+// Kubectl runs kubectl as the administrator and returns its output.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return c.KubectlWith(ctx, "", args...)
 }
 
-// KubectlWith gives kubectl a standard input, for "-f -".
+// KubectlWith is like Kubectl, with a standard input for "-f -".
 func (c *Cluster) KubectlWith(ctx context.Context, stdin string, args ...string) (string, error) {
-	// With a cache of its own it never remembers another cluster's resources.
+	// A separate cache, so that kubectl does not use the cached resources of another cluster.
 	args = append([]string{"--kubeconfig=" + c.Kubeconfig, "--cache-dir=" + filepath.Join(c.Data, "kubectl-cache")}, args...)
 	cmd := exec.CommandContext(ctx, c.KubectlPath, args...)
 	cmd.Stdin = strings.NewReader(stdin)

@@ -10,12 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// InstallCRDs installs the CRDs of operators that do not run, by localcluster's
-// names of them, as far as they are of kinds that are queued. When it returns they
-// are served, and the policies of kube-queue, where installed, act on them.
+// InstallCRDs installs the CRDs of queued kinds of operators that do not run. The names of
+// operators are those of localcluster. When it returns, the CRDs are served, and installed policies
+// of kube-queue apply to them.
 //
-// Of two operators that define the same kind, delete the definition of the one
-// before installing that of the other.
+// If two operators define the same kind, delete the CRD of one before installing that of the other.
 func (c *Cluster) InstallCRDs(ctx context.Context, operators ...string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, installTimeout, fmt.Errorf("not installed within %v", installTimeout))
 	defer cancel()
@@ -54,7 +53,7 @@ func (c *Cluster) InstallCRDs(ctx context.Context, operators ...string) error {
 	return c.WaitForPolicies(ctx)
 }
 
-// waitUntilServed waits until the API server lists them, so that clients find them.
+// waitUntilServed waits until discovery lists the resources, so that clients find them.
 func (c *Cluster) waitUntilServed(ctx context.Context, definitions []Definition) error {
 	for _, d := range definitions {
 		for _, version := range d.Served {
@@ -69,7 +68,8 @@ func (c *Cluster) waitUntilServed(ctx context.Context, definitions []Definition)
 	return nil
 }
 
-// OperatorModule is the module that an operator is built from, downloaded if need be.
+// OperatorModule returns the module that an operator is built from. It downloads the module if
+// needed.
 func (c *Cluster) OperatorModule(ctx context.Context, name string) (Module, error) {
 	known, err := listed(ctx, c.Repository)
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *Cluster) OperatorModule(ctx context.Context, name string) (Module, erro
 	return operator.module(ctx, c.Repository)
 }
 
-// named finds an operator by localcluster's name of it.
+// named returns the operator with this name in localcluster.
 func named(known []operator, name string) (operator, error) {
 	var names []string
 	for _, o := range known {

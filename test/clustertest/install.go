@@ -10,11 +10,10 @@ import (
 // installTimeout limits each wait of Install.
 const installTimeout = 2 * time.Minute
 
-// Install applies everything in deploy/ as a user would, and returns when it is
-// in effect: a policy acts only some seconds after it was created, and a test
-// that is faster would see jobs run that were to be held.
+// Install applies deploy/ like a user, and returns when it is in effect. A policy takes effect only
+// some seconds after its creation. Until then jobs are not held.
 //
-// Operators whose jobs are to be held must have their CRDs in the cluster before.
+// The CRDs of all jobs to be held must be installed before.
 func (c *Cluster) Install(ctx context.Context) error {
 	if err := c.InstallWithoutPolicies(ctx); err != nil {
 		return err
@@ -27,8 +26,8 @@ func (c *Cluster) Install(ctx context.Context) error {
 	return c.WaitForPolicies(ctx)
 }
 
-// InstallWithoutPolicies leaves out the admission policies, to see what they cost.
-// Without them no job is held, and anybody with the right may write a unit.
+// InstallWithoutPolicies omits the admission policies, to measure their cost. Without them no job
+// is held, and units are protected only by RBAC.
 func (c *Cluster) InstallWithoutPolicies(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, installTimeout, fmt.Errorf("not installed within %v", installTimeout))
 	defer cancel()

@@ -17,11 +17,10 @@ import (
 	"kube-queue.dev/kube-queue/extensions/registry"
 )
 
-// Operator is one that localcluster can run, and that runs jobs of a kind that is
-// queued.
+// Operator is an operator of localcluster that runs jobs of a queued kind.
 type Operator struct {
 	Name string
-	// Definitions are the CRDs of those kinds.
+	// Definitions are the CRDs of these kinds.
 	Definitions []Definition
 }
 
@@ -30,12 +29,11 @@ type Definition struct {
 	File string
 	schema.GroupKind
 	Plural string
-	// Served are its versions that are served.
+	// Served are the served versions.
 	Served []string
 }
 
-// Runs reports whether the operator has the definition of the kind in its best
-// version.
+// Runs reports whether the operator defines the kind in its preferred version.
 func (o Operator) Runs(kind framework.Kind) bool {
 	return slices.ContainsFunc(o.Definitions, func(d Definition) bool { return d.defines(kind) && slices.Contains(d.Served, kind.Version) })
 }
@@ -44,7 +42,7 @@ func (d Definition) defines(kind framework.Kind) bool {
 	return d.Group == kind.Group && d.Plural == kind.Resource
 }
 
-// Operators are all that run a kind of job that is queued.
+// Operators returns all operators that run jobs of a queued kind.
 func Operators(ctx context.Context) ([]Operator, error) {
 	root, err := repository(ctx)
 	if err != nil {
@@ -67,9 +65,9 @@ func Operators(ctx context.Context) ([]Operator, error) {
 	return all, nil
 }
 
-// SideBySide parts operators into those that one cluster can have and those that
-// take the place of another: all that such a one defines is defined by the other as
-// well, as mpi-operator's MPIJob by training-operator.
+// SideBySide separates operators that can run together in one cluster from those that replace
+// another. All CRDs of the latter are also defined by another operator, for example MPIJob of
+// mpi-operator by training-operator.
 func SideBySide(operators []Operator) (together, instead []Operator) {
 	for _, o := range operators {
 		if slices.ContainsFunc(operators, func(other Operator) bool { return o.isPartOf(other) }) {
@@ -87,7 +85,7 @@ func (o Operator) isPartOf(other Operator) bool {
 	})
 }
 
-// Names of operators.
+// Names returns the names of operators.
 func Names(operators []Operator) []string {
 	var names []string
 	for _, o := range operators {
@@ -96,18 +94,18 @@ func Names(operators []Operator) []string {
 	return names
 }
 
-// operator is an entry of localcluster's list.
+// operator is an entry in the output of "localcluster operators".
 type operator struct {
 	Name string
-	// Component is the folder of test/localcluster/components whose module pins the
-	// operator's version.
+	// Component is the folder of test/localcluster/components whose module pins the operator's
+	// version.
 	Component string
-	// Module has the CRDs, which are files of it.
+	// Module is the module that contains the CRDs.
 	Module string
 	CRDs   []string
 }
 
-// listed asks localcluster which operators there are.
+// listed returns the output of "localcluster operators".
 func listed(ctx context.Context, root string) ([]operator, error) {
 	out, err := output(goCommand(ctx, "run", "-C", filepath.Join(root, "test", "localcluster"), "./cmd/localcluster", "operators"))
 	if err != nil {
@@ -120,7 +118,7 @@ func listed(ctx context.Context, root string) ([]operator, error) {
 	return all, nil
 }
 
-// output runs a command; its error has what the command said.
+// output runs a command. The error includes the command's stderr.
 func output(cmd *exec.Cmd) ([]byte, error) {
 	out, err := cmd.Output()
 	var exit *exec.ExitError
@@ -133,10 +131,10 @@ func output(cmd *exec.Cmd) ([]byte, error) {
 	return out, nil
 }
 
-// Module is a Go module, and where the go command keeps it.
+// Module is a Go module with its folder in the module cache.
 type Module struct{ Path, Version, Dir string }
 
-// module is what the operator is built from, downloaded if need be.
+// module returns the module that the operator is built from. It downloads the module if needed.
 func (o operator) module(ctx context.Context, root string) (Module, error) {
 	cmd := goCommand(ctx, "mod", "download", "-json", o.Module)
 	cmd.Dir = filepath.Join(root, "test", "localcluster", "components", o.Component)
@@ -154,7 +152,7 @@ func (o operator) module(ctx context.Context, root string) (Module, error) {
 	return module.Module, nil
 }
 
-// definitions are the operator's CRDs of kinds that are queued.
+// definitions returns the operator's CRDs of queued kinds.
 func (o operator) definitions(ctx context.Context, root string) ([]Definition, error) {
 	module, err := o.module(ctx, root)
 	if err != nil {
@@ -193,7 +191,7 @@ func readDefinition(file string) (Definition, error) {
 		return Definition{}, fmt.Errorf("%s: %w", file, err)
 	}
 	if crd.Spec.Names.Plural == "" {
-		return Definition{}, fmt.Errorf("%s holds no CRD", file)
+		return Definition{}, fmt.Errorf("%s contains no CRD", file)
 	}
 	d := Definition{File: file, GroupKind: schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}, Plural: crd.Spec.Names.Plural}
 	for _, version := range crd.Spec.Versions {

@@ -7,7 +7,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/registry"
 )
 
-// Native kinds are the API server's own, and need no operator.
+// Native kinds are built into the API server and need no operator.
 func TestEachKindHasOneOperator(t *testing.T) {
 	operators, err := Operators(t.Context())
 	if err != nil {
@@ -31,13 +31,13 @@ func TestEachKindHasOneOperator(t *testing.T) {
 	}
 }
 
-func TestAnOperatorOfASharedDefinitionTakesThePlaceOfAnother(t *testing.T) {
+func TestOperatorWithASharedDefinitionReplacesAnother(t *testing.T) {
 	operators, err := Operators(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	together, instead := SideBySide(operators)
 	if !slices.Equal(Names(instead), []string{"mpi-operator"}) || len(together)+len(instead) != len(operators) {
-		t.Errorf("side by side are %v, in the place of another %v", Names(together), Names(instead))
+		t.Errorf("together: %v, instead of another: %v", Names(together), Names(instead))
 	}
 }

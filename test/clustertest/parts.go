@@ -7,15 +7,15 @@ import (
 	"path/filepath"
 )
 
-// Part is a program of the cluster that runs.
+// Part is a running program of the cluster.
 type Part struct {
 	Name string
 	PID  int
 }
 
-// Parts are the programs of the cluster, such as "kube-apiserver".
+// Parts returns the programs of the cluster, such as "kube-apiserver".
 func (c *Cluster) Parts() ([]Part, error) {
-	// localcluster keeps its status there.
+	// localcluster writes its status to this file.
 	data, err := os.ReadFile(filepath.Join(c.Data, "state.json"))
 	if err != nil {
 		return nil, fmt.Errorf("the parts of the cluster: %w", err)

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// Pause freezes a part of the cluster, such as "kube-controller-manager", as
-// on a machine that is overloaded, until resume is called.
+// Pause freezes a part of the cluster, such as "kube-controller-manager", until resume is called.
+// It simulates an overloaded machine.
 func (c *Cluster) Pause(part string) (resume func() error, err error) {
 	parts, err := c.Parts()
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// mark has a job held.
+// mark is the annotation that marks a job.
 const mark = "scheduling.x-k8s.io/suspend"
 
-// WaitForPolicies waits until each installed policy acts on each resource that it
-// is for and that the cluster serves.
+// WaitForPolicies waits until each installed policy is in effect for each of its resources that is
+// served.
 func (c *Cluster) WaitForPolicies(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, installTimeout, fmt.Errorf("the policies did not take effect within %v", installTimeout))
 	defer cancel()
@@ -48,8 +48,8 @@ func (c *Cluster) WaitForPolicies(ctx context.Context) error {
 	return errors.Join(err, client.CoreV1().Namespaces().Delete(ctx, managed.Name, metav1.DeleteOptions{}))
 }
 
-// waitForPolicy waits until all its probes pass. The managed ones are made in that
-// namespace.
+// waitForPolicy waits until all probes of the policy pass. Managed probes use the namespace
+// managed.
 func (c *Cluster) waitForPolicy(ctx context.Context, p policy, managed string) error {
 	all, err := probes()
 	if err != nil {
@@ -78,10 +78,10 @@ func (c *Cluster) waitForPolicy(ctx context.Context, p policy, managed string) e
 	return nil
 }
 
-// policy is what is to be known of one, mutating or validating.
+// policy is a mutating or validating admission policy.
 type policy struct {
 	name string
-	// rules report what it is for.
+	// rules select the resources of the policy.
 	rules []admissionregistrationv1.NamedRuleWithOperations
 }
 
@@ -91,7 +91,7 @@ func (p policy) isFor(resource schema.GroupVersionResource) bool {
 	})
 }
 
-// policies are those of kube-queue in the cluster.
+// policies returns the policies of kube-queue in the cluster.
 func (c *Cluster) policies(ctx context.Context) ([]policy, error) {
 	client, err := kubernetes.NewForConfig(c.admin)
 	if err != nil {
@@ -146,7 +146,7 @@ func (c *Cluster) waitForProbe(ctx context.Context, probe probe, namespace strin
 	object.SetAnnotations(annotations)
 	var last error
 	err = wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		// What was deleted a moment ago may be served a moment longer.
+		// Discovery may still list a CRD that was just deleted.
 		served, err := c.serves(probe.resource)
 		if err != nil || !served {
 			return !served, err

@@ -10,16 +10,15 @@ import (
 	"kube-queue.dev/kube-queue/test/acceptance/kinds"
 )
 
-// probe is an object by which to see whether a policy acts yet. It is created
-// only as a dry run.
+// probe is an object that shows whether a policy is in effect. It is created only as a dry run.
 type probe struct {
 	policy   string
 	resource schema.GroupVersionResource
-	// object is without the mark that has a policy hold it.
+	// object has no mark.
 	object *unstructured.Unstructured
-	// acts distinguishes it from what became of the object.
+	// acts reports whether the policy is in effect, from the result of the create.
 	acts func(created *unstructured.Unstructured, err error) bool
-	// managed is for a namespace whose jobs are all queued; there it needs no mark.
+	// managed: the object is created without a mark in a managed namespace.
 	managed bool
 }
 
@@ -28,8 +27,8 @@ const (
 	policyOfManaged = "kube-queue-managed-namespace"
 )
 
-// probes has an entry for the policy of units and, for each policy that holds jobs,
-// one for each kind and version of jobs that it may be for.
+// probes returns the probes of the policy of units and, for each hold policy, one for each of its
+// kinds and versions.
 func probes() ([]probe, error) {
 	all := []probe{{
 		policy:   policyOfUnits,

@@ -14,14 +14,14 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Namespace is where kube-queue lives.
+// Namespace is the namespace of kube-queue.
 const Namespace = "kube-queue"
 
-// tokenSeconds is longer than any test.
+// tokenSeconds is the lifetime of tokens. It is longer than any test.
 const tokenSeconds = 24 * 60 * 60
 
-// ServiceAccountConfig returns a REST config, and a kubeconfig file for programs,
-// with the rights of a ServiceAccount in kube-queue's namespace and no others.
+// ServiceAccountConfig returns a REST config, and a kubeconfig file for programs, with the rights
+// of a ServiceAccount in kube-queue's namespace.
 func (c *Cluster) ServiceAccountConfig(ctx context.Context, name string) (config *rest.Config, kubeconfig string, err error) {
 	token, err := c.serviceAccountToken(ctx, name)
 	if err != nil {
@@ -33,8 +33,8 @@ func (c *Cluster) ServiceAccountConfig(ctx context.Context, name string) (config
 	return config, kubeconfig, c.writeKubeconfig(kubeconfig, name, token)
 }
 
-// WriteKubeconfig writes such a file under a path of its own, with a token of its own: by
-// that the audit log distinguishes the processes of a program.
+// WriteKubeconfig writes a kubeconfig of a ServiceAccount with a new token. The audit log
+// distinguishes processes of a program by their tokens.
 func (c *Cluster) WriteKubeconfig(ctx context.Context, name, file string) error {
 	token, err := c.serviceAccountToken(ctx, name)
 	if err != nil {

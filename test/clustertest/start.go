@@ -30,10 +30,9 @@ type Options struct {
 	NodeCPU    string
 	NodeMemory string
 	NodeGPUs   int
-	// Operators are the operators that run along, as "training-operator"; each
-	// brings its CRDs.
+	// Operators are the operators to run, such as "training-operator". Their CRDs are installed.
 	Operators []string
-	// CRDs are the operators that do not run, but whose CRDs are there.
+	// CRDs are operators whose CRDs are installed, but which do not run.
 	CRDs []string
 	// Bare is a cluster without kube-queue, for tests that install it themselves.
 	Bare bool
@@ -41,10 +40,10 @@ type Options struct {
 	PodRunTime time.Duration
 	// AuditLevel is "Metadata" or "RequestResponse".
 	AuditLevel string
-	// AuditObjects are resources, as "jobs.batch", whose objects the audit log holds at
-	// level Metadata too.
+	// AuditObjects are resources, such as "jobs.batch", whose objects are in the audit log even at
+	// level Metadata.
 	AuditObjects []string
-	// Log takes the progress; os.Stderr when nil.
+	// Log receives the progress. The default is os.Stderr.
 	Log io.Writer
 }
 
@@ -77,11 +76,11 @@ func (o Options) flags() []string {
 	return flags
 }
 
-// stopGrace is how long a cluster may take to stop by itself.
+// stopGrace is how long a cluster may take to stop.
 const stopGrace = time.Minute
 
-// Start builds what is missing, which takes minutes the first time, and starts a
-// cluster. ctx limits the start only; end the cluster by Stop.
+// Start builds the programs that are missing, which takes minutes the first time, and starts a
+// cluster. ctx limits only the start. Stop stops the cluster.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	log := options.Log
 	if log == nil {
@@ -124,7 +123,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	return cluster, nil
 }
 
-// repository is the folder of the main module.
+// repository returns the folder of the main module.
 func repository(ctx context.Context) (string, error) {
 	out, err := goCommand(ctx, "env", "GOMOD").Output()
 	if err != nil {
@@ -137,7 +136,7 @@ func repository(ctx context.Context) (string, error) {
 	return dir, nil
 }
 
-// goCommand does the same whatever GOFLAGS the caller has.
+// goCommand returns a go command that ignores the GOFLAGS of the caller.
 func goCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off")
@@ -167,7 +166,7 @@ func startProcess(ctx context.Context, root, dir string, flags []string, log io.
 	}
 	p.cmd.Stderr = log
 	p.cmd.WaitDelay = stopGrace
-	// Ctrl-C is for who has started it: that ends the cluster when nobody needs it.
+	// A separate process group, so that Ctrl-C ends only the caller, which then stops the cluster.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {
@@ -209,7 +208,7 @@ func (p *process) ready(ctx context.Context) (Ready, error) {
 	}
 }
 
-// stop ends the cluster and waits until nothing of it runs. It fails when the
+// stop stops the cluster and waits until all its processes have exited. It returns an error if the
 // cluster had crashed before.
 func (p *process) stop() error {
 	_ = p.stdin.Close()

@@ -10,11 +10,11 @@ import (
 	"kube-queue.dev/kube-queue/test/rights"
 )
 
-// startTimeout allows for the first build of everything.
+// startTimeout includes the first build of all programs.
 const startTimeout = 30 * time.Minute
 
-// ForTest starts a cluster with kube-queue installed and stops it with the test.
-// After a failed test its logs are kept, and the test says where.
+// ForTest starts a cluster with kube-queue installed and stops it with the test. After a failed
+// test the logs are kept, and the test logs their path.
 func ForTest(t testing.TB, options Options) *Cluster {
 	t.Helper()
 	cluster, err := startInstalled(options)
@@ -34,14 +34,13 @@ func ForTest(t testing.TB, options Options) *Cluster {
 	return cluster
 }
 
-// Main runs the tests of a package that share one cluster with kube-queue
-// installed; use hands it to them. Call it from TestMain.
+// Main runs the tests of a package that share one cluster with kube-queue installed, which use
+// passes to them. Call it from TestMain.
 func Main(m *testing.M, options Options, use func(*Cluster)) {
 	os.Exit(Run(m, options, use))
 }
 
-// Run is Main for a package that has to clean up behind it: it returns the exit
-// status.
+// Run is like Main, but returns the exit status, for packages with their own cleanup.
 func Run(m *testing.M, options Options, use func(*Cluster)) int {
 	cluster, err := startInstalled(options)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// object reads YAML, with numbers as clients have them.
+// object parses YAML, with numbers like those of clients.
 func object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(text))
@@ -23,7 +23,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return o
 }
 
-// named is the kind of this name.
+// named returns the kind with this name.
 func named(t *testing.T, name string) *kind {
 	t.Helper()
 	for _, k := range kinds {

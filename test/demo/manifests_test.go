@@ -15,7 +15,7 @@ import (
 	samples "kube-queue.dev/kube-queue/test/acceptance/kinds"
 )
 
-// root is the repository's folder.
+// root returns the folder of the repository.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := repository(t.Context())
@@ -68,8 +68,8 @@ func TestAllIsOneJobOfEachKind(t *testing.T) {
 	}
 }
 
-// Whoever requests more than the quota would wait forever.
-func TestTheQuotaHasRoomForEachJobAlone(t *testing.T) {
+// A job that requests more than the quota would wait forever.
+func TestEachJobFitsInTheQuota(t *testing.T) {
 	objects, err := objectsIn(filepath.Join(root(t), "test/demo/manifests/quota.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestOneKindIsNotNamedInEachRow(t *testing.T) {
+func TestTableOfOneKindHasNoColumnForIt(t *testing.T) {
 	var out strings.Builder
 	jobs := []job{{named(t, "TFJob"), "job1"}, {named(t, "TFJob"), "job2"}}
 	s := layOut(&out, jobs)
@@ -26,7 +26,7 @@ func TestOneKindIsNotNamedInEachRow(t *testing.T) {
 	}
 }
 
-// mixed are jobs of two kinds and a first frame of them.
+// mixed returns jobs of two kinds and their first frame.
 func mixed(t *testing.T) ([]job, frame) {
 	jobs := []job{{named(t, "RayCluster"), "notebook"}, {named(t, "Job"), "pi"}}
 	return jobs, frame{rows: []row{
@@ -52,7 +52,7 @@ kubectl delete
 	}
 }
 
-// terminal plays one: lines that are drawn over are gone.
+// terminal simulates a terminal on which lines are overwritten.
 type terminal struct{ lines []string }
 
 func (d *terminal) Write(text []byte) (int, error) {
@@ -70,7 +70,7 @@ func (d *terminal) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-func TestATerminalShowsTheLastFrameBelowWhatWasSaid(t *testing.T) {
+func TestTerminalShowsTheLastFrameBelowMessages(t *testing.T) {
 	jobs, first := mixed(t)
 	out := &terminal{}
 	s := layOut(out, jobs)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// expect compares an error with a part of what it is to say; empty: no error.
+// expect checks that an error contains a text, or that there is no error if the text is empty.
 func expect(t *testing.T, err error, part string) {
 	t.Helper()
 	switch {
@@ -16,7 +16,7 @@ func expect(t *testing.T, err error, part string) {
 	}
 }
 
-func TestAStoryEndsWellWhenEachJobHasSucceeded(t *testing.T) {
+func TestStoryEndsWellIfEachJobHasSucceeded(t *testing.T) {
 	pi, cluster := job{named(t, "Job"), "pi"}, job{named(t, "RayCluster"), "notebook"}
 	done := row{job: pi, state: "Complete", end: "Succeeded", phase: "Succeeded"}
 	ready, gone := row{job: cluster, state: "ready", phase: "Running"}, row{job: cluster, state: deleted, phase: "-"}
@@ -73,7 +73,7 @@ func TestSomeJobsWaitAndOthersDoNot(t *testing.T) {
 	}
 }
 
-func TestWhatAJobRequestedIsKnownWhenItsUnitIsGone(t *testing.T) {
+func TestRequestIsKnownAfterTheUnitIsDeleted(t *testing.T) {
 	cluster := job{named(t, "RayCluster"), "notebook"}
 	s := story{{rows: []row{{job: cluster}}}, {rows: []row{{job: cluster, cpu: "3", memory: "4Gi"}}}, {rows: []row{{job: cluster}}}}
 	if cpu, memory := s.requested(cluster); cpu != "3" || memory != "4Gi" {

@@ -8,7 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/test/audit"
 )
 
-// at second n something was written.
+// second returns the moment at second n.
 func second(n int) audit.Moment {
 	return audit.Moment{Time: time.Unix(int64(n), 0), Revision: int64(n), Line: n}
 }

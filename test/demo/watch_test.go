@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func TestARowIsWhatJobAndUnitSay(t *testing.T) {
+func TestRowShowsJobAndUnit(t *testing.T) {
 	rayJob, rayCluster := job{named(t, "RayJob"), "tune"}, job{named(t, "RayCluster"), "notebook"}
 	running := `{status: {jobDeploymentStatus: Running}}`
 	for _, c := range []struct {

@@ -12,8 +12,8 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// A manifest that is applied again, as GitOps does all the time, restarts nothing
-// and releases nothing early, whatever its job is doing.
+// A manifest that is applied again, as GitOps tools do, neither restarts nor releases its job, in
+// any state of the job.
 func TestAManifestAppliedAgainChangesNothing(t *testing.T) {
 	l := suite.Env(t, "gitops")
 	suite.Both(t, enabled)
@@ -81,7 +81,7 @@ func TestAJobUnsuspendedByHandWhileQueuedIsSuspendedAgain(t *testing.T) {
 	l.WaitForReason("Job", "sly", "QuotaExceeded")
 	l.WaitForState(harness.TFJobs, "sly-tf", "Queuing")
 
-	// The annotation left as it is: the policy turns it back before anything sees it.
+	// The annotation is unchanged: the policy suspends the job again before it is stored.
 	l.Patch(harness.TFJobs, "sly-tf", `{"spec":{"runPolicy":{"suspend":false}}}`)
 	if suspend, _, _ := unstructured.NestedBool(l.Object(harness.TFJobs, "sly-tf").Object, "spec", "runPolicy", "suspend"); !suspend {
 		t.Error("the policy let the TFJob go")
@@ -102,7 +102,7 @@ func TestAJobUnsuspendedByHandWhileQueuedIsSuspendedAgain(t *testing.T) {
 	l.Finish(harness.Jobs, "blocker")
 	l.WaitForPhase("Job", "sly", "Succeeded")
 	l.WaitForPhase("TFJob", "sly-tf", "Succeeded")
-	l.Allowed = []string{"early-pod", "write-budget"} // the job controller may have been quicker than any program
+	l.Allowed = []string{"early-pod", "write-budget"} // the job controller may be faster than job-extensions
 }
 
 func TestAJobSuspendedByHandAfterItsReleaseGivesItsQuotaBack(t *testing.T) {
@@ -123,7 +123,7 @@ func TestAJobSuspendedByHandAfterItsReleaseGivesItsQuotaBack(t *testing.T) {
 		return l.Unit("TFJob", "paused").Status.Phase != "Enqueued", "it left its place"
 	})
 
-	// Taken up again by hand, it is queued like any other and runs.
+	// Resumed by hand, it is queued again and runs.
 	l.Patch(harness.TFJobs, "paused", `{"spec":{"runPolicy":{"suspend":false}}}`)
 	l.WaitForPhase("TFJob", "paused", "Running")
 	l.Finish(harness.TFJobs, "paused")
@@ -152,7 +152,7 @@ func TestJobsOfOthersAreNotTouched(t *testing.T) {
 	for _, name := range []string{"kueue", "owned", "managed"} {
 		before[name] = l.Object(harness.Jobs, name).GetResourceVersion()
 	}
-	l.Apply(job{name: "ours", cpu: "1", runs: time.Second}.String()) // to know that all was seen
+	l.Apply(job{name: "ours", cpu: "1", runs: time.Second}.String()) // its unit shows that all earlier jobs were seen
 	l.WaitForPhase("Job", "ours", "Succeeded")
 	for _, name := range []string{"kueue", "owned", "managed"} {
 		object := l.Object(harness.Jobs, name)
@@ -169,7 +169,7 @@ func TestJobsOfOthersAreNotTouched(t *testing.T) {
 	}
 }
 
-func TestAJobWithoutQuotaSaysSoAtUnitAndJob(t *testing.T) {
+func TestAJobWithoutQuotaShowsTheReasonOnUnitAndJob(t *testing.T) {
 	l := suite.Env(t, "nowhere")
 	suite.Both(t, enabled)
 	l.TreeOf(`{name: team, namespaces: [elsewhere], max: {cpu: "4"}}`)
@@ -180,7 +180,7 @@ func TestAJobWithoutQuotaSaysSoAtUnitAndJob(t *testing.T) {
 	}
 	event := l.WaitForEvent("lost", "Queued")
 	if event.Type != "Warning" || !strings.Contains(event.Message, "NoQuota") {
-		t.Errorf("event %s: %q, want a Warning that says NoQuota", event.Type, event.Message)
+		t.Errorf("event %s: %q, want a Warning with NoQuota", event.Type, event.Message)
 	}
 	out, err := suite.Kubectl(t.Context(), "-n", l.Namespace, "describe", "job", "lost")
 	harness.Must(t, err)
@@ -189,8 +189,8 @@ func TestAJobWithoutQuotaSaysSoAtUnitAndJob(t *testing.T) {
 	}
 }
 
-// With the programs gone, and then all objects as well, jobs that are not marked
-// are created and run as if kube-queue had never been there.
+// After the programs, and then all objects, are removed, unmarked jobs are created and run as
+// usual.
 func TestWithKubeQueueRemovedUnmarkedJobsRunAsUsual(t *testing.T) {
 	l := suite.Env(t, "after")
 	run := func(name string) {

@@ -8,10 +8,10 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// A job that may run for 3 s only would run forever: it is stopped, lets the next
-// one run, and is back when its owner wants it. Stopped by its owner, it waits too,
-// though both programs are away meanwhile.
-func TestAJobIsStoppedWhenItsTimeIsOverAndWhenItIsDeactivated(t *testing.T) {
+// A job with a maximum run time of 3 s is evicted, the next job runs, and the evicted job runs
+// again after its owner activates it. A job that its owner deactivates while both programs are down
+// is evicted too.
+func TestAJobIsEvictedAtItsMaximumRunTimeAndWhenDeactivated(t *testing.T) {
 	l := suite.Env(t, "evicted")
 	c, x := suite.Both(t, enabled)
 	l.Tree(`{cpu: "3"}`)
@@ -19,7 +19,7 @@ func TestAJobIsStoppedWhenItsTimeIsOverAndWhenItIsDeactivated(t *testing.T) {
 	l.WaitForUnit("Job", "endless")
 	l.Apply(job{name: "next", cpu: "3", runs: time.Second}.String())
 	unit := l.WaitForReason("Job", "endless", "Inactive")
-	if unit.Status.Phase != "Enqueued" || unit.Status.Attempts != 1 || !strings.HasPrefix(unit.Status.Message, "exceeded the maximum execution time of 3 s; ") {
+	if unit.Status.Phase != "Enqueued" || unit.Status.Attempts != 1 || !strings.HasPrefix(unit.Status.Message, "the job exceeded its maximum execution time of 3 s (annotation scheduling.x-k8s.io/max-exec-time-seconds); ") {
 		t.Errorf("it is %s after %d attempts: %s", unit.Status.Phase, unit.Status.Attempts, unit.Status.Message)
 	}
 	if event := l.WaitForEvent("endless", "MaximumExecutionTime"); event.Type != "Warning" {

@@ -8,21 +8,20 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// When a program is killed, seen from one of its writes.
+// The time of a kill relative to a write.
 type moment int
 
 const (
-	// beforeEach: each life of the program gets one write through, the first life
-	// none, and is killed before its next write reaches the API server. So every
-	// write of the story is once cut off before it lands.
+	// beforeEach: each process except for the first completes one write, and is killed before its
+	// next write reaches the API server. So each write of the story is lost once.
 	beforeEach moment = iota
-	// afterEach: each life is killed when its first write has landed, before it
-	// hears of it.
+	// afterEach: each process is killed after its first write has landed, before it receives the
+	// response.
 	afterEach
 )
 
-// executioner kills a program at its writes, as a fault of the way between it and the
-// API server. The program itself knows nothing of it.
+// executioner kills a program at its writes, with a fault of the proxy between the program and the
+// API server.
 type executioner struct {
 	victim *harness.Program
 	moment moment
@@ -35,7 +34,7 @@ type executioner struct {
 	off    bool // no more kills
 }
 
-// execute has the program killed at its writes from now on.
+// execute starts to kill the program at its writes.
 func execute(t testing.TB, victim *harness.Program, when moment) *executioner {
 	t.Helper()
 	proxy, err := faultproxy.Start(suite.Config())
@@ -51,11 +50,11 @@ func execute(t testing.TB, victim *harness.Program, when moment) *executioner {
 	return e
 }
 
-// judge lets one write after another through, or kills the program at it.
+// judge forwards a write or kills the program at it.
 func (e *executioner) judge(x *faultproxy.Exchange) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.dead { // a write that was under way when the program was killed
+	if e.dead { // a write in flight at the time of the kill
 		x.Cut()
 		return
 	}
@@ -81,7 +80,7 @@ func (e *executioner) strike(x *faultproxy.Exchange) {
 	x.Cut()
 }
 
-// revive starts the program each time that it was killed, until done.
+// revive restarts the program after each kill, until done.
 func (e *executioner) revive(t testing.TB, done func() bool) {
 	t.Helper()
 	for !done() {
@@ -103,12 +102,12 @@ func (e *executioner) revive(t testing.TB, done func() bool) {
 		killed := e.dead
 		e.mu.Unlock()
 		if !killed && !done() {
-			t.Fatalf("%s ended by itself in its life %d: %v; see %s", e.victim.Name, e.lives, e.victim.Err(), e.victim.Log.Name())
+			t.Fatalf("%s exited without a kill in its process %d: %v; see %s", e.victim.Name, e.lives, e.victim.Err(), e.victim.Log.Name())
 		}
 	}
 	e.mu.Lock()
 	e.off = true
-	if e.dead { // the kill may be on its way still
+	if e.dead { // the process may not have exited yet
 		<-e.victim.Ended()
 		e.dead = false
 		e.victim.Launch()

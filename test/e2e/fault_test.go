@@ -10,9 +10,9 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// A program that is killed at each of its writes, before or after it lands, and
-// started again, leads to the same end: every job runs once, in turn, within the
-// quota, and the quota is free afterwards.
+// A program is killed at each of its writes, before or after it lands, and restarted. The result
+// does not change: each job runs once, in order, within the quota, and the quota is free
+// afterwards.
 func TestProgramsKilledAtEachOfTheirWrites(t *testing.T) {
 	for _, c := range []struct {
 		name, victim string
@@ -29,7 +29,7 @@ func TestProgramsKilledAtEachOfTheirWrites(t *testing.T) {
 
 func killAtWrites(t *testing.T, victim string, when moment) {
 	l := suite.Env(t, "faults")
-	// Queues of earlier tests would spare the controller writes.
+	// With the Queues of earlier tests the controller would make fewer writes.
 	harness.Must(t, l.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	programs := map[string]*harness.Program{
 		harness.Controller: suite.Program(t, harness.Controller),
@@ -51,7 +51,7 @@ func killAtWrites(t *testing.T, victim string, when moment) {
 		if !l.Ended("TFJob", "one") || !l.Ended("TFJob", "two") || !l.Ended("Job", "three") || !l.Ended("Job", "four") {
 			return false
 		}
-		// The status of Queue and tree is what the harness.Controller writes last.
+		// The status of Queue and tree is written last.
 		free, _ := l.Free()
 		return free || victim != harness.Controller
 	})
@@ -66,5 +66,5 @@ func killAtWrites(t *testing.T, victim string, when moment) {
 	}
 	l.WaitForPhase("Job", "four", "Failed")
 	l.ExpectFree()
-	l.Allowed = []string{"write-budget"} // a write is made again when its answer was cut off
+	l.Allowed = []string{"write-budget"} // a write without a response is repeated
 }

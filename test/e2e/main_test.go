@@ -1,6 +1,6 @@
-// Package e2e tests kube-queue whole: its two programs as they are built, as
-// their ServiceAccounts, on a real control plane with the unmodified operators and
-// simulated nodes. Each test ends with the independent checker of test/audit.
+// Package e2e tests the two programs with their ServiceAccounts on a real control plane with
+// unmodified operators and simulated nodes. At the end of each test the audit checker reads the
+// audit log.
 package e2e
 
 import (
@@ -10,8 +10,8 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// suite is shared by all tests: they run one after another, each with a quota tree
-// of its own, and clean up behind them.
+// suite is shared by all tests. They run one after another, each with its own quota tree, and clean
+// up afterwards.
 var suite *harness.Suite
 
 // enabled are the kinds that these tests use.

@@ -14,6 +14,8 @@ type job struct {
 	annotations, labels string
 	fails               bool
 	unheld              bool
+	// completions is the number of pods, which run one after the other; 0 means 1.
+	completions int
 }
 
 func (j job) String() string {
@@ -26,6 +28,8 @@ metadata:
 spec:
   suspend: %t
   backoffLimit: 0
+  parallelism: 1
+  completions: %d
   template:
     metadata:
       annotations: {%s}
@@ -36,7 +40,7 @@ spec:
         image: busybox
         resources: {requests: {%s}}
 ---
-`, j.name, j.annotations, j.labels, !j.unheld, podAnnotations(j.runs, j.fails), requests(j.cpu, j.memory))
+`, j.name, j.annotations, j.labels, !j.unheld, max(j.completions, 1), podAnnotations(j.runs, j.fails), requests(j.cpu, j.memory))
 }
 
 // tfjob is a TFJob with one parameter server and workers, held by the annotation.

@@ -16,7 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// stopped is the Queue of the story, and what its administrator does with it.
+// stopped is the Queue of the test, with the actions of its administrator.
 type stopped struct {
 	t *testing.T
 	*harness.Env
@@ -35,11 +35,10 @@ func (s stopped) put(stop schedulingv1alpha1.QueueStop) {
 	harness.Must(s.t, err)
 }
 
-// isRequeued expects of a job that was released once to be stopped, but not to
-// have been reported that it must never run.
+// isRequeued checks that a job that was released once is stopped and still active.
 func (s stopped) isRequeued(resource schema.GroupVersionResource, kind, name string) {
 	s.t.Helper()
-	if event := s.WaitForEvent(name, "QueueStopped"); event.Type != "Normal" || event.Message != "Suspended to take the quota back: queue "+stoppedQueue+" was drained; the unit is queued again" {
+	if event := s.WaitForEvent(name, "QueueStopped"); event.Type != "Normal" || event.Message != "Suspended to take the quota back: queue "+stoppedQueue+" was drained; the job is queued again and waits until the queue is resumed" {
 		s.t.Errorf("%s event: %s", event.Type, event.Message)
 	}
 	unit := s.WaitForPhase(kind, name, "Enqueued")
@@ -54,9 +53,8 @@ func (s stopped) isRequeued(resource schema.GroupVersionResource, kind, name str
 	}
 }
 
-// A queue is put on hold, lets its jobs go, is drained, and goes on in the order in
-// which they were submitted.
-func TestAQueueIsStoppedAndGoesOn(t *testing.T) {
+// A queue is put on hold, released, drained, and continues in order of submission.
+func TestAQueueIsStoppedAndContinues(t *testing.T) {
 	l := suite.Env(t, "stopped")
 	t.Cleanup(func() {
 		harness.Must(t, l.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace).Delete(context.Background(), stoppedQueue, metav1.DeleteOptions{}))
@@ -91,7 +89,7 @@ func TestAQueueIsStoppedAndGoesOn(t *testing.T) {
 	}
 	l.ExpectFree()
 
-	// Who has run before goes before who was submitted later, and would fit too.
+	// A job that has run before is released before one that was submitted later and would fit too.
 	s.put(schedulingv1alpha1.StopNone)
 	train, batch := l.WaitForPhase("TFJob", "train", "Running"), l.WaitForPhase("Job", "batch", "Running")
 	if train.Status.Attempts != 2 || batch.Status.Attempts != 2 {
@@ -108,9 +106,9 @@ func TestAQueueIsStoppedAndGoesOn(t *testing.T) {
 	l.ExpectFree()
 }
 
-// The small job would fit, but the large one is owed what has been lent. It takes all
-// there is, so that the small one can only have gone first by running first: which of
-// two was decided on first could not be reported from the times of two writes.
+// The small job would fit, but the large one is owed the lent quota. The large job needs all quota,
+// so the small one was released first only if it ran first. The order of two decisions cannot be
+// read from the times of writes.
 func TestBorrowingIsPausedByItsFlag(t *testing.T) {
 	l := suite.Env(t, "paused")
 	suite.Both(t, enabled, "--pause-borrowing")

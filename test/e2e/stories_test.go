@@ -13,7 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// The story of the demo: two TFJobs of 3 cpu under a quota of 4.
+// The jobs of the demo: two TFJobs of 3 cpu with a quota of 4.
 func TestAPairOfTFJobsRunsOneAfterTheOther(t *testing.T) {
 	l := suite.Env(t, "default")
 	suite.Both(t, enabled)
@@ -33,7 +33,7 @@ func TestAPairOfTFJobsRunsOneAfterTheOther(t *testing.T) {
 	}
 	queued := l.WaitForEvent("job2", "Queued")
 	if !strings.Contains(queued.Message, unit.Name) || !strings.Contains(queued.Message, "QuotaExceeded") {
-		t.Errorf("the event Queued says neither unit nor reason: %q", queued.Message)
+		t.Errorf("the event Queued contains neither unit nor reason: %q", queued.Message)
 	}
 	for _, name := range []string{"job1", "job2"} {
 		l.WaitForPhase("TFJob", name, "Running")
@@ -85,8 +85,8 @@ func TestTheEleventhJobWaitsForMaxJobs(t *testing.T) {
 	}
 	last := names[10]
 	unit := l.WaitForReason("Job", last, "MaxJobs")
-	if !strings.Contains(unit.Status.Message, "10 of 10 jobs") {
-		t.Errorf("the message says %q", unit.Status.Message)
+	if !strings.Contains(unit.Status.Message, "10 jobs hold quota, and kube-queue/max-jobs is 10") {
+		t.Errorf("the message is %q", unit.Status.Message)
 	}
 	for _, name := range names[:10] {
 		l.WaitForPhase("Job", name, "Dequeued", "Running")
@@ -98,7 +98,7 @@ func TestTheEleventhJobWaitsForMaxJobs(t *testing.T) {
 	l.ExpectFree()
 }
 
-func TestOversellLetsTwelveJobsGo(t *testing.T) {
+func TestOversellReleasesTwelveJobs(t *testing.T) {
 	l := suite.Env(t, "default")
 	l.Audit.Oversell = "1.2"
 	suite.Both(t, enabled, "--oversell-rate=1.2")
@@ -143,7 +143,7 @@ func TestWritesPerJob(t *testing.T) {
 	l.WaitForPhase("TFJob", "tf-long", "Running")
 	l.Finish(harness.TFJobs, "tf-long")
 	l.WaitForPhase("TFJob", "tf-waited", "Succeeded")
-	// Nothing is written late.
+	// There are no late writes.
 	harness.Never(t, 3*time.Second, "a unit changed after its end", func() (bool, string) { return false, "" })
 
 	table, err := l.Log(t.Context()).Writes(l.Audit)
@@ -155,8 +155,8 @@ func TestWritesPerJob(t *testing.T) {
 		}
 		judged++
 		waited, ran := strings.HasSuffix(j.Name, "waited"), j.Name != "short"
-		// What a job may cost hangs on what it really did, which a slow machine may
-		// stretch: the checker says what that was.
+		// The budget of a job depends on whether it waited and ran long, which can happen on a slow
+		// machine. The checker reports its budget.
 		most := 5
 		if j.Ran > 1900*time.Millisecond {
 			most++
@@ -190,7 +190,7 @@ func TestMemoryLimitsOf2GiBAndMoreAreEnforced(t *testing.T) {
 	l.Apply(job{name: "two", memory: "2Gi", runs: time.Second}.String())
 	unit := l.WaitForReason("Job", "two", "QuotaExceeded")
 	if !strings.Contains(unit.Status.Message, "requested 2Gi, used 3Gi of max 4Gi") {
-		t.Errorf("the message says %q", unit.Status.Message)
+		t.Errorf("the message is %q", unit.Status.Message)
 	}
 	l.Apply(job{name: "never", memory: "5Gi"}.String())
 	l.WaitForReason("Job", "never", "ExceedsMaxQuota")
@@ -215,14 +215,14 @@ func TestANineLevelTreeLimitsAtEachLevel(t *testing.T) {
 	l.Apply(job{name: "two", cpu: "1", runs: time.Second}.String())
 	unit := l.WaitForReason("Job", "two", "QuotaExceeded")
 	if !strings.Contains(unit.Status.Message, "level-5/level-6:") {
-		t.Errorf("the message says %q", unit.Status.Message)
+		t.Errorf("the message is %q", unit.Status.Message)
 	}
 	l.Finish(harness.Jobs, "one")
 	l.WaitForPhase("Job", "two", "Succeeded")
 	l.ExpectFree()
 }
 
-func TestAnInvalidTreeLeavesTheLastGoodOneInForceAndSaysSo(t *testing.T) {
+func TestAnInvalidTreeLeavesTheLastValidOneInForce(t *testing.T) {
 	l := suite.Env(t, "invalid")
 	suite.Both(t, enabled)
 	l.TreeOf(`{name: team, namespaces: [invalid], min: {cpu: "5"}, max: {cpu: "4"}}`)
@@ -242,7 +242,7 @@ func TestAnInvalidTreeLeavesTheLastGoodOneInForceAndSaysSo(t *testing.T) {
 		{`{name: a, children: [{name: b, children: [{name: c, children: [{name: d, children: [{name: e, namespaces: [invalid], max: {cpu: "much"}}]}]}]}]}`, "much"},
 	} {
 		l.TreeOf(c.children)
-		harness.Eventually(t, 20*time.Second, "the tree says "+c.fault, func() (bool, string) {
+		harness.Eventually(t, 20*time.Second, "the tree reports "+c.fault, func() (bool, string) {
 			status, message := l.TreeValidity()
 			return status == "False" && strings.Contains(message, c.fault) && strings.Contains(message, "last valid version"), status + " " + message
 		})
@@ -262,11 +262,11 @@ func TestAnInvalidTreeLeavesTheLastGoodOneInForceAndSaysSo(t *testing.T) {
 	l.WaitForPhase("Job", "waits", "Succeeded")
 }
 
-func TestAnotherTreeIsIgnoredAndSaysSo(t *testing.T) {
+func TestASecondTreeIsIgnoredWithAnEvent(t *testing.T) {
 	l := suite.Env(t, "default")
 	suite.Both(t, enabled)
 	l.Tree(`{cpu: "4"}`)
-	// Of two that are as old to the second, the name decides.
+	// If two trees have the same creation time, the name decides.
 	l.ApplyAsIs("apiVersion: scheduling.sigs.k8s.io/v1beta1\nkind: ElasticQuotaTree\nmetadata: {name: younger, namespace: kube-system}\nspec: {root: {name: root}}\n")
 	harness.Eventually(t, 20*time.Second, "the younger tree has an event", func() (bool, string) {
 		out, err := suite.Kubectl(t.Context(), "-n", "kube-system", "get", "events", "--field-selector=reason=IgnoredQuotaTree,involvedObject.name=younger", "-o", "name")
@@ -328,8 +328,8 @@ func TestTheControllerRestartsFromTheObjectsAlone(t *testing.T) {
 	}
 }
 
-// A process reports once why a job waits, and reports it again before the event expires; so
-// does the one that comes after it, by the age of the event.
+// A process writes an event once, and renews it before it expires. So does the next process,
+// according to the age of the event.
 func TestTheNextProcessRenewsAnEventThatWouldExpire(t *testing.T) {
 	l := suite.Env(t, "renewed")
 	_, extensions := suite.Both(t, enabled)

@@ -10,34 +10,33 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// change is one thing that is done to a quota tree while jobs run and wait, and
-// the result. All that are made at once share a tree, each with branches and
-// namespaces of its own.
+// change is a change of a quota tree while jobs run and wait, with the result. Changes of a round
+// share a tree, each with its own branches and namespaces.
 type change struct {
 	name string
 	// before and after are its branches under the root.
 	before, after string
 	// running and waiting jobs at the time of the change.
 	running, waiting []queued
-	// atOnce names those that go because of the change, stranded those that have no
-	// quota after it; so has late, which is submitted then.
+	// atOnce lists the jobs that are released because of the change, stranded those without quota
+	// after it. late is submitted after the change and has no quota either.
 	atOnce, stranded []string
 	late             []queued
-	// ends names those that are then ended; when all of them have, and not before,
-	// next uses quota.
+	// ends lists the jobs that the test then ends. next is released only after all of them have
+	// ended.
 	ends        []string
 	next, quota string
 }
 
-// queued is a job that runs until it is ended.
+// queued is a job that runs until the test ends it.
 type queued struct{ namespace, kind, name, manifest string }
 
 func batchJob(namespace, name, cpu string) queued {
 	return queued{namespace, "Job", name, job{name: name, cpu: cpu, runs: harness.UntilFinished}.String()}
 }
 
-// rounds are the changes that are made one after the other: with "*" in the tree no
-// namespace is without a group.
+// rounds are the changes made one after another, because with "*" in the tree each namespace has a
+// group.
 var rounds = [][]change{{
 	{
 		name:    "a quota is lowered under its use",
@@ -101,14 +100,14 @@ var rounds = [][]change{{
 		after:   `{name: own, namespaces: [elsewhere], max: {cpu: 2}}, {name: everyone, namespaces: ["*"], max: {cpu: 5}}`,
 		running: []queued{batchJob("strayed", "strayed-1", "2")},
 		waiting: []queued{batchJob("strayed", "strayed-2", "2")},
-		atOnce:  []string{"doomed-2", "doomed-3"}, // which had no quota since their node was removed
+		atOnce:  []string{"doomed-2", "doomed-3"}, // without quota since their node was removed
 		ends:    []string{"strayed-1"}, next: "strayed-2", quota: "root/everyone",
 	},
 }}
 
-// Jobs follow every change of the tree, whoever is killed meanwhile: none that runs
-// is stopped, none is released twice or too early, and right after the change the
-// status of every node is what the checker adds up.
+// Jobs follow each change of the tree while programs are killed: no running job is stopped, no job
+// is released twice or too early, and after each change the status of each node equals the sum of
+// the checker.
 func TestRunningAndWaitingJobsFollowEveryChangeOfTheTree(t *testing.T) {
 	for _, form := range []struct {
 		name string
@@ -143,12 +142,12 @@ func TestRunningAndWaitingJobsFollowEveryChangeOfTheTree(t *testing.T) {
 			l.ExpectAccounting()
 			l.ExpectFree()
 			s.judge()
-			l.Allowed = []string{"write-budget"} // a program that starts again may write again
+			l.Allowed = []string{"write-budget"} // a restarted program may repeat writes
 		})
 	}
 }
 
-// story is how the changes of all rounds go in one form.
+// story runs the changes of all rounds.
 type story struct {
 	t    *testing.T
 	env  *harness.Env
@@ -171,7 +170,7 @@ func newStory(t *testing.T, l *harness.Env) *story {
 
 func (s *story) in(name string) *harness.Env { return s.envs[s.jobs[name].namespace] }
 
-// plant puts the tree in force that there is after so many rounds.
+// plant applies the tree after this many rounds.
 func (s *story) plant(done int) {
 	var branches []string
 	for i, round := range rounds {
@@ -186,7 +185,7 @@ func (s *story) plant(done int) {
 	s.env.TreeOf(branches...)
 }
 
-// begin has all jobs running or waiting.
+// begin submits all jobs and waits until they run or wait.
 func (s *story) begin() {
 	s.t.Helper()
 	s.plant(0)
@@ -210,7 +209,7 @@ func (s *story) begin() {
 	}
 }
 
-// afterChange waits for those that go at once, and submits those that come late.
+// afterChange waits for the jobs released by the change, and submits the late ones.
 func (s *story) afterChange(round []change) {
 	s.t.Helper()
 	for _, c := range round {
@@ -224,7 +223,7 @@ func (s *story) afterChange(round []change) {
 	}
 }
 
-// afterEnds ends the jobs that others wait for, and waits for those.
+// afterEnds ends the jobs that others wait for, and waits for the others.
 func (s *story) afterEnds(round []change) {
 	s.t.Helper()
 	for _, c := range round {
@@ -254,7 +253,7 @@ func (s *story) finish(name string) {
 	s.in(name).Finish(resource, name)
 }
 
-// end ends what is still there.
+// end ends the remaining jobs.
 func (s *story) end() {
 	s.t.Helper()
 	for name, j := range s.jobs {
@@ -268,8 +267,8 @@ func (s *story) end() {
 	}
 }
 
-// judge looks into the log: every job ran once, from its release to its end, and
-// none before those had ended that it was to wait for.
+// judge checks in the audit log that each job ran once, from its release to its end, and not before
+// the end of the jobs that it had to wait for.
 func (s *story) judge() {
 	s.t.Helper()
 	log := s.env.Log(s.t.Context())

@@ -14,11 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Fault does something with a request. One that neither answers it nor ends it otherwise
-// has its connection cut.
+// Fault handles a request. If it neither answers nor ends the request, the connection is cut.
 type Fault func(*Exchange)
 
-// Exchange is a request on its way, and what becomes of it.
+// Exchange is a request and its handling.
 type Exchange struct {
 	Request
 
@@ -29,10 +28,10 @@ type Exchange struct {
 	done  bool
 }
 
-// Landed is what the API server answered.
+// Landed is the response of the API server.
 type Landed struct{ answer *http.Response }
 
-// Code is the HTTP status; 0 when there was no answer.
+// Code returns the HTTP status, or 0 if there was no response.
 func (l Landed) Code() int {
 	if l.answer == nil {
 		return 0
@@ -40,17 +39,17 @@ func (l Landed) Code() int {
 	return l.answer.StatusCode
 }
 
-// Land sends the request to the API server and waits for its answer, which the program
-// does not hear yet. It may be called again. A program that gives up meanwhile does not
-// end it, as it often does not where a network is between. For no watch: that has no end.
+// Land sends the request to the API server and waits for the response, without passing it on. It
+// can be called again. The request continues if the program gives up, as it often does in a real
+// network. Do not use it for watches, which do not end.
 func (x *Exchange) Land() Landed {
 	if lost(x.r.Context()) {
-		return Landed{} // it was still on its way when the network was cut
+		return Landed{} // the network was cut before the request reached the API server
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.r.Context()), longest)
 	defer cancel()
-	// The server's own marks on the context would have the reverse proxy panic where an
-	// answer breaks off.
+	// A new context: with the values of the server's context the reverse proxy panics if a response
+	// breaks off.
 	var unanswered bool
 	ctx = context.WithValue(ctx, unansweredKey{}, &unanswered)
 	request := x.r.WithContext(context.WithValue(ctx, http.ServerContextKey, nil))
@@ -63,14 +62,13 @@ func (x *Exchange) Land() Landed {
 	return Landed{recorder.Result()}
 }
 
-// unansweredKey is where a request has a bool that becomes true when the API server gives
-// no answer.
+// unansweredKey is the context key of a *bool that is set if the API server does not respond.
 type unansweredKey struct{}
 
-// longest is how long the API server may take to answer what is not a watch.
+// longest is the timeout of requests other than watches.
 const longest = time.Minute
 
-// Answer has the program hear what the API server answered.
+// Answer passes the response of the API server on to the program.
 func (x *Exchange) Answer(landed Landed) {
 	if landed.answer == nil {
 		x.Cut()
@@ -81,10 +79,10 @@ func (x *Exchange) Answer(landed Landed) {
 		x.w.Header()[key] = values
 	}
 	x.w.WriteHeader(landed.answer.StatusCode)
-	_, _ = io.Copy(x.w, landed.answer.Body) // who no longer listens hears nothing
+	_, _ = io.Copy(x.w, landed.answer.Body) // an error means that the program has closed the connection
 }
 
-// Refuse answers with an error of our own. The API server knows nothing of the request.
+// Refuse responds with an error. The API server does not receive the request.
 func (x *Exchange) Refuse(code int, retryAfter time.Duration) {
 	x.done = true
 	seconds := int(retryAfter.Seconds())
@@ -103,19 +101,19 @@ func (x *Exchange) Refuse(code int, retryAfter time.Duration) {
 	_, _ = x.w.Write(text)
 }
 
-// Cut breaks the connection, with everything else that goes over it.
+// Cut breaks the connection, and with it all other requests on it.
 func (x *Exchange) Cut() {
 	x.done = true
 	cut(x.r.Context())
 }
 
-// Hang says nothing until the program gives up.
+// Hang does not respond until the program gives up.
 func (x *Exchange) Hang() {
 	x.done = true
 	<-x.r.Context().Done()
 }
 
-// Wait lets some time pass, or less if the program gives up.
+// Wait waits for the delay, or until the program gives up.
 func (x *Exchange) Wait(delay time.Duration) {
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
@@ -125,11 +123,11 @@ func (x *Exchange) Wait(delay time.Duration) {
 	}
 }
 
-// Forward is no fault.
+// Forward forwards the request without a fault.
 func Forward(x *Exchange) { x.Answer(x.Land()) }
 
-// Late has requests land late, and answers come late. What was sent lands though its
-// sender has given up or is gone.
+// Late delays requests and responses. A request lands even if its sender has given up or has
+// exited.
 func Late(before, after time.Duration) Fault {
 	return func(x *Exchange) {
 		x.Wait(before)
@@ -144,38 +142,38 @@ func Late(before, after time.Duration) Fault {
 	}
 }
 
-// Twice has requests land twice, as where something on the way tries again. The program
-// hears the first answer.
+// Twice sends requests twice, like an intermediary that retries. The program receives the first
+// response.
 func Twice(x *Exchange) {
 	first := x.Land()
 	x.Land()
 	x.Answer(first)
 }
 
-// TwiceAndReported is Twice where the program hears the second answer.
+// TwiceAndReported is like Twice, but the program receives the second response.
 func TwiceAndReported(x *Exchange) {
 	x.Land()
 	x.Answer(x.Land())
 }
 
-// Fail answers with the HTTP status, and when to try again if that is above 0.
+// Fail responds with the HTTP status, and with a Retry-After header if retryAfter is above 0.
 func Fail(code int, retryAfter time.Duration) Fault {
 	return func(x *Exchange) { x.Refuse(code, retryAfter) }
 }
 
-// CutBefore breaks the connection before a request lands.
+// CutBefore breaks the connection before the request lands.
 func CutBefore(x *Exchange) { x.Cut() }
 
-// CutAfter breaks it when the request has landed, before its answer is heard.
+// CutAfter breaks the connection after the request has landed, before the response.
 func CutAfter(x *Exchange) {
 	x.Land()
 	x.Cut()
 }
 
-// HangBefore swallows requests.
+// HangBefore drops requests.
 func HangBefore(x *Exchange) { x.Hang() }
 
-// HangAfter swallows answers.
+// HangAfter drops responses.
 func HangAfter(x *Exchange) {
 	x.Land()
 	x.Hang()

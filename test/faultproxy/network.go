@@ -6,18 +6,18 @@ import (
 	"sync"
 )
 
-// Cut is a way in which the whole network fails.
+// Cut is a failure of the complete network.
 type Cut int
 
 const (
 	whole Cut = iota
-	// Refuse breaks all connections, and every new one at once.
+	// Refuse breaks all connections, and each new one immediately.
 	Refuse
-	// Hang has all that is sent vanish, both ways and over new connections too.
+	// Hang drops all data in both directions, also on new connections.
 	Hang
 )
 
-// network is a listener whose connections can be cut as a whole.
+// network is a listener whose connections can be cut together.
 type network struct {
 	net.Listener
 
@@ -30,8 +30,7 @@ func newNetwork(listener net.Listener) *network {
 	return &network{Listener: listener, links: map[*link]struct{}{}}
 }
 
-// Accept takes connections even while the network is cut: that a program is connected
-// with is all that it then learns.
+// Accept accepts connections even during a cut. Programs can connect, but receive nothing.
 func (n *network) Accept() (net.Conn, error) {
 	for {
 		conn, err := n.Listener.Accept()
@@ -90,11 +89,11 @@ type link struct {
 	network *network
 
 	mu sync.Mutex
-	// lost: what is sent over it vanishes, for good.
+	// lost: all data on this connection is dropped, also after the cut.
 	lost bool
 }
 
-// linkOf is what carries a connection that the server was given.
+// linkOf returns the link of a connection of the server.
 func linkOf(conn net.Conn) *link {
 	if secure, is := conn.(*tls.Conn); is {
 		conn = secure.NetConn()
@@ -115,7 +114,7 @@ func (l *link) isLost() bool {
 	return l.lost
 }
 
-// Read reads what the program has sent, unless it vanished.
+// Read reads data from the program, unless the link is lost.
 func (l *link) Read(p []byte) (int, error) {
 	for {
 		n, err := l.Conn.Read(p)
@@ -125,7 +124,7 @@ func (l *link) Read(p []byte) (int, error) {
 	}
 }
 
-// Write sends to the program, or seems to.
+// Write sends data to the program. On a lost link it drops the data and reports success.
 func (l *link) Write(p []byte) (int, error) {
 	if l.isLost() {
 		return len(p), nil
@@ -140,7 +139,7 @@ func (l *link) Close() error {
 	return l.Conn.Close()
 }
 
-// reset breaks the connection: the program learns of that at once.
+// reset breaks the connection, so that the program gets an error immediately.
 func (l *link) reset() {
 	if tcp, is := l.Conn.(*net.TCPConn); is {
 		_ = tcp.SetLinger(0)

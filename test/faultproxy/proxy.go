@@ -31,7 +31,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Proxy is one way to the API server.
+// Proxy forwards requests to the API server, except for faults.
 type Proxy struct {
 	network *network
 	server  *httptest.Server
@@ -41,8 +41,8 @@ type Proxy struct {
 	rules []*rule
 }
 
-// Start has a proxy listen for programs that want to reach the API server of the config.
-// It passes on the token that it is sent, and has none of its own.
+// Start starts a proxy for the API server of the config. The proxy forwards the token of each
+// request, and has no token of its own.
 func Start(config *rest.Config) (*Proxy, error) {
 	config = rest.AnonymousClientConfig(config)
 	transport, err := rest.TransportFor(config)
@@ -71,7 +71,7 @@ func Start(config *rest.Config) (*Proxy, error) {
 		},
 		ErrorLog: silent,
 	}
-	// By TLS, for client-go sends no token without it.
+	// With TLS, because client-go sends a token only with TLS.
 	p.server = &httptest.Server{Listener: p.network, EnableHTTP2: true, Config: &http.Server{
 		Handler: p, ErrorLog: silent,
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
@@ -88,16 +88,16 @@ func (p *Proxy) Close() {
 	p.server.Close()
 }
 
-// URL that programs reach the API server by.
+// URL returns the address of the proxy.
 func (p *Proxy) URL() string { return p.server.URL }
 
-// Certificate of the proxy, in PEM, for programs to trust.
+// Certificate returns the certificate of the proxy in PEM.
 func (p *Proxy) Certificate() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
 }
 
-// Kubeconfig writes a file beside the one that is named, which leads through the proxy,
-// and returns its name.
+// Kubeconfig copies a kubeconfig into a file next to it, with the address of the proxy, and returns
+// the name of the copy.
 func (p *Proxy) Kubeconfig(direct string) (string, error) {
 	config, err := clientcmd.LoadFromFile(direct)
 	if err != nil {
@@ -113,11 +113,11 @@ func (p *Proxy) Kubeconfig(direct string) (string, error) {
 	return through, nil
 }
 
-// Cut parts programs from the API server, until Heal.
+// Cut disconnects programs from the API server until Heal.
 func (p *Proxy) Cut(how Cut) { p.network.cut(how) }
 
-// Heal ends a cut. Connections that it befell break at last: whatever was sent over them
-// meanwhile is lost.
+// Heal ends a cut. Connections that existed during the cut are closed, and the data on them is
+// lost.
 func (p *Proxy) Heal() { p.network.heal() }
 
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -127,7 +127,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.direct.ServeHTTP(w, r)
 		return
 	}
-	// What changes something lands as a whole or not at all.
+	// The complete body is read first, so that a write lands completely or not at all.
 	body, err := io.ReadAll(r.Body)
 	if err != nil || lost(r.Context()) {
 		cut(r.Context())
@@ -147,14 +147,14 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 type linkKey struct{}
 
-// cut breaks the connection that a request came by.
+// cut breaks the connection of a request.
 func cut(ctx context.Context) {
-	if l, is := ctx.Value(linkKey{}).(*link); is && !l.isLost() { // who is cut off is not reported
+	if l, is := ctx.Value(linkKey{}).(*link); is && !l.isLost() { // a lost connection must not show the failure
 		l.reset()
 	}
 }
 
-// lost reports whether what the request came by was cut.
+// lost reports whether the connection of the request was cut.
 func lost(ctx context.Context) bool {
 	l, is := ctx.Value(linkKey{}).(*link)
 	return is && l.isLost()

@@ -26,7 +26,7 @@ import (
 
 const unitPath = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/team/queueunits/one/status"
 
-// apiServer is a fake API server: it counts what landed, and its watches report each write.
+// apiServer is a fake API server. It counts requests, and its watches report each write.
 type apiServer struct {
 	mu     sync.Mutex
 	landed []string
@@ -107,8 +107,8 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// ask sends a request and returns the answer's body; it gives up with the context, or
-// when there is nothing more to wait for.
+// ask sends a request and returns the body of the response. It gives up when the context ends or
+// the connection breaks.
 func (s *scene) ask(ctx context.Context, method, path, body string) (string, *http.Response, error) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -127,7 +127,7 @@ func (s *scene) ask(ctx context.Context, method, path, body string) (string, *ht
 	return string(text), response, err
 }
 
-// warm makes the connections, whose making is not to use up a client's patience.
+// warm opens the connections, so that opening them does not use up a client's timeout.
 func (s *scene) warm() {
 	s.t.Helper()
 	if _, _, err := s.ask(s.t.Context(), http.MethodGet, unitPath, ""); err != nil {
@@ -138,7 +138,7 @@ func (s *scene) warm() {
 	s.server.landed = nil
 }
 
-// watch begins a watch, reads its first line and returns what comes after.
+// watch starts a watch, reads its first line and returns a reader of the rest.
 func (s *scene) watch() *bufio.Reader {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.proxy.URL()+"/api/v1/pods?watch=true", nil)
@@ -157,21 +157,21 @@ func (s *scene) watch() *bufio.Reader {
 	return lines
 }
 
-func TestARequestGoesThroughWithItsTokenByHTTP2(t *testing.T) {
+func TestRequestIsForwardedWithItsTokenByHTTP2(t *testing.T) {
 	s := newScene(t)
 	text, response, err := s.ask(t.Context(), http.MethodPatch, unitPath, "patch")
 	if err != nil || response.StatusCode != http.StatusOK || !strings.Contains(text, "answer-1") {
 		t.Fatalf("%v %v: %s", err, response, text)
 	}
 	if response.ProtoMajor != 2 {
-		t.Errorf("it was answered by %s", response.Proto)
+		t.Errorf("the protocol of the response is %s, want HTTP/2.0", response.Proto)
 	}
 	if s.server.landed[0] != "PATCH patch" {
-		t.Errorf("%q landed", s.server.landed[0])
+		t.Errorf("the request that landed is %q", s.server.landed[0])
 	}
 }
 
-func TestAWatchIsForwardedAtOnce(t *testing.T) {
+func TestWatchIsForwardedImmediately(t *testing.T) {
 	s := newScene(t)
 	lines := s.watch()
 	for _, text := range []string{"one", "two"} {
@@ -188,10 +188,10 @@ func TestFaults(t *testing.T) {
 		name   string
 		fault  Fault
 		landed int
-		// code and words of the answer; 0 where none is heard.
+		// code and words of the response. A code of 0 means no response.
 		code  int
 		words string
-		// patience of the program; none: it has all the time.
+		// patience is the timeout of the program. Zero means no timeout.
 		patience time.Duration
 	}{
 		{name: "none", fault: Forward, landed: 1, code: 200, words: "answer-1"},
@@ -230,7 +230,7 @@ func TestFaults(t *testing.T) {
 				t.Errorf("Retry-After is %q", response.Header.Get("Retry-After"))
 			}
 			eventually(t, func() bool { return s.server.count() == test.landed })
-			// Everything else continues as usual.
+			// Later requests succeed.
 			if _, response, err := s.ask(t.Context(), http.MethodGet, unitPath, ""); err != nil || response.StatusCode != http.StatusOK {
 				t.Errorf("afterwards: %v %v", err, response)
 			}
@@ -241,7 +241,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func TestWhatTheAPIServerDoesNotAnswerHasNoCode(t *testing.T) {
+func TestRequestWithoutResponseHasNoCode(t *testing.T) {
 	s := newScene(t)
 	codes := make(chan int, 1)
 	s.proxy.Set(Rule{Match: Match{Writes: true}, Fault: func(x *Exchange) {
@@ -255,7 +255,7 @@ func TestWhatTheAPIServerDoesNotAnswerHasNoCode(t *testing.T) {
 		t.Errorf("it was answered: %s", text)
 	}
 	if code := <-codes; code != 0 {
-		t.Errorf("the code is %d", code)
+		t.Errorf("the code is %d, want 0", code)
 	}
 }
 
@@ -266,13 +266,13 @@ func eventually(t *testing.T, done func() bool) {
 	for !done() {
 		select {
 		case <-deadline:
-			t.Fatal("waited in vain")
+			t.Fatal("timed out waiting for the request")
 		case <-tick.C:
 		}
 	}
 }
 
-func TestARuleSaysWhichRequestsItMeets(t *testing.T) {
+func TestRuleAppliesToMatchingRequests(t *testing.T) {
 	const other = "/api/v1/namespaces/team/pods/two"
 	for _, test := range []struct {
 		name  string
@@ -311,7 +311,7 @@ func TestARuleSaysWhichRequestsItMeets(t *testing.T) {
 	}
 }
 
-func TestARuleSaysWhenAndMayEnd(t *testing.T) {
+func TestRuleAppliesToSelectedRequestsUntilItsEnd(t *testing.T) {
 	s := newScene(t)
 	codes := func(count int) (codes []int) {
 		for range count {
@@ -325,7 +325,7 @@ func TestARuleSaysWhenAndMayEnd(t *testing.T) {
 	}
 	first := s.proxy.Set(Rule{Fault: Fail(503, 0), When: First(1)})
 	third := s.proxy.Set(Rule{Fault: Fail(429, 0), When: Every(3)})
-	// What the first rule answers the other does not meet.
+	// The second rule does not count requests that the first rule has answered.
 	if got, want := fmt.Sprint(codes(7)), "[503 200 200 429 200 200 429]"; got != want {
 		t.Errorf("answered %s, want %s", got, want)
 	}
@@ -336,26 +336,26 @@ func TestARuleSaysWhenAndMayEnd(t *testing.T) {
 	}
 }
 
-func TestARefusingNetworkBreaksAllUntilItIsHealed(t *testing.T) {
+func TestRefuseBreaksAllConnectionsUntilHeal(t *testing.T) {
 	s := newScene(t)
 	lines := s.watch()
 	s.proxy.Cut(Refuse)
 	if line, err := lines.ReadString('\n'); err == nil {
-		t.Errorf("the watch still reports %q", line)
+		t.Errorf("the watch still reports %q after the cut", line)
 	}
 	if _, _, err := s.ask(t.Context(), http.MethodPatch, unitPath, "lost"); err == nil {
-		t.Error("a request was answered")
+		t.Error("a request got a response during the cut")
 	}
 	s.proxy.Heal()
 	if _, _, err := s.ask(t.Context(), http.MethodPatch, unitPath, "healed"); err != nil {
 		t.Error(err)
 	}
 	if got := fmt.Sprint(s.server.landed); got != "[PATCH healed]" {
-		t.Errorf("%s landed", got)
+		t.Errorf("%s requests landed", got)
 	}
 }
 
-func TestAHangingNetworkNotifiesNobodyAndWhatWasSentIsLost(t *testing.T) {
+func TestHangDropsDataWithoutAnError(t *testing.T) {
 	s := newScene(t)
 	lines := s.watch()
 	got := make(chan error, 1)
@@ -365,36 +365,36 @@ func TestAHangingNetworkNotifiesNobodyAndWhatWasSentIsLost(t *testing.T) {
 		got <- err
 	}()
 	s.server.report(t, "unheard")
-	for range 2 { // over the connection that there was, and perhaps a new one
+	for range 2 { // on the existing connection, and perhaps on a new one
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		if _, _, err := s.ask(ctx, http.MethodPatch, unitPath, "lost"); err == nil || ctx.Err() == nil {
-			t.Errorf("a request did not hang: %v", err)
+			t.Errorf("a request did not time out: %v", err)
 		}
 		cancel()
 	}
 	select {
 	case err := <-got:
-		t.Fatalf("the watch was notified: %v", err)
+		t.Fatalf("the watch got an error during the cut: %v", err)
 	default:
 	}
 	s.proxy.Heal()
 	select {
 	case err := <-got:
 		if err == nil {
-			t.Error("the watch goes on over a connection that was cut")
+			t.Error("the watch continues on a connection that was cut")
 		}
 	case <-time.After(10 * time.Second):
-		t.Error("the watch hangs on though the network is healed")
+		t.Error("the watch still hangs after Heal")
 	}
 	if _, _, err := s.ask(t.Context(), http.MethodPatch, unitPath, "healed"); err != nil {
 		t.Error(err)
 	}
 	if got := fmt.Sprint(s.server.landed); got != "[PATCH healed]" {
-		t.Errorf("%s landed", got)
+		t.Errorf("%s requests landed", got)
 	}
 }
 
-func TestAProgramIsLedThroughByItsKubeconfig(t *testing.T) {
+func TestKubeconfigLeadsToTheProxy(t *testing.T) {
 	s := newScene(t)
 	direct := filepath.Join(t.TempDir(), "kubeconfig")
 	content := `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"k","user":"u"}}],
@@ -420,6 +420,6 @@ func TestAProgramIsLedThroughByItsKubeconfig(t *testing.T) {
 	}
 	s.proxy.Set(Rule{Match: Match{Resource: "configmaps"}, Fault: Fail(409, 0), When: First(1)})
 	if err := client.CoreV1().ConfigMaps("team").Delete(t.Context(), "any", metav1.DeleteOptions{}); !errors.IsConflict(err) {
-		t.Errorf("client-go reads %v", err)
+		t.Errorf("client-go got: %v", err)
 	}
 }

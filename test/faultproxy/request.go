@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// Request is what is asked of the API server, as far as its address shows.
+// Request has the properties of a request that its method and URL show.
 type Request struct {
-	// Method of HTTP: GET, POST, PATCH and so on.
+	// Method is the HTTP method.
 	Method string
-	// Watch: it is a watch.
+	// Watch: the request is a watch.
 	Watch                                  bool
 	Group, Version                         string
 	Namespace, Resource, Name, Subresource string
 }
 
-// Writes reports whether the request may change something.
+// Writes reports whether the request can change something.
 func (r Request) Writes() bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
 
-// read reads /api/VERSION/... and /apis/GROUP/VERSION/..., and of other addresses the
-// method alone.
+// read parses /api/VERSION/... and /apis/GROUP/VERSION/... For other paths it returns only the
+// method.
 func read(r *http.Request) Request {
 	q := Request{Method: r.Method, Watch: slices.Contains([]string{"1", "true"}, r.URL.Query().Get("watch"))}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
@@ -48,13 +48,13 @@ func read(r *http.Request) Request {
 	return q
 }
 
-// Match says which requests are meant. What is empty, or nil, goes with anything.
+// Match selects requests. Empty and nil fields match all requests.
 type Match struct {
 	Methods                                       []string
 	Group, Namespace, Resource, Name, Subresource string
-	// Writes: only what may change something.
+	// Writes: only requests that can change something.
 	Writes bool
-	// Also has the last word.
+	// Also is a further condition.
 	Also func(Request) bool
 }
 

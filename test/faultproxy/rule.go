@@ -2,19 +2,19 @@ package faultproxy
 
 import "slices"
 
-// Rule says which requests a fault befalls.
+// Rule applies a fault to requests.
 type Rule struct {
 	Match Match
 	Fault Fault
-	// When decides, for the n-th request that the rule meets, counted from 1, whether the
-	// fault befalls it; nil: always.
+	// When returns whether the fault applies to the n-th matching request, counted from 1. Nil
+	// means always.
 	When func(n int) bool
 }
 
-// First is for Rule.When: the first so many, as First(1) for once.
+// First is a value for Rule.When: the first requests, for example First(1) for one.
 func First(most int) func(int) bool { return func(n int) bool { return n <= most } }
 
-// Every is for Rule.When: every so many.
+// Every is a value for Rule.When: each step-th request.
 func Every(step int) func(int) bool { return func(n int) bool { return n%step == 0 } }
 
 type rule struct {
@@ -22,8 +22,8 @@ type rule struct {
 	met, struck int
 }
 
-// Set puts a rule in force, after those that are, until its end. Of several rules that
-// meet a request the first whose fault befalls it counts.
+// Set adds a rule after the existing rules. If several rules match a request, the first whose fault
+// applies counts.
 func (p *Proxy) Set(r Rule) *InForce {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -32,20 +32,20 @@ func (p *Proxy) Set(r Rule) *InForce {
 	return &InForce{p, set}
 }
 
-// InForce is a rule that was set.
+// InForce is a rule in force.
 type InForce struct {
 	proxy *Proxy
 	rule  *rule
 }
 
-// End has the rule meet nothing more.
+// End removes the rule.
 func (f *InForce) End() {
 	f.proxy.mu.Lock()
 	defer f.proxy.mu.Unlock()
 	f.proxy.rules = slices.DeleteFunc(f.proxy.rules, func(r *rule) bool { return r == f.rule })
 }
 
-// Count reports how many requests the fault has befallen.
+// Count returns to how many requests the fault was applied.
 func (f *InForce) Count() int {
 	f.proxy.mu.Lock()
 	defer f.proxy.mu.Unlock()

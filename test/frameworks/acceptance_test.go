@@ -14,8 +14,8 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// row is a user's manifest, taken as it is, and what it must show: a unit that requests
-// this amount, no pod as long as its quota has no room, and then its end.
+// row is an unchanged manifest of a user and its expected life: a unit that requests this amount,
+// no pod without quota, and then its end.
 type row struct {
 	file      string
 	kind      string
@@ -25,10 +25,10 @@ type row struct {
 	total string
 	state func(*unstructured.Unstructured) string
 	ended string
-	// late: it is submitted only when the users' quota tree is in force.
+	// late: it is submitted after the users' quota tree is applied.
 	late bool
-	// waits is what it shows under the users' tree before it is released, and how it
-	// comes to that; ends what it shows between its end and that of its unit.
+	// waits checks the state under the users' tree before the release, ends the state between the
+	// end of the job and the end of its unit.
 	waits, ends func(t *testing.T, l *harness.Env, name string)
 }
 
@@ -55,7 +55,7 @@ var unsizedWorkflow = row{
 	late: true, waits: warnedOnce,
 }
 
-// rowsOf are users' manifests of the kinds of an operator.
+// rowsOf returns users' manifests of the kinds of an operator.
 func rowsOf(operator string) []row {
 	return map[string][]row{
 		"spark-operator": {sparkPi},
@@ -64,7 +64,7 @@ func rowsOf(operator string) []row {
 	}[operator]
 }
 
-// at reads the state at a path.
+// at returns a function that reads the state at a path.
 func at(path ...string) func(*unstructured.Unstructured) string {
 	return func(object *unstructured.Unstructured) string {
 		value, _, _ := unstructured.NestedString(object.Object, path...)
@@ -72,14 +72,14 @@ func at(path ...string) func(*unstructured.Unstructured) string {
 	}
 }
 
-// in is the env where the row is shown.
+// in is the Env of the row.
 func (r row) in(t *testing.T, s *scene) *harness.Env {
 	l := s.whole.For(t)
 	l.Namespace = r.namespace
 	return l
 }
 
-// hold submits the manifest while no quota is there for its namespace.
+// hold submits the manifest while its namespace has no quota.
 func (r row) hold(t *testing.T, l *harness.Env) string {
 	if r.late {
 		return ""
@@ -105,7 +105,7 @@ func (r row) expectUnit(t *testing.T, l *harness.Env, name string) {
 	}
 }
 
-// release is called when the users' quota tree is in force.
+// release is called after the users' quota tree is applied.
 func (r row) release(t *testing.T, l *harness.Env, name string) {
 	if r.late {
 		name = l.Create(l.Read(r.file))
@@ -136,7 +136,7 @@ func (r row) judge(t *testing.T, l *harness.Env, name string) {
 	}
 }
 
-// clustersOf are the names of a RayJob's clusters.
+// clustersOf returns the names of a RayJob's clusters.
 func clustersOf(t *testing.T, l *harness.Env, job string) []string {
 	t.Helper()
 	list, err := l.Dynamic.Resource(harness.RayClusters).Namespace(l.Namespace).List(t.Context(), metav1.ListOptions{})
@@ -150,8 +150,8 @@ func clustersOf(t *testing.T, l *harness.Env, job string) []string {
 	return names
 }
 
-// keepsItsCluster: a RayJob without shutdownAfterJobFinishes got that back with its
-// release, so its cluster goes on, and with it the charge, until somebody deletes it.
+// keepsItsCluster: for a RayJob without shutdownAfterJobFinishes the release restores the field, so
+// that the cluster and its charge remain until the cluster is deleted.
 func keepsItsCluster(t *testing.T, l *harness.Env, name string) {
 	if shut, _, _ := unstructured.NestedBool(l.Object(harness.RayJobs, name).Object, "spec", "shutdownAfterJobFinishes"); shut {
 		t.Error("the release left shutdownAfterJobFinishes, which the manifest has not")
@@ -164,8 +164,8 @@ func keepsItsCluster(t *testing.T, l *harness.Env, name string) {
 	harness.Must(t, l.Dynamic.Resource(harness.RayClusters).Namespace(l.Namespace).Delete(t.Context(), clusters[0], metav1.DeleteOptions{}))
 }
 
-// exceedsMax: 5 cpu under 4 can never be. The larger tree has room, for those of the
-// other rows as well.
+// exceedsMax: 5 cpu never fit in a max of 4. The larger tree has quota for this job and those of
+// the other rows.
 func exceedsMax(t *testing.T, l *harness.Env, name string) {
 	l.WaitForReason("Workflow", name, "ExceedsMaxQuota")
 	if pods := l.Pods(name); len(pods) > 0 {
@@ -174,7 +174,7 @@ func exceedsMax(t *testing.T, l *harness.Env, name string) {
 	l.ApplyAsIs(l.Read("quota-tree-large.yaml"))
 }
 
-// warnedOnce: it is reported once that nobody knows its size, and released all the same.
+// warnedOnce: a warning about the unknown size is written once, and the job is released.
 func warnedOnce(t *testing.T, l *harness.Env, name string) {
 	l.WaitForPhase("Workflow", name, "Dequeued", "Running", "Succeeded")
 	l.WaitForEvent(name, "UnknownSize")

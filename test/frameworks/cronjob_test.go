@@ -14,7 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// cronJob is a Job that has a controller, and is queued all the same.
+// cronJob is a Job that is queued although it has a controller.
 var cronJob = specimen{
 	kind: "Job", resource: harness.Jobs, extension: "job", name: "cronjob",
 	total: `{cpu: 100m}`,
@@ -31,7 +31,7 @@ spec:
   jobTemplate: {spec: {suspend: true, backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: main, image: busybox, resources: {requests: {cpu: 100m}}}]}}}}
 `
 
-// taleOfCronJob has a CronJob find that a year has passed since its last Job.
+// taleOfCronJob creates a CronJob whose last Job is a year ago.
 func (s *story) taleOfCronJob() {
 	s.Apply(yearly)
 	_, err := s.Dynamic.Resource(cronJobs).Namespace(s.Namespace).Patch(s.t.Context(), "yearly", types.MergePatchType,

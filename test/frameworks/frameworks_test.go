@@ -8,12 +8,11 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// framework is an operator, the kinds of job that it runs, and users' manifests of
-// those.
+// framework is an operator, the kinds that it runs, and users' manifests of these kinds.
 type framework struct {
 	name string
-	// operator is localcluster's name of it. The control plane itself runs the native
-	// kinds.
+	// operator is its name in localcluster. It is empty for native kinds, which the control plane
+	// runs.
 	operator  string
 	specimens []specimen
 	rows      []row
@@ -24,8 +23,8 @@ func TestFrameworks(t *testing.T) {
 	runStories(t, append(frameworksOf(t, together), native(t))...)
 }
 
-// TestMPIOperator has a cluster of its own: its MPIJob and that of
-// training-operator are one definition.
+// TestMPIOperator has its own cluster, because its MPIJob and that of training-operator have the
+// same CRD.
 func TestMPIOperator(t *testing.T) {
 	_, instead := clustertest.SideBySide(operators(t))
 	runStories(t, frameworksOf(t, instead)...)

@@ -10,12 +10,12 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// fate is what must have become of a job of the story.
+// fate is the expected life of a job of the story.
 type fate struct {
 	job      string
 	released bool
 	outcome  string
-	// waited: it was queued behind another.
+	// waited: it was queued behind another job.
 	waited bool
 }
 
@@ -35,9 +35,8 @@ func (s specimen) fates() []fate {
 	return fates
 }
 
-// judge reads in the audit log what became of the jobs of all stories. That no law
-// was broken is checked when the cluster stops; here, that there was something to
-// check.
+// judge checks the lives of the jobs of all stories in the audit log. The laws are checked when the
+// cluster stops. judge checks that each check had cases.
 func (s *scene) judge(t *testing.T, f framework) {
 	log := s.whole.For(t).Log(t.Context())
 	lives, err := log.Lives(audit.Options{})
@@ -53,15 +52,14 @@ func (s *scene) judge(t *testing.T, f framework) {
 	report, err := log.Check(audit.Options{})
 	harness.Must(t, err)
 	for _, c := range report.Checks {
-		// A check for evictions has nothing to judge where nobody is evicted, and one for
-		// leaders where the programs run without leases.
+		// These stories have no evictions, and the programs run without leader election.
 		if c.Checked == 0 && c.Name != "early-return" && c.Name != "two-leaders" {
 			t.Errorf("the checker found nothing to judge for %q", c.Name)
 		}
 	}
 }
 
-// livesOf are those of the jobs of its story, by name.
+// livesOf returns the lives of the jobs of its story, by name.
 func (s specimen) livesOf(lives []audit.Life) map[string]audit.Life {
 	found := map[string]audit.Life{}
 	for _, life := range lives {
@@ -92,7 +90,7 @@ func (s specimen) judgeLives(t *testing.T, lives []audit.Life) {
 	}
 }
 
-// differences between what must have become of a job and what did.
+// differences returns how the life of a job differs from the expected one.
 func (f fate) differences(life audit.Life) []string {
 	var wrong []string
 	expect := func(is bool, format string, args ...any) {
@@ -113,7 +111,7 @@ func (f fate) differences(life audit.Life) []string {
 	}
 	expect(life.Dequeued[0].Before(life.Released[0]), "it was released before its unit was dequeued")
 	expect(life.FirstPod.IsZero() || life.Released[0].Before(life.FirstPod), "it had a pod before its release")
-	if f.job != "after" { // which is deleted as soon as it is released
+	if f.job != "after" { // which is deleted immediately after its release
 		expect(!life.FirstPod.IsZero(), "it never had a pod")
 	}
 	if f.job == "good" {
@@ -122,8 +120,8 @@ func (f fate) differences(life audit.Life) []string {
 	return wrong
 }
 
-// judgeWrites: the release is one patch, the only write on a job that did not wait. One
-// that was not released within a second, on a machine that is busy, did wait.
+// judgeWrites checks that the release is one patch, and the only write on a job that did not wait.
+// A job that was not released within a second, for example on a busy machine, has waited.
 func (s specimen) judgeWrites(t *testing.T, table audit.WriteTable, lives []audit.Life) {
 	found := s.livesOf(lives)
 	for _, fate := range s.fates() {

@@ -1,14 +1,13 @@
-// Package frameworks reports the life of a job of each kind, end to end: on a real
-// control plane, with the unmodified operator of its framework and simulated
-// nodes; and what users' manifests must show, those of test/acceptance.
+// Package frameworks tests the life of a job of each kind, on a real control plane with the
+// unmodified operator and simulated nodes, and the manifests of users in test/acceptance.
 //
-// Words. A framework is an operator with the kinds that it runs. A specimen is a
-// kind with a manifest to make jobs from, that of test/acceptance/kinds; the story
-// is the same for all. What a job's own status says is read by test/audit's row of
-// the kind. A row is a user's manifest and what it must show.
+// Terms. A framework is an operator with the kinds that it runs. A specimen is a kind with the
+// manifest of its jobs, from test/acceptance/kinds. A story is the sequence of steps that is the
+// same for all specimens. The status of jobs is read with the kind's row in test/audit. A row is a
+// user's manifest and its expected life.
 //
-// The frameworks of one test share a cluster, for its start costs more than a
-// story. Only those run there that -run selects, so each can be reported alone:
+// The frameworks of one test share a cluster, because its start takes longer than a story. The
+// cluster has only the operators that -run selects:
 //
 //	go test ./test/frameworks -run TestFrameworks/kuberay
 package frameworks
@@ -25,7 +24,7 @@ import (
 // programs are built once for all clusters.
 var programs harness.Builder
 
-// sideBySide is how many stories are reported at a time: all, for they mostly wait.
+// sideBySide is the number of stories that run in parallel: all, because they mostly wait.
 const sideBySide = "32"
 
 func TestMain(m *testing.M) {

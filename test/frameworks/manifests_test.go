@@ -18,28 +18,28 @@ type specimen struct {
 	resource schema.GroupVersionResource
 	// extension is its name in --enabled-extensions.
 	extension string
-	// name is that of its story, where it is not that of its extension.
+	// name is the name of its story, if it is not that of the extension.
 	name string
-	// sample has the manifest that jobs are made from, held by its opt-in mark alone.
+	// sample has the manifest of the jobs, which is held by its mark.
 	sample kinds.Sample
 	// total is what one job requests, as the max of a quota.
 	total string
 	// suspend is the path of the suspend field.
 	suspend []string
-	// view reads what the framework itself says of the job.
+	// view reads the status of the job.
 	view audit.KindView
-	// endless: jobs do not end by themselves.
+	// endless: jobs run until they are suspended or deleted.
 	endless bool
-	// jobs is how many batch Jobs a job is made of, which are not queued themselves.
+	// jobs is how many batch Jobs a job creates, which are not queued themselves.
 	jobs int
-	// report is its story; nil for the one of all kinds.
+	// report is its story. Nil means the default story.
 	test func(*story)
 }
 
-// queuing is the state of a job that waits, for kinds that show it.
+// queuing is the state of a waiting job, for kinds that show it.
 const queuing = "Queuing"
 
-// writesOfQueuing is how many writes on a job that waits it takes to show that.
+// writesOfQueuing is the number of writes on a job to show and remove this state.
 const writesOfQueuing = 2
 
 func specimenOf(t *testing.T, sample kinds.Sample) specimen {
@@ -54,13 +54,13 @@ func specimenOf(t *testing.T, sample kinds.Sample) specimen {
 	}
 }
 
-// exitCode is the annotation on pods, and on RayJobs, that says how they end.
+// exitCode is the annotation of pods and RayJobs that sets their exit code.
 const exitCode = "localcluster.kube-queue.dev/exit-code"
 
 // never is the run time of pods that end with their job.
 const never = "never"
 
-// manifest makes a job that runs as long, and ends, as it is to.
+// manifest returns a job with a run time and an exit code.
 func (s specimen) manifest(j job) *unstructured.Unstructured {
 	object := s.sample.Job()
 	object.SetName(j.name)
@@ -80,8 +80,7 @@ func (s specimen) manifest(j job) *unstructured.Unstructured {
 	return object
 }
 
-// notesOnRunTimes are all annotations of the manifest that say how long something
-// runs.
+// notesOnRunTimes returns all annotations of the manifest that contain a run time.
 func notesOnRunTimes(object *unstructured.Unstructured) []map[string]any {
 	var notes []map[string]any
 	visit(object.Object, func(part map[string]any) {
@@ -92,7 +91,7 @@ func notesOnRunTimes(object *unstructured.Unstructured) []map[string]any {
 	return notes
 }
 
-// notesOfTemplates are the annotations of all pod templates.
+// notesOfTemplates returns the annotations of all pod templates.
 func notesOfTemplates(object *unstructured.Unstructured) []map[string]any {
 	var notes []map[string]any
 	visit(object.Object, func(part map[string]any) {
@@ -103,7 +102,7 @@ func notesOfTemplates(object *unstructured.Unstructured) []map[string]any {
 	return notes
 }
 
-// inside is the map at a key, which is made if it is not there.
+// inside returns the map at a key, which it creates if needed.
 func inside(part map[string]any, key string) map[string]any {
 	inner, there := part[key].(map[string]any)
 	if !there {

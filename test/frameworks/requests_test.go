@@ -15,8 +15,8 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// expectRequests compares the unit's total and number of pods with those of the
-// job's real pods, and the total with what the specimen says.
+// expectRequests compares the unit's total and number of pods with the job's real pods, and the
+// total with that of the specimen.
 func (s *story) expectRequests(unit *v1alpha1.QueueUnit, name string) {
 	s.t.Helper()
 	if total := harness.Amounts(s.t, s.total); !equality.Semantic.DeepEqual(total, unit.Spec.Resource) {
@@ -59,7 +59,7 @@ func text(list corev1.ResourceList) string {
 	return strings.Join(parts, ", ")
 }
 
-// expectJobsOf: the job is made of so many batch Jobs, which its operator controls.
+// expectJobsOf checks how many batch Jobs the operator has created for the job.
 func (s *story) expectJobsOf(name string) {
 	s.t.Helper()
 	list, err := s.Kube.BatchV1().Jobs(s.Namespace).List(s.t.Context(), metav1.ListOptions{})
@@ -76,8 +76,8 @@ func (s *story) expectJobsOf(name string) {
 	}
 }
 
-// expectNoOtherUnits: the Jobs and RayClusters that these jobs are made of, some of
-// them suspended, are not queued by themselves.
+// expectNoOtherUnits checks that Jobs and RayClusters created for other jobs, some of them
+// suspended, have no units.
 func (s *story) expectNoOtherUnits(jobs ...string) {
 	s.t.Helper()
 	units, err := s.Queue.SchedulingV1alpha1().QueueUnits(s.Namespace).List(s.t.Context(), metav1.ListOptions{})
@@ -92,8 +92,7 @@ func (s *story) expectNoOtherUnits(jobs ...string) {
 	}
 }
 
-// expectFree waits until the tree's status says that nothing of the story's quota
-// is used.
+// expectFree waits until the status of the tree shows no used quota for the story.
 func (s *story) expectFree() {
 	s.t.Helper()
 	harness.Eventually(s.t, 30*time.Second, "the quota is free", func() (bool, string) { return s.FreeNode("root/" + s.namespace()) })

@@ -11,8 +11,8 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// Only jobs whose end a test can bring about have a story.
-func TestEachSpecimenRunsAsLongAsItIsReported(t *testing.T) {
+// A story needs jobs that a test can end.
+func TestEachSpecimenHasTheRunTimeOfItsManifest(t *testing.T) {
 	for _, specimen := range specimens(t, func(s kinds.Sample) bool { return !s.Endless }) {
 		object := specimen.manifest(job{name: "reported", runs: time.Minute, fails: true})
 		reported := 0
@@ -29,7 +29,7 @@ func TestEachSpecimenRunsAsLongAsItIsReported(t *testing.T) {
 	}
 }
 
-func TestPodsOfAManifestThatSaysNothingOfRunTimesAllEnd(t *testing.T) {
+func TestAllPodsOfAManifestWithoutRunTimesEnd(t *testing.T) {
 	of := func(path ...string) *unstructured.Unstructured {
 		object := &unstructured.Unstructured{Object: map[string]any{}}
 		harness.Must(t, unstructured.SetNestedSlice(object.Object, []any{map[string]any{"name": "main"}}, append(path, "spec", "containers")...))

@@ -12,26 +12,25 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// scene is what the frameworks that are reported share: a cluster, and so one quota
-// tree at a time.
+// scene is shared by the frameworks of a test: a cluster, and so one quota tree at a time.
 type scene struct {
 	suite *harness.Suite
-	// whole is the env that outlives all parts.
+	// whole is the Env of the complete test.
 	whole *harness.Env
-	// reported is where they wait for each other until all stories are reported.
+	// reported is where frameworks wait until all stories have ended.
 	reported sync.WaitGroup
-	// usersTree puts the quota tree of test/acceptance in place of the stories'.
+	// usersTree replaces the quota tree of the stories by that of test/acceptance.
 	usersTree func() error
 }
 
-// report reports all frameworks that -run selects, side by side in one cluster.
+// report runs all frameworks that -run selects in parallel in one cluster.
 func runStories(t *testing.T, frameworks ...framework) {
 	var here scene
 	var selected []framework
 	for _, f := range frameworks {
 		t.Run(f.name, func(t *testing.T) {
 			selected = append(selected, f)
-			t.Parallel() // goes on when this function's caller has set the scene
+			t.Parallel() // continues after the caller has set the scene
 			if here.suite == nil {
 				t.Fatal("there is no cluster")
 			}
@@ -43,8 +42,8 @@ func runStories(t *testing.T, frameworks ...framework) {
 	}
 }
 
-// set starts the cluster, and puts a tree in force in which each specimen has a
-// namespace of its own with room for one job.
+// set starts the cluster, and applies a tree in which each specimen has its own namespace with
+// quota for one job.
 func (s *scene) set(t *testing.T, frameworks []framework) {
 	var operators []string
 	extensions := []string{"job"}
@@ -61,7 +60,7 @@ func (s *scene) set(t *testing.T, frameworks []framework) {
 	slices.Sort(extensions)
 	s.reported.Add(len(frameworks))
 	suite := programs.Suite(t, clustertest.Options{Operators: operators, PodRunTime: 3 * time.Second})
-	// Its cleanup has the audit log checked.
+	// Its cleanup runs the audit checker.
 	s.whole = suite.Env(t, "default")
 	suite.Both(t, strings.Join(slices.Compact(extensions), ","))
 	s.whole.TreeOf(groups...)
@@ -72,8 +71,8 @@ func (s *scene) set(t *testing.T, frameworks []framework) {
 	s.suite = suite
 }
 
-// report reports one framework. What fails in one of its parts does not keep the
-// others from meeting it.
+// report runs one framework. A part that fails must still arrive at the barriers, so that the
+// others do not wait for it.
 func (s *scene) runStories(t *testing.T, f framework) {
 	names := make([]string, len(f.rows))
 	t.Run("held", func(t *testing.T) {
@@ -83,7 +82,7 @@ func (s *scene) runStories(t *testing.T, f framework) {
 	})
 	t.Run("examples", func(t *testing.T) {
 		for _, specimen := range f.specimens {
-			if specimen.test != nil { // a CronJob has no file
+			if specimen.test != nil { // a CronJob has no example
 				continue
 			}
 			t.Run(specimen.title(), func(t *testing.T) {

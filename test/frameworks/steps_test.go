@@ -17,7 +17,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// What is to become of what a deleted job owns.
+// The propagation policies of a deletion.
 const (
 	background = metav1.DeletePropagationBackground
 	orphan     = metav1.DeletePropagationOrphan
@@ -27,7 +27,7 @@ func (s *story) objects() dynamic.ResourceInterface {
 	return s.Dynamic.Resource(s.resource).Namespace(s.Namespace)
 }
 
-// submit creates the job, which must come back held.
+// submit creates the job, and checks that it is held.
 func (s *story) submit(j job) {
 	s.t.Helper()
 	created, err := s.objects().Create(s.t.Context(), s.manifest(j), metav1.CreateOptions{})
@@ -47,10 +47,10 @@ func (s *story) suspendByHand(name string) {
 	s.Patch(s.resource, name, `{"`+strings.Join(s.suspend, `":{"`)+`":true`+strings.Repeat("}", len(s.suspend)))
 }
 
-// stops reports whether no pod of a running job is left when its operator says that it is
-// suspended. Argo lets the pods of a Workflow run to their ends. Executors of Spark end some
-// time after their driver, and the pod that submits a RayJob after its cluster; their quota
-// is given back too early then, until pods decide what is charged.
+// stops reports whether a suspended job has no pods when its status shows that it is suspended.
+// Argo lets the pods of a Workflow run until they end. Executors of Spark end some time after their
+// driver, and the submitter of a RayJob some time after its cluster. Their quota is freed before
+// that.
 func (s *story) stops() bool {
 	return !slices.Contains([]string{"Workflow", "SparkApplication", "RayJob"}, s.kind)
 }
@@ -62,7 +62,7 @@ func (s *story) expectSuspendedByUser(name string) {
 	}
 }
 
-// expectWaits: the job waits for quota, says so, and has no pod.
+// expectWaits checks that the job waits for quota, shows it, and has no pod.
 func (s *story) expectWaits(name string) {
 	s.t.Helper()
 	unit := s.WaitForReason(s.kind, name, "QuotaExceeded")
@@ -93,19 +93,19 @@ func (s *story) prioritize(name string, priority int32) {
 	})
 }
 
-// waitForRun waits until the framework says that the job runs.
+// waitForRun waits until the status of the job shows that it runs.
 func (s *story) waitForRun(name string) {
 	s.t.Helper()
 	s.waitForJob(name, "running", func(view audit.JobView) bool { return view.Running })
 }
 
-// waitForEnd waits until the framework says that the job has ended so.
+// waitForEnd waits until the status of the job shows this end.
 func (s *story) waitForEnd(name, outcome string) {
 	s.t.Helper()
 	s.waitForJob(name, outcome, func(view audit.JobView) bool { return view.Outcome == outcome })
 }
 
-// waitForState waits until a user is shown that the job is in a state.
+// waitForState waits until kubectl shows the job in a state.
 func (s *story) waitForState(name, state string) {
 	s.t.Helper()
 	s.waitForJob(name, "shown as "+state, func(view audit.JobView) bool { return view.State == state })
@@ -120,7 +120,8 @@ func (s *story) waitForJob(name, what string, is func(audit.JobView) bool) {
 	})
 }
 
-// expectNoneRuns: servers and workers, which would run forever, end with their job.
+// expectNoneRuns checks that no pod runs: servers and workers without an end must end with their
+// job.
 func (s *story) expectNoneRuns(name string) {
 	s.t.Helper()
 	harness.Eventually(s.t, 30*time.Second, fmt.Sprintf("no pod of %s runs", name), func() (bool, string) {
@@ -133,8 +134,7 @@ func (s *story) expectNoneRuns(name string) {
 	})
 }
 
-// delete deletes the job and waits until its unit is gone, whatever was to become
-// of what the job owns.
+// delete deletes the job with a propagation policy and waits until its unit is gone.
 func (s *story) delete(name string, cascade metav1.DeletionPropagation) {
 	s.t.Helper()
 	harness.Must(s.t, s.objects().Delete(s.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &cascade}))

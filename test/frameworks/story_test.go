@@ -16,7 +16,7 @@ type job struct {
 	fails bool
 }
 
-// short is the run time of a job that is only to end.
+// short is the run time of a job whose end is tested.
 const short = time.Second
 
 func (s specimen) title() string { return cmp.Or(s.name, s.extension) }
@@ -24,15 +24,15 @@ func (s specimen) title() string { return cmp.Or(s.name, s.extension) }
 // namespace of the specimen's story.
 func (s specimen) namespace() string { return s.title() }
 
-// story is one specimen's, in a namespace of its own that has room for one job: who
-// is released there shows that those before have given back what they had.
+// story runs the jobs of one specimen in its own namespace with quota for one job. A release there
+// shows that the jobs before have returned their quota.
 type story struct {
 	specimen
 	*harness.Env
 	t *testing.T
 }
 
-// tale is the story of all kinds. What became of its jobs is judged in judge.
+// tale is the default story. judge checks the lives of its jobs.
 func (s *story) tale() {
 	s.submit(job{name: "good", runs: harness.UntilFinished})
 	unit := s.WaitForPhase(s.kind, "good", v1alpha1.PhaseDequeued, v1alpha1.PhaseRunning)
@@ -51,8 +51,8 @@ func (s *story) tale() {
 	s.expectFree()
 }
 
-// whileQueued has jobs wait behind the one that runs: next, which came first, and
-// bad, which is given a higher priority, are to run.
+// whileQueued queues jobs behind the running one. next, which was submitted first, and bad, which
+// has a higher priority, will run.
 func (s *story) whileQueued() {
 	waiting := []string{"next", "bad", "gone", "left"}
 	s.submit(job{name: "next", runs: harness.UntilFinished})
@@ -71,8 +71,8 @@ func (s *story) whileQueued() {
 	s.prioritize("bad", 7)
 	s.delete("gone", background)
 	if s.sample.Related.Resource != "" {
-		// Trainer makes the JobSet its own again after the garbage collector has let it go,
-		// or before: which of them is last is a race, and the JobSet a job by itself or not.
+		// Trainer sets itself as the owner of the JobSet again. This races with the garbage
+		// collector, which removes the owner, so the JobSet can end with or without an owner.
 		s.delete("left", background)
 		return
 	}
@@ -80,8 +80,8 @@ func (s *story) whileQueued() {
 	s.ClearOrphans("left")
 }
 
-// endedAndDeleted: one job succeeds, the next one fails, and both are deleted when
-// they have long given their quota back.
+// endedAndDeleted: one job succeeds, the next one fails, and both are deleted after they have
+// returned their quota.
 func (s *story) endedAndDeleted() {
 	s.Finish(s.resource, "good")
 	s.waitForEnd("good", "Succeeded")
@@ -96,8 +96,8 @@ func (s *story) endedAndDeleted() {
 	s.ClearOrphans("bad")
 }
 
-// suspendedAndDeleted is for a kind that never ends: it gives its quota back when it
-// is suspended by hand, or deleted.
+// suspendedAndDeleted is for an endless kind: a job returns its quota when it is suspended by hand,
+// or deleted.
 func (s *story) suspendedAndDeleted() {
 	s.suspendByHand("good")
 	s.expectSuspendedByUser("good")
@@ -108,8 +108,8 @@ func (s *story) suspendedAndDeleted() {
 	s.ClearOrphans("good")
 }
 
-// deletedWhileRunning: next runs. Each that waits gets the room of the one that is
-// suspended by hand, or deleted, also while the orphans of that one run on.
+// deletedWhileRunning: next runs. Each waiting job gets the quota of the job that is suspended by
+// hand, or deleted, even while the orphans of that job run.
 func (s *story) deletedWhileRunning() {
 	s.submit(job{name: "last", runs: harness.UntilFinished})
 	s.expectWaits("last")

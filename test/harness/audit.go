@@ -12,7 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/test/audit"
 )
 
-// Check has the independent checker read the log of everything so far.
+// Check runs the audit checker on the log so far, and fails the test for new violations.
 func (l *Env) Check(ctx context.Context) {
 	l.t.Helper()
 	log := l.Log(ctx)
@@ -28,22 +28,21 @@ func (l *Env) Check(ctx context.Context) {
 	if l.Audit.Oversell == "" {
 		return
 	}
-	report, err = log.Check(audit.Options{}) // as the tests after this one do
+	report, err = log.Check(audit.Options{}) // as later tests do
 	Must(l.t, err)
 	for _, v := range report.Violations() {
 		l.suite.reported[fmt.Sprint(v.Rule, v.Object, v.Revision)] = true
 	}
 }
 
-// ExpectAccounting waits until the status of every node of the tree is what the
-// checker adds up from the units.
+// ExpectAccounting waits until the status of each node of the tree equals the sum that the checker
+// computes from the units.
 func (l *Env) ExpectAccounting() {
 	l.t.Helper()
 	var read time.Time
 	var version, state string
-	Eventually(l.t, 30*time.Second, "the tree's status is what the checker adds up", func() (bool, string) {
-		// The log is long: it is read again when the status is another, or was written
-		// before what it reports.
+	Eventually(l.t, 30*time.Second, "the tree's status equals the sum of the checker", func() (bool, string) {
+		// The log is long. Read it again only if the tree has changed.
 		now := l.tree().GetResourceVersion()
 		if now == version && time.Since(read) < time.Second {
 			return false, state
@@ -55,7 +54,7 @@ func (l *Env) ExpectAccounting() {
 	})
 }
 
-// Log is the audit log up to now.
+// Log returns the audit log up to now.
 func (l *Env) Log(ctx context.Context) *audit.Log {
 	l.t.Helper()
 	marker, err := l.Kube.CoreV1().ConfigMaps("default").Create(ctx,
@@ -67,8 +66,8 @@ func (l *Env) Log(ctx context.Context) *audit.Log {
 	return log
 }
 
-// ExpectOneAfterTheOther has the log report that two jobs never ran at the same time, and
-// that the second had no pod before the first had ended.
+// ExpectOneAfterTheOther checks in the audit log that two jobs never ran at the same time, and that
+// the second had no pod before the end of the first.
 func (l *Env) ExpectOneAfterTheOther(kind, first, second string) {
 	l.t.Helper()
 	log := l.Log(l.t.Context())

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Clean removes what the test has made, programs still running or not.
+// Clean removes the objects of the test, whether the programs run or not.
 func (l *Env) Clean(ctx context.Context) {
 	l.t.Helper()
 	l.clearJobs(ctx)
@@ -22,20 +22,20 @@ func (l *Env) clearJobs(ctx context.Context) {
 	l.t.Helper()
 	background := metav1.DeletePropagationBackground
 	for _, resource := range allJobs() {
-		// Not every kind is served.
+		// Some kinds are not served.
 		Must(l.t, ignoreNotFound(l.Dynamic.Resource(resource).Namespace(l.Namespace).
 			DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &background}, metav1.ListOptions{})))
 	}
 }
 
-// clearQuotas removes ResourceQuotas, and LimitRanges, which belong to them.
+// clearQuotas removes ResourceQuotas and LimitRanges.
 func (l *Env) clearQuotas(ctx context.Context) {
 	l.t.Helper()
 	Must(l.t, l.Kube.CoreV1().ResourceQuotas(l.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
 	Must(l.t, l.Kube.CoreV1().LimitRanges(l.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
 }
 
-// waitForNothing waits until no unit and no pod is left. What nobody owns it deletes.
+// waitForNothing waits until no unit and no pod is left. It deletes those without an owner.
 func (l *Env) waitForNothing(ctx context.Context) {
 	l.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -49,7 +49,7 @@ func (l *Env) waitForNothing(ctx context.Context) {
 			return
 		}
 		for _, unit := range units.Items {
-			if len(unit.OwnerReferences) == 0 { // made by hand, or orphaned
+			if len(unit.OwnerReferences) == 0 { // created by hand, or orphaned
 				Must(l.t, ignoreNotFound(l.Queue.SchedulingV1alpha1().QueueUnits(l.Namespace).Delete(ctx, unit.Name, metav1.DeleteOptions{})))
 			}
 		}
@@ -66,8 +66,8 @@ func (l *Env) waitForNothing(ctx context.Context) {
 	}
 }
 
-// ClearOrphans deletes what the deletion of a job has left behind when what it
-// owned was to be orphaned.
+// ClearOrphans deletes the objects that remain after a job was deleted with propagation policy
+// Orphan.
 func (l *Env) ClearOrphans(job string) {
 	l.t.Helper()
 	ctx := l.t.Context()
@@ -77,7 +77,7 @@ func (l *Env) ClearOrphans(job string) {
 		list, err := orphans.List(ctx, metav1.ListOptions{})
 		Must(l.t, ignoreNotFound(err))
 		if err != nil {
-			continue // not served here
+			continue // the kind is not served
 		}
 		for _, orphan := range list.Items {
 			if belongs(orphan.GetName(), job) && metav1.GetControllerOf(&orphan) == nil {

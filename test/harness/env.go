@@ -12,27 +12,27 @@ import (
 	"kube-queue.dev/kube-queue/test/audit"
 )
 
-// Env is what one test works with: a namespace and clients. Its cleanup removes
-// every job, tree and unit, and has the audit log checked.
+// Env is the environment of one test: a namespace and clients. Its cleanup removes all jobs, trees
+// and units, and runs the audit checker.
 type Env struct {
 	Namespace string
 	Dynamic   dynamic.Interface
 	Kube      kubernetes.Interface
 	Queue     versioned.Interface
 	Audit     audit.Options
-	// Allowed are the checks that the test breaks on purpose.
+	// Allowed are the checks that the test violates on purpose.
 	Allowed []string
 
 	t     testing.TB
 	suite *Suite
 }
 
-// Env works in the namespace, which is made if it is not there.
+// Env returns an Env in the namespace, which it creates if needed.
 func (s *Suite) Env(t testing.TB, namespace string) *Env {
 	t.Helper()
 	l := s.env(t, namespace)
 	t.Cleanup(func() {
-		// The test's own context has ended by now.
+		// The context of the test is done at this time.
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		l.Clean(ctx)
@@ -41,8 +41,8 @@ func (s *Suite) Env(t testing.TB, namespace string) *Env {
 	return l
 }
 
-// Part is an Env for a part of a test, in a namespace of its own. The tree and the
-// check of the audit log are the whole test's.
+// Part returns an Env for a part of a test, with its own namespace. The complete test has one tree
+// and one run of the audit checker.
 func (s *Suite) Part(t testing.TB, namespace string) *Env {
 	t.Helper()
 	l := s.env(t, namespace)
@@ -56,8 +56,8 @@ func (s *Suite) Part(t testing.TB, namespace string) *Env {
 	return l
 }
 
-// For is the same Env for a subtest, which fails alone. What it leaves is cleaned
-// with the whole.
+// For returns the same Env for a subtest, so that a failure is reported for the subtest. The
+// cleanup is that of the parent.
 func (l *Env) For(t testing.TB) *Env {
 	part := *l
 	part.t = t
@@ -79,7 +79,7 @@ func (s *Suite) env(t testing.TB, namespace string) *Env {
 	return l
 }
 
-// EnsureNamespace makes the namespace if it is not there.
+// EnsureNamespace creates the namespace if it does not exist.
 func (l *Env) EnsureNamespace(name string) {
 	l.t.Helper()
 	out, err := l.suite.KubectlWith(l.t.Context(), "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+name+"}\n", "apply", "-f", "-")

@@ -12,19 +12,18 @@ import (
 )
 
 const (
-	// RunTime is the annotation on pods, and on RayJobs, that says how long they run.
+	// RunTime is the annotation of pods and RayJobs that sets how long they run.
 	RunTime = "localcluster.kube-queue.dev/run-time"
-	// UntilFinished is the run time of what a test ends, or deletes, itself: how slow the
-	// machine is then changes nothing.
+	// UntilFinished is the run time of pods that the test ends or deletes, so that the result does
+	// not depend on the speed of the machine.
 	UntilFinished = 1000 * time.Hour
 
-	// EndNow is a patch by which what has a run time ends at once.
+	// EndNow is a patch that ends a pod or RayJob with a run time.
 	EndNow = `{"metadata":{"annotations":{"` + RunTime + `":"1ms"}}}`
 )
 
-// Finish ends a job that runs until it is ended: the annotation that says so
-// is on the job itself, or on those of its pods with which it ends. Where no pod says
-// how long it runs, all are ended.
+// Finish ends a job that runs until the test ends it. It patches the run time of the job, or of the
+// pods that end the job. If no pod has a run time, it ends all pods.
 func (l *Env) Finish(resource schema.GroupVersionResource, name string) {
 	l.t.Helper()
 	if l.Object(resource, name).GetAnnotations()[RunTime] != "" {
@@ -50,7 +49,7 @@ func (l *Env) Object(resource schema.GroupVersionResource, name string) *unstruc
 	return object
 }
 
-// State is what kubectl shows in the column STATE of a kubeflow job.
+// State returns the column STATE of a kubeflow job.
 func (l *Env) State(resource schema.GroupVersionResource, name string) string {
 	l.t.Helper()
 	conditions, _, _ := unstructured.NestedSlice(l.Object(resource, name).Object, "status", "conditions")
@@ -61,7 +60,7 @@ func (l *Env) State(resource schema.GroupVersionResource, name string) string {
 	return kind
 }
 
-// HasCondition reports whether a condition of the object is True.
+// HasCondition reports whether a condition of the object is true.
 func (l *Env) HasCondition(resource schema.GroupVersionResource, name, condition string) bool {
 	l.t.Helper()
 	conditions, _, _ := unstructured.NestedSlice(l.Object(resource, name).Object, "status", "conditions")
@@ -81,7 +80,7 @@ func (l *Env) WaitForState(resource schema.GroupVersionResource, name string, st
 	})
 }
 
-// Events about an object, by reason.
+// Events returns the events about an object with a reason.
 func (l *Env) Events(name, reason string) []corev1.Event {
 	l.t.Helper()
 	list, err := l.Kube.CoreV1().Events(l.Namespace).List(l.t.Context(), metav1.ListOptions{
@@ -107,7 +106,7 @@ func (l *Env) WaitForEvent(name, reason string) corev1.Event {
 	return found[0]
 }
 
-// Pods that belong to a job, by the operators' naming.
+// Pods returns the pods whose names are those of the job's pods.
 func (l *Env) Pods(job string) []corev1.Pod {
 	l.t.Helper()
 	list, err := l.Kube.CoreV1().Pods(l.Namespace).List(l.t.Context(), metav1.ListOptions{})

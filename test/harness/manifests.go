@@ -20,7 +20,7 @@ func (l *Env) Apply(manifest string) {
 	}
 }
 
-// ApplyAsIs applies what names its namespace itself.
+// ApplyAsIs applies a manifest that contains its namespace.
 func (l *Env) ApplyAsIs(manifest string) {
 	l.t.Helper()
 	if out, err := l.suite.KubectlWith(l.t.Context(), manifest, "apply", "-f", "-"); err != nil {
@@ -28,7 +28,7 @@ func (l *Env) ApplyAsIs(manifest string) {
 	}
 }
 
-// Create is for manifests that carry generateName; it returns the object's name.
+// Create creates the object of a manifest with generateName, and returns its name.
 func (l *Env) Create(manifest string) string {
 	l.t.Helper()
 	out, err := l.suite.KubectlWith(l.t.Context(), manifest, "-n", l.Namespace, "create", "-o", "name", "-f", "-")
@@ -46,26 +46,26 @@ func (l *Env) Read(file string) string {
 	return string(text)
 }
 
-// Patch changes an object by a merge patch.
+// Patch applies a merge patch to an object.
 func (l *Env) Patch(resource schema.GroupVersionResource, name, patch string) {
 	l.t.Helper()
 	_, err := l.Dynamic.Resource(resource).Namespace(l.Namespace).Patch(l.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	Must(l.t, err)
 }
 
-// Delete deletes an object, and what it owns after it.
+// Delete deletes an object with background propagation.
 func (l *Env) Delete(resource schema.GroupVersionResource, name string) {
 	l.t.Helper()
 	background := metav1.DeletePropagationBackground
 	Must(l.t, l.Dynamic.Resource(resource).Namespace(l.Namespace).Delete(l.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &background}))
 }
 
-// ConfigMap is an empty one, to own things or to mark a time.
+// ConfigMap returns an empty ConfigMap, for example to own objects.
 func ConfigMap(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// Amounts reads amounts of resources as they stand in a manifest.
+// Amounts parses a resource list in YAML.
 func Amounts(t testing.TB, text string) corev1.ResourceList {
 	t.Helper()
 	amounts := corev1.ResourceList{}

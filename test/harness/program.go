@@ -13,21 +13,20 @@ import (
 	"time"
 )
 
-// Program is one of the programs under test, which may be killed and started
-// again.
+// Program is one of the programs under test. It can be killed and restarted.
 type Program struct {
 	Name string
-	// Kubeconfig is that of its ServiceAccount. It may be changed before a start.
+	// Kubeconfig is the kubeconfig of the ServiceAccount. It can be changed before a start.
 	Kubeconfig string
-	// Args and Env are its own, beside those that every program gets.
+	// Args and Env are added to those of all programs.
 	Args, Env []string
-	// Log takes what it prints.
+	// Log receives the output.
 	Log *os.File
 
 	t        testing.TB
 	programs string
 	health   string
-	// elects: it works only while it holds its lease.
+	// elects enables leader election.
 	elects  bool
 	metrics string
 	cmd     *exec.Cmd
@@ -35,7 +34,7 @@ type Program struct {
 	err     error
 }
 
-// Program prepares a program that runs as its ServiceAccount.
+// Program prepares a program with the rights of its ServiceAccount.
 func (s *Suite) Program(t testing.TB, name string, args ...string) *Program {
 	t.Helper()
 	_, kubeconfig, err := s.ServiceAccountConfig(t.Context(), name)
@@ -45,7 +44,7 @@ func (s *Suite) Program(t testing.TB, name string, args ...string) *Program {
 	return p
 }
 
-// program prepares one that logs under a name of its own.
+// program prepares a program with its own name for the log.
 func (s *Suite) program(t testing.TB, name, logName string, args []string) *Program {
 	t.Helper()
 	log, err := os.Create(filepath.Join(s.Logs, logName+"."+filepath.Base(t.Name())+".log"))
@@ -78,7 +77,7 @@ func (p *Program) WaitReady() {
 	Eventually(p.t, 30*time.Second, p.Name+" is ready", func() (bool, string) {
 		select {
 		case <-p.ended:
-			return false, fmt.Sprintf("it has ended: %v; see %s", p.err, p.Log.Name())
+			return false, fmt.Sprintf("it exited: %v; see %s", p.err, p.Log.Name())
 		default:
 		}
 		response, err := http.Get("http://" + p.health + "/readyz")
@@ -90,10 +89,10 @@ func (p *Program) WaitReady() {
 	})
 }
 
-// MetricsURL is where the program answers scrapes.
+// MetricsURL returns the URL of the metrics.
 func (p *Program) MetricsURL() string { return "https://" + p.metrics + "/metrics" }
 
-// Launch starts the program and does not wait.
+// Launch starts the program without waiting.
 func (p *Program) Launch() {
 	p.t.Helper()
 	p.health, p.metrics = freeAddresses(p.t)
@@ -111,7 +110,7 @@ func (p *Program) Launch() {
 	}(p.cmd, p.ended)
 }
 
-// Stop ends the program in order, and fails the test when it did not end so.
+// Stop terminates the program, and fails the test if it does not exit with status 0.
 func (p *Program) Stop() {
 	if p.cmd == nil {
 		return
@@ -123,20 +122,20 @@ func (p *Program) Stop() {
 	p.cmd = nil
 }
 
-// Kill ends the program at once.
+// Kill kills the program.
 func (p *Program) Kill() {
 	p.end(syscall.SIGKILL)
 	p.cmd = nil
 }
 
-// Freeze stops the program as it is. It knows nothing of that, until it is thawed.
+// Freeze stops the process with SIGSTOP until Thaw.
 func (p *Program) Freeze() { Must(p.t, p.cmd.Process.Signal(syscall.SIGSTOP)) }
 
-// Thaw has it go on.
+// Thaw continues a frozen process.
 func (p *Program) Thaw() { Must(p.t, p.cmd.Process.Signal(syscall.SIGCONT)) }
 
 func (p *Program) end(signal syscall.Signal) {
-	_ = p.cmd.Process.Signal(syscall.SIGCONT) // it may be frozen, where the test has failed
+	_ = p.cmd.Process.Signal(syscall.SIGCONT) // it can be frozen if the test has failed
 	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		p.t.Error(err)
 	}
@@ -149,22 +148,23 @@ func (p *Program) end(signal syscall.Signal) {
 	}
 }
 
-// Ended is closed when the program that was launched last has ended; Err reports how.
+// Ended returns a channel that is closed when the last process has exited. Err then returns its
+// error.
 func (p *Program) Ended() <-chan struct{} { return p.ended }
 
-// Err is how the program ended.
+// Err returns the error with which the program exited.
 func (p *Program) Err() error { return p.err }
 
-// Strike ends the program at once and does not wait for that.
+// Strike kills the program without waiting.
 func (p *Program) Strike() error { return p.cmd.Process.Kill() }
 
-// Both starts both programs; enabled are the kinds that are queued.
+// Both starts both programs. enabled is the value of --enabled-extensions.
 func (s *Suite) Both(t testing.TB, enabled string, controllerArgs ...string) (controller, extensions *Program) {
 	t.Helper()
 	return s.BothWith(t, enabled, nil, controllerArgs...)
 }
 
-// BothWith starts both programs, the controller with an environment of its own.
+// BothWith is like Both, with additional environment variables for the controller.
 func (s *Suite) BothWith(t testing.TB, enabled string, env []string, controllerArgs ...string) (controller, extensions *Program) {
 	t.Helper()
 	controller = s.Program(t, Controller, controllerArgs...)
@@ -175,7 +175,7 @@ func (s *Suite) BothWith(t testing.TB, enabled string, env []string, controllerA
 	return controller, extensions
 }
 
-// freeAddresses are two, held together for a moment so that they are not the same.
+// freeAddresses returns two free addresses. It opens both at the same time so that they differ.
 func freeAddresses(t testing.TB) (one, other string) {
 	t.Helper()
 	first, err := net.Listen("tcp", "127.0.0.1:0")

@@ -18,12 +18,12 @@ import (
 	"kube-queue.dev/kube-queue/test/faultproxy"
 )
 
-// Replica is one of several processes of a program, of which the one works that holds
-// their lease. It reaches the API server by a way of its own.
+// Replica is one of several replicas of a program with leader election. Each has its own proxy to
+// the API server.
 type Replica struct {
 	*Program
 	Proxy *faultproxy.Proxy
-	// Label distinguishes it from the others in logs.
+	// Label is the name in logs.
 	Label string
 
 	suite *Suite
@@ -35,14 +35,14 @@ func (s *Suite) Replica(t testing.TB, name string, n int, args ...string) *Repli
 	t.Helper()
 	proxy, err := faultproxy.Start(s.Config())
 	Must(t, err)
-	t.Cleanup(proxy.Close) // after the program has ended
+	t.Cleanup(proxy.Close) // runs after the cleanup of the program
 	label := fmt.Sprintf("%s-%d", name, n)
 	r := &Replica{Program: s.program(t, name, label, args), Proxy: proxy, Label: label, suite: s}
 	r.elects = true
 	return r
 }
 
-// Launch starts a process of the replica and does not wait. Each has a token of its own.
+// Launch starts a process of the replica without waiting. Each process has its own token.
 func (r *Replica) Launch() {
 	r.t.Helper()
 	r.lives++
@@ -54,7 +54,7 @@ func (r *Replica) Launch() {
 	r.Program.Launch()
 }
 
-// Start starts a process and returns when it is ready: it leads, or knows who does.
+// Start starts a process and returns when it is ready: it is the leader, or knows the leader.
 func (r *Replica) Start() *Replica {
 	r.t.Helper()
 	r.Launch()
@@ -62,10 +62,10 @@ func (r *Replica) Start() *Replica {
 	return r
 }
 
-// WaitLost waits until the process has ended by itself for having lost its lease.
+// WaitLost waits until the process exits because it has lost its lease.
 func (r *Replica) WaitLost(timeout time.Duration) {
 	r.t.Helper()
-	Eventually(r.t, timeout, r.Label+" has ended by itself", func() (bool, string) { return r.HasEnded(), "it runs" })
+	Eventually(r.t, timeout, r.Label+" exits after it has lost its lease", func() (bool, string) { return r.HasEnded(), "it runs" })
 	var exit *exec.ExitError
 	if !errors.As(r.Err(), &exit) || exit.ExitCode() != 1 {
 		r.t.Errorf("%s ended with %v, want status 1; see %s", r.Label, r.Err(), r.Log.Name())
@@ -73,7 +73,7 @@ func (r *Replica) WaitLost(timeout time.Duration) {
 	r.cmd = nil
 }
 
-// HasEnded reports whether the process that was launched last has ended.
+// HasEnded reports whether the last process has exited.
 func (r *Replica) HasEnded() bool {
 	select {
 	case <-r.Ended():
@@ -85,7 +85,7 @@ func (r *Replica) HasEnded() bool {
 
 var identity = regexp.MustCompile(`"Waiting for the lease".* identity="([^"]+)"`)
 
-// Identity is by what name the process that was launched last holds the lease.
+// Identity returns the name with which the last process holds the lease.
 func (r *Replica) Identity() string {
 	r.t.Helper()
 	log, err := os.ReadFile(r.Log.Name())
@@ -97,7 +97,7 @@ func (r *Replica) Identity() string {
 	return string(all[len(all)-1][1])
 }
 
-// Holder is by what name the lease of a program is held; empty when nobody holds it.
+// Holder returns the holder of a program's lease, or "".
 func (l *Env) Holder(program string) string {
 	l.t.Helper()
 	lease, err := l.Kube.CoordinationV1().Leases(clustertest.Namespace).Get(l.t.Context(), program, metav1.GetOptions{})
@@ -108,10 +108,10 @@ func (l *Env) Holder(program string) string {
 	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
-// Leader is the replica that holds the lease of its program, waited for.
+// Leader waits until a replica holds the lease of the program, and returns it.
 func (l *Env) Leader(replicas ...*Replica) (leader *Replica) {
 	l.t.Helper()
-	Eventually(l.t, time.Minute, "one of them holds the lease of "+replicas[0].Name, func() (bool, string) {
+	Eventually(l.t, time.Minute, "a replica holds the lease of "+replicas[0].Name, func() (bool, string) {
 		holder := l.Holder(replicas[0].Name)
 		for _, r := range replicas {
 			if holder != "" && r.Identity() == holder {

@@ -6,7 +6,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/registry"
 )
 
-// Resources of jobs that tests of their own name, and of quota trees.
+// Resources that tests use by name.
 var (
 	Jobs              = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 	TFJobs            = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "tfjobs"}
@@ -15,18 +15,15 @@ var (
 	RayClusters       = schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayclusters"}
 	Workflows         = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "workflows"}
 
-	// Pods are what jobs are made of in the end.
 	Pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
-	// ResourceQuotas and LimitRanges are of the API server's own.
 	ResourceQuotas = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
 	LimitRanges    = schema.GroupVersionResource{Version: "v1", Resource: "limitranges"}
 
 	trees = schema.GroupVersionResource{Group: "scheduling.sigs.k8s.io", Version: "v1beta1", Resource: "elasticquotatrees"}
 )
 
-// allJobs are the resources of all kinds that are queued. Not all of them need to be
-// served.
+// allJobs returns the resources of all kinds. Some may not be served.
 func allJobs() []schema.GroupVersionResource {
 	var all []schema.GroupVersionResource
 	for _, adapter := range registry.All() {

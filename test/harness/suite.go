@@ -37,13 +37,13 @@ type Suite struct {
 	reported map[string]bool
 }
 
-// Main runs the tests of a package that share one suite; use hands it to them.
-// Call it from TestMain.
+// Main runs the tests of a package that share one suite, which use passes to them. Call it from
+// TestMain.
 func Main(m *testing.M, options clustertest.Options, use func(*Suite)) {
 	os.Exit(Run(m, options, use))
 }
 
-// Run is Main for a package that cleans up afterwards: it returns the exit status.
+// Run is like Main, but returns the exit status, for packages with their own cleanup.
 func Run(m *testing.M, options clustertest.Options, use func(*Suite)) int {
 	dir, err := os.MkdirTemp("", "kube-queue-e2e-")
 	if err != nil {
@@ -66,7 +66,7 @@ func newSite(cluster *clustertest.Cluster, programs string) *Suite {
 	return &Suite{Cluster: cluster, Programs: programs, reported: map[string]bool{}}
 }
 
-// Builder builds the programs once for several sites, one after another.
+// Builder builds the programs once for several suites that run one after another.
 type Builder struct {
 	once sync.Once
 	err  error
@@ -85,7 +85,7 @@ func (b *Builder) Suite(t testing.TB, options clustertest.Options) *Suite {
 	return newSite(clustertest.ForTest(t, options), b.dir)
 }
 
-// Clean removes what was built.
+// Clean removes the programs.
 func (b *Builder) Clean() error {
 	if b.dir == "" {
 		return nil
@@ -93,8 +93,8 @@ func (b *Builder) Clean() error {
 	return os.RemoveAll(b.dir)
 }
 
-// buildPrograms builds what is tested, with the race detector: what it finds ends
-// the program, and so the test.
+// buildPrograms builds the programs with the race detector. A race ends the program and fails the
+// test.
 func buildPrograms(ctx context.Context, dir string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-race", "-o", dir+string(filepath.Separator),
 		"kube-queue.dev/kube-queue/cmd/"+Controller, "kube-queue.dev/kube-queue/cmd/"+Extensions)
@@ -104,7 +104,7 @@ func buildPrograms(ctx context.Context, dir string) error {
 	return nil
 }
 
-// Acceptance is the path of a user's manifest.
+// Acceptance returns the path of a file in test/acceptance.
 func (s *Suite) Acceptance(file string) string {
 	return filepath.Join(s.Repository, "test", "acceptance", file)
 }

@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Tree puts a tree of one group in force: the Env's namespace with this max.
+// Tree applies a tree with one group, the Env's namespace, with this max.
 func (l *Env) Tree(max string) {
 	l.TreeOf("{name: team, namespaces: [" + l.Namespace + "], max: " + max + "}")
 }
 
-// TreeOf puts a tree with these children in force.
+// TreeOf applies a tree with these children.
 func (l *Env) TreeOf(children ...string) {
 	l.t.Helper()
 	l.ApplyAsIs("apiVersion: scheduling.sigs.k8s.io/v1beta1\nkind: ElasticQuotaTree\n" +
@@ -29,25 +29,25 @@ func (l *Env) tree() *unstructured.Unstructured {
 	return tree
 }
 
-// ExpectFree waits until the tree's status says that nothing is used.
+// ExpectFree waits until the status of the tree shows no used quota.
 func (l *Env) ExpectFree() {
 	l.t.Helper()
 	Eventually(l.t, 30*time.Second, "the quota is free", l.Free)
 }
 
-// Free reports whether the tree's status says that nothing is used.
+// Free reports whether the status of the tree shows no used quota.
 func (l *Env) Free() (bool, string) {
 	l.t.Helper()
 	return l.free(func(string) bool { return true })
 }
 
-// FreeNode reports the same of one node of the tree, named by its path.
+// FreeNode reports whether the status of the node at the path shows no used quota.
 func (l *Env) FreeNode(path string) (bool, string) {
 	l.t.Helper()
 	return l.free(func(node string) bool { return node == path })
 }
 
-// free reports whether there are nodes of these paths, and nothing of them is used.
+// free reports whether nodes with these paths exist, and none has used quota.
 func (l *Env) free(asked func(path string) bool) (bool, string) {
 	l.t.Helper()
 	tree := l.tree()
@@ -69,7 +69,7 @@ func (l *Env) free(asked func(path string) bool) (bool, string) {
 	return found, "the tree's status knows no such node"
 }
 
-// TreeValidity is what the tree in force says of itself as it is now.
+// TreeValidity returns the validity in the status of the current generation of the tree.
 func (l *Env) TreeValidity() (status, message string) {
 	l.t.Helper()
 	tree := l.tree()
@@ -84,7 +84,7 @@ func (l *Env) TreeValidity() (status, message string) {
 	return status, message
 }
 
-// TreeInForce reports whether the tree has been found valid.
+// TreeInForce reports whether the status shows that the tree is valid.
 func (l *Env) TreeInForce() bool {
 	l.t.Helper()
 	status, _ := l.TreeValidity()

@@ -11,7 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// Unit of a job; nil when there is none.
+// Unit returns the unit of a job, or nil.
 func (l *Env) Unit(kind, name string) *schedulingv1alpha1.QueueUnit {
 	l.t.Helper()
 	units, err := l.Queue.SchedulingV1alpha1().QueueUnits(l.Namespace).List(l.t.Context(), metav1.ListOptions{})

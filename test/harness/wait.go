@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Must fails the test with an error.
+// Must fails the test if err is not nil.
 func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -14,8 +14,8 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// Eventually waits until done says so, and fails the test with the last state
-// that it reported when that takes too long.
+// Eventually waits until done returns true. After the timeout it fails the test with the last state
+// that done returned.
 func Eventually(t testing.TB, timeout time.Duration, what string, done func() (bool, string)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
@@ -29,13 +29,13 @@ func Eventually(t testing.TB, timeout time.Duration, what string, done func() (b
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("waited %v in vain until %s; last seen: %s", timeout, what, state)
+			t.Fatalf("timed out after %v waiting until %s; last state: %s", timeout, what, state)
 		case <-tick.C:
 		}
 	}
 }
 
-// Never watches for a while that something does not come true.
+// Never fails the test if happens returns true within the given time.
 func Never(t testing.TB, during time.Duration, what string, happens func() (bool, string)) {
 	t.Helper()
 	end := time.NewTimer(during)
@@ -54,7 +54,7 @@ func Never(t testing.TB, during time.Duration, what string, happens func() (bool
 	}
 }
 
-// EventuallyQuiet waits without a word for what may take some time each time.
+// EventuallyQuiet waits until done returns true, without a description of the state.
 func EventuallyQuiet(t testing.TB, done func() bool) {
 	t.Helper()
 	Eventually(t, 2*time.Minute, "the program is killed or the story has ended", func() (bool, string) { return done(), "neither" })

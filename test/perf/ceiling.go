@@ -18,7 +18,7 @@ Sends the writes of a QueueUnit (create, release, end) from a minimal client, wi
 controller: first each kind of write for all units, then all three writes per unit. No
 queue that needs these writes can be faster on the machine.`
 
-// ceilingFlags are those of the command ceiling.
+// ceilingFlags are the flags of the command ceiling.
 type ceilingFlags struct {
 	units, inFlight       int
 	withoutPolicies, keep bool
@@ -79,7 +79,7 @@ func (f *ceilingFlags) run(ctx context.Context, r *rig.Rig, progress io.Writer) 
 	return figures, nil
 }
 
-// part makes the writes for units of its own.
+// part measures the writes with its own units.
 func (f *ceilingFlags) part(ctx context.Context, r *rig.Rig, client *loadgen.Client, name string, mixed bool, figures *report.Report, progress io.Writer) error {
 	s := loadgen.CeilingScenario(name, f.units)
 	if err := r.MakeNamespaces(ctx, s.Namespaces()); err != nil {

@@ -18,7 +18,7 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/scenario"
 )
 
-// ample is the room for all jobs at once.
+// ample is the value of --room with which all jobs fit at the same time.
 const ample = "ample"
 
 const jobsHelp = `
@@ -44,7 +44,7 @@ of any queue:
   go build -o bin/ ./test/perf/noopqueue
   go run ./test/perf jobs --compare --queue=label:noop=yes --with='bin/noopqueue --label=noop=yes'`
 
-// jobsFlags are those of the command jobs.
+// jobsFlags are the flags of the command jobs.
 type jobsFlags struct {
 	set      *pflag.FlagSet
 	options  jobs.Options
@@ -86,7 +86,7 @@ func (f *jobsFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.keep, "keep", false, "keep the logs of the cluster and the programs and print their folder")
 }
 
-// turns are the queues in the order of their turns.
+// turns returns the queues in the order of their turns.
 func (f *jobsFlags) turns() ([]jobs.Queue, error) {
 	names := f.queues
 	if f.compare {
@@ -107,7 +107,7 @@ func (f *jobsFlags) turns() ([]jobs.Queue, error) {
 	return queues, nil
 }
 
-// load reads the scenario. What is said by flags as well is as these say.
+// load reads the scenario. Flags override its values.
 func (f *jobsFlags) load() error {
 	if f.scenario == "" {
 		return nil
@@ -130,7 +130,7 @@ func (f *jobsFlags) load() error {
 	return nil
 }
 
-// check completes the options.
+// check validates and completes the options.
 func (f *jobsFlags) check() (queues []jobs.Queue, err error) {
 	if err := f.load(); err != nil {
 		return nil, err
@@ -162,9 +162,9 @@ func (f *jobsFlags) check() (queues []jobs.Queue, err error) {
 	others := slices.ContainsFunc(queues, jobs.Queue.Labelled)
 	switch {
 	case others && len(f.options.With) == 0:
-		return nil, errors.New("nothing would release the jobs of a queue of label:KEY=VALUE: give its programs by --with")
+		return nil, errors.New("a queue of label:KEY=VALUE needs a program that releases its jobs: set --with")
 	case !others && len(f.options.With)+len(f.options.Apply) > 0:
-		return nil, errors.New("--with and --apply are for a queue of label:KEY=VALUE: give it by --queue")
+		return nil, errors.New("--with and --apply need a queue of label:KEY=VALUE: set --queue")
 	}
 	return queues, nil
 }
@@ -183,7 +183,7 @@ func (f *jobsFlags) measure(ctx context.Context, progress io.Writer) (*report.Re
 	})
 }
 
-// run takes all turns on a rig.
+// run runs all turns on a rig.
 func (f *jobsFlags) run(ctx context.Context, r *rig.Rig, queues []jobs.Queue, progress io.Writer) (*report.Report, error) {
 	say := func(format string, args ...any) { fmt.Fprintf(progress, format+"\n", args...) }
 	bench, err := jobs.New(ctx, r, f.options, say)

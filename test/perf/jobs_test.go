@@ -17,7 +17,7 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/report"
 )
 
-// perfJobs runs the command and returns its figures.
+// perfJobs runs perf jobs and returns its report.
 func perfJobs(t *testing.T, args ...string) *report.Report {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "figures.json")
@@ -51,8 +51,8 @@ func figure(t *testing.T, figures *report.Report, section, name string) float64 
 	return f.Value
 }
 
-// TestJobsGoThroughAnyQueue counts; how long anything takes is not for a test.
-func TestJobsGoThroughAnyQueue(t *testing.T) {
+// TestJobsCompleteInEachQueue checks counts only, because durations depend on the machine.
+func TestJobsCompleteInEachQueue(t *testing.T) {
 	const count = 30
 	noopqueue := filepath.Join(t.TempDir(), "noopqueue")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", noopqueue, "./noopqueue").CombinedOutput(); err != nil {
@@ -78,8 +78,8 @@ func TestJobsGoThroughAnyQueue(t *testing.T) {
 		}
 	}
 
-	// Design rule 8: five writes, six when it ran for long, eight when it waited, which
-	// a slow machine may have it do.
+	// A job may cost five writes, six if it ran long, and eight if it waited. On a slow machine it
+	// may wait.
 	if got := figure(t, figures, "kube-queue: API writes a job", "kube-queue, on jobs, units and events"); got < 5 || got > 8 {
 		t.Errorf("kube-queue makes %v writes a job", got)
 	}
@@ -92,11 +92,11 @@ func TestJobsGoThroughAnyQueue(t *testing.T) {
 		t.Errorf("the plain queue makes %v writes a job", got)
 	}
 	if figures.Find(labelled+": API writes a job", "job-extensions") != nil || figures.Find("kube-queue: API writes a job", "plain") != nil {
-		t.Error("a queue ran beside another")
+		t.Error("two queues ran at the same time")
 	}
 }
 
-func TestJobsFlagsThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidFlagsOfJobsAreRefused(t *testing.T) {
 	for args, want := range map[string]string{
 		"--jobs=0":               "--jobs 0: must be 1 or more",
 		"--rate=-1":              "--rate -1: must not be negative",
@@ -107,9 +107,9 @@ func TestJobsFlagsThatCannotBeAreRefused(t *testing.T) {
 		"--nodes=0":              "--nodes 0: must be 1 or more",
 		"--queue=kueue":          `unknown queue "kueue"; known queues: none, kube-queue and label:KEY=VALUE`,
 		"--scenario=everything":  "known scenarios: ample, burst, steady, waiting",
-		"--queue=label:a=b":      "nothing would release the jobs",
-		"--with=queue":           "--with and --apply are for a queue of label:KEY=VALUE",
-		"--queue=none --apply=f": "--with and --apply are for a queue of label:KEY=VALUE",
+		"--queue=label:a=b":      "needs a program that releases its jobs",
+		"--with=queue":           "--with and --apply need a queue of label:KEY=VALUE",
+		"--queue=none --apply=f": "--with and --apply need a queue of label:KEY=VALUE",
 	} {
 		var errs strings.Builder
 		if code := run(t.Context(), append([]string{"jobs"}, strings.Fields(args)...), world{out: io.Discard, err: &errs}); code != 2 || !strings.Contains(errs.String(), want) {
@@ -118,7 +118,7 @@ func TestJobsFlagsThatCannotBeAreRefused(t *testing.T) {
 	}
 }
 
-func TestFlagsGoBeforeTheScenario(t *testing.T) {
+func TestFlagsOverrideTheScenario(t *testing.T) {
 	for _, test := range []struct {
 		args string
 		want jobs.Options
@@ -145,7 +145,7 @@ func TestFlagsGoBeforeTheScenario(t *testing.T) {
 	}
 }
 
-func TestNoneComesFirstAndNoQueueTwice(t *testing.T) {
+func TestNoneIsFirstAndQueuesAreUnique(t *testing.T) {
 	f := &jobsFlags{queues: []string{jobs.KubeQueue, "label:a=b", jobs.KubeQueue, jobs.None}, compare: true}
 	queues, err := f.turns()
 	if err != nil {

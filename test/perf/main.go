@@ -24,19 +24,19 @@ import (
 )
 
 func main() {
-	// The first signal stops the run in order, the second one immediately.
+	// The first signal stops the run gracefully, the second one immediately.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], world{out: os.Stdout, err: os.Stderr}))
 }
 
-// world is where a command prints: figures to out, progress and errors to err.
+// world has the output of a command: figures go to out, progress and errors to err.
 type world struct{ out, err io.Writer }
 
 // command is a command of perf.
 type command struct {
 	name, summary, help string
-	// prepare adds the command's flags and returns what measures.
+	// prepare adds the command's flags and returns its measurement.
 	prepare func(*pflag.FlagSet) measure
 }
 
@@ -120,7 +120,7 @@ func execute(ctx context.Context, c command, args []string, w world) error {
 	return nil
 }
 
-// given are the flags that were set, as they are written.
+// given returns the flags that were set, as on the command line.
 func given(flags *pflag.FlagSet) []string {
 	set := []string{}
 	flags.Visit(func(f *pflag.Flag) { set = append(set, "--"+f.Name+"="+f.Value.String()) })

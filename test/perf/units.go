@@ -27,10 +27,10 @@ a scenario of kind Stream, units are created at their times. In a scenario of ki
 Backlog, all units are created at once and wait; then the quota is raised for some of
 them, and the controller is killed and restarted with more quota.`
 
-// progressPeriod is between two lines of progress.
+// progressPeriod is the interval of progress output.
 const progressPeriod = 5 * time.Second
 
-// unitsFlags are those of the command units.
+// unitsFlags are the flags of the command units.
 type unitsFlags struct {
 	scenario, policy, pprof string
 	stretch                 float64
@@ -86,7 +86,7 @@ func (f *unitsFlags) read() (*scenario.Scenario, error) {
 	return s, nil
 }
 
-// withRig starts a rig for what is measured, and ends it whatever comes.
+// withRig starts a rig for a measurement, and always stops it.
 func withRig(ctx context.Context, options rig.Options, keep bool, progress io.Writer,
 	measure func(context.Context, *rig.Rig) (*report.Report, error)) (figures *report.Report, err error) {
 	r, err := rig.Start(ctx, options)
@@ -104,7 +104,7 @@ func withRig(ctx context.Context, options rig.Options, keep bool, progress io.Wr
 	return measure(ctx, r)
 }
 
-// unitsRun is one playing of a scenario on a rig.
+// unitsRun is one run of a scenario on a rig.
 type unitsRun struct {
 	rig      *rig.Rig
 	scenario *scenario.Scenario
@@ -113,15 +113,15 @@ type unitsRun struct {
 
 	stage      *loadgen.Run
 	controller *rig.Program
-	// profiling takes the end of a profile that is under way.
+	// profiling receives the result of a running profile.
 	profiling chan error
-	// guard ends the play when the program ends without having been killed here.
+	// guard ends the run if the program exits without being killed by it.
 	guard  func(*rig.Program)
 	killed atomic.Pointer[rig.Program]
 }
 
-// playUnits plays a scenario; profiles is a folder for the controller's, if not empty.
-// Units of an earlier scenario may be there if they have ended.
+// playUnits runs a scenario. profiles is the folder for profiles of the controller, or empty. Units
+// of an earlier scenario can exist if they have ended.
 func playUnits(ctx context.Context, r *rig.Rig, s *scenario.Scenario, profiles string, progress io.Writer) (*report.Report, error) {
 	u := &unitsRun{rig: r, scenario: s, profiles: profiles, progress: progress}
 	client, err := u.prepare(ctx)
@@ -149,7 +149,7 @@ func playUnits(ctx context.Context, r *rig.Rig, s *scenario.Scenario, profiles s
 	return figures, errors.Join(u.controller.Stop(), outcome.Check())
 }
 
-// prepare sets all up, the controller last.
+// prepare creates all objects and then starts the controller.
 func (u *unitsRun) prepare(ctx context.Context) (*loadgen.Client, error) {
 	fmt.Fprintf(u.progress, "%s: %s; policy %s\n", u.scenario.Name, u.scenario.About, u.scenario.Policy)
 	tree, err := u.scenario.Tree()
@@ -172,12 +172,12 @@ func (u *unitsRun) prepare(ctx context.Context) (*loadgen.Client, error) {
 	return loadgen.NewClient(config, loadgen.Agent)
 }
 
-// policyEnv sets the policy of queues that name none, as users do.
+// policyEnv returns the environment variables that set the default policy of queues.
 func policyEnv(policy string) []string {
 	return []string{fmt.Sprint("StrictPriority=", policy == "Block"), fmt.Sprint("StrictConsistency=", policy == "Priority")}
 }
 
-// play plays it and returns what adds the figures once the audit log is read.
+// play runs the scenario. The returned function adds the figures after the audit log is read.
 func (u *unitsRun) play(ctx context.Context, figures *report.Report, outcome *loadgen.Outcome) (finish func(), err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

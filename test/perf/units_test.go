@@ -13,9 +13,8 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/scenario"
 )
 
-// TestUnitsArePlayed asserts counts alone: what takes how long is another matter on
-// each machine.
-func TestUnitsArePlayed(t *testing.T) {
+// TestRunUnits checks counts only, because durations depend on the machine.
+func TestRunUnits(t *testing.T) {
 	r, err := rig.Start(t.Context(), rig.Options{OnlyAPI: true})
 	if err != nil {
 		t.Fatal(err)
@@ -30,11 +29,11 @@ func TestUnitsArePlayed(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("in a stream each is released and ended once", func(t *testing.T) { stream(t, r) })
-	t.Run("in a backlog as many are released as there is room", func(t *testing.T) { backlog(t, r) })
+	t.Run("each unit of a stream is released and ended once", func(t *testing.T) { stream(t, r) })
+	t.Run("the units of a backlog are released up to its quota", func(t *testing.T) { backlog(t, r) })
 }
 
-// playAll plays a scenario and returns its figures as they were written to a file.
+// playAll runs a scenario and returns the report that was written to a file.
 func playAll(t *testing.T, r *rig.Rig, name string) *report.Report {
 	t.Helper()
 	s, err := scenario.Load(name)
@@ -65,7 +64,7 @@ func playAll(t *testing.T, r *rig.Rig, name string) *report.Report {
 	return read
 }
 
-// expect compares a figure that is no time.
+// expect compares a figure other than a duration.
 func expect(t *testing.T, r *report.Report, section, name string, want float64) {
 	t.Helper()
 	switch f := r.Find(section, name); {
@@ -76,7 +75,7 @@ func expect(t *testing.T, r *report.Report, section, name string, want float64) 
 	}
 }
 
-// positive wants figures of any value that can be measured at all.
+// positive checks that figures are above 0.
 func positive(t *testing.T, r *report.Report, section string, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -111,7 +110,7 @@ func stream(t *testing.T, r *rig.Rig) {
 func backlog(t *testing.T, r *rig.Rig) {
 	figures := playAll(t, r, "smoke-backlog")
 	expect(t, figures, "waiting", "units", 120)
-	positive(t, figures, "waiting", "created and reported why after", "controller, memory")
+	positive(t, figures, "waiting", "created, each with a reason, after", "controller, memory")
 	if figures.Find("waiting", rig.Controller+", idle") == nil {
 		t.Error("there is no figure of the idle controller")
 	}
@@ -122,7 +121,7 @@ func backlog(t *testing.T, r *rig.Rig) {
 	positive(t, figures, "controller is killed, room is made and it starts", "first release after")
 }
 
-func TestAWrongCommandLineIsReportedWithWhatIsKnown(t *testing.T) {
+func TestErrorsOfTheCommandLineListKnownValues(t *testing.T) {
 	for args, want := range map[string]string{
 		"frobnicate":                      `unknown command "frobnicate"; known commands: units, jobs, ceiling`,
 		"units --bogus":                   "unknown flag: --bogus",
@@ -145,7 +144,7 @@ func TestAWrongCommandLineIsReportedWithWhatIsKnown(t *testing.T) {
 	}
 }
 
-func TestHelpReportsTheFlags(t *testing.T) {
+func TestHelpListsTheFlags(t *testing.T) {
 	for _, c := range commands() {
 		var out strings.Builder
 		if code := run(t.Context(), []string{c.name, "--help"}, world{out: &out, err: &out}); code != 0 {

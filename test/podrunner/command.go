@@ -17,14 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// everywhere is a flag with an address that names no host.
+// everywhere matches a flag with an address without a host.
 var everywhere = regexp.MustCompile(`^(--[a-z-]+-bind-address=)(:\d+)$`)
 
-// defaults are addresses that the programs would listen on anyway: passed before all other flags,
-// so that they are the pod's too unless it says otherwise.
+// defaults are the default addresses of the programs. They are passed before all other flags, so
+// that the programs listen on the pod's address unless a flag of the pod differs.
 var defaults = []string{"--health-bind-address=:8081", "--metrics-bind-address=:8443"}
 
-// command is what the container says, in the terms of this machine.
+// command returns the command of the container, adapted to this machine.
 func (p *pod) command(ctx context.Context, kubeconfig string) (*exec.Cmd, error) {
 	container := p.object.Spec.Containers[0]
 	name, tag := program(container.Image)
@@ -54,15 +54,15 @@ func (p *pod) command(ctx context.Context, kubeconfig string) (*exec.Cmd, error)
 	return command, nil
 }
 
-// program is the last part of an image's name, without the digest, and its tag.
+// program returns the last part of an image's name without the digest, and the tag.
 func program(image string) (name, tag string) {
 	image, _, _ = strings.Cut(image, "@")
 	name, tag, _ = strings.Cut(path.Base(image), ":")
 	return name, tag
 }
 
-// mounts writes the ConfigMaps that the container mounts, and replaces where it has
-// them by where they are.
+// mounts writes the mounted ConfigMaps to files. The result replaces mount paths by the paths of
+// the files.
 func (p *pod) mounts(ctx context.Context, mounts []corev1.VolumeMount) (*strings.Replacer, error) {
 	var pairs []string
 	for _, mount := range mounts {
@@ -89,7 +89,7 @@ func (p *pod) mounts(ctx context.Context, mounts []corev1.VolumeMount) (*strings
 	return strings.NewReplacer(pairs...), nil
 }
 
-// value of a variable of the environment.
+// value returns the value of an environment variable.
 func (p *pod) value(variable corev1.EnvVar) (string, error) {
 	if variable.ValueFrom == nil {
 		return variable.Value, nil
@@ -104,10 +104,10 @@ func (p *pod) value(variable corev1.EnvVar) (string, error) {
 			return p.address, nil
 		}
 	}
-	return "", fmt.Errorf("variable %s: what it is taken from is unknown here", variable.Name)
+	return "", fmt.Errorf("variable %s: valueFrom is supported only for metadata.name, metadata.namespace and status.podIP", variable.Name)
 }
 
-// port by its number or its name.
+// port returns a port by its number or name.
 func (p *pod) port(port intstr.IntOrString) (int, error) {
 	if port.Type == intstr.Int {
 		return port.IntValue(), nil

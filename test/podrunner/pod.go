@@ -19,28 +19,27 @@ import (
 )
 
 const (
-	// probeEvery is how often a program is asked whether it is ready, whatever its probe
-	// says: a test does not wait longer than it must.
+	// probeEvery is the interval of probes. It replaces the interval in the pod to keep tests fast.
 	probeEvery = 100 * time.Millisecond
-	// defaultGrace is Kubernetes' own.
+	// defaultGrace is the default of Kubernetes.
 	defaultGrace = 30 * time.Second
 )
 
-// pod is one that runs here.
+// pod is a pod that runs as a local process.
 type pod struct {
 	runner  *Runner
 	object  *corev1.Pod
 	address string
 	folder  string
-	// stop is closed when the pod is to end; ending reports that it was.
+	// stop is closed to end the pod. ending reports that it was closed.
 	stop   chan struct{}
 	ending bool
 }
 
-// run starts the program again each time that it ends, until the pod is to end.
+// run runs the program and restarts it until stop is closed.
 func (p *pod) run(ctx context.Context) error {
 	if len(p.object.Spec.Containers) != 1 || len(p.object.Spec.InitContainers) != 0 {
-		return errors.New("only pods of one container are run")
+		return errors.New("only pods with one container are supported")
 	}
 	if err := os.MkdirAll(p.folder, 0o755); err != nil {
 		return err
@@ -78,7 +77,8 @@ func (p *pod) run(ctx context.Context) error {
 	}
 }
 
-// runOnce runs the program to its end, and returns how it ended; nil when it was to end.
+// runOnce runs the program until it ends, and returns how it ended. The result is nil if the pod
+// was stopped.
 func (p *pod) runOnce(ctx context.Context, command *exec.Cmd, restarts int32) (*corev1.ContainerStateTerminated, error) {
 	started := metav1.Now()
 	if err := command.Start(); err != nil {
@@ -119,7 +119,7 @@ func (p *pod) runOnce(ctx context.Context, command *exec.Cmd, restarts int32) (*
 	}
 }
 
-// answers reports whether the probe passes; without one it does.
+// answers reports whether the probe passes. A missing probe passes.
 func (p *pod) answers(ctx context.Context, probe *corev1.Probe) bool {
 	if probe == nil || probe.HTTPGet == nil {
 		return true
@@ -142,7 +142,7 @@ func (p *pod) answers(ctx context.Context, probe *corev1.Probe) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// kill asks the program to end, and ends it when its grace is over.
+// kill terminates the program, and kills it at the end of the grace period.
 func (p *pod) kill(command *exec.Cmd, ended <-chan struct{}) error {
 	if err := command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -157,11 +157,11 @@ func (p *pod) kill(command *exec.Cmd, ended <-chan struct{}) error {
 	case <-time.After(grace):
 		_ = command.Process.Kill()
 		<-ended
-		return fmt.Errorf("the program did not end within its %v", grace)
+		return fmt.Errorf("the program did not end within the grace period of %v", grace)
 	}
 }
 
-// gone takes the pod away for good, as a kubelet does when nothing of it runs.
+// gone deletes the pod with grace period 0, as a kubelet does after the containers have ended.
 func (p *pod) gone(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil

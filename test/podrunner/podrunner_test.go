@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestAProgramIsFoundByTheLastPartOfItsImage(t *testing.T) {
+func TestProgramIsTheLastPartOfTheImageName(t *testing.T) {
 	for image, wantTag := range map[string]string{
 		"kube-queue/job-extensions:v1":                         "v1",
 		"registry.example.com:5000/kube-queue/job-extensions":  "",
@@ -21,7 +21,7 @@ func TestAProgramIsFoundByTheLastPartOfItsImage(t *testing.T) {
 	}
 }
 
-func TestAProgramOfAnotherReleaseIsFoundByItsTag(t *testing.T) {
+func TestProgramOfAnotherReleaseIsFoundByTag(t *testing.T) {
 	options := Options{Programs: "/programs", Releases: map[string]string{"v1": "/earlier"}}
 	for tag, want := range map[string]string{"v1": "/earlier", "v2": "/programs", "": "/programs"} {
 		if got := options.folderOf(tag); got != want {
@@ -30,7 +30,7 @@ func TestAProgramOfAnotherReleaseIsFoundByItsTag(t *testing.T) {
 	}
 }
 
-func TestAnAddressThatNamesNoHostIsThePods(t *testing.T) {
+func TestAddressWithoutHostIsOnThePodsAddress(t *testing.T) {
 	p := &pod{address: "127.77.0.1", runner: &Runner{options: Options{Programs: "/programs"}}, object: &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "one", Namespace: "kube-queue"},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{

@@ -17,7 +17,7 @@ import (
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
-// Annotation is carried by the pods that a Runner runs; its value is Own.
+// Annotation is the annotation of pods that a Runner runs. Its value is Own.
 const (
 	Annotation = "localcluster.kube-queue.dev/kubelet"
 	Own        = "own"
@@ -30,12 +30,11 @@ type Options struct {
 	Programs string
 	// Releases are the folders of programs of other releases, by the tags of their images.
 	Releases map[string]string
-	// Folder takes a folder for each pod, with its log and its kubeconfig. It has to be
-	// there.
+	// Folder is an existing folder for the log and the kubeconfig of each pod.
 	Folder string
 }
 
-// folderOf is where the programs of images with this tag are.
+// folderOf returns the folder of the programs of images with this tag.
 func (o Options) folderOf(tag string) string {
 	if folder, known := o.Releases[tag]; known {
 		return folder
@@ -55,7 +54,7 @@ type Runner struct {
 	errs    []error
 }
 
-// New makes a Runner for the namespace of kube-queue.
+// New returns a Runner for the namespace of kube-queue.
 func New(options Options) (*Runner, error) {
 	client, err := kubernetes.NewForConfig(options.Cluster.Config())
 	if err != nil {
@@ -64,8 +63,8 @@ func New(options Options) (*Runner, error) {
 	return &Runner{options: options, client: client, pods: map[types.UID]*pod{}}, nil
 }
 
-// Run runs pods until ctx is done, ends their processes and returns what went wrong
-// with the running, not with the programs.
+// Run runs pods until ctx is done, and then ends their processes. It returns errors of the Runner,
+// not of the programs.
 func (r *Runner) Run(ctx context.Context) error {
 	source := cache.NewListWatchFromClient(r.client.CoreV1().RESTClient(), "pods", clustertest.Namespace, fields.Everything())
 	see := func(object any) {
@@ -92,7 +91,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	return errors.Join(r.errs...)
 }
 
-// see starts the pod when it has a node, and ends it when it is to be deleted.
+// see starts a pod when it has a node, and ends it when it is being deleted.
 func (r *Runner) see(ctx context.Context, object *corev1.Pod) {
 	if object.Annotations[Annotation] != Own || object.Spec.NodeName == "" {
 		return
@@ -124,7 +123,7 @@ func (r *Runner) see(ctx context.Context, object *corev1.Pod) {
 	})
 }
 
-// end stops the processes of the pod. The pod stays known, so that it is not started again.
+// end stops the process of a pod. The pod stays in the map, so that it is not started again.
 func (r *Runner) end(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,7 +133,7 @@ func (r *Runner) end(uid types.UID) {
 	}
 }
 
-// Log is what a pod's program has printed so far.
+// Log returns the output of a pod's program.
 func (r *Runner) Log(pod string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(r.options.Folder, pod, "log"))
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// status is what there is to report a pod.
+// status is the status of a pod to report.
 type status struct {
 	restarts int32
 	started  metav1.Time
 	ready    bool
-	// ended reports how the program ended last; backingOff that it is to be started again.
+	// ended is how the program ended last. backingOff reports that it will be restarted.
 	ended      *corev1.ContainerStateTerminated
 	backingOff bool
 }
@@ -51,7 +51,7 @@ func (p *pod) report(ctx context.Context, s status) error {
 	}
 	_, err = p.runner.client.CoreV1().Pods(p.object.Namespace).
 		Patch(ctx, p.object.Name, types.StrategicMergePatchType, text, metav1.PatchOptions{}, "status")
-	if apierrors.IsNotFound(err) { // it is to end in a moment
+	if apierrors.IsNotFound(err) { // the pod was deleted; its process is about to be stopped
 		return nil
 	}
 	return err

@@ -1,11 +1,10 @@
-// Package rights proves that the programs have the rights that they use and no others.
+// Package rights checks that the programs have exactly the rights that they use.
 //
-// Words. A right is one verb on one resource of one API group, for one program; in one
-// namespace or in all, for one name or for any. What is granted is in the manifests
-// of deploy/rbac. What is used is in the audit logs of the clusters that tests ran:
-// each one leaves a list of it (Collect), and once all tests have run the lists together
-// must be what is granted (Compare).
+// Terms. A right is one verb on one resource of one API group, for one program, in one or all
+// namespaces, for one or all names. Granted rights are in the manifests of deploy/rbac. Used rights
+// are read from the audit logs of the clusters of tests. Each cluster writes a list (Collect).
+// After all tests, the union of the lists must equal the granted rights (Compare).
 //
-// Only requests of the programs themselves count, reported by their user agent: tests act as
+// Only requests of the programs themselves count, identified by their user agent, because tests use
 // their ServiceAccounts too.
 package rights

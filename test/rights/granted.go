@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// manifest is what is read of any object of RBAC.
+// manifest has the needed fields of all RBAC objects.
 type manifest struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -23,7 +23,7 @@ type manifest struct {
 	Subjects          []rbacv1.Subject    `json:"subjects"`
 }
 
-// Granted reads what the manifests of a folder grant the programs.
+// Granted returns the rights that the manifests of a folder grant the programs.
 func Granted(folder string) ([]Right, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil {
@@ -77,7 +77,7 @@ func manifests(text []byte) ([]manifest, error) {
 	}
 }
 
-// bound is what a binding gives a program.
+// bound returns the rights that a binding grants a program.
 func bound(binding manifest, program string, all []manifest) ([]Right, error) {
 	namespace := ""
 	if binding.Kind == "RoleBinding" {
@@ -94,7 +94,7 @@ func bound(binding manifest, program string, all []manifest) ([]Right, error) {
 			rights = append(rights, ruled(rule, program, namespace)...)
 		}
 	}
-	if !found { // one that every cluster has
+	if !found { // a built-in role
 		return nil, fmt.Errorf("%s %s: there is no %s %s beside it", binding.Kind, binding.Name, binding.RoleRef.Kind, binding.RoleRef.Name)
 	}
 	return rights, nil

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Programs whose rights are looked at. Each is the name of its ServiceAccount too, and
-// how its user agent begins.
+// Programs are the checked programs. Each is also the name of the ServiceAccount and the prefix of
+// the user agent.
 var Programs = []string{"kube-queue-controller", "job-extensions"}
 
-// Folder is the environment variable that names the folder for the lists.
+// Folder is the environment variable with the folder for the lists.
 const Folder = "KUBE_QUEUE_RIGHTS"
 
 // Right is one verb on one resource.
@@ -18,10 +18,10 @@ type Right struct {
 	Program  string
 	Verb     string
 	Group    string
-	Resource string // with its subresource, as jobs/status
-	// Namespace of a right that is granted by a Role; empty for all.
+	Resource string // with its subresource, such as jobs/status
+	// Namespace is that of a right granted by a Role. Empty means all.
 	Namespace string
-	// Name of the only object, if the right is for one.
+	// Name is the name of the only object, if the right is limited to one.
 	Name string
 }
 
@@ -39,7 +39,7 @@ func (r Right) String() string {
 	return text
 }
 
-// covers reports whether who has the right may do what was done.
+// covers reports whether the right includes a used right.
 func (r Right) covers(done Right) bool {
 	return r.Program == done.Program && r.Verb == done.Verb && r.Group == done.Group && r.Resource == done.Resource &&
 		(r.Namespace == "" || r.Namespace == done.Namespace) && (r.Name == "" || r.Name == done.Name)
@@ -50,15 +50,15 @@ func compare(a, b Right) int {
 		cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// Difference between what is granted and what is used.
+// Difference is the difference between granted and used rights.
 type Difference struct {
 	// Unused rights are granted and were not used.
 	Unused []Right
-	// Uncovered was done, and the manifests do not grant it.
+	// Uncovered rights were used and are not granted.
 	Uncovered []Right
 }
 
-// Compare reports how the two differ.
+// Compare returns the difference.
 func Compare(granted, used []Right) Difference {
 	var d Difference
 	served := make([]bool, len(granted))

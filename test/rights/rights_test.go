@@ -42,7 +42,7 @@ func TestOnlyTheProgramsOwnRequestsCount(t *testing.T) {
 	}
 }
 
-func TestWhatAProgramIsRefusedFails(t *testing.T) {
+func TestCollectFailsAfterARefusal(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "audit.log")
 	write(t, log, entryOf("delete", "job-extensions/v1", extensions, jobs, "forbid"))
 	if err := Collect(log, ""); err == nil || !strings.Contains(err.Error(), "delete /apis/x (line 1)") {
@@ -50,7 +50,7 @@ func TestWhatAProgramIsRefusedFails(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefusedWhileRolesAreGoneIsNobodysFault(t *testing.T) {
+func TestRefusalsWithoutRolesAreIgnored(t *testing.T) {
 	const role = `"resource":"roles","apiGroup":"rbac.authorization.k8s.io","namespace":"kube-queue","name":"job-extensions"`
 	refused := entryOf("get", "job-extensions/v1", extensions, lease, "forbid")
 	gone, back := entryOf("delete", "helm/v4", "admin", role, "allow"), entryOf("create", "helm/v4", "admin", role, "allow")
@@ -65,7 +65,7 @@ func TestWhatIsRefusedWhileRolesAreGoneIsNobodysFault(t *testing.T) {
 	}
 }
 
-func TestAListThatIsSentAsAWatchIsAList(t *testing.T) {
+func TestAWatchWithInitialEventsIsAList(t *testing.T) {
 	const pods = `"resource":"pods","namespace":"team"`
 	watch := entryOf("watch", "job-extensions/v1", extensions, pods, "allow")
 	for log, want := range map[string]string{
@@ -105,7 +105,7 @@ rules:
 - {apiGroups: [""], resources: [secrets], verbs: [get]}
 `
 
-func TestWhatIsGrantedAndNotUsedIsReported(t *testing.T) {
+func TestUnusedRightsAreReported(t *testing.T) {
 	manifests, lists, log := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "audit.log")
 	write(t, filepath.Join(manifests, "roles.yaml"), roles)
 	granted, err := Granted(manifests)

@@ -17,24 +17,24 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/log"
 )
 
-// Use is what the programs did in one cluster.
+// Use has the rights used in one cluster.
 type Use struct {
 	Rights []Right
-	// Forbidden reports what they tried without the right to.
+	// Forbidden lists refused requests.
 	Forbidden []string `json:",omitempty"`
 }
 
-// account is the user that the API server knows a program of kube-queue as.
+// account is the prefix of the programs' user names.
 const account = "system:serviceaccount:kube-queue:"
 
-// decision is an annotation of an audit entry: whether its user had the right.
+// decision is the annotation of an audit entry with the result of the authorization.
 const decision = "authorization.k8s.io/decision"
 
-// Read reads an audit log. A last line without an end is left out.
+// Read reads an audit log. An incomplete last line is ignored.
 func Read(r io.Reader) (Use, error) {
 	u := &reader{seen: map[Right]bool{}, withdrawn: map[string]bool{}}
 	_, err := log.Lines(r, func(number int, line []byte) error {
-		// Nearly all lines are somebody else's.
+		// Skip the lines of other users, which are nearly all.
 		if !bytes.Contains(line, []byte(account)) && !bytes.Contains(line, []byte(rbacv1.GroupName)) {
 			return nil
 		}
@@ -55,7 +55,7 @@ func Read(r io.Reader) (Use, error) {
 type reader struct {
 	seen      map[Right]bool
 	forbidden []string
-	// withdrawn are the names of our roles and bindings that are deleted at the moment.
+	// withdrawn has the names of kube-queue's roles and bindings that are currently deleted.
 	withdrawn map[string]bool
 }
 
@@ -66,7 +66,7 @@ func (u *reader) take(number int, e *log.Entry) {
 		return
 	}
 	if e.Annotations[decision] == "forbid" {
-		// An uninstall takes the rights before the pods have ended.
+		// An uninstall removes the rights before the pods have ended.
 		if len(u.withdrawn) == 0 {
 			u.forbidden = append(u.forbidden, fmt.Sprintf("%s: %s %s (line %d)", program, e.Verb, e.RequestURI, number))
 		}
@@ -77,20 +77,19 @@ func (u *reader) take(number int, e *log.Entry) {
 	}
 	right := rightOf(e, program)
 	u.seen[right] = true
-	// An API server that cannot send a list as the beginning of a watch is sent the
-	// list itself.
+	// The client falls back to a list if the API server does not support sendInitialEvents.
 	if e.Verb == "watch" && strings.Contains(e.RequestURI, "sendInitialEvents=true") {
 		right.Verb = "list"
 		u.seen[right] = true
 	}
 }
 
-// ours reports whether a role or binding of that name is one of the programs'.
+// ours reports whether a role or binding with this name belongs to the programs.
 func ours(name string) bool {
 	return slices.ContainsFunc(Programs, func(program string) bool { return name == program || name == "kube-queue-"+program })
 }
 
-// withdraw follows the roles and bindings that are deleted and created.
+// withdraw records deleted and created roles and bindings.
 func (u *reader) withdraw(e *log.Entry) {
 	if e.ObjectRef == nil || e.ObjectRef.APIGroup != rbacv1.GroupName || !e.Complete() || !ours(e.ObjectRef.Name) {
 		return
@@ -104,7 +103,7 @@ func (u *reader) withdraw(e *log.Entry) {
 	}
 }
 
-// programOf is the program that made the request, if one of ours did.
+// programOf returns the program that sent the request, if any.
 func programOf(e *log.Entry) (string, bool) {
 	agent := e.Agent()
 	if e.User.Username != account+agent || !slices.Contains(Programs, agent) {
@@ -119,8 +118,8 @@ func rightOf(e *log.Entry, program string) Right {
 	if e.ObjectRef.Subresource != "" {
 		r.Resource += "/" + e.ObjectRef.Subresource
 	}
-	// Only kube-queue's own namespace has rights of its own, and only leases have rights by
-	// name: with more, the list would be one of all objects.
+	// Only rights in kube-queue's namespace are recorded with the namespace, and only leases with a
+	// name. Otherwise the list would contain all objects.
 	if r.Namespace != "kube-queue" {
 		r.Namespace = ""
 	}
@@ -130,8 +129,8 @@ func rightOf(e *log.Entry, program string) Right {
 	return r
 }
 
-// Collect reads the audit log of a cluster, keeps what was used in a file of its own in
-// the folder, if one is named, and fails when a program was refused.
+// Collect reads the audit log of a cluster, writes the used rights to a new file in the folder, if
+// not empty, and returns an error if a program was refused.
 func Collect(auditLog, folder string) error {
 	file, err := os.Open(auditLog)
 	if err != nil {
@@ -160,7 +159,7 @@ func Collect(auditLog, folder string) error {
 	return errors.Join(err, list.Close())
 }
 
-// Collected is what all lists of a folder say, and how many there are.
+// Collected returns the rights in all lists of a folder, and the number of lists.
 func Collected(folder string) (used []Right, lists int, err error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package traces compares waits that the simulator finds for the traces in this folder
-// with those of another.
+// Package traces compares the waiting times that the simulator computes for the traces in this
+// folder with those of another simulator.
 package traces
 
 import (
@@ -43,14 +43,14 @@ func phillyScenario(t testing.TB, kind quotatree.Kind, size int64, policy queue.
 	}
 }
 
-// The rows are those of the table in test/traces/README.md, which another simulator
-// has computed; empty where that reports nothing, or is not compared.
+// The rows of the table in test/traces/README.md, computed by another simulator. Values that are
+// missing or not compared are empty.
 var phillyRows = []struct {
 	kind   quotatree.Kind
 	gpus   int64
 	policy queue.Policy
 	pause  bool
-	// mean and p90 in hours, as they stand in the table.
+	// mean and p90 are in hours, as in the table.
 	mean, p90 string
 	never     int
 	within    float64
@@ -96,9 +96,9 @@ func TestPhillyWaitsAsLongAsInTheReference(t *testing.T) {
 	}
 }
 
-// On a full cluster one job that comes a little later moves all waits behind it: with
-// each submission moved by half a minute at most, P90 of the elastic row spreads by a
-// third. Another simulator's figure has to be among those that this makes of ours.
+// On a full cluster a job that is submitted a little later changes all later waiting times. If each
+// submission moves by at most half a minute, P90 of the elastic row varies by a third. The figure
+// of the other simulator must be in this range.
 func TestPhillyWaitsOfElasticQuotasSpreadAroundTheReference(t *testing.T) {
 	const mean, p90, within = 4.0, 10.5, 0.10
 	var means []float64
@@ -128,7 +128,7 @@ func TestPhillyWaitsOfElasticQuotasSpreadAroundTheReference(t *testing.T) {
 	}
 }
 
-// compare with a figure that is rounded to the digits it is written with.
+// compare compares with a figure that is rounded to its written digits.
 func compare(t *testing.T, what string, got report.Seconds, want string, within float64) {
 	t.Helper()
 	if want == "" {

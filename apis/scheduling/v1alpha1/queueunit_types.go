@@ -136,7 +136,7 @@ type ConsumerReference struct {
 
 // PodSet is a group of equal pods.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.minCount) || self.minCount <= self.count",message="minCount must not be greater than count"
+// +kubebuilder:validation:XValidation:rule="!has(self.minCount) || self.minCount <= self.count",message="minCount must not be greater than count; lower minCount or raise count"
 type PodSet struct {
 	// name identifies the group within the unit.
 	// +kubebuilder:validation:MinLength=1

@@ -18,6 +18,9 @@
 //	suspend, release: the adapter's part of the patch that suspends or releases the
 //	  job; optional
 //
+// One more document, example, describes how tests use the example of the kind. It is read by
+// test/acceptance/kinds.
+//
 // PriorityClasses "high" (1000), "low" (10) and the default "usual" (5) exist, and
 // a RuntimeClass "sandbox" whose pods have an overhead of 250m CPU and 64Mi. One device
 // of DeviceClass gpu.example.com counts as one example.com/gpu; ResourceClaimTemplate
@@ -48,6 +51,7 @@ import (
 )
 
 type testCase struct {
+	Example           json.RawMessage     `json:"example"`
 	Name              string              `json:"name"`
 	Job               json.RawMessage     `json:"job"`
 	Related           json.RawMessage     `json:"related"`
@@ -181,7 +185,9 @@ func cases(t *testing.T, adapter framework.Adapter) []testCase {
 			if err := yaml.UnmarshalStrict(document, &test); err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
-			all = append(all, test)
+			if test.Example == nil {
+				all = append(all, test)
+			}
 		}
 	}
 	return all

@@ -23,7 +23,7 @@ const (
 	HoldAgain Action = "HoldAgain"
 	// Resume requeues a job that was suspended by hand and is now unsuspended by hand.
 	Resume Action = "Resume"
-	// LeaveQueue deletes the unit of a job that has lost its mark.
+	// LeaveQueue deletes the unit of a job that has lost its mark or is being deleted.
 	LeaveQueue Action = "LeaveQueue"
 	// UpdateSpec updates the unit's spec from the job.
 	UpdateSpec Action = "UpdateSpec"
@@ -40,6 +40,10 @@ const (
 	// that the job's pods are gone.
 	MarkStopped         Action = "MarkStopped"
 	MarkSuspendedByUser Action = "MarkSuspendedByUser"
+	// MarkChanged requeues a unit that was admitted for another request than the job has now.
+	// AcceptChange ends this, when the unit has the new request.
+	MarkChanged  Action = "MarkChanged"
+	AcceptChange Action = "AcceptChange"
 	// MarkRunning and MarkFinished write the unit's phase.
 	MarkRunning  Action = "MarkRunning"
 	MarkFinished Action = "MarkFinished"
@@ -76,6 +80,7 @@ type State struct {
 	// RemainsSince is when the job was first seen ended with such an object.
 	Remains      string
 	RemainsSince time.Time
-	// Created is when the job was created; RunningSince when it was first seen running.
-	Created, RunningSince time.Time
+	// Created is when the job was created; ReleasedSince when an admitted job was first seen
+	// released, and RunningSince when it was first seen running.
+	Created, ReleasedSince, RunningSince time.Time
 }

@@ -32,30 +32,30 @@ const (
 )
 
 // Decide returns what to do about a job. The desired spec of the unit must be given
-// if there is no unit or the unit waits.
+// if there is no unit, the unit waits, or the job is not released yet.
 func Decide(job State, unit *v1alpha1.QueueUnit, desired *Desired, now time.Time) Decision {
 	switch {
 	case unit == nil:
 		return withoutUnit(job, now)
-	case unit.DeletionTimestamp != nil, unit.Status.Phase.Ended():
+	case unit.Status.Phase.Ended():
 		return Decision{}
 	case job.End != nil:
 		// An end takes precedence over everything else, including a pending eviction.
 		return finished(job, unit, now)
-	case job.Deleting:
-		return Decision{}
+	case unit.DeletionTimestamp != nil && job.Suspended && !unit.Status.Phase.HoldsQuota():
+		return Decision{} // the job gets another unit when this one is gone
 	}
 	eviction := lifecycle.EvictionOf(unit)
 	switch phase := unit.Status.Phase; {
 	case phase.HoldsQuota() && eviction.UnderWay():
 		return evicted(job, unit, eviction == lifecycle.EvictionForGood, now)
 	case phase.Waits(), phase == v1alpha1.PhaseReserved:
-		return waiting(job, unit, desired, eviction == lifecycle.EvictionByUser, now)
+		return waiting(job, unit, desired, eviction, now)
 	case eviction != lifecycle.EvictionNone:
 		// The job has stopped; the controller takes the quota back.
 		return Decision{}
 	default:
-		return admitted(job, unit, now)
+		return admitted(job, unit, desired, now)
 	}
 }
 
@@ -74,10 +74,13 @@ func finished(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
 }
 
 // withoutUnit creates a unit for a held job. A job that runs already, or is not ours,
-// is not changed.
+// is not changed. A new job with the annotation of a release is a copy of a released job,
+// and is queued like any other.
 func withoutUnit(job State, now time.Time) Decision {
 	switch {
-	case job.Foreign != "" || !job.Marked || job.Deleting || job.End != nil:
+	case job.Foreign != "" || job.Deleting || job.End != nil:
+		return Decision{}
+	case !job.Marked && (job.Released == "" || job.Suspended || job.Unholdable != ""):
 		return Decision{}
 	case job.Unholdable != "":
 		return Decision{Action: CreateUnit}
@@ -97,9 +100,10 @@ func withoutUnit(job State, now time.Time) Decision {
 // waiting keeps the job suspended and its unit up to date until the controller admits
 // the unit. A job that was suspended by hand after a release has lost its mark with
 // that release, but is still queued.
-func waiting(job State, unit *v1alpha1.QueueUnit, desired *Desired, byUser bool, now time.Time) Decision {
+func waiting(job State, unit *v1alpha1.QueueUnit, desired *Desired, eviction lifecycle.Eviction, now time.Time) Decision {
+	byUser := eviction == lifecycle.EvictionByUser
 	unchanged := job.Unholdable != "" // the unit only reports why
-	leaves := job.Foreign != "" || (job.Suspended || unchanged) && !job.Marked && !byUser
+	leaves := job.Foreign != "" || job.Deleting || (job.Suspended || unchanged) && !job.Marked && !byUser
 	switch {
 	case leaves && job.Queuing.On:
 		return Decision{Action: HideQueuing}
@@ -115,6 +119,8 @@ func waiting(job State, unit *v1alpha1.QueueUnit, desired *Desired, byUser bool,
 	switch {
 	case desired != nil && desired.Differs(unit):
 		decision.Action = UpdateSpec
+	case eviction == lifecycle.EvictionChanged:
+		decision.Action = AcceptChange
 	case desired != nil && desired.Invalid != "" && !reportsInvalid(unit, desired.Invalid):
 		decision.Action = MarkInvalid
 	case !byUser:
@@ -139,19 +145,23 @@ func queuing(job State, unit *v1alpha1.QueueUnit, now time.Time) (Action, time.D
 	return ShowQueuing, 0
 }
 
-// admitted releases the job once for this attempt. A job that is suspended after that
-// was suspended by hand.
-func admitted(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
+// admitted releases the job once for this attempt, if it is still the job that was
+// admitted. A job that is suspended after that was suspended by hand.
+func admitted(job State, unit *v1alpha1.QueueUnit, desired *Desired, now time.Time) Decision {
 	dequeued := unit.Status.Phase == v1alpha1.PhaseDequeued
 	released := job.Released == Attempt(unit)
 	switch {
-	case dequeued && !released && job.Foreign != "":
+	case dequeued && !released && unit.DeletionTimestamp != nil:
+		return Decision{}
+	case dequeued && !released && (job.Foreign != "" || job.Deleting):
 		return Decision{Action: LeaveQueue}
 	case dequeued && !released && !job.Active && job.RunKeys.Differs(unit):
 		return Decision{Action: UpdateSpec}
 	case dequeued && !released && !job.Active:
 		// It was deactivated while it was admitted: the controller takes the quota back.
 		return Decision{}
+	case dequeued && !released && desired != nil && desired.Exchanges(unit):
+		return Decision{Action: MarkChanged}
 	case dequeued && !released && job.Queuing.On:
 		return Decision{Action: HideQueuing}
 	case dequeued && !released && job.Suspending && timeLeft(suspendingAtMost, unit, now) > 0:
@@ -160,7 +170,7 @@ func admitted(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
 		// Also if it is not suspended: its annotation must name this attempt.
 		return Decision{Action: Release}
 	case job.Suspended && job.Stopped:
-		return whenSettled(Decision{Action: MarkSuspendedByUser}, unit, now)
+		return whenSettled(Decision{Action: MarkSuspendedByUser}, job, unit, now)
 	case job.Suspended:
 		return Decision{}
 	case job.RunKeys.Differs(unit):
@@ -192,10 +202,10 @@ func evicted(job State, unit *v1alpha1.QueueUnit, forGood bool, now time.Time) D
 	case forGood && active(unit):
 		return Decision{Action: UpdateSpec}
 	case job.Marked && job.Stopped:
-		return whenSettled(Decision{Action: MarkStopped}, unit, now)
+		return whenSettled(Decision{Action: MarkStopped}, job, unit, now)
 	case job.Stopped:
 		// It has no mark, so kube-queue did not suspend it.
-		return whenSettled(Decision{Action: MarkSuspendedByUser}, unit, now)
+		return whenSettled(Decision{Action: MarkSuspendedByUser}, job, unit, now)
 	default:
 		return Decision{}
 	}
@@ -205,8 +215,10 @@ func evicted(job State, unit *v1alpha1.QueueUnit, forGood bool, now time.Time) D
 // has reacted to the release. If the job is suspended again at once, its status may
 // still be the old one while pods are being created. A unit in phase Running is past
 // that.
-func whenSettled(d Decision, unit *v1alpha1.QueueUnit, now time.Time) Decision {
-	if left := timeLeft(settledAfter, unit, now); unit.Status.Phase == v1alpha1.PhaseDequeued && left > 0 {
+func whenSettled(d Decision, job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
+	// The release may have come long after the admission, for example after a failover.
+	left := max(timeLeft(settledAfter, unit, now), job.ReleasedSince.Add(settledAfter).Sub(now))
+	if unit.Status.Phase == v1alpha1.PhaseDequeued && left > 0 {
 		return Decision{After: left}
 	}
 	return d

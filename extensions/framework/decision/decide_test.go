@@ -55,6 +55,10 @@ func remarked(s *State)   { s.Marked = true }
 func runs(s *State)       { s.Started, s.Running, s.RunningSince = true, true, noon.Add(10*time.Second) }
 func unholdable(s *State) { s.Suspended, s.Unholdable = false, "its operator refuses it" }
 
+func releasedSince(at time.Time) func(*State) {
+	return func(s *State) { s.ReleasedSince = at }
+}
+
 // remaining makes the job ended, with an object that still existed at noon.
 func remaining(s *State) { s.End, s.Remains, s.RemainsSince = &framework.End{}, "RayCluster x", noon }
 func was(a string) func(*State) {
@@ -102,6 +106,7 @@ func TestDecide(t *testing.T) {
 	evicted := condition(metav1.ConditionTrue, "Preempted")
 	drained := condition(metav1.ConditionTrue, wellknown.ReasonQueueStopped)
 	overran := condition(metav1.ConditionTrue, wellknown.ReasonMaximumExecutionTime)
+	changed := condition(metav1.ConditionTrue, wellknown.ReasonJobChanged)
 	byUser := condition(metav1.ConditionTrue, wellknown.ReasonSuspendedByUser)
 	atRest := condition(metav1.ConditionTrue, wellknown.ReasonStopped)
 	requeued := condition(metav1.ConditionFalse, wellknown.ReasonResumed)
@@ -133,6 +138,10 @@ func TestDecide(t *testing.T) {
 		{"a job being deleted gets no unit", job(deleting), nil, same(), late, Decision{}},
 		{"a job that has ended gets no unit", job(ended), nil, same(), late, Decision{}},
 		{"a held copy of a released job forgets that release before it gets a unit", job(was("1")), nil, same(), late, Decision{Action: ForgetRelease}},
+		{"a copy of a released job that nothing held is held like a new job", job(released), nil, nil, quick, Decision{Action: HoldLate}},
+		{"but not if it runs", job(released, runs), nil, nil, quick, Decision{}},
+		{"nor if it was started a while ago", job(released, started), nil, nil, late, Decision{}},
+		{"a suspended copy that opts out is left alone", job(released, suspended), nil, nil, late, Decision{}},
 		{"a marked job that nothing held is suspended before it starts", job(unsuspend), nil, same(), late, Decision{Action: HoldLate}},
 		{"a marked job that nothing held is suspended though its operator has just begun", job(unsuspend, started), nil, same(), quick, Decision{Action: HoldLate}},
 		{"a marked job that has been started before anybody looked is left alone", job(unsuspend, started), nil, same(), late, Decision{}},
@@ -152,7 +161,13 @@ func TestDecide(t *testing.T) {
 		{"a reserved unit waits for its checks", job(shown), unit(reserved, because("WaitingForChecks", "")), same(), late, Decision{Queued: true}},
 		{"the unit is kept in step with the job", job(), unit(enqueued, lacks), other, late, Decision{Action: UpdateSpec, Queued: true}},
 		{"a unit from before there was a field is brought in step", job(), unit(enqueued, lacks, measured), newer, late, Decision{Action: UpdateSpec, Queued: true}},
-		{"but not when it holds quota", job(), unit(dequeued, measured), newer, late, Decision{Action: Release}},
+		{"a job that changed between its admission and its release is not released", job(), unit(dequeued, measured), newer, late, Decision{Action: MarkChanged}},
+		{"nor is one that has become invalid", job(), unit(dequeued, measured), bad, late, Decision{Action: MarkChanged}},
+		{"a changed priority does not matter once it is admitted", job(), unit(dequeued), other, late, Decision{Action: Release}},
+		{"while the quota is not yet taken back, nothing is done about a changed job", job(), unit(dequeued, measured, changed), newer, late, Decision{}},
+		{"then the unit gets the new request", job(), unit(enqueued, measured, changed), newer, late, Decision{Action: UpdateSpec}},
+		{"and is queued again", job(), unit(enqueued, changed), same(), late, Decision{Action: AcceptChange}},
+		{"also if the job is invalid", job(), unit(enqueued, sleeping, changed), bad, late, Decision{Action: AcceptChange}},
 		{"nor while it runs", job(released, runs), unit(running, measured), newer, late, Decision{}},
 		{"the unit of a job gone bad is first made inactive", job(), unit(enqueued, lacks), bad, late, Decision{Action: UpdateSpec, Queued: true}},
 		{"then it says what is wrong", job(), unit(enqueued, lacks, sleeping), bad, late, Decision{Action: MarkInvalid, Queued: true}},
@@ -164,7 +179,10 @@ func TestDecide(t *testing.T) {
 		{"a queued job that was unsuspended by hand is suspended again", job(unsuspend), unit(enqueued, lacks), same(), late, Decision{Action: HoldAgain}},
 		{"so it is when the mark was taken off with it", job(unsuspend, unmarked), unit(enqueued, lacks), same(), late, Decision{Action: HoldAgain}},
 		{"so it is while its unit has quota reserved", job(unsuspend), unit(reserved), same(), late, Decision{Action: HoldAgain}},
-		{"a queued job being deleted is left alone", job(deleting, unsuspend), unit(enqueued), same(), late, Decision{}},
+		{"a queued job being deleted leaves the queue", job(deleting, unsuspend), unit(enqueued), same(), late, Decision{Action: LeaveQueue}},
+		{"so does one with reserved quota", job(deleting), unit(reserved), same(), late, Decision{Action: LeaveQueue}},
+		{"a running job being deleted keeps its quota", job(released, runs, deleting), unit(running), nil, late, Decision{}},
+		{"an evicted job being deleted is suspended", job(released, runs, deleting), unit(running, evicted), nil, late, Decision{Action: Evict}},
 		{"a unit being deleted is waited for", job(), unit(enqueued, beingDeleted), same(), late, Decision{}},
 		{"a job that ended while it was queued ends its unit", job(ended), unit(enqueued), same(), late, Decision{Action: MarkFinished}},
 
@@ -176,7 +194,9 @@ func TestDecide(t *testing.T) {
 		{"a dequeued job first no longer shows Queuing", job(shown), unit(dequeued), nil, late, Decision{Action: HideQueuing}},
 		{"a job released for an attempt before is released for this one", job(was("0")), unit(dequeued), nil, late, Decision{Action: Release}},
 		{"a job that was unsuspended by hand as it was dequeued still learns of its attempt", job(unsuspend), unit(dequeued), nil, late, Decision{Action: Release}},
-		{"a dequeued job being deleted is not released", job(deleting), unit(dequeued), nil, late, Decision{}},
+		{"a dequeued job being deleted is not released", job(deleting), unit(dequeued), nil, late, Decision{Action: LeaveQueue}},
+		{"a job whose unit is being deleted is not released", job(), unit(dequeued, beingDeleted), same(), late, Decision{}},
+		{"a running job whose unit is being deleted ends it", job(released, ended), unit(running, beingDeleted), nil, late, Decision{Action: MarkFinished}},
 		{"a dequeued job given to another queue is not released but leaves", job(foreigner), unit(dequeued), nil, late, Decision{Action: LeaveQueue}},
 		{"a released job is not released twice", job(released), unit(dequeued), nil, late, Decision{}},
 		{"the manifest applied again to a released job changes nothing", job(released, remarked), unit(dequeued), nil, late, Decision{}},
@@ -237,6 +257,7 @@ func TestDecide(t *testing.T) {
 		{"its quota is taken back first", job(inactive), unit(dequeued, sleeping), nil, late, Decision{}},
 		{"that a job suspended right after its release has stopped may be old news", job(suspended, stopped, was("1")), unit(dequeued, evicted, dequeuedAt(noon)), nil, noon.Add(time.Second), Decision{After: 4 * time.Second}},
 		{"the same when it was suspended by hand", job(released, suspended, stopped), unit(dequeued, dequeuedAt(noon)), nil, noon.Add(time.Second), Decision{After: 4 * time.Second}},
+		{"the release may have come long after the admission", job(released, suspended, stopped, releasedSince(noon.Add(10*time.Second))), unit(dequeued, dequeuedAt(noon)), nil, late, Decision{After: 4 * time.Second}},
 		{"after a while it is not", job(suspended, stopped, was("1")), unit(dequeued, evicted, dequeuedAt(noon)), nil, noon.Add(5 * time.Second), Decision{Action: MarkStopped}},
 		{"a job that ran for too long is suspended and deactivated", job(released, runs), unit(running, overran), nil, late, Decision{Action: Evict}},
 		{"its unit is made inactive before it says that it has stopped", job(suspended, stopped, was("1"), inactive), unit(running, overran), nil, late, Decision{Action: UpdateSpec}},
@@ -291,7 +312,7 @@ func TestDecideNever(t *testing.T) {
 		var u *v1alpha1.QueueUnit
 		if flag("has unit") {
 			u = unit(phase(rapid.SampledFrom([]v1alpha1.QueueUnitPhase{"", "Enqueued", "Backoff", "Reserved", "Dequeued", "Running", "Succeeded", "Failed"}).Draw(t, "phase")))
-			if reason := rapid.SampledFrom([]wellknown.Reason{"", "Preempted", "Deactivated", "QueueStopped", "MaximumExecutionTime", "Stopped", "SuspendedByUser"}).Draw(t, "evicted"); reason != "" {
+			if reason := rapid.SampledFrom([]wellknown.Reason{"", "Preempted", "Deactivated", "QueueStopped", "MaximumExecutionTime", "Stopped", "SuspendedByUser", "JobChanged"}).Draw(t, "evicted"); reason != "" {
 				condition(metav1.ConditionTrue, reason)(u)
 			}
 		}
@@ -303,12 +324,20 @@ func TestDecideNever(t *testing.T) {
 		}
 		later := rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(t, "later")
 		soon := later < time.Minute
-		do := Decide(state, u, same(), noon.Add(later))
+		desired := same()
+		if flag("changed") {
+			desired.Spec.QuotaName = "another"
+		}
+		do := Decide(state, u, desired, noon.Add(later))
 		switch {
 		case do.Action == Release && u.Status.Phase != v1alpha1.PhaseDequeued:
 			t.Fatalf("released in phase %q", u.Status.Phase)
 		case do.Action == Release && state.Suspending && u.Status.DequeueTime != nil && soon:
 			t.Fatalf("released while its operator suspends it")
+		case do.Action == Release && desired.Exchanges(u):
+			t.Fatalf("released with another request than was admitted")
+		case do.Action == Release && state.Deleting:
+			t.Fatalf("released while it is being deleted")
 		case do.Action == Release && state.Released == Attempt(u):
 			t.Fatalf("released twice for one attempt")
 		case !isMove(do.Action, u):
@@ -317,7 +346,7 @@ func TestDecideNever(t *testing.T) {
 			t.Fatalf("%s on an ended unit", do.Action)
 		case do.Action != Nothing && u == nil && state.Foreign != "":
 			t.Fatalf("%s on another's job", do.Action)
-		case u == nil && !state.Marked && do.Action != Nothing:
+		case u == nil && !state.Marked && state.Released == "" && do.Action != Nothing:
 			t.Fatalf("%s on an unmarked job", do.Action)
 		case do.Action == CreateUnit && state.Incomplete && state.Unholdable == "" && later < incompleteAtMost:
 			t.Fatalf("a unit that says that nothing is known was made at once")
@@ -333,8 +362,10 @@ func TestDecideNever(t *testing.T) {
 			t.Fatalf("%s on a job that its operator would refuse", do.Action)
 		case do.Action == MarkFinished && state.Remains != "" && u.Status.Phase.HoldsQuota():
 			t.Fatalf("the quota is given back while %s are there", state.Remains)
-		case state.Deleting && do.Action != Nothing && do.Action != MarkFinished && do.Action != MarkRemains:
+		case state.Deleting && u == nil && do.Action != Nothing:
 			t.Fatalf("%s on a job being deleted", do.Action)
+		case state.Deleting && u != nil && u.Status.Phase.Waits() && state.End == nil && do.Action != LeaveQueue && do.Action != HideQueuing:
+			t.Fatalf("a job being deleted stays in the queue: %s", do.Action)
 		}
 	})
 }

@@ -140,7 +140,7 @@ func measure(pods framework.Pods, namespace string, cluster Cluster) ([]v1alpha1
 // name to shared.
 func measureSet(set framework.PodSet, namespace string, cluster Cluster, total corev1.ResourceList, shared requests.Shared) (v1alpha1.PodSet, error) {
 	if set.Count < 0 {
-		return v1alpha1.PodSet{}, fmt.Errorf("the number of pods of pod set %q must not be negative, not %d", set.Name, set.Count)
+		return v1alpha1.PodSet{}, fmt.Errorf("the number of pods of pod set %q must be 0 or more, not %d", set.Name, set.Count)
 	}
 	if len(set.Name) > maxSetName {
 		return v1alpha1.PodSet{}, fmt.Errorf("the name of pod set %q is longer than %d characters; use a shorter name", set.Name, maxSetName)
@@ -209,6 +209,21 @@ func minCounts(podSets []v1alpha1.PodSet, text string) error {
 // Differs reports whether the unit's spec must be patched.
 func (d *Desired) Differs(unit *v1alpha1.QueueUnit) bool {
 	return len(d.Changes(unit)) > 0 || d.ParameterChanges(unit) != nil
+}
+
+// Exchanges reports whether the job is no longer the one that was admitted: what it
+// requests, or where it is charged, differs from the unit's spec.
+func (d *Desired) Exchanges(unit *v1alpha1.QueueUnit) bool {
+	if d.Invalid != "" {
+		return true
+	}
+	changes := d.Changes(unit)
+	for _, field := range []string{"podSets", "resource", "quotaName", "preemptible"} {
+		if _, differs := changes[field]; differs {
+			return true
+		}
+	}
+	return false
 }
 
 // Changes returns the fields of a merge patch that updates the unit's spec. For an

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
@@ -20,7 +21,9 @@ func (r *reconciler) act(ctx context.Context, o *observation, action decision.Ac
 		return r.createUnit(ctx, o)
 	case decision.ForgetRelease:
 		return r.forgetRelease(ctx, o)
-	case decision.HoldLate, decision.Evict:
+	case decision.HoldLate:
+		return r.holdLate(ctx, o)
+	case decision.Evict:
 		return r.suspend(ctx, o, action)
 	case decision.HoldAgain:
 		return r.holdAgain(ctx, o)
@@ -37,9 +40,13 @@ func (r *reconciler) act(ctx context.Context, o *observation, action decision.Ac
 	case decision.Release:
 		return r.release(ctx, o)
 	case decision.MarkStopped:
-		return r.patchUnitStatus(ctx, o, lifecycle.Stopped(o.unit, metav1.NewTime(o.now)))
+		return r.freeQuota(ctx, o, lifecycle.Stopped(o.unit, metav1.NewTime(o.now)))
 	case decision.MarkSuspendedByUser:
-		return r.patchUnitStatus(ctx, o, lifecycle.SuspendedByUser(o.unit, metav1.NewTime(o.now)))
+		return r.freeQuota(ctx, o, lifecycle.SuspendedByUser(o.unit, metav1.NewTime(o.now)))
+	case decision.MarkChanged:
+		return r.freeQuota(ctx, o, lifecycle.JobChanged(o.unit, metav1.NewTime(o.now)))
+	case decision.AcceptChange:
+		return r.patchUnitStatus(ctx, o, lifecycle.ChangeAccepted(o.unit, metav1.NewTime(o.now)))
 	case decision.MarkRunning:
 		return r.patchUnitStatus(ctx, o, lifecycle.Running(o.unit))
 	case decision.MarkRemains:
@@ -90,6 +97,23 @@ func (r *reconciler) suspend(ctx context.Context, o *observation, why decision.A
 	return nil
 }
 
+// holdLate suspends a job that was not held. One that was released is a copy only if the
+// API server has no unit of it: the cache of units may lag behind that of jobs.
+func (r *reconciler) holdLate(ctx context.Context, o *observation) error {
+	if o.state.Released != "" {
+		name := decision.UnitName(r.kind.Kind, o.key.Name, o.job.GetUID())
+		live, err := r.client.QueueUnits(o.key.Namespace).Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			r.memory.await(o.key, o.now, func(a *awaited) { a.unit = version{value: live.ResourceVersion} })
+			return nil
+		case !apierrors.IsNotFound(err):
+			return fmt.Errorf("reading QueueUnit %s/%s: %w", o.key.Namespace, name, err)
+		}
+	}
+	return r.suspend(ctx, o, decision.HoldLate)
+}
+
 // holdAgain suspends a queued job that was unsuspended by hand. The cache of units may
 // lag behind that of jobs: only the API server knows that the unit still waits, and
 // that kube-queue did not release the job.
@@ -104,6 +128,21 @@ func (r *reconciler) holdAgain(ctx context.Context, o *observation) error {
 		return nil
 	}
 	return r.suspend(ctx, o, decision.HoldAgain)
+}
+
+// freeQuota writes a status that frees the quota of the unit. The cache of jobs may lag
+// behind that of units, for example after a failover, and may show the job as it was
+// before its release: only the API server knows that the job has not changed since.
+func (r *reconciler) freeQuota(ctx context.Context, o *observation, status lifecycle.Status) error {
+	live, err := r.jobs.Get(ctx, o.key.Namespace, o.key.Name)
+	if err != nil {
+		return fmt.Errorf("reading %s %s: %w", r.kind.Kind, o.key, err)
+	}
+	if live.GetUID() != o.job.GetUID() || live.GetResourceVersion() != o.job.GetResourceVersion() {
+		r.memory.await(o.key, o.now, func(a *awaited) { a.job = version{value: live.GetResourceVersion()} })
+		return nil
+	}
+	return r.patchUnitStatus(ctx, o, status)
 }
 
 // resume requeues the unit first: between the two writes the job is unsuspended while

@@ -7,10 +7,13 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
 const (
@@ -25,14 +28,14 @@ const (
 func (r *reconciler) clear(ctx context.Context, leftovers []*v1alpha1.QueueUnit, now time.Time) (time.Duration, error) {
 	var after time.Duration
 	for _, unit := range leftovers {
-		if unit.DeletionTimestamp != nil {
+		if unit.DeletionTimestamp != nil && unit.Status.Phase.Ended() {
 			continue
 		}
 		if left := collectorGrace - r.memory.goneFor(unit.UID, now); left > 0 {
 			after = sooner(after, left)
 			continue
 		}
-		wait, err := r.clearOne(ctx, unit)
+		wait, err := r.clearOne(ctx, unit, now)
 		if err != nil {
 			return 0, err
 		}
@@ -41,8 +44,10 @@ func (r *reconciler) clear(ctx context.Context, leftovers []*v1alpha1.QueueUnit,
 	return after, nil
 }
 
-// clearOne deletes the unit if the API server itself reports that its job is gone.
-func (r *reconciler) clearOne(ctx context.Context, unit *v1alpha1.QueueUnit) (time.Duration, error) {
+// clearOne deletes the unit if the API server itself reports that its job is gone. It ends
+// a unit that is being deleted and that somebody's finalizer keeps, because it would hold
+// its quota until then.
+func (r *reconciler) clearOne(ctx context.Context, unit *v1alpha1.QueueUnit, now time.Time) (time.Duration, error) {
 	ref := unit.Spec.ConsumerRef
 	job, err := r.jobs.Get(ctx, unit.Namespace, ref.Name)
 	switch {
@@ -52,6 +57,9 @@ func (r *reconciler) clearOne(ctx context.Context, unit *v1alpha1.QueueUnit) (ti
 		return 0, fmt.Errorf("reading %s %s/%s: %w", ref.Kind, unit.Namespace, ref.Name, err)
 	case err == nil && job.GetUID() == ref.UID:
 		return catchUp, nil
+	case unit.DeletionTimestamp != nil:
+		gone := &observation{key: types.NamespacedName{Namespace: unit.Namespace, Name: ref.Name}, unit: unit, now: now}
+		return 0, r.patchUnitStatus(ctx, gone, lifecycle.Finished(unit, false, string(wellknown.ReasonJobDeleted), "the job was deleted", metav1.NewTime(now)))
 	}
 	err = r.client.QueueUnits(unit.Namespace).Delete(ctx, unit.Name, metav1.DeleteOptions{
 		Preconditions:     &metav1.Preconditions{UID: &unit.UID},

@@ -91,6 +91,8 @@ type fact int
 const (
 	// isRunning: the job runs.
 	isRunning fact = iota
+	// isReleased: the job of an admitted unit is released.
+	isReleased
 	// isRemaining: the job has ended, and something of it remains.
 	isRemaining
 	facts

@@ -37,7 +37,7 @@ type observation struct {
 func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key types.NamespacedName, now time.Time) (time.Duration, error) {
 	object, exists, err := r.cached.GetIndexer().GetByKey(key.String())
 	if err != nil {
-		return 0, fmt.Errorf("reading %s from the cache: %w", key, err)
+		return 0, fmt.Errorf("reading job %s: %w", key, err)
 	}
 	job, _ := object.(framework.Object)
 	if !exists {
@@ -133,11 +133,13 @@ func (r *reconciler) observe(key types.NamespacedName, job framework.Object, uni
 		Created:      job.GetCreationTimestamp().Time,
 	}}
 	waits := unit != nil && (unit.Status.Phase.Waits() || unit.Status.Phase == v1alpha1.PhaseReserved)
-	if waits || unit == nil && o.state.Marked && o.state.Foreign == "" {
+	dequeued := unit != nil && unit.Status.Phase == v1alpha1.PhaseDequeued
+	released := dequeued && o.state.Released == decision.Attempt(unit)
+	if waits || dequeued && !released || unit == nil && o.state.Marked && o.state.Foreign == "" {
 		o.desired = decision.DesiredOf(r.adapter, job, related, r.cluster, cmp.Or(fault, relatedFault))
 	}
-	watchRun := unit != nil && unit.Status.Phase == v1alpha1.PhaseDequeued && state.Running && state.End == nil
-	o.state.RunningSince = r.memory.since(job.GetUID(), isRunning, watchRun, now)
+	o.state.ReleasedSince = r.memory.since(job.GetUID(), isReleased, released, now)
+	o.state.RunningSince = r.memory.since(job.GetUID(), isRunning, dequeued && state.Running && state.End == nil, now)
 	if o.state.Remains = r.remainOf(job.GetUID()); o.state.Remains != "" {
 		o.state.Stopped = false
 	}

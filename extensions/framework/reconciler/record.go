@@ -122,8 +122,11 @@ func (r *reconciler) recordResumed(o *observation) {
 
 func (r *reconciler) recordLeft(o *observation) {
 	why := "its mark was removed"
-	if o.state.Foreign != "" {
+	switch {
+	case o.state.Foreign != "":
 		why = o.state.Foreign
+	case o.state.Deleting:
+		why = "the job is being deleted"
 	}
 	r.events.Write(r.event(o, corev1.EventTypeNormal, wellknown.EventLeftQueue, fmt.Sprintf(
 		"QueueUnit %s was deleted and the job left the queue: %s", o.unit.Name, why), string(o.unit.UID)))

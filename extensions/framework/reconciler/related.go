@@ -56,7 +56,7 @@ func (r *reconciler) relatedOf(job framework.Object) (framework.Object, error) {
 	key := cache.ObjectName{Namespace: job.GetNamespace(), Name: job.GetName()}.String()
 	found, _, err := r.related.GetIndexer().GetByKey(key)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s %s from the cache: %w", r.adapter.Kind().Related.Kind, key, err)
+		return nil, fmt.Errorf("reading %s %s: %w", r.adapter.Kind().Related.Kind, key, err)
 	}
 	object, isObject := found.(framework.Object)
 	if !isObject {

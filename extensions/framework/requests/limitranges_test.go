@@ -49,7 +49,7 @@ func TestPodTakesTheDefaultsOfItsNamespace(t *testing.T) {
 func TestPodObeysTheLimitsOfItsNamespace(t *testing.T) {
 	tests := []struct{ name, spec, ranges, err string }{
 		{"less than the min", `{containers: [{name: a, resources: {requests: {cpu: 1m}}}]}`, `[{type: Container, min: {cpu: 10m}}]`,
-			`LimitRange "r0" of the namespace rejects the pod: container "a" requests 1m cpu, but the min is 10m`},
+			`LimitRange "r0" rejects the pod: container "a" requests 1m cpu, but the min is 10m`},
 		{"no request where there is a min", `{containers: [{name: a}]}`, `[{type: Pod, min: {memory: 1Mi}}]`, `the pod requests no memory, but the min is 1Mi`},
 		{"a limit below the min", `{containers: [{name: a, resources: {requests: {cpu: 0}, limits: {cpu: 1m}}}]}`, `[{type: Container, min: {cpu: 2m}}]`, `container "a" requests 0 cpu`},
 		{"a limit above the max", `{initContainers: [{name: x, resources: {limits: {cpu: 3}}}]}`, `[{type: Container, max: {cpu: 2}}]`,
@@ -66,7 +66,7 @@ func TestPodObeysTheLimitsOfItsNamespace(t *testing.T) {
 			`container "a" has a cpu limit of 3 and a request of 1, but the maxLimitRequestRatio is 2`},
 		{"a ratio without a limit", `{containers: [{name: a, resources: {requests: {cpu: 1}}}]}`, `[{type: Container, maxLimitRequestRatio: {cpu: 2}}]`, `has a cpu limit of 0 and a request of 1`},
 		{"a request above the default limit", `{containers: [{name: a, resources: {requests: {cpu: 2}}}]}`, `[{type: Container, default: {cpu: 1}, defaultRequest: {cpu: 1}}]`,
-			`container "a" requests 2 cpu, but its limit is 1; set both (a LimitRange of the namespace may set a default)`},
+			`container "a" requests 2 cpu, but its limit is 1; lower the request or raise the limit (a LimitRange may set a default for either)`},
 		{"defaults that together go beyond the pod", `{resources: {requests: {cpu: 1}}, containers: [{name: a}, {name: b}]}`, `[{type: Container, defaultRequest: {cpu: 700m}}]`,
 			`the containers request 1400m cpu in total`},
 		{"defaults beside huge pages, which made the one request for memory that of the pod", `{resources: {requests: {cpu: 4}}, containers: [{name: a, resources: {limits: {memory: 1Gi, hugepages-2Mi: 2Mi}}}, {name: b}]}`,

@@ -55,19 +55,19 @@ func consistent(pod *corev1.Pod) error {
 		targets = append(targets, target{name: "the pod", requests: whole.Requests, limits: whole.Limits})
 		sum := helpers.AggregateContainerRequests(pod, helpers.PodResourcesOptions{})
 		if name, above := exceeds(sum, whole.Requests); above {
-			return fmt.Errorf("the containers request %s %s in total, but spec.resources.requests of the pod is %s; raise it",
+			return fmt.Errorf("the containers request %s %s in total, but spec.resources.requests of the pod is %s; raise the request of the pod",
 				amount(sum, name), name, amount(whole.Requests, name))
 		}
 		for _, container := range pod.Spec.Containers {
 			if name, above := exceeds(container.Resources.Limits, whole.Limits); above {
-				return fmt.Errorf("container %q has a %s limit of %s, but spec.resources.limits of the pod is %s; raise it",
+				return fmt.Errorf("container %q has a %s limit of %s, but spec.resources.limits of the pod is %s; raise the limit of the pod",
 					container.Name, name, amount(container.Resources.Limits, name), amount(whole.Limits, name))
 			}
 		}
 	}
 	for _, t := range targets {
 		if name, above := exceeds(t.requests, t.limits); above {
-			return fmt.Errorf("%s requests %s %s, but its limit is %s; set both (a LimitRange of the namespace may set a default)",
+			return fmt.Errorf("%s requests %s %s, but its limit is %s; lower the request or raise the limit (a LimitRange may set a default for either)",
 				t.name, amount(t.requests, name), name, amount(t.limits, name))
 		}
 	}
@@ -100,7 +100,7 @@ func allowed(pod *corev1.Pod, ranges []*corev1.LimitRange) error {
 			}
 			for _, t := range targets {
 				if why := t.refusedBy(item); why != "" {
-					return fmt.Errorf("LimitRange %q of the namespace rejects the pod: %s %s; change its requests or limits", limitRange.Name, t.name, why)
+					return fmt.Errorf("LimitRange %q rejects the pod: %s %s; change the requests or limits in the pod template", limitRange.Name, t.name, why)
 				}
 			}
 		}

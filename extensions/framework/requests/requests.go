@@ -88,7 +88,7 @@ func created(template *corev1.PodTemplateSpec, namespace string, cluster Cluster
 func Declared(list corev1.ResourceList, rules Rules) (corev1.ResourceList, error) {
 	for _, name := range sorted(list) {
 		if quantity := list[name]; quantity.Sign() < 0 {
-			return nil, fmt.Errorf("the amount of %s must not be negative, not %s", name, quantity.String())
+			return nil, fmt.Errorf("the amount of %s must be 0 or more, not %s", name, quantity.String())
 		}
 	}
 	if err := within(list); err != nil {
@@ -153,7 +153,7 @@ func checkResources(where string, resources corev1.ResourceRequirements) error {
 	for _, list := range []corev1.ResourceList{resources.Requests, resources.Limits} {
 		for _, name := range sorted(list) {
 			if quantity := list[name]; quantity.Sign() < 0 {
-				return fmt.Errorf("%s: the amount of %s must not be negative, not %s", where, name, quantity.String())
+				return fmt.Errorf("%s: the amount of %s must be 0 or more, not %s", where, name, quantity.String())
 			}
 		}
 	}

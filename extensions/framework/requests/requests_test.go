@@ -150,10 +150,10 @@ func tryPod(t *testing.T, spec string, c cluster, wantRequests, wantLimits strin
 
 func TestPodRefuses(t *testing.T) {
 	tests := []struct{ name, spec, err string }{
-		{"a negative request", `{containers: [{name: main, resources: {requests: {cpu: -1}}}]}`, `container "main": the amount of cpu must not be negative, not -1`},
+		{"a negative request", `{containers: [{name: main, resources: {requests: {cpu: -1}}}]}`, `container "main": the amount of cpu must be 0 or more, not -1`},
 		{"a negative limit of an init container", `{initContainers: [{name: first, resources: {limits: {memory: -1Mi}}}]}`, `container "first"`},
 		{"a negative overhead", `{overhead: {cpu: -1}}`, "overhead"},
-		{"a negative request of the pod as a whole", `{resources: {requests: {cpu: -1}}}`, "the pod: the amount of cpu must not be negative"},
+		{"a negative request of the pod as a whole", `{resources: {requests: {cpu: -1}}}`, "the pod: the amount of cpu must be 0 or more"},
 		{"a sum that cannot be counted", `{containers: [{resources: {requests: {memory: 8E}}}, {resources: {requests: {memory: 7E}}}]}`, "the amount of memory exceeds the maximum"},
 		{"so much CPU that its thousandths cannot be counted", `{containers: [{resources: {requests: {cpu: 10P}}}]}`, "the amount of cpu exceeds the maximum"},
 		{"a RuntimeClass that is not there", `{runtimeClassName: gone, containers: [{}]}`, `RuntimeClass "gone" does not exist`},

@@ -35,7 +35,7 @@ func (c conf) size(unit int64, keys ...string) (amount int64, given bool, err er
 		if unit == mib {
 			alone = "MiB"
 		}
-		return 0, true, found.wrong("is not a valid Spark size; write a whole number with unit b, k, m, g, t or p, for example 512m or 2g (without a unit: %s)", alone)
+		return 0, true, found.wrong("is not a valid Spark size; write an integer with unit b, k, m, g, t or p, for example 512m or 2g (without a unit: %s)", alone)
 	}
 	multiple := unit
 	switch {

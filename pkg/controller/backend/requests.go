@@ -17,7 +17,7 @@ func Requests(names *resources.Names, unit *v1alpha1.QueueUnit) (quota.Demand, e
 	demand := quota.Demand{Preemptible: ptr.Deref(unit.Spec.Preemptible, true)}
 	if _, ok := unit.Spec.Resource[quota.JobsResource]; ok {
 		demand.Requests = resources.Vector(nil).With(jobs, 1)
-		return demand, fmt.Errorf("spec.resource: %s is counted automatically; remove it", quota.JobsResource)
+		return demand, fmt.Errorf("spec.resource contains %s, which is counted automatically; create the unit again without it", quota.JobsResource)
 	}
 	requests, err := resources.Request(names, unit.Spec.Resource)
 	demand.Requests = requests.With(jobs, 1)

@@ -96,7 +96,7 @@ func (l *Lease) newElector(ctx context.Context, lock resourcelock.Interface, onS
 
 // lostLease exits the process. The term has already blocked all writes.
 func (l *Lease) lostLease(ctx context.Context, why error) {
-	klog.FromContext(ctx).Error(why, "The lease is lost, exiting immediately", "lease", klog.KRef(l.Namespace, l.Name))
+	klog.FromContext(ctx).Error(why, "The lease is lost; this process exits so that another replica can take over", "lease", klog.KRef(l.Namespace, l.Name))
 	klog.Flush()
 	l.exit(exitLost)
 }

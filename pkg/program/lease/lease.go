@@ -41,7 +41,7 @@ func (l *Lease) newLock() (*leaseLock, error) {
 func (l *leaseLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil && l.term.holds() && record.HolderIdentity != l.Identity() && record.HolderIdentity != "" {
-		return nil, nil, l.term.lose(fmt.Errorf("%w: %s", errTaken, record.HolderIdentity))
+		return nil, nil, l.term.lose(fmt.Errorf("%w; the holder is %s", errTaken, record.HolderIdentity))
 	}
 	return record, raw, err
 }

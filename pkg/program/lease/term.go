@@ -36,8 +36,8 @@ type term struct {
 }
 
 var (
-	errFrozen = errors.New("the lease was not renewed in time")
-	errTaken  = errors.New("another process holds the lease")
+	errFrozen = errors.New("this process did not renew the lease in time; check its connection to the API server and its CPU")
+	errTaken  = errors.New("another process holds the lease, because this one did not renew it in time")
 )
 
 // instant is a point in time by two clocks.

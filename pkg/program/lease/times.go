@@ -57,7 +57,7 @@ func (o *Options) Validate() error { return o.lease.validate() }
 // replicas would take over a lease of 15.9 s after 15 s.
 func (t *times) checkDuration() error {
 	if t.duration <= 0 || t.duration%time.Second != 0 || t.duration > longestLease {
-		return fmt.Errorf("must be a whole number of seconds from 1s to %v, not %v", longestLease, t.duration)
+		return fmt.Errorf("must be in whole seconds, from 1s to %v, not %v", longestLease, t.duration)
 	}
 	return nil
 }

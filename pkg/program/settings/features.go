@@ -87,10 +87,10 @@ func (f *Features) Set(text string) error {
 		}
 		on, err := strconv.ParseBool(value)
 		if err != nil {
-			return fmt.Errorf("%s must be true or false, not %q", name, value)
+			return fmt.Errorf("feature %s must be true or false, not %q", name, value)
 		}
 		if spec.LockToDefault && on != spec.Default {
-			return fmt.Errorf("%s is locked to %t", name, spec.Default)
+			return fmt.Errorf("feature %s is locked to %t; remove it from the setting", name, spec.Default)
 		}
 		f.set[name] = on
 	}

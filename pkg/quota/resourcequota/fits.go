@@ -61,7 +61,7 @@ func say(r *quota.Refusal) string {
 			r.Node, format(r.Asked), r.Resource, format(r.Limit), format(r.Used))
 	}
 	return fmt.Sprintf("insufficient %s in ResourceQuota %s: requested %s, used or reserved %s of hard limit %s; "+
-		"only the initial pods of a released job are guaranteed to fit",
+		"pods that the job adds after its start may still be rejected",
 		r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit))
 }
 

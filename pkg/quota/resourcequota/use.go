@@ -141,7 +141,7 @@ func (w *weighing) count(key string, one int64) {
 	}
 	high, low := bits.Mul64(uint64(one), uint64(w.times))
 	if high > 0 || low > resources.MaxRequest {
-		w.faults = append(w.faults, fmt.Errorf("%s: %d times %s exceeds the largest possible request, %s", key, w.times,
+		w.faults = append(w.faults, fmt.Errorf("%s: %d times %s exceeds the largest possible request, %s; request less", key, w.times,
 			resources.Format(key, one), resources.Format(key, resources.MaxRequest)))
 		low = resources.MaxRequest
 	}
@@ -158,7 +158,7 @@ func (b *Backend) Vector(all ...Use) (resources.Vector, error) {
 			id := b.id(dimension{key: a.key, class: use.Class, unset: a.unset})
 			if sums[id] += a.value; sums[id] > resources.MaxRequest {
 				sums[id] = resources.MaxRequest
-				faults = append(faults, fmt.Errorf("%s: the sum of the requests exceeds the largest possible request, %s", a.key, resources.Format(a.key, resources.MaxRequest)))
+				faults = append(faults, fmt.Errorf("%s: the sum of the requests exceeds the largest possible request, %s; request less", a.key, resources.Format(a.key, resources.MaxRequest)))
 			}
 		}
 	}

@@ -102,11 +102,11 @@ func (c *checker) visit(written *Node, above string, place, parent, depth int) *
 
 func (c *checker) checkName(n *checkedNode) {
 	if strings.TrimSpace(n.Name) == "" {
-		n.fault("the node has no name; set name")
+		n.fault("the node has no name; set one")
 		return
 	}
 	if other, used := c.byName[n.Name]; used {
-		n.fault("the name %q is also used by %s; give every node a unique name", n.Name, other)
+		n.fault("more than one node has the name %q (the first is %s); give every node a unique name", n.Name, other)
 	} else if other, used := c.byPath[n.path]; used {
 		n.fault("the path is also that of node %q; remove the / from the names", other)
 	}
@@ -134,11 +134,11 @@ func (c *checker) checkNamespaces(n *checkedNode) {
 	for _, namespace := range n.Namespaces {
 		switch {
 		case namespace == "":
-			n.warn("an empty namespace is ignored")
+			n.warn("an empty namespace is ignored; remove it")
 		case namespace != everyOther && len(content.IsDNS1123Label(namespace)) > 0:
-			n.warn("%q is ignored because it is not a valid namespace name", namespace)
+			n.warn("%q is ignored because it is not a valid namespace name; correct or remove it", namespace)
 		case seen[namespace]:
-			n.warn("namespace %q is listed twice", namespace)
+			n.warn("namespace %q is listed twice; remove one entry", namespace)
 		default:
 			n.namespaces = append(n.namespaces, namespace)
 			if first, listed := c.listedBy[namespace]; listed {
@@ -159,7 +159,7 @@ func (n *checkedNode) compare() {
 		limit := n.max[name]
 		format := func(v int64) string { return resources.Format(name, v) }
 		if n.min[name] > limit {
-			n.fault("min %s %s is above max %s", name, format(n.min[name]), format(limit))
+			n.fault("min %s %s is above max %s; lower the min or raise the max", name, format(n.min[name]), format(limit))
 		}
 		var mins, maxs resources.Sum
 		above := false
@@ -167,14 +167,14 @@ func (n *checkedNode) compare() {
 			mins, maxs = mins.Plus(child.min[name]), maxs.Plus(child.max[name])
 			if child.max[name] > limit {
 				above = true
-				child.warn("max %s %s is above max %s of %s", name, format(child.max[name]), format(limit), n.path)
+				child.warn("max %s %s is above max %s of %s, so it can never be reached; lower it", name, format(child.max[name]), format(limit), n.path)
 			}
 		}
 		if mins.Below(limit) < 0 {
-			n.fault("the sum of the children's min %s, %s, is above max %s", name, format(mins.Clamp()), format(limit))
+			n.fault("the sum of the children's min %s, %s, is above max %s; lower them or raise the max", name, format(mins.Clamp()), format(limit))
 		}
 		if maxs.Below(limit) < 0 && !above {
-			n.warn("the sum of the children's max %s, %s, is above max %s", name, format(maxs.Clamp()), format(limit))
+			n.warn("the sum of the children's max %s, %s, is above max %s, so not all of them can be reached at the same time", name, format(maxs.Clamp()), format(limit))
 		}
 	}
 }

@@ -8,8 +8,9 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator/report"
 )
 
-// usePanel stacks the use of tenants, the largest at the bottom.
-func (d *drawing) usePanel(r *report.Report) *panel {
+// usePanel stacks the use of tenants, the largest at the bottom. limit is the name of the max
+// of the root.
+func (d *drawing) usePanel(r *report.Report, heading, unit, limit string) *panel {
 	layers := d.layers(r)
 	greatest := r.Series.Limit
 	for _, l := range layers {
@@ -17,16 +18,16 @@ func (d *drawing) usePanel(r *report.Report) *panel {
 	}
 	// Leave some space above the line of the limit.
 	ticks := amounts(greatest)
-	y := axis{to: max(greatest*1.06, ticks[len(ticks)-1].at), ticks: ticks, title: report.Unit(r.Resource)}
+	y := axis{to: max(greatest*1.06, ticks[len(ticks)-1].at), ticks: ticks, title: unit}
 	if last := ticks[len(ticks)-1].at; last > greatest*1.1 {
 		y.to, y.ticks = greatest*1.1, ticks[:len(ticks)-1]
 	}
-	use := &panel{name: "use " + r.Name, title: "Use by tenant, policy " + r.Name, height: 190, x: d.timeAxis(), y: y}
+	use := &panel{name: "use " + r.Name, title: heading, height: 190, x: d.timeAxis(), y: y}
 	for _, l := range slices.Backward(layers) {
 		use.legend = append(use.legend, entry{name: shorten(l.name, 22), style: "fill:" + l.color, area: true})
 	}
 	if r.Series.Limit > 0 {
-		use.legend = append([]entry{{name: "max of the root", style: "stroke:#111;stroke-dasharray:6 4"}}, use.legend...)
+		use.legend = append([]entry{{name: limit, style: "stroke:#111;stroke-dasharray:6 4"}}, use.legend...)
 	}
 	use.draw = func(p *picture, at func(x, y float64) point) {
 		for _, l := range layers {

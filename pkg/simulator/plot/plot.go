@@ -47,12 +47,33 @@ text{font-family:system-ui,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;f
 
 // Draw returns the image of a paper that has at least one report.
 func Draw(paper *report.Paper) []byte {
-	d := &drawing{Paper: paper}
-	for _, r := range paper.Reports {
-		d.end = max(d.end, time.Duration(r.Series.Interval)*time.Duration(len(r.Series.Waiting)))
+	d := newDrawing(paper)
+	title := fmt.Sprintf("%s: %s jobs of %s tenants", filepath.Base(paper.Trace.File), report.Count(int64(paper.Trace.Jobs)), report.Count(int64(paper.Trace.Tenants)))
+	return compose(title, "Quota tree "+paper.Tree.Source, d.panels())
+}
+
+// Use are the texts of an image that shows only the use over time.
+type Use struct {
+	Title, Subtitle string
+	// Headings are the headings of the panels, one for each report.
+	Headings []string
+	// Unit is the title of the vertical axis, Limit the name of the max of the root.
+	Unit, Limit string
+}
+
+// DrawUse returns an image of a paper that has at least one report, with the use over time
+// of each report.
+func DrawUse(paper *report.Paper, texts Use) []byte {
+	d := newDrawing(paper)
+	var panels []*panel
+	for i, r := range paper.Reports {
+		panels = append(panels, d.usePanel(r, texts.Headings[i], texts.Unit, texts.Limit))
 	}
-	d.chooseTenants()
-	panels := d.panels()
+	return compose(texts.Title, texts.Subtitle, panels)
+}
+
+// compose puts the panels below each other.
+func compose(title, subtitle string, panels []*panel) []byte {
 	top := 62.0
 	for _, panel := range panels {
 		panel.top = top + panelTop
@@ -61,12 +82,11 @@ func Draw(paper *report.Paper) []byte {
 	p := &picture{}
 	fmt.Fprintf(p, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%s" viewBox="0 0 %d %s" role="img">`+"\n",
 		pictureWidth, number(top), pictureWidth, number(top))
-	title := fmt.Sprintf("%s: %s jobs of %s tenants", filepath.Base(paper.Trace.File), report.Count(int64(paper.Trace.Jobs)), report.Count(int64(paper.Trace.Tenants)))
 	fmt.Fprintf(p, "<title>%s</title>\n", escape(title))
 	p.WriteString(style)
 	p.WriteString(`<rect width="100%" height="100%" style="fill:#fff"/>` + "\n")
 	p.text(panelLeft, 30, start, "title", shorten(title, 90))
-	p.text(panelLeft, 50, start, "subtitle", shorten("Quota tree "+paper.Tree.Source, 130))
+	p.text(panelLeft, 50, start, "subtitle", shorten(subtitle, 130))
 	for _, panel := range panels {
 		panel.write(p)
 	}
@@ -81,6 +101,15 @@ type drawing struct {
 	// tenants are those with a color, sorted by resource-hours, the largest first.
 	tenants []string
 	others  int
+}
+
+func newDrawing(paper *report.Paper) *drawing {
+	d := &drawing{Paper: paper}
+	for _, r := range paper.Reports {
+		d.end = max(d.end, time.Duration(r.Series.Interval)*time.Duration(len(r.Series.Waiting)))
+	}
+	d.chooseTenants()
+	return d
 }
 
 func (d *drawing) chooseTenants() {
@@ -106,7 +135,7 @@ func (d *drawing) othersName() string {
 func (d *drawing) panels() []*panel {
 	var panels []*panel
 	for _, r := range d.Reports {
-		panels = append(panels, d.usePanel(r))
+		panels = append(panels, d.usePanel(r, "Use by tenant, policy "+r.Name, report.Unit(r.Resource), "max of the root"))
 	}
 	return append(panels, d.waitingPanel(), d.distributionPanel())
 }

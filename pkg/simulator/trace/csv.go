@@ -218,7 +218,7 @@ func timestamp(text string) (at time.Duration, dated bool, err error) {
 	for _, layout := range layouts {
 		if date, err := time.Parse(layout, text); err == nil {
 			if date.Year() < 1970 || date.Year() > 2199 {
-				return 0, true, fmt.Errorf("the year %d is not between 1970 and 2199", date.Year())
+				return 0, true, fmt.Errorf("the year must be from 1970 to 2199, not %d", date.Year())
 			}
 			return date.Sub(time.Unix(0, 0)), true, nil
 		}

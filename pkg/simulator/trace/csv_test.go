@@ -100,7 +100,7 @@ func TestAFaultOfACSVFileSaysWhereItIsAndWhatToDo(t *testing.T) {
 		{"a resource without a name", "timestamp,duration,request:,cluster\n", []string{"column request:", "request:cpu"}},
 		{"too few fields", header + "0,1,1,a\n0,1,1\n", []string{"jobs:3:", "3 fields", "has 4"}},
 		{"a date that is none", header + "yesterday,1,1,a\n", []string{"jobs:2: column timestamp", `"yesterday"`, "2026-01-31"}},
-		{"a date of long ago", header + "0001-01-01 00:00:00,1,1,a\n", []string{"jobs:2: column timestamp", "year 1 "}},
+		{"a date of long ago", header + "0001-01-01 00:00:00,1,1,a\n", []string{"jobs:2: column timestamp", "the year must be from 1970 to 2199, not 1"}},
 		{"milliseconds", header + "1769846400000,1,1,a\n", []string{"jobs:2: column timestamp", "seconds"}},
 		{"dates and seconds", header + "0,1,1,a\n\n2026-01-31 08:00:00,1,1,a\n", []string{"jobs:4: column timestamp", "mixes dates and seconds"}},
 		{"no duration in a row", header + "0,,1,a\n", []string{"jobs:2: column duration", "empty"}},

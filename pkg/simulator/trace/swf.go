@@ -127,7 +127,7 @@ func (c *collector) swfLine(text string, line int, tenant Field) error {
 		c.skip(line, "unknown submit time")
 	default:
 		if processors != float64(int64(processors)) {
-			return c.fault(line, swfNames[place], "%v is not a whole number of processors", processors)
+			return c.fault(line, swfNames[place], "the number of processors must be an integer, not %v", processors)
 		}
 		c.rows = append(c.rows, row{at: toDuration(numbers[swfSubmit]), tenant: tenantOf(tenant, fields[tenant.place()]), sizes: strconv.FormatInt(int64(processors), 10),
 			job: simulator.Job{Runs: toDuration(numbers[swfRun]),

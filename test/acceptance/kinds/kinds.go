@@ -1,52 +1,60 @@
-// Package kinds has one manifest for each kind of job that is queued, which tests of all kinds start
-// from: the one that users copy, examples/NAME.yaml, where NAME is that of the kind in
-// --enabled-extensions, with the merge patch NAME.yaml of this folder. The patch contains what is of
-// interest to tests only, mostly annotations:
+// Package kinds has one manifest for each kind of job, which the tests of all kinds use: the example
+// for users, examples/NAME.yaml, where NAME is the name of the kind in --enabled-extensions, with a
+// merge patch of what only tests need.
 //
-//	acceptance.kube-queue.dev/total       what the job requests, all pods together
-//	acceptance.kube-queue.dev/batch-jobs  how many batch Jobs it consists of (0)
-//	acceptance.kube-queue.dev/endless     "true": it runs until somebody deletes it
-//	localcluster.kube-queue.dev/run-time  how long pods run (see test/localcluster)
+// The patch is a document in the test data of the adapter (extensions/*/testdata):
 //
-// Without a run time anywhere all pods end, and the job with them. Otherwise the patch gives one to
-// each pod template that needs it, and "never" to pods that end with their job.
+//	example:
+//	  file: the name of the file in examples
+//	  total: {...}     what all pods of the job request together
+//	  batchJobs: n     how many batch Jobs the job creates; optional
+//	  endless: true    the job runs until it is suspended or deleted; optional
+//	  patch: {...}     optional
+//
+// The patch sets the annotation localcluster.kube-queue.dev/run-time of pod templates, which is how
+// long a pod runs (see test/localcluster): "never" for pods that end only with their job. If all pods
+// end without help, no run time is needed.
 package kinds
 
 import (
-	"embed"
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/json"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/examples"
+	"kube-queue.dev/kube-queue/extensions"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/registry"
 )
 
-//go:embed *.yaml
-var patches embed.FS
-
-const (
-	totalNote     = "acceptance.kube-queue.dev/total"
-	batchJobsNote = "acceptance.kube-queue.dev/batch-jobs"
-	endlessNote   = "acceptance.kube-queue.dev/endless"
-)
+// example is how tests use an example.
+type example struct {
+	File      string              `json:"file"`
+	Total     corev1.ResourceList `json:"total"`
+	BatchJobs int                 `json:"batchJobs"`
+	Endless   bool                `json:"endless"`
+	Patch     json.RawMessage     `json:"patch"`
+}
 
 // Sample is a kind of job with its manifest.
 type Sample struct {
 	framework.Kind
 	// Total is what one job requests.
 	Total corev1.ResourceList
-	// BatchJobs is how many batch Jobs a job consists of, which are not queued themselves.
+	// BatchJobs is how many batch Jobs a job creates. They are not queued themselves.
 	BatchJobs int
 	// Endless reports that jobs run until they are suspended or deleted.
 	Endless bool
@@ -56,11 +64,15 @@ type Sample struct {
 
 // All returns the samples of all kinds, in the registry's order.
 func All() ([]Sample, error) {
+	used, err := usedExamples()
+	if err != nil {
+		return nil, err
+	}
 	var all []Sample
 	for _, adapter := range registry.All() {
-		sample, err := read(adapter.Kind())
+		sample, err := read(adapter.Kind(), used)
 		if err != nil {
-			return nil, fmt.Errorf("%s of examples/ and test/acceptance/kinds/: %w", File(adapter.Kind()), err)
+			return nil, fmt.Errorf("examples/%s: %w", File(adapter.Kind()), err)
 		}
 		all = append(all, sample)
 	}
@@ -70,50 +82,72 @@ func All() ([]Sample, error) {
 // File is the name of the kind's manifest.
 func File(kind framework.Kind) string { return kind.Name + ".yaml" }
 
-func read(kind framework.Kind) (Sample, error) {
+// usedExamples returns the documents of the test data that describe an example, by the name of its
+// file.
+func usedExamples() (map[string]example, error) {
+	used := map[string]example{}
+	err := fs.WalkDir(extensions.TestData, ".", func(name string, _ fs.DirEntry, err error) error {
+		if err != nil || path.Ext(name) != ".yaml" {
+			return err
+		}
+		data, err := extensions.TestData.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		for _, document := range bytes.Split(data, []byte("\n---\n")) {
+			if !bytes.HasPrefix(document, []byte("example:\n")) {
+				continue
+			}
+			var one struct {
+				Example example `json:"example"`
+			}
+			if err := yaml.UnmarshalStrict(document, &one); err != nil {
+				return fmt.Errorf("extensions/%s: %w", name, err)
+			}
+			file := one.Example.File
+			if _, twice := used[file]; twice {
+				return fmt.Errorf("extensions/%s: example %q is in the test data twice", name, file)
+			}
+			used[file] = one.Example
+		}
+		return nil
+	})
+	return used, err
+}
+
+func read(kind framework.Kind, used map[string]example) (Sample, error) {
 	text, err := examples.Files.ReadFile(File(kind))
 	if err != nil {
 		return Sample{}, err
 	}
-	addition, err := patches.ReadFile(File(kind))
-	if err != nil {
-		return Sample{}, err
+	use, found := used[File(kind)]
+	if !found {
+		return Sample{}, errors.New("no document \"example\" in the test data of an adapter has this file")
 	}
-	data, err := merged(text, addition)
+	if len(use.Total) == 0 {
+		return Sample{}, errors.New("the document \"example\" in the test data has no total")
+	}
+	data, err := merged(text, use.Patch)
 	if err != nil {
 		return Sample{}, err
 	}
 	job := &unstructured.Unstructured{}
-	if err := json.Unmarshal(data, &job.Object); err != nil {
+	if err := utiljson.Unmarshal(data, &job.Object); err != nil {
 		return Sample{}, err
 	}
 	if job.GroupVersionKind() != kind.GroupVersionKind {
 		return Sample{}, fmt.Errorf("the manifest is a %s, not a %s", job.GroupVersionKind(), kind.GroupVersionKind)
 	}
-	notes := job.GetAnnotations()
-	sample := Sample{Kind: kind, manifest: job, Endless: notes[endlessNote] == "true"}
-	if err := yaml.UnmarshalStrict([]byte(notes[totalNote]), &sample.Total); err != nil || len(sample.Total) == 0 {
-		return Sample{}, fmt.Errorf("annotation %s must contain what the job requests, such as '{cpu: \"2\"}': it is %q (%v)", totalNote, notes[totalNote], err)
-	}
-	if number, there := notes[batchJobsNote]; there {
-		if sample.BatchJobs, err = strconv.Atoi(number); err != nil {
-			return Sample{}, fmt.Errorf("annotation %s: %w", batchJobsNote, err)
-		}
-	}
-	return sample, nil
+	return Sample{Kind: kind, Total: use.Total, BatchJobs: use.BatchJobs, Endless: use.Endless, manifest: job}, nil
 }
 
-// merged applies a merge patch; both texts are YAML, and the result is JSON.
+// merged applies a JSON merge patch to YAML. The result is JSON.
 func merged(text, patch []byte) ([]byte, error) {
 	data, err := yaml.YAMLToJSON(text)
-	if err != nil {
-		return nil, err
+	if err != nil || patch == nil {
+		return data, err
 	}
-	change, err := yaml.YAMLToJSON(patch)
-	if err != nil {
-		return nil, err
-	}
-	return jsonpatch.MergePatch(data, change)
+	return jsonpatch.MergePatch(data, patch)
 }
 
 // Job is the manifest with its mark.
@@ -144,6 +178,5 @@ func (s Sample) Marked() bool {
 	return s.manifest.GetAnnotations()[wellknown.SuspendAnnotation] == "true" || s.MarkedBySuspend && suspended
 }
 
-// Hold is the name of the policy that holds the kind's jobs. Kinds of one name
-// share it.
+// Hold is the name of the policy that holds the kind's jobs. Kinds with the same name share it.
 func (s Sample) Hold() string { return "kube-queue-hold-" + strings.ToLower(s.Kind.Kind) }

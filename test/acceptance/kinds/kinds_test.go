@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"embed"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -29,8 +30,12 @@ func TestEachKindHasAManifestAndEachManifestAKind(t *testing.T) {
 		want = append(want, File(sample.Kind))
 	}
 	slices.Sort(want)
-	if have := filesOf(t, patches); !slices.Equal(have, want) {
-		t.Errorf("the patches are %v, want %v", have, want)
+	used, err := usedExamples()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if have := slices.Sorted(maps.Keys(used)); !slices.Equal(have, want) {
+		t.Errorf("the test data of the adapters describes the examples %v, want %v", have, want)
 	}
 	if have := slices.DeleteFunc(filesOf(t, examples.Files), func(name string) bool { return name == examples.QuotaTree }); !slices.Equal(have, want) {
 		t.Errorf("the examples are %v, want %v", have, want)
@@ -70,7 +75,7 @@ func TestAdaptersReadTheManifests(t *testing.T) {
 			continue
 		}
 		if _, byAnother := adapter.(framework.RelatedReader); byAnother {
-			continue // another object says what its pods are
+			continue // another object describes its pods
 		}
 		if pods, err := adapter.Pods(object); err != nil || len(pods.Sets) == 0 {
 			t.Errorf("%s: %d pod sets, %v", File(samples[i].Kind), len(pods.Sets), err)
@@ -78,8 +83,8 @@ func TestAdaptersReadTheManifests(t *testing.T) {
 	}
 }
 
-// Adapters and the checker are written from an operator's source twice, so that a
-// mistake in one is not made in both.
+// Adapters and the checker are written independently from an operator's source, so that a mistake
+// in one is not in both.
 func TestTheCheckerKnowsEachKindToo(t *testing.T) {
 	for _, sample := range all(t) {
 		for _, version := range sample.Versions() {
@@ -90,14 +95,14 @@ func TestTheCheckerKnowsEachKindToo(t *testing.T) {
 			}
 			if view.Kind() != sample.Kind.Kind || view.Suspend() != strings.Join(sample.SuspendPath, ".") ||
 				view.BySuspend() != sample.MarkedBySuspend || view.Operator() != sample.ManagedBy {
-				t.Errorf("the checker says of %s/%s: kind %s, suspended at %s, marked by it %t, operator %q; its adapter says %+v",
+				t.Errorf("the checker describes %s/%s as: kind %s, suspended at %s, marked by it %t, operator %q; its adapter: %+v",
 					sample.Name, version, view.Kind(), view.Suspend(), view.BySuspend(), view.Operator(), sample.Kind)
 			}
 		}
 	}
 }
 
-// What follows from these two is not tried where an adapter forgets them.
+// Tests that depend on these two fields do not run if an adapter omits them.
 func TestOwnersAndOlderVersionsAreThoseOfTheOperators(t *testing.T) {
 	owners := map[string]string{"job": "CronJob.batch", "rayjob": "RayCronJob.ray.io"}
 	older := map[string]string{"rayjob": "v1alpha1", "raycluster": "v1alpha1"}

@@ -103,7 +103,7 @@ func (unitMoves) seePhase(w *model.World, c *model.Change, f *findings) {
 			continue
 		case m.stopped && !was.Stopped():
 			continue
-		case m.jobEnded && (c.Job == nil || c.Job.Ended.IsZero()):
+		case m.jobEnded && (c.Job == nil || c.Job.Ended.IsZero() && c.Job.Gone.IsZero()):
 			continue
 		}
 		known = true
@@ -138,7 +138,14 @@ func (unitMoves) seeEviction(w *model.World, c *model.Change, f *findings) {
 		f.fail("wrong-writer", c.Write.Moment(), c.Unit, "%s must not write condition Evicted with reason %s", user, now.EvictedReason)
 	case now.EvictedReason == "Stopped" && !was.Evicted:
 		f.fail("wrong-move", c.Write.Moment(), c.Unit, "its eviction is complete (reason Stopped), but nothing had requested it")
+	case now.EvictedReason == "JobChanged" && !was.Evicted && released(c):
+		f.fail("wrong-move", c.Write.Moment(), c.Unit, "it returns its quota because its job changed, but the job was released")
 	}
+}
+
+// released reports whether the job of the unit is released for the current attempt.
+func released(c *model.Change) bool {
+	return c.Job != nil && c.Job.Facts != nil && !c.Job.Facts.Suspended
 }
 
 // seeWhy: inactive units and units in a stopped queue get no quota, and an eviction must

@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Amounts are exact numbers of base units by resource: thousandths for cpu,
-// whole ones for all others.
+// Amounts are exact numbers of base units by resource: thousandths for cpu, units for all other
+// resources.
 type Amounts map[string]*big.Int
 
-// Quantities are amounts as they are written, a text or a plain number each.
+// Quantities are amounts as written in objects: strings or plain numbers.
 type Quantities map[string]json.RawMessage
 
-// Ceil rounds up to base units, as requests are.
+// Ceil returns the amounts rounded up to base units, like requests.
 func (q Quantities) Ceil() (Amounts, error) {
 	out := Amounts{}
 	for name, raw := range q {
@@ -31,7 +31,7 @@ func (q Quantities) Ceil() (Amounts, error) {
 	return out, nil
 }
 
-// exact reads limits, none of which may be negative.
+// exact returns limits without rounding. Negative limits are errors.
 func (q Quantities) exact() (map[string]*big.Rat, error) {
 	out := map[string]*big.Rat{}
 	for name, raw := range q {
@@ -50,7 +50,7 @@ func (q Quantities) exact() (map[string]*big.Rat, error) {
 func readQuantity(raw json.RawMessage) (*big.Rat, error) {
 	text := strings.Trim(string(raw), `"`)
 	if at := strings.IndexAny(text, "eE"); at >= 0 && len(text)-at > len("e-99") {
-		return nil, fmt.Errorf("%q is no quantity", text) // it would be parsed for minutes
+		return nil, fmt.Errorf("%q is no quantity", text) // parsing it would take minutes
 	}
 	parsed, err := resource.ParseQuantity(text)
 	if err != nil {
@@ -87,7 +87,7 @@ func (a Amounts) Get(name string) *big.Int {
 	return new(big.Int)
 }
 
-// AddTimes adds the other amounts a number of times.
+// AddTimes adds a multiple of the other amounts.
 func (a Amounts) AddTimes(other Amounts, times int64) {
 	for name, n := range other {
 		product := new(big.Int).Mul(n, big.NewInt(times))
@@ -95,7 +95,7 @@ func (a Amounts) AddTimes(other Amounts, times int64) {
 	}
 }
 
-// most raises each amount to the other's where that is more.
+// most raises each amount to the other amount if that is larger.
 func (a Amounts) most(other Amounts) {
 	for name, n := range other {
 		if n.Cmp(a.Get(name)) > 0 {
@@ -104,7 +104,7 @@ func (a Amounts) most(other Amounts) {
 	}
 }
 
-// Names of the resources of both, in order.
+// Names returns the sorted resource names of both.
 func (a Amounts) Names(other Amounts) []string {
 	all := maps.Clone(a)
 	if all == nil {
@@ -114,7 +114,7 @@ func (a Amounts) Names(other Amounts) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Differences reports where two amounts differ; an absent one is zero.
+// Differences describes where two amounts differ. A missing resource counts as zero.
 func (a Amounts) Differences(other Amounts, mine, theirs string) string {
 	var parts []string
 	for _, name := range a.Names(other) {
@@ -125,7 +125,7 @@ func (a Amounts) Differences(other Amounts, mine, theirs string) string {
 	return strings.Join(parts, "; ")
 }
 
-// Figure is an amount as people write it.
+// Figure formats an amount as a quantity for people.
 func Figure(name string, n *big.Int) string {
 	if strings.TrimPrefix(strings.TrimPrefix(name, "requests."), "limits.") != "cpu" {
 		return n.String()

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// Book counts what the two programs write, job by job.
+// Book counts the writes of the two programs for each job.
 type Book struct {
 	accounts map[string]*account // by the job's UID
 	Order    []*account
@@ -17,7 +17,7 @@ type Book struct {
 	deciders []Moment // when another process took it
 }
 
-// account is what one job has cost.
+// account has the writes for one job.
 type account struct {
 	JobWrites
 	Job        *Job
@@ -26,13 +26,13 @@ type account struct {
 	released   Moment
 	ended      Moment
 	reasons    int // writes of the reason while the unit waited
-	afterwards int // the same later
-	swept      int // its unit was deleted though the garbage collector would do it
+	afterwards int // writes of the reason after the release
+	swept      int // explicit deletes of its unit, which the garbage collector would delete too
 	warnings   map[string]bool
 	unjudged   string
 }
 
-// rapidStatus is a status write too soon after the one before.
+// rapidStatus is a status write too soon after the previous one.
 type rapidStatus struct {
 	Object string
 	At     Moment
@@ -147,7 +147,7 @@ func (b *Book) target(w *World, c *Change) (*Job, target) {
 	return nil, onJob
 }
 
-// purpose is what a write was for, in a word or two.
+// purpose describes in one or two words what a write was for.
 func purpose(c *Change) string {
 	now, was := (*UnitFacts)(nil), c.UnitWas
 	if c.Unit != nil {
@@ -180,7 +180,7 @@ func purpose(c *Change) string {
 	return "object"
 }
 
-// follow keeps what the budget depends on, whoever wrote it.
+// follow records the writes of all users that the budget depends on.
 func (b *Book) follow(w *World, c *Change) {
 	j := c.Job
 	if j == nil || !c.Write.OK() || c.Pod != nil || !j.Facts.Queued() {
@@ -234,8 +234,8 @@ func (a *account) followUnit(c *Change) {
 	}
 }
 
-// seeLease notes when a process begins to decide that did not before: it does not know
-// when its predecessor last wrote why a unit waits.
+// seeLease records that another process has become the leader. The new leader does not know when
+// its predecessor last wrote why a unit waits.
 func (b *Book) seeLease(w *Write, lease *LeaseFacts) {
 	if !w.OK() || w.Name != deciderLease || lease.Holder == "" || lease.Holder == b.decider {
 		return
@@ -244,8 +244,7 @@ func (b *Book) seeLease(w *Write, lease *LeaseFacts) {
 	b.deciders = append(b.deciders, w.Moment())
 }
 
-// decidersBetween counts the processes that began to decide after the one time and before
-// the other.
+// decidersBetween counts the processes that became the leader between two times.
 func (b *Book) decidersBetween(from, to time.Time) int {
 	count := 0
 	for _, began := range b.deciders {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The writes that a job may cost.
+// The number of writes allowed for one job.
 const (
 	budgetPlain  = 5 // create the unit, dequeue, release, end, one event
 	budgetRan    = 6 // it ran so long that Running was written
@@ -17,8 +17,8 @@ const (
 	budgetShown  = 2 // the condition Queuing, on and off
 )
 
-// Above these a job has the larger budget: a little below the programs' own
-// thresholds of 1 s and 2 s, for the log's times are those of the answers.
+// A job that waited or ran longer than these has the larger budget. They are a little below the
+// programs' own thresholds of 1 s and 2 s, because the log has the times of the responses.
 const (
 	surelyNotWaited = 800 * time.Millisecond
 	surelyNotLong   = 1500 * time.Millisecond
@@ -26,7 +26,7 @@ const (
 	renewal         = 30 * time.Minute // an event is renewed before it expires
 )
 
-// JobWrites is what one job cost the API server, by the two programs.
+// JobWrites counts the writes of the two programs for one job.
 type JobWrites struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
@@ -36,19 +36,19 @@ type JobWrites struct {
 	OnJob    int `json:"onJob"`
 	OnUnit   int `json:"onUnit"`
 	OnEvents int `json:"onEvents"`
-	// Failed writes, as conflicts, are not among those above.
+	// Failed counts failed writes such as conflicts, which are not included above.
 	Failed int `json:"failed"`
-	// By verb, resource and purpose.
+	// By counts writes by verb, resource and purpose.
 	By map[string]int `json:"by"`
 
 	Waited time.Duration `json:"waited"`
 	Ran    time.Duration `json:"ran"`
 	Budget int           `json:"budget"`
-	// Unjudged reports why the budget does not bind, if it does not.
+	// Unjudged is the reason why the budget does not apply, if any.
 	Unjudged string `json:"unjudged,omitempty"`
 }
 
-// Total of the writes that were carried out.
+// Total returns the number of successful writes.
 func (j JobWrites) Total() int { return j.OnJob + j.OnUnit + j.OnEvents }
 
 // ObjectWrites counts the writes on a queue or tree.
@@ -61,7 +61,7 @@ type ObjectWrites struct {
 	last time.Time
 }
 
-// Settle works out what the job of an account may have cost.
+// Settle computes the budget of an account.
 func (b *Book) Settle(a *account, w *World) {
 	if a.Job.Created.IsZero() {
 		a.unjudged = cmp.Or(a.unjudged, "older than the log")
@@ -91,7 +91,7 @@ func (b *Book) Settle(a *account, w *World) {
 		a.Budget += int(waited / renewal)
 	}
 	a.Budget += min(a.afterwards, 1) + len(a.warnings)
-	// A unit whose job is gone is deleted where the garbage collector is slow.
+	// If the garbage collector is slow, job-extensions deletes the unit of a deleted job.
 	a.Budget += min(a.swept, 1)
 }
 
@@ -104,7 +104,7 @@ func timeOr(m Moment, otherwise time.Time) time.Time {
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// Purposes are what the writes were for.
+// Purposes lists the purposes of the writes with their counts.
 func (j JobWrites) Purposes() string {
 	var parts []string
 	for _, what := range slices.Sorted(maps.Keys(j.By)) {

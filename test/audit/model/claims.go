@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// Claim is quota that is really in use, by one job or by a unit without one.
+// Claim is quota that is really in use by a job, or by a unit without a job.
 type Claim struct {
 	Key    string
-	Unit   *Unit // nil when a job was released that has none
-	Job    *Job  // nil for a thing of the user's own
+	Unit   *Unit // nil if a job without a unit was released
+	Job    *Job  // nil if the unit represents no job
 	Opened Moment
-	// Dequeues counts how often a unit became Dequeued in this claim.
+	// Dequeues counts how often the unit became Dequeued in this claim.
 	Dequeues int
 	Asked    Amounts
 	Place    place
 }
 
-// place is by what the node is found that a claim is charged to.
+// place has the fields that determine the node that a claim is charged to.
 type place struct {
 	Namespace, QuotaName string
-	// path of the group that released the unit, by the unit's own status.
+	// path is the group that admitted the unit, from the unit's status.
 	path string
 }
 
@@ -33,7 +33,7 @@ func (c *Claim) String() string {
 	return c.Unit.String()
 }
 
-// claim opens and closes the claims that a change bears on.
+// claim opens and closes the claims affected by a change.
 func (w *World) claim(c *Change) {
 	if c.Unit != nil {
 		w.claimUnit(c)
@@ -58,7 +58,7 @@ func (w *World) claimUnit(c *Change) {
 		key = c.Job.UID
 	}
 	if early := w.Claims[u.UID]; early != nil && key != u.UID {
-		// Its job was not known when the claim opened.
+		// The claim was opened before its job was seen.
 		delete(w.Claims, u.UID)
 		early.Key, early.Job = key, c.Job
 		w.Claims[key] = early
@@ -76,7 +76,7 @@ func (w *World) claimUnit(c *Change) {
 		w.close(c, held)
 		return
 	case c.UnitWas == nil && u.Facts.Holds() && held == nil:
-		// It held quota when the log began: not an admission, but in use.
+		// The unit held quota when the log began. This is no admission, but the quota is in use.
 		held = w.open(c, key, u)
 		c.Opened = nil
 	}
@@ -85,8 +85,8 @@ func (w *World) claimUnit(c *Change) {
 	}
 }
 
-// mayClose reports whether a job's quota is really free: it has ended, is gone, or
-// is suspended and no unit of its holds quota.
+// mayClose reports whether a job's quota is really free: the job has ended, was deleted, or is
+// suspended and has no unit that holds quota.
 func (w *World) mayClose(j *Job) bool {
 	if !j.Gone.IsZero() || !j.Ended.IsZero() {
 		return true
@@ -125,7 +125,7 @@ func (w *World) close(c *Change, held *Claim) {
 	c.Closed = append(c.Closed, held)
 }
 
-// recharge follows a unit whose demand or place has changed.
+// recharge updates the claim of a unit whose request or place has changed.
 func (w *World) recharge(held *Claim) {
 	asked, place := Demand(held)
 	if place == held.Place && asked.Differences(held.Asked, "", "") == "" {
@@ -160,7 +160,7 @@ func Demand(held *Claim) (Amounts, place) {
 	return asked, at
 }
 
-// anyUnit is the unit of a job, the first by UID when it has several.
+// anyUnit returns the unit of a job, the first by UID if there are several.
 func anyUnit(j *Job) *Unit {
 	var first *Unit
 	for _, u := range j.Units {
@@ -171,14 +171,14 @@ func anyUnit(j *Job) *Unit {
 	return first
 }
 
-// Usage is how much the open claims take of each node of one tree.
+// Usage is the sum of the open claims at each node of one tree.
 type Usage struct {
 	Tree  *tree
 	Taken map[*Node]Amounts
 	nodes map[place]*Node
 }
 
-// UsageOf counts the open claims under a tree.
+// UsageOf returns the usage of a tree.
 func (w *World) UsageOf(r *Reign) *Usage {
 	if r.usage == nil {
 		r.usage = &Usage{Tree: r.Tree, Taken: map[*Node]Amounts{}, nodes: map[place]*Node{}}
@@ -189,9 +189,9 @@ func (w *World) UsageOf(r *Reign) *Usage {
 	return r.usage
 }
 
-// Node is where a place is charged: at its group or, where the tree has none for
-// it any more, at the nearest node that is left of the group that it came by. So
-// it still counts in all that it shares with others, of the root at least.
+// Node returns the node that a place is charged to. That is its group or, if the tree has no group
+// for it any more, the nearest remaining ancestor of the group that admitted it. So a claim always
+// counts at the root at least.
 func (u *Usage) Node(at place) *Node {
 	n := u.nodes[at]
 	if n == nil {
@@ -204,7 +204,7 @@ func (u *Usage) Node(at place) *Node {
 	return n
 }
 
-// add charges a claim, or takes it back when times is -1.
+// add charges a claim, or uncharges it if times is -1.
 func (u *Usage) add(held *Claim, times int64) {
 	for n := u.Node(held.Place); n != nil; n = n.Parent {
 		if u.Taken[n] == nil {
@@ -215,7 +215,7 @@ func (u *Usage) add(held *Claim, times int64) {
 	}
 }
 
-// Holders names the claims under a node, the latest first.
+// Holders lists the claims under a node, the latest first.
 func (w *World) Holders(u *Usage, n *Node, except *Claim) []string {
 	var list []*Claim
 	for _, held := range w.Claims {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestComparingWhatWasRequested(t *testing.T) {
+func TestCompareCountsConfirmedFields(t *testing.T) {
 	parse := func(text string) map[string]any {
 		var fields map[string]any
 		if err := json.Unmarshal([]byte(text), &fields); err != nil {

@@ -1,31 +1,28 @@
-// Package model replays the writes of an audit log and knows the cluster as it was at
-// each of them: the jobs, units, pods and quotas that there were, and who held which
-// quota. It checks nothing; package checks does.
+// Package model replays the writes of an audit log and reconstructs the state of the cluster at
+// each write: jobs, units, pods, quotas, and which job held which quota. Package checks uses it to
+// check the laws.
 //
-// Words. A write is one entry that changed something, or tried to. A row is what
-// the checker has to know of one kind of job. A claim is quota that is really in
-// use: it opens when a unit gets a phase that holds quota or when its job is
-// released, whichever is first, and closes when the job itself has ended, is
-// gone, or is suspended with its unit requeued. It counts at the group that the
-// tree in force gives its namespace, whatever the tree was when it opened; where
-// the tree has no group for it any more, at the node nearest to the one that
+// Terms. A write is a log entry of a request that changes an object, successful or not. A row
+// describes one kind of job to the checker. A claim is quota that is really in use. It opens when a
+// unit gets a phase that holds quota or when its job is released, whichever is first. It closes
+// when the job has ended, was deleted, or is suspended with its unit requeued. A claim counts at
+// the group of its namespace in the tree in force, not in the tree at the time of admission. If the
+// tree has no group for it any more, it counts at the nearest remaining ancestor of the group that
 // admitted it.
 //
-// Where quota is by ResourceQuota, a claim counts in its namespace what its unit's pods
-// request, or what the job's pods use if that is more. Pods that belong to no
-// claim take, too. A job starts with as many pods as its unit's pod sets say.
+// With ResourceQuotas, a claim counts in its namespace the requests of its unit's pod sets, or the
+// requests of the job's pods if they are larger. Pods that belong to no claim count too. A job
+// starts with the number of pods in its unit's pod sets.
 //
-// Order. Every object of a cluster has its resourceVersion from one sequence, so
-// writes are put in the order of what they returned, whatever the order of their
-// lines. A write that returned no version of its own, as most deletes do, is
-// put at the earliest place that it can have had: after the last write of its
-// object and after all that was complete when its request came in. The latest
-// place would be the one of its own completion, which under load comes well
-// after the effects that others saw; taking it would report room that was rightly
-// used again as room that was not there. The price is blindness for the few
-// milliseconds that such a request takes.
+// Order. All objects of a cluster get their resourceVersion from one sequence, so writes are sorted
+// by the version that they returned, not by line. A write that returned no version of its own, such
+// as most deletes, gets the earliest possible place: after the last write of its object, and after
+// all writes that were complete when its request arrived. The latest possible place would be its
+// own completion. Under load that is well after others saw the effect, so the checker would report
+// reused quota as an excess. The cost is that the checker detects nothing in the few milliseconds
+// of such a request.
 //
-// A write that was given up without an answer, as when its program is killed, may
-// have been carried out all the same. The next write of its object shows this, and it
-// is put at the time when it was given up.
+// A write that was aborted without a response, for example because its program was killed, may
+// still have been stored. The next write of its object shows whether it was. The aborted write gets
+// the place of the time when it was aborted.
 package model

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Keys and names of the contract that is checked.
+// Keys and names of the public API that is checked.
 const (
 	annotationSuspend = "scheduling.x-k8s.io/suspend"
 	labelQuotaName    = "kube-queue/quota-name"
@@ -16,8 +16,8 @@ const (
 	treeGroup  = "scheduling.sigs.k8s.io"
 )
 
-// parser reads the facts of an object that a write returned. It returns nil for
-// an object of another kind than the resource's own, as a Scale.
+// parser reads the facts of an object that a write returned. It returns nil for an object of a kind
+// other than the resource's own, such as a Scale.
 type parser func(d *decoder, kind string, m *meta, raw json.RawMessage) (any, error)
 
 func parserOf(group, version, resource string) parser {
@@ -45,13 +45,13 @@ func parserOf(group, version, resource string) parser {
 	return nil
 }
 
-// jobFacts is a job as one write left it.
+// jobFacts describes a job after a write.
 type jobFacts struct {
 	row        *row
 	Suspended  bool
-	Annotation string // its value of the suspend annotation
+	Annotation string // value of the suspend annotation
 	Marked     bool   // opted in
-	Foreign    bool   // another queue's or system's
+	Foreign    bool   // managed by another queue or controller
 	Unholdable bool
 	Deleting   bool
 	owner      owner
@@ -59,11 +59,11 @@ type jobFacts struct {
 	End        ending
 	running    bool
 	State      string
-	Pods       int    // -1 where the spec does not say
-	steered    string // what people set to steer the job in its queue
+	Pods       int    // -1 if the spec does not determine it
+	steered    string // values of the keys in steering
 }
 
-// steering are the keys by which people steer a job in its queue.
+// steering lists the keys with which users change a job's order in its queue.
 var steering = []string{"scheduling.x-k8s.io/priority", "scheduling.x-k8s.io/priority-class", "scheduling.x-k8s.io/active"}
 
 func (r *row) parse(d *decoder, kind string, m *meta, raw json.RawMessage) (any, error) {
@@ -96,14 +96,13 @@ func (r *row) parse(d *decoder, kind string, m *meta, raw json.RawMessage) (any,
 	return f, nil
 }
 
-// Queued reports whether the object may be a queue's at all: not what another job
-// controls, but what a schedule makes.
+// Queued reports whether the object may be queued. Objects controlled by another job are not;
+// objects created by a schedule are.
 func (f *jobFacts) Queued() bool {
 	return !f.Foreign && (f.owner.UID == "" || f.owner.Kind == "CronJob" || f.owner.Kind == "RayCronJob")
 }
 
-// Unmarked reports whether the object does not ask to be queued, or says that it is
-// not to be.
+// Unmarked reports whether the object has no mark, or belongs to another queue.
 func (f *jobFacts) Unmarked() bool {
 	return !f.Marked || f.Annotation != "" && f.Annotation != "true"
 }

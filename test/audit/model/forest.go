@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// forest holds all trees, and which of them was in force when. The oldest tree
-// counts; while it is invalid, the last good one stays in force. So it does
-// when there is no tree any more: its further use is not checked.
+// forest has all trees, and the times in which each was in force. The oldest tree counts. While it
+// is invalid, or after all trees are deleted, the last valid one stays in force. Without any tree
+// its further use is not checked.
 type forest struct {
 	trees  map[string]*standing // by UID
 	Reigns []*Reign
-	// Changes counts the trees that were ever in force.
+	// Changes counts how often another tree came into force.
 	Changes int
 }
 
 type standing struct {
 	uid, name string
 	Facts     *treeFacts
-	// Generation of the spec, and what the status shows, as of the last write.
+	// Generation is that of the spec after the last write.
 	Generation int64
 	Shown      treeStatus
 }
@@ -49,7 +49,7 @@ func (f *forest) apply(w *Write, facts *treeFacts) {
 		s = &standing{uid: w.UID, name: w.Name}
 		f.trees[w.UID] = s
 	}
-	// A write of the status leaves the spec as it is.
+	// A write of the status does not change the spec.
 	if s.Facts == nil || w.Subresource == "" {
 		s.Facts = facts
 	}
@@ -64,7 +64,7 @@ func (f *forest) remove(w *Write) {
 	}
 }
 
-// crown puts the oldest tree in force, if it is valid.
+// crown makes the oldest tree the one in force, if it is valid.
 func (f *forest) crown(now time.Time) {
 	oldest := f.Oldest()
 	if oldest == nil || oldest.Facts.Tree == nil {
@@ -82,7 +82,7 @@ func (f *forest) crown(now time.Time) {
 	f.Reigns = append(f.Reigns, &Reign{Tree: next, from: now})
 }
 
-// Oldest is the tree that counts; nil when there is none.
+// Oldest returns the tree that counts, or nil.
 func (f *forest) Oldest() *standing {
 	var oldest *standing
 	for _, s := range f.trees {
@@ -93,8 +93,8 @@ func (f *forest) Oldest() *standing {
 	return oldest
 }
 
-// Ruling are the trees that may justify what is done now, the one in force
-// first: a change needs a while to arrive.
+// Ruling returns the trees that may justify a decision at a time, the one in force first. Programs
+// see a change only after a delay of at most lag.
 func (f *forest) Ruling(now time.Time, lag time.Duration) []*Reign {
 	f.Reigns = slices.DeleteFunc(f.Reigns, func(r *Reign) bool {
 		return !r.To.IsZero() && now.Sub(r.To) > lag+time.Minute

@@ -7,7 +7,7 @@ type KindCount struct {
 	Queued int    `json:"queued"`
 }
 
-// KindCounts are those of all kinds of which there were any jobs.
+// KindCounts returns the counts of all kinds that had jobs.
 func (w *World) KindCounts() []KindCount {
 	var counts []KindCount
 	for _, row := range rows {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// byConditions: the job ends when one of two conditions is true.
+// byConditions returns the end of jobs that end when one of two conditions is true.
 func byConditions(good, bad string) func(*object) ending {
 	return func(o *object) ending {
 		for _, c := range o.conditions() {
@@ -22,7 +22,7 @@ func byConditions(good, bad string) func(*object) ending {
 	}
 }
 
-// whenComplete: an end counts only with the time of completion.
+// whenComplete ignores an end without completionTime.
 func whenComplete(end func(*object) ending) func(*object) ending {
 	return func(o *object) ending {
 		if !o.has("status.completionTime") {
@@ -48,8 +48,8 @@ func hasCondition(name string) func(*object) bool {
 	return func(o *object) bool { return o.condition(name) }
 }
 
-// lastCondition is the STATE column of the training operator's kinds: the type
-// of the last condition, whatever its status.
+// lastCondition returns the STATE column of the training operator's kinds: the type of the last
+// condition, with any status.
 func lastCondition(o *object) string {
 	list := o.conditions()
 	if len(list) == 0 {
@@ -73,7 +73,7 @@ func activePods(o *object) bool {
 	return o.into("status.active", &n) && n > 0
 }
 
-// readyJobs: of the Jobs that the status counts at a path one has pods that are ready.
+// readyJobs reports whether a Job in the list at the path has ready pods.
 func readyJobs(path string) func(*object) bool {
 	return func(o *object) bool {
 		var jobs []struct {
@@ -89,15 +89,15 @@ func readyJobs(path string) func(*object) bool {
 	}
 }
 
-// withoutGroups: a JobSet of no groups makes no pods, and so may be left without a
-// spec; there is nothing to hold.
+// withoutGroups reports whether a JobSet has no replicated jobs. It creates no pods and may have no
+// spec, so there is nothing to hold.
 func withoutGroups(o *object) bool {
 	var groups []any
 	o.into("spec.replicatedJobs", &groups)
 	return len(groups) == 0
 }
 
-// jobPods is min(parallelism, completions) of a batch Job.
+// jobPods returns min(parallelism, completions) of a batch Job.
 func jobPods(o *object) int {
 	n := 1
 	o.into("spec.parallelism", &n)
@@ -126,9 +126,8 @@ func replicaPods(path string, unset int, except map[string]int) func(*object) in
 	}
 }
 
-// rayJobEnd: a RayJob that was refused never runs, which is an end too, but not of
-// one that is held and never ran: that one waits for its owner to fix it. A cluster
-// of its own is looked at elsewhere.
+// rayJobEnd returns the end of a RayJob. A validation failure is an end, except for a held job that
+// never ran: its owner can still fix it. The RayCluster of the job is checked in World.hasEnded.
 func rayJobEnd(o *object) ending {
 	switch o.text("status.jobDeploymentStatus") {
 	case "Complete":
@@ -147,7 +146,8 @@ func rayJobEnd(o *object) ending {
 	return Going
 }
 
-// rayJobUnholdable: upstream refuses to suspend these, so they are left as they are.
+// rayJobUnholdable reports whether KubeRay refuses to suspend the RayJob, so that it cannot be
+// held.
 func rayJobUnholdable(o *object) bool {
 	var rules []any
 	o.into("spec.deletionStrategy.deletionRules", &rules)

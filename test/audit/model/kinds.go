@@ -1,34 +1,34 @@
 package model
 
-// row is what has to be known of one kind of job. A new kind is one row.
+// row describes one kind of job.
 type row struct {
-	group, version, resource, kind string // an empty version matches any
+	group, version, resource, kind string // an empty version matches all versions
 
-	// suspend is the path of the field that holds the job back.
+	// suspend is the path of the suspend field.
 	suspend string
-	// byField: writing the suspend field is a way to opt in, provided that also
-	// holds. The annotation is one for every kind.
+	// byField: the suspend field is a mark, if also is nil or true. The annotation is a mark for
+	// every kind.
 	byField bool
 	also    func(*object) bool
-	// managedBy is the path of the field that names another system, unless it
-	// names the kind's own operator.
+	// managedBy is the path of the field that gives the job to another controller, unless its value
+	// is operator.
 	managedBy, operator string
-	// unholdable reports objects that no queue can hold.
+	// unholdable reports whether an object cannot be held.
 	unholdable func(*object) bool
 
-	// end returns from the job's own status whether and how it has ended.
+	// end returns from the job's status whether and how it has ended.
 	end func(*object) ending
-	// running reports whether the operator says that the job runs.
+	// running reports whether the job runs, by its status.
 	running func(*object) bool
-	// state is what a user sees of it.
+	// state is what kubectl shows.
 	state func(*object) string
-	// pods is how many pods the job has at once, where its spec alone says so.
+	// pods returns how many pods the job has at once, if its spec alone determines it.
 	pods func(*object) int
-	// podLabel, on pods without a controller, names their job.
+	// podLabel names the job of pods without a controller.
 	podLabel string
-	// clusters: the job goes on while a RayCluster of its own exists.
+	// clusters: the job has not ended while its RayCluster exists.
 	clusters bool
-	// queuing: a condition on the job shows that it waits, at two writes more.
+	// queuing: a condition on the job shows that it waits. It takes two more writes.
 	queuing bool
 }
 
@@ -108,8 +108,8 @@ var rows = []*row{
 	},
 }
 
-// kubeflow is the row of a kind of the training operator. replicas is where its
-// pods are counted; an absent count means unset, or the value of except.
+// kubeflow returns the row of a kind of the training operator. replicas is the path of the replica
+// specs. A role without replicas has the count in except, or else unset.
 func kubeflow(kind, resource, replicas string, unset int, except map[string]int) *row {
 	return &row{
 		group: "kubeflow.org", version: "v1", resource: resource, kind: kind,
@@ -121,13 +121,13 @@ func kubeflow(kind, resource, replicas string, unset int, except map[string]int)
 	}
 }
 
-// unmanaged is the row of a kind whose operator does not read managedBy.
+// unmanaged changes the row to that of a kind whose operator does not read managedBy.
 func unmanaged(r *row) *row {
 	r.managedBy, r.operator = "", ""
 	return r
 }
 
-// rowOf finds the row of a resource, or nil.
+// rowOf returns the row of a resource, or nil.
 func rowOf(group, version, resource string) *row {
 	for _, r := range rows {
 		if r.group == group && r.resource == resource && (r.version == anyVersion || r.version == version) {
@@ -137,7 +137,7 @@ func rowOf(group, version, resource string) *row {
 	return nil
 }
 
-// rowOfKind finds the row of a kind as an object reference names it, or nil.
+// rowOfKind returns the row of the kind in an object reference, or nil.
 func rowOfKind(group, version, kind string) *row {
 	for _, r := range rows {
 		if r.group == group && r.kind == kind && (r.version == anyVersion || r.version == version) {

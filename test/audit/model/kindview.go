@@ -5,11 +5,10 @@ import (
 	"fmt"
 )
 
-// KindView is what the checker knows of a kind of job, for tests that compare it
-// with what others know.
+// KindView is the checker's description of a kind, for tests that compare it with other code.
 type KindView struct{ row *row }
 
-// ViewOf finds the view of a kind in one of its versions.
+// ViewOf returns the view of a kind in one of its versions.
 func ViewOf(group, version, resource string) (KindView, error) {
 	r := rowOf(group, version, resource)
 	if r == nil {
@@ -18,29 +17,28 @@ func ViewOf(group, version, resource string) (KindView, error) {
 	return KindView{r}, nil
 }
 
-// Kind is how the kind's objects name it.
+// Kind returns the kind of the objects.
 func (v KindView) Kind() string { return v.row.kind }
 
-// Suspend is the path of the suspend field, joined by dots.
+// Suspend returns the path of the suspend field, joined by dots.
 func (v KindView) Suspend() string { return v.row.suspend }
 
-// BySuspend: the suspend field is a way to ask to be queued.
+// BySuspend reports whether the suspend field is a mark.
 func (v KindView) BySuspend() bool { return v.row.byField }
 
-// Operator is the value of managedBy that names the kind's own operator; empty
-// where there is none.
+// Operator returns the value of managedBy that names the kind's own operator, or "".
 func (v KindView) Operator() string { return v.row.operator }
 
-// ShowsQueuing: a condition on the job shows that it waits.
+// ShowsQueuing reports whether a condition on the job shows that it waits.
 func (v KindView) ShowsQueuing() bool { return v.row.queuing }
 
-// JobView is what a job itself says of its life.
+// JobView is the state of a job, read from its status.
 type JobView struct {
-	// Running: the operator says that the job runs.
+	// Running reports whether the job runs, by its status.
 	Running bool
-	// Outcome is Succeeded or Failed, once the job has ended.
+	// Outcome is Succeeded or Failed after the job has ended.
 	Outcome string
-	// State is what a user sees.
+	// State is what kubectl shows.
 	State string
 }
 

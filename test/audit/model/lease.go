@@ -7,13 +7,13 @@ import (
 
 const leaseGroup = "coordination.k8s.io"
 
-// programNamespace is where the programs' leases are.
+// programNamespace is the namespace of the programs' leases.
 const programNamespace = "kube-queue"
 
 // deciderLease is the lease of the program that decides why a unit waits.
 const deciderLease = "kube-queue-controller"
 
-// LeaseFacts is who holds a lease, and for how long after each renewal.
+// LeaseFacts is the holder of a lease, and its duration.
 type LeaseFacts struct {
 	Holder string
 	Lasts  time.Duration

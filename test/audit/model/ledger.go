@@ -7,35 +7,33 @@ import (
 	"time"
 )
 
-// Ledger is what counts against the ResourceQuotas of one namespace. A holder is a
-// claim with the pods that belong to its job: it takes what its unit requested, or
-// what its pods take where that is more, since a job may grow. Pods without a holder
-// are others.
+// Ledger has what counts against the ResourceQuotas of one namespace. A holder is a claim with the
+// pods of its job. It counts the request of its unit, or that of its pods if it is larger, since a
+// job may grow. The other pods have no holder.
 type Ledger struct {
 	Quotas  []*QuotaHistory
 	Holders map[*Claim]*Holder
-	byOwner map[string]*Holder // by the UID of what its pods belong to
+	byOwner map[string]*Holder // by the UID of the object that their pods belong to
 	pods    map[*Pod]*stay
 	Others  Load
-	Units   map[string]*Unit // that are there
-	Changes int              // of quotas, but for what is used
+	Units   map[string]*Unit // existing units
+	Changes int              // of quotas, except in the used amounts
 }
 
 type Holder struct {
 	Held          *Claim
-	owner         string     // under which it is found
-	Facts         *UnitFacts // that it was charged by
+	owner         string     // its key in byOwner
+	Facts         *UnitFacts // from which its charge was computed
 	Charged, Pods Load
 }
 
-// stay is a pod that is there.
+// stay is an existing pod.
 type stay struct {
 	load   Load
-	holder *Holder // nil: it is one of the others
+	holder *Holder // nil for a pod without a holder
 }
 
-// QuotaHistory is a ResourceQuota and what it was before; where its facts are nil it
-// is not there.
+// QuotaHistory has all versions of a ResourceQuota. A version without facts is its deletion.
 type QuotaHistory struct {
 	uid, Name string
 	Versions  []quotaVersion
@@ -57,7 +55,7 @@ func (w *World) Ledger(namespace string) *Ledger {
 	return l
 }
 
-// seeQuota applies a write of a ResourceQuota; without facts it is deleted.
+// seeQuota applies a write of a ResourceQuota. Nil facts delete it.
 func (l *Ledger) seeQuota(write *Write, facts *QuotaFacts) {
 	at := slices.IndexFunc(l.Quotas, func(q *QuotaHistory) bool { return q.uid == write.UID })
 	if at < 0 {
@@ -80,10 +78,10 @@ func (l *Ledger) seeQuota(write *Write, facts *QuotaFacts) {
 	slices.SortStableFunc(l.Quotas, func(a, b *QuotaHistory) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// Now is the quota as it is; nil when it is not there.
+// Now returns the current version, or nil if the quota does not exist.
 func (q *QuotaHistory) Now() *QuotaFacts { return q.Versions[len(q.Versions)-1].facts }
 
-// At is the quota as it was at a time.
+// At returns the version at a time.
 func (q *QuotaHistory) At(when time.Time) *QuotaFacts {
 	for _, v := range slices.Backward(q.Versions) {
 		if !v.From.After(when) {
@@ -93,8 +91,8 @@ func (q *QuotaHistory) At(when time.Time) *QuotaFacts {
 	return nil
 }
 
-// Within are those versions, the latest first, that may justify what is done at a
-// time: news takes a while to arrive.
+// Within returns the versions that may justify a decision at a time, the latest first. Programs see
+// a change only after a delay of at most lag.
 func (q *QuotaHistory) Within(now time.Time, lag time.Duration) []*QuotaFacts {
 	var out []*QuotaFacts
 	for i, v := range slices.Backward(q.Versions) {
@@ -105,7 +103,7 @@ func (q *QuotaHistory) Within(now time.Time, lag time.Duration) []*QuotaFacts {
 	return out
 }
 
-// follow applies what a write did to the claims and pods of the namespace.
+// follow applies a change to the claims and pods of the namespace.
 func (l *Ledger) follow(w *World, c *Change) {
 	if u := c.Unit; u != nil {
 		if l.Units[u.UID] = u; !u.Gone.IsZero() {
@@ -160,8 +158,8 @@ func (l *Ledger) followClaims(w *World, namespace string) {
 	}
 }
 
-// owner is the UID of the object that the pods of a claim belong to; empty where a
-// unit does not say.
+// owner returns the UID of the object that the pods of a claim belong to, or "" if the unit does
+// not name it.
 func (c *Claim) owner() string {
 	if c.Job != nil {
 		return c.Job.UID
@@ -193,8 +191,8 @@ func (l *Ledger) home(s *stay) Load {
 	return s.holder.Pods
 }
 
-// HolderOf is the first holder on the way from an object through its controllers; a
-// label may name the job of a pod that nothing controls.
+// HolderOf returns the first holder among an object and its controllers. A pod without a controller
+// belongs to the job that its label names.
 func (l *Ledger) HolderOf(w *World, uid string) *Holder {
 	for steps := 0; uid != "" && steps < 16; steps++ {
 		if h := l.byOwner[uid]; h != nil {
@@ -209,8 +207,8 @@ func (l *Ledger) HolderOf(w *World, uid string) *Holder {
 	return nil
 }
 
-// Taken is how much of a limit is taken, and how much of that is requested by holders
-// and not taken by pods yet. What is hidden, by holder, does not count.
+// Taken returns how much of a limit is used, and how much of it is requested by holders whose pods
+// do not exist yet. The loads in hidden, by holder, do not count.
 func (l *Ledger) Taken(q *QuotaFacts, limit *QuotaLimit, hidden map[*Holder]Load) (all, coming *big.Int) {
 	all, coming = q.Weigh(limit, l.Others), new(big.Int)
 	all.Sub(all, q.Weigh(limit, hidden[nil]))
@@ -228,9 +226,8 @@ func (l *Ledger) Taken(q *QuotaFacts, limit *QuotaLimit, hidden map[*Holder]Load
 	return all, coming
 }
 
-// Unseen are the loads of pods that need not be counted yet, or no more, at a time:
-// those that were created less than a while before, those that should be gone, and
-// those whose removal is under way.
+// Unseen returns the loads of pods that the controller need not count at a time: pods created less
+// than lag before, pods past their grace period, and pods whose removal has begun.
 func (w *World) Unseen(l *Ledger, at time.Time, lag time.Duration) map[*Holder]Load {
 	hidden := map[*Holder]Load{}
 	for p, s := range l.pods {

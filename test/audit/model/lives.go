@@ -6,31 +6,31 @@ import (
 	"slices"
 )
 
-// Life is what became of one job. A moment that never came is zero.
+// Life is the history of one job. A moment that did not occur is zero.
 type Life struct {
 	Kind, Namespace, Name, UID string
 	// Unit is the name of its QueueUnit.
 	Unit string
 
 	Created Moment
-	// Held is when it was first suspended: with its creation, as a rule.
+	// Held is when the job was first suspended, usually at its creation.
 	Held Moment
-	// Queued is when its unit was created.
+	// Queued is when the unit was created.
 	Queued Moment
-	// Dequeued and Released hold one moment for each attempt.
+	// Dequeued and Released have one moment for each attempt.
 	Dequeued, Released []Moment
 	FirstPod           Moment
-	// Runs are the times in which its operator said that it runs.
+	// Runs are the times in which the job ran, by its status.
 	Runs []Span
-	// Busy are the times in which any of its pods was there and had not ended.
+	// Busy are the times in which any pod of the job existed and had not ended.
 	Busy  []Span
 	Ended Moment
-	// Outcome is Succeeded or Failed, once it has ended.
+	// Outcome is Succeeded or Failed after the job has ended.
 	Outcome string
 	Deleted Moment
-	// States are what a user saw of it, one after the other.
+	// States are the states that kubectl showed, in order.
 	States []Step
-	// Phases are those of its unit.
+	// Phases are the phases of the unit, in order.
 	Phases []Step
 	Pods   []PodLife
 }
@@ -42,16 +42,16 @@ type Step struct {
 	At     Moment
 }
 
-// PodLife is what became of one pod.
+// PodLife is the history of one pod.
 type PodLife struct {
 	Name                 string
 	Created, Ended, Gone Moment
 }
 
-// Span is the time between two moments; To is zero for what lasts.
+// Span is the time between two moments. To is zero if the end was not seen.
 type Span struct{ From, To Moment }
 
-// Overlap finds a time that two lists of spans share.
+// Overlap returns a span that is in both lists.
 func Overlap(a, b []Span) (Span, bool) {
 	for _, x := range a {
 		for _, y := range b {
@@ -70,14 +70,14 @@ func Overlap(a, b []Span) (Span, bool) {
 	return Span{}, false
 }
 
-// Saw reports whether a user could see the job in a state.
+// Saw reports whether kubectl showed the job in a state.
 func (l Life) Saw(state string) bool {
 	return slices.ContainsFunc(l.States, func(s Step) bool { return s.State == state })
 }
 
 func (l Life) String() string { return l.Kind + " " + l.Namespace + "/" + l.Name }
 
-// Lives reports every job that no other controls, in the order of creation.
+// Lives returns all jobs that no other job controls, in order of creation.
 func (l *Log) Lives(options Options) ([]Life, error) {
 	o, err := options.Complete()
 	if err != nil {
@@ -98,7 +98,7 @@ func (l *Log) Lives(options Options) ([]Life, error) {
 	return out, nil
 }
 
-// Life reports one job, the latest of its name.
+// Life returns the latest job with this name.
 func (l *Log) Life(options Options, kind, namespace, name string) (Life, error) {
 	all, err := l.Lives(options)
 	if err != nil {
@@ -112,7 +112,7 @@ func (l *Log) Life(options Options, kind, namespace, name string) (Life, error) 
 	return Life{}, fmt.Errorf("the log shows no %s %s/%s", kind, namespace, name)
 }
 
-// historian writes lives.
+// historian collects the lives.
 type historian struct{ lives map[*Job]*Life }
 
 func (h *historian) see(w *World, c *Change) {

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// class of a pod is what the scopes of ResourceQuotas distinguishes.
+// class has the properties of a pod that scopes of ResourceQuotas match.
 type class struct {
 	bestEffort, terminating, crossing bool
 	priority                          string
 }
 
-// classOf the pods of a pod set, by the scopes that it names.
+// classOf returns the class of the pods of a pod set, from its quota scopes.
 func classOf(scopes []string, priority string) class {
 	return class{
 		bestEffort: slices.Contains(scopes, "BestEffort"), terminating: slices.Contains(scopes, "Terminating"),
@@ -20,7 +20,7 @@ func classOf(scopes []string, priority string) class {
 	}
 }
 
-// classSpec is the part of a pod's spec that its class is reported by.
+// classSpec is the part of a pod's spec that determines its class.
 type classSpec struct {
 	PriorityClassName     string
 	ActiveDeadlineSeconds *int64
@@ -57,15 +57,15 @@ func (s *classSpec) class(bestEffort bool) class {
 	return c
 }
 
-// podSet is a number of equal pods that a unit requests.
+// podSet is a group of equal pods of a unit.
 type podSet struct {
 	Count            int64
 	requests, limits Amounts // of one pod
 	Class            class
-	Unset            map[string]string // containers, by the key of which they say nothing
+	Unset            map[string]string // containers without a value, by the key that they lack
 }
 
-// Load is what pods of each class take, by what the keys of ResourceQuotas count.
+// Load is the usage of pods by class, in terms of what the keys of ResourceQuotas count.
 type Load map[class]Amounts
 
 func (l Load) Add(other Load, times int64) {
@@ -89,8 +89,7 @@ func LoadOf(c class, pods int64, requests, limits Amounts) Load {
 	return Load{c: counted}
 }
 
-// Load is what the pods of a unit take. Of one that says nothing of its pods it is
-// known what they request together.
+// Load returns the usage of the unit's pods. For a unit without pod sets that is its total request.
 func (u *UnitFacts) Load() Load {
 	if !u.PodSets {
 		whole := LoadOf(class{}, 1, u.Total, nil)
@@ -105,7 +104,7 @@ func (u *UnitFacts) Load() Load {
 	return all
 }
 
-// Size is with how many pods a unit's job starts.
+// Size returns the number of pods at the start of the unit's job.
 func (u *UnitFacts) Size() (pods int64) {
 	for _, s := range u.Sets {
 		pods += s.Count
@@ -113,8 +112,8 @@ func (u *UnitFacts) Size() (pods int64) {
 	return pods
 }
 
-// load is what a pod takes now: one that has ended is only there. Of a pod that is
-// older than the log, or was resized, only the number is known.
+// load returns the current usage of a pod. A pod that has ended counts only as an object. For a pod
+// that is older than the log, or was resized, only the count is known.
 func (p *Pod) load() Load {
 	switch {
 	case !p.Gone.IsZero():

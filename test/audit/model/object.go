@@ -31,16 +31,15 @@ type owner struct {
 	Controller bool   `json:"controller"`
 }
 
-// gone reports whether an object that a write returned is no more: it was to be
-// deleted, and nothing holds it back.
+// gone reports whether an object that a write returned no longer exists: it was being deleted and
+// has no finalizer.
 func (m *meta) gone() bool {
 	return m.DeletionTimestamp != "" && len(m.Finalizers) == 0 &&
 		(m.DeletionGracePeriodSeconds == nil || *m.DeletionGracePeriodSeconds == 0)
 }
 
-// until is when an object that is being deleted is past its time of grace; zero for
-// one that is not. Its deletion time is already the end of that time: the API
-// server adds it once more.
+// until returns the end of the grace period of an object that is being deleted, or zero. The
+// deletion timestamp already includes the grace period.
 func (m *meta) until() time.Time {
 	at, err := time.Parse(time.RFC3339, m.DeletionTimestamp)
 	if err != nil || m.DeletionGracePeriodSeconds == nil {
@@ -58,8 +57,7 @@ func (m *meta) controller() owner {
 	return owner{}
 }
 
-// object is read by paths, each part only when it is requested: most of an
-// object is of no interest.
+// object decodes the values at paths on demand, because most of an object is not read.
 type object struct {
 	fields map[string]json.RawMessage
 	opened map[string]map[string]json.RawMessage // by path
@@ -91,13 +89,13 @@ func (o *object) open(path string) map[string]json.RawMessage {
 	}
 	var fields map[string]json.RawMessage
 	if raw := o.get(path); len(raw) > 0 && raw[0] == '{' {
-		_ = json.Unmarshal(raw, &fields) // what is no object has no fields
+		_ = json.Unmarshal(raw, &fields) // a value that is not an object has no fields
 	}
 	o.opened[path] = fields
 	return fields
 }
 
-// into reads the value at a path, and leaves out unchanged if there is no value of its
+// into decodes the value at a path into out. It leaves out unchanged if there is no value of its
 // type.
 func (o *object) into(path string, out any) bool {
 	raw := o.get(path)
@@ -130,7 +128,7 @@ func (o *object) conditions() []condition {
 	return list
 }
 
-// condition reports whether the condition of a type is true.
+// condition reports whether the condition of this type is true.
 func (o *object) condition(name string) bool {
 	for _, c := range o.conditions() {
 		if c.Type == name && c.Status == "True" {

@@ -7,41 +7,40 @@ import (
 	"time"
 )
 
-// Options say what is known about the cluster beside its log.
+// Options describe what the log does not contain.
 type Options struct {
-	// Controller and Extensions are the users of the two programs.
+	// Controller and Extensions are the user names of the two programs.
 	Controller, Extensions string
-	// Oversell is the rate by which limits are multiplied, a decimal; empty: 1.
+	// Oversell is the factor for limits, a decimal number. Empty means 1.
 	Oversell string
-	// Grace is how long a unit may hold quota after its job's end; nil: 10 s.
+	// Grace is how long a unit may hold quota after its job has ended. The default is 10 s.
 	Grace *time.Duration
-	// ResourceQuota: the cluster's quota is its ResourceQuotas, not a tree.
+	// ResourceQuota: quota is given by ResourceQuotas instead of a tree.
 	ResourceQuota bool
-	// TreeLag is how long after a change of the tree, of a ResourceQuota or of a
-	// Queue the one before may still justify what is done; nil: 2 s.
+	// TreeLag is how long after a change of the tree, of a ResourceQuota or of a Queue the previous
+	// version may still justify a decision. The default is 2 s.
 	TreeLag *time.Duration
-	// PodLag is how long after its creation a pod of somebody else need not be
-	// counted yet in a ResourceQuota; nil: 2 s.
+	// PodLag is how long after its creation a pod without a unit may be missing in the usage of a
+	// ResourceQuota. The default is 2 s.
 	PodLag *time.Duration
-	// SuspendLag is how long after a job was suspended again its operator may
-	// still create a pod of it; nil: 1 s.
+	// SuspendLag is how long after a job was suspended again its operator may still create pods.
+	// The default is 1 s.
 	SuspendLag *time.Duration
-	// Until is the time up to which the log is known to be complete, when that is
-	// later than its last entry.
+	// Until is the time up to which the log is complete, if that is later than its last entry.
 	Until time.Time
-	// Skip names checks that are left out.
+	// Skip lists the names of checks to skip.
 	Skip []string
 
 	OversellRate *big.Rat
 }
 
-// Users of the two programs, unless the options say otherwise.
+// Default user names of the two programs.
 const (
 	DefaultController = "system:serviceaccount:kube-queue:kube-queue-controller"
 	DefaultExtensions = "system:serviceaccount:kube-queue:job-extensions"
 )
 
-// Complete fills in what is left out.
+// Complete returns the options with defaults.
 func (o Options) Complete() (*Options, error) {
 	if o.Controller == "" {
 		o.Controller = DefaultController
@@ -62,7 +61,7 @@ func (o Options) Complete() (*Options, error) {
 	}
 	rate, ok := new(big.Rat).SetString(o.Oversell)
 	if !ok || rate.Sign() < 0 || strings.ContainsAny(o.Oversell, "/eE") {
-		return nil, fmt.Errorf("oversell rate %q is no decimal number", o.Oversell)
+		return nil, fmt.Errorf("oversell rate %q is not a decimal number", o.Oversell)
 	}
 	o.OversellRate = rate
 	return &o, nil

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// order sorts the writes by revision, after it has found one for those that
-// have none of their own; see the package's comment.
+// order sorts the writes by revision. Writes without a revision of their own get one as described
+// in the package comment.
 func (l *Log) order() {
 	last := map[string]int64{} // by UID
 	var timed []*Write
 	for _, w := range l.Writes {
-		// A cluster may keep its events in a store with a sequence of its own.
+		// A cluster may store its events in another etcd, with another sequence of versions.
 		if _, event := w.Body.(*eventFacts); !w.own || event {
 			continue
 		}
@@ -23,14 +23,14 @@ func (l *Log) order() {
 		}
 	}
 	slices.SortStableFunc(timed, func(a, b *Write) int { return a.Time.Compare(b.Time) })
-	highest := make([]int64, len(timed)) // of the writes up to each one
+	highest := make([]int64, len(timed)) // highest revision of the writes up to each one
 	for i, w := range timed {
 		highest[i] = w.Revision
 		if i > 0 {
 			highest[i] = max(highest[i], highest[i-1])
 		}
 	}
-	// upTo is the highest revision that was complete at a time.
+	// upTo returns the highest revision that was complete at a time.
 	upTo := func(at time.Time) int64 {
 		i := sort.Search(len(timed), func(i int) bool { return timed[i].Time.After(at) })
 		if i == 0 {
@@ -43,7 +43,7 @@ func (l *Log) order() {
 			continue
 		}
 		if w.landed {
-			// It was carried out when it was given up, or a moment before.
+			// The write was stored when it was aborted, or just before.
 			w.Revision = upTo(w.Time)
 			continue
 		}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestScopesMatchAsTheAPIServerHasIt(t *testing.T) {
+func TestScopesMatchPodsAsInTheAPIServer(t *testing.T) {
 	plain, best := class{}, class{bestEffort: true}
 	ending, crossing := class{terminating: true}, class{crossing: true}
 	high, low := class{priority: "high"}, class{priority: "low"}
@@ -41,7 +41,7 @@ func TestScopesMatchAsTheAPIServerHasIt(t *testing.T) {
 	}
 }
 
-func TestWhatKeysCountOfPods(t *testing.T) {
+func TestKeysOfQuotasThatCountPods(t *testing.T) {
 	for key, want := range map[string]string{
 		"cpu": "requests.cpu", "requests.memory": "requests.memory", "ephemeral-storage": "requests.ephemeral-storage",
 		"limits.memory": "limits.memory", "hugepages-2Mi": "requests.hugepages-2Mi", "requests.hugepages-2Mi": "requests.hugepages-2Mi",
@@ -54,7 +54,7 @@ func TestWhatKeysCountOfPods(t *testing.T) {
 	}
 }
 
-func TestTheClassAndTheLimitsOfAPod(t *testing.T) {
+func TestClassAndLimitsOfAPod(t *testing.T) {
 	const spec = `{"metadata":{"name":"p"},"spec":{"priorityClassName":"high","activeDeadlineSeconds":0,"overhead":{"cpu":"1","memory":"1"},
 "affinity":{"podAntiAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"podAffinityTerm":{"namespaceSelector":{}}}]}},
 "containers":[{"resources":{"limits":{"cpu":"2"}}}],"initContainers":[{"resources":{"limits":{"cpu":"3"}}}]},"status":{"phase":"Pending","qosClass":"BestEffort"}}`

@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// podFacts is a pod as one write left it.
+// podFacts describes a pod after a write.
 type podFacts struct {
 	owner     owner
-	labelled  string // the job that a label names, for pods that nothing controls
-	byRow     *row   // whose label it is
+	labelled  string // the job in the label of a pod without a controller
+	byRow     *row   // the row whose label names the job
 	phase     string
 	deleting  bool
 	scheduled bool
 	Class     class
-	// until is when a pod that is being deleted is past its time; zero: it is not.
+	// until is the end of the grace period of a pod that is being deleted, or zero.
 	until time.Time
 	// Requests and limits are read while the pod is new.
 	Requests, Limits Amounts
 }
 
-// over reports whether the pod's containers have ended.
+// over reports whether the pod has ended.
 func (p *podFacts) over() bool { return p.phase == "Succeeded" || p.phase == "Failed" }
 
 type container struct {
@@ -60,8 +60,7 @@ func parsePod(d *decoder, kind string, m *meta, raw json.RawMessage) (any, error
 			}
 		}
 	}
-	// A pod's requests are of interest once, when it is created; as it is sent for that,
-	// it has no phase yet.
+	// Requests are needed only when the pod is created. A pod in a create request has no phase yet.
 	if (p.phase == "Pending" || p.phase == "") && (!p.scheduled || o.Status.StartTime == "") {
 		var err error
 		if p.Requests, err = o.effective(); err != nil {
@@ -74,9 +73,9 @@ func parsePod(d *decoder, kind string, m *meta, raw json.RawMessage) (any, error
 	return p, nil
 }
 
-// effective is what the pod takes on a node: its containers together, or more
-// where an init container needs it, with the sidecars that were started before.
-// Requests of the whole pod take the place of its containers'.
+// effective returns the effective request of the pod: the sum of its containers, or the request of
+// an init container with the sidecars started before it, if that is larger. Pod-level requests
+// replace those of the containers.
 func (o *podObject) effective() (Amounts, error) {
 	together, err := o.together((*container).requests, o.Spec.Resources.Requests)
 	if err != nil {
@@ -90,8 +89,8 @@ func (o *podObject) effective() (Amounts, error) {
 	return together, nil
 }
 
-// limits of the pod are summed up as its requests are; overhead raises only those
-// that there are.
+// limits returns the effective limits, which are computed like the requests. Overhead is added only
+// to limits that are set.
 func (o *podObject) limits() (Amounts, error) {
 	together, err := o.together((*container).limits, o.Spec.Resources.Limits)
 	if err != nil {
@@ -109,8 +108,8 @@ func (o *podObject) limits() (Amounts, error) {
 	return together, nil
 }
 
-// together sums up what each container says, and has what the whole pod says take
-// the place of it.
+// together aggregates the amounts of the containers. Amounts of the pod replace those of its
+// containers.
 func (o *podObject) together(says func(*container) (Amounts, error), ofPod Quantities) (Amounts, error) {
 	together, sidecars, starting := Amounts{}, Amounts{}, Amounts{}
 	for _, c := range o.Spec.InitContainers {
@@ -149,7 +148,7 @@ func (o *podObject) together(says func(*container) (Amounts, error), ofPod Quant
 
 func (c *container) limits() (Amounts, error) { return c.Resources.Limits.Ceil() }
 
-// requests of a container; a limit replaces a missing one.
+// requests returns the requests of a container. A limit replaces a missing request.
 func (c *container) requests() (Amounts, error) {
 	requests, err := c.Resources.Requests.Ceil()
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// queueFacts is a Queue as one write left it: the group that it represents, and
-// whether an administrator has stopped it.
+// queueFacts describes a Queue after a write: its group, and its stop setting.
 type queueFacts struct{ quota, stop string }
 
 func parseQueue(d *decoder, kind string, _ *meta, raw json.RawMessage) (any, error) {
@@ -24,7 +23,7 @@ func parseQueue(d *decoder, kind string, _ *meta, raw json.RawMessage) (any, err
 	return &queueFacts{quota: d.word(o.Status.Quota), stop: d.word(o.Spec.Stop)}, nil
 }
 
-// line is a Queue and all its stop settings, the latest last.
+// line is a Queue with its stop settings in order, the latest last.
 type line struct {
 	quota  string
 	Orders []order
@@ -35,11 +34,10 @@ type order struct {
 	from time.Time
 }
 
-// lines are the Queues by name.
+// lines has the Queues by name.
 type lines map[string]*line
 
-// apply applies a write of a Queue of the controller. One that is deleted stops
-// nothing any more.
+// apply applies a write of a Queue. A deleted Queue has no stop setting.
 func (l lines) apply(o *Options, w *Write, facts *queueFacts) {
 	if !strings.Contains(o.Controller, ":"+w.Namespace+":") {
 		return
@@ -61,8 +59,7 @@ func (l lines) apply(o *Options, w *Write, facts *queueFacts) {
 	}
 }
 
-// within reports which orders were in force at a time or, since news takes a while to
-// arrive, until so long before.
+// within returns the stop settings that were in force at a time, or at most lag before it.
 func (q *line) within(now time.Time, lag time.Duration) []string {
 	var stops []string
 	for i, o := range q.Orders {
@@ -71,13 +68,12 @@ func (q *line) within(now time.Time, lag time.Duration) []string {
 		}
 	}
 	if len(q.Orders) == 0 || now.Sub(q.Orders[0].from) <= lag {
-		stops = append(stops, "") // before it was there
+		stops = append(stops, "") // before it was created
 	}
 	return stops
 }
 
-// of are the Queues of a unit: the one that it names, and that of the group which
-// the tree gives it.
+// of returns the Queues of a unit: the one that it names, and the one of its group in the tree.
 func (l lines) of(w *World, u *Unit, says string, now time.Time) []*line {
 	var found []*line
 	paths := map[string]bool{}
@@ -94,7 +90,7 @@ func (l lines) of(w *World, u *Unit, says string, now time.Time) []*line {
 	return found
 }
 
-// Drained reports whether an administrator wants the unit's quota back.
+// Drained reports whether a Queue of the unit is drained.
 func (w *World) Drained(u *Unit, says string, now time.Time) bool {
 	for _, q := range w.Lines.of(w, u, says, now) {
 		for _, stop := range q.within(now, *w.Options.TreeLag) {
@@ -106,7 +102,7 @@ func (w *World) Drained(u *Unit, says string, now time.Time) bool {
 	return false
 }
 
-// Stopped reports whether the Queue that a unit names releases nothing.
+// Stopped reports whether the Queue that a unit names is stopped.
 func (w *World) Stopped(says string, now time.Time) bool {
 	q := w.Lines[says]
 	if q == nil {

@@ -13,31 +13,29 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/log"
 )
 
-// Log is what was read: the writes in their order.
+// Log has the writes of an audit log in order.
 type Log struct {
-	// Lines that were read, and how many of them were writes.
+	// Lines and Entries are the numbers of lines and of writes.
 	Lines, Entries int
 	// From and To are the times of the first and the last entry.
 	From, To time.Time
-	// Unfinished reports that the last line was cut off, as in a log that is still
-	// being written.
+	// Unfinished reports that the last line is incomplete, as in a log that is still written.
 	Unfinished bool
-	// Bare counts writes whose objects are missing, since the log's level is too
-	// low; Cut those whose objects were left out for their size.
+	// Bare counts writes without objects because the level of the audit policy is too low. Cut
+	// counts writes whose objects were omitted because of their size.
 	Bare, Cut int
-	// Unanswered counts writes that got no answer and of which the log does not
-	// show whether they were carried out; see followUp.
+	// Unanswered counts writes without a response of which the log does not show whether they were
+	// stored; see followUp.
 	Unanswered int
 
 	Writes   []*Write
 	followUp *followUp
 }
 
-// ErrNoObjects is returned for a log that holds no objects.
-var ErrNoObjects = errors.New("the log holds no objects: its policy must say level RequestResponse")
+// ErrNoObjects is returned for a log without objects.
+var ErrNoObjects = errors.New("the log contains no objects: set the level of the audit policy to RequestResponse")
 
-// ReadFile reads a log from a file, which may be compressed by gzip and may
-// still be growing.
+// ReadFile reads a log from a file. The file can be compressed by gzip, and can still be written.
 func ReadFile(path string) (*Log, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -51,7 +49,7 @@ func ReadFile(path string) (*Log, error) {
 	return l, nil
 }
 
-// Read reads a log. A last line without an end is left out.
+// Read reads a log. An incomplete last line is ignored.
 func Read(r io.Reader) (*Log, error) {
 	l := &Log{followUp: newFollowUp()}
 	if err := l.read(r); err != nil {
@@ -65,7 +63,7 @@ func Read(r io.Reader) (*Log, error) {
 	return l, nil
 }
 
-// batch is a run of lines that is decoded at once.
+// batch is a group of consecutive lines that one goroutine decodes.
 type batch struct {
 	first int // number of the first line
 	lines [][]byte
@@ -76,8 +74,7 @@ const batchLines = 256
 
 func newBatch(first int) *batch { return &batch{first: first, done: make(chan []decoded, 1)} }
 
-// read splits the log into batches, which are decoded side by side and taken
-// in order.
+// read splits the log into batches, decodes them concurrently and processes them in order.
 func (l *Log) read(r io.Reader) error {
 	workers := runtime.GOMAXPROCS(0)
 	work := make(chan *batch, workers)
@@ -123,10 +120,10 @@ func (l *Log) read(r io.Reader) error {
 	return readErr
 }
 
-// errStopped ends the reading of lines that nobody takes any more.
+// errStopped ends the reading after the consumer has stopped.
 var errStopped = errors.New("stopped")
 
-// split reads whole lines and hands them on in batches.
+// split passes complete lines on in batches.
 func split(r io.Reader, emit func(*batch) bool) (unfinished bool, err error) {
 	b := newBatch(1)
 	unfinished, err = log.Lines(r, func(number int, line []byte) error {

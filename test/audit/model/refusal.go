@@ -9,14 +9,14 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/log"
 )
 
-// refusal is what the API server said when it refused a pod for a ResourceQuota.
+// refusal is the API server's refusal of a pod because of a ResourceQuota.
 type refusal struct {
 	Message string
-	Pod     *podFacts // as it was sent; nil where the log holds none
+	Pod     *podFacts // from the request; nil if the log does not contain it
 	Name    string
 }
 
-// refusal reads a create that was answered 403; nil where no quota is the reason.
+// refusal reads a create with response 403. It returns nil if no quota is the reason.
 func (d *decoder) refusal(w *Write, e *log.Entry) *refusal {
 	message := e.ResponseStatus.Message
 	if message == "" {
@@ -32,7 +32,7 @@ func (d *decoder) refusal(w *Write, e *log.Entry) *refusal {
 	return &refusal{Message: message, Pod: pod, Name: cmp.Or(w.Name, sent.Name, sent.GenerateName)}
 }
 
-// sent is the pod that was sent to be created; nil where the log holds none.
+// sent returns the pod of a create request, or nil if the log does not contain it.
 func (d *decoder) sent(e *log.Entry) (*podFacts, meta) {
 	var sent struct{ Metadata meta }
 	if json.Unmarshal(e.RequestObject, &sent) != nil {
@@ -46,10 +46,10 @@ func (d *decoder) sent(e *log.Entry) (*podFacts, meta) {
 	return pod, sent.Metadata
 }
 
-// quotaPhrases are what a refusal for quota says, each before the quota's name.
+// quotaPhrases are the phrases in refusals that precede the name of the quota.
 var quotaPhrases = []string{"exceeded quota: ", "failed quota: ", "status unknown for quota: "}
 
-// Quota is the name of the one that refused.
+// Quota returns the name of the quota that refused.
 func (r *refusal) Quota() string {
 	for _, phrase := range quotaPhrases {
 		if _, rest, ok := strings.Cut(r.Message, phrase); ok {
@@ -59,7 +59,7 @@ func (r *refusal) Quota() string {
 	return ""
 }
 
-// Lists are the amounts in a refusal: requested, used before, and allowed.
+// Lists returns the amounts in the message: requested, used before, and limited.
 func (r *refusal) Lists() (requested, used, limited Amounts, ok bool) {
 	_, rest, _ := strings.Cut(r.Message, "requested: ")
 	asked, rest, _ := strings.Cut(rest, ", used: ")

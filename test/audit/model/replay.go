@@ -14,7 +14,7 @@ func (l *Log) Replay(o *Options, see func(*World, *Change)) *World {
 	return w
 }
 
-// End is the time up to which the log is known to be complete.
+// End returns the time up to which the log is complete.
 func (l *Log) End(o *Options) time.Time {
 	if o.Until.After(l.To) {
 		return o.Until

@@ -8,24 +8,23 @@ import (
 	"strings"
 )
 
-// A ResourceQuota counts those pods of its namespace that match all its scopes. Here
-// is what its keys count of a pod, and which pods match a scope, by the rules of the
-// API server.
+// A ResourceQuota counts the pods of its namespace that match all its scopes. This file has the
+// rules of the API server: what each key counts, and which pods match a scope.
 
-// QuotaFacts is a ResourceQuota as one write left it.
+// QuotaFacts describes a ResourceQuota after a write.
 type QuotaFacts struct {
 	scopes []quotaScope
-	Limits []QuotaLimit // of pods, in the order of their keys
-	Bad    string       // why it cannot be read
+	Limits []QuotaLimit // those on pods, sorted by key
+	Bad    string       // error in an amount
 }
 
-// QuotaLimit is what a quota says of one key.
+// QuotaLimit is the limit of a quota for one key.
 type QuotaLimit struct {
 	Key string
-	Of  string // what of a load it limits
-	// Hard is the lower of spec and status, used what the status says.
+	Of  string // the key of a load that it limits
+	// Hard is the lower value of spec and status. Used is from the status.
 	Hard, Used *big.Int
-	// Unknown: the status says nothing of it yet.
+	// Unknown: the status does not contain the key yet.
 	Unknown bool
 }
 
@@ -69,7 +68,7 @@ func parseResourceQuota(d *decoder, kind string, _ *meta, raw json.RawMessage) (
 		if !pods {
 			continue
 		}
-		// all holds what the status says, where it says anything.
+		// all contains the values of the status, if there are any.
 		limit := QuotaLimit{Key: d.word(key), Of: d.word(of), Hard: BaseUnits(key, all[key], false), Used: new(big.Int)}
 		if most, ok := wanted[key]; ok && most.Cmp(all[key]) < 0 {
 			limit.Hard = BaseUnits(key, most, false)
@@ -83,14 +82,14 @@ func parseResourceQuota(d *decoder, kind string, _ *meta, raw json.RawMessage) (
 	return q, nil
 }
 
-// What a load counts beside requests and limits: pods that have not ended, and all.
+// Keys of a load for numbers of pods: pods that have not ended, and all pods.
 const (
 	livePods = "pods"
 	allPods  = "count/pods"
 )
 
-// counts reports what of pods a key counts: "cpu" means "requests.cpu". Many keys are
-// not about pods.
+// counts returns what a key counts, for example "requests.cpu" for "cpu", and whether the key is
+// about pods.
 func counts(key string) (of string, pods bool) {
 	if key == livePods || key == allPods {
 		return key, true
@@ -102,7 +101,7 @@ func counts(key string) (of string, pods bool) {
 	switch {
 	case standard(name), strings.HasPrefix(name, "hugepages-"):
 		return "requests." + name, true
-	default: // an extended resource counts with the prefix only
+	default: // an extended resource counts only with a prefix
 		return key, prefixed && strings.Contains(name, "/") && !strings.Contains(name, "kubernetes.io/")
 	}
 }
@@ -111,7 +110,7 @@ func standard(name string) bool {
 	return name == "cpu" || name == "memory" || name == "ephemeral-storage"
 }
 
-// same reports whether the quotas differ in nothing but what is used.
+// same reports whether the quotas are equal except for the used amounts.
 func (q *QuotaFacts) same(other *QuotaFacts) bool {
 	if q == nil || other == nil {
 		return q == other
@@ -158,7 +157,7 @@ func (s *quotaScope) holds(c class) bool {
 	return false
 }
 
-// Weigh is what one limit of the quota counts of a load.
+// Weigh returns what one limit of the quota counts in a load.
 func (q *QuotaFacts) Weigh(limit *QuotaLimit, l Load) *big.Int {
 	sum := new(big.Int)
 	for c, counted := range l {

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// treeFacts is an ElasticQuotaTree as one write left it.
+// treeFacts describes an ElasticQuotaTree after a write.
 type treeFacts struct {
-	created    string // its creation time, as text that sorts
+	created    string // its creation time; the text can be sorted
 	generation int64
-	Tree       *tree  // nil where the spec is invalid
-	invalid    string // why
+	Tree       *tree  // nil if the spec is invalid
+	invalid    string // the reason why the spec is invalid
 	shown      treeStatus
 }
 
-// treeStatus is what the tree says of its nodes.
+// treeStatus is the status of a tree.
 type treeStatus struct {
 	ObservedGeneration int64
 	Nodes              []NodeStatus
@@ -36,7 +36,7 @@ type Node struct {
 	name, Path string
 	Parent     *Node
 	namespaces []string
-	Min, max   map[string]*big.Rat // exact: the oversell rate comes before rounding
+	Min, max   map[string]*big.Rat // not rounded: the oversell rate is applied before rounding
 }
 
 const MaxJobs = "kube-queue/max-jobs"
@@ -60,14 +60,14 @@ func parseTreeObject(_ *decoder, kind string, m *meta, raw json.RawMessage) (any
 		} `json:"spec"`
 	}
 	var status struct{ Status treeStatus }
-	if json.Unmarshal(raw, &status) == nil { // a status that cannot be read shows nothing
+	if json.Unmarshal(raw, &status) == nil { // an invalid status has no nodes
 		f.shown = status.Status
 	}
 	err := json.Unmarshal(raw, &o)
 	switch {
 	case err != nil:
 	case o.Spec.Root == nil:
-		err = fmt.Errorf("it has no root")
+		err = fmt.Errorf("the tree has no root")
 	default:
 		f.Tree, err = newTree(o.Spec.Root)
 	}
@@ -122,7 +122,7 @@ func (t *tree) add(in *treeNode, parent *Node, seen map[string]bool) error {
 	return nil
 }
 
-// read takes the limits of a node, and refuses those that no tree may have.
+// read sets the limits of a node. It returns an error for invalid limits.
 func (n *Node) read(in *treeNode) error {
 	var err error
 	if n.Min, err = in.Min.exact(); err != nil {
@@ -139,7 +139,7 @@ func (n *Node) read(in *treeNode) error {
 	return nil
 }
 
-// Limit is the most of a resource that may be in use under the node.
+// Limit returns the maximum usage of a resource under the node.
 func (n *Node) Limit(name string, oversell *big.Rat) (*big.Int, bool) {
 	most, ok := n.max[name]
 	if !ok {
@@ -148,8 +148,8 @@ func (n *Node) Limit(name string, oversell *big.Rat) (*big.Int, bool) {
 	return BaseUnits(name, new(big.Rat).Mul(most, oversell), false), true
 }
 
-// Group finds the node that a unit belongs to: the first in tree order that
-// lists its namespace, or the one of them that it names.
+// Group returns the node that a unit belongs to: the first node in tree order that lists its
+// namespace, or the one of these nodes that the unit names.
 func (t *tree) Group(namespace, name string) (*Node, error) {
 	listing := t.listing(namespace)
 	if len(listing) == 0 {
@@ -168,11 +168,11 @@ func (t *tree) Group(namespace, name string) (*Node, error) {
 		}
 		paths = append(paths, n.Path)
 	}
-	return nil, fmt.Errorf("quota %s is none of those that list namespace %s: %s", name, namespace, strings.Join(paths, ", "))
+	return nil, fmt.Errorf("quota %s does not list namespace %s; these do: %s", name, namespace, strings.Join(paths, ", "))
 }
 
-// nearest is the node of a path or, where that is gone, of the longest part of the
-// path that is left; the root is always there.
+// nearest returns the node of a path or, if it does not exist, its nearest existing ancestor. The
+// root always exists.
 func (t *tree) nearest(path string) *Node {
 	for ; path != ""; path = path[:max(0, strings.LastIndex(path, "/"))] {
 		for _, n := range t.Nodes {

@@ -9,27 +9,26 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 )
 
-// A program that is killed while a write of its is under way gets no answer.
-// The API server gives such a write up and says 504, also where the store has
-// carried it out all the same. Whether it has shows in the next write of the
-// same object, whoever made it: what that one returned holds the fields that
-// the write set, or it does not.
+// A program that is killed during a write receives no response. The API server aborts the write and
+// logs status 504, even if the store has completed it. The next write of the same object by any
+// user shows whether the write was stored: the returned object contains the fields of the write, or
+// it does not.
 //
-// Only creates, and patches by object, of jobs and of units are followed up: by
-// these the two programs do all that they do.
+// Only creates and merge patches of jobs and units are followed up. The two programs use no other
+// writes.
 
-// bodies are a request and its answer, as the log shows them.
+// bodies are the request object and response object of a log entry.
 type bodies struct{ asked, answered json.RawMessage }
 
-// unanswered is a write whose outcome is not known yet.
+// unanswered is a write whose outcome is unknown.
 type unanswered struct {
 	write *Write
 	asked json.RawMessage
-	// before is the object as it was when the write came.
+	// before is the object before the write.
 	before version
 }
 
-// version is an object as it was last returned.
+// version is an object as last returned by the API server.
 type version struct {
 	raw      json.RawMessage
 	uid      string
@@ -38,12 +37,12 @@ type version struct {
 
 type objectKey struct{ group, version, resource, namespace, name string }
 
-// followUp finds out what became of writes that got no answer.
+// followUp determines the outcome of writes without a response.
 type followUp struct {
 	latest map[objectKey]version
 	open   map[objectKey][]unanswered
 	words  *decoder
-	// undecided counts writes of which the next one shows nothing.
+	// undecided counts writes whose outcome the next write does not show.
 	undecided int
 }
 
@@ -51,13 +50,12 @@ func newFollowUp() *followUp {
 	return &followUp{latest: map[objectKey]version{}, open: map[objectKey][]unanswered{}, words: newDecoder()}
 }
 
-// followed reports whether a write is one whose outcome matters without an answer.
+// followed reports whether the outcome of a write is followed up if there is no response.
 func (w *Write) followed() bool {
 	return w.Group == queueGroup && w.Resource == "queueunits" || rowOf(w.Group, w.Version, w.Resource) != nil
 }
 
-// lost reports whether the write may have been carried out though it was answered
-// with an error.
+// lost reports whether the write may have been stored although the response was an error.
 func (w *Write) lost() bool {
 	return w.Code >= 500 && w.followed() && (w.Verb == "patch" || w.Verb == "create" && w.Subresource == "")
 }
@@ -87,7 +85,7 @@ func (f *followUp) see(w *Write, b bodies) error {
 func (f *followUp) settle(key objectKey, next *Write, b bodies) error {
 	var left []unanswered
 	for _, u := range f.open[key] {
-		// What was under way at the same time may show the object as it was before.
+		// A concurrent write may return the object as it was before.
 		if !next.Received.After(u.write.Time) {
 			if u.expects() == next.Revision {
 				u.before = version{b.answered, next.UID, next.Revision}
@@ -124,7 +122,7 @@ func (f *followUp) settle(key objectKey, next *Write, b bodies) error {
 	return nil
 }
 
-// unknown is the number of writes that no later write settles.
+// unknown returns the number of writes whose outcome no later write shows.
 func (f *followUp) unknown() int {
 	n := f.undecided
 	for _, open := range f.open {
@@ -133,7 +131,7 @@ func (f *followUp) unknown() int {
 	return n
 }
 
-// expects is the version that the write depends on, or 0.
+// expects returns the resourceVersion that the write requires, or 0.
 func (u unanswered) expects() int64 {
 	var asked struct{ Metadata meta }
 	if json.Unmarshal(u.asked, &asked) != nil {
@@ -143,15 +141,15 @@ func (u unanswered) expects() int64 {
 	return revision
 }
 
-// outcome is the object as the write left it, nil if it was not carried out; known
-// reports whether the next write shows that.
+// outcome returns the object after the write, or nil if the write was not stored. known reports
+// whether the next write shows the outcome.
 func (u unanswered) outcome(next *Write, b bodies) (after json.RawMessage, known bool) {
 	if u.write.Verb == "create" {
 		return u.created(next, b)
 	}
 	asked, before := fieldsOf(u.asked), fieldsOf(u.before.raw)
 	if asked == nil || u.before.uid != next.UID {
-		return nil, false // a list of steps, which the programs do not send, or of another object
+		return nil, false // a JSON patch, which the programs do not send, or another object
 	}
 	var own map[string]any
 	if next.Verb == "patch" {
@@ -164,8 +162,8 @@ func (u unanswered) outcome(next *Write, b bodies) (after json.RawMessage, known
 	return merge(u.before.raw, asked)
 }
 
-// created is the object that a create left: it is there, is no older, and no
-// other create made it.
+// created returns the object of a create, if it exists, is not older than the request, and was
+// created by no other request.
 func (u unanswered) created(next *Write, b bodies) (after json.RawMessage, known bool) {
 	var now struct {
 		Metadata struct {
@@ -179,7 +177,7 @@ func (u unanswered) created(next *Write, b bodies) (after json.RawMessage, known
 	if json.Unmarshal(b.answered, &now) != nil {
 		return nil, false
 	}
-	made := now.Metadata.CreationTimestamp // in whole seconds
+	made := now.Metadata.CreationTimestamp // has a resolution of one second
 	if made.Before(u.write.Received.Truncate(time.Second)) {
 		return nil, true
 	}
@@ -195,9 +193,9 @@ func merge(object json.RawMessage, fields map[string]any) (json.RawMessage, bool
 	return after, err == nil
 }
 
-// compare compares what a patch requested with the current state. It counts the fields that
-// confirm or deny the patch: not those that had the value before, and not those that the
-// write which returned the object set itself.
+// compare compares a patch with the current object. It counts the fields that confirm or deny the
+// patch. It ignores fields that had the value before, and fields set by the write that returned the
+// object.
 func compare(asked, before, own, now map[string]any) (confirmed int, denied bool) {
 	for key, want := range asked {
 		mine, set := own[key]
@@ -206,8 +204,8 @@ func compare(asked, before, own, now map[string]any) (confirmed int, denied bool
 			confirmed, denied = confirmed+n, denied || no
 			continue
 		}
-		// A null takes the field away, and a missing one reads as null. The version
-		// that a write depends on must be the one before it.
+		// A null removes the field, and a missing field reads as null. The resourceVersion in a
+		// write must be that of the previous version.
 		if set || reflect.DeepEqual(want, before[key]) {
 			continue
 		}
@@ -217,7 +215,7 @@ func compare(asked, before, own, now map[string]any) (confirmed int, denied bool
 	return confirmed, denied
 }
 
-// fieldsOf reads an object; what is none has no fields.
+// fieldsOf decodes an object. Any other value has no fields.
 func fieldsOf(raw json.RawMessage) map[string]any {
 	var fields map[string]any
 	if json.Unmarshal(raw, &fields) != nil {

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// UnitFacts is a QueueUnit as one write left it.
+// UnitFacts describes a QueueUnit after a write.
 type UnitFacts struct {
-	Row          *row // of its job's kind; nil for a thing of the user's own
+	Row          *row // of its job's kind; nil if it represents no job
 	JobKind      string
 	jobNamespace string
 	jobName      string
 	jobUID       string
-	PodSets      bool // it has any
+	PodSets      bool // whether it has pod sets
 	Sum, Total   Amounts
 	Sets         []podSet
-	Bad          string // an amount that cannot be read
+	Bad          string // error in an amount
 	Priority     int64
 	Submitted    time.Time
-	quotaName    string // as the spec, or else the unit's label, says
+	quotaName    string // from the spec, or else from the label
 	Active       bool
-	MaxTime      time.Duration // 0: as long as it takes
+	MaxTime      time.Duration // 0: no limit
 
 	Phase, reason, Quota string
 	Queue                string
@@ -42,7 +42,7 @@ const (
 	Backoff  = "Backoff"
 )
 
-// Holds reports whether a unit says that it has quota.
+// Holds reports whether the unit is in a phase that holds quota.
 func (u *UnitFacts) Holds() bool {
 	return u != nil && (u.Phase == Reserved || u.Phase == Dequeued || u.Phase == Running)
 }
@@ -51,18 +51,18 @@ func (u *UnitFacts) Ended() bool {
 	return u.Phase == string(Succeeded) || u.Phase == string(Failed)
 }
 
-// Waits reports whether a unit waits for quota now.
+// Waits reports whether the unit waits for quota at a time.
 func (u *UnitFacts) Waits(now time.Time) bool {
 	switch u.reason {
-	case "Inactive", "SuspendedByUser", "InvalidRequest", "QueueStopped":
+	case "Inactive", "SuspendedByUser", "InvalidRequest", "QueueStopped", "JobChanged", "Terminating":
 		return false
 	}
 	return u.Active && u.Bad == "" && (u.Phase == Enqueued || u.Phase == Backoff && !now.Before(u.RequeueAt))
 }
 
-// Stopped reports whether an eviction has come so far that the job is at rest.
+// Stopped reports whether the job has stopped after an eviction.
 func (u *UnitFacts) Stopped() bool {
-	return u.Evicted && (u.EvictedReason == "Stopped" || u.EvictedReason == "SuspendedByUser")
+	return u.Evicted && (u.EvictedReason == "Stopped" || u.EvictedReason == "SuspendedByUser" || u.EvictedReason == "JobChanged")
 }
 
 type unitObject struct {

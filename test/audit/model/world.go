@@ -2,21 +2,21 @@ package model
 
 import "time"
 
-// World is the cluster as the log shows it, up to one write.
+// World is the state of the cluster after a write.
 type World struct {
 	Options *Options
-	Jobs    map[string]*Job // by UID, as all that follow
+	Jobs    map[string]*Job // by UID, as the fields below
 	Units   map[string]*Unit
 	Pods    map[string]*Pod
-	owners  map[string]string  // the controller of each object that was seen
-	named   map[jobKey]*Job    // the latest of each name
+	owners  map[string]string  // the controller of each object
+	named   map[jobKey]*Job    // the latest with each name
 	early   map[string][]*Unit // by the UID of a job that was not seen yet
-	Managed map[string]bool    // namespaces whose jobs are all queued
+	Managed map[string]bool    // managed namespaces
 	Forest  forest
 	Lines   lines
 	Claims  map[string]*Claim  // by the UID of the job, or of a unit without one
 	ledgers map[string]*Ledger // by namespace; see Ledger
-	// leaving is when the removal of a pod began that is carried out in the end, by UID.
+	// leaving is when the removal of a pod began, by UID, for pods that were later removed.
 	leaving map[string]time.Time
 	End     time.Time // of the log
 }
@@ -26,18 +26,18 @@ type jobKey struct {
 	namespace, name string
 }
 
-// Moment is a place in the log.
+// Moment is a position in the log.
 type Moment struct {
 	Time     time.Time
 	Revision int64
 	Line     int
 }
 
-// IsZero reports whether it never came.
+// IsZero reports whether the moment did not occur.
 func (m Moment) IsZero() bool { return m.Line == 0 }
 
-// Before reports whether m came, and came before the other; one that never came
-// is later than any.
+// Before reports whether m occurred before the other moment. A moment that did not occur is after
+// all others.
 func (m Moment) Before(other Moment) bool {
 	if m.IsZero() || other.IsZero() {
 		return !m.IsZero()
@@ -48,7 +48,7 @@ func (m Moment) Before(other Moment) bool {
 	return m.Time.Before(other.Time)
 }
 
-// CameBefore reports whether the moment came, and came before a time.
+// CameBefore reports whether the moment occurred before a time.
 func (m Moment) CameBefore(at time.Time) bool { return !m.IsZero() && m.Time.Before(at) }
 
 func (w *Write) Moment() Moment { return Moment{w.Time, w.Revision, w.Line} }
@@ -56,25 +56,25 @@ func (w *Write) Moment() Moment { return Moment{w.Time, w.Revision, w.Line} }
 type Job struct {
 	row                  *row
 	UID, Namespace, name string
-	Facts                *jobFacts // as of now
+	Facts                *jobFacts // current
 	revision             int64
-	Created              Moment // zero when it is older than the log
+	Created              Moment // zero if the job is older than the log
 	Gone                 Moment
-	Ended                Moment // truly: see World.settle
-	Suspended            Moment // since when, if it is
+	Ended                Moment // see World.settle
+	Suspended            Moment // since when it is suspended
 	heldFromStart        bool   // suspended when it was created
-	Missed               bool   // opted in, but was not held when it was created
-	released             Moment // last by job-extensions
+	Missed               bool   // marked, but not held at its creation
+	released             Moment // last release by job-extensions
 	Units                map[string]*Unit
-	Clusters             map[string]*Job // RayClusters of its own that exist
+	Clusters             map[string]*Job // its existing RayClusters
 	Pods                 []*Pod
 	WasUnit              bool // a unit has represented it
 }
 
-// Resource is how the API names its kind.
+// Resource returns the resource name of its kind.
 func (j *Job) Resource() string { return j.row.resource }
 
-// Sized reports whether the specs of its kind say how many pods they make.
+// Sized reports whether the specs of its kind determine the number of pods.
 func (j *Job) Sized() bool { return j.row.pods != nil }
 
 func (j *Job) String() string { return j.row.kind + " " + j.Namespace + "/" + j.name }
@@ -90,7 +90,7 @@ func (u *Unit) String() string { return "QueueUnit " + u.Namespace + "/" + u.Nam
 
 type Pod struct {
 	UID, Namespace, Name string
-	job                  *Job // the one that it is for, through all owners
+	job                  *Job // found through all owners
 	facts                *podFacts
 	revision             int64
 	Created, Over, Gone  Moment
@@ -101,18 +101,18 @@ type Pod struct {
 
 func (p *Pod) String() string { return "Pod " + p.Namespace + "/" + p.Name }
 
-// Live reports whether the pod may still use what it requested.
+// Live reports whether the pod may still use its requests.
 func (p *Pod) Live() bool { return p.Gone.IsZero() && p.Over.IsZero() }
 
-// Change is what one write did to the world.
+// Change is the effect of one write on the world.
 type Change struct {
 	Write *Write
-	// Same reports that the write left the object as it was.
+	// Same reports that the write did not change the object.
 	Same bool
 
 	Job    *Job
-	JobWas *jobFacts // nil when it was not known
-	// Released and suspended report the job's suspend field.
+	JobWas *jobFacts // nil if the job was not known
+	// Released and suspended report a change of the job's suspend field.
 	Released, suspended bool
 
 	Unit    *Unit
@@ -125,7 +125,7 @@ type Change struct {
 
 	Born, Died bool
 
-	// Opened is the claim that came with the write, closed are those that went.
+	// Opened and closed are the claims that the write opened and closed.
 	Opened *Claim
 	Closed []*Claim
 }
@@ -139,8 +139,8 @@ func NewWorld(options *Options, end time.Time) *World {
 	}
 }
 
-// expect notes ahead of everything which pods are removed, and since when. A removal
-// may have two steps: the pod's time is over at the first, before the answer.
+// expect records before the replay which pods are removed, and since when. A removal may have two
+// steps. The pod has ended at the first, before its response.
 func (w *World) expect(write *Write) {
 	if _, is := write.Body.(*podFacts); is && write.OK() && write.gone && !write.Received.IsZero() {
 		w.leaving[write.UID] = write.Received
@@ -217,7 +217,7 @@ func (w *World) applyJob(c *Change, facts *jobFacts) {
 	w.belong(j, c)
 }
 
-// belong counts a RayCluster among its job's.
+// belong adds a RayCluster to its job.
 func (w *World) belong(j *Job, c *Change) {
 	parent := w.Jobs[w.owners[j.UID]]
 	if c.Died {
@@ -263,7 +263,7 @@ func (w *World) applyUnit(c *Change, facts *UnitFacts) {
 	}
 }
 
-// JobOf finds a unit's job, by its UID or, where it has none, by its name.
+// JobOf returns a unit's job, found by UID or, without a UID, by name.
 func (w *World) JobOf(u *Unit) *Job {
 	f := u.Facts
 	if f.Row == nil {
@@ -307,7 +307,7 @@ func (w *World) jobOfPod(p *Pod, facts *podFacts) *Job {
 	return w.root(facts.owner.UID)
 }
 
-// OwnerOf is the UID of what a pod belongs to, as it was sent.
+// OwnerOf returns the UID of the object that a pod belongs to, from the pod in the create request.
 func (w *World) OwnerOf(facts *podFacts, namespace string) string {
 	if facts.byRow != nil {
 		if j := w.named[jobKey{facts.byRow, namespace, facts.labelled}]; j != nil {
@@ -317,7 +317,7 @@ func (w *World) OwnerOf(facts *podFacts, namespace string) string {
 	return facts.owner.UID
 }
 
-// root is the uppermost job on the way from an object through its controllers.
+// root returns the topmost job among an object and its controllers.
 func (w *World) root(uid string) *Job {
 	var top *Job
 	for steps := 0; uid != "" && steps < 16; steps++ {
@@ -355,8 +355,7 @@ func (w *World) applyGone(c *Change) {
 	}
 }
 
-// settle draws the conclusions: which jobs have truly ended, and whose quota is
-// in use.
+// settle updates which jobs have really ended, and the claims.
 func (w *World) settle(c *Change) {
 	for _, j := range []*Job{c.Job, w.RootOf(c.Job)} {
 		if j == nil || j.Facts == nil {
@@ -379,7 +378,7 @@ func (w *World) RootOf(j *Job) *Job {
 	return w.root(w.owners[j.UID])
 }
 
-// hasEnded reports whether the job has ended, by its own status.
+// hasEnded reports whether the job has ended, by its status.
 func (w *World) hasEnded(j *Job) bool {
 	if j.Facts.End == Going {
 		return false

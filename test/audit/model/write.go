@@ -9,59 +9,59 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/log"
 )
 
-// Write is one entry of the log that changed an object, or was refused.
+// Write is a log entry of a request to change an object, successful or not.
 type Write struct {
-	// Line of the log, from 1.
+	// Line is the line number in the log, from 1.
 	Line int
-	// Revision is the write's place in the order of all writes.
+	// Revision orders the writes.
 	Revision int64
-	// Received is when the request came in, Time when it was answered.
+	// Received is the time of the request, Time that of the response.
 	Received, Time time.Time
 
 	User, Verb                            string
 	Group, Version, Resource, Subresource string
 	Namespace, Name, UID                  string
-	// Code is the HTTP status of the answer.
+	// Code is the HTTP status of the response.
 	Code int
 
-	// Instance distinguishes processes of a user by their credentials; empty if those
-	// are not reported.
+	// Instance distinguishes processes with the same user by their credentials. It is empty if the
+	// log does not contain them.
 	Instance string
-	// own reports that Revision is the write's own.
+	// own reports that the write itself returned Revision.
 	own bool
-	// landed reports that the write was carried out though its answer says otherwise.
+	// landed reports that the write was stored although the response was an error.
 	landed bool
-	// gone reports that the object is no more after the write.
+	// gone reports that the object does not exist after the write.
 	gone bool
-	// Body is a *jobFacts, *UnitFacts, *podFacts, *treeFacts, *QuotaFacts,
-	// *queueFacts, *eventFacts, *LeaseFacts or *namespaceFacts; nil where the answer held none.
+	// Body is a *jobFacts, *UnitFacts, *podFacts, *treeFacts, *QuotaFacts, *queueFacts,
+	// *eventFacts, *LeaseFacts or *namespaceFacts; nil if the response contains no object.
 	Body any
-	// Refusal is set where a ResourceQuota refused a pod.
+	// Refusal is set if a ResourceQuota refused a pod.
 	Refusal *refusal
-	// Twice is a pod that was sent though one of its name was there: every quota has
-	// counted it before that was found.
+	// Twice is the pod of a create request whose name already existed. Every quota counts such a
+	// pod before the API server detects the conflict.
 	Twice *podFacts
 }
 
-// OK reports whether the write was carried out.
+// OK reports whether the write was stored.
 func (w *Write) OK() bool { return w.landed || log.Success(w.Code) }
 
-// creates reports whether the write made its object.
+// creates reports whether the write created its object.
 func (w *Write) creates() bool {
 	return w.OK() && w.Subresource == "" && (w.Verb == "create" || w.Verb == "patch" && w.Code == 201 || w.Verb == "update" && w.Code == 201)
 }
 
-// credentialKey is where the API server reports which token a request came with.
+// credentialKey is the key under which the API server logs the ID of a request's token.
 const credentialKey = "authentication.kubernetes.io/credential-id"
 
-// decoded is what one line came to.
+// decoded is the result of one line.
 type decoded struct {
 	writes []*Write
 	at     time.Time
-	write  bool   // it was a write, kept or not
-	bare   bool   // it should hold an object and does not: the level is too low
-	cut    bool   // its objects were left out for their size
-	bodies bodies // of one whose object is followed up
+	write  bool   // the line is a write, kept or not
+	bare   bool   // the object is missing because the level is too low
+	cut    bool   // the objects were omitted because of their size
+	bodies bodies // set if the write may be followed up
 	err    error
 }
 
@@ -70,10 +70,10 @@ type decoder struct{ words log.Words }
 
 func newDecoder() *decoder { return &decoder{words: log.Words{}} }
 
-// word keeps one copy of a string that comes often.
+// word returns a shared copy of a frequent string.
 func (d *decoder) word(s string) string { return d.words.Word(s) }
 
-// noise are groups in which nothing is written that lasts: reviews.
+// noise has groups whose objects are not stored, such as reviews.
 var noise = map[string]bool{"authentication.k8s.io": true, "authorization.k8s.io": true}
 
 func (d *decoder) line(number int, line []byte) decoded {
@@ -133,7 +133,7 @@ func (d *decoder) write(number int, e *log.Entry) *Write {
 	return w
 }
 
-// answer reads the object that a write returned.
+// answer decodes the object that a write returned.
 func (d *decoder) answer(w *Write, parse parser, raw json.RawMessage) error {
 	var head struct {
 		Kind     string `json:"kind"`
@@ -153,8 +153,8 @@ func (d *decoder) answer(w *Write, parse parser, raw json.RawMessage) error {
 		return nil
 	}
 	if head.Kind == "PartialObjectMetadata" {
-		// The garbage collector works on metadata alone: of interest is only
-		// whether it released the object.
+		// The garbage collector requests only metadata. They show whether it removed the
+		// finalizers.
 		d.identify(w, &head.Metadata)
 		w.gone = head.Metadata.gone()
 		return nil
@@ -165,9 +165,10 @@ func (d *decoder) answer(w *Write, parse parser, raw json.RawMessage) error {
 	}
 	w.Body = body
 	d.identify(w, &head.Metadata)
-	// What is deleted at once comes back as it was, for some kinds, as a ResourceQuota.
+	// For some kinds, such as ResourceQuota, an immediate delete returns the object without a
+	// deletion timestamp.
 	w.gone = head.Metadata.gone() || w.Verb == "delete" && head.Metadata.DeletionTimestamp == ""
-	// What ends by losing its last finalizer returns the version it had before.
+	// An update that removes the last finalizer returns the previous version.
 	w.own = w.Revision > 0 && (!w.gone || w.Verb == "delete")
 	return nil
 }
@@ -180,8 +181,8 @@ func (d *decoder) identify(w *Write, m *meta) {
 	w.Revision, _ = strconv.ParseInt(m.ResourceVersion, 10, 64)
 }
 
-// collection splits the delete of a collection into one delete for each object.
-// The answer shows them as they were before.
+// collection splits the delete of a collection into one delete for each object. The response
+// contains the objects as they were before.
 func (d *decoder) collection(w *Write, parse parser, raw json.RawMessage) ([]*Write, error) {
 	var list struct {
 		Kind  string            `json:"kind"`
@@ -207,7 +208,7 @@ func (d *decoder) collection(w *Write, parse parser, raw json.RawMessage) ([]*Wr
 		one := *w
 		d.identify(&one, &head.Metadata)
 		one.Revision = 0
-		// A pod on a node is only asked to end, an object with finalizers waits for them.
+		// A pod on a node still has to terminate, and an object with finalizers waits for them.
 		one.gone = len(head.Metadata.Finalizers) == 0 && !(one.Resource == "pods" && head.Spec.NodeName != "")
 		writes = append(writes, &one)
 	}

@@ -19,10 +19,10 @@ var (
 	seed       = flag.Uint64("seed", 0, "what the jobs are drawn from; 0: the time")
 )
 
-// patience is how long nothing may happen. A failover takes less than half of it.
+// patience is the maximum time without progress. A failover takes less than half of it.
 const patience = 90 * time.Second
 
-// A kind of fault.
+// The kinds of faults.
 type kind string
 
 const (
@@ -35,18 +35,18 @@ const (
 
 var kinds = []kind{killed, frozen, hanging, refused}
 
-// Two replicas of each program; the leader of one of them after the other fails while
-// jobs flow, and in the end each is asked to end. Another takes over, whoever failed is gone before it could do harm, and
-// every job ends as it should, released once. That nothing was decided twice, and that
-// no limit was ever exceeded, the checker reads in the audit log.
-func TestLeadersFailWhileJobsFlow(t *testing.T) {
+// Two replicas of each program run. The leaders of the programs fail in turn while jobs run, and
+// finally each is terminated. The other replica takes over, the failed one makes no further writes,
+// and each job is released once and ends. The audit checker verifies that nothing was decided twice
+// and no limit was exceeded.
+func TestLeadersFailWhileJobsRun(t *testing.T) {
 	if *seed == 0 {
 		*seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("to have the same jobs again: -faults=%d -jobs=%d -seed=%d", *faultCount, *jobCount, *seed)
 	l := suite.Env(t, "failover")
-	l.Allowed = []string{"write-budget"}  // a write is made again when its answer was cut off
-	l.Audit.Grace = new(30 * time.Second) // nobody sees a job end until another leads
+	l.Allowed = []string{"write-budget"}  // a write without a response is repeated
+	l.Audit.Grace = new(30 * time.Second) // the end of a job is only seen by the next leader
 	programs := [][]*harness.Replica{
 		pair(t, harness.Controller),
 		pair(t, harness.Extensions, "--enabled-extensions="+enabled),
@@ -58,7 +58,7 @@ func TestLeadersFailWhileJobsFlow(t *testing.T) {
 	for i := range *faultCount {
 		f.submit(wave)
 		f.goesOn()
-		// Each kind befalls each program in turn.
+		// Each kind of fault is applied to each program in turn.
 		s.strike(kinds[i%len(kinds)], programs[(i+i/len(kinds))%len(programs)])
 	}
 	for _, replicas := range programs {
@@ -75,7 +75,7 @@ func pair(t testing.TB, name string, args ...string) []*harness.Replica {
 	return []*harness.Replica{suite.Replica(t, name, 1, args...).Start(), suite.Replica(t, name, 2, args...).Start()}
 }
 
-// story is what happened.
+// story records the faults and the jobs.
 type story struct {
 	*harness.Env
 	t     testing.TB
@@ -83,8 +83,8 @@ type story struct {
 	times map[kind][]time.Duration
 }
 
-// strike has the leader fail in some way, waits until the other leads and jobs go on,
-// and has whoever failed come back as the standby.
+// strike applies a fault to the leader, waits until the other replica leads and jobs continue, and
+// restores the failed replica as standby.
 func (s *story) strike(how kind, replicas []*harness.Replica) {
 	s.t.Helper()
 	leader := s.Leader(replicas...)
@@ -111,7 +111,7 @@ func (s *story) strike(how kind, replicas []*harness.Replica) {
 	s.t.Logf("%s %s: %s leads %v later", leader.Label, how, standby.Label, took.Round(time.Millisecond))
 	switch how {
 	case frozen:
-		s.flow.goesOn() // the other decides, and what this one remembers is no longer true
+		s.flow.goesOn() // the other replica decides, and the state of this one is stale
 		leader.Thaw()
 		leader.WaitLost(5 * time.Second)
 	case hanging, refused:
@@ -137,8 +137,7 @@ func (s *story) report() {
 	s.t.Logf("%d jobs ended", len(s.flow.jobs))
 }
 
-// bound makes sure that the checker knew who held the leases: nearly every write was
-// judged by that.
+// bound checks that the checker knew the lease holder for nearly all writes.
 func (s *story) bound() {
 	s.t.Helper()
 	report, err := s.Log(s.t.Context()).Check(s.Audit)
@@ -154,7 +153,7 @@ func (s *story) bound() {
 	}
 }
 
-// spread reports how many there are, and the least, the median and the most.
+// spread returns the count, minimum, median and maximum as text.
 func spread(times []time.Duration) string {
 	if len(times) == 0 {
 		return "0 times"

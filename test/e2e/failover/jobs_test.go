@@ -13,7 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// flow is a stream of jobs, each of one core for some seconds.
+// flow is a sequence of jobs, each with one core for some seconds.
 type flow struct {
 	*harness.Env
 	t      testing.TB
@@ -27,7 +27,7 @@ type flowing struct {
 	fails bool
 }
 
-// submit has some more jobs come, as far as there are.
+// submit creates some of the remaining jobs.
 func (f *flow) submit(count int) {
 	f.t.Helper()
 	var manifests strings.Builder
@@ -46,7 +46,7 @@ func (f *flow) submit(count int) {
 	}
 }
 
-// count is how far the jobs are.
+// count returns the progress of the jobs.
 type count struct{ waiting, held, ended int }
 
 func (f *flow) count() (now count) {
@@ -72,7 +72,7 @@ func (f *flow) units() []schedulingv1alpha1.QueueUnit {
 	return units.Items
 }
 
-// goesOn waits until jobs are released and end that were not, as far as there are such.
+// goesOn waits until further jobs are released and end, if any remain.
 func (f *flow) goesOn() {
 	f.t.Helper()
 	began := f.count()
@@ -83,8 +83,7 @@ func (f *flow) goesOn() {
 	})
 }
 
-// finish waits until all have ended, and makes sure that each ended as it should,
-// released once.
+// finish waits until all jobs have ended, and checks that each succeeded and was released once.
 func (f *flow) finish() {
 	f.t.Helper()
 	for last := -1; last < len(f.jobs); {

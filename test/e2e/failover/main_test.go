@@ -1,6 +1,5 @@
-// Package failover tests two replicas of each program under their leases, on a real
-// control plane with the unmodified operator: the leader is killed, frozen and cut off
-// while jobs flow.
+// Package failover tests two replicas of each program with leader election, on a real control plane
+// with the unmodified operator. The leader is killed, frozen and disconnected while jobs run.
 package failover
 
 import (

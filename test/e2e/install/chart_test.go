@@ -14,12 +14,12 @@ import (
 	"kube-queue.dev/kube-queue/test/podrunner"
 )
 
-// release is what the chart's installation is called.
+// release is the name of the helm release.
 const release = "kube-queue"
 
 func chart() string { return filepath.Join(suite.Repository, "charts", "kube-queue") }
 
-// The chart is rendered and applied as docs/operations/install.md says, and a first job runs.
+// The chart is rendered and applied as in docs/operations/install.md, and a first job runs.
 func TestTheRenderedChartIsAppliedAndAFirstJobRuns(t *testing.T) {
 	s := begin(t)
 	s.apply(s.template())
@@ -29,7 +29,7 @@ func TestTheRenderedChartIsAppliedAndAFirstJobRuns(t *testing.T) {
 	s.Apply(tfjob("first", "1", time.Second))
 	s.WaitForPhase("TFJob", "first", "Succeeded")
 	s.ExpectFree()
-	// Once more changes nothing: no pod is started again.
+	// Applying it again changes nothing: no pod is restarted.
 	generation := s.deployment(harness.Controller).Generation
 	s.apply(s.template())
 	if got := s.deployment(harness.Controller).Generation; got != generation {
@@ -37,7 +37,7 @@ func TestTheRenderedChartIsAppliedAndAFirstJobRuns(t *testing.T) {
 	}
 }
 
-// So are the manifests in deploy/, which have all kinds enabled.
+// The same for the manifests in deploy/, which enable all kinds.
 func TestTheManifestsInDeployAreAppliedAndAFirstJobRuns(t *testing.T) {
 	s := begin(t)
 	deploy := filepath.Join(suite.Repository, "deploy")
@@ -62,13 +62,13 @@ func TestTheManifestsInDeployAreAppliedAndAFirstJobRuns(t *testing.T) {
 	s.ExpectFree()
 }
 
-// here are the values that have the pods run here.
+// here are the values with which the pod runner runs the pods.
 const here = `
 controller: {podAnnotations: {"` + podrunner.Annotation + `": ` + podrunner.Own + `}}
 jobExtensions: {podAnnotations: {"` + podrunner.Annotation + `": ` + podrunner.Own + `}}
 `
 
-// values are the arguments by which helm is given own values on top of those.
+// values returns the arguments of helm for additional values.
 func (s *stage) values(own string) []string {
 	s.t.Helper()
 	var args []string
@@ -82,7 +82,7 @@ func (s *stage) values(own string) []string {
 	return args
 }
 
-// template renders the chart without asking a cluster.
+// template renders the chart without a cluster.
 func (s *stage) template() string {
 	s.t.Helper()
 	return s.helm("template", s.values(""), "--kube-version=1.36.0", "--set=namespace.create=true")
@@ -96,14 +96,13 @@ func (s *stage) apply(manifests string) {
 	}
 }
 
-// helm runs a command of helm about the release, of the chart where that needs one, and
-// returns what it prints.
+// helm runs a helm command for the release and the chart, and returns its output.
 func (s *stage) helm(command string, values []string, more ...string) string {
 	s.t.Helper()
 	return s.helmOf(chart(), command, values, more...)
 }
 
-// helmOf does the same with a chart of another place.
+// helmOf is like helm, for a chart in another folder.
 func (s *stage) helmOf(chart, command string, values []string, more ...string) string {
 	s.t.Helper()
 	args := []string{command, release}

@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 )
 
-// from has the upgrade begin with what that commit has: its chart and its programs. Without
-// it, the upgrade changes the settings alone.
+// from is the commit whose chart and programs the upgrade starts from. Without it, the upgrade only
+// changes settings.
 var from = flag.String("from", "", "the commit of the release that is upgraded from, and rolled back to")
 
-// earlier is the release that is upgraded from; nil for the one under test.
+// earlier is the release before the upgrade, or nil for the release under test.
 var earlier *earlierRelease
 
 // earlierRelease is a release of another commit.
@@ -23,7 +23,7 @@ type earlierRelease struct {
 	chart, programs string
 }
 
-// build takes the source of a commit out of the repository and builds its programs.
+// build extracts the source of a commit from the repository and builds its programs.
 func build(folder, commit string) (*earlierRelease, error) {
 	source := filepath.Join(folder, "source")
 	r := &earlierRelease{
@@ -42,7 +42,7 @@ go build -buildvcs=false -o "$3/" ./cmd/kube-queue-controller ./cmd/job-extensio
 	return r, nil
 }
 
-// firstChart is what is installed first, and rolled back to.
+// firstChart is the chart that is installed first, and after the rollback.
 func firstChart() string {
 	if earlier != nil {
 		return earlier.chart
@@ -50,7 +50,7 @@ func firstChart() string {
 	return chart()
 }
 
-// firstValues are the values of what is installed first.
+// firstValues are the values of firstChart.
 func (s *stage) firstValues() []string {
 	if earlier != nil {
 		return s.values("image: {tag: " + earlier.tag + "}")

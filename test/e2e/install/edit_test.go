@@ -12,7 +12,7 @@ import (
 
 // Users of ack-kube-queue switch policies, the quota backend and kinds of job by kubectl
 // edit.
-func TestDeploymentsAreEditedAsTheirUsersAreUsedTo(t *testing.T) {
+func TestEditedDeploymentsTakeEffect(t *testing.T) {
 	s := begin(t)
 	s.apply(s.template())
 	s.waitForRollout()
@@ -32,7 +32,7 @@ func TestDeploymentsAreEditedAsTheirUsersAreUsedTo(t *testing.T) {
 	s.Apply(batchJob("by-spec", "1"))
 	s.WaitForPhase("Job", "by-spec", "Succeeded")
 
-	s.Allowed = []string{"wrong-quota"} // the checker knows one backend for a whole log
+	s.Allowed = []string{"wrong-quota"} // the checker supports only one backend per log
 	s.edit(harness.Controller, `/name: QueueGroupPlugin/{n;s/elasticquota/resourcequota/}`)
 	s.expectInForce(harness.Controller, `quotaBackend="resourcequota"`)
 	s.Apply("apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: team}\nspec: {hard: {requests.cpu: \"2\"}}\n")
@@ -41,9 +41,9 @@ func TestDeploymentsAreEditedAsTheirUsersAreUsedTo(t *testing.T) {
 	s.Apply(batchJob("too-large", "3"))
 	s.WaitForReason("Job", "too-large", "ExceedsMaxQuota")
 
-	// A slip is reported at the pod, and the pods that run go on.
+	// An invalid value is reported in the pod, and the existing pods continue.
 	s.edit(harness.Controller, `/name: QueueGroupPlugin/{n;s/resourcequota/quota/}`)
-	harness.Eventually(t, time.Minute, "the new pod says what is wrong", func() (bool, string) {
+	harness.Eventually(t, time.Minute, "the new pod reports the invalid value", func() (bool, string) {
 		var said string
 		for _, pod := range s.pods(harness.Controller) {
 			text, err := s.runner.Log(pod.Name)
@@ -58,7 +58,7 @@ func TestDeploymentsAreEditedAsTheirUsersAreUsedTo(t *testing.T) {
 	s.WaitForPhase("Job", "meanwhile", "Succeeded")
 }
 
-// edit edits a Deployment by kubectl edit, with sed for an editor.
+// edit edits a Deployment with kubectl edit, with sed as the editor.
 func (s *stage) edit(deployment, script string) {
 	s.t.Helper()
 	before := s.deployment(deployment).Generation
@@ -73,7 +73,7 @@ func (s *stage) edit(deployment, script string) {
 	}
 }
 
-// expectInForce waits for the rollout, and reads what each pod says at its start.
+// expectInForce waits for the rollout, and checks the log of each pod for the settings in force.
 func (s *stage) expectInForce(program string, words ...string) {
 	s.t.Helper()
 	s.waitForRollout()
@@ -86,7 +86,7 @@ func (s *stage) expectInForce(program string, words ...string) {
 	}
 }
 
-// expectPolicy waits until the queue of the test's quota has it.
+// expectPolicy waits until the queue of the test has the policy.
 func (s *stage) expectPolicy(policy string) {
 	s.t.Helper()
 	harness.Eventually(s.t, time.Minute, "the queue has policy "+policy, func() (bool, string) {

@@ -1,6 +1,5 @@
-// Package install tests kube-queue as somebody installs it: by its chart, with its
-// programs in the pods of its Deployments, on a real control plane. Each test begins
-// with a cluster that has none of it.
+// Package install tests the installation of kube-queue with its chart, with the programs in pods of
+// Deployments, on a real control plane. Each test starts with a cluster without kube-queue.
 package install
 
 import (
@@ -23,8 +22,7 @@ import (
 	"kube-queue.dev/kube-queue/test/podrunner"
 )
 
-// suite is shared by all tests: they run one after another, and each takes away what it
-// has installed.
+// suite is shared by all tests. They run one after another, and each removes its installation.
 var suite *harness.Suite
 
 // helmPath is the program helm, of the version that renders the manifests.
@@ -61,14 +59,14 @@ func run(m *testing.M) int {
 	}, func(s *harness.Suite) { suite = s })
 }
 
-// stage is what a test has beside its env: the pods' runner, and the chart.
+// stage has the Env, the pod runner and the chart of a test.
 type stage struct {
 	*harness.Env
 	t      *testing.T
 	runner *podrunner.Runner
 }
 
-// begin has the pods of Deployments run, and in the end everything taken away.
+// begin starts the pod runner. The cleanup removes the installation.
 func begin(t *testing.T) *stage {
 	t.Helper()
 	folder := filepath.Join(suite.Logs, strings.ToLower(t.Name()))
@@ -87,7 +85,7 @@ func begin(t *testing.T) *stage {
 		if t.Failed() {
 			t.Logf("the pods logged to %s", folder)
 		}
-		defer func() { // whatever becomes of the rest, no process stays
+		defer func() { // processes must end even if the rest fails
 			stop()
 			if err := <-ended; err != nil {
 				t.Error(err)
@@ -98,10 +96,10 @@ func begin(t *testing.T) *stage {
 	return s
 }
 
-// enter makes the env, once the CRDs are there.
+// enter creates the Env after the CRDs are installed.
 func (s *stage) enter(namespace string) { s.Env = suite.Env(s.t, namespace) }
 
-// remove takes everything of kube-queue away, CRDs and objects too.
+// remove removes all of kube-queue, including CRDs and objects.
 func (s *stage) remove() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -120,10 +118,10 @@ func (s *stage) remove() {
 	harness.Must(s.t, err)
 }
 
-// programs are the names of both, and of their Deployments.
+// programs are the names of both programs, and of their Deployments.
 var programs = []string{harness.Controller, harness.Extensions}
 
-// waitForRollout waits until the pods of both Deployments are what these say.
+// waitForRollout waits until the rollout of both Deployments is complete.
 func (s *stage) waitForRollout() {
 	s.t.Helper()
 	for _, name := range programs {
@@ -133,7 +131,7 @@ func (s *stage) waitForRollout() {
 	harness.Must(s.t, suite.WaitForPolicies(s.t.Context()))
 }
 
-// pods of a program that are not to be deleted.
+// pods returns the pods of a program that are not being deleted.
 func (s *stage) pods(program string) []corev1.Pod {
 	s.t.Helper()
 	list, err := s.Kube.CoreV1().Pods(clustertest.Namespace).List(s.t.Context(), metav1.ListOptions{})
@@ -154,7 +152,7 @@ func (s *stage) deployment(name string) *appsv1.Deployment {
 	return d
 }
 
-// startLog is the line by which each pod of a program says what is in force.
+// startLog is the log line with the settings in force of each program.
 func (s *stage) startLogs(program string) []string {
 	s.t.Helper()
 	var lines []string

@@ -9,8 +9,8 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// commands are what somebody copies from the notes into a shell: the lines that begin
-// with kubectl, with the manifests that follow them.
+// commands returns the commands in the notes: the lines that start with kubectl, with their
+// manifests.
 func commands(notes string) string {
 	var script strings.Builder
 	manifest := false
@@ -28,8 +28,8 @@ func commands(notes string) string {
 	return script.String()
 }
 
-// expectFirstJob does what the notes of the installation say, word by word, and waits
-// for the end of their job.
+// expectFirstJob runs the commands in the notes of the installation, and waits for the end of their
+// job.
 func (s *stage) expectFirstJob(notes string) {
 	s.t.Helper()
 	bin := s.t.TempDir()

@@ -13,8 +13,8 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// Jobs that are queued and run while kube-queue is installed, upgraded, rolled back,
-// uninstalled and installed again are all released once and come to their end.
+// Jobs are queued and run while kube-queue is installed, upgraded, rolled back, uninstalled and
+// installed again. Each is released once and ends.
 func TestNoJobIsLostByUpgradeRollbackAndUninstall(t *testing.T) {
 	s := begin(t)
 	notes := s.helmOf(firstChart(), "install", s.firstValues(), "--create-namespace", "--wait")
@@ -22,8 +22,8 @@ func TestNoJobIsLostByUpgradeRollbackAndUninstall(t *testing.T) {
 	s.enter("default")
 	s.expectFirstJob(notes)
 
-	// Some run through all that comes, some wait through it, and between them others come
-	// and go.
+	// Some jobs run during all steps, some wait during all steps, and others start and end in
+	// between.
 	s.Tree(`{cpu: "8"}`)
 	var wave strings.Builder
 	for number := range jobs {
@@ -32,13 +32,13 @@ func TestNoJobIsLostByUpgradeRollbackAndUninstall(t *testing.T) {
 			wave.WriteString(tfjob(name(number), "1", harness.UntilFinished))
 		case number < jobs-large:
 			wave.WriteString(tfjob(name(number), "1", 2*time.Second))
-		default: // no room beside those that run
+		default: // no quota left by the running jobs
 			wave.WriteString(tfjob(name(number), "5", 2*time.Second))
 		}
 	}
 	s.Apply(wave.String())
 	s.waitForEnded(6)
-	// What somebody has edited is the upgrade's again by force.
+	// The upgrade takes over edited fields by force.
 	s.edit(harness.Controller, `/name: StrictConsistency/{n;s/"false"/"true"/}`)
 	s.waitForRollout()
 	before := s.startLogs(harness.Controller)
@@ -72,7 +72,7 @@ enabledExtensions: [tfjob, pytorchjob, job]
 
 	s.expectUnderWay()
 	s.helm("uninstall", nil, "--wait")
-	s.Allowed = []string{"held-after-end"} // nobody is there to free what has ended
+	s.Allowed = []string{"held-after-end"} // without programs, ended jobs keep their quota
 	s.expectKept()
 	s.helm("install", s.values(""), "--wait")
 	s.waitForRollout()
@@ -91,8 +91,8 @@ enabledExtensions: [tfjob, pytorchjob, job]
 	s.ExpectFree()
 }
 
-// expectNoStaleConditions proves that conditions of release 0.1.0 that only repeat the
-// phase are gone from the units of the jobs that this release saw end.
+// expectNoStaleConditions checks that units of jobs that ended under this release have no
+// conditions of release 0.1.0 that only repeat the phase.
 func (s *stage) expectNoStaleConditions() {
 	s.t.Helper()
 	for number := range jobs {
@@ -108,8 +108,8 @@ func (s *stage) expectNoStaleConditions() {
 	}
 }
 
-// The jobs of the wave: long ones run until they are reported to end, large ones wait for
-// all of those to end.
+// The jobs of the test: long ones run until the test ends them, large ones wait for the end of all
+// long ones.
 const (
 	jobs  = 50
 	long  = 4
@@ -118,7 +118,7 @@ const (
 
 func name(number int) string { return fmt.Sprintf("wave-%d", number) }
 
-// expectUnderWay proves that long jobs run and large ones wait.
+// expectUnderWay checks that long jobs run and large ones wait.
 func (s *stage) expectUnderWay() {
 	s.t.Helper()
 	for number := range long {
@@ -172,8 +172,8 @@ func (s *stage) waitForEnded(count int) {
 	})
 }
 
-// expectKept proves that all objects are there after an uninstall, those of the first job
-// too, and nothing else.
+// expectKept checks that exactly the expected objects remain after an uninstall, including those of
+// the first job.
 func (s *stage) expectKept() {
 	s.t.Helper()
 	crds, err := suite.Kubectl(s.t.Context(), "get", "crds", "-o", "name")

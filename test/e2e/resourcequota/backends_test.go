@@ -8,12 +8,11 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// The quota is written as a tree, then as a ResourceQuota, then as a tree again, with
-// jobs running and waiting each time.
+// The backend changes from elasticquota to resourcequota and back, with running and waiting jobs
+// each time.
 func TestJobsMoveFromOneQuotaBackendToAnotherAndBack(t *testing.T) {
 	l := newEnv(t, "moving")
-	// What the tree admits is not by ResourceQuotas; a program that starts again may write
-	// again.
+	// The tree admits jobs without ResourceQuotas, and a restarted program may repeat writes.
 	l.Allowed = []string{"over-limit", "wrong-quota", "write-budget"}
 	controller, _ := suite.Both(t, enabled)
 	move := func(env []string, change func()) {
@@ -29,7 +28,7 @@ func TestJobsMoveFromOneQuotaBackendToAnotherAndBack(t *testing.T) {
 	runs(t, l, "TFJob", "one")
 	runs(t, l, "Job", "two")
 	l.Apply(job("three", one("2")))
-	waits(t, l, "Job", "three", "QuotaExceeded", "quota root/team") // before the others, and so first in the queue
+	waits(t, l, "Job", "three", "QuotaExceeded", "quota root/team") // submitted first, so it is first in the queue
 	l.Apply(spark("four", 1, "1", "1", false) + rayjob("five", one("1"), one("1"), false))
 	for kind, name := range map[string]string{"Job": "three", "SparkApplication": "four", "RayJob": "five"} {
 		waits(t, l, kind, name, "QuotaExceeded", "quota root/team", "used 3 of max 4")
@@ -40,7 +39,7 @@ func TestJobsMoveFromOneQuotaBackendToAnotherAndBack(t *testing.T) {
 		l.Apply(quota("team", "cpu: 5"))
 		waitForStatus(t, l)
 	})
-	runs(t, l, "Job", "three") // 2 of the 2 that are left
+	runs(t, l, "Job", "three") // uses the remaining 2
 	for kind, name := range map[string]string{"SparkApplication": "four", "RayJob": "five"} {
 		waits(t, l, kind, name, "QuotaExceeded", "ResourceQuota moving/team", "used or reserved 5 of hard limit 5")
 	}
@@ -75,7 +74,7 @@ func TestJobsMoveFromOneQuotaBackendToAnotherAndBack(t *testing.T) {
 	}
 }
 
-// waitForQueues waits until one Queue is there and the other is not.
+// waitForQueues waits until one Queue exists and the other does not.
 func waitForQueues(t testing.TB, there, gone string) {
 	t.Helper()
 	harness.Eventually(t, patience, "there is a Queue "+there+", and no Queue "+gone, func() (bool, string) {

@@ -10,11 +10,10 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// change is one thing that is done to the quotas of a namespace while jobs run and wait
-// there, and the result.
+// change is a change of the quotas of a namespace while jobs run and wait there, with the result.
 type change struct {
 	namespace string
-	// before are the quotas at first.
+	// before are the quotas before the change.
 	before string
 	// running and waiting are jobs at the time of the change, the latter with what they
 	// wait for. The waiting are reported the next reason then, or run.
@@ -24,11 +23,11 @@ type change struct {
 	apply   func(*harness.Env)
 	// then is what is waited for afterwards; nothing: the job runs.
 	then reported
-	// last lets it run.
+	// last is the change that lets it run.
 	last func(*harness.Env)
 }
 
-// reported is a reason with words of its message.
+// reported is a reason with a part of its message.
 type reported struct {
 	reason wellknown.Reason
 	words  []string
@@ -61,7 +60,7 @@ var changes = []change{
 		namespace: "lowered", before: quota("team", "cpu: 4"), running: one("3"), waiting: one("2"),
 		first: says("QuotaExceeded", "ResourceQuota lowered/team", "requested 2, used or reserved 3 of hard limit 4"),
 		apply: patches("team", `{"hard":{"cpu":"2"}}`),
-		then:  says("QuotaExceeded"), // the figures are those of the time when it was reported
+		then:  says("QuotaExceeded"), // the figures are from the time of the message
 		last:  each(harness.Jobs, "running"),
 	}, {
 		namespace: "lowered-more", before: quota("team", "cpu: 4"), running: one("3"), waiting: one("2"),
@@ -95,7 +94,7 @@ var changes = []change{
 		then: says("QuotaExceeded", "ResourceQuota another/all", "pods", "requested 1, used or reserved 1 of hard limit 1"),
 		last: deletes("all"),
 	}, {
-		// Scopes cannot be changed: it takes another quota of the same name.
+		// Scopes are immutable: the quota is replaced by another with the same name.
 		namespace: "other-scopes", before: quota("team", "pods: 1", scoped("NotTerminating")) + quota("cpu", "cpu: 3"), running: one("2"), waiting: one("1"),
 		first: says("QuotaExceeded", "ResourceQuota other-scopes/team", "pods", "requested 1, used or reserved 1 of hard limit 1"),
 		apply: func(l *harness.Env) {
@@ -115,16 +114,16 @@ var changes = []change{
 	},
 }
 
-// Quotas come, change and go while jobs run and wait. Those that wait follow each
-// change, those that run are left alone.
+// Quotas are created, changed and deleted while jobs run and wait. Waiting jobs follow each change,
+// running jobs are not affected.
 func TestJobsFollowEachChangeOfTheirQuota(t *testing.T) {
-	// What must be fixed is reported at once, and each time.
+	// InvalidRequest is reported immediately and each time.
 	newEnv(t, "default").Allowed = []string{"write-budget"}
 	suite.BothWith(t, enabled, byResourceQuota)
 	envs := make([]*harness.Env, len(changes))
 	for i, c := range changes {
 		envs[i] = suite.Part(t, c.namespace)
-		envs[i].Apply(job("running", c.running)) // before there is any quota
+		envs[i].Apply(job("running", c.running)) // before the first quota exists
 	}
 	for i, c := range changes {
 		runs(t, envs[i], "Job", "running")
@@ -155,7 +154,7 @@ func TestJobsFollowEachChangeOfTheirQuota(t *testing.T) {
 	}
 }
 
-// ranOn makes sure that the job that runs was left alone.
+// ranOn checks that the running job was not changed.
 func ranOn(t testing.TB, l *harness.Env) {
 	t.Helper()
 	unit := l.Unit("Job", "running")
@@ -164,10 +163,10 @@ func ranOn(t testing.TB, l *harness.Env) {
 	}
 }
 
-// kinds are all that these tests use, each with the name of a job.
+// kinds are the kinds of these tests, each with the name of a job.
 var kinds = []struct{ kind, name string }{{"Job", "job"}, {"TFJob", "tfjob"}, {"RayJob", "rayjob"}, {"SparkApplication", "spark"}}
 
-// Where there is no quota everything goes at once, whatever other namespaces have.
+// Without a quota in the namespace all jobs are released, independent of other namespaces.
 func TestAQuotaIsForItsNamespaceAlone(t *testing.T) {
 	newEnv(t, "default")
 	tight, loose := suite.Part(t, "tight"), suite.Part(t, "loose")

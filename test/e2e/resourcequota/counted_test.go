@@ -7,7 +7,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// priorityClasses are those of the rows below; they matter to no other test.
+// priorityClasses are the classes of the rows below. Other tests do not use them.
 const priorityClasses = `---
 {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: quota-high}, value: 9}
 ---
@@ -18,7 +18,7 @@ const (
 	high     = "priorityClassName: quota-high, "
 	low      = "priorityClassName: quota-low, "
 	deadline = "activeDeadlineSeconds: 36000, "
-	// across has pods of another namespace count for where a pod is placed.
+	// across is a pod affinity to pods of another namespace.
 	across = `affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1,
 		podAffinityTerm: {topologyKey: kubernetes.io/hostname, namespaces: [default], labelSelector: {matchLabels: {a: b}}}}]}}, `
 )
@@ -29,13 +29,13 @@ func byClass(operator string) string {
 	return "scopeSelector: {matchExpressions: [{scopeName: PriorityClass, " + operator + "}]}"
 }
 
-// counted are quotas, each in a namespace of its own, with a first job that leaves too
-// little, one that has to wait for it, and one that need not.
+// counted are quotas, each in its own namespace, with a first job that leaves too little quota, a
+// job that has to wait for it, and a job that does not.
 var counted = []struct {
 	namespace, quotas    string
 	first, waits, passes pods
 	words                []string
-	// untilDeleted: it counts a job until that is deleted, ended or not.
+	// untilDeleted: the quota counts a job until it is deleted, even after its end.
 	untilDeleted bool
 }{
 	{
@@ -104,14 +104,13 @@ var counted = []struct {
 	},
 }
 
-// gpus is a pod that requests so many.
+// gpus returns a container that requests GPUs.
 func gpus(count int) pods {
 	amount := "nvidia.com/gpu: " + strconv.Itoa(count)
 	return pods{count: 1, container: container{amount, amount}}
 }
 
-// A quota has those jobs wait whose pods it counts, and no others, by all its scopes
-// and keys.
+// Jobs wait for a quota exactly if it counts their pods, for all scopes and keys.
 func TestOnlyThoseJobsWaitThatAQuotaCounts(t *testing.T) {
 	newEnv(t, "default").ApplyAsIs(priorityClasses)
 	envs := make([]*harness.Env, len(counted))

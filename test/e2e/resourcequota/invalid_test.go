@@ -6,11 +6,11 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// A job is not released as long as a quota demands of its containers what they do not
-// say; it reports which, and is in nobody's way.
+// A job is not released while its containers lack a request or limit that a quota requires. The
+// message lists the containers, and other jobs are not blocked.
 func TestAJobWhoseContainersDoNotSayWhatAQuotaDemands(t *testing.T) {
 	l := newEnv(t, "demanding")
-	l.Allowed = []string{"write-budget"} // what must be fixed is reported at once
+	l.Allowed = []string{"write-budget"} // InvalidRequest is reported immediately
 	l.Apply(quota("strict", "requests.cpu: 4, limits.memory: 4Gi"))
 	waitForStatus(t, l)
 	suite.BothWith(t, enabled, byResourceQuota)
@@ -25,7 +25,7 @@ func TestAJobWhoseContainersDoNotSayWhatAQuotaDemands(t *testing.T) {
 	for kind, name := range map[string]string{"Job": "silent", "TFJob": "half", "RayJob": "head"} {
 		held(t, l, kind, name)
 	}
-	runs(t, l, "SparkApplication", "spark") // Spark gives its containers a limit of memory
+	runs(t, l, "SparkApplication", "spark") // Spark sets a memory limit
 	end(l, "SparkApplication", "spark")
 	l.Apply(job("whole", whole))
 	runs(t, l, "Job", "whole")
@@ -33,7 +33,7 @@ func TestAJobWhoseContainersDoNotSayWhatAQuotaDemands(t *testing.T) {
 		held(t, l, kind, name)
 	}
 
-	// A LimitRange says it in their place.
+	// A LimitRange sets the default.
 	l.Apply("---\napiVersion: v1\nkind: LimitRange\nmetadata: {name: defaults}\nspec: {limits: [{type: Container, default: {memory: 256Mi}}]}\n")
 	for kind, name := range map[string]string{"Job": "silent", "TFJob": "half", "RayJob": "head"} {
 		runs(t, l, kind, name)

@@ -1,6 +1,5 @@
-// Package resourcequota tests kube-queue whole with the quota written as
-// ResourceQuotas, on a real control plane, whose quota controller and admission keep to
-// them too, with the unmodified operators and simulated nodes.
+// Package resourcequota tests kube-queue with ResourceQuotas, on a real control plane, whose quota
+// controller and admission enforce them too, with unmodified operators and simulated nodes.
 package resourcequota
 
 import (
@@ -21,19 +20,19 @@ var suite *harness.Suite
 // enabled are the kinds that these tests use.
 const enabled = "tfjob,job,rayjob,sparkapp"
 
-// byResourceQuota is the environment that has the controller use ResourceQuotas.
+// byResourceQuota is the environment that selects ResourceQuotas.
 var byResourceQuota = []string{"QueueGroupPlugin=resourceQuota"}
 
 func TestMain(m *testing.M) {
 	harness.Main(m, clustertest.Options{
 		Operators:  []string{"training-operator", "kuberay", "spark-operator"},
 		PodRunTime: harness.UntilFinished,
-		// What runs is for the quotas to say, never for the nodes.
+		// The nodes are large enough, so that only quotas limit jobs.
 		NodeCPU: "100", NodeMemory: "400Gi", NodeGPUs: 8,
 	}, func(s *harness.Suite) { suite = s })
 }
 
-// newEnv is an Env whose quota is judged by ResourceQuotas.
+// newEnv returns an Env whose audit check uses ResourceQuotas.
 func newEnv(t testing.TB, namespace string) *harness.Env {
 	t.Helper()
 	l := suite.Env(t, namespace)
@@ -41,7 +40,7 @@ func newEnv(t testing.TB, namespace string) *harness.Env {
 	return l
 }
 
-// waits waits until the unit of a job waits for a reason, in these words.
+// waits waits until the unit of a job has a reason with this message.
 func waits(t testing.TB, l *harness.Env, kind, name string, reason wellknown.Reason, words ...string) {
 	t.Helper()
 	what := fmt.Sprintf("%s %s in %s waits for reason %s with words %q", kind, name, l.Namespace, reason, words)
@@ -71,13 +70,13 @@ func runs(t testing.TB, l *harness.Env, kind, name string) {
 	})
 }
 
-// end has a job end that runs.
+// end ends a running job.
 func end(l *harness.Env, kind, name string) {
 	l.Finish(resources[kind], name)
 	l.WaitForPhase(kind, name, schedulingv1alpha1.PhaseSucceeded)
 }
 
-// held makes sure that a job was not released, nor ever had a pod.
+// held checks that a job was not released and never had a pod.
 func held(t testing.TB, l *harness.Env, kind, name string) {
 	t.Helper()
 	unit := l.Unit(kind, name)

@@ -15,25 +15,25 @@ var resources = map[string]schema.GroupVersionResource{
 	"Job": harness.Jobs, "TFJob": harness.TFJobs, "RayJob": harness.RayJobs, "SparkApplication": harness.SparkApplications,
 }
 
-// container says what a container requests, as it is in a manifest: "" for nothing.
+// container has the resources of a container as in a manifest, or "".
 type container struct{ requests, limits string }
 
-// cpu is a container that requests as much, and has no limit.
+// cpu returns a container with a cpu request and no limit.
 func cpu(amount string) container { return container{requests: "cpu: " + amount} }
 
 func (c container) String() string {
 	return fmt.Sprintf("{requests: {%s}, limits: {%s}}", c.requests, c.limits)
 }
 
-// pods are a part of a job: so many equal ones.
+// pods is a group of equal pods of a job.
 type pods struct {
 	count int
 	container
-	// spec is what else their spec says, as "priorityClassName: high, ".
+	// spec has further fields of their spec, such as "priorityClassName: high, ".
 	spec string
 }
 
-// ends are the annotations of pods that end when they are reported to.
+// ends are the annotations of pods that the test ends.
 func ends(fails bool) string {
 	code := 0
 	if fails {
@@ -50,7 +50,7 @@ func (p pods) template(annotations, name string) string {
 		annotations, p.spec, name, p.container)
 }
 
-// job is a Job, all of whose pods run at once.
+// job returns a Job whose pods all run at the same time.
 func job(name string, of pods) string { return endingJob(name, of, false) }
 
 func endingJob(name string, of pods, fails bool) string {
@@ -59,7 +59,7 @@ func endingJob(name string, of pods, fails bool) string {
 		name, of.count, of.count, of.template(ends(fails), "main"))
 }
 
-// tfjob is a TFJob with a parameter server and workers, which end it.
+// tfjob returns a TFJob with a parameter server, and workers that end it.
 func tfjob(name string, server, workers pods, fails bool) string {
 	return fmt.Sprintf(`---
 apiVersion: kubeflow.org/v1
@@ -72,7 +72,7 @@ spec:
 `, name, server.count, server.template(stays, "tensorflow"), workers.count, workers.template(ends(fails), "tensorflow"))
 }
 
-// rayjob is a RayJob whose submitter is KubeRay's own.
+// rayjob returns a RayJob with the default submitter of KubeRay.
 func rayjob(name string, head, workers pods, fails bool) string {
 	return fmt.Sprintf(`---
 apiVersion: ray.io/v1
@@ -93,10 +93,9 @@ func (p pods) ray() string {
 	return fmt.Sprintf("{spec: {%scontainers: [{name: ray, image: ray, resources: %v}]}}", p.spec, p.container)
 }
 
-// spark is a SparkApplication; driver and executors have 512m of memory each, and what
-// Spark adds. Its submission is tried again: where a ResourceQuota is written by many
-// at once the API server may answer that there was a conflict, and the operator takes
-// that for a driver's pod that is there already.
+// spark returns a SparkApplication. Driver and executors have 512m of memory each, plus Spark's
+// overhead. Its submission is retried: with many concurrent writes of a ResourceQuota the API
+// server can return a conflict, which the operator interprets as an existing driver pod.
 func spark(name string, executors int, coreRequest, coreLimit string, fails bool) string {
 	cores := fmt.Sprintf("cores: 1, coreRequest: %q", coreRequest)
 	if coreLimit != "" {
@@ -119,13 +118,11 @@ spec:
 `, name, cores, ends(fails), executors)
 }
 
-// quota is a ResourceQuota; hard and what else its spec says, as they stand in a
-// manifest.
+// quota returns a ResourceQuota with hard and further fields of its spec, as in a manifest.
 func quota(name, hard string, spec ...string) string {
 	spec = append([]string{"hard: {" + hard + "}"}, spec...)
 	return fmt.Sprintf("---\napiVersion: v1\nkind: ResourceQuota\nmetadata: {name: %s}\nspec: {%s}\n", name, strings.Join(spec, ", "))
 }
 
-// patience is how long anything may take that happens by itself: it bounds how long a
-// broken test runs, and nothing else.
+// patience is the timeout of all waits. It only limits how long a failing test runs.
 const patience = 2 * time.Minute

@@ -7,7 +7,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// The story of the demo, with the quota written as a ResourceQuota.
+// The jobs of the demo with a ResourceQuota.
 func TestAPairOfTFJobsRunsOneAfterTheOtherUnderAResourceQuota(t *testing.T) {
 	l := newEnv(t, "default")
 	suite.BothWith(t, enabled, byResourceQuota)

@@ -8,8 +8,8 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// pauseQuotas has the quota controller stopped, with all of its process: TFJobs go
-// on, which need nothing of it.
+// pauseQuotas pauses kube-controller-manager, and with it the quota controller. TFJobs continue,
+// because they do not need it.
 func pauseQuotas(t *testing.T) (resume func()) {
 	t.Helper()
 	again, err := suite.Pause("kube-controller-manager")
@@ -25,10 +25,9 @@ func pauseQuotas(t *testing.T) (resume func()) {
 	return resume
 }
 
-// While the quota controller is stopped nobody recalculates what is used: the API
-// server goes on with what the quota's status said, and so nothing is released beyond
-// that, so that none of its pods be refused.
-func TestTheQuotaControllerIsSlowAndStopsAndIsBack(t *testing.T) {
+// While the quota controller is paused, the used amounts are not recalculated. The API server
+// continues with the quota's status, so nothing is released beyond it, and no pod is refused.
+func TestReleasesWhileTheQuotaControllerIsSlowOrPaused(t *testing.T) {
 	l, late := newEnv(t, "paused"), suite.Part(t, "paused-too")
 	l.Apply(quota("team", "cpu: 4"))
 	waitForStatus(t, l)
@@ -36,14 +35,14 @@ func TestTheQuotaControllerIsSlowAndStopsAndIsBack(t *testing.T) {
 	l.Apply(tfjob("job-0", one("1"), one("2"), false))
 	runs(t, l, "TFJob", "job-0")
 
-	// Slow: it stops each time a job ends.
+	// Slow: it is paused each time a job ends.
 	for i := range 3 {
 		old, next := fmt.Sprintf("job-%d", i), fmt.Sprintf("job-%d", i+1)
 		resume := pauseQuotas(t)
 		l.Apply(tfjob(next, one("1"), one("2"), false))
 		waits(t, l, "TFJob", next, "QuotaExceeded", "ResourceQuota paused/team", "requested 3, used or reserved 3 of hard limit 4")
 		end(l, "TFJob", old)
-		// What the status leaves is used.
+		// The quota that the status shows as free is used.
 		small := fmt.Sprintf("small-%d", i)
 		l.Apply(tfjob(small, one("500m"), one("500m"), false))
 		runs(t, l, "TFJob", small)
@@ -54,7 +53,7 @@ func TestTheQuotaControllerIsSlowAndStopsAndIsBack(t *testing.T) {
 		runs(t, l, "TFJob", next)
 	}
 
-	// Stopped: a quota that is made meanwhile has no status, and lets no pod in.
+	// Paused: a new quota has no status, and the API server admits no pod.
 	resume := pauseQuotas(t)
 	late.Apply(tfjob("first", one("1"), one("1"), false))
 	runs(t, late, "TFJob", "first")
@@ -66,7 +65,7 @@ func TestTheQuotaControllerIsSlowAndStopsAndIsBack(t *testing.T) {
 	if phase := late.Unit("TFJob", "first").Status.Phase; phase != schedulingv1alpha1.PhaseRunning {
 		t.Errorf("the job that ran before is %s", phase)
 	}
-	// One that is raised counts when its status says so.
+	// An increased limit counts when the status shows it.
 	l.Patch(harness.ResourceQuotas, "team", `{"spec":{"hard":{"cpu":"9"}}}`)
 	l.Apply(tfjob("raised", one("2"), one("2"), false))
 	waits(t, l, "TFJob", "raised", "QuotaExceeded", "requested 4, used or reserved 3 of hard limit 4")

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// drawn is a job of the storm.
+// drawn is a random job of the storm.
 type drawn struct {
 	kind, name, manifest string
-	// runs is how long it is left running at least.
+	// runs is the minimum run time.
 	runs  time.Duration
 	fails bool
 
 	submitted bool
-	// whole is when all its pods were there.
+	// whole is the time when all its pods existed.
 	whole time.Time
-	// instructed to end, and ended, as its unit says.
+	// reported: the test has ended the job; ended: the unit shows its end.
 	reported, ended bool
 }
 
-// drawJobs draws as many jobs, of each kind in turn.
+// drawJobs draws this many jobs, of each kind in turn.
 func drawJobs(from *rand.Rand, count int) []*drawn {
 	jobs := make([]*drawn, count)
 	for i := range jobs {
 		jobs[i] = drawJob(from, i)
 	}
-	// Else the jobs of a kind would be the same number apart.
+	// Shuffle, so that the kinds are not in a fixed order.
 	from.Shuffle(count, func(a, b int) { jobs[a], jobs[b] = jobs[b], jobs[a] })
 	return jobs
 }
@@ -55,8 +55,8 @@ func drawJob(from *rand.Rand, i int) *drawn {
 	return j
 }
 
-// drawContainer draws requests of up to so many tenths of a CPU; its limits are above that, as
-// some quotas weigh those.
+// drawContainer draws requests of up to this many tenths of a CPU. Limits are higher, because some
+// quotas count them.
 func drawContainer(from *rand.Rand, tenths int) container {
 	millis, mebis := 100*(1+from.IntN(tenths)), 64*(1+from.IntN(8))
 	return container{

@@ -18,16 +18,14 @@ import (
 
 // place is a namespace of the storm.
 //
-// Its moments are still ones and others. A moment is still when nothing that was done
-// has yet to show its effect: every job that was instructed to end has, every released one
-// has all its pods, nothing is being deleted, and no job that waits would fit. So
-// nothing is released until the test itself has room freed, or submits a job.
+// A namespace is still if all actions have had their effect: each job that the test has ended is
+// over, each released job has all its pods, nothing is being deleted, and no waiting job would fit.
+// Then nothing is released until the test frees quota or submits a job.
 //
-// In still moments alone the test has unmanaged pods created, where there is room for
-// them, and then jobs instructed to end. That is what is promised, and not more: a released
-// job finds its room unless somebody else takes it after its release and before its
-// own pods are there. Who creates pods at other times may be in that between, with any
-// queue. Jobs come, and unmanaged pods go, at any moment.
+// Only when the namespace is still, the test creates unmanaged pods, if they fit, and then ends
+// jobs. The reason is the guarantee that is tested: the pods of a released job fit unless other
+// pods are created between its release and its own pods. Jobs are submitted, and unmanaged pods are
+// deleted, at any time.
 type place struct {
 	*harness.Env
 	t      testing.TB
@@ -36,11 +34,11 @@ type place struct {
 	guests map[string]*guest
 	seen   view
 
-	// came and refused are unmanaged pods; still are moments.
+	// came and refused count unmanaged pods, still counts still moments.
 	came, refused, still int
 }
 
-// guest is an unmanaged pod, which goes when its time is over: it ends, or is deleted.
+// guest is an unmanaged pod, which ends or is deleted after its time.
 type guest struct {
 	goes  time.Time
 	ends  bool
@@ -57,7 +55,7 @@ func (p *place) count(is func(*drawn) bool) int {
 	return n
 }
 
-// turn looks and does what is due.
+// turn reads the state of the namespace and performs due actions.
 func (p *place) turn() {
 	p.seen = look(p.t, p.Env)
 	if !p.ready() {
@@ -73,13 +71,13 @@ func (p *place) turn() {
 	p.submit()
 }
 
-// ready once its quotas have a status.
+// ready reports whether the quotas have a status.
 func (p *place) ready() bool {
 	return len(p.seen.quotas) > 0 && !slices.ContainsFunc(p.seen.quotas, behind)
 }
 
-// follow notes what has become of the jobs. Those that have ended are deleted, since
-// some quotas count their pods as long as these are there.
+// follow records the state of the jobs. It deletes ended jobs, since some quotas count their pods
+// until they are deleted.
 func (p *place) follow() {
 	for _, j := range p.jobs {
 		unit := p.seen.units[j.name]
@@ -97,7 +95,7 @@ func (p *place) follow() {
 	}
 }
 
-// toCome: the job is released and has not had all its pods yet.
+// toCome reports whether the job is released and some of its pods were not created yet.
 func (p *place) toCome(j *drawn) bool {
 	unit := p.seen.units[j.name]
 	if unit == nil || !holds(unit) || !j.whole.IsZero() {
@@ -107,7 +105,7 @@ func (p *place) toCome(j *drawn) bool {
 	return len(p.seen.of(j.name)) < want
 }
 
-// stirs reports what keeps a moment from being still; nothing in a still one.
+// stirs returns why the namespace is not still, or "".
 func (p *place) stirs() string {
 	held := p.seen.held()
 	for _, j := range p.jobs {
@@ -140,11 +138,11 @@ func (p *place) stirs() string {
 	return ""
 }
 
-// manyGuests are as many unmanaged pods as there may be at a time, and as there are
-// before the first job: else they would take all that jobs leave.
+// manyGuests is the maximum number of unmanaged pods, and their number before the first job.
+// Without a maximum they would use all remaining quota.
 const manyGuests = 6
 
-// invite has unmanaged pods come, as far as there is room.
+// invite creates unmanaged pods that fit.
 func (p *place) invite() {
 	most := manyGuests - p.guestsThere()
 	if p.came > 0 {
@@ -192,8 +190,7 @@ func (p *place) receive(g *guest, size corev1.ResourceList) {
 	}
 }
 
-// dismiss has the unmanaged pods go whose time is over, and removes those that have
-// ended some time later.
+// dismiss ends or deletes the unmanaged pods whose time is over, and later deletes the ended ones.
 func (p *place) dismiss() {
 	for i := range p.seen.pods {
 		pod := &p.seen.pods[i]
@@ -211,8 +208,8 @@ func (p *place) dismiss() {
 	}
 }
 
-// finishSome lets some of the jobs end that have run their time: all at once, for the next
-// moment to do so is far.
+// finishSome ends some of the jobs that have run their time, all together, because the next still
+// moment may be much later.
 func (p *place) finishSome() {
 	most := 1 + p.chance.IntN(3)
 	for _, j := range p.jobs {
@@ -224,11 +221,11 @@ func (p *place) finishSome() {
 	}
 }
 
-// submit has more jobs come: a good part at once, and then a few at a time.
+// submit creates more jobs: first many together, then a few at a time.
 func (p *place) submit() {
 	most := 0
 	switch {
-	case p.came == 0: // the unmanaged pods of the opening come first
+	case p.came == 0: // the first unmanaged pods are created before
 	case !p.jobs[0].submitted:
 		most = 1 + len(p.jobs)/2
 	case p.chance.IntN(8) == 0:

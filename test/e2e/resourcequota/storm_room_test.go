@@ -22,7 +22,7 @@ func (a amounts) add(b amounts, times int64) {
 	}
 }
 
-// weigh is what a pod with such requests and limits uses of a quota's keys.
+// weigh returns what a pod with these requests and limits uses of a quota's keys.
 func weigh(requests, limits corev1.ResourceList) amounts {
 	used := amounts{corev1.ResourcePods: 1000, "count/pods": 1000}
 	for name, quantity := range requests {
@@ -46,7 +46,7 @@ func ended(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// ofUnit is what all pods of a unit use, and how many they are.
+// ofUnit returns what all pods of a unit use, and their number.
 func ofUnit(unit *schedulingv1alpha1.QueueUnit) (sum amounts, count int) {
 	sum = amounts{}
 	for _, set := range unit.Spec.PodSets {
@@ -56,7 +56,7 @@ func ofUnit(unit *schedulingv1alpha1.QueueUnit) (sum amounts, count int) {
 	return sum, count
 }
 
-// view is what there is in a namespace: lists that were taken one after the other.
+// view has the objects of a namespace, from lists made one after another.
 type view struct {
 	pods   []corev1.Pod
 	units  map[string]*schedulingv1alpha1.QueueUnit // by job
@@ -79,7 +79,7 @@ func look(t testing.TB, l *harness.Env) view {
 	return v
 }
 
-// of a job: its pods, by the operators' naming.
+// of returns the pods of a job, found by name.
 func (v *view) of(job string) (found []*corev1.Pod) {
 	for i := range v.pods {
 		if name := v.pods[i].Name; name == job || strings.HasPrefix(name, job+"-") {
@@ -93,7 +93,7 @@ func holds(unit *schedulingv1alpha1.QueueUnit) bool {
 	return unit.Status.Phase == schedulingv1alpha1.PhaseDequeued || unit.Status.Phase == schedulingv1alpha1.PhaseRunning
 }
 
-// held is what pods use or released jobs are promised, whichever is more.
+// held returns the greater of what pods use and what released jobs were admitted for.
 func (v *view) held() amounts {
 	held, counted := amounts{}, map[string]bool{}
 	for job, unit := range v.units {
@@ -119,7 +119,7 @@ func (v *view) held() amounts {
 	return held
 }
 
-// room reports whether there is room for more beside what is held.
+// room reports whether more fits in addition to held.
 func (v *view) room(asked, held amounts) bool {
 	for _, quota := range v.quotas {
 		for key, hard := range quota.Spec.Hard {
@@ -131,12 +131,12 @@ func (v *view) room(asked, held amounts) bool {
 	return true
 }
 
-// behind: the quota's controller has not seen all that the quota limits.
+// behind reports whether the quota controller has not counted all pods yet.
 func behind(q corev1.ResourceQuota) bool {
 	return !equality.Semantic.DeepEqual(q.Spec.Hard, q.Status.Hard) || len(q.Status.Used) < len(q.Spec.Hard)
 }
 
-// free reports whether the quotas themselves say that there is room, as far as they know.
+// free reports whether the request fits according to the status of the quotas.
 func (v *view) free(asked amounts) bool {
 	for _, quota := range v.quotas {
 		for key, hard := range quota.Status.Hard {

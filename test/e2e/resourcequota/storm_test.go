@@ -16,8 +16,8 @@ var (
 	stormSeed = flag.Uint64("storm-seed", 0, "what the storm is drawn from; 0: the time")
 )
 
-// places are the namespaces of the storm with their quotas, which request different
-// things, so that each kind of key is at some time what jobs wait for.
+// places are the namespaces of the storm with their quotas. The quotas differ, so that jobs wait
+// for each kind of key at some time.
 var places = []struct{ name, quotas string }{
 	{"storm-a", quota("all", `cpu: 8, memory: 14Gi, pods: 30`)},
 	{"storm-b", quota("compute", `requests.cpu: 8, requests.memory: 14Gi`) + quota("objects", `pods: 20, count/pods: 40`)},
@@ -25,11 +25,10 @@ var places = []struct{ name, quotas string }{
 	{"storm-d", quota("cpu", `cpu: 12, limits.memory: 20Gi`) + quota("pods", `pods: 14`)},
 }
 
-// Jobs of four kinds come and go in four namespaces, beside pods of which nobody reports
-// kube-queue, and the controller is killed twice. Every job ends. That no pod of a
-// released job was refused for quota, and how well the quota was used, the checker
-// reads in the audit log.
-func TestAStormOfJobsBesidePodsThatNobodyQueued(t *testing.T) {
+// Jobs of four kinds run in four namespaces together with pods outside the queue, and the
+// controller is killed twice. Each job ends. The audit checker verifies that no pod of a released
+// job was refused for quota, and how well the quota was used.
+func TestStormOfJobsTogetherWithUnqueuedPods(t *testing.T) {
 	seed := *stormSeed
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
@@ -37,7 +36,7 @@ func TestAStormOfJobsBesidePodsThatNobodyQueued(t *testing.T) {
 	t.Logf("to have the same jobs again: -storm=%d -storm-seed=%d", *stormSize, seed)
 	whole := newEnv(t, "default")
 	whole.Allowed = []string{"write-budget"} // a write is made again when its answer was cut off
-	// What the controller has not seen yet excuses nothing here; see place.
+	// No tolerance for pods that the controller has not seen yet; see place.
 	whole.Audit.PodLag = new(time.Duration)
 	s := &storm{t: t, began: time.Now()}
 	s.controller, _ = suite.BothWith(t, enabled, byResourceQuota)
@@ -58,7 +57,7 @@ func TestAStormOfJobsBesidePodsThatNobodyQueued(t *testing.T) {
 	s.judge(whole)
 }
 
-// storm is all that goes on.
+// storm is the state of the test.
 type storm struct {
 	t          *testing.T
 	controller *harness.Program
@@ -69,7 +68,7 @@ type storm struct {
 	down  bool
 }
 
-// rage goes on until all jobs have ended.
+// rage runs until all jobs have ended.
 func (s *storm) rage() {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
@@ -94,9 +93,8 @@ func (s *storm) rage() {
 	}
 }
 
-// strike kills the controller: once when room is about to be freed, and it is not back
-// before that has happened; once when a released job has pods still to come, and it is
-// back at once.
+// strike kills the controller twice: before quota is freed, with the restart after it, and while a
+// released job waits for its pods, with an immediate restart.
 func (s *storm) strike(ended int) {
 	switch {
 	case s.down:
@@ -124,7 +122,7 @@ func (s *storm) any(is func(*place, *drawn) bool) bool {
 	return false
 }
 
-// state reports where each job is that has not ended, and what its place waits for.
+// state describes each job that has not ended, and what its namespace waits for.
 func (s *storm) state() string {
 	var lines []string
 	for _, p := range s.places {
@@ -154,7 +152,7 @@ func (s *storm) report() {
 	}
 }
 
-// wellUsed is how much of what first fit could reach has to be used.
+// wellUsed is the required fraction of the use that first fit could reach.
 const wellUsed = 0.9
 
 // judge reads in the audit log how well the quotas were used.

@@ -18,7 +18,7 @@ func applyTests() []kindTest {
 
 func sameManifestAgain(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 	client, server := []string{"apply"}, []string{"apply", "--server-side", "--force-conflicts"}
-	// All that a policy sets, said otherwise.
+	// All fields that a policy sets, with other values.
 	outspoken := []string{marked, kind.suspend("false")}
 	if kind.isRayJob() {
 		outspoken = append(outspoken, `{spec: {shutdownAfterJobFinishes: false}}`)
@@ -35,7 +35,7 @@ func sameManifestAgain(t *testing.T, kind heldKind, _ dynamic.ResourceInterface)
 		{"replaced", outspoken, []string{"replace"}},
 	} {
 		if test.name == "replaced" && kind.title == "Job" {
-			// A Job made by the server has a selector, which a replacement lacks.
+			// The API server sets the selector of a Job, which a replacement lacks.
 			continue
 		}
 		t.Run(test.name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func sameManifestAgain(t *testing.T, kind heldKind, _ dynamic.ResourceInterface)
 	}
 }
 
-// apply returns what the job then is.
+// apply returns the job after the apply.
 func (k heldKind) apply(t *testing.T, ns string, job *unstructured.Unstructured, how ...string) *unstructured.Unstructured {
 	t.Helper()
 	manifest, err := json.Marshal(job.Object)
@@ -73,7 +73,7 @@ func (k heldKind) apply(t *testing.T, ns string, job *unstructured.Unstructured,
 	return applied
 }
 
-// wantHeld checks that the job is suspended as its operator takes it.
+// wantHeld checks that the job is suspended by the fields that its operator reads.
 func (k heldKind) wantHeld(t *testing.T, job *unstructured.Unstructured) {
 	t.Helper()
 	k.wantSuspended(t, job, true)

@@ -16,8 +16,8 @@ func damageTests() []kindTest {
 	}
 }
 
-// damages are parts of manifests that make no sense. Most CRDs refuse most of them,
-// which is not for our policies to say; Argo's takes nearly all.
+// damages are invalid parts of manifests. Most CRDs refuse most of them, and policies must not. The
+// CRD of Argo accepts nearly all.
 func damages(kind heldKind) []string {
 	wrong := []string{"text", `""`, "5", "1.5", "true", "[]", "[1, a]", "{}", "{a: {b: c}}", "null"}
 	var all []string
@@ -46,7 +46,7 @@ func damages(kind heldKind) []string {
 	)
 }
 
-// wantNoPolicy checks that, if something was refused, no policy of ours did it.
+// wantNoPolicy checks that an object was not refused by a policy of kube-queue.
 func wantNoPolicy(t *testing.T, err error) {
 	t.Helper()
 	if err != nil && (strings.Contains(err.Error(), "polic") && strings.Contains(err.Error(), "kube-queue") || !strings.Contains(err.Error(), "invalid")) {

@@ -13,6 +13,7 @@ import (
 func holdTests() []kindTest {
 	return []kindTest{
 		{"which new jobs are held", whichNewJobsAreHeld},
+		{"a copy of a released job is a new job", copyIsANewJob},
 		{"a suspended job stays suspended with and without a mark", suspendedStaysSuspended},
 		{"pods of a held kubeflow job end with it unless configured otherwise", podsEndWithTheirJob},
 		{"a held kubeflow job may be instructed to leave its pods", mayLeaveItsPods},
@@ -78,6 +79,29 @@ func whichNewJobsAreHeld(t *testing.T, kind heldKind, jobs dynamic.ResourceInter
 				return
 			}
 			kind.wantSuspended(t, created, false)
+		})
+	}
+}
+
+// Tools that resubmit a job copy its annotations as they are after the release.
+func copyIsANewJob(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface) {
+	const copied, unmarked = `{metadata: {annotations: {kube-queue/released: "1", scheduling.x-k8s.io/suspend: "false"}}}`, `{metadata: {annotations: {kube-queue/released: "2"}}}`
+	for name, test := range map[string]struct {
+		merged []string
+		held   bool
+	}{
+		"marked by the annotation":  {[]string{copied}, true},
+		"marked by its own suspend": {[]string{unmarked, kind.suspend("false")}, true},
+		"with a controller":         {[]string{copied, ownedBy("example.com/v1", "Thing", "true")}, false},
+		"in another queue":          {[]string{copied, `{metadata: {labels: {kueue.x-k8s.io/queue-name: main}}}`}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			created := create(t, jobs, kind.job(t, test.merged...), metav1.DryRunAll)
+			kind.wantSuspended(t, created, test.held)
+			annotations := created.GetAnnotations()
+			if _, has := annotations["kube-queue/released"]; has == test.held || (annotations[mark] == "true") != test.held {
+				t.Errorf("the annotations are %v", annotations)
+			}
 		})
 	}
 }
@@ -172,7 +196,7 @@ func markDoesNotStop(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface
 
 func freeWithoutAMark(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface) {
 	create(t, jobs, kind.job(t, kind.suspend("true")))
-	// A mark that comes together with the end of the suspension holds nothing.
+	// A mark that is set together with the end of the suspension does not hold the job.
 	both := strings.TrimSuffix(kind.suspend("false"), "}") + ", " + strings.TrimPrefix(marked, "{")
 	kind.wantSuspended(t, patch(t, jobs, both), false)
 }
@@ -183,7 +207,7 @@ func freeOnceUnmarked(t *testing.T, kind heldKind, jobs dynamic.ResourceInterfac
 	kind.wantSuspended(t, patch(t, jobs, kind.suspend("false")), false)
 }
 
-// Kueue releases its own jobs, and nothing of ours may prevent it.
+// Kueue releases its own jobs, which kube-queue must not prevent.
 func freeInAnotherQueue(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface) {
 	create(t, jobs, kind.job(t, marked))
 	patch(t, jobs, `{metadata: {labels: {kueue.x-k8s.io/queue-name: main}}}`)

@@ -24,21 +24,18 @@ type heldKind struct {
 	kinds.Sample
 	title    string
 	resource schema.GroupVersionResource
-	// manifest is a job of the kind, without a mark and without any field that a
-	// policy sets.
+	// manifest is a job of the kind without a mark and without the fields that a policy sets.
 	manifest *unstructured.Unstructured
-	// holder is the path of the field that the suspend field is in.
+	// holder is the path of the parent of the suspend field.
 	holder []string
-	// manager is what managedBy says for the kind's own controller. Some kinds know
-	// no managedBy, nor do older versions of those that do.
+	// manager is the value of managedBy for the kind's own controller. Some kinds, and older
+	// versions of others, have no managedBy.
 	manager string
-	// operator is the one whose CRD must be there, where there are several of the
-	// same name.
+	// operator is the operator whose CRD must be installed, if several have the same CRD.
 	operator string
 }
 
-// heldKinds has each kind in each version. It ends with those that take another's
-// place.
+// heldKinds returns each kind in each version. Kinds that replace another are last.
 func heldKinds(t *testing.T) []heldKind {
 	t.Helper()
 	samples, err := kinds.All()
@@ -71,7 +68,7 @@ func newHeldKind(sample kinds.Sample, version string) heldKind {
 		kind.title, kind.manager = kind.title+" "+version, ""
 	}
 	kind.manifest.SetName("held")
-	if len(kind.holder) > 1 { // what it holds beside is for the tests to say
+	if len(kind.holder) > 1 { // tests set the other fields of the parent
 		unstructured.RemoveNestedField(kind.manifest.Object, kind.holder...)
 	}
 	if kind.isRayJob() {
@@ -80,8 +77,8 @@ func newHeldKind(sample kinds.Sample, version string) heldKind {
 	return kind
 }
 
-// operatorOfShared is the operator of a kind that another kind shares its resource
-// with, as the two of MPIJob do; of others it is empty.
+// operatorOfShared returns the operator of a kind that shares its resource with another kind, such
+// as MPIJob, or "".
 func operatorOfShared(samples []kinds.Sample, sample kinds.Sample) string {
 	if !slices.ContainsFunc(samples, func(other kinds.Sample) bool {
 		return other.Name != sample.Name && other.Group == sample.Group && other.Resource == sample.Resource
@@ -91,7 +88,7 @@ func operatorOfShared(samples []kinds.Sample, sample kinds.Sample) string {
 	return operators[slices.IndexFunc(operators, func(o clustertest.Operator) bool { return o.Runs(sample.Kind) })].Name
 }
 
-// kindTest is a test of one kind. It gets the jobs of a namespace of its own.
+// kindTest is a test of one kind, with its own namespace.
 type kindTest struct {
 	name string
 	test func(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface)
@@ -110,7 +107,7 @@ func TestHoldingEachKind(t *testing.T) {
 	}
 }
 
-// serve has the cluster serve the kind, in place of another of the same name.
+// serve installs the CRD of the kind, and removes that of another kind with the same name.
 func (k heldKind) serve(t *testing.T) {
 	t.Helper()
 	if k.operator == "" {
@@ -128,10 +125,10 @@ func (k heldKind) serve(t *testing.T) {
 
 func (k heldKind) isRayJob() bool { return k.resource.Resource == "rayjobs" }
 
-// hasRunPolicy reports the kinds that say there, too, what becomes of their pods.
+// hasRunPolicy reports whether the kind has cleanPodPolicy in runPolicy.
 func (k heldKind) hasRunPolicy() bool { return slices.Equal(k.holder, []string{"spec", "runPolicy"}) }
 
-// job is the kind's manifest with values merged in, written in YAML.
+// job returns the kind's manifest merged with values in YAML.
 func (k heldKind) job(t *testing.T, merged ...string) *unstructured.Unstructured {
 	t.Helper()
 	job := k.manifest.DeepCopy()
@@ -161,10 +158,10 @@ func merge(object, part map[string]any) map[string]any {
 	return object
 }
 
-// suspend is a patch, or a part of a manifest, that sets the suspend field.
+// suspend returns a patch, or a part of a manifest, that sets the suspend field.
 func (k heldKind) suspend(value string) string { return k.field("suspend", value) }
 
-// field sets one beside the suspend field.
+// field returns a patch of a field next to the suspend field.
 func (k heldKind) field(name, value string) string {
 	return nested(k.holder, "{"+name+": "+value+"}")
 }
@@ -191,8 +188,7 @@ func (k heldKind) wantSuspended(t *testing.T, job *unstructured.Unstructured, wa
 
 const marked = `{metadata: {annotations: {scheduling.x-k8s.io/suspend: "true"}}}`
 
-// owners are all kinds that may be the controller of a queued job of some kind, with
-// the version of that kind.
+// owners are the kinds that can control queued jobs, with their versions.
 func owners(t *testing.T) map[schema.GroupKind]string {
 	t.Helper()
 	all := map[schema.GroupKind]string{}
@@ -235,7 +231,7 @@ func toJSON(t *testing.T, text string) []byte {
 	return data
 }
 
-// release is the one patch by which job-extensions releases a job.
+// release is the patch with which job-extensions releases a job.
 func (k heldKind) release(t *testing.T, jobs dynamic.ResourceInterface) *unstructured.Unstructured {
 	t.Helper()
 	unmark, with := `scheduling.x-k8s.io/suspend: "false", kube-queue/released: "1"`, k.suspend("false")

@@ -1,5 +1,5 @@
-// Package admission tests what the API server itself does with kube-queue's
-// manifests: CRDs, roles and admission policies. None of our programs runs.
+// Package admission tests kube-queue's manifests in the API server: CRDs, roles and admission
+// policies. The programs do not run.
 package admission
 
 import (
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 		func(c *clustertest.Cluster) { cluster = c })
 }
 
-// patience is how long a test waits for what must come.
+// patience is the timeout of waits.
 const patience = time.Minute
 
 func core(t *testing.T) kubernetes.Interface {
@@ -61,7 +61,7 @@ func objects(t *testing.T) dynamic.Interface {
 	return client
 }
 
-// unitsAs is a client for the units of a namespace with somebody's rights.
+// unitsAs returns a client for the units of a namespace with the rights of a config.
 func unitsAs(t *testing.T, config *rest.Config, ns string) unitclient.QueueUnitInterface {
 	t.Helper()
 	client, err := versioned.NewForConfig(config)
@@ -71,7 +71,7 @@ func unitsAs(t *testing.T, config *rest.Config, ns string) unitclient.QueueUnitI
 	return client.SchedulingV1alpha1().QueueUnits(ns)
 }
 
-// namespace makes a namespace for one test.
+// namespace creates a namespace for one test.
 func namespace(t *testing.T) string {
 	t.Helper()
 	created, err := core(t).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
@@ -94,7 +94,7 @@ func eventually(t *testing.T, what string, check func(context.Context) error) {
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		now := check(ctx)
-		if now == nil || ctx.Err() == nil { // that time is over reports nothing
+		if now == nil || ctx.Err() == nil { // keep the last error, not the timeout
 			last = now
 		}
 		return now == nil, nil
@@ -104,8 +104,8 @@ func eventually(t *testing.T, what string, check func(context.Context) error) {
 	}
 }
 
-// person binds a ClusterRole to a person in a namespace and returns the person's
-// config. RBAC may be a moment behind, so it waits until the right is there.
+// person binds a ClusterRole to a user in a namespace and returns the user's config. It waits until
+// the right is in effect.
 func person(t *testing.T, ns, role string) *rest.Config {
 	t.Helper()
 	name := "person-with-" + role
@@ -134,7 +134,7 @@ func program(t *testing.T, name string) *rest.Config {
 	return config
 }
 
-// wantError checks that an error says something, or that there is none.
+// wantError checks that an error contains a text, or that there is no error.
 func wantError(t *testing.T, err error, says string) {
 	t.Helper()
 	switch {

@@ -26,14 +26,14 @@ const (
 	managedNote  = "kube-queue/managed"
 )
 
-// batchJob is the kind that every API server serves.
+// batchJob is a kind that every API server serves.
 func batchJob(t *testing.T) heldKind {
 	t.Helper()
 	all := heldKinds(t)
 	return all[slices.IndexFunc(all, func(k heldKind) bool { return k.Native })]
 }
 
-// managedNamespace makes a namespace whose jobs are all queued.
+// managedNamespace creates a managed namespace.
 func managedNamespace(t *testing.T) string {
 	t.Helper()
 	ns := namespace(t)
@@ -41,8 +41,7 @@ func managedNamespace(t *testing.T) string {
 	return ns
 }
 
-// labelNamespace waits until the API server acts by the label: its admission may be
-// a moment behind.
+// labelNamespace sets the label and waits until admission uses it.
 func labelNamespace(t *testing.T, ns, value string) {
 	t.Helper()
 	label := []byte(`{"metadata": {"labels": {"` + managedLabel + `": "` + value + `"}}}`)
@@ -108,7 +107,7 @@ func everyNewJobIsQueued(t *testing.T, kind heldKind, jobs dynamic.ResourceInter
 	}
 }
 
-// wantQueued checks mark and note of a job.
+// wantQueued checks the mark and the annotation of a job.
 func wantQueued(t *testing.T, job *unstructured.Unstructured, want bool) {
 	t.Helper()
 	annotations := job.GetAnnotations()
@@ -117,8 +116,7 @@ func wantQueued(t *testing.T, job *unstructured.Unstructured, want bool) {
 	}
 }
 
-// wantQueuedByItself checks that a job of a namespace that is not managed has no
-// more than what it came with.
+// wantQueuedByItself checks that a job outside of managed namespaces was not changed.
 func wantQueuedByItself(t *testing.T, job *unstructured.Unstructured) {
 	t.Helper()
 	if job.GetAnnotations()[managedNote] == "true" {
@@ -137,9 +135,9 @@ func olderThanTheLabel(t *testing.T, kind heldKind, _ dynamic.ResourceInterface)
 	wantQueued(t, job, false)
 }
 
-// The API server asks policies in an order that changes with each change of any of
-// them, and does not ask one again that did not match when it was asked.
-func TestJobsOfAManagedNamespaceAreHeldInWhateverOrderPoliciesAreAsked(t *testing.T) {
+// The order in which the API server evaluates policies changes with each change of a policy. A
+// policy that did not match is not evaluated again.
+func TestJobsOfAManagedNamespaceAreHeldWithAnyOrderOfPolicies(t *testing.T) {
 	ns := managedNamespace(t)
 	t.Cleanup(func() {
 		if _, err := cluster.Kubectl(context.Background(), "delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", "test-round"); err != nil {
@@ -167,7 +165,7 @@ func TestJobsOfAManagedNamespaceAreHeldInWhateverOrderPoliciesAreAsked(t *testin
 	}
 }
 
-// roundPolicy shows in a label that policies were put in order again.
+// roundPolicy sets a label that shows that the API server has reloaded the policies.
 const roundPolicy = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy

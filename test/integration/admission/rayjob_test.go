@@ -10,7 +10,7 @@ import (
 
 const shutdownNote = "kube-queue/shutdown-after-job-finishes"
 
-// wantShutdown checks shutdownAfterJobFinishes and the note of what it was.
+// wantShutdown checks shutdownAfterJobFinishes and the annotation with its previous value.
 func wantShutdown(t *testing.T, job *unstructured.Unstructured, want bool, note string) {
 	t.Helper()
 	got, _, _ := unstructured.NestedBool(job.Object, "spec", "shutdownAfterJobFinishes")
@@ -73,7 +73,7 @@ func TestARayJobThatIsSuspendedShutsDown(t *testing.T) {
 		{"suspended, with a cluster of others", []string{suspended, selector}, true, false, ""},
 		{"marked, with an empty selector", []string{marked, `{spec: {clusterSelector: {}}}`}, true, true, "false"},
 	}
-	// Deletion and managedBy came with v1.
+	// v1alpha1 has no deletion rules and no managedBy.
 	ofV1 := []test{
 		{"suspended, of another manager", []string{suspended, `{spec: {managedBy: kueue.x-k8s.io/multikueue}}`}, true, false, ""},
 		{"marked, with deletion rules", []string{marked, rules}, false, false, ""},
@@ -109,7 +109,7 @@ func TestARayJobThatIsSuspendedShutsDown(t *testing.T) {
 	})
 }
 
-// The operator would refuse it for good if only suspend were set.
+// The operator would refuse the job forever if only suspend were set.
 func TestARayJobSuspendedByHandShutsDown(t *testing.T) {
 	forRayJobs(t, func(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface) {
 		create(t, jobs, kind.job(t, marked))
@@ -133,7 +133,7 @@ func TestARayJobSuspendedByHandShutsDown(t *testing.T) {
 	})
 }
 
-// Where suspend itself is the mark, a manifest applied again suspends, as it says.
+// If the suspend field is the mark, a manifest that is applied again suspends the job.
 func TestARayJobMarkedBySuspendShutsDownWhenItsManifestIsAppliedAgain(t *testing.T) {
 	for how, apply := range map[string][]string{
 		"by the client": {"apply"},

@@ -12,7 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/test/audit"
 )
 
-// may asks the API server whether somebody may do something.
+// may asks the API server whether a user has a right.
 func may(ctx context.Context, t *testing.T, user, ns, verb, resource string) bool {
 	t.Helper()
 	attributes := &authorizationv1.ResourceAttributes{Namespace: ns, Verb: verb}
@@ -28,13 +28,13 @@ func may(ctx context.Context, t *testing.T, user, ns, verb, resource string) boo
 	return review.Status.Allowed
 }
 
-// permission is whether somebody may do something.
+// permission is a right that a user has or lacks.
 type permission struct {
 	user, ns, verbs, resource string
 	want                      bool
 }
 
-// onJobs is what job-extensions may do with jobs of a kind.
+// onJobs returns the rights of job-extensions on jobs of a kind.
 func onJobs(t *testing.T, extensions string, kind heldKind) []permission {
 	t.Helper()
 	view, err := audit.ViewOf(kind.Group, kind.Version, kind.Resource)
@@ -156,7 +156,7 @@ func TestWhoeverMayViewOrEditANamespaceMayDoSoWithItsUnits(t *testing.T) {
 		{"edit", "create update patch delete", "queues", false},
 	} {
 		for verb := range strings.FieldsSeq(test.verbs) {
-			// The roles are joined by a controller, in its own time.
+			// A controller aggregates the roles asynchronously.
 			eventually(t, fmt.Sprintf("%s may %s %s: %v", test.role, verb, test.resource, test.want), func(ctx context.Context) error {
 				if got := may(ctx, t, "person-with-"+test.role, ns, verb, "scheduling.x-k8s.io/"+test.resource); got != test.want {
 					return fmt.Errorf("%v", got)

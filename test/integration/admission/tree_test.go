@@ -23,7 +23,7 @@ import (
 
 var treeResource = quotav1beta1.SchemeGroupVersion.WithResource("elasticquotatrees")
 
-// tree is a manifest of a tree with the given root.
+// tree returns a manifest of a tree with the given root.
 func tree(root string) string {
 	return "{apiVersion: scheduling.sigs.k8s.io/v1beta1, kind: ElasticQuotaTree, " +
 		"metadata: {name: elasticquotatree, namespace: kube-system}, spec: {root: " + root + "}}"
@@ -40,7 +40,7 @@ func deleteTree(t *testing.T) {
 	})
 }
 
-// storedTree is the tree as the API server has it.
+// storedTree returns the stored tree.
 func storedTree(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	stored, err := objects(t).Resource(treeResource).Namespace(quotav1beta1.TreeNamespace).
@@ -51,8 +51,8 @@ func storedTree(t *testing.T) *unstructured.Unstructured {
 	return stored
 }
 
-// plain makes values from YAML and from the API comparable: numbers are float64,
-// and what is null is left out, since it says nothing.
+// plain makes values from YAML and from the API comparable: numbers are float64, and null fields
+// are removed.
 func plain(t *testing.T, value any) any {
 	t.Helper()
 	data, err := json.Marshal(value)
@@ -156,7 +156,7 @@ func TestATreeOfNineLevelsLosesNothing(t *testing.T) {
 	}
 }
 
-func TestTreesThatTheAPIServerMustTake(t *testing.T) {
+func TestTreesThatTheAPIServerAccepts(t *testing.T) {
 	for name, root := range map[string]string{
 		"nulls everywhere":          `{name: root, namespaces: null, min: null, max: null, attributes: null, children: null}`,
 		"nulls in a child":          `{name: root, children: [{name: a, namespaces: null, min: null, max: null, attributes: null, children: null}]}`,
@@ -169,7 +169,7 @@ func TestTreesThatTheAPIServerMustTake(t *testing.T) {
 		"negative quantities":       `{name: root, min: {cpu: -2}, max: {cpu: "-1"}}`,
 		"children above their node": `{name: root, max: {cpu: 1}, children: [{name: a, min: {cpu: 1}}, {name: b, min: {cpu: 1}}]}`,
 		"a namespace listed twice":  `{name: root, children: [{name: a, namespaces: [x, x]}, {name: b, namespaces: [x, "*"]}]}`,
-		// Such a tree must be read as it is stored: a typed client fails on it.
+		// Read the tree without types, because a typed client fails on it.
 		"an unreadable quantity at level six": `{children: [{children: [{children: [{children: [{children: [{min: {cpu: 1 GB}}]}]}]}]}]}`,
 		"a quantity beyond an int64":          `{name: root, max: {cpu: "99999999999999999999"}}`,
 	} {
@@ -223,7 +223,7 @@ func TestStatusOfATreeIsWrittenApartFromItsSpec(t *testing.T) {
 	}
 }
 
-// 256 KB is what an annotation, and so client-side kubectl apply, can take.
+// 256 KB is the maximum size of an annotation, and so of objects for client-side kubectl apply.
 func TestCRDsCanBeAppliedByAnyMeans(t *testing.T) {
 	for _, name := range []string{"elasticquotatrees.scheduling.sigs.k8s.io", "queueunits.scheduling.x-k8s.io", "queues.scheduling.x-k8s.io"} {
 		crd, err := objects(t).Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).

@@ -33,7 +33,7 @@ func unit(name, apiVersion, kind string) *v1alpha1.QueueUnit {
 	}
 }
 
-// actors are everybody who has something to do with the units of a namespace.
+// actors are the users that work with the units of a namespace.
 func actors(t *testing.T, ns string) map[string]*rest.Config {
 	return map[string]*rest.Config{
 		"editor":         person(t, ns, "kube-queue-editor"),
@@ -79,7 +79,7 @@ func TestOnlyJobExtensionsMakesTheUnitOfAServedKind(t *testing.T) {
 	}
 }
 
-func TestAUnitThatMakesNoSenseIsRefused(t *testing.T) {
+func TestAnInvalidUnitIsRefused(t *testing.T) {
 	ns := namespace(t)
 	negative := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("-1Mi")}
 	for name, test := range map[string]struct {
@@ -89,9 +89,9 @@ func TestAUnitThatMakesNoSenseIsRefused(t *testing.T) {
 		"one without a total":        {func(u *v1alpha1.QueueUnit) { u.Spec.Resource, u.Spec.PodSets = nil, nil }, ""},
 		"one of its own namespace":   {func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.Namespace = ns }, ""},
 		"one of another namespace":   {func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.Namespace = "other" }, "must be empty or " + ns},
-		"a negative total":           {func(u *v1alpha1.QueueUnit) { u.Spec.Resource = negative }, "must not be negative"},
-		"a negative request":         {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets[0].Requests = negative }, "must not be negative"},
-		"a negative limit":           {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets[0].Limits = negative }, "must not be negative"},
+		"a negative total":           {func(u *v1alpha1.QueueUnit) { u.Spec.Resource = negative }, "must be 0 or more"},
+		"a negative request":         {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets[0].Requests = negative }, "must be 0 or more"},
+		"a negative limit":           {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets[0].Limits = negative }, "must be 0 or more"},
 		"a negative count":           {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets[0].Count = -1 }, "spec.podSets[0].count"},
 		"minCount above count":       {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets[0].MinCount = ptr.To[int32](2) }, "minCount must not be greater than count"},
 		"two pod sets of one name":   {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets = append(u.Spec.PodSets, u.Spec.PodSets[0]) }, "Duplicate value"},
@@ -116,7 +116,7 @@ func TestAUnitThatMakesNoSenseIsRefused(t *testing.T) {
 	}
 }
 
-// Nothing but text can say what no Go type can hold.
+// Raw JSON, because the Go types cannot represent these values.
 func TestAUnitThatCannotBeReadIsRefused(t *testing.T) {
 	ns := namespace(t)
 	units := objects(t).Resource(v1alpha1.SchemeGroupVersion.WithResource("queueunits")).Namespace(ns)
@@ -140,7 +140,7 @@ func TestAUnitThatCannotBeReadIsRefused(t *testing.T) {
 		`"12345678901234567890"`: "", `"1n"`: "",
 		`"1e1.5"`: not, `"1e-1000000000"`: not, `"1E+1000000000"`: not, `"1e100"`: not,
 		`"` + strings.Repeat("9", 1000) + `"`: not,
-		`"-1"`:                                "must not be negative", `"-1e1.5"`: "must not be negative",
+		`"-1"`:                                "must be 0 or more", `"-1e1.5"`: "must be 0 or more",
 		`""`: "should match", `"1e"`: "should match", `" 1"`: "should match",
 	} {
 		for place, spec := range map[string]string{
@@ -167,7 +167,7 @@ func TestAUnitThatCannotBeReadIsRefused(t *testing.T) {
 	}
 }
 
-func TestOneThatCannotBeReadIsFoundAmongAsManyAsThereMayBe(t *testing.T) {
+func TestAnUnreadableUnitIsRefusedAtTheMaximumSize(t *testing.T) {
 	ns := namespace(t)
 	u := unit("new", "example.com/v1", "Thing")
 	u.APIVersion, u.Kind, u.Spec.PodSets = v1alpha1.SchemeGroupVersion.String(), "QueueUnit", podSets(64)
@@ -182,7 +182,7 @@ func TestOneThatCannotBeReadIsFoundAmongAsManyAsThereMayBe(t *testing.T) {
 	wantError(t, err, "spec.podSets set-63: limits.example.com/resource-63: 1e1.5")
 }
 
-// podSets are as large as they may be.
+// podSets returns pod sets of maximum size.
 func podSets(n int) []v1alpha1.PodSet {
 	list := corev1.ResourceList{}
 	for i := range 64 {
@@ -214,7 +214,7 @@ func TestWhoMayChangeWhatOfAUnit(t *testing.T) {
 		ref        = `{"spec": {"consumerRef": {"name": "another"}}}`
 		unreadable = `{"spec": {"resource": {"cpu": "1e1.5"}}}`
 		slow       = `{"spec": {"podSets": [{"name": "main", "count": 1, "limits": {"memory": "1e-1000000000"}}]}}`
-		// Defaults filled in, a spec says what it said before.
+		// Adding defaults does not change the meaning of a spec.
 		same     = `{"spec": {"priority": 0, "active": true, "preemptible": true}}`
 		label    = `{"metadata": {"labels": {"a": "b"}}}`
 		released = `{"status": {"phase": "Dequeued", "quota": "root/a", "queue": "root-a", "attempts": 1}}`
@@ -233,7 +233,7 @@ func TestWhoMayChangeWhatOfAUnit(t *testing.T) {
 		byHand   = "the spec of a QueueUnit is immutable"
 		status   = "only kube-queue writes the status of the QueueUnit of a Job"
 		onlyEnds = "only phases Succeeded and Failed can be set"
-		theRest  = "kube-queue sets the other fields"
+		theRest  = "keep the other fields, which kube-queue sets"
 	)
 	for _, test := range []struct {
 		actor, unit, patch, subresource, says string
@@ -287,7 +287,7 @@ func TestWhoMayChangeWhatOfAUnit(t *testing.T) {
 	}
 }
 
-// prepare has the controller release a unit, so that there is something to keep.
+// prepare releases a unit as the controller, so that it has a status.
 func prepare(t *testing.T, who map[string]*rest.Config, ns, name string) {
 	t.Helper()
 	status := `{"status": {"phase": "Dequeued", "quota": "root/a", "queue": "root-a", "attempts": 1}}`
@@ -319,8 +319,8 @@ func TestDeletionOfUnitsIsLeftToRoles(t *testing.T) {
 	}
 }
 
-// With its unit a released job would lose the quota that it goes on using, and
-// the next job would be released on top of it.
+// Without its unit a released job would lose its quota while it uses it, and the next job would
+// exceed the quota.
 func TestTheUnitOfAReleasedJobIsNotDeletedByHand(t *testing.T) {
 	ns := namespace(t)
 	who := actors(t, ns)
@@ -348,8 +348,8 @@ func TestTheUnitOfAReleasedJobIsNotDeletedByHand(t *testing.T) {
 	}
 }
 
-// The garbage collector writes to units too: the policy must not be in its way.
-func TestTheGarbageCollectorKeepsItsHandOnUnits(t *testing.T) {
+// The garbage collector writes to units too, which the policy must allow.
+func TestTheGarbageCollectorMayWriteToUnits(t *testing.T) {
 	ns := namespace(t)
 	units := unitsAs(t, program(t, "job-extensions"), ns)
 	jobs := core(t).BatchV1().Jobs(ns)
@@ -397,9 +397,9 @@ func TestTheGarbageCollectorKeepsItsHandOnUnits(t *testing.T) {
 		}
 		gone(t, "charged")
 	})
-	// What the collector has not heard of yet it does not orphan, but collects later.
-	// It hears of units in their order, so it knows those from before one that it has
-	// collected.
+	// The garbage collector does not orphan dependents that it has not seen yet, but deletes them
+	// later. It sees units in order of creation, so it has seen those created before one that it
+	// has deleted.
 	collectorKnowsAll := func(t *testing.T) {
 		t.Helper()
 		u := unit("ownerless", "batch/v1", "Job")

@@ -16,7 +16,7 @@ import (
 	schedulingclient "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/typed/scheduling/v1alpha1"
 )
 
-// extensions writes what job-extensions would, as its ServiceAccount.
+// extensions writes like job-extensions, with its ServiceAccount.
 type extensions struct {
 	*stage
 	units schedulingclient.QueueUnitInterface
@@ -45,7 +45,7 @@ func (e extensions) activate(name, active string) *schedulingv1alpha1.QueueUnit 
 	return unit
 }
 
-// stop says that the evicted job has stopped.
+// stop reports that the evicted job has stopped.
 func (e extensions) stop(name string) {
 	e.Helper()
 	unit := e.get(name)
@@ -63,7 +63,7 @@ func (e extensions) stop(name string) {
 	must(e.T, err)
 }
 
-// nextWrite is the unit after the next write to it.
+// nextWrite returns the unit after its next write.
 func (e extensions) nextWrite(after *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.QueueUnit {
 	e.Helper()
 	timeout := int64(patience.Seconds())
@@ -74,12 +74,12 @@ func (e extensions) nextWrite(after *schedulingv1alpha1.QueueUnit) *schedulingv1
 	event := <-watching.ResultChan()
 	unit, isUnit := event.Object.(*schedulingv1alpha1.QueueUnit)
 	if event.Type != watch.Modified || !isUnit {
-		e.Fatalf("nobody has written %s: %v %v", after.Name, event.Type, event.Object)
+		e.Fatalf("unexpected event while waiting for a write of %s: %v %v", after.Name, event.Type, event.Object)
 	}
 	return unit
 }
 
-// expectEvicted expects one write to have evicted the unit, which holds its quota.
+// expectEvicted checks that one write has evicted the unit, which still holds its quota.
 func expectEvicted(t *testing.T, was, now *schedulingv1alpha1.QueueUnit, reason wellknown.Reason, message string) {
 	t.Helper()
 	evicted := apimeta.FindStatusCondition(now.Status.Conditions, wellknown.ConditionEvicted)
@@ -106,10 +106,10 @@ func TestADeactivatedUnitGivesItsQuotaBackOnceItsJobHasStopped(t *testing.T) {
 
 	was := e.activate("first", "false")
 	now := e.nextWrite(was)
-	expectEvicted(t, was, now, "Deactivated", "deactivated after its release")
+	expectEvicted(t, was, now, "Deactivated", "the job was deactivated after its release")
 	s.used("3")
 
-	// Whoever decides after a restart evicts nobody twice, and gives nothing away.
+	// After a restart no unit is evicted twice, and no quota is freed too early.
 	stop()
 	stop = startController(t)
 	s.used("3")
@@ -117,12 +117,12 @@ func TestADeactivatedUnitGivesItsQuotaBackOnceItsJobHasStopped(t *testing.T) {
 		t.Fatalf("first is %+v, second %s", again.Status, s.status("second", "phase"))
 	}
 	stop()
-	e.stop("first") // while no controller is there
+	e.stop("first") // while no controller runs
 	startController(t)
 	s.becomes("second", "phase", "Dequeued")
 	s.becomes("first", "phase", "Enqueued")
 	unit := e.get("first")
-	if unit.Status.Reason != "Inactive" || unit.Status.Message != "deactivated after its release; spec.active is false; set it, or the annotation scheduling.x-k8s.io/active of the job, to true to queue the job again" ||
+	if unit.Status.Reason != "Inactive" || unit.Status.Message != "the job was deactivated after its release; spec.active is false; set annotation scheduling.x-k8s.io/active of the job to \"true\" to queue it again" ||
 		apimeta.IsStatusConditionTrue(unit.Status.Conditions, wellknown.ConditionEvicted) {
 		t.Errorf("it waits with %+v", unit.Status)
 	}
@@ -142,7 +142,7 @@ func TestAUnitWhoseTimeIsOverIsEvicted(t *testing.T) {
 	s := newStage(t)
 	e := s.extensions()
 	stop := startController(t)
-	message := "exceeded the maximum execution time of 2 s"
+	message := "the job exceeded its maximum execution time of 2 s (annotation scheduling.x-k8s.io/max-exec-time-seconds)"
 	s.unit("watched", `resource: {cpu: 1}, maximumExecutionTimeSeconds: 2`)
 	s.becomes("watched", "phase", "Dequeued")
 	was := e.get("watched")
@@ -153,7 +153,7 @@ func TestAUnitWhoseTimeIsOverIsEvicted(t *testing.T) {
 		t.Errorf("it was evicted after %v", ran)
 	}
 
-	// The time goes on while nobody is there.
+	// The run time continues while no controller runs.
 	s.unit("unwatched", `resource: {cpu: 1}, maximumExecutionTimeSeconds: 2`)
 	s.becomes("unwatched", "phase", "Dequeued")
 	was = e.get("unwatched")
@@ -168,7 +168,7 @@ func TestAUnitWhoseTimeIsOverIsEvicted(t *testing.T) {
 	expectEvicted(t, was, e.nextWrite(was), "MaximumExecutionTime", message)
 	s.used("2")
 
-	// Who made the unit ends it, as usual.
+	// The creator of the unit ends it.
 	s.patch("unwatched", `{"status": {"phase": "Failed"}}`, "status")
 	s.used("1")
 	if unit := e.get("watched"); unit.ResourceVersion != now.ResourceVersion {

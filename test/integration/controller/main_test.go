@@ -1,5 +1,5 @@
-// Package controller tests kube-queue-controller against a real API server, as
-// its own ServiceAccount. The units are made by hand.
+// Package controller tests kube-queue-controller against a real API server, with its
+// ServiceAccount. The units are created by hand.
 package controller
 
 import (
@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	clustertest.Main(m, clustertest.Options{Nodes: 1}, func(c *clustertest.Cluster) { cluster = c })
 }
 
-// startController runs what kube-queue-controller runs, and returns when it
-// decides. The function that it returns stops it.
+// startController runs the controller in this process, and returns when it makes decisions. The
+// returned function stops it.
 func startController(t *testing.T, settings ...func(*controller.Config)) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Background()))
@@ -94,7 +94,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// withoutUnitPolicy takes away what keeps most unreadable units out.
+// withoutUnitPolicy removes the policy that refuses most unreadable units.
 func withoutUnitPolicy(t *testing.T) {
 	t.Helper()
 	_, err := cluster.Kubectl(t.Context(), "delete", "validatingadmissionpolicybinding", "kube-queue-units")

@@ -12,8 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 )
 
-// grow puts these groups below the root of the stage's tree, of which its namespace
-// may use any.
+// grow adds these groups to the root of the tree. The namespace may use any of them.
 func (s *stage) grow(children string) {
 	s.Helper()
 	tree, err := s.trees().Get(s.Context(), "tree", metav1.GetOptions{})
@@ -45,7 +44,7 @@ func TestNobodyBorrowsMoreWhileAnOwnerWaits(t *testing.T) {
 	s.becomes("more", "reason", "BorrowingPaused")
 	s.says("more", "borrowing of cpu is paused in quota root until a waiting job gets its guaranteed quota there: requested 1, used 3 of max 4")
 
-	// The next process finds out by itself.
+	// The next process computes the same state.
 	stop()
 	startController(t, pausing)
 	s.used("3")
@@ -89,7 +88,7 @@ func TestWhatIsNotPreemptibleStaysWithinMin(t *testing.T) {
 	s.unit("borrows", `resource: {cpu: 2}`)
 	s.becomes("borrows", "phase", "Dequeued")
 
-	// What borrows does not count against the min of those that may not.
+	// Borrowing units do not count in the min of non-preemptible ones.
 	s.end("within")
 	s.becomes("next", "phase", "Dequeued")
 	s.grow(`[{name: team, min: {cpu: 4}, max: {cpu: 8}}]`)

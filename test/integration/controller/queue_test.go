@@ -17,7 +17,7 @@ import (
 // The Queue of the stage's tree.
 const rootQueue = "root"
 
-// setQueue does what an administrator does, whether the Queue has been made or not.
+// setQueue changes the Queue like an administrator, or creates it.
 func (s *stage) setQueue(spec string) {
 	s.Helper()
 	_, err := s.queues().Patch(s.Context(), rootQueue, types.MergePatchType, []byte(`{"spec": `+spec+`}`), metav1.PatchOptions{})
@@ -28,7 +28,7 @@ func (s *stage) setQueue(spec string) {
 	must(s.T, err)
 }
 
-// queueShows waits until a figure of the Queue is this.
+// queueShows waits until a number in the status of the Queue has this value.
 func (s *stage) queueShows(field, want string) {
 	s.Helper()
 	s.eventually(fmt.Sprintf("the Queue has %s %s", field, want), func() string {
@@ -58,7 +58,7 @@ func (s *stage) end(name string) {
 
 const stopped = "queue root is stopped; an administrator resumes it by setting spec.stop to None"
 
-func TestAQueueOnHoldReleasesNothingAndLeavesAloneWhatRuns(t *testing.T) {
+func TestAQueueOnHoldReleasesNothingAndKeepsRunningJobs(t *testing.T) {
 	s := newStage(t)
 	s.setQueue(`{stop: Hold}`)
 	stop := startController(t)
@@ -69,7 +69,7 @@ func TestAQueueOnHoldReleasesNothingAndLeavesAloneWhatRuns(t *testing.T) {
 	s.setQueue(`{"stop": "None"}`)
 	s.becomes("first", "phase", "Dequeued")
 
-	// The next process finds the queue as it was put.
+	// The next process reads the setting from the Queue.
 	stop()
 	s.setQueue(`{"stop": "Hold"}`)
 	startController(t)
@@ -85,7 +85,7 @@ func TestAQueueOnHoldReleasesNothingAndLeavesAloneWhatRuns(t *testing.T) {
 	s.queueShows("dequeued", "2")
 }
 
-func TestADrainedQueueGetsAllBackAndGoesOnWhereItWas(t *testing.T) {
+func TestADrainedQueueEvictsAllAndContinuesInOrder(t *testing.T) {
 	s := newStage(t)
 	e := s.extensions()
 	stop := startController(t)
@@ -97,10 +97,10 @@ func TestADrainedQueueGetsAllBackAndGoesOnWhereItWas(t *testing.T) {
 	was := e.get("first")
 	s.setQueue(`{"stop": "Drain"}`)
 	now := e.nextWrite(was)
-	expectEvicted(t, was, now, wellknown.ReasonQueueStopped, "queue root was drained; the unit is queued again")
+	expectEvicted(t, was, now, wellknown.ReasonQueueStopped, "queue root was drained; the job is queued again and waits until the queue is resumed")
 	s.used("3")
 
-	// Whoever decides after a restart evicts nobody twice, and releases nothing.
+	// After a restart no unit is evicted twice, and nothing is released.
 	stop()
 	startController(t)
 	s.used("3")
@@ -114,7 +114,7 @@ func TestADrainedQueueGetsAllBackAndGoesOnWhereItWas(t *testing.T) {
 		apimeta.IsStatusConditionTrue(unit.Status.Conditions, wellknown.ConditionEvicted) {
 		t.Errorf("it waits with %+v", unit.Status)
 	}
-	s.used("<nil>") // and none for the second, which would fit
+	s.used("<nil>") // and nothing by the second, which would fit
 	if phase := s.status("second", "phase"); phase != "Enqueued" {
 		t.Errorf("second is %s", phase)
 	}
@@ -144,7 +144,7 @@ func TestAQueueCapsThePriorityOfItsUnits(t *testing.T) {
 		s.becomes(unit.name, "reason", "QuotaExceeded")
 	}
 	s.end("holder")
-	s.becomes("early", "phase", "Dequeued") // as great as the others, and before them
+	s.becomes("early", "phase", "Dequeued") // the same priority as the others, and submitted earlier
 	s.queueShows("head", s.namespace+"/middle")
 	s.setQueue(`{"maxPriority": null}`)
 	s.queueShows("head", s.namespace+"/late")
@@ -176,7 +176,7 @@ func TestThePolicyOfAQueueIsChangedWhileUnitsWait(t *testing.T) {
 	s.becomes("large", "phase", "Enqueued")
 }
 
-func TestSettingsThatNobodyKnowsAreRefused(t *testing.T) {
+func TestUnknownSettingsAreRefused(t *testing.T) {
 	s := newStage(t)
 	s.setQueue(`{stop: Hold, maxPriority: -5, policy: Block}`)
 	for bad, says := range map[string]string{

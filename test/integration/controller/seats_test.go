@@ -15,7 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/test/integration/controller/seats"
 )
 
-// seatsOf has the stage's namespace have so many seats; empty for none.
+// seatsOf sets the number of seats of the namespace; empty removes it.
 func (s *stage) seatsOf(number string) {
 	s.Helper()
 	label := "null"
@@ -27,8 +27,8 @@ func (s *stage) seatsOf(number string) {
 	must(s.T, err)
 }
 
-// mayReadNamespaces gives the controller what this backend needs beside what it has: the
-// right to watch what the backend watches.
+// mayReadNamespaces grants the controller the additional right that this backend needs: to watch
+// namespaces.
 func mayReadNamespaces(t *testing.T, kube kubernetes.Interface) {
 	t.Helper()
 	roles, bindings := kube.RbacV1().ClusterRoles(), kube.RbacV1().ClusterRoleBindings()
@@ -45,8 +45,8 @@ func mayReadNamespaces(t *testing.T, kube kubernetes.Interface) {
 	})
 }
 
-// The controller runs a backend that it knows nothing of: what a unit takes, when it
-// fits and why it does not are all the backend's.
+// The controller runs a backend that is not part of it. The backend decides what a unit uses,
+// whether it fits, and why not.
 func TestABackendIsOnePackage(t *testing.T) {
 	s := newStage(t)
 	mayReadNamespaces(t, s.kube)
@@ -68,13 +68,13 @@ func TestABackendIsOnePackage(t *testing.T) {
 	s.unit("third", `priority: 0`)
 	s.becomes("third", "reason", "MaxJobs")
 
-	// The next process finds the seats taken, and a place that is given back is used.
+	// The next process charges the used seats, and a freed seat is used again.
 	stop()
 	startController(t, bySeats)
 	s.end("first")
 	s.becomes("third", "phase", "Dequeued")
 
-	// A hall that is taken away leaves alone who sits there.
+	// Removing the seats does not affect units that hold one.
 	s.seatsOf("")
 	s.unit("fourth", `priority: 0`)
 	s.becomes("fourth", "reason", "NoQuota")

@@ -23,7 +23,7 @@ import (
 
 const patience = 30 * time.Second
 
-// stage is a namespace with a tree of 4 cpu for it.
+// stage is a namespace with a quota tree of 4 cpu.
 type stage struct {
 	*testing.T
 	namespace string
@@ -70,7 +70,7 @@ func (s *stage) create(in dynamic.ResourceInterface, text string) {
 	must(s.T, err)
 }
 
-// unit makes a unit for a thing that nothing else knows.
+// unit creates a unit for an object that does not exist.
 func (s *stage) unit(name, spec string) {
 	s.Helper()
 	s.create(s.units, `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit, metadata: {name: `+name+`},
@@ -113,7 +113,7 @@ func (s *stage) becomes(name, field, want string) {
 	})
 }
 
-// warnings about a unit.
+// warnings returns the warnings about a unit.
 func (s *stage) warnings(name string) []corev1.Event {
 	s.Helper()
 	list, err := s.kube.CoreV1().Events(s.namespace).List(s.Context(), metav1.ListOptions{
@@ -150,7 +150,7 @@ func (s *stage) used(want string) {
 	})
 }
 
-func TestUnitsThatCannotBeReadStopNobody(t *testing.T) {
+func TestUnreadableUnitsDoNotBlockOthers(t *testing.T) {
 	withoutUnitPolicy(t)
 	s := newStage(t)
 	bad := map[string]struct{ spec, says string }{
@@ -159,7 +159,7 @@ func TestUnitsThatCannotBeReadStopNobody(t *testing.T) {
 		"untimed": {`submissionTime: "2026-01-01T00:00:00Z", resource: {cpu: 1}`, "spec.submissionTime: "},
 		"podsets": {`resource: {cpu: 1}, podSets: [{name: a, count: 1, requests: {cpu: "1e1.5"}}]`, "spec.podSets[0].requests.cpu: "},
 	}
-	// Some are there before the controller lists, some come while it watches.
+	// Some exist before the controller lists, some are created while it watches.
 	s.eventually("the policy is gone", func() string {
 		object := &unstructured.Unstructured{}
 		must(t, yaml.Unmarshal([]byte(`{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit, metadata: {name: probe},
@@ -186,7 +186,7 @@ func TestUnitsThatCannotBeReadStopNobody(t *testing.T) {
 		}
 	}
 
-	// What has become unreadable keeps its quota, and gives it back when it ends.
+	// A unit that became unreadable keeps its quota until its end.
 	s.used("3")
 	s.patch("first", `{"spec": {"resource": {"cpu": "1e1.5"}}}`)
 	s.isReported("first", 1, `spec.resource.cpu: "1e1.5"`)
@@ -197,7 +197,7 @@ func TestUnitsThatCannotBeReadStopNobody(t *testing.T) {
 	s.becomes("second", "phase", "Dequeued")
 	s.used("2")
 
-	// The next process reports nothing a second time, and counts the same.
+	// The next process reports nothing again, and charges the same.
 	stop()
 	startController(t)
 	s.patch("broken", `{"spec": {"resource": {"cpu": "2"}}}`)
@@ -207,7 +207,7 @@ func TestUnitsThatCannotBeReadStopNobody(t *testing.T) {
 		s.isReported(name, 1, bad[name].says)
 	}
 
-	// Whoever must get at the metadata of such a unit can do so under the policy too.
+	// The policy allows changes of the metadata of such a unit.
 	must(t, cluster.Install(t.Context()))
 	s.patch("slow", `{"metadata": {"labels": {"a": "b"}, "finalizers": []}}`)
 	if _, err := s.units.Patch(t.Context(), "slow", types.MergePatchType, []byte(`{"spec": {"resource": {"cpu": "1e2.5"}}}`), metav1.PatchOptions{}); err == nil {

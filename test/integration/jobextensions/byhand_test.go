@@ -10,7 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// long has the pods of the job run until somebody ends them.
+// long makes the pods of the job run until the test ends them.
 const long = `{spec: {template: {metadata: {annotations: {localcluster.kube-queue.dev/run-time: never}}}}}`
 
 func TestUnsuspendedByHandWhileQueued(t *testing.T) {
@@ -43,7 +43,7 @@ func TestUnsuspendedByHandWhileQueued(t *testing.T) {
 	}
 }
 
-func TestUnsuspendedByHandWithTheAnnotationLeftIsTurnedBackAtAdmission(t *testing.T) {
+func TestUnsuspendedByHandWithTheAnnotationIsSuspendedByThePolicy(t *testing.T) {
 	t.Parallel()
 	s := begin(t, cluster, tfJob, annotated)
 	s.enqueued()
@@ -67,7 +67,7 @@ func TestSuspendedByHandAfterReleaseAndResumed(t *testing.T) {
 			unit := s.inPhase(v1alpha1.PhaseRunning)
 			s.setSuspend(true)
 			s.evicted(metav1.ConditionTrue, wellknown.ReasonSuspendedByUser)
-			// The controller takes the quota back.
+			// The controller uncharges the quota.
 			s.decide(map[string]any{"phase": "Enqueued", "reason": "SuspendedByUser", "message": "it was suspended by hand"})
 			s.stays("suspended by hand, it stays in the queue and as it is", func() string {
 				if again := s.unit(); again == nil || again.UID != unit.UID || !s.suspended() {
@@ -131,7 +131,7 @@ func TestTheManifestAppliedAgainChangesNothing(t *testing.T) {
 	s.cost(6)
 }
 
-func TestTheMarkTakenOffLeavesTheQueue(t *testing.T) {
+func TestAJobWithoutItsMarkLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	s := begin(t, cluster, tfJob, annotated)
 	s.enqueued()
@@ -153,12 +153,12 @@ func TestTheMarkTakenOffLeavesTheQueue(t *testing.T) {
 		}
 		return ""
 	})
-	// And back in.
+	// And marked again.
 	s.change(annotated)
 	s.enqueued()
 }
 
-func TestAUnitDeletedByHandIsMadeAgain(t *testing.T) {
+func TestAUnitDeletedByHandIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	s := begin(t, cluster, batchJob, annotated)
 	first := s.enqueued()

@@ -11,7 +11,6 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
-	"kube-queue.dev/kube-queue/extensions/framework/requests"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
@@ -21,19 +20,18 @@ const (
 	longTF      = `{spec: {tfReplicaSpecs: {Worker: {template: {metadata: {annotations: {localcluster.kube-queue.dev/run-time: never}}}}}}}`
 )
 
-// becomesActive waits for what the unit's spec says.
+// becomesActive waits for spec.active of the unit.
 func (s *story) becomesActive(want bool) {
 	s.Helper()
 	s.hasUnit(fmt.Sprint("with active ", want), func(u *v1alpha1.QueueUnit) bool { return ptr.Deref(u.Spec.Active, true) == want })
 }
 
-// stopped waits for the end of an eviction, and then takes the quota back as the
-// controller does.
+// stopped waits for the end of an eviction, and then requeues the unit like the controller.
 func (s *story) stopped() {
 	s.Helper()
 	unit := s.evicted(metav1.ConditionTrue, wellknown.ReasonStopped)
 	if message := apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionEvicted).Message; message != "for another" {
-		s.Errorf("why it was evicted has become %q", message)
+		s.Errorf("the reason of the eviction has changed to %q", message)
 	}
 	if ptr.Deref(unit.Spec.Active, true) {
 		s.Error("it has stopped and could be released again")
@@ -49,7 +47,7 @@ func (s *story) stopped() {
 	}
 }
 
-// runsAgain activates the job and has it released for its second attempt.
+// runsAgain activates the job and releases it for its second attempt.
 func (s *story) runsAgain() {
 	s.Helper()
 	s.change(activated)
@@ -93,7 +91,7 @@ func TestAJobThatRanForTooLongIsStoppedAndDeactivated(t *testing.T) {
 	s := begin(t, cluster, batchJob, annotated, long, `{metadata: {annotations: {scheduling.x-k8s.io/max-exec-time-seconds: "60"}}}`)
 	s.admit()
 	s.inPhase(v1alpha1.PhaseRunning)
-	// What is changed while it runs counts; what cannot be read does not.
+	// A change during the run takes effect; an unreadable value is ignored.
 	has := func(seconds int32) {
 		t.Helper()
 		s.hasUnit(fmt.Sprintf("that may run %d s", seconds), func(u *v1alpha1.QueueUnit) bool { return ptr.Deref(u.Spec.MaximumExecutionTimeSeconds, 0) == seconds })
@@ -127,8 +125,8 @@ func TestAJobThatRanForTooLongIsStoppedAndDeactivated(t *testing.T) {
 	s.runsAgain()
 }
 
-// What cannot be read at that moment is no way to keep the quota.
-func TestAJobThatRanForTooLongIsStoppedThoughItsTimeCannotBeRead(t *testing.T) {
+// An unreadable value at the end of the time must not prevent the eviction.
+func TestAJobThatRanForTooLongIsStoppedWithAnUnreadableTime(t *testing.T) {
 	t.Parallel()
 	s := begin(t, cluster, batchJob, annotated, long, `{metadata: {annotations: {scheduling.x-k8s.io/max-exec-time-seconds: "60"}}}`)
 	s.admit()
@@ -154,11 +152,11 @@ func TestAJobDeactivatedAsItIsReleasedIsEvictedAndNotForgotten(t *testing.T) {
 	s.runsAgain()
 }
 
-// Each step of an eviction is found in the objects.
-func TestARestartGoesOnWithEvictions(t *testing.T) {
+// Each step of an eviction is stored in the objects.
+func TestARestartContinuesEvictions(t *testing.T) {
 	t.Parallel()
 	c := clustertest.ForTest(t, clustertest.Options{Nodes: 1})
-	stop, err := startExtensions(c, "job", requests.Rules{})
+	stop, err := startExtensions(c, "job")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +180,7 @@ func TestARestartGoesOnWithEvictions(t *testing.T) {
 	unreleased.evict(wellknown.ReasonMaximumExecutionTime)
 	changedItsMind.evict(wellknown.ReasonDeactivated)
 	changedItsMind.change(activated)
-	if stop, err = startExtensions(c, "job", requests.Rules{}); err != nil {
+	if stop, err = startExtensions(c, "job"); err != nil {
 		t.Fatal(err)
 	}
 	defer stop()
@@ -195,5 +193,5 @@ func TestARestartGoesOnWithEvictions(t *testing.T) {
 	}
 	changedItsMind.becomesSuspended(true)
 	changedItsMind.stopped()
-	changedItsMind.becomesActive(true) // it is queued without being asked again
+	changedItsMind.becomesActive(true) // it is queued without a further change
 }

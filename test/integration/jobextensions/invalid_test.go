@@ -10,7 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 )
 
-// saysInvalid waits for a unit that can never be admitted as it is, and says why.
+// saysInvalid waits for a unit with reason InvalidRequest and this message.
 func (s *story) saysInvalid(message string) {
 	s.Helper()
 	s.hasUnit("says "+message, func(u *v1alpha1.QueueUnit) bool {
@@ -56,7 +56,7 @@ func TestRequestsThatCannotBeCounted(t *testing.T) {
 	s.saysInvalid(`pod set "worker" (1000 pods): the amount of memory exceeds the maximum of 9223372036854775807; request less`)
 	s.change(`{spec: {tfReplicaSpecs: {Worker: {replicas: -1}}}}`)
 	s.hasUnit("says so", func(u *v1alpha1.QueueUnit) bool {
-		return u.Status.Message == `the number of pods of pod set "worker" must not be negative, not -1`
+		return u.Status.Message == `the number of pods of pod set "worker" must be 0 or more, not -1`
 	})
 }
 

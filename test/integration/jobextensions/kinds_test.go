@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/extensions/framework/requests"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
@@ -35,7 +34,7 @@ var (
 		`{apiVersion: kubeflow.org/v2beta1, kind: MPIJob, metadata: {name: a}, spec: {mpiReplicaSpecs: ` + mpiReplicas + `}}`}
 )
 
-// kindsCluster has no operator: what the operators would write, the tests do.
+// kindsCluster has no operators. The tests write the status of jobs.
 func kindsCluster(t *testing.T, operators ...string) *clustertest.Cluster {
 	t.Helper()
 	t.Parallel()
@@ -44,15 +43,14 @@ func kindsCluster(t *testing.T, operators ...string) *clustertest.Cluster {
 
 func startFor(t *testing.T, c *clustertest.Cluster, enabled string) (stop func()) {
 	t.Helper()
-	stop, err := startExtensions(c, enabled, requests.Rules{})
+	stop, err := startExtensions(c, enabled)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return stop
 }
 
-// hasWarning waits for a unit that is kept inactive with such a message, and for
-// the Warning that reports it.
+// hasWarning waits for an inactive unit with this message, and for the Warning event.
 func (s *story) hasWarning(part string) {
 	s.Helper()
 	s.hasUnit("invalid because of "+part, func(u *v1alpha1.QueueUnit) bool {
@@ -61,7 +59,7 @@ func (s *story) hasWarning(part string) {
 	s.event(corev1.EventTypeWarning, "Queued", part)
 }
 
-// setStatus writes what the job's operator would.
+// setStatus writes the status of the job like its operator.
 func (s *story) setStatus(status string) {
 	s.Helper()
 	job := s.get()
@@ -121,7 +119,7 @@ func TestWorkflows(t *testing.T) {
 	})
 	t.Run("a suspended one without the template is left alone", func(t *testing.T) {
 		s := begin(t, c, workflow, `{spec: {templates: [{name: main}]}}`)
-		begin(t, c, workflow).enqueued() // to know that all was seen
+		begin(t, c, workflow).enqueued() // its unit shows that all earlier jobs were seen
 		if s.unit() != nil {
 			t.Error("it has a unit")
 		}
@@ -178,7 +176,7 @@ func TestRayJobsThatUpstreamWouldRefuse(t *testing.T) {
 	}
 }
 
-// The quota is kept while the cluster of a RayJob that has ended is still there.
+// An ended RayJob keeps its quota while its cluster exists.
 func TestTheClusterOfARayJobKeepsItsQuota(t *testing.T) {
 	c := kindsCluster(t, "kuberay")
 	defer startFor(t, c, "rayjob")()
@@ -201,7 +199,7 @@ func TestTheClusterOfARayJobKeepsItsQuota(t *testing.T) {
 	s.inPhase(v1alpha1.PhaseSucceeded)
 }
 
-// A patch through an older version would cut off what only the newer one has.
+// A patch in an older version would remove fields that only the newer version has.
 func TestRayJobsAreReadInTheBestVersionServed(t *testing.T) {
 	c := kindsCluster(t, "kuberay")
 	serveV1 := func(crd string, served bool) {
@@ -234,7 +232,7 @@ func TestRayJobsAreReadInTheBestVersionServed(t *testing.T) {
 		}
 	}
 
-	// The API server ends the watch of RayJobs while not all of v1 is there.
+	// The API server ends the watch of RayJobs while v1 is not established.
 	serveV1("rayjobs.ray.io", true)
 	between := begin(t, c, oldRayJob, `{spec: {entrypoint: python main.py}}`)
 	between.hasUnit("of version v1alpha1", func(u *v1alpha1.QueueUnit) bool { return u.Spec.ConsumerRef.APIVersion == "ray.io/v1alpha1" })
@@ -253,8 +251,7 @@ func TestRayJobsAreReadInTheBestVersionServed(t *testing.T) {
 	}
 }
 
-// The two versions of MPIJob are two kinds of one name, of which a cluster has
-// one at a time.
+// The two versions of MPIJob are two kinds with the same name. A cluster has one at a time.
 func TestBothVersionsOfMPIJob(t *testing.T) {
 	c := kindsCluster(t, "mpi-operator")
 	defer startFor(t, c, "mpiv1,mpiv2beta1")()
@@ -284,8 +281,8 @@ func TestBothVersionsOfMPIJob(t *testing.T) {
 	})
 }
 
-// Switched off, a kind's jobs stay as they are; switched on again, all goes on.
-func TestAKindIsSwitchedOffAndOnAgain(t *testing.T) {
+// Jobs of a disabled kind are not changed. After the kind is enabled again, they continue.
+func TestAKindIsDisabledAndEnabledAgain(t *testing.T) {
 	c := kindsCluster(t, "jobset")
 	stop := startFor(t, c, "job")
 	waits, goesOn := begin(t, c, batchJob, annotated), begin(t, c, batchJob, annotated)

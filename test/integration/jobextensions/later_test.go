@@ -3,16 +3,15 @@ package jobextensions
 import (
 	"testing"
 
-	"kube-queue.dev/kube-queue/extensions/framework/requests"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
-// The cluster of this test has no CRD of TFJob at first: kinds that are served
-// must work meanwhile, and TFJobs once they are.
-func TestAKindWhoseCRDComesLaterStartsByItselfAndNoObjectStopsIt(t *testing.T) {
+// The cluster of this test has no CRD of TFJob at first. Served kinds must work without it, and
+// TFJobs after it is installed.
+func TestAKindStartsWhenItsCRDIsInstalledLater(t *testing.T) {
 	t.Parallel()
 	c := clustertest.ForTest(t, clustertest.Options{Nodes: 1})
-	stop, err := startExtensions(c, "tfjob,job", requests.Rules{})
+	stop, err := startExtensions(c, "tfjob,job")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,13 +26,13 @@ func TestAKindWhoseCRDComesLaterStartsByItselfAndNoObjectStopsIt(t *testing.T) {
 	}
 	begin(t, c, tfJob, annotated).enqueued()
 
-	// What Go cannot decode though the CRD's schema lets it through stops nobody
-	// else here. It would stop the training operator, so it is tried where none is.
+	// An object that the CRD accepts but Go cannot decode must not affect other jobs. It would stop
+	// the training operator, which does not run in this cluster.
 	begin(t, c, tfJob, annotated, `{spec: {tfReplicaSpecs: {Worker: {template: {spec: {containers: [
 		{name: tensorflow, image: main, resources: {requests: {cpu: "1e1.5"}}}]}}}}}}`)
 	begin(t, c, tfJob, annotated).enqueued()
 	stop()
-	if stop, err = startExtensions(c, "tfjob,job", requests.Rules{}); err != nil {
+	if stop, err = startExtensions(c, "tfjob,job"); err != nil {
 		t.Fatal(err)
 	}
 	begin(t, c, tfJob, annotated).enqueued()

@@ -16,7 +16,7 @@ import (
 
 const annotated = `{metadata: {annotations: {scheduling.x-k8s.io/suspend: "true"}}}`
 
-// short has the pods of the job end almost at once.
+// short makes the pods of the job end almost immediately.
 const short = `{spec: {template: {metadata: {annotations: {localcluster.kube-queue.dev/run-time: 200ms}}}}}`
 
 func TestAJobThatDoesNotWaitAndEndsSoonCostsFiveWrites(t *testing.T) {

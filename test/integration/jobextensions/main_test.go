@@ -1,6 +1,5 @@
-// Package jobextensions tests job-extensions against a real API server, with the
-// real operators and as its own ServiceAccount. The tests themselves write what
-// kube-queue-controller would, as its ServiceAccount.
+// Package jobextensions tests job-extensions with its ServiceAccount against a real API server with
+// the real operators. The tests write like kube-queue-controller, with its ServiceAccount.
 package jobextensions
 
 import (
@@ -17,15 +16,13 @@ import (
 	"k8s.io/utils/clock"
 
 	"kube-queue.dev/kube-queue/extensions/framework/reconciler"
-	"kube-queue.dev/kube-queue/extensions/framework/requests"
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
-// cluster is that of the tests without one of their own, which count writes and
-// seconds, so they run one after another. Tests with one mostly wait for it, and
-// run side by side after those.
+// cluster is shared by most tests. They count writes and seconds, so they run one after another.
+// Tests with their own cluster mostly wait for it, and run in parallel afterwards.
 var cluster *clustertest.Cluster
 
 func TestMain(m *testing.M) {
@@ -37,7 +34,7 @@ func TestMain(m *testing.M) {
 	}, func(c *clustertest.Cluster) {
 		cluster = c
 		var err error
-		if stop, err = startExtensions(c, "tfjob,pytorchjob,job", deviceRules()); err != nil {
+		if stop, err = startExtensions(c, "tfjob,pytorchjob,job"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -48,9 +45,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// startExtensions runs what job-extensions runs; the function that it returns
-// stops it and waits until all is written.
-func startExtensions(c *clustertest.Cluster, enabled string, rules requests.Rules) (stop func(), err error) {
+// startExtensions runs job-extensions in this process. The returned function stops it and waits
+// until all writes are complete. The options change how it reaches the API server.
+func startExtensions(c *clustertest.Cluster, enabled string, options ...func(*rest.Config)) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Background()))
 	defer func() {
 		if err != nil {
@@ -61,6 +58,9 @@ func startExtensions(c *clustertest.Cluster, enabled string, rules requests.Rule
 	if err != nil {
 		return nil, err
 	}
+	for _, option := range options {
+		option(config)
+	}
 	adapters, err := registry.Parse(enabled)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func startExtensions(c *clustertest.Cluster, enabled string, rules requests.Rule
 		return nil, err
 	}
 	writer := events.NewWriter(client.CoreV1(), events.Source{Component: "job-extensions", Instance: "test"}, clock.RealClock{})
-	jobs, err := reconciler.New(reconciler.Options{Config: config, Adapters: adapters, Workers: 4, Rules: rules, Events: writer, Clock: clock.RealClock{}})
+	jobs, err := reconciler.New(reconciler.Options{Config: config, Adapters: adapters, Workers: 4, Rules: deviceRules(), Events: writer, Clock: clock.RealClock{}})
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func startExtensions(c *clustertest.Cluster, enabled string, rules requests.Rule
 	}, nil
 }
 
-// account acts as one of the two programs.
+// account returns a client with the ServiceAccount of a program.
 func account(c *clustertest.Cluster, name string) (*rest.Config, error) {
 	config, _, err := c.ServiceAccountConfig(context.Background(), name)
 	if err != nil {

@@ -6,16 +6,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/extensions/framework/requests"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
-// What happens while job-extensions is away is found by the next one from the
-// objects alone, and nothing is done twice.
+// The next process of job-extensions finds all changes in the objects, and repeats nothing.
 func TestARestartFindsEverythingAndRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	c := clustertest.ForTest(t, clustertest.Options{Nodes: 1})
-	stop, err := startExtensions(c, "job", requests.Rules{})
+	stop, err := startExtensions(c, "job")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +33,7 @@ func TestARestartFindsEverythingAndRepeatsNothing(t *testing.T) {
 	admittedMeanwhile.admit()
 	orphaned.must(orphaned.jobs.Delete(t.Context(), "a", deleteOrphaning()))
 	madeMeanwhile := begin(t, c, batchJob, annotated)
-	if stop, err = startExtensions(c, "job", requests.Rules{}); err != nil {
+	if stop, err = startExtensions(c, "job"); err != nil {
 		t.Fatal(err)
 	}
 	defer stop()

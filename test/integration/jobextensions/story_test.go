@@ -37,7 +37,7 @@ type kind struct {
 	resource schema.GroupVersionResource
 	// suspend is the path of the real suspend field.
 	suspend []string
-	// manifest holds one pod of 1 cpu.
+	// manifest is a job with one pod of 1 cpu.
 	manifest string
 }
 
@@ -50,7 +50,7 @@ var (
 			template: {spec: {containers: [{name: tensorflow, image: main, resources: {requests: {cpu: 1}}}]}}}}}}`}
 )
 
-// story is one job and its unit, in a namespace of its own.
+// story is one job and its unit, in their own namespace.
 type story struct {
 	*testing.T
 	cluster  *clustertest.Cluster
@@ -64,7 +64,7 @@ type story struct {
 	manifest map[string]any
 }
 
-// begin makes a namespace, and in it the kind's job with values merged in.
+// begin creates a namespace with a job of the kind, merged with values.
 func begin(t *testing.T, c *clustertest.Cluster, k kind, merged ...string) *story {
 	t.Helper()
 	s := &story{T: t, cluster: c, kind: k, manifest: map[string]any{}}
@@ -100,7 +100,7 @@ func (s *story) must(err error) {
 	}
 }
 
-// create makes the job as it is in the manifest.
+// create creates the job of the manifest.
 func (s *story) create() {
 	s.Helper()
 	created, err := s.jobs.Create(s.Context(), &unstructured.Unstructured{Object: clone(s.manifest)}, metav1.CreateOptions{})
@@ -123,7 +123,7 @@ func merge(object, part map[string]any) {
 	}
 }
 
-// eventually waits until check says nothing.
+// eventually waits until check returns "".
 func (s *story) eventually(what string, check func() string) {
 	s.Helper()
 	last := ""
@@ -143,7 +143,7 @@ func (s *story) eventually(what string, check func() string) {
 	}
 }
 
-// stays checks that nothing comes of it for a while.
+// stays checks that the state does not change for a while.
 func (s *story) stays(what string, check func() string) {
 	s.Helper()
 	end := time.NewTimer(2 * time.Second)
@@ -162,7 +162,7 @@ func (s *story) stays(what string, check func() string) {
 	}
 }
 
-// unit finds the unit of the job, if there is one.
+// unit returns the unit of the job, if any.
 func (s *story) unit() *v1alpha1.QueueUnit {
 	list, err := s.units.SchedulingV1alpha1().QueueUnits(s.ns).List(s.Context(), metav1.ListOptions{})
 	s.must(err)
@@ -174,7 +174,7 @@ func (s *story) unit() *v1alpha1.QueueUnit {
 	return nil
 }
 
-// hasUnit waits for a unit that passes.
+// hasUnit waits for a unit that passes the check.
 func (s *story) hasUnit(what string, passes func(*v1alpha1.QueueUnit) bool) *v1alpha1.QueueUnit {
 	s.Helper()
 	var unit *v1alpha1.QueueUnit
@@ -226,7 +226,7 @@ func (s *story) admit() {
 	s.admitWith()
 }
 
-// admitWith leaves conditions with the unit, as older releases of the controller do.
+// admitWith admits the unit with conditions, like older releases of the controller.
 func (s *story) admitWith(held ...string) {
 	s.Helper()
 	unit := s.enqueued()
@@ -246,7 +246,7 @@ func (s *story) refuse(reason, message string) {
 	s.decide(map[string]any{"phase": "Enqueued", "reason": reason, "message": message})
 }
 
-// evict requests the quota back.
+// evict evicts the unit like the controller.
 func (s *story) evict(reason wellknown.Reason) {
 	s.Helper()
 	conditions := s.unit().Status.Conditions
@@ -278,7 +278,7 @@ func (s *story) becomesSuspended(want bool) {
 	})
 }
 
-// change patches the job as a person does, by a merge patch in YAML.
+// change patches the job like a user, with a merge patch in YAML.
 func (s *story) change(patch string) {
 	s.Helper()
 	data, err := yaml.YAMLToJSON([]byte(patch))
@@ -287,7 +287,7 @@ func (s *story) change(patch string) {
 	s.must(err)
 }
 
-// setSuspend is what a person does by hand.
+// setSuspend sets the suspend field like a user.
 func (s *story) setSuspend(value bool) {
 	s.Helper()
 	object := map[string]any{}
@@ -295,7 +295,7 @@ func (s *story) setSuspend(value bool) {
 	s.change(asJSON(object))
 }
 
-// states are the types of the job's conditions in their order.
+// states returns the types of the job's conditions in order.
 func (s *story) states() []string {
 	s.Helper()
 	conditions, _, _ := unstructured.NestedSlice(s.get().Object, "status", "conditions")
@@ -350,7 +350,7 @@ func (s *story) events() []corev1.Event {
 	return list.Items
 }
 
-// writes reads from the audit log what the job has cost so far.
+// writes returns the writes for the job so far, from the audit log.
 func (s *story) writes() audit.JobWrites {
 	s.Helper()
 	marker := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "marker-"}}
@@ -371,8 +371,8 @@ func (s *story) writes() audit.JobWrites {
 	return audit.JobWrites{}
 }
 
-// cost checks the writes of both programs, those of the test as the controller
-// among them. One may be refused now and then, when an operator was quicker.
+// cost checks the number of writes of both programs, including those of the test as the controller.
+// Writes that failed with a conflict do not count.
 func (s *story) cost(want int) {
 	s.Helper()
 	got := s.writes()

@@ -1,5 +1,5 @@
-// Package metrics tests what the two programs, as they are built, report Prometheus: that
-// each metric moves when its cause happens, and who may read them.
+// Package metrics tests the metrics of the two programs: that each metric changes when its cause
+// occurs, and who may read them.
 package metrics
 
 import (
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	harness.Main(m, clustertest.Options{Nodes: 1, PodRunTime: harness.UntilFinished}, func(s *harness.Suite) { suite = s })
 }
 
-// rights of the two who scrape.
+// rights are the rights of the two users that scrape.
 const rights = `apiVersion: v1
 kind: ServiceAccount
 metadata: {name: prometheus, namespace: kube-queue}
@@ -39,7 +39,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kube-que
 subjects: [{kind: ServiceAccount, name: prometheus, namespace: kube-queue}]
 `
 
-// token of a ServiceAccount, with the rights given.
+// token returns a token of a ServiceAccount with these rights.
 func token(t *testing.T, account string) string {
 	t.Helper()
 	if out, err := suite.KubectlWith(t.Context(), rights, "apply", "-f", "-"); err != nil {
@@ -50,7 +50,7 @@ func token(t *testing.T, account string) string {
 	return config.BearerToken
 }
 
-// scrape asks as whose token it is.
+// scrape requests the metrics with a token.
 func scrape(ctx context.Context, url, token string) (status int, lines []string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -69,8 +69,7 @@ func scrape(ctx context.Context, url, token string) (status int, lines []string,
 	return resp.StatusCode, strings.Split(string(text), "\n"), err
 }
 
-// watched is a program that is scraped, and what of its metrics was seen to be other
-// than 0.
+// watched is a scraped program, with the metrics that were seen with a value other than 0.
 type watched struct {
 	*harness.Program
 	t     *testing.T
@@ -82,7 +81,7 @@ func watch(t *testing.T, program *harness.Program, token string) *watched {
 	return &watched{Program: program, t: t, token: token, moved: map[string]bool{}}
 }
 
-// shows waits until the program shows these lines at once, without the common prefix.
+// shows waits until the metrics contain all of these lines, given without the common prefix.
 func (w *watched) shows(lines ...string) {
 	w.t.Helper()
 	harness.Eventually(w.t, time.Minute, w.Name+" shows "+strings.Join(lines, ", "), func() (bool, string) {
@@ -98,7 +97,7 @@ func (w *watched) shows(lines ...string) {
 	})
 }
 
-// forgets waits until it shows nothing that has this in it.
+// forgets waits until no line of the metrics contains this text.
 func (w *watched) forgets(text string) {
 	w.t.Helper()
 	harness.Eventually(w.t, time.Minute, w.Name+" forgets "+text, func() (bool, string) {
@@ -107,8 +106,8 @@ func (w *watched) forgets(text string) {
 	})
 }
 
-// scrape waits until it is let: a role binding takes a moment to be known, and a refusal
-// counts for ten seconds.
+// scrape waits until it is authorized: a role binding needs time to take effect, and refusals are
+// cached for ten seconds.
 func (w *watched) scrape() (lines []string) {
 	w.t.Helper()
 	harness.Eventually(w.t, 30*time.Second, w.Name+" answers a scrape", func() (bool, string) {

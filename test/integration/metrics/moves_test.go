@@ -12,8 +12,8 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// elsewhere are the tests in which a metric moves that takes a defect, five minutes or a
-// race here: in the file they are named, and move the metric.
+// elsewhere lists tests of metrics that would need a defect, five minutes or a race here. Each test
+// is in the given file and contains the metric.
 var elsewhere = map[string]string{
 	"kube_queue_reserved_units":             "TestQueuesAndQuotaAreShownWithTheirStatus",
 	"kube_queue_rollbacks_total":            "TestAReleaseOfAUnitThatHasChangedIsRolledBack",
@@ -32,7 +32,7 @@ func job(name, cpu string) string {
 		name, harness.RunTime, harness.UntilFinished, cpu)
 }
 
-// team is a tree of a team that may borrow from another.
+// team returns a tree with a team that can borrow from another.
 func team(min, max string) string {
 	return fmt.Sprintf(`{name: team, namespaces: [measured], min: {cpu: "%s"}, max: {cpu: "%s"}}`, min, max)
 }
@@ -100,7 +100,7 @@ func stop(t *testing.T, how string) {
 	}
 }
 
-func TestWhatMovesElsewhereDoes(t *testing.T) {
+func TestMetricsTestedElsewhere(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(suite.Repository, elsewhereFile))
 	harness.Must(t, err)
 	defined := metrics.Definitions()

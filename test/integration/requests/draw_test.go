@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// named gives containers what the API server wants in addition resources.
+// named sets the fields other than resources that the API server requires of containers.
 func named(spec *corev1.PodSpec) {
 	for i, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for j := range containers {
@@ -19,7 +19,7 @@ func named(spec *corev1.PodSpec) {
 	}
 }
 
-// drawSpec draws a pod, more often than not a possible one.
+// drawSpec draws a pod, which is usually valid.
 func drawSpec(t *rapid.T) corev1.PodSpec {
 	var spec corev1.PodSpec
 	for range rapid.IntRange(1, 3).Draw(t, "containers") {
@@ -43,8 +43,8 @@ func drawSpec(t *rapid.T) corev1.PodSpec {
 	return spec
 }
 
-// drawResources draws small amounts for containers and large ones for pods. Those
-// of which no more can be promised than there is are given as limits only.
+// drawResources draws small amounts for containers and large ones for pods. Resources that cannot
+// be overcommitted have only limits.
 func drawResources(t *rapid.T, container bool) corev1.ResourceRequirements {
 	cpu, memory := []string{"", "", "0", "10100u", "250m", "0.5", "1"}, []string{"", "", "256Mi", "0.5Gi", "1Gi"}
 	cpuLimit, memoryLimit := []string{"", "", "1", "2", "2500m"}, []string{"", "", "1Gi", "2Gi", "2500M"}
@@ -70,7 +70,7 @@ func draw(t *rapid.T, list corev1.ResourceList, name corev1.ResourceName, texts 
 	}
 }
 
-// drawWeighed draws a pod with what ResourceQuotas weigh beside amounts.
+// drawWeighed draws a pod with properties that scopes of ResourceQuotas match.
 func drawWeighed(t *rapid.T) corev1.PodSpec {
 	spec := drawSpec(t)
 	spec.ActiveDeadlineSeconds = rapid.SampledFrom([]*int64{nil, nil, ptr.To[int64](60)}).Draw(t, "deadline")
@@ -93,7 +93,7 @@ func drawWeighed(t *rapid.T) corev1.PodSpec {
 	return spec
 }
 
-// drawTerms draws few that reach into other namespaces.
+// drawTerms draws affinity terms, few of them for other namespaces.
 func drawTerms(t *rapid.T) []corev1.PodAffinityTerm {
 	var terms []corev1.PodAffinityTerm
 	for range rapid.IntRange(0, 2).Draw(t, "terms") {

@@ -1,6 +1,5 @@
-// Package requests compares what extensions/framework/requests says that a pod
-// will request with what the API server makes of the same pod, or that it refuses
-// it. None of our programs runs.
+// Package requests compares the requests of a pod that extensions/framework/requests computes with
+// the same pod in the API server, which may refuse it. The programs do not run.
 package requests
 
 import (
@@ -31,11 +30,11 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// patience is how long a test waits for what must come.
+// patience is the timeout of waits.
 const patience = time.Minute
 
-// namespace is one with its LimitRanges and the cluster's RuntimeClasses, as the
-// API server returns them. It is what requests.Pod asks.
+// namespace has the LimitRanges of a namespace and the RuntimeClasses of the cluster, as stored. It
+// is an input of requests.Pod.
 type namespace struct {
 	name    string
 	ranges  []*corev1.LimitRange
@@ -60,8 +59,7 @@ func (n *namespace) ClaimTemplate(string, string) (*resourcev1.ResourceClaimSpec
 
 func (n *namespace) Claim(string, string) (*resourcev1.ResourceClaimSpec, bool) { return nil, false }
 
-// begin makes a namespace with LimitRanges of these items, and waits until new
-// pods obey them.
+// begin creates a namespace with LimitRanges of these items, and waits until they are in effect.
 func begin(t *testing.T, ranges ...string) *namespace {
 	t.Helper()
 	created, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
@@ -83,8 +81,8 @@ func begin(t *testing.T, ranges ...string) *namespace {
 	return n
 }
 
-// mark is a resource of which a LimitRange has each container request nothing, by
-// which it can be seen to be in effect.
+// mark is a resource for which a LimitRange has a default request of 0, which shows that the
+// LimitRange is in effect.
 func mark(i int) corev1.ResourceName {
 	return corev1.ResourceName(fmt.Sprintf("kube-queue.dev/range-%d", i))
 }
@@ -112,7 +110,7 @@ func (n *namespace) addRange(t *testing.T, i int, items string) {
 	n.ranges = append(n.ranges, created)
 }
 
-// settle waits until pods can be made and all LimitRanges are in effect.
+// settle waits until pods can be created and all LimitRanges are in effect.
 func (n *namespace) settle(t *testing.T) {
 	t.Helper()
 	var last error
@@ -135,20 +133,20 @@ func (n *namespace) settle(t *testing.T) {
 	}
 }
 
-// probe is a pod that all LimitRanges of the tests let in.
+// probe returns a pod that all LimitRanges of the tests admit.
 func probe() corev1.PodSpec {
 	amounts := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")}
 	return corev1.PodSpec{Containers: []corev1.Container{{Name: "probe", Image: "probe", Resources: corev1.ResourceRequirements{Limits: amounts}}}}
 }
 
-// pod is one that no scheduler looks at.
+// pod returns a pod that no scheduler assigns.
 func (n *namespace) pod(spec corev1.PodSpec) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "pod-", Namespace: n.name}, Spec: *spec.DeepCopy()}
 	pod.Spec.SchedulerName = "none"
 	return pod
 }
 
-// create returns the pod as it is stored, or why it was refused.
+// create returns the stored pod, or the error.
 func (n *namespace) create(ctx context.Context, spec corev1.PodSpec) (pod *corev1.Pod, refused, err error) {
 	created, err := client.CoreV1().Pods(n.name).Create(ctx, n.pod(spec), metav1.CreateOptions{})
 	switch {
@@ -161,7 +159,7 @@ func (n *namespace) create(ctx context.Context, spec corev1.PodSpec) (pod *corev
 	return pod, nil, err
 }
 
-// classes makes the RuntimeClasses of the tests, where they are not there yet.
+// classes creates the RuntimeClasses of the tests if they do not exist.
 func classes(t *testing.T) map[string]*nodev1.RuntimeClass {
 	t.Helper()
 	made := map[string]*nodev1.RuntimeClass{}

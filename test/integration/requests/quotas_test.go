@@ -19,19 +19,18 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/requests"
 )
 
-// strict is a namespace with one ResourceQuota, and a pod that it refuses.
+// strict is a namespace with one ResourceQuota, and a pod that the quota refuses.
 type strict struct {
 	quota, refused string
 }
 
-// demand has a quota of plenty, which demands that each container says something
-// of all four.
+// demand has a large quota that requires each container to set all four values.
 var demand = strict{
 	`{hard: {requests.cpu: 1M, requests.memory: 1P, limits.cpu: 1M, limits.memory: 1P}}`,
 	`{containers: [{resources: {limits: {example.com/gpu: 1}, requests: {cpu: 0}}}]}`,
 }
 
-// byScope have quotas that let no pod of one scope in.
+// byScope have quotas that admit no pod of one scope.
 var byScope = map[corev1.ResourceQuotaScope]strict{
 	corev1.ResourceQuotaScopeBestEffort:     {`{hard: {pods: 0}, scopes: [BestEffort]}`, `{containers: [{resources: {limits: {cpu: 0, memory: 0}}}]}`},
 	corev1.ResourceQuotaScopeNotBestEffort:  {`{hard: {pods: 0}, scopes: [NotBestEffort]}`, `{containers: [{resources: {limits: {cpu: 1}}}]}`},
@@ -41,13 +40,13 @@ var byScope = map[corev1.ResourceQuotaScope]strict{
 		`{containers: [{}], affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone, namespaces: [other]}]}}}`},
 }
 
-// opposites are the scopes of which a pod matches one or the other.
+// opposites are pairs of scopes of which each pod matches exactly one.
 var opposites = map[corev1.ResourceQuotaScope]corev1.ResourceQuotaScope{
 	corev1.ResourceQuotaScopeNotBestEffort:  corev1.ResourceQuotaScopeBestEffort,
 	corev1.ResourceQuotaScopeNotTerminating: corev1.ResourceQuotaScopeTerminating,
 }
 
-// beginStrict makes a namespace and waits until its quota is in effect.
+// beginStrict creates a namespace and waits until its quota is in effect.
 func beginStrict(t *testing.T, with strict, ranges []string) *namespace {
 	t.Helper()
 	n := begin(t, ranges...)
@@ -67,7 +66,7 @@ func beginStrict(t *testing.T, with strict, ranges []string) *namespace {
 	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		current, err := quotas.Get(ctx, quota.Name, metav1.GetOptions{})
 		if err == nil && len(current.Status.Used) == 0 {
-			// There may be nobody else here who keeps it.
+			// The cluster may have no quota controller.
 			current.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: nothingOf(quota.Spec.Hard)}
 			_, err = quotas.UpdateStatus(ctx, current, metav1.UpdateOptions{})
 		}
@@ -93,7 +92,7 @@ func nothingOf(list corev1.ResourceList) corev1.ResourceList {
 	return none
 }
 
-// refusal is what the quota of the namespace has against the pod, if anything.
+// refusal returns why the quota of the namespace refuses the pod, or "".
 func (n *namespace) refusal(ctx context.Context, spec corev1.PodSpec) (string, error) {
 	_, err := client.CoreV1().Pods(n.name).Create(ctx, n.pod(spec), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err == nil {
@@ -106,7 +105,7 @@ func (n *namespace) refusal(ctx context.Context, spec corev1.PodSpec) (string, e
 	return why, nil
 }
 
-func TestQuotasRefuseThePodsThatTheyAreSaidToRefuse(t *testing.T) {
+func TestQuotasRefuseTheExpectedPods(t *testing.T) {
 	tests := []struct {
 		name   string
 		ranges []string
@@ -148,7 +147,7 @@ func TestQuotasRefuseThePodsThatTheyAreSaidToRefuse(t *testing.T) {
 	}
 }
 
-// tryDemand compares for which containers a quota asks in vain.
+// tryDemand compares the containers that lack a value that the quota requires.
 func tryDemand(ctx context.Context, t rapid.TB, n *namespace, spec corev1.PodSpec, size requests.Size) (refused bool) {
 	t.Helper()
 	refusal, err := n.refusal(ctx, spec)

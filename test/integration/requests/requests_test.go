@@ -13,7 +13,8 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/requests"
 )
 
-// compare tries one template both ways and reports whether pods of it can be.
+// compare computes the requests of a template, compares them with the API server, and reports
+// whether its pods are valid.
 func compare(ctx context.Context, t rapid.TB, n *namespace, spec corev1.PodSpec) (possible bool) {
 	t.Helper()
 	pod, refused, err := n.create(ctx, spec)
@@ -49,7 +50,7 @@ func text(spec corev1.PodSpec) string {
 // defaults are the LimitRanges of the table below.
 const defaults = `[{type: Container, default: {cpu: 2, memory: 1Gi}, defaultRequest: {cpu: 500m}, max: {memory: 4Gi}, min: {cpu: 10m}}]`
 
-func TestPodsRequestWhatTheAPIServerMakesOfThem(t *testing.T) {
+func TestRequestsOfPodsAreThoseOfTheAPIServer(t *testing.T) {
 	n := begin(t, defaults, `[{type: Container, defaultRequest: {ephemeral-storage: 1Gi}}, {type: Pod, max: {cpu: 8}}]`)
 	tests := []struct {
 		name, spec string
@@ -97,7 +98,7 @@ func TestPodsRequestWhatTheAPIServerMakesOfThem(t *testing.T) {
 	}
 }
 
-func TestPodsOfAnyTemplateRequestWhatTheAPIServerMakesOfThem(t *testing.T) {
+func TestRequestsOfRandomPodsAreThoseOfTheAPIServer(t *testing.T) {
 	tests := []struct {
 		name   string
 		ranges []string
@@ -129,8 +130,8 @@ func TestPodsOfAnyTemplateRequestWhatTheAPIServerMakesOfThem(t *testing.T) {
 	}
 }
 
-// Which of two defaults a container gets is not known: it may be charged more than
-// it requests, and never less.
+// It is undefined which of two defaults a container gets. The charge can be more than its request,
+// but never less.
 func TestPodsAreChargedNoLessThanAnyOfTheirDefaults(t *testing.T) {
 	n := begin(t,
 		`[{type: Container, default: {cpu: 4, memory: 1Gi}, defaultRequest: {cpu: 1}}]`,

@@ -1,5 +1,5 @@
-// Package unitcrd tests what the programs do about a cluster whose CRD of QueueUnits is
-// not there, or is somebody else's.
+// Package unitcrd tests the programs in a cluster where the CRD of QueueUnits is missing, or
+// belongs to another system.
 package unitcrd
 
 import (
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// foreign has the name and version of ours, and the fields of another system.
+// foreign is a CRD with the same name and version, and the fields of another system.
 const foreign = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -58,7 +58,7 @@ spec:
               phase: {type: string}
 `
 
-func TestTheProgramsWaitForTheirCRDAndRefuseAnotherOfItsName(t *testing.T) {
+func TestTheProgramsWaitForTheirCRDAndRefuseAnotherWithItsName(t *testing.T) {
 	suite := builder.Suite(t, clustertest.Options{Nodes: 1})
 	crd := filepath.Join(suite.Repository, "deploy", "crds", "scheduling.x-k8s.io_queueunits.yaml")
 	kubectl := func(args ...string) {
@@ -70,14 +70,14 @@ func TestTheProgramsWaitForTheirCRDAndRefuseAnotherOfItsName(t *testing.T) {
 	}
 	programs := []*harness.Program{suite.Program(t, harness.Controller), suite.Program(t, harness.Extensions)}
 
-	// While there is none, they wait and say so.
+	// Without the CRD the programs wait and log it.
 	kubectl("delete", "crd", "queueunits.scheduling.x-k8s.io", "--wait")
 	for _, program := range programs {
 		program.Launch()
 		logs(t, program, "Waiting for the CRD of QueueUnits")
 	}
 
-	// Another system's is applied: they end, and say what it lacks and what to do.
+	// With the CRD of another system they exit, and log what it lacks and what to do.
 	apply := func(manifest string) {
 		t.Helper()
 		if out, err := suite.KubectlWith(t.Context(), manifest, "apply", "--server-side", "-f", "-"); err != nil {
@@ -97,7 +97,7 @@ func TestTheProgramsWaitForTheirCRDAndRefuseAnotherOfItsName(t *testing.T) {
 		logs(t, program, "spec.podSets, spec.resource", "kubectl delete crd queueunits.scheduling.x-k8s.io")
 	}
 
-	// Ours makes them run.
+	// With the right CRD they run.
 	kubectl("delete", "crd", "queueunits.scheduling.x-k8s.io", "--wait")
 	for _, program := range programs {
 		program.Launch()

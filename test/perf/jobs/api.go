@@ -12,13 +12,13 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/wire"
 )
 
-// api sends requests that are ready and reads of the answers what is wanted.
+// api sends requests and decodes the needed parts of responses.
 type api struct {
 	client *wire.Client
 	plain  http.Header
 }
 
-// Agent is the tool's own in the audit log.
+// Agent is the user agent of this tool in the audit log.
 const Agent = "perf"
 
 func newAPI(config *rest.Config) (*api, error) {
@@ -29,13 +29,13 @@ func newAPI(config *rest.Config) (*api, error) {
 	return &api{client: c, plain: c.Header("application/json", "application/json")}, nil
 }
 
-// request is for a path with its query.
+// request returns a request for a path, which can include a query.
 func request(method, path string, header http.Header, body []byte) wire.Request {
 	path, query, _ := strings.Cut(path, "?")
 	return wire.Request{Method: method, Path: path, Query: query, Header: header, Body: body}
 }
 
-// stream returns the answer to a read, to be closed.
+// stream returns the body of the response to a GET request. The caller closes it.
 func (a *api) stream(ctx context.Context, path, accept string) (io.ReadCloser, error) {
 	answer, err := a.client.Open(ctx, request(http.MethodGet, path, a.client.Header(accept, ""), nil))
 	if err != nil {
@@ -44,7 +44,7 @@ func (a *api) stream(ctx context.Context, path, accept string) (io.ReadCloser, e
 	return answer, nil
 }
 
-// send drops the answer.
+// send sends a request and discards the response.
 func (a *api) send(ctx context.Context, method, path string, body []byte) error {
 	if err := a.client.Send(ctx, request(method, path, a.plain, body)); err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
@@ -52,7 +52,7 @@ func (a *api) send(ctx context.Context, method, path string, body []byte) error 
 	return nil
 }
 
-// decode reads the answer into what is given.
+// decode sends a request and decodes the response.
 func (a *api) decode(ctx context.Context, method, path string, body []byte, into any) error {
 	if err := a.client.Decode(ctx, request(method, path, a.plain, body), into); err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)

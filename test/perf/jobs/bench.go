@@ -12,33 +12,33 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/trail"
 )
 
-// Namespace is where the jobs are.
+// Namespace is the namespace of the jobs.
 const Namespace = "perf-jobs"
 
-// AuditObjects are the resources whose objects the rig's audit log must hold.
+// AuditObjects are the resources whose objects the rig's audit log must contain.
 var AuditObjects = []string{"jobs.batch", "pods"}
 
-// Options is what is measured.
+// Options are the options of a measurement.
 type Options struct {
-	// Jobs of each turn.
+	// Jobs is the number of jobs in each turn.
 	Jobs int
-	// Rate is how many are created in a second; 0 for as fast as the API server takes them.
+	// Rate is how many jobs are created per second. 0 means as fast as possible.
 	Rate float64
-	// Room is how many may run at once by kube-queue's quota; 0 for all.
+	// Room is how many jobs the quota of kube-queue lets run at the same time. 0 means all.
 	Room    int
 	RunTime time.Duration
-	// Apply are files of manifests, and With commands that run beside, for a queue that
-	// knows its jobs by a label.
+	// Apply are files of manifests, and With commands to run during a turn, for a queue that
+	// selects its jobs by a label.
 	Apply, With []string
-	// WithoutPolicies has kube-queue work without its admission policies, to see what
-	// they cost: jobs with a suspend field do not need them.
+	// WithoutPolicies runs kube-queue without its admission policies, to measure their cost. Jobs
+	// with a suspend field do not need them.
 	WithoutPolicies bool
-	// Profiles is the folder for profiles of each turn; none when it is empty. The rig
-	// must be one with Profiling.
+	// Profiles is the folder for profiles of each turn. Empty means no profiles. The rig must have
+	// Profiling.
 	Profiles string
 }
 
-// Take takes what a scenario says.
+// Take sets the options to the values of a scenario.
 func (o *Options) Take(s *scenario.Jobs) {
 	if s.Jobs > 0 {
 		o.Jobs = s.Jobs
@@ -49,7 +49,7 @@ func (o *Options) Take(s *scenario.Jobs) {
 	o.Rate, o.Room = s.Rate, s.Room
 }
 
-// Bench runs turns on one rig, one after the other.
+// Bench runs turns on one rig, one after another.
 type Bench struct {
 	rig     *rig.Rig
 	options Options
@@ -57,13 +57,13 @@ type Bench struct {
 	log     *trail.Log
 	say     func(format string, args ...any)
 	turns   int
-	// used reports that a turn has left something.
+	// used reports whether objects of an earlier turn may exist.
 	used bool
 	// installed reports whether kube-queue's policies are in the cluster.
 	installed bool
 }
 
-// New makes the namespace, the quota and what else is to be there before all turns.
+// New creates the namespace, the quota and the other objects needed by all turns.
 func New(ctx context.Context, r *rig.Rig, options Options, say func(format string, args ...any)) (*Bench, error) {
 	api, err := newAPI(r.Cluster.Config())
 	if err != nil {
@@ -82,11 +82,11 @@ func New(ctx context.Context, r *rig.Rig, options Options, say func(format strin
 	return b, nil
 }
 
-// warmUp is how many jobs go through each queue before those that count: by then
-// everything is started, connected and compiled.
+// warmUp is the number of jobs in each turn before those that count, so that start-up costs are not
+// measured.
 const warmUp = 20
 
-// Turn sends jobs through the queue and adds what was seen to the outcome.
+// Turn runs jobs in the queue and adds the measurements to the outcome.
 func (b *Bench) Turn(ctx context.Context, outcome *Outcome) (err error) {
 	if b.used {
 		b.say("deleting what the turn before has left")
@@ -118,7 +118,7 @@ func (b *Bench) Turn(ctx context.Context, outcome *Outcome) (err error) {
 	return nil
 }
 
-// prefix of the names of this turn's jobs.
+// prefix returns the prefix of the names of this turn's jobs.
 func (b *Bench) prefix() string { return fmt.Sprintf("job-%d-", b.turns) }
 
 func names(prefix string, count int) []string {
@@ -129,7 +129,7 @@ func names(prefix string, count int) []string {
 	return all
 }
 
-// measure sends the jobs that count, and those before.
+// measure runs the warm-up jobs and the jobs that count.
 func (b *Bench) measure(ctx context.Context, outcome *Outcome, programs []*rig.Program) (Turn, error) {
 	queue := outcome.Queue
 	b.say("%s: %d jobs to warm up", queue.Name, warmUp)
@@ -170,7 +170,7 @@ func (b *Bench) every() time.Duration {
 }
 
 const (
-	// stalled is how long no job may complete before a turn is given up.
+	// stalled is the time without a completed job after which a turn fails.
 	stalled = time.Minute
 	// reportEvery is how often the progress is reported.
 	reportEvery = 5 * time.Second
@@ -231,14 +231,14 @@ func latest(a, b time.Time) time.Time {
 }
 
 const (
-	// settled is how long nobody writes when a turn is over.
+	// settled is the time without writes after which a turn is over.
 	settled = 1500 * time.Millisecond
-	// unsettled is when that is not waited for any more: some queues never rest.
+	// unsettled is the limit for this wait, because some queues never stop writing.
 	unsettled = 30 * time.Second
 )
 
-// quiet waits until nobody writes any more: units are ended, and events are reported,
-// after the jobs they report.
+// quiet waits until there are no more writes. Units end, and events are written, after their jobs
+// have ended.
 func (b *Bench) quiet(ctx context.Context) error {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()

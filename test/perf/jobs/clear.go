@@ -12,23 +12,23 @@ const (
 	jobsPath  = "/apis/batch/v1/namespaces/" + Namespace + "/jobs"
 	podsPath  = "/api/v1/namespaces/" + Namespace + "/pods"
 	unitsPath = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/" + Namespace + "/queueunits"
-	// Events of both groups are the same objects.
+	// The events of both API groups are the same objects.
 	eventsPath = "/api/v1/namespaces/" + Namespace + "/events"
 )
 
-// clearTimeout is how long the deletes may take before something is wrong.
+// clearTimeout is the timeout of all deletes.
 const clearTimeout = 5 * time.Minute
 
-// clear deletes what a turn has left, and returns when it is gone.
+// clear deletes the objects of a turn, and returns when they are gone.
 func (b *Bench) clear(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, clearTimeout, fmt.Errorf("what the turn has left is not gone after %v", clearTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, clearTimeout, fmt.Errorf("objects of the turn still exist %v after their deletion", clearTimeout))
 	defer cancel()
 	for _, path := range []string{jobsPath, podsPath, eventsPath} {
 		if err := b.deleteAll(ctx, path); err != nil {
 			return err
 		}
 	}
-	// The garbage collector has the units.
+	// The garbage collector deletes the units.
 	for _, path := range []string{jobsPath, podsPath, unitsPath} {
 		if err := eventually(ctx, func() (bool, error) {
 			left, err := b.left(ctx, path)
@@ -40,8 +40,8 @@ func (b *Bench) clear(ctx context.Context) error {
 	return nil
 }
 
-// atATime is how many objects one request deletes: one for all would take longer than
-// the API server gives it.
+// atATime is how many objects one request deletes. A request for all would exceed the timeout of
+// the API server.
 const atATime = "500"
 
 func (b *Bench) deleteAll(ctx context.Context, path string) error {
@@ -57,7 +57,7 @@ func (b *Bench) deleteAll(ctx context.Context, path string) error {
 	}
 }
 
-// left is how many objects there are.
+// left returns the number of existing objects.
 func (b *Bench) left(ctx context.Context, path string) (int, error) {
 	var list struct {
 		Metadata struct {
@@ -84,11 +84,10 @@ func eventually(ctx context.Context, check func() (bool, error)) error {
 	}
 }
 
-// policiesTimeout is how long policies may stay in effect that are gone.
+// policiesTimeout is how long deleted policies may stay in effect.
 const policiesTimeout = time.Minute
 
-// policies puts kube-queue's admission policies into the cluster, or takes them out, as
-// kube-queue is to have them.
+// policies installs or removes kube-queue's admission policies, as the options require.
 func (b *Bench) policies(ctx context.Context) error {
 	if b.options.WithoutPolicies {
 		return b.withoutPolicies(ctx)
@@ -100,8 +99,8 @@ func (b *Bench) policies(ctx context.Context) error {
 	return b.rig.Cluster.Install(ctx)
 }
 
-// withoutPolicies takes kube-queue's admission policies out of the cluster, which
-// would cost others' jobs something, too. It returns when they are out of effect.
+// withoutPolicies removes kube-queue's admission policies, because they would slow down jobs of
+// other queues too. It returns when they are no longer in effect.
 func (b *Bench) withoutPolicies(ctx context.Context) error {
 	if !b.installed {
 		return nil

@@ -12,9 +12,9 @@ import (
 
 // ends counts the jobs that have completed, each once.
 //
-// It watches jobs with a pod that has succeeded, which for jobs of one pod come with
-// the condition Complete, and has the API server send rows of its table instead of
-// objects: name and status, a tenth of the job's size.
+// It watches jobs with a succeeded pod. For jobs of one pod the condition Complete is set at the
+// same time. It requests table rows with name and status instead of objects, which are ten times as
+// large.
 type ends struct {
 	api       *api
 	namespace string
@@ -34,11 +34,11 @@ func newEnds(api *api, namespace string, names []string) *ends {
 	return e
 }
 
-// tableRows requests rows without the objects behind them.
+// tableRows requests table rows without objects.
 const tableRows = "application/json;as=Table;g=meta.k8s.io;v=v1"
 
-// watch counts until all have completed. Each request begins with those that have by
-// then, so one that is cut off loses nothing.
+// watch counts until all jobs have completed. Each request starts with the jobs that are complete
+// at that time, so an interrupted watch loses nothing.
 func (e *ends) watch(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := e.follow(ctx)
@@ -54,7 +54,7 @@ func (e *ends) watch(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// event is one of a watch that sends tables.
+// event is an event of a watch with tables.
 type event struct {
 	Type   string `json:"type"`
 	Object struct {
@@ -87,7 +87,7 @@ func (e *ends) follow(ctx context.Context) error {
 		if seen.Type == "ERROR" {
 			return errors.New(seen.Object.Message)
 		}
-		// Only the first event of a stream names the columns.
+		// Only the first event of a stream contains the columns.
 		for i, column := range seen.Object.ColumnDefinitions {
 			switch column.Name {
 			case "Name":
@@ -109,7 +109,7 @@ func (e *ends) follow(ctx context.Context) error {
 	}
 }
 
-// complete counts a job, and reports whether it was the last.
+// complete counts a job, and reports whether it was the last one.
 func (e *ends) complete(name any) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -126,8 +126,8 @@ func (e *ends) complete(name any) bool {
 	return e.left == 0
 }
 
-// state is how many have not completed, when the last one has that did, and one of
-// those that have not.
+// state returns the number of incomplete jobs, the time of the last completion, and the name of an
+// incomplete job.
 func (e *ends) state() (left int, last time.Time, example string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

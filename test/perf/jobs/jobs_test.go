@@ -22,7 +22,7 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/trail"
 )
 
-func TestAQueueIsNamedOrKnownByALabel(t *testing.T) {
+func TestParseQueue(t *testing.T) {
 	for text, want := range map[string]Queue{
 		"none":                      {Name: "none"},
 		"kube-queue":                {Name: "kube-queue"},
@@ -40,7 +40,7 @@ func TestAQueueIsNamedOrKnownByALabel(t *testing.T) {
 	}
 }
 
-func TestJobsDifferByNothingButTheMarkOfTheirQueue(t *testing.T) {
+func TestJobsDifferOnlyInTheMarkOfTheirQueue(t *testing.T) {
 	read := func(text string) (job object, suspend bool, annotations, labels any) {
 		t.Helper()
 		queue, err := ParseQueue(text)
@@ -77,7 +77,7 @@ func TestJobsDifferByNothingButTheMarkOfTheirQueue(t *testing.T) {
 
 func at(ms int) time.Time { return time.Date(2026, 1, 2, 3, 4, 5, ms*1e6, time.UTC) }
 
-func TestDelaysCountFromTheAnswerToTheCreate(t *testing.T) {
+func TestDelaysStartAtTheResponseToTheCreate(t *testing.T) {
 	job := func(verb, name string, suspended bool, ms, code int) *trail.Entry {
 		return &trail.Entry{Agent: "a", Verb: verb, Group: "batch", Resource: "jobs", Namespace: Namespace, Name: name, Code: code, Answered: at(ms), Whole: code < 300, Suspended: suspended}
 	}
@@ -99,7 +99,7 @@ func TestDelaysCountFromTheAnswerToTheCreate(t *testing.T) {
 		job("patch", "job-1-a", true, 15, 200),   // still held
 		job("patch", "job-1-a", false, 20, 200),  // released
 		job("patch", "job-1-a", false, 300, 200), // another change, later
-		bound("job-1-a-x", 60),                   // before the line that reports whose pod it is
+		bound("job-1-a-x", 60),                   // before the entry with the pod's owner
 		pod("job-1-a-x", "job-1-a", 50),
 		pod("job-1-a-y", "job-1-a", 200), // a second pod
 		bound("job-1-a-y", 210),
@@ -126,7 +126,7 @@ func TestDelaysCountFromTheAnswerToTheCreate(t *testing.T) {
 	}
 }
 
-// server answers as the API server does where the test says so.
+// server returns an api for a fake API server.
 func server(t *testing.T, handler http.HandlerFunc) *api {
 	t.Helper()
 	s := httptest.NewServer(handler)
@@ -142,7 +142,7 @@ func row(kind, name, status, columns string) string {
 	return fmt.Sprintf(`{"type":%q,"object":{"kind":"Table","columnDefinitions":%s,"rows":[{"cells":[%q,%q,"1/1"],"object":null}]}}`+"\n", kind, columns, name, status)
 }
 
-func TestEachJobIsCountedOnceThoughTheWatchBreaks(t *testing.T) {
+func TestEachJobIsCountedOnceIfTheWatchBreaks(t *testing.T) {
 	const columns = `[{"name":"Name"},{"name":"Status"},{"name":"Completions"}]`
 	var mu sync.Mutex
 	asked := 0
@@ -170,7 +170,7 @@ func TestEachJobIsCountedOnceThoughTheWatchBreaks(t *testing.T) {
 	}
 }
 
-func TestAWatchThatFailsSaysWhy(t *testing.T) {
+func TestErrorOfAFailedWatch(t *testing.T) {
 	for want, answer := range map[string]http.HandlerFunc{
 		"has no columns Name and Status": func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, row("ADDED", "a", "Complete", "null"))
@@ -193,7 +193,7 @@ func TestAWatchThatFailsSaysWhy(t *testing.T) {
 	}
 }
 
-func TestEveryJobIsCreatedOnce(t *testing.T) {
+func TestEachJobIsCreatedOnce(t *testing.T) {
 	var mu sync.Mutex
 	created := map[string]int{}
 	api := server(t, func(w http.ResponseWriter, r *http.Request) {
@@ -219,7 +219,7 @@ func TestEveryJobIsCreatedOnce(t *testing.T) {
 	}
 }
 
-func TestACreateThatIsRefusedEndsAllOthers(t *testing.T) {
+func TestRefusedCreateEndsTheSubmission(t *testing.T) {
 	api := server(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		fmt.Fprint(w, "no such namespace")
@@ -230,7 +230,7 @@ func TestACreateThatIsRefusedEndsAllOthers(t *testing.T) {
 	}
 }
 
-func TestACommandIsCalledByItsProgram(t *testing.T) {
+func TestCommandIsNamedAfterItsProgram(t *testing.T) {
 	got, err := besideNames([]string{"/opt/queue/manager --zap", "QPS=5 exec ./queue", "manager --webhooks", "queue"})
 	if want := []string{"manager", "queue", "manager-2", "queue-2"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
@@ -240,7 +240,7 @@ func TestACommandIsCalledByItsProgram(t *testing.T) {
 	}
 }
 
-func TestACommandEndsWithAllThatItHasStarted(t *testing.T) {
+func TestEndOfACommandEndsItsChildren(t *testing.T) {
 	dir := t.TempDir()
 	p, err := startBeside("first", "echo $KUBECONFIG; sleep 1000 & echo $!; wait", "/the/config", dir)
 	if err != nil {
@@ -262,7 +262,7 @@ func TestACommandEndsWithAllThatItHasStarted(t *testing.T) {
 	}
 	must(t, p.end())
 	must(t, eventually(ctx, func() (bool, error) {
-		// One that has ended may stay until its parent asks.
+		// A process that has ended can remain as a zombie.
 		stat, err := os.ReadFile("/proc/" + lines[1] + "/stat")
 		return err != nil || strings.Contains(string(stat), ") Z "), nil
 	}))
@@ -275,18 +275,18 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func TestAScenarioIsTakenForWhatItSays(t *testing.T) {
+func TestOptionsOfAScenario(t *testing.T) {
 	options := Options{Jobs: 1, Rate: 2, Room: 3, RunTime: time.Second}
 	if options.Take(&scenario.Jobs{}); options.Jobs != 1 || options.Rate != 0 || options.Room != 0 || options.RunTime != time.Second {
-		t.Errorf("of one that says nothing: %+v", options)
+		t.Errorf("options of an empty scenario: %+v", options)
 	}
 	runTime := &scenario.Duration{Duration: 20 * time.Millisecond}
 	if options.Take(&scenario.Jobs{Jobs: 7, Rate: 2.5, Room: 3, RunTime: runTime}); options.Jobs != 7 || options.Rate != 2.5 || options.Room != 3 || options.RunTime != runTime.Duration {
-		t.Errorf("of one that says all: %+v", options)
+		t.Errorf("options of a complete scenario: %+v", options)
 	}
 }
 
-func TestAllIsDeletedInBatches(t *testing.T) {
+func TestObjectsAreDeletedInBatches(t *testing.T) {
 	left := 1200
 	api := server(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != podsPath {

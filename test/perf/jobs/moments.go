@@ -7,18 +7,18 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/trail"
 )
 
-// moments are the times of one job, each that of the answer to the write.
+// moments are the times of one job. Each is the time of a response to a write.
 type moments struct {
 	created, released, pod, bound time.Time
 	held                          bool
 }
 
-// diary keeps the times of the jobs whose names begin with a prefix, from the entries
-// of the audit log in any order.
+// diary has the times of the jobs whose names start with a prefix. It reads the entries of the
+// audit log in any order.
 type diary struct {
 	namespace, prefix string
 	jobs              map[string]*moments
-	// owners are the jobs of pods, bound the times that pods got their nodes.
+	// owners has the jobs of pods, bound the times of the bindings of pods.
 	owners map[string]string
 	bound  map[string]time.Time
 	counts *trail.Counts
@@ -28,7 +28,7 @@ func newDiary(namespace, prefix string) *diary {
 	return &diary{namespace: namespace, prefix: prefix, jobs: map[string]*moments{}, owners: map[string]string{}, bound: map[string]time.Time{}, counts: trail.NewCounts()}
 }
 
-// see takes an entry.
+// see processes an entry.
 func (d *diary) see(e *trail.Entry) {
 	d.counts.Add(e)
 	if e.Namespace != d.namespace || !e.OK() {
@@ -73,12 +73,12 @@ func earlier(at *time.Time, other time.Time) {
 	}
 }
 
-// Delays are how long each job took from the answer to its create, to the answer to
-// what came next.
+// Delays are the times from the response to the create of each job to the response to a later
+// write.
 type Delays struct {
-	// Release is the write that unsuspended it; empty where jobs are not held.
+	// Release is the write that unsuspended the job. It is empty if jobs are not held.
 	Release []time.Duration
-	// Pod is the create of its first pod, Bound the binding of that.
+	// Pod is the create of the first pod, Bound its binding.
 	Pod, Bound []time.Duration
 }
 

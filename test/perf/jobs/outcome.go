@@ -13,15 +13,15 @@ import (
 // Turn is one batch of jobs.
 type Turn struct {
 	Jobs int
-	// Submitted is the time from the first create to the answer to the last, Wall to the
-	// last job's end.
+	// Submitted is the time from the first create to the response to the last create, Wall to the
+	// end of the last job.
 	Submitted, Wall time.Duration
 }
 
-// PerSecond is how many jobs completed in a second.
+// PerSecond returns the number of jobs completed per second.
 func (t Turn) PerSecond() float64 { return float64(t.Jobs) / t.Wall.Seconds() }
 
-// Outcome is what was seen of all turns of a queue.
+// Outcome has the measurements of all turns of a queue.
 type Outcome struct {
 	Queue  Queue
 	Turns  []Turn
@@ -30,7 +30,7 @@ type Outcome struct {
 	Use    rig.Use
 }
 
-// NewOutcome has no turns yet.
+// NewOutcome returns an outcome without turns.
 func NewOutcome(queue Queue) *Outcome {
 	return &Outcome{Queue: queue, Counts: trail.NewCounts(), Use: rig.Use{}}
 }
@@ -62,27 +62,27 @@ func (o *Outcome) jobs() int {
 // Ours reports whether a write is by one of kube-queue's programs.
 func Ours(k trail.Kind) bool { return k.Agent == rig.Controller || k.Agent == rig.Extensions }
 
-// Status reports whether a write of ours is on the status of a Queue or of the tree, or
-// makes a Queue: these do not grow with the jobs.
+// Status reports whether a write of kube-queue is on the status of a Queue or of the tree, or
+// creates a Queue. Their number does not grow with the number of jobs.
 func Status(k trail.Kind) bool {
 	return Ours(k) && (k.Resource == "queues" || k.Resource == "elasticquotatrees")
 }
 
-// OfJobs reports whether a write of ours is one of those that a job may cost.
+// OfJobs reports whether a write of kube-queue counts in the budget of a job.
 func OfJobs(k trail.Kind) bool { return Ours(k) && !Status(k) }
 
-// The bars: of the figures that jobs have when nothing else is asked of the machine.
+// The bars, valid on a machine without other load.
 const (
-	// writesAtOnce are of a job that ran longer than 2 s, which each does when all run
-	// at once; writesWaited of one that waited, too.
+	// writesAtOnce is for a job that ran longer than 2 s, as all jobs do if all run at the same
+	// time. writesWaited is for a job that also waited.
 	writesAtOnce, writesWaited = 6, 8
 	releaseHalf, releaseAll    = 30, 120 // ms, p50 and p99
-	// burstAmple and burstWaiting are the parts of the completions/s without a queue.
+	// burstAmple and burstWaiting are fractions of the completions per second without a queue.
 	burstAmple, burstWaiting = 0.55, 0.45
 )
 
-// Report adds the figures of all outcomes. Where the jobs of none were measured as
-// well, the others are compared with them, turn by turn.
+// Report adds the figures of all outcomes. If jobs without a queue were measured too, the other
+// queues are compared with them, turn by turn.
 func Report(r *report.Report, options Options, outcomes []*Outcome) {
 	for _, o := range outcomes {
 		o.rates(r)
@@ -116,7 +116,7 @@ func (o *Outcome) rates(r *report.Report) {
 	}
 }
 
-// spread adds the least, middle and greatest; the bar is for the middle.
+// spread adds the minimum, median and maximum. The bar applies to the median.
 func spread(s *report.Section, name, unit string, values []float64, bar *report.Bar) {
 	slices.Sort(values)
 	s.Add(name+", min", values[0], unit, nil)

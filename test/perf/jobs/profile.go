@@ -14,14 +14,14 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/rig"
 )
 
-// profiled is how long the profiles take that are made while jobs are under way.
+// profiled is the duration of profiles.
 const profiled = 15 * time.Second
 
-// foreign are characters that names of files had better not have.
+// foreign matches characters to replace in file names.
 var foreign = regexp.MustCompile(`[^a-zA-Z0-9.-]+`)
 
-// profile has the programs and the API server measure where their time goes, from now
-// on. The returned function waits until the files are written.
+// profile starts profiles of the programs and of the API server. The returned function waits until
+// the files are written.
 func (b *Bench) profile(ctx context.Context, queue Queue, programs []*rig.Program) (wait func() error) {
 	if b.options.Profiles == "" {
 		return func() error { return nil }
@@ -41,7 +41,7 @@ func (b *Bench) profile(ctx context.Context, queue Queue, programs []*rig.Progra
 	}
 }
 
-// profileServer writes the profile of the API server, which offers it by itself.
+// profileServer writes a profile of the API server, which serves profiles by default.
 func (b *Bench) profileServer(ctx context.Context, path string) (err error) {
 	answer, err := b.api.stream(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", int(profiled.Seconds())), "*/*")
 	if err != nil {

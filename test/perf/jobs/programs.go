@@ -14,8 +14,8 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/rig"
 )
 
-// open starts the queue's programs and returns those that are ours. When one ends by
-// itself, the turn is ended by cancel. stop is never nil.
+// open starts the queue's programs and returns those of kube-queue. If a program exits during the
+// turn, open calls cancel. stop is never nil.
 func (b *Bench) open(ctx context.Context, queue Queue, cancel context.CancelCauseFunc) (ours []*rig.Program, stop func() error, err error) {
 	if queue.Name == KubeQueue {
 		return b.openOurs(ctx, cancel)
@@ -30,7 +30,7 @@ func (b *Bench) open(ctx context.Context, queue Queue, cancel context.CancelCaus
 	return nil, stop, err
 }
 
-// openOurs starts kube-queue as its users do.
+// openOurs starts the programs of kube-queue.
 func (b *Bench) openOurs(ctx context.Context, cancel context.CancelCauseFunc) (running []*rig.Program, stop func() error, err error) {
 	stopped := make(chan struct{})
 	stop = func() error {
@@ -50,7 +50,7 @@ func (b *Bench) openOurs(ctx context.Context, cancel context.CancelCauseFunc) (r
 			return running, stop, err
 		}
 		running = append(running, p)
-		go watchOver(p.Ended(), stopped, func() { cancel(fmt.Errorf("%s has ended while jobs were under way; see %s", p.Name, p.Log)) })
+		go watchOver(p.Ended(), stopped, func() { cancel(fmt.Errorf("%s exited during the turn; see %s", p.Name, p.Log)) })
 	}
 	return running, stop, nil
 }
@@ -87,13 +87,13 @@ func (b *Bench) openOthers(cancel context.CancelCauseFunc) (stop func() error, e
 		b.rig.Watch(p.name, p.cmd.Process.Pid)
 		running = append(running, p)
 		go watchOver(p.ended, stopped, func() {
-			cancel(fmt.Errorf("--with %q has ended while jobs were under way: %v; see %s", command, p.err, p.log))
+			cancel(fmt.Errorf("--with %q exited during the turn: %v; see %s", command, p.err, p.log))
 		})
 	}
 	return stop, nil
 }
 
-// beside is a command that runs beside, with all that it starts in turn.
+// beside is a command that runs during a turn, with its child processes.
 type beside struct {
 	name, log string
 	cmd       *exec.Cmd
@@ -101,7 +101,7 @@ type beside struct {
 	err       error
 }
 
-// startBeside has the shell run a command, in a group of processes of its own.
+// startBeside runs a command with the shell in its own process group.
 func startBeside(name, command, kubeconfig, logs string) (*beside, error) {
 	p := &beside{name: name, log: filepath.Join(logs, name+".log"), ended: make(chan struct{})}
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -123,14 +123,13 @@ func startBeside(name, command, kubeconfig, logs string) (*beside, error) {
 	return p, nil
 }
 
-// besideNames are the programs of the commands; of those that run one more than once,
-// the later ones are numbered.
+// besideNames returns the program names of the commands. Repeated names are numbered.
 func besideNames(commands []string) ([]string, error) {
 	names, times := make([]string, len(commands)), map[string]int{}
 	for i, command := range commands {
 		name := besideName(command)
 		if name == "" {
-			return nil, fmt.Errorf("--with %q: there is no program in it", command)
+			return nil, fmt.Errorf("--with %q: the command contains no program", command)
 		}
 		if times[name]++; times[name] > 1 {
 			name = fmt.Sprintf("%s-%d", name, times[name])
@@ -140,7 +139,7 @@ func besideNames(commands []string) ([]string, error) {
 	return names, nil
 }
 
-// besideName is the program of a command.
+// besideName returns the program name of a command.
 func besideName(command string) string {
 	for word := range strings.FieldsSeq(command) {
 		if word != "exec" && !strings.Contains(word, "=") {
@@ -150,11 +149,11 @@ func besideName(command string) string {
 	return ""
 }
 
-// besideGrace is how long a command may take to end in order.
+// besideGrace is how long a command may take to terminate.
 const besideGrace = 20 * time.Second
 
-// end ends the command and what it has started. How a foreign program ends when it is
-// instructed to, is its own affair.
+// end terminates the command and its child processes. The exit status is ignored, since a foreign
+// program may exit with any status after a signal.
 func (p *beside) end() error {
 	group := -p.cmd.Process.Pid
 	_ = syscall.Kill(group, syscall.SIGTERM)

@@ -20,21 +20,21 @@ import (
 	"time"
 )
 
-// The queues that need no label.
+// Names of the queues without a label.
 const (
 	None      = "none"
 	KubeQueue = "kube-queue"
 )
 
-// Queue is what lets jobs run.
+// Queue is a queue that releases jobs.
 type Queue struct {
-	// Name as given on the command line.
+	// Name is the queue on the command line.
 	Name string
-	// key and value are the label of its jobs, if it knows them by one.
+	// key and value are the label of its jobs, if any.
 	key, value string
 }
 
-// ParseQueue reads none, kube-queue or label:KEY=VALUE.
+// ParseQueue parses none, kube-queue or label:KEY=VALUE.
 func ParseQueue(text string) (Queue, error) {
 	if text == None || text == KubeQueue {
 		return Queue{Name: text}, nil
@@ -50,15 +50,15 @@ func ParseQueue(text string) (Queue, error) {
 // Holds reports whether its jobs wait for a release.
 func (q Queue) Holds() bool { return q.Name != None }
 
-// Labelled reports whether it is another queue than kube-queue, or none.
+// Labelled reports whether the queue selects its jobs by a label, unlike kube-queue and none.
 func (q Queue) Labelled() bool { return q.key != "" }
 
-// runTimeAnnotation reports the simulated nodes how long a pod runs.
+// runTimeAnnotation sets how long a pod runs on a simulated node.
 const runTimeAnnotation = "localcluster.kube-queue.dev/run-time"
 
 type object = map[string]any
 
-// job is the manifest of a job as its user writes it: one pod of one small container.
+// job returns the manifest of a job with one pod with one small container.
 func (q Queue) job(namespace, name string, runTime time.Duration) ([]byte, error) {
 	metadata := object{"name": name, "namespace": namespace}
 	switch {
@@ -85,8 +85,8 @@ func (q Queue) job(namespace, name string, runTime time.Duration) ([]byte, error
 	})
 }
 
-// tree is the quota of the namespace. Where room is ample its limit is one that is
-// never reached, so that all of it is reckoned as for any other.
+// tree returns the quota tree of the namespace. Without a limit on jobs it has a cpu limit that is
+// never reached, so that the quota is still computed.
 func tree(namespace string, room int) string {
 	limit := "cpu: 1000000"
 	if room > 0 {

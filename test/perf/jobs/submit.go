@@ -8,8 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/pace"
 )
 
-// inFlight is how many creates are under way at once: enough that the API server is
-// never without one.
+// inFlight is the number of concurrent creates. It is high enough to saturate the API server.
 const inFlight = 32
 
 // submission creates jobs.
@@ -18,15 +17,14 @@ type submission struct {
 	namespace string
 	queue     Queue
 	runTime   time.Duration
-	// every is the time from one create to the next; 0 for all at once.
+	// every is the interval between creates. 0 means no delay.
 	every time.Duration
 
 	created atomic.Int64
 }
 
-// run creates the jobs of these names and returns when the first create went out.
-// Jobs come at their times whether earlier ones have been answered or not; what is
-// late is created at once.
+// run creates jobs with these names and returns the time of the first create. A job is created at
+// its time even if earlier creates have no response yet. A late job is created immediately.
 func (s *submission) run(ctx context.Context, names []string) (first time.Time, err error) {
 	bodies := make([][]byte, len(names))
 	for i, name := range names {

@@ -10,48 +10,47 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/rig"
 )
 
-// Scenery is what a backlog is played on: it changes the quota and the controller.
-type Scenery interface {
-	// Room puts a tree in force with room for so many units of each leaf.
+// Environment changes the quota and the controller during a backlog.
+type Environment interface {
+	// Room applies a tree with quota for this many units in each leaf.
 	Room(ctx context.Context, units int) error
-	// Restart ends the controller at once, does meanwhile and starts it again without
-	// waiting until it is ready. It returns when it was started.
+	// Restart kills the controller, calls meanwhile and starts the controller without waiting until
+	// it is ready. It returns the time of the start.
 	Restart(ctx context.Context, meanwhile func(context.Context) error) (time.Time, error)
 	Use() (rig.Use, error)
-	// Moment is called when the stage has come to a part of the play: "waiting",
-	// "releasing", "over".
+	// Moment is called at the start of a part of the scenario: "waiting", "releasing", "over".
 	Moment(ctx context.Context, name string) error
 }
 
-// BacklogFigures are what a backlog is played for.
+// BacklogFigures are the measurements of a backlog.
 type BacklogFigures struct {
-	// Reported is the time from the first create until the reasons of all units were written.
+	// Reported is the time from the first create until the reasons of all units are written.
 	Reported time.Duration
-	// Waiting is what was used until then, Idle what in IdleFor after it.
+	// Waiting is the use until then, Idle the use during IdleFor after it.
 	Waiting, Idle rig.Use
 	IdleFor       time.Duration
-	// Expected were to be released in each of the two parts.
+	// Expected is the expected number of releases in each of the two parts.
 	Expected [2]int
-	// Released is how many were in each part.
+	// Released is the number of releases in each part.
 	Released [2]int
-	// First and Last are the releases of the first part, after the change of the tree
-	// was sent.
+	// First and Last are the times from the change of the tree to the first and last release of the
+	// first part.
 	First, Last time.Duration
 	// Restart is the time from the start of the controller to its first release,
 	// RestartAll to the last.
 	Restart, RestartAll time.Duration
 }
 
-// RunBacklog plays a scenario of kind Backlog.
-func (s *Run) RunBacklog(ctx context.Context, scenery Scenery) (*BacklogFigures, error) {
+// RunBacklog runs a scenario of kind Backlog.
+func (s *Run) RunBacklog(ctx context.Context, environment Environment) (*BacklogFigures, error) {
 	f := &BacklogFigures{}
-	before, err := scenery.Use()
+	before, err := environment.Use()
 	if err != nil {
 		return nil, err
 	}
 	err = s.Play(ctx, func(ctx context.Context) error {
-		for _, part := range []func(context.Context, Scenery, *BacklogFigures) error{s.fill, s.idle, s.release, s.restart} {
-			if err := part(ctx, scenery, f); err != nil {
+		for _, part := range []func(context.Context, Environment, *BacklogFigures) error{s.fill, s.idle, s.release, s.restart} {
+			if err := part(ctx, environment, f); err != nil {
 				return err
 			}
 		}
@@ -64,10 +63,10 @@ func (s *Run) RunBacklog(ctx context.Context, scenery Scenery) (*BacklogFigures,
 	return f, nil
 }
 
-// fill waits until all units wait and were reported why, and nothing is written.
-func (s *Run) fill(ctx context.Context, scenery Scenery, f *BacklogFigures) error {
+// fill waits until all units wait with a reason, and there are no more writes.
+func (s *Run) fill(ctx context.Context, environment Environment, f *BacklogFigures) error {
 	reported := func(c Counts) bool { return c.Created == len(s.units) && c.Reported == len(s.units) }
-	if err := s.reach(ctx, "all were reported why they wait", reported); err != nil {
+	if err := s.reach(ctx, "every unit has a reason", reported); err != nil {
 		return err
 	}
 	f.Reported = s.Counts().LastEvent
@@ -75,40 +74,40 @@ func (s *Run) fill(ctx context.Context, scenery Scenery, f *BacklogFigures) erro
 		return err
 	}
 	if c := s.Counts(); c.Released > 0 {
-		return fmt.Errorf("%d units were released while there was no room", c.Released)
+		return fmt.Errorf("%d units were released without quota", c.Released)
 	}
 	var err error
-	f.Waiting, err = scenery.Use()
+	f.Waiting, err = environment.Use()
 	return err
 }
 
-// quiet waits until nothing is written.
+// quiet waits until there are no more writes.
 func (s *Run) quiet(ctx context.Context) error {
 	settle := s.scenario.Backlog.Settle.Duration
 	return s.Until(ctx, func(c Counts) bool { return s.Elapsed()-max(c.LastEvent, s.moved) >= settle })
 }
 
-func (s *Run) idle(ctx context.Context, scenery Scenery, f *BacklogFigures) error {
+func (s *Run) idle(ctx context.Context, environment Environment, f *BacklogFigures) error {
 	if err := pass(ctx, s.scenario.Backlog.Rest.Duration); err != nil {
 		return err
 	}
 	began := time.Now()
-	before, err := scenery.Use()
+	before, err := environment.Use()
 	if err != nil {
 		return err
 	}
 	if err := pass(ctx, s.scenario.Backlog.Idle.Duration); err != nil {
 		return err
 	}
-	after, err := scenery.Use()
+	after, err := environment.Use()
 	if err != nil {
 		return err
 	}
 	f.Idle, f.IdleFor = after.Since(before), time.Since(began)
-	return scenery.Moment(ctx, "waiting")
+	return environment.Moment(ctx, "waiting")
 }
 
-// pass waits.
+// pass waits for a duration.
 func pass(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -120,16 +119,16 @@ func pass(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// release makes room and waits until it is full.
-func (s *Run) release(ctx context.Context, scenery Scenery, f *BacklogFigures) error {
+// release increases the quota and waits until it is used.
+func (s *Run) release(ctx context.Context, environment Environment, f *BacklogFigures) error {
 	room := s.scenario.Backlog.Room
 	f.Expected[0] = room * s.scenario.LeafCount()
 	made := s.Elapsed()
 	s.moved = made
-	if err := scenery.Room(ctx, room); err != nil {
+	if err := environment.Room(ctx, room); err != nil {
 		return err
 	}
-	if err := scenery.Moment(ctx, "releasing"); err != nil {
+	if err := environment.Moment(ctx, "releasing"); err != nil {
 		return err
 	}
 	if err := s.fillRoom(ctx, f.Expected[0]); err != nil {
@@ -141,21 +140,22 @@ func (s *Run) release(ctx context.Context, scenery Scenery, f *BacklogFigures) e
 	return nil
 }
 
-// fillRoom waits until so many are released, and whether more follow.
+// fillRoom waits until this many units are released, and then for the time in which further
+// releases would be seen.
 func (s *Run) fillRoom(ctx context.Context, units int) error {
 	if err := s.reach(ctx, fmt.Sprintf("%d are released", units), func(c Counts) bool { return c.Released >= units }); err != nil {
 		return err
 	}
-	// Meanwhile the others are reported that they wait for something else now.
+	// During this time the controller updates the reasons of the other units.
 	settle := s.scenario.Backlog.Settle.Duration
 	return s.Until(ctx, func(c Counts) bool { return s.Elapsed()-c.LastRelease >= settle })
 }
 
-// restart has the controller find more room when it starts.
-func (s *Run) restart(ctx context.Context, scenery Scenery, f *BacklogFigures) error {
+// restart restarts the controller and increases the quota while it is down.
+func (s *Run) restart(ctx context.Context, environment Environment, f *BacklogFigures) error {
 	plan := s.scenario.Backlog
 	f.Expected[1] = plan.More * s.scenario.LeafCount()
-	started, err := scenery.Restart(ctx, func(ctx context.Context) error { return scenery.Room(ctx, plan.Room+plan.More) })
+	started, err := environment.Restart(ctx, func(ctx context.Context) error { return environment.Room(ctx, plan.Room+plan.More) })
 	if err != nil {
 		return err
 	}
@@ -167,10 +167,10 @@ func (s *Run) restart(ctx context.Context, scenery Scenery, f *BacklogFigures) e
 	f.Released[1] = s.Counts().Released - f.Released[0]
 	first, last := s.releasesAfter(began)
 	f.Restart, f.RestartAll = first-began, last-began
-	return scenery.Moment(ctx, "over")
+	return environment.Moment(ctx, "over")
 }
 
-// releasesAfter are the times of the first and the last release after that time.
+// releasesAfter returns the times of the first and the last release after a time.
 func (s *Run) releasesAfter(began time.Duration) (first, last time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +192,7 @@ func (o *Outcome) Backlog(r *report.Report, f *BacklogFigures) {
 	bars, units := o.stage.scenario.Bars, float64(len(o.stage.units))
 	s := r.Section("waiting")
 	s.Count("units", len(o.stage.units))
-	s.Add("created and reported why after", f.Reported.Seconds(), "s", nil)
+	s.Add("created, each with a reason, after", f.Reported.Seconds(), "s", nil)
 	controller := f.Waiting[rig.Controller]
 	s.Add("controller, processor time", report.Milliseconds(controller.CPU)/units, "ms a unit", nil)
 	s.Add("controller, memory", report.MiB(controller.Resident), "MiB", atMost(bars.ControllerMiB))
@@ -220,13 +220,13 @@ func (o *Outcome) Backlog(r *report.Report, f *BacklogFigures) {
 	s.Add("last release after", f.RestartAll.Seconds(), "s", nil)
 }
 
-// Check reports what must not be, whatever the figures.
+// Check returns an error for results that are wrong independent of the figures.
 func (o *Outcome) Check() error {
 	if again := o.again(); again > 0 {
-		return fmt.Errorf("%d units were released more than once: this is a fault of kube-queue", again)
+		return fmt.Errorf("%d units were released more than once: this is a bug in kube-queue", again)
 	}
 	if done, _ := o.counts.Sum(Ours); done == 0 {
-		return errors.New("the audit log reports no write of kube-queue: the figures would mean nothing")
+		return errors.New("the audit log contains no write of kube-queue, so the figures would be meaningless")
 	}
 	return nil
 }

@@ -11,10 +11,10 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/scenario"
 )
 
-// ceilingLeaves is how many namespaces the units of a ceiling are in, as in a baseline.
+// ceilingLeaves is the number of namespaces of the units, as in the baseline scenario.
 const ceilingLeaves = 30
 
-// CeilingScenario has about so many units, at least one in each namespace.
+// CeilingScenario returns a scenario with about this many units, at least one in each namespace.
 func CeilingScenario(name string, units int) *scenario.Scenario {
 	count := max(1, units/ceilingLeaves)
 	return &scenario.Scenario{
@@ -24,16 +24,15 @@ func CeilingScenario(name string, units int) *scenario.Scenario {
 	}
 }
 
-// step is one kind of write, or several in turn, of each unit.
+// step is one kind of write, or a sequence of writes, for each unit.
 type step struct {
 	name   string
 	writes int
 	do     func(context.Context, int) error
 }
 
-// Ceiling makes the writes that units cost and nothing else: each kind by itself, or
-// with mixed all that a unit costs in turn, many units at a time. use reports what the
-// processes have used.
+// Ceiling sends only the writes for units: each kind of write separately or, if mixed, all writes
+// of a unit in sequence, for many units concurrently. use returns the use of the processes.
 func (s *Run) Ceiling(ctx context.Context, mixed bool, inFlight int, use func() (rig.Use, error), figures *report.Report) error {
 	apart := []step{{"create", 1, s.create}, {"release", 1, s.bareRelease}, {"end", 1, s.bareEnd}}
 	steps := apart

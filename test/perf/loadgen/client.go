@@ -15,7 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/wire"
 )
 
-// Agent is the first word of the user agent of the player's requests.
+// Agent is the first word of the user agent of the load generator.
 const Agent = "perf-player"
 
 // Client reads and writes units as one user.
@@ -24,7 +24,7 @@ type Client struct {
 	create, patch, read http.Header
 }
 
-// NewClient acts as the user of the config; agent is its user agent.
+// NewClient returns a client with the user of the config and a user agent.
 func NewClient(config *rest.Config, agent string) (*Client, error) {
 	c, err := wire.New(config, agent)
 	if err != nil {
@@ -34,7 +34,7 @@ func NewClient(config *rest.Config, agent string) (*Client, error) {
 	return &Client{wire: c, create: c.Header(json, json), patch: c.Header(json, "application/merge-patch+json"), read: c.Header(json, "")}, nil
 }
 
-// Close ends its connections.
+// Close closes the connections.
 func (c *Client) Close() { c.wire.Close() }
 
 const units = "/apis/scheduling.x-k8s.io/v1alpha1/"
@@ -50,7 +50,7 @@ func (c *Client) PatchStatus(ctx context.Context, namespace, name string, patch 
 	return c.write(ctx, wire.Request{Method: http.MethodPatch, Path: path, Header: c.patch, Body: patch})
 }
 
-// writeTimeout bounds every write, as in kube-queue's programs.
+// writeTimeout is the timeout of a write, as in kube-queue's programs.
 const writeTimeout = 30 * time.Second
 
 func (c *Client) write(ctx context.Context, r wire.Request) error {
@@ -59,7 +59,7 @@ func (c *Client) write(ctx context.Context, r wire.Request) error {
 	return c.wire.Send(ctx, r)
 }
 
-// Version is the resourceVersion from which a watch sees all that comes.
+// Version returns the current resourceVersion, to start a watch.
 func (c *Client) Version(ctx context.Context) (string, error) {
 	var list struct {
 		Metadata struct{ ResourceVersion string }
@@ -71,9 +71,8 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return list.Metadata.ResourceVersion, nil
 }
 
-// Watch visits what happens to units of all namespaces after that version, until the
-// server ends the watch, as it does now and then, or ctx ends. It returns the last
-// version that it has seen. The visitor must not keep the event's bytes.
+// Watch visits the events of units of all namespaces after a version, until the server ends the
+// watch or ctx ends. It returns the last version. The visitor must not keep the event's bytes.
 func (c *Client) Watch(ctx context.Context, version string, visit func(*Event)) (string, error) {
 	query := url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}, "timeoutSeconds": {"3600"}, "resourceVersion": {version}}
 	answer, err := c.wire.Open(ctx, wire.Request{Method: http.MethodGet, Path: units + "queueunits", Query: query.Encode(), Header: c.read})
@@ -95,7 +94,7 @@ func (c *Client) Watch(ctx context.Context, version string, visit func(*Event)) 
 			return version, fmt.Errorf("watching units: %w in %.200q", err, line)
 		}
 		if string(event.Type) == "ERROR" {
-			// Most likely the version is too old by now, and events were missed.
+			// The version is probably too old, and events were missed.
 			return version, fmt.Errorf("watching units: %w", &wire.Refused{Code: http.StatusGone, Message: string(line[:min(len(line), 500)])})
 		}
 		version = string(event.Version)

@@ -9,9 +9,9 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/pace"
 )
 
-// clock holds what is to be done at which time; one goroutine serves all.
+// clock contains tasks and their times. One goroutine serves all tasks.
 type clock struct {
-	// earlier reports that the first time is another now.
+	// earlier reports that there is a new first time.
 	earlier chan struct{}
 
 	mu    sync.Mutex
@@ -38,7 +38,7 @@ func (c *clock) set(at time.Duration, index int) {
 	}
 }
 
-// next is what is due; if nothing is, how long it takes, or that there is nothing.
+// next returns a due task, or how long it takes until the next one. any is false without tasks.
 func (c *clock) next(now time.Duration) (index int, due bool, wait time.Duration, any bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +51,7 @@ func (c *clock) next(now time.Duration) (index int, due bool, wait time.Duration
 	return heap.Pop(&c.times).(entry).index, true, 0, true
 }
 
-// run hands out what is due, until ctx ends.
+// run sends due tasks to work until ctx ends.
 func (c *clock) run(ctx context.Context, start time.Time, work chan<- int) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -93,13 +93,13 @@ func (t *times) Pop() any {
 	return x
 }
 
-// createAll creates each unit when its time has come.
+// createAll creates each unit at its time.
 func (s *Run) createAll(ctx context.Context) error {
 	due := func(index int) time.Duration { return s.arrivals[index].At }
 	return pace.InTime(ctx, s.start, len(s.arrivals), due, createsInFlight, s.create)
 }
 
-// endAll ends each released unit when it has run.
+// endAll ends each released unit after its run time.
 func (s *Run) endAll(ctx context.Context) error {
 	work := make(chan int)
 	go s.ends.run(ctx, s.start, work)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestTheClockHandsOutInTheOrderOfTimes(t *testing.T) {
+func TestClockReturnsTasksInOrderOfTime(t *testing.T) {
 	c := newClock()
 	for index, at := range []time.Duration{30, 10, 20} {
 		c.set(at, index)
@@ -16,7 +16,7 @@ func TestTheClockHandsOutInTheOrderOfTimes(t *testing.T) {
 	for {
 		index, due, _, any := c.next(25)
 		if !any {
-			t.Fatal("the last one is gone")
+			t.Fatal("the last task is missing")
 		}
 		if !due {
 			break
@@ -31,7 +31,7 @@ func TestTheClockHandsOutInTheOrderOfTimes(t *testing.T) {
 	}
 }
 
-func TestAClockThatRunsTakesAnEarlierTime(t *testing.T) {
+func TestRunningClockHandlesAnEarlierTime(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	c, work, ended := newClock(), make(chan int), make(chan struct{})
@@ -47,7 +47,7 @@ func TestAClockThatRunsTakesAnEarlierTime(t *testing.T) {
 			t.Errorf("got %d", got)
 		}
 	case <-ctx.Done():
-		t.Error("nothing came")
+		t.Error("no task is due")
 	}
 	cancel()
 	<-ended

@@ -5,16 +5,16 @@ import (
 	"errors"
 )
 
-// Event is an event of a watch with the fields that the player reads. The bytes are those
-// of the line that was read.
+// Event is an event of a watch with the fields that the load generator needs. Its bytes are part of
+// the line that was read.
 type Event struct {
 	Type, Namespace, Name, Version, Phase, Reason []byte
 }
 
-var errNoJSON = errors.New("no JSON that could be an event")
+var errNoJSON = errors.New("the line is not a watch event in JSON")
 
-// read takes an event from a line of a watch. All that is of no use is passed over
-// without a look inside.
+// read parses an event from a line of a watch. It skips fields that are not needed without parsing
+// them.
 func (e *Event) read(line []byte) error {
 	*e = Event{}
 	c := cursor{text: line}
@@ -32,7 +32,7 @@ func (e *Event) read(line []byte) error {
 	return nil
 }
 
-// part takes what is wanted of one field of the object.
+// part reads the needed values of one field of the object.
 func (e *Event) part(c *cursor, key []byte) {
 	switch string(key) {
 	case "metadata":
@@ -48,7 +48,7 @@ func (e *Event) part(c *cursor, key []byte) {
 		})
 	case "status":
 		if c.peek() != '{' {
-			return // an error's status is a word
+			return // the status in an error event is a string
 		}
 		c.object(func(key []byte) {
 			switch string(key) {
@@ -61,14 +61,14 @@ func (e *Event) part(c *cursor, key []byte) {
 	}
 }
 
-// cursor goes through JSON that an API server has written, and trusts it to be JSON.
+// cursor parses JSON of an API server. It does not validate it.
 type cursor struct {
 	text   []byte
 	at     int
 	broken bool
 }
 
-// peek is the next byte that is no space; 0 at the end.
+// peek returns the next byte that is not a space, or 0 at the end.
 func (c *cursor) peek() byte {
 	for c.at < len(c.text) {
 		switch b := c.text[c.at]; b {
@@ -81,7 +81,7 @@ func (c *cursor) peek() byte {
 	return 0
 }
 
-// take steps over a byte that must be there.
+// take skips an expected byte.
 func (c *cursor) take(b byte) {
 	if c.peek() != b {
 		c.broken = true
@@ -91,7 +91,7 @@ func (c *cursor) take(b byte) {
 	c.at++
 }
 
-// object calls visit at the value of each key; what visit does not read is passed over.
+// object calls visit at the value of each key. It skips values that visit does not read.
 func (c *cursor) object(visit func(key []byte)) {
 	c.take('{')
 	for !c.broken && c.peek() != '}' {
@@ -113,7 +113,7 @@ func (c *cursor) object(visit func(key []byte)) {
 	c.take('}')
 }
 
-// str reads a string without unescaping; names, versions and phases hold nothing escaped.
+// str reads a string without unescaping. Names, versions and phases contain no escapes.
 func (c *cursor) str() []byte {
 	c.take('"')
 	start := c.at
@@ -141,7 +141,7 @@ func (c *cursor) escaped(start, at int) bool {
 	return odd
 }
 
-// skip passes over a value.
+// skip skips a value.
 func (c *cursor) skip() {
 	depth := 0
 	for !c.broken {
@@ -168,7 +168,7 @@ func (c *cursor) skip() {
 	}
 }
 
-// word passes over a number, true, false or null.
+// word skips a number, true, false or null.
 func (c *cursor) word() {
 	for c.at < len(c.text) {
 		switch c.text[c.at] {

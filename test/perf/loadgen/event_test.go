@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-func TestAnEventIsReadWhateverSurroundsIt(t *testing.T) {
+func TestEventIsReadWithAnyOtherFields(t *testing.T) {
 	for _, c := range []struct {
 		name, line                                 string
 		kind, namespace, unit, version, phase, why string
@@ -46,7 +46,7 @@ func TestAnEventIsReadWhateverSurroundsIt(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoEventIsRefused(t *testing.T) {
+func TestInvalidEventsAreRefused(t *testing.T) {
 	for _, line := range []string{
 		"", "{", "[]", `{"type"`, `{"type":"ADDED"`, `{"type":"ADDED","object":{"metadata":{"name":"u`, `{"object":{}}`, `{"type":"ADDED","object":[1,2`, "404 page not found",
 	} {

@@ -13,24 +13,24 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/trail"
 )
 
-// long is a wait that people would notice.
+// long is a wait that users notice.
 const long = time.Second
 
-// Outcome combines the results of a stage and the audit log.
+// Outcome combines the results of a run and the audit log.
 type Outcome struct {
 	stage  *Run
 	counts *trail.Counts
-	// released is when the API server had answered the last write of the controller on
-	// each unit: the one that released it.
+	// released is the time of the response to the controller's last write on each unit, which is
+	// the release.
 	released []time.Time
 }
 
-// NewOutcome is of a stage; Add is to be given all that was written.
+// NewOutcome returns the outcome of a run. Call Add for each entry of the audit log.
 func NewOutcome(stage *Run) *Outcome {
 	return &Outcome{stage: stage, counts: trail.NewCounts(), released: make([]time.Time, len(stage.units))}
 }
 
-// Add takes an entry of the audit log.
+// Add adds an entry of the audit log.
 func (o *Outcome) Add(e *trail.Entry) {
 	o.counts.Add(e)
 	if e.Agent != rig.Controller || e.Resource != "queueunits" || !e.OK() {
@@ -41,7 +41,7 @@ func (o *Outcome) Add(e *trail.Entry) {
 	}
 }
 
-// Totals adds the figures of the whole of a scenario of kind Stream.
+// Totals adds the total figures of a scenario of kind Stream.
 func (o *Outcome) Totals(r *report.Report) {
 	s, bars := o.stage.scenario, o.stage.scenario.Bars
 	first, last := o.stage.units[0].Sent, time.Duration(0)
@@ -79,7 +79,7 @@ func (o *Outcome) again() int {
 	return again
 }
 
-// Waits adds how long units waited, by class, and what of that was not for room.
+// Waits adds how long units waited, by class, and which part of that was not for lack of quota.
 func (o *Outcome) Waits(r *report.Report) {
 	classes := make([]report.Durations, len(o.stage.scenario.Classes))
 	var all, atOnce, seen report.Durations
@@ -87,7 +87,7 @@ func (o *Outcome) Waits(r *report.Report) {
 		if unit.Releases == 0 {
 			continue
 		}
-		// The watch may be faster than the answer to the create.
+		// The watch event can arrive before the response to the create.
 		wait := max(0, unit.Released-unit.Created)
 		class := o.stage.arrivals[index].Class
 		classes[class] = append(classes[class], wait)
@@ -112,18 +112,18 @@ func (o *Outcome) Waits(r *report.Report) {
 	r.Section("release answered to release seen").Spread(seen)
 }
 
-// Ours reports whether a write is kube-queue's and is of a unit or reports one; the
-// status of queues and tree does not grow with the units.
+// Ours reports whether a write is by kube-queue and on a unit or an event. Writes on the status of
+// queues and trees do not grow with the number of units.
 func Ours(k trail.Kind) bool { return ofProgram(k) && !Status(k) }
 
-// Status reports whether a write is kube-queue's on a Queue or on the tree.
+// Status reports whether a write is by kube-queue and on a Queue or the tree.
 func Status(k trail.Kind) bool {
 	return ofProgram(k) && (k.Resource == "queues" || k.Resource == "elasticquotatrees")
 }
 
 func ofProgram(k trail.Kind) bool { return k.Agent == rig.Controller || k.Agent == rig.Extensions }
 
-// Writes adds who wrote how often.
+// Writes adds the number of writes of each program.
 func (o *Outcome) Writes(r *report.Report) {
 	units := float64(len(o.stage.units))
 	s := r.Section("writes")
@@ -140,7 +140,7 @@ func (o *Outcome) Writes(r *report.Report) {
 	}
 }
 
-// Processes adds what each process used.
+// Processes adds the use of each process.
 func (o *Outcome) Processes(r *report.Report, use rig.Use) {
 	cpu, memory := r.Section("processor time"), r.Section("memory")
 	for _, name := range slices.Sorted(maps.Keys(use)) {
@@ -168,12 +168,12 @@ func atLeast(bar *float64) *report.Bar {
 	return report.AtLeast(*bar)
 }
 
-// Progress is a line for people.
+// Progress returns the progress as text.
 func (s *Run) Progress() string {
 	c := s.Counts()
 	parts := []string{fmt.Sprintf("%d of %d created", c.Created, len(s.units))}
 	if s.scenario.Kind == scenario.Backlog {
-		parts = append(parts, fmt.Sprintf("%d reported why they wait", c.Reported))
+		parts = append(parts, fmt.Sprintf("%d with a reason", c.Reported))
 	}
 	parts = append(parts, fmt.Sprintf("%d released", c.Released))
 	if s.scenario.Kind == scenario.Stream {

@@ -11,20 +11,19 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/wire"
 )
 
-// How many creates are under way at most, and apart from them how many ends. A program
-// that creates units has some workers, as job-extensions has 8 of a kind; ends come
-// from as many jobs as there are.
+// The maximum numbers of concurrent creates and ends. Creates are limited as in job-extensions,
+// which has 8 workers for each kind. Ends are caused by any number of jobs.
 const (
 	createsInFlight = 8
 	endsInFlight    = 32
 )
 
-// Unit is what became of one. Times are after the start of the stage; 0 is never.
+// Unit has the measurements of one unit. Times are relative to the start of the run. 0 means never.
 type Unit struct {
-	// Due is when it was to be created, Sent when it was, Created and Ended when the
-	// API server had answered, Released when the watch reported it.
+	// Due is the planned time of the create, Sent the time of the request. Created and Ended are
+	// the times of the responses, Released is the time of the watch event.
 	Due, Sent, Created, Released, Ended time.Duration
-	// Releases is how often it was released, which must be once.
+	// Releases is how often the unit was released. It must be 1.
 	Releases int
 
 	reported bool
@@ -40,19 +39,19 @@ const (
 	ended
 )
 
-// Counts is how far a stage is.
+// Counts is the progress of a run.
 type Counts struct {
 	Created, Released, Ended int
-	// Reported are those whose reason of waiting was written.
+	// Reported counts units with a reason for waiting.
 	Reported int
-	// Conflicts are ends that came to a unit that had changed, Retried are requests that
-	// were sent again because the API server could not answer.
+	// Conflicts counts ends that failed because the unit had changed, Retried counts requests that
+	// were repeated because the API server was unavailable.
 	Conflicts, Retried int
-	// LastEvent is when the watch reported anything last, LastRelease when of a release.
+	// LastEvent is the time of the last watch event, LastRelease that of the last release.
 	LastEvent, LastRelease time.Duration
 }
 
-// Stage is a playing of a scenario.
+// Run is one run of a scenario.
 type Run struct {
 	scenario   *scenario.Scenario
 	client     *Client
@@ -61,7 +60,7 @@ type Run struct {
 	patterns   [][]pattern // by class and shape
 	start      time.Time
 	ends       *clock
-	// moved is when act had something happen last.
+	// moved is the time of the last change made by act.
 	moved time.Duration
 
 	mu     sync.Mutex
@@ -69,7 +68,7 @@ type Run struct {
 	counts Counts
 }
 
-// NewStage prepares to play the scenario.
+// NewRun prepares a run of the scenario.
 func NewRun(client *Client, s *scenario.Scenario) (*Run, error) {
 	stage := &Run{scenario: s, client: client, arrivals: s.Arrivals(), namespaces: s.Namespaces(), ends: newClock()}
 	stage.units = make([]Unit, len(stage.arrivals))
@@ -87,24 +86,25 @@ func NewRun(client *Client, s *scenario.Scenario) (*Run, error) {
 	return stage, nil
 }
 
-// Counts is how far it is.
+// Counts returns the progress.
 func (s *Run) Counts() Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts
 }
 
-// Elapsed is the time since the start.
+// Elapsed returns the time since the start.
 func (s *Run) Elapsed() time.Duration { return time.Since(s.start) }
 
-// Index finds a unit by its name; false for one of somebody else.
+// Index returns the index of a unit by name. It returns false for a unit that is not part of the
+// run.
 func (s *Run) Index(name string) (int, bool) {
 	index, ok := indexOf([]byte(name))
 	return index, ok && index < len(s.units)
 }
 
-// Play watches, creates and ends units until act returns, which is to wait for what
-// is to happen. Where any of it fails, act's context ends and the failure is returned.
+// Play watches, creates and ends units until act returns. act waits for the events of the scenario.
+// If anything fails, the context of act is cancelled and Play returns the error.
 func (s *Run) Play(ctx context.Context, act func(context.Context) error) error {
 	version, err := s.client.Version(ctx)
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *Run) Play(ctx context.Context, act func(context.Context) error) error {
 		})
 	}
 	err = act(ctx)
-	// What ended the context says more than what act stumbled over then.
+	// The cause of the context's end is more useful than the error of act that results from it.
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -148,7 +148,7 @@ func (s *Run) Until(ctx context.Context, holds func(Counts) bool) error {
 	return nil
 }
 
-// watch follows the units, and the watches that the server ends.
+// watch watches units, and restarts watches that the server ends.
 func (s *Run) watch(ctx context.Context, version string) error {
 	for ctx.Err() == nil {
 		var err error
@@ -163,7 +163,7 @@ func (s *Run) watch(ctx context.Context, version string) error {
 	return nil
 }
 
-// see takes an event.
+// see processes an event.
 func (s *Run) see(event *Event) {
 	index, ours := indexOf(event.Name)
 	if !ours || index >= len(s.units) {
@@ -202,10 +202,10 @@ func (s *Run) see(event *Event) {
 	}
 }
 
-// again is how long a request is put off that the API server could not answer.
+// again is the delay before a request is repeated.
 const again = 50 * time.Millisecond
 
-// retry sends until there is an answer that will not be another one.
+// retry repeats a request until it succeeds or fails with an error that is not temporary.
 func (s *Run) retry(ctx context.Context, send func() error) error {
 	for {
 		err := send()
@@ -225,12 +225,12 @@ func (s *Run) retry(ctx context.Context, send func() error) error {
 	}
 }
 
-// create creates a unit. One that was sent twice may be there already.
+// create creates a unit. A repeated request can find that the unit exists.
 func (s *Run) create(ctx context.Context, index int) error {
 	arrival := &s.arrivals[index]
 	class := &s.scenario.Classes[arrival.Class]
 	id := s.identityOf(index)
-	// A microsecond apart, so that their order is that of their arrival.
+	// Different times, so that units are ordered by arrival.
 	submitted := s.start.Add(arrival.At + time.Duration(index)*time.Microsecond)
 	body := s.patterns[arrival.Class][class.ShapeOf(int(arrival.Number))].body(id, submitted)
 	sent := time.Since(s.start)
@@ -255,7 +255,8 @@ func (s *Run) create(ctx context.Context, index int) error {
 	return nil
 }
 
-// end ends a unit as it was last seen. When it has changed since, that is seen soon.
+// end ends a unit in the version that was last seen. After a conflict the watch soon shows the new
+// version.
 func (s *Run) end(ctx context.Context, index int) error {
 	id := s.identityOf(index)
 	s.mu.Lock()

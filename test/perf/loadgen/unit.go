@@ -16,7 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/scenario"
 )
 
-// What is in a pattern for what differs from unit to unit.
+// Placeholders in a pattern for the values that differ between units.
 const (
 	slotUnit      = "@unit@"
 	slotJob       = "@job@"
@@ -27,11 +27,11 @@ const (
 
 var slots = []string{slotUnit, slotJob, slotNamespace, slotUID, slotTime}
 
-// pattern is the body of a unit, cut at its slots: text and slots in turn.
+// pattern is the body of a unit, split at its placeholders: text and placeholders alternate.
 type pattern []string
 
-// newPattern is for the units of one class and shape: such as job-extensions makes for
-// a Job of one pod, but without an owner, for there is none.
+// newPattern returns the pattern of units of one class and shape. The units are like those that
+// job-extensions creates for a Job with one pod, but have no owner, because the jobs do not exist.
 func newPattern(class *scenario.Class, number int) (pattern, error) {
 	at, err := time.Parse(time.RFC3339, slotTime)
 	if err != nil {
@@ -80,13 +80,14 @@ func cut(text string) pattern {
 	return pieces
 }
 
-// identity is what reports a unit from others.
+// identity has the values that identify a unit.
 type identity struct {
 	namespace, job, unit string
 	index                int
 }
 
-// indexDigits end the name of a unit, where job-extensions has a hash.
+// indexDigits is the number of digits at the end of a unit's name, in place of the hash of
+// job-extensions.
 const indexDigits = 10
 
 func (s *Run) identityOf(index int) identity {
@@ -95,7 +96,7 @@ func (s *Run) identityOf(index int) identity {
 	return identity{namespace: s.namespaces[a.Leaf], job: job, unit: fmt.Sprintf("%s-job-%0*x", job, indexDigits, index), index: index}
 }
 
-// indexOf is the number that ends a unit's name; false for a unit of somebody else.
+// indexOf returns the index at the end of a unit's name. It returns false for other units.
 func indexOf(name []byte) (int, bool) {
 	if len(name) <= indexDigits {
 		return 0, false
@@ -104,7 +105,7 @@ func indexOf(name []byte) (int, bool) {
 	return int(index), err == nil
 }
 
-// body is that of one unit.
+// body returns the body of one unit.
 func (p pattern) body(id identity, submitted time.Time) []byte {
 	size := 0
 	for _, piece := range p {
@@ -132,8 +133,8 @@ func (p pattern) body(id identity, submitted time.Time) []byte {
 	return body
 }
 
-// endPatch is what job-extensions writes when the job of a released unit has
-// succeeded. It is refused when the unit is not at that version; "" is any.
+// endPatch returns the patch of job-extensions after the job of a released unit has succeeded. The
+// API server refuses it if the unit has another version. "" matches any version.
 func endPatch(version string, at time.Time) []byte {
 	now := at.UTC().Format(time.RFC3339)
 	guard := ""
@@ -144,8 +145,8 @@ func endPatch(version string, at time.Time) []byte {
 		guard, wellknown.ConditionFinished, now)
 }
 
-// releasePatch is what kube-queue-controller writes when it releases a unit. The
-// player never sends it: it is for measuring what the API server takes.
+// releasePatch returns the patch of kube-queue-controller that releases a unit. It is used only to
+// measure the API server.
 func releasePatch(quota string, at time.Time) []byte {
 	return fmt.Appendf(nil, `{"status":{"phase":"Dequeued","attempts":1,"dequeueTime":%q,"quota":%q,"queue":%q,"reason":null,"message":null,"conditions":null}}`,
 		at.UTC().Format(metav1.RFC3339Micro), quota, strings.ReplaceAll(quota, "/", "-"))

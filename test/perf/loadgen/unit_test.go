@@ -31,7 +31,7 @@ func shapes() *scenario.Scenario {
 	}
 }
 
-func TestAUnitIsAsJobExtensionsWouldMakeIt(t *testing.T) {
+func TestUnitIsLikeThatOfJobExtensions(t *testing.T) {
 	s := stageOf(t, shapes())
 	const index = 3 // the second of the second leaf
 	id := s.identityOf(index)
@@ -57,12 +57,12 @@ func TestAUnitIsAsJobExtensionsWouldMakeIt(t *testing.T) {
 	}
 	for _, name := range []string{"somebody", "c-1-1-job-000000zzzz", "c-1-1-job-00000000ff", "0000000003"} {
 		if found, ok := s.Index(name); ok {
-			t.Errorf("%s is taken for %d", name, found)
+			t.Errorf("%s is parsed as %d", name, found)
 		}
 	}
 }
 
-func TestPatchesAreThoseThatTheProgramsWrite(t *testing.T) {
+func TestPatchesAreThoseOfThePrograms(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	read := func(patch []byte) *v1alpha1.QueueUnit {
 		t.Helper()
@@ -102,7 +102,7 @@ func TestPatchesAreThoseThatTheProgramsWrite(t *testing.T) {
 	}
 }
 
-func TestEventsAreTakenOnceEach(t *testing.T) {
+func TestEachEventIsCountedOnce(t *testing.T) {
 	s := stageOf(t, shapes())
 	s.start = time.Now()
 	name := s.identityOf(2).unit

@@ -26,19 +26,19 @@ type queue struct {
 	bare   bool
 	work   workqueue.TypedRateLimitingInterface[task]
 
-	// released are the jobs that are: one is seen suspended once more by old news.
+	// released has the released jobs, because a stale event can show a released job as suspended.
 	mu       sync.Mutex
 	released map[types.UID]bool
 }
 
-// task is one step in the life of a job.
+// task is a step to perform for a job.
 type task struct {
 	namespace, name string
 	uid             types.UID
 	ended           bool
 }
 
-// run works until ctx ends.
+// run releases jobs until ctx ends.
 func (q *queue) run(ctx context.Context, workers int) error {
 	q.work = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](10*time.Millisecond, time.Second))
 	factory := informers.NewSharedInformerFactoryWithOptions(q.client, 0,
@@ -52,7 +52,7 @@ func (q *queue) run(ctx context.Context, workers int) error {
 	}
 	factory.Start(ctx.Done())
 	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-		return errors.New("ended before all jobs were seen")
+		return errors.New("stopped before the informer had listed the jobs")
 	}
 	var group sync.WaitGroup
 	for range workers {
@@ -104,14 +104,14 @@ func (q *queue) next(ctx context.Context) bool {
 
 const releasePatch = `{"spec":{"suspend":false}}`
 
-// release makes four writes, or one.
+// release makes four writes, or one with --bare.
 func (q *queue) release(ctx context.Context, one task) error {
 	if q.isReleased(one) {
 		return nil
 	}
 	if !q.bare {
 		_, err := q.client.CoreV1().ConfigMaps(one.namespace).Create(ctx, one.shadow(), metav1.CreateOptions{})
-		// It is there when a later step failed the time before.
+		// It exists if a later step failed in the previous attempt.
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
@@ -140,17 +140,17 @@ func (q *queue) isReleased(one task) bool {
 
 func (q *queue) end(ctx context.Context, one task) error { return q.mark(ctx, one, "ended") }
 
-// mark writes into the shadow how far the job is.
+// mark writes the state of the job into its ConfigMap.
 func (q *queue) mark(ctx context.Context, one task, state string) error {
 	patch := []byte(`{"data":{"state":"` + state + `"}}`)
 	_, err := q.client.CoreV1().ConfigMaps(one.namespace).Patch(ctx, one.name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil // it has gone with its job
+		return nil // it was deleted with its job
 	}
 	return err
 }
 
-// shadow is what noopqueue keeps of a job. It goes with the job.
+// shadow returns the ConfigMap of a job. The garbage collector deletes it with the job.
 func (t task) shadow() *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// InTime does what is due, each index at its time after the start, by so many workers. It
-// returns when all is done, one of them fails or ctx ends.
+// InTime runs each task at its time after the start, with a number of workers. It returns when all
+// tasks are done, a task fails or ctx ends.
 func InTime(ctx context.Context, start time.Time, count int, at func(index int) time.Duration, workers int, do func(context.Context, int) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -41,8 +41,7 @@ func feed(ctx context.Context, start time.Time, count int, at func(index int) ti
 	}
 }
 
-// Crew has so many workers do what comes, until the work is closed, one of them fails
-// or ctx ends.
+// Crew runs a number of workers until the channel work is closed, a task fails or ctx ends.
 func Crew(ctx context.Context, workers int, work <-chan int, do func(context.Context, int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestACrewEndsWithItsWorkOrItsFirstFailure(t *testing.T) {
+func TestCrewEndsWithItsWorkOrTheFirstError(t *testing.T) {
 	work := make(chan int, 10)
 	for i := range 10 {
 		work <- i
@@ -34,7 +34,7 @@ func TestACrewEndsWithItsWorkOrItsFirstFailure(t *testing.T) {
 	}
 }
 
-func TestEachIsDoneOnceAndNotBeforeItsTime(t *testing.T) {
+func TestEachTaskRunsOnceAndNotBeforeItsTime(t *testing.T) {
 	const every = time.Millisecond
 	start := time.Now()
 	var times [20]atomic.Int32
@@ -55,7 +55,7 @@ func TestEachIsDoneOnceAndNotBeforeItsTime(t *testing.T) {
 	}
 }
 
-func TestAFailureEndsWhatIsDoneInTime(t *testing.T) {
+func TestErrorEndsInTime(t *testing.T) {
 	broken := errors.New("broken")
 	far := func(index int) time.Duration { return time.Duration(index) * time.Hour }
 	if err := InTime(t.Context(), time.Now(), 3, far, 2, func(context.Context, int) error { return broken }); !errors.Is(err, broken) {

@@ -8,8 +8,8 @@ import (
 // Durations are measured times.
 type Durations []time.Duration
 
-// Percentile is the smallest duration that p of all, between 0 and 1, do not
-// exceed; 0 when there is none.
+// Percentile returns the smallest duration that is not exceeded by a fraction p (0 to 1) of all. It
+// returns 0 without durations.
 func (d Durations) Percentile(p float64) time.Duration {
 	if len(d) == 0 {
 		return 0
@@ -18,7 +18,7 @@ func (d Durations) Percentile(p float64) time.Duration {
 	return sorted[rank(len(sorted), p)]
 }
 
-// rank is the index of a percentile among so many, counted from 0.
+// rank returns the index of a percentile, from 0.
 func rank(count int, p float64) int {
 	n := int(p * float64(count))
 	if float64(n) < p*float64(count) {
@@ -27,7 +27,7 @@ func rank(count int, p float64) int {
 	return min(max(n, 1), count) - 1
 }
 
-// Mean is 0 when there is none.
+// Mean returns the mean, or 0 without durations.
 func (d Durations) Mean() time.Duration {
 	if len(d) == 0 {
 		return 0
@@ -39,7 +39,7 @@ func (d Durations) Mean() time.Duration {
 	return sum / time.Duration(len(d))
 }
 
-// LongerThan counts those above a limit.
+// LongerThan returns the number of durations above a limit.
 func (d Durations) LongerThan(limit time.Duration) int {
 	count := 0
 	for _, one := range d {
@@ -50,7 +50,7 @@ func (d Durations) LongerThan(limit time.Duration) int {
 	return count
 }
 
-// Spread adds how many durations there are, their mean, percentiles and maximum.
+// Spread adds the count, mean, percentiles and maximum of durations.
 func (s *Section) Spread(d Durations) {
 	s.Count("measured", len(d))
 	if len(d) == 0 {
@@ -66,8 +66,8 @@ func (s *Section) Spread(d Durations) {
 	}
 }
 
-// Milliseconds of a duration, with their fractions.
+// Milliseconds returns a duration in milliseconds, with fractions.
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// MiB of so many bytes.
+// MiB returns bytes in MiB.
 func MiB(bytes int64) float64 { return float64(bytes) / (1 << 20) }

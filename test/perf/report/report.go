@@ -31,8 +31,8 @@ type Report struct {
 	Sections  []*Section `json:"sections"`
 }
 
-// New is an empty report of a command; version is kube-queue's, and flags are those
-// that were given.
+// New returns an empty report of a command. version is the version of kube-queue, and flags are the
+// flags of the command line.
 func New(command, scenario, version string, flags []string) *Report {
 	return &Report{
 		Date: time.Now().UTC().Truncate(time.Second), GoVersion: runtime.Version(), Cores: runtime.NumCPU(),
@@ -52,7 +52,7 @@ type Figure struct {
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit,omitempty"`
 	*Bar
-	// Met is nil where there is no bar.
+	// Met is nil without a bar.
 	Met *bool `json:"met,omitempty"`
 }
 
@@ -166,7 +166,7 @@ func (r *Report) WriteFile(path string) error {
 	return os.WriteFile(path, append(data, '\n'), 0o644)
 }
 
-// number shows no more digits than mean something.
+// number formats a value with its significant digits.
 func number(value float64) string {
 	switch size := math.Abs(value); {
 	case value == math.Trunc(value) || size >= 1000:

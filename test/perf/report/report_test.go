@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestPercentilesAreOfTheNearestRank(t *testing.T) {
+func TestPercentilesUseTheNearestRank(t *testing.T) {
 	hundred := make(Durations, 100)
 	for i := range hundred {
 		hundred[i] = time.Duration(100 - i)
@@ -36,11 +36,11 @@ func TestPercentilesAreOfTheNearestRank(t *testing.T) {
 		})
 	}
 	if hundred[0] != 100 {
-		t.Error("the durations were put in another order")
+		t.Error("Percentile sorted the durations in place")
 	}
 }
 
-func TestMeanAndCountOfLongOnes(t *testing.T) {
+func TestMeanAndLongerThan(t *testing.T) {
 	d := Durations{1, 2, 6}
 	if d.Mean() != 3 || Durations(nil).Mean() != 0 {
 		t.Errorf("means %d and %d", d.Mean(), Durations(nil).Mean())
@@ -59,7 +59,7 @@ func example() *Report {
 	return r
 }
 
-func TestTheTableSaysWhetherBarsAreMet(t *testing.T) {
+func TestTableShowsWhetherBarsAreMet(t *testing.T) {
 	var out strings.Builder
 	if err := example().Print(&out); err != nil {
 		t.Fatal(err)
@@ -73,11 +73,11 @@ func TestTheTableSaysWhetherBarsAreMet(t *testing.T) {
 		t.Errorf("got\n%q\nwant\n%q", table, want)
 	}
 	if missed := example().Missed(); len(missed) != 1 || missed[0] != "in all, rate: 250 units/s, must be >= 300" {
-		t.Errorf("missed are %q", missed)
+		t.Errorf("the missed figures are %q", missed)
 	}
 }
 
-func TestTheJSONHoldsTheSame(t *testing.T) {
+func TestJSONContainsTheFigures(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "report.json")
 	if err := example().WriteFile(path); err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestTheJSONHoldsTheSame(t *testing.T) {
 	}
 }
 
-func TestNumbersShowWhatMeansSomething(t *testing.T) {
+func TestNumbersHaveSignificantDigits(t *testing.T) {
 	for value, want := range map[float64]string{0: "0", 15000: "15000", 1234.56: "1235", 123.456: "123.5", 1.234: "1.23", 0.01234: "0.0123"} {
 		if got := number(value); got != want {
 			t.Errorf("%v is shown as %s, want %s", value, got, want)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// members are the processes of a group that are there now.
+// members returns the existing processes of a process group.
 func members(group int) ([]int, error) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -17,7 +17,7 @@ func members(group int) ([]int, error) {
 	for _, path := range stats {
 		stat, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has ended meanwhile
+			continue // the process has exited since it was listed
 		}
 		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 		const processGroup = 2

@@ -13,13 +13,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// CPUProfile has the program, of a rig with Profiling, measure itself for so long and
-// writes the profile to the file.
+// CPUProfile writes a CPU profile of the program to a file. The rig must have Profiling.
 func (p *Program) CPUProfile(ctx context.Context, during time.Duration, file string) error {
 	return p.profile(ctx, fmt.Sprintf("profile?seconds=%d", max(1, int(during.Seconds()))), file)
 }
 
-// HeapProfile writes what the program's memory holds to the file.
+// HeapProfile writes a heap profile of the program to a file.
 func (p *Program) HeapProfile(ctx context.Context, file string) error {
 	return p.profile(ctx, "heap", file)
 }
@@ -38,8 +37,7 @@ func (p *Program) profile(ctx context.Context, what, file string) error {
 	return nil
 }
 
-// ServerProfile has the API server measure itself for so long and writes the profile to
-// the file.
+// ServerProfile writes a CPU profile of the API server to a file.
 func (r *Rig) ServerProfile(ctx context.Context, during time.Duration, file string) error {
 	client, err := rest.HTTPClientFor(r.Cluster.Config())
 	if err != nil {
@@ -63,7 +61,7 @@ func fetchProfile(ctx context.Context, client *http.Client, server, what, file s
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the answer is %s", response.Status)
+		return fmt.Errorf("the response status is %s", response.Status)
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err

@@ -14,35 +14,35 @@ import (
 )
 
 const (
-	// readyTimeout is how long a program may take to be ready. One that was killed
-	// leaves its lease behind, which the next waits for.
+	// readyTimeout is how long a program may take to be ready. After a kill the next process waits
+	// for the lease of the previous one.
 	readyTimeout = time.Minute
-	// stopGrace is how long it may take to end in order.
+	// stopGrace is how long a program may take to terminate.
 	stopGrace = 20 * time.Second
 )
 
-// Program is one of the programs, running.
+// Program is a running program.
 type Program struct {
 	Name string
 	PID  int
-	// Log is the path of what it prints.
+	// Log is the path of the output.
 	Log string
 
 	rig    *Rig
 	cmd    *exec.Cmd
 	health string
-	// profiles is the address of the program's profiles, if it offers any.
+	// profiles is the address of the program's profiles, or empty.
 	profiles string
 	ended    chan struct{}
 	err      error
 }
 
-// Run starts a program as its ServiceAccount and returns when it is ready.
+// Run starts a program with the rights of its ServiceAccount and returns when it is ready.
 func (r *Rig) Run(ctx context.Context, name string, args ...string) (*Program, error) {
 	return r.RunWith(ctx, name, nil, args...)
 }
 
-// RunWith gives it an environment beside the tool's own.
+// RunWith is like Run, with additional environment variables.
 func (r *Rig) RunWith(ctx context.Context, name string, env []string, args ...string) (*Program, error) {
 	p, err := r.Launch(ctx, name, env, args...)
 	if err != nil {
@@ -54,10 +54,10 @@ func (r *Rig) RunWith(ctx context.Context, name string, env []string, args ...st
 	return p, nil
 }
 
-// Launch starts a program and does not wait until it is ready.
+// Launch starts a program without waiting until it is ready.
 func (r *Rig) Launch(ctx context.Context, name string, env []string, args ...string) (*Program, error) {
 	if r.program(name) != nil {
-		return nil, fmt.Errorf("start %s: it runs already; stop it first", name)
+		return nil, fmt.Errorf("start %s: it is already running; stop it first", name)
 	}
 	_, kubeconfig, err := r.Cluster.ServiceAccountConfig(ctx, name)
 	if err != nil {
@@ -84,7 +84,7 @@ func (r *Rig) Launch(ctx context.Context, name string, env []string, args ...str
 
 func (p *Program) start(args, env []string) error {
 	p.Log = filepath.Join(p.rig.Cluster.Logs, p.Name+".log")
-	// What was started again goes on in the log of the first.
+	// A restarted program appends to its log.
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (p *Program) start(args, env []string) error {
 	p.cmd = exec.Command(filepath.Join(p.rig.programs, p.Name), args...)
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	// It ends with the tool, and Ctrl-C is for the tool alone.
+	// The program ends with this tool. Ctrl-C goes only to the tool, which then stops the program.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", p.Name, err)
@@ -122,12 +122,12 @@ func (p *Program) wait() {
 	close(p.ended)
 }
 
-// WaitReady waits until the program says that it is ready.
+// WaitReady waits until the program is ready.
 func (p *Program) WaitReady(ctx context.Context) error {
 	return p.await(ctx, "ready", "http://"+p.health+"/readyz")
 }
 
-// await waits until the program answers at the address, which reports that it is so.
+// await waits until the program responds at the address. so describes the state in errors.
 func (p *Program) await(ctx context.Context, so, address string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("%s is not %s after %v; see %s", p.Name, so, readyTimeout, p.Log))
 	defer cancel()
@@ -139,7 +139,7 @@ func (p *Program) await(ctx context.Context, so, address string) error {
 		}
 		select {
 		case <-p.ended:
-			return fmt.Errorf("%s has ended before it was %s: %w; see %s", p.Name, so, p.err, p.Log)
+			return fmt.Errorf("%s exited before it was %s: %w; see %s", p.Name, so, p.err, p.Log)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-ticker.C:
@@ -160,11 +160,11 @@ func answers(ctx context.Context, address string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// Ended is closed when the program has ended.
+// Ended returns a channel that is closed when the program has exited.
 func (p *Program) Ended() <-chan struct{} { return p.ended }
 
-// Stop ends the program in order. One that had ended before, or otherwise, is an
-// error.
+// Stop terminates the program. It returns an error if the program had exited before, or exits with
+// an error.
 func (p *Program) Stop() error {
 	if err := p.end(syscall.SIGTERM); err != nil {
 		return err
@@ -175,7 +175,7 @@ func (p *Program) Stop() error {
 	return nil
 }
 
-// Kill ends the program at once.
+// Kill kills the program.
 func (p *Program) Kill() error { return p.end(syscall.SIGKILL) }
 
 func (p *Program) end(signal syscall.Signal) error {

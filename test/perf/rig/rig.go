@@ -32,22 +32,22 @@ const (
 	Tool = "perf"
 )
 
-// Options is what a rig is asked to be. What is left out is localcluster's default.
+// Options are the options of a rig. The defaults are those of localcluster.
 type Options struct {
-	// OnlyAPI is a cluster without controllers, scheduler and nodes.
+	// OnlyAPI starts a cluster without controllers, scheduler and nodes.
 	OnlyAPI bool
-	// AuditObjects are resources, as "jobs.batch", whose objects the audit log holds.
+	// AuditObjects are resources, such as "jobs.batch", whose objects are in the audit log.
 	AuditObjects        []string
 	Nodes               int
 	NodeCPU, NodeMemory string
 	PodRunTime          time.Duration
-	// WithoutPolicies leaves out kube-queue's admission policies.
+	// WithoutPolicies omits kube-queue's admission policies.
 	WithoutPolicies bool
-	// WithoutPrograms is for what runs none.
+	// WithoutPrograms omits the build of the programs.
 	WithoutPrograms bool
-	// Profiling has the programs offer profiles of themselves.
+	// Profiling enables profiles of the programs.
 	Profiling bool
-	// Log takes the progress of the cluster; os.Stderr when nil.
+	// Log receives the progress of the cluster. The default is os.Stderr.
 	Log io.Writer
 }
 
@@ -57,19 +57,19 @@ type Rig struct {
 	// Version is the version of the programs.
 	Version string
 
-	// programs is the folder of the built ones.
+	// programs is the folder of the programs.
 	programs  string
 	profiling bool
 
 	mu      sync.Mutex
 	running map[string]*Program
-	// watched are groups of processes.
+	// watched has further process groups by name.
 	watched map[string]int
-	// ended is what programs used that have ended.
+	// ended is the use of programs that have exited.
 	ended Use
 }
 
-// Start builds the programs and starts a cluster. ctx limits the start only.
+// Start builds the programs and starts a cluster. ctx limits only the start.
 func Start(ctx context.Context, options Options) (*Rig, error) {
 	r := &Rig{profiling: options.Profiling, running: map[string]*Program{}, watched: map[string]int{}, ended: Use{}}
 	var err error
@@ -106,7 +106,7 @@ func (r *Rig) start(ctx context.Context, options Options) error {
 	return cluster.Install(ctx)
 }
 
-// build makes the programs with the flags of "make build".
+// build builds the programs with the flags of "make build".
 func (r *Rig) build(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "go", "build",
 		"-ldflags", "-X kube-queue.dev/kube-queue/pkg/program/identity.linked="+r.Version,
@@ -122,16 +122,16 @@ func (r *Rig) build(ctx context.Context) error {
 func version(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "git", "describe", "--tags", "--always", "--dirty").Output()
 	if err != nil {
-		// As the Makefile does outside of a repository.
+		// Like the Makefile outside of a git repository.
 		return "devel"
 	}
 	return strings.TrimSpace(string(out))
 }
 
-// Close stops the programs that still run, and the cluster.
+// Close stops all programs and the cluster.
 func (r *Rig) Close() error { return r.close((*clustertest.Cluster).Stop) }
 
-// CloseAndKeep leaves the logs of cluster and programs in Cluster.Data.
+// CloseAndKeep is like Close, but keeps the logs in Cluster.Data.
 func (r *Rig) CloseAndKeep() error { return r.close((*clustertest.Cluster).StopAndKeep) }
 
 func (r *Rig) close(stop func(*clustertest.Cluster) error) error {

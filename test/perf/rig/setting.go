@@ -18,10 +18,10 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/trail"
 )
 
-// makers is how many requests are under way when much is prepared.
+// makers is the number of concurrent requests during preparation.
 const makers = 16
 
-// MakeNamespaces makes those that are not there.
+// MakeNamespaces creates the namespaces that do not exist.
 func (r *Rig) MakeNamespaces(ctx context.Context, names []string) error {
 	client, err := kubernetes.NewForConfig(r.Cluster.Config())
 	if err != nil {
@@ -49,7 +49,7 @@ func (r *Rig) MakeNamespaces(ctx context.Context, names []string) error {
 	return context.Cause(ctx)
 }
 
-// ApplyTree puts a quota tree in force.
+// ApplyTree applies a quota tree.
 func (r *Rig) ApplyTree(ctx context.Context, manifest []byte) error {
 	client, err := dynamic.NewForConfig(r.Cluster.Config())
 	if err != nil {
@@ -64,14 +64,14 @@ func (r *Rig) ApplyTree(ctx context.Context, manifest []byte) error {
 	return err
 }
 
-// GiveUpLease removes the lease of a program that was killed. Else the next one waits
-// for its end, up to 15 s, whatever it then has to do.
+// GiveUpLease deletes the lease of a killed program. Otherwise the next process waits up to 15 s
+// until the lease expires.
 func (r *Rig) GiveUpLease(ctx context.Context, name string) error {
 	_, err := r.Cluster.Kubectl(ctx, "delete", "lease", name, "--namespace=kube-queue")
 	return err
 }
 
-// ReadTrail visits what was written up to now.
+// ReadTrail visits the entries of the audit log up to now.
 func (r *Rig) ReadTrail(ctx context.Context, log *trail.Log, visit func(*trail.Entry)) error {
 	client, err := kubernetes.NewForConfig(r.Cluster.Config())
 	if err != nil {
@@ -82,7 +82,7 @@ func (r *Rig) ReadTrail(ctx context.Context, log *trail.Log, visit func(*trail.E
 	if err != nil {
 		return fmt.Errorf("marking the end in the audit log: %w", err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("the audit log does not report ConfigMap %s; see %s", marker.Name, r.Cluster.AuditLog))
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("the audit log contains no write of ConfigMap %s; see %s", marker.Name, r.Cluster.AuditLog))
 	defer cancel()
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()

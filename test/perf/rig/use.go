@@ -12,19 +12,18 @@ import (
 	"time"
 )
 
-// Usage is what a process has used.
+// Usage is the resource use of a process.
 type Usage struct {
-	// CPU is the processor time since it began, in its own code and in the kernel's.
+	// CPU is the processor time since the start, in user and system mode.
 	CPU time.Duration
-	// Resident is the memory that it has now, Peak the most it ever had, in bytes.
+	// Resident is the current resident memory, Peak its maximum, in bytes.
 	Resident, Peak int64
 }
 
-// Use is what each process used, by name. A program that was started again counts
-// from its first start.
+// Use is the usage of each process by name. A restarted program counts from its first start.
 type Use map[string]Usage
 
-// Since is what was used after an earlier Use. Memory is that of the later one.
+// Since returns the use since an earlier Use. Memory is that of the later one.
 func (u Use) Since(earlier Use) Use {
 	since := Use{}
 	for name, usage := range u {
@@ -42,14 +41,14 @@ func (u Use) add(name string, usage Usage) {
 	u[name] = sum
 }
 
-// Watch has Use report the processes of another group, as long as they are there.
+// Watch adds a process group to the result of Use.
 func (r *Rig) Watch(name string, group int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.watched[name] = group
 }
 
-// Use is what all processes have used so far.
+// Use returns the use of all processes so far.
 func (r *Rig) Use() (Use, error) {
 	parts, err := r.Cluster.Parts()
 	if err != nil {
@@ -106,7 +105,7 @@ func usageOf(pid int) (Usage, error) {
 
 func readUsage(stat, status string) (Usage, error) {
 	var usage Usage
-	// The name of the program is in brackets and may hold anything.
+	// The name of the program is in parentheses and can contain any characters.
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	const user, system = 11, 12
 	if len(fields) <= system {
@@ -138,7 +137,7 @@ func readUsage(stat, status string) (Usage, error) {
 	return usage, nil
 }
 
-// usedBy is what a process used in all that has ended.
+// usedBy returns the usage of a process that has exited.
 func usedBy(state *os.ProcessState) Usage {
 	usage := Usage{CPU: state.UserTime() + state.SystemTime()}
 	if used, ok := state.SysUsage().(*syscall.Rusage); ok {

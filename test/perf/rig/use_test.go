@@ -20,7 +20,7 @@ func TestUsageIsReadFromProcFiles(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsReported(t *testing.T) {
+func TestUnreadableProcFilesAreErrors(t *testing.T) {
 	for name, c := range map[string][2]string{
 		"a short stat":        {"42 (a) S 1", ""},
 		"times of no numbers": {"42 (a) S 1 42 42 0 -1 4194560 100 0 0 0 x 25 9", ""},
@@ -32,7 +32,7 @@ func TestWhatCannotBeReadIsReported(t *testing.T) {
 	}
 }
 
-func TestUseAddsUpOverStarts(t *testing.T) {
+func TestUseIsTheSumOverStarts(t *testing.T) {
 	use := Use{}
 	use.add("a", Usage{CPU: time.Second, Peak: 7})
 	use.add("a", Usage{CPU: 2 * time.Second, Resident: 3, Peak: 5})
@@ -44,11 +44,11 @@ func TestUseAddsUpOverStarts(t *testing.T) {
 		t.Errorf("since the first: got %+v, want %+v", got, want)
 	}
 	if use["a"].CPU != 3*time.Second {
-		t.Error("what was used is another now")
+		t.Error("Since changed the earlier Use")
 	}
 }
 
-func TestThisProcessUsesSomething(t *testing.T) {
+func TestUseOfThisProcess(t *testing.T) {
 	use, err := usageOf(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestThisProcessUsesSomething(t *testing.T) {
 	}
 }
 
-func TestAGroupHasAllThatItsFirstProcessStarts(t *testing.T) {
+func TestGroupHasAllChildrenOfItsFirstProcess(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "sleep 1000 & echo $!; wait")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StdoutPipe()

@@ -8,16 +8,15 @@ import (
 
 // Arrival is one unit.
 type Arrival struct {
-	// At is after the start.
+	// At is the time after the start.
 	At time.Duration
-	// Leaf and Class are indexes, Number counts those of the class in the leaf, all
-	// from 0.
+	// Leaf and Class are indexes. Number counts the units of the class in the leaf. All start at 0.
 	Leaf, Class, Number int32
 }
 
-// Stretch has everything take so many times as long: what arrives, what it runs, and the
-// bar for the whole. An API server that takes half as many writes a second as the bars
-// were made for can be measured with a factor of 2.
+// Stretch multiplies all times by a factor: intervals between arrivals, run times, and the bar for
+// the total. Use a factor of 2 for an API server with half the writes per second that the bars
+// assume.
 func (s *Scenario) Stretch(factor float64) {
 	for i := range s.Classes {
 		for _, d := range []*Duration{&s.Classes[i].RunTime, &s.Classes[i].Every} {
@@ -29,7 +28,7 @@ func (s *Scenario) Stretch(factor float64) {
 	}
 }
 
-// Units is how many arrive in all.
+// Units returns the total number of arrivals.
 func (s *Scenario) Units() int {
 	leaf := 0
 	for _, class := range s.Classes {
@@ -38,8 +37,8 @@ func (s *Scenario) Units() int {
 	return leaf * s.LeafCount()
 }
 
-// Arrivals are all, in the order of their times. Each class of each leaf has a clock of
-// its own, and all begin at once.
+// Arrivals returns all arrivals in order of time. Each class of each leaf has its own intervals,
+// and all start at 0.
 func (s *Scenario) Arrivals() []Arrival {
 	arrivals := make([]Arrival, 0, s.Units())
 	for c, class := range s.Classes {
@@ -55,16 +54,16 @@ func (s *Scenario) Arrivals() []Arrival {
 	return arrivals
 }
 
-// shape is by how much a unit's requests are multiplied.
+// shape returns the factor of a unit's requests.
 func (c *Class) shape(number int) int { return number%c.Shapes + 1 }
 
-// RequestsOf are those of the class's unit of that number.
+// RequestsOf returns the requests of the unit with this number.
 func (c *Class) RequestsOf(number int) Amounts { return c.Requests.times(int64(c.shape(number))) }
 
-// ShapeOf reports which of the class's shapes it has, from 0.
+// ShapeOf returns the index of a unit's shape, from 0.
 func (c *Class) ShapeOf(number int) int { return c.shape(number) - 1 }
 
-// Work is the cpu seconds of all units together.
+// Work returns the sum of the cpu seconds of all units.
 func (s *Scenario) Work() float64 {
 	work := 0.0
 	for _, class := range s.Classes {
@@ -75,5 +74,5 @@ func (s *Scenario) Work() float64 {
 	return work * float64(s.LeafCount())
 }
 
-// Capacity is the cpu of all parents together; 0 when they have no limit.
+// Capacity returns the sum of the cpu of all parents, or 0 without a limit.
 func (s *Scenario) Capacity() float64 { return s.Parents.Max.cpu() * float64(s.Parents.Count) }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Policies that a queue can have.
+// Policies lists the policies of a queue.
 var Policies = []string{"RoundRobin", "Block", "Priority"}
 
 // maxUnits is the maximum number of units of a file, so that a typo does not fill the disk.
@@ -20,10 +20,10 @@ const maxUnits = 2_000_000
 // className is part of the names of units.
 var className = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
-// Amounts are quantities of resources, as cpu: 500m.
+// Amounts are quantities of resources, such as cpu: 500m.
 type Amounts map[string]string
 
-// UnmarshalJSON takes plain numbers too.
+// UnmarshalJSON accepts plain numbers too.
 func (a *Amounts) UnmarshalJSON(data []byte) error {
 	var raw map[string]any
 	if err := json.Unmarshal(data, &raw); err != nil {
@@ -85,7 +85,7 @@ func (s *Scenario) check() error {
 	return s.checkBacklog()
 }
 
-// CheckPolicy refuses an unknown one.
+// CheckPolicy returns an error for an unknown policy.
 func CheckPolicy(policy string) error {
 	if !slices.Contains(Policies, policy) {
 		return fmt.Errorf("unknown policy %q; known policies: %s", policy, strings.Join(Policies, ", "))
@@ -132,15 +132,15 @@ func (s *Scenario) checkBacklog() error {
 	}
 	switch {
 	case len(s.Classes) != 1:
-		return errors.New("classes: kind Backlog takes one: its order shows for whom there is room")
+		return errors.New("classes: kind Backlog requires exactly one, because the order of its units decides which of them have room")
 	case plan.Settle.Duration <= 0 || plan.Idle.Duration <= 0:
-		return errors.New("backlog.settle, backlog.idle: both must be positive, as 5s and 20s")
+		return errors.New("backlog.settle, backlog.idle: both must be positive, for example 5s and 20s")
 	case plan.Room < 1 || plan.More < 1:
 		return errors.New("backlog.room, backlog.more: both must be positive")
 	case plan.Room+plan.More > s.Classes[0].Count:
 		return fmt.Errorf("backlog.room, backlog.more: %d and %d exceed the %d units of a leaf", plan.Room, plan.More, s.Classes[0].Count)
 	case len(s.Parents.Max)+len(s.Leaves.Max)+len(s.Leaves.Min) > 0:
-		return errors.New("parents.max, leaves.max, leaves.min: leave them out: the limits of a backlog follow from its room")
+		return errors.New("parents.max, leaves.max, leaves.min: remove them; the limits of a backlog are computed from its room")
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 //go:embed files
 var files embed.FS
 
-// folder holds the scenarios of one measurement that come with the tool.
+// folder contains the built-in scenarios of one measurement.
 type folder string
 
 const (
@@ -22,7 +22,7 @@ const (
 )
 
 func (f folder) names() []string {
-	found, _ := fs.Glob(files, string(f)+"/*.yaml") // the pattern is a good one
+	found, _ := fs.Glob(files, string(f)+"/*.yaml") // the pattern is valid
 	names := make([]string, 0, len(found))
 	for _, file := range found {
 		names = append(names, nameOf(file))
@@ -30,7 +30,7 @@ func (f folder) names() []string {
 	return names
 }
 
-// load reads the scenario of that name, or the file of that path; file is for errors.
+// load reads the scenario with this name, or the file with this path. file is its name in errors.
 func (f folder) load(nameOrPath string) (file string, data []byte, err error) {
 	if strings.ContainsAny(nameOrPath, "/.") {
 		if data, err = os.ReadFile(nameOrPath); err != nil {

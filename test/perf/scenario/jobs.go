@@ -7,12 +7,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Jobs says which batch Jobs are created on a whole cluster, as a file says it. What is
-// left out is as without the file.
+// Jobs is a scenario file of batch Jobs on a complete cluster. Missing fields have the defaults of
+// the flags.
 type Jobs struct {
 	About string `json:"about"`
-	// Jobs is how many are created, Rate how many of them in a second, Room how many may
-	// run at once.
+	// Jobs is the number of jobs, Rate how many are created per second, Room how many may run at
+	// the same time.
 	Jobs int     `json:"jobs"`
 	Rate float64 `json:"rate"`
 	Room int     `json:"room"`
@@ -20,10 +20,10 @@ type Jobs struct {
 	RunTime *Duration `json:"runTime"`
 }
 
-// JobsNames are those of the scenarios of batch Jobs that come with the tool.
+// JobsNames returns the names of the built-in scenarios of batch Jobs.
 func JobsNames() []string { return jobFiles.names() }
 
-// LoadJobs is the scenario of batch Jobs of that name, or in the file of that path.
+// LoadJobs reads the scenario of batch Jobs with this name, or the file with this path.
 func LoadJobs(nameOrPath string) (*Jobs, error) {
 	file, data, err := jobFiles.load(nameOrPath)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Jobs) check() error {
 	case s.Rate < 0:
 		return fmt.Errorf("rate: %v: must not be negative", s.Rate)
 	case s.Room < 0:
-		return fmt.Errorf("room: %d: must not be negative; without room there is room for all", s.Room)
+		return fmt.Errorf("room: %d: must not be negative; omit it to let all jobs run", s.Room)
 	case s.RunTime == nil:
 		return nil
 	}

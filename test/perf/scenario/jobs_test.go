@@ -21,7 +21,7 @@ func TestScenariosOfJobsAreRead(t *testing.T) {
 		"jobs: -1":      "jobs: -1: must not be negative",
 		"rate: -1":      "rate: -1: must not be negative",
 		"room: -1":      "room: -1: must not be negative",
-		"runTime: soon": `runTime: "soon" is no duration`,
+		"runTime: soon": `runTime: "soon" is not a duration`,
 		"runTime: -1s":  "runTime: -1s: must not be negative",
 	} {
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {

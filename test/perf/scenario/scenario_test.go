@@ -38,7 +38,7 @@ func read(t *testing.T, text string) *Scenario {
 	return s
 }
 
-func TestTheScenariosAreThoseThatTheyShouldBe(t *testing.T) {
+func TestBuiltInScenarios(t *testing.T) {
 	for name, want := range map[string]struct {
 		units, leaves int
 		floor         float64 // seconds
@@ -70,7 +70,7 @@ func TestTheScenariosAreThoseThatTheyShouldBe(t *testing.T) {
 	}
 }
 
-func TestAScenarioIsReadFromAPath(t *testing.T) {
+func TestScenarioIsReadFromAPath(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mine.yaml")
 	if err := os.WriteFile(path, []byte(small), 0o600); err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestAScenarioIsReadFromAPath(t *testing.T) {
 	}
 }
 
-func TestUnitsArriveByTheClocksOfTheirClasses(t *testing.T) {
+func TestUnitsArriveAtTheIntervalsOfTheirClasses(t *testing.T) {
 	s := read(t, small)
 	want := []Arrival{
 		{0, 0, 0, 0}, {0, 1, 0, 0}, {0, 2, 0, 0}, {0, 3, 0, 0},
@@ -98,7 +98,7 @@ func TestUnitsArriveByTheClocksOfTheirClasses(t *testing.T) {
 	}
 }
 
-func TestAScenarioIsStretched(t *testing.T) {
+func TestStretch(t *testing.T) {
 	s, err := Load("baseline")
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestAScenarioIsStretched(t *testing.T) {
 	}
 }
 
-func TestShapesTakeTurns(t *testing.T) {
+func TestShapesAlternate(t *testing.T) {
 	class := &read(t, waiting).Classes[0]
 	var got []string
 	for number := range 4 {
@@ -127,7 +127,7 @@ func TestShapesTakeTurns(t *testing.T) {
 	}
 }
 
-func TestTheTreeListsEachLeafsNamespace(t *testing.T) {
+func TestTreeListsTheNamespaceOfEachLeaf(t *testing.T) {
 	s := read(t, small)
 	manifest, err := s.Tree()
 	if err != nil {
@@ -144,7 +144,7 @@ func TestTheTreeListsEachLeafsNamespace(t *testing.T) {
 	}
 }
 
-func TestABacklogHasRoomForAsManyAsItSays(t *testing.T) {
+func TestQuotaOfABacklogIsThatOfItsUnits(t *testing.T) {
 	s := read(t, waiting)
 	none, err := s.Tree()
 	if err != nil {
@@ -160,7 +160,7 @@ func TestABacklogHasRoomForAsManyAsItSays(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongIsReportedWithFileAndField(t *testing.T) {
+func TestErrorsContainFileAndField(t *testing.T) {
 	for _, c := range []struct{ name, text, old, new, want string }{
 		{"an unknown field", small, "about:", "abuot:", `unknown field "abuot"`},
 		{"an unknown field of a class", small, "every:", "evry:", `evry`},
@@ -169,8 +169,8 @@ func TestWhatIsWrongIsReportedWithFileAndField(t *testing.T) {
 		{"no leaves", small, "leaves: {count: 2", "leaves: {count: 0", "leaves.count: must be at least 1, not 0"},
 		{"an amount that is none", small, "max: {cpu: 10}", "max: {cpu: ten}", `parents.max.cpu: "ten" is not a quantity`},
 		{"a negative amount", small, "cpu: 500m", "cpu: -1", "classes[0].requests.cpu: -1 must not be negative"},
-		{"a duration that is none", small, "runTime: 2s", "runTime: 2 sec", `classes[0].runTime: "2 sec" is no duration`},
-		{"a pause that is none", waiting, "settle: 1s", "settle: short", `backlog.settle: "short" is no duration`},
+		{"a duration that is none", small, "runTime: 2s", "runTime: 2 sec", `classes[0].runTime: "2 sec" is not a duration`},
+		{"a pause that is none", waiting, "settle: 1s", "settle: short", `backlog.settle: "short" is not a duration`},
 		{"no run time", small, "runTime: 1s, ", "", "classes[1].runTime: is required"},
 		{"two classes of one name", small, "name: b", "name: a", "classes[1].name: duplicate name a"},
 		{"a name that cannot be one of a unit", small, "name: b", "name: B_1", `classes[1].name: "B_1"`},
@@ -178,7 +178,7 @@ func TestWhatIsWrongIsReportedWithFileAndField(t *testing.T) {
 		{"too many units", small, "count: 1,", "count: 1999999,", "the maximum is 2000000"},
 		{"nothing requested", small, "requests: {cpu: 500m}, ", "", "classes[0].requests: is required"},
 		{"a backlog in a stream", small, "about: a small one", "backlog: {room: 1}", "backlog: has no effect in kind Stream"},
-		{"a limit in a backlog", waiting, "leaves: {count: 2}", "leaves: {count: 2, max: {cpu: 1}}", "leave them out"},
+		{"a limit in a backlog", waiting, "leaves: {count: 2}", "leaves: {count: 2, max: {cpu: 1}}", "remove them"},
 		{"more room than units", waiting, "room: 4", "room: 10", "exceed the 10 units of a leaf"},
 		{"a run time in a backlog", waiting, "shapes: 3", "runTime: 1s", "runTime and every have no effect"},
 		{"no wait", waiting, "settle: 1s, ", "", "backlog.settle, backlog.idle: both must be positive"},

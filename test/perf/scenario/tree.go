@@ -7,16 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Leaf is the name of a leaf's node and of its namespace; leaves are counted through
-// all parents, from 0.
+// Leaf returns the name of a leaf's node, which is also that of its namespace. Leaves are numbered
+// from 0 over all parents.
 func (s *Scenario) Leaf(n int) string {
 	return fmt.Sprintf("perf-%d-%d", n/s.Leaves.Count, n%s.Leaves.Count)
 }
 
-// LeafCount is the number of leaves of all parents.
+// LeafCount returns the number of leaves of all parents.
 func (s *Scenario) LeafCount() int { return s.Parents.Count * s.Leaves.Count }
 
-// Namespaces are those of all leaves.
+// Namespaces returns the namespaces of all leaves.
 func (s *Scenario) Namespaces() []string {
 	names := make([]string, s.LeafCount())
 	for n := range names {
@@ -33,8 +33,7 @@ type node struct {
 	Children   []node   `json:"children,omitempty"`
 }
 
-// Tree is the manifest of the quota tree. Of a backlog it is the one in which nothing
-// fits.
+// Tree returns the manifest of the quota tree. For a backlog this is a tree in which no unit fits.
 func (s *Scenario) Tree() ([]byte, error) {
 	max := s.Leaves.Max
 	if s.Kind == Backlog {
@@ -43,8 +42,7 @@ func (s *Scenario) Tree() ([]byte, error) {
 	return s.tree(max)
 }
 
-// TreeWithRoom is that of a backlog with room for so many units of each leaf: for the
-// first so many, which fill it.
+// TreeWithRoom returns the tree of a backlog in which exactly the first units of each leaf fit.
 func (s *Scenario) TreeWithRoom(units int) ([]byte, error) { return s.tree(s.roomFor(units)) }
 
 func (s *Scenario) tree(leafMax Amounts) ([]byte, error) {
@@ -64,7 +62,7 @@ func (s *Scenario) tree(leafMax Amounts) ([]byte, error) {
 	})
 }
 
-// roomFor is what the first so many units of a leaf request together.
+// roomFor returns the sum of the requests of the first units of a leaf.
 func (s *Scenario) roomFor(units int) Amounts {
 	class := &s.Classes[0]
 	times := int64(0)
@@ -77,14 +75,14 @@ func (s *Scenario) roomFor(units int) Amounts {
 func (a Amounts) times(n int64) Amounts {
 	product := Amounts{}
 	for name, text := range a {
-		quantity := resource.MustParse(text) // checked when it was read
+		quantity := resource.MustParse(text) // valid: checked by Read
 		quantity.Mul(n)
 		product[name] = quantity.String()
 	}
 	return product
 }
 
-// cpu is the amount of cpu, 0 when there is none.
+// cpu returns the amount of cpu, or 0.
 func (a Amounts) cpu() float64 {
 	quantity, err := resource.ParseQuantity(a["cpu"])
 	if err != nil {

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// Kind is what is counted together.
+// Kind is a group of writes that are counted together.
 type Kind struct {
 	Agent, Group, Resource, Subresource, Verb string
 }
 
-// What names the kind without its agent, as "patch jobs.batch/status".
+// What returns the name of the kind without its agent, such as "patch jobs.batch/status".
 func (k Kind) What() string {
 	what := k.Verb + " " + k.Resource
 	if k.Group != "" && k.Resource != "events" {
@@ -22,16 +22,16 @@ func (k Kind) What() string {
 	return what
 }
 
-// Row is how often writes of a kind were carried out, and refused.
+// Row is how many writes of a kind succeeded and were refused.
 type Row struct {
 	Kind
 	Done, Refused int
 }
 
-// Counts adds up writes.
+// Counts counts writes.
 type Counts struct{ rows map[Kind]*Row }
 
-// NewCounts counts nothing yet.
+// NewCounts returns empty Counts.
 func NewCounts() *Counts { return &Counts{rows: map[Kind]*Row{}} }
 
 // Add counts a write.
@@ -49,7 +49,7 @@ func (c *Counts) Add(e *Entry) {
 	}
 }
 
-// Rows are ordered by agent, then the most frequent first.
+// Rows returns the rows by agent, the most frequent kind first.
 func (c *Counts) Rows() []Row {
 	rows := make([]Row, 0, len(c.rows))
 	for _, row := range c.rows {
@@ -61,7 +61,7 @@ func (c *Counts) Rows() []Row {
 	return rows
 }
 
-// Sum adds up the selected rows.
+// Sum returns the sum of the selected rows.
 func (c *Counts) Sum(asked func(Kind) bool) (done, refused int) {
 	for kind, row := range c.rows {
 		if asked(kind) {

@@ -7,7 +7,7 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/log"
 )
 
-// object is what is read of a job or pod as it was answered. A refusal comes as a
+// object has the needed fields of a job or pod in a response. The response of a refused write is a
 // Status.
 type object struct {
 	Kind     string `json:"kind"`
@@ -23,12 +23,12 @@ type object struct {
 	} `json:"spec"`
 }
 
-// decoder turns lines into entries. It keeps one copy of each word that comes often.
+// decoder converts lines to entries. It keeps one copy of each frequent string.
 type decoder struct{ words log.Words }
 
 func newDecoder() decoder { return decoder{words: log.Words{}} }
 
-// entry is nil for what is no write that was answered.
+// entry parses a line. It returns nil for anything but an answered write.
 func (d decoder) entry(line []byte) (*Entry, error) {
 	e, err := log.Parse(line)
 	if err != nil || !e.Write() {
@@ -47,7 +47,7 @@ func (d decoder) entry(line []byte) (*Entry, error) {
 	return entry, err
 }
 
-// take reads the object that the write returned.
+// take reads the object in the response.
 func (e *Entry) take(raw json.RawMessage) error {
 	var o object
 	if err := json.Unmarshal(raw, &o); err != nil || o.Kind == "Status" {

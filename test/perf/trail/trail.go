@@ -23,17 +23,16 @@ import (
 
 // Entry is one write.
 type Entry struct {
-	// Agent wrote, as User.
+	// Agent is the program and User the user of the write.
 	Agent, User                        string
 	Verb, Group, Resource, Subresource string
-	// Name is that of the object, where it is known: one that the API server names
-	// has none unless it was logged with its object.
+	// Name is the name of the object. It is empty for a generated name if the object is not logged.
 	Namespace, Name string
-	// Code is the HTTP status of the answer.
+	// Code is the HTTP status of the response.
 	Code               int
 	Received, Answered time.Time
 
-	// Whole reports that the object was logged, and what follows is known.
+	// Whole reports that the object was logged. The fields below are only set if it is true.
 	Whole bool
 	// Owner is the name of the controller that a pod belongs to.
 	Owner string
@@ -41,29 +40,28 @@ type Entry struct {
 	Suspended bool
 }
 
-// OK reports whether the write was carried out.
+// OK reports whether the write succeeded.
 func (e *Entry) OK() bool { return log.Success(e.Code) }
 
-// Creates reports whether the write made an object of this resource.
+// Creates reports whether the write created an object of this resource.
 func (e *Entry) Creates(resource string) bool {
 	return e.Resource == resource && e.Subresource == "" && e.OK() && (e.Verb == "create" || e.Code == 201)
 }
 
-// Log is an audit log that is read in parts, each beginning where the one before
-// has ended.
+// Log is an audit log that is read in parts. Each part starts at the end of the previous one.
 type Log struct {
 	file   *log.File
 	reader decoder
 }
 
-// Open reads a log from its beginning. It may still be growing.
+// Open opens a log, which can still be written.
 func Open(path string) *Log { return &Log{file: log.Open(path), reader: newDecoder()} }
 
-// Skip leaves out what the log holds by now.
+// Skip skips the current contents of the log.
 func (l *Log) Skip() error { return l.Read(nil) }
 
-// Read visits the entries that have come since the part before. A last line that is
-// not whole yet is left for the next part. With nil nothing is visited.
+// Read visits the entries since the previous part. An incomplete last line belongs to the next
+// part. With nil the part is skipped.
 func (l *Log) Read(visit func(*Entry)) error {
 	return l.file.Read(func(number int, line []byte) error {
 		if visit == nil || len(line) == 0 {

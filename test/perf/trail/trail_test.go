@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// line is an audit entry as the API server writes it.
+// line returns an audit entry of the API server.
 func line(agent, verb, ref string, code int, more string) string {
 	return fmt.Sprintf(`{"kind":"Event","level":"Metadata","stage":"ResponseComplete","verb":%q,"user":{"username":"somebody"},"userAgent":%q,`+
 		`"objectRef":{%s},"responseStatus":{"metadata":{},"code":%d},%s"requestReceivedTimestamp":"2026-01-02T03:04:05.000100Z","stageTimestamp":"2026-01-02T03:04:05.000350Z"}`+"\n",
@@ -43,7 +43,7 @@ func read(t *testing.T, log *Log) []Entry {
 	return entries
 }
 
-func TestAnEntryReportsWhoWroteWhatAndWhen(t *testing.T) {
+func TestEntryOfAWrite(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 100_000, time.UTC)
 	base := Entry{User: "somebody", Received: at, Answered: at.Add(250 * time.Microsecond), Namespace: "a", Code: 200}
 	for _, test := range []struct {
@@ -81,7 +81,7 @@ func TestAnEntryReportsWhoWroteWhatAndWhen(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoWriteThatWasAnsweredIsNotVisited(t *testing.T) {
+func TestOnlyAnsweredWritesAreVisited(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	write(t, path, line("x", "get", jobRef, 200, ""),
 		strings.Replace(line("x", "create", jobRef, 200, ""), "ResponseComplete", "RequestReceived", 1), "\n",
@@ -91,13 +91,13 @@ func TestWhatIsNoWriteThatWasAnsweredIsNotVisited(t *testing.T) {
 	}
 }
 
-func TestALogIsReadInParts(t *testing.T) {
+func TestLogIsReadInParts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	log := Open(path)
 	if err := log.Read(func(*Entry) {}); err == nil {
-		t.Error("a log that is not there was read")
+		t.Error("reading a missing log did not fail")
 	}
-	// Longer than what is read at once.
+	// Longer than the read buffer.
 	long := line("long", "create", jobRef, 201, `"requestObject":"`+strings.Repeat("x", 3<<20)+`",`)
 	whole := line("second", "create", jobRef, 201, "")
 	write(t, path, line("before", "create", jobRef, 201, ""))
@@ -117,7 +117,7 @@ func TestALogIsReadInParts(t *testing.T) {
 	}
 }
 
-func TestALineThatIsNoEntryIsNamed(t *testing.T) {
+func TestErrorOfAnInvalidLineContainsItsNumber(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	write(t, path, line("x", "create", jobRef, 201, ""), "no JSON\n")
 	err := Open(path).Read(func(*Entry) {})

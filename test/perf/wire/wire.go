@@ -1,9 +1,9 @@
-// Package wire sends requests that are ready to an API server and hands on what is
-// answered, which mostly nobody reads: the tool shares the machine with what it measures.
+// Package wire sends prepared requests to an API server with little processor time, because the
+// tool shares the machine with the programs that it measures. Most responses are discarded.
 //
-// The transport is client-go's. The requests are not: client-go's REST client takes a
-// third more processor time for the same write (see docs/operations/performance.md), because it
-// builds each address and header again and copies them for each layer of its transport.
+// The transport is that of client-go, but not its REST client. The REST client needs a third more
+// processor time for the same write (see docs/operations/performance.md), because it builds each
+// URL and header again and copies them for each layer of the transport.
 package wire
 
 import (
@@ -20,16 +20,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Client acts as one user.
+// Client sends requests as one user.
 type Client struct {
 	transport    http.RoundTripper
 	base         *url.URL
 	agent, token string
 }
 
-// New acts as the user of the config; agent is its user agent.
+// New returns a client with the user of the config and a user agent.
 func New(config *rest.Config, agent string) (*Client, error) {
-	// Headers are complete, so that no layer of the transport has to copy and add to them.
+	// Headers are complete, so that no layer of the transport copies them.
 	bare := rest.CopyConfig(config)
 	bare.BearerToken, bare.UserAgent, bare.DisableCompression = "", "", true
 	transport, err := rest.TransportFor(bare)
@@ -43,11 +43,11 @@ func New(config *rest.Config, agent string) (*Client, error) {
 	return &Client{transport: transport, base: base, agent: agent, token: config.BearerToken}, nil
 }
 
-// Close ends its connections.
+// Close closes the connections.
 func (c *Client) Close() { utilnet.CloseIdleConnectionsFor(c.transport) }
 
-// Header is that of all requests of a kind, which nobody changes: what is to be
-// answered, and what is sent, if anything.
+// Header returns a header that requests can share, with the accepted type and the content type, if
+// any. Do not change it.
 func (c *Client) Header(accept, contentType string) http.Header {
 	h := http.Header{"User-Agent": {c.agent}, "Accept": {accept}}
 	if c.token != "" {
@@ -59,14 +59,14 @@ func (c *Client) Header(accept, contentType string) http.Header {
 	return h
 }
 
-// Request is one that is ready.
+// Request is a prepared request.
 type Request struct {
 	Method, Path, Query string
 	Header              http.Header
-	Body                []byte // nil: none
+	Body                []byte // nil without a body
 }
 
-// Refused is an answer of the API server that is no success.
+// Refused is an unsuccessful response of the API server.
 type Refused struct {
 	Code    int
 	Message string
@@ -76,19 +76,19 @@ func (r *Refused) Error() string {
 	return fmt.Sprintf("the API server answers %d: %s", r.Code, r.Message)
 }
 
-// Conflict reports that the object was changed meanwhile, or exists already.
+// Conflict reports that the object was changed concurrently, or already exists.
 func Conflict(err error) bool {
 	var refused *Refused
 	return errors.As(err, &refused) && refused.Code == http.StatusConflict
 }
 
-// Passing reports whether the same request may succeed a moment later.
+// Passing reports whether the error is temporary.
 func Passing(err error) bool {
 	var refused *Refused
 	return !errors.As(err, &refused) || refused.Code == http.StatusTooManyRequests || refused.Code >= 500
 }
 
-// Send drops the answer.
+// Send sends a request and discards the response.
 func (c *Client) Send(ctx context.Context, r Request) error {
 	answer, err := c.Open(ctx, r)
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *Client) Send(ctx context.Context, r Request) error {
 	return err
 }
 
-// Decode reads the answer into what is given.
+// Decode sends a request and decodes the response.
 func (c *Client) Decode(ctx context.Context, r Request, into any) error {
 	answer, err := c.Open(ctx, r)
 	if err != nil {
@@ -112,7 +112,7 @@ func (c *Client) Decode(ctx context.Context, r Request, into any) error {
 	return nil
 }
 
-// Open returns the body of a successful answer, to be closed.
+// Open returns the body of a successful response. The caller closes it.
 func (c *Client) Open(ctx context.Context, r Request) (io.ReadCloser, error) {
 	address := *c.base
 	address.Path, address.RawQuery = r.Path, r.Query
@@ -120,7 +120,7 @@ func (c *Client) Open(ctx context.Context, r Request) (io.ReadCloser, error) {
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
 	if r.Body != nil {
 		request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(r.Body)), int64(len(r.Body))
-		// For a connection that the server has just closed.
+		// The transport repeats the request if the server has just closed the connection.
 		request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Body)), nil }
 	}
 	response, err := c.transport.RoundTrip(request)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// client is of an API server that answers as the test says.
+// client returns a client of a fake API server.
 func client(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
 	s := httptest.NewServer(handler)
@@ -24,7 +24,7 @@ func client(t *testing.T, handler http.HandlerFunc) *Client {
 	return c
 }
 
-func TestARequestArrivesAsItIs(t *testing.T) {
+func TestRequestIsSentUnchanged(t *testing.T) {
 	c := client(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -49,7 +49,7 @@ func TestARequestArrivesAsItIs(t *testing.T) {
 	}
 }
 
-func TestARefusalSaysWhatTheServerSays(t *testing.T) {
+func TestRefusedContainsTheMessageOfTheServer(t *testing.T) {
 	for _, test := range []struct {
 		code              int
 		body, want        string

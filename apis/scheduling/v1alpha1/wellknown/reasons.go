@@ -45,6 +45,12 @@ const (
 	// ReasonSuspendedByUser means that a person suspended the released job by hand. As the reason
 	// of the condition Evicted, it means that the job has stopped, too.
 	ReasonSuspendedByUser Reason = "SuspendedByUser"
+	// ReasonJobChanged means that the job changed between its admission and its release, so that
+	// it was not released. It is also the reason of the condition Evicted until the unit has the
+	// request of the changed job.
+	ReasonJobChanged Reason = "JobChanged"
+	// ReasonTerminating means that the unit is being deleted and that a finalizer keeps it.
+	ReasonTerminating Reason = "Terminating"
 )
 
 // ReasonPodsRemain of a running unit means that its job has ended and that an object of the job
@@ -77,6 +83,8 @@ const (
 const (
 	ReasonJobSucceeded Reason = "JobSucceeded"
 	ReasonJobFailed    Reason = "JobFailed"
+	// ReasonJobDeleted means that the job was deleted while a finalizer keeps its unit.
+	ReasonJobDeleted Reason = "JobDeleted"
 )
 
 // ReasonInForce of the condition Valid means that decisions follow the quota tree.
@@ -87,7 +95,7 @@ const ReasonInForce Reason = "InForce"
 func (r Reason) NeedsAction() bool {
 	switch r {
 	case ReasonNoQuota, ReasonQuotaNotAllowed, ReasonInvalidQuotaTree, ReasonExceedsMaxQuota, ReasonExceedsMinQuota,
-		ReasonInvalidRequest:
+		ReasonInvalidRequest, ReasonTerminating:
 		return true
 	}
 	return false

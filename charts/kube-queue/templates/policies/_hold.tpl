@@ -40,6 +40,11 @@ JSONPatch{op: 'add', path: '/{{ replace "." "/" (index . 0) }}', value: {{ index
 {{- $found | toJson -}}
 {{- end -}}
 
+{{/* Whether the object is a new copy of a released job. */}}
+{{- define "kube-queue.celCopy" -}}
+(request.operation == 'CREATE' && object.metadata.?annotations[?'kube-queue/released'].hasValue())
+{{- end -}}
+
 {{/* Owners whose children are queued separately, as a condition on the owner o. */}}
 {{- define "kube-queue.celOwner" -}}
 o.?kind.orValue('') == '{{ .kind }}' && o.?apiVersion.orValue('').startsWith('{{ .group }}/')
@@ -136,9 +141,13 @@ spec:
       || ({{ replace "object." "object.?" $suspend }}.orValue(false) == true && (
         !object.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].hasValue()
         || object.metadata.?annotations[?'kube-queue/released'].hasValue()))
+      || {{ include "kube-queue.celCopy" . }}
   {{- else }}
+  # A copy of a released job is a new job.
   - name: marked
-    expression: "object.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].orValue('') == 'true'"
+    expression: >-
+      object.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].orValue('') == 'true'
+      || {{ include "kube-queue.celCopy" . }}
   {{- end }}
   {{- if not $kind.native }}
   # An incomplete {{ $kind.kind }} creates no pod; its operator reports what is missing.
@@ -212,6 +221,14 @@ spec:
         {{- end }})
       {{- end }}
   mutations:
+  # A copy of a released job gets its mark back.
+  - patchType: JSONPatch
+    jsonPatch:
+      expression: >-
+        !{{ include "kube-queue.celCopy" . }} ? [] : [
+          JSONPatch{op: 'remove', path: '/metadata/annotations/' + jsonpatch.escapeKey('kube-queue/released')},
+          JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('scheduling.x-k8s.io/suspend'), value: 'true'}
+        ]
   {{- $parent := include "kube-queue.parent" $kind.suspendPath }}
   {{- if ne $parent "spec" }}
   # {{ $parent | splitList "." | last }} may be absent.

@@ -21,7 +21,7 @@ import (
 func Root(object *unstructured.Unstructured) tree.Node {
 	root, found, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "root")
 	if err != nil || !found {
-		return tree.Node{Faults: []string{"spec.root is missing"}}
+		return tree.Node{Faults: []string{"spec.root is missing; set it to the root node of the tree"}}
 	}
 	return decodeNode(root)
 }

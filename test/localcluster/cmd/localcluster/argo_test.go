@@ -10,7 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
 )
 
-// workflowsYAML are workflows whose pods take no time, and one that never ends.
+// workflowsYAML contains workflows whose pods end immediately, and one that does not end.
 const workflowsYAML = `
 apiVersion: argoproj.io/v1alpha1
 kind: Workflow
@@ -81,8 +81,8 @@ spec:
     container: {image: none, command: [none]}
 `
 
-// TestWorkflowsRunStepByStep runs two clusters: their controllers want the same
-// port, and the second goes without.
+// TestWorkflowsRunStepByStep runs two clusters, because their controllers use the same port. The
+// second runs without it.
 func TestWorkflowsRunStepByStep(t *testing.T) {
 	start := func() (data string, r *running) {
 		data = filepath.Join(t.TempDir(), "argo")
@@ -141,7 +141,7 @@ func waitForWorkflow(t *testing.T, ready *cluster.Ready, name, want string) {
 	})
 }
 
-// podsOfWorkflow are the phases of its pods and what they were handed.
+// podsOfWorkflow returns the phases of its pods and their arguments.
 func podsOfWorkflow(t *testing.T, ready *cluster.Ready, name string) string {
 	t.Helper()
 	out := kubectl(t, ready, "", "get", "pods", "-l", "workflows.argoproj.io/workflow="+name, "-o",

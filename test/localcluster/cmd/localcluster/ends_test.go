@@ -19,7 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
 )
 
-// running is a command that was started.
+// running is a started command.
 type running struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
@@ -30,7 +30,7 @@ type running struct {
 	copied chan struct{}
 }
 
-// startRun starts a command whose standard input stays open.
+// startRun starts a command with an open standard input.
 func startRun(t *testing.T, cmd *exec.Cmd) *running {
 	t.Helper()
 	stdin, err := cmd.StdinPipe()
@@ -87,7 +87,7 @@ func (r *running) said() string {
 	return r.errs.String()
 }
 
-// says waits for something on standard error.
+// says waits for a text on standard error.
 func (r *running) says(t *testing.T, text string) {
 	t.Helper()
 	eventually(t, text, func() error {
@@ -105,7 +105,7 @@ func (r *running) wait(t *testing.T) result {
 	return result{code: r.cmd.ProcessState.ExitCode(), errs: r.said()}
 }
 
-func TestACrashEndsARunAndIsReported(t *testing.T) {
+func TestCrashEndsTheRunAndIsReported(t *testing.T) {
 	data := t.TempDir()
 	r := startRun(t, command("run", "--data", data, "--nodes=1"))
 	r.ready(t)
@@ -129,10 +129,10 @@ func TestACrashEndsARunAndIsReported(t *testing.T) {
 	}
 }
 
-func TestNothingOutlivesASupervisorThatIsKilled(t *testing.T) {
+func TestNoProcessOutlivesAKilledSupervisor(t *testing.T) {
 	data := filepath.Join(t.TempDir(), strings.Repeat("a-path-too-long-for-a-socket/", 4), "data")
 	succeed(t, "up", "--data", data, "--nodes=1")
-	// The kernel does not end what a program started in turn: down finds it.
+	// The kernel does not kill the children of a program. "down" finds them.
 	succeed(t, "program", "start", "--data", data, "--name", "family", "--", "sh", "-c", "sleep 1000 & wait")
 	s := status(t, data)
 	var marked []process.Identity
@@ -162,7 +162,7 @@ func TestNothingOutlivesASupervisorThatIsKilled(t *testing.T) {
 	succeed(t, "down", "--data", data)
 }
 
-func TestAStartThatIsInterruptedLeavesNothing(t *testing.T) {
+func TestInterruptedStartLeavesNothing(t *testing.T) {
 	for name, test := range map[string]struct {
 		command string
 		end     func(*running)
@@ -188,7 +188,7 @@ func TestAStartThatIsInterruptedLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestABuildThatIsInterruptedLeavesNothing(t *testing.T) {
+func TestInterruptedBuildLeavesNothing(t *testing.T) {
 	cache := t.TempDir()
 	cmd := command("build", "--components=kwok")
 	cmd.Env = append(os.Environ(), "KUBE_QUEUE_CACHE="+cache)
@@ -197,7 +197,7 @@ func TestABuildThatIsInterruptedLeavesNothing(t *testing.T) {
 	scratch := filepath.Join(cache, "localcluster", "building-kwok", "scratch")
 	eventually(t, "go command", func() error {
 		if len(process.Marked("GOTMPDIR", scratch)) == 0 {
-			return errors.New("it does not run yet")
+			return errors.New("the build has not started yet")
 		}
 		return nil
 	})

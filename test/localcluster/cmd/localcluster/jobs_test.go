@@ -10,7 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
 )
 
-// podYAML is a pod with an init container, a side car and two containers.
+// podYAML returns a pod with an init container, a sidecar and two containers.
 func podYAML(name, ownerKind, runTime, exitCode string) string {
 	yaml := "apiVersion: v1\nkind: Pod\nmetadata:\n  name: " + name + "\n  annotations:\n    made-by: test\n"
 	if runTime != "" {
@@ -20,7 +20,7 @@ func podYAML(name, ownerKind, runTime, exitCode string) string {
 		yaml += fmt.Sprintf("    localcluster.kube-queue.dev/exit-code: %q\n", exitCode)
 	}
 	if ownerKind != "" {
-		// A group nobody serves: garbage collection does not look for the owner.
+		// The API group is not served, so the garbage collector does not look for the owner.
 		yaml += fmt.Sprintf("  ownerReferences: [{apiVersion: owners.example.com/v1, kind: %s, name: owner, uid: some-owner, controller: true}]\n", ownerKind)
 	}
 	return yaml + `spec:
@@ -75,7 +75,7 @@ func podsEnd(t *testing.T, ready *cluster.Ready) {
 		all = append(all, pod)
 	}
 	kubectl(t, ready, strings.Join(all, "---\n"), "create", "-f", "-")
-	// Those that end first: by then the others would have ended, too.
+	// Wait first for the jobs that end. After that the others would have ended too.
 	for _, test := range tests {
 		waitForPod(t, ready, test.name, test.want)
 	}
@@ -174,7 +174,7 @@ func trainingJobs(t *testing.T, ready *cluster.Ready) {
 	state := func(kind, name, want string) {
 		t.Helper()
 		eventually(t, kind+" "+name, func() error {
-			// The column people see, by its header.
+			// Read the printed column by its header.
 			out, err := tryKubectl(ready, "", "-n", "training", "get", kind, name)
 			if err == nil && !slices.Contains(strings.Fields(out), want) {
 				err = errors.New(out)

@@ -8,8 +8,8 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
 )
 
-// rayYAML is an object of Ray with one cluster of a head, a worker, and a group of
-// workers on two hosts each. The spec's own lines come first.
+// rayYAML returns a Ray object whose cluster has a head, a worker, and a worker group with two
+// hosts per worker. The lines of spec come first.
 func rayYAML(kind, name, annotations string, spec ...string) string {
 	indent, clusterSpec := "  ", ""
 	if kind == "RayJob" {
@@ -47,7 +47,7 @@ const (
 	raySuspend, rayShutdown = "suspend: true", "shutdownAfterJobFinishes: true"
 )
 
-// TestRayJobsAndRayClustersRun starts kuberay; most of its parts wait.
+// TestRayJobsAndRayClustersRun runs its parts in parallel, because they mostly wait.
 func TestRayJobsAndRayClustersRun(t *testing.T) {
 	data := t.TempDir()
 	running := startRun(t, command("run", "--data", data, "--nodes=2", "--node-cpu=32", "--pod-run-time=2s", "--operators=kuberay"))
@@ -75,7 +75,7 @@ func TestRayJobsAndRayClustersRun(t *testing.T) {
 	nothingLeft(t, data, parts...)
 }
 
-// rayState waits until the fields of a status, joined by a slash, are these.
+// rayState waits until the fields of a status, joined by slashes, have these values.
 func rayState(t *testing.T, ready *cluster.Ready, resource, want string) {
 	t.Helper()
 	fields := "{.status.state}"
@@ -91,8 +91,7 @@ func rayState(t *testing.T, ready *cluster.Ready, resource, want string) {
 	})
 }
 
-// rayClusterOf is the name of a job's RayCluster with the number of its pods, or
-// nothing.
+// rayClusterOf returns the name of a job's RayCluster with the number of its pods, or "".
 func rayClusterOf(t *testing.T, ready *cluster.Ready, job string) (name string, pods int) {
 	t.Helper()
 	name = kubectl(t, ready, "", "get", "raycluster", "-l", "ray.io/originated-from-cr-name="+job, "-o", "jsonpath={.items[*].metadata.name}")
@@ -102,7 +101,7 @@ func rayClusterOf(t *testing.T, ready *cluster.Ready, job string) (name string, 
 	return name, pods
 }
 
-// endRayJob ends a job that would never end.
+// endRayJob ends a job that does not end otherwise.
 func endRayJob(t *testing.T, ready *cluster.Ready, name string) {
 	t.Helper()
 	kubectl(t, ready, "", "annotate", "--overwrite", "rayjob", name, "localcluster.kube-queue.dev/run-time=1ms")
@@ -168,8 +167,8 @@ func rayJobModes(t *testing.T, ready *cluster.Ready) {
 func rayJobDeleted(t *testing.T, ready *cluster.Ready) {
 	kubectl(t, ready, rayYAML("RayJob", "deleted", runTime+"never"), "create", "-f", "-")
 	rayState(t, ready, "rayjob/deleted", "Running/RUNNING")
-	// The operator's finalizer holds it. What it owned is collected when the garbage
-	// collector has heard of these kinds, some 30 s after the start.
+	// The operator's finalizer delays the deletion. The garbage collector deletes the dependents
+	// after it has discovered these kinds, about 30 s after the start.
 	kubectl(t, ready, "", "delete", "rayjob", "deleted", "--timeout=20s")
 	if log := succeed(t, "logs", "--data", ready.Data, "ray-dashboard").out; !strings.Contains(log, `/stop: {"stopped":true}`) {
 		t.Errorf("its job was not stopped: %s", log)
@@ -179,7 +178,7 @@ func rayJobDeleted(t *testing.T, ready *cluster.Ready) {
 func raySubmitterStays(t *testing.T, ready *cluster.Ready) {
 	kubectl(t, ready, rayYAML("RayJob", "long", runTime+"never"), "create", "-f", "-")
 	rayState(t, ready, "rayjob/long", "Running/RUNNING")
-	// By the time another job has ended, the submitter would have, too.
+	// When another job has ended, the submitter would have ended too.
 	kubectl(t, ready, rayYAML("RayJob", "usual", ""), "create", "-f", "-")
 	rayState(t, ready, "rayjob/usual", "Complete/SUCCEEDED")
 	if got := kubectl(t, ready, "", "get", "pods", "-l", "job-name=long", "-o", "jsonpath={.items[*].status.phase}"); got != "Running" {
@@ -189,8 +188,7 @@ func raySubmitterStays(t *testing.T, ready *cluster.Ready) {
 	rayState(t, ready, "rayjob/long", "Complete/SUCCEEDED")
 }
 
-// rayClusters also reports what the operator adds to pods, because a queue has to
-// reckon with it.
+// rayClusters also checks what the operator adds to pods, because a queue has to charge it.
 func rayClusters(t *testing.T, ready *cluster.Ready) {
 	kubectl(t, ready, rayYAML("RayCluster", "cluster", "", raySuspend, "enableInTreeAutoscaling: true"), "create", "-f", "-")
 	suspend := func(value string) {

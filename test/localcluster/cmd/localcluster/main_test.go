@@ -18,17 +18,17 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
 )
 
-// These tests run the real program. They share one cluster that has everything,
-// and start others only for what ends one.
+// These tests run the real program. They share one cluster with all parts, and start another one
+// only if a test stops it.
 
 const (
-	// mark is the environment variable all processes of a cluster carry.
+	// mark is the environment variable of all processes of a cluster.
 	mark = "KUBE_QUEUE_LOCALCLUSTER_DATA"
-	// patience is far more than anything takes.
+	// patience is a timeout that is much longer than each step needs.
 	patience = 60 * time.Second
 )
 
-// program is the program under test, built once.
+// program is the path of the program under test.
 var program string
 
 // shared is the data folder of the cluster that most tests use.
@@ -48,7 +48,7 @@ func runTests(m *testing.M) int {
 		fmt.Printf("build: %v\n%s", err, out)
 		return 1
 	}
-	// What is not cached takes minutes, and is no part of any test.
+	// Building components takes minutes if they are not cached, and is not part of a test.
 	build := exec.Command(program, "build")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
@@ -60,7 +60,7 @@ func runTests(m *testing.M) int {
 	return code
 }
 
-// result is how a command ended.
+// result is the result of a command.
 type result struct {
 	code      int
 	out, errs string
@@ -68,7 +68,7 @@ type result struct {
 
 func command(args ...string) *exec.Cmd {
 	cmd := exec.Command(program, args...)
-	// A test that hangs must not leave one behind.
+	// The command must end if the test hangs.
 	cmd.Cancel, cmd.WaitDelay = nil, patience
 	return cmd
 }
@@ -90,7 +90,7 @@ func finish(t *testing.T, cmd *exec.Cmd) result {
 	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
-// succeed runs a command that must work.
+// succeed runs a command that must succeed.
 func succeed(t *testing.T, args ...string) result {
 	t.Helper()
 	r := localcluster(t, args...)
@@ -109,7 +109,7 @@ var startShared = sync.OnceValue(func() error {
 	return nil
 })
 
-// useShared starts the shared cluster if it does not run yet.
+// useShared starts the shared cluster if it is not running.
 func useShared(t *testing.T) *cluster.Ready {
 	t.Helper()
 	if err := startShared(); err != nil {
@@ -142,7 +142,7 @@ func part(t *testing.T, s *cluster.Status, name string) cluster.PartStatus {
 	return cluster.PartStatus{}
 }
 
-// nothingLeft fails if anything of the cluster still runs after a moment.
+// nothingLeft waits until no process of the cluster runs.
 func nothingLeft(t *testing.T, data string, parts ...cluster.PartStatus) {
 	t.Helper()
 	ids := process.Marked(mark, data)
@@ -150,11 +150,11 @@ func nothingLeft(t *testing.T, data string, parts ...cluster.PartStatus) {
 		ids = append(ids, p.Identity)
 	}
 	if err := process.WaitGone(ids, 5*time.Second); err != nil {
-		t.Errorf("something is left: %v", err)
+		t.Errorf("processes are left: %v", err)
 	}
 }
 
-// kubectl runs the built kubectl and returns what it prints.
+// kubectl runs the built kubectl and returns its output.
 func kubectl(t *testing.T, ready *cluster.Ready, stdin string, args ...string) string {
 	t.Helper()
 	out, err := tryKubectl(ready, stdin, args...)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTheAPIServerRunsAlone(t *testing.T) {
+func TestOnlyAPI(t *testing.T) {
 	data := t.TempDir()
 	r := startRun(t, command("run", "--data", data, "--only-api"))
 	ready := r.ready(t)
@@ -15,7 +15,7 @@ func TestTheAPIServerRunsAlone(t *testing.T) {
 		names = append(names, p.Name)
 	}
 	if got := strings.Join(names, " "); got != "etcd kube-apiserver" {
-		t.Errorf("there run %s", got)
+		t.Errorf("the running parts are %s", got)
 	}
 	kubectl(t, ready, "", "create", "configmap", "here")
 	if nodes := kubectl(t, ready, "", "get", "nodes", "-o", "name"); nodes != "" {

@@ -13,8 +13,8 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
 )
 
-// mpiAndJobSetYAML has a job that succeeds and one that fails of each kind, all
-// suspended, and as little in them as users may write.
+// mpiAndJobSetYAML contains one suspended job of each kind that succeeds and one that fails, with
+// only the required fields.
 const mpiAndJobSetYAML = `
 apiVersion: kubeflow.org/v2beta1
 kind: MPIJob
@@ -64,13 +64,13 @@ spec:
           spec: {containers: [{name: main, image: none}]}
 `
 
-// TestMPIJobsAndJobSetsRunBesideTrainingJobs starts all three operators, while
-// somebody has the port that mpi-operator listens on everywhere else.
+// TestMPIJobsAndJobSetsRunBesideTrainingJobs starts all three operators, while the default port of
+// mpi-operator is in use.
 func TestMPIJobsAndJobSetsRunBesideTrainingJobs(t *testing.T) {
 	if taken, err := net.Listen("tcp", ":8080"); err == nil {
 		defer taken.Close()
 	}
-	// make names folders so.
+	// The Makefile uses such folder names.
 	data := filepath.Join(t.TempDir(), "mpi-operator,jobset")
 	running := startRun(t, command("run", "--data", data, "--nodes=2", "--pod-run-time=1s", "--operators=mpi-operator,training-operator,jobset"))
 	ready := running.ready(t)
@@ -104,7 +104,7 @@ func TestMPIJobsAndJobSetsRunBesideTrainingJobs(t *testing.T) {
 
 	wrong := strings.Replace(jobSetYAML, "spec:", "spec:\n  successPolicy: {operator: All, targetReplicatedJobs: [other]}", 1)
 	if _, err := tryKubectl(ready, wrong, "create", "-f", "-"); err == nil || !strings.Contains(err.Error(), "'other' does not appear") {
-		t.Errorf("a JobSet that cannot be: %v", err)
+		t.Errorf("an invalid JobSet: %v", err)
 	}
 	wroteTheirOwn(t, ready)
 

@@ -16,8 +16,8 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
 )
 
-// TestACluster tries one cluster from all sides at once; most of its parts wait.
-func TestACluster(t *testing.T) {
+// TestCluster runs its parts in parallel on one cluster, because they mostly wait.
+func TestCluster(t *testing.T) {
 	ready := useShared(t)
 	t.Run("parts", func(t *testing.T) {
 		for name, test := range map[string]func(*testing.T, *cluster.Ready){
@@ -41,16 +41,16 @@ func TestACluster(t *testing.T) {
 			})
 		}
 	})
-	t.Run("a program that crashes is reported, and no more", programCrash)
-	t.Run("the audit log reports who wrote what", func(t *testing.T) { auditLog(t, ready) })
-	t.Run("down ends all of it, and may be said twice", func(t *testing.T) {
+	t.Run("a crash of a program is only reported", programCrash)
+	t.Run("the audit log contains users and objects", func(t *testing.T) { auditLog(t, ready) })
+	t.Run("down stops all processes and can be repeated", func(t *testing.T) {
 		parts := status(t, shared).Parts
 		if r := succeed(t, "down", "--data", shared); !strings.Contains(r.errs, "stopped the cluster") {
-			t.Errorf("it says %q", r.errs)
+			t.Errorf("the output is %q", r.errs)
 		}
 		nothingLeft(t, shared, parts...)
 		if r := succeed(t, "down", "--data", shared); !strings.Contains(r.errs, "no cluster runs") {
-			t.Errorf("it says %q", r.errs)
+			t.Errorf("the output is %q", r.errs)
 		}
 		if s := status(t, shared); s.Phase != cluster.PhaseStopped {
 			t.Errorf("it is %s", s.Phase)
@@ -82,7 +82,7 @@ func servesPolicies(t *testing.T, ready *cluster.Ready) {
 
 func givesTokens(t *testing.T, ready *cluster.Ready) {
 	token := strings.TrimSpace(kubectl(t, ready, "", "create", "token", "default"))
-	// The kubeconfig's own token would win: this one has none.
+	// A token in the kubeconfig has precedence, so this kubeconfig has none.
 	config := t.TempDir() + "/kubeconfig"
 	content, err := os.ReadFile(ready.Kubeconfig)
 	if err != nil {
@@ -124,7 +124,7 @@ func programs(t *testing.T, ready *cluster.Ready) {
 		}
 		return nil
 	})
-	if r := localcluster(t, named("start", "waits", "--", "true")...); r.code != 1 || !strings.Contains(r.errs, "runs already") {
+	if r := localcluster(t, named("start", "waits", "--", "true")...); r.code != 1 || !strings.Contains(r.errs, "is already running") {
 		t.Errorf("a second of that name: %+v", r)
 	}
 	succeed(t, named("kill", "waits")...)
@@ -140,11 +140,11 @@ func programs(t *testing.T, ready *cluster.Ready) {
 	defer server.Close()
 	succeed(t, named("start", "waits", "--ready-url", server.URL, "--", "sleep", "1000")...)
 	if asked.Load() < 3 {
-		t.Error("it was ready before it said so")
+		t.Error("it was ready before its ready check passed")
 	}
 }
 
-// programCrash spoils the status for others, so it comes after them.
+// programCrash changes the status of the cluster, so it runs after the other parts.
 func programCrash(t *testing.T) {
 	r := localcluster(t, "program", "start", "--data", shared, "--name", "never-ready", "--ready-url", "http://127.0.0.1:1/", "--", "sh", "-c", "echo cannot; exit 3")
 	if r.code != 1 || !strings.Contains(r.errs, "never-ready crashed: exit status 3") || !strings.Contains(r.errs, "cannot") {
@@ -170,7 +170,7 @@ func upAgain(t *testing.T, ready *cluster.Ready) {
 		t.Errorf("got %+v", r)
 	}
 	if after := status(t, shared); after.Supervisor != before.Supervisor {
-		t.Error("it is another cluster")
+		t.Error("the second start made another cluster")
 	}
 }
 
@@ -186,7 +186,7 @@ func refusesFolder(t *testing.T, _ *cluster.Ready) {
 	}
 }
 
-// auditEntry is what is looked at of an entry.
+// auditEntry has the fields of an entry that are checked.
 type auditEntry struct {
 	Stage, Level, Verb string
 	User               struct{ Username string }
@@ -204,7 +204,7 @@ func auditLog(t *testing.T, ready *cluster.Ready) {
 	}
 	defer file.Close()
 	wrote := map[string]bool{}
-	// No line is longer than what a plain scanner takes.
+	// No line exceeds the buffer of a bufio.Scanner.
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
 		var e auditEntry
@@ -214,7 +214,7 @@ func auditLog(t *testing.T, ready *cluster.Ready) {
 		ref := e.ObjectRef
 		if e.Stage != "ResponseComplete" || e.Verb == "get" || e.Verb == "list" || e.Verb == "watch" ||
 			ref.Resource == "leases" || ref.Subresource == "token" || strings.HasSuffix(ref.Resource, "reviews") {
-			t.Errorf("an entry nobody requested: %s", lines.Text())
+			t.Errorf("an entry that the policy excludes: %s", lines.Text())
 		}
 		if e.ResponseObject != nil && len(e.ResponseObject.Metadata.ManagedFields) > 0 {
 			t.Errorf("an entry with managed fields: %s", lines.Text())
@@ -251,12 +251,12 @@ func secondCluster(t *testing.T, first *cluster.Ready) {
 	running := startRun(t, cmd)
 	second := running.ready(t)
 	if second.Data == first.Data || second.Server == first.Server || second.AuditLog == first.AuditLog {
-		t.Errorf("it shares with the first: %+v", second)
+		t.Errorf("it shares something with the first: %+v", second)
 	}
 	parts := status(t, data).Parts
 	kubectl(t, second, "", "create", "configmap", "only-here", "--from-literal=a=secret-text")
 	if _, err := tryKubectl(first, "", "get", "configmap", "only-here"); err == nil || !strings.Contains(err.Error(), "NotFound") {
-		t.Errorf("the first has it, too: %v", err)
+		t.Errorf("the first cluster has it too: %v", err)
 	}
 	kubectl(t, second, podYAML("logged-complete", "", "", ""), "create", "-f", "-")
 	waitForPod(t, second, "logged-complete", "Running a=true// b=true// True")
@@ -266,7 +266,7 @@ func secondCluster(t *testing.T, first *cluster.Ready) {
 	}
 	for line := range strings.Lines(string(audit)) {
 		if pod := strings.Contains(line, `"resource":"pods"`) && !strings.Contains(line, `"subresource"`); pod != strings.Contains(line, `"responseObject"`) {
-			t.Errorf("of pods alone there should be objects: %s", line)
+			t.Errorf("only entries of pods should contain objects: %s", line)
 		}
 	}
 	if !strings.Contains(string(audit), `"name":"logged-complete"`) || !strings.Contains(string(audit), `"name":"only-here"`) || strings.Contains(string(audit), "secret-text") {

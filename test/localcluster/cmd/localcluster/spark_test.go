@@ -11,7 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
 )
 
-// sparkYAML is a suspended application; more goes below spec.
+// sparkYAML returns a suspended application. more is added to the spec.
 func sparkYAML(name, more string) string {
 	return fmt.Sprintf(`
 apiVersion: sparkoperator.k8s.io/v1beta2
@@ -28,8 +28,8 @@ spec:
 `, name, more)
 }
 
-// TestSparkApplicationsRunWithTheirExecutors tries all in one cluster whose folder
-// has a name that is hard on commands.
+// TestSparkApplicationsRunWithTheirExecutors uses a data folder whose name contains special
+// characters.
 func TestSparkApplicationsRunWithTheirExecutors(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "a folder, of Spark")
 	running := startRun(t, command("run", "--data", data, "--nodes=2", "--pod-run-time=2s", "--operators=spark-operator"))
@@ -88,8 +88,7 @@ func suspendSpark(t *testing.T, ready *cluster.Ready, name string, suspend bool)
 	}
 }
 
-// waitForSparkPods waits until the pods of an application are so many of these
-// roles and phases.
+// waitForSparkPods waits until the pods of an application have these roles and phases.
 func waitForSparkPods(t *testing.T, ready *cluster.Ready, name, want string) {
 	t.Helper()
 	eventually(t, "pods of "+name, func() error {

@@ -86,7 +86,7 @@ func TestAComponentWithoutModuleIsAnError(t *testing.T) {
 	}
 }
 
-func TestTheCacheIsWhereTheEnvironmentSays(t *testing.T) {
+func TestCacheDir(t *testing.T) {
 	for name, test := range map[string]struct {
 		env  map[string]string
 		want string
@@ -107,7 +107,7 @@ func TestTheCacheIsWhereTheEnvironmentSays(t *testing.T) {
 	}
 }
 
-func TestTheCallersGoFlagsDoNotCount(t *testing.T) {
+func TestGOFLAGSOfTheCallerAreIgnored(t *testing.T) {
 	t.Setenv("GOFLAGS", "-mod=nonsense")
 	t.Setenv("GOWORK", "/nonexistent")
 	source, component := hello(t, helloMain)
@@ -131,7 +131,7 @@ func TestTheCallersGoFlagsDoNotCount(t *testing.T) {
 	checkOnlyResults(t, builder.Cache, 1)
 }
 
-func TestAFailedBuildShowsWhatTheCompilerSaid(t *testing.T) {
+func TestErrorOfABuildContainsTheCompilerOutput(t *testing.T) {
 	source, component := hello(t, "package main\n\nfunc main() { undefinedFunction() }\n")
 	builder := newBuilder(t, source, &bytes.Buffer{})
 	_, err := builder.Ensure(context.Background(), []Component{component})
@@ -141,7 +141,7 @@ func TestAFailedBuildShowsWhatTheCompilerSaid(t *testing.T) {
 	checkOnlyResults(t, builder.Cache, 0)
 }
 
-func TestABuildWaitsForAnother(t *testing.T) {
+func TestConcurrentBuildsWait(t *testing.T) {
 	source, component := hello(t, helloMain)
 	var out bytes.Buffer
 	builder := newBuilder(t, source, &out)
@@ -156,7 +156,7 @@ func TestABuildWaitsForAnother(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if !strings.Contains(out.String(), "waiting for another build to finish ...") {
-		t.Errorf("it says %q", out.String())
+		t.Errorf("the output is %q", out.String())
 	}
 	release()
 	if _, err := builder.Ensure(context.Background(), []Component{component}); err != nil {
@@ -164,7 +164,7 @@ func TestABuildWaitsForAnother(t *testing.T) {
 	}
 }
 
-// checkOnlyResults fails if the cache holds more than its lock and results.
+// checkOnlyResults fails if the cache contains more than its lock and results.
 func checkOnlyResults(t *testing.T, cache string, results int) {
 	t.Helper()
 	entries, err := os.ReadDir(cache)

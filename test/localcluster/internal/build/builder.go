@@ -22,18 +22,18 @@ const interruptGrace = 5 * time.Second
 
 // Builder builds components into a cache.
 type Builder struct {
-	// Source holds components/.
+	// Source is the folder with components/.
 	Source string
-	// Cache is the folder of CacheDir.
+	// Cache is the folder from CacheDir.
 	Cache string
-	// Out takes what people read; a line of it is rewritten if it is a Terminal.
+	// Out receives the progress. If it is a Terminal, the last line is rewritten.
 	Out      io.Writer
 	Terminal bool
 	Starter  *process.Starter
 }
 
-// Ensure returns the folder of each component, in order, building what is not in
-// the cache yet.
+// Ensure returns the folder of each component, in order. It builds components that are not in the
+// cache.
 func (b *Builder) Ensure(ctx context.Context, components []Component) ([]string, error) {
 	dirs := make([]string, len(components))
 	missing := false
@@ -70,8 +70,8 @@ func (b *Builder) Ensure(ctx context.Context, components []Component) ([]string,
 	return dirs, nil
 }
 
-// build makes one component in a folder of its own and renames that into place.
-// The caller holds the lock, so folders of that kind left by others are rubbish.
+// build builds a component in a staging folder and renames the folder into place. The caller holds
+// the lock, so existing staging folders are leftovers.
 func (b *Builder) build(ctx context.Context, c Component, dir string) error {
 	staging := filepath.Join(b.Cache, "building-"+c.Name)
 	if err := os.RemoveAll(staging); err != nil {
@@ -87,7 +87,7 @@ func (b *Builder) build(ctx context.Context, c Component, dir string) error {
 	defer progress.stop()
 	run := goCommand{dir: b.source(c), scratch: scratch, starter: b.Starter, progress: progress}
 
-	// With -e a package that cannot be found is left to the build to report.
+	// With -e a missing package is reported by the build.
 	listed, err := run.output(ctx, "list", "-e", "-deps", "-f", "{{.ImportPath}}\t{{.StaleReason}}", c.Package)
 	if err != nil {
 		return err
@@ -145,11 +145,11 @@ type goCommand struct {
 	progress     *progress
 }
 
-// output runs it and returns what it prints on standard output; what it says on
-// standard error feeds the progress and, if it fails, the error.
+// output runs the command and returns its standard output. Standard error is used for the progress
+// and, after a failure, for the error.
 func (g goCommand) output(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.Command("go", args...)
-	// Below the staging folder nothing is left behind, however the build ends.
+	// Temporary files are in the staging folder, so that they are always removed.
 	cmd.Dir, cmd.Env = g.dir, environment(os.Environ(), "GOTMPDIR="+g.scratch)
 	var stdout bytes.Buffer
 	said := &lineWriter{line: g.progress.line}

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// CacheDir is where built components are kept. It is reported by the environment:
-// KUBE_QUEUE_CACHE, else kube-queue below XDG_CACHE_HOME, else below ~/.cache.
+// CacheDir returns the folder of built components: KUBE_QUEUE_CACHE, else kube-queue in
+// XDG_CACHE_HOME, else in ~/.cache.
 func CacheDir(getenv func(string) string) (string, error) {
 	dir := getenv("KUBE_QUEUE_CACHE")
 	switch {
@@ -28,13 +28,13 @@ func CacheDir(getenv func(string) string) (string, error) {
 	case getenv("HOME") != "":
 		dir = filepath.Join(getenv("HOME"), ".cache", "kube-queue")
 	default:
-		return "", errors.New("no folder for built programs: set KUBE_QUEUE_CACHE")
+		return "", errors.New("no folder for the cache of built programs: set KUBE_QUEUE_CACHE")
 	}
 	return filepath.Abs(filepath.Join(dir, "localcluster"))
 }
 
-// key hashes everything that decides what is built from the module in dir.
-// platform is the Go version and target, as the go command reports it there.
+// key returns a hash of everything that determines the result of a build of the module in dir.
+// platform is the Go version and target.
 func key(c Component, dir, platform string) (string, error) {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%s\n%s\n%s\n", platform, goFlags, c.LDFlags)
@@ -68,7 +68,7 @@ func key(c Component, dir, platform string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil))[:16], nil
 }
 
-// platform asks the go command in dir, where a toolchain line of go.mod counts.
+// platform returns the Go version and target in dir, where go.mod can select a toolchain.
 func platform(ctx context.Context, dir string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT")
 	cmd.Dir, cmd.Env = dir, environment(os.Environ())
@@ -82,8 +82,8 @@ func platform(ctx context.Context, dir string) (string, error) {
 	return strings.Join(strings.Fields(string(out)), " "), nil
 }
 
-// lock takes the cache's build lock. Builds wait for each other: two at a time
-// would do the same work twice.
+// lock locks the cache for a build. Builds run one after another, because concurrent builds would
+// do the same work twice.
 func lock(ctx context.Context, cache string, waiting func()) (release func(), err error) {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return nil, fmt.Errorf("cache: %w", err)

@@ -8,36 +8,35 @@
 //     always complete, because it is renamed into place.
 package build
 
-// Component is a module below components/ and what is made of it.
+// Component is a module in components/ and the program built from it.
 type Component struct {
-	// Name is the folder below components/.
+	// Name is the folder in components/.
 	Name string
-	// Package is what is built, as seen from the module.
+	// Package is the package to build, relative to the module.
 	Package string
 	// Binary is the name of the program.
 	Binary string
-	// Links are further names of the program, for one that acts by its name.
+	// Links are further names of a program that depends on its name.
 	Links []string
 	// LDFlags are the linker's flags.
 	LDFlags string
-	// Files come along out of modules, so that a start from the cache needs no
-	// module at all.
+	// Files are copied from modules, so that a start from the cache needs no modules.
 	Files []ModuleFiles
 }
 
 // ModuleFiles are files of a module that are needed at run time.
 type ModuleFiles struct {
 	Module string
-	// Paths are slash-separated, below the module's root.
+	// Paths are slash-separated and relative to the root of the module.
 	Paths []string
-	// Into is the folder, below the component's in the cache, that takes them.
+	// Into is the target folder, relative to the component's folder in the cache.
 	Into string
 }
 
-// goFlags replace the caller's: what is built must not depend on who builds.
+// goFlags replace the caller's GOFLAGS, so that the result does not depend on the caller.
 const goFlags = "-mod=readonly -buildvcs=false -trimpath"
 
-// environment is what a go command runs with; base is the caller's.
+// environment returns the environment of a go command. base is that of the caller.
 func environment(base []string, extra ...string) []string {
 	return append(without(base, "GOFLAGS", "GOWORK", "CGO_ENABLED", "GOOS", "GOARCH", "PWD"),
 		append([]string{"GOFLAGS=" + goFlags, "GOWORK=off", "CGO_ENABLED=0"}, extra...)...)

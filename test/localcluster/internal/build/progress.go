@@ -12,20 +12,20 @@ import (
 const (
 	terminalInterval = 200 * time.Millisecond
 	logInterval      = 15 * time.Second
-	// keptOutput is how many lines of a failed compiler are shown.
+	// keptOutput is the number of lines shown after a failed build.
 	keptOutput = 200
 )
 
-// inBuildCache is what the go command says of a package that it need not compile.
+// inBuildCache is the reason that the go command lists for a package that it need not compile.
 const inBuildCache = "not installed but available in build cache"
 
-// missingPackages counts, in the lines "import path, tab, reason why it is
-// stale", the packages that have to be compiled.
+// missingPackages returns the number of packages to compile. Each line has an import path, a tab,
+// and the reason why the package is stale.
 func missingPackages(listed string) int {
 	count := 0
 	for line := range strings.Lines(listed) {
 		name, reason, _ := strings.Cut(strings.TrimSpace(line), "\t")
-		// Packages that are not stale at all, as unsafe, are not compiled either.
+		// Packages that are not stale, such as unsafe, are not compiled.
 		if name != "" && reason != "" && reason != inBuildCache {
 			count++
 		}
@@ -33,8 +33,8 @@ func missingPackages(listed string) int {
 	return count
 }
 
-// progress shows the progress of a build: one line that is rewritten on a
-// terminal, otherwise a line now and then.
+// progress shows the progress of a build: on a terminal one line that is rewritten, otherwise a
+// line at intervals.
 type progress struct {
 	component string
 	out       io.Writer
@@ -80,8 +80,8 @@ func (p *progress) compiling(total int) {
 	p.total, p.done, p.said = total, 0, nil
 }
 
-// line takes a line the go command says: a download, the name of a package that
-// it compiles now, or something else, which is kept for the case of a failure.
+// line processes a line of the go command: a download, the package being compiled, or other output,
+// which is kept for errors.
 func (p *progress) line(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,14 +100,14 @@ func (p *progress) line(line string) {
 	}
 }
 
-// output is the other output of the go command.
+// output returns the other output of the go command.
 func (p *progress) output() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return strings.Join(p.said, "\n")
 }
 
-// text is the line to show.
+// text returns the line to show.
 func (p *progress) text(now time.Time) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,7 +137,7 @@ func (p *progress) finished() {
 	fmt.Fprintf(p.out, "built %s in %v\n", p.component, time.Since(p.started).Truncate(100*time.Millisecond))
 }
 
-// stop ends the line on a terminal; it may be called again.
+// stop ends the line on a terminal. It can be called again.
 func (p *progress) stop() {
 	select {
 	case <-p.quit:
@@ -151,7 +151,7 @@ func (p *progress) stop() {
 	}
 }
 
-// percent never says 100 before all is done.
+// percent returns 100 only if all packages are done.
 func percent(done, total int) int {
 	if total <= 0 {
 		return 0
@@ -159,7 +159,7 @@ func percent(done, total int) int {
 	return min(done, total) * 100 / total
 }
 
-// lineWriter hands on whole lines.
+// lineWriter passes on complete lines.
 type lineWriter struct {
 	line func(string)
 	rest []byte
@@ -177,7 +177,7 @@ func (w *lineWriter) Write(data []byte) (int, error) {
 	}
 }
 
-// flush hands on a last line that has no end.
+// flush passes on an incomplete last line.
 func (w *lineWriter) flush() {
 	if len(w.rest) > 0 {
 		w.line(string(w.rest))

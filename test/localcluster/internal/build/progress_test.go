@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-func TestOnlyPackagesThatMustBeCompiledCount(t *testing.T) {
+func TestMissingPackagesAreThoseToCompile(t *testing.T) {
 	listed := "unsafe\t\nfmt\tnot installed but available in build cache\nexample.com/a\tstale dependency: example.com/b\nexample.com/b\tbuild ID mismatch\n"
 	if got := missingPackages(listed); got != 2 {
 		t.Errorf("got %d, want 2", got)
 	}
 }
 
-func TestPercentStaysBetween(t *testing.T) {
+func TestPercent(t *testing.T) {
 	for _, test := range []struct{ done, total, want int }{{0, 0, 0}, {5, 0, 0}, {0, 3, 0}, {1, 3, 33}, {2, 3, 66}, {3, 3, 100}, {9, 3, 100}} {
 		if got := percent(test.done, test.total); got != test.want {
 			t.Errorf("percent(%d, %d) is %d, want %d", test.done, test.total, got, test.want)
@@ -22,7 +22,7 @@ func TestPercentStaysBetween(t *testing.T) {
 	}
 }
 
-func TestProgressShowsWhatIsDoneNow(t *testing.T) {
+func TestProgressShowsTheCurrentStep(t *testing.T) {
 	began := time.Now()
 	p := &progress{component: "kwok", started: began}
 	check := func(want string) {
@@ -49,7 +49,7 @@ func TestProgressShowsWhatIsDoneNow(t *testing.T) {
 	check("building kwok: linking, 1m5s")
 }
 
-func TestATerminalGetsOneLineThatIsRewritten(t *testing.T) {
+func TestTerminalShowsOneRewrittenLine(t *testing.T) {
 	var out bytes.Buffer
 	p := newProgress("kwok", &out, true)
 	p.print()
@@ -59,7 +59,7 @@ func TestATerminalGetsOneLineThatIsRewritten(t *testing.T) {
 	}
 }
 
-func TestLinesAreHandedOnWhole(t *testing.T) {
+func TestLineWriterPassesCompleteLines(t *testing.T) {
 	var got []string
 	w := &lineWriter{line: func(line string) { got = append(got, line) }}
 	for _, part := range []string{"a", "b\ncd\r\n", "e"} {

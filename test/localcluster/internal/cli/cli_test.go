@@ -18,7 +18,7 @@ func invoke(args ...string) (code int, out, errs string) {
 	return code, stdout.String(), stderr.String()
 }
 
-func TestWhatIsUnknownIsReportedWithWhatIsKnown(t *testing.T) {
+func TestErrorsListKnownValues(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
 		{"", "no command"},
 		{"frobnicate", `unknown command "frobnicate"; known commands: build, up, run, down, status, logs, operators, program start, program stop, program kill`},
@@ -57,7 +57,7 @@ func TestEveryCommandHasHelp(t *testing.T) {
 	}
 }
 
-func TestFlagsAndArgumentsMixUntilTwoDashes(t *testing.T) {
+func TestFlagsAndArgumentsCanBeMixedUntilTwoDashes(t *testing.T) {
 	c := programStartCommand()
 	i := newInvocation(c, Surroundings{})
 	_, err := i.parse([]string{"--name", "a", "x", "--env", "A=1", "--env=B=2=3", "y", "--", "ls", "--name", "b"})
@@ -91,14 +91,14 @@ func TestStatusWithoutAClusterFails(t *testing.T) {
 	}
 }
 
-func TestDownWithoutAClusterIsFine(t *testing.T) {
+func TestDownWithoutAClusterSucceeds(t *testing.T) {
 	code, _, errs := invoke("down", "--data", t.TempDir()+"/none")
 	if code != 0 || !strings.Contains(errs, "no cluster runs") {
 		t.Errorf("exit status %d, %q", code, errs)
 	}
 }
 
-func TestEveryOperatorNamesItsModuleAndCRDs(t *testing.T) {
+func TestOperatorsListModulesAndCRDs(t *testing.T) {
 	code, out, errs := invoke("operators")
 	var operators []cluster.OperatorInfo
 	if err := json.Unmarshal([]byte(out), &operators); err != nil || code != 0 || errs != "" {

@@ -12,8 +12,8 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
-// API speaks to the API server as the administrator. It can do the few things a
-// start needs; everybody else has kubectl.
+// API is a client of the API server with the rights of the administrator. It has only the
+// operations that a start needs.
 type API struct{ client *kube.Client }
 
 func newAPI(server, token string, ca []byte) *API {
@@ -27,7 +27,7 @@ func (a *API) get(ctx context.Context, path string, out any) error {
 	return a.client.Get(ctx, path, out)
 }
 
-// create makes an object; one that is there already is fine.
+// create creates an object. An existing object is no error.
 func (a *API) create(ctx context.Context, path string, object any) error {
 	err := a.client.Create(ctx, path, object)
 	if hasCode(err, http.StatusConflict) {
@@ -36,12 +36,12 @@ func (a *API) create(ctx context.Context, path string, object any) error {
 	return err
 }
 
-// apply applies a YAML document on the server's side.
+// apply applies a YAML document with server-side apply.
 func (a *API) apply(ctx context.Context, path string, yaml []byte) error {
 	return a.client.Apply(ctx, path, "localcluster", yaml)
 }
 
-// delete removes an object; one that is gone already is fine.
+// delete deletes an object. A missing object is no error.
 func (a *API) delete(ctx context.Context, path string) error {
 	return a.client.Delete(ctx, path)
 }
@@ -50,11 +50,11 @@ func (a *API) do(ctx context.Context, method, path, contentType string, body []b
 	return a.client.Do(ctx, method, path, contentType, body, out)
 }
 
-// pollInterval is short because starts are to be quick; what is asked is cheap.
+// pollInterval is short to make starts fast. The requests are cheap.
 const pollInterval = 20 * time.Millisecond
 
-// waitFor asks until the check passes or the context ends, and then says what
-// the check missed last.
+// waitFor repeats the check until it passes or the context ends. The error contains the last result
+// of the check.
 func waitFor(ctx context.Context, what string, check func(context.Context) error) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -71,7 +71,7 @@ func waitFor(ctx context.Context, what string, check func(context.Context) error
 	}
 }
 
-// healthy asks a health endpoint.
+// healthy returns a check of a health endpoint.
 func healthy(client *http.Client, url string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -91,7 +91,7 @@ func healthy(client *http.Client, url string) func(context.Context) error {
 	}
 }
 
-// loopback asks local servers, whoever signed their certificates.
+// loopback returns a client for local servers that does not verify certificates.
 func loopback() *http.Client {
 	return &http.Client{
 		Timeout:   5 * time.Second,

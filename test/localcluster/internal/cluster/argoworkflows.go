@@ -18,7 +18,7 @@ const (
 	argoProgram         = "workflow-controller"
 )
 
-// argoKinds are those it watches.
+// argoKinds are the kinds that the controller watches.
 var argoKinds = []string{
 	"workflows", "workflowtemplates", "clusterworkflowtemplates", "cronworkflows",
 	"workflowtasksets", "workflowtaskresults", "workflowartifactgctasks", "workfloweventbindings",
@@ -44,9 +44,9 @@ func init() {
 
 func argoCRDFile(plural string) string { return "argoproj.io_" + plural + ".yaml" }
 
-// prepareArgoWorkflows gives the controller what its installation manifest would.
-// It wants to listen on port 6060 of every address as well, which nothing can
-// change, and goes on without if another cluster's controller has it.
+// prepareArgoWorkflows creates the objects of the controller's installation manifest. The
+// controller also listens on port 6060 of all addresses, which cannot be configured. It continues
+// if the port is in use.
 func prepareArgoWorkflows(ctx context.Context, s *setup) ([]part, error) {
 	built := s.config.Built[operators[argoWorkflows].component.Name]
 	var definitions []string
@@ -60,7 +60,7 @@ func prepareArgoWorkflows(ctx context.Context, s *setup) ([]part, error) {
 		return nil, err
 	}
 	config := named("workflow-controller-configmap")
-	// Else it serves metrics on port 9090.
+	// Otherwise the controller serves metrics on port 9090.
 	config["data"] = object{"metricsConfig": "{enabled: false}"}
 	if err := s.api.create(ctx, "/api/v1/namespaces/"+argoNamespace+"/configmaps", config); err != nil {
 		return nil, err
@@ -86,8 +86,9 @@ func prepareArgoWorkflows(ctx context.Context, s *setup) ([]part, error) {
 			Env: s.environment(
 				"KUBECONFIG="+s.credentials.kubeconfig(argoWorkflows),
 				"LEADER_ELECTION_DISABLE=true",
-				// How long it lets a change rest before it looks at the workflow; of
-				// itself 10 seconds. With less than one it would see its own writes late.
+				// The delay between a change and its processing. The default is 10 seconds. With
+				// less than one second the controller would process a workflow before it sees its
+				// own writes.
 				"DEFAULT_REQUEUE_TIME=1s",
 			),
 			Dir: string(s.folder),
@@ -115,8 +116,8 @@ func argoProbe() probe {
 	}
 }
 
-// argoWorkflowsReady passes when the controller has taken up a suspended workflow,
-// which then counts as running.
+// argoWorkflowsReady passes when the controller has processed a suspended workflow. The phase of
+// the workflow is then Running.
 func (s *setup) argoWorkflowsReady(ctx context.Context) error {
 	var found struct{ Status struct{ Phase string } }
 	path := argoProbe().path + "/" + readinessJob

@@ -15,18 +15,18 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
 )
 
-// ErrNotRunning means that no supervisor answers for a data folder.
+// ErrNotRunning means that a data folder has no running supervisor.
 var ErrNotRunning = errors.New("no cluster is running here")
 
-// stopDeadline bounds a stop: each of the ranks may use up its grace. Then the
+// stopDeadline is the timeout of a stop, in which each rank can use its grace period. After it the
 // supervisor is killed, and its parts with it.
 const stopDeadline = 40 * time.Second
 
-// ask sends a request to the folder's supervisor.
+// ask sends a request to the supervisor of the folder.
 func (f Folder) ask(ctx context.Context, method, path string, in, out any) error {
 	socket := f.socket()
 	if status, err := f.savedState(); err == nil {
-		// The supervisor may see another directory for temporary files.
+		// The supervisor may have another directory for temporary files.
 		socket = status.Socket
 	}
 	client := &http.Client{Transport: &http.Transport{
@@ -77,7 +77,7 @@ func (f Folder) Status(ctx context.Context) (*Status, error) {
 		return nil, err
 	}
 	if status.Supervisor.Alive() {
-		// It is about to open its socket, or has just closed it.
+		// The supervisor has not opened its socket yet, or has just closed it.
 		return status, nil
 	}
 	status = afterwards(status)
@@ -89,7 +89,7 @@ func (f Folder) Status(ctx context.Context) (*Status, error) {
 
 const supervisorGone = "the supervisor is gone without having stopped the cluster"
 
-// afterwards corrects what a supervisor wrote last by what is true without it.
+// afterwards adapts the status that a supervisor wrote last to its end.
 func afterwards(status *Status) *Status {
 	if status.Phase != PhaseStopped && status.Phase != PhaseFailed {
 		status.Phase = PhaseFailed
@@ -119,7 +119,7 @@ func (f Folder) Stop(ctx context.Context) (stopped bool, err error) {
 		}
 		stopped = true
 		if !asked {
-			// The socket may not be there yet.
+			// The socket may not exist yet.
 			if err := f.ask(ctx, http.MethodPost, "/stop", nil, nil); err != nil {
 				return err
 			}
@@ -138,8 +138,8 @@ func (f Folder) Stop(ctx context.Context) (stopped bool, err error) {
 	return f.clearAway(stopped)
 }
 
-// clearAway ends and removes what a cluster left that did not stop by itself. It
-// holds the lock meanwhile: a cluster that is started now is none of it.
+// clearAway ends and removes the remains of a cluster that did not stop. It holds the lock, so that
+// it does not affect a new cluster.
 func (f Folder) clearAway(before bool) (stopped bool, err error) {
 	if _, err := os.Stat(f.Path(lockFile)); errors.Is(err, os.ErrNotExist) {
 		return before, nil
@@ -180,12 +180,12 @@ func (f Folder) StartProgram(ctx context.Context, program Program) error {
 	return f.ask(ctx, http.MethodPost, "/programs", program, nil)
 }
 
-// StopProgram stops one, KillProgram kills it.
+// StopProgram stops a program with SIGTERM.
 func (f Folder) StopProgram(ctx context.Context, name string) error {
 	return f.ask(ctx, http.MethodPost, "/programs/"+name+"/stop", nil, nil)
 }
 
-// KillProgram ends a program with SIGKILL.
+// KillProgram kills a program with SIGKILL.
 func (f Folder) KillProgram(ctx context.Context, name string) error {
 	return f.ask(ctx, http.MethodPost, "/programs/"+name+"/kill", nil, nil)
 }

@@ -27,7 +27,7 @@ func TestPortsAreFreeAndDiffer(t *testing.T) {
 	}
 }
 
-func TestALostPortIsKnownFromTheLog(t *testing.T) {
+func TestLostPortIsDetectedInTheLog(t *testing.T) {
 	for log, want := range map[string]bool{
 		`{"level":"fatal","msg":"discovery failed","error":"listen tcp 127.0.0.1:1: bind: address already in use"}`:        true,
 		`failed to create listener: failed to listen on 127.0.0.1:1: listen tcp 127.0.0.1:1: bind: address already in use`: true,
@@ -39,7 +39,7 @@ func TestALostPortIsKnownFromTheLog(t *testing.T) {
 	}
 }
 
-func TestStagesHoldTheRunTime(t *testing.T) {
+func TestStagesContainTheRunTime(t *testing.T) {
 	rendered := renderStages(1500 * time.Millisecond)
 	if strings.Contains(rendered, "POD_RUN_TIME") {
 		t.Error("a placeholder is left")
@@ -55,12 +55,12 @@ func TestStagesHoldTheRunTime(t *testing.T) {
 	}
 }
 
-func TestTheAuditPolicyNamesWhoseObjectsAreLogged(t *testing.T) {
+func TestAuditPolicyListsResourcesWithObjects(t *testing.T) {
 	plain := renderAuditPolicy("Metadata", nil)
 	if strings.Contains(plain, "AUDIT_") || !strings.HasSuffix(plain, "- level: Metadata\n") {
 		t.Errorf("a placeholder is left:\n%s", plain)
 	}
-	// The first rule that matches decides, so these are before the one for all.
+	// The first matching rule applies, so these are before the rule for all.
 	want := `- level: RequestResponse
   verbs: [create, update, patch]
   resources:
@@ -78,7 +78,7 @@ func TestTheAuditPolicyNamesWhoseObjectsAreLogged(t *testing.T) {
 	}
 }
 
-func TestNodesOfferAllTheyHave(t *testing.T) {
+func TestAllocatableIsTheCapacityOfNodes(t *testing.T) {
 	config := DefaultConfig()
 	config.NodeGPUs = 4
 	data, err := json.Marshal(config.node(300))
@@ -92,7 +92,7 @@ func TestNodesOfferAllTheyHave(t *testing.T) {
 	}
 }
 
-func TestAConfigurationThatCannotBeIsRefused(t *testing.T) {
+func TestInvalidConfigurationIsRefused(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Errorf("the default is refused: %v", err)
 	}
@@ -116,10 +116,10 @@ func TestAConfigurationThatCannotBeIsRefused(t *testing.T) {
 	}
 }
 
-func TestOneOfTwoOperatorsHasMPIJob(t *testing.T) {
+func TestOneOfTwoOperatorsRunsMPIJob(t *testing.T) {
 	for _, test := range []struct {
 		operators []string
-		left      []string // of all kinds of training-operator, those that it does not run
+		left      []string // kinds of training-operator that it does not run
 	}{
 		{[]string{trainingOperator}, nil},
 		{[]string{trainingOperator, mpiOperator}, []string{"MPIJob"}},
@@ -142,7 +142,7 @@ func TestOneOfTwoOperatorsHasMPIJob(t *testing.T) {
 	}
 }
 
-func TestAnOperatorRunsWithThoseThatItNeeds(t *testing.T) {
+func TestOperatorsRunWithThoseThatTheyNeed(t *testing.T) {
 	for _, test := range []struct{ operators, want []string }{
 		{[]string{kuberay}, []string{kuberay}},
 		{[]string{trainer}, []string{trainer, jobSet}},
@@ -154,23 +154,23 @@ func TestAnOperatorRunsWithThoseThatItNeeds(t *testing.T) {
 	}
 }
 
-func TestAWebhookThatNamesNoPathIsRefused(t *testing.T) {
+func TestWebhookWithoutPathIsRefused(t *testing.T) {
 	configuration := webhookConfiguration{Kind: "MutatingWebhookConfiguration", Metadata: object{"name": "some"}, Webhooks: []object{{
 		"name": "first", "clientConfig": object{"url": "https://elsewhere"},
 	}}}
 	err := (&setup{}).createWebhooks(t.Context(), configuration, "127.0.0.1:1", nil)
-	if err == nil || !strings.Contains(err.Error(), "MutatingWebhookConfiguration some: webhook first names no path") {
+	if err == nil || !strings.Contains(err.Error(), "MutatingWebhookConfiguration some: webhook first has no service path") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestADefinitionIsNamedByItsFile(t *testing.T) {
+func TestCRDIsNamedByItsFile(t *testing.T) {
 	if got := crdName("/x/kubeflow.org_tfjobs.yaml"); got != "tfjobs.kubeflow.org" {
 		t.Errorf("got %s", got)
 	}
 }
 
-func TestAFolderBelongsToOne(t *testing.T) {
+func TestFolderHasOneOwner(t *testing.T) {
 	folder := Folder(t.TempDir())
 	lock, err := folder.Prepare(DefaultConfig())
 	if err != nil {
@@ -181,15 +181,15 @@ func TestAFolderBelongsToOne(t *testing.T) {
 		t.Errorf("the second got %v", err)
 	}
 	if !folder.InUse() {
-		t.Error("it is not in use")
+		t.Error("InUse is false for a locked folder")
 	}
 	lock.Close()
 	if folder.InUse() {
-		t.Error("it is in use by nobody")
+		t.Error("InUse is true for an unlocked folder")
 	}
 }
 
-func TestAFolderIsEmptiedUnlessItIsSomebodysElse(t *testing.T) {
+func TestPrepareEmptiesOnlyFoldersOfClusters(t *testing.T) {
 	folder := Folder(t.TempDir())
 	precious := folder.Path("precious")
 	if err := os.WriteFile(precious, nil, 0o600); err != nil {
@@ -210,7 +210,7 @@ func TestAFolderIsEmptiedUnlessItIsSomebodysElse(t *testing.T) {
 		}
 		lock.Close()
 		if _, err := os.Stat(folder.AuditLog()); err == nil {
-			t.Error("what an earlier cluster left is still there")
+			t.Error("files of an earlier cluster still exist")
 		}
 		if err := os.WriteFile(folder.AuditLog(), nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -218,7 +218,7 @@ func TestAFolderIsEmptiedUnlessItIsSomebodysElse(t *testing.T) {
 	}
 }
 
-func TestASocketPathAlwaysFits(t *testing.T) {
+func TestSocketPathIsNeverTooLong(t *testing.T) {
 	short, long := Folder("/data"), Folder("/"+strings.Repeat("x", 200))
 	if got := short.socket(); got != "/data/control.sock" {
 		t.Errorf("got %s", got)
@@ -228,17 +228,17 @@ func TestASocketPathAlwaysFits(t *testing.T) {
 	}
 }
 
-func TestWhatASupervisorLeftIsReadAsItIs(t *testing.T) {
+func TestStatusWithoutASupervisor(t *testing.T) {
 	status := afterwards(&Status{Phase: PhaseReady, Parts: []PartStatus{{Name: "etcd", State: StateReady}}})
 	if status.Phase != PhaseFailed || !strings.Contains(status.Failure, "supervisor") || status.Parts[0].State != StateStopped {
 		t.Errorf("got %+v", status)
 	}
 	if status.AllReady() {
-		t.Error("all is ready")
+		t.Error("AllReady is true without a supervisor")
 	}
 }
 
-func TestAProgramStoppedOnPurposeIsNotMissed(t *testing.T) {
+func TestStoppedProgramDoesNotPreventReadiness(t *testing.T) {
 	status := &Status{Phase: PhaseReady, Parts: []PartStatus{{State: StateReady}, {Kind: "program", State: StateStopped}}}
 	if !status.AllReady() {
 		t.Error("not ready")

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// control is the supervisor's ear: JSON over HTTP over a unix socket.
+// control is the supervisor's server: JSON over HTTP over a unix socket.
 type control struct {
 	server *http.Server
 	socket string
 }
 
-// listen opens the control socket. The caller holds the folder's lock, so a
-// socket that is there already is a dead one's.
+// listen opens the control socket. The caller holds the folder's lock, so an existing socket is a
+// leftover.
 func (s *Supervisor) listen() (*control, error) {
 	socket := s.folder.socket()
 	if err := os.RemoveAll(socket); err != nil {
@@ -54,7 +54,7 @@ func (s *Supervisor) listen() (*control, error) {
 	return c, nil
 }
 
-// closeDeadline is how long a last answer may take to go out.
+// closeDeadline is the timeout for the last response.
 const closeDeadline = time.Second
 
 func (c *control) close() {
@@ -74,6 +74,6 @@ func answer(w http.ResponseWriter, value any, err error) {
 		w.WriteHeader(http.StatusConflict)
 		value = failureAnswer{err.Error()}
 	}
-	// An asker who has gone misses nothing.
+	// An error means that the client has closed the connection.
 	_ = json.NewEncoder(w).Encode(value)
 }

@@ -17,14 +17,14 @@ const (
 	kubernetesVersion = "v1.36.3"
 )
 
-// auditPolicy is the API server's; AUDIT_LEVEL is replaced by Config.AuditLevel, and
-// the line AUDIT_OBJECTS for a rule for each of Config.AuditObjects.
+// auditPolicy is the audit policy of the API server. AUDIT_LEVEL is replaced by Config.AuditLevel,
+// and the line AUDIT_OBJECTS by a rule for each of Config.AuditObjects.
 //
 //go:embed audit-policy.yaml
 var auditPolicy string
 
-// renderAuditPolicy fills in how much is logged. A resource that is named without
-// its subresources means itself alone.
+// renderAuditPolicy fills in the level and the resources. A resource does not include its
+// subresources.
 func renderAuditPolicy(level string, objects []string) string {
 	var rules strings.Builder
 	for _, object := range objects {
@@ -34,18 +34,18 @@ func renderAuditPolicy(level string, objects []string) string {
 	return strings.NewReplacer("AUDIT_LEVEL", level, "# AUDIT_OBJECTS\n", rules.String()).Replace(auditPolicy)
 }
 
-// serviceCIDR is where Services get their addresses from. Nobody routes them.
+// serviceCIDR is the range of Service addresses, which are not routed.
 const serviceCIDR = "10.96.0.0/16"
 
-// Nobody is to wait for a rate limit in a cluster that is made for load.
+// High rate limits, because the cluster is used for load tests.
 const clientQPS, clientBurst = "2000", "4000"
 
 func controlPlaneComponent() build.Component {
 	major, minor, _ := strings.Cut(strings.TrimPrefix(kubernetesVersion, "v"), ".")
 	minor, _, _ = strings.Cut(minor, ".")
 	flags := []string{"-s", "-w"}
-	// Without these, discovery and kubectl report v0.0.0-master. client-go's own
-	// version is what user agents show.
+	// Without these, discovery and kubectl report v0.0.0-master. User agents contain the version of
+	// client-go.
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
 		flags = append(flags,
 			fmt.Sprintf("-X %s.gitVersion=%s", pkg, kubernetesVersion),
@@ -71,9 +71,9 @@ func (s *setup) etcd() part {
 		"--listen-peer-urls="+peer,
 		"--initial-advertise-peer-urls="+peer,
 		"--initial-cluster=etcd="+peer,
-		// The data need not survive a power failure.
+		// Data need not survive a power failure.
 		"--unsafe-no-fsync",
-		// The only member waits for nobody's vote.
+		// A single member needs no time for elections.
 		"--heartbeat-interval=10", "--election-timeout=100",
 		"--quota-backend-bytes=8589934592",
 		"--log-level=warn",
@@ -99,18 +99,18 @@ func (s *setup) apiServer() (part, error) {
 		"--service-account-key-file="+s.credentials.serviceAccountKey(),
 		"--service-account-signing-key-file="+s.credentials.serviceAccountKey(),
 		"--service-cluster-ip-range="+serviceCIDR,
-		// Else it looks for the machine's address, and fails where there is none.
+		// By default it uses the machine's address, and fails if there is none.
 		"--advertise-address=127.0.0.1", "--external-hostname=localhost",
-		// A loopback address may not stand in an EndpointSlice.
+		// A loopback address is invalid in an EndpointSlice.
 		"--endpoint-reconciler-type=none",
 		"--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000",
 		"--audit-policy-file="+policy,
 		"--audit-log-path="+s.folder.AuditLog(),
-		// In megabytes: readers follow one file that is never rotated.
+		// In megabytes. Readers need one file that is not rotated.
 		"--audit-log-maxsize=10000000",
 	)
-	// Beside everything else on a few cores it is what most others wait for, and a
-	// quarter of its time would be garbage collection.
+	// All parts wait for the API server, which shares a few cores with them. By default garbage
+	// collection would take a quarter of its processor time.
 	server.spec.Env = append(server.spec.Env, "GOGC=400", "GOMEMLIMIT=12GiB")
 	return server, nil
 }
@@ -122,11 +122,11 @@ func (s *setup) controllerManager() part {
 			"--service-account-private-key-file="+s.credentials.serviceAccountKey(),
 			"--root-ca-file="+s.credentials.caFile(),
 			"--service-cluster-ip-range="+serviceCIDR,
-			// The role of the controller manager itself allows little more than to
-			// request tokens of each controller's own account.
+			// The role of the controller manager allows little more than requesting tokens of the
+			// controllers' ServiceAccounts.
 			"--use-service-account-credentials=true",
-			// A pod that is refused after a ResourceQuota has counted it, because its name
-			// is taken, is counted until then; with the default that is for five minutes.
+			// A pod that is refused after a ResourceQuota has counted it, because its name exists,
+			// is counted until the next sync. The default is five minutes.
 			"--resource-quota-sync-period=20s",
 		)...)
 }
@@ -146,7 +146,7 @@ func (s *setup) clientFlags(user, port string, more ...string) []string {
 		"--leader-elect=false",
 		"--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", s.ports[port]),
-		// Given ones, because it would else spend a second on making an RSA key.
+		// By default the program generates an RSA key, which takes a second.
 		"--tls-cert-file=" + s.credentials.servingCertFile(),
 		"--tls-private-key-file=" + s.credentials.servingKeyFile(),
 		"--kube-api-qps=" + clientQPS,
@@ -158,7 +158,7 @@ func (s *setup) clientFlags(user, port string, more ...string) []string {
 func (s *setup) defaultAccount(ctx context.Context) error {
 	err := s.api.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default", nil)
 	if hasCode(err, http.StatusNotFound) {
-		return errors.New("the default service account is not there yet")
+		return errors.New("the default service account does not exist yet")
 	}
 	return err
 }

@@ -18,8 +18,8 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
-// The users of a cluster. Each part has one of its own, so that the audit log
-// reports who wrote what.
+// The users of a cluster. Each part has its own user, so that the audit log distinguishes their
+// writes.
 const (
 	userAdmin             = "admin"
 	userControllerManager = "system:kube-controller-manager"
@@ -29,11 +29,11 @@ const (
 
 const groupMasters = "system:masters"
 
-// validity outlives any cluster of this kind.
+// validity of certificates, longer than a cluster runs.
 const validity = 365 * 24 * time.Hour
 
-// authority signs the certificates of one cluster. Elliptic keys are made in no
-// time, where an RSA key costs a noticeable part of the start.
+// authority signs the certificates of one cluster. It uses elliptic curve keys, because generating
+// RSA keys would slow down the start.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -108,7 +108,7 @@ func keyPEM(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
 }
 
-// credentials are who may enter, and by what the server is known.
+// credentials are the tokens of the users and the certificates of the servers.
 type credentials struct {
 	dir    string
 	ca     []byte
@@ -125,8 +125,8 @@ func (c *credentials) kubeconfig(u string) string {
 	return filepath.Join(c.dir, strings.ReplaceAll(u, ":", "-")+".kubeconfig")
 }
 
-// newCredentials makes certificates, keys and tokens in dir. groups holds the
-// groups of each user.
+// newCredentials creates certificates, keys and tokens in dir. groups contains the groups of each
+// user.
 func newCredentials(dir string, groups map[string]string) (*credentials, error) {
 	c := &credentials{dir: dir, tokens: map[string]string{}}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -170,7 +170,7 @@ func newCredentials(dir string, groups map[string]string) (*credentials, error) 
 	return c, nil
 }
 
-// writeKubeconfigs writes one for each user.
+// writeKubeconfigs writes a kubeconfig for each user.
 func (c *credentials) writeKubeconfigs(server string) error {
 	for user := range c.tokens {
 		if err := writeFile(c.kubeconfig(user), c.kubeconfigFor(user, server)); err != nil {

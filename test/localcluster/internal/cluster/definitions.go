@@ -6,22 +6,21 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/build"
 )
 
-// crdFolder is where a component keeps the CRDs of its operator.
+// crdFolder is the folder of a component with the CRDs of its operator.
 const crdFolder = "crds"
 
-// OperatorInfo says where an operator and its CRDs come from.
+// OperatorInfo is the origin of an operator and its CRDs.
 type OperatorInfo struct {
 	Name string `json:"name"`
-	// Component is the folder below components/ whose module pins the operator's
-	// version.
+	// Component is the folder in components/ whose module pins the operator's version.
 	Component string `json:"component"`
-	// Module has the operator's CRDs.
+	// Module contains the operator's CRDs.
 	Module string `json:"module"`
-	// CRDs are files of the module, slash-separated.
+	// CRDs are slash-separated paths of files in the module.
 	CRDs []string `json:"crds"`
 }
 
-// Operators are all known ones, by name.
+// Operators returns all known operators, sorted by name.
 func Operators() []OperatorInfo {
 	var all []OperatorInfo
 	for _, name := range OperatorNames() {

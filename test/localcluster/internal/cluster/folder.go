@@ -14,7 +14,7 @@ import (
 // Folder is a data folder: an absolute path.
 type Folder string
 
-// The content of a data folder.
+// Files in a data folder.
 const (
 	configFile     = "cluster.json"
 	stateFile      = "state.json"
@@ -28,7 +28,7 @@ const (
 // markVariable marks all processes of a cluster with its data folder.
 const markVariable = "KUBE_QUEUE_LOCALCLUSTER_DATA"
 
-// maxSocketPath is what fits into a unix socket's address.
+// maxSocketPath is the maximum length of a unix socket's path.
 const maxSocketPath = 107
 
 // InUseError means that a live cluster uses the folder.
@@ -38,7 +38,7 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("data folder %s is in use by a live cluster; stop it with 'localcluster down --data %s', or use another folder", e.Folder, e.Folder)
 }
 
-// OpenFolder makes the path absolute. The folder need not exist yet.
+// OpenFolder returns the folder with an absolute path. The folder need not exist.
 func OpenFolder(path string) (Folder, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -47,21 +47,21 @@ func OpenFolder(path string) (Folder, error) {
 	return Folder(absolute), nil
 }
 
-// Path is the path of something in the folder.
+// Path returns a path in the folder.
 func (f Folder) Path(elements ...string) string {
 	return filepath.Join(append([]string{string(f)}, elements...)...)
 }
 
-// Kubeconfig is the administrator's kubeconfig.
+// Kubeconfig returns the path of the administrator's kubeconfig.
 func (f Folder) Kubeconfig() string { return f.Path(kubeconfigFile) }
 
-// AuditLog is the API server's audit log.
+// AuditLog returns the path of the audit log.
 func (f Folder) AuditLog() string { return f.Path(auditFile) }
 
-// Logs is the folder with one log for each part.
+// Logs returns the folder with the logs of the parts.
 func (f Folder) Logs() string { return f.Path("logs") }
 
-// Log is the log of one part.
+// Log returns the path of the log of a part.
 func (f Folder) Log(name string) string {
 	if name == "supervisor" {
 		return f.Path(supervisorLog)
@@ -69,11 +69,11 @@ func (f Folder) Log(name string) string {
 	return filepath.Join(f.Logs(), name+".log")
 }
 
-// mark is the environment entry that all processes of this cluster carry.
+// mark returns the environment entry of all processes of this cluster.
 func (f Folder) mark() string { return markVariable + "=" + string(f) }
 
-// socket is where the supervisor listens: in the folder, or, if that path is too
-// long for a socket, under a short name in the directory for temporary files.
+// socket returns the path of the supervisor's socket. It is in the folder or, if that path is too
+// long, in the directory for temporary files.
 func (f Folder) socket() string {
 	path := f.Path(socketFile)
 	if len(path) <= maxSocketPath {
@@ -83,8 +83,8 @@ func (f Folder) socket() string {
 	return filepath.Join(os.TempDir(), "localcluster-"+hex.EncodeToString(sum[:8])+".sock")
 }
 
-// Commands of fcntl for locks that belong to the open file: a child inherits
-// them with the file, and their state can be queried without taking them.
+// Commands of fcntl for locks of an open file. A child process inherits them with the file, and
+// their state can be queried without locking.
 const (
 	getLock = 36 // F_OFD_GETLK
 	setLock = 37 // F_OFD_SETLK
@@ -181,8 +181,8 @@ func (f Folder) checkOurs() error {
 	return nil
 }
 
-// empty removes all but the lock. The configuration goes last: while it is there
-// the folder is known as ours.
+// empty removes everything except for the lock. The configuration is removed last, because it
+// identifies the folder as that of a cluster.
 func (f Folder) empty() error {
 	entries, err := os.ReadDir(string(f))
 	if err != nil {
@@ -202,7 +202,7 @@ func (f Folder) empty() error {
 	return nil
 }
 
-// reset removes what one attempt to start has written.
+// reset removes the files of a failed start.
 func (f Folder) reset() error {
 	for _, name := range []string{"etcd", "credentials", "tmp", "logs", auditFile, kubeconfigFile} {
 		if err := os.RemoveAll(f.Path(name)); err != nil {
@@ -212,7 +212,7 @@ func (f Folder) reset() error {
 	return nil
 }
 
-// config reads what Prepare wrote.
+// config reads the configuration that Prepare wrote.
 func (f Folder) config() (Config, error) {
 	var config Config
 	data, err := os.ReadFile(f.Path(configFile))

@@ -14,7 +14,7 @@ const (
 	jobSetNamespace = "jobset-system"
 	jobSetModule    = "sigs.k8s.io/jobset"
 	jobSetCRD       = "jobset.x-k8s.io_jobsets.yaml"
-	// jobSetWebhooks is a kustomization; below the built component, and in the module.
+	// jobSetWebhooks is the folder of a kustomization, in the built component and in the module.
 	jobSetWebhooks = "webhook"
 )
 
@@ -42,8 +42,8 @@ func init() {
 	}
 }
 
-// prepareJobSet registers the webhooks, too: the controller counts on what they
-// fill in, and users on what they refuse.
+// prepareJobSet also registers the webhooks. The controller needs their defaults, and tests their
+// validation.
 func prepareJobSet(ctx context.Context, s *setup) ([]part, error) {
 	built := s.config.Built[operators[jobSet].component.Name]
 	certificates := s.folder.Path("tmp", jobSet, webhookCertificates)
@@ -89,7 +89,7 @@ func prepareJobSet(ctx context.Context, s *setup) ([]part, error) {
 	}}, nil
 }
 
-// writeJobSetConfig writes what has no flag.
+// writeJobSetConfig writes settings that have no flag.
 func (s *setup) writeJobSetConfig(path, certificates string) error {
 	config, err := json.MarshalIndent(object{
 		"apiVersion":             "config.jobset.x-k8s.io/v1alpha1",
@@ -103,7 +103,7 @@ func (s *setup) writeJobSetConfig(path, certificates string) error {
 	return writeFile(path, config)
 }
 
-// jobSetReady makes the job as well: none can be made before the webhooks answer.
+// jobSetReady also creates the job, because this is not possible before the webhooks respond.
 func (s *setup) jobSetReady() func(context.Context) error {
 	answers := healthy(loopback(), "http://"+s.ports.address(jobSet+"-health")+"/readyz")
 	probes := []probe{jobSetProbe()}

@@ -17,8 +17,8 @@ const (
 	kuberayModule    = "github.com/ray-project/kuberay/ray-operator"
 )
 
-// kuberayKinds are what the operator watches; it does not start unless all are
-// served. RayCronJob is none of them: it is an alpha feature, off by default.
+// kuberayKinds are the kinds that the operator watches. It does not start unless all are served.
+// RayCronJob is not included, because it is an alpha feature that is off by default.
 var kuberayKinds = []string{"rayclusters", "rayjobs", "rayservices"}
 
 func init() {
@@ -42,9 +42,8 @@ func init() {
 
 func kuberayCRDFile(plural string) string { return "ray.io_" + plural + ".yaml" }
 
-// prepareKuberay makes the dashboard of all Ray clusters and the operator, whose
-// requests to a dashboard it takes as a proxy: their addresses are names of
-// Services, which nobody resolves here.
+// prepareKuberay prepares the operator and a dashboard for all Ray clusters. The dashboard is the
+// HTTP proxy of the operator, because the names of Services cannot be resolved in this cluster.
 func prepareKuberay(ctx context.Context, s *setup) ([]part, error) {
 	built := s.config.Built[operators[kuberay].component.Name]
 	var definitions []string
@@ -57,7 +56,7 @@ func prepareKuberay(ctx context.Context, s *setup) ([]part, error) {
 	if err := s.api.create(ctx, "/api/v1/namespaces", named(kuberayNamespace)); err != nil {
 		return nil, err
 	}
-	// Before the operator: it finds them when it starts.
+	// Created before the operator, which finds them when it starts.
 	if err := s.submit(ctx, kuberayProbes()); err != nil {
 		return nil, err
 	}
@@ -90,7 +89,7 @@ func prepareKuberay(ctx context.Context, s *setup) ([]part, error) {
 	}}, nil
 }
 
-// rayDashboard serves at the address.
+// rayDashboard returns the dashboard at the address.
 func (s *setup) rayDashboard(address string) part {
 	p := s.standIn(standin.RayDashboard)
 	p.ready = healthy(loopback(), "http://"+address+standin.HealthPath)
@@ -98,7 +97,7 @@ func (s *setup) rayDashboard(address string) part {
 	return p
 }
 
-// kuberayProbes are the smallest of each kind that are valid.
+// kuberayProbes returns a minimal valid job of each kind.
 func kuberayProbes() []probe {
 	rayCluster := object{
 		"headGroupSpec": object{
@@ -114,7 +113,7 @@ func kuberayProbes() []probe {
 		{path + "rayclusters", object{"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata, "spec": suspended}},
 		{path + "rayjobs", object{"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata, "spec": object{
 			"suspend": true,
-			// Without it the operator refuses to suspend.
+			// The operator requires it for suspended jobs.
 			"shutdownAfterJobFinishes": true,
 			"entrypoint":               "none",
 			"rayClusterSpec":           rayCluster,
@@ -122,8 +121,8 @@ func kuberayProbes() []probe {
 	}
 }
 
-// kuberayReady passes, and removes the probes, when the operator has suspended
-// each. It reports this in a state, not in a condition that both kinds have.
+// kuberayReady passes when the operator has suspended all probes, and deletes them. It reads the
+// state, because the two kinds have no condition in common.
 func (s *setup) kuberayReady(ctx context.Context) error {
 	probes := kuberayProbes()
 	for _, p := range probes {

@@ -15,7 +15,7 @@ import (
 
 const kwok = "kwok"
 
-// stages define for kwok the stages of nodes and pods. POD_RUN_TIME_MS is replaced by
+// stages defines the stages of nodes and pods for kwok. POD_RUN_TIME_MS is replaced by
 // Config.PodRunTime.
 //
 //go:embed stages.yaml
@@ -30,12 +30,12 @@ func kwokComponent() build.Component {
 	}
 }
 
-// renderStages fills in the run time of pods that do not give their own.
+// renderStages fills in the run time of pods that do not set their own.
 func renderStages(podRunTime time.Duration) string {
 	return strings.ReplaceAll(stages, "POD_RUN_TIME_MS", strconv.FormatInt(podRunTime.Milliseconds(), 10))
 }
 
-// kwok plays the kubelets.
+// kwok simulates the kubelets.
 func (s *setup) kwok() (part, error) {
 	config := s.folder.Path("kwok.yaml")
 	if err := os.WriteFile(config, []byte(renderStages(s.config.PodRunTime)), 0o644); err != nil {
@@ -51,7 +51,8 @@ func (s *setup) kwok() (part, error) {
 			Path: s.program(kwok, "kwok"),
 			Args: []string{
 				"--kubeconfig=" + s.credentials.kubeconfig(userKwok),
-				// Relative to Dir: the flag takes several, and a folder may have a comma.
+				// Relative to Dir, because the flag is a comma-separated list and a folder can
+				// contain a comma.
 				"--config=" + filepath.Base(config),
 				"--server-address=" + s.ports.address(portKwok),
 			},

@@ -19,7 +19,7 @@ func init() {
 	operators[mpiOperator] = operator{
 		component: build.Component{
 			Name: "mpioperator",
-			// A main function of our own, for the sake of its port.
+			// With its own main function, to configure the port.
 			Package: ".",
 			Binary:  mpiOperator,
 			LDFlags: "-s -w",
@@ -34,8 +34,8 @@ func init() {
 	}
 }
 
-// prepareMPIOperator makes the namespace of its lease, and the definition, without
-// which it ends at once.
+// prepareMPIOperator creates the namespace of the lease, and the CRD, without which the operator
+// exits.
 func prepareMPIOperator(ctx context.Context, s *setup) ([]part, error) {
 	if err := s.api.create(ctx, "/api/v1/namespaces", named(mpiOperatorNamespace)); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func prepareMPIOperator(ctx context.Context, s *setup) ([]part, error) {
 				"--monitoring-port=0",
 				"--kube-api-qps=" + clientQPS,
 				"--kube-api-burst=" + clientBurst,
-				// What its queue takes up in a second; 10 by default.
+				// The rate limit of its queue per second. The default is 10.
 				"--controller-queue-rate-limit=" + clientQPS,
 				"--controller-queue-burst=" + clientBurst,
 				"--threadiness=8",

@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// nodeCreators bounds how many nodes are created at a time.
+// nodeCreators is the number of nodes that are created concurrently.
 const nodeCreators = 8
 
-// object is a JSON object on its way to the API server.
+// object is a JSON object for the API server.
 type object = map[string]any
 
-// node is a simulated machine; all of it can be had by pods. kwok makes it ready.
+// node returns a simulated node. All of its capacity is allocatable. kwok sets it to ready.
 func (c Config) node(number int) object {
 	name := "node-" + strconv.Itoa(number)
 	capacity := object{
@@ -52,7 +52,7 @@ func (c Config) node(number int) object {
 	}
 }
 
-// createNodes makes all nodes.
+// createNodes creates all nodes.
 func (s *setup) createNodes(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -75,8 +75,8 @@ func (s *setup) createNodes(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// nodesReady passes when pods can be scheduled to every node: it reports ready,
-// and the node controller has taken away the taint every new node begins with.
+// nodesReady passes when pods can be scheduled to all nodes: they are ready, and the node
+// controller has removed the initial taint.
 func (s *setup) nodesReady(ctx context.Context) error {
 	var list struct {
 		Items []struct {

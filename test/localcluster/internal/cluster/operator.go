@@ -8,29 +8,29 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/build"
 )
 
-// operator is an unmodified operator of some kind of job that can be run along.
-// Each one has a file of its own, which registers it.
+// operator is an unmodified operator that a cluster can run. Each operator has its own file, which
+// registers it.
 type operator struct {
 	component build.Component
-	// ports are what it listens on; they are requested as NAME-PORT.
+	// ports are the names of its ports. They are allocated as NAME-PORT.
 	ports []string
-	// needs are operators that it cannot do without; they run wherever it does.
+	// needs are operators that it requires. They run with it.
 	needs []string
-	// companions are users beside its own, for stand-ins that run along.
+	// companions are additional users, for stand-ins that run with it.
 	companions []string
-	// prepare makes what must be there before it starts, and returns its parts,
-	// which are started one after the other. The ready check of the operator's own
-	// part passes when it acts on a job.
+	// prepare creates the objects that the operator needs at its start, and returns its parts,
+	// which are started one after another. The ready check of the operator passes when it acts on a
+	// job.
 	prepare func(context.Context, *setup) ([]part, error)
 }
 
-// operators are the known ones, by name; each also is the user of that name.
+// operators has the known operators by name, which is also the name of their user.
 var operators = map[string]operator{}
 
-// OperatorNames are the names of the known operators.
+// OperatorNames returns the names of the known operators.
 func OperatorNames() []string { return slices.Sorted(maps.Keys(operators)) }
 
-// allOperators are the operators that were requested and those that these need.
+// allOperators returns the requested operators and those that they need.
 func (c Config) allOperators() []string {
 	all := slices.Clone(c.Operators)
 	for i := 0; i < len(all); i++ {
@@ -43,7 +43,7 @@ func (c Config) allOperators() []string {
 	return all
 }
 
-// Components are what a cluster of this configuration consists of.
+// Components returns the components of a cluster with this configuration.
 func (c Config) Components() []build.Component {
 	components := []build.Component{controlPlaneComponent()}
 	if !c.OnlyAPI {
@@ -55,12 +55,12 @@ func (c Config) Components() []build.Component {
 	return components
 }
 
-// AllComponents are all there are.
+// AllComponents returns all components.
 func AllComponents() []build.Component {
 	return Config{Operators: OperatorNames()}.Components()
 }
 
-// Kubectl is the path of the built kubectl.
+// Kubectl returns the path of the built kubectl.
 func (c Config) Kubectl() string {
 	return (&setup{config: c}).program(controlPlane, "kubectl")
 }

@@ -9,19 +9,19 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
 )
 
-// part is a program of the cluster, ready to be started.
+// part is a program of the cluster with all that is needed to start it.
 type part struct {
 	name string
 	rank rank
 	spec process.Spec
-	// ready is asked until it passes. Without it a part is ready when it runs.
+	// ready is repeated until it passes. Without it a part is ready when it runs.
 	ready func(context.Context) error
-	// grace is how long it may take to end by itself.
+	// grace is how long it may take to terminate.
 	grace time.Duration
 }
 
-// rank orders the stop: the highest first, so that no part loses what it
-// depends on. Parts of one rank stop together.
+// rank determines the order of a stop: the highest rank first, so that no part loses a dependency.
+// Parts of the same rank stop together.
 type rank int
 
 const (
@@ -45,10 +45,10 @@ func (r rank) String() string {
 	}
 }
 
-// defaultGrace is enough for every part that is going to end at all.
+// defaultGrace is long enough for each part that terminates.
 const defaultGrace = 3 * time.Second
 
-// setup is what the parts of one cluster are made from.
+// setup has the data from which the parts of a cluster are built.
 type setup struct {
 	folder      Folder
 	config      Config
@@ -57,7 +57,7 @@ type setup struct {
 	api         *API
 }
 
-// newSetup makes ports and credentials for a start.
+// newSetup allocates ports and creates credentials for a start.
 func newSetup(folder Folder, config Config, pick func([]string) (Ports, error)) (*setup, error) {
 	names := corePorts()
 	groups := map[string]string{
@@ -94,15 +94,15 @@ func newSetup(folder Folder, config Config, pick func([]string) (Ports, error)) 
 	return s, nil
 }
 
-// server is the API server's address.
+// server returns the address of the API server.
 func (s *setup) server() string { return "https://" + s.ports.address(portAPIServer) }
 
-// program is the path of a built program.
+// program returns the path of a built program.
 func (s *setup) program(component, name string) string {
 	return filepath.Join(s.config.Built[component], name)
 }
 
-// core is a part of the control plane; its name is its program's.
+// core returns a part of the control plane. Its name is that of its program.
 func (s *setup) core(name string, rank rank, ready func(context.Context) error, args ...string) part {
 	return part{
 		name:  name,
@@ -120,8 +120,8 @@ func (s *setup) core(name string, rank rank, ready func(context.Context) error, 
 	}
 }
 
-// environment is what a part gets: the little that programs need, nothing of the
-// caller's. Temporary files go below the data folder and end with it.
+// environment returns the environment of a part, which does not include that of the caller.
+// Temporary files are in the data folder.
 func (s *setup) environment(extra ...string) []string {
 	return append([]string{
 		"PATH=/usr/local/bin:/usr/bin:/bin",

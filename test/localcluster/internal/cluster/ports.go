@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Ports are the loopback ports of a cluster, by what they are for.
+// Ports are the loopback ports of a cluster by name.
 type Ports map[string]int
 
 // Ports of the core parts.
@@ -23,9 +23,8 @@ func corePorts() []string {
 	return []string{portEtcdClient, portEtcdPeer, portAPIServer, portControllerManager, portScheduler, portKwok}
 }
 
-// pickPorts finds free ports. They are held together until all are found, so
-// that they differ. Between that and the moment a part binds its own, somebody
-// else may take one; the start is then tried again with others.
+// pickPorts finds free ports. It opens all at the same time so that they differ. Another process
+// can take a port before its part does. The start is then repeated with other ports.
 func pickPorts(names []string) (Ports, error) {
 	ports := Ports{}
 	for _, name := range names {
@@ -43,8 +42,8 @@ func (p Ports) address(name string) string {
 	return fmt.Sprintf("127.0.0.1:%d", p[name])
 }
 
-// lostPort finds out from the end of a part's log whether it ended because somebody
-// else had its port.
+// lostPort reports whether a part exited because its port was in use, according to the end of its
+// log.
 func lostPort(log string) bool {
 	return strings.Contains(log, "address already in use")
 }

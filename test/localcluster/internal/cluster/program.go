@@ -14,12 +14,12 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
 )
 
-// Program is an extra program to be run along with the cluster.
+// Program is an additional program to run with the cluster.
 type Program struct {
 	Name     string   `json:"name"`
 	ReadyURL string   `json:"readyURL,omitempty"`
 	Env      []string `json:"env,omitempty"`
-	// Path is the executable, Dir where it runs; both absolute.
+	// Path is the executable, Dir the working directory. Both are absolute.
 	Path string   `json:"path"`
 	Args []string `json:"args,omitempty"`
 	Dir  string   `json:"dir"`
@@ -28,14 +28,13 @@ type Program struct {
 // programDeadline is how long a program may take to become ready.
 const programDeadline = 30 * time.Second
 
-// programGrace is longer than that of the parts: a program may have leases to
-// give back.
+// programGrace is longer than that of the parts, because a program may have to release leases.
 const programGrace = 5 * time.Second
 
 var programName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 
-// startProgram starts a program and waits until it is ready. One that ended may
-// be started again under its name.
+// startProgram starts a program and waits until it is ready. The name of a program that has ended
+// can be used again.
 func (s *Supervisor) startProgram(ctx context.Context, program Program) error {
 	if !programName.MatchString(program.Name) {
 		return fmt.Errorf("program name %q: must be lower case letters, digits, '-' and '.'", program.Name)
@@ -58,7 +57,7 @@ func (s *Supervisor) startProgram(ctx context.Context, program Program) error {
 			Name: program.Name,
 			Path: program.Path,
 			Args: program.Args,
-			// The last entry of a name counts.
+			// The last entry of a name has precedence.
 			Env: slices.Concat(os.Environ(), []string{"KUBECONFIG=" + s.folder.Kubeconfig()}, program.Env, []string{s.folder.mark()}),
 			Dir: program.Dir,
 			Log: s.folder.Log(program.Name),
@@ -72,14 +71,13 @@ func (s *Supervisor) startProgram(ctx context.Context, program Program) error {
 	err := s.run(ctx, p)
 	var crashed *crash
 	if err != nil && !errors.As(err, &crashed) && !errors.Is(err, errNameTaken) {
-		// What never became ready is not left half alive.
+		// A program that did not become ready is stopped.
 		return errors.Join(err, s.stopProgram(program.Name, false))
 	}
 	return err
 }
 
-// stopProgram ends a program on purpose: by SIGTERM, or at once by SIGKILL. One
-// that has ended already is fine.
+// stopProgram ends a program with SIGTERM or SIGKILL. A program that has ended is no error.
 func (s *Supervisor) stopProgram(name string, kill bool) error {
 	s.mu.Lock()
 	var names []string

@@ -6,20 +6,19 @@ import (
 	"net/http"
 )
 
-// readinessJob is the name of the jobs that are made only to see their operator
-// act on them.
+// readinessJob is the name of jobs that are created to see that their operator acts on them.
 const readinessJob = "localcluster-readiness"
 
-// probe is a job by that name: suspended, the smallest of its kind that is valid.
-// It makes no pod, and its operator notes in its conditions that it is suspended.
+// probe is a minimal suspended job with that name. It creates no pod, and its operator sets a
+// condition that it is suspended.
 type probe struct {
-	// path is where the API has jobs of this kind.
+	// path is the API path of jobs of this kind.
 	path string
 	job  object
 }
 
-// submit makes the jobs, once the API server serves their kinds: it does so a
-// moment after it has established a definition.
+// submit creates the jobs. It retries, because the API server serves a kind only some time after
+// the CRD is established.
 func (s *setup) submit(ctx context.Context, probes []probe) error {
 	for _, p := range probes {
 		var refused error
@@ -41,8 +40,8 @@ func (s *setup) submit(ctx context.Context, probes []probe) error {
 	return nil
 }
 
-// actsOn returns the ready check of an operator: it passes, and removes the jobs,
-// when the operator has acted on each. Health endpoints answer before
+// actsOn returns the ready check of an operator. It passes, and deletes the jobs, when the operator
+// has acted on all of them. Health endpoints are not sufficient, because they respond before
 // controllers run.
 func (s *setup) actsOn(probes []probe) func(context.Context) error {
 	return func(ctx context.Context) error {

@@ -16,12 +16,13 @@ import (
 const (
 	sparkOperator       = "spark-operator"
 	sparkOperatorModule = "github.com/kubeflow/spark-operator/v2"
-	// sparkAccount is the ServiceAccount of drivers, by the name that the operator's
-	// chart gives it. It is made in the operator's namespace only.
+	// sparkAccount is the ServiceAccount of drivers, with the name in the operator's chart. It
+	// exists only in the operator's namespace.
 	sparkAccount = "spark-operator-spark"
 )
 
-// sparkCRDs are the kinds it watches; it does not start unless all are served.
+// sparkCRDs are the CRDs of the kinds that the operator watches. It does not start unless all are
+// served.
 var sparkCRDs = []string{
 	"sparkoperator.k8s.io_sparkapplications.yaml",
 	"sparkoperator.k8s.io_scheduledsparkapplications.yaml",
@@ -46,9 +47,9 @@ func init() {
 	}
 }
 
-// prepareSparkOperator makes what the operator's chart would. Its webhook is not
-// run: what only the webhook puts into pods, among it side cars and spec.driver.gpu,
-// is not there, and applications are not defaulted.
+// prepareSparkOperator creates the objects of the operator's chart. The webhook does not run, so
+// that pods lack what only the webhook adds, such as sidecars and spec.driver.gpu, and applications
+// have no defaults.
 func prepareSparkOperator(ctx context.Context, s *setup) ([]part, error) {
 	home := s.folder.Path("tmp", sparkOperator)
 	if err := installSparkSubmit(filepath.Join(home, "bin")); err != nil {
@@ -81,7 +82,7 @@ func prepareSparkOperator(ctx context.Context, s *setup) ([]part, error) {
 			Path: filepath.Join(built, sparkOperator),
 			Args: []string{
 				"controller", "start",
-				// All of them.
+				// All namespaces.
 				"--namespaces=",
 				"--enable-ui-service=false",
 				"--health-probe-bind-address=0",
@@ -95,7 +96,7 @@ func prepareSparkOperator(ctx context.Context, s *setup) ([]part, error) {
 			Env: s.environment(
 				"KUBECONFIG="+s.credentials.kubeconfig(sparkOperator),
 				"SPARK_HOME="+home,
-				// They set the address of the API server for spark-submit.
+				// The address of the API server for spark-submit.
 				"KUBERNETES_SERVICE_HOST=127.0.0.1",
 				fmt.Sprintf("KUBERNETES_SERVICE_PORT=%d", s.ports[portAPIServer]),
 			),
@@ -105,8 +106,8 @@ func prepareSparkOperator(ctx context.Context, s *setup) ([]part, error) {
 	}}, nil
 }
 
-// installSparkSubmit makes the command that the operator calls. It has the
-// operator's environment, and so is the same user.
+// installSparkSubmit creates the command that the operator calls. The command inherits the
+// operator's environment, and with it the user.
 func installSparkSubmit(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -8,12 +8,11 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/standin"
 )
 
-// ourselves is a path of this program for as long as it runs. Its file may be
-// gone before that: go run removes what it has built when the command ends.
+// ourselves returns a path of this program that is valid while it runs. The file itself may be
+// deleted before: go run removes the executable when the command ends.
 func ourselves() string { return fmt.Sprintf("/proc/%d/exe", os.Getpid()) }
 
-// standIn is a part that plays what a stand-in is named for, as the user of that
-// name.
+// standIn returns a part that runs a stand-in as the user with its name.
 func (s *setup) standIn(name string) part {
 	return part{
 		name:  name,

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// startDeadline bounds a start; an idle machine needs a tenth of it.
+	// startDeadline is the timeout of a start. An idle machine needs a tenth of it.
 	startDeadline = 4 * time.Minute
-	// startAttempts is how often ports are picked again when somebody was faster.
+	// startAttempts is the maximum number of starts if ports are in use.
 	startAttempts = 3
 )
 
-// start brings everything up. If a part lost its port to somebody else, all is
-// stopped and begins again with other ports.
+// start starts all parts. If the port of a part is in use, it stops all parts and starts them again
+// with other ports.
 func (s *Supervisor) start(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		err := s.startOnce(ctx)
@@ -87,8 +87,8 @@ func (s *Supervisor) startOnce(ctx context.Context) error {
 	return nil
 }
 
-// together starts all that needs only the API server, which the start that began
-// then has brought up.
+// together starts all parts that need only the API server, concurrently. began is the time of the
+// start.
 func (s *Supervisor) together(ctx context.Context, setup *setup, began time.Time) error {
 	kwok, err := setup.kwok()
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *Supervisor) together(ctx context.Context, setup *setup, began time.Time
 		})
 	}
 
-	// The first failure ends the other steps; it is the one to report.
+	// The first failure ends the other steps and is returned.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var group sync.WaitGroup

@@ -13,7 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
 )
 
-// supervisorFor returns a supervisor for real programs in a folder of its own.
+// supervisorFor returns a supervisor for real programs in a new folder.
 func supervisorFor(t *testing.T) *Supervisor {
 	t.Helper()
 	cache, err := build.CacheDir(os.Getenv)
@@ -59,7 +59,7 @@ func checkNothingLeft(t *testing.T, folder Folder) {
 	}
 }
 
-// takePort gives a part a port that somebody else listens on.
+// takePort gives a part a port that is in use.
 func takePort(t *testing.T, ports Ports, name string) {
 	t.Helper()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -70,7 +70,7 @@ func takePort(t *testing.T, ports Ports, name string) {
 	ports[name] = taken.Addr().(*net.TCPAddr).Port
 }
 
-func TestAPortThatWasLostIsReplaced(t *testing.T) {
+func TestLostPortIsReplaced(t *testing.T) {
 	supervisor := supervisorFor(t)
 	lost := []string{portEtcdClient, portKwok}
 	attempts := 0
@@ -94,7 +94,7 @@ func TestAPortThatWasLostIsReplaced(t *testing.T) {
 	checkNothingLeft(t, supervisor.folder)
 }
 
-func TestAPortThatIsAlwaysLostFailsTheStart(t *testing.T) {
+func TestStartFailsIfPortsAreAlwaysLost(t *testing.T) {
 	supervisor := supervisorFor(t)
 	supervisor.pickPorts = func(names []string) (Ports, error) {
 		ports, err := pickPorts(names)
@@ -109,9 +109,9 @@ func TestAPortThatIsAlwaysLostFailsTheStart(t *testing.T) {
 	checkNothingLeft(t, supervisor.folder)
 }
 
-func TestAProgramThatIsMissingFailsTheStart(t *testing.T) {
+func TestStartFailsIfAProgramIsMissing(t *testing.T) {
 	supervisor := supervisorFor(t)
-	// etcd and the API server run by then.
+	// etcd and the API server are started before kwok.
 	supervisor.config.Built[kwok] = t.TempDir()
 	err := supervisor.Run(t.Context(), func(Ready) { t.Error("it became ready") })
 	if err == nil || !strings.Contains(err.Error(), "start kwok") {

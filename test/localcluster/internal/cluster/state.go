@@ -10,7 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
 )
 
-// Phase is where a cluster as a whole is.
+// Phase is the phase of a cluster.
 type Phase string
 
 // Phases of a cluster.
@@ -23,7 +23,7 @@ const (
 	PhaseFailed Phase = "failed"
 )
 
-// State is where a part is.
+// State is the state of a part.
 type State string
 
 // States of a part.
@@ -55,13 +55,13 @@ type PartStatus struct {
 	State State  `json:"state"`
 	process.Identity
 	Started time.Time `json:"started"`
-	// Uptime is in seconds, 0 when it does not run.
+	// Uptime is in seconds, or 0 if the part does not run.
 	Uptime      float64 `json:"uptimeSeconds"`
 	MemoryBytes int64   `json:"memoryBytes"`
 	Log         string  `json:"log"`
-	// Exit reports how it ended.
+	// Exit describes how the part ended.
 	Exit string `json:"exit,omitempty"`
-	// LogEnd is the end of its log, if it crashed.
+	// LogEnd is the end of the log after a crash.
 	LogEnd string `json:"logEnd,omitempty"`
 }
 

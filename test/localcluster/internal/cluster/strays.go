@@ -8,13 +8,13 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
 )
 
-// strayDeadline is how long a killed process may take to vanish.
+// strayDeadline is how long a killed process may take to exit.
 const strayDeadline = 5 * time.Second
 
-// killStrays ends what a cluster without supervisor left running. The kernel
-// ends the parts when their supervisor is killed; left are children of programs
-// which it does not know. Each is known by number and start time, or by the mark
-// in its environment, so that no stranger is hit who has got the same number.
+// killStrays kills remaining processes of a cluster without a supervisor. The kernel kills the
+// parts when their supervisor is killed, but not the children of programs. Processes are identified
+// by PID and start time, or by the mark in their environment, so that no other process with the
+// same PID is killed.
 func (f Folder) killStrays() error {
 	strays := f.strays()
 	var errs []error
@@ -28,10 +28,10 @@ func (f Folder) killStrays() error {
 
 func (f Folder) strays() []process.Identity {
 	strays := process.Marked(markVariable, string(f))
-	// The state may be missing or half a story; the marks are the whole one.
+	// The saved state may be missing or incomplete. The marks are complete.
 	if status, err := f.savedState(); err == nil {
 		if status.Data != string(f) {
-			// It was started under another name of the same folder.
+			// The cluster was started with another path of the same folder.
 			strays = append(strays, process.Marked(markVariable, status.Data)...)
 		}
 		for _, p := range status.Parts {

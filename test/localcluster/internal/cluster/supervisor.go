@@ -12,7 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
 )
 
-// crashLines is how much of a log is shown with a crash.
+// crashLines is the number of log lines shown after a crash.
 const crashLines = 20
 
 // Supervisor runs one cluster in one data folder, whose lock the caller holds.
@@ -22,10 +22,10 @@ type Supervisor struct {
 	starter *process.Starter
 	// say reports progress during the start.
 	say func(format string, args ...any)
-	// pickPorts is replaced by tests that want a port to be taken.
+	// pickPorts is replaced by tests that need a port in use.
 	pickPorts func([]string) (Ports, error)
 
-	// stop ends the run; its cause reports why.
+	// stop ends the run with a cause.
 	stop context.CancelCauseFunc
 
 	saving sync.Mutex
@@ -36,18 +36,18 @@ type Supervisor struct {
 	failure string
 	ready   *Ready
 	parts   []*runningPart
-	// abort ends the running attempt to start.
+	// abort ends the current attempt to start.
 	abort context.CancelCauseFunc
 }
 
-// runningPart is a part that was started, and may have ended.
+// runningPart is a part that was started, and can have ended.
 type runningPart struct {
 	part
 	process  *process.Process
 	state    State
 	stopping bool
 	exit     string
-	// ended is closed when the end is noted.
+	// ended is closed after the end is recorded.
 	ended chan struct{}
 }
 
@@ -67,7 +67,7 @@ func (c *crash) Error() string {
 // errStop is the cause of a requested stop.
 var errStop = errors.New("stopped")
 
-var errNameTaken = errors.New("one of that name runs already")
+var errNameTaken = errors.New("a part or program with this name is already running")
 
 // NewSupervisor returns a supervisor for a prepared folder.
 func NewSupervisor(folder Folder, say func(format string, args ...any)) (*Supervisor, error) {
@@ -108,7 +108,7 @@ func (s *Supervisor) Run(outer context.Context, ready func(Ready)) error {
 		<-ctx.Done()
 	}
 
-	// What ended the context says more than what a start stumbled over then.
+	// The cause of the context's end is more useful than the resulting error of the start.
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -128,7 +128,7 @@ func (s *Supervisor) Run(outer context.Context, ready func(Ready)) error {
 	return nil
 }
 
-// becomeReady ends the start, unless a part has crashed that was ready before.
+// becomeReady completes the start, unless a part that was ready has crashed.
 func (s *Supervisor) becomeReady() error {
 	defer s.save()
 	s.mu.Lock()
@@ -227,7 +227,7 @@ func (s *Supervisor) crashOf(running *runningPart) error {
 	return &crash{running.name, running.process.Exit(), process.Tail(running.spec.Log, crashLines)}
 }
 
-// stopAll stops rank after rank, and returns when every part is gone.
+// stopAll stops the parts rank by rank, and returns when all have exited.
 func (s *Supervisor) stopAll() {
 	for rank := rankProgram; rank >= rankEtcd; rank-- {
 		var stopping sync.WaitGroup

@@ -16,7 +16,7 @@ const (
 	trainerNamespace = "kubeflow-system"
 	trainerModule    = "github.com/kubeflow/trainer/v2"
 	trainerAPI       = "/apis/trainer.kubeflow.org/v1alpha1"
-	// trainerWebhooks is a kustomization; below the built component, and in the module.
+	// trainerWebhooks is the folder of a kustomization, in the built component and in the module.
 	trainerWebhooks = "webhook"
 	trainerRuntime  = "torch-distributed"
 )
@@ -24,7 +24,7 @@ const (
 //go:embed trainer-runtime.yaml
 var trainerRuntimeYAML []byte
 
-// trainerCRDs are the files of its definitions.
+// trainerCRDs are the files of its CRDs.
 var trainerCRDs = []string{
 	"trainer.kubeflow.org_trainjobs.yaml",
 	"trainer.kubeflow.org_trainingruntimes.yaml",
@@ -57,9 +57,8 @@ func init() {
 	}
 }
 
-// prepareTrainer registers the webhooks, too: they refuse jobs that their runtime
-// does not suit. The controller looks for JobSets as it starts, so they must be
-// served by then.
+// prepareTrainer also registers the webhooks, which refuse jobs that do not fit their runtime. The
+// JobSet CRD must be served before, because the controller checks for it when it starts.
 func prepareTrainer(ctx context.Context, s *setup) ([]part, error) {
 	built := s.config.Built[operators[trainer].component.Name]
 	temporary := s.folder.Path("tmp", trainer)
@@ -107,8 +106,8 @@ func prepareTrainer(ctx context.Context, s *setup) ([]part, error) {
 	}}, nil
 }
 
-// writeTrainerConfig writes what has no flag, which is all but the log's level. The
-// folder of the certificates cannot be set: it is below the TMPDIR.
+// writeTrainerConfig writes the settings that have no flag, which are all but the log level. The
+// folder of the certificates cannot be configured. It is in TMPDIR.
 func (s *setup) writeTrainerConfig(path string) error {
 	config, err := json.MarshalIndent(object{
 		"apiVersion":       "config.trainer.kubeflow.org/v1alpha1",
@@ -125,9 +124,9 @@ func (s *setup) writeTrainerConfig(path string) error {
 	return writeFile(path, config)
 }
 
-// trainerReady makes the runtime and the job as well: neither can be made before
-// the webhooks answer. Whatever becomes of its JobSet, a suspended job is said to be
-// suspended, so the JobSet is checked too. The runtime stays, for all to use.
+// trainerReady also creates the runtime and the job, because this is not possible before the
+// webhooks respond. It checks the JobSet too, because a suspended job has condition Suspended even
+// without it. The runtime remains for use by tests.
 func (s *setup) trainerReady() func(context.Context) error {
 	answers := healthy(loopback(), "http://"+s.ports.address(trainer+"-health")+"/readyz")
 	probes := []probe{trainerProbe()}

@@ -37,8 +37,8 @@ func init() {
 	}
 }
 
-// trainingJob is a kind of job this operator runs, with what its smallest job
-// needs: replicas in this field, of this type, in a container of this name.
+// trainingJob is a kind of job of this operator, with the values for a minimal job: the field of
+// the replica specs, a replica type, and the name of the container.
 type trainingJob struct{ kind, scheme, plural, field, replica, container string }
 
 var trainingJobs = []trainingJob{
@@ -52,9 +52,8 @@ var trainingJobs = []trainingJob{
 
 func (j trainingJob) crdFile() string { return "kubeflow.org_" + j.plural + ".yaml" }
 
-// trainingJobs are the kinds it runs here. Its MPIJob and that of mpi-operator are
-// one definition with different versions: as users have to choose, mpi-operator
-// has it where both run.
+// trainingJobs returns the kinds that it runs in this cluster. Its MPIJob and that of mpi-operator
+// are different versions of one CRD. If both operators run, mpi-operator has MPIJob.
 func (c Config) trainingJobs() []trainingJob {
 	if !slices.Contains(c.Operators, mpiOperator) {
 		return trainingJobs
@@ -62,11 +61,10 @@ func (c Config) trainingJobs() []trainingJob {
 	return slices.DeleteFunc(slices.Clone(trainingJobs), func(j trainingJob) bool { return j.kind == "MPIJob" })
 }
 
-// prepareTrainingOperator makes what the operator's certificate rotation insists
-// on, which cannot be switched off: a Secret it fills, a webhook configuration it
-// writes the authority into, and a certificate as a file. It copies none from the
-// Secret to the file, a kubelet would; but the configuration holds no webhooks,
-// nobody ever calls, and so any certificate will do.
+// prepareTrainingOperator creates what the operator's certificate rotation requires, which cannot
+// be disabled: a Secret that it fills, a webhook configuration into which it writes the CA, and a
+// certificate file. In a real cluster the kubelet copies the Secret to the file. Here the
+// configuration contains no webhooks, so any certificate is sufficient.
 func prepareTrainingOperator(ctx context.Context, s *setup) ([]part, error) {
 	temporary := s.folder.Path("tmp", trainingOperator)
 	_, err := webhookCertificate(filepath.Join(temporary, webhookCertificates), trainingOperator, trainingOperatorNamespace)
@@ -98,7 +96,7 @@ func prepareTrainingOperator(ctx context.Context, s *setup) ([]part, error) {
 		"--kube-api-qps=" + clientQPS,
 		"--kube-api-burst=" + clientBurst,
 		"--controller-threads=8",
-		// Debug lines, several for each event, would take a good part of its time.
+		// Debug logs have several lines for each event and would be slow.
 		"--zap-log-level=info",
 	}
 	for _, job := range s.config.trainingJobs() {
@@ -130,21 +128,21 @@ func prepareTrainingOperator(ctx context.Context, s *setup) ([]part, error) {
 
 func named(name string) object { return object{"metadata": object{"name": name}} }
 
-// sharedCertificate is where the operator's certificate rotation looks whatever
-// its TMPDIR: the path is written into its source. It never reads the file, it
-// only wants one to be there, so clusters can share it.
+// sharedCertificate is the path that the operator's certificate rotation checks. It does not depend
+// on TMPDIR. The operator does not read the file but requires that it exists, so clusters can share
+// it.
 const sharedCertificate = "/tmp/" + webhookCertificates + "/tls.crt"
 
 func touchSharedCertificate() error {
 	if err := os.MkdirAll(filepath.Dir(sharedCertificate), 0o755); err != nil {
-		return fmt.Errorf("%s wants a file %s: %w", trainingOperator, sharedCertificate, err)
+		return fmt.Errorf("%s requires the file %s: %w", trainingOperator, sharedCertificate, err)
 	}
 	file, err := os.OpenFile(sharedCertificate, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	switch {
 	case errors.Is(err, os.ErrExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("%s wants a file %s: %w", trainingOperator, sharedCertificate, err)
+		return fmt.Errorf("%s requires the file %s: %w", trainingOperator, sharedCertificate, err)
 	}
 	_, err = file.WriteString("Made by localcluster: training-operator does not start unless this file exists. Nobody reads it.\n")
 	return errors.Join(err, file.Close())

@@ -14,12 +14,11 @@ import (
 	"path/filepath"
 )
 
-// webhookCertificates is where a webhook server looks below its TMPDIR.
+// webhookCertificates is the folder in TMPDIR where a webhook server looks for its certificate.
 const webhookCertificates = "k8s-webhook-server/serving-certs"
 
-// webhookCertificate writes the certificate of an operator's webhook server into
-// dir, and returns that of the authority which signed it. It is valid for the
-// name a Service would have and for the loopback address.
+// webhookCertificate writes the certificate of an operator's webhook server into dir, and returns
+// the CA certificate. It is valid for the name of the Service and for the loopback address.
 func webhookCertificate(dir, operator, namespace string) (authority []byte, err error) {
 	ca, err := newAuthority(operator + "-ca")
 	if err != nil {
@@ -39,13 +38,13 @@ func webhookCertificate(dir, operator, namespace string) (authority []byte, err 
 	return certificatePEM(ca.certificate.Raw), writeFile(filepath.Join(dir, "tls.key"), serving.key)
 }
 
-// webhookPaths are where the API keeps each kind of webhook configuration.
+// webhookPaths has the API path of each kind of webhook configuration.
 var webhookPaths = map[string]string{
 	"MutatingWebhookConfiguration":   "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
 	"ValidatingWebhookConfiguration": "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
 }
 
-// webhookConfiguration is what is changed of one.
+// webhookConfiguration has the fields that are changed.
 type webhookConfiguration struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -53,15 +52,15 @@ type webhookConfiguration struct {
 	Webhooks   []object `json:"webhooks"`
 }
 
-// createWebhooks makes a configuration that was written for a Service, with the
-// server at address in its place: there are no Services that lead anywhere.
+// createWebhooks creates a configuration with the URL of the server at address in place of its
+// Service, because Services are not routed.
 func (s *setup) createWebhooks(ctx context.Context, c webhookConfiguration, address string, authority []byte) error {
 	for _, webhook := range c.Webhooks {
 		client, _ := webhook["clientConfig"].(object)
 		service, _ := client["service"].(object)
 		path, _ := service["path"].(string)
 		if path == "" {
-			return fmt.Errorf("%s %v: webhook %v names no path of a service", c.Kind, c.Metadata["name"], webhook["name"])
+			return fmt.Errorf("%s %v: webhook %v has no service path", c.Kind, c.Metadata["name"], webhook["name"])
 		}
 		webhook["clientConfig"] = object{
 			"url":      "https://" + address + path,
@@ -71,8 +70,8 @@ func (s *setup) createWebhooks(ctx context.Context, c webhookConfiguration, addr
 	return s.api.create(ctx, webhookPaths[c.Kind], c)
 }
 
-// registerWebhooks makes the configurations as an operator's module has them, with
-// prefix before their names. They are a kustomization, which kubectl can read.
+// registerWebhooks creates the webhook configurations in an operator's module, with a prefix for
+// their names. They are a kustomization, which kubectl renders.
 func (s *setup) registerWebhooks(ctx context.Context, kustomization, prefix, address string, authority []byte) error {
 	cmd := exec.CommandContext(ctx, s.program(controlPlane, "kubectl"), "--kubeconfig="+s.folder.Kubeconfig(),
 		"create", "--dry-run=client", "--output=json", "--kustomize="+kustomization)

@@ -1,6 +1,6 @@
-// Package kube speaks JSON to a Kubernetes API server with nothing but the
-// standard library. It knows requests, error answers and how to follow the
-// objects of one kind; what objects look like is the caller's business.
+// Package kube is a client of a Kubernetes API server that uses JSON and only the standard library.
+// It sends requests, returns errors and follows the objects of one kind. The caller defines the
+// types of objects.
 package kube
 
 import (
@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// requestDeadline bounds a request; those that follow have none. A definition of a
-// megabyte takes an API server seconds, and longer when five operators start.
+// requestDeadline is the timeout of a request other than a watch. An API server needs seconds for a
+// CRD of one megabyte, and longer while five operators start.
 const requestDeadline = time.Minute
 
 // Client is one user of one API server.
@@ -26,8 +26,7 @@ type Client struct {
 	http          *http.Client
 }
 
-// New returns a client of the server whose certificate this authority, in PEM,
-// has signed.
+// New returns a client of a server. ca is the CA certificate of the server in PEM.
 func New(server, token string, ca []byte) *Client {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(ca)
@@ -40,11 +39,11 @@ func New(server, token string, ca []byte) *Client {
 	}}
 }
 
-// StatusError is an answer of the API server that is not a success.
+// StatusError is an unsuccessful response of the API server.
 type StatusError struct {
 	Method, Path string
 	Code         int
-	// Reason distinguishes answers with the same code, such as "AlreadyExists" and "Conflict".
+	// Reason distinguishes responses with the same code, such as "AlreadyExists" and "Conflict".
 	Reason, Message string
 }
 
@@ -52,21 +51,20 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s %s: %d %s", e.Method, e.Path, e.Code, e.Message)
 }
 
-// HasCode reports whether an error is an answer with this HTTP status.
+// HasCode reports whether an error is a response with this HTTP status.
 func HasCode(err error, code int) bool {
 	var status *StatusError
 	return errors.As(err, &status) && status.Code == code
 }
 
-// Exists reports whether an error says that the object to be made is there already. The
-// code alone does not: a quota that many write at once is reported by it too.
+// Exists reports whether an error means that the object already exists. The code is not sufficient:
+// a conflict on a quota has the same code.
 func Exists(err error) bool {
 	var status *StatusError
 	return errors.As(err, &status) && status.Reason == "AlreadyExists"
 }
 
-// Do sends a body, if there is one, and reads the answer into out, if there is
-// one.
+// Do sends a request with a body, if not nil, and decodes the response into out, if not nil.
 func (c *Client) Do(ctx context.Context, method, path, contentType string, body []byte, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestDeadline)
 	defer cancel()
@@ -93,7 +91,7 @@ func (c *Client) Get(ctx context.Context, path string, out any) error {
 	return c.Do(ctx, http.MethodGet, path, "", nil, out)
 }
 
-// Create makes an object.
+// Create creates an object.
 func (c *Client) Create(ctx context.Context, path string, object any) error {
 	body, err := json.Marshal(object)
 	if err != nil {
@@ -102,13 +100,12 @@ func (c *Client) Create(ctx context.Context, path string, object any) error {
 	return c.Do(ctx, http.MethodPost, path, "application/json", body, nil)
 }
 
-// Apply makes an object or brings it to this state on the server's side. The
-// object is YAML, of which JSON is a part.
+// Apply sends an object with server-side apply. The object is YAML or JSON.
 func (c *Client) Apply(ctx context.Context, path, manager string, object []byte) error {
 	return c.Do(ctx, http.MethodPatch, path+"?force=true&fieldManager="+manager, "application/apply-patch+yaml", object, nil)
 }
 
-// Delete removes an object; one that is gone already is fine.
+// Delete deletes an object. A missing object is no error.
 func (c *Client) Delete(ctx context.Context, path string) error {
 	err := c.Do(ctx, http.MethodDelete, path, "", nil, nil)
 	if HasCode(err, http.StatusNotFound) {
@@ -117,7 +114,7 @@ func (c *Client) Delete(ctx context.Context, path string) error {
 	return err
 }
 
-// send returns the body of a successful answer; the caller closes it.
+// send returns the body of a successful response. The caller closes it.
 func (c *Client) send(ctx context.Context, method, path, contentType string, body []byte) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.server+path, bytes.NewReader(body))
 	if err != nil {

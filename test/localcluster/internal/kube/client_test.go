@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// serve returns a client of a server that answers so, by way of a kubeconfig.
+// serve returns a client of a fake server. It reads the client from a kubeconfig.
 func serve(t *testing.T, answer http.HandlerFunc) *Client {
 	t.Helper()
 	server := httptest.NewTLSServer(answer)
@@ -31,7 +31,7 @@ func serve(t *testing.T, answer http.HandlerFunc) *Client {
 	return client
 }
 
-func TestARequestCarriesTheUserAndTheObject(t *testing.T) {
+func TestRequestContainsTokenAndObject(t *testing.T) {
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if r.Header.Get("Authorization") != "Bearer secret" || r.Method != http.MethodPost ||
@@ -44,7 +44,7 @@ func TestARequestCarriesTheUserAndTheObject(t *testing.T) {
 	}
 }
 
-func TestARefusalReportsItsReason(t *testing.T) {
+func TestStatusErrorHasTheReason(t *testing.T) {
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusConflict)
 		io.WriteString(w, `{"kind":"Status","reason":"AlreadyExists","message":"things \"a\" already exists"}`)
@@ -55,7 +55,7 @@ func TestARefusalReportsItsReason(t *testing.T) {
 	}
 }
 
-func TestAConflictIsNotAnObjectThatIsThere(t *testing.T) {
+func TestConflictIsNotAlreadyExists(t *testing.T) {
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusConflict)
 		io.WriteString(w, `{"kind":"Status","reason":"Conflict","message":"resourcequotas \"a\": the object has been modified"}`)
@@ -65,7 +65,7 @@ func TestAConflictIsNotAnObjectThatIsThere(t *testing.T) {
 	}
 }
 
-func TestWhatIsGoneIsDeleted(t *testing.T) {
+func TestDeleteOfAMissingObjectSucceeds(t *testing.T) {
 	code := http.StatusNotFound
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(code) })
 	if err := client.Delete(t.Context(), "/things/a"); err != nil {
@@ -77,7 +77,7 @@ func TestWhatIsGoneIsDeleted(t *testing.T) {
 	}
 }
 
-func TestAForeignKubeconfigIsRefused(t *testing.T) {
+func TestOtherKubeconfigsAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(path, []byte("apiVersion: v1\nkind: Config\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -11,35 +11,34 @@ import (
 	"time"
 )
 
-// retryPause is how long a follower waits before it begins again.
+// retryPause is the delay before a follower lists again.
 const retryPause = time.Second
 
-// Change is an object as it is now, or as it was last before it went.
+// Change is the current state of an object, or the last state of a deleted object.
 type Change struct {
 	UID     string
 	Deleted bool
-	// Object is nil if it went unseen.
+	// Object is nil if the deletion was not seen.
 	Object json.RawMessage
 }
 
-// Follower shows the objects of one kind and what becomes of them, one after the
-// other. It may show an object several times and leave out what it was in
-// between: a handler must only use the current state of an object. The end of
-// an object is never left out.
+// Follower passes the objects of one kind and their changes to a handler, one after another. It can
+// pass an object several times and omit intermediate states, so a handler must only use the current
+// state. The deletion of an object is never omitted.
 type Follower struct {
 	Client *Client
-	// Path is that of the list; Selector is a label selector.
+	// Path is the API path of the list. Selector is a label selector.
 	Path, Selector string
-	// Handle takes a change. If it fails, all objects are shown again.
+	// Handle processes a change. If it fails, all objects are passed again.
 	Handle func(context.Context, Change) error
-	// Say takes what went wrong and is tried again.
+	// Say receives errors that are retried.
 	Say func(error)
 
-	// shown are the UIDs of those whose end is not handled yet.
+	// shown has the UIDs of objects whose deletion is not handled yet.
 	shown map[string]bool
 }
 
-// Run follows until the context ends.
+// Run follows objects until the context ends.
 func (f *Follower) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := f.round(ctx)
@@ -58,11 +57,11 @@ func (f *Follower) Run(ctx context.Context) {
 	}
 }
 
-// errBeginAgain ends a round that a list has to follow: the server no longer knows
-// what happened since, or a change is to be shown again.
+// errBeginAgain ends a round so that a new list follows: the version has expired, or a change must
+// be handled again.
 var errBeginAgain = errors.New("begin again")
 
-// round lists and then watches, until something fails.
+// round lists and then watches until an error occurs.
 func (f *Follower) round(ctx context.Context) error {
 	var list struct {
 		Metadata metadata
@@ -125,8 +124,8 @@ func (f *Follower) handle(ctx context.Context, change Change) bool {
 	return err == nil
 }
 
-// watch shows what happens from a version on. It returns the version it came to
-// when the server ends the watch, which it does every now and then.
+// watch passes the changes after a version. It returns the last version when the server ends the
+// watch.
 func (f *Follower) watch(outer context.Context, version string) (string, error) {
 	ctx, cancel := context.WithCancel(outer)
 	defer cancel()
@@ -165,12 +164,12 @@ func (f *Follower) watch(outer context.Context, version string) (string, error) 
 			continue
 		}
 		failed = true
-		// The other objects go on meanwhile.
+		// Continue with other objects until the retry.
 		defer time.AfterFunc(retryPause, cancel).Stop()
 	}
 }
 
-// metadata is what a follower reads of a list and of an object.
+// metadata has the fields of lists and objects that a follower needs.
 type metadata struct{ UID, ResourceVersion string }
 
 func metadataOf(object json.RawMessage) (metadata, error) {

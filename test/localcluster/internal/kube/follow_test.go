@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// script is a server of lists and watches: each request takes the next answer.
-// The last one stays open.
+// script is a fake server of lists and watches. Each request gets the next response. The last one
+// stays open.
 type script struct {
 	mu      sync.Mutex
 	asked   []string
@@ -56,8 +56,8 @@ func change(kind, thing string) string {
 	return fmt.Sprintf(`{"type":%q,"object":%s}`+"\n", kind, thing)
 }
 
-// follow follows the script until as much was seen as is wanted. A change that
-// fails does so once.
+// follow runs a Follower until it has seen the wanted changes. The handler fails once for the
+// change in fails.
 func follow(t *testing.T, answers []string, fails string, want ...string) *script {
 	t.Helper()
 	s := &script{answers: answers}
@@ -96,18 +96,18 @@ func follow(t *testing.T, answers []string, fails string, want ...string) *scrip
 	return s
 }
 
-func TestAWatchGoesOnWhereTheServerEndedIt(t *testing.T) {
+func TestWatchContinuesAtTheLastVersion(t *testing.T) {
 	s := follow(t, []string{
 		listOf(5, thing("a", 3)),
 		change("MODIFIED", thing("a", 6)) + change("BOOKMARK", thing("", 8)),
 		change("ADDED", thing("b", 9)) + change("DELETED", thing("a", 10)),
 	}, "", "a@3", "a@6", "b@9", "a@10 deleted")
 	if want := []string{"", "5", "8"}; !slices.Equal(s.asked, want) {
-		t.Errorf("it asked from %q, want %q", s.asked, want)
+		t.Errorf("the watches started at %q, want %q", s.asked, want)
 	}
 }
 
-func TestWhatWentUnseenIsReported(t *testing.T) {
+func TestUnseenDeletionIsReported(t *testing.T) {
 	for name, expired := range map[string]string{
 		"at once":    "gone",
 		"in between": change("ERROR", `{"kind":"Status","code":410}`),
@@ -124,13 +124,13 @@ func TestWhatWentUnseenIsReported(t *testing.T) {
 	}
 }
 
-func TestAChangeThatFailsIsShownAgain(t *testing.T) {
+func TestFailedChangeIsRetried(t *testing.T) {
 	again := listOf(9, thing("a", 6), thing("b", 7))
 	t.Run("of a list", func(t *testing.T) {
 		t.Parallel()
 		follow(t, []string{listOf(9, thing("a", 6), thing("b", 7)), again}, "a@6", "a@6", "b@7", "a@6", "b@7")
 	})
-	t.Run("of a watch, and others go on meanwhile", func(t *testing.T) {
+	t.Run("of a watch, while others continue", func(t *testing.T) {
 		t.Parallel()
 		follow(t, []string{listOf(5), change("ADDED", thing("a", 6)) + change("ADDED", thing("b", 7)), "", again},
 			"a@6", "a@6", "b@7", "a@6", "b@7")

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Kubeconfig is what a user of one cluster needs, as a kubeconfig holds it.
+// Kubeconfig has the contents of a kubeconfig for one user of one cluster.
 type Kubeconfig struct {
 	Server, User, Token string
-	// CA is the authority in PEM.
+	// CA is the CA certificate in PEM.
 	CA []byte
 }
 
@@ -43,8 +43,8 @@ current-context: localcluster
 `, k.Server, base64.StdEncoding.EncodeToString(k.CA), k.User, k.Token)
 }
 
-// FromKubeconfig returns the client of a kubeconfig that Encode wrote: one user
-// of one cluster, a key a line. Any other needs a real parser of YAML.
+// FromKubeconfig returns the client of a kubeconfig that Encode wrote, with one key per line. Other
+// kubeconfigs would need a YAML parser.
 func FromKubeconfig(path string) (*Client, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -60,7 +60,7 @@ func FromKubeconfig(path string) (*Client, error) {
 		}
 	}
 	if len(found) != 3 {
-		return nil, fmt.Errorf("kubeconfig %s: want one as localcluster writes it, with server, authority and token", path)
+		return nil, fmt.Errorf("kubeconfig %s: must be one written by localcluster, with server, authority and token", path)
 	}
 	ca, err := base64.StdEncoding.DecodeString(found[keyCA])
 	if err != nil {

@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// Identity names one process forever; see the package comment.
+// Identity identifies a process; see the package comment.
 type Identity struct {
 	PID int `json:"pid"`
 	// StartTicks is the start time in clock ticks since boot.
 	StartTicks uint64 `json:"startTicks"`
 }
 
-// Self is the identity of the running program.
+// Self returns the identity of the running program.
 func Self() Identity {
 	ticks, _ := startTicks(os.Getpid())
 	return Identity{PID: os.Getpid(), StartTicks: ticks}
 }
 
-// Alive reports whether that very process still runs.
+// Alive reports whether this process is running.
 func (id Identity) Alive() bool {
 	if id.PID <= 0 {
 		return false
@@ -34,7 +34,7 @@ func (id Identity) Alive() bool {
 	return err == nil && ticks == id.StartTicks && !zombie(id.PID)
 }
 
-// ResidentBytes is the memory the process holds, 0 when it is gone.
+// ResidentBytes returns the resident memory of the process, or 0 if it has exited.
 func (id Identity) ResidentBytes() int64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", id.PID))
 	if err != nil {
@@ -48,8 +48,8 @@ func (id Identity) ResidentBytes() int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// Kill ends that very process and its group at once, and waits until it is gone.
-// A process that is not this one any more is left alone.
+// Kill kills the process and its group, and waits until it has exited. It does not affect another
+// process with the same PID.
 func (id Identity) Kill(deadline time.Duration) error {
 	if !id.Alive() {
 		return nil
@@ -61,7 +61,7 @@ func (id Identity) Kill(deadline time.Duration) error {
 	return WaitGone([]Identity{id}, deadline)
 }
 
-// WaitGone returns when none of the processes runs any more.
+// WaitGone waits until all processes have exited.
 func WaitGone(ids []Identity, deadline time.Duration) error {
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
@@ -78,8 +78,8 @@ func WaitGone(ids []Identity, deadline time.Duration) error {
 	}
 }
 
-// Marked finds all processes whose environment holds NAME=VALUE, but the caller.
-// Processes of other users cannot be read and are not ours.
+// Marked returns all processes with NAME=VALUE in their environment, except for the caller.
+// Processes of other users cannot be read.
 func Marked(name, value string) []Identity {
 	want := []byte(name + "=" + value)
 	paths, _ := filepath.Glob("/proc/[0-9]*/environ")
@@ -89,8 +89,8 @@ func Marked(name, value string) []Identity {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		// The start time first: if the number changes hands in between, the
-		// identity belongs to the process that is gone and nobody is hurt.
+		// Read the start time first. If the PID is reused in between, the identity is that of the
+		// process that has exited, and no other process is killed.
 		ticks, err := startTicks(pid)
 		if err != nil {
 			continue
@@ -119,8 +119,8 @@ func zombie(pid int) bool {
 	return err == nil && fields[0] == "Z"
 }
 
-// statFields are the fields of /proc/PID/stat from the third on. The second, the
-// command, is in parentheses and may itself hold spaces and parentheses.
+// statFields returns the fields of /proc/PID/stat from the third on. The second field, the command,
+// is in parentheses and can contain spaces and parentheses.
 func statFields(pid int) ([]string, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 const soon = 5 * time.Second
 
-// starterVariable turns this test program into one that starts a child and waits.
+// starterVariable makes this test program start a child and wait.
 const starterVariable = "PROCESS_TEST_STARTER_LOG"
 
 func TestMain(m *testing.M) {
@@ -42,7 +42,7 @@ func start(t *testing.T, script string, env ...string) *Process {
 	return p
 }
 
-// waitForLog returns the log once it holds the text.
+// waitForLog waits until the log contains the text, and returns the log.
 func waitForLog(t *testing.T, p *Process, text string) string {
 	t.Helper()
 	ticker := time.NewTicker(time.Millisecond)
@@ -52,11 +52,11 @@ func waitForLog(t *testing.T, p *Process, text string) string {
 			return log
 		}
 	}
-	t.Fatalf("the log does not hold %q: %s", text, Tail(p.Log, 100))
+	t.Fatalf("the log does not contain %q: %s", text, Tail(p.Log, 100))
 	return ""
 }
 
-func TestAProcessThatEndsReportsHow(t *testing.T) {
+func TestExitOfAProcess(t *testing.T) {
 	p := start(t, "echo last words; exit 7")
 	<-p.Done()
 	if p.Exit() != "exit status 7" || Tail(p.Log, 1) != "last words" {
@@ -64,30 +64,30 @@ func TestAProcessThatEndsReportsHow(t *testing.T) {
 	}
 }
 
-func TestStopKillsAProcessThatDoesNotListen(t *testing.T) {
+func TestStopKillsAProcessThatIgnoresSIGTERM(t *testing.T) {
 	p := start(t, "trap '' TERM; echo ready; while :; do sleep 1000; done")
 	waitForLog(t, p, "ready")
 	p.Stop(50 * time.Millisecond)
 	if p.Alive() {
-		t.Error("it still runs")
+		t.Error("the process still runs")
 	}
 }
 
-func TestAGroupGoesWithItsLeader(t *testing.T) {
+func TestGroupEndsWithItsLeader(t *testing.T) {
 	p := start(t, "sleep 1000 & echo child $!; exit 0")
 	var child Identity
 	if _, err := fmt.Sscanf(waitForLog(t, p, "child"), "child %d", &child.PID); err != nil {
 		t.Fatal(err)
 	}
 	<-p.Done()
-	// By then the child is killed already; a zombie or nothing is left of it.
+	// The child was killed before. It may be a zombie.
 	child.StartTicks, _ = startTicks(child.PID)
 	if err := WaitGone([]Identity{child}, soon); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestChildrenDieWithAStarterThatIsKilled(t *testing.T) {
+func TestChildrenDieWithAKilledStarter(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), starterVariable+"="+filepath.Join(t.TempDir(), "log"))
 	out, err := cmd.StdoutPipe()
@@ -113,17 +113,17 @@ func TestChildrenDieWithAStarterThatIsKilled(t *testing.T) {
 	}
 }
 
-func TestAStrangerWithTheSameNumberIsLeftAlone(t *testing.T) {
+func TestProcessWithAReusedPIDIsNotKilled(t *testing.T) {
 	p := start(t, "sleep 1000")
 	stranger := Identity{PID: p.PID, StartTicks: p.StartTicks + 1}
 	if stranger.Alive() {
-		t.Error("taken for the process that had the number before")
+		t.Error("Alive is true for another process with the same PID")
 	}
 	if err := stranger.Kill(soon); err != nil {
 		t.Error(err)
 	}
 	if !p.Alive() {
-		t.Error("it was killed")
+		t.Error("the other process was killed")
 	}
 }
 
@@ -143,7 +143,7 @@ func TestMarkedProcessesAreFound(t *testing.T) {
 	}
 }
 
-func TestTailGivesLastLines(t *testing.T) {
+func TestTailReturnsTheLastLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	if err := os.WriteFile(path, []byte(strings.Repeat("x", tailBytes)+"\na\nb\nc\n"), 0o600); err != nil {
 		t.Fatal(err)

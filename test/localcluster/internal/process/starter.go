@@ -1,14 +1,14 @@
-// Package process starts, watches and ends operating system processes so that
-// none outlives the one that started it.
+// Package process starts, watches and ends operating system processes. No process outlives the
+// process that started it.
 //
-// Words:
-//   - leader: a process started here. It leads a process group of its own, so
-//     that what it starts in turn can be ended with it.
-//   - identity: process number and start time together. The number alone is
-//     handed out again after a process is gone; with the start time it names
-//     one process forever.
-//   - mark: an environment variable that all processes of one cluster carry and
-//     inherit, by which they are found again even when nobody remembers them.
+// Terms:
+//   - leader: a process started by this package. It leads its own process group, so
+//     that its children can be ended with it.
+//   - identity: PID and start time. A PID alone can be reused after the
+//     process has exited; with the start time it identifies
+//     one process.
+//   - mark: an environment variable that all processes of one cluster have and
+//     inherit, by which they can be found.
 package process
 
 import (
@@ -22,26 +22,25 @@ import (
 	"time"
 )
 
-// Spec says what to run.
+// Spec describes a process to start.
 type Spec struct {
-	// Name is what people call it.
+	// Name is used in messages.
 	Name string
-	// Path is the executable; Arg0 is what it is called by, Path when empty.
+	// Path is the executable. Arg0 is the first argument. The default is Path.
 	Path, Arg0 string
 	Args       []string
-	// Env is the whole environment.
+	// Env is the complete environment.
 	Env []string
 	Dir string
-	// Log is the file that takes both output streams. It is appended to.
+	// Log is the file to which both output streams are appended.
 	Log string
 }
 
 // Starter starts processes that die with it.
 //
-// The kernel sends the parent-death signal when the THREAD that forked the
-// child ends, not the process. A Go program ends threads as it likes, so one
-// goroutine, locked to one thread, does all the forking for as long as the
-// program runs.
+// The kernel sends the parent-death signal when the thread that forked the child ends, not the
+// process. The Go runtime can end threads, so one goroutine, locked to one thread, starts all
+// processes.
 type Starter struct {
 	requests chan func()
 }
@@ -58,7 +57,7 @@ func NewStarter() *Starter {
 	return s
 }
 
-// Start runs what the spec says, with output into its log.
+// Start starts the process of the spec, with output to its log.
 func (s *Starter) Start(spec Spec) (*Process, error) {
 	if err := os.MkdirAll(filepath.Dir(spec.Log), 0o755); err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
@@ -67,7 +66,7 @@ func (s *Starter) Start(spec Spec) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}
-	// The child has its own copy once it is started.
+	// The started child has its own copy.
 	defer log.Close()
 
 	cmd := exec.Command(spec.Path, spec.Args...)
@@ -84,7 +83,7 @@ func (s *Starter) Start(spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// StartCommand starts a prepared command as the leader of a group of its own.
+// StartCommand starts a prepared command as the leader of its own group.
 func (s *Starter) StartCommand(name string, cmd *exec.Cmd) (*Process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -103,19 +102,18 @@ func (s *Starter) StartCommand(name string, cmd *exec.Cmd) (*Process, error) {
 		Started:  time.Now(),
 		done:     make(chan struct{}),
 	}
-	// The child is not waited for yet, so its entry is there even if it has
-	// ended already.
+	// Wait was not called yet, so the entry in /proc exists even if the child has exited.
 	p.StartTicks, _ = startTicks(p.PID)
 	go func() {
 		p.err = cmd.Wait()
-		// What the leader left behind in its group goes with it.
+		// Kill the remaining processes of the group.
 		signalGroup(p.PID, syscall.SIGKILL)
 		close(p.done)
 	}()
 	return p, nil
 }
 
-// Process is a leader that was started here.
+// Process is a leader started by this package.
 type Process struct {
 	Name string
 	Identity
@@ -126,10 +124,10 @@ type Process struct {
 	err  error
 }
 
-// Done is closed when the process is gone.
+// Done returns a channel that is closed when the process has exited.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Exit reports how the process ended, in words; call it after Done is closed.
+// Exit describes how the process ended. Call it after Done is closed.
 func (p *Process) Exit() string {
 	var exit *exec.ExitError
 	switch {
@@ -142,11 +140,10 @@ func (p *Process) Exit() string {
 	}
 }
 
-// Err is nil when the process ended with exit status 0; call it after Done is
-// closed.
+// Err returns nil if the process exited with status 0. Call it after Done is closed.
 func (p *Process) Err() error { return p.err }
 
-// Signal sends a signal to the whole group.
+// Signal sends a signal to the group.
 func (p *Process) Signal(sig syscall.Signal) {
 	select {
 	case <-p.done:
@@ -155,8 +152,8 @@ func (p *Process) Signal(sig syscall.Signal) {
 	}
 }
 
-// Stop asks the group to end, kills it after the grace period, and returns when
-// the leader is gone.
+// Stop terminates the group, kills it after the grace period, and returns when the leader has
+// exited.
 func (p *Process) Stop(grace time.Duration) {
 	p.Signal(syscall.SIGTERM)
 	timer := time.NewTimer(grace)
@@ -171,6 +168,6 @@ func (p *Process) Stop(grace time.Duration) {
 }
 
 func signalGroup(leader int, sig syscall.Signal) {
-	// ESRCH says that the group is gone, which is what was wanted.
+	// ESRCH means that the group has exited.
 	_ = syscall.Kill(-leader, sig)
 }

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// tailBytes is how far back Tail looks for lines.
+// tailBytes is the number of bytes at the end of the file that Tail reads.
 const tailBytes = 64 << 10
 
-// Tail returns the last lines of a file, "" when it cannot be read. A log that
-// is missing must not hide the failure that made somebody look for it.
+// Tail returns the last lines of a file, or "" if it cannot be read. It returns no error, because
+// it is used to describe other errors.
 func Tail(path string, lines int) string {
 	file, err := os.Open(path)
 	if err != nil {

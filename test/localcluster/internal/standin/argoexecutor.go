@@ -11,11 +11,10 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
-// ArgoExecutor plays the wait container in the pods of workflows: when a pod has
-// ended it reports its outputs, without which the controller never takes a node
-// for done. What a program would have put out is its default, or else empty. And
-// it ends pods that run on when their workflow was stopped: the controller cannot
-// signal to their processes, as there are none. One serves all pods.
+// ArgoExecutor simulates the wait container in the pods of workflows. When a pod has ended, it
+// reports the outputs, without which the controller does not complete a node. The value of an
+// output is its default, or else empty. It also ends the pods of stopped workflows, because the
+// controller cannot signal processes that do not exist. One process serves all pods.
 const ArgoExecutor = "argo-executor"
 
 func init() { programs[ArgoExecutor] = serveArgoExecutor }
@@ -26,7 +25,7 @@ const (
 	argoReportedLabel  = "workflows.argoproj.io/report-outputs-completed"
 	argoNodeAnnotation = "workflows.argoproj.io/node-id"
 
-	// What the controller reports the executor in the pod's containers.
+	// Environment variables with which the controller configures the executor.
 	argoTemplateVariable     = "ARGO_TEMPLATE"
 	argoScriptOutputVariable = "ARGO_INCLUDE_SCRIPT_OUTPUT"
 )
@@ -45,7 +44,7 @@ func serveArgoExecutor(ctx context.Context, _ []string) error {
 	return nil
 }
 
-// argoPod is what is read of a workflow's pod.
+// argoPod has the needed fields of a workflow's pod.
 type argoPod struct {
 	Metadata struct {
 		Name, Namespace, DeletionTimestamp string
@@ -81,11 +80,10 @@ func handleArgoPod(ctx context.Context, client *kube.Client, change kube.Change)
 	return nil
 }
 
-// exitCodeTerminated is that of a process which SIGTERM has ended.
+// exitCodeTerminated is the exit code of a process ended by SIGTERM.
 const exitCodeTerminated = 143
 
-// stopped reports whether the pod runs on although the controller is through with
-// it.
+// stopped reports whether the pod still runs although the controller has stopped it.
 func (p argoPod) stopped() bool {
 	return p.Status.Phase == "Running" && p.Metadata.DeletionTimestamp == "" &&
 		p.Metadata.Labels[argoCompletedLabel] == "true" &&
@@ -98,13 +96,13 @@ func (p argoPod) report(ctx context.Context, client *kube.Client) error {
 		return err
 	}
 	m := p.Metadata
-	// Applied, because one of an earlier workflow of that name may still be there.
+	// Apply, because the result of an earlier workflow with that name may still exist.
 	path := "/apis/argoproj.io/v1alpha1/namespaces/" + m.Namespace + "/workflowtaskresults/" + m.Annotations[argoNodeAnnotation]
 	return client.Apply(ctx, path, ArgoExecutor, result)
 }
 
-// reports reports whether the executor in the pod has something to report now. It
-// does so as well when the pod is deleted while it runs.
+// reports reports whether the executor in the pod must write a result now: the pod has ended, or is
+// deleted while it runs.
 func (p argoPod) reports(deleted bool) bool {
 	if p.Metadata.Annotations[argoNodeAnnotation] == "" || p.Metadata.Labels[argoCompletedLabel] == "true" {
 		return false
@@ -118,7 +116,7 @@ func (p argoPod) reports(deleted bool) bool {
 	return false
 }
 
-// taskResult is the report.
+// taskResult returns the WorkflowTaskResult.
 func (p argoPod) taskResult() object {
 	var owners []object
 	for _, owner := range p.Metadata.OwnerReferences {
@@ -147,7 +145,7 @@ func (p argoPod) taskResult() object {
 	return result
 }
 
-// variable is an environment variable of any container.
+// variable returns an environment variable of any container.
 func (p argoPod) variable(name string) string {
 	for _, container := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
 		for _, variable := range container.Env {
@@ -159,8 +157,8 @@ func (p argoPod) variable(name string) string {
 	return ""
 }
 
-// outputs are those that the pod's template declares. Those of a template
-// that is too large for a variable stay unknown.
+// outputs returns the outputs that the pod's template declares. The outputs of a template that is
+// too large for an environment variable are unknown.
 func (p argoPod) outputs() object {
 	var template struct {
 		Outputs struct {

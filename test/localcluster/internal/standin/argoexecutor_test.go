@@ -15,7 +15,7 @@ func argoPodOf(t *testing.T, text string) argoPod {
 	return pod
 }
 
-func TestAPodReportsOnceItHasEnded(t *testing.T) {
+func TestPodReportsAfterItsEnd(t *testing.T) {
 	tests := []struct {
 		phase, node, completed string
 		deleted, reports       bool
@@ -42,7 +42,7 @@ func TestAPodReportsOnceItHasEnded(t *testing.T) {
 	}
 }
 
-func TestAPodOfAStoppedWorkflowIsEndedOnce(t *testing.T) {
+func TestPodOfAStoppedWorkflowIsEndedOnce(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{"metadata": {"labels": {"workflows.argoproj.io/completed": "true"}}, "status": {"phase": "Running"}}`:   true,
 		`{"metadata": {"labels": {"workflows.argoproj.io/completed": "false"}}, "status": {"phase": "Running"}}`:  false,
@@ -58,7 +58,7 @@ func TestAPodOfAStoppedWorkflowIsEndedOnce(t *testing.T) {
 	}
 }
 
-func TestAReportIsWhatTheWaitContainerWouldWrite(t *testing.T) {
+func TestReportIsThatOfTheWaitContainer(t *testing.T) {
 	pod := argoPodOf(t, `{
 		"metadata": {
 			"name": "steps-run-1", "namespace": "work",

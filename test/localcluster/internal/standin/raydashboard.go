@@ -16,12 +16,11 @@ import (
 )
 
 const (
-	// RayDashboard plays the dashboard of every Ray cluster: a client whose HTTP
-	// proxy it is may request that of any head Service. Nothing runs: how long a job
-	// takes and how it ends, the annotations of its RayJob say. It plays jobs only,
-	// not Ray Serve. The user is that of $KUBECONFIG.
+	// RayDashboard simulates the dashboards of all Ray clusters. As an HTTP proxy it serves
+	// requests to any head Service. Nothing runs: annotations of the RayJob set how long a job
+	// takes and how it ends. It simulates jobs only, not Ray Serve. It uses $KUBECONFIG.
 	RayDashboard = "ray-dashboard"
-	// HealthPath answers when the stand-in serves.
+	// HealthPath is the path of the health endpoint.
 	HealthPath = "/healthz"
 )
 
@@ -52,8 +51,7 @@ func serveRayDashboard(ctx context.Context, args []string) error {
 	return nil
 }
 
-// handler answers what KubeRay asks a dashboard about jobs. The host of a request
-// reports whose dashboard is meant.
+// handler serves KubeRay's requests about jobs. The host of a request determines the Ray cluster.
 func (d *rayDashboard) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+HealthPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -92,8 +90,8 @@ func (d *rayDashboard) answer(w http.ResponseWriter, r *http.Request, answer fun
 	_, _ = w.Write(data)
 }
 
-// refusal is what a real dashboard says no to. Any other error means that there
-// is no dashboard, or none that works, at that address.
+// refusal is an error response of a real dashboard. Any other error means that there is no working
+// dashboard at that address.
 type refusal struct {
 	code int
 	text string
@@ -105,7 +103,7 @@ func refuse(code int, format string, args ...any) error {
 	return &refusal{code, fmt.Sprintf(format, args...)}
 }
 
-// jobInfo is what a dashboard reports a job. Times are milliseconds.
+// jobInfo is a job in the API of a dashboard. Times are in milliseconds.
 type jobInfo struct {
 	Type         string      `json:"type"`
 	SubmissionID string      `json:"submission_id"`
@@ -123,7 +121,7 @@ func (d *rayDashboard) info(r *http.Request) (any, error) {
 	}
 	state, ended := job.state(d.now())
 	if err := d.leadSubmitter(r.Context(), job, state); err != nil {
-		// The next question tries again; this one has its answer.
+		// The next request tries again. This one has its response.
 		d.log.Printf("submitter of job %s: %v", job.id, err)
 	}
 	info := jobInfo{
@@ -139,7 +137,7 @@ func (d *rayDashboard) info(r *http.Request) (any, error) {
 	return info, nil
 }
 
-// submit takes a job by HTTP, as KubeRay submits in HTTPMode.
+// submit accepts a job by HTTP, as KubeRay sends it in HTTPMode.
 func (d *rayDashboard) submit(r *http.Request) (any, error) {
 	var asked struct {
 		SubmissionID string `json:"submission_id"`
@@ -163,7 +161,7 @@ func (d *rayDashboard) submit(r *http.Request) (any, error) {
 		}
 	})
 	if !isNew {
-		// KubeRay looks for the second half of it.
+		// KubeRay looks for the second part of this message.
 		return nil, refuse(http.StatusInternalServerError, "Job %s is here already. Please use a different submission_id.", key.id)
 	}
 	return map[string]string{"job_id": key.id, "submission_id": key.id}, nil

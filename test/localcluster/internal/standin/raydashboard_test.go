@@ -18,12 +18,12 @@ import (
 const (
 	rayHost = "c-head-svc.ns.svc.cluster.local:8265"
 	rayID   = "job-x7x7x"
-	// rayStart is when the head pod began to run, in seconds. Jobs usually take 8 s.
+	// rayStart is the start time of the head pod in seconds. Jobs take 8 s by default.
 	rayStart = 1000
 )
 
-// rayWorld is an API server with one Ray cluster, by path and label selector. What
-// is written to it is kept, and changes nothing.
+// rayWorld is a fake API server with one Ray cluster. Objects are found by path and label selector.
+// Writes are recorded and have no effect.
 type rayWorld struct {
 	objects map[string]string
 	written []string
@@ -85,25 +85,25 @@ func (w *rayWorld) head(phase, moreContainers string) {
 	w.objects[headPods] = `{"items":[` + rayPodJSON("head", phase, "", rayStart, `{"name":"ray-head"}`+moreContainers) + `]}`
 }
 
-// rayJob is there, with its annotations and the rest of its spec.
+// rayJob adds the RayJob with its annotations and the rest of its spec.
 func (w *rayWorld) rayJob(mode, annotations, spec string) {
 	w.objects[rayJobs+"/job"] = fmt.Sprintf(`{"metadata":{"name":"job","namespace":"ns","annotations":{%s}},
 		"spec":{"entrypoint":"python x.py","submissionMode":%q%s},"status":{"jobId":%q}}`, annotations, mode, spec, rayID)
 }
 
-// submitter is a pod that began to run so many seconds after the head pod.
+// submitter adds a pod that started some seconds after the head pod.
 func (w *rayWorld) submitter(phase, annotations string, after int64) {
 	w.objects[submitterPods] = `{"items":[` + rayPodJSON("submitter", phase, annotations, rayStart+after, submitterContainer) + `]}`
 }
 
-// ask sends a request as a client does whose proxy the stand-in is.
+// ask sends a request like a client with the stand-in as proxy.
 func (w *rayWorld) ask(method, path, body string) (int, string) {
 	answer := httptest.NewRecorder()
 	w.handler.ServeHTTP(answer, httptest.NewRequest(method, "http://"+rayHost+path, strings.NewReader(body)))
 	return answer.Code, strings.TrimSpace(answer.Body.String())
 }
 
-// state is what the dashboard says of the job, or the code of its refusal.
+// state returns the job's state on the dashboard, or the code of an error response.
 func (w *rayWorld) state(t *testing.T) string {
 	t.Helper()
 	code, body := w.ask(http.MethodGet, "/api/jobs/"+rayID, "")
@@ -115,7 +115,7 @@ func (w *rayWorld) state(t *testing.T) string {
 		t.Fatalf("%v in %s", err, body)
 	}
 	if info.SubmissionID != rayID || info.Message == "" || (info.EndTime != 0) != info.Status.ended() {
-		t.Errorf("an answer that cannot be: %s", body)
+		t.Errorf("an invalid response: %s", body)
 	}
 	return string(info.Status)
 }
@@ -126,11 +126,11 @@ const (
 	fails  = `"localcluster.kube-queue.dev/exit-code":"1"`
 )
 
-func TestAJobIsWhereItsClusterIs(t *testing.T) {
+func TestStateOfAJobFollowsItsCluster(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		world func(*rayWorld)
-		// after is when the question comes, in seconds after the head pod began.
+		// after is the time of the request, in seconds after the start of the head pod.
 		after int64
 		want  string
 	}{
@@ -185,7 +185,7 @@ func TestAJobIsWhereItsClusterIs(t *testing.T) {
 	}
 }
 
-func TestAJobIsSubmittedStoppedAndDeletedByHTTP(t *testing.T) {
+func TestJobsOverHTTP(t *testing.T) {
 	w := newRayWorld(t)
 	w.rayJob("HTTPMode", runs3s, "")
 	job, submission := "/api/jobs/"+rayID, `{"submission_id":"`+rayID+`","entrypoint":"python x.py"}`
@@ -225,7 +225,7 @@ func TestAJobIsSubmittedStoppedAndDeletedByHTTP(t *testing.T) {
 	}
 }
 
-func TestAStoppedJobDoesNotBegin(t *testing.T) {
+func TestStoppedJobDoesNotStart(t *testing.T) {
 	w := newRayWorld(t)
 	w.rayJob(k8sJobMode, "", "")
 	if code, body := w.ask(http.MethodPost, "/api/jobs/"+rayID+"/stop", ""); code != http.StatusOK {
@@ -237,7 +237,7 @@ func TestAStoppedJobDoesNotBegin(t *testing.T) {
 	}
 }
 
-func TestTheSubmitterFollowsItsJob(t *testing.T) {
+func TestSubmitterEndsWithItsJob(t *testing.T) {
 	const pod = "/api/v1/namespaces/ns/pods/submitter "
 	patch := func(runTime string) []string {
 		return []string{pod + `{"metadata":{"annotations":{"localcluster.kube-queue.dev/run-time":"` + runTime + `"},"uid":"uid-of-submitter"}}`}
@@ -271,7 +271,7 @@ func TestTheSubmitterFollowsItsJob(t *testing.T) {
 	}
 }
 
-func TestASidecarEndsAfterItsJob(t *testing.T) {
+func TestSidecarEndsAfterItsJob(t *testing.T) {
 	for annotations, want := range map[string]string{
 		runs3s:               `"exitCode":0,"finishedAt":"1970-01-01T00:16:43Z","reason":"Completed","startedAt":"then"`,
 		runs3s + "," + fails: `"exitCode":1,"finishedAt":"1970-01-01T00:16:43Z","reason":"Error","startedAt":"then"`,
@@ -303,7 +303,7 @@ func TestASidecarEndsAfterItsJob(t *testing.T) {
 	}
 }
 
-func TestADashboardIsHealthyWithoutAnyCluster(t *testing.T) {
+func TestDashboardIsHealthyWithoutClusters(t *testing.T) {
 	w := newRayWorld(t)
 	if code, body := w.ask(http.MethodGet, HealthPath, ""); code != http.StatusOK || body != "ok" {
 		t.Errorf("got %d %s", code, body)

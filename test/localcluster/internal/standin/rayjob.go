@@ -12,11 +12,11 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
-// rayDashboard knows of jobs what the API server serves, and what it received
-// itself. The latter goes with the head pod, as the memory of a real one does.
+// rayDashboard reads jobs from the API server, and keeps those that it received itself. The latter
+// are lost with the head pod, as in a real dashboard.
 type rayDashboard struct {
 	client *kube.Client
-	// runTime is how long a job runs that does not say so itself.
+	// runTime is the run time of jobs without an annotation.
 	runTime time.Duration
 	log     *log.Logger
 	now     func() time.Time
@@ -25,13 +25,13 @@ type rayDashboard struct {
 	submissions map[rayJobKey]submission
 }
 
-// rayJobKey names a job on one life of a Ray cluster, that is, one head pod.
+// rayJobKey identifies a job on one head pod of a Ray cluster.
 type rayJobKey struct{ head, id string }
 
-// submission is what is remembered of a job.
+// submission is the stored state of a job.
 type submission struct {
 	entrypoint string
-	// at and stopped are zero when it was not.
+	// at and stopped are zero if the job was not submitted or stopped.
 	at, stopped time.Time
 	deleted     bool
 }
@@ -40,7 +40,7 @@ func newRayDashboard(client *kube.Client, runTime time.Duration, log *log.Logger
 	return &rayDashboard{client: client, runTime: runTime, log: log, now: time.Now, submissions: map[rayJobKey]submission{}}
 }
 
-// remember changes what is remembered of a job, and returns it.
+// remember changes the stored state of a job, and returns it.
 func (d *rayDashboard) remember(key rayJobKey, change func(*submission)) submission {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -52,7 +52,7 @@ func (d *rayDashboard) remember(key rayJobKey, change func(*submission)) submiss
 	return known
 }
 
-// rayJobState is a state of a job in Ray's words.
+// rayJobState is a state of a job in Ray's API.
 type rayJobState string
 
 const (
@@ -80,22 +80,21 @@ func (s rayJobState) message() string {
 	}
 }
 
-// rayTask is a job as a dashboard sees it.
+// rayTask is a job on a dashboard.
 type rayTask struct {
 	rayJobKey
 	submission
 	runs     time.Duration
 	exitCode int
-	// What it was found from: the head pod, the RayJob, if one has it, and the
-	// submitter's pods in K8sJobMode.
+	// The head pod, the RayJob, if any, and the submitter's pods in K8sJobMode.
 	head       *rayPod
 	owner      *rayJob
 	submitters []rayPod
 }
 
-// state is where the job is, and when it ended. It is PENDING as long as the
-// submitter has not begun. A real dashboard has not heard of it by then; the
-// operator takes the one for the other, but logs an error each time.
+// state returns the state of the job, and when it ended. It is PENDING until the submitter has
+// started. A real dashboard does not know the job until then. The operator handles both in the same
+// way, but logs an error in the latter case.
 func (t *rayTask) state(now time.Time) (state rayJobState, ended time.Time) {
 	end := t.at.Add(t.runs)
 	switch {
@@ -112,8 +111,8 @@ func (t *rayTask) state(now time.Time) (state rayJobState, ended time.Time) {
 	}
 }
 
-// find looks for a job on the dashboard at host. It is there if somebody submitted
-// it there by HTTP, or if a RayJob has its ID whose submitter did, or is about to.
+// find returns a job on the dashboard at host. The job exists if it was submitted by HTTP, or if a
+// RayJob with its ID has a submitter.
 func (d *rayDashboard) find(ctx context.Context, host, id string) (*rayTask, error) {
 	head, err := d.head(ctx, host)
 	if err != nil {
@@ -147,9 +146,8 @@ func (d *rayDashboard) find(ctx context.Context, host, id string) (*rayTask, err
 	return task, nil
 }
 
-// submitterBegan reports when the submitter handed in the job, or whether it is
-// still to come. A submitter that is to fail hands in nothing, and what one handed
-// in to an earlier head pod is lost.
+// submitterBegan returns when the submitter submitted the job, or whether it will do so later. A
+// submitter that will fail submits nothing, and a job submitted to an earlier head pod is lost.
 func (t *rayTask) submitterBegan() (begun time.Time, waits bool) {
 	born, _ := t.head.started()
 	switch t.owner.Spec.SubmissionMode {
@@ -174,8 +172,8 @@ func (t *rayTask) submitterBegan() (begun time.Time, waits bool) {
 	return begun, waits
 }
 
-// leadSubmitter makes the submitter follow its job: its program, which does not
-// run, would read the job's log until that ends.
+// leadSubmitter ends the submitter with its job. The real program would read the job's log until
+// the job ends.
 func (d *rayDashboard) leadSubmitter(ctx context.Context, task *rayTask, state rayJobState) error {
 	if task.owner == nil {
 		return nil
@@ -188,7 +186,7 @@ func (d *rayDashboard) leadSubmitter(ctx context.Context, task *rayTask, state r
 		return nil
 	}
 	if runTime == "never" {
-		// kwok puts off an end that it has planned already, but never calls it off.
+		// kwok can postpone a scheduled end, but not cancel it.
 		runTime = "87600h"
 	}
 	for _, pod := range task.submitters {
@@ -203,9 +201,8 @@ func (d *rayDashboard) leadSubmitter(ctx context.Context, task *rayTask, state r
 	return nil
 }
 
-// endContainer ends the submitter in SidecarMode. Unlike the one in K8sJobMode it
-// fails with its job. The operator has heard of the job's end by then, and shows
-// from that why the submitter failed.
+// endContainer ends the submitter in SidecarMode. Unlike in K8sJobMode, it fails with its job. The
+// operator has seen the job's end before, and uses it as the reason of the failure.
 func (d *rayDashboard) endContainer(ctx context.Context, head *rayPod, name string, state rayJobState) error {
 	index := slices.IndexFunc(head.Status.ContainerStatuses, func(c object) bool { return c["name"] == name })
 	if index < 0 {

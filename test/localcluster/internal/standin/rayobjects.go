@@ -15,7 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
-// Modes of submission that differ here; in any other, somebody submits by HTTP.
+// Submission modes with a submitter. In the other modes jobs are submitted by HTTP.
 const (
 	k8sJobMode  = "K8sJobMode"
 	sidecarMode = "SidecarMode"
@@ -29,7 +29,7 @@ type rayMetadata struct {
 	Annotations                           map[string]string
 }
 
-// exitCode is 0 unless an annotation says otherwise.
+// exitCode returns the exit code in the annotation, or 0.
 func (m rayMetadata) exitCode() int {
 	code, err := strconv.Atoi(m.Annotations[exitCodeAnnotation])
 	if err != nil {
@@ -38,7 +38,7 @@ func (m rayMetadata) exitCode() int {
 	return code
 }
 
-// rayJob is what is looked at of a RayJob.
+// rayJob has the needed fields of a RayJob.
 type rayJob struct {
 	Metadata rayMetadata
 	Spec     struct {
@@ -48,11 +48,10 @@ type rayJob struct {
 	Status struct{ JobID string }
 }
 
-// forever is how long a job runs whose annotation says never.
+// forever is the run time of jobs with the annotation value never.
 const forever = time.Duration(1<<63 - 1)
 
-// runTime is how long the job runs. As with pods, what is no duration counts for
-// nothing.
+// runTime returns how long the job runs. As for pods, an invalid duration is ignored.
 func (j *rayJob) runTime(usual time.Duration) time.Duration {
 	given := j.Metadata.Annotations[runTimeAnnotation]
 	if given == "never" {
@@ -64,7 +63,7 @@ func (j *rayJob) runTime(usual time.Duration) time.Duration {
 	return usual
 }
 
-// rayPod is what is looked at of a pod.
+// rayPod has the needed fields of a pod.
 type rayPod struct {
 	Metadata rayMetadata
 	Spec     struct {
@@ -87,10 +86,11 @@ func (p *rayPod) path() string {
 
 func (p *rayPod) ended() bool { return p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" }
 
-// startMessage is how the simulated kubelet notes the start to the millisecond.
+// startMessage matches the message in which the simulated kubelet records the start in
+// milliseconds.
 var startMessage = regexp.MustCompile(`^started at ([0-9]+) ms$`)
 
-// started reports when the pod began to run, if it has.
+// started returns when the pod started, if it has.
 func (p *rayPod) started() (at time.Time, has bool) {
 	for _, condition := range p.Status.Conditions {
 		match := startMessage.FindStringSubmatch(condition.Message)
@@ -104,8 +104,7 @@ func (p *rayPod) started() (at time.Time, has bool) {
 	return p.Status.StartTime, !p.Status.StartTime.IsZero()
 }
 
-// submitter is the container that submits the job, if the pod has one: KubeRay
-// gives it the ID.
+// submitter returns the container that submits the job, if any. KubeRay passes it the ID.
 func (p *rayPod) submitter(id string) string {
 	for _, container := range p.Spec.Containers {
 		for _, variable := range container.Env {
@@ -117,8 +116,8 @@ func (p *rayPod) submitter(id string) string {
 	return ""
 }
 
-// head finds the pod behind the head Service that host is the address of. Without
-// one that runs there is no dashboard.
+// head returns the running pod of the head Service with the address host. Without it there is no
+// dashboard.
 func (d *rayDashboard) head(ctx context.Context, host string) (*rayPod, error) {
 	// SERVICE.NAMESPACE.svc.DOMAIN:PORT
 	names := strings.SplitN(host, ".", 4)
@@ -139,7 +138,7 @@ func (d *rayDashboard) head(ctx context.Context, host string) (*rayPod, error) {
 		return p.Status.Phase == "Running" && p.Metadata.DeletionTimestamp == ""
 	})
 	if running < 0 {
-		return nil, fmt.Errorf("%s has no head pod that runs", host)
+		return nil, fmt.Errorf("%s has no running head pod", host)
 	}
 	return &pods[running], nil
 }
@@ -155,8 +154,8 @@ func (d *rayDashboard) pods(ctx context.Context, namespace string, labels map[st
 	return list.Items, err
 }
 
-// rayJob finds the RayJob that has this job ID, or none. KubeRay makes an ID from
-// the name, so that most are found without going through all.
+// rayJob returns the RayJob with this job ID, or nil. KubeRay derives the ID from the name, so that
+// usually no list is needed.
 func (d *rayDashboard) rayJob(ctx context.Context, namespace, id string) (*rayJob, error) {
 	all := "/apis/ray.io/v1/namespaces/" + namespace + "/rayjobs"
 	if end := strings.LastIndex(id, "-"); end > 0 {

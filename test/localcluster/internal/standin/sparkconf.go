@@ -11,7 +11,7 @@ import (
 // sparkConf are Spark's properties by name.
 type sparkConf map[string]string
 
-// sparkSubmission is the submission that spark-submit was called with.
+// sparkSubmission has the arguments of spark-submit.
 type sparkSubmission struct {
 	deployMode, name string
 	// main is the program to run: a jar, or a script of Python or R.
@@ -22,8 +22,8 @@ type sparkSubmission struct {
 // sparkFlags are the options of spark-submit without a value.
 var sparkFlags = []string{"--load-spark-defaults", "--supervise", "--verbose", "-v"}
 
-// parseSparkSubmission reads the arguments as spark-submit does: options first,
-// then the program and what is the program's own. The last of two values counts.
+// parseSparkSubmission parses the arguments like spark-submit: options, then the program and its
+// arguments. The last value of an option counts.
 func parseSparkSubmission(args []string) (*sparkSubmission, error) {
 	s := &sparkSubmission{conf: sparkConf{}}
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
@@ -51,23 +51,23 @@ func parseSparkSubmission(args []string) (*sparkSubmission, error) {
 		}
 	}
 	if len(args) == 0 {
-		return nil, fmt.Errorf("application %s names no program to run", s.name)
+		return nil, fmt.Errorf("application %s has no program to run", s.name)
 	}
 	s.main = args[0]
 	if s.deployMode != "cluster" {
-		return nil, fmt.Errorf("application %s: deploy mode %q: only cluster is played", s.name, s.deployMode)
+		return nil, fmt.Errorf("application %s: deploy mode %q: only cluster is supported", s.name, s.deployMode)
 	}
 	return s, nil
 }
 
 func (s *sparkSubmission) python() bool { return strings.HasSuffix(s.main, ".py") }
 
-// onJVM reports whether the program itself runs in a Java machine.
+// onJVM reports whether the program runs in a JVM.
 func (s *sparkSubmission) onJVM() bool {
 	return !s.python() && !strings.HasSuffix(strings.ToLower(s.main), ".r")
 }
 
-// first is the first of the properties that is set.
+// first returns the first property that is set.
 func (c sparkConf) first(keys ...string) string {
 	for _, key := range keys {
 		if c[key] != "" {
@@ -77,7 +77,7 @@ func (c sparkConf) first(keys ...string) string {
 	return ""
 }
 
-// below are the properties whose names begin so, by the rest of the name.
+// below returns the properties with this prefix, by the rest of the name.
 func (c sparkConf) below(prefix string) map[string]string {
 	found := map[string]string{}
 	for key, value := range c {
@@ -88,19 +88,19 @@ func (c sparkConf) below(prefix string) map[string]string {
 	return found
 }
 
-// whole is a property that is a whole number.
+// whole returns a property that is an integer.
 func (c sparkConf) whole(key string, without int) (int, error) {
 	if c[key] == "" {
 		return without, nil
 	}
 	n, err := strconv.Atoi(c[key])
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("%s=%s: want a whole number", key, c[key])
+		return 0, fmt.Errorf("%s=%s: must be an integer of 0 or more", key, c[key])
 	}
 	return n, nil
 }
 
-// factor is a property that is a fraction.
+// factor returns a property that is a decimal number.
 func (c sparkConf) factor(key string) (float64, error) {
 	f, err := strconv.ParseFloat(c[key], 64)
 	if err != nil || f <= 0 {
@@ -111,11 +111,11 @@ func (c sparkConf) factor(key string) (float64, error) {
 
 var sparkSize = regexp.MustCompile(`^([0-9]+)([kmgtp]?b?)$`)
 
-// sizeShift is what a unit multiplies by, as a power of two.
+// sizeShift has the factors of units as powers of two.
 var sizeShift = map[string]uint{"k": 10, "m": 20, "g": 30, "t": 40, "p": 50, "b": 0}
 
-// mebibytes is a property that is a size; unit is that of a bare number. What is
-// no whole mebibyte is cut off.
+// mebibytes returns a property that is a size, rounded down. unit is that of a number without a
+// unit.
 func (c sparkConf) mebibytes(key, unit, without string) (int64, error) {
 	text := c[key]
 	if text == "" {
@@ -123,7 +123,7 @@ func (c sparkConf) mebibytes(key, unit, without string) (int64, error) {
 	}
 	match := sparkSize.FindStringSubmatch(strings.ToLower(text))
 	if match == nil {
-		return 0, fmt.Errorf("%s=%s: want a whole number and a unit, such as 512m", key, text)
+		return 0, fmt.Errorf("%s=%s: must be an integer with a unit, such as 512m", key, text)
 	}
 	n, err := strconv.ParseInt(match[1], 10, 64)
 	if err != nil {
@@ -139,7 +139,7 @@ func (c sparkConf) mebibytes(key, unit, without string) (int64, error) {
 	return n << shift >> 20, nil
 }
 
-// executors is how many the driver requests when it starts.
+// executors returns how many executors the driver requests at its start.
 func (c sparkConf) executors() (int, error) {
 	if c["spark.dynamicAllocation.enabled"] != "true" {
 		return c.whole("spark.executor.instances", 2)

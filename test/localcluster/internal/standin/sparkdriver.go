@@ -12,10 +12,10 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
-// SparkDriver plays what runs in the drivers' pods: it makes the executors when
-// their driver runs and removes them when it has ended or is deleted. One serves
-// all drivers. It makes no executor twice: one that fails or is deleted is not
-// replaced, and dynamic allocation stays at its start.
+// SparkDriver simulates the programs in driver pods. It creates executors when their driver runs,
+// and deletes them when the driver has ended or is deleted. One process serves all drivers. It
+// creates each executor once: failed or deleted executors are not replaced, and dynamic allocation
+// stays at its initial number.
 const SparkDriver = "spark-driver"
 
 func init() { programs[SparkDriver] = serveSparkDrivers }
@@ -34,22 +34,22 @@ func serveSparkDrivers(ctx context.Context, _ []string) error {
 	return nil
 }
 
-// sayOnLog reports what will be tried again.
+// sayOnLog logs an error that will be retried.
 func sayOnLog(err error) { fmt.Fprintln(os.Stderr, err) }
 
-// sparkDrivers are all there are, by UID.
+// sparkDrivers has all drivers by UID.
 type sparkDrivers struct {
 	client *kube.Client
 	known  map[string]*sparkApp
 }
 
-// sparkApp is what is to be known of a driver when its pod is gone. Each of the two
-// steps is taken again until it has gone through.
+// sparkApp has the data of a driver that is needed after the deletion of its pod. Each of the two
+// steps is retried until it succeeds.
 type sparkApp struct {
 	namespace, driver, uid, id string
 	keep                       bool
 	started, ended             bool
-	// made are the numbers of the executors that are there or have been.
+	// made has the numbers of the executors that were created.
 	made map[int]bool
 }
 
@@ -69,7 +69,7 @@ func (d *sparkDrivers) handle(ctx context.Context, change kube.Change) error {
 		}
 		m := pod.Metadata
 		if json.Unmarshal([]byte(m.Annotations[sparkExecutorsAnnotation]), &plan) != nil {
-			// Somebody made it by hand.
+			// The pod was created by hand.
 			return nil
 		}
 		if app == nil {
@@ -101,9 +101,9 @@ func (d *sparkDrivers) handle(ctx context.Context, change kube.Change) error {
 
 func podsPath(namespace string) string { return "/api/v1/namespaces/" + namespace + "/pods" }
 
-// makeExecutors creates those that are not there yet. To create one again that is
-// would not only be refused: a ResourceQuota counts a pod before its name is found to be
-// taken, and goes on counting it until it is counted again.
+// makeExecutors creates the missing executors. It must not create an existing one again: a
+// ResourceQuota counts such a pod before the API server refuses it, until the next sync of the
+// quota.
 func (d *sparkDrivers) makeExecutors(ctx context.Context, app *sparkApp, plan executorPlan) error {
 	var errs []error
 	for number := 1; number <= plan.Count; number++ {
@@ -140,7 +140,7 @@ func (d *sparkDrivers) endExecutors(ctx context.Context, app *sparkApp) error {
 	return errors.Join(errs...)
 }
 
-// endPod has a pod end by itself; one that is gone is fine.
+// endPod ends a pod with an exit code. A missing pod is no error.
 func endPod(ctx context.Context, client *kube.Client, path string, exitCode int) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"1ms",%q:"%d"}}}`, runTimeAnnotation, exitCodeAnnotation, exitCode)
 	err := client.Do(ctx, http.MethodPatch, path, "application/merge-patch+json", patch, nil)

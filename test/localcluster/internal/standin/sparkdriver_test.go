@@ -11,8 +11,8 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
-// crowdedPods is an API server that takes a pod only while there is room, and notes
-// whose creation was tried.
+// crowdedPods is a fake API server that accepts a limited number of pods, and records the names of
+// all creates.
 type crowdedPods struct {
 	room  int
 	there map[string]bool
@@ -38,7 +38,7 @@ func (c *crowdedPods) ServeHTTP(answer http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(answer, `{"kind":"Status","code":%d,"reason":%q}`, code, reason)
 }
 
-func TestADriverCreatesNoExecutorTwice(t *testing.T) {
+func TestDriverCreatesEachExecutorOnce(t *testing.T) {
 	pods := &crowdedPods{room: 1, there: map[string]bool{"a-exec-1": true}}
 	server := httptest.NewServer(pods)
 	t.Cleanup(server.Close)
@@ -51,8 +51,7 @@ func TestADriverCreatesNoExecutorTwice(t *testing.T) {
 		"metadata": map[string]any{"name": "a-driver", "namespace": "ns", "annotations": map[string]string{sparkExecutorsAnnotation: string(plan)}},
 		"status":   map[string]any{"phase": "Running"},
 	})}
-	// The first is there, of a driver program that was started again; there is room for the
-	// second alone.
+	// The first exists, from before a restart of the stand-in. Only the second is accepted.
 	if err := drivers.handle(t.Context(), running); err == nil {
 		t.Error("a refused executor was not reported")
 	}

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// sparkRole is which of Spark's two kinds of pod is meant, as it is in the
-// names of properties.
+// sparkRole is driver or executor, as in the names of properties.
 type sparkRole string
 
 const (
@@ -20,19 +19,18 @@ func (r sparkRole) kubernetes(name string) string {
 	return "spark.kubernetes." + string(r) + "." + name
 }
 
-// What Spark adds to the memory of the Java machine for all that is outside of
-// it: a part of it, of a program in Python or R a larger one, but not less than
-// the least.
+// The memory that Spark adds for use outside of the JVM: a fraction of the JVM's memory, which is
+// larger for programs in Python or R, and a minimum.
 const (
 	jvmOverhead    = 0.1
 	nonJVMOverhead = 0.4
 	leastOverhead  = "384m"
 )
 
-// sparkResources are what Spark writes into the container of a role.
+// sparkResources are the resources of the container of a role.
 type sparkResources struct{ requests, limits map[string]string }
 
-// resources are those of the driver or of one executor.
+// resources returns the resources of the driver or of one executor.
 func (s *sparkSubmission) resources(role sparkRole) (sparkResources, error) {
 	cores, err := s.conf.whole(role.conf("cores"), 1)
 	if err != nil {
@@ -55,7 +53,7 @@ func (s *sparkSubmission) resources(role sparkRole) (sparkResources, error) {
 	return r, s.addDevices(role, r.limits)
 }
 
-// addDevices adds what is requested by spark.ROLE.resource.NAME.amount.
+// addDevices adds the resources of spark.ROLE.resource.NAME.amount.
 func (s *sparkSubmission) addDevices(role sparkRole, limits map[string]string) error {
 	prefix := role.conf("resource.")
 	for key := range s.conf.below(prefix) {
@@ -76,7 +74,7 @@ func (s *sparkSubmission) addDevices(role sparkRole, limits map[string]string) e
 	return nil
 }
 
-// memory is that of the whole pod.
+// memory returns the memory of the pod.
 func (s *sparkSubmission) memory(role sparkRole) (string, error) {
 	total, err := s.conf.mebibytes(role.conf("memory"), "m", "1g")
 	if err != nil {
@@ -121,8 +119,7 @@ func (s *sparkSubmission) overheadFactor(role sparkRole) (float64, error) {
 	return nonJVMOverhead, nil
 }
 
-// offHeap is what only executors have: memory that Spark manages outside of
-// the heap, and that of Python.
+// offHeap returns the memory that only executors have: Spark's off-heap memory, and that of Python.
 func (s *sparkSubmission) offHeap() (int64, error) {
 	var offHeap, python int64
 	var err error

@@ -15,7 +15,7 @@ func sparkApplication(main string, conf ...string) *sparkSubmission {
 	return s
 }
 
-func TestAPodGetsTheResourcesThatSparkWouldGiveIt(t *testing.T) {
+func TestResourcesAreThoseOfSpark(t *testing.T) {
 	const jar, python, r = "local:///a.jar", "local:///a.py", "local:///a.R"
 	tests := []struct {
 		name             string
@@ -75,7 +75,7 @@ func TestAPodGetsTheResourcesThatSparkWouldGiveIt(t *testing.T) {
 	}
 }
 
-func TestWhatSparkWouldRefuseIsRefused(t *testing.T) {
+func TestInvalidPropertiesAreRefused(t *testing.T) {
 	for _, conf := range []string{
 		"spark.driver.memory=0.5g", "spark.driver.memory=much", "spark.driver.memory=99999999999p",
 		"spark.driver.cores=0.5", "spark.driver.memoryOverheadFactor=none", "spark.driver.memoryOverheadFactor=-1",
@@ -88,7 +88,7 @@ func TestWhatSparkWouldRefuseIsRefused(t *testing.T) {
 	}
 }
 
-func TestASizeIsReadInItsUnit(t *testing.T) {
+func TestSizes(t *testing.T) {
 	for text, want := range map[string]int64{
 		"512": 512, "512m": 512, "512MB": 512, "2g": 2048, "1Tb": 1 << 20, "1p": 1 << 30, "3000k": 2, "5242880b": 5, "0": 0,
 	} {
@@ -98,7 +98,7 @@ func TestASizeIsReadInItsUnit(t *testing.T) {
 	}
 }
 
-func TestTheDriverRequestsSoManyExecutors(t *testing.T) {
+func TestNumberOfExecutors(t *testing.T) {
 	const dynamic = "spark.dynamicAllocation.enabled=true"
 	for want, confs := range map[int][][]string{
 		0: {{"spark.executor.instances=0"}, {dynamic}},
@@ -117,6 +117,6 @@ func TestTheDriverRequestsSoManyExecutors(t *testing.T) {
 		}
 	}
 	if _, err := sparkApplication("a.jar", "spark.executor.instances=many").conf.executors(); err == nil {
-		t.Error("a number that is none is taken")
+		t.Error("an invalid number was accepted")
 	}
 }

@@ -19,10 +19,9 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
-// SparkSubmit plays spark-submit in cluster mode: it makes the driver's pod as
-// Spark would, with the resources that Spark would give it. Volumes, environment,
-// Services and dependencies of the application are left out. The user is that of
-// $KUBECONFIG.
+// SparkSubmit simulates spark-submit in cluster mode. It creates the driver's pod with the
+// resources that Spark would set. It omits volumes, environment, Services and dependencies of the
+// application. It uses $KUBECONFIG.
 const SparkSubmit = "spark-submit"
 
 func init() { programs[SparkSubmit] = submitSpark }
@@ -32,23 +31,23 @@ const (
 	sparkAppLabel      = "spark-app-selector"
 	sparkExecutorLabel = "spark-exec-id"
 
-	// sparkExecutorsAnnotation is where the driver's pod holds its executorPlan.
-	// Spark has the properties in a ConfigMap instead.
+	// sparkExecutorsAnnotation is the annotation of the driver's pod with its executorPlan. Spark
+	// uses a ConfigMap for the properties.
 	sparkExecutorsAnnotation = "localcluster.kube-queue.dev/spark-executors"
 )
 
-// executorPlan is what a driver knows of its executors.
+// executorPlan describes the executors of a driver.
 type executorPlan struct {
 	Count int `json:"count"`
-	// NamePrefix is what comes before the number in a name.
+	// NamePrefix precedes the number in the names of executors.
 	NamePrefix string `json:"namePrefix"`
-	// Keep leaves ended executors behind.
+	// Keep keeps executors after their end.
 	Keep bool `json:"keep,omitempty"`
-	// Pod is one without name, number and owner.
+	// Pod is the pod of an executor without name, number and owner.
 	Pod sparkPod `json:"pod"`
 }
 
-// sparkPod is what is written of a pod. What else a template holds stays as it is.
+// sparkPod has the fields of a pod that are written. Other fields of a template are kept.
 type sparkPod struct {
 	APIVersion string        `json:"apiVersion"`
 	Kind       string        `json:"kind"`
@@ -83,13 +82,13 @@ func submitSpark(ctx context.Context, args []string) error {
 	}
 	err = client.Create(ctx, "/api/v1/namespaces/"+s.namespace()+"/pods", pod)
 	if kube.HasCode(err, http.StatusConflict) {
-		// The operator looks for this word.
+		// The operator searches the output for this text.
 		return fmt.Errorf("driver pod %s/%s: code=409: %w", s.namespace(), pod.Metadata.Name, err)
 	}
 	return err
 }
 
-// sparkID is a new application's.
+// sparkID returns the ID of a new application.
 func sparkID() string {
 	id := make([]byte, 16)
 	_, _ = rand.Read(id)
@@ -100,10 +99,9 @@ func (s *sparkSubmission) namespace() string {
 	return cmp.Or(s.conf["spark.kubernetes.namespace"], "default")
 }
 
-// readTemplates reads the pod templates of the roles. They are YAML, which this
-// module has no parser for: the API server reads them, as the contents of an
-// object that it only pretends to make. A template that the operator wrote is
-// removed; it would leave it behind.
+// readTemplates reads the pod templates of the roles. This module has no YAML parser, so the API
+// server parses them in a dry-run create. It removes templates that the operator wrote, because the
+// operator does not.
 func (s *sparkSubmission) readTemplates(ctx context.Context, client *kube.Client) (map[sparkRole]sparkPod, error) {
 	var templates strings.Builder
 	for _, role := range []sparkRole{sparkDriverRole, sparkExecutorRole} {
@@ -132,8 +130,8 @@ func (s *sparkSubmission) readTemplates(ctx context.Context, client *kube.Client
 	return answer.Data, nil
 }
 
-// operatorsTemplate is where the operator writes templates, whatever its TMPDIR:
-// the path is written into its source. The folder's name is that of a submission.
+// operatorsTemplate matches the paths of templates written by the operator. They do not depend on
+// TMPDIR. The name of the folder is the ID of a submission.
 var operatorsTemplate = regexp.MustCompile(`^/tmp/spark/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/(driver|executor)-pod-template\.yaml$`)
 
 func removeOperatorsTemplate(path string) error {
@@ -143,12 +141,12 @@ func removeOperatorsTemplate(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// It goes with the last template, and not before.
+	// This succeeds only after the last template is removed.
 	_ = os.Remove(filepath.Dir(path))
 	return nil
 }
 
-// driverPod is the driver's, with the plan of its executors.
+// driverPod returns the driver's pod, with the plan of its executors.
 func (s *sparkSubmission) driverPod(templates map[sparkRole]sparkPod, id string) (sparkPod, error) {
 	prefix := cmp.Or(s.conf["spark.kubernetes.executor.podNamePrefix"], sparkNamePrefix(s.name, id))
 	driver, err := s.pod(sparkDriverRole, templates, id)
@@ -164,7 +162,7 @@ func (s *sparkSubmission) driverPod(templates map[sparkRole]sparkPod, id string)
 	if plan.Pod, err = s.pod(sparkExecutorRole, templates, id); err != nil {
 		return sparkPod{}, err
 	}
-	// They serve the driver and end with it, unless the application says otherwise.
+	// Executors end with the driver, unless the application sets their run time.
 	if plan.Pod.Metadata.Annotations[runTimeAnnotation] == "" {
 		plan.Pod.Metadata.Annotations[runTimeAnnotation] = "never"
 	}
@@ -178,15 +176,14 @@ func (s *sparkSubmission) driverPod(templates map[sparkRole]sparkPod, id string)
 
 var notInSparkName = regexp.MustCompile(`[^a-z0-9]+`)
 
-// sparkNamePrefix is what the names of an application's pods begin with. Room is
-// left for what follows.
+// sparkNamePrefix returns the prefix of the names of an application's pods. It is short enough for
+// the suffixes.
 func sparkNamePrefix(name, id string) string {
 	name = strings.Trim(notInSparkName.ReplaceAllString(strings.ToLower(name), "-"), "-")
 	return strings.TrimLeft(name[:min(len(name), 30)]+"-"+id[len(id)-16:], "-")
 }
 
-// pod is that of a role but for its name: the template, and over it what the
-// properties say.
+// pod returns the pod of a role without its name. Properties override the template.
 func (s *sparkSubmission) pod(role sparkRole, templates map[sparkRole]sparkPod, id string) (sparkPod, error) {
 	resources, err := s.resources(role)
 	if err != nil {
@@ -211,7 +208,7 @@ func (s *sparkSubmission) pod(role sparkRole, templates map[sparkRole]sparkPod, 
 	return pod, nil
 }
 
-// place writes where the pod may run, and as whom.
+// place sets the node selector, the scheduler and the ServiceAccount of the pod.
 func (s *sparkSubmission) place(role sparkRole, spec object) {
 	selector := child(spec, "nodeSelector")
 	for key, value := range over(s.conf.below("spark.kubernetes.node.selector."), s.conf.below(role.kubernetes("node.selector."))) {
@@ -221,15 +218,15 @@ func (s *sparkSubmission) place(role sparkRole, spec object) {
 		spec["schedulerName"] = scheduler
 	}
 	const account = "spark.kubernetes.authenticate.%s.serviceAccountName"
-	// Executors without an account of their own have the driver's.
+	// The default ServiceAccount of executors is that of the driver.
 	name := s.conf.first(fmt.Sprintf(account, role), fmt.Sprintf(account, sparkDriverRole))
 	if name != "" {
 		spec["serviceAccountName"] = name
 	}
 }
 
-// fillContainer makes Spark's container, or completes that of the template. The
-// other containers of a template run along.
+// fillContainer adds Spark's container, or completes that of the template. Other containers of the
+// template are kept.
 func (s *sparkSubmission) fillContainer(role sparkRole, spec object, image string, r sparkResources) {
 	name := s.conf[role.kubernetes("podTemplateContainerName")]
 	containers, _ := spec["containers"].([]any)
@@ -254,7 +251,7 @@ func (s *sparkSubmission) fillContainer(role sparkRole, spec object, image strin
 	}
 }
 
-// executor is the pod of one of them; driver is its owner.
+// executor returns the pod of an executor, which is owned by the driver.
 func (p executorPlan) executor(number int, driverName, driverUID string) sparkPod {
 	id := strconv.Itoa(number)
 	pod := p.Pod
@@ -265,7 +262,7 @@ func (p executorPlan) executor(number int, driverName, driverUID string) sparkPo
 	return pod
 }
 
-// over lays maps over each other: the last one wins.
+// over merges maps. Later maps have precedence.
 func over(maps ...map[string]string) map[string]string {
 	all := map[string]string{}
 	for _, one := range maps {
@@ -276,7 +273,7 @@ func over(maps ...map[string]string) map[string]string {
 	return all
 }
 
-// child is the object at a key, made if missing.
+// child returns the object at a key, and creates it if it is missing.
 func child(parent object, key string) object {
 	found, is := parent[key].(object)
 	if !is {

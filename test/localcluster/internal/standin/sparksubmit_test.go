@@ -9,7 +9,7 @@ import (
 
 const sparkTestID = "spark-00000000000000001111111111111111"
 
-func TestArgumentsAreReadAsSparkSubmitDoes(t *testing.T) {
+func TestArgumentsAreParsedLikeSparkSubmit(t *testing.T) {
 	s, err := parseSparkSubmission(strings.Fields(
 		"--master k8s://https://127.0.0.1:1 --deploy-mode cluster --class a.B --name pi --load-spark-defaults " +
 			"--conf spark.a=1 --conf spark.b=x=y --conf spark.a=2 local:///a.py --conf spark.a=3"))
@@ -22,10 +22,10 @@ func TestArgumentsAreReadAsSparkSubmitDoes(t *testing.T) {
 	}
 }
 
-func TestASubmissionThatCannotBePlayedIsRefused(t *testing.T) {
+func TestUnsupportedSubmissionsAreRefused(t *testing.T) {
 	for args, want := range map[string]string{
 		"--deploy-mode client --name pi a.jar":           `pi: deploy mode "client"`,
-		"--deploy-mode cluster --name pi":                "pi names no program",
+		"--deploy-mode cluster --name pi":                "pi has no program",
 		"--deploy-mode":                                  "--deploy-mode has no value",
 		"--deploy-mode cluster --conf spark.alone a.jar": "spark.alone: want KEY=VALUE",
 	} {
@@ -35,7 +35,7 @@ func TestASubmissionThatCannotBePlayedIsRefused(t *testing.T) {
 	}
 }
 
-// asJSON compares without regard to the types that hold an object.
+// asJSON converts a value to generic types for comparison.
 func asJSON(t *testing.T, value any) any {
 	t.Helper()
 	data, err := json.Marshal(value)
@@ -58,7 +58,7 @@ func fromJSON(t *testing.T, text string) any {
 	return plain
 }
 
-func TestTheDriversPodIsTheTemplateAndOverItTheProperties(t *testing.T) {
+func TestPropertiesOverrideTheTemplateOfTheDriver(t *testing.T) {
 	var templates map[sparkRole]sparkPod
 	err := json.Unmarshal([]byte(`{"driver": {
 		"metadata": {
@@ -92,7 +92,7 @@ func TestTheDriversPodIsTheTemplateAndOverItTheProperties(t *testing.T) {
 		t.Fatal(err)
 	}
 	if pod.Metadata.Annotations[sparkExecutorsAnnotation] == "" {
-		t.Error("it holds no plan of executors")
+		t.Error("the driver has no plan of executors")
 	}
 	delete(pod.Metadata.Annotations, sparkExecutorsAnnotation)
 	want := fromJSON(t, `{
@@ -168,7 +168,7 @@ func TestExecutorsAreNumberedAndBelongToTheirDriver(t *testing.T) {
 	}
 }
 
-func TestExecutorsDoAsTheirApplicationSays(t *testing.T) {
+func TestExecutorPlanFollowsTheProperties(t *testing.T) {
 	s := sparkApplication("a.jar", "spark.kubernetes.container.image=all",
 		"spark.kubernetes.executor.deleteOnTermination=false",
 		"spark.kubernetes.executor.annotation."+runTimeAnnotation+"=2s")
@@ -185,7 +185,7 @@ func TestExecutorsDoAsTheirApplicationSays(t *testing.T) {
 	}
 }
 
-func TestADriverWithoutImageIsRefused(t *testing.T) {
+func TestDriverWithoutImageIsRefused(t *testing.T) {
 	if _, err := sparkApplication("a.jar").driverPod(nil, sparkTestID); err == nil || !strings.Contains(err.Error(), "no image for the driver") {
 		t.Errorf("got %v", err)
 	}

@@ -1,5 +1,5 @@
-// Command rights-check compares what the programs may do with what they did in the
-// clusters of tests: the folder takes the lists that those have left.
+// Command rights-check compares the rights of the programs with those that they used in the
+// clusters of tests. The folder contains the lists written by the tests.
 package main
 
 import (

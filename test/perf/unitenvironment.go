@@ -12,19 +12,19 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/rig"
 )
 
-// watchOver cancels when the controller has ended that should run: each figure is that
-// of one that lives.
+// watchOver calls cancel if the controller exits unexpectedly, because figures are only valid for a
+// running controller.
 func (u *unitsRun) watchOver(ctx context.Context, p *rig.Program, cancel context.CancelCauseFunc) {
 	select {
 	case <-ctx.Done():
 	case <-p.Ended():
 		if u.killed.Load() != p {
-			cancel(fmt.Errorf("%s has ended by itself; see %s", p.Name, p.Log))
+			cancel(fmt.Errorf("%s exited unexpectedly; see %s", p.Name, p.Log))
 		}
 	}
 }
 
-// Room puts a tree in force with room for so many units of each leaf.
+// Room applies a tree with quota for this many units in each leaf.
 func (u *unitsRun) Room(ctx context.Context, units int) error {
 	tree, err := u.scenario.TreeWithRoom(units)
 	if err != nil {
@@ -34,7 +34,7 @@ func (u *unitsRun) Room(ctx context.Context, units int) error {
 	return u.rig.ApplyTree(ctx, tree)
 }
 
-// Restart kills the controller and starts it again.
+// Restart kills and restarts the controller.
 func (u *unitsRun) Restart(ctx context.Context, meanwhile func(context.Context) error) (time.Time, error) {
 	if err := u.profiled(); err != nil {
 		return time.Time{}, err
@@ -63,17 +63,17 @@ func (u *unitsRun) Restart(ctx context.Context, meanwhile func(context.Context) 
 	return began, nil
 }
 
-// Use is what all processes have used.
+// Use returns the use of all processes.
 func (u *unitsRun) Use() (rig.Use, error) { return u.rig.Use() }
 
 const (
-	// profileAtMost is how long the controller is profiled.
+	// profileAtMost is the maximum duration of a profile of the controller.
 	profileAtMost = 20 * time.Second
-	// middle is the part of a stream before the profile.
+	// The profile of a stream starts after 1/middle of it.
 	middle = 3
 )
 
-// Moment takes the profiles of a backlog.
+// Moment starts the profiles of a backlog.
 func (u *unitsRun) Moment(ctx context.Context, name string) error {
 	switch {
 	case u.profiles == "":
@@ -82,7 +82,7 @@ func (u *unitsRun) Moment(ctx context.Context, name string) error {
 	case name == "releasing":
 		u.profileLater(ctx, 0, profileAtMost/4, "releasing.cpu")
 	case name == "over":
-		return u.profiled() // of its start, if that is not done yet
+		return u.profiled() // of the start, if it is not complete
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (u *unitsRun) profileMiddle(ctx context.Context) {
 	u.profileLater(ctx, begin, min(begin, profileAtMost), "cpu")
 }
 
-// profileLater profiles the controller for so long after so long.
+// profileLater profiles the controller after a delay.
 func (u *unitsRun) profileLater(ctx context.Context, later, during time.Duration, kind string) {
 	controller, done := u.controller, make(chan error, 1)
 	u.profiling = done
@@ -114,7 +114,7 @@ func (u *unitsRun) profileLater(ctx context.Context, later, during time.Duration
 	}()
 }
 
-// profiled waits for the end of a profile, if any is under way.
+// profiled waits for the end of a running profile, if any.
 func (u *unitsRun) profiled() error {
 	if u.profiling == nil {
 		return nil

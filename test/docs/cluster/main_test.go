@@ -1,0 +1,59 @@
+// Package cluster runs the commands of README.md and of the documentation on a real cluster with
+// kube-queue and the operators, and compares what they print with what the pages show.
+//
+// Terms. A scene prepares what a page describes, and runs the commands of the page in the order of
+// the page, as a reader would. A page without a scene of its own needs no preparation. All pages
+// share one cluster.
+package cluster
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
+)
+
+var (
+	suite *harness.Suite
+	// programs is a folder with kubectl, jq and kube-queue-simulator.
+	programs string
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	// The pages of the kinds run at the same time, because they mostly wait.
+	if err := flag.Set("test.parallel", "32"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	folder, err := os.MkdirTemp("", "kube-queue-docs-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	programs = folder
+	for _, build := range [][]string{
+		{"-C", "../../../hack/tools", "-o", filepath.Join(folder, "jq"), "github.com/itchyny/gojq/cmd/gojq"},
+		{"-o", folder + "/", "kube-queue.dev/kube-queue/cmd/kube-queue-simulator"},
+	} {
+		cmd := exec.Command("go", append([]string{"build"}, build...)...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "building %v: %v\n%s", build, err, out)
+			return 1
+		}
+	}
+	return harness.Run(m, clustertest.Options{
+		Operators: []string{"training-operator", "mpi-operator", "spark-operator", "kuberay", "trainer", "argo-workflows"},
+		// A scene ends the jobs that end on its page.
+		PodRunTime: harness.UntilFinished,
+	}, func(s *harness.Suite) { suite = s })
+}

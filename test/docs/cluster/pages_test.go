@@ -1,0 +1,261 @@
+package cluster
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	files "kube-queue.dev/kube-queue/examples"
+	"kube-queue.dev/kube-queue/extensions/registry"
+	"kube-queue.dev/kube-queue/test/docs"
+	"kube-queue.dev/kube-queue/test/harness"
+)
+
+// scenes are the pages that need preparation, in an order in which a reader could read them. Those
+// of the kinds are in kinds_test.go.
+var scenes = []struct {
+	page string
+	run  func(*scene)
+}{
+	{"docs/tasks/give-out-quota.md", giveOutQuota},
+	{"README.md", firstJob},
+	{"examples/README.md", examples},
+	{"docs/tasks/queue-a-job.md", queueAJob},
+	{"docs/tasks/see-why-a-job-waits.md", seeWhyAJobWaits},
+	{"docs/tasks/stop-a-queue.md", stopAQueue},
+	{"docs/tasks/limit-run-time.md", limitRunTime},
+	{"docs/tasks/create-a-unit-by-hand.md", createAUnitByHand},
+	{"docs/tasks/try-a-quota-tree.md", tryAQuotaTree},
+	{"docs/reference/reasons.md", reasons},
+	{"docs/operations/support.md", support},
+}
+
+// inDefault are the pages whose commands are for namespace default, or create namespace research.
+var inDefault = []string{"README.md", "docs/tasks/give-out-quota.md", "docs/operations/support.md"}
+
+// One test, because all pages share the programs.
+func TestCommandsPrintWhatThePagesShow(t *testing.T) {
+	harness.Must(t, os.Symlink(suite.KubectlPath, filepath.Join(programs, "kubectl")))
+	env := suite.Env(t, "default")
+	var extensions []string
+	for _, adapter := range registry.All() {
+		extensions = append(extensions, adapter.Kind().Name)
+	}
+	suite.Replica(t, harness.Controller, 1).Start()
+	suite.Replica(t, harness.Extensions, 1, "--enabled-extensions="+strings.Join(extensions, ",")).Start()
+
+	for _, scene := range scenes {
+		t.Run(name(scene.page), func(t *testing.T) {
+			part := env.For(t)
+			if !slices.Contains(inDefault, scene.page) {
+				part = suite.Part(t, pageNamespace)
+				part.ApplyAsIs(example(t, "quota-tree.yaml"))
+			}
+			scene.run(newScene(t, part, scene.page))
+		})
+	}
+	for _, page := range otherPages(t) {
+		t.Run(name(page), func(t *testing.T) {
+			newScene(t, suite.Part(t, pageNamespace), page).rest()
+		})
+	}
+	t.Run("kinds", func(t *testing.T) { runKinds(t, env) })
+}
+
+// example is a file of examples/.
+func example(t *testing.T, name string) string {
+	t.Helper()
+	text, err := files.Files.ReadFile(name)
+	harness.Must(t, err)
+	return string(text)
+}
+
+// name is that of a page's test.
+func name(page string) string {
+	return strings.TrimSuffix(filepath.Base(page), ".md")
+}
+
+// otherPages are pages without a scene.
+func otherPages(t *testing.T) []string {
+	t.Helper()
+	var others []string
+	repository := os.DirFS(suite.Repository)
+	for _, pattern := range docs.ClusterPages {
+		pages, err := fs.Glob(repository, pattern)
+		harness.Must(t, err)
+		for _, page := range pages {
+			if isKind(page) || hasScene(page) {
+				continue
+			}
+			read, err := docs.ReadPage(repository, page)
+			harness.Must(t, err)
+			if slices.ContainsFunc(read.Commands, docs.InCluster) {
+				others = append(others, page)
+			}
+		}
+	}
+	return others
+}
+
+func hasScene(page string) bool {
+	for _, scene := range scenes {
+		if scene.page == page {
+			return true
+		}
+	}
+	return false
+}
+
+func giveOutQuota(s *scene) {
+	s.run("create namespace")
+	s.run("apply")
+	s.run("get -n kube-system elasticquotatree")
+	s.run("get -n kube-queue queue")
+	research := suite.Part(s.t, pageNamespace)
+	research.Apply(fourJobs(s.t))
+	s.run("-o yaml")
+	tree := example(s.t, "quota-tree.yaml")
+	research.ApplyAsIs(strings.Replace(tree, "name: everybody-else", "name: research", 1))
+	s.run("get -n kube-system elasticquotatree")
+	s.run("describe")
+	s.run("apply")
+	s.run("get -n kube-system elasticquotatree")
+}
+
+func firstJob(s *scene) {
+	i := slices.IndexFunc(s.page.Manifests, func(text string) bool { return strings.Contains(text, "kind: Job") })
+	if i < 0 {
+		s.t.Fatal("README.md shows no Job")
+	}
+	s.run("apply -f examples/quota-tree.yaml")
+	s.write("job.yaml", s.page.Manifests[i])
+	s.run("create")
+	s.WaitForPhase("Job", s.names.InCluster("train-s2vjb"), "Running")
+	s.run("create")
+	s.run("get queueunits")
+	finish(s.Env, s.names.InCluster("train-s2vjb"))
+	s.run("describe job train-rsswq")
+	s.Delete(harness.Jobs, s.names.InCluster("train-rsswq"))
+}
+
+// examples/README.md creates namespace research itself, and is read in its own folder.
+func examples(s *scene) {
+	if _, err := suite.Kubectl(s.t.Context(), "delete", "namespace", pageNamespace, "--wait"); err != nil {
+		s.t.Fatal(err)
+	}
+	s.folder = filepath.Join(s.folder, "examples")
+	s.run("create namespace")
+	s.run("apply")
+	s.run("apply")
+}
+
+func queueAJob(s *scene) {
+	s.released = true
+	s.run("apply")
+	s.run("get")
+	s.run("describe")
+	s.run("delete")
+}
+
+// fourJobs are those of see-why-a-job-waits.md and stop-a-queue.md: two run, one waits for one of
+// them, and one can never run.
+func fourJobs(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(suite.Repository, "examples", "waiting", "jobs.yaml"))
+	harness.Must(t, err)
+	return string(text)
+}
+
+// waitForFourJobs waits until each state that the pages show is reached.
+func waitForFourJobs(s *scene) {
+	for _, running := range []string{"train-a", "train-b"} {
+		s.WaitForPhase("Job", running, "Running")
+	}
+	s.WaitForReason("Job", "train-c", "MaxJobs")
+}
+
+func seeWhyAJobWaits(s *scene) {
+	s.run("apply")
+	waitForFourJobs(s)
+	s.rest()
+}
+
+func stopAQueue(s *scene) {
+	s.released = true
+	s.Apply(fourJobs(s.t))
+	waitForFourJobs(s)
+	s.run("get -n kube-queue queue")
+	s.run("Hold")
+	s.run("get -n kube-queue queue")
+	s.run("get -n research qu")
+	s.run("Drain")
+	s.run("get -n research job,qu")
+	s.run("describe")
+	s.run("None")
+	s.run("get -n research job,qu")
+}
+
+func limitRunTime(s *scene) {
+	s.released = true
+	pi := example(s.t, "job.yaml")
+	const mark = `scheduling.x-k8s.io/suspend: "true"`
+	s.Apply(strings.Replace(pi, mark, "scheduling.x-k8s.io/max-exec-time-seconds: \"10\"\n    "+mark, 1))
+	s.run("get")
+	s.run("describe")
+	s.run("annotate")
+	s.run("get")
+}
+
+func createAUnitByHand(s *scene) {
+	s.ApplyAsIs(s.page.Manifests[0])
+	s.run("wait")
+	s.run("patch")
+	s.run("delete")
+	s.ApplyAsIs(s.page.Manifests[0])
+	s.run("get")
+}
+
+// The trace of the simulator's sample is played for real, then one of jobs in the cluster.
+func tryAQuotaTree(s *scene) {
+	s.run("--print-tree")
+	shown, _, _ := strings.Cut(s.page.Texts[0], "[...]")
+	if out := s.run("--plot"); !strings.HasPrefix(out, shown) {
+		s.t.Errorf("the simulator prints:\n%s\nThe page shows:\n%s", out, shown)
+	}
+	s.run("apply")
+	_, err := suite.Kubectl(s.t.Context(), "delete", "elasticquotatree", "-n", "kube-system", "--all")
+	harness.Must(s.t, err)
+	s.ApplyAsIs(example(s.t, "quota-tree.yaml"))
+
+	apply(s.t, s.Env, job("train-a", "1", ""))
+	s.WaitForPhase("Job", "train-a", "Running")
+	s.Finish(harness.Jobs, "train-a")
+	s.WaitForPhase("Job", "train-a", "Succeeded")
+	for _, command := range []string{"kubectl get jobs", "kubectl get queueunits"} {
+		s.run(command)
+		trace, err := os.ReadFile(filepath.Join(s.folder, "jobs.csv"))
+		harness.Must(s.t, err)
+		if rows := strings.Split(strings.TrimSpace(string(trace)), "\n"); len(rows) != 2 || !strings.Contains(rows[1], `"research","train-a"`) {
+			s.t.Errorf("%s makes the trace:\n%s", command, trace)
+		}
+	}
+	if out := s.run("--tree -"); !strings.Contains(out, "1 job of 1 tenant") {
+		s.t.Errorf("the trace of the cluster gives:\n%s", out)
+	}
+	s.run("completion")
+}
+
+func reasons(s *scene) {
+	apply(s.t, s.Env, job("one", "1", ""))
+	harness.Must(s.t, s.names.Compare("one-job-f6edbc6edb", s.WaitForUnit("Job", "one").Name))
+	s.rest()
+}
+
+func support(s *scene) {
+	apply(s.t, s.Env, job("one", "1", ""))
+	s.unit = s.WaitForUnit("Job", "one").Name
+	s.rest()
+}

@@ -1,0 +1,32 @@
+package docs
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// ClusterPages are patterns of the pages whose commands test/docs/cluster runs.
+var ClusterPages = []string{
+	"README.md", "examples/README.md", "docs/tasks/*.md", "docs/concepts/*.md", "docs/reference/*.md",
+	"docs/operations/configuration.md", "docs/operations/high-availability.md", "docs/operations/support.md",
+}
+
+// otherClusters are commands of these pages for a cluster of another kind: a cluster has either
+// MPIJob v2beta1 or v1.
+var otherClusters = []string{"kubectl apply -n research -f examples/mpiv1.yaml", "kubectl get -n research mpijob"}
+
+// InCluster reports whether test/docs/cluster runs a command: on these pages it runs kubectl, but
+// no editor, and the simulator.
+func InCluster(command Command) bool {
+	if slices.Contains(otherClusters, command.Text) {
+		return false
+	}
+	for _, pattern := range ClusterPages {
+		if match, err := path.Match(pattern, command.Page); match && err == nil {
+			program, _, _ := strings.Cut(command.Text, " ")
+			return program == "kubectl" && !strings.Contains(command.Text, " edit ") || path.Base(program) == "kube-queue-simulator"
+		}
+	}
+	return false
+}
