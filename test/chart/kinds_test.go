@@ -194,10 +194,33 @@ func TestAQuotaBackendAddsOnlyItsRights(t *testing.T) {
 	}
 }
 
+func TestCountedClaimsBringTheirRights(t *testing.T) {
+	role := func(args ...string) map[right]bool {
+		return rights(the(t, render(t, args...), "ClusterRole", "kube-queue-job-extensions"))
+	}
+	want := append(on("resource.k8s.io/resourceclaims", "list", "watch"), on("resource.k8s.io/resourceclaimtemplates", "list", "watch")...)
+	slices.Sort(want)
+	none := role(onlyEnabled, "--set-json", `jobExtensions.config={"devices": {"types": []}, "workers": 9}`)
+	for _, counted := range []string{countClaims, `--set-json=jobExtensions.extraArgs=["--device-classes=gpu.example.com=example.com/gpu"]`} {
+		if got := more(role(onlyEnabled, counted), none); !slices.Equal(got, want) {
+			t.Errorf("%s brings %v, want %v", counted, got, want)
+		}
+	}
+	all := role()
+	for _, r := range want {
+		if none[r] || !all[r] {
+			t.Errorf("%s: granted without counted claims %v, with all rights %v", r, none[r], all[r])
+		}
+	}
+}
+
+// countClaims has a setting that counts the claims of a DeviceClass.
+const countClaims = `--set-json=jobExtensions.config={"devices": {"classes": {"gpu.example.com": "example.com/gpu"}}}`
+
 // By default users can enable any kind by editing the Deployments.
 func TestAllRightsAndPoliciesAreThoseOfAllKinds(t *testing.T) {
 	every := strings.Join(registry.Names(), ",")
-	enabled := rights(the(t, render(t, onlyEnabled, "--set", "enabledExtensions={"+every+"}"), "ClusterRole", "kube-queue-job-extensions"))
+	enabled := rights(the(t, render(t, onlyEnabled, countClaims, "--set", "enabledExtensions={"+every+"}"), "ClusterRole", "kube-queue-job-extensions"))
 	all := rights(the(t, render(t), "ClusterRole", "kube-queue-job-extensions"))
 	if lacking, extra := more(enabled, all), more(all, enabled); len(lacking)+len(extra) > 0 {
 		t.Errorf("lacking %v, extra %v", lacking, extra)

@@ -75,8 +75,8 @@ type QueueUnitSpec struct {
 	// +optional
 	PodSets []PodSet `json:"podSets,omitempty"`
 
-	// resource is the sum of the requests of all pods. A resource that is not listed is not
-	// requested.
+	// resource is the sum of the requests of all pods, and of the ResourceClaims that they
+	// use by name. A resource that is not listed is not requested.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=64
 	// +optional

@@ -44,6 +44,15 @@ The kinds of jobs, by their names in enabledExtensions. Templates for conditions
 {{- if or (eq $values.rbac.grant "all") (eq (lower $values.controller.queueGroupPlugin) (index . 1)) }}true{{ end -}}
 {{- end -}}
 
+{{/* Whether job-extensions gets the permissions to count claims of devices. */}}
+{{- define "kube-queue.countsClaims" -}}
+{{- $devices := .Values.jobExtensions.config.devices -}}
+{{- if or (eq .Values.rbac.grant "all") (and (kindIs "map" $devices) $devices.classes) }}true{{ end -}}
+{{- range .Values.jobExtensions.extraArgs -}}
+{{- if hasPrefix "--device-classes" (replace "_" "-" .) }}true{{ end -}}
+{{- end -}}
+{{- end -}}
+
 {{/*
 list ROOT WANTED KIND MINOR: whether to install a policy of this kind: true, false, or auto
 (if the API server serves it). Without a cluster, for example in helm template, auto uses

@@ -14,7 +14,9 @@ func TestEachSettingIsSetByItsFlagAndItsField(t *testing.T) {
 	settingstest.Run(t, func() (*settings.Set, error) { return program.Settings(New().Program()) },
 		append(settingstest.Shared(),
 			settingstest.Row{Flag: "enabled-extensions", Field: "enabledExtensions", Values: []string{"job", "tfjob,job"}},
-			settingstest.Row{Flag: "workers", Field: "workers", Values: []string{"1", "9"}}))
+			settingstest.Row{Flag: "workers", Field: "workers", Values: []string{"1", "9"}},
+			settingstest.Row{Flag: "device-classes", Field: "devices.classes", Values: []string{"a=example.com/gpu", "a=example.com/gpu,b="}},
+			settingstest.Row{Flag: "device-types", Field: "devices.types", Values: []string{"example.com/gpu::gpu/other", "example.com/gpu:model=h100:gpu/h100,example.com/gpu:model=:gpu/a"}}))
 }
 
 // read has the options of a command line and an environment.
@@ -62,6 +64,8 @@ func TestSettingsThatAreNotKnownAreRefusedWithWhatIs(t *testing.T) {
 	}{
 		{"--enabled-extensions=job,tfjobs", []string{"--enabled-extensions", "tfjobs", "pytorchjob"}},
 		{"--workers=0", []string{"--workers", "greater than 0"}},
+		{"--device-classes=gpu.example.com", []string{"--device-classes", "gpu.example.com", "CLASS=RESOURCE"}},
+		{"--device-types=example.com/gpu:h100", []string{"--device-types", "example.com/gpu:h100", "RESOURCE:LABEL=VALUE:TYPE"}},
 	} {
 		_, _, err := read(t, nil, c.arg)
 		if err == nil {

@@ -22,7 +22,10 @@
 // test/acceptance/kinds.
 //
 // PriorityClasses "high" (1000), "low" (10) and the default "usual" (5) exist, and
-// a RuntimeClass "sandbox" whose pods have an overhead of 250m CPU and 64Mi.
+// a RuntimeClass "sandbox" whose pods have an overhead of 250m CPU and 64Mi. One device
+// of DeviceClass gpu.example.com counts as one example.com/gpu; ResourceClaimTemplate
+// "two-gpus" and ResourceClaim "shared-gpu" request 2 and 1. The node label model with
+// value h100 selects the type gpu/h100 of example.com/gpu.
 package adaptertest
 
 import (
@@ -35,6 +38,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,6 +47,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/extensions/framework/requests"
 )
 
 type testCase struct {
@@ -85,6 +90,10 @@ type Cluster struct {
 	Overheads map[string]corev1.ResourceList
 	// Ranges are the LimitRanges of its namespaces.
 	Ranges map[string][]*corev1.LimitRange
+	// Devices are the rules for devices.
+	Devices requests.Rules
+	// ClaimTemplates and Claims are those of every namespace, by name.
+	ClaimTemplates, Claims map[string]*resourcev1.ResourceClaimSpec
 }
 
 // Usual returns the cluster of the test data.
@@ -94,7 +103,21 @@ func Usual() Cluster {
 		Overheads: map[string]corev1.ResourceList{
 			"sandbox": {corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
 		},
+		Devices: requests.Rules{
+			Classes: map[string]corev1.ResourceName{"gpu.example.com": "example.com/gpu"},
+			Types: map[corev1.ResourceName]requests.Types{
+				"example.com/gpu": {Names: map[string]map[string]corev1.ResourceName{"model": {"h100": "gpu/h100"}}},
+			},
+		},
+		ClaimTemplates: map[string]*resourcev1.ResourceClaimSpec{"two-gpus": claimOf(2)},
+		Claims:         map[string]*resourcev1.ResourceClaimSpec{"shared-gpu": claimOf(1)},
 	}
+}
+
+func claimOf(count int64) *resourcev1.ResourceClaimSpec {
+	return &resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{
+		{Name: "gpus", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.example.com", Count: count}},
+	}}}
 }
 
 // Value returns the value of a PriorityClass.
@@ -120,6 +143,21 @@ func (c Cluster) Overhead(name string) (corev1.ResourceList, bool) {
 
 // LimitRanges returns the LimitRanges of a namespace.
 func (c Cluster) LimitRanges(namespace string) []*corev1.LimitRange { return c.Ranges[namespace] }
+
+// Rules returns the rules for devices.
+func (c Cluster) Rules() requests.Rules { return c.Devices }
+
+// ClaimTemplate returns the claim of a ResourceClaimTemplate.
+func (c Cluster) ClaimTemplate(_, name string) (*resourcev1.ResourceClaimSpec, bool) {
+	claim, found := c.ClaimTemplates[name]
+	return claim, found
+}
+
+// Claim returns a ResourceClaim.
+func (c Cluster) Claim(_, name string) (*resourcev1.ResourceClaimSpec, bool) {
+	claim, found := c.Claims[name]
+	return claim, found
+}
 
 // Run tests the adapter with each case of testdata.
 func Run(t *testing.T, adapter framework.Adapter) {

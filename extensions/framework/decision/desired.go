@@ -114,14 +114,21 @@ func measure(pods framework.Pods, namespace string, cluster Cluster) ([]v1alpha1
 	if len(pods.Sets) > maxPodSets {
 		return nil, nil, fmt.Errorf("the job has %d pod sets, but at most %d are allowed; combine pods of equal templates", len(pods.Sets), maxPodSets)
 	}
-	total := corev1.ResourceList{}
+	total, shared := corev1.ResourceList{}, requests.Shared{}
 	podSets := make([]v1alpha1.PodSet, 0, len(pods.Sets))
 	for _, set := range pods.Sets {
-		podSet, err := measureSet(set, namespace, cluster, total)
+		podSet, err := measureSet(set, namespace, cluster, total, shared)
 		if err != nil {
 			return nil, nil, err
 		}
 		podSets = append(podSets, podSet)
+	}
+	claimed, err := shared.Requests()
+	if err == nil {
+		err = requests.Add(total, claimed)
+	}
+	if err != nil {
+		return nil, nil, err
 	}
 	if len(total) > maxResources {
 		return nil, nil, fmt.Errorf("the job requests %d different resources, but at most %d are allowed; request fewer resources", len(total), maxResources)
@@ -129,8 +136,9 @@ func measure(pods framework.Pods, namespace string, cluster Cluster) ([]v1alpha1
 	return podSets, total, nil
 }
 
-// measureSet computes one pod set and adds it to the total.
-func measureSet(set framework.PodSet, namespace string, cluster Cluster, total corev1.ResourceList) (v1alpha1.PodSet, error) {
+// measureSet computes one pod set, and adds it to the total and the claims that it uses by
+// name to shared.
+func measureSet(set framework.PodSet, namespace string, cluster Cluster, total corev1.ResourceList, shared requests.Shared) (v1alpha1.PodSet, error) {
 	if set.Count < 0 {
 		return v1alpha1.PodSet{}, fmt.Errorf("the number of pods of pod set %q must be 0 or more, not %d", set.Name, set.Count)
 	}
@@ -148,6 +156,9 @@ func measureSet(set framework.PodSet, namespace string, cluster Cluster, total c
 	if err != nil {
 		return v1alpha1.PodSet{}, fmt.Errorf("pod set %q (%d pods): %w", set.Name, set.Count, err)
 	}
+	if set.Count > 0 {
+		cluster.Rules().Share(shared, size.Shared)
+	}
 	return v1alpha1.PodSet{
 		Name: set.Name, Count: set.Count, Requests: size.Requests, Limits: size.Limits,
 		PriorityClassName: podClass(set.Template, cluster), QuotaScopes: size.Scopes, Unset: size.Unset,
@@ -157,7 +168,7 @@ func measureSet(set framework.PodSet, namespace string, cluster Cluster, total c
 func measurePod(set framework.PodSet, namespace string, cluster Cluster) (requests.Size, error) {
 	switch {
 	case set.Declared != nil:
-		one, err := requests.Declared(set.Declared)
+		one, err := requests.Declared(set.Declared, cluster.Rules())
 		return requests.Size{Requests: one}, err
 	case set.Template != nil:
 		return requests.Pod(set.Template, namespace, cluster)

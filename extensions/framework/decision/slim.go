@@ -28,7 +28,8 @@ func slim(object framework.Object, templates func(framework.Object) []*corev1.Po
 	}
 }
 
-// slimTemplate retains the fields that determine requests, priorities and quota scopes.
+// slimTemplate retains the fields that determine requests, priorities, quota scopes, claims
+// and types of devices.
 func slimTemplate(template *corev1.PodTemplateSpec) {
 	spec := &template.Spec
 	*template = corev1.PodTemplateSpec{Spec: corev1.PodSpec{
@@ -39,17 +40,28 @@ func slimTemplate(template *corev1.PodTemplateSpec) {
 		Overhead:              spec.Overhead,
 		Resources:             spec.Resources,
 		ActiveDeadlineSeconds: spec.ActiveDeadlineSeconds,
+		ResourceClaims:        spec.ResourceClaims,
+		NodeSelector:          spec.NodeSelector,
 		Affinity:              slimAffinity(spec.Affinity),
 	}}
 }
 
-// slimAffinity retains the affinity only if it selects pods of other namespaces, which
-// is rare.
+// slimAffinity retains what the affinity requires of nodes, and pod affinity only if it
+// selects pods of other namespaces, which is rare.
 func slimAffinity(affinity *corev1.Affinity) *corev1.Affinity {
-	if !resourcequota.CrossesNamespaces(affinity) {
+	slimmed := corev1.Affinity{}
+	if resourcequota.CrossesNamespaces(affinity) {
+		slimmed.PodAffinity, slimmed.PodAntiAffinity = affinity.PodAffinity, affinity.PodAntiAffinity
+	}
+	if affinity != nil && affinity.NodeAffinity != nil && affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		slimmed.NodeAffinity = &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+		}
+	}
+	if slimmed == (corev1.Affinity{}) {
 		return nil
 	}
-	return &corev1.Affinity{PodAffinity: affinity.PodAffinity, PodAntiAffinity: affinity.PodAntiAffinity}
+	return &slimmed
 }
 
 func slimContainers(containers []corev1.Container) []corev1.Container {

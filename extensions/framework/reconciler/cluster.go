@@ -2,11 +2,13 @@ package reconciler
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
@@ -15,6 +17,8 @@ import (
 	nodelisters "k8s.io/client-go/listers/node/v1"
 	schedulinglisters "k8s.io/client-go/listers/scheduling/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"kube-queue.dev/kube-queue/extensions/framework/requests"
 )
 
 // listedCluster is the decision.Cluster that reads from informers.
@@ -24,14 +28,18 @@ type listedCluster struct {
 	limitRanges    corelisters.LimitRangeLister
 	factory        informers.SharedInformerFactory
 	informers      []cache.SharedIndexInformer
+	rules          requests.Rules
+	// claims is nil if no devices of claims are counted.
+	claims *listedClaims
 }
 
 // newCluster calls changed with each object that may change the requests of units: a
-// class, or a LimitRange, which affects only its namespace.
-func newCluster(kube kubernetes.Interface, changed func(obj any)) (*listedCluster, error) {
+// class, or a LimitRange or claim, which affects only its namespace.
+func newCluster(kube kubernetes.Interface, rules requests.Rules, changed func(obj any)) (*listedCluster, error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTransform(slimClusterObject))
 	classes, runtimeClasses, limitRanges := factory.Scheduling().V1().PriorityClasses(), factory.Node().V1().RuntimeClasses(), factory.Core().V1().LimitRanges()
 	c := &listedCluster{
+		rules:         rules,
 		listedClasses: listedClasses{classes.Lister()}, runtimeClasses: runtimeClasses.Lister(), limitRanges: limitRanges.Lister(),
 		factory:   factory,
 		informers: []cache.SharedIndexInformer{classes.Informer(), runtimeClasses.Informer(), limitRanges.Informer()},
@@ -41,7 +49,35 @@ func newCluster(kube kubernetes.Interface, changed func(obj any)) (*listedCluste
 			return nil, fmt.Errorf("watching PriorityClasses, RuntimeClasses and LimitRanges: %w", err)
 		}
 	}
-	return c, nil
+	if len(rules.Classes) == 0 {
+		return c, nil
+	}
+	var err error
+	c.claims, err = newClaims(kube, changed)
+	return c, err
+}
+
+// start starts to fill the caches and returns what reports that they are filled.
+func (c *listedCluster) start(ctx context.Context, claimsServed func() (bool, error)) ([]cache.InformerSynced, error) {
+	c.factory.StartWithContext(ctx)
+	if c.claims == nil {
+		return c.synced(), nil
+	}
+	claims, err := c.claims.start(ctx, claimsServed)
+	return append(c.synced(), claims...), err
+}
+
+// Rules returns the administrator's rules for devices.
+func (c *listedCluster) Rules() requests.Rules { return c.rules }
+
+// ClaimTemplate returns the claim that a ResourceClaimTemplate describes.
+func (c *listedCluster) ClaimTemplate(namespace, name string) (*resourcev1.ResourceClaimSpec, bool) {
+	return c.claims.template(namespace, name)
+}
+
+// Claim returns a ResourceClaim.
+func (c *listedCluster) Claim(namespace, name string) (*resourcev1.ResourceClaimSpec, bool) {
+	return c.claims.claim(namespace, name)
 }
 
 func (c *listedCluster) synced() []cache.InformerSynced {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/requests"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/metrics"
 )
@@ -26,6 +27,8 @@ type Options struct {
 	Adapters []framework.Adapter
 	// Workers of each kind.
 	Workers int
+	// Rules for devices.
+	Rules requests.Rules
 	// Events takes the events on jobs.
 	Events EventSink
 	// Clock is the source of time.
@@ -62,7 +65,7 @@ func New(opts Options) (*Framework, error) {
 		return nil, err
 	}
 	f := &Framework{opts: opts, client: client, discovery: kube.Discovery(), units: units}
-	if f.cluster, err = newCluster(kube, f.clusterChanged); err != nil {
+	if f.cluster, err = newCluster(kube, opts.Rules, f.clusterChanged); err != nil {
 		return nil, err
 	}
 	for _, adapter := range opts.Adapters {
@@ -90,12 +93,15 @@ func (f *Framework) clusterChanged(obj any) {
 // each kind is filled separately: a kind that is not served yet is waited for.
 func (f *Framework) Start(ctx context.Context) error {
 	f.warnIfNothingHolds(ctx)
-	f.cluster.factory.StartWithContext(ctx)
+	synced, err := f.cluster.start(ctx, f.servesClaims)
+	if err != nil {
+		return err
+	}
 	go f.units.RunWithContext(ctx)
 	for _, r := range f.reconcilers {
 		go f.fill(ctx, r)
 	}
-	if !cache.WaitForCacheSync(ctx.Done(), append(f.cluster.synced(), f.units.HasSynced)...) {
+	if !cache.WaitForCacheSync(ctx.Done(), append(synced, f.units.HasSynced)...) {
 		return ctx.Err()
 	}
 	return nil

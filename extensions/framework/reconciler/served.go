@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -63,6 +64,11 @@ func (f *Framework) servesAll(gv schema.GroupVersion, resources []string) (bool,
 		}
 	}
 	return true, nil
+}
+
+// servesClaims reports whether the API server serves claims and their templates.
+func (f *Framework) servesClaims() (bool, error) {
+	return f.servesAll(resourcev1.SchemeGroupVersion, []string{"resourceclaims", "resourceclaimtemplates"})
 }
 
 // warnIfNothingHolds logs at start what an older cluster cannot do.

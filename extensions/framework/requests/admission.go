@@ -8,13 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Cluster provides the objects that add to pods when they are created.
+// Cluster provides what determines the requests of pods in addition to their templates.
 type Cluster interface {
 	// Overhead returns the overhead of the pods of a RuntimeClass; found is false if the
 	// class does not exist, so that no pod with it can be created.
 	Overhead(runtimeClass string) (overhead corev1.ResourceList, found bool)
 	// LimitRanges returns the LimitRanges of a namespace, sorted by name.
 	LimitRanges(namespace string) []*corev1.LimitRange
+	// Rules returns the administrator's rules for devices.
+	Rules() Rules
+	Claims
 }
 
 // addDefaults sets the default requests and limits of the namespace in each container.

@@ -8,6 +8,9 @@
 // the API server rejects because of its resources is an error, because a job would wait
 // for such pods forever.
 //
+// Devices such as GPUs can be claimed instead of requested, and have types that a pod
+// selects by node labels. Rules are the administrator's rules for both.
+//
 // The package also computes what else a ResourceQuota checks in a pod: the scopes that
 // the pod matches, and the containers that do not set a resource which it may require.
 //
@@ -34,6 +37,8 @@ type Size struct {
 	// Unset names the containers that do not set requests.cpu, requests.memory,
 	// limits.cpu or limits.memory, separated by commas.
 	Unset map[corev1.ResourceName]string
+	// Shared are the claims that the pod uses by name. Requests does not contain them.
+	Shared Shared
 }
 
 // Pod returns the size of one pod of the template in a namespace.
@@ -52,6 +57,10 @@ func Pod(template *corev1.PodTemplateSpec, namespace string, cluster Cluster) (S
 		if err := within(list); err != nil {
 			return Size{}, err
 		}
+	}
+	size.Requests, size.Shared, err = cluster.Rules().Devices(size.Requests, &pod.Spec, namespace, cluster)
+	if err != nil {
+		return Size{}, err
 	}
 	return size, nil
 }
@@ -74,14 +83,18 @@ func created(template *corev1.PodTemplateSpec, namespace string, cluster Cluster
 	return pod, consistent(pod)
 }
 
-// Declared checks the requests of one pod that the owner of a job has declared.
-func Declared(list corev1.ResourceList) (corev1.ResourceList, error) {
+// Declared checks the requests of one pod that the owner of a job has declared, and adds
+// the default types of its devices.
+func Declared(list corev1.ResourceList, rules Rules) (corev1.ResourceList, error) {
 	for _, name := range sorted(list) {
 		if quantity := list[name]; quantity.Sign() < 0 {
 			return nil, fmt.Errorf("the amount of %s must be 0 or more, not %s", name, quantity.String())
 		}
 	}
-	return list, within(list)
+	if err := within(list); err != nil {
+		return nil, err
+	}
+	return rules.withTypes(list, &corev1.PodSpec{})
 }
 
 // Times multiplies the requests of one pod by the number of pods.

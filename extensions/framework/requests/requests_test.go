@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
@@ -23,10 +24,21 @@ func list(t *testing.T, text string) corev1.ResourceList {
 	return l
 }
 
+// parse reads YAML into a value.
+func parse(t *testing.T, text string, into any) {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // cluster has one namespace and RuntimeClasses.
 type cluster struct {
 	Overheads map[string]corev1.ResourceList
 	Ranges    []*corev1.LimitRange
+	Devices   Rules
+	// ClaimTemplates and NamedClaims are those of the namespace.
+	ClaimTemplates, NamedClaims map[string]*resourcev1.ResourceClaimSpec
 }
 
 func (c cluster) Overhead(name string) (corev1.ResourceList, bool) {
@@ -35,6 +47,18 @@ func (c cluster) Overhead(name string) (corev1.ResourceList, bool) {
 }
 
 func (c cluster) LimitRanges(string) []*corev1.LimitRange { return c.Ranges }
+
+func (c cluster) Rules() Rules { return c.Devices }
+
+func (c cluster) ClaimTemplate(_, name string) (*resourcev1.ResourceClaimSpec, bool) {
+	claim, found := c.ClaimTemplates[name]
+	return claim, found
+}
+
+func (c cluster) Claim(_, name string) (*resourcev1.ResourceClaimSpec, bool) {
+	claim, found := c.NamedClaims[name]
+	return claim, found
+}
 
 // clusterOf has the classes "sandbox" and "tiny", the class "plain" without overhead,
 // and LimitRanges "r0", "r1" and so on, each of the items given.

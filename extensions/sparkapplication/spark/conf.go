@@ -15,6 +15,8 @@ const (
 	initialExecutorsKey = "spark.dynamicAllocation.initialExecutors"
 	minExecutorsKey     = "spark.dynamicAllocation.minExecutors"
 	maxExecutorsKey     = "spark.dynamicAllocation.maxExecutors"
+	// nodeSelectorKey is followed by a node label.
+	nodeSelectorKey = "spark.kubernetes.node.selector."
 )
 
 // conf has settings by key.
@@ -37,6 +39,9 @@ func confOf(spec *v1beta2.SparkApplicationSpec) conf {
 	}
 	for key, text := range spec.SparkConf {
 		put(c, key, &text, "spec.sparkConf["+key+"]")
+	}
+	for label, value := range spec.NodeSelector {
+		put(c, nodeSelectorKey+label, &value, "spec.nodeSelector["+label+"]")
 	}
 	c.putPods("driver", &spec.Driver.SparkPodSpec, spec.Driver.CoreRequest)
 	c.putPods("executor", &spec.Executor.SparkPodSpec, spec.Executor.CoreRequest)

@@ -3,6 +3,7 @@ package spark
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kubeflow/spark-operator/v2/api/v1beta2"
 	corev1 "k8s.io/api/core/v1"
@@ -57,7 +58,8 @@ func (r role) template(c conf, language language) (*corev1.PodTemplateSpec, erro
 }
 
 // fill does what Spark does: it overwrites the resources of the container with Spark's
-// name, or of the first container. It does not change other containers.
+// name, or of the first container, and adds to the node selector. It does not change other
+// containers.
 func (r role) fill(pod *corev1.PodSpec, c conf, language language) error {
 	cpu, err := r.cpu(c)
 	if err != nil {
@@ -91,7 +93,21 @@ func (r role) fill(pod *corev1.PodSpec, c conf, language language) error {
 		set(&spark.Resources.Limits, name, amount)
 	}
 	pod.Containers = append(pod.Containers, spark)
+	for _, prefix := range []string{nodeSelectorKey, "spark.kubernetes." + r.name + ".node.selector."} {
+		for key, value := range c {
+			if label, is := strings.CutPrefix(key, prefix); is {
+				selectNodes(pod, label, value.text)
+			}
+		}
+	}
 	return nil
+}
+
+func selectNodes(pod *corev1.PodSpec, label, value string) {
+	if pod.NodeSelector == nil {
+		pod.NodeSelector = map[string]string{}
+	}
+	pod.NodeSelector[label] = value
 }
 
 func (r role) cpu(c conf) (resource.Quantity, error) {
@@ -124,6 +140,9 @@ func (r role) mutate(pod *corev1.PodSpec) error {
 	}
 	if r.pods.Affinity != nil {
 		pod.Affinity = r.pods.Affinity
+	}
+	for label, value := range r.pods.NodeSelector {
+		selectNodes(pod, label, value)
 	}
 	// If no container has one of the names, the webhook uses the first.
 	spark := &pod.Containers[max(0, slices.IndexFunc(pod.Containers, named(r.containers...)))]

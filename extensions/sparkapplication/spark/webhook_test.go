@@ -23,7 +23,7 @@ func mutateAlike(t *rapid.T, operator *operator) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"spark-role": who.name}},
 		Spec: corev1.PodSpec{
-			Containers: drawContainers(t), InitContainers: drawContainers(t), Affinity: drawAffinity(t),
+			Containers: drawContainers(t), InitContainers: drawContainers(t), Affinity: drawAffinity(t), NodeSelector: drawNodeSelector(t),
 			PriorityClassName: rapid.SampledFrom([]string{"", "low"}).Draw(t, "class of the template"),
 		},
 	}
@@ -42,9 +42,14 @@ func mutateAlike(t *rapid.T, operator *operator) {
 	case !equality.Semantic.DeepEqual(got.Containers, said.Pod.Spec.Containers),
 		!equality.Semantic.DeepEqual(got.InitContainers, said.Pod.Spec.InitContainers),
 		!equality.Semantic.DeepEqual(got.Affinity, said.Pod.Spec.Affinity),
+		!equality.Semantic.DeepEqual(got.NodeSelector, said.Pod.Spec.NodeSelector),
 		got.PriorityClassName != said.Pod.Spec.PriorityClassName:
 		t.Fatalf("we make\n%v of it, the operator\n%v", got, said.Pod.Spec)
 	}
+}
+
+func drawNodeSelector(t *rapid.T) map[string]string {
+	return rapid.MapOfN(rapid.SampledFrom([]string{"model", "zone"}), rapid.SampledFrom([]string{"", "a", "b"}), 0, 2).Draw(t, "node selector")
 }
 
 func drawWebhookFields(t *rapid.T, pods *v1beta2.SparkPodSpec) {
@@ -54,6 +59,7 @@ func drawWebhookFields(t *rapid.T, pods *v1beta2.SparkPodSpec) {
 		rapid.StringMatching(`[0-9.bkmgiKMG]{0,5}`),
 	), true).Draw(t, "memory limit")
 	pods.Affinity = drawAffinity(t)
+	pods.NodeSelector = drawNodeSelector(t)
 	pods.Sidecars, pods.InitContainers = drawContainers(t), drawContainers(t)
 	pods.GPU = rapid.SampledFrom([]*v1beta2.GPUSpec{
 		nil, {Name: "nvidia.com/gpu", Quantity: 2}, {Name: "", Quantity: 2}, {Name: "amd.com/gpu"},

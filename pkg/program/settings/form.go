@@ -26,6 +26,10 @@ const (
 	// Patterns: file patterns, each with a verbosity; the flag has pattern=N, separated by
 	// commas.
 	Patterns
+	// Texts: an object of strings; the flag has name=text, separated by commas.
+	Texts
+	// Types: types of devices; the flag has RESOURCE:LABEL=VALUE:TYPE, separated by commas.
+	Types
 )
 
 // Fields of an entry of Patterns, the same as in component-base.
@@ -51,6 +55,10 @@ func (f Form) text(flag *pflag.Flag, value any) (string, error) {
 		return switches(value)
 	case Patterns:
 		return join(value, "a list", pattern)
+	case Texts:
+		return texts(value)
+	case Types:
+		return join(value, "a list", deviceType)
 	}
 	switch {
 	case flag.Value.Type() == "bool":
@@ -112,13 +120,28 @@ func join(value any, want string, each func(any) (string, error)) (string, error
 }
 
 func switches(value any) (string, error) {
+	return object(value, "true or false", isBool)
+}
+
+func texts(value any) (string, error) {
+	return object(value, "a string without commas", isPlain)
+}
+
+// isPlain accepts a string without the comma that separates entries of a flag.
+func isPlain(value any) (string, bool) {
+	text, ok := isText(value)
+	return text, ok && !strings.Contains(text, ",")
+}
+
+// object converts an object to entries name=value.
+func object(value any, want string, is func(any) (string, bool)) (string, error) {
 	byName, ok := value.(map[string]any)
 	if !ok {
-		return "", fmt.Errorf("must map names to true or false, not %s", written(value))
+		return "", fmt.Errorf("must map names to %s, not %s", want, written(value))
 	}
 	var texts []string
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		text, err := oneOf(byName[name], "true or false", isBool)
+		text, err := oneOf(byName[name], want, is)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", name, err)
 		}
@@ -132,10 +155,8 @@ func pattern(entry any) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("must be an object with %s and %s, not %s", patternField, verbosityField, written(entry))
 	}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if name != patternField && name != verbosityField {
-			return "", fmt.Errorf("unknown field %q; known fields: %s, %s", name, patternField, verbosityField)
-		}
+	if err := onlyFields(fields, patternField, verbosityField); err != nil {
+		return "", err
 	}
 	file, err := oneOf(fields[patternField], "a string", isText)
 	if err != nil {
@@ -146,6 +167,16 @@ func pattern(entry any) (string, error) {
 		return "", fmt.Errorf("%s: %w", verbosityField, err)
 	}
 	return file + "=" + verbosity, nil
+}
+
+// onlyFields rejects a field that an entry does not have.
+func onlyFields(fields map[string]any, known ...string) error {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("unknown field %q; known fields: %s", name, strings.Join(known, ", "))
+		}
+	}
+	return nil
 }
 
 func numeric(flag *pflag.Flag) bool {
@@ -174,6 +205,19 @@ func (f Form) value(flag *pflag.Flag, text string) any {
 		for _, entry := range split(text) {
 			file, verbosity, _ := strings.Cut(entry, "=")
 			entries = append(entries, map[string]any{patternField: file, verbosityField: json.Number(verbosity)})
+		}
+		return entries
+	case f == Texts:
+		byName := map[string]string{}
+		for _, entry := range split(text) {
+			name, text, _ := strings.Cut(entry, "=")
+			byName[name] = text
+		}
+		return byName
+	case f == Types:
+		entries := []map[string]any{}
+		for _, entry := range split(text) {
+			entries = append(entries, deviceTypeFields(entry))
 		}
 		return entries
 	case f == ByType && flag.Value.Type() == "bool":

@@ -15,10 +15,10 @@ import (
 
 // thing has settings of every form.
 type thing struct {
-	name, rate, kinds string
-	workers           int
-	lead              bool
-	patterns          logsapi.VModuleConfiguration
+	name, rate, kinds, names, types string
+	workers                         int
+	lead                            bool
+	patterns                        logsapi.VModuleConfiguration
 }
 
 func (o *thing) declare() *settings.Set {
@@ -30,6 +30,8 @@ func (o *thing) declare() *settings.Set {
 		fs.IntVar(&o.workers, "workers", 1, "Workers.")
 		fs.BoolVar(&o.lead, "lead", false, "Lead.")
 		fs.Var(logsapi.VModuleConfigurationPflag(&o.patterns), "patterns", "Patterns.")
+		fs.StringVar(&o.names, "names", "", "Names.")
+		fs.StringVar(&o.types, "types", "", "Types.")
 	},
 		settings.Setting{Flag: "name", Field: "name", Env: []string{"ThingName"}},
 		settings.Setting{Flag: "rate", Field: "rate", Form: settings.Amount},
@@ -41,7 +43,9 @@ func (o *thing) declare() *settings.Set {
 			return nil
 		}},
 		settings.Setting{Flag: "lead", Field: "work.lead"},
-		settings.Setting{Flag: "patterns", Field: "patterns", Form: settings.Patterns, Reset: func() { o.patterns = nil }})
+		settings.Setting{Flag: "patterns", Field: "patterns", Form: settings.Patterns, Reset: func() { o.patterns = nil }},
+		settings.Setting{Flag: "names", Field: "names", Form: settings.Texts},
+		settings.Setting{Flag: "types", Field: "types", Form: settings.Types})
 	set.PassOver("OLD_THING", "it is old")
 	return set
 }
@@ -89,7 +93,7 @@ func TestAFileThatIsWrongIsRefusedWithFileFieldAndWhatIsKnown(t *testing.T) {
 		{"no version", "kind: ThingConfiguration", []string{"apiVersion", settings.APIVersion}},
 		{"another version", "apiVersion: config.kube-queue.dev/v1\nkind: ThingConfiguration", []string{"apiVersion", settings.APIVersion, `"config.kube-queue.dev/v1"`}},
 		{"the kind of another program", "apiVersion: config.kube-queue.dev/v1alpha1\nkind: OtherConfiguration", []string{"kind", "ThingConfiguration", "thing", `"OtherConfiguration"`}},
-		{"an unknown field", header + "nam: x", []string{`unknown field "nam"`, "apiVersion, kind, kinds, name, patterns, rate, work"}},
+		{"an unknown field", header + "nam: x", []string{`unknown field "nam"`, "apiVersion, kind, kinds, name, names, patterns, rate, types, work"}},
 		{"an unknown field that holds nothing", header + "nam: null", []string{`unknown field "nam"`}},
 		{"a field in the wrong case", header + "Name: x", []string{`unknown field "Name"`}},
 		{"an unknown field of a section", header + "work: {worker: 1}", []string{`unknown field "work.worker"`, "lead, workers"}},
@@ -106,6 +110,14 @@ func TestAFileThatIsWrongIsRefusedWithFileFieldAndWhatIsKnown(t *testing.T) {
 		{"a list with a comma", header + `kinds: ["b,c"]`, []string{"kinds: entry 1", "comma"}},
 		{"a pattern with a field more", header + "patterns: [{filePattern: a, verbosity: 1, level: 2}]", []string{`patterns: entry 1: unknown field "level"; known fields: filePattern, verbosity`}},
 		{"half a pattern", header + "patterns: [{filePattern: a}]", []string{"patterns: entry 1: verbosity"}},
+		{"a number for the text of a name", header + "names: {a: 1}", []string{"names: a: must be a string without commas, not 1"}},
+		{"a comma in the text of a name", header + `names: {a: "b,c=d"}`, []string{"names: a: must be a string without commas"}},
+		{"a list of names", header + "names: [a]", []string{"names: must map names to a string without commas"}},
+		{"a type that is text", header + "types: [x]", []string{"types: entry 1: must be an object with resource, nodeLabel, nodeLabelValue and type"}},
+		{"a type with another field", header + "types: [{resource: a/b, kind: a/c}]", []string{`types: entry 1: unknown field "kind"`}},
+		{"a type with a label without a value", header + "types: [{resource: a/b, nodeLabel: model, type: a/c}]", []string{"types: entry 1: must set both of nodeLabel and nodeLabelValue, or neither"}},
+		{"a type without a name", header + "types: [{resource: a/b}]", []string{"types: entry 1: type: must be a string without commas, not null"}},
+		{"a type with a colon", header + `types: [{resource: "a/b:c", type: a/c}]`, []string{"types: entry 1: resource:", "colon"}},
 		{"a key that occurs twice", header + "name: a\nname: b", []string{"name", "already"}},
 		{"a key that occurs twice in JSON", `{"apiVersion": "config.kube-queue.dev/v1alpha1", "kind": "ThingConfiguration", "name": "a", "name": "b"}`, []string{"name", "already"}},
 		{"a key of a section that occurs twice", header + "work: {workers: 1, workers: 2}", []string{"workers", "already"}},

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
+	"kube-queue.dev/kube-queue/extensions/framework/requests"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
@@ -48,6 +50,14 @@ func (n *namespace) Overhead(name string) (corev1.ResourceList, bool) {
 }
 
 func (n *namespace) LimitRanges(string) []*corev1.LimitRange { return n.ranges }
+
+func (n *namespace) Rules() requests.Rules { return requests.Rules{} }
+
+func (n *namespace) ClaimTemplate(string, string) (*resourcev1.ResourceClaimSpec, bool) {
+	return nil, false
+}
+
+func (n *namespace) Claim(string, string) (*resourcev1.ResourceClaimSpec, bool) { return nil, false }
 
 // begin creates a namespace with LimitRanges of these items, and waits until they are in effect.
 func begin(t *testing.T, ranges ...string) *namespace {

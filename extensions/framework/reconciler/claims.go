@@ -1,0 +1,169 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	resourcelisters "k8s.io/client-go/listers/resource/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// listedClaims are the claims and their templates, from informers. They are watched only
+// if devices of claims are counted.
+type listedClaims struct {
+	claims    resourcelisters.ResourceClaimLister
+	templates resourcelisters.ResourceClaimTemplateLister
+	factory   informers.SharedInformerFactory
+	informers []cache.SharedIndexInformer
+}
+
+// newClaims calls changed with each claim or template that is created, changed or deleted,
+// except the claims that are created for pods.
+func newClaims(kube kubernetes.Interface, changed func(obj any)) (*listedClaims, error) {
+	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTransform(slimClaim))
+	claims, templates := factory.Resource().V1().ResourceClaims(), factory.Resource().V1().ResourceClaimTemplates()
+	c := &listedClaims{
+		claims: claims.Lister(), templates: templates.Lister(), factory: factory,
+		informers: []cache.SharedIndexInformer{claims.Informer(), templates.Informer()},
+	}
+	for _, informer := range c.informers {
+		if _, err := informer.AddEventHandler(claimHandler(changed)); err != nil {
+			return nil, fmt.Errorf("watching ResourceClaims and ResourceClaimTemplates: %w", err)
+		}
+	}
+	return c, nil
+}
+
+// claimHandler ignores updates that change no spec, because the status of a claim changes
+// whenever it is allocated or released.
+func claimHandler(changed func(obj any)) cache.ResourceEventHandler {
+	byUser := func(obj any) {
+		if !isOfPod(obj) {
+			changed(obj)
+		}
+	}
+	all := handler(byUser, byUser)
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { all.OnAdd(obj, false) },
+		UpdateFunc: func(old, obj any) {
+			if !equality.Semantic.DeepEqual(claimOf(old), claimOf(obj)) {
+				all.OnUpdate(old, obj)
+			}
+		},
+		DeleteFunc: all.OnDelete,
+	}
+}
+
+// isOfPod reports whether a claim was created for a pod from a template.
+func isOfPod(obj any) bool {
+	object, isObject := obj.(metav1.Object)
+	if !isObject {
+		return false
+	}
+	owner := metav1.GetControllerOf(object)
+	return owner != nil && owner.Kind == "Pod"
+}
+
+// claimOf returns the spec of a claim or of a template's claim.
+func claimOf(obj any) *resourcev1.ResourceClaimSpec {
+	switch o := obj.(type) {
+	case *resourcev1.ResourceClaim:
+		return &o.Spec
+	case *resourcev1.ResourceClaimTemplate:
+		return &o.Spec.Spec
+	default:
+		return nil
+	}
+}
+
+// slimClaim retains the number and the classes of the devices.
+func slimClaim(obj any) (any, error) {
+	switch o := obj.(type) {
+	case *resourcev1.ResourceClaim:
+		o.ManagedFields, o.Annotations, o.Status = nil, nil, resourcev1.ResourceClaimStatus{}
+	case *resourcev1.ResourceClaimTemplate:
+		o.ManagedFields, o.Annotations, o.Spec.ObjectMeta = nil, nil, metav1.ObjectMeta{}
+	}
+	if claim := claimOf(obj); claim != nil {
+		slimDevices(&claim.Devices)
+	}
+	return obj, nil
+}
+
+func slimDevices(devices *resourcev1.DeviceClaim) {
+	devices.Constraints, devices.Config = nil, nil
+	for i := range devices.Requests {
+		request := &devices.Requests[i]
+		if exactly := request.Exactly; exactly != nil {
+			exactly.Selectors, exactly.Tolerations, exactly.Capacity = nil, nil, nil
+		}
+		for j := range request.FirstAvailable {
+			sub := &request.FirstAvailable[j]
+			sub.Selectors, sub.Tolerations, sub.Capacity = nil, nil, nil
+		}
+	}
+}
+
+// start fills the caches if the API server serves claims, and returns what reports that
+// they are filled. If it does not, the caches are filled once it does.
+func (c *listedClaims) start(ctx context.Context, served func() (bool, error)) ([]cache.InformerSynced, error) {
+	found := false
+	if err := untilAnswered(ctx, served, func(answer bool) bool { found = answer; return true }); err != nil {
+		return nil, err
+	}
+	if found {
+		c.factory.StartWithContext(ctx)
+		return []cache.InformerSynced{c.informers[0].HasSynced, c.informers[1].HasSynced}, nil
+	}
+	klog.FromContext(ctx).Info("Warning: the API server does not serve the claims that setting devices.classes counts (Kubernetes 1.34 or later),"+
+		" so jobs with claims wait with reason InvalidRequest", "groupVersion", resourcev1.SchemeGroupVersion)
+	go func() {
+		if untilAnswered(ctx, served, func(answer bool) bool { return answer }) == nil {
+			c.factory.StartWithContext(ctx)
+		}
+	}()
+	return nil, nil
+}
+
+// untilAnswered repeats the question until an answer is accepted.
+func untilAnswered(ctx context.Context, question func() (bool, error), accept func(answer bool) bool) error {
+	backoff := wait.Backoff{Duration: time.Second, Factor: 1.5, Jitter: 0.1, Steps: 8, Cap: 10 * time.Second}
+	return backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		answer, err := question()
+		if err != nil {
+			klog.FromContext(ctx).V(2).Info("Failed to discover claims, retrying", "err", err)
+			return false, nil
+		}
+		return accept(answer), nil
+	})
+}
+
+func (c *listedClaims) template(namespace, name string) (*resourcev1.ResourceClaimSpec, bool) {
+	if c == nil {
+		return nil, false
+	}
+	template, err := c.templates.ResourceClaimTemplates(namespace).Get(name)
+	if err != nil {
+		return nil, false
+	}
+	return &template.Spec.Spec, true
+}
+
+func (c *listedClaims) claim(namespace, name string) (*resourcev1.ResourceClaimSpec, bool) {
+	if c == nil {
+		return nil, false
+	}
+	claim, err := c.claims.ResourceClaims(namespace).Get(name)
+	if err != nil {
+		return nil, false
+	}
+	return &claim.Spec, true
+}

@@ -1,0 +1,157 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+)
+
+func claim(t *testing.T, text string) *resourcev1.ResourceClaim {
+	t.Helper()
+	read := &resourcev1.ResourceClaim{}
+	if err := yaml.UnmarshalStrict([]byte(text), read); err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+func TestAChangeOfAClaimIsReportedOnlyIfItMayChangeARequest(t *testing.T) {
+	one := claim(t, `{metadata: {name: a}, spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu, count: 1}}]}}}`)
+	two := claim(t, `{metadata: {name: a}, spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu, count: 2}}]}}}`)
+	allocated := one.DeepCopy()
+	allocated.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Name: "pod"}}
+	ofPod := one.DeepCopy()
+	ofPod.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", Name: "p", Controller: ptr.To(true)}}
+	template := &resourcev1.ResourceClaimTemplate{}
+
+	reported := 0
+	handler := claimHandler(func(any) { reported++ })
+	for _, c := range []struct {
+		name string
+		does func()
+		want int
+	}{
+		{"a claim is created", func() { handler.OnAdd(one, false) }, 1},
+		{"a claim is allocated", func() { handler.OnUpdate(one, allocated) }, 0},
+		{"a claim is replaced by another of its name", func() { handler.OnUpdate(one, two) }, 1},
+		{"a claim is deleted", func() { handler.OnDelete(two) }, 1},
+		{"a claim is found to be deleted", func() { handler.OnDelete(cache.DeletedFinalStateUnknown{Obj: two}) }, 1},
+		{"a claim is created for a pod", func() { handler.OnAdd(ofPod, false) }, 0},
+		{"the claim of a pod is deleted", func() { handler.OnDelete(ofPod) }, 0},
+		{"a template is created", func() { handler.OnAdd(template, true) }, 1},
+	} {
+		reported = 0
+		c.does()
+		if reported != c.want {
+			t.Errorf("%s: reported %d times, want %d", c.name, reported, c.want)
+		}
+	}
+}
+
+func TestAClaimRetainsOnlyItsClassesAndCounts(t *testing.T) {
+	given := claim(t, `
+metadata: {name: a, annotations: {x: z}, managedFields: [{manager: m}]}
+spec:
+  devices:
+    requests:
+    - {name: r, exactly: {deviceClassName: gpu, count: 2, allocationMode: ExactCount, adminAccess: true, selectors: [{cel: {expression: "true"}}], tolerations: [{key: k}], capacity: {requests: {memory: 1Gi}}}}
+    - {name: s, firstAvailable: [{name: f, deviceClassName: npu, count: 3, selectors: [{cel: {expression: "true"}}], tolerations: [{key: k}], capacity: {requests: {memory: 1Gi}}}]}
+    constraints: [{requests: [r]}]
+    config: [{requests: [r]}]
+status: {reservedFor: [{name: p, resource: pods, uid: u}]}
+`)
+	want := claim(t, `
+metadata: {name: a}
+spec:
+  devices:
+    requests:
+    - {name: r, exactly: {deviceClassName: gpu, count: 2, allocationMode: ExactCount, adminAccess: true}}
+    - {name: s, firstAvailable: [{name: f, deviceClassName: npu, count: 3}]}
+`)
+	template := &resourcev1.ResourceClaimTemplate{Spec: resourcev1.ResourceClaimTemplateSpec{Spec: *given.Spec.DeepCopy()}}
+	for _, obj := range []any{given, template} {
+		if _, err := slimClaim(obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !equality.Semantic.DeepEqual(given, want) {
+		t.Errorf("the claim is %v, want %v", given, want)
+	}
+	if !equality.Semantic.DeepEqual(template.Spec.Spec, want.Spec) {
+		t.Errorf("the claim of the template is %v, want %v", template.Spec.Spec, want.Spec)
+	}
+}
+
+func TestClaimsThatAreNotWatchedAreNotFound(t *testing.T) {
+	var none *listedClaims
+	if _, found := none.template("ns", "a"); found {
+		t.Error("a template was found")
+	}
+	if _, found := none.claim("ns", "a"); found {
+		t.Error("a claim was found")
+	}
+}
+
+// Without the API, a program that waited for the caches would never be ready.
+func TestClaimsThatAreNotServedAreNotWaitedFor(t *testing.T) {
+	requested := make(chan string, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requested <- r.URL.Path
+		http.NotFound(w, r)
+	}))
+	defer server.Close()
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, served := range []bool{false, true} {
+		claims, err := newClaims(client, func(any) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		synced, err := claims.start(ctx, func() (bool, error) { return served, nil })
+		if err != nil || served != (len(synced) == 2) {
+			t.Errorf("served %t: waits for %d caches, error %v", served, len(synced), err)
+		}
+		if served {
+			if path := <-requested; !strings.HasPrefix(path, "/apis/resource.k8s.io/v1/resourceclaim") {
+				t.Errorf("requested was %s", path)
+			}
+		} else if len(requested) > 0 {
+			t.Errorf("requested was %s, which is not served", <-requested)
+		}
+		cancel()
+		claims.factory.Shutdown()
+	}
+}
+
+func TestAFailedDiscoveryOfClaimsIsRepeated(t *testing.T) {
+	calls := 0
+	err := untilAnswered(context.Background(), func() (bool, error) {
+		if calls++; calls == 1 {
+			return true, errors.New("not reachable")
+		}
+		return false, nil
+	}, func(bool) bool { return true })
+	if err != nil || calls != 2 {
+		t.Errorf("%d calls, error %v", calls, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	err = untilAnswered(ctx, func() (bool, error) { cancel(); return false, nil }, func(answer bool) bool { return answer })
+	if err == nil {
+		t.Error("it did not end with its context")
+	}
+}

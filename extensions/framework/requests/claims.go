@@ -1,0 +1,234 @@
+package requests
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Claims looks up the claims that pods name. It is used only if Rules.Classes is not
+// empty.
+type Claims interface {
+	// ClaimTemplate returns the claim that a ResourceClaimTemplate describes; found is
+	// false if the template does not exist.
+	ClaimTemplate(namespace, name string) (claim *resourcev1.ResourceClaimSpec, found bool)
+	// Claim returns a ResourceClaim; found is false if it does not exist.
+	Claim(namespace, name string) (claim *resourcev1.ResourceClaimSpec, found bool)
+}
+
+// Devices adds to the requests of one pod what its claims request, and the types of its
+// devices. Claims that the pod uses by name are not added but returned, because other
+// pods of the job may share them. It applies to the spec of a pod as to that of a
+// template.
+func (r Rules) Devices(list corev1.ResourceList, spec *corev1.PodSpec, namespace string, claims Claims) (corev1.ResourceList, Shared, error) {
+	if err := checkClaims(spec); err != nil {
+		return nil, nil, err
+	}
+	shared := Shared{}
+	for i := range spec.ResourceClaims {
+		claim := &spec.ResourceClaims[i]
+		requested, err := r.claimed(claim, namespace, claims)
+		if err != nil {
+			return nil, nil, err
+		}
+		if claim.ResourceClaimName != nil {
+			shared[*claim.ResourceClaimName] = r.sharedBy(spec, requested)
+			continue
+		}
+		sum := list.DeepCopy()
+		if sum == nil {
+			sum = corev1.ResourceList{}
+		}
+		if err := Add(sum, requested); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", title(claim), err)
+		}
+		list = sum
+	}
+	list, err := r.withTypes(list, spec)
+	return list, shared, err
+}
+
+// checkClaims rejects what the API server rejects in the claims of a pod.
+func checkClaims(spec *corev1.PodSpec) error {
+	listed := map[string]bool{}
+	for i := range spec.ResourceClaims {
+		claim := &spec.ResourceClaims[i]
+		switch {
+		case listed[claim.Name]:
+			return fmt.Errorf("claim %q is listed twice in spec.resourceClaims of the pod; remove one entry", claim.Name)
+		case (claim.ResourceClaimName == nil) == (claim.ResourceClaimTemplateName == nil):
+			return fmt.Errorf("claim %q in spec.resourceClaims of the pod must set exactly one of resourceClaimTemplateName and resourceClaimName", claim.Name)
+		}
+		listed[claim.Name] = true
+	}
+	for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
+		for _, claim := range container.Resources.Claims {
+			if !listed[claim.Name] {
+				return fmt.Errorf("container %q uses claim %q, which is missing in spec.resourceClaims of the pod; add it", container.Name, claim.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// claimed returns what one claim of a pod requests, without types.
+func (r Rules) claimed(claim *corev1.PodResourceClaim, namespace string, claims Claims) (corev1.ResourceList, error) {
+	if len(r.Classes) == 0 {
+		return nil, fmt.Errorf("%s: devices of claims cannot be counted, because setting devices.classes of job-extensions is empty; ask an administrator to add the DeviceClass of the claim", title(claim))
+	}
+	var spec *resourcev1.ResourceClaimSpec
+	var found bool
+	if claim.ResourceClaimName != nil {
+		spec, found = claims.Claim(namespace, *claim.ResourceClaimName)
+	} else {
+		spec, found = claims.ClaimTemplate(namespace, *claim.ResourceClaimTemplateName)
+	}
+	if !found {
+		return nil, fmt.Errorf("%s of API resource.k8s.io/v1 does not exist in the namespace; create it", title(claim))
+	}
+	total, err := r.ofClaim(spec)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", title(claim), err)
+	}
+	return total, nil
+}
+
+// title names a claim of a pod and the object that it comes from.
+func title(claim *corev1.PodResourceClaim) string {
+	if claim.ResourceClaimName != nil {
+		return fmt.Sprintf("claim %q: ResourceClaim %q", claim.Name, *claim.ResourceClaimName)
+	}
+	return fmt.Sprintf("claim %q: ResourceClaimTemplate %q", claim.Name, *claim.ResourceClaimTemplateName)
+}
+
+func (r Rules) ofClaim(spec *resourcev1.ResourceClaimSpec) (corev1.ResourceList, error) {
+	total := corev1.ResourceList{}
+	for i := range spec.Devices.Requests {
+		request := &spec.Devices.Requests[i]
+		one, err := r.ofRequest(request)
+		if err == nil {
+			err = Add(total, one)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("request %q: %w", request.Name, err)
+		}
+	}
+	return total, nil
+}
+
+func (r Rules) ofRequest(request *resourcev1.DeviceRequest) (corev1.ResourceList, error) {
+	exactly, alternatives := request.Exactly, request.FirstAvailable
+	switch {
+	case exactly != nil && len(alternatives) == 0:
+		if exactly.AdminAccess != nil && *exactly.AdminAccess {
+			return nil, nil // the devices stay available to others
+		}
+		return r.ofClass(exactly.DeviceClassName, exactly.AllocationMode, exactly.Count)
+	case exactly == nil && len(alternatives) > 0:
+		most := corev1.ResourceList{}
+		for i := range alternatives {
+			one, err := r.ofClass(alternatives[i].DeviceClassName, alternatives[i].AllocationMode, alternatives[i].Count)
+			if err != nil {
+				return nil, fmt.Errorf("alternative %q: %w", alternatives[i].Name, err)
+			}
+			raise(most, one)
+		}
+		return most, nil
+	default:
+		return nil, errors.New("must set exactly one of exactly and firstAvailable")
+	}
+}
+
+// ofClass returns the devices of a class as the resource that it is mapped to.
+func (r Rules) ofClass(class string, mode resourcev1.DeviceAllocationMode, count int64) (corev1.ResourceList, error) {
+	name, mapped := r.Classes[class]
+	switch {
+	case !mapped:
+		return nil, fmt.Errorf("devices of DeviceClass %q cannot be counted; use another class, or ask an administrator to add this one to setting devices.classes of job-extensions", class)
+	case name == "":
+		return nil, nil
+	case mode == resourcev1.DeviceAllocationModeAll:
+		return nil, fmt.Errorf("allocationMode All of DeviceClass %q cannot be counted, because the number of devices depends on the node; set allocationMode ExactCount and a count", class)
+	case mode != "" && mode != resourcev1.DeviceAllocationModeExactCount:
+		return nil, fmt.Errorf("allocationMode %q of DeviceClass %q is not supported; set allocationMode ExactCount and a count", mode, class)
+	case count < 0:
+		return nil, fmt.Errorf("the count of DeviceClass %q must not be negative, not %d", class, count)
+	case count == 0: // unset
+		count = 1
+	}
+	return corev1.ResourceList{name: *resource.NewQuantity(count, resource.DecimalSI)}, nil
+}
+
+// Shared are the claims that pods of a job use by name, by the name of the ResourceClaim.
+// Each counts once for the job.
+type Shared map[string]SharedClaim
+
+// SharedClaim is what a claim requests.
+type SharedClaim struct {
+	requests corev1.ResourceList
+	// types are those of the requested resources; empty for none.
+	types map[corev1.ResourceName]corev1.ResourceName
+}
+
+func (r Rules) sharedBy(spec *corev1.PodSpec, requested corev1.ResourceList) SharedClaim {
+	claim := SharedClaim{requests: requested, types: map[corev1.ResourceName]corev1.ResourceName{}}
+	for name := range requested {
+		claim.types[name] = r.typeOf(name, spec)
+	}
+	return claim
+}
+
+// Share adds the claims of one pod to those of the job. The devices of a claim whose pods
+// do not select the same type have the default type.
+func (r Rules) Share(job, pod Shared) {
+	for name, claim := range pod {
+		first, shared := job[name]
+		if !shared {
+			job[name] = SharedClaim{requests: claim.requests, types: maps.Clone(claim.types)}
+			continue
+		}
+		for resource, kind := range claim.types {
+			if first.types[resource] != kind {
+				first.types[resource] = r.Types[resource].Default
+			}
+		}
+	}
+}
+
+// Requests returns what all claims together request, with types.
+func (s Shared) Requests() (corev1.ResourceList, error) {
+	total := corev1.ResourceList{}
+	for _, name := range sortedKeys(s) {
+		if err := s[name].addTo(total); err != nil {
+			return nil, fmt.Errorf("ResourceClaim %q: %w", name, err)
+		}
+	}
+	return total, nil
+}
+
+func (c SharedClaim) addTo(total corev1.ResourceList) error {
+	if err := Add(total, c.requests); err != nil {
+		return err
+	}
+	for _, name := range sorted(c.requests) {
+		if err := addType(total, c.types[name], c.requests[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addType adds an amount of devices of a type, if they have one.
+func addType(total corev1.ResourceList, kind corev1.ResourceName, amount resource.Quantity) error {
+	if kind == "" || amount.IsZero() {
+		return nil
+	}
+	return Add(total, corev1.ResourceList{kind: amount.DeepCopy()})
+}
+
+func sortedKeys[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
