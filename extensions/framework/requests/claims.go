@@ -157,7 +157,7 @@ func (r Rules) ofClass(class string, mode resourcev1.DeviceAllocationMode, count
 	case mode != "" && mode != resourcev1.DeviceAllocationModeExactCount:
 		return nil, fmt.Errorf("allocationMode %q of DeviceClass %q is not supported; set allocationMode ExactCount and a count", mode, class)
 	case count < 0:
-		return nil, fmt.Errorf("the count of DeviceClass %q must not be negative, not %d", class, count)
+		return nil, fmt.Errorf("the count of DeviceClass %q must be 1 or more, not %d", class, count)
 	case count == 0: // unset
 		count = 1
 	}

@@ -129,7 +129,7 @@ func TestClaimsThatCannotBeCountedAreRefused(t *testing.T) {
 			`claim "x": ResourceClaimTemplate "t": request "a": allocationMode All of DeviceClass "gpu" cannot be counted`},
 		{"all devices of a node as an alternative", one, `[{name: a, firstAvailable: [{name: w, deviceClassName: gpu, allocationMode: All}]}]`, `alternative "w": allocationMode All`},
 		{"an unknown mode", one, `[{name: a, exactly: {deviceClassName: gpu, allocationMode: Some}}]`, `allocationMode "Some" of DeviceClass "gpu" is not supported`},
-		{"a negative count", one, `[{name: a, exactly: {deviceClassName: gpu, count: -1}}]`, `the count of DeviceClass "gpu" must not be negative, not -1`},
+		{"a negative count", one, `[{name: a, exactly: {deviceClassName: gpu, count: -1}}]`, `the count of DeviceClass "gpu" must be 1 or more, not -1`},
 		{"a request of an unknown form", one, `[{name: a}]`, `request "a": must set exactly one of exactly and firstAvailable`},
 		{"a request of two forms", one, `[{name: a, exactly: {deviceClassName: gpu}, firstAvailable: [{name: w, deviceClassName: gpu}]}]`, `must set exactly one of exactly and firstAvailable`},
 		{"more than can be counted", one, `[{name: a, exactly: {deviceClassName: gpu, count: 9223372036854775807}}, {name: b, exactly: {deviceClassName: gpu}}]`,
