@@ -3,8 +3,10 @@ package jobextensions
 import (
 	"io"
 	"net/http"
+	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -179,6 +181,16 @@ func TestACacheOfJobsThatLagsDoesNotFreeTheQuotaOfARunningJob(t *testing.T) {
 	s.admit()
 	s.becomesSuspended(false)
 	s.inPhase(v1alpha1.PhaseRunning)
+	// The lagging one takes the job for suspended, after it has waited for its cache for a while.
+	s.eventually("the lagging one compares the job with the API server", func() string {
+		if unit := s.unit(); len(unit.Status.Conditions) > 0 {
+			s.Fatalf("it frees the quota: %s", asJSON(unit.Status))
+		}
+		if watches.reads.Load() == 0 {
+			return "it has not read the job"
+		}
+		return ""
+	})
 	s.stays("it keeps its quota", func() string {
 		unit := s.unit()
 		if len(unit.Status.Conditions) > 0 || unit.Status.Phase != v1alpha1.PhaseRunning {
@@ -188,8 +200,9 @@ func TestACacheOfJobsThatLagsDoesNotFreeTheQuotaOfARunningJob(t *testing.T) {
 	})
 }
 
-// gate holds up what watches report.
+// gate holds up what watches report, and counts the reads of single objects.
 type gate struct {
+	reads  atomic.Int32
 	mu     sync.Mutex
 	opened chan struct{}
 }
@@ -218,6 +231,9 @@ func (g *gate) delay(resource string) func(*rest.Config) {
 	return func(config *rest.Config) {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				if r.Method == http.MethodGet && path.Base(path.Dir(r.URL.Path)) == path.Base(resource) {
+					g.reads.Add(1)
+				}
 				answer, err := next.RoundTrip(r)
 				if err == nil && strings.HasSuffix(r.URL.Path, resource) && r.URL.Query().Get("watch") != "" {
 					answer.Body = gated{answer.Body, g, r.Context().Done()}
