@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -132,6 +133,24 @@ func TestADeletedCollectionIsSeen(t *testing.T) {
 	p.unit.remove(collector)
 	if got := rulesOf(t, s.log(), Options{}); len(got) > 0 {
 		t.Errorf("got %q, want nothing", got)
+	}
+}
+
+func TestAJobWithAFinalizerIsBeingDeletedWithItsCollection(t *testing.T) {
+	for _, deleted := range []bool{true, false} {
+		s := newScript(t)
+		s.create(admin, trees, fourCPU)
+		p := s.tfjob("a", 3)
+		p.enqueue()
+		p.job.patch(operator, "metadata.finalizers", []any{"example.com/finalizer"})
+		if deleted { // the response comes after the last object of the collection
+			collection := s.entry(admin, "deletecollection", tfjobs, "", "default", "", 200, map[string]any{"kind": "TFJobList", "items": []any{p.job.obj}})
+			collection["stageTimestamp"] = "2026-03-01T12:10:00.000000Z"
+		}
+		p.unit.remove(extensions)
+		if got := rulesOf(t, s.log(), Options{}); slices.Contains(got, "unit-deleted") == deleted {
+			t.Errorf("deleted with its collection: %t: got %q", deleted, got)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func (h *heldAfterEnd) see(w *model.World, c *model.Change, f *findings) {
 		}
 	}
 	if c.Unit != nil {
-		h.seeUnit(c, f)
+		h.seeUnit(w, c, f)
 	}
 }
 
@@ -78,7 +78,7 @@ func (h *heldAfterEnd) expire(w *model.World, now time.Time, f *findings) {
 	}
 }
 
-func (h *heldAfterEnd) seeUnit(c *model.Change, f *findings) {
+func (h *heldAfterEnd) seeUnit(w *model.World, c *model.Change, f *findings) {
 	u, now, was := c.Unit, c.Unit.Facts, c.UnitWas
 	if !u.Gone.IsZero() || !now.Holds() {
 		h.forget(u)
@@ -93,7 +93,7 @@ func (h *heldAfterEnd) seeUnit(c *model.Change, f *findings) {
 	}
 	f.Checked++
 	switch {
-	case j.Gone.IsZero() && j.Ended.IsZero() && !j.Facts.Deleting:
+	case j.Gone.IsZero() && j.Ended.IsZero() && !w.Deleting(j, c.Write.Time):
 		f.fail("ended-too-early", c.Write.Moment(), u, "it is %s, but %s has not ended: %s", now.Phase, j, progress(j))
 	case j.Facts.End != model.Going && string(j.Facts.End) != now.Phase:
 		f.fail("wrong-end", c.Write.Moment(), u, "it is %s, but %s has %s", now.Phase, j, j.Facts.End)

@@ -176,7 +176,7 @@ func (unitMoves) seeDelete(w *model.World, c *model.Change, f *findings) {
 		return // by garbage collection or by a user
 	}
 	f.Checked++
-	if j := c.Job; j != nil && j.Facts != nil && j.Gone.IsZero() && !j.Facts.Deleting && !leaves(w, c) {
+	if j := c.Job; j != nil && j.Facts != nil && j.Gone.IsZero() && !w.Deleting(j, c.Write.Time) && !leaves(w, c) {
 		f.fail("unit-deleted", c.Write.Moment(), c.Unit, "%s deleted it, but %s still exists", c.Write.User, j)
 	}
 }

@@ -16,7 +16,8 @@ type World struct {
 	Lines   lines
 	Claims  map[string]*Claim  // by the UID of the job, or of a unit without one
 	ledgers map[string]*Ledger // by namespace; see Ledger
-	// leaving is when the removal of a pod began, by UID, for pods that were later removed.
+	// leaving is when the removal of an object began, by UID, for pods that were later removed and
+	// for jobs that were deleted with a collection.
 	leaving map[string]time.Time
 	End     time.Time // of the log
 }
@@ -139,12 +140,24 @@ func NewWorld(options *Options, end time.Time) *World {
 	}
 }
 
-// expect records before the replay which pods are removed, and since when. A removal may have two
-// steps. The pod has ended at the first, before its response.
+// expect records before the replay which objects are removed, and since when. A removal may have
+// two steps. A pod has ended at the first, before its response. The response of the delete of a
+// collection comes after the last object, and does not show that objects with finalizers are being
+// deleted from then on.
 func (w *World) expect(write *Write) {
-	if _, is := write.Body.(*podFacts); is && write.OK() && write.gone && !write.Received.IsZero() {
+	if !write.OK() || write.Received.IsZero() || write.UID == "" {
+		return
+	}
+	_, isPod := write.Body.(*podFacts)
+	if isPod && write.gone || write.Verb == "deletecollection" && write.Resource != "pods" {
 		w.leaving[write.UID] = write.Received
 	}
+}
+
+// Deleting reports whether the job is being deleted at the time.
+func (w *World) Deleting(j *Job, at time.Time) bool {
+	since, leaving := w.leaving[j.UID]
+	return j.Facts.Deleting || leaving && !at.Before(since)
 }
 
 // Apply applies one write.
