@@ -36,15 +36,16 @@ func core() []room {
 	meta := append([]string{"regexp", "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1",
 		"k8s.io/apimachinery/pkg/api/meta", "k8s.io/apimachinery/pkg/apis/meta/v1"}, types...)
 	return []room{
-		{"scheduler", []string{"queue", "quota", "resources"}, nil},
+		{"scheduler", []string{"pods", "queue", "quota", "resources"}, nil},
 		{"queue", []string{"quota", "resources"}, nil},
+		{"pods", []string{"resources"}, nil},
 		{"resources", nil, []string{"k8s.io/apimachinery/pkg/api/resource"}},
 		{"quota", []string{"resources"}, nil},
 		{"quota/tree", []string{"quota", "resources"}, types},
 		{"quota/resourcequota", []string{"quota", "resources"}, types},
 		{"lifecycle", nil, meta},
 		{"arrival", nil, []string{"sync"}},
-		{"simulator", []string{"scheduler", "queue", "quota", "quota/tree", "resources"}, append(files, types...)},
+		{"simulator", []string{"scheduler", "pods", "queue", "quota", "quota/tree", "resources"}, append(files, types...)},
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/arrival"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/controller/podwatch"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/generated/informers/externalversions"
 	"kube-queue.dev/kube-queue/pkg/lenient"
@@ -34,7 +35,7 @@ type Config struct {
 	Client versioned.Interface
 	// Source is the source of the quota. Run starts it, so it can be used only once.
 	Source backend.Source
-	// Rest is the configuration for the clients of the Source.
+	// Rest is the configuration for the clients of the Source and for watching pods.
 	Rest  *rest.Config
 	Clock clock.Clock
 	// Namespace is the namespace of the Queue objects.
@@ -79,7 +80,11 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	if err := watched.wait(ctx, synced); err != nil {
+	pods, err := watchPods(ctx, cfg, loop.inbox)
+	if err != nil {
+		return err
+	}
+	if err := watched.wait(ctx, slices.Concat(synced, pods)); err != nil {
 		return err
 	}
 	loop.inbox.put(quotaListed)
@@ -89,6 +94,19 @@ func Run(ctx context.Context, cfg Config) error {
 	group.Go(func() { loop.applier.run(ctx, cfg.Workers) })
 	group.Go(func() { loop.publisher.run(ctx) })
 	return loop.run(ctx)
+}
+
+// watchPods watches the pods if they use quota.
+func watchPods(ctx context.Context, cfg Config, inbox *inbox) ([]cache.InformerSynced, error) {
+	rules := cfg.Source.Pods()
+	if rules.Weigh == nil {
+		return nil, nil
+	}
+	watch, err := podwatch.New(cfg.Rest, rules, cfg.Clock, func(event func() scheduler.Event) { inbox.put(podSeen(event)) })
+	if err != nil {
+		return nil, err
+	}
+	return watch.Start(ctx)
 }
 
 // explanations is the maximum number of explanations of why units wait that are in progress at a time.
@@ -188,10 +206,10 @@ func (i *informers) start(ctx context.Context) {
 	i.queues.Start(ctx.Done())
 }
 
-// wait waits until all listed objects, including those of the quota, are in the inbox.
-func (i *informers) wait(ctx context.Context, quota []cache.InformerSynced) error {
-	if !cache.WaitForCacheSync(ctx.Done(), slices.Concat(i.handled, quota)...) && ctx.Err() == nil {
-		return fmt.Errorf("cannot list QueueUnits, Queues and quota objects; see the earlier errors in the log")
+// wait waits until all listed objects, including the others, are in the inbox.
+func (i *informers) wait(ctx context.Context, others []cache.InformerSynced) error {
+	if !cache.WaitForCacheSync(ctx.Done(), slices.Concat(i.handled, others)...) && ctx.Err() == nil {
+		return fmt.Errorf("cannot list QueueUnits, Queues, quota objects and pods; see the earlier errors in the log")
 	}
 	return ctx.Err()
 }

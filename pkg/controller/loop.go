@@ -209,6 +209,15 @@ func queueGone(name string) input {
 
 // Inputs from the source.
 
+// podSeen is an input about a pod, or about an object to which pods belong.
+func podSeen(event func() scheduler.Event) input {
+	return func(l *loop) {
+		if e := event(); e != nil {
+			l.apply(e)
+		}
+	}
+}
+
 // host returns what the loop offers its source.
 func (l *loop) host(config *rest.Config) backend.Host {
 	return backend.Host{Config: config, Clock: l.clock, Names: l.names,

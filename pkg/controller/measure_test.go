@@ -211,7 +211,7 @@ func TestAnAuditCountsWhatIsBrokenAndDoesNotEndTheProgram(t *testing.T) {
 	m.shows(`audits_total 1`, `invariant_violations_total 0`)
 
 	group := m.drawn.backend.Groups()[0]
-	group.Charge("", quota.Demand{Requests: unitDemand(m, "2")}) // behind the core's back
+	group.Charge(&quota.Charge{Demand: quota.Demand{Requests: unitDemand(m, "2")}}) // behind the core's back
 	m.turns(AuditInterval - time.Second)
 	m.shows(`audits_total 1`)
 	m.turns(time.Second)
@@ -235,7 +235,7 @@ func TestWhatASafetyFlushFindsIsCounted(t *testing.T) {
 	m.shows(`safety_flushes_total 1`, `safety_flush_rescues_total 0`)
 
 	// A release that nobody hears of.
-	m.drawn.backend.Groups()[0].Release("", quota.Demand{Preemptible: true, Requests: unitDemand(m, "4")})
+	m.drawn.backend.Groups()[0].Release(&quota.Charge{Demand: quota.Demand{Preemptible: true, Requests: unitDemand(m, "4")}})
 	m.turns(scheduler.FlushInterval)
 	m.shows(`safety_flushes_total 2`, `safety_flush_rescues_total 1`)
 }

@@ -36,6 +36,8 @@ func (d *drawn) Listed() backend.Change {
 	return backend.Change{Quota: &backend.Quota{Missing: missing}}
 }
 
+func (*drawn) Pods() backend.PodRules { return backend.PodRules{} }
+
 func (*drawn) Keep(unit, kept *schedulingv1alpha1.QueueUnitSpec) { keepNothing(unit, kept) }
 
 func keepNothing(_, _ *schedulingv1alpha1.QueueUnitSpec) {}

@@ -11,6 +11,7 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/arrival"
+	"kube-queue.dev/kube-queue/pkg/controller/podwatch"
 	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/pkg/quota"
@@ -41,12 +42,18 @@ func (c compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 		Status:     schedulingv1alpha1.QueueUnitStatus{Phase: unit.Status.Phase},
 	}
 	if unit.Status.Phase.Ended() {
+		// The pods that are left are charged where the unit was.
+		compact.Spec.ConsumerRef, compact.Spec.QuotaName = compactRef(&unit.Spec.ConsumerRef), unit.Spec.QuotaName
+		compact.Status.Quota, compact.Status.Attempts = unit.Status.Quota, unit.Status.Attempts
 		return compact
 	}
 	compact.Spec = schedulingv1alpha1.QueueUnitSpec{
 		Priority: unit.Spec.Priority, SubmissionTime: unit.Spec.SubmissionTime, Resource: unit.Spec.Resource,
 		Active: unit.Spec.Active, Preemptible: unit.Spec.Preemptible, QuotaName: unit.Spec.QuotaName,
 		MaximumExecutionTimeSeconds: unit.Spec.MaximumExecutionTimeSeconds,
+	}
+	if unit.Status.Phase.HoldsQuota() || unit.Status.Attempts > 0 { // others have no pods
+		compact.Spec.ConsumerRef = compactRef(&unit.Spec.ConsumerRef)
 	}
 	c.keep(&unit.Spec, &compact.Spec)
 	compact.Status.Reason = unit.Status.Reason
@@ -58,6 +65,11 @@ func (c compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 		compact.Status.Conditions = []metav1.Condition{{Type: evicted.Type, Status: evicted.Status, Reason: evicted.Reason, Message: evicted.Message}}
 	}
 	return compact
+}
+
+// compactRef copies what identifies the job to which pods belong.
+func compactRef(ref *schedulingv1alpha1.ConsumerReference) schedulingv1alpha1.ConsumerReference {
+	return schedulingv1alpha1.ConsumerReference{Kind: ref.Kind, Name: ref.Name, UID: ref.UID}
 }
 
 func compactMeta(meta *metav1.ObjectMeta) metav1.ObjectMeta {
@@ -102,7 +114,7 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 		Reason: unit.Status.Reason,
 		Facts: scheduler.Facts{
 			UID: string(unit.UID), Version: version,
-			Owner:     string(unit.Spec.ConsumerRef.UID),
+			Owner: string(unit.Spec.ConsumerRef.UID), Label: podwatch.LabelOf(unit.Spec.ConsumerRef),
 			QuotaName: unit.Spec.QuotaName, Priority: unit.Spec.Priority, Submitted: submitted(unit),
 			Phase: phaseOf(unit.Status.Phase), Attempts: unit.Status.Attempts, Quota: unit.Status.Quota,
 			MaxTime:  time.Duration(ptr.Deref(unit.Spec.MaximumExecutionTimeSeconds, 0)) * time.Second,

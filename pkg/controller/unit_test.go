@@ -151,26 +151,47 @@ func TestAFinishedUnitIsKeptByKeyAndPhaseAlone(t *testing.T) {
 }
 
 func TestOfAUnitIsKeptWhatTheSourceReads(t *testing.T) {
-	keep := func(unit, kept *schedulingv1alpha1.QueueUnitSpec) { kept.ConsumerRef.UID = unit.ConsumerRef.UID }
+	keep := func(unit, kept *schedulingv1alpha1.QueueUnitSpec) { kept.PodSets = unit.PodSets }
 	for _, c := range []struct {
-		name  string
-		keep  func(unit, kept *schedulingv1alpha1.QueueUnitSpec)
-		phase schedulingv1alpha1.QueueUnitPhase
-		owner string
+		name string
+		keep func(unit, kept *schedulingv1alpha1.QueueUnitSpec)
+		sets int
+	}{{"pod sets", keep, 1}, {"nothing", keepNothing, 0}} {
+		kept := compactor{c.keep}.unit(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+			u.Spec.PodSets = []schedulingv1alpha1.PodSet{{Name: "worker"}}
+		}))
+		if len(kept.Spec.PodSets) != c.sets {
+			t.Errorf("%s: kept are %+v", c.name, kept.Spec.PodSets)
+		}
+	}
+}
+
+func TestTheJobOfAUnitIsKeptThatMayHavePods(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		phase    schedulingv1alpha1.QueueUnitPhase
+		attempts int32
+		owner    string
 	}{
-		{"one that waits", keep, "Enqueued", "job"},
-		{"one that runs", keep, "Running", "job"},
-		{"one that has ended", keep, "Succeeded", ""},
-		{"where the source reads nothing", keepNothing, "Running", ""},
+		{"one that never was admitted", "Enqueued", 0, ""},
+		{"one that was requeued", "Enqueued", 1, "job"},
+		{"one that is reserved", "Reserved", 0, "job"},
+		{"one that runs", "Running", 1, "job"},
+		{"one that has ended", "Succeeded", 1, "job"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			kept := compactor{c.keep}.unit(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
-				u.Spec.ConsumerRef = schedulingv1alpha1.ConsumerReference{Name: "name", UID: "job"}
-				u.Status.Phase = c.phase
+			kept := compactor{keepNothing}.unit(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+				u.Spec.ConsumerRef = schedulingv1alpha1.ConsumerReference{APIVersion: "kubeflow.org/v1", Kind: "TFJob", Name: "name", UID: "job"}
+				u.Spec.QuotaName = "quota"
+				u.Status.Phase, u.Status.Attempts, u.Status.Quota = c.phase, c.attempts, "root/quota"
 			}))
 			u, err := newTestReader(resources.NewNames()).read(kept)
-			if err != nil || u.Owner != c.owner || kept.Spec.ConsumerRef.Name != "" {
-				t.Errorf("its owner is %q, kept is %+v, error %v", u.Owner, kept.Spec.ConsumerRef, err)
+			label := ""
+			if c.owner != "" {
+				label = "training.kubeflow.org/job-name=name"
+			}
+			if err != nil || u.Owner != c.owner || u.Label != label || u.QuotaName != "quota" || u.Quota != "root/quota" {
+				t.Errorf("what is read is %+v, error %v", u, err)
 			}
 		})
 	}

@@ -17,13 +17,13 @@ import (
 // group is a quota of one resource at one node, known by its number.
 type group struct{ room int64 }
 
-func (g *group) Path() string                           { return "g" }
-func (g *group) Queue() string                          { return "g" }
-func (g *group) Nodes() []quota.NodeID                  { return []quota.NodeID{0} }
-func (g *group) Charge(string, quota.Demand)            {}
-func (g *group) Release(string, quota.Demand)           {}
-func (g *group) Spaces(quota.Demand, func(quota.Space)) {}
-func (g *group) Owed(quota.Demand) bool                 { return false }
+func (g *group) Path() string                            { return "g" }
+func (g *group) Queue() string                           { return "g" }
+func (g *group) Nodes() []quota.NodeID                   { return []quota.NodeID{0} }
+func (g *group) Charge(*quota.Charge)                    {}
+func (g *group) Release(*quota.Charge)                   {}
+func (g *group) Spaces(*quota.Charge, func(quota.Space)) {}
+func (g *group) Owed(quota.Demand) bool                  { return false }
 func (g *group) Fits(d quota.Demand) *quota.Refusal {
 	requested, _ := d.Requests.Get(0)
 	if requested <= g.room {

@@ -3,10 +3,11 @@
 //
 // Terms. A quota group is the set of jobs that share one quota. A quota node is a point in the
 // quota that has limits; a group is charged at several nodes, its own and all ancestors. A demand
-// is what one unit is charged while it holds quota. A refusal reports which check a demand failed,
-// and what must be freed before the demand is worth trying again.
+// is what one unit is admitted with. A charge is what a unit, or what is left of its job, uses. A
+// refusal reports which check a demand failed, and what must be freed before the demand is worth
+// trying again.
 //
-// Invariant: for every node and resource, used is the exact sum of the demands that were charged and
+// Invariant: for every node and resource, used is the exact sum of the totals of what was charged and
 // not released. Charge and Release are inverses.
 //
 // Backends are not safe for concurrent use. The goroutine of the scheduler owns them.
@@ -24,7 +25,7 @@ const JobsResource = wellknown.MaxJobsResource
 // NodeID identifies a node of a backend. IDs are dense and start at 0.
 type NodeID int32
 
-// Demand is what one unit is charged while it holds quota.
+// Demand is what one unit is admitted with, and at least charged while it holds quota.
 type Demand struct {
 	// Requests is the sum of the requests of all pods of the unit, and 1 of JobsResource.
 	Requests resources.Vector
@@ -59,15 +60,13 @@ type Group interface {
 	// Owed reports whether the group would stay within its guarantee with the demand. A group
 	// without a guarantee is owed nothing.
 	Owed(Demand) bool
-	// Charge adds the demand to what is used, whether it fits or not, because after a restart
-	// the units that hold quota must be charged again. The owner, which may be empty, is the UID
-	// of the job whose pods use the quota.
-	Charge(owner string, d Demand)
-	// Release uncharges a demand that was charged to the owner.
-	Release(owner string, d Demand)
-	// Spaces calls visit with each space in which the demand, once charged, uses room and frees
-	// it again.
-	Spaces(d Demand, visit func(Space))
+	// Charge adds the charge to what is used, whether it fits or not: after a restart the units
+	// that hold quota must be charged again, and pods are created without asking.
+	Charge(*Charge)
+	// Release uncharges a charge.
+	Release(*Charge)
+	// Spaces calls visit with each space in which the charge uses room and frees it again.
+	Spaces(c *Charge, visit func(Space))
 }
 
 // Backend holds the groups. To change their limits, the scheduler gets a new backend and charges the
@@ -81,9 +80,12 @@ type Backend interface {
 	Groups() []Group
 	// Nearest returns where to charge a unit that holds quota of the group with the path but no
 	// longer belongs to any group: the node of the path, or its nearest ancestor that still
-	// exists. Only Nodes, Path, Charge and Release of the result are used. Equal paths return
-	// the same Group. The result is nil if such a unit is not charged anywhere.
+	// exists. Only Nodes, Path, Charge, Release and Spaces of the result are used. Equal paths
+	// return the same Group. The result is nil if such a unit is not charged anywhere.
 	Nearest(path string) Group
+	// Unqueued returns the group to which pods in the namespace are charged that belong to no
+	// unit; nil if they are not charged anywhere.
+	Unqueued(namespace string) Group
 	// Room returns how much a demand may still use in a space: MaxInt64 if the space has no
 	// limit, negative if more is used than the limit allows.
 	Room(Space) int64
@@ -133,8 +135,9 @@ type Effect struct {
 type NodeUsage struct {
 	// Path identifies the node.
 	Path string
-	// Used is the sum of what is charged, without JobsResource.
-	Used resources.Vector
+	// Used is the sum of what is charged, without JobsResource. Unqueued is the part of it that
+	// pods use that belong to no unit.
+	Used, Unqueued resources.Vector
 	// Borrowed is the part of Used above the guarantee of the node, for the resources that the
 	// guarantee names.
 	Borrowed resources.Vector

@@ -17,6 +17,8 @@ type Refusal struct {
 	// Asked is the requested amount of the resource. Used and Limit are those of the resource at
 	// the node. All are in base units, which resources.Format makes readable.
 	Asked, Used, Limit int64
+	// Unqueued is the part of Used that pods use that belong to no unit.
+	Unqueued int64
 	// Lack is what must be freed before the unit is worth trying again. It is used only if the
 	// refusal is not Final.
 	Lack Lack
@@ -68,14 +70,18 @@ func (r *Refusal) Message() string {
 		return r.Say(r)
 	}
 	format := func(v int64) string { return resources.Format(r.Resource, v) }
+	unqueued := ""
+	if r.Unqueued > 0 {
+		unqueued = fmt.Sprintf(" (%s by pods outside of the queue)", format(r.Unqueued))
+	}
 	switch r.Reason {
 	case wellknown.ReasonQuotaExceeded:
 		if r.Lack.Bound == FixedMin {
 			return fmt.Sprintf("insufficient guaranteed %s in quota %s: requested %s, used %s of min %s by non-preemptible jobs",
 				r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit))
 		}
-		return fmt.Sprintf("insufficient %s in quota %s: requested %s, used %s of max %s",
-			r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit))
+		return fmt.Sprintf("insufficient %s in quota %s: requested %s, used %s of max %s%s",
+			r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit), unqueued)
 	case wellknown.ReasonMaxJobs:
 		return fmt.Sprintf("job limit reached in quota %s: %d jobs hold quota, and %s is %d",
 			r.Node, r.Used, JobsResource, r.Limit)

@@ -56,3 +56,34 @@ func (v Vector) Key() string {
 	}
 	return string(key)
 }
+
+// Max returns, resource by resource, the greater amount of both. It returns v itself if no amount of
+// w is greater.
+func (v Vector) Max(w Vector) Vector {
+	if v.covers(w) {
+		return v
+	}
+	greatest := make(Vector, 0, len(v)+len(w))
+	for len(v) > 0 && len(w) > 0 {
+		switch {
+		case v[0].ID < w[0].ID:
+			greatest, v = append(greatest, v[0]), v[1:]
+		case v[0].ID > w[0].ID:
+			greatest, w = append(greatest, w[0]), w[1:]
+		default:
+			greatest = append(greatest, Amount{ID: v[0].ID, Value: max(v[0].Value, w[0].Value)})
+			v, w = v[1:], w[1:]
+		}
+	}
+	return append(append(greatest, v...), w...)
+}
+
+// covers reports whether v contains at least as much of each resource as w.
+func (v Vector) covers(w Vector) bool {
+	for _, a := range w {
+		if has, named := v.Get(a.ID); !named || has < a.Value {
+			return false
+		}
+	}
+	return true
+}

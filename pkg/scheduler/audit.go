@@ -25,22 +25,34 @@ func (s *Scheduler) Audit(name func(resources.ID) string) []error {
 	charged := map[quota.NodeID]map[resources.ID]int64{}
 	jobs := map[quota.NodeID]int64{}
 	wrong := map[string]error{}
+	add := func(c *charge) {
+		if c == nil {
+			return
+		}
+		total := c.Total()
+		for _, node := range c.group.Nodes() {
+			if len(c.Demand.Requests) > 0 {
+				jobs[node]++
+			}
+			if charged[node] == nil {
+				charged[node] = map[resources.ID]int64{}
+			}
+			for _, a := range total {
+				charged[node][a.ID] = resources.AddTimes(charged[node][a.ID], a.Value, 1)
+			}
+		}
+	}
 	for _, u := range s.units {
 		if err := s.checkUnit(u); err != nil {
 			wrong[u.key()] = fmt.Errorf("unit %s: %w", u.key(), err)
 		}
-		if u.charged == nil {
-			continue
-		}
-		for _, node := range u.charged.group.Nodes() {
-			jobs[node]++
-			if charged[node] == nil {
-				charged[node] = map[resources.ID]int64{}
-			}
-			for _, a := range u.charged.demand.Requests {
-				charged[node][a.ID] = resources.AddTimes(charged[node][a.ID], a.Value, 1)
-			}
-		}
+		add(u.charged)
+	}
+	for _, h := range s.holders {
+		add(h.left)
+	}
+	for _, c := range s.strays {
+		add(c)
 	}
 	var broken []error
 	for _, key := range slices.Sorted(maps.Keys(wrong)) {
@@ -50,13 +62,16 @@ func (s *Scheduler) Audit(name func(resources.ID) string) []error {
 }
 
 func (s *Scheduler) checkUnit(u *unit) error {
-	charged := u.assumed || u.Phase.holdsQuota()
 	waiting := u.Phase == Waiting && !u.assumed
 	switch {
-	case charged && s.backend != nil && u.chargedTo() != s.holder(u, u.queue):
+	case u.holdsQuota() && s.backend != nil && u.chargedGroup() != s.chargedTo(u):
 		return fmt.Errorf("holds quota but is not charged to its group")
-	case !charged && u.charged != nil:
+	case u.charged != nil && !u.holdsQuota() && (len(u.charged.Demand.Requests) > 0 || len(u.charged.Pods) == 0):
 		return fmt.Errorf("is charged to %s but holds no quota", u.charged.group.Path())
+	case u.charged != nil && u.holdsQuota() && !u.charged.Demand.Equal(u.Demand):
+		return fmt.Errorf("is not charged what it was admitted with")
+	case u.charged != nil && u.holder != nil && u.holder.units[0] == u && !u.charged.Pods.Equal(s.pods.Requested(u.holder.Holder)):
+		return fmt.Errorf("is not charged what its pods request")
 	case !waiting && u.item.Shape() != nil:
 		return fmt.Errorf("is queued but does not wait")
 	case waiting && u.item.Shape() == nil && u.Held == nil && u.placeRefusal == nil && u.requeueAt == 0 && u.queue.set.Stop == NotStopped:

@@ -48,6 +48,8 @@ type Facts struct {
 	// Owner is the UID of the job whose pods use the quota of the unit; empty if unknown. Like
 	// Demand, it may be missing for a unit that has ended.
 	Owner string
+	// Label identifies the job for pods that have lost their controller; empty if none does.
+	Label string
 	// QuotaName selects one of the groups of the namespace. If empty, the first is used.
 	QuotaName string
 	// Quota is the path, from the status of the unit, of the group whose quota it holds, held last,
@@ -157,8 +159,7 @@ type Written struct {
 	Seq uint64
 	// Version is the version of the unit after the write.
 	Version uint64
-	// DequeuedAt is the time of the admission and Quota the group that is charged. Both are only
-	// for Dequeue.
+	// DequeuedAt is the time of the admission, only for Dequeue. Quota is that of the write.
 	DequeuedAt time.Time
 	Quota      string
 }

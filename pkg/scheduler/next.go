@@ -51,7 +51,8 @@ func (s *Scheduler) admit(now time.Time) {
 		u := s.units[l.tried.Key]
 		s.take(l, u)
 		u.assumed = true
-		s.charge(u, l.Group)
+		s.hold(u)
+		s.chargeUnit(u)
 		s.count(u, l, u.countedPhase())
 		s.outbox.want(u, Dequeue)
 		u.shown.stopWaiting()
@@ -229,6 +230,8 @@ func (s *Scheduler) compose(u *unit, kind Kind, now time.Time) (Write, bool) {
 	w := Write{Kind: kind, Key: u.key(), UID: u.UID, Version: u.Version}
 	if u.queue != nil {
 		w.Queue, w.Quota = u.queue.name, u.queue.Group.Path()
+	} else if u.charged != nil { // its pods are charged to what is left of its last group
+		w.Quota = u.Quota
 	}
 	switch kind {
 	case Dequeue:

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
@@ -83,7 +84,7 @@ func (n *namespaces) observe(seen any) { n.core.Apply(n.now, scheduler.Observed{
 
 func (n *namespaces) pod(namespace, uid, owner string, each int) {
 	n.pods[namespace+"/"+uid] = true
-	n.observe(resourcequota.PodSeen{Namespace: namespace, UID: uid, Owner: owner, Use: n.use(1, each)})
+	n.core.Apply(n.now, scheduler.PodChanged{Pod: pods.Pod{Namespace: namespace, UID: uid, Owner: owner, Requests: n.use(1, each), Stray: true}})
 }
 
 // quota with hard limits and what its status says is used.
@@ -131,7 +132,7 @@ func TestAUnitIsReleasedWhenSomebodyElsesPodIsGone(t *testing.T) {
 	if got := n.next(); got != nil {
 		t.Fatalf("released %v next to a pod of 2 under a quota of 4", got)
 	}
-	n.observe(resourcequota.Gone{Namespace: "a", UID: "other"})
+	n.core.Apply(n.now, scheduler.PodGone{Namespace: "a", UID: "other"})
 	if got := n.next(); got != nil {
 		t.Fatalf("released %v though the status still says that 2 are used", got)
 	}
@@ -241,7 +242,7 @@ func TestPropertyNothingThatFitsWaitsWhateverTheQuotasAndPodsDo(t *testing.T) {
 				}
 				key := rapid.SampledFrom(slices.Sorted(maps.Keys(n.pods))).Draw(t, "pod")
 				delete(n.pods, key)
-				n.observe(resourcequota.Gone{Namespace: key[:1], UID: key[2:]})
+				n.core.Apply(n.now, scheduler.PodGone{Namespace: key[:1], UID: key[2:]})
 			},
 			"a quota": func(t *rapid.T) {
 				n.quota(space.Draw(t, "namespace"), rapid.SampledFrom([]string{"x", "y"}).Draw(t, "name"),
@@ -275,12 +276,15 @@ func TestPropertyNothingThatFitsWaitsWhateverTheQuotasAndPodsDo(t *testing.T) {
 func (n *namespaces) expectWork(t *rapid.T) {
 	t.Helper()
 	for _, key := range n.next() {
-		// What was released last fits still without itself.
+		// What was released last fits still without what it was admitted with.
 		u := n.units[key]
-		g := n.group(u.Namespace())
-		g.Release(u.Owner, u.Demand)
-		r := g.Fits(u.Demand)
-		g.Charge(u.Owner, u.Demand)
+		charged := n.core.ChargeOf(key)
+		n.group(u.Namespace()).Release(charged)
+		pods := &quota.Charge{Pods: charged.Pods}
+		n.group(u.Namespace()).Charge(pods)
+		r := n.group(u.Namespace()).Fits(u.Demand)
+		n.group(u.Namespace()).Release(pods)
+		n.group(u.Namespace()).Charge(charged)
 		if r != nil {
 			t.Fatalf("%s was released: %s", key, r.Message())
 		}

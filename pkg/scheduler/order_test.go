@@ -182,7 +182,7 @@ func expectedReleases(w *world) []string {
 			return order
 		}
 		group, _ := charged.Place(best.Namespace(), best.QuotaName)
-		group.Charge("", best.Demand)
+		group.Charge(&quota.Charge{Demand: best.Demand})
 		released[best.Key] = true
 		order = append(order, best.Key)
 	}

@@ -170,6 +170,10 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 		},
 		"": func(t *rapid.T) { w.check() },
 	}
+	if rapid.Bool().Draw(t, "pods") {
+		w.exact = false // pods are created without asking
+		w.podActions(actions, pick)
+	}
 	if changing {
 		actions["change quota"] = func(t *rapid.T) {
 			w.exact = false

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
@@ -29,7 +30,16 @@ type Scheduler struct {
 	backoff       queue.Backoff
 	settings      map[string]QueueChanged
 
-	units   map[string]*unit
+	units map[string]*unit
+	// pods attributes pods to holders. strays are the charges of the pods that belong to no unit, by
+	// namespace.
+	pods    *pods.Ledger
+	holders map[pods.Holder]*holder
+	strays  map[string]*charge
+	// spaces and rooms are reused by exchange.
+	spaces []quota.Space
+	rooms  []int64
+
 	backend quota.Backend
 	missing *quota.Refusal
 	// lender is the backend if borrowing can be paused; nil otherwise.
@@ -94,6 +104,9 @@ func New(opts Options) *Scheduler {
 		outbox:        outbox{mostExplaining: opts.Explanations},
 		settings:      map[string]QueueChanged{},
 		units:         map[string]*unit{},
+		pods:          pods.New(),
+		holders:       map[pods.Holder]*holder{},
+		strays:        map[string]*charge{},
 		queues:        map[string]*queueState{},
 		timers:        newTimers(),
 		explainer:     newExplainer(),
@@ -143,7 +156,9 @@ func (s *Scheduler) forget(u *unit) {
 	u.gone, u.assumed = true, false
 	s.outbox.discard(u)
 	s.leave(u)
-	s.uncharge(u)
+	s.recharge(&u.charged, nil)
+	s.unhold(u)
+	s.chargePods()
 	s.count(u, nil, Ended)
 	s.timers.set(u, 0)
 	delete(s.units, u.key())
@@ -160,11 +175,13 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 	}
 	if e.Version > u.Version {
 		u.Version = e.Version
+		if kind != Evict {
+			u.Quota = e.Quota
+		}
 		switch kind {
 		case Dequeue:
 			u.Phase = Dequeued
 			u.dequeuedAt, u.Evicted, u.Stopped = instantOf(e.DequeuedAt), false, false
-			u.Quota = e.Quota
 			u.Attempts++
 		case Requeue:
 			u.Phase, u.Evicted, u.Stopped = Waiting, false, false
@@ -220,13 +237,14 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	if s.backend != nil {
 		s.addQueues(s.backend.Groups()...)
 	}
+	s.dropCharges()
 	for _, u := range s.inOrder() {
-		// The charges to the old backend are dropped with it.
-		u.charged, u.queue = nil, nil
+		u.queue = nil
 		u.item = queue.Item{Key: u.key()}
 		u.countedIn, u.countedAs = nil, Waiting
 		s.settle(u, now)
 	}
+	s.chargeWithoutUnit()
 }
 
 func (s *Scheduler) addQueues(groups ...quota.Group) {

@@ -14,24 +14,16 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	if u.write.wanted == Dequeue && (l == nil || l != u.queue || l.set.Stop != NotStopped) {
 		u.unassume() // the decision is outdated and has not been sent
 	}
-	charged := u.assumed || u.Phase.holdsQuota()
 	waiting := u.Phase == Waiting && !u.assumed
 	queued := waiting && l != nil && l.set.Stop == NotStopped && u.Held == nil && instantOf(now) >= u.requeueAt
-	var holder quota.Group
-	if charged {
-		holder = s.holder(u, l)
-	}
 
 	if !queued || u.queue != l || u.moved() {
 		s.leave(u)
 	}
-	if c := u.charged; c != nil && (c.group != holder || c.owner != u.Owner || !c.demand.Equal(u.Demand)) {
-		s.uncharge(u)
-	}
 	u.queue, u.placeRefusal = l, refusal
-	if holder != nil {
-		s.charge(u, holder)
-	}
+	s.hold(u)
+	s.chargeUnit(u)
+	s.chargePods()
 	if queued {
 		s.enter(u, now)
 	}
@@ -76,43 +68,6 @@ func (s *Scheduler) place(u *unit) (*queueState, *quota.Refusal) {
 		l = s.queues[group.Queue()]
 	}
 	return l, nil
-}
-
-// holder returns the group to which a unit that holds quota is charged. A unit that no longer
-// belongs to a group still uses quota of the ancestors: it is charged to what is left of the group
-// that it was admitted from.
-func (s *Scheduler) holder(u *unit, l *queueState) quota.Group {
-	switch {
-	case l != nil:
-		return l.Group
-	case s.backend != nil:
-		return s.backend.Nearest(u.Quota)
-	default:
-		return nil
-	}
-}
-
-func (s *Scheduler) charge(u *unit, group quota.Group) {
-	if u.charged != nil {
-		return
-	}
-	u.charged = &charge{group: group, owner: u.Owner, demand: u.Demand}
-	group.Charge(u.Owner, u.Demand)
-	s.tournament.used(group)
-	s.tournament.shrunk(group, u.Demand, s.unprove)
-	s.reviseClaims(group)
-}
-
-// uncharge removes the charge of the unit and wakes the shapes for which there may be room now.
-func (s *Scheduler) uncharge(u *unit) {
-	if u.charged == nil {
-		return
-	}
-	was := u.charged
-	u.charged = nil
-	was.group.Release(was.owner, was.demand)
-	s.tournament.used(was.group)
-	was.group.Spaces(was.demand, s.wake)
 }
 
 // wake records that a space may have more room. The shapes that it could hold are tried together

@@ -151,10 +151,10 @@ func (b *branch) raise(demand quota.Demand) {
 	}
 }
 
-// shrunk calls visit for the queues whose items may no longer fit after the demand was charged to
+// shrunk calls visit for the queues whose items may no longer fit after the vector was charged to
 // the group: the queues of the nodes of the group, and the queues below these nodes whose items
 // request more than is left.
-func (c *tournament) shrunk(group quota.Group, demand quota.Demand, visit func(*queueState)) {
+func (c *tournament) shrunk(group quota.Group, charged resources.Vector, visit func(*queueState)) {
 	for _, node := range group.Nodes() {
 		if b := c.queues[node]; b != nil {
 			visit(b.queue)
@@ -163,7 +163,7 @@ func (c *tournament) shrunk(group quota.Group, demand quota.Demand, visit func(*
 		if b == nil {
 			continue
 		}
-		for _, a := range demand.Requests {
+		for _, a := range charged {
 			if int(a.ID) >= len(b.most) {
 				continue
 			}

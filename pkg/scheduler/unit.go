@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"time"
 
 	"kube-queue.dev/kube-queue/pkg/queue"
@@ -39,8 +40,10 @@ type unit struct {
 	queue *queueState
 	// placeRefusal explains why the unit has no queue.
 	placeRefusal *quota.Refusal
-	// charged is the charge of the unit; nil if it holds no quota.
+	// charged is the charge of the unit; nil if it holds no quota and no pods of its job are left.
 	charged *charge
+	// holder is the job of the unit if the unit was admitted at some time; nil otherwise.
+	holder *holder
 
 	// These parts of the unit belong to the outbox, the explainer and the timers.
 	write unitWrite
@@ -53,21 +56,6 @@ type unit struct {
 	// assumed is whether the unit is charged and the write of its admission is not confirmed.
 	assumed bool
 	gone    bool
-}
-
-// charge is what a unit is charged, and where.
-type charge struct {
-	group  quota.Group
-	owner  string
-	demand quota.Demand
-}
-
-// chargedTo returns the group to which the unit is charged; nil if none.
-func (u *unit) chargedTo() quota.Group {
-	if u.charged == nil {
-		return nil
-	}
-	return u.charged.group
 }
 
 // newUnit returns a unit that was not known before.
@@ -86,7 +74,10 @@ func (u *unit) namespace() string { return namespaceOf(u.item.Key) }
 func (u *unit) update(seen *Unit) {
 	now, requeueAt := seen.Facts, instantOf(seen.RequeueAt)
 	if seen.Partial {
-		now.Demand, now.QuotaName, now.Priority, now.Submitted, now.Owner = u.Demand, u.QuotaName, u.Priority, u.Submitted, u.Owner
+		now.Demand, now.QuotaName, now.Priority, now.Submitted, now.Owner, now.Label = u.Demand, u.QuotaName, u.Priority, u.Submitted, u.Owner, u.Label
+	}
+	if now.Phase == Ended {
+		now.QuotaName, now.Quota, now.Owner, now.Label = cmp.Or(now.QuotaName, u.QuotaName), cmp.Or(now.Quota, u.Quota), cmp.Or(now.Owner, u.Owner), cmp.Or(now.Label, u.Label)
 	}
 	sameDemand := now.Demand.Equal(u.Demand)
 	if sameDemand {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -39,6 +40,9 @@ type world struct {
 
 	version uint64
 	units   map[string]*scheduler.Unit
+	pods    map[string]pods.Pod
+	// left are the deleted units, by UID, whose pods the core still charges.
+	left map[string]leftover
 	// news are versions of units that the informer has not delivered; nil: gone.
 	news []news
 	// sent are writes that have not landed, outcomes those that were not delivered.
@@ -62,7 +66,7 @@ type news struct {
 }
 
 func newWorld(t failer, opts scheduler.Options, root tree.Node) *world {
-	w := &world{t: t, now: time.Unix(1_700_000_000, 0), names: resources.NewNames(), units: map[string]*scheduler.Unit{}, opts: opts, exact: true, set: map[string]scheduler.QueueChanged{}}
+	w := &world{t: t, now: time.Unix(1_700_000_000, 0), names: resources.NewNames(), units: map[string]*scheduler.Unit{}, pods: map[string]pods.Pod{}, left: map[string]leftover{}, opts: opts, exact: true, set: map[string]scheduler.QueueChanged{}}
 	w.core = scheduler.New(opts)
 	w.plant(root)
 	return w
@@ -92,15 +96,7 @@ func (w *world) fresh() *tree.Tree {
 func (w *world) charged() *tree.Tree {
 	w.t.Helper()
 	t := w.fresh()
-	for _, u := range w.units {
-		if holds(u) {
-			group, refusal := t.Place(u.Namespace(), u.QuotaName)
-			if refusal != nil {
-				group = t.Nearest(u.Quota)
-			}
-			group.Charge("", u.Demand)
-		}
-	}
+	w.chargePods(t)
 	return t
 }
 
@@ -129,6 +125,10 @@ func (w *world) restart() {
 	for _, name := range slices.Sorted(maps.Keys(w.set)) {
 		w.core.Apply(w.now, w.set[name])
 	}
+	for _, uid := range slices.Sorted(maps.Keys(w.pods)) {
+		w.core.Apply(w.now, scheduler.PodChanged{Pod: w.pods[uid]})
+	}
+	clear(w.left) // nothing tells a new process of a unit that is gone
 	for _, key := range slices.Sorted(maps.Keys(w.units)) {
 		w.core.Apply(w.now, scheduler.UnitChanged{Unit: *w.units[key]})
 	}
@@ -153,7 +153,8 @@ func (w *world) write(key string, change func(*scheduler.Unit)) {
 	w.version++
 	u := w.units[key]
 	if u == nil {
-		u = &scheduler.Unit{Key: key, Facts: scheduler.Facts{UID: fmt.Sprint("uid-", w.version), Submitted: w.now.UnixMicro()}}
+		uid := fmt.Sprint("uid-", w.version)
+		u = &scheduler.Unit{Key: key, Facts: scheduler.Facts{UID: uid, Owner: jobOf(uid), Label: labelOf(uid), Submitted: w.now.UnixMicro()}}
 		w.units[key] = u
 	}
 	change(u)
@@ -178,6 +179,9 @@ func (w *world) publish(u *scheduler.Unit) {
 func (w *world) delete(key string) {
 	u := w.units[key]
 	delete(w.units, key)
+	if had(u) {
+		w.left[u.UID] = leftover{u.Namespace(), u.QuotaName, u.Quota}
+	}
 	w.news = append(w.news, news{key, u.UID, nil})
 }
 

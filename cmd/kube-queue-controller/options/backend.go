@@ -25,11 +25,11 @@ type quotaBackend struct {
 func backends() []quotaBackend {
 	return []quotaBackend{
 		{"elasticquota", func(o *Options) backend.Source {
-			return elasticquota.New(tree.Options{Oversell: o.Oversell, PauseBorrowing: o.PauseBorrowing})
+			return elasticquota.New(tree.Options{Oversell: o.Oversell, PauseBorrowing: o.PauseBorrowing}, o.CountUnqueuedPods)
 		}, nil},
-		// The API server enforces the limits of a ResourceQuota unchanged, and a ResourceQuota
-		// guarantees nothing that could be lent.
-		{"resourcequota", func(*Options) backend.Source { return resourcequota.New() }, []string{flagOversell, flagPauseBorrowing}},
+		// The API server enforces the limits of a ResourceQuota unchanged and on all pods, and a
+		// ResourceQuota guarantees nothing that could be lent.
+		{"resourcequota", func(*Options) backend.Source { return resourcequota.New() }, []string{flagOversell, flagPauseBorrowing, flagCountUnqueuedPods}},
 	}
 }
 

@@ -26,16 +26,18 @@ const InvariantAudit featuregate.Feature = "InvariantAudit"
 
 // Flags that are referenced in more than one place.
 const (
-	flagOversell       = "oversell-rate"
-	flagPauseBorrowing = "pause-borrowing"
+	flagOversell          = "oversell-rate"
+	flagPauseBorrowing    = "pause-borrowing"
+	flagCountUnqueuedPods = "count-unqueued-pods"
 )
 
 // Options are the settings of kube-queue-controller.
 type Options struct {
-	PauseBorrowing  bool
-	Workers         int
-	CheckInvariants bool
-	Backoff         queue.Backoff
+	PauseBorrowing    bool
+	CountUnqueuedPods bool
+	Workers           int
+	CheckInvariants   bool
+	Backoff           queue.Backoff
 
 	// The parsed values of the settings below.
 	Oversell resources.Rate
@@ -73,7 +75,8 @@ func (o *Options) declare(set *settings.Set) {
 	set.Group("Quota", o.addQuotaFlags,
 		settings.Setting{Flag: "quota-backend", Field: "quotaBackend", Env: []string{envBackend}, Check: o.checkBackend},
 		settings.Setting{Flag: flagOversell, Field: "oversellRate", Form: settings.Amount, Check: o.checkOversell},
-		settings.Setting{Flag: flagPauseBorrowing, Field: "pauseBorrowing"})
+		settings.Setting{Flag: flagPauseBorrowing, Field: "pauseBorrowing"},
+		settings.Setting{Flag: flagCountUnqueuedPods, Field: "countUnqueuedPods"})
 	set.Group("Order", o.addOrderFlags,
 		settings.Setting{Flag: "policy", Field: "policy", Env: []string{envStrictPriority, envStrictConsistency}, FromEnv: policyOf, Check: o.checkPolicy},
 		settings.Setting{Flag: "backoff-initial", Field: "backoff.initial", Check: func() error { return checkBackoff(o.Backoff.Initial) }},
@@ -90,6 +93,8 @@ func (o *Options) addQuotaFlags(fs *pflag.FlagSet) {
 		`Decimal by which every max of the quota tree is multiplied, "`+wellknown.MaxJobsResource+`" included.`)
 	fs.BoolVar(&o.PauseBorrowing, flagPauseBorrowing, o.PauseBorrowing,
 		"Pause borrowing of a resource while a unit waits for its guaranteed quota because other quotas have borrowed it. For clusters without reclaim.")
+	fs.BoolVar(&o.CountUnqueuedPods, flagCountUnqueuedPods, o.CountUnqueuedPods,
+		"Charge pods that belong to no unit, such as notebooks, to the quota of their namespace. Static pods, pods of DaemonSets, and pods of kube-system, unless a node of the tree lists it by name, are not charged.")
 }
 
 func (o *Options) addOrderFlags(fs *pflag.FlagSet) {
@@ -140,7 +145,7 @@ func (o *Options) validate() error {
 func (o *Options) inForce() []any {
 	shown := []any{"quotaBackend", o.backend.name, "policy", o.Policy}
 	if len(o.backend.idle) == 0 {
-		shown = append(shown, "oversellRate", o.Oversell.String(), "pauseBorrowing", o.PauseBorrowing)
+		shown = append(shown, "oversellRate", o.Oversell.String(), "pauseBorrowing", o.PauseBorrowing, "countUnqueuedPods", o.CountUnqueuedPods)
 	}
 	if without := o.withoutEffect(); len(without) > 0 {
 		shown = append(shown, "withoutEffect", strings.Join(without, ", "))

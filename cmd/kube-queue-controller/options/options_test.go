@@ -19,6 +19,7 @@ func TestEachSettingIsSetByItsFlagItsVariablesAndItsField(t *testing.T) {
 			settingstest.Row{Flag: "quota-backend", Field: "quotaBackend", Env: []string{"QueueGroupPlugin"}, Values: []string{"elasticquota", "ResourceQuota"}},
 			settingstest.Row{Flag: "oversell-rate", Field: "oversellRate", Values: []string{"1.0", "1.25", "2"}},
 			settingstest.Row{Flag: "pause-borrowing", Field: "pauseBorrowing", Values: []string{"true", "false"}},
+			settingstest.Row{Flag: "count-unqueued-pods", Field: "countUnqueuedPods", Values: []string{"true", "false"}},
 			settingstest.Row{Flag: "policy", Field: "policy", Values: []string{"RoundRobin", "Priority", "Block"},
 				Env: []string{"StrictPriority", "StrictConsistency"}, Environ: map[string][]string{
 					"RoundRobin": {"StrictPriority=false"}, "Priority": {"StrictConsistency=true"}, "Block": {"StrictPriority=true", "StrictConsistency=true"}}},

@@ -10,6 +10,7 @@ package backend
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -29,6 +30,8 @@ type Source interface {
 	Start(ctx context.Context, host Host) (synced []cache.InformerSynced, err error)
 	// Listed is called once, after all existing objects were processed. Nothing is decided before.
 	Listed() Change
+	// Pods returns how pods are counted. It is called before Start.
+	Pods() PodRules
 	// Keep copies to kept the fields of the spec of a unit that Demand reads, except the fields that
 	// are always kept, such as resource and preemptible. It is called by any goroutine.
 	Keep(unit *v1alpha1.QueueUnitSpec, kept *v1alpha1.QueueUnitSpec)
@@ -37,6 +40,34 @@ type Source interface {
 	// has ended is empty, and the spec of an unreadable unit is incomplete.
 	Demand(unit *v1alpha1.QueueUnit) (quota.Demand, error)
 }
+
+// PodUse is what one pod uses of the quota, in the form of the Source. It is stored for each pod of the
+// cluster, so it should be small.
+type PodUse any
+
+// PodRules are how a Source counts pods.
+type PodRules struct {
+	// Weigh returns what the pod uses, or what it uses after it has ended. It is called by any
+	// goroutine. It is nil if pods use nothing of the quota; they are not watched then.
+	Weigh func(pod *corev1.Pod, ended bool) PodUse
+	// Requests returns the amounts with which the pod is charged. It is called by the goroutine
+	// that decides.
+	Requests func(PodUse) resources.Vector
+	// Strays are the pods that count for their namespace although they belong to no unit.
+	Strays Strays
+}
+
+// Strays is a set of pods that belong to no unit.
+type Strays int
+
+const (
+	// Orphans are the pods of jobs that were deleted while their pods were kept.
+	Orphans Strays = iota
+	// UnqueuedPods are all pods that do not serve a node. Static pods and those of DaemonSets do.
+	UnqueuedPods
+	// AllPods are all pods.
+	AllPods
+)
 
 // StatusWriter is a Source that shows the usage in the status of its objects.
 type StatusWriter interface {

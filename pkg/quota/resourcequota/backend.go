@@ -6,15 +6,12 @@
 // count as well.
 //
 // Terms. A dimension is one thing that pods of one class use, such as "requests.cpu". A class is
-// what scopes distinguish. A space is a key that one quota limits. An owner is an object that pods
-// belong to, directly or through other objects. A holder is an owner to which units are charged.
-// Other pods are those without a holder.
+// what scopes distinguish. A space is a key that one quota limits.
 //
 // Invariants. In each space
 //
-//   - held is the sum, over all holders, of the greater of what they are charged and what their pods
-//     use, plus what other pods use;
-//   - coming is the sum, over all holders, of what they are charged beyond what their pods use;
+//   - held is the sum, over all charges, of the greater of what was admitted and what the pods use;
+//   - coming is the sum, over all charges, of what was admitted beyond what the pods use;
 //   - a demand fits if it fits below both hard - held and hard - used - coming, where hard and used are
 //     those of the quota object.
 //
@@ -61,22 +58,6 @@ type (
 	QuotaSeen struct{ Quota *corev1.ResourceQuota }
 	// QuotaGone means that a ResourceQuota was deleted.
 	QuotaGone struct{ Namespace, Name string }
-	// PodSeen means that a pod exists or has changed.
-	PodSeen struct {
-		Namespace, UID string
-		// Owner is the UID of the object that the pod belongs to; empty if none.
-		Owner string
-		// Use is what the pod uses, from Backend.Vector.
-		Use resources.Vector
-	}
-	// OwnerSeen means that an object that may own pods exists or has changed.
-	OwnerSeen struct {
-		Namespace, UID string
-		// Owner is the UID of the object that it belongs to.
-		Owner string
-	}
-	// Gone means that a pod, or an object that may own pods, was deleted.
-	Gone struct{ Namespace, UID string }
 )
 
 // Observe processes one of the observations above. It ignores anything else.
@@ -86,15 +67,6 @@ func (b *Backend) Observe(seen any) quota.Effect {
 		return b.setLimits(b.group(seen.Quota.Namespace), seen.Quota.Name, read(seen.Quota))
 	case QuotaGone:
 		return b.setLimits(b.group(seen.Namespace), seen.Name, nil)
-	case PodSeen:
-		g := b.group(seen.Namespace)
-		return g.freeing(func() { g.seePod(seen.UID, seen.Owner, seen.Use) })
-	case OwnerSeen:
-		g := b.group(seen.Namespace)
-		return g.freeing(func() { g.seeOwner(seen.UID, seen.Owner) })
-	case Gone:
-		g := b.group(seen.Namespace)
-		return g.freeing(func() { g.gone(seen.UID) })
 	}
 	return quota.Effect{}
 }
@@ -149,6 +121,9 @@ func (b *Backend) Groups() []quota.Group { return b.listed }
 // Nearest returns nil because each unit belongs to the group of its namespace.
 func (b *Backend) Nearest(string) quota.Group { return nil }
 
+// Unqueued returns the group of the namespace, because quotas limit all pods.
+func (b *Backend) Unqueued(namespace string) quota.Group { return b.group(namespace) }
+
 // Room returns the room in a space.
 func (b *Backend) Room(space quota.Space) int64 {
 	if int(space.Node) < len(b.groups) {
@@ -164,17 +139,13 @@ func (b *Backend) Share(quota.NodeID, quota.Demand) quota.Share {
 	return quota.Share{Kind: quota.OfNothing}
 }
 
-// Usage returns what is charged in each namespace.
+// Usage returns what is charged in each namespace. Pods of another class than their pod set count in
+// addition to it.
 func (b *Backend) Usage() []quota.NodeUsage {
 	all := make([]quota.NodeUsage, 0, len(b.groups))
 	for _, g := range b.groups {
-		usage := quota.NodeUsage{Path: g.namespace, Jobs: g.charged[b.jobs].Clamp()}
-		for _, a := range g.charged.vector() {
-			if a.ID != b.jobs {
-				usage.Used = append(usage.Used, a)
-			}
-		}
-		all = append(all, usage)
+		all = append(all, quota.NodeUsage{Path: g.namespace, Jobs: g.charged[b.jobs].Clamp(),
+			Used: g.charged.vector(b.jobs), Unqueued: g.unqueued.vector(b.jobs)})
 	}
 	return all
 }

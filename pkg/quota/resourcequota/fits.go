@@ -17,7 +17,7 @@ func (g *group) Fits(d quota.Demand) *quota.Refusal {
 	}
 	var lacking *space
 	for _, s := range g.spaces {
-		requested := g.backend.requested(s, d.Requests)
+		requested := g.backend.sum(s, d.Requests).Clamp()
 		if requested <= 0 {
 			continue
 		}
@@ -33,7 +33,7 @@ func (g *group) Fits(d quota.Demand) *quota.Refusal {
 	if lacking == nil {
 		return nil
 	}
-	return g.refusal(lacking, g.backend.requested(lacking, d.Requests), wellknown.ReasonQuotaExceeded)
+	return g.refusal(lacking, g.backend.sum(lacking, d.Requests).Clamp(), wellknown.ReasonQuotaExceeded)
 }
 
 func (g *group) refusal(s *space, requested int64, reason wellknown.Reason) *quota.Refusal {

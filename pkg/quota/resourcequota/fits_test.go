@@ -57,15 +57,18 @@ func TestTheFiguresOfARefusalAreThoseOfTheTruthThatRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b, g := bench(t, c.status)
+			mine, others := &quota.Charge{}, &quota.Charge{Unqueued: true}
 			if c.charged != "" {
-				g.Charge("job", quota.Demand{Requests: cpus(t, b, c.charged)})
+				mine.Demand.Requests = cpus(t, b, c.charged)
 			}
 			if c.made != "" {
-				b.Observe(PodSeen{Namespace: "a", UID: "mine", Owner: "job", Use: cpus(t, b, c.made)})
+				mine.Pods = cpus(t, b, c.made)
 			}
 			if c.others != "" {
-				b.Observe(PodSeen{Namespace: "a", UID: "other", Use: cpus(t, b, c.others)})
+				others.Pods = cpus(t, b, c.others)
 			}
+			g.Charge(mine)
+			g.Charge(others)
 			r := g.Fits(quota.Demand{Requests: cpus(t, b, c.requested)})
 			if r == nil || r.Reason != wellknown.ReasonQuotaExceeded || !strings.Contains(r.Message(), "insufficient cpu in ResourceQuota a/q: "+c.says) {
 				t.Errorf("refused with %+v", r)

@@ -19,11 +19,9 @@ type group struct {
 	spaces []*space
 	byID   map[resources.ID]*space
 
-	owners map[string]*owner
-	// nameless is the holder of units that name no owner.
-	nameless *owner
-	// charged is the sum of what units are charged. other is what pods without a holder use.
-	charged, other amounts
+	charges map[*quota.Charge]struct{}
+	// charged is the sum of their totals, and unqueued the part that pods use that belong to no unit.
+	charged, unqueued amounts
 }
 
 // space is a key that a quota limits.
@@ -42,8 +40,7 @@ type space struct {
 
 func newGroup(b *Backend, namespace string, node quota.NodeID) *group {
 	return &group{backend: b, namespace: namespace, queue: quota.QueueName(namespace), nodes: []quota.NodeID{node},
-		quotas: map[string]*limits{}, owners: map[string]*owner{},
-		nameless: &owner{charged: amounts{}, pods: amounts{}}, charged: amounts{}, other: amounts{}}
+		quotas: map[string]*limits{}, charges: map[*quota.Charge]struct{}{}, charged: amounts{}, unqueued: amounts{}}
 }
 
 func (g *group) Path() string { return g.namespace }
@@ -55,46 +52,29 @@ func (g *group) Nodes() []quota.NodeID { return g.nodes }
 // Owed returns false because a ResourceQuota guarantees nothing.
 func (g *group) Owed(quota.Demand) bool { return false }
 
-func (g *group) Charge(uid string, d quota.Demand) {
-	g.charged.add(d.Requests)
-	o := g.holder(uid)
-	g.holding(o, func() {
-		o.units++
-		o.charged.add(d.Requests)
-	})
-	if o.units == 1 && o != g.nameless {
-		g.recount(o, 0)
+func (g *group) Charge(c *quota.Charge) {
+	g.charges[c] = struct{}{}
+	g.charged.add(c.Total())
+	if c.Unqueued {
+		g.unqueued.add(c.Pods)
+	}
+	g.enter(c)
+}
+
+func (g *group) Release(c *quota.Charge) {
+	delete(g.charges, c)
+	g.charged.take(c.Total())
+	if c.Unqueued {
+		g.unqueued.take(c.Pods)
+	}
+	for _, s := range g.spaces {
+		held, coming := g.backend.holds(s, c)
+		s.held, s.coming = s.held.Sub(held), s.coming.Sub(coming)
 	}
 }
 
-func (g *group) Release(uid string, d quota.Demand) {
-	g.charged.take(d.Requests)
-	o := g.holder(uid)
-	g.holding(o, func() {
-		o.units--
-		o.charged.take(d.Requests)
-	})
-	if o.units == 0 && o != g.nameless {
-		g.recount(o, 0)
-		g.drop(o)
-	}
-}
-
-// holder returns the owner with the UID, prepared to be charged.
-func (g *group) holder(uid string) *owner {
-	if uid == "" {
-		return g.nameless
-	}
-	o := g.owner(uid)
-	if o.charged == nil {
-		o.charged, o.pods = amounts{}, amounts{}
-	}
-	return o
-}
-
-// Spaces visits all spaces, whatever the demand requests: when a demand is uncharged, its pods count
-// for another holder or for none.
-func (g *group) Spaces(_ quota.Demand, visit func(quota.Space)) {
+// Spaces visits all spaces.
+func (g *group) Spaces(_ *quota.Charge, visit func(quota.Space)) {
 	for _, s := range g.spaces {
 		visit(g.name(s))
 	}
@@ -114,12 +94,10 @@ func (g *group) rebuild() {
 				hard: l.hard, used: l.used, weighs: map[resources.ID]bool{}}
 			g.spaces = append(g.spaces, s)
 			g.byID[s.id] = s
-			s.held = g.backend.sum(s, g.other)
 		}
 	}
-	g.enter(g.nameless)
-	for _, o := range g.owners {
-		g.enter(o)
+	for c := range g.charges {
+		g.enter(c)
 	}
 }
 
@@ -135,61 +113,31 @@ func (g *group) setUsed(name string, now *limits) {
 	}
 }
 
-// holding changes what a holder is charged or what its pods use.
-func (g *group) holding(o *owner, change func()) {
+// enter adds a charge to the sums.
+func (g *group) enter(c *quota.Charge) {
 	for _, s := range g.spaces {
-		held, coming := g.backend.holds(s, o)
-		s.held, s.coming = s.held.Sub(held), s.coming.Sub(coming)
-	}
-	change()
-	g.enter(o)
-}
-
-// enter adds a holder to the sums.
-func (g *group) enter(o *owner) {
-	for _, s := range g.spaces {
-		held, coming := g.backend.holds(s, o)
+		held, coming := g.backend.holds(s, c)
 		s.held, s.coming = s.held.Add(held), s.coming.Add(coming)
 	}
 }
 
-// others changes what pods without a holder use.
-func (g *group) others(before, now resources.Vector) {
-	g.other.take(before)
-	g.other.add(now)
-	for _, s := range g.spaces {
-		s.held = s.held.Minus(g.backend.requested(s, before)).Plus(g.backend.requested(s, now))
-	}
-}
-
-// holds returns how much of a space a holder holds, and how much of that its pods do not use yet.
-func (b *Backend) holds(s *space, o *owner) (held, coming resources.Sum) {
-	charged, pods := b.sum(s, o.charged), b.sum(s, o.pods)
-	if charged.Compare(pods) <= 0 {
+// holds returns how much of a space a charge holds, and how much of that its pods do not use yet.
+func (b *Backend) holds(s *space, c *quota.Charge) (held, coming resources.Sum) {
+	admitted, pods := b.sum(s, c.Demand.Requests), b.sum(s, c.Pods)
+	if admitted.Compare(pods) <= 0 {
 		return pods, resources.Sum{}
 	}
-	return charged, charged.Sub(pods)
+	return admitted, admitted.Sub(pods)
 }
 
-func (b *Backend) sum(s *space, of amounts) (sum resources.Sum) {
-	for id, amount := range of {
-		if b.weighs(s, id) {
-			sum = sum.Add(amount)
-		}
-	}
-	return sum
-}
-
-// requested returns how much the vector requests in a space. It fits an int64 because no vector has
-// more than MaxRequest of anything and there are few classes.
-func (b *Backend) requested(s *space, v resources.Vector) int64 {
-	var sum resources.Sum
+// sum returns how much the vector requests in a space.
+func (b *Backend) sum(s *space, v resources.Vector) (sum resources.Sum) {
 	for _, a := range v {
 		if b.weighs(s, a.ID) {
 			sum = sum.Plus(a.Value)
 		}
 	}
-	return sum.Clamp()
+	return sum
 }
 
 // weighs reports whether the dimension counts in the space.

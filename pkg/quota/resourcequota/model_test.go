@@ -17,61 +17,21 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// model is the accounting by definition: everything that there is, and each figure
+// model is the accounting by definition: everything that is charged, and each figure
 // summed up from all of it on request.
 type model struct {
 	b       *Backend
-	objects map[string]*object
 	quotas  map[string]*corev1.ResourceQuota
 	charges []charge
 }
 
-type object struct {
-	seen  bool
-	owner string
-	pod   *Pods
-}
-
+// charge is what a unit was admitted with, and its pods.
 type charge struct {
-	owner string
-	pods  []Pods
+	admitted, pods []Pods
+	charged        *quota.Charge
 }
 
 const namespace = "ns"
-
-// holderOf walks up from a pod to the first object that units are charged to.
-func (m *model) holderOf(uid string) string {
-	for depth := 0; uid != "" && depth <= maxDepth; depth++ {
-		if slices.ContainsFunc(m.charges, func(c charge) bool { return c.owner == uid }) {
-			return uid
-		}
-		o := m.objects[uid]
-		if o == nil {
-			return ""
-		}
-		uid = o.owner
-	}
-	return ""
-}
-
-// forget drops what nothing is known of any more: it is not there, and nothing belongs
-// to it that is known.
-func (m *model) forget() {
-	for again := true; again; {
-		again = false
-		for uid, o := range m.objects {
-			hasParts := false
-			for other, part := range m.objects {
-				hasParts = hasParts || part.owner == uid && other != uid
-			}
-			charged := slices.ContainsFunc(m.charges, func(c charge) bool { return c.owner == uid })
-			if !o.seen && !hasParts && !charged {
-				delete(m.objects, uid)
-				again = true
-			}
-		}
-	}
-}
 
 // weight of pods by a key of a quota, by the rules of the API server.
 func weight(q *corev1.ResourceQuota, key string, pods Pods) *big.Int {
@@ -105,6 +65,14 @@ func weight(q *corev1.ResourceQuota, key string, pods Pods) *big.Int {
 	return sum.Mul(big.NewInt(one), big.NewInt(pods.Count))
 }
 
+func weights(q *corev1.ResourceQuota, key string, all []Pods) *big.Int {
+	sum := new(big.Int)
+	for _, pods := range all {
+		sum.Add(sum, weight(q, key, pods))
+	}
+	return sum
+}
+
 func counts(q *corev1.ResourceQuota, class Class) bool {
 	for _, scope := range q.Spec.Scopes {
 		is := map[corev1.ResourceQuotaScope]bool{
@@ -122,40 +90,14 @@ func counts(q *corev1.ResourceQuota, class Class) bool {
 
 // room that there is, by what was seen and by the status.
 func (m *model) room(q *corev1.ResourceQuota, key string) *big.Int {
-	charged, used := map[string]*big.Int{}, map[string]*big.Int{}
-	add := func(to map[string]*big.Int, uid string, amount *big.Int) {
-		if to[uid] == nil {
-			to[uid] = new(big.Int)
-		}
-		to[uid].Add(to[uid], amount)
-	}
+	held, coming := new(big.Int), new(big.Int)
 	for _, c := range m.charges {
-		for _, pods := range c.pods {
-			add(charged, c.owner, weight(q, key, pods))
-		}
-	}
-	others := new(big.Int)
-	for uid, o := range m.objects {
-		if o.pod == nil {
-			continue
-		}
-		if holder := m.holderOf(uid); holder != "" {
-			add(used, holder, weight(q, key, *o.pod))
+		admitted, used := weights(q, key, c.admitted), weights(q, key, c.pods)
+		if admitted.Cmp(used) > 0 {
+			coming.Add(coming, new(big.Int).Sub(admitted, used))
+			held.Add(held, admitted)
 		} else {
-			others.Add(others, weight(q, key, *o.pod))
-		}
-	}
-	held, coming := others, new(big.Int)
-	for holder, c := range charged {
-		u := used[holder]
-		if u == nil {
-			u = new(big.Int)
-		}
-		if c.Cmp(u) > 0 {
-			coming.Add(coming, new(big.Int).Sub(c, u))
-			held.Add(held, c)
-		} else {
-			held.Add(held, u)
+			held.Add(held, used)
 		}
 	}
 	seen := new(big.Int).Sub(hard(q, key), held)
@@ -315,15 +257,36 @@ func (m *model) rooms() map[quota.Space]int64 {
 	return rooms
 }
 
-// Whatever pods, owners, quotas, their status and units do, and in whatever order it is
-// seen: each room is what it is by definition, what is refused is what should be, and
-// no room grows unnoticed.
+func (m *model) charge(t *rapid.T, c charge) {
+	c.charged = &quota.Charge{Pods: m.vector(t, c.pods...), Unqueued: c.admitted == nil}
+	if c.admitted != nil {
+		c.charged.Demand = m.demand(t, c.admitted)
+	}
+	m.charges = append(m.charges, c)
+	m.b.group(namespace).Charge(c.charged)
+}
+
+func (m *model) release(i int) charge {
+	c := m.charges[i]
+	m.charges = slices.Delete(m.charges, i, i+1)
+	m.b.group(namespace).Release(c.charged)
+	return c
+}
+
+func drawPodsOf(t *rapid.T) []Pods {
+	pods := []Pods{drawPods(t, 1), drawPods(t, 1)}[:rapid.IntRange(0, 2).Draw(t, "pods")]
+	for i := range pods {
+		pods[i].Ended = rapid.Bool().Draw(t, "ended")
+	}
+	return pods
+}
+
+// Whatever quotas, their status, units and pods do: each room is what it is by definition, what is
+// refused is what should be, and no room grows unnoticed.
 func TestPropertyRoomIsWhatBothTruthsLeave(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &model{b: New(resources.NewNames()), objects: map[string]*object{}, quotas: map[string]*corev1.ResourceQuota{}}
+		m := &model{b: New(resources.NewNames()), quotas: map[string]*corev1.ResourceQuota{}}
 		m.b.names.ID("something else")
-		uids := rapid.SampledFrom([]string{"job1", "job2", "cluster", "driver", "pod1", "pod2", "pod3", "pod4"})
-		owners := rapid.SampledFrom([]string{"", "job1", "job2", "cluster", "driver", "pod1"})
 		names := rapid.SampledFrom([]string{"compute", "counts"})
 		g := m.b.group(namespace)
 		observe := func(seen any) {
@@ -338,40 +301,7 @@ func TestPropertyRoomIsWhatBothTruthsLeave(t *testing.T) {
 				}
 			}
 		}
-		object := func(uid string) *object {
-			if m.objects[uid] == nil {
-				m.objects[uid] = new(object)
-			}
-			return m.objects[uid]
-		}
 		t.Repeat(map[string]func(*rapid.T){
-			"a pod is seen": func(t *rapid.T) {
-				uid, owner, pods := uids.Draw(t, "uid"), owners.Draw(t, "owner"), drawPods(t, 1)
-				pods.Ended = rapid.Bool().Draw(t, "ended")
-				use := m.vector(t, pods)
-				o := object(uid)
-				o.seen, o.owner, o.pod = true, owner, &pods
-				if owner != "" {
-					object(owner)
-				}
-				observe(PodSeen{Namespace: namespace, UID: uid, Owner: owner, Use: use})
-			},
-			"an owner is seen": func(t *rapid.T) {
-				uid, owner := uids.Draw(t, "uid"), owners.Draw(t, "owner")
-				o := object(uid)
-				o.seen, o.owner = true, owner
-				if owner != "" {
-					object(owner)
-				}
-				observe(OwnerSeen{Namespace: namespace, UID: uid, Owner: owner})
-			},
-			"something is gone": func(t *rapid.T) {
-				uid := uids.Draw(t, "uid")
-				if o := m.objects[uid]; o != nil {
-					o.seen, o.pod = false, nil
-				}
-				observe(Gone{Namespace: namespace, UID: uid})
-			},
 			"a quota is seen": func(t *rapid.T) {
 				q := drawQuota(t, names.Draw(t, "name"))
 				m.quotas[q.Name] = q
@@ -395,49 +325,38 @@ func TestPropertyRoomIsWhatBothTruthsLeave(t *testing.T) {
 				observe(QuotaGone{namespace, name})
 			},
 			"a unit is charged": func(t *rapid.T) {
-				c := charge{owner: rapid.SampledFrom([]string{"", "job1", "job2", "cluster", "pod1"}).Draw(t, "owner"),
-					pods: []Pods{drawPods(t, 1), drawPods(t, int64(rapid.IntRange(0, 3).Draw(t, "count")))}}
-				m.charges = append(m.charges, c)
-				if c.owner != "" {
-					object(c.owner)
+				m.charge(t, charge{admitted: []Pods{drawPods(t, 1), drawPods(t, int64(rapid.IntRange(0, 3).Draw(t, "count")))}, pods: drawPodsOf(t)})
+			},
+			"pods outside of the queue are charged": func(t *rapid.T) { m.charge(t, charge{pods: drawPodsOf(t)}) },
+			"the pods of a unit change": func(t *rapid.T) {
+				if len(m.charges) == 0 {
+					return // there is none
 				}
-				g.Charge(c.owner, m.demand(t, c.pods))
+				c := m.release(rapid.IntRange(0, len(m.charges)-1).Draw(t, "unit"))
+				c.pods = drawPodsOf(t)
+				m.charge(t, c)
 			},
 			"a unit is released": func(t *rapid.T) {
 				if len(m.charges) == 0 {
 					return // there is none
 				}
-				i := rapid.IntRange(0, len(m.charges)-1).Draw(t, "unit")
-				c := m.charges[i]
-				m.charges = slices.Delete(m.charges, i, i+1)
 				before := m.rooms()
-				g.Release(c.owner, m.demand(t, c.pods))
+				c := m.release(rapid.IntRange(0, len(m.charges)-1).Draw(t, "unit"))
 				visited := map[quota.Space]bool{}
-				g.Spaces(m.demand(t, c.pods), func(s quota.Space) { visited[s] = true })
+				g.Spaces(c.charged, func(s quota.Space) { visited[s] = true })
 				for space, room := range m.rooms() {
 					if room > before[space] && !visited[space] {
 						t.Fatalf("room grew unnoticed")
 					}
 				}
 			},
-			"": func(t *rapid.T) {
-				m.forget()
-				m.compare(t, g)
-			},
+			"": func(t *rapid.T) { m.compare(t, g) },
 		})
-		for uid := range maps.Clone(m.objects) {
-			m.b.Observe(Gone{namespace, uid})
+		for len(m.charges) > 0 {
+			m.release(0)
 		}
-		for _, c := range m.charges {
-			g.Release(c.owner, m.demand(t, c.pods))
-		}
-		if len(g.charged) > 0 || len(g.other) > 0 {
-			t.Fatalf("left over: %v charged, %v of others", g.charged, g.other)
-		}
-		for _, o := range g.owners { // circles are all that may be left
-			if o.above == nil || o.isPod || o.units != 0 || len(o.pods) > 0 {
-				t.Fatalf("left over: %+v", o)
-			}
+		if len(g.charged) > 0 || len(g.unqueued) > 0 || len(g.charges) > 0 {
+			t.Fatalf("left over: %v charged, %v outside of the queue, %v", g.charged, g.unqueued, g.charges)
 		}
 		for _, s := range g.spaces {
 			if s.held != (resources.Sum{}) || s.coming != (resources.Sum{}) {

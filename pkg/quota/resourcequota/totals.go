@@ -17,13 +17,6 @@ func (b *Backend) AggregatedUsage() []quota.NodeUsage {
 	all := make([]quota.NodeUsage, 0, len(b.groups))
 	for _, g := range b.groups {
 		usage := quota.NodeUsage{Path: g.namespace, Jobs: g.charged[b.jobs].Clamp()}
-		used := map[resources.ID]resources.Sum{}
-		for id, amount := range g.charged {
-			if d, is := b.dimensions[id]; is && d.unset == "" {
-				id = b.names.ID(d.key)
-				used[id] = used[id].Add(amount)
-			}
-		}
 		most := map[resources.ID]int64{}
 		for _, s := range g.spaces {
 			id := b.names.ID(s.known)
@@ -31,13 +24,23 @@ func (b *Backend) AggregatedUsage() []quota.NodeUsage {
 				most[id] = s.hard
 			}
 		}
-		for _, id := range slices.Sorted(maps.Keys(used)) {
-			usage.Used = append(usage.Used, resources.Amount{ID: id, Value: used[id].Clamp()})
-		}
+		usage.Used, usage.Unqueued = b.byKey(g.charged), b.byKey(g.unqueued)
 		for _, id := range slices.Sorted(maps.Keys(most)) {
 			usage.Max = append(usage.Max, resources.Amount{ID: id, Value: most[id]})
 		}
 		all = append(all, usage)
 	}
 	return all
+}
+
+// byKey returns the amounts of all classes by key.
+func (b *Backend) byKey(of amounts) resources.Vector {
+	sums := amounts{}
+	for id, amount := range of {
+		if d, is := b.dimensions[id]; is && d.unset == "" {
+			id = b.names.ID(d.key)
+			sums.set(id, sums[id].Add(amount))
+		}
+	}
+	return sums.vector(b.jobs)
 }

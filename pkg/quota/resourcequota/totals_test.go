@@ -37,12 +37,24 @@ func TestTotalsAreNamedAsUsersNameThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.Charge("job-"+class.PriorityClass, quota.Demand{Requests: vector.With(b.jobs, 1)})
+		g.Charge(&quota.Charge{Demand: quota.Demand{Requests: vector.With(b.jobs, 1)}})
 	}
+	use, err := Weigh(Pods{Count: 1, Requests: corev1.ResourceList{"cpu": resource.MustParse("100m")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	vector, err := b.Vector(use)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Charge(&quota.Charge{Pods: vector, Unqueued: true})
 	var got []string
 	for _, u := range b.AggregatedUsage() {
 		for _, a := range u.Used {
 			got = append(got, fmt.Sprint(u.Path, " uses ", b.names.Name(a.ID), " ", a.Value))
+		}
+		for _, a := range u.Unqueued {
+			got = append(got, fmt.Sprint(u.Path, " uses outside of the queue ", b.names.Name(a.ID), " ", a.Value))
 		}
 		for _, a := range u.Max {
 			got = append(got, fmt.Sprint(u.Path, " may use ", b.names.Name(a.ID), " ", a.Value))
@@ -51,7 +63,8 @@ func TestTotalsAreNamedAsUsersNameThem(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{"a has jobs 2", "a may use requests.cpu 3000", "a may use requests.nvidia.com/gpu 2",
-		"a uses count/pods 4", "a uses pods 4", "a uses requests.cpu 2000"}
+		"a uses count/pods 5", "a uses outside of the queue count/pods 1", "a uses outside of the queue pods 1",
+		"a uses outside of the queue requests.cpu 100", "a uses pods 5", "a uses requests.cpu 2100"}
 	if !slices.Equal(got, want) {
 		t.Errorf("the totals are\n%q, want\n%q", got, want)
 	}

@@ -33,13 +33,14 @@ func TestAdmittingAllocatesNothing(t *testing.T) {
 	fixed := d
 	fixed.Preemptible = false
 	for _, d := range []quota.Demand{d, fixed} {
-		g.Charge("", d)
+		c := &quota.Charge{Demand: d}
+		g.Charge(c)
 		allocs := testing.AllocsPerRun(100, func() {
 			if r := g.Fits(d); r != nil {
 				t.Error(r.Message())
 			}
-			g.Charge("", d)
-			g.Release("", d)
+			g.Charge(c)
+			g.Release(c)
 		})
 		if allocs != 0 {
 			t.Errorf("%v allocations", allocs)
@@ -50,7 +51,7 @@ func TestAdmittingAllocatesNothing(t *testing.T) {
 func TestRefusingAllocatesOnlyTheRefusal(t *testing.T) {
 	g, d := deep(t)
 	for range 100 {
-		g.Charge("", d)
+		g.Charge(&quota.Charge{Demand: d})
 	}
 	if allocs := testing.AllocsPerRun(100, func() { g.Fits(d) }); allocs > 1 {
 		t.Errorf("%v allocations", allocs)
@@ -67,9 +68,10 @@ func BenchmarkFits(b *testing.B) {
 
 func BenchmarkChargeAndRelease(b *testing.B) {
 	g, d := deep(b)
+	c := &quota.Charge{Demand: d}
 	b.ReportAllocs()
 	for b.Loop() {
-		g.Charge("", d)
-		g.Release("", d)
+		g.Charge(c)
+		g.Release(c)
 	}
 }

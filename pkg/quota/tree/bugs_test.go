@@ -15,7 +15,7 @@ func TestMemoryLimitsOfTwoGibibytesAndMoreAreEnforced(t *testing.T) {
 		f := build(t, "1", node("root", "a", "memory="+limit))
 		g := f.group("a")
 		f.expect(g, f.demand("memory="+limit), "")
-		g.Charge("", f.demand("memory="+limit))
+		g.Charge(&quota.Charge{Demand: f.demand("memory=" + limit)})
 		f.expect(g, f.demand("memory=1"), "QuotaExceeded root memory")
 	}
 }
@@ -24,7 +24,7 @@ func TestGreatNumbersOfJobsAreALimitToo(t *testing.T) {
 	f := build(t, "1", node("root", "a", "kube-queue/max-jobs=10000000000"))
 	g := f.group("a")
 	jobs := f.names.ID(quota.JobsResource)
-	g.Charge("", quota.Demand{Requests: resources.Vector{{ID: jobs, Value: 1e10}}})
+	g.Charge(&quota.Charge{Demand: quota.Demand{Requests: resources.Vector{{ID: jobs, Value: 1e10}}}})
 	f.expect(g, f.demand("cpu=1"), "MaxJobs root kube-queue/max-jobs")
 }
 
@@ -33,7 +33,7 @@ func TestTheNumberThatOthersTakeForUnlimitedIsALimit(t *testing.T) {
 		text := resources.Format("pods", limit)
 		f := build(t, "1", node("root", "a", "pods="+text))
 		g := f.group("a")
-		g.Charge("", quota.Demand{Requests: resources.Vector{{ID: f.names.ID("pods"), Value: limit}}})
+		g.Charge(&quota.Charge{Demand: quota.Demand{Requests: resources.Vector{{ID: f.names.ID("pods"), Value: limit}}}})
 		f.expect(g, f.demand("pods=1"), "QuotaExceeded root pods")
 	}
 }
@@ -44,7 +44,7 @@ func TestTheUseOfAllNodesAboveIsNeverAStepBehind(t *testing.T) {
 	for i, namespace := range []string{"a", "b", "c", "a", "b"} {
 		g, d := f.group(namespace), f.demand("cpu=2")
 		f.expect(g, d, "")
-		g.Charge("", d)
+		g.Charge(&quota.Charge{Demand: d})
 		if got, want := f.used("root", "cpu"), int64(2000*(i+1)); got != want {
 			t.Fatalf("used at the root: %d, want %d", got, want)
 		}
@@ -68,8 +68,8 @@ func TestAZeroThatMaxNamesIsNotReadAsUnlimited(t *testing.T) {
 func TestWhatIsGivenBackIsWhatWasTakenForEveryResource(t *testing.T) {
 	f := build(t, "1", node("root", "", "cpu=4", node("a", "a", "")))
 	g, d := f.group("a"), f.demand("cpu=3 memory=1Gi nvidia.com/gpu=1 example.com/never-seen=2")
-	g.Charge("", d)
-	g.Release("", d)
+	g.Charge(&quota.Charge{Demand: d})
+	g.Release(&quota.Charge{Demand: d})
 	for _, usage := range f.Usage() {
 		if len(usage.Used) != 0 || usage.Jobs != 0 {
 			t.Errorf("left over: %+v", usage)
@@ -84,7 +84,7 @@ func TestUseAboveAllNumbersIsStillExact(t *testing.T) {
 	great := quota.Demand{Requests: resources.Vector{{ID: f.names.ID("memory"), Value: math.MaxInt64}}}
 	var charged []quota.Demand
 	for range 5 {
-		g.Charge("", great)
+		g.Charge(&quota.Charge{Demand: great})
 		charged = append(charged, great)
 		f.expect(g, f.demand("memory=1"), "QuotaExceeded root memory")
 		if got := f.used("root/a", "memory"); got != math.MaxInt64 {
@@ -95,7 +95,7 @@ func TestUseAboveAllNumbersIsStillExact(t *testing.T) {
 		t.Errorf("room %d, want the smallest number", got)
 	}
 	for range charged {
-		g.Release("", great)
+		g.Release(&quota.Charge{Demand: great})
 	}
 	f.expect(g, f.demand("memory=1Gi"), "")
 	if got := f.used("root", "memory"); got != 0 {

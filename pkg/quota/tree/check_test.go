@@ -7,13 +7,20 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Charged is a demand that was charged to a group and not released.
+// Charged is what was charged to a group and not released.
 type Charged struct {
-	Group  quota.Group
-	Demand quota.Demand
+	Group quota.Group
+	quota.Charge
 }
 
-// Check adds up the demands again and compares with what the tree has counted. It
+// Of is what is charged of a resource: the greater of what was admitted and what pods request.
+func (c Charged) Of(r resources.ID) int64 {
+	admitted, _ := c.Demand.Requests.Get(r)
+	requested, _ := c.Pods.Get(r)
+	return max(admitted, requested)
+}
+
+// Check adds up the charges again and compares with what the tree has counted. It
 // fails when they differ at a node, for a resource, or when a group is not this
 // tree's.
 func (t *Tree) Check(charged []Charged) error {
@@ -21,10 +28,14 @@ func (t *Tree) Check(charged []Charged) error {
 	for _, c := range charged {
 		g, ok := c.Group.(*group)
 		if !ok || g.tree != t {
-			return fmt.Errorf("a demand is charged to group %s of another tree", c.Group.Path())
+			return fmt.Errorf("something is charged to group %s of another tree", c.Group.Path())
 		}
 		for i, id := range g.ids {
-			fresh[id].charge(c.Demand.Requests, g.fixes(i, c.Demand))
+			for r := range resources.ID(len(t.nodes[id].cells)) {
+				if of := c.Of(r); of > 0 {
+					fresh[id].charge(resources.Vector{{ID: r, Value: of}}, g.fixes(i, c.Demand), c.Unqueued)
+				}
+			}
 		}
 	}
 	for i, n := range t.nodes {

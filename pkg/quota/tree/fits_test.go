@@ -35,7 +35,7 @@ func TestADemandFitsWithinTheLimitsOfItsChain(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			f := build(t, "1", root)
 			if c.held != "" {
-				f.group(c.holder).Charge("", f.demand(c.held))
+				f.group(c.holder).Charge(&quota.Charge{Demand: f.demand(c.held)})
 			}
 			f.expect(f.group(c.asker), f.demand(c.requested), c.want)
 		})
@@ -45,7 +45,7 @@ func TestADemandFitsWithinTheLimitsOfItsChain(t *testing.T) {
 func TestOfSeveralLackingResourcesTheFirstByNameIsNamed(t *testing.T) {
 	f := build(t, "1", node("root", "a", "memory=1Gi cpu=1 kube-queue/max-jobs=1 nvidia.com/gpu=1"))
 	g := f.group("a")
-	g.Charge("", f.demand("cpu=1 memory=1Gi nvidia.com/gpu=1"))
+	g.Charge(&quota.Charge{Demand: f.demand("cpu=1 memory=1Gi nvidia.com/gpu=1")})
 	f.expect(g, f.demand("nvidia.com/gpu=1 memory=1 cpu=1"), "QuotaExceeded root cpu")
 	f.expect(g, f.demand("nvidia.com/gpu=1 memory=1"), "MaxJobs root kube-queue/max-jobs")
 	f.expect(g, f.demand("nvidia.com/gpu=2 memory=2Gi"), "ExceedsMaxQuota root memory")
@@ -54,7 +54,7 @@ func TestOfSeveralLackingResourcesTheFirstByNameIsNamed(t *testing.T) {
 func TestARefusalNamesAskedUsedLimitAndLack(t *testing.T) {
 	f := build(t, "1.5", node("root", "", "cpu=2", node("a", "a", "")))
 	g := f.group("a")
-	g.Charge("", f.demand("cpu=2"))
+	g.Charge(&quota.Charge{Demand: f.demand("cpu=2")})
 	got := g.Fits(f.demand("cpu=1500m"))
 	want := quota.Refusal{Reason: wellknown.ReasonQuotaExceeded, Node: "root", Resource: "cpu", Asked: 1500, Used: 2000, Limit: 3000,
 		Lack: quota.Lack{Space: quota.Space{Resource: f.names.ID("cpu")}, Amount: 1500}}
@@ -73,14 +73,14 @@ func TestMaxJobsCountsUnitsUnderEveryNode(t *testing.T) {
 	nothing := f.demand("")
 	for range 2 {
 		f.expect(a, nothing, "")
-		a.Charge("", nothing)
+		a.Charge(&quota.Charge{Demand: nothing})
 	}
 	f.expect(a, nothing, "MaxJobs root/a kube-queue/max-jobs")
 	f.expect(b, nothing, "")
-	b.Charge("", f.demand("cpu=1"))
+	b.Charge(&quota.Charge{Demand: f.demand("cpu=1")})
 	f.expect(b, nothing, "MaxJobs root kube-queue/max-jobs")
 	f.expect(f.group("none"), nothing, "ExceedsMaxQuota root/none kube-queue/max-jobs")
-	a.Release("", nothing)
+	a.Release(&quota.Charge{Demand: nothing})
 	f.expect(b, nothing, "")
 	if got := f.Usage()[0].Jobs; got != 2 {
 		t.Errorf("%d jobs at the root, want 2", got)
@@ -92,7 +92,7 @@ func TestMaxJobsIsOversold(t *testing.T) {
 		f := build(t, oversell, node("root", "", "kube-queue/max-jobs=10", node("a", "a", "kube-queue/max-jobs=10")))
 		admitted := 0
 		for f.group("a").Fits(f.demand("cpu=100m")) == nil {
-			f.group("a").Charge("", f.demand("cpu=100m"))
+			f.group("a").Charge(&quota.Charge{Demand: f.demand("cpu=100m")})
 			admitted++
 		}
 		if admitted != want {
@@ -119,9 +119,9 @@ func TestTwoJobsOfThreeCoresUnderFourRunOneAfterTheOther(t *testing.T) {
 		withMin(zeros, node("root.defaultQuotaGroup", "default spark-operator", limits)))))
 	g, job := f.group("default"), f.demand("cpu=3 memory=3Gi")
 	f.expect(g, job, "")
-	g.Charge("", job)
+	g.Charge(&quota.Charge{Demand: job})
 	f.expect(g, job, "QuotaExceeded root/root.defaultQuotaGroup cpu")
-	g.Release("", job)
+	g.Release(&quota.Charge{Demand: job})
 	f.expect(g, job, "")
 	f.expect(g, f.demand("cpu=5 memory=5G"), "ExceedsMaxQuota root/root.defaultQuotaGroup cpu")
 	if usage := f.Usage(); usage[0].Used != nil || usage[1].Jobs != 0 {
@@ -132,8 +132,8 @@ func TestTwoJobsOfThreeCoresUnderFourRunOneAfterTheOther(t *testing.T) {
 func TestUsageReportsWhatIsBorrowed(t *testing.T) {
 	f := build(t, "1", withMin("cpu=10", node("root", "", "",
 		withMin("cpu=2 memory=1Gi kube-queue/max-jobs=0", node("a", "a", "")), node("b", "b", ""))))
-	f.group("a").Charge("", f.demand("cpu=5 memory=1Gi nvidia.com/gpu=1"))
-	f.group("b").Charge("", f.demand("cpu=3"))
+	f.group("a").Charge(&quota.Charge{Demand: f.demand("cpu=5 memory=1Gi nvidia.com/gpu=1")})
+	f.group("b").Charge(&quota.Charge{Demand: f.demand("cpu=3")})
 	want := []quota.NodeUsage{
 		{Path: "root", Used: f.requests("cpu=8 memory=1Gi nvidia.com/gpu=1"), Jobs: 2},
 		{Path: "root/a", Used: f.requests("cpu=5 memory=1Gi nvidia.com/gpu=1"), Borrowed: f.requests("cpu=3"), Jobs: 1},
@@ -151,14 +151,14 @@ func TestAMinOfMaxJobsBoundsNoUnitThatRequestsNothing(t *testing.T) {
 	g := f.group("a")
 	fixed := f.demand("")
 	fixed.Preemptible = false
-	g.Charge("", fixed)
+	g.Charge(&quota.Charge{Demand: fixed})
 	f.expect(g, fixed, "")
 }
 
 func TestAZeroInADemandRequestsNothing(t *testing.T) {
 	f := build(t, "1", node("root", "a", "cpu=2 memory=0"))
 	g := f.group("a")
-	g.Charge("", f.demand("cpu=3 memory=1"))
+	g.Charge(&quota.Charge{Demand: f.demand("cpu=3 memory=1")})
 	zeros := f.demand("").Requests.With(f.names.ID("cpu"), 0).With(f.names.ID("memory"), 0)
 	f.expect(g, quota.Demand{Requests: zeros}, "")
 }
@@ -167,7 +167,7 @@ func TestRoomIsWhatADemandMayStillTake(t *testing.T) {
 	f := build(t, "1", node("root", "a", "cpu=2"))
 	cpu, memory := f.names.ID("cpu"), f.names.ID("memory")
 	g := f.group("a")
-	g.Charge("", f.demand("cpu=3 memory=1Gi"))
+	g.Charge(&quota.Charge{Demand: f.demand("cpu=3 memory=1Gi")})
 	for _, c := range []struct {
 		why  string
 		node quota.NodeID

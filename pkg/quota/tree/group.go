@@ -176,9 +176,10 @@ func (g *group) lacking(d quota.Demand) []quota.Space {
 	return spaces
 }
 
-func (g *group) Charge(_ string, d quota.Demand) {
+func (g *group) Charge(c *quota.Charge) {
+	total := c.Total()
 	for i, n := range g.chain {
-		n.charge(d.Requests, g.fixes(i, d))
+		n.charge(total, g.fixes(i, c.Demand), c.Unqueued)
 	}
 }
 
@@ -188,22 +189,24 @@ func (g *group) fixes(at int, d quota.Demand) bool {
 	return at == 0 && !d.Preemptible && g.queue != ""
 }
 
-func (g *group) Release(_ string, d quota.Demand) {
+func (g *group) Release(c *quota.Charge) {
+	total := c.Total()
 	for i, n := range g.chain {
-		n.release(d.Requests, g.fixes(i, d))
+		n.release(total, g.fixes(i, c.Demand), c.Unqueued)
 	}
 }
 
 // Spaces visits the limit of each node, and the min of each node where it matters: for
 // non-preemptible units, and for all units if borrowing can be paused.
-func (g *group) Spaces(d quota.Demand, visit func(quota.Space)) {
+func (g *group) Spaces(c *quota.Charge, visit func(quota.Space)) {
+	total := c.Total()
 	for i, node := range g.ids {
-		for _, a := range d.Requests {
+		for _, a := range total {
 			visit(quota.Space{Node: node, Resource: a.ID, Bound: quota.Max})
 			if g.tree.pausing {
 				visit(quota.Space{Node: node, Resource: a.ID, Bound: quota.Min})
 			}
-			if g.fixes(i, d) {
+			if g.fixes(i, c.Demand) {
 				visit(quota.Space{Node: node, Resource: a.ID, Bound: quota.FixedMin})
 			}
 		}
@@ -266,6 +269,7 @@ func (g *group) refusal(at int, a resources.Amount, bound quota.Bound, reason we
 		Resource: g.tree.names.Name(a.ID),
 		Asked:    a.Value,
 		Used:     n.used(a.ID).Clamp(),
+		Unqueued: n.unqueued(a.ID).Clamp(),
 		Lack:     quota.Lack{Space: quota.Space{Node: g.ids[at], Resource: a.ID, Bound: bound}, Amount: a.Value},
 	}
 	r.Limit, _ = n.limit(a.ID)

@@ -167,8 +167,7 @@ func (m *model) usedBy(path, name string, counts func(tree.Charged) bool) *big.I
 	total := new(big.Int)
 	for _, c := range m.charged {
 		if counts(c) && slices.Contains(chain(c.Group.Path()), path) {
-			amount, _ := c.Demand.Requests.Get(m.names.ID(name))
-			total.Add(total, big.NewInt(amount))
+			total.Add(total, big.NewInt(c.Of(m.names.ID(name))))
 		}
 	}
 	return total
@@ -319,13 +318,33 @@ func (m *model) drawDemand(t *rapid.T) (quota.Group, quota.Demand) {
 	return rapid.SampledFrom(m.Groups()).Draw(t, "group"), d
 }
 
-func (m *model) charge(g quota.Group, d quota.Demand) {
-	g.Charge("", d)
-	m.charged = append(m.charged, tree.Charged{Group: g, Demand: d})
+func (m *model) charge(g quota.Group, d quota.Demand) { m.chargeAll(g, quota.Charge{Demand: d}) }
+
+// chargePods charges a demand together with pods, or pods alone.
+func (m *model) chargePods(t *rapid.T) {
+	g, d := m.drawDemand(t)
+	_, pods := m.drawDemand(t)
+	c := quota.Charge{Demand: d}
+	for _, a := range pods.Requests {
+		if a.ID != m.names.ID(quota.JobsResource) {
+			c.Pods = append(c.Pods, a)
+		}
+	}
+	if rapid.Bool().Draw(t, "without a demand") {
+		c.Demand.Requests = nil
+		c.Unqueued = rapid.Bool().Draw(t, "unqueued")
+	}
+	m.chargeAll(g, c)
+}
+
+func (m *model) chargeAll(g quota.Group, c quota.Charge) {
+	g.Charge(&c)
+	m.charged = append(m.charged, tree.Charged{Group: g, Charge: c})
 }
 
 func (m *model) release(i int) {
-	m.charged[i].Group.Release("", m.charged[i].Demand)
+	c := m.charged[i]
+	c.Group.Release(&c.Charge)
 	m.charged = slices.Delete(m.charged, i, i+1)
 }
 

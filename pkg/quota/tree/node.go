@@ -19,10 +19,11 @@ type node struct {
 // cell is the state of one resource at a node.
 type cell struct {
 	used resources.Sum
-	// fixed is the part of used that non-preemptible units of the own group of the node use.
-	fixed resources.Sum
-	limit bound
-	min   bound
+	// fixed is the part of used that non-preemptible units of the own group of the node use, and
+	// unqueued the part that pods use that belong to no unit.
+	fixed, unqueued resources.Sum
+	limit           bound
+	min             bound
 	// paused is the number of claims for which borrowing below the node is paused.
 	paused int
 }
@@ -78,6 +79,14 @@ func (n *node) fixed(r resources.ID) resources.Sum {
 	return n.cells[r].fixed
 }
 
+// unqueued returns how much of the resource pods use that belong to no unit.
+func (n *node) unqueued(r resources.ID) resources.Sum {
+	if !n.has(r) {
+		return resources.Sum{}
+	}
+	return n.cells[r].unqueued
+}
+
 // room returns how much of the resource is left below a bound.
 func (n *node) room(r resources.ID, b quota.Bound) int64 {
 	if !n.has(r) {
@@ -99,23 +108,29 @@ func (n *node) room(r resources.ID, b quota.Bound) int64 {
 }
 
 // charge adds the vector to what the node uses. fixed reports whether a non-preemptible unit of the own
-// group of the node uses it.
-func (n *node) charge(v resources.Vector, fixed bool) {
+// group of the node uses it, and unqueued whether pods do that belong to no unit.
+func (n *node) charge(v resources.Vector, fixed, unqueued bool) {
 	for _, a := range v {
 		cell := n.at(a.ID)
 		cell.used = cell.used.Plus(a.Value)
 		if fixed {
 			cell.fixed = cell.fixed.Plus(a.Value)
 		}
+		if unqueued {
+			cell.unqueued = cell.unqueued.Plus(a.Value)
+		}
 	}
 }
 
-func (n *node) release(v resources.Vector, fixed bool) {
+func (n *node) release(v resources.Vector, fixed, unqueued bool) {
 	for _, a := range v {
 		cell := n.at(a.ID)
 		cell.used = cell.used.Minus(a.Value)
 		if fixed {
 			cell.fixed = cell.fixed.Minus(a.Value)
+		}
+		if unqueued {
+			cell.unqueued = cell.unqueued.Minus(a.Value)
 		}
 	}
 }
@@ -165,6 +180,9 @@ func (n *node) usage(jobs resources.ID) quota.NodeUsage {
 			continue
 		}
 		usage.Used = append(usage.Used, resources.Amount{ID: id, Value: used})
+		if unqueued := cell.unqueued.Clamp(); unqueued > 0 {
+			usage.Unqueued = append(usage.Unqueued, resources.Amount{ID: id, Value: unqueued})
+		}
 		if cell.min.named && used > cell.min.value {
 			usage.Borrowed = append(usage.Borrowed, resources.Amount{ID: id, Value: used - cell.min.value})
 		}

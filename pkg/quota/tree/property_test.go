@@ -61,13 +61,15 @@ func TestAnySequenceOfChargesAndReleasesKeepsTheBooks(t *testing.T) {
 			probes[i].last = probes[i].group.Fits(probes[i].demand)
 		}
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
-			step := rapid.SampledFrom([]string{"admit", "admit", "charge", "release"}).Draw(t, "step")
+			step := rapid.SampledFrom([]string{"admit", "admit", "charge", "charge pods", "release"}).Draw(t, "step")
 			g, d := m.drawDemand(t)
 			switch {
 			case step == "release" && len(m.charged) > 0:
 				m.release(rapid.IntRange(0, len(m.charged)-1).Draw(t, "which"))
 			case step == "charge":
 				m.charge(g, d)
+			case step == "charge pods":
+				m.chargePods(t)
 			case step == "admit" && g.Fits(d) == nil:
 				m.charge(g, d)
 				m.expectWithinLimits(t, g, d)
@@ -88,8 +90,8 @@ func TestReleaseUndoesCharge(t *testing.T) {
 		}
 		before := m.Usage()
 		g, d := m.drawDemand(t)
-		g.Charge("", d)
-		g.Release("", d)
+		g.Charge(&quota.Charge{Demand: d})
+		g.Release(&quota.Charge{Demand: d})
 		for i, usage := range m.Usage() {
 			if !usage.Used.Equal(before[i].Used) || !usage.Borrowed.Equal(before[i].Borrowed) || usage.Jobs != before[i].Jobs {
 				t.Fatalf("%+v became %+v", before[i], usage)
@@ -101,16 +103,16 @@ func TestReleaseUndoesCharge(t *testing.T) {
 func TestCheckFindsWhatIsNotInTheBooks(t *testing.T) {
 	f := build(t, "1", node("root", "", "", node("a", "a", "")))
 	g, d := f.group("a"), f.demand("cpu=1")
-	g.Charge("", d)
+	g.Charge(&quota.Charge{Demand: d})
 	err := f.Check(nil)
 	if want := "quota root: 1 of kube-queue/max-jobs is counted as used, but the sum of what is charged is 0"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
-	if err := f.Check([]tree.Charged{{Group: g, Demand: d}}); err != nil {
+	if err := f.Check([]tree.Charged{{Group: g, Charge: quota.Charge{Demand: d}}}); err != nil {
 		t.Error(err)
 	}
 	other := build(t, "1", node("root", "a", "")).group("a")
-	if err := f.Check([]tree.Charged{{Group: g, Demand: d}, {Group: other}}); err == nil {
+	if err := f.Check([]tree.Charged{{Group: g, Charge: quota.Charge{Demand: d}}, {Group: other}}); err == nil {
 		t.Error("a charge to another tree goes unnoticed")
 	}
 }

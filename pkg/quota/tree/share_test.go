@@ -15,7 +15,7 @@ func TestAShareIsOfTheResourceOfWhichTheNodeWouldUseTheMost(t *testing.T) {
 		withMin("cpu=0", node("zero", "zero", "cpu=40")),
 		node("limited", "limited", "cpu=20"),
 		node("free", "free", "")))
-	f.group("guaranteed").Charge("", f.demand("cpu=4 memory=1Gi"))
+	f.group("guaranteed").Charge(&quota.Charge{Demand: f.demand("cpu=4 memory=1Gi")})
 	for _, c := range []struct {
 		name, group, demand string
 		want                quota.Share
@@ -41,7 +41,7 @@ func TestWhatIsOwedIsWithinMin(t *testing.T) {
 		withMin("nvidia.com/gpu=4 kube-queue/max-jobs=3", node("gpus", "gpus", "")),
 		withMin("kube-queue/max-jobs=3", node("jobs", "jobs", "")),
 		node("none", "none", "cpu=10")))
-	f.group("gpus").Charge("", f.demand("nvidia.com/gpu=1"))
+	f.group("gpus").Charge(&quota.Charge{Demand: f.demand("nvidia.com/gpu=1")})
 	for _, c := range []struct {
 		name, group, demand string
 		want                bool
@@ -59,8 +59,8 @@ func TestWhatIsOwedIsWithinMin(t *testing.T) {
 			}
 		})
 	}
-	f.group("gpus").Charge("", f.demand("nvidia.com/gpu=1"))
-	f.group("gpus").Charge("", f.demand("nvidia.com/gpu=1"))
+	f.group("gpus").Charge(&quota.Charge{Demand: f.demand("nvidia.com/gpu=1")})
+	f.group("gpus").Charge(&quota.Charge{Demand: f.demand("nvidia.com/gpu=1")})
 	if f.group("gpus").Owed(f.demand("nvidia.com/gpu=1")) {
 		t.Error("a fourth job is owed though min guarantees three")
 	}
@@ -87,8 +87,8 @@ func TestTheNearestNodeIsTheLongestPathThatIsLeft(t *testing.T) {
 			t.Errorf("nearest to %q is another group each time", path)
 		}
 		d := f.demand("cpu=1")
-		group.Charge("", d)
-		group.Release("", d)
+		group.Charge(&quota.Charge{Demand: d})
+		group.Release(&quota.Charge{Demand: d})
 	}
 }
 
@@ -97,11 +97,11 @@ func TestWhatANearestNodeHoldsDoesNotUseUpTheMinOfItsGroup(t *testing.T) {
 	fixed := f.demand("cpu=3")
 	fixed.Preemptible = false
 	left := f.Nearest("root/gone")
-	left.Charge("", fixed)
+	left.Charge(&quota.Charge{Demand: fixed})
 	f.expect(f.group("a"), fixed, "")
-	f.group("a").Charge("", fixed)
+	f.group("a").Charge(&quota.Charge{Demand: fixed})
 	f.expect(f.group("a"), fixed, "QuotaExceeded root cpu")
-	left.Release("", fixed)
+	left.Release(&quota.Charge{Demand: fixed})
 	f.expect(f.group("a"), fixed, "QuotaExceeded root cpu")
 }
 
@@ -113,8 +113,8 @@ func TestRoomIsAwaitedWithinMinOnlyWhereMinCouldHoldTheDemand(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := fixture{Tree: built, t: t, names: names}
-	f.group("a").Charge("", f.demand("cpu=1"))
-	f.group("b").Charge("", f.demand("cpu=9"))
+	f.group("a").Charge(&quota.Charge{Demand: f.demand("cpu=1")})
+	f.group("b").Charge(&quota.Charge{Demand: f.demand("cpu=9")})
 	for demand, awaits := range map[string]bool{"cpu=4": true, "cpu=5": false} {
 		refusal := f.group("a").Fits(f.demand(demand))
 		if refusal == nil || refusal.Reason != wellknown.ReasonQuotaExceeded {

@@ -140,6 +140,22 @@ func (t *Tree) Nearest(path string) quota.Group {
 	return t.remains[n]
 }
 
+// systemNamespace contains the pods that serve the cluster.
+const systemNamespace = "kube-system"
+
+// Unqueued returns the group of the namespace. A node that lists "*" does not count pods of kube-system
+// that belong to no unit, because they serve the whole cluster.
+func (t *Tree) Unqueued(namespace string) quota.Group {
+	if namespace == systemNamespace && t.places.listed[namespace] == nil {
+		return nil
+	}
+	g, refusal := t.places.find(namespace, "")
+	if refusal != nil {
+		return nil
+	}
+	return g
+}
+
 // Place returns the group of a unit in the namespace. If several groups list the namespace, the quota
 // name selects one by the name or path of its node. Without a quota name, the unit belongs to the
 // first in tree order.

@@ -54,7 +54,7 @@ func newWriting(t *testing.T) *writing {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Source = New(tree.Options{})
+	w.Source = New(tree.Options{}, false)
 	w.names = resources.NewNames()
 	w.client = client.Resource(quotav1beta1.SchemeGroupVersion.WithResource("elasticquotatrees"))
 	w.forest = newForest(w.names, w.opts)
@@ -103,7 +103,7 @@ func TestTheStatusSaysWhatIsUsedBorrowedAndRequested(t *testing.T) {
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	group.Charge("", quota.Demand{Preemptible: true, Requests: w.vector("cpu", 3000, quota.JobsResource, 1)})
+	group.Charge(&quota.Charge{Demand: quota.Demand{Preemptible: true, Requests: w.vector("cpu", 3000, quota.JobsResource, 1)}})
 	show := w.PrepareStatus(map[quota.NodeID]resources.Vector{
 		0: w.vector("cpu", 2000, "memory", 1024, quota.JobsResource, 2), 1: w.vector("cpu", 2000, quota.JobsResource, 1), 2: w.vector("memory", 1024, quota.JobsResource, 1)})
 	w.shows(show, 1)

@@ -29,14 +29,20 @@ var (
 
 // Source watches ElasticQuotaTrees.
 type Source struct {
-	opts   tree.Options
+	opts tree.Options
+	// countUnqueued is whether pods count that belong to no unit.
+	countUnqueued bool
+
 	names  *resources.Names
 	client dynamic.NamespaceableResourceInterface
 	forest *forest
 }
 
-// New returns a Source whose trees have the options.
-func New(opts tree.Options) *Source { return &Source{opts: opts} }
+// New returns a Source whose trees have the options. countUnqueued is whether pods count for the group
+// of their namespace that belong to no unit.
+func New(opts tree.Options, countUnqueued bool) *Source {
+	return &Source{opts: opts, countUnqueued: countUnqueued}
+}
 
 // Start begins to watch all trees.
 func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.InformerSynced, error) {

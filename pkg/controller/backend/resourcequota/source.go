@@ -1,10 +1,4 @@
-// Package resourcequota feeds the quota backend "resourcequota" with the ResourceQuotas and the
-// pods of the cluster, and with the objects between pods and jobs.
-//
-// A pod belongs to the object that controls it. Between a pod and its job there may be a Job (of
-// the submitter of a RayJob, of a JobSet, or of the launcher of an MPIJob), a RayCluster (of a
-// RayJob), a Job and its JobSet (of a TrainJob), or another pod (a Spark driver). Only the metadata
-// of these objects is watched.
+// Package resourcequota feeds the quota backend "resourcequota" with the ResourceQuotas of the cluster.
 package resourcequota
 
 import (
@@ -13,7 +7,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -28,13 +21,12 @@ import (
 
 var _ backend.Source = (*Source)(nil)
 
-// Source watches ResourceQuotas, pods, and the owners of pods.
+// Source watches ResourceQuotas.
 type Source struct {
 	host    backend.Host
 	backend *resourcequota.Backend
 	// decides is whether the core uses the backend.
 	decides bool
-	ending  *ending
 }
 
 // New returns a Source.
@@ -43,31 +35,20 @@ func New() *Source { return &Source{} }
 // Start starts the watches.
 func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.InformerSynced, error) {
 	s.host, s.backend = host, resourcequota.New(host.Names)
-	s.ending = newEnding(host.Clock, s.podEnded)
 	config := rest.CopyConfig(host.Config)
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("watching ResourceQuotas and pods: %w", err)
+		return nil, fmt.Errorf("watching ResourceQuotas: %w", err)
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(slim))
-	quotas, pods := factory.Core().V1().ResourceQuotas().Informer(), factory.Core().V1().Pods().Informer()
-	quotasSynced, err := backend.Follow(quotas, s.quotaSeen, s.quotaGone)
+	synced, err := backend.Follow(factory.Core().V1().ResourceQuotas().Informer(), s.quotaSeen, s.quotaGone)
 	if err != nil {
 		return nil, fmt.Errorf("watching ResourceQuotas: %w", err)
 	}
-	podsSynced, err := backend.Follow(pods, s.podSeen, s.podGone)
-	if err != nil {
-		return nil, fmt.Errorf("watching pods: %w", err)
-	}
-	synced, err := s.watchOwners(ctx, host.Config)
-	if err != nil {
-		return nil, err
-	}
 	factory.StartWithContext(ctx)
-	go s.ending.run(ctx)
-	return append(synced, quotasSynced, podsSynced), nil
+	return []cache.InformerSynced{synced}, nil
 }
 
 // Listed makes the core use the backend after all objects were listed.
@@ -76,10 +57,8 @@ func (s *Source) Listed() backend.Change {
 	return backend.Change{Quota: &backend.Quota{Backend: s.backend}}
 }
 
-// Keep copies the owner and the pod sets.
-func (s *Source) Keep(unit, kept *schedulingv1alpha1.QueueUnitSpec) {
-	kept.PodSets, kept.ConsumerRef.UID = unit.PodSets, unit.ConsumerRef.UID
-}
+// Keep copies the pod sets.
+func (s *Source) Keep(unit, kept *schedulingv1alpha1.QueueUnitSpec) { kept.PodSets = unit.PodSets }
 
 // Demand returns what the pods of the unit use of ResourceQuotas. For a unit without pod sets, it uses
 // spec.resource.
@@ -143,34 +122,10 @@ func (s *Source) quotaGone(key string, _ any) {
 	}
 }
 
-// slim removes the parts of an object that are not used here.
+// slim removes the parts of a ResourceQuota that are not used here.
 func slim(object any) (any, error) {
-	switch o := object.(type) {
-	case *corev1.Pod:
-		return slimPod(o), nil
-	case *corev1.ResourceQuota:
+	if o, is := object.(*corev1.ResourceQuota); is {
 		o.ManagedFields, o.Annotations, o.Labels = nil, nil, nil
 	}
 	return object, nil
-}
-
-// slimMeta returns the metadata that identifies an object and its controller.
-func slimMeta(o metav1.Object) metav1.ObjectMeta {
-	meta := metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion()}
-	if owners := o.GetOwnerReferences(); len(owners) > 0 {
-		owner := owners[0]
-		if controller := metav1.GetControllerOfNoCopy(o); controller != nil {
-			owner = *controller
-		}
-		meta.OwnerReferences = []metav1.OwnerReference{{UID: owner.UID}}
-	}
-	return meta
-}
-
-// ownerOf returns the UID of the controller of the object; empty if it has none.
-func ownerOf(meta *metav1.ObjectMeta) string {
-	if len(meta.OwnerReferences) == 0 {
-		return ""
-	}
-	return string(meta.OwnerReferences[0].UID)
 }

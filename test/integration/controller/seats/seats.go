@@ -62,6 +62,8 @@ func (h *hall) Groups() []quota.Group { return h.groups }
 
 func (h *hall) Nearest(string) quota.Group { return nil }
 
+func (h *hall) Unqueued(string) quota.Group { return nil }
+
 func (h *hall) Room(space quota.Space) int64 {
 	r := h.groups[space.Node].(*row)
 	if space.Resource != r.jobs {
@@ -105,11 +107,11 @@ func (r *row) Fits(quota.Demand) *quota.Refusal {
 
 func (r *row) Owed(quota.Demand) bool { return false }
 
-func (r *row) Charge(string, quota.Demand) { r.used++ }
+func (r *row) Charge(*quota.Charge) { r.used++ }
 
-func (r *row) Release(string, quota.Demand) { r.used-- }
+func (r *row) Release(*quota.Charge) { r.used-- }
 
-func (r *row) Spaces(_ quota.Demand, visit func(quota.Space)) { visit(r.space()) }
+func (r *row) Spaces(_ *quota.Charge, visit func(quota.Space)) { visit(r.space()) }
 
 func (r *row) space() quota.Space { return quota.Space{Node: r.node[0], Resource: r.jobs} }
 
@@ -169,6 +171,9 @@ func (s *Source) Listed() backend.Change {
 func (s *Source) decide() backend.Change {
 	return backend.Change{Quota: &backend.Quota{Backend: newHall(s.names, s.seats)}}
 }
+
+// Pods returns no rules, because pods take no seats.
+func (s *Source) Pods() backend.PodRules { return backend.PodRules{} }
 
 // Keep keeps nothing: no unit is asked what it is made of.
 func (s *Source) Keep(_, _ *v1alpha1.QueueUnitSpec) {}

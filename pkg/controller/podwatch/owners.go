@@ -1,0 +1,89 @@
+package podwatch
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// ownerKind is a kind of objects between pods and the jobs that create them.
+type ownerKind struct {
+	schema.GroupVersionResource
+	// label is the label by which pods name the object; empty if they do not.
+	label    string
+	informer cache.SharedIndexInformer
+	// missing is whether the API server has reported that it does not serve the kind.
+	missing atomic.Bool
+}
+
+// newOwnerKinds returns Jobs, RayClusters of RayJobs, and JobSets of TrainJobs. A cluster may not have
+// the latter two.
+func newOwnerKinds(config *rest.Config) ([]*ownerKind, error) {
+	client, err := metadata.NewForConfig(metadata.ConfigFor(config))
+	if err != nil {
+		return nil, fmt.Errorf("watching the owners of pods: %w", err)
+	}
+	kinds := []*ownerKind{
+		{GroupVersionResource: schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}},
+		{GroupVersionResource: schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayclusters"}, label: rayClusterLabel},
+		{GroupVersionResource: schema.GroupVersionResource{Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"}},
+	}
+	factory := metadatainformer.NewSharedInformerFactory(client, 0)
+	for _, kind := range kinds {
+		kind.informer = factory.ForResource(kind.GroupVersionResource).Informer()
+		if err := kind.informer.SetTransform(slimOwner); err != nil {
+			return nil, fmt.Errorf("watching %s: %w", kind.Resource, err)
+		}
+		if err := kind.informer.SetWatchErrorHandlerWithContext(kind.failed); err != nil {
+			return nil, fmt.Errorf("watching %s: %w", kind.Resource, err)
+		}
+	}
+	return kinds, nil
+}
+
+// failed logs no error for a kind that the cluster does not have. The informer tries again from time
+// to time.
+func (k *ownerKind) failed(ctx context.Context, r *cache.Reflector, err error) {
+	if apierrors.IsNotFound(err) {
+		k.missing.Store(true)
+		klog.FromContext(ctx).V(3).Info("The kind is not served; trying again later", "kind", r.TypeDescription())
+		return
+	}
+	cache.DefaultWatchErrorHandler(ctx, r, err)
+}
+
+// slimOwner reduces the metadata of an object to what is stored.
+func slimOwner(object any) (any, error) {
+	if o, is := object.(*metav1.PartialObjectMetadata); is {
+		slim := slimOf(o)
+		return &slim, nil
+	}
+	return object, nil
+}
+
+func (w *Watch) ownerSeen(kind *ownerKind, object any) {
+	if o, is := object.(*slim); is {
+		w.put(func() scheduler.Event {
+			return scheduler.OwnerChanged{Namespace: o.Namespace, UID: string(o.UID), Owner: o.owner, Label: labelled(kind.label, o.Name)}
+		})
+	}
+}
+
+func (w *Watch) ownerGone(kind *ownerKind, last any) {
+	if o, is := last.(*slim); is {
+		w.put(func() scheduler.Event {
+			return scheduler.OwnerGone{Namespace: o.Namespace, UID: string(o.UID), Label: labelled(kind.label, o.Name)}
+		})
+	}
+}

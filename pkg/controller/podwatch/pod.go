@@ -1,0 +1,121 @@
+package podwatch
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/pods"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// slim is the part of an object that is stored, because a cluster may have a hundred thousand pods.
+type slim struct {
+	metav1.ObjectMeta
+	// owner identifies the object that it belongs to; empty if none. orphan is whether only labels
+	// of the object do.
+	owner  string
+	orphan bool
+}
+
+// GetObjectKind returns an empty kind.
+func (s *slim) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject returns the object itself, because nothing changes it.
+func (s *slim) DeepCopyObject() runtime.Object { return s }
+
+func slimOf(o metav1.Object) slim {
+	owner, orphan := ownerOf(o)
+	return slim{owner: owner, orphan: orphan, ObjectMeta: metav1.ObjectMeta{
+		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion()}}
+}
+
+// pod is the part of a pod that is stored.
+type pod struct {
+	slim
+	use backend.PodUse
+	// goneAt is when the API server stops counting a pod that is being deleted, whether or not it
+	// still exists; zero for other pods. The pod uses ended from then on.
+	goneAt time.Time
+	ended  backend.PodUse
+	stray  bool
+}
+
+// DeepCopyObject returns the pod itself, because nothing changes it.
+func (p *pod) DeepCopyObject() runtime.Object { return p }
+
+func (w *Watch) slimPod(p *corev1.Pod) *pod {
+	over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	slim := &pod{slim: slimOf(p), use: w.rules.Weigh(p, over)}
+	slim.stray = w.counts(p, slim.orphan)
+	if p.DeletionTimestamp != nil && p.DeletionGracePeriodSeconds != nil && !over {
+		slim.goneAt = p.DeletionTimestamp.Add(time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
+		slim.ended = w.rules.Weigh(p, true)
+	}
+	return slim
+}
+
+// counts reports whether the pod counts for its namespace while no unit stands for it.
+func (w *Watch) counts(p *corev1.Pod, orphan bool) bool {
+	switch w.rules.Strays {
+	case backend.AllPods:
+		return true
+	case backend.UnqueuedPods:
+		return orphan || !isNodeService(p)
+	default:
+		return orphan
+	}
+}
+
+// isNodeService reports whether the pod is a static pod or belongs to a DaemonSet. Such pods serve a
+// node.
+func isNodeService(p *corev1.Pod) bool {
+	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return true
+	}
+	owner := metav1.GetControllerOfNoCopy(p)
+	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
+}
+
+func (w *Watch) podSeen(object any) {
+	if seen, is := object.(*pod); is {
+		w.put(func() scheduler.Event { return w.take(seen) })
+	}
+}
+
+func (w *Watch) podGone(_ string, last any) {
+	if seen, is := last.(*pod); is {
+		w.put(func() scheduler.Event {
+			w.ending.forget(seen)
+			return scheduler.PodGone{Namespace: seen.Namespace, UID: string(seen.UID)}
+		})
+	}
+}
+
+// take returns the current state of the pod.
+func (w *Watch) take(seen *pod) scheduler.Event {
+	use := seen.use
+	if !seen.goneAt.IsZero() {
+		if !w.clock.Now().Before(seen.goneAt) {
+			use = seen.ended
+		}
+		w.ending.watch(seen)
+	}
+	return scheduler.PodChanged{Pod: pods.Pod{Namespace: seen.Namespace, UID: string(seen.UID), Owner: seen.owner,
+		Requests: w.rules.Requests(use), Terminating: !seen.goneAt.IsZero(), Stray: seen.stray}}
+}
+
+// podEnded is called when the grace period of a pod that is being deleted is over.
+func (w *Watch) podEnded(uid string) {
+	w.put(func() scheduler.Event {
+		seen := w.ending.pods[uid]
+		if seen == nil {
+			return nil
+		}
+		return w.take(seen)
+	})
+}

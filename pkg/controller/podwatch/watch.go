@@ -1,0 +1,87 @@
+// Package podwatch watches the pods of the cluster, and the objects between pods and their jobs, for
+// the core.
+//
+// A pod belongs to the object that controls it. Between a pod and its job there may be a Job (of
+// the submitter of a RayJob, of a JobSet, or of the launcher of an MPIJob), a RayCluster (of a
+// RayJob), a Job and its JobSet (of a TrainJob), or another pod (a Spark driver). Only the metadata
+// of these objects is watched. An object that has lost its controller, because the controller was
+// deleted and its dependents were orphaned, belongs to the job that its labels name.
+package podwatch
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// Watch watches pods and their owners.
+type Watch struct {
+	rules  backend.PodRules
+	clock  clock.Clock
+	put    func(func() scheduler.Event)
+	ending *ending
+	// pods and kinds are the informers. Kinds are those of the objects between pods and jobs.
+	pods  cache.SharedIndexInformer
+	kinds []*ownerKind
+}
+
+// New returns a Watch. put makes the goroutine that decides call the function and apply the event,
+// which may be nil, in the order of the calls. It never blocks.
+func New(config *rest.Config, rules backend.PodRules, c clock.Clock, put func(func() scheduler.Event)) (*Watch, error) {
+	w := &Watch{rules: rules, clock: c, put: put}
+	w.ending = newEnding(c, w.podEnded)
+	config = rest.CopyConfig(config)
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("watching pods: %w", err)
+	}
+	w.pods = informers.NewSharedInformerFactory(client, 0).Core().V1().Pods().Informer()
+	if err := w.pods.SetTransform(w.slim); err != nil {
+		return nil, fmt.Errorf("watching pods: %w", err)
+	}
+	if w.kinds, err = newOwnerKinds(config); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// Start starts the watches, which run until the context ends, and returns without waiting. Each of
+// synced reports whether all existing objects of a kind were put.
+func (w *Watch) Start(ctx context.Context) (synced []cache.InformerSynced, err error) {
+	has, err := backend.Follow(w.pods, w.podSeen, w.podGone)
+	if err != nil {
+		return nil, fmt.Errorf("watching pods: %w", err)
+	}
+	synced = append(synced, has)
+	go w.pods.RunWithContext(ctx)
+	for _, kind := range w.kinds {
+		has, err := backend.Follow(kind.informer, func(o any) { w.ownerSeen(kind, o) }, func(_ string, o any) { w.ownerGone(kind, o) })
+		if err != nil {
+			return nil, fmt.Errorf("watching %s: %w", kind.Resource, err)
+		}
+		synced = append(synced, func() bool { return has() || kind.missing.Load() })
+		go kind.informer.RunWithContext(ctx)
+	}
+	go w.ending.run(ctx)
+	return synced, nil
+}
+
+// slim reduces a pod to what is stored.
+func (w *Watch) slim(object any) (any, error) {
+	if p, is := object.(*corev1.Pod); is {
+		return w.slimPod(p), nil
+	}
+	return object, nil
+}

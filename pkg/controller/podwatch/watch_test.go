@@ -1,0 +1,256 @@
+package podwatch
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/pods"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// desk is a Watch whose informers are the test itself. A pod uses 1 while it has not ended.
+type desk struct {
+	*Watch
+	t      *testing.T
+	clock  *clocktesting.FakeClock
+	ledger *pods.Ledger
+
+	mu    sync.Mutex
+	taken []func() scheduler.Event
+}
+
+func newDesk(t *testing.T, strays backend.Strays) *desk {
+	t.Helper()
+	d := &desk{t: t, clock: clocktesting.NewFakeClock(time.Unix(1e9, 0)), ledger: pods.New()}
+	rules := backend.PodRules{Strays: strays,
+		Weigh: func(_ *corev1.Pod, ended bool) backend.PodUse { return !ended },
+		Requests: func(use backend.PodUse) resources.Vector {
+			if use != true {
+				return nil
+			}
+			return resources.Vector{{ID: 1, Value: 1}}
+		}}
+	w, err := New(&rest.Config{Host: "http://nowhere"}, rules, d.clock, func(event func() scheduler.Event) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.taken = append(d.taken, event)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Watch = w
+	go d.ending.run(t.Context())
+	return d
+}
+
+// uses fails unless the pods of the holder, or the strays, use this much.
+func (d *desk) uses(holder string, want int64) {
+	d.t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, take := range d.taken {
+		switch e := take().(type) {
+		case scheduler.PodChanged:
+			d.ledger.Pod(e.Pod)
+		case scheduler.PodGone:
+			d.ledger.Gone(e.Namespace, e.UID)
+		case scheduler.OwnerChanged:
+			d.ledger.Object(e.Namespace, e.UID, e.Owner)
+			d.ledger.Label(e.Namespace, e.Label, e.UID)
+		case scheduler.OwnerGone:
+			d.ledger.Gone(e.Namespace, e.UID)
+			d.ledger.Unlabel(e.Namespace, e.Label)
+		}
+	}
+	d.taken = nil
+	if got, _ := d.ledger.Requested(pods.Holder{Namespace: "a", UID: holder}).Get(1); got != want {
+		d.t.Errorf("the pods of %q use %d, want %d", holder, got, want)
+	}
+}
+
+func (d *desk) pending() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.taken)
+}
+
+// pod returns a pod as it is stored.
+func (d *desk) pod(metadata string, changes ...func(*corev1.Pod)) any {
+	d.t.Helper()
+	p := new(corev1.Pod)
+	if err := yaml.UnmarshalStrict([]byte(`{metadata: {namespace: a, name: p, uid: p, `+metadata+`}}`), p); err != nil {
+		d.t.Fatal(err)
+	}
+	for _, change := range changes {
+		change(p)
+	}
+	stored, err := d.slim(p)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return stored
+}
+
+// owner returns an object between a pod and its job as it is stored.
+func (d *desk) owner(text string) any {
+	d.t.Helper()
+	o := new(metav1.PartialObjectMetadata)
+	if err := yaml.UnmarshalStrict([]byte(text), o); err != nil {
+		d.t.Fatal(err)
+	}
+	stored, err := slimOwner(o)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return stored
+}
+
+func (d *desk) hold(uid string) { d.ledger.Hold(pods.Holder{Namespace: "a", UID: uid}) }
+
+func TestAPodCountsUntilItHasEndedOrIsGone(t *testing.T) {
+	d := newDesk(t, backend.AllPods)
+	d.podSeen(d.pod(""))
+	d.uses("", 1)
+	for _, phase := range []corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed} {
+		d.podSeen(d.pod("", func(p *corev1.Pod) { p.Status.Phase = phase }))
+		d.uses("", 0)
+		d.podSeen(d.pod(""))
+		d.uses("", 1)
+	}
+	d.podGone("a/p", d.pod(""))
+	d.uses("", 0)
+}
+
+func TestADeletedPodCountsNoLongerThanItsGracePeriod(t *testing.T) {
+	d := newDesk(t, backend.AllPods)
+	deleted := func(p *corev1.Pod) {
+		p.DeletionTimestamp = &metav1.Time{Time: d.clock.Now().Add(30 * time.Second)}
+		p.DeletionGracePeriodSeconds = ptr.To[int64](30)
+	}
+	d.podSeen(d.pod("", deleted))
+	d.uses("", 1)
+	deadline := time.After(10 * time.Second)
+	for !d.clock.HasWaiters() {
+		select {
+		case <-deadline:
+			t.Fatal("nobody waits for the end of the grace period")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	d.clock.Step(59 * time.Second)
+	d.uses("", 1)
+	d.clock.Step(2 * time.Second)
+	for d.pending() == 0 {
+		select {
+		case <-deadline:
+			t.Fatal("the end of the grace period was not reported")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	d.uses("", 0)
+	// What is heard of it afterwards changes nothing.
+	d.podSeen(d.pod("", func(p *corev1.Pod) {
+		p.DeletionTimestamp = &metav1.Time{Time: d.clock.Now().Add(-31 * time.Second)}
+		p.DeletionGracePeriodSeconds = ptr.To[int64](30)
+	}))
+	d.uses("", 0)
+	d.podGone("a/p", d.pod("", deleted))
+	d.uses("", 0)
+	if len(d.ending.pods) > 0 {
+		t.Error("a pod that is gone is still watched")
+	}
+}
+
+func TestAPodIsFoundToBeItsJobsThroughIntermediateOwners(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		between []string
+		owner   string
+	}{
+		{"directly", nil, "[{uid: job, controller: true}]"},
+		{"by the one who controls it, of several owners", nil, "[{uid: other}, {uid: job, controller: true}]"},
+		{"by the only owner, though that does not control it", nil, "[{uid: job}]"},
+		{"through a Job", []string{`{metadata: {namespace: a, name: j, uid: between, ownerReferences: [{uid: job, controller: true}]}}`}, "[{uid: between, controller: true}]"},
+		{"through two objects", []string{
+			`{metadata: {namespace: a, name: j, uid: middle, ownerReferences: [{uid: job, controller: true}]}}`,
+			`{metadata: {namespace: a, name: k, uid: between, ownerReferences: [{uid: middle, controller: true}]}}`}, "[{uid: between, controller: true}]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t, backend.AllPods)
+			d.hold("job")
+			d.podSeen(d.pod("ownerReferences: " + c.owner))
+			for _, text := range c.between {
+				d.ownerSeen(d.kinds[0], d.owner(text))
+			}
+			d.uses("job", 1)
+			d.uses("", 0)
+			for _, text := range c.between {
+				d.ownerGone(d.kinds[0], d.owner(text))
+			}
+			d.uses("job", 1) // it is known as long as the pod is there
+		})
+	}
+}
+
+func TestAPodThatLostItsControllerIsFoundByItsLabels(t *testing.T) {
+	for _, c := range []struct {
+		name, labels, between string
+		job                   string
+	}{
+		{"of a Job", "{batch.kubernetes.io/controller-uid: job}", "", "job"},
+		{"of a JobSet", "{batch.kubernetes.io/controller-uid: between, jobset.sigs.k8s.io/jobset-uid: job}", "", "job"},
+		{"of a training job", "{training.kubeflow.org/job-name: name}", "", "training.kubeflow.org/job-name=name"},
+		{"of a RayCluster", "{ray.io/cluster: name}", "", "ray.io/cluster=name"},
+		{"of the RayCluster of a RayJob", "{ray.io/cluster: between}", `{metadata: {namespace: a, name: between, uid: between, ownerReferences: [{uid: job, controller: true}]}}`, "job"},
+		{"of an orphaned RayCluster", "{ray.io/cluster: between}", `{metadata: {namespace: a, name: between, uid: between, labels: {ray.io/originated-from-cr-name: name}}}`, "ray.io/originated-from-cr-name=name"},
+		{"of a SparkApplication", "{sparkoperator.k8s.io/app-name: name}", "", "sparkoperator.k8s.io/app-name=name"},
+		{"of a Workflow", "{workflows.argoproj.io/workflow: name}", "", "workflows.argoproj.io/workflow=name"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t, backend.Orphans)
+			d.podSeen(d.pod("labels: " + c.labels))
+			if c.between != "" {
+				d.ownerSeen(d.kinds[1], d.owner(c.between))
+			}
+			d.uses("", 1)
+			d.hold("job")
+			if strings.Contains(c.job, "=") {
+				d.ledger.Label("a", c.job, "job")
+			}
+			d.uses("job", 1)
+			d.uses("", 0)
+		})
+	}
+}
+
+func TestWhichPodsCountThatNoUnitStandsFor(t *testing.T) {
+	for _, c := range []struct {
+		name, metadata     string
+		orphan, other, all int64
+	}{
+		{"a notebook", "ownerReferences: [{kind: StatefulSet, uid: s, controller: true}]", 0, 1, 1},
+		{"a pod without an owner", "", 0, 1, 1},
+		{"an orphan", "labels: {ray.io/cluster: gone}", 1, 1, 1},
+		{"a pod of a DaemonSet", "ownerReferences: [{kind: DaemonSet, uid: s, controller: true}]", 0, 0, 1},
+		{"a static pod", "annotations: {kubernetes.io/config.mirror: x}, ownerReferences: [{kind: Node, uid: s, controller: true}]", 0, 0, 1},
+	} {
+		for strays, want := range map[backend.Strays]int64{backend.Orphans: c.orphan, backend.UnqueuedPods: c.other, backend.AllPods: c.all} {
+			t.Run(c.name, func(t *testing.T) {
+				d := newDesk(t, strays)
+				d.podSeen(d.pod(c.metadata))
+				d.uses("", want)
+			})
+		}
+	}
+}

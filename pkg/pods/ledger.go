@@ -1,0 +1,210 @@
+// Package pods attributes the requests of pods to the jobs that they belong to.
+//
+// Terms. An object is a pod, or something that pods may belong to: a job, an object between a job
+// and its pods, such as the Job of a JobSet, or the value of a label that identifies a job. A holder
+// is an object that was declared with Hold, because it uses quota. A pod counts for the nearest
+// holder among the objects that it belongs to. A stray is a pod without a holder that counts
+// nevertheless, for its namespace.
+//
+// Invariants. What a holder requests is the exact sum of the requests of the pods that count for it.
+// An object is forgotten when it does not exist, is no holder, and nothing belongs to it. The order
+// in which objects are seen does not matter.
+//
+// Sums are exact and cannot overflow; a Vector contains at most the greatest int64. A Ledger is not
+// safe for concurrent use.
+package pods
+
+import (
+	"slices"
+
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+// Pod is what a Ledger receives of a pod.
+type Pod struct {
+	Namespace, UID string
+	// Owner identifies the object that the pod belongs to; empty if none.
+	Owner string
+	// Requests is what the pod requests; empty if it has ended.
+	Requests resources.Vector
+	// Terminating is whether the pod is being deleted.
+	Terminating bool
+	// Stray is whether the pod counts for its namespace while it has no holder.
+	Stray bool
+}
+
+// Holder identifies a holder, or the strays of a namespace if UID is empty.
+type Holder struct{ Namespace, UID string }
+
+// Ledger attributes pods to holders.
+type Ledger struct {
+	namespaces map[string]*namespace
+	changed    map[Holder]struct{}
+}
+
+// New returns a Ledger without pods and holders.
+func New() *Ledger {
+	return &Ledger{namespaces: map[string]*namespace{}, changed: map[Holder]struct{}{}}
+}
+
+// Pod processes that a pod exists or has changed.
+func (l *Ledger) Pod(p Pod) {
+	n := l.namespace(p.Namespace)
+	pod := n.object(p.UID)
+	n.count(pod, pod.holder, nil)
+	pod.seen = true
+	pod.pod = &podFacts{requests: p.Requests, terminating: p.Terminating, stray: p.Stray}
+	n.attach(pod, p.Owner)
+	n.count(pod, pod.nearestHolder(), pod.pod)
+}
+
+// Object processes that an object that pods may belong to exists or has changed. The owner
+// identifies the object that it belongs to; empty if none. An object without an owner matters only
+// if something belongs to it, and need not be reported.
+func (l *Ledger) Object(name, id, owner string) {
+	n := l.namespaces[name]
+	if owner == "" && (n == nil || n.objects[id] == nil) {
+		return
+	}
+	n = l.namespace(name)
+	o := n.object(id)
+	o.seen = true
+	n.attach(o, owner)
+}
+
+// Gone processes that a pod or another object was deleted. Its owner remains known while something
+// belongs to it.
+func (l *Ledger) Gone(name, id string) {
+	n := l.namespaces[name]
+	if n == nil || n.objects[id] == nil {
+		return
+	}
+	o := n.objects[id]
+	n.count(o, nil, nil)
+	o.seen, o.pod = false, nil
+	n.drop(o)
+}
+
+// Label processes that the object has a label by which pods name it that have lost their controller.
+// Of several holders with the same label, the first has it.
+func (l *Ledger) Label(name, label, id string) {
+	if label == "" {
+		return
+	}
+	n := l.namespace(name)
+	if at := n.objects[label]; at == nil || at.above == nil || !at.above.holds {
+		l.Object(name, label, id)
+	}
+}
+
+// Unlabel reverts Label, except for a holder.
+func (l *Ledger) Unlabel(name, label string) {
+	n := l.namespaces[name]
+	if n == nil || n.objects[label] == nil {
+		return
+	}
+	if above := n.objects[label].above; above == nil || !above.holds {
+		l.Gone(name, label)
+	}
+}
+
+// Hold declares a holder.
+func (l *Ledger) Hold(h Holder) {
+	n := l.namespace(h.Namespace)
+	o := n.object(h.UID)
+	if o.holds {
+		return
+	}
+	o.holds = true
+	if o.sum == nil {
+		o.sum = &sum{}
+	}
+	n.recount(o, 0)
+}
+
+// Drop reverts Hold.
+func (l *Ledger) Drop(h Holder) {
+	n := l.namespaces[h.Namespace]
+	if n == nil || n.objects[h.UID] == nil {
+		return
+	}
+	o := n.objects[h.UID]
+	o.holds = false
+	n.recount(o, 0)
+	n.drop(o)
+}
+
+// Pods returns the number of pods that count for the holder, ended pods included.
+func (l *Ledger) Pods(h Holder) int {
+	if s := l.sumOf(h); s != nil {
+		return s.pods
+	}
+	return 0
+}
+
+// Requested returns what the pods of the holder request, or the strays of a namespace.
+func (l *Ledger) Requested(h Holder) resources.Vector {
+	s := l.sumOf(h)
+	if s == nil {
+		return nil
+	}
+	return s.all.vector()
+}
+
+// Lasting is like Requested, but without the pods that are being deleted.
+func (l *Ledger) Lasting(h Holder) resources.Vector {
+	s := l.sumOf(h)
+	if s == nil {
+		return nil
+	}
+	return s.lasting.vector()
+}
+
+func (l *Ledger) sumOf(h Holder) *sum {
+	n := l.namespaces[h.Namespace]
+	if n == nil {
+		return nil
+	}
+	if h.UID == "" {
+		return &n.strays
+	}
+	if o := n.objects[h.UID]; o != nil && o.holds {
+		return o.sum
+	}
+	return nil
+}
+
+// Namespaces returns the namespaces with strays, in order.
+func (l *Ledger) Namespaces() []string {
+	var names []string
+	for name, n := range l.namespaces {
+		if len(n.strays.all) > 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Changed returns the holders for which Requested or Lasting may have changed since the last call, in
+// no particular order.
+func (l *Ledger) Changed() []Holder {
+	if len(l.changed) == 0 {
+		return nil
+	}
+	changed := make([]Holder, 0, len(l.changed))
+	for h := range l.changed {
+		changed = append(changed, h)
+	}
+	clear(l.changed)
+	return changed
+}
+
+func (l *Ledger) namespace(name string) *namespace {
+	n := l.namespaces[name]
+	if n == nil {
+		n = &namespace{ledger: l, name: name, objects: map[string]*object{}}
+		l.namespaces[name] = n
+	}
+	return n
+}

@@ -1,0 +1,222 @@
+package pods
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+// world is what exists, from which each figure is computed again on request.
+type world struct {
+	objects map[string]*thing
+	holders map[string]bool
+}
+
+type thing struct {
+	seen  bool
+	owner string
+	pod   *Pod
+}
+
+const ns = "ns"
+
+// holderOf walks up from a pod to the first holder.
+func (w *world) holderOf(id string) string {
+	for depth := 0; id != "" && depth <= maxDepth; depth++ {
+		if w.holders[id] {
+			return id
+		}
+		o := w.objects[id]
+		if o == nil {
+			return ""
+		}
+		id = o.owner
+	}
+	return ""
+}
+
+// forget drops what does not exist, holds nothing and has nothing below it.
+func (w *world) forget() {
+	for again := true; again; {
+		again = false
+		for id, o := range w.objects {
+			hasParts := false
+			for other, part := range w.objects {
+				hasParts = hasParts || part.owner == id && other != id
+			}
+			if !o.seen && !hasParts && !w.holders[id] {
+				delete(w.objects, id)
+				again = true
+			}
+		}
+	}
+}
+
+// requested is the sum for a holder, or for the strays.
+func (w *world) requested(holder string, lasting bool) map[resources.ID]int64 {
+	sum := map[resources.ID]int64{}
+	for id, o := range w.objects {
+		if o.pod == nil || lasting && o.pod.Terminating || w.holderOf(id) != holder || holder == "" && !o.pod.Stray {
+			continue
+		}
+		for _, a := range o.pod.Requests {
+			sum[a.ID] += a.Value
+		}
+	}
+	maps.DeleteFunc(sum, func(_ resources.ID, value int64) bool { return value == 0 })
+	return sum
+}
+
+func (w *world) object(id string) *thing {
+	if w.objects[id] == nil {
+		w.objects[id] = new(thing)
+	}
+	return w.objects[id]
+}
+
+func drawPod(t *rapid.T, uid, owner string) Pod {
+	p := Pod{Namespace: ns, UID: uid, Owner: owner, Terminating: rapid.Bool().Draw(t, "terminating"), Stray: rapid.Bool().Draw(t, "stray")}
+	for id := range resources.ID(3) {
+		if rapid.Bool().Draw(t, "requests") {
+			p.Requests = append(p.Requests, resources.Amount{ID: id, Value: rapid.Int64Range(1, 5).Draw(t, "value")})
+		}
+	}
+	return p
+}
+
+// Whatever exists, and in whatever order it is seen: each sum is what it is by definition, and each
+// change of a sum is reported.
+func TestPropertyEachPodCountsForItsNearestHolder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := &world{objects: map[string]*thing{}, holders: map[string]bool{}}
+		l := New()
+		ids := rapid.SampledFrom([]string{"job1", "job2", "cluster", "driver", "pod1", "pod2", "pod3", "pod4"})
+		owners := rapid.SampledFrom([]string{"", "job1", "job2", "cluster", "driver", "pod1"})
+		before := map[string]resources.Vector{}
+		t.Repeat(map[string]func(*rapid.T){
+			"a pod is seen": func(t *rapid.T) {
+				p := drawPod(t, ids.Draw(t, "uid"), owners.Draw(t, "owner"))
+				o := w.object(p.UID)
+				o.seen, o.owner, o.pod = true, p.Owner, &p
+				if p.Owner != "" {
+					w.object(p.Owner)
+				}
+				l.Pod(p)
+			},
+			"an owner is seen": func(t *rapid.T) {
+				id, owner := ids.Draw(t, "id"), owners.Draw(t, "owner")
+				o := w.object(id)
+				o.seen, o.owner = true, owner
+				if owner != "" {
+					w.object(owner)
+				}
+				l.Object(ns, id, owner)
+			},
+			"something is gone": func(t *rapid.T) {
+				id := ids.Draw(t, "id")
+				if o := w.objects[id]; o != nil {
+					o.seen, o.pod = false, nil
+				}
+				l.Gone(ns, id)
+			},
+			"a holder is declared": func(t *rapid.T) {
+				id := ids.Draw(t, "id")
+				w.holders[id] = true
+				w.object(id)
+				l.Hold(Holder{ns, id})
+			},
+			"a holder is dropped": func(t *rapid.T) {
+				id := ids.Draw(t, "id")
+				delete(w.holders, id)
+				l.Drop(Holder{ns, id})
+			},
+			"": func(t *rapid.T) {
+				w.forget()
+				changed := map[string]bool{}
+				for _, h := range l.Changed() {
+					changed[h.UID] = true
+				}
+				for _, holder := range append(slices.Sorted(maps.Keys(w.holders)), "") {
+					h := Holder{ns, holder}
+					equal(t, holder, l.Requested(h), w.requested(holder, false))
+					equal(t, holder, l.Lasting(h), w.requested(holder, true))
+					if !l.Requested(h).Equal(before[holder]) && !changed[holder] {
+						t.Fatalf("the change of %q was not reported", holder)
+					}
+				}
+				clear(before)
+				for _, holder := range append(slices.Sorted(maps.Keys(w.holders)), "") {
+					before[holder] = l.Requested(Holder{ns, holder})
+				}
+			},
+		})
+		for id := range w.objects {
+			l.Gone(ns, id)
+		}
+		for id := range w.holders {
+			l.Drop(Holder{ns, id})
+		}
+		if n := l.namespaces[ns]; n != nil {
+			if len(n.strays.all) > 0 || len(n.strays.lasting) > 0 || n.strays.pods != 0 {
+				t.Fatalf("left over: %v", n.strays)
+			}
+			for _, o := range n.objects { // cycles are all that may be left
+				if o.above == nil || o.pod != nil || o.holds {
+					t.Fatalf("left over: %+v", o)
+				}
+			}
+		}
+	})
+}
+
+func equal(t *rapid.T, holder string, got resources.Vector, want map[resources.ID]int64) {
+	t.Helper()
+	sum := map[resources.ID]int64{}
+	for _, a := range got {
+		sum[a.ID] = a.Value
+	}
+	if !maps.Equal(sum, want) {
+		t.Fatalf("the pods of %q request %v, want %v", holder, sum, want)
+	}
+}
+
+func one(uid, owner string, stray bool) Pod {
+	return Pod{Namespace: ns, UID: uid, Owner: owner, Requests: resources.Vector{{ID: 1, Value: 1}}, Stray: stray}
+}
+
+func (l *Ledger) of(holder string) int64 {
+	value, _ := l.Requested(Holder{ns, holder}).Get(1)
+	return value
+}
+
+func TestAPodThatLostItsControllerCountsForTheHolderWithItsLabel(t *testing.T) {
+	const label = "training.kubeflow.org/job-name=train"
+	for _, order := range []string{"label first", "pod first"} {
+		l := New()
+		l.Hold(Holder{ns, "old"})
+		l.Pod(one("p", "old", false))
+		if order == "pod first" {
+			l.Pod(one("p", label, true))
+		}
+		l.Label(ns, label, "old")
+		l.Hold(Holder{ns, "new"}) // a job of the same name, created after the old one was deleted
+		l.Label(ns, label, "new")
+		l.Pod(one("p", label, true))
+		if l.of("old") != 1 || l.of("new") != 0 || l.of("") != 0 {
+			t.Errorf("%s: the pods of the old, the new and of no job request %d, %d, %d", order, l.of("old"), l.of("new"), l.of(""))
+		}
+		l.Unlabel(ns, label) // its holder remains
+		l.Gone(ns, "old")
+		if l.of("old") != 1 {
+			t.Errorf("%s: the pods of the old job request %d", order, l.of("old"))
+		}
+		l.Drop(Holder{ns, "old"})
+		if l.of("") != 1 {
+			t.Errorf("%s: the pods of no job request %d", order, l.of(""))
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package pods
+
+import "kube-queue.dev/kube-queue/pkg/resources"
+
+// maxDepth bounds the number of objects between a pod and its holder, because owner references may
+// form cycles.
+const maxDepth = 8
+
+// namespace contains the objects of a namespace. An owner and what belongs to it are always in the
+// same namespace.
+type namespace struct {
+	ledger  *Ledger
+	name    string
+	objects map[string]*object
+	strays  sum
+}
+
+// object is a pod, or something that pods may belong to.
+type object struct {
+	id    string
+	above *object
+	below map[*object]struct{}
+	// seen is whether the object itself is known to exist.
+	seen bool
+	// holds is whether the object is a holder. sum is what its pods request; nil if it never was one.
+	holds bool
+	sum   *sum
+
+	// pod is set if it is a pod. holder is the holder for which it counts; nil if none. counted is
+	// what counts, for the holder or as a stray.
+	pod     *podFacts
+	holder  *object
+	counted *podFacts
+}
+
+// podFacts never change.
+type podFacts struct {
+	requests           resources.Vector
+	terminating, stray bool
+}
+
+func (n *namespace) object(id string) *object {
+	o := n.objects[id]
+	if o == nil {
+		o = &object{id: id}
+		n.objects[id] = o
+	}
+	return o
+}
+
+// nearestHolder returns the nearest holder among the object and its owners; nil if there is none.
+func (o *object) nearestHolder() *object {
+	for depth := 0; o != nil && depth <= maxDepth; depth++ {
+		if o.holds {
+			return o
+		}
+		o = o.above
+	}
+	return nil
+}
+
+// attach sets the owner of the object.
+func (n *namespace) attach(o *object, owner string) {
+	switch {
+	case o.above == nil && owner == "", o.above != nil && o.above.id == owner:
+		return
+	}
+	if before := o.above; before != nil {
+		o.above = nil
+		delete(before.below, o)
+		n.drop(before)
+	}
+	if owner != "" {
+		o.above = n.object(owner)
+		if o.above.below == nil {
+			o.above.below = map[*object]struct{}{}
+		}
+		o.above.below[o] = struct{}{}
+	}
+	n.recount(o, 0)
+}
+
+// recount assigns each pod at and below the object to its nearest holder.
+func (n *namespace) recount(o *object, depth int) {
+	if o.pod != nil {
+		if holder := o.nearestHolder(); holder != o.holder {
+			n.count(o, holder, o.pod)
+		}
+	}
+	if depth == maxDepth {
+		return
+	}
+	for below := range o.below {
+		n.recount(below, depth+1)
+	}
+}
+
+// count sets what the pod counts, and for which holder. Facts are nil if it no longer counts.
+func (n *namespace) count(pod *object, holder *object, facts *podFacts) {
+	if pod.counted != nil {
+		n.add(pod.holder, pod.counted, false)
+	}
+	pod.holder, pod.counted = holder, facts
+	if facts != nil {
+		n.add(holder, facts, true)
+	}
+}
+
+// add adds a pod to the sum of its holder, or subtracts it.
+func (n *namespace) add(holder *object, facts *podFacts, plus bool) {
+	h := Holder{Namespace: n.name}
+	to := &n.strays
+	if holder != nil {
+		h.UID, to = holder.id, holder.sum
+	} else if !facts.stray {
+		return
+	}
+	if plus {
+		to.pods++
+	} else {
+		to.pods--
+	}
+	to.all.add(facts.requests, plus)
+	if !facts.terminating {
+		to.lasting.add(facts.requests, plus)
+	}
+	n.ledger.changed[h] = struct{}{}
+}
+
+// drop removes an object, and then its owners, if nothing refers to them any more.
+func (n *namespace) drop(o *object) {
+	for o != nil && !o.seen && !o.holds && len(o.below) == 0 {
+		delete(n.objects, o.id)
+		above := o.above
+		if above != nil {
+			o.above = nil
+			delete(above.below, o)
+		}
+		o = above
+	}
+	if len(n.objects) == 0 {
+		delete(n.ledger.namespaces, n.name)
+	}
+}

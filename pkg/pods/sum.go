@@ -1,0 +1,52 @@
+package pods
+
+import (
+	"slices"
+
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+// sum is what pods request: all of them, and those that are not being deleted.
+type sum struct {
+	pods         int
+	all, lasting amounts
+}
+
+// amounts are sums by resource, in the order of the resources, without zeros.
+type amounts []amount
+
+type amount struct {
+	id  resources.ID
+	sum resources.Sum
+}
+
+// add adds the vector, or subtracts it.
+func (a *amounts) add(v resources.Vector, plus bool) {
+	for _, by := range v {
+		at, found := slices.BinarySearchFunc(*a, by.ID, func(a amount, id resources.ID) int { return int(a.id) - int(id) })
+		if !found {
+			*a = slices.Insert(*a, at, amount{id: by.ID})
+		}
+		sum := &(*a)[at].sum
+		if plus {
+			*sum = sum.Plus(by.Value)
+		} else {
+			*sum = sum.Minus(by.Value)
+		}
+		if *sum == (resources.Sum{}) {
+			*a = slices.Delete(*a, at, at+1)
+		}
+	}
+}
+
+// vector returns the sums, each at most the greatest int64.
+func (a amounts) vector() resources.Vector {
+	if len(a) == 0 {
+		return nil
+	}
+	v := make(resources.Vector, 0, len(a))
+	for _, of := range a {
+		v = append(v, resources.Amount{ID: of.id, Value: of.sum.Clamp()})
+	}
+	return v
+}

@@ -1,0 +1,295 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"kube-queue.dev/kube-queue/pkg/pods"
+	"kube-queue.dev/kube-queue/pkg/quota"
+)
+
+// charge is what is charged, and where.
+type charge struct {
+	group quota.Group
+	quota.Charge
+}
+
+// holder is a job whose pods count for its units. It exists while a unit names it that was admitted at
+// some time, and after that while pods of the job are left.
+type holder struct {
+	pods.Holder
+	label string
+	// units are the units that name the job, usually one. Its pods are charged together with the
+	// first.
+	units []*unit
+	// left is what is charged for pods after the last unit is gone; nil if nothing is. lastQuotaName,
+	// lastQuota and preemptible are from the last unit.
+	left                     *charge
+	lastQuotaName, lastQuota string
+	preemptible              bool
+}
+
+// PodChanged means that a pod exists or has changed.
+type PodChanged struct{ Pod pods.Pod }
+
+// PodGone means that a pod was deleted.
+type PodGone struct{ Namespace, UID string }
+
+// OwnerChanged means that an object exists or has changed to which pods may belong.
+type OwnerChanged struct {
+	Namespace, UID string
+	// Owner identifies the object that it belongs to; empty if none.
+	Owner string
+	// Label identifies the object for pods that have lost their controller; empty if its UID does.
+	Label string
+}
+
+// OwnerGone means that such an object was deleted.
+type OwnerGone struct{ Namespace, UID, Label string }
+
+func (e PodChanged) apply(s *Scheduler, _ time.Time) {
+	s.pods.Pod(e.Pod)
+	s.chargePods()
+}
+
+func (e PodGone) apply(s *Scheduler, _ time.Time) {
+	s.pods.Gone(e.Namespace, e.UID)
+	s.chargePods()
+}
+
+func (e OwnerChanged) apply(s *Scheduler, _ time.Time) {
+	s.pods.Object(e.Namespace, e.UID, e.Owner)
+	s.pods.Label(e.Namespace, e.Label, e.UID)
+	s.chargePods()
+}
+
+func (e OwnerGone) apply(s *Scheduler, _ time.Time) {
+	s.pods.Gone(e.Namespace, e.UID)
+	s.pods.Unlabel(e.Namespace, e.Label)
+	s.chargePods()
+}
+
+// chargePods charges what pods request now to the holders for which it has changed.
+func (s *Scheduler) chargePods() {
+	changed := s.pods.Changed()
+	if len(changed) > 1 {
+		slices.SortFunc(changed, func(a, b pods.Holder) int {
+			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.UID, b.UID))
+		})
+	}
+	for _, id := range changed {
+		switch h := s.holders[id]; {
+		case id.UID == "":
+			s.chargeStrays(id)
+		case h == nil:
+		case len(h.units) > 0:
+			s.chargeUnit(h.units[0])
+		default:
+			s.chargeLeft(h)
+		}
+	}
+}
+
+// hold declares the job of the unit as a holder if the unit was admitted at some time. Other units
+// have no pods, and most units wait.
+func (s *Scheduler) hold(u *unit) {
+	id := pods.Holder{Namespace: u.namespace(), UID: u.Owner}
+	wanted := u.Owner != "" && (u.assumed || u.Attempts > 0 || u.Phase.holdsQuota())
+	if u.holder != nil && (!wanted || u.holder.Holder != id) {
+		s.unhold(u)
+	}
+	if !wanted {
+		return
+	}
+	h := u.holder
+	if h == nil {
+		if h = s.holders[id]; h == nil {
+			h = &holder{Holder: id, label: u.Label}
+			s.holders[id] = h
+			s.pods.Hold(id)
+			s.pods.Label(id.Namespace, h.label, id.UID)
+		}
+		h.units = append(h.units, u)
+		u.holder = h
+		s.chargeLeft(h)
+	}
+	h.lastQuotaName, h.lastQuota, h.preemptible = u.QuotaName, cmp.Or(u.Quota, h.lastQuota), u.Demand.Preemptible
+}
+
+// unhold reverts hold. The pods that are left are charged to another unit of the job, or without a
+// unit until they are gone.
+func (s *Scheduler) unhold(u *unit) {
+	h := u.holder
+	if h == nil {
+		return
+	}
+	u.holder = nil
+	h.units = slices.DeleteFunc(h.units, func(other *unit) bool { return other == u })
+	if len(h.units) > 0 {
+		s.chargeUnit(h.units[0])
+		return
+	}
+	s.chargeLeft(h)
+}
+
+// chargeUnit charges the unit what it uses: what it was admitted with while it holds quota, and what
+// its pods request while there are any.
+func (s *Scheduler) chargeUnit(u *unit) {
+	var now *charge
+	if group := s.chargedTo(u); group != nil {
+		now = &charge{group: group, Charge: quota.Charge{Demand: quota.Demand{Preemptible: u.Demand.Preemptible}}}
+		if u.holdsQuota() {
+			now.Demand = u.Demand
+		}
+		if h := u.holder; h != nil && h.units[0] == u {
+			now.Pods = s.pods.Requested(h.Holder)
+		}
+		if !u.holdsQuota() && len(now.Pods) == 0 {
+			now = nil
+		}
+	}
+	s.recharge(&u.charged, now)
+}
+
+// chargeLeft charges the pods that are left of a job without units. When none is left, the holder is
+// dropped.
+func (s *Scheduler) chargeLeft(h *holder) {
+	if len(h.units) > 0 {
+		s.recharge(&h.left, nil)
+		return
+	}
+	if s.pods.Pods(h.Holder) == 0 {
+		s.recharge(&h.left, nil)
+		delete(s.holders, h.Holder)
+		s.pods.Drop(h.Holder)
+		s.pods.Unlabel(h.Namespace, h.label)
+		return
+	}
+	var now *charge
+	requested := s.pods.Requested(h.Holder)
+	if group := s.groupOf(h.Namespace, h.lastQuotaName, h.lastQuota); group != nil && len(requested) > 0 {
+		now = &charge{group: group, Charge: quota.Charge{Demand: quota.Demand{Preemptible: h.preemptible}, Pods: requested}}
+	}
+	s.recharge(&h.left, now)
+}
+
+// chargeStrays charges the pods of a namespace that belong to no unit.
+func (s *Scheduler) chargeStrays(id pods.Holder) {
+	was := s.strays[id.Namespace]
+	var now *charge
+	if requested := s.pods.Requested(id); len(requested) > 0 && s.backend != nil {
+		if group := s.backend.Unqueued(id.Namespace); group != nil {
+			now = &charge{group: group, Charge: quota.Charge{Demand: quota.Demand{Preemptible: true}, Pods: requested, Unqueued: true}}
+		}
+	}
+	s.recharge(&was, now)
+	if was == nil {
+		delete(s.strays, id.Namespace)
+	} else {
+		s.strays[id.Namespace] = was
+	}
+}
+
+// dropCharges forgets all charges, because they are dropped together with their backend.
+func (s *Scheduler) dropCharges() {
+	for _, u := range s.units {
+		u.charged = nil
+	}
+	for _, h := range s.holders {
+		h.left = nil
+	}
+	clear(s.strays)
+}
+
+// chargeWithoutUnit charges all pods that are not charged together with a unit.
+func (s *Scheduler) chargeWithoutUnit() {
+	for _, h := range s.holders {
+		s.chargeLeft(h)
+	}
+	for _, namespace := range s.pods.Namespaces() {
+		s.chargeStrays(pods.Holder{Namespace: namespace})
+	}
+}
+
+// recharge replaces a charge. Either may be nil. Shapes are woken for which there may be more room.
+func (s *Scheduler) recharge(at **charge, now *charge) {
+	was := *at
+	switch {
+	case was == nil && now == nil:
+		return
+	case was == nil:
+		*at = now
+		now.group.Charge(&now.Charge)
+		s.usedMore(now)
+	case now == nil:
+		*at = nil
+		was.group.Release(&was.Charge)
+		s.tournament.used(was.group)
+		was.group.Spaces(&was.Charge, s.wake)
+	case was.group != now.group:
+		s.recharge(at, nil)
+		s.recharge(at, now)
+	case !was.Same(&now.Charge):
+		*at = now
+		s.exchange(was, now)
+	}
+}
+
+// exchange replaces a charge by another one to the same group.
+func (s *Scheduler) exchange(was, now *charge) {
+	s.spaces, s.rooms = s.spaces[:0], s.rooms[:0]
+	was.group.Spaces(&was.Charge, func(space quota.Space) {
+		s.spaces, s.rooms = append(s.spaces, space), append(s.rooms, s.room(space))
+	})
+	was.group.Release(&was.Charge)
+	now.group.Charge(&now.Charge)
+	for i, space := range s.spaces {
+		if s.room(space) > s.rooms[i] {
+			s.wake(space)
+		}
+	}
+	if !was.Total().Equal(now.Total()) {
+		s.usedMore(now)
+	}
+}
+
+// usedMore processes that a charge was added or replaced.
+func (s *Scheduler) usedMore(c *charge) {
+	s.tournament.used(c.group)
+	s.tournament.shrunk(c.group, c.Total(), s.unprove)
+	s.reviseClaims(c.group)
+}
+
+// holdsQuota reports whether the unit holds the quota that it was admitted to.
+func (u *unit) holdsQuota() bool { return u.assumed || u.Phase.holdsQuota() }
+
+// chargedGroup returns the group to which the unit is charged now; nil if none.
+func (u *unit) chargedGroup() quota.Group {
+	if u.charged == nil {
+		return nil
+	}
+	return u.charged.group
+}
+
+// chargedTo returns the group to which a unit is charged if it holds quota or has pods; nil if none.
+func (s *Scheduler) chargedTo(u *unit) quota.Group {
+	if !u.holdsQuota() && u.holder == nil {
+		return nil
+	}
+	return s.groupOf(u.namespace(), u.QuotaName, u.Quota)
+}
+
+// groupOf returns the group to which quota is charged that was admitted to the group with the path. A
+// unit that no longer belongs to a group still uses quota of the ancestors: it is charged to what is
+// left of that group.
+func (s *Scheduler) groupOf(namespace, quotaName, path string) quota.Group {
+	if s.backend == nil {
+		return nil
+	}
+	group, refusal := s.backend.Place(namespace, quotaName)
+	if refusal != nil {
+		return s.backend.Nearest(path)
+	}
+	return group
+}

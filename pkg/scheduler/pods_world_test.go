@@ -1,0 +1,145 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"kube-queue.dev/kube-queue/pkg/pods"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// leftover is where a deleted unit was charged whose pods may be left.
+type leftover struct{ namespace, quotaName, quota string }
+
+func jobOf(uid string) string   { return "job-" + uid }
+func labelOf(uid string) string { return "label=" + uid }
+
+// pod has the informer report a pod at once. The API objects are behind it or ahead of it, as they
+// are in a cluster.
+func (w *world) pod(p pods.Pod) {
+	w.pods[p.UID] = p
+	w.core.Apply(w.now, scheduler.PodChanged{Pod: p})
+	w.check()
+}
+
+func (w *world) podGone(uid string) {
+	p := w.pods[uid]
+	delete(w.pods, uid)
+	w.core.Apply(w.now, scheduler.PodGone{Namespace: p.Namespace, UID: uid})
+	w.check()
+}
+
+// requested sums up the pods whose owner is one of these.
+func (w *world) requested(namespace string, isOwner func(pods.Pod) bool) resources.Vector {
+	sums := map[resources.ID]int64{}
+	for _, p := range w.pods {
+		if p.Namespace == namespace && isOwner(p) {
+			for _, a := range p.Requests {
+				sums[a.ID] += a.Value
+			}
+		}
+	}
+	var v resources.Vector
+	for id, sum := range sums {
+		v = v.With(id, sum)
+	}
+	return v
+}
+
+// had reports whether a unit may have pods.
+func had(u *scheduler.Unit) bool { return holds(u) || u.Attempts > 0 }
+
+// chargePods charges to the tree what the API objects say of units and pods.
+func (w *world) chargePods(t *tree.Tree) {
+	known := map[string]bool{}
+	charge := func(namespace, quotaName, path string, c quota.Charge) {
+		if len(c.Demand.Requests) == 0 && len(c.Pods) == 0 {
+			return
+		}
+		group, refusal := t.Place(namespace, quotaName)
+		if refusal != nil {
+			group = t.Nearest(path)
+		}
+		group.Charge(&c)
+	}
+	for _, u := range w.units {
+		c := quota.Charge{Demand: quota.Demand{Preemptible: u.Demand.Preemptible}}
+		if holds(u) {
+			c.Demand = u.Demand
+		}
+		if had(u) {
+			known[u.Owner], known[u.Label] = true, true
+			c.Pods = w.requested(u.Namespace(), func(p pods.Pod) bool { return p.Owner == u.Owner || p.Owner == u.Label })
+		}
+		charge(u.Namespace(), u.QuotaName, u.Quota, c)
+	}
+	for uid, was := range w.left {
+		known[jobOf(uid)], known[labelOf(uid)] = true, true
+		charge(was.namespace, was.quotaName, was.quota, quota.Charge{Demand: quota.Demand{Preemptible: true},
+			Pods: w.requested(was.namespace, func(p pods.Pod) bool { return p.Owner == jobOf(uid) || p.Owner == labelOf(uid) })})
+	}
+	for _, p := range w.pods {
+		if group := t.Unqueued(p.Namespace); p.Stray && !known[p.Owner] && group != nil {
+			group.Charge(&quota.Charge{Demand: quota.Demand{Preemptible: true}, Pods: p.Requests, Unqueued: true})
+		}
+	}
+}
+
+// podActions are what pods do on their own.
+func (w *world) podActions(actions map[string]func(*rapid.T), pick func(string) string) {
+	pickPod := func(t *rapid.T) pods.Pod {
+		if len(w.pods) == 0 {
+			t.Skip("no pod")
+		}
+		return w.pods[rapid.SampledFrom(slices.Sorted(maps.Keys(w.pods))).Draw(t, "pod")]
+	}
+	requests := func(t *rapid.T) resources.Vector {
+		var v resources.Vector
+		for _, a := range w.demand(drawRequest(t)).Requests {
+			if w.names.Name(a.ID) != quota.JobsResource {
+				v = append(v, a)
+			}
+		}
+		return v
+	}
+	actions["a pod is created"] = func(t *rapid.T) {
+		u := w.units[pick("unit")]
+		if !had(u) { // before its release a job has no pods
+			return
+		}
+		w.version++
+		w.pod(pods.Pod{Namespace: u.Namespace(), UID: fmt.Sprint("pod-", w.version), Owner: u.Owner, Requests: requests(t)})
+	}
+	actions["a notebook is created"] = func(t *rapid.T) {
+		w.version++
+		w.pod(pods.Pod{Namespace: rapid.SampledFrom([]string{"a", "b", "nowhere", "kube-system"}).Draw(t, "namespace"),
+			UID: fmt.Sprint("pod-", w.version), Requests: requests(t), Stray: true})
+	}
+	actions["a pod ends"] = func(t *rapid.T) {
+		p := pickPod(t)
+		p.Requests = nil
+		w.pod(p)
+	}
+	actions["a pod is resized"] = func(t *rapid.T) {
+		p := pickPod(t)
+		p.Requests = requests(t)
+		w.pod(p)
+	}
+	actions["a pod is orphaned"] = func(t *rapid.T) {
+		p := pickPod(t)
+		for _, u := range w.units {
+			if u.Owner == p.Owner {
+				p.Owner, p.Stray = u.Label, true
+				w.pod(p)
+				return
+			}
+		}
+	}
+	actions["a pod is gone"] = func(t *rapid.T) { w.podGone(pickPod(t).UID) }
+}
