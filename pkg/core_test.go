@@ -45,7 +45,7 @@ func core() []room {
 		{"quota/resourcequota", []string{"quota", "resources"}, types},
 		{"lifecycle", nil, meta},
 		{"arrival", nil, []string{"sync"}},
-		{"simulator", []string{"scheduler", "pods", "queue", "quota", "quota/tree", "resources"}, append(files, types...)},
+		{"simulator", []string{"scheduler", "queue", "quota", "quota/tree", "resources"}, append(files, types...)},
 	}
 }
 

@@ -175,7 +175,7 @@ func TestAQuotaBackendAddsOnlyItsRights(t *testing.T) {
 		return rights(the(t, render(t, args...), "ClusterRole", "kube-queue-controller"))
 	}
 	trees, quotas, all := role(onlyEnabled), role(onlyEnabled, "--set", "controller.queueGroupPlugin=resourcequota"), role()
-	const ofTrees, ofQuotas = "scheduling.sigs.k8s.io/elasticquotatrees", "list /pods"
+	const ofTrees, ofQuotas = "scheduling.sigs.k8s.io/elasticquotatrees", "list /resourcequotas"
 	for r := range trees {
 		if r == ofQuotas {
 			t.Errorf("with elasticquota the controller may %s", r)
