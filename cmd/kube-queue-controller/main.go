@@ -48,6 +48,7 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 			Namespace:       env.Namespace,
 			Policy:          opts.Policy,
 			Backoff:         opts.Backoff,
+			Devices:         opts.Devices.Rules,
 			Workers:         opts.Workers,
 			CheckInvariants: opts.CheckInvariants,
 			AuditInvariants: env.Enabled(options.InvariantAudit),

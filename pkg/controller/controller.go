@@ -23,11 +23,12 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/requests"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// Config configures Run. All fields are required except Backoff, Emit, Metrics, Synced,
+// Config configures Run. All fields are required except Backoff, Devices, Emit, Metrics, Synced,
 // CheckInvariants and AuditInvariants.
 type Config struct {
 	// Client is the client for units and Queues.
@@ -43,6 +44,9 @@ type Config struct {
 	Policy queue.Policy
 	// Backoff is the backoff of policy RoundRobin. If zero, the default applies.
 	Backoff queue.Backoff
+	// Devices are the rules for what pods request, see requests.Rules.OfPod. If zero, devices
+	// have no types.
+	Devices requests.Rules
 	// Workers is the maximum number of concurrent status writes.
 	Workers int
 	// CheckInvariants verifies the invariants of the core after every event and ends Run with an error

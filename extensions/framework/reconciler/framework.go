@@ -14,9 +14,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
-	"kube-queue.dev/kube-queue/extensions/framework/requests"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/metrics"
+	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
 // Options of a Framework.

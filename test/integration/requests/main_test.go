@@ -1,4 +1,4 @@
-// Package requests compares the requests of a pod that extensions/framework/requests computes with
+// Package requests compares the requests of a pod that pkg/requests computes with
 // the same pod in the API server, which may refuse it. The programs do not run.
 package requests
 
@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
-	"kube-queue.dev/kube-queue/extensions/framework/requests"
+	"kube-queue.dev/kube-queue/pkg/requests"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
@@ -51,7 +51,13 @@ func (n *namespace) Overhead(name string) (corev1.ResourceList, bool) {
 
 func (n *namespace) LimitRanges(string) []*corev1.LimitRange { return n.ranges }
 
-func (n *namespace) Rules() requests.Rules { return requests.Rules{} }
+// Rules have two types of GPUs.
+func (n *namespace) Rules() requests.Rules {
+	return requests.Rules{Types: map[corev1.ResourceName]requests.Types{"example.com/gpu": {
+		Names:   map[string]map[string]corev1.ResourceName{"model": {"h100": "gpu/h100"}},
+		Default: "gpu/any",
+	}}}
+}
 
 func (n *namespace) ClaimTemplate(string, string) (*resourcev1.ResourceClaimSpec, bool) {
 	return nil, false

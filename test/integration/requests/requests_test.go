@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
-	"kube-queue.dev/kube-queue/extensions/framework/requests"
+	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
 // compare computes the requests of a template, compares them with the API server, and reports
@@ -30,7 +30,7 @@ func compare(ctx context.Context, t rapid.TB, n *namespace, spec corev1.PodSpec)
 	case refused != nil:
 		return false
 	}
-	if real := helpers.PodRequests(pod, helpers.PodResourcesOptions{}); !equality.Semantic.DeepEqual(size.Requests, real) {
+	if real := n.Rules().OfPod(pod); !equality.Semantic.DeepEqual(size.Requests, real) {
 		t.Fatalf("the pod requests %v, not %v\n%s\nwas made\n%s", real, size.Requests, text(spec), text(pod.Spec))
 	}
 	if real := helpers.PodLimits(pod, helpers.PodResourcesOptions{}); !equality.Semantic.DeepEqual(size.Limits, real) {
@@ -66,6 +66,7 @@ func TestRequestsOfPodsAreThoseOfTheAPIServer(t *testing.T) {
 		{name: "above the max of pods", spec: `{containers: [{resources: {limits: {cpu: 5}}}, {resources: {limits: {cpu: 4}}}]}`, refused: true},
 		{name: "init containers and sidecars", spec: `{initContainers: [{restartPolicy: Always}, {resources: {limits: {cpu: 4}}}, {restartPolicy: Always}], containers: [{}, {}]}`},
 		{name: "devices", spec: `{containers: [{resources: {limits: {example.com/gpu: 2}}}]}`},
+		{name: "devices of a type", spec: `{nodeSelector: {model: h100}, containers: [{resources: {limits: {example.com/gpu: 2}}}, {resources: {limits: {example.com/gpu: 1}}}]}`},
 		{name: "a RuntimeClass", spec: `{runtimeClassName: sandbox, containers: [{}]}`},
 		{name: "a RuntimeClass of less than thousandths", spec: `{runtimeClassName: tiny, containers: [{}]}`},
 		{name: "a RuntimeClass without overhead", spec: `{runtimeClassName: plain, containers: [{}]}`},

@@ -1,4 +1,6 @@
-// Package requests computes the effective requests of the pods of a job.
+// Package requests computes the effective requests of pods: of the pods that will be created
+// from a template in a job (Pod), and of real pods (Rules.OfPod). Both programs use it, so
+// that a job is admitted with what its pods are charged.
 //
 // The API server sets defaults in a pod when it is created: limits become missing
 // requests, the LimitRanges of the namespace add what is still missing, and the
@@ -14,8 +16,8 @@
 // The package also computes what else a ResourceQuota checks in a pod: the scopes that
 // the pod matches, and the containers that do not set a resource which it may require.
 //
-// Invariants: no result overflows; a sum or product that no quantity can hold is an
-// error that names the resource. Arguments are never changed.
+// Invariants: no result for a job overflows; a sum or product that no quantity can hold is
+// an error that names the resource. Arguments are never changed.
 package requests
 
 import (
@@ -111,12 +113,16 @@ func Times(one corev1.ResourceList, count int32) (corev1.ResourceList, error) {
 
 // Add adds requests to the total.
 func Add(total, more corev1.ResourceList) error {
+	addUnchecked(total, more)
+	return within(total)
+}
+
+func addUnchecked(total, more corev1.ResourceList) {
 	for name, quantity := range more {
 		sum := total[name]
 		sum.Add(quantity)
 		total[name] = sum
 	}
-	return within(total)
 }
 
 // within checks that each quantity can be written, read and counted in 64 bits: CPU in
