@@ -4,7 +4,7 @@
 //
 // The API server sets defaults in a pod when it is created: limits become missing
 // requests, the LimitRanges of the namespace add what is still missing, and the
-// RuntimeClass adds its overhead, in this order. Templates inside a job have no
+// RuntimeClass adds its overhead and its node selector, in this order. Templates inside a job have no
 // defaults, so they are set here, before the arithmetic of k8s.io/component-helpers,
 // which handles init containers, sidecars, overhead and pod-level resources. A pod that
 // the API server rejects because of its resources is an error, because a job would wait
@@ -76,7 +76,7 @@ func created(template *corev1.PodTemplateSpec, namespace string, cluster Cluster
 	decode(pod)
 	ranges := cluster.LimitRanges(namespace)
 	addDefaults(pod, ranges)
-	if err := addOverhead(pod, cluster); err != nil {
+	if err := addRuntimeClass(pod, cluster); err != nil {
 		return nil, err
 	}
 	if err := allowed(pod, ranges); err != nil {

@@ -88,16 +88,10 @@ func (c *listedCluster) synced() []cache.InformerSynced {
 	return synced
 }
 
-// Overhead returns the overhead of the pods of a RuntimeClass.
-func (c *listedCluster) Overhead(name string) (corev1.ResourceList, bool) {
+// RuntimeClass returns a RuntimeClass.
+func (c *listedCluster) RuntimeClass(name string) (*nodev1.RuntimeClass, bool) {
 	class, err := c.runtimeClasses.Get(name)
-	if err != nil {
-		return nil, false
-	}
-	if class.Overhead == nil {
-		return nil, true
-	}
-	return class.Overhead.PodFixed, true
+	return class, err == nil
 }
 
 // LimitRanges returns the LimitRanges of a namespace, sorted by name.
@@ -115,7 +109,10 @@ func slimClusterObject(obj any) (any, error) {
 	case *schedulingv1.PriorityClass:
 		o.ManagedFields, o.Annotations, o.Description = nil, nil, ""
 	case *nodev1.RuntimeClass:
-		o.ManagedFields, o.Annotations, o.Scheduling = nil, nil, nil
+		o.ManagedFields, o.Annotations = nil, nil
+		if o.Scheduling != nil {
+			o.Scheduling.Tolerations = nil
+		}
 	case *corev1.LimitRange:
 		o.ManagedFields, o.Annotations = nil, nil
 	}

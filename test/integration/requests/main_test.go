@@ -41,12 +41,9 @@ type namespace struct {
 	classes map[string]*nodev1.RuntimeClass
 }
 
-func (n *namespace) Overhead(name string) (corev1.ResourceList, bool) {
+func (n *namespace) RuntimeClass(name string) (*nodev1.RuntimeClass, bool) {
 	class, found := n.classes[name]
-	if !found || class.Overhead == nil {
-		return nil, found
-	}
-	return class.Overhead.PodFixed, true
+	return class, found
 }
 
 func (n *namespace) LimitRanges(string) []*corev1.LimitRange { return n.ranges }
@@ -171,12 +168,16 @@ func classes(t *testing.T) map[string]*nodev1.RuntimeClass {
 	made := map[string]*nodev1.RuntimeClass{}
 	for name, overhead := range map[string]*nodev1.Overhead{
 		"plain": nil,
+		"h100":  nil,
 		"tiny":  {PodFixed: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100u")}},
 		"sandbox": {PodFixed: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("64Mi"),
 		}},
 	} {
 		class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Handler: name, Overhead: overhead}
+		if name == "h100" {
+			class.Scheduling = &nodev1.Scheduling{NodeSelector: map[string]string{"model": "h100", "zone": "a"}}
+		}
 		_, err := client.NodeV1().RuntimeClasses().Create(t.Context(), class, metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
