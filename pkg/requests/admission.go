@@ -16,7 +16,7 @@ type Cluster interface {
 	RuntimeClass(name string) (class *nodev1.RuntimeClass, found bool)
 	// LimitRanges returns the LimitRanges of a namespace, sorted by name.
 	LimitRanges(namespace string) []*corev1.LimitRange
-	// Rules returns the administrator's rules for devices.
+	// Rules returns the administrator's rules for what pods request.
 	Rules() Rules
 	Claims
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	extensionsoptions "kube-queue.dev/kube-queue/cmd/job-extensions/options"
 	controlleroptions "kube-queue.dev/kube-queue/cmd/kube-queue-controller/options"
@@ -96,13 +98,14 @@ controller:
 	}
 }
 
-// The programs themselves read the files that the chart renders.
-func TestOneValueConfiguresTheDevicesOfBothPrograms(t *testing.T) {
+// One value configures the devices of both programs.
+func TestTheProgramsReadTheFilesThatTheChartRenders(t *testing.T) {
 	rendered := render(t, "--set-json", inline(t, `
 devices:
   classes: {gpu.example.com: example.com/gpu}
   types: [{resource: example.com/gpu, nodeLabel: model, nodeLabelValue: h100, type: gpu/h100}, {resource: example.com/gpu, type: gpu/any}]
 controller: {config: {workers: 9}}
+jobExtensions: {config: {additionalResources: [{namespaces: [a, "*"], requests: {cpu: 0.5, memory: 134217728}}]}}
 `))
 	controlled, extended := controlleroptions.New(), extensionsoptions.New()
 	for name, p := range map[string]program.Program{controller: controlled.Program(), extensions: extended.Program()} {
@@ -120,6 +123,10 @@ controller: {config: {workers: 9}}
 	want := requests.Rules{Types: types, Classes: map[string]corev1.ResourceName{"gpu.example.com": "example.com/gpu"}}
 	if got := extended.Devices.Rules; !reflect.DeepEqual(got, want) {
 		t.Errorf("job-extensions has rules %v", got)
+	}
+	each := corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("500m"), "memory": resource.MustParse("128Mi")}, Limits: corev1.ResourceList{}}
+	if got := extended.Additional; !equality.Semantic.DeepEqual(got, requests.Additional{"a": each, "*": each}) {
+		t.Errorf("job-extensions adds %v", got)
 	}
 }
 

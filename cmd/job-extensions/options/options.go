@@ -12,6 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/program"
 	"kube-queue.dev/kube-queue/pkg/program/devices"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
+	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
 // Name is the name of the program.
@@ -24,8 +25,10 @@ type Options struct {
 	Adapters []framework.Adapter
 	// Devices are the rules for devices.
 	Devices devices.Settings
+	// Additional is what pods request in addition to their templates.
+	Additional requests.Additional
 
-	enabled string
+	enabled, additional string
 }
 
 // New returns the defaults.
@@ -46,6 +49,11 @@ func (o *Options) declare(set *settings.Set) {
 	},
 		settings.Setting{Flag: "enabled-extensions", Field: "enabledExtensions", Form: settings.List, Check: o.checkEnabled},
 		settings.Setting{Flag: "workers", Field: "workers", Check: o.checkWorkers})
+	set.Group("Pods", func(fs *pflag.FlagSet) {
+		fs.StringVar(&o.additional, "additional-resources", o.additional,
+			"Requests and limits that webhooks add to each pod, for example by sidecars: NAMESPACE:requests.RESOURCE=AMOUNT:limits.RESOURCE=AMOUNT,"+
+				" separated by commas; NAMESPACE: for nothing. Namespace * is for all other namespaces.")
+	}, settings.Setting{Flag: "additional-resources", Field: "additionalResources", Form: settings.Resources, Check: o.checkAdditional})
 	o.Devices.DeclareClasses(set)
 	o.Devices.DeclareTypes(set)
 	for _, name := range [...]string{"QueueGroupPlugin", "StrictPriority", "StrictConsistency"} {
@@ -64,6 +72,18 @@ func (o *Options) checkEnabled() error {
 	return nil
 }
 
+func (o *Options) checkAdditional() (err error) {
+	o.Additional, err = requests.ParseAdditional(o.additional)
+	return err
+}
+
+// Rules returns the rules for what pods request.
+func (o *Options) Rules() requests.Rules {
+	rules := o.Devices.Rules
+	rules.Additional = o.Additional
+	return rules
+}
+
 func (o *Options) checkWorkers() error {
 	if o.Workers < 1 {
 		return fmt.Errorf("must be greater than 0, not %d", o.Workers)
@@ -76,5 +96,5 @@ func (o *Options) inForce() []any {
 	for _, adapter := range o.Adapters {
 		names = append(names, adapter.Kind().Name)
 	}
-	return []any{"enabledExtensions", names, "workers", o.Workers, "deviceClasses", o.Devices.Classes, "deviceTypes", o.Devices.Types}
+	return []any{"enabledExtensions", names, "workers", o.Workers, "additionalResources", o.additional, "deviceClasses", o.Devices.Classes, "deviceTypes", o.Devices.Types}
 }

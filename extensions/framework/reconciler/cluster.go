@@ -67,7 +67,7 @@ func (c *listedCluster) start(ctx context.Context, claimsServed func() (bool, er
 	return append(c.synced(), claims...), err
 }
 
-// Rules returns the administrator's rules for devices.
+// Rules returns the administrator's rules for what pods request.
 func (c *listedCluster) Rules() requests.Rules { return c.rules }
 
 // ClaimTemplate returns the claim that a ResourceClaimTemplate describes.

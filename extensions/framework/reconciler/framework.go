@@ -27,7 +27,7 @@ type Options struct {
 	Adapters []framework.Adapter
 	// Workers of each kind.
 	Workers int
-	// Rules for devices.
+	// Rules for what pods request.
 	Rules requests.Rules
 	// Events takes the events on jobs.
 	Events EventSink

@@ -34,7 +34,7 @@ func (s *Settings) DeclareTypes(set *settings.Set) {
 	set.Group(heading, func(fs *pflag.FlagSet) {
 		fs.StringVar(&s.Types, "device-types", s.Types,
 			"Types of devices, which are charged in addition to the resource: RESOURCE:LABEL=VALUE:TYPE for pods that require a node label with a value,"+
-				" and RESOURCE::TYPE for all other pods, separated by commas. The same for both programs.")
+				" and RESOURCE::TYPE for all other pods, separated by commas. It must be the same for both programs.")
 	}, settings.Setting{Flag: "device-types", Field: "devices.types", Form: settings.Types, Check: s.checkTypes})
 }
 
