@@ -32,7 +32,7 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 	}
 	writer := events.NewWriter(client.CoreV1(), events.Source{Component: options.Name, Instance: env.Identity}, clock.RealClock{})
 	jobs, err := reconciler.New(reconciler.Options{
-		Config: env.Config, Adapters: opts.Adapters, Workers: opts.Workers, Rules: opts.Rules, Events: writer, Clock: clock.RealClock{},
+		Config: env.Config, Adapters: opts.Adapters, Workers: opts.Workers, Rules: opts.Rules(), Events: writer, Clock: clock.RealClock{},
 		Metrics: metrics.NewExtensions(env.Metrics),
 	})
 	if err != nil {

@@ -30,7 +30,7 @@ var (
 		"k8s.io/apimachinery/pkg/runtime", "k8s.io/apimachinery/pkg/runtime/schema", "k8s.io/apimachinery/pkg/types",
 		"k8s.io/apimachinery/pkg/util/validation", "k8s.io/component-helpers/resource", "k8s.io/utils/ptr",
 		"sigs.k8s.io/json", "sigs.k8s.io/yaml",
-		own + "pkg/lifecycle", own + "pkg/quota/resourcequota", own + "pkg/resources", own + "pkg/lenient",
+		own + "pkg/lifecycle", own + "pkg/quota/resourcequota", own + "pkg/requests", own + "pkg/resources", own + "pkg/lenient",
 	}
 	// typesOnly are what may be named of packages that have a client too.
 	typesOnly = map[string][]string{own + "pkg/lenient": {"Kind", "Object", "Unreadable"}}
@@ -61,7 +61,7 @@ func TestAdaptersAndDecisionsKnowNoClientNoClockAndNoGoroutine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, folder := range []string{"framework", "framework/decision", "framework/requests", "job", "sparkapplication/spark"} {
+	for _, folder := range []string{"framework", "framework/decision", "job", "sparkapplication/spark"} {
 		if !looked[folder] {
 			t.Errorf("extensions/%s was not looked at", folder)
 		}

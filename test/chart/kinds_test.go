@@ -200,11 +200,9 @@ func TestCountedClaimsBringTheirRights(t *testing.T) {
 	}
 	want := append(on("resource.k8s.io/resourceclaims", "list", "watch"), on("resource.k8s.io/resourceclaimtemplates", "list", "watch")...)
 	slices.Sort(want)
-	none := role(onlyEnabled, "--set-json", `jobExtensions.config={"devices": {"types": []}, "workers": 9}`)
-	for _, counted := range []string{countClaims, `--set-json=jobExtensions.extraArgs=["--device-classes=gpu.example.com=example.com/gpu"]`} {
-		if got := more(role(onlyEnabled, counted), none); !slices.Equal(got, want) {
-			t.Errorf("%s brings %v, want %v", counted, got, want)
-		}
+	none := role(onlyEnabled, "--set-json", `devices.types=[{"resource": "example.com/gpu", "type": "gpu/any"}]`)
+	if got := more(role(onlyEnabled, countClaims), none); !slices.Equal(got, want) {
+		t.Errorf("counted claims bring %v, want %v", got, want)
 	}
 	all := role()
 	for _, r := range want {
@@ -215,7 +213,7 @@ func TestCountedClaimsBringTheirRights(t *testing.T) {
 }
 
 // countClaims has a setting that counts the claims of a DeviceClass.
-const countClaims = `--set-json=jobExtensions.config={"devices": {"classes": {"gpu.example.com": "example.com/gpu"}}}`
+const countClaims = `--set-json=devices.classes={"gpu.example.com": "example.com/gpu"}`
 
 // By default users can enable any kind by editing the Deployments.
 func TestAllRightsAndPoliciesAreThoseOfAllKinds(t *testing.T) {

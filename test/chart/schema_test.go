@@ -25,6 +25,8 @@ func TestInvalidValuesAreRefusedWithTheirNames(t *testing.T) {
 		{"yes and no as texts", `controller: {strictPriority: "true"}`, []string{"/controller/strictPriority", "want boolean"}},
 		{"neither auto nor yes or no", "holdPolicies: {enabled: always}", []string{"/holdPolicies/enabled", "'auto', true, false"}},
 		{"the value of a variable that is no text", "controller: {extraEnv: [{name: A, value: 1}]}", []string{"/controller/extraEnv/0/value", "want string"}},
+		{"a type of devices without a resource", "devices: {types: [{type: gpu/h100}]}", []string{"/devices/types/0", "missing property 'resource'"}},
+		{"a type of devices with an unknown field", "devices: {types: [{resource: a/b, type: c/d, label: e}]}", []string{"/devices/types/0", "'label' not allowed"}},
 		{"a flag without dashes", "controller: {extraArgs: [oversell-rate=2]}", []string{"/controller/extraArgs/0", "'^-'"}},
 		{"a digest that is none", "controller: {image: {digest: abc}}", []string{"/controller/image/digest", "sha256"}},
 		{"an annotation that is no text", "controller: {podAnnotations: {a: true}}", []string{"/controller/podAnnotations/a", "want string"}},

@@ -1,8 +1,22 @@
 package chart
 
 import (
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	extensionsoptions "kube-queue.dev/kube-queue/cmd/job-extensions/options"
+	controlleroptions "kube-queue.dev/kube-queue/cmd/kube-queue-controller/options"
+	"kube-queue.dev/kube-queue/pkg/program"
+	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
 // Settings that the chart has values for would be ignored in other places, or would move a program
@@ -20,6 +34,13 @@ func TestSettingsWithTheirOwnValueAreRefused(t *testing.T) {
 			[]string{"controller.config.quotaBackend:", "controller.queueGroupPlugin"}},
 		{"the kinds in the file", "jobExtensions: {config: {enabledExtensions: [job]}}",
 			[]string{"jobExtensions.config.enabledExtensions:", "enabledExtensions instead"}},
+		{"devices in the file of job-extensions", "jobExtensions: {config: {devices: {types: []}}}",
+			[]string{"jobExtensions.config.devices:", "devices.classes"}},
+		{"devices in the file of the controller", "controller: {config: {devices: {types: []}}}", []string{"controller.config.devices:"}},
+		{"classes of devices as a flag", "jobExtensions: {extraArgs: [--device-classes=a=b/c]}",
+			[]string{"jobExtensions.extraArgs: --device-classes=a=b/c:", "devices.classes"}},
+		{"types of devices as a flag of one program", "controller: {extraArgs: ['--device_types=a/b::c/d']}",
+			[]string{"controller.extraArgs: --device_types=a/b::c/d:", "devices.types", "both programs"}},
 		{"a namespace in the file", "controller: {config: {namespace: mine}}", []string{"controller.config.namespace:", "kube-queue"}},
 		{"where health is in the file", "jobExtensions: {config: {health: {bindAddress: ':1'}}}",
 			[]string{"jobExtensions.config.health.bindAddress:", "8081"}},
@@ -74,5 +95,60 @@ controller:
 	}
 	if text := the(t, rendered, "Deployment", controller).text; !strings.Contains(text, `"--pause-borrowing"`) || !strings.Contains(text, "GOGC") {
 		t.Errorf("the Deployment is:\n%s", text)
+	}
+}
+
+// One value configures the devices of both programs.
+func TestTheProgramsReadTheFilesThatTheChartRenders(t *testing.T) {
+	rendered := render(t, "--set-json", inline(t, `
+devices:
+  classes: {gpu.example.com: example.com/gpu}
+  types: [{resource: example.com/gpu, nodeLabel: model, nodeLabelValue: h100, type: gpu/h100}, {resource: example.com/gpu, type: gpu/any}]
+controller: {config: {workers: 9}}
+jobExtensions: {config: {additionalResources: [{namespaces: [a, "*"], requests: {cpu: 0.5, memory: 134217728}}]}}
+`))
+	controlled, extended := controlleroptions.New(), extensionsoptions.New()
+	for name, p := range map[string]program.Program{controller: controlled.Program(), extensions: extended.Program()} {
+		readFile(t, p, the(t, rendered, "ConfigMap", name).labels("data")["config.yaml"])
+		if !strings.Contains(the(t, rendered, "Deployment", name).text, `"--config=/etc/kube-queue/config.yaml"`) {
+			t.Errorf("%s does not read its file", name)
+		}
+	}
+	types := map[corev1.ResourceName]requests.Types{"example.com/gpu": {
+		Names: map[string]map[string]corev1.ResourceName{"model": {"h100": "gpu/h100"}}, Default: "gpu/any",
+	}}
+	if got, want := controlled.Devices.Rules, (requests.Rules{Types: types}); !reflect.DeepEqual(got, want) || controlled.Workers != 9 {
+		t.Errorf("the controller has rules %v and %d workers", got, controlled.Workers)
+	}
+	want := requests.Rules{Types: types, Classes: map[string]corev1.ResourceName{"gpu.example.com": "example.com/gpu"}}
+	if got := extended.Devices.Rules; !reflect.DeepEqual(got, want) {
+		t.Errorf("job-extensions has rules %v", got)
+	}
+	each := corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("500m"), "memory": resource.MustParse("128Mi")}, Limits: corev1.ResourceList{}}
+	if got := extended.Additional; !equality.Semantic.DeepEqual(got, requests.Additional{"a": each, "*": each}) {
+		t.Errorf("job-extensions adds %v", got)
+	}
+}
+
+// readFile sets the options of a program by a configuration file.
+func readFile(t *testing.T, p program.Program, text string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	set, err := program.Settings(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := set.Read([]string{"--config=" + file}, nil); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+}
+
+func TestClassesOfDevicesAreOnlyInTheFileOfJobExtensions(t *testing.T) {
+	rendered := render(t, countClaims)
+	if files := slices.Collect(maps.Keys(kind(rendered, "ConfigMap"))); !slices.Equal(files, []string{extensions}) {
+		t.Errorf("the files are those of %v", files)
 	}
 }

@@ -46,11 +46,7 @@ The kinds of jobs, by their names in enabledExtensions. Templates for conditions
 
 {{/* Whether job-extensions gets the permissions to count claims of devices. */}}
 {{- define "kube-queue.countsClaims" -}}
-{{- $devices := .Values.jobExtensions.config.devices -}}
-{{- if or (eq .Values.rbac.grant "all") (and (kindIs "map" $devices) $devices.classes) }}true{{ end -}}
-{{- range .Values.jobExtensions.extraArgs -}}
-{{- if hasPrefix "--device-classes" (replace "_" "-" .) }}true{{ end -}}
-{{- end -}}
+{{- if or (eq .Values.rbac.grant "all") .Values.devices.classes }}true{{ end -}}
 {{- end -}}
 
 {{/*

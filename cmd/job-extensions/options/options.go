@@ -8,10 +8,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
-	"kube-queue.dev/kube-queue/extensions/framework/requests"
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/pkg/program"
+	"kube-queue.dev/kube-queue/pkg/program/devices"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
+	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
 // Name is the name of the program.
@@ -22,10 +23,12 @@ type Options struct {
 	Workers int
 	// Adapters are those of the enabled kinds.
 	Adapters []framework.Adapter
-	// Rules for devices.
-	Rules requests.Rules
+	// Devices are the rules for devices.
+	Devices devices.Settings
+	// Additional is what pods request in addition to their templates.
+	Additional requests.Additional
 
-	enabled, deviceClasses, deviceTypes string
+	enabled, additional string
 }
 
 // New returns the defaults.
@@ -46,16 +49,13 @@ func (o *Options) declare(set *settings.Set) {
 	},
 		settings.Setting{Flag: "enabled-extensions", Field: "enabledExtensions", Form: settings.List, Check: o.checkEnabled},
 		settings.Setting{Flag: "workers", Field: "workers", Check: o.checkWorkers})
-	set.Group("Devices", func(fs *pflag.FlagSet) {
-		fs.StringVar(&o.deviceClasses, "device-classes", o.deviceClasses,
-			"Resources as which the devices of ResourceClaims count, by DeviceClass: CLASS=RESOURCE, separated by commas; CLASS= for devices that are not counted."+
-				" A job with a claim of another DeviceClass is not admitted.")
-		fs.StringVar(&o.deviceTypes, "device-types", o.deviceTypes,
-			"Types of devices, which are charged in addition to the resource: RESOURCE:LABEL=VALUE:TYPE for pods that require a node label with a value,"+
-				" and RESOURCE::TYPE for all other pods, separated by commas.")
-	},
-		settings.Setting{Flag: "device-classes", Field: "devices.classes", Form: settings.Texts, Check: o.checkDeviceClasses},
-		settings.Setting{Flag: "device-types", Field: "devices.types", Form: settings.Types, Check: o.checkDeviceTypes})
+	set.Group("Pods", func(fs *pflag.FlagSet) {
+		fs.StringVar(&o.additional, "additional-resources", o.additional,
+			"Requests and limits that webhooks add to each pod, for example by sidecars: NAMESPACE:requests.RESOURCE=AMOUNT:limits.RESOURCE=AMOUNT,"+
+				" separated by commas; NAMESPACE: for nothing. Namespace * is for all other namespaces.")
+	}, settings.Setting{Flag: "additional-resources", Field: "additionalResources", Form: settings.Resources, Check: o.checkAdditional})
+	o.Devices.DeclareClasses(set)
+	o.Devices.DeclareTypes(set)
 	for _, name := range [...]string{"QueueGroupPlugin", "StrictPriority", "StrictConsistency"} {
 		set.PassOver(name, "only kube-queue-controller reads it, not "+Name)
 	}
@@ -72,14 +72,16 @@ func (o *Options) checkEnabled() error {
 	return nil
 }
 
-func (o *Options) checkDeviceClasses() (err error) {
-	o.Rules.Classes, err = requests.ParseClasses(o.deviceClasses)
+func (o *Options) checkAdditional() (err error) {
+	o.Additional, err = requests.ParseAdditional(o.additional)
 	return err
 }
 
-func (o *Options) checkDeviceTypes() (err error) {
-	o.Rules.Types, err = requests.ParseTypes(o.deviceTypes)
-	return err
+// Rules returns the rules for what pods request.
+func (o *Options) Rules() requests.Rules {
+	rules := o.Devices.Rules
+	rules.Additional = o.Additional
+	return rules
 }
 
 func (o *Options) checkWorkers() error {
@@ -94,5 +96,5 @@ func (o *Options) inForce() []any {
 	for _, adapter := range o.Adapters {
 		names = append(names, adapter.Kind().Name)
 	}
-	return []any{"enabledExtensions", names, "workers", o.Workers, "deviceClasses", o.deviceClasses, "deviceTypes", o.deviceTypes}
+	return []any{"enabledExtensions", names, "workers", o.Workers, "additionalResources", o.additional, "deviceClasses", o.Devices.Classes, "deviceTypes", o.Devices.Types}
 }

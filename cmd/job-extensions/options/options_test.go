@@ -15,6 +15,8 @@ func TestEachSettingIsSetByItsFlagAndItsField(t *testing.T) {
 		append(settingstest.Shared(),
 			settingstest.Row{Flag: "enabled-extensions", Field: "enabledExtensions", Values: []string{"job", "tfjob,job"}},
 			settingstest.Row{Flag: "workers", Field: "workers", Values: []string{"1", "9"}},
+			settingstest.Row{Flag: "additional-resources", Field: "additionalResources", Values: []string{"a:",
+				"team-a:requests.cpu=100m:requests.memory=128Mi:limits.memory=1Gi,team-b:requests.example.com/gpu=1,*:requests.cpu=0.5"}},
 			settingstest.Row{Flag: "device-classes", Field: "devices.classes", Values: []string{"a=example.com/gpu", "a=example.com/gpu,b="}},
 			settingstest.Row{Flag: "device-types", Field: "devices.types", Values: []string{"example.com/gpu::gpu/other", "example.com/gpu:model=h100:gpu/h100,example.com/gpu:model=:gpu/a"}}))
 }
@@ -64,6 +66,7 @@ func TestSettingsThatAreNotKnownAreRefusedWithWhatIs(t *testing.T) {
 	}{
 		{"--enabled-extensions=job,tfjobs", []string{"--enabled-extensions", "tfjobs", "pytorchjob"}},
 		{"--workers=0", []string{"--workers", "greater than 0"}},
+		{"--additional-resources=a:requests.cpu=lots", []string{"--additional-resources", `namespace "a"`, "requests.cpu", "lots"}},
 		{"--device-classes=gpu.example.com", []string{"--device-classes", "gpu.example.com", "CLASS=RESOURCE"}},
 		{"--device-types=example.com/gpu:h100", []string{"--device-types", "example.com/gpu:h100", "RESOURCE:LABEL=VALUE:TYPE"}},
 	} {

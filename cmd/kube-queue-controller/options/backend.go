@@ -25,7 +25,8 @@ type quotaBackend struct {
 func backends() []quotaBackend {
 	return []quotaBackend{
 		{"elasticquota", func(o *Options) backend.Source {
-			return elasticquota.New(tree.Options{Oversell: o.Oversell, PauseBorrowing: o.PauseBorrowing}, o.CountUnqueuedPods)
+			return elasticquota.New(tree.Options{Oversell: o.Oversell, PauseBorrowing: o.PauseBorrowing},
+				elasticquota.PodOptions{Rules: o.Devices.Rules, CountUnqueued: o.CountUnqueuedPods})
 		}, nil},
 		// The API server enforces the limits of a ResourceQuota unchanged and on all pods, and a
 		// ResourceQuota guarantees nothing that could be lent.

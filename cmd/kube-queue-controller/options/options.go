@@ -12,6 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/program"
+	"kube-queue.dev/kube-queue/pkg/program/devices"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -38,6 +39,8 @@ type Options struct {
 	Workers           int
 	CheckInvariants   bool
 	Backoff           queue.Backoff
+	// Devices are the rules for devices.
+	Devices devices.Settings
 
 	// The parsed values of the settings below.
 	Oversell resources.Rate
@@ -81,6 +84,7 @@ func (o *Options) declare(set *settings.Set) {
 		settings.Setting{Flag: "policy", Field: "policy", Env: []string{envStrictPriority, envStrictConsistency}, FromEnv: policyOf, Check: o.checkPolicy},
 		settings.Setting{Flag: "backoff-initial", Field: "backoff.initial", Check: func() error { return checkBackoff(o.Backoff.Initial) }},
 		settings.Setting{Flag: "backoff-max", Field: "backoff.max", Check: func() error { return checkBackoff(o.Backoff.Max) }})
+	o.Devices.DeclareTypes(set)
 	set.Group("Work", o.addWorkFlags,
 		settings.Setting{Flag: "workers", Field: "workers", Check: o.checkWorkers},
 		settings.Setting{Flag: "check-invariants", Field: "checkInvariants"})
@@ -143,7 +147,7 @@ func (o *Options) validate() error {
 }
 
 func (o *Options) inForce() []any {
-	shown := []any{"quotaBackend", o.backend.name, "policy", o.Policy}
+	shown := []any{"quotaBackend", o.backend.name, "policy", o.Policy, "deviceTypes", o.Devices.Types}
 	if len(o.backend.idle) == 0 {
 		shown = append(shown, "oversellRate", o.Oversell.String(), "pauseBorrowing", o.PauseBorrowing, "countUnqueuedPods", o.CountUnqueuedPods)
 	}

@@ -2,15 +2,19 @@ package options
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"kube-queue.dev/kube-queue/pkg/program"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 	"kube-queue.dev/kube-queue/pkg/program/settings/settingstest"
 	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
 func TestEachSettingIsSetByItsFlagItsVariablesAndItsField(t *testing.T) {
@@ -25,6 +29,7 @@ func TestEachSettingIsSetByItsFlagItsVariablesAndItsField(t *testing.T) {
 					"RoundRobin": {"StrictPriority=false"}, "Priority": {"StrictConsistency=true"}, "Block": {"StrictPriority=true", "StrictConsistency=true"}}},
 			settingstest.Row{Flag: "backoff-initial", Field: "backoff.initial", Values: []string{"2s", "1ms"}},
 			settingstest.Row{Flag: "backoff-max", Field: "backoff.max", Values: []string{"2m0s", "1s"}},
+			settingstest.Row{Flag: "device-types", Field: "devices.types", Values: []string{"example.com/gpu::gpu/other", "example.com/gpu:model=h100:gpu/h100,example.com/gpu:model=:gpu/a"}},
 			settingstest.Row{Flag: "workers", Field: "workers", Values: []string{"1", "9"}},
 			settingstest.Row{Flag: "check-invariants", Field: "checkInvariants", Values: []string{"true", "false"}}))
 }
@@ -85,6 +90,8 @@ func TestSettingsThatAreNotKnownAreRefusedWithWhatIs(t *testing.T) {
 		{"a backoff that is none", "", "--backoff-initial=0s", []string{"--backoff-initial", "greater than 0"}},
 		{"a backoff of years", "", "--backoff-max=100000h", []string{"--backoff-max", "24h"}},
 		{"a first backoff above the longest", "", "--backoff-initial=21s", []string{"--backoff-initial", "21s", "--backoff-max", "20s"}},
+		{"a type of devices without a rule", "", "--device-types=example.com/gpu:h100", []string{"--device-types", "example.com/gpu:h100", "RESOURCE:LABEL=VALUE:TYPE"}},
+		{"classes of devices, which only job-extensions counts", "", "--device-classes=gpu.example.com=example.com/gpu", []string{"unknown flag", "--device-classes"}},
 		{"an unknown feature", "", "--feature-gates=InvariantAudit=false,Nothing=true", []string{"--feature-gates", "Nothing", "InvariantAudit"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -129,6 +136,19 @@ func TestBackoffIsWhatWasSet(t *testing.T) {
 		if o, err := read(t, nil, c.args...); err != nil || o.Backoff != c.want {
 			t.Errorf("%v: %v, error %v", c.args, o.Backoff, err)
 		}
+	}
+}
+
+func TestTheTypesOfDevicesAreRead(t *testing.T) {
+	o, err := read(t, nil, "--device-types=example.com/gpu:model=h100:gpu/h100,example.com/gpu::gpu/any")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := requests.Rules{Types: map[corev1.ResourceName]requests.Types{"example.com/gpu": {
+		Names: map[string]map[string]corev1.ResourceName{"model": {"h100": "gpu/h100"}}, Default: "gpu/any",
+	}}}
+	if !reflect.DeepEqual(o.Devices.Rules, want) {
+		t.Errorf("the rules are %v, want %v", o.Devices.Rules, want)
 	}
 }
 

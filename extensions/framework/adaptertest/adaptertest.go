@@ -38,6 +38,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -47,7 +48,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
-	"kube-queue.dev/kube-queue/extensions/framework/requests"
+	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
 type testCase struct {
@@ -86,8 +87,8 @@ type see struct {
 type Cluster struct {
 	// Classes are its PriorityClasses.
 	Classes map[string]int32
-	// Overheads are its RuntimeClasses.
-	Overheads map[string]corev1.ResourceList
+	// RuntimeClasses are those of the cluster, by name.
+	RuntimeClasses map[string]*nodev1.RuntimeClass
 	// Ranges are the LimitRanges of its namespaces.
 	Ranges map[string][]*corev1.LimitRange
 	// Devices are the rules for devices.
@@ -100,8 +101,10 @@ type Cluster struct {
 func Usual() Cluster {
 	return Cluster{
 		Classes: map[string]int32{"high": 1000, "low": 10, "usual": 5},
-		Overheads: map[string]corev1.ResourceList{
-			"sandbox": {corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
+		RuntimeClasses: map[string]*nodev1.RuntimeClass{
+			"sandbox": {Overhead: &nodev1.Overhead{PodFixed: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("64Mi"),
+			}}},
 		},
 		Devices: requests.Rules{
 			Classes: map[string]corev1.ResourceName{"gpu.example.com": "example.com/gpu"},
@@ -135,10 +138,10 @@ func (c Cluster) Default() (string, int32, bool) {
 	return "usual", value, true
 }
 
-// Overhead returns the overhead of a RuntimeClass.
-func (c Cluster) Overhead(name string) (corev1.ResourceList, bool) {
-	overhead, found := c.Overheads[name]
-	return overhead, found
+// RuntimeClass returns a RuntimeClass.
+func (c Cluster) RuntimeClass(name string) (*nodev1.RuntimeClass, bool) {
+	class, found := c.RuntimeClasses[name]
+	return class, found
 }
 
 // LimitRanges returns the LimitRanges of a namespace.

@@ -1,7 +1,7 @@
 package decision
 
 import (
-	"kube-queue.dev/kube-queue/extensions/framework/requests"
+	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
 // Cluster provides the objects of the cluster that determine the requests and the

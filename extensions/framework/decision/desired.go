@@ -13,8 +13,8 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
-	"kube-queue.dev/kube-queue/extensions/framework/requests"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
+	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
 // Limits of a unit's spec, the same as in its CRD.

@@ -18,7 +18,7 @@ import (
 	schedulinglisters "k8s.io/client-go/listers/scheduling/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"kube-queue.dev/kube-queue/extensions/framework/requests"
+	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
 // listedCluster is the decision.Cluster that reads from informers.
@@ -67,7 +67,7 @@ func (c *listedCluster) start(ctx context.Context, claimsServed func() (bool, er
 	return append(c.synced(), claims...), err
 }
 
-// Rules returns the administrator's rules for devices.
+// Rules returns the administrator's rules for what pods request.
 func (c *listedCluster) Rules() requests.Rules { return c.rules }
 
 // ClaimTemplate returns the claim that a ResourceClaimTemplate describes.
@@ -88,16 +88,10 @@ func (c *listedCluster) synced() []cache.InformerSynced {
 	return synced
 }
 
-// Overhead returns the overhead of the pods of a RuntimeClass.
-func (c *listedCluster) Overhead(name string) (corev1.ResourceList, bool) {
+// RuntimeClass returns a RuntimeClass.
+func (c *listedCluster) RuntimeClass(name string) (*nodev1.RuntimeClass, bool) {
 	class, err := c.runtimeClasses.Get(name)
-	if err != nil {
-		return nil, false
-	}
-	if class.Overhead == nil {
-		return nil, true
-	}
-	return class.Overhead.PodFixed, true
+	return class, err == nil
 }
 
 // LimitRanges returns the LimitRanges of a namespace, sorted by name.
@@ -115,7 +109,10 @@ func slimClusterObject(obj any) (any, error) {
 	case *schedulingv1.PriorityClass:
 		o.ManagedFields, o.Annotations, o.Description = nil, nil, ""
 	case *nodev1.RuntimeClass:
-		o.ManagedFields, o.Annotations, o.Scheduling = nil, nil, nil
+		o.ManagedFields, o.Annotations = nil, nil
+		if o.Scheduling != nil {
+			o.Scheduling.Tolerations = nil
+		}
 	case *corev1.LimitRange:
 		o.ManagedFields, o.Annotations = nil, nil
 	}

@@ -14,9 +14,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
-	"kube-queue.dev/kube-queue/extensions/framework/requests"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/metrics"
+	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
 // Options of a Framework.
@@ -27,7 +27,7 @@ type Options struct {
 	Adapters []framework.Adapter
 	// Workers of each kind.
 	Workers int
-	// Rules for devices.
+	// Rules for what pods request.
 	Rules requests.Rules
 	// Events takes the events on jobs.
 	Events EventSink

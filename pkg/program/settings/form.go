@@ -30,6 +30,9 @@ const (
 	Texts
 	// Types: types of devices; the flag has RESOURCE:LABEL=VALUE:TYPE, separated by commas.
 	Types
+	// Resources: requests and limits of namespaces; the flag has
+	// NAMESPACE:requests.RESOURCE=AMOUNT:limits.RESOURCE=AMOUNT, separated by commas.
+	Resources
 )
 
 // Fields of an entry of Patterns, the same as in component-base.
@@ -59,6 +62,8 @@ func (f Form) text(flag *pflag.Flag, value any) (string, error) {
 		return texts(value)
 	case Types:
 		return join(value, "a list", deviceType)
+	case Resources:
+		return join(value, "a list", namespaceResources)
 	}
 	switch {
 	case flag.Value.Type() == "bool":
@@ -218,6 +223,12 @@ func (f Form) value(flag *pflag.Flag, text string) any {
 		entries := []map[string]any{}
 		for _, entry := range split(text) {
 			entries = append(entries, deviceTypeFields(entry))
+		}
+		return entries
+	case f == Resources:
+		entries := []map[string]any{}
+		for _, entry := range split(text) {
+			entries = append(entries, namespaceResourcesFields(entry))
 		}
 		return entries
 	case f == ByType && flag.Value.Type() == "bool":

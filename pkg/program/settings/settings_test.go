@@ -15,10 +15,10 @@ import (
 
 // thing has settings of every form.
 type thing struct {
-	name, rate, kinds, names, types string
-	workers                         int
-	lead                            bool
-	patterns                        logsapi.VModuleConfiguration
+	name, rate, kinds, names, types, resources string
+	workers                                    int
+	lead                                       bool
+	patterns                                   logsapi.VModuleConfiguration
 }
 
 func (o *thing) declare() *settings.Set {
@@ -32,6 +32,7 @@ func (o *thing) declare() *settings.Set {
 		fs.Var(logsapi.VModuleConfigurationPflag(&o.patterns), "patterns", "Patterns.")
 		fs.StringVar(&o.names, "names", "", "Names.")
 		fs.StringVar(&o.types, "types", "", "Types.")
+		fs.StringVar(&o.resources, "resources", "", "Resources.")
 	},
 		settings.Setting{Flag: "name", Field: "name", Env: []string{"ThingName"}},
 		settings.Setting{Flag: "rate", Field: "rate", Form: settings.Amount},
@@ -45,7 +46,8 @@ func (o *thing) declare() *settings.Set {
 		settings.Setting{Flag: "lead", Field: "work.lead"},
 		settings.Setting{Flag: "patterns", Field: "patterns", Form: settings.Patterns, Reset: func() { o.patterns = nil }},
 		settings.Setting{Flag: "names", Field: "names", Form: settings.Texts},
-		settings.Setting{Flag: "types", Field: "types", Form: settings.Types})
+		settings.Setting{Flag: "types", Field: "types", Form: settings.Types},
+		settings.Setting{Flag: "resources", Field: "resources", Form: settings.Resources})
 	set.PassOver("OLD_THING", "it is old")
 	return set
 }
@@ -85,6 +87,14 @@ func TestAFileSetsWhatItNamesAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestResourcesOfAFileAreThoseOfTheFlag(t *testing.T) {
+	o, _, err := readFile(t, header+`resources: [{namespaces: [a, b-c], requests: {memory: 64Mi, cpu: 0.5}, limits: {memory: 1Gi}}, {namespaces: ["*"], limits: {example.com/gpu: 1}}, {namespaces: [d], requests: {}}]`)
+	const want = "a:requests.cpu=0.5:requests.memory=64Mi:limits.memory=1Gi,b-c:requests.cpu=0.5:requests.memory=64Mi:limits.memory=1Gi,*:limits.example.com/gpu=1,d:"
+	if err != nil || o.resources != want {
+		t.Errorf("the flag is %q, want %q, error %v", o.resources, want, err)
+	}
+}
+
 func TestAFileThatIsWrongIsRefusedWithFileFieldAndWhatIsKnown(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
@@ -93,7 +103,7 @@ func TestAFileThatIsWrongIsRefusedWithFileFieldAndWhatIsKnown(t *testing.T) {
 		{"no version", "kind: ThingConfiguration", []string{"apiVersion", settings.APIVersion}},
 		{"another version", "apiVersion: config.kube-queue.dev/v1\nkind: ThingConfiguration", []string{"apiVersion", settings.APIVersion, `"config.kube-queue.dev/v1"`}},
 		{"the kind of another program", "apiVersion: config.kube-queue.dev/v1alpha1\nkind: OtherConfiguration", []string{"kind", "ThingConfiguration", "thing", `"OtherConfiguration"`}},
-		{"an unknown field", header + "nam: x", []string{`unknown field "nam"`, "apiVersion, kind, kinds, name, names, patterns, rate, types, work"}},
+		{"an unknown field", header + "nam: x", []string{`unknown field "nam"`, "apiVersion, kind, kinds, name, names, patterns, rate, resources, types, work"}},
 		{"an unknown field that holds nothing", header + "nam: null", []string{`unknown field "nam"`}},
 		{"a field in the wrong case", header + "Name: x", []string{`unknown field "Name"`}},
 		{"an unknown field of a section", header + "work: {worker: 1}", []string{`unknown field "work.worker"`, "lead, workers"}},
@@ -113,6 +123,16 @@ func TestAFileThatIsWrongIsRefusedWithFileFieldAndWhatIsKnown(t *testing.T) {
 		{"a number for the text of a name", header + "names: {a: 1}", []string{"names: a: must be a string without commas, not 1"}},
 		{"a comma in the text of a name", header + `names: {a: "b,c=d"}`, []string{"names: a: must be a string without commas"}},
 		{"a list of names", header + "names: [a]", []string{"names: must map names to a string without commas"}},
+		{"resources that are text", header + "resources: [x]", []string{"resources: entry 1: must be an object with namespaces, requests and limits"}},
+		{"resources with another field", header + "resources: [{namespaces: [a], request: {cpu: 1}}]", []string{`resources: entry 1: unknown field "request"; known fields: namespaces, requests, limits`}},
+		{"resources of no namespace", header + "resources: [{namespaces: [], requests: {cpu: 1}}]", []string{"resources: entry 1: namespaces: must list at least one namespace"}},
+		{"resources without namespaces", header + "resources: [{requests: {cpu: 1}}]", []string{"resources: entry 1: namespaces: must be a list of strings, not null"}},
+		{"a namespace that is a number", header + "resources: [{namespaces: [1], requests: {cpu: 1}}]", []string{"resources: entry 1: namespaces: entry 1: must be a string without commas, not 1"}},
+		{"a namespace with a colon", header + `resources: [{namespaces: ["a:b"], requests: {cpu: 1}}]`, []string{"resources: entry 1: namespaces: entry 1:", "colon"}},
+		{"a namespace without resources", header + "resources: [{namespaces: [a]}, {namespaces: [b]}]", []string{"resources: entry 1: must set requests or limits; {} for nothing"}},
+		{"requests that are a list", header + "resources: [{namespaces: [a], requests: [cpu]}]", []string{`resources: entry 1: requests: must map resources to amounts, not ["cpu"]`}},
+		{"an amount that is an object", header + "resources: [{namespaces: [a], limits: {cpu: {}}}]", []string{"resources: entry 1: limits: cpu: must be a number or a string without commas, not {}"}},
+		{"two names of resources in one", header + `resources: [{namespaces: [a], limits: {"cpu,memory": 1}}]`, []string{`resources: entry 1: limits: "cpu,memory" is not the name of a resource`}},
 		{"a type that is text", header + "types: [x]", []string{"types: entry 1: must be an object with resource, nodeLabel, nodeLabelValue and type"}},
 		{"a type with another field", header + "types: [{resource: a/b, kind: a/c}]", []string{`types: entry 1: unknown field "kind"`}},
 		{"a type with a label without a value", header + "types: [{resource: a/b, nodeLabel: model, type: a/c}]", []string{"types: entry 1: must set both of nodeLabel and nodeLabelValue, or neither"}},

@@ -33,10 +33,7 @@ func deviceType(entry any) (string, error) {
 	}
 	texts := map[string]string{}
 	for _, name := range needed {
-		text, err := oneOf(fields[name], "a string without commas", isPlain)
-		if err == nil && strings.Contains(text, ":") {
-			err = fmt.Errorf("%q contains a colon", text)
-		}
+		text, err := withoutColon(oneOf(fields[name], "a string without commas", isPlain))
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", name, err)
 		}
@@ -47,6 +44,14 @@ func deviceType(entry any) (string, error) {
 		selector = texts[labelField] + "=" + texts[valueField]
 	}
 	return texts[resourceField] + ":" + selector + ":" + texts[typeField], nil
+}
+
+// withoutColon rejects a text with the colon that separates parts of an entry of a flag.
+func withoutColon(text string, err error) (string, error) {
+	if err == nil && strings.Contains(text, ":") {
+		err = fmt.Errorf("%q contains a colon", text)
+	}
+	return text, err
 }
 
 // deviceTypeFields converts an entry of the flag to the syntax of the file.

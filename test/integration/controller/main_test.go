@@ -77,7 +77,7 @@ func configure(t *testing.T, config *rest.Config) (controller.Config, *events.Wr
 	must(t, err)
 	writer := events.NewWriter(kube.CoreV1(), events.Source{Component: "kube-queue-controller", Instance: "test"}, clock.RealClock{})
 	return controller.Config{
-		Client: client, Source: elasticquota.New(tree.Options{}, false), Rest: config, Clock: clock.RealClock{}, Namespace: clustertest.Namespace,
+		Client: client, Source: elasticquota.New(tree.Options{}, elasticquota.PodOptions{}), Rest: config, Clock: clock.RealClock{}, Namespace: clustertest.Namespace,
 		Policy: queue.RoundRobin, Workers: 4, CheckInvariants: true,
 		Emit: func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string) {
 			writer.Write(events.Event{Type: kind, Reason: reason, Message: message, Key: fmt.Sprint(about.GetGeneration()),

@@ -33,7 +33,9 @@ func (s *stage) grow(children string) {
 func TestNobodyBorrowsMoreWhileAnOwnerWaits(t *testing.T) {
 	s := newStage(t)
 	s.grow(`[{name: owner, min: {cpu: 2}}, {name: borrower}]`)
-	pausing := func(cfg *controller.Config) { cfg.Source = elasticquota.New(tree.Options{PauseBorrowing: true}, false) }
+	pausing := func(cfg *controller.Config) {
+		cfg.Source = elasticquota.New(tree.Options{PauseBorrowing: true}, elasticquota.PodOptions{})
+	}
 	stop := startController(t, pausing)
 	s.unit("has-borrowed", `quotaName: borrower, resource: {cpu: 3}`)
 	s.becomes("has-borrowed", "phase", "Dequeued")

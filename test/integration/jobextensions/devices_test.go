@@ -10,12 +10,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/extensions/framework/requests"
+	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
-// deviceRules count devices of class gpu.example.com, and know the type of one model.
-func deviceRules() requests.Rules {
+// rules count devices of class gpu.example.com, know the type of one model, and add the
+// resources of a sidecar to the pods of one namespace.
+func rules() requests.Rules {
 	return requests.Rules{
+		Additional: requests.Additional{sidecars: {
+			Requests: corev1.ResourceList{"cpu": resource.MustParse("250m"), "memory": resource.MustParse("64Mi")},
+			Limits:   corev1.ResourceList{"memory": resource.MustParse("128Mi")},
+		}},
 		Classes: map[string]corev1.ResourceName{"gpu.example.com": "example.com/gpu"},
 		Types: map[corev1.ResourceName]requests.Types{
 			"example.com/gpu": {Names: map[string]map[string]corev1.ResourceName{"model": {"h100": "gpu/h100"}}},

@@ -67,7 +67,21 @@ type story struct {
 // begin creates a namespace with a job of the kind, merged with values.
 func begin(t *testing.T, c *clustertest.Cluster, k kind, merged ...string) *story {
 	t.Helper()
-	s := &story{T: t, cluster: c, kind: k, manifest: map[string]any{}}
+	core, err := kubernetes.NewForConfig(c.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns, err := core.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "story-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return beginIn(t, c, ns.Name, k, merged...)
+}
+
+// beginIn creates a job of the kind in a namespace that exists.
+func beginIn(t *testing.T, c *clustertest.Cluster, ns string, k kind, merged ...string) *story {
+	t.Helper()
+	s := &story{T: t, cluster: c, kind: k, ns: ns, manifest: map[string]any{}}
 	for _, text := range append([]string{k.manifest}, merged...) {
 		var part map[string]any
 		if err := yaml.Unmarshal([]byte(text), &part); err != nil {
@@ -83,9 +97,6 @@ func begin(t *testing.T, c *clustertest.Cluster, k kind, merged ...string) *stor
 	s.must(err)
 	s.core, err = kubernetes.NewForConfig(c.Config())
 	s.must(err)
-	ns, err := s.core.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "story-"}}, metav1.CreateOptions{})
-	s.must(err)
-	s.ns = ns.Name
 	client, err := dynamic.NewForConfig(rest.CopyConfig(c.Config()))
 	s.must(err)
 	s.jobs = client.Resource(k.resource).Namespace(s.ns)

@@ -1,4 +1,4 @@
-// Package requests compares the requests of a pod that extensions/framework/requests computes with
+// Package requests compares the requests of a pod that pkg/requests computes with
 // the same pod in the API server, which may refuse it. The programs do not run.
 package requests
 
@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
-	"kube-queue.dev/kube-queue/extensions/framework/requests"
+	"kube-queue.dev/kube-queue/pkg/requests"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
@@ -41,17 +41,20 @@ type namespace struct {
 	classes map[string]*nodev1.RuntimeClass
 }
 
-func (n *namespace) Overhead(name string) (corev1.ResourceList, bool) {
+func (n *namespace) RuntimeClass(name string) (*nodev1.RuntimeClass, bool) {
 	class, found := n.classes[name]
-	if !found || class.Overhead == nil {
-		return nil, found
-	}
-	return class.Overhead.PodFixed, true
+	return class, found
 }
 
 func (n *namespace) LimitRanges(string) []*corev1.LimitRange { return n.ranges }
 
-func (n *namespace) Rules() requests.Rules { return requests.Rules{} }
+// Rules have two types of GPUs.
+func (n *namespace) Rules() requests.Rules {
+	return requests.Rules{Types: map[corev1.ResourceName]requests.Types{"example.com/gpu": {
+		Names:   map[string]map[string]corev1.ResourceName{"model": {"h100": "gpu/h100"}},
+		Default: "gpu/any",
+	}}}
+}
 
 func (n *namespace) ClaimTemplate(string, string) (*resourcev1.ResourceClaimSpec, bool) {
 	return nil, false
@@ -165,12 +168,16 @@ func classes(t *testing.T) map[string]*nodev1.RuntimeClass {
 	made := map[string]*nodev1.RuntimeClass{}
 	for name, overhead := range map[string]*nodev1.Overhead{
 		"plain": nil,
+		"h100":  nil,
 		"tiny":  {PodFixed: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100u")}},
 		"sandbox": {PodFixed: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("64Mi"),
 		}},
 	} {
 		class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Handler: name, Overhead: overhead}
+		if name == "h100" {
+			class.Scheduling = &nodev1.Scheduling{NodeSelector: map[string]string{"model": "h100", "zone": "a"}}
+		}
 		_, err := client.NodeV1().RuntimeClasses().Create(t.Context(), class, metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)

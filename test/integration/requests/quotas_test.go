@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
-	"kube-queue.dev/kube-queue/extensions/framework/requests"
+	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
 // strict is a namespace with one ResourceQuota, and a pod that the quota refuses.

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
-	"kube-queue.dev/kube-queue/extensions/framework/requests"
+	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
 // compare computes the requests of a template, compares them with the API server, and reports
@@ -30,7 +30,7 @@ func compare(ctx context.Context, t rapid.TB, n *namespace, spec corev1.PodSpec)
 	case refused != nil:
 		return false
 	}
-	if real := helpers.PodRequests(pod, helpers.PodResourcesOptions{}); !equality.Semantic.DeepEqual(size.Requests, real) {
+	if real := n.Rules().OfPod(pod); !equality.Semantic.DeepEqual(size.Requests, real) {
 		t.Fatalf("the pod requests %v, not %v\n%s\nwas made\n%s", real, size.Requests, text(spec), text(pod.Spec))
 	}
 	if real := helpers.PodLimits(pod, helpers.PodResourcesOptions{}); !equality.Semantic.DeepEqual(size.Limits, real) {
@@ -66,9 +66,13 @@ func TestRequestsOfPodsAreThoseOfTheAPIServer(t *testing.T) {
 		{name: "above the max of pods", spec: `{containers: [{resources: {limits: {cpu: 5}}}, {resources: {limits: {cpu: 4}}}]}`, refused: true},
 		{name: "init containers and sidecars", spec: `{initContainers: [{restartPolicy: Always}, {resources: {limits: {cpu: 4}}}, {restartPolicy: Always}], containers: [{}, {}]}`},
 		{name: "devices", spec: `{containers: [{resources: {limits: {example.com/gpu: 2}}}]}`},
+		{name: "devices of a type", spec: `{nodeSelector: {model: h100}, containers: [{resources: {limits: {example.com/gpu: 2}}}, {resources: {limits: {example.com/gpu: 1}}}]}`},
 		{name: "a RuntimeClass", spec: `{runtimeClassName: sandbox, containers: [{}]}`},
 		{name: "a RuntimeClass of less than thousandths", spec: `{runtimeClassName: tiny, containers: [{}]}`},
 		{name: "a RuntimeClass without overhead", spec: `{runtimeClassName: plain, containers: [{}]}`},
+		{name: "a RuntimeClass that selects a type of devices", spec: `{runtimeClassName: h100, containers: [{resources: {limits: {example.com/gpu: 2}}}]}`},
+		{name: "a RuntimeClass with the same selector", spec: `{runtimeClassName: h100, nodeSelector: {model: h100, disk: ssd}, containers: [{resources: {limits: {example.com/gpu: 2}}}]}`},
+		{name: "a RuntimeClass with another selector", spec: `{runtimeClassName: h100, nodeSelector: {model: a100}, containers: [{resources: {limits: {example.com/gpu: 2}}}]}`, refused: true},
 		{name: "a RuntimeClass that is not there", spec: `{runtimeClassName: gone, containers: [{}]}`, refused: true},
 		{name: "the same overhead", spec: `{runtimeClassName: sandbox, overhead: {cpu: "0.25", memory: 64Mi}, containers: [{}]}`},
 		{name: "another overhead", spec: `{runtimeClassName: sandbox, overhead: {cpu: 1}, containers: [{}]}`, refused: true},

@@ -1,7 +1,8 @@
 {{/*
 The common part of both programs. The argument is a dict of root, name, values (the
-program's part of values.yaml), path (the key of that part), fixed (settings that have
-their own values: lists of field, flag and what to set instead), configKind, args and env.
+program's part of values.yaml), path (the key of that part), devices (the program's part of
+the value devices), fixed (settings that have their own values: lists of field, flag and
+what to set instead), configKind, args and env.
 */}}
 
 {{- define "kube-queue.configMap" -}}
@@ -20,7 +21,16 @@ data:
 {{- define "kube-queue.config" -}}
 apiVersion: config.kube-queue.dev/v1alpha1
 kind: {{ .configKind }}
-{{ toYaml .values.config }}
+{{ include "kube-queue.fields" . }}
+{{- end -}}
+
+{{/* The fields of the program's file; nothing if it needs no file. */}}
+{{- define "kube-queue.fields" -}}
+{{- $fields := deepCopy .values.config -}}
+{{- $devices := dict -}}
+{{- range $name, $value := .devices }}{{ if $value }}{{ $_ := set $devices $name $value }}{{ end }}{{ end -}}
+{{- if $devices }}{{ $_ := set $fields "devices" $devices }}{{ end -}}
+{{- if $fields }}{{ toYaml $fields }}{{ end -}}
 {{- end -}}
 
 {{- define "kube-queue.deployment" -}}
@@ -28,10 +38,11 @@ kind: {{ .configKind }}
 {{- $values := .values -}}
 {{- $args := .args -}}
 {{- $metrics := $root.Values.metrics.enabled -}}
+{{- $file := include "kube-queue.fields" . -}}
 {{- if not $metrics -}}
 {{- $args = append $args "--metrics-bind-address=0" -}}
 {{- end -}}
-{{- if $values.config -}}
+{{- if $file -}}
 {{- $args = append $args "--config=/etc/kube-queue/config.yaml" -}}
 {{- end -}}
 {{- $args = concat $args $values.extraArgs -}}
@@ -58,7 +69,7 @@ spec:
         {{- include "kube-queue.selector" .name | nindent 8 }}
       annotations:
         kubectl.kubernetes.io/default-container: {{ .name }}
-        {{- if $values.config }}
+        {{- if $file }}
         # A program reads its file once, so a changed file must replace the pods.
         kube-queue/config-checksum: {{ include "kube-queue.config" . | sha256sum }}
         {{- end }}
@@ -145,13 +156,13 @@ spec:
           readOnlyRootFilesystem: true
           capabilities:
             drop: [ALL]
-        {{- if $values.config }}
+        {{- if $file }}
         volumeMounts:
         - name: config
           mountPath: /etc/kube-queue
           readOnly: true
         {{- end }}
-      {{- if $values.config }}
+      {{- if $file }}
       volumes:
       - name: config
         configMap:
@@ -197,7 +208,7 @@ spec:
 
 {{- define "kube-queue.program" -}}
 {{- include "kube-queue.checkSettings" . -}}
-{{- if .values.config }}
+{{- if include "kube-queue.fields" . }}
 {{ include "kube-queue.configMap" . }}
 ---
 {{- end }}

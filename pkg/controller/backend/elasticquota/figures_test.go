@@ -54,7 +54,7 @@ func newWriting(t *testing.T) *writing {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Source = New(tree.Options{}, false)
+	w.Source = New(tree.Options{}, PodOptions{})
 	w.names = resources.NewNames()
 	w.client = client.Resource(quotav1beta1.SchemeGroupVersion.WithResource("elasticquotatrees"))
 	w.forest = newForest(w.names, w.opts)

@@ -6,16 +6,24 @@ import (
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
-	helpers "k8s.io/component-helpers/resource"
 
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/requests"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// podUse is what a pod requests, in base units by name of the resource.
-type podUse []requested
+// PodOptions are how pods are counted.
+type PodOptions struct {
+	// Rules are how much a pod requests.
+	Rules requests.Rules
+	// CountUnqueued is whether pods that belong to no unit count for the group of their namespace.
+	CountUnqueued bool
+}
 
-type requested struct {
+// podUse is what a pod requests, in base units by name of the resource.
+type podUse []amount
+
+type amount struct {
 	name  unique.Handle[string]
 	value int64
 }
@@ -23,27 +31,27 @@ type requested struct {
 // Pods returns that a pod uses what it requests.
 func (s *Source) Pods() backend.PodRules {
 	strays := backend.Orphans
-	if s.countUnqueued {
+	if s.pods.CountUnqueued {
 		strays = backend.UnqueuedPods
 	}
-	return backend.PodRules{Weigh: weigh, Requests: s.requests, Strays: strays}
+	return backend.PodRules{Weigh: s.weigh, Requests: s.amounts, Strays: strays}
 }
 
-func weigh(p *corev1.Pod, ended bool) backend.PodUse {
+func (s *Source) weigh(p *corev1.Pod, ended bool) backend.PodUse {
 	if ended {
 		return podUse(nil)
 	}
-	list := helpers.PodRequests(p, helpers.PodResourcesOptions{UseStatusResources: true})
+	list := s.pods.Rules.OfPod(p)
 	use := make(podUse, 0, len(list))
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		if value := resources.UsedValue(string(name), list[name]); value > 0 {
-			use = append(use, requested{unique.Make(string(name)), value})
+			use = append(use, amount{unique.Make(string(name)), value})
 		}
 	}
 	return use
 }
 
-func (s *Source) requests(use backend.PodUse) resources.Vector {
+func (s *Source) amounts(use backend.PodUse) resources.Vector {
 	weighed, is := use.(podUse)
 	if !is || len(weighed) == 0 {
 		return nil

@@ -29,20 +29,15 @@ var (
 
 // Source watches ElasticQuotaTrees.
 type Source struct {
-	opts tree.Options
-	// countUnqueued is whether pods count that belong to no unit.
-	countUnqueued bool
-
+	opts   tree.Options
+	pods   PodOptions
 	names  *resources.Names
 	client dynamic.NamespaceableResourceInterface
 	forest *forest
 }
 
-// New returns a Source whose trees have the options. countUnqueued is whether pods count for the group
-// of their namespace that belong to no unit.
-func New(opts tree.Options, countUnqueued bool) *Source {
-	return &Source{opts: opts, countUnqueued: countUnqueued}
-}
+// New returns a Source whose trees have the options, and that counts pods as the other options say.
+func New(opts tree.Options, pods PodOptions) *Source { return &Source{opts: opts, pods: pods} }
 
 // Start begins to watch all trees.
 func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.InformerSynced, error) {

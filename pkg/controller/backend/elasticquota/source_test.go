@@ -69,7 +69,7 @@ type started struct {
 
 func start(t *testing.T, opts tree.Options, config *rest.Config) *started {
 	t.Helper()
-	s := &started{Source: New(opts, false)}
+	s := &started{Source: New(opts, PodOptions{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel) // before the server is closed, which waits for its watches
 	synced, err := s.Start(ctx, backend.Host{Config: config, Clock: clock.RealClock{}, Names: resources.NewNames(), Take: func(seen func() backend.Change) {

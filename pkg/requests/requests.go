@@ -1,21 +1,24 @@
-// Package requests computes the effective requests of the pods of a job.
+// Package requests computes the effective requests of pods: of the pods that will be created
+// from a template in a job (Pod), and of real pods (Rules.OfPod). Both programs use it, so
+// that a job is admitted with what its pods are charged.
 //
 // The API server sets defaults in a pod when it is created: limits become missing
 // requests, the LimitRanges of the namespace add what is still missing, and the
-// RuntimeClass adds its overhead, in this order. Templates inside a job have no
+// RuntimeClass adds its overhead and its node selector, in this order. Templates inside a job have no
 // defaults, so they are set here, before the arithmetic of k8s.io/component-helpers,
 // which handles init containers, sidecars, overhead and pod-level resources. A pod that
 // the API server rejects because of its resources is an error, because a job would wait
 // for such pods forever.
 //
 // Devices such as GPUs can be claimed instead of requested, and have types that a pod
-// selects by node labels. Rules are the administrator's rules for both.
+// selects by node labels. Webhooks can add containers to pods. Rules are the administrator's
+// rules for all of these.
 //
 // The package also computes what else a ResourceQuota checks in a pod: the scopes that
 // the pod matches, and the containers that do not set a resource which it may require.
 //
-// Invariants: no result overflows; a sum or product that no quantity can hold is an
-// error that names the resource. Arguments are never changed.
+// Invariants: no result for a job overflows; a sum or product that no quantity can hold is
+// an error that names the resource. Arguments are never changed.
 package requests
 
 import (
@@ -43,14 +46,14 @@ type Size struct {
 
 // Pod returns the size of one pod of the template in a namespace.
 func Pod(template *corev1.PodTemplateSpec, namespace string, cluster Cluster) (Size, error) {
-	pod, err := created(template, namespace, cluster)
+	pod, injected, err := created(template, namespace, cluster)
 	if err != nil {
 		return Size{}, err
 	}
 	size := Size{
-		Requests: helpers.PodRequests(pod, helpers.PodResourcesOptions{}),
-		Limits:   helpers.PodLimits(pod, helpers.PodResourcesOptions{}),
-		Scopes:   scopesOf(pod),
+		Requests: helpers.PodRequests(injected, helpers.PodResourcesOptions{}),
+		Limits:   helpers.PodLimits(injected, helpers.PodResourcesOptions{}),
+		Scopes:   scopesOf(injected),
 		Unset:    unsetBy(pod),
 	}
 	for _, list := range []corev1.ResourceList{size.Requests, size.Limits} {
@@ -65,22 +68,24 @@ func Pod(template *corev1.PodTemplateSpec, namespace string, cluster Cluster) (S
 	return size, nil
 }
 
-// created returns the pod that the API server creates from the template.
-func created(template *corev1.PodTemplateSpec, namespace string, cluster Cluster) (*corev1.Pod, error) {
-	pod := &corev1.Pod{Spec: *template.Spec.DeepCopy()}
+// created returns the pod that the API server creates from the template, without and with
+// what webhooks add.
+func created(template *corev1.PodTemplateSpec, namespace string, cluster Cluster) (pod, injected *corev1.Pod, err error) {
+	pod = &corev1.Pod{Spec: *template.Spec.DeepCopy()}
 	if err := check(&pod.Spec); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	decode(pod)
 	ranges := cluster.LimitRanges(namespace)
 	addDefaults(pod, ranges)
-	if err := addOverhead(pod, cluster); err != nil {
-		return nil, err
+	if err := addRuntimeClass(pod, cluster); err != nil {
+		return nil, nil, err
 	}
-	if err := allowed(pod, ranges); err != nil {
-		return nil, err
+	injected = cluster.Rules().Additional.injected(pod, namespace)
+	if err := allowed(pod, injected, ranges); err != nil {
+		return nil, nil, err
 	}
-	return pod, consistent(pod)
+	return pod, injected, consistent(pod)
 }
 
 // Declared checks the requests of one pod that the owner of a job has declared, and adds
@@ -111,12 +116,16 @@ func Times(one corev1.ResourceList, count int32) (corev1.ResourceList, error) {
 
 // Add adds requests to the total.
 func Add(total, more corev1.ResourceList) error {
+	addUnchecked(total, more)
+	return within(total)
+}
+
+func addUnchecked(total, more corev1.ResourceList) {
 	for name, quantity := range more {
 		sum := total[name]
 		sum.Add(quantity)
 		total[name] = sum
 	}
-	return within(total)
 }
 
 // within checks that each quantity can be written, read and counted in 64 bits: CPU in

@@ -87,7 +87,13 @@ func exceeds(list, most corev1.ResourceList) (corev1.ResourceName, bool) {
 }
 
 // allowed checks the pod against the LimitRanges of the namespace as the API server does.
-func allowed(pod *corev1.Pod, ranges []*corev1.LimitRange) error {
+// injected is the pod with its additional resources: their sum is known, and not the
+// containers that have them.
+func allowed(pod, injected *corev1.Pod, ranges []*corev1.LimitRange) error {
+	whole := wholePod(injected)
+	if injected != pod {
+		whole.name = "the pod with its additional resources"
+	}
 	for _, limitRange := range ranges {
 		for i := range limitRange.Spec.Limits {
 			item := &limitRange.Spec.Limits[i]
@@ -96,7 +102,7 @@ func allowed(pod *corev1.Pod, ranges []*corev1.LimitRange) error {
 			case corev1.LimitTypeContainer:
 				targets = containersOf(pod)
 			case corev1.LimitTypePod:
-				targets = []target{wholePod(pod)}
+				targets = []target{whole}
 			}
 			for _, t := range targets {
 				if why := t.refusedBy(item); why != "" {

@@ -5,17 +5,18 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
 // Cluster provides what determines the requests of pods in addition to their templates.
 type Cluster interface {
-	// Overhead returns the overhead of the pods of a RuntimeClass; found is false if the
-	// class does not exist, so that no pod with it can be created.
-	Overhead(runtimeClass string) (overhead corev1.ResourceList, found bool)
+	// RuntimeClass returns a RuntimeClass; found is false if it does not exist, so that no
+	// pod with it can be created.
+	RuntimeClass(name string) (class *nodev1.RuntimeClass, found bool)
 	// LimitRanges returns the LimitRanges of a namespace, sorted by name.
 	LimitRanges(namespace string) []*corev1.LimitRange
-	// Rules returns the administrator's rules for devices.
+	// Rules returns the administrator's rules for what pods request.
 	Rules() Rules
 	Claims
 }
@@ -51,9 +52,9 @@ func raise(list, other corev1.ResourceList) {
 	}
 }
 
-// addOverhead sets the overhead of the RuntimeClass in the pod. The pod may set the same
-// overhead itself, but no other.
-func addOverhead(pod *corev1.Pod, cluster Cluster) error {
+// addRuntimeClass sets the overhead of the RuntimeClass in the pod, and adds its node
+// selector. The pod may set the same overhead itself, but no other.
+func addRuntimeClass(pod *corev1.Pod, cluster Cluster) error {
 	own := pod.Spec.Overhead
 	if pod.Spec.RuntimeClassName == nil {
 		if len(own) > 0 {
@@ -61,15 +62,37 @@ func addOverhead(pod *corev1.Pod, cluster Cluster) error {
 		}
 		return nil
 	}
-	class := *pod.Spec.RuntimeClassName
-	overhead, found := cluster.Overhead(class)
-	switch {
-	case !found:
-		return fmt.Errorf("RuntimeClass %q does not exist; set spec.runtimeClassName of the pod to an existing one, or ask an administrator to create it", class)
-	case len(own) > 0 && !equality.Semantic.DeepEqual(own, overhead):
-		return fmt.Errorf("spec.overhead of the pod differs from the overhead of RuntimeClass %q; remove spec.overhead", class)
+	name := *pod.Spec.RuntimeClassName
+	class, found := cluster.RuntimeClass(name)
+	if !found {
+		return fmt.Errorf("RuntimeClass %q does not exist; set spec.runtimeClassName of the pod to an existing one, or ask an administrator to create it", name)
+	}
+	overhead := corev1.ResourceList{}
+	if class.Overhead != nil {
+		overhead = class.Overhead.PodFixed
+	}
+	if len(own) > 0 && !equality.Semantic.DeepEqual(own, overhead) {
+		return fmt.Errorf("spec.overhead of the pod differs from the overhead of RuntimeClass %q; remove spec.overhead", name)
 	}
 	pod.Spec.Overhead = overhead.DeepCopy()
 	roundUp(pod.Spec.Overhead)
+	return addNodeSelector(pod, class)
+}
+
+func addNodeSelector(pod *corev1.Pod, class *nodev1.RuntimeClass) error {
+	if class.Scheduling == nil {
+		return nil
+	}
+	for _, label := range sortedKeys(class.Scheduling.NodeSelector) {
+		value := class.Scheduling.NodeSelector[label]
+		if own, given := pod.Spec.NodeSelector[label]; given && own != value {
+			return fmt.Errorf("spec.nodeSelector of the pod has %s=%s, but RuntimeClass %q selects nodes with %s=%s; remove the label from spec.nodeSelector, or use another RuntimeClass",
+				label, own, class.Name, label, value)
+		}
+		if pod.Spec.NodeSelector == nil {
+			pod.Spec.NodeSelector = map[string]string{}
+		}
+		pod.Spec.NodeSelector[label] = value
+	}
 	return nil
 }

@@ -212,23 +212,11 @@ func (s Shared) Requests() (corev1.ResourceList, error) {
 }
 
 func (c SharedClaim) addTo(total corev1.ResourceList) error {
-	if err := Add(total, c.requests); err != nil {
-		return err
+	addUnchecked(total, c.requests)
+	for name, quantity := range c.requests {
+		addType(total, c.types[name], quantity)
 	}
-	for _, name := range sorted(c.requests) {
-		if err := addType(total, c.types[name], c.requests[name]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// addType adds an amount of devices of a type, if they have one.
-func addType(total corev1.ResourceList, kind corev1.ResourceName, amount resource.Quantity) error {
-	if kind == "" || amount.IsZero() {
-		return nil
-	}
-	return Add(total, corev1.ResourceList{kind: amount.DeepCopy()})
+	return within(total)
 }
 
 func sortedKeys[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -8,9 +8,11 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 )
@@ -35,15 +37,24 @@ func parse(t *testing.T, text string, into any) {
 // cluster has one namespace and RuntimeClasses.
 type cluster struct {
 	Overheads map[string]corev1.ResourceList
-	Ranges    []*corev1.LimitRange
-	Devices   Rules
+	// NodeSelectors are those of the RuntimeClasses.
+	NodeSelectors map[string]map[string]string
+	Ranges        []*corev1.LimitRange
+	Devices       Rules
 	// ClaimTemplates and NamedClaims are those of the namespace.
 	ClaimTemplates, NamedClaims map[string]*resourcev1.ResourceClaimSpec
 }
 
-func (c cluster) Overhead(name string) (corev1.ResourceList, bool) {
+func (c cluster) RuntimeClass(name string) (*nodev1.RuntimeClass, bool) {
 	overhead, found := c.Overheads[name]
-	return overhead, found
+	class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if overhead != nil {
+		class.Overhead = &nodev1.Overhead{PodFixed: overhead}
+	}
+	if selector := c.NodeSelectors[name]; selector != nil {
+		class.Scheduling = &nodev1.Scheduling{NodeSelector: selector}
+	}
+	return class, found
 }
 
 func (c cluster) LimitRanges(string) []*corev1.LimitRange { return c.Ranges }

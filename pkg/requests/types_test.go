@@ -111,6 +111,37 @@ func TestATypeIsChargedInAdditionToItsResource(t *testing.T) {
 	}
 }
 
+func TestTheNodeSelectorOfTheRuntimeClassSelectsATypeToo(t *testing.T) {
+	c := clusterOf(t)
+	c.Devices.Types = typesOf(t, someTypes)
+	c.Overheads["h100"], c.NodeSelectors = nil, map[string]map[string]string{"h100": {"model": "h100", "zone": "a"}}
+	for _, test := range []struct{ name, selector, want, err string }{
+		{"of a pod without a selector", `{}`, `{example.com/gpu: 2, gpu/h100: 2}`, ""},
+		{"of a pod with the same", `{model: h100}`, `{example.com/gpu: 2, gpu/h100: 2}`, ""},
+		{"in addition to that of the pod", `{pool: slow}`, `{example.com/gpu: 2}`, ""},
+		{"but not in contradiction to the pod", `{model: a100}`, "",
+			`spec.nodeSelector of the pod has model=a100, but RuntimeClass "h100" selects nodes with model=h100; remove the label from spec.nodeSelector, or use another RuntimeClass`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			template := templateOf(t, `{runtimeClassName: h100, nodeSelector: `+test.selector+`, containers: [{resources: {limits: {example.com/gpu: 2}}}]}`)
+			before := template.DeepCopy()
+			size, err := Pod(template, "ns", c)
+			if test.err != "" {
+				if err == nil || err.Error() != test.err {
+					t.Errorf("error is %v", err)
+				}
+				return
+			}
+			if want := list(t, test.want); err != nil || !equality.Semantic.DeepEqual(size.Requests, want) {
+				t.Errorf("requests are %v, want %v, error %v", size.Requests, want, err)
+			}
+			if !equality.Semantic.DeepEqual(template, before) {
+				t.Error("the template was changed")
+			}
+		})
+	}
+}
+
 func TestTypesThatCannotBeCountedAreRefused(t *testing.T) {
 	c := clusterOf(t)
 	c.Devices.Types = typesOf(t, "a.com/a::gpu/x,b.com/b::gpu/x")

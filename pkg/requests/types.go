@@ -4,21 +4,34 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // withTypes adds to the requests of one pod the types of its devices.
 func (r Rules) withTypes(list corev1.ResourceList, spec *corev1.PodSpec) (corev1.ResourceList, error) {
+	sum := r.typed(list, spec)
+	return sum, within(sum)
+}
+
+// typed is withTypes for amounts of any size.
+func (r Rules) typed(list corev1.ResourceList, spec *corev1.PodSpec) corev1.ResourceList {
 	types := corev1.ResourceList{}
-	for _, name := range sorted(list) {
-		if err := addType(types, r.typeOf(name, spec), list[name]); err != nil {
-			return nil, err
-		}
+	for name, quantity := range list {
+		addType(types, r.typeOf(name, spec), quantity)
 	}
 	if len(types) == 0 {
-		return list, nil
+		return list
 	}
 	sum := list.DeepCopy()
-	return sum, Add(sum, types)
+	addUnchecked(sum, types)
+	return sum
+}
+
+// addType adds an amount of devices of a type, if they have one.
+func addType(total corev1.ResourceList, kind corev1.ResourceName, amount resource.Quantity) {
+	if kind != "" && !amount.IsZero() {
+		addUnchecked(total, corev1.ResourceList{kind: amount.DeepCopy()})
+	}
 }
 
 // typeOf returns the type of the devices that a pod requests as the resource; empty if

@@ -8,13 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Rules are the administrator's rules for devices such as GPUs. The zero value has none.
+// Rules are the administrator's rules for what pods request. The zero value has none.
 type Rules struct {
 	// Classes maps the name of a DeviceClass to the resource as which its devices count;
 	// empty for devices that are not counted.
 	Classes map[string]corev1.ResourceName
 	// Types are the types of devices, by the resource that pods request.
 	Types map[corev1.ResourceName]Types
+	// Additional is what pods request in addition to their templates.
+	Additional Additional
 }
 
 // Types are the types of the devices of one resource.

@@ -1,0 +1,49 @@
+// Package devices declares the settings for devices such as GPUs, so that both programs read
+// them in the same way. job-extensions has all of them. kube-queue-controller has only the
+// types, because it counts no claims.
+package devices
+
+import (
+	"github.com/spf13/pflag"
+
+	"kube-queue.dev/kube-queue/pkg/program/settings"
+	"kube-queue.dev/kube-queue/pkg/requests"
+)
+
+const heading = "Devices"
+
+// Settings are the settings for devices of a program.
+type Settings struct {
+	// Rules are the settings that were read.
+	Rules requests.Rules
+	// Classes and Types are the settings in the syntax of their flags.
+	Classes, Types string
+}
+
+// DeclareClasses adds the setting devices.classes to the set.
+func (s *Settings) DeclareClasses(set *settings.Set) {
+	set.Group(heading, func(fs *pflag.FlagSet) {
+		fs.StringVar(&s.Classes, "device-classes", s.Classes,
+			"Resources as which the devices of ResourceClaims count, by DeviceClass: CLASS=RESOURCE, separated by commas; CLASS= for devices that are not counted."+
+				" A job with a claim of another DeviceClass is not admitted.")
+	}, settings.Setting{Flag: "device-classes", Field: "devices.classes", Form: settings.Texts, Check: s.checkClasses})
+}
+
+// DeclareTypes adds the setting devices.types to the set.
+func (s *Settings) DeclareTypes(set *settings.Set) {
+	set.Group(heading, func(fs *pflag.FlagSet) {
+		fs.StringVar(&s.Types, "device-types", s.Types,
+			"Types of devices, which are charged in addition to the resource: RESOURCE:LABEL=VALUE:TYPE for pods that require a node label with a value,"+
+				" and RESOURCE::TYPE for all other pods, separated by commas. It must be the same for both programs.")
+	}, settings.Setting{Flag: "device-types", Field: "devices.types", Form: settings.Types, Check: s.checkTypes})
+}
+
+func (s *Settings) checkClasses() (err error) {
+	s.Rules.Classes, err = requests.ParseClasses(s.Classes)
+	return err
+}
+
+func (s *Settings) checkTypes() (err error) {
+	s.Rules.Types, err = requests.ParseTypes(s.Types)
+	return err
+}
