@@ -110,6 +110,9 @@ func nodesOf(names *resources.Names, usage []quota.NodeUsage) []metrics.Node {
 		for _, a := range u.Used {
 			n.of(a.ID).Used = n.float(a)
 		}
+		for _, a := range u.Unqueued {
+			n.of(a.ID).Unqueued = n.float(a)
+		}
 		for _, a := range u.Borrowed {
 			n.of(a.ID).Borrowed = n.float(a)
 		}

@@ -57,6 +57,7 @@ const (
 	quotaMin           = "kube_queue_quota_min"
 	quotaMax           = "kube_queue_quota_max"
 	quotaBorrowed      = "kube_queue_quota_borrowed"
+	quotaUnqueued      = "kube_queue_quota_unqueued"
 	quotaInvalid       = "kube_queue_quota_invalid"
 	decisionSeconds    = "kube_queue_decision_duration_seconds"
 	audits             = "kube_queue_audits_total"
@@ -113,7 +114,9 @@ func Definitions() []Definition {
 		{Name: rollbacks, Type: Counter, Labels: []string{"write"}, Unit: "writes", Programs: controller,
 			Help: "Decisions rolled back because the unit had changed (409) or was deleted (404) before they were written."},
 		{Name: quotaUsed, Type: Gauge, Labels: node, Unit: amount, Programs: controller, collected: true,
-			Help: "Quota used by units at and below a quota node."},
+			Help: "Quota used at and below a quota node: by units, by pods that are left of jobs, and by pods that belong to no unit, if these are charged."},
+		{Name: quotaUnqueued, Type: Gauge, Labels: node, Unit: amount, Programs: controller, collected: true,
+			Help: "Quota used at and below a quota node by pods that belong to no unit."},
 		{Name: quotaMin, Type: Gauge, Labels: node, Unit: amount, Programs: controller, collected: true,
 			Help: "Guarantee of a quota node: its min."},
 		{Name: quotaMax, Type: Gauge, Labels: node, Unit: amount, Programs: controller, collected: true,

@@ -106,9 +106,13 @@ type ElasticQuotaNodeStatus struct {
 	// path is the path of the node from the root. Its parts are joined by "/".
 	// +required
 	Path string `json:"path"`
-	// used is the sum of the charges of the units that hold quota at or below the node.
+	// used is the sum of what is charged at or below the node: to units that hold quota, to pods
+	// that are left of jobs, and to pods that belong to no unit, if these are charged.
 	// +optional
 	Used corev1.ResourceList `json:"used,omitempty"`
+	// unqueued is the part of used that pods use that belong to no unit.
+	// +optional
+	Unqueued corev1.ResourceList `json:"unqueued,omitempty"`
 	// request is the sum of used and of the requests of the units that wait at or below the
 	// node.
 	// +optional

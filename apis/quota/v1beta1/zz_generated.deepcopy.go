@@ -70,6 +70,13 @@ func (in *ElasticQuotaNodeStatus) DeepCopyInto(out *ElasticQuotaNodeStatus) {
 			(*out)[key] = val.DeepCopy()
 		}
 	}
+	if in.Unqueued != nil {
+		in, out := &in.Unqueued, &out.Unqueued
+		*out = make(v1.ResourceList, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val.DeepCopy()
+		}
+	}
 	if in.Request != nil {
 		in, out := &in.Request, &out.Request
 		*out = make(v1.ResourceList, len(*in))

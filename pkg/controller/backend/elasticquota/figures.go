@@ -60,7 +60,7 @@ func (s *Source) nodes(usage []quota.NodeUsage, pending map[quota.NodeID]resourc
 			}
 		}
 		nodes[i] = quotav1beta1.ElasticQuotaNodeStatus{Path: u.Path, Jobs: int32(u.Jobs),
-			Used: s.list(u.Used), Borrowed: s.list(u.Borrowed), Request: s.list(request)}
+			Used: s.list(u.Used), Unqueued: s.list(u.Unqueued), Borrowed: s.list(u.Borrowed), Request: s.list(request)}
 	}
 	return nodes
 }
