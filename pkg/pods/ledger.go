@@ -51,6 +51,9 @@ func New() *Ledger {
 func (l *Ledger) Pod(p Pod) {
 	n := l.namespace(p.Namespace)
 	pod := n.object(p.UID)
+	if pod.isSame(&p) { // most events of a pod change only its status
+		return
+	}
 	n.count(pod, pod.holder, nil)
 	pod.seen = true
 	pod.pod = &podFacts{requests: p.Requests, terminating: p.Terminating, stray: p.Stray}

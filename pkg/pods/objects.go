@@ -39,6 +39,15 @@ type podFacts struct {
 	terminating, stray bool
 }
 
+// isSame reports whether nothing has changed of the pod.
+func (o *object) isSame(p *Pod) bool {
+	owner := ""
+	if o.above != nil {
+		owner = o.above.id
+	}
+	return o.pod != nil && owner == p.Owner && o.pod.terminating == p.Terminating && o.pod.stray == p.Stray && o.pod.requests.Equal(p.Requests)
+}
+
 func (n *namespace) object(id string) *object {
 	o := n.objects[id]
 	if o == nil {
