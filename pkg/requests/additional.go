@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// otherNamespaces stands for all namespaces that have no entry of their own.
+// otherNamespaces is the key of all namespaces that have no entry of their own.
 const otherNamespaces = "*"
 
 // Prefixes of the resources in an entry, the same as in a ResourceQuota.

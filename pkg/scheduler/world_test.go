@@ -128,7 +128,7 @@ func (w *world) restart() {
 	for _, uid := range slices.Sorted(maps.Keys(w.pods)) {
 		w.core.Apply(w.now, scheduler.PodChanged{Pod: w.pods[uid]})
 	}
-	clear(w.left) // nothing tells a new process of a unit that is gone
+	clear(w.left) // a new process does not learn of a unit that is gone
 	for _, key := range slices.Sorted(maps.Keys(w.units)) {
 		w.core.Apply(w.now, scheduler.UnitChanged{Unit: *w.units[key]})
 	}

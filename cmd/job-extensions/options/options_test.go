@@ -66,7 +66,7 @@ func TestSettingsThatAreNotKnownAreRefusedWithWhatIs(t *testing.T) {
 	}{
 		{"--enabled-extensions=job,tfjobs", []string{"--enabled-extensions", "tfjobs", "pytorchjob"}},
 		{"--workers=0", []string{"--workers", "greater than 0"}},
-		{"--additional-resources=a:requests.cpu=lots", []string{"--additional-resources", `namespace "a"`, "requests.cpu", "lots"}},
+		{"--additional-resources=a:requests.cpu=many", []string{"--additional-resources", `namespace "a"`, "requests.cpu", "many"}},
 		{"--device-classes=gpu.example.com", []string{"--device-classes", "gpu.example.com", "CLASS=RESOURCE"}},
 		{"--device-types=example.com/gpu:h100", []string{"--device-types", "example.com/gpu:h100", "RESOURCE:LABEL=VALUE:TYPE"}},
 	} {

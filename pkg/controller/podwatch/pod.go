@@ -59,7 +59,7 @@ func (w *Watch) slimPod(p *corev1.Pod) *pod {
 	return slim
 }
 
-// counts reports whether the pod counts for its namespace while no unit stands for it.
+// counts reports whether the pod counts for its namespace while it belongs to no unit.
 func (w *Watch) counts(p *corev1.Pod, orphan bool) bool {
 	switch w.rules.Strays {
 	case backend.AllPods:

@@ -234,7 +234,7 @@ func TestAPodThatLostItsControllerIsFoundByItsLabels(t *testing.T) {
 	}
 }
 
-func TestWhichPodsCountThatNoUnitStandsFor(t *testing.T) {
+func TestWhichPodsWithoutAUnitCount(t *testing.T) {
 	for _, c := range []struct {
 		name, metadata     string
 		orphan, other, all int64
