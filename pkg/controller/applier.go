@@ -110,7 +110,7 @@ func (a *applier) write(ctx context.Context, w *scheduler.Write) {
 	}
 }
 
-// try sends the patch and returns the new version of the unit. The patch of an eviction must
+// try sends the patch and returns the new version of the unit. A patch that sets a condition must
 // contain all other conditions of the unit, because a merge patch replaces the list. They are read
 // here because the informer does not store them. If they change before the patch arrives, the API
 // server rejects it.
@@ -118,7 +118,8 @@ func (a *applier) try(ctx context.Context, w *scheduler.Write, namespace, name s
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryTimeout)
 	defer cancel()
 	var conditions []metav1.Condition
-	if w.Kind == scheduler.Evict {
+	switch w.Kind {
+	case scheduler.Evict, scheduler.MarkOverQuota, scheduler.ClearOverQuota:
 		unit, err := a.units.Get(ctx, namespace, name)
 		if err != nil {
 			return "", err
@@ -143,7 +144,7 @@ func conditionsOf(object lenient.Object) []metav1.Condition {
 }
 
 // statusPatch returns the patch for a write. The controller writes nothing else to a unit.
-// Conditions are the current conditions of the unit, for Evict.
+// Conditions are the current conditions of the unit, for a write that sets one of them.
 func statusPatch(w *scheduler.Write, now metav1.MicroTime, conditions []metav1.Condition) ([]byte, error) {
 	at := lifecycle.Place{Quota: w.Quota, Queue: w.Queue}
 	var status lifecycle.Status
@@ -154,6 +155,8 @@ func statusPatch(w *scheduler.Write, now metav1.MicroTime, conditions []metav1.C
 		status = lifecycle.Requeued(at, w.Reason, w.Message, now)
 	case scheduler.Evict:
 		status = lifecycle.Evicted(conditions, w.Reason, w.Message, now)
+	case scheduler.MarkOverQuota, scheduler.ClearOverQuota:
+		status = lifecycle.OverQuota(conditions, w.Kind == scheduler.MarkOverQuota, w.Reason, w.Message, now)
 	case scheduler.Explain:
 		status = lifecycle.Explained(at, w.Reason, w.Message)
 	default:

@@ -95,6 +95,26 @@ func TestAnEvictionChangesItsOwnConditionAndWhatIsShownAlone(t *testing.T) {
 	}
 }
 
+func TestOverQuotaIsAConditionAndNothingElse(t *testing.T) {
+	now := metav1.NewMicroTime(time.Unix(200, 0))
+	has := []metav1.Condition{{Type: wellknown.ConditionPodsReady, Status: metav1.ConditionTrue, Reason: "Ready"}}
+	for kind, want := range map[scheduler.Kind]metav1.ConditionStatus{scheduler.MarkOverQuota: metav1.ConditionTrue, scheduler.ClearOverQuota: metav1.ConditionFalse} {
+		w := scheduler.Write{Kind: kind, Key: "a/b", Reason: wellknown.ReasonLimitExceeded, Message: "m", Queue: "q", Quota: "root"}
+		patch, err := statusPatch(&w, now, slices.Clone(has))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fields struct{ Status map[string][]metav1.Condition }
+		if err := yaml.Unmarshal(patch, &fields); err != nil {
+			t.Fatal(err)
+		}
+		over := metav1.Condition{Type: wellknown.ConditionOverQuota, Status: want, Reason: string(w.Reason), Message: "m", LastTransitionTime: metav1.NewTime(now.Time)}
+		if got := fields.Status["conditions"]; len(fields.Status) != 1 || !equality.Semantic.DeepEqual(got, append(slices.Clone(has), over)) {
+			t.Errorf("%v writes %s", kind, patch)
+		}
+	}
+}
+
 func TestAWriteThatIsUnderWayIsNotCalledOffWhenTheProgramIsToEnd(t *testing.T) {
 	came, answer := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

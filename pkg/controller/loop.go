@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
@@ -43,6 +45,10 @@ type loop struct {
 	measures  *measures
 	// unreadable are the unreadable units that were reported.
 	unreadable unreadableUnits
+	// excesses are the limits that the source shows as exceeded. They are known once they are certain
+	// after the start.
+	excesses      []quota.Excess
+	excessesKnown bool
 	// check is whether to verify the invariants of the core after every input.
 	check bool
 
@@ -98,6 +104,7 @@ func (l *loop) decide(inputs []input) (plan scheduler.Plan, wake time.Time) {
 	l.show(l.sequence.Due(l.now))
 	plan, wake = l.core.Next(l.now)
 	l.measures.decided(l.core, l.clock.Since(l.now))
+	l.reportExcesses()
 	l.prove()
 	return plan, earlier(wake, l.sequence.Next())
 }
@@ -121,6 +128,20 @@ func (l *loop) prove() {
 	if err := l.core.Check(); err != nil {
 		l.broken = fmt.Errorf("an invariant is broken; this is a bug, please report it: %w", err)
 	}
+}
+
+// reportExcesses passes the limits that are exceeded to the source if they have changed.
+func (l *loop) reportExcesses() {
+	reporter, reports := l.source.(backend.ExcessReporter)
+	if !reports {
+		return
+	}
+	excesses, certain := l.core.Excesses()
+	if l.excessesKnown && slices.Equal(excesses, l.excesses) || !l.excessesKnown && !certain {
+		return
+	}
+	l.excesses, l.excessesKnown = excesses, true
+	l.take(reporter.Report(excesses))
 }
 
 // publish passes the counts to the publisher, at most once per interval, and returns when it must

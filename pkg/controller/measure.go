@@ -98,11 +98,12 @@ func (m *measures) show(l *loop, names []string, changed []scheduler.QueueStats)
 	}
 	m.KeepQueues(names)
 	validator, is := l.source.(backend.Validator)
-	m.Quota(nodesOf(l.names, l.core.Usage()), is && validator.Invalid() != "")
+	excesses, _ := l.core.Excesses()
+	m.Quota(nodesOf(l.names, l.core.Usage(), excesses), is && validator.Invalid() != "")
 }
 
-// nodesOf converts usage for the metrics.
-func nodesOf(names *resources.Names, usage []quota.NodeUsage) []metrics.Node {
+// nodesOf converts usage and the limits that are exceeded for the metrics.
+func nodesOf(names *resources.Names, usage []quota.NodeUsage, excesses []quota.Excess) []metrics.Node {
 	jobs := names.ID(quota.JobsResource)
 	nodes := make([]metrics.Node, len(usage))
 	for i, u := range usage {
@@ -123,6 +124,11 @@ func nodesOf(names *resources.Names, usage []quota.NodeUsage) []metrics.Node {
 			n.of(a.ID).Max = new(n.float(a))
 		}
 		n.of(jobs).Used = float64(u.Jobs)
+		for _, e := range excesses {
+			if e.Node == u.Path {
+				n.of(names.ID(e.Resource)).Excess = resources.Float(e.Resource, e.Used-e.Limit)
+			}
+		}
 		nodes[i] = metrics.Node{Path: u.Path, Resources: n.resources}
 	}
 	return nodes

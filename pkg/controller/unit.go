@@ -64,6 +64,9 @@ func (c compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 	if evicted := lifecycle.EvictedOf(unit); evicted != nil {
 		compact.Status.Conditions = []metav1.Condition{{Type: evicted.Type, Status: evicted.Status, Reason: evicted.Reason, Message: evicted.Message}}
 	}
+	if lifecycle.IsOverQuota(unit) {
+		compact.Status.Conditions = append(compact.Status.Conditions, metav1.Condition{Type: wellknown.ConditionOverQuota, Status: metav1.ConditionTrue})
+	}
 	return compact
 }
 
@@ -117,9 +120,10 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 			Owner: string(unit.Spec.ConsumerRef.UID), Label: podwatch.LabelOf(unit.Spec.ConsumerRef),
 			QuotaName: unit.Spec.QuotaName, Priority: unit.Spec.Priority, Submitted: submitted(unit),
 			Phase: phaseOf(unit.Status.Phase), Attempts: unit.Status.Attempts, Quota: unit.Status.Quota,
-			MaxTime:  time.Duration(ptr.Deref(unit.Spec.MaximumExecutionTimeSeconds, 0)) * time.Second,
-			Inactive: !ptr.Deref(unit.Spec.Active, true),
-			Over:     unit.Status.Phase == schedulingv1alpha1.PhaseRunning && unit.Status.Reason == wellknown.ReasonPodsRemain,
+			MaxTime:   time.Duration(ptr.Deref(unit.Spec.MaximumExecutionTimeSeconds, 0)) * time.Second,
+			Inactive:  !ptr.Deref(unit.Spec.Active, true),
+			OverQuota: unit.Status.Phase.HoldsQuota() && lifecycle.IsOverQuota(unit),
+			Over:      unit.Status.Phase == schedulingv1alpha1.PhaseRunning && unit.Status.Reason == wellknown.ReasonPodsRemain,
 		},
 	}
 	if unit.Status.DequeueTime != nil {

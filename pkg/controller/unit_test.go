@@ -123,6 +123,32 @@ func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 	}
 }
 
+func TestAUnitThatShowsOverQuotaIsReadWithIt(t *testing.T) {
+	for _, c := range []struct {
+		phase  schedulingv1alpha1.QueueUnitPhase
+		status metav1.ConditionStatus
+		want   bool
+	}{
+		{"Running", metav1.ConditionTrue, true}, {"Dequeued", metav1.ConditionTrue, true},
+		{"Running", metav1.ConditionFalse, false}, {"Enqueued", metav1.ConditionTrue, false},
+	} {
+		compact, err := compactor{keepNothing}.compact(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+			u.Status.Phase = c.phase
+			u.Status.Conditions = []metav1.Condition{{Type: wellknown.ConditionOverQuota, Status: c.status, Reason: "LimitExceeded"}}
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := newTestReader(resources.NewNames()).read(compact.(*schedulingv1alpha1.QueueUnit))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u.OverQuota != c.want {
+			t.Errorf("phase %s, condition %s: OverQuota is %t", c.phase, c.status, u.OverQuota)
+		}
+	}
+}
+
 func TestAUnitWhosePodsRemainIsOver(t *testing.T) {
 	u, err := newTestReader(resources.NewNames()).read(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 		u.Spec.Active, u.Spec.MaximumExecutionTimeSeconds = ptr.To(false), ptr.To[int32](90)

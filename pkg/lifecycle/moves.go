@@ -42,6 +42,8 @@ const (
 	MarkChanged      Name = "MarkChanged"
 	RequeueChanged   Name = "RequeueChanged"
 	AcceptChange     Name = "AcceptChange"
+	MarkOverQuota    Name = "MarkOverQuota"
+	ClearOverQuota   Name = "ClearOverQuota"
 	LeaveQueue       Name = "LeaveQueue"
 	Collect          Name = "Collect"
 	DeleteOrphan     Name = "DeleteOrphan"
@@ -136,6 +138,9 @@ func Moves() []Move {
 		{AcceptChange, From{Phases: notAdmitted, Evictions: []Eviction{EvictionChanged}},
 			To{Evicted: metav1.ConditionFalse, Reasons: []wellknown.Reason{wellknown.ReasonRequeued}}, Extensions,
 			"the unit has the request of the changed job; it is queued again"},
+		{MarkOverQuota, From{Phases: holding}, To{Also: "OverQuota=True"}, Controller,
+			"the pods of the job request more than was admitted, and a limit of the quota has been exceeded for 10 s"},
+		{ClearOverQuota, From{Phases: holding}, To{Also: "OverQuota=False"}, Controller, "one of both is no longer true"},
 		{LeaveQueue, From{Phases: phases(enqueued, backoff, reserved, dequeued)}, To{Gone: true}, Extensions,
 			"the job left the queue, or is being deleted; Dequeued: before its release"},
 		{Collect, From{Phases: all}, To{Gone: true}, Collector, "the job is gone"},

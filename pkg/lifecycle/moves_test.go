@@ -128,7 +128,13 @@ func TestEachStatusMakesItsMoveFromWhereverThatBegins(t *testing.T) {
 		Resume:           {func(u *v1alpha1.QueueUnit) Status { return Resumed(u, now) }},
 		MarkChanged:      {func(u *v1alpha1.QueueUnit) Status { return JobChanged(u, now) }},
 		RequeueChanged:   {func(*v1alpha1.QueueUnit) Status { return Requeued(place, wellknown.ReasonJobChanged, "m", micro) }},
-		AcceptChange:     {func(u *v1alpha1.QueueUnit) Status { return ChangeAccepted(u, now) }},
+		MarkOverQuota: {func(u *v1alpha1.QueueUnit) Status {
+			return OverQuota(u.Status.Conditions, true, wellknown.ReasonLimitExceeded, "m", micro)
+		}},
+		ClearOverQuota: {func(u *v1alpha1.QueueUnit) Status {
+			return OverQuota(u.Status.Conditions, false, wellknown.ReasonWithinLimits, "m", micro)
+		}},
+		AcceptChange: {func(u *v1alpha1.QueueUnit) Status { return ChangeAccepted(u, now) }},
 	}
 	for _, m := range Moves() {
 		if len(m.From.Phases) == 0 || m.To.Gone || m.Name == Deactivate { // no status is written

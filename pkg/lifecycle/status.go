@@ -78,7 +78,7 @@ func Finished(unit *v1alpha1.QueueUnit, succeeded bool, reason, message string, 
 	if !conditionReason.MatchString(reason) {
 		reason = string(why)
 	}
-	conditions := with(unit.Status.Conditions, metav1.Condition{
+	conditions := with(slices.DeleteFunc(slices.Clone(unit.Status.Conditions), isOverQuota), metav1.Condition{
 		Type: wellknown.ConditionFinished, Status: metav1.ConditionTrue, Reason: reason, Message: Shorten(message), LastTransitionTime: now,
 	})
 	status := Status{"phase": phase, "conditions": conditions}
@@ -95,6 +95,23 @@ func Evicted(conditions []metav1.Condition, reason wellknown.Reason, message str
 	evicted := condition(wellknown.ConditionEvicted, metav1.ConditionTrue, string(reason), now)
 	evicted.Message = message
 	return Status{"reason": OrNull(string(reason)), "message": OrNull(message), "conditions": with(conditions, evicted)}
+}
+
+// OverQuota reports whether the pods of a unit exceed what was admitted while a limit of its quota is
+// exceeded. Conditions are all conditions of the unit.
+func OverQuota(conditions []metav1.Condition, over bool, reason wellknown.Reason, message string, now metav1.MicroTime) Status {
+	status := metav1.ConditionFalse
+	if over {
+		status = metav1.ConditionTrue
+	}
+	shows := condition(wellknown.ConditionOverQuota, status, string(reason), now)
+	shows.Message = Shorten(message)
+	return Status{"conditions": with(conditions, shows)}
+}
+
+// IsOverQuota reports whether the unit has the condition OverQuota with status True.
+func IsOverQuota(unit *v1alpha1.QueueUnit) bool {
+	return apimeta.IsStatusConditionTrue(unit.Status.Conditions, wellknown.ConditionOverQuota)
 }
 
 // Stopped reports that the job of an evicted unit has stopped. It keeps the message of the
@@ -173,6 +190,9 @@ func with(conditions []metav1.Condition, condition metav1.Condition) []metav1.Co
 func isRetired(c metav1.Condition) bool {
 	return c.Type == wellknown.ConditionQuotaReserved || c.Type == wellknown.ConditionAdmitted
 }
+
+// isOverQuota reports whether the condition describes the pods of a job that has not ended.
+func isOverQuota(c metav1.Condition) bool { return c.Type == wellknown.ConditionOverQuota }
 
 // withoutRetired adds the removal of retired conditions to a status that changes no condition, if
 // the unit has any.

@@ -58,6 +58,7 @@ const (
 	quotaMax           = "kube_queue_quota_max"
 	quotaBorrowed      = "kube_queue_quota_borrowed"
 	quotaUnqueued      = "kube_queue_quota_unqueued"
+	quotaExcess        = "kube_queue_quota_excess"
 	quotaInvalid       = "kube_queue_quota_invalid"
 	decisionSeconds    = "kube_queue_decision_duration_seconds"
 	audits             = "kube_queue_audits_total"
@@ -117,6 +118,8 @@ func Definitions() []Definition {
 			Help: "Quota used at and below a quota node: by units, by pods that are left of jobs, and by pods that belong to no unit, if these are charged."},
 		{Name: quotaUnqueued, Type: Gauge, Labels: node, Unit: amount, Programs: controller, collected: true,
 			Help: "Quota used at and below a quota node by pods that belong to no unit."},
+		{Name: quotaExcess, Type: Gauge, Labels: node, Unit: amount, Programs: controller, collected: true,
+			Help: "Quota used by a quota node above its limit, if it has been above it for 10 s without the pods that are being deleted; else 0."},
 		{Name: quotaMin, Type: Gauge, Labels: node, Unit: amount, Programs: controller, collected: true,
 			Help: "Guarantee of a quota node: its min."},
 		{Name: quotaMax, Type: Gauge, Labels: node, Unit: amount, Programs: controller, collected: true,

@@ -14,8 +14,8 @@ type Node struct {
 
 // Resource is the state of one resource of a node, in the units of the metrics.
 type Resource struct {
-	Name                     string
-	Used, Borrowed, Unqueued float64
+	Name                             string
+	Used, Borrowed, Unqueued, Excess float64
 	// Min and Max are nil if the node does not set them.
 	Min, Max *float64
 }
@@ -66,6 +66,7 @@ func (c *quotaCollector) CollectWithStability(metrics chan<- kubemetrics.Metric)
 			send(quotaUsed, r.Used)
 			send(quotaBorrowed, r.Borrowed)
 			send(quotaUnqueued, r.Unqueued)
+			send(quotaExcess, r.Excess)
 			if r.Min != nil {
 				send(quotaMin, *r.Min)
 			}

@@ -73,6 +73,9 @@ func (e OwnerGone) apply(s *Scheduler, _ time.Time) {
 // chargePods charges what pods request now to the holders for which it has changed.
 func (s *Scheduler) chargePods() {
 	changed := s.pods.Changed()
+	if len(changed) > 0 {
+		s.over.touch()
+	}
 	if len(changed) > 1 {
 		slices.SortFunc(changed, func(a, b pods.Holder) int {
 			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.UID, b.UID))
@@ -208,9 +211,12 @@ func (s *Scheduler) chargeWithoutUnit() {
 		s.chargeLeft(h)
 	}
 	for _, namespace := range s.pods.Namespaces() {
-		s.chargeStrays(pods.Holder{Namespace: namespace})
+		s.chargeStrays(strays(namespace))
 	}
 }
+
+// strays identifies the pods of a namespace that belong to no unit.
+func strays(namespace string) pods.Holder { return pods.Holder{Namespace: namespace} }
 
 // recharge replaces a charge. Either may be nil. Shapes are woken for which there may be more room.
 func (s *Scheduler) recharge(at **charge, now *charge) {
@@ -259,6 +265,7 @@ func (s *Scheduler) usedMore(c *charge) {
 	s.tournament.used(c.group)
 	s.tournament.shrunk(c.group, c.Total(), s.unprove)
 	s.reviseClaims(c.group)
+	s.seeExcess(c)
 }
 
 // holdsQuota reports whether the unit holds the quota that it was admitted to.

@@ -81,6 +81,9 @@ type Facts struct {
 	// Stopped is whether the job of a unit that holds quota has stopped. The unit is then requeued,
 	// which frees its quota.
 	Stopped bool
+	// OverQuota is whether the unit shows that its pods exceed what was admitted while a limit of its
+	// quota is exceeded.
+	OverQuota bool
 }
 
 // Namespace returns the namespace of the unit.
@@ -188,11 +191,19 @@ const (
 	Requeue
 	// Evict requests that the job of a unit that holds quota be stopped.
 	Evict
+	// MarkOverQuota reports that the pods of the unit exceed what was admitted while a limit of its
+	// quota is exceeded. ClearOverQuota reports that this is over.
+	MarkOverQuota
+	ClearOverQuota
 )
 
 func (k Kind) String() string {
-	return [...]string{"", "Dequeue", "Explain", "Requeue", "Evict"}[k]
+	return [...]string{"", "Dequeue", "Explain", "Requeue", "Evict", "MarkOverQuota", "ClearOverQuota"}[k]
 }
+
+// writesPlace reports whether the write sets queue, quota, reason and message of the unit. The others
+// set a condition.
+func (k Kind) writesPlace() bool { return k == Dequeue || k == Explain || k == Requeue }
 
 // Write is one write to one unit.
 type Write struct {

@@ -26,6 +26,7 @@ func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
 	if s.waitIndex.Len() > 0 && s.flushAt.IsZero() {
 		s.flushAt = now.Add(FlushInterval)
 	}
+	s.watchLimits(now)
 	plan := s.outbox.plan(now, s.compose)
 	return plan, s.wakeTime()
 }
@@ -256,12 +257,14 @@ func (s *Scheduler) compose(u *unit, kind Kind, now time.Time) (Write, bool) {
 		}
 		w.Reason, w.Message = refusal.Reason, refusal.Message()
 		s.explainer.show(u, refusal.Cause(), now)
+	case MarkOverQuota, ClearOverQuota:
+		return w, s.composeOverQuota(u, &w)
 	}
 	return w, true
 }
 
 func (s *Scheduler) wakeTime() time.Time {
-	at := earliest(s.timers.next(), s.explainer.next()).time()
+	at := earliest(earliest(s.timers.next(), s.explainer.next()), s.over.checkAt).time()
 	if s.waitIndex.Len() > 0 && (at.IsZero() || s.flushAt.Before(at)) {
 		at = s.flushAt
 	}

@@ -35,11 +35,12 @@ func (w *world) podGone(uid string) {
 	w.check()
 }
 
-// requested sums up the pods whose owner is one of these.
+// requested sums up the pods whose owner is one of these, without those that are being deleted if
+// the world is lasting.
 func (w *world) requested(namespace string, isOwner func(pods.Pod) bool) resources.Vector {
 	sums := map[resources.ID]int64{}
 	for _, p := range w.pods {
-		if p.Namespace == namespace && isOwner(p) {
+		if p.Namespace == namespace && isOwner(p) && !(w.lasting && p.Terminating) {
 			for _, a := range p.Requests {
 				sums[a.ID] += a.Value
 			}
@@ -85,7 +86,7 @@ func (w *world) chargePods(t *tree.Tree) {
 			Pods: w.requested(was.namespace, func(p pods.Pod) bool { return p.Owner == jobOf(uid) || p.Owner == labelOf(uid) })})
 	}
 	for _, p := range w.pods {
-		if group := t.Unqueued(p.Namespace); p.Stray && !known[p.Owner] && group != nil {
+		if group := t.Unqueued(p.Namespace); p.Stray && !known[p.Owner] && group != nil && !(w.lasting && p.Terminating) {
 			group.Charge(&quota.Charge{Demand: quota.Demand{Preemptible: true}, Pods: p.Requests, Unqueued: true})
 		}
 	}
@@ -140,6 +141,11 @@ func (w *world) podActions(actions map[string]func(*rapid.T), pick func(string) 
 				return
 			}
 		}
+	}
+	actions["a pod is being deleted"] = func(t *rapid.T) {
+		p := pickPod(t)
+		p.Terminating = true
+		w.pod(p)
 	}
 	actions["a pod is gone"] = func(t *rapid.T) { w.podGone(pickPod(t).UID) }
 }

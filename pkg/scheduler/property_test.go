@@ -193,6 +193,7 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 	w.after(2 * time.Minute)
 	expectRest(t, w)
 	expectReasons(t, w)
+	expectOverQuota(t, w)
 }
 
 // expectReasons proves that in a world that has long been at rest every waiting unit

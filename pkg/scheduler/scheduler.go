@@ -44,6 +44,8 @@ type Scheduler struct {
 	missing *quota.Refusal
 	// lender is the backend if borrowing can be paused; nil otherwise.
 	lender quota.Lender
+	// limits is the backend if pods can exceed its limits; nil otherwise.
+	limits quota.Exceedable
 	queues map[string]*queueState
 	// queueAt finds queues by the own nodes of their groups.
 	queueAt    map[quota.NodeID]*queueState
@@ -64,6 +66,7 @@ type Scheduler struct {
 	outbox    outbox
 	explainer explainer
 	timers    timers
+	over      overQuota
 
 	flushAt          time.Time
 	flushes, rescued int
@@ -110,6 +113,7 @@ func New(opts Options) *Scheduler {
 		queues:        map[string]*queueState{},
 		timers:        newTimers(),
 		explainer:     newExplainer(),
+		over:          newOverQuota(),
 		isFreed:       map[quota.Space]bool{},
 		missing:       &quota.Refusal{Reason: wellknown.ReasonNoQuota, Sentence: "kube-queue-controller has not read the quota yet; if this persists, check its log"},
 	}
@@ -161,6 +165,7 @@ func (s *Scheduler) forget(u *unit) {
 	s.chargePods()
 	s.count(u, nil, Ended)
 	s.timers.set(u, 0)
+	delete(s.over.shown, u)
 	delete(s.units, u.key())
 }
 
@@ -175,7 +180,7 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 	}
 	if e.Version > u.Version {
 		u.Version = e.Version
-		if kind != Evict {
+		if kind.writesPlace() {
 			u.Quota = e.Quota
 		}
 		switch kind {
@@ -184,9 +189,11 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 			u.dequeuedAt, u.Evicted, u.Stopped = instantOf(e.DequeuedAt), false, false
 			u.Attempts++
 		case Requeue:
-			u.Phase, u.Evicted, u.Stopped = Waiting, false, false
+			u.Phase, u.Evicted, u.Stopped, u.OverQuota = Waiting, false, false, false
 		case Evict:
 			u.Evicted = true
+		case MarkOverQuota, ClearOverQuota:
+			u.OverQuota = kind == MarkOverQuota
 		}
 	}
 	s.settle(u, now)
@@ -220,7 +227,9 @@ func (e Refused) apply(s *Scheduler, now time.Time) {
 }
 
 func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
+	replaced := s.replaceLimits()
 	s.backend, s.missing = e.Backend, e.Missing
+	s.limits, _ = e.Backend.(quota.Exceedable)
 	s.lender = nil
 	if lender, lends := e.Backend.(quota.Lender); lends && lender.Pauses() {
 		s.lender = lender
@@ -245,6 +254,7 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 		s.settle(u, now)
 	}
 	s.chargeWithoutUnit()
+	replaced()
 }
 
 func (s *Scheduler) addQueues(groups ...quota.Group) {

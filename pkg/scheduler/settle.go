@@ -24,6 +24,12 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	s.hold(u)
 	s.chargeUnit(u)
 	s.chargePods()
+	if u.OverQuota {
+		s.over.shown[u] = struct{}{}
+	} else {
+		delete(s.over.shown, u)
+	}
+	s.over.touch()
 	if queued {
 		s.enter(u, now)
 	}

@@ -43,6 +43,8 @@ type world struct {
 	pods    map[string]pods.Pod
 	// left are the deleted units, by UID, whose pods the core still charges.
 	left map[string]leftover
+	// lasting leaves the pods out of all sums that are being deleted.
+	lasting bool
 	// news are versions of units that the informer has not delivered; nil: gone.
 	news []news
 	// sent are writes that have not landed, outcomes those that were not delivered.
@@ -253,9 +255,11 @@ func (w *world) land(i int) {
 	default:
 		w.version++
 		u.Version = w.version
-		u.Reason = s.Reason
-		if s.Kind != scheduler.Evict {
-			u.Quota = s.Quota
+		switch s.Kind {
+		case scheduler.Dequeue, scheduler.Requeue, scheduler.Explain:
+			u.Reason, u.Quota = s.Reason, s.Quota
+		case scheduler.Evict:
+			u.Reason = s.Reason
 		}
 		switch s.Kind {
 		case scheduler.Dequeue:
@@ -263,17 +267,27 @@ func (w *world) land(i int) {
 				w.t.Fatalf("unit %s is released in phase %d, inactive %t", u.Key, u.Phase, u.Inactive)
 			}
 			u.Phase, u.Attempts, u.DequeuedAt = scheduler.Dequeued, s.Attempt, w.now
-			u.Evicted, u.Stopped = false, false
+			u.Evicted, u.Stopped, u.OverQuota = false, false, false
 		case scheduler.Requeue:
 			if !holds(u) || !u.Stopped {
 				w.t.Fatalf("unit %s is requeued in phase %d, stopped %t", u.Key, u.Phase, u.Stopped)
 			}
-			u.Phase, u.Evicted, u.Stopped = scheduler.Waiting, false, false
+			u.Phase, u.Evicted, u.Stopped, u.OverQuota = scheduler.Waiting, false, false, false
 		case scheduler.Evict:
 			if !holds(u) || u.Evicted || u.Stopped || u.Over || !u.Inactive && !w.overran(u) && s.Reason != wellknown.ReasonQueueStopped {
 				w.t.Fatalf("unit %s is evicted for no reason (%s): %+v", u.Key, s.Reason, u)
 			}
 			u.Evicted = true
+		case scheduler.MarkOverQuota:
+			if !holds(u) || u.OverQuota {
+				w.t.Fatalf("unit %s is marked over quota in phase %d, marked %t", u.Key, u.Phase, u.OverQuota)
+			}
+			u.OverQuota = true
+		case scheduler.ClearOverQuota:
+			if !u.OverQuota {
+				w.t.Fatalf("unit %s is cleared without being marked", u.Key)
+			}
+			u.OverQuota = false
 		}
 		w.landed = append(w.landed, s)
 		w.publish(u)

@@ -95,6 +95,8 @@ const (
 	isReleased
 	// isRemaining: the job has ended, and something of it remains.
 	isRemaining
+	// isOverQuota: the unit of the job shows that it is over quota.
+	isOverQuota
 	facts
 )
 

@@ -65,6 +65,7 @@ func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key type
 	case o != nil:
 		r.recordQueued(o, decided.Queued)
 		r.recordUnreadable(o)
+		r.recordOverQuota(o, now)
 	}
 	after = sooner(after, decided.After)
 	if decided.Action == decision.Nothing {

@@ -2,9 +2,11 @@ package reconciler
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -113,6 +115,18 @@ func (r *reconciler) recordUnreadable(o *observation) {
 		r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventInvalidRequest,
 			fmt.Sprintf("Ignored an invalid change: %v; the previous value stays in force until this is fixed", o.unread), o.unread.Error()))
 	}
+}
+
+// recordOverQuota reports that the job uses more than was admitted while its quota is exceeded. Each
+// time gets its own event.
+func (r *reconciler) recordOverQuota(o *observation, now time.Time) {
+	over := o.unit != nil && o.unit.Status.Phase.HoldsQuota() && lifecycle.IsOverQuota(o.unit)
+	if since := r.memory.since(o.job.GetUID(), isOverQuota, over, now); !over || since.Before(now) {
+		return
+	}
+	condition := apimeta.FindStatusCondition(o.unit.Status.Conditions, wellknown.ConditionOverQuota)
+	r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventOverQuota,
+		fmt.Sprintf("Over quota: %s", condition.Message), condition.LastTransitionTime.UTC().Format(time.RFC3339)))
 }
 
 func (r *reconciler) recordResumed(o *observation) {

@@ -78,6 +78,13 @@ type StatusWriter interface {
 	PrepareStatus(pending map[quota.NodeID]resources.Vector) (show func(context.Context) error)
 }
 
+// ExcessReporter is a Source that shows which of its limits pods exceed.
+type ExcessReporter interface {
+	Source
+	// Report processes that these limits, and no others, are exceeded now.
+	Report([]quota.Excess) Change
+}
+
 // Validator is a Source whose objects may be invalid as a whole.
 type Validator interface {
 	Source

@@ -183,6 +183,17 @@ func (t *Tree) Room(s quota.Space) int64 {
 	return t.nodes[s.Node].room(s.Resource, s.Bound)
 }
 
+// Excess describes a limit that is exceeded; false if the limit of the space is not.
+func (t *Tree) Excess(s quota.Space) (quota.Excess, bool) {
+	if s.Bound != quota.Max || t.Room(s) >= 0 || int(s.Node) >= len(t.nodes) || s.Node < 0 {
+		return quota.Excess{}, false
+	}
+	n := t.nodes[s.Node]
+	limit, _ := n.limit(s.Resource)
+	return quota.Excess{Node: n.path, Resource: t.names.Name(s.Resource), Used: n.used(s.Resource).Clamp(), Limit: limit,
+		Unqueued: n.unqueued(s.Resource).Clamp()}, true
+}
+
 // Share returns the share of the min of the node that would be used with the demand, or of its max if
 // min names no requested resource.
 func (t *Tree) Share(id quota.NodeID, d quota.Demand) quota.Share { return t.nodes[id].share(d) }

@@ -134,9 +134,15 @@ func TestPodsAreChargedWhateverTheirJobDoes(t *testing.T) {
 	}
 }
 
-// deleteAndOrphan deletes a job and keeps what belongs to it.
+// deleteAndOrphan deletes a job and keeps what belongs to it. The Spark operator would delete the driver
+// of an application that is being deleted, so it is paused meanwhile.
 func deleteAndOrphan(t *testing.T, l *harness.Env, kind, name string) {
 	t.Helper()
+	if kind == "SparkApplication" {
+		resume, err := suite.Pause("spark-operator")
+		harness.Must(t, err)
+		defer func() { harness.Must(t, resume()) }()
+	}
 	orphan := metav1.DeletePropagationOrphan
 	objects := l.Dynamic.Resource(resources[kind]).Namespace(l.Namespace)
 	harness.Must(t, objects.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &orphan}))

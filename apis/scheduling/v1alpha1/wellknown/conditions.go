@@ -9,6 +9,10 @@ const (
 	ConditionEvicted = "Evicted"
 	// ConditionFinished is true once the job has ended.
 	ConditionFinished = "Finished"
+	// ConditionOverQuota is true while a limit of the quota is exceeded and the pods of the job
+	// request more of the resource than was admitted. Of an ElasticQuotaTree it is true while a
+	// limit of any node is exceeded. In both cases only after 10 seconds.
+	ConditionOverQuota = "OverQuota"
 )
 
 // Condition types that older releases wrote to a QueueUnit, in addition to a phase that means

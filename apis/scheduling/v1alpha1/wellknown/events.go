@@ -21,6 +21,9 @@ const (
 	EventUnitRefused EventReason = "QueueUnitRefused"
 	// EventUnsized means that the request of the job is unknown, so that nothing is charged for it.
 	EventUnsized EventReason = "UnknownSize"
+	// EventOverQuota means that the pods of the job request more than was admitted while a limit of
+	// the quota is exceeded. On a quota tree it means that a limit is exceeded.
+	EventOverQuota EventReason = "OverQuota"
 	// EventInvalidRequest means that an annotation or label of a released job is invalid.
 	EventInvalidRequest = EventReason(ReasonInvalidRequest)
 )

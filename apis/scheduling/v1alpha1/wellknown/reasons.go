@@ -57,6 +57,14 @@ const (
 // that has pods still exists and keeps the quota.
 const ReasonPodsRemain Reason = "PodsRemain"
 
+// Reasons of the condition OverQuota.
+const (
+	// ReasonLimitExceeded, with status True, means that a limit is exceeded.
+	ReasonLimitExceeded Reason = "LimitExceeded"
+	// ReasonWithinLimits, with status False, means that this is over.
+	ReasonWithinLimits Reason = "WithinLimits"
+)
+
 // Reasons of evictions, in addition to ReasonQueueStopped.
 const (
 	// ReasonDeactivated means that spec.active of a unit that holds quota is false.

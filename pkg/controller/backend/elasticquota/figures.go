@@ -41,7 +41,7 @@ func (s *Source) PrepareStatus(pending map[quota.NodeID]resources.Vector) func(c
 		namespace: f.chosen.GetNamespace(), name: f.chosen.GetName(), uid: f.chosen.GetUID()}
 	figures.shown = statusOf(f.chosen)
 	figures.status.ObservedGeneration = f.chosen.GetGeneration()
-	figures.status.Conditions = f.validity(figures.shown.Conditions)
+	figures.status.Conditions = f.overQuota(f.validity(figures.shown.Conditions))
 	if f.backend != nil {
 		figures.status.Nodes = s.nodes(f.backend.Usage(), pending)
 	}
@@ -87,6 +87,24 @@ func (f *forest) validity(shown []metav1.Condition) []metav1.Condition {
 		now.Status, now.Reason, now.Message = metav1.ConditionFalse, string(wellknown.ReasonInvalidQuotaTree), lifecycle.Shorten(f.problem)
 	}
 	conditions := slices.Clone(shown)
+	apimeta.SetStatusCondition(&conditions, now)
+	return conditions
+}
+
+// overQuota adds the condition OverQuota. A tree whose limits were never exceeded does not have it. After
+// a start it stays as it is until the excesses are known.
+func (f *forest) overQuota(conditions []metav1.Condition) []metav1.Condition {
+	now := metav1.Condition{Type: wellknown.ConditionOverQuota, Status: metav1.ConditionFalse, Reason: string(wellknown.ReasonWithinLimits),
+		Message: "All nodes of the tree are within their limits."}
+	if len(f.excesses) > 0 {
+		messages := make([]string, len(f.excesses))
+		for i, excess := range f.excesses {
+			messages[i] = excess.Message()
+		}
+		now.Status, now.Reason, now.Message = metav1.ConditionTrue, string(wellknown.ReasonLimitExceeded), lifecycle.Shorten(strings.Join(messages, "; "))
+	} else if !f.excessesKnown || apimeta.FindStatusCondition(conditions, wellknown.ConditionOverQuota) == nil {
+		return conditions
+	}
 	apimeta.SetStatusCondition(&conditions, now)
 	return conditions
 }

@@ -7,10 +7,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -175,5 +178,52 @@ func TestAWriteThatFailsIsTriedAgain(t *testing.T) {
 		}
 		w.answer = http.StatusOK
 		w.shows(show, 2)
+	}
+}
+
+func TestTheTreeShowsWhichLimitsAreExceeded(t *testing.T) {
+	w := newWriting(t)
+	w.forest.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 1, `{name: root, max: {cpu: 4}}`))
+	over := func() *metav1.Condition {
+		t.Helper()
+		w.written = nil
+		w.shows(w.PrepareStatus(nil), 1)
+		_, status := w.last()
+		// The tree that the next status is compared with has this one.
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.forest.chosen = w.forest.chosen.DeepCopy()
+		w.forest.chosen.Object["status"] = object
+		w.forest.chosen.SetGeneration(w.forest.chosen.GetGeneration() + 1)
+		return meta.FindStatusCondition(status.Conditions, wellknown.ConditionOverQuota)
+	}
+	if w.Report(nil); over() != nil {
+		t.Error("a tree whose limits were never exceeded has the condition")
+	}
+	excess := quota.Excess{Node: "root", Resource: "cpu", Used: 5000, Limit: 4000, Unqueued: 2000}
+	change := w.Report([]quota.Excess{excess})
+	const message = "quota root is above its limit: cpu is used 5 of max 4 (2 by pods outside of the queue)"
+	if n := change.Notices; len(n) != 1 || n[0].Reason != wellknown.EventOverQuota || n[0].Message != message {
+		t.Errorf("notices are %+v, want one with %q", n, message)
+	}
+	if c := over(); c == nil || c.Status != metav1.ConditionTrue || c.Message != message {
+		t.Errorf("the condition is %+v", c)
+	}
+	excess.Used = 6000
+	if n := w.Report([]quota.Excess{excess}).Notices; len(n) != 0 {
+		t.Errorf("notices are %+v, want none: only the amount has changed", n)
+	}
+	if c := over(); c == nil || !strings.Contains(c.Message, "used 6 of max 4") {
+		t.Errorf("the condition is %+v, want the new amount", c)
+	}
+	w.forest.excesses, w.forest.excessesKnown = nil, false // after a start
+	if c := over(); c == nil || c.Status != metav1.ConditionTrue {
+		t.Errorf("the condition is %+v before it is known, want it as it was", c)
+	}
+	w.Report(nil)
+	if c := over(); c == nil || c.Status != metav1.ConditionFalse || c.Reason != string(wellknown.ReasonWithinLimits) {
+		t.Errorf("the condition is %+v, want False", c)
 	}
 }

@@ -23,8 +23,9 @@ import (
 )
 
 var (
-	_ backend.StatusWriter = (*Source)(nil)
-	_ backend.Validator    = (*Source)(nil)
+	_ backend.StatusWriter   = (*Source)(nil)
+	_ backend.Validator      = (*Source)(nil)
+	_ backend.ExcessReporter = (*Source)(nil)
 )
 
 // Source watches ElasticQuotaTrees.
@@ -67,6 +68,9 @@ func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.Informer
 
 // Listed selects the tree to use after all trees were listed.
 func (s *Source) Listed() backend.Change { return s.forest.start() }
+
+// Report shows on the tree in use which of its limits are exceeded.
+func (s *Source) Report(excesses []quota.Excess) backend.Change { return s.forest.report(excesses) }
 
 // Invalid returns why the tree in use is not in force; empty if it is.
 func (s *Source) Invalid() string { return s.forest.problem }

@@ -36,6 +36,10 @@ type forest struct {
 	// wrong with it. Both are empty if it is in force.
 	problem, faults string
 	warnings        []string
+	// excesses are the limits of the backend that pods exceed; excessesKnown is whether they have been
+	// reported since the start.
+	excesses      []quota.Excess
+	excessesKnown bool
 }
 
 func newForest(names *resources.Names, opts tree.Options) *forest {
@@ -158,6 +162,19 @@ func older(a, b *unstructured.Unstructured) bool {
 		return at.Before(&bt)
 	}
 	return a.GetName() < b.GetName()
+}
+
+// report processes that these limits are exceeded now. Each newly exceeded limit is an event.
+func (f *forest) report(excesses []quota.Excess) backend.Change {
+	var change backend.Change
+	for _, excess := range excesses {
+		known := slices.ContainsFunc(f.excesses, func(e quota.Excess) bool { return e.Node == excess.Node && e.Resource == excess.Resource })
+		if f.chosen != nil && !known {
+			change.Notices = append(change.Notices, warning(f.chosen, wellknown.EventOverQuota, excess.Message()))
+		}
+	}
+	f.excesses, f.excessesKnown = excesses, true
+	return change
 }
 
 func ignored(object, oldest *unstructured.Unstructured) backend.Notice {
