@@ -49,8 +49,8 @@ type Config struct {
 	// CheckInvariants verifies the invariants of the core after every event and ends Run with an error
 	// if one is broken. It takes time proportional to the number of units.
 	CheckInvariants bool
-	// AuditInvariants verifies from time to time that the used quota is the sum of the charges, and
-	// logs and counts violations.
+	// AuditInvariants recomputes used quota from time to time from units and pods. Differences are
+	// logged, counted and corrected.
 	AuditInvariants bool
 	// Emit writes an event on an object.
 	Emit func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string)
@@ -80,7 +80,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	pods, err := watchPods(ctx, cfg, loop.inbox)
+	pods, err := loop.watchPods(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -97,15 +97,16 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 // watchPods watches the pods if they use quota.
-func watchPods(ctx context.Context, cfg Config, inbox *inbox) ([]cache.InformerSynced, error) {
+func (l *loop) watchPods(ctx context.Context, cfg Config) ([]cache.InformerSynced, error) {
 	rules := cfg.Source.Pods()
 	if rules.Weigh == nil {
 		return nil, nil
 	}
-	watch, err := podwatch.New(cfg.Rest, rules, cfg.Clock, func(event func() scheduler.Event) { inbox.put(podSeen(event)) })
+	watch, err := podwatch.New(cfg.Rest, rules, cfg.Clock, func(event func() scheduler.Event) { l.inbox.put(podSeen(event)) })
 	if err != nil {
 		return nil, err
 	}
+	l.auditor.pods = watch
 	return watch.Start(ctx)
 }
 
@@ -168,7 +169,9 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 			}
 		},
 		unreadable: unreadableUnits{emit: cfg.Emit},
-		measures:   newMeasures(cfg.Metrics, cfg.AuditInvariants),
+		measures:   newMeasures(cfg.Metrics),
+		auditor: auditor{on: cfg.AuditInvariants, units: i.units.GetStore(), get: unitsOf(cfg.Client).Get,
+			start: func(read func()) { go read() }},
 	}
 }
 

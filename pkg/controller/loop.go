@@ -43,6 +43,7 @@ type loop struct {
 	publisher *publisher
 	emit      func(backend.Notice)
 	measures  *measures
+	auditor   auditor
 	// unreadable are the unreadable units that were reported.
 	unreadable unreadableUnits
 	// excesses are the limits that the source shows as exceeded. They are known once they are certain
@@ -90,7 +91,7 @@ func (l *loop) run(ctx context.Context) error {
 func (l *loop) turn() (wake time.Time) {
 	plan, wake := l.decide(l.inbox.take())
 	l.applier.add(plan)
-	return earlier(earlier(wake, l.publish()), l.measures.audit(l))
+	return earlier(earlier(wake, l.publish()), l.auditor.run(l))
 }
 
 // decide processes inputs and returns what to write, and when to decide again if nothing happens

@@ -114,7 +114,8 @@ func (d *deciding) tree(root string) input {
 	}
 	return quotaSeen(func() backend.Change {
 		d.Helper()
-		built, _, err := tree.New(d.names, manifest.Root(object), d.drawn.opts)
+		d.drawn.root = manifest.Root(object)
+		built, _, err := tree.New(d.names, d.drawn.root, d.drawn.opts)
 		if err != nil {
 			d.Fatal(err)
 		}

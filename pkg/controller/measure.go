@@ -12,30 +12,19 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-const (
-	// AuditInterval is how often the used quota is compared with the sum of the charges. This takes
-	// time proportional to the number of charged units, so it is not done after each event.
-	AuditInterval = 5 * time.Minute
-	// mostLogged is the maximum number of broken invariants of one audit that are logged.
-	mostLogged = 20
-)
-
 // measures updates the metrics from plans, their outcomes and the core. At an event it only reads
 // numbers that the core already has.
 type measures struct {
 	*metrics.Controller
 	flushes, rescued int
-	// audits is whether invariants are audited, and auditAt is when next.
-	audits  bool
-	auditAt time.Time
 }
 
 // newMeasures returns measures. If controller is nil, the metrics are not exported.
-func newMeasures(controller *metrics.Controller, audits bool) *measures {
+func newMeasures(controller *metrics.Controller) *measures {
 	if controller == nil {
 		controller = metrics.NewController(metrics.New(metrics.ControllerProgram, ""))
 	}
-	return &measures{Controller: controller, audits: audits}
+	return &measures{Controller: controller}
 }
 
 // decided records the end of a scheduling pass.
@@ -66,28 +55,6 @@ func (m *measures) written(w *scheduler.Write, at time.Time) {
 // refused records a write that changed nothing.
 func (m *measures) refused(w *scheduler.Write) {
 	m.RolledBack(w.Kind.String(), w.Kind == scheduler.Dequeue)
-}
-
-// audit verifies the invariants of the core if it is time to, and returns when the next audit is
-// due; zero means never. A violation does not end the program, because the cluster still depends on
-// it.
-func (m *measures) audit(l *loop) time.Time {
-	now := l.now
-	switch {
-	case !m.audits:
-		return time.Time{}
-	case m.auditAt.IsZero():
-	case now.Before(m.auditAt):
-		return m.auditAt
-	default:
-		broken := l.core.Audit(l.names.Name)
-		m.Audited(len(broken))
-		for _, err := range broken[:min(len(broken), mostLogged)] {
-			l.logger.Error(err, "An invariant is broken; this is a bug, please report it", "broken", len(broken))
-		}
-	}
-	m.auditAt = now.Add(AuditInterval)
-	return m.auditAt
 }
 
 // show records the current counts of the queues and the usage of the quota.

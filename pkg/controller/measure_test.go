@@ -32,7 +32,8 @@ type measured struct {
 func measure(t *testing.T) *measured {
 	t.Helper()
 	m := &measured{decide(t, tree.Options{}), metrics.New(metrics.ControllerProgram, "")}
-	m.measures = newMeasures(metrics.NewController(m.registry), true)
+	m.measures = newMeasures(metrics.NewController(m.registry))
+	m.auditor.on = true
 	m.publishAt = m.clock.Now().Add(PublishInterval)
 	return m
 }
@@ -216,6 +217,11 @@ func TestAnAuditCountsWhatIsBrokenAndDoesNotEndTheProgram(t *testing.T) {
 	m.shows(`audits_total 1`)
 	m.turns(time.Second)
 	m.shows(`audits_total 2`, `invariant_violations_total 2`) // the jobs and the cpu of one node
+	m.turns(AuditInterval)
+	m.shows(`audits_total 3`, `invariant_violations_total 2`) // it was corrected
+	if used := m.core.Usage()[0].Used; len(used) != 1 || used[0].Value != 1000 {
+		t.Errorf("used is %v, want 1 CPU", used)
+	}
 }
 
 func unitDemand(m *measured, cpu string) resources.Vector {

@@ -24,6 +24,7 @@ type drawn struct {
 	opts    tree.Options
 	names   *resources.Names
 	backend *tree.Tree
+	root    tree.Node
 }
 
 func (d *drawn) Start(_ context.Context, host backend.Host) ([]cache.InformerSynced, error) {
@@ -34,6 +35,12 @@ func (d *drawn) Start(_ context.Context, host backend.Host) ([]cache.InformerSyn
 func (d *drawn) Listed() backend.Change {
 	missing := &quota.Refusal{Reason: wellknown.ReasonNoQuota, Sentence: "nothing is drawn"}
 	return backend.Change{Quota: &backend.Quota{Missing: missing}}
+}
+
+// Rebuild returns the tree with nothing charged to it.
+func (d *drawn) Rebuild() backend.Change {
+	d.backend, _, _ = tree.New(d.names, d.root, d.opts)
+	return backend.Change{Quota: &backend.Quota{Backend: d.backend}}
 }
 
 func (*drawn) Pods() backend.PodRules { return backend.PodRules{} }

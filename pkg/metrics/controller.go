@@ -83,11 +83,11 @@ func (c *Controller) attempt(result, reason string) {
 	c.registry.counters[admissionAttempts].WithLabelValues(result, reason).Inc()
 }
 
-// Audited counts an audit and the violations that it found.
-func (c *Controller) Audited(broken int) {
-	c.registry.counters[audits].WithLabelValues().Inc()
-	c.registry.counters[violations].WithLabelValues().Add(float64(broken))
-}
+// Audited counts an audit.
+func (c *Controller) Audited() { c.registry.counters[audits].WithLabelValues().Inc() }
+
+// Violated counts a violation that an audit found.
+func (c *Controller) Violated() { c.registry.counters[violations].WithLabelValues().Inc() }
 
 // Flushed counts safety flushes and the request shapes that they found.
 func (c *Controller) Flushed(flushes, rescued int) {

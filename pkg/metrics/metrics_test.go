@@ -102,8 +102,11 @@ func TestWhatTheControllerCounts(t *testing.T) {
 	c.Requeued("SuspendedByUser")
 	c.RolledBack("Dequeue", true)
 	c.RolledBack("Explain", false)
-	c.Audited(0)
-	c.Audited(3)
+	c.Audited()
+	c.Audited()
+	for range 3 {
+		c.Violated()
+	}
 	c.Flushed(2, 1)
 	c.Queue(Queue{Name: "q", Pending: 1, Reserved: 2, Dequeued: 3, Running: 4, Waiting: true, Stopped: true})
 	c.Quota([]Node{{Path: "root", Resources: []Resource{{Name: "cpu", Used: 2.5, Borrowed: .5, Min: new(2.0)}, {Name: "memory", Used: 0, Max: new(1024.0)}}}}, true)

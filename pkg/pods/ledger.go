@@ -51,8 +51,10 @@ func New() *Ledger {
 func (l *Ledger) Pod(p Pod) {
 	n := l.namespace(p.Namespace)
 	pod := n.object(p.UID)
-	if pod.isSame(&p) { // most events of a pod change only its status
-		return
+	if pod.pod != nil {
+		if known := pod.asPod(n.name); known.Same(&p) { // most events of a pod change only its status
+			return
+		}
 	}
 	n.count(pod, pod.holder, nil)
 	pod.seen = true

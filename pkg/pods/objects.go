@@ -39,15 +39,6 @@ type podFacts struct {
 	terminating, stray bool
 }
 
-// isSame reports whether nothing has changed of the pod.
-func (o *object) isSame(p *Pod) bool {
-	owner := ""
-	if o.above != nil {
-		owner = o.above.id
-	}
-	return o.pod != nil && owner == p.Owner && o.pod.terminating == p.Terminating && o.pod.stray == p.Stray && o.pod.requests.Equal(p.Requests)
-}
-
 func (n *namespace) object(id string) *object {
 	o := n.objects[id]
 	if o == nil {
@@ -124,15 +115,7 @@ func (n *namespace) add(holder *object, facts *podFacts, plus bool) {
 	} else if !facts.stray {
 		return
 	}
-	if plus {
-		to.pods++
-	} else {
-		to.pods--
-	}
-	to.all.add(facts.requests, plus)
-	if !facts.terminating {
-		to.lasting.add(facts.requests, plus)
-	}
+	to.include(facts, plus)
 	n.ledger.changed[h] = struct{}{}
 }
 

@@ -12,6 +12,19 @@ type sum struct {
 	all, lasting amounts
 }
 
+// include adds a pod, or subtracts it.
+func (s *sum) include(pod *podFacts, plus bool) {
+	if plus {
+		s.pods++
+	} else {
+		s.pods--
+	}
+	s.all.add(pod.requests, plus)
+	if !pod.terminating {
+		s.lasting.add(pod.requests, plus)
+	}
+}
+
 // amounts are sums by resource, in the order of the resources, without zeros.
 type amounts []amount
 

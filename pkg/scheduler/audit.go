@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
@@ -18,7 +19,8 @@ func (s *Scheduler) Check() error {
 	return nil
 }
 
-// Audit is like Check but returns all violations, those of units by name before those of nodes. It
+// Audit is like Check but returns all violations: of the sums of pods, then of units by name, then of
+// nodes. It
 // may be called from time to time in production, between two events. name returns the name of a
 // resource.
 func (s *Scheduler) Audit(name func(resources.ID) string) []error {
@@ -54,11 +56,29 @@ func (s *Scheduler) Audit(name func(resources.ID) string) []error {
 	for _, c := range s.strays {
 		add(c)
 	}
-	var broken []error
+	broken := s.pods.Audit()
 	for _, key := range slices.Sorted(maps.Keys(wrong)) {
 		broken = append(broken, wrong[key])
 	}
 	return append(broken, s.checkUsage(charged, jobs, name)...)
+}
+
+// Pods returns what is known of pods and their owners, to compare it with the cluster.
+func (s *Scheduler) Pods() pods.View { return s.pods }
+
+// VersionOf returns UID and version of a unit; empty and 0 if it is not known.
+func (s *Scheduler) VersionOf(key string) (uid string, version uint64) {
+	if u := s.units[key]; u != nil {
+		return u.UID, u.Version
+	}
+	return "", 0
+}
+
+// EachUnit calls visit with the key and UID of each unit, in no particular order.
+func (s *Scheduler) EachUnit(visit func(key, uid string)) {
+	for key, u := range s.units {
+		visit(key, u.UID)
+	}
 }
 
 func (s *Scheduler) checkUnit(u *unit) error {

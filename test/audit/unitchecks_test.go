@@ -540,6 +540,20 @@ func TestWriteBudget(t *testing.T) {
 				p.unit.patchStatus(controller, "status.reason", "MaxJobs")
 			}
 		}, breaks: []string{"job-budget"}},
+		{name: "two more when it is over quota for a while", act: func(s *script) {
+			full(s, 0, 3*time.Second, func(p *play) {
+				for _, status := range []string{"True", "False"} {
+					p.unit.patchStatus(controller, "status.conditions", []any{map[string]any{"type": "OverQuota", "status": status}})
+				}
+			})
+		}},
+		{name: "but not to show it twice", act: func(s *script) {
+			full(s, 0, 3*time.Second, func(p *play) {
+				for range 2 {
+					p.unit.patchStatus(controller, "status.conditions", []any{map[string]any{"type": "OverQuota", "status": "True", "message": "another"}})
+				}
+			})
+		}, breaks: []string{"job-budget"}},
 		{name: "a queue's status once in five seconds", act: func(s *script) {
 			q := s.create(controller, queues, `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: Queue, metadata: {name: q, namespace: kube-queue}}`)
 			q.patchStatus(controller, "status.pending", 1)

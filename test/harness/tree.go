@@ -7,6 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
 // Tree applies a tree with one group, the Env's namespace, with this max.
@@ -73,14 +75,26 @@ func (l *Env) free(asked func(path string) bool) (bool, string) {
 func (l *Env) TreeValidity() (status, message string) {
 	l.t.Helper()
 	tree := l.tree()
-	generation, _, _ := unstructured.NestedInt64(tree.Object, "status", "observedGeneration")
-	conditions, _, _ := unstructured.NestedSlice(tree.Object, "status", "conditions")
-	if len(conditions) == 0 || generation != tree.GetGeneration() {
+	if generation, _, _ := unstructured.NestedInt64(tree.Object, "status", "observedGeneration"); generation != tree.GetGeneration() {
 		return "", "not looked at yet"
 	}
-	condition := conditions[0].(map[string]any)
-	status, _ = condition["status"].(string)
-	message, _ = condition["message"].(string)
+	return conditionOf(tree, wellknown.ConditionValid)
+}
+
+// TreeCondition returns status and message of a condition of the tree; empty if it does not have it.
+func (l *Env) TreeCondition(kind string) (status, message string) {
+	l.t.Helper()
+	return conditionOf(l.tree(), kind)
+}
+
+func conditionOf(o *unstructured.Unstructured, kind string) (status, message string) {
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, c := range conditions {
+		if condition := c.(map[string]any); condition["type"] == kind {
+			status, _ = condition["status"].(string)
+			message, _ = condition["message"].(string)
+		}
+	}
 	return status, message
 }
 

@@ -85,6 +85,13 @@ type ExcessReporter interface {
 	Report([]quota.Excess) Change
 }
 
+// Rebuilder is a Source that can build the quota in force again.
+type Rebuilder interface {
+	Source
+	// Rebuild returns the quota in force with nothing charged to it.
+	Rebuild() Change
+}
+
 // Validator is a Source whose objects may be invalid as a whole.
 type Validator interface {
 	Source

@@ -98,15 +98,19 @@ func (w *Watch) podGone(_ string, last any) {
 
 // take returns the current state of the pod.
 func (w *Watch) take(seen *pod) scheduler.Event {
-	use := seen.use
 	if !seen.goneAt.IsZero() {
-		if !w.clock.Now().Before(seen.goneAt) {
-			use = seen.ended
-		}
 		w.ending.watch(seen)
 	}
-	return scheduler.PodChanged{Pod: pods.Pod{Namespace: seen.Namespace, UID: string(seen.UID), Owner: seen.owner,
-		Requests: w.rules.Requests(use), Terminating: !seen.goneAt.IsZero(), Stray: seen.stray}}
+	return scheduler.PodChanged{Pod: w.current(seen)}
+}
+
+func (w *Watch) current(seen *pod) pods.Pod {
+	use := seen.use
+	if !seen.goneAt.IsZero() && !w.clock.Now().Before(seen.goneAt) {
+		use = seen.ended
+	}
+	return pods.Pod{Namespace: seen.Namespace, UID: string(seen.UID), Owner: seen.owner,
+		Requests: w.rules.Requests(use), Terminating: !seen.goneAt.IsZero(), Stray: seen.stray}
 }
 
 // podEnded is called when the grace period of a pod that is being deleted is over.

@@ -1,6 +1,7 @@
 package podwatch
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -253,4 +254,61 @@ func TestWhichPodsWithoutAUnitCount(t *testing.T) {
 			})
 		}
 	}
+}
+
+// differences compares what is stored with what is known.
+func (d *desk) differences() (problems []string, heal func()) {
+	var heals []func()
+	d.Compare(d.ledger, func(found Difference) {
+		problems = append(problems, found.Object+" "+found.Version+": "+found.Problem)
+		heals = append(heals, found.Heal)
+	})
+	return problems, func() {
+		for _, heal := range heals {
+			heal()
+		}
+	}
+}
+
+func (d *desk) expect(want ...string) (heal func()) {
+	d.t.Helper()
+	problems, heal := d.differences()
+	if !slices.Equal(problems, want) {
+		d.t.Errorf("differences are %q, want %q", problems, want)
+	}
+	return heal
+}
+
+func TestWhatDiffersFromTheCachesIsFoundAndHealed(t *testing.T) {
+	d := newDesk(t, backend.Orphans)
+	d.hold("job")
+	store := func(change func(any) error, object any) {
+		t.Helper()
+		if err := change(object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pods := d.Watch.pods.GetStore()
+	p := d.pod(`resourceVersion: "5", ownerReferences: [{kind: RayCluster, name: c, uid: cluster, controller: true}]`)
+	store(pods.Add, p)
+	d.expect("Pod a/p 5: the pod is not counted")()
+	d.uses("", 0)
+	d.expect()
+
+	cluster := d.owner(`{metadata: {namespace: a, name: c, uid: cluster, resourceVersion: "6", ownerReferences: [{kind: RayJob, name: j, uid: job, controller: true}]}}`)
+	store(d.kinds[1].informer.GetStore().Add, cluster)
+	d.expect("rayclusters a/c 6: the owner of the object is not known")()
+	d.uses("job", 1)
+	d.expect()
+
+	ended := d.pod(`resourceVersion: "7", ownerReferences: [{kind: RayCluster, name: c, uid: cluster, controller: true}]`,
+		func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })
+	store(pods.Update, ended)
+	d.expect("Pod a/p 7: the pod is counted with other requests or another owner")()
+	d.uses("job", 0)
+
+	store(pods.Delete, ended)
+	d.expect("Pod a/p : the pod is counted but does not exist")()
+	d.uses("job", 0)
+	d.expect()
 }

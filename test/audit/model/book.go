@@ -27,6 +27,7 @@ type account struct {
 	ended      Moment
 	reasons    int // writes of the reason while the unit waited
 	afterwards int // writes of the reason after the release
+	overQuota  int // changes of the condition OverQuota
 	swept      int // explicit deletes of its unit, which the garbage collector would delete too
 	warnings   map[string]bool
 	unjudged   string
@@ -172,6 +173,8 @@ func purpose(c *Change) string {
 		return "phase " + now.Phase
 	case now != nil && was != nil && now.Evicted != was.Evicted:
 		return "evicted"
+	case now != nil && was != nil && now.OverQuota != was.OverQuota:
+		return "over quota"
 	case now != nil && was != nil && now.reason != was.reason:
 		return "reason " + now.reason
 	case c.Write.Subresource == "status":
@@ -221,6 +224,9 @@ func (a *account) followUnit(c *Change) {
 		a.unjudged = "evicted"
 	case now.Active != was.Active || now.quotaName != was.quotaName || now.Total.Differences(was.Total, "", "") != "":
 		a.unjudged = "its unit's spec changed"
+	}
+	if now.OverQuota != was.OverQuota && now.Holds() {
+		a.overQuota++
 	}
 	if now.Holds() && a.quota.IsZero() {
 		a.quota = c.Write.Moment()

@@ -42,7 +42,7 @@ const lends = `{name: lends, namespaces: [nobody], min: {cpu: "1"}}`
 func TestEachMetricMovesWithItsCause(t *testing.T) {
 	l := suite.Env(t, "measured")
 	l.TreeOf(team("1", "2"), lends)
-	controller, extensions := suite.Both(t, "job,tfjob") // there is no CRD of TFJob
+	controller, extensions := suite.Both(t, "job,tfjob", "--count-unqueued-pods") // there is no CRD of TFJob
 	reader := token(t, "prometheus")
 	c, x := watch(t, controller, reader), watch(t, extensions, reader)
 	c.shows(`leader{program="kube-queue-controller"} 1`, `quota_invalid 0`, `invariant_violations_total 0`)
@@ -69,9 +69,17 @@ func TestEachMetricMovesWithItsCause(t *testing.T) {
 	l.WaitForPhase("Job", "second", "Running")
 	l.Finish(harness.Jobs, "first")
 	x.shows(`jobs_finished_total{framework="Job",result="Succeeded"} 1`)
+	l.TreeOf(team("1", "1"), lends)
+	c.shows(`quota_excess{node="root/team",resource="cpu"} 1`)
+	l.TreeOf(team("1", "4"), lends)
+	c.shows(`quota_excess{node="root/team",resource="cpu"} 0`)
 	l.Patch(harness.Jobs, "second", `{"metadata":{"annotations":{"scheduling.x-k8s.io/active":"false"}}}`)
 	c.shows(`evictions_total{reason="Deactivated"} 1`, `requeues_total{reason="Inactive"} 1`,
 		`pending_units{queue="root-team"} 1`, `queue_waiting{queue="root-team"} 0`)
+
+	l.EnsureNamespace("nobody")
+	l.ApplyAsIs(`{apiVersion: v1, kind: Pod, metadata: {name: notebook, namespace: nobody}, spec: {containers: [{name: main, image: main, resources: {requests: {cpu: 500m}}}]}}`)
+	c.shows(`quota_unqueued{node="root/lends",resource="cpu"} 0.5`, `quota_unqueued{node="root/team",resource="cpu"} 0`)
 
 	stop(t, "Hold")
 	c.shows(`queue_stopped{queue="root-team"} 1`)

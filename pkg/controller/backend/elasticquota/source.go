@@ -25,6 +25,7 @@ import (
 var (
 	_ backend.StatusWriter   = (*Source)(nil)
 	_ backend.Validator      = (*Source)(nil)
+	_ backend.Rebuilder      = (*Source)(nil)
 	_ backend.ExcessReporter = (*Source)(nil)
 )
 
@@ -71,6 +72,9 @@ func (s *Source) Listed() backend.Change { return s.forest.start() }
 
 // Report shows on the tree in use which of its limits are exceeded.
 func (s *Source) Report(excesses []quota.Excess) backend.Change { return s.forest.report(excesses) }
+
+// Rebuild returns the tree in force with nothing charged to it.
+func (s *Source) Rebuild() backend.Change { return s.forest.rebuild() }
 
 // Invalid returns why the tree in use is not in force; empty if it is.
 func (s *Source) Invalid() string { return s.forest.problem }

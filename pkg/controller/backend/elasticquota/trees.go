@@ -30,8 +30,10 @@ type forest struct {
 	listed bool
 	// chosen is the tree in use in its latest version.
 	chosen *unstructured.Unstructured
-	// backend is the backend in force; nil if no version of the tree was valid yet.
+	// backend is the backend in force, which was built from root; nil if no version of the tree was valid
+	// yet.
 	backend *tree.Tree
+	root    tree.Node
 	// problem explains why the latest version of the tree is not in force, and faults lists what is
 	// wrong with it. Both are empty if it is in force.
 	problem, faults string
@@ -100,7 +102,8 @@ func (f *forest) choose(object *unstructured.Unstructured, change *backend.Chang
 		f.backend = nil
 	}
 	f.chosen = object
-	built, warnings, err := tree.New(f.names, manifest.Root(object), f.opts)
+	root := manifest.Root(object)
+	built, warnings, err := tree.New(f.names, root, f.opts)
 	f.warnings = warnings
 	if err != nil {
 		f.faults = faultsOf(err)
@@ -114,12 +117,25 @@ func (f *forest) choose(object *unstructured.Unstructured, change *backend.Chang
 		}
 		return
 	}
-	f.backend, f.problem, f.faults = built, "", ""
+	f.backend, f.root, f.problem, f.faults = built, root, "", ""
 	if len(warnings) > 0 {
 		change.Notices = append(change.Notices, warning(object, wellknown.EventQuotaTreeWarning,
 			"The tree is in force, with warnings: "+strings.Join(warnings, "; ")))
 	}
 	change.Quota = &backend.Quota{Backend: built}
+}
+
+// rebuild builds the backend in force again.
+func (f *forest) rebuild() backend.Change {
+	if f.backend == nil {
+		return backend.Change{}
+	}
+	built, _, err := tree.New(f.names, f.root, f.opts)
+	if err != nil { // it was valid before
+		return backend.Change{}
+	}
+	f.backend = built
+	return backend.Change{Quota: &backend.Quota{Backend: built}}
 }
 
 // faultsOf returns what is wrong with a tree.

@@ -1,0 +1,163 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/controller/podwatch"
+	"kube-queue.dev/kube-queue/pkg/lenient"
+)
+
+const (
+	// AuditInterval is how often used quota is recomputed from units and pods. This takes time
+	// proportional to their number, so it is not done after each event.
+	AuditInterval = 5 * time.Minute
+	// confirmInterval is how long a difference between an object and what the core knows must remain
+	// without a change of the object. Events take less time.
+	confirmInterval = 30 * time.Second
+	// mostLogged is the maximum number of violations of one audit that are logged.
+	mostLogged = 20
+)
+
+// auditor recomputes from time to time what is used: the sums of the core from its units and pods, and
+// these from the objects in the caches of the informers. Violations are logged, counted and healed. They
+// do not end the program, because the cluster still depends on it.
+type auditor struct {
+	// on is whether to audit. at is the time of the next audit, and confirmAt that of the confirmation of
+	// suspects; zero if there is none.
+	on            bool
+	at, confirmAt time.Time
+	// suspects are the versions of the objects that differ from what the core knows.
+	suspects map[string]string
+
+	// pods compares pods; nil if they are not watched. units are the cached units. get reads a unit from
+	// the API server, in a goroutine that start starts.
+	pods  *podwatch.Watch
+	units cache.Store
+	get   func(ctx context.Context, namespace, name string) (lenient.Object, error)
+	start func(func())
+}
+
+// run audits if it is time to, and returns when the next audit is due; zero means never.
+func (a *auditor) run(l *loop) time.Time {
+	switch now := l.now; {
+	case !a.on:
+		return time.Time{}
+	case a.at.IsZero():
+		a.at = now.Add(AuditInterval)
+	case !now.Before(a.at):
+		a.at = now.Add(AuditInterval)
+		l.measures.Audited()
+		a.recompute(l)
+		a.suspects = map[string]string{}
+		a.compare(l, func(d podwatch.Difference) { a.suspects[d.Object] = d.Version })
+		if len(a.suspects) > 0 {
+			a.confirmAt = now.Add(confirmInterval)
+		}
+	}
+	if !a.confirmAt.IsZero() && !l.now.Before(a.confirmAt) {
+		a.confirm(l)
+	}
+	return earlier(a.at, a.confirmAt)
+}
+
+// recompute compares what the core has summed up with its units and pods. If it differs, a new backend
+// is charged with them.
+func (a *auditor) recompute(l *loop) {
+	broken := l.core.Audit(l.names.Name)
+	for i, err := range broken {
+		a.report(l, i, err)
+	}
+	if rebuilder, is := l.source.(backend.Rebuilder); is && len(broken) > 0 {
+		l.take(rebuilder.Rebuild())
+	}
+}
+
+// report logs and counts a violation.
+func (a *auditor) report(l *loop, index int, err error) {
+	l.measures.Violated()
+	if index < mostLogged {
+		l.logger.Error(err, "An invariant was broken and is corrected; this is a bug, please report it")
+	}
+}
+
+// confirm reports and heals the suspects that still differ and have not changed since.
+func (a *auditor) confirm(l *loop) {
+	suspects, confirmed := a.suspects, 0
+	a.suspects, a.confirmAt = nil, time.Time{}
+	a.compare(l, func(d podwatch.Difference) {
+		if version, is := suspects[d.Object]; !is || version != d.Version {
+			return
+		}
+		if d.Problem != "" { // a unit is read first, because it may be unreadable
+			a.report(l, confirmed, fmt.Errorf("%s: %s", d.Object, d.Problem))
+			confirmed++
+		}
+		d.Heal()
+	})
+}
+
+// compare calls visit with each object that differs from what the core knows.
+func (a *auditor) compare(l *loop, visit func(podwatch.Difference)) {
+	if a.pods != nil {
+		a.pods.Compare(l.core.Pods(), visit)
+	}
+	if a.units == nil {
+		return
+	}
+	exists := map[string]struct{}{}
+	for _, object := range a.units.List() {
+		unit, is := object.(metav1.Object)
+		if !is {
+			continue
+		}
+		key := unit.GetNamespace() + "/" + unit.GetName()
+		exists[key] = struct{}{}
+		uid, known := l.core.VersionOf(key)
+		if version, err := versionOf(unit); err == nil && (uid != string(unit.GetUID()) || known < version) {
+			visit(a.unitDifference(l, key, unit.GetResourceVersion()))
+		}
+	}
+	l.core.EachUnit(func(key, uid string) {
+		if _, is := exists[key]; !is {
+			visit(a.unitDifference(l, key, uid))
+		}
+	})
+}
+
+// unitDifference describes a unit that differs from what the core knows. To heal it, it is read.
+func (a *auditor) unitDifference(l *loop, key, version string) podwatch.Difference {
+	return podwatch.Difference{Object: "QueueUnit " + key, Version: version, Heal: func() { a.start(func() { a.read(l.inbox, key) }) }}
+}
+
+// read reads a unit from the API server and passes it to the loop.
+func (a *auditor) read(inbox *inbox, key string) {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return // keys of units always have this form
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), tryTimeout)
+	defer cancel()
+	unit, err := a.get(ctx, namespace, name)
+	inbox.put(func(l *loop) {
+		uid, known := l.core.VersionOf(key)
+		switch {
+		case apierrors.IsNotFound(err) && uid != "":
+			a.report(l, 0, fmt.Errorf("QueueUnit %s: the unit is charged or queued but does not exist", key))
+			unitGone(key, uid)(l)
+		case err != nil:
+			return // the next audit reads it again
+		default:
+			if u, err := l.reader.readAny(unit); err == nil && (u.UID != uid || u.Version > known) {
+				a.report(l, 0, fmt.Errorf("QueueUnit %s: its last change is not known", key))
+				unitSeen(unit)(l)
+			}
+		}
+	})
+}

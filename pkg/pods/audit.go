@@ -1,0 +1,104 @@
+package pods
+
+import (
+	"fmt"
+)
+
+// View reads a Ledger.
+type View interface {
+	// Known returns what is known of a pod, or false if nothing is.
+	Known(namespace, uid string) (Pod, bool)
+	// OwnerOf returns what identifies the owner of an object that is not a pod; empty if the object
+	// is not known or has none.
+	OwnerOf(namespace, uid string) string
+	// EachPod calls visit with each pod, in no particular order.
+	EachPod(visit func(Pod))
+}
+
+var _ View = (*Ledger)(nil)
+
+// Known returns what is known of a pod, or false if nothing is.
+func (l *Ledger) Known(namespace, uid string) (Pod, bool) {
+	n := l.namespaces[namespace]
+	if n == nil || n.objects[uid] == nil || n.objects[uid].pod == nil {
+		return Pod{}, false
+	}
+	return n.objects[uid].asPod(n.name), true
+}
+
+// OwnerOf returns what identifies the owner of an object; empty if none is known.
+func (l *Ledger) OwnerOf(namespace, uid string) string {
+	if n := l.namespaces[namespace]; n != nil && n.objects[uid] != nil {
+		return n.objects[uid].owner()
+	}
+	return ""
+}
+
+// EachPod calls visit with each pod, in no particular order.
+func (l *Ledger) EachPod(visit func(Pod)) {
+	for _, n := range l.namespaces {
+		for _, o := range n.objects {
+			if o.pod != nil {
+				visit(o.asPod(n.name))
+			}
+		}
+	}
+}
+
+func (o *object) owner() string {
+	if o.above == nil {
+		return ""
+	}
+	return o.above.id
+}
+
+func (o *object) asPod(namespace string) Pod {
+	return Pod{Namespace: namespace, UID: o.id, Owner: o.owner(), Requests: o.pod.requests, Terminating: o.pod.terminating, Stray: o.pod.stray}
+}
+
+// Audit recomputes what the pods of each holder request from the pods, and returns an error for each
+// holder for which it differs from the sum. It takes time proportional to the number of pods.
+func (l *Ledger) Audit() (broken []error) {
+	sums := map[Holder]*sum{}
+	for name, n := range l.namespaces {
+		for _, o := range n.objects {
+			if o.pod == nil {
+				continue
+			}
+			h := Holder{Namespace: name}
+			if holder := o.nearestHolder(); holder != nil {
+				h.UID = holder.id
+			} else if !o.pod.stray {
+				continue
+			}
+			if sums[h] == nil {
+				sums[h] = &sum{}
+			}
+			sums[h].include(o.pod, true)
+		}
+	}
+	compare := func(h Holder, have *sum) {
+		want := sums[h]
+		if want == nil {
+			want = &sum{}
+		}
+		if have.pods != want.pods || !have.all.vector().Equal(want.all.vector()) || !have.lasting.vector().Equal(want.lasting.vector()) {
+			broken = append(broken, fmt.Errorf("holder %s/%s: %d pods are counted with requests %v, but there are %d with %v",
+				h.Namespace, h.UID, have.pods, have.all.vector(), want.pods, want.all.vector()))
+		}
+	}
+	for name, n := range l.namespaces {
+		compare(Holder{Namespace: name}, &n.strays)
+		for _, o := range n.objects {
+			if o.holds {
+				compare(Holder{Namespace: name, UID: o.id}, o.sum)
+			}
+		}
+	}
+	return broken
+}
+
+// Same reports whether nothing differs that counts.
+func (p *Pod) Same(other *Pod) bool {
+	return p.Owner == other.Owner && p.Terminating == other.Terminating && p.Stray == other.Stray && p.Requests.Equal(other.Requests)
+}
