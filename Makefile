@@ -135,10 +135,11 @@ bench: ## Benchmark the scheduling core: releases, passes and memory with up to 
 SCENARIO ?= baseline
 
 .PHONY: perf
-perf: perf-ceiling ## Run all measurements: perf-ceiling, perf-units with each scenario, perf-jobs (half an hour)
+perf: perf-ceiling ## Run all measurements: perf-ceiling, perf-units with each scenario, perf-pods, perf-jobs (45 min)
 	for scenario in baseline large deep wide; do $(MAKE) perf-units SCENARIO=$$scenario; done
 	for policy in RoundRobin Block; do \
 		go run ./test/perf units --scenario baseline --policy $$policy --json bin/perf/units-baseline-$$policy.json; done
+	$(MAKE) perf-pods
 	$(MAKE) perf-jobs
 
 .PHONY: perf-ceiling
@@ -148,6 +149,10 @@ perf-ceiling: ## Measure the throughput of the API server without kube-queue
 .PHONY: perf-units
 perf-units: ## Measure kube-queue-controller with the units of a scenario (SCENARIO=baseline)
 	go run ./test/perf units --scenario $(SCENARIO) --json bin/perf/units-$(notdir $(SCENARIO:.yaml=)).json
+
+.PHONY: perf-pods
+perf-pods: ## Measure kube-queue-controller in a cluster with 100,000 pods
+	go run ./test/perf pods --json bin/perf/pods.json
 
 # The scenarios of perf-jobs, run one after the other: see test/perf/scenario/files/jobs.
 JOBS ?= steady ample waiting burst

@@ -59,7 +59,10 @@ func (s *Scheduler) seeExcess(c *charge) {
 		return
 	}
 	c.group.Spaces(&c.Charge, func(space quota.Space) {
-		if _, known := s.over.since[space]; space.Bound == quota.Max && !known && s.room(space) < 0 {
+		if space.Bound != quota.Max || s.room(space) >= 0 {
+			return
+		}
+		if _, known := s.over.since[space]; !known {
 			s.over.since[space] = 0
 		}
 	})
