@@ -175,6 +175,9 @@ type Pods struct {
 type PodSet struct {
 	Name  string
 	Count int32
+	// Ended is by how many pods Count is lower because pods of the job have ended. A
+	// restart of the job does not create them again, but what is admitted stays.
+	Ended int32
 	// Template of the pods. It may be nil if Declared is set.
 	Template *corev1.PodTemplateSpec
 	// Declared, if not nil, replaces the requests of the template for each pod: the

@@ -33,6 +33,8 @@ func (r *reconciler) act(ctx context.Context, o *observation, action decision.Ac
 		return r.leaveQueue(ctx, o)
 	case decision.UpdateSpec:
 		return r.updateSpec(ctx, o)
+	case decision.LowerRequests:
+		return r.patchUnit(ctx, o, "spec", o.state.Lowered, nil)
 	case decision.MarkInvalid:
 		return r.patchUnitStatus(ctx, o, lifecycle.Invalid(o.desired.Invalid))
 	case decision.ShowQueuing, decision.HideQueuing:
