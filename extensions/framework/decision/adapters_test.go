@@ -17,6 +17,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/pytorchjob"
 	"kube-queue.dev/kube-queue/extensions/raycluster"
 	"kube-queue.dev/kube-queue/extensions/sparkapplication"
+	"kube-queue.dev/kube-queue/extensions/tfjob"
 	"kube-queue.dev/kube-queue/extensions/workflow"
 )
 
@@ -94,6 +95,36 @@ func TestTheAdmittedUnitFollowsTheSpecOfItsJobDownwards(t *testing.T) {
 			fields := decision.LoweredOf(test.adapter, decode(t, test.adapter, test.now), nil, adaptertest.Usual(), &v1alpha1.QueueUnit{Spec: seen.Spec})
 			if got := cpuOf(t, fields); got != test.cpu {
 				t.Errorf("lowered to %q cpu, not %q: %v", got, test.cpu, fields)
+			}
+		})
+	}
+}
+
+func TestAJobWhosePodsRequestNothingIsEmpty(t *testing.T) {
+	const nothing, something = `template: {spec: {containers: [{name: a}]}}`, `template: {spec: {containers: [{name: a}, {name: b, resources: {requests: {cpu: 1m}}}]}}`
+	tests := []struct {
+		name    string
+		adapter framework.Adapter
+		job     string
+		want    bool
+	}{
+		{"no container requests anything", job.New(), `{spec: {parallelism: 500, ` + nothing + `}}`, true},
+		{"one requests 0", job.New(), `{spec: {template: {spec: {containers: [{name: a, resources: {requests: {cpu: 0}}}]}}}}`, true},
+		{"one container requests something", job.New(), `{spec: {` + something + `}}`, false},
+		{"one has a limit", job.New(), `{spec: {template: {spec: {containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}}}]}}}}`, false},
+		{"a Job without pods", job.New(), `{spec: {parallelism: 0, ` + nothing + `}}`, false},
+		{"one role requests something", pytorchjob.New(), `{spec: {pytorchReplicaSpecs: {Master: {` + something + `}, Worker: {` + nothing + `}}}}`, false},
+		{"only a role without pods does", tfjob.New(), `{spec: {tfReplicaSpecs: {PS: {replicas: 0, ` + something + `}, Worker: {` + nothing + `}}}}`, true},
+		{"the operator adds something", raycluster.New(), `{metadata: {name: a}, spec: {headGroupSpec: {` + nothing + `},
+			workerGroupSpecs: [{groupName: w, replicas: 1, ` + nothing + `}]}}`, false},
+		{"its requests are unknown", workflow.New(), `{}`, false},
+		{"its owner has declared that it needs nothing", workflow.New(), `{metadata: {annotations: {kube-queue/min-resources: "cpu: 0"}}}`, false},
+		{"it is invalid", job.New(), `{spec: {parallelism: -1, ` + nothing + `}}`, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := decision.DesiredOf(test.adapter, decode(t, test.adapter, test.job), nil, adaptertest.Usual(), nil); got.Empty != test.want {
+				t.Errorf("it is empty: %v, requests %v, invalid %q", got.Empty, got.Spec.Resource, got.Invalid)
 			}
 		})
 	}

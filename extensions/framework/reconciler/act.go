@@ -186,7 +186,11 @@ func (r *reconciler) updateSpec(ctx context.Context, o *observation) error {
 	if o.desired == nil {
 		return r.patchUnit(ctx, o, "spec", o.state.RunKeys.Spec(), nil)
 	}
-	return r.patchUnit(ctx, o, "spec", o.desired.Changes(o.unit), o.desired.ParameterChanges(o.unit))
+	if err := r.patchUnit(ctx, o, "spec", o.desired.Changes(o.unit), o.desired.ParameterChanges(o.unit)); err != nil {
+		return err
+	}
+	r.recordWarning(o)
+	return nil
 }
 
 func (r *reconciler) showQueuing(ctx context.Context, o *observation, queuing bool) error {

@@ -21,6 +21,8 @@ const (
 	EventUnitRefused EventReason = "QueueUnitRefused"
 	// EventUnsized means that the request of the job is unknown, so that nothing is charged for it.
 	EventUnsized EventReason = "UnknownSize"
+	// EventNoRequests means that the pods of the job request nothing, so that nothing is charged for it.
+	EventNoRequests EventReason = "NoRequests"
 	// EventInvalidRequest means that an annotation or label of a released job is invalid.
 	EventInvalidRequest = EventReason(ReasonInvalidRequest)
 )
