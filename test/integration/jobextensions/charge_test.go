@@ -335,8 +335,8 @@ func TestTheOwnerOfAJobThatRequestsNothingIsWarnedOnce(t *testing.T) {
 
 func TestTheOwnerOfAQueuedJobThatNoLongerRequestsAnythingIsWarned(t *testing.T) {
 	t.Parallel()
-	s := begin(t, cluster, batchJob, annotated)
+	s := begin(t, cluster, tfJob, annotated)
 	s.hasUnit("of 1 cpu", s.requests("1"))
-	s.change(`{spec: {template: {spec: {containers: [{name: main, image: main}]}}}}`)
+	s.change(`{spec: {tfReplicaSpecs: {Worker: {template: {spec: {containers: [{name: tensorflow, image: main}]}}}}}}`)
 	s.event(corev1.EventTypeWarning, "NoRequests", "")
 }
