@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
@@ -16,6 +17,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/mpijob"
 	"kube-queue.dev/kube-queue/extensions/pytorchjob"
 	"kube-queue.dev/kube-queue/extensions/raycluster"
+	"kube-queue.dev/kube-queue/extensions/rayjob"
 	"kube-queue.dev/kube-queue/extensions/sparkapplication"
 	"kube-queue.dev/kube-queue/extensions/tfjob"
 	"kube-queue.dev/kube-queue/extensions/workflow"
@@ -92,9 +94,60 @@ func TestTheAdmittedUnitFollowsTheSpecOfItsJobDownwards(t *testing.T) {
 			if err != nil || seen.Invalid != "" {
 				t.Fatal(err, seen.Invalid)
 			}
-			fields := decision.LoweredOf(test.adapter, decode(t, test.adapter, test.now), nil, adaptertest.Usual(), &v1alpha1.QueueUnit{Spec: seen.Spec})
+			fields := decision.LoweredOf(test.adapter, decode(t, test.adapter, test.now), nil, nil, adaptertest.Usual(), &v1alpha1.QueueUnit{Spec: seen.Spec})
 			if got := cpuOf(t, fields); got != test.cpu {
 				t.Errorf("lowered to %q cpu, not %q: %v", got, test.cpu, fields)
+			}
+		})
+	}
+}
+
+// The autoscaler of a RayJob changes its RayCluster and not the job.
+func TestTheAdmittedUnitFollowsTheAutoscalerOfItsRayJob(t *testing.T) {
+	const template = `template: {spec: {containers: [{name: a, resources: {requests: {cpu: 1}}}]}}`
+	rayJob := func(replicas string) string {
+		return `{metadata: {name: a}, spec: {submissionMode: HTTPMode, rayClusterSpec: {enableInTreeAutoscaling: true, headGroupSpec: {` + template + `},
+			workerGroupSpecs: [{groupName: small, ` + replicas + `minReplicas: 1, maxReplicas: 9, ` + template + `}, {groupName: head, replicas: 2, ` + template + `}]}}}`
+	}
+	cluster := func(small, head string) string {
+		return `{metadata: {name: a-x, labels: {a: b}}, spec: {headGroupSpec: {` + template + `}, workerGroupSpecs: [
+			{groupName: head, ` + head + template + `}, {groupName: small, ` + small + template + `}]}, status: {state: ready}}`
+	}
+	tests := []struct{ name, job, cluster, cpu string }{
+		{"as it was created", rayJob(`replicas: 4, `), cluster(`replicas: 4, `, `replicas: 2, `), ""},
+		{"one group is scaled down", rayJob(`replicas: 4, `), cluster(`replicas: 2, `, `replicas: 2, `), "5500m"},
+		{"one down, one up", rayJob(`replicas: 4, `), cluster(`replicas: 6, `, `replicas: 1, `), "6500m"},
+		{"below its minimum", rayJob(`replicas: 4, `), cluster(`replicas: 0, `, `replicas: 2, `), "4500m"},
+		{"the job itself has fewer", rayJob(`replicas: 3, `), cluster(`replicas: 4, `, `replicas: 2, `), "6500m"},
+		{"the cluster does not have the numbers", rayJob(`replicas: 4, `), cluster(``, ``), ""},
+		{"the cluster has other groups", rayJob(`replicas: 4, `), `{spec: {workerGroupSpecs: [{groupName: other, replicas: 1}]}}`, ""},
+		{"there is no cluster", rayJob(`replicas: 4, `), ``, ""},
+	}
+	adapter := rayjob.New()
+	reader := adapter.(framework.ScaledReader)
+	was := decision.DesiredOf(adapter, decode(t, adapter, rayJob(`replicas: 4, `)), nil, adaptertest.Usual(), nil)
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var scaled framework.Object
+			if test.cluster != "" {
+				scaled = reader.NewScaled()
+				data, err := yaml.YAMLToJSON([]byte(test.cluster))
+				if err == nil {
+					err = json.Unmarshal(data, scaled)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				reader.SlimScaled(scaled)
+			}
+			object := decode(t, adapter, test.job)
+			given := object.DeepCopyObject()
+			fields := decision.LoweredOf(adapter, object, nil, scaled, adaptertest.Usual(), &v1alpha1.QueueUnit{Spec: was.Spec})
+			if got := cpuOf(t, fields); got != test.cpu {
+				t.Errorf("lowered to %q cpu, not %q: %v", got, test.cpu, fields)
+			}
+			if !equality.Semantic.DeepEqual(object, given) {
+				t.Error("the cached job was changed")
 			}
 		})
 	}

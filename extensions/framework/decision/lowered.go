@@ -28,8 +28,14 @@ func Follows(unit *v1alpha1.QueueUnit, job State) bool {
 //
 // Pods that have ended lower nothing. Neither does a job whose requests are unknown or
 // invalid. Other faults of the job do not matter, because the unit is admitted.
-func LoweredOf(adapter framework.Adapter, job, related framework.Object, cluster Cluster, unit *v1alpha1.QueueUnit) map[string]any {
+//
+// Related is the job's related object; scaled is the object that its autoscaler scales.
+// Either may be nil.
+func LoweredOf(adapter framework.Adapter, job, related, scaled framework.Object, cluster Cluster, unit *v1alpha1.QueueUnit) map[string]any {
 	pods, err := podsOf(adapter, job, related)
+	if reader, scales := adapter.(framework.ScaledReader); scales && scaled != nil {
+		pods, err = reader.PodsScaled(job, scaled)
+	}
 	if err != nil || pods.Unsized != "" {
 		return nil
 	}

@@ -156,13 +156,16 @@ func (r *reconciler) lowered(o *observation, related framework.Object, fault err
 		return nil
 	}
 	versions := o.job.GetResourceVersion()
-	if related != nil {
-		versions += "/" + related.GetResourceVersion()
+	scaled := r.scaledOf(o.job.GetUID())
+	for _, other := range []framework.Object{related, scaled} {
+		if other != nil {
+			versions += "/" + other.GetResourceVersion()
+		}
 	}
 	if fault != nil || r.memory.isMeasured(o.job.GetUID(), versions) {
 		return nil
 	}
-	fields := decision.LoweredOf(r.adapter, o.job, related, r.cluster, o.unit)
+	fields := decision.LoweredOf(r.adapter, o.job, related, scaled, r.cluster, o.unit)
 	if fields == nil {
 		r.memory.setMeasured(o.job.GetUID(), versions)
 	}
