@@ -55,6 +55,18 @@ type RelatedReader interface {
 	PodsWith(job, related Object) (Pods, error)
 }
 
+// ScaledReader is implemented by adapters of kinds whose jobs run in an object of
+// Kind.Remains that an autoscaler scales. Others need only the names of these objects.
+type ScaledReader interface {
+	// NewScaled returns an empty object to decode such an object into.
+	NewScaled() Object
+	// SlimScaled removes the fields that are not used from an object before it is cached.
+	SlimScaled(scaled Object)
+	// PodsScaled returns the pods of a job, with the number of those to which its object is
+	// scaled where it is lower.
+	PodsScaled(job, scaled Object) (Pods, error)
+}
+
 // Kind is the static description of a kind.
 type Kind struct {
 	// Name in --enabled-extensions.
@@ -175,6 +187,9 @@ type Pods struct {
 type PodSet struct {
 	Name  string
 	Count int32
+	// Ended is by how many pods Count is lower because pods of the job have ended. A
+	// restart of the job does not create them again, but what is admitted stays.
+	Ended int32
 	// Template of the pods. It may be nil if Declared is set.
 	Template *corev1.PodTemplateSpec
 	// Declared, if not nil, replaces the requests of the template for each pod: the

@@ -87,8 +87,9 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 	if !isJob {
 		return framework.Pods{}, nil
 	}
+	count := PodsAtOnce(&job.Spec, job.Status.Succeeded)
 	return framework.Pods{Sets: []framework.PodSet{{
-		Name: podSet, Count: PodsAtOnce(&job.Spec, job.Status.Succeeded), Template: &job.Spec.Template,
+		Name: podSet, Count: count, Ended: PodsAtOnce(&job.Spec, 0) - count, Template: &job.Spec.Template,
 	}}}, nil
 }
 

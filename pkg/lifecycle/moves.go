@@ -30,6 +30,7 @@ const (
 	MarkInvalid      Name = "MarkInvalid"
 	Dequeue          Name = "Dequeue"
 	MarkRunning      Name = "MarkRunning"
+	LowerRequests    Name = "LowerRequests"
 	MarkRemains      Name = "MarkRemains"
 	MarkFinished     Name = "MarkFinished"
 	Evict            Name = "Evict"
@@ -106,6 +107,8 @@ func Moves() []Move {
 			"the job is invalid; spec.active is already false"},
 		{Dequeue, From{Phases: waiting}, To{Phases: phases(dequeued), Also: "`attempts` + 1"}, Controller, "the unit fits; it is charged"},
 		{MarkRunning, From{Phases: phases(dequeued)}, To{Phases: phases(running)}, Extensions, "the job has been running for 2 s"},
+		{LowerRequests, From{Phases: phases(dequeued, running), Evictions: []Eviction{EvictionNone}},
+			To{Also: "lower spec.resource, spec.podSets"}, Extensions, "the spec of the released job requests less. Still charged, less"},
 		{MarkRemains, From{Phases: holding}, To{Phases: phases(running), Reason: wellknown.ReasonPodsRemain}, Extensions,
 			"the job ended 2 s ago, and an object that owns pods of it still exists. Still charged"},
 		{MarkFinished, From{Phases: live}, To{Phases: phases(succeeded, failed)}, Extensions,

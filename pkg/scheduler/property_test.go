@@ -76,6 +76,24 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 				}
 			})
 		},
+		"lower request": func(t *rapid.T) {
+			w.write(pick("unit"), func(u *scheduler.Unit) {
+				if !holds(u) {
+					return
+				}
+				var lower resources.Vector
+				for _, a := range u.Demand.Requests {
+					least := int64(0)
+					if a.ID == w.names.ID(quota.JobsResource) {
+						least = a.Value
+					}
+					if value := rapid.Int64Range(least, a.Value).Draw(t, "amount"); value > 0 {
+						lower = lower.With(a.ID, value)
+					}
+				}
+				u.Demand.Requests = lower
+			})
+		},
 		"change priority": func(t *rapid.T) {
 			w.write(pick("unit"), func(u *scheduler.Unit) { u.Priority = int32(rapid.IntRange(0, 3).Draw(t, "priority")) })
 		},

@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -323,4 +325,53 @@ func TestARequestThatGrowsWhileItsReleaseWaitsToBeSentIsDecidedAgain(t *testing.
 	w.answer(0)
 	w.settle()
 	expectReleased(t, w)
+}
+
+func TestALoweredRequestOfARunningUnitFreesItsQuotaAtOnce(t *testing.T) {
+	for _, phase := range []scheduler.Phase{scheduler.Dequeued, scheduler.Running} {
+		w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+		w.submit("a/one", cpu("4"))
+		w.after(time.Second)
+		w.submit("a/two", cpu("3"))
+		w.after(time.Second)
+		expectReleased(t, w, "a/one")
+
+		small := w.demand(cpu("1"))
+		w.write("a/one", func(u *scheduler.Unit) { u.Phase, u.Demand = phase, small })
+		w.settle()
+		expectReleased(t, w, "a/one", "a/two")
+	}
+}
+
+// The pods of a job whose request was lowered are charged until they are gone, and those that
+// it creates later too.
+func TestPodsAreChargedWhateverIsLeftOfTheRequest(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/one", cpu("4"))
+	w.after(time.Second)
+	pod := func(uid string) {
+		w.pod(pods.Pod{Namespace: "a", UID: uid, Owner: w.units["a/one"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
+	}
+	for _, uid := range []string{"p1", "p2", "p3", "p4"} {
+		pod(uid)
+	}
+	w.submit("a/two", cpu("3"))
+	w.after(time.Second)
+	small := w.demand(cpu("1"))
+	w.write("a/one", func(u *scheduler.Unit) { u.Phase, u.Demand = scheduler.Running, small })
+	w.after(time.Minute)
+	expectReleased(t, w, "a/one")
+
+	for _, uid := range []string{"p1", "p2", "p3"} {
+		w.podGone(uid)
+	}
+	w.settle()
+	expectReleased(t, w, "a/one", "a/two")
+
+	w.finish("a/two")
+	pod("p5")
+	pod("p6")
+	w.submit("a/three", cpu("2"))
+	w.after(time.Minute)
+	expectReleased(t, w, "a/one")
 }

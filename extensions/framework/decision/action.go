@@ -27,6 +27,8 @@ const (
 	LeaveQueue Action = "LeaveQueue"
 	// UpdateSpec updates the unit's spec from the job.
 	UpdateSpec Action = "UpdateSpec"
+	// LowerRequests lowers the requests of an admitted unit to those of its job.
+	LowerRequests Action = "LowerRequests"
 	// MarkInvalid writes to the unit what is wrong with the job.
 	MarkInvalid Action = "MarkInvalid"
 	// ShowQueuing and HideQueuing write the job's own status.
@@ -70,6 +72,9 @@ type State struct {
 	// Released is the attempt for which the job was released, as its annotation says.
 	Released string
 	RunKeys
+	// Lowered are the fields of the unit's spec in which a released job requests less than
+	// was admitted; nil for none. See LoweredOf.
+	Lowered map[string]any
 	// Deleting: the job is being deleted.
 	Deleting bool
 	// Incomplete: the related object, which contains the pod templates, does not exist.

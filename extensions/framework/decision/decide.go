@@ -146,7 +146,8 @@ func queuing(job State, unit *v1alpha1.QueueUnit, now time.Time) (Action, time.D
 }
 
 // admitted releases the job once for this attempt, if it is still the job that was
-// admitted. A job that is suspended after that was suspended by hand.
+// admitted. A job that is suspended after that was suspended by hand. One that requests
+// less after that gives the difference back.
 func admitted(job State, unit *v1alpha1.QueueUnit, desired *Desired, now time.Time) Decision {
 	dequeued := unit.Status.Phase == v1alpha1.PhaseDequeued
 	released := job.Released == Attempt(unit)
@@ -175,6 +176,8 @@ func admitted(job State, unit *v1alpha1.QueueUnit, desired *Desired, now time.Ti
 		return Decision{}
 	case job.RunKeys.Differs(unit):
 		return Decision{Action: UpdateSpec}
+	case job.Lowered != nil:
+		return Decision{Action: LowerRequests}
 	case !dequeued || !job.Running:
 		return Decision{}
 	}

@@ -42,6 +42,7 @@ func stopped(s *State)    { s.Stopped = true }
 func suspending(s *State) { s.Suspending = true }
 func started(s *State)    { s.Started = true }
 func hidden(s *State)     { s.Queuing = framework.Queuing{Ready: true, On: true} }
+func smaller(s *State)    { s.Lowered = map[string]any{"podSets": nil} }
 func shown(s *State)      { s.Queuing = framework.Queuing{Ready: true, On: true, Shown: true} }
 func deleting(s *State)   { s.Deleting = true }
 func inactive(s *State)   { s.Active = false }
@@ -212,6 +213,9 @@ func TestDecide(t *testing.T) {
 		{"the manifest applied again to an ended job changes nothing", job(remarked, suspended, was("1")), unit(phase(v1alpha1.PhaseFailed)), nil, late, Decision{}},
 		{"a running job instructed to be inactive has its unit say so", job(released, runs, inactive), unit(running), nil, late, Decision{Action: UpdateSpec}},
 		{"so has one whose time to run is changed", job(released, runs, minute), unit(running), nil, late, Decision{Action: UpdateSpec}},
+		{"a released job that requests less gives it back", job(released, smaller), unit(dequeued), nil, late, Decision{Action: LowerRequests}},
+		{"so does a running one", job(released, runs, smaller), unit(running), nil, late, Decision{Action: LowerRequests}},
+		{"but first its unit says that it is to stop", job(released, runs, smaller, inactive), unit(running), nil, late, Decision{Action: UpdateSpec}},
 		{"a limit that the unit has already is not written again", job(released, runs, minute), unit(running, limited), nil, late, Decision{}},
 
 		// Something remains.
@@ -309,6 +313,9 @@ func TestDecideNever(t *testing.T) {
 		if flag("remains") {
 			state.Remains, state.RemainsSince = "RayCluster x", noon
 		}
+		if flag("smaller") {
+			smaller(&state)
+		}
 		var u *v1alpha1.QueueUnit
 		if flag("has unit") {
 			u = unit(phase(rapid.SampledFrom([]v1alpha1.QueueUnitPhase{"", "Enqueued", "Backoff", "Reserved", "Dequeued", "Running", "Succeeded", "Failed"}).Draw(t, "phase")))
@@ -340,6 +347,8 @@ func TestDecideNever(t *testing.T) {
 			t.Fatalf("released while it is being deleted")
 		case do.Action == Release && state.Released == Attempt(u):
 			t.Fatalf("released twice for one attempt")
+		case do.Action == LowerRequests && (state.Suspended || state.End != nil || u.Status.Phase == v1alpha1.PhaseDequeued && state.Released != Attempt(u)):
+			t.Fatalf("a unit is lowered that does not follow its job")
 		case !isMove(do.Action, u):
 			t.Fatalf("%s on a unit that is %+v", do.Action, u)
 		case do.Action != Nothing && u != nil && u.Status.Phase.Ended():

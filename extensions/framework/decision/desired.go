@@ -3,6 +3,7 @@ package decision
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,6 +36,8 @@ type Desired struct {
 	Invalid string
 	// Warning is for the job's owner; it does not prevent the admission of the job.
 	Warning string
+	// Empty: the job has pods, and none of them requests anything. Its owner is warned.
+	Empty bool
 }
 
 // DesiredOf computes a unit's spec. It never fails: Invalid contains what is wrong.
@@ -79,7 +82,19 @@ func (d *Desired) fill(adapter framework.Adapter, job, related framework.Object,
 		return errors.New(pods.Unsized)
 	}
 	d.Spec.PodSets, d.Spec.Resource, d.Warning = podSets, total, pods.Unsized
+	d.Empty = empty(pods, total)
 	return nil
+}
+
+// empty reports whether there are pods that request nothing by their templates. A size of 0
+// that the owner has declared is intended.
+func empty(pods framework.Pods, total corev1.ResourceList) bool {
+	for _, amount := range total {
+		if !amount.IsZero() {
+			return false
+		}
+	}
+	return slices.ContainsFunc(pods.Sets, func(set framework.PodSet) bool { return set.Count > 0 && set.Declared == nil })
 }
 
 // readKeys reads the labels and annotations that have one value each.

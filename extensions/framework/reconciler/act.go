@@ -33,6 +33,8 @@ func (r *reconciler) act(ctx context.Context, o *observation, action decision.Ac
 		return r.leaveQueue(ctx, o)
 	case decision.UpdateSpec:
 		return r.updateSpec(ctx, o)
+	case decision.LowerRequests:
+		return r.patchUnit(ctx, o, "spec", o.state.Lowered, nil)
 	case decision.MarkInvalid:
 		return r.patchUnitStatus(ctx, o, lifecycle.Invalid(o.desired.Invalid))
 	case decision.ShowQueuing, decision.HideQueuing:
@@ -184,7 +186,11 @@ func (r *reconciler) updateSpec(ctx context.Context, o *observation) error {
 	if o.desired == nil {
 		return r.patchUnit(ctx, o, "spec", o.state.RunKeys.Spec(), nil)
 	}
-	return r.patchUnit(ctx, o, "spec", o.desired.Changes(o.unit), o.desired.ParameterChanges(o.unit))
+	if err := r.patchUnit(ctx, o, "spec", o.desired.Changes(o.unit), o.desired.ParameterChanges(o.unit)); err != nil {
+		return err
+	}
+	r.recordWarning(o)
+	return nil
 }
 
 func (r *reconciler) showQueuing(ctx context.Context, o *observation, queuing bool) error {

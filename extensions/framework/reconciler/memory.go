@@ -20,6 +20,9 @@ type memory struct {
 	awaited map[types.NamespacedName]awaited
 	// began, by the job's UID: since when a fact has been observed.
 	began map[types.UID][facts]time.Time
+	// measured, by the job's UID: the versions of the objects of a released job that does not
+	// request less than was admitted.
+	measured map[types.UID]string
 	// gone, by the unit's UID: since when its job has been missing.
 	gone map[types.UID]time.Time
 }
@@ -52,9 +55,10 @@ func (v version) reachedBy(have string) bool {
 
 func newMemory() *memory {
 	return &memory{
-		awaited: map[types.NamespacedName]awaited{},
-		began:   map[types.UID][facts]time.Time{},
-		gone:    map[types.UID]time.Time{},
+		awaited:  map[types.NamespacedName]awaited{},
+		began:    map[types.UID][facts]time.Time{},
+		measured: map[types.UID]string{},
+		gone:     map[types.UID]time.Time{},
 	}
 }
 
@@ -143,4 +147,24 @@ func (m *memory) forgetJob(job types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.began, job)
+	delete(m.measured, job)
+}
+
+// isMeasured reports whether a released job in these versions was found not to request less
+// than was admitted.
+func (m *memory) isMeasured(job types.UID, versions string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.measured[job] == versions
+}
+
+// setMeasured remembers what isMeasured reports. Empty versions forget it.
+func (m *memory) setMeasured(job types.UID, versions string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if versions == "" {
+		delete(m.measured, job)
+	} else {
+		m.measured[job] = versions
+	}
 }

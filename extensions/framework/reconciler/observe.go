@@ -139,6 +139,7 @@ func (r *reconciler) observe(key types.NamespacedName, job framework.Object, uni
 	if waits || dequeued && !released || unit == nil && o.state.Marked && o.state.Foreign == "" {
 		o.desired = decision.DesiredOf(r.adapter, job, related, r.cluster, cmp.Or(fault, relatedFault))
 	}
+	o.state.Lowered = r.lowered(o, related, cmp.Or(fault, relatedFault))
 	o.state.ReleasedSince = r.memory.since(job.GetUID(), isReleased, released, now)
 	o.state.RunningSince = r.memory.since(job.GetUID(), isRunning, dequeued && state.Running && state.End == nil, now)
 	if o.state.Remains = r.remainOf(job.GetUID()); o.state.Remains != "" {
@@ -146,6 +147,30 @@ func (r *reconciler) observe(key types.NamespacedName, job framework.Object, uni
 	}
 	o.state.RemainsSince = r.memory.since(job.GetUID(), isRemaining, state.End != nil && o.state.Remains != "", now)
 	return o
+}
+
+// lowered returns the fields in which a released job requests less than was admitted. They
+// are computed only if the job has changed since it was last found not to request less.
+func (r *reconciler) lowered(o *observation, related framework.Object, fault error) map[string]any {
+	if !decision.Follows(o.unit, o.state) {
+		r.memory.setMeasured(o.job.GetUID(), "")
+		return nil
+	}
+	versions := o.job.GetResourceVersion()
+	scaled := r.scaledOf(o.job.GetUID())
+	for _, other := range []framework.Object{related, scaled} {
+		if other != nil {
+			versions += "/" + other.GetResourceVersion()
+		}
+	}
+	if fault != nil || r.memory.isMeasured(o.job.GetUID(), versions) {
+		return nil
+	}
+	fields := decision.LoweredOf(r.adapter, o.job, related, scaled, r.cluster, o.unit)
+	if fields == nil {
+		r.memory.setMeasured(o.job.GetUID(), versions)
+	}
+	return fields
 }
 
 // sooner returns the shorter of two waits, where 0 means none.

@@ -62,7 +62,7 @@ func newReconciler(f *Framework, adapter framework.Adapter) (*reconciler, error)
 	if err != nil {
 		return nil, err
 	}
-	remains, err := newRemains(f.opts.Config, adapter.Kind(), jobs.Version)
+	remains, err := newRemains(f.opts.Config, adapter, jobs.Version)
 	if err != nil {
 		return nil, err
 	}

@@ -58,10 +58,14 @@ func (r *reconciler) recordQueued(o *observation, queued bool) {
 }
 
 // recordWarning writes a warning that does not prevent the admission of the job. It is
-// written once, when the unit is created.
+// written once, when the unit is created or when a change of the job gives cause for it.
 func (r *reconciler) recordWarning(o *observation) {
-	if o.desired.Warning != "" {
+	switch {
+	case o.desired.Warning != "":
 		r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventUnsized, fmt.Sprintf("Charged nothing, because %s", o.desired.Warning), ""))
+	case o.desired.Empty:
+		r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventNoRequests,
+			"Charged nothing, because the pods of the job request no resources; set resources.requests in the pod template", ""))
 	}
 }
 

@@ -43,9 +43,13 @@ func (s remainsSource) Watch(ctx context.Context, namespace string, opts metav1.
 }
 
 // newRemains caches the objects of Kind.Remains; nil if the kind has none.
-func newRemains(config *rest.Config, kind framework.Kind, version func() string) (cache.SharedIndexInformer, error) {
+func newRemains(config *rest.Config, adapter framework.Adapter, version func() string) (cache.SharedIndexInformer, error) {
+	kind := adapter.Kind()
 	if kind.Remains == "" {
 		return nil, nil
+	}
+	if reader, scales := adapter.(framework.ScaledReader); scales {
+		return newScaled(config, kind, reader, version)
 	}
 	client, err := metadata.NewForConfig(config)
 	if err != nil {

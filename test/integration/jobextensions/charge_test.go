@@ -1,6 +1,7 @@
 package jobextensions
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"path"
@@ -9,7 +10,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -265,4 +268,75 @@ func (b gated) Read(p []byte) (int, error) {
 	case <-b.done:
 	}
 	return n, err
+}
+
+// What a released job no longer requests is given back. What it requests in addition is not
+// admitted: its pods are charged.
+func TestTheUnitOfAReleasedJobFollowsItDownwardsOnly(t *testing.T) {
+	t.Parallel()
+	s := begin(t, cluster, batchJob, annotated, long, `{spec: {parallelism: 4}}`)
+	s.hasUnit("of 4 cpu", s.requests("4"))
+	s.admit()
+	s.inPhase(v1alpha1.PhaseRunning)
+	before := s.writes().Total()
+	s.change(`{spec: {parallelism: 1}}`)
+	unit := s.hasUnit("of 1 cpu", s.requests("1"))
+	if sets := unit.Spec.PodSets; len(sets) != 1 || sets[0].Count != 1 || unit.Status.Phase != v1alpha1.PhaseRunning {
+		t.Errorf("pod sets are %+v in phase %s", sets, unit.Status.Phase)
+	}
+	s.change(`{spec: {parallelism: 8}}`)
+	s.eventually("8 pods", func() string {
+		if active, _, _ := unstructured.NestedInt64(s.get().Object, "status", "active"); active != 8 {
+			return fmt.Sprint(active)
+		}
+		return ""
+	})
+	s.stays("the unit requests 1 cpu", func() string {
+		if unit := s.unit(); !s.requests("1")(unit) || unit.Spec.PodSets[0].Count != 1 {
+			return asJSON(unit.Spec)
+		}
+		return ""
+	})
+	if wrote := s.writes().Total() - before; wrote != 1 {
+		t.Errorf("it cost %d writes, not 1", wrote)
+	}
+}
+
+func TestTheEndOfPodsLowersNoUnit(t *testing.T) {
+	t.Parallel()
+	s := begin(t, cluster, batchJob, annotated, `{spec: {parallelism: 2, completions: 3, template: {metadata: {annotations: {localcluster.kube-queue.dev/run-time: 3s}}}}}`)
+	s.hasUnit("of 2 cpu", s.requests("2"))
+	s.admit()
+	s.eventually("2 pods have ended", func() string {
+		if succeeded, _, _ := unstructured.NestedInt64(s.get().Object, "status", "succeeded"); succeeded < 2 {
+			return fmt.Sprint(succeeded)
+		}
+		return ""
+	})
+	s.stays("the unit requests 2 cpu", func() string {
+		if unit := s.unit(); !unit.Status.Phase.Ended() && !s.requests("2")(unit) {
+			return asJSON(unit.Spec)
+		}
+		return ""
+	})
+	s.inPhase(v1alpha1.PhaseSucceeded)
+}
+
+func TestTheOwnerOfAJobThatRequestsNothingIsWarnedOnce(t *testing.T) {
+	t.Parallel()
+	s := begin(t, cluster, batchJob, annotated, short, `{spec: {template: {spec: {containers: [{name: main, image: main}]}}}}`)
+	s.hasUnit("of no resources", func(u *v1alpha1.QueueUnit) bool { return len(u.Spec.Resource) == 0 && *u.Spec.Active })
+	s.event(corev1.EventTypeWarning, "NoRequests", "set resources.requests")
+	s.admit()
+	s.inPhase(v1alpha1.PhaseSucceeded)
+	s.event(corev1.EventTypeNormal, "Released", "")
+	s.cost(6)
+}
+
+func TestTheOwnerOfAQueuedJobThatNoLongerRequestsAnythingIsWarned(t *testing.T) {
+	t.Parallel()
+	s := begin(t, cluster, tfJob, annotated)
+	s.hasUnit("of 1 cpu", s.requests("1"))
+	s.change(`{spec: {tfReplicaSpecs: {Worker: {template: {spec: {containers: [{name: tensorflow, image: main}]}}}}}}`)
+	s.event(corev1.EventTypeWarning, "NoRequests", "")
 }

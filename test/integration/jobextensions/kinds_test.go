@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
@@ -176,11 +177,14 @@ func TestRayJobsThatUpstreamWouldRefuse(t *testing.T) {
 	}
 }
 
-// An ended RayJob keeps its quota while its cluster exists.
-func TestTheClusterOfARayJobKeepsItsQuota(t *testing.T) {
+// A RayJob gives back the workers that its autoscaler has removed from its cluster. After its end it
+// keeps its quota while the cluster exists.
+func TestARayJobFollowsItsClusterAndEndsWithIt(t *testing.T) {
 	c := kindsCluster(t, "kuberay")
 	defer startFor(t, c, "rayjob")()
-	s := begin(t, c, rayJob)
+	s := begin(t, c, rayJob, `{spec: {rayClusterSpec: {workerGroupSpecs: [{groupName: w, replicas: 3, minReplicas: 1, maxReplicas: 5, rayStartParams: {},
+		template: {spec: {containers: [{name: ray, image: ray, resources: {requests: {cpu: 1}}}]}}}]}}}`)
+	s.hasUnit("of 4 cpu", s.requests("4"))
 	s.admit()
 	s.becomesSuspended(false)
 	client, err := dynamic.NewForConfig(c.Config())
@@ -188,13 +192,26 @@ func TestTheClusterOfARayJobKeepsItsQuota(t *testing.T) {
 	clusters := client.Resource(schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayclusters"}).Namespace(s.ns)
 	var manifest map[string]any
 	s.must(yaml.Unmarshal(fmt.Appendf(nil, `{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a-x, ownerReferences: [
-		{apiVersion: ray.io/v1, kind: RayJob, name: a, uid: %s, controller: true}]}, spec: %s}`, s.job, rayClusterSpec), &manifest))
+		{apiVersion: ray.io/v1, kind: RayJob, name: a, uid: %s, controller: true}]}}`, s.job), &manifest))
+	manifest["spec"] = s.manifest["spec"].(map[string]any)["rayClusterSpec"]
 	_, err = clusters.Create(t.Context(), &unstructured.Unstructured{Object: manifest}, metav1.CreateOptions{})
 	s.must(err)
+	scale := func(replicas int) {
+		t.Helper()
+		patch := fmt.Appendf(nil, `[{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": %d}]`, replicas)
+		_, err := clusters.Patch(t.Context(), "a-x", types.JSONPatchType, patch, metav1.PatchOptions{})
+		s.must(err)
+	}
+	scale(1)
+	s.hasUnit("of 2 cpu", s.requests("2"))
+	scale(5)
 	s.setStatus(`{jobDeploymentStatus: Complete, jobStatus: SUCCEEDED}`)
 	s.hasUnit("that says what remains", func(u *v1alpha1.QueueUnit) bool {
 		return u.Status.Phase == v1alpha1.PhaseRunning && u.Status.Reason == "PodsRemain" && strings.Contains(u.Status.Message, "a-x")
 	})
+	if unit := s.unit(); !s.requests("2")(unit) {
+		t.Errorf("the unit requests %v after the cluster has grown again", unit.Spec.Resource)
+	}
 	s.must(clusters.Delete(t.Context(), "a-x", metav1.DeleteOptions{}))
 	s.inPhase(v1alpha1.PhaseSucceeded)
 }

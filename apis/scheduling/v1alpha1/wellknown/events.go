@@ -24,6 +24,8 @@ const (
 	// EventOverQuota means that the pods of the job request more than was admitted while a limit of
 	// the quota is exceeded. On a quota tree it means that a limit is exceeded.
 	EventOverQuota EventReason = "OverQuota"
+	// EventNoRequests means that the pods of the job request nothing, so that nothing is charged for it.
+	EventNoRequests EventReason = "NoRequests"
 	// EventInvalidRequest means that an annotation or label of a released job is invalid.
 	EventInvalidRequest = EventReason(ReasonInvalidRequest)
 )

@@ -1,0 +1,214 @@
+package decision_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/adaptertest"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/extensions/job"
+	"kube-queue.dev/kube-queue/extensions/jobset"
+	"kube-queue.dev/kube-queue/extensions/mpijob"
+	"kube-queue.dev/kube-queue/extensions/pytorchjob"
+	"kube-queue.dev/kube-queue/extensions/raycluster"
+	"kube-queue.dev/kube-queue/extensions/rayjob"
+	"kube-queue.dev/kube-queue/extensions/sparkapplication"
+	"kube-queue.dev/kube-queue/extensions/tfjob"
+	"kube-queue.dev/kube-queue/extensions/workflow"
+)
+
+// What the owner or the autoscaler of a job lowers is given back, and what its pods do is not.
+func TestTheAdmittedUnitFollowsTheSpecOfItsJobDownwards(t *testing.T) {
+	const (
+		one   = `template: {spec: {containers: [{name: a, resources: {requests: {cpu: 1}}}]}}`
+		named = `metadata: {name: a}, `
+	)
+	rayOf := func(replicas string) string {
+		return `{` + named + `spec: {enableInTreeAutoscaling: true, headGroupSpec: {` + one + `},
+			workerGroupSpecs: [{groupName: w, minReplicas: 1, maxReplicas: 9, ` + replicas + one + `}]}}`
+	}
+	torchOf := func(workers string) string {
+		return `{` + named + `spec: {elasticPolicy: {minReplicas: 1, maxReplicas: 9}, pytorchReplicaSpecs: {Worker: {` + workers + one + `}}}}`
+	}
+	mpiOf := func(workers string) string {
+		return `{` + named + `spec: {mpiReplicaSpecs: {Launcher: {replicas: 1, ` + one + `}, Worker: {` + workers + one + `}}}}`
+	}
+	sparkOf := func(executors, status string) string {
+		return `{` + named + `spec: {type: Scala, sparkVersion: "3.5", driver: {cores: 1, memory: 1g},
+			executor: {cores: 1, memory: 1g, ` + executors + `}, status: {` + status + `}}`
+	}
+	tests := []struct {
+		name     string
+		adapter  framework.Adapter
+		was, now string
+		// cpu is what is admitted then; empty if nothing is lowered.
+		cpu string
+	}{
+		{"a Job of lower parallelism", job.New(), `{spec: {parallelism: 4, ` + one + `}}`, `{spec: {parallelism: 1, ` + one + `}}`, "1"},
+		{"an elastic Job", job.New(), `{spec: {parallelism: 4, completions: 4, completionMode: Indexed, ` + one + `}}`,
+			`{spec: {parallelism: 2, completions: 2, completionMode: Indexed, ` + one + `}}`, "2"},
+		{"not a Job of higher parallelism", job.New(), `{spec: {parallelism: 1, ` + one + `}}`, `{spec: {parallelism: 8, ` + one + `}}`, ""},
+		{"not a Job whose pods have ended", job.New(), `{spec: {parallelism: 4, completions: 6, ` + one + `}}`,
+			`{spec: {parallelism: 4, completions: 6, ` + one + `}, status: {succeeded: 5, active: 1}}`, ""},
+		{"nor one that went on after some had ended", job.New(), `{spec: {parallelism: 4, completions: 6, ` + one + `}, status: {succeeded: 4}}`,
+			`{spec: {parallelism: 4, completions: 6, ` + one + `}, status: {succeeded: 5, active: 1}}`, ""},
+		{"a Job of lower parallelism whose pods have ended", job.New(), `{spec: {parallelism: 4, completions: 6, ` + one + `}}`,
+			`{spec: {parallelism: 3, completions: 6, ` + one + `}, status: {succeeded: 5, active: 1}}`, "3"},
+		{"not a Job that has become invalid", job.New(), `{spec: {parallelism: 4, ` + one + `}}`, `{spec: {parallelism: -1, ` + one + `}}`, ""},
+		{"a Job with a minimum count that it no longer has", job.New(),
+			`{metadata: {annotations: {kube-queue/min-count: main=3}}, spec: {parallelism: 4, ` + one + `}}`,
+			`{metadata: {annotations: {kube-queue/min-count: main=3}}, spec: {parallelism: 2, ` + one + `}}`, "2"},
+		{"a RayCluster that its autoscaler has scaled down", raycluster.New(), rayOf(`replicas: 5, `), rayOf(`replicas: 2, `), "3500m"},
+		{"not one that it has scaled up", raycluster.New(), rayOf(`replicas: 2, `), rayOf(`replicas: 5, `), ""},
+		{"a RayCluster with a suspended group", raycluster.New(), rayOf(`replicas: 2, `), rayOf(`replicas: 2, suspend: true, `), "1500m"},
+		{"an elastic PyTorchJob", pytorchjob.New(), torchOf(`replicas: 4, `), torchOf(`replicas: 2, `), "2"},
+		{"an elastic MPIJob", mpijob.V2beta1(), mpiOf(`replicas: 4, `), mpiOf(`replicas: 1, `), "2"},
+		{"an MPIJob v1", mpijob.V1(), mpiOf(`replicas: 4, `), mpiOf(`replicas: 1, `), "2"},
+		{"a JobSet of fewer replicas", jobset.New(),
+			`{spec: {replicatedJobs: [{name: a, replicas: 3, template: {spec: {parallelism: 2, completions: 2, ` + one + `}}}]}}`,
+			`{spec: {replicatedJobs: [{name: a, replicas: 1, template: {spec: {parallelism: 2, completions: 2, ` + one + `}}}]}}`, "2"},
+		{"a SparkApplication of fewer executors", sparkapplication.New(), sparkOf(`instances: 4}`, ``), sparkOf(`instances: 2}`, ``), "3"},
+		{"a SparkApplication that begins with fewer", sparkapplication.New(), sparkOf(`}, dynamicAllocation: {enabled: true, initialExecutors: 4}`, ``),
+			sparkOf(`}, dynamicAllocation: {enabled: true, initialExecutors: 2}`, ``), "3"},
+		{"not a SparkApplication whose executors have ended", sparkapplication.New(), sparkOf(`instances: 4}`, ``),
+			sparkOf(`instances: 4}`, `applicationState: {state: RUNNING}, executorState: {a: COMPLETED, b: FAILED}`), ""},
+		{"a Workflow of smaller size", workflow.New(), `{metadata: {annotations: {kube-queue/min-resources: "cpu: 4"}}}`,
+			`{metadata: {annotations: {kube-queue/min-resources: "cpu: 3"}}}`, "3"},
+		{"not a Workflow that has lost its size", workflow.New(), `{metadata: {annotations: {kube-queue/min-resources: "cpu: 4"}}}`, `{}`, ""},
+		{"nor one whose size cannot be read", workflow.New(), `{metadata: {annotations: {kube-queue/min-resources: "cpu: 4"}}}`,
+			`{metadata: {annotations: {kube-queue/min-resources: "cpu: few"}}}`, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			was, err := yaml.YAMLToJSON([]byte(test.was))
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen, err := decision.Observe(test.adapter, was, nil, adaptertest.Usual())
+			if err != nil || seen.Invalid != "" {
+				t.Fatal(err, seen.Invalid)
+			}
+			fields := decision.LoweredOf(test.adapter, decode(t, test.adapter, test.now), nil, nil, adaptertest.Usual(), &v1alpha1.QueueUnit{Spec: seen.Spec})
+			if got := cpuOf(t, fields); got != test.cpu {
+				t.Errorf("lowered to %q cpu, not %q: %v", got, test.cpu, fields)
+			}
+		})
+	}
+}
+
+// The autoscaler of a RayJob changes its RayCluster and not the job.
+func TestTheAdmittedUnitFollowsTheAutoscalerOfItsRayJob(t *testing.T) {
+	const template = `template: {spec: {containers: [{name: a, resources: {requests: {cpu: 1}}}]}}`
+	rayJob := func(replicas string) string {
+		return `{metadata: {name: a}, spec: {submissionMode: HTTPMode, rayClusterSpec: {enableInTreeAutoscaling: true, headGroupSpec: {` + template + `},
+			workerGroupSpecs: [{groupName: small, ` + replicas + `minReplicas: 1, maxReplicas: 9, ` + template + `}, {groupName: head, replicas: 2, ` + template + `}]}}}`
+	}
+	cluster := func(small, head string) string {
+		return `{metadata: {name: a-x, labels: {a: b}}, spec: {headGroupSpec: {` + template + `}, workerGroupSpecs: [
+			{groupName: head, ` + head + template + `}, {groupName: small, ` + small + template + `}]}, status: {state: ready}}`
+	}
+	tests := []struct{ name, job, cluster, cpu string }{
+		{"as it was created", rayJob(`replicas: 4, `), cluster(`replicas: 4, `, `replicas: 2, `), ""},
+		{"one group is scaled down", rayJob(`replicas: 4, `), cluster(`replicas: 2, `, `replicas: 2, `), "5500m"},
+		{"one down, one up", rayJob(`replicas: 4, `), cluster(`replicas: 6, `, `replicas: 1, `), "6500m"},
+		{"below its minimum", rayJob(`replicas: 4, `), cluster(`replicas: 0, `, `replicas: 2, `), "4500m"},
+		{"the job itself has fewer", rayJob(`replicas: 3, `), cluster(`replicas: 4, `, `replicas: 2, `), "6500m"},
+		{"the cluster does not have the numbers", rayJob(`replicas: 4, `), cluster(``, ``), ""},
+		{"the cluster has other groups", rayJob(`replicas: 4, `), `{spec: {workerGroupSpecs: [{groupName: other, replicas: 1}]}}`, ""},
+		{"there is no cluster", rayJob(`replicas: 4, `), ``, ""},
+	}
+	adapter := rayjob.New()
+	reader := adapter.(framework.ScaledReader)
+	was := decision.DesiredOf(adapter, decode(t, adapter, rayJob(`replicas: 4, `)), nil, adaptertest.Usual(), nil)
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var scaled framework.Object
+			if test.cluster != "" {
+				scaled = reader.NewScaled()
+				data, err := yaml.YAMLToJSON([]byte(test.cluster))
+				if err == nil {
+					err = json.Unmarshal(data, scaled)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				reader.SlimScaled(scaled)
+			}
+			object := decode(t, adapter, test.job)
+			given := object.DeepCopyObject()
+			fields := decision.LoweredOf(adapter, object, nil, scaled, adaptertest.Usual(), &v1alpha1.QueueUnit{Spec: was.Spec})
+			if got := cpuOf(t, fields); got != test.cpu {
+				t.Errorf("lowered to %q cpu, not %q: %v", got, test.cpu, fields)
+			}
+			if !equality.Semantic.DeepEqual(object, given) {
+				t.Error("the cached job was changed")
+			}
+		})
+	}
+}
+
+func TestAJobWhosePodsRequestNothingIsEmpty(t *testing.T) {
+	const nothing, something = `template: {spec: {containers: [{name: a}]}}`, `template: {spec: {containers: [{name: a}, {name: b, resources: {requests: {cpu: 1m}}}]}}`
+	tests := []struct {
+		name    string
+		adapter framework.Adapter
+		job     string
+		want    bool
+	}{
+		{"no container requests anything", job.New(), `{spec: {parallelism: 500, ` + nothing + `}}`, true},
+		{"one requests 0", job.New(), `{spec: {template: {spec: {containers: [{name: a, resources: {requests: {cpu: 0}}}]}}}}`, true},
+		{"one container requests something", job.New(), `{spec: {` + something + `}}`, false},
+		{"one has a limit", job.New(), `{spec: {template: {spec: {containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}}}]}}}}`, false},
+		{"a Job without pods", job.New(), `{spec: {parallelism: 0, ` + nothing + `}}`, false},
+		{"one role requests something", pytorchjob.New(), `{spec: {pytorchReplicaSpecs: {Master: {` + something + `}, Worker: {` + nothing + `}}}}`, false},
+		{"only a role without pods does", tfjob.New(), `{spec: {tfReplicaSpecs: {PS: {replicas: 0, ` + something + `}, Worker: {` + nothing + `}}}}`, true},
+		{"the operator adds something", raycluster.New(), `{metadata: {name: a}, spec: {headGroupSpec: {` + nothing + `},
+			workerGroupSpecs: [{groupName: w, replicas: 1, ` + nothing + `}]}}`, false},
+		{"its requests are unknown", workflow.New(), `{}`, false},
+		{"its owner has declared that it needs nothing", workflow.New(), `{metadata: {annotations: {kube-queue/min-resources: "cpu: 0"}}}`, false},
+		{"it is invalid", job.New(), `{spec: {parallelism: -1, ` + nothing + `}}`, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := decision.DesiredOf(test.adapter, decode(t, test.adapter, test.job), nil, adaptertest.Usual(), nil); got.Empty != test.want {
+				t.Errorf("it is empty: %v, requests %v, invalid %q", got.Empty, got.Spec.Resource, got.Invalid)
+			}
+		})
+	}
+}
+
+func decode(t *testing.T, adapter framework.Adapter, text string) framework.Object {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := adapter.New()
+	if err := json.Unmarshal(data, object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// cpuOf returns the amount in the patch; empty if there is none.
+func cpuOf(t *testing.T, fields map[string]any) string {
+	t.Helper()
+	if fields == nil {
+		return ""
+	}
+	data, err := json.Marshal(fields["resource"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list corev1.ResourceList
+	if err := json.Unmarshal(data, &list); err != nil {
+		t.Fatal(err)
+	}
+	return list.Cpu().String()
+}

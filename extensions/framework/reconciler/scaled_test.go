@@ -1,0 +1,81 @@
+package reconciler
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/rayjob"
+)
+
+const rayClusters = `{"metadata": {"resourceVersion": "5"}, "items": [
+	{"metadata": {"name": "mine", "namespace": "team", "resourceVersion": "3", "ownerReferences": [{"kind": "RayJob", "uid": "1", "controller": true}]},
+	 "spec": {"headGroupSpec": {"template": {"spec": {"containers": [{"name": "ray"}]}}}, "workerGroupSpecs": [{"groupName": "w", "replicas": 2, "maxReplicas": 5}]}},
+	{"metadata": {"name": "retry-1", "namespace": "team", "ownerReferences": [{"kind": "RayJob", "uid": "2", "controller": true}]}},
+	{"metadata": {"name": "retry-2", "namespace": "team", "ownerReferences": [{"kind": "RayJob", "uid": "2", "controller": true}]}},
+	{"metadata": {"name": "unread", "namespace": "team", "ownerReferences": [{"kind": "RayJob", "uid": "3", "controller": true}]},
+	 "spec": {"workerGroupSpecs": [{"groupName": "w", "replicas": "many"}]}},
+	{"metadata": {"name": "alone", "namespace": "team"}, "spec": {"workerGroupSpecs": [{"groupName": "w", "replicas": 2}]}}]}`
+
+// The RayClusters of RayJobs are read in the version of the jobs. They remain, whether they can
+// be read or not.
+func TestTheClusterOfAJobIsReadWithItsReplicas(t *testing.T) {
+	for _, version := range []string{"v1", "v1alpha1"} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if !strings.HasPrefix(r.URL.Path, "/apis/ray.io/"+version+"/") {
+				t.Errorf("it reads %s", r.URL)
+			}
+			if r.URL.Query().Get("watch") == "" {
+				_, _ = io.WriteString(w, rayClusters)
+				return
+			}
+			if err := http.NewResponseController(w).Flush(); err == nil {
+				<-r.Context().Done()
+			}
+		}))
+		defer server.Close()
+		adapter := rayjob.New()
+		remains, err := newRemains(&rest.Config{Host: server.URL}, adapter, func() string { return version })
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		go remains.RunWithContext(ctx)
+		if !cache.WaitForCacheSync(ctx.Done(), remains.HasSynced) {
+			t.Fatal("the clusters are not read")
+		}
+		r := &reconciler{adapter: adapter, remains: remains}
+		for uid, want := range map[types.UID]struct {
+			remains string
+			scaled  bool
+		}{"1": {"RayCluster mine", true}, "2": {"RayCluster retry-", false}, "3": {"RayCluster unread", false}, "4": {"", false}} {
+			if got := r.remainOf(uid); !strings.HasPrefix(got, want.remains) || (got == "") != (want.remains == "") {
+				t.Errorf("of job %s remains %q, not %q", uid, got, want.remains)
+			}
+			if got := r.scaledOf(uid); (got != nil) != want.scaled {
+				t.Errorf("job %s is scaled by %v", uid, got)
+			}
+		}
+		mine, _ := r.scaledOf("1").(*rayv1.RayCluster)
+		if mine == nil || mine.ResourceVersion != "3" || *mine.Spec.WorkerGroupSpecs[0].Replicas != 2 ||
+			mine.Spec.WorkerGroupSpecs[0].MaxReplicas != nil || len(mine.Spec.HeadGroupSpec.Template.Spec.Containers) > 0 {
+			t.Errorf("the cluster is %+v", mine)
+		}
+		object, _, err := remains.GetIndexer().GetByKey("team/alone")
+		if alone, is := object.(framework.Object); err != nil || !is || len(alone.(*rayv1.RayCluster).Spec.WorkerGroupSpecs) > 0 {
+			t.Errorf("of another cluster is kept %+v (%v)", object, err)
+		}
+	}
+}
