@@ -102,12 +102,12 @@ func leastSet(set, want *v1alpha1.PodSet) bool {
 }
 
 // least returns the lower amount of each resource, without those that are not wanted at
-// all, and whether anything differs from what is there. What is there is not changed.
+// all, and whether anything is lower. What is there is not changed.
 func least(have, want corev1.ResourceList) (least corev1.ResourceList, lower bool) {
 	least = have
 	for name, amount := range have {
 		wanted, is := want[name]
-		if is && wanted.Cmp(amount) >= 0 {
+		if wanted.Cmp(amount) >= 0 {
 			continue
 		}
 		if !lower {

@@ -73,6 +73,8 @@ func TestLowered(t *testing.T) {
 			`{"resource": {"cpu": "2", "gpu": "1"}, "podSets": [{"name": "main", "count": 1, "requests": {"cpu": "2", "gpu": "1"}, "limits": {"gpu": "1"}}]}`,
 			`{"resource": {"cpu": "2"}, "podSets": [{"name": "main", "count": 1, "requests": {"cpu": "2"}}]}`,
 			`{"resource": {"cpu": "2"}, "podSets": [{"name": "main", "count": 1, "requests": {"cpu": "2"}}]}`},
+		{"nothing of a resource that is no longer requested is no less",
+			`{"resource": {"cpu": "0"}, "podSets": [{"name": "main", "count": 1, "requests": {"cpu": "0"}}]}`, `{"podSets": [{"name": "main", "count": 1}]}`, ""},
 		{"a limit alone",
 			`{"resource": {"cpu": "1"}, "podSets": [{"name": "main", "count": 1, "requests": {"cpu": "1"}, "limits": {"cpu": "4"}}]}`,
 			`{"resource": {"cpu": "1"}, "podSets": [{"name": "main", "count": 1, "requests": {"cpu": "1"}, "limits": {"cpu": "2"}}]}`,
