@@ -62,6 +62,7 @@ func (w *World) claimUnit(c *Change) {
 		delete(w.Claims, u.UID)
 		early.Key, early.Job = key, c.Job
 		w.Claims[key] = early
+		w.claimed(early)
 	}
 	held := w.Claims[key]
 	if held != nil && held.Unit == u {
@@ -111,6 +112,7 @@ func (w *World) open(c *Change, key string, u *Unit) *Claim {
 			r.usage.add(held, 1)
 		}
 	}
+	w.claimed(held)
 	c.Opened = held
 	return held
 }
@@ -122,6 +124,7 @@ func (w *World) close(c *Change, held *Claim) {
 			r.usage.add(held, -1)
 		}
 	}
+	w.returned(held)
 	c.Closed = append(c.Closed, held)
 }
 
@@ -142,6 +145,7 @@ func (w *World) recharge(held *Claim) {
 			r.usage.add(held, 1)
 		}
 	}
+	w.claimed(held)
 }
 
 func Demand(held *Claim) (Amounts, place) {

@@ -20,8 +20,8 @@ type Options struct {
 	// TreeLag is how long after a change of the tree, of a ResourceQuota or of a Queue the previous
 	// version may still justify a decision. The default is 2 s.
 	TreeLag *time.Duration
-	// PodLag is how long after its creation a pod without a unit may be missing in the usage of a
-	// ResourceQuota. The default is 2 s.
+	// PodLag is how long after its creation a pod may be missing in the usage of a ResourceQuota, if it
+	// has no unit, and of a quota tree. The default is 2 s.
 	PodLag *time.Duration
 	// SuspendLag is how long after a job was suspended again its operator may still create pods.
 	// The default is 1 s.

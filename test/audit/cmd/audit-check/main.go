@@ -68,7 +68,7 @@ func parse(args []string, out io.Writer) (*settings, error) {
 	flags.StringVar(&s.options.Extensions, "extensions", audit.DefaultExtensions, "user of job-extensions")
 	grace := flags.Duration("grace", 10*time.Second, "time for which a unit may hold quota after the end of its job")
 	lag := flags.Duration("tree-lag", 2*time.Second, "time after a change of the tree or a ResourceQuota during which the previous version is still accepted for admissions")
-	podLag := flags.Duration("pod-lag", 2*time.Second, "time after the creation of a pod outside of the queue during which a ResourceQuota need not count it yet")
+	podLag := flags.Duration("pod-lag", 2*time.Second, "time after the creation of a pod during which a quota tree, and for a pod outside of the queue a ResourceQuota, need not count it yet")
 	suspendLag := flags.Duration("suspend-lag", time.Second, "time for which an operator may still create pods of a job after it was suspended again")
 	until := flags.String("until", "", "time until which the log is complete, in RFC 3339 format, or now; empty: the last entry")
 	skip := flags.String("skip", "", "comma-separated list of checks to skip; known checks: "+strings.Join(audit.CheckNames(), ", "))

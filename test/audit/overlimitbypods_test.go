@@ -1,0 +1,272 @@
+package audit
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// seen waits until the controller must count all pods.
+func (s *script) seen() { s.wait(3 * time.Second) }
+
+// terminate deletes a pod with a grace period, in seconds.
+func (th *thing) terminate(grace int) {
+	th.set("metadata.deletionTimestamp", th.s.now.Format(time.RFC3339))
+	th.set("metadata.deletionGracePeriodSeconds", grace)
+	th.write(operator, "delete", "", 200)
+}
+
+// fails changes the status of the last response.
+func (s *script) fails(code int) {
+	last := s.entries[len(s.entries)-1]
+	last["responseStatus"] = map[string]any{"code": code}
+	delete(last, "responseObject")
+}
+
+func TestOverLimitByPods(t *testing.T) {
+	broken := []string{"over-limit-by-pods"}
+	runStories(t, []story{
+		{name: "pods within what was admitted add nothing", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.tfjob("a", 2).admit()
+			s.seen()
+			s.tfjob("b", 2).admit()
+		}},
+		{name: "a job that has grown is charged for all its pods", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.tfjob("a", 2).admit().startWith(1)
+			s.seen()
+			s.tfjob("b", 2).admit()
+		}, breaks: broken},
+		{name: "what fits beside them is admitted", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.tfjob("a", 2).admit().startWith(1)
+			s.seen()
+			s.tfjob("b", 1).admit()
+		}},
+		{name: "a pod that was just created need not be counted", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.tfjob("a", 2).admit().startWith(1)
+			s.wait(time.Second)
+			s.tfjob("b", 2).admit()
+		}},
+		{name: "unless the delay is shorter", options: Options{PodLag: new(time.Duration)}, act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.tfjob("a", 2).admit().startWith(1)
+			s.wait(time.Second)
+			s.tfjob("b", 2).admit()
+		}, breaks: broken},
+		{name: "a pod replaces what was admitted resource by resource", act: func(s *script) {
+			s.create(admin, trees, treeOf("max: {cpu: 4, memory: 4}", "{name: team, namespaces: [default]}"))
+			a, b := s.tfjob("a", 1), s.tfjob("b", 1)
+			a.admit().startWith(0).patchStatus(kwok, "spec.nodeName", "node-0")
+			s.create(operator, pods, `{apiVersion: v1, kind: Pod, metadata: {name: a-large, ownerReferences: [{kind: TFJob, name: a, uid: `+a.job.text("metadata.uid")+`, controller: true}]},
+  spec: {containers: [{name: main, resources: {requests: {memory: 3}}}]}, status: {phase: Pending}}`)
+			s.seen()
+			b.enqueue()
+			b.unit.patch(extensions, "spec.resource", map[string]any{"cpu": "1", "memory": "2"}, "spec.podSets", nil)
+			b.dequeue()
+		}, breaks: broken},
+		{name: "only resources that are requested are compared", act: func(s *script) {
+			s.create(admin, trees, treeOf("max: {cpu: 4, memory: 2}", "{name: team, namespaces: [default]}"))
+			a := s.tfjob("a", 1).admit()
+			s.create(operator, pods, `{apiVersion: v1, kind: Pod, metadata: {name: a-large, ownerReferences: [{kind: TFJob, name: a, uid: `+a.job.text("metadata.uid")+`, controller: true}]},
+  spec: {containers: [{name: main, resources: {requests: {memory: 3}}}]}, status: {phase: Pending}}`)
+			s.seen()
+			s.tfjob("b", 1).admit()
+		}},
+		{name: "a type of device that only the programs compute counts as admitted", act: func(s *script) {
+			s.create(admin, trees, treeOf("max: {gpu/h100: 2}", "{name: team, namespaces: [default]}"))
+			a, b := s.tfjob("a", 1), s.tfjob("b", 1)
+			for _, p := range []*play{a, b} {
+				p.enqueue()
+				p.unit.patch(extensions, "spec.resource", map[string]any{"cpu": "1", "gpu/h100": "1"}, "spec.podSets", nil)
+				p.dequeue()
+				p.release()
+				p.start()
+				p.startWith(1)
+				s.seen()
+			}
+		}},
+		{name: "a pod that has ended counts no more", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.tfjob("a", 2).admit().startWith(1).patchStatus(kwok, "status.phase", "Failed", "spec.nodeName", "node-0")
+			s.seen()
+			s.tfjob("b", 2).admit()
+		}},
+		{name: "nor does one that is gone", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.tfjob("a", 2).admit().startWith(1).removePod(operator)
+			s.seen()
+			s.tfjob("b", 2).admit()
+		}},
+		{name: "one that terminates counts", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.tfjob("a", 2).admit().startWith(1).terminate(30)
+			s.seen()
+			s.tfjob("b", 2).admit()
+		}, breaks: broken},
+		{name: "but not after its grace period", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.tfjob("a", 2).admit().startWith(1).terminate(30)
+			s.wait(31 * time.Second)
+			s.tfjob("b", 2).admit()
+		}},
+		{name: "one that was resized has requests that are not known", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			pod := s.tfjob("a", 2).admit().startWith(1)
+			pod.change(admin, "resize", nil)
+			s.seen()
+			s.tfjob("b", 2).admit()
+		}},
+		{name: "pods of a job that waits count nothing", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			a := s.tfjob("a", 2)
+			a.enqueue()
+			s.wait(time.Minute)
+			a.start()
+			s.seen()
+			s.tfjob("b", 3).admit()
+		}, breaks: []string{"early-pod"}},
+		{name: "pods count through the objects between", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			job := s.create(admin, "ray.io/v1/rayjobs", `{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: r}, spec: {suspend: true}}`)
+			p := &play{s: s, job: job, cpu: 2}
+			p.enqueue()
+			p.dequeue()
+			job.patch(extensions, "spec.suspend", false)
+			cluster := s.create("kuberay", "ray.io/v1/rayclusters", `{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: r-x, ownerReferences: [{kind: RayJob, name: r, uid: `+job.text("metadata.uid")+`, controller: true}]}, spec: {}}`)
+			for n := range 3 {
+				s.create("kuberay", pods, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: r-x-%d, ownerReferences: [{kind: RayCluster, name: r-x, uid: %s, controller: true}]},
+  spec: {containers: [{name: main, resources: {requests: {cpu: 1}}}]}, status: {phase: Pending}}`, n, cluster.text("metadata.uid")))
+			}
+			s.seen()
+			s.tfjob("b", 2).admit()
+		}, breaks: broken},
+		{name: "just after a change the previous tree justifies", act: func(s *script) {
+			tree := s.create(admin, trees, fourCPU)
+			s.tfjob("a", 2).admit().startWith(1)
+			s.seen()
+			b := s.tfjob("b", 1)
+			b.enqueue()
+			setTree(s, tree, treeOf("max: {cpu: 3}", "{name: team, namespaces: [default]}"))
+			b.dequeue()
+		}},
+		{name: "what does not fit without pods is over its limit, and not by pods", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.tfjob("a", 2).admit().startWith(1)
+			s.seen()
+			s.tfjob("b", 3).admit()
+		}, breaks: []string{"over-limit"}},
+		{name: "a pod of which the log does not show whether it was deleted counts no more", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.tfjob("a", 2).admit().startWith(1).removePod(operator)
+			s.fails(504)
+			s.seen()
+			s.tfjob("b", 2).admit()
+		}},
+		{name: "nor does one that no longer exists", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.tfjob("a", 2).admit().startWith(1).patchStatus(kwok, "status.phase", "Running")
+			s.fails(404)
+			s.seen()
+			s.tfjob("b", 2).admit()
+		}},
+		{name: "nor one that has a successor", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			a := s.tfjob("a", 2).admit()
+			a.startWith(1)
+			a.pods = a.pods[:1]
+			a.startWith(1).removePod(operator)
+			s.seen()
+			s.tfjob("b", 2).admit()
+		}},
+	})
+}
+
+func TestPodsThatAreLeftOfAJobCount(t *testing.T) {
+	broken := []string{"over-limit-by-pods"}
+	runStories(t, []story{
+		{name: "after its end", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			a := s.tfjob("a", 2).admit()
+			s.seen()
+			a.pods = nil
+			a.end()
+			s.tfjob("b", 3).admit()
+		}, breaks: broken},
+		{name: "until they have ended", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			a := s.tfjob("a", 2).admit()
+			s.seen()
+			a.end()
+			s.tfjob("b", 3).admit()
+		}},
+		{name: "only for what they request", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			a := s.tfjob("a", 3)
+			a.enqueue()
+			a.dequeue()
+			a.release()
+			a.startWith(1)
+			s.seen()
+			a.job.remove(admin)
+			a.unit.remove(collector)
+			s.tfjob("b", 3).admit()
+		}},
+		{name: "but not as a job", act: func(s *script) {
+			s.create(admin, trees, treeOf("max: {cpu: 4, kube-queue/max-jobs: 1}", "{name: team, namespaces: [default]}"))
+			a := s.tfjob("a", 1).admit()
+			s.seen()
+			a.pods = nil
+			a.end()
+			s.tfjob("b", 3).admit()
+		}},
+		{name: "while its job is requeued", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			a := s.tfjob("a", 2).admit()
+			s.seen()
+			a.pods = nil
+			a.evict()
+			s.tfjob("b", 3).admit()
+		}, breaks: []string{"over-limit-by-pods", "early-return"}},
+		{name: "together with the next attempt of the job", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			a := s.tfjob("a", 3).admit()
+			s.seen()
+			left := a.pods[0]
+			a.pods = nil
+			a.evict()
+			a.dequeue()
+			a.release()
+			left.removePod(operator)
+		}, breaks: []string{"early-return"}},
+		{name: "at the group that admitted it", act: func(s *script) {
+			tree := s.create(admin, trees, treeOf(unlimited, "{name: team, namespaces: [default], max: {cpu: 4}}"))
+			a := s.tfjob("a", 2).admit()
+			a.pods = nil
+			a.end()
+			s.becomes(tree, unlimited, "{name: team, namespaces: [other], max: {cpu: 4}}")
+			s.errand("other", "root/team", 3).admit()
+		}, breaks: broken},
+		{name: "after it was deleted", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			a := s.tfjob("a", 2).admit()
+			s.seen()
+			a.job.remove(admin)
+			a.unit.remove(collector)
+			s.tfjob("b", 3).admit()
+		}, breaks: broken},
+		{name: "and pods that it gets after they are gone do not", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			a := s.tfjob("a", 2).admit()
+			s.seen()
+			a.job.remove(admin)
+			a.unit.remove(collector)
+			a.pods[0].removePod(collector)
+			a.startWith(2)
+			s.seen()
+			s.tfjob("b", 3).admit()
+		}},
+	})
+}
