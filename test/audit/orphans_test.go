@@ -57,6 +57,12 @@ func TestOrphansCount(t *testing.T) {
 			a.pods[0].removePod(admin)
 			s.tfjob("b", 3).admit()
 		}},
+		{name: "the unit of a job that was not deleted is needed, even if its pods are orphans", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			a := s.tfjob("a", 2).admit()
+			a.pods[0].loseOwners()
+			a.unit.remove(extensions)
+		}, breaks: []string{"unit-deleted"}},
 		{name: "one without a label of its operator is not known", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			a := s.tfjob("a", 2).admit()
@@ -104,6 +110,22 @@ func TestOrphansCount(t *testing.T) {
 			s.restart(lease)
 			s.tfjob("b", 3).admit()
 		}, breaks: broken},
+		{name: "an orphan of a job that was never queued uses no quota", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.podOf("x", "default", "other", 2).loseOwners()
+			s.seen()
+			s.tfjob("b", 3).admit()
+		}},
+		{name: "nor does one in kube-system that only the star lists", act: func(s *script) {
+			s.create(admin, trees, treeOf("max: {cpu: 4}", `{name: rest, namespaces: ["*"]}`))
+			lease, one := s.lease(), s.errandOf("x", "kube-system", "root/rest", 2).admit()
+			pod := s.podOf("x", "kube-system", "system", 2)
+			s.seen()
+			pod.loseOwners()
+			one.remove(admin)
+			s.restart(lease)
+			s.errand("default", "root/rest", 3).admit()
+		}},
 		{name: "a namespace without a group has no use", act: func(s *script) {
 			tree := s.create(admin, trees, fourCPU)
 			lease, a := s.lease(), s.tfjob("a", 2).admit()

@@ -9,6 +9,20 @@ import (
 // seen waits until the controller must count all pods.
 func (s *script) seen() { s.wait(3 * time.Second) }
 
+// errandOf is an errand for an object that the log does not show.
+func (s *script) errandOf(uid, namespace, path string, cpu int) errand {
+	e := s.errand(namespace, path, cpu)
+	e.patch(admin, "spec.consumerRef.uid", uid)
+	return e
+}
+
+// podOf creates a pod that an object controls.
+func (s *script) podOf(uid, namespace, name string, cpu int) *thing {
+	return s.create(operator, pods, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s, namespace: %s,
+  labels: {batch.kubernetes.io/controller-uid: %[3]s}, ownerReferences: [{kind: Thing, name: t, uid: %[3]s, controller: true}]},
+  spec: {containers: [{name: main, resources: {requests: {cpu: %[4]d}}}]}, status: {phase: Pending}}`, name, namespace, uid, cpu))
+}
+
 // terminate deletes a pod with a grace period, in seconds.
 func (th *thing) terminate(grace int) {
 	th.set("metadata.deletionTimestamp", th.s.now.Format(time.RFC3339))
@@ -128,6 +142,50 @@ func TestOverLimitByPods(t *testing.T) {
 			s.seen()
 			s.tfjob("b", 3).admit()
 		}, breaks: []string{"early-pod"}},
+		{name: "pods that are older than the admission count", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.podOf("x", "default", "old", 2)
+			s.errandOf("x", "default", "root/team", 1).admit()
+			s.seen()
+			s.tfjob("b", 3).admit()
+		}, breaks: broken},
+		{name: "the pods of two units of one object count for one of them", act: func(s *script) {
+			s.create(admin, trees, treeOf("max: {cpu: 5}", "{name: team, namespaces: [default]}"))
+			s.errandOf("x", "default", "root/team", 2).admit()
+			s.errandOf("x", "default", "root/team", 1).admit()
+			s.podOf("x", "default", "x-0", 3)
+			s.seen()
+			s.tfjob("b", 1).admit() // to 2 and 1 admitted, and 1 by pods
+		}},
+		{name: "and for the other one from then on", act: func(s *script) {
+			s.create(admin, trees, treeOf("max: {cpu: 5}", "{name: team, namespaces: [default]}"))
+			first := s.errandOf("x", "default", "root/team", 2).admit()
+			s.errandOf("x", "default", "root/team", 1).admit()
+			s.podOf("x", "default", "x-0", 3)
+			s.seen()
+			first.end()
+			s.tfjob("b", 2).admit() // to 1 admitted, and 2 by pods
+		}},
+		{name: "pods of a job whose unit somebody deleted count", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			a := s.tfjob("a", 1)
+			a.enqueue()
+			a.dequeue()
+			a.release()
+			a.unit.remove(admin)
+			a.startWith(2)
+			s.seen()
+			s.tfjob("b", 3).admit()
+		}, breaks: broken},
+		{name: "a job that was deleted before its admission uses nothing", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.tfjob("a", 2).admit().startWith(3)
+			b := s.tfjob("b", 1)
+			b.enqueue()
+			s.seen()
+			b.job.remove(admin)
+			b.dequeue()
+		}},
 		{name: "pods count through the objects between", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			job := s.create(admin, "ray.io/v1/rayjobs", `{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: r}, spec: {suspend: true}}`)
@@ -165,6 +223,20 @@ func TestOverLimitByPods(t *testing.T) {
 			s.seen()
 			s.tfjob("b", 2).admit()
 		}},
+		{name: "nor do those of a namespace of which it does not", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.tfjob("a", 2).admit().startWith(1)
+			s.entry(collector, "deletecollection", pods, "", "default", "", 504, nil)
+			s.seen()
+			s.tfjob("b", 2).admit()
+		}},
+		{name: "but those of another do", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.tfjob("a", 2).admit().startWith(1)
+			s.entry(collector, "deletecollection", pods, "", "other", "", 504, nil)
+			s.seen()
+			s.tfjob("b", 2).admit()
+		}, breaks: broken},
 		{name: "nor does one that no longer exists", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			s.tfjob("a", 2).admit().startWith(1).patchStatus(kwok, "status.phase", "Running")
@@ -230,6 +302,30 @@ func TestPodsThatAreLeftOfAJobCount(t *testing.T) {
 			a.evict()
 			s.tfjob("b", 3).admit()
 		}, breaks: []string{"over-limit-by-pods", "early-return"}},
+		{name: "also one that its operator creates late", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			a := s.tfjob("a", 2).admit()
+			a.evict()
+			a.start()
+			s.seen()
+			s.tfjob("b", 3).admit()
+		}, breaks: broken},
+		{name: "also one that an unknown object creates late", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.errandOf("x", "default", "root/team", 2).admit().end()
+			s.podOf("x", "default", "late", 2)
+			s.seen()
+			s.tfjob("b", 3).admit()
+		}, breaks: broken},
+		{name: "but not later than its unit is deleted", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			one := s.errandOf("x", "default", "root/team", 2).admit()
+			one.end()
+			one.remove(admin)
+			s.podOf("x", "default", "late", 2)
+			s.seen()
+			s.tfjob("b", 3).admit()
+		}},
 		{name: "together with the next attempt of the job", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			a := s.tfjob("a", 3).admit()

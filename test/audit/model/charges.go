@@ -38,7 +38,7 @@ func (c *Charge) String() string {
 // claimed charges a claim that was opened or has changed.
 func (w *World) claimed(held *Claim) {
 	owner := held.owner()
-	if w.Options.ResourceQuota || owner == "" {
+	if owner == "" {
 		return
 	}
 	c := w.charges[owner]
@@ -171,9 +171,9 @@ func (w *World) chargeOf(p *Pod) *Charge {
 // later no longer count.
 func (c *Charge) lasts() bool { return c.known() || len(c.pods) > 0 }
 
-// known reports whether the unit of the job exists.
+// known reports whether the job has quota or a unit that was admitted.
 func (c *Charge) known() bool {
-	return c.Claim != nil || c.Job != nil && len(c.Job.Units) > 0 || c.Unit != nil && c.Unit.Gone.IsZero()
+	return c.Claim != nil || c.Unit != nil && c.Unit.Gone.IsZero()
 }
 
 // objectsOf returns the UIDs of a pod and of the objects that it belongs to, the nearest first.
