@@ -152,6 +152,13 @@ func (r *recording) podsCreated() []int {
 	})
 }
 
+// ends returns the lines with the end of a pod.
+func (r *recording) ends() []int {
+	return r.find("pod that has ended", func(e map[string]any) bool {
+		return at(e, "objectRef", "resource") == "pods" && at(e, "responseObject", "status", "phase") == "Succeeded"
+	})
+}
+
 // unitOf returns the line of the unit's phase that belongs to a job's line.
 func (r *recording) unitOf(job int, phase string) int {
 	uid := at(r.lines[job], "responseObject", "metadata", "uid")
@@ -260,9 +267,22 @@ var mutations = []struct {
 		}
 	}},
 	{"a job ends while its pods run", "over-limit-by-pods", func(r *recording) {
-		r.drop(r.find("pod that has ended", func(e map[string]any) bool {
-			return at(e, "objectRef", "resource") == "pods" && at(e, "responseObject", "status", "phase") == "Succeeded"
-		})...)
+		r.drop(r.ends()...)
+	}},
+	{"pods that request more than was admitted stay for a minute", "growth-not-shown", func(r *recording) {
+		for _, i := range r.podsCreated() {
+			_ = unstructured.SetNestedField(r.lines[i], map[string]any{"cpu": "9"}, "responseObject", "spec", "overhead")
+		}
+		r.lines = r.lines[:r.ends()[0]]
+		last := len(r.lines) - 1
+		r.again(last, last, 1, nil)
+		for _, stamp := range []string{"requestReceivedTimestamp", "stageTimestamp"} {
+			when, err := time.Parse(time.RFC3339, at(r.lines[last], stamp))
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			r.lines[last+1][stamp] = when.Add(time.Minute).Format("2006-01-02T15:04:05.000000Z")
+		}
 	}},
 	{"units are dequeued before those they waited for have ended", "over-limit", func(r *recording) {
 		created := r.find("unit", func(e map[string]any) bool {
@@ -349,9 +369,9 @@ func TestEveryMutationOfAGoodLogIsReported(t *testing.T) {
 		raw     []byte
 		options Options
 	}{
-		"script": {s.bytes(), Options{}},
+		"script": {s.bytes(), Options{Growth: true}},
 		// It is older than charges by pods: see TestARecordingFromBeforePodsWereCharged.
-		"good.jsonl.gz": {unzip(t, "testdata/good.jsonl.gz"), Options{Skip: []string{"over-limit-by-pods"}}},
+		"good.jsonl.gz": {unzip(t, "testdata/good.jsonl.gz"), Options{Growth: true, Skip: []string{"over-limit-by-pods"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw, options := of.raw, of.options

@@ -19,6 +19,8 @@ type check struct {
 
 func byResourceQuota(o *model.Options) bool { return o.ResourceQuota }
 
+func byGrowth(o *model.Options) bool { return o.Growth && byTree(o) }
+
 func byTree(o *model.Options) bool { return !o.ResourceQuota }
 
 // inspector processes the writes in order and reports violations of its law.
@@ -31,6 +33,7 @@ var all = []check{
 	{name: "early-pod", doc: "no pod of a held job is created before its release, and every job that opts in is held from its creation", start: newEarlyPod},
 	{name: "over-limit", doc: "no admission raises the use of a quota node above its max, or of a ResourceQuota above its hard limit", start: newOverLimit},
 	{name: "over-limit-by-pods", doc: "no admission raises the use of a quota node above its max if pods count that request more than was admitted, or are left of jobs", start: newOverLimitByPods, applies: byTree},
+	{name: "growth-shown", doc: "a quota node that is above its max because of pods shows it within 15 s by the condition OverQuota of a unit or of the tree", start: newGrowthShown, applies: byGrowth},
 	{name: "wrong-quota", doc: "a unit is admitted to the quota group of its namespace in the tree, or to its namespace", start: newWrongQuota},
 	{name: "refused-pod", doc: "no ResourceQuota rejects an initial pod of an admitted job", start: newRefusedPod, applies: byResourceQuota},
 	{name: "double-release", doc: "a job is released exactly once each time its unit is admitted", start: newDoubleRelease},

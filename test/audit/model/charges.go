@@ -173,7 +173,7 @@ func (c *Charge) lasts() bool { return c.known() || len(c.pods) > 0 }
 
 // known reports whether the job has quota or a unit that was admitted.
 func (c *Charge) known() bool {
-	return c.Claim != nil || c.Unit != nil && c.Unit.Gone.IsZero()
+	return c.Claim != nil || c.Unit.Exists()
 }
 
 // objectsOf returns the UIDs of a pod and of the objects that it belongs to, the nearest first.
@@ -310,6 +310,11 @@ func (u *Usage) Above(all []Growth) map[*Node]Amounts {
 // Seen returns whether the controller must count a pod at a time; see unseen.
 func (w *World) Seen(at time.Time, lag time.Duration) func(*Pod) bool {
 	return func(p *Pod) bool { return !w.unseen(p, at, lag) }
+}
+
+// Lasting returns whether a pod counts at a time and is not being deleted.
+func (w *World) Lasting(at time.Time) func(*Pod) bool {
+	return func(p *Pod) bool { return !p.facts.deleting && !w.unseen(p, at, 0) }
 }
 
 // unseen reports whether the controller need not count a pod at a time: it was created less than lag

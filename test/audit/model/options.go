@@ -26,6 +26,9 @@ type Options struct {
 	// SuspendLag is how long after a job was suspended again its operator may still create pods.
 	// The default is 1 s.
 	SuspendLag *time.Duration
+	// Growth: a node of the quota tree that is above its max because of pods shows it by the condition
+	// OverQuota.
+	Growth bool
 	// Until is the time up to which the log is complete, if that is later than its last entry.
 	Until time.Time
 	// Skip lists the names of checks to skip.

@@ -21,7 +21,11 @@ type treeFacts struct {
 type treeStatus struct {
 	ObservedGeneration int64
 	Nodes              []NodeStatus
+	Conditions         []condition
 }
+
+// OverQuota reports whether the status shows that a node is above its max.
+func (s *treeStatus) OverQuota() bool { return isTrue(s.Conditions, overQuota) }
 
 type NodeStatus struct {
 	Path                    string

@@ -31,6 +31,7 @@ type UnitFacts struct {
 	RequeueAt            time.Time
 	Evicted              bool
 	EvictedReason        string
+	OverQuota            bool // it shows that its node is above its max
 }
 
 // Phases of a unit.
@@ -123,8 +124,11 @@ func parseUnit(d *decoder, kind string, m *meta, raw json.RawMessage) (any, erro
 		u.quotaName = m.Labels[labelQuotaName]
 	}
 	for _, c := range o.Status.Conditions {
-		if c.Type == "Evicted" {
+		switch c.Type {
+		case "Evicted":
 			u.Evicted, u.EvictedReason = c.Status == "True", c.Reason
+		case overQuota:
+			u.OverQuota = c.Status == "True"
 		}
 	}
 	u.amounts(&o)

@@ -95,6 +95,9 @@ type Unit struct {
 	created, Gone        Moment
 }
 
+// Exists reports whether there is a unit that was not deleted.
+func (u *Unit) Exists() bool { return u != nil && u.Gone.IsZero() }
+
 func (u *Unit) String() string { return "QueueUnit " + u.Namespace + "/" + u.Name }
 
 type Pod struct {

@@ -62,6 +62,7 @@ func parse(args []string, out io.Writer) (*settings, error) {
 	flags.BoolVar(&s.json, "json", false, "print the report as JSON")
 	flags.BoolVar(&s.countWrites, "count-writes", false, "also print the writes of the two programs per job")
 	flags.BoolVar(&s.options.ResourceQuota, "resource-quota", false, "check against ResourceQuotas instead of the quota tree")
+	flags.BoolVar(&s.options.Growth, "growth", false, "also check that a quota node that is above its max because of pods shows it by the condition OverQuota")
 	flags.BoolVar(&s.use, "use", false, "also print per namespace how well ResourceQuotas were used while jobs waited; requires --resource-quota")
 	flags.StringVar(&s.options.Oversell, "oversell-rate", "1.0", "oversell rate of kube-queue-controller")
 	flags.StringVar(&s.options.Controller, "controller", audit.DefaultController, "user of kube-queue-controller")
