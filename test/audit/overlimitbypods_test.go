@@ -23,6 +23,20 @@ func (s *script) podOf(uid, namespace, name string, cpu int) *thing {
   spec: {containers: [{name: main, resources: {requests: {cpu: %[4]d}}}]}, status: {phase: Pending}}`, name, namespace, uid, cpu))
 }
 
+// rayJob admits a RayJob and creates its cluster, with pods of 1 cpu.
+func (s *script) rayJob(cpu, count int) (cluster *thing) {
+	job := s.create(admin, "ray.io/v1/rayjobs", `{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: r}, spec: {suspend: true}}`)
+	p := &play{s: s, job: job, cpu: cpu}
+	p.enqueue()
+	p.dequeue()
+	job.patch(extensions, "spec.suspend", false)
+	cluster = s.create("kuberay", "ray.io/v1/rayclusters", `{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: r-x, ownerReferences: [{kind: RayJob, name: r, uid: `+job.text("metadata.uid")+`, controller: true}]}, spec: {}}`)
+	for n := range count {
+		s.podOf(cluster.text("metadata.uid"), "default", fmt.Sprintf("r-x-%d", n), 1)
+	}
+	return cluster
+}
+
 // terminate deletes a pod with a grace period, in seconds.
 func (th *thing) terminate(grace int) {
 	th.set("metadata.deletionTimestamp", th.s.now.Format(time.RFC3339))
@@ -188,19 +202,55 @@ func TestOverLimitByPods(t *testing.T) {
 		}},
 		{name: "pods count through the objects between", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
-			job := s.create(admin, "ray.io/v1/rayjobs", `{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: r}, spec: {suspend: true}}`)
-			p := &play{s: s, job: job, cpu: 2}
-			p.enqueue()
-			p.dequeue()
-			job.patch(extensions, "spec.suspend", false)
-			cluster := s.create("kuberay", "ray.io/v1/rayclusters", `{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: r-x, ownerReferences: [{kind: RayJob, name: r, uid: `+job.text("metadata.uid")+`, controller: true}]}, spec: {}}`)
-			for n := range 3 {
-				s.create("kuberay", pods, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: r-x-%d, ownerReferences: [{kind: RayCluster, name: r-x, uid: %s, controller: true}]},
-  spec: {containers: [{name: main, resources: {requests: {cpu: 1}}}]}, status: {phase: Pending}}`, n, cluster.text("metadata.uid")))
-			}
+			s.rayJob(2, 3)
 			s.seen()
 			s.tfjob("b", 2).admit()
 		}, breaks: broken},
+		{name: "also if these are gone", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.lease()
+			cluster := s.rayJob(2, 3)
+			s.seen()
+			cluster.remove("kuberay")
+			s.tfjob("b", 2).admit()
+		}, breaks: broken},
+		{name: "which another process does not know", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			lease := s.lease()
+			cluster := s.rayJob(2, 3)
+			s.seen()
+			cluster.remove("kuberay")
+			s.restart(lease)
+			s.tfjob("b", 2).admit()
+		}},
+		{name: "as it knows those that exist", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			lease := s.lease()
+			s.rayJob(2, 3)
+			s.seen()
+			s.restart(lease)
+			s.tfjob("b", 2).admit()
+		}, breaks: broken},
+		{name: "executors count through their driver", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.errandOf("x", "default", "root/team", 2).admit()
+			driver := s.podOf("x", "default", "driver", 1)
+			s.podOf(driver.text("metadata.uid"), "default", "executor-1", 1)
+			s.podOf(driver.text("metadata.uid"), "default", "executor-2", 1)
+			s.seen()
+			s.tfjob("b", 2).admit()
+		}, breaks: broken},
+		{name: "of which another process knows only the existing one", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			lease := s.lease()
+			s.errandOf("x", "default", "root/team", 1).admit()
+			driver := s.podOf("x", "default", "driver", 1)
+			s.podOf(driver.text("metadata.uid"), "default", "executor-1", 2)
+			s.seen()
+			driver.removePod(operator)
+			s.restart(lease)
+			s.tfjob("b", 3).admit()
+		}},
 		{name: "just after a change the previous tree justifies", act: func(s *script) {
 			tree := s.create(admin, trees, fourCPU)
 			s.tfjob("a", 2).admit().startWith(1)

@@ -204,8 +204,9 @@ func (w *World) orphansOf(p *Pod) *Charge {
 	return c
 }
 
-// followDecider forgets the units that are gone if another process decides from now on. That process
-// never saw them, and knows the job of a pod only by existing owners and by labels.
+// followDecider forgets the units and the objects between jobs and pods that are gone if another process
+// decides from now on. That process never saw them, and knows the job of a pod only by existing owners
+// and by labels.
 func (w *World) followDecider(write *Write) {
 	lease, isLease := write.Body.(*LeaseFacts)
 	switch {
@@ -217,14 +218,30 @@ func (w *World) followDecider(write *Write) {
 		return
 	}
 	for uid, c := range w.charges {
-		if c.known() {
-			continue
+		if !c.known() {
+			delete(w.charges, uid)
 		}
-		delete(w.charges, uid)
 		for p := range c.pods {
+			p.unclear = w.severed(p, uid)
 			w.chargePod(p)
 		}
 	}
+}
+
+// severed reports whether an object between a pod and its job is gone.
+func (w *World) severed(p *Pod, job string) bool {
+	for _, uid := range w.objectsOf(p) {
+		if uid == job {
+			return false
+		}
+		if j := w.Jobs[uid]; j != nil && !j.Gone.IsZero() {
+			return true
+		}
+		if driver := w.Pods[uid]; driver != nil && !driver.Gone.IsZero() {
+			return true
+		}
+	}
+	return false
 }
 
 // followUnclear stops charging the pods that a failed write shows to be gone, or may have deleted.
