@@ -2,8 +2,11 @@ package audit
 
 import (
 	"fmt"
+	"math/big"
 	"testing"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/audit/model"
 )
 
 // seen waits until the controller must count all pods.
@@ -415,4 +418,46 @@ func TestPodsThatAreLeftOfAJobCount(t *testing.T) {
 			s.tfjob("b", 3).admit()
 		}},
 	})
+}
+
+// The most that pods can add is summed while they change. At each write it is the sum over all of them.
+func TestGrownIsTheSumOfAllGrowths(t *testing.T) {
+	s := newScript(t)
+	lease, tree := s.lease(), s.create(admin, trees, treeOf(unlimited, "{name: team, namespaces: [default]}"))
+	a, b := s.tfjob("a", 2).admit(), s.tfjob("b", 1).admit()
+	a.startWith(3)
+	b.startWith(1).terminate(30)
+	a.unit.patch(extensions, "spec.resource", map[string]any{"cpu": "1"})
+	s.becomes(tree, unlimited, "{name: other, namespaces: [default, other]}")
+	a.orphan()
+	s.restart(lease)
+	b.pods[1].removePod(operator)
+	b.end()
+	again := s.tfjob("a", 1)
+	again.enqueue()
+	again.dequeue()
+	a.pods[0].removePod(admin)
+	a.pods[1].removePod(admin)
+	o, err := Options{}.Complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := new(big.Int)
+	w := s.log().Replay(o, func(w *model.World, c *model.Change) {
+		for _, r := range w.Forest.Reigns {
+			used := w.UsageOf(r)
+			sums := used.Above(w.Growths(func(*model.Pod) bool { return true }))
+			for _, n := range used.Tree.Nodes {
+				if d := used.Grown[n].Differences(sums[n], "counted", "the sum is"); d != "" {
+					t.Errorf("line %d: node %s: %s", c.Write.Line, n.Path, d)
+				}
+				if sum := sums[n].Get("cpu"); sum.Cmp(most) > 0 {
+					most = sum
+				}
+			}
+		}
+	})
+	if n := len(w.Growths(func(*model.Pod) bool { return true })); n > 0 || most.Cmp(big.NewInt(6000)) != 0 {
+		t.Errorf("%d growths at the end, and at most %s, want 0 and 6000", n, most)
+	}
 }

@@ -36,16 +36,15 @@ func newGrowthShown() inspector { return &growthShown{map[string]*hidden{}} }
 
 func (g *growthShown) see(w *model.World, c *model.Change, f *findings) {
 	g.expire(c.Write.Time, f)
-	g.follow(w, c.Write.Moment(), f)
+	if c.Event == nil {
+		g.follow(w, c.Write.Moment(), f)
+	}
 }
 
 func (g *growthShown) finish(w *model.World, f *findings) { g.expire(w.End, f) }
 
 func (g *growthShown) follow(w *model.World, now model.Moment, f *findings) {
-	above := map[string]string{}
-	if growths := w.Growths(w.Lasting(now.Time)); len(growths) > 0 {
-		above = aboveMax(w, growths)
-	}
+	above := aboveMax(w, now.Time)
 	maps.DeleteFunc(g.hidden, func(path string, _ *hidden) bool { return above[path] == "" })
 	for path, why := range above {
 		if g.hidden[path] == nil {
@@ -66,9 +65,9 @@ func (g *growthShown) expire(now time.Time, f *findings) {
 	}
 }
 
-// aboveMax returns the nodes that are above their max because of growths and do not show it, with an
+// aboveMax returns the nodes that are above their max because of pods and do not show it, with an
 // explanation.
-func aboveMax(w *model.World, growths []model.Growth) map[string]string {
+func aboveMax(w *model.World, now time.Time) map[string]string {
 	reigns := w.Forest.Reigns
 	if len(reigns) == 0 {
 		return nil
@@ -77,15 +76,18 @@ func aboveMax(w *model.World, growths []model.Growth) map[string]string {
 		return nil
 	}
 	used := w.UsageOf(reigns[len(reigns)-1])
+	if !slices.ContainsFunc(used.Tree.Nodes, func(n *model.Node) bool { return len(exceeded(w, used, n, used.Grown[n])) > 0 }) {
+		return nil // even if all pods count
+	}
+	growths := w.Growths(w.Lasting(now))
 	above := used.Above(growths)
 	nodes := map[string]string{}
 	for _, n := range used.Tree.Nodes {
 		var why []string
-		for _, name := range above[n].Names(nil) {
-			limit, limited := n.Limit(name, w.Options.OversellRate)
-			admitted := used.Taken[n].Get(name)
-			total := new(big.Int).Add(admitted, above[n].Get(name))
-			if limited && admitted.Cmp(limit) <= 0 && total.Cmp(limit) > 0 && !shown(used, n, name, growths) {
+		for _, name := range exceeded(w, used, n, above[n]) {
+			if !shown(used, n, name, growths) {
+				total := new(big.Int).Add(used.Taken[n].Get(name), above[n].Get(name))
+				limit, _ := n.Limit(name, w.Options.OversellRate)
 				why = append(why, fmt.Sprintf("%s used %s exceeds the limit %s%s", name, model.Figure(name, total), model.Figure(name, limit), byPods(used, n, name, growths)))
 			}
 		}
@@ -94,6 +96,19 @@ func aboveMax(w *model.World, growths []model.Growth) map[string]string {
 		}
 	}
 	return nodes
+}
+
+// exceeded returns the resources whose use at a node is within its max only without what is above.
+func exceeded(w *model.World, used *model.Usage, n *model.Node, above model.Amounts) []string {
+	var names []string
+	for _, name := range above.Names(nil) {
+		limit, limited := n.Limit(name, w.Options.OversellRate)
+		admitted := used.Taken[n].Get(name)
+		if limited && admitted.Cmp(limit) <= 0 && new(big.Int).Add(admitted, above.Get(name)).Cmp(limit) > 0 {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // shown reports whether a unit below the node shows that it is above its max, or none can.

@@ -33,7 +33,7 @@ func (o *overLimit) see(w *model.World, c *model.Change, f *findings) {
 	f.Checked++
 	why := ""
 	for i, r := range ruling {
-		broken := excess(w, r, c.Opened, nil)
+		broken := excess(w, r, c.Opened, nil, nil)
 		if broken == "" {
 			return
 		}
@@ -59,11 +59,10 @@ func (o *overLimit) finish(w *model.World, f *findings) {
 	}
 }
 
-// excess returns the limits that a claim exceeded when it opened, or an empty text. Growths are charged
-// in addition to the claims.
-func excess(w *model.World, r *model.Reign, held *model.Claim, growths []model.Growth) string {
+// excess returns the limits that a claim exceeded when it opened, or an empty text. What is above, by
+// node, is charged in addition to the claims, because of the growths.
+func excess(w *model.World, r *model.Reign, held *model.Claim, above map[*model.Node]model.Amounts, growths []model.Growth) string {
 	used := w.UsageOf(r)
-	above := used.Above(growths)
 	var parts []string
 	for n := used.Node(held.Place); n != nil; n = n.Parent {
 		for _, name := range (model.Amounts{model.MaxJobs: nil}).Names(held.Asked) {

@@ -24,19 +24,24 @@ func (overLimitByPods) see(w *model.World, c *model.Change, f *findings) {
 		f.NotChecked++
 		return
 	}
+	f.Checked++
+	for _, r := range ruling {
+		if excess(w, r, c.Opened, w.UsageOf(r).Grown, nil) == "" {
+			return // it fits even if all pods count
+		}
+	}
 	at := c.Write.Received
 	if at.IsZero() {
 		at = c.Write.Time
 	}
 	growths := w.Growths(w.Seen(at, *w.Options.PodLag))
-	f.Checked++
 	why := ""
 	for _, r := range ruling {
-		broken := excess(w, r, c.Opened, growths)
+		broken := excess(w, r, c.Opened, w.UsageOf(r).Above(growths), growths)
 		if broken == "" {
 			return
 		}
-		if why == "" && excess(w, r, c.Opened, nil) == "" {
+		if why == "" && excess(w, r, c.Opened, nil, nil) == "" {
 			why = broken
 		}
 	}

@@ -23,6 +23,14 @@ type Charge struct {
 	place place
 	pods  map[*Pod]struct{}
 	sum   Amounts // of the requests of the pods
+	grown grown   // as it is counted in each Usage
+}
+
+// grown is by how much the requests of pods are above what was admitted, and where they are charged.
+type grown struct {
+	place   place
+	orphans bool // of a namespace
+	above   Amounts
 }
 
 func (c *Charge) String() string {
@@ -86,12 +94,32 @@ func (w *World) returned(held *Claim) {
 	}
 }
 
-// compare updates whether the pods request more than was admitted.
+// compare updates by how much the pods request more than was admitted.
 func (w *World) compare(c *Charge) {
-	if len(c.beyond(c.sum)) > 0 {
+	now := grown{c.place, c.owner == "", c.beyond(c.sum)}
+	for _, r := range w.Forest.Reigns {
+		if r.usage != nil {
+			r.usage.grow(c.grown, -1)
+			r.usage.grow(now, 1)
+		}
+	}
+	if c.grown = now; len(now.above) > 0 {
 		w.grown[c] = struct{}{}
 	} else {
 		delete(w.grown, c)
+	}
+}
+
+// grow adds to Grown, or subtracts if times is -1.
+func (u *Usage) grow(g grown, times int64) {
+	if len(g.above) == 0 {
+		return
+	}
+	for _, n := range u.nodesOf(g) {
+		if u.Grown[n] == nil {
+			u.Grown[n] = Amounts{}
+		}
+		u.Grown[n].AddTimes(g.above, times)
 	}
 }
 
@@ -295,16 +323,18 @@ func (w *World) Growths(counts func(*Pod) bool) []Growth {
 	return all
 }
 
-// Nodes returns the nodes that a job is charged to, the nearest to its group first. Orphans of a
-// namespace without a group are charged to none.
-func (u *Usage) Nodes(c *Charge) []*Node {
-	if c.owner == "" {
-		if _, err := u.Tree.Group(c.place.Namespace, ""); err != nil || c.place.Namespace == treeNamespace {
+// Nodes returns the nodes that a job is charged to, the nearest to its group first.
+func (u *Usage) Nodes(c *Charge) []*Node { return u.nodesOf(c.grown) }
+
+// nodesOf is Nodes. Orphans of a namespace without a group are charged to none.
+func (u *Usage) nodesOf(g grown) []*Node {
+	if g.orphans {
+		if _, err := u.Tree.Group(g.place.Namespace, ""); err != nil || g.place.Namespace == treeNamespace {
 			return nil
 		}
 	}
 	var nodes []*Node
-	for n := u.Node(c.place); n != nil; n = n.Parent {
+	for n := u.Node(g.place); n != nil; n = n.Parent {
 		nodes = append(nodes, n)
 	}
 	return nodes

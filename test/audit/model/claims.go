@@ -175,19 +175,23 @@ func anyUnit(j *Job) *Unit {
 	return first
 }
 
-// Usage is the sum of the open claims at each node of one tree.
+// Usage is the sum of the open claims at each node of one tree. Grown is the most that pods can add to
+// it, if all of them count; see Growths.
 type Usage struct {
-	Tree  *tree
-	Taken map[*Node]Amounts
-	nodes map[place]*Node
+	Tree         *tree
+	Taken, Grown map[*Node]Amounts
+	nodes        map[place]*Node
 }
 
 // UsageOf returns the usage of a tree.
 func (w *World) UsageOf(r *Reign) *Usage {
 	if r.usage == nil {
-		r.usage = &Usage{Tree: r.Tree, Taken: map[*Node]Amounts{}, nodes: map[place]*Node{}}
+		r.usage = &Usage{Tree: r.Tree, Taken: map[*Node]Amounts{}, Grown: map[*Node]Amounts{}, nodes: map[place]*Node{}}
 		for _, held := range w.Claims {
 			r.usage.add(held, 1)
+		}
+		for c := range w.grown {
+			r.usage.grow(c.grown, 1)
 		}
 	}
 	return r.usage
