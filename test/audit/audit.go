@@ -69,8 +69,8 @@ func WaitFor(ctx context.Context, path string, marker Marker) error {
 }
 
 // Accounting compares the status of the quota tree in force at the end of the log with the
-// sums over all units, and lists the differences node by node. While units change, the status
-// may be behind.
+// sums over all units and their pods, and lists the differences node by node. While they change, the
+// status may be behind.
 func (l *Log) Accounting(options Options) ([]string, error) { return checks.Accounting(l.Log, options) }
 
 // Use measures how well ResourceQuotas were used, in the given namespaces, or without any in

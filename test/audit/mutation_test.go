@@ -146,6 +146,19 @@ func (r *recording) podOf(release int) int {
 	})[0]
 }
 
+func (r *recording) podsCreated() []int {
+	return r.find("pod", func(e map[string]any) bool {
+		return at(e, "objectRef", "resource") == "pods" && at(e, "verb") == "create" && at(e, "responseObject", "kind") == "Pod"
+	})
+}
+
+// ends returns the lines with the end of a pod.
+func (r *recording) ends() []int {
+	return r.find("pod that has ended", func(e map[string]any) bool {
+		return at(e, "objectRef", "resource") == "pods" && at(e, "responseObject", "status", "phase") == "Succeeded"
+	})
+}
+
 // unitOf returns the line of the unit's phase that belongs to a job's line.
 func (r *recording) unitOf(job int, phase string) int {
 	uid := at(r.lines[job], "responseObject", "metadata", "uid")
@@ -244,10 +257,31 @@ var mutations = []struct {
 		}
 	}},
 	{"the pods request more than their unit", "pods-mismatch", func(r *recording) {
-		for _, e := range r.lines {
-			if at(e, "objectRef", "resource") == "pods" && at(e, "verb") == "create" && at(e, "responseObject", "kind") == "Pod" {
-				_ = unstructured.SetNestedField(e, map[string]any{"cpu": "9"}, "responseObject", "spec", "overhead")
+		for _, i := range r.podsCreated() {
+			_ = unstructured.SetNestedField(r.lines[i], map[string]any{"cpu": "9"}, "responseObject", "spec", "overhead")
+		}
+	}},
+	{"the pods request more than was admitted", "over-limit-by-pods", func(r *recording) {
+		for _, i := range r.podsCreated() {
+			_ = unstructured.SetNestedField(r.lines[i], map[string]any{"cpu": "9"}, "responseObject", "spec", "overhead")
+		}
+	}},
+	{"a job ends while its pods run", "over-limit-by-pods", func(r *recording) {
+		r.drop(r.ends()...)
+	}},
+	{"pods that request more than was admitted stay for a minute", "growth-not-shown", func(r *recording) {
+		for _, i := range r.podsCreated() {
+			_ = unstructured.SetNestedField(r.lines[i], map[string]any{"cpu": "9"}, "responseObject", "spec", "overhead")
+		}
+		r.lines = r.lines[:r.ends()[0]]
+		last := len(r.lines) - 1
+		r.again(last, last, 1, nil)
+		for _, stamp := range []string{"requestReceivedTimestamp", "stageTimestamp"} {
+			when, err := time.Parse(time.RFC3339, at(r.lines[last], stamp))
+			if err != nil {
+				r.t.Fatal(err)
 			}
+			r.lines[last+1][stamp] = when.Add(time.Minute).Format("2006-01-02T15:04:05.000000Z")
 		}
 	}},
 	{"units are dequeued before those they waited for have ended", "over-limit", func(r *recording) {
@@ -331,23 +365,29 @@ func (r *recording) endOf(job int) int {
 func TestEveryMutationOfAGoodLogIsReported(t *testing.T) {
 	s := newScript(t)
 	goodStory(s)
-	logs := map[string][]byte{"script": s.bytes()}
-	recorded, _ := filepath.Glob("testdata/good*.jsonl.gz")
-	for _, path := range recorded {
-		logs[filepath.Base(path)] = unzip(t, path)
-	}
-	for name, raw := range logs {
+	for name, of := range map[string]struct {
+		raw     []byte
+		options Options
+	}{
+		"script": {s.bytes(), Options{Growth: true}},
+		// It is older than charges by pods: see TestARecordingFromBeforePodsWereCharged.
+		"good.jsonl.gz": {unzip(t, "testdata/good.jsonl.gz"), Options{Growth: true, Skip: []string{"over-limit-by-pods"}}},
+	} {
 		t.Run(name, func(t *testing.T) {
-			if got := rulesOf(t, parseRecording(t, raw).log(), Options{}); len(got) > 0 {
-				report, _ := parseRecording(t, raw).log().Check(Options{})
+			raw, options := of.raw, of.options
+			if got := rulesOf(t, parseRecording(t, raw).log(), options); len(got) > 0 {
+				report, _ := parseRecording(t, raw).log().Check(options)
 				t.Fatalf("the good log breaks %q: %v", got, report.Err())
 			}
 			for _, m := range mutations {
+				if slices.Contains(options.Skip, m.rule) {
+					continue
+				}
 				t.Run(m.name, func(t *testing.T) {
 					r := parseRecording(t, raw)
 					r.spread()
 					m.mutate(r)
-					if got := rulesOf(t, r.log(), Options{}); !slices.Contains(got, m.rule) {
+					if got := rulesOf(t, r.log(), options); !slices.Contains(got, m.rule) {
 						t.Errorf("reported %q, and not %s", got, m.rule)
 					}
 				})
@@ -376,6 +416,27 @@ func TestRecordingsHaveNoViolations(t *testing.T) {
 		if c.Checked == 0 && c.Name != "two-leaders" { // the programs ran without leader election
 			t.Errorf("%s checked nothing", c.Name)
 		}
+	}
+}
+
+// A controller that charged only what was admitted gave quota to the next jobs while pods of ended
+// TFJobs and PyTorchJobs still ran.
+func TestARecordingFromBeforePodsWereCharged(t *testing.T) {
+	log, err := ReadFile("testdata/good.jsonl.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := log.Check(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, v := range report.Violations() {
+		got = append(got, v.Rule+" "+v.Object)
+	}
+	want := []string{"over-limit-by-pods Job team-a/j2", "over-limit-by-pods Job team-b/j3", "over-limit-by-pods PyTorchJob team-a/p2"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -212,6 +212,14 @@ func TestWrongQuota(t *testing.T) {
 			s.create(admin, trees, two)
 			admitAs(s, "root/other", "spec.quotaName", "other")
 		}},
+		{name: "so does a path", act: func(s *script) {
+			s.create(admin, trees, two)
+			admitAs(s, "root/other", "spec.quotaName", "root/other")
+		}},
+		{name: "a path of a node that does not list it is refused", act: func(s *script) {
+			s.create(admin, trees, two)
+			admitAs(s, "root/rest", "spec.quotaName", "root/rest")
+		}, breaks: []string{"wrong-quota"}},
 		{name: "a name of a node that does not list it is refused", act: func(s *script) {
 			s.create(admin, trees, two)
 			admitAs(s, "root/rest", "spec.quotaName", "rest")

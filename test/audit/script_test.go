@@ -255,11 +255,14 @@ func (p *play) suspend(user string) map[string]any {
 }
 
 // start creates the job's pod as the operator.
-func (p *play) start() *thing {
-	pod := p.s.create(operator, pods, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %[1]s-worker-0,
-  ownerReferences: [{kind: %[2]s, name: %[1]s, uid: %[3]s, controller: true}]},
+func (p *play) start() *thing { return p.startWith(p.cpu) }
+
+// startWith creates another pod of the job as the operator.
+func (p *play) startWith(cpu int) *thing {
+	pod := p.s.create(operator, pods, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %[1]s-worker-%[5]d,
+  labels: {training.kubeflow.org/job-name: %[1]s}, ownerReferences: [{kind: %[2]s, name: %[1]s, uid: %[3]s, controller: true}]},
   spec: {containers: [{name: main, resources: {requests: {cpu: "%[4]d"}}}]}, status: {phase: Pending}}`,
-		p.job.text("metadata.name"), p.job.text("kind"), p.job.text("metadata.uid"), p.cpu))
+		p.job.text("metadata.name"), p.job.text("kind"), p.job.text("metadata.uid"), cpu, len(p.pods)))
 	p.pods = append(p.pods, pod)
 	return pod
 }

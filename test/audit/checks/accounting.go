@@ -15,8 +15,8 @@ import (
 var ErrNoTree = errors.New("the log ends without a valid quota tree")
 
 // Accounting compares the status of the quota tree in force at the end of the log with the
-// sums over all units, and lists the differences node by node. While units change, the status
-// may be behind.
+// sums over all units and their pods, and lists the differences node by node. While they change, the
+// status may be behind.
 func Accounting(l *model.Log, options model.Options) ([]string, error) {
 	o, err := options.Complete()
 	if err != nil {
@@ -32,6 +32,7 @@ func Accounting(l *model.Log, options model.Options) ([]string, error) {
 	}
 	reigns := w.Forest.Reigns
 	used := w.UsageOf(reigns[len(reigns)-1])
+	above := used.Above(w.Growths(w.Seen(w.End, 0)))
 	requested := waitingIn(w, used)
 	var wrong []string
 	shown := map[string]model.NodeStatus{}
@@ -48,7 +49,7 @@ func Accounting(l *model.Log, options model.Options) ([]string, error) {
 			wrong = append(wrong, fmt.Sprintf("node %s: missing in the status", n.Path))
 			continue
 		}
-		for _, difference := range compareNode(s, n, used.Taken[n], requested[n]) {
+		for _, difference := range compareNode(s, n, used.Taken[n], above[n], requested[n]) {
 			wrong = append(wrong, fmt.Sprintf("node %s: %s", n.Path, difference))
 		}
 	}
@@ -79,10 +80,11 @@ func waitingIn(w *model.World, u *model.Usage) map[*model.Node]model.Amounts {
 	return requested
 }
 
-// compareNode lists the differences between the status of a node and its units.
-func compareNode(s model.NodeStatus, n *model.Node, taken, requested model.Amounts) []string {
+// compareNode lists the differences between the status of a node and its units and pods.
+func compareNode(s model.NodeStatus, n *model.Node, taken, above, requested model.Amounts) []string {
 	used, borrowed, request := model.Amounts{}, model.Amounts{}, model.Amounts{}
 	used.AddTimes(taken, 1)
+	used.AddTimes(above, 1)
 	jobs := used.Get(model.MaxJobs)
 	delete(used, model.MaxJobs)
 	for name, least := range n.Min {

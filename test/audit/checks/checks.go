@@ -13,9 +13,15 @@ import (
 type check struct {
 	name, doc string
 	start     func() inspector
-	// byResourceQuota reports whether the law only applies to the backend resourcequota.
-	byResourceQuota bool
+	// applies reports whether the law applies; nil if it always does.
+	applies func(*model.Options) bool
 }
+
+func byResourceQuota(o *model.Options) bool { return o.ResourceQuota }
+
+func byGrowth(o *model.Options) bool { return o.Growth && byTree(o) }
+
+func byTree(o *model.Options) bool { return !o.ResourceQuota }
 
 // inspector processes the writes in order and reports violations of its law.
 type inspector interface {
@@ -26,8 +32,10 @@ type inspector interface {
 var all = []check{
 	{name: "early-pod", doc: "no pod of a held job is created before its release, and every job that opts in is held from its creation", start: newEarlyPod},
 	{name: "over-limit", doc: "no admission raises the use of a quota node above its max, or of a ResourceQuota above its hard limit", start: newOverLimit},
+	{name: "over-limit-by-pods", doc: "no admission raises the use of a quota node above its max if pods count that request more than was admitted, or are left of jobs", start: newOverLimitByPods, applies: byTree},
+	{name: "growth-shown", doc: "a quota node that is above its max because of pods shows it within 15 s by the condition OverQuota of a unit or of the tree", start: newGrowthShown, applies: byGrowth},
 	{name: "wrong-quota", doc: "a unit is admitted to the quota group of its namespace in the tree, or to its namespace", start: newWrongQuota},
-	{name: "refused-pod", doc: "no ResourceQuota rejects an initial pod of an admitted job", start: newRefusedPod, byResourceQuota: true},
+	{name: "refused-pod", doc: "no ResourceQuota rejects an initial pod of an admitted job", start: newRefusedPod, applies: byResourceQuota},
 	{name: "double-release", doc: "a job is released exactly once each time its unit is admitted", start: newDoubleRelease},
 	{name: "held-after-end", doc: "a unit ends when its job ends, and not before", start: newHeldAfterEnd},
 	{name: "early-return", doc: "an evicted unit returns its quota only when its job is suspended and its pods are gone", start: newEarlyReturn},
@@ -61,7 +69,7 @@ func Start(o *model.Options) ([]Law, error) {
 	}
 	var laws []Law
 	for _, c := range all {
-		if !slices.Contains(o.Skip, c.name) && (o.ResourceQuota || !c.byResourceQuota) {
+		if !slices.Contains(o.Skip, c.name) && (c.applies == nil || c.applies(o)) {
 			laws = append(laws, Law{c.start(), &findings{Result{Name: c.name, Doc: c.doc}}})
 		}
 	}

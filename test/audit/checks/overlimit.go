@@ -33,7 +33,7 @@ func (o *overLimit) see(w *model.World, c *model.Change, f *findings) {
 	f.Checked++
 	why := ""
 	for i, r := range ruling {
-		broken := excess(w, r, c.Opened)
+		broken := excess(w, r, c.Opened, nil, nil)
 		if broken == "" {
 			return
 		}
@@ -59,8 +59,9 @@ func (o *overLimit) finish(w *model.World, f *findings) {
 	}
 }
 
-// excess returns the limits that a claim exceeded when it opened, or an empty text.
-func excess(w *model.World, r *model.Reign, held *model.Claim) string {
+// excess returns the limits that a claim exceeded when it opened, or an empty text. What is above, by
+// node, is charged in addition to the claims, because of the growths.
+func excess(w *model.World, r *model.Reign, held *model.Claim, above map[*model.Node]model.Amounts, growths []model.Growth) string {
 	used := w.UsageOf(r)
 	var parts []string
 	for n := used.Node(held.Place); n != nil; n = n.Parent {
@@ -73,14 +74,30 @@ func excess(w *model.World, r *model.Reign, held *model.Claim) string {
 			if !limited || asks.Sign() <= 0 {
 				continue
 			}
-			if total := used.Taken[n].Get(name); total.Cmp(limit) > 0 {
+			if total := new(big.Int).Add(used.Taken[n].Get(name), above[n].Get(name)); total.Cmp(limit) > 0 {
 				before := new(big.Int).Sub(total, asks)
-				parts = append(parts, fmt.Sprintf("node %s: %s used %s + requested %s exceeds the limit %s (held by %s)",
-					n.Path, name, model.Figure(name, before), model.Figure(name, asks), model.Figure(name, limit), few(w.Holders(used, n, held))))
+				parts = append(parts, fmt.Sprintf("node %s: %s used %s + requested %s exceeds the limit %s (held by %s%s)",
+					n.Path, name, model.Figure(name, before), model.Figure(name, asks), model.Figure(name, limit),
+					few(w.Holders(used, n, held)), byPods(used, n, name, growths)))
 			}
 		}
 	}
 	return strings.Join(parts, "; ")
+}
+
+// byPods lists how much of a resource is used at a node because of pods, in addition to what was
+// admitted.
+func byPods(used *model.Usage, n *model.Node, name string, growths []model.Growth) string {
+	var parts []string
+	for _, g := range growths {
+		if g.Above.Get(name).Sign() > 0 && slices.Contains(used.Nodes(g.Charge), n) {
+			parts = append(parts, fmt.Sprintf("%s of %s", model.Figure(name, g.Above.Get(name)), g.Charge))
+		}
+	}
+	if parts == nil {
+		return ""
+	}
+	return "; pods in addition to what was admitted: " + few(parts)
 }
 
 func few(names []string) string {

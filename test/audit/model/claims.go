@@ -62,6 +62,7 @@ func (w *World) claimUnit(c *Change) {
 		delete(w.Claims, u.UID)
 		early.Key, early.Job = key, c.Job
 		w.Claims[key] = early
+		w.claimed(early)
 	}
 	held := w.Claims[key]
 	if held != nil && held.Unit == u {
@@ -111,6 +112,7 @@ func (w *World) open(c *Change, key string, u *Unit) *Claim {
 			r.usage.add(held, 1)
 		}
 	}
+	w.claimed(held)
 	c.Opened = held
 	return held
 }
@@ -122,6 +124,7 @@ func (w *World) close(c *Change, held *Claim) {
 			r.usage.add(held, -1)
 		}
 	}
+	w.returned(held)
 	c.Closed = append(c.Closed, held)
 }
 
@@ -142,6 +145,7 @@ func (w *World) recharge(held *Claim) {
 			r.usage.add(held, 1)
 		}
 	}
+	w.claimed(held)
 }
 
 func Demand(held *Claim) (Amounts, place) {
@@ -171,19 +175,23 @@ func anyUnit(j *Job) *Unit {
 	return first
 }
 
-// Usage is the sum of the open claims at each node of one tree.
+// Usage is the sum of the open claims at each node of one tree. Grown is the most that pods can add to
+// it, if all of them count; see Growths.
 type Usage struct {
-	Tree  *tree
-	Taken map[*Node]Amounts
-	nodes map[place]*Node
+	Tree         *tree
+	Taken, Grown map[*Node]Amounts
+	nodes        map[place]*Node
 }
 
 // UsageOf returns the usage of a tree.
 func (w *World) UsageOf(r *Reign) *Usage {
 	if r.usage == nil {
-		r.usage = &Usage{Tree: r.Tree, Taken: map[*Node]Amounts{}, nodes: map[place]*Node{}}
+		r.usage = &Usage{Tree: r.Tree, Taken: map[*Node]Amounts{}, Grown: map[*Node]Amounts{}, nodes: map[place]*Node{}}
 		for _, held := range w.Claims {
 			r.usage.add(held, 1)
+		}
+		for c := range w.grown {
+			r.usage.grow(c.grown, 1)
 		}
 	}
 	return r.usage

@@ -10,6 +10,9 @@
 // tree has no group for it any more, it counts at the nearest remaining ancestor of the group that
 // admitted it.
 //
+// With a quota tree, a job is charged, resource by resource, the greater of its claim and of what its
+// pods request. When the claim has closed, its pods are charged until they are gone; see Charge.
+//
 // With ResourceQuotas, a claim counts in its namespace the requests of its unit's pod sets, or the
 // requests of the job's pods if they are larger. Pods that belong to no claim count too. A job
 // starts with the number of pods in its unit's pod sets.

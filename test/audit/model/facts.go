@@ -7,6 +7,7 @@ import (
 
 // Keys and names of the public API that is checked.
 const (
+	overQuota         = "OverQuota"
 	annotationSuspend = "scheduling.x-k8s.io/suspend"
 	labelQuotaName    = "kube-queue/quota-name"
 	labelManaged      = "kube-queue/managed"

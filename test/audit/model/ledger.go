@@ -194,15 +194,11 @@ func (l *Ledger) home(s *stay) Load {
 // HolderOf returns the first holder among an object and its controllers. A pod without a controller
 // belongs to the job that its label names.
 func (l *Ledger) HolderOf(w *World, uid string) *Holder {
-	for steps := 0; uid != "" && steps < 16; steps++ {
+	for steps := 0; uid != "" && steps < maxOwners; steps++ {
 		if h := l.byOwner[uid]; h != nil {
 			return h
 		}
-		next := w.owners[uid]
-		if p := w.Pods[uid]; next == "" && p != nil && p.job != nil {
-			next = p.job.UID
-		}
-		uid = next
+		uid = w.above(uid)
 	}
 	return nil
 }
@@ -226,14 +222,11 @@ func (l *Ledger) Taken(q *QuotaFacts, limit *QuotaLimit, hidden map[*Holder]Load
 	return all, coming
 }
 
-// Unseen returns the loads of pods that the controller need not count at a time: pods created less
-// than lag before, pods past their grace period, and pods whose removal has begun.
+// Unseen returns the loads of the pods that the controller need not count at a time; see unseen.
 func (w *World) Unseen(l *Ledger, at time.Time, lag time.Duration) map[*Holder]Load {
 	hidden := map[*Holder]Load{}
 	for p, s := range l.pods {
-		fresh := !p.Created.IsZero() && at.Sub(p.Created.Time) < lag
-		leaves, leaving := w.leaving[p.UID]
-		if past := p.facts.until; !fresh && (past.IsZero() || at.Before(past)) && !(leaving && leaves.Before(at)) {
+		if !w.unseen(p, at, lag) {
 			continue
 		}
 		if hidden[s.holder] == nil {

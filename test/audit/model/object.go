@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 )
@@ -130,10 +131,9 @@ func (o *object) conditions() []condition {
 
 // condition reports whether the condition of this type is true.
 func (o *object) condition(name string) bool {
-	for _, c := range o.conditions() {
-		if c.Type == name && c.Status == "True" {
-			return true
-		}
-	}
-	return false
+	return isTrue(o.conditions(), name)
+}
+
+func isTrue(list []condition, name string) bool {
+	return slices.ContainsFunc(list, func(c condition) bool { return c.Type == name && c.Status == "True" })
 }

@@ -20,12 +20,15 @@ type Options struct {
 	// TreeLag is how long after a change of the tree, of a ResourceQuota or of a Queue the previous
 	// version may still justify a decision. The default is 2 s.
 	TreeLag *time.Duration
-	// PodLag is how long after its creation a pod without a unit may be missing in the usage of a
-	// ResourceQuota. The default is 2 s.
+	// PodLag is how long after its creation a pod may be missing in the usage of a ResourceQuota, if it
+	// has no unit, and of a quota tree. The default is 2 s.
 	PodLag *time.Duration
 	// SuspendLag is how long after a job was suspended again its operator may still create pods.
 	// The default is 1 s.
 	SuspendLag *time.Duration
+	// Growth: a node of the quota tree that is above its max because of pods shows it by the condition
+	// OverQuota.
+	Growth bool
 	// Until is the time up to which the log is complete, if that is later than its last entry.
 	Until time.Time
 	// Skip lists the names of checks to skip.

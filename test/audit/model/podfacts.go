@@ -7,6 +7,7 @@ import (
 
 // podFacts describes a pod after a write.
 type podFacts struct {
+	ownerFacts
 	owner     owner
 	labelled  string // the job in the label of a pod without a controller
 	byRow     *row   // the row whose label names the job
@@ -18,6 +19,31 @@ type podFacts struct {
 	until time.Time
 	// Requests and limits are read while the pod is new.
 	Requests, Limits Amounts
+}
+
+// ownerFacts describe after a write whether a pod is an orphan.
+type ownerFacts struct {
+	owned bool
+	// label is the value of a label by which an operator names the job of a pod, or an object between
+	// both: its name or UID. It is empty if there is none.
+	label string
+}
+
+// jobLabels are the labels by which operators name the job of a pod that has lost its owners.
+var jobLabels = []string{
+	"jobset.sigs.k8s.io/jobset-uid", "batch.kubernetes.io/controller-uid",
+	"ray.io/cluster", "ray.io/originated-from-cr-name", "training.kubeflow.org/job-name",
+	"sparkoperator.k8s.io/app-name", "workflows.argoproj.io/workflow",
+}
+
+func (d *decoder) owners(m *meta) ownerFacts {
+	f := ownerFacts{owned: len(m.OwnerReferences) > 0}
+	for _, label := range jobLabels {
+		if value := m.Labels[label]; f.label == "" {
+			f.label = d.word(value)
+		}
+	}
+	return f
 }
 
 // over reports whether the pod has ended.
@@ -48,7 +74,7 @@ func parsePod(d *decoder, kind string, m *meta, raw json.RawMessage) (any, error
 		return nil, err
 	}
 	p := &podFacts{
-		owner: m.controller(), phase: d.word(o.Status.Phase),
+		ownerFacts: d.owners(m), owner: m.controller(), phase: d.word(o.Status.Phase),
 		deleting: m.DeletionTimestamp != "", scheduled: o.Spec.NodeName != "", until: m.until(),
 		Class: o.Spec.class(o.Status.QOSClass == "BestEffort"),
 	}

@@ -21,7 +21,11 @@ type treeFacts struct {
 type treeStatus struct {
 	ObservedGeneration int64
 	Nodes              []NodeStatus
+	Conditions         []condition
 }
+
+// OverQuota reports whether the status shows that a node is above its max.
+func (s *treeStatus) OverQuota() bool { return isTrue(s.Conditions, overQuota) }
 
 type NodeStatus struct {
 	Path                    string
@@ -149,7 +153,7 @@ func (n *Node) Limit(name string, oversell *big.Rat) (*big.Int, bool) {
 }
 
 // Group returns the node that a unit belongs to: the first node in tree order that lists its
-// namespace, or the one of these nodes that the unit names.
+// namespace, or the one of these nodes that the unit names, by its name or its path.
 func (t *tree) Group(namespace, name string) (*Node, error) {
 	listing := t.listing(namespace)
 	if len(listing) == 0 {
@@ -163,7 +167,7 @@ func (t *tree) Group(namespace, name string) (*Node, error) {
 	}
 	var paths []string
 	for _, n := range listing {
-		if n.name == name {
+		if n.name == name || n.Path == name {
 			return n, nil
 		}
 		paths = append(paths, n.Path)

@@ -127,7 +127,7 @@ func parseUnit(d *decoder, kind string, m *meta, raw json.RawMessage) (any, erro
 		switch c.Type {
 		case "Evicted":
 			u.Evicted, u.EvictedReason = c.Status == "True", c.Reason
-		case "OverQuota":
+		case overQuota:
 			u.OverQuota = c.Status == "True"
 		}
 	}

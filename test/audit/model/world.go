@@ -20,6 +20,14 @@ type World struct {
 	// for jobs that were deleted with a collection.
 	leaving map[string]time.Time
 	End     time.Time // of the log
+
+	// charges are by the UID of the job, orphans by namespace. grown has those of both whose pods
+	// request more than was admitted. See Charge.
+	charges, orphans map[string]*Charge
+	grown            map[*Charge]struct{}
+	ownedBy          map[string][]*Pod // by the UID of an object that was not admitted yet
+	podNames         map[podName]*Pod  // the latest with each name
+	leader, decider  string            // the process that decides, by its lease and its credentials
 }
 
 type jobKey struct {
@@ -87,6 +95,9 @@ type Unit struct {
 	created, Gone        Moment
 }
 
+// Exists reports whether there is a unit that was not deleted.
+func (u *Unit) Exists() bool { return u != nil && u.Gone.IsZero() }
+
 func (u *Unit) String() string { return "QueueUnit " + u.Namespace + "/" + u.Name }
 
 type Pod struct {
@@ -98,6 +109,11 @@ type Pod struct {
 	Requests, Limits     Amounts
 	Class                class
 	resized              bool // since it was created
+	ownerFacts                // current
+	// unclear: the log does not show whether it still exists.
+	unclear bool
+	charge  *Charge
+	charged bool // at some time
 }
 
 func (p *Pod) String() string { return "Pod " + p.Namespace + "/" + p.Name }
@@ -137,6 +153,8 @@ func NewWorld(options *Options, end time.Time) *World {
 		Jobs: map[string]*Job{}, Units: map[string]*Unit{}, Pods: map[string]*Pod{}, owners: map[string]string{},
 		named: map[jobKey]*Job{}, early: map[string][]*Unit{}, Managed: map[string]bool{}, Lines: lines{}, Claims: map[string]*Claim{},
 		ledgers: map[string]*Ledger{}, leaving: map[string]time.Time{},
+		charges: map[string]*Charge{}, orphans: map[string]*Charge{}, grown: map[*Charge]struct{}{},
+		ownedBy: map[string][]*Pod{}, podNames: map[podName]*Pod{},
 	}
 }
 
@@ -164,8 +182,10 @@ func (w *World) Deleting(j *Job, at time.Time) bool {
 func (w *World) Apply(write *Write) *Change {
 	c := &Change{Write: write, Born: write.creates(), Died: write.gone}
 	if !write.OK() {
+		w.followUnclear(write)
 		return c
 	}
+	w.followDecider(write)
 	switch facts := write.Body.(type) {
 	case *jobFacts:
 		w.applyJob(c, facts)
@@ -173,6 +193,8 @@ func (w *World) Apply(write *Write) *Change {
 		w.applyUnit(c, facts)
 	case *podFacts:
 		w.applyPod(c, facts)
+	case *ownerFacts:
+		w.applyOwners(write, facts)
 	case *treeFacts:
 		w.Forest.apply(write, facts)
 	case *queueFacts:
@@ -291,7 +313,8 @@ func (w *World) JobOf(u *Unit) *Job {
 func (w *World) applyPod(c *Change, facts *podFacts) {
 	write := c.Write
 	p := w.Pods[write.UID]
-	if p == nil {
+	added := p == nil
+	if added {
 		p = &Pod{UID: write.UID, Namespace: write.Namespace, Name: write.Name, Requests: facts.Requests, Limits: facts.Limits, Class: facts.Class}
 		w.Pods[p.UID] = p
 		w.owners[p.UID] = facts.owner.UID
@@ -301,6 +324,11 @@ func (w *World) applyPod(c *Change, facts *podFacts) {
 		if p.job = w.jobOfPod(p, facts); p.job != nil {
 			p.job.Pods = append(p.job.Pods, p)
 		}
+		name := podName{p.Namespace, p.Name}
+		if before := w.podNames[name]; before != nil {
+			w.unclear(before)
+		}
+		w.podNames[name] = p
 	}
 	c.Pod, c.podWas, c.Job = p, p.facts, p.job
 	p.facts, p.revision = facts, write.Revision
@@ -310,6 +338,16 @@ func (w *World) applyPod(c *Change, facts *podFacts) {
 	}
 	if c.Died {
 		p.Gone = write.Moment()
+	}
+	p.ownerFacts = facts.ownerFacts
+	w.followPod(p, added)
+}
+
+// applyOwners applies a write of a pod that returned only its metadata.
+func (w *World) applyOwners(write *Write, facts *ownerFacts) {
+	if p := w.Pods[write.UID]; p != nil {
+		p.ownerFacts = *facts
+		w.followPod(p, false)
 	}
 }
 
@@ -330,10 +368,24 @@ func (w *World) OwnerOf(facts *podFacts, namespace string) string {
 	return facts.owner.UID
 }
 
+// maxOwners bounds the number of objects that an object belongs to, because owner references may form
+// cycles.
+const maxOwners = 16
+
+// above returns the UID of the controller of an object. A pod without a controller belongs to the job
+// that its label names.
+func (w *World) above(uid string) string {
+	owner := w.owners[uid]
+	if p := w.Pods[uid]; owner == "" && p != nil && p.job != nil {
+		return p.job.UID
+	}
+	return owner
+}
+
 // root returns the topmost job among an object and its controllers.
 func (w *World) root(uid string) *Job {
 	var top *Job
-	for steps := 0; uid != "" && steps < 16; steps++ {
+	for steps := 0; uid != "" && steps < maxOwners; steps++ {
 		if j := w.Jobs[uid]; j != nil {
 			top = j
 		} else if p := w.Pods[uid]; p != nil && p.job != nil {
@@ -359,6 +411,7 @@ func (w *World) applyGone(c *Change) {
 	} else if p := w.Pods[uid]; p != nil {
 		c.Pod, c.podWas, c.Job = p, p.facts, p.job
 		p.Gone = c.Write.Moment()
+		w.followPod(p, false)
 	} else if c.Write.Resource == "elasticquotatrees" {
 		w.Forest.remove(c.Write)
 	} else if c.Write.Resource == "resourcequotas" {

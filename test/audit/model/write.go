@@ -33,7 +33,7 @@ type Write struct {
 	landed bool
 	// gone reports that the object does not exist after the write.
 	gone bool
-	// Body is a *jobFacts, *UnitFacts, *podFacts, *treeFacts, *QuotaFacts, *queueFacts,
+	// Body is a *jobFacts, *UnitFacts, *podFacts, *ownerFacts, *treeFacts, *QuotaFacts, *queueFacts,
 	// *eventFacts, *LeaseFacts or *namespaceFacts; nil if the response contains no object.
 	Body any
 	// Refusal is set if a ResourceQuota refused a pod.
@@ -157,6 +157,10 @@ func (d *decoder) answer(w *Write, parse parser, raw json.RawMessage) error {
 		// finalizers.
 		d.identify(w, &head.Metadata)
 		w.gone = head.Metadata.gone()
+		if w.Resource == "pods" && !w.gone {
+			owners := d.owners(&head.Metadata)
+			w.Body = &owners
+		}
 		return nil
 	}
 	body, err := parse(d, head.Kind, &head.Metadata, raw)

@@ -29,6 +29,7 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{"nothing found", []string{good}, exitGood},
 		{"flags after the log", []string{good, "--count-writes", "--oversell-rate=1.2"}, exitGood},
+		{"growth", []string{good, "--growth"}, exitGood},
 		{"quota by ResourceQuota", []string{good, "--resource-quota", "--pod-lag=1s", "--use"}, exitGood},
 		{"the use of ResourceQuotas where quota is a tree's", []string{good, "--use"}, exitNoAnswer},
 		{"a violation", []string{"--json", bad}, exitBroken},
