@@ -46,7 +46,7 @@ type Unit struct {
 type Facts struct {
 	UID string
 	// Owner is the UID of the job whose pods use the quota of the unit; empty if unknown. Like
-	// Demand, it may be missing for a unit that has ended.
+	// Demand, it may be missing for a unit that has ended, and for one that was never admitted.
 	Owner string
 	// Label identifies the job for pods that have lost their controller; empty if none does.
 	Label string

@@ -140,7 +140,9 @@ func (e UnitChanged) apply(s *Scheduler, now time.Time) {
 		s.settle(u, now)
 		return
 	}
-	if e.Unit.Version <= u.Version {
+	// The version after an own write is known from its answer, but not which job the unit has.
+	learnsJob := u.Owner == "" && e.Unit.Owner != "" && e.Unit.Version == u.Version
+	if e.Unit.Version <= u.Version && !learnsJob {
 		return
 	}
 	u.update(&e.Unit)

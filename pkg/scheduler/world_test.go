@@ -132,7 +132,7 @@ func (w *world) restart() {
 	}
 	clear(w.left) // a new process does not learn of a unit that is gone
 	for _, key := range slices.Sorted(maps.Keys(w.units)) {
-		w.core.Apply(w.now, scheduler.UnitChanged{Unit: *w.units[key]})
+		w.core.Apply(w.now, scheduler.UnitChanged{Unit: withoutUnusedJob(*w.units[key])})
 	}
 	w.check()
 }
@@ -173,9 +173,18 @@ func (w *world) overran(u *scheduler.Unit) bool {
 	return (u.Phase == scheduler.Dequeued || u.Phase == scheduler.Running) && u.MaxTime > 0 && !w.now.Before(u.DequeuedAt.Add(u.MaxTime))
 }
 
+// publish has the informer report the unit. Its cache does not keep the job of a unit that never was
+// admitted.
 func (w *world) publish(u *scheduler.Unit) {
-	copied := *u
+	copied := withoutUnusedJob(*u)
 	w.news = append(w.news, news{u.Key, u.UID, &copied})
+}
+
+func withoutUnusedJob(u scheduler.Unit) scheduler.Unit {
+	if !had(&u) {
+		u.Owner, u.Label = "", ""
+	}
+	return u
 }
 
 func (w *world) delete(key string) {
@@ -250,7 +259,7 @@ func (w *world) land(i int) {
 	case u == nil:
 		w.outcome(scheduler.Refused{Key: s.Key, Seq: s.Seq})
 	case u.UID != s.UID || u.Version != s.Version: // the answer may be ahead of the informer
-		now := *u
+		now := withoutUnusedJob(*u)
 		w.outcome(scheduler.Refused{Key: s.Key, Seq: s.Seq, Now: &now})
 	default:
 		w.version++

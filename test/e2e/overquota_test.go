@@ -25,6 +25,7 @@ func cpuJob(name string, completions int) string {
 // tree. Nothing else is admitted until it is scaled down.
 func TestAJobThatOutgrowsItsQuotaReportsIt(t *testing.T) {
 	l := suite.Env(t, "outgrows")
+	l.Audit.Growth = true
 	suite.Both(t, enabled)
 	l.Tree("{cpu: 2}")
 	l.Apply(cpuJob("grows", 9))
