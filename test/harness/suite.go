@@ -18,6 +18,7 @@ import (
 	"sync"
 	"testing"
 
+	"kube-queue.dev/kube-queue/test/audit"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
@@ -32,6 +33,8 @@ type Suite struct {
 	*clustertest.Cluster
 	// Programs is the folder of the programs under test.
 	Programs string
+	// Audits are the options of the audit check that most tests use; by default the zero Options.
+	Audits []audit.Options
 	// reported are the violations found at the end of earlier tests: all tests share one log,
 	// and a test only fails for its own violations.
 	reported map[string]bool
@@ -63,7 +66,7 @@ func Run(m *testing.M, options clustertest.Options, use func(*Suite)) int {
 }
 
 func newSite(cluster *clustertest.Cluster, programs string) *Suite {
-	return &Suite{Cluster: cluster, Programs: programs, reported: map[string]bool{}}
+	return &Suite{Cluster: cluster, Programs: programs, Audits: []audit.Options{{}}, reported: map[string]bool{}}
 }
 
 // Builder builds the programs once for several suites that run one after another.

@@ -10,6 +10,7 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/test/audit"
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/harness"
 )
@@ -29,7 +30,11 @@ func TestMain(m *testing.M) {
 		PodRunTime: harness.UntilFinished,
 		// The nodes are large enough, so that only quotas limit jobs.
 		NodeCPU: "100", NodeMemory: "400Gi", NodeGPUs: 8,
-	}, func(s *harness.Suite) { suite = s })
+	}, func(s *harness.Suite) {
+		suite = s
+		// Some tests use the quota tree.
+		suite.Audits = append(suite.Audits, audit.Options{ResourceQuota: true})
+	})
 }
 
 // newEnv returns an Env whose audit check uses ResourceQuotas.
