@@ -20,8 +20,8 @@ type memory struct {
 	awaited map[types.NamespacedName]awaited
 	// began, by the job's UID: since when a fact has been observed.
 	began map[types.UID][facts]time.Time
-	// gone, by the unit's UID: since when its job has been missing.
-	gone map[types.UID]time.Time
+	// look, by the unit's UID: when to check a unit whose job is missing.
+	look map[types.UID]time.Time
 }
 
 // awaited is what the informers must show before the next decision.
@@ -54,7 +54,7 @@ func newMemory() *memory {
 	return &memory{
 		awaited: map[types.NamespacedName]awaited{},
 		began:   map[types.UID][facts]time.Time{},
-		gone:    map[types.UID]time.Time{},
+		look:    map[types.UID]time.Time{},
 	}
 }
 
@@ -120,23 +120,31 @@ func (m *memory) since(job types.UID, what fact, is bool, now time.Time) time.Ti
 	return began[what]
 }
 
-// goneFor returns how long the unit's job has been missing.
-func (m *memory) goneFor(unit types.UID, now time.Time) time.Duration {
+// lookIn returns how long to wait before a unit whose job is missing is checked. The first
+// call begins the wait.
+func (m *memory) lookIn(unit types.UID, now time.Time, first time.Duration) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	since, known := m.gone[unit]
+	at, known := m.look[unit]
 	if !known {
-		m.gone[unit] = now
-		return 0
+		at = now.Add(first)
+		m.look[unit] = at
 	}
-	return now.Sub(since)
+	return at.Sub(now)
+}
+
+// lookAt sets when to check the unit again.
+func (m *memory) lookAt(unit types.UID, at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.look[unit] = at
 }
 
 // forgetUnit and forgetJob remove what is remembered about them.
 func (m *memory) forgetUnit(unit types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.gone, unit)
+	delete(m.look, unit)
 }
 
 func (m *memory) forgetJob(job types.UID) {

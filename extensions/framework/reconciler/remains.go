@@ -2,7 +2,6 @@ package reconciler
 
 import (
 	"context"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -10,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
@@ -43,13 +41,9 @@ func (s remainsSource) Watch(ctx context.Context, namespace string, opts metav1.
 }
 
 // newRemains caches the objects of Kind.Remains; nil if the kind has none.
-func newRemains(config *rest.Config, kind framework.Kind, version func() string) (cache.SharedIndexInformer, error) {
+func newRemains(client metadata.Interface, kind framework.Kind, version func() string) (cache.SharedIndexInformer, error) {
 	if kind.Remains == "" {
 		return nil, nil
-	}
-	client, err := metadata.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("creating a client for %s: %w", kind.Remains, err)
 	}
 	source := remainsSource{client: client, kind: kind, version: version}
 	return lenient.InformerOf(source, kind.Remains, cache.Indexers{byController: indexController}, slimRemains)
