@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
+	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -233,6 +234,25 @@ func TestAPodThatLostItsControllerIsFoundByItsLabels(t *testing.T) {
 			d.uses("", 0)
 		})
 	}
+}
+
+// The JobSet of a TrainJob has its name, and no label.
+func TestAPodOfAJobSetThatLostItsTrainJobIsFoundByTheNameOfTheJobSet(t *testing.T) {
+	d := newDesk(t, backend.Orphans)
+	d.podSeen(d.pod("ownerReferences: [{uid: between, controller: true}]"))
+	d.ownerSeen(d.kinds[0], d.owner(d.kinds[0], `{metadata: {namespace: a, name: name-0, uid: between, ownerReferences: [{uid: set, controller: true}]}}`))
+	owned := `{metadata: {namespace: a, name: name, uid: set, ownerReferences: [{uid: job, controller: true}]}}`
+	d.ownerSeen(d.kinds[2], d.owner(d.kinds[2], owned))
+	d.hold("job")
+	label := LabelOf(schedulingv1alpha1.ConsumerReference{Kind: "TrainJob", Name: "name"})
+	d.ledger.Label("a", label, "job")
+	d.uses("job", 1)
+	d.ownerSeen(d.kinds[2], d.owner(d.kinds[2], `{metadata: {namespace: a, name: name, uid: set}}`))
+	d.uses("job", 1)
+	d.ownerSeen(d.kinds[2], d.owner(d.kinds[2], `{metadata: {namespace: a, name: other, uid: set}}`))
+	d.uses("job", 0)
+	d.hold("set") // a JobSet that is queued itself
+	d.uses("set", 1)
 }
 
 func TestWhichPodsWithoutAUnitCount(t *testing.T) {
