@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kube-queue.dev/kube-queue/pkg/lenient"
 )
@@ -100,6 +101,9 @@ type Kind struct {
 	Remains string
 	// RemainsKind is the kind of Remains, such as "RayCluster", for messages.
 	RemainsKind string
+	// PodLabel identifies the job of pods that have lost their controller, because the job
+	// was deleted and its dependents were orphaned. Objects of Remains have it too.
+	PodLabel PodLabel
 	// Related is the kind of the objects that contain the pod templates of jobs; empty
 	// if jobs contain them. The adapter is then a RelatedReader.
 	Related Related
@@ -124,6 +128,22 @@ type Related struct {
 	schema.GroupVersionKind
 	// Resource is the kind's name in API paths, such as "jobsets".
 	Resource string
+}
+
+// PodLabel is a label that an operator sets on the pods of its jobs.
+type PodLabel struct {
+	// Key of the label.
+	Key string
+	// IsUID: its value is the UID of the job. Otherwise it is the name.
+	IsUID bool
+}
+
+// Value returns the value of the label on the pods of a job.
+func (l PodLabel) Value(name string, uid types.UID) string {
+	if l.IsUID {
+		return string(uid)
+	}
+	return name
 }
 
 // JobState is the state of a job as its adapter reads it.

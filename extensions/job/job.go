@@ -31,6 +31,7 @@ func (adapter) Kind() framework.Kind {
 		MarkedBySuspend:  true,
 		Native:           true,
 		ManagedBy:        batchv1.JobControllerName,
+		PodLabel:         framework.PodLabel{Key: batchv1.ControllerUidLabel, IsUID: true},
 		Owners:           []schema.GroupKind{{Group: batchv1.GroupName, Kind: "CronJob"}},
 		Doc: framework.Doc{
 			Shows:  "STATUS `Suspended`",

@@ -37,6 +37,7 @@ func (adapter) Kind() framework.Kind {
 		SuspendPath:      []string{"spec", "suspend"},
 		MarkedBySuspend:  true,
 		ManagedBy:        jobset.JobSetControllerName,
+		PodLabel:         framework.PodLabel{Key: jobset.JobSetUIDKey, IsUID: true},
 		Doc: framework.Doc{
 			Shows:  "SUSPENDED `true`",
 			Counts: "all pods of all its Jobs",

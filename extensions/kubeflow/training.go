@@ -15,6 +15,7 @@ func TrainingKind(name, kind, resource string) framework.Kind {
 		Resource:         resource,
 		SuspendPath:      SuspendPath(),
 		ManagedBy:        training.KubeflowJobsController,
+		PodLabel:         framework.PodLabel{Key: training.JobNameLabel},
 		Sets:             []framework.Setting{CleanPodPolicy()},
 		Doc: framework.Doc{
 			Shows:  "STATE `Queuing`",

@@ -23,6 +23,7 @@ func V2beta1() framework.Adapter {
 			Resource:         training.MPIJobPlural,
 			SuspendPath:      kubeflow.SuspendPath(),
 			ManagedBy:        mpi.KubeflowJobController,
+			PodLabel:         framework.PodLabel{Key: mpi.JobNameLabel},
 			Sets:             []framework.Setting{kubeflow.CleanPodPolicy()},
 			Doc: framework.Doc{
 				Shows:  "condition `Queuing`; kubectl has no column for it",

@@ -28,6 +28,7 @@ func (adapter) Kind() framework.Kind {
 	kind := ray.Kind("rayjob", "RayJob", "rayjobs")
 	kind.OtherNames = []string{"rayjobv1alpha1"}
 	kind.Remains, kind.RemainsKind = "rayclusters", "RayCluster"
+	kind.PodLabel = framework.PodLabel{Key: "ray.io/originated-from-cr-name"}
 	kind.Owners = []schema.GroupKind{{Group: kind.Group, Kind: "RayCronJob"}}
 	kind.Sets = []framework.Setting{{
 		Path: []string{"spec", "shutdownAfterJobFinishes"}, Value: true, Annotation: wellknown.ShutdownAnnotation,

@@ -25,6 +25,7 @@ func (adapter) Kind() framework.Kind {
 		GroupVersionKind: v1beta2.SchemeGroupVersion.WithKind("SparkApplication"),
 		Resource:         "sparkapplications",
 		SuspendPath:      []string{"spec", "suspend"},
+		PodLabel:         framework.PodLabel{Key: "sparkoperator.k8s.io/app-name"},
 		Doc: framework.Doc{
 			Needs:  "operator 2.4 or later",
 			Shows:  "STATUS `SUSPENDED`",

@@ -39,7 +39,9 @@ func (a adapter) Kind() framework.Kind {
 		Resource:         "trainjobs",
 		SuspendPath:      []string{"spec", "suspend"},
 		ManagedBy:        managedBy,
-		Related:          framework.Related{GroupVersionKind: jobSet.GroupVersionKind, Resource: jobSet.Resource},
+		// The JobSet of a TrainJob has its name.
+		PodLabel: framework.PodLabel{Key: "jobset.sigs.k8s.io/jobset-name"},
+		Related:  framework.Related{GroupVersionKind: jobSet.GroupVersionKind, Resource: jobSet.Resource},
 		Doc: framework.Doc{
 			Shows:  "STATE `Suspended`, which Trainer shows until the job has ended",
 			Counts: "all replicated jobs of its JobSet",

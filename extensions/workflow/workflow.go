@@ -38,6 +38,7 @@ func (adapter) Kind() framework.Kind {
 		Resource:         "workflows",
 		SuspendPath:      []string{"spec", "suspend"},
 		MarkedBySuspend:  true,
+		PodLabel:         framework.PodLabel{Key: "workflows.argoproj.io/workflow"},
 		Doc: framework.Doc{
 			Mark:   "a template `kube-queue-suspend` with `suspend: {}`",
 			Shows:  "STATUS `Running`, which means only that Argo has seen the Workflow",

@@ -31,6 +31,9 @@ type chartKind struct {
 	Sets            []chartSetting `json:"sets,omitempty"`
 	Holdable        []condition    `json:"holdable,omitempty"`
 	Needs           string         `json:"needs,omitempty"`
+
+	// PodLabel is for pkg/generated/kinds alone.
+	PodLabel framework.PodLabel `json:"-"`
 }
 
 // chartExtension is an extension that enables versions of the kind. MPIJob has two.
@@ -98,7 +101,7 @@ func kindOf(adapter framework.Adapter) (chartKind, error) {
 		}},
 		SuspendPath: dotted(kind.SuspendPath), MarkedBySuspend: kind.MarkedBySuspend, Native: kind.Native,
 		ShowsQueuing: showsQueuing, Reads: readsOf(kind),
-		Needs: kind.Doc.Needs,
+		Needs: kind.Doc.Needs, PodLabel: kind.PodLabel,
 	}
 	for _, owner := range kind.Owners {
 		found.Owners = append(found.Owners, chartOwner{Kind: owner.Kind, Group: owner.Group})
@@ -163,6 +166,9 @@ func (k *chartKind) join(other chartKind) error {
 func check(data chartData) error {
 	policies := map[string]string{}
 	for _, kind := range data.Kinds {
+		if kind.PodLabel.Key == "" {
+			return fmt.Errorf("kind %s has no PodLabel, so its pods could not be found after it is deleted and they are orphaned", kind.Kind)
+		}
 		policy := strings.ToLower(kind.Kind)
 		if other, there := policies[policy]; there {
 			return fmt.Errorf("kind %s of groups %s and %s would have the same hold policy", kind.Kind, kind.Group, other)

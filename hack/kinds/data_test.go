@@ -21,6 +21,7 @@ func (k kindOnly) Kind() framework.Kind { return k.kind }
 func aKind(change func(*framework.Kind)) framework.Adapter {
 	kind := framework.Kind{
 		Name: "widget", Resource: "widgets", SuspendPath: []string{"spec", "policy", "suspend"}, ManagedBy: "example.com/widgets",
+		PodLabel:         framework.PodLabel{Key: "example.com/widget"},
 		GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"},
 	}
 	change(&kind)
@@ -95,6 +96,7 @@ func TestWhatThePoliciesCannotSayIsRefused(t *testing.T) {
 		{"two operators of one version", none, func(k *framework.Kind) {
 			k.Name, k.ManagedBy, k.OlderVersions = "widgetv2", "example.com/others", []string{"v1beta1"}
 		}, "depends on the version"},
+		{"a kind without a label of its pods", func(k *framework.Kind) { k.PodLabel = framework.PodLabel{} }, nil, "no PodLabel"},
 		{"two kinds of one name", none, func(k *framework.Kind) { k.Name, k.Group = "other", "other.example.com" }, "same hold policy"},
 	}
 	for _, test := range tests {

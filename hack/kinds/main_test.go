@@ -56,7 +56,7 @@ func TestEachFileGetsANewKind(t *testing.T) {
 		{"charts/kube-queue/values.yaml", valuesComment(adapters), []string{", widget (or gadget). For ", " and widget, objects that are suspended"}},
 		{"charts/kube-queue/README.md", valuesRow(adapters), []string{", widget (or gadget). For "}},
 		{"hack/deploy-values.yaml", enabled(namesOf(adapters)), []string{", workflow, widget]\n"}},
-		{"pkg/generated/kinds/kinds.go", goFile(data), []string{`"Widget", "Workflow"`}},
+		{"pkg/generated/kinds/kinds.go", goFile(data), []string{`"Widget", "Workflow"`, `{Kind: "Widget", Key: "example.com/widget", IsUID: false},`}},
 		{"README.md", block("kinds", tested), []string{"| [Widget](docs/tasks/run-widget.md) | JobSet "}},
 		{"examples/README.md", block("kinds", exampleTable([]samples.Sample{widget})), []string{
 			"| [widget.yaml](widget.yaml) | [Widget](../docs/tasks/run-widget.md) `example.com/v1` | cpu 2, memory 1Gi |"}},

@@ -129,7 +129,12 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 	if unit.Status.DequeueTime != nil {
 		u.DequeuedAt = unit.Status.DequeueTime.Time
 	}
-	u.Demand, err = r.demand(unit)
+	admitted := unit
+	if u.Over { // its pods alone decide what it is charged, but it counts as a job
+		admitted = unit.DeepCopy()
+		admitted.Spec.Resource, admitted.Spec.PodSets = nil, nil
+	}
+	u.Demand, err = r.demand(admitted)
 	if fault != nil {
 		err = fault
 	}

@@ -162,6 +162,23 @@ func TestAUnitWhosePodsRemainIsOver(t *testing.T) {
 	}
 }
 
+func TestAUnitWhosePodsRemainIsChargedAsAJobAndItsPods(t *testing.T) {
+	names := resources.NewNames()
+	jobs := resources.Vector(nil).With(names.ID(quota.JobsResource), 1)
+	for reason, want := range map[wellknown.Reason]bool{wellknown.ReasonPodsRemain: true, "": false} {
+		u, err := newTestReader(names).read(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+			u.Spec.Resource = corev1.ResourceList{"cpu": resource.MustParse("2")}
+			u.Status.Phase, u.Status.Reason = "Running", reason
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := u.Demand.Requests.Equal(jobs); got != want {
+			t.Errorf("reason %q: the demand is %v", reason, u.Demand.Requests)
+		}
+	}
+}
+
 func TestAFinishedUnitIsKeptByKeyAndPhaseAlone(t *testing.T) {
 	compact, err := compactor{keepNothing}.compact(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 		u.Status.Phase = "Succeeded"

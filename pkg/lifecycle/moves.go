@@ -110,7 +110,7 @@ func Moves() []Move {
 		{LowerRequests, From{Phases: phases(dequeued, running), Evictions: []Eviction{EvictionNone}},
 			To{Also: "lower spec.resource, spec.podSets"}, Extensions, "the spec of the released job requests less. Still charged, less"},
 		{MarkRemains, From{Phases: holding}, To{Phases: phases(running), Reason: wellknown.ReasonPodsRemain}, Extensions,
-			"the job ended 2 s ago, and an object that owns pods of it still exists. Still charged"},
+			"the job ended 2 s ago, and an object that owns pods of it still exists; or it is gone, and pods of it are left. Still charged"},
 		{MarkFinished, From{Phases: live}, To{Phases: phases(succeeded, failed)}, Extensions,
 			"the job has ended and none of its objects remain, or it is gone and a finalizer keeps the unit; the controller then uncharges the unit"},
 		{Evict, From{Phases: holding, Evictions: []Eviction{EvictionNone}}, To{Evicted: metav1.ConditionTrue, Reasons: []wellknown.Reason{
@@ -148,7 +148,7 @@ func Moves() []Move {
 			"the job left the queue, or is being deleted; Dequeued: before its release"},
 		{Collect, From{Phases: all}, To{Gone: true}, Collector, "the job is gone"},
 		{DeleteOrphan, From{Phases: all}, To{Gone: true}, Extensions,
-			"the job is gone and was deleted without its dependents"},
+			"the job is gone and was deleted without its dependents, and no pod of it is left if the unit holds quota"},
 	}
 }
 

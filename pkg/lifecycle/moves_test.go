@@ -105,7 +105,10 @@ func TestEachStatusMakesItsMoveFromWhereverThatBegins(t *testing.T) {
 		MarkInvalid: {func(*v1alpha1.QueueUnit) Status { return Invalid("m") }},
 		Dequeue:     {func(*v1alpha1.QueueUnit) Status { return Dequeued(place, 1, micro) }},
 		MarkRunning: {Running},
-		MarkRemains: {func(u *v1alpha1.QueueUnit) Status { return Remains(u, "rayclusters a") }},
+		MarkRemains: {
+			func(u *v1alpha1.QueueUnit) Status { return Remains(u, false, "RayCluster a") },
+			func(u *v1alpha1.QueueUnit) Status { return Remains(u, true, "Pod a") },
+		},
 		MarkFinished: {
 			func(u *v1alpha1.QueueUnit) Status { return Finished(u, true, "", "", now) },
 			func(u *v1alpha1.QueueUnit) Status { return Finished(u, false, "", "", now) },

@@ -62,11 +62,14 @@ func Running(unit *v1alpha1.QueueUnit) Status {
 	return withoutRetired(unit, Status{"phase": v1alpha1.PhaseRunning})
 }
 
-// Remains reports why a unit whose job has ended still holds its quota: remains names the object
-// that still exists.
-func Remains(unit *v1alpha1.QueueUnit, remains string) Status {
-	return withoutRetired(unit, Status{"phase": v1alpha1.PhaseRunning, "reason": wellknown.ReasonPodsRemain, "message": Shorten(fmt.Sprintf(
-		"the job has ended, but %s still exists and keeps the quota until it is deleted", remains))})
+// Remains reports why a unit whose job has ended, or is gone, still holds its quota: remains names the
+// object that still exists.
+func Remains(unit *v1alpha1.QueueUnit, gone bool, remains string) Status {
+	message := fmt.Sprintf("the job has ended, but %s still exists and keeps the quota until it is deleted", remains)
+	if gone {
+		message = fmt.Sprintf("the job is gone, but what is left of it, such as %s, keeps the quota until it ends or is deleted", remains)
+	}
+	return withoutRetired(unit, Status{"phase": v1alpha1.PhaseRunning, "reason": wellknown.ReasonPodsRemain, "message": Shorten(message)})
 }
 
 // Finished ends a unit. It sets the phase, and the reason of the job if the API server accepts it.

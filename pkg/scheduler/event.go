@@ -75,8 +75,9 @@ type Facts struct {
 	// Evicted is whether the eviction of a unit that holds quota has been written. The unit holds
 	// the quota until the job has stopped.
 	Evicted bool
-	// Over is whether the job has ended and its unit holds quota only until the remaining objects of
-	// the job are deleted. Such a unit is not evicted.
+	// Over is whether the job has ended or is gone and its unit holds quota only until the remaining
+	// pods and objects of the job are gone. Such a unit is not evicted, and its Demand has no requests
+	// of pods.
 	Over bool
 	// Stopped is whether the job of a unit that holds quota has stopped. The unit is then requeued,
 	// which frees its quota.

@@ -173,14 +173,15 @@ func (s *Scheduler) terminating() map[quota.Space]int64 {
 }
 
 // showOverQuota requests the writes with which units show that their pods exceed what was admitted
-// while one of these spaces is above its limit, and no longer show it otherwise.
+// while one of these spaces is above its limit, and no longer show it otherwise. A unit whose job is over
+// does not show it: nothing of what was admitted is charged any more.
 func (s *Scheduler) showOverQuota(over []quota.Space) {
 	o := &s.over
 	o.messages = nil
 	if len(over) > 0 {
 		o.messages = map[*unit]string{}
 		for id, h := range s.holders {
-			if len(h.units) == 0 || !h.units[0].Phase.holdsQuota() || h.units[0].charged == nil {
+			if len(h.units) == 0 || !h.units[0].Phase.holdsQuota() || h.units[0].charged == nil || h.units[0].Over {
 				continue
 			}
 			if message := s.overMessage(h.units[0], s.pods.Lasting(id), over); message != "" {
@@ -220,7 +221,7 @@ func (s *Scheduler) staysOverQuota(u *unit) bool {
 	if s.over.messages[u] != "" {
 		return true
 	}
-	return u.charged != nil && u.holder != nil && s.overMessage(u, s.pods.Lasting(u.holder.Holder), s.over.pending) != ""
+	return u.charged != nil && u.holder != nil && !u.Over && s.overMessage(u, s.pods.Lasting(u.holder.Holder), s.over.pending) != ""
 }
 
 // overMessage returns what a unit shows whose pods request more than was admitted of a resource whose

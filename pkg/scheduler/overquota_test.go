@@ -55,7 +55,7 @@ func expectOverQuota(t *rapid.T, w *world) {
 				return exceeded[quota.Space{Node: n, Resource: a.ID}]
 			})
 		}
-		if over = over && holds(u); over != u.OverQuota {
+		if over = over && holds(u) && !u.Over; over != u.OverQuota {
 			t.Fatalf("unit %s: OverQuota is %t, want %t; its pods request %v, admitted was %v", key, u.OverQuota, over, requested, u.Demand.Requests)
 		}
 	}
@@ -118,6 +118,20 @@ func TestAQuotaAboveItsLimitIsReportedAfterTenSeconds(t *testing.T) {
 	}
 	if !holds(w.units["a/next"]) {
 		t.Error("the quota is below its limit, but the next unit waits")
+	}
+}
+
+func TestAUnitWhoseJobIsOverDoesNotShowThatItHasGrown(t *testing.T) {
+	w, pod := grownWorld(t)
+	pod("p0", 6, false)
+	w.after(11 * time.Second)
+	if !w.units["a/grown"].OverQuota {
+		t.Fatal("it does not show it while its job runs")
+	}
+	w.write("a/grown", func(u *scheduler.Unit) { u.Phase, u.Over = scheduler.Running, true })
+	w.after(11 * time.Second)
+	if w.units["a/grown"].OverQuota || len(w.excesses()) != 1 {
+		t.Errorf("OverQuota is %t, excesses are %+v", w.units["a/grown"].OverQuota, w.excesses())
 	}
 }
 

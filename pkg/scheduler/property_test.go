@@ -150,7 +150,11 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 			})
 		},
 		"end, and leave something behind": func(t *rapid.T) {
-			w.write(pick("unit"), func(u *scheduler.Unit) { u.Over = u.Phase == scheduler.Running })
+			w.write(pick("unit"), func(u *scheduler.Unit) {
+				if u.Over = u.Phase == scheduler.Running; u.Over {
+					u.Demand.Requests = w.demand(nil).Requests
+				}
+			})
 		},
 		"end": func(t *rapid.T) {
 			w.write(pick("unit"), func(u *scheduler.Unit) {

@@ -102,6 +102,25 @@ func TestHeldAfterEnd(t *testing.T) {
 			s.create(admin, trees, fourCPU)
 			s.tfjob("a", 3).admit().finish()
 		}, breaks: []string{"held-after-end"}},
+		{name: "a unit whose job is gone may show that pods are left", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.abandoned("PodsRemain")
+			p.pods[0].removePod(admin)
+			s.wait(19 * time.Second)
+			p.unit.remove(extensions)
+		}},
+		{name: "but must show it", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			s.abandoned("")
+			s.tfjob("b", 1)
+		}, breaks: []string{"held-after-end"}},
+		{name: "and only while one is left", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.abandoned("PodsRemain")
+			p.pods[0].removePod(admin)
+			s.wait(21 * time.Second)
+			p.unit.remove(extensions)
+		}, breaks: []string{"held-after-end"}},
 		{name: "a unit whose job is gone is reported", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			s.tfjob("a", 3).admit().job.remove(admin)
@@ -569,4 +588,14 @@ func TestWriteBudget(t *testing.T) {
 			s.tfjob("a", 1)
 		}, breaks: []string{"status-rate"}},
 	})
+}
+
+// abandoned admits a job and deletes it, but not its pod. A minute later its unit still holds quota, with
+// the reason.
+func (s *script) abandoned(reason string) *play {
+	p := s.tfjob("a", 3).admit()
+	p.job.remove(admin)
+	p.unit.patchStatus(extensions, "status.phase", "Running", "status.reason", reason)
+	s.wait(time.Minute)
+	return p
 }

@@ -295,17 +295,25 @@ func TestADeletedJobGivesItsQuotaBack(t *testing.T) {
 	l.WaitForPhase("Job", "running", "Running")
 	l.Apply(job{name: "queued", cpu: "2", runs: time.Hour}.String() + job{name: "next", cpu: "1", runs: time.Second}.String())
 	l.WaitForReason("Job", "queued", "QuotaExceeded")
-	for _, how := range []string{"background", "orphan"} {
-		name := map[string]string{"background": "queued", "orphan": "running"}[how]
-		out, err := suite.Kubectl(t.Context(), "-n", l.Namespace, "delete", "job", name, "--cascade="+how)
-		if err != nil {
+	remove := func(name, how string) {
+		t.Helper()
+		if out, err := suite.Kubectl(t.Context(), "-n", l.Namespace, "delete", "job", name, "--cascade="+how); err != nil {
 			t.Fatal(err, out)
 		}
+	}
+	hasNoUnit := func(name string) {
+		t.Helper()
 		harness.Eventually(t, 30*time.Second, "the unit of "+name+" is gone", func() (bool, string) { return l.Unit("Job", name) == nil, "it is there" })
 	}
+	remove("queued", "background")
+	hasNoUnit("queued")
+	remove("running", "orphan")
+	l.WaitForReason("Job", "running", "PodsRemain") // its pod continues
+	l.WaitForReason("Job", "next", "QuotaExceeded")
+	harness.Must(t, l.Kube.CoreV1().Pods(l.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	hasNoUnit("running")
 	l.WaitForPhase("Job", "next", "Succeeded")
 	l.ExpectFree()
-	harness.Must(t, l.Kube.CoreV1().Pods(l.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{})) // the orphans
 }
 
 func TestTheControllerRestartsFromTheObjectsAlone(t *testing.T) {

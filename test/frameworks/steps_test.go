@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/test/audit"
 	"kube-queue.dev/kube-queue/test/harness"
 )
@@ -139,6 +140,23 @@ func (s *story) delete(name string, cascade metav1.DeletionPropagation) {
 	s.t.Helper()
 	harness.Must(s.t, s.objects().Delete(s.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &cascade}))
 	harness.Eventually(s.t, time.Minute, fmt.Sprintf("%s %s and its unit are gone", s.kind, name), func() (bool, string) {
+		_, err := s.objects().Get(s.t.Context(), name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err) && s.Unit(s.kind, name) == nil, fmt.Sprint("job: ", err, ", unit: ", s.Unit(s.kind, name) != nil)
+	})
+}
+
+// deleteRunning deletes a running job and keeps its pods, which keep its unit until they are gone.
+func (s *story) deleteRunning(name string) {
+	s.t.Helper()
+	cascade := orphan
+	harness.Must(s.t, s.objects().Delete(s.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &cascade}))
+	// The Spark operator deletes the driver with the job, and Trainer may own the JobSet again, so that
+	// it is not orphaned.
+	if s.kind != "SparkApplication" && s.sample.Related.Resource == "" {
+		s.WaitForReason(s.kind, name, wellknown.ReasonPodsRemain)
+	}
+	harness.Eventually(s.t, 2*time.Minute, fmt.Sprintf("%s %s, its orphans and its unit are gone", s.kind, name), func() (bool, string) {
+		s.ClearOrphans(name)
 		_, err := s.objects().Get(s.t.Context(), name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err) && s.Unit(s.kind, name) == nil, fmt.Sprint("job: ", err, ", unit: ", s.Unit(s.kind, name) != nil)
 	})

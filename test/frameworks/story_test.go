@@ -109,7 +109,7 @@ func (s *story) suspendedAndDeleted() {
 }
 
 // deletedWhileRunning: next runs. Each waiting job gets the quota of the job that is suspended by
-// hand, or deleted, even while the orphans of that job run.
+// hand, or deleted, once the orphans of that job are gone.
 func (s *story) deletedWhileRunning() {
 	s.submit(job{name: "last", runs: harness.UntilFinished})
 	s.expectWaits("last")
@@ -124,9 +124,8 @@ func (s *story) deletedWhileRunning() {
 
 	s.submit(job{name: "after", runs: harness.UntilFinished})
 	s.expectWaits("after")
-	s.delete("last", orphan)
+	s.deleteRunning("last")
 	s.WaitForPhase(s.kind, "after", v1alpha1.PhaseDequeued, v1alpha1.PhaseRunning)
 	s.expectReleased("after")
-	s.ClearOrphans("last")
 	s.delete("after", background)
 }

@@ -52,7 +52,7 @@ func (r *reconciler) act(ctx context.Context, o *observation, action decision.Ac
 	case decision.MarkRunning:
 		return r.patchUnitStatus(ctx, o, lifecycle.Running(o.unit))
 	case decision.MarkRemains:
-		return r.patchUnitStatus(ctx, o, lifecycle.Remains(o.unit, o.state.Remains))
+		return r.patchUnitStatus(ctx, o, lifecycle.Remains(o.unit, false, o.state.Remains))
 	case decision.MarkFinished:
 		return r.finish(ctx, o)
 	}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -41,6 +42,7 @@ type Options struct {
 type Framework struct {
 	opts        Options
 	client      versioned.Interface
+	metadata    metadata.Interface
 	discovery   discovery.DiscoveryInterface
 	units       *unitCache
 	cluster     *listedCluster
@@ -60,11 +62,15 @@ func New(opts Options) (*Framework, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating a Kubernetes client: %w", err)
 	}
+	objects, err := metadata.NewForConfig(opts.Config)
+	if err != nil {
+		return nil, fmt.Errorf("creating a client for metadata: %w", err)
+	}
 	units, err := newUnitCache(opts.Config)
 	if err != nil {
 		return nil, err
 	}
-	f := &Framework{opts: opts, client: client, discovery: kube.Discovery(), units: units}
+	f := &Framework{opts: opts, client: client, metadata: objects, discovery: kube.Discovery(), units: units}
 	if f.cluster, err = newCluster(kube, opts.Rules, f.clusterChanged); err != nil {
 		return nil, err
 	}

@@ -24,15 +24,16 @@ const (
 )
 
 // clear deletes units whose jobs are gone and that nothing else deletes: deleting the
-// job may orphan them. It returns when to check again.
+// job may orphan them. It keeps a unit while pods of its job are left. It returns when to
+// check again.
 func (r *reconciler) clear(ctx context.Context, leftovers []*v1alpha1.QueueUnit, now time.Time) (time.Duration, error) {
 	var after time.Duration
 	for _, unit := range leftovers {
 		if unit.DeletionTimestamp != nil && unit.Status.Phase.Ended() {
 			continue
 		}
-		if left := collectorGrace - r.memory.goneFor(unit.UID, now); left > 0 {
-			after = sooner(after, left)
+		if wait := r.memory.lookIn(unit.UID, now, collectorGrace); wait > 0 {
+			after = sooner(after, wait)
 			continue
 		}
 		wait, err := r.clearOne(ctx, unit, now)
@@ -44,9 +45,9 @@ func (r *reconciler) clear(ctx context.Context, leftovers []*v1alpha1.QueueUnit,
 	return after, nil
 }
 
-// clearOne deletes the unit if the API server itself reports that its job is gone. It ends
-// a unit that is being deleted and that somebody's finalizer keeps, because it would hold
-// its quota until then.
+// clearOne deletes the unit if the API server itself reports that its job is gone and that
+// no pod of it is left. It ends a unit that is being deleted and that somebody's finalizer
+// keeps, because it would hold its quota until then.
 func (r *reconciler) clearOne(ctx context.Context, unit *v1alpha1.QueueUnit, now time.Time) (time.Duration, error) {
 	ref := unit.Spec.ConsumerRef
 	job, err := r.jobs.Get(ctx, unit.Namespace, ref.Name)
@@ -61,6 +62,15 @@ func (r *reconciler) clearOne(ctx context.Context, unit *v1alpha1.QueueUnit, now
 		gone := &observation{key: types.NamespacedName{Namespace: unit.Namespace, Name: ref.Name}, unit: unit, now: now}
 		return 0, r.patchUnitStatus(ctx, gone, lifecycle.Finished(unit, false, string(wellknown.ReasonJobDeleted), "the job was deleted", metav1.NewTime(now)))
 	}
+	if unit.Status.Phase.HoldsQuota() {
+		left, err := r.leftOf(ctx, unit, now)
+		if err != nil {
+			return 0, err
+		}
+		if left != "" {
+			return leftAgain, r.keep(ctx, unit, left, now)
+		}
+	}
 	err = r.client.QueueUnits(unit.Namespace).Delete(ctx, unit.Name, metav1.DeleteOptions{
 		Preconditions:     &metav1.Preconditions{UID: &unit.UID},
 		PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
@@ -70,6 +80,18 @@ func (r *reconciler) clearOne(ctx context.Context, unit *v1alpha1.QueueUnit, now
 	}
 	klog.FromContext(ctx).Info("Deleted a unit whose job is gone", "unit", klog.KObj(unit), "uid", ref.UID)
 	return 0, nil
+}
+
+// keep reports once on a unit whose job is gone what is left of the job.
+func (r *reconciler) keep(ctx context.Context, unit *v1alpha1.QueueUnit, left string, now time.Time) error {
+	if unit.Status.Phase != v1alpha1.PhaseRunning || unit.Status.Reason != wellknown.ReasonPodsRemain {
+		if _, err := r.sendUnit(ctx, unit, "status", lifecycle.Remains(unit, true, left), nil); err != nil {
+			return err
+		}
+		klog.FromContext(ctx).Info("Kept a unit whose job is gone", "unit", klog.KObj(unit), "uid", unit.Spec.ConsumerRef.UID, "left", left)
+	}
+	r.memory.lookAt(unit.UID, now.Add(leftAgain))
+	return nil
 }
 
 // unserved reports whether the kind is not served, as opposed to a missing object.

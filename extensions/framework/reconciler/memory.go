@@ -23,8 +23,8 @@ type memory struct {
 	// measured, by the job's UID: the versions of the objects of a released job that does not
 	// request less than was admitted.
 	measured map[types.UID]string
-	// gone, by the unit's UID: since when its job has been missing.
-	gone map[types.UID]time.Time
+	// look, by the unit's UID: when to check a unit whose job is missing.
+	look map[types.UID]time.Time
 }
 
 // awaited is what the informers must show before the next decision.
@@ -58,7 +58,7 @@ func newMemory() *memory {
 		awaited:  map[types.NamespacedName]awaited{},
 		began:    map[types.UID][facts]time.Time{},
 		measured: map[types.UID]string{},
-		gone:     map[types.UID]time.Time{},
+		look:     map[types.UID]time.Time{},
 	}
 }
 
@@ -124,23 +124,31 @@ func (m *memory) since(job types.UID, what fact, is bool, now time.Time) time.Ti
 	return began[what]
 }
 
-// goneFor returns how long the unit's job has been missing.
-func (m *memory) goneFor(unit types.UID, now time.Time) time.Duration {
+// lookIn returns how long to wait before a unit whose job is missing is checked. The first
+// call begins the wait.
+func (m *memory) lookIn(unit types.UID, now time.Time, first time.Duration) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	since, known := m.gone[unit]
+	at, known := m.look[unit]
 	if !known {
-		m.gone[unit] = now
-		return 0
+		at = now.Add(first)
+		m.look[unit] = at
 	}
-	return now.Sub(since)
+	return at.Sub(now)
+}
+
+// lookAt sets when to check the unit again.
+func (m *memory) lookAt(unit types.UID, at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.look[unit] = at
 }
 
 // forgetUnit and forgetJob remove what is remembered about them.
 func (m *memory) forgetUnit(unit types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.gone, unit)
+	delete(m.look, unit)
 }
 
 func (m *memory) forgetJob(job types.UID) {

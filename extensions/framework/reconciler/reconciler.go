@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -42,11 +43,13 @@ type reconciler struct {
 	related cache.SharedIndexInformer
 	units   *unitCache
 	client  schedulingclient.QueueUnitsGetter
-	cluster decision.Cluster
-	events  EventSink
-	clock   clock.WithTicker
-	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
-	lanes   *lanes
+	// metadata reads what is left of jobs that are gone.
+	metadata metadata.Interface
+	cluster  decision.Cluster
+	events   EventSink
+	clock    clock.WithTicker
+	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	lanes    *lanes
 	// arrivals records the order in which jobs are taken from the queue.
 	arrivals *arrival.Sender
 	memory   *memory
@@ -62,7 +65,7 @@ func newReconciler(f *Framework, adapter framework.Adapter) (*reconciler, error)
 	if err != nil {
 		return nil, err
 	}
-	remains, err := newRemains(f.opts.Config, adapter, jobs.Version)
+	remains, err := newRemains(f.opts.Config, f.metadata, adapter, jobs.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +76,7 @@ func newReconciler(f *Framework, adapter framework.Adapter) (*reconciler, error)
 	lanes := newLanes()
 	r := &reconciler{
 		adapter: adapter, kind: adapter.Kind().GroupKind(), jobs: jobs, cached: cached, remains: remains, related: related,
-		units: f.units, client: f.client.SchedulingV1alpha1(), cluster: f.cluster,
+		units: f.units, client: f.client.SchedulingV1alpha1(), metadata: f.metadata, cluster: f.cluster,
 		events: f.opts.Events, clock: f.opts.Clock, memory: newMemory(), metrics: f.opts.Metrics,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryMin, retryMax),

@@ -2,7 +2,6 @@ package reconciler
 
 import (
 	"context"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,17 +42,13 @@ func (s remainsSource) Watch(ctx context.Context, namespace string, opts metav1.
 }
 
 // newRemains caches the objects of Kind.Remains; nil if the kind has none.
-func newRemains(config *rest.Config, adapter framework.Adapter, version func() string) (cache.SharedIndexInformer, error) {
+func newRemains(config *rest.Config, client metadata.Interface, adapter framework.Adapter, version func() string) (cache.SharedIndexInformer, error) {
 	kind := adapter.Kind()
 	if kind.Remains == "" {
 		return nil, nil
 	}
 	if reader, scales := adapter.(framework.ScaledReader); scales {
 		return newScaled(config, kind, reader, version)
-	}
-	client, err := metadata.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("creating a client for %s: %w", kind.Remains, err)
 	}
 	source := remainsSource{client: client, kind: kind, version: version}
 	return lenient.InformerOf(source, kind.Remains, cache.Indexers{byController: indexController}, slimRemains)

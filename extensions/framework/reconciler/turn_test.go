@@ -64,7 +64,7 @@ func TestOneRequestThatHangsDoesNotHoldUpItsNamespace(t *testing.T) {
 	if err := f.units.GetIndexer().Add(left); err != nil {
 		t.Fatal(err)
 	}
-	r.memory.goneFor(left.UID, noon.Add(-collectorGrace))
+	r.memory.lookAt(left.UID, noon)
 	for _, name := range []string{"first", "second"} {
 		held := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID(name), ResourceVersion: "1"},
 			Spec: batchv1.JobSpec{Suspend: new(true)}}

@@ -7,6 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 )
 
 func (r *reconciler) patchUnitStatus(ctx context.Context, o *observation, fields map[string]any) error {
@@ -15,21 +17,26 @@ func (r *reconciler) patchUnitStatus(ctx context.Context, o *observation, fields
 
 // patchUnit patches spec or status, and annotations together with the spec.
 func (r *reconciler) patchUnit(ctx context.Context, o *observation, part string, fields, annotations map[string]any) error {
-	data, err := unitPatch(o.unit, part, fields, annotations)
+	version, err := r.sendUnit(ctx, o.unit, part, fields, annotations)
+	r.awaitUnit(o, version, err)
+	return err
+}
+
+// sendUnit patches the unit without awaiting the result, and returns its new version.
+func (r *reconciler) sendUnit(ctx context.Context, unit *v1alpha1.QueueUnit, part string, fields, annotations map[string]any) (version string, err error) {
+	data, err := unitPatch(unit, part, fields, annotations)
 	if err != nil {
-		return err
+		return "", err
 	}
 	var subresources []string
 	if part != "spec" {
 		subresources = append(subresources, part)
 	}
-	patched, err := r.client.QueueUnits(o.unit.Namespace).Patch(ctx, o.unit.Name, types.MergePatchType, data, metav1.PatchOptions{}, subresources...)
+	patched, err := r.client.QueueUnits(unit.Namespace).Patch(ctx, unit.Name, types.MergePatchType, data, metav1.PatchOptions{}, subresources...)
 	if err != nil {
-		r.awaitUnit(o, "", err)
-		return fmt.Errorf("patching the %s of QueueUnit %s/%s: %w", part, o.unit.Namespace, o.unit.Name, err)
+		return "", fmt.Errorf("patching the %s of QueueUnit %s/%s: %w", part, unit.Namespace, unit.Name, err)
 	}
-	r.awaitUnit(o, patched.ResourceVersion, nil)
-	return nil
+	return patched.ResourceVersion, nil
 }
 
 // patchJob patches the job and awaits the result.

@@ -1,41 +1,53 @@
 package podwatch
 
 import (
+	"cmp"
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/generated/kinds"
 )
 
-// Labels by which operators name the job of a pod, or of an object between a job and its pods. The
-// values of the first two are UIDs, those of the others names.
-const (
-	jobSetLabel     = "jobset.sigs.k8s.io/jobset-uid"
-	jobLabel        = "batch.kubernetes.io/controller-uid"
-	rayJobLabel     = "ray.io/originated-from-cr-name"
-	rayClusterLabel = "ray.io/cluster"
-	trainingLabel   = "training.kubeflow.org/job-name"
-	sparkLabel      = "sparkoperator.k8s.io/app-name"
-	workflowLabel   = "workflows.argoproj.io/workflow"
-)
+// labels identify the job of a pod, or of an object between a job and its pods, that has lost its
+// controller.
+type labels struct {
+	// read are the labels in the order in which those of an object are read.
+	read []kinds.PodLabel
+	// names are the labels by name, by the kind of the job.
+	names map[string]string
+}
 
-// byUID and byName are in the order in which the labels of an object are read: the pod of a Job of a
-// JobSet also has the label of the Job, which is deleted together with the JobSet.
-var (
-	byUID  = []string{jobSetLabel, jobLabel}
-	byName = []string{rayClusterLabel, rayJobLabel, trainingLabel, sparkLabel, workflowLabel}
-)
+var podLabels = newLabels(kinds.PodLabels())
 
-// kindLabels are the labels by name of the kinds of jobs.
-var kindLabels = map[string]string{
-	"TFJob": trainingLabel, "PyTorchJob": trainingLabel, "MPIJob": trainingLabel,
-	"XGBoostJob": trainingLabel, "PaddleJob": trainingLabel, "JAXJob": trainingLabel,
-	"RayJob": rayJobLabel, "RayCluster": rayClusterLabel, "SparkApplication": sparkLabel, "Workflow": workflowLabel,
+// newLabels puts the labels in order. A UID is read first, because another job may have the same name.
+// That of a Job is the last UID: the pod of a Job of a JobSet also has the label of the Job, which is
+// deleted together with the JobSet.
+func newLabels(all []kinds.PodLabel) labels {
+	rank := func(l kinds.PodLabel) int {
+		switch {
+		case !l.IsUID:
+			return 2
+		case l.Kind == "Job":
+			return 1
+		}
+		return 0
+	}
+	l := labels{read: slices.Clone(all), names: map[string]string{}}
+	slices.SortStableFunc(l.read, func(a, b kinds.PodLabel) int { return cmp.Compare(rank(a), rank(b)) })
+	for _, label := range all {
+		if !label.IsUID {
+			l.names[label.Kind] = label.Key
+		}
+	}
+	return l
 }
 
 // LabelOf returns what identifies the job of a unit for pods that have lost their controller; empty if
 // its UID does, or nothing.
 func LabelOf(job schedulingv1alpha1.ConsumerReference) string {
-	return labelled(kindLabels[job.Kind], job.Name)
+	return labelled(podLabels.names[job.Kind], job.Name)
 }
 
 // labelled returns the identifier of the object that the label names. It is no UID.
@@ -55,15 +67,15 @@ func ownerOf(o metav1.Object) (id string, orphan bool) {
 		}
 		return string(owners[0].UID), false
 	}
-	labels := o.GetLabels()
-	for _, label := range byUID {
-		if uid := labels[label]; uid != "" {
-			return uid, true
-		}
-	}
-	for _, label := range byName {
-		if id := labelled(label, labels[label]); id != "" {
-			return id, true
+	has := o.GetLabels()
+	for _, label := range podLabels.read {
+		value := has[label.Key]
+		switch {
+		case value == "":
+		case label.IsUID:
+			return value, true
+		default:
+			return labelled(label.Key, value), true
 		}
 	}
 	return "", false

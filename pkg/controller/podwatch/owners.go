@@ -21,7 +21,9 @@ import (
 type ownerKind struct {
 	schema.GroupVersionResource
 	// label is the label by which pods name the object; empty if they do not.
-	label    string
+	label string
+	// job is the label of the job that has the name of the object; empty if there is none.
+	job      string
 	informer cache.SharedIndexInformer
 	// missing is whether the API server has reported that it does not serve the kind.
 	missing atomic.Bool
@@ -36,13 +38,13 @@ func newOwnerKinds(config *rest.Config) ([]*ownerKind, error) {
 	}
 	kinds := []*ownerKind{
 		{GroupVersionResource: schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}},
-		{GroupVersionResource: schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayclusters"}, label: rayClusterLabel},
-		{GroupVersionResource: schema.GroupVersionResource{Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"}},
+		{GroupVersionResource: schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayclusters"}, label: podLabels.names["RayCluster"]},
+		{GroupVersionResource: schema.GroupVersionResource{Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"}, job: podLabels.names["TrainJob"]},
 	}
 	factory := metadatainformer.NewSharedInformerFactory(client, 0)
 	for _, kind := range kinds {
 		kind.informer = factory.ForResource(kind.GroupVersionResource).Informer()
-		if err := kind.informer.SetTransform(slimOwner); err != nil {
+		if err := kind.informer.SetTransform(kind.slim); err != nil {
 			return nil, fmt.Errorf("watching %s: %w", kind.Resource, err)
 		}
 		if err := kind.informer.SetWatchErrorHandlerWithContext(kind.failed); err != nil {
@@ -63,10 +65,14 @@ func (k *ownerKind) failed(ctx context.Context, r *cache.Reflector, err error) {
 	cache.DefaultWatchErrorHandler(ctx, r, err)
 }
 
-// slimOwner reduces the metadata of an object to what is stored.
-func slimOwner(object any) (any, error) {
+// slim reduces the metadata of an object to what is stored. An object that belongs to nothing may have
+// lost the job of its name.
+func (k *ownerKind) slim(object any) (any, error) {
 	if o, is := object.(*metav1.PartialObjectMetadata); is {
 		slim := slimOf(o)
+		if slim.owner == "" {
+			slim.owner = labelled(k.job, o.Name)
+		}
 		return &slim, nil
 	}
 	return object, nil

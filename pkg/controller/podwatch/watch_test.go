@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
+	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -104,13 +105,13 @@ func (d *desk) pod(metadata string, changes ...func(*corev1.Pod)) any {
 }
 
 // owner returns an object between a pod and its job as it is stored.
-func (d *desk) owner(text string) any {
+func (d *desk) owner(kind *ownerKind, text string) any {
 	d.t.Helper()
 	o := new(metav1.PartialObjectMetadata)
 	if err := yaml.UnmarshalStrict([]byte(text), o); err != nil {
 		d.t.Fatal(err)
 	}
-	stored, err := slimOwner(o)
+	stored, err := kind.slim(o)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -192,12 +193,12 @@ func TestAPodIsFoundToBeItsJobsThroughIntermediateOwners(t *testing.T) {
 			d.hold("job")
 			d.podSeen(d.pod("ownerReferences: " + c.owner))
 			for _, text := range c.between {
-				d.ownerSeen(d.kinds[0], d.owner(text))
+				d.ownerSeen(d.kinds[0], d.owner(d.kinds[0], text))
 			}
 			d.uses("job", 1)
 			d.uses("", 0)
 			for _, text := range c.between {
-				d.ownerGone(d.kinds[0], d.owner(text))
+				d.ownerGone(d.kinds[0], d.owner(d.kinds[0], text))
 			}
 			d.uses("job", 1) // it is known as long as the pod is there
 		})
@@ -222,7 +223,7 @@ func TestAPodThatLostItsControllerIsFoundByItsLabels(t *testing.T) {
 			d := newDesk(t, backend.Orphans)
 			d.podSeen(d.pod("labels: " + c.labels))
 			if c.between != "" {
-				d.ownerSeen(d.kinds[1], d.owner(c.between))
+				d.ownerSeen(d.kinds[1], d.owner(d.kinds[1], c.between))
 			}
 			d.uses("", 1)
 			d.hold("job")
@@ -233,6 +234,25 @@ func TestAPodThatLostItsControllerIsFoundByItsLabels(t *testing.T) {
 			d.uses("", 0)
 		})
 	}
+}
+
+// The JobSet of a TrainJob has its name, and no label.
+func TestAPodOfAJobSetThatLostItsTrainJobIsFoundByTheNameOfTheJobSet(t *testing.T) {
+	d := newDesk(t, backend.Orphans)
+	d.podSeen(d.pod("ownerReferences: [{uid: between, controller: true}]"))
+	d.ownerSeen(d.kinds[0], d.owner(d.kinds[0], `{metadata: {namespace: a, name: name-0, uid: between, ownerReferences: [{uid: set, controller: true}]}}`))
+	owned := `{metadata: {namespace: a, name: name, uid: set, ownerReferences: [{uid: job, controller: true}]}}`
+	d.ownerSeen(d.kinds[2], d.owner(d.kinds[2], owned))
+	d.hold("job")
+	label := LabelOf(schedulingv1alpha1.ConsumerReference{Kind: "TrainJob", Name: "name"})
+	d.ledger.Label("a", label, "job")
+	d.uses("job", 1)
+	d.ownerSeen(d.kinds[2], d.owner(d.kinds[2], `{metadata: {namespace: a, name: name, uid: set}}`))
+	d.uses("job", 1)
+	d.ownerSeen(d.kinds[2], d.owner(d.kinds[2], `{metadata: {namespace: a, name: other, uid: set}}`))
+	d.uses("job", 0)
+	d.hold("set") // a JobSet that is queued itself
+	d.uses("set", 1)
 }
 
 func TestWhichPodsWithoutAUnitCount(t *testing.T) {
@@ -295,7 +315,7 @@ func TestWhatDiffersFromTheCachesIsFoundAndHealed(t *testing.T) {
 	d.uses("", 0)
 	d.expect()
 
-	cluster := d.owner(`{metadata: {namespace: a, name: c, uid: cluster, resourceVersion: "6", ownerReferences: [{kind: RayJob, name: j, uid: job, controller: true}]}}`)
+	cluster := d.owner(d.kinds[1], `{metadata: {namespace: a, name: c, uid: cluster, resourceVersion: "6", ownerReferences: [{kind: RayJob, name: j, uid: job, controller: true}]}}`)
 	store(d.kinds[1].informer.GetStore().Add, cluster)
 	d.expect("rayclusters a/c 6: the owner of the object is not known")()
 	d.uses("job", 1)

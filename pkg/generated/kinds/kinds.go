@@ -7,3 +7,32 @@ package kinds
 func All() []string {
 	return []string{"JAXJob", "Job", "JobSet", "MPIJob", "PaddleJob", "PyTorchJob", "RayCluster", "RayJob", "SparkApplication", "TFJob", "TrainJob", "Workflow", "XGBoostJob"}
 }
+
+// PodLabel is a label that identifies the job of a pod that has lost its controller.
+type PodLabel struct {
+	// Kind of the job.
+	Kind string
+	// Key of the label.
+	Key string
+	// IsUID: the value of the label is the UID of the job. Otherwise it is the name.
+	IsUID bool
+}
+
+// PodLabels returns the labels of all kinds, in alphabetical order of the kinds.
+func PodLabels() []PodLabel {
+	return []PodLabel{
+		{Kind: "JAXJob", Key: "training.kubeflow.org/job-name", IsUID: false},
+		{Kind: "Job", Key: "batch.kubernetes.io/controller-uid", IsUID: true},
+		{Kind: "JobSet", Key: "jobset.sigs.k8s.io/jobset-uid", IsUID: true},
+		{Kind: "MPIJob", Key: "training.kubeflow.org/job-name", IsUID: false},
+		{Kind: "PaddleJob", Key: "training.kubeflow.org/job-name", IsUID: false},
+		{Kind: "PyTorchJob", Key: "training.kubeflow.org/job-name", IsUID: false},
+		{Kind: "RayCluster", Key: "ray.io/cluster", IsUID: false},
+		{Kind: "RayJob", Key: "ray.io/originated-from-cr-name", IsUID: false},
+		{Kind: "SparkApplication", Key: "sparkoperator.k8s.io/app-name", IsUID: false},
+		{Kind: "TFJob", Key: "training.kubeflow.org/job-name", IsUID: false},
+		{Kind: "TrainJob", Key: "jobset.sigs.k8s.io/jobset-name", IsUID: false},
+		{Kind: "Workflow", Key: "workflows.argoproj.io/workflow", IsUID: false},
+		{Kind: "XGBoostJob", Key: "training.kubeflow.org/job-name", IsUID: false},
+	}
+}

@@ -2,13 +2,19 @@ package checks
 
 import (
 	"container/list"
+	"slices"
 	"time"
 
 	"kube-queue.dev/kube-queue/test/audit/model"
 )
 
-// heldAfterEnd measures the time between the end of a job and the end of its unit.
+// recheck is how often job-extensions checks what is left of a job that is gone.
+const recheck = 10 * time.Second
+
+// heldAfterEnd measures the time between the end of a job and the end of its unit. A unit whose job is
+// gone may show that pods are left; it holds quota until they are gone.
 type heldAfterEnd struct {
+	kept  map[string]bool          // units that have shown that pods are left
 	late  map[string]*list.Element // by unit; nil once reported
 	order *list.List               // of *overdue, the oldest first
 }
@@ -21,14 +27,14 @@ type overdue struct {
 }
 
 func newHeldAfterEnd() inspector {
-	return &heldAfterEnd{late: map[string]*list.Element{}, order: list.New()}
+	return &heldAfterEnd{kept: map[string]bool{}, late: map[string]*list.Element{}, order: list.New()}
 }
 
 func (h *heldAfterEnd) see(w *model.World, c *model.Change, f *findings) {
 	h.expire(w, c.Write.Time, f)
 	for _, j := range []*model.Job{c.Job, w.RootOf(c.Job)} {
 		if j != nil {
-			h.follow(j)
+			h.follow(j, c.Write.Moment())
 		}
 	}
 	if c.Unit != nil {
@@ -37,7 +43,7 @@ func (h *heldAfterEnd) see(w *model.World, c *model.Change, f *findings) {
 }
 
 // follow records the units that still hold quota after the end of their job.
-func (h *heldAfterEnd) follow(j *model.Job) {
+func (h *heldAfterEnd) follow(j *model.Job, now model.Moment) {
 	since := j.Ended
 	if since.IsZero() {
 		since = j.Gone
@@ -47,10 +53,35 @@ func (h *heldAfterEnd) follow(j *model.Job) {
 		switch {
 		case since.IsZero() || !u.Facts.Holds():
 			h.forget(u)
-		case !known:
-			h.late[u.UID] = h.order.PushBack(&overdue{u, j, since, u.Facts.Phase})
+		case u.Facts.PodsRemain() && podsLeft(j):
+			h.forget(u)
+			h.kept[u.UID] = true
+		case known:
+		case h.kept[u.UID]:
+			now.Time = now.Time.Add(recheck)
+			h.add(&overdue{u, j, now, u.Facts.Phase})
+		default:
+			h.add(&overdue{u, j, since, u.Facts.Phase})
 		}
 	}
+}
+
+// podsLeft reports whether pods of a job that is gone still exist.
+func podsLeft(j *model.Job) bool {
+	return !j.Gone.IsZero() && (len(j.Clusters) > 0 || slices.ContainsFunc(j.Pods, (*model.Pod).Live))
+}
+
+// add inserts in the order of time.
+func (h *heldAfterEnd) add(o *overdue) {
+	at := h.order.Back()
+	for at != nil && at.Value.(*overdue).since.Time.After(o.since.Time) {
+		at = at.Prev()
+	}
+	if at == nil {
+		h.late[o.unit.UID] = h.order.PushFront(o)
+		return
+	}
+	h.late[o.unit.UID] = h.order.InsertAfter(o, at)
 }
 
 // forget removes a unit, whether or not it was reported.
@@ -82,6 +113,7 @@ func (h *heldAfterEnd) seeUnit(w *model.World, c *model.Change, f *findings) {
 	u, now, was := c.Unit, c.Unit.Facts, c.UnitWas
 	if !u.Gone.IsZero() || !now.Holds() {
 		h.forget(u)
+		delete(h.kept, u.UID)
 	}
 	if was == nil || c.Same || !now.Ended() || was.Ended() || now.Row == nil {
 		return

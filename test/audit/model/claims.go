@@ -153,7 +153,9 @@ func Demand(held *Claim) (Amounts, place) {
 	asked := Amounts{}
 	if held.Unit != nil {
 		at = place{held.Unit.Namespace, held.Unit.Facts.quotaName, held.Unit.Facts.Quota}
-		asked = held.Unit.Facts.Total
+		if !held.Unit.Facts.PodsRemain() { // otherwise only its pods count
+			asked = held.Unit.Facts.Total
+		}
 	}
 	if held.Job != nil {
 		at.Namespace = held.Job.Namespace

@@ -48,6 +48,10 @@ func (u *UnitFacts) Holds() bool {
 	return u != nil && (u.Phase == Reserved || u.Phase == Dequeued || u.Phase == Running)
 }
 
+// PodsRemain reports whether the unit shows that it holds quota only because something of its job is
+// left.
+func (u *UnitFacts) PodsRemain() bool { return u.Phase == Running && u.reason == "PodsRemain" }
+
 func (u *UnitFacts) Ended() bool {
 	return u.Phase == string(Succeeded) || u.Phase == string(Failed)
 }

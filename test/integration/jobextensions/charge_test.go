@@ -138,7 +138,13 @@ func TestAFinalizerOnAUnitDoesNotKeepItsQuota(t *testing.T) {
 			s.finalize(`["example.com/keep"]`)
 			s.admit()
 			s.inPhase(v1alpha1.PhaseRunning)
-			s.must(s.jobs.Delete(t.Context(), "a", metav1.DeleteOptions{PropagationPolicy: &propagation}))
+			if propagation == metav1.DeletePropagationOrphan {
+				pod := s.onlyPod()
+				s.orphan()
+				s.removePod(pod) // which would keep the unit
+			} else {
+				s.must(s.jobs.Delete(t.Context(), "a", metav1.DeleteOptions{PropagationPolicy: &propagation}))
+			}
 			ended := s.inPhase(v1alpha1.PhaseFailed)
 			if ended.Status.Conditions[0].Reason != string(wellknown.ReasonJobDeleted) {
 				t.Errorf("the conditions are %s, want reason JobDeleted", asJSON(ended.Status.Conditions))

@@ -53,8 +53,8 @@ const (
 	ReasonTerminating Reason = "Terminating"
 )
 
-// ReasonPodsRemain of a running unit means that its job has ended and that an object of the job
-// that has pods still exists and keeps the quota.
+// ReasonPodsRemain of a running unit means that its job has ended or is gone, and that a pod of the
+// job, or an object that has pods, still exists and keeps the quota.
 const ReasonPodsRemain Reason = "PodsRemain"
 
 // Reasons of the condition OverQuota.

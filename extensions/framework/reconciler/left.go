@@ -1,0 +1,102 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+)
+
+const (
+	// leftAgain is when to check again what is left of a job that is gone.
+	leftAgain = 10 * time.Second
+	// leftPage limits the objects of one request.
+	leftPage = 100
+)
+
+// leftOf returns kind and name of a pod, or of an object that owns pods, that is left of
+// the unit's job, which is gone; empty for none.
+func (r *reconciler) leftOf(ctx context.Context, unit *v1alpha1.QueueUnit, now time.Time) (string, error) {
+	kind, job := r.adapter.Kind(), unit.Spec.ConsumerRef
+	selector, err := labels.ValidatedSelectorFromSet(labels.Set{kind.PodLabel.Key: kind.PodLabel.Value(job.Name, job.UID)})
+	if err != nil {
+		return "", nil // no object can have the label
+	}
+	labelled := metav1.ListOptions{LabelSelector: selector.String()}
+	// A label with the name of the job may mean another job of that name, which then
+	// controls the object.
+	belongs := func(o *metav1.PartialObjectMetadata) bool {
+		controller := metav1.GetControllerOfNoCopy(o)
+		return controller == nil || controller.UID == job.UID
+	}
+	if kind.Remains != "" {
+		resource := schema.GroupVersionResource{Group: kind.Group, Version: r.jobs.Version(), Resource: kind.Remains}
+		left, err := r.first(ctx, resource, unit.Namespace, labelled, belongs)
+		if left != "" || err != nil {
+			return named(kind.RemainsKind, left), err
+		}
+	}
+	all := kind.PodLabel.IsUID
+	if related := kind.Related; !all && related.Resource != "" {
+		resource := related.GroupVersion().WithResource(related.Resource)
+		sameName := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, job.Name).String()}
+		left, err := r.first(ctx, resource, unit.Namespace, sameName, belongs)
+		if err != nil {
+			return "", err
+		}
+		all = left != "" // controls the objects that control the pods
+	}
+	labelled.FieldSelector = notOver
+	left, err := r.first(ctx, corev1.SchemeGroupVersion.WithResource("pods"), unit.Namespace, labelled, func(pod *metav1.PartialObjectMetadata) bool {
+		return (all || belongs(pod)) && !graceOver(pod, now)
+	})
+	return named("Pod", left), err
+}
+
+// notOver selects the pods that have not ended.
+var notOver = fields.AndSelectors(
+	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
+	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed))).String()
+
+// graceOver reports whether the pod is being deleted and no longer counts, although it may
+// still exist on a lost node.
+func graceOver(pod *metav1.PartialObjectMetadata, now time.Time) bool {
+	if pod.DeletionTimestamp == nil || pod.DeletionGracePeriodSeconds == nil {
+		return false
+	}
+	return !now.Before(pod.DeletionTimestamp.Add(time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second))
+}
+
+// first returns the name of the first object that is wanted; empty if there is none.
+func (r *reconciler) first(ctx context.Context, resource schema.GroupVersionResource, namespace string, opts metav1.ListOptions,
+	wanted func(*metav1.PartialObjectMetadata) bool) (string, error) {
+	opts.Limit = leftPage
+	for {
+		page, err := r.metadata.Resource(resource).Namespace(namespace).List(ctx, opts)
+		if err != nil {
+			return "", fmt.Errorf("listing %s in namespace %s: %w", resource.Resource, namespace, err)
+		}
+		for i := range page.Items {
+			if wanted(&page.Items[i]) {
+				return page.Items[i].Name, nil
+			}
+		}
+		if opts.Continue = page.Continue; opts.Continue == "" {
+			return "", nil
+		}
+	}
+}
+
+func named(kind, name string) string {
+	if name == "" {
+		return ""
+	}
+	return kind + " " + name
+}

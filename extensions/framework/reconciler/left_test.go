@@ -1,0 +1,249 @@
+package reconciler
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/job"
+	"kube-queue.dev/kube-queue/extensions/jobset"
+	"kube-queue.dev/kube-queue/extensions/mpijob"
+	"kube-queue.dev/kube-queue/extensions/pytorchjob"
+	"kube-queue.dev/kube-queue/extensions/raycluster"
+	"kube-queue.dev/kube-queue/extensions/rayjob"
+	"kube-queue.dev/kube-queue/extensions/sparkapplication"
+	"kube-queue.dev/kube-queue/extensions/trainjob"
+	"kube-queue.dev/kube-queue/extensions/workflow"
+)
+
+// deletion is an API server in which the job of a unit is gone. A list has pages of one object.
+type deletion struct {
+	t *testing.T
+	// objects are in YAML, by the end of their path.
+	objects map[string][]string
+	// fails is whether lists fail.
+	fails   bool
+	lists   int
+	patches []string
+	deleted int
+}
+
+func (d *deletion) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+	switch {
+	case strings.Contains(r.URL.Path, "/queueunits/") && r.Method == http.MethodDelete:
+		d.deleted++
+		d.answer(w, metav1.Status{Status: metav1.StatusSuccess})
+	case strings.HasSuffix(r.URL.Path, "/status") && r.Method == http.MethodPatch:
+		var patch struct{ Status v1alpha1.QueueUnitStatus }
+		if err := json.NewDecoder(r.Body).Decode(&patch); err != nil {
+			d.t.Error(err)
+		}
+		d.patches = append(d.patches, string(patch.Status.Phase)+" "+string(patch.Status.Reason)+": "+patch.Status.Message)
+		d.answer(w, v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9"}})
+	case r.URL.Query().Get("limit") == "": // not a list, but the job
+		d.refuse(w, metav1.StatusReasonNotFound, http.StatusNotFound)
+	case d.fails:
+		d.refuse(w, metav1.StatusReasonForbidden, http.StatusForbidden)
+	default:
+		d.list(w, r, resource)
+	}
+}
+
+func (d *deletion) list(w http.ResponseWriter, r *http.Request, resource string) {
+	d.lists++
+	query := r.URL.Query()
+	if resource == "pods" && query.Get("fieldSelector") != "status.phase!=Succeeded,status.phase!=Failed" {
+		d.t.Errorf("pods that have ended are listed too: %s", r.URL)
+	}
+	selector, err := labels.Parse(query.Get("labelSelector"))
+	if err != nil {
+		d.t.Error(err)
+	}
+	name, isNamed := strings.CutPrefix(query.Get("fieldSelector"), "metadata.name=")
+	var found []metav1.PartialObjectMetadata
+	for _, text := range d.objects[resource] {
+		var o metav1.PartialObjectMetadata
+		if err := yaml.UnmarshalStrict([]byte(text), &o.ObjectMeta); err != nil {
+			d.t.Fatal(err)
+		}
+		if selector.Matches(labels.Set(o.Labels)) && (!isNamed || o.Name == name) {
+			found = append(found, o)
+		}
+	}
+	page := metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}}
+	at := len(query.Get("continue"))
+	if at < len(found) {
+		page.Items = found[at : at+1]
+	}
+	if at+1 < len(found) {
+		page.Continue = strings.Repeat("x", at+1)
+	}
+	d.answer(w, page)
+}
+
+func (d *deletion) refuse(w http.ResponseWriter, reason metav1.StatusReason, code int32) {
+	w.WriteHeader(int(code))
+	d.answer(w, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: reason, Code: code})
+}
+
+func (d *deletion) answer(w http.ResponseWriter, object any) {
+	if err := json.NewEncoder(w).Encode(object); err != nil {
+		d.t.Error(err)
+	}
+}
+
+// reconciler returns one for the kind, whose requests go to the API server.
+func (d *deletion) reconciler(adapter framework.Adapter) *reconciler {
+	d.t.Helper()
+	server := httptest.NewServer(d)
+	d.t.Cleanup(server.Close)
+	f, err := New(Options{Config: &rest.Config{Host: server.URL}, Adapters: []framework.Adapter{adapter}, Events: silence{}, Clock: clocktesting.NewFakeClock(noon)})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return f.reconcilers[0]
+}
+
+// unitOfGone returns a unit of the job "a" that is gone, with UID "job".
+func unitOfGone(kind framework.Kind, phase v1alpha1.QueueUnitPhase) *v1alpha1.QueueUnit {
+	apiVersion, name := kind.ToAPIVersionAndKind()
+	return &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "unit", UID: "unit", ResourceVersion: "5"},
+		Spec:   v1alpha1.QueueUnitSpec{ConsumerRef: v1alpha1.ConsumerReference{APIVersion: apiVersion, Kind: name, Name: "a", UID: "job"}},
+		Status: v1alpha1.QueueUnitStatus{Phase: phase}}
+}
+
+// check checks the unit at a time at which that is due.
+func (d *deletion) check(r *reconciler, unit *v1alpha1.QueueUnit, now time.Time) (time.Duration, error) {
+	r.memory.lookAt(unit.UID, now)
+	return r.clear(d.t.Context(), []*v1alpha1.QueueUnit{unit}, now)
+}
+
+func TestWhatIsLeftOfAJobThatIsGone(t *testing.T) {
+	const of = ", ownerReferences: [{uid: %s, controller: true}]}"
+	by := func(object, controller string) string {
+		return strings.TrimSuffix(object, "}") + strings.Replace(of, "%s", controller, 1)
+	}
+	torch, ray, cluster := `{name: p, labels: {training.kubeflow.org/job-name: a}}`, `{name: r, labels: {ray.io/originated-from-cr-name: a}}`, `{name: p, labels: {ray.io/cluster: a}}`
+	set, train := `{name: p, labels: {jobset.sigs.k8s.io/jobset-uid: job}}`, `{name: p, labels: {jobset.sigs.k8s.io/jobset-name: a}}`
+	other := `{name: o, labels: {training.kubeflow.org/job-name: b}}`
+	for _, c := range []struct {
+		name     string
+		adapter  framework.Adapter
+		resource string
+		objects  []string
+		want     string
+	}{
+		{"nothing", job.New(), "pods", nil, ""},
+		{"a pod of a Job", job.New(), "pods", []string{`{name: p, labels: {batch.kubernetes.io/controller-uid: job}}`}, "Pod p"},
+		{"a pod of another Job of the name", job.New(), "pods", []string{`{name: p, labels: {batch.kubernetes.io/controller-uid: other, batch.kubernetes.io/job-name: a}}`}, ""},
+		{"a pod of a PyTorchJob", pytorchjob.New(), "pods", []string{other, torch}, "Pod p"},
+		{"a pod that still names the job that is gone", pytorchjob.New(), "pods", []string{by(torch, "job")}, "Pod p"},
+		{"a pod of another job of the name", pytorchjob.New(), "pods", []string{by(torch, "other")}, ""},
+		{"a pod on a later page", pytorchjob.New(), "pods", []string{by(torch, "other"), by(torch, "other"), torch}, "Pod p"},
+		{"a worker of an MPIJob", mpijob.V2beta1(), "pods", []string{torch}, "Pod p"},
+		{"a driver", sparkapplication.New(), "pods", []string{`{name: p, labels: {sparkoperator.k8s.io/app-name: a}}`}, "Pod p"},
+		{"a pod of a Workflow", workflow.New(), "pods", []string{`{name: p, labels: {workflows.argoproj.io/workflow: a}}`}, "Pod p"},
+		{"a pod of a RayCluster", raycluster.New(), "pods", []string{cluster}, "Pod p"},
+		{"a pod of another RayCluster of the name", raycluster.New(), "pods", []string{by(cluster, "other")}, ""},
+		{"the RayCluster of a RayJob", rayjob.New(), "rayclusters", []string{ray}, "RayCluster r"},
+		{"the RayCluster of another RayJob of the name", rayjob.New(), "rayclusters", []string{by(ray, "other")}, ""},
+		{"a pod of a Job of a JobSet", jobset.New(), "pods", []string{by(set, "between")}, "Pod p"},
+		{"a pod of the JobSet of a TrainJob", trainjob.New(), "jobsets", []string{`{name: b}`, `{name: a}`}, "Pod p"},
+		{"a pod of the JobSet of another TrainJob of the name", trainjob.New(), "jobsets", []string{`{name: a, ownerReferences: [{uid: other, controller: true}]}`}, ""},
+		{"a pod without its JobSet", trainjob.New(), "jobsets", nil, ""},
+		{"a pod that is being deleted", pytorchjob.New(), "pods", []string{`{name: p, labels: {training.kubeflow.org/job-name: a}, deletionGracePeriodSeconds: 30, deletionTimestamp: "2026-01-02T11:59:31Z"}`}, "Pod p"},
+		{"a pod on a lost node", pytorchjob.New(), "pods", []string{`{name: p, labels: {training.kubeflow.org/job-name: a}, deletionGracePeriodSeconds: 30, deletionTimestamp: "2026-01-02T11:59:30Z"}`}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := &deletion{t: t, objects: map[string][]string{c.resource: c.objects}}
+			if c.resource == "jobsets" {
+				d.objects["pods"] = []string{by(train, "between")}
+			}
+			unit := unitOfGone(c.adapter.Kind(), v1alpha1.PhaseRunning)
+			after, err := d.check(d.reconciler(c.adapter), unit, noon)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.want == "" {
+				if d.deleted != 1 || len(d.patches) > 0 {
+					t.Errorf("the unit is deleted %d times, and patched: %q", d.deleted, d.patches)
+				}
+				return
+			}
+			want := "Running PodsRemain: the job is gone, but what is left of it, such as " + c.want + ", keeps the quota until it ends or is deleted"
+			if d.deleted > 0 || len(d.patches) != 1 || d.patches[0] != want || after != leftAgain {
+				t.Errorf("the unit is deleted %d times, and patched: %q; it is checked again in %s", d.deleted, d.patches, after)
+			}
+		})
+	}
+}
+
+func TestAUnitThatIsKeptIsWrittenOnceAndCheckedEvery10Seconds(t *testing.T) {
+	d := &deletion{t: t, objects: map[string][]string{"pods": {`{name: p, labels: {batch.kubernetes.io/controller-uid: job}}`}}}
+	r, unit := d.reconciler(job.New()), unitOfGone(job.New().Kind(), v1alpha1.PhaseDequeued)
+	check := func(after time.Duration) {
+		t.Helper()
+		if _, err := r.clear(t.Context(), []*v1alpha1.QueueUnit{unit}, noon.Add(after)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(0)
+	check(collectorGrace)
+	unit.Status.Phase, unit.Status.Reason = v1alpha1.PhaseRunning, wellknown.ReasonPodsRemain
+	check(collectorGrace + leftAgain/2) // another event
+	check(collectorGrace + leftAgain)
+	if d.lists != 2 || len(d.patches) != 1 {
+		t.Errorf("%d lists, patches %q", d.lists, d.patches)
+	}
+	d.objects = nil
+	check(collectorGrace + 2*leftAgain)
+	if d.deleted != 1 {
+		t.Error("it stays without pods")
+	}
+}
+
+func TestAUnitWithoutQuotaIsDeletedWhateverIsLeft(t *testing.T) {
+	d := &deletion{t: t, fails: true}
+	r := d.reconciler(job.New())
+	for _, phase := range []v1alpha1.QueueUnitPhase{"", v1alpha1.PhaseEnqueued, v1alpha1.PhaseBackoff, v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed} {
+		d.deleted = 0
+		if _, err := d.check(r, unitOfGone(job.New().Kind(), phase), noon); err != nil || d.deleted != 1 {
+			t.Errorf("phase %q: deleted %d times, %v", phase, d.deleted, err)
+		}
+	}
+}
+
+func TestAUnitIsNotDeletedWhileNobodyKnowsWhatIsLeft(t *testing.T) {
+	for _, adapter := range []framework.Adapter{job.New(), rayjob.New(), trainjob.New()} {
+		d := &deletion{t: t, fails: true}
+		unit := unitOfGone(adapter.Kind(), v1alpha1.PhaseRunning)
+		unit.UID = types.UID(adapter.Kind().Name)
+		if _, err := d.check(d.reconciler(adapter), unit, noon); err == nil || d.deleted > 0 {
+			t.Errorf("%s: deleted %d times, %v", adapter.Kind().Kind, d.deleted, err)
+		}
+	}
+}
+
+func TestNoPodHasALabelThatIsTooLong(t *testing.T) {
+	d := &deletion{t: t, fails: true}
+	unit := unitOfGone(pytorchjob.New().Kind(), v1alpha1.PhaseRunning)
+	unit.Spec.ConsumerRef.Name = strings.Repeat("b", 100)
+	if _, err := d.check(d.reconciler(pytorchjob.New()), unit, noon); err != nil || d.deleted != 1 {
+		t.Errorf("deleted %d times, %v", d.deleted, err)
+	}
+}
