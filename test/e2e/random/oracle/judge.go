@@ -90,8 +90,7 @@ type Verdict struct {
 	Admissions, Statuses, Moments int
 	// Decided counts the admissions at which pods requested more than the units that held quota.
 	Decided int
-	// Lag is the longest time from the first sight of a pod to the first status whose used amounts
-	// are not less than what all pods request.
+	// Lag is the age of the oldest pod that a new status did not contain, by the sums of requests.
 	Lag time.Duration
 }
 
