@@ -90,9 +90,11 @@ func begin(t *testing.T) *run {
 	}
 	r.plan = plan.New(*seed, *jobCount, len(namespaces), drawnFrom)
 	whole := suite.Env(t, namespaces[0])
-	// Steps change jobs after their release and resume them by hand, and a write is made again when its
-	// answer was cut off.
-	whole.Allowed = []string{"request-mismatch", "early-pod", "write-budget"}
+	// Steps change jobs after their release and resume them by hand, so that pods exist early or remain. A
+	// write is made again when its answer was cut off. Units of orphaned jobs hold quota until the pods
+	// are gone.
+	whole.Allowed = []string{"request-mismatch", "early-pod", "early-return", "write-budget"}
+	whole.Audit.Grace = new(time.Hour)
 	r.places = []*harness.Env{whole}
 	for _, name := range namespaces[1:] {
 		r.places = append(r.places, suite.Part(t, name))

@@ -49,6 +49,14 @@ type Pod struct {
 	Requests Amounts
 	// Ended is whether its containers have ended.
 	Ended bool
+	// Until is the end of the grace period if it is being deleted: as in the API server it does not count
+	// from then on, whether or not it still exists. It is zero for other pods.
+	Until time.Time
+}
+
+// counts reports whether the pod counts at this time, because it has existed for longer than after.
+func (p *pod) counts(at time.Time, after time.Duration) bool {
+	return at.Sub(p.since) > after && (p.Until.IsZero() || at.Before(p.Until))
 }
 
 // Unit is a version of a QueueUnit.
@@ -208,7 +216,7 @@ func (j *judge) byJob(node Node, at time.Time) map[string]*use {
 		}
 	}
 	for _, p := range j.pods {
-		if node.has(p.Namespace) && at.Sub(p.since) > Delay {
+		if node.has(p.Namespace) && p.counts(at, Delay) {
 			of(p.Namespace, p.Job).pods.add(p.Requests)
 		}
 	}
@@ -260,7 +268,7 @@ func (j *judge) lacks(at time.Time, after time.Duration) string {
 		pods := Amounts{}
 		var names []string
 		for _, p := range j.pods {
-			if node.has(p.Namespace) && at.Sub(p.since) > after {
+			if node.has(p.Namespace) && p.counts(at, after) {
 				pods.add(p.Requests)
 				names = append(names, p.Namespace+"/"+p.Name)
 			}

@@ -38,6 +38,13 @@ func ended(e Event) Event {
 	return Event{Pod: &pod}
 }
 
+// until returns the pod with a grace period that ends after some seconds.
+func until(e Event, seconds float64) Event {
+	pod := *e.Pod
+	pod.Until = start.Add(time.Duration(seconds * float64(time.Second)))
+	return Event{Pod: &pod}
+}
+
 func gone(e Event) Event {
 	e.Gone = true
 	return e
@@ -82,6 +89,10 @@ func TestJudge(t *testing.T) {
 			story: new(story).at(0, pods("a", "one", 3)).at(8, ended(pods("a", "one", 3))).at(9, admitted("a", "two", 2))},
 		{name: "nor pods that are gone",
 			story: new(story).at(0, pods("a", "one", 3)).at(8, gone(pods("a", "one", 3))).at(9, admitted("a", "two", 2))},
+		{name: "pods that are being deleted count",
+			story: new(story).at(0, pods("a", "one", 3)).at(8, until(pods("a", "one", 3), 38)).at(9, admitted("a", "two", 2)), want: "root/all/a uses 5000"},
+		{name: "until the end of their grace period",
+			story: new(story).at(0, pods("a", "one", 3)).at(8, until(pods("a", "one", 3), 8.5)).at(9, admitted("a", "two", 2))},
 		{name: "a status contains all pods",
 			story: new(story).at(0, pods("a", "one", 3)).at(3, status(3, 3))},
 		{name: "a status without a pod is wrong",

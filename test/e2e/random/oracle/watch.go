@@ -120,8 +120,12 @@ func (r *Record) seePod(object any, gone bool) {
 }
 
 func podOf(p *corev1.Pod) Pod {
+	var until time.Time
+	if p.DeletionTimestamp != nil && p.DeletionGracePeriodSeconds != nil {
+		until = p.DeletionTimestamp.Add(time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
+	}
 	return Pod{
-		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID), Job: p.Labels[JobLabel], Ended: hasEnded(p),
+		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID), Job: p.Labels[JobLabel], Ended: hasEnded(p), Until: until,
 		Requests: AmountsOf(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})),
 	}
 }
