@@ -4,8 +4,8 @@
 // pods has the job that they were created for, whatever has become of that job.
 //
 // Terms. An event is a version of an object, or its deletion. Revisions order the events of all objects,
-// because one etcd stores them. A pod is known once the controller must have processed it: Delay after
-// the oracle has seen it.
+// because one etcd stores them. A pod is known once the controller must have processed it: a stated
+// delay after the oracle has seen it.
 //
 // The verdict never exceeds what must be charged: a pod counts from the moment at which it is known to
 // the revision at which it ends or is gone, and the admitted amount of a unit only while its phase holds
@@ -19,13 +19,9 @@ import (
 	"time"
 )
 
-const (
-	// Delay is how long a pod may be unknown to the controller, because watches are delayed.
-	Delay = 2 * time.Second
-	// Publication is how long the status of the tree may lag behind the charges, also after a start of
-	// the controller.
-	Publication = 5 * time.Second
-)
+// Publication is how long the status of the tree may lag behind the charges, also after a start of the
+// controller.
+const Publication = 5 * time.Second
 
 // Event is a version of a pod, a unit or the tree. Exactly one of them is set.
 type Event struct {
@@ -102,11 +98,12 @@ type Verdict struct {
 	Lag time.Duration
 }
 
-// Judge verifies the events, in any order. down are the times in which the controller did not run.
-func Judge(tree []Node, events []Event, down []Span) Verdict {
+// Judge verifies the events, in any order. down are the times in which the controller did not run, and
+// delay is how long a pod may be unknown to the controller, because watches are delayed.
+func Judge(tree []Node, events []Event, down []Span, delay time.Duration) Verdict {
 	events = slices.Clone(events)
 	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.Revision, b.Revision) })
-	j := &judge{tree: tree, down: down, pods: map[string]*pod{}, units: map[string]*Unit{}}
+	j := &judge{tree: tree, down: down, delay: delay, pods: map[string]*pod{}, units: map[string]*Unit{}}
 	for _, e := range events {
 		j.see(e)
 	}
@@ -117,6 +114,7 @@ func Judge(tree []Node, events []Event, down []Span) Verdict {
 type judge struct {
 	tree    []Node
 	down    []Span
+	delay   time.Duration
 	pods    map[string]*pod
 	units   map[string]*Unit
 	used    map[string]Amounts
@@ -127,6 +125,8 @@ type judge struct {
 type pod struct {
 	Pod
 	since time.Time
+	// revision is that of the last event.
+	revision uint64
 }
 
 func (j *judge) see(e Event) {
@@ -146,9 +146,9 @@ func (j *judge) seePod(e Event) {
 	case e.Gone || e.Pod.Ended:
 		delete(j.pods, e.Pod.UID)
 	case known != nil:
-		known.Pod = *e.Pod
+		known.Pod, known.revision = *e.Pod, e.Revision
 	default:
-		j.pods[e.Pod.UID] = &pod{*e.Pod, e.At}
+		j.pods[e.Pod.UID] = &pod{*e.Pod, e.At, e.Revision}
 	}
 }
 
@@ -176,8 +176,8 @@ func (j *judge) seeAdmission(e Event) {
 		for name := range e.Unit.Requests {
 			limit, limited := node.Max[name]
 			if limited && uses[name] > limit {
-				j.fail(e.At, "%s/%s was admitted, but then %s uses %d of %s, and its max is %d; %s",
-					e.Unit.Namespace, e.Unit.Job, node.Path, uses[name], name, limit, j.holders(node, e.At, name))
+				j.fail(e.At, "%s/%s was admitted at revision %d, but then %s uses %d of %s, and its max is %d; %s",
+					e.Unit.Namespace, e.Unit.Job, e.Revision, node.Path, uses[name], name, limit, j.holders(node, e.At, name))
 			}
 			decided = decided || limited && uses[name] > held[name]
 		}
@@ -216,18 +216,23 @@ func (j *judge) byJob(node Node, at time.Time) map[string]*use {
 		}
 	}
 	for _, p := range j.pods {
-		if node.has(p.Namespace) && p.counts(at, Delay) {
+		if node.has(p.Namespace) && p.counts(at, j.delay) {
 			of(p.Namespace, p.Job).pods.add(p.Requests)
 		}
 	}
 	return jobs
 }
 
-// holders describes who uses the resource.
+// holders describes who uses the resource, and the pods that count.
 func (j *judge) holders(node Node, at time.Time, resource string) string {
 	var lines []string
 	for job, u := range j.byJob(node, at) {
 		lines = append(lines, fmt.Sprintf("%s: admitted with %d, pods %d", job, u.held[resource], u.pods[resource]))
+	}
+	for _, p := range j.pods {
+		if node.has(p.Namespace) && p.counts(at, j.delay) {
+			lines = append(lines, fmt.Sprintf("%s/%s: revision %d, %v old", p.Namespace, p.Name, p.revision, at.Sub(p.since).Round(time.Millisecond)))
+		}
 	}
 	slices.Sort(lines)
 	return fmt.Sprint(lines)
@@ -237,7 +242,7 @@ func (j *judge) holders(node Node, at time.Time, resource string) string {
 func (j *judge) seeStatus(e Event) {
 	j.verdict.Statuses++
 	j.used = e.Used
-	j.compare(e.At, Delay, "the new status")
+	j.compare(e.At, j.delay, "the new status")
 	for _, p := range j.pods {
 		if lag := e.At.Sub(p.since); lag > j.verdict.Lag && j.lacks(e.At, lag-1) != "" {
 			j.verdict.Lag = lag
@@ -247,7 +252,7 @@ func (j *judge) seeStatus(e Event) {
 
 // seeMoment verifies that the last used amounts contain all pods that a status must have shown by now.
 func (j *judge) seeMoment(at time.Time) {
-	const after = Publication + Delay
+	after := Publication + j.delay
 	if j.used == nil || slices.ContainsFunc(j.down, func(s Span) bool { return s.From.Before(at) && at.Before(s.To.Add(after)) }) {
 		return
 	}

@@ -9,6 +9,8 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
+const delay = 2 * time.Second
+
 // cpus returns an amount of whole CPUs.
 func cpus(count int64) Amounts { return Amounts{"cpu": 1000 * count} }
 
@@ -69,7 +71,7 @@ func TestJudge(t *testing.T) {
 		{name: "what fits may be admitted",
 			story: new(story).at(0, admitted("a", "one", 2)).at(9, admitted("a", "two", 2))},
 		{name: "what does not fit together with what was admitted may not",
-			story: new(story).at(0, admitted("a", "one", 3)).at(9, admitted("a", "two", 2)), want: "a/two was admitted, but then root/all/a uses 5000 of cpu"},
+			story: new(story).at(0, admitted("a", "one", 3)).at(9, admitted("a", "two", 2)), want: "a/two was admitted at revision 2, but then root/all/a uses 5000 of cpu"},
 		{name: "nor what does not fit at the node above",
 			story: new(story).at(0, admitted("a", "one", 4)).at(9, admitted("b", "two", 3)), want: "root/all uses 7000"},
 		{name: "a job that has grown uses what its pods request",
@@ -111,7 +113,7 @@ func TestJudge(t *testing.T) {
 			down:  []Span{{start.Add(2 * time.Second), start.Add(3 * time.Second)}}, want: "the last status does not contain"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			v := Judge(tree, c.story.events, c.down)
+			v := Judge(tree, c.story.events, c.down, delay)
 			switch {
 			case c.want == "" && len(v.Violations) > 0, c.want != "" && len(v.Violations) == 0:
 				t.Errorf("violations %v, want %q", v.Violations, c.want)
@@ -125,14 +127,14 @@ func TestJudge(t *testing.T) {
 func TestRevisionsDecideWhatWasFirst(t *testing.T) {
 	s := new(story).at(0, pods("a", "one", 3)).at(8, gone(pods("a", "one", 3))).at(7, admitted("a", "two", 2))
 	s.events[1], s.events[2] = s.events[2], s.events[1]
-	if v := Judge(tree, s.events, nil); len(v.Violations) > 0 {
+	if v := Judge(tree, s.events, nil, delay); len(v.Violations) > 0 {
 		t.Error(v.Violations)
 	}
 }
 
 func TestTheVerdictCountsWhatWasVerified(t *testing.T) {
 	s := new(story).at(0, admitted("a", "one", 1)).at(1, pods("a", "one", 2)).at(2.5, status(0, 0)).at(4, status(2, 2)).at(5, admitted("a", "two", 2))
-	v := Judge(tree, s.events, nil)
+	v := Judge(tree, s.events, nil, delay)
 	if v.Admissions != 2 || v.Decided != 1 || v.Statuses != 2 || v.Moments != 3 || v.Lag != 1500*time.Millisecond || len(v.Violations) != 0 {
 		t.Errorf("%+v", v)
 	}

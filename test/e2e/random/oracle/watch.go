@@ -189,10 +189,10 @@ func (r *Record) Shows(tree []Node) (bool, string) {
 }
 
 // Judge verifies what was seen so far.
-func (r *Record) Judge(tree []Node, down []Span) Verdict {
+func (r *Record) Judge(tree []Node, down []Span, delay time.Duration) Verdict {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v := Judge(tree, r.events, down)
+	v := Judge(tree, r.events, down, delay)
 	for name := range r.unlabelled {
 		v.Violations = append(v.Violations, Violation{What: fmt.Sprintf("pod %s has no label %s, so the test does not know its job", name, JobLabel)})
 	}
