@@ -19,8 +19,9 @@ import (
 	"time"
 )
 
-// Publication is how long the status of the tree may lag behind the charges, also after a start of the
-// controller.
+// Publication is the interval in which the controller prepares the status of the tree, and in which it
+// writes what it has prepared. Both begin with the start of the controller. So a new status may be one
+// interval old, and the last one two.
 const Publication = 5 * time.Second
 
 // Event is a version of a pod, a unit or the tree. Exactly one of them is set.
@@ -242,7 +243,7 @@ func (j *judge) holders(node Node, at time.Time, resource string) string {
 func (j *judge) seeStatus(e Event) {
 	j.verdict.Statuses++
 	j.used = e.Used
-	j.compare(e.At, j.delay, "the new status")
+	j.compare(e.At, Publication+j.delay, "the new status")
 	for _, p := range j.pods {
 		if lag := e.At.Sub(p.since); lag > j.verdict.Lag && j.lacks(e.At, lag-1) != "" {
 			j.verdict.Lag = lag
@@ -252,7 +253,7 @@ func (j *judge) seeStatus(e Event) {
 
 // seeMoment verifies that the last used amounts contain all pods that a status must have shown by now.
 func (j *judge) seeMoment(at time.Time) {
-	after := Publication + j.delay
+	after := 2*Publication + j.delay
 	if j.used == nil || slices.ContainsFunc(j.down, func(s Span) bool { return s.From.Before(at) && at.Before(s.To.Add(after)) }) {
 		return
 	}
