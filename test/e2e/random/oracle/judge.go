@@ -91,7 +91,8 @@ type Violation struct {
 // Verdict is the result.
 type Verdict struct {
 	Violations []Violation
-	// Admissions, Statuses and Moments count what was verified.
+	// Admissions, Statuses and Moments count what was verified. There are no moments soon after a start of
+	// the controller.
 	Admissions, Statuses, Moments int
 	// Decided counts the admissions at which pods requested more than the units that held quota.
 	Decided int
