@@ -18,6 +18,7 @@ LDFLAGS := -X kube-queue.dev/kube-queue/pkg/program/identity.linked=$(VERSION)
 # Packages whose tests run in seconds, without a cluster.
 UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/acceptance/... ./test/audit/... ./test/demo/... \
 	./test/docs ./test/faultproxy ./test/podrunner ./test/rights/... \
+	./test/e2e/random/plan ./test/e2e/random/oracle \
 	$(addprefix ./test/perf/,jobs loadgen noopqueue pace report rig scenario trail wire)
 # Each package starts its own cluster: more than two at a time are slower on 2 cores.
 CLUSTER_TEST := go test -count=1 -p 2 -timeout 40m
@@ -119,6 +120,13 @@ test-storm: ## Run 200 jobs under ResourceQuotas in addition to pods outside of 
 .PHONY: test-failover
 test-failover: ## Kill, freeze and disconnect 20 leaders while 500 jobs run (test-e2e: 4 leaders, 60 jobs)
 	go test -count=1 -v -timeout 30m ./test/e2e/failover -faults=20 -jobs=500
+
+# The steps of test-random are drawn from SEED.
+SEED ?= 1
+
+.PHONY: test-random
+test-random: ## Edit, orphan, delete and copy 300 random jobs of twelve kinds while both programs are killed (test-e2e: 40 jobs)
+	go test -count=1 -v -timeout 40m ./test/e2e/random -jobs=300 -seed=$(SEED)
 
 # The commit that test-upgrade starts from: the last commit of 0.1.0.
 FROM ?= 7fd85e2

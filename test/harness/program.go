@@ -89,9 +89,6 @@ func (p *Program) WaitReady() {
 	})
 }
 
-// MetricsURL returns the URL of the metrics.
-func (p *Program) MetricsURL() string { return "https://" + p.metrics + "/metrics" }
-
 // Launch starts the program without waiting.
 func (p *Program) Launch() {
 	p.t.Helper()

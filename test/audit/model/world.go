@@ -161,13 +161,15 @@ func NewWorld(options *Options, end time.Time) *World {
 // expect records before the replay which objects are removed, and since when. A removal may have
 // two steps. A pod has ended at the first, before its response. The response of the delete of a
 // collection comes after the last object, and does not show that objects with finalizers are being
-// deleted from then on.
+// deleted from then on. What others delete because of a delete has no revision, and may come before it
+// in the order of the log.
 func (w *World) expect(write *Write) {
 	if !write.OK() || write.Received.IsZero() || write.UID == "" {
 		return
 	}
 	_, isPod := write.Body.(*podFacts)
-	if isPod && write.gone || write.Verb == "deletecollection" && write.Resource != "pods" {
+	deletes := write.Verb == "delete" || write.Verb == "deletecollection"
+	if isPod && write.gone || deletes && write.Resource != "pods" {
 		w.leaving[write.UID] = write.Received
 	}
 }

@@ -3,11 +3,7 @@
 package metrics
 
 import (
-	"context"
-	"crypto/tls"
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -21,52 +17,6 @@ var suite *harness.Suite
 
 func TestMain(m *testing.M) {
 	harness.Main(m, clustertest.Options{Nodes: 1, PodRunTime: harness.UntilFinished}, func(s *harness.Suite) { suite = s })
-}
-
-// rights are the rights of the two users that scrape.
-const rights = `apiVersion: v1
-kind: ServiceAccount
-metadata: {name: prometheus, namespace: kube-queue}
----
-apiVersion: v1
-kind: ServiceAccount
-metadata: {name: stranger, namespace: kube-queue}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: prometheus-reads-kube-queue}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kube-queue-metrics-reader}
-subjects: [{kind: ServiceAccount, name: prometheus, namespace: kube-queue}]
-`
-
-// token returns a token of a ServiceAccount with these rights.
-func token(t *testing.T, account string) string {
-	t.Helper()
-	if out, err := suite.KubectlWith(t.Context(), rights, "apply", "-f", "-"); err != nil {
-		t.Fatal(err, out)
-	}
-	config, _, err := suite.ServiceAccountConfig(t.Context(), account)
-	harness.Must(t, err)
-	return config.BearerToken
-}
-
-// scrape requests the metrics with a token.
-func scrape(ctx context.Context, url, token string) (status int, lines []string, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return 0, nil, err
-	}
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
-	resp, err := client.Do(req)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	return resp.StatusCode, strings.Split(string(text), "\n"), err
 }
 
 // watched is a scraped program, with the metrics that were seen with a value other than 0.
@@ -106,15 +56,10 @@ func (w *watched) forgets(text string) {
 	})
 }
 
-// scrape waits until it is authorized: a role binding needs time to take effect, and refusals are
-// cached for ten seconds.
+// scrape returns the metrics.
 func (w *watched) scrape() (lines []string) {
 	w.t.Helper()
-	harness.Eventually(w.t, 30*time.Second, w.Name+" answers a scrape", func() (bool, string) {
-		status, answer, err := scrape(w.t.Context(), w.MetricsURL(), w.token)
-		lines = answer
-		return err == nil && status == http.StatusOK, fmt.Sprint(status, err, answer)
-	})
+	lines = w.Metrics(w.t, w.token)
 	for _, line := range lines {
 		series, value, is := strings.Cut(line, " ")
 		if at := strings.LastIndexByte(line, ' '); at > 0 {

@@ -43,7 +43,7 @@ func TestEachMetricMovesWithItsCause(t *testing.T) {
 	l := suite.Env(t, "measured")
 	l.TreeOf(team("1", "2"), lends)
 	controller, extensions := suite.Both(t, "job,tfjob", "--count-unqueued-pods") // there is no CRD of TFJob
-	reader := token(t, "prometheus")
+	reader := suite.MetricsToken(t, "prometheus")
 	c, x := watch(t, controller, reader), watch(t, extensions, reader)
 	c.shows(`leader{program="kube-queue-controller"} 1`, `quota_invalid 0`, `invariant_violations_total 0`)
 	x.shows(`leader{program="job-extensions"} 1`, `kind_missing{extension="tfjob"} 1`, `kind_missing{extension="job"} 0`)

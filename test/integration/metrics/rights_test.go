@@ -12,7 +12,7 @@ func TestOnlyWhoHasTheRoleReadsMetrics(t *testing.T) {
 	l := suite.Env(t, "rights")
 	l.Tree(`{cpu: "1"}`)
 	controller, extensions := suite.Both(t, "job")
-	reader, stranger := token(t, "prometheus"), token(t, "stranger")
+	reader, stranger := suite.MetricsToken(t, "prometheus"), suite.MetricsToken(t, "stranger")
 	for _, program := range []*harness.Program{controller, extensions} {
 		for _, c := range []struct {
 			who, token string
@@ -24,7 +24,7 @@ func TestOnlyWhoHasTheRoleReadsMetrics(t *testing.T) {
 			{"one with it", reader, http.StatusOK},
 		} {
 			harness.Eventually(t, 30*time.Second, c.who+" is answered by "+program.Name, func() (bool, string) {
-				status, _, err := scrape(t.Context(), program.MetricsURL(), c.token)
+				status, _, err := program.Scrape(t.Context(), c.token)
 				harness.Must(t, err)
 				// A role binding takes a moment to be known.
 				return status == c.want, http.StatusText(status)

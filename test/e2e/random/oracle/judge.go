@@ -1,0 +1,300 @@
+// Package oracle verifies the accounting of quota by the pods themselves. It has none of the accounting
+// of kube-queue: it records every version of pods, units and the status of the tree from its own watches,
+// and afterwards computes at each admission, and at each moment, what the pods request. A label of the
+// pods has the job that they were created for, whatever has become of that job.
+//
+// Terms. An event is a version of an object, or its deletion. Revisions order the events of all objects,
+// because one etcd stores them. A pod is known once the controller must have processed it: a stated
+// delay after the oracle has seen it.
+//
+// The verdict never exceeds what must be charged: a pod counts from the moment at which it is known to
+// the revision at which it ends or is gone, and the admitted amount of a unit only while its phase holds
+// quota.
+package oracle
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Publication is the interval in which the controller prepares the status of the tree, and in which it
+// writes what it has prepared. Both begin with the start of the controller. So a new status may be one
+// interval old, and the last one two.
+const Publication = 5 * time.Second
+
+// Event is a version of a pod, a unit or the tree. Exactly one of them is set.
+type Event struct {
+	// At is when the oracle has received it.
+	At       time.Time
+	Revision uint64
+	// Gone means that the object was deleted.
+	Gone bool
+
+	Pod  *Pod
+	Unit *Unit
+	// Used is the status of the tree: the used amounts by the path of the node.
+	Used map[string]Amounts
+}
+
+// Pod is a version of a pod.
+type Pod struct {
+	Namespace, Name, UID string
+	// Job is the job that it was created for.
+	Job      string
+	Requests Amounts
+	// Ended is whether its containers have ended.
+	Ended bool
+	// Until is the end of the grace period if it is being deleted: as in the API server it does not count
+	// from then on, whether or not it still exists. It is zero for other pods.
+	Until time.Time
+}
+
+// counts reports whether the pod counts at this time, because it has existed for longer than after.
+func (p *pod) counts(at time.Time, after time.Duration) bool {
+	return at.Sub(p.since) > after && (p.Until.IsZero() || at.Before(p.Until))
+}
+
+// Unit is a version of a QueueUnit.
+type Unit struct {
+	Namespace, UID string
+	// Job is the name of the job.
+	Job      string
+	Admitted bool
+	// Holds is whether the unit holds what it was admitted with.
+	Holds    bool
+	Attempts int32
+	Requests Amounts
+}
+
+// Node is a node of the quota tree.
+type Node struct {
+	// Path is that of the status of the tree.
+	Path string
+	// Namespaces are those of the node and of all nodes below it.
+	Namespaces []string
+	Max        Amounts
+}
+
+func (n Node) has(namespace string) bool { return slices.Contains(n.Namespaces, namespace) }
+
+// Span is a time in which the controller did not run.
+type Span struct{ From, To time.Time }
+
+// Violation is what must not be.
+type Violation struct {
+	At   time.Time
+	What string
+}
+
+// Verdict is the result.
+type Verdict struct {
+	Violations []Violation
+	// Admissions, Statuses and Moments count what was verified. There are no moments soon after a start of
+	// the controller.
+	Admissions, Statuses, Moments int
+	// Decided counts the admissions at which pods requested more than the units that held quota.
+	Decided int
+	// Lag is the age of the oldest pod that a new status did not contain, by the sums of requests.
+	Lag time.Duration
+}
+
+// Judge verifies the events, in any order. down are the times in which the controller did not run, and
+// delay is how long a pod may be unknown to the controller, because watches are delayed.
+func Judge(tree []Node, events []Event, down []Span, delay time.Duration) Verdict {
+	events = slices.Clone(events)
+	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.Revision, b.Revision) })
+	j := &judge{tree: tree, down: down, delay: delay, pods: map[string]*pod{}, units: map[string]*Unit{}}
+	for _, e := range events {
+		j.see(e)
+	}
+	return j.verdict
+}
+
+// judge is the state after the events so far.
+type judge struct {
+	tree    []Node
+	down    []Span
+	delay   time.Duration
+	pods    map[string]*pod
+	units   map[string]*Unit
+	used    map[string]Amounts
+	verdict Verdict
+}
+
+// pod is a pod that has not ended, with the time at which it was seen first.
+type pod struct {
+	Pod
+	since time.Time
+	// revision is that of the last event.
+	revision uint64
+}
+
+func (j *judge) see(e Event) {
+	switch {
+	case e.Pod != nil:
+		j.seePod(e)
+	case e.Unit != nil:
+		j.seeUnit(e)
+	default:
+		j.seeStatus(e)
+	}
+	j.seeMoment(e.At)
+}
+
+func (j *judge) seePod(e Event) {
+	switch known := j.pods[e.Pod.UID]; {
+	case e.Gone || e.Pod.Ended:
+		delete(j.pods, e.Pod.UID)
+	case known != nil:
+		known.Pod, known.revision = *e.Pod, e.Revision
+	default:
+		j.pods[e.Pod.UID] = &pod{*e.Pod, e.At, e.Revision}
+	}
+}
+
+func (j *judge) seeUnit(e Event) {
+	was := j.units[e.Unit.UID]
+	if e.Gone {
+		delete(j.units, e.Unit.UID)
+		return
+	}
+	j.units[e.Unit.UID] = e.Unit
+	if e.Unit.Admitted && (was == nil || !was.Admitted || was.Attempts != e.Unit.Attempts) {
+		j.seeAdmission(e)
+	}
+}
+
+// seeAdmission verifies that the admitted unit fits at each of its nodes.
+func (j *judge) seeAdmission(e Event) {
+	j.verdict.Admissions++
+	decided := false
+	for _, node := range j.tree {
+		if !node.has(e.Unit.Namespace) {
+			continue
+		}
+		held, uses := j.uses(node, e.At)
+		for name := range e.Unit.Requests {
+			limit, limited := node.Max[name]
+			if limited && uses[name] > limit {
+				j.fail(e.At, "%s/%s was admitted at revision %d, but then %s uses %d of %s, and its max is %d; %s",
+					e.Unit.Namespace, e.Unit.Job, e.Revision, node.Path, uses[name], name, limit, j.holders(node, e.At, name))
+			}
+			decided = decided || limited && uses[name] > held[name]
+		}
+	}
+	if decided {
+		j.verdict.Decided++
+	}
+}
+
+// uses returns what the units of the node were admitted with, and what the node uses: for each job the
+// greater of that and what its known pods request.
+func (j *judge) uses(node Node, at time.Time) (held, uses Amounts) {
+	held, uses = Amounts{}, Amounts{}
+	for _, u := range j.byJob(node, at) {
+		held.add(u.held)
+		uses.add(u.held.max(u.pods))
+	}
+	return held, uses
+}
+
+// use is what a job uses.
+type use struct{ held, pods Amounts }
+
+func (j *judge) byJob(node Node, at time.Time) map[string]*use {
+	jobs := map[string]*use{}
+	of := func(namespace, job string) *use {
+		key := namespace + "/" + job
+		if jobs[key] == nil {
+			jobs[key] = &use{Amounts{}, Amounts{}}
+		}
+		return jobs[key]
+	}
+	for _, u := range j.units {
+		if u.Holds && node.has(u.Namespace) {
+			of(u.Namespace, u.Job).held.add(u.Requests)
+		}
+	}
+	for _, p := range j.pods {
+		if node.has(p.Namespace) && p.counts(at, j.delay) {
+			of(p.Namespace, p.Job).pods.add(p.Requests)
+		}
+	}
+	return jobs
+}
+
+// holders describes who uses the resource, and the pods that count.
+func (j *judge) holders(node Node, at time.Time, resource string) string {
+	var lines []string
+	for job, u := range j.byJob(node, at) {
+		lines = append(lines, fmt.Sprintf("%s: admitted with %d, pods %d", job, u.held[resource], u.pods[resource]))
+	}
+	for _, p := range j.pods {
+		if node.has(p.Namespace) && p.counts(at, j.delay) {
+			lines = append(lines, fmt.Sprintf("%s/%s: revision %d, %v old", p.Namespace, p.Name, p.revision, at.Sub(p.since).Round(time.Millisecond)))
+		}
+	}
+	slices.Sort(lines)
+	return fmt.Sprint(lines)
+}
+
+// seeStatus verifies that the used amounts contain all known pods.
+func (j *judge) seeStatus(e Event) {
+	j.verdict.Statuses++
+	j.used = e.Used
+	j.compare(e.At, Publication+j.delay, "the new status")
+	for _, p := range j.pods {
+		if lag := e.At.Sub(p.since); lag > j.verdict.Lag && j.lacks(e.At, lag-1) != "" {
+			j.verdict.Lag = lag
+		}
+	}
+}
+
+// seeMoment verifies that the last used amounts contain all pods that a status must have shown by now.
+func (j *judge) seeMoment(at time.Time) {
+	after := 2*Publication + j.delay
+	if j.used == nil || slices.ContainsFunc(j.down, func(s Span) bool { return s.From.Before(at) && at.Before(s.To.Add(after)) }) {
+		return
+	}
+	j.verdict.Moments++
+	j.compare(at, after, "the last status")
+}
+
+func (j *judge) compare(at time.Time, after time.Duration, what string) {
+	if lacks := j.lacks(at, after); lacks != "" {
+		j.fail(at, "%s does not contain pods that have existed for more than %v: %s", what, after, lacks)
+	}
+}
+
+// lacks returns which pods that have existed for longer than this are not in the used amounts; empty if
+// all are.
+func (j *judge) lacks(at time.Time, after time.Duration) string {
+	for _, node := range j.tree {
+		pods := Amounts{}
+		var names []string
+		for _, p := range j.pods {
+			if node.has(p.Namespace) && p.counts(at, after) {
+				pods.add(p.Requests)
+				names = append(names, p.Namespace+"/"+p.Name)
+			}
+		}
+		slices.Sort(names)
+		for name, requested := range pods {
+			if used := j.used[node.Path][name]; used < requested {
+				return fmt.Sprintf("%s has used %d of %s, and its pods request %d: %v", node.Path, used, name, requested, names)
+			}
+		}
+	}
+	return ""
+}
+
+// maxViolations is how many are kept. One cause usually has many.
+const maxViolations = 10
+
+func (j *judge) fail(at time.Time, format string, args ...any) {
+	if len(j.verdict.Violations) < maxViolations {
+		j.verdict.Violations = append(j.verdict.Violations, Violation{at, fmt.Sprintf(format, args...)})
+	}
+}

@@ -1,0 +1,244 @@
+package oracle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
+	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/generated/informers/externalversions"
+)
+
+// JobLabel is the label of pods with the name of the job that they were created for.
+const JobLabel = "test/job"
+
+// Record is what the oracle has seen.
+type Record struct {
+	namespaces []string
+	jobOf      func(name string) string
+
+	mu     sync.Mutex
+	events []Event
+	pods   map[string]*corev1.Pod
+	units  map[string]*schedulingv1alpha1.QueueUnit
+	// used is the last status of the tree.
+	used map[string]Amounts
+	// unlabelled are pods without JobLabel, by name.
+	unlabelled map[string]bool
+}
+
+// Watch records the pods and units of these namespaces, and the status of the tree, until the context
+// ends. jobOf returns the name in JobLabel by the name of the job of a unit. It differs for objects that
+// were queued when the job that had created them was deleted.
+func Watch(ctx context.Context, config *rest.Config, namespaces []string, jobOf func(name string) string) (*Record, error) {
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("the oracle's clients: %w", err)
+	}
+	queue, err := versioned.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("the oracle's clients: %w", err)
+	}
+	r := &Record{
+		namespaces: namespaces, jobOf: jobOf, pods: map[string]*corev1.Pod{},
+		units: map[string]*schedulingv1alpha1.QueueUnit{}, unlabelled: map[string]bool{},
+	}
+	ours := externalversions.NewSharedInformerFactory(queue, 0)
+	for _, watched := range []struct {
+		informer cache.SharedIndexInformer
+		see      func(object any, gone bool)
+	}{
+		{informers.NewSharedInformerFactory(kube, 0).Core().V1().Pods().Informer(), r.seePod},
+		{ours.Scheduling().V1alpha1().QueueUnits().Informer(), r.seeUnit},
+		{ours.Quota().V1beta1().ElasticQuotaTrees().Informer(), r.seeTree},
+	} {
+		registration, err := watched.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(o any) { watched.see(o, false) },
+			UpdateFunc: func(_, o any) { watched.see(o, false) },
+			DeleteFunc: func(o any) {
+				if tombstone, is := o.(cache.DeletedFinalStateUnknown); is {
+					o = tombstone.Obj
+				}
+				watched.see(o, true)
+			},
+		})
+		if err != nil {
+			return nil, fmt.Errorf("the oracle's watches: %w", err)
+		}
+		go watched.informer.RunWithContext(ctx)
+		if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+			return nil, fmt.Errorf("the oracle's watches: %w", context.Cause(ctx))
+		}
+	}
+	return r, nil
+}
+
+// add records an event of the object, and then calls keep.
+func (r *Record) add(o metav1.Object, gone bool, e Event, keep func()) {
+	revision, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
+	if err != nil {
+		panic(fmt.Sprintf("resourceVersion %q of %s/%s: %v", o.GetResourceVersion(), o.GetNamespace(), o.GetName(), err))
+	}
+	e.At, e.Revision, e.Gone = time.Now(), revision, gone
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e)
+	keep()
+}
+
+func (r *Record) seePod(object any, gone bool) {
+	p, is := object.(*corev1.Pod)
+	if !is || !slices.Contains(r.namespaces, p.Namespace) {
+		return
+	}
+	uid := string(p.UID)
+	seen := podOf(p)
+	r.add(p, gone, Event{Pod: &seen}, func() {
+		r.pods[uid] = p
+		if gone {
+			delete(r.pods, uid)
+		}
+		if p.Labels[JobLabel] == "" {
+			r.unlabelled[p.Namespace+"/"+p.Name] = true
+		}
+	})
+}
+
+func podOf(p *corev1.Pod) Pod {
+	var until time.Time
+	if p.DeletionTimestamp != nil && p.DeletionGracePeriodSeconds != nil {
+		until = p.DeletionTimestamp.Add(time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
+	}
+	return Pod{
+		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID), Job: p.Labels[JobLabel], Ended: hasEnded(p), Until: until,
+		Requests: AmountsOf(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})),
+	}
+}
+
+func hasEnded(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
+func (r *Record) seeUnit(object any, gone bool) {
+	u, is := object.(*schedulingv1alpha1.QueueUnit)
+	if !is || !slices.Contains(r.namespaces, u.Namespace) {
+		return
+	}
+	uid := string(u.UID)
+	requests := AmountsOf(u.Spec.Resource)
+	requests[MaxJobs] = 1
+	r.add(u, gone, Event{Unit: &Unit{
+		Namespace: u.Namespace, UID: uid, Job: r.jobOf(u.Spec.ConsumerRef.Name), Attempts: u.Status.Attempts,
+		Admitted: u.Status.Phase == schedulingv1alpha1.PhaseDequeued, Holds: holds(u), Requests: requests,
+	}}, func() {
+		r.units[uid] = u
+		if gone {
+			delete(r.units, uid)
+		}
+	})
+}
+
+// holds reports whether the unit surely holds what it was admitted with. The controller may have
+// uncharged one that was stopped, and has to charge only the pods of a job that has ended.
+func holds(u *schedulingv1alpha1.QueueUnit) bool {
+	stopped := slices.ContainsFunc(u.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == wellknown.ConditionEvicted && c.Status == metav1.ConditionTrue
+	})
+	return u.Status.Phase.HoldsQuota() && u.Status.Reason != wellknown.ReasonPodsRemain && !stopped
+}
+
+func (r *Record) seeTree(object any, gone bool) {
+	tree, is := object.(*quotav1beta1.ElasticQuotaTree)
+	if !is || gone || len(tree.Status.Nodes) == 0 {
+		return
+	}
+	used := map[string]Amounts{}
+	for _, node := range tree.Status.Nodes {
+		used[node.Path] = AmountsOf(node.Used)
+	}
+	r.add(tree, gone, Event{Used: used}, func() { r.used = used })
+}
+
+// Shows reports whether the last status of the tree contains all pods that exist now, or which it lacks.
+func (r *Record) Shows(tree []Node) (bool, string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	j := &judge{tree: tree, used: r.used, pods: map[string]*pod{}}
+	for uid, p := range r.pods {
+		if !hasEnded(p) {
+			j.pods[uid] = &pod{Pod: podOf(p)}
+		}
+	}
+	lacks := j.lacks(time.Now(), 0)
+	return lacks == "", lacks
+}
+
+// Judge verifies what was seen so far.
+func (r *Record) Judge(tree []Node, down []Span, delay time.Duration) Verdict {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v := Judge(tree, r.events, down, delay)
+	for name := range r.unlabelled {
+		v.Violations = append(v.Violations, Violation{What: fmt.Sprintf("pod %s has no label %s, so the test does not know its job", name, JobLabel)})
+	}
+	return v
+}
+
+// Unit returns the newest unit of the job; nil if it has none.
+func (r *Record) Unit(namespace, job string) (found *schedulingv1alpha1.QueueUnit) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, u := range r.units {
+		if u.Namespace == namespace && u.Spec.ConsumerRef.Name == job && (found == nil || found.CreationTimestamp.Before(&u.CreationTimestamp)) {
+			found = u
+		}
+	}
+	return found
+}
+
+// Units returns the units of the job, and of what it created.
+func (r *Record) Units(namespace, job string) (found []*schedulingv1alpha1.QueueUnit) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, u := range r.units {
+		if u.Namespace == namespace && r.jobOf(u.Spec.ConsumerRef.Name) == job {
+			found = append(found, u)
+		}
+	}
+	return found
+}
+
+// Pods returns the pods of the job that have not ended, by name.
+func (r *Record) Pods(namespace, job string) (found []*corev1.Pod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.pods {
+		if p.Namespace == namespace && p.Labels[JobLabel] == job && !hasEnded(p) {
+			found = append(found, p)
+		}
+	}
+	slices.SortFunc(found, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return found
+}
+
+// Count returns the number of units and pods.
+func (r *Record) Count() (units, pods int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.units), len(r.pods)
+}
