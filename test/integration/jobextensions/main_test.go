@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 	var stop func()
 	code := clustertest.Run(m, clustertest.Options{
 		Nodes:      2,
+		NodeCPU:    "100", // stories run side by side, and none waits for a node
 		Operators:  []string{"training-operator"},
 		PodRunTime: 4 * time.Second,
 	}, func(c *clustertest.Cluster) {
