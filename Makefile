@@ -143,11 +143,12 @@ bench: ## Benchmark the scheduling core: releases, passes and memory with up to 
 SCENARIO ?= baseline
 
 .PHONY: perf
-perf: perf-ceiling ## Run all measurements: perf-ceiling, perf-units with each scenario, perf-pods, perf-jobs (45 min)
+perf: perf-ceiling ## Run all measurements: perf-ceiling, perf-units with each scenario, perf-pods, perf-names, perf-jobs (an hour)
 	for scenario in baseline large deep wide; do $(MAKE) perf-units SCENARIO=$$scenario; done
 	for policy in RoundRobin Block; do \
 		go run ./test/perf units --scenario baseline --policy $$policy --json bin/perf/units-baseline-$$policy.json; done
 	$(MAKE) perf-pods
+	$(MAKE) perf-names
 	$(MAKE) perf-jobs
 
 .PHONY: perf-ceiling
@@ -161,6 +162,10 @@ perf-units: ## Measure kube-queue-controller with the units of a scenario (SCENA
 .PHONY: perf-pods
 perf-pods: ## Measure kube-queue-controller in a cluster with 100,000 pods
 	go run ./test/perf pods --json bin/perf/pods.json
+
+.PHONY: perf-names
+perf-names: ## Measure what is left of units with ever new names of resources
+	go run ./test/perf names --json bin/perf/names.json
 
 # The scenarios of perf-jobs, run one after the other: see test/perf/scenario/files/jobs.
 JOBS ?= steady ample waiting burst

@@ -36,9 +36,11 @@ func core() []room {
 	meta := append([]string{"regexp", "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1",
 		"k8s.io/apimachinery/pkg/api/meta", "k8s.io/apimachinery/pkg/apis/meta/v1"}, types...)
 	return []room{
-		{"scheduler", []string{"pods", "queue", "quota", "resources"}, nil},
+		{"scheduler", []string{"backoff", "pods", "queue", "quota", "resources"}, nil},
+		{"backoff", nil, nil},
 		{"queue", []string{"quota", "resources"}, nil},
 		{"pods", []string{"resources"}, nil},
+		{"bounds", nil, append([]string{"k8s.io/apimachinery/pkg/util/validation"}, meta...)},
 		{"resources", nil, []string{"k8s.io/apimachinery/pkg/api/resource"}},
 		{"quota", []string{"resources"}, nil},
 		{"quota/tree", []string{"quota", "resources"}, types},

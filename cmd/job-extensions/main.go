@@ -30,7 +30,7 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 	if err != nil {
 		return fmt.Errorf("creating the client for events: %w", err)
 	}
-	writer := events.NewWriter(client.CoreV1(), events.Source{Component: options.Name, Instance: env.Identity}, clock.RealClock{})
+	writer := events.NewWriter(client.CoreV1(), events.Source{Component: options.Name, Instance: env.Identity}, clock.RealClock{}, env.Metrics.EventDropped)
 	jobs, err := reconciler.New(reconciler.Options{
 		Config: env.Config, Adapters: opts.Adapters, Workers: opts.Workers, Rules: opts.Rules(), Events: writer, Clock: clock.RealClock{},
 		Metrics: metrics.NewExtensions(env.Metrics),

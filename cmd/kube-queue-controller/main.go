@@ -37,7 +37,7 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 	if err != nil {
 		return err
 	}
-	writer := events.NewWriter(kube.CoreV1(), events.Source{Component: options.Name, Instance: env.Identity}, clock.RealClock{})
+	writer := events.NewWriter(kube.CoreV1(), events.Source{Component: options.Name, Instance: env.Identity}, clock.RealClock{}, env.Metrics.EventDropped)
 	counted := metrics.NewController(env.Metrics)
 	decide := func(ctx context.Context) error {
 		return controller.Run(ctx, controller.Config{

@@ -119,6 +119,11 @@ type Kind struct {
 	// only if each of them is absent or a map. The parents of SuspendPath are always
 	// checked and need not be listed.
 	Maps [][]string
+	// Operators are the default usernames of the kind's operator, which creates and
+	// unsuspends the parts of a job.
+	Operators []string
+	// Fence is what nobody may change in a released job of a managed namespace.
+	Fence Fence
 	// Doc is for the documentation.
 	Doc Doc
 }

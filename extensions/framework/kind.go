@@ -23,6 +23,47 @@ type Condition struct {
 	Expression string
 }
 
+// Fence describes the fields of a released job that decide how many pods it runs and what
+// they request. In a managed namespace they only stay or shrink. The texts are CEL
+// expressions that read fields by optional chaining only.
+type Fence struct {
+	// Frozen are the paths of fields that do not change.
+	Frozen [][]string
+	// Size is the number of pods, which does not grow, as an expression over job; empty if
+	// Groups contain all pods.
+	Size string
+	// Groups are the groups of pods of the job.
+	Groups []Groups
+	// Scale is the path of the number that the subresource scale sets; nil for none.
+	Scale []string
+	// Ended is how the status reports that the job has ended.
+	Ended Ended
+}
+
+// Groups is a list or a map of groups of equal pods. None is added to a released job.
+type Groups struct {
+	Path []string
+	// Key is the field that identifies a group of a list; empty for a map.
+	Key string
+	// Sizes are the fields that decide the number of pods of a group. No other field of a
+	// group changes.
+	Sizes []string
+	// Size is the number of pods, as an expression over group.
+	Size string
+	// Elastic is the condition over job on which an operator or autoscaler changes the
+	// sizes; it must depend on Frozen fields only. Most is the largest size then, as an
+	// expression over job and group. Empty: sizes never grow.
+	Elastic, Most string
+}
+
+// Ended describes the end of a job: one of the condition types is true, or the field has
+// one of the values.
+type Ended struct {
+	Conditions []string
+	Path       []string
+	Values     []string
+}
+
 // Doc has the texts of the kind for the tables of the documentation, in Markdown.
 type Doc struct {
 	// Needs is a requirement, such as "operator 2.4 or later"; it may be empty.

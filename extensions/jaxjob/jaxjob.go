@@ -19,6 +19,7 @@ func New() framework.Adapter {
 	return kubeflow.Base[*training.JAXJob]{
 		Named:   kind,
 		Field:   "jaxReplicaSpecs",
+		Scaled:  training.JAXJobReplicaTypeWorker,
 		Roles:   []kubeflow.Role{{Name: training.JAXJobReplicaTypeWorker, Unset: 1}},
 		AnyCase: true,
 		Empty:   func() *training.JAXJob { return &training.JAXJob{} },

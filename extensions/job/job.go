@@ -33,6 +33,12 @@ func (adapter) Kind() framework.Kind {
 		ManagedBy:        batchv1.JobControllerName,
 		PodLabel:         framework.PodLabel{Key: batchv1.ControllerUidLabel, IsUID: true},
 		Owners:           []schema.GroupKind{{Group: batchv1.GroupName, Kind: "CronJob"}},
+		Fence: framework.Fence{
+			Frozen: [][]string{{"spec", "template"}},
+			// As PodsAtOnce.
+			Size:  "[job.spec.?parallelism.orValue(1), job.spec.?completions.orValue(job.spec.?parallelism.orValue(1))].min()",
+			Ended: framework.Ended{Conditions: []string{string(batchv1.JobComplete), string(batchv1.JobFailed)}},
+		},
 		Doc: framework.Doc{
 			Shows:  "STATUS `Suspended`",
 			Counts: "`parallelism` pods, at most the remaining `completions`",

@@ -37,7 +37,14 @@ func (adapter) Kind() framework.Kind {
 		SuspendPath:      []string{"spec", "suspend"},
 		MarkedBySuspend:  true,
 		ManagedBy:        jobset.JobSetControllerName,
+		Operators:        []string{"system:serviceaccount:jobset-system:jobset-controller-manager", "system:serviceaccount:jobset-system:jobset-controller"},
 		PodLabel:         framework.PodLabel{Key: jobset.JobSetUIDKey, IsUID: true},
+		Fence: framework.Fence{
+			Groups: []framework.Groups{{
+				Path: []string{"spec", "replicatedJobs"}, Key: "name", Sizes: []string{"replicas"}, Size: "group.?replicas.orValue(1)",
+			}},
+			Ended: framework.Ended{Conditions: []string{string(jobset.JobSetCompleted), string(jobset.JobSetFailed)}},
+		},
 		Doc: framework.Doc{
 			Shows:  "SUSPENDED `true`",
 			Counts: "all pods of all its Jobs",

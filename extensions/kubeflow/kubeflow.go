@@ -57,6 +57,10 @@ type Base[T framework.Object] struct {
 	Roles []Role
 	// AnyCase: the operator accepts the names of roles in any case.
 	AnyCase bool
+	// Scaled is the role whose replicas the subresource scale sets; empty for none.
+	Scaled training.ReplicaType
+	// Elastic and Most are those of framework.Groups.
+	Elastic, Most string
 	// Empty returns an empty job to decode into.
 	Empty func() T
 	// Parts returns the parts of a job.
@@ -79,7 +83,19 @@ func CleanPodPolicy() framework.Setting {
 }
 
 // Kind returns the description of the kind.
-func (b Base[T]) Kind() framework.Kind { return b.Named }
+func (b Base[T]) Kind() framework.Kind {
+	kind := b.Named
+	replicas := []string{"spec", b.Field}
+	kind.Fence.Groups = []framework.Groups{{
+		Path: replicas, Sizes: []string{"replicas"}, Size: "group.?replicas.orValue(1)",
+		Elastic: b.Elastic, Most: b.Most,
+	}}
+	if b.Scaled != "" {
+		kind.Fence.Scale = append(replicas, string(b.Scaled), "replicas")
+	}
+	kind.Fence.Ended = framework.Ended{Conditions: []string{string(training.JobSucceeded), string(training.JobFailed)}}
+	return kind
+}
 
 // New returns an empty job.
 func (b Base[T]) New() framework.Object { return b.Empty() }

@@ -14,8 +14,9 @@ import (
 // New returns the adapter.
 func New() framework.Adapter {
 	return kubeflow.Base[*training.PaddleJob]{
-		Named: kubeflow.TrainingKind("paddlejob", training.PaddleJobKind, training.PaddleJobPlural),
-		Field: "paddleReplicaSpecs",
+		Named:  kubeflow.TrainingKind("paddlejob", training.PaddleJobKind, training.PaddleJobPlural),
+		Field:  "paddleReplicaSpecs",
+		Scaled: training.PaddleJobReplicaTypeWorker,
 		Roles: []kubeflow.Role{
 			{Name: training.PaddleJobReplicaTypeMaster, Unset: 1},
 			{Name: training.PaddleJobReplicaTypeWorker, Unset: 1},

@@ -15,9 +15,14 @@ import (
 
 // New returns the adapter.
 func New() framework.Adapter {
+	kind := kubeflow.TrainingKind("pytorchjob", training.PyTorchJobKind, training.PyTorchJobPlural)
+	kind.Fence.Frozen = [][]string{{"spec", "elasticPolicy"}}
 	return kubeflow.Base[*training.PyTorchJob]{
-		Named: kubeflow.TrainingKind("pytorchjob", training.PyTorchJobKind, training.PyTorchJobPlural),
-		Field: "pytorchReplicaSpecs",
+		Named:   kind,
+		Field:   "pytorchReplicaSpecs",
+		Scaled:  training.PyTorchJobReplicaTypeWorker,
+		Elastic: "job.spec.?elasticPolicy.?maxReplicas.hasValue()",
+		Most:    "job.spec.?elasticPolicy.?maxReplicas.orValue(0)",
 		Roles: []kubeflow.Role{
 			{Name: training.PyTorchJobReplicaTypeMaster, Unset: 1},
 			{Name: training.PyTorchJobReplicaTypeWorker, Unset: 1},

@@ -12,6 +12,9 @@
 package ray
 
 import (
+	"slices"
+	"strings"
+
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -32,6 +35,25 @@ func Kind(name, kind, resource string) framework.Kind {
 		SuspendPath:      []string{"spec", "suspend"},
 		MarkedBySuspend:  true,
 		ManagedBy:        operator,
+		Operators: []string{"system:serviceaccount:kuberay-operator:kuberay-operator", "system:serviceaccount:kuberay-system:kuberay-operator",
+			"system:serviceaccount:ray-system:kuberay-operator"},
+	}
+}
+
+// Fence returns the fence of a kind with a cluster at the path. An autoscaler changes the
+// replicas of its groups.
+func Fence(cluster ...string) framework.Fence {
+	field := func(name string) []string { return append(slices.Clone(cluster), name) }
+	job := "job." + strings.Join(cluster, ".?")
+	return framework.Fence{
+		Frozen: [][]string{field("headGroupSpec"), field("enableInTreeAutoscaling"), field("autoscalerOptions")},
+		Groups: []framework.Groups{{
+			Path: field("workerGroupSpecs"), Key: "groupName", Sizes: []string{"replicas", "scaleStrategy"},
+			// The operator creates at least minReplicas.
+			Size:    "[group.?replicas.orValue(0), group.?minReplicas.orValue(0)].max()",
+			Elastic: job + ".?enableInTreeAutoscaling.orValue(false) == true",
+			Most:    "group.?maxReplicas.orValue(2147483647)",
+		}},
 	}
 }
 

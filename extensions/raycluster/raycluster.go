@@ -28,6 +28,7 @@ func New() framework.Adapter { return adapter{} }
 func (adapter) Kind() framework.Kind {
 	kind := ray.Kind("raycluster", "RayCluster", "rayclusters")
 	kind.PodLabel = framework.PodLabel{Key: "ray.io/cluster"}
+	kind.Fence = ray.Fence("spec") // it never ends
 	kind.Doc = framework.Doc{
 		Shows:  "STATUS `suspended`",
 		Counts: "head and workers",

@@ -30,6 +30,10 @@ func (adapter) Kind() framework.Kind {
 	kind.Remains, kind.RemainsKind = "rayclusters", "RayCluster"
 	kind.PodLabel = framework.PodLabel{Key: "ray.io/originated-from-cr-name"}
 	kind.Owners = []schema.GroupKind{{Group: kind.Group, Kind: "RayCronJob"}}
+	kind.Fence = ray.Fence("spec", "rayClusterSpec")
+	kind.Fence.Frozen = append(kind.Fence.Frozen, []string{"spec", "submissionMode"}, []string{"spec", "submitterPodTemplate"})
+	kind.Fence.Ended = framework.Ended{Path: []string{"status", "jobDeploymentStatus"}, Values: []string{
+		string(rayv1.JobDeploymentStatusComplete), string(rayv1.JobDeploymentStatusFailed), string(rayv1.JobDeploymentStatusValidationFailed)}}
 	kind.Sets = []framework.Setting{{
 		Path: []string{"spec", "shutdownAfterJobFinishes"}, Value: true, Annotation: wellknown.ShutdownAnnotation,
 		Why: "The operator permanently rejects a suspended RayJob without shutdownAfterJobFinishes.",

@@ -25,7 +25,13 @@ func (adapter) Kind() framework.Kind {
 		GroupVersionKind: v1beta2.SchemeGroupVersion.WithKind("SparkApplication"),
 		Resource:         "sparkapplications",
 		SuspendPath:      []string{"spec", "suspend"},
-		PodLabel:         framework.PodLabel{Key: "sparkoperator.k8s.io/app-name"},
+		Fence: framework.Fence{
+			Frozen: [][]string{{"spec", "driver"}, {"spec", "executor"}, {"spec", "dynamicAllocation"}, {"spec", "sparkConf"},
+				{"spec", "sparkConfigMap"}, {"spec", "memoryOverheadFactor"}, {"spec", "type"}},
+			Ended: framework.Ended{Path: []string{"status", "applicationState", "state"},
+				Values: []string{string(v1beta2.ApplicationStateCompleted), string(v1beta2.ApplicationStateFailed)}},
+		},
+		PodLabel: framework.PodLabel{Key: "sparkoperator.k8s.io/app-name"},
 		Doc: framework.Doc{
 			Needs:  "operator 2.4 or later",
 			Shows:  "STATUS `SUSPENDED`",

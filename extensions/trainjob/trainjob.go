@@ -39,9 +39,15 @@ func (a adapter) Kind() framework.Kind {
 		Resource:         "trainjobs",
 		SuspendPath:      []string{"spec", "suspend"},
 		ManagedBy:        managedBy,
+		Operators:        []string{"system:serviceaccount:kubeflow-system:kubeflow-trainer-controller-manager"},
 		// The JobSet of a TrainJob has its name.
 		PodLabel: framework.PodLabel{Key: "jobset.sigs.k8s.io/jobset-name"},
 		Related:  framework.Related{GroupVersionKind: jobSet.GroupVersionKind, Resource: jobSet.Resource},
+		Fence: framework.Fence{
+			Frozen: [][]string{{"spec", "runtimeRef"}, {"spec", "initializer"}, {"spec", "trainer"},
+				{"spec", "podTemplateOverrides"}, {"spec", "runtimePatches"}},
+			Ended: framework.Ended{Conditions: []string{conditionComplete, conditionFailed}},
+		},
 		Doc: framework.Doc{
 			Shows:  "STATE `Suspended`, which Trainer shows until the job has ended",
 			Counts: "all replicated jobs of its JobSet",

@@ -38,7 +38,12 @@ func (adapter) Kind() framework.Kind {
 		Resource:         "workflows",
 		SuspendPath:      []string{"spec", "suspend"},
 		MarkedBySuspend:  true,
-		PodLabel:         framework.PodLabel{Key: "workflows.argoproj.io/workflow"},
+		Fence: framework.Fence{
+			Frozen: [][]string{{"spec", "templates"}, {"spec", "templateDefaults"}, {"spec", "workflowTemplateRef"},
+				{"spec", "entrypoint"}, {"spec", "arguments"}, {"spec", "podSpecPatch"}, {"spec", "parallelism"}},
+			Ended: framework.Ended{Path: []string{"status", "phase"}, Values: []string{phaseSucceeded, phaseFailed, phaseError}},
+		},
+		PodLabel: framework.PodLabel{Key: "workflows.argoproj.io/workflow"},
 		Doc: framework.Doc{
 			Mark:   "a template `kube-queue-suspend` with `suspend: {}`",
 			Shows:  "STATUS `Running`, which means only that Argo has seen the Workflow",

@@ -91,6 +91,13 @@ func (s *Receiver[T]) Next() time.Time {
 	return s.waiting[0].until
 }
 
+// Delayed calls visit with each unit that waits, in order.
+func (s *Receiver[T]) Delayed(visit func(T)) {
+	for _, h := range s.waiting {
+		visit(h.unit.Value)
+	}
+}
+
 func (s *Receiver[T]) hold(h *follower[T]) {
 	s.held[h.unit.Key] = h
 	s.waiting = append(s.waiting, h)

@@ -7,8 +7,10 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -16,6 +18,8 @@ import (
 	"k8s.io/utils/clock"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
@@ -152,7 +156,7 @@ func statusPatch(w *scheduler.Write, now metav1.MicroTime, conditions []metav1.C
 	case scheduler.Dequeue:
 		status = lifecycle.Dequeued(at, w.Attempt, now)
 	case scheduler.Requeue:
-		status = lifecycle.Requeued(at, w.Reason, w.Message, now)
+		status = lifecycle.Requeued(at, w.Reason, w.Message, w.Requeue.Count, metav1.NewMicroTime(w.Requeue.Until), now)
 	case scheduler.Evict:
 		status = lifecycle.Evicted(conditions, w.Reason, w.Message, now)
 	case scheduler.MarkOverQuota, scheduler.ClearOverQuota:
@@ -175,7 +179,22 @@ func written(w *scheduler.Write, version string, at time.Time) input {
 			l.logger.Error(err, "Cannot parse the resourceVersion of the unit")
 		}
 		l.measures.written(w, at)
-		l.apply(scheduler.Written{Key: w.Key, Seq: w.Seq, Version: version, DequeuedAt: at, Quota: w.Quota})
+		l.apply(scheduler.Written{Key: w.Key, Seq: w.Seq, Version: version, DequeuedAt: at, Quota: w.Quota, Requeue: w.Requeue})
+		if w.Kind == scheduler.Evict && w.Reason == wellknown.ReasonNotAdmitted {
+			l.emit(notAdmitted(w))
+		}
+	}
+}
+
+// notAdmitted reports on a unit that somebody else has written that it holds quota. The event on its job
+// is by job-extensions, and other units have no job.
+func notAdmitted(w *scheduler.Write) backend.Notice {
+	namespace, name, _ := cache.SplitMetaNamespaceKey(w.Key) // the key always has this form
+	return backend.Notice{
+		About: reference(&metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(w.UID), ResourceVersion: fmt.Sprint(w.Version)}),
+		Type:  corev1.EventTypeWarning, Reason: wellknown.EventNotAdmitted,
+		Message: "The unit was not admitted: somebody other than kube-queue-controller set its phase. It is charged until its job has stopped, " +
+			"and is then queued again. Ask an administrator to check who may write queueunits/status, and to install the policy kube-queue-units.",
 	}
 }
 
@@ -184,7 +203,7 @@ func refused(w *scheduler.Write, unit lenient.Object) input {
 	return func(l *loop) {
 		event := scheduler.Refused{Key: w.Key, Seq: w.Seq}
 		if unit != nil {
-			now, err := l.reader.readAny(unit)
+			now, err := l.reader.readComplete(unit)
 			if err != nil {
 				l.logger.Error(err, "Cannot read the unit", "unit", w.Key)
 			}

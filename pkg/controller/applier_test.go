@@ -20,6 +20,7 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/backoff"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
@@ -31,7 +32,8 @@ func TestStatusPatchesFitTheirSchema(t *testing.T) {
 	for _, w := range []scheduler.Write{
 		{Kind: scheduler.Dequeue, Key: "a/b", UID: "u", Version: 7, Queue: "q", Quota: "root/q", Attempt: 1},
 		{Kind: scheduler.Explain, Key: "a/b", UID: "u", Version: 7, Reason: "QuotaExceeded", Message: long},
-		{Kind: scheduler.Requeue, Key: "a/b", UID: "u", Version: 7, Reason: wellknown.ReasonSuspendedByUser, Message: "m"},
+		{Kind: scheduler.Requeue, Key: "a/b", UID: "u", Version: 7, Reason: wellknown.ReasonSuspendedByUser, Message: "m",
+			Requeue: backoff.State{Count: 4, Until: time.Unix(500, 0)}},
 		{Kind: scheduler.Evict, Key: "a/b", UID: "u", Version: 7, Reason: wellknown.ReasonDeactivated, Message: long},
 	} {
 		patch, err := statusPatch(&w, at, nil)
@@ -47,6 +49,9 @@ func TestStatusPatchesFitTheirSchema(t *testing.T) {
 		}
 		if got.Metadata.UID != "u" || got.Metadata.ResourceVersion != "7" {
 			t.Errorf("%s: preconditions %+v", w.Kind, got.Metadata)
+		}
+		if state := got.Status.RequeueState; w.Kind == scheduler.Requeue && (state == nil || state.Count != 4 || !state.RequeueAt.Equal(new(metav1.NewMicroTime(w.Requeue.Until)))) {
+			t.Errorf("%s: requeueState is %+v", w.Kind, state)
 		}
 		messages := []string{got.Status.Message}
 		for _, condition := range got.Status.Conditions {

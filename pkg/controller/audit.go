@@ -154,9 +154,9 @@ func (a *auditor) read(inbox *inbox, key string) {
 		case err != nil:
 			return // the next audit reads it again
 		default:
-			if u, err := l.reader.readAny(unit); err == nil && (u.UID != uid || u.Version > known) {
+			if u, err := l.reader.readComplete(unit); err == nil && (u.UID != uid || u.Version > known) {
 				a.report(l, 0, fmt.Errorf("QueueUnit %s: its last change is not known", key))
-				unitSeen(unit)(l)
+				unitSeen(l.reader.compacted(unit))(l)
 			}
 		}
 	})

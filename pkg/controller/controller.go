@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +18,7 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/arrival"
+	"kube-queue.dev/kube-queue/pkg/backoff"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/controller/podwatch"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
@@ -87,6 +89,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := watched.wait(ctx, slices.Concat(synced, pods)); err != nil {
 		return err
 	}
+	loop.inbox.put(unitsListed)
 	loop.inbox.put(quotaListed)
 	if cfg.Synced != nil {
 		loop.inbox.put(allSeen(cfg.Synced))
@@ -112,6 +115,10 @@ func (l *loop) watchPods(ctx context.Context, cfg Config) ([]cache.InformerSynce
 
 // explanations is the maximum number of explanations of why units wait that are in progress at a time.
 const explanations = 4
+
+// requeues is how long a job waits that its owner suspends or deactivates after its release again and
+// again.
+var requeues = backoff.Policy{Free: 3, Initial: 10 * time.Second, Max: 5 * time.Minute, Quiet: 10 * time.Minute}
 
 // informers are what the controller itself watches.
 type informers struct {
@@ -153,17 +160,17 @@ func dropManagedFields(object any) (any, error) {
 
 func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 	inbox := newInbox()
-	core := scheduler.New(scheduler.Options{Policy: cfg.Policy, Backoff: cfg.Backoff, Explanations: explanations})
+	core := scheduler.New(scheduler.Options{Policy: cfg.Policy, Backoff: cfg.Backoff, Requeues: requeues, Explanations: explanations})
 	return &loop{
 		clock: cfg.Clock, logger: logger, inbox: inbox, names: resources.NewNames(), check: cfg.CheckInvariants,
 		core:      core,
 		sequence:  arrival.NewReceiver[scheduler.Unit](core.Knows),
 		source:    cfg.Source,
-		reader:    unitReader{cfg.Source.Demand},
+		reader:    unitReader{compactor{cfg.Source.Keep}, cfg.Source.Demand},
 		applier:   newApplier(cfg.Client, cfg.Clock, inbox),
 		publisher: newPublisher(cfg.Client, i.queues.Scheduling().V1alpha1().Queues().Lister(), cfg.Namespace, cfg.Clock),
 		emit: func(n backend.Notice) {
-			logger.Info("Reported an event on a quota object", "kind", n.About.GetKind(), "object", klog.KObj(n.About), "reason", n.Reason, "message", n.Message)
+			logger.Info("Reported an event", "kind", n.About.GetKind(), "object", klog.KObj(n.About), "reason", n.Reason, "message", n.Message)
 			if cfg.Emit != nil {
 				cfg.Emit(n.About, n.Type, n.Reason, n.Message)
 			}

@@ -38,12 +38,15 @@ type loop struct {
 	// sequence orders new units before the core receives them.
 	sequence *arrival.Receiver[scheduler.Unit]
 
-	inbox     *inbox
-	applier   *applier
-	publisher *publisher
-	emit      func(backend.Notice)
-	measures  *measures
-	auditor   auditor
+	inbox      *inbox
+	applier    *applier
+	publisher  *publisher
+	emit       func(backend.Notice)
+	measures   *measures
+	auditor    auditor
+	forgetting forgetting
+	// listed is whether the source has listed the objects of the quota.
+	listed bool
 	// unreadable are the unreadable units that were reported.
 	unreadable unreadableUnits
 	// excesses are the limits that the source shows as exceeded. They are known once they are certain
@@ -91,7 +94,8 @@ func (l *loop) run(ctx context.Context) error {
 func (l *loop) turn() (wake time.Time) {
 	plan, wake := l.decide(l.inbox.take())
 	l.applier.add(plan)
-	return earlier(earlier(wake, l.publish()), l.auditor.run(l))
+	wake = earlier(earlier(wake, l.publish()), l.auditor.run(l))
+	return earlier(wake, l.forgetting.run(l))
 }
 
 // decide processes inputs and returns what to write, and when to decide again if nothing happens
@@ -229,6 +233,9 @@ func queueGone(name string) input {
 	}
 }
 
+// unitsListed is put into the inbox after all existing units.
+func unitsListed(l *loop) { l.apply(scheduler.Listed{}) }
+
 // Inputs from the source.
 
 // podSeen is an input about a pod, or about an object to which pods belong.
@@ -251,7 +258,10 @@ func quotaSeen(seen func() backend.Change) input {
 }
 
 // quotaListed is put into the inbox after all existing objects of the quota.
-func quotaListed(l *loop) { l.take(l.source.Listed()) }
+func quotaListed(l *loop) {
+	l.listed = true
+	l.take(l.source.Listed())
+}
 
 // allSeen returns an input that calls notify. It is put into the inbox after all existing objects.
 func allSeen(notify func()) input { return func(*loop) { notify() } }

@@ -61,9 +61,10 @@ func (m *measures) refused(w *scheduler.Write) {
 func (m *measures) show(l *loop, names []string, changed []scheduler.QueueStats) {
 	for _, q := range changed {
 		m.Queue(metrics.Queue{Name: q.Name, Pending: q.Pending, Reserved: q.Reserved, Dequeued: q.Dequeued, Running: q.Running,
-			Waiting: q.Head != "", Stopped: q.Stopped})
+			Waiting: q.Waits, Stopped: q.Stopped})
 	}
 	m.KeepQueues(names)
+	m.ResourceNames(l.names.Len())
 	validator, is := l.source.(backend.Validator)
 	excesses, _ := l.core.Excesses()
 	m.Quota(nodesOf(l.names, l.core.Usage(), excesses), is && validator.Invalid() != "")
@@ -71,14 +72,15 @@ func (m *measures) show(l *loop, names []string, changed []scheduler.QueueStats)
 
 // nodesOf converts usage and the limits that are exceeded for the metrics.
 func nodesOf(names *resources.Names, usage []quota.NodeUsage, excesses []quota.Excess) []metrics.Node {
-	jobs := names.ID(quota.JobsResource)
+	jobs, named := names.ID(quota.JobsResource), quota.Named(usage)
 	nodes := make([]metrics.Node, len(usage))
 	for i, u := range usage {
 		n := nodeOf{names: names, at: map[resources.ID]int{}}
-		for _, a := range u.Used {
+		shown := quota.Show(u.Used, named, quota.MostUnlimited)
+		for _, a := range shown.Of(u.Used) {
 			n.of(a.ID).Used = n.float(a)
 		}
-		for _, a := range u.Unqueued {
+		for _, a := range shown.Of(u.Unqueued) {
 			n.of(a.ID).Unqueued = n.float(a)
 		}
 		for _, a := range u.Borrowed {

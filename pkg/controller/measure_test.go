@@ -16,6 +16,7 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
@@ -124,6 +125,24 @@ func TestARefusalIsCountedWithItsReason(t *testing.T) {
 	w := m.write(0, seen(jobUnit("v", "7", schedulingv1alpha1.QueueUnitStatus{})))
 	m.after(0, written(w, "8", m.clock.Now()))
 	m.shows(`admission_attempts_total{reason="ExceedsMaxQuota",result="refused"} 1`)
+}
+
+func TestAnAdmissionBySomebodyElseIsTakenBackCountedAndReported(t *testing.T) {
+	m := measure(t)
+	var notices []backend.Notice
+	m.emit = func(n backend.Notice) { notices = append(notices, n) }
+	before := jobUnit("before", "6", schedulingv1alpha1.QueueUnitStatus{Phase: schedulingv1alpha1.PhaseRunning}) // by an earlier leader
+	m.after(0, seen(before), unitsListed, quotaListed, m.tree(`{name: root, namespaces: [a], max: {cpu: 4}}`), seen(jobUnit("u", "7", schedulingv1alpha1.QueueUnitStatus{})))
+	w := m.write(0, seen(jobUnit("u", "8", schedulingv1alpha1.QueueUnitStatus{Phase: schedulingv1alpha1.PhaseDequeued, Attempts: 1})))
+	if w.Kind != scheduler.Evict || w.Reason != wellknown.ReasonNotAdmitted || w.UID != "u" || len(notices) != 0 {
+		t.Fatalf("it writes %+v, and reports %v before", w, notices)
+	}
+	m.after(0, written(w, "9", m.clock.Now()))
+	m.shows(`evictions_total{reason="NotAdmitted"} 1`)
+	if len(notices) != 1 || notices[0].Reason != wellknown.EventNotAdmitted || notices[0].Type != corev1.EventTypeWarning ||
+		notices[0].About.GetUID() != "u" || notices[0].About.GetName() != "u-job-0123456789" || notices[0].About.GetKind() != "QueueUnit" {
+		t.Errorf("it reports %+v", notices)
+	}
 }
 
 func TestAnEvictionAndItsEndAreCounted(t *testing.T) {

@@ -173,7 +173,7 @@ func (p *publisher) keep(ctx context.Context, stats scheduler.QueueStats) error 
 		Policy: schedulingv1alpha1.QueuePolicy(stats.Policy), Quota: stats.Quota,
 		Pending: int32(stats.Pending), Reserved: int32(stats.Reserved),
 		Dequeued: int32(stats.Dequeued), Running: int32(stats.Running),
-		Head: stats.Head, HeadReason: stats.HeadReason,
+		HeadReason: stats.HeadReason,
 	}
 	if queue.Status == status {
 		return nil
@@ -181,7 +181,7 @@ func (p *publisher) keep(ctx context.Context, stats scheduler.QueueStats) error 
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{
 		"policy": status.Policy, "quota": status.Quota, "pending": status.Pending, "reserved": status.Reserved,
 		"dequeued": status.Dequeued, "running": status.Running,
-		"head": lifecycle.OrNull(status.Head), "headReason": lifecycle.OrNull(string(status.HeadReason)),
+		"head": nil, "headReason": lifecycle.OrNull(string(status.HeadReason)),
 	}})
 	if err != nil {
 		return fmt.Errorf("queue %s: %w", stats.Name, err)

@@ -139,6 +139,38 @@ func TestAStatusIsWrittenAgainOnlyAnIntervalAfterASlowWrite(t *testing.T) {
 	}
 }
 
+func TestTheHeadThatAnOlderReleaseHasWrittenIsRemoved(t *testing.T) {
+	var requests []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		requests = append(requests, r.Method+" "+string(body))
+		w.Header().Set("Content-Type", "application/json")
+		if _, err := io.WriteString(w, `{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"Queue"}`); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	client, err := versioned.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	if err := known.Add(&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-queue", Name: "team"},
+		Status: schedulingv1alpha1.QueueStatus{Quota: "root/team", Pending: 1, Head: "others/unit"}}); err != nil {
+		t.Fatal(err)
+	}
+	p := newPublisher(client, listers.NewQueueLister(known), "kube-queue", clocktesting.NewFakeClock(time.Unix(1000, 0)))
+	if err := p.keep(t.Context(), scheduler.QueueStats{Name: "team", Quota: "root/team", Pending: 1, Waits: true}); err != nil {
+		t.Fatal(err)
+	}
+	if len(requests) != 1 || !strings.HasPrefix(requests[0], "PATCH ") || !strings.Contains(requests[0], `"head":null`) {
+		t.Errorf("the requests are %q, want one patch that removes the head", requests)
+	}
+}
+
 // What a process before this one has left behind.
 func TestQueuesWithoutAGroupAreRetiredAtTheStart(t *testing.T) {
 	var requests []string

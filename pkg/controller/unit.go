@@ -11,6 +11,7 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/arrival"
+	"kube-queue.dev/kube-queue/pkg/bounds"
 	"kube-queue.dev/kube-queue/pkg/controller/podwatch"
 	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
@@ -28,12 +29,26 @@ type compactor struct {
 func (c compactor) compact(object any) (any, error) {
 	switch unit := object.(type) {
 	case *schedulingv1alpha1.QueueUnit:
-		return c.unit(unit), nil
+		err := bounds.Check(&unit.Spec)
+		switch {
+		case err == nil:
+			return c.unit(unit), nil
+		case unit.Status.Phase.Ended():
+			return c.within(unit), nil
+		default:
+			return c.beyond(unit, err), nil
+		}
 	case *lenient.Unreadable:
 		return c.unreadable(unit), nil
 	default:
 		return object, nil
 	}
+}
+
+// compacted is compact for an object that was read from the API server.
+func (c compactor) compacted(object lenient.Object) lenient.Object {
+	compact, _ := c.compact(object) // fails for no object of this type
+	return compact.(lenient.Object)
 }
 
 func (c compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.QueueUnit {
@@ -85,8 +100,14 @@ func compactMeta(meta *metav1.ObjectMeta) metav1.ObjectMeta {
 
 // unitReader converts QueueUnits for the core.
 type unitReader struct {
+	compactor
 	// demand returns what a unit is charged while it holds quota, from the source of the quota.
 	demand func(*schedulingv1alpha1.QueueUnit) (quota.Demand, error)
+}
+
+// readComplete converts an object that was read from the API server and not compacted.
+func (r unitReader) readComplete(object lenient.Object) (scheduler.Unit, error) {
+	return r.readAny(r.compacted(object))
 }
 
 // readAny converts a unit or an Unreadable.
@@ -139,8 +160,9 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 		err = fault
 	}
 	r.hold(&u, unit, err)
-	if state := unit.Status.RequeueState; state != nil && state.RequeueAt != nil && unit.Status.Phase == schedulingv1alpha1.PhaseBackoff {
-		u.RequeueAt = state.RequeueAt.Time
+	// The phase Backoff does not last as long: a unit that is held for another cause shows that.
+	if state := unit.Status.RequeueState; state != nil && state.RequeueAt != nil {
+		u.Requeues, u.RequeueAt = state.Count, state.RequeueAt.Time
 	}
 	return u, nil
 }

@@ -27,7 +27,22 @@ func unitObject(change func(*schedulingv1alpha1.QueueUnit)) *schedulingv1alpha1.
 }
 
 func newTestReader(names *resources.Names) unitReader {
-	return unitReader{(&drawn{names: names}).Demand}
+	return unitReader{compactor{keepNothing}, (&drawn{names: names}).Demand}
+}
+
+// A unit in backoff that shows another cause for a while is not in phase Backoff, and one that holds quota
+// is counted from where it was.
+func TestABackoffIsReadInEachPhase(t *testing.T) {
+	at := metav1.NewMicroTime(time.Unix(500, 0))
+	for _, phase := range []schedulingv1alpha1.QueueUnitPhase{"", schedulingv1alpha1.PhaseEnqueued, schedulingv1alpha1.PhaseBackoff, schedulingv1alpha1.PhaseRunning} {
+		unit := compactor{keepNothing}.unit(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+			u.Status.Phase, u.Status.RequeueState = phase, &schedulingv1alpha1.RequeueState{Count: 4, RequeueAt: &at}
+		}))
+		got, err := newTestReader(resources.NewNames()).read(unit)
+		if err != nil || got.Requeues != 4 || !got.RequeueAt.Equal(at.Time) {
+			t.Errorf("phase %q: it was requeued %d times, until %v (%v)", phase, got.Requeues, got.RequeueAt, err)
+		}
+	}
 }
 
 func TestReadingAUnit(t *testing.T) {

@@ -82,3 +82,53 @@ func TestAnUnreadableUnitIsReportedOfOncePerSpec(t *testing.T) {
 		t.Errorf("reported %q, want %q", reported, want)
 	}
 }
+
+func TestAUnitBeyondTheBoundsIsNotAdmittedAndKeepsWhatItHolds(t *testing.T) {
+	names := resources.NewNames()
+	reader := newTestReader(names)
+	read := func(long int, phase string) scheduler.Unit {
+		object, err := unitKind().Decode(fmt.Appendf(nil, `{"metadata":{"namespace":"a","name":"u","uid":"uid","resourceVersion":"7","generation":1},
+			"spec":{"consumerRef":{"kind":"Thing"},"quotaName":"q","resource":{"cpu":1,"%s":1}},"status":{"phase":%q}}`, strings.Repeat("x", long), phase))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := reader.readComplete(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	if u := read(63, ""); u.Held != nil || u.Partial {
+		t.Errorf("one within the bounds is held: %+v", u.Held)
+	}
+	for _, phase := range []string{"", "Running"} {
+		u := read(720_000, phase)
+		cpu, _ := u.Demand.Requests.Get(names.ID("cpu"))
+		if len(u.Demand.Requests) != 2 || cpu != 1000 || !u.Partial || u.QuotaName != "q" {
+			t.Errorf("phase %q: it requests %v of quota %q", phase, u.Demand.Requests, u.QuotaName)
+		}
+		want := `the unit is too large: spec.resource: the name of resource "` + strings.Repeat("x", 40) + `"... has 720000 characters, but at most 317 are allowed; use a shorter name`
+		if u.Held == nil || u.Held.Reason != wellknown.ReasonInvalidRequest || u.Held.Sentence != want {
+			t.Errorf("phase %q: held for %+v", phase, u.Held)
+		}
+	}
+	if names.Len() != 3 {
+		t.Errorf("%d names are stored, want that of max-jobs, cpu and one of 63 characters", names.Len())
+	}
+	if u := read(720_000, "Succeeded"); u.Phase != scheduler.Ended || u.Held != nil {
+		t.Errorf("one that has ended is held: %+v", u.Held)
+	}
+	// It is reported like one that cannot be read.
+	var reported []string
+	units := unreadableUnits{emit: func(_ *unstructured.Unstructured, _ string, reason wellknown.EventReason, message string) {
+		reported = append(reported, string(reason)+" "+message)
+	}}
+	object, err := unitKind().Decode([]byte(`{"metadata":{"namespace":"a","name":"u","uid":"uid","resourceVersion":"7","generation":1},"spec":{"quotaName":"` + strings.Repeat("q", 254) + `"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	units.see(klog.Background(), reader.compacted(object))
+	if len(reported) != 1 || !strings.HasPrefix(reported[0], "UnreadableUnit The unit is too large: spec.quotaName has 254 characters, but at most 253 are allowed; ") {
+		t.Errorf("reported %q", reported)
+	}
+}

@@ -2,14 +2,20 @@
 //
 // The recorder of client-go drops events when many are reported at once, and aggregates and limits
 // the events of one source. The events on a job are part of the contract with its user, so this
-// package drops none: its queue is not bounded, writes are retried until they succeed, and a
-// bounded number of workers makes them.
+// package drops none that the API server accepts: its queue is not bounded, writes are retried until
+// they succeed, and a bounded number of workers makes them.
+//
+// A namespace may refuse events, for example because of an admission policy. Then one event is tried
+// from time to time, and the others of the namespace wait. They cost no requests, so those of other
+// namespaces are not delayed. An event is dropped when its namespace has refused events several times
+// since, and at once if the API server rejects it for good.
 //
 // The name of an event depends only on its content, so that an event that is reported twice, by a
 // second process or after a restart, is created once.
 //
 // Terms. To write an event is to create it once. To keep an event is to renew it as long as it is true,
-// because the API server deletes events after an hour. An object has at most one kept event.
+// because the API server deletes events after an hour. An object has at most one kept event. To repeat
+// an event is to count it: whoever causes it again and again causes one Event and ever fewer writes.
 package events
 
 import (
@@ -66,7 +72,7 @@ func (e Event) namespace() string {
 }
 
 // build returns the Event object.
-func (e Event) build(source Source, now metav1.Time) *corev1.Event {
+func (e Event) build(source Source, now metav1.Time, count int32) *corev1.Event {
 	return &corev1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: e.namespace(), Name: e.Name()},
 		InvolvedObject:      e.Object,
@@ -78,6 +84,6 @@ func (e Event) build(source Source, now metav1.Time) *corev1.Event {
 		ReportingInstance:   source.Instance,
 		FirstTimestamp:      now,
 		LastTimestamp:       now,
-		Count:               1,
+		Count:               count,
 	}
 }

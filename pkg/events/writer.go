@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"kube-queue.dev/kube-queue/pkg/backoff"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
@@ -30,6 +31,9 @@ const (
 	retryMax = 30 * time.Second
 )
 
+// repeats are the waits between the writes of an event that happens again and again.
+var repeats = backoff.Policy{Free: 3, Initial: 10 * time.Second, Max: 10 * time.Minute, Quiet: 20 * time.Minute}
+
 // Source identifies the reporter of events.
 type Source struct {
 	// Component is the name of the program.
@@ -43,15 +47,19 @@ type Writer struct {
 	client corev1client.EventsGetter
 	source Source
 	clock  clock.WithTicker
-	queue  workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	// dropped is called with the reason of the API server for each event that is given up.
+	dropped func(reason string)
+	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
 	mu      sync.Mutex
 	entries map[types.NamespacedName]*entry
 	// kept is the name of the kept event of each object.
 	kept map[types.UID]types.NamespacedName
+	// refusing are the namespaces that refuse events.
+	refusing map[string]*refusal
 }
 
-// entry is an event that is not written yet or is kept.
+// entry is an event that is not written yet, is kept, or has happened again a short time ago.
 type entry struct {
 	event   Event
 	keep    bool
@@ -59,26 +67,51 @@ type entry struct {
 	count   int32
 	// due is when a kept event must be renewed.
 	due time.Time
+
+	// repeat is whether the event may happen again. more is how often it has happened since it was
+	// last written, and paced when it may be written next.
+	repeat bool
+	more   int32
+	paced  backoff.State
+
+	// refused is how often the event was refused, and since the number of refusals of the namespace
+	// when the event was added.
+	refused, since int32
+	// waits is whether the event waits for a namespace that refuses events.
+	waits bool
 }
 
-// NewWriter returns a Writer. It writes nothing before Run.
-func NewWriter(client corev1client.EventsGetter, source Source, clk clock.WithTicker) *Writer {
+// unwritten reports whether there is something to write before the event is renewed.
+func (e *entry) unwritten() bool { return !e.written || e.more > 0 }
+
+// NewWriter returns a Writer. It writes nothing before Run. Each event that is given up is reported
+// with dropped, which may be nil.
+func NewWriter(client corev1client.EventsGetter, source Source, clk clock.WithTicker, dropped func(reason string)) *Writer {
+	if dropped == nil {
+		dropped = func(string) {}
+	}
 	return &Writer{
-		client: client, source: source, clock: clk,
+		client: client, source: source, clock: clk, dropped: dropped,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryMin, retryMax),
 			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Clock: clk}),
-		entries: map[types.NamespacedName]*entry{},
-		kept:    map[types.UID]types.NamespacedName{},
+		entries:  map[types.NamespacedName]*entry{},
+		kept:     map[types.UID]types.NamespacedName{},
+		refusing: map[string]*refusal{},
 	}
 }
 
 // Write creates the event once.
-func (w *Writer) Write(e Event) { w.add(e, false) }
+func (w *Writer) Write(e Event) { w.add(e, false, false) }
+
+// Repeat reports that the event has happened, for the first time or again. It is one Event with a
+// count. The first ones are written at once. If it goes on, several are written together, at growing
+// intervals, with the latest message.
+func (w *Writer) Repeat(e Event) { w.add(e, false, true) }
 
 // Keep creates the event and renews it until Forget, or until another event of the object is kept.
 // Keeping it again costs no write; the next renewal uses the new message.
-func (w *Writer) Keep(e Event) { w.add(e, true) }
+func (w *Writer) Keep(e Event) { w.add(e, true, false) }
 
 // Forget stops the renewal of the kept event of the object. The event remains until the API server
 // deletes it. An event that is not written yet is still written.
@@ -97,12 +130,12 @@ func (w *Writer) forget(object types.UID) {
 	if entry := w.entries[key]; entry != nil {
 		entry.keep = false
 		if entry.written {
-			delete(w.entries, key)
+			w.remove(key, entry)
 		}
 	}
 }
 
-func (w *Writer) add(e Event, keep bool) {
+func (w *Writer) add(e Event, keep, repeat bool) {
 	key := types.NamespacedName{Namespace: e.namespace(), Name: e.Name()}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -110,13 +143,33 @@ func (w *Writer) add(e Event, keep bool) {
 		w.forget(e.Object.UID)
 		w.kept[e.Object.UID] = key
 	}
-	if known := w.entries[key]; known != nil {
-		known.event = e
-		known.keep = known.keep || keep
+	known := w.entries[key]
+	if known == nil {
+		known = &entry{}
+		if refusal := w.refusing[key.Namespace]; refusal != nil {
+			known.since = refusal.Count
+		}
+		w.entries[key] = known
+		w.queue.Add(key)
+	}
+	known.event = e
+	known.keep = known.keep || keep
+	if !repeat {
 		return
 	}
-	w.entries[key] = &entry{event: e, keep: keep}
-	w.queue.Add(key)
+	known.repeat = true
+	if known.more++; known.written && known.more == 1 {
+		w.queue.AddAfter(key, known.paced.Until.Sub(w.clock.Now()))
+	}
+}
+
+// remove forgets an event.
+func (w *Writer) remove(key types.NamespacedName, entry *entry) {
+	w.await(key, entry, false)
+	delete(w.entries, key)
+	if uid := entry.event.Object.UID; w.kept[uid] == key {
+		delete(w.kept, uid)
+	}
 }
 
 // Run writes events until ctx is done, and then the remaining ones for at most a few seconds.
@@ -161,12 +214,13 @@ func (w *Writer) While(ctx context.Context, work func(context.Context) error) er
 	return err
 }
 
-// hurry retries all events that are not written yet without further delay.
+// hurry writes all events that are not written yet without further delay.
 func (w *Writer) hurry() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for key, entry := range w.entries {
-		if !entry.written {
+		if entry.unwritten() {
+			entry.paced.Until = time.Time{}
 			w.queue.Add(key)
 		}
 	}
@@ -178,22 +232,26 @@ func (w *Writer) next(ctx context.Context) bool {
 		return false
 	}
 	defer w.queue.Done(key)
-	w.mu.Lock()
-	entry := w.entries[key]
-	w.mu.Unlock()
+	entry, probe := w.begin(key)
 	if entry == nil {
 		w.queue.Forget(key)
 		return true
 	}
-	count, lastTime, err := w.ensure(ctx, key, entry)
+	wrote, err := w.ensure(ctx, key, entry)
 	switch {
 	case err == nil:
 		w.queue.Forget(key)
-		w.done(key, entry, count, lastTime)
+		w.done(key, entry, wrote)
 	case isPermanent(err):
 		w.queue.Forget(key)
 		klog.FromContext(ctx).V(2).Info("Dropped an event that the API server rejects", "event", key, "err", err)
-		w.drop(key, entry)
+		w.drop(key, entry, err)
+	case apierrors.IsForbidden(err):
+		w.queue.Forget(key)
+		if w.refused(key, entry, probe) {
+			klog.FromContext(ctx).V(2).Info("Dropped an event that the API server refuses", "event", key, "err", err)
+			w.drop(key, entry, err)
+		}
 	default:
 		klog.FromContext(ctx).V(2).Info("Cannot write an event; trying again", "event", key, "err", err)
 		w.queue.AddRateLimited(key)
@@ -201,23 +259,73 @@ func (w *Writer) next(ctx context.Context) bool {
 	return true
 }
 
-// ensure creates the event and renews it if it is kept and due. It returns the count of the event
-// and when it was last written.
-func (w *Writer) ensure(ctx context.Context, key types.NamespacedName, entry *entry) (int32, time.Time, error) {
+// begin returns the event if it is to be written now. Probe is whether its namespace refuses events
+// and the answer decides about the others that wait for it.
+func (w *Writer) begin(key types.NamespacedName) (due *entry, probe bool) {
 	w.mu.Lock()
-	event, keep, written, count, due := entry.event, entry.keep, entry.written, entry.count, entry.due
+	defer w.mu.Unlock()
+	now := w.clock.Now()
+	entry := w.entries[key]
+	if entry == nil {
+		return nil, false
+	}
+	if entry.repeat && entry.written && !entry.keep {
+		switch {
+		case entry.more == 0 && repeats.Forgotten(entry.paced, now):
+			w.remove(key, entry)
+			return nil, false
+		case entry.more == 0:
+			w.queue.AddAfter(key, entry.paced.Until.Add(repeats.Quiet).Sub(now))
+			return nil, false
+		case now.Before(entry.paced.Until):
+			w.queue.AddAfter(key, entry.paced.Until.Sub(now))
+			return nil, false
+		}
+	}
+	refusal := w.refusing[key.Namespace]
+	switch {
+	case refusal == nil, entry.written: // to renew an event adds none
+		return entry, false
+	case entry.outlived(refusal) || refusal.full(entry):
+		w.dropped(string(metav1.StatusReasonForbidden))
+		w.remove(key, entry)
+		return nil, false
+	case now.Before(refusal.Until):
+		w.await(key, entry, true)
+		w.queue.AddAfter(key, refusal.Until.Sub(now))
+		return nil, false
+	}
+	refusal.Until = refusals.Step(refusal.State, now).Until // the others wait for the answer
+	return entry, true
+}
+
+// write is what was written of an event.
+type write struct {
+	// count is the count of the event, and at when it was written.
+	count int32
+	at    time.Time
+	// more is how many repetitions it includes.
+	more int32
+	// created is whether the event was created, and not only renewed.
+	created bool
+}
+
+// ensure creates the event, counts its repetitions, and renews it if it is kept and due.
+func (w *Writer) ensure(ctx context.Context, key types.NamespacedName, entry *entry) (write, error) {
+	w.mu.Lock()
+	e := *entry
 	w.mu.Unlock()
 	now := w.clock.Now()
-	if written && now.Before(due) {
-		return count, due.Add(-renewEvery), nil
+	if e.written && e.more == 0 && now.Before(e.due) {
+		return write{count: e.count, at: e.due.Add(-renewEvery)}, nil
 	}
-	if !written {
-		_, err := w.client.Events(key.Namespace).Create(ctx, event.build(w.source, metav1.NewTime(now)), metav1.CreateOptions{})
+	if !e.written {
+		_, err := w.client.Events(key.Namespace).Create(ctx, e.event.build(w.source, metav1.NewTime(now), max(e.more, 1)), metav1.CreateOptions{})
 		if err == nil {
-			return 1, now, nil
+			return write{count: max(e.more, 1), at: now, more: e.more, created: true}, nil
 		}
-		if !apierrors.IsAlreadyExists(err) || !keep {
-			return 0, now, ignoreExists(err)
+		if !apierrors.IsAlreadyExists(err) || !e.keep && !e.repeat {
+			return write{at: now}, ignoreExists(err)
 		}
 		// An earlier process has written it, and its age decides when to renew it.
 		found, err := w.client.Events(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
@@ -225,51 +333,69 @@ func (w *Writer) ensure(ctx context.Context, key types.NamespacedName, entry *en
 		case apierrors.IsForbidden(err):
 			// Without the right to read it, its age is unknown, so it is renewed now.
 		case err != nil:
-			return 0, now, err
-		case now.Before(found.LastTimestamp.Add(renewEvery)):
-			return found.Count, found.LastTimestamp.Time, nil
+			return write{at: now}, err
+		case e.more == 0 && now.Before(found.LastTimestamp.Add(renewEvery)):
+			return write{count: found.Count, at: found.LastTimestamp.Time}, nil
 		default:
-			count = found.Count
+			e.count = found.Count
 		}
 	}
-	return w.renew(ctx, key, event, count+1, now)
+	count, err := w.renew(ctx, key, e.event, e.count+max(e.more, 1), now)
+	return write{count: count, at: now, more: e.more}, err
 }
 
-// renew increments the count of the event and sets its time and message.
-func (w *Writer) renew(ctx context.Context, key types.NamespacedName, event Event, count int32, now time.Time) (int32, time.Time, error) {
+// renew sets the count of the event, its time and its message. It returns the count.
+func (w *Writer) renew(ctx context.Context, key types.NamespacedName, event Event, count int32, now time.Time) (int32, error) {
 	patch, err := json.Marshal(map[string]any{
 		"count": count, "lastTimestamp": metav1.NewTime(now), "message": lifecycle.Shorten(event.Message), "type": event.Type,
 	})
 	if err != nil {
-		return 0, now, fmt.Errorf("renewing event %s: %w", key, err)
+		return 0, fmt.Errorf("renewing event %s: %w", key, err)
 	}
 	_, err = w.client.Events(key.Namespace).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) {
-		_, err = w.client.Events(key.Namespace).Create(ctx, event.build(w.source, metav1.NewTime(now)), metav1.CreateOptions{})
+		_, err = w.client.Events(key.Namespace).Create(ctx, event.build(w.source, metav1.NewTime(now), 1), metav1.CreateOptions{})
 		count = 1
 	}
-	return count, now, ignoreExists(err)
+	return count, ignoreExists(err)
 }
 
-// done records that the event was last written at the time.
-func (w *Writer) done(key types.NamespacedName, entry *entry, count int32, at time.Time) {
+// done records what was written.
+func (w *Writer) done(key types.NamespacedName, entry *entry, wrote write) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	entry.written, entry.count = true, count
-	if !entry.keep {
-		delete(w.entries, key)
-		return
+	if wrote.created {
+		w.accepted(key.Namespace)
 	}
-	entry.due = at.Add(renewEvery)
-	w.queue.AddAfter(key, entry.due.Sub(w.clock.Now()))
+	if w.entries[key] != entry {
+		return // forgotten in the meantime
+	}
+	w.await(key, entry, false)
+	entry.written, entry.count, entry.refused = true, wrote.count, 0
+	now := w.clock.Now()
+	switch {
+	case entry.keep:
+		entry.due = wrote.at.Add(renewEvery)
+		w.queue.AddAfter(key, entry.due.Sub(now))
+	case entry.repeat:
+		entry.more -= wrote.more
+		entry.paced = repeats.Step(entry.paced, now)
+		if entry.more > 0 {
+			w.queue.AddAfter(key, entry.paced.Until.Sub(now))
+		} else {
+			w.queue.AddAfter(key, entry.paced.Until.Add(repeats.Quiet).Sub(now))
+		}
+	default:
+		w.remove(key, entry)
+	}
 }
 
-func (w *Writer) drop(key types.NamespacedName, entry *entry) {
+func (w *Writer) drop(key types.NamespacedName, entry *entry, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.entries, key)
-	if uid := entry.event.Object.UID; w.kept[uid] == key {
-		delete(w.kept, uid)
+	w.dropped(string(apierrors.ReasonForError(err)))
+	if w.entries[key] == entry {
+		w.remove(key, entry)
 	}
 }
 

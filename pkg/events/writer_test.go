@@ -36,7 +36,19 @@ func about(name string, reason wellknown.EventReason, key string) Event {
 // run starts a writer; the returned function ends it and waits.
 func run(t *testing.T, client *fake.Clientset, clk clock.WithTicker) (*Writer, func()) {
 	t.Helper()
-	w := NewWriter(client.CoreV1(), Source{Component: "test", Instance: "one"}, clk)
+	return runWith(t, client, clk, nil)
+}
+
+// started starts a writer that ends with the test.
+func started(t *testing.T, client *fake.Clientset, clk clock.WithTicker, dropped func(string)) *Writer {
+	t.Helper()
+	w, _ := runWith(t, client, clk, dropped)
+	return w
+}
+
+func runWith(t *testing.T, client *fake.Clientset, clk clock.WithTicker, dropped func(string)) (*Writer, func()) {
+	t.Helper()
+	w := NewWriter(client.CoreV1(), Source{Component: "test", Instance: "one"}, clk, dropped)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -175,7 +187,7 @@ func TestAnotherKeptEventTakesThePlaceOfTheFirst(t *testing.T) {
 
 func TestARestartRenewsByTheAgeOfTheEvent(t *testing.T) {
 	e := about("job", "Queued", "1")
-	written := e.build(Source{Component: "test"}, metav1.NewTime(noon))
+	written := e.build(Source{Component: "test"}, metav1.NewTime(noon), 1)
 	client := fake.NewClientset(written)
 	clk := clocktesting.NewFakeClock(noon.Add(30 * time.Minute))
 	w, _ := run(t, client, clk)
@@ -237,7 +249,7 @@ func TestTheEndDoesNotWaitForever(t *testing.T) {
 
 func TestWhatIsReportedLastIsWrittenToo(t *testing.T) {
 	client := fake.NewClientset()
-	w := NewWriter(client.CoreV1(), Source{Component: "test", Instance: "one"}, clock.RealClock{})
+	w := NewWriter(client.CoreV1(), Source{Component: "test", Instance: "one"}, clock.RealClock{}, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := errors.New("it ends badly")
 	err := w.While(ctx, func(ctx context.Context) error {

@@ -123,14 +123,26 @@ func TestEachStatusMakesItsMoveFromWhereverThatBegins(t *testing.T) {
 			func(u *v1alpha1.QueueUnit) Status {
 				return Evicted(u.Status.Conditions, wellknown.ReasonQueueStopped, "m", micro)
 			},
+			func(u *v1alpha1.QueueUnit) Status {
+				return Evicted(u.Status.Conditions, wellknown.ReasonNotAdmitted, "m", micro)
+			},
 		},
-		MarkStopped:      {func(u *v1alpha1.QueueUnit) Status { return Stopped(u, now) }},
-		Requeue:          {func(*v1alpha1.QueueUnit) Status { return Requeued(place, "", "", micro) }},
-		MarkSuspended:    {func(u *v1alpha1.QueueUnit) Status { return SuspendedByUser(u, now) }},
-		RequeueSuspended: {func(*v1alpha1.QueueUnit) Status { return Requeued(place, wellknown.ReasonSuspendedByUser, "m", micro) }},
-		Resume:           {func(u *v1alpha1.QueueUnit) Status { return Resumed(u, now) }},
-		MarkChanged:      {func(u *v1alpha1.QueueUnit) Status { return JobChanged(u, now) }},
-		RequeueChanged:   {func(*v1alpha1.QueueUnit) Status { return Requeued(place, wellknown.ReasonJobChanged, "m", micro) }},
+		MarkStopped: {func(u *v1alpha1.QueueUnit) Status { return Stopped(u, now) }},
+		Requeue: {
+			func(*v1alpha1.QueueUnit) Status { return Requeued(place, "", "", 1, micro, micro) },
+			func(*v1alpha1.QueueUnit) Status {
+				return Requeued(place, wellknown.ReasonBackoff, "m", 4, micro, micro)
+			},
+		},
+		MarkSuspended: {func(u *v1alpha1.QueueUnit) Status { return SuspendedByUser(u, now) }},
+		RequeueSuspended: {func(*v1alpha1.QueueUnit) Status {
+			return Requeued(place, wellknown.ReasonSuspendedByUser, "m", 4, micro, micro)
+		}},
+		Resume:      {func(u *v1alpha1.QueueUnit) Status { return Resumed(u, now) }},
+		MarkChanged: {func(u *v1alpha1.QueueUnit) Status { return JobChanged(u, now) }},
+		RequeueChanged: {func(*v1alpha1.QueueUnit) Status {
+			return Requeued(place, wellknown.ReasonJobChanged, "m", 1, micro, micro)
+		}},
 		MarkOverQuota: {func(u *v1alpha1.QueueUnit) Status {
 			return OverQuota(u.Status.Conditions, true, wellknown.ReasonLimitExceeded, "m", micro)
 		}},

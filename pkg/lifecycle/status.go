@@ -41,10 +41,16 @@ func Invalid(message string) Status {
 // Explained reports why a unit waits.
 func Explained(at Place, reason wellknown.Reason, message string) Status {
 	status := at.status(reason, message)
-	if reason != wellknown.ReasonBackoff { // which is a phase of its own
-		status["phase"] = v1alpha1.PhaseEnqueued
-	}
+	status["phase"] = waits(reason)
 	return status
+}
+
+// waits returns the phase of a unit that waits for the reason.
+func waits(reason wellknown.Reason) v1alpha1.QueueUnitPhase {
+	if reason == wellknown.ReasonBackoff {
+		return v1alpha1.PhaseBackoff
+	}
+	return v1alpha1.PhaseEnqueued
 }
 
 // Dequeued admits a unit. It removes the conditions of earlier admissions.
@@ -153,10 +159,14 @@ func ChangeAccepted(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 }
 
 // Requeued queues a unit again whose job has stopped. A unit whose job was suspended by hand, or has
-// changed, keeps its condition and is not tried.
-func Requeued(at Place, reason wellknown.Reason, message string, now metav1.MicroTime) Status {
+// changed, keeps its condition and is not tried. No unit is tried before requeueAt. Count is how often it
+// has given its quota back in a short time; 0 leaves both as they are.
+func Requeued(at Place, reason wellknown.Reason, message string, count int32, requeueAt, now metav1.MicroTime) Status {
 	status := at.status(reason, message)
-	status["phase"] = v1alpha1.PhaseEnqueued
+	status["phase"] = waits(reason)
+	if count > 0 {
+		status["requeueState"] = v1alpha1.RequeueState{Count: count, RequeueAt: &requeueAt}
+	}
 	evicted := condition(wellknown.ConditionEvicted, metav1.ConditionFalse, string(wellknown.ReasonRequeued), now)
 	if reason == wellknown.ReasonSuspendedByUser || reason == wellknown.ReasonJobChanged {
 		evicted = condition(wellknown.ConditionEvicted, metav1.ConditionTrue, string(reason), now)

@@ -156,6 +156,11 @@ func (c *Controller) forget(queue string) {
 	}
 }
 
+// ResourceNames sets the number of names of resources in memory.
+func (c *Controller) ResourceNames(names int) {
+	c.registry.gauges[resourceNames].WithLabelValues().Set(float64(names))
+}
+
 // Quota sets the state of the quota nodes, and whether the quota tree is invalid. The nodes
 // are retained and must not be modified.
 func (c *Controller) Quota(nodes []Node, invalid bool) {

@@ -60,6 +60,7 @@ const (
 	quotaUnqueued      = "kube_queue_quota_unqueued"
 	quotaExcess        = "kube_queue_quota_excess"
 	quotaInvalid       = "kube_queue_quota_invalid"
+	resourceNames      = "kube_queue_resource_names"
 	decisionSeconds    = "kube_queue_decision_duration_seconds"
 	audits             = "kube_queue_audits_total"
 	violations         = "kube_queue_invariant_violations_total"
@@ -72,9 +73,10 @@ const (
 	releaseSeconds = "kube_queue_release_duration_seconds"
 	kindMissing    = "kube_queue_kind_missing"
 
-	apiWrites = "kube_queue_api_writes_total"
-	leader    = "kube_queue_leader"
-	buildInfo = "kube_queue_build_info"
+	apiWrites     = "kube_queue_api_writes_total"
+	eventsDropped = "kube_queue_events_dropped_total"
+	leader        = "kube_queue_leader"
+	buildInfo     = "kube_queue_build_info"
 )
 
 const (
@@ -128,6 +130,8 @@ func Definitions() []Definition {
 			Help: "Quota used by a quota node above its min."},
 		{Name: quotaInvalid, Type: Gauge, Unit: "0 or 1", Programs: controller,
 			Help: "1 while the quota tree is invalid. Its last valid version, if any, stays in force."},
+		{Name: resourceNames, Type: Gauge, Unit: "names", Programs: controller,
+			Help: "Names of resources in memory: those that units, pods and the quota name, and those that none has named since at most 5 minutes."},
 		{Name: decisionSeconds, Type: Histogram, Unit: "seconds", Programs: controller,
 			Help:    "Duration of one pass of the scheduler: processing of events, and decisions.",
 			Buckets: []float64{.0001, .0005, .001, .005, .01, .05, .1, .5, 1, 5}},
@@ -154,6 +158,8 @@ func Definitions() []Definition {
 
 		{Name: apiWrites, Type: Counter, Labels: []string{"verb", "resource", "code"}, Unit: "requests",
 			Help: "Write requests of the program to the API server, by HTTP status code. Code error: no response."},
+		{Name: eventsDropped, Type: Counter, Labels: []string{"reason"}, Unit: "events",
+			Help: "Events that were given up because the API server refuses them, by its reason. Forbidden: for example, an admission policy refuses events of the namespace."},
 		{Name: leader, Type: Gauge, Labels: []string{"program"}, Unit: "0 or 1",
 			Help: "1 while the process leads and is ready. 0 while it waits for the lease, and while it leads and its caches have not synced."},
 		{Name: buildInfo, Type: Gauge, Labels: []string{"program", "version", "go_version"}, Unit: "1",

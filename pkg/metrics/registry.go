@@ -62,6 +62,11 @@ func (r *Registry) register(d Definition) {
 	}
 }
 
+// EventDropped counts an event that was given up, by the reason of the API server.
+func (r *Registry) EventDropped(reason string) {
+	r.counters[eventsDropped].WithLabelValues(reason).Inc()
+}
+
 // Lead records whether the process leads and is ready.
 func (r *Registry) Lead(works bool) {
 	r.gauges[leader].WithLabelValues(r.program).Set(truth(works))

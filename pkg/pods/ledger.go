@@ -213,3 +213,14 @@ func (l *Ledger) namespace(name string) *namespace {
 	}
 	return n
 }
+
+// Uses adds the resources to the set that pods request.
+func (l *Ledger) Uses(used *resources.IDs) {
+	for _, n := range l.namespaces {
+		for _, o := range n.objects {
+			if o.pod != nil {
+				used.AddVector(o.pod.requests)
+			}
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
 
@@ -25,7 +26,8 @@ import (
 type Env struct {
 	// Name is the name of the program.
 	Name string
-	// Config is the base of all clients; rate limits, user agent and write deadline are set.
+	// Config is the base of all clients; user agent, write deadline and the rate limiter that all
+	// clients share are set.
 	Config *rest.Config
 	// Namespace is the namespace of the program's own objects.
 	Namespace string
@@ -47,7 +49,8 @@ func newEnv(name string, opts *options) (*Env, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.QPS, config.Burst = opts.qps, opts.burst
+	// Copies of the config share the limiter. Of a rate alone, each client would make a limiter of its own.
+	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(opts.qps, opts.burst)
 	config.UserAgent = identity.UserAgent(name)
 	process, err := identity.OfProcess()
 	if err != nil {

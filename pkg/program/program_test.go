@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -110,20 +108,8 @@ func TestMetricsFlagsThatContradictEachOtherAreRefused(t *testing.T) {
 }
 
 func TestConfigComesFromTheNamedFile(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "config")
-	content := `{"apiVersion":"v1","kind":"Config","current-context":"c",
-		"contexts":[{"name":"c","context":{"cluster":"k","user":"u"}}],
-		"clusters":[{"name":"k","cluster":{"server":"https://there:1"}}],"users":[{"name":"u","user":{}}]}`
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	opts := defaultOptions()
-	opts.kubeconfig = file
-	env, err := newEnv("thing", opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if env.Config.Host != "https://there:1" || env.Config.QPS != 500 || env.Config.Burst != 1000 || !strings.HasPrefix(env.Config.UserAgent, "thing/") {
+	env := envOf(t, "https://there:1")
+	if env.Config.Host != "https://there:1" || env.Config.RateLimiter.QPS() != 500 || !strings.HasPrefix(env.Config.UserAgent, "thing/") {
 		t.Errorf("config is %+v", env.Config)
 	}
 }

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"time"
+	"unique"
 
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
@@ -42,9 +43,9 @@ func (i *Item) Shape() *Shape { return i.shape }
 type Shape struct {
 	// Demand is the demand of each item.
 	Demand quota.Demand
-	// Shown is the cause that was last reported for all items; nil if none was. It is for use by
-	// the owner of the queue.
-	Shown *quota.Cause
+	// Shown is the cause that was last reported for all items; the zero Handle if none was. It is for
+	// use by the owner of the queue.
+	Shown unique.Handle[quota.Cause]
 
 	key     string
 	queue   *Queue

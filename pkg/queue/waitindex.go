@@ -141,7 +141,9 @@ func (l *WaitIndex) Wake(space quota.Space, woken func(*Queue)) {
 			at.queue.open = append(at.queue.open, at)
 		}
 	}
-	for _, at := range slices.Clone(l.opened) {
+	opened := slices.Clone(l.opened)
+	clear(l.opened) // the array must not keep buckets that are gone
+	for _, at := range opened {
 		woken(at.queue)
 	}
 }

@@ -91,7 +91,8 @@ type Backend interface {
 	Room(Space) int64
 	// Share returns the share of the node with the demand included.
 	Share(NodeID, Demand) Share
-	// Usage returns the usage of every node, in the order of the backend.
+	// Usage returns the usage of every node, in the order of the backend. The index is the NodeID. The
+	// path of an ID without a node is empty.
 	Usage() []NodeUsage
 }
 
@@ -120,6 +121,18 @@ type Observer interface {
 	Backend
 	// Observe processes one observation. The backend defines the types of observations.
 	Observe(seen any) Effect
+}
+
+// Forgetter is a backend that can forget what nothing uses any more. IDs of resources and nodes are
+// assigned again only while the backend is one.
+type Forgetter interface {
+	Backend
+	// Uses adds the resources to the set for which the backend stores anything.
+	Uses(*resources.IDs)
+	// Forget forgets everything about resources that are not in the set. It may assign the ID of a node
+	// to another one if nothing is charged to the node, it is of no group in Groups, and isUsed returns
+	// false for it.
+	Forget(used resources.IDs, isUsed func(NodeID) bool)
 }
 
 // Effect is what an observation has changed. It need not report that there is less room.

@@ -5,6 +5,9 @@ import (
 	helpers "k8s.io/component-helpers/resource"
 )
 
+// NotEnded is the field selector of the pods that have not ended.
+const NotEnded = "status.phase!=" + string(corev1.PodSucceeded) + ",status.phase!=" + string(corev1.PodFailed)
+
 // OfPod returns what a real pod requests, and the types of its devices. The arithmetic is
 // the same as for templates; the API server has set defaults and overhead in the pod
 // already. A container that is being resized counts as for the scheduler. The phase of the

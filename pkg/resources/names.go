@@ -12,14 +12,21 @@
 // No number is special. No result depends on the order of a map.
 package resources
 
+import (
+	"slices"
+	"strings"
+)
+
 // ID represents the name of a resource. IDs are dense and start at 0, in the order of first use.
 type ID int32
 
 // Names assigns IDs to resource names. Vectors can be compared only if their IDs come from the same
-// Names. It is not safe for concurrent use.
+// Names. A name keeps its ID until Forget removes the name. It is not safe for concurrent use.
 type Names struct {
-	ids   map[string]ID
+	ids map[string]ID
+	// names are indexed by ID. free are the IDs in it without a name, the greatest first.
 	names []string
+	free  []ID
 }
 
 // NewNames returns Names without any name.
@@ -32,9 +39,15 @@ func (n *Names) ID(name string) ID {
 	if id, ok := n.ids[name]; ok {
 		return id
 	}
+	name = strings.Clone(name) // it may be a part of a large text
 	id := ID(len(n.names))
+	if last := len(n.free) - 1; last >= 0 {
+		id, n.free = n.free[last], n.free[:last]
+		n.names[id] = name
+	} else {
+		n.names = append(n.names, name)
+	}
 	n.ids[name] = id
-	n.names = append(n.names, name)
 	return id
 }
 
@@ -44,4 +57,29 @@ func (n *Names) Name(id ID) string {
 		return ""
 	}
 	return n.names[id]
+}
+
+// Len returns the number of names.
+func (n *Names) Len() int { return len(n.ids) }
+
+// Forget removes all names whose IDs are not in the set. Their IDs are assigned again, so nothing may
+// refer to them any more.
+func (n *Names) Forget(used IDs) {
+	// A map never shrinks, so a new one is made.
+	n.ids, n.free = map[string]ID{}, nil
+	end := 0
+	for i, name := range n.names {
+		if used.Has(ID(i)) {
+			n.ids[name] = ID(i)
+			end = i + 1
+		} else {
+			n.names[i] = ""
+		}
+	}
+	n.names = slices.Clone(n.names[:end])
+	for i := end - 1; i >= 0; i-- {
+		if !used.Has(ID(i)) {
+			n.free = append(n.free, ID(i))
+		}
+	}
 }

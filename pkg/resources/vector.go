@@ -78,6 +78,38 @@ func (v Vector) Max(w Vector) Vector {
 	return append(append(greatest, v...), w...)
 }
 
+// Without returns the amounts of the resources that are not in the set.
+func (v Vector) Without(ids IDs) Vector {
+	var rest Vector
+	for _, a := range v {
+		if !ids.Has(a.ID) {
+			rest = append(rest, a)
+		}
+	}
+	return rest
+}
+
+// Plus returns the sum of both, resource by resource, each at most the greatest int64. No amount may be
+// negative.
+func (v Vector) Plus(w Vector) Vector {
+	if len(w) == 0 {
+		return v
+	}
+	sum := make(Vector, 0, len(v)+len(w))
+	for len(v) > 0 && len(w) > 0 {
+		switch {
+		case v[0].ID < w[0].ID:
+			sum, v = append(sum, v[0]), v[1:]
+		case v[0].ID > w[0].ID:
+			sum, w = append(sum, w[0]), w[1:]
+		default:
+			sum = append(sum, Amount{ID: v[0].ID, Value: AddTimes(v[0].Value, w[0].Value, 1)})
+			v, w = v[1:], w[1:]
+		}
+	}
+	return append(append(sum, v...), w...)
+}
+
 // covers reports whether v contains at least as much of each resource as w.
 func (v Vector) covers(w Vector) bool {
 	for _, a := range w {

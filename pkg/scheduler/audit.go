@@ -74,6 +74,9 @@ func (s *Scheduler) VersionOf(key string) (uid string, version uint64) {
 	return "", 0
 }
 
+// Units returns the number of units.
+func (s *Scheduler) Units() int { return len(s.units) }
+
 // EachUnit calls visit with the key and UID of each unit, in no particular order.
 func (s *Scheduler) EachUnit(visit func(key, uid string)) {
 	for key, u := range s.units {
@@ -94,7 +97,7 @@ func (s *Scheduler) checkUnit(u *unit) error {
 		return fmt.Errorf("is not charged what its pods request")
 	case !waiting && u.item.Shape() != nil:
 		return fmt.Errorf("is queued but does not wait")
-	case waiting && u.item.Shape() == nil && u.Held == nil && u.placeRefusal == nil && u.requeueAt == 0 && u.queue.set.Stop == NotStopped:
+	case waiting && u.item.Shape() == nil && u.Held == nil && u.placeRefusal == nil && (u.requeueAt == 0 || u.timer.at == 0) && u.queue.set.Stop == NotStopped:
 		return fmt.Errorf("waits but is neither queued nor refused")
 	case u.assumed && !u.write.pending(Dequeue):
 		return fmt.Errorf("is assumed released but no write is pending")

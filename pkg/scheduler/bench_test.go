@@ -118,3 +118,19 @@ func heapInUse() uint64 {
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
 }
+
+// BenchmarkForget forgets what nothing uses, of which there is nothing, among 100,000 units.
+func BenchmarkForget(b *testing.B) {
+	of := crowdOf{100_000, 1000, 100, eachLeaf, queue.Priority}
+	c := newCrowd(b, of)
+	c.fill(b)
+	runtime.GC()
+	b.ReportAllocs()
+	for b.Loop() {
+		used, known := c.core.Uses()
+		if !known {
+			b.Fatal("the core does not know what it uses")
+		}
+		c.core.Forget(used)
+	}
+}

@@ -117,7 +117,7 @@ func (s *Scheduler) hold(u *unit) {
 		u.holder = h
 		s.chargeLeft(h)
 	}
-	h.lastQuotaName, h.lastQuota, h.preemptible = u.QuotaName, cmp.Or(u.Quota, h.lastQuota), u.Demand.Preemptible
+	h.lastQuotaName, h.lastQuota, h.preemptible = u.QuotaName, u.Quota, u.Demand.Preemptible
 }
 
 // unhold reverts hold. The pods that are left are charged to another unit of the job, or without a

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/backoff"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
@@ -34,7 +35,7 @@ type Unit struct {
 
 	// DequeuedAt is when the unit was last admitted; zero if it never was.
 	DequeuedAt time.Time
-	// RequeueAt, if set, is when a waiting unit is queued again.
+	// RequeueAt, if set, is when the unit is or was queued again after it gave its quota back.
 	RequeueAt time.Time
 	// Reason is the reason that the unit shows now.
 	Reason wellknown.Reason
@@ -66,6 +67,8 @@ type Facts struct {
 	MaxTime  time.Duration
 	Priority int32
 	Attempts int32
+	// Requeues is how often the unit has given its quota back because of its owner in a short time.
+	Requeues int32
 	Phase    Phase
 
 	// Inactive is whether the unit must not run. It is evicted if it holds quota.
@@ -103,6 +106,10 @@ type UnitChanged struct{ Unit Unit }
 
 // UnitGone means that a unit was deleted.
 type UnitGone struct{ Key, UID string }
+
+// Listed means that all units were shown that exist at the start. Those that hold quota were admitted
+// by an earlier process. From now on, only the core admits units.
+type Listed struct{}
 
 // QuotaChanged means that the limits have changed. All units that hold quota are charged to the new
 // backend, whether they fit or not.
@@ -163,8 +170,10 @@ type Written struct {
 	Seq uint64
 	// Version is the version of the unit after the write.
 	Version uint64
-	// DequeuedAt is the time of the admission, only for Dequeue. Quota is that of the write.
+	// DequeuedAt is the time of the admission, only for Dequeue. Quota and Requeue are those of the
+	// write.
 	DequeuedAt time.Time
+	Requeue    backoff.State
 	Quota      string
 }
 
@@ -220,6 +229,9 @@ type Write struct {
 	// Reason and Message are what the unit shows; empty for Dequeue.
 	Reason  wellknown.Reason
 	Message string
+	// Requeue is how often the unit has given its quota back, and when it is queued again, only for
+	// Requeue.
+	Requeue backoff.State
 	// Attempt is the number of the admission, from 1. Submitted is from the unit. Both are only for
 	// Dequeue.
 	Attempt   int32

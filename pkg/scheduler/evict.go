@@ -14,6 +14,9 @@ func (u *unit) eviction(now time.Time) *quota.Refusal {
 	switch {
 	case !u.Phase.holdsQuota() || u.Evicted || u.Stopped || u.Over:
 		return nil
+	case u.unadmitted:
+		return &quota.Refusal{Reason: wellknown.ReasonNotAdmitted,
+			Sentence: "somebody other than kube-queue-controller set the phase of the QueueUnit; the job was not admitted to its quota and is queued again"}
 	case u.Inactive:
 		return &quota.Refusal{Reason: wellknown.ReasonDeactivated, Sentence: "the job was deactivated after its release"}
 	}

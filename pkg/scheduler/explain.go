@@ -3,6 +3,7 @@ package scheduler
 import (
 	"cmp"
 	"time"
+	"unique"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/queue"
@@ -26,19 +27,17 @@ const (
 //
 // Invariants:
 //
-//   - Units that show the same cause share one Cause.
+//   - Units that show the same cause share one copy of it, because many units share a few causes.
 //   - A shape has at most one timer, which is in both changes and the causeChanges of its queue.
 type explainer struct {
-	// causes has one copy of each Cause, because many units share a few causes.
-	causes map[quota.Cause]*quota.Cause
 	// changes are the shapes with a new cause, ordered by when it is reported for their items.
 	changes *queue.Heap[*causeChange]
 }
 
 // shown is the part of a unit that belongs to the explainer.
 type shown struct {
-	// cause is the cause that the unit shows, since at; nil if none.
-	cause *quota.Cause
+	// cause is the cause that the unit shows, since at; the zero Handle if none.
+	cause unique.Handle[quota.Cause]
 	at    instant
 	// waitingSince is when the unit began to wait; 0 if it does not wait.
 	waitingSince instant
@@ -58,7 +57,6 @@ type causeChange struct {
 
 func newExplainer() explainer {
 	return explainer{
-		causes: map[quota.Cause]*quota.Cause{},
 		changes: queue.NewHeap(func(a, b *causeChange) bool { return a.before(b) },
 			func(c *causeChange) *int { return &c.place }),
 	}
@@ -71,27 +69,32 @@ func (c *causeChange) before(other *causeChange) bool {
 
 // show records the cause that the unit shows from now on.
 func (e *explainer) show(u *unit, cause quota.Cause, now time.Time) {
-	u.shown.cause, u.shown.at, u.shown.restored = e.one(cause), instantOf(now), false
+	u.shown.cause, u.shown.at, u.shown.restored = one(cause), instantOf(now), false
 }
 
 // restore records the reason that was read from the unit.
 func (e *explainer) restore(u *unit, reason wellknown.Reason) {
-	u.shown.cause, u.shown.at, u.shown.restored = e.one(quota.Cause{Reason: reason}), 0, true
+	u.shown.cause, u.shown.at, u.shown.restored = one(quota.Cause{Reason: reason}), 0, true
 }
 
-// one returns the shared copy of the cause; nil for the zero Cause.
-func (e *explainer) one(cause quota.Cause) *quota.Cause {
+// one returns the shared copy of the cause; the zero Handle for the zero Cause.
+func one(cause quota.Cause) unique.Handle[quota.Cause] {
 	if cause == (quota.Cause{}) {
-		return nil
+		return unique.Handle[quota.Cause]{}
 	}
-	if e.causes[cause] == nil {
-		e.causes[cause] = &cause
+	return unique.Make(cause)
+}
+
+// causeOf reverts one.
+func causeOf(handle unique.Handle[quota.Cause]) quota.Cause {
+	if handle == (unique.Handle[quota.Cause]{}) {
+		return quota.Cause{}
 	}
-	return e.causes[cause]
+	return handle.Value()
 }
 
 // clear records that the unit shows no cause.
-func (s *shown) clear() { s.cause, s.at, s.restored = nil, 0, false }
+func (s *shown) clear() { s.cause, s.at, s.restored = one(quota.Cause{}), 0, false }
 
 // startWaiting records that the unit waits. The unit may already be waiting.
 func (s *shown) startWaiting(now time.Time) {
@@ -105,10 +108,7 @@ func (s *shown) stopWaiting() { s.waitingSince, s.checkAt = 0, 0 }
 
 // last returns the cause that the unit shows; the zero Cause if none.
 func (s *shown) last() quota.Cause {
-	if s.cause == nil {
-		return quota.Cause{}
-	}
-	return *s.cause
+	return causeOf(s.cause)
 }
 
 // shows reports whether the unit shows the cause. Of a cause that was written before the start,
@@ -149,18 +149,22 @@ func (u *unit) unexplained(now time.Time) *quota.Refusal {
 // units of the shape show.
 func (u *unit) causeUnsettled(r *quota.Refusal) bool {
 	shape := u.item.Shape()
-	return shape != nil && r == shape.Refusal() && shape.Shown != nil && *shape.Shown != shape.Cause() && u.shows(*shape.Shown)
+	if shape == nil || r != shape.Refusal() {
+		return false
+	}
+	shown := causeOf(shape.Shown)
+	return shown != (quota.Cause{}) && shown != shape.Cause() && u.shows(shown)
 }
 
 // refused processes that a shape of the queue was refused, possibly for another cause than the one that
 // its items show.
 func (e *explainer) refused(l *queueState, shape *queue.Shape, now time.Time) {
 	change := l.causeChanges[shape]
-	switch {
-	case shape.Shown != nil && *shape.Shown == shape.Cause():
+	switch shown := causeOf(shape.Shown); {
+	case shown == shape.Cause():
 		e.stop(change)
-	case shape.Shown == nil: // the timers of the items report the first cause
-		shape.Shown = e.one(shape.Cause())
+	case shown == quota.Cause{}: // the timers of the items report the first cause
+		shape.Shown = one(shape.Cause())
 	case change == nil:
 		change = &causeChange{at: instantOf(now.Add(ReasonInterval)), queue: l, shape: shape}
 		l.causeChanges[shape] = change
@@ -171,7 +175,7 @@ func (e *explainer) refused(l *queueState, shape *queue.Shape, now time.Time) {
 // forget makes the next cause of the shape count as its first one.
 func (e *explainer) forget(l *queueState, shape *queue.Shape) {
 	e.stop(l.causeChanges[shape])
-	shape.Shown = nil
+	shape.Shown = one(quota.Cause{})
 }
 
 // forgetQueue removes the timers of all shapes of the queue.
@@ -203,7 +207,7 @@ func (e *explainer) next() instant {
 func (e *explainer) due(now instant) (shapes []*queue.Shape) {
 	for change, ok := e.changes.Top(); ok && change.at <= now; change, ok = e.changes.Top() {
 		e.stop(change)
-		change.shape.Shown = e.one(change.shape.Cause())
+		change.shape.Shown = one(change.shape.Cause())
 		shapes = append(shapes, change.shape)
 	}
 	return shapes

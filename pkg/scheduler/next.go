@@ -76,6 +76,7 @@ func (s *Scheduler) wakeFreed() {
 func (s *Scheduler) prove(now time.Time) {
 	for len(s.unproven) > 0 {
 		l := s.unproven[len(s.unproven)-1]
+		s.unproven[len(s.unproven)-1] = nil // the array must not keep queues that are gone
 		s.unproven = s.unproven[:len(s.unproven)-1]
 		l.unproven = false
 		if l.tried == nil {
@@ -173,6 +174,7 @@ func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
 	for _, l := range s.frontsToCheck {
 		l.checkFront = false
 	}
+	clear(s.frontsToCheck)
 	s.frontsToCheck = s.frontsToCheck[:0]
 	return changed
 }
@@ -231,7 +233,8 @@ func (s *Scheduler) compose(u *unit, kind Kind, now time.Time) (Write, bool) {
 	w := Write{Kind: kind, Key: u.key(), UID: u.UID, Version: u.Version}
 	if u.queue != nil {
 		w.Queue, w.Quota = u.queue.name, u.queue.Group.Path()
-	} else if u.charged != nil { // its pods are charged to what is left of its last group
+	} else if u.charged != nil || s.backend == nil && u.holder != nil {
+		// Its pods are charged to what is left of its last group, now or as soon as there is quota again.
 		w.Quota = u.Quota
 	}
 	switch kind {
@@ -239,11 +242,7 @@ func (s *Scheduler) compose(u *unit, kind Kind, now time.Time) (Write, bool) {
 		w.Attempt, w.Submitted = u.Attempts+1, u.Submitted
 		u.shown.clear()
 	case Requeue:
-		u.shown.clear()
-		if why := u.keptOut(); why != nil {
-			w.Reason, w.Message = why.Reason, why.Message()
-			s.explainer.show(u, quota.Cause{Reason: w.Reason}, now)
-		}
+		s.composeRequeue(u, &w, now)
 	case Evict:
 		why := u.eviction(now)
 		if why == nil {

@@ -25,6 +25,7 @@ import (
 // namespace, ResourceQuotas, and pods.
 type namespaces struct {
 	core    *scheduler.Scheduler
+	names   *resources.Names
 	policy  queue.Policy
 	backend *resourcequota.Backend
 	now     time.Time
@@ -37,7 +38,8 @@ type namespaces struct {
 }
 
 func newNamespaces(policy queue.Policy) *namespaces {
-	n := &namespaces{policy: policy, core: scheduler.New(scheduler.Options{Policy: policy}), backend: resourcequota.New(resources.NewNames()),
+	names := resources.NewNames()
+	n := &namespaces{policy: policy, core: scheduler.New(scheduler.Options{Policy: policy}), names: names, backend: resourcequota.New(names),
 		now: time.Unix(1e9, 0), units: map[string]*scheduler.Unit{}, quotas: map[string]*corev1.ResourceQuota{},
 		pods: map[string]bool{}, reported: map[string]wellknown.Reason{}}
 	n.core.Apply(n.now, scheduler.QuotaChanged{Backend: n.backend})
@@ -49,7 +51,10 @@ func cores(n int) corev1.ResourceList {
 }
 
 func (n *namespaces) use(count, each int) resources.Vector {
-	use, _ := resourcequota.Weigh(resourcequota.Pods{Count: int64(count), Requests: cores(each)})
+	requests := cores(each)
+	// Few units and pods request the same of these, and no quota limits them.
+	requests[corev1.ResourceName(fmt.Sprint("example.com/rare-", 5*count+each))] = resource.MustParse("1")
+	use, _ := resourcequota.Weigh(resourcequota.Pods{Count: int64(count), Requests: requests})
 	vector, _ := n.backend.Vector(use)
 	return vector
 }
@@ -94,6 +99,13 @@ func (n *namespaces) quota(namespace, name string, hard, used int) {
 		Status: corev1.ResourceQuotaStatus{Hard: cores(hard), Used: cores(used)}}
 	n.quotas[namespace+"/"+name] = q
 	n.observe(resourcequota.QuotaSeen{Quota: q})
+}
+
+// forget has the core forget what nothing uses.
+func (n *namespaces) forget() {
+	used, _ := n.core.Uses()
+	n.core.Forget(used)
+	n.names.Forget(used)
 }
 
 // next decides, and has all writes succeed.
@@ -198,6 +210,18 @@ func TestAQueueIsThereAsLongAsItsNamespaceHasAQuotaOrAUnit(t *testing.T) {
 	expect("b")
 	n.remove(n.units["b/one"])
 	expect()
+	if n.forget(); len(n.backend.Usage()) != 0 {
+		t.Fatalf("namespaces that nobody uses are left: %+v", n.backend.Usage())
+	}
+	n.quota("d", "q", 2, 0)
+	n.quota("e", "q", 2, 0)
+	n.observe(resourcequota.QuotaGone{Namespace: "d", Name: "q"})
+	n.forget()
+	n.submit("f", "one", 1, 1)
+	expect("e", "f")
+	if usage := n.backend.Usage(); len(usage) != 2 || usage[0].Path != "f" || usage[0].Jobs != 1 || usage[1].Path != "e" {
+		t.Fatalf("the namespaces are %+v, want f in the place of d, and e", usage)
+	}
 }
 
 // Whatever happens to quotas, pods and units: nothing is released beyond a quota, and
@@ -267,9 +291,33 @@ func TestPropertyNothingThatFitsWaitsWhateverTheQuotasAndPodsDo(t *testing.T) {
 			"time": func(t *rapid.T) {
 				n.now = n.now.Add(rapid.SampledFrom([]time.Duration{time.Second, time.Minute}).Draw(t, "passes"))
 			},
-			"": func(t *rapid.T) { n.expectWork(t) },
+			"forget": func(*rapid.T) { n.forget() },
+			"":       func(t *rapid.T) { n.expectWork(t) },
 		})
+		n.expectForgotten(t)
 	})
+}
+
+// expectForgotten removes everything, of which nothing must be left.
+func (n *namespaces) expectForgotten(t *rapid.T) {
+	for _, key := range slices.Sorted(maps.Keys(n.units)) {
+		n.remove(n.units[key])
+	}
+	for _, key := range slices.Sorted(maps.Keys(n.pods)) {
+		n.core.Apply(n.now, scheduler.PodGone{Namespace: key[:1], UID: key[2:]})
+	}
+	for _, key := range slices.Sorted(maps.Keys(n.quotas)) {
+		n.observe(resourcequota.QuotaGone{Namespace: n.quotas[key].Namespace, Name: n.quotas[key].Name})
+	}
+	n.next()
+	n.now = n.now.Add(time.Minute)
+	n.next()
+	if n.forget(); n.names.Len() != 1 || len(n.backend.Usage()) != 0 {
+		t.Fatalf("%d names and the namespaces %+v are left, want only %s", n.names.Len(), n.backend.Usage(), quota.JobsResource)
+	}
+	if left := n.core.Stored(); left != (scheduler.Stored{}) {
+		t.Fatalf("what is left is %+v", left)
+	}
 }
 
 // expectWork decides and checks what came of it.

@@ -127,6 +127,7 @@ func (o *outbox) plan(now time.Time, compose composer) Plan {
 		}
 		plan = o.send(plan, u, now, compose)
 	}
+	clear(o.ready) // the array must not keep units that are gone
 	o.ready = o.ready[:0]
 	for len(o.impossible) > 0 && o.mayExplain() {
 		plan = o.explainNext(plan, &o.impossible, now, compose)

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/backoff"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
@@ -36,8 +37,10 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 	if rapid.Bool().Draw(t, "deep tree") {
 		draw = drawDeep
 	}
-	w := newWorld(t, scheduler.Options{Policy: policy, Explanations: rapid.IntRange(0, 2).Draw(t, "explanations at a time")}, draw(t))
+	w := newWorld(t, scheduler.Options{Policy: policy, Explanations: rapid.IntRange(0, 2).Draw(t, "explanations at a time"),
+		Requeues: backoff.Policy{Free: 1, Initial: 5 * time.Second, Max: time.Minute, Quiet: 10 * time.Minute}}, draw(t))
 	w.treeOpts.PauseBorrowing = rapid.Bool().Draw(t, "borrowing is paused")
+	w.forgets = rapid.Bool().Draw(t, "what nothing uses is forgotten")
 	w.plant(w.root)
 	pick := func(label string) string {
 		if len(w.units) == 0 {
@@ -211,11 +214,42 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 			w.plant(draw(t))
 		}
 	}
+	if rapid.Bool().Draw(t, "somebody forges phases") {
+		w.list()
+		actions["forge"] = func(t *rapid.T) {
+			w.forge(pick("unit"), rapid.SampledFrom([]scheduler.Phase{scheduler.Reserved, scheduler.Dequeued, scheduler.Running}).Draw(t, "phase"))
+		}
+	}
 	t.Repeat(actions)
 	w.after(2 * time.Minute)
 	expectRest(t, w)
 	expectReasons(t, w)
 	expectOverQuota(t, w)
+	expectForgotten(t, w)
+}
+
+// expectForgotten proves that of units and pods that are gone no name is left, and nothing that belongs
+// to them.
+func expectForgotten(t *rapid.T, w *world) {
+	for _, key := range slices.Sorted(maps.Keys(w.units)) {
+		w.delete(key)
+	}
+	for _, uid := range slices.Sorted(maps.Keys(w.pods)) {
+		w.podGone(uid)
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.set)) {
+		w.configure(scheduler.QueueChanged{Queue: name})
+	}
+	w.after(2 * time.Minute)
+	w.forget()
+	fresh := newWorld(w.t, w.opts, w.root)
+	fresh.forget()
+	if names := w.names.Len(); names != fresh.names.Len() {
+		t.Fatalf("%d names are left, want the %d of the tree", names, fresh.names.Len())
+	}
+	if left, want := w.core.Stored(), fresh.core.Stored(); left != want {
+		t.Fatalf("what is left is %+v, want %+v", left, want)
+	}
 }
 
 // expectReasons proves that in a world that has long been at rest every waiting unit
@@ -289,7 +323,7 @@ func expectRest(t *rapid.T, w *world) {
 	for _, key := range slices.Sorted(maps.Keys(w.units)) {
 		u := w.units[key]
 		set := w.queueOf(u)
-		if holds(u) && (u.Stopped || !u.Evicted && !u.Over && (u.Inactive || w.overran(u) || set.Stop == scheduler.Drain)) {
+		if holds(u) && (u.Stopped || !u.Evicted && !u.Over && (u.Inactive || w.overran(u) || w.forged[u.UID] || set.Stop == scheduler.Drain)) {
 			t.Fatalf("unit %s holds quota and must not: %+v", key, u)
 		}
 		if u.Phase != scheduler.Waiting {
@@ -389,7 +423,7 @@ func (w *world) before(a, b *scheduler.Unit) bool {
 func drawTree(t *rapid.T) tree.Node {
 	amounts := func(label string, most int) map[string]string {
 		list := map[string]string{}
-		for _, name := range []string{"cpu", "memory", quota.JobsResource} {
+		for _, name := range []string{"cpu", "memory", "rare-0", quota.JobsResource} {
 			if rapid.IntRange(0, 3).Draw(t, label+" names "+name) > 0 {
 				list[name] = fmt.Sprint(rapid.IntRange(0, most).Draw(t, label+" "+name))
 			}
@@ -429,6 +463,9 @@ func drawRequest(t *rapid.T) map[string]string {
 		if rapid.Bool().Draw(t, "asks "+name) {
 			list[name] = fmt.Sprint(rapid.IntRange(1, 6).Draw(t, name))
 		}
+	}
+	if rapid.IntRange(0, 2).Draw(t, "asks something rare") == 0 {
+		list[fmt.Sprint("rare-", rapid.IntRange(0, 9).Draw(t, "rare"))] = fmt.Sprint(rapid.IntRange(1, 6).Draw(t, "of it"))
 	}
 	return list
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/backoff"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
@@ -21,8 +22,7 @@ func (u *unit) refusal(now time.Time) *quota.Refusal {
 	case u.queue == nil:
 		return nil
 	case instantOf(now) < u.requeueAt:
-		return &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: fmt.Sprintf(
-			"the job was stopped after %s; it is requeued at %s", releases(u.Attempts), u.requeueAt.time().UTC().Format(time.RFC3339))}
+		return inBackoff(backoff.State{Count: u.Requeues, Until: u.requeueAt.time()})
 	}
 	shape := u.item.Shape()
 	if shape == nil {
@@ -32,18 +32,21 @@ func (u *unit) refusal(now time.Time) *quota.Refusal {
 		return r
 	}
 	if front := u.queue.Front(); u.queue.Policy == queue.Block && front != nil && front != &u.item {
-		return &quota.Refusal{Reason: wellknown.ReasonNotAtFront, Sentence: fmt.Sprintf(
-			"unit %s is ahead in queue %s, and policy Block admits only the front unit", front.Key, u.queue.name)}
+		return u.notAtFront(front)
 	}
 	return shape.Refusal()
 }
 
-// releases returns the number of releases for a message.
-func releases(n int32) string {
-	if n == 1 {
-		return "1 release"
+// notAtFront returns that another unit is in front. The message is for whoever may read this unit, which
+// includes nobody of other namespaces, so it names the front unit only if both have the same namespace.
+func (u *unit) notAtFront(front *queue.Item) *quota.Refusal {
+	r := &quota.Refusal{Reason: wellknown.ReasonNotAtFront}
+	if namespaceOf(front.Key) == u.namespace() {
+		r.Sentence = fmt.Sprintf("unit %s is ahead in queue %s, and policy Block admits only the front unit", front.Key, u.queue.name)
+	} else {
+		r.Sentence = fmt.Sprintf("a unit of another namespace is ahead in queue %s, and policy Block admits only the front unit", u.queue.name)
 	}
-	return fmt.Sprintf("%d releases", n)
+	return r
 }
 
 // keptOut returns why the unit must not be queued; nil if it may be.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/backoff"
 	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
@@ -17,6 +18,9 @@ type Options struct {
 	Policy queue.Policy
 	// Backoff is the backoff of policy RoundRobin. If zero, the default applies.
 	Backoff queue.Backoff
+	// Requeues is how long units wait whose jobs stop again and again because of their owners. If zero,
+	// they do not wait.
+	Requeues backoff.Policy
 	// Explanations is the maximum number of explanations of why units wait that may be in progress
 	// at a time; 0 means no limit. If set, at most one explanation per ExplainInterval is sent while
 	// other writes are in progress, because explanations come in bursts and must not delay
@@ -28,7 +32,9 @@ type Options struct {
 type Scheduler struct {
 	defaultPolicy queue.Policy
 	backoff       queue.Backoff
-	settings      map[string]QueueChanged
+	requeues      backoff.Policy
+	// settings are those of the queues for which something is set, by name. The queue may not exist.
+	settings map[string]QueueChanged
 
 	units map[string]*unit
 	// pods attributes pods to holders. strays are the charges of the pods that belong to no unit, by
@@ -62,6 +68,9 @@ type Scheduler struct {
 	isFreed map[quota.Space]bool
 	// unproven are the queues for which it is not known whether the item that they try fits.
 	unproven []*queueState
+
+	// listed is whether all units were shown that exist at the start.
+	listed bool
 
 	outbox    outbox
 	explainer explainer
@@ -104,6 +113,7 @@ func New(opts Options) *Scheduler {
 	s := &Scheduler{
 		defaultPolicy: opts.Policy,
 		backoff:       opts.Backoff,
+		requeues:      opts.Requeues,
 		outbox:        outbox{mostExplaining: opts.Explanations},
 		settings:      map[string]QueueChanged{},
 		units:         map[string]*unit{},
@@ -135,6 +145,7 @@ func (e UnitChanged) apply(s *Scheduler, now time.Time) {
 	}
 	if u == nil {
 		u = newUnit(&e.Unit)
+		u.unadmitted = s.listed && u.Phase.holdsQuota()
 		s.explainer.restore(u, e.Unit.Reason)
 		s.units[e.Unit.Key] = u
 		s.settle(u, now)
@@ -145,9 +156,23 @@ func (e UnitChanged) apply(s *Scheduler, now time.Time) {
 	if e.Unit.Version <= u.Version && !learnsJob {
 		return
 	}
-	u.update(&e.Unit)
+	s.update(u, &e.Unit, u.write.sent == Dequeue)
 	s.settle(u, now)
 }
+
+// update applies a newer version of the unit. Admitting is whether the write of its admission is in
+// progress, so that the version may be the result.
+func (s *Scheduler) update(u *unit, seen *Unit, admitting bool) {
+	switch {
+	case !seen.Phase.holdsQuota():
+		u.unadmitted = false
+	case !u.Phase.holdsQuota():
+		u.unadmitted = s.listed && !admitting
+	}
+	u.update(seen)
+}
+
+func (Listed) apply(s *Scheduler, _ time.Time) { s.listed = true }
 
 // Knows reports whether a unit with the key is known.
 func (s *Scheduler) Knows(key string) bool { return s.units[key] != nil }
@@ -168,6 +193,7 @@ func (s *Scheduler) forget(u *unit) {
 	s.count(u, nil, Ended)
 	s.timers.set(u, 0)
 	delete(s.over.shown, u)
+	s.over.touch()
 	delete(s.units, u.key())
 }
 
@@ -187,11 +213,12 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 		}
 		switch kind {
 		case Dequeue:
-			u.Phase = Dequeued
+			u.Phase, u.unadmitted = Dequeued, false
 			u.dequeuedAt, u.Evicted, u.Stopped = instantOf(e.DequeuedAt), false, false
 			u.Attempts++
 		case Requeue:
-			u.Phase, u.Evicted, u.Stopped, u.OverQuota = Waiting, false, false, false
+			u.Phase, u.unadmitted, u.Evicted, u.Stopped, u.OverQuota = Waiting, false, false, false, false
+			u.Requeues, u.requeueAt = e.Requeue.Count, instantOf(e.Requeue.Until)
 		case Evict:
 			u.Evicted = true
 		case MarkOverQuota, ClearOverQuota:
@@ -219,7 +246,7 @@ func (e Refused) apply(s *Scheduler, now time.Time) {
 		u.assumed = false
 	}
 	if e.Now.Version >= u.Version {
-		u.update(e.Now)
+		s.update(u, e.Now, kind == Dequeue)
 	}
 	if kind == Explain {
 		s.explainer.restore(u, e.Now.Reason)
@@ -289,7 +316,11 @@ func (e QueueChanged) apply(s *Scheduler, now time.Time) {
 	if e.Policy == "" {
 		e.Policy = s.defaultPolicy
 	}
-	s.settings[e.Queue] = e
+	if e == (QueueChanged{Queue: e.Queue, Policy: s.defaultPolicy}) {
+		delete(s.settings, e.Queue)
+	} else {
+		s.settings[e.Queue] = e
+	}
 	l := s.queues[e.Queue]
 	if l == nil || l.set == e {
 		return

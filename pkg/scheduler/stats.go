@@ -20,8 +20,9 @@ type QueueStats struct {
 	Pending, Reserved, Dequeued, Running int
 	// Stopped is whether an administrator has stopped the queue.
 	Stopped bool
-	// Head is the key of the front unit, and HeadReason is why it waits.
-	Head       string
+	// Waits is whether a unit is in front, and HeadReason is why it waits. Its name is not known to
+	// the readers of a Queue, who may not be allowed to read units of its namespace.
+	Waits      bool
 	HeadReason wellknown.Reason
 }
 
@@ -53,7 +54,7 @@ func (s *Scheduler) stats(l *queueState, now time.Time) QueueStats {
 		Pending: l.counts[Waiting], Reserved: l.counts[Reserved],
 		Dequeued: l.counts[Dequeued], Running: l.counts[Running]}
 	if front := l.Front(); front != nil {
-		stats.Head = front.Key
+		stats.Waits = true
 		if r := s.units[front.Key].refusal(now); r != nil {
 			stats.HeadReason = r.Reason
 		}
@@ -82,9 +83,9 @@ func (s *Scheduler) Pending() map[quota.NodeID]resources.Vector {
 	}
 	vectors := map[quota.NodeID]resources.Vector{}
 	for node, sum := range sums {
-		var v resources.Vector
-		for id, value := range sum {
-			v = v.With(id, value)
+		v := make(resources.Vector, 0, len(sum))
+		for _, id := range slices.Sorted(maps.Keys(sum)) {
+			v = append(v, resources.Amount{ID: id, Value: sum[id]})
 		}
 		vectors[node] = v
 	}

@@ -40,7 +40,7 @@ type branch struct {
 	place int
 
 	// most is, by resource, at least what any item that is tried below requests.
-	most []int64
+	most map[resources.ID]int64
 }
 
 func newTournament(backend quota.Backend) *tournament {
@@ -143,10 +143,12 @@ func (c *tournament) refresh(b *branch) {
 func (b *branch) raise(demand quota.Demand) {
 	for _, a := range demand.Requests {
 		for up := b; up != nil; up = up.above {
-			for int(a.ID) >= len(up.most) {
-				up.most = append(up.most, 0)
+			if most, known := up.most[a.ID]; !known || a.Value > most {
+				if up.most == nil {
+					up.most = map[resources.ID]int64{}
+				}
+				up.most[a.ID] = a.Value
 			}
-			up.most[a.ID] = max(up.most[a.ID], a.Value)
 		}
 	}
 }
@@ -164,11 +166,11 @@ func (c *tournament) shrunk(group quota.Group, charged resources.Vector, visit f
 			continue
 		}
 		for _, a := range charged {
-			if int(a.ID) >= len(b.most) {
+			most, known := b.most[a.ID]
+			if !known {
 				continue
 			}
-			room := c.backend.Room(quota.Space{Node: node, Resource: a.ID})
-			if room < b.most[a.ID] {
+			if room := c.backend.Room(quota.Space{Node: node, Resource: a.ID}); room < most {
 				b.most[a.ID] = b.findAbove(a.ID, room, visit)
 			}
 		}

@@ -55,7 +55,9 @@ type unit struct {
 	countedAs Phase
 	// assumed is whether the unit is charged and the write of its admission is not confirmed.
 	assumed bool
-	gone    bool
+	// unadmitted is whether the unit holds quota because somebody else has written its phase.
+	unadmitted bool
+	gone       bool
 }
 
 // newUnit returns a unit that was not known before.

@@ -43,6 +43,10 @@ type world struct {
 	pods    map[string]pods.Pod
 	// left are the deleted units, by UID, whose pods the core still charges.
 	left map[string]leftover
+	// listed is whether the core has received that all units were shown. forged has the UIDs of the units of
+	// which somebody else has written since that they hold quota, and whether that is to be taken back.
+	listed bool
+	forged map[string]bool
 	// lasting leaves the pods out of all sums that are being deleted.
 	lasting bool
 	// news are versions of units that the informer has not delivered; nil: gone.
@@ -60,6 +64,8 @@ type world struct {
 	// unproven leaves out the proof after each event, which takes time in proportion
 	// to the number of units.
 	unproven bool
+	// forgets has the core forget after each event what nothing uses.
+	forgets bool
 }
 
 type news struct {
@@ -68,7 +74,7 @@ type news struct {
 }
 
 func newWorld(t failer, opts scheduler.Options, root tree.Node) *world {
-	w := &world{t: t, now: time.Unix(1_700_000_000, 0), names: resources.NewNames(), units: map[string]*scheduler.Unit{}, pods: map[string]pods.Pod{}, left: map[string]leftover{}, opts: opts, exact: true, set: map[string]scheduler.QueueChanged{}}
+	w := &world{t: t, now: time.Unix(1_700_000_000, 0), names: resources.NewNames(), units: map[string]*scheduler.Unit{}, pods: map[string]pods.Pod{}, left: map[string]leftover{}, forged: map[string]bool{}, opts: opts, exact: true, set: map[string]scheduler.QueueChanged{}}
 	w.core = scheduler.New(opts)
 	w.plant(root)
 	return w
@@ -134,7 +140,50 @@ func (w *world) restart() {
 	for _, key := range slices.Sorted(maps.Keys(w.units)) {
 		w.core.Apply(w.now, scheduler.UnitChanged{Unit: withoutUnusedJob(*w.units[key])})
 	}
+	clear(w.forged) // what holds quota at the start is trusted
+	if w.listed {
+		w.list()
+	}
 	w.check()
+}
+
+// list passes to the core that all units were shown.
+func (w *world) list() {
+	w.listed = true
+	w.core.Apply(w.now, scheduler.Listed{})
+}
+
+// forge writes that a waiting unit holds quota, unless its admission is being written.
+func (w *world) forge(key string, phase scheduler.Phase) {
+	w.t.Helper()
+	u := w.units[key]
+	if u.Phase != scheduler.Waiting || w.underWay(u) {
+		return
+	}
+	w.exact = false // nobody asks whether it fits
+	w.forged[u.UID] = true
+	w.write(key, func(u *scheduler.Unit) { u.Phase, u.Attempts, u.DequeuedAt = phase, u.Attempts+1, w.now })
+}
+
+// trust takes back nothing of a unit.
+func (w *world) trust(uid string) {
+	if w.forged[uid] {
+		w.forged[uid] = false
+	}
+}
+
+// underWay reports whether a write of the unit is under way.
+func (w *world) underWay(u *scheduler.Unit) bool {
+	return slices.ContainsFunc(w.sent, func(s scheduler.Write) bool { return s.UID == u.UID }) ||
+		slices.ContainsFunc(w.outcomes, func(e scheduler.Event) bool {
+			switch e := e.(type) {
+			case scheduler.Written:
+				return e.Key == u.Key
+			case scheduler.Refused:
+				return e.Key == u.Key
+			}
+			return false
+		})
 }
 
 func (w *world) demand(list map[string]string) quota.Demand {
@@ -189,6 +238,11 @@ func withoutUnusedJob(u scheduler.Unit) scheduler.Unit {
 
 func (w *world) delete(key string) {
 	u := w.units[key]
+	if _, was := w.forged[u.UID]; was { // else the core may never learn that its pods are to be charged
+		for len(w.news) > 0 {
+			w.deliver()
+		}
+	}
 	delete(w.units, key)
 	if had(u) {
 		w.left[u.UID] = leftover{u.Namespace(), u.QuotaName, u.Quota}
@@ -226,6 +280,9 @@ func (w *world) deliver() {
 func (w *world) think() {
 	plan, wake := w.core.Next(w.now)
 	for _, write := range plan {
+		if write.Kind == scheduler.Dequeue {
+			w.trust(write.UID) // the core has decided the same, and has room for it
+		}
 		w.checkWrite(write)
 		for _, other := range w.sent {
 			if other.Key == write.Key && other.UID == write.UID && other.Seq != 0 {
@@ -282,8 +339,10 @@ func (w *world) land(i int) {
 				w.t.Fatalf("unit %s is requeued in phase %d, stopped %t", u.Key, u.Phase, u.Stopped)
 			}
 			u.Phase, u.Evicted, u.Stopped, u.OverQuota = scheduler.Waiting, false, false, false
+			u.Requeues, u.RequeueAt = s.Requeue.Count, s.Requeue.Until
+			w.trust(u.UID)
 		case scheduler.Evict:
-			if !holds(u) || u.Evicted || u.Stopped || u.Over || !u.Inactive && !w.overran(u) && s.Reason != wellknown.ReasonQueueStopped {
+			if !holds(u) || u.Evicted || u.Stopped || u.Over || !u.Inactive && !w.overran(u) && !w.forged[u.UID] && s.Reason != wellknown.ReasonQueueStopped {
 				w.t.Fatalf("unit %s is evicted for no reason (%s): %+v", u.Key, s.Reason, u)
 			}
 			u.Evicted = true
@@ -300,7 +359,7 @@ func (w *world) land(i int) {
 		}
 		w.landed = append(w.landed, s)
 		w.publish(u)
-		w.outcome(scheduler.Written{Key: s.Key, Seq: s.Seq, Version: u.Version, DequeuedAt: u.DequeuedAt, Quota: s.Quota})
+		w.outcome(scheduler.Written{Key: s.Key, Seq: s.Seq, Version: u.Version, DequeuedAt: u.DequeuedAt, Quota: s.Quota, Requeue: s.Requeue})
 		w.checkLimits()
 	}
 }
@@ -326,6 +385,49 @@ func (w *world) check() {
 	if n := w.core.Rescued(); n != 0 {
 		w.t.Fatalf("the safety net found %d lost wake-ups", n)
 	}
+	if w.forgets {
+		w.forget()
+	}
+}
+
+// forget has the core forget what nothing uses. The core must use what the pods and units name that it
+// knows. The world uses what the others name, because it keeps demands as the core reads them.
+func (w *world) forget() {
+	w.t.Helper()
+	used, known := w.core.Uses()
+	if !known {
+		w.t.Fatalf("the core does not know what it uses")
+	}
+	expect := func(about string, v resources.Vector) {
+		for _, a := range v {
+			if !used.Has(a.ID) {
+				w.t.Fatalf("the core would forget %s of %s", w.names.Name(a.ID), about)
+			}
+		}
+	}
+	for _, p := range w.pods {
+		expect("pod "+p.UID, p.Requests)
+	}
+	for key, u := range w.units {
+		if _, version := w.core.VersionOf(key); version == u.Version && u.Phase != scheduler.Ended {
+			expect("unit "+key, u.Demand.Requests)
+		}
+	}
+	for _, u := range w.units {
+		used.AddVector(u.Demand.Requests)
+	}
+	for _, n := range w.news {
+		if n.unit != nil {
+			used.AddVector(n.unit.Demand.Requests)
+		}
+	}
+	for _, e := range w.outcomes {
+		if refused, is := e.(scheduler.Refused); is && refused.Now != nil {
+			used.AddVector(refused.Now.Demand.Requests)
+		}
+	}
+	w.core.Forget(used)
+	w.names.Forget(used)
 }
 
 // checkLimits proves on the API objects alone that no limit is exceeded.

@@ -39,6 +39,10 @@ func TestStoppedQueues(t *testing.T) {
 			queue.patch(admin, "spec.stop", "None")
 			p.goes()
 		}},
+		{name: "a unit that was admitted is evicted because nobody admitted it", act: func(s *script) {
+			s.queued()
+			s.named(3).goes().evictFor("NotAdmitted")
+		}, breaks: []string{"undue-eviction"}},
 		{name: "a unit is evicted from a queue that nobody has stopped", act: func(s *script) {
 			s.queued()
 			s.named(3).goes().evictFor("QueueStopped")

@@ -236,13 +236,18 @@ func (p *podsRun) change(ctx context.Context) error {
 
 // each calls do for each index, with a number of calls at a time.
 func (p *podsRun) each(ctx context.Context, what string, count int, do func(context.Context, int) error) error {
+	return concurrently(ctx, p.progress, p.inFlight, what, count, do)
+}
+
+// concurrently calls do for each index, with so many calls at a time, and reports the progress.
+func concurrently(ctx context.Context, progress io.Writer, inFlight int, what string, count int, do func(context.Context, int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next, done atomic.Int64
-	stop := every(progressPeriod, func() { fmt.Fprintf(p.progress, "%s: %d of %d\n", what, done.Load(), count) })
+	stop := every(progressPeriod, func() { fmt.Fprintf(progress, "%s: %d of %d\n", what, done.Load(), count) })
 	defer stop()
 	var group sync.WaitGroup
-	for range p.inFlight {
+	for range inFlight {
 		group.Go(func() {
 			for i := int(next.Add(1)) - 1; i < count && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				if err := do(ctx, i); err != nil {

@@ -123,4 +123,9 @@ type ElasticQuotaNodeStatus struct {
 	// jobs is the number of units that hold quota at or below the node.
 	// +optional
 	Jobs int32 `json:"jobs"`
+	// omittedResources is the number of resources that are used or requested at or below the node and
+	// are not listed above. Resources that a min or max of the tree names are always listed. Of others,
+	// at most 16 are listed for each node, and fewer if the status would become too large.
+	// +optional
+	OmittedResources int32 `json:"omittedResources,omitempty"`
 }

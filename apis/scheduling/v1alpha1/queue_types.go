@@ -17,11 +17,11 @@ import (
 // +kubebuilder:resource:scope=Namespaced
 // +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.status.policy`
 // +kubebuilder:printcolumn:name="Pending",type=integer,JSONPath=`.status.pending`
+// +kubebuilder:printcolumn:name="Dequeued",type=integer,JSONPath=`.status.dequeued`
 // +kubebuilder:printcolumn:name="Running",type=integer,JSONPath=`.status.running`
-// +kubebuilder:printcolumn:name="Head",type=string,JSONPath=`.status.head`
+// +kubebuilder:printcolumn:name="Front-Reason",type=string,JSONPath=`.status.headReason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Stop",type=string,JSONPath=`.spec.stop`,priority=1
-// +kubebuilder:printcolumn:name="Head-Reason",type=string,JSONPath=`.status.headReason`,priority=1
 // +kubebuilder:printcolumn:name="Quota",type=string,JSONPath=`.status.quota`,priority=1
 type Queue struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -120,7 +120,8 @@ type QueueStatus struct {
 	// +kubebuilder:default=0
 	// +optional
 	Running int32 `json:"running"`
-	// head is the front unit, as namespace/name.
+	// head is not set any more. It named the front unit, which may be of a namespace whose units the
+	// readers of the Queue must not see.
 	// +optional
 	Head string `json:"head,omitempty"`
 	// headReason is why the front unit waits.

@@ -71,14 +71,16 @@ type QueueUnitSpec struct {
 	// podSets are the groups of equal pods of the job.
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:MaxItems=256
 	// +optional
 	PodSets []PodSet `json:"podSets,omitempty"`
 
 	// resource is the sum of the requests of all pods, and of the ResourceClaims that they
-	// use by name. A resource that is not listed is not requested.
+	// use by name. A resource that is not listed is not requested. A unit may name at most 64
+	// resources in all its fields.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(name, size(name) <= 317)",message="the name of a resource must be at most 317 characters long"
 	// +optional
 	Resource corev1.ResourceList `json:"resource,omitempty"`
 
@@ -155,11 +157,13 @@ type PodSet struct {
 	// requests are the resource requests of one pod.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(name, size(name) <= 317)",message="the name of a resource must be at most 317 characters long"
 	// +optional
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 	// limits are the resource limits of one pod.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(name, size(name) <= 317)",message="the name of a resource must be at most 317 characters long"
 	// +optional
 	Limits corev1.ResourceList `json:"limits,omitempty"`
 	// priorityClassName is the PriorityClass of the pods: the one that they name, or else the
@@ -181,6 +185,7 @@ type PodSet struct {
 	// all of them or nothing is known about the pods.
 	// +kubebuilder:validation:MaxProperties=4
 	// +kubebuilder:validation:XValidation:rule="self.all(name, size(self[name]) <= 256)",message="each list of container names must be at most 256 characters long"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, size(name) <= 317)",message="the name of a resource must be at most 317 characters long"
 	// +optional
 	Unset map[corev1.ResourceName]string `json:"unset,omitempty"`
 }
@@ -203,6 +208,7 @@ type QueueUnitStatus struct {
 	// +optional
 	Quota string `json:"quota,omitempty"`
 	// queue is the name of the Queue that the unit waits in or was admitted from.
+	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Queue string `json:"queue,omitempty"`
 	// attempts is the number of times that the unit was admitted.
@@ -211,7 +217,7 @@ type QueueUnitStatus struct {
 	// dequeueTime is when the unit was last admitted.
 	// +optional
 	DequeueTime *metav1.MicroTime `json:"dequeueTime,omitempty"`
-	// requeueState reports when a unit in phase Backoff is queued again.
+	// requeueState reports when a unit is or was queued again after it gave its quota back.
 	// +optional
 	RequeueState *RequeueState `json:"requeueState,omitempty"`
 	// admissionChecks are the states of the checks that must pass between the reservation of
@@ -230,7 +236,7 @@ type QueueUnitStatus struct {
 
 // RequeueState reports when a unit is queued again.
 type RequeueState struct {
-	// count is the number of requeues so far.
+	// count is how often the owner of the job made the unit give its quota back in a short time.
 	// +optional
 	Count int32 `json:"count,omitempty"`
 	// requeueAt is when the unit is queued again.

@@ -58,6 +58,9 @@ type Decision struct {
 	Action Action
 	// Queued: the job waits, and an event that is renewed reports why.
 	Queued bool
+	// NotQueued: the job has the mark, but ran already when it was first seen, and an event
+	// reports it.
+	NotQueued bool
 	// After is when to check again although nothing has changed; 0: never.
 	After time.Duration
 }
@@ -69,6 +72,9 @@ type State struct {
 	Foreign string
 	// Marked: the job has an opt-in mark.
 	Marked bool
+	// MarkedAgain: the policy of managed namespaces has marked the released job again, when its
+	// owner resumed it after a suspension by hand.
+	MarkedAgain bool
 	// Released is the attempt for which the job was released, as its annotation says.
 	Released string
 	RunKeys

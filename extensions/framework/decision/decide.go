@@ -91,7 +91,7 @@ func withoutUnit(job State, now time.Time) Decision {
 	case job.Suspended:
 		return Decision{Action: CreateUnit}
 	case job.Running || job.Started && now.Sub(job.Created) > lateWindow:
-		return Decision{}
+		return Decision{NotQueued: job.Marked && job.Released == ""}
 	default:
 		return Decision{Action: HoldLate}
 	}
@@ -110,7 +110,7 @@ func waiting(job State, unit *v1alpha1.QueueUnit, desired *Desired, eviction lif
 	case leaves:
 		return Decision{Action: LeaveQueue}
 	case unchanged:
-	case !job.Suspended && byUser:
+	case byUser && (!job.Suspended || job.MarkedAgain):
 		return Decision{Action: Resume}
 	case !job.Suspended:
 		return Decision{Action: HoldAgain}

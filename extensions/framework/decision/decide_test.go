@@ -145,8 +145,13 @@ func TestDecide(t *testing.T) {
 		{"a suspended copy that opts out is left alone", job(released, suspended), nil, nil, late, Decision{}},
 		{"a marked job that nothing held is suspended before it starts", job(unsuspend), nil, same(), late, Decision{Action: HoldLate}},
 		{"a marked job that nothing held is suspended though its operator has just begun", job(unsuspend, started), nil, same(), quick, Decision{Action: HoldLate}},
-		{"a marked job that has been started before anybody looked is left alone", job(unsuspend, started), nil, same(), late, Decision{}},
-		{"a marked job that runs when first seen is left alone", job(unsuspend, runs), nil, same(), quick, Decision{}},
+		{"a marked job that has been started before anybody looked is left alone, and that is reported", job(unsuspend, started), nil, same(), late, Decision{NotQueued: true}},
+		{"a marked job that runs when first seen is left alone, and that is reported", job(unsuspend, runs), nil, same(), quick, Decision{NotQueued: true}},
+		{"a job without a mark that runs when first seen gets no report", job(unsuspend, unmarked, runs), nil, nil, quick, Decision{}},
+		{"nor does a released job whose unit is gone", job(released, runs), nil, nil, late, Decision{}},
+		{"nor does a job of another queue", job(unsuspend, foreigner, runs), nil, nil, late, Decision{}},
+		{"nor does one that has ended", job(unsuspend, runs, ended), nil, nil, late, Decision{}},
+		{"nor does one that is being deleted", job(unsuspend, runs, deleting), nil, nil, late, Decision{}},
 		{"the manifest applied again to a running job whose unit was deleted changes nothing", job(released, started, remarked), nil, same(), late, Decision{}},
 
 		// Waiting.
@@ -240,6 +245,9 @@ func TestDecide(t *testing.T) {
 		{"it is reported once", job(released, suspended, stopped), unit(running, byUser), nil, late, Decision{}},
 		{"while the quota is not yet taken back, nothing is done about a job unsuspended again", job(released), unit(running, byUser), nil, late, Decision{}},
 		{"a job suspended by hand has lost its mark but stays in the queue", job(released, suspended, stopped), unit(enqueued, byUser, because("SuspendedByUser", "")), same(), late, Decision{Queued: true}},
+		{"marked again by the policy of managed namespaces, it is requeued", job(released, suspended, stopped, remarked, func(s *State) { s.MarkedAgain = true }), unit(enqueued, byUser), same(), late, Decision{Action: Resume}},
+		{"marked by its suspend field when it is suspended by hand, it waits", job(released, suspended, stopped, remarked), unit(enqueued, byUser, because("SuspendedByUser", "")), same(), late, Decision{Queued: true}},
+		{"suspended and without its annotations, it stays as it is", job(suspended, stopped, remarked), unit(enqueued, byUser, because("SuspendedByUser", "")), same(), late, Decision{Queued: true}},
 		{"unsuspended by hand, it is requeued", job(released), unit(enqueued, byUser), same(), late, Decision{Action: Resume}},
 		{"a crash between the two writes of that leaves a job to be suspended again", job(released), unit(enqueued, requeued), same(), late, Decision{Action: HoldAgain}},
 

@@ -14,15 +14,9 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/pkg/bounds"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/pkg/requests"
-)
-
-// Limits of a unit's spec, the same as in its CRD.
-const (
-	maxPodSets   = 64
-	maxResources = 64
-	maxSetName   = 63
 )
 
 // Desired is the unit spec that matches the current job.
@@ -126,8 +120,8 @@ func readBool(where, text string) (bool, error) {
 
 // measure computes the requests of the pods, per pod and in total.
 func measure(pods framework.Pods, namespace string, cluster Cluster) ([]v1alpha1.PodSet, corev1.ResourceList, error) {
-	if len(pods.Sets) > maxPodSets {
-		return nil, nil, fmt.Errorf("the job has %d pod sets, but at most %d are allowed; combine pods of equal templates", len(pods.Sets), maxPodSets)
+	if len(pods.Sets) > bounds.PodSets {
+		return nil, nil, fmt.Errorf("the job has %d pod sets, but at most %d are allowed; combine pods of equal templates", len(pods.Sets), bounds.PodSets)
 	}
 	total, shared := corev1.ResourceList{}, requests.Shared{}
 	podSets := make([]v1alpha1.PodSet, 0, len(pods.Sets))
@@ -145,8 +139,11 @@ func measure(pods framework.Pods, namespace string, cluster Cluster) ([]v1alpha1
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(total) > maxResources {
-		return nil, nil, fmt.Errorf("the job requests %d different resources, but at most %d are allowed; request fewer resources", len(total), maxResources)
+	if len(total) > bounds.Resources {
+		return nil, nil, fmt.Errorf("the job requests %d different resources, but at most %d are allowed; request fewer resources", len(total), bounds.Resources)
+	}
+	if err := bounds.Check(&v1alpha1.QueueUnitSpec{PodSets: podSets, Resource: total}); err != nil {
+		return nil, nil, fmt.Errorf("the QueueUnit of the job would be too large: %w", err)
 	}
 	return podSets, total, nil
 }
@@ -157,8 +154,8 @@ func measureSet(set framework.PodSet, namespace string, cluster Cluster, total c
 	if set.Count < 0 {
 		return v1alpha1.PodSet{}, fmt.Errorf("the number of pods of pod set %q must be 0 or more, not %d", set.Name, set.Count)
 	}
-	if len(set.Name) > maxSetName {
-		return v1alpha1.PodSet{}, fmt.Errorf("the name of pod set %q is longer than %d characters; use a shorter name", set.Name, maxSetName)
+	if len(set.Name) > bounds.PodSetName {
+		return v1alpha1.PodSet{}, fmt.Errorf("the name of pod set %q is longer than %d characters; use a shorter name", set.Name, bounds.PodSetName)
 	}
 	size, err := measurePod(set, namespace, cluster)
 	if err != nil {

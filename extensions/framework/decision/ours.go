@@ -14,6 +14,9 @@ import (
 // Foreign returns the reason why a job is not ours to queue: it belongs to a larger
 // job, or another controller starts and stops it. It is empty if the job is ours.
 func Foreign(kind framework.Kind, job framework.Object, state framework.JobState) string {
+	if job.GetAnnotations()[wellknown.BypassAnnotation] == "true" {
+		return fmt.Sprintf("annotation %s takes the job out of the queue", wellknown.BypassAnnotation)
+	}
 	if _, there := job.GetLabels()[wellknown.KueueLabel]; there {
 		return fmt.Sprintf("label %s assigns the job to another queue", wellknown.KueueLabel)
 	}
@@ -21,7 +24,7 @@ func Foreign(kind framework.Kind, job framework.Object, state framework.JobState
 		return fmt.Sprintf("managedBy assigns the job to %s", state.ManagedBy)
 	}
 	owner := metav1.GetControllerOf(job)
-	if owner == nil {
+	if owner == nil || job.GetAnnotations()[wellknown.NotPartOfAnnotation] == string(owner.UID) {
 		return ""
 	}
 	gv, err := schema.ParseGroupVersion(owner.APIVersion)
@@ -39,6 +42,13 @@ func Marked(kind framework.Kind, job framework.Object, state framework.JobState)
 		return value == "true"
 	}
 	return kind.MarkedBySuspend && state.Suspended && !state.NoMark
+}
+
+// MarkedAgain reports whether the policy of managed namespaces has marked a released job
+// again. The mark of other kinds of job may be the suspend field alone.
+func MarkedAgain(job framework.Object) bool {
+	annotations := job.GetAnnotations()
+	return managed(job) && annotations[wellknown.SuspendAnnotation] == "true" && annotations[wellknown.ReleasedAnnotation] != ""
 }
 
 // managed reports whether the job was created in a managed namespace.

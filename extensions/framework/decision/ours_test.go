@@ -14,7 +14,7 @@ import (
 func TestOursAndMarked(t *testing.T) {
 	kind := framework.Kind{MarkedBySuspend: true, ManagedBy: "own/operator"}
 	byAnnotation := framework.Kind{ManagedBy: "own/operator"}
-	owner := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Thing", Name: "t", Controller: ptr.To(true)}}
+	owner := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Thing", Name: "t", UID: "owner", Controller: ptr.To(true)}}
 	helper := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Thing", Name: "t"}}
 	tests := []struct {
 		name           string
@@ -32,6 +32,11 @@ func TestOursAndMarked(t *testing.T) {
 		{"a job of another operator", kind, metav1.ObjectMeta{}, framework.JobState{Suspended: true, ManagedBy: "another"}, false, true},
 		{"a job that names its own operator", kind, metav1.ObjectMeta{}, framework.JobState{Suspended: true, ManagedBy: "own/operator"}, true, true},
 		{"a part of a larger job", kind, metav1.ObjectMeta{OwnerReferences: owner}, framework.JobState{Suspended: true}, false, true},
+		{"a job that a policy queues although somebody controls it", kind, metav1.ObjectMeta{OwnerReferences: owner,
+			Annotations: map[string]string{wellknown.NotPartOfAnnotation: "owner"}}, framework.JobState{Suspended: true}, true, true},
+		{"a part of such a job", kind, metav1.ObjectMeta{OwnerReferences: owner,
+			Annotations: map[string]string{wellknown.NotPartOfAnnotation: "other"}}, framework.JobState{Suspended: true}, false, true},
+		{"a job that bypasses the queue", kind, metav1.ObjectMeta{Annotations: map[string]string{wellknown.BypassAnnotation: "true"}}, framework.JobState{Suspended: true}, false, true},
 		{"a job that somebody owns but does not control", kind, metav1.ObjectMeta{OwnerReferences: helper}, framework.JobState{Suspended: true}, true, true},
 	}
 	for _, test := range tests {
@@ -44,5 +49,22 @@ func TestOursAndMarked(t *testing.T) {
 				t.Errorf("marked: %v", got)
 			}
 		})
+	}
+}
+
+func TestOnlyAPolicyMarksAReleasedJobAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		annotations map[string]string
+		want        bool
+	}{
+		"marked again":          {map[string]string{wellknown.ManagedAnnotation: "true", wellknown.SuspendAnnotation: "true", wellknown.ReleasedAnnotation: "1"}, true},
+		"never released":        {map[string]string{wellknown.ManagedAnnotation: "true", wellknown.SuspendAnnotation: "true"}, false},
+		"released":              {map[string]string{wellknown.ManagedAnnotation: "true", wellknown.SuspendAnnotation: "false", wellknown.ReleasedAnnotation: "1"}, false},
+		"by its manifest again": {map[string]string{wellknown.SuspendAnnotation: "true", wellknown.ReleasedAnnotation: "1"}, false},
+		"marked by its field":   {map[string]string{wellknown.ManagedAnnotation: "true", wellknown.ReleasedAnnotation: "1"}, false},
+	} {
+		if got := MarkedAgain(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}}); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
 const (
@@ -53,17 +54,12 @@ func (r *reconciler) leftOf(ctx context.Context, unit *v1alpha1.QueueUnit, now t
 		}
 		all = left != "" // controls the objects that control the pods
 	}
-	labelled.FieldSelector = notOver
+	labelled.FieldSelector = requests.NotEnded
 	left, err := r.first(ctx, corev1.SchemeGroupVersion.WithResource("pods"), unit.Namespace, labelled, func(pod *metav1.PartialObjectMetadata) bool {
 		return (all || belongs(pod)) && !graceOver(pod, now)
 	})
 	return named("Pod", left), err
 }
-
-// notOver selects the pods that have not ended.
-var notOver = fields.AndSelectors(
-	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
-	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed))).String()
 
 // graceOver reports whether the pod is being deleted and no longer counts, although it may
 // still exist on a lost node.

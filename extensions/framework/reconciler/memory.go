@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"kube-queue.dev/kube-queue/pkg/backoff"
 )
 
 // catchUp is how long to wait for an informer. After that the expected object is assumed
@@ -25,7 +27,14 @@ type memory struct {
 	measured map[types.UID]string
 	// look, by the unit's UID: when to check a unit whose job is missing.
 	look map[types.UID]time.Time
+	// answers, by the job's UID: the writes that followed changes of the job by hand.
+	answers map[types.UID]backoff.State
+	// faults, by the job's UID: the last invalid change of a released job.
+	faults map[types.UID]string
 }
+
+// answering is how long a job waits for the next write that answers changes by hand.
+var answering = backoff.Policy{Free: 10, Initial: time.Second, Max: 2 * time.Minute, Quiet: 10 * time.Minute}
 
 // awaited is what the informers must show before the next decision.
 type awaited struct {
@@ -59,6 +68,8 @@ func newMemory() *memory {
 		began:    map[types.UID][facts]time.Time{},
 		measured: map[types.UID]string{},
 		look:     map[types.UID]time.Time{},
+		answers:  map[types.UID]backoff.State{},
+		faults:   map[types.UID]string{},
 	}
 }
 
@@ -101,6 +112,8 @@ const (
 	isRemaining
 	// isOverQuota: the unit of the job shows that it is over quota.
 	isOverQuota
+	// isNotQueued: the job ran already when it was first seen.
+	isNotQueued
 	facts
 )
 
@@ -144,7 +157,13 @@ func (m *memory) lookAt(unit types.UID, at time.Time) {
 	m.look[unit] = at
 }
 
-// forgetUnit and forgetJob remove what is remembered about them.
+// forgetName, forgetUnit and forgetJob remove what is remembered about them.
+func (m *memory) forgetName(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.awaited, key)
+}
+
 func (m *memory) forgetUnit(unit types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -156,6 +175,42 @@ func (m *memory) forgetJob(job types.UID) {
 	defer m.mu.Unlock()
 	delete(m.began, job)
 	delete(m.measured, job)
+	delete(m.answers, job)
+	delete(m.faults, job)
+}
+
+// answered counts a write that answers a change of the job by hand.
+func (m *memory) answered(job types.UID, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.answers[job] = answering.Step(m.answers[job], now)
+}
+
+// answerIn returns how long the next answer waits.
+func (m *memory) answerIn(job types.UID, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	state, known := m.answers[job]
+	if known && answering.Forgotten(state, now) {
+		delete(m.answers, job)
+	}
+	return state.Until.Sub(now)
+}
+
+// isNewFault reports whether the invalid change is another one than before. An empty one means that there
+// is none.
+func (m *memory) isNewFault(job types.UID, fault string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.faults[job] == fault {
+		return false
+	}
+	if fault == "" {
+		delete(m.faults, job)
+		return false
+	}
+	m.faults[job] = fault
+	return true
 }
 
 // isMeasured reports whether a released job in these versions was found not to request less

@@ -14,6 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/arrival"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
 // observation is the state of one job at one time: the input of a decision and an action.
@@ -44,6 +45,7 @@ func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key type
 		job = nil
 	}
 	unit, leftovers := r.unitsOf(key, job)
+	defer r.forgetGone(key, job, leftovers)
 	if unit != nil {
 		turn.End() // the unit exists, so its place in the order of arrival is known
 	}
@@ -64,6 +66,7 @@ func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key type
 		klog.FromContext(ctx).V(2).Info("Skipped a job that cannot be decoded", "err", fault)
 	case o != nil:
 		r.recordQueued(o, decided.Queued)
+		r.recordNotQueued(o, decided.NotQueued)
 		r.recordUnreadable(o)
 		r.recordOverQuota(o, now)
 	}
@@ -72,7 +75,34 @@ func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key type
 		return after, nil
 	}
 	klog.FromContext(ctx).V(3).Info("Executing action", "action", decided.Action)
-	return after, r.act(ctx, o, decided.Action)
+	if err := r.act(ctx, o, decided.Action); err != nil {
+		return after, err
+	}
+	if answers(decided.Action) {
+		r.memory.answered(o.job.GetUID(), now)
+	}
+	return after, nil
+}
+
+// forgetGone forgets a job and units that are gone from the caches. They may have been deleted while
+// they were processed, and what is remembered after the event of their deletion would stay forever.
+func (r *reconciler) forgetGone(key types.NamespacedName, job framework.Object, leftovers []*v1alpha1.QueueUnit) {
+	current, exists, err := r.cached.GetIndexer().GetByKey(key.String())
+	if err != nil {
+		return // a key never fails
+	}
+	if !exists {
+		r.memory.forgetName(key)
+	}
+	if now, _ := current.(framework.Object); job != nil && (!exists || now != nil && now.GetUID() != job.GetUID()) {
+		r.memory.forgetJob(job.GetUID())
+		r.events.Forget(job.GetUID())
+	}
+	for _, unit := range leftovers {
+		if _, exists, err := r.units.GetIndexer().GetByKey(unit.Namespace + "/" + unit.Name); err == nil && !exists {
+			r.memory.forgetUnit(unit.UID)
+		}
+	}
 }
 
 // decide returns what to do about a job, from the caches alone. There is no observation
@@ -90,7 +120,35 @@ func (r *reconciler) decide(key types.NamespacedName, job framework.Object, unit
 		return nil, decision.Decision{After: wait}, nil
 	}
 	o := r.observe(key, job, unit, now, fault)
-	return o, decision.Decide(o.state, o.unit, o.desired, now), nil
+	decided := decision.Decide(o.state, o.unit, o.desired, now)
+	if wait := r.memory.answerIn(job.GetUID(), now); wait > 0 && canWait(decided.Action, unit) {
+		klog.Background().V(3).Info("The job changes again and again; its next action waits", "job", key, "action", decided.Action, "wait", wait)
+		decided.Action, decided.After = decision.Nothing, sooner(decided.After, wait)
+	}
+	return o, decided, nil
+}
+
+// canWait reports whether an action may come later if the owner of the job changes it again and again.
+// The job is suspended in any case, and what is released is what was admitted. Actions that suspend a job,
+// release it or move its quota never wait.
+func canWait(action decision.Action, unit *v1alpha1.QueueUnit) bool {
+	switch action {
+	case decision.CreateUnit, decision.ForgetRelease, decision.MarkInvalid, decision.ShowQueuing:
+		return true
+	case decision.UpdateSpec:
+		return !lifecycle.EvictionOf(unit).UnderWay()
+	}
+	return false
+}
+
+// answers reports whether an action answers a change that the owner of the job may repeat. A unit that is
+// deleted and created again is counted when it is gone.
+func answers(action decision.Action) bool {
+	switch action {
+	case decision.ForgetRelease, decision.HoldAgain, decision.MarkInvalid, decision.UpdateSpec:
+		return true
+	}
+	return false
 }
 
 // unitsOf splits the units of jobs of the name into the job's own unit, found by its
@@ -126,6 +184,7 @@ func (r *reconciler) observe(key types.NamespacedName, job framework.Object, uni
 		JobState:     state,
 		Foreign:      decision.Foreign(kind, job, state),
 		Marked:       decision.Marked(kind, job, state),
+		MarkedAgain:  decision.MarkedAgain(job),
 		Released:     job.GetAnnotations()[wellknown.ReleasedAnnotation],
 		RunKeys:      keys,
 		Deleting:     job.GetDeletionTimestamp() != nil,

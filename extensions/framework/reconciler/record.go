@@ -21,6 +21,8 @@ import (
 type EventSink interface {
 	// Write creates an event once.
 	Write(events.Event)
+	// Repeat counts an event that may happen again and again.
+	Repeat(events.Event)
 	// Keep creates an event and renews it until Forget.
 	Keep(events.Event)
 	// Forget stops the renewal of the object's event.
@@ -57,6 +59,17 @@ func (r *reconciler) recordQueued(o *observation, queued bool) {
 	r.events.Keep(r.event(o, kind, wellknown.EventQueued, fmt.Sprintf("QueueUnit %s is waiting: %s", o.unit.Name, whyWaits(o.unit)), key))
 }
 
+// recordNotQueued reports once that the job ran already when it was first seen. This is remembered here,
+// and by the event itself, whose name is the same after a restart.
+func (r *reconciler) recordNotQueued(o *observation, notQueued bool) {
+	if since := r.memory.since(o.job.GetUID(), isNotQueued, notQueued, o.now); !notQueued || since.Before(o.now) {
+		return
+	}
+	r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventNotQueued, fmt.Sprintf(
+		"Not queued: the job ran already when kube-queue first saw its annotation %s, so it continues without quota; suspend the job to queue it, or remove the annotation",
+		wellknown.SuspendAnnotation), ""))
+}
+
 // recordWarning writes a warning that does not prevent the admission of the job. It is
 // written once, when the unit is created or when a change of the job gives cause for it.
 func (r *reconciler) recordWarning(o *observation) {
@@ -77,24 +90,24 @@ func (r *reconciler) recordReleased(o *observation) {
 	r.events.Write(r.event(o, corev1.EventTypeNormal, wellknown.EventReleased, message, decision.Attempt(o.unit)))
 }
 
-// recordSuspended reports why a job was suspended. Each time gets its own event.
+// recordSuspended reports why a job was suspended. What its owner may cause again and again is one
+// event with a count.
 func (r *reconciler) recordSuspended(o *observation, why decision.Action) {
-	key := o.job.GetResourceVersion()
 	switch why {
 	case decision.HoldAgain:
 		if lifecycle.IsResumed(o.unit) {
 			return // reported when it was resumed
 		}
-		r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventHeldAgain, fmt.Sprintf(
-			"Suspended again: the job was unsuspended by hand while QueueUnit %s is waiting; the job starts when the unit is admitted", o.unit.Name), key))
+		r.events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventHeldAgain, fmt.Sprintf(
+			"Suspended again: the job was unsuspended by hand while QueueUnit %s is waiting; the job starts when the unit is admitted", o.unit.Name), decision.Attempt(o.unit)))
 	case decision.HoldLate:
-		r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventHeldLate,
+		r.events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventHeldLate,
 			"Suspended late: no hold policy suspended the job when it was created, so some of its pods may have started;"+
-				" an administrator can install the hold policy of its kind (Kubernetes 1.36 or later)", key))
+				" an administrator can install the hold policy of its kind (Kubernetes 1.36 or later)", ""))
 	case decision.Evict:
 		condition := lifecycle.EvictedOf(o.unit)
 		kind, message := evictedEvent(condition, o.state.Lingers)
-		r.events.Write(r.event(o, kind, wellknown.EventReason(condition.Reason), message, key))
+		r.events.Write(r.event(o, kind, wellknown.EventReason(condition.Reason), message, o.job.GetResourceVersion()))
 	}
 }
 
@@ -115,9 +128,13 @@ func evictedEvent(evicted *metav1.Condition, lingers string) (kind, message stri
 // recordUnreadable reports a key that was changed to an invalid value while the job
 // runs. Until the job's owner fixes it, the previous value stays in force.
 func (r *reconciler) recordUnreadable(o *observation) {
+	fault := ""
 	if o.unread != nil && o.unit != nil && o.unit.Status.Phase.HoldsQuota() {
-		r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventInvalidRequest,
-			fmt.Sprintf("Ignored an invalid change: %v; the previous value stays in force until this is fixed", o.unread), o.unread.Error()))
+		fault = o.unread.Error()
+	}
+	if r.memory.isNewFault(o.job.GetUID(), fault) {
+		r.events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventInvalidRequest,
+			fmt.Sprintf("Ignored an invalid change: %s; the previous value stays in force until this is fixed", fault), "running"))
 	}
 }
 
@@ -134,8 +151,12 @@ func (r *reconciler) recordOverQuota(o *observation, now time.Time) {
 }
 
 func (r *reconciler) recordResumed(o *observation) {
-	r.events.Write(r.event(o, corev1.EventTypeNormal, wellknown.EventRequeued, fmt.Sprintf(
-		"Requeued: the job was unsuspended by hand; it stays suspended until QueueUnit %s is admitted", o.unit.Name), o.job.GetResourceVersion()))
+	message := fmt.Sprintf("Requeued: the job was unsuspended by hand; it stays suspended until QueueUnit %s is admitted", o.unit.Name)
+	if state := o.unit.Status.RequeueState; state != nil && state.RequeueAt != nil && state.RequeueAt.After(o.now) {
+		message = fmt.Sprintf("Requeued: the job was unsuspended by hand; it stays suspended until QueueUnit %s is admitted, at %s at the earliest, because the job was stopped %d times in a short time",
+			o.unit.Name, state.RequeueAt.UTC().Format(time.RFC3339), state.Count)
+	}
+	r.events.Repeat(r.event(o, corev1.EventTypeNormal, wellknown.EventRequeued, message, ""))
 }
 
 func (r *reconciler) recordLeft(o *observation) {
@@ -146,8 +167,8 @@ func (r *reconciler) recordLeft(o *observation) {
 	case o.state.Deleting:
 		why = "the job is being deleted"
 	}
-	r.events.Write(r.event(o, corev1.EventTypeNormal, wellknown.EventLeftQueue, fmt.Sprintf(
-		"QueueUnit %s was deleted and the job left the queue: %s", o.unit.Name, why), string(o.unit.UID)))
+	r.events.Repeat(r.event(o, corev1.EventTypeNormal, wellknown.EventLeftQueue, fmt.Sprintf(
+		"QueueUnit %s was deleted and the job left the queue: %s", o.unit.Name, why), ""))
 }
 
 // recordRefused reports that a held job has no unit because the API server rejects it.

@@ -24,9 +24,10 @@ import (
 // silence discards events.
 type silence struct{}
 
-func (silence) Write(events.Event) {}
-func (silence) Keep(events.Event)  {}
-func (silence) Forget(types.UID)   {}
+func (silence) Write(events.Event)  {}
+func (silence) Repeat(events.Event) {}
+func (silence) Keep(events.Event)   {}
+func (silence) Forget(types.UID)    {}
 
 // While the creation of the first job's unit hangs, the unit of the second job is created,
 // and says that it comes after that of the first. The first job has a unit of its

@@ -111,12 +111,12 @@ func (c *unitCache) indexed(index, value string) []*v1alpha1.QueueUnit {
 	return units
 }
 
-// slimUnit removes from a unit the fields that are not used. An ended unit retains only
-// its reference to the job and its phase.
+// slimUnit removes from a unit the fields that are not used. An ended unit, and one that is
+// not ours, retains only its reference to the job and its phase.
 func slimUnit(unit *v1alpha1.QueueUnit) {
 	unit.ManagedFields = nil
 	unit.Annotations = decision.ParametersOf(unit)
-	if unit.Status.Phase.Ended() {
+	if _, _, ours := jobOf(unit); !ours || unit.Status.Phase.Ended() {
 		unit.Spec = v1alpha1.QueueUnitSpec{ConsumerRef: unit.Spec.ConsumerRef}
 		unit.Status = v1alpha1.QueueUnitStatus{Phase: unit.Status.Phase}
 	}

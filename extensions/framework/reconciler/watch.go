@@ -65,8 +65,22 @@ func (r *reconciler) prioritize(job types.NamespacedName) {
 func (r *reconciler) unitGone(obj any) {
 	if unit, isUnit := obj.(*v1alpha1.QueueUnit); isUnit {
 		r.memory.forgetUnit(unit.UID)
+		r.countGone(unit)
 	}
 	r.unitChanged(obj)
+}
+
+// countGone counts a unit that is gone while its job exists: the job left the queue, or somebody deleted the
+// unit. Either may be repeated.
+func (r *reconciler) countGone(unit *v1alpha1.QueueUnit) {
+	kind, key, ours := jobOf(unit)
+	if !ours || kind != r.kind || !r.inKindVersions(unit) {
+		return
+	}
+	object, exists, err := r.cached.GetIndexer().GetByKey(key.String())
+	if job, isJob := object.(framework.Object); err == nil && exists && isJob && job.GetUID() == unit.Spec.ConsumerRef.UID {
+		r.memory.answered(job.GetUID(), r.clock.Now())
+	}
 }
 
 // inKindVersions reports whether the unit belongs to this kind in one of its versions.

@@ -53,6 +53,8 @@ type PodRules struct {
 	// Requests returns the amounts with which the pod is charged. It is called by the goroutine
 	// that decides.
 	Requests func(PodUse) resources.Vector
+	// CountEnded is whether pods that have ended use quota. They are not watched otherwise.
+	CountEnded bool
 	// Strays are the pods that count for their namespace although they belong to no unit.
 	Strays Strays
 }
@@ -104,7 +106,9 @@ type Host struct {
 	// Config is the configuration for clients of the API server.
 	Config *rest.Config
 	Clock  clock.Clock
-	// Names are the names with which demands and limits are built.
+	// Names are the names with which demands and limits are built. If the Backend in force is a
+	// quota.Forgetter, an ID to which neither it nor a unit nor a pod refers may be assigned to
+	// another name at any time, so the Source must not store IDs.
 	Names *resources.Names
 	// Take makes the goroutine that decides call the function and apply the change, in the order of
 	// the calls of Take. It never blocks.

@@ -78,18 +78,17 @@ func (k *ownerKind) slim(object any) (any, error) {
 	return object, nil
 }
 
-func (w *Watch) ownerSeen(kind *ownerKind, object any) {
-	if o, is := object.(*slim); is {
-		w.put(func() scheduler.Event {
-			return scheduler.OwnerChanged{Namespace: o.Namespace, UID: string(o.UID), Owner: o.owner, Label: labelled(kind.label, o.Name)}
-		})
-	}
+// sameOwner reports whether two versions of an object belong to the same object.
+func sameOwner(a, b *slim) bool { return a.owner == b.owner && a.orphan == b.orphan }
+
+func (w *Watch) ownerSeen(kind *ownerKind, o *slim) {
+	w.put(func() scheduler.Event {
+		return scheduler.OwnerChanged{Namespace: o.Namespace, UID: string(o.UID), Owner: o.owner, Label: labelled(kind.label, o.Name)}
+	})
 }
 
-func (w *Watch) ownerGone(kind *ownerKind, last any) {
-	if o, is := last.(*slim); is {
-		w.put(func() scheduler.Event {
-			return scheduler.OwnerGone{Namespace: o.Namespace, UID: string(o.UID), Label: labelled(kind.label, o.Name)}
-		})
-	}
+func (w *Watch) ownerGone(kind *ownerKind, o *slim) {
+	w.put(func() scheduler.Event {
+		return scheduler.OwnerGone{Namespace: o.Namespace, UID: string(o.UID), Label: labelled(kind.label, o.Name)}
+	})
 }

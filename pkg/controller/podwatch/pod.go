@@ -1,6 +1,7 @@
 package podwatch
 
 import (
+	"reflect"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -81,19 +82,21 @@ func isNodeService(p *corev1.Pod) bool {
 	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
 }
 
-func (w *Watch) podSeen(object any) {
-	if seen, is := object.(*pod); is {
-		w.put(func() scheduler.Event { return w.take(seen) })
-	}
+// samePod reports whether two versions of a pod count the same.
+func samePod(a, b *pod) bool {
+	return sameOwner(&a.slim, &b.slim) && a.stray == b.stray && a.goneAt.Equal(b.goneAt) &&
+		reflect.DeepEqual(a.use, b.use) && reflect.DeepEqual(a.ended, b.ended)
 }
 
-func (w *Watch) podGone(_ string, last any) {
-	if seen, is := last.(*pod); is {
-		w.put(func() scheduler.Event {
-			w.ending.forget(seen)
-			return scheduler.PodGone{Namespace: seen.Namespace, UID: string(seen.UID)}
-		})
-	}
+func (w *Watch) podSeen(seen *pod) {
+	w.put(func() scheduler.Event { return w.take(seen) })
+}
+
+func (w *Watch) podGone(last *pod) {
+	w.put(func() scheduler.Event {
+		w.ending.forget(last)
+		return scheduler.PodGone{Namespace: last.Namespace, UID: string(last.UID)}
+	})
 }
 
 // take returns the current state of the pod.

@@ -13,6 +13,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/requests"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -47,7 +49,11 @@ func New(config *rest.Config, rules backend.PodRules, c clock.Clock, put func(fu
 	if err != nil {
 		return nil, fmt.Errorf("watching pods: %w", err)
 	}
-	w.pods = informers.NewSharedInformerFactory(client, 0).Core().V1().Pods().Informer()
+	w.pods = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+		if !rules.CountEnded {
+			o.FieldSelector = requests.NotEnded
+		}
+	})).Core().V1().Pods().Informer()
 	if err := w.pods.SetTransform(w.slim); err != nil {
 		return nil, fmt.Errorf("watching pods: %w", err)
 	}
@@ -60,22 +66,62 @@ func New(config *rest.Config, rules backend.PodRules, c clock.Clock, put func(fu
 // Start starts the watches, which run until the context ends, and returns without waiting. Each of
 // synced reports whether all existing objects of a kind were put.
 func (w *Watch) Start(ctx context.Context) (synced []cache.InformerSynced, err error) {
-	has, err := backend.Follow(w.pods, w.podSeen, w.podGone)
+	follow := func(what string, informer cache.SharedIndexInformer, handler cache.ResourceEventHandler) (cache.InformerSynced, error) {
+		registration, err := informer.AddEventHandler(handler)
+		if err != nil {
+			return nil, fmt.Errorf("watching %s: %w", what, err)
+		}
+		go informer.RunWithContext(ctx)
+		return registration.HasSynced, nil
+	}
+	has, err := follow("pods", w.pods, changes(samePod, w.podSeen, w.podGone))
 	if err != nil {
-		return nil, fmt.Errorf("watching pods: %w", err)
+		return nil, err
 	}
 	synced = append(synced, has)
-	go w.pods.RunWithContext(ctx)
 	for _, kind := range w.kinds {
-		has, err := backend.Follow(kind.informer, func(o any) { w.ownerSeen(kind, o) }, func(_ string, o any) { w.ownerGone(kind, o) })
+		handler := changes(sameOwner, func(o *slim) { w.ownerSeen(kind, o) }, func(o *slim) { w.ownerGone(kind, o) })
+		has, err := follow(kind.Resource, kind.informer, handler)
 		if err != nil {
-			return nil, fmt.Errorf("watching %s: %w", kind.Resource, err)
+			return nil, err
 		}
 		synced = append(synced, func() bool { return has() || kind.missing.Load() })
-		go kind.informer.RunWithContext(ctx)
 	}
 	go w.ending.run(ctx)
 	return synced, nil
+}
+
+// changes calls seen with each object that is new or differs from its last version in what is stored, and
+// gone with each that no longer exists. Most changes of a pod are of no interest here, and each one that
+// is reported makes the core decide again.
+func changes[T metav1.Object](same func(before, now T) bool, seen, gone func(T)) cache.ResourceEventHandlerFuncs {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) {
+			if object, is := o.(T); is {
+				seen(object)
+			}
+		},
+		UpdateFunc: func(b, o any) {
+			before, had := b.(T)
+			object, is := o.(T)
+			switch {
+			case !had || !is:
+			case before.GetUID() != object.GetUID(): // the deletion was missed
+				gone(before)
+				seen(object)
+			case !same(before, object):
+				seen(object)
+			}
+		},
+		DeleteFunc: func(o any) {
+			if tombstone, is := o.(cache.DeletedFinalStateUnknown); is {
+				o = tombstone.Obj
+			}
+			if object, is := o.(T); is {
+				gone(object)
+			}
+		},
+	}
 }
 
 // slim reduces a pod to what is stored.

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
@@ -88,7 +89,7 @@ func (d *desk) pending() int {
 }
 
 // pod returns a pod as it is stored.
-func (d *desk) pod(metadata string, changes ...func(*corev1.Pod)) any {
+func (d *desk) pod(metadata string, changes ...func(*corev1.Pod)) *pod {
 	d.t.Helper()
 	p := new(corev1.Pod)
 	if err := yaml.UnmarshalStrict([]byte(`{metadata: {namespace: a, name: p, uid: p, `+metadata+`}}`), p); err != nil {
@@ -97,25 +98,27 @@ func (d *desk) pod(metadata string, changes ...func(*corev1.Pod)) any {
 	for _, change := range changes {
 		change(p)
 	}
-	stored, err := d.slim(p)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	return stored
+	return stored[*pod](d.t, d.slim, p)
 }
 
 // owner returns an object between a pod and its job as it is stored.
-func (d *desk) owner(kind *ownerKind, text string) any {
+func (d *desk) owner(kind *ownerKind, text string) *slim {
 	d.t.Helper()
 	o := new(metav1.PartialObjectMetadata)
 	if err := yaml.UnmarshalStrict([]byte(text), o); err != nil {
 		d.t.Fatal(err)
 	}
-	stored, err := kind.slim(o)
+	return stored[*slim](d.t, kind.slim, o)
+}
+
+// stored returns the object as the informer stores it.
+func stored[T any](t *testing.T, transform func(any) (any, error), object any) T {
+	t.Helper()
+	reduced, err := transform(object)
 	if err != nil {
-		d.t.Fatal(err)
+		t.Fatal(err)
 	}
-	return stored
+	return reduced.(T)
 }
 
 func (d *desk) hold(uid string) { d.ledger.Hold(pods.Holder{Namespace: "a", UID: uid}) }
@@ -130,8 +133,61 @@ func TestAPodCountsUntilItHasEndedOrIsGone(t *testing.T) {
 		d.podSeen(d.pod(""))
 		d.uses("", 1)
 	}
-	d.podGone("a/p", d.pod(""))
+	d.podGone(d.pod(""))
 	d.uses("", 0)
+}
+
+func TestAChangeThatMakesNoDifferenceIsNotReported(t *testing.T) {
+	d := newDesk(t, backend.AllPods)
+	handler := changes(samePod, d.podSeen, d.podGone)
+	deleted := func(p *corev1.Pod) {
+		p.DeletionTimestamp = &metav1.Time{Time: d.clock.Now().Add(30 * time.Second)}
+		p.DeletionGracePeriodSeconds = ptr.To[int64](30)
+	}
+	first := d.pod(`resourceVersion: "1"`)
+	handler.OnAdd(first, false)
+	d.uses("", 1)
+	for _, c := range []struct {
+		name     string
+		now      *pod
+		reported int
+		uses     int64
+	}{
+		{"a status", d.pod(`resourceVersion: "2"`, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), 0, 1},
+		{"a label", d.pod(`resourceVersion: "2", labels: {a: b}`), 0, 1},
+		{"an owner", d.pod(`resourceVersion: "2", ownerReferences: [{uid: job, controller: true}]`), 1, 1},
+		{"a deletion", d.pod(`resourceVersion: "2"`, deleted), 1, 1},
+		{"an end", d.pod(`resourceVersion: "2"`, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), 1, 0},
+		{"another pod of the name", d.pod(`resourceVersion: "2"`, func(p *corev1.Pod) { p.UID = "other" }), 2, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			handler.OnUpdate(first, c.now)
+			if n := d.pending(); n != c.reported {
+				t.Errorf("%d reports, want %d", n, c.reported)
+			}
+			d.uses("", c.uses)
+			handler.OnUpdate(c.now, first)
+			d.uses("", 1)
+		})
+	}
+	handler.OnDelete(cache.DeletedFinalStateUnknown{Obj: first})
+	d.uses("", 0)
+	handler.OnDelete("no pod")
+}
+
+func TestAnOwnerIsReportedWhenItsOwnOwnerChanges(t *testing.T) {
+	d := newDesk(t, backend.AllPods)
+	kind := d.kinds[0]
+	handler := changes(sameOwner, func(o *slim) { d.ownerSeen(kind, o) }, func(o *slim) { d.ownerGone(kind, o) })
+	owned := d.owner(kind, `{metadata: {namespace: a, name: j, uid: j, resourceVersion: "1", ownerReferences: [{uid: job, controller: true}]}}`)
+	handler.OnUpdate(owned, d.owner(kind, `{metadata: {namespace: a, name: j, uid: j, resourceVersion: "2", labels: {a: b}, ownerReferences: [{uid: job, controller: true}]}}`))
+	if n := d.pending(); n != 0 {
+		t.Errorf("%d reports of a label, want 0", n)
+	}
+	handler.OnUpdate(owned, d.owner(kind, `{metadata: {namespace: a, name: j, uid: j, resourceVersion: "2"}}`))
+	if n := d.pending(); n != 1 {
+		t.Errorf("%d reports of an orphan, want 1", n)
+	}
 }
 
 func TestADeletedPodCountsNoLongerThanItsGracePeriod(t *testing.T) {
@@ -167,7 +223,7 @@ func TestADeletedPodCountsNoLongerThanItsGracePeriod(t *testing.T) {
 		p.DeletionGracePeriodSeconds = ptr.To[int64](30)
 	}))
 	d.uses("", 0)
-	d.podGone("a/p", d.pod("", deleted))
+	d.podGone(d.pod("", deleted))
 	d.uses("", 0)
 	if len(d.ending.pods) > 0 {
 		t.Error("a pod that is gone is still watched")

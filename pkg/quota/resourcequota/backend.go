@@ -33,7 +33,10 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-var _ quota.Observer = (*Backend)(nil)
+var (
+	_ quota.Observer  = (*Backend)(nil)
+	_ quota.Forgetter = (*Backend)(nil)
+)
 
 // Backend has a group for each namespace.
 type Backend struct {
@@ -41,8 +44,10 @@ type Backend struct {
 	jobs       resources.ID
 	dimensions map[resources.ID]dimension
 	namespaces map[string]*group
-	// groups are indexed by their nodes. listed are the groups with quotas, by name.
+	// groups are indexed by their nodes. They contain nil for each node in free, the greatest first.
 	groups []*group
+	free   []quota.NodeID
+	// listed are the groups with quotas, by name.
 	listed []quota.Group
 }
 
@@ -73,12 +78,17 @@ func (b *Backend) Observe(seen any) quota.Effect {
 
 // group returns the group of the namespace. It creates the group if necessary.
 func (b *Backend) group(namespace string) *group {
-	g := b.namespaces[namespace]
-	if g == nil {
-		g = newGroup(b, namespace, quota.NodeID(len(b.groups)))
-		b.namespaces[namespace] = g
-		b.groups = append(b.groups, g)
+	if g := b.namespaces[namespace]; g != nil {
+		return g
 	}
+	node := quota.NodeID(len(b.groups))
+	if last := len(b.free) - 1; last >= 0 {
+		node, b.free = b.free[last], b.free[:last]
+	} else {
+		b.groups = append(b.groups, nil)
+	}
+	g := newGroup(b, namespace, node)
+	b.namespaces[namespace], b.groups[node] = g, g
 	return g
 }
 
@@ -126,7 +136,7 @@ func (b *Backend) Unqueued(namespace string) quota.Group { return b.group(namesp
 
 // Room returns the room in a space.
 func (b *Backend) Room(space quota.Space) int64 {
-	if int(space.Node) < len(b.groups) {
+	if int(space.Node) < len(b.groups) && b.groups[space.Node] != nil {
 		if s := b.groups[space.Node].byID[space.Resource]; s != nil {
 			return s.room()
 		}
@@ -142,10 +152,12 @@ func (b *Backend) Share(quota.NodeID, quota.Demand) quota.Share {
 // Usage returns what is charged in each namespace. Pods of another class than their pod set count in
 // addition to it.
 func (b *Backend) Usage() []quota.NodeUsage {
-	all := make([]quota.NodeUsage, 0, len(b.groups))
-	for _, g := range b.groups {
-		all = append(all, quota.NodeUsage{Path: g.namespace, Jobs: g.charged[b.jobs].Clamp(),
-			Used: g.charged.vector(b.jobs), Unqueued: g.unqueued.vector(b.jobs)})
+	all := make([]quota.NodeUsage, len(b.groups))
+	for i, g := range b.groups {
+		if g != nil {
+			all[i] = quota.NodeUsage{Path: g.namespace, Jobs: g.charged[b.jobs].Clamp(),
+				Used: g.charged.vector(b.jobs), Unqueued: g.unqueued.vector(b.jobs)}
+		}
 	}
 	return all
 }

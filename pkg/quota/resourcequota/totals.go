@@ -16,6 +16,9 @@ var _ quota.UsageAggregator = (*Backend)(nil)
 func (b *Backend) AggregatedUsage() []quota.NodeUsage {
 	all := make([]quota.NodeUsage, 0, len(b.groups))
 	for _, g := range b.groups {
+		if g == nil {
+			continue
+		}
 		usage := quota.NodeUsage{Path: g.namespace, Jobs: g.charged[b.jobs].Clamp()}
 		most := map[resources.ID]int64{}
 		for _, s := range g.spaces {

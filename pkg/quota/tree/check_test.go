@@ -25,13 +25,17 @@ func (c Charged) Of(r resources.ID) int64 {
 // tree's.
 func (t *Tree) Check(charged []Charged) error {
 	fresh := make([]node, len(t.nodes))
+	for i, n := range t.nodes {
+		fresh[i].columns = n.columns
+	}
+	all := resources.ID(t.names.Len())
 	for _, c := range charged {
 		g, ok := c.Group.(*group)
 		if !ok || g.tree != t {
 			return fmt.Errorf("something is charged to group %s of another tree", c.Group.Path())
 		}
 		for i, id := range g.ids {
-			for r := range resources.ID(len(t.nodes[id].cells)) {
+			for r := range all {
 				if of := c.Of(r); of > 0 {
 					fresh[id].charge(resources.Vector{{ID: r, Value: of}}, g.fixes(i, c.Demand), c.Unqueued)
 				}
@@ -39,8 +43,7 @@ func (t *Tree) Check(charged []Charged) error {
 		}
 	}
 	for i, n := range t.nodes {
-		for id := range max(len(n.cells), len(fresh[i].cells)) {
-			r := resources.ID(id)
+		for r := range all {
 			if counted, want := n.used(r), fresh[i].used(r); counted != want {
 				name := t.names.Name(r)
 				return fmt.Errorf("quota %s: %s of %s is counted as used, but the sum of what is charged is %s",
@@ -50,6 +53,11 @@ func (t *Tree) Check(charged []Charged) error {
 				name := t.names.Name(r)
 				return fmt.Errorf("quota %s: %s of %s is counted as used by non-preemptible units, but the sum of what they are charged is %s",
 					n.path, resources.Format(name, counted.Clamp()), name, resources.Format(name, want.Clamp()))
+			}
+		}
+		for r, c := range n.others { // nothing is stored of what nobody uses
+			if *c == (cell{}) {
+				return fmt.Errorf("quota %s: the cell of %s is empty but is kept", n.path, t.names.Name(r))
 			}
 		}
 	}

@@ -1,7 +1,9 @@
 package tree
 
 import (
+	"maps"
 	"math"
+	"slices"
 
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -12,8 +14,40 @@ type node struct {
 	path, name string
 	// guaranteed and limited are the min and the limit of the cells.
 	guaranteed, limited resources.Vector
-	// cells are indexed by resource ID. Cells beyond its length are empty.
-	cells []cell
+	// columns are those of the tree, and cells the cells of its named resources by column.
+	columns *columns
+	cells   []cell
+	// others are the cells of other resources. None of them is empty, so nothing is stored of
+	// resources that nobody uses.
+	others map[resources.ID]*cell
+}
+
+// columns number the resources that any node of the tree names in min or max. Units may request
+// thousands of others, which must cost nothing at the nodes that they are not charged to.
+type columns struct {
+	// ids are the resources by column, in the order of the IDs. byID are the columns plus 1 by ID; 0 for
+	// other resources.
+	ids  []resources.ID
+	byID []int32
+}
+
+func newColumns(named resources.IDs) *columns {
+	c := &columns{byID: make([]int32, len(named))}
+	for i, is := range named {
+		if is {
+			c.ids = append(c.ids, resources.ID(i))
+			c.byID[i] = int32(len(c.ids))
+		}
+	}
+	return c
+}
+
+// of returns the column of a resource, or false if the tree does not name it.
+func (c *columns) of(r resources.ID) (int, bool) {
+	if r < 0 || int(r) >= len(c.byID) || c.byID[r] == 0 {
+		return 0, false
+	}
+	return int(c.byID[r]) - 1, true
 }
 
 // cell is the state of one resource at a node.
@@ -34,66 +68,96 @@ type bound struct {
 	value int64
 }
 
-// at returns the cell of the resource. It creates the cell if necessary.
-func (n *node) at(r resources.ID) *cell {
-	for int(r) >= len(n.cells) {
-		n.cells = append(n.cells, cell{})
+// cell returns the cell of the resource; nil if there is none.
+func (n *node) cell(r resources.ID) *cell {
+	column, named := n.columns.of(r)
+	switch {
+	case !named:
+		return n.others[r]
+	case column < len(n.cells):
+		return &n.cells[column]
+	default:
+		return nil
 	}
-	return &n.cells[r]
 }
 
-// has reports whether the node has a cell of the resource.
-func (n *node) has(r resources.ID) bool {
-	return r >= 0 && int(r) < len(n.cells)
+// at returns the cell of the resource. It creates the cell if necessary.
+func (n *node) at(r resources.ID) *cell {
+	if c := n.cell(r); c != nil {
+		return c
+	}
+	if column, named := n.columns.of(r); named {
+		n.cells = append(n.cells, make([]cell, column+1-len(n.cells))...)
+		return &n.cells[column]
+	}
+	c := n.others[r]
+	if c == nil {
+		if n.others == nil {
+			n.others = map[resources.ID]*cell{}
+		}
+		c = &cell{}
+		n.others[r] = c
+	}
+	return c
+}
+
+// clean removes the cell of a resource that the tree does not name if it is empty.
+func (n *node) clean(r resources.ID) {
+	if c := n.others[r]; c == nil || *c != (cell{}) {
+		return
+	}
+	delete(n.others, r)
+	if len(n.others) == 0 {
+		n.others = nil // a map never shrinks
+	}
 }
 
 // limit returns the limit of the resource, and whether it has one.
 func (n *node) limit(r resources.ID) (int64, bool) {
-	if !n.has(r) {
-		return 0, false
+	if c := n.cell(r); c != nil {
+		return c.limit.value, c.limit.named
 	}
-	return n.cells[r].limit.value, n.cells[r].limit.named
+	return 0, false
 }
 
 // min returns the guarantee of the resource, and whether it has one.
 func (n *node) min(r resources.ID) (int64, bool) {
-	if !n.has(r) {
-		return 0, false
+	if c := n.cell(r); c != nil {
+		return c.min.value, c.min.named
 	}
-	return n.cells[r].min.value, n.cells[r].min.named
+	return 0, false
 }
 
 // used returns how much of the resource is used at and below the node.
 func (n *node) used(r resources.ID) resources.Sum {
-	if !n.has(r) {
-		return resources.Sum{}
+	if c := n.cell(r); c != nil {
+		return c.used
 	}
-	return n.cells[r].used
+	return resources.Sum{}
 }
 
 // fixed returns how much of the resource non-preemptible units of the own group of the node use.
 func (n *node) fixed(r resources.ID) resources.Sum {
-	if !n.has(r) {
-		return resources.Sum{}
+	if c := n.cell(r); c != nil {
+		return c.fixed
 	}
-	return n.cells[r].fixed
+	return resources.Sum{}
 }
 
 // unqueued returns how much of the resource pods use that belong to no unit.
 func (n *node) unqueued(r resources.ID) resources.Sum {
-	if !n.has(r) {
-		return resources.Sum{}
+	if c := n.cell(r); c != nil {
+		return c.unqueued
 	}
-	return n.cells[r].unqueued
+	return resources.Sum{}
 }
 
 // room returns how much of the resource is left below a bound.
 func (n *node) room(r resources.ID, b quota.Bound) int64 {
-	if !n.has(r) {
-		return math.MaxInt64
-	}
-	c := &n.cells[r]
+	c := n.cell(r)
 	switch {
+	case c == nil:
+		return math.MaxInt64
 	case b == quota.Max && c.limit.named:
 		return c.used.Below(c.limit.value)
 	case b == quota.Min && c.min.named:
@@ -132,6 +196,9 @@ func (n *node) release(v resources.Vector, fixed, unqueued bool) {
 		if unqueued {
 			cell.unqueued = cell.unqueued.Minus(a.Value)
 		}
+		if n.others != nil {
+			n.clean(a.ID)
+		}
 	}
 }
 
@@ -142,12 +209,13 @@ func (n *node) release(v resources.Vector, fixed, unqueued bool) {
 func (n *node) share(d quota.Demand) quota.Share {
 	greatest := quota.Share{Kind: quota.OfNothing}
 	for _, a := range d.Requests {
-		if a.Value <= 0 || !n.has(a.ID) {
+		c := n.cell(a.ID)
+		if a.Value <= 0 || c == nil {
 			continue
 		}
-		share := quota.Share{Kind: quota.OfMin, Used: n.used(a.ID).Plus(a.Value).Clamp(), Due: n.cells[a.ID].min.value}
+		share := quota.Share{Kind: quota.OfMin, Used: c.used.Plus(a.Value).Clamp(), Due: c.min.value}
 		if share.Due == 0 {
-			share.Kind, share.Due = quota.OfMax, n.cells[a.ID].limit.value
+			share.Kind, share.Due = quota.OfMax, c.limit.value
 		}
 		if share.Due == 0 {
 			continue
@@ -161,23 +229,39 @@ func (n *node) share(d quota.Demand) quota.Share {
 
 // sumUp sets the vectors that do not change.
 func (n *node) sumUp() {
-	for i, cell := range n.cells {
-		if cell.min.named {
-			n.guaranteed = append(n.guaranteed, resources.Amount{ID: resources.ID(i), Value: cell.min.value})
+	n.each(func(id resources.ID, c *cell) {
+		if c.min.named {
+			n.guaranteed = append(n.guaranteed, resources.Amount{ID: id, Value: c.min.value})
 		}
-		if cell.limit.named {
-			n.limited = append(n.limited, resources.Amount{ID: resources.ID(i), Value: cell.limit.value})
+		if c.limit.named {
+			n.limited = append(n.limited, resources.Amount{ID: id, Value: c.limit.value})
+		}
+	})
+}
+
+// each calls visit with each cell in the order of the IDs.
+func (n *node) each(visit func(resources.ID, *cell)) {
+	others := slices.Sorted(maps.Keys(n.others))
+	upTo := func(end int) {
+		for len(others) > 0 && int(others[0]) < end {
+			visit(others[0], n.others[others[0]])
+			others = others[1:]
 		}
 	}
+	for column := range n.cells {
+		id := n.columns.ids[column]
+		upTo(int(id))
+		visit(id, &n.cells[column])
+	}
+	upTo(math.MaxInt)
 }
 
 func (n *node) usage(jobs resources.ID) quota.NodeUsage {
 	usage := quota.NodeUsage{Path: n.path, Jobs: n.used(jobs).Clamp(), Min: n.guaranteed, Max: n.limited}
-	for i := range n.cells {
-		cell, id := &n.cells[i], resources.ID(i)
+	n.each(func(id resources.ID, cell *cell) {
 		used := cell.used.Clamp()
 		if used == 0 || id == jobs {
-			continue
+			return
 		}
 		usage.Used = append(usage.Used, resources.Amount{ID: id, Value: used})
 		if unqueued := cell.unqueued.Clamp(); unqueued > 0 {
@@ -186,6 +270,6 @@ func (n *node) usage(jobs resources.ID) quota.NodeUsage {
 		if cell.min.named && used > cell.min.value {
 			usage.Borrowed = append(usage.Borrowed, resources.Amount{ID: id, Value: used - cell.min.value})
 		}
-	}
+	})
 	return usage
 }

@@ -23,7 +23,10 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-var _ quota.Lender = (*Tree)(nil)
+var (
+	_ quota.Lender    = (*Tree)(nil)
+	_ quota.Forgetter = (*Tree)(nil)
+)
 
 // Node is a node as the user wrote it.
 type Node struct {
@@ -80,8 +83,9 @@ func New(names *resources.Names, root Node, opts Options) (t *Tree, warnings []s
 		return nil, warnings, &InvalidError{Faults: faults}
 	}
 	t = &Tree{names: names, jobs: names.ID(quota.JobsResource), pausing: opts.PauseBorrowing, remains: map[*node]*group{}}
+	columns := newColumns(t.named(nodes))
 	for _, c := range nodes {
-		n := &node{path: c.path, name: c.Name}
+		n := &node{path: c.path, name: c.Name, columns: columns}
 		for _, name := range sortedKeys(c.max) {
 			n.at(names.ID(name)).limit = bound{named: true, value: opts.Oversell.Floor(c.max[name])}
 		}
@@ -94,6 +98,20 @@ func New(names *resources.Names, root Node, opts Options) (t *Tree, warnings []s
 	}
 	t.buildGroups(nodes)
 	return t, warnings, nil
+}
+
+// named returns the resources that the nodes name, and JobsResource.
+func (t *Tree) named(nodes []*checkedNode) resources.IDs {
+	var named resources.IDs
+	named.Add(t.jobs)
+	for _, c := range nodes {
+		for _, list := range []map[string]int64{c.max, c.min} {
+			for _, name := range sortedKeys(list) {
+				named.Add(t.names.ID(name))
+			}
+		}
+	}
+	return named
 }
 
 // buildGroups creates a group for each node that lists namespaces.
@@ -208,7 +226,9 @@ func (t *Tree) Pause(id quota.NodeID, r resources.ID) { t.nodes[id].at(r).paused
 func (t *Tree) Resume(id quota.NodeID, r resources.ID) bool {
 	cell := t.nodes[id].at(r)
 	cell.paused--
-	return cell.paused == 0
+	last := cell.paused == 0
+	t.nodes[id].clean(r)
+	return last
 }
 
 // Usage returns the usage of every node in tree order, so that the index is the NodeID.
@@ -219,3 +239,20 @@ func (t *Tree) Usage() []quota.NodeUsage {
 	}
 	return usage
 }
+
+// Uses adds the resources to the set that are limited, guaranteed, charged or claimed.
+func (t *Tree) Uses(used *resources.IDs) {
+	used.Add(t.jobs)
+	for _, id := range t.nodes[0].columns.ids {
+		used.Add(id)
+	}
+	for _, n := range t.nodes {
+		for id := range n.others {
+			used.Add(id)
+		}
+	}
+}
+
+// Forget does nothing: a tree always has the same nodes, and stores nothing of resources that are not
+// in use.
+func (t *Tree) Forget(resources.IDs, func(quota.NodeID) bool) {}

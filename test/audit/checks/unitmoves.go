@@ -164,6 +164,8 @@ func (unitMoves) seeWhy(w *model.World, c *model.Change, f *findings) {
 	switch ran := c.Write.Time.Sub(was.DequeueTime); {
 	case now.EvictedReason == "Deactivated" && was.Active:
 		f.fail("undue-eviction", c.Write.Moment(), c.Unit, "it was evicted because of deactivation, but its spec.active is not false")
+	case now.EvictedReason == "NotAdmitted": // a forged admission is a finding of its own
+		f.fail("undue-eviction", c.Write.Moment(), c.Unit, "it was evicted because nobody admitted it, but only the controller admits units")
 	case now.EvictedReason == "QueueStopped" && !w.Drained(c.Unit, was.Queue, c.Write.Time):
 		f.fail("undue-eviction", c.Write.Moment(), c.Unit, "it was evicted because its queue is drained, but spec.stop of Queue %s is not Drain", was.Queue)
 	case now.EvictedReason == "MaximumExecutionTime" && (was.MaxTime == 0 || ran < was.MaxTime):

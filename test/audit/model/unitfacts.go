@@ -56,13 +56,23 @@ func (u *UnitFacts) Ended() bool {
 	return u.Phase == string(Succeeded) || u.Phase == string(Failed)
 }
 
+// Backoff returns until when a unit waits that gave its quota back; a time that has passed if it does not.
+func (u *UnitFacts) Backoff() time.Time {
+	if !u.queued() {
+		return time.Time{}
+	}
+	return u.RequeueAt
+}
+
+func (u *UnitFacts) queued() bool { return u.Phase == Enqueued || u.Phase == Backoff }
+
 // Waits reports whether the unit waits for quota at a time.
 func (u *UnitFacts) Waits(now time.Time) bool {
 	switch u.reason {
 	case "Inactive", "SuspendedByUser", "InvalidRequest", "QueueStopped", "JobChanged", "Terminating":
 		return false
 	}
-	return u.Active && u.Bad == "" && (u.Phase == Enqueued || u.Phase == Backoff && !now.Before(u.RequeueAt))
+	return u.Active && u.Bad == "" && u.queued() && !now.Before(u.RequeueAt)
 }
 
 // Stopped reports whether the job has stopped after an eviction.

@@ -83,7 +83,7 @@ func (m *meter) queued(w *model.World, l *model.Ledger, limits []limitNow) [][]*
 			if !m.requestedBy(u, l, limits).final {
 				waiting = append(waiting, u)
 			}
-		} else if at := u.Facts.RequeueAt; u.Facts.Phase == model.Backoff && m.last.Before(at) && (m.until.IsZero() || at.Before(m.until)) {
+		} else if at := u.Facts.Backoff(); m.last.Before(at) && (m.until.IsZero() || at.Before(m.until)) {
 			m.until = at
 		}
 	}

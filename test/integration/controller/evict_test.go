@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
+	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -173,5 +174,27 @@ func TestAUnitWhoseTimeIsOverIsEvicted(t *testing.T) {
 	s.used("1")
 	if unit := e.get("watched"); unit.ResourceVersion != now.ResourceVersion {
 		t.Errorf("the evicted unit was written again: %+v", unit.Status)
+	}
+}
+
+func TestAUnitThatItsOwnerStopsAgainAndAgainIsAdmittedLater(t *testing.T) {
+	s := newStage(t)
+	e := s.extensions()
+	startController(t)
+	s.unit("first", `resource: {cpu: 3}`)
+	s.becomes("first", "phase", "Dequeued")
+	const free = 3
+	for range free + 1 {
+		was := e.activate("first", "false")
+		e.nextWrite(was)
+		e.stop("first")
+		s.becomes("first", "reason", "Inactive")
+		e.activate("first", "true")
+		s.becomes("first", "phase", "Dequeued")
+	}
+	unit := e.get("first")
+	if state := unit.Status.RequeueState; state == nil || state.Count != free+1 || state.RequeueAt == nil ||
+		unit.Status.DequeueTime.Before(state.RequeueAt) || !state.RequeueAt.After(unit.CreationTimestamp.Time.Add(10*time.Second)) {
+		t.Errorf("it was admitted at %v with the state %+v", unit.Status.DequeueTime, state)
 	}
 }

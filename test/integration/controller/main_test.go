@@ -75,7 +75,7 @@ func configure(t *testing.T, config *rest.Config) (controller.Config, *events.Wr
 	must(t, err)
 	kube, err := kubernetes.NewForConfig(config)
 	must(t, err)
-	writer := events.NewWriter(kube.CoreV1(), events.Source{Component: "kube-queue-controller", Instance: "test"}, clock.RealClock{})
+	writer := events.NewWriter(kube.CoreV1(), events.Source{Component: "kube-queue-controller", Instance: "test"}, clock.RealClock{}, nil)
 	return controller.Config{
 		Client: client, Source: elasticquota.New(tree.Options{}, elasticquota.PodOptions{}), Rest: config, Clock: clock.RealClock{}, Namespace: clustertest.Namespace,
 		Policy: queue.RoundRobin, Workers: 4, CheckInvariants: true,

@@ -145,9 +145,8 @@ func TestAQueueCapsThePriorityOfItsUnits(t *testing.T) {
 	}
 	s.end("holder")
 	s.becomes("early", "phase", "Dequeued") // the same priority as the others, and submitted earlier
-	s.queueShows("head", s.namespace+"/middle")
-	s.setQueue(`{"maxPriority": null}`)
-	s.queueShows("head", s.namespace+"/late")
+	s.setQueue(`{"maxPriority": null, "policy": "Priority"}`)
+	s.queueShows("policy", "Priority") // so the controller knows both
 	s.end("early")
 	s.becomes("late", "phase", "Dequeued")
 	s.end("late")

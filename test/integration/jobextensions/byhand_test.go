@@ -1,13 +1,16 @@
 package jobextensions
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 // long makes the pods of the job run until the test ends them.
@@ -86,6 +89,52 @@ func TestSuspendedByHandAfterReleaseAndResumed(t *testing.T) {
 			}
 			s.inPhase(v1alpha1.PhaseRunning)
 		})
+	}
+}
+
+// A marked job that runs without a unit, for example because the annotation was added later.
+func TestAJobThatRunsWhenItIsFirstSeenIsLeftAloneAndReportedOnce(t *testing.T) {
+	t.Parallel()
+	c := clustertest.ForTest(t, clustertest.Options{Nodes: 1, Operators: []string{"training-operator"}})
+	for _, k := range []kind{batchJob, tfJob} {
+		s := begin(t, c, k, map[string]string{"Job": long, "TFJob": longTF}[k.name])
+		s.eventually("a pod runs", func() string {
+			pods, err := s.core.CoreV1().Pods(s.ns).List(s.Context(), metav1.ListOptions{})
+			s.must(err)
+			if len(pods.Items) != 1 || pods.Items[0].Status.Phase != corev1.PodRunning {
+				return fmt.Sprintf("%d pods", len(pods.Items))
+			}
+			return ""
+		})
+		if k.name == "TFJob" {
+			s.becomes("Running=True")
+		} else {
+			s.eventually("the status of the job has its pod", func() string {
+				if ready, _, _ := unstructured.NestedInt64(s.get().Object, "status", "ready"); ready != 1 {
+					return fmt.Sprint(ready, " pods are ready")
+				}
+				return ""
+			})
+		}
+		s.change(annotated)
+		for process := range 2 { // the second one knows only the objects
+			stop, err := startExtensions(c, "job,tfjob")
+			s.must(err)
+			s.event(corev1.EventTypeWarning, "NotQueued", "the job ran already when kube-queue first saw its annotation")
+			s.change(`{metadata: {labels: {changed: "again"}}}`)
+			s.stays("it runs, without a unit, and one event says so", func() string {
+				if events := s.events(); s.unit() != nil || s.suspended() || len(events) != 1 {
+					return fmt.Sprintf("unit %v, suspended %t, events %v", s.unit(), s.suspended(), events)
+				}
+				return ""
+			})
+			stop()
+			// The second process may try once to create the event, which exists.
+			if got := s.writes(); got.Total()-got.Failed != 1 || got.Failed > process {
+				t.Errorf("process %d: %d writes, %d failed: %v", process, got.Total(), got.Failed, got.By)
+			}
+			s.change(`{metadata: {labels: {changed: while-no-program-runs}}}`)
+		}
 	}
 }
 

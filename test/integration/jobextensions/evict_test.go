@@ -86,6 +86,17 @@ func TestADeactivatedJobIsStoppedAndWaitsUntilItIsActivated(t *testing.T) {
 	}
 }
 
+func TestAJobThatNobodyAdmittedIsStoppedAndQueuedAgain(t *testing.T) {
+	t.Parallel()
+	s := begin(t, cluster, batchJob, annotated, long)
+	s.admit()
+	s.becomesSuspended(false)
+	s.evict(wellknown.ReasonNotAdmitted)
+	s.becomesSuspended(true)
+	s.event(corev1.EventTypeWarning, "NotAdmitted", "Suspended to take the quota back: for another")
+	s.evicted(metav1.ConditionTrue, wellknown.ReasonStopped)
+}
+
 func TestAJobThatRanForTooLongIsStoppedAndDeactivated(t *testing.T) {
 	t.Parallel()
 	s := begin(t, cluster, batchJob, annotated, long, `{metadata: {annotations: {scheduling.x-k8s.io/max-exec-time-seconds: "60"}}}`)

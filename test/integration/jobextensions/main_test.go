@@ -70,7 +70,7 @@ func startExtensions(c *clustertest.Cluster, enabled string, options ...func(*re
 	if err != nil {
 		return nil, err
 	}
-	writer := events.NewWriter(client.CoreV1(), events.Source{Component: "job-extensions", Instance: "test"}, clock.RealClock{})
+	writer := events.NewWriter(client.CoreV1(), events.Source{Component: "job-extensions", Instance: "test"}, clock.RealClock{}, nil)
 	jobs, err := reconciler.New(reconciler.Options{Config: config, Adapters: adapters, Workers: 4, Rules: rules(), Events: writer, Clock: clock.RealClock{}})
 	if err != nil {
 		return nil, err

@@ -13,17 +13,21 @@ import (
 )
 
 // elsewhere lists tests of metrics that would need a defect, five minutes or a race here. Each test
-// is in the given file and contains the metric.
-var elsewhere = map[string]string{
-	"kube_queue_reserved_units":             "TestQueuesAndQuotaAreShownWithTheirStatus",
-	"kube_queue_rollbacks_total":            "TestAReleaseOfAUnitThatHasChangedIsRolledBack",
-	"kube_queue_audits_total":               "TestAnAuditCountsWhatIsBrokenAndDoesNotEndTheProgram",
-	"kube_queue_invariant_violations_total": "TestAnAuditCountsWhatIsBrokenAndDoesNotEndTheProgram",
-	"kube_queue_safety_flushes_total":       "TestWhatASafetyFlushFindsIsCounted",
-	"kube_queue_safety_flush_rescues_total": "TestWhatASafetyFlushFindsIsCounted",
+// contains the metric.
+var elsewhere = map[string]testOf{
+	"kube_queue_reserved_units":             {inController, "TestQueuesAndQuotaAreShownWithTheirStatus"},
+	"kube_queue_rollbacks_total":            {inController, "TestAReleaseOfAUnitThatHasChangedIsRolledBack"},
+	"kube_queue_audits_total":               {inController, "TestAnAuditCountsWhatIsBrokenAndDoesNotEndTheProgram"},
+	"kube_queue_invariant_violations_total": {inController, "TestAnAuditCountsWhatIsBrokenAndDoesNotEndTheProgram"},
+	"kube_queue_safety_flushes_total":       {inController, "TestWhatASafetyFlushFindsIsCounted"},
+	"kube_queue_safety_flush_rescues_total": {inController, "TestWhatASafetyFlushFindsIsCounted"},
+	"kube_queue_events_dropped_total":       {"pkg/events/refused_test.go", "TestDroppedEventsAreCountedByTheirReason"},
 }
 
-const elsewhereFile = "pkg/controller/measure_test.go"
+const inController = "pkg/controller/measure_test.go"
+
+// testOf is a test in a file.
+type testOf struct{ file, name string }
 
 func job(name, cpu string) string {
 	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: %s}, spec: {suspend: true, backoffLimit: 0, template: {
@@ -94,7 +98,7 @@ func TestEachMetricMovesWithItsCause(t *testing.T) {
 	for _, program := range []*watched{c, x} {
 		program.scrape()
 		for _, d := range metrics.Definitions() {
-			if (d.Programs == nil || slices.Contains(d.Programs, program.Name)) && !program.moved[d.Name] && elsewhere[d.Name] == "" {
+			if (d.Programs == nil || slices.Contains(d.Programs, program.Name)) && !program.moved[d.Name] && elsewhere[d.Name] == (testOf{}) {
 				t.Errorf("nothing has moved %s of %s", d.Name, program.Name)
 			}
 		}
@@ -109,14 +113,14 @@ func stop(t *testing.T, how string) {
 }
 
 func TestMetricsTestedElsewhere(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(suite.Repository, elsewhereFile))
-	harness.Must(t, err)
 	defined := metrics.Definitions()
 	for name, test := range elsewhere {
-		_, body, found := strings.Cut(string(text), "\nfunc "+test+"(")
+		text, err := os.ReadFile(filepath.Join(suite.Repository, test.file))
+		harness.Must(t, err)
+		_, body, found := strings.Cut(string(text), "\nfunc "+test.name+"(")
 		body, _, _ = strings.Cut(body, "\n}\n")
 		if !found || !strings.Contains(body, strings.TrimPrefix(name, "kube_queue_")) {
-			t.Errorf("%s of %s is not there, or does not look at %s", test, elsewhereFile, name)
+			t.Errorf("%s of %s is not there, or does not look at %s", test.name, test.file, name)
 		}
 		if !slices.ContainsFunc(defined, func(d metrics.Definition) bool { return d.Name == name }) {
 			t.Errorf("%s is not defined", name)

@@ -26,6 +26,9 @@ const (
 	EventOverQuota EventReason = "OverQuota"
 	// EventNoRequests means that the pods of the job request nothing, so that nothing is charged for it.
 	EventNoRequests EventReason = "NoRequests"
+	// EventNotQueued means that a job with the mark ran already when it was first seen, so that it is
+	// not queued.
+	EventNotQueued EventReason = "NotQueued"
 	// EventInvalidRequest means that an annotation or label of a released job is invalid.
 	EventInvalidRequest = EventReason(ReasonInvalidRequest)
 )
@@ -34,6 +37,8 @@ const (
 const (
 	// EventUnreadableUnit means that a unit cannot be decoded into its type.
 	EventUnreadableUnit EventReason = "UnreadableUnit"
+	// EventNotAdmitted means that somebody other than the controller wrote that a unit holds quota.
+	EventNotAdmitted = EventReason(ReasonNotAdmitted)
 	// EventInvalidQuotaTree means that the tree is invalid and not in force.
 	EventInvalidQuotaTree = EventReason(ReasonInvalidQuotaTree)
 	// EventIgnoredQuotaTree means that the tree is not used because another one is.

@@ -21,6 +21,9 @@ const (
 	// MinResourcesAnnotation is the request of a Workflow: a map of resources to quantities, in
 	// YAML or JSON.
 	MinResourcesAnnotation = "kube-queue/min-resources"
+	// BypassAnnotation "true" takes a job out of the queue. In a managed namespace it requires
+	// the verb "bypass" on queueunits.
+	BypassAnnotation = "kube-queue/bypass"
 	// KueueLabel means that Kueue manages the job.
 	KueueLabel = "kueue.x-k8s.io/queue-name"
 )
@@ -29,6 +32,11 @@ const (
 const (
 	// ManagedAnnotation "true" is set on the jobs of managed namespaces by an admission policy.
 	ManagedAnnotation = "kube-queue/managed"
+	// NotPartOfAnnotation is the UID of a controller of which the job is not a part: the job
+	// is queued although the object controls it. An admission policy sets it in managed
+	// namespaces. Operators copy annotations to the parts of a job, which have another
+	// controller.
+	NotPartOfAnnotation = "kube-queue/not-part-of"
 	// ReleasedAnnotation is the attempt with which the job was last released.
 	ReleasedAnnotation = "kube-queue/released"
 	// ShutdownAnnotation "false" means that the owner of a RayJob did not set

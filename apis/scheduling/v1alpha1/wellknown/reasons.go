@@ -34,7 +34,8 @@ const (
 const (
 	// ReasonNotAtFront means that the policy of the queue is Block and another unit is in front.
 	ReasonNotAtFront Reason = "NotAtFront"
-	// ReasonBackoff means that the unit gave its quota back and is queued again later.
+	// ReasonBackoff means that the unit gave its quota back too often in a short time because of its
+	// owner, and is queued again later.
 	ReasonBackoff Reason = "Backoff"
 	// ReasonInactive means that spec.active of the unit is false.
 	ReasonInactive Reason = "Inactive"
@@ -73,6 +74,9 @@ const (
 	// maximumExecutionTimeSeconds of its unit. The job is deactivated as well, because otherwise
 	// it would be released again and would exceed its time again.
 	ReasonMaximumExecutionTime Reason = "MaximumExecutionTime"
+	// ReasonNotAdmitted means that the phase says that the unit holds quota, but that somebody other
+	// than kube-queue-controller wrote it.
+	ReasonNotAdmitted Reason = "NotAdmitted"
 )
 
 // Reasons of the condition Evicted for the progress of an eviction.

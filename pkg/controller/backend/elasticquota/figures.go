@@ -48,21 +48,46 @@ func (s *Source) PrepareStatus(pending map[quota.NodeID]resources.Vector) func(c
 	return figures.show
 }
 
+// unlimitedSize is how large the part of the status may be that shows resources which no node of the
+// tree names, in bytes. Users may request anything, and the status of all must stay writable: an object
+// has at most about 1.5 MB, most of which belongs to the spec and to the names that an administrator
+// chose.
+const unlimitedSize = 64 << 10
+
+// nodes returns the status of the nodes. Of resources that no node of the tree names, it shows as many
+// for each node as fit, and counts the others.
 func (s *Source) nodes(usage []quota.NodeUsage, pending map[quota.NodeID]resources.Vector) []quotav1beta1.ElasticQuotaNodeStatus {
-	jobs := s.names.ID(quota.JobsResource)
+	var jobs resources.IDs
+	jobs.Add(s.names.ID(quota.JobsResource))
+	requests := make([]resources.Vector, len(usage))
+	for i, u := range usage {
+		requests[i] = u.Used.Plus(pending[quota.NodeID(i)].Without(jobs))
+	}
+	named := quota.Named(usage)
+	most := quota.MostUnlimited
+	for most > 0 && s.unlimited(requests, named, most) > unlimitedSize {
+		most /= 2
+	}
 	nodes := make([]quotav1beta1.ElasticQuotaNodeStatus, len(usage))
 	for i, u := range usage {
-		request := u.Used
-		for _, a := range pending[quota.NodeID(i)] {
-			if a.ID != jobs {
-				used, _ := request.Get(a.ID)
-				request = request.With(a.ID, resources.AddTimes(used, a.Value, 1))
-			}
-		}
-		nodes[i] = quotav1beta1.ElasticQuotaNodeStatus{Path: u.Path, Jobs: int32(u.Jobs),
-			Used: s.list(u.Used), Unqueued: s.list(u.Unqueued), Borrowed: s.list(u.Borrowed), Request: s.list(request)}
+		shown := quota.Show(requests[i], named, most)
+		nodes[i] = quotav1beta1.ElasticQuotaNodeStatus{Path: u.Path, Jobs: int32(u.Jobs), OmittedResources: int32(shown.Omitted),
+			Used: s.list(shown.Of(u.Used)), Unqueued: s.list(shown.Of(u.Unqueued)), Borrowed: s.list(shown.Of(u.Borrowed)), Request: s.list(shown.Of(requests[i]))}
 	}
 	return nodes
+}
+
+// unlimited returns how large the part of the status is at most that shows so many resources for each
+// node which no node names, in bytes.
+func (s *Source) unlimited(requests []resources.Vector, named resources.IDs, most int) int {
+	const lists, quantity = 3, 24 // used, unqueued and request; a number with its punctuation
+	size := 0
+	for _, request := range requests {
+		for _, a := range quota.Show(request, named, most).Of(request).Without(named) {
+			size += lists * (len(s.names.Name(a.ID)) + quantity)
+		}
+	}
+	return size
 }
 
 func (s *Source) list(v resources.Vector) corev1.ResourceList {

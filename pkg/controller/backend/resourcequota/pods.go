@@ -9,9 +9,10 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Pods returns the rules of the API server. ResourceQuotas limit all pods.
+// Pods returns the rules of the API server. ResourceQuotas limit all pods, and count/pods those that have
+// ended too.
 func (s *Source) Pods() backend.PodRules {
-	return backend.PodRules{Weigh: weigh, Requests: s.requests, Strays: backend.AllPods}
+	return backend.PodRules{Weigh: weigh, Requests: s.requests, CountEnded: true, Strays: backend.AllPods}
 }
 
 func weigh(p *corev1.Pod, ended bool) backend.PodUse {

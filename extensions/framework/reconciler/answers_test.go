@@ -1,0 +1,162 @@
+package reconciler
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/extensions/job"
+	"kube-queue.dev/kube-queue/pkg/events"
+)
+
+var queuedKey = types.NamespacedName{Namespace: "n", Name: "a"}
+
+// changingJob is the reconciler of a held job that its owner changes again and again.
+type changingJob struct {
+	*reconciler
+	clock *clocktesting.FakeClock
+	job   *batchv1.Job
+}
+
+func newChangingJob(t *testing.T) *changingJob {
+	t.Helper()
+	clk := clocktesting.NewFakeClock(noon)
+	f, err := New(Options{Config: &rest.Config{Host: "http://nowhere"}, Adapters: []framework.Adapter{job.New()}, Events: silence{}, Clock: clk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: queuedKey.Namespace, Name: queuedKey.Name, UID: "j", ResourceVersion: "1",
+		Annotations: map[string]string{wellknown.SuspendAnnotation: "true"}}, Spec: batchv1.JobSpec{Suspend: new(true), Parallelism: new(int32(0))}}
+	r := &changingJob{reconciler: f.reconcilers[0], clock: clk, job: held}
+	if err := r.cached.GetIndexer().Add(held); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// unit returns the unit of the job.
+func (r *changingJob) unit() *v1alpha1.QueueUnit {
+	return &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: queuedKey.Namespace, Name: decision.UnitName("Job", "a", "j"), UID: "u", ResourceVersion: "2"},
+		Spec: v1alpha1.QueueUnitSpec{ConsumerRef: v1alpha1.ConsumerReference{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "j"}}}
+}
+
+func (r *changingJob) next(unit *v1alpha1.QueueUnit) decision.Decision {
+	_, decided, _ := r.decide(queuedKey, r.job, unit, r.clock.Now())
+	return decided
+}
+
+func TestTheUnitOfAJobThatLeavesAndEntersTheQueueAgainAndAgainIsCreatedRarely(t *testing.T) {
+	r := newChangingJob(t)
+	var created []time.Duration
+	for range 3600 {
+		switch decided := r.next(nil); {
+		case decided.Action == decision.CreateUnit:
+			created = append(created, r.clock.Now().Sub(noon))
+			r.unitGone(r.unit())
+		case decided.Action != decision.Nothing || decided.After <= 0:
+			t.Fatalf("the decision is %+v", decided)
+		}
+		r.clock.Step(time.Second)
+	}
+	if first := created[:min(len(created), 10)]; !slices.Equal(first, seconds(10)) {
+		t.Errorf("the first units are created after %v", first)
+	}
+	if len(created) > 50 {
+		t.Errorf("in an hour %d units are created", len(created))
+	}
+	r.clock.Step(answering.Max + answering.Quiet)
+	r.next(nil)
+	if len(r.memory.answers) != 0 {
+		t.Error("it is remembered forever")
+	}
+}
+
+func seconds(n int) []time.Duration {
+	all := make([]time.Duration, n)
+	for i := range all {
+		all[i] = time.Duration(i) * time.Second
+	}
+	return all
+}
+
+func TestAJobThatWasUnsuspendedOftenIsStillSuspendedAtOnce(t *testing.T) {
+	r := newChangingJob(t)
+	for range 100 {
+		r.memory.answered("j", r.clock.Now())
+	}
+	unit := r.unit()
+	unit.Spec.Priority = 7
+	if decided := r.next(unit); decided.Action != decision.Nothing || decided.After != answering.Max {
+		t.Errorf("the spec of its unit is not updated later, but %+v", decided)
+	}
+	r.job.Spec.Suspend = new(false)
+	if decided := r.next(unit); decided.Action != decision.HoldAgain {
+		t.Errorf("it is not suspended at once, but %+v", decided)
+	}
+}
+
+func TestTheUnitsOfDeletedJobsAreNotRemembered(t *testing.T) {
+	r := newChangingJob(t)
+	for _, other := range []string{"its job is gone", "its job has another UID"} {
+		unit := r.unit()
+		if other == "its job is gone" {
+			unit.Spec.ConsumerRef.Name = "gone"
+		} else {
+			unit.Spec.ConsumerRef.UID = "former"
+		}
+		r.unitGone(unit)
+		if len(r.memory.answers) != 0 {
+			t.Errorf("%s, but it counts", other)
+		}
+	}
+	r.unitGone(r.unit())
+	if len(r.memory.answers) != 1 {
+		t.Error("the unit of a job that exists does not count")
+	}
+	r.jobGone(r.job)
+	if len(r.memory.answers) != 0 {
+		t.Error("it is remembered after its job is gone")
+	}
+}
+
+// reports counts events by the reason.
+type reports struct {
+	silence
+	repeated []events.Event
+}
+
+func (r *reports) Repeat(e events.Event) { r.repeated = append(r.repeated, e) }
+
+func TestAnInvalidChangeIsReportedOnceUntilItChanges(t *testing.T) {
+	r, got := newChangingJob(t), &reports{}
+	r.events = got
+	unit := r.unit()
+	unit.Status.Phase = v1alpha1.PhaseRunning
+	r.job.Annotations[wellknown.SuspendAnnotation] = "false"
+	r.job.Spec.Suspend = new(false)
+	for _, value := range []string{"soon", "soon", "later", "60", "later"} {
+		r.job.Annotations[wellknown.MaxExecTimeAnnotation] = value
+		for range 3 {
+			o, _, _ := r.decide(queuedKey, r.job, unit, noon)
+			r.recordUnreadable(o)
+		}
+	}
+	if len(got.repeated) != 3 {
+		t.Errorf("it was reported %d times: %+v", len(got.repeated), got.repeated)
+	}
+	for _, e := range got.repeated {
+		if e.Name() != got.repeated[0].Name() {
+			t.Errorf("event %s is another one than %s", e.Name(), got.repeated[0].Name())
+		}
+	}
+}

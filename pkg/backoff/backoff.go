@@ -1,0 +1,58 @@
+// Package backoff computes how long to wait between steps that somebody else causes again and again,
+// such as the writes after each change of a job. The first steps follow each other at once, so that
+// nobody notices who acts now and then. Whoever goes on waits longer with each step.
+//
+// The package is pure: the time is an argument.
+package backoff
+
+import (
+	"math"
+	"time"
+)
+
+// Policy defines the waits. The first Free steps cause no wait. The next step causes the wait Initial,
+// and each further one twice the wait of the one before, at most Max. All steps are forgotten when a
+// wait has been over for Quiet without another step; they never are if Quiet is 0.
+type Policy struct {
+	Free                int32
+	Initial, Max, Quiet time.Duration
+}
+
+// State is the state after some steps. The zero State is that before the first one.
+type State struct {
+	// Count is the number of steps that are not forgotten.
+	Count int32
+	// Until is when the next step may follow.
+	Until time.Time
+}
+
+// Step returns the state after another step now.
+func (p Policy) Step(s State, now time.Time) State {
+	if p.Forgotten(s, now) {
+		s.Count = 0
+	}
+	if s.Count < math.MaxInt32 {
+		s.Count++
+	}
+	return State{Count: s.Count, Until: now.Add(p.wait(s.Count))}
+}
+
+// Forgotten reports whether the next step counts as the first one.
+func (p Policy) Forgotten(s State, now time.Time) bool {
+	return p.Quiet > 0 && !now.Before(s.Until.Add(p.Quiet))
+}
+
+// wait returns the wait after a number of steps.
+func (p Policy) wait(count int32) time.Duration {
+	if count <= p.Free {
+		return 0
+	}
+	wait := p.Initial
+	for range count - p.Free - 1 {
+		if wait >= p.Max {
+			break
+		}
+		wait *= 2
+	}
+	return min(wait, p.Max)
+}

@@ -1,0 +1,42 @@
+package scheduler_test
+
+import (
+	"testing"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/pods"
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// While there is no quota nothing is charged. What a unit leaves behind then must still be charged to the
+// right node as soon as there is quota again, even if its group is gone.
+func TestPodsOfAUnitThatIsRequeuedWithoutQuotaStayWithItsNode(t *testing.T) {
+	for name, deleted := range map[string]bool{"the unit waits": false, "the unit is deleted": true} {
+		w := newWorld(t, scheduler.Options{Policy: queue.RoundRobin}, tree.Node{Name: "root", Max: quantities(cpu("8")), Children: []tree.Node{
+			{Name: "left", Children: []tree.Node{leaf("old", cpu("4"), "a")}}, leaf("right", cpu("4"), "b")}})
+		w.submit("a/u", cpu("4"))
+		w.settle()
+		u := w.units["a/u"]
+		w.pod(pods.Pod{Namespace: "a", UID: "pod", Owner: u.Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 3000)})
+		w.write("a/u", stop)
+		w.core.Apply(w.now, scheduler.QuotaChanged{Missing: &quota.Refusal{Reason: wellknown.ReasonInvalidQuotaTree, Sentence: "none is valid"}})
+		w.settle()
+		if deleted {
+			w.delete("a/u")
+			w.settle()
+		}
+		w.plant(tree.Node{Name: "root", Max: quantities(cpu("8")), Children: []tree.Node{
+			{Name: "left", Children: []tree.Node{leaf("new", cpu("4"), "c")}}, leaf("right", cpu("4"), "b")}})
+		w.settle()
+		for _, usage := range w.tree.Usage() {
+			want := usage.Path == "root" || usage.Path == "root/left"
+			if got := len(usage.Used) > 0; got != want {
+				t.Errorf("%s: node %s has %v used", name, usage.Path, usage.Used)
+			}
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package scheduler
+
+import (
+	"maps"
+
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+// Uses returns the resources that units, pods and the quota refer to. It returns false if the backend
+// does not report them. It takes time proportional to the number of units and pods.
+//
+// What is charged is part of what the backend uses. Shapes, parked or with claims, lack what their units
+// request or what the backend uses.
+func (s *Scheduler) Uses() (resources.IDs, bool) {
+	var used resources.IDs
+	if s.backend != nil {
+		forgetter, is := s.backend.(quota.Forgetter)
+		if !is {
+			return nil, false
+		}
+		forgetter.Uses(&used)
+	}
+	for _, u := range s.units {
+		used.AddVector(u.Demand.Requests)
+	}
+	s.pods.Uses(&used)
+	for space := range s.over.since { // until the next comparison, even if nothing is charged any more
+		used.Add(space.Resource)
+	}
+	return used, true
+}
+
+// Forget forgets everything about resources that are not in the set, and about groups that nothing
+// uses. The set must contain what Uses returns now. Afterwards the IDs of the other resources may be
+// assigned to other names.
+func (s *Scheduler) Forget(used resources.IDs) {
+	if forgetter, is := s.backend.(quota.Forgetter); is {
+		forgetter.Forget(used, func(node quota.NodeID) bool { return s.queueAt[node] != nil })
+		s.tournament.forget(used)
+	}
+}
+
+// forget forgets what items requested of resources that none requests any more.
+func (c *tournament) forget(used resources.IDs) {
+	c.root.forget(used)
+	for _, b := range c.inner {
+		b.forget(used)
+	}
+	for _, b := range c.queues {
+		b.forget(used)
+	}
+}
+
+func (b *branch) forget(used resources.IDs) {
+	maps.DeleteFunc(b.most, func(id resources.ID, _ int64) bool { return !used.Has(id) })
+}

@@ -1,0 +1,140 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/pods"
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+func TestTheUnitInFrontIsNamedOnlyInItsNamespace(t *testing.T) {
+	root := leaf("root", cpu("4"))
+	root.Children = []tree.Node{leaf("team", nil, "blue", "red")}
+	w := newWorld(t, scheduler.Options{Policy: queue.Block}, root)
+	w.submit("red/runs", cpu("4"))
+	w.settle()
+	w.submit("red/front", cpu("4"))
+	w.after(time.Millisecond)
+	w.submit("red/second", cpu("1"))
+	w.submit("blue/third", cpu("1"))
+	w.after(2 * time.Second)
+	for key, want := range map[string]string{
+		"red/second": "unit red/front is ahead in queue root-team, and policy Block admits only the front unit",
+		"blue/third": "a unit of another namespace is ahead in queue root-team, and policy Block admits only the front unit",
+	} {
+		if found := w.writes(key, scheduler.Explain); len(found) != 1 || found[0].Message != want {
+			t.Errorf("unit %s: want the message %q, got %+v", key, want, found)
+		}
+	}
+}
+
+// Whoever may read a unit may read nothing else, so that no sentence of a unit may contain the name
+// of a unit or a namespace of others, and the status of a queue no name at all. The worlds have all causes of sentences: waiting, evictions, and
+// pods that exceed what was admitted.
+func TestPropertyNoSentenceNamesUnitsOrNamespacesOfOthers(t *testing.T) {
+	reasons := map[wellknown.Reason]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		w := namesWorld(t)
+		for step := range 30 {
+			namesStep(t, w, step)
+			for _, stats := range w.core.ChangedQueues(w.now) {
+				for _, name := range namesOfOthers(w, "") {
+					if text := fmt.Sprintf("%+v", stats); strings.Contains(text, name) {
+						t.Fatalf("the status of a queue contains %q: %s", name, text)
+					}
+				}
+			}
+		}
+		w.after(40 * time.Second)
+		for _, write := range w.landed {
+			reasons[write.Reason]++
+			for _, name := range namesOfOthers(w, write.Key) {
+				if strings.Contains(write.Message, name) {
+					t.Fatalf("the sentence of unit %s contains %q: %s", write.Key, name, write.Message)
+				}
+			}
+		}
+	})
+	for _, reason := range []wellknown.Reason{
+		wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs, wellknown.ReasonBorrowingPaused, wellknown.ReasonNotAtFront,
+		wellknown.ReasonExceedsMaxQuota, wellknown.ReasonExceedsMinQuota, wellknown.ReasonNoQuota, wellknown.ReasonQuotaNotAllowed,
+		wellknown.ReasonQueueStopped, wellknown.ReasonDeactivated, wellknown.ReasonMaximumExecutionTime, wellknown.ReasonLimitExceeded,
+	} {
+		if reasons[reason] == 0 {
+			t.Errorf("no world had a sentence of reason %s, so it is not tested", reason)
+		}
+	}
+}
+
+// namesWorld has names that are part of no other word.
+func namesWorld(t *rapid.T) *world {
+	root := leaf("root", map[string]string{"cpu": "8", quota.JobsResource: "4"})
+	root.Children = []tree.Node{
+		leaf("shared", cpu("6"), "ns-red", "ns-blue"),
+		leaf("lent", cpu("6"), "ns-green", "ns-blue"),
+	}
+	root.Children[0].Min, root.Children[1].Min = quantities(cpu("2")), quantities(cpu("4"))
+	w := newWorld(t, scheduler.Options{Policy: rapid.SampledFrom([]queue.Policy{queue.Block, queue.Block, queue.RoundRobin, queue.Priority}).Draw(t, "policy")}, root)
+	w.exact = false // pods exceed what was admitted
+	w.treeOpts.PauseBorrowing = true
+	w.plant(root)
+	return w
+}
+
+func namesStep(t *rapid.T, w *world, step int) {
+	keys := slices.Sorted(maps.Keys(w.units))
+	if len(keys) == 0 || rapid.IntRange(0, 2).Draw(t, "submit") > 0 {
+		namespace := rapid.SampledFrom([]string{"ns-red", "ns-blue", "ns-green", "ns-nowhere"}).Draw(t, "namespace")
+		limit := time.Duration(rapid.SampledFrom([]int{0, 0, 10}).Draw(t, "seconds it may run")) * time.Second
+		w.submit(fmt.Sprintf("%s/unit-%03d", namespace, step), cpu(rapid.SampledFrom([]string{"1", "2", "4", "5", "9"}).Draw(t, "cpu")),
+			maxTime(limit), preemptible(rapid.IntRange(0, 3).Draw(t, "preemptible") > 0),
+			quotaName(rapid.SampledFrom([]string{"", "", "shared", "lent"}).Draw(t, "quota")))
+		w.after(time.Second)
+		return
+	}
+	key := rapid.SampledFrom(keys).Draw(t, "unit")
+	switch rapid.IntRange(0, 5).Draw(t, "step") {
+	case 0:
+		w.finish(key)
+	case 1:
+		w.write(key, deactivate)
+	case 2:
+		w.write(key, stop)
+	case 3:
+		w.configure(scheduler.QueueChanged{Queue: rapid.SampledFrom([]string{"root-shared", "root-lent"}).Draw(t, "queue"),
+			Stop: rapid.SampledFrom([]scheduler.Stop{scheduler.NotStopped, scheduler.NotStopped, scheduler.Hold, scheduler.Drain}).Draw(t, "stop")})
+	case 4:
+		u := w.units[key]
+		w.pod(pods.Pod{Namespace: u.Namespace(), UID: fmt.Sprintf("pod-%03d", step), Owner: u.Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 9000)})
+	}
+	w.after(time.Duration(rapid.IntRange(1, 40).Draw(t, "seconds")) * time.Second)
+}
+
+// namesOfOthers lists the namespaces other than that of the unit, and the units in them.
+func namesOfOthers(w *world, key string) (names []string) {
+	own, _, _ := strings.Cut(key, "/")
+	for _, namespace := range []string{"ns-red", "ns-blue", "ns-green", "ns-nowhere"} {
+		if namespace != own {
+			names = append(names, namespace)
+		}
+	}
+	for other, u := range w.units {
+		if u.Namespace() != own {
+			_, name, _ := strings.Cut(other, "/")
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,45 @@
+package scheduler
+
+import (
+	"fmt"
+	"time"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/backoff"
+	"kube-queue.dev/kube-queue/pkg/quota"
+)
+
+// composeRequeue completes the write that frees the quota of a unit.
+func (s *Scheduler) composeRequeue(u *unit, w *Write, now time.Time) {
+	u.shown.clear()
+	w.Requeue = s.requeueOf(u, now)
+	why, waits := u.keptOut(), w.Requeue.Until.After(now)
+	if why == nil && waits {
+		why = inBackoff(w.Requeue)
+	} else if waits {
+		why = &quota.Refusal{Reason: why.Reason, Sentence: fmt.Sprintf("%s; it is queued again at %s at the earliest, because it was stopped %d times in a short time",
+			why.Message(), w.Requeue.Until.UTC().Format(time.RFC3339), w.Requeue.Count)}
+	}
+	if why == nil {
+		return
+	}
+	w.Reason, w.Message = why.Reason, why.Message()
+	s.explainer.show(u, quota.Cause{Reason: w.Reason}, now)
+}
+
+// requeueOf returns how often the unit has given its quota back and when it is queued again. Each
+// round costs releases, pods and writes, so an owner who repeats it has to wait. It does not count that
+// an administrator stops the queue.
+func (s *Scheduler) requeueOf(u *unit, now time.Time) backoff.State {
+	last := backoff.State{Count: u.Requeues, Until: u.requeueAt.time()}
+	if u.queue != nil && u.queue.set.Stop != NotStopped {
+		return last
+	}
+	return s.requeues.Step(last, now)
+}
+
+// inBackoff explains why a unit is not queued yet.
+func inBackoff(s backoff.State) *quota.Refusal {
+	return &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: fmt.Sprintf(
+		"the job was stopped %d times in a short time; it is queued again at %s", s.Count, s.Until.UTC().Format(time.RFC3339))}
+}

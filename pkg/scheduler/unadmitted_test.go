@@ -1,0 +1,112 @@
+package scheduler_test
+
+import (
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// full is a quota of 4 cpu that one unit uses, while another one waits.
+func full(t *testing.T) *world {
+	w := newWorld(t, scheduler.Options{Policy: queue.RoundRobin}, leaf("root", cpu("4"), "a"))
+	w.list()
+	w.submit("a/runs", cpu("4"))
+	w.settle()
+	w.submit("a/waits", cpu("4"))
+	w.settle()
+	expectReleased(t, w, "a/runs")
+	return w
+}
+
+func expectNotAdmitted(t *testing.T, w *world, key string, n int) {
+	t.Helper()
+	found := w.writes(key, scheduler.Evict)
+	if len(found) != n {
+		t.Fatalf("unit %s was evicted %d times, want %d: %+v", key, len(found), n, found)
+	}
+	for _, write := range found {
+		if write.Reason != wellknown.ReasonNotAdmitted {
+			t.Fatalf("unit %s was evicted for %s: %s", key, write.Reason, write.Message)
+		}
+	}
+}
+
+func TestAUnitThatSomebodyElseHasDequeuedIsChargedEvictedAndQueuedAgain(t *testing.T) {
+	for _, phase := range []scheduler.Phase{scheduler.Reserved, scheduler.Dequeued, scheduler.Running} {
+		w := full(t)
+		w.forge("a/waits", phase)
+		w.settle()
+		expectNotAdmitted(t, w, "a/waits", 1)
+		if used := w.tree.Usage()[0]; used.Jobs != 2 {
+			t.Fatalf("phase %d: %d units are charged, want both", phase, used.Jobs)
+		}
+		w.write("a/waits", stop)
+		w.settle()
+		expectReleased(t, w, "a/runs")
+		w.finish("a/runs")
+		w.after(time.Minute)
+		expectReleased(t, w, "a/waits") // in its turn, and trusted
+		expectNotAdmitted(t, w, "a/waits", 1)
+	}
+}
+
+func TestAUnitThatIsFirstSeenHoldingQuotaWasNotAdmitted(t *testing.T) {
+	w := full(t)
+	w.write("a/new", func(u *scheduler.Unit) { u.Demand, u.Phase = w.demand(cpu("1")), scheduler.Dequeued })
+	w.forged[w.units["a/new"].UID] = true
+	w.exact = false
+	w.settle()
+	expectNotAdmitted(t, w, "a/new", 1)
+}
+
+func TestAUnitThatHasEndedIsNotAdmittedByWritingItsPhase(t *testing.T) {
+	w := full(t)
+	w.finish("a/runs")
+	w.settle()
+	w.write("a/runs", func(u *scheduler.Unit) { u.Phase = scheduler.Dequeued })
+	w.forged[w.units["a/runs"].UID] = true
+	w.exact = false
+	w.settle()
+	expectNotAdmitted(t, w, "a/runs", 1)
+}
+
+func TestWhatHoldsQuotaAtTheStartIsTrusted(t *testing.T) {
+	w := full(t)
+	w.restart()
+	w.write("a/runs", func(u *scheduler.Unit) { u.Phase = scheduler.Running })
+	w.after(time.Minute)
+	expectNotAdmitted(t, w, "a/runs", 0)
+	expectReleased(t, w, "a/runs")
+}
+
+// The answer to the write of an admission may be lost, and the informer may be first.
+func TestAnOwnAdmissionIsTrustedHoweverItBecomesKnown(t *testing.T) {
+	for name, learn := range map[string]func(w *world){
+		"the answer comes first":    func(w *world) { w.answer(0); w.deliver() },
+		"the informer comes first":  func(w *world) { w.deliver(); w.answer(0) },
+		"it runs before the answer": func(w *world) { w.write("a/u", func(u *scheduler.Unit) { u.Phase = scheduler.Running }); w.settle() },
+		"the answer is lost, and the next try is refused": func(w *world) {
+			seq := w.outcomes[0].(scheduler.Written).Seq
+			now := *w.units["a/u"]
+			w.outcomes[0] = scheduler.Refused{Key: "a/u", Seq: seq, Now: &now}
+			w.answer(0)
+			w.deliver()
+		},
+	} {
+		w := newWorld(t, scheduler.Options{Policy: queue.RoundRobin}, leaf("root", cpu("4"), "a"))
+		w.list()
+		w.submit("a/u", cpu("4"))
+		w.deliver()
+		w.think()
+		w.land(0)
+		learn(w)
+		w.after(time.Minute)
+		if evicted := w.writes("a/u", scheduler.Evict); len(evicted) != 0 {
+			t.Errorf("%s: it was evicted: %+v", name, evicted)
+		}
+		expectReleased(t, w, "a/u")
+	}
+}
