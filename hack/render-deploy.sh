@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Writes deploy/: what the chart renders with hack/deploy-values.yaml, one file for each
-# template and one for each policy that policies/hold.yaml renders, for those who apply
-# manifests with kubectl.
+# template and one for each policy that policies/hold.yaml and policies/fence.yaml render,
+# for those who apply manifests with kubectl.
 #
 # It works on the tree that it is in, so hack/verify.sh can run it in a copy.
 set -euo pipefail
@@ -25,17 +25,19 @@ trap 'rm -rf "${scratch}"' EXIT
 
 rendered=${scratch}/kube-queue/templates
 # The policies of one template are distinguished by their names: kube-queue-hold-job.
-awk -v folder="${rendered}/policies" '
-  function flush() {
-    if (file != "") printf "%s", document >>file
-    document = file = ""
-  }
-  /^---$/ { flush() }
-  { document = document $0 "\n" }
-  file == "" && /^  name: kube-queue-/ { file = folder "/" substr($2, length("kube-queue-") + 1) ".yaml" }
-  END { flush() }
-' "${rendered}/policies/hold.yaml"
-rm "${rendered}/policies/hold.yaml"
+for template in hold fence; do
+  awk -v folder="${rendered}/policies" '
+    function flush() {
+      if (file != "") printf "%s", document >>file
+      document = file = ""
+    }
+    /^---$/ { flush() }
+    { document = document $0 "\n" }
+    file == "" && /^  name: kube-queue-/ { file = folder "/" substr($2, length("kube-queue-") + 1) ".yaml" }
+    END { flush() }
+  ' "${rendered}/policies/${template}.yaml"
+  rm "${rendered}/policies/${template}.yaml"
+done
 
 rm -rf deploy
 cp -r "${rendered}" deploy

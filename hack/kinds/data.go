@@ -31,6 +31,7 @@ type chartKind struct {
 	Sets            []chartSetting `json:"sets,omitempty"`
 	Holdable        []condition    `json:"holdable,omitempty"`
 	Needs           string         `json:"needs,omitempty"`
+	Fence           chartFence     `json:"fence"`
 
 	// PodLabel is for pkg/generated/kinds alone.
 	PodLabel framework.PodLabel `json:"-"`
@@ -42,6 +43,7 @@ type chartExtension struct {
 	OtherNames []string `json:"otherNames,omitempty"`
 	Versions   []string `json:"versions"`
 	ManagedBy  string   `json:"managedBy,omitempty"`
+	Operators  []string `json:"operators,omitempty"`
 }
 
 type chartOwner struct {
@@ -96,7 +98,7 @@ func kindOf(adapter framework.Adapter) (chartKind, error) {
 	found := chartKind{
 		Kind: kind.Kind, Group: kind.Group, Resource: kind.Resource,
 		Extensions: []chartExtension{{
-			Name: kind.Name, OtherNames: kind.OtherNames, ManagedBy: kind.ManagedBy,
+			Name: kind.Name, OtherNames: kind.OtherNames, ManagedBy: kind.ManagedBy, Operators: kind.Operators,
 			Versions: append([]string{kind.Version}, kind.OlderVersions...),
 		}},
 		SuspendPath: dotted(kind.SuspendPath), MarkedBySuspend: kind.MarkedBySuspend, Native: kind.Native,
@@ -127,6 +129,11 @@ func kindOf(adapter framework.Adapter) (chartKind, error) {
 	for _, c := range kind.Holdable {
 		found.Holdable = append(found.Holdable, condition(c))
 	}
+	fence, err := fenceOf(kind)
+	if err != nil {
+		return chartKind{}, err
+	}
+	found.Fence = fence
 	return found, nil
 }
 
@@ -168,6 +175,9 @@ func check(data chartData) error {
 	for _, kind := range data.Kinds {
 		if kind.PodLabel.Key == "" {
 			return fmt.Errorf("kind %s has no PodLabel, so its pods could not be found after it is deleted and they are orphaned", kind.Kind)
+		}
+		if len(kind.Fence.Rules) == 0 {
+			return fmt.Errorf("kind %s has no Fence, so a released %s could grow in a managed namespace", kind.Kind, kind.Kind)
 		}
 		policy := strings.ToLower(kind.Kind)
 		if other, there := policies[policy]; there {

@@ -23,6 +23,7 @@ func aKind(change func(*framework.Kind)) framework.Adapter {
 		Name: "widget", Resource: "widgets", SuspendPath: []string{"spec", "policy", "suspend"}, ManagedBy: "example.com/widgets",
 		PodLabel:         framework.PodLabel{Key: "example.com/widget"},
 		GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"},
+		Fence:            framework.Fence{Frozen: [][]string{{"spec", "template"}}},
 	}
 	change(&kind)
 	return kindOnly{kind: kind}
@@ -97,6 +98,8 @@ func TestWhatThePoliciesCannotSayIsRefused(t *testing.T) {
 			k.Name, k.ManagedBy, k.OlderVersions = "widgetv2", "example.com/others", []string{"v1beta1"}
 		}, "depends on the version"},
 		{"a kind without a label of its pods", func(k *framework.Kind) { k.PodLabel = framework.PodLabel{} }, nil, "no PodLabel"},
+		{"a kind without a fence", func(k *framework.Kind) { k.Fence = framework.Fence{} }, nil, "no Fence"},
+		{"an end that is too deep", func(k *framework.Kind) { k.Fence.Ended.Path = []string{"status", "a", "b", "c"} }, nil, "too deep"},
 		{"two kinds of one name", none, func(k *framework.Kind) { k.Name, k.Group = "other", "other.example.com" }, "same hold policy"},
 	}
 	for _, test := range tests {

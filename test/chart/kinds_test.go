@@ -257,6 +257,9 @@ func TestPoliciesAreRenderedIfTheAPIServerHasThem(t *testing.T) {
 			if len(hold) > 0 != test.hold || len(unit) > 0 != test.unit || managed != test.hold {
 				t.Errorf("%d policies that hold, managed namespaces are %t, %d that guard units", len(hold), managed, len(unit))
 			}
+			if _, editor := kind(rendered, "ClusterRole")["kube-queue-editor"]; editor != test.unit {
+				t.Errorf("the role that writes units is there: %t, the policy that guards them: %t", editor, test.unit)
+			}
 			for name, binding := range kind(rendered, "MutatingAdmissionPolicyBinding") {
 				if policy, _ := binding.Object["spec"].(map[string]any)["policyName"].(string); hold[policy].Object == nil {
 					t.Errorf("the binding %s is for %q, which is not there", name, policy)

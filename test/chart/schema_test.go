@@ -36,6 +36,8 @@ func TestInvalidValuesAreRefusedWithTheirNames(t *testing.T) {
 		{"a label of pods that the chart sets", "controller: {podLabels: {app.kubernetes.io/name: mine}}", []string{"/controller/podLabels/app.kubernetes.io~1name"}},
 		{"a label by which a role joins another", `commonLabels: {rbac.authorization.k8s.io/aggregate-to-edit: "true"}`,
 			[]string{"/commonLabels/rbac.authorization.k8s.io~1aggregate-to-edit"}},
+		{"an operator of an unknown kind", `managedNamespaces: {operators: {ray: [a]}}`, []string{"managedNamespaces.operators", "ray is no kind", "rayjob"}},
+		{"a fence that is unknown", "managedNamespaces: {fence: refuse}", []string{"fence"}},
 		{"a managed kind that is not enabled", "managedNamespaces: {kinds: [jobset]}",
 			[]string{"managedNamespaces.kinds", "jobset", "enabledExtensions", "wait forever"}},
 	}

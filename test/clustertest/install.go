@@ -3,7 +3,9 @@ package clustertest
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -20,10 +22,41 @@ func (c *Cluster) Install(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, installTimeout, fmt.Errorf("not installed within %v", installTimeout))
 	defer cancel()
-	if _, err := c.Kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(c.Repository, "deploy", "policies")); err != nil {
+	policies, err := manifests(filepath.Join(c.Repository, "deploy", "policies"))
+	if err != nil {
+		return err
+	}
+	if _, err := c.KubectlWith(ctx, operatorUsers.Replace(policies), "apply", "--server-side", "-f", "-"); err != nil {
 		return err
 	}
 	return c.WaitForPolicies(ctx)
+}
+
+// operatorUsers replaces default ServiceAccounts of operators by the users of localcluster, like the
+// chart value managedNamespaces.operators.
+var operatorUsers = strings.NewReplacer(
+	"system:serviceaccount:jobset-system:jobset-controller-manager", "jobset",
+	"system:serviceaccount:kuberay-operator:kuberay-operator", "kuberay",
+	"system:serviceaccount:mpi-operator:mpi-operator", "mpi-operator",
+	"system:serviceaccount:kubeflow-system:kubeflow-trainer-controller-manager", "trainer",
+)
+
+// manifests returns all manifests of a folder as one stream.
+func manifests(folder string) (string, error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	if err != nil {
+		return "", err
+	}
+	var all strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		all.Write(text)
+		all.WriteString("\n---\n")
+	}
+	return all.String(), nil
 }
 
 // InstallWithoutPolicies omits the admission policies, to measure their cost. Without them no job

@@ -110,7 +110,18 @@ func (c *Cluster) policies(ctx context.Context) ([]policy, error) {
 	for _, p := range mutating.Items {
 		policies = append(policies, policy{p.Name, p.Spec.MatchConstraints.ResourceRules})
 	}
+	bindings, err := client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().List(ctx, ours)
+	if err != nil {
+		return nil, err
+	}
+	denies := map[string]bool{}
+	for _, b := range bindings.Items {
+		denies[b.Spec.PolicyName] = slices.Contains(b.Spec.ValidationActions, admissionregistrationv1.Deny)
+	}
 	for _, p := range validating.Items {
+		if !denies[p.Name] {
+			continue // no response shows whether it is in effect
+		}
 		policies = append(policies, policy{p.Name, p.Spec.MatchConstraints.ResourceRules})
 	}
 	return policies, nil

@@ -23,12 +23,13 @@ type probe struct {
 }
 
 const (
-	policyOfUnits   = "kube-queue-units"
-	policyOfManaged = "kube-queue-managed-namespace"
+	policyOfUnits      = "kube-queue-units"
+	policyOfManaged    = "kube-queue-managed-namespace"
+	policyOfExtensions = "kube-queue-job-extensions"
 )
 
-// probes returns the probes of the policy of units and, for each hold policy, one for each of its
-// kinds and versions.
+// probes returns the probes of the policy of units and, for each hold policy and each fence, one for
+// each of its kinds and versions. No creation shows whether a policy for updates is in effect.
 func probes() ([]probe, error) {
 	all := []probe{{
 		policy:   policyOfUnits,
@@ -41,6 +42,7 @@ func probes() ([]probe, error) {
 			return apierrors.IsForbidden(err) && strings.Contains(err.Error(), policyOfUnits)
 		},
 	}}
+	all = append(all, probe{policy: policyOfExtensions})
 	samples, err := kinds.All()
 	if err != nil {
 		return nil, err
@@ -54,6 +56,14 @@ func probes() ([]probe, error) {
 			all = append(all, held)
 			held.policy, held.managed = policyOfManaged, true
 			all = append(all, held)
+			fence := "kube-queue-fence-" + strings.ToLower(sample.Kind.Kind)
+			other := held.object.DeepCopy()
+			other.SetLabels(map[string]string{"kueue.x-k8s.io/queue-name": "other"})
+			all = append(all,
+				probe{policy: fence, resource: held.resource, object: other, managed: true, acts: func(_ *unstructured.Unstructured, err error) bool {
+					return apierrors.IsForbidden(err) && strings.Contains(err.Error(), fence)
+				}},
+				probe{policy: fence + "-scale"})
 		}
 	}
 	return all, nil

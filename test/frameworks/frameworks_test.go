@@ -43,7 +43,7 @@ func frameworksOf(t *testing.T, operators []clustertest.Operator) []framework {
 	for _, operator := range operators {
 		all = append(all, framework{
 			name: operator.Name, operator: operator.Name, rows: rowsOf(operator.Name),
-			specimens: specimens(t, func(s kinds.Sample) bool { return operator.Runs(s.Kind) }),
+			specimens: fencedToo(specimens(t, func(s kinds.Sample) bool { return operator.Runs(s.Kind) })),
 		})
 	}
 	return all
@@ -52,7 +52,7 @@ func frameworksOf(t *testing.T, operators []clustertest.Operator) []framework {
 func native(t *testing.T) framework {
 	t.Helper()
 	own := specimens(t, func(s kinds.Sample) bool { return s.Native })
-	return framework{name: "kubernetes", specimens: append(own, cronJob)}
+	return framework{name: "kubernetes", specimens: fencedToo(append(own, cronJob))}
 }
 
 func specimens(t *testing.T, which func(kinds.Sample) bool) []specimen {

@@ -32,6 +32,8 @@ type specimen struct {
 	endless bool
 	// jobs is how many batch Jobs a job creates, which are not queued themselves.
 	jobs int
+	// fenced: its namespace is managed, so its jobs run behind the fence.
+	fenced bool
 	// report is its story. Nil means the default story.
 	test func(*story)
 }

@@ -82,7 +82,7 @@ func (s *scene) runStories(t *testing.T, f framework) {
 	})
 	t.Run("examples", func(t *testing.T) {
 		for _, specimen := range f.specimens {
-			if specimen.test != nil { // a CronJob has no example
+			if specimen.test != nil || specimen.fenced { // a CronJob has no example
 				continue
 			}
 			t.Run(specimen.title(), func(t *testing.T) {
@@ -96,9 +96,16 @@ func (s *scene) runStories(t *testing.T, f framework) {
 			t.Run(specimen.title(), func(t *testing.T) {
 				t.Parallel()
 				reported := &story{specimen: specimen, Env: s.suite.Part(t, specimen.namespace()), t: t}
-				if specimen.test != nil {
+				if specimen.fenced {
+					reported.Manage()
+					defer reported.expectNoRefusal()
+				}
+				switch {
+				case specimen.test != nil:
 					specimen.test(reported)
-				} else {
+				case specimen.fenced:
+					reported.behindTheFence()
+				default:
 					reported.tale()
 				}
 			})

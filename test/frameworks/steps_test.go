@@ -138,21 +138,40 @@ func (s *story) expectNoneRuns(name string) {
 // delete deletes the job with a propagation policy and waits until its unit is gone.
 func (s *story) delete(name string, cascade metav1.DeletionPropagation) {
 	s.t.Helper()
-	harness.Must(s.t, s.objects().Delete(s.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &cascade}))
+	s.request(name, cascade)
 	harness.Eventually(s.t, time.Minute, fmt.Sprintf("%s %s and its unit are gone", s.kind, name), func() (bool, string) {
 		_, err := s.objects().Get(s.t.Context(), name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err) && s.Unit(s.kind, name) == nil, fmt.Sprint("job: ", err, ", unit: ", s.Unit(s.kind, name) != nil)
 	})
 }
 
+// request requests the deletion of the job. The fence refuses to keep the pods of a job that has not
+// ended.
+func (s *story) request(name string, cascade metav1.DeletionPropagation) {
+	s.t.Helper()
+	err := s.objects().Delete(s.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &cascade})
+	if s.fenced && cascade == orphan && apierrors.IsForbidden(err) && strings.Contains(err.Error(), "must delete its pods too") {
+		cascade = background
+		err = s.objects().Delete(s.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &cascade})
+	}
+	harness.Must(s.t, err)
+}
+
+// expectNoRefusal checks that the fence has refused nothing to an operator.
+func (s *story) expectNoRefusal() {
+	s.t.Helper()
+	for _, refusal := range s.Refusals("namespace is managed by kube-queue: ") {
+		s.t.Error(refusal)
+	}
+}
+
 // deleteRunning deletes a running job and keeps its pods, which keep its unit until they are gone.
 func (s *story) deleteRunning(name string) {
 	s.t.Helper()
-	cascade := orphan
-	harness.Must(s.t, s.objects().Delete(s.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &cascade}))
+	s.request(name, orphan)
 	// The Spark operator deletes the driver with the job, and Trainer may own the JobSet again, so that
 	// it is not orphaned.
-	if s.kind != "SparkApplication" && s.sample.Related.Resource == "" {
+	if !s.fenced && s.kind != "SparkApplication" && s.sample.Related.Resource == "" {
 		s.WaitForReason(s.kind, name, wellknown.ReasonPodsRemain)
 	}
 	harness.Eventually(s.t, 2*time.Minute, fmt.Sprintf("%s %s, its orphans and its unit are gone", s.kind, name), func() (bool, string) {

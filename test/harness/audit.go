@@ -1,8 +1,12 @@
 package harness
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -67,6 +71,35 @@ func (l *Env) Log(ctx context.Context) *audit.Log {
 	log, err := audit.ReadFile(l.suite.AuditLog)
 	Must(l.t, err)
 	return log
+}
+
+// Refusals returns the requests in the namespace, except those of the test, that were refused with a message
+// that contains the text.
+func (l *Env) Refusals(text string) []string {
+	l.t.Helper()
+	l.Log(l.t.Context()) // complete up to now
+	file, err := os.Open(l.suite.AuditLog)
+	Must(l.t, err)
+	defer file.Close()
+	var found []string
+	lines := bufio.NewReader(file)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return found // also at the beginning of a line that is being written
+		}
+		var event struct {
+			Verb           string
+			User           struct{ Username string }
+			ObjectRef      struct{ Namespace, Resource, Name string }
+			ResponseStatus struct{ Message string }
+		}
+		if !bytes.Contains(line, []byte(text)) || json.Unmarshal(line, &event) != nil || event.ObjectRef.Namespace != l.Namespace ||
+			!strings.Contains(event.ResponseStatus.Message, text) || event.User.Username == "admin" {
+			continue
+		}
+		found = append(found, fmt.Sprintf("%s may not %s %s %s: %s", event.User.Username, event.Verb, event.ObjectRef.Resource, event.ObjectRef.Name, event.ResponseStatus.Message))
+	}
 }
 
 // ExpectOneAfterTheOther checks in the audit log that two jobs never ran at the same time, and that

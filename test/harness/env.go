@@ -2,6 +2,8 @@ package harness
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,6 +79,19 @@ func (s *Suite) env(t testing.TB, namespace string) *Env {
 	Must(t, err)
 	l.EnsureNamespace(namespace)
 	return l
+}
+
+// Manage labels the namespace as managed, and waits until new jobs are fenced in.
+func (l *Env) Manage() {
+	l.t.Helper()
+	_, err := l.suite.Kubectl(l.t.Context(), "label", "namespace", l.Namespace, "kube-queue/managed=true", "--overwrite")
+	Must(l.t, err)
+	probe := "apiVersion: batch/v1\nkind: Job\nmetadata: {generateName: probe-, namespace: " + l.Namespace +
+		", labels: {kueue.x-k8s.io/queue-name: other}}\nspec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: main, image: busybox}]}}}\n"
+	Eventually(l.t, time.Minute, "namespace "+l.Namespace+" is managed", func() (bool, string) {
+		out, err := l.suite.KubectlWith(l.t.Context(), probe, "create", "--dry-run=server", "-f", "-")
+		return err != nil && strings.Contains(err.Error(), "namespace is managed by kube-queue"), fmt.Sprint(out, err)
+	})
 }
 
 // EnsureNamespace creates the namespace if it does not exist.

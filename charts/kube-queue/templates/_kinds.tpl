@@ -133,7 +133,7 @@ the first minor version of Kubernetes that serves it.
 {{- end -}}
 {{- end -}}
 {{- range uniq $versions -}}
-{{- $rules = append $rules (printf "- apiGroups: [%s]\n  apiVersions: [%s]\n  operations: [CREATE]\n  resources: [%s]" $group . (get $resources . | join ", ")) -}}
+{{- $rules = append $rules (printf "- apiGroups: [%s]\n  apiVersions: [%s]\n  operations: [CREATE, UPDATE]\n  resources: [%s]" $group . (get $resources . | join ", ")) -}}
 {{- end -}}
 {{- end -}}
 {{- join "\n" $rules -}}

@@ -37,7 +37,7 @@ func TestColumns(t *testing.T) {
 	for resource, want := range map[string]string{
 		"qu -o wide": "NAME QUEUE PHASE REASON PRIORITY KIND AGE QUOTA MESSAGE",
 		"qu":         "NAME QUEUE PHASE REASON PRIORITY KIND AGE",
-		"queues":     "NAME POLICY PENDING RUNNING HEAD AGE",
+		"queues":     "NAME POLICY PENDING DEQUEUED RUNNING FRONT-REASON AGE",
 	} {
 		out := kubectl(t, "", append([]string{"get", "-n", ns}, strings.Fields(resource)...)...)
 		header, _, _ := strings.Cut(out, "\n")

@@ -95,15 +95,13 @@ func TestARayJobThatIsSuspendedShutsDown(t *testing.T) {
 				wantShutdown(t, job, test.shutdown, test.note)
 			})
 		}
-		t.Run("one that cannot be suspended gets the mark of its namespace and no more", func(t *testing.T) {
+		t.Run("one that cannot be suspended does not run in a managed namespace", func(t *testing.T) {
 			for _, merged := range []string{selector, rules, keeps, keepsToo} {
 				if kind.resource.Version != "v1" && merged != selector {
 					continue
 				}
-				job := create(t, managed, kind.job(t, merged), metav1.DryRunAll)
-				kind.wantSuspended(t, job, false)
-				wantShutdown(t, job, false, "")
-				wantQueued(t, job, true)
+				_, err := managed.Create(t.Context(), kind.job(t, merged), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+				refused(t, err, "A RayJob that cannot be suspended cannot run here")
 			}
 		})
 	})

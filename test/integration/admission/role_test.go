@@ -3,11 +3,13 @@ package admission
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kube-queue.dev/kube-queue/test/audit"
 )
@@ -26,6 +28,43 @@ func may(ctx context.Context, t *testing.T, user, ns, verb, resource string) boo
 		t.Fatal(err)
 	}
 	return review.Status.Allowed
+}
+
+// Where the policy of units is not installed, roles alone protect units.
+func TestWithoutTheUnitPolicyEditorsMayOnlyReadUnits(t *testing.T) {
+	ns := namespace(t)
+	editor := person(t, ns, "edit")
+	const name = "research"
+	_, err := unitsAs(t, program(t, "job-extensions"), ns).Create(t.Context(), unit(name, "batch/v1", "Job"), metav1.CreateOptions{})
+	wantError(t, err, "")
+	if _, err := cluster.Kubectl(t.Context(), "delete", "-f", filepath.Join(cluster.Repository, "deploy", "policies", "queueunits.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Install(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	eventually(t, "the role of editors permits no write", func(ctx context.Context) error {
+		for _, right := range []struct{ verb, resource string }{
+			{"create", "queueunits"}, {"patch", "queueunits"}, {"update", "queueunits"}, {"delete", "queueunits"}, {"deletecollection", "queueunits"},
+			{"patch", "queueunits/status"}, {"update", "queueunits/status"},
+		} {
+			if may(ctx, t, "person-with-edit", ns, right.verb, "scheduling.x-k8s.io/"+right.resource) {
+				return fmt.Errorf("it permits to %s %s", right.verb, right.resource)
+			}
+		}
+		return nil
+	})
+	units := unitsAs(t, editor, ns)
+	_, err = units.Patch(t.Context(), name, types.MergePatchType, []byte(`{"status": {"phase": "Dequeued", "attempts": 1}}`), metav1.PatchOptions{}, "status")
+	wantError(t, err, `cannot patch resource "queueunits/status"`)
+	_, err = units.Create(t.Context(), unit("by-hand", "example.com/v1", "Thing"), metav1.CreateOptions{})
+	wantError(t, err, `cannot create resource "queueunits"`)
+	wantError(t, units.Delete(t.Context(), name, metav1.DeleteOptions{}), `cannot delete resource "queueunits"`)
+	if read, err := units.Get(t.Context(), name, metav1.GetOptions{}); err != nil || read.Status.Phase != "" {
+		t.Errorf("the unit is %+v, error %v", read, err)
+	}
 }
 
 // permission is a right that a user has or lacks.

@@ -97,8 +97,8 @@ func TestAnInvalidUnitIsRefused(t *testing.T) {
 		"two pod sets of one name":   {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets = append(u.Spec.PodSets, u.Spec.PodSets[0]) }, "Duplicate value"},
 		"no kind":                    {func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.Kind = "" }, "spec.consumerRef.kind"},
 		"a run of no seconds":        {func(u *v1alpha1.QueueUnit) { u.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](0) }, "maximumExecutionTimeSeconds"},
-		"more than 64 pod sets":      {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets = podSets(65) }, "must have at most 64 items"},
-		"as many as there may be":    {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets = podSets(64) }, ""},
+		"more than 256 pod sets":     {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets = podSets(257) }, "must have at most 256 items"},
+		"as many as there may be":    {func(u *v1alpha1.QueueUnit) { u.Spec.PodSets = podSets(256) }, ""},
 		"a priority below that of 0": {func(u *v1alpha1.QueueUnit) { u.Spec.Priority = -5 }, ""},
 		"a scope that is not theirs": {func(u *v1alpha1.QueueUnit) {
 			u.Spec.PodSets[0].QuotaScopes = []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopePriorityClass}
@@ -170,16 +170,16 @@ func TestAUnitThatCannotBeReadIsRefused(t *testing.T) {
 func TestAnUnreadableUnitIsRefusedAtTheMaximumSize(t *testing.T) {
 	ns := namespace(t)
 	u := unit("new", "example.com/v1", "Thing")
-	u.APIVersion, u.Kind, u.Spec.PodSets = v1alpha1.SchemeGroupVersion.String(), "QueueUnit", podSets(64)
+	u.APIVersion, u.Kind, u.Spec.PodSets = v1alpha1.SchemeGroupVersion.String(), "QueueUnit", podSets(256)
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(u)
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := object["spec"].(map[string]any)["podSets"].([]any)[63].(map[string]any)
+	last := object["spec"].(map[string]any)["podSets"].([]any)[255].(map[string]any)
 	last["limits"].(map[string]any)["example.com/resource-63"] = "1e1.5"
 	_, err = objects(t).Resource(v1alpha1.SchemeGroupVersion.WithResource("queueunits")).Namespace(ns).
 		Create(t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	wantError(t, err, "spec.podSets set-63: limits.example.com/resource-63: 1e1.5")
+	wantError(t, err, "spec.podSets set-255: limits.example.com/resource-63: 1e1.5")
 }
 
 // podSets returns pod sets of maximum size.

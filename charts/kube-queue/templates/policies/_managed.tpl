@@ -1,6 +1,7 @@
 {{/* The policy of the managed namespaces, and its binding. */}}
 {{- define "kube-queue.managedPolicy" -}}
 {{- $kinds := include "kube-queue.kinds" . | fromJsonArray -}}
+{{- $fenced := eq (include "kube-queue.fence" .) "deny" -}}
 # In a namespace with label kube-queue/managed: "true", every new job of the kinds
 # listed below is queued, whatever its mark: it gets the mark, and an annotation that
 # records the managed namespace.
@@ -8,6 +9,12 @@
 # This policy also suspends the job, in the same way as the hold policies. Those act only
 # on jobs that have the mark when they are evaluated. The order of policies is undefined,
 # and a policy that did not match is not evaluated again.
+#
+# An update keeps the mark and the suspension of a waiting job: a manifest that is applied
+# again may contain neither.
+{{- if $fenced }} A user who resumes a job that was suspended by hand
+# queues it again.
+{{- end }}
 #
 # Only kinds in --enabled-extensions of job-extensions are listed: jobs of other kinds
 # would wait forever.
@@ -20,6 +27,9 @@ metadata:
   name: kube-queue-managed-namespace
   labels:
     {{- include "kube-queue.labels" . | nindent 4 }}
+  annotations:
+    # Helm reads it: by default, a fence that is new to an installation warns in this version.
+    kube-queue/fence-warns-in: "{{ if not .Values.managedNamespaces.fence }}{{ include "kube-queue.fenceWarnsIn" . }}{{ end }}"
 spec:
   failurePolicy: Fail
   # A webhook that runs later may remove the suspend field.
@@ -29,6 +39,13 @@ spec:
     resourceRules:
     {{- include "kube-queue.managedRules" . | nindent 4 }}
   matchConditions:
+  - name: not-by-job-extensions
+    expression: "request.userInfo.?username.orValue('') != '{{ include "kube-queue.jobExtensionsUser" . }}'"
+  {{- if $fenced }}
+  # Policies of the fence refuse those who may not.
+  - name: no-bypass
+    expression: "object.metadata.?annotations[?'kube-queue/bypass'].orValue('') != 'true'"
+  {{- end }}
   # An incomplete job creates no pod; its operator reports what is missing.
   - name: has-spec
     expression: >-
@@ -37,6 +54,13 @@ spec:
       && ({{ include "kube-queue.celIsNot" $names }} || (
         {{- $maps | nindent 8 }}))
       {{- end }}
+  {{- if $fenced }}
+  # A part of a queued job is held through that job. Every other job is queued, whatever
+  # controls it: anybody can write an ownerReference.
+  - name: no-part-of-a-queued-job
+    expression: >-
+      !{{ include "kube-queue.celPart" (list . "object") | nindent 6 | trim }}
+  {{- else }}
   # A child is held through its parent. But each job that is created on a schedule is
   # queued separately.
   - name: no-controller-owner
@@ -45,13 +69,28 @@ spec:
         {{- range $kind := $kinds }}{{ range .owners }}
         && !(object.kind == '{{ $kind.kind }}' && {{ include "kube-queue.celOwner" . }})
         {{- end }}{{ end }})
+  {{- end }}
   - name: no-other-queue
     expression: "!object.metadata.?labels[?'kueue.x-k8s.io/queue-name'].hasValue()"
   # In a kind without such a field, it may have any value.
   - name: managed-by-its-controller
     expression: >-
       {{- include "kube-queue.celAllManagedBy" $kinds | nindent 6 }}
+  # Only a job that was queued itself is held again. The parts of jobs have no annotation.
+  - name: new-or-waits
+    expression: >-
+      request.operation == 'CREATE' || (
+        oldObject.metadata.?annotations[?'kube-queue/managed'].orValue('') == 'true'
+        && ({{ include "kube-queue.celSuspended" (list $kinds "oldObject") | nindent 10 | trim }})
+        && ({{ if $fenced }}!({{ include "kube-queue.celSuspended" (list $kinds "object") | nindent 10 | trim }})
+          || {{ end }}(oldObject.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].orValue('') == 'true'
+            && !object.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].hasValue())))
   variables:
+  # The fence refuses another value of the mark.
+  - name: marks
+    expression: >-
+      request.operation == 'CREATE' || !object.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].hasValue()
+      || object.metadata.annotations['scheduling.x-k8s.io/suspend'] == oldObject.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].orValue('')
   # The same as in the hold policies. Other jobs get only the mark, and job-extensions
   # reports InvalidRequest.
   - name: canBeSuspended
@@ -64,8 +103,19 @@ spec:
         (object.metadata.?annotations.hasValue() ? [] : [
           JSONPatch{op: 'add', path: '/metadata/annotations', value: {}}
         ]) + [
-          JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('scheduling.x-k8s.io/suspend'), value: 'true'},
           JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('kube-queue/managed'), value: 'true'}
+        ] + (!variables.marks ? [] : [
+          JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('scheduling.x-k8s.io/suspend'), value: 'true'}
+        ])
+        {{- if $fenced }} + object.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(false)).map(o,
+          JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('kube-queue/not-part-of'), value: o.uid})
+        {{- end }}
+  # A copy of a released job is a new job.
+  - patchType: JSONPatch
+    jsonPatch:
+      expression: >-
+        !{{ include "kube-queue.celCopy" . }} ? [] : [
+          JSONPatch{op: 'remove', path: '/metadata/annotations/' + jsonpatch.escapeKey('kube-queue/released')}
         ]
   # The same as in the hold policies of these kinds.
   {{- range $patch, $names := include "kube-queue.samePatch" $kinds | fromJson }}
@@ -98,6 +148,21 @@ spec:
     namespaceSelector:
       matchLabels:
         kube-queue/managed: "true"
+{{- end -}}
+
+{{/* list KINDS ROOT: whether the object, whose spec may be anything, is suspended. */}}
+{{- define "kube-queue.celSuspended" -}}
+{{- $root := index . 1 -}}
+{{- $same := dict -}}
+{{- range index . 0 }}{{ $_ := set $same .suspendPath (append (get $same .suspendPath | default list) .kind) }}{{ end -}}
+{{- $terms := list -}}
+{{- range $path, $names := $same -}}
+{{- $parent := include "kube-queue.parent" $path -}}
+{{- $maps := printf "type(%s.?spec.orValue('')) == map" $root -}}
+{{- if ne $parent "spec" }}{{ $maps = printf "%s && type(%s.%s.orValue({})) == map" $maps $root (replace "." ".?" $parent) }}{{ end -}}
+{{- $terms = append $terms (printf "%s%s && %s.%s.orValue(false) == true" (eq (len $same) 1 | ternary "" (printf "object.kind in ['%s'] && " (join "', '" $names))) $maps $root (replace "." ".?" $path)) -}}
+{{- end -}}
+({{ join ")\n|| (" $terms }})
 {{- end -}}
 
 {{/* Whether the object is of none of the named kinds. */}}

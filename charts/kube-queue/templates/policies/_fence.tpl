@@ -1,0 +1,387 @@
+{{/*
+The fence of managed namespaces: policies that refuse what would run a job past the queue.
+*/}}
+
+{{/* Whether the controller of an object is a queued job, and the user its operator. */}}
+{{- define "kube-queue.celPart" -}}
+{{- $root := index . 0 -}}
+{{- $object := index . 1 -}}
+{{- $terms := list -}}
+{{- $managed := include "kube-queue.managed" $root | fromJsonArray -}}
+{{- range $kind := include "kube-queue.kinds" $root | fromJsonArray -}}
+{{- $users := include "kube-queue.operatorsOf" (list $root $kind) | fromJsonArray -}}
+{{- if and $users (include "kube-queue.named" (list $kind $managed)) -}}
+{{- $terms = append $terms (printf "(o.?kind.orValue('') == '%s' && o.?apiVersion.orValue('').startsWith('%s/')\n    && request.userInfo.?username.orValue('') in ['%s'])" $kind.kind $kind.group (join "', '" $users)) -}}
+{{- end -}}
+{{- end -}}
+{{ $object }}.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && (
+  {{ join "\n  || " $terms | default "false" }}))
+{{- end -}}
+
+{{/* list ROOT KIND: the usernames of the operators of a kind. */}}
+{{- define "kube-queue.operatorsOf" -}}
+{{- $given := (index . 0).Values.managedNamespaces.operators -}}
+{{- $users := list -}}
+{{- range (index . 1).extensions -}}
+{{- if hasKey $given .name }}{{ $users = concat $users (get $given .name) }}{{ else }}{{ $users = concat $users (.operators | default list) }}{{ end -}}
+{{- end -}}
+{{- $users | uniq | toJson -}}
+{{- end -}}
+
+{{/* The usernames of all operators. */}}
+{{- define "kube-queue.operators" -}}
+{{- $root := . -}}
+{{- $users := list -}}
+{{- range $kind := include "kube-queue.kinds" . | fromJsonArray -}}
+{{- $users = concat $users (include "kube-queue.operatorsOf" (list $root $kind) | fromJsonArray) -}}
+{{- end -}}
+{{- $users | uniq | sortAlpha | toJson -}}
+{{- end -}}
+
+{{- define "kube-queue.jobExtensionsUser" -}}
+system:serviceaccount:{{ include "kube-queue.namespace" . }}:job-extensions
+{{- end -}}
+
+{{/*
+What the fence does: deny, warn or off. Unset, it denies; but when an upgrade adds it to an
+installation that had managed namespaces already, it warns until the next minor version.
+*/}}
+{{- define "kube-queue.fence" -}}
+{{- $wanted := .Values.managedNamespaces.fence -}}
+{{- if not (include "kube-queue.manage" .) -}}
+off
+{{- else if $wanted -}}
+{{ $wanted }}
+{{- else if eq (include "kube-queue.fenceWarnsIn" .) (include "kube-queue.minorVersion" .) -}}
+warn
+{{- else -}}
+deny
+{{- end -}}
+{{- end -}}
+
+{{- define "kube-queue.minorVersion" -}}
+{{ regexFind "^[0-9]+[.][0-9]+" .Chart.Version }}
+{{- end -}}
+
+{{/*
+The minor version in which the fence warns because it was added to an older installation; empty
+if it was not. The policy of managed namespaces keeps it in an annotation.
+*/}}
+{{- define "kube-queue.fenceWarnsIn" -}}
+{{- $installed := lookup "admissionregistration.k8s.io/v1" "MutatingAdmissionPolicy" "" "kube-queue-managed-namespace" -}}
+{{- if $installed -}}
+{{- $annotations := $installed.metadata.annotations | default dict -}}
+{{- if hasKey $annotations "kube-queue/fence-warns-in" -}}
+{{ get $annotations "kube-queue/fence-warns-in" }}
+{{- else -}}
+{{ include "kube-queue.minorVersion" . }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* list ROOT KIND: the fence of a kind, and its binding. */}}
+{{- define "kube-queue.fencePolicy" -}}
+{{- $root := index . 0 -}}
+{{- $kind := index . 1 -}}
+{{- $fence := $kind.fence -}}
+{{- $name := printf "kube-queue-fence-%s" (lower $kind.kind) -}}
+{{- $versions := include "kube-queue.versions" (list $kind (include "kube-queue.managed" $root | fromJsonArray)) -}}
+# In a namespace with label kube-queue/managed: "true", nobody runs a {{ $kind.kind }} without quota:
+# only job-extensions unsuspends it, and a released {{ $kind.kind }} does not grow. The operators of
+# queued jobs may create and unsuspend the parts of their jobs.
+#
+# Exempt is a request whose object has the annotation kube-queue/bypass: "true", if the
+# user has the verb "bypass" on queueunits. This is checked only for a request that would
+# be refused.
+#
+# No expression may fail on any {{ $kind.kind }}, because a failure rejects the request. So fields
+# are read by optional chaining only, and types are checked.
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: {{ $name }}
+  labels:
+    {{- include "kube-queue.labels" $root | nindent 4 }}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    matchPolicy: Equivalent
+    resourceRules:
+    - apiGroups: [{{ $kind.group }}]
+      apiVersions: [{{ $versions }}]
+      operations: [CREATE, UPDATE, DELETE]
+      resources: [{{ $kind.resource }}]
+  matchConditions:
+  - name: not-by-job-extensions
+    expression: "request.userInfo.?username.orValue('') != '{{ include "kube-queue.jobExtensionsUser" $root }}'"
+  # Jobs that were assigned to another queue before the namespace was managed.
+  - name: not-in-another-queue-before
+    expression: "request.operation == 'CREATE' || !oldObject.metadata.?labels[?'kueue.x-k8s.io/queue-name'].hasValue()"
+  variables:
+  # A {{ $kind.kind }} that its operator cannot read does not run.
+  - name: held
+    expression: >-
+      !({{ $fence.readable }})
+      || {{ $fence.suspended }}
+  - name: ran
+    expression: >-
+      request.operation != 'CREATE' && {{ $fence.wasReadable }}
+      && !({{ $fence.wasSuspended }})
+  # A part of a queued job, of which its operator takes care. Some operators copy the
+  # annotations of a job to its parts.
+  - name: part
+    expression: >-
+      {{- include "kube-queue.celPart" (list $root "object") | nindent 6 }}
+  - name: orphans
+    expression: >-
+      request.operation == 'DELETE' && (
+        request.?options.?propagationPolicy.orValue('') == 'Orphan' || request.?options.?orphanDependents.orValue(false)
+        || (request.?options.?propagationPolicy.orValue('') == '' && !request.?options.?orphanDependents.hasValue()
+          && {{ if eq $kind.group "batch" }}!oldObject.metadata.?finalizers.orValue([]).exists(f, f == 'foregroundDeletion'){{ else }}oldObject.metadata.?finalizers.orValue([]).exists(f, f == 'orphan'){{ end }}))
+  - name: ended
+    expression: >-
+      {{- $fence.ended | nindent 6 }}
+  - name: mayBypass
+    expression: >-
+      (request.operation == 'DELETE' ? oldObject : object).metadata.?annotations[?'kube-queue/bypass'].orValue('') == 'true'
+      && authorizer.group('scheduling.x-k8s.io').resource('queueunits').namespace(request.namespace).check('bypass').allowed()
+  validations:
+  # The first rule that fails gives the message.
+  - expression: >-
+      request.operation == 'DELETE'
+      || !object.metadata.?labels[?'kueue.x-k8s.io/queue-name'].hasValue() || variables.mayBypass
+    message: >-
+      namespace is managed by kube-queue: label kueue.x-k8s.io/queue-name assigns the {{ $kind.kind }} to another queue. Remove the
+      label, or use a namespace without label kube-queue/managed.
+    reason: Forbidden
+  - expression: >-
+      request.operation == 'DELETE' || object.metadata.?annotations[?'kube-queue/bypass'].orValue('') != 'true'
+      || (request.operation == 'UPDATE' && oldObject.metadata.?annotations[?'kube-queue/bypass'].orValue('') == 'true')
+      || variables.part || variables.mayBypass
+    message: >-
+      namespace is managed by kube-queue: the annotation kube-queue/bypass requires the verb "bypass" on
+      queueunits.scheduling.x-k8s.io, which ClusterRole kube-queue-bypass has. Remove the annotation, or ask an administrator.
+    reason: Forbidden
+  - expression: >-
+      request.operation == 'DELETE' || variables.held || variables.ran || variables.part || variables.mayBypass
+    message: >-
+      namespace is managed by kube-queue: only kube-queue starts a {{ $kind.kind }}. Leave {{ $kind.suspendPath }} true and the annotation
+      scheduling.x-k8s.io/suspend "true"; kube-queue starts the {{ $kind.kind }} when its quota has room.
+      {{- with $kind.holdable }} A {{ $kind.kind }} that cannot be suspended cannot run here.{{ end }}
+    reason: Forbidden
+  - expression: >-
+      request.operation != 'UPDATE' || variables.ran
+      || oldObject.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].orValue('') != 'true'
+      || object.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].orValue('') == 'true'
+      || variables.mayBypass
+    message: >-
+      namespace is managed by kube-queue: a waiting {{ $kind.kind }} keeps the annotation scheduling.x-k8s.io/suspend "true". Delete
+      the {{ $kind.kind }} to take it out of the queue.
+    reason: Forbidden
+  # The garbage collector removes owners that are gone.
+  - expression: >-
+      request.operation != 'UPDATE'
+      || object.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(false)).map(o, o.uid)
+        == oldObject.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(false)).map(o, o.uid)
+      || request.userInfo.?username.orValue('') == 'system:kube-controller-manager'
+      || request.userInfo.?username.orValue('').startsWith('system:serviceaccount:kube-system:')
+      || request.userInfo.?username.orValue('') in ['{{ include "kube-queue.operators" $root | fromJsonArray | join "', '" }}']
+      || variables.mayBypass
+    message: >-
+      namespace is managed by kube-queue: the controller of a {{ $kind.kind }} cannot be changed. Delete the {{ $kind.kind }} and create it
+      again.
+    reason: Forbidden
+  - expression: >-
+      !variables.orphans || variables.ended || variables.mayBypass
+    message: >-
+      namespace is managed by kube-queue: deleting a {{ $kind.kind }} must delete its pods too. Delete it with propagationPolicy
+      Background or Foreground, as kubectl does without --cascade=orphan
+      {{- if eq $kind.group "batch" }}; without a policy the API deletes a {{ $kind.kind }} and keeps its pods{{ end }}.
+    reason: Forbidden
+  - expression: >-
+      request.operation == 'DELETE' || !object.metadata.?finalizers.orValue([]).exists(f, f == 'orphan')
+      || (request.operation == 'UPDATE' && oldObject.metadata.?finalizers.orValue([]).exists(f, f == 'orphan'))
+      || variables.mayBypass
+    message: >-
+      namespace is managed by kube-queue: the finalizer orphan would keep the pods of a {{ $kind.kind }} after its deletion. Remove
+      the finalizer.
+    reason: Forbidden
+  {{- range $fence.rules }}
+  - expression: >-
+      request.operation != 'UPDATE' || !variables.ran || variables.held
+      || (
+        {{- .expression | nindent 8 }})
+      || variables.mayBypass
+    message: >-
+      namespace is managed by kube-queue: of a {{ $kind.kind }} that was started, {{ .fields }} cannot grow or change, because the
+      quota has room only for what was admitted. Delete the {{ $kind.kind }} and create it again with its new size.
+    reason: Forbidden
+  {{- end }}
+---
+{{ include "kube-queue.fenceBinding" (list $root $name) }}
+{{- if $fence.scale }}
+---
+{{ include "kube-queue.fenceScalePolicy" (list $root $kind $versions) }}
+{{- end }}
+{{- end -}}
+
+{{/* list ROOT NAME: the binding of a policy to the managed namespaces. */}}
+{{- define "kube-queue.fenceBinding" -}}
+{{- $root := index . 0 -}}
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: {{ index . 1 }}
+  labels:
+    {{- include "kube-queue.labels" $root | nindent 4 }}
+spec:
+  policyName: {{ index . 1 }}
+  validationActions: {{ eq (include "kube-queue.fence" $root) "deny" | ternary "[Deny]" "[Warn, Audit]" }}
+  matchResources:
+    namespaceSelector:
+      matchLabels:
+        kube-queue/managed: "true"
+{{- end -}}
+
+
+{{/* list ROOT KIND VERSIONS: the fence of the subresource scale, and its binding. */}}
+{{- define "kube-queue.fenceScalePolicy" -}}
+{{- $root := index . 0 -}}
+{{- $kind := index . 1 -}}
+{{- $fence := $kind.fence -}}
+{{- $name := printf "kube-queue-fence-%s-scale" (lower $kind.kind) -}}
+# The fence for the subresource scale of {{ $kind.kind }}s. The {{ $kind.kind }} itself is a parameter,
+# because the request contains only the number.
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: {{ $name }}
+  labels:
+    {{- include "kube-queue.labels" $root | nindent 4 }}
+spec:
+  failurePolicy: Fail
+  paramKind:
+    apiVersion: {{ $kind.group }}/{{ (first $kind.extensions).versions | first }}
+    kind: {{ $kind.kind }}
+  matchConstraints:
+    matchPolicy: Equivalent
+    resourceRules:
+    - apiGroups: [{{ $kind.group }}]
+      apiVersions: [{{ index . 2 }}]
+      operations: [UPDATE]
+      resources: [{{ $kind.resource }}/scale]
+  matchConditions:
+  - name: grows
+    expression: "object.?spec.?replicas.orValue(0) > oldObject.?spec.?replicas.orValue(0)"
+  validations:
+  - expression: >-
+      params == null || params.metadata.name != object.metadata.name
+      || params.?spec.orValue('') == ''
+      {{- with $fence.scaledSuspended }}
+      || {{ . }}
+      {{- end }}
+      {{- with $fence.scaledElastic }}
+      || ({{ . }})
+      {{- end }}
+      || (params.metadata.?annotations[?'kube-queue/bypass'].orValue('') == 'true'
+        && authorizer.group('scheduling.x-k8s.io').resource('queueunits').namespace(request.namespace).check('bypass').allowed())
+    message: >-
+      namespace is managed by kube-queue: a {{ $kind.kind }} that was started cannot grow
+      {{- if $fence.scaledElastic }} beyond its elasticPolicy{{ end }}, because the quota has room only for what was admitted.
+      Delete the {{ $kind.kind }} and create it again with its new size.
+    reason: Forbidden
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: {{ $name }}
+  labels:
+    {{- include "kube-queue.labels" $root | nindent 4 }}
+spec:
+  policyName: {{ $name }}
+  # The {{ $kind.kind }}s of the namespace of the request.
+  paramRef:
+    selector: {}
+    parameterNotFoundAction: Allow
+  validationActions: {{ eq (include "kube-queue.fence" $root) "deny" | ternary "[Deny]" "[Warn, Audit]" }}
+  matchResources:
+    namespaceSelector:
+      matchLabels:
+        kube-queue/managed: "true"
+{{- end -}}
+
+{{/* The policy that limits what job-extensions changes in jobs, and its binding. */}}
+{{- define "kube-queue.jobExtensionsPolicy" -}}
+{{- $root := . -}}
+{{- $names := include "kube-queue.granted" . | fromJsonArray -}}
+# RBAC can only permit job-extensions to change jobs. This policy limits it to the fields
+# that it sets: the suspend field, the fields that a suspended job requires, and the
+# annotations of kube-queue.
+#
+# A webhook that changes other fields of a job in the same request makes the request fail.
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: kube-queue-job-extensions
+  labels:
+    {{- include "kube-queue.labels" . | nindent 4 }}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    matchPolicy: Equivalent
+    resourceRules:
+    {{- range $kind := include "kube-queue.kinds" . | fromJsonArray }}
+    {{- if include "kube-queue.named" (list $kind $names) }}
+    - apiGroups: [{{ $kind.group }}]
+      apiVersions: [{{ include "kube-queue.versions" (list $kind $names) }}]
+      operations: [UPDATE]
+      resources: [{{ $kind.resource }}]
+    {{- end }}
+    {{- end }}
+  matchConditions:
+  - name: by-job-extensions
+    expression: "request.userInfo.?username.orValue('') == '{{ include "kube-queue.jobExtensionsUser" . }}'"
+  variables:
+  - name: now
+    expression: "object.metadata.?annotations.orValue({})"
+  - name: was
+    expression: "oldObject.metadata.?annotations.orValue({})"
+  validations:
+  - expression: >-
+      object.metadata.?labels == oldObject.metadata.?labels
+      && object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences
+      && object.metadata.?finalizers == oldObject.metadata.?finalizers
+      && variables.now.all(k, k.startsWith('kube-queue/') || k in ['scheduling.x-k8s.io/suspend', 'scheduling.x-k8s.io/active'] || (k in variables.was && variables.now[k] == variables.was[k]))
+      && variables.was.all(k, k.startsWith('kube-queue/') || k in ['scheduling.x-k8s.io/suspend', 'scheduling.x-k8s.io/active'] || k in variables.now)
+    message: job-extensions changes only its own annotations of a job
+    reason: Forbidden
+  {{- range $own, $kinds := include "kube-queue.sameOwn" (list $root $names) | fromJson }}
+  - expression: >-
+      {{ include "kube-queue.celIsNot" $kinds }} || (
+        {{- $own | nindent 8 }})
+    message: job-extensions changes only the fields of a job that hold or release it
+    reason: Forbidden
+  {{- end }}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: kube-queue-job-extensions
+  labels:
+    {{- include "kube-queue.labels" . | nindent 4 }}
+spec:
+  policyName: kube-queue-job-extensions
+  validationActions: [Deny]
+{{- end -}}
+
+{{/* list ROOT NAMES: names of kinds by the fields that job-extensions sets in them. */}}
+{{- define "kube-queue.sameOwn" -}}
+{{- $same := dict -}}
+{{- $names := index . 1 -}}
+{{- range include "kube-queue.kinds" (index . 0) | fromJsonArray -}}
+{{- if include "kube-queue.named" (list . $names) -}}
+{{- $_ := set $same .fence.own (append (get $same .fence.own | default list) .kind) -}}
+{{- end -}}
+{{- end -}}
+{{- $same | toJson -}}
+{{- end -}}

@@ -1,0 +1,601 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/ptr"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+)
+
+func fenceTests() []kindTest {
+	return []kindTest{
+		{"no new job runs in a managed namespace", noNewJobRuns},
+		{"a waiting job of a managed namespace does not run", noWaitingJobRuns},
+		{"a released job of a managed namespace does not grow", noReleasedJobGrows},
+		{"no job of a managed namespace leaves its pods", noJobLeavesItsPods},
+		{"an operator takes care of the parts of queued jobs", partsOfJobs},
+		{"damage is not refused by the fence", damagedInManagedNamespace},
+	}
+}
+
+// fenced is a managed namespace with the users who work in it.
+type fenced struct {
+	namespace string
+	// tenant may do everything with jobs. privileged may bypass the queue too. admin is an
+	// administrator of the cluster. queue is job-extensions.
+	tenant, privileged, admin, queue dynamic.ResourceInterface
+}
+
+// fencedNamespace creates a managed namespace.
+func fencedNamespace(t *testing.T, kind heldKind) fenced {
+	t.Helper()
+	f := fenced{namespace: managedNamespace(t)}
+	resource := kind.resource.Resource
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "tenant"}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{kind.Group}, Resources: []string{resource, resource + "/scale", resource + "/status"}, Verbs: []string{"*"}}}}
+	if _, err := core(t).RbacV1().Roles(f.namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	bind := func(name, roleKind, role string, users ...string) {
+		t.Helper()
+		binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: roleKind, Name: role}}
+		for _, user := range users {
+			binding.Subjects = append(binding.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user})
+		}
+		if _, err := core(t).RbacV1().RoleBindings(f.namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bind("tenant", "Role", "tenant", "tenant", "privileged")
+	bind("bypass", "ClusterRole", "kube-queue-bypass", "privileged")
+	f.tenant, f.privileged = f.as(t, kind, "tenant"), f.as(t, kind, "privileged")
+	f.admin = objects(t).Resource(kind.resource).Namespace(f.namespace)
+	queue, err := dynamic.NewForConfig(program(t, "job-extensions"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.queue = queue.Resource(kind.resource).Namespace(f.namespace)
+	eventually(t, "the rights of "+f.namespace, func(ctx context.Context) error {
+		for _, user := range []string{"tenant", "privileged"} {
+			if !may(ctx, t, user, f.namespace, "create", kind.Group+"/"+resource) {
+				return fmt.Errorf("%s may not create %s", user, resource)
+			}
+		}
+		if !may(ctx, t, "privileged", f.namespace, "bypass", "scheduling.x-k8s.io/queueunits") {
+			return errors.New("privileged may not bypass the queue")
+		}
+		return nil
+	})
+	return f
+}
+
+func (f fenced) as(t *testing.T, kind heldKind, user string) dynamic.ResourceInterface {
+	t.Helper()
+	client, err := dynamic.NewForConfig(cluster.ConfigAs(user))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client.Resource(kind.resource).Namespace(f.namespace)
+}
+
+// fenceSays begins each message of the fence.
+const fenceSays = "namespace is managed by kube-queue: "
+
+// refused checks that the fence refused a request, with advice.
+func refused(t *testing.T, err error, says string) {
+	t.Helper()
+	switch {
+	case err == nil:
+		t.Errorf("not refused; want %q", says)
+	case !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), fenceSays) || !strings.Contains(err.Error(), says):
+		t.Errorf("refused with %v, want %q", err, says)
+	}
+}
+
+func allowed(t *testing.T, what string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+const bypass = `{metadata: {annotations: {kube-queue/bypass: "true"}}}`
+
+func noNewJobRuns(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
+	f := fencedNamespace(t, kind)
+	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	type test struct {
+		name    string
+		merged  []string
+		refused string // empty: it is held
+	}
+	tests := []test{
+		{"unmarked", nil, ""},
+		{"marked false", []string{`{metadata: {annotations: {scheduling.x-k8s.io/suspend: "false"}}}`, kind.suspend("false")}, ""},
+		{"a copy of a released job", []string{`{metadata: {annotations: {scheduling.x-k8s.io/suspend: "false", kube-queue/released: "1"}}}`, kind.suspend("false")}, ""},
+		{"with the annotation of managed namespaces", []string{`{metadata: {annotations: {kube-queue/managed: "false", kube-queue/not-part-of: x}}}`}, ""},
+		{"owned by a ConfigMap", []string{ownedBy("v1", "ConfigMap", "true")}, ""},
+		{"owned by a queued kind", []string{ownedBy("jobset.x-k8s.io/v1alpha2", "JobSet", "true")}, ""},
+		{"owned by a RayService", []string{ownedBy("ray.io/v1", "RayService", "true")}, ""},
+		{"owned by a Trial of Katib", []string{ownedBy("kubeflow.org/v1beta1", "Trial", "true")}, ""},
+		{"of another queue", []string{`{metadata: {labels: {kueue.x-k8s.io/queue-name: x}}}`}, "kueue.x-k8s.io/queue-name assigns the"},
+		{"of another queue, with an empty name", []string{`{metadata: {labels: {kueue.x-k8s.io/queue-name: ""}}}`}, "kueue.x-k8s.io/queue-name assigns the"},
+		{"with a bypass", []string{bypass}, `requires the verb "bypass"`},
+		{"with an orphan finalizer", []string{`{metadata: {finalizers: [orphan]}}`}, "finalizer orphan would keep the pods"},
+	}
+	if kind.manager != "" {
+		tests = append(tests, test{"of another controller", []string{kind.field("managedBy", "kueue.x-k8s.io/multikueue")}, "only kube-queue starts a"})
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			for user, jobs := range map[string]dynamic.ResourceInterface{"tenant": f.tenant, "administrator": f.admin} {
+				created, err := jobs.Create(t.Context(), kind.job(t, test.merged...), dryRun)
+				switch {
+				case test.refused != "" && test.name == "with a bypass" && user == "administrator":
+					allowed(t, "cluster-admin has every verb", err)
+				case test.refused != "":
+					refused(t, err, test.refused)
+				case err != nil:
+					t.Errorf("%s: %v", user, err)
+				default:
+					kind.wantSuspended(t, created, true)
+					wantQueued(t, created, true)
+					annotations := created.GetAnnotations()
+					if _, copied := annotations["kube-queue/released"]; copied {
+						t.Error("the annotation of another release was kept")
+					}
+					if owner := metav1.GetControllerOf(created); owner != nil && annotations["kube-queue/not-part-of"] != string(owner.UID) {
+						t.Errorf("job-extensions would take it for a part of %s %s: %v", owner.Kind, owner.Name, annotations)
+					}
+				}
+			}
+		})
+	}
+	job, err := f.privileged.Create(t.Context(), kind.job(t, bypass), dryRun)
+	allowed(t, "a bypass with the right to it", err)
+	if err == nil {
+		kind.wantSuspended(t, job, false)
+	}
+}
+
+func noWaitingJobRuns(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
+	f := fencedNamespace(t, kind)
+	held := create(t, f.tenant, kind.job(t))
+	kind.wantSuspended(t, held, true)
+	dryRun := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
+	for _, test := range []struct {
+		name, patch, refused string // refused is empty: it stays held
+	}{
+		{"unsuspended", kind.suspend("false"), ""},
+		{"without its suspend field", kind.suspend("null"), ""},
+		{"without its annotations", `{metadata: {annotations: null}}`, ""},
+		{"without its annotations and suspend field", `{metadata: {annotations: null}, ` + strings.TrimPrefix(kind.suspend("null"), "{"), ""},
+		{"marked false", `{metadata: {annotations: {scheduling.x-k8s.io/suspend: "false"}}}`, `keeps the annotation scheduling.x-k8s.io/suspend "true"`},
+		{"marked false and unsuspended", `{metadata: {annotations: {scheduling.x-k8s.io/suspend: "false"}}, ` + strings.TrimPrefix(kind.suspend("false"), "{"), `keeps the annotation`},
+		{"given to another queue", `{metadata: {labels: {kueue.x-k8s.io/queue-name: x}}}`, "assigns the"},
+		{"given to another queue and unsuspended", `{metadata: {labels: {kueue.x-k8s.io/queue-name: x}}, ` + strings.TrimPrefix(kind.suspend("false"), "{"), "assigns the"},
+		{"given to a controller", ownedBy("v1", "ConfigMap", "true"), "controller of a"},
+		{"with a bypass", bypass, `requires the verb "bypass"`},
+		{"with a bypass and unsuspended", `{metadata: {annotations: {kube-queue/bypass: "true"}}, ` + strings.TrimPrefix(kind.suspend("false"), "{"), `requires the verb "bypass"`},
+		{"with an orphan finalizer", `{metadata: {finalizers: [orphan]}}`, "finalizer orphan"},
+		{"labelled", `{metadata: {labels: {a: b}}}`, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			patched, err := f.tenant.Patch(t.Context(), "held", types.MergePatchType, toJSON(t, test.patch), dryRun)
+			if test.refused != "" {
+				refused(t, err, test.refused)
+				return
+			}
+			allowed(t, test.name, err)
+			if err == nil {
+				kind.wantSuspended(t, patched, true)
+				wantQueued(t, patched, true)
+			}
+		})
+	}
+	t.Run("replaced by its manifest", func(t *testing.T) {
+		var replaced *unstructured.Unstructured
+		eventually(t, "replaced", func(ctx context.Context) error { // the Job controller writes too
+			now, err := f.tenant.Get(ctx, "held", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			again := kind.job(t)
+			again.SetResourceVersion(now.GetResourceVersion())
+			if kind.Native { // the API server adds a selector and labels, which cannot change
+				again = now.DeepCopy()
+				again.SetAnnotations(nil)
+				unstructured.RemoveNestedField(again.Object, "spec", "suspend")
+			}
+			replaced, err = f.tenant.Update(ctx, again, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		})
+		kind.wantSuspended(t, replaced, true)
+		wantQueued(t, replaced, true)
+	})
+	t.Run("with the right to a bypass", func(t *testing.T) {
+		patched, err := f.privileged.Patch(t.Context(), "held", types.MergePatchType,
+			toJSON(t, `{metadata: {annotations: {kube-queue/bypass: "true", scheduling.x-k8s.io/suspend: "false"}}, `+strings.TrimPrefix(kind.suspend("false"), "{")), dryRun)
+		allowed(t, "bypass", err)
+		if err == nil {
+			kind.wantSuspended(t, patched, false)
+		}
+	})
+	t.Run("resumed after it was suspended by hand", func(t *testing.T) {
+		kind.release(t, f.queue)
+		suspended, err := f.tenant.Patch(t.Context(), "held", types.MergePatchType, toJSON(t, kind.suspend("true")), metav1.PatchOptions{})
+		allowed(t, "suspend", err)
+		kind.wantSuspended(t, suspended, true)
+		resumed, err := f.tenant.Patch(t.Context(), "held", types.MergePatchType, toJSON(t, kind.suspend("false")), metav1.PatchOptions{})
+		allowed(t, "resume", err)
+		kind.wantSuspended(t, resumed, true)
+		wantQueued(t, resumed, true)
+	})
+}
+
+// change is a patch of a released job. A JSON patch is a list.
+type change struct {
+	name, patch string
+	refused     bool
+}
+
+// changes are what users might do to a released job of the kind.
+func changes(kind heldKind) []change {
+	all := []change{
+		{"a label", `{metadata: {labels: {a: b}}}`, false},
+		{"an annotation", `{metadata: {annotations: {a: b}}}`, false},
+		{"no annotation", `{metadata: {annotations: null}}`, false},
+		{"suspended by hand", kind.suspend("true"), false},
+	}
+	replicas := func(field, role, added string, elastic bool) []change {
+		at := func(value string) string { return nested([]string{"spec", field}, value) }
+		return []change{
+			{"more " + role, at(`{` + role + `: {replicas: 90}}`), !elastic},
+			{"fewer " + role, at(`{` + role + `: {replicas: 0}}`), false},
+			{"larger " + role, `[{op: add, path: /spec/` + field + `/` + role + `/template/spec/containers/0/resources, value: {requests: {cpu: "64"}}}]`, true},
+			{"another role", at(`{` + added + `: {replicas: 1, template: {spec: {containers: [{name: tensorflow, image: i}]}}}}`), true},
+		}
+	}
+	switch kind.Kind.Kind {
+	case "Job":
+		all = append(all,
+			change{"more pods", `{spec: {parallelism: 80}}`, true},
+			change{"fewer pods", `{spec: {parallelism: 0}}`, false},
+			change{"a deadline", `{spec: {activeDeadlineSeconds: 100}}`, false})
+	case "TFJob":
+		all = append(all, replicas("tfReplicaSpecs", "Worker", "PS", false)...)
+	case "PyTorchJob":
+		all = append(all, replicas("pytorchReplicaSpecs", "Worker", "Other", false)...)
+		all = append(all, change{"an elastic policy", `{spec: {elasticPolicy: {minReplicas: 1, maxReplicas: 90}}}`, true})
+	case "XGBoostJob":
+		all = append(all, replicas("xgbReplicaSpecs", "Worker", "Other", false)...)
+	case "PaddleJob":
+		all = append(all, replicas("paddleReplicaSpecs", "Worker", "Other", false)...)
+	case "JAXJob":
+		all = append(all, replicas("jaxReplicaSpecs", "Worker", "Other", false)...)
+	case "MPIJob":
+		all = append(all, replicas("mpiReplicaSpecs", "Worker", "Other", false)...)
+	case "RayCluster", "RayJob":
+		cluster := "/spec"
+		if kind.Kind.Kind == "RayJob" {
+			cluster = "/spec/rayClusterSpec"
+		}
+		group := cluster + "/workerGroupSpecs/0"
+		all = append(all,
+			change{"more workers", `[{op: add, path: ` + group + `/replicas, value: 90}, {op: add, path: ` + group + `/maxReplicas, value: 90}]`, true},
+			change{"more workers at least", `[{op: add, path: ` + group + `/minReplicas, value: 90}, {op: add, path: ` + group + `/maxReplicas, value: 90}]`, true},
+			change{"autoscaling", `[{op: add, path: ` + cluster + `/enableInTreeAutoscaling, value: true}]`, true},
+			change{"larger workers", `[{op: add, path: ` + group + `/template/spec/containers/0/resources, value: {requests: {cpu: "64"}}}]`, true},
+			change{"a larger head", `[{op: add, path: ` + cluster + `/headGroupSpec/template/spec/containers/0/resources, value: {requests: {cpu: "64"}}}]`, true},
+			change{"another group", `[{op: copy, from: ` + group + `, path: ` + cluster + `/workerGroupSpecs/-}]`, true},
+			// v1alpha1 has no such field.
+			change{"more hosts", `[{op: add, path: ` + group + `/numOfHosts, value: 8}]`, kind.resource.Version == "v1"})
+	case "SparkApplication":
+		all = append(all,
+			change{"more executors", `{spec: {executor: {instances: 90}}}`, true},
+			change{"a larger driver", `{spec: {driver: {cores: 64}}}`, true},
+			change{"dynamic allocation", `{spec: {dynamicAllocation: {enabled: true, maxExecutors: 90}}}`, true},
+			change{"other settings", `{spec: {sparkConf: {spark.executor.instances: "90"}}}`, true},
+			change{"a time to live", `{spec: {timeToLiveSeconds: 100}}`, false})
+	case "JobSet":
+		all = append(all,
+			change{"more Jobs", `[{op: add, path: /spec/replicatedJobs/0/replicas, value: 90}]`, true},
+			change{"more pods", `[{op: add, path: /spec/replicatedJobs/0/template/spec/parallelism, value: 90}]`, true})
+	case "TrainJob":
+		all = append(all, change{"more nodes", `{spec: {trainer: {numNodes: 90}}}`, true})
+	case "Workflow":
+		all = append(all,
+			change{"another template", `[{op: copy, from: /spec/templates/0, path: /spec/templates/-}]`, true},
+			change{"patches of its pods", `{spec: {podSpecPatch: "containers: []"}}`, true},
+			change{"a shutdown", `{spec: {shutdown: Terminate}}`, false})
+	default:
+		return nil
+	}
+	return all
+}
+
+// try patches the job held with a merge patch or, if the text is a list, a JSON patch.
+func try(t *testing.T, jobs dynamic.ResourceInterface, text string, options metav1.PatchOptions, subresources ...string) (*unstructured.Unstructured, error) {
+	t.Helper()
+	how := types.MergePatchType
+	if strings.HasPrefix(text, "[") {
+		how = types.JSONPatchType
+	}
+	return jobs.Patch(t.Context(), "held", how, toJSON(t, text), options, subresources...)
+}
+
+func noReleasedJobGrows(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
+	f := fencedNamespace(t, kind)
+	large := `{}`
+	if kind.Native { // as many pods as parallelism says
+		large = `{spec: {parallelism: 2, completions: null}}`
+	}
+	create(t, f.tenant, kind.job(t, large))
+	kind.release(t, f.queue)
+	all := changes(kind)
+	if !slices.ContainsFunc(all, func(c change) bool { return c.refused }) {
+		t.Fatalf("no test of how a %s grows", kind.Kind.Kind)
+	}
+	dryRun := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
+	for _, c := range all {
+		t.Run(c.name, func(t *testing.T) {
+			for user, jobs := range map[string]dynamic.ResourceInterface{"tenant": f.tenant, "administrator": f.admin} {
+				_, err := try(t, jobs, c.patch, dryRun)
+				switch {
+				case apierrors.IsInvalid(err): // the CRD does not allow it
+				case c.refused:
+					refused(t, err, "cannot grow or change")
+				default:
+					allowed(t, user, err)
+				}
+			}
+			_, err := try(t, f.queue, c.patch, dryRun)
+			if c.refused && !apierrors.IsInvalid(err) && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "job-extensions changes only")) {
+				t.Errorf("job-extensions may change it: %v", err)
+			}
+		})
+	}
+	_, err := try(t, f.queue, `{metadata: {annotations: {scheduling.x-k8s.io/suspend: "true", scheduling.x-k8s.io/active: "false", kube-queue/released: null}}, `+
+		strings.TrimPrefix(kind.suspend("true"), "{"), dryRun)
+	allowed(t, "an eviction for good", err)
+	_, err = try(t, f.queue, `{metadata: {labels: {a: b}}}`, dryRun)
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("job-extensions may change labels: %v", err)
+	}
+	scaleTests(t, kind, f)
+}
+
+// scaleTests tests the subresource scale.
+func scaleTests(t *testing.T, kind heldKind, f fenced) {
+	t.Helper()
+	dryRun := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
+	scale := func(n int) error {
+		_, err := try(t, f.tenant, fmt.Sprintf(`{spec: {replicas: %d}}`, n), dryRun, "scale")
+		return err
+	}
+	if len(kind.Fence.Scale) == 0 {
+		if err := scale(1); !apierrors.IsNotFound(err) {
+			t.Errorf("the kind has the subresource scale, and no policy fences it in: %v", err)
+		}
+		return
+	}
+	allowed(t, "scaled down", scale(0))
+	// The policy reads jobs from a cache of the API server.
+	eventually(t, "scaling up is refused", func(context.Context) error {
+		if err := scale(90); !apierrors.IsForbidden(err) {
+			return fmt.Errorf("not refused: %v", err)
+		}
+		return nil
+	})
+	refused(t, scale(90), "cannot grow")
+	if kind.Kind.Kind != "PyTorchJob" {
+		return
+	}
+	allowed(t, "delete", f.tenant.Delete(t.Context(), "held", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}))
+	create(t, f.tenant, kind.job(t, `{spec: {elasticPolicy: {minReplicas: 1, maxReplicas: 5}}}`))
+	kind.release(t, f.queue)
+	eventually(t, "an elastic job is scaled within its policy", func(context.Context) error { return scale(5) })
+	refused(t, scale(6), "beyond its elasticPolicy")
+	_, err := try(t, f.tenant, `{spec: {pytorchReplicaSpecs: {Worker: {replicas: 5}}}}`, dryRun)
+	allowed(t, "a larger elastic job", err)
+	_, err = try(t, f.tenant, `{spec: {pytorchReplicaSpecs: {Worker: {replicas: 6}}}}`, dryRun)
+	refused(t, err, "cannot grow")
+}
+
+func noJobLeavesItsPods(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
+	f := fencedNamespace(t, kind)
+	create(t, f.tenant, kind.job(t))
+	kind.release(t, f.queue)
+	dryRun := []string{metav1.DryRunAll}
+	_, err := try(t, f.tenant, `{metadata: {finalizers: [orphan]}}`, metav1.PatchOptions{DryRun: dryRun})
+	refused(t, err, "finalizer orphan")
+	deleted := func(jobs dynamic.ResourceInterface, options metav1.DeleteOptions) error {
+		options.DryRun = dryRun
+		return jobs.Delete(t.Context(), "held", options)
+	}
+	orphan := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)}
+	for _, jobs := range []dynamic.ResourceInterface{f.tenant, f.admin} {
+		refused(t, deleted(jobs, orphan), "must delete its pods too")
+		refused(t, deleted(jobs, metav1.DeleteOptions{OrphanDependents: ptr.To(true)}), "must delete its pods too")
+	}
+	list := metav1.ListOptions{}
+	refused(t, f.tenant.DeleteCollection(t.Context(), orphan, list), "must delete its pods too")
+	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground} {
+		allowed(t, string(policy), deleted(f.tenant, metav1.DeleteOptions{PropagationPolicy: &policy}))
+	}
+	if err := deleted(f.tenant, metav1.DeleteOptions{}); kind.Native {
+		refused(t, err, "without a policy the API deletes a Job and keeps its pods")
+	} else {
+		allowed(t, "without a policy", err)
+	}
+	if kind.Native {
+		allowed(t, "delete", f.tenant.Delete(t.Context(), "held", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}))
+		empty := kind.job(t, `{spec: {completions: 0, parallelism: 0}}`)
+		eventually(t, "a new Job", func(ctx context.Context) error {
+			_, err := f.tenant.Create(ctx, empty, metav1.CreateOptions{})
+			return err
+		})
+		kind.release(t, f.queue)
+		eventually(t, "the Job has ended and leaves its pods", func(context.Context) error { return deleted(f.tenant, metav1.DeleteOptions{}) })
+	}
+	if ended := endedStatus(kind); ended != "" {
+		status := []string{"status"}
+		if kind.Kind.Kind == "Workflow" {
+			status = nil // it has no such subresource
+		}
+		if _, err := try(t, f.admin, ended, metav1.PatchOptions{}, status...); err != nil {
+			t.Fatal(err)
+		}
+		allowed(t, "the ended job leaves its pods", deleted(f.tenant, orphan))
+	}
+}
+
+// endedStatus is a patch of the status with which a job has ended; empty for kinds that never end.
+func endedStatus(kind heldKind) string {
+	const at = "2026-01-01T00:00:00Z"
+	condition := func(name string) string {
+		return `{status: {conditions: [{type: ` + name + `, status: "True", reason: Done, message: done, lastTransitionTime: "` + at + `"}]}}`
+	}
+	switch kind.Kind.Kind {
+	case "Job", "RayCluster": // the Job controller ends a Job
+		return ""
+	case "RayJob":
+		return `{status: {jobDeploymentStatus: Complete, jobStatus: SUCCEEDED}}`
+	case "SparkApplication":
+		return `{status: {applicationState: {state: COMPLETED}, driverInfo: {}}}`
+	case "JobSet":
+		return condition("Completed")
+	case "TrainJob":
+		return condition("Complete")
+	case "Workflow":
+		return `{status: {phase: Succeeded}}`
+	default:
+		return condition("Succeeded")
+	}
+}
+
+// partsOfJobs tests the operators of the kinds that create other jobs.
+func partsOfJobs(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
+	if !kind.Native {
+		return
+	}
+	f := fencedNamespace(t, kind)
+	const operator = "system:serviceaccount:jobset-system:jobset-controller"
+	jobs := f.as(t, kind, operator)
+	grant(t, f.namespace, "Role", "tenant", operator)
+	// The garbage collector deletes objects whose owner does not exist.
+	all := heldKinds(t)
+	sets := all[slices.IndexFunc(all, func(k heldKind) bool { return k.Kind.Kind == "JobSet" })]
+	owner := create(t, objects(t).Resource(sets.resource).Namespace(f.namespace), sets.job(t))
+	part := strings.ReplaceAll(ownedBy("jobset.x-k8s.io/v1alpha2", "JobSet", "true"), "uid: u", "uid: "+string(owner.GetUID()))
+	eventually(t, "the operator creates a part", func(ctx context.Context) error {
+		_, err := jobs.Create(ctx, kind.job(t, part), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	})
+	running := create(t, jobs, kind.job(t, part), metav1.DryRunAll)
+	kind.wantSuspended(t, running, false)
+	wantQueued(t, running, false)
+	for name, merged := range map[string]string{
+		"a part of something that is not queued": ownedBy("example.com/v1", "JobSet", "true"),
+		"a part of the job of another operator":  ownedBy("ray.io/v1", "RayJob", "true"),
+		"no part":                                ownedBy("jobset.x-k8s.io/v1alpha2", "JobSet", "false"),
+	} {
+		job := create(t, jobs, kind.job(t, merged), metav1.DryRunAll)
+		kind.wantSuspended(t, job, true)
+		if t.Failed() {
+			t.Fatal(name)
+		}
+	}
+	create(t, jobs, kind.job(t, part, kind.suspend("true")))
+	dryRun := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
+	_, err := try(t, f.tenant, kind.suspend("false"), dryRun)
+	refused(t, err, "only kube-queue starts a Job")
+	resumed, err := try(t, jobs, kind.suspend("false"), dryRun)
+	allowed(t, "the operator resumes the part", err)
+	if err == nil {
+		kind.wantSuspended(t, resumed, false)
+	}
+}
+
+func grant(t *testing.T, ns, roleKind, role, user string) {
+	t.Helper()
+	_, err := core(t).RbacV1().RoleBindings(ns).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "grant-"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: roleKind, Name: role},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// damagedInManagedNamespace tests that the fence refuses damaged jobs with its own messages only.
+func damagedInManagedNamespace(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
+	if kind.Native {
+		return // the API server cannot even decode it
+	}
+	f := fencedNamespace(t, kind)
+	wantReason := func(what string, err error) {
+		t.Helper()
+		if err != nil && !apierrors.IsInvalid(err) && !strings.Contains(err.Error(), fenceSays) && !strings.Contains(err.Error(), "invalid") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	waiting, released := kind.job(t, `{metadata: {name: waiting}}`), kind.job(t)
+	create(t, f.tenant, waiting)
+	create(t, f.tenant, released)
+	kind.release(t, f.queue)
+	for _, damage := range slices.Concat(damages(kind), fenceDamages(kind)) {
+		for _, name := range []string{"waiting", "held"} {
+			_, err := f.tenant.Patch(t.Context(), name, types.MergePatchType, toJSON(t, damage), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+			wantReason(name+" patched with "+damage, err)
+		}
+		created, err := f.tenant.Create(t.Context(), kind.job(t, damage, `{metadata: {name: damaged}}`), metav1.CreateOptions{})
+		wantReason("created with "+damage, err)
+		if err != nil {
+			continue
+		}
+		sound := kind.job(t, `{metadata: {name: damaged}}`, kind.suspend("false"))
+		sound.SetResourceVersion(created.GetResourceVersion())
+		repaired, err := f.tenant.Update(t.Context(), sound, metav1.UpdateOptions{})
+		wantReason("repaired after "+damage, err)
+		if err == nil && !kind.suspended(repaired) {
+			t.Errorf("created with %s and then repaired, the job runs", damage)
+		}
+		wantReason("deleted with "+damage, f.tenant.Delete(t.Context(), "damaged", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}))
+	}
+}
+
+// fenceDamages are invalid values of the fields that the fence reads.
+func fenceDamages(kind heldKind) []string {
+	var all []string
+	for _, value := range []string{"text", "5", "[]", "[1, a]", "{}", "{a: {b: c}}", "null", "[{}]", "[null]", "{Worker: null}", "{Worker: 5}"} {
+		for _, path := range fencePaths(kind.Fence) {
+			all = append(all, nested(path, value))
+		}
+		all = append(all, "{status: {conditions: "+value+"}}")
+	}
+	return all
+}
+
+func fencePaths(fence framework.Fence) [][]string {
+	paths := slices.Clone(fence.Frozen)
+	for _, groups := range fence.Groups {
+		paths = append(paths, groups.Path)
+	}
+	if len(fence.Ended.Path) > 0 {
+		paths = append(paths, fence.Ended.Path)
+	}
+	return paths
+}
