@@ -1,6 +1,7 @@
 package frameworks
 
 import (
+	"slices"
 	"testing"
 
 	"kube-queue.dev/kube-queue/test/acceptance/kinds"
@@ -41,10 +42,14 @@ func frameworksOf(t *testing.T, operators []clustertest.Operator) []framework {
 	t.Helper()
 	var all []framework
 	for _, operator := range operators {
-		all = append(all, framework{
+		f := framework{
 			name: operator.Name, operator: operator.Name, rows: rowsOf(operator.Name),
 			specimens: fencedToo(specimens(t, func(s kinds.Sample) bool { return operator.Runs(s.Kind) })),
-		})
+		}
+		if slices.ContainsFunc(f.specimens, func(s specimen) bool { return s.kind == autoscaled.kind }) {
+			f.specimens = append(f.specimens, autoscaled)
+		}
+		all = append(all, f)
 	}
 	return all
 }

@@ -81,6 +81,16 @@ func (s *Suite) env(t testing.TB, namespace string) *Env {
 	return l
 }
 
+// As returns a client that acts as the user.
+func (l *Env) As(user string) dynamic.Interface {
+	l.t.Helper()
+	config := l.suite.Config()
+	config.Impersonate.UserName = user
+	client, err := dynamic.NewForConfig(config)
+	Must(l.t, err)
+	return client
+}
+
 // Manage labels the namespace as managed, and waits until new jobs are fenced in.
 func (l *Env) Manage() {
 	l.t.Helper()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -38,6 +39,7 @@ const (
 type namesFlags struct {
 	units, names, rounds, inFlight int
 	keep                           bool
+	pprof                          string
 }
 
 func namesCommand() command {
@@ -49,6 +51,7 @@ func namesCommand() command {
 			flags.IntVar(&f.names, "names", 8, fmt.Sprintf("`NUMBER` of resources of a unit, at most %d", bounds.Resources-1))
 			flags.IntVar(&f.rounds, "rounds", 10, "`NUMBER` of times that the units are created and deleted")
 			flags.IntVar(&f.inFlight, "in-flight", 32, "`NUMBER` of concurrent requests")
+			flags.StringVar(&f.pprof, "pprof", "", "`DIR` for heap profiles of both programs, before and after")
 			flags.BoolVar(&f.keep, "keep", false, "keep the logs of the cluster and the programs and print their folder")
 			return f.measure
 		},
@@ -104,6 +107,9 @@ func (n *namesRun) measure(ctx context.Context) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := n.profile(ctx, "before"); err != nil {
+		return nil, err
+	}
 	shown, err := n.whileOthersAreShown(ctx, n.play)
 	if err != nil {
 		return nil, err
@@ -111,6 +117,9 @@ func (n *namesRun) measure(ctx context.Context) (*report.Report, error) {
 	figures.Section("other units meanwhile").Add("shown in the status of the tree", float64(shown), "", report.AtLeast(1))
 	after, err := n.waitUntilForgotten(ctx, before)
 	if err != nil {
+		return nil, err
+	}
+	if err := n.profile(ctx, "after"); err != nil {
 		return nil, err
 	}
 	for i, program := range n.programs {
@@ -164,6 +173,19 @@ func (n *namesRun) heaps(ctx context.Context) ([]int64, error) {
 		}
 	}
 	return heaps, nil
+}
+
+// profile writes a heap profile of each program if profiles are wanted.
+func (n *namesRun) profile(ctx context.Context, when string) error {
+	if n.pprof == "" {
+		return nil
+	}
+	for _, program := range n.programs {
+		if err := program.HeapProfile(ctx, filepath.Join(n.pprof, program.Name+".names."+when+".pprof")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // play creates and deletes the units in rounds. A round is over when the tree shows none of them.

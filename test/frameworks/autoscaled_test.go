@@ -1,0 +1,110 @@
+package frameworks
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/test/harness"
+)
+
+// autoscaled is a RayCluster behind the fence whose workers Ray's autoscaler adds and removes.
+var autoscaled = specimen{
+	kind: "RayCluster", resource: harness.RayClusters, extension: "raycluster", name: "autoscaled",
+	total: `{cpu: 4}`, fenced: true,
+	test: (*story).taleOfAutoscaling,
+}
+
+const autoscaledCluster = `apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: scaled}
+spec:
+  suspend: true
+  rayVersion: 2.52.0
+  enableInTreeAutoscaling: true
+  headGroupSpec:
+    rayStartParams: {}
+    template: {spec: {containers: [{name: head, image: rayproject/ray:2.52.0, resources: {requests: {cpu: 500m}}}]}}
+  workerGroupSpecs:
+  - groupName: small
+    replicas: 1
+    minReplicas: 1
+    maxReplicas: 3
+    rayStartParams: {}
+    template: {spec: {containers: [{name: worker, image: rayproject/ray:2.52.0, resources: {requests: {cpu: 500m}}}]}}
+`
+
+// taleOfAutoscaling scales a cluster as its autoscaler does, which runs in the head pod with the
+// ServiceAccount that the operator creates for it.
+func (s *story) taleOfAutoscaling() {
+	s.Apply(autoscaledCluster)
+	s.WaitForPhase(s.kind, "scaled", v1alpha1.PhaseRunning)
+	s.waitForWorkers(1)
+	s.waitForUsed("1500m") // the head, the autoscaler in it, and a worker
+	autoscaler := s.As("system:serviceaccount:" + s.Namespace + ":scaled").Resource(s.resource).Namespace(s.Namespace)
+	scale := func(patch string) error {
+		_, err := autoscaler.Patch(s.t.Context(), "scaled", types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
+		return err
+	}
+	const group = "/spec/workerGroupSpecs/0/"
+	harness.Must(s.t, scale(`[{"op": "replace", "path": "`+group+`replicas", "value": 3}]`))
+	s.waitForWorkers(3)
+	s.waitForUsed("2500m")
+	workers := s.workers()
+	harness.Must(s.t, scale(fmt.Sprintf(`[{"op": "replace", "path": "%sreplicas", "value": 2}, {"op": "add", "path": "%sscaleStrategy", "value": {"workersToDelete": ["%s"]}}]`, group, group, workers[0])))
+	s.waitForWorkers(2)
+	s.waitForUsed("2")
+	harness.Must(s.t, scale(`[{"op": "replace", "path": "`+group+`scaleStrategy", "value": {"workersToDelete": []}}]`))
+	for what, patch := range map[string]string{
+		"more workers than it may have": `[{"op": "replace", "path": "` + group + `replicas", "value": 4}]`,
+		"another limit":                 `[{"op": "replace", "path": "` + group + `maxReplicas", "value": 4}]`,
+		"larger workers":                `[{"op": "replace", "path": "` + group + `template/spec/containers/0/resources/requests/cpu", "value": "2"}]`,
+	} {
+		if err := scale(patch); !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+			s.t.Errorf("%s: want it refused, not %v", what, err)
+		}
+	}
+	s.request("scaled", background)
+	s.expectFree()
+}
+
+// workers returns the names of the cluster's workers that are not being deleted.
+func (s *story) workers() (names []string) {
+	for _, pod := range s.Pods("scaled") {
+		if pod.Labels["ray.io/node-type"] == "worker" && pod.DeletionTimestamp == nil {
+			names = append(names, pod.Name)
+		}
+	}
+	return names
+}
+
+func (s *story) waitForWorkers(n int) {
+	s.t.Helper()
+	harness.Eventually(s.t, time.Minute, fmt.Sprintf("the cluster has %d workers", n), func() (bool, string) {
+		workers := s.workers()
+		return len(workers) == n, fmt.Sprint(workers)
+	})
+}
+
+// waitForUsed waits until the status of the tree shows that the story uses so many CPUs.
+func (s *story) waitForUsed(cpu string) {
+	s.t.Helper()
+	want := resource.MustParse(cpu)
+	harness.Eventually(s.t, 30*time.Second, cpu+" CPUs are used", func() (bool, string) {
+		tree, err := s.Queue.QuotaV1beta1().ElasticQuotaTrees(quotav1beta1.TreeNamespace).Get(s.t.Context(), "elasticquotatree", metav1.GetOptions{})
+		harness.Must(s.t, err)
+		for _, node := range tree.Status.Nodes {
+			if used := node.Used[corev1.ResourceCPU]; node.Path == "root/"+s.namespace() {
+				return used.Cmp(want) == 0, used.String()
+			}
+		}
+		return false, "no such node"
+	})
+}
