@@ -1,8 +1,6 @@
 package scheduler
 
 import (
-	"maps"
-
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
@@ -39,6 +37,9 @@ func (s *Scheduler) Forget(used resources.IDs) {
 		forgetter.Forget(used, func(node quota.NodeID) bool { return s.queueAt[node] != nil })
 		s.tournament.forget(used)
 	}
+	if len(s.freed) == 0 {
+		s.freed, s.isFreed = nil, map[quota.Space]bool{}
+	}
 }
 
 // forget forgets what items requested of resources that none requests any more.
@@ -53,5 +54,14 @@ func (c *tournament) forget(used resources.IDs) {
 }
 
 func (b *branch) forget(used resources.IDs) {
-	maps.DeleteFunc(b.most, func(id resources.ID, _ int64) bool { return !used.Has(id) })
+	var kept map[resources.ID]int64 // a map never shrinks
+	for id, most := range b.most {
+		if used.Has(id) {
+			if kept == nil {
+				kept = map[resources.ID]int64{}
+			}
+			kept[id] = most
+		}
+	}
+	b.most = kept
 }

@@ -27,7 +27,8 @@ const namesHelp = `
 Runs both programs. In one namespace, units that request resources with the longest names that
 are allowed, each name only once, are created and deleted again, several times. Meanwhile units of
 another namespace come and go, and the status of the quota tree must show each of them. At the end,
-the memory that the programs use must be what it was before.`
+the memory that the programs use must be what it was before, which is measured after as many units
+with ordinary names have come and gone: tables of Go programs keep their size.`
 
 // The namespaces of the run, which are groups of the quota tree.
 const (
@@ -79,8 +80,9 @@ type namesRun struct {
 	queue    versioned.Interface
 	progress io.Writer
 	programs []*rig.Program
-	// patience is how long the programs may take to forget.
-	patience time.Duration
+	// patience is how long the programs may take to forget, and rest how long they are given to free what
+	// they need for a short time only.
+	patience, rest time.Duration
 }
 
 func (f *namesFlags) prepare(r *rig.Rig, progress io.Writer) (*namesRun, error) {
@@ -88,7 +90,7 @@ func (f *namesFlags) prepare(r *rig.Rig, progress io.Writer) (*namesRun, error) 
 	config.QPS = -1
 	queue, err := versioned.NewForConfig(config)
 	// The controller forgets every 5 minutes.
-	return &namesRun{namesFlags: f, rig: r, queue: queue, progress: progress, patience: 6 * time.Minute}, err
+	return &namesRun{namesFlags: f, rig: r, queue: queue, progress: progress, patience: 6 * time.Minute, rest: time.Minute}, err
 }
 
 func (n *namesRun) measure(ctx context.Context) (*report.Report, error) {
@@ -103,7 +105,14 @@ func (n *namesRun) measure(ctx context.Context) (*report.Report, error) {
 	if err := n.other(ctx, -1, 1); err != nil { // what is only allocated once is not counted
 		return nil, err
 	}
-	before, err := n.heaps(ctx)
+	empty, err := n.heaps(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.round(ctx, "ordinary units", "ordinary", 0); err != nil {
+		return nil, err
+	}
+	before, err := n.least(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -124,6 +133,7 @@ func (n *namesRun) measure(ctx context.Context) (*report.Report, error) {
 	}
 	for i, program := range n.programs {
 		memory := figures.Section("memory of " + program.Name)
+		memory.Add("without units", report.MiB(empty[i]), "MiB", nil)
 		memory.Add("before", report.MiB(before[i]), "MiB", nil)
 		memory.Add("after", report.MiB(after[i]), "MiB", nil)
 		memory.Add("after, of before", float64(after[i])/float64(before[i]), "", report.AtMost(mostLeft))
@@ -188,39 +198,63 @@ func (n *namesRun) profile(ctx context.Context, when string) error {
 	return nil
 }
 
-// play creates and deletes the units in rounds. A round is over when the tree shows none of them.
+// least returns the least memory that the programs use while they rest.
+func (n *namesRun) least(ctx context.Context) (least []int64, err error) {
+	for end := time.Now().Add(n.rest); ; {
+		now, err := n.heaps(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if least == nil {
+			least = now
+		}
+		for i := range least {
+			least[i] = min(least[i], now[i])
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(time.Second):
+		}
+		if time.Now().After(end) {
+			return least, nil
+		}
+	}
+}
+
+// play creates and deletes the units with the long names in rounds.
 func (n *namesRun) play(ctx context.Context) error {
 	for round := range n.rounds {
 		what := fmt.Sprintf("round %d of %d, units", round+1, n.rounds)
-		if err := concurrently(ctx, n.progress, n.inFlight, what, n.units, func(ctx context.Context, i int) error {
-			return n.create(ctx, round, i)
-		}); err != nil {
-			return err
-		}
-		if err := n.waitForTree(ctx, "units are admitted", func(jobs map[string]int32) bool { return jobs["root/naming"] == int32(n.units) }); err != nil {
-			return err
-		}
-		if err := concurrently(ctx, n.progress, n.inFlight, what+" deleted", n.units, func(ctx context.Context, i int) error {
-			return n.queue.SchedulingV1alpha1().QueueUnits(namingNamespace).Delete(ctx, unitName(round, i), metav1.DeleteOptions{})
-		}); err != nil {
-			return err
-		}
-		if err := n.waitForTree(ctx, "units are gone", func(jobs map[string]int32) bool { return jobs["root/naming"] == 0 }); err != nil {
+		if err := n.round(ctx, what, fmt.Sprint(round), n.names); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func unitName(round, i int) string { return fmt.Sprintf("unit-%02d-%05d", round, i) }
-
-// create creates a unit whose resources have names of their own, as long as they may be.
-func (n *namesRun) create(ctx context.Context, round, i int) error {
-	list := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m")}
-	for j := range n.names {
-		list[corev1.ResourceName(longName(fmt.Sprintf("%d-%d-%d", round, i, j)))] = resource.MustParse("1")
+// round creates units and deletes them. It is over when the tree shows none of them. Their names, and
+// those of so many resources that each requests, contain the name of the round.
+func (n *namesRun) round(ctx context.Context, what, round string, names int) error {
+	unit := func(i int) string { return fmt.Sprintf("unit-%s-%05d", round, i) }
+	if err := concurrently(ctx, n.progress, n.inFlight, what, n.units, func(ctx context.Context, i int) error {
+		list := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m")}
+		for j := range names {
+			list[corev1.ResourceName(longName(fmt.Sprintf("%s-%d-%d", round, i, j)))] = resource.MustParse("1")
+		}
+		return n.createUnit(ctx, namingNamespace, unit(i), list)
+	}); err != nil {
+		return err
 	}
-	return n.createUnit(ctx, namingNamespace, unitName(round, i), list)
+	if err := n.waitForTree(ctx, "units are admitted", func(jobs map[string]int32) bool { return jobs["root/naming"] == int32(n.units) }); err != nil {
+		return err
+	}
+	if err := concurrently(ctx, n.progress, n.inFlight, what+" deleted", n.units, func(ctx context.Context, i int) error {
+		return n.queue.SchedulingV1alpha1().QueueUnits(namingNamespace).Delete(ctx, unit(i), metav1.DeleteOptions{})
+	}); err != nil {
+		return err
+	}
+	return n.waitForTree(ctx, "units are gone", func(jobs map[string]int32) bool { return jobs["root/naming"] == 0 })
 }
 
 // longName returns a name of a resource that is as long as it may be and ends with the text.

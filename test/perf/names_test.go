@@ -25,15 +25,15 @@ func TestRunNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run.patience = time.Minute
+	run.patience, run.rest = time.Minute, time.Second
 	figures, err := run.measure(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	expect(t, figures, "units", "names of resources", 2520)
 	positive(t, figures, "other units meanwhile", "shown in the status of the tree")
-	positive(t, figures, "memory of "+rig.Controller, "before", "after")
-	positive(t, figures, "memory of "+rig.Extensions, "before", "after")
+	positive(t, figures, "memory of "+rig.Controller, "without units", "before", "after")
+	positive(t, figures, "memory of "+rig.Extensions, "without units", "before", "after")
 }
 
 func TestNamesRejectsWrongFlags(t *testing.T) {
