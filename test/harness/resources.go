@@ -10,12 +10,14 @@ import (
 var (
 	Jobs              = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 	TFJobs            = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "tfjobs"}
+	PyTorchJobs       = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "pytorchjobs"}
 	SparkApplications = schema.GroupVersionResource{Group: "sparkoperator.k8s.io", Version: "v1beta2", Resource: "sparkapplications"}
 	RayJobs           = schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayjobs"}
 	RayClusters       = schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayclusters"}
 	Workflows         = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "workflows"}
 
-	Pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	Pods       = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	ConfigMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
 	ResourceQuotas = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
 	LimitRanges    = schema.GroupVersionResource{Version: "v1", Resource: "limitranges"}

@@ -13,7 +13,7 @@ import (
 // resources of the kinds that these tests use.
 var resources = map[string]schema.GroupVersionResource{
 	"Job": harness.Jobs, "TFJob": harness.TFJobs, "RayJob": harness.RayJobs, "SparkApplication": harness.SparkApplications,
-	"RayCluster": harness.RayClusters, "PyTorchJob": {Group: "kubeflow.org", Version: "v1", Resource: "pytorchjobs"},
+	"RayCluster": harness.RayClusters, "PyTorchJob": harness.PyTorchJobs,
 }
 
 // container has the resources of a container as in a manifest, or "".
