@@ -27,6 +27,7 @@ func fenceTests() []kindTest {
 		{"no job of a managed namespace leaves its pods", noJobLeavesItsPods},
 		{"an operator takes care of the parts of queued jobs", partsOfJobs},
 		{"damage is not refused by the fence", damagedInManagedNamespace},
+		{"the fence has few enough costs for large jobs", costsOfLargeJobs},
 	}
 }
 

@@ -36,7 +36,7 @@ type heldKind struct {
 }
 
 // heldKinds returns each kind in each version. Kinds that replace another are last.
-func heldKinds(t *testing.T) []heldKind {
+func heldKinds(t testing.TB) []heldKind {
 	t.Helper()
 	samples, err := kinds.All()
 	if err != nil {
@@ -129,7 +129,7 @@ func (k heldKind) isRayJob() bool { return k.resource.Resource == "rayjobs" }
 func (k heldKind) hasRunPolicy() bool { return slices.Equal(k.holder, []string{"spec", "runPolicy"}) }
 
 // job returns the kind's manifest merged with values in YAML.
-func (k heldKind) job(t *testing.T, merged ...string) *unstructured.Unstructured {
+func (k heldKind) job(t testing.TB, merged ...string) *unstructured.Unstructured {
 	t.Helper()
 	job := k.manifest.DeepCopy()
 	for _, text := range merged {

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 // patience is the timeout of waits.
 const patience = time.Minute
 
-func core(t *testing.T) kubernetes.Interface {
+func core(t testing.TB) kubernetes.Interface {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(cluster.Config())
 	if err != nil {
@@ -52,7 +52,7 @@ func core(t *testing.T) kubernetes.Interface {
 	return client
 }
 
-func objects(t *testing.T) dynamic.Interface {
+func objects(t testing.TB) dynamic.Interface {
 	t.Helper()
 	client, err := dynamic.NewForConfig(cluster.Config())
 	if err != nil {
@@ -72,7 +72,7 @@ func unitsAs(t *testing.T, config *rest.Config, ns string) unitclient.QueueUnitI
 }
 
 // namespace creates a namespace for one test.
-func namespace(t *testing.T) string {
+func namespace(t testing.TB) string {
 	t.Helper()
 	created, err := core(t).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "admission-"},
@@ -89,7 +89,7 @@ func namespace(t *testing.T) string {
 }
 
 // eventually waits until check returns nil.
-func eventually(t *testing.T, what string, check func(context.Context) error) {
+func eventually(t testing.TB, what string, check func(context.Context) error) {
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {

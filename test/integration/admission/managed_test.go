@@ -27,14 +27,14 @@ const (
 )
 
 // batchJob is a kind that every API server serves.
-func batchJob(t *testing.T) heldKind {
+func batchJob(t testing.TB) heldKind {
 	t.Helper()
 	all := heldKinds(t)
 	return all[slices.IndexFunc(all, func(k heldKind) bool { return k.Native })]
 }
 
 // managedNamespace creates a managed namespace.
-func managedNamespace(t *testing.T) string {
+func managedNamespace(t testing.TB) string {
 	t.Helper()
 	ns := namespace(t)
 	labelNamespace(t, ns, "true")
@@ -42,7 +42,7 @@ func managedNamespace(t *testing.T) string {
 }
 
 // labelNamespace sets the label and waits until admission uses it.
-func labelNamespace(t *testing.T, ns, value string) {
+func labelNamespace(t testing.TB, ns, value string) {
 	t.Helper()
 	label := []byte(`{"metadata": {"labels": {"` + managedLabel + `": "` + value + `"}}}`)
 	if _, err := core(t).CoreV1().Namespaces().Patch(t.Context(), ns, types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
