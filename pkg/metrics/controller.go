@@ -7,6 +7,7 @@ import (
 
 	kubemetrics "k8s.io/component-base/metrics"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/generated/kinds"
 )
 
@@ -36,6 +37,8 @@ type Controller struct {
 func NewController(r *Registry) *Controller {
 	c := &Controller{registry: r, decision: r.histograms[decisionSeconds].WithLabelValues(), quota: newQuotaCollector(), queues: map[string]bool{}}
 	r.kube.CustomMustRegister(c.quota)
+	// Otherwise the first forged admission would be no increase, and there would be no alert.
+	r.counters[evictions].WithLabelValues(string(wellknown.ReasonNotAdmitted))
 	return c
 }
 

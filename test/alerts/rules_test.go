@@ -122,6 +122,8 @@ const healthy = `
   kube_queue_leader{program="job-extensions", instance="x"} 1x1440
   kube_queue_invariant_violations_total{instance="c1"} 0x1440
   kube_queue_safety_flush_rescues_total{instance="c1"} 0x1440
+  kube_queue_evictions_total{instance="c1", reason="NotAdmitted"} 0x1440
+  kube_queue_evictions_total{instance="c1", reason="Deactivated"} 0+1x1440
   kube_queue_quota_used{node="root", resource="cpu"} 8x1440
   kube_queue_quota_max{node="root", resource="cpu"} 8x1440
   kube_queue_quota_used{node="root", resource="memory"} 8x1440
@@ -186,6 +188,8 @@ var causes = []cause{
 	  kube_queue_leader{program="job-extensions"} 1x60`, 5 * time.Minute, []string{"No kube-queue-controller is active."}, time.Minute},
 	{"KubeQueueJobExtensionsDown", `kube_queue_leader{program="kube-queue-controller"} 1x60`, 5 * time.Minute, []string{"No job-extensions is active."}, time.Minute},
 	{"KubeQueueInvariantViolated", `kube_queue_invariant_violations_total{instance="c"} 0x5 2x60`, 7 * time.Minute, []string{"The log of c lists the quota nodes and units"}, 5 * time.Minute},
+	{"KubeQueueAdmissionForged", `kube_queue_evictions_total{instance="c", reason="NotAdmitted"} 0x5 1x60
+	  kube_queue_evictions_total{instance="c", reason="Deactivated"} 0+1x60`, 7 * time.Minute, []string{"1 units in 15 minutes were admitted by a writer"}, 5 * time.Minute},
 	{"KubeQueueSafetyFlushFoundWork", `kube_queue_safety_flush_rescues_total{instance="c"} 0x5 1x60`, 7 * time.Minute, []string{"flush of c found units that fit"}, 5 * time.Minute},
 	{"KubeQueueQuotaOverMax", `kube_queue_quota_used{node="root/a", resource="cpu"} 9x100
 	  kube_queue_quota_max{node="root/a", resource="cpu"} 8x100

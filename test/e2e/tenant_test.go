@@ -27,8 +27,8 @@ type tenancy struct {
 // attack is a kubectl command by which the tenant tries to run a job without quota.
 type attack struct {
 	name string
-	// args and stdin are of kubectl. JOB stands for a name that no other attack uses, NAMESPACE for the
-	// namespace, UID-x for the UID of the object x, and UNIT-x for the unit of the job x.
+	// args and stdin are of kubectl. In both, JOB is replaced by a name that no other attack uses, NAMESPACE by the
+	// namespace, UID-x by the UID of the object x, and UNIT-x by the unit of the job x.
 	args, stdin string
 	// as is the user, if it is not the tenant.
 	as string
