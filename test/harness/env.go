@@ -104,11 +104,16 @@ func (l *Env) Manage() {
 	})
 }
 
-// EnsureNamespace creates the namespace if it does not exist.
+// EnsureNamespace creates the namespace if it does not exist, and waits for its ServiceAccount
+// default. The API server refuses pods until it exists, and Argo Workflows does not try again.
 func (l *Env) EnsureNamespace(name string) {
 	l.t.Helper()
 	out, err := l.suite.KubectlWith(l.t.Context(), "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+name+"}\n", "apply", "-f", "-")
 	if err != nil {
 		l.t.Fatal(err, out)
 	}
+	Eventually(l.t, time.Minute, "namespace "+name+" has its default ServiceAccount", func() (bool, string) {
+		out, err := l.suite.Kubectl(l.t.Context(), "get", "serviceaccount", "default", "--namespace", name)
+		return err == nil, fmt.Sprint(out, err)
+	})
 }
