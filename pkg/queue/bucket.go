@@ -28,6 +28,8 @@ type bucketEntry struct {
 	// head is the item that determines the position of the shape.
 	head   *Item
 	amount int64
+	// until is when the backoff of the shape ends.
+	until int64
 
 	// weight keeps the treap balanced: it is greater than the weights below the entry.
 	weight      uint64
@@ -59,7 +61,7 @@ func (s *bucket) treap(late bool) **bucketEntry {
 }
 
 func (s *bucket) put(p *bucketEntry, shape *Shape, amount int64, weight uint64) {
-	*p = bucketEntry{shape: shape, bucket: s, head: shape.head(), amount: amount, weight: weight, late: s.queue.late(shape)}
+	*p = bucketEntry{shape: shape, bucket: s, head: shape.head(), amount: amount, until: shape.until(), weight: weight, late: s.queue.late(shape)}
 	s.plant(p)
 }
 
@@ -116,7 +118,7 @@ func (p *bucketEntry) first(room int64) *bucketEntry {
 // ripe returns the entry whose backoff ends first.
 func (p *bucketEntry) ripe() *bucketEntry {
 	switch p.soonest {
-	case p.shape.until:
+	case p.until:
 		return p
 	default:
 		if p.left != nil && p.left.soonest == p.soonest {
@@ -194,7 +196,7 @@ func merge(before, behind *bucketEntry) *bucketEntry {
 
 // sum updates least and soonest.
 func (p *bucketEntry) sum() {
-	p.least, p.soonest = p.amount, p.shape.until
+	p.least, p.soonest = p.amount, p.until
 	for _, below := range [...]*bucketEntry{p.left, p.right} {
 		if below != nil {
 			p.least, p.soonest = min(p.least, below.least), min(p.soonest, below.soonest)

@@ -106,7 +106,7 @@ func (q *Queue) reorder(s *Shape) {
 		q.possible.Set(s)
 	}
 	if q.ready.Has(s) {
-		q.ready.Set(s)
+		q.makeReady(s) // the backoff is that of its first item
 	}
 	q.waitIndex.reorder(s)
 }
@@ -150,7 +150,7 @@ func (q *Queue) SetPolicy(policy Policy) {
 
 // late reports whether the shape is in backoff.
 func (q *Queue) late(s *Shape) bool {
-	return q.Policy == RoundRobin && s.until != 0 && q.waitIndex.now.UnixNano() < s.until
+	return q.Policy == RoundRobin && len(s.refused) > 0 && q.waitIndex.now.UnixNano() < s.until()
 }
 
 func (q *Queue) makeReady(s *Shape) {
@@ -199,7 +199,7 @@ func (q *Queue) Front() *Item {
 
 // Take removes the item from the queue because it was admitted.
 func (q *Queue) Take(item *Item) {
-	item.shape.backoff, item.shape.served = 0, q.waitIndex.now.UnixNano()
+	item.shape.admitted(q.waitIndex.now)
 	q.Remove(item)
 }
 

@@ -1,7 +1,9 @@
 package queue_test
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -23,7 +25,7 @@ func (g *group) Nodes() []quota.NodeID                   { return []quota.NodeID
 func (g *group) Charge(*quota.Charge)                    {}
 func (g *group) Release(*quota.Charge)                   {}
 func (g *group) Spaces(*quota.Charge, func(quota.Space)) {}
-func (g *group) Owed(quota.Demand) bool                  { return false }
+func (g *group) Owed(quota.Demand, quota.Branch) bool    { return false }
 func (g *group) Fits(d quota.Demand) *quota.Refusal {
 	requested, _ := d.Requests.Get(0)
 	if requested <= g.room {
@@ -265,11 +267,32 @@ type litLine struct {
 
 type litShape struct {
 	// may be tried: it is new, or there was room for it since it was refused.
-	may     bool
-	backoff time.Duration
-	until   time.Time
+	may bool
+	// refused are the backoffs by the priority of the item that was refused.
+	refused map[int32]*litRefused
 	// served is when it last got room.
 	served time.Time
+}
+
+type litRefused struct {
+	backoff time.Duration
+	until   time.Time
+}
+
+// late reports whether the first item of the shape is in backoff: it or an item of a greater priority was
+// refused.
+func (l *litLine) late(shape *queue.Shape) bool {
+	if l.policy != queue.RoundRobin {
+		return false
+	}
+	head := slices.MinFunc(shape.Items(), func(a, b *queue.Item) int { return cmp.Compare(b.Priority, a.Priority) })
+	refused := l.shapes[shape].refused
+	for _, priority := range slices.Sorted(maps.Keys(refused)) {
+		if priority >= head.Priority {
+			return l.now.Before(refused[priority].until)
+		}
+	}
+	return false
 }
 
 func (l *litLine) push() {
@@ -278,7 +301,7 @@ func (l *litLine) push() {
 		Priority: int32(rapid.IntRange(0, 3).Draw(l.t, "priority"))}
 	s := l.queue.Push(item, demand(int64(rapid.IntRange(1, 9).Draw(l.t, "amount"))))
 	if l.shapes[s] == nil {
-		l.shapes[s] = &litShape{may: true}
+		l.shapes[s] = &litShape{may: true, refused: map[int32]*litRefused{}}
 	}
 	l.items = append(l.items, item)
 }
@@ -300,9 +323,7 @@ func (l *litLine) free(room int64) {
 
 // first in the queue that fits, those in backoff last.
 func (l *litLine) first() (first *queue.Item) {
-	late := func(i *queue.Item) bool {
-		return l.policy == queue.RoundRobin && l.now.Before(l.shapes[i.Shape()].until)
-	}
+	late := func(i *queue.Item) bool { return l.late(i.Shape()) }
 	for _, i := range l.items {
 		if requested(i.Shape()) > l.room {
 			continue
@@ -323,7 +344,10 @@ func (l *litLine) drain() {
 				l.t.Fatalf("%+v gets the room, want %+v", next, want)
 			}
 			l.room -= requested(shape)
-			l.shapes[shape].backoff, l.shapes[shape].served = 0, l.now
+			l.shapes[shape].served = l.now
+			for _, refused := range l.shapes[shape].refused {
+				refused.backoff = 0
+			}
 			l.remove(next)
 			l.queue.Take(next)
 			continue
@@ -334,8 +358,13 @@ func (l *litLine) drain() {
 		}
 		s.may = false
 		if !s.served.Equal(l.now) {
-			s.backoff = min(max(2*s.backoff, queue.DefaultBackoff().Initial), queue.DefaultBackoff().Max)
-			s.until = l.now.Add(s.backoff)
+			maps.DeleteFunc(s.refused, func(p int32, r *litRefused) bool { return p != next.Priority && !l.now.Before(r.until) })
+			if s.refused[next.Priority] == nil {
+				s.refused[next.Priority] = &litRefused{}
+			}
+			refused := s.refused[next.Priority]
+			refused.backoff = min(max(2*refused.backoff, queue.DefaultBackoff().Initial), queue.DefaultBackoff().Max)
+			refused.until = l.now.Add(refused.backoff)
 		}
 		l.queue.Refuse(shape, l.queue.Group.Fits(shape.Demand), l.now)
 	}

@@ -1,6 +1,8 @@
 package queue
 
 import (
+	"cmp"
+	"slices"
 	"time"
 	"unique"
 
@@ -52,18 +54,28 @@ type Shape struct {
 	items   Heap[*Item]
 	refusal *quota.Refusal
 
-	// backoff is how long the last refusal keeps the shape behind others, and until is its end in
-	// nanoseconds since 1970; 0 if the shape was never refused.
-	backoff time.Duration
-	until   int64
-	late    bool
+	// refused are the backoffs by the priority of the item that was refused, the smallest first.
+	refused []refused
+	// late is whether the shape was in backoff when it became ready.
+	late bool
 	// served is when one of the items was last admitted; 0 if none was.
 	served int64
 
 	possiblePlace, readyPlace int
-	// entry is under the Lack of the refusal. also is under its second Lack, which few have.
+	// entry is under the Lack of the refusal. also are under what else may change the decision, which
+	// few have.
 	entry bucketEntry
-	also  *bucketEntry
+	also  []*bucketEntry
+}
+
+// refused is the backoff of items of a priority. It also keeps back items of a smaller priority, which
+// the refused item is before, but none of a greater one.
+type refused struct {
+	priority int32
+	// backoff is how long the last refusal keeps the items behind others, and until its end in
+	// nanoseconds since 1970.
+	backoff time.Duration
+	until   int64
 }
 
 // Backoff is the backoff of refused shapes with policy RoundRobin. It starts at Initial and doubles
@@ -97,7 +109,7 @@ func (s *Shape) Parked() bool { return s.entry.bucket != nil }
 
 // worthTrying reports whether the shape is parked in a bucket that may have room for it.
 func (s *Shape) worthTrying() bool {
-	return s.Parked() && (s.entry.bucket.open || s.also != nil && s.also.bucket.open)
+	return s.Parked() && (s.entry.bucket.open || slices.ContainsFunc(s.also, func(p *bucketEntry) bool { return p.bucket.open }))
 }
 
 // Refusal returns why the shape does not fit; nil if it has never been refused.
@@ -108,14 +120,45 @@ func (s *Shape) head() *Item {
 	return head
 }
 
-// refuse stores why the shape does not fit and starts its backoff.
+// until returns when the backoff of the first item ends, in nanoseconds since 1970; 0 if neither it nor an
+// item of a greater priority was refused.
+func (s *Shape) until() int64 {
+	priority := s.head().Priority
+	for _, r := range s.refused {
+		if r.priority >= priority {
+			return r.until
+		}
+	}
+	return 0
+}
+
+// Refine replaces the refusal of a parked shape by a newer one. The shape stays parked where it is.
+func (s *Shape) Refine(r *quota.Refusal) { s.refusal = r }
+
+// refuse stores why the shape does not fit and starts the backoff of its first item.
 func (s *Shape) refuse(r *quota.Refusal, now time.Time) {
 	s.refusal = r
 	if s.served != 0 && s.served == now.UnixNano() {
 		return // one of its own items has just taken the room, and no other shape was tried in between
 	}
-	s.backoff = s.queue.waitIndex.backoff.after(s.backoff)
-	s.until = now.Add(s.backoff).UnixNano()
+	priority, last := s.head().Priority, time.Duration(0)
+	s.refused = slices.DeleteFunc(s.refused, func(r refused) bool {
+		if r.priority == priority {
+			last = r.backoff
+		}
+		return r.priority == priority || r.until <= now.UnixNano()
+	})
+	backoff := s.queue.waitIndex.backoff.after(last)
+	at, _ := slices.BinarySearchFunc(s.refused, priority, func(r refused, p int32) int { return cmp.Compare(r.priority, p) })
+	s.refused = slices.Insert(s.refused, at, refused{priority, backoff, now.Add(backoff).UnixNano()})
+}
+
+// admitted resets the backoff because an item was admitted.
+func (s *Shape) admitted(now time.Time) {
+	s.served = now.UnixNano()
+	for i := range s.refused {
+		s.refused[i].backoff = 0
+	}
 }
 
 // Cause returns why the items of the shape wait now.

@@ -10,7 +10,7 @@ import (
 )
 
 // WaitIndex holds the parked shapes of all queues by what they lack, so that freed room wakes only the
-// shapes that it could help. A shape may be parked in two spaces; room in either wakes it. Shapes of
+// shapes that it could help. A shape may be parked in several spaces; room in any of them wakes it. Shapes of
 // one queue wake one at a time in queue order, because the room that one of them takes is not
 // available to the next.
 type WaitIndex struct {
@@ -18,6 +18,8 @@ type WaitIndex struct {
 	backoff Backoff
 	buckets map[quota.Space]*Heap[*bucket]
 	parked  int
+	// bounds are the numbers of spaces by their bound.
+	bounds [quota.Bounds]int
 	// now is the time of the current round of trying.
 	now     time.Time
 	weights uint64
@@ -30,6 +32,9 @@ func NewWaitIndex(room func(quota.Space) int64, backoff Backoff) *WaitIndex {
 	return &WaitIndex{room: room, backoff: backoff, buckets: map[quota.Space]*Heap[*bucket]{}}
 }
 
+// Awaits reports whether a shape is parked in a space of the bound.
+func (l *WaitIndex) Awaits(b quota.Bound) bool { return l.bounds[b] > 0 }
+
 // Begin starts a round of trying and sets the time for backoff.
 func (l *WaitIndex) Begin(now time.Time) { l.now = now }
 
@@ -38,9 +43,10 @@ func (l *WaitIndex) Len() int { return l.parked }
 
 func (l *WaitIndex) park(s *Shape) {
 	l.put(&s.entry, s, s.refusal.Lack)
-	if s.refusal.Also != nil {
-		s.also = &bucketEntry{}
-		l.put(s.also, s, *s.refusal.Also)
+	for _, lack := range s.refusal.Also {
+		p := &bucketEntry{}
+		l.put(p, s, lack)
+		s.also = append(s.also, p)
 	}
 	l.parked++
 }
@@ -72,6 +78,7 @@ func (l *WaitIndex) placed(at *bucket) {
 	if buckets == nil {
 		buckets = NewHeap(func(a, b *bucket) bool { return a.least() < b.least() }, func(s *bucket) *int { return &s.place })
 		l.buckets[at.space] = buckets
+		l.bounds[at.space.Bound]++
 	}
 	buckets.Set(at)
 }
@@ -82,10 +89,10 @@ func (l *WaitIndex) leave(s *Shape) {
 		return
 	}
 	l.remove(&s.entry)
-	if s.also != nil {
-		l.remove(s.also)
-		s.also = nil
+	for _, p := range s.also {
+		l.remove(p)
 	}
+	s.also = nil
 	l.parked--
 }
 
@@ -98,6 +105,7 @@ func (l *WaitIndex) remove(p *bucketEntry) {
 		at.queue.drop(at)
 		if buckets.Len() == 0 {
 			delete(l.buckets, at.space)
+			l.bounds[at.space.Bound]--
 		}
 		return
 	}
@@ -110,12 +118,14 @@ func (l *WaitIndex) reorder(s *Shape) {
 	if !s.Parked() || s.entry.head == s.head() {
 		return
 	}
-	for _, p := range [...]*bucketEntry{&s.entry, s.also} {
-		if p != nil {
-			at, amount, weight := p.bucket, p.amount, p.weight
-			at.remove(p)
-			at.put(p, s, amount, weight)
-		}
+	move := func(p *bucketEntry) {
+		at, amount, weight := p.bucket, p.amount, p.weight
+		at.remove(p)
+		at.put(p, s, amount, weight)
+	}
+	move(&s.entry)
+	for _, p := range s.also {
+		move(p)
 	}
 }
 

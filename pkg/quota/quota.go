@@ -25,6 +25,13 @@ const JobsResource = wellknown.MaxJobsResource
 // NodeID identifies a node of a backend. IDs are dense and start at 0.
 type NodeID int32
 
+// Branch is a competitor for the room of a node: everything at and below one of its children or, if Own
+// is set, only what is charged to the group of the node itself.
+type Branch struct {
+	Node NodeID
+	Own  bool
+}
+
 // Demand is what one unit is admitted with, and at least charged while it holds quota.
 type Demand struct {
 	// Requests is the sum of the requests of all pods of the unit, and 1 of JobsResource.
@@ -57,9 +64,10 @@ type Group interface {
 	Nodes() []NodeID
 	// Fits returns why the demand does not fit now, or nil if it fits.
 	Fits(Demand) *Refusal
-	// Owed reports whether the group would stay within its guarantee with the demand. A group
-	// without a guarantee is owed nothing.
-	Owed(Demand) bool
+	// Owed reports whether the group, which is in the branch, is owed the demand against the siblings
+	// of the branch. A group without a guarantee is owed nothing, and neither is a demand that
+	// requests nothing.
+	Owed(Demand, Branch) bool
 	// Charge adds the charge to what is used, whether it fits or not: after a restart the units
 	// that hold quota must be charged again, and pods are created without asking.
 	Charge(*Charge)
@@ -89,23 +97,32 @@ type Backend interface {
 	// Room returns how much a demand may still use in a space: MaxInt64 if the space has no
 	// limit, negative if more is used than the limit allows.
 	Room(Space) int64
-	// Share returns the share of the node with the demand included.
-	Share(NodeID, Demand) Share
+	// Share returns the share of the branch with the demand included.
+	Share(Branch, Demand) Share
 	// Usage returns the usage of every node, in the order of the backend. The index is the NodeID. The
 	// path of an ID without a node is empty.
 	Usage() []NodeUsage
 }
 
-// Lender is a backend whose groups borrow the unused guarantee of other groups, and that can pause
-// borrowing.
+// Lender is a backend whose groups borrow the unused guarantee of other groups, and that can reserve
+// room for units that are owed it.
 type Lender interface {
 	Backend
-	// Pauses reports whether borrowing may be paused. If not, Pause and Resume are not called.
-	Pauses() bool
-	// Pause forbids further borrowing of the resource below the node until Resume was called as
-	// often as Pause. Resume reports whether borrowing is allowed again.
-	Pause(NodeID, resources.ID)
-	Resume(NodeID, resources.ID) bool
+	// Reserves reports whether room may be reserved. If not, Reserve is not called.
+	Reserves() bool
+	// Reserve adds an amount in base units, which may be negative, to what is reserved of the resource
+	// at the node. Nobody at or below the node may borrow what is reserved.
+	Reserve(NodeID, resources.ID, int64)
+}
+
+// JobLimiter is a backend that limits how many units hold quota below a node to which several groups
+// are charged.
+type JobLimiter interface {
+	Backend
+	// JobsID returns the ID of JobsResource.
+	JobsID() resources.ID
+	// Jobs returns the number of units of the branch that hold quota.
+	Jobs(Branch) int64
 }
 
 // UsageAggregator is a backend that distinguishes more kinds of usage than users have names for.

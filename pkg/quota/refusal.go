@@ -22,12 +22,16 @@ type Refusal struct {
 	// Lack is what must be freed before the unit is worth trying again. It is used only if the
 	// refusal is not Final.
 	Lack Lack
-	// Also is a second Lack that changes the decision once it is freed; nil if there is none.
-	Also *Lack
-	// Owed lists the spaces in which the demand lacks room because others have borrowed what the
-	// group is owed. Borrowing there is paused while the unit waits. It is empty if the unit is
-	// not owed or borrowing is never paused.
-	Owed []Space
+	// Reserved is how much others may not borrow because it is reserved, only for
+	// ReasonBorrowingPaused.
+	Reserved int64
+	// Also lists what else may change the decision once it is freed.
+	Also []Lack
+	// Owed lists the spaces of bound Lending in which the demand lacks room because others have
+	// borrowed what the group is owed. The amounts are to be reserved there while the unit waits. It
+	// is empty if the unit is not owed, if anything else is lacking, or if the backend never
+	// reserves.
+	Owed []Lack
 	// Sentence is the message of a refusal that does not come from the limit of a node.
 	Sentence string
 	// Say returns the message if the backend does not use the messages of Message for its limits;
@@ -80,20 +84,28 @@ func (r *Refusal) Message() string {
 			return fmt.Sprintf("insufficient guaranteed %s in quota %s: requested %s, used %s of min %s by non-preemptible jobs",
 				r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit))
 		}
+		if r.Lack.Bound == FixedMax {
+			return fmt.Sprintf("insufficient %s for non-preemptible jobs in quota %s: requested %s, used %s of %s that is not guaranteed to any quota",
+				r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit))
+		}
 		return fmt.Sprintf("insufficient %s in quota %s: requested %s, used %s of max %s%s",
 			r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit), unqueued)
 	case wellknown.ReasonMaxJobs:
-		return fmt.Sprintf("job limit reached in quota %s: %d jobs hold quota, and %s is %d",
-			r.Node, r.Used, JobsResource, r.Limit)
+		return fmt.Sprintf("job limit reached in quota %s: requested %d job, used %d of %s %d",
+			r.Node, r.Asked, r.Used, JobsResource, r.Limit)
 	case wellknown.ReasonExceedsMaxQuota:
 		return fmt.Sprintf("can never fit in quota %s: requested %s %s, max is %s (used %s); request less or raise the max of the quota",
 			r.Node, format(r.Asked), r.Resource, format(r.Limit), format(r.Used))
 	case wellknown.ReasonExceedsMinQuota:
+		if r.Lack.Bound == FixedMax {
+			return fmt.Sprintf("can never fit in quota %s: a non-preemptible job requested %s %s, and all but %s is guaranteed to quotas; request less, make the job preemptible, or guarantee %s by the min of its quota",
+				r.Node, format(r.Asked), r.Resource, format(r.Limit), r.Resource)
+		}
 		return fmt.Sprintf("can never fit in the guarantee of quota %s: a non-preemptible job requested %s %s, min is %s; request less, make the job preemptible, or raise the min of the quota",
 			r.Node, format(r.Asked), r.Resource, format(r.Limit))
 	case wellknown.ReasonBorrowingPaused:
-		return fmt.Sprintf("borrowing of %s is paused in quota %s until a waiting job gets its guaranteed quota there: requested %s, used %s of max %s",
-			r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit))
+		return fmt.Sprintf("borrowing of %s is paused in quota %s until a waiting job gets its guaranteed quota there: requested %s, used %s and reserved %s of max %s",
+			r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Reserved), format(r.Limit))
 	default:
 		return r.Sentence
 	}

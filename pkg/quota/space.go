@@ -13,13 +13,25 @@ type Bound int8
 const (
 	// Max is the limit on all use at and below the node.
 	Max Bound = iota
-	// Min is the guarantee of the group of the node. Use above it is borrowed.
+	// Min is the guarantee of the node. Use above it is borrowed.
 	Min
-	// FixedMin is the guarantee as the limit on use by non-preemptible units.
+	// OwnMin is the part of the guarantee of a node that is not guaranteed to its children. It bounds
+	// what the group of the node borrows from them.
+	OwnMin
+	// FixedMin is OwnMin as the limit on use by non-preemptible units of the group of the node.
 	FixedMin
-	// Lending bounds further borrowing below the node: it has no room while borrowing is paused
-	// and unlimited room otherwise.
+	// FixedMax is the limit on use by non-preemptible units at and below the node of a resource that
+	// the guarantee of their group does not name. What is guaranteed to the children of the node is
+	// not available to them.
+	FixedMax
+	// Lending bounds borrowing at and below the node: what is reserved is not available. Its room is
+	// unlimited if nothing is reserved.
 	Lending
+	// Borrowers has as much room as there are branches at and below the node that use more than
+	// their guarantee.
+	Borrowers
+	// Bounds is the number of bounds.
+	Bounds
 )
 
 // Space is a bound on a resource at a node. Room is freed in spaces and is lacking in spaces.

@@ -7,6 +7,7 @@ import (
 
 	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 // charge is what is charged, and where.
@@ -233,6 +234,7 @@ func (s *Scheduler) recharge(at **charge, now *charge) {
 		was.group.Release(&was.Charge)
 		s.tournament.used(was.group)
 		was.group.Spaces(&was.Charge, s.wake)
+		s.reviewReservations(was.group, was.Total()) // nobody may borrow any more
 	case was.group != now.group:
 		s.recharge(at, nil)
 		s.recharge(at, now)
@@ -255,17 +257,39 @@ func (s *Scheduler) exchange(was, now *charge) {
 			s.wake(space)
 		}
 	}
-	if !was.Total().Equal(now.Total()) {
+	if was, is := was.Total(), now.Total(); !was.Equal(is) {
 		s.usedMore(now)
+		s.reviewReservations(now.group, was)
 	}
 }
 
 // usedMore processes that a charge was added or replaced.
 func (s *Scheduler) usedMore(c *charge) {
+	total := c.Total()
 	s.tournament.used(c.group)
-	s.tournament.shrunk(c.group, c.Total(), s.unprove)
-	s.reviseClaims(c.group)
+	s.tournament.shrunk(c.group, total, s.unprove)
+	if !c.Demand.Preemptible { // of what no guarantee names, less is left for others
+		s.tournament.under(c.group.Nodes()[len(c.group.Nodes())-1], func(l *queueState) {
+			if !l.tried.Shape().Demand.Preemptible {
+				s.unprove(l)
+			}
+		})
+	}
+	s.wakeBorrowers(c.group, total)
+	s.reviewReservations(c.group, total)
 	s.seeExcess(c)
+}
+
+// wakeBorrowers wakes shapes that are owed what nobody has borrowed so far.
+func (s *Scheduler) wakeBorrowers(group quota.Group, used resources.Vector) {
+	if !s.waitIndex.Awaits(quota.Borrowers) {
+		return
+	}
+	for _, node := range group.Nodes() {
+		for _, a := range used {
+			s.wake(quota.Space{Node: node, Resource: a.ID, Bound: quota.Borrowers})
+		}
+	}
 }
 
 // holdsQuota reports whether the unit holds the quota that it was admitted to.

@@ -13,10 +13,14 @@ func (s *Scheduler) ChargeOf(key string) *quota.Charge {
 	return nil
 }
 
+// Reviews is how often a reservation was asked for again after a charge.
+func (s *Scheduler) Reviews() int { return s.ledger.reviews }
+
 // Stored counts what the core stores.
 type Stored struct {
 	Units, Holders, Strays, Queues, Settings int
-	Shapes, Parked, Claims, Changes, Timers  int
+	Shapes, Parked, Changes, Timers          int
+	Reservations, Reserved, Watches          int
 	Freed, Exceeded, OverQuota, Unwritten    int
 }
 
@@ -28,7 +32,9 @@ func (s *Scheduler) Stored() Stored {
 		Unwritten: len(s.outbox.ready) + len(s.outbox.explanations) + len(s.outbox.impossible) + s.outbox.explaining + s.outbox.urgent}
 	for _, l := range s.queues {
 		l.Shapes(func(*queue.Shape) { stored.Shapes++ })
-		stored.Claims += len(l.claims)
+	}
+	if g := s.ledger; g != nil {
+		stored.Reservations, stored.Reserved, stored.Watches = len(g.holders), len(g.spaces), len(g.watches)
 	}
 	return stored
 }

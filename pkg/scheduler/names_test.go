@@ -19,7 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-func TestTheUnitInFrontIsNamedOnlyInItsNamespace(t *testing.T) {
+func TestTheUnitInFrontIsNotNamed(t *testing.T) {
 	root := leaf("root", cpu("4"))
 	root.Children = []tree.Node{leaf("team", nil, "blue", "red")}
 	w := newWorld(t, scheduler.Options{Policy: queue.Block}, root)
@@ -31,8 +31,8 @@ func TestTheUnitInFrontIsNamedOnlyInItsNamespace(t *testing.T) {
 	w.submit("blue/third", cpu("1"))
 	w.after(2 * time.Second)
 	for key, want := range map[string]string{
-		"red/second": "unit red/front is ahead in queue root-team, and policy Block admits only the front unit",
-		"blue/third": "a unit of another namespace is ahead in queue root-team, and policy Block admits only the front unit",
+		"red/second": "another unit is ahead in queue root-team, and policy Block admits only the front unit",
+		"blue/third": "another unit is ahead in queue root-team, and policy Block admits only the front unit",
 	} {
 		if found := w.writes(key, scheduler.Explain); len(found) != 1 || found[0].Message != want {
 			t.Errorf("unit %s: want the message %q, got %+v", key, want, found)

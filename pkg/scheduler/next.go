@@ -41,13 +41,18 @@ func (s *Scheduler) admit(now time.Time) {
 		s.activate(l)
 	}
 	for {
-		for len(s.freed) > 0 || len(s.unproven) > 0 {
-			s.wakeFreed() // a refusal may end a claim, which allows borrowing again
+		for len(s.freed) > 0 || len(s.unproven) > 0 || s.grown() {
+			s.wakeFreed() // a refusal may end a reservation, which allows borrowing again
 			s.prove(now)
+			s.unproveGrown()
 		}
 		l := s.tournament.next()
 		if l == nil {
 			return
+		}
+		if s.ledger != nil && l.Group.Fits(l.tried.Shape().Demand) != nil {
+			s.unprove(l) // what others were admitted with makes it borrow what is reserved
+			continue
 		}
 		u := s.units[l.tried.Key]
 		s.take(l, u)
@@ -102,18 +107,14 @@ func (s *Scheduler) take(l *queueState, u *unit) {
 	l.Take(&u.item)
 	s.activate(l)
 	if shape.Len() == 0 {
-		s.unclaim(l, shape)
+		s.unreserve(shape)
 	}
 }
 
 func (s *Scheduler) refuse(l *queueState, shape *queue.Shape, refusal *quota.Refusal, now time.Time) {
 	l.Refuse(shape, refusal, now)
 	s.activate(l)
-	if len(refusal.Owed) > 0 {
-		s.claim(l, shape, refusal.Owed)
-	} else {
-		s.unclaim(l, shape)
-	}
+	s.reserveOwed(l, shape, refusal)
 	s.explainer.refused(l, shape, now)
 }
 
@@ -144,19 +145,20 @@ func (s *Scheduler) Flushes() int { return s.flushes }
 func (s *Scheduler) Rescued() int { return s.rescued }
 
 // watchFronts explains again why the units wait that have reached or lost the front of a queue of which
-// only the front unit is tried. Only the front unit of such a queue has claims, because claims of other
-// units would keep room from others without any use. It reports whether claims have changed.
+// only the front unit is tried. Only the front unit of such a queue has a reservation, because those of
+// other units would keep room from others without any use. It reports whether reservations have changed.
 func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
 	queues := s.frontsToCheck
-	if s.lender != nil { // what the front lacks depends on what others use
-		queues = s.blocking
-	}
-	// All new claims come before the removal of others, so that no space becomes free in between.
+	s.frontsToCheck = nil
 	for _, l := range queues {
-		changed = s.claimForFront(l) || changed
+		l.checkFront = false
+	}
+	// All new reservations come before the end of others, so that no room becomes free in between.
+	for _, l := range queues {
+		changed = l.Policy == queue.Block && s.reserveForFront(l) || changed
 	}
 	for _, l := range queues {
-		changed = s.unclaimBehindFront(l) || changed
+		changed = l.Policy == queue.Block && s.unreserveBehindFront(l) || changed
 		var front *unit
 		if item := l.Front(); item != nil {
 			front = s.units[item.Key]
@@ -171,11 +173,6 @@ func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
 		}
 		l.front = front
 	}
-	for _, l := range s.frontsToCheck {
-		l.checkFront = false
-	}
-	clear(s.frontsToCheck)
-	s.frontsToCheck = s.frontsToCheck[:0]
 	return changed
 }
 
@@ -250,7 +247,7 @@ func (s *Scheduler) compose(u *unit, kind Kind, now time.Time) (Write, bool) {
 		}
 		w.Reason, w.Message = why.Reason, why.Message()
 	case Explain:
-		refusal := u.refusal(now)
+		refusal := s.currentRefusal(u, now)
 		if refusal == nil || u.shows(refusal.Cause()) {
 			return Write{}, false
 		}

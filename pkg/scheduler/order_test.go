@@ -11,6 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/quota/tree/oracle"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
@@ -63,6 +64,9 @@ func TestPropertyOrderBetweenGroups(t *testing.T) {
 func TestPropertyBorrowingIsPausedForWhoIsOwed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		root := drawBorrowers(t)
+		if rapid.Bool().Draw(t, "deep tree") {
+			root = drawDeep(t)
+		}
 		w := newWorld(t, scheduler.Options{Policy: rapid.SampledFrom([]queue.Policy{queue.Priority, queue.RoundRobin, queue.Block}).Draw(t, "policy")}, root)
 		w.treeOpts.PauseBorrowing = true
 		w.plant(root)
@@ -173,16 +177,16 @@ func drawBorrowers(t *rapid.T) tree.Node {
 // expectedReleases plays what the core has to do now, by trying all units of all
 // queues again for each release.
 func expectedReleases(w *world) []string {
-	charged := w.charged()
+	o := w.oracle()
 	released := map[string]bool{}
 	var order []string
 	for {
-		best := w.winner(charged, released)
+		best := w.winner(o, released)
 		if best == nil {
 			return order
 		}
-		group, _ := charged.Place(best.Namespace(), best.QuotaName)
-		group.Charge(&quota.Charge{Demand: best.Demand})
+		group, _ := w.tree.Place(best.Namespace(), best.QuotaName)
+		o.Charged = append(o.Charged, oracle.Charged{Path: group.Path(), Charge: quota.Charge{Demand: best.Demand}})
 		released[best.Key] = true
 		order = append(order, best.Key)
 	}
@@ -190,59 +194,86 @@ func expectedReleases(w *world) []string {
 
 // contender is a unit that one branch of a node puts forward.
 type contender struct {
-	unit  *scheduler.Unit
-	group quota.Group
-	node  quota.NodeID
+	unit   *scheduler.Unit
+	group  string
+	branch oracle.Branch
 }
 
 // winner of the whole tree: each group puts its first unit that fits forward, and at
 // each node, from below, one of those of its branches goes on.
-func (w *world) winner(t *tree.Tree, released map[string]bool) *scheduler.Unit {
-	contenders := map[quota.NodeID][]contender{}
-	deepest := 0
-	for _, group := range t.Groups() {
-		if u := w.firstThatFits(group, released); u != nil {
-			node := group.Nodes()[0]
-			contenders[node] = append(contenders[node], contender{u, group, node})
-			deepest = max(deepest, len(group.Nodes()))
+func (w *world) winner(o *oracle.Tree, released map[string]bool) *scheduler.Unit {
+	contenders := map[string][]contender{}
+	var all []contender
+	for _, group := range w.tree.Groups() {
+		if u := w.firstThatFits(o, group, released); u != nil {
+			c := contender{u, group.Path(), oracle.Branch{Path: group.Path(), Own: true}}
+			contenders[group.Path()] = append(contenders[group.Path()], c)
+			all = append(all, c)
 		}
 	}
-	above := map[quota.NodeID]quota.NodeID{}
-	for _, group := range t.Groups() {
-		nodes := group.Nodes()
-		for i := range nodes[1:] {
-			above[nodes[i]] = nodes[i+1]
-		}
-	}
-	// Node IDs are in tree order, so a greater one is never above a smaller one.
-	for node := quota.NodeID(len(t.Usage()) - 1); node >= 0; node-- {
-		at := contenders[node]
+	usage := w.tree.Usage()
+	for i := len(usage) - 1; i >= 0; i-- { // in tree order, a node comes before those below it
+		path := usage[i].Path
+		at := contenders[path]
 		if len(at) == 0 {
 			continue
 		}
+		byJobs := len(at) > 1 && w.lacksOnlyJobs(o, path, all)
 		best := at[0]
 		for _, c := range at[1:] {
-			if w.goesFirst(t, c, best) {
+			if w.goesFirst(o, c, best, byJobs) {
 				best = c
 			}
 		}
-		best.node = node
-		if node == 0 {
+		if i == 0 {
 			return best.unit
 		}
-		contenders[above[node]] = append(contenders[above[node]], best)
+		best.branch = oracle.Branch{Path: path}
+		above := oracle.Chain(path)[1]
+		contenders[above] = append(contenders[above], best)
 	}
 	return nil
 }
 
-func (w *world) goesFirst(t *tree.Tree, a, b contender) bool {
-	if owed, other := a.group.Owed(a.unit.Demand), b.group.Owed(b.unit.Demand); owed != other {
+// lacksOnlyJobs reports whether the limit on the number of units at or above the node will be reached before
+// anything else is lacking to those who compete below it.
+func (w *world) lacksOnlyJobs(o *oracle.Tree, path string, all []contender) bool {
+	jobs := int64(-1)
+	for _, at := range oracle.Chain(path) {
+		if room, limited := o.Room(at, quota.JobsResource); limited && (jobs < 0 || room.Int64() < jobs) {
+			jobs = room.Int64()
+		}
+	}
+	if jobs < 0 {
+		return false
+	}
+	for _, c := range all {
+		if !slices.Contains(oracle.Chain(c.group), path) {
+			continue
+		}
+		for _, a := range c.unit.Demand.Requests {
+			name := w.names.Name(a.ID)
+			for _, at := range oracle.Chain(path) {
+				if room, limited := o.Room(at, name); name != quota.JobsResource && limited && room.Int64() < (jobs+1)*a.Value {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+func (w *world) goesFirst(o *oracle.Tree, a, b contender, byJobs bool) bool {
+	if owed, other := o.IsOwed(a.group, a.unit.Demand, a.branch), o.IsOwed(b.group, b.unit.Demand, b.branch); owed != other && !byJobs {
 		return owed
 	}
-	if rank, other := w.set[a.group.Queue()].Rank, w.set[b.group.Queue()].Rank; rank != other {
+	if rank, other := w.set[w.queueName(a.group)].Rank, w.set[w.queueName(b.group)].Rank; rank != other {
 		return rank > other
 	}
-	if by := t.Share(a.node, a.unit.Demand).Compare(t.Share(b.node, b.unit.Demand)); by != 0 {
+	if jobs, other := o.JobsOf(a.branch), o.JobsOf(b.branch); byJobs && jobs != other {
+		return jobs < other
+	}
+	if by := o.ShareOf(a.branch, a.unit.Demand).Compare(o.ShareOf(b.branch, b.unit.Demand)); by != 0 && !byJobs {
 		return by < 0
 	}
 	if a.unit.Submitted != b.unit.Submitted {
@@ -251,24 +282,33 @@ func (w *world) goesFirst(t *tree.Tree, a, b contender) bool {
 	return a.unit.Key < b.unit.Key
 }
 
+func (w *world) queueName(path string) string {
+	for _, g := range w.tree.Groups() {
+		if g.Path() == path {
+			return g.Queue()
+		}
+	}
+	return ""
+}
+
 // firstThatFits returns the first unit of the queue of the group that fits; with policy Block, the
 // first if it fits.
-func (w *world) firstThatFits(group quota.Group, released map[string]bool) *scheduler.Unit {
+func (w *world) firstThatFits(o *oracle.Tree, group quota.Group, released map[string]bool) *scheduler.Unit {
 	var first *scheduler.Unit
 	for _, u := range w.units {
 		g, refusal := w.tree.Place(u.Namespace(), u.QuotaName)
 		if released[u.Key] || u.Phase != scheduler.Waiting || u.Held != nil || refusal != nil || g.Queue() != group.Queue() {
 			continue
 		}
-		r := group.Fits(u.Demand)
-		if r != nil && (r.Final() || w.policyOf(w.set[group.Queue()]) != queue.Block) {
+		reason := o.Refuses(group.Path(), u.Demand)
+		if reason != "" && (isFinal(reason) || w.policyOf(w.set[group.Queue()]) != queue.Block) {
 			continue
 		}
 		if first == nil || w.before(u, first) {
 			first = u
 		}
 	}
-	if first == nil || group.Fits(first.Demand) != nil {
+	if first == nil || o.Refuses(group.Path(), first.Demand) != "" {
 		return nil
 	}
 	return first

@@ -219,7 +219,7 @@ func TestWhoIsOwedTwoResourcesIsNotStarvedByTurns(t *testing.T) {
 }
 
 func TestAnInnerGroupThatBorrowsOnceTheGroupBelowTookItsMinIsPaused(t *testing.T) {
-	inner := owning("inner", cpu("4"), nil, owning("below", cpu("8"), nil))
+	inner := owning("inner", cpu("4"), nil, owning("below", nil, cpu("8")))
 	inner.Namespaces = []string{"inner"}
 	w := pausing(t, owning("root", nil, cpu("20"), inner, owning("a", cpu("10"), nil), owning("b", nil, nil)))
 	w.submit("b/1", cpu("11"))
@@ -227,6 +227,7 @@ func TestAnInnerGroupThatBorrowsOnceTheGroupBelowTookItsMinIsPaused(t *testing.T
 	w.submit("a/owed", cpu("10"))
 	w.settle()
 	w.submit("below/1", cpu("4"))
+	w.settle()
 	w.submit("inner/1", cpu("3"))
 	w.settle()
 	expectReleased(t, w, "b/1", "below/1")

@@ -3,6 +3,8 @@ package scheduler_test
 import (
 	"fmt"
 	"maps"
+	"math"
+	"math/big"
 	"slices"
 
 	"pgregory.net/rapid"
@@ -10,6 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/quota/tree/oracle"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
@@ -56,8 +59,35 @@ func (w *world) requested(namespace string, isOwner func(pods.Pod) bool) resourc
 // had reports whether a unit may have pods.
 func had(u *scheduler.Unit) bool { return holds(u) || u.Attempts > 0 }
 
+// oracle is the tree in force with all charged to it that the API objects say holds quota, and with what
+// the core has reserved.
+func (w *world) oracle() *oracle.Tree {
+	o := oracle.New(w.names, w.root, big.NewRat(1, 1))
+	o.Reserving = w.treeOpts.PauseBorrowing
+	fresh := w.fresh()
+	w.eachCharge(fresh, func(g quota.Group, c quota.Charge) {
+		o.Charged = append(o.Charged, oracle.Charged{Path: g.Path(), Gone: g.Queue() == "", Charge: c})
+	})
+	for i, usage := range w.tree.Usage() {
+		for id := range resources.ID(w.names.Len()) {
+			space := quota.Space{Node: quota.NodeID(i), Resource: id}
+			room := w.tree.Room(space)
+			space.Bound = quota.Lending
+			if bound := w.tree.Room(space); bound != math.MaxInt64 {
+				o.Reserved[oracle.Place{Path: usage.Path, Resource: w.names.Name(id)}] = room - bound
+			}
+		}
+	}
+	return o
+}
+
 // chargePods charges to the tree what the API objects say of units and pods.
 func (w *world) chargePods(t *tree.Tree) {
+	w.eachCharge(t, func(g quota.Group, c quota.Charge) { g.Charge(&c) })
+}
+
+// eachCharge calls do for all that the API objects say of units and pods.
+func (w *world) eachCharge(t *tree.Tree, do func(quota.Group, quota.Charge)) {
 	known := map[string]bool{}
 	charge := func(namespace, quotaName, path string, c quota.Charge) {
 		if len(c.Demand.Requests) == 0 && len(c.Pods) == 0 {
@@ -67,7 +97,7 @@ func (w *world) chargePods(t *tree.Tree) {
 		if refusal != nil {
 			group = t.Nearest(path)
 		}
-		group.Charge(&c)
+		do(group, c)
 	}
 	for _, u := range w.units {
 		c := quota.Charge{Demand: quota.Demand{Preemptible: u.Demand.Preemptible}}
@@ -87,7 +117,7 @@ func (w *world) chargePods(t *tree.Tree) {
 	}
 	for _, p := range w.pods {
 		if group := t.Unqueued(p.Namespace); p.Stray && !known[p.Owner] && group != nil && !(w.lasting && p.Terminating) {
-			group.Charge(&quota.Charge{Demand: quota.Demand{Preemptible: true}, Pods: p.Requests, Unqueued: true})
+			do(group, quota.Charge{Demand: quota.Demand{Preemptible: true}, Pods: p.Requests, Unqueued: true})
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/quota/tree/oracle"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
@@ -67,6 +68,12 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 		"replace": func(t *rapid.T) {
 			key := pick("unit")
 			w.delete(key)
+			w.submit(key, drawRequest(t))
+		},
+		"replace before the informer sees it": func(t *rapid.T) {
+			key := pick("unit")
+			w.delete(key)
+			w.news = w.news[:len(w.news)-1]
 			w.submit(key, drawRequest(t))
 		},
 		"change request": func(t *rapid.T) {
@@ -255,12 +262,13 @@ func expectForgotten(t *rapid.T, w *world) {
 // expectReasons proves that in a world that has long been at rest every waiting unit
 // shows the very reason for which it waits.
 func expectReasons(t *rapid.T, w *world) {
+	o := w.oracle()
 	for _, key := range slices.Sorted(maps.Keys(w.units)) {
 		u := w.units[key]
 		if u.Phase != scheduler.Waiting {
 			continue
 		}
-		want := w.reasonOf(u)
+		want := w.reasonOf(o, u)
 		if lacksRoom(u.Reason) && lacksRoom(want) {
 			continue // what it lacked when it was tried; since then more may have come to lack
 		}
@@ -291,7 +299,7 @@ func (w *world) quotas() []string {
 	return names
 }
 
-func (w *world) reasonOf(u *scheduler.Unit) wellknown.Reason {
+func (w *world) reasonOf(o *oracle.Tree, u *scheduler.Unit) wellknown.Reason {
 	group, refusal := w.tree.Place(u.Namespace(), u.QuotaName)
 	switch {
 	case u.Held != nil:
@@ -301,16 +309,19 @@ func (w *world) reasonOf(u *scheduler.Unit) wellknown.Reason {
 	case w.queueOf(u).Stop != scheduler.NotStopped:
 		return wellknown.ReasonQueueStopped
 	}
-	r := group.Fits(u.Demand)
-	if r != nil && r.Final() || w.policyOf(w.queueOf(u)) != queue.Block || w.front(group) == u {
-		return r.Reason
+	reason := o.Refuses(group.Path(), u.Demand)
+	if isFinal(reason) || w.policyOf(w.queueOf(u)) != queue.Block || w.front(o, group) == u {
+		return reason
 	}
 	return wellknown.ReasonNotAtFront
 }
 
+// isFinal reports whether no end of a job helps against the reason.
+func isFinal(r wellknown.Reason) bool { return (&quota.Refusal{Reason: r}).Final() }
+
 // expectRest proves that in a world at rest no unit waits that could run, that
-// every waiting unit says why, that borrowing is paused where somebody waits for what
-// is owed to them and nowhere else, and that what the core holds charged is what the
+// every waiting unit says why, that room is reserved for those who wait for what
+// is owed to them and for nobody else, and that what the core holds charged is what the
 // API objects say.
 func expectRest(t *rapid.T, w *world) {
 	charged := w.charged()
@@ -319,7 +330,8 @@ func expectRest(t *rapid.T, w *world) {
 			t.Fatalf("node %s: the core has %v used, the objects say %v", usage.Path, got, usage)
 		}
 	}
-	claimed := map[quota.Space]bool{}
+	o := w.oracle()
+	justified := map[oracle.Place]map[string]int64{}
 	for _, key := range slices.Sorted(maps.Keys(w.units)) {
 		u := w.units[key]
 		set := w.queueOf(u)
@@ -336,49 +348,56 @@ func expectRest(t *rapid.T, w *world) {
 		if u.Held != nil || refusal != nil || set.Stop != scheduler.NotStopped {
 			continue
 		}
-		for _, space := range asks(group, u.Demand) {
-			claimed[space] = claimed[space] || group.Owed(u.Demand)
-		}
-		if w.policyOf(set) != queue.Block || w.front(group) == u {
-			expectRefused(t, w, u, group)
+		if w.policyOf(set) != queue.Block || w.front(o, group) == u {
+			expectRefused(t, w, o, u, group, justified)
 		}
 	}
-	expectPausesJustified(t, w, claimed)
+	expectReservationsJustified(t, w, o, justified)
 }
 
-// expectRefused proves that a unit that may be tried has no room, and that where it
-// lacks what it is owed borrowing is paused.
-func expectRefused(t *rapid.T, w *world, u *scheduler.Unit, group quota.Group) {
-	r := group.Fits(u.Demand)
-	if r == nil {
+// expectRefused proves that a unit that may be tried has no room, and that where it lacks what it is owed
+// that is reserved. It adds to justified what may be reserved for it.
+func expectRefused(t *rapid.T, w *world, o *oracle.Tree, u *scheduler.Unit, group quota.Group, justified map[oracle.Place]map[string]int64) {
+	reason := o.Refuses(group.Path(), u.Demand)
+	if reason == "" {
 		t.Fatalf("unit %s fits and waits", u.Key)
+	}
+	if !o.Reserving || isFinal(reason) {
 		return
 	}
-	for _, space := range r.Owed {
-		if w.tree.Room(space) != 0 {
-			t.Fatalf("unit %s is owed what it lacks, and borrowing of that is not paused at node %d: %+v", u.Key, space.Node, r)
-		}
+	claims := o.Claims(group.Path(), u.Demand)
+	if claims == nil {
+		return
 	}
-}
-
-// asks lists where borrowing may be paused for the demand.
-func asks(group quota.Group, d quota.Demand) []quota.Space {
-	var spaces []quota.Space
-	for _, node := range group.Nodes()[1:] {
-		for _, a := range d.Requests {
-			spaces = append(spaces, quota.Space{Node: node, Resource: a.ID, Bound: quota.Lending})
-		}
-	}
-	return spaces
-}
-
-func expectPausesJustified(t *rapid.T, w *world, claimed map[quota.Space]bool) {
-	for node := range w.tree.Usage() {
-		for _, name := range []string{"cpu", "memory", "gpu", quota.JobsResource} {
-			space := quota.Space{Node: quota.NodeID(node), Resource: w.names.ID(name), Bound: quota.Lending}
-			if w.tree.Room(space) == 0 && !claimed[space] {
-				t.Fatalf("borrowing of %s is paused at node %d, and nobody waits for it who is owed it", name, node)
+	for _, path := range oracle.Chain(group.Path()) {
+		for _, a := range u.Demand.Requests {
+			place := oracle.Place{Path: path, Resource: w.names.Name(a.ID)}
+			if justified[place] == nil {
+				justified[place] = map[string]int64{}
 			}
+			justified[place][group.Path()] = max(justified[place][group.Path()], a.Value)
+			if slices.Contains(claims, place) && reason != wellknown.ReasonBorrowingPaused && o.Reserved[place] < a.Value && !w.lacksFixed(o, group, u) {
+				t.Fatalf("unit %s is owed %s that others have borrowed, and of that only %d is reserved at %s", u.Key, place.Resource, o.Reserved[place], path)
+			}
+		}
+	}
+}
+
+// lacksFixed reports whether a unit is refused because of what non-preemptible units use.
+func (w *world) lacksFixed(o *oracle.Tree, group quota.Group, u *scheduler.Unit) bool {
+	return !u.Demand.Preemptible && o.LacksFixed(group.Path(), u.Demand)
+}
+
+// expectReservationsJustified proves that of each group no more is reserved than for one unit that waits for
+// what it is owed while somebody borrows it.
+func expectReservationsJustified(t *rapid.T, w *world, o *oracle.Tree, justified map[oracle.Place]map[string]int64) {
+	for place, reserved := range o.Reserved {
+		most := int64(0)
+		for _, amount := range justified[place] {
+			most += amount
+		}
+		if reserved < 0 || reserved > most {
+			t.Fatalf("%d of %s is reserved at %s, but at most %d is owed to units that wait for borrowers", reserved, place.Resource, place.Path, most)
 		}
 	}
 }
@@ -391,14 +410,14 @@ func (w *world) policyOf(set scheduler.QueueChanged) queue.Policy {
 }
 
 // front returns the first unit of the queue of the group that is not impossible.
-func (w *world) front(group quota.Group) *scheduler.Unit {
+func (w *world) front(o *oracle.Tree, group quota.Group) *scheduler.Unit {
 	var front *scheduler.Unit
 	for _, u := range w.units {
 		g, refusal := w.tree.Place(u.Namespace(), u.QuotaName)
 		if u.Phase != scheduler.Waiting || u.Held != nil || refusal != nil || g.Queue() != group.Queue() {
 			continue
 		}
-		if r := g.Fits(u.Demand); r != nil && r.Final() {
+		if reason := o.Refuses(g.Path(), u.Demand); reason != "" && isFinal(reason) {
 			continue
 		}
 		if front == nil || w.before(u, front) {

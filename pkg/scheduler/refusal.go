@@ -32,21 +32,30 @@ func (u *unit) refusal(now time.Time) *quota.Refusal {
 		return r
 	}
 	if front := u.queue.Front(); u.queue.Policy == queue.Block && front != nil && front != &u.item {
-		return u.notAtFront(front)
+		return u.notAtFront()
 	}
 	return shape.Refusal()
 }
 
-// notAtFront returns that another unit is in front. The message is for whoever may read this unit, which
-// includes nobody of other namespaces, so it names the front unit only if both have the same namespace.
-func (u *unit) notAtFront(front *queue.Item) *quota.Refusal {
-	r := &quota.Refusal{Reason: wellknown.ReasonNotAtFront}
-	if namespaceOf(front.Key) == u.namespace() {
-		r.Sentence = fmt.Sprintf("unit %s is ahead in queue %s, and policy Block admits only the front unit", front.Key, u.queue.name)
-	} else {
-		r.Sentence = fmt.Sprintf("a unit of another namespace is ahead in queue %s, and policy Block admits only the front unit", u.queue.name)
+// notAtFront returns that another unit is in front. The message does not name that unit: readers of this
+// unit may not be allowed to read the other, and the name would be wrong as soon as the other is gone.
+func (u *unit) notAtFront() *quota.Refusal {
+	return &quota.Refusal{Reason: wellknown.ReasonNotAtFront,
+		Sentence: fmt.Sprintf("another unit is ahead in queue %s, and policy Block admits only the front unit", u.queue.name)}
+}
+
+// currentRefusal is like refusal, but checks again what a parked shape lacks, so that the message is true
+// when it is written. It returns nil if the unit is about to be tried.
+func (s *Scheduler) currentRefusal(u *unit, now time.Time) *quota.Refusal {
+	r, shape := u.refusal(now), u.item.Shape()
+	if r == nil || shape == nil || r != shape.Refusal() {
+		return r
 	}
-	return r
+	current := u.queue.Group.Fits(shape.Demand)
+	if current != nil {
+		shape.Refine(current)
+	}
+	return current
 }
 
 // keptOut returns why the unit must not be queued; nil if it may be.

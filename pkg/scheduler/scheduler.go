@@ -48,8 +48,8 @@ type Scheduler struct {
 
 	backend quota.Backend
 	missing *quota.Refusal
-	// lender is the backend if borrowing can be paused; nil otherwise.
-	lender quota.Lender
+	// ledger holds the reservations; nil if the backend reserves nothing.
+	ledger *ledger
 	// limits is the backend if pods can exceed its limits; nil otherwise.
 	limits quota.Exceedable
 	queues map[string]*queueState
@@ -57,9 +57,8 @@ type Scheduler struct {
 	queueAt    map[quota.NodeID]*queueState
 	waitIndex  *queue.WaitIndex
 	tournament *tournament
-	// order lists the queues in the order of the groups of the backend. blocking are the queues with
-	// policy Block, and claiming those with claims.
-	order, blocking, claiming []*queueState
+	// order lists the queues in the order of the groups of the backend.
+	order []*queueState
 	// frontsToCheck are the queues with policy Block that may have another unit in front.
 	frontsToCheck []*queueState
 	// freed are the spaces that may have more room than when they were last processed, in the order
@@ -92,10 +91,8 @@ type queueState struct {
 	unproven   bool
 	checkFront bool
 	front      *unit
-	// claimants are the shapes with claims. Claims are the spaces in which borrowing is paused for
-	// them.
-	claimants []*queue.Shape
-	claims    map[*queue.Shape][]quota.Space
+	// reservations are those of the shapes of the queue.
+	reservations []*reservation
 	// causeChanges are the timers of the explainer for the shapes of the queue.
 	causeChanges map[*queue.Shape]*causeChange
 	counts       [Ended + 1]int
@@ -259,9 +256,9 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	replaced := s.replaceLimits()
 	s.backend, s.missing = e.Backend, e.Missing
 	s.limits, _ = e.Backend.(quota.Exceedable)
-	s.lender = nil
-	if lender, lends := e.Backend.(quota.Lender); lends && lender.Pauses() {
-		s.lender = lender
+	s.ledger = nil
+	if lender, lends := e.Backend.(quota.Lender); lends && lender.Reserves() {
+		s.ledger = newLedger(lender)
 	}
 	for _, l := range s.queues {
 		s.explainer.forgetQueue(l)
@@ -270,19 +267,23 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	s.tournament, s.unproven = newTournament(e.Backend), nil
 	s.freed = nil
 	clear(s.isFreed)
-	s.order, s.blocking, s.claiming, s.frontsToCheck = nil, nil, nil, nil
+	s.order, s.frontsToCheck = nil, nil
 	s.queues, s.queueAt = map[string]*queueState{}, map[quota.NodeID]*queueState{}
 	if s.backend != nil {
 		s.addQueues(s.backend.Groups()...)
 	}
 	s.dropCharges()
-	for _, u := range s.inOrder() {
+	units := s.inOrder()
+	for _, u := range units {
 		u.queue = nil
 		u.item = queue.Item{Key: u.key()}
 		u.countedIn, u.countedAs = nil, Waiting
-		s.settle(u, now)
+		s.chargeUnit(u)
 	}
 	s.chargeWithoutUnit()
+	for _, u := range units { // whether a unit can ever fit, and why not, depends on all charges
+		s.settle(u, now)
+	}
 	replaced()
 }
 
@@ -291,7 +292,7 @@ func (s *Scheduler) addQueues(groups ...quota.Group) {
 	for _, group := range groups {
 		l := &queueState{Queue: queue.New(group, s.defaultPolicy, s.waitIndex), name: group.Queue(),
 			set: QueueChanged{Queue: group.Queue(), Policy: s.defaultPolicy}, changed: true,
-			causeChanges: map[*queue.Shape]*causeChange{}, claims: map[*queue.Shape][]quota.Space{}}
+			causeChanges: map[*queue.Shape]*causeChange{}}
 		if set, ok := s.settings[l.name]; ok {
 			l.set, l.Policy = set, set.Policy
 		}
@@ -300,16 +301,6 @@ func (s *Scheduler) addQueues(groups ...quota.Group) {
 	}
 	s.tournament.enter(added...)
 	s.order = append(s.order, added...)
-	s.listBlocking()
-}
-
-func (s *Scheduler) listBlocking() {
-	s.blocking = nil
-	for _, l := range s.order {
-		if l.Policy == queue.Block {
-			s.blocking = append(s.blocking, l)
-		}
-	}
 }
 
 func (e QueueChanged) apply(s *Scheduler, now time.Time) {
@@ -326,10 +317,9 @@ func (e QueueChanged) apply(s *Scheduler, now time.Time) {
 		return
 	}
 	if l.Policy != e.Policy {
-		l.SetPolicy(e.Policy) // also tries all shapes again, because claims depend on the policy
+		l.SetPolicy(e.Policy) // also tries all shapes again, because reservations depend on the policy
 	}
 	l.set, l.changed = e, true
-	s.listBlocking()
 	s.activate(l)
 	for _, u := range s.inOrder() {
 		if u.queue == l {
@@ -384,7 +374,6 @@ func (s *Scheduler) dropIdle(l *queueState) {
 	s.order = slices.DeleteFunc(s.order, isIt)
 	s.unproven = slices.DeleteFunc(s.unproven, isIt)
 	s.frontsToCheck = slices.DeleteFunc(s.frontsToCheck, isIt)
-	s.listBlocking()
 }
 
 // inOrder returns all units, ordered by key.

@@ -102,7 +102,7 @@ func (s *Scheduler) leave(u *unit) {
 	u.queue.Remove(&u.item)
 	s.activate(u.queue)
 	if shape.Len() == 0 {
-		s.unclaim(u.queue, shape)
+		s.unreserve(shape)
 	}
 }
 

@@ -1,6 +1,10 @@
 package scheduler
 
 import (
+	"cmp"
+	"math"
+	"slices"
+
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -14,20 +18,29 @@ import (
 //   - then the branch whose share, with the item, is smaller,
 //   - then the older item.
 //
+// Where the number of jobs is limited and the limit will be reached before anything else is lacking, the
+// branches compete for jobs: after the rank, the branch goes first of which fewer units hold quota.
+//
 // Priorities of jobs in different queues are never compared. A change of a queue, or of what is used,
 // costs the logarithm of the number of siblings at each level.
 type tournament struct {
 	backend quota.Backend
+	// limiter is the backend if it limits the number of units; nil otherwise.
+	limiter quota.JobLimiter
 	root    branch
 	// inner are the branches of nodes that have branches below them. queues are the branches of
 	// queues.
 	inner, queues map[quota.NodeID]*branch
+	// limited are the inner branches at or above which the number of units is limited, those below
+	// first. stale is whether it is to be checked for them whether only jobs will be lacking.
+	limited []*branch
+	stale   bool
 }
 
 // branch is a queue, or a node with branches below it. If the group of such a node has a queue, the
 // queue is one of the branches below it.
 type branch struct {
-	node  quota.NodeID
+	quota.Branch
 	above *branch
 	// below are the branches that have an item to try; nil for the branch of a queue.
 	below *queue.Heap[*branch]
@@ -37,14 +50,20 @@ type branch struct {
 	queue *queueState
 	owed  bool
 	share quota.Share
+	// jobs is the number of units of the branch that hold quota, if the number is limited.
+	jobs  int64
 	place int
+
+	// byJobs is whether the branches below compete for jobs.
+	byJobs bool
 
 	// most is, by resource, at least what any item that is tried below requests.
 	most map[resources.ID]int64
 }
 
 func newTournament(backend quota.Backend) *tournament {
-	return &tournament{backend: backend, root: branch{below: newBranches()},
+	limiter, _ := backend.(quota.JobLimiter)
+	return &tournament{backend: backend, limiter: limiter, root: branch{below: newBranches()},
 		inner: map[quota.NodeID]*branch{}, queues: map[quota.NodeID]*branch{}}
 }
 
@@ -53,13 +72,17 @@ func newBranches() *queue.Heap[*branch] {
 }
 
 func (b *branch) before(other *branch) bool {
-	if b.owed != other.owed {
+	byJobs := b.above.byJobs
+	if b.owed != other.owed && !byJobs {
 		return b.owed
 	}
 	if b.queue.set.Rank != other.queue.set.Rank {
 		return b.queue.set.Rank > other.queue.set.Rank
 	}
-	if by := b.share.Compare(other.share); by != 0 {
+	if byJobs && b.jobs != other.jobs {
+		return b.jobs < other.jobs
+	}
+	if by := b.share.Compare(other.share); by != 0 && !byJobs {
 		return by < 0
 	}
 	return b.queue.tried.Older(other.queue.tried)
@@ -83,8 +106,90 @@ func (c *tournament) enter(queues ...*queueState) {
 			above = c.inner[nodes[1]]
 		}
 		// A queue without an item to try does not compete but has a branch.
-		c.queues[nodes[0]] = &branch{node: nodes[0], above: above, queue: l}
+		c.queues[nodes[0]] = &branch{Branch: quota.Branch{Node: nodes[0], Own: c.inner[nodes[0]] != nil}, above: above, queue: l}
 	}
+	c.findLimited()
+}
+
+// findLimited lists the branches for limited.
+func (c *tournament) findLimited() {
+	c.limited = nil
+	if c.limiter == nil {
+		return
+	}
+	for _, b := range c.inner {
+		if c.jobsRoom(b) < math.MaxInt64 {
+			c.limited = append(c.limited, b)
+		}
+	}
+	slices.SortFunc(c.limited, func(a, b *branch) int { return cmp.Compare(b.depth(), a.depth()) })
+}
+
+// jobsRoom returns how many more units may hold quota below the branch because of it and its ancestors.
+func (c *tournament) jobsRoom(b *branch) int64 {
+	room := int64(math.MaxInt64)
+	for ; b != &c.root; b = b.above {
+		room = min(room, c.limiter.Room(quota.Space{Node: b.Node, Resource: c.limiter.JobsID()}))
+	}
+	return room
+}
+
+func (b *branch) depth() (depth int) {
+	for ; b.above != nil; b = b.above {
+		depth++
+	}
+	return depth
+}
+
+// competeForJobs updates byJobs of all branches. It takes time proportional to the number of inner nodes
+// at or above which the number of units is limited.
+func (c *tournament) competeForJobs() {
+	if !c.stale || len(c.limited) == 0 {
+		return
+	}
+	c.stale = false
+	for _, b := range c.limited {
+		jobs := c.jobsRoom(b)
+		if jobs <= 0 || b.below.Len() < 2 || b.byJobs == c.lacksOnlyJobs(b, jobs) {
+			continue
+		}
+		b.byJobs = !b.byJobs
+		branches := slices.Clone(b.below.All())
+		for _, below := range branches {
+			b.below.Remove(below)
+		}
+		for _, below := range branches {
+			b.below.Set(below)
+		}
+		for up := b; up != &c.root; up = up.above {
+			c.refresh(up)
+		}
+	}
+}
+
+// lacksOnlyJobs reports whether nothing else is lacking after as many units were admitted below the
+// branch as the number is limited to: there is room for one more than that of the greatest requests.
+func (c *tournament) lacksOnlyJobs(b *branch, jobs int64) bool {
+	room := map[resources.ID]int64{}
+	for _, l := range b.competing(nil) {
+		for _, a := range l.tried.Shape().Demand.Requests {
+			if a.ID == c.limiter.JobsID() {
+				continue
+			}
+			least, known := room[a.ID]
+			if !known {
+				least = math.MaxInt64
+				for up := b; up != &c.root; up = up.above {
+					least = min(least, c.backend.Room(quota.Space{Node: up.Node, Resource: a.ID}))
+				}
+				room[a.ID] = least
+			}
+			if least/(jobs+1) < a.Value {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // leave removes the branch of a queue that has no item to try.
@@ -94,13 +199,14 @@ func (c *tournament) leave(l *queueState) {
 
 func (c *tournament) node(id quota.NodeID, above *branch) *branch {
 	if c.inner[id] == nil {
-		c.inner[id] = &branch{node: id, above: above, below: newBranches()}
+		c.inner[id] = &branch{Branch: quota.Branch{Node: id}, above: above, below: newBranches()}
 	}
 	return c.inner[id]
 }
 
 // changed processes that the queue tries another item.
 func (c *tournament) changed(l *queueState) {
+	c.stale = true
 	b := c.queues[l.Group.Nodes()[0]]
 	c.refresh(b)
 	for b = b.above; b != &c.root; b = b.above {
@@ -110,6 +216,7 @@ func (c *tournament) changed(l *queueState) {
 
 // used processes that the usage of the nodes of the group has changed.
 func (c *tournament) used(group quota.Group) {
+	c.stale = true
 	for _, node := range group.Nodes() {
 		if b := c.queues[node]; b != nil {
 			c.refresh(b)
@@ -134,8 +241,11 @@ func (c *tournament) refresh(b *branch) {
 	}
 	demand := b.queue.tried.Shape().Demand
 	b.raise(demand)
-	b.owed = b.queue.Group.Owed(demand)
-	b.share = c.backend.Share(b.node, demand)
+	b.owed = b.queue.Group.Owed(demand, b.Branch)
+	b.share = c.backend.Share(b.Branch, demand)
+	if len(c.limited) > 0 {
+		b.jobs = c.limiter.Jobs(b.Branch)
+	}
 	b.above.below.Set(b)
 }
 
@@ -218,6 +328,7 @@ func (b *branch) competing(found []*queueState) []*queueState {
 
 // next returns the queue that tries next; nil if none has an item to try.
 func (c *tournament) next() *queueState {
+	c.competeForJobs()
 	if best, ok := c.root.below.Top(); ok {
 		return best.queue
 	}

@@ -3,7 +3,9 @@ package scheduler_test
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -284,6 +286,7 @@ func (w *world) think() {
 			w.trust(write.UID) // the core has decided the same, and has room for it
 		}
 		w.checkWrite(write)
+		w.checkFigures(write)
 		for _, other := range w.sent {
 			if other.Key == write.Key && other.UID == write.UID && other.Seq != 0 {
 				w.t.Fatalf("two writes under way for unit %s", write.Key)
@@ -305,6 +308,43 @@ func (w *world) checkWrite(write scheduler.Write) {
 	if write.Kind == scheduler.Evict && write.Reason == wellknown.ReasonQueueStopped && stop != scheduler.Drain {
 		w.t.Fatalf("unit %s is evicted from queue %s, which is not drained", write.Key, write.Queue)
 	}
+}
+
+// used finds node, resource and used amount in a sentence about what a unit lacks.
+var used = regexp.MustCompile(`^(?:insufficient|borrowing of) (\S+) (?:is paused )?in quota (\S+?)(?: until .*)?: .*used (\S+?)(?: \(.*)?(?: and reserved (\S+))? of max (\S+)`)
+
+// checkFigures proves of what a unit is about to be told that it is what the books say now.
+func (w *world) checkFigures(write scheduler.Write) {
+	if w.unproven || write.Kind != scheduler.Explain || write.Reason != wellknown.ReasonQuotaExceeded && write.Reason != wellknown.ReasonBorrowingPaused {
+		return
+	}
+	found := used.FindStringSubmatch(write.Message)
+	if found == nil {
+		if !strings.Contains(write.Message, "by non-preemptible jobs") && !strings.Contains(write.Message, "for non-preemptible jobs") {
+			w.t.Fatalf("unit %s: no figures in %q", write.Key, write.Message)
+		}
+		return
+	}
+	for i, usage := range w.tree.Usage() {
+		if usage.Path != found[2] {
+			continue
+		}
+		id := w.names.ID(found[1])
+		amount, _ := usage.Used.Get(id)
+		limit, _ := usage.Max.Get(id)
+		reserved := ""
+		if space := (quota.Space{Node: quota.NodeID(i), Resource: id}); write.Reason == wellknown.ReasonBorrowingPaused {
+			room := w.tree.Room(space)
+			space.Bound = quota.Lending
+			reserved = resources.Format(found[1], room-w.tree.Room(space))
+		}
+		if found[3] != resources.Format(found[1], amount) || found[4] != reserved || found[5] != resources.Format(found[1], limit) {
+			w.t.Fatalf("unit %s: %q, but used is %s, reserved %s and the limit %s", write.Key, write.Message,
+				resources.Format(found[1], amount), reserved, resources.Format(found[1], limit))
+		}
+		return
+	}
+	w.t.Fatalf("unit %s: no quota is named in %q", write.Key, write.Message)
 }
 
 // land carries out a write that is under way.

@@ -145,7 +145,7 @@ func (b *Backend) Room(space quota.Space) int64 {
 }
 
 // Share returns no share because namespaces share nothing with each other.
-func (b *Backend) Share(quota.NodeID, quota.Demand) quota.Share {
+func (b *Backend) Share(quota.Branch, quota.Demand) quota.Share {
 	return quota.Share{Kind: quota.OfNothing}
 }
 

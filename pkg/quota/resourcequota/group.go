@@ -50,7 +50,7 @@ func (g *group) Queue() string { return g.queue }
 func (g *group) Nodes() []quota.NodeID { return g.nodes }
 
 // Owed returns false because a ResourceQuota guarantees nothing.
-func (g *group) Owed(quota.Demand) bool { return false }
+func (g *group) Owed(quota.Demand, quota.Branch) bool { return false }
 
 func (g *group) Charge(c *quota.Charge) {
 	g.charges[c] = struct{}{}

@@ -24,9 +24,9 @@ func (c Charged) Of(r resources.ID) int64 {
 // fails when they differ at a node, for a resource, or when a group is not this
 // tree's.
 func (t *Tree) Check(charged []Charged) error {
-	fresh := make([]node, len(t.nodes))
-	for i, n := range t.nodes {
-		fresh[i].columns = n.columns
+	used, fixed := make([]map[resources.ID]resources.Sum, len(t.nodes)), make([]map[resources.ID]resources.Sum, len(t.nodes))
+	for i := range used {
+		used[i], fixed[i] = map[resources.ID]resources.Sum{}, map[resources.ID]resources.Sum{}
 	}
 	all := resources.ID(t.names.Len())
 	for _, c := range charged {
@@ -36,20 +36,21 @@ func (t *Tree) Check(charged []Charged) error {
 		}
 		for i, id := range g.ids {
 			for r := range all {
-				if of := c.Of(r); of > 0 {
-					fresh[id].charge(resources.Vector{{ID: r, Value: of}}, g.fixes(i, c.Demand), c.Unqueued)
+				used[id][r] = used[id][r].Plus(c.Of(r))
+				if i == 0 && !c.Demand.Preemptible && g.queue != "" {
+					fixed[id][r] = fixed[id][r].Plus(c.Of(r))
 				}
 			}
 		}
 	}
 	for i, n := range t.nodes {
 		for r := range all {
-			if counted, want := n.used(r), fresh[i].used(r); counted != want {
+			if counted, want := n.used(r), used[i][r]; counted != want {
 				name := t.names.Name(r)
 				return fmt.Errorf("quota %s: %s of %s is counted as used, but the sum of what is charged is %s",
 					n.path, resources.Format(name, counted.Clamp()), name, resources.Format(name, want.Clamp()))
 			}
-			if counted, want := n.fixed(r), fresh[i].fixed(r); counted != want {
+			if counted, want := n.fixed(r), fixed[i][r]; counted != want {
 				name := t.names.Name(r)
 				return fmt.Errorf("quota %s: %s of %s is counted as used by non-preemptible units, but the sum of what they are charged is %s",
 					n.path, resources.Format(name, counted.Clamp()), name, resources.Format(name, want.Clamp()))

@@ -45,7 +45,7 @@ func (g *group) Fits(d quota.Demand) *quota.Refusal {
 	case own != nil:
 		return own
 	}
-	if g.tree.pausing {
+	if g.tree.reserving {
 		if r := g.paused(d); r != nil {
 			return r
 		}
@@ -63,34 +63,16 @@ func (g *group) noRoom(d quota.Demand, at int, lacking resources.Amount) *quota.
 		reason = wellknown.ReasonMaxJobs
 	}
 	r := g.refusal(at, lacking, quota.Max, reason)
-	if !g.tree.pausing || at == 0 {
-		return r
-	}
-	if g.Owed(d) {
-		r.Owed = g.lacking(d)
-	} else {
-		r.Also = g.untilOwed(d)
+	if g.tree.reserving && (at > 0 || g.chain[0].inner) {
+		g.claim(d, r)
 	}
 	return r
 }
 
-// Owed reports whether the group stays within its min with the demand, for each resource that min
-// names. Min must name at least one requested resource. It does not bound resources that it does not
-// name.
-func (g *group) Owed(d quota.Demand) bool {
-	own, guaranteed := g.chain[0], false
-	for _, a := range d.Requests {
-		if a.Value > own.room(a.ID, quota.Min) {
-			return false
-		}
-		guaranteed = guaranteed || g.isGuaranteedWork(own, a)
-	}
-	return guaranteed
-}
-
 // beyondMin returns the refusal of a non-preemptible demand with which all non-preemptible units of
-// the group together would be above min. A demand that requests no resource that min names has no
-// guarantee at all.
+// the group together would be above its guarantee or, of resources that the guarantee does not name,
+// would use what is guaranteed to others. A demand that requests no resource that the guarantee names
+// has no guarantee at all.
 func (g *group) beyondMin(d quota.Demand) *quota.Refusal {
 	own := g.chain[0]
 	if a, above := g.first(own, d, aboveMin); above {
@@ -100,11 +82,19 @@ func (g *group) beyondMin(d quota.Demand) *quota.Refusal {
 	if !asks {
 		return nil // max-jobs is a limit, so a min of it guarantees nothing and bounds nothing
 	}
-	if _, guaranteed := g.first(own, d, g.isGuaranteedWork); !guaranteed {
+	if _, guaranteed := g.first(own, d, isGuaranteed); !guaranteed {
 		return g.refusal(0, work, quota.FixedMin, wellknown.ReasonExceedsMinQuota)
+	}
+	if at, a := g.find(d, func(n *node, a resources.Amount) bool { return g.isAside(a) && aboveFreeMax(n, a) }); at >= 0 {
+		return g.refusal(at, a, quota.FixedMax, wellknown.ReasonExceedsMinQuota)
 	}
 	if a, lacking := g.first(own, d, hasNoFixedRoom); lacking {
 		return g.refusal(0, a, quota.FixedMin, wellknown.ReasonQuotaExceeded)
+	}
+	if at, a := g.find(d, func(n *node, a resources.Amount) bool {
+		return g.isAside(a) && a.Value > n.room(a.ID, quota.FixedMax)
+	}); at >= 0 {
+		return g.refusal(at, a, quota.FixedMax, wellknown.ReasonQuotaExceeded)
 	}
 	return nil
 }
@@ -112,102 +102,94 @@ func (g *group) beyondMin(d quota.Demand) *quota.Refusal {
 // isWork reports whether the amount is of a resource that pods use.
 func (g *group) isWork(_ *node, a resources.Amount) bool { return a.ID != g.tree.jobs }
 
-func (g *group) isGuaranteedWork(n *node, a resources.Amount) bool {
-	_, named := n.min(a.ID)
-	return named && g.isWork(n, a)
-}
-
-// paused returns the refusal of a demand that would borrow what another unit is owed and waits for.
-func (g *group) paused(d quota.Demand) *quota.Refusal {
-	at, borrowed := g.find(d, func(n *node, a resources.Amount) bool {
-		return a.Value > n.room(a.ID, quota.Lending) && g.borrows(a)
-	})
-	if at < 0 || g.Owed(d) {
-		return nil
-	}
-	r := g.refusal(at, borrowed, quota.Lending, wellknown.ReasonBorrowingPaused)
-	// The refusal also ends when the group can have the resource without borrowing.
-	own := g.chain[0]
-	switch min, named := own.min(borrowed.ID); {
-	case !named:
-		r.Also = g.untilOwed(d)
-	case min > 0 && borrowed.Value <= min:
-		r.Also = &quota.Lack{Space: quota.Space{Node: g.ids[0], Resource: borrowed.ID, Bound: quota.Min}, Amount: borrowed.Value}
-	}
-	return r
-}
-
-// borrows reports whether the group is above its min with the amount.
-func (g *group) borrows(a resources.Amount) bool {
-	_, named := g.chain[0].min(a.ID)
-	return !named || a.Value > g.chain[0].room(a.ID, quota.Min)
-}
-
-// untilOwed returns the room within min that must be freed, for one resource, before the group is owed
-// the demand. It returns nil if the group can never be owed the demand.
-func (g *group) untilOwed(d quota.Demand) *quota.Lack {
-	own := g.chain[0]
-	var lack *quota.Lack
-	for _, a := range d.Requests {
-		min, named := own.min(a.ID)
-		if !named || a.Value <= 0 {
-			continue
-		}
-		if a.Value > min {
-			return nil
-		}
-		if lack == nil && a.Value > own.room(a.ID, quota.Min) {
-			lack = &quota.Lack{Space: quota.Space{Node: g.ids[0], Resource: a.ID, Bound: quota.Min}, Amount: a.Value}
-		}
-	}
-	return lack
-}
-
-// lacking returns the spaces of the ancestors of the group in which the demand does not fit.
-func (g *group) lacking(d quota.Demand) []quota.Space {
-	var spaces []quota.Space
-	for i, n := range g.chain {
-		for _, a := range d.Requests {
-			if i > 0 && a.Value > 0 && hasNoRoom(n, a) {
-				spaces = append(spaces, quota.Space{Node: g.ids[i], Resource: a.ID, Bound: quota.Lending})
-			}
-		}
-	}
-	return spaces
+// isAside reports whether the amount is of a resource that the guarantee of the group does not name.
+func (g *group) isAside(a resources.Amount) bool {
+	return g.isWork(nil, a) && !isGuaranteed(g.chain[0], a)
 }
 
 func (g *group) Charge(c *quota.Charge) {
-	total := c.Total()
-	for i, n := range g.chain {
-		n.charge(total, g.fixes(i, c.Demand), c.Unqueued)
+	for _, a := range c.Total() {
+		g.use(c, a.ID, a.Value)
 	}
-}
-
-// fixes reports whether the demand is counted as non-preemptible at a node of the chain. It is at the
-// own node of a group that still exists.
-func (g *group) fixes(at int, d quota.Demand) bool {
-	return at == 0 && !d.Preemptible && g.queue != ""
 }
 
 func (g *group) Release(c *quota.Charge) {
-	total := c.Total()
-	for i, n := range g.chain {
-		n.release(total, g.fixes(i, c.Demand), c.Unqueued)
+	for _, a := range c.Total() {
+		g.use(c, a.ID, -a.Value)
+		for _, n := range g.chain {
+			if n.others != nil {
+				n.clean(a.ID)
+			}
+		}
 	}
 }
 
-// Spaces visits the limit of each node, and the min of each node where it matters: for
-// non-preemptible units, and for all units if borrowing can be paused.
+// use adds an amount of the charge, or subtracts it if it is negative.
+func (g *group) use(c *quota.Charge, id resources.ID, amount int64) {
+	fixed := g.isFixed(c)
+	aside := fixed && id != g.tree.jobs && !isGuaranteed(g.chain[0], resources.Amount{ID: id})
+	borrowers := 0 // how many branches more are above their guarantee now, from the own node up
+	for i, n := range g.chain {
+		cell := n.at(id)
+		if i == 0 && n.inner {
+			before := cell.isOwnAbove()
+			cell.own = cell.own.Plus(amount)
+			borrowers += more(before, cell.isOwnAbove())
+		}
+		cell.borrowers += borrowers
+		before := cell.isAbove()
+		cell.used = cell.used.Plus(amount)
+		borrowers += more(before, cell.isAbove())
+		if fixed && i == 0 {
+			cell.fixed = cell.fixed.Plus(amount)
+		}
+		if aside {
+			cell.aside = cell.aside.Plus(amount)
+		}
+		if c.Unqueued {
+			cell.unqueued = cell.unqueued.Plus(amount)
+		}
+	}
+}
+
+// more returns the difference that a change from before to after makes to a count.
+func more(before, after bool) int {
+	switch {
+	case before == after:
+		return 0
+	case after:
+		return 1
+	default:
+		return -1
+	}
+}
+
+// isFixed reports whether the charge counts as that of a non-preemptible unit. It does in a group that
+// still exists.
+func (g *group) isFixed(c *quota.Charge) bool { return !c.Demand.Preemptible && g.queue != "" }
+
+// Spaces visits the limit of each node, and the bounds that matter: those of non-preemptible units, and
+// the guarantees and what may be borrowed if room can be reserved.
 func (g *group) Spaces(c *quota.Charge, visit func(quota.Space)) {
-	total := c.Total()
+	total, fixed := c.Total(), g.isFixed(c)
 	for i, node := range g.ids {
 		for _, a := range total {
-			visit(quota.Space{Node: node, Resource: a.ID, Bound: quota.Max})
-			if g.tree.pausing {
-				visit(quota.Space{Node: node, Resource: a.ID, Bound: quota.Min})
+			at := func(b quota.Bound) { visit(quota.Space{Node: node, Resource: a.ID, Bound: b}) }
+			at(quota.Max)
+			if g.tree.reserving {
+				at(quota.Min)
+				if i == 0 && g.chain[i].inner {
+					at(quota.OwnMin)
+				}
+				if g.chain[i].reserved(a.ID) != (resources.Sum{}) {
+					at(quota.Lending)
+				}
 			}
-			if g.fixes(i, c.Demand) {
-				visit(quota.Space{Node: node, Resource: a.ID, Bound: quota.FixedMin})
+			if fixed && i == 0 {
+				at(quota.FixedMin)
+			}
+			if fixed && g.isAside(a) {
+				at(quota.FixedMax)
 			}
 		}
 	}
@@ -224,10 +206,24 @@ func hasNoRoom(n *node, a resources.Amount) bool {
 	return a.Value > n.room(a.ID, quota.Max)
 }
 
-// aboveMin reports whether the request alone is above the min of the node.
+// isGuaranteed reports whether the guarantee of the node names the resource.
+func isGuaranteed(n *node, a resources.Amount) bool {
+	_, named := n.min(a.ID)
+	return named
+}
+
+// aboveMin reports whether the request alone is above what is guaranteed to the node and not to its
+// children.
 func aboveMin(n *node, a resources.Amount) bool {
-	min, named := n.min(a.ID)
-	return named && a.Value > min
+	c := n.cell(a.ID)
+	return c != nil && c.min.named && a.Value > c.ownMin()
+}
+
+// aboveFreeMax reports whether the request alone is above what the node has and does not guarantee to
+// its children.
+func aboveFreeMax(n *node, a resources.Amount) bool {
+	c := n.cell(a.ID)
+	return c != nil && c.limit.named && a.Value > c.freeMax()
 }
 
 // hasNoFixedRoom reports whether the request and what non-preemptible units use are together above the
@@ -272,10 +268,15 @@ func (g *group) refusal(at int, a resources.Amount, bound quota.Bound, reason we
 		Unqueued: n.unqueued(a.ID).Clamp(),
 		Lack:     quota.Lack{Space: quota.Space{Node: g.ids[at], Resource: a.ID, Bound: bound}, Amount: a.Value},
 	}
-	r.Limit, _ = n.limit(a.ID)
-	if bound == quota.FixedMin {
-		r.Limit, _ = n.min(a.ID)
-		r.Used = n.fixed(a.ID).Clamp()
+	c := n.cell(a.ID)
+	switch {
+	case c == nil:
+	case bound == quota.FixedMin:
+		r.Used, r.Limit = c.fixed.Clamp(), c.ownMin()
+	case bound == quota.FixedMax:
+		r.Used, r.Limit = c.aside.Clamp(), c.freeMax()
+	default:
+		r.Limit = c.limit.value
 	}
 	return r
 }

@@ -4,14 +4,13 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
 
-	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/quota/tree/oracle"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
@@ -49,254 +48,129 @@ func drawNode(t *rapid.T, depth int, count *int) tree.Node {
 	return n
 }
 
-func withoutMin(n tree.Node) tree.Node {
-	n.Min = nil
+// drawBorrowers draws a tree of which only the root is limited, and whose groups are guaranteed some of it, so
+// that they lend and borrow.
+func drawBorrowers(t *rapid.T) tree.Node {
+	some := func(most int) map[string]resource.Quantity {
+		list := map[string]resource.Quantity{}
+		for _, name := range resourceNames[:3] {
+			if rapid.IntRange(0, 2).Draw(t, "named") > 0 {
+				list[name] = *resource.NewQuantity(int64(rapid.IntRange(1, most).Draw(t, "amount")), resource.DecimalSI)
+			}
+		}
+		return list
+	}
+	group := func(name string) tree.Node {
+		return tree.Node{Name: name, Namespaces: []string{name}, Min: some(4)}
+	}
+	inner := group("inner")
+	inner.Children = []tree.Node{group("a"), group("b")}
+	root := tree.Node{Name: "root", Max: some(12), Children: []tree.Node{inner, group("c"), group("d")}}
+	return root
+}
+
+func withoutMinOf(n tree.Node, drops func(tree.Node) bool) tree.Node {
+	if drops(n) {
+		n.Min = nil
+	}
 	n.Children = slices.Clone(n.Children)
 	for i, child := range n.Children {
-		n.Children[i] = withoutMin(child)
+		n.Children[i] = withoutMinOf(child, drops)
 	}
 	return n
 }
 
-// model is a tree next to the simplest arithmetic with the same result.
+// model is a tree next to an oracle to which the same is charged.
 type model struct {
 	*tree.Tree
-	names *resources.Names
-	rate  *big.Rat
-	// max and min of each node, by path.
-	max, min map[string]map[string]resource.Quantity
-	charged  []tree.Charged
-	// pausing: the tree pauses borrowing; paused are the nodes and resources where
-	// it is, by path and name.
-	pausing bool
-	paused  map[[2]string]bool
+	oracle *oracle.Tree
+	names  *resources.Names
+	// charged is what is charged, in the order of oracle.Charged.
+	charged []tree.Charged
 }
 
 func drawModel(t *rapid.T) *model {
 	root := drawNode(t, 1, new(int))
+	if rapid.Bool().Draw(t, "borrowers") {
+		root = drawBorrowers(t)
+	}
 	text := rapid.SampledFrom([]string{"1", "1.2", "0.5", "1.333333333", "0.000000001", "3"}).Draw(t, "oversell")
 	rate, err := resources.ParseRate(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &model{names: resources.NewNames(), max: map[string]map[string]resource.Quantity{},
-		min: map[string]map[string]resource.Quantity{}, pausing: rapid.Bool().Draw(t, "pausing"), paused: map[[2]string]bool{}}
-	options := tree.Options{Oversell: rate, PauseBorrowing: m.pausing}
-	m.rate, _ = new(big.Rat).SetString(text)
+	m := &model{names: resources.NewNames()}
+	options := tree.Options{Oversell: rate, PauseBorrowing: rapid.Bool().Draw(t, "reserving")}
 	m.Tree, _, err = tree.New(m.names, root, options)
 	if err != nil {
-		root = withoutMin(root)
+		root = withoutMinOf(root, func(n tree.Node) bool { return n.Children != nil })
+		m.Tree, _, err = tree.New(m.names, root, options)
+	}
+	if err != nil {
+		root = withoutMinOf(root, func(tree.Node) bool { return true })
 		m.Tree, _, err = tree.New(m.names, root, options)
 	}
 	if err != nil {
 		t.Fatalf("without min nothing is invalid: %v", err)
 	}
-	m.keep(root, "")
-	m.drawPauses(t)
+	ratio, _ := new(big.Rat).SetString(text)
+	m.oracle = oracle.New(m.names, root, ratio)
+	m.oracle.Reserving = options.PauseBorrowing
+	m.drawReserved(t)
 	return m
 }
 
-func (m *model) keep(n tree.Node, above string) {
-	path := strings.TrimPrefix(above+"/"+n.Name, "/")
-	m.max[path], m.min[path] = n.Max, n.Min
-	for _, child := range n.Children {
-		m.keep(child, path)
-	}
-}
-
-// drawPauses has borrowing paused here and there, as for somebody who waits.
-func (m *model) drawPauses(t *rapid.T) {
-	if !m.pausing {
+// drawReserved has room reserved here and there, as for somebody who waits.
+func (m *model) drawReserved(t *rapid.T) {
+	if !m.oracle.Reserving {
 		return
 	}
 	for i, usage := range m.Usage() {
-		for _, name := range resourceNames {
-			if rapid.IntRange(0, 5).Draw(t, "paused") == 0 {
-				m.Pause(quota.NodeID(i), m.names.ID(name))
-				m.paused[[2]string{usage.Path, name}] = true
+		for _, name := range resourceNames[:3] {
+			if rapid.IntRange(0, 5).Draw(t, "reserved") == 0 {
+				amount := rapid.Int64Range(1, 10000).Draw(t, "amount")
+				m.Reserve(quota.NodeID(i), m.names.ID(name), amount)
+				m.oracle.Reserved[oracle.Place{Path: usage.Path, Resource: name}] = amount
 			}
 		}
 	}
 }
 
-// chain of paths from the group's up to the root's.
-func chain(path string) []string {
-	paths := []string{path}
-	for i := len(path) - 1; i >= 0; i-- {
-		if path[i] == '/' {
-			paths = append(paths, path[:i])
-		}
-	}
-	return paths
-}
+func (m *model) hasRoom(l quota.Lack) bool { return m.Room(l.Space) >= l.Amount }
 
-// limit of a resource at a node: floor(floor(max) x rate), if max names it.
-func (m *model) limit(path, name string) (*big.Int, bool) {
-	q, named := m.max[path][name]
-	if !named {
-		return nil, false
-	}
-	product := new(big.Rat).SetInt(baseUnits(name, q))
-	product.Mul(product, m.rate)
-	return new(big.Int).Div(product.Num(), product.Denom()), true
-}
-
-// guarantee of a resource at a node: floor(min), if min names it.
-func (m *model) guarantee(path, name string) (*big.Int, bool) {
-	q, named := m.min[path][name]
-	if !named {
-		return nil, false
-	}
-	return baseUnits(name, q), true
-}
-
-func baseUnits(name string, q resource.Quantity) *big.Int {
-	units, _ := new(big.Rat).SetString(q.AsDec().String())
-	if name == "cpu" {
-		units.Mul(units, big.NewRat(1000, 1))
-	}
-	return new(big.Int).Div(units.Num(), units.Denom())
-}
-
-// used of a resource at a node, added up from what is charged.
-func (m *model) used(path, name string) *big.Int {
-	return m.usedBy(path, name, func(tree.Charged) bool { return true })
-}
-
-func (m *model) usedBy(path, name string, counts func(tree.Charged) bool) *big.Int {
-	total := new(big.Int)
-	for _, c := range m.charged {
-		if counts(c) && slices.Contains(chain(c.Group.Path()), path) {
-			total.Add(total, big.NewInt(c.Of(m.names.ID(name))))
-		}
-	}
-	return total
-}
-
-// verdict is the reason that Fits has to give, or none.
-func (m *model) verdict(g quota.Group, d quota.Demand) wellknown.Reason {
-	if m.lacking(g, d, true) != "" {
-		return wellknown.ReasonExceedsMaxQuota
-	}
-	own, above := m.lacking(g, d, false), wellknown.Reason("")
-	if own == "" || !m.lacksAt(g.Path(), d) {
-		own, above = "", own
-	}
-	fixed := m.beyondMin(g, d)
-	switch {
-	case fixed == wellknown.ReasonExceedsMinQuota:
-		return fixed
-	case own != "":
-		return own
-	case fixed != "":
-		return fixed
-	case m.pausing && m.borrowsPaused(g, d) && !m.owed(g, d):
-		return wellknown.ReasonBorrowingPaused
-	default:
-		return above
-	}
-}
-
-// lacking is the reason of the nearest node that has no room, if any; with alone,
-// where the request has none even with nothing used.
-func (m *model) lacking(g quota.Group, d quota.Demand, alone bool) wellknown.Reason {
-	for _, path := range chain(g.Path()) {
-		for _, name := range slices.Sorted(slices.Values(resourceNames)) {
-			requested, _ := d.Requests.Get(m.names.ID(name))
-			limit, named := m.limit(path, name)
-			if requested == 0 || !named {
+// expectOwed compares what the group is owed, and what is to be reserved for it, with the oracle.
+func (m *model) expectOwed(t *rapid.T, g quota.Group, d quota.Demand, refusal *quota.Refusal) {
+	paths := oracle.Chain(g.Path())
+	for i, node := range g.Nodes() {
+		for _, own := range []bool{false, true} {
+			if own && i > 0 {
 				continue
 			}
-			sum := big.NewInt(requested)
-			if !alone {
-				sum.Add(sum, m.used(path, name))
+			want := m.oracle.IsOwed(g.Path(), d, oracle.Branch{Path: paths[i], Own: own})
+			if got := g.Owed(d, quota.Branch{Node: node, Own: own}); got != want {
+				t.Fatalf("in %s against the siblings of %s (own %t): owed is %t", g.Path(), paths[i], own, got)
 			}
-			if sum.Cmp(limit) <= 0 {
-				continue
-			}
-			if name == quota.JobsResource {
-				return wellknown.ReasonMaxJobs
-			}
-			return wellknown.ReasonQuotaExceeded
-		}
-	}
-	return ""
-}
-
-func (m *model) lacksAt(path string, d quota.Demand) bool {
-	for _, a := range d.Requests {
-		name := m.names.Name(a.ID)
-		limit, named := m.limit(path, name)
-		if sum := m.used(path, name); named && sum.Add(sum, big.NewInt(a.Value)).Cmp(limit) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// beyondMin is why a demand that is not preemptible is not within its group's min.
-func (m *model) beyondMin(g quota.Group, d quota.Demand) wellknown.Reason {
-	if d.Preemptible {
-		return ""
-	}
-	verdict, guaranteed, asks := wellknown.Reason(""), false, false
-	for _, a := range d.Requests {
-		name := m.names.Name(a.ID)
-		asks = asks || name != quota.JobsResource
-		least, named := m.guarantee(g.Path(), name)
-		if !named {
-			continue
-		}
-		guaranteed = guaranteed || name != quota.JobsResource
-		if big.NewInt(a.Value).Cmp(least) > 0 {
-			return wellknown.ReasonExceedsMinQuota
-		}
-		fixed := m.usedBy(g.Path(), name, func(c tree.Charged) bool { return c.Group.Path() == g.Path() && !c.Demand.Preemptible })
-		if fixed.Add(fixed, big.NewInt(a.Value)).Cmp(least) > 0 {
-			verdict = wellknown.ReasonQuotaExceeded
-		}
-	}
-	if asks && !guaranteed {
-		return wellknown.ReasonExceedsMinQuota
-	}
-	if !asks && !guaranteed {
-		return ""
-	}
-	return verdict
-}
-
-// owed reports whether the group stays within min with the demand.
-func (m *model) owed(g quota.Group, d quota.Demand) bool {
-	guaranteed := false
-	for _, a := range d.Requests {
-		name := m.names.Name(a.ID)
-		least, named := m.guarantee(g.Path(), name)
-		if !named {
-			continue
-		}
-		if sum := m.used(g.Path(), name); sum.Add(sum, big.NewInt(a.Value)).Cmp(least) > 0 {
-			return false
-		}
-		guaranteed = guaranteed || name != quota.JobsResource
-	}
-	return guaranteed
-}
-
-// borrowsPaused reports whether the group would be above min in a resource of which
-// borrowing is paused at one of its nodes.
-func (m *model) borrowsPaused(g quota.Group, d quota.Demand) bool {
-	for _, path := range chain(g.Path()) {
-		for _, a := range d.Requests {
-			name := m.names.Name(a.ID)
-			least, named := m.guarantee(g.Path(), name)
-			sum := m.used(g.Path(), name)
-			above := !named || sum.Add(sum, big.NewInt(a.Value)).Cmp(least) > 0
-			if above && m.paused[[2]string{path, name}] {
-				return true
+			want2 := m.oracle.ShareOf(oracle.Branch{Path: paths[i], Own: own}, d)
+			got := m.Share(quota.Branch{Node: node, Own: own}, d)
+			if got.Kind != want2.Kind || got.Kind != quota.OfNothing && big.NewRat(got.Used, got.Due).Cmp(want2.Part) != 0 {
+				t.Fatalf("share of %s (own %t): %+v, want %+v", paths[i], own, got, want2)
 			}
 		}
 	}
-	return false
+	if refusal == nil {
+		return
+	}
+	want := []oracle.Place(nil)
+	if m.oracle.Reserving && refusal.Lack.Bound == quota.Max && !refusal.Final() {
+		want = m.oracle.Claims(g.Path(), d)
+	}
+	var got []oracle.Place
+	for _, lack := range refusal.Owed {
+		got = append(got, oracle.Place{Path: paths[slices.Index(g.Nodes(), lack.Node)], Resource: m.names.Name(lack.Resource)})
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("in %s: to be reserved are %v, want %v", g.Path(), got, want)
+	}
 }
 
 func (m *model) drawDemand(t *rapid.T) (quota.Group, quota.Demand) {
@@ -340,12 +214,14 @@ func (m *model) chargePods(t *rapid.T) {
 func (m *model) chargeAll(g quota.Group, c quota.Charge) {
 	g.Charge(&c)
 	m.charged = append(m.charged, tree.Charged{Group: g, Charge: c})
+	m.oracle.Charged = append(m.oracle.Charged, oracle.Charged{Path: g.Path(), Charge: c})
 }
 
 func (m *model) release(i int) {
 	c := m.charged[i]
 	c.Group.Release(&c.Charge)
 	m.charged = slices.Delete(m.charged, i, i+1)
+	m.oracle.Charged = slices.Delete(m.oracle.Charged, i, i+1)
 }
 
 // expectExactSums compares what the tree counts with the sum of what is charged.
@@ -359,7 +235,7 @@ func (m *model) expectExactSums(t *rapid.T) {
 			if name == quota.JobsResource {
 				got = usage.Jobs
 			}
-			if want := m.used(usage.Path, name); want.Cmp(big.NewInt(got)) != 0 {
+			if want := m.oracle.Used(usage.Path, name); want.Cmp(big.NewInt(got)) != 0 {
 				t.Fatalf("%s of %s used, the sum is %s", usage.Path, name, want)
 			}
 		}
@@ -368,11 +244,11 @@ func (m *model) expectExactSums(t *rapid.T) {
 
 // expectWithinLimits of what the demand, which fitted before it was charged, requests.
 func (m *model) expectWithinLimits(t *rapid.T, g quota.Group, d quota.Demand) {
-	for _, path := range chain(g.Path()) {
+	for _, path := range oracle.Chain(g.Path()) {
 		for _, a := range d.Requests {
 			name := m.names.Name(a.ID)
-			if limit, named := m.limit(path, name); named && m.used(path, name).Cmp(limit) > 0 {
-				t.Fatalf("%s of %s used at %s, the limit is %s", m.used(path, name), name, path, limit)
+			if limit, named := m.oracle.Limit(path, name); named && m.oracle.Used(path, name).Cmp(limit) > 0 {
+				t.Fatalf("%s of %s used at %s, the limit is %s", m.oracle.Used(path, name), name, path, limit)
 			}
 		}
 	}

@@ -12,8 +12,10 @@ import (
 // node is a node of a valid tree.
 type node struct {
 	path, name string
-	// guaranteed and limited are the min and the limit of the cells.
+	// guaranteed and limited are the min and the limit, including those of JobsResource.
 	guaranteed, limited resources.Vector
+	// inner is whether the node has children.
+	inner bool
 	// columns are those of the tree, and cells the cells of its named resources by column.
 	columns *columns
 	cells   []cell
@@ -53,14 +55,35 @@ func (c *columns) of(r resources.ID) (int, bool) {
 // cell is the state of one resource at a node.
 type cell struct {
 	used resources.Sum
-	// fixed is the part of used that non-preemptible units of the own group of the node use, and
-	// unqueued the part that pods use that belong to no unit.
-	fixed, unqueued resources.Sum
-	limit           bound
-	min             bound
-	// paused is the number of claims for which borrowing below the node is paused.
-	paused int
+	// own is the part of used that is charged to the group of an inner node itself.
+	own resources.Sum
+	// fixed is the part of used that non-preemptible units of the own group of the node use, and aside
+	// the part that non-preemptible units at and below the node use although the guarantee of their
+	// group does not name the resource.
+	fixed, aside resources.Sum
+	// unqueued is the part of used that pods use that belong to no unit.
+	unqueued resources.Sum
+	limit    bound
+	// min is the guarantee, and below the sum of the guarantees of the children.
+	min   bound
+	below int64
+	// reserved is what may not be borrowed at and below the node.
+	reserved resources.Sum
+	// borrowers is the number of branches at and below the node that use more than their guarantee.
+	borrowers int
 }
+
+// isAbove reports whether more is used than is guaranteed.
+func (c *cell) isAbove() bool { return c.used.Below(c.min.value) < 0 }
+
+// ownMin is the part of the guarantee that is not guaranteed to the children.
+func (c *cell) ownMin() int64 { return max(c.min.value-c.below, 0) }
+
+// isOwnAbove reports whether the group of an inner node itself uses more than is guaranteed to it.
+func (c *cell) isOwnAbove() bool { return c.own.Below(c.ownMin()) < 0 }
+
+// freeMax is the part of the limit that is not guaranteed to the children.
+func (c *cell) freeMax() int64 { return max(c.limit.value-c.below, 0) }
 
 // bound is an amount that is limited only if it is named.
 type bound struct {
@@ -136,6 +159,14 @@ func (n *node) used(r resources.ID) resources.Sum {
 	return resources.Sum{}
 }
 
+// reserved returns how much of the resource may not be borrowed.
+func (n *node) reserved(r resources.ID) resources.Sum {
+	if c := n.cell(r); c != nil {
+		return c.reserved
+	}
+	return resources.Sum{}
+}
+
 // fixed returns how much of the resource non-preemptible units of the own group of the node use.
 func (n *node) fixed(r resources.ID) resources.Sum {
 	if c := n.cell(r); c != nil {
@@ -156,64 +187,48 @@ func (n *node) unqueued(r resources.ID) resources.Sum {
 func (n *node) room(r resources.ID, b quota.Bound) int64 {
 	c := n.cell(r)
 	switch {
+	case c == nil && b == quota.Borrowers:
+		return 0
 	case c == nil:
 		return math.MaxInt64
 	case b == quota.Max && c.limit.named:
 		return c.used.Below(c.limit.value)
 	case b == quota.Min && c.min.named:
 		return c.used.Below(c.min.value)
+	case b == quota.OwnMin && c.min.named:
+		if n.inner {
+			return c.own.Below(c.ownMin())
+		}
+		return c.used.Below(c.min.value)
 	case b == quota.FixedMin && c.min.named:
-		return c.fixed.Below(c.min.value)
-	case b == quota.Lending && c.paused > 0:
-		return 0
+		return c.fixed.Below(c.ownMin())
+	case b == quota.FixedMax && c.limit.named:
+		return c.aside.Below(c.freeMax())
+	case b == quota.Lending && c.limit.named && c.reserved != (resources.Sum{}):
+		return c.used.Add(c.reserved).Below(c.limit.value)
+	case b == quota.Borrowers:
+		return int64(c.borrowers)
 	default:
 		return math.MaxInt64
-	}
-}
-
-// charge adds the vector to what the node uses. fixed reports whether a non-preemptible unit of the own
-// group of the node uses it, and unqueued whether pods do that belong to no unit.
-func (n *node) charge(v resources.Vector, fixed, unqueued bool) {
-	for _, a := range v {
-		cell := n.at(a.ID)
-		cell.used = cell.used.Plus(a.Value)
-		if fixed {
-			cell.fixed = cell.fixed.Plus(a.Value)
-		}
-		if unqueued {
-			cell.unqueued = cell.unqueued.Plus(a.Value)
-		}
-	}
-}
-
-func (n *node) release(v resources.Vector, fixed, unqueued bool) {
-	for _, a := range v {
-		cell := n.at(a.ID)
-		cell.used = cell.used.Minus(a.Value)
-		if fixed {
-			cell.fixed = cell.fixed.Minus(a.Value)
-		}
-		if unqueued {
-			cell.unqueued = cell.unqueued.Minus(a.Value)
-		}
-		if n.others != nil {
-			n.clean(a.ID)
-		}
 	}
 }
 
 // share returns the share that the node would have with the demand: the dominant share among the
 // requested resources. Other resources do not count, because a node would otherwise be passed over for
 // its use of resources that the demand does not request, and one group below it could starve
-// another.
-func (n *node) share(d quota.Demand) quota.Share {
+// another. If own is set, it is the share of the group of the node itself.
+func (n *node) share(d quota.Demand, own bool, jobs resources.ID) quota.Share {
 	greatest := quota.Share{Kind: quota.OfNothing}
 	for _, a := range d.Requests {
 		c := n.cell(a.ID)
-		if a.Value <= 0 || c == nil {
+		if a.Value <= 0 || c == nil || a.ID == jobs {
 			continue
 		}
-		share := quota.Share{Kind: quota.OfMin, Used: c.used.Plus(a.Value).Clamp(), Due: c.min.value}
+		used, due := c.used, c.min.value
+		if own && n.inner {
+			used, due = c.own, c.ownMin()
+		}
+		share := quota.Share{Kind: quota.OfMin, Used: used.Plus(a.Value).Clamp(), Due: due}
 		if share.Due == 0 {
 			share.Kind, share.Due = quota.OfMax, c.limit.value
 		}
@@ -227,16 +242,14 @@ func (n *node) share(d quota.Demand) quota.Share {
 	return greatest
 }
 
-// sumUp sets the vectors that do not change.
-func (n *node) sumUp() {
+// limitedBy lists the limits of the cells.
+func (n *node) limitedBy() (limited resources.Vector) {
 	n.each(func(id resources.ID, c *cell) {
-		if c.min.named {
-			n.guaranteed = append(n.guaranteed, resources.Amount{ID: id, Value: c.min.value})
-		}
 		if c.limit.named {
-			n.limited = append(n.limited, resources.Amount{ID: id, Value: c.limit.value})
+			limited = append(limited, resources.Amount{ID: id, Value: c.limit.value})
 		}
 	})
+	return limited
 }
 
 // each calls visit with each cell in the order of the IDs.

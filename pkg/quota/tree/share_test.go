@@ -1,6 +1,7 @@
 package tree_test
 
 import (
+	"slices"
 	"testing"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -29,7 +30,7 @@ func TestAShareIsOfTheResourceOfWhichTheNodeWouldUseTheMost(t *testing.T) {
 		{"nothing requested that is named", "limited", "nvidia.com/gpu=5", quota.Share{Kind: quota.OfNothing}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := f.Share(f.group(c.group).Nodes()[0], f.demand(c.demand)); got != c.want {
+			if got := f.Share(quota.Branch{Node: f.group(c.group).Nodes()[0]}, f.demand(c.demand)); got != c.want {
 				t.Errorf("%+v, want %+v", got, c.want)
 			}
 		})
@@ -54,16 +55,21 @@ func TestWhatIsOwedIsWithinMin(t *testing.T) {
 		{"without min nothing is owed", "none", "cpu=1", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := f.group(c.group).Owed(f.demand(c.demand)); got != c.want {
+			if got := owed(f.group(c.group), f.demand(c.demand)); got != c.want {
 				t.Errorf("owed: %t, want %t", got, c.want)
 			}
 		})
 	}
 	f.group("gpus").Charge(&quota.Charge{Demand: f.demand("nvidia.com/gpu=1")})
 	f.group("gpus").Charge(&quota.Charge{Demand: f.demand("nvidia.com/gpu=1")})
-	if f.group("gpus").Owed(f.demand("nvidia.com/gpu=1")) {
-		t.Error("a fourth job is owed though min guarantees three")
+	if !owed(f.group("gpus"), f.demand("nvidia.com/gpu=1")) {
+		t.Error("a fourth job is not owed, but max-jobs is a limit and guarantees nothing")
 	}
+}
+
+// owed reports whether the group is owed the demand against the siblings of its node.
+func owed(g quota.Group, d quota.Demand) bool {
+	return g.Owed(d, quota.Branch{Node: g.Nodes()[0]})
 }
 
 func TestTheNearestNodeIsTheLongestPathThatIsLeft(t *testing.T) {
@@ -120,8 +126,9 @@ func TestRoomIsAwaitedWithinMinOnlyWhereMinCouldHoldTheDemand(t *testing.T) {
 		if refusal == nil || refusal.Reason != wellknown.ReasonQuotaExceeded {
 			t.Fatalf("%s is refused with %+v", demand, refusal)
 		}
-		if (refusal.Also != nil) != awaits {
-			t.Errorf("%s waits for room within min too: %t, want %t", demand, refusal.Also != nil, awaits)
+		within := slices.ContainsFunc(refusal.Also, func(l quota.Lack) bool { return l.Bound == quota.Min })
+		if within != awaits {
+			t.Errorf("%s waits for room within min too: %t, want %t", demand, within, awaits)
 		}
 	}
 }

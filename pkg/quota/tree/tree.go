@@ -1,8 +1,8 @@
 // Package tree is the quota backend "elasticquota": a tree of nodes, each with limits that apply to
 // everything at and below it.
 //
-// Terms. The max of a node is its limit. The min of a node is its guarantee, which it lends while it
-// is idle. A node that lists namespaces is a quota group, whether it has children or not. The limit
+// Terms. The max of a node is its limit. The guarantee of a node, which it lends while it is idle, is the
+// greater of its min and the sum of the guarantees of its children, and at most its max. A node that lists namespaces is a quota group, whether it has children or not. The limit
 // of a node is its max multiplied by the oversell rate. A chain is the node of a group and all its
 // ancestors up to the root.
 //
@@ -24,8 +24,9 @@ import (
 )
 
 var (
-	_ quota.Lender    = (*Tree)(nil)
-	_ quota.Forgetter = (*Tree)(nil)
+	_ quota.Lender     = (*Tree)(nil)
+	_ quota.JobLimiter = (*Tree)(nil)
+	_ quota.Forgetter  = (*Tree)(nil)
 )
 
 // Node is a node as the user wrote it.
@@ -58,8 +59,8 @@ type Options struct {
 type Tree struct {
 	names *resources.Names
 	jobs  resources.ID
-	// pausing is whether borrowing may be paused.
-	pausing bool
+	// reserving is whether room may be reserved for units that are owed it.
+	reserving bool
 	// nodes are in tree order, each before its children. The index is the NodeID.
 	nodes  []*node
 	groups []quota.Group
@@ -82,22 +83,35 @@ func New(names *resources.Names, root Node, opts Options) (t *Tree, warnings []s
 	if faults != nil {
 		return nil, warnings, &InvalidError{Faults: faults}
 	}
-	t = &Tree{names: names, jobs: names.ID(quota.JobsResource), pausing: opts.PauseBorrowing, remains: map[*node]*group{}}
+	t = &Tree{names: names, jobs: names.ID(quota.JobsResource), reserving: opts.PauseBorrowing, remains: map[*node]*group{}}
 	columns := newColumns(t.named(nodes))
 	for _, c := range nodes {
-		n := &node{path: c.path, name: c.Name, columns: columns}
+		n := &node{path: c.path, name: c.Name, inner: len(c.children) > 0, columns: columns}
 		for _, name := range sortedKeys(c.max) {
 			n.at(names.ID(name)).limit = bound{named: true, value: opts.Oversell.Floor(c.max[name])}
 		}
-		for _, name := range sortedKeys(c.min) {
-			n.at(names.ID(name)).min = bound{named: true, value: c.min[name]}
+		for _, name := range sortedKeys(c.guarantee) {
+			cell := n.at(names.ID(name))
+			cell.min = bound{named: true, value: c.guarantee[name]}
+			cell.below = c.guaranteedBelow(name).Clamp()
 		}
-		n.sumUp()
+		n.limited, n.guaranteed = n.limitedBy(), t.guaranteeOf(c)
 		t.nodes = append(t.nodes, n)
 		t.above = append(t.above, c.parent)
 	}
 	t.buildGroups(nodes)
 	return t, warnings, nil
+}
+
+// guaranteeOf returns the guarantee of the node and its min of JobsResource, which guarantees nothing.
+func (t *Tree) guaranteeOf(c *checkedNode) (guaranteed resources.Vector) {
+	for _, name := range sortedKeys(c.guarantee) {
+		guaranteed = guaranteed.With(t.names.ID(name), c.guarantee[name])
+	}
+	if jobs, named := c.min[quota.JobsResource]; named {
+		guaranteed = guaranteed.With(t.jobs, jobs)
+	}
+	return guaranteed
 }
 
 // named returns the resources that the nodes name, and JobsResource.
@@ -212,23 +226,36 @@ func (t *Tree) Excess(s quota.Space) (quota.Excess, bool) {
 		Unqueued: n.unqueued(s.Resource).Clamp()}, true
 }
 
-// Share returns the share of the min of the node that would be used with the demand, or of its max if
-// min names no requested resource.
-func (t *Tree) Share(id quota.NodeID, d quota.Demand) quota.Share { return t.nodes[id].share(d) }
+// Share returns the share of the guarantee of the branch that would be used with the demand, or of its
+// max if it is guaranteed none of the requested resources. JobsResource does not count.
+func (t *Tree) Share(b quota.Branch, d quota.Demand) quota.Share {
+	return t.nodes[b.Node].share(d, b.Own, t.jobs)
+}
 
-// Pauses reports whether borrowing may be paused in the tree.
-func (t *Tree) Pauses() bool { return t.pausing }
+// Reserves reports whether room may be reserved in the tree.
+func (t *Tree) Reserves() bool { return t.reserving }
 
-// Pause forbids further borrowing of the resource below the node.
-func (t *Tree) Pause(id quota.NodeID, r resources.ID) { t.nodes[id].at(r).paused++ }
-
-// Resume undoes one Pause and reports whether it was the last.
-func (t *Tree) Resume(id quota.NodeID, r resources.ID) bool {
+// Reserve adds the amount to what may not be borrowed at and below the node.
+func (t *Tree) Reserve(id quota.NodeID, r resources.ID, amount int64) {
 	cell := t.nodes[id].at(r)
-	cell.paused--
-	last := cell.paused == 0
+	cell.reserved = cell.reserved.Plus(amount)
 	t.nodes[id].clean(r)
-	return last
+}
+
+// JobsID returns the ID of JobsResource.
+func (t *Tree) JobsID() resources.ID { return t.jobs }
+
+// Jobs returns the number of units of the branch that hold quota.
+func (t *Tree) Jobs(b quota.Branch) int64 {
+	c := t.nodes[b.Node].cell(t.jobs)
+	switch {
+	case c == nil:
+		return 0
+	case b.Own && t.nodes[b.Node].inner:
+		return c.own.Clamp()
+	default:
+		return c.used.Clamp()
+	}
 }
 
 // Usage returns the usage of every node in tree order, so that the index is the NodeID.
@@ -237,6 +264,7 @@ func (t *Tree) Usage() []quota.NodeUsage {
 	for i, n := range t.nodes {
 		usage[i] = n.usage(t.jobs)
 	}
+	usage[0].Borrowed = nil // nobody lends to the root
 	return usage
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
@@ -37,6 +38,9 @@ type checkedNode struct {
 	parent int
 	// min and max are in base units, without oversell.
 	min, max map[string]int64
+	// guarantee is what the node is guaranteed: the greater of its min and the sum of the guarantees of
+	// its children, at most its max. A min of JobsResource guarantees nothing.
+	guarantee map[string]int64
 	// namespaces has no duplicates and only valid names or everyOther.
 	namespaces []string
 	children   []*checkedNode
@@ -64,6 +68,9 @@ type checker struct {
 func check(root Node) []*checkedNode {
 	c := &checker{byName: map[string]string{}, byPath: map[string]string{}, listedBy: map[string]string{}}
 	c.visit(&root, "", 0, -1, 1)
+	for i := len(c.nodes) - 1; i >= 0; i-- { // a node comes before its children
+		c.nodes[i].guaranteeAll()
+	}
 	for _, n := range c.nodes {
 		n.compare()
 	}
@@ -172,11 +179,39 @@ func (n *checkedNode) compare() {
 		}
 		if mins.Below(limit) < 0 {
 			n.fault("the sum of the children's min %s, %s, is above max %s; lower them or raise the max", name, format(mins.Clamp()), format(limit))
+		} else if below := n.guaranteedBelow(name); below.Below(limit) < 0 {
+			n.warn("%s %s is guaranteed below this node, which is above max %s, so not all of it can be guaranteed at the same time; lower the min of nodes below it or raise the max", format(below.Clamp()), name, format(limit))
 		}
 		if maxs.Below(limit) < 0 && !above {
 			n.warn("the sum of the children's max %s, %s, is above max %s, so not all of them can be reached at the same time", name, format(maxs.Clamp()), format(limit))
 		}
 	}
+}
+
+// guaranteeAll sets the guarantee of a node whose children have theirs.
+func (n *checkedNode) guaranteeAll() {
+	n.guarantee = make(map[string]int64, len(n.min))
+	for name, value := range n.min {
+		n.guarantee[name] = value
+	}
+	for _, child := range n.children {
+		for name := range child.guarantee {
+			sum := n.guaranteedBelow(name).Clamp()
+			if limit, limited := n.max[name]; limited {
+				sum = min(sum, limit)
+			}
+			n.guarantee[name] = max(n.min[name], sum)
+		}
+	}
+	delete(n.guarantee, quota.JobsResource)
+}
+
+// guaranteedBelow returns the sum of the guarantees of the children.
+func (n *checkedNode) guaranteedBelow(name string) (sum resources.Sum) {
+	for _, child := range n.children {
+		sum = sum.Plus(child.guarantee[name])
+	}
+	return sum
 }
 
 func sortedKeys[V any](m map[string]V) []string {

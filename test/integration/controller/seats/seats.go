@@ -72,8 +72,8 @@ func (h *hall) Room(space quota.Space) int64 {
 	return r.seats - r.used
 }
 
-func (h *hall) Share(node quota.NodeID, _ quota.Demand) quota.Share {
-	r := h.groups[node].(*row)
+func (h *hall) Share(b quota.Branch, _ quota.Demand) quota.Share {
+	r := h.groups[b.Node].(*row)
 	return quota.Share{Kind: quota.OfMax, Used: r.used, Due: max(r.seats, 1)}
 }
 
@@ -105,7 +105,7 @@ func (r *row) Fits(quota.Demand) *quota.Refusal {
 	return nil
 }
 
-func (r *row) Owed(quota.Demand) bool { return false }
+func (r *row) Owed(quota.Demand, quota.Branch) bool { return false }
 
 func (r *row) Charge(*quota.Charge) { r.used++ }
 

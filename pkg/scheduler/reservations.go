@@ -1,0 +1,334 @@
+package scheduler
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+// ledger holds the reservations: room that is kept for somebody who waits. The holder of a reservation is
+// a shape. What is charged is not in the ledger, because the backend counts it.
+//
+// A shape holds a reservation of kind owed while it lacks nothing but what its group is owed and others
+// have borrowed: nobody may borrow more of that. It is reserved in every space in which the shape has
+// lacked room since it began to wait, because it lacks room in another space each time a borrower ends.
+// The reservation lasts until the group is no longer owed the demand, the shape lacks anything else, or
+// it has no items left. In a queue of which only the front is tried, it also ends when another shape is
+// in front.
+//
+// Of the reservations of one queue in one space, only the greatest is kept from others: each of them may
+// be used by any of the shapes, and the guarantee of the group covers one of them at least.
+//
+// A change of what is used concerns only the reservations that depend on it: the ledger stores for each
+// of them how much room must be left in which spaces.
+type ledger struct {
+	lender  quota.Lender
+	holders map[*queue.Shape]*reservation
+	spaces  map[quota.Space]*reservedSpace
+	// watches are the conditions of the reservations by space, those first that need the most room.
+	watches map[quota.Space]*queue.Heap[*watch]
+	// reviews counts the reservations that were asked for again after a charge.
+	reviews int
+	// grown are the nodes at which more is reserved, so that items that were about to be tried below
+	// them may not fit any more.
+	grown []quota.NodeID
+}
+
+// reservationKind is why room is reserved.
+type reservationKind int8
+
+const (
+	// owed binds those who would borrow.
+	owed reservationKind = iota
+)
+
+// reservation is one entry of the ledger.
+type reservation struct {
+	kind    reservationKind
+	queue   *queueState
+	shape   *queue.Shape
+	amounts []*reservedAmount
+	watches []*watch
+}
+
+// reservedAmount is an amount, in base units, that is reserved in a space.
+type reservedAmount struct {
+	quota.Lack
+	reservation *reservation
+	place       int
+}
+
+// reservedSpace holds what is reserved in one space, by queue.
+type reservedSpace struct {
+	byQueue map[*queueState]*queue.Heap[*reservedAmount]
+}
+
+// watch is a condition of a reservation: as much room as Amount is left in the space.
+type watch struct {
+	quota.Lack
+	reservation *reservation
+	place       int
+}
+
+func newLedger(lender quota.Lender) *ledger {
+	return &ledger{lender: lender, holders: map[*queue.Shape]*reservation{}, spaces: map[quota.Space]*reservedSpace{},
+		watches: map[quota.Space]*queue.Heap[*watch]{}}
+}
+
+// order orders reservations by queue and shape.
+func (r *reservation) order(other *reservation) int {
+	return cmp.Or(cmp.Compare(r.queue.name, other.queue.name), cmp.Compare(r.shape.Key(), other.shape.Key()))
+}
+
+// reserve adds the amounts to what is reserved for the shape.
+func (g *ledger) reserve(l *queueState, shape *queue.Shape, kind reservationKind, amounts []quota.Lack) {
+	r := g.holders[shape]
+	if r == nil {
+		r = &reservation{kind: kind, queue: l, shape: shape}
+		g.holders[shape] = r
+		l.reservations = append(l.reservations, r)
+	}
+	for _, amount := range amounts {
+		if !slices.ContainsFunc(r.amounts, func(a *reservedAmount) bool { return a.Space == amount.Space }) {
+			a := &reservedAmount{Lack: amount, reservation: r}
+			r.amounts = append(r.amounts, a)
+			g.change(a, (*queue.Heap[*reservedAmount]).Set)
+		}
+	}
+	g.watch(r)
+}
+
+// release removes the reservation of the shape, if it has one, and calls freed for the spaces in which
+// less is reserved.
+func (g *ledger) release(shape *queue.Shape, freed func(quota.Space)) {
+	r := g.holders[shape]
+	if r == nil {
+		return
+	}
+	delete(g.holders, shape)
+	r.queue.reservations = slices.DeleteFunc(r.queue.reservations, func(other *reservation) bool { return other == r })
+	for _, a := range r.amounts {
+		if g.change(a, (*queue.Heap[*reservedAmount]).Remove) {
+			freed(a.Space)
+		}
+	}
+	for _, w := range r.watches {
+		g.unwatch(w)
+	}
+}
+
+// change adds an amount to its space or removes it, and reports whether less is reserved there then.
+func (g *ledger) change(a *reservedAmount, do func(*queue.Heap[*reservedAmount], *reservedAmount)) (less bool) {
+	space, l := g.spaces[a.Space], a.reservation.queue
+	if space == nil {
+		space = &reservedSpace{byQueue: map[*queueState]*queue.Heap[*reservedAmount]{}}
+		g.spaces[a.Space] = space
+	}
+	amounts := space.byQueue[l]
+	if amounts == nil {
+		amounts = queue.NewHeap(func(a, b *reservedAmount) bool { return a.Amount > b.Amount }, func(a *reservedAmount) *int { return &a.place })
+		space.byQueue[l] = amounts
+	}
+	before := greatest(amounts)
+	do(amounts, a)
+	after := greatest(amounts)
+	if amounts.Len() == 0 {
+		delete(space.byQueue, l)
+		if len(space.byQueue) == 0 {
+			delete(g.spaces, a.Space)
+		}
+	}
+	if before == after {
+		return false
+	}
+	g.lender.Reserve(a.Node, a.Resource, after-before)
+	if after > before {
+		g.grown = append(g.grown, a.Node)
+	}
+	return after < before
+}
+
+func greatest(amounts *queue.Heap[*reservedAmount]) int64 {
+	if top, ok := amounts.Top(); ok {
+		return top.Amount
+	}
+	return 0
+}
+
+// watch stores the conditions of the reservation that are met: that there is room for what the shape
+// does not lack, within the limits and the guarantees of its group, and that somebody borrows what it
+// lacks.
+func (g *ledger) watch(r *reservation) {
+	if r.watches == nil {
+		for _, node := range r.queue.Group.Nodes() {
+			for _, a := range r.shape.Demand.Requests {
+				for _, bound := range [...]quota.Bound{quota.Max, quota.Min, quota.OwnMin} {
+					space := quota.Space{Node: node, Resource: a.ID, Bound: bound}
+					if g.lender.Room(space) < math.MaxInt64 { // otherwise there is no bound
+						r.watches = append(r.watches, &watch{reservation: r, Lack: quota.Lack{Space: space, Amount: a.Value}})
+					}
+				}
+			}
+		}
+	}
+	for _, a := range r.amounts {
+		space := a.Space
+		space.Bound = quota.Borrowers
+		if !slices.ContainsFunc(r.watches, func(w *watch) bool { return w.Space == space }) {
+			r.watches = append(r.watches, &watch{reservation: r, Lack: quota.Lack{Space: space, Amount: 1}})
+		}
+	}
+	for _, w := range r.watches {
+		if w.place == 0 && w.isMet(g.lender) {
+			g.watchesOf(w.Space).Set(w)
+		}
+	}
+}
+
+func (w *watch) isMet(backend quota.Backend) bool {
+	return w.Amount > 0 && w.Amount <= backend.Room(w.Space)
+}
+
+func (g *ledger) watchesOf(space quota.Space) *queue.Heap[*watch] {
+	watches := g.watches[space]
+	if watches == nil {
+		watches = queue.NewHeap(func(a, b *watch) bool {
+			return cmp.Or(cmp.Compare(b.Amount, a.Amount), a.reservation.order(b.reservation)) < 0
+		}, func(w *watch) *int { return &w.place })
+		g.watches[space] = watches
+	}
+	return watches
+}
+
+func (g *ledger) unwatch(w *watch) {
+	if w.place == 0 {
+		return
+	}
+	watches := g.watches[w.Space]
+	watches.Remove(w)
+	if watches.Len() == 0 {
+		delete(g.watches, w.Space)
+	}
+}
+
+// concerned removes and returns the reservations of which a condition is no longer met after a change
+// of what the group uses of the resources, in a fixed order.
+func (g *ledger) concerned(group quota.Group, changed resources.Vector) []*reservation {
+	if len(g.holders) == 0 {
+		return nil
+	}
+	var found []*reservation
+	for _, node := range group.Nodes() {
+		for _, a := range changed {
+			for _, bound := range [...]quota.Bound{quota.Max, quota.Min, quota.OwnMin, quota.Borrowers} {
+				space := quota.Space{Node: node, Resource: a.ID, Bound: bound}
+				for watches := g.watches[space]; watches != nil && watches.Len() > 0; {
+					w, _ := watches.Top()
+					if w.isMet(g.lender) {
+						break
+					}
+					g.unwatch(w)
+					found = append(found, w.reservation)
+				}
+			}
+		}
+	}
+	slices.SortFunc(found, (*reservation).order)
+	return slices.Compact(found)
+}
+
+// reserveOwed reserves what the refusal of the shape reports as owed, or nothing if it reports none.
+func (s *Scheduler) reserveOwed(l *queueState, shape *queue.Shape, refusal *quota.Refusal) {
+	switch {
+	case s.ledger == nil:
+	case len(refusal.Owed) > 0:
+		s.ledger.reserve(l, shape, owed, refusal.Owed)
+	default:
+		s.unreserve(shape)
+	}
+}
+
+// unreserve ends the reservation of the shape.
+func (s *Scheduler) unreserve(shape *queue.Shape) {
+	if s.ledger != nil {
+		s.ledger.release(shape, s.wake)
+	}
+}
+
+// unproveGrown has all items tried again that may not fit any more because room was reserved.
+func (s *Scheduler) unproveGrown() {
+	if s.ledger == nil {
+		return
+	}
+	for _, node := range s.ledger.grown {
+		s.tournament.under(node, s.unprove)
+	}
+	s.ledger.grown = s.ledger.grown[:0]
+}
+
+// grown reports whether more was reserved since unproveGrown.
+func (s *Scheduler) grown() bool { return s.ledger != nil && len(s.ledger.grown) > 0 }
+
+// reviewReservations updates the reservations that depend on what the group uses of the resources.
+func (s *Scheduler) reviewReservations(group quota.Group, changed resources.Vector) {
+	if s.ledger == nil {
+		return
+	}
+	for _, r := range s.ledger.concerned(group, changed) {
+		s.ledger.reviews++
+		refusal := r.queue.Group.Fits(r.shape.Demand)
+		switch {
+		case refusal == nil: // it is tried soon, because what it lacks was freed
+			s.ledger.watch(r)
+		case len(refusal.Owed) > 0:
+			s.ledger.reserve(r.queue, r.shape, owed, refusal.Owed)
+		default:
+			s.unreserve(r.shape)
+			r.queue.Retry(r.shape)
+			s.activate(r.queue)
+		}
+	}
+}
+
+// reserveForFront reserves what the shape in front of a queue is owed if it waits for that. The refusal is
+// computed again, because the shape may lack something else now than when it was last tried, before
+// others were in front. It reports whether anything has changed.
+func (s *Scheduler) reserveForFront(l *queueState) bool {
+	front := l.Front()
+	if s.ledger == nil || front == nil || !front.Shape().Parked() {
+		return false
+	}
+	shape, held := front.Shape(), s.ledger.holders[front.Shape()]
+	refusal := l.Group.Fits(shape.Demand)
+	switch {
+	case refusal == nil:
+		return false
+	case len(refusal.Owed) > 0:
+		s.reserveOwed(l, shape, refusal)
+		return held == nil || s.grown()
+	case held != nil || refusal.Lack != shape.Refusal().Lack || !slices.Equal(refusal.Also, shape.Refusal().Also):
+		s.unreserve(shape) // it is tried again, to be parked under what it lacks now
+		l.Retry(shape)
+		s.activate(l)
+		return true
+	default:
+		return false
+	}
+}
+
+// unreserveBehindFront ends the reservations of all shapes that are not in front of their queue. It
+// reports whether there were any.
+func (s *Scheduler) unreserveBehindFront(l *queueState) (changed bool) {
+	front := l.Front()
+	for _, r := range slices.Clone(l.reservations) {
+		if front == nil || r.shape != front.Shape() {
+			s.unreserve(r.shape)
+			changed = true
+		}
+	}
+	return changed
+}
