@@ -91,8 +91,8 @@ func (r *Refusal) Message() string {
 		return fmt.Sprintf("insufficient %s in quota %s: requested %s, used %s of max %s%s",
 			r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit), unqueued)
 	case wellknown.ReasonMaxJobs:
-		return fmt.Sprintf("job limit reached in quota %s: requested %d job, used %d of %s %d",
-			r.Node, r.Asked, r.Used, JobsResource, r.Limit)
+		return fmt.Sprintf("job limit reached in quota %s: requested %d job, used %d of max %d (%s)",
+			r.Node, r.Asked, r.Used, r.Limit, JobsResource)
 	case wellknown.ReasonExceedsMaxQuota:
 		return fmt.Sprintf("can never fit in quota %s: requested %s %s, max is %s (used %s); request less or raise the max of the quota",
 			r.Node, format(r.Asked), r.Resource, format(r.Limit), format(r.Used))

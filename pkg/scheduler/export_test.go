@@ -13,7 +13,7 @@ func (s *Scheduler) ChargeOf(key string) *quota.Charge {
 	return nil
 }
 
-// Reviews is how often a reservation was asked for again after a charge.
+// Reviews is how often a reservation was checked again after a charge.
 func (s *Scheduler) Reviews() int { return s.ledger.reviews }
 
 // Stored counts what the core stores.

@@ -133,7 +133,7 @@ func TestAChargeConcernsOnlyTheReservationsThatItChanges(t *testing.T) {
 			t.Fatalf("%d units are released, want 21", got)
 		}
 		if got := w.core.Reviews() - before; got != 0 {
-			t.Errorf("with %d reservations, 20 admissions asked for %d of them again, want 0", n, got)
+			t.Errorf("with %d reservations, 20 admissions had %d of them checked again, want 0", n, got)
 		}
 	}
 }
@@ -310,7 +310,7 @@ func TestMaxJobsSaysWhatWasRequested(t *testing.T) {
 		w.submit(fmt.Sprint("a/", i), cpu("1"))
 	}
 	w.after(2 * time.Second)
-	want := "job limit reached in quota root: requested 1 job, used 2 of kube-queue/max-jobs 2"
+	want := "job limit reached in quota root: requested 1 job, used 2 of max 2 (kube-queue/max-jobs)"
 	if found := w.writes("a/2", scheduler.Explain); len(found) != 1 || found[0].Message != want {
 		t.Errorf("explained by %+v, want %q", found, want)
 	}

@@ -310,7 +310,7 @@ func (w *world) reasonOf(o *oracle.Tree, u *scheduler.Unit) wellknown.Reason {
 		return wellknown.ReasonQueueStopped
 	}
 	reason := o.Refuses(group.Path(), u.Demand)
-	if isFinal(reason) || w.policyOf(w.queueOf(u)) != queue.Block || w.front(o, group) == u {
+	if reason != "" && isFinal(reason) || w.policyOf(w.queueOf(u)) != queue.Block || w.front(o, group) == u {
 		return reason
 	}
 	return wellknown.ReasonNotAtFront

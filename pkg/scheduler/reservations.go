@@ -31,7 +31,7 @@ type ledger struct {
 	spaces  map[quota.Space]*reservedSpace
 	// watches are the conditions of the reservations by space, those first that need the most room.
 	watches map[quota.Space]*queue.Heap[*watch]
-	// reviews counts the reservations that were asked for again after a charge.
+	// reviews counts the reservations that were checked again after a charge.
 	reviews int
 	// grown are the nodes at which more is reserved, so that items that were about to be tried below
 	// them may not fit any more.

@@ -85,7 +85,7 @@ func TestTheEleventhJobWaitsForMaxJobs(t *testing.T) {
 	}
 	last := names[10]
 	unit := l.WaitForReason("Job", last, "MaxJobs")
-	if !strings.Contains(unit.Status.Message, "10 jobs hold quota, and kube-queue/max-jobs is 10") {
+	if !strings.Contains(unit.Status.Message, "used 10 of max 10 (kube-queue/max-jobs)") {
 		t.Errorf("the message is %q", unit.Status.Message)
 	}
 	for _, name := range names[:10] {

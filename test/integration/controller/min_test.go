@@ -44,7 +44,7 @@ func TestNobodyBorrowsMoreWhileAnOwnerWaits(t *testing.T) {
 	s.says("owed", "insufficient cpu in quota root: requested 2, used 3 of max 4")
 	s.unit("more", `quotaName: borrower, resource: {cpu: 1}`)
 	s.becomes("more", "reason", "BorrowingPaused")
-	s.says("more", "borrowing of cpu is paused in quota root until a waiting job gets its guaranteed quota there: requested 1, used 3 of max 4")
+	s.says("more", "borrowing of cpu is paused in quota root until a waiting job gets its guaranteed quota there: requested 1, used 3 and reserved 2 of max 4")
 
 	// The next process computes the same state.
 	stop()

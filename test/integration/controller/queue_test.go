@@ -167,7 +167,7 @@ func TestThePolicyOfAQueueIsChangedWhileUnitsWait(t *testing.T) {
 	s.queueShows("policy", "Block")
 	s.unit("blocked", `resource: {cpu: 1}`)
 	s.becomes("blocked", "reason", "NotAtFront")
-	s.says("blocked", "unit "+s.namespace+"/large is ahead in queue root, and policy Block admits only the front unit")
+	s.says("blocked", "another unit is ahead in queue root, and policy Block admits only the front unit")
 	s.used("3")
 	s.setQueue(`{"policy": "RoundRobin"}`)
 	s.becomes("blocked", "phase", "Dequeued")
