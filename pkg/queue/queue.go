@@ -150,7 +150,7 @@ func (q *Queue) SetPolicy(policy Policy) {
 
 // late reports whether the shape is in backoff.
 func (q *Queue) late(s *Shape) bool {
-	return q.Policy == RoundRobin && len(s.refused) > 0 && q.waitIndex.now.UnixNano() < s.until()
+	return q.Policy == RoundRobin && s.backoffs != nil && q.waitIndex.now.UnixNano() < s.until()
 }
 
 func (q *Queue) makeReady(s *Shape) {

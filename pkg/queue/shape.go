@@ -2,6 +2,7 @@ package queue
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"time"
 	"unique"
@@ -54,8 +55,8 @@ type Shape struct {
 	items   Heap[*Item]
 	refusal *quota.Refusal
 
-	// refused are the backoffs by the priority of the item that was refused, the smallest first.
-	refused []refused
+	// backoffs are those of the items that were refused; nil if there are none.
+	backoffs *backoffs
 	// late is whether the shape was in backoff when it became ready.
 	late bool
 	// served is when one of the items was last admitted; 0 if none was.
@@ -65,8 +66,15 @@ type Shape struct {
 	// entry is under the Lack of the refusal. also are under what else may change the decision, which
 	// few have.
 	entry bucketEntry
-	also  []*bucketEntry
+	also  *alsoParked
 }
+
+// alsoParked are the further entries of a parked shape.
+type alsoParked struct{ entries []bucketEntry }
+
+// backoffs are ordered by priority, the smallest first. A shape only has a pointer to them, because there
+// may be a million shapes, and only policy RoundRobin uses backoffs.
+type backoffs struct{ refused []refused }
 
 // refused is the backoff of items of a priority. It also keeps back items of a smaller priority, which
 // the refused item is before, but none of a greater one.
@@ -109,7 +117,28 @@ func (s *Shape) Parked() bool { return s.entry.bucket != nil }
 
 // worthTrying reports whether the shape is parked in a bucket that may have room for it.
 func (s *Shape) worthTrying() bool {
-	return s.Parked() && (s.entry.bucket.open || slices.ContainsFunc(s.also, func(p *bucketEntry) bool { return p.bucket.open }))
+	if !s.Parked() {
+		return false
+	}
+	open := s.entry.bucket.open
+	for p := range s.alsoEntries() {
+		open = open || p.bucket.open
+	}
+	return open
+}
+
+// alsoEntries returns the further entries of a parked shape.
+func (s *Shape) alsoEntries() iter.Seq[*bucketEntry] {
+	return func(yield func(*bucketEntry) bool) {
+		if s.also == nil {
+			return
+		}
+		for i := range s.also.entries {
+			if !yield(&s.also.entries[i]) {
+				return
+			}
+		}
+	}
 }
 
 // Refusal returns why the shape does not fit; nil if it has never been refused.
@@ -123,8 +152,11 @@ func (s *Shape) head() *Item {
 // until returns when the backoff of the first item ends, in nanoseconds since 1970; 0 if neither it nor an
 // item of a greater priority was refused.
 func (s *Shape) until() int64 {
+	if s.backoffs == nil {
+		return 0
+	}
 	priority := s.head().Priority
-	for _, r := range s.refused {
+	for _, r := range s.backoffs.refused {
 		if r.priority >= priority {
 			return r.until
 		}
@@ -138,26 +170,36 @@ func (s *Shape) Refine(r *quota.Refusal) { s.refusal = r }
 // refuse stores why the shape does not fit and starts the backoff of its first item.
 func (s *Shape) refuse(r *quota.Refusal, now time.Time) {
 	s.refusal = r
-	if s.served != 0 && s.served == now.UnixNano() {
-		return // one of its own items has just taken the room, and no other shape was tried in between
+	if s.queue.Policy != RoundRobin || s.served != 0 && s.served == now.UnixNano() {
+		return // or one of its own items has just taken the room, and no other shape was tried in between
 	}
-	priority, last := s.head().Priority, time.Duration(0)
-	s.refused = slices.DeleteFunc(s.refused, func(r refused) bool {
+	if s.backoffs == nil {
+		s.backoffs = &backoffs{}
+	}
+	s.backoffs.add(s.head().Priority, s.queue.waitIndex.backoff, now)
+}
+
+// add starts or extends the backoff of a priority, and forgets those that have ended.
+func (b *backoffs) add(priority int32, policy Backoff, now time.Time) {
+	last := time.Duration(0)
+	b.refused = slices.DeleteFunc(b.refused, func(r refused) bool {
 		if r.priority == priority {
 			last = r.backoff
 		}
 		return r.priority == priority || r.until <= now.UnixNano()
 	})
-	backoff := s.queue.waitIndex.backoff.after(last)
-	at, _ := slices.BinarySearchFunc(s.refused, priority, func(r refused, p int32) int { return cmp.Compare(r.priority, p) })
-	s.refused = slices.Insert(s.refused, at, refused{priority, backoff, now.Add(backoff).UnixNano()})
+	next := policy.after(last)
+	at, _ := slices.BinarySearchFunc(b.refused, priority, func(r refused, p int32) int { return cmp.Compare(r.priority, p) })
+	b.refused = slices.Insert(b.refused, at, refused{priority, next, now.Add(next).UnixNano()})
 }
 
 // admitted resets the backoff because an item was admitted.
 func (s *Shape) admitted(now time.Time) {
 	s.served = now.UnixNano()
-	for i := range s.refused {
-		s.refused[i].backoff = 0
+	if s.backoffs != nil {
+		for i := range s.backoffs.refused {
+			s.backoffs.refused[i].backoff = 0
+		}
 	}
 }
 

@@ -43,10 +43,11 @@ func (l *WaitIndex) Len() int { return l.parked }
 
 func (l *WaitIndex) park(s *Shape) {
 	l.put(&s.entry, s, s.refusal.Lack)
-	for _, lack := range s.refusal.Also {
-		p := &bucketEntry{}
-		l.put(p, s, lack)
-		s.also = append(s.also, p)
+	if lacks := s.refusal.Also; lacks != nil {
+		s.also = &alsoParked{entries: make([]bucketEntry, len(lacks))}
+		for i, lack := range lacks {
+			l.put(&s.also.entries[i], s, lack)
+		}
 	}
 	l.parked++
 }
@@ -89,7 +90,7 @@ func (l *WaitIndex) leave(s *Shape) {
 		return
 	}
 	l.remove(&s.entry)
-	for _, p := range s.also {
+	for p := range s.alsoEntries() {
 		l.remove(p)
 	}
 	s.also = nil
@@ -124,7 +125,7 @@ func (l *WaitIndex) reorder(s *Shape) {
 		at.put(p, s, amount, weight)
 	}
 	move(&s.entry)
-	for _, p := range s.also {
+	for p := range s.alsoEntries() {
 		move(p)
 	}
 }

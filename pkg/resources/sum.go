@@ -39,6 +39,9 @@ func (s Sum) Compare(t Sum) int {
 // Below returns how far the sum is below the limit, clamped to an int64.
 func (s Sum) Below(limit int64) int64 { return Sum{}.Plus(limit).Sub(s).Clamp() }
 
+// Exceeds reports whether the sum is greater than an amount that is not negative.
+func (s Sum) Exceeds(v int64) bool { return s.high > 0 || s.high == 0 && s.low > uint64(v) }
+
 // Clamp returns the sum or the nearest int64.
 func (s Sum) Clamp() int64 {
 	switch {

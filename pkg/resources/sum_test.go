@@ -64,3 +64,19 @@ func TestASumOfMoreThanThereAreNumbersIsTheGreatest(t *testing.T) {
 		expectClamped(t, AddTimes(sum, value, times), want.Add(want, big.NewInt(sum)))
 	})
 }
+
+func TestASumExceedsWhatItIsGreaterThan(t *testing.T) {
+	amounts := rapid.OneOf(rapid.Int64Range(math.MinInt64, math.MaxInt64), rapid.Int64Range(-3, 3), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64}))
+	rapid.Check(t, func(t *rapid.T) {
+		sum, exact := Sum{}, new(big.Int)
+		for range rapid.IntRange(0, 4).Draw(t, "amounts") {
+			v := amounts.Draw(t, "amount")
+			sum = sum.Plus(v)
+			exact.Add(exact, big.NewInt(v))
+		}
+		limit := max(amounts.Draw(t, "limit"), 0)
+		if got := sum.Exceeds(limit); got != (exact.Cmp(big.NewInt(limit)) > 0) {
+			t.Fatalf("%s exceeds %d: %t", exact, limit, got)
+		}
+	})
+}

@@ -195,15 +195,21 @@ func (s *Scheduler) chargeStrays(id pods.Holder) {
 	}
 }
 
-// dropCharges forgets all charges, because they are dropped together with their backend.
-func (s *Scheduler) dropCharges() {
+// dropCharges forgets all charges, because they are dropped together with their backend. It returns the
+// units that are to be charged again, ordered by key.
+func (s *Scheduler) dropCharges() (charged []*unit) {
 	for _, u := range s.units {
 		u.charged = nil
+		if u.holdsQuota() || u.holder != nil {
+			charged = append(charged, u)
+		}
 	}
 	for _, h := range s.holders {
 		h.left = nil
 	}
 	clear(s.strays)
+	sortByKey(charged)
+	return charged
 }
 
 // chargeWithoutUnit charges all pods that are not charged together with a unit.

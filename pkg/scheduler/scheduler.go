@@ -272,16 +272,14 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	if s.backend != nil {
 		s.addQueues(s.backend.Groups()...)
 	}
-	s.dropCharges()
-	units := s.inOrder()
-	for _, u := range units {
-		u.queue = nil
-		u.item = queue.Item{Key: u.key()}
-		u.countedIn, u.countedAs = nil, Waiting
+	for _, u := range s.dropCharges() { // whether a unit can ever fit, and why not, depends on all charges
 		s.chargeUnit(u)
 	}
 	s.chargeWithoutUnit()
-	for _, u := range units { // whether a unit can ever fit, and why not, depends on all charges
+	for _, u := range s.inOrder() {
+		u.queue = nil
+		u.item = queue.Item{Key: u.key()}
+		u.countedIn, u.countedAs = nil, Waiting
 		s.settle(u, now)
 	}
 	replaced()
@@ -382,8 +380,10 @@ func (s *Scheduler) inOrder() []*unit {
 	for _, u := range s.units {
 		all = append(all, u)
 	}
-	slices.SortFunc(all, func(a, b *unit) int {
-		return strings.Compare(a.key(), b.key())
-	})
+	sortByKey(all)
 	return all
+}
+
+func sortByKey(units []*unit) {
+	slices.SortFunc(units, func(a, b *unit) int { return strings.Compare(a.key(), b.key()) })
 }

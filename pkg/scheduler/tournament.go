@@ -170,21 +170,27 @@ func (c *tournament) competeForJobs() {
 // lacksOnlyJobs reports whether nothing else is lacking after as many units were admitted below the
 // branch as the number is limited to: there is room for one more than that of the greatest requests.
 func (c *tournament) lacksOnlyJobs(b *branch, jobs int64) bool {
-	room := map[resources.ID]int64{}
+	enough := func(id resources.ID, request int64) bool {
+		if id == c.limiter.JobsID() {
+			return true
+		}
+		for up := b; up != &c.root; up = up.above {
+			if c.backend.Room(quota.Space{Node: up.Node, Resource: id})/(jobs+1) < request {
+				return false
+			}
+		}
+		return true
+	}
+	all := true
+	for id, most := range b.most { // at least what anybody requests
+		all = all && enough(id, most)
+	}
+	if all {
+		return true
+	}
 	for _, l := range b.competing(nil) {
 		for _, a := range l.tried.Shape().Demand.Requests {
-			if a.ID == c.limiter.JobsID() {
-				continue
-			}
-			least, known := room[a.ID]
-			if !known {
-				least = math.MaxInt64
-				for up := b; up != &c.root; up = up.above {
-					least = min(least, c.backend.Room(quota.Space{Node: up.Node, Resource: a.ID}))
-				}
-				room[a.ID] = least
-			}
-			if least/(jobs+1) < a.Value {
+			if !enough(a.ID, a.Value) {
 				return false
 			}
 		}

@@ -52,9 +52,15 @@ func (c *columns) of(r resources.ID) (int, bool) {
 	return int(c.byID[r]) - 1, true
 }
 
-// cell is the state of one resource at a node.
+// cell is the state of one resource at a node. What each charge uses comes first, in one cache line.
 type cell struct {
-	used resources.Sum
+	used  resources.Sum
+	limit bound
+	// min is the guarantee, and below the sum of the guarantees of the children.
+	min   bound
+	below int64
+	// borrowers is the number of branches at and below the node that use more than their guarantee.
+	borrowers int
 	// own is the part of used that is charged to the group of an inner node itself.
 	own resources.Sum
 	// fixed is the part of used that non-preemptible units of the own group of the node use, and aside
@@ -63,24 +69,18 @@ type cell struct {
 	fixed, aside resources.Sum
 	// unqueued is the part of used that pods use that belong to no unit.
 	unqueued resources.Sum
-	limit    bound
-	// min is the guarantee, and below the sum of the guarantees of the children.
-	min   bound
-	below int64
 	// reserved is what may not be borrowed at and below the node.
 	reserved resources.Sum
-	// borrowers is the number of branches at and below the node that use more than their guarantee.
-	borrowers int
 }
 
 // isAbove reports whether more is used than is guaranteed.
-func (c *cell) isAbove() bool { return c.used.Below(c.min.value) < 0 }
+func (c *cell) isAbove() bool { return c.used.Exceeds(c.min.value) }
 
 // ownMin is the part of the guarantee that is not guaranteed to the children.
 func (c *cell) ownMin() int64 { return max(c.min.value-c.below, 0) }
 
 // isOwnAbove reports whether the group of an inner node itself uses more than is guaranteed to it.
-func (c *cell) isOwnAbove() bool { return c.own.Below(c.ownMin()) < 0 }
+func (c *cell) isOwnAbove() bool { return c.own.Exceeds(c.ownMin()) }
 
 // freeMax is the part of the limit that is not guaranteed to the children.
 func (c *cell) freeMax() int64 { return max(c.limit.value-c.below, 0) }
