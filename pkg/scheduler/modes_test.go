@@ -74,9 +74,10 @@ func TestPropertyInRoundRobinNoRoomIsIdle(t *testing.T) {
 			fill(t, w)
 			endSome(t, w)
 			w.settle()
+			o := w.oracle()
 			for _, u := range w.units {
 				group, _ := w.tree.Place(u.Namespace(), u.QuotaName)
-				if u.Phase == scheduler.Waiting && group.Fits(u.Demand) == nil {
+				if u.Phase == scheduler.Waiting && o.Refuses(group.Path(), u.Demand) == "" {
 					t.Fatalf("unit %s fits and waits", u.Key)
 				}
 			}
