@@ -2,7 +2,6 @@ package queue
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 	"time"
 	"unique"
@@ -121,23 +120,17 @@ func (s *Shape) worthTrying() bool {
 		return false
 	}
 	open := s.entry.bucket.open
-	for p := range s.alsoEntries() {
-		open = open || p.bucket.open
-	}
+	s.eachAlso(func(p *bucketEntry) { open = open || p.bucket.open })
 	return open
 }
 
-// alsoEntries returns the further entries of a parked shape.
-func (s *Shape) alsoEntries() iter.Seq[*bucketEntry] {
-	return func(yield func(*bucketEntry) bool) {
-		if s.also == nil {
-			return
-		}
-		for i := range s.also.entries {
-			if !yield(&s.also.entries[i]) {
-				return
-			}
-		}
+// eachAlso calls do for the further entries of a parked shape.
+func (s *Shape) eachAlso(do func(*bucketEntry)) {
+	if s.also == nil {
+		return
+	}
+	for i := range s.also.entries {
+		do(&s.also.entries[i])
 	}
 }
 

@@ -90,9 +90,7 @@ func (l *WaitIndex) leave(s *Shape) {
 		return
 	}
 	l.remove(&s.entry)
-	for p := range s.alsoEntries() {
-		l.remove(p)
-	}
+	s.eachAlso(l.remove)
 	s.also = nil
 	l.parked--
 }
@@ -125,9 +123,7 @@ func (l *WaitIndex) reorder(s *Shape) {
 		at.put(p, s, amount, weight)
 	}
 	move(&s.entry)
-	for p := range s.alsoEntries() {
-		move(p)
-	}
+	s.eachAlso(move)
 }
 
 // Wake processes that a space may have more room than before. It calls woken for the queues that
