@@ -37,6 +37,7 @@ func core() []room {
 		"k8s.io/apimachinery/pkg/api/meta", "k8s.io/apimachinery/pkg/apis/meta/v1"}, types...)
 	return []room{
 		{"scheduler", []string{"backoff", "pods", "queue", "quota", "resources"}, nil},
+		{"preemption", []string{"queue", "quota", "resources"}, nil},
 		{"backoff", nil, nil},
 		{"queue", []string{"quota", "resources"}, nil},
 		{"pods", []string{"resources"}, nil},

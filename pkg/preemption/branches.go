@@ -1,0 +1,189 @@
+package preemption
+
+import (
+	"math"
+	"slices"
+
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+// branches finds the candidates of other groups from whom room is reclaimed. It holds the part of the quota
+// that candidates are charged to: each node is a branch with the nodes and the group below it.
+//
+// For the resource that is lacking at a node of the claimant, the branches that use more than their
+// guarantee of it are in heaps, those first that are furthest above. Who is taken changes only the
+// branches that it is charged to.
+type branches struct {
+	backend quota.Backend
+	// nodes are the branches of nodes, and groups those of the groups themselves, by the path of the
+	// group.
+	nodes  map[quota.NodeID]*branch
+	groups map[string]*branch
+	// chain are the nodes of the claimant, from its own to the root. Its own group is no branch.
+	chain []quota.NodeID
+	// sought is the lack for which the heaps are ordered; valid unless stale.
+	sought lack
+	stale  bool
+	// reclaimed are the branches at and below the node of the lack that the claimant is not part of.
+	reclaimed *queue.Heap[*branch]
+	isTaken   map[*Candidate]bool
+}
+
+// branch is a node, or the group of a node.
+type branch struct {
+	quota.Branch
+	above *branch
+	below []*branch
+	// candidates are those of a group, in the order in which they are taken. Those before next are
+	// taken or do not use the resource that is lacking.
+	candidates []*Candidate
+	next       int
+
+	// share is the share of the resource that is lacking, and above those of the heap are in it: the
+	// branches below that use more than their guarantee and have a candidate.
+	share quota.Share
+	heap  *queue.Heap[*branch]
+	in    *queue.Heap[*branch]
+	order int
+	place int
+}
+
+func newHeap() *queue.Heap[*branch] {
+	return queue.NewHeap(func(a, b *branch) bool {
+		if by := b.share.Compare(a.share); by != 0 {
+			return by < 0
+		}
+		return a.order < b.order
+	}, func(b *branch) *int { return &b.place })
+}
+
+// newBranches sorts the candidates into branches. The order of candidates with equal keys does not matter.
+func newBranches(backend quota.Backend, claimant quota.Group, candidates []*Candidate) *branches {
+	f := &branches{backend: backend, nodes: map[quota.NodeID]*branch{}, groups: map[string]*branch{}, chain: claimant.Nodes(), stale: true}
+	for _, c := range candidates {
+		b := f.groups[c.Group.Path()]
+		if b == nil {
+			b = f.addGroup(c.Group)
+		}
+		b.candidates = append(b.candidates, c)
+	}
+	for _, b := range f.groups {
+		slices.SortFunc(b.candidates, (*Candidate).Compare)
+	}
+	return f
+}
+
+// addGroup adds the branch of a group and those of its nodes.
+func (f *branches) addGroup(g quota.Group) *branch {
+	var above *branch
+	nodes := g.Nodes()
+	for i := len(nodes) - 1; i >= 0; i-- {
+		b := f.nodes[nodes[i]]
+		if b == nil {
+			b = &branch{Branch: quota.Branch{Node: nodes[i]}, above: above, heap: newHeap(), order: int(nodes[i]) + 1}
+			f.nodes[nodes[i]] = b
+			if above != nil {
+				above.below = append(above.below, b)
+			}
+		}
+		above = b
+	}
+	b := &branch{Branch: quota.Branch{Node: nodes[0], Own: true}, above: above} // its order is 0: before the nodes below
+	above.below = append(above.below, b)
+	f.groups[g.Path()] = b
+	return b
+}
+
+// isGuaranteed reports whether the guarantee of the node names the resource.
+func isGuaranteed(backend quota.Backend, node quota.NodeID, r resources.ID) bool {
+	return backend.Room(quota.Space{Node: node, Resource: r, Bound: quota.Min}) != math.MaxInt64
+}
+
+// isAbove reports whether the branch uses more than its guarantee of the resource. What is not guaranteed at all is above it.
+func (b *branch) isAbove(backend quota.Backend, r resources.ID) bool {
+	bound := quota.Min
+	if b.Own {
+		bound = quota.OwnMin
+	}
+	room := backend.Room(quota.Space{Node: b.Node, Resource: r, Bound: bound})
+	return room < 0 || room == math.MaxInt64
+}
+
+// forget starts anew: nothing is taken.
+func (f *branches) forget() { f.isTaken, f.stale = map[*Candidate]bool{}, true }
+
+// next returns the candidate to take for what is lacking; nil if there is none.
+func (f *branches) next(l lack) *Candidate {
+	if f.stale || l != f.sought {
+		f.seek(l)
+	}
+	top, ok := f.reclaimed.Top()
+	if !ok {
+		return nil
+	}
+	for top.heap != nil {
+		top, _ = top.heap.Top() // a branch without candidates is in no heap
+	}
+	return top.candidates[top.next]
+}
+
+// taken processes that a candidate was taken.
+func (f *branches) taken(c *Candidate) {
+	f.isTaken[c] = true
+	for b := f.groups[c.Group.Path()]; b != nil && b.in != nil; b = b.above {
+		f.update(b)
+	}
+}
+
+// seek orders the branches for what is lacking.
+func (f *branches) seek(l lack) {
+	f.sought, f.stale = l, false
+	f.reclaimed = newHeap()
+	for _, b := range f.nodes {
+		b.heap, b.in, b.place = newHeap(), nil, 0
+	}
+	for _, b := range f.groups {
+		b.in, b.place, b.next = nil, 0, 0
+	}
+	for i, node := range f.chain[:l.at+1] {
+		b := f.nodes[node]
+		if b == nil {
+			continue
+		}
+		for _, below := range b.below {
+			if i == 0 || below.Node != f.chain[i-1] {
+				f.enter(below, f.reclaimed)
+			}
+		}
+	}
+}
+
+// enter puts a branch and those below it into their heaps.
+func (f *branches) enter(b *branch, in *queue.Heap[*branch]) {
+	for _, below := range b.below {
+		f.enter(below, b.heap)
+	}
+	b.in = in
+	f.update(b)
+}
+
+// update moves a branch to its position in its heap, or removes it if nothing can be taken from it.
+func (f *branches) update(b *branch) {
+	r := f.sought.resource
+	for b.heap == nil && b.next < len(b.candidates) {
+		c := b.candidates[b.next]
+		if used, _ := c.Charge.Total().Get(r); used > 0 && !f.isTaken[c] {
+			break
+		}
+		b.next++
+	}
+	empty := b.heap == nil && b.next == len(b.candidates) || b.heap != nil && b.heap.Len() == 0
+	if empty || !b.isAbove(f.backend, r) {
+		b.in.Remove(b)
+		return
+	}
+	b.share = f.backend.Share(b.Branch, quota.Demand{Requests: resources.Vector{{ID: r, Value: 1}}})
+	b.in.Set(b)
+}

@@ -1,0 +1,278 @@
+// Package preemption chooses which units are evicted so that a unit that waits gets the room that it is
+// due.
+//
+// Terms. The claimant is the unit that waits. A candidate is a unit that holds quota and may be evicted.
+// A victim is a candidate that was chosen. To reclaim means to evict units of other groups that use more
+// than their guarantee, for a claimant that stays within the guarantee of its own group. To preempt means
+// to evict units of a smaller priority in the queue of the claimant.
+//
+// Laws:
+//
+//   - Nobody is evicted unless the claimant fits then.
+//   - Reclaim needs a claimant that its own group is owed, and that lacks nothing but what the guarantee of
+//     its group names. What victims would free of other resources does not count.
+//   - The group of each victim of reclaim, and each of its ancestors below the one that it has in common with
+//     the claimant, uses more than its guarantee of a resource that the claimant lacks at the moment at
+//     which the victim is taken.
+//   - A claimant that would borrow preempts nobody with whom its group uses more of its guarantee than with
+//     the claimant. Otherwise the guarantee would be lent again, and those who take it back would free
+//     the way for the claimant again, without an end.
+//   - Victims are taken from the branch that is furthest above its guarantee, by share, which is compared
+//     again after each of them. Within a group they are taken in the order of the candidates.
+//   - No victim could be spared: with any one of them, the claimant would not fit, or would not be owed what
+//     is reclaimed for it.
+//
+// The choice is deterministic, and it depends only on what is charged. To compare, it releases and charges
+// candidates in the backend, which afterwards is as before.
+package preemption
+
+import (
+	"cmp"
+	"slices"
+
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+// Candidate is a unit that holds quota and may be evicted.
+type Candidate struct {
+	// Key identifies the unit. Every order ends with it.
+	Key string
+	// Priority and Started, in microseconds since 1970, order the candidates of a group.
+	Priority int32
+	Started  int64
+	// Exceeding is whether the unit uses more than it was admitted with.
+	Exceeding bool
+	Group     quota.Group
+	Charge    *quota.Charge
+}
+
+// Compare orders candidates by who is taken first: who uses more than was admitted, then the smaller
+// priority, then the later start.
+func (c *Candidate) Compare(other *Candidate) int {
+	if c.Exceeding != other.Exceeding {
+		if c.Exceeding {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(c.Priority, other.Priority), cmp.Compare(other.Started, c.Started), cmp.Compare(c.Key, other.Key))
+}
+
+// Claim is what a claimant is due.
+type Claim struct {
+	Group  quota.Group
+	Demand quota.Demand
+	// Preempts returns whether a candidate of the queue of the claimant may be evicted for it.
+	Preempts func(*Candidate) bool
+	// Reclaims is whether candidates of other groups may be evicted for it.
+	Reclaims bool
+}
+
+// Victim is a candidate that is evicted.
+type Victim struct {
+	*Candidate
+	// Reclaimed is whether the victim is of another group than the claimant.
+	Reclaimed bool
+}
+
+// Choose returns the victims for the claim; none if it fits without any, or if it cannot be made to fit.
+// Candidates are those of all groups.
+func Choose(backend quota.Backend, claim Claim, candidates []*Candidate) []Victim {
+	s := newSearch(backend, claim, candidates)
+	defer s.restore()
+	if s.fits() {
+		return nil
+	}
+	for _, succeeds := range []func() bool{s.reclaim, s.preempt, s.preemptAndReclaim} {
+		if succeeds() {
+			return slices.Clone(s.victims)
+		}
+		s.restore()
+	}
+	return nil
+}
+
+// search is one choice of victims. Taken victims are released in the backend.
+type search struct {
+	backend quota.Backend
+	claim   Claim
+	// nodes are the nodes of the group of the claimant, from its own to the root.
+	nodes   []quota.NodeID
+	own     []*Candidate
+	others  *branches
+	victims []Victim
+	// unused is how much of the guarantee of the group was not used before anybody was taken, for the
+	// resources that candidates of the group use.
+	unused map[resources.ID]int64
+}
+
+func newSearch(backend quota.Backend, claim Claim, candidates []*Candidate) *search {
+	s := &search{backend: backend, claim: claim, nodes: claim.Group.Nodes()}
+	var others []*Candidate
+	for _, c := range candidates {
+		if c.Group.Path() == claim.Group.Path() {
+			s.own = append(s.own, c)
+		} else {
+			others = append(others, c)
+		}
+	}
+	slices.SortFunc(s.own, (*Candidate).Compare)
+	s.unused = map[resources.ID]int64{}
+	for _, c := range s.own {
+		for _, a := range c.Charge.Total() {
+			if isGuaranteed(backend, s.nodes[0], a.ID) {
+				s.unused[a.ID] = max(s.room(a.ID), 0)
+			}
+		}
+	}
+	if claim.Reclaims {
+		s.others = newBranches(backend, claim.Group, others)
+	}
+	return s
+}
+
+func (s *search) fits() bool { return s.claim.Group.Fits(s.claim.Demand) == nil }
+
+func (s *search) take(v Victim) {
+	v.Group.Release(v.Charge)
+	s.victims = append(s.victims, v)
+}
+
+// reclaim takes units of other groups until the claimant fits.
+func (s *search) reclaim() bool {
+	if !s.mayReclaim() {
+		return false
+	}
+	s.others.forget()
+	for lacks := s.lacks(); len(lacks) > 0; lacks = s.lacks() {
+		c := s.others.next(lacks[0])
+		if c == nil {
+			return false
+		}
+		s.take(Victim{Candidate: c, Reclaimed: true})
+		s.others.taken(c)
+	}
+	if !s.fits() {
+		return false
+	}
+	s.spare(func(v Victim) bool { return v.Reclaimed }, s.fits)
+	return true
+}
+
+// mayReclaim reports whether the claimant stays within the guarantee of its group, and lacks nothing that the
+// guarantee does not name.
+func (s *search) mayReclaim() bool {
+	if s.others == nil || !s.isOwed() {
+		return false
+	}
+	return !slices.ContainsFunc(s.lacks(), func(l lack) bool { return !isGuaranteed(s.backend, s.nodes[0], l.resource) })
+}
+
+// preempt takes units of the queue of the claimant until it fits.
+func (s *search) preempt() bool {
+	lawful := func() bool { return s.fits() && s.keepsGuarantee() }
+	if !s.takeOwn(lawful) {
+		return false
+	}
+	s.spare(func(Victim) bool { return true }, lawful)
+	return true
+}
+
+// keepsGuarantee reports whether the group uses as much of its guarantee with the claimant as it did with the
+// victims, or is owed the claimant.
+func (s *search) keepsGuarantee() bool {
+	if s.isOwed() {
+		return true
+	}
+	for r, before := range s.unused {
+		request, _ := s.claim.Demand.Requests.Get(r)
+		if max(s.room(r)-request, 0) > before {
+			return false
+		}
+	}
+	return true
+}
+
+// room returns how much of the guarantee of the group is left.
+func (s *search) room(r resources.ID) int64 {
+	return s.backend.Room(quota.Space{Node: s.nodes[0], Resource: r, Bound: quota.Min})
+}
+
+// isOwed reports whether the claimant stays within the guarantee of its group.
+func (s *search) isOwed() bool {
+	return s.claim.Group.Owed(s.claim.Demand, quota.Branch{Node: s.nodes[0]})
+}
+
+// preemptAndReclaim takes units of the queue of the claimant until its group is owed the rest.
+func (s *search) preemptAndReclaim() bool {
+	if s.others == nil || !s.takeOwn(s.mayReclaim) {
+		return false
+	}
+	s.spare(func(Victim) bool { return true }, s.mayReclaim)
+	return s.reclaim()
+}
+
+// takeOwn takes units of the queue of the claimant until there are enough.
+func (s *search) takeOwn(enough func() bool) bool {
+	for _, c := range s.own {
+		if s.claim.Preempts == nil || !s.claim.Preempts(c) || !s.helps(c) {
+			continue
+		}
+		s.take(Victim{Candidate: c})
+		if enough() {
+			return true
+		}
+	}
+	return false
+}
+
+// restore charges what was released.
+func (s *search) restore() {
+	for _, v := range s.victims {
+		v.Group.Charge(v.Charge)
+	}
+	s.victims = nil
+}
+
+// helps reports whether the candidate uses something that the claimant lacks.
+func (s *search) helps(c *Candidate) bool {
+	total := c.Charge.Total()
+	return slices.ContainsFunc(s.lacks(), func(l lack) bool {
+		used, _ := total.Get(l.resource)
+		return used > 0 && slices.Contains(c.Group.Nodes(), l.node)
+	})
+}
+
+// lack is a resource of which the claimant lacks room at the node with the index in its chain.
+type lack struct {
+	at       int
+	node     quota.NodeID
+	resource resources.ID
+}
+
+// lacks returns what the claimant lacks, from the own node to the root.
+func (s *search) lacks() (lacks []lack) {
+	for at, node := range s.nodes {
+		for _, a := range s.claim.Demand.Requests {
+			if a.Value > s.backend.Room(quota.Space{Node: node, Resource: a.ID}) {
+				lacks = append(lacks, lack{at, node, a.ID})
+			}
+		}
+	}
+	return lacks
+}
+
+// spare gives back victims without which there are still enough, those first that are taken last.
+func (s *search) spare(of func(Victim) bool, enough func() bool) {
+	order := slices.DeleteFunc(slices.Clone(s.victims), func(v Victim) bool { return !of(v) })
+	slices.SortFunc(order, func(a, b Victim) int { return b.Compare(a.Candidate) })
+	spared := map[*Candidate]bool{}
+	for _, v := range order {
+		v.Group.Charge(v.Charge)
+		if spared[v.Candidate] = enough(); !spared[v.Candidate] {
+			v.Group.Release(v.Charge)
+		}
+	}
+	s.victims = slices.DeleteFunc(s.victims, func(v Victim) bool { return spared[v.Candidate] })
+}

@@ -1,0 +1,197 @@
+package preemption_test
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"kube-queue.dev/kube-queue/pkg/preemption"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/quota/tree/oracle"
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+// The laws of spec section 7, as an oracle reads them that adds everything up again.
+func TestPropertyVictimsAreTakenByLaw(t *testing.T) {
+	found, reclaimed := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		root := drawTree(t)
+		h := &hall{t: nil, names: resources.NewNames()}
+		var err error
+		if h.Tree, _, err = tree.New(h.names, root, tree.Options{}); err != nil {
+			t.Skip("an invalid tree")
+		}
+		groups := h.Groups()
+		for i := range rapid.IntRange(4, 14).Draw(t, "units") {
+			g := rapid.SampledFrom(groups).Draw(t, "group")
+			h.runIn(g, drawRequests(t), int32(rapid.IntRange(0, 3).Draw(t, "priority")), fmt.Sprintf("u%02d", i))
+			h.running[i].Exceeding = rapid.IntRange(0, 9).Draw(t, "exceeding") == 0
+		}
+		candidates := slices.DeleteFunc(slices.Clone(h.running), func(*preemption.Candidate) bool {
+			return rapid.IntRange(0, 5).Draw(t, "never") == 0
+		})
+		group := rapid.SampledFrom(groups).Draw(t, "claimant")
+		claim := preemption.Claim{Group: group, Demand: h.demandOf(drawRequests(t)), Reclaims: rapid.Bool().Draw(t, "reclaims")}
+		priority := int32(rapid.IntRange(0, 4).Draw(t, "priority of the claimant"))
+		if rapid.Bool().Draw(t, "preempts") {
+			claim.Preempts = func(c *preemption.Candidate) bool { return c.Priority < priority }
+		}
+		before := fmt.Sprint(h.Usage())
+		victims := preemption.Choose(h.Tree, claim, candidates)
+		if after := fmt.Sprint(h.Usage()); after != before {
+			t.Fatalf("the choice changed what is charged:\n%s\n%s", before, after)
+		}
+		if len(victims) == 0 {
+			return
+		}
+		found++
+		o := h.oracle(root, nil)
+		path := group.Path()
+		if o.Refuses(path, claim.Demand) == "" {
+			t.Fatalf("%v are evicted, but the claimant fits", keysOf(victims))
+		}
+		if reason := h.oracle(root, victims).Refuses(path, claim.Demand); reason != "" {
+			t.Fatalf("%v are evicted, but then the claimant is refused: %s", keysOf(victims), reason)
+		}
+		for i, v := range victims {
+			others := slices.Delete(slices.Clone(victims), i, i+1)
+			o := h.oracle(root, others)
+			isReclaimed := func(v preemption.Victim) bool { return v.Reclaimed }
+			if lawful := !slices.ContainsFunc(others, isReclaimed) || mayReclaim(h, root, claim, slices.DeleteFunc(slices.Clone(others), isReclaimed)); lawful && o.Refuses(path, claim.Demand) == "" {
+				t.Fatalf("%v are evicted, but %s could be spared", keysOf(victims), v.Key)
+			}
+			switch {
+			case !slices.Contains(candidates, v.Candidate):
+				t.Fatalf("%s is evicted, which is no candidate", v.Key)
+			case !v.Reclaimed && (v.Group.Path() != path || claim.Preempts == nil || !claim.Preempts(v.Candidate)):
+				t.Fatalf("%s of priority %d is preempted for a unit of priority %d", v.Key, v.Priority, priority)
+			case v.Reclaimed:
+				reclaimed++
+				expectReclaimable(t, h, root, claim, victims, i)
+			}
+		}
+	})
+	if found < 5 || reclaimed < 2 {
+		t.Errorf("only %d choices with victims, of whom %d were reclaimed: the test proves little", found, reclaimed)
+	}
+}
+
+// expectReclaimable proves that the victim with the index may be reclaimed after those before it were taken.
+func expectReclaimable(t *rapid.T, h *hall, root tree.Node, claim preemption.Claim, victims []preemption.Victim, i int) {
+	v, path := victims[i], claim.Group.Path()
+	var own []preemption.Victim
+	for _, other := range victims {
+		if !other.Reclaimed {
+			own = append(own, other)
+		}
+	}
+	if !claim.Reclaims || !mayReclaim(h, root, claim, own) {
+		t.Fatalf("%s is reclaimed for a unit that is not within the guarantee of %s, or lacks something else", v.Key, path)
+	}
+	o := h.oracle(root, append(own, slices.DeleteFunc(slices.Clone(victims[:i]), func(v preemption.Victim) bool { return !v.Reclaimed })...))
+	common := commonPath(path, v.Group.Path())
+	for _, place := range o.Lacking(path, claim.Demand) {
+		above := true
+		for _, at := range oracle.Chain(v.Group.Path()) {
+			if at == common {
+				break
+			}
+			due, _ := o.Guarantee(at, place.Resource)
+			if due == nil {
+				due = new(big.Int)
+			}
+			above = above && o.Used(at, place.Resource).Cmp(due) > 0
+		}
+		if used := v.Charge.Total(); above && slices.Contains(oracle.Chain(v.Group.Path()), place.Path) {
+			if amount, _ := used.Get(h.names.ID(place.Resource)); amount > 0 {
+				return
+			}
+		}
+	}
+	t.Fatalf("%s is reclaimed from %s, which is not above its guarantee of anything that is lacking", v.Key, v.Group.Path())
+}
+
+// mayReclaim reports whether the claimant is within the guarantee of its group, and lacks only what that names,
+// without the units of its queue that are evicted.
+func mayReclaim(h *hall, root tree.Node, claim preemption.Claim, own []preemption.Victim) bool {
+	o, path := h.oracle(root, own), claim.Group.Path()
+	for _, place := range o.Lacking(path, claim.Demand) {
+		if _, named := o.Guarantee(path, place.Resource); !named {
+			return false
+		}
+	}
+	return o.Within(oracle.Branch{Path: path}, claim.Demand)
+}
+
+func commonPath(a, b string) string {
+	for _, path := range oracle.Chain(a) {
+		if slices.Contains(oracle.Chain(b), path) {
+			return path
+		}
+	}
+	return ""
+}
+
+func keysOf(victims []preemption.Victim) (keys []string) {
+	for _, v := range victims {
+		keys = append(keys, v.Key)
+	}
+	return keys
+}
+
+// oracle has all charged to it but the victims.
+func (h *hall) oracle(root tree.Node, victims []preemption.Victim) *oracle.Tree {
+	o := oracle.New(h.names, root, big.NewRat(1, 1))
+	for _, c := range h.running {
+		if !slices.ContainsFunc(victims, func(v preemption.Victim) bool { return v.Candidate == c }) {
+			o.Charged = append(o.Charged, oracle.Charged{Path: c.Group.Path(), Charge: *c.Charge})
+		}
+	}
+	return o
+}
+
+func (h *hall) demandOf(text string) quota.Demand {
+	requests, err := resources.Request(h.names, amounts(text))
+	if err != nil {
+		panic(err)
+	}
+	return quota.Demand{Requests: requests.With(h.names.ID(quota.JobsResource), 1), Preemptible: true}
+}
+
+func (h *hall) runIn(g quota.Group, requests string, priority int32, key string) {
+	h.started++
+	c := &preemption.Candidate{Key: key, Priority: priority, Started: h.started, Group: g, Charge: &quota.Charge{Demand: h.demandOf(requests)}}
+	g.Charge(c.Charge)
+	h.running = append(h.running, c)
+}
+
+func drawRequests(t *rapid.T) (text string) {
+	for _, name := range []string{"cpu", "gpu"} {
+		if amount := rapid.SampledFrom([]int{0, 1, 1, 2, 3}).Draw(t, name); amount > 0 {
+			text += fmt.Sprintf(" %s=%d", name, amount)
+		}
+	}
+	return text
+}
+
+// drawTree draws two or three levels in which groups are guaranteed part of what there is.
+func drawTree(t *rapid.T) tree.Node {
+	some := func(label string, least, most, odds int) (text string) {
+		for _, name := range []string{"cpu", "gpu"} {
+			if rapid.IntRange(0, 9).Draw(t, label) < odds {
+				text += fmt.Sprintf(" %s=%d", name, rapid.IntRange(least, most).Draw(t, name))
+			}
+		}
+		return text
+	}
+	group := func(name string) tree.Node { return node(name, some("min", 0, 4, 7), some("max", 6, 10, 2)) }
+	inner := node("inner", some("min", 0, 6, 3), some("max", 6, 12, 3), group("a"), group("b"))
+	if rapid.Bool().Draw(t, "inner is a group") {
+		inner.Namespaces = []string{"inner"}
+	}
+	return node("root", "", some("max", 8, 14, 9), inner, group("c"), group("d"))
+}
