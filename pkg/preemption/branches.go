@@ -41,11 +41,12 @@ type branch struct {
 	candidates []*Candidate
 	next       int
 
-	// share is the share of the resource that is lacking, and above those of the heap are in it: the
-	// branches below that use more than their guarantee and have a candidate.
+	// share is the share of the resource that is lacking. heap holds the branches below that use more
+	// than their guarantee of it and have a candidate, and in is the heap that this branch may be in.
 	share quota.Share
 	heap  *queue.Heap[*branch]
 	in    *queue.Heap[*branch]
+	// order decides between equal shares. It is unique.
 	order int
 	place int
 }
@@ -82,7 +83,7 @@ func (f *branches) addGroup(g quota.Group) *branch {
 	for i := len(nodes) - 1; i >= 0; i-- {
 		b := f.nodes[nodes[i]]
 		if b == nil {
-			b = &branch{Branch: quota.Branch{Node: nodes[i]}, above: above, heap: newHeap(), order: int(nodes[i]) + 1}
+			b = &branch{Branch: quota.Branch{Node: nodes[i]}, above: above, heap: newHeap(), order: 2*int(nodes[i]) + 1}
 			f.nodes[nodes[i]] = b
 			if above != nil {
 				above.below = append(above.below, b)
@@ -90,7 +91,7 @@ func (f *branches) addGroup(g quota.Group) *branch {
 		}
 		above = b
 	}
-	b := &branch{Branch: quota.Branch{Node: nodes[0], Own: true}, above: above} // its order is 0: before the nodes below
+	b := &branch{Branch: quota.Branch{Node: nodes[0], Own: true}, above: above, order: 2 * int(nodes[0])}
 	above.below = append(above.below, b)
 	f.groups[g.Path()] = b
 	return b
@@ -111,7 +112,7 @@ func (b *branch) isAbove(backend quota.Backend, r resources.ID) bool {
 	return room < 0 || room == math.MaxInt64
 }
 
-// forget starts anew: nothing is taken.
+// forget starts again: nothing is taken.
 func (f *branches) forget() { f.isTaken, f.stale = map[*Candidate]bool{}, true }
 
 // next returns the candidate to take for what is lacking; nil if there is none.
