@@ -169,7 +169,7 @@ type NodeUsage struct {
 	// pods use that belong to no unit.
 	Used, Unqueued resources.Vector
 	// Borrowed is the part of Used above the guarantee of the node, for the resources that the
-	// guarantee names.
+	// guarantee names. The root borrows nothing.
 	Borrowed resources.Vector
 	// Min is the guarantee of the node and Max its limit, for the resources that they name,
 	// including JobsResource.

@@ -120,18 +120,18 @@ func TestAccountingIncludesPods(t *testing.T) {
 	tree.patch(admin, "metadata.generation", 1)
 	a := s.tfjob("a", 2).admit()
 	a.startWith(1)
-	s.show(tree, 1, "root jobs=1 used=3 borrowed=3 request=3", "root/team jobs=1 used=3 request=3")
+	s.show(tree, 1, "root jobs=1 used=3 request=3", "root/team jobs=1 used=3 request=3")
 	if got := differs(s); len(got) > 0 {
 		t.Errorf("with a pod that was not admitted: got %q", got)
 	}
 	a.pods[0].terminate(30)
 	a.orphan()
-	s.show(tree, 1, "root jobs=0 used=3 borrowed=3 request=3", "root/team jobs=0 used=3 request=3")
+	s.show(tree, 1, "root jobs=0 used=3 request=3", "root/team jobs=0 used=3 request=3")
 	if got := differs(s); len(got) > 0 {
 		t.Errorf("with pods that are left: got %q", got)
 	}
 	s.wait(time.Minute)
-	s.show(tree, 1, "root jobs=0 used=3 borrowed=3 request=3", "root/team jobs=0 used=3 request=3")
+	s.show(tree, 1, "root jobs=0 used=3 request=3", "root/team jobs=0 used=3 request=3")
 	if got, want := differs(s), "node root: used: cpu: status 3, counted 1"; !slices.Contains(got, want) {
 		t.Errorf("after the grace period of one: got %q, want %q", got, want)
 	}

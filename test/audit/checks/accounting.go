@@ -87,8 +87,8 @@ func compareNode(s model.NodeStatus, n *model.Node, taken, above, requested mode
 	used.AddTimes(above, 1)
 	jobs := used.Get(model.MaxJobs)
 	delete(used, model.MaxJobs)
-	for name, least := range n.Min {
-		if above := new(big.Int).Sub(used.Get(name), model.BaseUnits(name, least, false)); above.Sign() > 0 {
+	for name, guaranteed := range n.Guarantee {
+		if above := new(big.Int).Sub(used.Get(name), guaranteed); above.Sign() > 0 && n.Parent != nil {
 			borrowed[name] = above
 		}
 	}

@@ -40,7 +40,10 @@ type Node struct {
 	name, Path string
 	Parent     *Node
 	namespaces []string
-	Min, max   map[string]*big.Rat // not rounded: the oversell rate is applied before rounding
+	min, max   map[string]*big.Rat // not rounded: the oversell rate is applied before rounding
+	// Guarantee is what the node is guaranteed: its min or, if that is more, the sum of what its children
+	// are guaranteed, but not more than its max.
+	Guarantee Amounts
 }
 
 const MaxJobs = "kube-queue/max-jobs"
@@ -105,13 +108,14 @@ func (t *tree) add(in *treeNode, parent *Node, seen map[string]bool) error {
 		return fmt.Errorf("node %s: %w", in.Name, err)
 	}
 	t.Nodes = append(t.Nodes, n)
-	children := map[string]*big.Rat{}
+	children, guaranteed := map[string]*big.Rat{}, Amounts{}
 	for i := range in.Children {
 		at := len(t.Nodes)
 		if err := t.add(&in.Children[i], n, seen); err != nil {
 			return err
 		}
-		for name, least := range t.Nodes[at].Min {
+		guaranteed.AddTimes(t.Nodes[at].Guarantee, 1)
+		for name, least := range t.Nodes[at].min {
 			if children[name] == nil {
 				children[name] = new(big.Rat)
 			}
@@ -123,19 +127,38 @@ func (t *tree) add(in *treeNode, parent *Node, seen map[string]bool) error {
 			return fmt.Errorf("node %s: its children's min of %s together is above its max", in.Name, name)
 		}
 	}
+	n.guarantee(guaranteed)
 	return nil
+}
+
+// guarantee sets the guarantee of a node whose children are guaranteed the amounts. A min of max-jobs guarantees
+// nothing.
+func (n *Node) guarantee(children Amounts) {
+	n.Guarantee = Amounts{}
+	for name, sum := range children {
+		n.Guarantee[name] = sum
+		if most, ok := n.max[name]; ok && sum.Cmp(BaseUnits(name, most, false)) > 0 {
+			n.Guarantee[name] = BaseUnits(name, most, false)
+		}
+	}
+	for name, least := range n.min {
+		if own := BaseUnits(name, least, false); n.Guarantee[name] == nil || own.Cmp(n.Guarantee[name]) > 0 {
+			n.Guarantee[name] = own
+		}
+	}
+	delete(n.Guarantee, MaxJobs)
 }
 
 // read sets the limits of a node. It returns an error for invalid limits.
 func (n *Node) read(in *treeNode) error {
 	var err error
-	if n.Min, err = in.Min.exact(); err != nil {
+	if n.min, err = in.Min.exact(); err != nil {
 		return fmt.Errorf("min: %w", err)
 	}
 	if n.max, err = in.Max.exact(); err != nil {
 		return fmt.Errorf("max: %w", err)
 	}
-	for name, least := range n.Min {
+	for name, least := range n.min {
 		if most, ok := n.max[name]; ok && least.Cmp(most) > 0 {
 			return fmt.Errorf("min of %s is above its max", name)
 		}
