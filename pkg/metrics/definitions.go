@@ -127,7 +127,7 @@ func Definitions() []Definition {
 		{Name: quotaMax, Type: Gauge, Labels: node, Unit: amount, Programs: controller, collected: true,
 			Help: "Effective limit of a quota node: its max multiplied by the oversell rate; with resourcequota the lowest hard limit of the ResourceQuotas without scopes in the namespace."},
 		{Name: quotaBorrowed, Type: Gauge, Labels: node, Unit: amount, Programs: controller, collected: true,
-			Help: "Quota used by a quota node above its min."},
+			Help: "Quota used by a quota node above its guarantee."},
 		{Name: quotaInvalid, Type: Gauge, Unit: "0 or 1", Programs: controller,
 			Help: "1 while the quota tree is invalid. Its last valid version, if any, stays in force."},
 		{Name: resourceNames, Type: Gauge, Unit: "names", Programs: controller,

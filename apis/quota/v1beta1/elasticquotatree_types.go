@@ -117,7 +117,8 @@ type ElasticQuotaNodeStatus struct {
 	// node.
 	// +optional
 	Request corev1.ResourceList `json:"request,omitempty"`
-	// borrowed is the part of used that is above min.
+	// borrowed is the part of used that is above what the node is guaranteed: its min or, if that is
+	// more, the sum of what its children are guaranteed. The root borrows nothing.
 	// +optional
 	Borrowed corev1.ResourceList `json:"borrowed,omitempty"`
 	// jobs is the number of units that hold quota at or below the node.
