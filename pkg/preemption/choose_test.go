@@ -14,16 +14,24 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
+// failer is what testing.TB and rapid.T share.
+type failer interface {
+	Helper()
+	Fatal(...any)
+	Fatalf(string, ...any)
+	Errorf(string, ...any)
+}
+
 // hall is a tree and the units that hold quota of it.
 type hall struct {
-	t testing.TB
+	t failer
 	*tree.Tree
 	names   *resources.Names
 	started int64
 	running []*preemption.Candidate
 }
 
-func newHall(t testing.TB, root tree.Node) *hall {
+func newHall(t failer, root tree.Node) *hall {
 	t.Helper()
 	h := &hall{t: t, names: resources.NewNames()}
 	var err error
@@ -74,21 +82,30 @@ func (h *hall) group(namespace string) quota.Group {
 func (h *hall) run(namespace, requests string, priority int32, keys ...string) {
 	h.t.Helper()
 	for _, key := range keys {
-		h.started++
-		c := &preemption.Candidate{Key: key, Priority: priority, Started: h.started, Group: h.group(namespace), Charge: &quota.Charge{Demand: h.demand(requests)}}
-		c.Group.Charge(c.Charge)
-		h.running = append(h.running, c)
+		h.start(&preemption.Candidate{Key: key, Priority: priority, Group: h.group(namespace), Charge: &quota.Charge{Demand: h.demand(requests)}})
 	}
 }
 
+// start has a unit hold quota.
+func (h *hall) start(c *preemption.Candidate) {
+	h.started++
+	c.Started = h.started
+	c.Group.Charge(c.Charge)
+	h.running = append(h.running, c)
+}
+
+// stop has a unit hold no quota any more.
+func (h *hall) stop(c *preemption.Candidate) {
+	c.Group.Release(c.Charge)
+	h.running = slices.DeleteFunc(h.running, func(other *preemption.Candidate) bool { return other == c })
+}
+
 func (h *hall) end(keys ...string) {
-	h.running = slices.DeleteFunc(h.running, func(c *preemption.Candidate) bool {
+	for _, c := range slices.Clone(h.running) {
 		if slices.Contains(keys, c.Key) {
-			c.Group.Release(c.Charge)
-			return true
+			h.stop(c)
 		}
-		return false
-	})
+	}
 }
 
 func (h *hall) claim(namespace, requests string, priority int32) preemption.Claim {

@@ -9,8 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"kube-queue.dev/kube-queue/pkg/preemption"
-	"kube-queue.dev/kube-queue/pkg/quota/tree"
-	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 // Units that want to run forever, victims that ask again at once: whoever asks first, there is an end of
@@ -18,16 +16,12 @@ import (
 func TestPropertyNobodyEvictsEachOtherForever(t *testing.T) {
 	evictions := 0
 	rapid.Check(t, func(t *rapid.T) {
-		h := &hall{names: resources.NewNames()}
-		var err error
-		if h.Tree, _, err = tree.New(h.names, drawTree(t), tree.Options{}); err != nil {
-			t.Skip("an invalid tree")
-		}
+		h := newHall(t, drawTree(t))
 		var waiting []*preemption.Candidate
 		for i := range rapid.IntRange(2, 14).Draw(t, "units") {
-			h.runIn(rapid.SampledFrom(h.Groups()).Draw(t, "group"), drawRequests(t), int32(rapid.IntRange(0, 2).Draw(t, "priority")), fmt.Sprintf("u%02d", i))
-			waiting = append(waiting, h.running[0])
-			h.stop(h.running[0])
+			c := h.runAnywhere(t, fmt.Sprintf("u%02d", i))
+			h.stop(c)
+			waiting = append(waiting, c)
 		}
 		var history []string
 		most := 4 * len(waiting) * len(waiting)
@@ -71,16 +65,4 @@ func TestPropertyNobodyEvictsEachOtherForever(t *testing.T) {
 	if evictions < 3 {
 		t.Errorf("only %d evictions: the test proves little", evictions)
 	}
-}
-
-func (h *hall) stop(c *preemption.Candidate) {
-	c.Group.Release(c.Charge)
-	h.running = slices.DeleteFunc(h.running, func(other *preemption.Candidate) bool { return other == c })
-}
-
-func (h *hall) start(c *preemption.Candidate) {
-	h.started++
-	c.Started = h.started
-	c.Group.Charge(c.Charge)
-	h.running = append(h.running, c)
 }

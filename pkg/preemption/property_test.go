@@ -20,15 +20,9 @@ func TestPropertyVictimsAreTakenByLaw(t *testing.T) {
 	found, reclaimed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		root := drawTree(t)
-		h := &hall{t: nil, names: resources.NewNames()}
-		var err error
-		if h.Tree, _, err = tree.New(h.names, root, tree.Options{}); err != nil {
-			t.Skip("an invalid tree")
-		}
-		groups := h.Groups()
+		h := newHall(t, root)
 		for i := range rapid.IntRange(4, 14).Draw(t, "units") {
-			g := rapid.SampledFrom(groups).Draw(t, "group")
-			h.runIn(g, drawRequests(t), int32(rapid.IntRange(0, 3).Draw(t, "priority")), fmt.Sprintf("u%02d", i))
+			h.runAnywhere(t, fmt.Sprintf("u%02d", i))
 			h.running[i].Exceeding = rapid.IntRange(0, 9).Draw(t, "exceeding") == 0
 		}
 		candidates := slices.DeleteFunc(slices.Clone(h.running), func(*preemption.Candidate) bool {
@@ -48,7 +42,7 @@ func TestPropertyVictimsAreTakenByLaw(t *testing.T) {
 // how many of them are reclaimed.
 func expectLawful(t *rapid.T, h *hall, root tree.Node, candidates []*preemption.Candidate) (found, reclaimed int) {
 	group := rapid.SampledFrom(h.Groups()).Draw(t, "claimant")
-	claim := preemption.Claim{Group: group, Demand: h.demandOf(drawRequests(t)), Reclaims: rapid.Bool().Draw(t, "reclaims")}
+	claim := preemption.Claim{Group: group, Demand: h.demand(drawRequests(t)), Reclaims: rapid.Bool().Draw(t, "reclaims")}
 	priority := int32(rapid.IntRange(0, 4).Draw(t, "priority of the claimant"))
 	if rapid.Bool().Draw(t, "preempts") {
 		claim.Preempts = func(c *preemption.Candidate) bool { return c.Priority < priority }
@@ -190,19 +184,12 @@ func (h *hall) oracle(root tree.Node, victims []preemption.Victim) *oracle.Tree 
 	return o
 }
 
-func (h *hall) demandOf(text string) quota.Demand {
-	requests, err := resources.Request(h.names, amounts(text))
-	if err != nil {
-		panic(err)
-	}
-	return quota.Demand{Requests: requests.With(h.names.ID(quota.JobsResource), 1), Preemptible: true}
-}
-
-func (h *hall) runIn(g quota.Group, requests string, priority int32, key string) {
-	h.started++
-	c := &preemption.Candidate{Key: key, Priority: priority, Started: h.started, Group: g, Charge: &quota.Charge{Demand: h.demandOf(requests)}}
-	g.Charge(c.Charge)
-	h.running = append(h.running, c)
+// runAnywhere has a unit of any group hold quota.
+func (h *hall) runAnywhere(t *rapid.T, key string) *preemption.Candidate {
+	c := &preemption.Candidate{Key: key, Group: rapid.SampledFrom(h.Groups()).Draw(t, "group"),
+		Priority: int32(rapid.IntRange(0, 3).Draw(t, "priority")), Charge: &quota.Charge{Demand: h.demand(drawRequests(t))}}
+	h.start(c)
+	return c
 }
 
 func drawRequests(t *rapid.T) (text string) {
@@ -229,5 +216,12 @@ func drawTree(t *rapid.T) tree.Node {
 	if rapid.Bool().Draw(t, "inner is a group") {
 		inner.Namespaces = []string{"inner"}
 	}
-	return node("root", "", some("max", 8, 14, 9), inner, group("c"), group("d"))
+	root := node("root", "", some("max", 8, 14, 9), inner, group("c"), group("d"))
+	for _, n := range []*tree.Node{&root.Children[0], &root.Children[1], &root.Children[2], &root.Children[0].Children[0], &root.Children[0].Children[1]} {
+		if _, _, err := tree.New(resources.NewNames(), root, tree.Options{}); err == nil {
+			break
+		}
+		n.Min = nil // more is guaranteed than there is
+	}
+	return root
 }
