@@ -14,9 +14,9 @@
 //   - The group of each victim of reclaim, and each of its ancestors below the one that it has in common with
 //     the claimant, uses more than its guarantee of a resource that the claimant lacks at the moment at
 //     which the victim is taken.
-//   - A claimant that would borrow preempts nobody with whom its group uses more of its guarantee than with
-//     the claimant. Otherwise the guarantee would be lent again, and those who take it back would free
-//     the way for the claimant again, without an end.
+//   - A claimant that would borrow anything preempts nobody with whom its group uses more of its guarantee
+//     than with the claimant. Otherwise the guarantee would be lent again, and those who take it back would
+//     free the way for the claimant again, without an end.
 //   - Victims are taken from the branch that is furthest above its guarantee, by share, which is compared
 //     again after each of them. Within a group they are taken in the order of the candidates.
 //   - No victim could be spared: with any one of them, the claimant would not fit, or would not be owed what
@@ -180,9 +180,9 @@ func (s *search) preempt() bool {
 }
 
 // keepsGuarantee reports whether the group uses as much of its guarantee with the claimant as it did with the
-// victims, or is owed the claimant.
+// victims, or is owed all that the claimant requests.
 func (s *search) keepsGuarantee() bool {
-	if s.isOwed() {
+	if s.isOwed() && s.isAllGuaranteed() {
 		return true
 	}
 	for r, before := range s.unused {
@@ -192,6 +192,15 @@ func (s *search) keepsGuarantee() bool {
 		}
 	}
 	return true
+}
+
+// isAllGuaranteed reports whether the guarantee of the group names everything that the claimant requests.
+func (s *search) isAllGuaranteed() bool {
+	limiter, limits := s.backend.(quota.JobLimiter)
+	return !slices.ContainsFunc(s.claim.Demand.Requests, func(a resources.Amount) bool {
+		isWork := !limits || a.ID != limiter.JobsID()
+		return a.Value > 0 && isWork && !isGuaranteed(s.backend, s.nodes[0], a.ID)
+	})
 }
 
 // room returns how much of the guarantee of the group is left.
@@ -206,10 +215,11 @@ func (s *search) isOwed() bool {
 
 // preemptAndReclaim takes units of the queue of the claimant until its group is owed the rest.
 func (s *search) preemptAndReclaim() bool {
-	if s.others == nil || !s.takeOwn(s.mayReclaim) {
+	lawful := func() bool { return s.mayReclaim() && s.keepsGuarantee() }
+	if s.others == nil || !s.takeOwn(lawful) {
 		return false
 	}
-	s.spare(func(Victim) bool { return true }, s.mayReclaim)
+	s.spare(func(Victim) bool { return true }, lawful)
 	return s.reclaim()
 }
 

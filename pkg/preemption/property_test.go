@@ -135,11 +135,18 @@ func mayReclaim(h *hall, root tree.Node, claim preemption.Claim, own []preemptio
 // isLawful reports whether the victims may be evicted for the claimant as far as its own guarantee is concerned.
 func isLawful(h *hall, root tree.Node, claim preemption.Claim, victims []preemption.Victim) bool {
 	isReclaimed := func(v preemption.Victim) bool { return v.Reclaimed }
-	if slices.ContainsFunc(victims, isReclaimed) {
-		return mayReclaim(h, root, claim, slices.DeleteFunc(slices.Clone(victims), isReclaimed))
+	own := slices.DeleteFunc(slices.Clone(victims), isReclaimed)
+	if len(own) < len(victims) && !mayReclaim(h, root, claim, own) {
+		return false
 	}
-	before, after, path := h.oracle(root, nil), h.oracle(root, victims), claim.Group.Path()
-	if after.Within(oracle.Branch{Path: path}, claim.Demand) {
+	before, after, path := h.oracle(root, nil), h.oracle(root, own), claim.Group.Path()
+	borrows := false
+	for _, name := range []string{"cpu", "gpu"} {
+		_, named := before.Guarantee(path, name)
+		request, _ := claim.Demand.Requests.Get(h.names.ID(name))
+		borrows = borrows || request > 0 && !named
+	}
+	if !borrows && after.Within(oracle.Branch{Path: path}, claim.Demand) {
 		return true
 	}
 	for _, name := range []string{"cpu", "gpu"} {
