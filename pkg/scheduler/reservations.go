@@ -285,7 +285,7 @@ func (s *Scheduler) reviewReservations(group quota.Group, changed resources.Vect
 		case refusal == nil: // it is tried soon, because what it lacks was freed
 			s.ledger.watch(r)
 		case len(refusal.Owed) > 0:
-			s.ledger.reserve(r.queue, r.shape, owed, refusal.Owed)
+			s.reserveOwed(r.queue, r.shape, refusal)
 		default:
 			s.unreserve(r.shape)
 			r.queue.Retry(r.shape)

@@ -50,7 +50,11 @@ func (t *Tree) Check(charged []Charged) error {
 				return fmt.Errorf("quota %s: %s of %s is counted as used, but the sum of what is charged is %s",
 					n.path, resources.Format(name, counted.Clamp()), name, resources.Format(name, want.Clamp()))
 			}
-			if counted, want := n.fixed(r), fixed[i][r]; counted != want {
+			var counted resources.Sum
+			if c := n.cell(r); c != nil {
+				counted = c.fixed
+			}
+			if want := fixed[i][r]; counted != want {
 				name := t.names.Name(r)
 				return fmt.Errorf("quota %s: %s of %s is counted as used by non-preemptible units, but the sum of what they are charged is %s",
 					n.path, resources.Format(name, counted.Clamp()), name, resources.Format(name, want.Clamp()))

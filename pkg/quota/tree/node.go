@@ -167,14 +167,6 @@ func (n *node) reserved(r resources.ID) resources.Sum {
 	return resources.Sum{}
 }
 
-// fixed returns how much of the resource non-preemptible units of the own group of the node use.
-func (n *node) fixed(r resources.ID) resources.Sum {
-	if c := n.cell(r); c != nil {
-		return c.fixed
-	}
-	return resources.Sum{}
-}
-
 // unqueued returns how much of the resource pods use that belong to no unit.
 func (n *node) unqueued(r resources.ID) resources.Sum {
 	if c := n.cell(r); c != nil {
