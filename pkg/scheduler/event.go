@@ -39,6 +39,16 @@ type Unit struct {
 	RequeueAt time.Time
 	// Reason is the reason that the unit shows now.
 	Reason wellknown.Reason
+	// Eviction describes the eviction of a unit that is evicted.
+	Eviction Eviction
+}
+
+// Eviction is when and for whom a unit is evicted.
+type Eviction struct {
+	// At is when the eviction was written.
+	At time.Time
+	// For is the UID of the unit that gets the room; empty if it is not evicted for another one.
+	For string
 }
 
 // Facts are the part of a Unit that the core stores unchanged. It does not contain points in time,
@@ -71,6 +81,8 @@ type Facts struct {
 	Requeues int32
 	Phase    Phase
 
+	// Unstoppable is whether the job goes on when it is suspended. Such a unit is not evicted for others.
+	Unstoppable bool
 	// Inactive is whether the unit must not run. It is evicted if it holds quota.
 	Inactive bool
 	// HeldReported is whether another writer reports why the unit is held.
@@ -135,6 +147,23 @@ type QueueChanged struct {
 	// MaxPriority caps the priority of the units of the queue.
 	MaxPriority Cap
 	Stop        Stop
+	Preemption  Preemption
+}
+
+// Preemption is how units of a queue are evicted for others.
+type Preemption struct {
+	// WithinQueue is whether units of the queue are evicted for those of a greater priority in it.
+	WithinQueue bool
+	// MinRunTime is how long after its admission no unit of the queue is evicted for another.
+	MinRunTime Period
+	// MaxPerMinute is how many units of the queue are evicted for others in a minute; 0 means no limit.
+	MaxPerMinute int32
+}
+
+// Period is a duration, if Set. Otherwise the one of the Options applies.
+type Period struct {
+	Set   bool
+	Value time.Duration
 }
 
 // Cap is the greatest priority, if Set.
@@ -232,6 +261,8 @@ type Write struct {
 	// Requeue is how often the unit has given its quota back, and when it is queued again, only for
 	// Requeue.
 	Requeue backoff.State
+	// EvictedFor is the UID of the unit that gets the room, only for Evict; empty if there is none.
+	EvictedFor string
 	// Attempt is the number of the admission, from 1. Submitted is from the unit. Both are only for
 	// Dequeue.
 	Attempt   int32

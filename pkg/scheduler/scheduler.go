@@ -21,6 +21,11 @@ type Options struct {
 	// Requeues is how long units wait whose jobs stop again and again because of their owners. If zero,
 	// they do not wait.
 	Requeues backoff.Policy
+	// MinRunTime is that of queues for which QueueChanged sets none.
+	MinRunTime time.Duration
+	// EvictionTimeout is how long a unit that is evicted for another may take to stop. Then others are
+	// evicted in its place. If zero, DefaultEvictionTimeout applies.
+	EvictionTimeout time.Duration
 	// Explanations is the maximum number of explanations of why units wait that may be in progress
 	// at a time; 0 means no limit. If set, at most one explanation per ExplainInterval is sent while
 	// other writes are in progress, because explanations come in bursts and must not delay

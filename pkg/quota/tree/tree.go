@@ -53,6 +53,9 @@ type Options struct {
 	// PauseBorrowing pauses further borrowing of a resource while a unit waits for the part of its
 	// guarantee that others have borrowed.
 	PauseBorrowing bool
+	// Reclaim is whether units that have borrowed are evicted for units that are within the guarantee of
+	// their group.
+	Reclaim bool
 }
 
 // Tree is a valid tree and what is charged to it.

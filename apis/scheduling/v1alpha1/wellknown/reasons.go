@@ -50,6 +50,8 @@ const (
 	// it was not released. It is also the reason of the condition Evicted until the unit has the
 	// request of the changed job.
 	ReasonJobChanged Reason = "JobChanged"
+	// ReasonPreempting means that other units are being evicted so that the unit can start.
+	ReasonPreempting Reason = "Preempting"
 	// ReasonTerminating means that the unit is being deleted and that a finalizer keeps it.
 	ReasonTerminating Reason = "Terminating"
 )
@@ -74,6 +76,11 @@ const (
 	// maximumExecutionTimeSeconds of its unit. The job is deactivated as well, because otherwise
 	// it would be released again and would exceed its time again.
 	ReasonMaximumExecutionTime Reason = "MaximumExecutionTime"
+	// ReasonPreempted means that a unit of a greater priority in the same queue gets the room.
+	ReasonPreempted Reason = "Preempted"
+	// ReasonReclaimed means that a unit of another quota gets the room, which is guaranteed to that
+	// quota and was borrowed.
+	ReasonReclaimed Reason = "Reclaimed"
 	// ReasonNotAdmitted means that the phase says that the unit holds quota, but that somebody other
 	// than kube-queue-controller wrote it.
 	ReasonNotAdmitted Reason = "NotAdmitted"
