@@ -36,7 +36,7 @@ func core() []room {
 	meta := append([]string{"regexp", "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1",
 		"k8s.io/apimachinery/pkg/api/meta", "k8s.io/apimachinery/pkg/apis/meta/v1"}, types...)
 	return []room{
-		{"scheduler", []string{"backoff", "pods", "queue", "quota", "resources"}, nil},
+		{"scheduler", []string{"backoff", "preemption", "pods", "queue", "quota", "resources"}, nil},
 		{"preemption", []string{"queue", "quota", "resources"}, nil},
 		{"backoff", nil, nil},
 		{"queue", []string{"quota", "resources"}, nil},

@@ -64,7 +64,15 @@ func (q *Queue) Shapes(do func(*Shape)) {
 
 // Push adds an item to the queue. A shape that is new to the queue is ready.
 func (q *Queue) Push(item *Item, demand quota.Demand) *Shape {
-	key := demand.Key()
+	return q.push(item, demand, demand.Key())
+}
+
+// PushAlone adds an item in a shape of its own, which is ready.
+func (q *Queue) PushAlone(item *Item, demand quota.Demand) *Shape {
+	return q.push(item, demand, demand.Key()+"/"+item.Key)
+}
+
+func (q *Queue) push(item *Item, demand quota.Demand, key string) *Shape {
 	s := q.shapes[key]
 	if s == nil {
 		s = &Shape{Demand: demand, key: key, queue: q,

@@ -137,6 +137,9 @@ func (s *Shape) eachAlso(do func(*bucketEntry)) {
 // Refusal returns why the shape does not fit; nil if it has never been refused.
 func (s *Shape) Refusal() *quota.Refusal { return s.refusal }
 
+// Head returns the item that is tried next.
+func (s *Shape) Head() *Item { return s.head() }
+
 func (s *Shape) head() *Item {
 	head, _ := s.items.Top()
 	return head

@@ -115,6 +115,26 @@ type Lender interface {
 	Reserve(NodeID, resources.ID, int64)
 }
 
+// Planner is a backend in which room can be made for a unit by evicting others. It distinguishes what is
+// used from what is planned: units that are evicted will release what they use, and those for which they
+// are evicted will be charged.
+//
+// Until then, nobody else fits who would use room that is planned for them: a demand fits only if it fits
+// both now and as planned.
+type Planner interface {
+	Backend
+	// Plan adds to the plan that the charge will be charged to the group. PlanRelease adds that it will be
+	// released. Each is the inverse of the other.
+	Plan(Group, *Charge)
+	PlanRelease(Group, *Charge)
+	// AsPlanned calls do. Meanwhile, Room, Share, and Fits and Owed of the groups are as if all that is
+	// planned were done.
+	AsPlanned(do func())
+	// Reclaims reports whether units of the group are evicted for units that are within the guarantee of
+	// another group.
+	Reclaims(from Group) bool
+}
+
 // JobLimiter is a backend that limits how many units hold quota below a node to which several groups
 // are charged.
 type JobLimiter interface {

@@ -22,8 +22,8 @@ type Refusal struct {
 	// Lack is what must be freed before the unit is worth trying again. It is used only if the
 	// refusal is not Final.
 	Lack Lack
-	// Reserved is how much others may not borrow because it is reserved, only for
-	// ReasonBorrowingPaused.
+	// Reserved is how much others may not borrow because it is reserved, for ReasonBorrowingPaused, or how
+	// much is kept for units for which others are evicted, for a Lack of bound Kept.
 	Reserved int64
 	// Also lists what else may change the decision once it is freed.
 	Also []Lack
@@ -88,9 +88,17 @@ func (r *Refusal) Message() string {
 			return fmt.Sprintf("insufficient %s for non-preemptible jobs in quota %s: requested %s, used %s of %s that is not guaranteed to any quota",
 				r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit))
 		}
+		if r.Lack.Bound == Kept {
+			return fmt.Sprintf("insufficient %s in quota %s: requested %s, used %s and kept %s of max %s until jobs start for which others are evicted",
+				r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Reserved), format(r.Limit))
+		}
 		return fmt.Sprintf("insufficient %s in quota %s: requested %s, used %s of max %s%s",
 			r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit), unqueued)
 	case wellknown.ReasonMaxJobs:
+		if r.Lack.Bound == Kept {
+			return fmt.Sprintf("job limit reached in quota %s: requested %d job, used %d and kept %d of max %d (%s) until jobs start for which others are evicted",
+				r.Node, r.Asked, r.Used, r.Reserved, r.Limit, JobsResource)
+		}
 		return fmt.Sprintf("job limit reached in quota %s: requested %d job, used %d of max %d (%s)",
 			r.Node, r.Asked, r.Used, r.Limit, JobsResource)
 	case wellknown.ReasonExceedsMaxQuota:

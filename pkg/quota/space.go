@@ -30,6 +30,9 @@ const (
 	// Borrowers has as much room as there are branches at and below the node that use more than
 	// their guarantee.
 	Borrowers
+	// Kept bounds use at and below the node by everybody but those for whom room is made: what is planned for
+	// them is not available to others. Its room is unlimited if nothing is planned.
+	Kept
 	// Bounds is the number of bounds.
 	Bounds
 )

@@ -154,6 +154,9 @@ func (s *Scheduler) chargeUnit(u *unit) {
 		}
 	}
 	s.recharge(&u.charged, now)
+	if u.leaving != nil {
+		s.planRelease(u)
+	}
 }
 
 // chargeLeft charges the pods that are left of a job without units. When none is left, the holder is
@@ -200,6 +203,7 @@ func (s *Scheduler) chargeStrays(id pods.Holder) {
 func (s *Scheduler) dropCharges() (charged []*unit) {
 	for _, u := range s.units {
 		u.charged = nil
+		u.forgetPlans()
 		if u.holdsQuota() || u.holder != nil {
 			charged = append(charged, u)
 		}
@@ -231,6 +235,10 @@ func (s *Scheduler) recharge(at **charge, now *charge) {
 	switch {
 	case was == nil && now == nil:
 		return
+	case was == nil || now == nil || !was.Same(&now.Charge):
+		s.changes++
+	}
+	switch {
 	case was == nil:
 		*at = now
 		now.group.Charge(&now.Charge)
@@ -272,6 +280,7 @@ func (s *Scheduler) exchange(was, now *charge) {
 // usedMore processes that a charge was added or replaced.
 func (s *Scheduler) usedMore(c *charge) {
 	total := c.Total()
+	s.reviewClaims(c)
 	s.tournament.used(c.group)
 	s.tournament.shrunk(c.group, total, s.unprove)
 	if !c.Demand.Preemptible { // of what no guarantee names, less is left for others

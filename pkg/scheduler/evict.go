@@ -23,6 +23,9 @@ func (u *unit) eviction(now time.Time) *quota.Refusal {
 	if u.queue != nil && u.queue.set.Stop == Drain {
 		return &quota.Refusal{Reason: wellknown.ReasonQueueStopped, Sentence: fmt.Sprintf("queue %s was drained; the job is queued again and waits until the queue is resumed", u.queue.name)}
 	}
+	if u.leaving != nil && u.leaving.mayGo {
+		return u.leaving.why
+	}
 	if end := u.endsAt(); end == 0 || end > instantOf(now) {
 		return nil
 	}

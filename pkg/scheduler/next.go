@@ -15,6 +15,7 @@ const FlushInterval = 5 * time.Minute
 // to call it again if no event occurs before; zero means never.
 func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
 	s.waitIndex.Begin(now)
+	s.retryClaims(now)
 	// A unit must be tried before the reason for its wait is known, and expired timers may add units to
 	// try. So both are repeated until nothing changes.
 	for again := true; again; {
@@ -41,20 +42,30 @@ func (s *Scheduler) admit(now time.Time) {
 		s.activate(l)
 	}
 	for {
-		for len(s.freed) > 0 || len(s.unproven) > 0 || s.grown() {
+		for len(s.freed) > 0 || len(s.unproven) > 0 || s.grown() || s.claimsStale || len(s.claimants) > 0 {
+			s.restoreClaims(now)
 			s.wakeFreed() // a refusal may end a reservation, which allows borrowing again
 			s.prove(now)
 			s.unproveGrown()
+			s.checkClaims(now)
 		}
 		l := s.tournament.next()
 		if l == nil {
 			return
 		}
-		if s.ledger != nil && l.Group.Fits(l.tried.Shape().Demand) != nil {
-			s.unprove(l) // what others were admitted with makes it borrow what is reserved
-			continue
-		}
 		u := s.units[l.tried.Key]
+		if s.made > 0 || l.attempts || s.ledger != nil && len(s.ledger.holders) > 0 {
+			switch refusal := s.fits(l, l.tried.Shape()); {
+			case refusal == nil:
+			case l.attempts:
+				s.makeRoom(l, u, refusal, now)
+				continue
+			default:
+				s.unprove(l) // what others were admitted with makes it borrow what is reserved
+				continue
+			}
+		}
+		s.dropClaim(u)
 		s.take(l, u)
 		u.assumed = true
 		s.hold(u)
@@ -88,7 +99,12 @@ func (s *Scheduler) prove(now time.Time) {
 			continue
 		}
 		shape := l.tried.Shape()
-		if refusal := l.Group.Fits(shape.Demand); refusal != nil {
+		l.attempts = false
+		switch refusal := s.fits(l, shape); {
+		case refusal == nil:
+		case s.mayMakeRoom(l, refusal, now):
+			l.attempts = true // it competes with those that fit
+		default:
 			s.refuse(l, shape, refusal, now)
 		}
 	}
@@ -127,7 +143,7 @@ func (s *Scheduler) flush(now time.Time) (found bool) {
 	s.flushAt = time.Time{}
 	s.flushes++
 	for _, shape := range s.waitIndex.All() {
-		if l := s.queues[shape.Queue().Group.Queue()]; l.Group.Fits(shape.Demand) == nil {
+		if l := s.queues[shape.Queue().Group.Queue()]; s.fits(l, shape) == nil {
 			s.rescued++
 			l.Retry(shape)
 			s.activate(l)
@@ -199,7 +215,7 @@ func (s *Scheduler) runTimers(now time.Time) bool {
 func (s *Scheduler) handleTimer(u *unit, now time.Time) {
 	checking := u.shown.checkAt != 0 && u.shown.checkAt <= instantOf(now)
 	requeued := u.requeueAt != 0 && u.requeueAt <= instantOf(now) && u.item.Shape() == nil
-	if requeued || u.eviction(now) != nil {
+	if requeued || u.eviction(now) != nil || u.leaving != nil && u.leaving.checkAt != 0 && u.leaving.checkAt <= instantOf(now) {
 		s.settle(u, now)
 		if requeued && u.item.Shape() != nil {
 			return // it must be tried before the reason for its wait is known
@@ -246,6 +262,9 @@ func (s *Scheduler) compose(u *unit, kind Kind, now time.Time) (Write, bool) {
 			return Write{}, false
 		}
 		w.Reason, w.Message = why.Reason, why.Message()
+		if u.leaving != nil && why == u.leaving.why {
+			w.EvictedFor = u.leaving.forUID
+		}
 	case Explain:
 		refusal := s.currentRefusal(u, now)
 		if refusal == nil || u.shows(refusal.Cause()) {
@@ -260,7 +279,7 @@ func (s *Scheduler) compose(u *unit, kind Kind, now time.Time) (Write, bool) {
 }
 
 func (s *Scheduler) wakeTime() time.Time {
-	at := earliest(earliest(s.timers.next(), s.explainer.next()), s.over.checkAt).time()
+	at := earliest(earliest(s.timers.next(), s.explainer.next()), earliest(s.over.checkAt, s.nextClaim())).time()
 	if s.waitIndex.Len() > 0 && (at.IsZero() || s.flushAt.Before(at)) {
 		at = s.flushAt
 	}

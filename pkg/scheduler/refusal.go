@@ -25,8 +25,11 @@ func (u *unit) refusal(now time.Time) *quota.Refusal {
 		return inBackoff(backoff.State{Count: u.Requeues, Until: u.requeueAt.time()})
 	}
 	shape := u.item.Shape()
-	if shape == nil {
+	switch {
+	case shape == nil:
 		return nil
+	case u.claim != nil && u.claim.made:
+		return u.claim.refusal()
 	}
 	if r := shape.Refusal(); r != nil && r.Final() {
 		return r
@@ -51,7 +54,7 @@ func (s *Scheduler) currentRefusal(u *unit, now time.Time) *quota.Refusal {
 	if r == nil || shape == nil || r != shape.Refusal() {
 		return r
 	}
-	current := u.queue.Group.Fits(shape.Demand)
+	current := s.fits(u.queue, shape)
 	if current != nil {
 		shape.Refine(current)
 	}

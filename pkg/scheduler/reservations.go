@@ -245,7 +245,7 @@ func (g *ledger) concerned(group quota.Group, changed resources.Vector) []*reser
 func (s *Scheduler) reserveOwed(l *queueState, shape *queue.Shape, refusal *quota.Refusal) {
 	switch {
 	case s.ledger == nil:
-	case len(refusal.Owed) > 0:
+	case len(refusal.Owed) > 0 && !s.hasClaim(shape):
 		s.ledger.reserve(l, shape, owed, refusal.Owed)
 	default:
 		s.unreserve(shape)
@@ -267,6 +267,7 @@ func (s *Scheduler) unproveGrown() {
 	for _, node := range s.ledger.grown {
 		s.tournament.under(node, s.unprove)
 	}
+	s.claimsStale = s.claimsStale || len(s.ledger.grown) > 0
 	s.ledger.grown = s.ledger.grown[:0]
 }
 
@@ -280,7 +281,7 @@ func (s *Scheduler) reviewReservations(group quota.Group, changed resources.Vect
 	}
 	for _, r := range s.ledger.concerned(group, changed) {
 		s.ledger.reviews++
-		refusal := r.queue.Group.Fits(r.shape.Demand)
+		refusal := s.fits(r.queue, r.shape)
 		switch {
 		case refusal == nil: // it is tried soon, because what it lacks was freed
 			s.ledger.watch(r)
@@ -303,7 +304,7 @@ func (s *Scheduler) reserveForFront(l *queueState) bool {
 		return false
 	}
 	shape, held := front.Shape(), s.ledger.holders[front.Shape()]
-	refusal := l.Group.Fits(shape.Demand)
+	refusal := s.fits(l, shape)
 	switch {
 	case refusal == nil:
 		return false

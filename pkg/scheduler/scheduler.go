@@ -57,6 +57,9 @@ type Scheduler struct {
 	ledger *ledger
 	// limits is the backend if pods can exceed its limits; nil otherwise.
 	limits quota.Exceedable
+	// planner is the backend if room can be made by evictions; nil otherwise.
+	planner quota.Planner
+	claims
 	queues map[string]*queueState
 	// queueAt finds queues by the own nodes of their groups.
 	queueAt    map[quota.NodeID]*queueState
@@ -96,6 +99,9 @@ type queueState struct {
 	unproven   bool
 	checkFront bool
 	front      *unit
+	// attempts is whether the item that the queue tries does not fit, but may make room.
+	attempts bool
+	evictions
 	// reservations are those of the shapes of the queue.
 	reservations []*reservation
 	// causeChanges are the timers of the explainer for the shapes of the queue.
@@ -124,6 +130,7 @@ func New(opts Options) *Scheduler {
 		strays:        map[string]*charge{},
 		queues:        map[string]*queueState{},
 		timers:        newTimers(),
+		claims:        newClaims(opts),
 		explainer:     newExplainer(),
 		over:          newOverQuota(),
 		isFreed:       map[quota.Space]bool{},
@@ -193,6 +200,7 @@ func (s *Scheduler) forget(u *unit) {
 	s.unhold(u)
 	s.chargePods()
 	s.count(u, nil, Ended)
+	s.stopFollowing(u)
 	s.timers.set(u, 0)
 	delete(s.over.shown, u)
 	s.over.touch()
@@ -223,6 +231,7 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 			u.Requeues, u.requeueAt = e.Requeue.Count, instantOf(e.Requeue.Until)
 		case Evict:
 			u.Evicted = true
+			s.evictionWritten(u, now)
 		case MarkOverQuota, ClearOverQuota:
 			u.OverQuota = kind == MarkOverQuota
 		}
@@ -261,6 +270,9 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	replaced := s.replaceLimits()
 	s.backend, s.missing = e.Backend, e.Missing
 	s.limits, _ = e.Backend.(quota.Exceedable)
+	s.planner, _ = e.Backend.(quota.Planner)
+	s.claims.forget(s.units)
+	s.reclaims = s.planner != nil && slices.ContainsFunc(e.Backend.Groups(), s.planner.Reclaims)
 	s.ledger = nil
 	if lender, lends := e.Backend.(quota.Lender); lends && lender.Reserves() {
 		s.ledger = newLedger(lender)
@@ -282,7 +294,7 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	}
 	s.chargeWithoutUnit()
 	for _, u := range s.inOrder() {
-		u.queue = nil
+		u.queue, u.heldAt = nil, 0
 		u.item = queue.Item{Key: u.key()}
 		u.countedIn, u.countedAs = nil, Waiting
 		s.settle(u, now)
@@ -323,6 +335,8 @@ func (e QueueChanged) apply(s *Scheduler, now time.Time) {
 		l.SetPolicy(e.Policy) // also tries all shapes again, because reservations depend on the policy
 	}
 	l.set, l.changed = e, true
+	s.claimsStale = true
+	s.changes++
 	s.activate(l)
 	for _, u := range s.inOrder() {
 		if u.queue == l {

@@ -22,6 +22,7 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	}
 	u.queue, u.placeRefusal = l, refusal
 	s.hold(u)
+	s.followEviction(u, now)
 	s.chargeUnit(u)
 	s.chargePods()
 	if u.OverQuota {
@@ -54,6 +55,7 @@ func (s *Scheduler) requestEviction(u *unit, now time.Time) {
 	switch {
 	case stopped:
 		s.outbox.want(u, Requeue)
+	case u.leaving != nil && !s.pace(u, now):
 	case u.eviction(now) != nil:
 		s.outbox.want(u, Evict)
 	}
@@ -98,6 +100,12 @@ func (s *Scheduler) leave(u *unit) {
 	if u.item.Shape() == nil {
 		return
 	}
+	s.dropClaim(u)
+	s.remove(u)
+}
+
+// remove removes a unit from its queue.
+func (s *Scheduler) remove(u *unit) {
 	shape := u.item.Shape()
 	u.queue.Remove(&u.item)
 	s.activate(u.queue)
@@ -117,6 +125,9 @@ func (s *Scheduler) enter(u *unit, now time.Time) {
 		s.refuseForGood(u.queue, shape, now)
 	}
 	s.activate(u.queue)
+	if len(s.victims[u.UID]) > 0 {
+		s.claimants = append(s.claimants, u.key())
+	}
 }
 
 // refuseForGood refuses a shape that can never fit, even if it is not in front.
@@ -130,7 +141,7 @@ func (s *Scheduler) refuseForGood(l *queueState, shape *queue.Shape, now time.Ti
 // activate updates the item that the queue tries and its position in the tournament.
 func (s *Scheduler) activate(l *queueState) {
 	l.changed = true
-	l.tried = l.Next()
+	l.tried, l.attempts = l.Next(), false
 	if l.Policy == queue.Block && !l.checkFront {
 		l.checkFront = true
 		s.frontsToCheck = append(s.frontsToCheck, l)
@@ -145,8 +156,18 @@ func (s *Scheduler) count(u *unit, l *queueState, phase Phase) {
 	if was == l && (wasAs == phase || l == nil) {
 		return
 	}
+	if u.heldAt > 0 && (l != was || !phase.holdsQuota()) {
+		was.unhold(u)
+	}
 	u.countedIn, u.countedAs = l, phase
 	if l != nil {
+		if u.heldAt == 0 && phase.holdsQuota() {
+			l.hold(u)
+			if l.set.Preemption.WithinQueue && !l.heldMore {
+				l.heldMore = true
+				s.heldMore = append(s.heldMore, l)
+			}
+		}
 		l.counts[phase]++
 		l.changed = true
 	}

@@ -35,6 +35,9 @@ func (t timers) schedule(u *unit, now time.Time) {
 	if end := u.endsAt(); end > instantOf(now) {
 		at = earliest(at, end)
 	}
+	if u.leaving != nil {
+		at = earliest(at, u.leaving.checkAt)
+	}
 	t.set(u, at)
 }
 

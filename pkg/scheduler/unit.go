@@ -45,6 +45,12 @@ type unit struct {
 	// holder is the job of the unit if the unit was admitted at some time; nil otherwise.
 	holder *holder
 
+	// heldAt is 1 plus the index of the unit among the holders of countedIn; 0 if it is not one of them.
+	heldAt int32
+	// claim is what the unit has tried in order to get room, and leaving its eviction; nil if there is none.
+	claim   *claim
+	leaving *leaving
+
 	// These parts of the unit belong to the outbox, the explainer and the timers.
 	write unitWrite
 	shown shown
@@ -62,7 +68,9 @@ type unit struct {
 
 // newUnit returns a unit that was not known before.
 func newUnit(u *Unit) *unit {
-	return &unit{Facts: u.Facts, dequeuedAt: instantOf(u.DequeuedAt), requeueAt: instantOf(u.RequeueAt), item: queue.Item{Key: u.Key}}
+	added := &unit{Facts: u.Facts, dequeuedAt: instantOf(u.DequeuedAt), requeueAt: instantOf(u.RequeueAt), item: queue.Item{Key: u.Key}}
+	added.seeEviction(u)
+	return added
 }
 
 // key returns the namespace/name of the unit.
@@ -89,6 +97,7 @@ func (u *unit) update(seen *Unit) {
 		u.unassume() // the decision is made again; its write has not been sent
 	}
 	u.Facts, u.dequeuedAt, u.requeueAt = now, instantOf(seen.DequeuedAt), requeueAt
+	u.seeEviction(seen)
 	if now.Phase != Waiting {
 		u.unassume()
 	}

@@ -53,16 +53,20 @@ func (g *group) Fits(d quota.Demand) *quota.Refusal {
 	if at > 0 {
 		return g.noRoom(d, at, lacking)
 	}
-	return nil
+	return g.kept(d)
+}
+
+// reasonFor returns the reason of a refusal for an amount that is lacking now.
+func (g *group) reasonFor(lacking resources.Amount) wellknown.Reason {
+	if lacking.ID == g.tree.jobs {
+		return wellknown.ReasonMaxJobs
+	}
+	return wellknown.ReasonQuotaExceeded
 }
 
 // noRoom returns the refusal for an amount that does not fit at a node of the chain.
 func (g *group) noRoom(d quota.Demand, at int, lacking resources.Amount) *quota.Refusal {
-	reason := wellknown.ReasonQuotaExceeded
-	if lacking.ID == g.tree.jobs {
-		reason = wellknown.ReasonMaxJobs
-	}
-	r := g.refusal(at, lacking, quota.Max, reason)
+	r := g.refusal(at, lacking, quota.Max, g.reasonFor(lacking))
 	if g.tree.reserving && (at > 0 || g.chain[0].inner) {
 		g.claim(d, r)
 	}
@@ -184,6 +188,9 @@ func (g *group) Spaces(c *quota.Charge, visit func(quota.Space)) {
 				if g.chain[i].reserved(a.ID) != (resources.Sum{}) {
 					at(quota.Lending)
 				}
+			}
+			if cell := g.chain[i].cell(a.ID); cell != nil && cell.planned != nil {
+				at(quota.Kept)
 			}
 			if fixed && i == 0 {
 				at(quota.FixedMin)

@@ -16,6 +16,10 @@ type node struct {
 	guaranteed, limited resources.Vector
 	// inner is whether the node has children.
 	inner bool
+	// exempt is whether the node or an ancestor says that no unit at or below it is evicted for another group.
+	exempt bool
+	// plan is that of the tree.
+	plan *plan
 	// columns are those of the tree, and cells the cells of its named resources by column.
 	columns *columns
 	cells   []cell
@@ -71,6 +75,8 @@ type cell struct {
 	unqueued resources.Sum
 	// reserved is what may not be borrowed at and below the node.
 	reserved resources.Sum
+	// planned is how much more will be used as planned; nil if nothing is planned.
+	planned *planned
 }
 
 // isAbove reports whether more is used than is guaranteed.
@@ -183,6 +189,16 @@ func (n *node) room(r resources.ID, b quota.Bound) int64 {
 		return 0
 	case c == nil:
 		return math.MaxInt64
+	case c.planned != nil:
+		return n.plannedRoom(c, b)
+	default:
+		return n.roomIn(c, b)
+	}
+}
+
+// roomIn returns the room below a bound of a cell, whatever is planned.
+func (n *node) roomIn(c *cell, b quota.Bound) int64 {
+	switch {
 	case b == quota.Max && c.limit.named:
 		return c.used.Below(c.limit.value)
 	case b == quota.Min && c.min.named:
@@ -219,6 +235,9 @@ func (n *node) share(d quota.Demand, own bool, jobs resources.ID) quota.Share {
 		used, due := c.used, c.min.value
 		if own && n.inner {
 			used, due = c.own, c.ownMin()
+		}
+		if c.planned != nil && n.plan.inForce {
+			used = used.Add(c.planned.of(own && n.inner))
 		}
 		share := quota.Share{Kind: quota.OfMin, Used: used.Plus(a.Value).Clamp(), Due: due}
 		if share.Due == 0 {

@@ -19,12 +19,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 var (
 	_ quota.Lender     = (*Tree)(nil)
+	_ quota.Planner    = (*Tree)(nil)
 	_ quota.JobLimiter = (*Tree)(nil)
 	_ quota.Forgetter  = (*Tree)(nil)
 )
@@ -64,6 +66,10 @@ type Tree struct {
 	jobs  resources.ID
 	// reserving is whether room may be reserved for units that are owed it.
 	reserving bool
+	// reclaims is whether units that have borrowed are evicted for units that are within the guarantee of
+	// their group.
+	reclaims bool
+	plan     *plan
 	// nodes are in tree order, each before its children. The index is the NodeID.
 	nodes  []*node
 	groups []quota.Group
@@ -86,10 +92,11 @@ func New(names *resources.Names, root Node, opts Options) (t *Tree, warnings []s
 	if faults != nil {
 		return nil, warnings, &InvalidError{Faults: faults}
 	}
-	t = &Tree{names: names, jobs: names.ID(quota.JobsResource), reserving: opts.PauseBorrowing, remains: map[*node]*group{}}
+	t = &Tree{names: names, jobs: names.ID(quota.JobsResource), reserving: opts.PauseBorrowing || opts.Reclaim, reclaims: opts.Reclaim, plan: &plan{}, remains: map[*node]*group{}}
 	columns := newColumns(t.named(nodes))
 	for _, c := range nodes {
-		n := &node{path: c.path, name: c.Name, inner: len(c.children) > 0, columns: columns}
+		n := &node{path: c.path, name: c.Name, inner: len(c.children) > 0, columns: columns, plan: t.plan}
+		n.exempt = c.Attributes[wellknown.ReclaimAttribute] == wellknown.ReclaimNever || c.parent >= 0 && t.nodes[c.parent].exempt
 		for _, name := range sortedKeys(c.max) {
 			n.at(names.ID(name)).limit = bound{named: true, value: opts.Oversell.Floor(c.max[name])}
 		}

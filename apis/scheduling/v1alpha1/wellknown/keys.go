@@ -57,6 +57,13 @@ const (
 	KueueParameterPrefix = "provreq.kueue.x-k8s.io/"
 )
 
+// ReclaimAttribute of a quota node, with the value ReclaimNever, keeps the jobs at and below the node from being
+// evicted for the guarantee of other quotas.
+const (
+	ReclaimAttribute = "kube-queue/reclaim"
+	ReclaimNever     = "never"
+)
+
 // MaxJobsResource in the max of a quota node limits the number of units that hold quota at or
 // below the node.
 const MaxJobsResource = "kube-queue/max-jobs"

@@ -1,0 +1,366 @@
+package scheduler
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
+)
+
+const (
+	// DefaultEvictionTimeout is how long a unit that is evicted may take to stop unless the options say
+	// otherwise. Then its room is no longer expected.
+	DefaultEvictionTimeout = 5 * time.Minute
+	// claimRetry is the shortest time between two attempts of a unit to make room. It doubles up to
+	// maxClaimRetry.
+	claimRetry    = time.Second
+	maxClaimRetry = 10 * time.Second
+	// failuresPerRetry is how many attempts to make room may fail in a queue within claimRetry. Each takes
+	// time proportional to the number of units that hold quota.
+	failuresPerRetry = 16
+	// maxFailing is how many units of a queue are tried again after a failed attempt. They are those that were
+	// tried first. The others are tried again when they could fit.
+	maxFailing = 64
+)
+
+// claims are the entries of the ledger for units for which others are evicted. Such an entry keeps what the
+// unit requests from everybody but the units before it in its queue, in the plan of the backend: the units
+// that are evicted, for whatever reason, are planned to release what they are charged, and the holders of
+// entries are planned to be charged.
+//
+// An entry ends when its unit is admitted or leaves the queue, or when the unit would not fit even as
+// planned. Evictions that have not been sent are then withdrawn. After a restart, the entries are restored
+// from the evicted units, which name the unit for which they are evicted.
+//
+// An attempt that fails is repeated once anything has changed that it may depend on.
+type claims struct {
+	// victims are the units that are evicted for another one, by the UID of that.
+	victims map[string][]*unit
+	// claimants are the keys of units that may be among those for whom others are evicted.
+	claimants []string
+	// made is the number of entries.
+	made int
+	// claimsStale is whether it is to be checked whether all holders fit as planned.
+	claimsStale bool
+	// failed are the units whose attempts failed, by when they may be repeated.
+	failed *queue.Heap[*claim]
+	// changes counts the changes on which attempts depend. changesSeen are those up to which units in
+	// failed are scheduled.
+	changes, changesSeen uint64
+	// heldMore are the queues in which units are evicted for others of the queue, and more hold quota now.
+	heldMore []*queueState
+	// idle are the units whose attempts failed, and that have nothing to wait for until something changes.
+	idle []*claim
+
+	// reclaims is whether units are evicted for the guarantee of other groups.
+	reclaims   bool
+	timeout    time.Duration
+	minRunTime time.Duration
+}
+
+// claim is what a waiting unit has tried in order to get room by evictions.
+type claim struct {
+	unit *unit
+	// made is whether the attempt succeeded, so that room is kept for the unit: planned is charged to the
+	// group of the queue.
+	made bool
+	// restored is whether the evictions were decided before, perhaps not all that are needed.
+	restored bool
+	queue    *queueState
+	planned  quota.Charge
+	// retryAt is when a failed attempt is repeated, at the earliest at notBefore if anything has changed; 0
+	// if it is idle. wait is how long the last failure makes it wait.
+	retryAt, notBefore instant
+	wait               time.Duration
+	changes            uint64
+	idle               bool
+	place              int
+}
+
+func newClaims(opts Options) claims {
+	return claims{victims: map[string][]*unit{}, failed: newFailedClaims(),
+		timeout: cmp.Or(opts.EvictionTimeout, DefaultEvictionTimeout), minRunTime: opts.MinRunTime}
+}
+
+func newFailedClaims() *queue.Heap[*claim] {
+	return queue.NewHeap(func(a, b *claim) bool {
+		return cmp.Or(cmp.Compare(a.retryAt, b.retryAt), cmp.Compare(a.unit.item.Key, b.unit.item.Key)) < 0
+	}, func(c *claim) *int { return &c.place })
+}
+
+// forget drops all entries together with the backend. Evictions that were not sent are withdrawn.
+func (c *claims) forget(units map[string]*unit) {
+	for _, u := range units {
+		u.claim = nil
+		if u.leaving != nil && !u.Evicted && u.write.sent != Evict && u.leaving.why != nil {
+			u.write.drop(Evict)
+			c.disown(u)
+			u.leaving = nil
+		}
+	}
+	c.made, c.claimsStale, c.idle, c.claimants, c.heldMore = 0, false, nil, nil, nil
+	c.failed = newFailedClaims()
+}
+
+// fits returns why the first item of a shape does not fit; nil if it fits. Room that is kept for the item, or for
+// units behind it in its queue, is not kept from it.
+func (s *Scheduler) fits(l *queueState, shape *queue.Shape) *quota.Refusal {
+	if len(l.claimed) == 0 {
+		return l.Group.Fits(shape.Demand)
+	}
+	var r *quota.Refusal
+	var inside int64
+	s.exempt(l, shape.Head(), func() {
+		if r = l.Group.Fits(shape.Demand); r != nil && !r.Final() {
+			inside = s.room(r.Lack.Space)
+		}
+	})
+	if r != nil && !r.Final() { // others find the room smaller that the shape waits for
+		r.Lack.Amount += s.room(r.Lack.Space) - inside
+	}
+	return r
+}
+
+// exempt calls do without the entries that do not bind an item: its own, and those of units behind it in its
+// queue.
+func (s *Scheduler) exempt(l *queueState, item *queue.Item, do func()) {
+	for _, c := range l.claimed {
+		if !c.unit.item.Before(item) {
+			s.planner.PlanRelease(l.Group, &c.planned)
+		}
+	}
+	do()
+	for _, c := range l.claimed {
+		if !c.unit.item.Before(item) {
+			s.planner.Plan(l.Group, &c.planned)
+		}
+	}
+}
+
+// hasClaim reports whether the shape is that of a unit for which room is kept.
+func (s *Scheduler) hasClaim(shape *queue.Shape) bool {
+	if s.made == 0 || shape.Len() != 1 {
+		return false
+	}
+	c := s.units[shape.Head().Key].claim
+	return c != nil && c.made
+}
+
+// keepRoom enters the unit, which waits in a queue, into the ledger. From now on, it is tried alone.
+func (s *Scheduler) keepRoom(u *unit, now time.Time) {
+	l := u.queue
+	s.dropFailure(u)
+	u.claim = &claim{unit: u, made: true, queue: l, planned: quota.Charge{Demand: u.Demand}}
+	s.remove(u)
+	l.PushAlone(&u.item, u.Demand)
+	l.claimed = append(l.claimed, u.claim)
+	s.made++
+	s.planner.Plan(l.Group, &u.claim.planned)
+	s.activate(l)
+	s.changes++
+	nodes := l.Group.Nodes()
+	s.tournament.under(nodes[len(nodes)-1], s.unprove) // what was about to be tried may use the room
+	s.explainLater(u, now)
+}
+
+// dropClaim ends the entry of a unit, and forgets failed attempts. Evictions for it that have not been sent
+// are withdrawn. The unit stays in the shape of its own.
+func (s *Scheduler) dropClaim(u *unit) {
+	c := u.claim
+	if c == nil {
+		return
+	}
+	if !c.made {
+		s.dropFailure(u)
+		return
+	}
+	u.claim = nil
+	s.made--
+	c.queue.claimed = slices.DeleteFunc(c.queue.claimed, func(other *claim) bool { return other == c })
+	s.planner.PlanRelease(c.queue.Group, &c.planned)
+	s.wakeKept(c.queue.Group, &c.planned)
+	for _, v := range slices.Clone(s.victims[u.UID]) {
+		s.withdraw(v)
+	}
+}
+
+// dropFailure forgets that an attempt failed.
+func (s *Scheduler) dropFailure(u *unit) {
+	c := u.claim
+	if c == nil || c.made {
+		return
+	}
+	u.claim = nil
+	c.queue.failing--
+	s.failed.Remove(c)
+	if c.idle {
+		s.idle = slices.DeleteFunc(s.idle, func(other *claim) bool { return other == c })
+	}
+}
+
+// wakeKept wakes those who may use what is no longer kept from them.
+func (s *Scheduler) wakeKept(group quota.Group, c *quota.Charge) {
+	s.changes++
+	for _, node := range group.Nodes() {
+		for _, a := range c.Total() {
+			for _, bound := range [...]quota.Bound{quota.Kept, quota.FixedMin, quota.FixedMax} {
+				s.wake(quota.Space{Node: node, Resource: a.ID, Bound: bound})
+			}
+		}
+	}
+}
+
+// reviewClaims requests a check of all entries if more is planned to be used somewhere than there is, after the
+// charge was added.
+func (s *Scheduler) reviewClaims(c *charge) {
+	if s.made == 0 || s.claimsStale {
+		return
+	}
+	s.planner.AsPlanned(func() {
+		c.group.Spaces(&c.Charge, func(space quota.Space) {
+			switch space.Bound {
+			case quota.Max, quota.FixedMin, quota.FixedMax, quota.Lending:
+				s.claimsStale = s.claimsStale || s.room(space) < 0
+			}
+		})
+	})
+}
+
+// checkClaims ends the entries of units that would not fit even as planned. They are tried again as if they
+// had none.
+func (s *Scheduler) checkClaims(now time.Time) {
+	if !s.claimsStale {
+		return
+	}
+	s.claimsStale = false
+	if s.made == 0 {
+		return
+	}
+	for _, l := range s.order {
+		for _, c := range slices.Clone(l.claimed) {
+			u, fits := c.unit, false
+			s.exempt(l, &u.item, func() {
+				s.planner.AsPlanned(func() { fits = l.Group.Fits(u.Demand) == nil })
+			})
+			if fits {
+				continue
+			}
+			s.dropClaim(u)
+			s.remove(u)
+			l.Push(&u.item, u.Demand)
+			if !c.restored {
+				s.fail(u, instantOf(now).plus(claimRetry), now)
+			}
+			s.activate(l)
+			s.explainLater(u, now)
+		}
+	}
+}
+
+// restoreClaims enters units into the ledger for which others are being evicted by decisions that were made
+// before.
+func (s *Scheduler) restoreClaims(now time.Time) {
+	for _, key := range s.claimants {
+		u := s.units[key]
+		if s.planner == nil || u == nil || u.item.Shape() == nil || u.claim != nil && u.claim.made || len(s.victims[u.UID]) == 0 {
+			continue
+		}
+		if r := u.item.Shape().Refusal(); r != nil && r.Final() {
+			continue
+		}
+		s.keepRoom(u, now)
+		u.claim.restored = true
+		s.claimsStale = true
+	}
+	s.claimants = nil
+}
+
+// refusal explains why a unit still waits for which others are evicted.
+func (c *claim) refusal() *quota.Refusal {
+	return &quota.Refusal{Reason: wellknown.ReasonPreempting, Sentence: fmt.Sprintf(
+		"jobs are being evicted so that this job can start; it waits in queue %s until they have stopped", c.queue.name)}
+}
+
+// fail records that an attempt of the unit to make room failed. If it may succeed at some time without any
+// change, that is at; otherwise at is 0.
+func (s *Scheduler) fail(u *unit, at instant, now time.Time) {
+	wait := time.Duration(0)
+	if u.claim != nil {
+		wait = u.claim.wait
+	}
+	s.dropFailure(u)
+	if u.queue.failing >= maxFailing {
+		return
+	}
+	u.queue.failing++
+	wait = min(max(2*wait, claimRetry), maxClaimRetry)
+	c := &claim{unit: u, queue: u.queue, notBefore: instantOf(now).plus(wait), wait: wait, changes: s.changes}
+	u.claim = c
+	if at == 0 {
+		c.idle = true
+		s.idle = append(s.idle, c)
+		return
+	}
+	c.retryAt = max(at, c.notBefore)
+	s.failed.Set(c)
+}
+
+// retryClaims has the units tried again whose attempts may succeed now.
+func (s *Scheduler) retryClaims(now time.Time) {
+	s.watchHolders(now)
+	s.scheduleIdle()
+	for c, ok := s.failed.Top(); ok && c.retryAt <= instantOf(now); c, ok = s.failed.Top() {
+		s.failed.Remove(c)
+		u := c.unit
+		c.retryAt, c.changes = 0, s.changes-1 // may try
+		c.idle = false
+		if shape := u.item.Shape(); shape != nil && shape.Parked() {
+			u.queue.Retry(shape)
+			s.activate(u.queue)
+		}
+	}
+}
+
+// watchHolders schedules the front units of queues in which units were admitted that may be evicted for them.
+func (s *Scheduler) watchHolders(now time.Time) {
+	for _, l := range s.heldMore {
+		l.heldMore = false
+		front := l.Front()
+		if front == nil || s.queues[l.name] != l {
+			continue
+		}
+		if u := s.units[front.Key]; u.claim == nil && front.Shape().Parked() && s.mayPreempt(l, u) {
+			s.fail(u, instantOf(now), now)
+		}
+	}
+	s.heldMore = nil
+}
+
+// scheduleIdle schedules the units whose attempts failed before the last change.
+func (s *Scheduler) scheduleIdle() {
+	if s.changes == s.changesSeen || len(s.idle) == 0 {
+		return
+	}
+	s.changesSeen = s.changes
+	s.idle = slices.DeleteFunc(s.idle, func(c *claim) bool {
+		if c.changes == s.changes {
+			return false
+		}
+		c.idle, c.retryAt = false, c.notBefore
+		s.failed.Set(c)
+		return true
+	})
+}
+
+// nextClaim returns when the first failed attempt is repeated; 0 if none is.
+func (s *Scheduler) nextClaim() instant {
+	s.scheduleIdle()
+	if c, ok := s.failed.Top(); ok {
+		return c.retryAt
+	}
+	return 0
+}

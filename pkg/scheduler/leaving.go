@@ -1,0 +1,223 @@
+package scheduler
+
+import (
+	"slices"
+	"time"
+
+	"kube-queue.dev/kube-queue/pkg/quota"
+)
+
+// leaving is the eviction of a unit, from the decision until it holds no quota any more.
+type leaving struct {
+	// why and forUID are the reason and the UID of the unit that gets the room, if it is evicted for another
+	// one. why is nil if somebody else has decided that.
+	why    *quota.Refusal
+	forUID string
+	// mayGo is whether the eviction may be sent: evictions of a queue are paced.
+	mayGo bool
+	// at is when the eviction was sent; 0 if it has not been. late is whether that was too long ago.
+	at   instant
+	late bool
+	// checkAt is when the eviction may be sent, or when it is late; 0 if neither is due.
+	checkAt instant
+	// planned is the charge that is planned to be released; nil if none is.
+	planned *charge
+}
+
+// evictions are the units of a queue that hold quota, and what is known of those that are evicted for others.
+type evictions struct {
+	holders []*unit
+	// claimed are the entries of units of the queue in the ledger.
+	claimed []*claim
+	// sent are the times of the last evictions for others, at most MaxPerMinute of them.
+	sent []instant
+	// failures is the number of attempts to make room that failed since failuresSince.
+	failures      int
+	failuresSince instant
+	// failing is the number of units whose attempts failed and are repeated. heldMore is whether the queue is
+	// in heldMore of the claims.
+	failing  int
+	heldMore bool
+}
+
+// hold adds a unit to the holders.
+func (e *evictions) hold(u *unit) {
+	e.holders = append(e.holders, u)
+	u.heldAt = int32(len(e.holders))
+}
+
+// unhold removes a unit from the holders.
+func (e *evictions) unhold(u *unit) {
+	last := len(e.holders) - 1
+	moved := e.holders[last]
+	e.holders[u.heldAt-1], moved.heldAt = moved, u.heldAt
+	e.holders[last] = nil
+	e.holders, u.heldAt = e.holders[:last], 0
+}
+
+// seeEviction takes over the eviction that a unit shows.
+func (u *unit) seeEviction(seen *Unit) {
+	if !seen.Evicted || u.leaving != nil && u.leaving.forUID == seen.Eviction.For {
+		return
+	}
+	if u.leaving == nil {
+		u.leaving = &leaving{}
+	}
+	if seen.Eviction.For != "" {
+		u.leaving.forUID = seen.Eviction.For
+	}
+	if !seen.Eviction.At.IsZero() {
+		u.leaving.at = instantOf(seen.Eviction.At)
+	}
+}
+
+// forgetPlans forgets what is planned, together with the backend.
+func (u *unit) forgetPlans() {
+	if u.leaving != nil {
+		u.leaving.planned = nil
+	}
+}
+
+// followEviction updates what is known of the eviction of a unit.
+func (s *Scheduler) followEviction(u *unit, now time.Time) {
+	going := u.Phase.holdsQuota() && !u.Over
+	v := u.leaving
+	switch {
+	case !going || v != nil && v.why == nil && !u.Evicted && !u.Stopped:
+		s.stopFollowing(u)
+		return
+	case v == nil && !u.Evicted && !u.Stopped:
+		return
+	case v == nil:
+		u.leaving = &leaving{}
+		v = u.leaving
+	}
+	if (u.Evicted || u.Stopped) && v.at == 0 {
+		v.at = instantOf(now)
+	}
+	if v.forUID != "" && !slices.Contains(s.victims[v.forUID], u) {
+		s.victims[v.forUID] = append(s.victims[v.forUID], u)
+		for key, other := range s.units { // rare: after a start, or with a new backend
+			if other.UID == v.forUID {
+				s.claimants = append(s.claimants, key)
+			}
+		}
+	}
+	v.checkAt = 0
+	if v.at != 0 && !u.Stopped {
+		deadline := v.at.plus(s.timeout)
+		if late := deadline <= instantOf(now); late && !v.late {
+			v.late = true
+			s.claimsStale = true
+			s.changes++
+		}
+		if !v.late {
+			v.checkAt = deadline
+		}
+	}
+	s.planRelease(u)
+}
+
+// stopFollowing forgets the eviction of a unit, which is over or was withdrawn.
+func (s *Scheduler) stopFollowing(u *unit) {
+	if u.leaving == nil {
+		return
+	}
+	s.disown(u)
+	s.unplanRelease(u)
+	u.leaving = nil
+}
+
+// disown removes the unit from those that are evicted for another one.
+func (c *claims) disown(u *unit) {
+	uid := u.leaving.forUID
+	if uid == "" {
+		return
+	}
+	left := slices.DeleteFunc(c.victims[uid], func(other *unit) bool { return other == u })
+	if len(left) == 0 {
+		delete(c.victims, uid)
+	} else {
+		c.victims[uid] = left
+	}
+}
+
+// planRelease plans that what the unit is charged will be released, unless it takes too long.
+func (s *Scheduler) planRelease(u *unit) {
+	v := u.leaving
+	wanted := u.charged
+	if v.late || s.planner == nil {
+		wanted = nil
+	}
+	if v.planned == wanted {
+		return
+	}
+	s.unplanRelease(u)
+	if wanted != nil {
+		v.planned = wanted
+		s.planner.PlanRelease(wanted.group, &wanted.Charge)
+		s.wakeKept(wanted.group, &wanted.Charge)
+	}
+}
+
+func (s *Scheduler) unplanRelease(u *unit) {
+	if v := u.leaving; v.planned != nil {
+		s.planner.Plan(v.planned.group, &v.planned.Charge)
+		v.planned = nil
+		s.changes++
+	}
+}
+
+// withdraw takes back the eviction of a unit for another one if it has not been sent.
+func (s *Scheduler) withdraw(v *unit) {
+	if v.leaving.why == nil || v.Evicted || v.write.sent == Evict || v.Stopped {
+		return
+	}
+	v.write.drop(Evict)
+	s.stopFollowing(v)
+	s.claimsStale = true
+}
+
+// evictFor evicts a unit so that another one gets its room.
+func (s *Scheduler) evictFor(v *unit, claimant *unit, why *quota.Refusal, now time.Time) {
+	v.leaving = &leaving{why: why, forUID: claimant.UID}
+	s.victims[claimant.UID] = append(s.victims[claimant.UID], v)
+	s.planRelease(v)
+	s.requestEviction(v, now)
+	s.timers.schedule(v, now)
+}
+
+// evictionWritten records that the eviction was written.
+func (s *Scheduler) evictionWritten(u *unit, now time.Time) {
+	if u.leaving != nil {
+		u.leaving.at = instantOf(now)
+	}
+}
+
+// pace reports whether the eviction of a unit may be sent now, as far as it is evicted for another one: not
+// more than MaxPerMinute of a queue are in a minute. Otherwise it is tried again later.
+func (s *Scheduler) pace(u *unit, now time.Time) bool {
+	v, l := u.leaving, u.queue
+	if v.why == nil || v.mayGo || l == nil {
+		return true
+	}
+	if at := l.mayEvictAt(now); at > instantOf(now) {
+		v.checkAt = at
+		return false
+	}
+	if most := int(l.set.Preemption.MaxPerMinute); most > 0 {
+		l.sent = append(l.sent, instantOf(now))
+		l.sent = l.sent[max(len(l.sent)-most, 0):]
+	}
+	v.mayGo, v.checkAt = true, 0
+	return true
+}
+
+// mayEvictAt returns when the next unit of the queue may be evicted for another one.
+func (l *queueState) mayEvictAt(now time.Time) instant {
+	most := int(l.set.Preemption.MaxPerMinute)
+	if most <= 0 || len(l.sent) < most {
+		return instantOf(now)
+	}
+	return l.sent[len(l.sent)-most].plus(time.Minute)
+}

@@ -1,0 +1,178 @@
+package scheduler
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/preemption"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+// mayMakeRoom reports whether the item that the queue tries, which was refused, may make room by evictions. It
+// then competes with items that fit, so that these do not take what it would get.
+func (s *Scheduler) mayMakeRoom(l *queueState, refusal *quota.Refusal, now time.Time) bool {
+	if s.planner == nil || refusal.Final() {
+		return false
+	}
+	u := s.units[l.tried.Key]
+	if c := u.claim; c != nil && (c.made || c.retryAt != 0 || c.changes == s.changes || instantOf(now) < c.notBefore) {
+		return false
+	}
+	if !s.mayReclaim(l, u) && !s.mayPreempt(l, u) {
+		return false
+	}
+	if !l.mayFail(now) {
+		s.fail(u, l.failuresSince.plus(claimRetry), now)
+		return false
+	}
+	return true
+}
+
+// mayFail reports whether another attempt may fail now.
+func (l *queueState) mayFail(now time.Time) bool {
+	return l.failures < failuresPerRetry || l.failuresSince.plus(claimRetry) <= instantOf(now)
+}
+
+// failed counts a failed attempt.
+func (l *queueState) failed(now time.Time) {
+	if l.failuresSince.plus(claimRetry) <= instantOf(now) {
+		l.failures, l.failuresSince = 0, instantOf(now)
+	}
+	l.failures++
+}
+
+// mayReclaim reports whether the unit is within the guarantee of its group, so that others may be evicted who
+// have borrowed it.
+func (s *Scheduler) mayReclaim(l *queueState, u *unit) bool {
+	return s.reclaims && l.Group.Owed(u.Demand, quota.Branch{Node: l.Group.Nodes()[0]})
+}
+
+// mayPreempt reports whether a unit of a smaller priority may hold quota in the queue.
+func (s *Scheduler) mayPreempt(l *queueState, u *unit) bool {
+	return l.set.Preemption.WithinQueue && slices.ContainsFunc(l.holders, func(h *unit) bool {
+		return l.priorityOf(h) < u.item.Priority
+	})
+}
+
+// priorityOf returns the priority of a unit in the queue.
+func (l *queueState) priorityOf(u *unit) int32 { return l.set.MaxPriority.Of(u.Priority) }
+
+// makeRoom evicts units so that the item that the queue tries gets room, and keeps the room for it. If that is
+// not possible, it refuses the item.
+func (s *Scheduler) makeRoom(l *queueState, u *unit, refusal *quota.Refusal, now time.Time) {
+	l.attempts = false
+	claim := preemption.Claim{Group: l.Group, Demand: u.Demand, Reclaims: s.reclaims}
+	if l.set.Preemption.WithinQueue {
+		claim.Preempts = func(c *preemption.Candidate) bool { return c.Priority < u.item.Priority }
+	}
+	var victims []preemption.Victim
+	fits, later := false, instant(0)
+	s.exempt(l, &u.item, func() {
+		s.planner.AsPlanned(func() {
+			if fits = l.Group.Fits(u.Demand) == nil; !fits {
+				var candidates []*preemption.Candidate
+				candidates, later = s.candidates(l, u, now)
+				victims = preemption.Choose(s.planner, claim, candidates)
+			}
+		})
+	})
+	if !fits && len(victims) == 0 {
+		l.failed(now)
+		s.fail(u, later, now)
+		s.refuse(l, u.item.Shape(), refusal, now)
+		return
+	}
+	s.keepRoom(u, now)
+	for _, v := range victims {
+		victim := s.units[v.Key]
+		s.evictFor(victim, u, whyEvicted(victim, u, v.Reclaimed), now)
+	}
+}
+
+// candidates returns the units that may be evicted, as planned, for one that waits, and when further units may
+// be that are still protected now; 0 if there are none.
+func (s *Scheduler) candidates(l *queueState, u *unit, now time.Time) (found []*preemption.Candidate, later instant) {
+	lacking := s.lacking(l, u.Demand)
+	for _, from := range s.order {
+		switch {
+		case len(from.holders) == 0:
+			continue
+		case from == l && !s.mayPreempt(l, u), from != l && !(s.reclaims && s.planner.Reclaims(from.Group) && s.hasBorrowed(from, lacking)):
+			continue
+		}
+		if at := from.mayEvictAt(now); at > instantOf(now) {
+			later = earliest(later, at)
+			continue
+		}
+		found = slices.Grow(found, len(from.holders))
+		for _, h := range from.holders {
+			if from == l && l.priorityOf(h) >= u.item.Priority || !h.isEvictable() {
+				continue
+			}
+			if at := h.dequeuedAt.plus(s.minRunTimeOf(from)); at > instantOf(now) {
+				later = earliest(later, at)
+				continue
+			}
+			found = append(found, &preemption.Candidate{Key: h.key(), Priority: from.priorityOf(h), Started: int64(h.dequeuedAt),
+				Exceeding: h.exceeds(), Group: h.charged.group, Charge: &h.charged.Charge})
+		}
+	}
+	return found, later
+}
+
+// lacking returns the resources of which the demand lacks room somewhere.
+func (s *Scheduler) lacking(l *queueState, d quota.Demand) (lacking []resources.ID) {
+	for _, a := range d.Requests {
+		if slices.ContainsFunc(l.Group.Nodes(), func(n quota.NodeID) bool {
+			return a.Value > s.room(quota.Space{Node: n, Resource: a.ID})
+		}) {
+			lacking = append(lacking, a.ID)
+		}
+	}
+	return lacking
+}
+
+// hasBorrowed reports whether the group of the queue uses more than its guarantee of one of the resources.
+func (s *Scheduler) hasBorrowed(l *queueState, of []resources.ID) bool {
+	return slices.ContainsFunc(of, func(r resources.ID) bool {
+		room := s.room(quota.Space{Node: l.Group.Nodes()[0], Resource: r, Bound: quota.OwnMin})
+		return room < 0 || room == math.MaxInt64
+	})
+}
+
+func (s *Scheduler) minRunTimeOf(l *queueState) time.Duration {
+	if period := l.set.Preemption.MinRunTime; period.Set {
+		return period.Value
+	}
+	return s.minRunTime
+}
+
+// isEvictable reports whether the unit may be evicted for another one.
+func (u *unit) isEvictable() bool {
+	return u.charged != nil && u.Phase.holdsQuota() && !u.assumed && u.leaving == nil && !u.Evicted && !u.Stopped && !u.Over &&
+		!u.Unstoppable && (u.Demand.Preemptible || u.exceeds())
+}
+
+// exceeds reports whether the pods of the unit request more than was admitted.
+func (u *unit) exceeds() bool {
+	return !u.charged.Total().Equal(u.Demand.Requests)
+}
+
+// whyEvicted explains on a unit why it is evicted. It names the other unit only to readers of its namespace.
+func whyEvicted(victim, claimant *unit, reclaimed bool) *quota.Refusal {
+	who := "a job"
+	if claimant.namespace() == victim.namespace() {
+		who = "the job of unit " + claimant.key()
+	}
+	if reclaimed {
+		return &quota.Refusal{Reason: wellknown.ReasonReclaimed, Sentence: fmt.Sprintf(
+			"quota %s has borrowed what is guaranteed to another quota, and %s there needs it now; this job is stopped and queued again",
+			victim.charged.group.Path(), who)}
+	}
+	return &quota.Refusal{Reason: wellknown.ReasonPreempted, Sentence: fmt.Sprintf(
+		"%s of a greater priority in queue %s gets the room; this job is stopped and queued again", who, victim.queue.name)}
+}

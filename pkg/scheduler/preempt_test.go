@@ -1,0 +1,399 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+func gpu(n string) map[string]string { return map[string]string{"gpu": n} }
+
+// reclaiming is a world whose groups get their guarantee back.
+func reclaiming(t *testing.T, root tree.Node) *world {
+	t.Helper()
+	w := newWorld(t, roundRobin(), root)
+	w.treeOpts.Reclaim = true
+	w.plant(root)
+	return w
+}
+
+// preempting is a world in whose queue the greater priority evicts the smaller one.
+func preempting(t *testing.T, root tree.Node, queue string) *world {
+	t.Helper()
+	w := newWorld(t, roundRobin(), root)
+	w.configure(scheduler.QueueChanged{Queue: queue, Preemption: scheduler.Preemption{WithinQueue: true}})
+	return w
+}
+
+// evicted returns the units, by key, whose evictions are under way.
+func (w *world) evicted() (keys []string) {
+	for key, u := range w.units {
+		if u.Evicted && !u.Stopped && holds(u) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// allEvictions are the writes of evictions.
+func (w *world) allEvictions() (found []scheduler.Write) {
+	for _, s := range w.landed {
+		if s.Kind == scheduler.Evict {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+func expectEvicted(t *testing.T, w *world, keys ...string) {
+	t.Helper()
+	if got := w.evicted(); !slices.Equal(got, keys) {
+		t.Fatalf("evicted are %v, want %v", got, keys)
+	}
+}
+
+// stopEvicted has all jobs stop that are evicted.
+func (w *world) stopEvicted() {
+	for _, key := range w.evicted() {
+		w.write(key, stop)
+	}
+	w.settle()
+}
+
+// submitAll has units of the same request start one after the other.
+func (w *world) submitAll(request map[string]string, keys ...string) {
+	for _, key := range keys {
+		w.submit(key, request)
+		w.settle()
+		w.now = w.now.Add(time.Second)
+	}
+}
+
+func numbered(namespace string, n int) (keys []string) {
+	for i := range n {
+		keys = append(keys, fmt.Sprintf("%s/%02d", namespace, i))
+	}
+	return keys
+}
+
+func TestAProductionUnitStartsInPlaceOfADevelopmentUnitWhichRunsAgainAfterwards(t *testing.T) {
+	w := preempting(t, owning("team", gpu("1"), gpu("1")), "team")
+	w.submit("team/dev", gpu("1"), priority(100))
+	w.settle()
+	first := w.units["team/dev"].Submitted
+	w.now = w.now.Add(time.Second)
+	w.submit("team/prod", gpu("1"), priority(1000))
+	w.settle()
+	expectEvicted(t, w, "team/dev")
+	expectReleased(t, w, "team/dev")
+	if write := w.writes("team/dev", scheduler.Evict)[0]; write.Reason != wellknown.ReasonPreempted || write.EvictedFor != w.units["team/prod"].UID || !strings.Contains(write.Message, "team/prod") {
+		t.Fatalf("dev is evicted by %+v", write)
+	}
+	w.after(2 * time.Second)
+	if got := w.units["team/prod"].Reason; got != wellknown.ReasonPreempting {
+		t.Fatalf("prod waits for %s", got)
+	}
+	w.stopEvicted()
+	expectReleased(t, w, "team/prod")
+	w.finish("team/prod")
+	w.after(time.Minute)
+	expectReleased(t, w, "team/dev")
+	if w.units["team/dev"].Submitted != first {
+		t.Fatal("dev has lost its place")
+	}
+}
+
+func TestNobodyIsPreemptedUnlessTheQueueSaysSo(t *testing.T) {
+	w := newWorld(t, roundRobin(), owning("team", gpu("1"), gpu("1")))
+	w.submitAll(gpu("1"), "team/dev")
+	w.submit("team/prod", gpu("1"), priority(1000))
+	w.after(time.Minute)
+	expectEvicted(t, w)
+}
+
+func lenders() tree.Node {
+	return owning("root", nil, cpu("20"), owning("a", cpu("10"), cpu("20")), owning("b", cpu("10"), cpu("20")))
+}
+
+func TestAGroupGetsBackWhatOthersHaveBorrowed(t *testing.T) {
+	w := reclaiming(t, lenders())
+	w.submitAll(cpu("1"), numbered("a", 20)...)
+	for _, key := range numbered("b", 12) {
+		w.submit(key, cpu("1"))
+	}
+	w.settle()
+	expectEvicted(t, w, numbered("a", 20)[10:]...) // the ten that started last, all at the same time
+	w.stopEvicted()
+	w.after(time.Minute)
+	expectReleased(t, w, append(numbered("a", 10), numbered("b", 10)...)...)
+	if n := len(w.evicted()); n != 0 {
+		t.Fatalf("%d more are evicted", n)
+	}
+	w.after(10 * time.Minute) // what was evicted evicts nobody
+	expectReleased(t, w, append(numbered("a", 10), numbered("b", 10)...)...)
+}
+
+func TestReclaimCanBeSwitchedOffForAPartOfTheTree(t *testing.T) {
+	root := lenders()
+	root.Children[0].Attributes = map[string]string{wellknown.ReclaimAttribute: wellknown.ReclaimNever}
+	w := reclaiming(t, root)
+	w.submitAll(cpu("1"), numbered("a", 20)...)
+	w.submit("b/one", cpu("1"))
+	w.after(time.Minute)
+	expectEvicted(t, w)
+	w.finish("a/00") // nobody may borrow in the meantime
+	w.submit("a/more", cpu("1"))
+	w.after(time.Minute)
+	if !holds(w.units["b/one"]) || holds(w.units["a/more"]) {
+		t.Fatal("what b is owed is borrowed again")
+	}
+}
+
+func TestRoomThatIsMadeIsKeptForTheUnitForWhichItWasMade(t *testing.T) {
+	w := reclaiming(t, lenders())
+	w.submitAll(cpu("5"), numbered("a", 4)...)
+	w.submit("b/large", cpu("10"))
+	w.settle()
+	expectEvicted(t, w, "a/02", "a/03")
+	w.write("a/03", stop)
+	w.submit("a/next", cpu("1"))
+	w.submit("b/small", cpu("1"))
+	w.after(time.Minute)
+	expectReleased(t, w, "a/00", "a/01", "a/02")
+	expectEvicted(t, w, "a/02") // no second wave
+	w.stopEvicted()
+	expectReleased(t, w, "a/00", "a/01", "b/large")
+}
+
+func TestAUnitAheadInTheQueueMayUseTheRoomThatWasMadeForAnother(t *testing.T) {
+	w := reclaiming(t, lenders())
+	w.submitAll(cpu("5"), numbered("a", 4)...)
+	w.submit("b/large", cpu("10"))
+	w.settle()
+	w.submit("b/urgent", cpu("5"), priority(9))
+	w.write("a/03", stop)
+	w.settle()
+	expectReleased(t, w, "a/00", "a/01", "a/02", "b/urgent")
+	w.stopEvicted()
+	w.after(time.Minute)
+	expectReleased(t, w, "a/00", "a/01", "a/02", "b/urgent") // b/large is more than what is left of the min of b
+	w.finish("b/urgent")
+	w.after(time.Minute)
+	expectEvicted(t, w, "a/02")
+	w.stopEvicted()
+	w.after(time.Minute)
+	expectReleased(t, w, "a/00", "a/01", "b/large")
+}
+
+func TestRoomIsReturnedWhenTheUnitForWhichItWasMadeIsGone(t *testing.T) {
+	for name, leave := range map[string]func(*world){
+		"deleted":     func(w *world) { w.delete("b/one") },
+		"held":        func(w *world) { w.write("b/one", deactivate) },
+		"changed":     func(w *world) { w.write("b/one", func(u *scheduler.Unit) { u.Demand = w.demand(cpu("11")) }) },
+		"over by now": func(w *world) { w.write("b/one", func(u *scheduler.Unit) { u.Phase = scheduler.Ended }) },
+		"moved":       func(w *world) { w.write("b/one", quotaName("of-no-group")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := reclaiming(t, lenders())
+			w.submitAll(cpu("5"), numbered("a", 4)...)
+			w.submit("b/one", cpu("5"))
+			w.settle()
+			expectEvicted(t, w, "a/03")
+			leave(w)
+			w.stopEvicted()
+			w.after(time.Minute)
+			expectReleased(t, w, numbered("a", 4)...) // the victim runs again
+		})
+	}
+}
+
+func TestAnEvictionThatWasNotSentIsWithdrawn(t *testing.T) {
+	w := reclaiming(t, lenders())
+	w.configure(scheduler.QueueChanged{Queue: "root-a", Preemption: scheduler.Preemption{MaxPerMinute: 1}})
+	w.submitAll(cpu("5"), numbered("a", 4)...)
+	w.submit("b/one", cpu("10"))
+	w.after(2 * time.Second)
+	if n := len(w.evicted()); n != 1 {
+		t.Fatalf("%d are evicted at once", n)
+	}
+	w.delete("b/one")
+	w.after(5 * time.Minute)
+	if n := len(w.evicted()); n != 1 {
+		t.Fatalf("%d are evicted, want only the one that was evicted before", n)
+	}
+}
+
+func TestEvictionsOfAQueueArePaced(t *testing.T) {
+	w := reclaiming(t, lenders())
+	w.configure(scheduler.QueueChanged{Queue: "root-a", Preemption: scheduler.Preemption{MaxPerMinute: 2}})
+	w.submitAll(cpu("1"), numbered("a", 20)...)
+	w.submit("b/one", cpu("5"))
+	for _, want := range []int{2, 4, 5} {
+		w.after(2 * time.Second)
+		if n := len(w.allEvictions()); n != want {
+			t.Fatalf("%d are evicted, want %d", n, want)
+		}
+		w.stopEvicted()
+		w.after(59 * time.Second)
+	}
+	w.after(time.Minute)
+	if !holds(w.units["b/one"]) {
+		t.Fatal("b/one does not run")
+	}
+}
+
+func TestAUnitIsNotEvictedBeforeItsMinimumRunTimeIsOver(t *testing.T) {
+	w := reclaiming(t, lenders())
+	w.configure(scheduler.QueueChanged{Queue: "root-a", Preemption: scheduler.Preemption{MinRunTime: scheduler.Period{Set: true, Value: time.Minute}}})
+	w.submit("a/one", cpu("20"))
+	w.settle()
+	w.submit("b/one", cpu("5"))
+	w.after(59 * time.Second)
+	expectEvicted(t, w)
+	w.after(time.Second)
+	expectEvicted(t, w, "a/one")
+}
+
+func TestAnotherUnitIsEvictedWhenOneDoesNotStop(t *testing.T) {
+	w := reclaiming(t, lenders())
+	w.submitAll(cpu("5"), numbered("a", 4)...)
+	w.submit("b/one", cpu("5"))
+	w.after(scheduler.DefaultEvictionTimeout - time.Second)
+	expectEvicted(t, w, "a/03")
+	w.after(10 * time.Second)
+	expectEvicted(t, w, "a/02", "a/03")
+	w.write("a/02", stop)
+	w.after(time.Second)
+	if !holds(w.units["b/one"]) {
+		t.Fatal("b/one does not run")
+	}
+}
+
+func TestAJobThatCannotBeStoppedIsNotEvicted(t *testing.T) {
+	w := reclaiming(t, lenders())
+	w.submit("a/argo", cpu("15"), func(u *scheduler.Unit) { u.Unstoppable = true })
+	w.submitAll(cpu("5"), "a/one")
+	w.submit("b/one", cpu("5"))
+	w.submit("b/two", cpu("5"))
+	w.after(time.Minute)
+	expectEvicted(t, w, "a/one")
+	w.stopEvicted()
+	w.after(time.Minute)
+	expectReleased(t, w, "a/argo", "b/one")
+	if got := w.units["b/two"].Reason; got != wellknown.ReasonQuotaExceeded {
+		t.Fatalf("b/two waits for %s", got)
+	}
+}
+
+func TestVictimsThatEndByThemselvesLeaveTheRoomToTheUnit(t *testing.T) {
+	w := reclaiming(t, lenders())
+	w.submitAll(cpu("5"), numbered("a", 4)...)
+	w.submit("b/one", cpu("10"))
+	w.settle()
+	w.finish("a/02")
+	w.finish("a/03")
+	w.settle()
+	expectReleased(t, w, "a/00", "a/01", "b/one")
+	w.submitAll(cpu("5"), "b/two")
+	w.after(time.Minute)
+	expectEvicted(t, w)
+}
+
+func TestAnotherUnitThatEndsSparesVictimsThatWereNotEvictedYet(t *testing.T) {
+	w := reclaiming(t, lenders())
+	w.configure(scheduler.QueueChanged{Queue: "root-a", Preemption: scheduler.Preemption{MaxPerMinute: 1}})
+	w.submitAll(cpu("5"), numbered("a", 4)...)
+	w.submit("b/one", cpu("10"))
+	w.settle()
+	w.stopEvicted()
+	w.finish("a/00")
+	w.after(5 * time.Minute)
+	if n := len(w.allEvictions()); n != 1 || !holds(w.units["b/one"]) {
+		t.Fatalf("%d were evicted; b/one runs: %t", n, holds(w.units["b/one"]))
+	}
+}
+
+func TestARestartBetweenEvictionsEvictsNobodyMoreThanNeeded(t *testing.T) {
+	for landed := range 3 {
+		w := reclaiming(t, lenders())
+		w.submitAll(cpu("5"), numbered("a", 4)...)
+		w.submit("b/one", cpu("10"))
+		for len(w.news) > 0 {
+			w.deliver()
+		}
+		w.think()
+		for range landed {
+			w.land(slices.IndexFunc(w.sent, func(s scheduler.Write) bool { return s.Kind == scheduler.Evict }))
+		}
+		w.sent = nil
+		w.restart()
+		w.settle()
+		expectEvicted(t, w, "a/02", "a/03")
+		w.submit("a/next", cpu("5"))
+		w.write("a/03", stop)
+		w.settle()
+		w.stopEvicted()
+		w.after(time.Minute)
+		expectReleased(t, w, "a/00", "a/01", "b/one")
+		if n := len(w.allEvictions()); n != 2 {
+			t.Fatalf("%d evictions after a restart behind %d, want 2", n, landed)
+		}
+	}
+}
+
+func TestAChangeOfTheTreeKeepsRoomForTheUnitForWhichItIsMade(t *testing.T) {
+	w := reclaiming(t, lenders())
+	w.submitAll(cpu("5"), numbered("a", 4)...)
+	w.submit("b/one", cpu("10"))
+	w.settle()
+	root := lenders()
+	root.Children[1].Name = "renamed"
+	w.plant(root)
+	w.submit("a/next", cpu("5"))
+	w.write("a/03", stop)
+	w.after(time.Second)
+	expectReleased(t, w, "a/00", "a/01", "a/02")
+	w.stopEvicted()
+	expectReleased(t, w, "a/00", "a/01", "b/one")
+	if n := len(w.allEvictions()); n != 2 {
+		t.Fatalf("%d evictions, want 2", n)
+	}
+}
+
+func TestWhoNeedsWhatAnotherIsGuaranteedAndTheOtherWayRoundEvictNobodyForever(t *testing.T) {
+	both := map[string]string{"gpu": "1", "cpu": "1"}
+	w := reclaiming(t, owning("root", nil, map[string]string{"gpu": "1", "cpu": "10"}, owning("a", gpu("1"), nil), owning("b", cpu("10"), nil)))
+	w.submitAll(both, "a/one", "b/one")
+	for range 50 {
+		w.after(time.Minute)
+		w.stopEvicted()
+	}
+	if n := len(w.allEvictions()); n > 1 {
+		t.Fatalf("%d evictions", n)
+	}
+	expectReleased(t, w, "a/one")
+}
+
+// Four services of five jobs of 5 cpu each start one after the other.
+func TestServicesOfATreeOfThreeLevelsShareItEvenly(t *testing.T) {
+	service := func(name string) tree.Node { return owning(name, cpu("10"), cpu("20")) }
+	w := reclaiming(t, owning("root", nil, cpu("40"), owning("left", nil, nil, service("a"), service("b")), owning("right", nil, nil, service("c"), service("d"))))
+	for i, want := range []string{"4 0 0 0", "4 4 0 0", "3 3 2 0", "2 2 2 2"} {
+		w.submitAll(cpu("5"), numbered(string("abcd"[i]), 5)...)
+		for range 5 {
+			w.after(20 * time.Second)
+			w.stopEvicted()
+		}
+		w.after(time.Minute)
+		if got := fmt.Sprint(count(w, "a"), " ", count(w, "b"), " ", count(w, "c"), " ", count(w, "d")); got != want {
+			t.Fatalf("after service %d: %s jobs run, want %s", i+1, got, want)
+		}
+	}
+}
