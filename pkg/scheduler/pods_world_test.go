@@ -63,7 +63,7 @@ func had(u *scheduler.Unit) bool { return holds(u) || u.Attempts > 0 }
 // the core has reserved.
 func (w *world) oracle() *oracle.Tree {
 	o := oracle.New(w.names, w.root, big.NewRat(1, 1))
-	o.Reserving = w.treeOpts.PauseBorrowing
+	o.Reserving = w.treeOpts.PauseBorrowing || w.treeOpts.Reclaim
 	fresh := w.fresh()
 	w.eachCharge(fresh, func(g quota.Group, c quota.Charge) {
 		o.Charged = append(o.Charged, oracle.Charged{Path: g.Path(), Gone: g.Queue() == "", Charge: c})
@@ -100,15 +100,10 @@ func (w *world) eachCharge(t *tree.Tree, do func(quota.Group, quota.Charge)) {
 		do(group, c)
 	}
 	for _, u := range w.units {
-		c := quota.Charge{Demand: quota.Demand{Preemptible: u.Demand.Preemptible}}
-		if holds(u) {
-			c.Demand = u.Demand
-		}
 		if had(u) {
 			known[u.Owner], known[u.Label] = true, true
-			c.Pods = w.requested(u.Namespace(), func(p pods.Pod) bool { return p.Owner == u.Owner || p.Owner == u.Label })
 		}
-		charge(u.Namespace(), u.QuotaName, u.Quota, c)
+		charge(u.Namespace(), u.QuotaName, u.Quota, w.chargeOf(u))
 	}
 	for uid, was := range w.left {
 		known[jobOf(uid)], known[labelOf(uid)] = true, true
@@ -118,6 +113,30 @@ func (w *world) eachCharge(t *tree.Tree, do func(quota.Group, quota.Charge)) {
 	for _, p := range w.pods {
 		if group := t.Unqueued(p.Namespace); p.Stray && !known[p.Owner] && group != nil && !(w.lasting && p.Terminating) {
 			do(group, quota.Charge{Demand: quota.Demand{Preemptible: true}, Pods: p.Requests, Unqueued: true})
+		}
+	}
+}
+
+// chargeOf is what the API objects say of a unit and its pods.
+func (w *world) chargeOf(u *scheduler.Unit) quota.Charge {
+	c := quota.Charge{Demand: quota.Demand{Preemptible: u.Demand.Preemptible}}
+	if holds(u) {
+		c.Demand = u.Demand
+	}
+	if had(u) {
+		c.Pods = w.requested(u.Namespace(), func(p pods.Pod) bool { return p.Owner == u.Owner || p.Owner == u.Label })
+	}
+	return c
+}
+
+// eachUnitCharge calls do for each unit that is charged to a group.
+func (w *world) eachUnitCharge(t *tree.Tree, do func(*scheduler.Unit, quota.Group, *quota.Charge)) {
+	for _, key := range slices.Sorted(maps.Keys(w.units)) {
+		u := w.units[key]
+		if c := w.chargeOf(u); !c.Empty() {
+			if group, refusal := t.Place(u.Namespace(), u.QuotaName); refusal == nil {
+				do(u, group, &c)
+			}
 		}
 	}
 }

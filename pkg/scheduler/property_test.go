@@ -41,6 +41,7 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 	w := newWorld(t, scheduler.Options{Policy: policy, Explanations: rapid.IntRange(0, 2).Draw(t, "explanations at a time"),
 		Requeues: backoff.Policy{Free: 1, Initial: 5 * time.Second, Max: time.Minute, Quiet: 10 * time.Minute}}, draw(t))
 	w.treeOpts.PauseBorrowing = rapid.Bool().Draw(t, "borrowing is paused")
+	w.treeOpts.Reclaim = rapid.Bool().Draw(t, "quota is reclaimed")
 	w.forgets = rapid.Bool().Draw(t, "what nothing uses is forgotten")
 	w.plant(w.root)
 	pick := func(label string) string {
@@ -61,7 +62,7 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 			if w.units[key] == nil {
 				limit := time.Duration(max(rapid.IntRange(-60, 120).Draw(t, "seconds it may run"), 0)) * time.Second
 				w.submit(key, drawRequest(t), priority(int32(rapid.IntRange(0, 3).Draw(t, "priority"))), maxTime(limit),
-					preemptible(rapid.IntRange(0, 3).Draw(t, "preemptible") > 0),
+					preemptible(rapid.IntRange(0, 3).Draw(t, "preemptible") > 0), unstoppable(rapid.IntRange(0, 5).Draw(t, "unstoppable") == 0),
 					quotaName(rapid.SampledFrom(w.quotas()).Draw(t, "quota")))
 			}
 		},
@@ -114,6 +115,11 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 				Rank:        int32(rapid.IntRange(0, 2).Draw(t, "rank")),
 				MaxPriority: scheduler.Cap{Set: rapid.Bool().Draw(t, "capped"), Value: 1},
 				Stop:        rapid.SampledFrom([]scheduler.Stop{scheduler.NotStopped, scheduler.NotStopped, scheduler.Hold, scheduler.Drain}).Draw(t, "stop"),
+				Preemption: scheduler.Preemption{
+					WithinQueue:  rapid.Bool().Draw(t, "within the queue"),
+					MinRunTime:   scheduler.Period{Set: rapid.Bool().Draw(t, "protected"), Value: 20 * time.Second},
+					MaxPerMinute: int32(rapid.IntRange(0, 2).Draw(t, "a minute")),
+				},
 			})
 		},
 		"hold or unhold": func(t *rapid.T) {
@@ -228,8 +234,9 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 		}
 	}
 	t.Repeat(actions)
-	w.after(2 * time.Minute)
+	w.rest()
 	expectRest(t, w)
+	expectNoRoomToMake(t, w)
 	expectReasons(t, w)
 	expectOverQuota(t, w)
 	expectForgotten(t, w)

@@ -60,6 +60,10 @@ func preemptible(is bool) func(*scheduler.Unit) {
 	return func(u *scheduler.Unit) { u.Demand.Preemptible = is }
 }
 
+func unstoppable(is bool) func(*scheduler.Unit) {
+	return func(u *scheduler.Unit) { u.Unstoppable = is }
+}
+
 func quotaName(name string) func(*scheduler.Unit) {
 	return func(u *scheduler.Unit) { u.QuotaName = name }
 }

@@ -286,6 +286,7 @@ func (w *world) think() {
 			w.trust(write.UID) // the core has decided the same, and has room for it
 		}
 		w.checkWrite(write)
+		w.checkVictim(write)
 		w.checkFigures(write)
 		for _, other := range w.sent {
 			if other.Key == write.Key && other.UID == write.UID && other.Seq != 0 {

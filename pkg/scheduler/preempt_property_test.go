@@ -1,0 +1,133 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/preemption"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// rest lets jobs stop that are evicted for others until none is.
+func (w *world) rest() {
+	w.t.Helper()
+	for round := 0; ; round++ {
+		w.after(2 * time.Minute)
+		stopped := 0
+		for _, key := range w.evicted() {
+			if u := w.units[key]; u.Eviction.For != "" {
+				w.write(key, stop)
+				stopped++
+			}
+		}
+		if stopped == 0 {
+			return
+		}
+		if round > 200 {
+			w.t.Fatalf("there is no end of evictions: %s", w.story(12))
+		}
+	}
+}
+
+// story tells the last writes that landed.
+func (w *world) story(most int) string {
+	var lines []string
+	for _, s := range w.landed[max(len(w.landed)-most, 0):] {
+		lines = append(lines, fmt.Sprintf("%v %s %s %s", s.Kind, s.Key, s.Reason, s.EvictedFor))
+	}
+	return strings.Join(lines, "; ")
+}
+
+// isForOther reports whether a unit is evicted for another one.
+func isForOther(write scheduler.Write) bool {
+	return write.Reason == wellknown.ReasonPreempted || write.Reason == wellknown.ReasonReclaimed
+}
+
+// checkVictim proves of a unit that is about to be evicted for another one that it may be, and that the other
+// one waits.
+func (w *world) checkVictim(write scheduler.Write) {
+	if write.Kind != scheduler.Evict || !isForOther(write) {
+		return
+	}
+	u := w.units[write.Key]
+	if u == nil || u.Version != write.Version {
+		return // the core does not know of a change yet, so the write fails
+	}
+	exceeds := false
+	if c := w.core.ChargeOf(write.Key); c != nil {
+		exceeds = !c.Total().Equal(u.Demand.Requests)
+	}
+	period := w.opts.MinRunTime
+	if set := w.queueOf(u).Preemption.MinRunTime; set.Set {
+		period = set.Value
+	}
+	switch {
+	case !holds(u) || u.Unstoppable || u.Over || !u.Demand.Preemptible && !exceeds:
+		w.t.Fatalf("unit %s may not be evicted: %+v", write.Key, u)
+	case w.now.Before(u.DequeuedAt.Add(period)):
+		w.t.Fatalf("unit %s is evicted %v after its start, and is protected for %v", write.Key, w.now.Sub(u.DequeuedAt), period)
+	case write.Reason == wellknown.ReasonReclaimed && !w.treeOpts.Reclaim, write.Reason == wellknown.ReasonPreempted && !w.queueOf(u).Preemption.WithinQueue:
+		w.t.Fatalf("unit %s is evicted for %s, which is switched off", write.Key, write.Reason)
+	}
+	for _, other := range w.units {
+		if other.UID == write.EvictedFor {
+			if holds(other) && other.Version <= w.known(other.Key) {
+				w.t.Fatalf("unit %s is evicted for %s, which holds quota", write.Key, other.Key)
+			}
+			return
+		}
+	}
+	for _, n := range w.news { // it is deleted, and the core does not know yet
+		if n.unit == nil && n.uid == write.EvictedFor {
+			return
+		}
+	}
+	w.t.Fatalf("unit %s is evicted for %s, which does not exist", write.Key, write.EvictedFor)
+}
+
+// known is the version of a unit that the core knows.
+func (w *world) known(key string) uint64 {
+	_, version := w.core.VersionOf(key)
+	return version
+}
+
+// expectNoRoomToMake proves that in a world at rest no unit waits for which room could be made.
+func expectNoRoomToMake(t *rapid.T, w *world) {
+	charged := w.charged()
+	var candidates []*preemption.Candidate
+	w.eachUnitCharge(charged, func(u *scheduler.Unit, g quota.Group, c *quota.Charge) {
+		exceeds := !c.Total().Equal(u.Demand.Requests)
+		if !holds(u) || u.Evicted || u.Stopped || u.Over || u.Unstoppable || g.Queue() == "" || !u.Demand.Preemptible && !exceeds {
+			return
+		}
+		candidates = append(candidates, &preemption.Candidate{Key: u.Key, Priority: w.queueOf(u).MaxPriority.Of(u.Priority),
+			Started: u.DequeuedAt.UnixMicro(), Exceeding: exceeds, Group: g, Charge: c})
+	})
+	for _, key := range slices.Sorted(maps.Keys(w.units)) {
+		u := w.units[key]
+		group, refusal := charged.Place(u.Namespace(), u.QuotaName)
+		set := w.queueOf(u)
+		if u.Phase != scheduler.Waiting || u.Held != nil || refusal != nil || set.Stop != scheduler.NotStopped || w.now.Before(u.RequeueAt) {
+			continue
+		}
+		o := w.oracle()
+		if r := o.Refuses(group.Path(), u.Demand); isFinal(r) || r == wellknown.ReasonBorrowingPaused || w.policyOf(set) == "Block" && w.front(o, group) != u {
+			continue
+		}
+		claim := preemption.Claim{Group: group, Demand: u.Demand, Reclaims: w.treeOpts.Reclaim}
+		if set.Preemption.WithinQueue {
+			mine := set.MaxPriority.Of(u.Priority)
+			claim.Preempts = func(c *preemption.Candidate) bool { return c.Priority < mine }
+		}
+		if victims := preemption.Choose(charged, claim, slices.Clone(candidates)); len(victims) > 0 {
+			t.Fatalf("unit %s waits (%s) and %s could be evicted for it", key, u.Reason, victims[0].Key)
+		}
+	}
+}
