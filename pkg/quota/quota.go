@@ -130,6 +130,8 @@ type Planner interface {
 	// AsPlanned calls do. Meanwhile, Room, Share, and Fits and Owed of the groups are as if all that is
 	// planned were done.
 	AsPlanned(do func())
+	// Unreserved calls do. Meanwhile, Fits of the groups ignores what is reserved against borrowing.
+	Unreserved(do func())
 	// Reclaims reports whether units of the group are evicted for units that are within the guarantee of
 	// another group.
 	Reclaims(from Group) bool

@@ -126,8 +126,12 @@ func (s *Scheduler) fits(l *queueState, shape *queue.Shape) *quota.Refusal {
 }
 
 // exempt calls do without the entries that do not bind an item: its own, and those of units behind it in its
-// queue.
+// queue. What was reserved against borrowing after room was made for the item does not bind it either.
 func (s *Scheduler) exempt(l *queueState, item *queue.Item, do func()) {
+	if c := s.units[item.Key].claim; c != nil && c.made {
+		inner := do
+		do = func() { s.planner.Unreserved(inner) }
+	}
 	for _, c := range l.claimed {
 		if !c.unit.item.Before(item) {
 			s.planner.PlanRelease(l.Group, &c.planned)
@@ -170,6 +174,12 @@ func (s *Scheduler) keepRoom(u *unit, now time.Time) {
 // dropClaim ends the entry of a unit, and forgets failed attempts. Evictions for it that have not been sent
 // are withdrawn. The unit stays in the shape of its own.
 func (s *Scheduler) dropClaim(u *unit) {
+	s.endClaim(u)
+	s.withdrawFor(u)
+}
+
+// endClaim ends the entry of a unit, and forgets failed attempts.
+func (s *Scheduler) endClaim(u *unit) {
 	c := u.claim
 	if c == nil {
 		return
@@ -183,6 +193,13 @@ func (s *Scheduler) dropClaim(u *unit) {
 	c.queue.claimed = slices.DeleteFunc(c.queue.claimed, func(other *claim) bool { return other == c })
 	s.planner.PlanRelease(c.queue.Group, &c.planned)
 	s.wakeKept(c.queue.Group, &c.planned)
+}
+
+// withdrawFor withdraws the evictions for a unit that have not been sent and that nobody else relies on.
+func (s *Scheduler) withdrawFor(u *unit) {
+	if len(s.victims) == 0 {
+		return
+	}
 	for _, v := range slices.Clone(s.victims[u.UID]) {
 		s.withdraw(v)
 	}
@@ -217,17 +234,22 @@ func (s *Scheduler) wakeKept(group quota.Group, c *quota.Charge) {
 // reviewClaims requests a check of all entries if more is planned to be used somewhere than there is, after the
 // charge was added.
 func (s *Scheduler) reviewClaims(c *charge) {
-	if s.made == 0 || s.claimsStale {
-		return
+	if s.made > 0 && !s.claimsStale {
+		s.claimsStale = s.isTooMuchPlanned(c)
 	}
+}
+
+// isTooMuchPlanned reports whether more is planned to be used than there is in a space of the charge.
+func (s *Scheduler) isTooMuchPlanned(c *charge) (is bool) {
 	s.planner.AsPlanned(func() {
 		c.group.Spaces(&c.Charge, func(space quota.Space) {
 			switch space.Bound {
-			case quota.Max, quota.FixedMin, quota.FixedMax, quota.Lending:
-				s.claimsStale = s.claimsStale || s.room(space) < 0
+			case quota.Max, quota.FixedMin, quota.FixedMax:
+				is = is || s.room(space) < 0
 			}
 		})
 	})
+	return is
 }
 
 // checkClaims ends the entries of units that would not fit even as planned. They are tried again as if they
@@ -241,24 +263,56 @@ func (s *Scheduler) checkClaims(now time.Time) {
 		return
 	}
 	for _, l := range s.order {
-		for _, c := range slices.Clone(l.claimed) {
-			u, fits := c.unit, false
-			s.exempt(l, &u.item, func() {
-				s.planner.AsPlanned(func() { fits = l.Group.Fits(u.Demand) == nil })
-			})
-			if fits {
-				continue
-			}
-			s.dropClaim(u)
-			s.remove(u)
-			l.Push(&u.item, u.Demand)
-			if !c.restored {
-				s.fail(u, instantOf(now).plus(claimRetry), now)
-			}
-			s.activate(l)
-			s.explainLater(u, now)
+		s.checkClaimsOf(l, now)
+	}
+}
+
+// checkClaimsOf is checkClaims for the units of one queue, the last first.
+func (s *Scheduler) checkClaimsOf(l *queueState, now time.Time) {
+	if len(l.claimed) == 0 {
+		return
+	}
+	claimed := slices.Clone(l.claimed)
+	slices.SortFunc(claimed, func(a, b *claim) int {
+		if a.unit.item.Before(&b.unit.item) {
+			return 1
+		}
+		return -1
+	})
+	for _, c := range claimed {
+		u, fits := c.unit, false
+		s.exempt(l, &u.item, func() {
+			s.planner.AsPlanned(func() { fits = l.Group.Fits(u.Demand) == nil })
+		})
+		if fits {
+			continue
+		}
+		s.giveUp(u, now)
+		if !c.restored {
+			s.fail(u, instantOf(now).plus(claimRetry), now)
 		}
 	}
+}
+
+// giveUp ends the entry of a unit, which is then tried like any other.
+func (s *Scheduler) giveUp(u *unit, now time.Time) {
+	s.dropClaim(u)
+	s.remove(u)
+	u.queue.Push(&u.item, u.Demand)
+	s.activate(u.queue)
+	s.explainLater(u, now)
+}
+
+// giveUpBehindFront ends the entries of all units that are not in front of their queue, of which only the front is
+// tried. It reports whether there were any.
+func (s *Scheduler) giveUpBehindFront(l *queueState, now time.Time) (changed bool) {
+	for _, c := range slices.Clone(l.claimed) {
+		if front := l.Front(); front != &c.unit.item {
+			s.giveUp(c.unit, now)
+			changed = true
+		}
+	}
+	return changed
 }
 
 // restoreClaims enters units into the ledger for which others are being evicted by decisions that were made
@@ -309,8 +363,8 @@ func (s *Scheduler) fail(u *unit, at instant, now time.Time) {
 	s.failed.Set(c)
 }
 
-// retryClaims has the units tried again whose attempts may succeed now.
-func (s *Scheduler) retryClaims(now time.Time) {
+// retryClaims has the units tried again whose attempts may succeed now. It reports whether there are any.
+func (s *Scheduler) retryClaims(now time.Time) (retried bool) {
 	s.watchHolders(now)
 	s.scheduleIdle()
 	for c, ok := s.failed.Top(); ok && c.retryAt <= instantOf(now); c, ok = s.failed.Top() {
@@ -321,8 +375,10 @@ func (s *Scheduler) retryClaims(now time.Time) {
 		if shape := u.item.Shape(); shape != nil && shape.Parked() {
 			u.queue.Retry(shape)
 			s.activate(u.queue)
+			retried = true
 		}
 	}
+	return retried
 }
 
 // watchHolders schedules the front units of queues in which units were admitted that may be evicted for them.

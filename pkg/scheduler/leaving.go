@@ -168,14 +168,19 @@ func (s *Scheduler) unplanRelease(u *unit) {
 	}
 }
 
-// withdraw takes back the eviction of a unit for another one if it has not been sent.
+// withdraw takes back the eviction of a unit for another one if it has not been sent, unless a third one relies on
+// it.
 func (s *Scheduler) withdraw(v *unit) {
 	if v.leaving.why == nil || v.Evicted || v.write.sent == Evict || v.Stopped {
 		return
 	}
+	s.unplanRelease(v)
+	if s.made > 0 && v.charged != nil && s.isTooMuchPlanned(v.charged) {
+		s.planRelease(v) // another unit relies on it, because this one took what was kept for that
+		return
+	}
 	v.write.drop(Evict)
 	s.stopFollowing(v)
-	s.claimsStale = true
 }
 
 // evictFor evicts a unit so that another one gets its room.

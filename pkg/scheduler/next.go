@@ -15,12 +15,13 @@ const FlushInterval = 5 * time.Minute
 // to call it again if no event occurs before; zero means never.
 func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
 	s.waitIndex.Begin(now)
-	s.retryClaims(now)
 	// A unit must be tried before the reason for its wait is known, and expired timers may add units to
 	// try. So both are repeated until nothing changes.
 	for again := true; again; {
+		s.retryClaims(now)
 		s.admit(now)
 		again = s.watchFronts(now)
+		again = s.retryClaims(now) || again
 		again = s.runTimers(now) || again
 		again = s.flush(now) || again
 	}
@@ -65,11 +66,13 @@ func (s *Scheduler) admit(now time.Time) {
 				continue
 			}
 		}
-		s.dropClaim(u)
+		s.endClaim(u)
 		s.take(l, u)
 		u.assumed = true
 		s.hold(u)
 		s.chargeUnit(u)
+		s.withdrawFor(u)
+		s.checkClaimsOf(l, now) // it may have used what is kept for units behind it
 		s.count(u, l, u.countedPhase())
 		s.outbox.want(u, Dequeue)
 		u.shown.stopWaiting()
@@ -175,6 +178,7 @@ func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
 	}
 	for _, l := range queues {
 		changed = l.Policy == queue.Block && s.unreserveBehindFront(l) || changed
+		changed = l.Policy == queue.Block && s.giveUpBehindFront(l, now) || changed
 		var front *unit
 		if item := l.Front(); item != nil {
 			front = s.units[item.Key]

@@ -91,6 +91,7 @@ func (s *Scheduler) makeRoom(l *queueState, u *unit, refusal *quota.Refusal, now
 		victim := s.units[v.Key]
 		s.evictFor(victim, u, whyEvicted(victim, u, v.Reclaimed), now)
 	}
+	s.checkClaimsOf(l, now) // it may use what is kept for units behind it
 }
 
 // candidates returns the units that may be evicted, as planned, for one that waits, and when further units may

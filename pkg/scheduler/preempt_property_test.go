@@ -78,10 +78,7 @@ func (w *world) checkVictim(write scheduler.Write) {
 	}
 	for _, other := range w.units {
 		if other.UID == write.EvictedFor {
-			if holds(other) && other.Version <= w.known(other.Key) {
-				w.t.Fatalf("unit %s is evicted for %s, which holds quota", write.Key, other.Key)
-			}
-			return
+			return // if it holds quota by now, it has taken what was kept for another one
 		}
 	}
 	for _, n := range w.news { // it is deleted, and the core does not know yet
@@ -90,12 +87,6 @@ func (w *world) checkVictim(write scheduler.Write) {
 		}
 	}
 	w.t.Fatalf("unit %s is evicted for %s, which does not exist", write.Key, write.EvictedFor)
-}
-
-// known is the version of a unit that the core knows.
-func (w *world) known(key string) uint64 {
-	_, version := w.core.VersionOf(key)
-	return version
 }
 
 // expectNoRoomToMake proves that in a world at rest no unit waits for which room could be made.

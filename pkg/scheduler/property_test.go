@@ -35,8 +35,11 @@ func TestPropertyChargedIsUsed(t *testing.T) {
 func randomLife(t *rapid.T, policy queue.Policy) {
 	changing := rapid.Bool().Draw(t, "quota changes")
 	draw := drawTree
-	if rapid.Bool().Draw(t, "deep tree") {
+	switch rapid.IntRange(0, 2).Draw(t, "kind of tree") {
+	case 1:
 		draw = drawDeep
+	case 2:
+		draw = drawBorrowers
 	}
 	w := newWorld(t, scheduler.Options{Policy: policy, Explanations: rapid.IntRange(0, 2).Draw(t, "explanations at a time"),
 		Requeues: backoff.Policy{Free: 1, Initial: 5 * time.Second, Max: time.Minute, Quiet: 10 * time.Minute}}, draw(t))
@@ -286,7 +289,7 @@ func expectReasons(t *rapid.T, w *world) {
 }
 
 func lacksRoom(r wellknown.Reason) bool {
-	return r == wellknown.ReasonQuotaExceeded || r == wellknown.ReasonMaxJobs || r == wellknown.ReasonBorrowingPaused
+	return r == wellknown.ReasonPreempting || r == wellknown.ReasonQuotaExceeded || r == wellknown.ReasonMaxJobs || r == wellknown.ReasonBorrowingPaused
 }
 
 // queues and quotas that there are, and some that there are not.
@@ -383,7 +386,7 @@ func expectRefused(t *rapid.T, w *world, o *oracle.Tree, u *scheduler.Unit, grou
 				justified[place] = map[string]int64{}
 			}
 			justified[place][group.Path()] = max(justified[place][group.Path()], a.Value)
-			if slices.Contains(claims, place) && reason != wellknown.ReasonBorrowingPaused && o.Reserved[place] < a.Value && !w.lacksFixed(o, group, u) {
+			if slices.Contains(claims, place) && u.Reason != wellknown.ReasonPreempting && reason != wellknown.ReasonBorrowingPaused && o.Reserved[place] < a.Value && !w.lacksFixed(o, group, u) {
 				t.Fatalf("unit %s is owed %s that others have borrowed, and of that only %d is reserved at %s", u.Key, place.Resource, o.Reserved[place], path)
 			}
 		}

@@ -267,7 +267,6 @@ func (s *Scheduler) unproveGrown() {
 	for _, node := range s.ledger.grown {
 		s.tournament.under(node, s.unprove)
 	}
-	s.claimsStale = s.claimsStale || len(s.ledger.grown) > 0
 	s.ledger.grown = s.ledger.grown[:0]
 }
 

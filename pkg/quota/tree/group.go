@@ -45,7 +45,7 @@ func (g *group) Fits(d quota.Demand) *quota.Refusal {
 	case own != nil:
 		return own
 	}
-	if g.tree.reserving {
+	if g.tree.reserving && !g.tree.plan.unreserved {
 		if r := g.paused(d); r != nil {
 			return r
 		}

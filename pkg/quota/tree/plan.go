@@ -11,6 +11,8 @@ import (
 type plan struct {
 	// inForce is whether rooms and shares are as planned.
 	inForce bool
+	// unreserved is whether what is reserved against borrowing is ignored.
+	unreserved bool
 	// cells is the number of cells in which anything is planned.
 	cells int
 }
@@ -100,6 +102,14 @@ func (t *Tree) AsPlanned(do func()) {
 	t.plan.inForce = true
 	do()
 	t.plan.inForce = before
+}
+
+// Unreserved calls do. Meanwhile, what is reserved against borrowing is ignored.
+func (t *Tree) Unreserved(do func()) {
+	before := t.plan.unreserved
+	t.plan.unreserved = true
+	do()
+	t.plan.unreserved = before
 }
 
 // Reclaims reports whether units of the group are evicted for units that are within the guarantee of another

@@ -1,0 +1,98 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// Units that run forever and priorities, guarantees and sizes of all kinds: each eviction leads to a start, and
+// evictions end.
+func TestPropertyEvictionsLeadToStartsAndEnd(t *testing.T) {
+	evictions := 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, scheduler.Options{Policy: rapid.SampledFrom([]queue.Policy{queue.RoundRobin, queue.Priority, queue.Block}).Draw(t, "policy"),
+			EvictionTimeout: 24 * time.Hour,
+			MinRunTime:      time.Duration(rapid.IntRange(0, 30).Draw(t, "min run time")) * time.Second}, drawBorrowers(t))
+		w.treeOpts.Reclaim = rapid.IntRange(0, 4).Draw(t, "reclaim") > 0
+		w.plant(w.root)
+		for _, name := range w.queues() {
+			w.configure(scheduler.QueueChanged{Queue: name, Preemption: scheduler.Preemption{WithinQueue: rapid.Bool().Draw(t, "within "+name),
+				MaxPerMinute: int32(rapid.IntRange(0, 1).Draw(t, "per minute"))}})
+		}
+		units := rapid.IntRange(2, 16).Draw(t, "units")
+		for i := range units {
+			w.submit(fmt.Sprintf("%s/u%02d", rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(t, "namespace"), i), drawWork(t),
+				priority(int32(rapid.IntRange(0, 3).Draw(t, "priority"))), preemptible(rapid.IntRange(0, 3).Draw(t, "preemptible") > 0),
+				unstoppable(rapid.IntRange(0, 7).Draw(t, "unstoppable") == 0))
+			if rapid.Bool().Draw(t, "wait") {
+				w.after(time.Duration(rapid.IntRange(0, 90).Draw(t, "seconds")) * time.Second)
+			}
+			if rapid.IntRange(0, 3).Draw(t, "some stop") == 0 {
+				for _, key := range w.evicted() {
+					if rapid.Bool().Draw(t, key) {
+						w.write(key, stop)
+					}
+				}
+			}
+		}
+		w.rest()
+		expectEachEvictionHelps(t, w)
+		evictions += len(w.allEvictions())
+		if n := len(w.allEvictions()); n > 4*units*units {
+			t.Fatalf("%d evictions of %d units", n, units)
+		}
+	})
+	if evictions < 20 {
+		t.Errorf("only %d evictions: the test proves little", evictions)
+	}
+}
+
+// drawWork draws a request that fits into the trees of drawBorrowers.
+func drawWork(t *rapid.T) map[string]string {
+	request := cpu(fmt.Sprint(rapid.IntRange(1, 6).Draw(t, "cpu")))
+	if rapid.IntRange(0, 2).Draw(t, "asks gpu") == 0 {
+		request["gpu"] = fmt.Sprint(rapid.IntRange(1, 3).Draw(t, "gpu"))
+	}
+	return request
+}
+
+// expectEachEvictionHelps proves that each unit for which others were evicted was admitted afterwards, or one that
+// is ahead of it in its queue, which may also block the queue. Nobody leaves, so nothing else can happen.
+func expectEachEvictionHelps(t *rapid.T, w *world) {
+	for i, write := range w.landed {
+		if !isForOther(write) || write.Kind != scheduler.Evict {
+			continue
+		}
+		claimant := w.units[w.keyOf(write.EvictedFor)]
+		helps := func(s scheduler.Write) bool {
+			u := w.units[s.Key]
+			blocks := w.opts.Policy == queue.Block && u.Phase == scheduler.Waiting && s.Queue == w.queueNameOf(claimant) && w.before(u, claimant)
+			return blocks || s.Kind == scheduler.Dequeue && (u == claimant || s.Queue == w.queueNameOf(claimant) && w.before(u, claimant))
+		}
+		if !slices.ContainsFunc(w.landed[i:], helps) {
+			t.Fatalf("%s was evicted for %s, which never started: %s", write.Key, claimant.Key, w.story(30))
+		}
+	}
+}
+
+// keyOf finds a unit by its UID.
+func (w *world) keyOf(uid string) string {
+	for key, u := range w.units {
+		if u.UID == uid {
+			return key
+		}
+	}
+	return ""
+}
+
+func (w *world) queueNameOf(u *scheduler.Unit) string {
+	group, _ := w.tree.Place(u.Namespace(), u.QuotaName)
+	return group.Queue()
+}
