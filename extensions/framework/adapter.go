@@ -174,6 +174,9 @@ type JobState struct {
 	// Lingers explains to the user why the job continues after it is suspended, and
 	// until when; empty if suspending stops it.
 	Lingers string
+	// Unstoppable explains to the user why suspending the job may never stop it; empty if it always does.
+	// The job is then never evicted for another one.
+	Unstoppable string
 	// End is set once the job has ended.
 	End *End
 	// Queuing is how the job's own status shows that it is queued.

@@ -19,10 +19,11 @@ func (adapter) State(object framework.Object) framework.JobState {
 		ManagedBy:  ptr.Deref(job.Spec.ManagedBy, ""),
 		Started:    started(&job.Status),
 		// A job in state Waiting has its cluster and waits for its user to submit it.
-		Running: state == rayv1.JobDeploymentStatusRunning || state == rayv1.JobDeploymentStatusWaiting,
-		Stopped: state == rayv1.JobDeploymentStatusSuspended,
-		Lingers: lingers(state),
-		End:     end(job),
+		Running:     state == rayv1.JobDeploymentStatusRunning || state == rayv1.JobDeploymentStatusWaiting,
+		Stopped:     state == rayv1.JobDeploymentStatusSuspended,
+		Lingers:     lingers(state),
+		Unstoppable: unstoppable(&job.Spec),
+		End:         end(job),
 	}
 }
 
@@ -33,6 +34,14 @@ func lingers(state rayv1.JobDeploymentStatus) string {
 		return ""
 	}
 	return "KubeRay does not suspend a RayJob in state Waiting until spec.jobId is set; delete the job to stop it now"
+}
+
+// unstoppable returns why a job cannot be stopped at any time.
+func unstoppable(spec *rayv1.RayJobSpec) string {
+	if spec.SubmissionMode != rayv1.InteractiveMode {
+		return ""
+	}
+	return "KubeRay does not suspend a RayJob of spec.submissionMode InteractiveMode while it waits for its user"
 }
 
 // started uses the state, because startTime is also set in jobs that were created

@@ -69,9 +69,10 @@ func (adapter) State(object framework.Object) framework.JobState {
 		Started:   status.begun(),
 		Running:   !suspended && status.podsRun(),
 		// Argo writes the phase together with the nodes.
-		Stopped: suspended && status.Phase != "" && !status.nodesHidden() && status.Nodes.Unfinished == 0,
-		Lingers: lingers(status),
-		End:     end(status),
+		Stopped:     suspended && status.Phase != "" && !status.nodesHidden() && status.Nodes.Unfinished == 0,
+		Lingers:     lingers(status),
+		Unstoppable: "Argo starts no new pods of a suspended Workflow, but its running pods continue until they end",
+		End:         end(status),
 	}
 }
 

@@ -158,7 +158,7 @@ func statusPatch(w *scheduler.Write, now metav1.MicroTime, conditions []metav1.C
 	case scheduler.Requeue:
 		status = lifecycle.Requeued(at, w.Reason, w.Message, w.Requeue.Count, metav1.NewMicroTime(w.Requeue.Until), now)
 	case scheduler.Evict:
-		status = lifecycle.Evicted(conditions, w.Reason, w.Message, now)
+		status = lifecycle.Evicted(conditions, w.Reason, w.Message, w.EvictedFor, now)
 	case scheduler.MarkOverQuota, scheduler.ClearOverQuota:
 		status = lifecycle.OverQuota(conditions, w.Kind == scheduler.MarkOverQuota, w.Reason, w.Message, now)
 	case scheduler.Explain:

@@ -116,6 +116,10 @@ func (l *loop) watchPods(ctx context.Context, cfg Config) ([]cache.InformerSynce
 // explanations is the maximum number of explanations of why units wait that are in progress at a time.
 const explanations = 4
 
+// minRunTime is how long after its admission no unit is evicted for another one, in queues that set nothing else.
+// The documentation of Queue states it.
+const minRunTime = 30 * time.Second
+
 // requeues is how long a job waits that its owner suspends or deactivates after its release again and
 // again.
 var requeues = backoff.Policy{Free: 3, Initial: 10 * time.Second, Max: 5 * time.Minute, Quiet: 10 * time.Minute}
@@ -160,7 +164,8 @@ func dropManagedFields(object any) (any, error) {
 
 func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 	inbox := newInbox()
-	core := scheduler.New(scheduler.Options{Policy: cfg.Policy, Backoff: cfg.Backoff, Requeues: requeues, Explanations: explanations})
+	core := scheduler.New(scheduler.Options{Policy: cfg.Policy, Backoff: cfg.Backoff, Requeues: requeues, Explanations: explanations,
+		MinRunTime: minRunTime})
 	return &loop{
 		clock: cfg.Clock, logger: logger, inbox: inbox, names: resources.NewNames(), check: cfg.CheckInvariants,
 		core:      core,

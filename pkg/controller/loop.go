@@ -217,6 +217,12 @@ func queueSettings(q *schedulingv1alpha1.Queue) scheduler.QueueChanged {
 	if q.Spec.MaxPriority != nil {
 		e.MaxPriority = scheduler.Cap{Set: true, Value: *q.Spec.MaxPriority}
 	}
+	if p := q.Spec.Preemption; p != nil {
+		e.Preemption = scheduler.Preemption{WithinQueue: p.WithinQueue == schedulingv1alpha1.PreemptLowerPriority, MaxPerMinute: p.MaxPerMinute}
+		if p.MinRunTime != nil {
+			e.Preemption.MinRunTime = scheduler.Period{Set: true, Value: max(p.MinRunTime.Duration, 0)}
+		}
+	}
 	switch q.Spec.Stop {
 	case schedulingv1alpha1.StopHold:
 		e.Stop = scheduler.Hold

@@ -36,6 +36,10 @@ func TestWhatAQueueSets(t *testing.T) {
 	}{
 		{"nothing", schedulingv1alpha1.QueueSpec{}, scheduler.QueueChanged{}},
 		{"a policy", schedulingv1alpha1.QueueSpec{Policy: schedulingv1alpha1.PolicyBlock}, scheduler.QueueChanged{Policy: queue.Block}},
+		{"preemption", schedulingv1alpha1.QueueSpec{Preemption: &schedulingv1alpha1.QueuePreemption{WithinQueue: schedulingv1alpha1.PreemptLowerPriority,
+			MinRunTime: &metav1.Duration{Duration: time.Minute}, MaxPerMinute: 3}},
+			scheduler.QueueChanged{Preemption: scheduler.Preemption{WithinQueue: true, MinRunTime: scheduler.Period{Set: true, Value: time.Minute}, MaxPerMinute: 3}}},
+		{"preemption that is not configured", schedulingv1alpha1.QueueSpec{Preemption: &schedulingv1alpha1.QueuePreemption{}}, scheduler.QueueChanged{}},
 		{"its rank among queues", schedulingv1alpha1.QueueSpec{Priority: -3}, scheduler.QueueChanged{Rank: -3}},
 		{"a greatest priority", schedulingv1alpha1.QueueSpec{MaxPriority: ptr.To[int32](7)}, scheduler.QueueChanged{MaxPriority: scheduler.Cap{Set: true, Value: 7}}},
 		{"zero as the greatest", schedulingv1alpha1.QueueSpec{MaxPriority: ptr.To[int32](0)}, scheduler.QueueChanged{MaxPriority: scheduler.Cap{Set: true}}},

@@ -65,7 +65,7 @@ func (c compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 	compact.Spec = schedulingv1alpha1.QueueUnitSpec{
 		Priority: unit.Spec.Priority, SubmissionTime: unit.Spec.SubmissionTime, Resource: unit.Spec.Resource,
 		Active: unit.Spec.Active, Preemptible: unit.Spec.Preemptible, QuotaName: unit.Spec.QuotaName,
-		MaximumExecutionTimeSeconds: unit.Spec.MaximumExecutionTimeSeconds,
+		MaximumExecutionTimeSeconds: unit.Spec.MaximumExecutionTimeSeconds, Unstoppable: unit.Spec.Unstoppable,
 	}
 	if unit.Status.Phase.HoldsQuota() || unit.Status.Attempts > 0 { // others have no pods
 		compact.Spec.ConsumerRef = compactRef(&unit.Spec.ConsumerRef)
@@ -78,6 +78,9 @@ func (c compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 	compact.Status.RequeueState = unit.Status.RequeueState
 	if evicted := lifecycle.EvictedOf(unit); evicted != nil {
 		compact.Status.Conditions = []metav1.Condition{{Type: evicted.Type, Status: evicted.Status, Reason: evicted.Reason, Message: evicted.Message}}
+		if lifecycle.EvictionOf(unit).UnderWay() {
+			compact.Status.Conditions[0].LastTransitionTime, compact.Status.EvictedFor = evicted.LastTransitionTime, unit.Status.EvictedFor
+		}
 	}
 	if lifecycle.IsOverQuota(unit) {
 		compact.Status.Conditions = append(compact.Status.Conditions, metav1.Condition{Type: wellknown.ConditionOverQuota, Status: metav1.ConditionTrue})
@@ -142,7 +145,7 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 			QuotaName: unit.Spec.QuotaName, Priority: unit.Spec.Priority, Submitted: submitted(unit),
 			Phase: phaseOf(unit.Status.Phase), Attempts: unit.Status.Attempts, Quota: unit.Status.Quota,
 			MaxTime:   time.Duration(ptr.Deref(unit.Spec.MaximumExecutionTimeSeconds, 0)) * time.Second,
-			Inactive:  !ptr.Deref(unit.Spec.Active, true),
+			Inactive:  !ptr.Deref(unit.Spec.Active, true), Unstoppable: unit.Spec.Unstoppable != "",
 			OverQuota: unit.Status.Phase.HoldsQuota() && lifecycle.IsOverQuota(unit),
 			Over:      unit.Status.Phase == schedulingv1alpha1.PhaseRunning && unit.Status.Reason == wellknown.ReasonPodsRemain,
 		},
@@ -172,6 +175,9 @@ func (r unitReader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, 
 	inactive := "spec.active is false; set annotation " + wellknown.ActiveAnnotation + " of the job to \"true\" to queue it again"
 	eviction := lifecycle.EvictionOf(unit)
 	u.Evicted, u.Stopped = eviction.UnderWay(), eviction.Stopped()
+	if u.Evicted {
+		u.Eviction = scheduler.Eviction{At: lifecycle.EvictedOf(unit).LastTransitionTime.Time, For: string(unit.Status.EvictedFor)}
+	}
 	switch eviction {
 	case lifecycle.EvictionByUser:
 		u.Held = &quota.Refusal{Reason: wellknown.ReasonSuspendedByUser,

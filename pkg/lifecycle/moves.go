@@ -114,9 +114,11 @@ func Moves() []Move {
 		{MarkFinished, From{Phases: live}, To{Phases: phases(succeeded, failed)}, Extensions,
 			"the job has ended and none of its objects remain, or it is gone and a finalizer keeps the unit; the controller then uncharges the unit"},
 		{Evict, From{Phases: holding, Evictions: []Eviction{EvictionNone}}, To{Evicted: metav1.ConditionTrue, Reasons: []wellknown.Reason{
-			wellknown.ReasonDeactivated, wellknown.ReasonMaximumExecutionTime, wellknown.ReasonQueueStopped, wellknown.ReasonNotAdmitted}}, Controller,
+			wellknown.ReasonDeactivated, wellknown.ReasonMaximumExecutionTime, wellknown.ReasonQueueStopped, wellknown.ReasonNotAdmitted,
+			wellknown.ReasonPreempted, wellknown.ReasonReclaimed}}, Controller,
 			"Deactivated: spec.active is false; MaximumExecutionTime: the job has run for too long (not Reserved); QueueStopped: the queue is drained; " +
-				"NotAdmitted: somebody else wrote the phase. Still charged"},
+				"NotAdmitted: somebody else wrote the phase; Preempted: a unit of a greater priority in the queue gets the quota; " +
+				"Reclaimed: a unit of another quota gets what is guaranteed to it. Still charged"},
 		{Deactivate, From{Phases: holding, Evictions: []Eviction{EvictionForGood}}, To{Also: "spec.active false"}, Extensions,
 			"the job is suspended and deactivated"},
 		{MarkStopped, From{Phases: holding, Evictions: asked}, To{Evicted: metav1.ConditionTrue, Reasons: []wellknown.Reason{wellknown.ReasonStopped}},

@@ -115,16 +115,22 @@ func TestEachStatusMakesItsMoveFromWhereverThatBegins(t *testing.T) {
 		},
 		Evict: {
 			func(u *v1alpha1.QueueUnit) Status {
-				return Evicted(u.Status.Conditions, wellknown.ReasonDeactivated, "m", micro)
+				return Evicted(u.Status.Conditions, wellknown.ReasonDeactivated, "m", "", micro)
 			},
 			func(u *v1alpha1.QueueUnit) Status {
-				return Evicted(u.Status.Conditions, wellknown.ReasonMaximumExecutionTime, "m", micro)
+				return Evicted(u.Status.Conditions, wellknown.ReasonMaximumExecutionTime, "m", "", micro)
 			},
 			func(u *v1alpha1.QueueUnit) Status {
-				return Evicted(u.Status.Conditions, wellknown.ReasonQueueStopped, "m", micro)
+				return Evicted(u.Status.Conditions, wellknown.ReasonQueueStopped, "m", "", micro)
 			},
 			func(u *v1alpha1.QueueUnit) Status {
-				return Evicted(u.Status.Conditions, wellknown.ReasonNotAdmitted, "m", micro)
+				return Evicted(u.Status.Conditions, wellknown.ReasonNotAdmitted, "m", "", micro)
+			},
+			func(u *v1alpha1.QueueUnit) Status {
+				return Evicted(u.Status.Conditions, wellknown.ReasonPreempted, "m", "uid", micro)
+			},
+			func(u *v1alpha1.QueueUnit) Status {
+				return Evicted(u.Status.Conditions, wellknown.ReasonReclaimed, "m", "uid", micro)
 			},
 		},
 		MarkStopped: {func(u *v1alpha1.QueueUnit) Status { return Stopped(u, now) }},

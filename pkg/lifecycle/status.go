@@ -59,7 +59,7 @@ func Dequeued(at Place, attempt int32, now metav1.MicroTime) Status {
 	status["phase"] = v1alpha1.PhaseDequeued
 	status["attempts"] = attempt
 	status["dequeueTime"] = now
-	status["conditions"] = nil
+	status["conditions"], status["evictedFor"] = nil, nil
 	return status
 }
 
@@ -91,19 +91,26 @@ func Finished(unit *v1alpha1.QueueUnit, succeeded bool, reason, message string, 
 		Type: wellknown.ConditionFinished, Status: metav1.ConditionTrue, Reason: reason, Message: Shorten(message), LastTransitionTime: now,
 	})
 	status := Status{"phase": phase, "conditions": conditions}
+	if unit.Status.EvictedFor != "" {
+		status["evictedFor"] = nil
+	}
 	if unit.Status.Reason != "" || unit.Status.Message != "" {
 		status["reason"], status["message"] = nil, nil
 	}
 	return status
 }
 
-// Evicted requests the quota of a unit back. The unit keeps the quota for now. Conditions are all
-// conditions of the unit.
-func Evicted(conditions []metav1.Condition, reason wellknown.Reason, message string, now metav1.MicroTime) Status {
+// Evicted requests the quota of a unit back. The unit keeps the quota for now. evictedFor is the UID of the unit that
+// gets it, if any. Conditions are all conditions of the unit.
+func Evicted(conditions []metav1.Condition, reason wellknown.Reason, message string, evictedFor string, now metav1.MicroTime) Status {
 	message = Shorten(message)
 	evicted := condition(wellknown.ConditionEvicted, metav1.ConditionTrue, string(reason), now)
 	evicted.Message = message
-	return Status{"reason": OrNull(string(reason)), "message": OrNull(message), "conditions": with(conditions, evicted)}
+	status := Status{"reason": OrNull(string(reason)), "message": OrNull(message), "conditions": with(conditions, evicted)}
+	if evictedFor != "" {
+		status["evictedFor"] = evictedFor
+	}
+	return status
 }
 
 // OverQuota reports whether the pods of a unit exceed what was admitted while a limit of its quota is
@@ -163,7 +170,7 @@ func ChangeAccepted(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 // has given its quota back in a short time; 0 leaves both as they are.
 func Requeued(at Place, reason wellknown.Reason, message string, count int32, requeueAt, now metav1.MicroTime) Status {
 	status := at.status(reason, message)
-	status["phase"] = waits(reason)
+	status["phase"], status["evictedFor"] = waits(reason), nil
 	if count > 0 {
 		status["requeueState"] = v1alpha1.RequeueState{Count: count, RequeueAt: &requeueAt}
 	}

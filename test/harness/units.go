@@ -6,9 +6,11 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 // Unit returns the unit of a job, or nil.
@@ -67,4 +69,14 @@ func (l *Env) WaitForReason(kind, name string, reason wellknown.Reason) *schedul
 func (l *Env) Ended(kind, name string) bool {
 	unit := l.Unit(kind, name)
 	return unit != nil && unit.Status.Phase.Ended()
+}
+
+// PatchQueue applies a merge patch to the Queue with the name once kube-queue-controller has created it.
+func (l *Env) PatchQueue(name, patch string) {
+	l.t.Helper()
+	queues := l.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace)
+	Eventually(l.t, time.Minute, fmt.Sprintf("Queue %s is patched with %s", name, patch), func() (bool, string) {
+		_, err := queues.Patch(l.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		return err == nil, fmt.Sprint(err)
+	})
 }

@@ -94,6 +94,42 @@ type QueueSpec struct {
 	// stopped.
 	// +optional
 	Stop QueueStop `json:"stop,omitempty"`
+	// preemption is how units of the queue are evicted for others. It has an effect with quota
+	// backend elasticquota.
+	// +optional
+	Preemption *QueuePreemption `json:"preemption,omitempty"`
+}
+
+// WithinQueuePreemption is which units of a queue are evicted for others of the same queue.
+//
+// +kubebuilder:validation:Enum=Never;LowerPriority
+type WithinQueuePreemption string
+
+const (
+	// PreemptNever means that none is.
+	PreemptNever WithinQueuePreemption = "Never"
+	// PreemptLowerPriority means that units of a smaller priority are.
+	PreemptLowerPriority WithinQueuePreemption = "LowerPriority"
+)
+
+// QueuePreemption is how units of a queue are evicted for others.
+type QueuePreemption struct {
+	// withinQueue is which units are evicted for others of the queue. With LowerPriority, a unit
+	// that does not fit evicts units of a smaller priority. With Never, or if unset, it waits.
+	// +optional
+	WithinQueue WithinQueuePreemption `json:"withinQueue,omitempty"`
+	// minRunTime is how long after its admission no unit of the queue is evicted for another
+	// unit, of whatever queue. If unset, it is 30s. With 0s, units are not protected.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="minRunTime must not be negative"
+	// +optional
+	MinRunTime *metav1.Duration `json:"minRunTime,omitempty"`
+	// maxPerMinute is the maximum number of units of the queue that are evicted for others in a
+	// minute. If unset or 0, the number is not limited.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	MaxPerMinute int32 `json:"maxPerMinute,omitempty"`
 }
 
 // QueueStatus reports the units of a queue.

@@ -96,6 +96,12 @@ type QueueUnitSpec struct {
 	// +optional
 	Preemptible *bool `json:"preemptible,omitempty"`
 
+	// unstoppable is why the job goes on when it is suspended. The unit is then never evicted
+	// for another unit. If unset, the job stops.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Unstoppable string `json:"unstoppable,omitempty"`
+
 	// quotaName selects one of the quota groups that list the namespace of the unit.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
@@ -217,6 +223,12 @@ type QueueUnitStatus struct {
 	// dequeueTime is when the unit was last admitted.
 	// +optional
 	DequeueTime *metav1.MicroTime `json:"dequeueTime,omitempty"`
+	// evictedFor is the UID of the unit that gets the quota of this one, while this one is being
+	// evicted for it.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	EvictedFor types.UID `json:"evictedFor,omitempty"`
 	// requeueState reports when a unit is or was queued again after it gave its quota back.
 	// +optional
 	RequeueState *RequeueState `json:"requeueState,omitempty"`

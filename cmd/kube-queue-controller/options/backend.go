@@ -25,12 +25,12 @@ type quotaBackend struct {
 func backends() []quotaBackend {
 	return []quotaBackend{
 		{"elasticquota", func(o *Options) backend.Source {
-			return elasticquota.New(tree.Options{Oversell: o.Oversell, PauseBorrowing: o.PauseBorrowing},
+			return elasticquota.New(tree.Options{Oversell: o.Oversell, PauseBorrowing: o.PauseBorrowing, Reclaim: o.Reclaim},
 				elasticquota.PodOptions{Rules: o.Devices.Rules, CountUnqueued: o.CountUnqueuedPods})
 		}, nil},
 		// The API server enforces the limits of a ResourceQuota unchanged and on all pods, and a
 		// ResourceQuota guarantees nothing that could be lent.
-		{"resourcequota", func(*Options) backend.Source { return resourcequota.New() }, []string{flagOversell, flagPauseBorrowing, flagCountUnqueuedPods}},
+		{"resourcequota", func(*Options) backend.Source { return resourcequota.New() }, []string{flagOversell, flagReclaim, flagPauseBorrowing, flagCountUnqueuedPods}},
 	}
 }
 

@@ -28,12 +28,14 @@ const InvariantAudit featuregate.Feature = "InvariantAudit"
 // Flags that are referenced in more than one place.
 const (
 	flagOversell          = "oversell-rate"
+	flagReclaim           = "reclaim"
 	flagPauseBorrowing    = "pause-borrowing"
 	flagCountUnqueuedPods = "count-unqueued-pods"
 )
 
 // Options are the settings of kube-queue-controller.
 type Options struct {
+	Reclaim           bool
 	PauseBorrowing    bool
 	CountUnqueuedPods bool
 	Workers           int
@@ -78,6 +80,7 @@ func (o *Options) declare(set *settings.Set) {
 	set.Group("Quota", o.addQuotaFlags,
 		settings.Setting{Flag: "quota-backend", Field: "quotaBackend", Env: []string{envBackend}, Check: o.checkBackend},
 		settings.Setting{Flag: flagOversell, Field: "oversellRate", Form: settings.Amount, Check: o.checkOversell},
+		settings.Setting{Flag: flagReclaim, Field: "reclaim"},
 		settings.Setting{Flag: flagPauseBorrowing, Field: "pauseBorrowing"},
 		settings.Setting{Flag: flagCountUnqueuedPods, Field: "countUnqueuedPods"})
 	set.Group("Order", o.addOrderFlags,
@@ -95,6 +98,8 @@ func (o *Options) addQuotaFlags(fs *pflag.FlagSet) {
 		"Quota backend, case-insensitive: "+strings.Join(backendNames(), " or ")+".")
 	fs.StringVar(&o.oversellRate, flagOversell, o.oversellRate,
 		`Decimal by which every max of the quota tree is multiplied, "`+wellknown.MaxJobsResource+`" included.`)
+	fs.BoolVar(&o.Reclaim, flagReclaim, o.Reclaim,
+		"Evict jobs that use more than the min of their quota for jobs that are within the min of theirs. Where nobody can be evicted, borrowing is paused.")
 	fs.BoolVar(&o.PauseBorrowing, flagPauseBorrowing, o.PauseBorrowing,
 		"Pause borrowing of a resource while a unit waits for its guaranteed quota because other quotas have borrowed it. For clusters without reclaim.")
 	fs.BoolVar(&o.CountUnqueuedPods, flagCountUnqueuedPods, o.CountUnqueuedPods,
@@ -149,7 +154,7 @@ func (o *Options) validate() error {
 func (o *Options) inForce() []any {
 	shown := []any{"quotaBackend", o.backend.name, "policy", o.Policy, "deviceTypes", o.Devices.Types}
 	if len(o.backend.idle) == 0 {
-		shown = append(shown, "oversellRate", o.Oversell.String(), "pauseBorrowing", o.PauseBorrowing, "countUnqueuedPods", o.CountUnqueuedPods)
+		shown = append(shown, "oversellRate", o.Oversell.String(), "reclaim", o.Reclaim, "pauseBorrowing", o.PauseBorrowing, "countUnqueuedPods", o.CountUnqueuedPods)
 	}
 	if without := o.withoutEffect(); len(without) > 0 {
 		shown = append(shown, "withoutEffect", strings.Join(without, ", "))

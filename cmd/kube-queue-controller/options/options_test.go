@@ -22,6 +22,7 @@ func TestEachSettingIsSetByItsFlagItsVariablesAndItsField(t *testing.T) {
 		append(settingstest.Shared(),
 			settingstest.Row{Flag: "quota-backend", Field: "quotaBackend", Env: []string{"QueueGroupPlugin"}, Values: []string{"elasticquota", "ResourceQuota"}},
 			settingstest.Row{Flag: "oversell-rate", Field: "oversellRate", Values: []string{"1.0", "1.25", "2"}},
+			settingstest.Row{Flag: "reclaim", Field: "reclaim", Values: []string{"true", "false"}},
 			settingstest.Row{Flag: "pause-borrowing", Field: "pauseBorrowing", Values: []string{"true", "false"}},
 			settingstest.Row{Flag: "count-unqueued-pods", Field: "countUnqueuedPods", Values: []string{"true", "false"}},
 			settingstest.Row{Flag: "policy", Field: "policy", Values: []string{"RoundRobin", "Priority", "Block"},

@@ -51,9 +51,11 @@ func DesiredOf(adapter framework.Adapter, job, related framework.Object, cluster
 }
 
 func (d *Desired) fill(adapter framework.Adapter, job, related framework.Object, cluster Cluster) error {
-	if why := JobStateOf(adapter, job, related).Unholdable; why != "" {
+	state := JobStateOf(adapter, job, related)
+	if why := state.Unholdable; why != "" {
 		return errors.New(why)
 	}
+	d.Spec.Unstoppable = state.Unstoppable
 	pods, err := podsOf(adapter, job, related)
 	if err != nil {
 		return err
@@ -256,6 +258,7 @@ func (d *Desired) Changes(unit *v1alpha1.QueueUnit) map[string]any {
 	set("priorityClassName", spec.PriorityClassName != have.PriorityClassName, lifecycle.OrNull(spec.PriorityClassName))
 	set("quotaName", spec.QuotaName != have.QuotaName, lifecycle.OrNull(spec.QuotaName))
 	set("preemptible", *spec.Preemptible != ptr.Deref(have.Preemptible, true), *spec.Preemptible)
+	set("unstoppable", spec.Unstoppable != have.Unstoppable, lifecycle.OrNull(spec.Unstoppable))
 	set("maximumExecutionTimeSeconds", !ptr.Equal(spec.MaximumExecutionTimeSeconds, have.MaximumExecutionTimeSeconds), spec.MaximumExecutionTimeSeconds)
 	// Absent and empty are equal here, as for the API server.
 	set("podSets", !equality.Semantic.DeepEqual(spec.PodSets, have.PodSets), spec.PodSets)
