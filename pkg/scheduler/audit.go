@@ -101,7 +101,7 @@ func (s *Scheduler) checkUnit(u *unit) error {
 		return fmt.Errorf("waits but is neither queued nor refused")
 	case u.assumed && !u.write.pending(Dequeue):
 		return fmt.Errorf("is assumed released but no write is pending")
-	case u.Phase.holdsQuota() && u.Stopped && !u.write.pending(Requeue):
+	case s.mayRequeue(u) && !u.write.pending(Requeue):
 		return fmt.Errorf("has stopped but no requeue is pending")
 	case u.Phase.holdsQuota() && !u.Stopped && u.Inactive && !u.Evicted && !u.Over && !u.write.pending(Evict):
 		return fmt.Errorf("holds quota while inactive but no eviction is pending")

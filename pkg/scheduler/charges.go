@@ -88,7 +88,11 @@ func (s *Scheduler) chargePods() {
 			s.chargeStrays(id)
 		case h == nil:
 		case len(h.units) > 0:
-			s.chargeUnit(h.units[0])
+			u := h.units[0]
+			s.chargeUnit(u)
+			if s.mayRequeue(u) {
+				s.outbox.want(u, Requeue)
+			}
 		default:
 			s.chargeLeft(h)
 		}

@@ -104,7 +104,7 @@ func (s *Scheduler) followEviction(u *unit, now time.Time) {
 		}
 	}
 	v.checkAt = 0
-	if v.at != 0 && !u.Stopped {
+	if v.at != 0 {
 		deadline := v.at.plus(s.timeout)
 		if late := deadline <= instantOf(now); late && !v.late {
 			v.late = true

@@ -111,7 +111,7 @@ func (s *Scheduler) candidates(l *queueState, u *unit, now time.Time) (found []*
 		}
 		found = slices.Grow(found, len(from.holders))
 		for _, h := range from.holders {
-			if from == l && l.priorityOf(h) >= u.item.Priority || !h.isEvictable() {
+			if from == l && l.priorityOf(h) >= u.item.Priority || !h.mayBeEvicted() {
 				continue
 			}
 			if at := h.dequeuedAt.plus(s.minRunTimeOf(from)); at > instantOf(now) {
@@ -152,8 +152,8 @@ func (s *Scheduler) minRunTimeOf(l *queueState) time.Duration {
 	return s.minRunTime
 }
 
-// isEvictable reports whether the unit may be evicted for another one.
-func (u *unit) isEvictable() bool {
+// mayBeEvicted reports whether the unit may be evicted for another one.
+func (u *unit) mayBeEvicted() bool {
 	return u.charged != nil && u.Phase.holdsQuota() && !u.assumed && u.leaving == nil && !u.Evicted && !u.Stopped && !u.Over &&
 		!u.Unstoppable && (u.Demand.Preemptible || u.exceeds())
 }

@@ -36,7 +36,7 @@ func (w *world) rest() {
 	}
 }
 
-// story tells the last writes that landed.
+// story describes the last writes that landed.
 func (w *world) story(most int) string {
 	var lines []string
 	for _, s := range w.landed[max(len(w.landed)-most, 0):] {

@@ -345,7 +345,7 @@ func expectRest(t *rapid.T, w *world) {
 	for _, key := range slices.Sorted(maps.Keys(w.units)) {
 		u := w.units[key]
 		set := w.queueOf(u)
-		if holds(u) && (u.Stopped || !u.Evicted && !u.Over && (u.Inactive || w.overran(u) || w.forged[u.UID] || set.Stop == scheduler.Drain)) {
+		if holds(u) && (u.Stopped && len(w.chargeOf(u).Pods) == 0 || !u.Stopped && !u.Evicted && !u.Over && (u.Inactive || w.overran(u) || w.forged[u.UID] || set.Stop == scheduler.Drain)) {
 			t.Fatalf("unit %s holds quota and must not: %+v", key, u)
 		}
 		if u.Phase != scheduler.Waiting {

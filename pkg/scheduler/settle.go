@@ -48,7 +48,7 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 // requestEviction requests the write that frees the quota of the unit or that evicts it. A unit
 // whose job has ended is not evicted.
 func (s *Scheduler) requestEviction(u *unit, now time.Time) {
-	stopped := u.Phase.holdsQuota() && u.Stopped
+	stopped := s.mayRequeue(u)
 	if !stopped {
 		u.write.drop(Requeue)
 	}
@@ -59,6 +59,12 @@ func (s *Scheduler) requestEviction(u *unit, now time.Time) {
 	case u.eviction(now) != nil:
 		s.outbox.want(u, Evict)
 	}
+}
+
+// mayRequeue reports whether the job of a unit that holds quota has stopped and none of its pods is left. Some
+// operators report that a job is suspended before its last pods are gone.
+func (s *Scheduler) mayRequeue(u *unit) bool {
+	return u.Phase.holdsQuota() && u.Stopped && (u.charged == nil || len(u.charged.Pods) == 0)
 }
 
 // place returns the queue of the unit, or a refusal that explains why it has none.
