@@ -42,6 +42,9 @@ type claims struct {
 	victims map[string][]*unit
 	// claimants are the keys of units that may be among those for whom others are evicted.
 	claimants []string
+	// seekClaimants is whether all units may be among them, because evictions were seen that were decided
+	// before the start.
+	seekClaimants bool
 	// made is the number of entries.
 	made int
 	// claimsStale is whether it is to be checked whether all holders fit as planned.
@@ -318,6 +321,14 @@ func (s *Scheduler) giveUpBehindFront(l *queueState, now time.Time) (changed boo
 // restoreClaims enters units into the ledger for which others are being evicted by decisions that were made
 // before.
 func (s *Scheduler) restoreClaims(now time.Time) {
+	if s.seekClaimants {
+		s.seekClaimants = false
+		for _, u := range s.inOrder() {
+			if len(s.victims[u.UID]) > 0 {
+				s.claimants = append(s.claimants, u.key())
+			}
+		}
+	}
 	for _, key := range s.claimants {
 		u := s.units[key]
 		if s.planner == nil || u == nil || u.item.Shape() == nil || u.claim != nil && u.claim.made || len(s.victims[u.UID]) == 0 {

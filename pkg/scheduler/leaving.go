@@ -97,11 +97,7 @@ func (s *Scheduler) followEviction(u *unit, now time.Time) {
 	}
 	if v.forUID != "" && !slices.Contains(s.victims[v.forUID], u) {
 		s.victims[v.forUID] = append(s.victims[v.forUID], u)
-		for key, other := range s.units { // rare: after a start, or with a new backend
-			if other.UID == v.forUID {
-				s.claimants = append(s.claimants, key)
-			}
-		}
+		s.seekClaimants = true
 	}
 	v.checkAt = 0
 	if v.at != 0 {

@@ -43,7 +43,7 @@ func (s *Scheduler) admit(now time.Time) {
 		s.activate(l)
 	}
 	for {
-		for len(s.freed) > 0 || len(s.unproven) > 0 || s.grown() || s.claimsStale || len(s.claimants) > 0 {
+		for len(s.freed) > 0 || len(s.unproven) > 0 || s.grown() || s.claimsStale || s.seekClaimants || len(s.claimants) > 0 {
 			s.restoreClaims(now)
 			s.wakeFreed() // a refusal may end a reservation, which allows borrowing again
 			s.prove(now)
@@ -72,7 +72,9 @@ func (s *Scheduler) admit(now time.Time) {
 		s.hold(u)
 		s.chargeUnit(u)
 		s.withdrawFor(u)
-		s.checkClaimsOf(l, now) // it may have used what is kept for units behind it
+		if s.claimsStale { // it has used what is kept for units behind it
+			s.checkClaimsOf(l, now)
+		}
 		s.count(u, l, u.countedPhase())
 		s.outbox.want(u, Dequeue)
 		u.shown.stopWaiting()

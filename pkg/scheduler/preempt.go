@@ -65,9 +65,9 @@ func (l *queueState) priorityOf(u *unit) int32 { return l.set.MaxPriority.Of(u.P
 // not possible, it refuses the item.
 func (s *Scheduler) makeRoom(l *queueState, u *unit, refusal *quota.Refusal, now time.Time) {
 	l.attempts = false
-	claim := preemption.Claim{Group: l.Group, Demand: u.Demand, Reclaims: s.reclaims}
+	due := preemption.Claim{Group: l.Group, Demand: u.Demand, Reclaims: s.reclaims}
 	if l.set.Preemption.WithinQueue {
-		claim.Preempts = func(c *preemption.Candidate) bool { return c.Priority < u.item.Priority }
+		due.Preempts = func(c *preemption.Candidate) bool { return c.Priority < u.item.Priority }
 	}
 	var victims []preemption.Victim
 	fits, later := false, instant(0)
@@ -76,7 +76,7 @@ func (s *Scheduler) makeRoom(l *queueState, u *unit, refusal *quota.Refusal, now
 			if fits = l.Group.Fits(u.Demand) == nil; !fits {
 				var candidates []*preemption.Candidate
 				candidates, later = s.candidates(l, u, now)
-				victims = preemption.Choose(s.planner, claim, candidates)
+				victims = preemption.Choose(s.planner, due, candidates)
 			}
 		})
 	})
@@ -91,7 +91,9 @@ func (s *Scheduler) makeRoom(l *queueState, u *unit, refusal *quota.Refusal, now
 		victim := s.units[v.Key]
 		s.evictFor(victim, u, whyEvicted(victim, u, v.Reclaimed), now)
 	}
-	s.checkClaimsOf(l, now) // it may use what is kept for units behind it
+	if slices.ContainsFunc(l.claimed, func(c *claim) bool { return u.item.Before(&c.unit.item) }) {
+		s.checkClaimsOf(l, now) // it may use what is kept for units behind it
+	}
 }
 
 // candidates returns the units that may be evicted, as planned, for one that waits, and when further units may
