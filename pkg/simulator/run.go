@@ -60,6 +60,9 @@ type simulation struct {
 	next  int
 	// running are the released jobs, ordered by their end.
 	running *queue.Heap[*run]
+	// runs are the running jobs by index, and left the run times of evicted jobs that are resumed.
+	runs    map[int]*run
+	left    map[int]time.Duration
 	version uint64
 	ended   int
 	result  Result
@@ -67,9 +70,9 @@ type simulation struct {
 
 // run is a released job.
 type run struct {
-	job   int
-	end   time.Time
-	place int
+	job        int
+	start, end time.Time
+	place      int
 }
 
 func newSimulation(scenario Scenario) (*simulation, error) {
@@ -79,7 +82,8 @@ func newSimulation(scenario Scenario) (*simulation, error) {
 		return nil, err
 	}
 	// The start is arbitrary, because only differences matter.
-	p := &simulation{Scenario: scenario, core: scheduler.New(scenario.Core), start: time.Unix(0, 0).UTC(), byKey: map[string]int{}}
+	p := &simulation{Scenario: scenario, core: scheduler.New(scenario.Core), start: time.Unix(0, 0).UTC(), byKey: map[string]int{},
+		runs: map[int]*run{}, left: map[int]time.Duration{}}
 	if p.units, err = scenario.units(names, p.start); err != nil {
 		return nil, err
 	}
@@ -156,6 +160,7 @@ func (p *simulation) end() {
 			return
 		}
 		p.running.Remove(first)
+		delete(p.runs, first.job)
 		p.units[first.job].Phase = scheduler.Ended
 		p.apply(first.job)
 		p.ended++
@@ -192,15 +197,58 @@ func (p *simulation) land(w scheduler.Write) {
 	p.version++
 	u.Version, u.Reason = p.version, w.Reason
 	p.result.Writes++
-	if w.Kind == scheduler.Dequeue {
+	switch w.Kind {
+	case scheduler.Dequeue:
 		u.Phase, u.Attempts, u.DequeuedAt, u.Quota = scheduler.Dequeued, w.Attempt, p.now, w.Quota
-		end := p.now.Add(p.Jobs[i].Runs)
-		p.running.Set(&run{job: i, end: end})
-		p.result.Outcomes[i] = Outcome{Released: true, Start: p.now.Sub(p.start), End: end.Sub(p.start), Quota: w.Quota}
-	} else {
+		p.release(i, w.Quota)
+	case scheduler.Evict:
+		u.Evicted, u.Eviction = true, scheduler.Eviction{At: p.now, For: w.EvictedFor}
+	case scheduler.Requeue:
+		u.Phase, u.Evicted, u.Stopped, u.Eviction = scheduler.Waiting, false, false, scheduler.Eviction{}
+		u.Requeues, u.RequeueAt, u.Quota = w.Requeue.Count, w.Requeue.Until, w.Quota
+	default:
 		p.result.Outcomes[i].Reason, p.result.Outcomes[i].Message, p.result.Outcomes[i].Quota = w.Reason, w.Message, w.Quota
 	}
-	p.core.Apply(p.now, scheduler.Written{Key: w.Key, Seq: w.Seq, Version: u.Version, DequeuedAt: u.DequeuedAt, Quota: w.Quota})
+	p.core.Apply(p.now, scheduler.Written{Key: w.Key, Seq: w.Seq, Version: u.Version, DequeuedAt: u.DequeuedAt, Quota: w.Quota, Requeue: w.Requeue})
+	if w.Kind == scheduler.Evict {
+		p.stop(i)
+	}
+}
+
+// release starts a job.
+func (p *simulation) release(i int, quota string) {
+	runs, resumed := p.left[i]
+	if !resumed {
+		runs = p.Jobs[i].Runs
+	}
+	delete(p.left, i)
+	r := &run{job: i, start: p.now, end: p.now.Add(runs)}
+	p.running.Set(r)
+	p.runs[i] = r
+	before, first := p.result.Outcomes[i], p.now.Sub(p.start)
+	if before.Evictions > 0 {
+		first = before.FirstStart
+	}
+	p.result.Outcomes[i] = Outcome{Released: true, Start: p.now.Sub(p.start), End: r.end.Sub(p.start), Quota: quota,
+		FirstStart: first, Evictions: before.Evictions, Lost: before.Lost}
+}
+
+// stop stops a job that is evicted, which takes no time.
+func (p *simulation) stop(i int) {
+	r := p.runs[i]
+	p.running.Remove(r)
+	delete(p.runs, i)
+	o := &p.result.Outcomes[i]
+	o.Evictions++
+	p.result.Evictions++
+	if ran := p.now.Sub(r.start); p.Victims == Resume {
+		p.left[i] = r.end.Sub(p.now)
+	} else {
+		o.Lost += ran
+	}
+	o.Released = false
+	p.units[i].Stopped = true
+	p.apply(i)
 }
 
 // explainWaiting advances the time until the core has written why units wait.

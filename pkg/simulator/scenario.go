@@ -44,17 +44,34 @@ type Scenario struct {
 	Core scheduler.Options
 	// Queues are settings of queues by an administrator.
 	Queues []scheduler.QueueChanged
+	// Victims is what happens to the work of jobs that are evicted.
+	Victims Victims
 	// Progress, if set, is called periodically with the number of finished jobs and the
 	// number of all jobs.
 	Progress func(finished, all int)
 }
 
+// Victims is what happens to the work of jobs that are evicted.
+type Victims int
+
+const (
+	// Restart means that an evicted job starts again from zero.
+	Restart Victims = iota
+	// Resume means that it goes on where it stopped.
+	Resume
+)
+
 // Outcome is the result of a job.
 type Outcome struct {
-	// Released reports whether the job was released. Start and End are relative to the
-	// start of the trace.
+	// Released reports whether the job was released. Start, of its last run, and End are
+	// relative to the start of the trace.
 	Released   bool
 	Start, End time.Duration
+	// FirstStart is the start of its first run. Evictions is how often it was evicted for other
+	// jobs, and Lost the run time that it had to repeat because of that.
+	FirstStart time.Duration
+	Evictions  int
+	Lost       time.Duration
 	// Reason and Message describe why a job that was never released waits.
 	Reason  wellknown.Reason
 	Message string
@@ -71,6 +88,8 @@ type Result struct {
 	// Flushes counts lost wake-ups of the core that its safety flush found. It is 0 unless
 	// the core has a defect.
 	Flushes int
+	// Evictions is the number of evictions of jobs for other jobs.
+	Evictions int
 	// Writes is the number of writes to units that the core requested.
 	Writes int
 }
