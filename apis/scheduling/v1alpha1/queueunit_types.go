@@ -248,7 +248,8 @@ type QueueUnitStatus struct {
 
 // RequeueState reports when a unit is queued again.
 type RequeueState struct {
-	// count is how often the owner of the job made the unit give its quota back in a short time.
+	// count is how often the unit gave its quota back in a short time, because of the owner of the
+	// job or because it was evicted for other units.
 	// +optional
 	Count int32 `json:"count,omitempty"`
 	// requeueAt is when the unit is queued again.
