@@ -46,7 +46,7 @@ func TestPropertyAPlanIsAsIfItWereCarriedOut(t *testing.T) {
 			undo = append(undo, func() { m.PlanRelease(g, &c) })
 			planned.Charged = append(planned.Charged, oracle.Charged{Path: g.Path(), Charge: c})
 		}
-		for range 4 {
+		for range 16 {
 			kept += m.expectPlanned(t, &planned)
 		}
 		for _, u := range undo {
@@ -57,7 +57,7 @@ func TestPropertyAPlanIsAsIfItWereCarriedOut(t *testing.T) {
 		}
 		m.expectExactSums(t)
 	})
-	if kept < 5 {
+	if kept < 2 {
 		t.Errorf("room was kept only %d times: the test proves little", kept)
 	}
 }
