@@ -2,7 +2,8 @@
 // against a quota tree and reports how long each job waited.
 //
 // Terms. A job is submitted at an instant, waits until the core admits it, runs for the
-// duration in the trace, and ends. Instants are relative to the start of the trace. A
+// duration in the trace, and ends. A job that is evicted for another one stops, waits again with
+// its first submission time, and starts again: from zero, or where it stopped. Instants are relative to the start of the trace. A
 // scenario is a trace with a quota tree and policies; an outcome is the result of one job.
 //
 // The API server and the cluster are simulated: writes succeed immediately, a released job
@@ -12,6 +13,7 @@
 // Further packages handle input and output: trace reads jobs, quotatree reads and proposes
 // trees, report computes statistics of a result, and plot draws them.
 //
-// Invariants. The same scenario gives the same outcomes. Virtual time never goes back, and
-// the core is called whenever it requests a call.
+// Invariants. The same scenario gives the same outcomes. Virtual time never goes back, and the
+// core is called whenever it requests a call while a job runs or stops, is submitted later, or
+// is queued again later. Otherwise nothing that the core waits for can change anything.
 package simulator

@@ -32,7 +32,7 @@ func Run(ctx context.Context, scenario Scenario) (*Result, error) {
 		}
 		p.explainWaiting()
 		// The core may have released a job in that time, whose end frees quota again.
-		if _, running := p.running.Top(); !running {
+		if _, ok := p.nextEvent(); !ok {
 			break
 		}
 	}
@@ -58,21 +58,18 @@ type simulation struct {
 	byKey map[string]int
 	order []int
 	next  int
-	// running are the released jobs, ordered by their end.
+	// running are the released jobs, ordered by when they end or stop. runs has the same jobs by
+	// index.
 	running *queue.Heap[*run]
-	// runs are the running jobs by index, and left the run times of evicted jobs that are resumed.
 	runs    map[int]*run
-	left    map[int]time.Duration
+	// left is the run time that is left of evicted jobs that go on where they stopped.
+	left map[int]time.Duration
+	// requeuedUntil is when the last evicted job is queued again.
+	requeuedUntil time.Time
+
 	version uint64
 	ended   int
 	result  Result
-}
-
-// run is a released job.
-type run struct {
-	job        int
-	start, end time.Time
-	place      int
 }
 
 func newSimulation(scenario Scenario) (*simulation, error) {
@@ -87,12 +84,7 @@ func newSimulation(scenario Scenario) (*simulation, error) {
 	if p.units, err = scenario.units(names, p.start); err != nil {
 		return nil, err
 	}
-	p.running = queue.NewHeap(func(a, b *run) bool {
-		if !a.end.Equal(b.end) {
-			return a.end.Before(b.end)
-		}
-		return p.units[a.job].Key < p.units[b.job].Key
-	}, func(r *run) *int { return &r.place })
+	p.running = p.newRunning()
 	for i, u := range p.units {
 		if other, taken := p.byKey[u.Key]; taken {
 			return nil, fmt.Errorf("jobs %d and %d of the trace have the same name %s; give each job its own name", other+1, i+1, u.Key)
@@ -107,6 +99,9 @@ func newSimulation(scenario Scenario) (*simulation, error) {
 	p.result = Result{Outcomes: make([]Outcome, len(p.Jobs)), Warnings: warnings}
 	p.now = p.start
 	p.core.Apply(p.now, scheduler.QuotaChanged{Backend: backend})
+	for _, group := range backend.Groups() {
+		p.core.Apply(p.now, scheduler.QueueChanged{Queue: group.Queue(), Preemption: p.Preemption})
+	}
 	for _, q := range p.Queues {
 		p.core.Apply(p.now, q)
 	}
@@ -131,14 +126,18 @@ func (p *simulation) step() bool {
 	return true
 }
 
-// nextEvent returns when the next job is submitted or ends. Without such an event, no
-// decision of the core can change anything.
+// nextEvent returns when the next job is submitted, ends, stops or is queued again after its
+// eviction. Without such an event, no decision of the core can change anything: whatever else
+// the core waits for needs a job that runs.
 func (p *simulation) nextEvent() (at time.Time, ok bool) {
 	if p.next < len(p.order) {
 		at, ok = p.start.Add(p.Jobs[p.order[p.next]].Submitted), true
 	}
-	if first, running := p.running.Top(); running && (!ok || first.end.Before(at)) {
-		at, ok = first.end, true
+	if first, running := p.running.Top(); running && (!ok || first.until.Before(at)) {
+		at, ok = first.until, true
+	}
+	if !ok && !p.wake.IsZero() && !p.wake.After(p.requeuedUntil) {
+		at, ok = p.wake, true
 	}
 	return at, ok
 }
@@ -150,23 +149,6 @@ func (p *simulation) submit() {
 			return
 		}
 		p.apply(i)
-	}
-}
-
-func (p *simulation) end() {
-	for {
-		first, ok := p.running.Top()
-		if !ok || first.end.After(p.now) {
-			return
-		}
-		p.running.Remove(first)
-		delete(p.runs, first.job)
-		p.units[first.job].Phase = scheduler.Ended
-		p.apply(first.job)
-		p.ended++
-		if p.Progress != nil && p.ended%progressEvery == 0 {
-			p.Progress(p.ended, len(p.Jobs))
-		}
 	}
 }
 
@@ -203,58 +185,34 @@ func (p *simulation) land(w scheduler.Write) {
 		p.release(i, w.Quota)
 	case scheduler.Evict:
 		u.Evicted, u.Eviction = true, scheduler.Eviction{At: p.now, For: w.EvictedFor}
+		p.evict(i, w.Reason)
 	case scheduler.Requeue:
 		u.Phase, u.Evicted, u.Stopped, u.Eviction = scheduler.Waiting, false, false, scheduler.Eviction{}
 		u.Requeues, u.RequeueAt, u.Quota = w.Requeue.Count, w.Requeue.Until, w.Quota
+		if u.RequeueAt.After(p.requeuedUntil) {
+			p.requeuedUntil = u.RequeueAt
+		}
+		p.explain(i, w)
 	default:
-		p.result.Outcomes[i].Reason, p.result.Outcomes[i].Message, p.result.Outcomes[i].Quota = w.Reason, w.Message, w.Quota
+		p.explain(i, w)
 	}
 	p.core.Apply(p.now, scheduler.Written{Key: w.Key, Seq: w.Seq, Version: u.Version, DequeuedAt: u.DequeuedAt, Quota: w.Quota, Requeue: w.Requeue})
-	if w.Kind == scheduler.Evict {
-		p.stop(i)
-	}
 }
 
-// release starts a job.
-func (p *simulation) release(i int, quota string) {
-	runs, resumed := p.left[i]
-	if !resumed {
-		runs = p.Jobs[i].Runs
-	}
-	delete(p.left, i)
-	r := &run{job: i, start: p.now, end: p.now.Add(runs)}
-	p.running.Set(r)
-	p.runs[i] = r
-	before, first := p.result.Outcomes[i], p.now.Sub(p.start)
-	if before.Evictions > 0 {
-		first = before.FirstStart
-	}
-	p.result.Outcomes[i] = Outcome{Released: true, Start: p.now.Sub(p.start), End: r.end.Sub(p.start), Quota: quota,
-		FirstStart: first, Evictions: before.Evictions, Lost: before.Lost}
-}
-
-// stop stops a job that is evicted, which takes no time.
-func (p *simulation) stop(i int) {
-	r := p.runs[i]
-	p.running.Remove(r)
-	delete(p.runs, i)
+// explain records why a job waits.
+func (p *simulation) explain(i int, w scheduler.Write) {
 	o := &p.result.Outcomes[i]
-	o.Evictions++
-	p.result.Evictions++
-	if ran := p.now.Sub(r.start); p.Victims == Resume {
-		p.left[i] = r.end.Sub(p.now)
-	} else {
-		o.Lost += ran
-	}
-	o.Released = false
-	p.units[i].Stopped = true
-	p.apply(i)
+	o.Reason, o.Message, o.Quota = w.Reason, w.Message, w.Quota
 }
 
-// explainWaiting advances the time until the core has written why units wait.
+// explainWaiting advances the time until the core has written why units wait, or until there is
+// an event.
 func (p *simulation) explainWaiting() {
 	for end := p.now.Add(2 * scheduler.ReasonInterval); !p.wake.IsZero() && !p.wake.After(end); {
 		p.now = p.wake
 		p.decide()
+		if _, ok := p.nextEvent(); ok {
+			return
+		}
 	}
 }

@@ -266,13 +266,18 @@ func TestTheSameScenarioGivesTheSameOutcomesInWhateverOrderItsJobsAre(t *testing
 // outcomes by the names of jobs.
 func outcomes(t *testing.T, jobs []simulator.Job, policy queue.Policy, pause bool) map[string]simulator.Outcome {
 	t.Helper()
-	r, err := simulator.Run(t.Context(), simulator.Scenario{Jobs: jobs, Tree: twoLeaves(), Options: tree.Options{PauseBorrowing: pause}, Core: scheduler.Options{Policy: policy}})
+	return outcomesOf(t, simulator.Scenario{Jobs: jobs, Tree: twoLeaves(), Options: tree.Options{PauseBorrowing: pause}, Core: scheduler.Options{Policy: policy}})
+}
+
+func outcomesOf(t *testing.T, s simulator.Scenario) map[string]simulator.Outcome {
+	t.Helper()
+	r, err := simulator.Run(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	byName := map[string]simulator.Outcome{}
 	for i, o := range r.Outcomes {
-		byName[jobs[i].Namespace+"/"+jobs[i].Name] = o
+		byName[s.Jobs[i].Namespace+"/"+s.Jobs[i].Name] = o
 	}
 	return byName
 }

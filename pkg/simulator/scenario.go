@@ -42,37 +42,44 @@ type Scenario struct {
 	Options tree.Options
 	// Core options include the policy of queues that are not in Queues.
 	Core scheduler.Options
+	// Preemption is how units are evicted for others in queues that are not in Queues.
+	Preemption scheduler.Preemption
 	// Queues are settings of queues by an administrator.
 	Queues []scheduler.QueueChanged
 	// Victims is what happens to the work of jobs that are evicted.
 	Victims Victims
+	// StopsIn is how long a job that is evicted runs on until it has stopped. It uses its quota
+	// until then.
+	StopsIn time.Duration
 	// Progress, if set, is called periodically with the number of finished jobs and the
 	// number of all jobs.
 	Progress func(finished, all int)
 }
 
 // Victims is what happens to the work of jobs that are evicted.
-type Victims int
+type Victims string
 
 const (
-	// Restart means that an evicted job starts again from zero.
-	Restart Victims = iota
+	// Restart means that an evicted job starts again from zero. It is the default.
+	Restart Victims = "restart"
 	// Resume means that it goes on where it stopped.
-	Resume
+	Resume Victims = "resume"
 )
 
 // Outcome is the result of a job.
 type Outcome struct {
-	// Released reports whether the job was released. Start, of its last run, and End are
-	// relative to the start of the trace.
+	// Released reports whether the job was released, and was not evicted since. Start, of its
+	// last run, and End are relative to the start of the trace.
 	Released   bool
 	Start, End time.Duration
-	// FirstStart is the start of its first run. Evictions is how often it was evicted for other
-	// jobs, and Lost the run time that it had to repeat because of that.
+	// FirstStart is the start of its first run, relative to the start of the trace.
 	FirstStart time.Duration
-	Evictions  int
-	Lost       time.Duration
-	// Reason and Message describe why a job that was never released waits.
+	// Evictions is how often the job was evicted and stopped, Preempted and Reclaimed how often
+	// for each reason.
+	Evictions, Preempted, Reclaimed int
+	// Lost is how long the job ran before its evictions in vain: the time that it ran again.
+	Lost time.Duration
+	// Reason and Message describe why a job waits that is not released at the end.
 	Reason  wellknown.Reason
 	Message string
 	// Quota is the path of the quota group of the job; empty if it has none.
@@ -88,10 +95,21 @@ type Result struct {
 	// Flushes counts lost wake-ups of the core that its safety flush found. It is 0 unless
 	// the core has a defect.
 	Flushes int
-	// Evictions is the number of evictions of jobs for other jobs.
-	Evictions int
+	// Evictions, Preempted, Reclaimed and Lost are the sums of those of all outcomes.
+	Evictions, Preempted, Reclaimed int
+	Lost                            time.Duration
+	// Interrupted are the runs that ended by an eviction, by when they stopped.
+	Interrupted []Interruption
 	// Writes is the number of writes to units that the core requested.
 	Writes int
+}
+
+// Interruption is a run of a job that ended by an eviction.
+type Interruption struct {
+	// Job is the index of the job in Scenario.Jobs.
+	Job int
+	// Start and End are relative to the start of the trace. The job waits again from End on.
+	Start, End time.Duration
 }
 
 // units converts the jobs to units of the core.
