@@ -2,9 +2,10 @@
 // against a quota tree and reports how long each job waited.
 //
 // Terms. A job is submitted at an instant, waits until the core admits it, runs for the
-// duration in the trace, and ends. A job that is evicted for another one stops, waits again with
-// its first submission time, and starts again: from zero, or where it stopped. Instants are relative to the start of the trace. A
-// scenario is a trace with a quota tree and policies; an outcome is the result of one job.
+// duration in the trace, and ends. A job that is evicted for another one stops, waits again
+// with its first submission time, and starts again: from zero, or where it stopped. Instants
+// are relative to the start of the trace. A scenario is a trace with a quota tree and
+// policies; an outcome is the result of one job.
 //
 // The API server and the cluster are simulated: writes succeed immediately, a released job
 // runs immediately, and the tree never changes. There are no nodes: jobs wait only for

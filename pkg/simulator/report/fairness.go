@@ -126,7 +126,7 @@ func newClaim(g guarantee) *claim {
 	return &claim{min: g, used: make([]int64, len(g)), byKey: map[string]int{}, areas: make([]area, len(g))}
 }
 
-// event is the submission, release or end of a job of the group.
+// event is that a job of the group begins to wait, is released, or ends.
 type event struct {
 	at    time.Duration
 	shape int
@@ -137,11 +137,15 @@ type event struct {
 // replay processes all jobs of the group and returns for each resource the shortfall
 // multiplied by its duration.
 func (c *claim) replay(jobs []*job) []area {
-	events := make([]event, 0, 3*len(jobs))
+	events := make([]event, 0, 4*len(jobs))
 	for _, j := range jobs {
 		s := c.shapeOf(j)
-		events = append(events, event{at: j.Submitted, shape: s, waiting: 1},
-			event{at: j.Start, shape: s, waiting: -1, running: 1}, event{at: j.End, shape: s, running: -1})
+		j.eachWait(func(from, to time.Duration) {
+			events = append(events, event{at: from, shape: s, waiting: 1}, event{at: to, shape: s, waiting: -1})
+		})
+		j.eachRun(func(from, to time.Duration) {
+			events = append(events, event{at: from, shape: s, running: 1}, event{at: to, shape: s, running: -1})
+		})
 	}
 	slices.SortStableFunc(events, func(a, b event) int { return int(a.at - b.at) })
 	for i, now := range events {

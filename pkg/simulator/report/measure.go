@@ -18,7 +18,10 @@ const shortRun = 10 * time.Second
 type job struct {
 	*simulator.Job
 	simulator.Outcome
-	wait time.Duration
+	// interrupted are the runs that ended by an eviction, in order.
+	interrupted []simulator.Interruption
+	// wait is the time to the first start, and later that between evictions and the next starts.
+	wait, later time.Duration
 	// slowdown is in millionths.
 	slowdown int64
 	// amount is the request for the resource of the report, in base units.
@@ -48,6 +51,8 @@ func (j *job) of(resource string) int64 {
 // measured is a run from which statistics are computed.
 type measured struct {
 	resource string
+	// evicting is whether jobs may be evicted.
+	evicting bool
 	// jobs are sorted by submission, then by name.
 	jobs []job
 	// The first and the last submission, the last end and the longest wait.
@@ -55,10 +60,14 @@ type measured struct {
 }
 
 func measure(scenario *simulator.Scenario, result *simulator.Result, resource string) *measured {
-	m := &measured{resource: resource, jobs: make([]job, len(scenario.Jobs))}
+	m := &measured{resource: resource, evicting: evicting(scenario), jobs: make([]job, len(scenario.Jobs))}
+	interrupted := map[int][]simulator.Interruption{}
+	for _, n := range result.Interrupted {
+		interrupted[n.Job] = append(interrupted[n.Job], n)
+	}
 	for i := range m.jobs {
 		j := &m.jobs[i]
-		j.Job, j.Outcome = &scenario.Jobs[i], result.Outcomes[i]
+		j.Job, j.Outcome, j.interrupted = &scenario.Jobs[i], result.Outcomes[i], interrupted[i]
 		for name, q := range j.Requests {
 			// The scenario was simulated, so all requests are valid.
 			value, _ := resources.RequestValue(name, q)
@@ -67,8 +76,10 @@ func measure(scenario *simulator.Scenario, result *simulator.Result, resource st
 		slices.SortFunc(j.requests, func(a, b request) int { return strings.Compare(a.resource, b.resource) })
 		j.amount = j.of(resource)
 		if j.Released {
-			j.wait = j.Start - j.Submitted
-			j.slowdown = slowdown(j.wait, j.Runs)
+			j.wait = j.FirstStart - j.Submitted
+			j.later = -j.wait
+			j.eachWait(func(from, to time.Duration) { j.later += to - from })
+			j.slowdown = slowdown(j.End-j.Submitted, j.Runs)
 		}
 	}
 	slices.SortFunc(m.jobs, func(a, b job) int {
@@ -84,11 +95,31 @@ func measure(scenario *simulator.Scenario, result *simulator.Result, resource st
 	return m
 }
 
-// slowdown returns the bounded slowdown in millionths.
-func slowdown(wait, run time.Duration) int64 {
+// eachRun calls do with the start and the end of each run.
+func (j *job) eachRun(do func(from, to time.Duration)) {
+	for _, n := range j.interrupted {
+		do(n.Start, n.End)
+	}
+	if j.Released {
+		do(j.Start, j.End)
+	}
+}
+
+// eachWait calls do for each time that the job waited, from its submission or eviction to the
+// next start.
+func (j *job) eachWait(do func(from, to time.Duration)) {
+	from := j.Submitted
+	j.eachRun(func(start, end time.Duration) {
+		do(from, start)
+		from = end
+	})
+}
+
+// slowdown returns the bounded slowdown in millionths of a job that ended so long after its
+// submission.
+func slowdown(turnaround, run time.Duration) int64 {
 	const million = 1_000_000
 	var a area
-	a.add(int64(wait), million)
-	a.add(int64(run), million)
+	a.add(int64(turnaround), million)
 	return max(a.over(int(max(run, shortRun))), million)
 }

@@ -10,9 +10,11 @@ import (
 
 // Paper is the output for users: a trace, a tree, and a report per policy.
 type Paper struct {
-	Trace   Trace     `json:"trace"`
-	Tree    Tree      `json:"tree"`
-	Reports []*Report `json:"policies"`
+	Trace Trace `json:"trace"`
+	Tree  Tree  `json:"tree"`
+	// Preemption is nil if no job is evicted.
+	Preemption *Preemption `json:"preemption,omitempty"`
+	Reports    []*Report   `json:"policies"`
 }
 
 // Trace describes the trace.
@@ -47,21 +49,28 @@ func (p *Paper) JSON(w io.Writer) error {
 	return e.Encode(p)
 }
 
-// CSV writes one row per policy and group of jobs, with times in seconds.
+// CSV writes one row per policy and group of jobs, with times in seconds. It has columns for
+// evictions only if jobs are evicted.
 func (p *Paper) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	header := []string{"policy", "by", "group", "jobs", "never_released", "wait_mean_s", "wait_p50_s", "wait_p90_s", "wait_p99_s", "wait_max_s",
 		"bounded_slowdown_mean", "resource", "resource_hours"}
+	if p.Preemption != nil {
+		header = append(header, "evictions", "reclaimed", "preempted", "evicted_jobs", "lost_resource_hours", "wait_after_eviction_mean_s", "wait_total_mean_s")
+	}
 	if err := c.Write(header); err != nil {
 		return err
 	}
 	for _, r := range p.Reports {
 		for _, s := range r.sections() {
 			for _, g := range s.groups {
-				err := c.Write([]string{r.Name, s.by, g.Name, strconv.Itoa(g.Jobs), strconv.Itoa(g.Never),
+				row := []string{r.Name, s.by, g.Name, strconv.Itoa(g.Jobs), strconv.Itoa(g.Never),
 					g.Mean.decimal(), g.P50.decimal(), g.P90.decimal(), g.P99.decimal(), g.Max.decimal(),
-					strconv.FormatFloat(g.Slowdown, 'f', 3, 64), r.Resource, strconv.FormatFloat(g.Hours, 'f', 3, 64)})
-				if err != nil {
+					strconv.FormatFloat(g.Slowdown, 'f', 3, 64), r.Resource, strconv.FormatFloat(g.Hours, 'f', 3, 64)}
+				if p.Preemption != nil {
+					row = append(row, g.Evictions.cells()...)
+				}
+				if err := c.Write(row); err != nil {
 					return err
 				}
 			}
@@ -69,6 +78,12 @@ func (p *Paper) CSV(w io.Writer) error {
 	}
 	c.Flush()
 	return c.Error()
+}
+
+// cells returns the columns for CSV.
+func (e *Evictions) cells() []string {
+	return []string{strconv.Itoa(e.Count), strconv.Itoa(e.Reclaimed), strconv.Itoa(e.Preempted), strconv.Itoa(e.Jobs),
+		strconv.FormatFloat(e.Lost, 'f', 3, 64), e.Later.decimal(), e.Total.decimal()}
 }
 
 // section is a part of a report: its groups by one criterion.

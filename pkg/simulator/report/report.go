@@ -1,11 +1,13 @@
 // Package report computes the statistics of a simulator run: how long jobs waited, how much
 // quota was used and how fairly it was shared.
 //
-// Terms. A wait is the time from the submission of a job to its release. A job that was
+// Terms. A wait is the time from the submission of a job to its first release. A job that was
 // never released has no wait and is counted separately. Percentiles use the nearest rank:
 // P90 is the shortest wait that at least 90 % of the jobs did not exceed. The bounded
-// slowdown of a job is (wait + run) / run, at least 1, where a run of less than 10 seconds
-// counts as 10 seconds. Makespan is the time from the first submission to the last end. The
+// slowdown of a job is the time from its submission to its end, divided by its run time, at
+// least 1, where a run of less than 10 seconds counts as 10 seconds. Without evictions, this
+// is (wait + run) / run. Time that a job ran before an eviction is lost if it ran again;
+// it counts as use of quota. Makespan is the time from the first submission to the last end. The
 // shortfall of a group is the difference between its min and its use while jobs of the group
 // that fit in the min waited, and at most what these jobs request.
 //
@@ -61,7 +63,7 @@ type Group struct {
 	// Jobs is the number of jobs, Never the number of those that were never released.
 	Jobs  int `json:"jobs"`
 	Never int `json:"neverReleased"`
-	// The waits of released jobs.
+	// The waits of released jobs, until their first release.
 	Mean Seconds `json:"waitMeanSeconds"`
 	P50  Seconds `json:"waitP50Seconds"`
 	P90  Seconds `json:"waitP90Seconds"`
@@ -69,8 +71,10 @@ type Group struct {
 	Max  Seconds `json:"waitMaxSeconds"`
 	// Slowdown is the mean bounded slowdown.
 	Slowdown float64 `json:"boundedSlowdownMean"`
-	// Hours is the use of the resource of the report, in hours.
+	// Hours is the use of the resource of the report, in hours, with what was lost.
 	Hours float64 `json:"resourceHours"`
+	// Evictions is nil if no job is evicted in this scenario.
+	Evictions *Evictions `json:"evictions,omitempty"`
 	// Distribution is the part of the jobs that waited at most as long as each value of
 	// DistributionAt.
 	Distribution []float64 `json:"distribution"`

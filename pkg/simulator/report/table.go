@@ -16,6 +16,9 @@ func (p *Paper) Table(to io.Writer) error {
 	w := &bytes.Buffer{}
 	p.heading(w)
 	p.overall(w)
+	if p.Preemption != nil {
+		p.evictionsTable(w)
+	}
 	p.useTable(w)
 	p.fairnessTable(w)
 	for _, part := range []struct {
@@ -27,7 +30,7 @@ func (p *Paper) Table(to io.Writer) error {
 	} {
 		fmt.Fprintf(w, "\n%s\n", part.title)
 		if len(p.Reports) == 1 {
-			oneReport(w, part.of(p.Reports[0]))
+			p.oneReport(w, part.of(p.Reports[0]))
 		} else {
 			sideBySide(w, p.Reports, part.of)
 		}
@@ -59,6 +62,9 @@ func (p *Paper) heading(w io.Writer) {
 		text += "; borrowing is paused while a job waits for guaranteed quota"
 	}
 	wrap(w, "Tree     ", "         ", text, width)
+	if p.Preemption != nil {
+		wrap(w, "Evicted  ", "         ", p.Preemption.String(), width)
+	}
 	// A proposed tree allows borrowing on purpose, and most warnings are about borrowing.
 	for _, warning := range p.Reports[0].Warnings {
 		if p.Tree.Proposed {
@@ -78,11 +84,27 @@ func (g *Group) waits() []string {
 }
 
 func (p *Paper) overall(w io.Writer) {
-	fmt.Fprintln(w, "\nWaits, from submission to release")
+	until := "release"
+	if p.Preemption != nil {
+		until = "first release"
+	}
+	fmt.Fprintf(w, "\nWaits, from submission to %s\n", until)
 	c := &columns{}
 	c.row(slices.Concat([]string{"POLICY", "RELEASED", "NEVER"}, waitTitles)...)
 	for _, r := range p.Reports {
 		c.row(slices.Concat([]string{r.Name, Count(int64(r.All.Jobs - r.All.Never)), Count(int64(r.All.Never))}, r.All.waits())...)
+	}
+	c.write(w, "  ")
+}
+
+func (p *Paper) evictionsTable(w io.Writer) {
+	fmt.Fprintf(w, "\nEvictions, with lost %s\n", unitHours(p.Reports[0].Resource))
+	c := &columns{}
+	c.row("POLICY", "EVICTIONS", "RECLAIMED", "PREEMPTED", "JOBS", "HOURS LOST", "PART LOST", "WAIT AFTER", "TOTAL WAIT")
+	for _, r := range p.Reports {
+		e := r.All.Evictions
+		c.row(r.Name, Count(int64(e.Count)), Count(int64(e.Reclaimed)), Count(int64(e.Preempted)), Count(int64(e.Jobs)),
+			Amount(e.Lost), percent(e.LostPart), e.Later.String(), e.Total.String())
 	}
 	c.write(w, "  ")
 }
@@ -129,11 +151,19 @@ func (p *Paper) fairnessTable(w io.Writer) {
 	c.write(w, "  ")
 }
 
-func oneReport(w io.Writer, groups []Group) {
+func (p *Paper) oneReport(w io.Writer, groups []Group) {
 	c := &columns{}
-	c.row(slices.Concat([]string{"", "JOBS", "NEVER", "HOURS"}, waitTitles)...)
+	titles := slices.Concat([]string{"", "JOBS", "NEVER", "HOURS"}, waitTitles)
+	if p.Preemption != nil {
+		titles = append(titles, "EVICTIONS", "HOURS LOST")
+	}
+	c.row(titles...)
 	for _, g := range groups {
-		c.row(slices.Concat([]string{g.Name, Count(int64(g.Jobs)), Count(int64(g.Never)), Amount(g.Hours)}, g.waits())...)
+		cells := slices.Concat([]string{g.Name, Count(int64(g.Jobs)), Count(int64(g.Never)), Amount(g.Hours)}, g.waits())
+		if e := g.Evictions; p.Preemption != nil {
+			cells = append(cells, Count(int64(e.Count)), Amount(e.Lost))
+		}
+		c.row(cells...)
 	}
 	c.write(w, "  ")
 }
@@ -179,9 +209,15 @@ func some(names []string) string {
 
 func (p *Paper) footnotes(w io.Writer) {
 	fmt.Fprintln(w)
+	slowdown, evictions := "(wait + run) / run", ""
+	if p.Preemption != nil {
+		slowdown = "the time from submission to end, divided by the run time"
+		evictions = "HOURS LOST are those of runs that were repeated after an eviction, PART LOST is their part of all hours used. " +
+			"WAIT AFTER is the mean time that evicted jobs waited after their evictions, TOTAL WAIT the mean of all waits of all jobs. "
+	}
 	for _, text := range []string{
 		"Waits are in virtual time and cover released jobs only; 90 % of the jobs waited at most P90. " +
-			"SLOWDOWN is the mean of (wait + run) / run, at least 1; runs below 10 s count as 10 s. " +
+			"SLOWDOWN is the mean of " + slowdown + ", at least 1; runs below 10 s count as 10 s. " + evictions +
 			"SHORTFALL OF MIN is the unused part of the min of quotas while jobs of these quotas waited that fit in it. " +
 			"Jain's index is 1 if the mean slowdowns of all tenants are equal.",
 		"Not simulated: nodes (fragmentation and placement); the time that schedulers, operators and image pulls take; " +

@@ -35,8 +35,11 @@ func (m *measured) use(root tree.Node) []Use {
 		var whole, early area
 		for i := range m.jobs {
 			j := &m.jobs[i]
-			whole.add(j.of(name), int64(j.End-j.Start))
-			early.add(j.of(name), int64(min(j.End, m.last)-j.Start))
+			amount := j.of(name)
+			j.eachRun(func(from, to time.Duration) {
+				whole.add(amount, int64(to-from))
+				early.add(amount, int64(min(to, m.last)-from))
+			})
 		}
 		uses = append(uses, Use{Resource: name, Max: resources.Format(name, limit), Hours: whole.hours() / one(name),
 			Part: part(whole, limit, m.end-m.first), PartEarly: part(early, limit, m.last-m.first)})
@@ -121,12 +124,16 @@ func (m *measured) series(root tree.Node) Series {
 			continue
 		}
 		use := s.Use[j.Namespace]
-		m.cover(interval, j.Start, j.End, func(k int, part float64, _ time.Duration) {
-			use[k] += part * float64(j.amount) / unit
+		j.eachRun(func(from, to time.Duration) {
+			m.cover(interval, from, to, func(k int, part float64, _ time.Duration) {
+				use[k] += part * float64(j.amount) / unit
+			})
 		})
-		m.cover(interval, j.Submitted, j.Start, func(k int, part float64, end time.Duration) {
-			s.Waiting[k] += part
-			s.Longest[k] = max(s.Longest[k], Seconds(end-j.Submitted))
+		j.eachWait(func(from, to time.Duration) {
+			m.cover(interval, from, to, func(k int, part float64, end time.Duration) {
+				s.Waiting[k] += part
+				s.Longest[k] = max(s.Longest[k], Seconds(end-from))
+			})
 		})
 	}
 	return s

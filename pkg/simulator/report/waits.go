@@ -45,7 +45,7 @@ func (m *measured) group(name string, jobs []*job, at []Seconds) Group {
 		waits = append(waits, j.wait)
 		total.add(int64(j.wait), 1)
 		slowdowns.add(j.slowdown, 1)
-		used.add(j.amount, int64(j.Runs))
+		used.add(j.amount, int64(j.Runs+j.Lost))
 	}
 	slices.Sort(waits)
 	g.Mean = Seconds(total.over(len(waits)))
@@ -55,6 +55,9 @@ func (m *measured) group(name string, jobs []*job, at []Seconds) Group {
 	}
 	g.Hours = used.hours() / one(m.resource)
 	g.Distribution = distribution(waits, at)
+	if m.evicting {
+		g.Evictions = m.evictions(jobs)
+	}
 	return g
 }
 
