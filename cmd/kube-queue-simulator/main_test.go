@@ -76,6 +76,10 @@ func TestACommandLineThatIsWrongIsRefusedWithWhatIsRight(t *testing.T) {
 		{"a capacity twice", []string{"--trace", sample, "--capacity", "cpu=1,cpu=2"}, []string{"--capacity: cpu is given twice"}},
 		{"a capacity nobody requests", []string{"--trace", sample, "--capacity", "nvidia.com/gpu=1,cpu=1"}, []string{"--capacity: no job of the trace requests cpu", "nvidia.com/gpu"}},
 		{"a resource nobody requests", []string{"--trace", sample, capacity, "--resource", "cpu"}, []string{"--resource: no job of the trace requests cpu"}},
+		{"unknown victims", []string{"--trace", sample, capacity, "--reclaim", "--victims", "end"}, []string{`--victims: unknown value "end"`, "restart, resume"}},
+		{"a negative minimum run time", []string{"--trace", sample, capacity, "--reclaim", "--min-run-time=-1s"}, []string{"--min-run-time must not be negative"}},
+		{"a negative time to stop", []string{"--trace", sample, capacity, "--reclaim", "--stops-in=-1s"}, []string{"--stops-in must not be negative"}},
+		{"victims without evictions", []string{"--trace", sample, capacity, "--victims=resume"}, []string{"--victims has no effect", "--reclaim or --preempt-within-queue"}},
 		{"no GPU resource", []string{"--trace", sample, capacity, "--gpu-resource", ""}, []string{"--gpu-resource must not be empty"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -117,7 +121,7 @@ func TestHelpAndVersionAndCompletion(t *testing.T) {
 		script, _ := run(t, exitClean, "completion", shell)
 		says(t, shell, script, name)
 	}
-	for flag, want := range map[string]string{"--policy": "Priority", "--output": "json", "--quotas": "hard", "--tenant": "queue", "--trace-format": "swf", "--progress": "always"} {
+	for flag, want := range map[string]string{"--policy": "Priority", "--output": "json", "--quotas": "hard", "--tenant": "queue", "--trace-format": "swf", "--progress": "always", "--victims": "resume"} {
 		values, _ := run(t, exitClean, "__complete", flag, "")
 		says(t, flag, values, want)
 	}

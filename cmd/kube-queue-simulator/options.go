@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -12,6 +13,7 @@ import (
 
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/simulator"
 	"kube-queue.dev/kube-queue/pkg/simulator/quotatree"
 	"kube-queue.dev/kube-queue/pkg/simulator/trace"
 )
@@ -34,12 +36,17 @@ type options struct {
 	policies                                []string
 	pauseBorrowing                          bool
 	oversellRate                            string
+	reclaim, preemptWithinQueue             bool
+	minRunTime, stopsIn                     time.Duration
+	victims                                 string
 	output, plot, resource, progress        string
 
 	// The parsed values of the settings above.
 	limits   map[string]resource.Quantity
 	oversell resources.Rate
 	replay   []queue.Policy
+	// isSet reports whether a flag was set.
+	isSet func(flag string) bool
 }
 
 // choice is a flag that accepts a fixed set of values.
@@ -49,6 +56,23 @@ type choice struct {
 	known []string
 }
 
+// Flags that are referenced in more than one place.
+const (
+	flagReclaim    = "reclaim"
+	flagPreempt    = "preempt-within-queue"
+	flagMinRunTime = "min-run-time"
+	flagVictims    = "victims"
+	flagStopsIn    = "stops-in"
+)
+
+// reclaimDefault and minRunTimeDefault are the defaults of kube-queue-controller.
+const (
+	reclaimDefault    = false
+	minRunTimeDefault = 30 * time.Second
+)
+
+var allVictims = []simulator.Victims{simulator.Restart, simulator.Resume}
+
 var policies = []queue.Policy{queue.RoundRobin, queue.Block, queue.Priority}
 
 func (o *options) choices() []choice {
@@ -56,6 +80,7 @@ func (o *options) choices() []choice {
 		{"trace-format", &o.traceFormat, []string{string(trace.CSV), string(trace.SWF)}},
 		{"tenant", &o.tenant, texts(trace.Fields)},
 		{"quotas", &o.quotas, texts(quotatree.Kinds)},
+		{flagVictims, &o.victims, texts(allVictims)},
 		{"output", &o.output, []string{outputTable, outputCSV, outputJSON}},
 		{"progress", &o.progress, []string{progressAuto, progressAlways, progressNever}},
 	}
@@ -71,6 +96,7 @@ func texts[T ~string](values []T) []string {
 
 // addFlags adds the flags. The word in backquotes is the placeholder in the help.
 func (o *options) addFlags(fs *pflag.FlagSet) {
+	o.isSet = fs.Changed
 	fs.StringVar(&o.trace, "trace", "", "`FILE` with the trace to replay: CSV or Standard Workload Format, optionally compressed with gzip; - for the standard input.")
 	fs.StringVar(&o.traceFormat, "trace-format", "", "`FORMAT` of the trace: csv or swf. Unset: derived from the file name, csv if the name has neither extension.")
 	fs.StringVar(&o.gpuResource, "gpu-resource", "nvidia.com/gpu", "`RESOURCE` that the column num_gpus counts.")
@@ -82,6 +108,11 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.policies, "policy", []string{string(queue.RoundRobin)}, "`POLICY,...` of the queues: RoundRobin, Block, Priority. The trace is replayed once per policy.")
 	fs.BoolVar(&o.pauseBorrowing, "pause-borrowing", false, "Pause borrowing of a resource while a job waits for its guaranteed quota; same as the flag of kube-queue-controller.")
 	fs.StringVar(&o.oversellRate, "oversell-rate", "1.0", "`DECIMAL` by which every max is multiplied; same as the flag of kube-queue-controller.")
+	fs.BoolVar(&o.reclaim, flagReclaim, reclaimDefault, "Evict jobs that use more than the min of their quota for jobs that are within the min of theirs; same as the flag of kube-queue-controller.")
+	fs.BoolVar(&o.preemptWithinQueue, flagPreempt, false, "Evict jobs for jobs of a greater priority in the same queue; same as withinQueue: LowerPriority in each Queue.")
+	fs.DurationVar(&o.minRunTime, flagMinRunTime, minRunTimeDefault, "How long after its release no job is evicted; same as minRunTime in each Queue.")
+	fs.StringVar(&o.victims, flagVictims, string(simulator.Restart), "`WHAT` evicted jobs do when they are released again. restart: start again from zero; resume: go on where they stopped.")
+	fs.DurationVar(&o.stopsIn, flagStopsIn, 0, "How long evicted jobs go on, and use their quota, until they have stopped.")
 	fs.StringVarP(&o.output, "output", "o", outputTable, "Output `FORMAT`: table, csv (one row per policy and group of jobs) or json (all results).")
 	fs.StringVar(&o.plot, "plot", "", "`FILE` for a plot (SVG) of the used quota and the waiting jobs over time, and of the distribution of waiting times.")
 	fs.StringVar(&o.resource, "resource", "", "`RESOURCE` by which jobs are grouped by size and whose use is plotted. Unset: the first resource of the trace that the root of the tree limits.")
@@ -95,7 +126,7 @@ func (o *options) addCompletion(cmd *cobra.Command) {
 		_ = cmd.RegisterFlagCompletionFunc(c.flag, cobra.FixedCompletions(c.known, cobra.ShellCompDirectiveNoFileComp))
 	}
 	_ = cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(texts(policies), cobra.ShellCompDirectiveNoFileComp))
-	for _, flag := range []string{"capacity", "gpu-resource", "oversell-rate", "resource"} {
+	for _, flag := range []string{"capacity", "gpu-resource", "oversell-rate", flagMinRunTime, flagStopsIn, "resource"} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
 	}
 	_ = cmd.MarkFlagFilename("plot", "svg")
@@ -121,6 +152,9 @@ func (o *options) complete() error {
 	case o.gpuResource == "":
 		return errors.New("--gpu-resource must not be empty; set it, for example to nvidia.com/gpu")
 	}
+	if err := o.checkEvictions(); err != nil {
+		return err
+	}
 	var err error
 	if o.oversell, err = resources.ParseRate(o.oversellRate); err != nil {
 		return fmt.Errorf("--oversell-rate: %w", err)
@@ -132,6 +166,22 @@ func (o *options) complete() error {
 		if o.limits, err = parseCapacity(o.capacity); err != nil {
 			return fmt.Errorf("--capacity: %w", err)
 		}
+	}
+	return nil
+}
+
+// checkEvictions checks the flags about evictions.
+func (o *options) checkEvictions() error {
+	for _, flag := range []string{flagMinRunTime, flagVictims, flagStopsIn} {
+		if o.isSet(flag) && !o.reclaim && !o.preemptWithinQueue {
+			return fmt.Errorf("--%s has no effect, because no job is evicted; set --%s or --%s, or remove it", flag, flagReclaim, flagPreempt)
+		}
+	}
+	switch {
+	case o.minRunTime < 0:
+		return fmt.Errorf("--%s must not be negative", flagMinRunTime)
+	case o.stopsIn < 0:
+		return fmt.Errorf("--%s must not be negative", flagStopsIn)
 	}
 	return nil
 }

@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
+	"kube-queue.dev/kube-queue/pkg/backoff"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
@@ -21,6 +23,10 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator/report"
 	"kube-queue.dev/kube-queue/pkg/simulator/trace"
 )
+
+// requeues is how long evicted jobs wait until they are queued again. It is that of
+// kube-queue-controller.
+var requeues = backoff.Policy{Free: 3, Initial: 10 * time.Second, Max: 5 * time.Minute, Quiet: 10 * time.Minute}
 
 func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 	progress := o.newProgress(stderr)
@@ -64,8 +70,10 @@ func (o *options) replayAll(ctx context.Context, paper *report.Paper, played *tr
 	context.AfterFunc(ctx, stop)
 	for i, policy := range o.replay {
 		scenario := simulator.Scenario{Jobs: played.Jobs, Tree: root,
-			Options:  tree.Options{Oversell: o.oversell, PauseBorrowing: o.pauseBorrowing},
-			Core:     scheduler.Options{Policy: policy},
+			Options:    tree.Options{Oversell: o.oversell, PauseBorrowing: o.pauseBorrowing, Reclaim: o.reclaim},
+			Core:       scheduler.Options{Policy: policy, MinRunTime: o.minRunTime, Requeues: requeues},
+			Preemption: scheduler.Preemption{WithinQueue: o.preemptWithinQueue},
+			Victims:    simulator.Victims(o.victims), StopsIn: o.stopsIn,
 			Progress: progress.of(fmt.Sprintf("%s (%d of %d)", policy, i+1, len(o.replay)))}
 		result, err := simulator.Run(ctx, scenario)
 		progress.clear()
@@ -75,6 +83,7 @@ func (o *options) replayAll(ctx context.Context, paper *report.Paper, played *tr
 		if err != nil {
 			return err
 		}
+		paper.Preemption = report.PreemptionOf(&scenario)
 		paper.Reports = append(paper.Reports, report.Of(&scenario, result, report.Options{Name: string(policy), Resource: resource}))
 	}
 	return nil

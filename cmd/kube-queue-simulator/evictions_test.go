@@ -1,0 +1,70 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	controller "kube-queue.dev/kube-queue/cmd/kube-queue-controller/options"
+	"kube-queue.dev/kube-queue/pkg/simulator/report"
+)
+
+// evictions are the settings in force and the result of a run with the arguments.
+func evictions(t *testing.T, args ...string) (*report.Preemption, *report.Evictions) {
+	t.Helper()
+	out, _ := run(t, exitClean, append([]string{"-o", "json"}, args...)...)
+	var got struct {
+		// The times are numbers of seconds, which only the other direction knows.
+		Preemption *struct{ Reclaim, WithinQueue bool }
+		Policies   []struct {
+			All struct {
+				Evictions *struct {
+					Count, Reclaimed, Preempted int
+					LostResourceHours           float64
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	e := got.Policies[0].All.Evictions
+	if got.Preemption == nil || e == nil {
+		if got.Preemption != nil || e != nil {
+			t.Errorf("%v: settings %v, evictions %v", args, got.Preemption, e)
+		}
+		return nil, nil
+	}
+	return &report.Preemption{Reclaim: got.Preemption.Reclaim, WithinQueue: got.Preemption.WithinQueue},
+		&report.Evictions{Count: e.Count, Reclaimed: e.Reclaimed, Preempted: e.Preempted, Lost: e.LostResourceHours}
+}
+
+func TestTheFlagsAboutEvictionsReachTheRun(t *testing.T) {
+	plain := []string{"--trace", sample, capacity}
+	if settings, _ := evictions(t, plain...); settings != nil {
+		t.Errorf("jobs are evicted without a flag: %+v", settings)
+	}
+	settings, restart := evictions(t, append(plain, "--reclaim")...)
+	if settings == nil || !settings.Reclaim || settings.WithinQueue || restart.Reclaimed == 0 || restart.Lost == 0 {
+		t.Fatalf("--reclaim: settings %+v, evictions %+v", settings, restart)
+	}
+	if _, resume := evictions(t, append(plain, "--reclaim", "--victims=resume")...); resume.Count == 0 || resume.Lost != 0 {
+		t.Errorf("--victims=resume: %+v", resume)
+	}
+	if _, late := evictions(t, append(plain, "--reclaim", "--min-run-time=10h")...); late.Count >= restart.Count {
+		t.Errorf("--min-run-time changes nothing: %+v", late)
+	}
+	if _, slow := evictions(t, append(plain, "--reclaim", "--stops-in=10m")...); *slow == *restart {
+		t.Error("--stops-in changes nothing")
+	}
+	queue := []string{"--trace", file(t, "jobs.csv", "timestamp,duration,num_gpus,namespace,priority\n0,1000,8,a,0\n500,100,8,a,1\n"), "--capacity=nvidia.com/gpu=8"}
+	settings, within := evictions(t, append(queue, "--preempt-within-queue")...)
+	if settings == nil || settings.Reclaim || !settings.WithinQueue || within.Preempted != 1 || within.Reclaimed != 0 {
+		t.Errorf("--preempt-within-queue: settings %+v, evictions %+v", settings, within)
+	}
+}
+
+func TestReclaimIsOnWhereItIsInTheController(t *testing.T) {
+	if on := controller.New().Reclaim; on != reclaimDefault {
+		t.Errorf("the default of --reclaim is %t, but that of kube-queue-controller is %t", reclaimDefault, on)
+	}
+}
