@@ -22,6 +22,9 @@ const (
 	// failuresPerRetry is how many attempts to make room may fail in a queue within claimRetry. Each takes
 	// time proportional to the number of units that hold quota.
 	failuresPerRetry = 16
+	// maxPatience is how long a unit waits for victims that have not run for their MinRunTime yet, from its first
+	// attempt. After that, others are evicted that would be evicted after them, and that often have run for long.
+	maxPatience = time.Minute
 	// maxFailing is how many units of a queue are tried again after a failed attempt. They are those that were
 	// tried first. The others are tried again when they could fit.
 	maxFailing = 64
@@ -79,9 +82,12 @@ type claim struct {
 	// if it is idle. wait is how long the last failure makes it wait.
 	retryAt, notBefore instant
 	wait               time.Duration
-	changes            uint64
-	idle               bool
-	place              int
+	// patientUntil is until when the unit waits for victims that have not run for their MinRunTime yet; 0 if it
+	// has not waited for any.
+	patientUntil instant
+	changes      uint64
+	idle         bool
+	place        int
 }
 
 func newClaims(opts Options) claims {
@@ -353,9 +359,9 @@ func (c *claim) refusal() *quota.Refusal {
 // fail records that an attempt of the unit to make room failed. If it may succeed at some time without any
 // change, that is at; otherwise at is 0.
 func (s *Scheduler) fail(u *unit, at instant, now time.Time) {
-	wait := time.Duration(0)
+	wait, patientUntil := time.Duration(0), instant(0)
 	if u.claim != nil {
-		wait = u.claim.wait
+		wait, patientUntil = u.claim.wait, u.claim.patientUntil
 	}
 	s.dropFailure(u)
 	if u.queue.failing >= maxFailing {
@@ -363,7 +369,8 @@ func (s *Scheduler) fail(u *unit, at instant, now time.Time) {
 	}
 	u.queue.failing++
 	wait = min(max(2*wait, claimRetry), maxClaimRetry)
-	c := &claim{unit: u, queue: u.queue, notBefore: instantOf(now).plus(wait), wait: wait, changes: s.changes}
+	c := &claim{unit: u, queue: u.queue, notBefore: instantOf(now).plus(wait), wait: wait,
+		patientUntil: patientUntil, changes: s.changes}
 	u.claim = c
 	if at == 0 {
 		c.idle = true

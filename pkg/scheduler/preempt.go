@@ -69,20 +69,29 @@ func (s *Scheduler) makeRoom(l *queueState, u *unit, refusal *quota.Refusal, now
 	if l.set.Preemption.WithinQueue {
 		due.Preempts = func(c *preemption.Candidate) bool { return c.Priority < u.item.Priority }
 	}
+	patientUntil := u.patientUntil(now)
 	var victims []preemption.Victim
 	fits, later := false, instant(0)
 	s.exempt(l, &u.item, func() {
 		s.planner.AsPlanned(func() {
 			if fits = l.Group.Fits(u.Demand) == nil; !fits {
 				var candidates []*preemption.Candidate
-				candidates, later = s.candidates(l, u, now)
+				candidates, later = s.candidates(l, u, patientUntil, now)
 				victims = preemption.Choose(s.planner, due, candidates)
 			}
 		})
 	})
-	if !fits && len(victims) == 0 {
+	protectedUntil := s.protectedUntil(victims)
+	isTooEarly := protectedUntil > instantOf(now)
+	if isTooEarly {
+		later = protectedUntil
+	}
+	if !fits && (len(victims) == 0 || isTooEarly) {
 		l.failed(now)
 		s.fail(u, later, now)
+		if isTooEarly && u.claim != nil {
+			u.claim.patientUntil = patientUntil
+		}
 		s.refuse(l, u.item.Shape(), refusal, now)
 		return
 	}
@@ -96,9 +105,30 @@ func (s *Scheduler) makeRoom(l *queueState, u *unit, refusal *quota.Refusal, now
 	}
 }
 
-// candidates returns the units that may be evicted, as planned, for one that waits, and when further units may
-// be that are still protected now; 0 if there are none.
-func (s *Scheduler) candidates(l *queueState, u *unit, now time.Time) (found []*preemption.Candidate, later instant) {
+// patientUntil returns until when the unit waits for victims that have not run for their MinRunTime yet.
+func (u *unit) patientUntil(now time.Time) instant {
+	if u.claim != nil && u.claim.patientUntil != 0 {
+		return u.claim.patientUntil
+	}
+	return instantOf(now).plus(maxPatience)
+}
+
+// protectedUntil returns when the last of the victims has run for its MinRunTime; 0 if there are none.
+func (s *Scheduler) protectedUntil(victims []preemption.Victim) (until instant) {
+	for _, v := range victims {
+		until = max(until, s.units[v.Key].protectedUntil(s))
+	}
+	return until
+}
+
+// protectedUntil returns when the unit has run for its MinRunTime.
+func (u *unit) protectedUntil(s *Scheduler) instant {
+	return u.dequeuedAt.plus(s.minRunTimeOf(u.countedIn))
+}
+
+// candidates returns the units that may be evicted, as planned, for one that waits until patientUntil for those
+// that have not run for their MinRunTime yet, and when further units may be evicted; 0 if there are none.
+func (s *Scheduler) candidates(l *queueState, u *unit, patientUntil instant, now time.Time) (found []*preemption.Candidate, later instant) {
 	lacking := s.lacking(l, u.Demand)
 	for _, from := range s.order {
 		switch {
@@ -116,7 +146,7 @@ func (s *Scheduler) candidates(l *queueState, u *unit, now time.Time) (found []*
 			if from == l && l.priorityOf(h) >= u.item.Priority || !h.mayBeEvicted() {
 				continue
 			}
-			if at := h.dequeuedAt.plus(s.minRunTimeOf(from)); at > instantOf(now) {
+			if at := h.protectedUntil(s); at > max(patientUntil, instantOf(now)) {
 				later = earliest(later, at)
 				continue
 			}

@@ -261,6 +261,61 @@ func TestAUnitIsNotEvictedBeforeItsMinimumRunTimeIsOver(t *testing.T) {
 	expectEvicted(t, w, "a/one")
 }
 
+// A unit that has run for long would lose more work than the one that started last, which is protected only for
+// seconds.
+func TestAUnitWaitsForTheVictimThatStartedLast(t *testing.T) {
+	for _, c := range []struct {
+		name               string
+		minRunTime         time.Duration
+		evictsAt           time.Duration
+		victim, notEvicted string
+	}{
+		{"as long as it is protected", 30 * time.Second, 30 * time.Second, "a/new", "a/old"},
+		{"but not for long", time.Hour, 0, "a/old", "a/new"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := reclaiming(t, lenders())
+			w.configure(scheduler.QueueChanged{Queue: "root-a", Preemption: scheduler.Preemption{MinRunTime: scheduler.Period{Set: true, Value: c.minRunTime}}})
+			w.submit("a/old", cpu("10"))
+			w.after(2 * time.Hour)
+			w.submit("a/new", cpu("10"))
+			w.settle()
+			w.submit("b/one", cpu("5"))
+			if c.evictsAt > 0 {
+				w.after(c.evictsAt - time.Second)
+				expectEvicted(t, w)
+			}
+			w.after(time.Second)
+			expectEvicted(t, w, c.victim)
+		})
+	}
+}
+
+// Small units pass a large one and end before it could evict them. It does not wait for each of them.
+func TestAUnitDoesNotWaitAgainAndAgainForVictimsThatStartedLast(t *testing.T) {
+	w := preempting(t, owning("team", gpu("4"), gpu("4")), "team")
+	w.configure(scheduler.QueueChanged{Queue: "team", Preemption: scheduler.Preemption{WithinQueue: true,
+		MinRunTime: scheduler.Period{Set: true, Value: 30 * time.Second}}})
+	w.submitAll(gpu("1"), numbered("team", 3)...)
+	w.after(time.Hour)
+	w.submit("team/short0", gpu("1"))
+	w.settle()
+	w.submit("team/large", gpu("2"), priority(1000))
+	begun := w.now
+	for i := 1; len(w.allEvictions()) == 0; i++ {
+		w.submit(fmt.Sprintf("team/short%d", i), gpu("1"))
+		w.after(10 * time.Second)
+		w.finish(fmt.Sprintf("team/short%d", i-1))
+		w.settle()
+		if waited := w.now.Sub(begun); waited > 80*time.Second {
+			t.Fatalf("nobody is evicted after %v", waited)
+		}
+	}
+	if waited := w.now.Sub(begun); waited < 30*time.Second {
+		t.Fatalf("units are evicted after %v, although those that started last could be soon", waited)
+	}
+}
+
 func TestAnotherUnitIsEvictedWhenOneDoesNotStop(t *testing.T) {
 	w := reclaiming(t, lenders())
 	w.submitAll(cpu("5"), numbered("a", 4)...)
