@@ -7,8 +7,9 @@
 // nevertheless, for its namespace.
 //
 // Invariants. What a holder requests is the exact sum of the requests of the pods that count for it.
-// An object is forgotten when it does not exist, is no holder, and nothing belongs to it. The order
-// in which objects are seen does not matter.
+// An object is forgotten when it does not exist, is no holder, and nothing belongs to it. If something
+// ever belonged to it, it is known until its holder is dropped: a driver may be deleted while it creates
+// pods. The order in which objects are seen does not matter.
 //
 // Sums are exact and cannot overflow; a Vector contains at most the greatest int64. A Ledger is not
 // safe for concurrent use.
@@ -78,7 +79,7 @@ func (l *Ledger) Object(name, id, owner string) {
 }
 
 // Gone processes that a pod or another object was deleted. Its owner remains known while something
-// belongs to it.
+// belongs to it, and while it has a holder if something ever did.
 func (l *Ledger) Gone(name, id string) {
 	n := l.namespaces[name]
 	if n == nil || n.objects[id] == nil {
@@ -136,6 +137,7 @@ func (l *Ledger) Drop(h Holder) {
 	o := n.objects[h.UID]
 	o.holds = false
 	n.recount(o, 0)
+	n.sweep(o, 0)
 	n.drop(o)
 }
 

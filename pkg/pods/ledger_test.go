@@ -19,6 +19,8 @@ type world struct {
 type thing struct {
 	seen  bool
 	owner string
+	// owns is whether something ever belonged to it.
+	owns bool
 	pod   *Pod
 }
 
@@ -39,16 +41,17 @@ func (w *world) holderOf(id string) string {
 	return ""
 }
 
-// forget drops what does not exist, holds nothing and has nothing below it.
+// forget drops what does not exist, holds nothing and has nothing below it. What had something below it is
+// known as long as it has a holder.
 func (w *world) forget() {
 	for again := true; again; {
 		again = false
 		for id, o := range w.objects {
 			hasParts := false
-			for other, part := range w.objects {
-				hasParts = hasParts || part.owner == id && other != id
+			for _, part := range w.objects {
+				hasParts = hasParts || part.owner == id
 			}
-			if !o.seen && !hasParts && !w.holders[id] {
+			if !o.seen && !hasParts && !w.holders[id] && !(o.owns && w.holderOf(id) != "") {
 				delete(w.objects, id)
 				again = true
 			}
@@ -103,16 +106,20 @@ func TestPropertyEachPodCountsForItsNearestHolder(t *testing.T) {
 				o := w.object(p.UID)
 				o.seen, o.owner, o.pod = true, p.Owner, &p
 				if p.Owner != "" {
-					w.object(p.Owner)
+					w.object(p.Owner).owns = true
 				}
 				l.Pod(p)
 			},
 			"an owner is seen": func(t *rapid.T) {
 				id, owner := ids.Draw(t, "id"), owners.Draw(t, "owner")
+				if owner == "" && w.objects[id] == nil {
+					l.Object(ns, id, owner) // nothing belongs to it, so it is not needed
+					return
+				}
 				o := w.object(id)
 				o.seen, o.owner = true, owner
 				if owner != "" {
-					w.object(owner)
+					w.object(owner).owns = true
 				}
 				l.Object(ns, id, owner)
 			},
@@ -191,6 +198,28 @@ func one(uid, owner string, stray bool) Pod {
 func (l *Ledger) of(holder string) int64 {
 	value, _ := l.Requested(Holder{ns, holder}).Get(1)
 	return value
+}
+
+// A Spark driver may be deleted while it creates executors.
+func TestAPodCountsForTheHolderOfItsDeletedOwner(t *testing.T) {
+	l := New()
+	l.Hold(Holder{ns, "app"})
+	l.Pod(one("driver", "app", false))
+	l.Pod(one("exec-1", "driver", false))
+	l.Gone(ns, "driver")
+	l.Gone(ns, "exec-1")
+	if n := l.Pods(Holder{ns, "app"}); n != 0 {
+		t.Fatalf("%d pods are left", n)
+	}
+	l.Pod(one("exec-2", "driver", false))
+	if l.of("app") != 1 {
+		t.Fatalf("the pods of the application request %d, want 1", l.of("app"))
+	}
+	l.Gone(ns, "exec-2")
+	l.Drop(Holder{ns, "app"})
+	if len(l.namespaces) != 0 {
+		t.Fatalf("still known: %v", l.namespaces[ns].objects)
+	}
 }
 
 func TestAPodThatLostItsControllerCountsForTheHolderWithItsLabel(t *testing.T) {

@@ -20,8 +20,8 @@ type object struct {
 	id    string
 	above *object
 	below map[*object]struct{}
-	// seen is whether the object itself is known to exist.
-	seen bool
+	// seen is whether the object itself is known to exist. owns is whether something ever belonged to it.
+	seen, owns bool
 	// holds is whether the object is a holder. sum is what its pods request; nil if it never was one.
 	holds bool
 	sum   *sum
@@ -65,10 +65,10 @@ func (n *namespace) attach(o *object, owner string) {
 	case o.above == nil && owner == "", o.above != nil && o.above.id == owner:
 		return
 	}
-	if before := o.above; before != nil {
+	before := o.above
+	if before != nil {
 		o.above = nil
 		delete(before.below, o)
-		n.drop(before)
 	}
 	if owner != "" {
 		o.above = n.object(owner)
@@ -76,8 +76,11 @@ func (n *namespace) attach(o *object, owner string) {
 			o.above.below = map[*object]struct{}{}
 		}
 		o.above.below[o] = struct{}{}
+		o.above.owns = true
 	}
 	n.recount(o, 0)
+	n.sweep(o, 0)
+	n.drop(before)
 }
 
 // recount assigns each pod at and below the object to its nearest holder.
@@ -121,7 +124,7 @@ func (n *namespace) add(holder *object, facts *podFacts, plus bool) {
 
 // drop removes an object, and then its owners, if nothing refers to them any more.
 func (n *namespace) drop(o *object) {
-	for o != nil && !o.seen && !o.holds && len(o.below) == 0 {
+	for o != nil && o.isForgotten() {
 		delete(n.objects, o.id)
 		above := o.above
 		if above != nil {
@@ -132,5 +135,22 @@ func (n *namespace) drop(o *object) {
 	}
 	if len(n.objects) == 0 {
 		delete(n.ledger.namespaces, n.name)
+	}
+}
+
+// isForgotten reports whether the object need not be known any more. An owner is known as long as its holder, because
+// it may have created pods just before it was deleted.
+func (o *object) isForgotten() bool {
+	return !o.seen && !o.holds && len(o.below) == 0 && !(o.owns && o.nearestHolder() != nil)
+}
+
+// sweep drops owners below an object that are deleted, and that may have lost their holder.
+func (n *namespace) sweep(o *object, depth int) {
+	if depth == maxDepth {
+		return
+	}
+	for below := range o.below {
+		n.sweep(below, depth+1)
+		n.drop(below)
 	}
 }
