@@ -143,7 +143,7 @@ func TestAProgramObeysItsFlagsThenItsEnvironmentThenItsFile(t *testing.T) {
 			controller, "KubeQueueControllerConfiguration",
 			map[string]any{"quotaBackend": "elasticquota", "policy": "Priority", "oversellRate": 1.5, "workers": 3},
 			[]string{"QueueGroupPlugin=ResourceQuota", "StrictPriority=true"}, []string{"--workers=5", "--quota-backend=elasticquota"},
-			map[string]any{"quotaBackend": "elasticquota", "policy": "Block", "oversellRate": "1.5", "workers": 5.0, "pauseBorrowing": false},
+			map[string]any{"quotaBackend": "elasticquota", "policy": "Block", "oversellRate": "1.5", "workers": 5.0, "pauseBorrowing": true},
 			map[string]any{"quotaBackend": "--quota-backend", "policy": "environment variable StrictPriority", "oversellRate": "FILE: oversellRate", "workers": "--workers"},
 			map[string]any{"quotaBackend": "elasticquota", "policy": "Block", "oversellRate": "1.5"},
 		},

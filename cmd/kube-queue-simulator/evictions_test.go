@@ -40,31 +40,32 @@ func evictions(t *testing.T, args ...string) (*report.Preemption, *report.Evicti
 
 func TestTheFlagsAboutEvictionsReachTheRun(t *testing.T) {
 	plain := []string{"--trace", sample, capacity}
-	if settings, _ := evictions(t, plain...); settings != nil {
-		t.Errorf("jobs are evicted without a flag: %+v", settings)
+	if settings, _ := evictions(t, append(plain, "--reclaim=false")...); settings != nil {
+		t.Errorf("jobs are evicted with --reclaim=false: %+v", settings)
 	}
-	settings, restart := evictions(t, append(plain, "--reclaim")...)
+	settings, restart := evictions(t, plain...)
 	if settings == nil || !settings.Reclaim || settings.WithinQueue || restart.Reclaimed == 0 || restart.Lost == 0 {
-		t.Fatalf("--reclaim: settings %+v, evictions %+v", settings, restart)
+		t.Fatalf("settings %+v, evictions %+v", settings, restart)
 	}
-	if _, resume := evictions(t, append(plain, "--reclaim", "--victims=resume")...); resume.Count == 0 || resume.Lost != 0 {
+	if _, resume := evictions(t, append(plain, "--victims=resume")...); resume.Count == 0 || resume.Lost != 0 {
 		t.Errorf("--victims=resume: %+v", resume)
 	}
-	if _, late := evictions(t, append(plain, "--reclaim", "--min-run-time=10h")...); late.Count >= restart.Count {
+	if _, late := evictions(t, append(plain, "--min-run-time=10h")...); late.Count >= restart.Count {
 		t.Errorf("--min-run-time changes nothing: %+v", late)
 	}
-	if _, slow := evictions(t, append(plain, "--reclaim", "--stops-in=10m")...); *slow == *restart {
+	if _, slow := evictions(t, append(plain, "--stops-in=10m")...); *slow == *restart {
 		t.Error("--stops-in changes nothing")
 	}
 	queue := []string{"--trace", file(t, "jobs.csv", "timestamp,duration,num_gpus,namespace,priority\n0,1000,8,a,0\n500,100,8,a,1\n"), "--capacity=nvidia.com/gpu=8"}
-	settings, within := evictions(t, append(queue, "--preempt-within-queue")...)
+	settings, within := evictions(t, append(queue, "--reclaim=false", "--preempt-within-queue")...)
 	if settings == nil || settings.Reclaim || !settings.WithinQueue || within.Preempted != 1 || within.Reclaimed != 0 {
 		t.Errorf("--preempt-within-queue: settings %+v, evictions %+v", settings, within)
 	}
 }
 
 func TestReclaimIsOnWhereItIsInTheController(t *testing.T) {
-	if on := controller.New().Reclaim; on != reclaimDefault {
-		t.Errorf("the default of --reclaim is %t, but that of kube-queue-controller is %t", reclaimDefault, on)
+	if o := controller.New(); o.Reclaim != reclaimDefault || o.PauseBorrowing != pauseDefault {
+		t.Errorf("the defaults of --reclaim and --pause-borrowing are %t and %t, but those of kube-queue-controller are %t and %t",
+			reclaimDefault, pauseDefault, o.Reclaim, o.PauseBorrowing)
 	}
 }

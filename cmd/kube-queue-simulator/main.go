@@ -124,8 +124,8 @@ const examples = `  # How long would jobs wait with 600 GPUs, each tenant guaran
   kube-queue-simulator --trace jobs.csv --tree tree.yaml
   kubectl apply -f tree.yaml
 
-  # What does it cost to give tenants their min back at once, if jobs save checkpoints and stop in 30 s?
-  kube-queue-simulator --trace jobs.csv --tree tree.yaml --reclaim --victims resume --stops-in 30s
+  # Jobs save checkpoints, and need 30 s to stop when they are evicted
+  kube-queue-simulator --trace jobs.csv --tree tree.yaml --victims resume --stops-in 30s
 
   # Try the tree of the cluster
   kubectl -n kube-system get elasticquotatree -o yaml | kube-queue-simulator --trace jobs.csv --tree -

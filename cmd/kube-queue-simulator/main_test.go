@@ -76,10 +76,10 @@ func TestACommandLineThatIsWrongIsRefusedWithWhatIsRight(t *testing.T) {
 		{"a capacity twice", []string{"--trace", sample, "--capacity", "cpu=1,cpu=2"}, []string{"--capacity: cpu is given twice"}},
 		{"a capacity nobody requests", []string{"--trace", sample, "--capacity", "nvidia.com/gpu=1,cpu=1"}, []string{"--capacity: no job of the trace requests cpu", "nvidia.com/gpu"}},
 		{"a resource nobody requests", []string{"--trace", sample, capacity, "--resource", "cpu"}, []string{"--resource: no job of the trace requests cpu"}},
-		{"unknown victims", []string{"--trace", sample, capacity, "--reclaim", "--victims", "end"}, []string{`--victims: unknown value "end"`, "restart, resume"}},
-		{"a negative minimum run time", []string{"--trace", sample, capacity, "--reclaim", "--min-run-time=-1s"}, []string{"--min-run-time must not be negative"}},
-		{"a negative time to stop", []string{"--trace", sample, capacity, "--reclaim", "--stops-in=-1s"}, []string{"--stops-in must not be negative"}},
-		{"victims without evictions", []string{"--trace", sample, capacity, "--victims=resume"}, []string{"--victims has no effect", "--reclaim or --preempt-within-queue"}},
+		{"unknown victims", []string{"--trace", sample, capacity, "--victims", "end"}, []string{`--victims: unknown value "end"`, "restart, resume"}},
+		{"a negative minimum run time", []string{"--trace", sample, capacity, "--min-run-time=-1s"}, []string{"--min-run-time must not be negative"}},
+		{"a negative time to stop", []string{"--trace", sample, capacity, "--stops-in=-1s"}, []string{"--stops-in must not be negative"}},
+		{"victims without evictions", []string{"--trace", sample, capacity, "--reclaim=false", "--victims=resume"}, []string{"--victims has no effect", "--reclaim or --preempt-within-queue"}},
 		{"no GPU resource", []string{"--trace", sample, capacity, "--gpu-resource", ""}, []string{"--gpu-resource must not be empty"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestEveryOptionReachesTheRun(t *testing.T) {
 	if other := mean(capacity, "--policy=Block"); other == plain {
 		t.Error("--policy changes nothing")
 	}
-	if other := mean(capacity, "--pause-borrowing"); other == plain {
+	if mean(capacity, "--reclaim=false") == mean(capacity, "--reclaim=false", "--pause-borrowing=false") {
 		t.Error("--pause-borrowing changes nothing")
 	}
 	if other := mean(capacity, "--quotas=single"); other == plain {

@@ -65,9 +65,10 @@ const (
 	flagStopsIn    = "stops-in"
 )
 
-// reclaimDefault and minRunTimeDefault are the defaults of kube-queue-controller.
+// These are the defaults of kube-queue-controller.
 const (
-	reclaimDefault    = false
+	reclaimDefault    = true
+	pauseDefault      = true
 	minRunTimeDefault = 30 * time.Second
 )
 
@@ -106,7 +107,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.quotas, "quotas", string(quotatree.Elastic), "`KIND` of tree to propose for --capacity. single: one quota for all tenants; elastic: one quota per tenant, with a min in proportion to the resource-hours of its jobs and the complete capacity as its max; hard: the same with max = min.")
 	fs.BoolVar(&o.printTree, "print-tree", false, "Print the manifest of the tree and exit without replaying the trace.")
 	fs.StringSliceVar(&o.policies, "policy", []string{string(queue.RoundRobin)}, "`POLICY,...` of the queues: RoundRobin, Block, Priority. The trace is replayed once per policy.")
-	fs.BoolVar(&o.pauseBorrowing, "pause-borrowing", false, "Pause borrowing of a resource while a job waits for its guaranteed quota; same as the flag of kube-queue-controller.")
+	fs.BoolVar(&o.pauseBorrowing, "pause-borrowing", pauseDefault, "Without reclaim: pause borrowing of a resource while a job waits for its guaranteed quota; same as the flag of kube-queue-controller.")
 	fs.StringVar(&o.oversellRate, "oversell-rate", "1.0", "`DECIMAL` by which every max is multiplied; same as the flag of kube-queue-controller.")
 	fs.BoolVar(&o.reclaim, flagReclaim, reclaimDefault, "Evict jobs that use more than the min of their quota for jobs that are within the min of theirs; same as the flag of kube-queue-controller.")
 	fs.BoolVar(&o.preemptWithinQueue, flagPreempt, false, "Evict jobs for jobs of a greater priority in the same queue; same as withinQueue: LowerPriority in each Queue.")

@@ -141,7 +141,7 @@ func (o *options) traceFacts(t *trace.Trace) report.Trace {
 }
 
 func (o *options) treeFacts(source string, root tree.Node) report.Tree {
-	facts := report.Tree{Source: source, Proposed: o.tree == "", Max: []string{}, PauseBorrowing: o.pauseBorrowing, OversellRate: o.oversell.String()}
+	facts := report.Tree{Source: source, Proposed: o.tree == "", Max: []string{}, PauseBorrowing: o.pauseBorrowing && !o.reclaim, OversellRate: o.oversell.String()}
 	for _, name := range slices.Sorted(maps.Keys(root.Max)) {
 		if value, err := resources.LimitValue(name, root.Max[name]); err == nil {
 			facts.Max = append(facts.Max, name+" "+resources.Format(name, value))

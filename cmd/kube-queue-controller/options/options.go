@@ -57,6 +57,7 @@ type Options struct {
 func New() *Options {
 	return &Options{
 		Workers: 32, Backoff: queue.DefaultBackoff(), Policy: queue.RoundRobin, backend: backends()[0],
+		Reclaim: true, PauseBorrowing: true,
 		oversellRate: "1.0", policyName: string(queue.RoundRobin), backendName: backends()[0].name,
 	}
 }
@@ -101,7 +102,7 @@ func (o *Options) addQuotaFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.Reclaim, flagReclaim, o.Reclaim,
 		"Evict jobs that use more than the min of their quota for jobs that are within the min of theirs. Where nobody can be evicted, borrowing is paused.")
 	fs.BoolVar(&o.PauseBorrowing, flagPauseBorrowing, o.PauseBorrowing,
-		"Pause borrowing of a resource while a unit waits for its guaranteed quota because other quotas have borrowed it. For clusters without reclaim.")
+		"Without reclaim: pause borrowing of a resource while a unit waits for its guaranteed quota because other quotas have borrowed it.")
 	fs.BoolVar(&o.CountUnqueuedPods, flagCountUnqueuedPods, o.CountUnqueuedPods,
 		"Charge pods that belong to no unit, such as notebooks, to the quota of their namespace. Static pods, pods of DaemonSets, and pods of kube-system, unless a node of the tree lists it by name, are not charged.")
 }

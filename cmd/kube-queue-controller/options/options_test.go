@@ -110,11 +110,27 @@ func TestSettingsThatAreNotKnownAreRefusedWithWhatIs(t *testing.T) {
 	}
 }
 
-func TestBorrowingIsPausedOnlyWhereThatIsRequested(t *testing.T) {
+func TestReclaimIsOnUnlessItIsSwitchedOff(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want bool
-	}{{nil, false}, {[]string{"--pause-borrowing"}, true}, {[]string{"--pause-borrowing=false"}, false}} {
+	}{{nil, true}, {[]string{"--reclaim"}, true}, {[]string{"--reclaim=false"}, false}} {
+		o, err := read(t, nil, c.args...)
+		if err != nil || o.Reclaim != c.want {
+			t.Fatalf("%v: reclaim %t, error %v", c.args, o.Reclaim, err)
+		}
+		if shown := fmt.Sprintln(o.inForce()...); !strings.Contains(shown, fmt.Sprint("reclaim ", c.want)) {
+			t.Errorf("%v: in force is %s", c.args, shown)
+		}
+	}
+}
+
+// With reclaim, the flag has no effect.
+func TestBorrowingIsPausedWithoutReclaimUnlessThatIsSwitchedOff(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want bool
+	}{{nil, true}, {[]string{"--reclaim=false"}, true}, {[]string{"--pause-borrowing"}, true}, {[]string{"--pause-borrowing=false"}, false}} {
 		o, err := read(t, nil, c.args...)
 		if err != nil || o.PauseBorrowing != c.want {
 			t.Fatalf("%v: paused %t, error %v", c.args, o.PauseBorrowing, err)

@@ -245,7 +245,7 @@ func tryAQuotaTree(s *scene) {
 	if out := s.run("--tree -"); !strings.Contains(out, "1 job of 1 tenant") {
 		s.t.Errorf("the trace of the cluster gives:\n%s", out)
 	}
-	for i, words := range []string{"--tree tree.yaml --reclaim", "--victims resume"} {
+	for i, words := range []string{"--victims restart", "--victims resume"} {
 		if out, shown := s.run(words), s.page.Texts[1+i]; !strings.Contains(out, shown) {
 			s.t.Errorf("the simulator prints:\n%s\nThe page shows:\n%s", out, shown)
 		}
