@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/harness"
 )
@@ -14,21 +15,23 @@ import (
 // does not change: each job runs once, in order, within the quota, and the quota is free
 // afterwards.
 func TestProgramsKilledAtEachOfTheirWrites(t *testing.T) {
-	for _, c := range []struct {
-		name, victim string
-		when         moment
-	}{
-		{"controller before each write", harness.Controller, beforeEach},
-		{"controller after each write", harness.Controller, afterEach},
-		{"extensions before each write", harness.Extensions, beforeEach},
-		{"extensions after each write", harness.Extensions, afterEach},
-	} {
+	for _, c := range kills {
 		t.Run(c.name, func(t *testing.T) { killAtWrites(t, c.victim, c.when) })
 	}
 }
 
-func killAtWrites(t *testing.T, victim string, when moment) {
-	l := suite.Env(t, "faults")
+var kills = []struct {
+	name, victim string
+	when         moment
+}{
+	{"controller before each write", harness.Controller, beforeEach},
+	{"controller after each write", harness.Controller, afterEach},
+	{"extensions before each write", harness.Extensions, beforeEach},
+	{"extensions after each write", harness.Extensions, afterEach},
+}
+
+// startToKill starts both programs, and kills one of them at its writes.
+func startToKill(t *testing.T, l *harness.Env, victim string, when moment) *executioner {
 	// With the Queues of earlier tests the controller would make fewer writes.
 	harness.Must(t, l.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	programs := map[string]*harness.Program{
@@ -40,7 +43,12 @@ func killAtWrites(t *testing.T, victim string, when moment) {
 			p.Start()
 		}
 	}
-	executioner := execute(t, programs[victim], when)
+	return execute(t, programs[victim], when)
+}
+
+func killAtWrites(t *testing.T, victim string, when moment) {
+	l := suite.Env(t, "faults")
+	executioner := startToKill(t, l, victim, when)
 	l.Tree(`{cpu: "4"}`)
 	l.Apply(tfjob{name: "one", workers: 2, cpu: "1", runs: 4 * time.Second}.String() +
 		tfjob{name: "two", workers: 2, cpu: "1", runs: 4 * time.Second}.String() +
@@ -65,6 +73,72 @@ func killAtWrites(t *testing.T, victim string, when moment) {
 		}
 	}
 	l.WaitForPhase("Job", "four", "Failed")
+	l.ExpectFree()
+	l.Allowed = []string{"write-budget"} // a write without a response is repeated
+}
+
+// Nobody but the two jobs that are needed is evicted, each once, whichever write of an eviction is lost.
+func TestProgramsKilledAtEachWriteOfAnEviction(t *testing.T) {
+	for _, c := range kills {
+		t.Run(c.name, func(t *testing.T) { killAtEvictions(t, c.victim, c.when) })
+	}
+}
+
+func killAtEvictions(t *testing.T, victim string, when moment) {
+	l := suite.Env(t, "evictions")
+	executioner := startToKill(t, l, victim, when)
+	_, err := l.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace).Create(t.Context(), &schedulingv1alpha1.Queue{
+		ObjectMeta: metav1.ObjectMeta{Name: "root-evictions"},
+		Spec: schedulingv1alpha1.QueueSpec{Preemption: &schedulingv1alpha1.QueuePreemption{
+			WithinQueue: schedulingv1alpha1.PreemptLowerPriority, MinRunTime: &metav1.Duration{}}},
+	}, metav1.CreateOptions{})
+	harness.Must(t, err)
+	l.TreeOf(`{name: evictions, namespaces: [evictions], max: {cpu: "6"}}`)
+	runs := func(name string) bool {
+		unit := l.Unit("Job", name)
+		return unit != nil && unit.Status.Phase == schedulingv1alpha1.PhaseRunning
+	}
+	urgent := `scheduling.x-k8s.io/priority: "1000"`
+	l.Apply(job{name: "spared", cpu: "2", runs: harness.UntilFinished, annotations: urgent}.String() +
+		job{name: "first", cpu: "2", runs: harness.UntilFinished}.String() + job{name: "second", cpu: "2", runs: harness.UntilFinished}.String())
+	steps := []struct {
+		done func() bool
+		then func()
+	}{
+		{func() bool { return runs("spared") && runs("first") && runs("second") },
+			func() {
+				l.Apply(job{name: "large", cpu: "4", runs: harness.UntilFinished, annotations: urgent}.String())
+			}},
+		{func() bool { return runs("large") }, func() { l.Finish(harness.Jobs, "large") }},
+		{func() bool { return l.Ended("Job", "large") && runs("first") && runs("second") }, func() {
+			for _, name := range []string{"spared", "first", "second"} {
+				l.Finish(harness.Jobs, name)
+			}
+		}},
+	}
+	executioner.revive(t, func() bool {
+		if len(steps) > 0 {
+			if steps[0].done() {
+				steps[0].then()
+				steps = steps[1:]
+			}
+			return false
+		}
+		if !l.Ended("Job", "spared") || !l.Ended("Job", "first") || !l.Ended("Job", "second") {
+			return false
+		}
+		free, _ := l.Free()
+		return free || victim != harness.Controller
+	})
+	t.Logf("%s was killed %d times", victim, executioner.kills)
+	if executioner.kills < 8 {
+		t.Errorf("killed %d times; the story has more writes than that", executioner.kills)
+	}
+	for name, attempts := range map[string]int32{"large": 1, "spared": 1, "first": 2, "second": 2} {
+		if unit := l.WaitForPhase("Job", name, "Succeeded"); unit.Status.Attempts != attempts {
+			t.Errorf("%s was released %d times, want %d", name, unit.Status.Attempts, attempts)
+		}
+	}
 	l.ExpectFree()
 	l.Allowed = []string{"write-budget"} // a write without a response is repeated
 }

@@ -11,7 +11,7 @@ import (
 // The borrower has borrowed everything. The owner gets its min back, and no more.
 func TestAQuotaGetsBackWhatItHasLent(t *testing.T) {
 	l := suite.Env(t, "reclaimed")
-	suite.Both(t, enabled, "--reclaim")
+	suite.Both(t, enabled)
 	l.TreeOf(`{name: shared, max: {cpu: "4"}, children: [
 		{name: owner, namespaces: [reclaimed], min: {cpu: "2"}}, {name: borrower, namespaces: [reclaimed], min: {cpu: "2"}}]}`)
 	l.PatchQueue("root-shared-borrower", `{"spec":{"preemption":{"minRunTime":"0s"}}}`)

@@ -109,9 +109,9 @@ func TestAQueueIsStoppedAndContinues(t *testing.T) {
 // The small job would fit, but the large one is owed the lent quota. The large job needs all quota,
 // so the small one was released first only if it ran first. The order of two decisions cannot be
 // read from the times of writes.
-func TestBorrowingIsPausedByItsFlag(t *testing.T) {
+func TestBorrowingIsPausedWithoutReclaim(t *testing.T) {
 	l := suite.Env(t, "paused")
-	suite.Both(t, enabled, "--pause-borrowing")
+	suite.Both(t, enabled, "--reclaim=false")
 	l.TreeOf(`{name: shared, max: {cpu: "4"}, children: [
 		{name: owner, namespaces: [paused], min: {cpu: "4"}}, {name: borrower, namespaces: [paused]}]}`)
 	of := func(quota string) string { return "kube-queue/quota-name: " + quota }

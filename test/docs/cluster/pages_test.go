@@ -26,6 +26,7 @@ var scenes = []struct {
 	{"docs/tasks/queue-a-job.md", queueAJob},
 	{"docs/tasks/see-why-a-job-waits.md", seeWhyAJobWaits},
 	{"docs/tasks/stop-a-queue.md", stopAQueue},
+	{"docs/tasks/let-production-jobs-go-first.md", letProductionJobsGoFirst},
 	{"docs/tasks/limit-run-time.md", limitRunTime},
 	{"docs/tasks/create-a-unit-by-hand.md", createAUnitByHand},
 	{"docs/tasks/try-a-quota-tree.md", tryAQuotaTree},
@@ -196,6 +197,23 @@ func stopAQueue(s *scene) {
 	s.run("describe")
 	s.run("None")
 	s.run("get -n research job,qu")
+}
+
+func letProductionJobsGoFirst(s *scene) {
+	s.write("one-gpu.yaml", s.page.Manifests[0])
+	// The job must not end while the page is read.
+	s.write("dev.yaml", strings.Replace(s.page.Manifests[1], "annotations:\n", "annotations:\n    "+harness.RunTime+": "+harness.UntilFinished.String()+"\n", 1))
+	s.run("apply -f one-gpu.yaml")
+	s.run("LowerPriority")
+	s.run("dev.yaml")
+	s.run("get -n research rayjob,qu")
+	for _, command := range s.page.Commands {
+		if strings.HasPrefix(command.Text, "sed ") {
+			_, err := s.shell(command.Text)
+			harness.Must(s.t, err)
+		}
+	}
+	s.rest()
 }
 
 func limitRunTime(s *scene) {

@@ -1,0 +1,204 @@
+// Package ray tests that RayJobs are evicted for others, with the real KubeRay.
+package ray
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
+)
+
+var suite *harness.Suite
+
+var (
+	seed = flag.Uint64("seed", 1, "seed of the random changes")
+	jobs = flag.Int("jobs", 14, "number of RayJobs with random changes")
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	harness.Main(m, clustertest.Options{Operators: []string{"kuberay"}, NodeGPUs: 1, PodRunTime: harness.UntilFinished},
+		func(s *harness.Suite) { suite = s })
+}
+
+// clustersOf are the RayClusters of a RayJob.
+func clustersOf(t *testing.T, l *harness.Env, job string) (names []string) {
+	t.Helper()
+	list, err := l.Dynamic.Resource(harness.RayClusters).Namespace(l.Namespace).List(t.Context(), metav1.ListOptions{})
+	harness.Must(t, err)
+	for i := range list.Items {
+		if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.Kind == "RayJob" && owner.Name == job {
+			names = append(names, list.Items[i].GetName())
+		}
+	}
+	return names
+}
+
+// The unchanged manifests of a user: one GPU, three development jobs and a production job.
+func TestAProductionJobGetsTheOnlyGPUFromADevelopmentJob(t *testing.T) {
+	l := suite.Env(t, "default")
+	suite.Both(t, "rayjob")
+	l.ApplyAsIs(l.Read("one-gpu-tree.yaml"))
+	l.PatchQueue("root-team", `{"spec":{"preemption":{"withinQueue":"LowerPriority"}}}`)
+	var priorities, manifests []string
+	for manifest := range strings.SplitSeq(l.Read("rayjob-priority.yaml"), "\n---\n") {
+		if strings.Contains(manifest, "kind: PriorityClass") {
+			priorities = append(priorities, manifest)
+		} else {
+			manifests = append(manifests, manifest)
+		}
+	}
+	l.ApplyAsIs(strings.Join(priorities, "\n---\n"))
+	t.Cleanup(func() {
+		for _, name := range []string{"prod-priority", "dev-priority"} {
+			harness.Must(t, l.Kube.SchedulingV1().PriorityClasses().Delete(context.Background(), name, metav1.DeleteOptions{}))
+		}
+	})
+	create := func(manifest string) string {
+		name := l.Create(manifest)
+		l.Patch(harness.RayJobs, name, `{"metadata":{"annotations":{"`+harness.RunTime+`":"`+harness.UntilFinished.String()+`"}}}`)
+		return name
+	}
+	var devs []string
+	for _, manifest := range manifests[:3] {
+		name := create(manifest)
+		l.WaitForUnit("RayJob", name)
+		devs = append(devs, name)
+	}
+	first := l.WaitForPhase("RayJob", devs[0], v1alpha1.PhaseRunning)
+	prod := create(manifests[3])
+
+	l.WaitForEvent(devs[0], "Preempted")
+	l.WaitForPhase("RayJob", prod, v1alpha1.PhaseDequeued, v1alpha1.PhaseRunning)
+	if clusters, pods := clustersOf(t, l, devs[0]), l.Pods(devs[0]); len(clusters)+len(pods) > 0 {
+		t.Errorf("prod was released while dev has clusters %v and %d pods", clusters, len(pods))
+	}
+	l.WaitForPhase("RayJob", prod, v1alpha1.PhaseRunning)
+	if suspended := l.Object(harness.RayJobs, devs[0]).Object["spec"].(map[string]any)["suspend"]; suspended != true {
+		t.Errorf("suspend of dev is %v", suspended)
+	}
+	waits := l.WaitForPhase("RayJob", devs[0], v1alpha1.PhaseEnqueued)
+	if !waits.Spec.SubmissionTime.Equal(first.Spec.SubmissionTime) {
+		t.Errorf("dev was submitted at %v, before its eviction at %v", waits.Spec.SubmissionTime, first.Spec.SubmissionTime)
+	}
+
+	l.Finish(harness.RayJobs, prod)
+	l.WaitForPhase("RayJob", prod, v1alpha1.PhaseSucceeded)
+	for i, dev := range devs { // the evicted one is the first again
+		unit := l.WaitForPhase("RayJob", dev, v1alpha1.PhaseRunning)
+		if want := []int32{2, 1, 1}[i]; unit.Status.Attempts != want {
+			t.Errorf("%s was released %d times, want %d", dev, unit.Status.Attempts, want)
+		}
+		l.Finish(harness.RayJobs, dev)
+		l.WaitForPhase("RayJob", dev, v1alpha1.PhaseSucceeded)
+	}
+}
+
+// rayJob is a RayJob of a head and workers of 1 cpu each.
+func rayJob(name, quota string, workers int, priority int, runs time.Duration) string {
+	return fmt.Sprintf(`
+apiVersion: ray.io/v1
+kind: RayJob
+metadata:
+  name: %s
+  labels: {kube-queue/quota-name: %s}
+  annotations: {scheduling.x-k8s.io/suspend: "true", scheduling.x-k8s.io/priority: "%d", %s: %s}
+spec:
+  entrypoint: python train.py
+  submissionMode: HTTPMode
+  shutdownAfterJobFinishes: true
+  rayClusterSpec:
+    rayVersion: 2.52.0
+    headGroupSpec:
+      rayStartParams: {}
+      template: {spec: {containers: [{name: head, image: ray, resources: {requests: {cpu: "1"}}}]}}
+    workerGroupSpecs:
+    - groupName: small
+      replicas: %d
+      minReplicas: %d
+      maxReplicas: %d
+      rayStartParams: {}
+      template: {spec: {containers: [{name: worker, image: ray, resources: {requests: {cpu: "1"}}}]}}
+---
+`, name, quota, priority, harness.RunTime, runs, workers, workers, workers)
+}
+
+// Two quotas lend to each other. While their jobs run, priorities and quotas change.
+func TestRayJobsAreEvictedAndRunAgainWhilePrioritiesAndQuotasChange(t *testing.T) {
+	t.Logf("seed %d", *seed)
+	random := rand.New(rand.NewPCG(*seed, 1))
+	l := suite.Env(t, "shared")
+	suite.Both(t, "rayjob")
+	tree := func(max, left, right int) {
+		l.TreeOf(fmt.Sprintf(`{name: shared, max: {cpu: "%d"}, children: [
+			{name: left, namespaces: [shared], min: {cpu: "%d"}}, {name: right, namespaces: [shared], min: {cpu: "%d"}}]}`, max, left, right))
+	}
+	tree(6, 3, 3)
+	for _, queue := range []string{"root-shared-left", "root-shared-right"} {
+		l.PatchQueue(queue, `{"spec":{"preemption":{"withinQueue":"LowerPriority","minRunTime":"0s"}}}`)
+	}
+	// The left quota borrows everything, so that the first job of the right one reclaims.
+	var names []string
+	submit := func(quota string, workers, priority int, runs time.Duration) {
+		name := fmt.Sprintf("job-%02d", len(names))
+		names = append(names, name)
+		l.Apply(rayJob(name, quota, workers, priority, runs))
+		l.WaitForUnit("RayJob", name)
+	}
+	for range 3 {
+		submit("left", 1, 0, 20*time.Second)
+	}
+	for _, name := range names {
+		l.WaitForPhase("RayJob", name, v1alpha1.PhaseRunning)
+	}
+	submit("right", 2, 0, 10*time.Second)
+	submit("left", 0, 10, 5*time.Second)
+	for len(names) < *jobs {
+		submit([]string{"left", "right"}[random.IntN(2)], random.IntN(3), random.IntN(3), time.Duration(1+random.IntN(6))*time.Second)
+	}
+
+	ended := func() (n int) {
+		for _, name := range names {
+			if l.Ended("RayJob", name) {
+				n++
+			}
+		}
+		return n
+	}
+	for done := 0; done < len(names)-2; done = ended() {
+		if random.IntN(2) == 0 {
+			left, right := 1+random.IntN(3), 1+random.IntN(3)
+			tree(max(left+right, 3)+random.IntN(3), left, right)
+		} else if name := names[random.IntN(len(names))]; !l.Ended("RayJob", name) {
+			l.Patch(harness.RayJobs, name, fmt.Sprintf(`{"metadata":{"annotations":{"scheduling.x-k8s.io/priority":"%d"}}}`, random.IntN(20)))
+		}
+		harness.Eventually(t, 4*time.Minute, "another job has ended", func() (bool, string) { n := ended(); return n > done, fmt.Sprint(n) })
+	}
+	tree(6, 3, 3)
+	evictions := map[string]int{}
+	for _, name := range names {
+		harness.Eventually(t, 4*time.Minute, name+" has ended", func() (bool, string) {
+			unit := l.Unit("RayJob", name)
+			return unit.Status.Phase == v1alpha1.PhaseSucceeded, fmt.Sprint(unit.Status)
+		})
+		for _, reason := range []string{"Preempted", "Reclaimed"} {
+			for _, event := range l.Events(name, reason) {
+				evictions[reason] += int(max(event.Count, 1))
+			}
+		}
+	}
+	t.Logf("evictions: %v", evictions)
+	if evictions["Preempted"] == 0 || evictions["Reclaimed"] == 0 {
+		t.Errorf("the evictions are %v: the test proves little", evictions)
+	}
+	l.ExpectFree()
+}
