@@ -21,7 +21,7 @@ type thing struct {
 	owner string
 	// owns is whether something ever belonged to it.
 	owns bool
-	pod   *Pod
+	pod  *Pod
 }
 
 const ns = "ns"

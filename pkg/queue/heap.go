@@ -1,5 +1,7 @@
 package queue
 
+import "slices"
+
 // Heap keeps the least of its elements on top. Each element stores its position, so that it can be
 // removed or moved. An element is in at most one heap that uses the same position.
 type Heap[T any] struct {
@@ -71,6 +73,28 @@ func (h *Heap[T]) walkFrom(i int, visit func(T) bool) {
 	if i < len(h.elements) && visit(h.elements[i]) {
 		h.walkFrom(2*i+1, visit)
 		h.walkFrom(2*i+2, visit)
+	}
+}
+
+// inOrder calls visit with the elements in order, until visit returns false. It is meant for a few visits: each
+// takes time proportional to their number.
+func (h *Heap[T]) inOrder(visit func(T) bool) {
+	next := make([]int, min(len(h.elements), 1), 8) // in reverse order; the next element is always below one that was visited
+	for len(next) > 0 {
+		least := next[len(next)-1]
+		next = next[:len(next)-1]
+		if !visit(h.elements[least]) {
+			return
+		}
+		for child := 2*least + 1; child <= 2*least+2 && child < len(h.elements); child++ {
+			at, _ := slices.BinarySearchFunc(next, child, func(a, b int) int {
+				if h.less(h.elements[b], h.elements[a]) {
+					return -1
+				}
+				return 1
+			})
+			next = slices.Insert(next, at, child)
+		}
 	}
 }
 

@@ -205,6 +205,11 @@ func (q *Queue) Front() *Item {
 	return nil
 }
 
+// InOrder calls visit with the first items of the shapes that are not impossible, in order, until visit returns false.
+func (q *Queue) InOrder(visit func(*Item) bool) {
+	q.possible.inOrder(func(s *Shape) bool { return visit(s.head()) })
+}
+
 // Take removes the item from the queue because it was admitted.
 func (q *Queue) Take(item *Item) {
 	item.shape.admitted(q.waitIndex.now)

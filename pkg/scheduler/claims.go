@@ -57,7 +57,7 @@ type claims struct {
 	// changes counts the changes on which attempts depend. changesSeen are those up to which units in
 	// failed are scheduled.
 	changes, changesSeen uint64
-	// heldMore are the queues in which units are evicted for others of the queue, and more hold quota now.
+	// heldMore are the queues in which units are evicted for others of the queue, and more may be now.
 	heldMore []*queueState
 	// idle are the units whose attempts failed, and that have nothing to wait for until something changes.
 	idle []*claim
@@ -399,17 +399,37 @@ func (s *Scheduler) retryClaims(now time.Time) (retried bool) {
 	return retried
 }
 
-// watchHolders schedules the front units of queues in which units were admitted that may be evicted for them.
+// watch has the front unit of the queue scheduled if more units may be evicted for it.
+func (s *Scheduler) watch(l *queueState) {
+	if l.set.Preemption.WithinQueue && !l.heldMore {
+		l.heldMore = true
+		s.heldMore = append(s.heldMore, l)
+	}
+}
+
+// moreToEvict records that more units of the queue may be evicted than before.
+func (s *Scheduler) moreToEvict(l *queueState) {
+	s.changes++
+	s.watch(l)
+}
+
+// watchHolders schedules the first units of queues in which more units may be evicted for them than before.
 func (s *Scheduler) watchHolders(now time.Time) {
 	for _, l := range s.heldMore {
 		l.heldMore = false
-		front := l.Front()
-		if front == nil || s.queues[l.name] != l {
+		if s.queues[l.name] != l {
 			continue
 		}
-		if u := s.units[front.Key]; u.claim == nil && front.Shape().Parked() && s.mayPreempt(l, u) {
-			s.fail(u, instantOf(now), now)
-		}
+		l.InOrder(func(item *queue.Item) bool {
+			u := s.units[item.Key]
+			if !s.mayPreempt(l, u) {
+				return false // nor may those behind it, which have no greater priority
+			}
+			if u.claim == nil && item.Shape().Parked() {
+				s.fail(u, instantOf(now), now)
+			}
+			return l.Policy != queue.Block && l.failing < maxFailing
+		})
 	}
 	s.heldMore = nil
 }

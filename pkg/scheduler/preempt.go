@@ -8,6 +8,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/preemption"
+	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
@@ -23,6 +24,7 @@ func (s *Scheduler) mayMakeRoom(l *queueState, refusal *quota.Refusal, now time.
 		return false
 	}
 	if !s.mayReclaim(l, u) && !s.mayPreempt(l, u) {
+		s.dropFailure(u) // it is scheduled again when there is somebody to evict
 		return false
 	}
 	if !l.mayFail(now) {
@@ -30,6 +32,17 @@ func (s *Scheduler) mayMakeRoom(l *queueState, refusal *quota.Refusal, now time.
 		return false
 	}
 	return true
+}
+
+// tryFirst has a refused shape with a new first unit tried again if that may evict others. The unit that was the
+// first may have had a smaller priority, or took its attempts with it.
+func (s *Scheduler) tryFirst(l *queueState, shape *queue.Shape) {
+	if s.planner == nil || !shape.Parked() {
+		return
+	}
+	if u := s.units[shape.Head().Key]; u.claim == nil && (s.mayReclaim(l, u) || s.mayPreempt(l, u)) {
+		l.Retry(shape)
+	}
 }
 
 // mayFail reports whether another attempt may fail now.
@@ -188,6 +201,12 @@ func (s *Scheduler) minRunTimeOf(l *queueState) time.Duration {
 func (u *unit) mayBeEvicted() bool {
 	return u.charged != nil && u.Phase.holdsQuota() && !u.assumed && u.leaving == nil && !u.Evicted && !u.Stopped && !u.Over &&
 		!u.Unstoppable && (u.Demand.Preemptible || u.exceeds())
+}
+
+// isEasierToEvict reports whether the unit, which holds quota, may be evicted for more units than before.
+func (u *unit) isEasierToEvict(before *Facts) bool {
+	return u.Phase.holdsQuota() && (u.Priority < before.Priority || u.Demand.Preemptible && !before.Demand.Preemptible ||
+		!u.Unstoppable && before.Unstoppable)
 }
 
 // exceeds reports whether the pods of the unit request more than was admitted.

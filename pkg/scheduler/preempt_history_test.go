@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -52,6 +53,41 @@ func TestPropertyEvictionsLeadToStartsAndEnd(t *testing.T) {
 	if evictions < 20 {
 		t.Errorf("only %d evictions: the test proves little", evictions)
 	}
+}
+
+// Few requests, so that many units are refused together: whoever leaves or comes, nobody waits for whom others could
+// be evicted.
+func TestPropertyNobodyWaitsForWhomRoomCouldBeMade(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, scheduler.Options{Policy: rapid.SampledFrom([]queue.Policy{queue.RoundRobin, queue.Priority}).Draw(t, "policy"),
+			MinRunTime: time.Duration(rapid.SampledFrom([]int{0, 30}).Draw(t, "min run time")) * time.Second}, drawBorrowers(t))
+		w.treeOpts.Reclaim = rapid.Bool().Draw(t, "reclaim")
+		w.plant(w.root)
+		for _, name := range w.queues() {
+			w.configure(scheduler.QueueChanged{Queue: name, Preemption: scheduler.Preemption{WithinQueue: rapid.IntRange(0, 3).Draw(t, "within "+name) > 0}})
+		}
+		namespaces := rapid.SampledFrom([]string{"a", "b"})
+		for i := range rapid.IntRange(2, 16).Draw(t, "steps") {
+			existing := slices.Sorted(maps.Keys(w.units))
+			switch step := rapid.IntRange(0, 9).Draw(t, "step"); {
+			case step == 0 && len(existing) > 0:
+				w.delete(rapid.SampledFrom(existing).Draw(t, "deleted"))
+			case step == 1 && len(existing) > 0:
+				w.write(rapid.SampledFrom(existing).Draw(t, "changed"), func(u *scheduler.Unit) { u.Priority = int32(rapid.IntRange(0, 3).Draw(t, "priority")) })
+			case step == 2 && len(existing) > 0:
+				w.write(rapid.SampledFrom(existing).Draw(t, "made preemptible"), func(u *scheduler.Unit) { u.Demand.Preemptible = true })
+			case step == 3:
+				w.configure(scheduler.QueueChanged{Queue: rapid.SampledFrom(w.queues()).Draw(t, "configured"),
+					Preemption: scheduler.Preemption{WithinQueue: rapid.IntRange(0, 3).Draw(t, "within") > 0}})
+			default:
+				w.submit(fmt.Sprintf("%s/u%02d", namespaces.Draw(t, "namespace"), i), cpu(rapid.SampledFrom([]string{"2", "5"}).Draw(t, "cpu")),
+					priority(int32(rapid.IntRange(0, 3).Draw(t, "priority"))), preemptible(rapid.IntRange(0, 3).Draw(t, "preemptible") > 0))
+			}
+			w.after(time.Duration(rapid.SampledFrom([]int{0, 1, 20}).Draw(t, "seconds")) * time.Second)
+		}
+		w.rest()
+		expectNoRoomToMake(t, w)
+	})
 }
 
 // drawWork draws a request that fits into the trees of drawBorrowers.

@@ -110,6 +110,39 @@ func TestAProductionUnitStartsInPlaceOfADevelopmentUnitWhichRunsAgainAfterwards(
 	}
 }
 
+// Units of the same requests were refused before.
+func TestAProductionUnitEvictsAlthoughDevelopmentUnitsWait(t *testing.T) {
+	for _, minRunTime := range []time.Duration{0, 30 * time.Second} {
+		w := preempting(t, owning("team", gpu("1"), gpu("1")), "team")
+		w.configure(scheduler.QueueChanged{Queue: "team", Preemption: scheduler.Preemption{WithinQueue: true,
+			MinRunTime: scheduler.Period{Set: true, Value: minRunTime}}})
+		for _, key := range []string{"team/dev-1", "team/dev-2", "team/dev-3"} {
+			w.submit(key, gpu("1"), priority(100))
+			w.after(time.Second)
+		}
+		w.submit("team/prod", gpu("1"), priority(1000))
+		w.after(40 * time.Second)
+		expectEvicted(t, w, "team/dev-1")
+	}
+}
+
+func TestTheNextUnitEvictsIfTheFirstIsDeletedWhileItWaitsForAVictim(t *testing.T) {
+	w := preempting(t, owning("team", gpu("1"), gpu("1")), "team")
+	w.configure(scheduler.QueueChanged{Queue: "team", Preemption: scheduler.Preemption{WithinQueue: true,
+		MinRunTime: scheduler.Period{Set: true, Value: 30 * time.Second}}})
+	w.submit("team/dev", gpu("1"), priority(100))
+	w.settle()
+	w.submit("team/prod-1", gpu("1"), priority(1000))
+	w.after(time.Second)
+	w.submit("team/prod-2", gpu("1"), priority(1000))
+	w.after(time.Second)
+	w.delete("team/prod-1")
+	w.after(27 * time.Second)
+	expectEvicted(t, w)
+	w.after(10 * time.Second)
+	expectEvicted(t, w, "team/dev")
+}
+
 func TestNobodyIsPreemptedUnlessTheQueueSaysSo(t *testing.T) {
 	w := newWorld(t, roundRobin(), owning("team", gpu("1"), gpu("1")))
 	w.submitAll(gpu("1"), "team/dev")

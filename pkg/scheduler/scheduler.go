@@ -178,7 +178,11 @@ func (s *Scheduler) update(u *unit, seen *Unit, admitting bool) {
 	case !u.Phase.holdsQuota():
 		u.unadmitted = s.listed && !admitting
 	}
+	before := u.Facts
 	u.update(seen)
+	if u.countedIn != nil && u.isEasierToEvict(&before) {
+		s.moreToEvict(u.countedIn)
+	}
 }
 
 func (Listed) apply(s *Scheduler, _ time.Time) { s.listed = true }
@@ -336,7 +340,7 @@ func (e QueueChanged) apply(s *Scheduler, now time.Time) {
 	}
 	l.set, l.changed = e, true
 	s.claimsStale = true
-	s.changes++
+	s.moreToEvict(l)
 	s.activate(l)
 	for _, u := range s.inOrder() {
 		if u.queue == l {

@@ -114,6 +114,9 @@ func (s *Scheduler) leave(u *unit) {
 func (s *Scheduler) remove(u *unit) {
 	shape := u.item.Shape()
 	u.queue.Remove(&u.item)
+	if shape.Len() > 0 {
+		s.tryFirst(u.queue, shape)
+	}
 	s.activate(u.queue)
 	if shape.Len() == 0 {
 		s.unreserve(shape)
@@ -129,6 +132,8 @@ func (s *Scheduler) enter(u *unit, now time.Time) {
 	u.Demand = shape.Demand // the demand is shared by all units of the shape
 	if shape.Len() == 1 {
 		s.refuseForGood(u.queue, shape, now)
+	} else if shape.Head() == &u.item {
+		s.tryFirst(u.queue, shape)
 	}
 	s.activate(u.queue)
 	if len(s.victims[u.UID]) > 0 {
@@ -169,10 +174,7 @@ func (s *Scheduler) count(u *unit, l *queueState, phase Phase) {
 	if l != nil {
 		if u.heldAt == 0 && phase.holdsQuota() {
 			l.hold(u)
-			if l.set.Preemption.WithinQueue && !l.heldMore {
-				l.heldMore = true
-				s.heldMore = append(s.heldMore, l)
-			}
+			s.watch(l)
 		}
 		l.counts[phase]++
 		l.changed = true

@@ -77,11 +77,12 @@ func TestAProductionJobGetsTheOnlyGPUFromADevelopmentJob(t *testing.T) {
 	first := l.WaitForPhase("RayJob", devs[0], v1alpha1.PhaseRunning)
 	prod := create(manifests[3])
 
-	l.WaitForEvent(devs[0], "Preempted")
+	// No job is evicted in its first 30 s.
 	l.WaitForPhase("RayJob", prod, v1alpha1.PhaseDequeued, v1alpha1.PhaseRunning)
 	if clusters, pods := clustersOf(t, l, devs[0]), l.Pods(devs[0]); len(clusters)+len(pods) > 0 {
 		t.Errorf("prod was released while dev has clusters %v and %d pods", clusters, len(pods))
 	}
+	l.WaitForEvent(devs[0], "Preempted")
 	l.WaitForPhase("RayJob", prod, v1alpha1.PhaseRunning)
 	if suspended := l.Object(harness.RayJobs, devs[0]).Object["spec"].(map[string]any)["suspend"]; suspended != true {
 		t.Errorf("suspend of dev is %v", suspended)
