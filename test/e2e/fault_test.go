@@ -78,9 +78,13 @@ func killAtWrites(t *testing.T, victim string, when moment) {
 }
 
 // Nobody but the two jobs that are needed is evicted, each once, whichever write of an eviction is lost.
-func TestProgramsKilledAtEachWriteOfAnEviction(t *testing.T) {
+// job-extensions is not killed here: it writes the event of an eviction first after each start, and would never get to
+// its second write.
+func TestTheControllerKilledAtEachWriteOfEvictions(t *testing.T) {
 	for _, c := range kills {
-		t.Run(c.name, func(t *testing.T) { killAtEvictions(t, c.victim, c.when) })
+		if c.victim == harness.Controller {
+			t.Run(c.name, func(t *testing.T) { killAtEvictions(t, c.victim, c.when) })
+		}
 	}
 }
 
@@ -127,8 +131,8 @@ func killAtEvictions(t *testing.T, victim string, when moment) {
 		if !l.Ended("Job", "spared") || !l.Ended("Job", "first") || !l.Ended("Job", "second") {
 			return false
 		}
-		free, _ := l.Free()
-		return free || victim != harness.Controller
+		free, _ := l.Free() // the status of the tree is written last
+		return free
 	})
 	t.Logf("%s was killed %d times", victim, executioner.kills)
 	if executioner.kills < 8 {

@@ -1,15 +1,20 @@
 package cluster
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	files "kube-queue.dev/kube-queue/examples"
 	"kube-queue.dev/kube-queue/extensions/registry"
+	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/docs"
 	"kube-queue.dev/kube-queue/test/harness"
 )
@@ -204,6 +209,10 @@ func letProductionJobsGoFirst(s *scene) {
 	// The job must not end while the page is read.
 	s.write("dev.yaml", strings.Replace(s.page.Manifests[1], "annotations:\n", "annotations:\n    "+harness.RunTime+": "+harness.UntilFinished.String()+"\n", 1))
 	s.run("apply -f one-gpu.yaml")
+	harness.Eventually(s.t, time.Minute, "the Queue exists", func() (bool, string) {
+		_, err := s.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace).Get(s.t.Context(), "company-research", metav1.GetOptions{})
+		return err == nil, fmt.Sprint(err)
+	})
 	s.run("LowerPriority")
 	s.run("dev.yaml")
 	s.run("get -n research rayjob,qu")
