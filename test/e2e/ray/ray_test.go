@@ -78,11 +78,13 @@ func TestAProductionJobGetsTheOnlyGPUFromADevelopmentJob(t *testing.T) {
 	prod := create(manifests[3])
 
 	// No job is evicted in its first 30 s.
+	harness.Eventually(t, 2*time.Minute, devs[0]+" is preempted", func() (bool, string) {
+		return len(l.Events(devs[0], "Preempted")) > 0, "there is no event"
+	})
 	l.WaitForPhase("RayJob", prod, v1alpha1.PhaseDequeued, v1alpha1.PhaseRunning)
 	if clusters, pods := clustersOf(t, l, devs[0]), l.Pods(devs[0]); len(clusters)+len(pods) > 0 {
 		t.Errorf("prod was released while dev has clusters %v and %d pods", clusters, len(pods))
 	}
-	l.WaitForEvent(devs[0], "Preempted")
 	l.WaitForPhase("RayJob", prod, v1alpha1.PhaseRunning)
 	if suspended := l.Object(harness.RayJobs, devs[0]).Object["spec"].(map[string]any)["suspend"]; suspended != true {
 		t.Errorf("suspend of dev is %v", suspended)
