@@ -203,10 +203,10 @@ func (u *unit) mayBeEvicted() bool {
 		!u.Unstoppable && (u.Demand.Preemptible || u.exceeds())
 }
 
-// isEasierToEvict reports whether the unit, which holds quota, may be evicted for more units than before.
-func (u *unit) isEasierToEvict(before *Facts) bool {
-	return u.Phase.holdsQuota() && (u.Priority < before.Priority || u.Demand.Preemptible && !before.Demand.Preemptible ||
-		!u.Unstoppable && before.Unstoppable)
+// isEasierToEvictAs reports whether the newer version of the unit holds quota and may be evicted for more units.
+func (u *unit) isEasierToEvictAs(seen *Unit) bool {
+	return seen.Phase.holdsQuota() && !seen.Partial && (seen.Priority < u.Priority || seen.Demand.Preemptible && !u.Demand.Preemptible ||
+		!seen.Unstoppable && u.Unstoppable)
 }
 
 // exceeds reports whether the pods of the unit request more than was admitted.

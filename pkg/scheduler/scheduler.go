@@ -178,9 +178,9 @@ func (s *Scheduler) update(u *unit, seen *Unit, admitting bool) {
 	case !u.Phase.holdsQuota():
 		u.unadmitted = s.listed && !admitting
 	}
-	before := u.Facts
+	isEasier := u.isEasierToEvictAs(seen)
 	u.update(seen)
-	if u.countedIn != nil && u.isEasierToEvict(&before) {
+	if isEasier && u.countedIn != nil {
 		s.moreToEvict(u.countedIn)
 	}
 }

@@ -113,8 +113,9 @@ func (s *Scheduler) leave(u *unit) {
 // remove removes a unit from its queue.
 func (s *Scheduler) remove(u *unit) {
 	shape := u.item.Shape()
+	wasFirst := shape.Head() == &u.item
 	u.queue.Remove(&u.item)
-	if shape.Len() > 0 {
+	if wasFirst && shape.Len() > 0 {
 		s.tryFirst(u.queue, shape)
 	}
 	s.activate(u.queue)

@@ -90,7 +90,7 @@ func (r row) hold(t *testing.T, l *harness.Env) string {
 	if pods := l.Pods(name); len(pods) > 0 {
 		t.Errorf("%d pods before the release", len(pods))
 	}
-	if r.resource == harness.RayJobs && len(clustersOf(t, l, name)) > 0 {
+	if r.resource == harness.RayJobs && len(l.RayClustersOf(name)) > 0 {
 		t.Error("a RayCluster before the release")
 	}
 	return name
@@ -136,20 +136,6 @@ func (r row) judge(t *testing.T, l *harness.Env, name string) {
 	}
 }
 
-// clustersOf returns the names of a RayJob's clusters.
-func clustersOf(t *testing.T, l *harness.Env, job string) []string {
-	t.Helper()
-	list, err := l.Dynamic.Resource(harness.RayClusters).Namespace(l.Namespace).List(t.Context(), metav1.ListOptions{})
-	harness.Must(t, err)
-	var names []string
-	for i := range list.Items {
-		if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.Kind == "RayJob" && owner.Name == job {
-			names = append(names, list.Items[i].GetName())
-		}
-	}
-	return names
-}
-
 // keepsItsCluster: for a RayJob without shutdownAfterJobFinishes the release restores the field, so
 // that the cluster and its charge remain until the cluster is deleted.
 func keepsItsCluster(t *testing.T, l *harness.Env, name string) {
@@ -157,7 +143,7 @@ func keepsItsCluster(t *testing.T, l *harness.Env, name string) {
 		t.Error("the release left shutdownAfterJobFinishes, which the manifest has not")
 	}
 	l.WaitForReason("RayJob", name, "PodsRemain")
-	clusters := clustersOf(t, l, name)
+	clusters := l.RayClustersOf(name)
 	if len(clusters) != 1 {
 		t.Fatalf("it has the clusters %v, want one", clusters)
 	}

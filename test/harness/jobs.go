@@ -106,6 +106,19 @@ func (l *Env) WaitForEvent(name, reason string) corev1.Event {
 	return found[0]
 }
 
+// RayClustersOf returns the names of a RayJob's clusters.
+func (l *Env) RayClustersOf(job string) (names []string) {
+	l.t.Helper()
+	list, err := l.Dynamic.Resource(RayClusters).Namespace(l.Namespace).List(l.t.Context(), metav1.ListOptions{})
+	Must(l.t, err)
+	for i := range list.Items {
+		if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.Kind == "RayJob" && owner.Name == job {
+			names = append(names, list.Items[i].GetName())
+		}
+	}
+	return names
+}
+
 // Pods returns the pods whose names are those of the job's pods.
 func (l *Env) Pods(job string) []corev1.Pod {
 	l.t.Helper()

@@ -30,19 +30,6 @@ func TestMain(m *testing.M) {
 		func(s *harness.Suite) { suite = s })
 }
 
-// clustersOf are the RayClusters of a RayJob.
-func clustersOf(t *testing.T, l *harness.Env, job string) (names []string) {
-	t.Helper()
-	list, err := l.Dynamic.Resource(harness.RayClusters).Namespace(l.Namespace).List(t.Context(), metav1.ListOptions{})
-	harness.Must(t, err)
-	for i := range list.Items {
-		if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.Kind == "RayJob" && owner.Name == job {
-			names = append(names, list.Items[i].GetName())
-		}
-	}
-	return names
-}
-
 // The unchanged manifests of a user: one GPU, three development jobs and a production job.
 func TestAProductionJobGetsTheOnlyGPUFromADevelopmentJob(t *testing.T) {
 	l := suite.Env(t, "default")
@@ -82,7 +69,7 @@ func TestAProductionJobGetsTheOnlyGPUFromADevelopmentJob(t *testing.T) {
 		return len(l.Events(devs[0], "Preempted")) > 0, "there is no event"
 	})
 	l.WaitForPhase("RayJob", prod, v1alpha1.PhaseDequeued, v1alpha1.PhaseRunning)
-	if clusters, pods := clustersOf(t, l, devs[0]), l.Pods(devs[0]); len(clusters)+len(pods) > 0 {
+	if clusters, pods := l.RayClustersOf(devs[0]), l.Pods(devs[0]); len(clusters)+len(pods) > 0 {
 		t.Errorf("prod was released while dev has clusters %v and %d pods", clusters, len(pods))
 	}
 	l.WaitForPhase("RayJob", prod, v1alpha1.PhaseRunning)

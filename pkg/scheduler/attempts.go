@@ -1,0 +1,125 @@
+package scheduler
+
+import (
+	"slices"
+	"time"
+
+	"kube-queue.dev/kube-queue/pkg/queue"
+)
+
+// fail records that an attempt of the unit to make room failed. If it may succeed at some time without any
+// change, that is at; otherwise at is 0.
+func (s *Scheduler) fail(u *unit, at instant, now time.Time) {
+	wait, patientUntil := time.Duration(0), instant(0)
+	if u.claim != nil {
+		wait, patientUntil = u.claim.wait, u.claim.patientUntil
+	}
+	s.dropFailure(u)
+	if u.queue.failing >= maxFailing {
+		return
+	}
+	u.queue.failing++
+	wait = min(max(2*wait, claimRetry), maxClaimRetry)
+	c := &claim{unit: u, queue: u.queue, notBefore: instantOf(now).plus(wait), wait: wait,
+		patientUntil: patientUntil, changes: s.changes}
+	u.claim = c
+	if at == 0 {
+		c.idle = true
+		s.idle = append(s.idle, c)
+		return
+	}
+	c.retryAt = max(at, c.notBefore)
+	s.failed.Set(c)
+}
+
+// retryClaims has the units tried again whose attempts may succeed now. It reports whether there are any.
+func (s *Scheduler) retryClaims(now time.Time) (retried bool) {
+	s.watchHolders(now)
+	s.scheduleIdle()
+	for c, ok := s.failed.Top(); ok && c.retryAt <= instantOf(now); c, ok = s.failed.Top() {
+		s.failed.Remove(c)
+		u := c.unit
+		c.retryAt, c.changes = 0, s.changes-1 // may try
+		c.idle = false
+		if shape := u.item.Shape(); shape != nil && shape.Parked() {
+			u.queue.Retry(shape)
+			s.activate(u.queue)
+			retried = true
+		}
+	}
+	return retried
+}
+
+// watch has the front unit of the queue scheduled if more units may be evicted for it.
+func (s *Scheduler) watch(l *queueState) {
+	if l.set.Preemption.WithinQueue && !l.heldMore {
+		l.heldMore = true
+		s.heldMore = append(s.heldMore, l)
+	}
+}
+
+// moreToEvict records that more units of the queue may be evicted than before.
+func (s *Scheduler) moreToEvict(l *queueState) {
+	s.changes++
+	s.watch(l)
+}
+
+// watchHolders schedules the first units of queues in which more units may be evicted for them than before.
+func (s *Scheduler) watchHolders(now time.Time) {
+	for _, l := range s.heldMore {
+		l.heldMore = false
+		if s.queues[l.name] != l {
+			continue
+		}
+		l.InOrder(func(item *queue.Item) bool {
+			u := s.units[item.Key]
+			if !s.mayPreempt(l, u) {
+				return false // nor may those behind it, which have no greater priority
+			}
+			if u.claim == nil && item.Shape().Parked() {
+				s.fail(u, instantOf(now), now)
+			}
+			return l.Policy != queue.Block && l.failing < maxFailing
+		})
+	}
+	s.heldMore = nil
+}
+
+// scheduleIdle schedules the units whose attempts failed before the last change.
+func (s *Scheduler) scheduleIdle() {
+	if s.changes == s.changesSeen || len(s.idle) == 0 {
+		return
+	}
+	s.changesSeen = s.changes
+	s.idle = slices.DeleteFunc(s.idle, func(c *claim) bool {
+		if c.changes == s.changes {
+			return false
+		}
+		c.idle, c.retryAt = false, c.notBefore
+		s.failed.Set(c)
+		return true
+	})
+}
+
+// nextClaim returns when the first failed attempt is repeated; 0 if none is.
+func (s *Scheduler) nextClaim() instant {
+	s.scheduleIdle()
+	if c, ok := s.failed.Top(); ok {
+		return c.retryAt
+	}
+	return 0
+}
+
+// dropFailure forgets that an attempt failed.
+func (s *Scheduler) dropFailure(u *unit) {
+	c := u.claim
+	if c == nil || c.made {
+		return
+	}
+	u.claim = nil
+	c.queue.failing--
+	s.failed.Remove(c)
+	if c.idle {
+		s.idle = slices.DeleteFunc(s.idle, func(other *claim) bool { return other == c })
+	}
+}
