@@ -121,15 +121,40 @@ func (s *Scheduler) fits(l *queueState, shape *queue.Shape) *quota.Refusal {
 	if len(l.claimed) == 0 {
 		return l.Group.Fits(shape.Demand)
 	}
-	var r *quota.Refusal
+	var r, unsent *quota.Refusal
 	var inside int64
 	s.exempt(l, shape.Head(), func() {
-		if r = l.Group.Fits(shape.Demand); r != nil && !r.Final() {
+		if r = l.Group.Fits(shape.Demand); r == nil {
+			unsent = s.fitsIfWithdrawn(s.units[shape.Head().Key])
+		} else if !r.Final() {
 			inside = s.room(r.Lack.Space)
 		}
 	})
-	if r != nil && !r.Final() { // others find the room smaller that the shape waits for
+	if r == nil {
+		return unsent
+	}
+	if !r.Final() { // others find the room smaller that the shape waits for
 		r.Lack.Amount += s.room(r.Lack.Space) - inside
+	}
+	return r
+}
+
+// fitsIfWithdrawn returns why a unit would not fit if the evictions for it were withdrawn that have not been sent;
+// nil if it would. They are withdrawn when it starts, so it must not start with room that is kept for others who
+// would then get the room of its victims.
+func (s *Scheduler) fitsIfWithdrawn(u *unit) (r *quota.Refusal) {
+	unsent := func(do func(quota.Group, *quota.Charge)) (any bool) {
+		for _, v := range s.victims[u.UID] {
+			if c := v.leaving.planned; c != nil && v.leaving.at == 0 {
+				do(c.group, &c.Charge)
+				any = true
+			}
+		}
+		return any
+	}
+	if unsent(s.planner.Plan) {
+		r = u.queue.Group.Fits(u.Demand)
+		unsent(s.planner.PlanRelease)
 	}
 	return r
 }
@@ -184,7 +209,7 @@ func (s *Scheduler) keepRoom(u *unit, now time.Time) {
 // are withdrawn. The unit stays in the shape of its own.
 func (s *Scheduler) dropClaim(u *unit) {
 	s.endClaim(u)
-	s.withdrawFor(u)
+	s.eachVictim(u, s.withdrawUnused)
 }
 
 // endClaim ends the entry of a unit, and forgets failed attempts.
@@ -204,13 +229,13 @@ func (s *Scheduler) endClaim(u *unit) {
 	s.wakeKept(c.queue.Group, &c.planned)
 }
 
-// withdrawFor withdraws the evictions for a unit that have not been sent and that nobody else relies on.
-func (s *Scheduler) withdrawFor(u *unit) {
-	if len(s.victims) == 0 {
+// eachVictim calls do for the units that are evicted for a unit. do may remove them.
+func (c *claims) eachVictim(of *unit, do func(*unit)) {
+	if len(c.victims) == 0 {
 		return
 	}
-	for _, v := range slices.Clone(s.victims[u.UID]) {
-		s.withdraw(v)
+	for _, v := range slices.Clone(c.victims[of.UID]) {
+		do(v)
 	}
 }
 
@@ -227,7 +252,7 @@ func (s *Scheduler) wakeKept(group quota.Group, c *quota.Charge) {
 }
 
 // reviewClaims requests a check of all entries if more is planned to be used somewhere than there is, after the
-// charge was added.
+// charge was added, or evictions for it were withdrawn.
 func (s *Scheduler) reviewClaims(c *charge) {
 	if s.made > 0 && !s.claimsStale {
 		s.claimsStale = s.isTooMuchPlanned(c)
@@ -323,7 +348,15 @@ func (s *Scheduler) restoreClaims(now time.Time) {
 	}
 	for _, key := range s.claimants {
 		u := s.units[key]
-		if s.planner == nil || u == nil || u.item.Shape() == nil || u.claim != nil && u.claim.made || len(s.victims[u.UID]) == 0 {
+		if u == nil {
+			continue
+		}
+		s.eachVictim(u, func(v *unit) {
+			if at := v.leaving.at; at != 0 && at <= u.dequeuedAt {
+				s.serve(v)
+			}
+		})
+		if s.planner == nil || u.item.Shape() == nil || u.claim != nil && u.claim.made || len(s.victims[u.UID]) == 0 {
 			continue
 		}
 		if r := u.item.Shape().Refusal(); r != nil && r.Final() {

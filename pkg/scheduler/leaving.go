@@ -9,10 +9,12 @@ import (
 
 // leaving is the eviction of a unit, from the decision until it holds no quota any more.
 type leaving struct {
-	// why and forUID are the reason and the UID of the unit that gets the room, if it is evicted for another
-	// one. why is nil if somebody else has decided that.
-	why    *quota.Refusal
-	forUID string
+	// why is the reason, and forUID and forKey are the UID and the key of the unit that gets the room, if it is
+	// evicted for another one. why is nil and forKey is empty if somebody else has decided that.
+	why            *quota.Refusal
+	forUID, forKey string
+	// served is whether that unit has started since.
+	served bool
 	// mayGo is whether the eviction may be sent: evictions of a queue are paced.
 	mayGo bool
 	// at is when the eviction was sent; 0 if it has not been. late is whether that was too long ago.
@@ -64,7 +66,7 @@ func (u *unit) seeEviction(seen *Unit) {
 		u.leaving = &leaving{}
 	}
 	if seen.Eviction.For != "" {
-		u.leaving.forUID = seen.Eviction.For
+		u.leaving.forUID, u.leaving.served = seen.Eviction.For, false
 	}
 	if !seen.Eviction.At.IsZero() {
 		u.leaving.at = instantOf(seen.Eviction.At)
@@ -94,8 +96,9 @@ func (s *Scheduler) followEviction(u *unit, now time.Time) {
 	}
 	if (u.Evicted || u.Stopped) && v.at == 0 {
 		v.at = instantOf(now)
+		s.retryClaimant(v)
 	}
-	if v.forUID != "" && !slices.Contains(s.victims[v.forUID], u) {
+	if v.forUID != "" && !v.served && !slices.Contains(s.victims[v.forUID], u) {
 		s.victims[v.forUID] = append(s.victims[v.forUID], u)
 		s.seekClaimants = true
 	}
@@ -119,9 +122,24 @@ func (s *Scheduler) stopFollowing(u *unit) {
 	if u.leaving == nil {
 		return
 	}
+	v := u.leaving
 	s.disown(u)
 	s.unplanRelease(u)
 	u.leaving = nil
+	s.retryClaimant(v)
+}
+
+// retryClaimant has the unit tried again for which another one is evicted: it does not start while it relies on
+// evictions that have not been sent.
+func (s *Scheduler) retryClaimant(v *leaving) {
+	u := s.units[v.forKey]
+	if u == nil || u.UID != v.forUID || u.claim == nil || !u.claim.made {
+		return
+	}
+	if shape := u.item.Shape(); shape.Parked() {
+		u.queue.Retry(shape)
+		s.activate(u.queue)
+	}
 }
 
 // disown removes the unit from those that are evicted for another one.
@@ -136,6 +154,13 @@ func (c *claims) disown(u *unit) {
 	} else {
 		c.victims[uid] = left
 	}
+}
+
+// serve records that the unit has started for which another one is evicted. If it is queued again, the room of that
+// one is not kept for it.
+func (c *claims) serve(v *unit) {
+	c.disown(v)
+	v.leaving.served = true
 }
 
 // planRelease plans that what the unit is charged will be released, unless it takes too long.
@@ -164,35 +189,41 @@ func (s *Scheduler) unplanRelease(u *unit) {
 	}
 }
 
-// withdraw takes back the eviction of a unit for another one if it has not been sent, unless a third one relies on
-// it.
-func (s *Scheduler) withdraw(v *unit) {
-	if v.leaving.why == nil || v.Evicted || v.write.sent == Evict || v.Stopped {
+// withdraw takes back the eviction of a unit for another one if it has not been sent. It reports whether it did.
+func (s *Scheduler) withdraw(v *unit) bool {
+	if !v.mayWithdraw() {
+		return false
+	}
+	v.write.drop(Evict)
+	s.stopFollowing(v)
+	return true
+}
+
+// withdrawUnused is withdraw unless a third unit relies on the eviction.
+func (s *Scheduler) withdrawUnused(v *unit) {
+	if !v.mayWithdraw() {
 		return
 	}
 	s.unplanRelease(v)
 	if s.made > 0 && v.charged != nil && s.isTooMuchPlanned(v.charged) {
-		s.planRelease(v) // another unit relies on it, because this one took what was kept for that
+		s.planRelease(v)
 		return
 	}
-	v.write.drop(Evict)
-	s.stopFollowing(v)
+	s.withdraw(v)
+}
+
+// mayWithdraw reports whether the eviction was decided for another unit and has not been sent.
+func (u *unit) mayWithdraw() bool {
+	return u.leaving.why != nil && !u.Evicted && u.write.sent != Evict && !u.Stopped
 }
 
 // evictFor evicts a unit so that another one gets its room.
 func (s *Scheduler) evictFor(v *unit, claimant *unit, why *quota.Refusal, now time.Time) {
-	v.leaving = &leaving{why: why, forUID: claimant.UID}
+	v.leaving = &leaving{why: why, forUID: claimant.UID, forKey: claimant.key()}
 	s.victims[claimant.UID] = append(s.victims[claimant.UID], v)
 	s.planRelease(v)
 	s.requestEviction(v, now)
 	s.timers.schedule(v, now)
-}
-
-// evictionWritten records that the eviction was written.
-func (s *Scheduler) evictionWritten(u *unit, now time.Time) {
-	if u.leaving != nil {
-		u.leaving.at = instantOf(now)
-	}
 }
 
 // pace reports whether the eviction of a unit may be sent now, as far as it is evicted for another one: not

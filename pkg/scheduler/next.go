@@ -71,7 +71,12 @@ func (s *Scheduler) admit(now time.Time) {
 		u.assumed = true
 		s.hold(u)
 		s.chargeUnit(u)
-		s.withdrawFor(u)
+		s.eachVictim(u, func(v *unit) {
+			if !s.withdraw(v) {
+				s.serve(v)
+			}
+		})
+		s.reviewClaims(u.charged)
 		if s.claimsStale { // it has used what is kept for units behind it
 			s.checkClaimsOf(l, now)
 		}

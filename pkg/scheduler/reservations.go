@@ -255,8 +255,14 @@ func (s *Scheduler) reserveOwed(l *queueState, shape *queue.Shape, refusal *quot
 // unreserve ends the reservation of the shape.
 func (s *Scheduler) unreserve(shape *queue.Shape) {
 	if s.ledger != nil {
-		s.ledger.release(shape, s.wake)
+		s.ledger.release(shape, s.reservedLess)
 	}
+}
+
+// reservedLess records that less is reserved in the space.
+func (s *Scheduler) reservedLess(space quota.Space) {
+	s.wake(space)
+	s.changes++
 }
 
 // unproveGrown has all items tried again that may not fit any more because room was reserved.

@@ -217,8 +217,11 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 	if !underWay {
 		return
 	}
-	if kind == Dequeue { // from now on its phase decides whether it is charged
+	if kind == Dequeue { // from now on its phase decides whether it is charged, and it may be evicted for others
 		u.assumed = false
+		if u.countedIn != nil {
+			s.moreToEvict(u.countedIn)
+		}
 	}
 	if e.Version > u.Version {
 		u.Version = e.Version
@@ -235,7 +238,6 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 			u.Requeues, u.requeueAt = e.Requeue.Count, instantOf(e.Requeue.Until)
 		case Evict:
 			u.Evicted = true
-			s.evictionWritten(u, now)
 		case MarkOverQuota, ClearOverQuota:
 			u.OverQuota = kind == MarkOverQuota
 		}
