@@ -202,10 +202,10 @@ func (s *Scheduler) chargeStrays(id pods.Holder) {
 	}
 }
 
-// dropCharges forgets all charges, because they are dropped together with their backend. It returns the
-// units that are to be charged again, ordered by key.
-func (s *Scheduler) dropCharges() (charged []*unit) {
-	for _, u := range s.units {
+// dropCharges forgets all charges, because they are dropped together with their backend. It returns those of the
+// units that are to be charged again.
+func (s *Scheduler) dropCharges(units []*unit) (charged []*unit) {
+	for _, u := range units {
 		u.charged = nil
 		u.forgetPlans()
 		if u.holdsQuota() || u.holder != nil {
@@ -216,7 +216,6 @@ func (s *Scheduler) dropCharges() (charged []*unit) {
 		h.left = nil
 	}
 	clear(s.strays)
-	sortByKey(charged)
 	return charged
 }
 

@@ -102,7 +102,7 @@ func newFailedClaims() *queue.Heap[*claim] {
 }
 
 // forget drops all entries together with the backend. Evictions that were not sent are withdrawn.
-func (c *claims) forget(units map[string]*unit) {
+func (c *claims) forget(units []*unit) {
 	for _, u := range units {
 		u.claim = nil
 		if u.leaving != nil && !u.Evicted && u.write.sent != Evict && u.leaving.why != nil {

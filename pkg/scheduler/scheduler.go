@@ -92,6 +92,8 @@ type Scheduler struct {
 type queueState struct {
 	*queue.Queue
 	name string
+	// branch is that of the queue in the tournament.
+	branch *branch
 	// set are the settings of an administrator.
 	set QueueChanged
 	// tried is the item to try next; nil if there is none.
@@ -273,11 +275,11 @@ func (e Refused) apply(s *Scheduler, now time.Time) {
 }
 
 func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
-	replaced := s.replaceLimits()
+	units, replaced := s.inOrder(), s.replaceLimits()
 	s.backend, s.missing = e.Backend, e.Missing
 	s.limits, _ = e.Backend.(quota.Exceedable)
 	s.planner, _ = e.Backend.(quota.Planner)
-	s.claims.forget(s.units)
+	s.claims.forget(units)
 	s.reclaims = s.planner != nil && slices.ContainsFunc(e.Backend.Groups(), s.planner.Reclaims)
 	s.ledger = nil
 	if lender, lends := e.Backend.(quota.Lender); lends && lender.Reserves() {
@@ -295,11 +297,11 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	if s.backend != nil {
 		s.addQueues(s.backend.Groups()...)
 	}
-	for _, u := range s.dropCharges() { // whether a unit can ever fit, and why not, depends on all charges
+	for _, u := range s.dropCharges(units) { // whether a unit can ever fit, and why not, depends on all charges
 		s.chargeUnit(u)
 	}
 	s.chargeWithoutUnit()
-	for _, u := range s.inOrder() {
+	for _, u := range units {
 		u.queue, u.heldAt = nil, 0
 		u.item = queue.Item{Key: u.key()}
 		u.countedIn, u.countedAs = nil, Waiting
@@ -401,14 +403,19 @@ func (s *Scheduler) dropIdle(l *queueState) {
 
 // inOrder returns all units, ordered by key.
 func (s *Scheduler) inOrder() []*unit {
-	all := make([]*unit, 0, len(s.units))
-	for _, u := range s.units {
-		all = append(all, u)
+	type keyed struct {
+		key  string
+		unit *unit
 	}
-	sortByKey(all)
-	return all
-}
-
-func sortByKey(units []*unit) {
-	slices.SortFunc(units, func(a, b *unit) int { return strings.Compare(a.key(), b.key()) })
+	// To compare the keys that are next to each other is faster than to read each from its unit.
+	all := make([]keyed, 0, len(s.units))
+	for key, u := range s.units {
+		all = append(all, keyed{key, u})
+	}
+	slices.SortFunc(all, func(a, b keyed) int { return strings.Compare(a.key, b.key) })
+	units := make([]*unit, len(all))
+	for i, k := range all {
+		units[i] = k.unit
+	}
+	return units
 }

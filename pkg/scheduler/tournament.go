@@ -31,6 +31,8 @@ type tournament struct {
 	// inner are the branches of nodes that have branches below them. queues are the branches of
 	// queues.
 	inner, queues map[quota.NodeID]*branch
+	// only is the branch that competes with no other because there is one root; nil if there are several.
+	only *branch
 	// limited are the inner branches at or above which the number of units is limited, those below
 	// first. stale is whether it is to be checked for them whether only jobs will be lacking.
 	limited []*branch
@@ -106,9 +108,31 @@ func (c *tournament) enter(queues ...*queueState) {
 			above = c.inner[nodes[1]]
 		}
 		// A queue without an item to try does not compete but has a branch.
-		c.queues[nodes[0]] = &branch{Branch: quota.Branch{Node: nodes[0], Own: c.inner[nodes[0]] != nil}, above: above, queue: l}
+		l.branch = &branch{Branch: quota.Branch{Node: nodes[0], Own: c.inner[nodes[0]] != nil}, above: above, queue: l}
+		c.queues[nodes[0]] = l.branch
 	}
 	c.findLimited()
+	c.findOnly()
+}
+
+// findOnly finds the branch for only. That of before is refreshed, because it competes now.
+func (c *tournament) findOnly() {
+	if was := c.only; was != nil {
+		defer c.refresh(was)
+	}
+	c.only = nil
+	for _, branches := range [...]map[quota.NodeID]*branch{c.inner, c.queues} {
+		for _, b := range branches {
+			if b.above != &c.root {
+				continue
+			}
+			if c.only != nil {
+				c.only = nil
+				return
+			}
+			c.only = b
+		}
+	}
 }
 
 // findLimited lists the branches for limited.
@@ -213,7 +237,10 @@ func (c *tournament) node(id quota.NodeID, above *branch) *branch {
 // changed processes that the queue tries another item.
 func (c *tournament) changed(l *queueState) {
 	c.stale = true
-	b := c.queues[l.Group.Nodes()[0]]
+	b := l.branch
+	if l.tried != nil {
+		b.raise(l.tried.Shape().Demand)
+	}
 	c.refresh(b)
 	for b = b.above; b != &c.root; b = b.above {
 		c.refresh(b)
@@ -245,12 +272,13 @@ func (c *tournament) refresh(b *branch) {
 		b.above.below.Remove(b)
 		return
 	}
-	demand := b.queue.tried.Shape().Demand
-	b.raise(demand)
-	b.owed = b.queue.Group.Owed(demand, b.Branch)
-	b.share = c.backend.Share(b.Branch, demand)
-	if len(c.limited) > 0 {
-		b.jobs = c.limiter.Jobs(b.Branch)
+	if b != c.only {
+		demand := b.queue.tried.Shape().Demand
+		b.owed = b.queue.Group.Owed(demand, b.Branch)
+		b.share = c.backend.Share(b.Branch, demand)
+		if len(c.limited) > 0 {
+			b.jobs = c.limiter.Jobs(b.Branch)
+		}
 	}
 	b.above.below.Set(b)
 }
