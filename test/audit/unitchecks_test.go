@@ -177,8 +177,24 @@ func TestEarlyReturn(t *testing.T) {
 		p.unit.patchStatus(extensions)
 		p.unit.patchStatus(controller, "status.phase", "Backoff")
 	}
+	// The removal is complete only after the requeue, and was requested that long before it.
+	slowRemoval := func(s *script, before time.Duration) {
+		s.create(admin, trees, fourCPU)
+		p := s.tfjob("a", 3).admit()
+		p.unit.conditions("Evicted=True/Preempted")
+		p.unit.patchStatus(controller)
+		p.suspend(extensions)
+		p.unit.conditions("Evicted=True/Stopped")
+		p.unit.patchStatus(extensions)
+		requested := s.now
+		p.unit.patchStatus(controller, "status.phase", "Backoff")
+		p.pods[0].removePod(kwok)
+		s.entries[len(s.entries)-1]["requestReceivedTimestamp"] = requested.Add(-before).Format("2006-01-02T15:04:05.000000Z")
+	}
 	runStories(t, []story{
 		{name: "suspended, with no pod left, is right", act: func(s *script) { evictUntilStopped(s, true, true) }},
+		{name: "so is a pod whose removal is complete only afterwards", act: func(s *script) { slowRemoval(s, time.Millisecond) }},
+		{name: "but not one whose removal is requested afterwards", act: func(s *script) { slowRemoval(s, -time.Millisecond) }, breaks: []string{"early-return"}},
 		{name: "a pod is left", act: func(s *script) { evictUntilStopped(s, true, false) }, breaks: []string{"early-return"}},
 		{name: "the job is not suspended", act: func(s *script) { evictUntilStopped(s, false, true) }, breaks: []string{"early-return"}},
 	})

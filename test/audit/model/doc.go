@@ -23,7 +23,9 @@
 // all writes that were complete when its request arrived. The latest possible place would be its
 // own completion. Under load that is well after others saw the effect, so the checker would report
 // reused quota as an excess. The cost is that the checker detects nothing in the few milliseconds
-// of such a request.
+// of such a request. The removal of a pod is at most as late as the first write that was requested
+// after it: the API server stores that the grace period is over, from then on nobody counts the pod,
+// and the log contains only the version of the removal that follows.
 //
 // A write that was aborted without a response, for example because its program was killed, may
 // still have been stored. The next write of its object shows whether it was. The aborted write gets

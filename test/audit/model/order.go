@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sort"
 	"time"
@@ -38,8 +39,12 @@ func (l *Log) order() {
 		}
 		return highest[i-1]
 	}
+	before := beforeAllRequestedLater(timed)
 	for _, w := range l.Writes {
 		if w.own && (!w.gone || w.Revision > last[w.UID]) {
+			if w.endsPod() {
+				w.Revision = max(min(w.Revision, before(w.Received)), last[w.UID])
+			}
 			continue
 		}
 		if w.landed {
@@ -55,6 +60,24 @@ func (l *Log) order() {
 		return cmp.Or(cmp.Compare(a.Revision, b.Revision), ownFirst(a, b), a.Time.Compare(b.Time), cmp.Compare(a.Line, b.Line))
 	})
 }
+
+// beforeAllRequestedLater returns a function that returns the highest revision that is lower than those of all writes
+// that were requested after a time.
+func beforeAllRequestedLater(writes []*Write) func(time.Time) int64 {
+	sorted := slices.SortedStableFunc(slices.Values(writes), func(a, b *Write) int { return a.Received.Compare(b.Received) })
+	lowest := make([]int64, len(sorted)+1) // lowest revision of the writes from each one on
+	lowest[len(sorted)] = math.MaxInt64
+	for i, w := range slices.Backward(sorted) {
+		lowest[i] = min(w.Revision, lowest[i+1])
+	}
+	return func(at time.Time) int64 {
+		return lowest[sort.Search(len(sorted), func(i int) bool { return sorted[i].Received.After(at) })] - 1
+	}
+}
+
+// endsPod reports whether the write removes a pod. The API server first stores that its grace period is over, and
+// from then on nobody counts the pod, but the log contains only the revision of the removal.
+func (w *Write) endsPod() bool { return w.gone && w.Resource == "pods" && w.Verb == "delete" }
 
 func ownFirst(a, b *Write) int {
 	switch {
