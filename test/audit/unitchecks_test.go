@@ -200,6 +200,25 @@ func TestEarlyReturn(t *testing.T) {
 	})
 }
 
+// Most deletions return the revision of an earlier write. Here one is requested while another pod is being removed.
+func TestADeletionWithAnOldRevisionDoesNotMoveTheRemovalOfAPod(t *testing.T) {
+	runStories(t, []story{{name: "long after the end of a job", act: func(s *script) {
+		s.create(admin, trees, fourCPU)
+		other := s.stranger(1, "")
+		p := s.tfjob("a", 3).admit()
+		p.finish()
+		deleted := s.create(admin, pods, `{apiVersion: v1, kind: Pod, metadata: {name: deleted}, spec: {containers: [{name: main}]}, status: {phase: Pending, qosClass: BestEffort}}`)
+		p.endUnit()
+		s.wait(15 * time.Second)
+		requested := s.now
+		deleted.set("metadata.deletionTimestamp", s.now.Format(time.RFC3339))
+		deleted.set("metadata.deletionGracePeriodSeconds", 0)
+		s.entry(kwok, "delete", pods, "", "default", "deleted", 200, deleted.obj)
+		other.removePod(kwok)
+		s.entries[len(s.entries)-1]["requestReceivedTimestamp"] = requested.Add(-time.Millisecond).Format("2006-01-02T15:04:05.000000Z")
+	}}})
+}
+
 func TestRequestMismatch(t *testing.T) {
 	runStories(t, []story{
 		{name: "what the pods request is what the unit requested", act: func(s *script) {

@@ -39,11 +39,13 @@ func (l *Log) order() {
 		}
 		return highest[i-1]
 	}
-	before := beforeAllRequestedLater(timed)
+	// A write that changes nothing returns the revision of an earlier write.
+	changes := slices.DeleteFunc(slices.Clone(timed), func(w *Write) bool { return w.Revision <= upTo(w.Received) })
+	before := beforeAllRequestedLater(changes)
 	for _, w := range l.Writes {
 		if w.own && (!w.gone || w.Revision > last[w.UID]) {
 			if w.endsPod() {
-				w.Revision = max(min(w.Revision, before(w.Received)), last[w.UID])
+				w.Revision = max(min(w.Revision, before(w.Received)), last[w.UID], upTo(w.Received))
 			}
 			continue
 		}
