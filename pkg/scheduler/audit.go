@@ -60,6 +60,9 @@ func (s *Scheduler) Audit(name func(resources.ID) string) []error {
 	for _, key := range slices.Sorted(maps.Keys(wrong)) {
 		broken = append(broken, wrong[key])
 	}
+	if s.tournament != nil {
+		broken = append(broken, s.tournament.check()...)
+	}
 	return append(broken, s.checkUsage(charged, jobs, name)...)
 }
 

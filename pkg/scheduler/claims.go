@@ -105,7 +105,7 @@ func newFailedClaims() *queue.Heap[*claim] {
 func (c *claims) forget(units []*unit) {
 	for _, u := range units {
 		u.claim = nil
-		if u.leaving != nil && !u.Evicted && u.write.sent != Evict && u.leaving.why != nil {
+		if u.leaving != nil && u.mayWithdraw() {
 			u.write.drop(Evict)
 			c.disown(u)
 			u.leaving = nil

@@ -116,7 +116,9 @@ func (s *Scheduler) prove(now time.Time) {
 			l.attempts = true // it competes with those that fit
 		default:
 			s.refuse(l, shape, refusal, now)
+			continue
 		}
+		l.branch.raise()
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 // mayMakeRoom reports whether the item that the queue tries, which was refused, may make room by evictions. It
 // then competes with items that fit, so that these do not take what it would get.
 func (s *Scheduler) mayMakeRoom(l *queueState, refusal *quota.Refusal, now time.Time) bool {
-	nobody := !s.reclaims && !l.set.Preemption.WithinQueue && l.failing == 0
-	if s.planner == nil || nobody || refusal.Final() {
+	evicts := s.reclaims || l.set.Preemption.WithinQueue || l.failing > 0
+	if s.planner == nil || !evicts || refusal.Final() {
 		return false
 	}
 	u := s.units[l.tried.Key]

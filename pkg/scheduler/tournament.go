@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -59,7 +60,7 @@ type branch struct {
 	// byJobs is whether the branches below compete for jobs.
 	byJobs bool
 
-	// most is, by resource, at least what any item that is tried below requests.
+	// most is, by resource, at least what any item requests that was proved below.
 	most map[resources.ID]int64
 }
 
@@ -115,24 +116,29 @@ func (c *tournament) enter(queues ...*queueState) {
 	c.findOnly()
 }
 
-// findOnly finds the branch for only. That of before is refreshed, because it competes now.
+// findOnly finds the branch for only.
 func (c *tournament) findOnly() {
-	if was := c.only; was != nil {
-		defer c.refresh(was)
+	was := c.only
+	c.only = c.onlyRoot()
+	if was != nil && was != c.only {
+		c.refresh(was) // it competes now
 	}
-	c.only = nil
+}
+
+// onlyRoot returns the branch of the root; nil if there are several roots.
+func (c *tournament) onlyRoot() (only *branch) {
 	for _, branches := range [...]map[quota.NodeID]*branch{c.inner, c.queues} {
 		for _, b := range branches {
-			if b.above != &c.root {
-				continue
+			switch {
+			case b.above != &c.root:
+			case only != nil:
+				return nil
+			default:
+				only = b
 			}
-			if c.only != nil {
-				c.only = nil
-				return
-			}
-			c.only = b
 		}
 	}
+	return only
 }
 
 // findLimited lists the branches for limited.
@@ -238,9 +244,6 @@ func (c *tournament) node(id quota.NodeID, above *branch) *branch {
 func (c *tournament) changed(l *queueState) {
 	c.stale = true
 	b := l.branch
-	if l.tried != nil {
-		b.raise(l.tried.Shape().Demand)
-	}
 	c.refresh(b)
 	for b = b.above; b != &c.root; b = b.above {
 		c.refresh(b)
@@ -283,9 +286,9 @@ func (c *tournament) refresh(b *branch) {
 	b.above.below.Set(b)
 }
 
-// raise updates most of the branch and its ancestors for an item with the demand.
-func (b *branch) raise(demand quota.Demand) {
-	for _, a := range demand.Requests {
+// raise updates most of the branch and its ancestors for the item that the queue tries, which was proved.
+func (b *branch) raise() {
+	for _, a := range b.queue.tried.Shape().Demand.Requests {
 		for up := b; up != nil; up = up.above {
 			if most, known := up.most[a.ID]; !known || a.Value > most {
 				if up.most == nil {
@@ -358,6 +361,22 @@ func (b *branch) competing(found []*queueState) []*queueState {
 		found = below.competing(found)
 	}
 	return found
+}
+
+// check returns an error for each queue whose item was proved, and that shrunk could pass over although less is left
+// than the item requests.
+func (c *tournament) check() (broken []error) {
+	for _, l := range c.competing() {
+		for _, a := range l.tried.Shape().Demand.Requests {
+			for up := l.branch.above; !l.unproven && up != &c.root; up = up.above {
+				if up.most[a.ID] < a.Value {
+					broken = append(broken, fmt.Errorf("queue %s: unit %s requests %d of resource %d, but at node %d the most is %d",
+						l.name, l.tried.Key, a.Value, a.ID, up.Node, up.most[a.ID]))
+				}
+			}
+		}
+	}
+	return broken
 }
 
 // next returns the queue that tries next; nil if none has an item to try.
