@@ -500,7 +500,8 @@ func partsOfJobs(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 	all := heldKinds(t)
 	sets := all[slices.IndexFunc(all, func(k heldKind) bool { return k.Kind.Kind == "JobSet" })]
 	owner := create(t, objects(t).Resource(sets.resource).Namespace(f.namespace), sets.job(t))
-	part := strings.ReplaceAll(ownedBy("jobset.x-k8s.io/v1alpha2", "JobSet", "true"), "uid: u", "uid: "+string(owner.GetUID()))
+	part := strings.NewReplacer("name: owner", "name: "+owner.GetName(), "uid: u", "uid: "+string(owner.GetUID())).
+		Replace(ownedBy("jobset.x-k8s.io/v1alpha2", "JobSet", "true"))
 	eventually(t, "the operator creates a part", func(ctx context.Context) error {
 		_, err := jobs.Create(ctx, kind.job(t, part), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err

@@ -272,8 +272,9 @@ func TestACopyOfAReleasedJobIsHeld(t *testing.T) {
 func TestJobsOfOthersAreNotTouched(t *testing.T) {
 	t.Parallel()
 	tests := map[string]string{
-		"a job of another queue":             `{metadata: {labels: {kueue.x-k8s.io/queue-name: q}}, spec: {suspend: true}}`,
-		"a part of a larger job":             `{metadata: {ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: none, uid: "1", controller: true}]}, spec: {suspend: true}}`,
+		"a job of another queue": `{metadata: {labels: {kueue.x-k8s.io/queue-name: q}}, spec: {suspend: true}}`,
+		// The API group is not served, so the garbage collector does not look for the owner.
+		"a part of a larger job":             `{metadata: {ownerReferences: [{apiVersion: example.com/v1, kind: Thing, name: none, uid: "1", controller: true}]}, spec: {suspend: true}}`,
 		"a job that another controller runs": `{spec: {suspend: true, managedBy: example.com/other}}`,
 		"a job that requests nothing":        `{spec: {suspend: false}}`,
 	}
