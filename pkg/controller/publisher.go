@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -204,7 +205,7 @@ func (p *publisher) retire(ctx context.Context, name string) error {
 		return fmt.Errorf("queue %s: %w", name, err)
 	}
 	api := p.client.SchedulingV1alpha1().Queues(p.namespace)
-	if queue.Spec == (schedulingv1alpha1.QueueSpec{}) {
+	if equality.Semantic.DeepEqual(queue.Spec, schedulingv1alpha1.QueueSpec{}) {
 		// The preconditions protect settings that are made at this moment.
 		err := api.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &queue.UID, ResourceVersion: &queue.ResourceVersion}})
 		if err != nil && !apierrors.IsNotFound(err) {

@@ -98,6 +98,14 @@ type QueueSpec struct {
 	// backend elasticquota.
 	// +optional
 	Preemption *QueuePreemption `json:"preemption,omitempty"`
+	// admissionChecks are the names of the AdmissionChecks that must be Ready before the job of a
+	// unit is released. Units that were released before a check was added are not checked again.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	AdmissionChecks []string `json:"admissionChecks,omitempty"`
 }
 
 // WithinQueuePreemption is which units of a queue are evicted for others of the same queue.

@@ -220,6 +220,9 @@ type QueueUnitStatus struct {
 	// attempts is the number of times that the unit was admitted.
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`
+	// reservations is the number of times that the unit reserved quota for its admission checks.
+	// +optional
+	Reservations int32 `json:"reservations,omitempty"`
 	// dequeueTime is when the unit was last admitted.
 	// +optional
 	DequeueTime *metav1.MicroTime `json:"dequeueTime,omitempty"`
@@ -255,24 +258,4 @@ type RequeueState struct {
 	// requeueAt is when the unit is queued again.
 	// +optional
 	RequeueAt *metav1.MicroTime `json:"requeueAt,omitempty"`
-}
-
-// AdmissionCheckState is the state of one admission check of a unit.
-type AdmissionCheckState struct {
-	// name is the name of the admission check.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=316
-	// +required
-	Name string `json:"name"`
-	// state is the state of the check for this unit.
-	// +kubebuilder:validation:Enum=Pending;Ready;Retry;Rejected
-	// +required
-	State string `json:"state"`
-	// lastTransitionTime is when the state last changed.
-	// +optional
-	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty,omitzero"`
-	// message explains the state to a person.
-	// +kubebuilder:validation:MaxLength=1024
-	// +optional
-	Message string `json:"message,omitempty"`
 }

@@ -28,6 +28,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion,
 		&QueueUnit{}, &QueueUnitList{},
 		&Queue{}, &QueueList{},
+		&AdmissionCheck{}, &AdmissionCheckList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

@@ -13,6 +13,9 @@ const (
 	// request more of the resource than was admitted. Of an ElasticQuotaTree it is true while a
 	// limit of any node is exceeded. In both cases only after 10 seconds.
 	ConditionOverQuota = "OverQuota"
+	// ConditionRejected is true while an admission check rejects the spec of the unit with the
+	// observed generation. The unit is not tried until its spec changes.
+	ConditionRejected = "Rejected"
 )
 
 // Condition types that older releases wrote to a QueueUnit, in addition to a phase that means

@@ -56,6 +56,20 @@ const (
 	ReasonTerminating Reason = "Terminating"
 )
 
+// Reasons of admission checks.
+const (
+	// ReasonAdmissionCheckPending of a Reserved unit means that an admission check is not decided.
+	ReasonAdmissionCheckPending Reason = "AdmissionCheckPending"
+	// ReasonAdmissionCheckMissing means that the queue lists an AdmissionCheck that does not exist.
+	ReasonAdmissionCheckMissing Reason = "AdmissionCheckMissing"
+	// ReasonAdmissionCheckRetry means that an admission check failed for now, so that the unit gives its
+	// quota back and is queued again later.
+	ReasonAdmissionCheckRetry Reason = "AdmissionCheckRetry"
+	// ReasonAdmissionCheckRejected means that an admission check rejected the unit, so that it is not
+	// tried until its spec changes. It is also the reason of the condition Rejected.
+	ReasonAdmissionCheckRejected Reason = "AdmissionCheckRejected"
+)
+
 // ReasonPodsRemain of a running unit means that its job has ended or is gone, and that a pod of the
 // job, or an object that has pods, still exists and keeps the quota.
 const ReasonPodsRemain Reason = "PodsRemain"
@@ -114,7 +128,7 @@ const ReasonInForce Reason = "InForce"
 func (r Reason) NeedsAction() bool {
 	switch r {
 	case ReasonNoQuota, ReasonQuotaNotAllowed, ReasonInvalidQuotaTree, ReasonExceedsMaxQuota, ReasonExceedsMinQuota,
-		ReasonInvalidRequest, ReasonTerminating:
+		ReasonInvalidRequest, ReasonTerminating, ReasonAdmissionCheckMissing, ReasonAdmissionCheckRejected:
 		return true
 	}
 	return false

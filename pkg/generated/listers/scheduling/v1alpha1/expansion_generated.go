@@ -2,6 +2,10 @@
 
 package v1alpha1
 
+// AdmissionCheckListerExpansion allows custom methods to be added to
+// AdmissionCheckLister.
+type AdmissionCheckListerExpansion interface{}
+
 // QueueListerExpansion allows custom methods to be added to
 // QueueLister.
 type QueueListerExpansion interface{}

@@ -8,6 +8,8 @@ import (
 
 // Interface provides access to all the informers in this group version.
 type Interface interface {
+	// AdmissionChecks returns a AdmissionCheckInformer.
+	AdmissionChecks() AdmissionCheckInformer
 	// Queues returns a QueueInformer.
 	Queues() QueueInformer
 	// QueueUnits returns a QueueUnitInformer.
@@ -23,6 +25,11 @@ type version struct {
 // New returns a new Interface.
 func New(f internalinterfaces.SharedInformerFactory, namespace string, tweakListOptions internalinterfaces.TweakListOptionsFunc) Interface {
 	return &version{factory: f, namespace: namespace, tweakListOptions: tweakListOptions}
+}
+
+// AdmissionChecks returns a AdmissionCheckInformer.
+func (v *version) AdmissionChecks() AdmissionCheckInformer {
+	return &admissionCheckInformer{factory: v.factory, tweakListOptions: v.tweakListOptions}
 }
 
 // Queues returns a QueueInformer.

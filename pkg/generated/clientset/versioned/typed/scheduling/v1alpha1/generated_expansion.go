@@ -2,6 +2,8 @@
 
 package v1alpha1
 
+type AdmissionCheckExpansion interface{}
+
 type QueueExpansion interface{}
 
 type QueueUnitExpansion interface{}

@@ -12,6 +12,7 @@ import (
 
 type SchedulingV1alpha1Interface interface {
 	RESTClient() rest.Interface
+	AdmissionChecksGetter
 	QueuesGetter
 	QueueUnitsGetter
 }
@@ -19,6 +20,10 @@ type SchedulingV1alpha1Interface interface {
 // SchedulingV1alpha1Client is used to interact with features provided by the scheduling.x-k8s.io group.
 type SchedulingV1alpha1Client struct {
 	restClient rest.Interface
+}
+
+func (c *SchedulingV1alpha1Client) AdmissionChecks() AdmissionCheckInterface {
+	return newAdmissionChecks(c)
 }
 
 func (c *SchedulingV1alpha1Client) Queues(namespace string) QueueInterface {

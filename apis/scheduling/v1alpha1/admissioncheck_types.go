@@ -1,0 +1,134 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// AdmissionCheck is a condition that a unit must meet, in addition to quota, before its job is
+// released. A Queue lists the checks of its units in spec.admissionChecks. While the checks of a
+// unit run, the unit holds its quota and has the phase Reserved. The controller of the check
+// reports its decision in status.admissionChecks of the unit.
+//
+// +genclient
+// +genclient:nonNamespaced
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:printcolumn:name="Controller",type=string,JSONPath=`.spec.controllerName`
+// +kubebuilder:printcolumn:name="Timeout",type=string,JSONPath=`.spec.timeout`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Parameters",type=string,JSONPath=`.spec.parameters.name`,priority=1
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name of an AdmissionCheck must be at most 63 characters long"
+type AdmissionCheck struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is who decides the check, and how.
+	// +required
+	Spec AdmissionCheckSpec `json:"spec"`
+}
+
+// AdmissionCheckList is a list of AdmissionChecks.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+type AdmissionCheckList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []AdmissionCheck `json:"items"`
+}
+
+// AdmissionCheckSpec is who decides a check, and how.
+type AdmissionCheckSpec struct {
+	// controllerName names the controller that decides the check, such as
+	// "kube-queue.dev/provisioning-request". Nobody else reads its value.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="controllerName is immutable; create another AdmissionCheck"
+	// +required
+	ControllerName string `json:"controllerName"`
+	// parameters names the object with the settings of the check, if it has any.
+	// +optional
+	Parameters *AdmissionCheckParameters `json:"parameters,omitempty"`
+	// timeout is how long a unit waits for the check. A check that is still Pending after that
+	// counts as Retry. If unset, a unit waits until the check is decided.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="timeout must be at least 1s"
+	// +optional
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+}
+
+// AdmissionCheckParameters names an object with the settings of a check.
+type AdmissionCheckParameters struct {
+	// apiGroup is the API group of the object.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	APIGroup string `json:"apiGroup,omitempty"`
+	// kind is the kind of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Kind string `json:"kind"`
+	// name is the name of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+}
+
+// CheckState is what a check has decided about a unit.
+//
+// +kubebuilder:validation:Enum=Pending;Ready;Retry;Rejected
+type CheckState string
+
+const (
+	// CheckPending means that the check is not decided.
+	CheckPending CheckState = "Pending"
+	// CheckReady means that the job of the unit may be released.
+	CheckReady CheckState = "Ready"
+	// CheckRetry means that the unit gives its quota back, waits, and reserves quota again later.
+	CheckRetry CheckState = "Retry"
+	// CheckRejected means that the unit gives its quota back and is not tried again until its spec
+	// changes.
+	CheckRejected CheckState = "Rejected"
+)
+
+// AdmissionCheckState is the state of one admission check of a unit. The controller resets it to
+// Pending whenever the unit reserves quota, and the owner of the check writes the other states.
+type AdmissionCheckState struct {
+	// name is the name of the AdmissionCheck.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=316
+	// +required
+	Name string `json:"name"`
+	// state is what the check has decided.
+	// +required
+	State CheckState `json:"state"`
+	// lastTransitionTime is when the state last changed.
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty,omitzero"`
+	// message explains the state to a person.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Message string `json:"message,omitempty"`
+	// podSetUpdates are what the release of the job adds to its pods if the state is Ready.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
+	// +optional
+	PodSetUpdates []PodSetUpdate `json:"podSetUpdates,omitempty"`
+}
+
+// PodSetUpdate is what the release of a job adds to the pods of a pod set.
+type PodSetUpdate struct {
+	// name is the name of the pod set.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Name string `json:"name"`
+	// annotations are added to the pods.
+	// +kubebuilder:validation:MaxProperties=16
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
