@@ -124,6 +124,10 @@ type Kind struct {
 	Operators []string
 	// Fence is what nobody may change in a released job of a managed namespace.
 	Fence Fence
+	// Places are where jobs have the annotations of their pods. NoPlaces, if there are none,
+	// explains to the owner of a job why its release cannot add annotations.
+	Places   []Place
+	NoPlaces string
 	// Doc is for the documentation.
 	Doc Doc
 }

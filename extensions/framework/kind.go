@@ -64,6 +64,35 @@ type Ended struct {
 	Values     []string
 }
 
+// Place is where jobs of a kind have the annotations of their pods. The release of a job
+// changes annotations there, while the job is suspended and has no pods. The templates
+// around them are not changed.
+type Place struct {
+	// PodSet is the pod set whose annotations are at Path. If it is empty, Path is a map or a
+	// list with an element for each pod set.
+	PodSet string
+	Path   []string
+	// Key is the field that names the elements of a list; empty for a map.
+	Key string
+	// Names returns the names of the pod sets of elements with these names. If it is nil, they
+	// are the same.
+	Names func(elements []string) []string
+	// Below is the path of the annotations in an element.
+	Below []string
+	// Manager, if not empty, is the element of the list that belongs to kube-queue. It patches
+	// templates that are not in the job: Own is the place in the element, whose elements are
+	// created as needed.
+	Manager string
+	Own     *Place
+	// Unless is a field with which the operator ignores the annotations, and Why explains it
+	// to the owner of the job.
+	Unless []string
+	Why    string
+}
+
+// InList reports whether the place is in a list, of which a merge patch cannot change a part.
+func (p Place) InList() bool { return p.Key != "" }
+
 // Doc has the texts of the kind for the tables of the documentation, in Markdown.
 type Doc struct {
 	// Needs is a requirement, such as "operator 2.4 or later"; it may be empty.

@@ -39,6 +39,7 @@ func (adapter) Kind() framework.Kind {
 			Size:  "[job.spec.?parallelism.orValue(1), job.spec.?completions.orValue(job.spec.?parallelism.orValue(1))].min()",
 			Ended: framework.Ended{Conditions: []string{string(batchv1.JobComplete), string(batchv1.JobFailed)}},
 		},
+		Places: []framework.Place{{PodSet: podSet, Path: []string{"spec", "template", "metadata", "annotations"}}},
 		Doc: framework.Doc{
 			Shows:  "STATUS `Suspended`",
 			Counts: "`parallelism` pods, at most the remaining `completions`",

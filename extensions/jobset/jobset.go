@@ -45,6 +45,9 @@ func (adapter) Kind() framework.Kind {
 			}},
 			Ended: framework.Ended{Conditions: []string{string(jobset.JobSetCompleted), string(jobset.JobSetFailed)}},
 		},
+		Places: []framework.Place{{
+			Path: []string{"spec", "replicatedJobs"}, Key: "name", Below: []string{"template", "spec", "template", "metadata", "annotations"},
+		}},
 		Doc: framework.Doc{
 			Shows:  "SUSPENDED `true`",
 			Counts: "all pods of all its Jobs",

@@ -90,6 +90,7 @@ func (b Base[T]) Kind() framework.Kind {
 		Path: replicas, Sizes: []string{"replicas"}, Size: "group.?replicas.orValue(1)",
 		Elastic: b.Elastic, Most: b.Most,
 	}}
+	kind.Places = []framework.Place{{Path: replicas, Names: setNames, Below: []string{"template", "metadata", "annotations"}}}
 	if b.Scaled != "" {
 		kind.Fence.Scale = append(replicas, string(b.Scaled), "replicas")
 	}

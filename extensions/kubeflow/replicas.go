@@ -39,7 +39,7 @@ func (b Base[T]) Pods(object framework.Object) (framework.Pods, error) {
 			template = b.Inject(job, role.Name, template)
 		}
 		pods.Sets = append(pods.Sets, framework.PodSet{
-			Name: strings.ToLower(string(role.Name)), Count: ptr.Deref(replicas.Count, role.Unset), Template: template,
+			Name: setName(string(role.Name)), Count: ptr.Deref(replicas.Count, role.Unset), Template: template,
 		})
 	}
 	return pods, nil
@@ -69,6 +69,17 @@ func (b Base[T]) byRole(given map[training.ReplicaType]*Replicas) (map[training.
 		byRole[role] = given[name]
 	}
 	return byRole, nil
+}
+
+// setName returns the pod set of a role, in any case.
+func setName(role string) string { return strings.ToLower(role) }
+
+func setNames(roles []string) []string {
+	names := make([]string, len(roles))
+	for i, role := range roles {
+		names[i] = setName(role)
+	}
+	return names
 }
 
 // role returns the role of a name in any case.

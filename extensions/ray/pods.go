@@ -32,10 +32,11 @@ func Pods(cluster *rayv1.RayClusterSpec, at string, sidecars ...corev1.Container
 	}
 	head := cluster.HeadGroupSpec.Template
 	head.Spec.Containers = slices.Concat(head.Spec.Containers, sidecars)
-	names, err := setNames(cluster.WorkerGroupSpecs, at)
+	groups, err := groupNames(cluster.WorkerGroupSpecs, at)
 	if err != nil {
 		return nil, err
 	}
+	names := setNames(groups)
 	sets := []framework.PodSet{{Name: HeadSet, Count: 1, Template: &head}}
 	for i := range cluster.WorkerGroupSpecs {
 		group := &cluster.WorkerGroupSpecs[i]
@@ -63,8 +64,9 @@ func checkTemplate(template *corev1.PodTemplateSpec, where string) error {
 	return nil
 }
 
-// setNames returns unique names of pod sets for the worker groups.
-func setNames(groups []rayv1.WorkerGroupSpec, at string) ([]string, error) {
+// groupNames returns the names of the worker groups, which are unique.
+func groupNames(groups []rayv1.WorkerGroupSpec, at string) ([]string, error) {
+	names := make([]string, len(groups))
 	taken := map[string]bool{}
 	for i, group := range groups {
 		switch {
@@ -74,10 +76,19 @@ func setNames(groups []rayv1.WorkerGroupSpec, at string) ([]string, error) {
 			return nil, fmt.Errorf("%s.workerGroupSpecs: groupName %q is used twice; give each group its own name", at, group.GroupName)
 		}
 		taken[group.GroupName] = true
+		names[i] = group.GroupName
+	}
+	return names, nil
+}
+
+// setNames returns unique names of pod sets for the worker groups.
+func setNames(groups []string) []string {
+	taken := map[string]bool{}
+	for _, group := range groups {
+		taken[group] = true
 	}
 	names := make([]string, len(groups))
-	for i, group := range groups {
-		name := group.GroupName
+	for i, name := range groups {
 		if name == HeadSet || name == SubmitterSet {
 			for taken[name] {
 				name = renamed + name
@@ -86,7 +97,7 @@ func setNames(groups []rayv1.WorkerGroupSpec, at string) ([]string, error) {
 		}
 		names[i] = name
 	}
-	return names, nil
+	return names
 }
 
 // workers returns how many pods a group starts with: the requested replicas, within

@@ -71,8 +71,8 @@ func TestNoTwoGroupsOfPodsAreNamedAlike(t *testing.T) {
 			for _, name := range strings.Fields(test.groups) {
 				groups = append(groups, rayv1.WorkerGroupSpec{GroupName: name})
 			}
-			names, err := setNames(groups, "spec")
-			if got := strings.Join(names, " "); err != nil || got != test.want {
+			names, err := groupNames(groups, "spec")
+			if got := strings.Join(setNames(names), " "); err != nil || got != test.want {
 				t.Errorf("names are %q, error %v; want %q", got, err, test.want)
 			}
 		})

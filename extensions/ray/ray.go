@@ -57,6 +57,15 @@ func Fence(cluster ...string) framework.Fence {
 	}
 }
 
+// Places returns where the annotations of the pods of a cluster at the path are.
+func Places(cluster ...string) []framework.Place {
+	field := func(names ...string) []string { return slices.Concat(cluster, names) }
+	return []framework.Place{
+		{PodSet: HeadSet, Path: field("headGroupSpec", "template", "metadata", "annotations")},
+		{Path: field("workerGroupSpecs"), Key: "groupName", Names: setNames, Below: []string{"template", "metadata", "annotations"}},
+	}
+}
+
 // Templates returns the pod templates of a cluster.
 func Templates(cluster *rayv1.RayClusterSpec) []*corev1.PodTemplateSpec {
 	templates := []*corev1.PodTemplateSpec{&cluster.HeadGroupSpec.Template}

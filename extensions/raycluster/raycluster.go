@@ -29,6 +29,7 @@ func (adapter) Kind() framework.Kind {
 	kind := ray.Kind("raycluster", "RayCluster", "rayclusters")
 	kind.PodLabel = framework.PodLabel{Key: "ray.io/cluster"}
 	kind.Fence = ray.Fence("spec") // it never ends
+	kind.Places = ray.Places("spec")
 	kind.Doc = framework.Doc{
 		Shows:  "STATUS `suspended`",
 		Counts: "head and workers",

@@ -40,6 +40,8 @@ func (adapter) Kind() framework.Kind {
 	}}
 	kind.Holdable = holdable()
 	kind.Maps = [][]string{{"spec", "deletionStrategy"}, {"spec", "deletionStrategy", "onSuccess"}, {"spec", "deletionStrategy", "onFailure"}}
+	kind.Places = append(ray.Places("spec", "rayClusterSpec"),
+		framework.Place{PodSet: ray.SubmitterSet, Path: []string{"spec", "submitterPodTemplate", "metadata", "annotations"}})
 	kind.Doc = framework.Doc{
 		Shows:  "DEPLOYMENT STATUS `Suspended`",
 		Counts: "head, workers, submitter",

@@ -31,6 +31,7 @@ func (adapter) Kind() framework.Kind {
 			Ended: framework.Ended{Path: []string{"status", "applicationState", "state"},
 				Values: []string{string(v1beta2.ApplicationStateCompleted), string(v1beta2.ApplicationStateFailed)}},
 		},
+		NoPlaces: "the Spark operator discards and repeats the start of a SparkApplication if its release changes any other field than spec.suspend",
 		PodLabel: framework.PodLabel{Key: "sparkoperator.k8s.io/app-name"},
 		Doc: framework.Doc{
 			Needs:  "operator 2.4 or later",

@@ -11,6 +11,9 @@ import (
 // managedBy is the value of spec.managedBy of a TrainJob that Trainer itself runs.
 const managedBy = "trainer.kubeflow.org/trainjob-controller"
 
+// manager is the manager of the runtime patch of kube-queue in a TrainJob.
+const manager = "kube-queue.dev/job-extensions"
+
 // defaultRuntime is the kind of a runtime that is referenced without a kind.
 const defaultRuntime = "ClusterTrainingRuntime"
 

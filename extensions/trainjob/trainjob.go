@@ -48,6 +48,13 @@ func (a adapter) Kind() framework.Kind {
 				{"spec", "podTemplateOverrides"}, {"spec", "runtimePatches"}},
 			Ended: framework.Ended{Conditions: []string{conditionComplete, conditionFailed}},
 		},
+		Places: []framework.Place{{
+			Path: []string{"spec", "runtimePatches"}, Key: "manager", Manager: manager,
+			Own: &framework.Place{
+				Path: []string{"trainingRuntimeSpec", "template", "spec", "replicatedJobs"}, Key: "name",
+				Below: []string{"template", "spec", "template", "metadata", "annotations"},
+			},
+		}},
 		Doc: framework.Doc{
 			Shows:  "STATE `Suspended`, which Trainer shows until the job has ended",
 			Counts: "all replicated jobs of its JobSet",

@@ -37,6 +37,7 @@ type Spec struct {
 	Templates             []Template `json:"templates,omitempty"`
 	PodPriorityClassName  string     `json:"podPriorityClassName,omitempty"`
 	ActiveDeadlineSeconds given      `json:"activeDeadlineSeconds,omitempty"`
+	WorkflowTemplateRef   given      `json:"workflowTemplateRef,omitempty"`
 }
 
 // Template is a step of some kind.

@@ -43,6 +43,10 @@ func (adapter) Kind() framework.Kind {
 				{"spec", "entrypoint"}, {"spec", "arguments"}, {"spec", "podSpecPatch"}, {"spec", "parallelism"}},
 			Ended: framework.Ended{Path: []string{"status", "phase"}, Values: []string{phaseSucceeded, phaseFailed, phaseError}},
 		},
+		Places: []framework.Place{{
+			PodSet: podSet, Path: []string{"spec", "podMetadata", "annotations"}, Unless: []string{"spec", "workflowTemplateRef"},
+			Why: "Argo reads the spec of a Workflow with spec.workflowTemplateRef only once, before its release",
+		}},
 		PodLabel: framework.PodLabel{Key: "workflows.argoproj.io/workflow"},
 		Doc: framework.Doc{
 			Mark:   "a template `kube-queue-suspend` with `suspend: {}`",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -128,6 +129,9 @@ func kindOf(adapter framework.Adapter) (chartKind, error) {
 	}
 	for _, c := range kind.Holdable {
 		found.Holdable = append(found.Holdable, condition(c))
+	}
+	if (len(kind.Places) > 0) == (kind.NoPlaces != "") {
+		return chartKind{}, errors.New("either Places are where its jobs have the annotations of their pods, or NoPlaces explains why a release cannot add any")
 	}
 	fence, err := fenceOf(kind)
 	if err != nil {

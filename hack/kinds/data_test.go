@@ -24,6 +24,7 @@ func aKind(change func(*framework.Kind)) framework.Adapter {
 		PodLabel:         framework.PodLabel{Key: "example.com/widget"},
 		GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"},
 		Fence:            framework.Fence{Frozen: [][]string{{"spec", "template"}}},
+		NoPlaces:         "its pods have none",
 	}
 	change(&kind)
 	return kindOnly{kind: kind}
@@ -99,6 +100,7 @@ func TestWhatThePoliciesCannotSayIsRefused(t *testing.T) {
 		}, "depends on the version"},
 		{"a kind without a label of its pods", func(k *framework.Kind) { k.PodLabel = framework.PodLabel{} }, nil, "no PodLabel"},
 		{"a kind without a fence", func(k *framework.Kind) { k.Fence = framework.Fence{} }, nil, "no Fence"},
+		{"a kind without places of annotations, and no reason", func(k *framework.Kind) { k.NoPlaces = "" }, nil, "NoPlaces explains"},
 		{"an end that is too deep", func(k *framework.Kind) { k.Fence.Ended.Path = []string{"status", "a", "b", "c"} }, nil, "too deep"},
 		{"two kinds of one name", none, func(k *framework.Kind) { k.Name, k.Group = "other", "other.example.com" }, "same hold policy"},
 	}

@@ -173,38 +173,133 @@ func endedOf(ended framework.Ended) (string, error) {
 	}
 }
 
-// ownFields returns that the specs differ only in the suspend field and in the fields that a
-// hold sets.
-func ownFields(kind framework.Kind) string {
-	paths := [][]string{kind.SuspendPath}
-	for _, setting := range kind.Sets {
-		paths = append(paths, setting.Path)
-	}
-	return onlyDiffer("object.?spec", "oldObject.?spec", paths, 1)
+// ownField is a field that job-extensions may change.
+type ownField struct {
+	path []string
+	// check returns how the field, now and before, may differ; nil for in any way. Both are
+	// optional.
+	check func(now, was string) string
 }
 
-// onlyDiffer returns that two maps are equal except at the paths, which begin at the depth.
-func onlyDiffer(now, was string, paths [][]string, depth int) string {
+// ownFields returns that the specs differ only in the suspend field and in the fields that a
+// hold sets. In a release, the annotations of pods may differ too.
+func ownFields(kind framework.Kind) string {
+	fields := []ownField{{path: kind.SuspendPath}}
+	for _, setting := range kind.Sets {
+		fields = append(fields, ownField{path: setting.Path})
+	}
+	always := onlyDiffer("object.?spec", "oldObject.?spec", fields, 1)
+	if len(kind.Places) == 0 {
+		return always
+	}
+	for _, place := range kind.Places {
+		fields = append(fields, placeField(place))
+	}
+	return fmt.Sprintf("(%s)\n|| (%s && !(%s)\n&& %s)", always,
+		optional("oldObject", kind.SuspendPath)+".orValue(false) == true", optional("object", kind.SuspendPath)+".orValue(false) == true",
+		onlyDiffer("object.?spec", "oldObject.?spec", fields, 1))
+}
+
+// optional returns a field of an object that may lack its parents.
+func optional(root string, path []string) string { return root + ".?" + strings.Join(path, ".?") }
+
+// onlyDiffer returns that two maps are equal except in the fields, whose paths begin at the depth.
+func onlyDiffer(now, was string, fields []ownField, depth int) string {
+	return strings.Join(append([]string{except(now+".orValue({})", was+".orValue({})", namesAt(fields, depth))}, deeper(now, was, fields, depth)...), "\n&& ")
+}
+
+// except returns that two maps are equal except in the fields of these names.
+func except(now, was string, names []string) string {
+	return fmt.Sprintf("%[1]s.all(f, f in %[3]s || (f in %[2]s && %[1]s[f] == %[2]s[f]))\n&& %[2]s.all(f, f in %[3]s || f in %[1]s)",
+		now, was, "['"+strings.Join(names, "', '")+"']")
+}
+
+// namesAt returns the names in the paths of the fields at the depth.
+func namesAt(fields []ownField, depth int) []string {
 	var names []string
-	below := map[string][][]string{}
-	for _, path := range paths {
-		if len(path) <= depth {
-			continue // check rejects it
-		}
-		name := path[depth]
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-		if len(path) > depth+1 {
-			below[name] = append(below[name], path)
+	for _, field := range fields {
+		if len(field.path) > depth && !slices.Contains(names, field.path[depth]) { // check rejects shorter ones
+			names = append(names, field.path[depth])
 		}
 	}
-	except := "['" + strings.Join(names, "', '") + "']"
-	terms := []string{fmt.Sprintf("%[1]s.orValue({}).all(f, f in %[3]s || (f in %[2]s.orValue({}) && %[1]s.orValue({})[f] == %[2]s.orValue({})[f]))\n&& %[2]s.orValue({}).all(f, f in %[3]s || f in %[1]s.orValue({}))", now, was, except)}
-	for _, name := range names {
-		if len(below[name]) > 0 {
-			terms = append(terms, onlyDiffer(now+".?"+name, was+".?"+name, below[name], depth+1))
+	return names
+}
+
+// deeper returns how the fields at the depth may differ.
+func deeper(now, was string, fields []ownField, depth int) []string {
+	var terms []string
+	for _, name := range namesAt(fields, depth) {
+		var below []ownField
+		for _, field := range fields {
+			switch {
+			case len(field.path) <= depth || field.path[depth] != name:
+			case len(field.path) > depth+1:
+				below = append(below, field)
+			case field.check != nil:
+				terms = append(terms, field.check(now+".?"+name, was+".?"+name))
+			}
+		}
+		if len(below) > 0 {
+			terms = append(terms, onlyDiffer(now+".?"+name, was+".?"+name, below, depth+1))
 		}
 	}
-	return strings.Join(terms, "\n&& ")
+	return terms
+}
+
+// placeField returns the field with the annotations of pods, of which those that the job records
+// may differ.
+func placeField(place framework.Place) ownField {
+	field := ownField{path: place.Path, check: recordedDiffer}
+	switch {
+	case place.Manager != "":
+		field.check = func(now, was string) string { return ownElementDiffers(place, now, was) }
+	case place.PodSet == "" && place.Key == "":
+		field.check = func(now, was string) string { return mapDiffers(place, now, was) }
+	case place.PodSet == "":
+		field.check = func(now, was string) string { return listDiffers(place, now, was) }
+	}
+	return field
+}
+
+// recordedDiffer returns that annotations differ only in keys that the job records.
+func recordedDiffer(now, was string) string {
+	return fmt.Sprintf("%[1]s.orValue({}).all(k, k in variables.recorded || (k in %[2]s.orValue({}) && %[1]s.orValue({})[k] == %[2]s.orValue({})[k]))\n"+
+		"&& %[2]s.orValue({}).all(k, k in variables.recorded || k in %[1]s.orValue({}))", now, was)
+}
+
+// elementDiffers returns that the elements g and w of a map or a list differ only in such annotations.
+func elementDiffers(place framework.Place) string {
+	fields := []ownField{{path: place.Below, check: recordedDiffer}}
+	terms := append([]string{"type(g) == map && type(w) == map", except("g", "w", place.Below[:1])}, deeper("g", "w", fields, 0)...)
+	return "(g == w || (" + strings.Join(terms, "\n&& ") + "))"
+}
+
+func mapDiffers(place framework.Place, now, was string) string {
+	return fmt.Sprintf("%[1]s.orValue({}).all(n, n in %[2]s.orValue({}) && [%[1]s.orValue({})[n]].all(g, [%[2]s.orValue({})[n]].all(w,\n%[3]s)))\n"+
+		"&& %[2]s.orValue({}).all(n, n in %[1]s.orValue({}))", now, was, elementDiffers(place))
+}
+
+func listDiffers(place framework.Place, now, was string) string {
+	return fmt.Sprintf("%[1]s.orValue([]).map(g, g.?%[3]s) == %[2]s.orValue([]).map(w, w.?%[3]s)\n"+
+		"&& %[1]s.orValue([]).all(g, %[2]s.orValue([]).exists(w, g.?%[3]s == w.?%[3]s && %[4]s))", now, was, place.Key, elementDiffers(place))
+}
+
+// ownElementDiffers returns that only the element of the manager differs, and that it contains nothing
+// but annotations. The operator may add the time.
+func ownElementDiffers(place framework.Place, now, was string) string {
+	own, others := fmt.Sprintf("p.?%s.orValue('') == '%s'", place.Key, place.Manager), fmt.Sprintf("p.?%s.orValue('') != '%s'", place.Key, place.Manager)
+	return fmt.Sprintf("%[1]s.orValue([]).filter(p, %[4]s) == %[2]s.orValue([]).filter(p, %[4]s)\n"+
+		"&& %[1]s.orValue([]).filter(p, %[3]s).all(p, p.all(f, f in ['%[5]s', 'time', '%[6]s'])\n&& %[7]s\n&& %[8]s.orValue([]).all(g, g.all(f, f in ['%[9]s', '%[10]s'])\n&& %[11]s\n"+
+		"&& %[12]s.orValue({}).all(k, k in variables.recorded)))",
+		now, was, own, others, place.Key, place.Own.Path[0], chain("p", place.Own.Path), optional("p", place.Own.Path),
+		place.Own.Key, place.Own.Below[0], chain("g", place.Own.Below), optional("g", place.Own.Below))
+}
+
+// chain returns that the maps on the path contain no other fields.
+func chain(root string, path []string) string {
+	var terms []string
+	for depth := 1; depth < len(path); depth++ {
+		terms = append(terms, fmt.Sprintf("%s.orValue({}).all(f, f == '%s')", optional(root, path[:depth]), path[depth]))
+	}
+	return strings.Join(terms, " && ")
 }

@@ -52,6 +52,16 @@ func (c *Client) Patch(ctx context.Context, namespace, name string, patch []byte
 	return c.one(ctx, c.patch(namespace, name, patch, subresources))
 }
 
+// GetJSON reads an object as the API server has it.
+func (c *Client) GetJSON(ctx context.Context, namespace, name string) ([]byte, error) {
+	return do(ctx, c.request("GET", namespace).Name(name))
+}
+
+// PatchJSON sends a JSON Patch and returns the patched object.
+func (c *Client) PatchJSON(ctx context.Context, namespace, name string, patch []byte) (Object, error) {
+	return c.one(ctx, c.request("PATCH", namespace).Name(name).SetHeader("Content-Type", string(types.JSONPatchType)).Body(patch))
+}
+
 // PatchVersion is like Patch but returns only the resourceVersion of the object. The rest of the
 // response is not decoded.
 func (c *Client) PatchVersion(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (string, error) {

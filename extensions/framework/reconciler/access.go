@@ -29,6 +29,9 @@ type jobClient struct {
 type jobSource interface {
 	Get(ctx context.Context, namespace, name string) (lenient.Object, error)
 	Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (lenient.Object, error)
+	// GetJSON reads a job as the API server has it, and PatchJSON sends a JSON Patch of it.
+	GetJSON(ctx context.Context, namespace, name string) ([]byte, error)
+	PatchJSON(ctx context.Context, namespace, name string, patch []byte) (lenient.Object, error)
 	// Version returns the version in which jobs are read and patched.
 	Version() string
 	// informer caches the jobs of all namespaces.
@@ -66,6 +69,7 @@ func (c *jobClient) transform(obj any) (any, error) {
 // object can be decoded.
 type native struct {
 	kind framework.Kind
+	rest rest.Interface
 	in   func(namespace string) *gentype.ClientWithList[framework.Object, runtime.Object]
 }
 
@@ -87,7 +91,7 @@ func newNative(config *rest.Config, adapter framework.Adapter) (native, error) {
 		list, _ := kubescheme.Scheme.New(listKind)
 		return list
 	}
-	return native{kind, func(namespace string) *gentype.ClientWithList[framework.Object, runtime.Object] {
+	return native{kind, client, func(namespace string) *gentype.ClientWithList[framework.Object, runtime.Object] {
 		return gentype.NewClientWithList[framework.Object, runtime.Object](kind.Resource, client,
 			kubescheme.ParameterCodec, namespace, adapter.New, newList, gentype.PrefersProtobuf[framework.Object]())
 	}}, nil
@@ -104,6 +108,20 @@ func (n native) Get(ctx context.Context, namespace, name string) (lenient.Object
 // Patch sends a merge patch.
 func (n native) Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (lenient.Object, error) {
 	return n.in(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, subresources...)
+}
+
+// GetJSON reads a job as JSON.
+func (n native) GetJSON(ctx context.Context, namespace, name string) ([]byte, error) {
+	result := n.rest.Get().Namespace(namespace).Resource(n.kind.Resource).Name(name).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	return result.Raw()
+}
+
+// PatchJSON sends a JSON Patch.
+func (n native) PatchJSON(ctx context.Context, namespace, name string, patch []byte) (lenient.Object, error) {
+	return n.in(namespace).Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{})
 }
 
 func (n native) informer(transform cache.TransformFunc) (cache.SharedIndexInformer, error) {

@@ -59,22 +59,6 @@ func (r *reconciler) act(ctx context.Context, o *observation, action decision.Ac
 	return fmt.Errorf("unknown action %q", action)
 }
 
-// release clears mark and suspend field in one patch.
-func (r *reconciler) release(ctx context.Context, o *observation) error {
-	data, err := releasePatch(r.adapter, o.job, decision.Attempt(o.unit))
-	if err != nil {
-		return err
-	}
-	if err := r.patchJob(ctx, o, data); err != nil {
-		return err
-	}
-	if decided := o.unit.Status.DequeueTime; decided != nil {
-		r.metrics.Released(r.kind.Kind, r.clock.Since(decided.Time))
-	}
-	r.recordReleased(o)
-	return nil
-}
-
 func (r *reconciler) finish(ctx context.Context, o *observation) error {
 	end := o.state.End
 	status := lifecycle.Finished(o.unit, end.Succeeded, end.Reason, end.Message, metav1.NewTime(o.now))
@@ -140,11 +124,20 @@ func (r *reconciler) freeQuota(ctx context.Context, o *observation, status lifec
 	if err != nil {
 		return fmt.Errorf("reading %s %s: %w", r.kind.Kind, o.key, err)
 	}
-	if live.GetUID() != o.job.GetUID() || live.GetResourceVersion() != o.job.GetResourceVersion() {
-		r.memory.await(o.key, o.now, func(a *awaited) { a.job = version{value: live.GetResourceVersion()} })
+	if r.overtaken(o, live) {
 		return nil
 	}
 	return r.patchUnitStatus(ctx, o, status)
+}
+
+// overtaken reports whether the job that the API server has is not the observed one. Its version
+// is awaited then.
+func (r *reconciler) overtaken(o *observation, live metav1.Object) bool {
+	if live.GetUID() == o.job.GetUID() && live.GetResourceVersion() == o.job.GetResourceVersion() {
+		return false
+	}
+	r.memory.await(o.key, o.now, func(a *awaited) { a.job = version{value: live.GetResourceVersion()} })
+	return true
 }
 
 // resume requeues the unit first: between the two writes the job is unsuspended while

@@ -37,13 +37,14 @@ func jobPatch(job framework.Object, annotations, rest map[string]any) ([]byte, e
 }
 
 // releasePatch clears mark and suspend field and records the attempt. A job that is
-// marked by its suspend field alone does not get the annotation.
-func releasePatch(adapter framework.Adapter, job framework.Object, attempt string) ([]byte, error) {
+// marked by its suspend field alone does not get the annotation. More is what changes in
+// addition, if anything.
+func releasePatch(adapter framework.Adapter, job framework.Object, attempt string, more map[string]any) ([]byte, error) {
 	annotations := map[string]any{wellknown.ReleasedAnnotation: attempt}
 	if decision.Annotated(adapter.Kind(), job) {
 		annotations[wellknown.SuspendAnnotation] = "false"
 	}
-	return jobPatch(job, annotations, adapter.SuspendPatch(job, false))
+	return jobPatch(job, annotations, decision.Join(adapter.SuspendPatch(job, false), more))
 }
 
 // suspendPatch suspends a job and restores its mark. With forGood it also deactivates

@@ -35,9 +35,9 @@ func TestPatches(t *testing.T) {
 		patch func() ([]byte, error)
 		want  string
 	}{
-		{"a release clears annotation and suspend field together", func() ([]byte, error) { return releasePatch(suspender{}, meta("true"), "2") },
+		{"a release clears annotation and suspend field together", func() ([]byte, error) { return releasePatch(suspender{}, meta("true"), "2", nil) },
 			`{"metadata":{"annotations":{"kube-queue/released":"2","scheduling.x-k8s.io/suspend":"false"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":false}}`},
-		{"a job marked by its suspend field gets no annotation", func() ([]byte, error) { return releasePatch(suspender{bySuspend: true}, meta(""), "1") },
+		{"a job marked by its suspend field gets no annotation", func() ([]byte, error) { return releasePatch(suspender{bySuspend: true}, meta(""), "1", nil) },
 			`{"metadata":{"annotations":{"kube-queue/released":"1"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":false}}`},
 		{"a suspension puts the annotation back", func() ([]byte, error) { return suspendPatch(suspender{bySuspend: true}, meta("false"), false) },
 			`{"metadata":{"annotations":{"scheduling.x-k8s.io/suspend":"true"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":true}}`},

@@ -2,6 +2,9 @@ package reconciler
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -88,6 +91,19 @@ func (r *reconciler) recordReleased(o *observation) {
 		message = fmt.Sprintf("Released: QueueUnit %s was admitted to quota %s", o.unit.Name, o.unit.Status.Quota)
 	}
 	r.events.Write(r.event(o, corev1.EventTypeNormal, wellknown.EventReleased, message, decision.Attempt(o.unit)))
+}
+
+// recordNotAnnotated reports once for each release which pods lack annotations of admission checks.
+func (r *reconciler) recordNotAnnotated(o *observation, unplaced decision.Unplaced) {
+	if len(unplaced) == 0 {
+		return
+	}
+	var parts []string
+	for _, podSet := range slices.Sorted(maps.Keys(unplaced)) {
+		parts = append(parts, fmt.Sprintf("pod set %s: %s", podSet, unplaced[podSet]))
+	}
+	r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventNotAnnotated,
+		fmt.Sprintf("Released without annotations that admission checks set on its pods: %s", strings.Join(parts, "; ")), decision.Attempt(o.unit)))
 }
 
 // recordSuspended reports why a job was suspended. What its owner may cause again and again is one

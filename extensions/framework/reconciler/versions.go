@@ -84,6 +84,29 @@ func (v versionedJobs) Get(ctx context.Context, namespace, name string) (lenient
 
 // Patch sends a merge patch.
 func (v versionedJobs) Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (lenient.Object, error) {
+	client, err := v.patcher()
+	if err != nil {
+		return nil, err
+	}
+	return client.Patch(ctx, namespace, name, patch, subresources...)
+}
+
+// GetJSON reads a job as JSON.
+func (v versionedJobs) GetJSON(ctx context.Context, namespace, name string) ([]byte, error) {
+	return v.clients[v.Version()].GetJSON(ctx, namespace, name)
+}
+
+// PatchJSON sends a JSON Patch.
+func (v versionedJobs) PatchJSON(ctx context.Context, namespace, name string, patch []byte) (lenient.Object, error) {
+	client, err := v.patcher()
+	if err != nil {
+		return nil, err
+	}
+	return client.PatchJSON(ctx, namespace, name, patch)
+}
+
+// patcher returns the client with which jobs are patched.
+func (v versionedJobs) patcher() (*lenient.Client, error) {
 	version := v.Version()
 	if version != v.kind.Version {
 		var err error
@@ -91,7 +114,7 @@ func (v versionedJobs) Patch(ctx context.Context, namespace, name string, patch 
 			return nil, err
 		}
 	}
-	return v.clients[version].Patch(ctx, namespace, name, patch, subresources...)
+	return v.clients[version], nil
 }
 
 func (v versionedJobs) informer(transform cache.TransformFunc) (cache.SharedIndexInformer, error) {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
 func (r *reconciler) patchUnitStatus(ctx context.Context, o *observation, fields map[string]any) error {
@@ -41,8 +42,13 @@ func (r *reconciler) sendUnit(ctx context.Context, unit *v1alpha1.QueueUnit, par
 
 // patchJob patches the job and awaits the result.
 func (r *reconciler) patchJob(ctx context.Context, o *observation, data []byte, subresources ...string) error {
-	version := ""
 	patched, err := r.jobs.Patch(ctx, o.key.Namespace, o.key.Name, data, subresources...)
+	return r.awaitJob(o, patched, err)
+}
+
+// awaitJob awaits the result of a write on the job.
+func (r *reconciler) awaitJob(o *observation, patched framework.Object, err error) error {
+	version := ""
 	if err == nil {
 		version = patched.GetResourceVersion()
 	}

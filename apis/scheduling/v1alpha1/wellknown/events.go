@@ -9,6 +9,9 @@ const (
 	EventQueued EventReason = "Queued"
 	// EventReleased means that the job was released.
 	EventReleased EventReason = "Released"
+	// EventNotAnnotated means that the job was released without annotations that an admission check
+	// sets on its pods.
+	EventNotAnnotated EventReason = "PodsNotAnnotated"
 	// EventRequeued means that a job was suspended by hand, unsuspended by hand, and waits again.
 	EventRequeued EventReason = "Requeued"
 	// EventHeldAgain means that a queued job was unsuspended by hand and is suspended again.

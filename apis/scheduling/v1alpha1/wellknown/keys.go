@@ -39,6 +39,9 @@ const (
 	NotPartOfAnnotation = "kube-queue/not-part-of"
 	// ReleasedAnnotation is the attempt with which the job was last released.
 	ReleasedAnnotation = "kube-queue/released"
+	// PodAnnotationsAnnotation lists the annotations of pods that the last release added for admission
+	// checks, as KEY=PODSET:PODSET,KEY=PODSET. The next release removes those that it does not set.
+	PodAnnotationsAnnotation = "kube-queue/pod-annotations"
 	// ShutdownAnnotation "false" means that the owner of a RayJob did not set
 	// shutdownAfterJobFinishes, so that it is set only while the job is held.
 	ShutdownAnnotation = "kube-queue/shutdown-after-job-finishes"

@@ -316,7 +316,8 @@ spec:
 {{- $names := include "kube-queue.granted" . | fromJsonArray -}}
 # RBAC can only permit job-extensions to change jobs. This policy limits it to the fields
 # that it sets: the suspend field, the fields that a suspended job requires, and the
-# annotations of kube-queue.
+# annotations of kube-queue. A release may also change annotations of pods, if the annotation
+# kube-queue/pod-annotations of the job lists them, now or before.
 #
 # A webhook that changes other fields of a job in the same request makes the request fail.
 apiVersion: admissionregistration.k8s.io/v1
@@ -346,6 +347,10 @@ spec:
     expression: "object.metadata.?annotations.orValue({})"
   - name: was
     expression: "oldObject.metadata.?annotations.orValue({})"
+  # It lists KEY=PODSET:PODSET,KEY=PODSET.
+  - name: recorded
+    expression: >-
+      [variables.now, variables.was].map(a, a[?'kube-queue/pod-annotations'].orValue('')).join(',').split(',').map(entry, entry.split('=')[0])
   validations:
   - expression: >-
       object.metadata.?labels == oldObject.metadata.?labels

@@ -1,0 +1,290 @@
+package decision
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/framework"
+)
+
+// PodAnnotations are annotations of the pods of a job, by pod set and key.
+type PodAnnotations map[string]map[string]string
+
+// Unplaced are pod sets that do not get their annotations, and why.
+type Unplaced map[string]string
+
+// PodAnnotationsOf returns the annotations that the admission checks of a unit add to the pods
+// of its job. Of two checks with the same key, the latter in the status wins. A key that is not
+// the name of an annotation is left out: the API server would reject the job or its pods.
+func PodAnnotationsOf(unit *v1alpha1.QueueUnit) (PodAnnotations, Unplaced) {
+	added, unplaced := PodAnnotations{}, Unplaced{}
+	for _, check := range unit.Status.AdmissionChecks {
+		if check.State != v1alpha1.CheckReady {
+			continue
+		}
+		for _, update := range check.PodSetUpdates {
+			for _, key := range slices.Sorted(maps.Keys(update.Annotations)) {
+				if faults := validation.IsQualifiedName(strings.ToLower(key)); len(faults) > 0 {
+					unplaced[update.Name] = fmt.Sprintf("%q of admission check %s is not the name of an annotation: %s", key, check.Name, faults[0])
+					continue
+				}
+				added.set(update.Name, key, update.Annotations[key])
+			}
+		}
+	}
+	return added, unplaced
+}
+
+func (a PodAnnotations) set(podSet, key, value string) {
+	if a[podSet] == nil {
+		a[podSet] = map[string]string{}
+	}
+	a[podSet][key] = value
+}
+
+// Record returns the value of wellknown.PodAnnotationsAnnotation: for each key, the pod sets whose
+// pods got it, as KEY=SET:SET,KEY=SET.
+func (a PodAnnotations) Record() string {
+	sets := map[string][]string{}
+	for _, podSet := range slices.Sorted(maps.Keys(a)) {
+		for key := range a[podSet] {
+			sets[key] = append(sets[key], podSet)
+		}
+	}
+	var entries []string
+	for _, key := range slices.Sorted(maps.Keys(sets)) {
+		entries = append(entries, key+"="+strings.Join(sets[key], ":"))
+	}
+	return strings.Join(entries, ",")
+}
+
+// RecordedOf returns the annotations that the last release added, without their values.
+func RecordedOf(job framework.Object) PodAnnotations {
+	recorded := PodAnnotations{}
+	for entry := range strings.SplitSeq(job.GetAnnotations()[wellknown.PodAnnotationsAnnotation], ",") {
+		key, sets, _ := strings.Cut(entry, "=")
+		if sets == "" {
+			continue
+		}
+		for podSet := range strings.SplitSeq(sets, ":") {
+			recorded.set(podSet, key, "")
+		}
+	}
+	return recorded
+}
+
+// InLists reports whether pods of the job that change are described in a list. Then the release
+// needs the job as the API server has it. The job is a JSON object.
+func InLists(kind framework.Kind, job map[string]any, changed ...PodAnnotations) bool {
+	places := placesOf(kind, job)
+	for _, sets := range changed {
+		for podSet := range sets {
+			if at, found := places.of(podSet); found && at.InList() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Annotate changes the annotations of the pods in a job, a JSON object: it sets those that are
+// added, and sets others that the last release had added to null. It returns what was added. Other
+// annotations stay. An annotation that the job has already gets the new value.
+func Annotate(kind framework.Kind, job map[string]any, added, recorded PodAnnotations, unplaced Unplaced) PodAnnotations {
+	places := placesOf(kind, job)
+	done := PodAnnotations{}
+	for _, podSet := range slices.Sorted(maps.Keys(recorded)) {
+		if at, found := places.of(podSet); found && at.Manager == "" {
+			for key := range recorded[podSet] {
+				places.annotate(podSet, key, nil)
+			}
+		}
+	}
+	places.clear()
+	for _, podSet := range slices.Sorted(maps.Keys(added)) {
+		if why := places.refuses(podSet); why != "" {
+			unplaced[podSet] = why
+			continue
+		}
+		for key, value := range added[podSet] {
+			places.annotate(podSet, key, value)
+			done.set(podSet, key, value)
+		}
+	}
+	return done
+}
+
+// places are where a job has the annotations of its pods.
+type places struct {
+	kind framework.Kind
+	job  map[string]any
+	// at has the place of each pod set, and templates the object in the job that contains its
+	// template. A place of a Manager is that of all pod sets that have no other.
+	at        map[string]framework.Place
+	templates map[string]map[string]any
+}
+
+func placesOf(kind framework.Kind, job map[string]any) places {
+	p := places{kind: kind, job: job, at: map[string]framework.Place{}, templates: map[string]map[string]any{}}
+	for _, place := range kind.Places {
+		switch {
+		case place.Manager != "":
+		case place.PodSet != "":
+			// The object that contains the metadata of the pods must exist.
+			template, found := field(job, place.Path[:len(place.Path)-2]...).(map[string]any)
+			if found {
+				p.at[place.PodSet], p.templates[place.PodSet] = place, template
+			}
+		default:
+			p.addAll(place)
+		}
+	}
+	return p
+}
+
+// addAll adds the elements of a map or a list.
+func (p places) addAll(place framework.Place) {
+	elements := map[string]map[string]any{}
+	var names []string
+	switch all := field(p.job, place.Path...).(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			if element, isMap := all[name].(map[string]any); isMap && place.Key == "" {
+				elements[name], names = element, append(names, name)
+			}
+		}
+	case []any:
+		for _, one := range all {
+			element, _ := one.(map[string]any)
+			if name, _ := element[place.Key].(string); name != "" && place.Key != "" {
+				elements[name], names = element, append(names, name)
+			}
+		}
+	}
+	podSets := names
+	if place.Names != nil {
+		podSets = place.Names(names)
+	}
+	for i, podSet := range podSets {
+		template, found := field(elements[names[i]], place.Below[:len(place.Below)-2]...).(map[string]any)
+		if found {
+			p.at[podSet], p.templates[podSet] = place, template
+		}
+	}
+}
+
+func (p places) of(podSet string) (framework.Place, bool) {
+	if place, found := p.at[podSet]; found {
+		return place, true
+	}
+	return p.managed()
+}
+
+// managed returns the place with a Manager.
+func (p places) managed() (framework.Place, bool) {
+	i := slices.IndexFunc(p.kind.Places, func(place framework.Place) bool { return place.Manager != "" })
+	if i < 0 {
+		return framework.Place{}, false
+	}
+	return p.kind.Places[i], true
+}
+
+// refuses returns why the pods of a pod set cannot be annotated; empty if they can.
+func (p places) refuses(podSet string) string {
+	place, found := p.of(podSet)
+	switch {
+	case len(p.kind.Places) == 0:
+		return p.kind.NoPlaces
+	case !found:
+		return fmt.Sprintf("the %s contains no template of these pods", p.kind.Kind)
+	case place.Unless != nil && field(p.job, place.Unless...) != nil:
+		return place.Why
+	}
+	return ""
+}
+
+// annotate sets an annotation of a pod set that has a place; nil removes it.
+func (p places) annotate(podSet, key string, value any) {
+	place, _ := p.of(podSet)
+	template := p.templates[podSet]
+	if place.Manager != "" {
+		template = p.override(place, podSet)
+	}
+	annotations := child(child(template, "metadata"), "annotations")
+	annotations[key] = value
+}
+
+// clear removes the element of the Manager, which contains only annotations of the last release.
+func (p places) clear() {
+	place, found := p.managed()
+	if !found {
+		return
+	}
+	parent, name := field(p.job, place.Path[:len(place.Path)-1]...), place.Path[len(place.Path)-1]
+	object, _ := parent.(map[string]any)
+	list, _ := object[name].([]any)
+	kept := slices.DeleteFunc(slices.Clone(list), func(one any) bool {
+		element, _ := one.(map[string]any)
+		return element[place.Key] == place.Manager
+	})
+	switch {
+	case len(kept) == len(list):
+	case len(kept) == 0:
+		delete(object, name)
+	default:
+		object[name] = kept
+	}
+}
+
+// override returns the template of a pod set in the element of the Manager, which is created.
+func (p places) override(place framework.Place, podSet string) map[string]any {
+	own := place.Own
+	element := elementOf(p.job, place.Path, place.Key, place.Manager)
+	set := elementOf(element, own.Path, own.Key, podSet)
+	for _, name := range own.Below[:len(own.Below)-2] {
+		set = child(set, name)
+	}
+	return set
+}
+
+// elementOf returns the element of a list that has the name, and creates it at the end.
+func elementOf(object map[string]any, path []string, key, name string) map[string]any {
+	last := len(path) - 1
+	for _, step := range path[:last] {
+		object = child(object, step)
+	}
+	list, _ := object[path[last]].([]any)
+	for _, one := range list {
+		if element, _ := one.(map[string]any); element[key] == name {
+			return element
+		}
+	}
+	element := map[string]any{key: name}
+	object[path[last]] = append(slices.Clip(list), element)
+	return element
+}
+
+// child returns a field that is an object, and creates it.
+func child(object map[string]any, name string) map[string]any {
+	found, _ := object[name].(map[string]any)
+	if found == nil {
+		found = map[string]any{}
+		object[name] = found
+	}
+	return found
+}
+
+// field returns a field of a JSON object; nil if it does not exist.
+func field(object any, path ...string) any {
+	for _, name := range path {
+		inner, _ := object.(map[string]any)
+		object = inner[name]
+	}
+	return object
+}

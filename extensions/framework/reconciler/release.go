@@ -1,0 +1,175 @@
+package reconciler
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
+)
+
+// release clears mark and suspend field in one patch, with which the pods also get the
+// annotations of the unit's admission checks.
+func (r *reconciler) release(ctx context.Context, o *observation) error {
+	added, unplaced := decision.PodAnnotationsOf(o.unit)
+	done, err := r.releaseWith(ctx, o, added, unplaced)
+	if !done || err != nil {
+		return err
+	}
+	if decided := o.unit.Status.DequeueTime; decided != nil {
+		r.metrics.Released(r.kind.Kind, r.clock.Since(decided.Time))
+	}
+	r.recordReleased(o)
+	r.recordNotAnnotated(o, unplaced)
+	return nil
+}
+
+// releaseWith releases the job with annotations of its pods; done is false if the job has changed.
+// It is released without them if the API server refuses them, because the owner cannot fix that.
+func (r *reconciler) releaseWith(ctx context.Context, o *observation, added decision.PodAnnotations, unplaced decision.Unplaced) (done bool, err error) {
+	recorded := decision.RecordedOf(o.job)
+	if len(added) == 0 && len(recorded) == 0 {
+		return r.releaseAlone(ctx, o)
+	}
+	cached, err := objectOf(o.job)
+	if err != nil {
+		return false, err
+	}
+	if decision.InLists(r.adapter.Kind(), cached, added, recorded) {
+		done, err = r.releaseInLists(ctx, o, added, recorded, unplaced)
+	} else {
+		done, err = r.releaseInMaps(ctx, o, cached, added, recorded, unplaced)
+	}
+	if !refused(err) {
+		return done, err
+	}
+	// A patch of lists that have changed is refused too. The next step is decided on the new job.
+	live, failed := r.jobs.Get(ctx, o.key.Namespace, o.key.Name)
+	if failed != nil {
+		return false, fmt.Errorf("reading %s %s: %w", r.kind.Kind, o.key, failed)
+	}
+	if r.overtaken(o, live) {
+		return false, nil
+	}
+	for podSet := range recorded {
+		unplaced[podSet] = fmt.Sprintf("the API server refuses to remove those of the last release: %v", err)
+	}
+	for podSet := range added {
+		unplaced[podSet] = fmt.Sprintf("the API server refuses them: %v", err)
+	}
+	return r.releaseAlone(ctx, o)
+}
+
+// refused reports whether the API server refuses a patch for what it contains.
+func refused(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
+}
+
+func (r *reconciler) releaseAlone(ctx context.Context, o *observation) (bool, error) {
+	data, err := releasePatch(r.adapter, o.job, decision.Attempt(o.unit), nil)
+	if err != nil {
+		return false, err
+	}
+	err = r.patchJob(ctx, o, data)
+	return err == nil, err
+}
+
+// releaseInMaps sends a merge patch. The cached job has no annotations of pods, so it cannot show
+// what changes, but a merge patch changes only the keys that it names.
+func (r *reconciler) releaseInMaps(ctx context.Context, o *observation, cached map[string]any, added, recorded decision.PodAnnotations, unplaced decision.Unplaced) (bool, error) {
+	annotated := runtime.DeepCopyJSON(cached)
+	placed := decision.Annotate(r.adapter.Kind(), annotated, added, recorded, unplaced)
+	more := decision.Join(decision.MergeOf(cached, annotated), record(placed, recorded))
+	data, err := releasePatch(r.adapter, o.job, decision.Attempt(o.unit), more)
+	if err != nil {
+		return false, err
+	}
+	err = r.patchJob(ctx, o, data)
+	return err == nil, err
+}
+
+// releaseInLists sends a JSON Patch of the job that the API server has, because a merge patch
+// replaces a list as a whole and the cached job has no complete one.
+func (r *reconciler) releaseInLists(ctx context.Context, o *observation, added, recorded decision.PodAnnotations, unplaced decision.Unplaced) (bool, error) {
+	data, err := r.jobs.GetJSON(ctx, o.key.Namespace, o.key.Name)
+	if err != nil {
+		return false, fmt.Errorf("reading %s %s: %w", r.kind.Kind, o.key, err)
+	}
+	live, err := decodeObject(data)
+	if err != nil {
+		return false, fmt.Errorf("decoding %s %s: %w", r.kind.Kind, o.key, err)
+	}
+	if r.overtaken(o, &unstructured.Unstructured{Object: live}) {
+		return false, nil
+	}
+	patch, err := listPatch(r.adapter, o.job, live, decision.Attempt(o.unit), added, recorded, unplaced)
+	if err != nil {
+		return false, err
+	}
+	patched, err := r.jobs.PatchJSON(ctx, o.key.Namespace, o.key.Name, patch)
+	err = r.awaitJob(o, patched, err)
+	return err == nil, err
+}
+
+// listPatch returns the JSON Patch that does to the live job what releasePatch does, and changes
+// the annotations of its pods. It sets the resourceVersion and the UID: the API server answers
+// with a conflict if the job has another one. A failed test in a patch would look like an invalid
+// job.
+func listPatch(adapter framework.Adapter, job framework.Object, live map[string]any, attempt string,
+	added, recorded decision.PodAnnotations, unplaced decision.Unplaced) ([]byte, error) {
+	now := runtime.DeepCopyJSON(live)
+	placed := decision.Annotate(adapter.Kind(), now, added, recorded, unplaced)
+	data, err := releasePatch(adapter, job, attempt, record(placed, recorded))
+	if err != nil {
+		return nil, err
+	}
+	merge, err := decodeObject(data)
+	if err != nil {
+		return nil, err
+	}
+	decision.Merge(now, merge)
+	guarded := []decision.Operation{
+		{Op: "replace", Path: "/metadata/resourceVersion", Value: job.GetResourceVersion()},
+		{Op: "replace", Path: "/metadata/uid", Value: job.GetUID()},
+	}
+	return json.Marshal(append(guarded, decision.OperationsOf(live, now)...))
+}
+
+// record returns the part of a merge patch that records the annotations of pods.
+func record(placed, before decision.PodAnnotations) map[string]any {
+	var value any
+	switch {
+	case len(placed) > 0:
+		value = placed.Record()
+	case len(before) == 0:
+		return nil
+	}
+	return map[string]any{"metadata": map[string]any{"annotations": map[string]any{wellknown.PodAnnotationsAnnotation: value}}}
+}
+
+// objectOf returns a job as a JSON object.
+func objectOf(job framework.Object) (map[string]any, error) {
+	data, err := json.Marshal(job)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s/%s: %w", job.GetNamespace(), job.GetName(), err)
+	}
+	return decodeObject(data)
+}
+
+// decodeObject decodes a JSON object. Numbers keep their text.
+func decodeObject(data []byte) (map[string]any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var object map[string]any
+	if err := decoder.Decode(&object); err != nil {
+		return nil, err
+	}
+	return object, nil
+}
