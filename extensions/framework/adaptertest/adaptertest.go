@@ -211,6 +211,7 @@ func try(t *testing.T, adapter framework.Adapter, test testCase) {
 		t.Errorf("the warning is %q, want %q", got.Warning, test.Warning)
 	}
 	tryPatches(t, adapter, test)
+	tryAnnotations(t, adapter, test, got.Spec.PodSets)
 	if test.Invalid != "" {
 		if *got.Spec.Active {
 			t.Errorf("the unit of an invalid job is active")

@@ -2,10 +2,11 @@ package decision
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
 )
 
 // Operation of a JSON Patch (RFC 6902). No value is null: a field that is null is removed.
@@ -28,7 +29,7 @@ func MergeOf(was, now map[string]any) map[string]any {
 			if deeper := MergeOf(old, inner); len(deeper) > 0 {
 				patch[name] = deeper
 			}
-		case !there || !reflect.DeepEqual(before, value):
+		case !there || !equality.Semantic.DeepEqual(before, value):
 			patch[name] = value
 		}
 	}
@@ -89,7 +90,7 @@ func operations(path string, was, now any) []Operation {
 			return ofLists(path, old, now)
 		}
 	}
-	if reflect.DeepEqual(was, now) {
+	if equality.Semantic.DeepEqual(was, now) {
 		return nil
 	}
 	return []Operation{{Op: "replace", Path: path, Value: withoutNulls(now)}}

@@ -212,12 +212,17 @@ func (p places) refuses(podSet string) string {
 // annotate sets an annotation of a pod set that has a place; nil removes it.
 func (p places) annotate(podSet, key string, value any) {
 	place, _ := p.of(podSet)
-	template := p.templates[podSet]
-	if place.Manager != "" {
-		template = p.override(place, podSet)
+	template, path := p.templates[podSet], place.Below
+	switch {
+	case place.Manager != "":
+		template, path = p.override(place, podSet), place.Own.Below
+	case place.PodSet != "":
+		path = place.Path
 	}
-	annotations := child(child(template, "metadata"), "annotations")
-	annotations[key] = value
+	for _, name := range path[len(path)-2:] { // the metadata of the template
+		template = child(template, name)
+	}
+	template[key] = value
 }
 
 // clear removes the element of the Manager, which contains only annotations of the last release.

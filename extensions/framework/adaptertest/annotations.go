@@ -1,0 +1,137 @@
+package adaptertest
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"testing"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
+)
+
+// annotation is a key that no test data have.
+const annotation = "example.com/annotated"
+
+// tryAnnotations annotates the pods of all pod sets, and removes the annotations again. It checks
+// that the templates of the pod sets get them, that nothing else changes, and that both kinds of
+// patches have the same effect, on a job that is stripped as in the cache too.
+func tryAnnotations(t *testing.T, adapter framework.Adapter, test testCase, podSets []v1alpha1.PodSet) {
+	added := decision.PodAnnotations{}
+	for _, set := range podSets {
+		added[set.Name] = map[string]string{annotation: set.Name}
+	}
+	live := object(t, test.Job)
+	now, unplaced := runtime.DeepCopyJSON(live), decision.Unplaced{}
+	placed := decision.Annotate(adapter.Kind(), now, added, nil, unplaced)
+	if len(placed)+len(unplaced) != len(added) {
+		t.Errorf("of %v, %v are annotated and %v are not", slices.Collect(maps.Keys(added)), placed, unplaced)
+	}
+	after := byOperations(t, live, now)
+	compareTyped(t, adapter, test, after, placed)
+	if !decision.InLists(adapter.Kind(), slimmed(t, adapter, test), added) {
+		// The test data omit templates that the API server adds.
+		merged, same := byMerge(t, adapter, test, live, added)
+		if len(same) == len(placed) && !equality.Semantic.DeepEqual(merged, after) {
+			t.Errorf("a merge patch makes\n%s, and a JSON Patch\n%s", text(merged), text(after))
+		}
+	}
+	removed := runtime.DeepCopyJSON(after)
+	decision.Annotate(adapter.Kind(), removed, nil, placed, decision.Unplaced{})
+	compareTyped(t, adapter, test, byOperations(t, after, removed), nil)
+}
+
+// compareTyped checks that the templates of these pod sets alone are annotated, and that the job
+// is otherwise the same.
+func compareTyped(t *testing.T, adapter framework.Adapter, test testCase, after map[string]any, placed decision.PodAnnotations) {
+	want, got := typed(t, adapter, object(t, test.Job)), typed(t, adapter, after)
+	if want == nil || got == nil {
+		return // it has a part that cannot be decoded, and is never released
+	}
+	if _, related := adapter.(framework.RelatedReader); !related {
+		pods, err := adapter.Pods(got)
+		if err != nil && test.Invalid == "" {
+			t.Fatal(err)
+		}
+		for _, set := range pods.Sets {
+			if set.Template == nil {
+				continue
+			}
+			if value := set.Template.Annotations[annotation]; value != placed[set.Name][annotation] {
+				t.Errorf("annotation of pod set %s is %q, not %q", set.Name, value, placed[set.Name][annotation])
+			}
+		}
+	}
+	for _, template := range slices.Concat(adapter.Templates(want), adapter.Templates(got)) {
+		unannotate(template)
+	}
+	if !equality.Semantic.DeepEqual(got, want) {
+		t.Errorf("the job is\n%s, not\n%s", text(got), text(want))
+	}
+}
+
+func unannotate(template *corev1.PodTemplateSpec) { delete(template.Annotations, annotation) }
+
+func byOperations(t *testing.T, was, now map[string]any) map[string]any {
+	operations := decision.OperationsOf(was, now)
+	if len(operations) == 0 {
+		return was
+	}
+	patch, err := jsonpatch.DecodePatch([]byte(text(operations)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := patch.Apply([]byte(text(was)))
+	if err != nil {
+		t.Fatalf("applying %s: %v", text(operations), err)
+	}
+	return object(t, data)
+}
+
+// byMerge returns the job after a merge patch that was computed on the cached job, and what was added.
+func byMerge(t *testing.T, adapter framework.Adapter, test testCase, live map[string]any, added decision.PodAnnotations) (map[string]any, decision.PodAnnotations) {
+	cached := slimmed(t, adapter, test)
+	now := runtime.DeepCopyJSON(cached)
+	placed := decision.Annotate(adapter.Kind(), now, added, nil, decision.Unplaced{})
+	data, err := jsonpatch.MergePatch([]byte(text(live)), []byte(text(decision.MergeOf(cached, now))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object(t, data), placed
+}
+
+// slimmed returns the job as it is cached.
+func slimmed(t *testing.T, adapter framework.Adapter, test testCase) map[string]any {
+	job := typed(t, adapter, object(t, test.Job))
+	if job == nil {
+		return object(t, test.Job)
+	}
+	decision.Slim(adapter, job)
+	return object(t, []byte(text(job)))
+}
+
+// typed decodes a job; nil if it has a part that cannot be decoded.
+func typed(t *testing.T, adapter framework.Adapter, job map[string]any) framework.Object {
+	whole, err := decision.ReadAs(adapter, adapter.Kind().Version).Decode([]byte(text(job)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, fault := decision.Readable(whole); fault != nil {
+		return nil
+	}
+	return whole
+}
+
+func object(t *testing.T, data []byte) map[string]any {
+	var object map[string]any
+	if err := json.Unmarshal(data, &object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}

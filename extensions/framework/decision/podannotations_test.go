@@ -1,0 +1,259 @@
+package decision_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/extensions/job"
+	"kube-queue.dev/kube-queue/extensions/jobset"
+	"kube-queue.dev/kube-queue/extensions/mpijob"
+	"kube-queue.dev/kube-queue/extensions/raycluster"
+	"kube-queue.dev/kube-queue/extensions/rayjob"
+	"kube-queue.dev/kube-queue/extensions/registry"
+	"kube-queue.dev/kube-queue/extensions/sparkapplication"
+	"kube-queue.dev/kube-queue/extensions/tfjob"
+	"kube-queue.dev/kube-queue/extensions/trainjob"
+	"kube-queue.dev/kube-queue/extensions/workflow"
+)
+
+func TestAnnotationsAreWhereTheKindHasItsPods(t *testing.T) {
+	const ray = `headGroupSpec: {template: {spec: {}}}, workerGroupSpecs: [{groupName: small, template: {spec: {}}}, {groupName: head, template: {metadata: {annotations: {x/y: a}}}}]`
+	tests := []struct {
+		name    string
+		adapter framework.Adapter
+		job     string
+		// added and recorded have entries PODSET KEY VALUE and PODSET KEY.
+		added, recorded []string
+		// merge or patch is what changes, and unplaced the explanations.
+		merge, patch, unplaced string
+	}{
+		{"a Job", job.New(), `{spec: {template: {spec: {}}}}`, []string{"main a/b 1"}, nil,
+			`{"spec":{"template":{"metadata":{"annotations":{"a/b":"1"}}}}}`, ``, ``},
+		{"a Job whose last release added another", job.New(), `{spec: {template: {spec: {}}}}`, []string{"main a/b 1"}, []string{"main a/b", "main a/c"},
+			`{"spec":{"template":{"metadata":{"annotations":{"a/b":"1","a/c":null}}}}}`, ``, ``},
+		{"one that gets none now", job.New(), `{spec: {template: {spec: {}}}}`, nil, []string{"main a/b"},
+			`{"spec":{"template":{"metadata":{"annotations":{"a/b":null}}}}}`, ``, ``},
+		{"not a pod set that a Job does not have", job.New(), `{spec: {template: {spec: {}}}}`, []string{"worker a/b 1"}, nil,
+			`{}`, ``, `worker: the Job contains no template of these pods`},
+		{"roles, in any case", tfjob.New(), `{spec: {tfReplicaSpecs: {WORKER: {template: {spec: {}}}, PS: {template: {metadata: {annotations: {x: "y"}}}}}}}`,
+			[]string{"ps a/b 1", "worker a/b 2"}, nil,
+			`{"spec":{"tfReplicaSpecs":{"PS":{"template":{"metadata":{"annotations":{"a/b":"1"}}}},"WORKER":{"template":{"metadata":{"annotations":{"a/b":"2"}}}}}}}`, ``, ``},
+		{"the launcher of an MPIJob", mpijob.V2beta1(), `{spec: {mpiReplicaSpecs: {Launcher: {template: {spec: {}}}, Worker: {template: {spec: {}}}}}}`,
+			[]string{"launcher a/b 1"}, nil, `{"spec":{"mpiReplicaSpecs":{"Launcher":{"template":{"metadata":{"annotations":{"a/b":"1"}}}}}}}`, ``, ``},
+		{"a group of Jobs", jobset.New(), `{spec: {replicatedJobs: [{name: a, template: {spec: {template: {spec: {}}}}}, {name: b, template: {spec: {template: {metadata: {}}}}}]}}`,
+			[]string{"b a/b 1"}, nil, ``, `add /spec/replicatedJobs/1/template/spec/template/metadata/annotations {"a/b":"1"}`, ``},
+		{"the head alone needs no list", rayjob.New(), `{spec: {rayClusterSpec: {` + ray + `}}}`, []string{"head a/b 1"}, nil,
+			`{"spec":{"rayClusterSpec":{"headGroupSpec":{"template":{"metadata":{"annotations":{"a/b":"1"}}}}}}}`, ``, ``},
+		{"head and workers of a RayJob", rayjob.New(), `{spec: {rayClusterSpec: {` + ray + `}}}`, []string{"head a/b 1", "small a/b 2", "worker-head x/y 3"}, nil, ``,
+			`add /spec/rayClusterSpec/headGroupSpec/template/metadata {"annotations":{"a/b":"1"}}
+			add /spec/rayClusterSpec/workerGroupSpecs/0/template/metadata {"annotations":{"a/b":"2"}}
+			replace /spec/rayClusterSpec/workerGroupSpecs/1/template/metadata/annotations/x~1y "3"`, ``},
+		{"the submitter, if the RayJob has its template", rayjob.New(), `{spec: {submitterPodTemplate: {spec: {}}, rayClusterSpec: {` + ray + `}}}`, []string{"submitter a/b 1"}, nil,
+			`{"spec":{"submitterPodTemplate":{"metadata":{"annotations":{"a/b":"1"}}}}}`, ``, ``},
+		{"but not that of the operator", rayjob.New(), `{spec: {rayClusterSpec: {` + ray + `}}}`, []string{"submitter a/b 1"}, nil,
+			`{}`, ``, `submitter: the RayJob contains no template of these pods`},
+		{"what the last release added to workers is removed", raycluster.New(), `{spec: {` + ray + `}}`, nil, []string{"worker-head x/y", "small x/y"}, ``,
+			`remove /spec/workerGroupSpecs/1/template/metadata/annotations/x~1y`, ``},
+		{"a TrainJob, by a patch of its runtime", trainjob.New(), `{spec: {runtimeRef: {name: torch}}}`, []string{"node a/b 1"}, nil, ``,
+			`add /spec/runtimePatches [{"manager":"kube-queue.dev/job-extensions","trainingRuntimeSpec":{"template":{"spec":{"replicatedJobs":[{"name":"node","template":{"spec":{"template":{"metadata":{"annotations":{"a/b":"1"}}}}}}]}}}}]`, ``},
+		{"a TrainJob with patches of others", trainjob.New(), `{spec: {runtimePatches: [{manager: example.com/a}]}}`, []string{"node a/b 1"}, nil, ``,
+			`add /spec/runtimePatches/- {"manager":"kube-queue.dev/job-extensions","trainingRuntimeSpec":{"template":{"spec":{"replicatedJobs":[{"name":"node","template":{"spec":{"template":{"metadata":{"annotations":{"a/b":"1"}}}}}}]}}}}`, ``},
+		{"the patch of the last release is removed", trainjob.New(), `{spec: {runtimePatches: [{manager: kube-queue.dev/job-extensions, time: now}]}}`, nil, []string{"node a/b"}, ``,
+			`remove /spec/runtimePatches`, ``},
+		{"a Workflow", workflow.New(), `{spec: {templates: []}}`, []string{"workflow a/b 1"}, nil,
+			`{"spec":{"podMetadata":{"annotations":{"a/b":"1"}}}}`, ``, ``},
+		{"not a Workflow that refers to a template", workflow.New(), `{spec: {workflowTemplateRef: {name: a}}}`, []string{"workflow a/b 1"}, nil,
+			`{}`, ``, `workflow: Argo reads the spec of a Workflow with spec.workflowTemplateRef only once, before its release`},
+		{"not a SparkApplication", sparkapplication.New(), `{spec: {driver: {}}}`, []string{"driver a/b 1"}, nil,
+			`{}`, ``, `driver: the Spark operator discards and repeats the start of a SparkApplication if its release changes any other field than spec.suspend`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			was := jsonOf(t, test.job)
+			now, unplaced := runtime.DeepCopyJSON(was), decision.Unplaced{}
+			added, recorded := annotationsOf(test.added), annotationsOf(test.recorded)
+			decision.Annotate(test.adapter.Kind(), now, added, recorded, unplaced)
+			if lists := decision.InLists(test.adapter.Kind(), was, added, recorded); lists != (test.patch != "") {
+				t.Errorf("the change is in lists: %v", lists)
+			}
+			var why []string
+			for podSet, reason := range unplaced {
+				why = append(why, podSet+": "+reason)
+			}
+			if got := strings.Join(why, "\n"); got != test.unplaced {
+				t.Errorf("it explains\n%s, not\n%s", got, test.unplaced)
+			}
+			if test.patch == "" {
+				if got := asJSON(t, decision.MergeOf(was, now)); got != test.merge {
+					t.Errorf("the merge patch is\n%s, not\n%s", got, test.merge)
+				}
+				return
+			}
+			var operations []string
+			for _, o := range decision.OperationsOf(was, now) {
+				text := o.Op + " " + o.Path
+				if o.Value != nil {
+					text += " " + asJSON(t, o.Value)
+				}
+				operations = append(operations, text)
+			}
+			if got, want := strings.Join(operations, "\n"), strings.ReplaceAll(test.patch, "\n\t\t\t", "\n"); got != want {
+				t.Errorf("the patch is\n%s, not\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestEachKindSaysWhereItsPodsHaveAnnotations(t *testing.T) {
+	for _, adapter := range registry.All() {
+		kind := adapter.Kind()
+		if (len(kind.Places) > 0) == (kind.NoPlaces != "") {
+			t.Errorf("%s has %d places, and the explanation %q", kind.Name, len(kind.Places), kind.NoPlaces)
+		}
+		for _, place := range kind.Places {
+			path := place.Below
+			if place.PodSet != "" {
+				path = place.Path
+			}
+			if place.Own != nil {
+				path = place.Own.Below
+			}
+			if len(path) < 2 || path[len(path)-1] != "annotations" {
+				t.Errorf("%s has annotations at %v", kind.Name, path)
+			}
+			if (place.Unless == nil) != (place.Why == "") {
+				t.Errorf("%s does not explain %v", kind.Name, place.Unless)
+			}
+		}
+	}
+}
+
+func TestTheAnnotationsOfReadyChecksAreAdded(t *testing.T) {
+	check := func(name string, state v1alpha1.CheckState, podSet, key, value string) v1alpha1.AdmissionCheckState {
+		return v1alpha1.AdmissionCheckState{Name: name, State: state, PodSetUpdates: []v1alpha1.PodSetUpdate{{Name: podSet, Annotations: map[string]string{key: value}}}}
+	}
+	unit := &v1alpha1.QueueUnit{Status: v1alpha1.QueueUnitStatus{AdmissionChecks: []v1alpha1.AdmissionCheckState{
+		check("a", v1alpha1.CheckReady, "ps", "a/b", "1"), check("b", v1alpha1.CheckReady, "worker", "a/b", "2"), check("c", v1alpha1.CheckReady, "worker", "a/c", "3"),
+		check("d", v1alpha1.CheckReady, "worker", "a/c", "4"), check("e", v1alpha1.CheckRetry, "worker", "a/d", "5"), check("f", v1alpha1.CheckReady, "ps", "a b", "6"),
+	}}}
+	added, unplaced := decision.PodAnnotationsOf(unit)
+	if got, want := asJSON(t, added), `{"ps":{"a/b":"1"},"worker":{"a/b":"2","a/c":"4"}}`; got != want {
+		t.Errorf("they are %s, not %s", got, want)
+	}
+	if got := unplaced["ps"]; !strings.HasPrefix(got, `"a b" of admission check f is not the name of an annotation: `) {
+		t.Errorf("the explanation is %q", got)
+	}
+	record := added.Record()
+	if want := "a/b=ps:worker,a/c=worker"; record != want {
+		t.Errorf("the record is %q, not %q", record, want)
+	}
+	released := decode(t, job.New(), `{metadata: {annotations: {`+wellknown.PodAnnotationsAnnotation+`: "`+record+`"}}}`)
+	if got, want := asJSON(t, decision.RecordedOf(released)), `{"ps":{"a/b":""},"worker":{"a/b":"","a/c":""}}`; got != want {
+		t.Errorf("it reads as %s, not %s", got, want)
+	}
+	for _, damaged := range []string{"", ",", "=", "a/b", "a/b="} {
+		released.SetAnnotations(map[string]string{wellknown.PodAnnotationsAnnotation: damaged})
+		if got := decision.RecordedOf(released); len(got) != 0 {
+			t.Errorf("%q reads as %v", damaged, got)
+		}
+	}
+}
+
+func TestPropertyAJSONPatchMakesTheOtherObject(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		was, now := drawObject(t, 3), drawObject(t, 3)
+		if rapid.Bool().Draw(t, "similar") {
+			now = runtime.DeepCopyJSON(was)
+			decision.Merge(now, drawObject(t, 2))
+		}
+		patch, err := jsonpatch.DecodePatch(marshal(t, append([]decision.Operation{}, decision.OperationsOf(was, now)...)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := patch.Apply(marshal(t, was))
+		if err != nil {
+			t.Fatalf("applying %s: %v", marshal(t, decision.OperationsOf(was, now)), err)
+		}
+		merged, err := jsonpatch.MergePatch(marshal(t, was), marshal(t, decision.MergeOf(was, now)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range [][]byte{data, merged} {
+			var object map[string]any
+			if err := json.Unmarshal(got, &object); err != nil {
+				t.Fatal(err)
+			}
+			if !equality.Semantic.DeepEqual(object, now) {
+				t.Fatalf("it makes\n%s, not\n%s", got, marshal(t, now))
+			}
+		}
+	})
+}
+
+// drawObject draws an object without nulls.
+func drawObject(t *rapid.T, depth int) map[string]any {
+	object := map[string]any{}
+	for range rapid.IntRange(0, 3).Draw(t, "fields") {
+		object[rapid.SampledFrom([]string{"a", "b", "x/y", "~", "~1", ""}).Draw(t, "name")] = drawValue(t, depth)
+	}
+	return object
+}
+
+func drawValue(t *rapid.T, depth int) any {
+	kind := rapid.IntRange(0, 3).Draw(t, "kind")
+	switch {
+	case depth == 0 || kind == 0:
+		return rapid.SampledFrom([]any{"", "s", true, false, 1.5}).Draw(t, "value")
+	case kind == 1:
+		list := []any{}
+		for range rapid.IntRange(0, 3).Draw(t, "elements") {
+			list = append(list, drawValue(t, depth-1))
+		}
+		return list
+	default:
+		return drawObject(t, depth-1)
+	}
+}
+
+func annotationsOf(entries []string) decision.PodAnnotations {
+	annotations := decision.PodAnnotations{}
+	for _, entry := range entries {
+		words := append(strings.Fields(entry), "")
+		if annotations[words[0]] == nil {
+			annotations[words[0]] = map[string]string{}
+		}
+		annotations[words[0]][words[1]] = words[2]
+	}
+	return annotations
+}
+
+func jsonOf(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var object map[string]any
+	if err := yaml.Unmarshal([]byte(text), &object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+func asJSON(t *testing.T, value any) string { return string(marshal(t, value)) }
+
+func marshal(t interface{ Fatal(...any) }, value any) []byte {
+	data, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
