@@ -65,6 +65,7 @@ func TestEachFileGetsANewKind(t *testing.T) {
 		{"docs/reference/kinds.md", block("kinds", kindTable(adapters)), []string{
 			"| [Widget](../tasks/run-widget.md) (`example.com/v1`) | `widget` or `gadget` (equivalent) | the annotation" + mark + " | STATE `Waiting` |"}},
 		{"docs/reference/kinds.md", block("kinds-life", lifeTable(adapters)), []string{"| Widget | all | over | gone |"}},
+		{"docs/reference/kinds.md", block("kinds-places", placeTable(adapters)), []string{"| Widget | none, because its pods have none |  |"}},
 	}
 	for _, test := range tests {
 		text, err := os.ReadFile(filepath.Join("../..", test.path))

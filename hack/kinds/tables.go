@@ -80,6 +80,54 @@ func lifeTable(adapters []framework.Adapter) string {
 	return table([]string{"kind", "charged", "the quota is free after", "signs that a job suspended by hand has stopped"}, rows)
 }
 
+// placeTable lists where a release adds annotations to the pods of jobs.
+func placeTable(adapters []framework.Adapter) string {
+	var rows [][]string
+	for _, adapter := range adapters {
+		kind := adapter.Kind()
+		name := kind.Kind
+		if several(adapters, kind) {
+			name += " " + kind.Version
+		}
+		if len(kind.Places) == 0 {
+			rows = append(rows, []string{name, "none, because " + kind.NoPlaces, ""})
+		}
+		for _, place := range kind.Places {
+			podSets, patch := "all others", "merge patch"
+			if len(kind.Places) == 1 {
+				podSets = "all"
+			}
+			if place.PodSet != "" {
+				podSets = "`" + place.PodSet + "`"
+			}
+			if place.InList() {
+				patch = "JSON Patch"
+			}
+			where := placeText(place)
+			if place.Unless != nil {
+				where += "; not with `" + dotted(place.Unless) + "`, because " + place.Why
+			}
+			rows = append(rows, []string{name, podSets + ": " + where, patch})
+		}
+	}
+	return table([]string{"kind", "pod sets, and where they get annotations", "the release is a"}, rows)
+}
+
+// placeText returns the path of the annotations, with a star for each name.
+func placeText(place framework.Place) string {
+	path := dotted(place.Path)
+	switch {
+	case place.Manager != "":
+		return fmt.Sprintf("`%s`, in the patch of manager `%s`: `%s[*].%s`", path, place.Manager, dotted(place.Own.Path), dotted(place.Own.Below))
+	case place.PodSet != "":
+		return "`" + path + "`"
+	case place.Key != "":
+		return "`" + path + "[*]." + dotted(place.Below) + "`"
+	default:
+		return "`" + path + ".*." + dotted(place.Below) + "`"
+	}
+}
+
 // exampleTable lists the examples with their requests.
 func exampleTable(examples []samples.Sample) string {
 	rows := [][]string{{"[quota-tree.yaml](quota-tree.yaml)", "[ElasticQuotaTree](../docs/tasks/give-out-quota.md)", ""}}
