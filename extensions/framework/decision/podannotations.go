@@ -19,6 +19,15 @@ type PodAnnotations map[string]map[string]string
 // Unplaced are pod sets that do not get their annotations, and why.
 type Unplaced map[string]string
 
+// Add adds the pod sets of annotations that are not explained yet.
+func (u Unplaced) Add(annotations PodAnnotations, why string) {
+	for podSet := range annotations {
+		if _, explained := u[podSet]; !explained {
+			u[podSet] = why
+		}
+	}
+}
+
 // PodAnnotationsOf returns the annotations that the admission checks of a unit add to the pods
 // of its job. Of two checks with the same key, the latter in the status wins. A key that is not
 // the name of an annotation is left out: the API server would reject the job or its pods.

@@ -98,12 +98,21 @@ func (r *reconciler) recordNotAnnotated(o *observation, unplaced decision.Unplac
 	if len(unplaced) == 0 {
 		return
 	}
-	var parts []string
-	for _, podSet := range slices.Sorted(maps.Keys(unplaced)) {
-		parts = append(parts, fmt.Sprintf("pod set %s: %s", podSet, unplaced[podSet]))
-	}
 	r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventNotAnnotated,
-		fmt.Sprintf("Released without annotations that admission checks set on its pods: %s", strings.Join(parts, "; ")), decision.Attempt(o.unit)))
+		fmt.Sprintf("Released without annotations that admission checks set on its pods: %s", whyUnplaced(unplaced)), decision.Attempt(o.unit)))
+}
+
+// whyUnplaced returns each cause with its pod sets.
+func whyUnplaced(unplaced decision.Unplaced) string {
+	sets := map[string][]string{}
+	for _, podSet := range slices.Sorted(maps.Keys(unplaced)) {
+		sets[unplaced[podSet]] = append(sets[unplaced[podSet]], podSet)
+	}
+	var causes []string
+	for _, cause := range slices.Sorted(maps.Keys(sets)) {
+		causes = append(causes, fmt.Sprintf("%s (pod set %s)", cause, strings.Join(sets[cause], ", ")))
+	}
+	return strings.Join(causes, "; ")
 }
 
 // recordSuspended reports why a job was suspended. What its owner may cause again and again is one

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -58,12 +59,12 @@ func (r *reconciler) releaseWith(ctx context.Context, o *observation, added deci
 	if r.overtaken(o, live) {
 		return false, nil
 	}
-	for podSet := range recorded {
-		unplaced[podSet] = fmt.Sprintf("the API server refuses to remove those of the last release: %v", err)
+	cause := err.Error()
+	if most := 300; len(cause) > most { // it may contain a whole template
+		cause = strings.ToValidUTF8(cause[:most], "") + "..."
 	}
-	for podSet := range added {
-		unplaced[podSet] = fmt.Sprintf("the API server refuses them: %v", err)
-	}
+	unplaced.Add(added, "the API server refuses them: "+cause)
+	unplaced.Add(recorded, "the API server refuses to remove those of the last release: "+cause)
 	return r.releaseAlone(ctx, o)
 }
 

@@ -24,6 +24,7 @@ func fenceTests() []kindTest {
 		{"no new job runs in a managed namespace", noNewJobRuns},
 		{"a waiting job of a managed namespace does not run", noWaitingJobRuns},
 		{"a released job of a managed namespace does not grow", noReleasedJobGrows},
+		{"pods are annotated only by a release", podsAreAnnotatedOnlyByARelease},
 		{"no job of a managed namespace leaves its pods", noJobLeavesItsPods},
 		{"an operator takes care of the parts of queued jobs", partsOfJobs},
 		{"damage is not refused by the fence", damagedInManagedNamespace},

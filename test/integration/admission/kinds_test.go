@@ -231,15 +231,20 @@ func toJSON(t *testing.T, text string) []byte {
 	return data
 }
 
-// release is the patch with which job-extensions releases a job.
-func (k heldKind) release(t *testing.T, jobs dynamic.ResourceInterface) *unstructured.Unstructured {
-	t.Helper()
+// releaseText returns the patch that releases a job.
+func (k heldKind) releaseText() string {
 	unmark, with := `scheduling.x-k8s.io/suspend: "false", kube-queue/released: "1"`, k.suspend("false")
 	if k.isRayJob() {
 		unmark += `, kube-queue/shutdown-after-job-finishes: null`
 		with = `{spec: {suspend: false, shutdownAfterJobFinishes: false}}`
 	}
-	released := patch(t, jobs, "{metadata: {annotations: {"+unmark+"}}, "+strings.TrimPrefix(with, "{"))
+	return "{metadata: {annotations: {" + unmark + "}}, " + strings.TrimPrefix(with, "{")
+}
+
+// release is the patch with which job-extensions releases a job.
+func (k heldKind) release(t *testing.T, jobs dynamic.ResourceInterface) *unstructured.Unstructured {
+	t.Helper()
+	released := patch(t, jobs, k.releaseText())
 	k.wantSuspended(t, released, false)
 	if value := released.GetAnnotations()[mark]; value != "false" {
 		t.Errorf("the mark is %q after the release", value)

@@ -1,0 +1,306 @@
+package jobextensions
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+)
+
+const (
+	consume    = "cluster-autoscaler.kubernetes.io/consume-provisioning-request"
+	class      = "cluster-autoscaler.kubernetes.io/provisioning-class-name"
+	recordedIn = "kube-queue/pod-annotations"
+)
+
+// admitWithUpdates admits the unit with an admission check that annotates its pods, given as pod set
+// and annotations.
+func (s *story) admitWithUpdates(updates map[string]map[string]string) {
+	s.Helper()
+	var list []v1alpha1.PodSetUpdate
+	for podSet, annotations := range updates {
+		list = append(list, v1alpha1.PodSetUpdate{Name: podSet, Annotations: annotations})
+	}
+	unit := s.enqueued()
+	conditions := unit.Status.Conditions
+	apimeta.RemoveStatusCondition(&conditions, wellknown.ConditionEvicted)
+	s.decide(map[string]any{
+		"phase": "Dequeued", "attempts": unit.Status.Attempts + 1, "reason": nil, "message": nil,
+		"dequeueTime": metav1.NowMicro(), "quota": "root/team", "queue": "root-team", "conditions": conditions,
+		"admissionChecks": []v1alpha1.AdmissionCheckState{{Name: "capacity", State: v1alpha1.CheckReady, LastTransitionTime: metav1.Now(), PodSetUpdates: list}},
+	})
+}
+
+// annotatesPods waits for a released job whose pods have exactly these annotations of those that checks set.
+func (s *story) annotatesPods(want map[string]string, template ...string) {
+	s.Helper()
+	s.becomesSuspended(false)
+	got, _, err := unstructured.NestedStringMap(s.get().Object, append(template, "metadata", "annotations")...)
+	s.must(err)
+	if !maps.Equal(got, want) {
+		s.Errorf("the template has the annotations %v, not %v", got, want)
+	}
+}
+
+// evictedAndQueued evicts the running job, and queues it again like the controller.
+func (s *story) evictedAndQueued() {
+	s.Helper()
+	s.evict(wellknown.ReasonPreempted)
+	s.becomesSuspended(true)
+	s.evicted(metav1.ConditionTrue, wellknown.ReasonStopped)
+	s.decide(map[string]any{"phase": "Enqueued", "admissionChecks": nil,
+		"conditions": []metav1.Condition{{Type: wellknown.ConditionEvicted, Status: metav1.ConditionFalse, Reason: "Requeued", LastTransitionTime: metav1.Now()}}})
+}
+
+// has counts the events of a reason.
+func (s *story) has(reason string) int {
+	s.Helper()
+	n := 0
+	for _, event := range s.events() {
+		if event.Reason == reason {
+			n++
+		}
+	}
+	return n
+}
+
+func TestThePodsOfAJobGetTheAnnotationsOfItsLatestRelease(t *testing.T) {
+	t.Parallel()
+	s := begin(t, cluster, batchJob, annotated, long, `{spec: {template: {metadata: {annotations: {own: kept, example.com/zone: mine}}}}}`)
+	const runTime = "localcluster.kube-queue.dev/run-time"
+	own := func(more map[string]string) map[string]string {
+		all := map[string]string{"own": "kept", runTime: "never"}
+		maps.Copy(all, more)
+		return all
+	}
+	template := []string{"spec", "template"}
+	s.admitWithUpdates(map[string]map[string]string{"main": {consume: "first", "example.com/zone": "a"}})
+	s.annotatesPods(own(map[string]string{consume: "first", "example.com/zone": "a"}), template...)
+	s.inPhase(v1alpha1.PhaseRunning)
+	pods, err := s.core.CoreV1().Pods(s.ns).List(t.Context(), metav1.ListOptions{})
+	s.must(err)
+	for _, pod := range pods.Items {
+		if pod.Annotations[consume] != "first" || pod.Annotations["own"] != "kept" {
+			t.Errorf("pod %s has the annotations %v", pod.Name, pod.Annotations)
+		}
+	}
+
+	s.evictedAndQueued()
+	s.admitWithUpdates(map[string]map[string]string{"main": {consume: "second"}})
+	s.annotatesPods(own(map[string]string{consume: "second"}), template...)
+	s.inPhase(v1alpha1.PhaseRunning)
+	if got, want := s.get().GetAnnotations()[recordedIn], consume+"=main"; got != want {
+		t.Errorf("the job lists %q, not %q", got, want)
+	}
+
+	s.evictedAndQueued()
+	s.admit()
+	s.annotatesPods(own(nil), template...)
+	if got, there := s.get().GetAnnotations()[recordedIn]; there {
+		t.Errorf("the job still lists %q", got)
+	}
+	if n := s.has("PodsNotAnnotated"); n > 0 {
+		t.Errorf("%d events report that it is not annotated", n)
+	}
+}
+
+// An older API server, and one without the feature, keeps the template of a Job that has started.
+func TestAJobIsReleasedWithoutAnnotationsThatTheAPIServerRefuses(t *testing.T) {
+	t.Parallel()
+	s := begin(t, cluster, batchJob, annotated)
+	s.admitWithUpdates(map[string]map[string]string{"main": {"example.com/a": strings.Repeat("x", 262144)}, "other": {consume: "first"}})
+	s.becomesSuspended(false)
+	s.event(corev1.EventTypeWarning, "PodsNotAnnotated", "the API server refuses them: ")
+	s.event(corev1.EventTypeWarning, "PodsNotAnnotated", "the Job contains no template of these pods (pod set other)")
+	if n := s.has("PodsNotAnnotated"); n != 1 {
+		t.Errorf("%d events report it", n)
+	}
+}
+
+var sparkApp = kind{"SparkApplication", schema.GroupVersionResource{Group: "sparkoperator.k8s.io", Version: "v1beta2", Resource: "sparkapplications"}, []string{"spec", "suspend"},
+	`{apiVersion: sparkoperator.k8s.io/v1beta2, kind: SparkApplication, metadata: {name: a, annotations: {scheduling.x-k8s.io/suspend: "true"}}, spec: {type: Scala, mode: cluster,
+		sparkVersion: 4.0.1, mainApplicationFile: "local:///a", driver: {cores: 1, memory: 1g}, executor: {cores: 1, instances: 1, memory: 1g}}}`}
+
+const workers = `workerGroupSpecs: [
+	{groupName: small, replicas: 1, minReplicas: 0, maxReplicas: 2, rayStartParams: {}, template: {metadata: {annotations: {own: kept}}, spec: {containers: [{name: ray, image: ray, env: [{name: A, value: b}], resources: {requests: {cpu: 1}}}]}}},
+	{groupName: large, replicas: 1, minReplicas: 0, maxReplicas: 2, rayStartParams: {}, template: {spec: {containers: [{name: ray, image: ray, resources: {requests: {cpu: 2}}}]}}}]`
+
+// jobRequests is a connection that reports the requests for a RayJob, and may do something before one.
+type jobRequests struct {
+	next http.RoundTripper
+	mu   sync.Mutex
+	// seen are method, kind of patch and status code.
+	seen []string
+	// before is called with the first JSON Patch.
+	before func()
+}
+
+func (r *jobRequests) RoundTrip(request *http.Request) (*http.Response, error) {
+	ofJob := strings.HasSuffix(request.URL.Path, "/rayjobs/a")
+	how := request.Header.Get("Content-Type")
+	if ofJob && how == string(types.JSONPatchType) {
+		r.mu.Lock()
+		before := r.before
+		r.before = nil
+		r.mu.Unlock()
+		if before != nil {
+			before()
+		}
+	}
+	response, err := r.next.RoundTrip(request)
+	if ofJob && err == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.seen = append(r.seen, strings.TrimSpace(fmt.Sprint(request.Method, " ", response.StatusCode, " ", how)))
+	}
+	return response, err
+}
+
+// take returns what was seen since.
+func (r *jobRequests) take() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	seen := strings.Join(r.seen, ", ")
+	r.seen = nil
+	return seen
+}
+
+func (r *jobRequests) first(do func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.before, r.seen = do, nil
+}
+
+func TestListsOfAJobAreChangedByAJSONPatchOfTheCurrentJob(t *testing.T) {
+	c := kindsCluster(t, "kuberay")
+	sent := &jobRequests{}
+	stop, err := startExtensions(c, "rayjob", func(config *rest.Config) {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { sent.next = next; return sent })
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	cluster := []string{"spec", "rayClusterSpec"}
+	head := append(cluster, "headGroupSpec", "template")
+	start := func(t *testing.T) *story {
+		t.Helper()
+		s := begin(t, c, rayJob, `{spec: {rayClusterSpec: {`+workers+`}}}`)
+		s.hasUnit("with three pod sets", func(u *v1alpha1.QueueUnit) bool { return len(u.Spec.PodSets) == 3 })
+		return s
+	}
+	// template returns the template of a group of workers.
+	template := func(s *story, index int) map[string]any {
+		s.Helper()
+		groups, _, err := unstructured.NestedSlice(s.get().Object, append(cluster, "workerGroupSpecs")...)
+		s.must(err)
+		return groups[index].(map[string]any)["template"].(map[string]any)
+	}
+	both := map[string]map[string]string{"head": {consume: "r", class: "c"}, "small": {consume: "r"}}
+
+	t.Run("the head alone needs no other request", func(t *testing.T) {
+		s := start(t)
+		sent.first(nil)
+		s.admitWithUpdates(map[string]map[string]string{"head": {consume: "r"}})
+		s.annotatesPods(map[string]string{consume: "r"}, head...)
+		if got, want := sent.take(), "PATCH 200 "+string(types.MergePatchType); got != want {
+			t.Errorf("it sent %s, not %s", got, want)
+		}
+	})
+	t.Run("nor does a release without annotations", func(t *testing.T) {
+		s := start(t)
+		sent.first(nil)
+		s.admit()
+		s.becomesSuspended(false)
+		if got, want := sent.take(), "PATCH 200 "+string(types.MergePatchType); got != want {
+			t.Errorf("it sent %s, not %s", got, want)
+		}
+	})
+	t.Run("a job that changes meanwhile is a conflict", func(t *testing.T) {
+		s := start(t)
+		before := template(s, 0)
+		sent.first(func() { s.change(`{metadata: {labels: {a: b}}}`) })
+		s.admitWithUpdates(both)
+		s.annotatesPods(map[string]string{consume: "r", class: "c"}, head...)
+		if got, want := sent.take(), "GET 200, PATCH 409 application/json-patch+json, GET 200, PATCH 200 application/json-patch+json"; got != want {
+			t.Errorf("it sent %s, not %s", got, want)
+		}
+		if s.get().GetLabels()["a"] != "b" {
+			t.Error("the change is lost")
+		}
+		s.must(unstructured.SetNestedStringMap(before, map[string]string{"own": "kept", consume: "r"}, "metadata", "annotations"))
+		if got, want := asJSON(template(s, 0)), asJSON(before); got != want {
+			t.Errorf("the template of the workers is\n%s, not\n%s", got, want)
+		}
+		if metadata := template(s, 1)["metadata"]; metadata != nil {
+			t.Errorf("other workers have %v", metadata)
+		}
+		s.event(corev1.EventTypeNormal, "Released", "")
+		if n := s.has("PodsNotAnnotated"); n > 0 {
+			t.Errorf("%d events report that it is not annotated", n)
+		}
+	})
+	t.Run("a list that becomes shorter meanwhile is no invalid job", func(t *testing.T) {
+		s := start(t)
+		sent.first(func() { s.change(`{spec: {rayClusterSpec: {workerGroupSpecs: []}}}`) })
+		s.admitWithUpdates(both)
+		s.evicted(metav1.ConditionTrue, wellknown.ReasonJobChanged)
+		if got, want := sent.take(), "GET 200, PATCH 422 application/json-patch+json, GET 200, GET 200"; got != want {
+			t.Errorf("it sent %s, not %s", got, want)
+		}
+		if n := s.has("PodsNotAnnotated"); n > 0 || !s.suspended() {
+			t.Errorf("%d events report that it is not annotated; suspended %v", n, s.suspended())
+		}
+	})
+	t.Run("what was added is removed by the next release", func(t *testing.T) {
+		s := start(t)
+		s.admitWithUpdates(both)
+		s.annotatesPods(map[string]string{consume: "r", class: "c"}, head...)
+		s.setStatus(`{jobDeploymentStatus: Running, startTime: "2026-01-01T00:00:00Z"}`)
+		s.evict(wellknown.ReasonPreempted)
+		s.becomesSuspended(true)
+		s.setStatus(`{jobDeploymentStatus: Suspended}`)
+		s.evicted(metav1.ConditionTrue, wellknown.ReasonStopped)
+		s.decide(map[string]any{"phase": "Enqueued", "admissionChecks": nil,
+			"conditions": []metav1.Condition{{Type: wellknown.ConditionEvicted, Status: metav1.ConditionFalse, Reason: "Requeued", LastTransitionTime: metav1.Now()}}})
+		s.admitWithUpdates(map[string]map[string]string{"head": {consume: "again"}})
+		s.annotatesPods(map[string]string{consume: "again"}, head...)
+		if got, want := asJSON(template(s, 0)["metadata"]), `{"annotations":{"own":"kept"}}`; got != want {
+			t.Errorf("the workers have %s, not %s", got, want)
+		}
+		if got, want := s.get().GetAnnotations()[recordedIn], consume+"=head"; got != want {
+			t.Errorf("the job lists %q, not %q", got, want)
+		}
+	})
+}
+
+func TestASparkApplicationIsReleasedWithoutAnnotations(t *testing.T) {
+	c := kindsCluster(t, "spark-operator")
+	defer startFor(t, c, "sparkapp")()
+	s := begin(t, c, sparkApp)
+	s.enqueued()
+	s.setStatus(`{applicationState: {state: SUSPENDED}, driverInfo: {}}`)
+	before := asJSON(s.get().Object["spec"].(map[string]any)["driver"])
+	s.admitWithUpdates(map[string]map[string]string{"driver": {consume: "r"}})
+	s.becomesSuspended(false)
+	s.event(corev1.EventTypeWarning, "PodsNotAnnotated", "the Spark operator discards and repeats the start")
+	if after := asJSON(s.get().Object["spec"].(map[string]any)["driver"]); after != before {
+		t.Errorf("the driver is %s, was %s", after, before)
+	}
+	if n := s.has("PodsNotAnnotated"); n != 1 {
+		t.Errorf("%d events report it", n)
+	}
+}
