@@ -28,8 +28,8 @@ func tryAnnotations(t *testing.T, adapter framework.Adapter, test testCase, podS
 		added[set.Name] = map[string]string{annotation: set.Name}
 	}
 	live := object(t, test.Job)
-	now, unplaced := runtime.DeepCopyJSON(live), decision.Unplaced{}
-	placed := decision.Annotate(adapter.Kind(), now, added, nil, unplaced)
+	now := runtime.DeepCopyJSON(live)
+	placed, unplaced := decision.Annotate(adapter.Kind(), now, added, nil)
 	if len(placed)+len(unplaced) != len(added) {
 		t.Errorf("of %v, %v are annotated and %v are not", slices.Collect(maps.Keys(added)), placed, unplaced)
 	}
@@ -43,7 +43,7 @@ func tryAnnotations(t *testing.T, adapter framework.Adapter, test testCase, podS
 		}
 	}
 	removed := runtime.DeepCopyJSON(after)
-	decision.Annotate(adapter.Kind(), removed, nil, placed, decision.Unplaced{})
+	decision.Annotate(adapter.Kind(), removed, nil, placed)
 	compareTyped(t, adapter, test, byOperations(t, after, removed), nil)
 }
 
@@ -98,7 +98,7 @@ func byOperations(t *testing.T, was, now map[string]any) map[string]any {
 func byMerge(t *testing.T, adapter framework.Adapter, test testCase, live map[string]any, added decision.PodAnnotations) (map[string]any, decision.PodAnnotations) {
 	cached := slimmed(t, adapter, test)
 	now := runtime.DeepCopyJSON(cached)
-	placed := decision.Annotate(adapter.Kind(), now, added, nil, decision.Unplaced{})
+	placed, _ := decision.Annotate(adapter.Kind(), now, added, nil)
 	data, err := jsonpatch.MergePatch([]byte(text(live)), []byte(text(decision.MergeOf(cached, now))))
 	if err != nil {
 		t.Fatal(err)

@@ -19,13 +19,25 @@ type PodAnnotations map[string]map[string]string
 // Unplaced are pod sets that do not get their annotations, and why.
 type Unplaced map[string]string
 
-// Add adds the pod sets of annotations that are not explained yet.
-func (u Unplaced) Add(annotations PodAnnotations, why string) {
-	for podSet := range annotations {
-		if _, explained := u[podSet]; !explained {
-			u[podSet] = why
-		}
+// Why returns an explanation for all pod sets of the annotations.
+func (a PodAnnotations) Why(cause string) Unplaced {
+	unplaced := Unplaced{}
+	for podSet := range a {
+		unplaced[podSet] = cause
 	}
+	return unplaced
+}
+
+// And returns the explanations of both. Of two for the same pod set, the former counts.
+func (u Unplaced) And(more Unplaced) Unplaced {
+	all := Unplaced{}
+	for podSet, why := range more {
+		all[podSet] = why
+	}
+	for podSet, why := range u {
+		all[podSet] = why
+	}
+	return all
 }
 
 // PodAnnotationsOf returns the annotations that the admission checks of a unit add to the pods
@@ -103,11 +115,12 @@ func InLists(kind framework.Kind, job map[string]any, changed ...PodAnnotations)
 }
 
 // Annotate changes the annotations of the pods in a job, a JSON object: it sets those that are
-// added, and sets others that the last release had added to null. It returns what was added. Other
-// annotations stay. An annotation that the job has already gets the new value.
-func Annotate(kind framework.Kind, job map[string]any, added, recorded PodAnnotations, unplaced Unplaced) PodAnnotations {
+// added, and sets others that the last release had added to null. It returns what was added, and why
+// pod sets did not get theirs. Other annotations stay. An annotation that the job has already gets
+// the new value.
+func Annotate(kind framework.Kind, job map[string]any, added, recorded PodAnnotations) (PodAnnotations, Unplaced) {
 	places := placesOf(kind, job)
-	done := PodAnnotations{}
+	done, unplaced := PodAnnotations{}, Unplaced{}
 	for _, podSet := range slices.Sorted(maps.Keys(recorded)) {
 		if at, found := places.of(podSet); found && at.Manager == "" {
 			for key := range recorded[podSet] {
@@ -126,7 +139,7 @@ func Annotate(kind framework.Kind, job map[string]any, added, recorded PodAnnota
 			done.set(podSet, key, value)
 		}
 	}
-	return done
+	return done, unplaced
 }
 
 // places are where a job has the annotations of its pods.

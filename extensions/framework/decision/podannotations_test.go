@@ -82,9 +82,9 @@ func TestAnnotationsAreWhereTheKindHasItsPods(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			was := jsonOf(t, test.job)
-			now, unplaced := runtime.DeepCopyJSON(was), decision.Unplaced{}
+			now := runtime.DeepCopyJSON(was)
 			added, recorded := annotationsOf(test.added), annotationsOf(test.recorded)
-			decision.Annotate(test.adapter.Kind(), now, added, recorded, unplaced)
+			_, unplaced := decision.Annotate(test.adapter.Kind(), now, added, recorded)
 			if lists := decision.InLists(test.adapter.Kind(), was, added, recorded); lists != (test.patch != "") {
 				t.Errorf("the change is in lists: %v", lists)
 			}

@@ -19,8 +19,8 @@ import (
 // release clears mark and suspend field in one patch, with which the pods also get the
 // annotations of the unit's admission checks.
 func (r *reconciler) release(ctx context.Context, o *observation) error {
-	added, unplaced := decision.PodAnnotationsOf(o.unit)
-	done, err := r.releaseWith(ctx, o, added, unplaced)
+	added, unnamed := decision.PodAnnotationsOf(o.unit)
+	unplaced, done, err := r.releaseWith(ctx, o, added)
 	if !done || err != nil {
 		return err
 	}
@@ -28,44 +28,46 @@ func (r *reconciler) release(ctx context.Context, o *observation) error {
 		r.metrics.Released(r.kind.Kind, r.clock.Since(decided.Time))
 	}
 	r.recordReleased(o)
-	r.recordNotAnnotated(o, unplaced)
+	r.recordNotAnnotated(o, unplaced.And(unnamed))
 	return nil
 }
 
-// releaseWith releases the job with annotations of its pods; done is false if the job has changed.
-// It is released without them if the API server refuses them, because the owner cannot fix that.
-func (r *reconciler) releaseWith(ctx context.Context, o *observation, added decision.PodAnnotations, unplaced decision.Unplaced) (done bool, err error) {
+// releaseWith releases the job with annotations of its pods, and returns why pod sets do not get
+// theirs; done is false if the job has changed. If the API server refuses the annotations, the job is
+// released without them, because its owner cannot fix that.
+func (r *reconciler) releaseWith(ctx context.Context, o *observation, added decision.PodAnnotations) (unplaced decision.Unplaced, done bool, err error) {
 	recorded := decision.RecordedOf(o.job)
 	if len(added) == 0 && len(recorded) == 0 {
-		return r.releaseAlone(ctx, o)
+		done, err = r.releaseAlone(ctx, o)
+		return nil, done, err
 	}
 	cached, err := objectOf(o.job)
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	if decision.InLists(r.adapter.Kind(), cached, added, recorded) {
-		done, err = r.releaseInLists(ctx, o, added, recorded, unplaced)
+		unplaced, done, err = r.releaseInLists(ctx, o, added, recorded)
 	} else {
-		done, err = r.releaseInMaps(ctx, o, cached, added, recorded, unplaced)
+		unplaced, done, err = r.releaseInMaps(ctx, o, cached, added, recorded)
 	}
 	if !refused(err) {
-		return done, err
+		return unplaced, done, err
 	}
 	// A patch of lists that have changed is refused too. The next step is decided on the new job.
 	live, failed := r.jobs.Get(ctx, o.key.Namespace, o.key.Name)
 	if failed != nil {
-		return false, fmt.Errorf("reading %s %s: %w", r.kind.Kind, o.key, failed)
+		return nil, false, fmt.Errorf("reading %s %s: %w", r.kind.Kind, o.key, failed)
 	}
 	if r.overtaken(o, live) {
-		return false, nil
+		return nil, false, nil
 	}
 	cause := err.Error()
 	if most := 300; len(cause) > most { // it may contain a whole template
 		cause = strings.ToValidUTF8(cause[:most], "") + "..."
 	}
-	unplaced.Add(added, "the API server refuses them: "+cause)
-	unplaced.Add(recorded, "the API server refuses to remove those of the last release: "+cause)
-	return r.releaseAlone(ctx, o)
+	done, err = r.releaseAlone(ctx, o)
+	return unplaced.And(added.Why(fmt.Sprintf("the API server refuses them: %s", cause))).
+		And(recorded.Why(fmt.Sprintf("the API server refuses to remove those of the last release: %s", cause))), done, err
 }
 
 // refused reports whether the API server refuses a patch for what it contains.
@@ -84,39 +86,39 @@ func (r *reconciler) releaseAlone(ctx context.Context, o *observation) (bool, er
 
 // releaseInMaps sends a merge patch. The cached job has no annotations of pods, so it cannot show
 // what changes, but a merge patch changes only the keys that it names.
-func (r *reconciler) releaseInMaps(ctx context.Context, o *observation, cached map[string]any, added, recorded decision.PodAnnotations, unplaced decision.Unplaced) (bool, error) {
+func (r *reconciler) releaseInMaps(ctx context.Context, o *observation, cached map[string]any, added, recorded decision.PodAnnotations) (decision.Unplaced, bool, error) {
 	annotated := runtime.DeepCopyJSON(cached)
-	placed := decision.Annotate(r.adapter.Kind(), annotated, added, recorded, unplaced)
+	placed, unplaced := decision.Annotate(r.adapter.Kind(), annotated, added, recorded)
 	more := decision.Join(decision.MergeOf(cached, annotated), record(placed, recorded))
 	data, err := releasePatch(r.adapter, o.job, decision.Attempt(o.unit), more)
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	err = r.patchJob(ctx, o, data)
-	return err == nil, err
+	return unplaced, err == nil, err
 }
 
 // releaseInLists sends a JSON Patch of the job that the API server has, because a merge patch
 // replaces a list as a whole and the cached job has no complete one.
-func (r *reconciler) releaseInLists(ctx context.Context, o *observation, added, recorded decision.PodAnnotations, unplaced decision.Unplaced) (bool, error) {
+func (r *reconciler) releaseInLists(ctx context.Context, o *observation, added, recorded decision.PodAnnotations) (decision.Unplaced, bool, error) {
 	data, err := r.jobs.GetJSON(ctx, o.key.Namespace, o.key.Name)
 	if err != nil {
-		return false, fmt.Errorf("reading %s %s: %w", r.kind.Kind, o.key, err)
+		return nil, false, fmt.Errorf("reading %s %s: %w", r.kind.Kind, o.key, err)
 	}
 	live, err := decodeObject(data)
 	if err != nil {
-		return false, fmt.Errorf("decoding %s %s: %w", r.kind.Kind, o.key, err)
+		return nil, false, fmt.Errorf("decoding %s %s: %w", r.kind.Kind, o.key, err)
 	}
 	if r.overtaken(o, &unstructured.Unstructured{Object: live}) {
-		return false, nil
+		return nil, false, nil
 	}
-	patch, err := listPatch(r.adapter, o.job, live, decision.Attempt(o.unit), added, recorded, unplaced)
+	patch, unplaced, err := listPatch(r.adapter, o.job, live, decision.Attempt(o.unit), added, recorded)
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	patched, err := r.jobs.PatchJSON(ctx, o.key.Namespace, o.key.Name, patch)
 	err = r.awaitJob(o, patched, err)
-	return err == nil, err
+	return unplaced, err == nil, err
 }
 
 // listPatch returns the JSON Patch that does to the live job what releasePatch does, and changes
@@ -124,23 +126,24 @@ func (r *reconciler) releaseInLists(ctx context.Context, o *observation, added, 
 // with a conflict if the job has another one. A failed test in a patch would look like an invalid
 // job.
 func listPatch(adapter framework.Adapter, job framework.Object, live map[string]any, attempt string,
-	added, recorded decision.PodAnnotations, unplaced decision.Unplaced) ([]byte, error) {
+	added, recorded decision.PodAnnotations) ([]byte, decision.Unplaced, error) {
 	now := runtime.DeepCopyJSON(live)
-	placed := decision.Annotate(adapter.Kind(), now, added, recorded, unplaced)
+	placed, unplaced := decision.Annotate(adapter.Kind(), now, added, recorded)
 	data, err := releasePatch(adapter, job, attempt, record(placed, recorded))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	merge, err := decodeObject(data)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	decision.Merge(now, merge)
 	guarded := []decision.Operation{
 		{Op: "replace", Path: "/metadata/resourceVersion", Value: job.GetResourceVersion()},
 		{Op: "replace", Path: "/metadata/uid", Value: job.GetUID()},
 	}
-	return json.Marshal(append(guarded, decision.OperationsOf(live, now)...))
+	patch, err := json.Marshal(append(guarded, decision.OperationsOf(live, now)...))
+	return patch, unplaced, err
 }
 
 // record returns the part of a merge patch that records the annotations of pods.

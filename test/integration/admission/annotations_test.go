@@ -32,7 +32,7 @@ func podsAreAnnotatedOnlyByARelease(t *testing.T, kind heldKind, _ dynamic.Resou
 	create(t, f.tenant, job)
 	added := kind.annotationsOf(t, job)
 	annotate := func(object map[string]any) {
-		if done := decision.Annotate(kind.Kind, object, added, nil, decision.Unplaced{}); len(done) != len(added) {
+		if done, _ := decision.Annotate(kind.Kind, object, added, nil); len(done) != len(added) {
 			t.Fatalf("of %d pod sets, %d have a place", len(added), len(done))
 		}
 	}
@@ -75,7 +75,7 @@ func podsAreAnnotatedOnlyByARelease(t *testing.T, kind heldKind, _ dynamic.Resou
 		t.Errorf("%d of %d pod sets are annotated", got, len(added))
 	}
 	remove := func(object map[string]any) {
-		decision.Annotate(kind.Kind, object, nil, added, decision.Unplaced{})
+		decision.Annotate(kind.Kind, object, nil, added)
 	}
 	_, err = changeJob(t, f.queue, []string{metav1.DryRunAll}, remove)
 	if !kind.Native || !apierrors.IsInvalid(err) { // the API server itself keeps the template of a Job that runs
