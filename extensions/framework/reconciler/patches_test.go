@@ -8,15 +8,19 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
 )
 
 // suspender is an adapter of Jobs that can be marked in two ways.
 type suspender struct {
 	framework.Adapter
 	bySuspend bool
+	places    []framework.Place
 }
 
-func (s suspender) Kind() framework.Kind { return framework.Kind{MarkedBySuspend: s.bySuspend} }
+func (s suspender) Kind() framework.Kind {
+	return framework.Kind{MarkedBySuspend: s.bySuspend, Places: s.places}
+}
 
 func (suspender) SuspendPatch(_ framework.Object, suspend bool) map[string]any {
 	return map[string]any{"spec": map[string]any{"suspend": suspend}}
@@ -39,6 +43,16 @@ func TestPatches(t *testing.T) {
 			`{"metadata":{"annotations":{"kube-queue/released":"2","scheduling.x-k8s.io/suspend":"false"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":false}}`},
 		{"a job marked by its suspend field gets no annotation", func() ([]byte, error) { return releasePatch(suspender{bySuspend: true}, meta(""), "1", nil) },
 			`{"metadata":{"annotations":{"kube-queue/released":"1"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":false}}`},
+		{"a release that changes lists is the same as a JSON Patch", func() ([]byte, error) {
+			live := map[string]any{"metadata": map[string]any{"uid": "u", "resourceVersion": "7", "annotations": map[string]any{"scheduling.x-k8s.io/suspend": "true"}},
+				"spec": map[string]any{"suspend": true, "groups": []any{map[string]any{"name": "a", "template": map[string]any{}}}}}
+			data, _, err := listPatch(suspender{places: []framework.Place{{Path: []string{"spec", "groups"}, Key: "name", Below: []string{"template", "metadata", "annotations"}}}},
+				meta("true"), live, "2", decision.PodAnnotations{"a": {"b/c": "d"}}, nil)
+			return data, err
+		}, `[{"op":"replace","path":"/metadata/resourceVersion","value":"7"},{"op":"replace","path":"/metadata/uid","value":"u"},` +
+			`{"op":"add","path":"/metadata/annotations/kube-queue~1pod-annotations","value":"b/c=a"},{"op":"add","path":"/metadata/annotations/kube-queue~1released","value":"2"},` +
+			`{"op":"replace","path":"/metadata/annotations/scheduling.x-k8s.io~1suspend","value":"false"},` +
+			`{"op":"add","path":"/spec/groups/0/template/metadata","value":{"annotations":{"b/c":"d"}}},{"op":"replace","path":"/spec/suspend","value":false}]`},
 		{"a suspension puts the annotation back", func() ([]byte, error) { return suspendPatch(suspender{bySuspend: true}, meta("false"), false) },
 			`{"metadata":{"annotations":{"scheduling.x-k8s.io/suspend":"true"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":true}}`},
 		{"one of a kind marked by annotation puts it back though it was removed", func() ([]byte, error) { return suspendPatch(suspender{}, meta(""), false) },

@@ -149,7 +149,7 @@ func (u unanswered) outcome(next *Write, b bodies) (after json.RawMessage, known
 	}
 	asked, before := fieldsOf(u.asked), fieldsOf(u.before.raw)
 	if asked == nil || u.before.uid != next.UID {
-		return nil, false // a JSON patch, which the programs do not send, or another object
+		return nil, false // a JSON Patch, whose outcome is not followed, or another object
 	}
 	var own map[string]any
 	if next.Verb == "patch" {
