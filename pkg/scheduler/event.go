@@ -79,6 +79,8 @@ type Facts struct {
 	Attempts int32
 	// Requeues is how often the unit has given its quota back because of its owner in a short time.
 	Requeues int32
+	// Checking is what admission checks have decided; nil if none was ever asked.
+	Checking *Checking
 	Phase    Phase
 
 	// Unstoppable is whether the job goes on when it is suspended. Such a unit is not evicted for others.
@@ -148,6 +150,8 @@ type QueueChanged struct {
 	MaxPriority Cap
 	Stop        Stop
 	Preemption  Preemption
+	// Checks are the admission checks of the queue.
+	Checks Checks
 }
 
 // Preemption is how units of a queue are evicted for others.
@@ -199,11 +203,14 @@ type Written struct {
 	Seq uint64
 	// Version is the version of the unit after the write.
 	Version uint64
-	// DequeuedAt is the time of the admission, only for Dequeue. Quota and Requeue are those of the
-	// write.
-	DequeuedAt time.Time
-	Requeue    backoff.State
-	Quota      string
+	// DequeuedAt is the time of the write, for Dequeue and Reserve. The others are those of the write.
+	DequeuedAt  time.Time
+	Requeue     backoff.State
+	Quota       string
+	Checks      Checks
+	Reservation int32
+	Rejected    bool
+	Message     string
 }
 
 // Refused means that the write with the number changed nothing because the unit had changed since the
@@ -234,15 +241,20 @@ const (
 	// quota is exceeded. ClearOverQuota reports that this is over.
 	MarkOverQuota
 	ClearOverQuota
+	// Reserve charges the unit and has its admission checks run. Dequeue follows when they are ready.
+	Reserve
 )
 
 func (k Kind) String() string {
-	return [...]string{"", "Dequeue", "Explain", "Requeue", "Evict", "MarkOverQuota", "ClearOverQuota"}[k]
+	return [...]string{"", "Dequeue", "Explain", "Requeue", "Evict", "MarkOverQuota", "ClearOverQuota", "Reserve"}[k]
 }
 
 // writesPlace reports whether the write sets queue, quota, reason and message of the unit. The others
 // set a condition.
-func (k Kind) writesPlace() bool { return k == Dequeue || k == Explain || k == Requeue }
+func (k Kind) writesPlace() bool { return k.admits() || k == Explain || k == Requeue }
+
+// admits reports whether the unit is charged from the decision to make the write on.
+func (k Kind) admits() bool { return k == Dequeue || k == Reserve }
 
 // Write is one write to one unit.
 type Write struct {
@@ -267,4 +279,12 @@ type Write struct {
 	// Dequeue.
 	Attempt   int32
 	Submitted int64
+	// Checks are the checks to run, in order, and Reservation is the number of the reservation, from 1.
+	// Both are only for Reserve.
+	Checks      Checks
+	Reservation int32
+	// Rejected is whether an admission check has rejected the unit, whose spec has the Generation. Both are
+	// only for Requeue.
+	Rejected   bool
+	Generation int64
 }
