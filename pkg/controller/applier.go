@@ -155,6 +155,9 @@ func statusPatch(w *scheduler.Write, now metav1.MicroTime, conditions []metav1.C
 	switch w.Kind {
 	case scheduler.Dequeue:
 		status = lifecycle.Dequeued(at, w.Attempt, now)
+		if w.AwaitsPods {
+			status = lifecycle.AwaitingPods(status, now)
+		}
 	case scheduler.Reserve:
 		status = lifecycle.Reserved(at, w.Checks.Names(), w.Reservation, w.Reason, w.Message, now)
 	case scheduler.Requeue:
@@ -185,7 +188,7 @@ func written(w *scheduler.Write, version string, at time.Time) input {
 		}
 		l.measures.written(w, at)
 		l.apply(scheduler.Written{Key: w.Key, Seq: w.Seq, Version: version, DequeuedAt: at, Quota: w.Quota, Requeue: w.Requeue,
-			Checks: w.Checks, Reservation: w.Reservation, Rejected: w.Rejected, Message: w.Message})
+			Checks: w.Checks, Reservation: w.Reservation, Rejected: w.Rejected, AwaitsPods: w.AwaitsPods, Message: w.Message})
 		if w.Kind == scheduler.Evict && w.Reason == wellknown.ReasonNotAdmitted {
 			l.emit(notAdmitted(w))
 		}

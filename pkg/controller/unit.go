@@ -86,6 +86,9 @@ func (c compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 	if rejection := lifecycle.RejectionOf(unit); rejection != nil {
 		compact.Status.Conditions = append(compact.Status.Conditions, *rejection)
 	}
+	if lifecycle.AwaitsPods(unit) {
+		compact.Status.Conditions = append(compact.Status.Conditions, metav1.Condition{Type: wellknown.ConditionPodsReady, Status: metav1.ConditionFalse})
+	}
 	if lifecycle.IsOverQuota(unit) {
 		compact.Status.Conditions = append(compact.Status.Conditions, metav1.Condition{Type: wellknown.ConditionOverQuota, Status: metav1.ConditionTrue})
 	}
@@ -161,8 +164,9 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 			Phase: phaseOf(unit.Status.Phase), Attempts: unit.Status.Attempts, Quota: unit.Status.Quota,
 			MaxTime:  time.Duration(ptr.Deref(unit.Spec.MaximumExecutionTimeSeconds, 0)) * time.Second,
 			Inactive: !ptr.Deref(unit.Spec.Active, true), Unstoppable: unit.Spec.Unstoppable != "",
-			OverQuota: unit.Status.Phase.HoldsQuota() && lifecycle.IsOverQuota(unit),
-			Over:      unit.Status.Phase == schedulingv1alpha1.PhaseRunning && unit.Status.Reason == wellknown.ReasonPodsRemain,
+			OverQuota:  unit.Status.Phase.HoldsQuota() && lifecycle.IsOverQuota(unit),
+			AwaitsPods: lifecycle.AwaitsPods(unit),
+			Over:       unit.Status.Phase == schedulingv1alpha1.PhaseRunning && unit.Status.Reason == wellknown.ReasonPodsRemain,
 		},
 	}
 	if unit.Status.DequeueTime != nil {

@@ -114,7 +114,7 @@ func Moves() []Move {
 		{ReturnReserved, From{Phases: phases(reserved), Evictions: []Eviction{EvictionNone}},
 			To{Phases: waiting, Evicted: metav1.ConditionFalse, Reasons: []wellknown.Reason{wellknown.ReasonRequeued}, Also: "no checks"}, Controller,
 			"a check is Retry, Rejected or late; or the unit is inactive, its queue is stopped, its quota is gone, or the checks of the queue have changed. Uncharged"},
-		{Dequeue, From{Phases: append(slices.Clone(waiting), reserved)}, To{Phases: phases(dequeued), Also: "`attempts` + 1"}, Controller,
+		{Dequeue, From{Phases: append(slices.Clone(waiting), reserved)}, To{Phases: phases(dequeued), Also: "`attempts` + 1; PodsReady=False if the queue has a podsReadyTimeout"}, Controller,
 			"the unit fits, and its queue has no admission checks, or all are Ready; it is charged"},
 		{MarkRunning, From{Phases: phases(dequeued)}, To{Phases: phases(running)}, Extensions, "the job has been running for 2 s"},
 		{LowerRequests, From{Phases: phases(dequeued, running), Evictions: []Eviction{EvictionNone}},
@@ -125,18 +125,20 @@ func Moves() []Move {
 			"the job has ended and none of its objects remain, or it is gone and a finalizer keeps the unit; the controller then uncharges the unit"},
 		{Evict, From{Phases: holding, Evictions: []Eviction{EvictionNone}}, To{Evicted: metav1.ConditionTrue, Reasons: []wellknown.Reason{
 			wellknown.ReasonDeactivated, wellknown.ReasonMaximumExecutionTime, wellknown.ReasonQueueStopped, wellknown.ReasonNotAdmitted,
-			wellknown.ReasonPreempted, wellknown.ReasonReclaimed, wellknown.ReasonAdmissionCheckRetry, wellknown.ReasonAdmissionCheckRejected}}, Controller,
+			wellknown.ReasonPreempted, wellknown.ReasonReclaimed, wellknown.ReasonAdmissionCheckRetry, wellknown.ReasonAdmissionCheckRejected,
+			wellknown.ReasonPodsReadyTimeout}}, Controller,
 			"NotAdmitted: somebody else wrote the phase; Preempted: a unit of a greater priority in the queue gets the quota; " +
 				"Reclaimed: a unit of another quota gets what is guaranteed to it. Not from Reserved: Deactivated: spec.active is false; " +
 				"MaximumExecutionTime: the job has run for too long; QueueStopped: the queue is drained; " +
-				"AdmissionCheckRetry, AdmissionCheckRejected: a check has failed after the release. Still charged"},
+				"AdmissionCheckRetry, AdmissionCheckRejected: a check has failed after the release; " +
+				"PodsReadyTimeout: not all pods were ready in time. Still charged"},
 		{Deactivate, From{Phases: holding, Evictions: []Eviction{EvictionForGood}}, To{Also: "spec.active false"}, Extensions,
 			"the job is suspended and deactivated"},
 		{MarkStopped, From{Phases: holding, Evictions: asked}, To{Evicted: metav1.ConditionTrue, Reasons: []wellknown.Reason{wellknown.ReasonStopped}},
 			Extensions, "the job is suspended and its pods are gone. Still charged"},
 		{Requeue, From{Phases: holding, Evictions: []Eviction{EvictionStopped}},
 			To{Phases: waiting, Evicted: metav1.ConditionFalse, Reasons: []wellknown.Reason{wellknown.ReasonRequeued}}, Controller,
-			"uncharged; the unit waits, with reason Inactive if spec.active is false, QueueStopped if its queue is stopped, and Backoff if its owner has stopped it too often"},
+			"uncharged; the unit waits, with reason Inactive if spec.active is false, QueueStopped if its queue is stopped, and Backoff if its owner has stopped it too often, a check has failed, or its pods were not ready in time"},
 		{MarkSuspended, From{Phases: holding, Evictions: append([]Eviction{EvictionNone}, asked...)},
 			To{Evicted: metav1.ConditionTrue, Reasons: []wellknown.Reason{wellknown.ReasonSuspendedByUser}}, Extensions,
 			"the job was suspended by hand and its pods are gone. Still charged"},

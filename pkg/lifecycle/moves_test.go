@@ -116,7 +116,10 @@ func TestEachStatusMakesItsMoveFromWhereverThatBegins(t *testing.T) {
 				return Rejected(Requeued(place, wellknown.ReasonAdmissionCheckRejected, "m", 0, micro, micro), 3, "m", micro)
 			},
 		},
-		Dequeue:     {func(*v1alpha1.QueueUnit) Status { return Dequeued(place, 1, micro) }},
+		Dequeue: {
+			func(*v1alpha1.QueueUnit) Status { return Dequeued(place, 1, micro) },
+			func(*v1alpha1.QueueUnit) Status { return AwaitingPods(Dequeued(place, 1, micro), micro) },
+		},
 		MarkRunning: {Running},
 		MarkRemains: {
 			func(u *v1alpha1.QueueUnit) Status { return Remains(u, false, "RayCluster a") },
@@ -150,6 +153,9 @@ func TestEachStatusMakesItsMoveFromWhereverThatBegins(t *testing.T) {
 			},
 			func(u *v1alpha1.QueueUnit) Status {
 				return Evicted(u.Status.Conditions, wellknown.ReasonAdmissionCheckRejected, "m", "", micro)
+			},
+			func(u *v1alpha1.QueueUnit) Status {
+				return Evicted(u.Status.Conditions, wellknown.ReasonPodsReadyTimeout, "m", "", micro)
 			},
 		},
 		MarkStopped: {func(u *v1alpha1.QueueUnit) Status { return Stopped(u, now) }},

@@ -99,6 +99,8 @@ type Facts struct {
 	// Stopped is whether the job of a unit that holds quota has stopped. The unit is then requeued,
 	// which frees its quota.
 	Stopped bool
+	// AwaitsPods is whether the queue of a unit that holds quota waits for its pods to become ready.
+	AwaitsPods bool
 	// OverQuota is whether the unit shows that its pods exceed what was admitted while a limit of its
 	// quota is exceeded.
 	OverQuota bool
@@ -150,6 +152,7 @@ type QueueChanged struct {
 	MaxPriority Cap
 	Stop        Stop
 	Preemption  Preemption
+	PodsReady   PodsReady
 	// Checks are the admission checks of the queue.
 	Checks Checks
 }
@@ -210,6 +213,7 @@ type Written struct {
 	Checks      Checks
 	Reservation int32
 	Rejected    bool
+	AwaitsPods  bool
 	Message     string
 }
 
@@ -275,10 +279,11 @@ type Write struct {
 	Requeue backoff.State
 	// EvictedFor is the UID of the unit that gets the room, only for Evict; empty if there is none.
 	EvictedFor string
-	// Attempt is the number of the admission, from 1. Submitted is from the unit. Both are only for
-	// Dequeue.
-	Attempt   int32
-	Submitted int64
+	// Attempt is the number of the admission, from 1. Submitted is from the unit. AwaitsPods is whether the
+	// queue waits for the pods of the job to become ready. All are only for Dequeue.
+	Attempt    int32
+	Submitted  int64
+	AwaitsPods bool
 	// Checks are the checks to run, in order, and Reservation is the number of the reservation, from 1.
 	// Both are only for Reserve.
 	Checks      Checks

@@ -34,6 +34,9 @@ func (s *Scheduler) eviction(u *unit, now time.Time) *quota.Refusal {
 	if why := s.failedCheck(u, now); why != nil {
 		return why
 	}
+	if u.isUnready(now) {
+		return u.unready()
+	}
 	if end := u.endsAt(); end == 0 || end > instantOf(now) {
 		return nil
 	}

@@ -81,6 +81,7 @@ func (s *Scheduler) admit(now time.Time) {
 			s.checkClaimsOf(l, now)
 		}
 		s.outbox.want(u, l.admission())
+		s.awaitPods(u, l, now)
 		s.count(u, l, u.countedPhase())
 		u.shown.stopWaiting()
 		s.timers.set(u, 0)
@@ -267,6 +268,7 @@ func (s *Scheduler) compose(u *unit, kind Kind, now time.Time) (Write, bool) {
 	switch kind {
 	case Dequeue:
 		w.Attempt, w.Submitted = u.Attempts+1, u.Submitted
+		w.AwaitsPods = u.queue != nil && u.queue.set.PodsReady.Timeout > 0
 		u.shown.clear()
 	case Reserve:
 		s.composeReserve(u, &w, now)

@@ -98,7 +98,7 @@ func expectNoRoomToMake(t *rapid.T, w *world) {
 		u := w.units[key]
 		group, refusal := charged.Place(u.Namespace(), u.QuotaName)
 		set := w.queueOf(u)
-		if u.Phase != scheduler.Waiting || u.Held != nil || refusal != nil || set.Stop != scheduler.NotStopped || w.missingCheck(u) != "" || w.now.Before(u.RequeueAt) {
+		if u.Phase != scheduler.Waiting || u.Held != nil || refusal != nil || set.Stop != scheduler.NotStopped || w.missingCheck(u) != "" || w.awaitsPodsOfOthers(u) || w.now.Before(u.RequeueAt) {
 			continue
 		}
 		o := w.oracle()

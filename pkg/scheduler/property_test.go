@@ -115,10 +115,12 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 		},
 		"configure": func(t *rapid.T) {
 			w.configure(scheduler.QueueChanged{
-				Queue:       rapid.SampledFrom(w.queues()).Draw(t, "queue"),
-				Policy:      rapid.SampledFrom([]queue.Policy{"", queue.RoundRobin, queue.Priority, queue.Block}).Draw(t, "policy"),
-				Rank:        int32(rapid.IntRange(0, 2).Draw(t, "rank")),
-				Checks:      w.drawChecks(t, checked),
+				Queue:  rapid.SampledFrom(w.queues()).Draw(t, "queue"),
+				Policy: rapid.SampledFrom([]queue.Policy{"", queue.RoundRobin, queue.Priority, queue.Block}).Draw(t, "policy"),
+				Rank:   int32(rapid.IntRange(0, 2).Draw(t, "rank")),
+				Checks: w.drawChecks(t, checked),
+				PodsReady: scheduler.PodsReady{Timeout: time.Duration(max(rapid.IntRange(-60, 60).Draw(t, "pods ready timeout"), 0)) * time.Second,
+					Blocks: rapid.Bool().Draw(t, "blocks until pods are ready")},
 				MaxPriority: scheduler.Cap{Set: rapid.Bool().Draw(t, "capped"), Value: 1},
 				Stop:        rapid.SampledFrom([]scheduler.Stop{scheduler.NotStopped, scheduler.NotStopped, scheduler.Hold, scheduler.Drain}).Draw(t, "stop"),
 				Preemption: scheduler.Preemption{
@@ -170,6 +172,9 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 					u.Phase = scheduler.Running
 				}
 			})
+		},
+		"have all pods ready": func(t *rapid.T) {
+			w.write(pick("unit"), func(u *scheduler.Unit) { u.AwaitsPods = false })
 		},
 		"end, and leave something behind": func(t *rapid.T) {
 			w.write(pick("unit"), func(u *scheduler.Unit) {
@@ -294,7 +299,7 @@ func expectReasons(t *rapid.T, w *world) {
 			continue
 		}
 		want := w.reasonOf(o, u)
-		if lacksRoom(u.Reason) && lacksRoom(want) {
+		if (lacksRoom(u.Reason) || want == wellknown.ReasonWaitingForPods) && lacksRoom(want) {
 			continue // what it lacked when it was tried; since then more may have come to lack
 		}
 		if u.Reason != want {
@@ -337,6 +342,9 @@ func (w *world) reasonOf(o *oracle.Tree, u *scheduler.Unit) wellknown.Reason {
 		return wellknown.ReasonAdmissionCheckMissing
 	}
 	reason := o.Refuses(group.Path(), u.Demand)
+	if (reason == "" || !isFinal(reason)) && w.awaitsPodsOfOthers(u) {
+		return wellknown.ReasonWaitingForPods
+	}
 	if reason != "" && isFinal(reason) || w.policyOf(w.queueOf(u)) != queue.Block || w.front(o, group) == u {
 		return reason
 	}
@@ -373,7 +381,7 @@ func expectRest(t *rapid.T, w *world) {
 			t.Fatalf("unit %s waits and does not say why", key)
 		}
 		group, refusal := w.tree.Place(u.Namespace(), u.QuotaName)
-		if u.Held != nil || refusal != nil || set.Stop != scheduler.NotStopped || w.missingCheck(u) != "" {
+		if u.Held != nil || refusal != nil || set.Stop != scheduler.NotStopped || w.missingCheck(u) != "" || w.awaitsPodsOfOthers(u) {
 			continue
 		}
 		if w.policyOf(set) != queue.Block || w.front(o, group) == u {

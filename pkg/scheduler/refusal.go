@@ -37,6 +37,9 @@ func (u *unit) refusal(now time.Time) *quota.Refusal {
 	if r := shape.Refusal(); r != nil && r.Final() {
 		return r
 	}
+	if u.queue.blocks() {
+		return u.queue.blocked()
+	}
 	if front := u.queue.Front(); u.queue.Policy == queue.Block && front != nil && front != &u.item {
 		return u.notAtFront()
 	}

@@ -51,8 +51,11 @@ func (s *Scheduler) requeueOf(u *unit, now time.Time) backoff.State {
 	case Rejected:
 		return last
 	}
-	if !u.Stopped { // its job never started
+	switch {
+	case !u.Stopped: // its job never started
 		return last
+	case u.isUnready(now):
+		return s.checkRetries.Step(last, now)
 	}
 	if u.queue != nil && u.queue.set.Stop != NotStopped {
 		return last

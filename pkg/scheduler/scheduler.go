@@ -105,6 +105,8 @@ type queueState struct {
 	// empty if all do.
 	checks       []string
 	missingCheck string
+	// awaiting are the units that have been admitted and whose pods are not ready yet.
+	awaiting map[*unit]struct{}
 	// tried is the item to try next; nil if there is none.
 	tried      *queue.Item
 	unproven   bool
@@ -162,7 +164,7 @@ func (e UnitChanged) apply(s *Scheduler, now time.Time) {
 		if e.Unit.Version < u.Version {
 			return // it is about a deleted unit of the same name
 		}
-		s.forget(u)
+		s.forget(u, now)
 		u = nil
 	}
 	if u == nil {
@@ -205,19 +207,20 @@ func (Listed) apply(s *Scheduler, _ time.Time) { s.listed = true }
 // Knows reports whether a unit with the key is known.
 func (s *Scheduler) Knows(key string) bool { return s.units[key] != nil }
 
-func (e UnitGone) apply(s *Scheduler, _ time.Time) {
+func (e UnitGone) apply(s *Scheduler, now time.Time) {
 	if u := s.units[e.Key]; u != nil && u.UID == e.UID {
-		s.forget(u)
+		s.forget(u, now)
 	}
 }
 
-func (s *Scheduler) forget(u *unit) {
+func (s *Scheduler) forget(u *unit, now time.Time) {
 	u.gone, u.assumed = true, false
 	s.outbox.discard(u)
 	s.leave(u)
 	s.recharge(&u.charged, nil)
 	s.unhold(u)
 	s.chargePods()
+	s.awaitPods(u, nil, now)
 	s.count(u, nil, Ended)
 	s.stopFollowing(u)
 	s.timers.set(u, 0)
@@ -248,12 +251,14 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 		case Dequeue:
 			u.Phase, u.unadmitted = Dequeued, false
 			u.dequeuedAt, u.Evicted, u.Stopped = instantOf(e.DequeuedAt), false, false
+			u.AwaitsPods = e.AwaitsPods
 			u.Attempts++
 		case Reserve:
 			u.Phase, u.unadmitted, u.Evicted, u.Stopped = Reserved, false, false, false
 			u.reserved(&e)
 		case Requeue:
 			u.Phase, u.unadmitted, u.Evicted, u.Stopped, u.OverQuota = Waiting, false, false, false, false
+			u.AwaitsPods = false
 			u.Requeues, u.requeueAt = e.Requeue.Count, instantOf(e.Requeue.Until)
 			u.forgetChecks(&e)
 		case Evict:
@@ -273,7 +278,7 @@ func (e Refused) apply(s *Scheduler, now time.Time) {
 		return
 	}
 	if e.Now == nil || e.Now.UID != u.UID {
-		s.forget(u)
+		s.forget(u, now)
 		if e.Now != nil {
 			UnitChanged{Unit: *e.Now}.apply(s, now)
 		}
@@ -333,7 +338,7 @@ func (s *Scheduler) addQueues(groups ...quota.Group) {
 	for _, group := range groups {
 		l := &queueState{Queue: queue.New(group, s.defaultPolicy, s.waitIndex), name: group.Queue(),
 			set: QueueChanged{Queue: group.Queue(), Policy: s.defaultPolicy}, changed: true,
-			causeChanges: map[*queue.Shape]*causeChange{}}
+			awaiting: map[*unit]struct{}{}, causeChanges: map[*queue.Shape]*causeChange{}}
 		if set, ok := s.settings[l.name]; ok {
 			l.set, l.Policy = set, set.Policy
 			s.setChecks(l)

@@ -34,6 +34,7 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	if queued {
 		s.enter(u, now)
 	}
+	s.awaitPods(u, l, now)
 	s.count(u, l, u.countedPhase())
 
 	s.watchChecks(u, now)
@@ -159,7 +160,10 @@ func (s *Scheduler) refuseForGood(l *queueState, shape *queue.Shape, now time.Ti
 // activate updates the item that the queue tries and its position in the tournament.
 func (s *Scheduler) activate(l *queueState) {
 	l.changed = true
-	l.tried, l.attempts = l.Next(), false
+	l.tried, l.attempts = nil, false
+	if !l.blocks() {
+		l.tried = l.Next()
+	}
 	if l.Policy == queue.Block && !l.checkFront {
 		l.checkFront = true
 		s.frontsToCheck = append(s.frontsToCheck, l)

@@ -40,6 +40,9 @@ func (t timers) schedule(u *unit, now time.Time) {
 	if end := u.endsAt(); end > instantOf(now) {
 		at = earliest(at, end)
 	}
+	if deadline := u.podsDeadline(); deadline > instantOf(now) && !u.Evicted && !u.Stopped && !u.Over {
+		at = earliest(at, deadline)
+	}
 	if u.leaving != nil {
 		at = earliest(at, u.leaving.checkAt)
 	}

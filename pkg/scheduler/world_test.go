@@ -325,6 +325,7 @@ func (w *world) think() {
 func (w *world) checkWrite(write scheduler.Write) {
 	stop := w.set[write.Queue].Stop
 	w.checkWriteOfChecks(write)
+	w.checkWaitForPods(write)
 	if (write.Kind == scheduler.Dequeue || write.Kind == scheduler.Reserve) && stop != scheduler.NotStopped {
 		w.t.Fatalf("unit %s is released by stopped queue %s", write.Key, write.Queue)
 	}
@@ -399,7 +400,7 @@ func (w *world) land(i int) {
 				w.t.Fatalf("unit %s is released in phase %d, inactive %t", u.Key, u.Phase, u.Inactive)
 			}
 			u.Phase, u.Attempts, u.DequeuedAt = scheduler.Dequeued, s.Attempt, w.now
-			u.Evicted, u.Stopped, u.OverQuota = false, false, false
+			u.Evicted, u.Stopped, u.OverQuota, u.AwaitsPods = false, false, false, s.AwaitsPods
 		case scheduler.Reserve:
 			w.reserve(u, &s)
 		case scheduler.Requeue:
@@ -408,12 +409,13 @@ func (w *world) land(i int) {
 			}
 			w.forgetChecks(u, &s)
 			u.Phase, u.Evicted, u.Stopped, u.OverQuota, u.Eviction = scheduler.Waiting, false, false, false, scheduler.Eviction{}
+			u.AwaitsPods = false
 			u.Requeues, u.RequeueAt = s.Requeue.Count, s.Requeue.Until
 			w.trust(u.UID)
 		case scheduler.Evict:
 			failedCheck := s.Reason == wellknown.ReasonAdmissionCheckRetry || s.Reason == wellknown.ReasonAdmissionCheckRejected
 			forOther := s.Reason == wellknown.ReasonPreempted || s.Reason == wellknown.ReasonReclaimed
-			if !holds(u) || u.Evicted || u.Stopped || u.Over || !u.Inactive && !w.overran(u) && !w.forged[u.UID] && s.Reason != wellknown.ReasonQueueStopped && !failedCheck && !forOther ||
+			if !holds(u) || u.Evicted || u.Stopped || u.Over || !u.Inactive && !w.overran(u) && !w.isUnready(u, s.Reason) && !w.forged[u.UID] && s.Reason != wellknown.ReasonQueueStopped && !failedCheck && !forOther ||
 				forOther != (s.EvictedFor != "") {
 				w.t.Fatalf("unit %s is evicted for no reason (%s): %+v", u.Key, s.Reason, u)
 			}
@@ -432,7 +434,7 @@ func (w *world) land(i int) {
 		w.landed = append(w.landed, s)
 		w.publish(u)
 		w.outcome(scheduler.Written{Key: s.Key, Seq: s.Seq, Version: u.Version, DequeuedAt: w.now, Quota: s.Quota, Requeue: s.Requeue,
-			Checks: s.Checks, Reservation: s.Reservation, Rejected: s.Rejected, Message: s.Message})
+			Checks: s.Checks, Reservation: s.Reservation, Rejected: s.Rejected, AwaitsPods: s.AwaitsPods, Message: s.Message})
 		w.checkLimits()
 	}
 }
