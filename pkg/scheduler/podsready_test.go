@@ -106,7 +106,7 @@ func TestAReservedUnitBlocksItsQueueToo(t *testing.T) {
 	w.settle()
 	w.expectPhase("a/2", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
 	w.decide("a/2", "nodes", scheduler.Ready, "")
-	w.after(11 * time.Second)
+	w.after(40 * time.Second)
 	w.expectPhase("a/2", scheduler.Dequeued, "")
 	w.expectPhase("a/1", scheduler.Waiting, wellknown.ReasonWaitingForPods)
 	w.write("a/2", ready)
