@@ -153,12 +153,10 @@ func (u *unit) reservations() int32 {
 
 // checkState returns the state of the check of the queue that decides about the unit: the first one with the
 // greatest verdict. A check that was not asked is Pending. A Reserved unit whose check is late is to be
-// tried again. A unit that was admitted waits for no check.
+// tried again. A unit that was admitted waits for no check. Of a unit without a queue, all checks decide that
+// were asked.
 func (s *Scheduler) checkState(u *unit, now time.Time) (decisive CheckState) {
-	if u.queue == nil {
-		return CheckState{}
-	}
-	for _, name := range u.queue.checks {
+	for _, name := range u.checks() {
 		state := CheckState{Name: name, Verdict: Pending}
 		if known := u.stateOf(name); known != nil {
 			state = *known
@@ -177,6 +175,19 @@ func (s *Scheduler) checkState(u *unit, now time.Time) (decisive CheckState) {
 	return decisive
 }
 
+// checks returns the names of the checks that decide about the unit.
+func (u *unit) checks() (names []string) {
+	switch {
+	case u.queue != nil:
+		return u.queue.checks
+	case u.Checking != nil:
+		for i := range u.Checking.States {
+			names = append(names, u.Checking.States[i].Name)
+		}
+	}
+	return names
+}
+
 // isLate reports whether a check that is Pending has not been decided in time.
 func (s *Scheduler) isLate(state *CheckState, now time.Time) bool {
 	timeout := s.checks[state.Name]
@@ -186,8 +197,8 @@ func (s *Scheduler) isLate(state *CheckState, now time.Time) bool {
 // watchChecks sets when the first check of a Reserved unit is late.
 func (s *Scheduler) watchChecks(u *unit, now time.Time) {
 	var first instant
-	if u.Phase == Reserved && u.queue != nil {
-		for _, name := range u.queue.checks {
+	if u.Phase == Reserved {
+		for _, name := range u.checks() {
 			timeout := s.checks[name]
 			if state := u.stateOf(name); state != nil && state.Verdict == Pending && timeout > 0 && state.Since > 0 && !s.isLate(state, now) {
 				first = earliest(first, instantOf(time.UnixMicro(state.Since).Add(timeout)))

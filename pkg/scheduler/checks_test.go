@@ -294,6 +294,7 @@ func TestWithoutAnyQuotaReservedUnitsStayAsTheyAre(t *testing.T) {
 	w := checking(t, "nodes")
 	w.submit("a/job", cpu("3"))
 	w.settle()
+	w.without = true
 	w.core.Apply(w.now, scheduler.QuotaChanged{})
 	w.decide("a/job", "nodes", scheduler.Ready, "")
 	w.after(time.Minute)

@@ -25,12 +25,23 @@ func (w *world) removeCheck(name string) {
 	w.check()
 }
 
-// checksOf are the names of the checks of the unit's queue.
-func (w *world) checksOf(u *scheduler.Unit) []string { return w.queueOf(u).Checks.Names() }
+// checksOf are the names of the checks of the unit's queue. Of a unit without a queue, they are those that were
+// asked.
+func (w *world) checksOf(u *scheduler.Unit) (names []string) {
+	if _, refusal := w.tree.Place(u.Namespace(), u.QuotaName); refusal == nil && !w.without {
+		return w.queueOf(u).Checks.Names()
+	}
+	if u.Checking != nil {
+		for _, s := range u.Checking.States {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
 
 // missingCheck is a check of the unit's queue that does not exist; empty if there is none.
 func (w *world) missingCheck(u *scheduler.Unit) string {
-	for _, name := range w.checksOf(u) {
+	for _, name := range w.queueOf(u).Checks.Names() {
 		if _, exists := w.checks[name]; !exists {
 			return name
 		}

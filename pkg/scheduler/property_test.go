@@ -232,7 +232,7 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 			w.plant(draw(t))
 		}
 		actions["be without quota"] = func(t *rapid.T) {
-			w.exact = false
+			w.exact, w.without = false, true
 			w.core.Apply(w.now, scheduler.QuotaChanged{Missing: &quota.Refusal{Reason: wellknown.ReasonInvalidQuotaTree, Sentence: "none is valid"}})
 			w.check()
 			if rapid.Bool().Draw(t, "for a while") {

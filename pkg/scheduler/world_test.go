@@ -39,6 +39,8 @@ type world struct {
 	// have set, by queue.
 	treeOpts tree.Options
 	set      map[string]scheduler.QueueChanged
+	// without is whether there is no quota at the moment.
+	without bool
 	// checks are the timeouts of the admission checks that exist.
 	checks map[string]time.Duration
 
@@ -89,7 +91,7 @@ func (w *world) plant(root tree.Node) {
 	w.t.Helper()
 	w.root = root
 	t := w.fresh()
-	w.tree = t
+	w.tree, w.without = t, false
 	w.core.Apply(w.now, scheduler.QuotaChanged{Backend: t})
 	w.check()
 }
@@ -132,7 +134,7 @@ func (w *world) queueOf(u *scheduler.Unit) scheduler.QueueChanged {
 func (w *world) restart() {
 	w.core = scheduler.New(w.opts)
 	w.news, w.outcomes = nil, nil
-	w.tree = w.fresh()
+	w.tree, w.without = w.fresh(), false
 	w.core.Apply(w.now, scheduler.QuotaChanged{Backend: w.tree})
 	for _, name := range slices.Sorted(maps.Keys(w.set)) {
 		w.core.Apply(w.now, w.set[name])
