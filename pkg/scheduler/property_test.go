@@ -299,7 +299,7 @@ func expectReasons(t *rapid.T, w *world) {
 			continue
 		}
 		want := w.reasonOf(o, u)
-		if (lacksRoom(u.Reason) || want == wellknown.ReasonWaitingForPods) && lacksRoom(want) {
+		if lacksRoom(u.Reason) && (lacksRoom(want) || want == wellknown.ReasonWaitingForPods) {
 			continue // what it lacked when it was tried; since then more may have come to lack
 		}
 		if u.Reason != want {
