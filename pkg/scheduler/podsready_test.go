@@ -43,6 +43,9 @@ func TestAJobWhosePodsAreNotReadyInTimeIsStoppedAndWaitsLongerEachTime(t *testin
 		w.write("a/job", stop)
 		w.settle()
 		w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonBackoff)
+		if got := w.lastMessage("a/job"); !strings.HasPrefix(got, "not all pods of the job were ready in time; the job is queued again at ") {
+			t.Fatalf("it shows %q", got)
+		}
 		waits = append(waits, w.units["a/job"].RequeueAt.Sub(w.now))
 		expectReleased(t, w, "a/other")
 		w.write("a/other", ready)

@@ -26,6 +26,11 @@ func (s *Scheduler) composeRequeue(u *unit, w *Write, now time.Time) {
 		if why == nil {
 			why = checkBackoff(&check, w.Requeue)
 		}
+	case u.isUnready(now) && waits:
+		waits = false
+		if why == nil {
+			why = podsBackoff(w.Requeue)
+		}
 	}
 	if why == nil && waits {
 		why = inBackoff(w.Requeue)
@@ -71,6 +76,12 @@ func rejection(check *CheckState) *quota.Refusal {
 // checkBackoff explains why a unit is not queued yet of which an admission check failed.
 func checkBackoff(check *CheckState, s backoff.State) *quota.Refusal {
 	return &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: check.sentence("failed", "the job is queued again at "+s.Until.UTC().Format(time.RFC3339))}
+}
+
+// podsBackoff explains why a unit is not queued yet whose pods were not ready in time.
+func podsBackoff(s backoff.State) *quota.Refusal {
+	return &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: "not all pods of the job were ready in time; the job is queued again at " +
+		s.Until.UTC().Format(time.RFC3339)}
 }
 
 // inBackoff explains why a unit is not queued yet.
