@@ -155,8 +155,16 @@ func statusPatch(w *scheduler.Write, now metav1.MicroTime, conditions []metav1.C
 	switch w.Kind {
 	case scheduler.Dequeue:
 		status = lifecycle.Dequeued(at, w.Attempt, now)
+		if w.AwaitsPods {
+			status = lifecycle.AwaitingPods(status, now)
+		}
+	case scheduler.Reserve:
+		status = lifecycle.Reserved(at, w.Checks.Names(), w.Reservation, w.Reason, w.Message, now)
 	case scheduler.Requeue:
 		status = lifecycle.Requeued(at, w.Reason, w.Message, w.Requeue.Count, metav1.NewMicroTime(w.Requeue.Until), now)
+		if w.Rejected {
+			status = lifecycle.Rejected(status, w.Generation, w.Message, now)
+		}
 	case scheduler.Evict:
 		status = lifecycle.Evicted(conditions, w.Reason, w.Message, w.EvictedFor, now)
 	case scheduler.MarkOverQuota, scheduler.ClearOverQuota:
@@ -179,7 +187,8 @@ func written(w *scheduler.Write, version string, at time.Time) input {
 			l.logger.Error(err, "Cannot parse the resourceVersion of the unit")
 		}
 		l.measures.written(w, at)
-		l.apply(scheduler.Written{Key: w.Key, Seq: w.Seq, Version: version, DequeuedAt: at, Quota: w.Quota, Requeue: w.Requeue})
+		l.apply(scheduler.Written{Key: w.Key, Seq: w.Seq, Version: version, DequeuedAt: at, Quota: w.Quota, Requeue: w.Requeue,
+			Checks: w.Checks, Reservation: w.Reservation, Rejected: w.Rejected, AwaitsPods: w.AwaitsPods, Message: w.Message})
 		if w.Kind == scheduler.Evict && w.Reason == wellknown.ReasonNotAdmitted {
 			l.emit(notAdmitted(w))
 		}

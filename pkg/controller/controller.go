@@ -124,12 +124,16 @@ const minRunTime = 30 * time.Second
 // again.
 var requeues = backoff.Policy{Free: 3, Initial: 10 * time.Second, Max: 5 * time.Minute, Quiet: 10 * time.Minute}
 
+// checkRetries is how long a unit waits whose admission checks fail again and again. The documentation of
+// AdmissionCheck states it.
+var checkRetries = backoff.Policy{Initial: 10 * time.Second, Max: 15 * time.Minute, Quiet: 30 * time.Minute}
+
 // informers are what the controller itself watches.
 type informers struct {
 	queues externalversions.SharedInformerFactory
 
-	units, queue cache.SharedIndexInformer
-	handled      []cache.InformerSynced
+	units, queue, check cache.SharedIndexInformer
+	handled             []cache.InformerSynced
 }
 
 func newInformers(cfg Config) (*informers, error) {
@@ -140,7 +144,8 @@ func newInformers(cfg Config) (*informers, error) {
 	}
 	queues := externalversions.NewSharedInformerFactoryWithOptions(cfg.Client, 0,
 		externalversions.WithNamespace(cfg.Namespace), externalversions.WithTransform(dropManagedFields))
-	return &informers{units: units, queues: queues, queue: queues.Scheduling().V1alpha1().Queues().Informer()}, nil
+	settings := queues.Scheduling().V1alpha1()
+	return &informers{units: units, queues: queues, queue: settings.Queues().Informer(), check: settings.AdmissionChecks().Informer()}, nil
 }
 
 // unitsOf returns a client for QueueUnits that uses the connection of the client.
@@ -164,8 +169,8 @@ func dropManagedFields(object any) (any, error) {
 
 func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 	inbox := newInbox()
-	core := scheduler.New(scheduler.Options{Policy: cfg.Policy, Backoff: cfg.Backoff, Requeues: requeues, Explanations: explanations,
-		MinRunTime: minRunTime})
+	core := scheduler.New(scheduler.Options{Policy: cfg.Policy, Backoff: cfg.Backoff, Requeues: requeues, CheckRetries: checkRetries,
+		Explanations: explanations, MinRunTime: minRunTime})
 	return &loop{
 		clock: cfg.Clock, logger: logger, inbox: inbox, names: resources.NewNames(), check: cfg.CheckInvariants,
 		core:      core,
@@ -196,6 +201,12 @@ func (i *informers) handle(inbox *inbox) error {
 					inbox.put(queueGone(q.Name))
 				}
 			}),
+		i.follow(i.check, func(o any) { inbox.put(checkSeen(o.(*schedulingv1alpha1.AdmissionCheck))) },
+			func(_ string, o any) {
+				if c, ok := o.(*schedulingv1alpha1.AdmissionCheck); ok {
+					inbox.put(checkGone(c.Name))
+				}
+			}),
 		i.follow(i.units, func(o any) {
 			// A unit that was already taken has not changed.
 			if unit := o.(*cachedUnit).take(); unit != nil {
@@ -224,7 +235,7 @@ func (i *informers) start(ctx context.Context) {
 // wait waits until all listed objects, including the others, are in the inbox.
 func (i *informers) wait(ctx context.Context, others []cache.InformerSynced) error {
 	if !cache.WaitForCacheSync(ctx.Done(), slices.Concat(i.handled, others)...) && ctx.Err() == nil {
-		return fmt.Errorf("cannot list QueueUnits, Queues, quota objects and pods; see the earlier errors in the log")
+		return fmt.Errorf("cannot list QueueUnits, Queues, AdmissionChecks, quota objects and pods; see the earlier errors in the log")
 	}
 	return ctx.Err()
 }

@@ -213,7 +213,11 @@ func queueSeen(q *schedulingv1alpha1.Queue) input {
 }
 
 func queueSettings(q *schedulingv1alpha1.Queue) scheduler.QueueChanged {
-	e := scheduler.QueueChanged{Queue: q.Name, Policy: queue.Policy(q.Spec.Policy), Rank: q.Spec.Priority}
+	e := scheduler.QueueChanged{Queue: q.Name, Policy: queue.Policy(q.Spec.Policy), Rank: q.Spec.Priority,
+		Checks: scheduler.ChecksOf(q.Spec.AdmissionChecks)}
+	if timeout := q.Spec.PodsReadyTimeout; timeout != nil {
+		e.PodsReady = scheduler.PodsReady{Timeout: max(timeout.Duration, 0), Blocks: q.Spec.BlockUntilPodsReady}
+	}
 	if q.Spec.MaxPriority != nil {
 		e.MaxPriority = scheduler.Cap{Set: true, Value: *q.Spec.MaxPriority}
 	}
@@ -237,6 +241,18 @@ func queueGone(name string) input {
 		l.apply(scheduler.QueueChanged{Queue: name})
 		l.publisher.lookAt(name) // it is created again if its group still exists
 	}
+}
+
+func checkSeen(c *schedulingv1alpha1.AdmissionCheck) input {
+	e := scheduler.CheckChanged{Name: c.Name}
+	if c.Spec.Timeout != nil {
+		e.Timeout = max(c.Spec.Timeout.Duration, 0)
+	}
+	return func(l *loop) { l.apply(e) }
+}
+
+func checkGone(name string) input {
+	return func(l *loop) { l.apply(scheduler.CheckGone{Name: name}) }
 }
 
 // unitsListed is put into the inbox after all existing units.

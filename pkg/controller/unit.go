@@ -59,7 +59,7 @@ func (c compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 	if unit.Status.Phase.Ended() {
 		// The pods that are left are charged where the unit was.
 		compact.Spec.ConsumerRef, compact.Spec.QuotaName = compactRef(&unit.Spec.ConsumerRef), unit.Spec.QuotaName
-		compact.Status.Quota, compact.Status.Attempts = unit.Status.Quota, unit.Status.Attempts
+		compact.Status.Quota, compact.Status.Attempts, compact.Status.Reservations = unit.Status.Quota, unit.Status.Attempts, unit.Status.Reservations
 		return compact
 	}
 	compact.Spec = schedulingv1alpha1.QueueUnitSpec{
@@ -67,13 +67,14 @@ func (c compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 		Active: unit.Spec.Active, Preemptible: unit.Spec.Preemptible, QuotaName: unit.Spec.QuotaName,
 		MaximumExecutionTimeSeconds: unit.Spec.MaximumExecutionTimeSeconds, Unstoppable: unit.Spec.Unstoppable,
 	}
-	if unit.Status.Phase.HoldsQuota() || unit.Status.Attempts > 0 { // others have no pods
+	if unit.Status.Phase.HoldsQuota() || unit.Status.Attempts > 0 || unit.Status.Reservations > 0 { // others have no pods
 		compact.Spec.ConsumerRef = compactRef(&unit.Spec.ConsumerRef)
 	}
 	c.keep(&unit.Spec, &compact.Spec)
 	compact.Status.Reason = unit.Status.Reason
 	compact.Status.Quota = unit.Status.Quota
 	compact.Status.Attempts = unit.Status.Attempts
+	compact.Status.Reservations, compact.Status.AdmissionChecks = unit.Status.Reservations, compactChecks(unit.Status.AdmissionChecks)
 	compact.Status.DequeueTime = unit.Status.DequeueTime
 	compact.Status.RequeueState = unit.Status.RequeueState
 	if evicted := lifecycle.EvictedOf(unit); evicted != nil {
@@ -82,8 +83,25 @@ func (c compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 			compact.Status.Conditions[0].LastTransitionTime, compact.Status.EvictedFor = evicted.LastTransitionTime, unit.Status.EvictedFor
 		}
 	}
+	if rejection := lifecycle.RejectionOf(unit); rejection != nil {
+		compact.Status.Conditions = append(compact.Status.Conditions, *rejection)
+	}
+	if lifecycle.AwaitsPods(unit) {
+		compact.Status.Conditions = append(compact.Status.Conditions, metav1.Condition{Type: wellknown.ConditionPodsReady, Status: metav1.ConditionFalse})
+	}
 	if lifecycle.IsOverQuota(unit) {
 		compact.Status.Conditions = append(compact.Status.Conditions, metav1.Condition{Type: wellknown.ConditionOverQuota, Status: metav1.ConditionTrue})
+	}
+	return compact
+}
+
+// compactChecks copies what the checks have decided.
+func compactChecks(states []schedulingv1alpha1.AdmissionCheckState) []schedulingv1alpha1.AdmissionCheckState {
+	var compact []schedulingv1alpha1.AdmissionCheckState
+	for i := range states {
+		state := states[i]
+		state.PodSetUpdates = nil // the release reads them
+		compact = append(compact, state)
 	}
 	return compact
 }
@@ -95,7 +113,7 @@ func compactRef(ref *schedulingv1alpha1.ConsumerReference) schedulingv1alpha1.Co
 
 func compactMeta(meta *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID,
+		Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, Generation: meta.Generation,
 		ResourceVersion: meta.ResourceVersion, CreationTimestamp: meta.CreationTimestamp, DeletionTimestamp: meta.DeletionTimestamp,
 		Annotations: arrival.Annotate(nil, arrival.After(meta.Annotations)),
 	}
@@ -146,8 +164,9 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 			Phase: phaseOf(unit.Status.Phase), Attempts: unit.Status.Attempts, Quota: unit.Status.Quota,
 			MaxTime:  time.Duration(ptr.Deref(unit.Spec.MaximumExecutionTimeSeconds, 0)) * time.Second,
 			Inactive: !ptr.Deref(unit.Spec.Active, true), Unstoppable: unit.Spec.Unstoppable != "",
-			OverQuota: unit.Status.Phase.HoldsQuota() && lifecycle.IsOverQuota(unit),
-			Over:      unit.Status.Phase == schedulingv1alpha1.PhaseRunning && unit.Status.Reason == wellknown.ReasonPodsRemain,
+			OverQuota:  unit.Status.Phase.HoldsQuota() && lifecycle.IsOverQuota(unit),
+			AwaitsPods: lifecycle.AwaitsPods(unit),
+			Over:       unit.Status.Phase == schedulingv1alpha1.PhaseRunning && unit.Status.Reason == wellknown.ReasonPodsRemain,
 		},
 	}
 	if unit.Status.DequeueTime != nil {
@@ -162,6 +181,7 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 	if fault != nil {
 		err = fault
 	}
+	u.Checking = checkingOf(unit)
 	r.hold(&u, unit, err)
 	// The phase Backoff does not last as long: a unit that is held for another cause shows that.
 	if state := unit.Status.RequeueState; state != nil && state.RequeueAt != nil {
@@ -202,6 +222,40 @@ func (r unitReader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, 
 		u.HeldReported = true
 	case u.Inactive:
 		u.Held = &quota.Refusal{Reason: wellknown.ReasonInactive, Sentence: inactive}
+	default:
+		if rejection := lifecycle.RejectionOf(unit); rejection != nil {
+			u.Held = &quota.Refusal{Reason: wellknown.ReasonAdmissionCheckRejected, Sentence: rejection.Message}
+		}
+	}
+}
+
+// checkingOf returns what the admission checks of a unit have decided; nil if it never had any.
+func checkingOf(unit *schedulingv1alpha1.QueueUnit) *scheduler.Checking {
+	if unit.Status.Reservations == 0 && len(unit.Status.AdmissionChecks) == 0 {
+		return nil
+	}
+	checking := &scheduler.Checking{Reservations: unit.Status.Reservations, Generation: unit.Generation}
+	for i := range unit.Status.AdmissionChecks {
+		state := &unit.Status.AdmissionChecks[i]
+		seen := scheduler.CheckState{Name: state.Name, Verdict: verdictOf(state.State), Message: state.Message}
+		if !state.LastTransitionTime.IsZero() {
+			seen.Since = state.LastTransitionTime.UnixMicro()
+		}
+		checking.States = append(checking.States, seen)
+	}
+	return checking
+}
+
+func verdictOf(state schedulingv1alpha1.CheckState) scheduler.Verdict {
+	switch state {
+	case schedulingv1alpha1.CheckReady:
+		return scheduler.Ready
+	case schedulingv1alpha1.CheckRetry:
+		return scheduler.Retry
+	case schedulingv1alpha1.CheckRejected:
+		return scheduler.Rejected
+	default:
+		return scheduler.Pending
 	}
 }
 

@@ -28,6 +28,9 @@ const (
 	Create           Name = "CreateUnit"
 	Explain          Name = "Explain"
 	MarkInvalid      Name = "MarkInvalid"
+	Reserve          Name = "Reserve"
+	ExplainCheck     Name = "ExplainCheck"
+	ReturnReserved   Name = "ReturnReserved"
 	Dequeue          Name = "Dequeue"
 	MarkRunning      Name = "MarkRunning"
 	LowerRequests    Name = "LowerRequests"
@@ -88,9 +91,8 @@ type To struct {
 // phases returns the list.
 func phases(list ...v1alpha1.QueueUnitPhase) []v1alpha1.QueueUnitPhase { return list }
 
-// Moves returns all moves of a unit. No program makes a move that is not listed. The phases
-// Reserved and Backoff are supported, but no move leads to them yet. The end of a job takes
-// precedence over every other move.
+// Moves returns all moves of a unit. No program makes a move that is not listed. The end of a
+// job takes precedence over every other move.
 func Moves() []Move {
 	enqueued, backoff, reserved := v1alpha1.PhaseEnqueued, v1alpha1.PhaseBackoff, v1alpha1.PhaseReserved
 	dequeued, running := v1alpha1.PhaseDequeued, v1alpha1.PhaseRunning
@@ -105,7 +107,15 @@ func Moves() []Move {
 		{Explain, From{Phases: waiting}, To{Phases: waiting, Also: "another reason"}, Controller, "the reason for waiting has changed"},
 		{MarkInvalid, From{Phases: notAdmitted}, To{Reason: wellknown.ReasonInvalidRequest}, Extensions,
 			"the job is invalid; spec.active is already false"},
-		{Dequeue, From{Phases: waiting}, To{Phases: phases(dequeued), Also: "`attempts` + 1"}, Controller, "the unit fits; it is charged"},
+		{Reserve, From{Phases: waiting}, To{Phases: phases(reserved), Reason: wellknown.ReasonAdmissionCheckPending,
+			Also: "`reservations` + 1; all checks Pending"}, Controller, "the unit fits, and its queue has admission checks; it is charged"},
+		{ExplainCheck, From{Phases: phases(reserved)}, To{Phases: phases(reserved), Reason: wellknown.ReasonAdmissionCheckPending, Also: "another message"},
+			Controller, "a check that is Pending has another message"},
+		{ReturnReserved, From{Phases: phases(reserved), Evictions: []Eviction{EvictionNone}},
+			To{Phases: waiting, Evicted: metav1.ConditionFalse, Reasons: []wellknown.Reason{wellknown.ReasonRequeued}, Also: "no checks"}, Controller,
+			"a check is Retry, Rejected or late; or the unit is inactive, its queue is stopped, its quota is gone, or the checks of the queue have changed. Uncharged"},
+		{Dequeue, From{Phases: append(slices.Clone(waiting), reserved)}, To{Phases: phases(dequeued), Also: "`attempts` + 1; PodsReady=False if the queue has a podsReadyTimeout"}, Controller,
+			"the unit fits, and its queue has no admission checks, or all are Ready; it is charged"},
 		{MarkRunning, From{Phases: phases(dequeued)}, To{Phases: phases(running)}, Extensions, "the job has been running for 2 s"},
 		{LowerRequests, From{Phases: phases(dequeued, running), Evictions: []Eviction{EvictionNone}},
 			To{Also: "lower spec.resource, spec.podSets"}, Extensions, "the spec of the released job requests less. Still charged, less"},
@@ -115,17 +125,20 @@ func Moves() []Move {
 			"the job has ended and none of its objects remain, or it is gone and a finalizer keeps the unit; the controller then uncharges the unit"},
 		{Evict, From{Phases: holding, Evictions: []Eviction{EvictionNone}}, To{Evicted: metav1.ConditionTrue, Reasons: []wellknown.Reason{
 			wellknown.ReasonDeactivated, wellknown.ReasonMaximumExecutionTime, wellknown.ReasonQueueStopped, wellknown.ReasonNotAdmitted,
-			wellknown.ReasonPreempted, wellknown.ReasonReclaimed}}, Controller,
-			"Deactivated: spec.active is false; MaximumExecutionTime: the job has run for too long (not Reserved); QueueStopped: the queue is drained; " +
-				"NotAdmitted: somebody else wrote the phase; Preempted: a unit of a greater priority in the queue gets the quota; " +
-				"Reclaimed: a unit of another quota gets what is guaranteed to it. Still charged"},
+			wellknown.ReasonPreempted, wellknown.ReasonReclaimed, wellknown.ReasonAdmissionCheckRetry, wellknown.ReasonAdmissionCheckRejected,
+			wellknown.ReasonPodsReadyTimeout}}, Controller,
+			"NotAdmitted: somebody else wrote the phase; Preempted: a unit of a greater priority in the queue gets the quota; " +
+				"Reclaimed: a unit of another quota gets what is guaranteed to it. Not from Reserved: Deactivated: spec.active is false; " +
+				"MaximumExecutionTime: the job has run for too long; QueueStopped: the queue is drained; " +
+				"AdmissionCheckRetry, AdmissionCheckRejected: a check has failed after the release; " +
+				"PodsReadyTimeout: not all pods were ready in time. Still charged"},
 		{Deactivate, From{Phases: holding, Evictions: []Eviction{EvictionForGood}}, To{Also: "spec.active false"}, Extensions,
 			"the job is suspended and deactivated"},
 		{MarkStopped, From{Phases: holding, Evictions: asked}, To{Evicted: metav1.ConditionTrue, Reasons: []wellknown.Reason{wellknown.ReasonStopped}},
 			Extensions, "the job is suspended and its pods are gone. Still charged"},
 		{Requeue, From{Phases: holding, Evictions: []Eviction{EvictionStopped}},
 			To{Phases: waiting, Evicted: metav1.ConditionFalse, Reasons: []wellknown.Reason{wellknown.ReasonRequeued}}, Controller,
-			"uncharged; the unit waits, with reason Inactive if spec.active is false, QueueStopped if its queue is stopped, and Backoff if its owner has stopped it too often"},
+			"uncharged; the unit waits, with reason Inactive if spec.active is false, QueueStopped if its queue is stopped, and Backoff if its owner has stopped it too often, a check has failed, or its pods were not ready in time"},
 		{MarkSuspended, From{Phases: holding, Evictions: append([]Eviction{EvictionNone}, asked...)},
 			To{Evicted: metav1.ConditionTrue, Reasons: []wellknown.Reason{wellknown.ReasonSuspendedByUser}}, Extensions,
 			"the job was suspended by hand and its pods are gone. Still charged"},
@@ -135,13 +148,13 @@ func Moves() []Move {
 		{Resume, From{Phases: notAdmitted, Evictions: []Eviction{EvictionByUser}},
 			To{Evicted: metav1.ConditionFalse, Reasons: []wellknown.Reason{wellknown.ReasonResumed}}, Extensions,
 			"the job was unsuspended by hand and is queued again"},
-		{MarkChanged, From{Phases: phases(dequeued), Evictions: []Eviction{EvictionNone}},
+		{MarkChanged, From{Phases: phases(reserved, dequeued), Evictions: []Eviction{EvictionNone}},
 			To{Evicted: metav1.ConditionTrue, Reasons: []wellknown.Reason{wellknown.ReasonJobChanged}}, Extensions,
 			"the job changed after its admission and before its release, and is not released. Still charged"},
 		{RequeueChanged, From{Phases: holding, Evictions: []Eviction{EvictionChanged}},
 			To{Phases: phases(enqueued), Evicted: metav1.ConditionTrue, Reason: wellknown.ReasonJobChanged,
 				Reasons: []wellknown.Reason{wellknown.ReasonJobChanged}}, Controller, "uncharged; the unit keeps the condition and is not tried"},
-		{AcceptChange, From{Phases: notAdmitted, Evictions: []Eviction{EvictionChanged}},
+		{AcceptChange, From{Phases: waiting, Evictions: []Eviction{EvictionChanged}},
 			To{Evicted: metav1.ConditionFalse, Reasons: []wellknown.Reason{wellknown.ReasonRequeued}}, Extensions,
 			"the unit has the request of the changed job; it is queued again"},
 		{MarkOverQuota, From{Phases: holding}, To{Also: "OverQuota=True"}, Controller,

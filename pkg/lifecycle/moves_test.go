@@ -103,7 +103,23 @@ func TestEachStatusMakesItsMoveFromWhereverThatBegins(t *testing.T) {
 			func(*v1alpha1.QueueUnit) Status { return Explained(place, wellknown.ReasonBackoff, "m") },
 		},
 		MarkInvalid: {func(*v1alpha1.QueueUnit) Status { return Invalid("m") }},
-		Dequeue:     {func(*v1alpha1.QueueUnit) Status { return Dequeued(place, 1, micro) }},
+		Reserve: {func(*v1alpha1.QueueUnit) Status {
+			return Reserved(place, []string{"a"}, 1, wellknown.ReasonAdmissionCheckPending, "m", micro)
+		}},
+		ExplainCheck: {func(*v1alpha1.QueueUnit) Status { return Explained(place, wellknown.ReasonAdmissionCheckPending, "m") }},
+		ReturnReserved: {
+			func(*v1alpha1.QueueUnit) Status { return Requeued(place, "", "", 0, micro, micro) },
+			func(*v1alpha1.QueueUnit) Status {
+				return Requeued(place, wellknown.ReasonBackoff, "m", 1, micro, micro)
+			},
+			func(*v1alpha1.QueueUnit) Status {
+				return Rejected(Requeued(place, wellknown.ReasonAdmissionCheckRejected, "m", 0, micro, micro), 3, "m", micro)
+			},
+		},
+		Dequeue: {
+			func(*v1alpha1.QueueUnit) Status { return Dequeued(place, 1, micro) },
+			func(*v1alpha1.QueueUnit) Status { return AwaitingPods(Dequeued(place, 1, micro), micro) },
+		},
 		MarkRunning: {Running},
 		MarkRemains: {
 			func(u *v1alpha1.QueueUnit) Status { return Remains(u, false, "RayCluster a") },
@@ -131,6 +147,15 @@ func TestEachStatusMakesItsMoveFromWhereverThatBegins(t *testing.T) {
 			},
 			func(u *v1alpha1.QueueUnit) Status {
 				return Evicted(u.Status.Conditions, wellknown.ReasonReclaimed, "m", "uid", micro)
+			},
+			func(u *v1alpha1.QueueUnit) Status {
+				return Evicted(u.Status.Conditions, wellknown.ReasonAdmissionCheckRetry, "m", "", micro)
+			},
+			func(u *v1alpha1.QueueUnit) Status {
+				return Evicted(u.Status.Conditions, wellknown.ReasonAdmissionCheckRejected, "m", "", micro)
+			},
+			func(u *v1alpha1.QueueUnit) Status {
+				return Evicted(u.Status.Conditions, wellknown.ReasonPodsReadyTimeout, "m", "", micro)
 			},
 		},
 		MarkStopped: {func(u *v1alpha1.QueueUnit) Status { return Stopped(u, now) }},
@@ -244,7 +269,7 @@ func checkRetired(t *testing.T, m Move, unit *v1alpha1.QueueUnit, status func(*v
 	if !equality.Semantic.DeepEqual(older, given) {
 		t.Errorf("%s: the cached unit was changed", m.Name)
 	}
-	if m.Name == Explain || m.Name == MarkInvalid { // which touches neither phase nor conditions
+	if m.Name == Explain || m.Name == ExplainCheck || m.Name == MarkInvalid { // which touches neither phase nor conditions
 		return
 	}
 	if want := patched(t, unit, status(unit)); !equality.Semantic.DeepEqual(now, want) {

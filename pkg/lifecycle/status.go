@@ -47,10 +47,14 @@ func Explained(at Place, reason wellknown.Reason, message string) Status {
 
 // waits returns the phase of a unit that waits for the reason.
 func waits(reason wellknown.Reason) v1alpha1.QueueUnitPhase {
-	if reason == wellknown.ReasonBackoff {
+	switch reason {
+	case wellknown.ReasonBackoff:
 		return v1alpha1.PhaseBackoff
+	case wellknown.ReasonAdmissionCheckPending:
+		return v1alpha1.PhaseReserved
+	default:
+		return v1alpha1.PhaseEnqueued
 	}
-	return v1alpha1.PhaseEnqueued
 }
 
 // Dequeued admits a unit. It removes the conditions of earlier admissions.
@@ -165,12 +169,12 @@ func ChangeAccepted(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 		"the unit has the request of the changed job and is queued again", now)
 }
 
-// Requeued queues a unit again whose job has stopped. A unit whose job was suspended by hand, or has
+// Requeued queues a unit again whose job has stopped, or was never released. A unit whose job was suspended by hand, or has
 // changed, keeps its condition and is not tried. No unit is tried before requeueAt. Count is how often it
 // has given its quota back in a short time; 0 leaves both as they are.
 func Requeued(at Place, reason wellknown.Reason, message string, count int32, requeueAt, now metav1.MicroTime) Status {
 	status := at.status(reason, message)
-	status["phase"], status["evictedFor"] = waits(reason), nil
+	status["phase"], status["evictedFor"], status["admissionChecks"] = waits(reason), nil, nil
 	if count > 0 {
 		status["requeueState"] = v1alpha1.RequeueState{Count: count, RequeueAt: &requeueAt}
 	}

@@ -34,6 +34,9 @@ type Refusal struct {
 	Owed []Lack
 	// Sentence is the message of a refusal that does not come from the limit of a node.
 	Sentence string
+	// Detail distinguishes refusals of one reason that do not come from the limit of a node and are reported
+	// separately, such as the message of an admission check.
+	Detail string
 	// Say returns the message if the backend does not use the messages of Message for its limits;
 	// nil otherwise.
 	Say func(*Refusal) string
@@ -44,11 +47,12 @@ type Refusal struct {
 type Cause struct {
 	Reason         wellknown.Reason
 	Node, Resource string
+	Detail         string
 }
 
 // Cause returns the cause of the refusal.
 func (r *Refusal) Cause() Cause {
-	return Cause{Reason: r.Reason, Node: r.Node, Resource: r.Resource}
+	return Cause{Reason: r.Reason, Node: r.Node, Resource: r.Resource, Detail: r.Detail}
 }
 
 // Final reports whether only a change of the quota or of the unit can help, and not the quota that

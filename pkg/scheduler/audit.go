@@ -100,13 +100,17 @@ func (s *Scheduler) checkUnit(u *unit) error {
 		return fmt.Errorf("is not charged what its pods request")
 	case !waiting && u.item.Shape() != nil:
 		return fmt.Errorf("is queued but does not wait")
-	case waiting && u.item.Shape() == nil && u.Held == nil && u.placeRefusal == nil && (u.requeueAt == 0 || u.timer.at == 0) && u.queue.set.Stop == NotStopped:
+	case waiting && u.item.Shape() == nil && u.Held == nil && u.placeRefusal == nil && (u.requeueAt == 0 || u.timer.at == 0) && u.queue.admits():
 		return fmt.Errorf("waits but is neither queued nor refused")
-	case u.assumed && !u.write.pending(Dequeue):
+	case u.assumed && !u.write.pending(Dequeue) && !u.write.pending(Reserve):
 		return fmt.Errorf("is assumed released but no write is pending")
 	case s.mayRequeue(u) && !u.write.pending(Requeue):
 		return fmt.Errorf("has stopped but no requeue is pending")
-	case u.Phase.holdsQuota() && !u.Stopped && u.Inactive && !u.Evicted && !u.Over && !u.write.pending(Evict):
+	case u.Phase == Reserved && s.backend != nil && u.keptOut() != nil && !u.Evicted && !u.Stopped && !u.Over && !u.unadmitted && !u.write.pending(Requeue):
+		return fmt.Errorf("is reserved and kept out of its queue but gives nothing back")
+	case u.Phase == Reserved && u.queue != nil && u.timer.at == 0 && s.timers.checks[u] != 0:
+		return fmt.Errorf("waits for a check with a timeout but has no timer")
+	case u.Phase.holdsQuota() && u.Phase != Reserved && !u.Stopped && u.Inactive && !u.Evicted && !u.Over && !u.write.pending(Evict):
 		return fmt.Errorf("holds quota while inactive but no eviction is pending")
 	case u.endsAt() != 0 && u.timer.at == 0 && !u.write.pending(Evict):
 		return fmt.Errorf("has a maximum execution time of %v but no timer", u.MaxTime)

@@ -103,7 +103,7 @@ func (s *Scheduler) chargePods() {
 // have no pods, and most units wait.
 func (s *Scheduler) hold(u *unit) {
 	id := pods.Holder{Namespace: u.namespace(), UID: u.Owner}
-	wanted := u.Owner != "" && (u.assumed || u.Attempts > 0 || u.Phase.holdsQuota())
+	wanted := u.Owner != "" && (u.assumed || u.Attempts > 0 || u.reservations() > 0 || u.Phase.holdsQuota())
 	if u.holder != nil && (!wanted || u.holder.Holder != id) {
 		s.unhold(u)
 	}

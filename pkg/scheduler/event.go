@@ -79,6 +79,8 @@ type Facts struct {
 	Attempts int32
 	// Requeues is how often the unit has given its quota back because of its owner in a short time.
 	Requeues int32
+	// Checking is what admission checks have decided; nil if none was ever asked.
+	Checking *Checking
 	Phase    Phase
 
 	// Unstoppable is whether the job goes on when it is suspended. Such a unit is not evicted for others.
@@ -97,6 +99,8 @@ type Facts struct {
 	// Stopped is whether the job of a unit that holds quota has stopped. The unit is then requeued,
 	// which frees its quota.
 	Stopped bool
+	// AwaitsPods is whether the queue of a unit that holds quota waits for its pods to become ready.
+	AwaitsPods bool
 	// OverQuota is whether the unit shows that its pods exceed what was admitted while a limit of its
 	// quota is exceeded.
 	OverQuota bool
@@ -148,6 +152,9 @@ type QueueChanged struct {
 	MaxPriority Cap
 	Stop        Stop
 	Preemption  Preemption
+	PodsReady   PodsReady
+	// Checks are the admission checks of the queue.
+	Checks Checks
 }
 
 // Preemption is how units of a queue are evicted for others.
@@ -199,11 +206,15 @@ type Written struct {
 	Seq uint64
 	// Version is the version of the unit after the write.
 	Version uint64
-	// DequeuedAt is the time of the admission, only for Dequeue. Quota and Requeue are those of the
-	// write.
-	DequeuedAt time.Time
-	Requeue    backoff.State
-	Quota      string
+	// DequeuedAt is the time of the write, for Dequeue and Reserve. The others are those of the write.
+	DequeuedAt  time.Time
+	Requeue     backoff.State
+	Quota       string
+	Checks      Checks
+	Reservation int32
+	Rejected    bool
+	AwaitsPods  bool
+	Message     string
 }
 
 // Refused means that the write with the number changed nothing because the unit had changed since the
@@ -234,15 +245,20 @@ const (
 	// quota is exceeded. ClearOverQuota reports that this is over.
 	MarkOverQuota
 	ClearOverQuota
+	// Reserve charges the unit and has its admission checks run. Dequeue follows when they are ready.
+	Reserve
 )
 
 func (k Kind) String() string {
-	return [...]string{"", "Dequeue", "Explain", "Requeue", "Evict", "MarkOverQuota", "ClearOverQuota"}[k]
+	return [...]string{"", "Dequeue", "Explain", "Requeue", "Evict", "MarkOverQuota", "ClearOverQuota", "Reserve"}[k]
 }
 
 // writesPlace reports whether the write sets queue, quota, reason and message of the unit. The others
 // set a condition.
-func (k Kind) writesPlace() bool { return k == Dequeue || k == Explain || k == Requeue }
+func (k Kind) writesPlace() bool { return k.admits() || k == Explain || k == Requeue }
+
+// admits reports whether the unit is charged from the decision to make the write on.
+func (k Kind) admits() bool { return k == Dequeue || k == Reserve }
 
 // Write is one write to one unit.
 type Write struct {
@@ -263,8 +279,17 @@ type Write struct {
 	Requeue backoff.State
 	// EvictedFor is the UID of the unit that gets the room, only for Evict; empty if there is none.
 	EvictedFor string
-	// Attempt is the number of the admission, from 1. Submitted is from the unit. Both are only for
-	// Dequeue.
-	Attempt   int32
-	Submitted int64
+	// Attempt is the number of the admission, from 1. Submitted is from the unit. AwaitsPods is whether the
+	// queue waits for the pods of the job to become ready. All are only for Dequeue.
+	Attempt    int32
+	Submitted  int64
+	AwaitsPods bool
+	// Checks are the checks to run, in order, and Reservation is the number of the reservation, from 1.
+	// Both are only for Reserve.
+	Checks      Checks
+	Reservation int32
+	// Rejected is whether an admission check has rejected the unit, whose spec has the Generation. Both are
+	// only for Requeue.
+	Rejected   bool
+	Generation int64
 }

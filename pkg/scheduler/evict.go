@@ -10,13 +10,18 @@ import (
 
 // eviction returns why the unit must be evicted; nil if it must not be or its eviction is already
 // decided.
-func (u *unit) eviction(now time.Time) *quota.Refusal {
+func (s *Scheduler) eviction(u *unit, now time.Time) *quota.Refusal {
 	switch {
 	case !u.Phase.holdsQuota() || u.Evicted || u.Stopped || u.Over:
 		return nil
 	case u.unadmitted:
 		return &quota.Refusal{Reason: wellknown.ReasonNotAdmitted,
 			Sentence: "somebody other than kube-queue-controller set the phase of the QueueUnit; the job was not admitted to its quota and is queued again"}
+	case u.Phase == Reserved: // what keeps it out of its queue makes it give its quota back
+		if u.leaving != nil && u.leaving.mayGo {
+			return u.leaving.why
+		}
+		return nil
 	case u.Inactive:
 		return &quota.Refusal{Reason: wellknown.ReasonDeactivated, Sentence: "the job was deactivated after its release"}
 	}
@@ -25,6 +30,12 @@ func (u *unit) eviction(now time.Time) *quota.Refusal {
 	}
 	if u.leaving != nil && u.leaving.mayGo {
 		return u.leaving.why
+	}
+	if why := s.failedCheck(u, now); why != nil {
+		return why
+	}
+	if u.isUnready(now) {
+		return u.unready()
 	}
 	if end := u.endsAt(); end == 0 || end > instantOf(now) {
 		return nil

@@ -110,16 +110,6 @@ func TestTimeIsCountedAgainForEachRelease(t *testing.T) {
 	expectEvictions(t, w, "a/one", "MaximumExecutionTime")
 }
 
-func TestAReservationIsNoRun(t *testing.T) {
-	w := pair(t, maxTime(30*time.Second))
-	w.write("a/one", func(u *scheduler.Unit) { u.Phase = scheduler.Reserved })
-	w.after(time.Hour)
-	expectEvictions(t, w, "a/one")
-	w.write("a/one", deactivate)
-	w.settle()
-	expectEvictions(t, w, "a/one", "Deactivated")
-}
-
 func TestAChangedTimeLimitCountsAtOnce(t *testing.T) {
 	for _, c := range []struct {
 		name         string

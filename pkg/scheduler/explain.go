@@ -112,10 +112,10 @@ func (s *shown) last() quota.Cause {
 }
 
 // shows reports whether the unit shows the cause. Of a cause that was written before the start,
-// only the reason and the group are known.
+// only the reason and the group are known, so that one with a detail is written again.
 func (u *unit) shows(c quota.Cause) bool {
 	if u.shown.restored {
-		return u.shown.last().Reason == c.Reason && (u.queue == nil || u.Quota == u.queue.Group.Path())
+		return c.Detail == "" && u.shown.last().Reason == c.Reason && (u.queue == nil || u.Quota == u.queue.Group.Path())
 	}
 	return u.shown.last() == c
 }
@@ -127,7 +127,11 @@ func (u *unit) nextCheck(now time.Time) instant {
 		return 0
 	}
 	at := u.shown.waitingSince.plus(ReasonDelay)
-	if u.shown.at != 0 {
+	switch {
+	case u.shown.at == 0:
+	case u.Phase == Reserved:
+		at = u.shown.at.plus(CheckInterval)
+	default:
 		at = u.shown.at.plus(ReasonInterval)
 	}
 	if r := u.refusal(now); r != nil && r.Impossible() && u.shown.last().Reason != r.Reason {

@@ -22,12 +22,13 @@ type Stored struct {
 	Shapes, Parked, Changes, Timers          int
 	Reservations, Reserved, Watches          int
 	Freed, Exceeded, OverQuota, Unwritten    int
+	Checks, CheckTimers                      int
 }
 
 // Stored returns how much the core stores.
 func (s *Scheduler) Stored() Stored {
 	stored := Stored{Units: len(s.units), Holders: len(s.holders), Strays: len(s.strays), Queues: len(s.queues), Settings: len(s.settings),
-		Parked: s.waitIndex.Len(), Timers: s.timers.units.Len(), Freed: len(s.freed), Exceeded: len(s.over.since), OverQuota: len(s.over.shown),
+		Parked: s.waitIndex.Len(), Timers: s.timers.units.Len(), Freed: len(s.freed), Exceeded: len(s.over.since), Checks: len(s.checks), CheckTimers: len(s.timers.checks), OverQuota: len(s.over.shown),
 		Changes:   s.explainer.changes.Len(),
 		Unwritten: len(s.outbox.ready) + len(s.outbox.explanations) + len(s.outbox.impossible) + s.outbox.explaining + s.outbox.urgent}
 	for _, l := range s.queues {

@@ -222,7 +222,7 @@ func (s *Scheduler) evictFor(v *unit, claimant *unit, why *quota.Refusal, now ti
 	v.leaving = &leaving{why: why, forUID: claimant.UID, forKey: claimant.key()}
 	s.victims[claimant.UID] = append(s.victims[claimant.UID], v)
 	s.planRelease(v)
-	s.requestEviction(v, now)
+	s.requestStep(v, now)
 	s.timers.schedule(v, now)
 }
 

@@ -80,8 +80,9 @@ func (s *Scheduler) admit(now time.Time) {
 		if s.claimsStale { // it has used what is kept for units behind it
 			s.checkClaimsOf(l, now)
 		}
+		s.outbox.want(u, l.admission())
+		s.awaitPods(u, l, now)
 		s.count(u, l, u.countedPhase())
-		s.outbox.want(u, Dequeue)
 		u.shown.stopWaiting()
 		s.timers.set(u, 0)
 	}
@@ -228,7 +229,8 @@ func (s *Scheduler) runTimers(now time.Time) bool {
 func (s *Scheduler) handleTimer(u *unit, now time.Time) {
 	checking := u.shown.checkAt != 0 && u.shown.checkAt <= instantOf(now)
 	requeued := u.requeueAt != 0 && u.requeueAt <= instantOf(now) && u.item.Shape() == nil
-	if requeued || u.eviction(now) != nil || u.leaving != nil && u.leaving.checkAt != 0 && u.leaving.checkAt <= instantOf(now) {
+	late := s.timers.checks[u] != 0 && s.timers.checks[u] <= instantOf(now)
+	if requeued || late || s.eviction(u, now) != nil || u.leaving != nil && u.leaving.checkAt != 0 && u.leaving.checkAt <= instantOf(now) {
 		s.settle(u, now)
 		if requeued && u.item.Shape() != nil {
 			return // it must be tried before the reason for its wait is known
@@ -266,11 +268,14 @@ func (s *Scheduler) compose(u *unit, kind Kind, now time.Time) (Write, bool) {
 	switch kind {
 	case Dequeue:
 		w.Attempt, w.Submitted = u.Attempts+1, u.Submitted
+		w.AwaitsPods = u.queue != nil && u.queue.set.PodsReady.Timeout > 0
 		u.shown.clear()
+	case Reserve:
+		s.composeReserve(u, &w, now)
 	case Requeue:
 		s.composeRequeue(u, &w, now)
 	case Evict:
-		why := u.eviction(now)
+		why := s.eviction(u, now)
 		if why == nil {
 			return Write{}, false
 		}

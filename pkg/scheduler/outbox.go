@@ -57,8 +57,11 @@ func (w *unitWrite) drop(kind Kind) {
 	}
 }
 
-// want requests a write. A later request replaces an earlier one.
+// want requests a write. A later request replaces an earlier one, but an explanation replaces no other write.
 func (o *outbox) want(u *unit, kind Kind) {
+	if kind == Explain && u.write.wanted != 0 {
+		return
+	}
 	if u.write.seq != 0 && u.write.sent == kind && kind != Explain {
 		return
 	}

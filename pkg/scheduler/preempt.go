@@ -137,6 +137,9 @@ func (s *Scheduler) protectedUntil(victims []preemption.Victim) (until instant) 
 
 // protectedUntil returns when the unit has run for its MinRunTime.
 func (u *unit) protectedUntil(s *Scheduler) instant {
+	if u.Phase == Reserved {
+		return 0 // it does not run
+	}
 	return u.dequeuedAt.plus(s.minRunTimeOf(u.countedIn))
 }
 
@@ -164,7 +167,7 @@ func (s *Scheduler) candidates(l *queueState, u *unit, patientUntil instant, now
 				later = earliest(later, at)
 				continue
 			}
-			found = append(found, &preemption.Candidate{Key: h.key(), Priority: from.priorityOf(h), Started: int64(h.dequeuedAt),
+			found = append(found, &preemption.Candidate{Key: h.key(), Priority: from.priorityOf(h), Started: h.started(),
 				Exceeding: h.exceeds(), Group: h.charged.group, Charge: &h.charged.Charge})
 		}
 	}
@@ -189,6 +192,15 @@ func (s *Scheduler) hasBorrowed(l *queueState, of []resources.ID) bool {
 		room := s.room(quota.Space{Node: l.Group.Nodes()[0], Resource: r, Bound: quota.OwnMin})
 		return room < 0 || room == math.MaxInt64
 	})
+}
+
+// started returns when the unit was admitted, in microseconds. A Reserved unit, which loses nothing when it is
+// evicted, is the latest.
+func (u *unit) started() int64 {
+	if u.Phase == Reserved {
+		return math.MaxInt64
+	}
+	return int64(u.dequeuedAt)
 }
 
 func (s *Scheduler) minRunTimeOf(l *queueState) time.Duration {

@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -70,7 +71,7 @@ func (w *world) checkVictim(write scheduler.Write) {
 	switch {
 	case !holds(u) || u.Unstoppable || u.Over || !u.Demand.Preemptible && !exceeds:
 		w.t.Fatalf("unit %s may not be evicted: %+v", write.Key, u)
-	case w.now.Before(u.DequeuedAt.Add(period)):
+	case u.Phase != scheduler.Reserved && w.now.Before(u.DequeuedAt.Add(period)):
 		w.t.Fatalf("unit %s is evicted %v after its start, and is protected for %v", write.Key, w.now.Sub(u.DequeuedAt), period)
 	case write.Reason == wellknown.ReasonReclaimed && !w.treeOpts.Reclaim, write.Reason == wellknown.ReasonPreempted && !w.queueOf(u).Preemption.WithinQueue:
 		w.t.Fatalf("unit %s is evicted for %s, which is switched off", write.Key, write.Reason)
@@ -86,14 +87,18 @@ func expectNoRoomToMake(t *rapid.T, w *world) {
 		if !holds(u) || u.Evicted || u.Stopped || u.Over || u.Unstoppable || g.Queue() == "" || !u.Demand.Preemptible && !exceeds {
 			return
 		}
+		started := u.DequeuedAt.UnixMicro()
+		if u.Phase == scheduler.Reserved {
+			started = math.MaxInt64
+		}
 		candidates = append(candidates, &preemption.Candidate{Key: u.Key, Priority: w.queueOf(u).MaxPriority.Of(u.Priority),
-			Started: u.DequeuedAt.UnixMicro(), Exceeding: exceeds, Group: g, Charge: c})
+			Started: started, Exceeding: exceeds, Group: g, Charge: c})
 	})
 	for _, key := range slices.Sorted(maps.Keys(w.units)) {
 		u := w.units[key]
 		group, refusal := charged.Place(u.Namespace(), u.QuotaName)
 		set := w.queueOf(u)
-		if u.Phase != scheduler.Waiting || u.Held != nil || refusal != nil || set.Stop != scheduler.NotStopped || w.now.Before(u.RequeueAt) {
+		if u.Phase != scheduler.Waiting || u.Held != nil || refusal != nil || set.Stop != scheduler.NotStopped || w.missingCheck(u) != "" || w.awaitsPodsOfOthers(u) || w.now.Before(u.RequeueAt) {
 			continue
 		}
 		o := w.oracle()

@@ -42,11 +42,13 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 		draw = drawBorrowers
 	}
 	w := newWorld(t, scheduler.Options{Policy: policy, Explanations: rapid.IntRange(0, 2).Draw(t, "explanations at a time"),
-		Requeues: backoff.Policy{Free: 1, Initial: 5 * time.Second, Max: time.Minute, Quiet: 10 * time.Minute}}, draw(t))
+		Requeues:     backoff.Policy{Free: 1, Initial: 5 * time.Second, Max: time.Minute, Quiet: 10 * time.Minute},
+		CheckRetries: backoff.Policy{Initial: 5 * time.Second, Max: time.Minute, Quiet: 10 * time.Minute}}, draw(t))
 	w.treeOpts.PauseBorrowing = rapid.Bool().Draw(t, "borrowing is paused")
 	w.treeOpts.Reclaim = rapid.Bool().Draw(t, "quota is reclaimed")
 	w.forgets = rapid.Bool().Draw(t, "what nothing uses is forgotten")
 	w.plant(w.root)
+	checked := rapid.Bool().Draw(t, "queues have admission checks")
 	pick := func(label string) string {
 		if len(w.units) == 0 {
 			t.Skip("no unit")
@@ -113,9 +115,12 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 		},
 		"configure": func(t *rapid.T) {
 			w.configure(scheduler.QueueChanged{
-				Queue:       rapid.SampledFrom(w.queues()).Draw(t, "queue"),
-				Policy:      rapid.SampledFrom([]queue.Policy{"", queue.RoundRobin, queue.Priority, queue.Block}).Draw(t, "policy"),
-				Rank:        int32(rapid.IntRange(0, 2).Draw(t, "rank")),
+				Queue:  rapid.SampledFrom(w.queues()).Draw(t, "queue"),
+				Policy: rapid.SampledFrom([]queue.Policy{"", queue.RoundRobin, queue.Priority, queue.Block}).Draw(t, "policy"),
+				Rank:   int32(rapid.IntRange(0, 2).Draw(t, "rank")),
+				Checks: w.drawChecks(t, checked),
+				PodsReady: scheduler.PodsReady{Timeout: time.Duration(max(rapid.IntRange(-60, 60).Draw(t, "pods ready timeout"), 0)) * time.Second,
+					Blocks: rapid.Bool().Draw(t, "blocks until pods are ready")},
 				MaxPriority: scheduler.Cap{Set: rapid.Bool().Draw(t, "capped"), Value: 1},
 				Stop:        rapid.SampledFrom([]scheduler.Stop{scheduler.NotStopped, scheduler.NotStopped, scheduler.Hold, scheduler.Drain}).Draw(t, "stop"),
 				Preemption: scheduler.Preemption{
@@ -168,6 +173,9 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 				}
 			})
 		},
+		"have all pods ready": func(t *rapid.T) {
+			w.write(pick("unit"), func(u *scheduler.Unit) { u.AwaitsPods = false })
+		},
 		"end, and leave something behind": func(t *rapid.T) {
 			w.write(pick("unit"), func(u *scheduler.Unit) {
 				if u.Over = u.Phase == scheduler.Running; u.Over {
@@ -211,6 +219,9 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 		},
 		"": func(t *rapid.T) { w.check() },
 	}
+	if checked {
+		w.checkActions(actions, pick)
+	}
 	if rapid.Bool().Draw(t, "pods") {
 		w.exact = false // pods are created without asking
 		w.podActions(actions, pick)
@@ -221,7 +232,7 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 			w.plant(draw(t))
 		}
 		actions["be without quota"] = func(t *rapid.T) {
-			w.exact = false
+			w.exact, w.without = false, true
 			w.core.Apply(w.now, scheduler.QuotaChanged{Missing: &quota.Refusal{Reason: wellknown.ReasonInvalidQuotaTree, Sentence: "none is valid"}})
 			w.check()
 			if rapid.Bool().Draw(t, "for a while") {
@@ -236,7 +247,13 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 			w.forge(pick("unit"), rapid.SampledFrom([]scheduler.Phase{scheduler.Reserved, scheduler.Dequeued, scheduler.Running}).Draw(t, "phase"))
 		}
 	}
+	if checked && w.listed {
+		actions["forge the end of checks"] = func(*rapid.T) { w.forgeRelease(pick("unit")) }
+	}
 	t.Repeat(actions)
+	for _, name := range slices.Sorted(maps.Keys(w.checks)) {
+		w.addCheck(name, 0) // a unit that is tried again and again does not come to rest
+	}
 	w.rest()
 	expectRest(t, w)
 	expectNoRoomToMake(t, w)
@@ -256,6 +273,9 @@ func expectForgotten(t *rapid.T, w *world) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.set)) {
 		w.configure(scheduler.QueueChanged{Queue: name})
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.checks)) {
+		w.removeCheck(name)
 	}
 	w.after(2 * time.Minute)
 	w.forget()
@@ -279,7 +299,7 @@ func expectReasons(t *rapid.T, w *world) {
 			continue
 		}
 		want := w.reasonOf(o, u)
-		if lacksRoom(u.Reason) && lacksRoom(want) {
+		if lacksRoom(u.Reason) && (lacksRoom(want) || want == wellknown.ReasonWaitingForPods) {
 			continue // what it lacked when it was tried; since then more may have come to lack
 		}
 		if u.Reason != want {
@@ -318,8 +338,13 @@ func (w *world) reasonOf(o *oracle.Tree, u *scheduler.Unit) wellknown.Reason {
 		return refusal.Reason
 	case w.queueOf(u).Stop != scheduler.NotStopped:
 		return wellknown.ReasonQueueStopped
+	case w.missingCheck(u) != "":
+		return wellknown.ReasonAdmissionCheckMissing
 	}
 	reason := o.Refuses(group.Path(), u.Demand)
+	if (reason == "" || !isFinal(reason)) && w.awaitsPodsOfOthers(u) {
+		return wellknown.ReasonWaitingForPods
+	}
 	if reason != "" && isFinal(reason) || w.policyOf(w.queueOf(u)) != queue.Block || w.front(o, group) == u {
 		return reason
 	}
@@ -348,6 +373,7 @@ func expectRest(t *rapid.T, w *world) {
 		if holds(u) && (u.Stopped && len(w.chargeOf(u).Pods) == 0 || !u.Stopped && !u.Evicted && !u.Over && (u.Inactive || w.overran(u) || w.forged[u.UID] || set.Stop == scheduler.Drain)) {
 			t.Fatalf("unit %s holds quota and must not: %+v", key, u)
 		}
+		w.expectChecksFollowed(t, u)
 		if u.Phase != scheduler.Waiting {
 			continue
 		}
@@ -355,7 +381,7 @@ func expectRest(t *rapid.T, w *world) {
 			t.Fatalf("unit %s waits and does not say why", key)
 		}
 		group, refusal := w.tree.Place(u.Namespace(), u.QuotaName)
-		if u.Held != nil || refusal != nil || set.Stop != scheduler.NotStopped {
+		if u.Held != nil || refusal != nil || set.Stop != scheduler.NotStopped || w.missingCheck(u) != "" || w.awaitsPodsOfOthers(u) {
 			continue
 		}
 		if w.policyOf(set) != queue.Block || w.front(o, group) == u {
@@ -424,7 +450,7 @@ func (w *world) front(o *oracle.Tree, group quota.Group) *scheduler.Unit {
 	var front *scheduler.Unit
 	for _, u := range w.units {
 		g, refusal := w.tree.Place(u.Namespace(), u.QuotaName)
-		if u.Phase != scheduler.Waiting || u.Held != nil || refusal != nil || g.Queue() != group.Queue() {
+		if u.Phase != scheduler.Waiting || u.Held != nil || refusal != nil || w.missingCheck(u) != "" || g.Queue() != group.Queue() {
 			continue
 		}
 		if reason := o.Refuses(g.Path(), u.Demand); reason != "" && isFinal(reason) {

@@ -12,6 +12,9 @@ import (
 
 // refusal returns why the unit waits now; nil if it does not wait or was not tried yet.
 func (u *unit) refusal(now time.Time) *quota.Refusal {
+	if u.Phase == Reserved {
+		return u.pendingCheck()
+	}
 	if u.Phase != Waiting || u.assumed {
 		return nil
 	}
@@ -33,6 +36,9 @@ func (u *unit) refusal(now time.Time) *quota.Refusal {
 	}
 	if r := shape.Refusal(); r != nil && r.Final() {
 		return r
+	}
+	if u.queue.blocks() {
+		return u.queue.blocked()
 	}
 	if front := u.queue.Front(); u.queue.Policy == queue.Block && front != nil && front != &u.item {
 		return u.notAtFront()
@@ -71,6 +77,10 @@ func (u *unit) keptOut() *quota.Refusal {
 	case u.queue != nil && u.queue.set.Stop != NotStopped:
 		return &quota.Refusal{Reason: wellknown.ReasonQueueStopped, Sentence: fmt.Sprintf(
 			"queue %s is stopped; an administrator resumes it by setting spec.stop to None", u.queue.name)}
+	case u.queue != nil && u.queue.missingCheck != "":
+		return &quota.Refusal{Reason: wellknown.ReasonAdmissionCheckMissing, Node: u.queue.missingCheck, Sentence: fmt.Sprintf(
+			"queue %s lists admission check %s, which does not exist; an administrator creates the AdmissionCheck or removes it from spec.admissionChecks of the queue",
+			u.queue.name, u.queue.missingCheck)}
 	default:
 		return nil
 	}

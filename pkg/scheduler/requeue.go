@@ -14,6 +14,24 @@ func (s *Scheduler) composeRequeue(u *unit, w *Write, now time.Time) {
 	u.shown.clear()
 	w.Requeue = s.requeueOf(u, now)
 	why, waits := u.keptOut(), w.Requeue.Until.After(now)
+	check := s.checkState(u, now)
+	switch {
+	case check.Verdict == Rejected:
+		w.Rejected, w.Generation = true, u.Checking.Generation
+		if why == nil {
+			why, waits = rejection(&check), false
+		}
+	case check.Verdict == Retry && waits:
+		waits = false
+		if why == nil {
+			why = checkBackoff(&check, w.Requeue)
+		}
+	case u.isUnready(now) && waits:
+		waits = false
+		if why == nil {
+			why = podsBackoff(w.Requeue)
+		}
+	}
 	if why == nil && waits {
 		why = inBackoff(w.Requeue)
 	} else if waits {
@@ -32,10 +50,38 @@ func (s *Scheduler) composeRequeue(u *unit, w *Write, now time.Time) {
 // an administrator stops the queue.
 func (s *Scheduler) requeueOf(u *unit, now time.Time) backoff.State {
 	last := backoff.State{Count: u.Requeues, Until: u.requeueAt.time()}
+	switch s.checkState(u, now).Verdict {
+	case Retry:
+		return s.checkRetries.Step(last, now)
+	case Rejected:
+		return last
+	}
+	switch {
+	case !u.Stopped: // its job never started
+		return last
+	case u.isUnready(now):
+		return s.checkRetries.Step(last, now)
+	}
 	if u.queue != nil && u.queue.set.Stop != NotStopped {
 		return last
 	}
 	return s.requeues.Step(last, now)
+}
+
+// rejection explains why a unit is not tried until it changes.
+func rejection(check *CheckState) *quota.Refusal {
+	return &quota.Refusal{Reason: wellknown.ReasonAdmissionCheckRejected, Sentence: check.sentence("rejected the job", "it is queued again when it changes")}
+}
+
+// checkBackoff explains why a unit is not queued yet of which an admission check failed.
+func checkBackoff(check *CheckState, s backoff.State) *quota.Refusal {
+	return &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: check.sentence("failed", "the job is queued again at "+s.Until.UTC().Format(time.RFC3339))}
+}
+
+// podsBackoff explains why a unit is not queued yet whose pods were not ready in time.
+func podsBackoff(s backoff.State) *quota.Refusal {
+	return &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: "not all pods of the job were ready in time; the job is queued again at " +
+		s.Until.UTC().Format(time.RFC3339)}
 }
 
 // inBackoff explains why a unit is not queued yet.

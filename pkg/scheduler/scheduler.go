@@ -21,6 +21,8 @@ type Options struct {
 	// Requeues is how long units wait whose jobs stop again and again because of their owners. If zero,
 	// they do not wait.
 	Requeues backoff.Policy
+	// CheckRetries is how long units wait whose admission checks fail for now. If zero, they do not wait.
+	CheckRetries backoff.Policy
 	// MinRunTime is that of queues for which QueueChanged sets none.
 	MinRunTime time.Duration
 	// EvictionTimeout is how long a unit that is evicted for another may take to stop. Then others are
@@ -38,6 +40,9 @@ type Scheduler struct {
 	defaultPolicy queue.Policy
 	backoff       queue.Backoff
 	requeues      backoff.Policy
+	checkRetries  backoff.Policy
+	// checks are the timeouts of the admission checks that exist, by name.
+	checks map[string]time.Duration
 	// settings are those of the queues for which something is set, by name. The queue may not exist.
 	settings map[string]QueueChanged
 
@@ -96,6 +101,12 @@ type queueState struct {
 	branch *branch
 	// set are the settings of an administrator.
 	set QueueChanged
+	// checks are the names of the admission checks of the queue. missingCheck is one that does not exist;
+	// empty if all do.
+	checks       []string
+	missingCheck string
+	// awaiting are the units that have been admitted and whose pods are not ready yet.
+	awaiting map[*unit]struct{}
 	// tried is the item to try next; nil if there is none.
 	tried      *queue.Item
 	unproven   bool
@@ -124,6 +135,8 @@ func New(opts Options) *Scheduler {
 		defaultPolicy: opts.Policy,
 		backoff:       opts.Backoff,
 		requeues:      opts.Requeues,
+		checkRetries:  opts.CheckRetries,
+		checks:        map[string]time.Duration{},
 		outbox:        outbox{mostExplaining: opts.Explanations},
 		settings:      map[string]QueueChanged{},
 		units:         map[string]*unit{},
@@ -151,7 +164,7 @@ func (e UnitChanged) apply(s *Scheduler, now time.Time) {
 		if e.Unit.Version < u.Version {
 			return // it is about a deleted unit of the same name
 		}
-		s.forget(u)
+		s.forget(u, now)
 		u = nil
 	}
 	if u == nil {
@@ -167,18 +180,20 @@ func (e UnitChanged) apply(s *Scheduler, now time.Time) {
 	if e.Unit.Version <= u.Version && !learnsJob {
 		return
 	}
-	s.update(u, &e.Unit, u.write.sent == Dequeue)
+	s.update(u, &e.Unit, u.write.sent)
 	s.settle(u, now)
 }
 
-// update applies a newer version of the unit. Admitting is whether the write of its admission is in
-// progress, so that the version may be the result.
-func (s *Scheduler) update(u *unit, seen *Unit, admitting bool) {
+// update applies a newer version of the unit. sent is the kind of the write that is in progress, so that the
+// version may be the result.
+func (s *Scheduler) update(u *unit, seen *Unit, sent Kind) {
 	switch {
 	case !seen.Phase.holdsQuota():
 		u.unadmitted = false
 	case !u.Phase.holdsQuota():
-		u.unadmitted = s.listed && !admitting
+		u.unadmitted = s.listed && !sent.admits()
+	case u.Phase == Reserved && seen.Phase != Reserved && !seen.Over && s.listed && sent != Dequeue:
+		u.unadmitted = true // nobody has waited for its checks
 	}
 	isEasier := u.isEasierToEvictAs(seen)
 	u.update(seen)
@@ -192,22 +207,24 @@ func (Listed) apply(s *Scheduler, _ time.Time) { s.listed = true }
 // Knows reports whether a unit with the key is known.
 func (s *Scheduler) Knows(key string) bool { return s.units[key] != nil }
 
-func (e UnitGone) apply(s *Scheduler, _ time.Time) {
+func (e UnitGone) apply(s *Scheduler, now time.Time) {
 	if u := s.units[e.Key]; u != nil && u.UID == e.UID {
-		s.forget(u)
+		s.forget(u, now)
 	}
 }
 
-func (s *Scheduler) forget(u *unit) {
+func (s *Scheduler) forget(u *unit, now time.Time) {
 	u.gone, u.assumed = true, false
 	s.outbox.discard(u)
 	s.leave(u)
 	s.recharge(&u.charged, nil)
 	s.unhold(u)
 	s.chargePods()
+	s.awaitPods(u, nil, now)
 	s.count(u, nil, Ended)
 	s.stopFollowing(u)
 	s.timers.set(u, 0)
+	delete(s.timers.checks, u)
 	delete(s.over.shown, u)
 	s.over.touch()
 	delete(s.units, u.key())
@@ -219,7 +236,7 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 	if !underWay {
 		return
 	}
-	if kind == Dequeue { // from now on its phase decides whether it is charged, and it may be evicted for others
+	if kind.admits() { // from now on its phase decides whether it is charged, and it may be evicted for others
 		u.assumed = false
 		if u.countedIn != nil {
 			s.moreToEvict(u.countedIn)
@@ -234,10 +251,16 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 		case Dequeue:
 			u.Phase, u.unadmitted = Dequeued, false
 			u.dequeuedAt, u.Evicted, u.Stopped = instantOf(e.DequeuedAt), false, false
+			u.AwaitsPods = e.AwaitsPods
 			u.Attempts++
+		case Reserve:
+			u.Phase, u.unadmitted, u.Evicted, u.Stopped = Reserved, false, false, false
+			u.reserved(&e)
 		case Requeue:
 			u.Phase, u.unadmitted, u.Evicted, u.Stopped, u.OverQuota = Waiting, false, false, false, false
+			u.AwaitsPods = false
 			u.Requeues, u.requeueAt = e.Requeue.Count, instantOf(e.Requeue.Until)
+			u.forgetChecks(&e)
 		case Evict:
 			u.Evicted = true
 		case MarkOverQuota, ClearOverQuota:
@@ -255,17 +278,17 @@ func (e Refused) apply(s *Scheduler, now time.Time) {
 		return
 	}
 	if e.Now == nil || e.Now.UID != u.UID {
-		s.forget(u)
+		s.forget(u, now)
 		if e.Now != nil {
 			UnitChanged{Unit: *e.Now}.apply(s, now)
 		}
 		return
 	}
-	if kind == Dequeue { // from now on its phase decides whether it is charged
+	if kind.admits() { // from now on its phase decides whether it is charged
 		u.assumed = false
 	}
 	if e.Now.Version >= u.Version {
-		s.update(u, e.Now, kind == Dequeue)
+		s.update(u, e.Now, kind)
 	}
 	if kind == Explain {
 		s.explainer.restore(u, e.Now.Reason)
@@ -315,9 +338,10 @@ func (s *Scheduler) addQueues(groups ...quota.Group) {
 	for _, group := range groups {
 		l := &queueState{Queue: queue.New(group, s.defaultPolicy, s.waitIndex), name: group.Queue(),
 			set: QueueChanged{Queue: group.Queue(), Policy: s.defaultPolicy}, changed: true,
-			causeChanges: map[*queue.Shape]*causeChange{}}
+			awaiting: map[*unit]struct{}{}, causeChanges: map[*queue.Shape]*causeChange{}}
 		if set, ok := s.settings[l.name]; ok {
 			l.set, l.Policy = set, set.Policy
+			s.setChecks(l)
 		}
 		s.queues[l.name], s.queueAt[group.Nodes()[0]] = l, l
 		added = append(added, l)
@@ -343,9 +367,15 @@ func (e QueueChanged) apply(s *Scheduler, now time.Time) {
 		l.SetPolicy(e.Policy) // also tries all shapes again, because reservations depend on the policy
 	}
 	l.set, l.changed = e, true
+	s.setChecks(l)
 	s.claimsStale = true
 	s.moreToEvict(l)
 	s.activate(l)
+	s.settleUnitsOf(l, now)
+}
+
+// settleUnitsOf is settle for the units of a queue.
+func (s *Scheduler) settleUnitsOf(l *queueState, now time.Time) {
 	for _, u := range s.inOrder() {
 		if u.queue == l {
 			s.settle(u, now)

@@ -11,11 +11,11 @@ import (
 // queued or not. It is the only function that moves units, and it is idempotent.
 func (s *Scheduler) settle(u *unit, now time.Time) {
 	l, refusal := s.place(u)
-	if u.write.wanted == Dequeue && (l == nil || l != u.queue || l.set.Stop != NotStopped) {
+	if u.assumed && u.write.wanted.admits() && (l == nil || l != u.queue || !l.admits() || u.write.wanted != l.admission()) {
 		u.unassume() // the decision is outdated and has not been sent
 	}
 	waiting := u.Phase == Waiting && !u.assumed
-	queued := waiting && l != nil && l.set.Stop == NotStopped && u.Held == nil && instantOf(now) >= u.requeueAt
+	queued := waiting && l != nil && l.admits() && u.Held == nil && instantOf(now) >= u.requeueAt
 
 	if !queued || u.queue != l || u.moved() {
 		s.leave(u)
@@ -34,10 +34,12 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	if queued {
 		s.enter(u, now)
 	}
+	s.awaitPods(u, l, now)
 	s.count(u, l, u.countedPhase())
 
-	s.requestEviction(u, now)
-	if waiting {
+	s.watchChecks(u, now)
+	s.requestStep(u, now)
+	if waiting || u.Phase == Reserved {
 		u.shown.startWaiting(now)
 	} else {
 		u.shown.stopWaiting()
@@ -45,19 +47,24 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	s.explainLater(u, now)
 }
 
-// requestEviction requests the write that frees the quota of the unit or that evicts it. A unit
-// whose job has ended is not evicted.
-func (s *Scheduler) requestEviction(u *unit, now time.Time) {
-	stopped := s.mayRequeue(u)
-	if !stopped {
+// requestStep requests the write that frees the quota of the unit, that evicts it, or that admits it because
+// its admission checks are ready. A unit whose job has ended is not evicted.
+func (s *Scheduler) requestStep(u *unit, now time.Time) {
+	requeues := s.mayRequeue(u) || s.mayGiveBack(u, now)
+	if !requeues {
 		u.write.drop(Requeue)
 	}
+	if u.Phase == Reserved {
+		u.unassume()
+	}
 	switch {
-	case stopped:
+	case requeues:
 		s.outbox.want(u, Requeue)
 	case u.leaving != nil && !s.pace(u, now):
-	case u.eviction(now) != nil:
+	case s.eviction(u, now) != nil:
 		s.outbox.want(u, Evict)
+	case s.mayRelease(u, now):
+		s.outbox.want(u, Dequeue)
 	}
 }
 
@@ -153,7 +160,10 @@ func (s *Scheduler) refuseForGood(l *queueState, shape *queue.Shape, now time.Ti
 // activate updates the item that the queue tries and its position in the tournament.
 func (s *Scheduler) activate(l *queueState) {
 	l.changed = true
-	l.tried, l.attempts = l.Next(), false
+	l.tried, l.attempts = nil, false
+	if !l.blocks() {
+		l.tried = l.Next()
+	}
 	if l.Policy == queue.Block && !l.checkFront {
 		l.checkFront = true
 		s.frontsToCheck = append(s.frontsToCheck, l)

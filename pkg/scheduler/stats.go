@@ -59,8 +59,12 @@ func (s *Scheduler) stats(l *queueState, now time.Time) QueueStats {
 			stats.HeadReason = r.Reason
 		}
 	}
-	if stats.Stopped && stats.Pending > 0 {
+	switch {
+	case stats.Pending == 0:
+	case stats.Stopped:
 		stats.HeadReason = wellknown.ReasonQueueStopped
+	case l.missingCheck != "":
+		stats.HeadReason = wellknown.ReasonAdmissionCheckMissing
 	}
 	return stats
 }

@@ -9,7 +9,11 @@ import (
 )
 
 // timers holds the timers of all units.
-type timers struct{ units *queue.Heap[*unit] }
+type timers struct {
+	units *queue.Heap[*unit]
+	// checks are the Reserved units of which an admission check may be late, with when it is.
+	checks map[*unit]instant
+}
 
 // timer is the part of a unit that belongs to the timers.
 type timer struct {
@@ -20,6 +24,7 @@ type timer struct {
 
 func newTimers() timers {
 	return timers{
+		checks: map[*unit]instant{},
 		// Timers of the same time are in any order. Most are removed before they end, and an order
 		// among equals would cost more than everything else. See due.
 		units: queue.NewHeap(func(a, b *unit) bool { return a.timer.at < b.timer.at }, func(u *unit) *int { return &u.timer.place }),
@@ -35,9 +40,13 @@ func (t timers) schedule(u *unit, now time.Time) {
 	if end := u.endsAt(); end > instantOf(now) {
 		at = earliest(at, end)
 	}
+	if deadline := u.podsDeadline(); deadline > instantOf(now) && !u.Evicted && !u.Stopped && !u.Over {
+		at = earliest(at, deadline)
+	}
 	if u.leaving != nil {
 		at = earliest(at, u.leaving.checkAt)
 	}
+	at = earliest(at, t.checks[u])
 	t.set(u, at)
 }
 

@@ -59,7 +59,8 @@ type unit struct {
 	// countedIn is the queue that counts the unit, with phase countedAs.
 	countedIn *queueState
 	countedAs Phase
-	// assumed is whether the unit is charged and the write of its admission is not confirmed.
+	// assumed is whether the unit is charged and the write of its admission, or of its reservation, is not
+	// confirmed.
 	assumed bool
 	// unadmitted is whether the unit holds quota because somebody else has written its phase.
 	unadmitted bool
@@ -93,7 +94,7 @@ func (u *unit) update(seen *Unit) {
 	if sameDemand {
 		now.Demand = u.Demand // shared with its shape
 	}
-	if u.write.wanted == Dequeue && (now.Held != nil || requeueAt > u.requeueAt || now.QuotaName != u.QuotaName || !sameDemand) {
+	if u.assumed && u.write.wanted.admits() && (now.Held != nil || requeueAt > u.requeueAt || now.QuotaName != u.QuotaName || !sameDemand) {
 		u.unassume() // the decision is made again; its write has not been sent
 	}
 	u.Facts, u.dequeuedAt, u.requeueAt = now, instantOf(seen.DequeuedAt), requeueAt
@@ -106,11 +107,16 @@ func (u *unit) update(seen *Unit) {
 func (u *unit) unassume() {
 	u.assumed = false
 	u.write.drop(Dequeue)
+	u.write.drop(Reserve)
 }
 
 func (u *unit) countedPhase() Phase {
-	if u.assumed {
+	switch {
+	case !u.assumed:
+		return u.Phase
+	case u.write.pending(Reserve):
+		return Reserved
+	default:
 		return Dequeued
 	}
-	return u.Phase
 }

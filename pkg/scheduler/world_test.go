@@ -39,6 +39,10 @@ type world struct {
 	// have set, by queue.
 	treeOpts tree.Options
 	set      map[string]scheduler.QueueChanged
+	// without is whether there is no quota at the moment.
+	without bool
+	// checks are the timeouts of the admission checks that exist.
+	checks map[string]time.Duration
 
 	version uint64
 	units   map[string]*scheduler.Unit
@@ -76,7 +80,7 @@ type news struct {
 }
 
 func newWorld(t failer, opts scheduler.Options, root tree.Node) *world {
-	w := &world{t: t, now: time.Unix(1_700_000_000, 0), names: resources.NewNames(), units: map[string]*scheduler.Unit{}, pods: map[string]pods.Pod{}, left: map[string]leftover{}, forged: map[string]bool{}, opts: opts, exact: true, set: map[string]scheduler.QueueChanged{}}
+	w := &world{t: t, now: time.Unix(1_700_000_000, 0), names: resources.NewNames(), units: map[string]*scheduler.Unit{}, pods: map[string]pods.Pod{}, left: map[string]leftover{}, forged: map[string]bool{}, opts: opts, exact: true, set: map[string]scheduler.QueueChanged{}, checks: map[string]time.Duration{}}
 	w.core = scheduler.New(opts)
 	w.plant(root)
 	return w
@@ -87,7 +91,7 @@ func (w *world) plant(root tree.Node) {
 	w.t.Helper()
 	w.root = root
 	t := w.fresh()
-	w.tree = t
+	w.tree, w.without = t, false
 	w.core.Apply(w.now, scheduler.QuotaChanged{Backend: t})
 	w.check()
 }
@@ -130,7 +134,7 @@ func (w *world) queueOf(u *scheduler.Unit) scheduler.QueueChanged {
 func (w *world) restart() {
 	w.core = scheduler.New(w.opts)
 	w.news, w.outcomes = nil, nil
-	w.tree = w.fresh()
+	w.tree, w.without = w.fresh(), false
 	w.core.Apply(w.now, scheduler.QuotaChanged{Backend: w.tree})
 	for _, name := range slices.Sorted(maps.Keys(w.set)) {
 		w.core.Apply(w.now, w.set[name])
@@ -141,6 +145,9 @@ func (w *world) restart() {
 	clear(w.left) // a new process does not learn of a unit that is gone
 	for _, key := range slices.Sorted(maps.Keys(w.units)) {
 		w.core.Apply(w.now, scheduler.UnitChanged{Unit: withoutUnusedJob(*w.units[key])})
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.checks)) {
+		w.core.Apply(w.now, scheduler.CheckChanged{Name: name, Timeout: w.checks[name]})
 	}
 	clear(w.forged) // what holds quota at the start is trusted
 	if w.listed {
@@ -165,6 +172,22 @@ func (w *world) forge(key string, phase scheduler.Phase) {
 	w.exact = false // nobody asks whether it fits
 	w.forged[u.UID] = true
 	w.write(key, func(u *scheduler.Unit) { u.Phase, u.Attempts, u.DequeuedAt = phase, u.Attempts+1, w.now })
+}
+
+// forgeRelease writes that the checks of a Reserved unit have passed, unless its admission is being written.
+func (w *world) forgeRelease(key string) {
+	w.t.Helper()
+	u := w.units[key]
+	if u.Phase != scheduler.Reserved || w.underWay(u) {
+		return
+	}
+	for len(w.news) > 0 { // else the core may not learn that it was Reserved
+		w.deliver()
+	}
+	if u.Phase == scheduler.Reserved {
+		w.forged[u.UID] = true
+		w.write(key, func(u *scheduler.Unit) { u.Phase, u.Attempts, u.DequeuedAt = scheduler.Dequeued, u.Attempts+1, w.now })
+	}
 }
 
 // trust takes back nothing of a unit.
@@ -282,7 +305,7 @@ func (w *world) deliver() {
 func (w *world) think() {
 	plan, wake := w.core.Next(w.now)
 	for _, write := range plan {
-		if write.Kind == scheduler.Dequeue {
+		if write.Kind == scheduler.Dequeue || write.Kind == scheduler.Reserve {
 			w.trust(write.UID) // the core has decided the same, and has room for it
 		}
 		w.checkWrite(write)
@@ -303,7 +326,9 @@ func (w *world) think() {
 // releases, and that none is drained that is not to be.
 func (w *world) checkWrite(write scheduler.Write) {
 	stop := w.set[write.Queue].Stop
-	if write.Kind == scheduler.Dequeue && stop != scheduler.NotStopped {
+	w.checkWriteOfChecks(write)
+	w.checkWaitForPods(write)
+	if (write.Kind == scheduler.Dequeue || write.Kind == scheduler.Reserve) && stop != scheduler.NotStopped {
 		w.t.Fatalf("unit %s is released by stopped queue %s", write.Key, write.Queue)
 	}
 	if write.Kind == scheduler.Evict && write.Reason == wellknown.ReasonQueueStopped && stop != scheduler.Drain {
@@ -366,28 +391,33 @@ func (w *world) land(i int) {
 		w.version++
 		u.Version = w.version
 		switch s.Kind {
-		case scheduler.Dequeue, scheduler.Requeue, scheduler.Explain:
+		case scheduler.Dequeue, scheduler.Reserve, scheduler.Requeue, scheduler.Explain:
 			u.Reason, u.Quota = s.Reason, s.Quota
 		case scheduler.Evict:
 			u.Reason = s.Reason
 		}
 		switch s.Kind {
 		case scheduler.Dequeue:
-			if u.Phase != scheduler.Waiting || u.Inactive {
+			if u.Phase != scheduler.Waiting && u.Phase != scheduler.Reserved || u.Inactive {
 				w.t.Fatalf("unit %s is released in phase %d, inactive %t", u.Key, u.Phase, u.Inactive)
 			}
 			u.Phase, u.Attempts, u.DequeuedAt = scheduler.Dequeued, s.Attempt, w.now
-			u.Evicted, u.Stopped, u.OverQuota = false, false, false
+			u.Evicted, u.Stopped, u.OverQuota, u.AwaitsPods = false, false, false, s.AwaitsPods
+		case scheduler.Reserve:
+			w.reserve(u, &s)
 		case scheduler.Requeue:
-			if !holds(u) || !u.Stopped {
+			if !holds(u) || !u.Stopped && u.Phase != scheduler.Reserved {
 				w.t.Fatalf("unit %s is requeued in phase %d, stopped %t", u.Key, u.Phase, u.Stopped)
 			}
+			w.forgetChecks(u, &s)
 			u.Phase, u.Evicted, u.Stopped, u.OverQuota, u.Eviction = scheduler.Waiting, false, false, false, scheduler.Eviction{}
+			u.AwaitsPods = false
 			u.Requeues, u.RequeueAt = s.Requeue.Count, s.Requeue.Until
 			w.trust(u.UID)
 		case scheduler.Evict:
+			failedCheck := s.Reason == wellknown.ReasonAdmissionCheckRetry || s.Reason == wellknown.ReasonAdmissionCheckRejected
 			forOther := s.Reason == wellknown.ReasonPreempted || s.Reason == wellknown.ReasonReclaimed
-			if !holds(u) || u.Evicted || u.Stopped || u.Over || !u.Inactive && !w.overran(u) && !w.forged[u.UID] && s.Reason != wellknown.ReasonQueueStopped && !forOther ||
+			if !holds(u) || u.Evicted || u.Stopped || u.Over || !u.Inactive && !w.overran(u) && !w.isUnready(u, s.Reason) && !w.forged[u.UID] && s.Reason != wellknown.ReasonQueueStopped && !failedCheck && !forOther ||
 				forOther != (s.EvictedFor != "") {
 				w.t.Fatalf("unit %s is evicted for no reason (%s): %+v", u.Key, s.Reason, u)
 			}
@@ -405,7 +435,8 @@ func (w *world) land(i int) {
 		}
 		w.landed = append(w.landed, s)
 		w.publish(u)
-		w.outcome(scheduler.Written{Key: s.Key, Seq: s.Seq, Version: u.Version, DequeuedAt: u.DequeuedAt, Quota: s.Quota, Requeue: s.Requeue})
+		w.outcome(scheduler.Written{Key: s.Key, Seq: s.Seq, Version: u.Version, DequeuedAt: w.now, Quota: s.Quota, Requeue: s.Requeue,
+			Checks: s.Checks, Reservation: s.Reservation, Rejected: s.Rejected, AwaitsPods: s.AwaitsPods, Message: s.Message})
 		w.checkLimits()
 	}
 }

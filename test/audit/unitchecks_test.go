@@ -271,6 +271,11 @@ func TestRequestMismatch(t *testing.T) {
 	})
 }
 
+// verdict is the state of the one admission check of a unit.
+func verdict(state string) []any {
+	return []any{map[string]any{"name": "nodes", "state": state}}
+}
+
 func TestUnitMoves(t *testing.T) {
 	ownUnit := `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit, metadata: {name: own},
   spec: {consumerRef: {apiVersion: example.com/v1, kind: Thing, name: t}, resource: {cpu: 1}}}`
@@ -281,13 +286,36 @@ func TestUnitMoves(t *testing.T) {
 			p.enqueue()
 			s.wait(2 * time.Second)
 			p.unit.patchStatus(controller, "status.phase", "Enqueued", "status.reason", "QuotaExceeded")
-			p.unit.patchStatus(controller, "status.phase", "Reserved", "status.quota", "root/team")
+			p.unit.patchStatus(controller, "status.phase", "Reserved", "status.quota", "root/team", "status.admissionChecks", verdict("Pending"))
+			p.unit.patchStatus(admin, "status.admissionChecks", verdict("Ready"))
 			p.dequeue()
 			p.release()
 			p.start()
 			p.unit.patchStatus(extensions, "status.phase", "Running")
 			p.end()
 		}},
+		{name: "a reserved unit gives its quota back", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			for _, then := range []string{"Backoff", "Enqueued"} {
+				p.unit.patchStatus(controller, "status.phase", "Reserved", "status.quota", "root/team", "status.admissionChecks", verdict("Pending"))
+				p.unit.patchStatus(controller, "status.phase", then)
+			}
+			p.dequeue()
+			p.release()
+			p.start()
+			p.end()
+		}},
+		{name: "a unit is released before its checks are ready", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			p.unit.patchStatus(controller, "status.phase", "Reserved", "status.quota", "root/team", "status.admissionChecks", verdict("Pending"))
+			p.dequeue()
+			p.release()
+			p.end()
+		}, breaks: []string{"unchecked-release"}},
 		{name: "a person moves a unit", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			p := s.tfjob("a", 3)

@@ -64,16 +64,17 @@ func TestCRDsAreTheGeneratedOnesWithLabels(t *testing.T) {
 
 // By default units and trees remain after an uninstall.
 func TestCRDsAreKeptAndEnabledSeparately(t *testing.T) {
-	const trees, units, queues = "elasticquotatrees.scheduling.sigs.k8s.io", "queueunits.scheduling.x-k8s.io", "queues.scheduling.x-k8s.io"
+	const trees, units = "elasticquotatrees.scheduling.sigs.k8s.io", "queueunits.scheduling.x-k8s.io"
+	const queues, checks = "queues.scheduling.x-k8s.io", "admissionchecks.scheduling.x-k8s.io"
 	tests := []struct {
 		set  string
 		want []string
 		kept bool
 	}{
-		{"crds.enabled=true", []string{trees, units, queues}, true},
-		{"crds.keep=false", []string{trees, units, queues}, false},
-		{"crds.elasticQuotaTree=false", []string{units, queues}, true},
-		{"crds.queueUnit=false", []string{trees, queues}, true},
+		{"crds.enabled=true", []string{trees, units, queues, checks}, true},
+		{"crds.keep=false", []string{trees, units, queues, checks}, false},
+		{"crds.elasticQuotaTree=false", []string{units, queues, checks}, true},
+		{"crds.queueUnit=false", []string{trees, queues, checks}, true},
 		{"crds.queue=false", []string{trees, units}, true},
 		{"crds.enabled=false", nil, true},
 	}

@@ -106,6 +106,18 @@ type QueueSpec struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	// +optional
 	AdmissionChecks []string `json:"admissionChecks,omitempty"`
+	// podsReadyTimeout is how long after the admission of a unit all pods of its job may take to
+	// become ready. A job that takes longer is stopped and queued again, after 10s and then after
+	// twice as long each time, up to 15m. If unset, pods may take as long as they need.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="podsReadyTimeout must be at least 1s"
+	// +optional
+	PodsReadyTimeout *metav1.Duration `json:"podsReadyTimeout,omitempty"`
+	// blockUntilPodsReady, if true, admits no unit of the queue while another one is Reserved or has
+	// pods that are not ready. It has an effect only with podsReadyTimeout.
+	// +optional
+	BlockUntilPodsReady bool `json:"blockUntilPodsReady,omitempty"`
 }
 
 // WithinQueuePreemption is which units of a queue are evicted for others of the same queue.

@@ -103,6 +103,7 @@ func withoutUnit(job State, now time.Time) Decision {
 func waiting(job State, unit *v1alpha1.QueueUnit, desired *Desired, eviction lifecycle.Eviction, now time.Time) Decision {
 	byUser := eviction == lifecycle.EvictionByUser
 	unchanged := job.Unholdable != "" // the unit only reports why
+	reserved := unit.Status.Phase == v1alpha1.PhaseReserved
 	leaves := job.Foreign != "" || job.Deleting || (job.Suspended || unchanged) && !job.Marked && !byUser
 	switch {
 	case leaves && job.Queuing.On:
@@ -117,6 +118,10 @@ func waiting(job State, unit *v1alpha1.QueueUnit, desired *Desired, eviction lif
 	}
 	decision := Decision{Queued: unit.Status.Reason != ""}
 	switch {
+	case reserved && eviction == lifecycle.EvictionChanged:
+		// The controller takes the quota back.
+	case reserved && eviction == lifecycle.EvictionNone && desired != nil && desired.Invalid == "" && desired.Exchanges(unit):
+		decision.Action = MarkChanged
 	case desired != nil && desired.Differs(unit):
 		decision.Action = UpdateSpec
 	case eviction == lifecycle.EvictionChanged:

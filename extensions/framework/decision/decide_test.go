@@ -168,6 +168,9 @@ func TestDecide(t *testing.T) {
 		{"the unit is kept in step with the job", job(), unit(enqueued, lacks), other, late, Decision{Action: UpdateSpec, Queued: true}},
 		{"a unit from before there was a field is brought in step", job(), unit(enqueued, lacks, measured), newer, late, Decision{Action: UpdateSpec, Queued: true}},
 		{"a job that changed between its admission and its release is not released", job(), unit(dequeued, measured), newer, late, Decision{Action: MarkChanged}},
+		{"a job that changes while its checks run gives its reservation back", job(), unit(reserved, measured), newer, late, Decision{Action: MarkChanged}},
+		{"it is charged as before until that is done", job(), unit(reserved, measured, changed), newer, late, Decision{}},
+		{"a reserved unit whose job has another priority only gets that", job(), unit(reserved), other, late, Decision{Action: UpdateSpec}},
 		{"nor is one that has become invalid", job(), unit(dequeued, measured), bad, late, Decision{Action: MarkChanged}},
 		{"a changed priority does not matter once it is admitted", job(), unit(dequeued), other, late, Decision{Action: Release}},
 		{"while the quota is not yet taken back, nothing is done about a changed job", job(), unit(dequeued, measured, changed), newer, late, Decision{}},
@@ -351,6 +354,8 @@ func TestDecideNever(t *testing.T) {
 			t.Fatalf("released while its operator suspends it")
 		case do.Action == Release && desired.Exchanges(u):
 			t.Fatalf("released with another request than was admitted")
+		case do.Action == UpdateSpec && u.Status.Phase == v1alpha1.PhaseReserved && desired.Exchanges(u) && !lifecycle.EvictionOf(u).Stopped():
+			t.Fatalf("what a reserved unit is charged changes without its checks")
 		case do.Action == Release && state.Deleting:
 			t.Fatalf("released while it is being deleted")
 		case do.Action == Release && state.Released == Attempt(u):

@@ -28,12 +28,13 @@ func (by writer) user(o *model.Options) string {
 }
 
 // move is a row of the table. If stopped is set, the unit must have been evicted before and
-// its job must be stopped. If jobEnded is set, the job must have ended according to its own
+// its job must be stopped. If unevicted is set, it must not have been. If jobEnded is set, the job must have ended according to its own
 // status.
 type move struct {
 	from, to          []string
 	by                writer
 	stopped, jobEnded bool
+	unevicted         bool
 }
 
 var ends = []string{string(model.Succeeded), string(model.Failed)}
@@ -41,7 +42,7 @@ var ends = []string{string(model.Succeeded), string(model.Failed)}
 var moves = []move{
 	{from: []string{model.Enqueued, model.Backoff}, to: []string{model.Reserved}, by: theController},
 	{from: []string{model.Enqueued, model.Backoff, model.Reserved}, to: []string{model.Dequeued}, by: theController},
-	{from: []string{model.Reserved}, to: []string{model.Backoff}, by: theController},
+	{from: []string{model.Reserved}, to: []string{model.Backoff, model.Enqueued}, by: theController, unevicted: true},
 	{from: []string{model.Dequeued}, to: []string{model.Running}, by: theExtensions},
 	{from: []string{model.Dequeued, model.Running}, to: ends, by: theExtensions},
 	// A job can end without a release: its operator or a user sets it to Failed.
@@ -103,11 +104,16 @@ func (unitMoves) seePhase(w *model.World, c *model.Change, f *findings) {
 			continue
 		case m.stopped && !was.Stopped():
 			continue
+		case m.unevicted && was.Evicted:
+			continue
 		case m.jobEnded && (c.Job == nil || c.Job.Ended.IsZero() && c.Job.Gone.IsZero()):
 			continue
 		}
 		known = true
 		if c.Write.User == m.by.user(w.Options) {
+			if now.Phase == model.Dequeued && was.Phase == model.Reserved && len(was.Unready) > 0 {
+				f.fail("unchecked-release", c.Write.Moment(), c.Unit, "it moved to phase %s, but admission checks are not Ready: %v", now.Phase, was.Unready)
+			}
 			return
 		}
 	}

@@ -27,6 +27,7 @@ type account struct {
 	ended      Moment
 	reasons    int // writes of the reason while the unit waited
 	afterwards int // writes of the reason after the release
+	checked    int // writes for its admission checks: reservations, messages and returns
 	overQuota  int // changes of the condition OverQuota
 	swept      int // explicit deletes of its unit, which the garbage collector would delete too
 	warnings   map[string]bool
@@ -230,6 +231,9 @@ func (a *account) followUnit(c *Change) {
 	}
 	if now.Holds() && a.quota.IsZero() {
 		a.quota = c.Write.Moment()
+	}
+	if now.Phase == Reserved || was.Phase == Reserved && now.queued() {
+		a.checked++
 	}
 	if now.Phase == was.Phase && now.reason != was.reason {
 		if now.Holds() {

@@ -31,7 +31,8 @@ type UnitFacts struct {
 	RequeueAt            time.Time
 	Evicted              bool
 	EvictedReason        string
-	OverQuota            bool // whether it shows that its pods exceed what was admitted
+	OverQuota            bool     // whether it shows that its pods exceed what was admitted
+	Unready              []string // the admission checks that are not Ready
 }
 
 // Phases of a unit.
@@ -69,7 +70,7 @@ func (u *UnitFacts) queued() bool { return u.Phase == Enqueued || u.Phase == Bac
 // Waits reports whether the unit waits for quota at a time.
 func (u *UnitFacts) Waits(now time.Time) bool {
 	switch u.reason {
-	case "Inactive", "SuspendedByUser", "InvalidRequest", "QueueStopped", "JobChanged", "Terminating":
+	case "Inactive", "SuspendedByUser", "InvalidRequest", "QueueStopped", "JobChanged", "Terminating", "AdmissionCheckMissing", "AdmissionCheckRejected":
 		return false
 	}
 	return u.Active && u.Bad == "" && u.queued() && !now.Before(u.RequeueAt)
@@ -105,6 +106,7 @@ type unitObject struct {
 		DequeueTime          time.Time
 		RequeueState         struct{ RequeueAt time.Time }
 		Conditions           []condition
+		AdmissionChecks      []struct{ Name, State string }
 	}
 }
 
@@ -143,6 +145,11 @@ func parseUnit(d *decoder, kind string, m *meta, raw json.RawMessage) (any, erro
 			u.Evicted, u.EvictedReason = c.Status == "True", c.Reason
 		case overQuota:
 			u.OverQuota = c.Status == "True"
+		}
+	}
+	for _, c := range o.Status.AdmissionChecks {
+		if c.State != "Ready" {
+			u.Unready = append(u.Unready, d.word(c.Name))
 		}
 	}
 	u.amounts(&o)

@@ -31,6 +31,7 @@ var scenes = []struct {
 	{"docs/tasks/queue-a-job.md", queueAJob},
 	{"docs/tasks/see-why-a-job-waits.md", seeWhyAJobWaits},
 	{"docs/tasks/stop-a-queue.md", stopAQueue},
+	{"docs/concepts/admission-checks.md", admissionChecks},
 	{"docs/tasks/let-production-jobs-go-first.md", letProductionJobsGoFirst},
 	{"docs/tasks/limit-run-time.md", limitRunTime},
 	{"docs/tasks/create-a-unit-by-hand.md", createAUnitByHand},
@@ -204,15 +205,26 @@ func stopAQueue(s *scene) {
 	s.run("get -n research job,qu")
 }
 
+func admissionChecks(s *scene) {
+	s.write("check.yaml", s.page.Manifests[0])
+	waitForQueue(s)
+	s.rest()
+}
+
+// waitForQueue waits until the Queue of namespace research exists.
+func waitForQueue(s *scene) {
+	harness.Eventually(s.t, time.Minute, "the Queue exists", func() (bool, string) {
+		_, err := s.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace).Get(s.t.Context(), "company-research", metav1.GetOptions{})
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
 func letProductionJobsGoFirst(s *scene) {
 	s.write("one-gpu.yaml", s.page.Manifests[0])
 	// The job must not end while the page is read.
 	s.write("dev.yaml", strings.Replace(s.page.Manifests[1], "annotations:\n", "annotations:\n    "+harness.RunTime+": "+harness.UntilFinished.String()+"\n", 1))
 	s.run("apply -f one-gpu.yaml")
-	harness.Eventually(s.t, time.Minute, "the Queue exists", func() (bool, string) {
-		_, err := s.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace).Get(s.t.Context(), "company-research", metav1.GetOptions{})
-		return err == nil, fmt.Sprint(err)
-	})
+	waitForQueue(s)
 	s.run("LowerPriority")
 	s.run("dev.yaml")
 	s.run("get -n research rayjob,qu")

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -17,6 +18,9 @@ func TestWhatAnAdministratorMaySetOfAQueue(t *testing.T) {
 		"Priority":            {`{policy: Priority, priority: 7}`, ""},
 		"an unknown policy":   {`{policy: Random}`, `supported values: "RoundRobin", "Block", "Priority"`},
 		"a priority in words": {`{priority: high}`, "spec.priority"},
+		"checks":              {`{admissionChecks: [a, b]}`, ""},
+		"a check twice":       {`{admissionChecks: [a, a]}`, "Duplicate value"},
+		"too many checks":     {`{admissionChecks: [a, b, c, d, e, f, g, h, i]}`, "must have at most 8 items"},
 		"an unknown field":    {`{polcy: Block}`, `unknown field "spec.polcy"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -34,10 +38,17 @@ func TestColumns(t *testing.T) {
 	}
 	queue := "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: Queue, metadata: {name: root-a}}"
 	kubectl(t, queue, "create", "-n", ns, "-f", "-")
+	kubectl(t, "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: AdmissionCheck, metadata: {name: shown}, spec: {controllerName: example.com/a}}", "create", "-f", "-")
+	t.Cleanup(func() {
+		if _, err := cluster.Kubectl(context.Background(), "delete", "admissioncheck", "shown"); err != nil {
+			t.Error(err)
+		}
+	})
 	for resource, want := range map[string]string{
-		"qu -o wide": "NAME QUEUE PHASE REASON PRIORITY KIND AGE QUOTA MESSAGE",
-		"qu":         "NAME QUEUE PHASE REASON PRIORITY KIND AGE",
-		"queues":     "NAME POLICY PENDING DEQUEUED RUNNING FRONT-REASON AGE",
+		"qu -o wide":              "NAME QUEUE PHASE REASON PRIORITY KIND AGE QUOTA MESSAGE",
+		"qu":                      "NAME QUEUE PHASE REASON PRIORITY KIND AGE",
+		"queues":                  "NAME POLICY PENDING DEQUEUED RUNNING FRONT-REASON AGE",
+		"admissionchecks -o wide": "NAME CONTROLLER TIMEOUT AGE PARAMETERS",
 	} {
 		out := kubectl(t, "", append([]string{"get", "-n", ns}, strings.Fields(resource)...)...)
 		header, _, _ := strings.Cut(out, "\n")

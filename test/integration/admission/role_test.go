@@ -102,6 +102,7 @@ func TestTheProgramsMayDoWhatTheyMustAndNoMore(t *testing.T) {
 		extensions = "system:serviceaccount:kube-queue:job-extensions"
 		unit       = "scheduling.x-k8s.io/queueunits"
 		queue      = "scheduling.x-k8s.io/queues"
+		check      = "scheduling.x-k8s.io/admissionchecks"
 		quotaTree  = "scheduling.sigs.k8s.io/elasticquotatrees"
 		lease      = "coordination.k8s.io/leases"
 		read       = "get list watch"
@@ -116,6 +117,8 @@ func TestTheProgramsMayDoWhatTheyMustAndNoMore(t *testing.T) {
 		{controller, "kube-queue", "patch", queue + "/status", true},
 		{controller, "kube-queue", "update", queue + "/status", false},
 		{controller, "default", everything, queue, false},
+		{controller, "", read, check, true},
+		{controller, "", "create update patch delete deletecollection decide", check, false},
 		{controller, "kube-system", "list watch", quotaTree, true},
 		{controller, "kube-system", "patch", quotaTree + "/status", true},
 		{controller, "kube-system", "get create update patch delete", quotaTree, false},
@@ -160,6 +163,8 @@ func TestTheProgramsMayDoWhatTheyMustAndNoMore(t *testing.T) {
 		{extensions, "kube-queue", "get update", lease + "=job-extensions", true},
 		{extensions, "kube-queue", "get update", lease + "=kube-queue-controller", false},
 		{extensions, "kube-queue", everything, queue, false},
+		{extensions, "", read, check, true},
+		{extensions, "", "create update patch delete deletecollection decide", check, false},
 		{extensions, "kube-system", everything, quotaTree, false},
 		{extensions, "", "create", "authentication.k8s.io/tokenreviews", true},
 		{extensions, "", "create", "authorization.k8s.io/subjectaccessreviews", true},
@@ -194,6 +199,8 @@ func TestWhoeverMayViewOrEditANamespaceMayDoSoWithItsUnits(t *testing.T) {
 		{"edit", "get list watch create patch delete", "queueunits", true},
 		{"edit", "patch", "queueunits/status", true},
 		{"edit", "create update patch delete", "queues", false},
+		{"view", "get list watch", "admissionchecks", true},
+		{"edit", "create update patch delete decide", "admissionchecks", false},
 	} {
 		for verb := range strings.FieldsSeq(test.verbs) {
 			// A controller aggregates the roles asynchronously.

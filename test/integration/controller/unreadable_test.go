@@ -207,9 +207,10 @@ func TestUnreadableUnitsDoNotBlockOthers(t *testing.T) {
 		s.isReported(name, 1, bad[name].says)
 	}
 
-	// The policy allows changes of the metadata of such a unit.
+	// The policy allows changes of the metadata of such a unit, and its end.
 	must(t, cluster.Install(t.Context()))
 	s.patch("slow", `{"metadata": {"labels": {"a": "b"}, "finalizers": []}}`)
+	s.patch("slow", `{"status": {"phase": "Failed"}}`, "status")
 	if _, err := s.units.Patch(t.Context(), "slow", types.MergePatchType, []byte(`{"spec": {"resource": {"cpu": "1e2.5"}}}`), metav1.PatchOptions{}); err == nil {
 		t.Error("the policy is not back")
 	}

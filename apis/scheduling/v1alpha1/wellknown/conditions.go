@@ -2,7 +2,8 @@ package wellknown
 
 // Condition types of a QueueUnit.
 const (
-	// ConditionPodsReady is true when all pods of the released job are ready.
+	// ConditionPodsReady is false from the admission of a unit whose queue has a podsReadyTimeout,
+	// and true once all pods of the job were ready. Other units do not have it.
 	ConditionPodsReady = "PodsReady"
 	// ConditionEvicted is true from the decision to evict the unit until the unit is queued
 	// again.

@@ -56,6 +56,20 @@ const (
 	ReasonTerminating Reason = "Terminating"
 )
 
+// ReasonWaitingForPods means that the queue admits no unit until the pods of another one are ready.
+const ReasonWaitingForPods Reason = "WaitingForPods"
+
+// ReasonPodsReadyTimeout of an eviction means that not all pods of the job were ready in time.
+const ReasonPodsReadyTimeout Reason = "PodsReadyTimeout"
+
+// Reasons of the condition PodsReady.
+const (
+	// ReasonPodsNotReady, with status False, means that not all pods of the job were ready yet.
+	ReasonPodsNotReady Reason = "PodsNotReady"
+	// ReasonPodsReady, with status True, means that all pods of the job were ready.
+	ReasonPodsReady Reason = "PodsReady"
+)
+
 // Reasons of admission checks.
 const (
 	// ReasonAdmissionCheckPending of a Reserved unit means that an admission check is not decided.

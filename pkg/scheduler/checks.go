@@ -1,0 +1,320 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/quota"
+)
+
+// A queue may have admission checks. A unit that fits is then first Reserved: it is charged, and its
+// checks run. It is admitted when all of them are ready. A check may also fail, before the admission or
+// after it.
+//
+// A Reserved unit runs nothing, so it gives its quota back with one write when a check fails, or when
+// anything keeps it out of its queue. It is only evicted for other units. After its admission, a check
+// that fails evicts it like anything else.
+
+// CheckInterval is the shortest time between two explanations of why a Reserved unit waits.
+const CheckInterval = 5 * time.Second
+
+// Checks are the names of admission checks, in order and separated by commas. Unlike a slice, they can be
+// compared.
+type Checks string
+
+// ChecksOf returns the checks with the names, each once.
+func ChecksOf(names []string) Checks {
+	sorted := slices.Clone(names)
+	slices.Sort(sorted)
+	return Checks(strings.Join(slices.Compact(sorted), ","))
+}
+
+// Names returns the names in order.
+func (c Checks) Names() []string {
+	if c == "" {
+		return nil
+	}
+	return strings.Split(string(c), ",")
+}
+
+// Verdict is what an admission check has decided about a unit. The greatest of several decides.
+type Verdict int8
+
+// The verdicts.
+const (
+	Ready Verdict = iota
+	Pending
+	Retry
+	Rejected
+)
+
+// CheckState is the verdict of one admission check about a unit.
+type CheckState struct {
+	Name    string
+	Verdict Verdict
+	// Message explains the verdict.
+	Message string
+	// Since is when the verdict last changed, in microseconds since 1970; 0 if unknown.
+	Since int64
+}
+
+// Checking is what the admission checks of a unit have decided.
+type Checking struct {
+	// States are in no particular order.
+	States []CheckState
+	// Reservations is how often the unit reserved quota for its checks.
+	Reservations int32
+	// Generation is the generation of the spec of the unit.
+	Generation int64
+}
+
+// CheckChanged means that an admission check exists or has changed.
+type CheckChanged struct {
+	Name string
+	// Timeout is how long a unit waits for the check; 0 means without a limit.
+	Timeout time.Duration
+}
+
+// CheckGone means that an admission check was deleted.
+type CheckGone struct{ Name string }
+
+func (e CheckChanged) apply(s *Scheduler, now time.Time) {
+	if timeout, known := s.checks[e.Name]; known && timeout == e.Timeout {
+		return
+	}
+	s.checks[e.Name] = e.Timeout
+	s.checkHasChanged(e.Name, now)
+}
+
+func (e CheckGone) apply(s *Scheduler, now time.Time) {
+	delete(s.checks, e.Name)
+	s.checkHasChanged(e.Name, now)
+}
+
+// checkHasChanged updates the queues with the check, and their units.
+func (s *Scheduler) checkHasChanged(name string, now time.Time) {
+	for _, l := range slices.Clone(s.order) {
+		if slices.Contains(l.checks, name) {
+			s.findMissingCheck(l)
+			s.settleUnitsOf(l, now)
+		}
+	}
+}
+
+// setChecks updates what follows from the settings of a queue.
+func (s *Scheduler) setChecks(l *queueState) {
+	l.checks = l.set.Checks.Names()
+	s.findMissingCheck(l)
+}
+
+func (s *Scheduler) findMissingCheck(l *queueState) {
+	l.missingCheck = ""
+	for _, name := range l.checks {
+		if _, exists := s.checks[name]; !exists {
+			l.missingCheck = name
+			return
+		}
+	}
+}
+
+// admits reports whether units of the queue may be admitted.
+func (l *queueState) admits() bool { return l.set.Stop == NotStopped && l.missingCheck == "" }
+
+// admission returns the write with which the queue admits a waiting unit that fits.
+func (l *queueState) admission() Kind {
+	if len(l.checks) > 0 {
+		return Reserve
+	}
+	return Dequeue
+}
+
+// stateOf returns what a check has decided about the unit; nil if it was not asked.
+func (u *unit) stateOf(check string) *CheckState {
+	if u.Checking == nil {
+		return nil
+	}
+	i := slices.IndexFunc(u.Checking.States, func(c CheckState) bool { return c.Name == check })
+	if i < 0 {
+		return nil
+	}
+	return &u.Checking.States[i]
+}
+
+// reservations returns how often the unit reserved quota for its checks.
+func (u *unit) reservations() int32 {
+	if u.Checking == nil {
+		return 0
+	}
+	return u.Checking.Reservations
+}
+
+// checkState returns the state of the check of the queue that decides about the unit: the first one with the
+// greatest verdict. A check that was not asked is Pending. A Reserved unit whose check is late is to be
+// tried again. A unit that was admitted waits for no check. Of a unit without a queue, all checks decide that
+// were asked.
+func (s *Scheduler) checkState(u *unit, now time.Time) (decisive CheckState) {
+	for _, name := range u.checks() {
+		state := CheckState{Name: name, Verdict: Pending}
+		if known := u.stateOf(name); known != nil {
+			state = *known
+		}
+		switch {
+		case state.Verdict == Pending && u.Phase != Reserved:
+			continue
+		case state.Verdict == Pending && s.isLate(&state, now):
+			state.Verdict = Retry
+			state.Message = strings.TrimSuffix(fmt.Sprintf("it was not decided within %v; %s", s.checks[name], state.Message), "; ")
+		}
+		if state.Verdict > decisive.Verdict {
+			decisive = state
+		}
+	}
+	return decisive
+}
+
+// checks returns the names of the checks that decide about the unit.
+func (u *unit) checks() (names []string) {
+	switch {
+	case u.queue != nil:
+		return u.queue.checks
+	case u.Checking != nil:
+		for i := range u.Checking.States {
+			names = append(names, u.Checking.States[i].Name)
+		}
+	}
+	return names
+}
+
+// isLate reports whether a check that is Pending has not been decided in time.
+func (s *Scheduler) isLate(state *CheckState, now time.Time) bool {
+	timeout := s.checks[state.Name]
+	return timeout > 0 && state.Since > 0 && !now.Before(time.UnixMicro(state.Since).Add(timeout))
+}
+
+// watchChecks sets when the first check of a Reserved unit is late.
+func (s *Scheduler) watchChecks(u *unit, now time.Time) {
+	var first instant
+	if u.Phase == Reserved {
+		for _, name := range u.checks() {
+			timeout := s.checks[name]
+			if state := u.stateOf(name); state != nil && state.Verdict == Pending && timeout > 0 && state.Since > 0 && !s.isLate(state, now) {
+				first = earliest(first, instantOf(time.UnixMicro(state.Since).Add(timeout)))
+			}
+		}
+	}
+	if first == 0 {
+		delete(s.timers.checks, u)
+	} else {
+		s.timers.checks[u] = first
+	}
+}
+
+// mayGiveBack reports whether a Reserved unit has to give its quota back. Nothing has to stop for that.
+func (s *Scheduler) mayGiveBack(u *unit, now time.Time) bool {
+	if u.Phase != Reserved || u.Evicted || u.Stopped || u.Over || u.unadmitted || s.backend == nil {
+		return false
+	}
+	return u.keptOut() != nil || s.checkState(u, now).Verdict >= Retry || u.isUnasked()
+}
+
+// isUnasked reports whether a check was added to the queue after the unit became Reserved.
+func (u *unit) isUnasked() bool {
+	return u.queue != nil && slices.ContainsFunc(u.queue.checks, func(name string) bool { return u.stateOf(name) == nil })
+}
+
+// mayRelease reports whether all checks of a Reserved unit are ready, and nothing else keeps it from being
+// admitted.
+func (s *Scheduler) mayRelease(u *unit, now time.Time) bool {
+	return u.Phase == Reserved && !u.Evicted && !u.Stopped && !u.Over && !u.unadmitted && u.leaving == nil && u.queue != nil &&
+		u.keptOut() == nil && s.checkState(u, now).Verdict == Ready
+}
+
+// failedCheck returns why a check of the unit evicts it; nil if none does.
+func (s *Scheduler) failedCheck(u *unit, now time.Time) *quota.Refusal {
+	switch state := s.checkState(u, now); state.Verdict {
+	case Retry:
+		return &quota.Refusal{Reason: wellknown.ReasonAdmissionCheckRetry,
+			Sentence: state.sentence("failed", "the job is stopped and queued again")}
+	case Rejected:
+		return &quota.Refusal{Reason: wellknown.ReasonAdmissionCheckRejected,
+			Sentence: state.sentence("rejected the job", "the job is stopped, and is queued again when it changes")}
+	default:
+		return nil
+	}
+}
+
+// sentence returns a message about the check: what it did, its own message and what follows.
+func (c *CheckState) sentence(did, then string) string {
+	sentence := fmt.Sprintf("admission check %s %s", c.Name, did)
+	if c.Message != "" {
+		sentence += ": " + c.Message
+	}
+	if then != "" {
+		sentence += "; " + then
+	}
+	return sentence
+}
+
+// pendingCheck explains why a Reserved unit waits; nil if all its checks are decided.
+func (u *unit) pendingCheck() *quota.Refusal {
+	if u.queue == nil || u.Evicted || u.Stopped || u.leaving != nil {
+		return nil
+	}
+	var undecided []string
+	for _, name := range u.queue.checks {
+		state := u.stateOf(name)
+		if state == nil || state.Verdict != Pending {
+			continue
+		}
+		if undecided == nil && state.Message != "" {
+			return &quota.Refusal{Reason: wellknown.ReasonAdmissionCheckPending, Detail: state.Name + ": " + state.Message,
+				Sentence: state.sentence("is not decided", "")}
+		}
+		undecided = append(undecided, name)
+	}
+	return undecidedChecks(undecided)
+}
+
+// undecidedChecks explains that a unit waits for checks that have said nothing; nil if there are none.
+func undecidedChecks(names []string) *quota.Refusal {
+	if len(names) == 0 {
+		return nil
+	}
+	return &quota.Refusal{Reason: wellknown.ReasonAdmissionCheckPending, Detail: strings.Join(names, ","),
+		Sentence: "the quota is reserved; the job is released when these admission checks are ready: " + strings.Join(names, ", ")}
+}
+
+// composeReserve completes the write that charges a unit and has its checks run.
+func (s *Scheduler) composeReserve(u *unit, w *Write, now time.Time) {
+	w.Checks = u.queue.set.Checks
+	w.Reservation = u.reservations() + 1
+	why := undecidedChecks(u.queue.checks)
+	w.Reason, w.Message = why.Reason, why.Message()
+	s.explainer.show(u, why.Cause(), now)
+}
+
+// reserved takes over what composeReserve has written.
+func (u *unit) reserved(e *Written) {
+	checking := &Checking{Reservations: e.Reservation}
+	if u.Checking != nil {
+		checking.Generation = u.Checking.Generation
+	}
+	for _, name := range e.Checks.Names() {
+		checking.States = append(checking.States, CheckState{Name: name, Verdict: Pending, Since: e.DequeuedAt.UnixMicro()})
+	}
+	u.Checking = checking
+}
+
+// forgetChecks forgets what the checks of a unit have decided that has given its quota back.
+func (u *unit) forgetChecks(e *Written) {
+	if u.Checking == nil {
+		return
+	}
+	u.Checking = &Checking{Reservations: u.Checking.Reservations, Generation: u.Checking.Generation}
+	if e.Rejected {
+		u.Held = &quota.Refusal{Reason: wellknown.ReasonAdmissionCheckRejected, Sentence: e.Message}
+	}
+}

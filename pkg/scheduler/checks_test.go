@@ -1,0 +1,408 @@
+package scheduler_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/backoff"
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// checking is a world in which the queue of namespace a, with 4 cpu, has the checks.
+func checking(t *testing.T, checks ...string) *world {
+	t.Helper()
+	w := newWorld(t, checkOptions(), leaf("root", cpu("4"), "a"))
+	for _, name := range checks {
+		w.addCheck(name, 0)
+	}
+	w.configure(scheduler.QueueChanged{Queue: "root", Checks: scheduler.ChecksOf(checks)})
+	w.list()
+	return w
+}
+
+func checkOptions() scheduler.Options {
+	return scheduler.Options{Policy: queue.RoundRobin, Requeues: backoff.Policy{Free: 3, Initial: 10 * time.Second, Max: 5 * time.Minute, Quiet: 10 * time.Minute},
+		CheckRetries: backoff.Policy{Initial: 10 * time.Second, Max: 15 * time.Minute, Quiet: 30 * time.Minute}}
+}
+
+func (w *world) expectPhase(key string, phase scheduler.Phase, reason wellknown.Reason) {
+	w.t.Helper()
+	if u := w.units[key]; u.Phase != phase || u.Reason != reason {
+		w.t.Fatalf("unit %s has phase %d and reason %q, want %d and %q", key, u.Phase, u.Reason, phase, reason)
+	}
+}
+
+// lastMessage is the message that was last written to the unit.
+func (w *world) lastMessage(key string) string {
+	for _, s := range slices.Backward(w.landed) {
+		if s.Key == key && s.Message != "" {
+			return s.Message
+		}
+	}
+	return ""
+}
+
+func TestAUnitWithChecksIsReleasedWhenAllAreReady(t *testing.T) {
+	w := checking(t, "one", "two")
+	w.submit("a/job", cpu("3"))
+	w.submit("a/other", cpu("3"))
+	w.after(10 * time.Second)
+	w.expectPhase("a/job", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
+	w.expectPhase("a/other", scheduler.Waiting, wellknown.ReasonQuotaExceeded)
+	w.decide("a/job", "two", scheduler.Ready, "")
+	w.after(time.Hour)
+	w.expectPhase("a/job", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
+	w.decide("a/job", "one", scheduler.Ready, "")
+	w.settle()
+	expectReleased(t, w, "a/job")
+	if u := w.units["a/job"]; u.Attempts != 1 || u.Checking.Reservations != 1 {
+		t.Fatalf("it is %+v", u)
+	}
+	var kinds []scheduler.Kind
+	for _, s := range w.landed {
+		if s.Key == "a/job" {
+			kinds = append(kinds, s.Kind)
+		}
+	}
+	if !slices.Equal(kinds, []scheduler.Kind{scheduler.Reserve, scheduler.Explain, scheduler.Dequeue}) {
+		t.Fatalf("the writes are %v, want one for each step", kinds)
+	}
+}
+
+func TestAQueueWithoutChecksReleasesWithOneWrite(t *testing.T) {
+	w := checking(t)
+	w.submit("a/job", cpu("3"))
+	w.after(time.Minute)
+	expectReleased(t, w, "a/job")
+	if len(w.landed) != 1 {
+		t.Fatalf("the writes are %+v", w.landed)
+	}
+}
+
+func TestTheMessageOfAPendingCheckIsShown(t *testing.T) {
+	w := checking(t, "nodes")
+	w.submit("a/job", cpu("3"))
+	w.settle()
+	w.decide("a/job", "nodes", scheduler.Pending, "waiting for 3 nodes")
+	w.after(scheduler.CheckInterval)
+	if got, want := w.lastMessage("a/job"), "admission check nodes is not decided: waiting for 3 nodes"; got != want {
+		t.Fatalf("it shows %q, want %q", got, want)
+	}
+	w.restart()
+	w.decide("a/job", "nodes", scheduler.Pending, "waiting for 1 node")
+	w.after(2 * scheduler.CheckInterval)
+	if got := w.lastMessage("a/job"); !strings.HasSuffix(got, "waiting for 1 node") {
+		t.Fatalf("after a restart it shows %q", got)
+	}
+	writes := len(w.landed)
+	w.after(time.Hour)
+	if len(w.landed) != writes {
+		t.Fatalf("it is written again and again: %v", w.landed[writes:])
+	}
+}
+
+func TestARetryFreesTheQuotaForOthersAndWaitsLongerEachTime(t *testing.T) {
+	w := checking(t, "nodes")
+	w.submit("a/job", cpu("3"))
+	w.submit("a/other", cpu("3"))
+	w.after(10 * time.Second)
+	var waits []time.Duration
+	for range 4 {
+		w.decide("a/job", "nodes", scheduler.Retry, "no capacity")
+		failed := w.now
+		w.settle()
+		w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonBackoff)
+		if got := w.lastMessage("a/job"); !strings.Contains(got, "admission check nodes failed: no capacity; the job is queued again at ") {
+			t.Fatalf("it shows %q", got)
+		}
+		w.expectPhase("a/other", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
+		waits = append(waits, w.units["a/job"].RequeueAt.Sub(failed))
+		w.after(waits[len(waits)-1])
+		w.finish("a/other")
+		w.after(time.Second)
+		w.expectPhase("a/job", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
+		w.delete("a/other")
+		w.submit("a/other", cpu("3"))
+		w.settle()
+	}
+	if want := []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second}; !slices.Equal(waits, want) {
+		t.Fatalf("it waited %v, want %v", waits, want)
+	}
+	if n := w.units["a/job"].Checking.Reservations; n != 5 {
+		t.Fatalf("%d reservations, want 5", n)
+	}
+}
+
+func TestARejectedUnitIsNotTriedUntilItChanges(t *testing.T) {
+	w := checking(t, "policy")
+	w.submit("a/job", cpu("3"))
+	w.settle()
+	w.decide("a/job", "policy", scheduler.Rejected, "no image of that name")
+	w.after(time.Hour)
+	w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonAdmissionCheckRejected)
+	if got := w.lastMessage("a/job"); got != "admission check policy rejected the job: no image of that name; it is queued again when it changes" {
+		t.Fatalf("it shows %q", got)
+	}
+	requeued := w.writes("a/job", scheduler.Requeue)
+	if len(requeued) != 1 || !requeued[0].Rejected || requeued[0].Generation != 1 {
+		t.Fatalf("the writes are %+v", requeued)
+	}
+	w.restart()
+	w.after(time.Hour)
+	w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonAdmissionCheckRejected)
+	w.write("a/job", activate) // its reader finds another generation
+	w.settle()
+	w.expectPhase("a/job", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
+}
+
+func TestACheckThatNeverAnswersIsTriedAgainAfterItsTimeout(t *testing.T) {
+	w := checking(t, "nodes")
+	w.addCheck("nodes", time.Minute)
+	w.submit("a/job", cpu("3"))
+	w.settle()
+	w.after(time.Minute - time.Second)
+	w.expectPhase("a/job", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
+	w.restart()
+	w.after(time.Second)
+	w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonBackoff)
+	if got := w.lastMessage("a/job"); !strings.Contains(got, "it was not decided within 1m0s") {
+		t.Fatalf("it shows %q", got)
+	}
+	w.after(10 * time.Second)
+	w.expectPhase("a/job", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
+	w.addCheck("nodes", 10*time.Second)
+	w.after(10 * time.Second)
+	w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonBackoff)
+}
+
+func TestACheckThatChangesItsMind(t *testing.T) {
+	w := checking(t, "nodes", "other")
+	w.submit("a/job", cpu("3"))
+	w.settle()
+	w.decide("a/job", "nodes", scheduler.Ready, "")
+	w.decide("a/job", "nodes", scheduler.Pending, "")
+	w.decide("a/job", "other", scheduler.Ready, "")
+	w.after(time.Minute)
+	w.expectPhase("a/job", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
+	w.decide("a/job", "nodes", scheduler.Ready, "")
+	w.decide("a/job", "nodes", scheduler.Ready, "") // twice
+	w.settle()
+	expectReleased(t, w, "a/job")
+	w.decide("a/job", "nodes", scheduler.Pending, "")
+	w.after(time.Hour)
+	expectReleased(t, w, "a/job") // it runs, so nothing waits for the check
+	expectEvictions(t, w, "a/job")
+	w.decide("a/job", "nodes", scheduler.Retry, "the nodes are gone")
+	w.settle()
+	expectEvictions(t, w, "a/job", "AdmissionCheckRetry")
+	w.write("a/job", stop)
+	w.settle()
+	w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonBackoff)
+	w.after(10 * time.Second)
+	w.expectPhase("a/job", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
+}
+
+func TestACheckThatChangesItsMindWhileTheReleaseIsWritten(t *testing.T) {
+	w := checking(t, "nodes")
+	w.submit("a/job", cpu("3"))
+	w.settle()
+	w.decide("a/job", "nodes", scheduler.Ready, "")
+	w.deliver()
+	w.think() // the release is under way
+	w.decide("a/job", "nodes", scheduler.Rejected, "no")
+	w.land(0) // and fails
+	w.after(time.Minute)
+	expectReleased(t, w)
+	w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonAdmissionCheckRejected)
+}
+
+func TestARejectionAfterTheReleaseStopsTheJobForGood(t *testing.T) {
+	w := checking(t, "nodes")
+	w.submit("a/job", cpu("3"))
+	w.settle()
+	w.decide("a/job", "nodes", scheduler.Ready, "")
+	w.settle()
+	w.decide("a/job", "nodes", scheduler.Rejected, "not allowed")
+	w.settle()
+	expectEvictions(t, w, "a/job", "AdmissionCheckRejected")
+	w.restart()
+	w.write("a/job", stop)
+	w.after(time.Hour)
+	w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonAdmissionCheckRejected)
+}
+
+func TestAMissingCheckKeepsUnitsOutOfTheQueue(t *testing.T) {
+	w := checking(t, "nodes")
+	w.submit("a/reserved", cpu("1"))
+	w.settle()
+	w.decide("a/reserved", "nodes", scheduler.Ready, "")
+	w.settle()
+	w.submit("a/waits", cpu("1"))
+	w.settle()
+	w.removeCheck("nodes")
+	w.submit("a/new", cpu("1"))
+	w.after(time.Minute)
+	expectReleased(t, w, "a/reserved") // it runs already
+	w.expectPhase("a/waits", scheduler.Waiting, wellknown.ReasonAdmissionCheckMissing)
+	w.expectPhase("a/new", scheduler.Waiting, wellknown.ReasonAdmissionCheckMissing)
+	if got := w.lastMessage("a/new"); !strings.Contains(got, "queue root lists admission check nodes, which does not exist") {
+		t.Fatalf("it shows %q", got)
+	}
+	w.addCheck("nodes", 0)
+	w.settle()
+	w.expectPhase("a/waits", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
+	w.expectPhase("a/new", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
+}
+
+func TestReservedUnitsGiveTheirQuotaBackWhenTheyAreKeptOut(t *testing.T) {
+	for name, test := range map[string]struct {
+		do     func(*world)
+		reason wellknown.Reason
+	}{
+		"the queue is held":    {func(w *world) { w.stopQueue(scheduler.Hold) }, wellknown.ReasonQueueStopped},
+		"the queue is drained": {func(w *world) { w.stopQueue(scheduler.Drain) }, wellknown.ReasonQueueStopped},
+		"it is deactivated":    {func(w *world) { w.write("a/job", deactivate) }, wellknown.ReasonInactive},
+		"its quota is gone":    {func(w *world) { w.plant(leaf("root", cpu("4"), "b")) }, wellknown.ReasonNoQuota},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := checking(t, "nodes")
+			w.submit("a/job", cpu("3"), maxTime(30*time.Second))
+			w.after(time.Hour) // a reservation is no run
+			w.expectPhase("a/job", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
+			test.do(w)
+			w.settle()
+			w.expectPhase("a/job", scheduler.Waiting, test.reason)
+			expectEvictions(t, w, "a/job") // nothing had to stop
+			if u := w.units["a/job"]; u.Requeues != 0 {
+				t.Fatalf("it has to wait: %+v", u)
+			}
+		})
+	}
+}
+
+func (w *world) stopQueue(stop scheduler.Stop) {
+	set := w.set["root"]
+	set.Stop = stop
+	w.configure(set)
+}
+
+func TestWithoutAnyQuotaReservedUnitsStayAsTheyAre(t *testing.T) {
+	w := checking(t, "nodes")
+	w.submit("a/job", cpu("3"))
+	w.settle()
+	w.without = true
+	w.core.Apply(w.now, scheduler.QuotaChanged{})
+	w.decide("a/job", "nodes", scheduler.Ready, "")
+	w.after(time.Minute)
+	w.expectPhase("a/job", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
+	w.plant(w.root)
+	w.settle()
+	expectReleased(t, w, "a/job")
+}
+
+func TestChecksThatChangeWhileAUnitIsReserved(t *testing.T) {
+	w := checking(t, "one", "two")
+	w.submit("a/job", cpu("3"))
+	w.settle()
+	w.decide("a/job", "one", scheduler.Ready, "")
+	w.settle()
+	set := w.set["root"]
+	set.Checks = scheduler.ChecksOf([]string{"one"})
+	w.configure(set)
+	w.settle()
+	expectReleased(t, w, "a/job")
+
+	w.submit("a/next", cpu("1"))
+	w.settle()
+	w.decide("a/next", "one", scheduler.Ready, "")
+	set.Checks = scheduler.ChecksOf([]string{"two", "one"})
+	w.configure(set)
+	w.settle()
+	w.expectPhase("a/next", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
+	if c := w.units["a/next"].Checking; len(c.States) != 2 || c.Reservations != 2 {
+		t.Fatalf("it was not asked again: %+v", c)
+	}
+	expectReleased(t, w, "a/job") // what was released is not checked again
+}
+
+func TestAPreemptorWaitsForItsChecksAndEvictsAgainOnlyAfterItsBackoff(t *testing.T) {
+	w := checking(t, "nodes")
+	set := w.set["root"]
+	set.Preemption.WithinQueue = true
+	w.configure(set)
+	w.submit("a/low", cpu("3"))
+	w.settle()
+	w.decide("a/low", "nodes", scheduler.Ready, "")
+	w.settle()
+	w.submit("a/high", cpu("3"), priority(5))
+	w.settle()
+	expectEvictions(t, w, "a/low", "Preempted")
+	w.write("a/low", stop)
+	w.settle()
+	w.expectPhase("a/high", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
+	w.decide("a/high", "nodes", scheduler.Retry, "no capacity")
+	w.settle()
+	w.expectPhase("a/low", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending) // the room is not kept for a unit in backoff
+	w.decide("a/low", "nodes", scheduler.Ready, "")
+	w.after(9 * time.Second)
+	expectReleased(t, w, "a/low")
+	expectEvictions(t, w, "a/low", "Preempted")
+	w.after(time.Second)
+	expectEvictions(t, w, "a/low", "Preempted", "Preempted")
+}
+
+func TestAReservedUnitIsTheFirstVictimAndIsNotProtected(t *testing.T) {
+	opts := checkOptions()
+	opts.MinRunTime = time.Hour
+	w := newWorld(t, opts, leaf("root", cpu("4"), "a"))
+	w.addCheck("nodes", 0)
+	w.configure(scheduler.QueueChanged{Queue: "root", Checks: "nodes", Preemption: scheduler.Preemption{WithinQueue: true}})
+	w.submit("a/runs", cpu("2"))
+	w.settle()
+	w.decide("a/runs", "nodes", scheduler.Ready, "")
+	w.settle()
+	w.submit("a/reserved", cpu("2"))
+	w.after(2 * time.Hour)
+	w.decide("a/runs", "nodes", scheduler.Ready, "")
+	w.submit("a/high", cpu("2"), priority(5))
+	w.settle()
+	expectEvictions(t, w, "a/runs")
+	expectEvictions(t, w, "a/reserved", "Preempted")
+	w.decide("a/reserved", "nodes", scheduler.Ready, "") // too late
+	w.settle()
+	expectReleased(t, w, "a/runs")
+	w.write("a/reserved", stop)
+	w.settle()
+	w.expectPhase("a/high", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
+}
+
+func TestWhoWritesThatChecksHavePassedDoesNotReleaseTheJob(t *testing.T) {
+	w := checking(t, "nodes")
+	w.submit("a/job", cpu("3"))
+	w.settle()
+	w.forgeRelease("a/job")
+	w.settle()
+	expectEvictions(t, w, "a/job", "NotAdmitted")
+}
+
+func TestOneRunningUnitOfManyIsNotTouchedByTheChecksOfAnother(t *testing.T) {
+	w := checking(t, "nodes")
+	for _, name := range []string{"a/1", "a/2", "a/3", "a/4"} {
+		w.submit(name, cpu("1"))
+	}
+	w.settle()
+	for _, name := range []string{"a/1", "a/2", "a/3"} {
+		w.decide(name, "nodes", scheduler.Ready, "")
+	}
+	w.settle()
+	writes := len(w.landed)
+	w.decide("a/4", "nodes", scheduler.Ready, "")
+	w.settle()
+	if got := w.landed[writes:]; len(got) != 1 || got[0].Key != "a/4" {
+		t.Fatalf("the writes are %+v", got)
+	}
+}

@@ -1,0 +1,86 @@
+package scheduler
+
+import (
+	"fmt"
+	"time"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
+)
+
+// PodsReady is what a queue requires of the pods of its units.
+type PodsReady struct {
+	// Timeout is how long after its admission all pods of a unit may take to become ready. A unit that takes
+	// longer is evicted. 0 means without a limit.
+	Timeout time.Duration
+	// Blocks is whether no further unit of the queue is admitted while pods of another one are not ready. It has
+	// no effect without a Timeout.
+	Blocks bool
+}
+
+// podsDeadline returns when the unit must be evicted unless its pods are ready by then; 0 if never.
+func (u *unit) podsDeadline() instant {
+	if !u.AwaitsPods || u.queue == nil || u.queue.set.PodsReady.Timeout <= 0 || u.Phase != Dequeued && u.Phase != Running {
+		return 0
+	}
+	return u.dequeuedAt.plus(u.queue.set.PodsReady.Timeout)
+}
+
+// isUnready reports whether the pods of the unit have taken too long to become ready.
+func (u *unit) isUnready(now time.Time) bool {
+	deadline := u.podsDeadline()
+	return deadline != 0 && deadline <= instantOf(now)
+}
+
+// unready explains why such a unit is evicted.
+func (u *unit) unready() *quota.Refusal {
+	return &quota.Refusal{Reason: wellknown.ReasonPodsReadyTimeout, Sentence: fmt.Sprintf(
+		"not all pods of the job were ready %v after its release (podsReadyTimeout of queue %s); the job is stopped and queued again",
+		u.queue.set.PodsReady.Timeout, u.queue.name)}
+}
+
+// blocks reports whether no unit of the queue is admitted because pods of another one are not ready.
+func (l *queueState) blocks() bool {
+	return l.set.PodsReady.Blocks && l.set.PodsReady.Timeout > 0 && len(l.awaiting) > 0
+}
+
+// blocked explains why a unit of such a queue waits.
+func (l *queueState) blocked() *quota.Refusal {
+	return &quota.Refusal{Reason: wellknown.ReasonWaitingForPods, Sentence: fmt.Sprintf(
+		"pods of another job of queue %s are not ready yet, and the queue admits no other job until they are (blockUntilPodsReady)", l.name)}
+}
+
+// awaitPods records whether the queue, of which the unit becomes part, waits for the pods of the unit. Those of a
+// Reserved unit will not be ready either.
+func (s *Scheduler) awaitPods(u *unit, l *queueState, now time.Time) {
+	if was := u.countedIn; was != nil && was != l {
+		s.setAwaiting(was, u, false, now)
+	}
+	if l != nil {
+		s.setAwaiting(l, u, u.assumed || u.Phase == Reserved || u.AwaitsPods && u.Phase.holdsQuota(), now)
+	}
+}
+
+func (s *Scheduler) setAwaiting(l *queueState, u *unit, awaits bool, now time.Time) {
+	if _, did := l.awaiting[u]; did == awaits {
+		return
+	}
+	blocked := l.blocks()
+	if awaits {
+		l.awaiting[u] = struct{}{}
+	} else {
+		delete(l.awaiting, u)
+	}
+	if blocked == l.blocks() || s.queues[l.name] != l {
+		return
+	}
+	s.activate(l)
+	if blocked {
+		l.Shapes(func(shape *queue.Shape) {
+			for _, item := range shape.Items() {
+				s.explainLater(s.units[item.Key], now)
+			}
+		})
+	}
+}

@@ -1,0 +1,130 @@
+package scheduler_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// awaiting is a world in which the queue of namespace a, with 4 cpu, waits a minute for pods to become ready.
+func awaiting(t *testing.T, blocks bool) *world {
+	t.Helper()
+	w := newWorld(t, checkOptions(), leaf("root", cpu("4"), "a"))
+	w.configure(scheduler.QueueChanged{Queue: "root", PodsReady: scheduler.PodsReady{Timeout: time.Minute, Blocks: blocks}})
+	return w
+}
+
+func ready(u *scheduler.Unit) { u.AwaitsPods = false }
+
+func TestAJobWhosePodsAreNotReadyInTimeIsStoppedAndWaitsLongerEachTime(t *testing.T) {
+	w := awaiting(t, false)
+	w.submit("a/job", cpu("4"))
+	w.settle()
+	w.submit("a/other", cpu("4"))
+	var waits []time.Duration
+	for range 3 {
+		w.expectPhase("a/job", scheduler.Dequeued, "")
+		evictions := len(w.writes("a/job", scheduler.Evict))
+		w.after(time.Minute - time.Millisecond)
+		if got := w.writes("a/job", scheduler.Evict); len(got) != evictions {
+			t.Fatalf("it is evicted too early: %+v", got)
+		}
+		w.after(time.Millisecond)
+		got := w.writes("a/job", scheduler.Evict)
+		if len(got) != evictions+1 || got[evictions].Reason != wellknown.ReasonPodsReadyTimeout ||
+			got[evictions].Message != "not all pods of the job were ready 1m0s after its release (podsReadyTimeout of queue root); the job is stopped and queued again" {
+			t.Fatalf("it is evicted with %+v", got)
+		}
+		w.restart() // the next process knows the cause, too
+		w.write("a/job", stop)
+		w.settle()
+		w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonBackoff)
+		if got := w.lastMessage("a/job"); !strings.HasPrefix(got, "not all pods of the job were ready in time; the job is queued again at ") {
+			t.Fatalf("it shows %q", got)
+		}
+		waits = append(waits, w.units["a/job"].RequeueAt.Sub(w.now))
+		expectReleased(t, w, "a/other")
+		w.write("a/other", ready)
+		w.finish("a/other")
+		w.after(waits[len(waits)-1])
+		w.delete("a/other")
+		w.submit("a/other", cpu("4"))
+		w.settle()
+	}
+	if want := []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second}; !slices.Equal(waits, want) {
+		t.Fatalf("it waited %v, want %v", waits, want)
+	}
+	w.write("a/job", ready)
+	w.after(time.Hour)
+	expectReleased(t, w, "a/job")
+}
+
+func TestAQueueAdmitsNoUnitUntilThePodsOfTheLastAreReady(t *testing.T) {
+	w := awaiting(t, true)
+	for _, name := range []string{"a/1", "a/2", "a/3"} {
+		w.submit(name, cpu("1"))
+		w.after(time.Second)
+	}
+	w.after(10 * time.Second)
+	expectReleased(t, w, "a/1")
+	w.expectPhase("a/2", scheduler.Waiting, wellknown.ReasonWaitingForPods)
+	w.expectPhase("a/3", scheduler.Waiting, wellknown.ReasonWaitingForPods)
+	if got := w.lastMessage("a/2"); !strings.HasPrefix(got, "pods of another job of queue root are not ready yet") {
+		t.Fatalf("it shows %q", got)
+	}
+	w.restart()
+	w.after(time.Second)
+	expectReleased(t, w, "a/1")
+	w.write("a/1", ready)
+	w.settle()
+	expectReleased(t, w, "a/1", "a/2")
+	w.after(time.Minute) // the pods of the second never become ready
+	expectReleased(t, w, "a/1", "a/2")
+	w.write("a/2", stop)
+	w.settle()
+	expectReleased(t, w, "a/1", "a/3")
+	set := w.set["root"]
+	set.PodsReady.Blocks = false
+	w.configure(set)
+	w.after(10 * time.Second)
+	expectReleased(t, w, "a/1", "a/2", "a/3")
+}
+
+func TestAReservedUnitBlocksItsQueueToo(t *testing.T) {
+	w := awaiting(t, true)
+	w.addCheck("nodes", 0)
+	set := w.set["root"]
+	set.Checks = "nodes"
+	w.configure(set)
+	w.submit("a/1", cpu("1"))
+	w.submit("a/2", cpu("1"))
+	w.after(10 * time.Second)
+	w.expectPhase("a/1", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
+	w.expectPhase("a/2", scheduler.Waiting, wellknown.ReasonWaitingForPods)
+	w.decide("a/1", "nodes", scheduler.Retry, "no capacity")
+	w.settle()
+	w.expectPhase("a/2", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
+	w.decide("a/2", "nodes", scheduler.Ready, "")
+	w.after(40 * time.Second)
+	w.expectPhase("a/2", scheduler.Dequeued, "")
+	w.expectPhase("a/1", scheduler.Waiting, wellknown.ReasonWaitingForPods)
+	w.write("a/2", ready)
+	w.settle()
+	w.expectPhase("a/1", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
+}
+
+func TestWithoutATimeoutNothingWaitsForPods(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.configure(scheduler.QueueChanged{Queue: "root", PodsReady: scheduler.PodsReady{Blocks: true}})
+	w.submit("a/1", cpu("1"))
+	w.submit("a/2", cpu("1"))
+	w.after(time.Hour)
+	expectReleased(t, w, "a/1", "a/2")
+	if w.units["a/1"].AwaitsPods || len(w.landed) != 2 {
+		t.Fatalf("the writes are %+v", w.landed)
+	}
+}

@@ -1,0 +1,45 @@
+package scheduler_test
+
+import (
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// awaitsPodsOfOthers reports whether the queue of the unit admits nothing until the pods of another unit are ready.
+func (w *world) awaitsPodsOfOthers(u *scheduler.Unit) bool {
+	set := w.queueOf(u)
+	if !set.PodsReady.Blocks || set.PodsReady.Timeout <= 0 {
+		return false
+	}
+	group, _ := w.tree.Place(u.Namespace(), u.QuotaName)
+	for _, other := range w.units {
+		if other == u || other.Phase != scheduler.Reserved && !(other.AwaitsPods && holds(other)) {
+			continue
+		}
+		if g, refusal := w.tree.Place(other.Namespace(), other.QuotaName); refusal == nil && g.Queue() == group.Queue() {
+			return true
+		}
+	}
+	return false
+}
+
+// checkWaitForPods proves of what is about to be written that no unit is admitted too early, and that the unit
+// shows whether its pods are awaited.
+func (w *world) checkWaitForPods(write scheduler.Write) {
+	w.t.Helper()
+	u := w.units[write.Key]
+	if u == nil || u.Version != write.Version || write.Kind != scheduler.Dequeue && write.Kind != scheduler.Reserve {
+		return
+	}
+	if write.Kind == scheduler.Dequeue && write.AwaitsPods != (w.queueOf(u).PodsReady.Timeout > 0) {
+		w.t.Fatalf("unit %s is admitted, and its pods are awaited: %t", u.Key, write.AwaitsPods)
+	}
+	if u.Phase == scheduler.Waiting && len(w.news) == 0 && len(w.sent) == 0 && len(w.outcomes) == 0 && w.awaitsPodsOfOthers(u) {
+		w.t.Fatalf("unit %s is admitted before the pods of others are ready", u.Key)
+	}
+}
+
+// isUnready reports whether a unit may be evicted for the reason because its pods are not ready in time.
+func (w *world) isUnready(u *scheduler.Unit, reason wellknown.Reason) bool {
+	return reason == wellknown.ReasonPodsReadyTimeout && u.AwaitsPods && (u.Phase == scheduler.Dequeued || u.Phase == scheduler.Running)
+}
