@@ -59,7 +59,9 @@ func TestAUnitIsReservedUntilItsChecksAreReady(t *testing.T) {
 	s.decide("first", "nodes", "Ready", "")
 	startController(t)
 	s.becomes("first", "phase", "Dequeued")
-	s.becomes("first", "attempts", "1")
+	if attempts := s.extensions().get("first").Status.Attempts; attempts != 1 {
+		t.Errorf("%d attempts", attempts)
+	}
 	s.used("3")
 	if checks := s.extensions().get("first").Status.AdmissionChecks; len(checks) != 1 || checks[0].State != schedulingv1alpha1.CheckReady {
 		t.Errorf("the checks are %+v", checks)
@@ -89,14 +91,17 @@ func TestACheckThatFailsFreesTheQuota(t *testing.T) {
 	stop()
 	startController(t)
 	s.becomes("first", "phase", "Reserved")
-	s.becomes("first", "reservations", "2")
+	if reservations := s.extensions().get("first").Status.Reservations; reservations != 2 {
+		t.Errorf("%d reservations", reservations)
+	}
 	second := s.extensions().get("second")
 	if second.Status.Phase != schedulingv1alpha1.PhaseEnqueued || second.Status.Reason != "AdmissionCheckRejected" {
 		t.Errorf("the status is %+v", second.Status)
 	}
 	s.decide("first", "nodes", "Ready", "")
 	s.becomes("first", "phase", "Dequeued")
-	s.patch("second", `{"spec": {"resource": {"cpu": "1"}}}`)
+	_, err := s.extensions().units.Patch(t.Context(), "second", types.MergePatchType, []byte(`{"spec": {"resource": {"cpu": "1"}}}`), metav1.PatchOptions{})
+	must(t, err)
 	s.becomes("second", "phase", "Reserved")
 	if now := s.extensions().get("second"); len(now.Status.Conditions) != 0 {
 		t.Errorf("the conditions are %+v", now.Status.Conditions)
@@ -116,6 +121,7 @@ func TestAQueueWithAMissingCheckReportsIt(t *testing.T) {
 	s.becomes("first", "phase", "Backoff") // nobody answers
 	_, err := s.checks().Patch(t.Context(), "nodes", types.MergePatchType, []byte(`{"spec": {"timeout": null}}`), metav1.PatchOptions{})
 	must(t, err)
+	s.becomes("first", "phase", "Reserved")
 	s.setQueue(`{"stop": "Drain"}`)
 	s.becomes("first", "reason", "QueueStopped")
 	s.setQueue(`{"stop": "None"}`)
