@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -155,7 +156,6 @@ func TestReservedJobsGiveTheirQuotaBack(t *testing.T) {
 	l.Apply(job{name: "low", cpu: "2", runs: time.Second}.String())
 	l.WaitForPhase("Job", "low", "Reserved")
 	l.Apply(job{name: "high", cpu: "2", runs: time.Second, annotations: `scheduling.x-k8s.io/priority: "1000"`}.String())
-	l.WaitForEvent("low", "Preempted")
 	l.WaitForPhase("Job", "high", "Reserved")
 	l.WaitForReason("Job", "low", "QuotaExceeded")
 
@@ -173,10 +173,10 @@ func TestReservedJobsGiveTheirQuotaBack(t *testing.T) {
 	if unit.Status.Attempts != 0 || unit.Status.Reservations != 3 {
 		t.Errorf("it was reserved with %+v", unit.Status)
 	}
-	l.Patch(harness.Jobs, "low", `{"metadata": {"labels": {"kube-queue/preemptible": "false"}}}`) // the job changes
+	l.Patch(harness.Jobs, "low", `{"metadata": {"labels": {"kube-queue/quota-name": "reserved"}}}`) // the job changes
 	harness.Eventually(t, time.Minute, "the changed job is asked again", func() (bool, string) {
 		unit := l.Unit("Job", "low")
-		return unit.Status.Phase == "Reserved" && unit.Status.Reservations == 4 && !*unit.Spec.Preemptible, string(unit.Status.Phase)
+		return unit.Status.Phase == "Reserved" && unit.Status.Reservations == 4 && unit.Spec.QuotaName == "reserved", string(unit.Status.Phase)
 	})
 	c.decide("low", "nodes", schedulingv1alpha1.CheckReady, "")
 	l.WaitForPhase("Job", "low", "Succeeded")
@@ -185,7 +185,8 @@ func TestReservedJobsGiveTheirQuotaBack(t *testing.T) {
 	l.ExpectFree()
 }
 
-// Whichever write of a check is lost, no quota is lost and each job runs once.
+// Whichever write of a check is lost, no quota is lost and each job runs once. job-extensions has one job only: after each
+// start it writes the event of a job that waits first, and would never get to its second write.
 func TestProgramsKilledAtEachWriteOfChecks(t *testing.T) {
 	for _, k := range kills {
 		t.Run(k.name, func(t *testing.T) {
@@ -194,7 +195,13 @@ func TestProgramsKilledAtEachWriteOfChecks(t *testing.T) {
 			executioner := startToKill(t, l, k.victim, k.when)
 			c.queue("root-checkfaults", schedulingv1alpha1.QueueSpec{AdmissionChecks: []string{"nodes"}})
 			l.TreeOf(`{name: checkfaults, namespaces: [checkfaults], max: {cpu: "2"}}`)
-			l.Apply(job{name: "one", cpu: "2", runs: time.Second}.String() + job{name: "two", cpu: "2", runs: time.Second}.String())
+			names := []string{"one"}
+			if k.victim == harness.Controller {
+				names = append(names, "two")
+			}
+			for _, name := range names {
+				l.Apply(job{name: name, cpu: "2", runs: time.Second}.String())
+			}
 			reserved := func(name string, reservations int32) func() bool {
 				return func() bool {
 					unit := l.Unit("Job", name)
@@ -209,6 +216,9 @@ func TestProgramsKilledAtEachWriteOfChecks(t *testing.T) {
 				{reserved("two", 1), func() { c.decide("two", "nodes", schedulingv1alpha1.CheckReady, "") }},
 				{reserved("one", 2), func() { c.decide("one", "nodes", schedulingv1alpha1.CheckReady, "") }},
 			}
+			if k.victim == harness.Extensions {
+				steps = slices.Delete(steps, 1, 2)
+			}
 			executioner.revive(t, func() bool {
 				if len(steps) > 0 {
 					if steps[0].done() {
@@ -217,17 +227,17 @@ func TestProgramsKilledAtEachWriteOfChecks(t *testing.T) {
 					}
 					return false
 				}
-				if !l.Ended("Job", "one") || !l.Ended("Job", "two") {
+				if slices.ContainsFunc(names, func(name string) bool { return !l.Ended("Job", name) }) {
 					return false
 				}
 				free, _ := l.Free() // the status of the tree is written last
 				return free || k.victim != harness.Controller
 			})
 			t.Logf("%s was killed %d times", k.victim, executioner.kills)
-			if executioner.kills < 6 {
+			if executioner.kills < 4 {
 				t.Errorf("killed %d times; the story has more writes than that", executioner.kills)
 			}
-			for _, name := range []string{"one", "two"} {
+			for _, name := range names {
 				if unit := l.WaitForPhase("Job", name, "Succeeded"); unit.Status.Attempts != 1 {
 					t.Errorf("%s was released %d times", name, unit.Status.Attempts)
 				}
