@@ -58,7 +58,7 @@ func (s *Scheduler) awaitPods(u *unit, l *queueState, now time.Time) {
 		s.setAwaiting(was, u, false, now)
 	}
 	if l != nil {
-		s.setAwaiting(l, u, u.assumed || u.Phase == Reserved || u.AwaitsPods && u.Phase.holdsQuota(), now)
+		s.setAwaiting(l, u, u.assumed || u.Phase == Reserved || u.AwaitsPods && u.Phase.holdsQuota() && !u.Over, now)
 	}
 }
 

@@ -13,7 +13,7 @@ func (w *world) awaitsPodsOfOthers(u *scheduler.Unit) bool {
 	}
 	group, _ := w.tree.Place(u.Namespace(), u.QuotaName)
 	for _, other := range w.units {
-		if other == u || other.Phase != scheduler.Reserved && !(other.AwaitsPods && holds(other)) {
+		if other == u || other.Phase != scheduler.Reserved && !(other.AwaitsPods && holds(other) && !other.Over) {
 			continue
 		}
 		if g, refusal := w.tree.Place(other.Namespace(), other.QuotaName); refusal == nil && g.Queue() == group.Queue() {
