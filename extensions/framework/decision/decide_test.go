@@ -362,7 +362,8 @@ func TestDecideNever(t *testing.T) {
 		var u *v1alpha1.QueueUnit
 		if flag("has unit") {
 			u = unit(phase(rapid.SampledFrom([]v1alpha1.QueueUnitPhase{"", "Enqueued", "Backoff", "Reserved", "Dequeued", "Running", "Succeeded", "Failed"}).Draw(t, "phase")))
-			if reason := rapid.SampledFrom([]wellknown.Reason{"", "Preempted", "Deactivated", "QueueStopped", "MaximumExecutionTime", "Stopped", "SuspendedByUser", "JobChanged"}).Draw(t, "evicted"); reason != "" {
+			if reason := rapid.SampledFrom([]wellknown.Reason{"", "Preempted", "Deactivated", "QueueStopped", "MaximumExecutionTime", "Stopped", "SuspendedByUser", "JobChanged"}).Draw(t, "evicted"); reason != "" &&
+				(reason != wellknown.ReasonMaximumExecutionTime || u.Status.Phase != v1alpha1.PhaseReserved) { // a job that is not released does not run for too long
 				condition(metav1.ConditionTrue, reason)(u)
 			}
 		}
