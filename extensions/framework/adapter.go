@@ -170,6 +170,9 @@ type JobState struct {
 	Started bool
 	// Running: pods of the job are running.
 	Running bool
+	// Ready: all pods that the job requests now are or were ready, or have succeeded. It may be
+	// false again when a pod is lost. Doc.Ready describes what counts.
+	Ready bool
 	// Stopped: the operator has reported that the suspended job has no pods left.
 	Stopped bool
 	// Suspending: the operator has not reported yet that the job is suspended, and may

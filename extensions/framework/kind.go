@@ -104,6 +104,8 @@ type Doc struct {
 	Shows string
 	// Counts lists the pods of the job that are charged to the quota.
 	Counts string
+	// Ready is the sign that all pods of the job are ready.
+	Ready string
 	// Frees is the event that frees the quota of the job.
 	Frees string
 	// Stops is the sign that a job has stopped after it was suspended by hand.

@@ -43,6 +43,7 @@ func (adapter) Kind() framework.Kind {
 		Doc: framework.Doc{
 			Shows:  "STATUS `Suspended`",
 			Counts: "`parallelism` pods, at most the remaining `completions`",
+			Ready:  "`parallelism` pods, at most `completions`, are ready or have succeeded",
 			Frees:  "condition Complete or Failed",
 			Stops:  "condition Suspended, and no pod is active or terminating",
 		},
@@ -63,9 +64,19 @@ func (adapter) State(object framework.Object) framework.JobState {
 		Started:   status.StartTime != nil,
 		// Active includes pods that still wait for a node.
 		Running: status.Active > 0 && ptr.Deref(status.Ready, 0) > 0,
+		Ready:   ready(&job.Spec, status),
 		Stopped: condition(status, batchv1.JobSuspended) != nil && status.Active == 0 && ptr.Deref(status.Terminating, 0) == 0,
 		End:     end(status),
 	}
+}
+
+// ready reports whether all pods that run at the same time are ready or have succeeded. Pods that
+// have succeeded count in addition to those that replace them: if pods end faster than others
+// start, all are never ready at once.
+func ready(spec *batchv1.JobSpec, status *batchv1.JobStatus) bool {
+	up := ptr.Deref(status.Ready, 0)
+	return status.StartTime != nil && condition(status, batchv1.JobSuspended) == nil &&
+		int64(up)+int64(status.Succeeded) >= int64(PodsAtOnce(spec, 0)) && (up > 0 || PodsAtOnce(spec, status.Succeeded) <= 0)
 }
 
 // end returns the end of the Job. The controller writes these conditions after all pods

@@ -51,6 +51,7 @@ func (adapter) Kind() framework.Kind {
 		Doc: framework.Doc{
 			Shows:  "SUSPENDED `true`",
 			Counts: "all pods of all its Jobs",
+			Ready:  "each of its Jobs has all its pods ready or succeeded; Jobs that wait until others are complete (`dependsOn`) do not count before",
 			Frees:  "condition Completed or Failed, or `terminalState`",
 			Stops:  "condition Suspended, and all its Jobs are suspended or finished, none is active",
 		},
@@ -131,6 +132,7 @@ func (adapter) State(object framework.Object) framework.JobState {
 		ManagedBy: ptr.Deref(set.Spec.ManagedBy, ""),
 		Started:   started(&set.Status),
 		Running:   running(&set.Status),
+		Ready:     ready(set),
 		Stopped:   apimeta.IsStatusConditionTrue(set.Status.Conditions, string(jobset.JobSetSuspended)) && idle(set),
 		End:       end(&set.Status),
 	}

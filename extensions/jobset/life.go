@@ -32,6 +32,48 @@ func running(status *jobset.JobSetStatus) bool {
 	return false
 }
 
+// ready reports whether all Jobs that the controller has to run now have all their pods ready or
+// succeeded. The controller counts a Job as ready if its ready and succeeded pods are as many as run
+// at the same time.
+func ready(set *jobset.JobSet) bool {
+	if apimeta.IsStatusConditionTrue(set.Status.Conditions, string(jobset.JobSetSuspended)) {
+		return false
+	}
+	due := map[string]bool{}
+	for i := range set.Spec.ReplicatedJobs {
+		group := &set.Spec.ReplicatedJobs[i]
+		due[group.Name] = isDue(set, group, due)
+		status := find(set.Status.ReplicatedJobsStatus, group.Name)
+		if due[group.Name] && (status == nil || int64(status.Ready)+int64(status.Succeeded) < int64(group.Replicas)) {
+			return false
+		}
+	}
+	return len(set.Spec.ReplicatedJobs) > 0
+}
+
+// isDue reports whether the group's Jobs run together with the others that are due. A group that
+// depends on the end of another, or on a group that does so, comes later. A group depends only on
+// groups before it.
+func isDue(set *jobset.JobSet, group *jobset.ReplicatedJob, due map[string]bool) bool {
+	for _, on := range group.DependsOn {
+		if !due[on.Name] || on.Status == jobset.DependencyComplete && !isComplete(set, on.Name) {
+			return false
+		}
+	}
+	return true
+}
+
+// isComplete reports whether all Jobs of the group have succeeded.
+func isComplete(set *jobset.JobSet, name string) bool {
+	status := find(set.Status.ReplicatedJobsStatus, name)
+	for i := range set.Spec.ReplicatedJobs {
+		if group := &set.Spec.ReplicatedJobs[i]; group.Name == name {
+			return status != nil && status.Succeeded >= group.Replicas
+		}
+	}
+	return false
+}
+
 // idle reports whether no Job has pods, and none can create any. The controller counts
 // before it suspends the Jobs, so the number of active Jobs is meaningful only when all
 // Jobs are counted as suspended or finished. A group that depends on another may have no

@@ -13,6 +13,7 @@ package kubeflow
 import (
 	training "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
@@ -30,6 +31,8 @@ type Parts struct {
 	Conditions []training.JobCondition
 	// Provisional: a condition that the job has ended is not final yet.
 	Provisional bool
+	// Up is the number of pods of each role that run or have succeeded.
+	Up map[training.ReplicaType]int32
 	// PodsRemain: pods of the job exist, even if it is reported as suspended.
 	PodsRemain bool
 }
@@ -118,11 +121,31 @@ func (b Base[T]) State(object framework.Object) framework.JobState {
 		ManagedBy: parts.ManagedBy,
 		Started:   parts.Started,
 		Running:   condition(parts, training.JobRunning) != nil,
+		Ready:     b.ready(parts),
 		// The operators write this condition after they have deleted all pods.
 		Stopped: condition(parts, training.JobSuspended) != nil && !parts.PodsRemain,
 		End:     end(parts),
 		Queuing: queuing(parts),
 	}
+}
+
+// ready reports whether the pods of all roles run or have succeeded. The operators count pods in
+// phase Running: the status does not show whether they are ready. While the job is suspended the
+// counts may be those of before, but condition Running is false.
+func (b Base[T]) ready(parts Parts) bool {
+	if condition(parts, training.JobRunning) == nil {
+		return false
+	}
+	byRole, err := b.byRole(parts.Replicas)
+	if err != nil {
+		return false
+	}
+	for _, role := range b.Roles {
+		if replicas := byRole[role.Name]; replicas != nil && parts.Up[role.Name] < ptr.Deref(replicas.Count, role.Unset) {
+			return false
+		}
+	}
+	return true
 }
 
 func end(parts Parts) *framework.End {

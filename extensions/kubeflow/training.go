@@ -7,6 +7,9 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
+// ReadyPods is Doc.Ready of these kinds.
+const ReadyPods = "condition Running, and the current replicas of all roles run or have succeeded (`status.replicaStatuses`)"
+
 // TrainingKind returns a kind of the training operator.
 func TrainingKind(name, kind, resource string) framework.Kind {
 	return framework.Kind{
@@ -20,6 +23,7 @@ func TrainingKind(name, kind, resource string) framework.Kind {
 		Doc: framework.Doc{
 			Shows:  "STATE `Queuing`",
 			Counts: "replicas of all roles",
+			Ready:  ReadyPods,
 			Frees:  "condition Succeeded or Failed",
 			Stops:  "condition Suspended, which the operator writes after it has deleted the pods",
 		},
@@ -34,11 +38,17 @@ func TrainingParts(policy *training.RunPolicy, replicas map[training.ReplicaType
 		ManagedBy:      ptr.Deref(policy.ManagedBy, ""),
 		CleanPodPolicy: string(ptr.Deref(policy.CleanPodPolicy, "")),
 		Replicas:       make(map[training.ReplicaType]*Replicas, len(replicas)),
+		Up:             make(map[training.ReplicaType]int32, len(status.ReplicaStatuses)),
 		Started:        status.StartTime != nil,
 		Conditions:     status.Conditions,
 	}
 	if policy.SchedulingPolicy != nil {
 		parts.PriorityClass = policy.SchedulingPolicy.PriorityClass
+	}
+	for role, pods := range status.ReplicaStatuses {
+		if pods != nil {
+			parts.Up[role] = pods.Active + pods.Succeeded
+		}
 	}
 	for role, spec := range replicas {
 		parts.Replicas[role] = nil

@@ -29,6 +29,7 @@ func V2beta1() framework.Adapter {
 			Doc: framework.Doc{
 				Shows:  "condition `Queuing`; kubectl has no column for it",
 				Counts: "replicas of all roles",
+				Ready:  kubeflow.ReadyPods,
 				Frees:  "condition Succeeded or Failed, and `completionTime`",
 				Stops:  "condition Suspended, and no active launcher",
 			},
@@ -53,6 +54,7 @@ func partsV2beta1(job *mpi.MPIJob) kubeflow.Parts {
 		ManagedBy:      ptr.Deref(policy.ManagedBy, ""),
 		CleanPodPolicy: string(ptr.Deref(policy.CleanPodPolicy, "")),
 		Replicas:       make(map[training.ReplicaType]*kubeflow.Replicas, len(job.Spec.MPIReplicaSpecs)),
+		Up:             make(map[training.ReplicaType]int32, len(status.ReplicaStatuses)),
 		Started:        status.StartTime != nil,
 		Provisional:    status.CompletionTime == nil,
 	}
@@ -63,6 +65,11 @@ func partsV2beta1(job *mpi.MPIJob) kubeflow.Parts {
 		parts.Replicas[training.ReplicaType(role)] = nil
 		if spec != nil {
 			parts.Replicas[training.ReplicaType(role)] = &kubeflow.Replicas{Count: spec.Replicas, Template: &spec.Template}
+		}
+	}
+	for role, pods := range status.ReplicaStatuses {
+		if pods != nil {
+			parts.Up[training.ReplicaType(role)] = pods.Active + pods.Succeeded
 		}
 	}
 	if launcher := status.ReplicaStatuses[mpi.MPIReplicaTypeLauncher]; launcher != nil {

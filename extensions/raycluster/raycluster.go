@@ -33,6 +33,7 @@ func (adapter) Kind() framework.Kind {
 	kind.Doc = framework.Doc{
 		Shows:  "STATUS `suspended`",
 		Counts: "head and workers",
+		Ready:  "state `ready`, which KubeRay writes when the head and all desired workers are ready",
 		Frees:  "deletion, or suspension and the end of all pods",
 		Stops:  "condition RayClusterSuspended; before KubeRay 1.3: state `suspended` and no pods",
 	}
@@ -48,13 +49,18 @@ func (adapter) State(object framework.Object) framework.JobState {
 	}
 	status := &cluster.Status
 	//lint:ignore SA1019 operators before 1.3 have no conditions by default
-	running := status.State == rayv1.Ready || apimeta.IsStatusConditionTrue(status.Conditions, string(rayv1.RayClusterProvisioned))
+	ready := status.State == rayv1.Ready
+	running := ready || apimeta.IsStatusConditionTrue(status.Conditions, string(rayv1.RayClusterProvisioned))
 	return framework.JobState{
 		Suspended: ptr.Deref(cluster.Spec.Suspend, false),
 		ManagedBy: ptr.Deref(cluster.Spec.ManagedBy, ""),
 		Started:   running || hasHead(status),
 		Running:   running,
-		Stopped:   stopped(cluster),
+		// The operator writes this state when as many pods as desired exist and all are ready. It
+		// keeps the state until the cluster is suspended, also if the autoscaler adds workers.
+		// Condition RayClusterProvisioned may be true before all pods are created.
+		Ready:   ready,
+		Stopped: stopped(cluster),
 	}
 }
 

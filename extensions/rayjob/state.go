@@ -13,13 +13,17 @@ func (adapter) State(object framework.Object) framework.JobState {
 		return framework.JobState{}
 	}
 	state := job.Status.JobDeploymentStatus
+	// A job in state Waiting has its cluster and waits for its user to submit it.
+	running := state == rayv1.JobDeploymentStatusRunning || state == rayv1.JobDeploymentStatusWaiting
 	return framework.JobState{
 		Suspended:  job.Spec.Suspend,
 		Unholdable: unholdable(&job.Spec),
 		ManagedBy:  ptr.Deref(job.Spec.ManagedBy, ""),
 		Started:    started(&job.Status),
-		// A job in state Waiting has its cluster and waits for its user to submit it.
-		Running:     state == rayv1.JobDeploymentStatusRunning || state == rayv1.JobDeploymentStatusWaiting,
+		Running:    running,
+		// The operator leaves state Initializing only when the RayCluster is in state ready. The
+		// submitter starts after that, and does not count.
+		Ready:       running,
 		Stopped:     state == rayv1.JobDeploymentStatusSuspended,
 		Lingers:     lingers(state),
 		Unstoppable: unstoppable(&job.Spec),

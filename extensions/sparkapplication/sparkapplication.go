@@ -37,8 +37,10 @@ func (adapter) Kind() framework.Kind {
 			Needs:  "operator 2.4 or later",
 			Shows:  "STATUS `SUSPENDED`",
 			Counts: "driver and executors, with the memory overhead that Spark adds",
-			Frees:  "state COMPLETED or FAILED",
-			Stops:  "state SUSPENDED",
+			Ready: "state RUNNING, and all executors run or have completed (`status.executorState`; at most 1000, as the operator lists no more); " +
+				"with dynamic allocation, its `minExecutors`",
+			Frees: "state COMPLETED or FAILED",
+			Stops: "state SUSPENDED",
 		},
 	}
 }
@@ -56,6 +58,7 @@ func (adapter) State(object framework.Object) framework.JobState {
 		Started:   started(&app.Status),
 		// Before this state the driver waits for a node; after it the driver has ended.
 		Running: state == v1beta2.ApplicationStateRunning,
+		Ready:   state == v1beta2.ApplicationStateRunning && executorsReady(app),
 		// In this state the operator has deleted the driver, and executors end with it.
 		Stopped: state == v1beta2.ApplicationStateSuspended,
 		// If an application is unsuspended while the operator is about to write SUSPENDING,
@@ -75,6 +78,26 @@ func started(status *v1beta2.SparkApplicationStatus) bool {
 		return status.SubmissionAttempts > 0
 	}
 	return true
+}
+
+// trackedExecutors is how many executors the operator lists in the status by default
+// (--max-tracked-executor-per-app).
+const trackedExecutors = 1000
+
+// executorsReady reports whether enough executors run or have completed. The operator lists each
+// executor with the phase of its pod, since the last submission.
+func executorsReady(app *v1beta2.SparkApplication) bool {
+	least, err := spark.LeastExecutors(&app.Spec)
+	if err != nil {
+		return false
+	}
+	up := int32(0)
+	for _, state := range app.Status.ExecutorState {
+		if state == v1beta2.ExecutorStateRunning || state == v1beta2.ExecutorStateCompleted {
+			up++
+		}
+	}
+	return up >= min(least, trackedExecutors)
 }
 
 // end returns the end of the application. Depending on the restart policy, another run

@@ -58,6 +58,7 @@ func (a adapter) Kind() framework.Kind {
 		Doc: framework.Doc{
 			Shows:  "STATE `Suspended`, which Trainer shows until the job has ended",
 			Counts: "all replicated jobs of its JobSet",
+			Ready:  "as for the JobSet",
 			Frees:  "condition Complete or Failed",
 			Stops:  "condition Suspended, and its JobSet is suspended and has no pods",
 		},
@@ -121,7 +122,7 @@ func (a adapter) StateWith(object, jobSet framework.Object) framework.JobState {
 	}
 	child := a.jobSets.State(jobSet)
 	state.Started = state.Started || child.Started
-	state.Running = child.Running
+	state.Running, state.Ready = child.Running, child.Ready
 	state.Stopped = apimeta.IsStatusConditionTrue(conditions, conditionSuspended) && child.Suspended && child.Stopped
 	if child.End == nil && !child.Stopped {
 		// Trainer reports an exceeded deadline before it deletes the JobSet, and does not

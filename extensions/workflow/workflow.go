@@ -52,6 +52,7 @@ func (adapter) Kind() framework.Kind {
 			Mark:   "a template `kube-queue-suspend` with `suspend: {}`",
 			Shows:  "STATUS `Running`, which means only that Argo has seen the Workflow",
 			Counts: "the amounts in annotation `" + wellknown.MinResourcesAnnotation + "`",
+			Ready:  "a pod of it runs: its pods come one after another",
 			Frees:  "phase Succeeded, Failed or Error",
 			Stops:  "no node with a pod is unfinished",
 		},
@@ -67,11 +68,14 @@ func (adapter) State(object framework.Object) framework.JobState {
 	}
 	spec, status := &workflow.Spec, &workflow.Status
 	suspended := ptr.Deref(spec.Suspend, false)
+	running := !suspended && status.podsRun()
 	return framework.JobState{
 		Suspended: suspended,
 		NoMark:    !spec.queuePoint(),
 		Started:   status.begun(),
-		Running:   !suspended && status.podsRun(),
+		Running:   running,
+		// The pods of a Workflow come one after another, and their number is not known.
+		Ready: running,
 		// Argo writes the phase together with the nodes.
 		Stopped:     suspended && status.Phase != "" && !status.nodesHidden() && status.Nodes.Unfinished == 0,
 		Lingers:     lingers(status),

@@ -71,11 +71,7 @@ func lifeTable(adapters []framework.Adapter) string {
 	var rows [][]string
 	for _, adapter := range adapters {
 		kind := adapter.Kind()
-		name := kind.Kind
-		if several(adapters, kind) {
-			name += " " + kind.Version
-		}
-		rows = append(rows, []string{name, kind.Doc.Counts, kind.Doc.Frees, kind.Doc.Stops})
+		rows = append(rows, []string{nameOf(adapters, kind), kind.Doc.Counts, kind.Doc.Frees, kind.Doc.Stops})
 	}
 	return table([]string{"kind", "charged", "the quota is free after", "signs that a job suspended by hand has stopped"}, rows)
 }
@@ -85,10 +81,7 @@ func placeTable(adapters []framework.Adapter) string {
 	var rows [][]string
 	for _, adapter := range adapters {
 		kind := adapter.Kind()
-		name := kind.Kind
-		if several(adapters, kind) {
-			name += " " + kind.Version
-		}
+		name := nameOf(adapters, kind)
 		if len(kind.Places) == 0 {
 			rows = append(rows, []string{name, "none, because " + kind.NoPlaces, ""})
 		}
@@ -126,6 +119,24 @@ func placeText(place framework.Place) string {
 	default:
 		return "`" + path + ".*." + dotted(place.Below) + "`"
 	}
+}
+
+// readyTable lists when the pods of a job are ready for a queue that waits for them.
+func readyTable(adapters []framework.Adapter) string {
+	var rows [][]string
+	for _, adapter := range adapters {
+		kind := adapter.Kind()
+		rows = append(rows, []string{nameOf(adapters, kind), kind.Doc.Ready})
+	}
+	return table([]string{"kind", "all pods are ready when"}, rows)
+}
+
+// nameOf returns the kind, with the version if several extensions have it.
+func nameOf(adapters []framework.Adapter, kind framework.Kind) string {
+	if several(adapters, kind) {
+		return kind.Kind + " " + kind.Version
+	}
+	return kind.Kind
 }
 
 // exampleTable lists the examples with their requests.

@@ -33,6 +33,7 @@ const (
 	ReturnReserved   Name = "ReturnReserved"
 	Dequeue          Name = "Dequeue"
 	MarkRunning      Name = "MarkRunning"
+	MarkPodsReady    Name = "MarkPodsReady"
 	LowerRequests    Name = "LowerRequests"
 	MarkRemains      Name = "MarkRemains"
 	MarkFinished     Name = "MarkFinished"
@@ -116,7 +117,10 @@ func Moves() []Move {
 			"a check is Retry, Rejected or late; or the unit is inactive, its queue is stopped, its quota is gone, or the checks of the queue have changed. Uncharged"},
 		{Dequeue, From{Phases: append(slices.Clone(waiting), reserved)}, To{Phases: phases(dequeued), Also: "`attempts` + 1; PodsReady=False if the queue has a podsReadyTimeout"}, Controller,
 			"the unit fits, and its queue has no admission checks, or all are Ready; it is charged"},
-		{MarkRunning, From{Phases: phases(dequeued)}, To{Phases: phases(running)}, Extensions, "the job has been running for 2 s"},
+		{MarkRunning, From{Phases: phases(dequeued)}, To{Phases: phases(running), Also: "PodsReady=True if it is False and all pods are ready"}, Extensions,
+			"the job has been running for 2 s, or runs with all its pods while PodsReady is False"},
+		{MarkPodsReady, From{Phases: phases(dequeued, running), Evictions: []Eviction{EvictionNone}}, To{Also: "PodsReady=True"}, Extensions,
+			"PodsReady is False, and all pods of the job are ready or have succeeded"},
 		{LowerRequests, From{Phases: phases(dequeued, running), Evictions: []Eviction{EvictionNone}},
 			To{Also: "lower spec.resource, spec.podSets"}, Extensions, "the spec of the released job requests less. Still charged, less"},
 		{MarkRemains, From{Phases: holding}, To{Phases: phases(running), Reason: wellknown.ReasonPodsRemain}, Extensions,

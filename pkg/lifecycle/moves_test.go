@@ -120,7 +120,10 @@ func TestEachStatusMakesItsMoveFromWhereverThatBegins(t *testing.T) {
 			func(*v1alpha1.QueueUnit) Status { return Dequeued(place, 1, micro) },
 			func(*v1alpha1.QueueUnit) Status { return AwaitingPods(Dequeued(place, 1, micro), micro) },
 		},
-		MarkRunning: {Running},
+		MarkRunning: {Running, func(u *v1alpha1.QueueUnit) Status { return RunningAndReady(u, now) }},
+		MarkPodsReady: {
+			func(u *v1alpha1.QueueUnit) Status { return PodsReady(u, now) },
+		},
 		MarkRemains: {
 			func(u *v1alpha1.QueueUnit) Status { return Remains(u, false, "RayCluster a") },
 			func(u *v1alpha1.QueueUnit) Status { return Remains(u, true, "Pod a") },

@@ -636,6 +636,18 @@ func TestWriteBudget(t *testing.T) {
 				}
 			})
 		}, breaks: []string{"job-budget"}},
+		{name: "one more when its pods are ready after it runs", act: func(s *script) {
+			full(s, 0, 3*time.Second, func(p *play) {
+				p.unit.patchStatus(extensions, "status.conditions", []any{map[string]any{"type": "PodsReady", "status": "True"}})
+			})
+		}},
+		{name: "but not to show it again", act: func(s *script) {
+			full(s, 0, 3*time.Second, func(p *play) {
+				for _, status := range []string{"True", "False", "True"} {
+					p.unit.patchStatus(extensions, "status.conditions", []any{map[string]any{"type": "PodsReady", "status": status}})
+				}
+			})
+		}, breaks: []string{"job-budget"}},
 		{name: "a queue's status once in five seconds", act: func(s *script) {
 			q := s.create(controller, queues, `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: Queue, metadata: {name: q, namespace: kube-queue}}`)
 			q.patchStatus(controller, "status.pending", 1)

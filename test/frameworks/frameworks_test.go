@@ -44,7 +44,7 @@ func frameworksOf(t *testing.T, operators []clustertest.Operator) []framework {
 	for _, operator := range operators {
 		f := framework{
 			name: operator.Name, operator: operator.Name, rows: rowsOf(operator.Name),
-			specimens: preemptedToo(fencedToo(specimens(t, func(s kinds.Sample) bool { return operator.Runs(s.Kind) }))),
+			specimens: readyToo(preemptedToo(fencedToo(specimens(t, func(s kinds.Sample) bool { return operator.Runs(s.Kind) })))),
 		}
 		if slices.ContainsFunc(f.specimens, func(s specimen) bool { return s.kind == autoscaled.kind }) {
 			f.specimens = append(f.specimens, autoscaled)
@@ -57,7 +57,7 @@ func frameworksOf(t *testing.T, operators []clustertest.Operator) []framework {
 func native(t *testing.T) framework {
 	t.Helper()
 	own := specimens(t, func(s kinds.Sample) bool { return s.Native })
-	return framework{name: "kubernetes", specimens: preemptedToo(fencedToo(append(own, cronJob)))}
+	return framework{name: "kubernetes", specimens: readyToo(preemptedToo(fencedToo(append(own, cronJob))))}
 }
 
 func specimens(t *testing.T, which func(kinds.Sample) bool) []specimen {

@@ -323,6 +323,11 @@ func (in *QueueSpec) DeepCopyInto(out *QueueSpec) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.PodsReadyTimeout != nil {
+		in, out := &in.PodsReadyTimeout, &out.PodsReadyTimeout
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	return
 }
 

@@ -11,7 +11,7 @@
 //	  compared only if they are given
 //	resource: {...}     the total of the unit
 //	priority, priorityClassName
-//	see: {suspended, started, running, stopped, suspending, end, queuing, marked, foreign, unholdable,
+//	see: {suspended, started, running, ready, stopped, suspending, end, queuing, marked, foreign, unholdable,
 //	  lingers}
 //	invalid: a part of the message of InvalidRequest
 //	warning: a part of the warning
@@ -71,6 +71,7 @@ type see struct {
 	Suspended  bool `json:"suspended,omitempty"`
 	Started    bool `json:"started,omitempty"`
 	Running    bool `json:"running,omitempty"`
+	Ready      bool `json:"ready,omitempty"`
 	Stopped    bool `json:"stopped,omitempty"`
 	Suspending bool `json:"suspending,omitempty"`
 	Marked     bool `json:"marked,omitempty"`
@@ -204,6 +205,7 @@ func try(t *testing.T, adapter framework.Adapter, test testCase) {
 	if saw := seeOf(got); saw != test.See {
 		t.Errorf("the state is %+v, want %+v", saw, test.See)
 	}
+	checkReady(t, adapter.Kind(), got.Job)
 	if (got.Invalid == "") != (test.Invalid == "") || !strings.Contains(got.Invalid, test.Invalid) {
 		t.Errorf("the message of InvalidRequest is %q, want %q", got.Invalid, test.Invalid)
 	}
@@ -226,6 +228,17 @@ func try(t *testing.T, adapter framework.Adapter, test testCase) {
 	}
 	if got.Spec.Priority != test.Priority || got.Spec.PriorityClassName != test.PriorityClassName {
 		t.Errorf("the priority is %d of class %q, not %d of %q", got.Spec.Priority, got.Spec.PriorityClassName, test.Priority, test.PriorityClassName)
+	}
+}
+
+// readyIdle are kinds whose jobs can be ready although no pod of them runs: if they request none, or
+// if all have succeeded and the job does not show its end yet.
+var readyIdle = []string{"Job", "JobSet", "TrainJob"}
+
+// checkReady checks that a job whose pods are all ready runs.
+func checkReady(t interface{ Errorf(string, ...any) }, kind framework.Kind, job framework.JobState) {
+	if job.Ready && !job.Running && !slices.Contains(readyIdle, kind.Kind) {
+		t.Errorf("all pods are ready of a job that does not run: %+v", job)
 	}
 }
 
@@ -267,7 +280,7 @@ func tryPatches(t *testing.T, adapter framework.Adapter, test testCase) {
 
 func seeOf(got decision.Observation) see {
 	saw := see{
-		Suspended: got.Job.Suspended, Started: got.Job.Started, Running: got.Job.Running, Stopped: got.Job.Stopped,
+		Suspended: got.Job.Suspended, Started: got.Job.Started, Running: got.Job.Running, Ready: got.Job.Ready, Stopped: got.Job.Stopped,
 		Suspending: got.Job.Suspending,
 		Marked:     got.Marked, Foreign: got.Foreign != "",
 		Unholdable: got.Job.Unholdable != "", Lingers: got.Job.Lingers != "",

@@ -35,6 +35,7 @@ func Fuzz(t *testing.T, adapter framework.Adapter) {
 			t.Fatalf("the unit of an invalid job is active: %s", data)
 		}
 		negative(t, got, data)
+		checkReady(t, adapter.Kind(), got.Job)
 	})
 }
 

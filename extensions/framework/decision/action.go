@@ -46,6 +46,8 @@ const (
 	// AcceptChange ends this, when the unit has the new request.
 	MarkChanged  Action = "MarkChanged"
 	AcceptChange Action = "AcceptChange"
+	// MarkPodsReady writes condition PodsReady. MarkRunning writes it too if it is due.
+	MarkPodsReady Action = "MarkPodsReady"
 	// MarkRunning and MarkFinished write the unit's phase.
 	MarkRunning  Action = "MarkRunning"
 	MarkFinished Action = "MarkFinished"

@@ -183,13 +183,33 @@ func admitted(job State, unit *v1alpha1.QueueUnit, desired *Desired, now time.Ti
 		return Decision{Action: UpdateSpec}
 	case job.Lowered != nil:
 		return Decision{Action: LowerRequests}
-	case !dequeued || !job.Running:
+	}
+	return progress(job, unit, now)
+}
+
+// progress reports that a released job runs, and that its pods are ready if its queue waits for
+// them. A job whose pods are ready is reported at once, and with one write: that it may end at
+// once no longer saves a write.
+func progress(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
+	ready := PodsReadyIsDue(job, unit)
+	switch {
+	case unit.Status.Phase == v1alpha1.PhaseDequeued && job.Running:
+		if left := job.RunningSince.Add(runningAfter).Sub(now); left > 0 && !ready {
+			return Decision{After: left}
+		}
+		return Decision{Action: MarkRunning}
+	case ready:
+		return Decision{Action: MarkPodsReady}
+	default:
 		return Decision{}
 	}
-	if left := job.RunningSince.Add(runningAfter).Sub(now); left > 0 {
-		return Decision{After: left}
-	}
-	return Decision{Action: MarkRunning}
+}
+
+// PodsReadyIsDue reports whether the unit's condition PodsReady must become true. It is written
+// only if the controller has set it to false, and only once: a pod that is lost afterwards is not
+// reported.
+func PodsReadyIsDue(job State, unit *v1alpha1.QueueUnit) bool {
+	return job.Ready && lifecycle.AwaitsPods(unit)
 }
 
 // evicted suspends the job, and marks the unit as stopped when the pods are gone. With

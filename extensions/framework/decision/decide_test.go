@@ -54,6 +54,7 @@ func unready(s *State)    { s.Queuing.Ready = false }
 func showless(s *State)   { s.ShowsQueuing = false; s.Queuing = framework.Queuing{} }
 func remarked(s *State)   { s.Marked = true }
 func runs(s *State)       { s.Started, s.Running, s.RunningSince = true, true, noon.Add(10*time.Second) }
+func allReady(s *State)   { s.Ready = true }
 func unholdable(s *State) { s.Suspended, s.Unholdable = false, "its operator refuses it" }
 
 func releasedSince(at time.Time) func(*State) {
@@ -94,6 +95,18 @@ func condition(status metav1.ConditionStatus, reason wellknown.Reason) func(*v1a
 	return func(u *v1alpha1.QueueUnit) {
 		u.Status.Conditions = append(u.Status.Conditions, metav1.Condition{Type: wellknown.ConditionEvicted, Status: status, Reason: string(reason)})
 	}
+}
+
+// awaitsPods is of the unit of a queue that waits for pods; podsReady of one whose pods were ready.
+func awaitsPods(u *v1alpha1.QueueUnit) {
+	podsReadyIs(u, metav1.ConditionFalse, wellknown.ReasonPodsNotReady)
+}
+func podsReady(u *v1alpha1.QueueUnit) {
+	podsReadyIs(u, metav1.ConditionTrue, wellknown.ReasonPodsReady)
+}
+
+func podsReadyIs(u *v1alpha1.QueueUnit, status metav1.ConditionStatus, reason wellknown.Reason) {
+	u.Status.Conditions = append(u.Status.Conditions, metav1.Condition{Type: wellknown.ConditionPodsReady, Status: status, Reason: string(reason)})
 }
 
 func beingDeleted(u *v1alpha1.QueueUnit) { u.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }
@@ -226,6 +239,25 @@ func TestDecide(t *testing.T) {
 		{"but first its unit says that it is to stop", job(released, runs, smaller, inactive), unit(running), nil, late, Decision{Action: UpdateSpec}},
 		{"a limit that the unit has already is not written again", job(released, runs, minute), unit(running, limited), nil, late, Decision{}},
 
+		// A queue that waits for pods.
+		{"pods that are ready are reported together with the run", job(released, runs, allReady), unit(dequeued, awaitsPods), nil, noon.Add(10 * time.Second), Decision{Action: MarkRunning}},
+		{"a job of which only some pods run is reported as running after 2 seconds", job(released, runs), unit(dequeued, awaitsPods), nil, noon.Add(10 * time.Second), Decision{After: 2 * time.Second}},
+		{"then it runs", job(released, runs), unit(dequeued, awaitsPods), nil, noon.Add(12 * time.Second), Decision{Action: MarkRunning}},
+		{"and is not ready", job(released, runs), unit(running, awaitsPods), nil, late, Decision{}},
+		{"until all its pods are", job(released, runs, allReady), unit(running, awaitsPods), nil, late, Decision{Action: MarkPodsReady}},
+		{"which is reported once", job(released, runs, allReady), unit(running, podsReady), nil, late, Decision{}},
+		{"a pod that is lost later is not followed", job(released, runs), unit(running, podsReady), nil, late, Decision{}},
+		{"a unit without the condition gets none", job(released, runs, allReady), unit(running), nil, late, Decision{}},
+		{"nor does it run sooner", job(released, runs, allReady), unit(dequeued), nil, noon.Add(10 * time.Second), Decision{After: 2 * time.Second}},
+		{"nor does one whose pods were ready before it ran", job(released, runs, allReady), unit(dequeued, podsReady), nil, noon.Add(10 * time.Second), Decision{After: 2 * time.Second}},
+		{"a job whose pods have all succeeded need not run", job(released, started, allReady), unit(dequeued, awaitsPods), nil, late, Decision{Action: MarkPodsReady}},
+		{"a job that has ended only ends", job(released, runs, allReady, ended), unit(dequeued, awaitsPods), nil, late, Decision{Action: MarkFinished}},
+		{"before the release nothing is ready", job(allReady), unit(dequeued, awaitsPods), nil, late, Decision{Action: Release}},
+		{"nor after the job was suspended by hand", job(released, suspended, allReady), unit(running, awaitsPods), nil, late, Decision{}},
+		{"an evicted job is not reported as ready", job(released, runs, allReady), unit(running, awaitsPods, condition(metav1.ConditionTrue, wellknown.ReasonPodsReadyTimeout)), nil, late, Decision{Action: Evict}},
+		{"nor one that has stopped", job(suspended, stopped, allReady, was("1")), unit(running, awaitsPods, atRest), nil, late, Decision{}},
+		{"what else has changed is written first", job(released, runs, allReady, minute), unit(running, awaitsPods), nil, late, Decision{Action: UpdateSpec}},
+
 		// Something remains.
 		{"a job that has ended keeps its quota while something of it remains", job(released, remaining), unit(running), nil, noon.Add(time.Second), Decision{After: time.Second}},
 		{"after 2 seconds its unit says so", job(released, remaining), unit(running), nil, noon.Add(2 * time.Second), Decision{Action: MarkRemains}},
@@ -306,7 +338,7 @@ func TestDecideNever(t *testing.T) {
 		flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
 		state := State{
 			JobState: framework.JobState{
-				Suspended: flag("suspended"), Started: flag("started"), Running: flag("running"), Stopped: flag("stopped"),
+				Suspended: flag("suspended"), Started: flag("started"), Running: flag("running"), Ready: flag("all ready"), Stopped: flag("stopped"),
 				Suspending: flag("suspending"),
 				Queuing:    framework.Queuing{Ready: flag("ready"), On: flag("on"), Shown: flag("shown")},
 			},
@@ -330,8 +362,17 @@ func TestDecideNever(t *testing.T) {
 		var u *v1alpha1.QueueUnit
 		if flag("has unit") {
 			u = unit(phase(rapid.SampledFrom([]v1alpha1.QueueUnitPhase{"", "Enqueued", "Backoff", "Reserved", "Dequeued", "Running", "Succeeded", "Failed"}).Draw(t, "phase")))
-			if reason := rapid.SampledFrom([]wellknown.Reason{"", "Preempted", "Deactivated", "QueueStopped", "MaximumExecutionTime", "Stopped", "SuspendedByUser", "JobChanged"}).Draw(t, "evicted"); reason != "" {
+			if reason := rapid.SampledFrom([]wellknown.Reason{"", "Preempted", "Deactivated", "QueueStopped", "MaximumExecutionTime", "Stopped", "SuspendedByUser", "JobChanged"}).Draw(t, "evicted"); reason != "" &&
+				(reason != wellknown.ReasonMaximumExecutionTime || u.Status.Phase != v1alpha1.PhaseReserved) { // a job that is not released does not run for too long
 				condition(metav1.ConditionTrue, reason)(u)
+			}
+		}
+		if u != nil {
+			switch rapid.SampledFrom([]string{"", "False", "True"}).Draw(t, "PodsReady") {
+			case "False":
+				awaitsPods(u)
+			case "True":
+				podsReady(u)
 			}
 		}
 		if u != nil && flag("unit inactive") {
@@ -362,6 +403,10 @@ func TestDecideNever(t *testing.T) {
 			t.Fatalf("released twice for one attempt")
 		case do.Action == LowerRequests && (state.Suspended || state.End != nil || u.Status.Phase == v1alpha1.PhaseDequeued && state.Released != Attempt(u)):
 			t.Fatalf("a unit is lowered that does not follow its job")
+		case do.Action == MarkPodsReady && (!state.Ready || !lifecycle.AwaitsPods(u)):
+			t.Fatalf("pods are reported as ready that are not, or that nobody waits for")
+		case do.Action == MarkPodsReady && (state.Suspended || state.End != nil || u.Status.Phase == v1alpha1.PhaseDequeued && (state.Running || state.Released != Attempt(u))):
+			t.Fatalf("pods are reported as ready of a job that is not released, or in a write of their own although the job starts to run")
 		case !isMove(do.Action, u):
 			t.Fatalf("%s on a unit that is %+v", do.Action, u)
 		case do.Action != Nothing && u != nil && u.Status.Phase.Ended():

@@ -50,13 +50,23 @@ func (r *reconciler) act(ctx context.Context, o *observation, action decision.Ac
 	case decision.AcceptChange:
 		return r.patchUnitStatus(ctx, o, lifecycle.ChangeAccepted(o.unit, metav1.NewTime(o.now)))
 	case decision.MarkRunning:
-		return r.patchUnitStatus(ctx, o, lifecycle.Running(o.unit))
+		return r.patchUnitStatus(ctx, o, running(o))
+	case decision.MarkPodsReady:
+		return r.patchUnitStatus(ctx, o, lifecycle.PodsReady(o.unit, metav1.NewTime(o.now)))
 	case decision.MarkRemains:
 		return r.patchUnitStatus(ctx, o, lifecycle.Remains(o.unit, false, o.state.Remains))
 	case decision.MarkFinished:
 		return r.finish(ctx, o)
 	}
 	return fmt.Errorf("unknown action %q", action)
+}
+
+// running is the status of a unit whose job runs, together with condition PodsReady if it is due.
+func running(o *observation) lifecycle.Status {
+	if decision.PodsReadyIsDue(o.state, o.unit) {
+		return lifecycle.RunningAndReady(o.unit, metav1.NewTime(o.now))
+	}
+	return lifecycle.Running(o.unit)
 }
 
 func (r *reconciler) finish(ctx context.Context, o *observation) error {

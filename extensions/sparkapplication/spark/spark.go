@@ -50,6 +50,21 @@ func Pods(spec *v1beta2.SparkApplicationSpec) ([]framework.PodSet, error) {
 	return append(sets, framework.PodSet{Name: executorRole, Count: count, Template: template}), nil
 }
 
+// LeastExecutors returns the number of executors without which an application does not have what it
+// requests: all of them, or the minimum of dynamic allocation. How many executors Spark wants at a
+// time beyond that minimum is not visible, and may be more than there will ever be.
+func LeastExecutors(spec *v1beta2.SparkApplicationSpec) (int32, error) {
+	c := confOf(spec)
+	dynamic, err := c.on(dynamicKey)
+	if err == nil && dynamic {
+		return c.whole(minExecutorsKey, 0, 0)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return executors(c)
+}
+
 // executors returns the initial number of executors; dynamic allocation may change it.
 func executors(c conf) (int32, error) {
 	dynamic, err := c.on(dynamicKey)

@@ -28,6 +28,7 @@ type account struct {
 	reasons    int // writes of the reason while the unit waited
 	afterwards int // writes of the reason after the release
 	checked    int // writes for its admission checks: reservations, messages and returns
+	podsReady  int // writes of the condition PodsReady that change nothing else
 	overQuota  int // changes of the condition OverQuota
 	swept      int // explicit deletes of its unit, which the garbage collector would delete too
 	warnings   map[string]bool
@@ -176,6 +177,8 @@ func purpose(c *Change) string {
 		return "evicted"
 	case now != nil && was != nil && now.OverQuota != was.OverQuota:
 		return "over quota"
+	case now != nil && was != nil && now.PodsReady && !was.PodsReady:
+		return "pods ready"
 	case now != nil && was != nil && now.reason != was.reason:
 		return "reason " + now.reason
 	case c.Write.Subresource == "status":
@@ -225,6 +228,9 @@ func (a *account) followUnit(c *Change) {
 		a.unjudged = "evicted"
 	case now.Active != was.Active || now.quotaName != was.quotaName || now.Total.Differences(was.Total, "", "") != "":
 		a.unjudged = "its unit's spec changed"
+	}
+	if now.PodsReady && !was.PodsReady && now.Phase == was.Phase && now.Holds() {
+		a.podsReady++
 	}
 	if now.OverQuota != was.OverQuota && now.Holds() {
 		a.overQuota++

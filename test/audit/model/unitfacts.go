@@ -31,6 +31,7 @@ type UnitFacts struct {
 	RequeueAt            time.Time
 	Evicted              bool
 	EvictedReason        string
+	PodsReady            bool     // whether it shows that all pods of its job were ready
 	OverQuota            bool     // whether it shows that its pods exceed what was admitted
 	Unready              []string // the admission checks that are not Ready
 }
@@ -143,6 +144,8 @@ func parseUnit(d *decoder, kind string, m *meta, raw json.RawMessage) (any, erro
 		switch c.Type {
 		case "Evicted":
 			u.Evicted, u.EvictedReason = c.Status == "True", c.Reason
+		case "PodsReady":
+			u.PodsReady = c.Status == "True"
 		case overQuota:
 			u.OverQuota = c.Status == "True"
 		}

@@ -56,6 +56,20 @@ func TestAJobThatRunsLongCostsSixWrites(t *testing.T) {
 	s.cost(6)
 }
 
+func TestThatAllPodsAreReadyCostsNoWriteOfItsOwnIfTheJobBeginsToRunWithThem(t *testing.T) {
+	t.Parallel()
+	s := begin(t, cluster, batchJob, annotated)
+	s.admitAwaitingPods()
+	unit := s.inPhase(v1alpha1.PhaseRunning)
+	ready := apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionPodsReady)
+	if ready == nil || ready.Status != metav1.ConditionTrue || ready.Reason != string(wellknown.ReasonPodsReady) {
+		t.Errorf("conditions are %v", unit.Status.Conditions)
+	}
+	s.inPhase(v1alpha1.PhaseSucceeded)
+	s.event(corev1.EventTypeNormal, "Released", "")
+	s.cost(6)
+}
+
 func TestAUnitReleasedByAnOlderReleaseLosesTheConditionsThatRepeatItsPhase(t *testing.T) {
 	t.Parallel()
 	s := begin(t, cluster, batchJob, annotated)

@@ -22,6 +22,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/test/audit"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
@@ -250,6 +251,13 @@ func (s *story) admitWith(held ...string) {
 		"phase": "Dequeued", "attempts": unit.Status.Attempts + 1, "reason": nil, "message": nil,
 		"dequeueTime": metav1.NowMicro(), "quota": "root/team", "queue": "root-team", "conditions": conditions,
 	})
+}
+
+// admitAwaitingPods admits the unit like the controller in a queue that waits for pods.
+func (s *story) admitAwaitingPods() {
+	s.Helper()
+	unit := s.enqueued()
+	s.decide(lifecycle.AwaitingPods(lifecycle.Dequeued(lifecycle.Place{Quota: "root/team", Queue: "root-team"}, unit.Status.Attempts+1, metav1.NowMicro()), metav1.NowMicro()))
 }
 
 func (s *story) refuse(reason, message string) {
