@@ -17,7 +17,7 @@ LDFLAGS := -X kube-queue.dev/kube-queue/pkg/program/identity.linked=$(VERSION)
 
 # Packages whose tests run in seconds, without a cluster.
 UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/acceptance/... ./test/audit/... ./test/demo/... \
-	./test/docs ./test/faultproxy ./test/podrunner ./test/rights/... \
+	./test/docs ./test/faultproxy ./test/gangs ./test/podrunner ./test/rights/... ./test/standin/... \
 	./test/e2e/random/plan ./test/e2e/random/oracle \
 	$(addprefix ./test/perf/,jobs loadgen noopqueue pace report rig scenario trail wire)
 # Each package starts its own cluster: more than two at a time are slower on 2 cores.

@@ -3,6 +3,7 @@ package clustertest
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -37,20 +38,45 @@ func (c *Cluster) InstallCRDs(ctx context.Context, operators ...string) error {
 		}
 		definitions = append(definitions, own...)
 	}
+	if len(definitions) == 0 {
+		return nil
+	}
+	if err := c.apply(ctx, definitions); err != nil {
+		return err
+	}
+	return c.WaitForPolicies(ctx)
+}
+
+// InstallModuleCRDs installs CRDs of a module that go.mod requires, by their paths in the module. When
+// it returns, the CRDs are served.
+func (c *Cluster) InstallModuleCRDs(ctx context.Context, module string, files ...string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, installTimeout, fmt.Errorf("not installed within %v", installTimeout))
+	defer cancel()
+	source, err := required(ctx, c.Repository, module)
+	if err != nil {
+		return err
+	}
+	var definitions []Definition
+	for _, file := range files {
+		definition, err := readDefinition(filepath.Join(source.Dir, filepath.FromSlash(file)))
+		if err != nil {
+			return fmt.Errorf("the CRDs of %s: %w", module, err)
+		}
+		definitions = append(definitions, definition)
+	}
+	return c.apply(ctx, definitions)
+}
+
+// apply applies CRDs and waits until they are served.
+func (c *Cluster) apply(ctx context.Context, definitions []Definition) error {
 	args := []string{"apply", "--server-side"}
 	for _, d := range definitions {
 		args = append(args, "--filename="+d.File)
 	}
-	if len(definitions) == 0 {
-		return nil
-	}
 	if _, err := c.Kubectl(ctx, args...); err != nil {
 		return err
 	}
-	if err := c.waitUntilServed(ctx, definitions); err != nil {
-		return err
-	}
-	return c.WaitForPolicies(ctx)
+	return c.waitUntilServed(ctx, definitions)
 }
 
 // waitUntilServed waits until discovery lists the resources, so that clients find them.

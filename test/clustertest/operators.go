@@ -136,8 +136,14 @@ type Module struct{ Path, Version, Dir string }
 
 // module returns the module that the operator is built from. It downloads the module if needed.
 func (o operator) module(ctx context.Context, root string) (Module, error) {
-	cmd := goCommand(ctx, "mod", "download", "-json", o.Module)
-	cmd.Dir = filepath.Join(root, "test", "localcluster", "components", o.Component)
+	return required(ctx, filepath.Join(root, "test", "localcluster", "components", o.Component), o.Module)
+}
+
+// required returns a module in the version that the module in the folder requires. It downloads the
+// module if needed.
+func required(ctx context.Context, dir, path string) (Module, error) {
+	cmd := goCommand(ctx, "mod", "download", "-json", path)
+	cmd.Dir = dir
 	out, err := cmd.Output()
 	var module struct {
 		Module
@@ -147,7 +153,7 @@ func (o operator) module(ctx context.Context, root string) (Module, error) {
 		err = parseErr
 	}
 	if err != nil {
-		return Module{}, fmt.Errorf("download module %s in %s: %w: %s", o.Module, cmd.Dir, err, module.Error)
+		return Module{}, fmt.Errorf("download module %s in %s: %w: %s", path, cmd.Dir, err, module.Error)
 	}
 	return module.Module, nil
 }

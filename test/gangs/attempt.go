@@ -1,0 +1,169 @@
+package gangs
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// attempt is one life of a gang's pods.
+type attempt struct {
+	gang Gang
+	pods map[types.UID]*pod
+	// started is the resourceVersion of the first pod that was bound.
+	started string
+	// since is the time at which the watch showed it.
+	since time.Time
+}
+
+// pod is what is known of a pod.
+type pod struct {
+	name, node string
+	// bound is the resourceVersion at which the pod had a node first.
+	bound   string
+	running bool
+	// refused is the scheduler's message if it finds no node.
+	refused string
+	// ended: the pod is gone or will not run any more.
+	ended, gone bool
+	// reported: the pod was reported as unschedulable.
+	reported bool
+}
+
+func newAttempt(gang Gang) *attempt { return &attempt{gang: gang, pods: map[types.UID]*pod{}} }
+
+// see processes a version of a pod.
+func (a *attempt) see(now time.Time, object *corev1.Pod) []Violation {
+	p := a.pods[object.UID]
+	if p == nil {
+		p = &pod{name: object.Name}
+		a.pods[object.UID] = p
+	}
+	if p.node == "" && object.Spec.NodeName != "" {
+		p.node, p.bound = object.Spec.NodeName, object.ResourceVersion
+		if a.started == "" || before(p.bound, a.started) {
+			a.started, a.since = p.bound, now
+		}
+	}
+	p.ended = object.Status.Phase == corev1.PodSucceeded || object.Status.Phase == corev1.PodFailed
+	p.running = object.Status.Phase == corev1.PodRunning && object.DeletionTimestamp == nil
+	p.refused = ""
+	if object.Spec.NodeName == "" && object.DeletionTimestamp == nil && !p.ended {
+		p.refused = refusal(object)
+	}
+	return a.unschedulable(now)
+}
+
+// end processes that a pod is gone.
+func (a *attempt) end(uid types.UID) {
+	if p := a.pods[uid]; p != nil {
+		p.ended, p.gone, p.running, p.refused = true, true, false, ""
+	}
+}
+
+// refusal returns the scheduler's message if it finds no node for the pod.
+func refusal(object *corev1.Pod) string {
+	for _, condition := range object.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable {
+			return "unschedulable: " + condition.Message
+		}
+	}
+	return ""
+}
+
+// over reports whether the next pod belongs to another attempt. If the first pods have ended by
+// themselves before the last one was created, they are of one attempt.
+func (a *attempt) over() bool {
+	broken := false
+	for _, p := range a.pods {
+		if !p.ended {
+			return false
+		}
+		broken = broken || p.gone
+	}
+	return broken || len(a.bound()) >= a.gang.Pods
+}
+
+func (a *attempt) running() bool {
+	for _, p := range a.pods {
+		if p.running {
+			return true
+		}
+	}
+	return false
+}
+
+// bound returns the pods that have had a node, in the order in which they got it.
+func (a *attempt) bound() []*pod {
+	var all []*pod
+	for _, p := range a.pods {
+		if p.bound != "" {
+			all = append(all, p)
+		}
+	}
+	slices.SortFunc(all, func(x, y *pod) int {
+		switch {
+		case before(x.bound, y.bound):
+			return -1
+		case before(y.bound, x.bound):
+			return 1
+		}
+		return 0
+	})
+	return all
+}
+
+func (a *attempt) unschedulable(now time.Time) []Violation {
+	var found []Violation
+	if !a.running() {
+		return nil
+	}
+	for _, p := range a.pods {
+		if p.refused != "" && !p.reported {
+			p.reported = true
+			found = append(found, a.violation(Unschedulable, now, p.name, fmt.Sprintf("pod %s is %s", p.name, p.refused)))
+		}
+	}
+	return found
+}
+
+// judge checks the rules that concern the complete attempt. nodes are the versions at which nodes
+// were usable first.
+func (a *attempt) judge(nodes map[string]string) []Violation {
+	bound := a.bound()
+	if len(bound) == 0 {
+		return nil
+	}
+	var found []Violation
+	for _, p := range bound[:min(len(bound), a.gang.Pods)] {
+		switch usable, known := nodes[p.node]; {
+		case !known:
+			found = append(found, a.violation(LateCapacity, a.since, p.name, fmt.Sprintf("pod %s has node %s, which was never usable", p.name, p.node)))
+		case before(a.started, usable):
+			found = append(found, a.violation(LateCapacity, a.since, p.name,
+				fmt.Sprintf("pod %s has node %s, which was not usable when the first pod got its node", p.name, p.node)))
+		}
+	}
+	if len(bound) < a.gang.Pods {
+		found = append(found, a.violation(Incomplete, a.since, "", fmt.Sprintf("%d of %d pods have had a node", len(bound), a.gang.Pods)))
+	}
+	return found
+}
+
+func (a *attempt) violation(rule Rule, at time.Time, pod, detail string) Violation {
+	v := Violation{Gang: a.gang.Name, Rule: rule, At: at, Pod: pod, Detail: detail}
+	for _, p := range a.bound() {
+		v.Bound = append(v.Bound, p.name)
+	}
+	return v
+}
+
+// before reports whether a version is older than another. An invalid version is never older.
+func before(x, y string) bool {
+	order, err := resourceversion.CompareResourceVersion(x, y)
+	return err == nil && order < 0
+}

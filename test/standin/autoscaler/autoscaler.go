@@ -1,0 +1,204 @@
+package autoscaler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	provisioningv1 "k8s.io/autoscaler/cluster-autoscaler/apis/provisioningrequest/autoscaling.x-k8s.io/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// Resource is the resource of ProvisioningRequests.
+var Resource = provisioningv1.SchemeGroupVersion.WithResource("provisioningrequests")
+
+// Options of an Autoscaler.
+type Options struct {
+	// Config is the config of its clients. It needs the rights of an administrator.
+	Config *rest.Config
+	// Dynamic and Kube are used instead of Config if set.
+	Dynamic dynamic.Interface
+	Kube    kubernetes.Interface
+	// Clock gives the times of conditions. The default is the real time.
+	Clock clock.PassiveClock
+}
+
+// Autoscaler answers ProvisioningRequests as its script says.
+type Autoscaler struct {
+	dynamic dynamic.Interface
+	kube    kubernetes.Interface
+	clock   clock.PassiveClock
+	queue   workqueue.TypedRateLimitingInterface[string]
+
+	requests  cache.GenericLister
+	nodes     corelisters.NodeLister
+	pods      corelisters.PodLister
+	templates corelisters.PodTemplateLister
+
+	mu     sync.Mutex
+	script script
+
+	// The fields below belong to the loop.
+
+	shares shares
+	// arrived numbers the requests, because times of creation have seconds only.
+	arrived map[types.UID]int
+	// gone are the names of the nodes that the loop has removed.
+	gone map[string]bool
+}
+
+// New returns an Autoscaler that ignores all requests.
+func New(options Options) (*Autoscaler, error) {
+	a := &Autoscaler{
+		dynamic: options.Dynamic, kube: options.Kube, clock: options.Clock,
+		queue:  workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]()),
+		shares: shares{}, arrived: map[types.UID]int{}, gone: map[string]bool{},
+	}
+	var err error
+	if a.dynamic == nil {
+		if a.dynamic, err = dynamic.NewForConfig(options.Config); err != nil {
+			return nil, fmt.Errorf("making a client for requests: %w", err)
+		}
+	}
+	if a.kube == nil {
+		if a.kube, err = kubernetes.NewForConfig(options.Config); err != nil {
+			return nil, fmt.Errorf("making a client for nodes: %w", err)
+		}
+	}
+	if a.clock == nil {
+		a.clock = clock.RealClock{}
+	}
+	return a, nil
+}
+
+// Answer sets how requests are answered from now on. The latest rule that matches a request applies,
+// also to requests that exist. It fails if the pattern of names is malformed.
+func (a *Autoscaler) Answer(rule Rule, answer Answer) error {
+	if _, err := path.Match(rule.Name, ""); err != nil {
+		return fmt.Errorf("the pattern of names %q: %w", rule.Name, err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.script = a.script.with(rule, answer)
+	a.wake()
+	return nil
+}
+
+func (a *Autoscaler) current() script {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.script
+}
+
+// everything is the only key of the queue: a request may change what others get.
+const everything = "everything"
+
+func (a *Autoscaler) wake() { a.queue.Add(everything) }
+
+// Run answers requests until ctx is done. It can be called once.
+func (a *Autoscaler) Run(ctx context.Context) error {
+	wake := cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { a.wake() },
+		UpdateFunc: func(any, any) { a.wake() },
+		DeleteFunc: func(any) { a.wake() },
+	}
+	requests := dynamicinformer.NewDynamicSharedInformerFactory(a.dynamic, 0)
+	core := informers.NewSharedInformerFactory(a.kube, 0)
+	a.requests = requests.ForResource(Resource).Lister()
+	a.nodes, a.pods = core.Core().V1().Nodes().Lister(), core.Core().V1().Pods().Lister()
+	a.templates = core.Core().V1().PodTemplates().Lister()
+	for _, informer := range []cache.SharedIndexInformer{
+		requests.ForResource(Resource).Informer(), core.Core().V1().Nodes().Informer(),
+		core.Core().V1().Pods().Informer(), core.Core().V1().PodTemplates().Informer(),
+	} {
+		if _, err := informer.AddEventHandler(wake); err != nil {
+			return fmt.Errorf("following objects: %w", err)
+		}
+	}
+	requests.Start(ctx.Done())
+	core.Start(ctx.Done())
+	defer requests.Shutdown()
+	defer core.Shutdown()
+	requests.WaitForCacheSync(ctx.Done())
+	core.WaitForCacheSync(ctx.Done())
+	context.AfterFunc(ctx, a.queue.ShutDown)
+	for a.next(ctx) {
+	}
+	return nil
+}
+
+// next waits until something has changed and processes it. It returns false at the end.
+func (a *Autoscaler) next(ctx context.Context) bool {
+	key, ended := a.queue.Get()
+	if ended {
+		return false
+	}
+	defer a.queue.Done(key)
+	err := a.sync(ctx)
+	switch {
+	case err == nil:
+		a.queue.Forget(key)
+	case ctx.Err() == nil:
+		klog.FromContext(ctx).V(1).Info("The stand-in for the autoscaler tries again", "err", err)
+		a.queue.AddRateLimited(key)
+	}
+	return true
+}
+
+// sync removes nodes that are no longer needed, and leads all requests one step further.
+func (a *Autoscaler) sync(ctx context.Context) error {
+	requests, err := a.list()
+	if err != nil {
+		return err
+	}
+	added, err := a.added()
+	if err != nil {
+		return err
+	}
+	errs := []error{a.removeNodes(ctx, requests, added)}
+	script, ahead := a.current(), map[*Pool]turn{}
+	for _, request := range requests {
+		s := step{Autoscaler: a, request: request, answer: script.answer(request), nodes: added[request.UID], ahead: ahead}
+		errs = append(errs, ignoreChanged(s.take(ctx)))
+	}
+	return errors.Join(errs...)
+}
+
+// added returns the nodes that were added for each request.
+func (a *Autoscaler) added() (map[types.UID][]*corev1.Node, error) {
+	nodes, err := a.nodes.List(labels.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	added := map[types.UID][]*corev1.Node{}
+	for _, node := range nodes {
+		if requestOf(node) == "" {
+			continue
+		}
+		added[requestOf(node)] = append(added[requestOf(node)], node)
+	}
+	return added, nil
+}
+
+// ignoreChanged ignores that an object has changed or is gone: its next event is on its way.
+func ignoreChanged(err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,245 @@
+package autoscaler
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	provisioningv1 "k8s.io/autoscaler/cluster-autoscaler/apis/provisioningrequest/autoscaling.x-k8s.io/v1"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// Conditions as scene.expect shows them.
+const (
+	isAccepted    = "Accepted=True Accepted"
+	isWaiting     = "Provisioned=False NotProvisioned"
+	isProvisioned = "Provisioned=True CapacityIsProvisioned"
+	isExpired     = "BookingExpired=True CapacityReservationTimeExpired"
+	isRevoked     = "CapacityRevoked=True CapacityRevoked"
+)
+
+func TestEachAnswerLeadsThroughTheStepsOfTheRealAutoscaler(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		answer Answer
+		want   []string
+		nodes  int
+	}{
+		{"never", Never(), nil, 0},
+		{"accept", Accept(), []string{isAccepted}, 0},
+		{"not provisioned", NotProvisioned("no capacity"), []string{isAccepted, isWaiting}, 0},
+		{"quota exceeded", QuotaExceeded("no quota"), []string{isAccepted, "Provisioned=False QuotaExceeded"}, 0},
+		{"wait", Wait(ReasonCapacityIsNotFound, "none"), []string{isAccepted, "Provisioned=False CapacityIsNotFound"}, 0},
+		{"fail", Fail(ReasonExpired, "too old"), []string{isAccepted, "Failed=True Expired"}, 0},
+		{"find", Find(), []string{isAccepted, "Provisioned=True CapacityIsFound"}, 0},
+		{"provision", Provision(), []string{isAccepted, isProvisioned}, 3},
+		{"two pods on a node", Provision().PodsOnNode(2), []string{isAccepted, isProvisioned}, 2},
+		{"expire", Expire(), []string{isAccepted, isProvisioned, isExpired}, 3},
+		{"revoke", Revoke("maintenance"), []string{isAccepted, isProvisioned, isRevoked}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := begin(t)
+			s.template("worker", nil, "cpu", "1")
+			s.request("train", set("worker", 3))
+			s.answer(Rule{}, c.answer)
+			s.settle()
+			s.expect("train", c.want...)
+			if got := len(s.allNodes()); got != c.nodes {
+				t.Errorf("%d nodes, want %d", got, c.nodes)
+			}
+		})
+	}
+}
+
+func TestAConditionHasTheMessageTheTimeAndTheGeneration(t *testing.T) {
+	s := begin(t)
+	s.request("train", set("worker", 1))
+	s.answer(Rule{}, QuotaExceeded("no quota for GPUs"))
+	s.settle()
+	s.expectMessage("train", provisioningv1.Provisioned, "no quota for GPUs")
+	condition := s.known["train"][provisioningv1.Provisioned]
+	if !condition.LastTransitionTime.Time.Equal(start) || condition.ObservedGeneration != 1 {
+		t.Errorf("got %v, want the time of the clock and generation 1", condition)
+	}
+}
+
+func TestTheReasonOfProvisionedDependsOnTheClass(t *testing.T) {
+	for class, want := range map[string]string{
+		provisioningv1.ProvisioningClassCheckCapacity:           "Provisioned=True CapacityIsFound",
+		provisioningv1.ProvisioningClassBestEffortAtomicScaleUp: isProvisioned,
+		"queued.example.com":                                    isProvisioned,
+	} {
+		s := begin(t)
+		s.class = class
+		s.template("worker", nil, "cpu", "1")
+		s.request("train", set("worker", 1))
+		s.answer(Rule{}, Provision())
+		s.settle()
+		s.expect("train", isAccepted, want)
+	}
+}
+
+func TestANewAnswerAppliesToRequestsThatExist(t *testing.T) {
+	s := begin(t)
+	s.template("worker", nil, "cpu", "1")
+	s.request("train", set("worker", 1))
+	s.settle()
+	s.expect("train")
+	s.answer(Rule{}, NotProvisioned("later"))
+	s.settle()
+	s.answer(Rule{}, Provision())
+	s.settle()
+	s.answer(Rule{}, Expire())
+	s.settle()
+	s.answer(Rule{}, Revoke("sold"))
+	s.settle()
+	s.expect("train", isAccepted, isWaiting, isProvisioned, isExpired, isRevoked)
+	s.expectNodes(map[string]int{})
+}
+
+func TestFinalConditionsAreNeverTakenBack(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		first, then Answer
+		want        []string
+	}{
+		{"failed stays failed", Fail(ReasonExpired, "too old"), Provision(), []string{isAccepted, "Failed=True Expired"}},
+		{"provisioned does not fail", Find(), Fail(ReasonExpired, "too old"), []string{isAccepted, "Provisioned=True CapacityIsFound"}},
+		{"provisioned does not wait again", Find(), NotProvisioned("gone"), []string{isAccepted, "Provisioned=True CapacityIsFound"}},
+		{"expired stays expired", Expire(), Provision(), []string{isAccepted, isProvisioned, isExpired}},
+		{"revoked stays revoked", Revoke(""), Provision(), []string{isAccepted, isProvisioned, isRevoked}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := begin(t)
+			s.template("worker", nil, "cpu", "1")
+			s.request("train", set("worker", 1))
+			s.answer(Rule{}, c.first)
+			s.settle()
+			s.answer(Rule{}, c.then)
+			s.settle()
+			s.expect("train", c.want...)
+		})
+	}
+}
+
+func TestRulesSelectByClassNamespaceAndNameAndTheLatestWins(t *testing.T) {
+	s := begin(t)
+	s.request("train-a", set("worker", 1))
+	s.request("train-b", set("worker", 1))
+	s.request("infer", set("worker", 1))
+	s.answer(Rule{Class: s.class}, Accept())
+	s.answer(Rule{Name: "train-*"}, Fail(ReasonOutOfResources, "none"))
+	s.answer(Rule{Name: "train-b"}, Find())
+	s.answer(Rule{Class: "other.example.com"}, Fail("Other", "class"))
+	s.answer(Rule{Namespace: "other"}, Fail("Other", "namespace"))
+	s.settle()
+	s.expect("train-a", isAccepted, "Failed=True OutOfResources")
+	s.expect("train-b", isAccepted, "Provisioned=True CapacityIsFound")
+	s.expect("infer", isAccepted)
+	if err := s.Answer(Rule{Name: "["}, Find()); err == nil {
+		t.Error("a malformed pattern was not refused")
+	}
+}
+
+func TestARequestIsProvisionedWhenAllItsNodesAreUsable(t *testing.T) {
+	s := begin(t)
+	s.kubelets = false
+	s.template("worker", nil, "cpu", "1")
+	s.request("train", set("worker", 2))
+	s.answer(Rule{}, Provision())
+	s.settle()
+	s.expectNodes(map[string]int{"train": 2})
+	s.expect("train", isAccepted)
+	for i, node := range s.allNodes() {
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		if i == 0 {
+			node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}
+		}
+		_, err := s.kube.CoreV1().Nodes().Update(t.Context(), &node, metav1.UpdateOptions{})
+		s.must(err)
+	}
+	s.settle()
+	s.expect("train", isAccepted) // one is tainted
+	node := s.allNodes()[0]
+	node.Spec.Taints = nil
+	_, err := s.kube.CoreV1().Nodes().Update(t.Context(), &node, metav1.UpdateOptions{})
+	s.must(err)
+	s.settle()
+	s.expect("train", isAccepted, isProvisioned)
+}
+
+func TestARequestWaitsForItsPodTemplate(t *testing.T) {
+	s := begin(t)
+	s.request("train", set("worker", 1))
+	s.answer(Rule{}, Provision())
+	s.settle()
+	s.expect("train", isAccepted)
+	s.template("worker", nil, "cpu", "1")
+	s.settle()
+	s.expect("train", isAccepted, isProvisioned)
+}
+
+func TestNodesOfADeletedRequestGoWhenTheirPodsHaveEnded(t *testing.T) {
+	s := begin(t)
+	s.template("worker", nil, "cpu", "1")
+	s.request("train", set("worker", 2))
+	s.request("other", set("worker", 1))
+	s.answer(Rule{}, Provision())
+	s.settle()
+	s.pod("train-0", "train-uid-trai-0")
+	s.deleteRequest("train")
+	s.settle()
+	s.expectNodes(map[string]int{"train": 1, "other": 1})
+	pod, err := s.kube.CoreV1().Pods(namespace).Get(t.Context(), "train-0", metav1.GetOptions{})
+	s.must(err)
+	pod.Status.Phase = corev1.PodSucceeded
+	_, err = s.kube.CoreV1().Pods(namespace).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
+	s.must(err)
+	s.settle()
+	s.expectNodes(map[string]int{"other": 1})
+}
+
+func TestRevokedNodesGoWithTheirPods(t *testing.T) {
+	s := begin(t)
+	s.template("worker", nil, "cpu", "1")
+	s.request("train", set("worker", 1))
+	s.answer(Rule{}, Provision())
+	s.settle()
+	s.pod("train-0", "train-uid-trai-0")
+	s.pod("elsewhere", "node-1")
+	conflicts := 1
+	s.kube.PrependReactor("update", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		conflicts--
+		return conflicts >= 0, nil, apierrors.NewConflict(corev1.Resource("pods"), "train-0", nil)
+	})
+	s.answer(Rule{}, Revoke("maintenance"))
+	s.settle()
+	s.expect("train", isAccepted, isProvisioned, isRevoked)
+	s.expectMessage("train", provisioningv1.CapacityRevoked, "maintenance")
+	s.expectNodes(map[string]int{})
+	if s.hasPod("train-0") || !s.hasPod("elsewhere") {
+		t.Error("want the pod on the revoked node gone, and the other one not")
+	}
+}
+
+func TestRunAnswersRequestsUntilTheEnd(t *testing.T) {
+	s := begin(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- s.Run(ctx) }()
+	s.template("worker", nil, "cpu", "1")
+	s.request("train", set("worker", 2))
+	s.answer(Rule{}, Provision())
+	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		object, err := s.requestClient().Get(ctx, "train", metav1.GetOptions{})
+		return err == nil && is(s.typed(object), provisioningv1.Provisioned), err
+	})
+	s.must(err)
+	cancel()
+	s.must(<-ended)
+}

@@ -1,0 +1,71 @@
+package autoscaler
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Pool is capacity that several requests share. A request gets nodes when all of them fit, in the
+// order of creation: one that does not fit yet lets later ones wait too. Its share is free again when
+// its last node is gone.
+type Pool struct {
+	// Limit is the most that the nodes in the pool may have together. Resources that it does not name
+	// are not limited.
+	Limit corev1.ResourceList
+	// Reason is the reason of requests that wait. The default is ReasonNotProvisioned.
+	Reason string
+}
+
+// shares are what the requests hold in all pools. Only the loop of the Autoscaler uses them.
+type shares map[types.UID]share
+
+type share struct {
+	pool   *Pool
+	amount corev1.ResourceList
+}
+
+// lacking describes what the pool lacks for the amount, or returns "".
+func (s shares) lacking(pool *Pool, amount corev1.ResourceList) string {
+	used := corev1.ResourceList{}
+	for _, held := range s {
+		if held.pool == pool {
+			add(used, held.amount)
+		}
+	}
+	return pool.lacks(used, amount)
+}
+
+// lacks describes the resources of which the limit does not leave the amount.
+func (p *Pool) lacks(used, amount corev1.ResourceList) string {
+	var short []string
+	for name, limit := range p.Limit {
+		requested, inUse := amount[name], used[name]
+		sum := requested.DeepCopy()
+		sum.Add(inUse)
+		if !requested.IsZero() && sum.Cmp(limit) > 0 {
+			short = append(short, fmt.Sprintf("%s: requested %s, used %s of %s", name, requested.String(), inUse.String(), limit.String()))
+		}
+	}
+	slices.Sort(short)
+	return strings.Join(short, "; ")
+}
+
+func (p *Pool) reason() string {
+	if p.Reason == "" {
+		return ReasonNotProvisioned
+	}
+	return p.Reason
+}
+
+// add adds the amounts to a sum.
+func add(sum, amounts corev1.ResourceList) {
+	for name, amount := range amounts {
+		total := sum[name]
+		total.Add(amount)
+		sum[name] = total
+	}
+}

@@ -1,0 +1,95 @@
+package autoscaler
+
+import (
+	"testing"
+
+	provisioningv1 "k8s.io/autoscaler/cluster-autoscaler/apis/provisioningrequest/autoscaling.x-k8s.io/v1"
+)
+
+func TestRequestsOfAPoolGetNodesInTheOrderOfCreation(t *testing.T) {
+	s := begin(t)
+	s.template("worker", nil, "cpu", "2")
+	s.request("a", set("worker", 2))
+	s.request("b", set("worker", 2))
+	s.request("c", set("worker", 1))
+	s.answer(Rule{}, Provision().Within(&Pool{Limit: amounts("cpu", "6")}))
+	s.settle()
+	s.expect("a", isAccepted, isProvisioned)
+	s.expect("b", isAccepted, isWaiting)
+	s.expect("c", isAccepted, isWaiting)
+	s.expectMessage("b", provisioningv1.Provisioned, "cpu: requested 4, used 4 of 6")
+	s.expectMessage("c", provisioningv1.Provisioned, "an earlier request waits for capacity")
+	s.expectNodes(map[string]int{"a": 2})
+
+	s.deleteRequest("a")
+	s.settle()
+	s.expect("b", isAccepted, isWaiting, isProvisioned)
+	s.expect("c", isAccepted, isWaiting, isProvisioned)
+	s.expectNodes(map[string]int{"b": 2, "c": 1})
+}
+
+func TestAShareIsHeldUntilTheLastNodeIsGone(t *testing.T) {
+	s := begin(t)
+	s.template("worker", nil, "cpu", "1")
+	s.request("a", set("worker", 2))
+	s.answer(Rule{}, Provision().Within(&Pool{Limit: amounts("cpu", "2"), Reason: ReasonQuotaExceeded}))
+	s.settle()
+	s.pod("a-0", "a-uid-a-1")
+	s.deleteRequest("a")
+	s.request("b", set("worker", 1))
+	s.settle()
+	s.expectNodes(map[string]int{"a": 1})
+	s.expect("b", isAccepted, "Provisioned=False QuotaExceeded")
+	s.must(s.kube.Tracker().Delete(podResource, namespace, "a-0"))
+	s.settle()
+	s.expect("b", isAccepted, "Provisioned=False QuotaExceeded", isProvisioned)
+}
+
+func TestARevokedShareIsFree(t *testing.T) {
+	s := begin(t)
+	pool := &Pool{Limit: amounts("cpu", "1")}
+	s.template("worker", nil, "cpu", "1")
+	s.request("a", set("worker", 1))
+	s.request("b", set("worker", 1))
+	s.answer(Rule{}, Provision().Within(pool))
+	s.settle()
+	s.answer(Rule{Name: "a"}, Revoke("preempted").Within(pool))
+	s.settle()
+	s.expect("a", isAccepted, isProvisioned, isRevoked)
+	s.expect("b", isAccepted, isWaiting, isProvisioned)
+}
+
+func TestARequestThatExceedsThePoolFailsAndBlocksNobody(t *testing.T) {
+	s := begin(t)
+	s.template("worker", nil, "cpu", "1", "nvidia.com/gpu", "4")
+	s.request("a", set("worker", 3))
+	s.request("b", set("worker", 1))
+	s.answer(Rule{}, Provision().Within(&Pool{Limit: amounts("nvidia.com/gpu", "8")}))
+	s.settle()
+	s.expect("a", isAccepted, "Failed=True OutOfResources")
+	s.expectMessage("a", provisioningv1.Failed, "the request exceeds the limit of the pool: nvidia.com/gpu: requested 12, used 0 of 8")
+	s.expect("b", isAccepted, isProvisioned)
+}
+
+func TestPoolsAreIndependent(t *testing.T) {
+	s := begin(t)
+	s.template("worker", nil, "cpu", "1")
+	s.request("a", set("worker", 1))
+	s.request("b", set("worker", 1))
+	s.answer(Rule{Name: "a"}, Provision().Within(&Pool{Limit: amounts("cpu", "1")}))
+	s.answer(Rule{Name: "b"}, Provision().Within(&Pool{Limit: amounts("cpu", "1")}))
+	s.settle()
+	s.expect("a", isAccepted, isProvisioned)
+	s.expect("b", isAccepted, isProvisioned)
+}
+
+func TestARequestWithoutItsPodTemplateBlocksThePool(t *testing.T) {
+	s := begin(t)
+	s.template("worker", nil, "cpu", "1")
+	s.request("a", set("missing", 1))
+	s.request("b", set("worker", 1))
+	s.answer(Rule{}, Provision().Within(&Pool{Limit: amounts("cpu", "2")}))
+	s.settle()
+	s.expect("a", isAccepted)
+	s.expect("b", isAccepted, isWaiting)
+}

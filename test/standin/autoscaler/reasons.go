@@ -1,0 +1,34 @@
+package autoscaler
+
+import (
+	provisioningv1 "k8s.io/autoscaler/cluster-autoscaler/apis/provisioningrequest/autoscaling.x-k8s.io/v1"
+)
+
+// Reasons of the conditions, as the autoscalers write them.
+const (
+	ReasonAccepted              = "Accepted"
+	ReasonCapacityIsFound       = "CapacityIsFound"
+	ReasonCapacityIsProvisioned = "CapacityIsProvisioned"
+	ReasonCapacityIsNotFound    = "CapacityIsNotFound"
+	// ReasonReservationTimeExpired is the reason of BookingExpired=True.
+	ReasonReservationTimeExpired = "CapacityReservationTimeExpired"
+	// ReasonExpired is the reason of Failed=True for a request that has waited for too long.
+	ReasonExpired = "Expired"
+
+	// The reasons below are those of autoscalers of cloud providers. The one of kubernetes/autoscaler
+	// never sets CapacityRevoked.
+
+	ReasonNotProvisioned  = "NotProvisioned"
+	ReasonQuotaExceeded   = "QuotaExceeded"
+	ReasonOutOfResources  = "OutOfResources"
+	ReasonCapacityRevoked = "CapacityRevoked"
+)
+
+// foundReason returns the reason of Provisioned=True for a class. A request of the class
+// check-capacity only checks the capacity that exists.
+func foundReason(class string) string {
+	if class == provisioningv1.ProvisioningClassCheckCapacity {
+		return ReasonCapacityIsFound
+	}
+	return ReasonCapacityIsProvisioned
+}

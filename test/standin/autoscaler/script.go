@@ -1,0 +1,121 @@
+package autoscaler
+
+import (
+	"path"
+	"slices"
+
+	provisioningv1 "k8s.io/autoscaler/cluster-autoscaler/apis/provisioningrequest/autoscaling.x-k8s.io/v1"
+)
+
+// Rule selects requests. An empty field matches all.
+type Rule struct {
+	Class     string
+	Namespace string
+	// Name is a pattern of path.Match, such as "train-*".
+	Name string
+}
+
+func (r Rule) matches(request *provisioningv1.ProvisioningRequest) bool {
+	if r.Class != "" && r.Class != request.Spec.ProvisioningClassName || r.Namespace != "" && r.Namespace != request.Namespace {
+		return false
+	}
+	// Answer has checked the pattern.
+	matched, _ := path.Match(r.Name, request.Name)
+	return matched || r.Name == ""
+}
+
+// goal is the state that an Answer leads to.
+type goal int
+
+const (
+	ignored goal = iota
+	accepted
+	waiting
+	failed
+	found
+	provisioned
+	expired
+	revoked
+)
+
+// Answer is the state that the stand-in leads a request to. The zero Answer is Never. If the answer
+// changes while nodes are added, the nodes remain until the request is deleted, failed or revoked.
+type Answer struct {
+	goal            goal
+	reason, message string
+	pool            *Pool
+	podsOnNode      int
+}
+
+// Never ignores the request, like an autoscaler that does not know its class.
+func Never() Answer { return Answer{} }
+
+// Accept accepts the request, and does nothing else.
+func Accept() Answer { return Answer{goal: accepted} }
+
+// Wait accepts the request and reports Provisioned=False.
+func Wait(reason, message string) Answer {
+	return Answer{goal: waiting, reason: reason, message: message}
+}
+
+// NotProvisioned is Wait for capacity.
+func NotProvisioned(message string) Answer { return Wait(ReasonNotProvisioned, message) }
+
+// QuotaExceeded is Wait for the quota of a cloud provider.
+func QuotaExceeded(message string) Answer { return Wait(ReasonQuotaExceeded, message) }
+
+// Fail reports Failed=True, unless the request has been provisioned.
+func Fail(reason, message string) Answer {
+	return Answer{goal: failed, reason: reason, message: message}
+}
+
+// Find reports Provisioned=True and adds no nodes: the cluster has the capacity.
+func Find() Answer { return Answer{goal: found} }
+
+// Provision adds nodes and then reports Provisioned=True.
+func Provision() Answer { return Answer{goal: provisioned, podsOnNode: 1} }
+
+// Expire provisions the request if needed, and then reports BookingExpired=True. The nodes remain.
+func Expire() Answer { return Answer{goal: expired, podsOnNode: 1} }
+
+// Revoke provisions the request if needed, reports CapacityRevoked=True and removes its nodes with
+// the pods on them.
+func Revoke(message string) Answer {
+	return Answer{goal: revoked, message: message, podsOnNode: 1}
+}
+
+// Within limits the capacity for an Answer that provisions.
+func (a Answer) Within(pool *Pool) Answer {
+	a.pool = pool
+	return a
+}
+
+// PodsOnNode sets how many pods each added node has room for. The default is 1.
+func (a Answer) PodsOnNode(n int) Answer {
+	a.podsOnNode = max(n, 1)
+	return a
+}
+
+// script is the list of rules. The latest that matches applies.
+type script []line
+
+type line struct {
+	rule   Rule
+	answer Answer
+}
+
+// with returns the script with a rule. It replaces an equal rule.
+func (s script) with(rule Rule, answer Answer) script {
+	kept := slices.DeleteFunc(slices.Clone(s), func(l line) bool { return l.rule == rule })
+	return append(kept, line{rule, answer})
+}
+
+// answer returns the answer to the request: Never, if no rule matches.
+func (s script) answer(request *provisioningv1.ProvisioningRequest) Answer {
+	for _, l := range slices.Backward(s) {
+		if l.rule.matches(request) {
+			return l.answer
+		}
+	}
+	return Never()
+}
