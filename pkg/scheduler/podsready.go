@@ -40,10 +40,11 @@ func (u *unit) unready() *quota.Refusal {
 		u.queue.set.PodsReady.Timeout, u.queue.name)}
 }
 
+// mayBlock reports whether no unit of the queue is admitted while pods of another one are not ready.
+func (l *queueState) mayBlock() bool { return l.set.PodsReady.Blocks && l.set.PodsReady.Timeout > 0 }
+
 // blocks reports whether no unit of the queue is admitted because pods of another one are not ready.
-func (l *queueState) blocks() bool {
-	return l.set.PodsReady.Blocks && l.set.PodsReady.Timeout > 0 && len(l.awaiting) > 0
-}
+func (l *queueState) blocks() bool { return len(l.awaiting) > 0 && l.mayBlock() }
 
 // blocked explains why a unit of such a queue waits.
 func (l *queueState) blocked() *quota.Refusal {
@@ -58,7 +59,7 @@ func (s *Scheduler) awaitPods(u *unit, l *queueState, now time.Time) {
 		s.setAwaiting(was, u, false, now)
 	}
 	if l != nil {
-		s.setAwaiting(l, u, u.assumed || u.Phase == Reserved || u.AwaitsPods && u.Phase.holdsQuota() && !u.Over, now)
+		s.setAwaiting(l, u, l.mayBlock() && (u.assumed || u.Phase == Reserved || u.AwaitsPods && u.Phase.holdsQuota() && !u.Over), now)
 	}
 }
 

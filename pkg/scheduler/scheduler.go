@@ -105,7 +105,8 @@ type queueState struct {
 	// empty if all do.
 	checks       []string
 	missingCheck string
-	// awaiting are the units that have been admitted and whose pods are not ready yet.
+	// awaiting are the units that have been admitted and whose pods are not ready yet, if the queue waits for
+	// them.
 	awaiting map[*unit]struct{}
 	// tried is the item to try next; nil if there is none.
 	tried      *queue.Item
