@@ -73,14 +73,14 @@ type Facts struct {
 	Demand    quota.Demand
 	// Held, if set, keeps the unit from being tried and explains why.
 	Held *quota.Refusal
+	// Checking is what admission checks have decided; nil if none was ever asked.
+	Checking *Checking
 	// MaxTime is how long the unit may run after its release; 0 means without a limit.
 	MaxTime  time.Duration
 	Priority int32
 	Attempts int32
 	// Requeues is how often the unit has given its quota back because of its owner in a short time.
 	Requeues int32
-	// Checking is what admission checks have decided; nil if none was ever asked.
-	Checking *Checking
 	Phase    Phase
 
 	// Unstoppable is whether the job goes on when it is suspended. Such a unit is not evicted for others.
