@@ -84,6 +84,11 @@ type Place struct {
 	// created as needed.
 	Manager string
 	Own     *Place
+	// Time is the field of the element that has the time at which it was set; empty if none has. If it
+	// is missing, the webhook of the operator sets it and writes the whole job again, in which
+	// quantities may look different. A rule of the operator then refuses the release, because fields
+	// that are immutable seem to have changed.
+	Time string
 	// Unless is a field with which the operator ignores the annotations, and Why explains it
 	// to the owner of the job.
 	Unless []string

@@ -49,7 +49,7 @@ func (a adapter) Kind() framework.Kind {
 			Ended: framework.Ended{Conditions: []string{conditionComplete, conditionFailed}},
 		},
 		Places: []framework.Place{{
-			Path: []string{"spec", "runtimePatches"}, Key: "manager", Manager: manager,
+			Path: []string{"spec", "runtimePatches"}, Key: "manager", Manager: manager, Time: "time",
 			Own: &framework.Place{
 				Path: []string{"trainingRuntimeSpec", "template", "spec", "replicatedJobs"}, Key: "name",
 				Below: []string{"template", "spec", "template", "metadata", "annotations"},

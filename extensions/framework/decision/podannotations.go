@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -140,6 +141,20 @@ func Annotate(kind framework.Kind, job map[string]any, added, recorded PodAnnota
 		}
 	}
 	return done, unplaced
+}
+
+// SetTime sets the time at which the element of the Manager was set, if the job has one.
+func SetTime(kind framework.Kind, job map[string]any, now time.Time) {
+	place, found := placesOf(kind, job).managed()
+	if !found || place.Time == "" {
+		return
+	}
+	all, _ := field(job, place.Path...).([]any)
+	for _, one := range all {
+		if element, _ := one.(map[string]any); element[place.Key] == place.Manager {
+			element[place.Time] = now.UTC().Format(time.RFC3339)
+		}
+	}
 }
 
 // places are where a job has the annotations of its pods.

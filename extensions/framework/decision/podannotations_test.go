@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -256,4 +257,19 @@ func marshal(t interface{ Fatal(...any) }, value any) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+// Otherwise the webhook of Trainer sets it, and refuses the job that it has written again.
+func TestThePatchOfATrainJobHasItsTime(t *testing.T) {
+	kind, at := trainjob.New().Kind(), time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	job := jsonOf(t, `{spec: {runtimePatches: [{manager: example.com/a}]}}`)
+	decision.SetTime(kind, job, at)
+	if got := asJSON(t, job); strings.Contains(got, `"time"`) {
+		t.Errorf("the patch of another manager has a time: %s", got)
+	}
+	decision.Annotate(kind, job, decision.PodAnnotations{"node": {"a/b": "1"}}, nil)
+	decision.SetTime(kind, job, at)
+	if got := asJSON(t, job); strings.Count(got, `"time":"2026-01-02T12:00:00Z"`) != 1 {
+		t.Errorf("the time is not set once: %s", got)
+	}
 }

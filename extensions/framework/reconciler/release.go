@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -112,7 +113,7 @@ func (r *reconciler) releaseInLists(ctx context.Context, o *observation, added, 
 	if r.overtaken(o, &unstructured.Unstructured{Object: live}) {
 		return nil, false, nil
 	}
-	patch, unplaced, err := listPatch(r.adapter, o.job, live, decision.Attempt(o.unit), added, recorded)
+	patch, unplaced, err := listPatch(r.adapter, o.job, live, decision.Attempt(o.unit), added, recorded, o.now)
 	if err != nil {
 		return nil, false, err
 	}
@@ -126,9 +127,10 @@ func (r *reconciler) releaseInLists(ctx context.Context, o *observation, added, 
 // with a conflict if the job has another one. A failed test in a patch would look like an invalid
 // job.
 func listPatch(adapter framework.Adapter, job framework.Object, live map[string]any, attempt string,
-	added, recorded decision.PodAnnotations) ([]byte, decision.Unplaced, error) {
+	added, recorded decision.PodAnnotations, at time.Time) ([]byte, decision.Unplaced, error) {
 	now := runtime.DeepCopyJSON(live)
 	placed, unplaced := decision.Annotate(adapter.Kind(), now, added, recorded)
+	decision.SetTime(adapter.Kind(), now, at)
 	data, err := releasePatch(adapter, job, attempt, record(placed, recorded))
 	if err != nil {
 		return nil, nil, err

@@ -235,8 +235,8 @@ func (a *account) followUnit(c *Change) {
 	if now.OverQuota != was.OverQuota && now.Holds() {
 		a.overQuota++
 	}
-	if now.Holds() && a.quota.IsZero() {
-		a.quota = c.Write.Moment()
+	if now.Holds() && now.Phase != Reserved && a.quota.IsZero() {
+		a.quota = c.Write.Moment() // a Reserved unit waits, too
 	}
 	if now.Phase == Reserved || was.Phase == Reserved && now.queued() {
 		a.checked++
