@@ -90,6 +90,9 @@ func (b *Book) Settle(a *account, w *World) {
 		a.Budget += min(causes, paced+b.decidersBetween(a.Job.Created.Time, until))
 		a.Budget += int(waited / renewal)
 	}
+	if a.checked > 0 {
+		a.Budget++ // an event says at once that the job waits for its checks
+	}
 	a.Budget += min(a.afterwards, 1) + a.checked + min(a.podsReady, 1) + a.overQuota + len(a.warnings)
 	// If the garbage collector is slow, job-extensions deletes the unit of a deleted job.
 	a.Budget += min(a.swept, 1)
