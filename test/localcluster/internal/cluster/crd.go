@@ -38,8 +38,18 @@ func crdName(file string) string {
 	return plural + "." + group
 }
 
+// established reports whether the objects of a definition can be created and found. A controller that starts
+// before discovery lists them exits: discovery is updated some time after the condition.
 func (s *setup) established(ctx context.Context, name string) error {
 	var crd struct {
+		Spec struct {
+			Group    string
+			Names    struct{ Plural string }
+			Versions []struct {
+				Name   string
+				Served bool
+			}
+		}
 		Status struct {
 			Conditions []struct{ Type, Status, Message string }
 		}
@@ -48,9 +58,31 @@ func (s *setup) established(ctx context.Context, name string) error {
 		return err
 	}
 	for _, condition := range crd.Status.Conditions {
-		if condition.Type == "Established" && condition.Status == "True" {
+		if condition.Type != "Established" || condition.Status != "True" {
+			continue
+		}
+		for _, version := range crd.Spec.Versions {
+			if version.Served {
+				if err := s.discovered(ctx, crd.Spec.Group+"/"+version.Name, crd.Spec.Names.Plural); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("definition %s is not established: %+v", name, crd.Status.Conditions)
+}
+
+// discovered reports whether discovery lists a resource.
+func (s *setup) discovered(ctx context.Context, groupVersion, resource string) error {
+	var list struct{ Resources []struct{ Name string } }
+	if err := s.api.get(ctx, "/apis/"+groupVersion, &list); err != nil {
+		return err
+	}
+	for _, listed := range list.Resources {
+		if listed.Name == resource {
 			return nil
 		}
 	}
-	return fmt.Errorf("definition %s is not established: %+v", name, crd.Status.Conditions)
+	return fmt.Errorf("%s does not list %s", groupVersion, resource)
 }
