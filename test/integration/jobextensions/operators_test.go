@@ -2,6 +2,7 @@ package jobextensions
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,10 @@ import (
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
-// sampleOf returns the kind of an example.
+// runTime finds the run times in a manifest of pods that end by themselves.
+var runTime = regexp.MustCompile(`("localcluster\.kube-queue\.dev/run-time":)"[0-9][^"]*"`)
+
+// sampleOf returns the kind of an example. Its pods run until the job is stopped.
 func sampleOf(sample kinds.Sample) kind {
 	job := sample.Job()
 	job.SetName("a")
@@ -24,7 +28,7 @@ func sampleOf(sample kinds.Sample) kind {
 	}
 	annotations[mark] = "true"
 	job.SetAnnotations(annotations)
-	return kind{name: sample.Kind.Kind, resource: sample.GVR(sample.Version), suspend: sample.SuspendPath, manifest: asJSON(job.Object)}
+	return kind{name: sample.Kind.Kind, resource: sample.GVR(sample.Version), suspend: sample.SuspendPath, manifest: runTime.ReplaceAllString(asJSON(job.Object), `${1}"10m"`)}
 }
 
 // podsHave waits until so many pods have a value of the annotation, and no pod has another one. The pods
