@@ -252,14 +252,14 @@ func TestProgramsKilledAtEachWriteOfChecks(t *testing.T) {
 func TestAJobWhosePodsAreNeverReadyMakesRoom(t *testing.T) {
 	l := suite.Env(t, "unready")
 	c := newChecks(t, l)
-	c.queue("root-unready", schedulingv1alpha1.QueueSpec{PodsReadyTimeout: &metav1.Duration{Duration: 5 * time.Second}})
+	c.queue("root-unready", schedulingv1alpha1.QueueSpec{PodsReadyTimeout: &metav1.Duration{Duration: 12 * time.Second}})
 	suite.Both(t, enabled)
 	l.TreeOf(`{name: unready, namespaces: [unready], max: {cpu: 1k}}`)
 	l.Apply(job{name: "too-large", cpu: "1k", runs: time.Second}.String())
 	l.WaitForPhase("Job", "too-large", "Dequeued")
 	l.Apply(job{name: "small", cpu: "1", runs: harness.UntilFinished}.String())
 	event := l.WaitForEvent("too-large", "PodsReadyTimeout")
-	if !strings.Contains(event.Message, "not all pods of the job were ready 5s after its release") {
+	if !strings.Contains(event.Message, "not all pods of the job were ready 12s after its release") {
 		t.Errorf("the event says %q", event.Message)
 	}
 	l.WaitForPhase("Job", "too-large", "Backoff")
@@ -272,7 +272,7 @@ func TestAJobWhosePodsAreNeverReadyMakesRoom(t *testing.T) {
 		}
 		return false, ""
 	})
-	harness.Never(t, 6*time.Second, "it is evicted", func() (bool, string) {
+	harness.Never(t, 12*time.Second, "it is evicted", func() (bool, string) {
 		now := l.Unit("Job", "small")
 		return now.Status.Attempts != unit.Status.Attempts || now.Status.Phase != "Running", string(now.Status.Phase)
 	})

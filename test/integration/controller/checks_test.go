@@ -116,7 +116,7 @@ func TestAQueueWithAMissingCheckReportsIt(t *testing.T) {
 	s.unit("first", `resource: {cpu: 3}`)
 	s.becomes("first", "reason", "AdmissionCheckMissing")
 	s.queueShows("headReason", "AdmissionCheckMissing")
-	s.check("nodes", `{controllerName: example.com/nodes, timeout: 1s}`)
+	s.check("nodes", `{controllerName: example.com/nodes, timeout: 3s}`)
 	s.becomes("first", "phase", "Reserved")
 	s.becomes("first", "phase", "Backoff") // nobody answers
 	_, err := s.checks().Patch(t.Context(), "nodes", types.MergePatchType, []byte(`{"spec": {"timeout": null}}`), metav1.PatchOptions{})
