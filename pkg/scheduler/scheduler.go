@@ -375,15 +375,6 @@ func (e QueueChanged) apply(s *Scheduler, now time.Time) {
 	s.settleUnitsOf(l, now)
 }
 
-// settleUnitsOf is settle for the units of a queue.
-func (s *Scheduler) settleUnitsOf(l *queueState, now time.Time) {
-	for _, u := range s.inOrder() {
-		if u.queue == l {
-			s.settle(u, now)
-		}
-	}
-}
-
 func (e Observed) apply(s *Scheduler, now time.Time) {
 	observer, observes := s.backend.(quota.Observer)
 	if !observes {

@@ -47,6 +47,15 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	s.explainLater(u, now)
 }
 
+// settleUnitsOf is settle for the units of a queue.
+func (s *Scheduler) settleUnitsOf(l *queueState, now time.Time) {
+	for _, u := range s.inOrder() {
+		if u.queue == l {
+			s.settle(u, now)
+		}
+	}
+}
+
 // requestStep requests the write that frees the quota of the unit, that evicts it, or that admits it because
 // its admission checks are ready. A unit whose job has ended is not evicted.
 func (s *Scheduler) requestStep(u *unit, now time.Time) {
