@@ -1,11 +1,15 @@
 package admission
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -81,7 +85,9 @@ func podsAreAnnotatedOnlyByARelease(t *testing.T, kind heldKind, _ dynamic.Resou
 	if !kind.Native || !apierrors.IsInvalid(err) { // the API server itself keeps the template of a Job that runs
 		onlyOwn(t, err)
 	}
+	kind.awaitSuspended(t, f.queue, false)
 	patch(t, f.queue, kind.suspend("true"))
+	kind.awaitSuspended(t, f.queue, true)
 	again, err := changeJob(t, f.queue, nil, remove, release, func(object map[string]any) { mergeText(t, object, recordText("")) })
 	if err != nil {
 		t.Fatal(err)
@@ -89,6 +95,32 @@ func podsAreAnnotatedOnlyByARelease(t *testing.T, kind heldKind, _ dynamic.Resou
 	if got := annotatedIn(again.Object); got != 0 {
 		t.Errorf("%d pod sets are still annotated", got)
 	}
+}
+
+// awaitSuspended waits until the controller of a Job has followed its suspend field. The API server
+// accepts another template only once the status says that the Job is suspended and no pod is active.
+func (k heldKind) awaitSuspended(t *testing.T, jobs dynamic.ResourceInterface, want bool) {
+	t.Helper()
+	if !k.Native {
+		return
+	}
+	eventually(t, fmt.Sprintf("the Job is suspended: %t", want), func(ctx context.Context) error {
+		live, err := jobs.Get(ctx, "held", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		var job batchv1.Job
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &job); err != nil {
+			return err
+		}
+		suspended := slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+			return c.Type == batchv1.JobSuspended && c.Status == corev1.ConditionTrue
+		})
+		if suspended != want || want && job.Status.Active > 0 {
+			return fmt.Errorf("suspended: %t, active pods: %d", suspended, job.Status.Active)
+		}
+		return nil
+	})
 }
 
 // annotationsOf returns an annotation for each pod set of a job.
