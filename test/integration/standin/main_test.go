@@ -1,7 +1,7 @@
-// Package provisioning tests the stand-in for the cluster autoscaler, test/standin/autoscaler, and the
+// Package standin tests the stand-in for the cluster autoscaler, test/standin/autoscaler, and the
 // checker of gangs, test/gangs, with a real API server, the real scheduler and simulated nodes. The
 // programs do not run.
-package provisioning
+package standin
 
 import (
 	"fmt"
