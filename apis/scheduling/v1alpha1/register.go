@@ -29,6 +29,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&QueueUnit{}, &QueueUnitList{},
 		&Queue{}, &QueueList{},
 		&AdmissionCheck{}, &AdmissionCheckList{},
+		&ProvisioningRequestConfig{}, &ProvisioningRequestConfigList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

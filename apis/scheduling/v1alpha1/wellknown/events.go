@@ -32,6 +32,11 @@ const (
 	// EventNotQueued means that a job with the mark ran already when it was first seen, so that it is
 	// not queued.
 	EventNotQueued EventReason = "NotQueued"
+	// EventProvisioningPending means that the ProvisioningRequest of the job waits for quota of the
+	// autoscaler.
+	EventProvisioningPending EventReason = "ProvisioningPending"
+	// EventProvisioningFailed means that the ProvisioningRequest of the job has failed.
+	EventProvisioningFailed EventReason = "ProvisioningFailed"
 	// EventInvalidRequest means that an annotation or label of a released job is invalid.
 	EventInvalidRequest = EventReason(ReasonInvalidRequest)
 )

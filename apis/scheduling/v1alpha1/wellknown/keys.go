@@ -60,6 +60,33 @@ const (
 	KueueParameterPrefix = "provreq.kueue.x-k8s.io/"
 )
 
+// ProvisioningController is the controllerName of AdmissionChecks that job-extensions decides with a
+// ProvisioningRequest.
+const ProvisioningController = "kube-queue.dev/provisioning-request"
+
+// Keys on ProvisioningRequests and their PodTemplates.
+const (
+	// UnitUIDLabel is the UID of the unit that the object belongs to.
+	UnitUIDLabel = "kube-queue/queue-unit-uid"
+	// CheckLabel is the name of the AdmissionCheck that the object belongs to.
+	CheckLabel = "kube-queue/admission-check"
+	// FailedRequestsAnnotation of a ProvisioningRequest is how many requests of the unit have failed in a
+	// row before it.
+	FailedRequestsAnnotation = "kube-queue/failed-requests"
+	// RequestedForAnnotation of a ProvisioningRequest identifies the pod sets of the unit for which it was
+	// created. If those of the unit differ, the request is outdated.
+	RequestedForAnnotation = "kube-queue/requested-for"
+)
+
+// Annotations of pods that use the nodes of a ProvisioningRequest. Autoscalers have read the first two since
+// 2024, and the others longer. Each pod carries all of them.
+const (
+	ConsumeRequestAnnotation      = "autoscaling.x-k8s.io/consume-provisioning-request"
+	RequestClassAnnotation        = "autoscaling.x-k8s.io/provisioning-class-name"
+	OlderConsumeRequestAnnotation = "cluster-autoscaler.kubernetes.io/consume-provisioning-request"
+	OlderRequestClassAnnotation   = "cluster-autoscaler.kubernetes.io/provisioning-class-name"
+)
+
 // ReclaimAttribute of a quota node, with the value ReclaimNever, keeps the jobs at and below the node from being
 // evicted for the guarantee of other quotas.
 const (

@@ -44,6 +44,8 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 		// Group=scheduling.x-k8s.io, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithResource("admissionchecks"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Scheduling().V1alpha1().AdmissionChecks().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("provisioningrequestconfigs"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Scheduling().V1alpha1().ProvisioningRequestConfigs().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("queues"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Scheduling().V1alpha1().Queues().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("queueunits"):

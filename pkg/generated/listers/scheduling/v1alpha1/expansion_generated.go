@@ -6,6 +6,10 @@ package v1alpha1
 // AdmissionCheckLister.
 type AdmissionCheckListerExpansion interface{}
 
+// ProvisioningRequestConfigListerExpansion allows custom methods to be added to
+// ProvisioningRequestConfigLister.
+type ProvisioningRequestConfigListerExpansion interface{}
+
 // QueueListerExpansion allows custom methods to be added to
 // QueueLister.
 type QueueListerExpansion interface{}

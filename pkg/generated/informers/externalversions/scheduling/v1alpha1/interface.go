@@ -10,6 +10,8 @@ import (
 type Interface interface {
 	// AdmissionChecks returns a AdmissionCheckInformer.
 	AdmissionChecks() AdmissionCheckInformer
+	// ProvisioningRequestConfigs returns a ProvisioningRequestConfigInformer.
+	ProvisioningRequestConfigs() ProvisioningRequestConfigInformer
 	// Queues returns a QueueInformer.
 	Queues() QueueInformer
 	// QueueUnits returns a QueueUnitInformer.
@@ -30,6 +32,11 @@ func New(f internalinterfaces.SharedInformerFactory, namespace string, tweakList
 // AdmissionChecks returns a AdmissionCheckInformer.
 func (v *version) AdmissionChecks() AdmissionCheckInformer {
 	return &admissionCheckInformer{factory: v.factory, tweakListOptions: v.tweakListOptions}
+}
+
+// ProvisioningRequestConfigs returns a ProvisioningRequestConfigInformer.
+func (v *version) ProvisioningRequestConfigs() ProvisioningRequestConfigInformer {
+	return &provisioningRequestConfigInformer{factory: v.factory, tweakListOptions: v.tweakListOptions}
 }
 
 // Queues returns a QueueInformer.
