@@ -4,14 +4,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
 	"kube-queue.dev/kube-queue/cmd/job-extensions/options"
 	"kube-queue.dev/kube-queue/extensions/framework/reconciler"
+	"kube-queue.dev/kube-queue/extensions/provisioning/controller"
 	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/program"
@@ -38,9 +41,41 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 	if err != nil {
 		return err
 	}
+	checks, err := newChecks(env, jobs, writer)
+	if err != nil {
+		return err
+	}
+	checks.Start(ctx)
 	if err := jobs.Start(ctx); err != nil {
 		return fmt.Errorf("syncing the caches: %w", err)
 	}
 	env.MarkReady()
-	return env.Lead(ctx, func(ctx context.Context) error { return writer.While(ctx, jobs.Work) })
+	return env.Lead(ctx, func(ctx context.Context) error {
+		return writer.While(ctx, func(ctx context.Context) error { return both(ctx, jobs.Work, checks.Work) })
+	})
+}
+
+// newChecks returns the controller of the provisioning checks.
+func newChecks(env *program.Env, jobs *reconciler.Framework, writer *events.Writer) (*controller.Controller, error) {
+	client, err := dynamic.NewForConfig(env.Config)
+	if err != nil {
+		return nil, fmt.Errorf("creating the client for provisioning checks: %w", err)
+	}
+	return controller.New(controller.Options{
+		Client: client, Units: jobs.Units(), Jobs: jobs, Cluster: jobs.Cluster(), Serves: jobs.Serves, Events: writer, Clock: clock.RealClock{},
+	})
+}
+
+// both runs two loops until ctx is done. If one of them ends before, the other is ended too.
+func both(ctx context.Context, first, second func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	result := make(chan error, 1)
+	go func() {
+		defer cancel()
+		result <- second(ctx)
+	}()
+	err := first(ctx)
+	cancel()
+	return errors.Join(err, <-result)
 }

@@ -25,7 +25,7 @@ type section struct {
 // The sections, in the order of the page.
 var (
 	unitStatus = section{"Status of a QueueUnit", "`status.message` and the messages of the conditions of a QueueUnit.",
-		[]string{"pkg/lifecycle", "pkg/controller"}}
+		[]string{"pkg/lifecycle", "pkg/controller", "extensions/provisioning"}}
 	treeStatus = section{"Status of an ElasticQuotaTree", "The messages of the conditions of an ElasticQuotaTree.",
 		[]string{"pkg/controller/backend/elasticquota"}}
 	jobStatus = section{"Status of a job", "The messages of the conditions that kube-queue sets on a job.",

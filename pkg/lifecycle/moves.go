@@ -31,6 +31,7 @@ const (
 	Reserve          Name = "Reserve"
 	ExplainCheck     Name = "ExplainCheck"
 	ReturnReserved   Name = "ReturnReserved"
+	DecideCheck      Name = "DecideCheck"
 	Dequeue          Name = "Dequeue"
 	MarkRunning      Name = "MarkRunning"
 	MarkPodsReady    Name = "MarkPodsReady"
@@ -112,6 +113,8 @@ func Moves() []Move {
 			Also: "`reservations` + 1; all checks Pending"}, Controller, "the unit fits, and its queue has admission checks; it is charged"},
 		{ExplainCheck, From{Phases: phases(reserved)}, To{Phases: phases(reserved), Reason: wellknown.ReasonAdmissionCheckPending, Also: "another message"},
 			Controller, "a check that is Pending has another message"},
+		{DecideCheck, From{Phases: holding}, To{Also: "an entry of `admissionChecks`"}, Extensions,
+			"the ProvisioningRequest of the unit was created or has changed, for a check of job-extensions. Other controllers write the entries of their checks"},
 		{ReturnReserved, From{Phases: phases(reserved), Evictions: []Eviction{EvictionNone}},
 			To{Phases: waiting, Evicted: metav1.ConditionFalse, Reasons: []wellknown.Reason{wellknown.ReasonRequeued}, Also: "no checks"}, Controller,
 			"a check is Retry, Rejected or late; or the unit is inactive, its queue is stopped, its quota is gone, or the checks of the queue have changed. Uncharged"},

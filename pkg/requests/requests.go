@@ -88,6 +88,16 @@ func created(template *corev1.PodTemplateSpec, namespace string, cluster Cluster
 	return pod, injected, consistent(pod)
 }
 
+// Created returns the pod spec that the API server creates from the template in a namespace,
+// with the containers that webhooks add, which have no name.
+func Created(template *corev1.PodTemplateSpec, namespace string, cluster Cluster) (*corev1.PodSpec, error) {
+	_, injected, err := created(template, namespace, cluster)
+	if err != nil {
+		return nil, err
+	}
+	return &injected.Spec, nil
+}
+
 // Declared checks the requests of one pod that the owner of a job has declared, and adds
 // the default types of its devices.
 func Declared(list corev1.ResourceList, rules Rules) (corev1.ResourceList, error) {

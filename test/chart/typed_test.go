@@ -66,16 +66,18 @@ func TestCRDsAreTheGeneratedOnesWithLabels(t *testing.T) {
 func TestCRDsAreKeptAndEnabledSeparately(t *testing.T) {
 	const trees, units = "elasticquotatrees.scheduling.sigs.k8s.io", "queueunits.scheduling.x-k8s.io"
 	const queues, checks = "queues.scheduling.x-k8s.io", "admissionchecks.scheduling.x-k8s.io"
+	const configs = "provisioningrequestconfigs.scheduling.x-k8s.io"
 	tests := []struct {
 		set  string
 		want []string
 		kept bool
 	}{
-		{"crds.enabled=true", []string{trees, units, queues, checks}, true},
-		{"crds.keep=false", []string{trees, units, queues, checks}, false},
-		{"crds.elasticQuotaTree=false", []string{units, queues, checks}, true},
-		{"crds.queueUnit=false", []string{trees, queues, checks}, true},
-		{"crds.queue=false", []string{trees, units}, true},
+		{"crds.enabled=true", []string{trees, units, queues, checks, configs}, true},
+		{"crds.keep=false", []string{trees, units, queues, checks, configs}, false},
+		{"crds.elasticQuotaTree=false", []string{units, queues, checks, configs}, true},
+		{"crds.queueUnit=false", []string{trees, queues, checks, configs}, true},
+		{"crds.queue=false", []string{trees, units, configs}, true},
+		{"crds.provisioningRequestConfig=false", []string{trees, units, queues, checks}, true},
 		{"crds.enabled=false", nil, true},
 	}
 	for _, test := range tests {

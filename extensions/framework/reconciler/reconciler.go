@@ -19,6 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/arrival"
 	schedulingclient "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/typed/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/metrics"
 )
 
@@ -41,8 +42,10 @@ type reconciler struct {
 	remains cache.SharedIndexInformer
 	// related has the objects of Kind.Related; nil if the kind has none.
 	related cache.SharedIndexInformer
-	units   *unitCache
-	client  schedulingclient.QueueUnitsGetter
+	// relatedLive reads objects of Kind.Related as they are now; nil if the kind has none.
+	relatedLive *lenient.Client
+	units       *unitCache
+	client      schedulingclient.QueueUnitsGetter
 	// metadata reads what is left of jobs that are gone.
 	metadata metadata.Interface
 	cluster  decision.Cluster
@@ -73,9 +76,13 @@ func newReconciler(f *Framework, adapter framework.Adapter) (*reconciler, error)
 	if err != nil {
 		return nil, err
 	}
+	relatedLive, err := newRelatedClient(f.opts.Config, adapter)
+	if err != nil {
+		return nil, err
+	}
 	lanes := newLanes()
 	r := &reconciler{
-		adapter: adapter, kind: adapter.Kind().GroupKind(), jobs: jobs, cached: cached, remains: remains, related: related,
+		adapter: adapter, kind: adapter.Kind().GroupKind(), jobs: jobs, cached: cached, remains: remains, related: related, relatedLive: relatedLive,
 		units: f.units, client: f.client.SchedulingV1alpha1(), metadata: f.metadata, cluster: f.cluster,
 		events: f.opts.Events, clock: f.opts.Clock, memory: newMemory(), metrics: f.opts.Metrics,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(

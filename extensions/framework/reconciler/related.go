@@ -20,9 +20,9 @@ func newRelated(config *rest.Config, adapter framework.Adapter) (cache.SharedInd
 		return nil, nil
 	}
 	kind := adapter.Kind()
-	client, err := lenient.NewForConfig(config, decision.ReadRelatedAs(kind.Related, reader))
+	client, err := newRelatedClient(config, adapter)
 	if err != nil {
-		return nil, fmt.Errorf("creating a client for %s: %w", kind.Related.Resource, err)
+		return nil, err
 	}
 	return lenient.Informer(client, kind.Related.Resource, cache.Indexers{}, func(obj any) (any, error) {
 		object, isObject := obj.(framework.Object)
@@ -35,6 +35,20 @@ func newRelated(config *rest.Config, adapter framework.Adapter) (cache.SharedInd
 		decision.SlimRelated(reader, object)
 		return object, nil
 	})
+}
+
+// newRelatedClient returns a client for the objects of Kind.Related; nil if the kind has none.
+func newRelatedClient(config *rest.Config, adapter framework.Adapter) (*lenient.Client, error) {
+	reader, reads := adapter.(framework.RelatedReader)
+	if !reads {
+		return nil, nil
+	}
+	kind := adapter.Kind().Related
+	client, err := lenient.NewForConfig(config, decision.ReadRelatedAs(kind, reader))
+	if err != nil {
+		return nil, fmt.Errorf("creating a client for %s: %w", kind.Resource, err)
+	}
+	return client, nil
 }
 
 // placeholder returns an empty object that replaces another one in the cache.

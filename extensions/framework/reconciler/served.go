@@ -49,6 +49,11 @@ func (f *Framework) fill(ctx context.Context, r *reconciler) {
 	r.cached.RunWithContext(ctx)
 }
 
+// Serves reports whether the API server serves all of the resources.
+func (f *Framework) Serves(gv schema.GroupVersion, resources ...string) (bool, error) {
+	return f.servesAll(gv, resources)
+}
+
 // servesAll reports whether the API server serves all of the resources.
 func (f *Framework) servesAll(gv schema.GroupVersion, resources []string) (bool, error) {
 	list, err := f.discovery.ServerResourcesForGroupVersion(gv.String())

@@ -112,12 +112,17 @@ func (c *unitCache) indexed(index, value string) []*v1alpha1.QueueUnit {
 }
 
 // slimUnit removes from a unit the fields that are not used. An ended unit, and one that is
-// not ours, retains only its reference to the job and its phase.
+// not ours, retains only its reference to the job and its phase, and while it has admission checks,
+// these and its request.
 func slimUnit(unit *v1alpha1.QueueUnit) {
 	unit.ManagedFields = nil
 	unit.Annotations = decision.ParametersOf(unit)
 	if _, _, ours := jobOf(unit); !ours || unit.Status.Phase.Ended() {
-		unit.Spec = v1alpha1.QueueUnitSpec{ConsumerRef: unit.Spec.ConsumerRef}
-		unit.Status = v1alpha1.QueueUnitStatus{Phase: unit.Status.Phase}
+		spec := v1alpha1.QueueUnitSpec{ConsumerRef: unit.Spec.ConsumerRef}
+		status := v1alpha1.QueueUnitStatus{Phase: unit.Status.Phase}
+		if checks := unit.Status.AdmissionChecks; len(checks) > 0 && !status.Phase.Ended() {
+			spec.PodSets, spec.Resource, status.AdmissionChecks = unit.Spec.PodSets, unit.Spec.Resource, checks
+		}
+		unit.Spec, unit.Status = spec, status
 	}
 }

@@ -178,7 +178,7 @@ func (s *stage) expectKept() {
 	s.t.Helper()
 	crds, err := suite.Kubectl(s.t.Context(), "get", "crds", "-o", "name")
 	harness.Must(s.t, err)
-	expectWords(s.t, crds, "queueunits.scheduling.x-k8s.io", "queues.scheduling.x-k8s.io", "admissionchecks.scheduling.x-k8s.io",
+	expectWords(s.t, crds, "queueunits.scheduling.x-k8s.io", "queues.scheduling.x-k8s.io", "admissionchecks.scheduling.x-k8s.io", "provisioningrequestconfigs.scheduling.x-k8s.io",
 		"elasticquotatrees.scheduling.sigs.k8s.io")
 	for what, want := range map[string]int{"queueunits": jobs + 1, "tfjobs": jobs + 1} {
 		out, err := suite.Kubectl(s.t.Context(), "-n", s.Namespace, "get", what, "-o", "name")

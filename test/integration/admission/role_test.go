@@ -103,6 +103,7 @@ func TestTheProgramsMayDoWhatTheyMustAndNoMore(t *testing.T) {
 		unit       = "scheduling.x-k8s.io/queueunits"
 		queue      = "scheduling.x-k8s.io/queues"
 		check      = "scheduling.x-k8s.io/admissionchecks"
+		config     = "scheduling.x-k8s.io/provisioningrequestconfigs"
 		quotaTree  = "scheduling.sigs.k8s.io/elasticquotatrees"
 		lease      = "coordination.k8s.io/leases"
 		read       = "get list watch"
@@ -163,7 +164,14 @@ func TestTheProgramsMayDoWhatTheyMustAndNoMore(t *testing.T) {
 		{extensions, "kube-queue", "get update", lease + "=job-extensions", true},
 		{extensions, "kube-queue", "get update", lease + "=kube-queue-controller", false},
 		{extensions, "kube-queue", everything, queue, false},
-		{extensions, "", "get list watch create update patch delete deletecollection decide", check, false},
+		{extensions, "", "list watch", check, true},
+		{extensions, "", "get create update patch delete deletecollection decide", check, false},
+		{extensions, "", "list watch", config, true},
+		{extensions, "", "get create update patch delete deletecollection", config, false},
+		{extensions, "default", "get list watch create delete", "autoscaling.x-k8s.io/provisioningrequests", true},
+		{extensions, "default", "update patch deletecollection", "autoscaling.x-k8s.io/provisioningrequests", false},
+		{extensions, "default", "list create delete", "/podtemplates", true},
+		{extensions, "default", "get watch update patch deletecollection", "/podtemplates", false},
 		{extensions, "kube-system", everything, quotaTree, false},
 		{extensions, "", "create", "authentication.k8s.io/tokenreviews", true},
 		{extensions, "", "create", "authorization.k8s.io/subjectaccessreviews", true},
@@ -199,6 +207,7 @@ func TestWhoeverMayViewOrEditANamespaceMayDoSoWithItsUnits(t *testing.T) {
 		{"edit", "patch", "queueunits/status", true},
 		{"edit", "create update patch delete", "queues", false},
 		{"view", "get list watch", "admissionchecks", true},
+		{"view", "get list watch", "provisioningrequestconfigs", true},
 		{"edit", "create update patch delete decide", "admissionchecks", false},
 	} {
 		for verb := range strings.FieldsSeq(test.verbs) {

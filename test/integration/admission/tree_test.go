@@ -227,7 +227,7 @@ func TestStatusOfATreeIsWrittenApartFromItsSpec(t *testing.T) {
 func TestCRDsCanBeAppliedByAnyMeans(t *testing.T) {
 	for _, name := range []string{
 		"elasticquotatrees.scheduling.sigs.k8s.io", "queueunits.scheduling.x-k8s.io", "queues.scheduling.x-k8s.io",
-		"admissionchecks.scheduling.x-k8s.io",
+		"admissionchecks.scheduling.x-k8s.io", "provisioningrequestconfigs.scheduling.x-k8s.io",
 	} {
 		crd, err := objects(t).Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).
 			Get(t.Context(), name, metav1.GetOptions{})

@@ -1,0 +1,106 @@
+package provisioning
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	autoscaling "k8s.io/autoscaler/cluster-autoscaler/apis/provisioningrequest/autoscaling.x-k8s.io/v1"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+)
+
+// Our type is the autoscaler's own, without what is not used.
+func TestARequestIsAProvisioningRequestOfTheAutoscaler(t *testing.T) {
+	in := inputOf(t, podSet{"launcher", 1, cpuPod}, podSet{"worker", 4, gpuPod})
+	in.Config.Parameters = map[string]string{"a": "b"}
+	ours := planOf(t, in).Request
+	ours.Status.Conditions = []metav1.Condition{{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "r", Message: "m"}}
+	data, err := json.Marshal(ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var theirs autoscaling.ProvisioningRequest
+	if faults, err := kjson.UnmarshalStrict(data, &theirs); err != nil || len(faults) > 0 {
+		t.Fatalf("the autoscaler does not know the request: %v %v", faults, err)
+	}
+	back, err := json.Marshal(theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read Request
+	if err := json.Unmarshal(back, &read); err != nil || !reflect.DeepEqual(&read, ours) {
+		t.Errorf("the request comes back as %s (%v)", back, err)
+	}
+}
+
+func TestTheWordsOfTheAutoscalerAreItsOwn(t *testing.T) {
+	for ours, theirs := range map[string]string{
+		conditionAccepted: autoscaling.Accepted, conditionReady: autoscaling.Provisioned, conditionFailed: autoscaling.Failed,
+		conditionExpired: autoscaling.BookingExpired, conditionRevoked: autoscaling.CapacityRevoked,
+		wellknown.ConsumeRequestAnnotation:  autoscaling.ProvisioningRequestPodAnnotationKey,
+		wellknown.RequestClassAnnotation:    autoscaling.ProvisioningClassPodAnnotationKey,
+		RequestKind.GroupVersion().String(): autoscaling.SchemeGroupVersion.String(),
+	} {
+		if ours != theirs {
+			t.Errorf("%s is %s", ours, theirs)
+		}
+	}
+}
+
+// The limits that are refused here are those of the CRD.
+func TestTheLimitsAreThoseOfTheCRD(t *testing.T) {
+	folder, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/autoscaler/cluster-autoscaler/apis").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(folder)), "config/crd/autoscaling.x-k8s.io_provisioningrequests.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type schema struct {
+		Properties           map[string]schema
+		MaxItems             *int64
+		MaxProperties        *int64
+		MaxLength            *int64
+		AdditionalProperties *schema
+	}
+	var crd struct {
+		Spec struct {
+			Names    struct{ Plural, Kind string }
+			Versions []struct {
+				Name   string
+				Schema struct{ OpenAPIV3Schema schema }
+			}
+		}
+	}
+	if err := yaml.Unmarshal(data, &crd); err != nil {
+		t.Fatal(err)
+	}
+	if crd.Spec.Names.Plural != RequestResource.Resource || crd.Spec.Names.Kind != RequestKind.Kind {
+		t.Errorf("the names are %v", crd.Spec.Names)
+	}
+	found := false
+	for _, version := range crd.Spec.Versions {
+		if version.Name != RequestKind.Version {
+			continue
+		}
+		found = true
+		spec := version.Schema.OpenAPIV3Schema.Properties["spec"].Properties
+		got := []int64{*spec["podSets"].MaxItems, *spec["parameters"].MaxProperties, *spec["parameters"].AdditionalProperties.MaxLength}
+		if want := []int64{mostPodSets, mostParameters, longestParameter}; !slices.Equal(got, want) {
+			t.Errorf("the limits are %v, not %v", got, want)
+		}
+	}
+	if !found {
+		t.Errorf("version %s is not in the CRD", RequestKind.Version)
+	}
+}

@@ -1,0 +1,181 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/provisioning"
+	"kube-queue.dev/kube-queue/pkg/events"
+	"kube-queue.dev/kube-queue/pkg/requests"
+)
+
+const (
+	retryMin = 50 * time.Millisecond
+	retryMax = 30 * time.Second
+	// stepTimeout limits all requests of one step.
+	stepTimeout = 15 * time.Second
+	// detailEvery limits how often a detail such as an estimated time is written.
+	detailEvery = 30 * time.Second
+	// workers is the maximum number of units that are processed concurrently.
+	workers = 4
+	// byUnit indexes requests by the UID of their unit.
+	byUnit = "unit"
+)
+
+// The resources that are read and written.
+var (
+	queueUnits   = v1alpha1.SchemeGroupVersion.WithResource("queueunits")
+	checks       = v1alpha1.SchemeGroupVersion.WithResource("admissionchecks")
+	configs      = v1alpha1.SchemeGroupVersion.WithResource("provisioningrequestconfigs")
+	podTemplates = schema.GroupVersionResource{Version: "v1", Resource: "podtemplates"}
+)
+
+// Jobs reads the pods of jobs.
+type Jobs interface {
+	// PodsOf returns the pod sets of the job of a unit with complete templates.
+	PodsOf(ctx context.Context, unit *v1alpha1.QueueUnit) ([]framework.PodSet, error)
+}
+
+// Events takes the events on jobs.
+type Events interface {
+	// Write creates an event once.
+	Write(events.Event)
+}
+
+// Options of a Controller. All are required.
+type Options struct {
+	Client dynamic.Interface
+	// Units is the cache of all units, which somebody else runs.
+	Units cache.SharedIndexInformer
+	Jobs  Jobs
+	// Cluster has what the API server adds to pods.
+	Cluster requests.Cluster
+	// Serves reports whether the API server serves all of the resources.
+	Serves func(gv schema.GroupVersion, resources ...string) (bool, error)
+	Events Events
+	Clock  clock.WithTicker
+}
+
+// Controller decides the checks.
+type Controller struct {
+	Options
+	checks, configs, requests cache.SharedIndexInformer
+	queue                     workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	api                       api
+	memory                    memory
+}
+
+// New returns a controller. Nothing is read or written before Start.
+func New(options Options) (*Controller, error) {
+	c := &Controller{Options: options, api: newAPI(), memory: newMemory(),
+		checks:   informerOf(options.Client, checks, cache.Indexers{}),
+		configs:  informerOf(options.Client, configs, cache.Indexers{}),
+		requests: informerOf(options.Client, provisioning.RequestResource, cache.Indexers{byUnit: unitUIDs}),
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryMin, retryMax),
+			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Clock: options.Clock, Name: "provisioning"}),
+	}
+	for _, own := range []cache.SharedIndexInformer{c.checks, c.configs, c.requests} {
+		if err := own.SetTransform(slim); err != nil {
+			return nil, fmt.Errorf("setting up a cache: %w", err)
+		}
+	}
+	for informer, changed := range map[cache.SharedIndexInformer]func(obj any){
+		options.Units: c.unitChanged, c.checks: c.checkChanged, c.configs: c.configChanged, c.requests: c.requestChanged,
+	} {
+		if _, err := informer.AddEventHandler(handler(changed)); err != nil {
+			return nil, fmt.Errorf("watching objects of provisioning checks: %w", err)
+		}
+	}
+	return c, nil
+}
+
+func informerOf(client dynamic.Interface, resource schema.GroupVersionResource, indexers cache.Indexers) cache.SharedIndexInformer {
+	return dynamicinformer.NewFilteredDynamicInformer(client, resource, metav1.NamespaceAll, 0, indexers, nil).Informer()
+}
+
+// slim removes from a cached object what is not used.
+func slim(obj any) (any, error) {
+	if object, is := obj.(*unstructured.Unstructured); is {
+		object.SetManagedFields(nil)
+	}
+	return obj, nil
+}
+
+// handler calls changed with each new state of an object, and its last one.
+func handler(changed func(obj any)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    changed,
+		UpdateFunc: func(_, obj any) { changed(obj) },
+		DeleteFunc: func(obj any) {
+			if last, missed := obj.(cache.DeletedFinalStateUnknown); missed {
+				obj = last.Obj
+			}
+			changed(obj)
+		},
+	}
+}
+
+// Work decides checks until ctx is done.
+func (c *Controller) Work(ctx context.Context) error {
+	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("controller", "provisioning"))
+	var running sync.WaitGroup
+	running.Go(func() { c.findTemplates(ctx) })
+	for range workers {
+		running.Go(func() {
+			for c.next(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	c.queue.ShutDown()
+	running.Wait()
+	return nil
+}
+
+func (c *Controller) next(ctx context.Context) bool {
+	key, shutdown := c.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer c.queue.Done(key)
+	if ctx.Err() != nil {
+		return true
+	}
+	// A step that has started is not cancelled when the program is stopped: the write might
+	// be applied anyway, after the next leader has read the objects.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTimeout)
+	defer cancel()
+	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("queueUnit", key))
+	after, err := c.reconcile(ctx, key)
+	switch {
+	case err == nil:
+		c.queue.Forget(key)
+		if after > 0 {
+			c.queue.AddAfter(key, after)
+		}
+	case apierrors.IsConflict(err):
+		klog.FromContext(ctx).V(3).Info("QueueUnit changed in the meantime", "err", err)
+		c.queue.AddRateLimited(key)
+	default:
+		klog.FromContext(ctx).Error(err, "Failed to decide a provisioning check, retrying")
+		c.queue.AddRateLimited(key)
+	}
+	return true
+}

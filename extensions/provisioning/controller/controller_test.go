@@ -1,0 +1,345 @@
+package controller
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/framework/reconciler"
+	"kube-queue.dev/kube-queue/extensions/provisioning"
+)
+
+func TestTheEntriesOfOtherChecksAreKept(t *testing.T) {
+	w := newWorld(t)
+	w.reserve("budget", "nodes")
+	before := w.entry("budget")
+	w.settle(w.start())
+	if w.entry("budget").State != before.State || w.entry("budget").LastTransitionTime != before.LastTransitionTime {
+		t.Errorf("the entry of the other check is %v, and was %v", w.entry("budget"), before)
+	}
+	w.is("nodes", v1alpha1.CheckPending, "waits for an autoscaler")
+}
+
+// Template, request and entry; then one write for each answer of the autoscaler; then two deletions.
+func TestAJobCostsFewWrites(t *testing.T) {
+	w := newWorld(t)
+	w.reserve("nodes")
+	c := w.settle(w.start())
+	w.report("Accepted", "True", "Accepted", "")
+	c = w.settle(c)
+	w.report("Provisioned", "True", "Provisioned", "")
+	c = w.settle(c)
+	w.move(v1alpha1.PhaseDequeued)
+	c = w.settle(c)
+	w.move(v1alpha1.PhaseRunning)
+	c = w.settle(c)
+	w.move(v1alpha1.PhaseSucceeded)
+	w.settle(c)
+	want := "create podtemplates, create provisioningrequests, patch queueunits, patch queueunits, patch queueunits, delete podtemplates, delete provisioningrequests"
+	if got := strings.Join(w.log, ", "); got != want {
+		t.Errorf("the writes are %s", got)
+	}
+}
+
+func TestAUnitWithoutAManagedResourceIsReadyAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.served = false
+	w.change(configs, "", "gpus", func(object map[string]any) {
+		object["spec"].(map[string]any)["managedResources"] = []any{"nvidia.com/gpu"}
+	})
+	w.reserve("nodes")
+	c := w.settle(w.start())
+	w.is("nodes", v1alpha1.CheckReady, "no pod set requests a managed resource")
+	w.served = true
+	w.settle(c)
+	w.is("nodes", v1alpha1.CheckReady, "no pod set requests a managed resource")
+	if w.writes != 1 {
+		t.Errorf("the writes are %v", w.log)
+	}
+}
+
+func TestAMissingAPIIsReportedAndUsedWhenItAppears(t *testing.T) {
+	w := newWorld(t)
+	w.served = false
+	w.reserve("nodes")
+	c := w.settle(w.start())
+	w.is("nodes", v1alpha1.CheckPending, "the cluster has no ProvisioningRequest API")
+	w.served = true
+	w.settle(c)
+	w.is("nodes", v1alpha1.CheckPending, "waits for an autoscaler")
+}
+
+func TestAMissingConfigIsReportedAndUsedWhenItAppears(t *testing.T) {
+	w := newWorld(t)
+	if err := w.client.Tracker().Delete(configs, "", "gpus"); err != nil {
+		t.Fatal(err)
+	}
+	w.reserve("nodes")
+	c := w.settle(w.start())
+	w.is("nodes", v1alpha1.CheckPending, `ProvisioningRequestConfig "gpus" of AdmissionCheck "nodes" does not exist`)
+	w.add(configs, `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: ProvisioningRequestConfig, metadata: {name: gpus}, spec: {provisioningClassName: class.example.com}}`)
+	w.settle(c)
+	w.is("nodes", v1alpha1.CheckPending, "waits for an autoscaler")
+}
+
+func TestACheckWithoutParametersIsReported(t *testing.T) {
+	w := newWorld(t)
+	w.change(checks, "", "nodes", func(object map[string]any) { delete(object["spec"].(map[string]any), "parameters") })
+	w.reserve("nodes")
+	w.settle(w.start())
+	w.is("nodes", v1alpha1.CheckPending, "names no ProvisioningRequestConfig")
+}
+
+func TestARequestThatIsDeletedByHandIsARetryOnlyBeforeTheRelease(t *testing.T) {
+	for phase, want := range map[v1alpha1.QueueUnitPhase]v1alpha1.CheckState{
+		v1alpha1.PhaseReserved: v1alpha1.CheckRetry, v1alpha1.PhaseDequeued: v1alpha1.CheckReady, v1alpha1.PhaseRunning: v1alpha1.CheckReady,
+	} {
+		w := newWorld(t)
+		w.reserve("nodes")
+		c := w.settle(w.start())
+		w.report("Provisioned", "True", "Provisioned", "")
+		c = w.settle(c)
+		w.move(phase)
+		if err := w.client.Tracker().Delete(provisioning.RequestResource, team, unitName+"-nodes-1"); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(c)
+		if got := w.entry("nodes").State; got != want {
+			t.Errorf("%s: the check is %s, not %s", phase, got, want)
+		}
+	}
+}
+
+// The cache of requests may not show a request that was just created.
+func TestACacheThatLagsIsNoDeletion(t *testing.T) {
+	w := newWorld(t)
+	w.reserve("nodes")
+	c := w.settle(w.start())
+	for _, obj := range c.requests.GetStore().List() {
+		if err := c.requests.GetIndexer().Delete(obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.queueAll()
+	key, _ := c.queue.Get()
+	if _, err := c.reconcile(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	w.is("nodes", v1alpha1.CheckPending, "waits for an autoscaler")
+}
+
+// A version of the unit that was patched is not decided again before the cache shows the next one.
+func TestAnOldVersionOfAUnitIsNotDecidedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.reserve("nodes")
+	c := w.start()
+	key, _ := c.queue.Get()
+	c.queue.Done(key)
+	for range 2 {
+		if _, err := c.reconcile(t.Context(), key); err != nil {
+			t.Errorf("the second step fails: %v", err)
+		}
+	}
+	if w.writes != 3 {
+		t.Errorf("the writes are %v", w.log)
+	}
+}
+
+func TestObjectsOfOthersAreReportedAndNotTouched(t *testing.T) {
+	for _, owner := range []string{"", "ownerReferences: [{apiVersion: v1, kind: Pod, name: x, uid: x, controller: true}]"} {
+		w := newWorld(t)
+		w.reserve("nodes")
+		w.add(provisioning.RequestResource, `{apiVersion: autoscaling.x-k8s.io/v1, kind: ProvisioningRequest, metadata: {name: `+unitName+`-nodes-1, namespace: team, `+owner+`}}`)
+		w.settle(w.start())
+		w.is("nodes", v1alpha1.CheckRetry, "ProvisioningRequest "+unitName+"-nodes-1 exists and does not belong to QueueUnit "+unitName)
+		if left := w.names(provisioning.RequestResource); len(left) != 1 {
+			t.Errorf("%q: the requests are %v", owner, left)
+		}
+	}
+}
+
+// The former unit of the name is gone, and the garbage collector comes late.
+func TestARequestOfAFormerUnitOfTheNameIsReplaced(t *testing.T) {
+	w := newWorld(t)
+	w.reserve("nodes")
+	w.add(provisioning.RequestResource, `{apiVersion: autoscaling.x-k8s.io/v1, kind: ProvisioningRequest, metadata: {name: `+unitName+`-nodes-1, namespace: team, uid: old,
+		ownerReferences: [{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit, name: `+unitName+`, uid: u0, controller: true}]}}`)
+	w.settle(w.start())
+	w.owned()
+	w.is("nodes", v1alpha1.CheckPending, "waits for an autoscaler")
+}
+
+func TestWhatTheAPIServerRefusesIsARetryWithItsMessage(t *testing.T) {
+	for _, resource := range []string{"podtemplates", "provisioningrequests"} {
+		w := newWorld(t)
+		w.refuse[resource] = apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "x", errors.New("exceeded quota"))
+		w.reserve("nodes")
+		w.settle(w.start())
+		w.is("nodes", v1alpha1.CheckRetry, "exceeded quota")
+	}
+	w := newWorld(t)
+	w.refuse["provisioningrequests"] = apierrors.NewInternalError(errors.New("broken"))
+	w.reserve("nodes")
+	w.settle(w.start())
+	w.is("nodes", v1alpha1.CheckPending, "waits for an autoscaler")
+}
+
+func TestUnitsWhosePodsAreUnknownAreAnswered(t *testing.T) {
+	for _, test := range []struct {
+		err     error
+		state   v1alpha1.CheckState
+		message string
+	}{
+		{reconciler.ErrNoJob, v1alpha1.CheckRejected, "created by hand"},
+		{reconciler.ErrNotEnabled, v1alpha1.CheckRetry, "the kind Job is not enabled"},
+		{apierrors.NewNotFound(schema.GroupResource{}, "train"), v1alpha1.CheckPending, ""},
+	} {
+		w := newWorld(t)
+		w.gone = test.err
+		w.reserve("nodes")
+		w.settle(w.start())
+		w.is("nodes", test.state, test.message)
+	}
+}
+
+func TestAUnitThatWasCreatedByHandPassesOnlyWithoutAManagedResource(t *testing.T) {
+	for _, test := range []struct {
+		managed, message string
+		state            v1alpha1.CheckState
+	}{{"cpu", "created by hand", v1alpha1.CheckRejected}, {"nvidia.com/gpu", "no pod set requests", v1alpha1.CheckReady}} {
+		w := newWorld(t)
+		w.change(configs, "", "gpus", func(object map[string]any) {
+			object["spec"].(map[string]any)["managedResources"] = []any{test.managed}
+		})
+		w.change(queueUnits, team, unitName, func(object map[string]any) {
+			spec := object["spec"].(map[string]any)
+			delete(spec["consumerRef"].(map[string]any), "uid")
+			delete(spec, "podSets")
+			spec["resource"] = map[string]any{"cpu": "4"}
+		})
+		w.reserve("nodes")
+		w.settle(w.start())
+		w.is("nodes", test.state, test.message)
+	}
+}
+
+func TestEventsAreWrittenForQuotaAndFailureOnTheJob(t *testing.T) {
+	w := newWorld(t)
+	w.reserve("nodes")
+	c := w.settle(w.start())
+	w.report("Accepted", "True", "Accepted", "")
+	c = w.settle(c)
+	w.report("Provisioned", "False", "QuotaExceeded", "8 of 8 GPUs are used")
+	c = w.settle(c)
+	w.report("Failed", "True", "NoStock", "none left")
+	w.settle(c)
+	if len(w.events) != 2 {
+		t.Fatalf("the events are %v", w.events)
+	}
+	pending, failed := w.events[0], w.events[1]
+	if pending.Reason != wellknown.EventProvisioningPending || pending.Type != "Normal" || !strings.HasSuffix(pending.Message, "QuotaExceeded: 8 of 8 GPUs are used") {
+		t.Errorf("the first event is %v", pending)
+	}
+	if failed.Reason != wellknown.EventProvisioningFailed || failed.Type != "Warning" || failed.Object.Kind != "Job" || failed.Object.UID != "j1" || failed.Object.Namespace != team {
+		t.Errorf("the second event is %v", failed)
+	}
+}
+
+// Autoscalers may report another estimate every few seconds.
+func TestDetailsAreWrittenNowAndThen(t *testing.T) {
+	w := newWorld(t)
+	w.reserve("nodes")
+	c := w.settle(w.start())
+	w.report("Provisioned", "False", "NotProvisioned", "9 minutes left")
+	c = w.settle(c)
+	w.is("nodes", v1alpha1.CheckPending, "9 minutes left")
+	w.report("Provisioned", "False", "NotProvisioned", "8 minutes left")
+	w.sync(c)
+	key, _ := c.queue.Get()
+	c.queue.Done(key)
+	if after, err := c.reconcile(t.Context(), key); err != nil || after != detailEvery {
+		t.Errorf("the next step is in %v (%v)", after, err)
+	}
+	w.is("nodes", v1alpha1.CheckPending, "9 minutes left")
+	w.clock.Step(detailEvery)
+	c = w.settle(c)
+	w.is("nodes", v1alpha1.CheckPending, "8 minutes left")
+	w.report("Provisioned", "True", "Provisioned", "")
+	w.settle(c)
+	w.is("nodes", v1alpha1.CheckReady, "is provisioned")
+}
+
+func TestTheLimitOfFailuresSurvivesRestarts(t *testing.T) {
+	w := newWorld(t)
+	w.change(configs, "", "gpus", func(object map[string]any) {
+		object["spec"].(map[string]any)["retry"] = map[string]any{"limit": int64(2)}
+	})
+	for attempt, want := range []v1alpha1.CheckState{v1alpha1.CheckRetry, v1alpha1.CheckRetry, v1alpha1.CheckRejected} {
+		w.reserve("nodes")
+		w.settle(w.start())
+		w.report("Failed", "True", "NoStock", "none left")
+		w.settle(w.start())
+		if got := w.entry("nodes").State; got != want {
+			t.Errorf("attempt %d: the check is %s, not %s", attempt+1, got, want)
+		}
+		w.move(v1alpha1.PhaseBackoff)
+		w.settle(w.start())
+	}
+}
+
+func TestAFailedRequestStaysUntilTheUnitHasEnded(t *testing.T) {
+	w := newWorld(t)
+	w.reserve("nodes")
+	c := w.settle(w.start())
+	w.report("Failed", "True", "NoStock", "none left")
+	c = w.settle(c)
+	w.move(v1alpha1.PhaseBackoff)
+	c = w.settle(c)
+	if left := w.names(provisioning.RequestResource); len(left) != 1 {
+		t.Errorf("the requests of a queued unit are %v", left)
+	}
+	w.move(v1alpha1.PhaseFailed)
+	w.settle(c)
+	if left := w.names(provisioning.RequestResource); len(left) != 0 {
+		t.Errorf("the requests of an ended unit are %v", left)
+	}
+}
+
+// Anybody may copy the labels.
+func TestTemplatesOfOthersWithOurLabelsStay(t *testing.T) {
+	w := newWorld(t)
+	w.add(podTemplates, `{apiVersion: v1, kind: PodTemplate, metadata: {name: copy, namespace: team, uid: copy,
+		labels: {kube-queue/queue-unit-uid: u1, kube-queue/admission-check: nodes}}, template: {}}`)
+	w.reserve("nodes")
+	c := w.settle(w.start())
+	w.move(v1alpha1.PhaseEnqueued)
+	w.settle(c)
+	if left := w.names(podTemplates); len(left) != 1 || left[0] != "copy" {
+		t.Errorf("the templates are %v", left)
+	}
+}
+
+// A unit that is evicted while it holds quota gets no request, and one that is being deleted neither.
+func TestUnitsThatAreLeavingGetNoRequest(t *testing.T) {
+	for name, change := range map[string]func(object map[string]any){
+		"evicted": func(object map[string]any) {
+			object["status"].(map[string]any)["conditions"] = []any{map[string]any{"type": "Evicted", "status": "True", "reason": "Preempted", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}}
+		},
+		"being deleted": func(object map[string]any) {
+			object["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+		},
+	} {
+		w := newWorld(t)
+		w.reserve("nodes")
+		w.change(queueUnits, team, unitName, change)
+		w.settle(w.start())
+		if w.writes > 0 {
+			t.Errorf("%s: the writes are %v", name, w.log)
+		}
+	}
+}

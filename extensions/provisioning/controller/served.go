@@ -1,0 +1,145 @@
+package controller
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/provisioning"
+)
+
+// apiState is what is known about the API of requests.
+type apiState int
+
+const (
+	// apiUnknown: nobody has looked yet, or the cache of requests is being filled.
+	apiUnknown apiState = iota
+	// apiMissing: the API server does not serve it.
+	apiMissing
+	// apiReady: the cache of requests is filled.
+	apiReady
+)
+
+// api is the state of the API of requests, and whether it is needed.
+type api struct {
+	mu     *sync.Mutex
+	state  *apiState
+	once   *sync.Once
+	needed chan struct{}
+}
+
+func newAPI() api {
+	return api{mu: &sync.Mutex{}, state: new(apiState), once: &sync.Once{}, needed: make(chan struct{})}
+}
+
+func (a api) get() apiState {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return *a.state
+}
+
+// set reports whether the state was another one.
+func (a api) set(state apiState) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	changed := *a.state != state
+	*a.state = state
+	return changed
+}
+
+// need reports that a check of this controller exists.
+func (a api) need() { a.once.Do(func() { close(a.needed) }) }
+
+// Start fills the caches in the background, as soon as the API server serves their objects.
+func (c *Controller) Start(ctx context.Context) { go c.fill(ctx) }
+
+func (c *Controller) fill(ctx context.Context) {
+	if !c.await(ctx, checks.GroupVersion(), []string{checks.Resource, configs.Resource}, func() {}) {
+		return
+	}
+	go c.checks.RunWithContext(ctx)
+	go c.configs.RunWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), c.checks.HasSynced, c.configs.HasSynced, c.Units.HasSynced) {
+		return
+	}
+	c.queueAll()
+	select {
+	case <-ctx.Done():
+		return
+	case <-c.api.needed:
+	}
+	requests := provisioning.RequestResource
+	missing := func() {
+		if c.api.set(apiMissing) {
+			klog.FromContext(ctx).Info("Waiting for the CRD of ProvisioningRequest, because an AdmissionCheck needs it", "group", requests.Group, "version", requests.Version)
+			c.queueAll()
+		}
+	}
+	if !c.await(ctx, requests.GroupVersion(), []string{requests.Resource}, missing) {
+		return
+	}
+	go c.requests.RunWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), c.requests.HasSynced) {
+		return
+	}
+	c.api.set(apiReady)
+	c.queueAll()
+}
+
+// await returns true when the resources are served, and false when ctx is done before.
+func (c *Controller) await(ctx context.Context, gv schema.GroupVersion, resources []string, missing func()) bool {
+	backoff := wait.Backoff{Duration: time.Second, Factor: 1.5, Jitter: 0.1, Steps: 8, Cap: 10 * time.Second}
+	return backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		served, err := c.Serves(gv, resources...)
+		if err != nil {
+			klog.FromContext(ctx).V(2).Info("Failed to discover resources, retrying", "groupVersion", gv, "resources", resources, "err", err)
+			return false, nil
+		}
+		if !served {
+			missing()
+		}
+		return served, nil
+	}) == nil
+}
+
+// findTemplates finds templates that an earlier leader may have left behind: it may have ended
+// after it created them and before it created their request.
+func (c *Controller) findTemplates(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-c.api.needed:
+	}
+	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 6, Cap: 30 * time.Second}
+	// An error means that ctx is done.
+	_ = backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		if err := c.noteTemplates(ctx); err != nil {
+			klog.FromContext(ctx).Error(err, "Failed to list PodTemplates, retrying")
+			return false, nil
+		}
+		return true, nil
+	})
+}
+
+func (c *Controller) noteTemplates(ctx context.Context) error {
+	list, err := c.Client.Resource(podTemplates).List(ctx, metav1.ListOptions{LabelSelector: wellknown.UnitUIDLabel})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		owner := metav1.GetControllerOf(&list.Items[i])
+		if owner != nil && owner.Kind == unitKind {
+			c.memory.setTemplates(owner.UID, true)
+			c.queue.Add(types.NamespacedName{Namespace: list.Items[i].GetNamespace(), Name: owner.Name})
+		}
+	}
+	return nil
+}
