@@ -70,12 +70,17 @@ func beforeRelease(o Observed) Answer {
 		return because(v1alpha1.CheckRetry, c, "the nodes of ProvisioningRequest %s were not used in time", name)
 	}
 	if r.Annotations[wellknown.RequestedForAnnotation] != podSetsOf(o.Unit) {
-		return because(v1alpha1.CheckRetry, nil, "the pods of the job changed after ProvisioningRequest %s was created", name)
+		return changed(name)
 	}
 	if c := r.is(conditionReady); c != nil {
 		return because(v1alpha1.CheckReady, c, "ProvisioningRequest %s is provisioned", name)
 	}
 	return waits(r)
+}
+
+// changed returns the answer to a request for pods that the job no longer has.
+func changed(request string) Answer {
+	return because(v1alpha1.CheckRetry, nil, "the pods of the job changed after ProvisioningRequest %s was created", request)
 }
 
 // failed returns the answer to a request that has failed.

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
@@ -89,4 +90,15 @@ func (r *Request) FailedInARow() int32 {
 		before = 0
 	}
 	return int32(before) + 1
+}
+
+// FailedBefore returns how many requests have failed in a row for the pods that the unit has now.
+func FailedBefore(unit *v1alpha1.QueueUnit, former []*Request) int32 {
+	failed := int32(0)
+	for _, request := range former {
+		if request.Annotations[wellknown.RequestedForAnnotation] == podSetsOf(unit) {
+			failed = max(failed, request.FailedInARow())
+		}
+	}
+	return failed
 }
