@@ -45,6 +45,15 @@ type scene struct {
 
 func begin(t *testing.T, namespace string) *scene {
 	t.Helper()
+	s := prepare(t, namespace)
+	suite.Both(t, enabled)
+	s.quota()
+	return s
+}
+
+// prepare creates the objects of the administrator.
+func prepare(t *testing.T, namespace string) *scene {
+	t.Helper()
 	l := suite.Env(t, namespace)
 	s := &scene{t: t, Env: l, scaler: autoscaler.ForTest(t, suite.Cluster)}
 	l.ApplyAsIs(`
@@ -70,9 +79,12 @@ spec:
 		_, err := suite.Kubectl(context.Background(), "delete", "admissioncheck/nodes", "provisioningrequestconfig/gpus")
 		harness.Must(t, err)
 	})
-	suite.Both(t, enabled)
-	l.TreeOf(`{name: ` + namespace + `, namespaces: [` + namespace + `], max: {cpu: 1k, memory: 1Ti, nvidia.com/gpu: "64"}}`)
 	return s
+}
+
+// quota lets the jobs of the namespace start.
+func (s *scene) quota() {
+	s.TreeOf(`{name: ` + s.Namespace + `, namespaces: [` + s.Namespace + `], max: {cpu: 1k, memory: 1Ti, nvidia.com/gpu: "64"}}`)
 }
 
 func (s *scene) answer(answer autoscaler.Answer) {
@@ -138,14 +150,17 @@ func (s *scene) runs(selector string, pods int, request string) {
 // gone waits until nothing is left of requests and their nodes.
 func (s *scene) gone() {
 	s.t.Helper()
-	harness.Eventually(s.t, time.Minute, "no request, no template and no added node is left", func() (bool, string) {
-		templates, err := s.Kube.CoreV1().PodTemplates(s.Namespace).List(s.t.Context(), metav1.ListOptions{})
-		harness.Must(s.t, err)
-		nodes, err := s.Kube.CoreV1().Nodes().List(s.t.Context(), metav1.ListOptions{LabelSelector: autoscaler.Label})
-		harness.Must(s.t, err)
-		requests := len(s.requests())
-		return requests+len(templates.Items)+len(nodes.Items) == 0, fmt.Sprintf("%d requests, %d templates, %d nodes", requests, len(templates.Items), len(nodes.Items))
-	})
+	harness.Eventually(s.t, time.Minute, "no request, no template and no added node is left", s.nothingIsLeft)
+}
+
+func (s *scene) nothingIsLeft() (bool, string) {
+	s.t.Helper()
+	templates, err := s.Kube.CoreV1().PodTemplates(s.Namespace).List(s.t.Context(), metav1.ListOptions{})
+	harness.Must(s.t, err)
+	nodes, err := s.Kube.CoreV1().Nodes().List(s.t.Context(), metav1.ListOptions{LabelSelector: autoscaler.Label})
+	harness.Must(s.t, err)
+	requests := len(s.requests())
+	return requests+len(templates.Items)+len(nodes.Items) == 0, fmt.Sprintf("%d requests, %d templates, %d nodes", requests, len(templates.Items), len(nodes.Items))
 }
 
 const gpu = `{requests: {cpu: 100m, nvidia.com/gpu: 1}, limits: {nvidia.com/gpu: 1}}`
