@@ -5,6 +5,7 @@ package provisioning
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -112,6 +113,15 @@ func (s *scene) says(kind, name string, phase v1alpha1.QueueUnitPhase, message s
 	})
 }
 
+// queuedFor waits until an event on the job says why it waits.
+func (s *scene) queuedFor(name, message string) {
+	s.t.Helper()
+	harness.Eventually(s.t, time.Minute, fmt.Sprintf("an event Queued on %s says %q", name, message), func() (bool, string) {
+		events := s.Events(name, "Queued")
+		return slices.ContainsFunc(events, func(e corev1.Event) bool { return strings.Contains(e.Message, message) }), fmt.Sprint(events)
+	})
+}
+
 // gang returns the pods of a job that need a GPU.
 func (s *scene) gang(selector string) []corev1.Pod {
 	s.t.Helper()
@@ -198,10 +208,10 @@ spec:
         metadata: {labels: {gang: ray}}
         spec: {containers: [{name: ray-worker, image: rayproject/ray:2.52.0, resources: ` + gpu + `}]}
 `},
-	{kind: "PyTorchJob", name: "torch", selector: "gang=torch", resource: harness.PyTorchJobs, pods: 3, manifest: `
+	{kind: "PyTorchJob", name: "torch", selector: "gang=torch", resource: harness.PyTorchJobs, pods: 3, parameters: map[string]any{"maxRunDurationSeconds": "900"}, manifest: `
 apiVersion: kubeflow.org/v1
 kind: PyTorchJob
-metadata: {name: torch, annotations: {scheduling.x-k8s.io/suspend: "true"}}
+metadata: {name: torch, annotations: {scheduling.x-k8s.io/suspend: "true", scheduling.x-k8s.io/max-exec-time-seconds: "900"}}
 spec:
   pytorchReplicaSpecs:
     Master:
@@ -237,8 +247,12 @@ func TestAJobOfEachKindStartsWhenItsNodesAreThere(t *testing.T) {
 			s.answer(autoscaler.Never())
 			s.Apply(story.manifest)
 			s.says(story.kind, story.name, v1alpha1.PhaseReserved, "waits for an autoscaler")
+			s.answer(autoscaler.NotProvisioned("the nodes are being added"))
+			s.says(story.kind, story.name, v1alpha1.PhaseReserved, "NotProvisioned: the nodes are being added")
+			s.queuedFor(story.name, "NotProvisioned: the nodes are being added")
 			s.answer(autoscaler.QuotaExceeded("no quota for GPUs in this region"))
 			s.says(story.kind, story.name, v1alpha1.PhaseReserved, "QuotaExceeded: no quota for GPUs in this region")
+			s.queuedFor(story.name, "QuotaExceeded: no quota for GPUs in this region")
 			if event := s.WaitForEvent(story.name, "ProvisioningPending"); !strings.Contains(event.Message, "no quota for GPUs in this region") {
 				t.Errorf("the event says %q", event.Message)
 			}
