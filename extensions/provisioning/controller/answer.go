@@ -52,7 +52,7 @@ func (c *Controller) answer(ctx context.Context, unit *v1alpha1.QueueUnit, entry
 	return c.request(ctx, in, entry)
 }
 
-// errNoAPI means that the API of requests was served and is not any more. Nothing tells when it is
+// errNoAPI means that the API of requests was served and is not any more. No event shows when it is
 // served again.
 var errNoAPI = errors.New("the API of ProvisioningRequests is gone")
 
