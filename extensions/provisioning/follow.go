@@ -93,23 +93,21 @@ func failed(o Observed, c *metav1.Condition) Answer {
 	return answer
 }
 
-// waits returns the answer while the autoscaler has decided nothing.
+// waits returns the answer while the autoscaler has decided nothing. What it reports is an event.
 func waits(r *Request) Answer {
-	if c := r.condition(conditionReady); c != nil {
-		answer := because(v1alpha1.CheckPending, c, "ProvisioningRequest %s is not provisioned yet", r.Name)
-		if c.Reason == reasonQuotaIsShort {
-			answer.Event = wellknown.EventProvisioningPending
-		}
-		return answer
+	c, format := r.condition(conditionReady), "ProvisioningRequest %s is not provisioned yet"
+	if c == nil {
+		c, format = r.condition(conditionAccepted), "ProvisioningRequest %s is accepted"
 	}
-	switch c := r.condition(conditionAccepted); {
+	switch {
 	case c == nil:
 		return because(v1alpha1.CheckPending, nil, "ProvisioningRequest %s waits for an autoscaler", r.Name)
-	case c.Status == metav1.ConditionTrue:
-		return because(v1alpha1.CheckPending, c, "ProvisioningRequest %s is accepted", r.Name)
-	default:
-		return because(v1alpha1.CheckPending, c, "ProvisioningRequest %s is not accepted yet", r.Name)
+	case c.Type == conditionAccepted && c.Status != metav1.ConditionTrue:
+		format = "ProvisioningRequest %s is not accepted yet"
 	}
+	answer := because(v1alpha1.CheckPending, c, format, r.Name)
+	answer.Event = wellknown.EventProvisioningPending
+	return answer
 }
 
 // because returns an answer with the reason and the message of a condition.

@@ -19,15 +19,14 @@ var (
 
 // Limits of the API of requests.
 const (
-	mostPodSets        = 32
-	mostParameters     = 100
-	longestParameter   = 255
-	conditionAccepted  = "Accepted"
-	conditionReady     = "Provisioned"
-	conditionFailed    = "Failed"
-	conditionExpired   = "BookingExpired"
-	conditionRevoked   = "CapacityRevoked"
-	reasonQuotaIsShort = "QuotaExceeded"
+	mostPodSets       = 32
+	mostParameters    = 100
+	longestParameter  = 255
+	conditionAccepted = "Accepted"
+	conditionReady    = "Provisioned"
+	conditionFailed   = "Failed"
+	conditionExpired  = "BookingExpired"
+	conditionRevoked  = "CapacityRevoked"
 )
 
 // Request has the fields of a ProvisioningRequest that are used here.

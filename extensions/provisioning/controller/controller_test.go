@@ -228,7 +228,7 @@ func TestAUnitThatWasCreatedByHandPassesOnlyWithoutAManagedResource(t *testing.T
 	}
 }
 
-func TestEventsAreWrittenForQuotaAndFailureOnTheJob(t *testing.T) {
+func TestWhatTheAutoscalerReportsIsAnEventOnTheJob(t *testing.T) {
 	w := newWorld(t)
 	w.reserve("nodes")
 	c := w.settle(w.start())
@@ -238,10 +238,10 @@ func TestEventsAreWrittenForQuotaAndFailureOnTheJob(t *testing.T) {
 	c = w.settle(c)
 	w.report("Failed", "True", "NoStock", "none left")
 	w.settle(c)
-	if len(w.events) != 2 {
+	if len(w.events) != 3 || !strings.HasSuffix(w.events[0].Message, "is accepted: Accepted") {
 		t.Fatalf("the events are %v", w.events)
 	}
-	pending, failed := w.events[0], w.events[1]
+	pending, failed := w.events[1], w.events[2]
 	if pending.Reason != wellknown.EventProvisioningPending || pending.Type != "Normal" || !strings.HasSuffix(pending.Message, "QuotaExceeded: 8 of 8 GPUs are used") {
 		t.Errorf("the first event is %v", pending)
 	}

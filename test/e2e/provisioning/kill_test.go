@@ -37,7 +37,7 @@ var killings = []struct {
 }{
 	{harness.Extensions, faultproxy.Match{Also: func(r faultproxy.Request) bool { return r.Resource != "events" }}, []string{
 		"POST queueunits", "POST podtemplates", "POST provisioningrequests", "DELETE podtemplates", "DELETE provisioningrequests",
-		`"state":"Pending"`, `"state":"Ready"`, `"state":"Retry"`, `"suspend":false`, `"phase":"Running"`, `"phase":"Succeeded"`,
+		`"state":"Pending"`, `"state":"Ready"`, `"state":"Retry"`, `"suspend":false`, `"phase":"Succeeded"`,
 	}},
 	{harness.Controller, faultproxy.Match{Resource: "queueunits"}, []string{`"phase":"Reserved"`, `"phase":"Backoff"`, `"phase":"Dequeued"`}},
 }

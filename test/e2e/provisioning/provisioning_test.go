@@ -113,12 +113,15 @@ func (s *scene) says(kind, name string, phase v1alpha1.QueueUnitPhase, message s
 	})
 }
 
-// queuedFor waits until an event on the job says why it waits.
-func (s *scene) queuedFor(name, message string) {
+// shows waits until an event on the job has a reason and a message.
+func (s *scene) shows(name, reason, message string) {
 	s.t.Helper()
-	harness.Eventually(s.t, time.Minute, fmt.Sprintf("an event Queued on %s says %q", name, message), func() (bool, string) {
-		events := s.Events(name, "Queued")
-		return slices.ContainsFunc(events, func(e corev1.Event) bool { return strings.Contains(e.Message, message) }), fmt.Sprint(events)
+	harness.Eventually(s.t, time.Minute, fmt.Sprintf("an event %s on %s says %q", reason, name, message), func() (bool, string) {
+		var messages []string
+		for _, event := range s.Events(name, reason) {
+			messages = append(messages, event.Message)
+		}
+		return slices.ContainsFunc(messages, func(m string) bool { return strings.Contains(m, message) }), fmt.Sprintf("%q", messages)
 	})
 }
 
@@ -249,13 +252,10 @@ func TestAJobOfEachKindStartsWhenItsNodesAreThere(t *testing.T) {
 			s.says(story.kind, story.name, v1alpha1.PhaseReserved, "waits for an autoscaler")
 			s.answer(autoscaler.NotProvisioned("the nodes are being added"))
 			s.says(story.kind, story.name, v1alpha1.PhaseReserved, "NotProvisioned: the nodes are being added")
-			s.queuedFor(story.name, "NotProvisioned: the nodes are being added")
+			s.shows(story.name, "ProvisioningPending", "NotProvisioned: the nodes are being added")
 			s.answer(autoscaler.QuotaExceeded("no quota for GPUs in this region"))
 			s.says(story.kind, story.name, v1alpha1.PhaseReserved, "QuotaExceeded: no quota for GPUs in this region")
-			s.queuedFor(story.name, "QuotaExceeded: no quota for GPUs in this region")
-			if event := s.WaitForEvent(story.name, "ProvisioningPending"); !strings.Contains(event.Message, "no quota for GPUs in this region") {
-				t.Errorf("the event says %q", event.Message)
-			}
+			s.shows(story.name, "ProvisioningPending", "QuotaExceeded: no quota for GPUs in this region")
 			if pods := s.Pods(story.name); len(pods) > 0 {
 				t.Errorf("%d pods exist", len(pods))
 			}

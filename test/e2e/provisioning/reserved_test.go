@@ -48,7 +48,7 @@ func TestAJobIsRejectedAtTheLimitUntilItChanges(t *testing.T) {
 	if !strings.Contains(unit.Status.Message, "no further request is allowed after 1 failed in a row: NoStock: there are no GPUs left") {
 		t.Errorf("the unit says %q", unit.Status.Message)
 	}
-	s.queuedFor("batch", "no further request is allowed after 1 failed in a row: NoStock: there are no GPUs left")
+	s.shows("batch", "Queued", "no further request is allowed after 1 failed in a row: NoStock: there are no GPUs left")
 	s.ExpectFree()
 	s.answer(autoscaler.Provision())
 	s.Patch(harness.Jobs, "batch", `{"spec": {"parallelism": 1}}`)
