@@ -71,10 +71,10 @@ func TestJobsThatLoseTheirReservationLoseTheirRequests(t *testing.T) {
 	s.requested()
 
 	s.Apply(short("low"))
-	s.says("Job", "low", v1alpha1.PhaseReserved, "waits for an autoscaler")
+	s.WaitForPhase("Job", "low", v1alpha1.PhaseReserved)
 	s.requested("low")
 	s.Apply(strings.ReplaceAll(short("high"), "annotations: {scheduling", `annotations: {scheduling.x-k8s.io/priority: "1000", scheduling`))
-	s.says("Job", "high", v1alpha1.PhaseReserved, "waits for an autoscaler")
+	s.WaitForPhase("Job", "high", v1alpha1.PhaseReserved)
 	s.WaitForReason("Job", "low", wellknown.ReasonQuotaExceeded)
 	s.requested("high")
 
@@ -83,12 +83,12 @@ func TestJobsThatLoseTheirReservationLoseTheirRequests(t *testing.T) {
 	s.ExpectFree()
 	s.gone()
 	s.PatchQueue("root-losing", `{"spec": {"stop": "None"}}`)
-	s.says("Job", "high", v1alpha1.PhaseReserved, "waits for an autoscaler")
+	s.WaitForPhase("Job", "high", v1alpha1.PhaseReserved)
 	s.requested("high")
 
 	orphan := metav1.DeletePropagationOrphan
 	harness.Must(t, s.Kube.BatchV1().Jobs(s.Namespace).Delete(t.Context(), "high", metav1.DeleteOptions{PropagationPolicy: &orphan}))
-	s.says("Job", "low", v1alpha1.PhaseReserved, "waits for an autoscaler")
+	s.WaitForPhase("Job", "low", v1alpha1.PhaseReserved)
 	s.requested("low")
 	s.answer(autoscaler.Provision())
 	s.WaitForPhase("Job", "low", v1alpha1.PhaseSucceeded)
