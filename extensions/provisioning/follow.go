@@ -70,12 +70,17 @@ func beforeRelease(o Observed) Answer {
 		return because(v1alpha1.CheckRetry, c, "the nodes of ProvisioningRequest %s were not used in time", name)
 	}
 	if r.Annotations[wellknown.RequestedForAnnotation] != podSetsOf(o.Unit) {
-		return because(v1alpha1.CheckRetry, nil, "the pods of the job changed after ProvisioningRequest %s was created", name)
+		return changed(name)
 	}
 	if c := r.is(conditionReady); c != nil {
 		return because(v1alpha1.CheckReady, c, "ProvisioningRequest %s is provisioned", name)
 	}
 	return waits(r)
+}
+
+// changed returns the answer to a request for pods that the job no longer has.
+func changed(request string) Answer {
+	return because(v1alpha1.CheckRetry, nil, "the pods of the job changed after ProvisioningRequest %s was created", request)
 }
 
 // failed returns the answer to a request that has failed.
@@ -88,23 +93,21 @@ func failed(o Observed, c *metav1.Condition) Answer {
 	return answer
 }
 
-// waits returns the answer while the autoscaler has decided nothing.
+// waits returns the answer while the autoscaler has decided nothing. What it reports is an event.
 func waits(r *Request) Answer {
-	if c := r.condition(conditionReady); c != nil {
-		answer := because(v1alpha1.CheckPending, c, "ProvisioningRequest %s is not provisioned yet", r.Name)
-		if c.Reason == reasonQuotaIsShort {
-			answer.Event = wellknown.EventProvisioningPending
-		}
-		return answer
+	c, format := r.condition(conditionReady), "ProvisioningRequest %s is not provisioned yet"
+	if c == nil {
+		c, format = r.condition(conditionAccepted), "ProvisioningRequest %s is accepted"
 	}
-	switch c := r.condition(conditionAccepted); {
+	switch {
 	case c == nil:
 		return because(v1alpha1.CheckPending, nil, "ProvisioningRequest %s waits for an autoscaler", r.Name)
-	case c.Status == metav1.ConditionTrue:
-		return because(v1alpha1.CheckPending, c, "ProvisioningRequest %s is accepted", r.Name)
-	default:
-		return because(v1alpha1.CheckPending, c, "ProvisioningRequest %s is not accepted yet", r.Name)
+	case c.Type == conditionAccepted && c.Status != metav1.ConditionTrue:
+		format = "ProvisioningRequest %s is not accepted yet"
 	}
+	answer := because(v1alpha1.CheckPending, c, format, r.Name)
+	answer.Event = wellknown.EventProvisioningPending
+	return answer
 }
 
 // because returns an answer with the reason and the message of a condition.

@@ -78,7 +78,10 @@ type group struct {
 // PlanOf returns the objects for the current attempt of the unit, which has managed pod sets. If
 // none can be created, it returns the answer of the check instead.
 func PlanOf(in Input) (*Plan, *Answer) {
-	groups, refused := groupsOf(in)
+	groups, refused := in.groupsOf(Managed(in.Unit, in.Config))
+	if refused == nil {
+		refused = in.refusedSize(groups)
+	}
 	if refused != nil {
 		return nil, refused
 	}
@@ -124,10 +127,31 @@ func (in Input) meta(name string) metav1.ObjectMeta {
 	}
 }
 
-// groupsOf merges the managed pod sets that need the same nodes.
-func groupsOf(in Input) ([]group, *Answer) {
+// Changed returns the answer if the pods of the job need other nodes than those of the request, and
+// nil if they need the same. The entry names the pod sets that the request was created for, because
+// the config may have changed since.
+func Changed(in Input, entry v1alpha1.AdmissionCheckState, request *Request) *Answer {
+	groups, refused := in.groupsOf(slices.DeleteFunc(slices.Clone(in.Unit.Spec.PodSets), func(set v1alpha1.PodSet) bool {
+		return !slices.ContainsFunc(entry.PodSetUpdates, func(update v1alpha1.PodSetUpdate) bool { return update.Name == set.Name })
+	}))
+	if refused != nil {
+		return refused
+	}
+	var needed []RequestPodSet
+	for _, g := range groups {
+		needed = append(needed, RequestPodSet{PodTemplateRef: TemplateReference{Name: templateName(request.Name, g.content)}, Count: int32(g.count)})
+	}
+	if slices.Equal(needed, request.Spec.PodSets) {
+		return nil
+	}
+	answer := changed(request.Name)
+	return &answer
+}
+
+// groupsOf merges the pod sets that need the same nodes.
+func (in Input) groupsOf(sets []v1alpha1.PodSet) ([]group, *Answer) {
 	var groups []group
-	for _, set := range Managed(in.Unit, in.Config) {
+	for _, set := range sets {
 		template, refused := in.templateOf(set.Name)
 		if refused != nil {
 			return nil, refused
@@ -144,7 +168,7 @@ func groupsOf(in Input) ([]group, *Answer) {
 		groups[at].count += int64(set.Count)
 		groups[at].names = append(groups[at].names, set.Name)
 	}
-	return groups, in.refusedSize(groups)
+	return groups, nil
 }
 
 // templateOf returns the template of a pod set of the job.

@@ -230,6 +230,56 @@ spec:
 	}
 }
 
+// The autoscaler has provided nodes for the pods of the request.
+func TestARequestIsForThePodsThatTheJobHasNow(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		change  func(in *Input)
+		message string
+	}{
+		{"nothing", func(*Input) {}, ""},
+		{"what no scheduler reads", func(in *Input) { in.Pods[1].Template.Spec.Containers[0].Command = []string{"sleep"} }, ""},
+		{"the pods of a pod set without a managed resource", func(in *Input) { in.Pods[0].Template.Spec.NodeSelector = map[string]string{"a": "b"} }, ""},
+		{"the config", func(in *Input) {
+			in.Config.ManagedResources, in.Config.MaxPodSets = []corev1.ResourceName{"cpu"}, ptr.To[int32](1)
+		}, ""},
+		{"the node selector", func(in *Input) { in.Pods[1].Template.Spec.NodeSelector = map[string]string{"a": "b"} }, "the pods of the job changed"},
+		{"the tolerations", func(in *Input) { in.Pods[1].Template.Spec.Tolerations = []corev1.Toleration{{Key: "a"}} }, "the pods of the job changed"},
+		{"one of two equal pod sets", func(in *Input) { in.Pods[2].Template.Labels = map[string]string{"a": "b"} }, "the pods of the job changed"},
+		{"the number of pods", func(in *Input) { in.Unit.Spec.PodSets[1].Count++ }, "the pods of the job changed"},
+		{"the RuntimeClass, to one that does not exist", func(in *Input) { in.Pods[1].Template.Spec.RuntimeClassName = ptr.To("none") }, `RuntimeClass "none"`},
+		{"the names of the pod sets", func(in *Input) { in.Pods = in.Pods[:1] }, "no pod set"},
+	} {
+		in := inputOf(t, podSet{"launcher", 1, cpuPod}, podSet{"worker", 4, gpuPod}, podSet{"evaluator", 1, gpuPod})
+		in.Config.ManagedResources = []corev1.ResourceName{gpu}
+		request := planOf(t, in).Request
+		entry := v1alpha1.AdmissionCheckState{Name: in.Check, PodSetUpdates: Requested(in, request).Updates}
+		test.change(&in)
+		switch answer := Changed(in, entry, request); {
+		case answer == nil:
+			if test.message != "" {
+				t.Errorf("%s: it is not noticed", test.name)
+			}
+		case test.message == "" || answer.State != v1alpha1.CheckRetry || !strings.Contains(answer.Message, test.message):
+			t.Errorf("%s: the answer is %+v", test.name, answer)
+		}
+	}
+}
+
+func TestFailuresCountForTheSamePodsOnly(t *testing.T) {
+	in := inputOf(t, podSet{"main", 1, gpuPod})
+	in.Failed = 2
+	request := planOf(t, in).Request
+	request.Status.Conditions = []metav1.Condition{{Type: "Failed", Status: metav1.ConditionTrue}}
+	if got := FailedBefore(in.Unit, []*Request{request}); got != 3 {
+		t.Errorf("%d requests have failed, not 3", got)
+	}
+	in.Unit.Spec.PodSets[0].Count++
+	if got := FailedBefore(in.Unit, []*Request{request}); got != 0 {
+		t.Errorf("%d requests have failed for the changed job", got)
+	}
+}
+
 func TestParametersOfTheJobPrecedeItsRunTimeAndThatTheConfig(t *testing.T) {
 	const vendor = "queued-provisioning.gke.io"
 	for _, test := range []struct {

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
@@ -18,15 +19,14 @@ var (
 
 // Limits of the API of requests.
 const (
-	mostPodSets        = 32
-	mostParameters     = 100
-	longestParameter   = 255
-	conditionAccepted  = "Accepted"
-	conditionReady     = "Provisioned"
-	conditionFailed    = "Failed"
-	conditionExpired   = "BookingExpired"
-	conditionRevoked   = "CapacityRevoked"
-	reasonQuotaIsShort = "QuotaExceeded"
+	mostPodSets       = 32
+	mostParameters    = 100
+	longestParameter  = 255
+	conditionAccepted = "Accepted"
+	conditionReady    = "Provisioned"
+	conditionFailed   = "Failed"
+	conditionExpired  = "BookingExpired"
+	conditionRevoked  = "CapacityRevoked"
 )
 
 // Request has the fields of a ProvisioningRequest that are used here.
@@ -89,4 +89,15 @@ func (r *Request) FailedInARow() int32 {
 		before = 0
 	}
 	return int32(before) + 1
+}
+
+// FailedBefore returns how many requests have failed in a row for the pods that the unit has now.
+func FailedBefore(unit *v1alpha1.QueueUnit, former []*Request) int32 {
+	failed := int32(0)
+	for _, request := range former {
+		if request.Annotations[wellknown.RequestedForAnnotation] == podSetsOf(unit) {
+			failed = max(failed, request.FailedInARow())
+		}
+	}
+	return failed
 }

@@ -3,6 +3,7 @@ package requests
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -53,7 +54,7 @@ func raise(list, other corev1.ResourceList) {
 }
 
 // addRuntimeClass sets the overhead of the RuntimeClass in the pod, and adds its node
-// selector. The pod may set the same overhead itself, but no other.
+// selector and tolerations. The pod may set the same overhead itself, but no other.
 func addRuntimeClass(pod *corev1.Pod, cluster Cluster) error {
 	own := pod.Spec.Overhead
 	if pod.Spec.RuntimeClassName == nil {
@@ -76,10 +77,10 @@ func addRuntimeClass(pod *corev1.Pod, cluster Cluster) error {
 	}
 	pod.Spec.Overhead = overhead.DeepCopy()
 	roundUp(pod.Spec.Overhead)
-	return addNodeSelector(pod, class)
+	return addScheduling(pod, class)
 }
 
-func addNodeSelector(pod *corev1.Pod, class *nodev1.RuntimeClass) error {
+func addScheduling(pod *corev1.Pod, class *nodev1.RuntimeClass) error {
 	if class.Scheduling == nil {
 		return nil
 	}
@@ -93,6 +94,11 @@ func addNodeSelector(pod *corev1.Pod, class *nodev1.RuntimeClass) error {
 			pod.Spec.NodeSelector = map[string]string{}
 		}
 		pod.Spec.NodeSelector[label] = value
+	}
+	for _, toleration := range class.Scheduling.Tolerations {
+		if !slices.ContainsFunc(pod.Spec.Tolerations, func(own corev1.Toleration) bool { return equality.Semantic.DeepEqual(own, toleration) }) {
+			pod.Spec.Tolerations = append(pod.Spec.Tolerations, toleration)
+		}
 	}
 	return nil
 }

@@ -39,6 +39,8 @@ type cluster struct {
 	Overheads map[string]corev1.ResourceList
 	// NodeSelectors are those of the RuntimeClasses.
 	NodeSelectors map[string]map[string]string
+	// Tolerations are those of the RuntimeClasses with node selectors.
+	Tolerations []corev1.Toleration
 	Ranges        []*corev1.LimitRange
 	Devices       Rules
 	// ClaimTemplates and NamedClaims are those of the namespace.
@@ -52,7 +54,7 @@ func (c cluster) RuntimeClass(name string) (*nodev1.RuntimeClass, bool) {
 		class.Overhead = &nodev1.Overhead{PodFixed: overhead}
 	}
 	if selector := c.NodeSelectors[name]; selector != nil {
-		class.Scheduling = &nodev1.Scheduling{NodeSelector: selector}
+		class.Scheduling = &nodev1.Scheduling{NodeSelector: selector, Tolerations: c.Tolerations}
 	}
 	return class, found
 }
@@ -216,5 +218,24 @@ func TestAddAddsAndDoesNotWrap(t *testing.T) {
 	}
 	if err := Add(total, list(t, `{memory: 6E}`)); err == nil {
 		t.Errorf("4E and 6E came to %v", total)
+	}
+}
+
+func TestPodsAreCreatedWithTheTolerationsOfTheirRuntimeClass(t *testing.T) {
+	c := clusterOf(t)
+	c.NodeSelectors = map[string]map[string]string{"sandbox": {"sandboxed": "true"}}
+	parse(t, `[{key: own, operator: Exists}, {key: sandboxed, operator: Exists}]`, &c.Tolerations)
+	template := templateOf(t, `{runtimeClassName: sandbox, nodeSelector: {zone: a}, tolerations: [{key: own, operator: Exists}, {key: own, operator: Exists, effect: NoExecute}], containers: [{name: main}]}`)
+	spec, err := Created(template, "ns", c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want corev1.PodSpec
+	parse(t, `{nodeSelector: {zone: a, sandboxed: "true"}, tolerations: [{key: own, operator: Exists}, {key: own, operator: Exists, effect: NoExecute}, {key: sandboxed, operator: Exists}]}`, &want)
+	if !equality.Semantic.DeepEqual(spec.NodeSelector, want.NodeSelector) || !equality.Semantic.DeepEqual(spec.Tolerations, want.Tolerations) {
+		t.Errorf("the pods have %v and %v", spec.NodeSelector, spec.Tolerations)
+	}
+	if len(template.Spec.Tolerations) != 2 {
+		t.Error("the template was changed")
 	}
 }

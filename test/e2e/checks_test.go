@@ -219,7 +219,7 @@ func TestProgramsKilledAtEachWriteOfChecks(t *testing.T) {
 			if k.victim == harness.Extensions {
 				steps = slices.Delete(steps, 1, 2)
 			}
-			executioner.revive(t, func() bool {
+			executioner.Revive(t, func() bool {
 				if len(steps) > 0 {
 					if steps[0].done() {
 						steps[0].then()
@@ -233,9 +233,9 @@ func TestProgramsKilledAtEachWriteOfChecks(t *testing.T) {
 				free, _ := l.Free() // the status of the tree is written last
 				return free || k.victim != harness.Controller
 			})
-			t.Logf("%s was killed %d times", k.victim, executioner.kills)
-			if executioner.kills < 4 {
-				t.Errorf("killed %d times; the story has more writes than that", executioner.kills)
+			t.Logf("%s was killed %d times", k.victim, executioner.Kills)
+			if executioner.Kills < 4 {
+				t.Errorf("killed %d times; the story has more writes than that", executioner.Kills)
 			}
 			for _, name := range names {
 				if unit := l.WaitForPhase("Job", name, "Succeeded"); unit.Status.Attempts != 1 {

@@ -8,6 +8,7 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/faultproxy"
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
@@ -22,16 +23,16 @@ func TestProgramsKilledAtEachOfTheirWrites(t *testing.T) {
 
 var kills = []struct {
 	name, victim string
-	when         moment
+	when         harness.Moment
 }{
-	{"controller before each write", harness.Controller, beforeEach},
-	{"controller after each write", harness.Controller, afterEach},
-	{"extensions before each write", harness.Extensions, beforeEach},
-	{"extensions after each write", harness.Extensions, afterEach},
+	{"controller before each write", harness.Controller, harness.BeforeEach},
+	{"controller after each write", harness.Controller, harness.AfterEach},
+	{"extensions before each write", harness.Extensions, harness.BeforeEach},
+	{"extensions after each write", harness.Extensions, harness.AfterEach},
 }
 
 // startToKill starts both programs, and kills one of them at its writes.
-func startToKill(t *testing.T, l *harness.Env, victim string, when moment) *executioner {
+func startToKill(t *testing.T, l *harness.Env, victim string, when harness.Moment) *harness.Executioner {
 	// With the Queues of earlier tests the controller would make fewer writes.
 	harness.Must(t, l.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	programs := map[string]*harness.Program{
@@ -43,10 +44,10 @@ func startToKill(t *testing.T, l *harness.Env, victim string, when moment) *exec
 			p.Start()
 		}
 	}
-	return execute(t, programs[victim], when)
+	return suite.Execute(t, programs[victim], when, faultproxy.Match{})
 }
 
-func killAtWrites(t *testing.T, victim string, when moment) {
+func killAtWrites(t *testing.T, victim string, when harness.Moment) {
 	l := suite.Env(t, "faults")
 	executioner := startToKill(t, l, victim, when)
 	l.Tree(`{cpu: "4"}`)
@@ -55,7 +56,7 @@ func killAtWrites(t *testing.T, victim string, when moment) {
 		job{name: "three", cpu: "1", runs: 3 * time.Second}.String() +
 		job{name: "four", cpu: "1", runs: time.Second, fails: true}.String())
 
-	executioner.revive(t, func() bool {
+	executioner.Revive(t, func() bool {
 		if !l.Ended("TFJob", "one") || !l.Ended("TFJob", "two") || !l.Ended("Job", "three") || !l.Ended("Job", "four") {
 			return false
 		}
@@ -63,9 +64,9 @@ func killAtWrites(t *testing.T, victim string, when moment) {
 		free, _ := l.Free()
 		return free || victim != harness.Controller
 	})
-	t.Logf("%s was killed %d times", victim, executioner.kills)
-	if executioner.kills < 8 {
-		t.Errorf("killed %d times; the story has more writes than that", executioner.kills)
+	t.Logf("%s was killed %d times", victim, executioner.Kills)
+	if executioner.Kills < 8 {
+		t.Errorf("killed %d times; the story has more writes than that", executioner.Kills)
 	}
 	for kind, names := range map[string][]string{"TFJob": {"one", "two"}, "Job": {"three"}} {
 		for _, name := range names {
@@ -88,7 +89,7 @@ func TestTheControllerKilledAtEachWriteOfEvictions(t *testing.T) {
 	}
 }
 
-func killAtEvictions(t *testing.T, victim string, when moment) {
+func killAtEvictions(t *testing.T, victim string, when harness.Moment) {
 	l := suite.Env(t, "evictions")
 	executioner := startToKill(t, l, victim, when)
 	_, err := l.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace).Create(t.Context(), &schedulingv1alpha1.Queue{
@@ -120,7 +121,7 @@ func killAtEvictions(t *testing.T, victim string, when moment) {
 			}
 		}},
 	}
-	executioner.revive(t, func() bool {
+	executioner.Revive(t, func() bool {
 		if len(steps) > 0 {
 			if steps[0].done() {
 				steps[0].then()
@@ -134,9 +135,9 @@ func killAtEvictions(t *testing.T, victim string, when moment) {
 		free, _ := l.Free() // the status of the tree is written last
 		return free
 	})
-	t.Logf("%s was killed %d times", victim, executioner.kills)
-	if executioner.kills < 8 {
-		t.Errorf("killed %d times; the story has more writes than that", executioner.kills)
+	t.Logf("%s was killed %d times", victim, executioner.Kills)
+	if executioner.Kills < 8 {
+		t.Errorf("killed %d times; the story has more writes than that", executioner.Kills)
 	}
 	for name, attempts := range map[string]int32{"large": 1, "spared": 1, "first": 2, "second": 2} {
 		if unit := l.WaitForPhase("Job", name, "Succeeded"); unit.Status.Attempts != attempts {

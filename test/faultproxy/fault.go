@@ -28,6 +28,9 @@ type Exchange struct {
 	done  bool
 }
 
+// Body returns the content of the request.
+func (x *Exchange) Body() []byte { return x.body }
+
 // Landed is the response of the API server.
 type Landed struct{ answer *http.Response }
 

@@ -110,9 +110,6 @@ func slimClusterObject(obj any) (any, error) {
 		o.ManagedFields, o.Annotations, o.Description = nil, nil, ""
 	case *nodev1.RuntimeClass:
 		o.ManagedFields, o.Annotations = nil, nil
-		if o.Scheduling != nil {
-			o.Scheduling.Tolerations = nil
-		}
 	case *corev1.LimitRange:
 		o.ManagedFields, o.Annotations = nil, nil
 	}

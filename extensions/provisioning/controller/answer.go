@@ -3,11 +3,13 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/reconciler"
 	"kube-queue.dev/kube-queue/extensions/provisioning"
 )
@@ -38,11 +40,21 @@ func (c *Controller) answer(ctx context.Context, unit *v1alpha1.QueueUnit, entry
 	case c.api.get() == apiMissing:
 		return noAPI(), nil
 	}
-	return c.request(ctx, provisioning.Input{
-		Unit: unit, Check: entry.Name, ConfigName: name, Config: &config.Spec, Cluster: c.Cluster,
-		Failed: failedBefore(formerOf(unit, entry.Name, all)),
-	}, entry)
+	former := formerOf(unit, entry.Name, all)
+	in := provisioning.Input{
+		Unit: unit, Check: entry.Name, ConfigName: name, Config: &config.Spec, Cluster: c.Cluster, Failed: provisioning.FailedBefore(unit, former),
+	}
+	// The cache may not have shown that the unit had given its quota back. Two requests at a time
+	// would get the nodes twice.
+	if err := c.deleteRequests(ctx, slices.DeleteFunc(former, (*provisioning.Request).Failed)); err != nil {
+		return same, err
+	}
+	return c.request(ctx, in, entry)
 }
+
+// errNoAPI means that the API of requests was served and is not any more. No event shows when it is
+// served again.
+var errNoAPI = errors.New("the API of ProvisioningRequests is gone")
 
 func noAPI() provisioning.Answer {
 	return provisioning.Waiting("the cluster has no ProvisioningRequest API (CRD provisioningrequests.%s, version %s); an administrator must install an autoscaler that provides it",
@@ -90,16 +102,45 @@ func (c *Controller) follow(ctx context.Context, unit *v1alpha1.QueueUnit, entry
 			return provisioning.Answer{}, err
 		}
 	}
-	return provisioning.Follow(observed), nil
+	answer := provisioning.Follow(observed)
+	if answer.State != v1alpha1.CheckReady || entry.State == v1alpha1.CheckReady {
+		return answer, nil
+	}
+	return c.confirm(ctx, unit, entry, observed.Request, answer)
 }
 
-// failedBefore returns how many requests failed in a row before the next one.
-func failedBefore(former []*provisioning.Request) int32 {
-	failed := int32(0)
-	for _, request := range former {
-		failed = max(failed, request.FailedInARow())
+// confirm returns the answer that the request is provisioned, if it is for the pods that the job has now.
+// The unit does not show all of what a scheduler reads, such as the node selector.
+func (c *Controller) confirm(ctx context.Context, unit *v1alpha1.QueueUnit, entry v1alpha1.AdmissionCheckState,
+	request *provisioning.Request, answer provisioning.Answer) (provisioning.Answer, error) {
+	pods, unknown, err := c.podsOf(ctx, unit, entry)
+	if unknown == nil && err == nil {
+		unknown = provisioning.Changed(provisioning.Input{Unit: unit, Check: entry.Name, Cluster: c.Cluster, Pods: pods}, entry, request)
 	}
-	return failed
+	if unknown != nil {
+		answer = *unknown
+		answer.Updates = entry.PodSetUpdates
+	}
+	return answer, err
+}
+
+// podsOf returns the pods of the job, or the answer for a unit whose pods are unknown.
+func (c *Controller) podsOf(ctx context.Context, unit *v1alpha1.QueueUnit, entry v1alpha1.AdmissionCheckState) ([]framework.PodSet, *provisioning.Answer, error) {
+	pods, err := c.Jobs.PodsOf(ctx, unit)
+	var answer provisioning.Answer
+	switch {
+	case errors.Is(err, reconciler.ErrNoJob):
+		answer = byHand()
+	case errors.Is(err, reconciler.ErrNotEnabled):
+		answer = provisioning.Answer{State: v1alpha1.CheckRetry, Message: "the kind " + unit.Spec.ConsumerRef.Kind +
+			" is not enabled in job-extensions, so the pods of the job are unknown; an administrator must enable it"}
+	case apierrors.IsNotFound(err):
+		// The unit of a job that is gone is deleted soon.
+		answer = provisioning.Unchanged(entry)
+	default:
+		return pods, nil, err
+	}
+	return nil, &answer, nil
 }
 
 // request creates the objects of the attempt, unless its request exists already: then the program
@@ -109,19 +150,14 @@ func (c *Controller) request(ctx context.Context, in provisioning.Input, entry v
 	if err != nil || existing != nil {
 		return provisioning.Requested(in, existing), err
 	}
-	in.Pods, err = c.Jobs.PodsOf(ctx, in.Unit)
-	switch {
-	case errors.Is(err, reconciler.ErrNoJob):
-		return byHand(), nil
-	case errors.Is(err, reconciler.ErrNotEnabled):
-		return provisioning.Answer{State: v1alpha1.CheckRetry, Message: "the kind " + in.Unit.Spec.ConsumerRef.Kind +
-			" is not enabled in job-extensions, so the pods of the job are unknown; an administrator must enable it"}, nil
-	case apierrors.IsNotFound(err):
-		// The unit of a job that is gone is deleted soon.
-		return provisioning.Unchanged(entry), nil
-	case err != nil:
+	pods, unknown, err := c.podsOf(ctx, in.Unit, entry)
+	if err != nil {
 		return provisioning.Answer{}, err
 	}
+	if unknown != nil {
+		return *unknown, nil
+	}
+	in.Pods = pods
 	plan, refused := provisioning.PlanOf(in)
 	if refused != nil {
 		return *refused, nil
@@ -149,6 +185,9 @@ func (c *Controller) createAll(ctx context.Context, in provisioning.Input, plan 
 		}
 	}
 	created, err := c.create(ctx, in.Unit, provisioning.RequestResource, plan.Request)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("creating ProvisioningRequest %s/%s: %w: %w", plan.Request.Namespace, plan.Request.Name, errNoAPI, err)
+	}
 	if err != nil {
 		return nil, err
 	}

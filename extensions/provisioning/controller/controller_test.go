@@ -40,7 +40,7 @@ func TestAJobCostsFewWrites(t *testing.T) {
 	c = w.settle(c)
 	w.move(v1alpha1.PhaseSucceeded)
 	w.settle(c)
-	want := "create podtemplates, create provisioningrequests, patch queueunits, patch queueunits, patch queueunits, delete podtemplates, delete provisioningrequests"
+	want := "create podtemplates, create provisioningrequests, patch queueunits, patch queueunits, patch queueunits, delete provisioningrequests, delete podtemplates"
 	if got := strings.Join(w.log, ", "); got != want {
 		t.Errorf("the writes are %s", got)
 	}
@@ -228,7 +228,7 @@ func TestAUnitThatWasCreatedByHandPassesOnlyWithoutAManagedResource(t *testing.T
 	}
 }
 
-func TestEventsAreWrittenForQuotaAndFailureOnTheJob(t *testing.T) {
+func TestWhatTheAutoscalerReportsIsAnEventOnTheJob(t *testing.T) {
 	w := newWorld(t)
 	w.reserve("nodes")
 	c := w.settle(w.start())
@@ -238,10 +238,10 @@ func TestEventsAreWrittenForQuotaAndFailureOnTheJob(t *testing.T) {
 	c = w.settle(c)
 	w.report("Failed", "True", "NoStock", "none left")
 	w.settle(c)
-	if len(w.events) != 2 {
+	if len(w.events) != 3 || !strings.HasSuffix(w.events[0].Message, "is accepted: Accepted") {
 		t.Fatalf("the events are %v", w.events)
 	}
-	pending, failed := w.events[0], w.events[1]
+	pending, failed := w.events[1], w.events[2]
 	if pending.Reason != wellknown.EventProvisioningPending || pending.Type != "Normal" || !strings.HasSuffix(pending.Message, "QuotaExceeded: 8 of 8 GPUs are used") {
 		t.Errorf("the first event is %v", pending)
 	}
@@ -322,6 +322,73 @@ func TestTemplatesOfOthersWithOurLabelsStay(t *testing.T) {
 	if left := w.names(podTemplates); len(left) != 1 || left[0] != "copy" {
 		t.Errorf("the templates are %v", left)
 	}
+}
+
+// The unit does not show what a scheduler reads of the pods, so the job is read again.
+func TestNodesForOtherPodsThanTheJobHasAreARetry(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		change  func(w *world)
+		state   v1alpha1.CheckState
+		message string
+	}{
+		{"nothing that a scheduler reads", func(w *world) { w.pods[0].Template.Spec.Containers[0].Command = []string{"sleep"} }, v1alpha1.CheckReady, "is provisioned"},
+		{"the node selector", func(w *world) { w.pods[0].Template.Spec.NodeSelector["gpu"] = "b200" }, v1alpha1.CheckRetry, "the pods of the job changed"},
+		{"the job is gone", func(w *world) { w.gone = apierrors.NewNotFound(schema.GroupResource{}, "train") }, v1alpha1.CheckPending, "waits for an autoscaler"},
+		{"the kind is not enabled any more", func(w *world) { w.gone = reconciler.ErrNotEnabled }, v1alpha1.CheckRetry, "the kind Job is not enabled"},
+	} {
+		w := newWorld(t)
+		w.reserve("nodes")
+		c := w.settle(w.start())
+		test.change(w)
+		w.report("Provisioned", "True", "Provisioned", "")
+		c = w.settle(c)
+		w.is("nodes", test.state, test.message)
+		if updates := w.entry("nodes").PodSetUpdates; len(updates) != 1 {
+			t.Errorf("%s: %d pod sets are updated", test.name, len(updates))
+		}
+		w.move(v1alpha1.PhaseBackoff)
+		c = w.settle(c)
+		w.gone = nil
+		w.reserve("nodes")
+		c = w.settle(c)
+		w.report("Provisioned", "True", "Provisioned", "")
+		w.settle(c)
+		w.is("nodes", v1alpha1.CheckReady, "-nodes-2 is provisioned")
+	}
+}
+
+// The cache of units may not show that the unit gave its quota back. An autoscaler must not provide the
+// nodes twice.
+func TestTheRequestOfAnEarlierAttemptIsDeletedBeforeTheNextIsCreated(t *testing.T) {
+	w := newWorld(t)
+	w.reserve("nodes")
+	c := w.settle(w.start())
+	w.reserve("nodes")
+	w.settle(c)
+	want := "create podtemplates, create provisioningrequests, patch queueunits, delete provisioningrequests, delete podtemplates, create podtemplates, create provisioningrequests, patch queueunits"
+	if got := strings.Join(w.log, ", "); got != want {
+		t.Errorf("the writes are %s", got)
+	}
+	w.owned()
+}
+
+// An administrator may remove the CRD, and install it again.
+func TestAnAPIThatIsRemovedIsReportedAndUsedWhenItReturns(t *testing.T) {
+	w := newWorld(t)
+	w.reserve("nodes")
+	c := w.start()
+	key, _ := c.queue.Get()
+	w.served = false
+	if _, err := c.reconcile(t.Context(), key); !errors.Is(err, errNoAPI) {
+		t.Errorf("nobody tries again: %v", err)
+	}
+	c.queue.Done(key)
+	w.is("nodes", v1alpha1.CheckPending, "the cluster has no ProvisioningRequest API")
+	w.served = true
+	w.settle(c)
+	w.is("nodes", v1alpha1.CheckPending, "waits for an autoscaler")
+	w.owned()
 }
 
 // A unit that is evicted while it holds quota gets no request, and one that is being deleted neither.

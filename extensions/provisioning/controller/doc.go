@@ -11,6 +11,6 @@
 //     entries of other checks. Nothing is written if nothing has changed.
 //   - A step that is repeated after any of its writes gives the same objects.
 //   - Objects of others are neither used nor deleted, even if they have a name that is needed.
-//   - Requests are watched only while a check of this controller exists and the API server serves
-//     them.
+//   - Requests are watched only if a check of this controller exists, or templates of one that is
+//     gone, and the API server serves them.
 package controller

@@ -97,6 +97,9 @@ func (c *Controller) create(ctx context.Context, unit *v1alpha1.QueueUnit, resou
 		return created, err
 	}
 	live, err := c.find(ctx, resource, unit.Namespace, wanted.GetName())
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("%s %s existed and was deleted in the meantime", wanted.GetKind(), wanted.GetName())
+	}
 	if err != nil {
 		return nil, err
 	}

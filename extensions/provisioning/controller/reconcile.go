@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -43,19 +44,23 @@ func (c *Controller) reconcile(ctx context.Context, key types.NamespacedName) (t
 // clear deletes what a unit without quota no longer needs. A request that failed stays as long as
 // the unit is queued.
 func (c *Controller) clear(ctx context.Context, unit *v1alpha1.QueueUnit, requests []*provisioning.Request) error {
-	if len(requests) == 0 && !c.memory.hasTemplates(unit.UID) {
-		return nil
-	}
 	gone := slices.DeleteFunc(slices.Clone(requests), func(r *provisioning.Request) bool {
 		return r.Failed() && !unit.Status.Phase.Ended()
 	})
-	if len(gone) > 0 || c.memory.hasTemplates(unit.UID) {
-		if err := c.deleteTemplates(ctx, unit, "", nil); err != nil {
-			return err
-		}
-		c.memory.setTemplates(unit.UID, false)
+	if len(gone) == 0 && !c.memory.hasTemplates(unit.UID) {
+		return nil
 	}
-	return c.deleteRequests(ctx, gone)
+	// Autoscalers take a request without its templates for a failed one, so the request goes first.
+	// The memory finds the templates if their deletion fails.
+	c.memory.setTemplates(unit.UID, true)
+	if err := c.deleteRequests(ctx, gone); err != nil {
+		return err
+	}
+	if err := c.deleteTemplates(ctx, unit, "", nil); err != nil {
+		return err
+	}
+	c.memory.setTemplates(unit.UID, false)
+	return nil
 }
 
 func (c *Controller) deleteRequests(ctx context.Context, requests []*provisioning.Request) error {
@@ -77,6 +82,7 @@ func (c *Controller) decide(ctx context.Context, unit *v1alpha1.QueueUnit, reque
 	var changed []provisioning.Answer
 	var former []*provisioning.Request
 	later := time.Duration(0)
+	var missing error
 	for i, entry := range entries {
 		check, err := get[v1alpha1.AdmissionCheck](c.checks.GetStore(), entry.Name)
 		if err != nil {
@@ -86,7 +92,10 @@ func (c *Controller) decide(ctx context.Context, unit *v1alpha1.QueueUnit, reque
 			continue
 		}
 		answer, err := c.answer(ctx, unit, entry, check, requests)
-		if err != nil {
+		switch {
+		case errors.Is(err, errNoAPI):
+			answer, missing = noAPI(), err
+		case err != nil:
 			return 0, err
 		}
 		if answer.Updates != nil || answer.State == v1alpha1.CheckReady {
@@ -107,7 +116,7 @@ func (c *Controller) decide(ctx context.Context, unit *v1alpha1.QueueUnit, reque
 		}
 		c.record(unit, changed)
 	}
-	return later, c.deleteRequests(ctx, former)
+	return later, errors.Join(missing, c.deleteRequests(ctx, former))
 }
 
 // formerOf returns the requests of earlier attempts.

@@ -55,7 +55,7 @@ func (a api) set(state apiState) bool {
 	return changed
 }
 
-// need reports that a check of this controller exists.
+// need reports that a check of this controller exists, or requests of a former one may.
 func (a api) need() { a.once.Do(func() { close(a.needed) }) }
 
 // Start fills the caches in the background, as soon as the API server serves their objects.
@@ -111,13 +111,9 @@ func (c *Controller) await(ctx context.Context, gv schema.GroupVersion, resource
 }
 
 // findTemplates finds templates that an earlier leader may have left behind: it may have ended
-// after it created them and before it created their request.
+// after it created them and before it created their request. Each request has templates, so it also
+// finds whether there are requests if their check is gone.
 func (c *Controller) findTemplates(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-c.api.needed:
-	}
 	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 6, Cap: 30 * time.Second}
 	// An error means that ctx is done.
 	_ = backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
@@ -137,6 +133,7 @@ func (c *Controller) noteTemplates(ctx context.Context) error {
 	for i := range list.Items {
 		owner := metav1.GetControllerOf(&list.Items[i])
 		if owner != nil && owner.Kind == unitKind {
+			c.api.need()
 			c.memory.setTemplates(owner.UID, true)
 			c.queue.Add(types.NamespacedName{Namespace: list.Items[i].GetNamespace(), Name: owner.Name})
 		}

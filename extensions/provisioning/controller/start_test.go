@@ -57,44 +57,18 @@ func TestTheControllerRunsWithItsOwnCaches(t *testing.T) {
 	const unit = `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit, metadata: {name: unit, namespace: team, uid: u1},
 		spec: {consumerRef: {apiVersion: batch/v1, kind: Job, name: train, uid: j1}, podSets: [{name: main, count: 1}]},
 		status: {phase: Reserved, reservations: 1, admissionChecks: [{name: nodes, state: Pending}]}}`
-	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		queueUnits: "QueueUnitList", checks: "AdmissionCheckList", configs: "ProvisioningRequestConfigList",
-		podTemplates: "PodTemplateList", provisioning.RequestResource: "ProvisioningRequestList"})
-	units := informerOf(client, queueUnits, cache.Indexers{})
-	// The fake client has no versions of objects.
-	var version atomic.Int64
-	if err := units.SetTransform(func(obj any) (any, error) {
-		typed, err := decode[v1alpha1.QueueUnit](obj)
-		if err == nil {
-			typed.ResourceVersion = strconv.Itoa(int(version.Add(1)))
-		}
-		return typed, err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	client := newClient()
 	var served, asked atomic.Bool
-	c, err := New(Options{Client: client, Units: units, Cluster: adaptertest.Usual(), Events: silence{}, Clock: clock.RealClock{},
-		Jobs: fixed{{Name: "main", Count: 1, Template: template(t, "{containers: [{name: main, image: train}]}")}},
-		Serves: func(gv schema.GroupVersion, _ ...string) (bool, error) {
-			if gv != provisioning.RequestKind.GroupVersion() {
-				return true, nil
-			}
-			asked.Store(true)
-			return served.Load(), nil
-		}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { units.RunWithContext(ctx) })
-	c.Start(ctx)
-	running.Go(func() {
-		if err := c.Work(ctx); err != nil {
-			t.Error(err)
+	c, stop := run(t, client, func(gv schema.GroupVersion, _ ...string) (bool, error) {
+		if gv != provisioning.RequestKind.GroupVersion() {
+			return true, nil
 		}
+		asked.Store(true)
+		return served.Load(), nil
 	})
-	eventually(t, "the checks are listed", func(context.Context) bool { return c.checks.HasSynced() && c.configs.HasSynced() && units.HasSynced() })
+	eventually(t, "the checks are listed", func(context.Context) bool {
+		return c.checks.HasSynced() && c.configs.HasSynced() && c.Units.HasSynced()
+	})
 	if asked.Load() {
 		t.Error("somebody looks for the API of requests without a check that needs it")
 	}
@@ -107,8 +81,74 @@ func TestTheControllerRunsWithItsOwnCaches(t *testing.T) {
 		list, err := client.Resource(provisioning.RequestResource).Namespace(team).List(ctx, metav1.ListOptions{})
 		return err == nil && slices.ContainsFunc(list.Items, func(u unstructured.Unstructured) bool { return u.GetName() == "unit-nodes-1" })
 	})
-	cancel()
-	running.Wait()
+	stop()
+}
+
+// A request must not outlive its job because an administrator has removed the check in the meantime.
+func TestRequestsOfACheckThatIsGoneAreDeleted(t *testing.T) {
+	const meta = `metadata: {name: left, namespace: team, uid: UID, labels: {kube-queue/queue-unit-uid: u1, kube-queue/admission-check: nodes},
+		ownerReferences: [{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit, name: unit, uid: u1, controller: true}]}`
+	client := newClient()
+	create(t, client, queueUnits, `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit, metadata: {name: unit, namespace: team, uid: u1},
+		spec: {consumerRef: {apiVersion: batch/v1, kind: Job, name: train, uid: j1}}, status: {phase: Succeeded}}`)
+	create(t, client, podTemplates, `{apiVersion: v1, kind: PodTemplate, `+meta+`}`)
+	create(t, client, provisioning.RequestResource, `{apiVersion: autoscaling.x-k8s.io/v1, kind: ProvisioningRequest, `+meta+`}`)
+	_, stop := run(t, client, func(schema.GroupVersion, ...string) (bool, error) { return true, nil })
+	eventually(t, "nothing is left", func(ctx context.Context) bool {
+		left := 0
+		for _, resource := range []schema.GroupVersionResource{podTemplates, provisioning.RequestResource} {
+			list, err := client.Resource(resource).Namespace(team).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				t.Error(err)
+				return true
+			}
+			left += len(list.Items)
+		}
+		return left == 0
+	})
+	stop()
+}
+
+func newClient() *dynamicfake.FakeDynamicClient {
+	return dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		queueUnits: "QueueUnitList", checks: "AdmissionCheckList", configs: "ProvisioningRequestConfigList",
+		podTemplates: "PodTemplateList", provisioning.RequestResource: "ProvisioningRequestList"})
+}
+
+// run runs a controller until stop.
+func run(t *testing.T, client dynamic.Interface, serves func(schema.GroupVersion, ...string) (bool, error)) (c *Controller, stop func()) {
+	t.Helper()
+	units := informerOf(client, queueUnits, cache.Indexers{})
+	// The fake client has no versions of objects.
+	var version atomic.Int64
+	if err := units.SetTransform(func(obj any) (any, error) {
+		typed, err := decode[v1alpha1.QueueUnit](obj)
+		if err == nil {
+			typed.ResourceVersion = strconv.Itoa(int(version.Add(1)))
+		}
+		return typed, err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(Options{Client: client, Units: units, Cluster: adaptertest.Usual(), Events: silence{}, Clock: clock.RealClock{},
+		Jobs:   fixed{{Name: "main", Count: 1, Template: template(t, "{containers: [{name: main, image: train}]}")}},
+		Serves: serves})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { units.RunWithContext(ctx) })
+	c.Start(ctx)
+	running.Go(func() {
+		if err := c.Work(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return c, func() {
+		cancel()
+		running.Wait()
+	}
 }
 
 func create(t *testing.T, client dynamic.Interface, resource schema.GroupVersionResource, text string) {

@@ -31,6 +31,7 @@ type account struct {
 	podsReady  int // writes of the condition PodsReady that change nothing else
 	overQuota  int // changes of the condition OverQuota
 	swept      int // explicit deletes of its unit, which the garbage collector would delete too
+	nodes      int // events that show what an autoscaler reports
 	warnings   map[string]bool
 	unjudged   string
 }
@@ -99,6 +100,9 @@ func (b *Book) See(w *World, c *Change) {
 		a.OnEvents++
 		if c.Event != nil && c.Event.kindOf == "Warning" {
 			a.warnings[c.Event.reason] = true
+		}
+		if c.Event != nil && c.Event.reason == nodesPending {
+			a.nodes++
 		}
 	}
 }

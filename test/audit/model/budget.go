@@ -26,6 +26,9 @@ const (
 	renewal         = 30 * time.Minute // an event is renewed before it expires
 )
 
+// nodesPending is the reason of events that show what an autoscaler reports.
+const nodesPending = "ProvisioningPending"
+
 // JobWrites counts the writes of the two programs for one job.
 type JobWrites struct {
 	Kind      string `json:"kind"`
@@ -93,6 +96,7 @@ func (b *Book) Settle(a *account, w *World) {
 	if a.checked > 0 {
 		a.Budget++ // an event says at once that the job waits for its checks
 	}
+	a.Budget += min(a.nodes, a.checked) // each with a write of the check
 	a.Budget += min(a.afterwards, 1) + a.checked + min(a.podsReady, 1) + a.overQuota + len(a.warnings)
 	// If the garbage collector is slow, job-extensions deletes the unit of a deleted job.
 	a.Budget += min(a.swept, 1)

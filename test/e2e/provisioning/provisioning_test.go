@@ -5,6 +5,7 @@ package provisioning
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,15 @@ type scene struct {
 
 func begin(t *testing.T, namespace string) *scene {
 	t.Helper()
+	s := prepare(t, namespace)
+	suite.Both(t, enabled)
+	s.quota()
+	return s
+}
+
+// prepare creates the objects of the administrator.
+func prepare(t *testing.T, namespace string) *scene {
+	t.Helper()
 	l := suite.Env(t, namespace)
 	s := &scene{t: t, Env: l, scaler: autoscaler.ForTest(t, suite.Cluster)}
 	l.ApplyAsIs(`
@@ -70,9 +80,12 @@ spec:
 		_, err := suite.Kubectl(context.Background(), "delete", "admissioncheck/nodes", "provisioningrequestconfig/gpus")
 		harness.Must(t, err)
 	})
-	suite.Both(t, enabled)
-	l.TreeOf(`{name: ` + namespace + `, namespaces: [` + namespace + `], max: {cpu: 1k, memory: 1Ti, nvidia.com/gpu: "64"}}`)
 	return s
+}
+
+// quota lets the jobs of the namespace start.
+func (s *scene) quota() {
+	s.TreeOf(`{name: ` + s.Namespace + `, namespaces: [` + s.Namespace + `], max: {cpu: 1k, memory: 1Ti, nvidia.com/gpu: "64"}}`)
 }
 
 func (s *scene) answer(answer autoscaler.Answer) {
@@ -97,6 +110,18 @@ func (s *scene) says(kind, name string, phase v1alpha1.QueueUnitPhase, message s
 			return false, "there is no unit"
 		}
 		return unit.Status.Phase == phase && strings.Contains(unit.Status.Message, message), fmt.Sprintf("%s: %s", unit.Status.Phase, unit.Status.Message)
+	})
+}
+
+// shows waits until an event on the job has a reason and a message.
+func (s *scene) shows(name, reason, message string) {
+	s.t.Helper()
+	harness.Eventually(s.t, time.Minute, fmt.Sprintf("an event %s on %s says %q", reason, name, message), func() (bool, string) {
+		var messages []string
+		for _, event := range s.Events(name, reason) {
+			messages = append(messages, event.Message)
+		}
+		return slices.ContainsFunc(messages, func(m string) bool { return strings.Contains(m, message) }), fmt.Sprintf("%q", messages)
 	})
 }
 
@@ -138,14 +163,17 @@ func (s *scene) runs(selector string, pods int, request string) {
 // gone waits until nothing is left of requests and their nodes.
 func (s *scene) gone() {
 	s.t.Helper()
-	harness.Eventually(s.t, time.Minute, "no request, no template and no added node is left", func() (bool, string) {
-		templates, err := s.Kube.CoreV1().PodTemplates(s.Namespace).List(s.t.Context(), metav1.ListOptions{})
-		harness.Must(s.t, err)
-		nodes, err := s.Kube.CoreV1().Nodes().List(s.t.Context(), metav1.ListOptions{LabelSelector: autoscaler.Label})
-		harness.Must(s.t, err)
-		requests := len(s.requests())
-		return requests+len(templates.Items)+len(nodes.Items) == 0, fmt.Sprintf("%d requests, %d templates, %d nodes", requests, len(templates.Items), len(nodes.Items))
-	})
+	harness.Eventually(s.t, time.Minute, "no request, no template and no added node is left", s.nothingIsLeft)
+}
+
+func (s *scene) nothingIsLeft() (bool, string) {
+	s.t.Helper()
+	templates, err := s.Kube.CoreV1().PodTemplates(s.Namespace).List(s.t.Context(), metav1.ListOptions{})
+	harness.Must(s.t, err)
+	nodes, err := s.Kube.CoreV1().Nodes().List(s.t.Context(), metav1.ListOptions{LabelSelector: autoscaler.Label})
+	harness.Must(s.t, err)
+	requests := len(s.requests())
+	return requests+len(templates.Items)+len(nodes.Items) == 0, fmt.Sprintf("%d requests, %d templates, %d nodes", requests, len(templates.Items), len(nodes.Items))
 }
 
 const gpu = `{requests: {cpu: 100m, nvidia.com/gpu: 1}, limits: {nvidia.com/gpu: 1}}`
@@ -183,10 +211,10 @@ spec:
         metadata: {labels: {gang: ray}}
         spec: {containers: [{name: ray-worker, image: rayproject/ray:2.52.0, resources: ` + gpu + `}]}
 `},
-	{kind: "PyTorchJob", name: "torch", selector: "gang=torch", resource: harness.PyTorchJobs, pods: 3, manifest: `
+	{kind: "PyTorchJob", name: "torch", selector: "gang=torch", resource: harness.PyTorchJobs, pods: 3, parameters: map[string]any{"maxRunDurationSeconds": "900"}, manifest: `
 apiVersion: kubeflow.org/v1
 kind: PyTorchJob
-metadata: {name: torch, annotations: {scheduling.x-k8s.io/suspend: "true"}}
+metadata: {name: torch, annotations: {scheduling.x-k8s.io/suspend: "true", scheduling.x-k8s.io/max-exec-time-seconds: "900"}}
 spec:
   pytorchReplicaSpecs:
     Master:
@@ -222,11 +250,12 @@ func TestAJobOfEachKindStartsWhenItsNodesAreThere(t *testing.T) {
 			s.answer(autoscaler.Never())
 			s.Apply(story.manifest)
 			s.says(story.kind, story.name, v1alpha1.PhaseReserved, "waits for an autoscaler")
+			s.answer(autoscaler.NotProvisioned("the nodes are being added"))
+			s.says(story.kind, story.name, v1alpha1.PhaseReserved, "NotProvisioned: the nodes are being added")
+			s.shows(story.name, "ProvisioningPending", "NotProvisioned: the nodes are being added")
 			s.answer(autoscaler.QuotaExceeded("no quota for GPUs in this region"))
 			s.says(story.kind, story.name, v1alpha1.PhaseReserved, "QuotaExceeded: no quota for GPUs in this region")
-			if event := s.WaitForEvent(story.name, "ProvisioningPending"); !strings.Contains(event.Message, "no quota for GPUs in this region") {
-				t.Errorf("the event says %q", event.Message)
-			}
+			s.shows(story.name, "ProvisioningPending", "QuotaExceeded: no quota for GPUs in this region")
 			if pods := s.Pods(story.name); len(pods) > 0 {
 				t.Errorf("%d pods exist", len(pods))
 			}

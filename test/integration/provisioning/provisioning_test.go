@@ -43,6 +43,13 @@ apiVersion: v1
 kind: Namespace
 metadata: {name: team}
 ---
+apiVersion: node.k8s.io/v1
+kind: RuntimeClass
+metadata: {name: sandbox}
+handler: sandbox
+overhead: {podFixed: {cpu: 250m}}
+scheduling: {nodeSelector: {sandboxed: "true"}, tolerations: [{key: sandboxed, operator: Exists}]}
+---
 apiVersion: scheduling.x-k8s.io/v1alpha1
 kind: ProvisioningRequestConfig
 metadata: {name: gpus}
@@ -73,6 +80,7 @@ spec:
     metadata: {labels: {app: train}}
     spec:
       restartPolicy: Never
+      runtimeClassName: sandbox
       nodeSelector: {gpu: h100}
       tolerations: [{key: gpu, operator: Exists}]
       containers: [{name: main, image: train, env: [{name: TOKEN, value: secret}], resources: {requests: {cpu: "1"}}}]
@@ -333,7 +341,7 @@ func (s *scene) requested(attempt int) {
 		return template.Name == request.Spec.PodSets[0].PodTemplateRef.Name, nil
 	})
 	pod := template.Template
-	if pod.Labels["app"] != "train" || pod.Spec.NodeSelector["gpu"] != "h100" || len(pod.Spec.Tolerations) != 1 || pod.Spec.Containers[0].Env != nil ||
+	if pod.Labels["app"] != "train" || pod.Spec.NodeSelector["gpu"] != "h100" || pod.Spec.NodeSelector["sandboxed"] != "true" || len(pod.Spec.Tolerations) != 2 || pod.Spec.Overhead.Cpu().MilliValue() != 250 || pod.Spec.Containers[0].Env != nil ||
 		pod.Spec.Containers[0].Resources.Requests.Cpu().Value() != 1 {
 		s.Errorf("the template is %+v", pod)
 	}

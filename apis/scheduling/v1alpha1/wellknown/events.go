@@ -32,8 +32,8 @@ const (
 	// EventNotQueued means that a job with the mark ran already when it was first seen, so that it is
 	// not queued.
 	EventNotQueued EventReason = "NotQueued"
-	// EventProvisioningPending means that the ProvisioningRequest of the job waits for quota of the
-	// autoscaler.
+	// EventProvisioningPending means that the autoscaler has not provisioned the ProvisioningRequest of
+	// the job yet, for example because its own quota is insufficient.
 	EventProvisioningPending EventReason = "ProvisioningPending"
 	// EventProvisioningFailed means that the ProvisioningRequest of the job has failed.
 	EventProvisioningFailed EventReason = "ProvisioningFailed"
