@@ -140,10 +140,10 @@ func (b *Builder) source(c Component) string {
 
 // goCommand runs the go command in one module.
 type goCommand struct {
-	dir, flags   string
-	scratch      string
-	starter      *process.Starter
-	progress     *progress
+	dir, flags string
+	scratch    string
+	starter    *process.Starter
+	progress   *progress
 }
 
 // output runs the command and returns its standard output. Standard error is used for the progress
