@@ -46,6 +46,18 @@ func TestAHundredGangsWaitForTheirNodes(t *testing.T) {
 	expectNothingLeft(t, l)
 }
 
+// The quota has room for all gangs, and the nodes have not. kube-scheduler alone decides which gangs start.
+func TestAHundredGangsOfKubernetesShareFixedNodes(t *testing.T) {
+	needsNative(t)
+	l := suite.Env(t, "native")
+	gangs, pods := mixed()
+	nodes := pods * 3 / 10 / nodeGPUs
+	addNodes(t, l, nodes)
+	suite.Both(t, enabled)
+	limit(l, pods)
+	run(t, l, with(gangs, func(g *gang) { g.kind = "Job" }), nodes*nodeGPUs)
+}
+
 // run runs all gangs, which are created at once, and fails the test if one is partly running at any
 // instant, does not succeed in its first attempt, or holds quota afterwards. Some have to wait for each
 // of the reasons.

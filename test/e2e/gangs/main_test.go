@@ -5,6 +5,7 @@ package gangs
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"testing"
 	"time"
@@ -25,14 +26,24 @@ const enabled = "job,jobset,pytorchjob,rayjob"
 // patience is the timeout of a hundred gangs.
 const patience = 5 * time.Minute
 
-var suite *harness.Suite
+var (
+	suite  *harness.Suite
+	native = flag.Bool("native", false, "use Kubernetes 1.37, and let Jobs be gangs of Kubernetes")
+)
 
 func TestMain(m *testing.M) {
-	harness.Main(m, clustertest.Options{
+	flag.Parse()
+	options := clustertest.Options{
 		Operators: []string{"training-operator", "jobset", "kuberay"}, PodRunTime: harness.UntilFinished,
 		// For pods without a GPU.
 		NodeCPU: "64", NodeMemory: "256Gi",
-	}, func(s *harness.Suite) { suite = s })
+	}
+	if *native {
+		options.Kubernetes = "1.37"
+		options.FeatureGates = []string{"GenericWorkload=true", "WorkloadWithJob=true"}
+		options.APIs = []string{"scheduling.k8s.io/v1beta1=true"}
+	}
+	harness.Main(m, options, func(s *harness.Suite) { suite = s })
 }
 
 // nodeGPUs is how many GPUs a node has. As each pod has one, a pod that has quota finds a node.
