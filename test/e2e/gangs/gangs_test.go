@@ -2,7 +2,6 @@ package gangs
 
 import (
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -70,60 +69,59 @@ func (g gang) ends() (resource schema.GroupVersionResource, name string) {
 	return schema.GroupVersionResource{}, ""
 }
 
-// template returns the pod template with a container of this name.
-func (g gang) template(container, more string) string {
-	selector := ""
-	if g.apart {
-		selector = "nodeSelector: {gang: " + g.name + "}, "
+// template returns the pod template, with a container of this name. Pods that end by themselves do so
+// after two seconds.
+func (g gang) template(container string, ends bool) string {
+	metadata, spec := "labels: {gang: "+g.name+"}", ""
+	if ends {
+		metadata += ", annotations: {" + harness.RunTime + ": 2s}"
+		spec = "restartPolicy: Never, "
 	}
-	return fmt.Sprintf(`{metadata: {labels: {gang: %s}%s}, spec: {%srestartPolicy: Never, containers: [
-    {name: %s, image: train, resources: {requests: {cpu: 100m, nvidia.com/gpu: 1}, limits: {nvidia.com/gpu: 1}}}]}}`, g.name, more, selector, container)
+	if g.apart {
+		spec += "nodeSelector: {gang: " + g.name + "}, "
+	}
+	return fmt.Sprintf(`{metadata: {%s}, spec: {%scontainers: [
+    {name: %s, image: train, resources: {requests: {cpu: 100m, nvidia.com/gpu: 1}, limits: {nvidia.com/gpu: 1}}}]}}`, metadata, spec, container)
 }
-
-// shortly is the run time of pods that end by themselves.
-const shortly = `, annotations: {` + harness.RunTime + `: 2s}`
 
 // manifest returns the job.
 func (g gang) manifest() string {
-	header := "---\napiVersion: %s\nkind: " + g.kind + "\nmetadata: {name: " + g.name + ", annotations: {scheduling.x-k8s.io/suspend: \"true\"%s}}\n"
+	text := fmt.Sprintf("---\nkind: %s\nmetadata: {name: %s, annotations: {scheduling.x-k8s.io/suspend: \"true\", %s: %v}}\n",
+		g.kind, g.name, harness.RunTime, harness.UntilFinished) // the run time is for RayJobs
 	switch g.kind {
 	case "PyTorchJob":
-		replicas := func(role string, n int) string {
-			return fmt.Sprintf("    %s:\n      replicas: %d\n      restartPolicy: OnFailure\n      template: %s\n", role, n, strings.Replace(g.template("pytorch", ""), "restartPolicy: Never, ", "", 1))
-		}
-		text := fmt.Sprintf(header, "kubeflow.org/v1", "") + "spec:\n  pytorchReplicaSpecs:\n" + replicas("Master", 1)
-		if g.pods > 1 {
-			text += replicas("Worker", g.pods-1)
-		}
-		return text
+		return text + "apiVersion: kubeflow.org/v1\nspec:\n  pytorchReplicaSpecs:\n" + g.parts(func(part string, pods int) string {
+			role := map[string]string{first: "Master", others: "Worker"}[part]
+			return fmt.Sprintf("    %s: {replicas: %d, restartPolicy: OnFailure, template: %s}\n", role, pods, g.template("pytorch", false))
+		})
 	case "RayJob":
-		ray := func(container string) string {
-			return strings.Replace(g.template(container, ""), "restartPolicy: Never, ", "", 1)
-		}
-		text := fmt.Sprintf(header, "ray.io/v1", ", "+harness.RunTime+": "+harness.UntilFinished.String()) + `spec:
-  entrypoint: python train.py
-  shutdownAfterJobFinishes: true
-  rayClusterSpec:
-    rayVersion: 2.52.0
-    headGroupSpec: {rayStartParams: {}, template: ` + ray("ray-head") + "}\n"
-		if g.pods > 1 {
-			text += fmt.Sprintf("    workerGroupSpecs:\n    - {groupName: workers, replicas: %d, minReplicas: %[1]d, maxReplicas: %[1]d, rayStartParams: {}, template: %s}\n",
-				g.pods-1, ray("ray-worker"))
-		}
-		return text
+		return text + "apiVersion: ray.io/v1\nspec:\n  entrypoint: python train.py\n  shutdownAfterJobFinishes: true\n" +
+			"  rayClusterSpec:\n    rayVersion: 2.52.0\n" + g.parts(func(part string, pods int) string {
+			if part == first {
+				return "    headGroupSpec: {rayStartParams: {}, template: " + g.template("ray-head", false) + "}\n"
+			}
+			return fmt.Sprintf("    workerGroupSpecs: [{groupName: workers, replicas: %d, minReplicas: %[1]d, maxReplicas: %[1]d, rayStartParams: {}, template: %s}]\n",
+				pods, g.template("ray-worker", false))
+		})
 	case "JobSet":
-		replicated := func(name string, n int) string {
-			return fmt.Sprintf("  - {name: %s, template: {spec: {parallelism: %d, completions: %[2]d, backoffLimit: 0, template: %s}}}\n", name, n, g.template("main", shortly))
-		}
-		text := fmt.Sprintf(header, "jobset.x-k8s.io/v1alpha2", "") + "spec:\n  replicatedJobs:\n" + replicated("leader", 1)
-		if g.pods > 1 {
-			text += replicated("worker", g.pods-1)
-		}
-		return text
+		return text + "apiVersion: jobset.x-k8s.io/v1alpha2\nspec:\n  replicatedJobs:\n" + g.parts(func(part string, pods int) string {
+			return fmt.Sprintf("  - {name: %s, template: {spec: {parallelism: %d, completions: %[2]d, backoffLimit: 0, template: %s}}}\n", part, pods, g.template("main", true))
+		})
 	}
 	scheduling := ""
 	if g.native {
 		scheduling = "  scheduling: {schedulingPolicy: {gang: {}}}\n"
 	}
-	return fmt.Sprintf(header+"spec:\n  parallelism: %d\n  completions: %[3]d\n  backoffLimit: 0\n%s  template: %s\n", "batch/v1", "", g.pods, scheduling, g.template("main", shortly))
+	return text + fmt.Sprintf("apiVersion: batch/v1\nspec:\n  parallelism: %d\n  completions: %[1]d\n  backoffLimit: 0\n%s  template: %s\n",
+		g.pods, scheduling, g.template("main", true))
+}
+
+// first and others are the parts of a gang of kinds that have several.
+const first, others = "first", "others"
+
+func (g gang) parts(part func(name string, pods int) string) string {
+	if g.pods == 1 {
+		return part(first, 1)
+	}
+	return part(first, 1) + part(others, g.pods-1)
 }

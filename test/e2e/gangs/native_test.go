@@ -34,7 +34,7 @@ func TestAJobThatIsAGangOfKubernetesStaysOne(t *testing.T) {
 	suite.Both(t, enabled)
 	limit(l, 0)
 	g := gang{kind: "Job", name: "gang", pods: 3, native: true}
-	l.Apply(strings.Replace(g.manifest(), shortly, "", 1))
+	l.Apply(strings.Replace(g.manifest(), ": 2s}", ": never}", 1))
 	l.WaitForReason("Job", "gang", "ExceedsMaxQuota")
 	scheduling := func() any {
 		value, _, err := unstructured.NestedFieldCopy(l.Object(harness.Jobs, "gang").Object, "spec", "scheduling")
@@ -54,6 +54,21 @@ func TestAJobThatIsAGangOfKubernetesStaysOne(t *testing.T) {
 	if after := scheduling(); !equality.Semantic.DeepEqual(before, after) {
 		t.Errorf("spec.scheduling was %v and is %v", before, after)
 	}
+}
+
+// A JobSet has no field that creates a PodGroup, but its pods can name one.
+func TestTheJobsOfAJobSetStartTogetherInAPodGroupOfItsOwner(t *testing.T) {
+	needsNative(t)
+	l := suite.Env(t, "jobset")
+	suite.Both(t, enabled)
+	limit(l, nodeGPUs)
+	addNodes(t, l, 1)
+	g := gang{kind: "JobSet", name: "gang", pods: 3}
+	manifest := strings.ReplaceAll(g.manifest(), ": 2s}", ": never}")
+	l.Apply("apiVersion: scheduling.k8s.io/v1beta1\nkind: PodGroup\nmetadata: {name: gang}\nspec: {schedulingPolicy: {gang: {minCount: 3}}}\n" +
+		strings.ReplaceAll(manifest, "restartPolicy", "schedulingGroup: {podGroupName: gang}, restartPolicy"))
+	l.WaitForPhase("JobSet", "gang", v1alpha1.PhaseRunning)
+	expectPodGroup(t, l, "gang", 3)
 }
 
 // expectPodGroup checks that all pods of a Job are in its PodGroup, which places all of them or none.
