@@ -121,6 +121,10 @@ test-storm: ## Run 200 jobs under ResourceQuotas in addition to pods outside of 
 test-failover: ## Kill, freeze and disconnect 20 leaders while 500 jobs run (test-e2e: 4 leaders, 60 jobs)
 	go test -count=1 -v -timeout 30m ./test/e2e/failover -faults=20 -jobs=500
 
+.PHONY: test-native-gangs
+test-native-gangs: ## Run a hundred gangs on Kubernetes 1.37 with its own gangs (test-e2e: the default version, without them)
+	go test -count=1 -v -timeout 60m ./test/e2e/gangs -native
+
 # The steps of test-random are drawn from SEED.
 SEED ?= 1
 

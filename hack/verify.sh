@@ -37,6 +37,18 @@ own_modules() {
   all_modules | grep -v -e '^hack/tools$' -e '^hack/helm$' -e '^test/localcluster/components/'
 }
 
+# The modules of other versions of Kubernetes are in the folder of the default one.
+versions_tidy() {
+  local ok=0
+  while IFS= read -r -d '' file; do
+    (cd "$(dirname "${file}")" && go mod tidy -diff -modfile="$(basename "${file}")") || {
+      echo "in ${file}"
+      ok=1
+    }
+  done < <(files 'test/localcluster/components/*/kubernetes-*.mod')
+  return "${ok}"
+}
+
 gofmt_clean() {
   local out
   out=$(files '*.go' | xargs -0 "$(go env GOROOT)/bin/gofmt" -l)
@@ -85,6 +97,7 @@ check "gofmt" "run gofmt -w on these files" gofmt_clean
 check "vocabulary" "use the words of docs/reference/glossary.md" go run ./hack/vocabulary .
 check "generated code, CRDs, deploy and pages" "run make generate" generated_fresh
 check "go mod tidy" "run go mod tidy in these modules" in_modules all_modules go mod tidy -diff
+check "go mod tidy of other versions of Kubernetes" "run go mod tidy -modfile=FILE for these files" versions_tidy
 check "go vet" "fix what it says" in_modules own_modules go vet ./...
 check "staticcheck" "fix what it says" in_modules own_modules "${tools}/staticcheck" ./...
 

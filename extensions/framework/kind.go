@@ -115,4 +115,7 @@ type Doc struct {
 	Frees string
 	// Stops is the sign that a job has stopped after it was suspended by hand.
 	Stops string
+	// Gang is why the release does not ask kube-scheduler to start all pods together or none: what the
+	// tested version of the kind has for it.
+	Gang string
 }

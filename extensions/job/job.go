@@ -46,6 +46,7 @@ func (adapter) Kind() framework.Kind {
 			Ready:  "`parallelism` pods, at most `completions`, are ready or have succeeded",
 			Frees:  "condition Complete or Failed",
 			Stops:  "condition Suspended, and no pod is active or terminating",
+			Gang:   "the API server does not let anybody add `spec.scheduling` to a Job that exists, or change `schedulingGroup` of its pod template",
 		},
 	}
 }

@@ -54,6 +54,7 @@ func (adapter) Kind() framework.Kind {
 			Ready:  "each of its Jobs has all its pods ready or succeeded; Jobs that wait until others are complete (`dependsOn`) do not count before",
 			Frees:  "condition Completed or Failed, or `terminalState`",
 			Stops:  "condition Suspended, and all its Jobs are suspended or finished, none is active",
+			Gang:   "the webhook of JobSet does not let anybody change `schedulingGroup` of the pod templates of a JobSet that exists",
 		},
 	}
 }

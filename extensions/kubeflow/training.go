@@ -26,6 +26,7 @@ func TrainingKind(name, kind, resource string) framework.Kind {
 			Ready:  ReadyPods,
 			Frees:  "condition Succeeded or Failed",
 			Stops:  "condition Suspended, which the operator writes after it has deleted the pods",
+			Gang:   "pod templates have no such field, and the API server drops it",
 		},
 	}
 }

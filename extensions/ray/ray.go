@@ -22,6 +22,9 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
+// Gang is Doc.Gang of these kinds.
+const Gang = "pod templates have `workloadRef`, which only Kubernetes 1.35 has. They have no `schedulingGroup`, and the API server drops it"
+
 // operator is the value of managedBy for objects that the Ray operator itself runs.
 const operator = "ray.io/kuberay-operator"
 

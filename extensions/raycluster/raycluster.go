@@ -36,6 +36,7 @@ func (adapter) Kind() framework.Kind {
 		Ready:  "state `ready`, which KubeRay writes when the head and all desired workers are ready",
 		Frees:  "deletion, or suspension and the end of all pods",
 		Stops:  "condition RayClusterSuspended; before KubeRay 1.3: state `suspended` and no pods",
+		Gang:   ray.Gang,
 	}
 	return kind
 }

@@ -48,6 +48,7 @@ func (adapter) Kind() framework.Kind {
 		Ready:  "state Running or Waiting, which follows when head and workers are ready; the submitter does not count",
 		Frees:  "state Complete, Failed or ValidationFailed, and its RayCluster is deleted",
 		Stops:  "state Suspended, and its RayCluster is deleted",
+		Gang:   ray.Gang,
 	}
 	return kind
 }

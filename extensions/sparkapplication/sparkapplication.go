@@ -41,6 +41,7 @@ func (adapter) Kind() framework.Kind {
 				"with dynamic allocation, its `minExecutors`",
 			Frees: "state COMPLETED or FAILED",
 			Stops: "state SUSPENDED",
+			Gang:  "pod templates can have any field, but the Spark operator drops `schedulingGroup`, which its version of the API does not have",
 		},
 	}
 }

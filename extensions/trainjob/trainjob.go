@@ -61,6 +61,7 @@ func (a adapter) Kind() framework.Kind {
 			Ready:  "as for the JobSet",
 			Frees:  "condition Complete or Failed",
 			Stops:  "condition Suspended, and its JobSet is suspended and has no pods",
+			Gang:   "`spec.runtimePatches` has no such field. The JobSet in a runtime has `schedulingGroup`, but many TrainJobs share a runtime",
 		},
 	}
 }

@@ -55,6 +55,7 @@ func (adapter) Kind() framework.Kind {
 			Ready:  "a pod of it runs: its pods come one after another",
 			Frees:  "phase Succeeded, Failed or Error",
 			Stops:  "no node with a pod is unfinished",
+			Gang:   "`spec.podSpecPatch` can contain any field, but Argo drops `schedulingGroup`, which its version of the API does not have. The pods of a Workflow run one after another",
 		},
 	}
 }

@@ -29,7 +29,7 @@ func TestATableTakesTheOldOnesPlace(t *testing.T) {
 func TestEachFileGetsANewKind(t *testing.T) {
 	adapters := append(registry.All(), aKind(func(k *framework.Kind) {
 		k.OtherNames, k.MarkedBySuspend = []string{"gadget"}, true
-		k.Doc = framework.Doc{Needs: "operator 7", Shows: "STATE `Waiting`", Counts: "all", Ready: "up", Frees: "over", Stops: "gone"}
+		k.Doc = framework.Doc{Needs: "operator 7", Shows: "STATE `Waiting`", Counts: "all", Ready: "up", Frees: "over", Stops: "gone", Gang: "nothing"}
 	}))
 	data, err := dataOf(adapters)
 	if err != nil {
@@ -66,6 +66,7 @@ func TestEachFileGetsANewKind(t *testing.T) {
 			"| [Widget](../tasks/run-widget.md) (`example.com/v1`) | `widget` or `gadget` (equivalent) | the annotation" + mark + " | STATE `Waiting` |"}},
 		{"docs/reference/kinds.md", block("kinds-life", lifeTable(adapters)), []string{"| Widget | all | over | gone |"}},
 		{"docs/reference/kinds.md", block("kinds-ready", readyTable(adapters)), []string{"| Widget | up |"}},
+		{"docs/reference/kinds.md", block("kinds-gangs", gangTable(adapters)), []string{"| Widget | nothing |"}},
 		{"docs/reference/kinds.md", block("kinds-places", placeTable(adapters)), []string{"| Widget | none, because its pods have none |  |"}},
 	}
 	for _, test := range tests {

@@ -131,6 +131,16 @@ func readyTable(adapters []framework.Adapter) string {
 	return table([]string{"kind", "all pods are ready when"}, rows)
 }
 
+// gangTable lists why the release of a job does not use the gangs of Kubernetes.
+func gangTable(adapters []framework.Adapter) string {
+	var rows [][]string
+	for _, adapter := range adapters {
+		kind := adapter.Kind()
+		rows = append(rows, []string{nameOf(adapters, kind), kind.Doc.Gang})
+	}
+	return table([]string{"kind", "why the release sets nothing"}, rows)
+}
+
 // nameOf returns the kind, with the version if several extensions have it.
 func nameOf(adapters []framework.Adapter, kind framework.Kind) string {
 	if several(adapters, kind) {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
@@ -22,6 +23,16 @@ type Operator struct {
 	Name string
 	// Definitions are the CRDs of these kinds.
 	Definitions []Definition
+	// folder is the module that it is built from.
+	folder string
+}
+
+// BuiltWith returns the version of a module that the operator is built with.
+func (o Operator) BuiltWith(ctx context.Context, module string) (string, error) {
+	cmd := goCommand(ctx, "list", "-m", "-f", "{{with .Replace}}{{.Version}}{{else}}{{.Version}}{{end}}", module)
+	cmd.Dir = o.folder
+	out, err := output(cmd)
+	return strings.TrimSpace(string(out)), err
 }
 
 // Definition is a CRD.
@@ -59,7 +70,7 @@ func Operators(ctx context.Context) ([]Operator, error) {
 			return nil, err
 		}
 		if len(definitions) > 0 {
-			all = append(all, Operator{o.Name, definitions})
+			all = append(all, Operator{o.Name, definitions, o.folder(root)})
 		}
 	}
 	return all, nil
@@ -136,7 +147,12 @@ type Module struct{ Path, Version, Dir string }
 
 // module returns the module that the operator is built from. It downloads the module if needed.
 func (o operator) module(ctx context.Context, root string) (Module, error) {
-	return required(ctx, filepath.Join(root, "test", "localcluster", "components", o.Component), o.Module)
+	return required(ctx, o.folder(root), o.Module)
+}
+
+// folder returns the folder of the module that the operator is built from.
+func (o operator) folder(root string) string {
+	return filepath.Join(root, "test", "localcluster", "components", o.Component)
 }
 
 // required returns a module in the version that the module in the folder requires. It downloads the

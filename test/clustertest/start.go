@@ -25,7 +25,12 @@ import (
 // Options are the options of a cluster. The defaults are those of localcluster.
 type Options struct {
 	// OnlyAPI starts only the API server and etcd.
-	OnlyAPI    bool
+	OnlyAPI bool
+	// Kubernetes is the minor version of Kubernetes, such as "1.37".
+	Kubernetes string
+	// FeatureGates and APIs of Kubernetes, as NAME=true or NAME=false.
+	FeatureGates, APIs []string
+
 	Nodes      int
 	NodeCPU    string
 	NodeMemory string
@@ -63,6 +68,9 @@ func (o Options) flags() []string {
 	if o.OnlyAPI {
 		flags = append(flags, "--only-api")
 	}
+	add("kubernetes", o.Kubernetes)
+	add("feature-gates", strings.Join(o.FeatureGates, ","))
+	add("runtime-config", strings.Join(o.APIs, ","))
 	add("nodes", number(o.Nodes))
 	add("node-cpu", o.NodeCPU)
 	add("node-memory", o.NodeMemory)

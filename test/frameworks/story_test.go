@@ -111,6 +111,7 @@ func (s *story) whileQueued() {
 		}
 	}
 	s.expectNoOtherUnits(append(waiting, "good")...)
+	s.expectNoFieldForGangs("next")
 	s.prioritize("bad", 7)
 	s.delete("gone", background)
 	if s.sample.Related.Resource != "" {

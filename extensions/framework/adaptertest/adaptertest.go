@@ -214,6 +214,7 @@ func try(t *testing.T, adapter framework.Adapter, test testCase) {
 	}
 	tryPatches(t, adapter, test)
 	tryAnnotations(t, adapter, test, got.Spec.PodSets)
+	tryUnknown(t, adapter, test, got.Spec.PodSets)
 	if test.Invalid != "" {
 		if *got.Spec.Active {
 			t.Errorf("the unit of an invalid job is active")

@@ -80,6 +80,62 @@ func TestTheKeyReportsApartAllThatDecides(t *testing.T) {
 	}
 }
 
+func TestAModuleOfAnotherVersionHasAKeyOfItsOwn(t *testing.T) {
+	source, component := hello(t, helloMain)
+	dir := filepath.Join(source, "components", "hello")
+	older := component
+	older.ModFile = "older.mod"
+	keyOf := func(c Component) string {
+		t.Helper()
+		k, err := key(c, dir, "go1 linux amd64")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	write := func(name, content string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := keyOf(component)
+	write("older.mod", "module example.com/hello\n\ngo 1.25.0\n")
+	write("older.sum", "a sum")
+	if keyOf(component) != first {
+		t.Error("the files of the other module change the key")
+	}
+	other := keyOf(older)
+	if other == first {
+		t.Error("both modules have the same key")
+	}
+	write("go.mod", "module example.com/hello\n\ngo 1.26.1\n")
+	if keyOf(older) != other {
+		t.Error("go.mod changes the key of the other module")
+	}
+	for _, name := range []string{"older.mod", "older.sum", "main.go"} {
+		before := keyOf(older)
+		write(name, "changed")
+		if keyOf(older) == before {
+			t.Errorf("a changed %s has the same key", name)
+		}
+	}
+}
+
+func TestAModuleOfAnotherVersionIsBuilt(t *testing.T) {
+	source, component := hello(t, helloMain)
+	dir := filepath.Join(source, "components", "hello")
+	for name, content := range map[string]string{"go.mod": "not a module", "older.mod": "module example.com/hello\n\ngo 1.26.0\n", "older.sum": ""} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	component.ModFile = "older.mod"
+	if _, err := newBuilder(t, source, &bytes.Buffer{}).Ensure(context.Background(), []Component{component}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAComponentWithoutModuleIsAnError(t *testing.T) {
 	if _, err := key(Component{Name: "none"}, t.TempDir(), ""); err == nil || !strings.Contains(err.Error(), "none: no go.mod") {
 		t.Errorf("got %v", err)

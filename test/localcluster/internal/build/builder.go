@@ -39,7 +39,7 @@ func (b *Builder) Ensure(ctx context.Context, components []Component) ([]string,
 	missing := false
 	for i, c := range components {
 		source := b.source(c)
-		platform, err := platform(ctx, source)
+		platform, err := platform(ctx, c, source)
 		if err != nil {
 			return nil, fmt.Errorf("component %s: %w", c.Name, err)
 		}
@@ -85,7 +85,7 @@ func (b *Builder) build(ctx context.Context, c Component, dir string) error {
 
 	progress := newProgress(c.Name, b.Out, b.Terminal)
 	defer progress.stop()
-	run := goCommand{dir: b.source(c), scratch: scratch, starter: b.Starter, progress: progress}
+	run := goCommand{dir: b.source(c), flags: c.goFlags(), scratch: scratch, starter: b.Starter, progress: progress}
 
 	// With -e a missing package is reported by the build.
 	listed, err := run.output(ctx, "list", "-e", "-deps", "-f", "{{.ImportPath}}\t{{.StaleReason}}", c.Package)
@@ -140,9 +140,10 @@ func (b *Builder) source(c Component) string {
 
 // goCommand runs the go command in one module.
 type goCommand struct {
-	dir, scratch string
-	starter      *process.Starter
-	progress     *progress
+	dir, flags string
+	scratch    string
+	starter    *process.Starter
+	progress   *progress
 }
 
 // output runs the command and returns its standard output. Standard error is used for the progress
@@ -150,7 +151,7 @@ type goCommand struct {
 func (g goCommand) output(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.Command("go", args...)
 	// Temporary files are in the staging folder, so that they are always removed.
-	cmd.Dir, cmd.Env = g.dir, environment(os.Environ(), "GOTMPDIR="+g.scratch)
+	cmd.Dir, cmd.Env = g.dir, environment(os.Environ(), g.flags, "GOTMPDIR="+g.scratch)
 	var stdout bytes.Buffer
 	said := &lineWriter{line: g.progress.line}
 	cmd.Stdout, cmd.Stderr = &stdout, said

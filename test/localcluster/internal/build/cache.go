@@ -37,17 +37,18 @@ func CacheDir(getenv func(string) string) (string, error) {
 // platform is the Go version and target.
 func key(c Component, dir, platform string) (string, error) {
 	hash := sha256.New()
-	fmt.Fprintf(hash, "%s\n%s\n%s\n", platform, goFlags, c.LDFlags)
+	fmt.Fprintf(hash, "%s\n%s\n%s\n", platform, c.goFlags(), c.LDFlags)
 	fmt.Fprintf(hash, "%q %q %q %q %q\n", c.Name, c.Package, c.Binary, c.Links, c.Files)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return "", fmt.Errorf("component %s: %w", c.Name, err)
 	}
-	if !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == "go.mod" }) {
-		return "", fmt.Errorf("component %s: no go.mod in %s", c.Name, dir)
+	mod, other := c.modules()
+	if !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == mod }) {
+		return "", fmt.Errorf("component %s: no %s in %s", c.Name, mod, dir)
 	}
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
+		if err != nil || !entry.Type().IsRegular() || other(entry.Name()) {
 			return err
 		}
 		content, err := os.ReadFile(path)
@@ -68,10 +69,11 @@ func key(c Component, dir, platform string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil))[:16], nil
 }
 
-// platform returns the Go version and target in dir, where go.mod can select a toolchain.
-func platform(ctx context.Context, dir string) (string, error) {
+// platform returns the Go version and target in the folder dir of the component, whose go.mod can
+// select a toolchain.
+func platform(ctx context.Context, c Component, dir string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT")
-	cmd.Dir, cmd.Env = dir, environment(os.Environ())
+	cmd.Dir, cmd.Env = dir, environment(os.Environ(), c.goFlags())
 	out, err := cmd.Output()
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)

@@ -2,16 +2,22 @@
 // and stores the results in a cache outside of the work tree.
 //
 // Terms:
-//   - component: a module in components/ and the program built from it.
+//   - component: a module in components/ and the program built from it. A folder can have
+//     several modules for other versions of the program.
 //   - key: a hash over everything that determines the result (go.mod, go.sum,
 //     sources, Go version, platform, flags). The folder of a key in the cache is
 //     always complete, because it is renamed into place.
 package build
 
+import "strings"
+
 // Component is a module in components/ and the program built from it.
 type Component struct {
 	// Name is the folder in components/.
 	Name string
+	// ModFile is a file that is used instead of go.mod, with a .sum file of the same name. Without it
+	// go.mod is used.
+	ModFile string
 	// Package is the package to build, relative to the module.
 	Package string
 	// Binary is the name of the program.
@@ -36,8 +42,29 @@ type ModuleFiles struct {
 // goFlags replace the caller's GOFLAGS, so that the result does not depend on the caller.
 const goFlags = "-mod=readonly -buildvcs=false -trimpath"
 
-// environment returns the environment of a go command. base is that of the caller.
-func environment(base []string, extra ...string) []string {
+// goFlags returns the flags of go commands in the module.
+func (c Component) goFlags() string {
+	if c.ModFile == "" {
+		return goFlags
+	}
+	return goFlags + " -modfile=" + c.ModFile
+}
+
+// modules returns the names of the files of the module, and whether the name is that of another module
+// in the same folder.
+func (c Component) modules() (mod string, other func(name string) bool) {
+	mod = "go.mod"
+	if c.ModFile != "" {
+		mod = c.ModFile
+	}
+	sum := strings.TrimSuffix(mod, ".mod") + ".sum"
+	return mod, func(name string) bool {
+		return name != mod && name != sum && (strings.HasSuffix(name, ".mod") || strings.HasSuffix(name, ".sum"))
+	}
+}
+
+// environment returns the environment of a go command with these flags. base is that of the caller.
+func environment(base []string, flags string, extra ...string) []string {
 	return append(without(base, "GOFLAGS", "GOWORK", "CGO_ENABLED", "GOOS", "GOARCH", "PWD"),
-		append([]string{"GOFLAGS=" + goFlags, "GOWORK=off", "CGO_ENABLED=0"}, extra...)...)
+		append([]string{"GOFLAGS=" + flags, "GOWORK=off", "CGO_ENABLED=0"}, extra...)...)
 }

@@ -118,10 +118,17 @@ func (i *invocation) sourceFlag() {
 	i.set.StringVar(&i.source, "source", "", "`DIR` that contains components/; found automatically within a clone")
 }
 
+func (i *invocation) kubernetesFlag() {
+	i.set.StringVar(&i.config.Kubernetes, "kubernetes", i.config.Kubernetes, "`VERSION` of Kubernetes: "+strings.Join(cluster.KubernetesVersions(), ", "))
+}
+
 func (i *invocation) clusterFlags() {
 	i.dataFlag()
 	i.sourceFlag()
 	c := &i.config
+	i.kubernetesFlag()
+	i.set.Var(list{&c.FeatureGates}, "feature-gates", "`NAME=true|false` of feature gates of Kubernetes, separated by commas")
+	i.set.Var(list{&c.APIs}, "runtime-config", "`API=true|false` of APIs that Kubernetes serves, separated by commas, such as scheduling.k8s.io/v1beta1=true")
 	i.set.IntVar(&c.Nodes, "nodes", c.Nodes, "`NUMBER` of simulated nodes")
 	i.set.StringVar(&c.NodeCPU, "node-cpu", c.NodeCPU, "`QUANTITY` of cpu on each node, all allocatable")
 	i.set.StringVar(&c.NodeMemory, "node-memory", c.NodeMemory, "`QUANTITY` of memory on each node, all allocatable")

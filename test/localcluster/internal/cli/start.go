@@ -25,10 +25,14 @@ $KUBE_QUEUE_CACHE, else $XDG_CACHE_HOME/kube-queue, else ~/.cache/kube-queue; it
 removed at any time. The first build takes some minutes and downloads modules.`,
 		flags: func(i *invocation) {
 			i.sourceFlag()
+			i.kubernetesFlag()
 			i.set.Var(list{&i.components}, "components", "`NAMES` of the components to build, separated by commas: "+strings.Join(componentNames(), ", ")+"; unset: all")
 		},
 		run: func(ctx context.Context, i *invocation) error {
-			components, err := chooseComponents(i.components)
+			if _, err := i.validConfig(); err != nil {
+				return err
+			}
+			components, err := chooseComponents(i.config.Kubernetes, i.components)
 			if err != nil {
 				return err
 			}
@@ -50,14 +54,14 @@ removed at any time. The first build takes some minutes and downloads modules.`,
 
 func componentNames() []string {
 	var names []string
-	for _, c := range cluster.AllComponents() {
+	for _, c := range cluster.AllComponents(cluster.DefaultConfig().Kubernetes) {
 		names = append(names, c.Name)
 	}
 	return names
 }
 
-func chooseComponents(names []string) ([]build.Component, error) {
-	all := cluster.AllComponents()
+func chooseComponents(kubernetes string, names []string) ([]build.Component, error) {
+	all := cluster.AllComponents(kubernetes)
 	if len(names) == 0 {
 		return all, nil
 	}

@@ -25,6 +25,14 @@ import (
 
 // Config is the configuration of a cluster.
 type Config struct {
+	// Kubernetes is one of KubernetesVersions.
+	Kubernetes string `json:"kubernetes"`
+	// FeatureGates are NAME=true or NAME=false, for all programs of Kubernetes.
+	FeatureGates []string `json:"featureGates,omitempty"`
+	// APIs are APIs to serve or not to serve in addition to the defaults, such as
+	// "scheduling.k8s.io/v1beta1=true".
+	APIs []string `json:"apis,omitempty"`
+
 	Nodes      int    `json:"nodes"`
 	NodeCPU    string `json:"nodeCPU"`
 	NodeMemory string `json:"nodeMemory"`
@@ -47,7 +55,8 @@ type Config struct {
 // DefaultConfig returns the configuration of a small cluster.
 func DefaultConfig() Config {
 	return Config{
-		Nodes: 3, NodeCPU: "8", NodeMemory: "32Gi",
+		Kubernetes: kubernetesVersions[0].minor,
+		Nodes:      3, NodeCPU: "8", NodeMemory: "32Gi",
 		PodRunTime: 8 * time.Second,
 		AuditLevel: "RequestResponse",
 	}
@@ -58,12 +67,17 @@ var AuditLevels = []string{"RequestResponse", "Metadata"}
 
 var quantity = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$`)
 
+// switched is a feature gate or an API that is turned on or off.
+var switched = regexp.MustCompile(`^[A-Za-z0-9./-]+=(true|false)$`)
+
 // auditObject is a resource and its group, if that has a name.
 var auditObject = regexp.MustCompile(`^[a-z]+(\.[a-z0-9]([a-z0-9.-]*[a-z0-9])?)?$`)
 
 // Validate returns an error if the configuration is invalid.
 func (c Config) Validate() error {
 	switch {
+	case !slices.Contains(KubernetesVersions(), c.Kubernetes):
+		return fmt.Errorf("--kubernetes: unknown version %q; known versions: %s", c.Kubernetes, strings.Join(KubernetesVersions(), ", "))
 	case c.Nodes < 0:
 		return fmt.Errorf("--nodes %d: must not be negative", c.Nodes)
 	case !quantity.MatchString(c.NodeCPU):
@@ -80,6 +94,13 @@ func (c Config) Validate() error {
 		return fmt.Errorf("--audit-level: unknown level %q; known levels: %s", c.AuditLevel, strings.Join(AuditLevels, ", "))
 	case len(c.AuditObjects) > 0 && c.AuditLevel != "Metadata":
 		return fmt.Errorf("--audit-objects: the log contains all objects at --audit-level %s; remove the flag, or set --audit-level Metadata", c.AuditLevel)
+	}
+	for flag, settings := range map[string][]string{"feature-gates": c.FeatureGates, "runtime-config": c.APIs} {
+		for _, setting := range settings {
+			if !switched.MatchString(setting) {
+				return fmt.Errorf("--%s %q: must be NAME=true or NAME=false", flag, setting)
+			}
+		}
 	}
 	for _, name := range c.AuditObjects {
 		if !auditObject.MatchString(name) {

@@ -12,10 +12,40 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/build"
 )
 
-const (
-	controlPlane      = "controlplane"
-	kubernetesVersion = "v1.36.3"
-)
+const controlPlane = "controlplane"
+
+// kubernetes is a version of Kubernetes that a cluster can have.
+type kubernetes struct {
+	// minor is what users select.
+	minor, version string
+	// modFile is the file in the component's folder that pins the version, if it is not go.mod.
+	modFile string
+}
+
+// kubernetesVersions are the known versions. The first one is the default.
+var kubernetesVersions = []kubernetes{
+	{minor: "1.36", version: "v1.36.3"},
+	{minor: "1.37", version: "v1.37.2", modFile: "kubernetes-1.37.mod"},
+}
+
+// KubernetesVersions returns the known minor versions.
+func KubernetesVersions() []string {
+	var all []string
+	for _, k := range kubernetesVersions {
+		all = append(all, k.minor)
+	}
+	return all
+}
+
+// kubernetes returns the version of the cluster.
+func (c Config) kubernetes() kubernetes {
+	for _, k := range kubernetesVersions {
+		if k.minor == c.Kubernetes {
+			return k
+		}
+	}
+	return kubernetesVersions[0]
+}
 
 // auditPolicy is the audit policy of the API server. AUDIT_LEVEL is replaced by Config.AuditLevel,
 // and the line AUDIT_OBJECTS by a rule for each of Config.AuditObjects.
@@ -40,20 +70,20 @@ const serviceCIDR = "10.96.0.0/16"
 // High rate limits, because the cluster is used for load tests.
 const clientQPS, clientBurst = "2000", "4000"
 
-func controlPlaneComponent() build.Component {
-	major, minor, _ := strings.Cut(strings.TrimPrefix(kubernetesVersion, "v"), ".")
-	minor, _, _ = strings.Cut(minor, ".")
+func controlPlaneComponent(k kubernetes) build.Component {
+	major, minor, _ := strings.Cut(k.minor, ".")
 	flags := []string{"-s", "-w"}
 	// Without these, discovery and kubectl report v0.0.0-master. User agents contain the version of
 	// client-go.
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
 		flags = append(flags,
-			fmt.Sprintf("-X %s.gitVersion=%s", pkg, kubernetesVersion),
+			fmt.Sprintf("-X %s.gitVersion=%s", pkg, k.version),
 			fmt.Sprintf("-X %s.gitMajor=%s", pkg, major),
 			fmt.Sprintf("-X %s.gitMinor=%s", pkg, minor))
 	}
 	return build.Component{
 		Name:    controlPlane,
+		ModFile: k.modFile,
 		Package: ".",
 		Binary:  "controlplane",
 		Links:   []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"},
@@ -109,6 +139,10 @@ func (s *setup) apiServer() (part, error) {
 		// In megabytes. Readers need one file that is not rotated.
 		"--audit-log-maxsize=10000000",
 	)
+	server.spec.Args = append(server.spec.Args, s.featureGates()...)
+	if len(s.config.APIs) > 0 {
+		server.spec.Args = append(server.spec.Args, "--runtime-config="+strings.Join(s.config.APIs, ","))
+	}
 	// All parts wait for the API server, which shares a few cores with them. By default garbage
 	// collection would take a quarter of its processor time.
 	server.spec.Env = append(server.spec.Env, "GOGC=400", "GOMEMLIMIT=12GiB")
@@ -118,7 +152,7 @@ func (s *setup) apiServer() (part, error) {
 func (s *setup) controllerManager() part {
 	return s.core("kube-controller-manager", rankControllerManager,
 		healthy(loopback(), "https://"+s.ports.address(portControllerManager)+"/healthz"),
-		s.clientFlags(userControllerManager, portControllerManager,
+		s.clientFlags(userControllerManager, portControllerManager, append(s.featureGates(),
 			"--service-account-private-key-file="+s.credentials.serviceAccountKey(),
 			"--root-ca-file="+s.credentials.caFile(),
 			"--service-cluster-ip-range="+serviceCIDR,
@@ -128,13 +162,21 @@ func (s *setup) controllerManager() part {
 			// A pod that is refused after a ResourceQuota has counted it, because its name exists,
 			// is counted until the next sync. The default is five minutes.
 			"--resource-quota-sync-period=20s",
-		)...)
+		)...)...)
 }
 
 func (s *setup) scheduler() part {
 	return s.core("kube-scheduler", rankScheduler,
 		healthy(loopback(), "https://"+s.ports.address(portScheduler)+"/readyz"),
-		s.clientFlags(userScheduler, portScheduler)...)
+		s.clientFlags(userScheduler, portScheduler, s.featureGates()...)...)
+}
+
+// featureGates returns the flag of the core parts for Config.FeatureGates.
+func (s *setup) featureGates() []string {
+	if len(s.config.FeatureGates) == 0 {
+		return nil
+	}
+	return []string{"--feature-gates=" + strings.Join(s.config.FeatureGates, ",")}
 }
 
 func (s *setup) clientFlags(user, port string, more ...string) []string {

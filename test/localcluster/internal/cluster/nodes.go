@@ -44,7 +44,7 @@ func (c Config) node(number int) object {
 				{"type": "Hostname", "address": name},
 			},
 			"nodeInfo": object{
-				"architecture": "amd64", "operatingSystem": "linux", "kubeletVersion": kubernetesVersion,
+				"architecture": "amd64", "operatingSystem": "linux", "kubeletVersion": c.kubernetes().version,
 				"bootID": "", "containerRuntimeVersion": "simulated", "kernelVersion": "simulated",
 				"kubeProxyVersion": "", "machineID": name, "osImage": "simulated", "systemUUID": name,
 			},

@@ -45,7 +45,7 @@ func (c Config) allOperators() []string {
 
 // Components returns the components of a cluster with this configuration.
 func (c Config) Components() []build.Component {
-	components := []build.Component{controlPlaneComponent()}
+	components := []build.Component{controlPlaneComponent(c.kubernetes())}
 	if !c.OnlyAPI {
 		components = append(components, kwokComponent())
 	}
@@ -55,9 +55,9 @@ func (c Config) Components() []build.Component {
 	return components
 }
 
-// AllComponents returns all components.
-func AllComponents() []build.Component {
-	return Config{Operators: OperatorNames()}.Components()
+// AllComponents returns all components, with the control plane of a version of Kubernetes.
+func AllComponents(kubernetes string) []build.Component {
+	return Config{Kubernetes: kubernetes, Operators: OperatorNames()}.Components()
 }
 
 // Kubectl returns the path of the built kubectl.

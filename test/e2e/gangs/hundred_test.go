@@ -1,0 +1,171 @@
+package gangs
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	corelisters "k8s.io/client-go/listers/core/v1"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/generated/informers/externalversions"
+	listers "kube-queue.dev/kube-queue/pkg/generated/listers/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/test/gangs"
+	"kube-queue.dev/kube-queue/test/harness"
+	"kube-queue.dev/kube-queue/test/standin/autoscaler"
+)
+
+// The quota is what the nodes have, so a job that has quota has nodes.
+func TestAHundredGangsRunOneAfterAnotherOnFixedNodes(t *testing.T) {
+	l := suite.Env(t, "fixed")
+	gangs, pods := mixed()
+	nodes := pods * 3 / 10 / nodeGPUs
+	addNodes(t, l, nodes)
+	suite.Both(t, enabled)
+	limit(l, nodes*nodeGPUs)
+	run(t, l, gangs, nodes*nodeGPUs, "QuotaExceeded")
+}
+
+// The quota has room for more gangs than there are nodes. Nodes come by ProvisioningRequests, and there
+// are never more of them than for 30 % of the pods.
+func TestAHundredGangsWaitForTheirNodes(t *testing.T) {
+	l := suite.Env(t, "provisioned")
+	gangs, pods := mixed()
+	scaler := autoscaler.ForTest(t, suite.Cluster)
+	pool := &autoscaler.Pool{Limit: harness.Amounts(t, fmt.Sprintf(`{nvidia.com/gpu: "%d"}`, pods*3/10))}
+	harness.Must(t, scaler.Answer(autoscaler.Rule{Namespace: l.Namespace}, autoscaler.Provision().PodsOnNode(4).Within(pool)))
+	checkNodes(t, l)
+	suite.Both(t, enabled)
+	limit(l, pods*6/10)
+	run(t, l, with(gangs, func(g *gang) { g.apart = true }), pods*3/10, "QuotaExceeded", "AdmissionCheckPending")
+	expectNothingLeft(t, l)
+}
+
+// The quota has room for all gangs, and the nodes have not. kube-scheduler alone decides which gangs start.
+func TestAHundredGangsOfKubernetesShareFixedNodes(t *testing.T) {
+	needsNative(t)
+	l := suite.Env(t, "native")
+	gangs, pods := mixed()
+	nodes := pods * 3 / 10 / nodeGPUs
+	addNodes(t, l, nodes)
+	suite.Both(t, enabled)
+	limit(l, pods)
+	run(t, l, with(gangs, func(g *gang) { g.kind = "Job" }), nodes*nodeGPUs)
+}
+
+// run runs all gangs, which are created at once, and fails the test if one is partly running at any
+// instant, does not succeed in its first attempt, or holds quota afterwards. Some have to wait for each
+// of the reasons.
+func run(t *testing.T, l *harness.Env, all []gang, capacity int, reasons ...string) {
+	t.Helper()
+	var checked []gangs.Gang
+	var manifests strings.Builder
+	for _, g := range all {
+		checked = append(checked, g.checked(l.Namespace))
+		manifests.WriteString(g.manifest())
+	}
+	gangs.Follow(t, l.Kube, checked...)
+	o := observe(t, l, all)
+	start := time.Now()
+	l.Apply(manifests.String())
+	var most, running int
+	harness.Eventually(t, patience, "all gangs have succeeded", func() (bool, string) {
+		now := o.look()
+		most, running = max(most, now.pods), max(running, now.gangs)
+		return now.phases[v1alpha1.PhaseSucceeded] == len(all), fmt.Sprint(now)
+	})
+	t.Logf("%d gangs succeeded after %v, at most %d pods of %d gangs at the same time, with capacity for %d pods",
+		len(all), time.Since(start).Round(time.Second), most, running, capacity)
+	if most > capacity {
+		t.Errorf("%d pods with a GPU were running at the same time, and there is capacity for %d", most, capacity)
+	}
+	for _, reason := range reasons {
+		if !o.reasons[reason] {
+			t.Errorf("no gang waited with reason %s", reason)
+		}
+	}
+	l.ExpectFree()
+}
+
+// observer sees how the gangs are. It ends those whose pods do not end by themselves, when all of them
+// are running.
+type observer struct {
+	t     *testing.T
+	l     *harness.Env
+	all   []gang
+	units listers.QueueUnitNamespaceLister
+	pods  corelisters.PodNamespaceLister
+	// ended are the gangs that the observer has ended.
+	ended map[string]bool
+	// reasons are those for which gangs have waited.
+	reasons map[string]bool
+}
+
+func observe(t *testing.T, l *harness.Env, all []gang) *observer {
+	t.Helper()
+	core := informers.NewSharedInformerFactoryWithOptions(l.Kube, 0, informers.WithNamespace(l.Namespace))
+	queue := externalversions.NewSharedInformerFactoryWithOptions(l.Queue, 0, externalversions.WithNamespace(l.Namespace))
+	o := &observer{
+		t: t, l: l, all: all, ended: map[string]bool{}, reasons: map[string]bool{},
+		units: queue.Scheduling().V1alpha1().QueueUnits().Lister().QueueUnits(l.Namespace),
+		pods:  core.Core().V1().Pods().Lister().Pods(l.Namespace),
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	core.Start(ctx.Done())
+	queue.Start(ctx.Done())
+	t.Cleanup(func() {
+		cancel()
+		core.Shutdown()
+		queue.Shutdown()
+	})
+	core.WaitForCacheSync(ctx.Done())
+	queue.WaitForCacheSync(ctx.Done())
+	return o
+}
+
+// seen is the state of all gangs.
+type seen struct {
+	phases map[v1alpha1.QueueUnitPhase]int
+	// gangs and pods are those that run.
+	gangs, pods int
+}
+
+func (s seen) String() string {
+	return fmt.Sprintf("%v; %d pods of %d gangs are running", s.phases, s.pods, s.gangs)
+}
+
+func (o *observer) look() seen {
+	o.t.Helper()
+	now := seen{phases: map[v1alpha1.QueueUnitPhase]int{}}
+	units, err := o.units.List(labels.Everything())
+	harness.Must(o.t, err)
+	for _, unit := range units {
+		now.phases[unit.Status.Phase]++
+		o.reasons[string(unit.Status.Reason)] = true
+		if unit.Status.Phase == v1alpha1.PhaseFailed || unit.Status.Attempts > 1 {
+			o.t.Fatalf("%s was released %d times and is %s: %s", unit.Spec.ConsumerRef.Name, unit.Status.Attempts, unit.Status.Phase, unit.Status.Message)
+		}
+	}
+	pods, err := o.pods.List(labels.Everything())
+	harness.Must(o.t, err)
+	running := map[string]int{}
+	for _, pod := range pods {
+		if pod.Status.Phase == corev1.PodRunning && pod.Labels["gang"] != "" {
+			running[pod.Labels["gang"]]++
+			now.pods++
+		}
+	}
+	now.gangs = len(running)
+	for _, g := range o.all {
+		if resource, name := g.ends(); name != "" && !o.ended[g.name] && running[g.name] == g.pods {
+			o.l.Patch(resource, name, harness.EndNow)
+			o.ended[g.name] = true
+		}
+	}
+	return now
+}

@@ -1,0 +1,139 @@
+// Package gangs tests a hundred jobs of different sizes that compete for nodes for less than a third of
+// their pods: the two programs, unmodified operators, the real scheduler, and simulated nodes. A checker
+// follows all pods and nodes, and fails the test at the instant at which a gang is partly running.
+package gangs
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
+	"kube-queue.dev/kube-queue/test/standin/autoscaler"
+)
+
+const enabled = "job,jobset,pytorchjob,rayjob"
+
+// patience is the timeout of a hundred gangs.
+const patience = 5 * time.Minute
+
+var (
+	suite  *harness.Suite
+	native = flag.Bool("native", false, "use Kubernetes 1.37, and let Jobs be gangs of Kubernetes")
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	options := clustertest.Options{
+		Operators: []string{"training-operator", "jobset", "kuberay"}, PodRunTime: harness.UntilFinished,
+		// For pods without a GPU.
+		NodeCPU: "64", NodeMemory: "256Gi",
+	}
+	if *native {
+		options.Kubernetes = "1.37"
+		options.FeatureGates = []string{"GenericWorkload=true", "WorkloadWithJob=true"}
+		options.APIs = []string{"scheduling.k8s.io/v1beta1=true"}
+	}
+	harness.Main(m, options, func(s *harness.Suite) { suite = s })
+}
+
+// nodeGPUs is how many GPUs a node has. As each pod has one, a pod that has quota finds a node.
+const nodeGPUs = 8
+
+// addNodes adds nodes with GPUs until the end of the test.
+func addNodes(t *testing.T, l *harness.Env, number int) {
+	t.Helper()
+	nodes := l.Kube.CoreV1().Nodes()
+	const label = "kube-queue.dev/test=gangs"
+	t.Cleanup(func() {
+		harness.Must(t, nodes.DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: label}))
+	})
+	capacity := corev1.ResourceList{
+		"nvidia.com/gpu": *resource.NewQuantity(nodeGPUs, resource.DecimalSI), corev1.ResourcePods: resource.MustParse("100"),
+		corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"),
+	}
+	for i := range number {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("gpus-%d", i), Labels: map[string]string{"kube-queue.dev/test": "gangs"}}}
+		node.Status.Capacity, node.Status.Allocatable = capacity, capacity
+		_, err := nodes.Create(t.Context(), node, metav1.CreateOptions{})
+		harness.Must(t, err)
+	}
+	harness.Eventually(t, time.Minute, "all nodes with GPUs are ready", func() (bool, string) {
+		list, err := nodes.List(t.Context(), metav1.ListOptions{LabelSelector: label})
+		harness.Must(t, err)
+		ready := 0
+		for i := range list.Items {
+			if usable(&list.Items[i]) {
+				ready++
+			}
+		}
+		return ready == number, fmt.Sprint(ready)
+	})
+}
+
+func usable(node *corev1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue && len(node.Spec.Taints) == 0
+		}
+	}
+	return false
+}
+
+// limit applies a tree that gives the namespace this number of GPUs, and anything else.
+func limit(l *harness.Env, gpus int) {
+	l.TreeOf(fmt.Sprintf(`{name: %s, namespaces: [%s], max: {nvidia.com/gpu: "%d"}}`, l.Namespace, l.Namespace, gpus))
+}
+
+// checkNodes gives the queue of the namespace a check that requests nodes for pods with GPUs.
+func checkNodes(t *testing.T, l *harness.Env) {
+	t.Helper()
+	l.ApplyAsIs(`
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: ProvisioningRequestConfig
+metadata: {name: gpus}
+spec: {provisioningClassName: check-capacity.autoscaling.x-k8s.io, managedResources: [nvidia.com/gpu]}
+---
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: AdmissionCheck
+metadata: {name: nodes}
+spec:
+  controllerName: kube-queue.dev/provisioning-request
+  parameters: {apiGroup: scheduling.x-k8s.io, kind: ProvisioningRequestConfig, name: gpus}
+`)
+	queues, name := l.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace), "root-"+l.Namespace
+	_, err := queues.Create(t.Context(), &v1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.QueueSpec{AdmissionChecks: []string{"nodes"}}}, metav1.CreateOptions{})
+	harness.Must(t, err)
+	t.Cleanup(func() {
+		if err := queues.Delete(context.Background(), name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+			harness.Must(t, err)
+		}
+		_, err := suite.Kubectl(context.Background(), "delete", "admissioncheck/nodes", "provisioningrequestconfig/gpus")
+		harness.Must(t, err)
+	})
+}
+
+// expectNothingLeft waits until no request, no pod template and no node of a request is left.
+func expectNothingLeft(t *testing.T, l *harness.Env) {
+	t.Helper()
+	harness.Eventually(t, time.Minute, "no request, no template and no added node is left", func() (bool, string) {
+		requests, err := l.Dynamic.Resource(autoscaler.Resource).Namespace(l.Namespace).List(t.Context(), metav1.ListOptions{})
+		harness.Must(t, err)
+		templates, err := l.Kube.CoreV1().PodTemplates(l.Namespace).List(t.Context(), metav1.ListOptions{})
+		harness.Must(t, err)
+		nodes, err := l.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: autoscaler.Label})
+		harness.Must(t, err)
+		left := []int{len(requests.Items), len(templates.Items), len(nodes.Items)}
+		return left[0]+left[1]+left[2] == 0, fmt.Sprintf("%d requests, %d templates, %d nodes", left[0], left[1], left[2])
+	})
+}
