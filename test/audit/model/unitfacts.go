@@ -17,7 +17,7 @@ type UnitFacts struct {
 	PodSets      bool // whether it has pod sets
 	Sum, Total   Amounts
 	Sets         []podSet
-	Fewer        bool // whether it was admitted with fewer pods than it requests
+	Fewer        bool   // whether it was admitted with fewer pods than it requests
 	Bad          string // error in an amount
 	Priority     int64
 	Submitted    time.Time
