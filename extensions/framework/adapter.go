@@ -68,6 +68,14 @@ type ScaledReader interface {
 	PodsScaled(job, scaled Object) (Pods, error)
 }
 
+// ElasticReader is implemented by adapters of kinds with Kind.Elastic of which not every job
+// may start with fewer pods, or that declare how many they need.
+type ElasticReader interface {
+	// Least returns how many pods of the elastic pod set the job needs by its own spec; 0 if it
+	// does not say. why explains to its owner why it needs all of them; empty if it does not.
+	Least(Object) (least int32, why string)
+}
+
 // Kind is the static description of a kind.
 type Kind struct {
 	// Name in --enabled-extensions.
@@ -124,6 +132,8 @@ type Kind struct {
 	Operators []string
 	// Fence is what nobody may change in a released job of a managed namespace.
 	Fence Fence
+	// Elastic is the pod set that may start with fewer pods; nil if there is none.
+	Elastic *Elastic
 	// Places are where jobs have the annotations of their pods. NoPlaces, if there are none,
 	// explains to the owner of a job why its release cannot add annotations.
 	Places   []Place

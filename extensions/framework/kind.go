@@ -95,6 +95,18 @@ type Place struct {
 	Why    string
 }
 
+// Elastic is the pod set of a kind of which a job may start with fewer pods than it requests.
+// The release lowers a field of the job, and a suspension restores it.
+type Elastic struct {
+	PodSet string
+	// Path of the field with the number of pods. It must exist in a job that requests several.
+	Path []string
+	// AnyCase: the operator accepts the name before the last in any case.
+	AnyCase bool
+	// Needs is what a job must have to be elastic, in Markdown; empty for nothing.
+	Needs string
+}
+
 // InList reports whether the place is in a list, of which a merge patch cannot change a part.
 func (p Place) InList() bool { return p.Key != "" }
 
@@ -113,6 +125,8 @@ type Doc struct {
 	Ready string
 	// Frees is the event that frees the quota of the job.
 	Frees string
+	// Partial describes what a job does that starts with fewer pods, if the kind is Elastic.
+	Partial string
 	// Stops is the sign that a job has stopped after it was suspended by hand.
 	Stops string
 	// Gang is why the release does not ask kube-scheduler to start all pods together or none: what the

@@ -39,14 +39,16 @@ func (adapter) Kind() framework.Kind {
 			Size:  "[job.spec.?parallelism.orValue(1), job.spec.?completions.orValue(job.spec.?parallelism.orValue(1))].min()",
 			Ended: framework.Ended{Conditions: []string{string(batchv1.JobComplete), string(batchv1.JobFailed)}},
 		},
-		Places: []framework.Place{{PodSet: podSet, Path: []string{"spec", "template", "metadata", "annotations"}}},
+		Elastic: &framework.Elastic{PodSet: podSet, Path: []string{"spec", "parallelism"}},
+		Places:  []framework.Place{{PodSet: podSet, Path: []string{"spec", "template", "metadata", "annotations"}}},
 		Doc: framework.Doc{
-			Shows:  "STATUS `Suspended`",
-			Counts: "`parallelism` pods, at most the remaining `completions`",
-			Ready:  "`parallelism` pods, at most `completions`, are ready or have succeeded",
-			Frees:  "condition Complete or Failed",
-			Stops:  "condition Suspended, and no pod is active or terminating",
-			Gang:   "the API server does not let anybody add `spec.scheduling` to a Job that exists, or change `schedulingGroup` of its pod template",
+			Shows:   "STATUS `Suspended`",
+			Counts:  "`parallelism` pods, at most the remaining `completions`",
+			Ready:   "`parallelism` pods, at most `completions`, are ready or have succeeded",
+			Partial: "`completions` stays, so the remaining completions follow in the same, smaller number of pods",
+			Frees:   "condition Complete or Failed",
+			Stops:   "condition Suspended, and no pod is active or terminating",
+			Gang:    "the API server does not let anybody add `spec.scheduling` to a Job that exists, or change `schedulingGroup` of its pod template",
 		},
 	}
 }

@@ -11,6 +11,8 @@
 package kubeflow
 
 import (
+	"slices"
+
 	training "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -64,6 +66,9 @@ type Base[T framework.Object] struct {
 	Scaled training.ReplicaType
 	// Elastic and Most are those of framework.Groups.
 	Elastic, Most string
+	// Needs returns how many pods of the Scaled role the job needs, and why all; see
+	// framework.ElasticReader. If it is nil, jobs of the kind always need all.
+	Needs func(T) (least int32, why string)
 	// Empty returns an empty job to decode into.
 	Empty func() T
 	// Parts returns the parts of a job.
@@ -94,11 +99,24 @@ func (b Base[T]) Kind() framework.Kind {
 		Elastic: b.Elastic, Most: b.Most,
 	}}
 	kind.Places = []framework.Place{{Path: replicas, Names: setNames, Below: []string{"template", "metadata", "annotations"}}}
+	if b.Needs != nil {
+		kind.Elastic.PodSet, kind.Elastic.Path = setName(string(b.Scaled)), append(slices.Clone(replicas), string(b.Scaled), "replicas")
+		kind.Elastic.AnyCase = b.AnyCase
+	}
 	if b.Scaled != "" {
 		kind.Fence.Scale = append(replicas, string(b.Scaled), "replicas")
 	}
 	kind.Fence.Ended = framework.Ended{Conditions: []string{string(training.JobSucceeded), string(training.JobFailed)}}
 	return kind
+}
+
+// Least returns how many pods of the Scaled role the job needs.
+func (b Base[T]) Least(object framework.Object) (int32, string) {
+	job, known := object.(T)
+	if !known || b.Needs == nil {
+		return 0, ""
+	}
+	return b.Needs(job)
 }
 
 // New returns an empty job.

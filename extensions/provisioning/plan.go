@@ -15,6 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
@@ -40,10 +41,11 @@ type Plan struct {
 	Request   *Request
 }
 
-// Managed returns the pod sets of the unit for which nodes are requested.
+// Managed returns the pod sets of the unit for which nodes are requested, with the number of pods that were admitted.
 func Managed(unit *v1alpha1.QueueUnit, config *v1alpha1.ProvisioningRequestConfigSpec) []v1alpha1.PodSet {
 	var managed []v1alpha1.PodSet
 	for _, set := range unit.Spec.PodSets {
+		set.Count = lifecycle.AdmittedPods(unit, &set)
 		if set.Count > 0 && requestsManaged(set.Requests, config) {
 			managed = append(managed, set)
 		}

@@ -16,6 +16,8 @@ import (
 // New returns the adapter.
 func New() framework.Adapter {
 	kind := kubeflow.TrainingKind("pytorchjob", training.PyTorchJobKind, training.PyTorchJobPlural)
+	kind.Elastic = &framework.Elastic{Needs: "`spec.elasticPolicy`"}
+	kind.Doc.Partial = "the workers that start form the group, as far as `elasticPolicy.minReplicas` permits"
 	kind.Fence.Frozen = [][]string{{"spec", "elasticPolicy"}}
 	return kubeflow.Base[*training.PyTorchJob]{
 		Named:   kind,
@@ -23,6 +25,7 @@ func New() framework.Adapter {
 		Scaled:  training.PyTorchJobReplicaTypeWorker,
 		Elastic: "job.spec.?elasticPolicy.?maxReplicas.hasValue()",
 		Most:    "job.spec.?elasticPolicy.?maxReplicas.orValue(0)",
+		Needs:   needs,
 		Roles: []kubeflow.Role{
 			{Name: training.PyTorchJobReplicaTypeMaster, Unset: 1},
 			{Name: training.PyTorchJobReplicaTypeWorker, Unset: 1},
@@ -33,6 +36,23 @@ func New() framework.Adapter {
 			return kubeflow.TrainingParts(&job.Spec.RunPolicy, job.Spec.PyTorchReplicaSpecs, &job.Status)
 		},
 		Inject: inject,
+	}
+}
+
+// needs returns the least number of workers of an elastic job. The operator passes minReplicas
+// and maxReplicas to the workers as the range of nodes; if only one of them is set, it is both. If
+// none is set, the operator uses the number of replicas.
+func needs(job *training.PyTorchJob) (least int32, why string) {
+	policy := job.Spec.ElasticPolicy
+	switch {
+	case policy == nil:
+		return 0, "a PyTorchJob without spec.elasticPolicy needs all its workers; set it"
+	case policy.MinReplicas != nil:
+		return *policy.MinReplicas, ""
+	case policy.MaxReplicas != nil:
+		return *policy.MaxReplicas, ""
+	default:
+		return 0, ""
 	}
 }
 

@@ -133,6 +133,9 @@ func kindOf(adapter framework.Adapter) (chartKind, error) {
 	if (len(kind.Places) > 0) == (kind.NoPlaces != "") {
 		return chartKind{}, errors.New("either Places are where its jobs have the annotations of their pods, or NoPlaces explains why a release cannot add any")
 	}
+	if e := kind.Elastic; e != nil && (e.Path[0] != "spec" || len(e.Path) != 2 && len(e.Path) != 4) {
+		return chartKind{}, fmt.Errorf("the elastic field %s must be in spec, or in an element of a map in spec", dotted(e.Path))
+	}
 	fence, err := fenceOf(kind)
 	if err != nil {
 		return chartKind{}, err

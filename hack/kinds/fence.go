@@ -192,12 +192,38 @@ func ownFields(kind framework.Kind) string {
 	if len(kind.Places) == 0 {
 		return always
 	}
+	released := slices.Clone(fields)
 	for _, place := range kind.Places {
-		fields = append(fields, placeField(place))
+		released = append(released, placeField(place, kind.Elastic))
 	}
-	return fmt.Sprintf("(%s)\n|| (%s && !(%s)\n&& %s)", always,
-		optional("oldObject", kind.SuspendPath)+".orValue(false) == true", optional("object", kind.SuspendPath)+".orValue(false) == true",
-		onlyDiffer("object.?spec", "oldObject.?spec", fields, 1))
+	isSuspended := optional("object", kind.SuspendPath) + ".orValue(false) == true"
+	if kind.Elastic != nil && len(kind.Elastic.Path) == 2 {
+		released = append(released, ownField{path: kind.Elastic.Path, check: resizedDiffer})
+	}
+	own := fmt.Sprintf("(%s)\n|| (%s && !(%s)\n&& %s)", always, optional("oldObject", kind.SuspendPath)+".orValue(false) == true", isSuspended,
+		onlyDiffer("object.?spec", "oldObject.?spec", released, 1))
+	if kind.Elastic == nil {
+		return own
+	}
+	// A suspension restores the number of pods.
+	return own + fmt.Sprintf("\n|| (%s && %s\n&& %s)", resizing, isSuspended, onlyDiffer("object.?spec", "oldObject.?spec", append(fields, countField(*kind.Elastic)), 1))
+}
+
+// resizing is that the job records a number of pods, now or before.
+const resizing = "variables.resized"
+
+// resizedDiffer returns that a number differs only if the job records one.
+func resizedDiffer(now, was string) string {
+	return fmt.Sprintf("(%s || %s == %s)", resizing, now, was)
+}
+
+// countField returns the field with the number of pods of the elastic pod set: it is in spec, or in the elements of a
+// map in spec.
+func countField(elastic framework.Elastic) ownField {
+	if len(elastic.Path) == 2 {
+		return ownField{path: elastic.Path, check: resizedDiffer}
+	}
+	return ownField{path: elastic.Path[:2], check: func(now, was string) string { return mapDiffers(nil, elastic.Path[3:], now, was) }}
 }
 
 // optional returns a field of an object that may lack its parents.
@@ -248,13 +274,17 @@ func deeper(now, was string, fields []ownField, depth int) []string {
 
 // placeField returns the field with the annotations of pods, of which those that the job records
 // may differ.
-func placeField(place framework.Place) ownField {
+func placeField(place framework.Place, elastic *framework.Elastic) ownField {
 	field := ownField{path: place.Path, check: recordedDiffer}
 	switch {
 	case place.Manager != "":
 		field.check = func(now, was string) string { return ownElementDiffers(place, now, was) }
 	case place.PodSet == "" && place.Key == "":
-		field.check = func(now, was string) string { return mapDiffers(place, now, was) }
+		var count []string
+		if elastic != nil && len(elastic.Path) == 4 && slices.Equal(elastic.Path[:2], place.Path) {
+			count = elastic.Path[3:]
+		}
+		field.check = func(now, was string) string { return mapDiffers(place.Below, count, now, was) }
 	case place.PodSet == "":
 		field.check = func(now, was string) string { return listDiffers(place, now, was) }
 	}
@@ -267,21 +297,29 @@ func recordedDiffer(now, was string) string {
 		"&& %[2]s.orValue({}).all(k, k in variables.recorded || k in %[1]s.orValue({}))", now, was)
 }
 
-// elementDiffers returns that the elements g and w of a map or a list differ only in such annotations.
-func elementDiffers(place framework.Place) string {
-	fields := []ownField{{path: place.Below, check: recordedDiffer}}
-	terms := append([]string{"type(g) == map && type(w) == map", except("g", "w", place.Below[:1])}, deeper("g", "w", fields, 0)...)
+// elementDiffers returns that the elements g and w of a map or a list differ only in such annotations, and in a number
+// of pods. Nil means that there is none.
+func elementDiffers(annotations, count []string) string {
+	var fields []ownField
+	var names []string
+	if annotations != nil {
+		fields, names = append(fields, ownField{path: annotations, check: recordedDiffer}), append(names, annotations[0])
+	}
+	if count != nil {
+		fields, names = append(fields, ownField{path: count, check: resizedDiffer}), append(names, count[0])
+	}
+	terms := append([]string{"type(g) == map && type(w) == map", except("g", "w", names)}, deeper("g", "w", fields, 0)...)
 	return "(g == w || (" + strings.Join(terms, "\n&& ") + "))"
 }
 
-func mapDiffers(place framework.Place, now, was string) string {
+func mapDiffers(annotations, count []string, now, was string) string {
 	return fmt.Sprintf("%[1]s.orValue({}).all(n, n in %[2]s.orValue({}) && [%[1]s.orValue({})[n]].all(g, [%[2]s.orValue({})[n]].all(w,\n%[3]s)))\n"+
-		"&& %[2]s.orValue({}).all(n, n in %[1]s.orValue({}))", now, was, elementDiffers(place))
+		"&& %[2]s.orValue({}).all(n, n in %[1]s.orValue({}))", now, was, elementDiffers(annotations, count))
 }
 
 func listDiffers(place framework.Place, now, was string) string {
 	return fmt.Sprintf("%[1]s.orValue([]).map(g, g.?%[3]s) == %[2]s.orValue([]).map(w, w.?%[3]s)\n"+
-		"&& %[1]s.orValue([]).all(g, %[2]s.orValue([]).exists(w, g.?%[3]s == w.?%[3]s && %[4]s))", now, was, place.Key, elementDiffers(place))
+		"&& %[1]s.orValue([]).all(g, %[2]s.orValue([]).exists(w, g.?%[3]s == w.?%[3]s && %[4]s))", now, was, place.Key, elementDiffers(place.Below, nil))
 }
 
 // ownElementDiffers returns that only the element of the manager differs, and that it contains nothing

@@ -57,7 +57,8 @@ func write(root string) error {
 		{"docs/README.md", []edit{block("kinds", pageList(adapters))}},
 		{"docs/operations/configuration.md", []edit{block("kinds", nameTable(adapters))}},
 		{"docs/reference/kinds.md", []edit{block("kinds", kindTable(adapters)), block("kinds-life", lifeTable(adapters)),
-			block("kinds-ready", readyTable(adapters)), block("kinds-places", placeTable(adapters)), block("kinds-gangs", gangTable(adapters))}},
+			block("kinds-ready", readyTable(adapters)), block("kinds-places", placeTable(adapters)), block("kinds-elastic", elasticTable(adapters)),
+			block("kinds-gangs", gangTable(adapters))}},
 	} {
 		if err := rewrite(filepath.Join(root, file.path), file.edits...); err != nil {
 			return err

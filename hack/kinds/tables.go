@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,6 +105,20 @@ func placeTable(adapters []framework.Adapter) string {
 		}
 	}
 	return table([]string{"kind", "pod sets, and where they get annotations", "the release is a"}, rows)
+}
+
+// elasticTable lists the kinds of which jobs may start with fewer pods.
+func elasticTable(adapters []framework.Adapter) string {
+	var rows [][]string
+	for _, adapter := range adapters {
+		kind := adapter.Kind()
+		if kind.Elastic == nil {
+			continue
+		}
+		needs := cmp.Or(kind.Elastic.Needs, "nothing")
+		rows = append(rows, []string{nameOf(adapters, kind), "`" + kind.Elastic.PodSet + "`: `" + dotted(kind.Elastic.Path) + "`", needs, kind.Doc.Partial})
+	}
+	return table([]string{"kind", "pod set, and the field that the release lowers", "requires", "what runs"}, rows)
 }
 
 // placeText returns the path of the annotations, with a star for each name.

@@ -158,8 +158,9 @@ func statusPatch(w *scheduler.Write, now metav1.MicroTime, conditions []metav1.C
 		if w.AwaitsPods {
 			status = lifecycle.AwaitingPods(status, now)
 		}
+		status = withGrant(status, w.Grant)
 	case scheduler.Reserve:
-		status = lifecycle.Reserved(at, w.Checks.Names(), w.Reservation, w.Reason, w.Message, now)
+		status = withGrant(lifecycle.Reserved(at, w.Checks.Names(), w.Reservation, w.Reason, w.Message, now), w.Grant)
 	case scheduler.Requeue:
 		status = lifecycle.Requeued(at, w.Reason, w.Message, w.Requeue.Count, metav1.NewMicroTime(w.Requeue.Until), now)
 		if w.Rejected {
@@ -178,6 +179,14 @@ func statusPatch(w *scheduler.Write, now metav1.MicroTime, conditions []metav1.C
 		"metadata": map[string]any{"uid": w.UID, "resourceVersion": fmt.Sprint(w.Version)},
 		"status":   status,
 	})
+}
+
+// withGrant adds with how many pods a unit is admitted, if not with all.
+func withGrant(status lifecycle.Status, grant scheduler.Grant) lifecycle.Status {
+	if grant.Count == 0 {
+		return status
+	}
+	return lifecycle.AdmittedWith(status, grant.PodSet, grant.Count)
 }
 
 func written(w *scheduler.Write, version string, at time.Time) input {

@@ -71,6 +71,7 @@ func (c compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 		compact.Spec.ConsumerRef = compactRef(&unit.Spec.ConsumerRef)
 	}
 	c.keep(&unit.Spec, &compact.Spec)
+	c.keepElastic(unit, compact)
 	compact.Status.Reason = unit.Status.Reason
 	compact.Status.Quota = unit.Status.Quota
 	compact.Status.Attempts = unit.Status.Attempts
@@ -178,6 +179,9 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 		admitted.Spec.Resource, admitted.Spec.PodSets = nil, nil
 	}
 	u.Demand, err = r.demand(admitted)
+	if err == nil && !u.Over {
+		u.Elastic, err = r.elastic(unit, u.Demand)
+	}
 	if fault != nil {
 		err = fault
 	}

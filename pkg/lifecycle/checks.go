@@ -15,7 +15,7 @@ func Reserved(at Place, checks []string, reservation int32, reason wellknown.Rea
 	status := at.status(reason, message)
 	status["phase"] = v1alpha1.PhaseReserved
 	status["reservations"] = reservation
-	status["conditions"], status["evictedFor"] = nil, nil
+	status["conditions"], status["evictedFor"], status["admittedPodSets"] = nil, nil, nil
 	states := make([]v1alpha1.AdmissionCheckState, 0, len(checks))
 	for _, name := range checks {
 		states = append(states, v1alpha1.AdmissionCheckState{Name: name, State: v1alpha1.CheckPending, LastTransitionTime: metav1.NewTime(now.Time)})

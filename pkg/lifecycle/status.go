@@ -63,7 +63,7 @@ func Dequeued(at Place, attempt int32, now metav1.MicroTime) Status {
 	status["phase"] = v1alpha1.PhaseDequeued
 	status["attempts"] = attempt
 	status["dequeueTime"] = now
-	status["conditions"], status["evictedFor"] = nil, nil
+	status["conditions"], status["evictedFor"], status["admittedPodSets"] = nil, nil, nil
 	return status
 }
 
@@ -175,6 +175,7 @@ func ChangeAccepted(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 func Requeued(at Place, reason wellknown.Reason, message string, count int32, requeueAt, now metav1.MicroTime) Status {
 	status := at.status(reason, message)
 	status["phase"], status["evictedFor"], status["admissionChecks"] = waits(reason), nil, nil
+	status["admittedPodSets"] = nil
 	if count > 0 {
 		status["requeueState"] = v1alpha1.RequeueState{Count: count, RequeueAt: &requeueAt}
 	}

@@ -115,7 +115,7 @@ func (s *Scheduler) checkUnit(u *unit) error {
 	case u.endsAt() != 0 && u.timer.at == 0 && !u.write.pending(Evict):
 		return fmt.Errorf("has a maximum execution time of %v but no timer", u.MaxTime)
 	}
-	return nil
+	return u.checkSize()
 }
 
 // checkUsage compares the usage of each node with the demands of the units that are charged to it.
@@ -142,4 +142,20 @@ func (s *Scheduler) checkUsage(charged map[quota.NodeID]map[resources.ID]int64, 
 		}
 	}
 	return broken
+}
+
+// checkSize verifies that an elastic unit requests what its number of pods requests.
+func (u *unit) checkSize() error {
+	e := u.Elastic
+	switch {
+	case e == nil:
+		return nil
+	case !u.holdsQuota() && (e.Granted != 0 || e.sized != e.Min), u.holdsQuota() && e.sized != e.pods():
+		return fmt.Errorf("was granted %d pods of %d to %d, and requests those of %d", e.Granted, e.Min, e.Count, e.sized)
+	case u.assumed && (e.sized < e.Min || e.sized > e.Count):
+		return fmt.Errorf("is admitted with %d pods, not %d to %d", e.sized, e.Min, e.Count)
+	case !u.Demand.Requests.Equal(e.requests(e.sized)):
+		return fmt.Errorf("does not request what %d pods do", e.sized)
+	}
+	return nil
 }

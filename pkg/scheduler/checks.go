@@ -290,7 +290,7 @@ func undecidedChecks(names []string) *quota.Refusal {
 // composeReserve completes the write that charges a unit and has its checks run.
 func (s *Scheduler) composeReserve(u *unit, w *Write, now time.Time) {
 	w.Checks = u.queue.set.Checks
-	w.Reservation = u.reservations() + 1
+	w.Reservation, w.Grant = u.reservations()+1, u.granted()
 	why := undecidedChecks(u.queue.checks)
 	w.Reason, w.Message = why.Reason, why.Message()
 	s.explainer.show(u, why.Cause(), now)

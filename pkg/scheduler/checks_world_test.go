@@ -80,6 +80,7 @@ func (w *world) reserve(u *scheduler.Unit, s *scheduler.Write) {
 		w.t.Fatalf("unit %s is reserved in phase %d, inactive %t, for checks %q, as number %d after %d", u.Key, u.Phase, u.Inactive, s.Checks, s.Reservation, last)
 	}
 	u.Phase, u.Evicted, u.Stopped = scheduler.Reserved, false, false
+	granted(u, s.Grant.Count)
 	u.Checking = &scheduler.Checking{Reservations: s.Reservation, Generation: 1}
 	for _, name := range s.Checks.Names() {
 		u.Checking.States = append(u.Checking.States, scheduler.CheckState{Name: name, Verdict: scheduler.Pending, Since: w.now.UnixMicro()})

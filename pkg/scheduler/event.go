@@ -71,6 +71,9 @@ type Facts struct {
 	// Submitted orders units of the same priority, in microseconds since 1970.
 	Submitted int64
 	Demand    quota.Demand
+	// Elastic, if set, describes how the unit may be admitted with fewer pods. Demand is then the one with all
+	// pods in a Unit, and the one that counts now in the core.
+	Elastic *Elastic
 	// Held, if set, keeps the unit from being tried and explains why.
 	Held *quota.Refusal
 	// Checking is what admission checks have decided; nil if none was ever asked.
@@ -284,6 +287,8 @@ type Write struct {
 	Attempt    int32
 	Submitted  int64
 	AwaitsPods bool
+	// Grant is with how many pods the unit is admitted, if not with all, only for Dequeue and Reserve.
+	Grant Grant
 	// Checks are the checks to run, in order, and Reservation is the number of the reservation, from 1.
 	// Both are only for Reserve.
 	Checks      Checks

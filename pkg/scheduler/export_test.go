@@ -13,6 +13,27 @@ func (s *Scheduler) ChargeOf(key string) *quota.Charge {
 	return nil
 }
 
+// EachCharge calls do for all that is charged. gone is whether the group no longer exists.
+func (s *Scheduler) EachCharge(do func(path string, gone bool, c *quota.Charge)) {
+	each := func(c *charge) {
+		if c != nil {
+			do(c.group.Path(), c.group.Queue() == "", &c.Charge)
+		}
+	}
+	for _, u := range s.units {
+		each(u.charged)
+	}
+	for _, h := range s.holders {
+		each(h.left)
+	}
+	for _, c := range s.strays {
+		each(c)
+	}
+}
+
+// Claims is for how many units room is kept that others leave.
+func (s *Scheduler) Claims() int { return s.made }
+
 // Reviews is how often a reservation was checked again after a charge.
 func (s *Scheduler) Reviews() int { return s.ledger.reviews }
 
@@ -39,3 +60,6 @@ func (s *Scheduler) Stored() Stored {
 	}
 	return stored
 }
+
+// AUnit has the size of a unit.
+var AUnit unit

@@ -77,7 +77,7 @@ func TestPropertyInRoundRobinNoRoomIsIdle(t *testing.T) {
 			o := w.oracle()
 			for _, u := range w.units {
 				group, _ := w.tree.Place(u.Namespace(), u.QuotaName)
-				if u.Phase == scheduler.Waiting && o.Refuses(group.Path(), u.Demand) == "" {
+				if u.Phase == scheduler.Waiting && o.Refuses(group.Path(), asked(u)) == "" {
 					t.Fatalf("unit %s fits and waits", u.Key)
 				}
 			}

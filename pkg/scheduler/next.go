@@ -28,6 +28,8 @@ func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
 	if s.waitIndex.Len() > 0 && s.flushAt.IsZero() {
 		s.flushAt = now.Add(FlushInterval)
 	}
+	clear(s.growing)
+	s.growing = s.growing[:0]
 	s.watchLimits(now)
 	plan := s.outbox.plan(now, s.compose)
 	return plan, s.wakeTime()
@@ -50,6 +52,9 @@ func (s *Scheduler) admit(now time.Time) {
 			s.unproveGrown()
 			s.checkClaims(now)
 		}
+		if s.grow() {
+			continue
+		}
 		l := s.tournament.next()
 		if l == nil {
 			return
@@ -69,6 +74,7 @@ func (s *Scheduler) admit(now time.Time) {
 		s.endClaim(u)
 		s.take(l, u)
 		u.assumed = true
+		s.admitLeast(u)
 		s.hold(u)
 		s.chargeUnit(u)
 		s.eachVictim(u, func(v *unit) {
@@ -267,7 +273,7 @@ func (s *Scheduler) compose(u *unit, kind Kind, now time.Time) (Write, bool) {
 	}
 	switch kind {
 	case Dequeue:
-		w.Attempt, w.Submitted = u.Attempts+1, u.Submitted
+		w.Attempt, w.Submitted, w.Grant = u.Attempts+1, u.Submitted, u.granted()
 		w.AwaitsPods = u.queue != nil && u.queue.set.PodsReady.Timeout > 0
 		u.shown.clear()
 	case Reserve:

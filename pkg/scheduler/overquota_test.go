@@ -50,7 +50,7 @@ func expectOverQuota(t *rapid.T, w *world) {
 		}
 		requested := w.requested(u.Namespace(), func(p pods.Pod) bool { return p.Owner == u.Owner || p.Owner == u.Label })
 		for _, a := range requested {
-			admitted, _ := u.Demand.Requests.Get(a.ID)
+			admitted, _ := asked(u).Requests.Get(a.ID)
 			over = over || a.Value > admitted && group != nil && slices.ContainsFunc(group.Nodes(), func(n quota.NodeID) bool {
 				return exceeded[quota.Space{Node: n, Resource: a.ID}]
 			})

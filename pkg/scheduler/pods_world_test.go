@@ -70,17 +70,24 @@ func (w *world) oracle() *oracle.Tree {
 	w.eachCharge(fresh, func(g quota.Group, c quota.Charge) {
 		o.Charged = append(o.Charged, oracle.Charged{Path: g.Path(), Gone: g.Queue() == "", Charge: c})
 	})
+	o.Reserved = w.reserved()
+	return o
+}
+
+// reserved is what the core has reserved.
+func (w *world) reserved() map[oracle.Place]int64 {
+	reserved := map[oracle.Place]int64{}
 	for i, usage := range w.tree.Usage() {
 		for id := range resources.ID(w.names.Len()) {
 			space := quota.Space{Node: quota.NodeID(i), Resource: id}
 			room := w.tree.Room(space)
 			space.Bound = quota.Lending
 			if bound := w.tree.Room(space); bound != math.MaxInt64 {
-				o.Reserved[oracle.Place{Path: usage.Path, Resource: w.names.Name(id)}] = room - bound
+				reserved[oracle.Place{Path: usage.Path, Resource: w.names.Name(id)}] = room - bound
 			}
 		}
 	}
-	return o
+	return reserved
 }
 
 // chargePods charges to the tree what the API objects say of units and pods.
@@ -123,7 +130,7 @@ func (w *world) eachCharge(t *tree.Tree, do func(quota.Group, quota.Charge)) {
 func (w *world) chargeOf(u *scheduler.Unit) quota.Charge {
 	c := quota.Charge{Demand: quota.Demand{Preemptible: u.Demand.Preemptible}}
 	if holds(u) {
-		c.Demand = u.Demand
+		c.Demand = asked(u)
 	}
 	if had(u) {
 		c.Pods = w.requested(u.Namespace(), func(p pods.Pod) bool { return p.Owner == u.Owner || p.Owner == u.Label })

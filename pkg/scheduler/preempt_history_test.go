@@ -31,7 +31,7 @@ func TestPropertyEvictionsLeadToStartsAndEnd(t *testing.T) {
 		for i := range units {
 			w.submit(fmt.Sprintf("%s/u%02d", rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(t, "namespace"), i), drawWork(t),
 				priority(int32(rapid.IntRange(0, 3).Draw(t, "priority"))), preemptible(rapid.IntRange(0, 3).Draw(t, "preemptible") > 0),
-				unstoppable(rapid.IntRange(0, 7).Draw(t, "unstoppable") == 0))
+				unstoppable(rapid.IntRange(0, 7).Draw(t, "unstoppable") == 0), w.drawElastic(t))
 			if rapid.Bool().Draw(t, "wait") {
 				w.after(time.Duration(rapid.IntRange(0, 90).Draw(t, "seconds")) * time.Second)
 			}
@@ -81,7 +81,7 @@ func TestPropertyNobodyWaitsForWhomRoomCouldBeMade(t *testing.T) {
 					Preemption: scheduler.Preemption{WithinQueue: rapid.IntRange(0, 3).Draw(t, "within") > 0}})
 			default:
 				w.submit(fmt.Sprintf("%s/u%02d", namespaces.Draw(t, "namespace"), i), cpu(rapid.SampledFrom([]string{"2", "5"}).Draw(t, "cpu")),
-					priority(int32(rapid.IntRange(0, 3).Draw(t, "priority"))), preemptible(rapid.IntRange(0, 3).Draw(t, "preemptible") > 0))
+					priority(int32(rapid.IntRange(0, 3).Draw(t, "priority"))), preemptible(rapid.IntRange(0, 3).Draw(t, "preemptible") > 0), w.drawElastic(t))
 			}
 			w.after(time.Duration(rapid.SampledFrom([]int{0, 1, 20}).Draw(t, "seconds")) * time.Second)
 		}

@@ -62,7 +62,7 @@ func (w *world) checkVictim(write scheduler.Write) {
 	}
 	exceeds := false
 	if c := w.core.ChargeOf(write.Key); c != nil {
-		exceeds = !c.Total().Equal(u.Demand.Requests)
+		exceeds = !c.Total().Equal(asked(u).Requests)
 	}
 	period := w.opts.MinRunTime
 	if set := w.queueOf(u).Preemption.MinRunTime; set.Set {
@@ -83,7 +83,7 @@ func expectNoRoomToMake(t *rapid.T, w *world) {
 	charged := w.charged()
 	var candidates []*preemption.Candidate
 	w.eachUnitCharge(charged, func(u *scheduler.Unit, g quota.Group, c *quota.Charge) {
-		exceeds := !c.Total().Equal(u.Demand.Requests)
+		exceeds := !c.Total().Equal(asked(u).Requests)
 		if !holds(u) || u.Evicted || u.Stopped || u.Over || u.Unstoppable || g.Queue() == "" || !u.Demand.Preemptible && !exceeds {
 			return
 		}
@@ -102,10 +102,10 @@ func expectNoRoomToMake(t *rapid.T, w *world) {
 			continue
 		}
 		o := w.oracle()
-		if r := o.Refuses(group.Path(), u.Demand); isFinal(r) || r == wellknown.ReasonBorrowingPaused || w.policyOf(set) == "Block" && w.front(o, group) != u {
+		if r := o.Refuses(group.Path(), asked(u)); isFinal(r) || r == wellknown.ReasonBorrowingPaused || w.policyOf(set) == "Block" && w.front(o, group) != u {
 			continue
 		}
-		claim := preemption.Claim{Group: group, Demand: u.Demand, Reclaims: w.treeOpts.Reclaim}
+		claim := preemption.Claim{Group: group, Demand: asked(u), Reclaims: w.treeOpts.Reclaim}
 		if set.Preemption.WithinQueue {
 			mine := set.MaxPriority.Of(u.Priority)
 			claim.Preempts = func(c *preemption.Candidate) bool { return c.Priority < mine }

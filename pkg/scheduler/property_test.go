@@ -68,13 +68,13 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 				limit := time.Duration(max(rapid.IntRange(-60, 120).Draw(t, "seconds it may run"), 0)) * time.Second
 				w.submit(key, drawRequest(t), priority(int32(rapid.IntRange(0, 3).Draw(t, "priority"))), maxTime(limit),
 					preemptible(rapid.IntRange(0, 3).Draw(t, "preemptible") > 0), unstoppable(rapid.IntRange(0, 5).Draw(t, "unstoppable") == 0),
-					quotaName(rapid.SampledFrom(w.quotas()).Draw(t, "quota")))
+					quotaName(rapid.SampledFrom(w.quotas()).Draw(t, "quota")), w.drawElastic(t))
 			}
 		},
 		"replace": func(t *rapid.T) {
 			key := pick("unit")
 			w.delete(key)
-			w.submit(key, drawRequest(t))
+			w.submit(key, drawRequest(t), w.drawElastic(t))
 		},
 		"replace before the informer sees it": func(t *rapid.T) {
 			key := pick("unit")
@@ -89,6 +89,7 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 				if u.Phase == scheduler.Waiting {
 					d.Preemptible = u.Demand.Preemptible
 					u.Demand = d
+					w.resized(u)
 				}
 			})
 		},
@@ -108,6 +109,15 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 					}
 				}
 				u.Demand.Requests = lower
+				w.resized(u)
+			})
+		},
+		"change how many pods must start": func(t *rapid.T) {
+			w.write(pick("unit"), func(u *scheduler.Unit) {
+				if u.Phase == scheduler.Waiting {
+					u.Elastic = nil
+					w.drawElastic(t)(u)
+				}
 			})
 		},
 		"change priority": func(t *rapid.T) {
@@ -179,7 +189,7 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 		"end, and leave something behind": func(t *rapid.T) {
 			w.write(pick("unit"), func(u *scheduler.Unit) {
 				if u.Over = u.Phase == scheduler.Running; u.Over {
-					u.Demand.Requests = w.demand(nil).Requests
+					u.Demand.Requests, u.Elastic = w.demand(nil).Requests, nil
 				}
 			})
 		},
@@ -341,7 +351,7 @@ func (w *world) reasonOf(o *oracle.Tree, u *scheduler.Unit) wellknown.Reason {
 	case w.missingCheck(u) != "":
 		return wellknown.ReasonAdmissionCheckMissing
 	}
-	reason := o.Refuses(group.Path(), u.Demand)
+	reason := o.Refuses(group.Path(), asked(u))
 	if (reason == "" || !isFinal(reason)) && w.awaitsPodsOfOthers(u) {
 		return wellknown.ReasonWaitingForPods
 	}
@@ -394,19 +404,19 @@ func expectRest(t *rapid.T, w *world) {
 // expectRefused proves that a unit that may be tried has no room, and that where it lacks what it is owed
 // that is reserved. It adds to justified what may be reserved for it.
 func expectRefused(t *rapid.T, w *world, o *oracle.Tree, u *scheduler.Unit, group quota.Group, justified map[oracle.Place]map[string]int64) {
-	reason := o.Refuses(group.Path(), u.Demand)
+	reason := o.Refuses(group.Path(), asked(u))
 	if reason == "" {
 		t.Fatalf("unit %s fits and waits", u.Key)
 	}
 	if !o.Reserving || isFinal(reason) {
 		return
 	}
-	claims := o.Claims(group.Path(), u.Demand)
+	claims := o.Claims(group.Path(), asked(u))
 	if claims == nil {
 		return
 	}
 	for _, path := range oracle.Chain(group.Path()) {
-		for _, a := range u.Demand.Requests {
+		for _, a := range asked(u).Requests {
 			place := oracle.Place{Path: path, Resource: w.names.Name(a.ID)}
 			if justified[place] == nil {
 				justified[place] = map[string]int64{}
@@ -421,7 +431,7 @@ func expectRefused(t *rapid.T, w *world, o *oracle.Tree, u *scheduler.Unit, grou
 
 // lacksFixed reports whether a unit is refused because of what non-preemptible units use.
 func (w *world) lacksFixed(o *oracle.Tree, group quota.Group, u *scheduler.Unit) bool {
-	return !u.Demand.Preemptible && o.LacksFixed(group.Path(), u.Demand)
+	return !u.Demand.Preemptible && o.LacksFixed(group.Path(), asked(u))
 }
 
 // expectReservationsJustified proves that of each group no more is reserved than for one unit that waits for
@@ -453,7 +463,7 @@ func (w *world) front(o *oracle.Tree, group quota.Group) *scheduler.Unit {
 		if u.Phase != scheduler.Waiting || u.Held != nil || refusal != nil || w.missingCheck(u) != "" || g.Queue() != group.Queue() {
 			continue
 		}
-		if reason := o.Refuses(g.Path(), u.Demand); reason != "" && isFinal(reason) {
+		if reason := o.Refuses(g.Path(), asked(u)); reason != "" && isFinal(reason) {
 			continue
 		}
 		if front == nil || w.before(u, front) {

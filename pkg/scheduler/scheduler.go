@@ -80,6 +80,8 @@ type Scheduler struct {
 	isFreed map[quota.Space]bool
 	// unproven are the queues for which it is not known whether the item that they try fits.
 	unproven []*queueState
+	// growing are the units that were admitted in this round with fewer pods than they request.
+	growing []*unit
 
 	// listed is whether all units were shown that exist at the start.
 	listed bool

@@ -14,6 +14,7 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	if u.assumed && u.write.wanted.admits() && (l == nil || l != u.queue || !l.admits() || u.write.wanted != l.admission()) {
 		u.unassume() // the decision is outdated and has not been sent
 	}
+	u.resize()
 	waiting := u.Phase == Waiting && !u.assumed
 	queued := waiting && l != nil && l.admits() && u.Held == nil && instantOf(now) >= u.requeueAt
 

@@ -45,8 +45,6 @@ type unit struct {
 	// holder is the job of the unit if the unit was admitted at some time; nil otherwise.
 	holder *holder
 
-	// heldAt is 1 plus the index of the unit among the holders of countedIn; 0 if it is not one of them.
-	heldAt int32
 	// claim is what the unit has tried in order to get room, and leaving its eviction; nil if there is none.
 	claim   *claim
 	leaving *leaving
@@ -58,6 +56,8 @@ type unit struct {
 
 	// countedIn is the queue that counts the unit, with phase countedAs.
 	countedIn *queueState
+	// heldAt is 1 plus the index of the unit among the holders of countedIn; 0 if it is not one of them.
+	heldAt    int32
 	countedAs Phase
 	// assumed is whether the unit is charged and the write of its admission, or of its reservation, is not
 	// confirmed.
@@ -69,7 +69,8 @@ type unit struct {
 
 // newUnit returns a unit that was not known before.
 func newUnit(u *Unit) *unit {
-	added := &unit{Facts: u.Facts, dequeuedAt: instantOf(u.DequeuedAt), requeueAt: instantOf(u.RequeueAt), item: queue.Item{Key: u.Key}}
+	added := &unit{Facts: u.own(), dequeuedAt: instantOf(u.DequeuedAt), requeueAt: instantOf(u.RequeueAt), item: queue.Item{Key: u.Key}}
+	added.resize()
 	added.seeEviction(u)
 	return added
 }
@@ -83,15 +84,17 @@ func (u *unit) namespace() string { return namespaceOf(u.item.Key) }
 // While the write of an admission is in progress, the unit stays assumed, even if the version is from
 // before the write.
 func (u *unit) update(seen *Unit) {
-	now, requeueAt := seen.Facts, instantOf(seen.RequeueAt)
+	now, requeueAt := seen.own(), instantOf(seen.RequeueAt)
 	if seen.Partial {
-		now.Demand, now.QuotaName, now.Priority, now.Submitted, now.Owner, now.Label = u.Demand, u.QuotaName, u.Priority, u.Submitted, u.Owner, u.Label
+		now.Demand, now.Elastic = u.whole(), u.Elastic
+		now.QuotaName, now.Priority, now.Submitted, now.Owner, now.Label = u.QuotaName, u.Priority, u.Submitted, u.Owner, u.Label
+		now = now.own()
 	}
 	if now.Phase == Ended {
 		now.QuotaName, now.Quota, now.Owner, now.Label = cmp.Or(now.QuotaName, u.QuotaName), cmp.Or(now.Quota, u.Quota), cmp.Or(now.Owner, u.Owner), cmp.Or(now.Label, u.Label)
 	}
-	sameDemand := now.Demand.Equal(u.Demand)
-	if sameDemand {
+	sameDemand := u.keepGrant(&now)
+	if sameDemand && now.Elastic == nil {
 		now.Demand = u.Demand // shared with its shape
 	}
 	if u.assumed && u.write.wanted.admits() && (now.Held != nil || requeueAt > u.requeueAt || now.QuotaName != u.QuotaName || !sameDemand) {
@@ -102,6 +105,7 @@ func (u *unit) update(seen *Unit) {
 	if now.Phase != Waiting {
 		u.unassume()
 	}
+	u.resize()
 }
 
 func (u *unit) unassume() {

@@ -311,6 +311,7 @@ func (w *world) think() {
 		w.checkWrite(write)
 		w.checkVictim(write)
 		w.checkFigures(write)
+		w.checkGrant(write)
 		for _, other := range w.sent {
 			if other.Key == write.Key && other.UID == write.UID && other.Seq != 0 {
 				w.t.Fatalf("two writes under way for unit %s", write.Key)
@@ -402,6 +403,7 @@ func (w *world) land(i int) {
 				w.t.Fatalf("unit %s is released in phase %d, inactive %t", u.Key, u.Phase, u.Inactive)
 			}
 			u.Phase, u.Attempts, u.DequeuedAt = scheduler.Dequeued, s.Attempt, w.now
+			granted(u, s.Grant.Count)
 			u.Evicted, u.Stopped, u.OverQuota, u.AwaitsPods = false, false, false, s.AwaitsPods
 		case scheduler.Reserve:
 			w.reserve(u, &s)
@@ -412,6 +414,7 @@ func (w *world) land(i int) {
 			w.forgetChecks(u, &s)
 			u.Phase, u.Evicted, u.Stopped, u.OverQuota, u.Eviction = scheduler.Waiting, false, false, false, scheduler.Eviction{}
 			u.AwaitsPods = false
+			granted(u, 0)
 			u.Requeues, u.RequeueAt = s.Requeue.Count, s.Requeue.Until
 			w.trust(u.UID)
 		case scheduler.Evict:

@@ -49,6 +49,9 @@ func frameworksOf(t *testing.T, operators []clustertest.Operator) []framework {
 		if slices.ContainsFunc(f.specimens, func(s specimen) bool { return s.kind == autoscaled.kind }) {
 			f.specimens = append(f.specimens, autoscaled)
 		}
+		if slices.ContainsFunc(f.specimens, func(s specimen) bool { return s.kind == fewerPods.kind }) {
+			f.specimens = append(f.specimens, fewerPods)
+		}
 		all = append(all, f)
 	}
 	return all

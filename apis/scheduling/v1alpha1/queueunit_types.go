@@ -156,7 +156,7 @@ type PodSet struct {
 	// +required
 	Count int32 `json:"count"`
 	// minCount is the smallest number of pods with which the job can start. If unset, the job
-	// needs all of them.
+	// needs all of them. At most one group may have a minCount lower than its count.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	MinCount *int32 `json:"minCount,omitempty"`
@@ -226,6 +226,13 @@ type QueueUnitStatus struct {
 	// dequeueTime is when the unit was last admitted.
 	// +optional
 	DequeueTime *metav1.MicroTime `json:"dequeueTime,omitempty"`
+	// admittedPodSets are the groups of pods with which the unit was admitted, if these are fewer
+	// pods than in spec.podSets. It is removed when the unit gives its quota back.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	AdmittedPodSets []AdmittedPodSet `json:"admittedPodSets,omitempty"`
 	// evictedFor is the UID of the unit that gets the quota of this one, while this one is being
 	// evicted for it.
 	// +kubebuilder:validation:Type=string
@@ -247,6 +254,19 @@ type QueueUnitStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// AdmittedPodSet is a group of pods that was admitted with fewer pods than it has in spec.podSets.
+type AdmittedPodSet struct {
+	// name is the name of the group in spec.podSets.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Name string `json:"name"`
+	// count is the number of pods that were admitted.
+	// +kubebuilder:validation:Minimum=1
+	// +required
+	Count int32 `json:"count"`
 }
 
 // RequeueState reports when a unit is queued again.

@@ -2,7 +2,6 @@ package decision
 
 import (
 	"maps"
-	"strings"
 	"testing"
 	"time"
 
@@ -445,37 +444,6 @@ func isMove(action Action, unit *v1alpha1.QueueUnit) bool {
 		return move.Begins(unit)
 	}
 	return true
-}
-
-func TestMinCounts(t *testing.T) {
-	sets := func() []v1alpha1.PodSet {
-		return []v1alpha1.PodSet{{Name: "head", Count: 1}, {Name: "worker", Count: 8}}
-	}
-	tests := []struct {
-		name, text, err string
-		head, worker    int32
-	}{
-		{"none", "", "", 0, 0},
-		{"one group", "worker=4", "", 0, 4},
-		{"both, with spaces", " head = 1 , worker = 8 ", "", 1, 8},
-		{"a group that there is not", "workers=4", `the job has no pod set "workers", only head, worker`, 0, 0},
-		{"more than there are", "worker=9", `"worker" must be an integer from 1 to 8`, 0, 0},
-		{"none at all", "worker=0", `not "0"`, 0, 0},
-		{"no number", "worker", `not ""`, 0, 0},
-		{"a group twice", "worker=1,worker=2", "twice", 0, 0},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			podSets := sets()
-			err := minCounts(podSets, test.text)
-			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
-				t.Fatalf("error is %v", err)
-			}
-			if err == nil && (ptr.Deref(podSets[0].MinCount, 0) != test.head || ptr.Deref(podSets[1].MinCount, 0) != test.worker) {
-				t.Errorf("pod sets are %+v", podSets)
-			}
-		})
-	}
 }
 
 func TestParametersFollowTheJob(t *testing.T) {

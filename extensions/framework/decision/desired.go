@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -30,6 +28,8 @@ type Desired struct {
 	Invalid string
 	// Warning is for the job's owner; it does not prevent the admission of the job.
 	Warning string
+	// Ignored is why a minimum number of pods has no effect; for the job's owner.
+	Ignored string
 	// Empty: the job has pods, and none of them requests anything. Its owner is warned.
 	Empty bool
 }
@@ -56,7 +56,7 @@ func (d *Desired) fill(adapter framework.Adapter, job, related framework.Object,
 		return errors.New(why)
 	}
 	d.Spec.Unstoppable = state.Unstoppable
-	pods, err := podsOf(adapter, job, related)
+	pods, err := podsOf(adapter, requested(adapter, job), related)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (d *Desired) fill(adapter framework.Adapter, job, related framework.Object,
 	if err != nil {
 		return err
 	}
-	if err := minCounts(podSets, job.GetAnnotations()[wellknown.MinCountAnnotation]); err != nil {
+	if d.Ignored, err = minCounts(adapter, job, pods, podSets); err != nil {
 		return err
 	}
 	if pods.Unsized != "" && managed(job) {
@@ -194,35 +194,6 @@ func measurePod(set framework.PodSet, namespace string, cluster Cluster) (reques
 	default:
 		return requests.Size{}, errors.New("the pod template is missing; add it")
 	}
-}
-
-// minCounts reads the minimum counts, "podset=n,...", into the pod sets.
-func minCounts(podSets []v1alpha1.PodSet, text string) error {
-	if text == "" {
-		return nil
-	}
-	byName := make(map[string]*v1alpha1.PodSet, len(podSets))
-	names := make([]string, len(podSets))
-	for i := range podSets {
-		byName[podSets[i].Name], names[i] = &podSets[i], podSets[i].Name
-	}
-	for part := range strings.SplitSeq(text, ",") {
-		name, number, _ := strings.Cut(part, "=")
-		podSet := byName[strings.TrimSpace(name)]
-		count, err := strconv.ParseInt(strings.TrimSpace(number), 10, 32)
-		switch {
-		case podSet == nil:
-			return fmt.Errorf("annotation %s: the job has no pod set %q, only %s; write the annotation as PODSET=NUMBER, separated by commas",
-				wellknown.MinCountAnnotation, strings.TrimSpace(name), strings.Join(names, ", "))
-		case err != nil || count < 1 || count > int64(podSet.Count):
-			return fmt.Errorf("annotation %s: the minimum count of pod set %q must be an integer from 1 to %d (its full count), not %q",
-				wellknown.MinCountAnnotation, podSet.Name, podSet.Count, strings.TrimSpace(number))
-		case podSet.MinCount != nil:
-			return fmt.Errorf("annotation %s: pod set %q is listed twice; remove one entry", wellknown.MinCountAnnotation, podSet.Name)
-		}
-		podSet.MinCount = ptr.To(int32(count))
-	}
-	return nil
 }
 
 // Differs reports whether the unit's spec must be patched.

@@ -30,6 +30,8 @@ type observation struct {
 	now    time.Time
 	// after is the unit that precedes a unit which is created now; empty for none.
 	after string
+	// resized is the part of the patch that releases the job which changes its number of pods.
+	resized map[string]any
 }
 
 // reconcile takes one step for the job of the name, and for the units that former jobs

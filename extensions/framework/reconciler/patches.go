@@ -47,7 +47,7 @@ func releasePatch(adapter framework.Adapter, job framework.Object, attempt strin
 	return jobPatch(job, annotations, decision.Join(adapter.SuspendPatch(job, false), more))
 }
 
-// suspendPatch suspends a job and restores its mark. With forGood it also deactivates
+// suspendPatch suspends a job and restores its mark and its number of pods. With forGood it also deactivates
 // the job.
 func suspendPatch(adapter framework.Adapter, job framework.Object, forGood bool) ([]byte, error) {
 	annotations := map[string]any{}
@@ -57,7 +57,11 @@ func suspendPatch(adapter framework.Adapter, job framework.Object, forGood bool)
 	if decision.Annotated(adapter.Kind(), job) {
 		annotations[wellknown.SuspendAnnotation] = "true"
 	}
-	return jobPatch(job, annotations, adapter.SuspendPatch(job, true))
+	restored, err := decision.Restored(adapter, job)
+	if err != nil {
+		return nil, err
+	}
+	return jobPatch(job, annotations, decision.Join(adapter.SuspendPatch(job, true), restored))
 }
 
 // unitPatch returns a guarded merge patch of a unit's spec or status, and annotations.

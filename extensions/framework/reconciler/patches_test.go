@@ -48,7 +48,7 @@ func TestPatches(t *testing.T) {
 			live := map[string]any{"metadata": map[string]any{"uid": "u", "resourceVersion": "7", "annotations": map[string]any{"scheduling.x-k8s.io/suspend": "true"}},
 				"spec": map[string]any{"suspend": true, "groups": []any{map[string]any{"name": "a", "template": map[string]any{}}}}}
 			data, _, err := listPatch(suspender{places: []framework.Place{{Path: []string{"spec", "groups"}, Key: "name", Below: []string{"template", "metadata", "annotations"}}}},
-				meta("true"), live, "2", decision.PodAnnotations{"a": {"b/c": "d"}}, nil, time.Time{})
+				meta("true"), live, "2", decision.PodAnnotations{"a": {"b/c": "d"}}, nil, nil, time.Time{})
 			return data, err
 		}, `[{"op":"replace","path":"/metadata/resourceVersion","value":"7"},{"op":"replace","path":"/metadata/uid","value":"u"},` +
 			`{"op":"add","path":"/metadata/annotations/kube-queue~1pod-annotations","value":"b/c=a"},{"op":"add","path":"/metadata/annotations/kube-queue~1released","value":"2"},` +

@@ -76,6 +76,10 @@ func (r *reconciler) recordNotQueued(o *observation, notQueued bool) {
 // recordWarning writes a warning that does not prevent the admission of the job. It is
 // written once, when the unit is created or when a change of the job gives cause for it.
 func (r *reconciler) recordWarning(o *observation) {
+	if o.desired.Ignored != "" {
+		r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventMinCountIgnored, fmt.Sprintf(
+			"A minimum in annotation %s has no effect: %s", wellknown.MinCountAnnotation, o.desired.Ignored), ""))
+	}
 	switch {
 	case o.desired.Warning != "":
 		r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventUnsized, fmt.Sprintf("Charged nothing, because %s", o.desired.Warning), ""))
@@ -89,6 +93,12 @@ func (r *reconciler) recordReleased(o *observation) {
 	message := fmt.Sprintf("Released: QueueUnit %s was admitted", o.unit.Name)
 	if o.unit.Status.Quota != "" {
 		message = fmt.Sprintf("Released: QueueUnit %s was admitted to quota %s", o.unit.Name, o.unit.Status.Quota)
+	}
+	for i := range o.unit.Spec.PodSets {
+		set := &o.unit.Spec.PodSets[i]
+		if pods := lifecycle.AdmittedPods(o.unit, set); pods < set.Count {
+			message += fmt.Sprintf(", with %d of %d pods of pod set %s", pods, set.Count, set.Name)
+		}
 	}
 	r.events.Write(r.event(o, corev1.EventTypeNormal, wellknown.EventReleased, message, decision.Attempt(o.unit)))
 }

@@ -18,9 +18,15 @@ import (
 )
 
 // release clears mark and suspend field in one patch, with which the pods also get the
-// annotations of the unit's admission checks.
+// annotations of the unit's admission checks, and the job the number of pods with which the unit was
+// admitted.
 func (r *reconciler) release(ctx context.Context, o *observation) error {
 	added, unnamed := decision.PodAnnotationsOf(o.unit)
+	resized, err := decision.Resized(r.adapter, o.job, o.unit)
+	if err != nil {
+		return err
+	}
+	o.resized = resized
 	unplaced, done, err := r.releaseWith(ctx, o, added)
 	if !done || err != nil {
 		return err
@@ -77,7 +83,7 @@ func refused(err error) bool {
 }
 
 func (r *reconciler) releaseAlone(ctx context.Context, o *observation) (bool, error) {
-	data, err := releasePatch(r.adapter, o.job, decision.Attempt(o.unit), nil)
+	data, err := releasePatch(r.adapter, o.job, decision.Attempt(o.unit), o.resized)
 	if err != nil {
 		return false, err
 	}
@@ -90,7 +96,7 @@ func (r *reconciler) releaseAlone(ctx context.Context, o *observation) (bool, er
 func (r *reconciler) releaseInMaps(ctx context.Context, o *observation, cached map[string]any, added, recorded decision.PodAnnotations) (decision.Unplaced, bool, error) {
 	annotated := runtime.DeepCopyJSON(cached)
 	placed, unplaced := decision.Annotate(r.adapter.Kind(), annotated, added, recorded)
-	more := decision.Join(decision.MergeOf(cached, annotated), record(placed, recorded))
+	more := decision.Join(decision.Join(decision.MergeOf(cached, annotated), record(placed, recorded)), o.resized)
 	data, err := releasePatch(r.adapter, o.job, decision.Attempt(o.unit), more)
 	if err != nil {
 		return nil, false, err
@@ -113,7 +119,7 @@ func (r *reconciler) releaseInLists(ctx context.Context, o *observation, added, 
 	if r.overtaken(o, &unstructured.Unstructured{Object: live}) {
 		return nil, false, nil
 	}
-	patch, unplaced, err := listPatch(r.adapter, o.job, live, decision.Attempt(o.unit), added, recorded, o.now)
+	patch, unplaced, err := listPatch(r.adapter, o.job, live, decision.Attempt(o.unit), added, recorded, o.resized, o.now)
 	if err != nil {
 		return nil, false, err
 	}
@@ -127,11 +133,11 @@ func (r *reconciler) releaseInLists(ctx context.Context, o *observation, added, 
 // with a conflict if the job has another one. A failed test in a patch would look like an invalid
 // job.
 func listPatch(adapter framework.Adapter, job framework.Object, live map[string]any, attempt string,
-	added, recorded decision.PodAnnotations, at time.Time) ([]byte, decision.Unplaced, error) {
+	added, recorded decision.PodAnnotations, resized map[string]any, at time.Time) ([]byte, decision.Unplaced, error) {
 	now := runtime.DeepCopyJSON(live)
 	placed, unplaced := decision.Annotate(adapter.Kind(), now, added, recorded)
 	decision.SetTime(adapter.Kind(), now, at)
-	data, err := releasePatch(adapter, job, attempt, record(placed, recorded))
+	data, err := releasePatch(adapter, job, attempt, decision.Join(record(placed, recorded), resized))
 	if err != nil {
 		return nil, nil, err
 	}

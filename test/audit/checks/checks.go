@@ -39,7 +39,7 @@ var all = []check{
 	{name: "double-release", doc: "a job is released exactly once each time its unit is admitted", start: newDoubleRelease},
 	{name: "held-after-end", doc: "a unit ends when its job ends, and not before", start: newHeldAfterEnd},
 	{name: "early-return", doc: "an evicted unit returns its quota only when its job is suspended and its pods are gone", start: newEarlyReturn},
-	{name: "request-mismatch", doc: "the request of a unit equals the sum of its pod sets, and the sum of the pods of its job", start: newRequestMismatch},
+	{name: "request-mismatch", doc: "the request of a unit equals the sum of its pod sets, and the sum of the pods of its job; a job is released with no more pods than were admitted", start: newRequestMismatch},
 	{name: "unit-moves", doc: "units change their phase only along allowed transitions, written by the program that owns the transition", start: newUnitMoves},
 	{name: "two-leaders", doc: "only the process that holds the lease writes as the program", start: newTwoLeaders},
 	{name: "write-budget", doc: "the writes for a job stay within its budget, and the status of a queue or tree is written at most every 5 s", start: newWriteBudget},

@@ -16,6 +16,9 @@ func (r requestMismatch) see(_ *model.World, c *model.Change, f *findings) {
 	if c.Unit != nil && c.Unit.Facts.Row != nil && c.Unit.Gone.IsZero() {
 		r.seeUnit(c, f)
 	}
+	if c.Released && c.Job != nil && c.Job.Facts != nil && c.Job.Sized() {
+		r.seeRelease(c, f)
+	}
 	for _, held := range c.Closed {
 		if held.Job != nil && held.Unit != nil && held.Job.Facts != nil && held.Job.Sized() {
 			r.seeEnd(held, c, f)
@@ -38,6 +41,19 @@ func (requestMismatch) seeUnit(c *model.Change, f *findings) {
 		f.Checked++
 		if d := now.Total.Differences(now.Sum, "spec.resource", "its pod sets"); d != "" {
 			f.fail("sum-mismatch", c.Write.Moment(), c.Unit, "%s", d)
+		}
+	}
+}
+
+// seeRelease checks that a job whose unit was admitted with fewer pods than it requests is released with no more.
+func (requestMismatch) seeRelease(c *model.Change, f *findings) {
+	for _, u := range c.Job.Units {
+		if u.Facts == nil || !u.Gone.IsZero() || !u.Facts.Fewer {
+			continue
+		}
+		f.Checked++
+		if pods := int64(c.Job.Facts.Pods); pods > u.Facts.Pods() {
+			f.fail("more-pods", c.Write.Moment(), u, "%s is released with %d pods, but was admitted with %d", c.Job, pods, u.Facts.Pods())
 		}
 	}
 }

@@ -17,6 +17,7 @@ type UnitFacts struct {
 	PodSets      bool // whether it has pod sets
 	Sum, Total   Amounts
 	Sets         []podSet
+	Fewer        bool   // whether it was admitted with fewer pods than it requests
 	Bad          string // error in an amount
 	Priority     int64
 	Submitted    time.Time
@@ -86,6 +87,7 @@ type unitObject struct {
 	Spec struct {
 		ConsumerRef struct{ APIVersion, Kind, Namespace, Name, UID string }
 		PodSets     []struct {
+			Name              string
 			Count             int64
 			Requests, Limits  Quantities
 			PriorityClassName string
@@ -108,6 +110,10 @@ type unitObject struct {
 		RequeueState         struct{ RequeueAt time.Time }
 		Conditions           []condition
 		AdmissionChecks      []struct{ Name, State string }
+		AdmittedPodSets      []struct {
+			Name  string
+			Count int64
+		}
 	}
 }
 
@@ -171,6 +177,10 @@ func (u *UnitFacts) amounts(o *unitObject) {
 			u.Bad = fmt.Sprintf("spec.podSets[%d]: %v", i, err)
 			continue
 		}
+		if admitted := u.admitted(o, set.Name, set.Count); admitted < set.Count {
+			u.Total.AddTimes(requests, admitted-set.Count)
+			set.Count, u.Fewer = admitted, true
+		}
 		u.Sum.AddTimes(requests, set.Count)
 		limits, err := set.Limits.Ceil()
 		if err != nil {
@@ -180,4 +190,22 @@ func (u *UnitFacts) amounts(o *unitObject) {
 			Count: set.Count, requests: requests, limits: limits, Class: classOf(set.QuotaScopes, set.PriorityClassName), Unset: set.Unset,
 		})
 	}
+}
+
+// admitted returns with how many pods of a pod set the unit holds quota.
+func (u *UnitFacts) admitted(o *unitObject, podSet string, count int64) int64 {
+	for _, set := range o.Status.AdmittedPodSets {
+		if u.Holds() && set.Name == podSet {
+			return min(set.Count, count)
+		}
+	}
+	return count
+}
+
+// Pods returns with how many pods the unit is charged.
+func (u *UnitFacts) Pods() (pods int64) {
+	for _, set := range u.Sets {
+		pods += set.Count
+	}
+	return pods
 }

@@ -25,6 +25,7 @@ func fenceTests() []kindTest {
 		{"a waiting job of a managed namespace does not run", noWaitingJobRuns},
 		{"a released job of a managed namespace does not grow", noReleasedJobGrows},
 		{"pods are annotated only by a release", podsAreAnnotatedOnlyByARelease},
+		{"pods are counted only by a release", podsAreCountedOnlyByARelease},
 		{"no job of a managed namespace leaves its pods", noJobLeavesItsPods},
 		{"an operator takes care of the parts of queued jobs", partsOfJobs},
 		{"damage is not refused by the fence", damagedInManagedNamespace},

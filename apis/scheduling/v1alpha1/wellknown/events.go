@@ -27,6 +27,9 @@ const (
 	// EventOverQuota means that the pods of the job request more than was admitted while a limit of
 	// the quota is exceeded. On a quota tree it means that a limit is exceeded.
 	EventOverQuota EventReason = "OverQuota"
+	// EventMinCountIgnored means that a minimum number of pods has no effect, because all pods of the pod
+	// set must start.
+	EventMinCountIgnored EventReason = "MinCountIgnored"
 	// EventNoRequests means that the pods of the job request nothing, so that nothing is charged for it.
 	EventNoRequests EventReason = "NoRequests"
 	// EventNotQueued means that a job with the mark ran already when it was first seen, so that it is

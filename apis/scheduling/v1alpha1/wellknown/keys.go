@@ -42,6 +42,11 @@ const (
 	// PodAnnotationsAnnotation lists the annotations of pods that the last release added for admission
 	// checks, as KEY=PODSET:PODSET,KEY=PODSET. The next release removes those that it does not set.
 	PodAnnotationsAnnotation = "kube-queue/pod-annotations"
+	// OriginalCountAnnotation and AdmittedCountAnnotation are on a job that was released with fewer pods
+	// than it requests, as PODSET=NUMBER: the number that it requests, and the one that it was released
+	// with. While its field has the latter, the former counts. It is restored when the job is suspended.
+	OriginalCountAnnotation = "kube-queue/original-count"
+	AdmittedCountAnnotation = "kube-queue/admitted-count"
 	// ShutdownAnnotation "false" means that the owner of a RayJob did not set
 	// shutdownAfterJobFinishes, so that it is set only while the job is held.
 	ShutdownAnnotation = "kube-queue/shutdown-after-job-finishes"

@@ -317,7 +317,9 @@ spec:
 # RBAC can only permit job-extensions to change jobs. This policy limits it to the fields
 # that it sets: the suspend field, the fields that a suspended job requires, and the
 # annotations of kube-queue. A release may also change annotations of pods, if the annotation
-# kube-queue/pod-annotations of the job lists them, now or before.
+# kube-queue/pod-annotations of the job lists them, now or before. A release or a suspension may also
+# change the number of pods of an elastic job, if it has the annotation kube-queue/original-count, now
+# or before.
 #
 # A webhook that changes other fields of a job in the same request makes the request fail.
 apiVersion: admissionregistration.k8s.io/v1
@@ -351,6 +353,9 @@ spec:
   - name: recorded
     expression: >-
       [variables.now, variables.was].map(a, a[?'kube-queue/pod-annotations'].orValue('')).join(',').split(',').map(entry, entry.split('=')[0])
+  # The job was released with fewer pods than it requests, or is now.
+  - name: resized
+    expression: "'kube-queue/original-count' in variables.now || 'kube-queue/original-count' in variables.was"
   validations:
   - expression: >-
       object.metadata.?labels == oldObject.metadata.?labels

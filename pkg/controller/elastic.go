@@ -1,0 +1,60 @@
+package controller
+
+import (
+	"k8s.io/utils/ptr"
+
+	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// keepElastic copies the pod sets of a unit that may be admitted with fewer pods, or was. Most units may not.
+func (c compactor) keepElastic(unit, compact *schedulingv1alpha1.QueueUnit) {
+	compact.Status.AdmittedPodSets = unit.Status.AdmittedPodSets
+	if len(compact.Spec.PodSets) > 0 { // the source of the quota reads them
+		return
+	}
+	if i, err := lifecycle.ElasticPodSet(unit); i < 0 && err == nil {
+		return
+	}
+	for i := range unit.Spec.PodSets {
+		set := &unit.Spec.PodSets[i]
+		compact.Spec.PodSets = append(compact.Spec.PodSets,
+			schedulingv1alpha1.PodSet{Name: set.Name, Count: set.Count, MinCount: set.MinCount, Requests: set.Requests})
+	}
+}
+
+// elastic returns how a unit may be admitted with fewer pods than it requests, or was; nil if it may not. Each pod
+// requests the difference that one pod makes to the demand of the unit, which is whole, but at most an equal part.
+func (r unitReader) elastic(unit *schedulingv1alpha1.QueueUnit, whole quota.Demand) (*scheduler.Elastic, error) {
+	i, err := lifecycle.ElasticPodSet(unit)
+	if err != nil || i < 0 {
+		return nil, err
+	}
+	set := &unit.Spec.PodSets[i]
+	smaller := unit.DeepCopy()
+	smaller.Spec.PodSets[i].Count--
+	for name, each := range set.Requests {
+		if total, is := smaller.Spec.Resource[name]; is && total.Cmp(each) > 0 {
+			total.Sub(each)
+			smaller.Spec.Resource[name] = total
+		}
+	}
+	without, err := r.demand(smaller)
+	if err != nil {
+		return nil, err
+	}
+	e := &scheduler.Elastic{PodSet: set.Name, Min: ptr.Deref(set.MinCount, set.Count), Count: set.Count}
+	if admitted := lifecycle.AdmittedPods(unit, set); admitted < set.Count {
+		e.Granted = admitted
+	}
+	for _, a := range whole.Requests {
+		rest, _ := without.Requests.Get(a.ID)
+		if each := min(a.Value-rest, a.Value/int64(set.Count)); each > 0 {
+			e.Pod = append(e.Pod, resources.Amount{ID: a.ID, Value: each})
+		}
+	}
+	return e, nil
+}

@@ -1,0 +1,49 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+)
+
+// AdmittedWith adds to the status of a unit that is admitted, or reserved, with how many pods of a pod set, if
+// these are not all.
+func AdmittedWith(admitted Status, podSet string, count int32) Status {
+	admitted["admittedPodSets"] = []v1alpha1.AdmittedPodSet{{Name: podSet, Count: count}}
+	return admitted
+}
+
+// AdmittedPods returns the number of pods of a pod set of the unit: of a unit that holds quota, the number with
+// which it was admitted.
+func AdmittedPods(unit *v1alpha1.QueueUnit, podSet *v1alpha1.PodSet) int32 {
+	if !unit.Status.Phase.HoldsQuota() {
+		return podSet.Count
+	}
+	for _, admitted := range unit.Status.AdmittedPodSets {
+		if admitted.Name == podSet.Name && admitted.Count > 0 {
+			return min(admitted.Count, podSet.Count)
+		}
+	}
+	return podSet.Count
+}
+
+// ElasticPodSet returns the index of the pod set with which a unit may be admitted with fewer pods, or was; -1 if
+// there is none. Only one pod set may be.
+func ElasticPodSet(unit *v1alpha1.QueueUnit) (int, error) {
+	sets, found := unit.Spec.PodSets, -1
+	for i := range sets {
+		if sets[i].MinCount == nil || *sets[i].MinCount < 1 || *sets[i].MinCount >= sets[i].Count {
+			continue
+		}
+		if found >= 0 {
+			return -1, fmt.Errorf("minCount is lower than count in pod sets %q and %q, but only one pod set may start with fewer pods; "+
+				"remove minCount from the others", sets[found].Name, sets[i].Name)
+		}
+		found = i
+	}
+	if found < 0 { // its spec may have changed since
+		found = slices.IndexFunc(sets, func(set v1alpha1.PodSet) bool { return AdmittedPods(unit, &set) < set.Count })
+	}
+	return found, nil
+}

@@ -1,0 +1,206 @@
+package scheduler_test
+
+import (
+	"testing"
+	"time"
+	"unsafe"
+
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// expectPods expects that the unit holds quota with so many pods, and is charged for them.
+func expectPods(t *testing.T, w *world, key string, pods int32) {
+	t.Helper()
+	u := w.units[key]
+	if !holds(u) {
+		t.Fatalf("%s waits: %s", key, u.Reason)
+	}
+	if got := podsOf(u); got != pods {
+		t.Fatalf("%s holds quota with %d pods, want %d", key, got, pods)
+	}
+	if c := w.core.ChargeOf(key); c == nil || !c.Demand.Equal(askedWith(u, pods)) {
+		t.Fatalf("%s is charged %+v for %d pods", key, c, pods)
+	}
+}
+
+func TestAnElasticUnitStartsWithAsManyPodsAsFit(t *testing.T) {
+	tests := map[string]struct {
+		max  string
+		pods int32
+	}{
+		"all, if they fit":              {"10", 10},
+		"all, if more would fit":        {"12", 10},
+		"as many as fit":                {"6", 6},
+		"a part of a pod is not enough": {"6500m", 6},
+		"the least":                     {"4", 4},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, roundRobin(), leaf("a", cpu(test.max), "a"))
+			w.submit("a/elastic", cpu("10"), w.elastic(4, 10))
+			w.settle()
+			expectPods(t, w, "a/elastic", test.pods)
+		})
+	}
+}
+
+func TestAnElasticUnitWaitsForTheLeastOfItsPods(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("a", cpu("6"), "a"))
+	w.submit("a/first", cpu("3"))
+	w.settle()
+	w.submit("a/elastic", cpu("10"), w.elastic(4, 10))
+	w.after(2 * time.Second)
+	expectReleased(t, w, "a/first")
+	w.finish("a/first")
+	w.settle()
+	expectPods(t, w, "a/elastic", 6)
+}
+
+func TestAnElasticUnitGetsAnotherNumberOfPodsEachTime(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("a", cpu("6"), "a"))
+	w.submit("a/elastic", cpu("10"), w.elastic(4, 10))
+	w.settle()
+	expectPods(t, w, "a/elastic", 6)
+	w.plant(leaf("a", cpu("10"), "a")) // a unit that runs does not grow
+	w.settle()
+	expectPods(t, w, "a/elastic", 6)
+	w.write("a/elastic", stop)
+	w.settle()
+	expectPods(t, w, "a/elastic", 10)
+	w.plant(leaf("a", cpu("5"), "a"))
+	w.write("a/elastic", stop)
+	w.settle()
+	expectPods(t, w, "a/elastic", 5)
+}
+
+func TestARestartChargesAnElasticUnitForThePodsThatItWasGranted(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("a", cpu("6"), "a"))
+	w.submit("a/elastic", cpu("10"), w.elastic(4, 8))
+	w.submit("a/other", cpu("1"))
+	w.write("a/elastic", func(u *scheduler.Unit) { u.Phase, u.Attempts = scheduler.Running, 1; granted(u, 4) })
+	w.restart()
+	w.settle()
+	expectPods(t, w, "a/elastic", 4)
+	expectReleased(t, w, "a/elastic", "a/other")
+}
+
+// Whoever is admitted later in the same round gets what is left.
+func TestTheFirstElasticUnitGrowsBeforeTheNextUnitIsTried(t *testing.T) {
+	w := newWorld(t, scheduler.Options{Policy: queue.Block}, leaf("a", cpu("8"), "a"))
+	w.submit("a/1", cpu("10"), w.elastic(4, 10))
+	w.submit("a/2", cpu("10"), w.elastic(2, 10))
+	w.settle()
+	expectPods(t, w, "a/1", 8)
+	expectReleased(t, w, "a/1")
+	w.finish("a/1")
+	w.submit("a/3", cpu("6"), w.elastic(1, 3), priority(1))
+	w.settle()
+	expectPods(t, w, "a/3", 3)
+	expectPods(t, w, "a/2", 2)
+}
+
+// What a unit grows by beyond the guarantee of its group is borrowed, and comes after what others are owed.
+func TestAnElasticUnitBorrowsNothingThatAnotherUnitIsOwedWhichIsTriedNext(t *testing.T) {
+	root := owning("root", nil, cpu("10"),
+		owning("a", cpu("2"), cpu("10")), owning("b", cpu("5"), cpu("10")))
+	w := newWorld(t, roundRobin(), root)
+	w.submit("a/elastic", cpu("10"), w.elastic(2, 10))
+	w.submit("b/1", cpu("4"))
+	w.submit("b/2", cpu("4"))
+	w.settle()
+	expectPods(t, w, "a/elastic", 6)
+	expectReleased(t, w, "a/elastic", "b/1")
+}
+
+func TestNobodyIsEvictedSoThatAnElasticUnitHasMorePods(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("a", cpu("10"), "a"))
+	w.treeOpts.Reclaim = true
+	w.plant(w.root)
+	w.configure(scheduler.QueueChanged{Queue: "a", Preemption: scheduler.Preemption{WithinQueue: true}})
+	for _, key := range []string{"a/1", "a/2", "a/3", "a/4", "a/5"} {
+		w.submit(key, cpu("2"))
+	}
+	w.settle()
+	w.submit("a/elastic", cpu("10"), w.elastic(3, 10), priority(5))
+	w.settle()
+	evicted := w.evicted()
+	if len(evicted) != 2 {
+		t.Fatalf("evicted are %v, want two units of 2 cpu for 3", evicted)
+	}
+	for _, key := range evicted {
+		w.write(key, stop)
+	}
+	w.settle()
+	expectPods(t, w, "a/elastic", 4)
+	if again := w.evicted(); len(again) > 0 {
+		t.Fatalf("%v are evicted after it has started", again)
+	}
+}
+
+// An admission that waits for another write of the unit keeps its number of pods when the unit changes.
+func TestAnElasticUnitKeepsItsPodsWhileItsAdmissionIsNotWritten(t *testing.T) {
+	for name, change := range map[string]func(*world){
+		"its priority changes":         func(w *world) { w.write("a/elastic", priority(3)) },
+		"it must start with more pods": func(w *world) { w.write("a/elastic", w.elastic(5, 10)) },
+		"it must start with too many":  func(w *world) { w.write("a/elastic", w.elastic(7, 10)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, roundRobin(), leaf("a", cpu("6"), "a"))
+			w.submit("a/first", cpu("3"))
+			w.settle()
+			w.submit("a/elastic", cpu("10"), w.elastic(4, 10))
+			for len(w.sent) == 0 { // until the reason for which it waits is being written
+				w.now = w.now.Add(time.Second)
+				for len(w.news) > 0 {
+					w.deliver()
+				}
+				w.think()
+			}
+			w.finish("a/first")
+			w.deliver()
+			w.think()
+			if c := w.core.ChargeOf("a/elastic"); c == nil {
+				t.Fatal("it is not admitted")
+			}
+			change(w)
+			w.deliver()
+			w.settle()
+			if u := w.units["a/elastic"]; u.Elastic.Min > 6 {
+				if holds(u) {
+					t.Fatal("it holds quota")
+				}
+				return
+			}
+			expectPods(t, w, "a/elastic", 6)
+		})
+	}
+}
+
+func TestANonPreemptibleElasticUnitStaysWithinTheGuarantee(t *testing.T) {
+	w := newWorld(t, roundRobin(), owning("root", nil, cpu("20"), owning("a", cpu("5"), cpu("20")), owning("b", nil, cpu("20"))))
+	w.submit("a/elastic", cpu("10"), w.elastic(2, 10), preemptible(false))
+	w.settle()
+	expectPods(t, w, "a/elastic", 5)
+}
+
+func TestAnElasticUnitThatIsReservedKeepsItsPodsUntilItsRelease(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("a", cpu("6"), "a"))
+	w.addCheck("check", 0)
+	w.configure(scheduler.QueueChanged{Queue: "a", Checks: "check"})
+	w.submit("a/elastic", cpu("10"), w.elastic(4, 10))
+	w.settle()
+	expectPods(t, w, "a/elastic", 6)
+	w.plant(leaf("a", cpu("10"), "a"))
+	w.decide("a/elastic", "check", scheduler.Ready, "")
+	w.settle()
+	expectReleased(t, w, "a/elastic")
+	expectPods(t, w, "a/elastic", 6)
+}
+
+// Most units are not elastic, and a million of them wait.
+func TestAUnitFitsIntoItsSizeClass(t *testing.T) {
+	if size := unsafe.Sizeof(scheduler.AUnit); size > 384 {
+		t.Errorf("a unit has %d bytes, and the next size class of the allocator is 416", size)
+	}
+}

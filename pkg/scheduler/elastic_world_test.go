@@ -1,0 +1,140 @@
+package scheduler_test
+
+import (
+	"math/big"
+
+	"pgregory.net/rapid"
+
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree/oracle"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// elastic makes a unit start with at least some of its pods, each of which requests an equal part of everything.
+func (w *world) elastic(least, count int32) func(*scheduler.Unit) {
+	return func(u *scheduler.Unit) {
+		e := &scheduler.Elastic{PodSet: "workers", Min: least, Count: count}
+		for _, a := range u.Demand.Requests {
+			if each := a.Value / int64(count); w.names.Name(a.ID) != quota.JobsResource && each > 0 {
+				e.Pod = e.Pod.With(a.ID, each)
+			}
+		}
+		u.Elastic = e
+	}
+}
+
+// resized is elastic for a unit whose request has changed.
+func (w *world) resized(u *scheduler.Unit) {
+	if e := u.Elastic; e != nil {
+		w.elastic(e.Min, e.Count)(u)
+		u.Elastic.Granted = e.Granted
+	}
+}
+
+// granted sets with how many pods a unit was admitted.
+func granted(u *scheduler.Unit, n int32) {
+	if u.Elastic != nil {
+		e := *u.Elastic
+		e.Granted = n
+		u.Elastic = &e
+	}
+}
+
+// podsOf is how many pods of its pod set an elastic unit has while it holds quota, or requests at least.
+func podsOf(u *scheduler.Unit) int32 {
+	switch {
+	case !holds(u):
+		return u.Elastic.Min
+	case u.Elastic.Granted == 0:
+		return u.Elastic.Count
+	default:
+		return u.Elastic.Granted
+	}
+}
+
+// asked is what a unit is admitted with while it holds quota, and requests at least while it waits.
+func asked(u *scheduler.Unit) quota.Demand {
+	if u.Elastic == nil {
+		return u.Demand
+	}
+	return askedWith(u, podsOf(u))
+}
+
+// askedWith is what an elastic unit requests with some of its pods.
+func askedWith(u *scheduler.Unit, pods int32) quota.Demand {
+	d := quota.Demand{Preemptible: u.Demand.Preemptible}
+	for _, a := range u.Demand.Requests {
+		for range u.Elastic.Count - pods {
+			each, _ := u.Elastic.Pod.Get(a.ID)
+			a.Value -= each
+		}
+		d.Requests = append(d.Requests, resources.Amount{ID: a.ID, Value: a.Value})
+	}
+	return d
+}
+
+// checkGrant proves of a unit that is about to be admitted with fewer pods than it requests that they are enough,
+// that it is charged for them, and that no more would fit.
+func (w *world) checkGrant(write scheduler.Write) {
+	w.t.Helper()
+	u := w.units[write.Key]
+	if u == nil || u.UID != write.UID || u.Version != write.Version || write.Kind != scheduler.Dequeue && write.Kind != scheduler.Reserve {
+		return // the core does not know of a change yet, so the write fails
+	}
+	e := u.Elastic
+	if e == nil || holds(u) {
+		if want := int32(0); e != nil {
+			if want = e.Granted; want != write.Grant.Count {
+				w.t.Fatalf("unit %s was granted %d pods, and is released with %d", u.Key, want, write.Grant.Count)
+			}
+		} else if write.Grant.Count != 0 {
+			w.t.Fatalf("unit %s is granted %+v of a fixed number of pods", u.Key, write.Grant)
+		}
+		return
+	}
+	n := write.Grant.Count
+	if n == 0 {
+		n = e.Count
+	} else if write.Grant.PodSet != e.PodSet || n < e.Min || n >= e.Count {
+		w.t.Fatalf("unit %s is granted %+v of %d to %d pods", u.Key, write.Grant, e.Min, e.Count)
+	}
+	charge := w.core.ChargeOf(write.Key)
+	if charge == nil || !charge.Demand.Equal(askedWith(u, n)) {
+		w.t.Fatalf("unit %s is granted %d pods, and charged %+v, not %+v", u.Key, n, charge, askedWith(u, n))
+	}
+	if w.unproven || n == e.Count || w.core.Claims() > 0 { // what is planned for others is kept from it
+		return
+	}
+	group, refusal := w.tree.Place(u.Namespace(), u.QuotaName)
+	if refusal != nil {
+		w.t.Fatalf("unit %s is admitted without a group", u.Key)
+	}
+	if reason := w.oracleWithout(charge).Refuses(group.Path(), askedWith(u, n+1)); reason == "" {
+		w.t.Fatalf("unit %s is granted %d of %d to %d pods, and one more would fit", u.Key, n, e.Min, e.Count)
+	}
+}
+
+// oracleWithout is the tree in force with all charged to it that the core charges, but what a unit was admitted
+// with.
+func (w *world) oracleWithout(admission *quota.Charge) *oracle.Tree {
+	o := oracle.New(w.names, w.root, big.NewRat(1, 1))
+	o.Reserving, o.Reserved = w.treeOpts.PauseBorrowing || w.treeOpts.Reclaim, w.reserved()
+	w.core.EachCharge(func(path string, gone bool, c *quota.Charge) {
+		charged := oracle.Charged{Path: path, Gone: gone, Charge: *c}
+		if c == admission {
+			charged.Demand.Requests = nil
+		}
+		o.Charged = append(o.Charged, charged)
+	})
+	return o
+}
+
+// drawElastic draws a unit that may start with fewer pods, or one that may not.
+func (w *world) drawElastic(t *rapid.T) func(*scheduler.Unit) {
+	count := int32(rapid.IntRange(1, 6).Draw(t, "pods"))
+	if count == 1 || rapid.Bool().Draw(t, "all pods must start") {
+		return func(*scheduler.Unit) {}
+	}
+	return w.elastic(int32(rapid.IntRange(1, int(count)).Draw(t, "least pods")), count)
+}
