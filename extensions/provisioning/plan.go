@@ -43,14 +43,19 @@ type Plan struct {
 
 // Managed returns the pod sets of the unit for which nodes are requested, with the number of pods that were admitted.
 func Managed(unit *v1alpha1.QueueUnit, config *v1alpha1.ProvisioningRequestConfigSpec) []v1alpha1.PodSet {
-	var managed []v1alpha1.PodSet
+	return admitted(unit, func(set *v1alpha1.PodSet) bool { return set.Count > 0 && requestsManaged(set.Requests, config) })
+}
+
+// admitted returns those pod sets of the unit that wanted selects, with the number of pods that were admitted.
+func admitted(unit *v1alpha1.QueueUnit, wanted func(*v1alpha1.PodSet) bool) []v1alpha1.PodSet {
+	var sets []v1alpha1.PodSet
 	for _, set := range unit.Spec.PodSets {
 		set.Count = lifecycle.AdmittedPods(unit, &set)
-		if set.Count > 0 && requestsManaged(set.Requests, config) {
-			managed = append(managed, set)
+		if wanted(&set) {
+			sets = append(sets, set)
 		}
 	}
-	return managed
+	return sets
 }
 
 // IsManaged reports whether nodes are requested for the unit. A unit that was created by hand may
@@ -133,8 +138,8 @@ func (in Input) meta(name string) metav1.ObjectMeta {
 // nil if they need the same. The entry names the pod sets that the request was created for, because
 // the config may have changed since.
 func Changed(in Input, entry v1alpha1.AdmissionCheckState, request *Request) *Answer {
-	groups, refused := in.groupsOf(slices.DeleteFunc(slices.Clone(in.Unit.Spec.PodSets), func(set v1alpha1.PodSet) bool {
-		return !slices.ContainsFunc(entry.PodSetUpdates, func(update v1alpha1.PodSetUpdate) bool { return update.Name == set.Name })
+	groups, refused := in.groupsOf(admitted(in.Unit, func(set *v1alpha1.PodSet) bool {
+		return slices.ContainsFunc(entry.PodSetUpdates, func(update v1alpha1.PodSetUpdate) bool { return update.Name == set.Name })
 	}))
 	if refused != nil {
 		return refused
