@@ -360,3 +360,11 @@ func TestMorePodSetsThanTheAPIAllowsAreRejected(t *testing.T) {
 		t.Errorf("32 pod sets become %d", len(plan.Request.Spec.PodSets))
 	}
 }
+
+func TestNodesAreRequestedForThePodsThatWereAdmitted(t *testing.T) {
+	in := inputOf(t, podSet{"launcher", 1, cpuPod}, podSet{"worker", 4, gpuPod})
+	in.Unit.Status.AdmittedPodSets = []v1alpha1.AdmittedPodSet{{Name: "worker", Count: 3}}
+	if sets := planOf(t, in).Request.Spec.PodSets; len(sets) != 2 || sets[0].Count != 1 || sets[1].Count != 3 {
+		t.Errorf("nodes are requested for %+v", sets)
+	}
+}
