@@ -364,7 +364,16 @@ func TestMorePodSetsThanTheAPIAllowsAreRejected(t *testing.T) {
 func TestNodesAreRequestedForThePodsThatWereAdmitted(t *testing.T) {
 	in := inputOf(t, podSet{"launcher", 1, cpuPod}, podSet{"worker", 4, gpuPod})
 	in.Unit.Status.AdmittedPodSets = []v1alpha1.AdmittedPodSet{{Name: "worker", Count: 3}}
-	if sets := planOf(t, in).Request.Spec.PodSets; len(sets) != 2 || sets[0].Count != 1 || sets[1].Count != 3 {
+	request := planOf(t, in).Request
+	if sets := request.Spec.PodSets; len(sets) != 2 || sets[0].Count != 1 || sets[1].Count != 3 {
 		t.Errorf("nodes are requested for %+v", sets)
+	}
+	entry := v1alpha1.AdmissionCheckState{Name: in.Check, PodSetUpdates: Requested(in, request).Updates}
+	if answer := Changed(in, entry, request); answer != nil {
+		t.Errorf("the request is not for the pods that were admitted: %s", answer.Message)
+	}
+	in.Unit.Status.AdmittedPodSets[0].Count = 2
+	if Changed(in, entry, request) == nil {
+		t.Error("the request is for pods that were not admitted")
 	}
 }
