@@ -230,6 +230,9 @@ type PodSet struct {
 	// Declared, if not nil, replaces the requests of the template for each pod: the
 	// job's owner has declared them. Nothing is added.
 	Declared corev1.ResourceList
+	// CrossesNamespaces is true if an operator adds a pod affinity to pods of all namespaces,
+	// which is not in the template.
+	CrossesNamespaces bool
 }
 
 // Versions returns the versions of the kind, the preferred one first.

@@ -83,7 +83,9 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 		}
 		total += int64(count)
 		named[group.Name] = true
-		pods.Sets = append(pods.Sets, framework.PodSet{Name: group.Name, Count: count, Template: templateOf(set, group)})
+		pods.Sets = append(pods.Sets, framework.PodSet{
+			Name: group.Name, Count: count, Template: &group.Template.Spec.Template, CrossesNamespaces: exclusive(set, group),
+		})
 	}
 	if total > math.MaxInt32 {
 		return framework.Pods{}, fmt.Errorf("spec.replicatedJobs has %d pods in total, but at most %d are allowed; reduce the replicas", total, math.MaxInt32)

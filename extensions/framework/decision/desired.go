@@ -185,7 +185,12 @@ func measurePod(set framework.PodSet, namespace string, cluster Cluster) (reques
 		one, err := requests.Declared(set.Declared, cluster.Rules())
 		return requests.Size{Requests: one}, err
 	case set.Template != nil:
-		return requests.Pod(set.Template, namespace, cluster)
+		size, err := requests.Pod(set.Template, namespace, cluster)
+		crossing := corev1.ResourceQuotaScopeCrossNamespacePodAffinity
+		if set.CrossesNamespaces && !slices.Contains(size.Scopes, crossing) {
+			size.Scopes = append(size.Scopes, crossing)
+		}
+		return size, err
 	default:
 		return requests.Size{}, errors.New("the pod template is missing; add it")
 	}
