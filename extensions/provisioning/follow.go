@@ -101,13 +101,18 @@ func waits(r *Request) Answer {
 	}
 	switch {
 	case c == nil:
-		return because(v1alpha1.CheckPending, nil, "ProvisioningRequest %s waits for an autoscaler", r.Name)
+		return created(r)
 	case c.Type == conditionAccepted && c.Status != metav1.ConditionTrue:
 		format = "ProvisioningRequest %s is not accepted yet"
 	}
 	answer := because(v1alpha1.CheckPending, c, format, r.Name)
 	answer.Event = wellknown.EventProvisioningPending
 	return answer
+}
+
+// created returns the answer while the autoscaler has reported nothing.
+func created(r *Request) Answer {
+	return because(v1alpha1.CheckPending, nil, "ProvisioningRequest %s waits for an autoscaler", r.Name)
 }
 
 // because returns an answer with the reason and the message of a condition.
@@ -160,12 +165,13 @@ func Unchanged(entry v1alpha1.AdmissionCheckState) Answer {
 	return Answer{State: entry.State, Message: entry.Message, Updates: entry.PodSetUpdates}
 }
 
-// Requested is the answer for a unit whose request exists, and is not recorded yet.
+// Requested is the answer for a unit whose request exists, and is not recorded yet. What an autoscaler
+// has reported since the request was created is the next answer.
 func Requested(in Input, request *Request) Answer {
 	if request == nil {
 		return Answer{}
 	}
-	answer := waits(request)
+	answer := created(request)
 	answer.Updates = updates(Managed(in.Unit, in.Config), request)
 	return answer
 }

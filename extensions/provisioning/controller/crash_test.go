@@ -132,6 +132,17 @@ func TestARequestOfBeforeACrashKeepsItsTemplates(t *testing.T) {
 	w.is("nodes", v1alpha1.CheckRetry, "the pods of the job changed")
 }
 
+// The autoscaler may be faster than the next start of the program.
+func TestARequestThatIsProvisionedBeforeItIsRecordedIsReady(t *testing.T) {
+	w := killed(t, 2)
+	w.report("Provisioned", "True", "Provisioned", "")
+	w.settle(w.start())
+	w.is("nodes", v1alpha1.CheckReady, "is provisioned")
+	if len(w.events) > 0 {
+		t.Errorf("the events are %v", w.events)
+	}
+}
+
 // The unit may lose its quota while the program is down.
 func TestTemplatesWithoutARequestAreFoundAfterACrash(t *testing.T) {
 	for _, phase := range []v1alpha1.QueueUnitPhase{v1alpha1.PhaseEnqueued, v1alpha1.PhaseBackoff, v1alpha1.PhaseSucceeded} {
