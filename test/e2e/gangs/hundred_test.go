@@ -22,10 +22,10 @@ import (
 
 // The quota is what the nodes have, so a job that has quota has nodes.
 func TestAHundredGangsRunOneAfterAnotherOnFixedNodes(t *testing.T) {
-	l := suite.Env(t, "fixed")
 	gangs, pods := mixed()
 	nodes := pods * 3 / 10 / nodeGPUs
-	addNodes(t, l, nodes)
+	addNodes(t, nodes)
+	l := suite.Env(t, "fixed")
 	suite.Both(t, enabled)
 	limit(l, nodes*nodeGPUs)
 	run(t, l, gangs, nodes*nodeGPUs, "QuotaExceeded")
@@ -49,10 +49,10 @@ func TestAHundredGangsWaitForTheirNodes(t *testing.T) {
 // The quota has room for all gangs, and the nodes have not. kube-scheduler alone decides which gangs start.
 func TestAHundredGangsOfKubernetesShareFixedNodes(t *testing.T) {
 	needsNative(t)
-	l := suite.Env(t, "native")
 	gangs, pods := mixed()
 	nodes := pods * 3 / 10 / nodeGPUs
-	addNodes(t, l, nodes)
+	addNodes(t, nodes)
+	l := suite.Env(t, "native")
 	suite.Both(t, enabled)
 	limit(l, pods)
 	run(t, l, with(gangs, func(g *gang) { g.kind = "Job" }), nodes*nodeGPUs)
