@@ -152,7 +152,7 @@ func (u *unit) checkSize() error {
 		return nil
 	case !u.holdsQuota() && (e.Granted != 0 || e.sized != e.Min), u.holdsQuota() && e.sized != e.pods():
 		return fmt.Errorf("was granted %d pods of %d to %d, and requests those of %d", e.Granted, e.Min, e.Count, e.sized)
-	case u.assumed && (e.sized < e.Min || e.sized > e.Count):
+	case u.assumed && u.write.wanted.admits() && (e.sized < e.Min || e.sized > e.Count): // a write of an older version fails
 		return fmt.Errorf("is admitted with %d pods, not %d to %d", e.sized, e.Min, e.Count)
 	case !u.Demand.Requests.Equal(e.requests(e.sized)):
 		return fmt.Errorf("does not request what %d pods do", e.sized)

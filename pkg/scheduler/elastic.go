@@ -168,12 +168,12 @@ func (s *Scheduler) grow() (grown bool) {
 // mostPods returns the greatest number of pods with which the unit, which is charged, fits. Room that is planned
 // for others is kept from it. Nothing is borrowed while others are about to be tried that are owed it.
 func (s *Scheduler) mostPods(u *unit) int32 {
-	group, e := u.queue.Group, u.Elastic
+	group, charged, e := u.queue.Group, u.charged.group, u.Elastic
 	branches := s.tournament.owedAgainst(u.queue)
 	without := quota.Charge{Demand: quota.Demand{Preemptible: u.Demand.Preemptible}, Pods: u.charged.Pods}
-	group.Release(&u.charged.Charge)
+	charged.Release(&u.charged.Charge)
 	if !without.Empty() {
-		group.Charge(&without)
+		charged.Charge(&without)
 	}
 	fits := func(n int32) bool {
 		d := quota.Demand{Requests: e.requests(n), Preemptible: u.Demand.Preemptible}
@@ -191,9 +191,9 @@ func (s *Scheduler) mostPods(u *unit) int32 {
 		}
 	}
 	if !without.Empty() {
-		group.Release(&without)
+		charged.Release(&without)
 	}
-	group.Charge(&u.charged.Charge)
+	charged.Charge(&u.charged.Charge)
 	return least
 }
 

@@ -86,6 +86,11 @@ func gangFields(kind string, job map[string]any) []gangField {
 	switch kind {
 	case "TrainJob":
 		all = append(all, inRuntime("node", job))
+	case "SparkApplication": // templates are optional
+		template := map[string]any{"spec": map[string]any{"schedulingGroup": podGroup}}
+		for _, role := range []string{"driver", "executor"} {
+			all = append(all, gangField{path: []string{"spec", role, "template"}, value: template, field: "schedulingGroup"})
+		}
 	case "Workflow":
 		all = append(all, gangField{path: []string{"spec", "podSpecPatch"}, value: `{"schedulingGroup": {"podGroupName": "gang"}}`, field: "schedulingGroup"})
 	}

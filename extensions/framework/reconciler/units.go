@@ -122,6 +122,7 @@ func slimUnit(unit *v1alpha1.QueueUnit) {
 		status := v1alpha1.QueueUnitStatus{Phase: unit.Status.Phase}
 		if checks := unit.Status.AdmissionChecks; len(checks) > 0 && !status.Phase.Ended() {
 			spec.PodSets, spec.Resource, status.AdmissionChecks = unit.Spec.PodSets, unit.Spec.Resource, checks
+			status.AdmittedPodSets = unit.Status.AdmittedPodSets
 		}
 		unit.Spec, unit.Status = spec, status
 	}

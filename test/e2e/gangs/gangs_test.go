@@ -1,9 +1,13 @@
 package gangs
 
 import (
+	"context"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/test/gangs"
 	"kube-queue.dev/kube-queue/test/harness"
@@ -57,6 +61,21 @@ func (g gang) checked(namespace string) gangs.Gang {
 	return gangs.Gang{Name: g.name, Namespace: namespace, Selector: g.selector(), Pods: g.pods}
 }
 
+// create creates the job.
+func (g gang) create(ctx context.Context, l *harness.Env) error {
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(g.manifest()), &object.Object); err != nil {
+		return fmt.Errorf("the manifest of %s: %w", g.name, err)
+	}
+	_, err := l.Dynamic.Resource(resources[g.kind]).Namespace(l.Namespace).Create(ctx, object, metav1.CreateOptions{})
+	return err
+}
+
+var resources = map[string]schema.GroupVersionResource{
+	"Job": harness.Jobs, "PyTorchJob": harness.PyTorchJobs, "RayJob": harness.RayJobs,
+	"JobSet": {Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"},
+}
+
 // ends returns the object that ends the gang when it gets a run time, or no name if its pods end by
 // themselves.
 func (g gang) ends() (resource schema.GroupVersionResource, name string) {
@@ -70,11 +89,11 @@ func (g gang) ends() (resource schema.GroupVersionResource, name string) {
 }
 
 // template returns the pod template, with a container of this name. Pods that end by themselves do so
-// after two seconds.
+// after four seconds.
 func (g gang) template(container string, ends bool) string {
 	metadata, spec := "labels: {gang: "+g.name+"}", ""
 	if ends {
-		metadata += ", annotations: {" + harness.RunTime + ": 2s}"
+		metadata += ", annotations: {" + harness.RunTime + ": 4s}"
 		spec = "restartPolicy: Never, "
 	}
 	if g.apart {

@@ -2,6 +2,7 @@ package gangs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -22,10 +23,10 @@ import (
 
 // The quota is what the nodes have, so a job that has quota has nodes.
 func TestAHundredGangsRunOneAfterAnotherOnFixedNodes(t *testing.T) {
-	l := suite.Env(t, "fixed")
 	gangs, pods := mixed()
 	nodes := pods * 3 / 10 / nodeGPUs
-	addNodes(t, l, nodes)
+	addNodes(t, nodes)
+	l := suite.Env(t, "fixed")
 	suite.Both(t, enabled)
 	limit(l, nodes*nodeGPUs)
 	run(t, l, gangs, nodes*nodeGPUs, "QuotaExceeded")
@@ -42,37 +43,38 @@ func TestAHundredGangsWaitForTheirNodes(t *testing.T) {
 	checkNodes(t, l)
 	suite.Both(t, enabled)
 	limit(l, pods*6/10)
-	run(t, l, with(gangs, func(g *gang) { g.apart = true }), pods*3/10, "QuotaExceeded", "AdmissionCheckPending")
+	run(t, l, with(gangs, func(g *gang) { g.apart = true }), pods*3/10, "QuotaExceeded", "NotProvisioned")
 	expectNothingLeft(t, l)
 }
 
 // The quota has room for all gangs, and the nodes have not. kube-scheduler alone decides which gangs start.
 func TestAHundredGangsOfKubernetesShareFixedNodes(t *testing.T) {
 	needsNative(t)
-	l := suite.Env(t, "native")
 	gangs, pods := mixed()
 	nodes := pods * 3 / 10 / nodeGPUs
-	addNodes(t, l, nodes)
+	addNodes(t, nodes)
+	l := suite.Env(t, "native")
 	suite.Both(t, enabled)
 	limit(l, pods)
-	run(t, l, with(gangs, func(g *gang) { g.kind = "Job" }), nodes*nodeGPUs)
+	run(t, l, with(gangs, func(g *gang) { g.kind = "Job" }), nodes*nodeGPUs, unschedulable)
 }
+
+// unschedulable is what pods wait for of which the scheduler reports that there is no node.
+const unschedulable = "PodScheduled=False"
 
 // run runs all gangs, which are created at once, and fails the test if one is partly running at any
 // instant, does not succeed in its first attempt, or holds quota afterwards. Some have to wait for each
-// of the reasons.
-func run(t *testing.T, l *harness.Env, all []gang, capacity int, reasons ...string) {
+// of the causes.
+func run(t *testing.T, l *harness.Env, all []gang, capacity int, causes ...string) {
 	t.Helper()
 	var checked []gangs.Gang
-	var manifests strings.Builder
 	for _, g := range all {
 		checked = append(checked, g.checked(l.Namespace))
-		manifests.WriteString(g.manifest())
 	}
 	gangs.Follow(t, l.Kube, checked...)
 	o := observe(t, l, all)
 	start := time.Now()
-	l.Apply(manifests.String())
+	create(t, l, all)
 	var most, running int
 	harness.Eventually(t, patience, "all gangs have succeeded", func() (bool, string) {
 		now := o.look()
@@ -84,12 +86,27 @@ func run(t *testing.T, l *harness.Env, all []gang, capacity int, reasons ...stri
 	if most > capacity {
 		t.Errorf("%d pods with a GPU were running at the same time, and there is capacity for %d", most, capacity)
 	}
-	for _, reason := range reasons {
-		if !o.reasons[reason] {
-			t.Errorf("no gang waited with reason %s", reason)
+	for _, cause := range causes {
+		if o.waited[cause] == nil {
+			t.Errorf("no gang has waited because of %s", cause)
 		}
+		t.Logf("%d have waited because of %s", len(o.waited[cause]), cause)
 	}
 	l.ExpectFree()
+}
+
+// create creates all gangs at once. kubectl would take so long that the first ones end meanwhile.
+func create(t *testing.T, l *harness.Env, all []gang) {
+	t.Helper()
+	created := make(chan error)
+	for _, g := range all {
+		go func() { created <- g.create(t.Context(), l) }()
+	}
+	var errs []error
+	for range all {
+		errs = append(errs, <-created)
+	}
+	harness.Must(t, errors.Join(errs...))
 }
 
 // observer sees how the gangs are. It ends those whose pods do not end by themselves, when all of them
@@ -102,8 +119,8 @@ type observer struct {
 	pods  corelisters.PodNamespaceLister
 	// ended are the gangs that the observer has ended.
 	ended map[string]bool
-	// reasons are those for which gangs have waited.
-	reasons map[string]bool
+	// waited are the names of what has waited, by cause.
+	waited map[string]map[string]bool
 }
 
 func observe(t *testing.T, l *harness.Env, all []gang) *observer {
@@ -111,7 +128,7 @@ func observe(t *testing.T, l *harness.Env, all []gang) *observer {
 	core := informers.NewSharedInformerFactoryWithOptions(l.Kube, 0, informers.WithNamespace(l.Namespace))
 	queue := externalversions.NewSharedInformerFactoryWithOptions(l.Queue, 0, externalversions.WithNamespace(l.Namespace))
 	o := &observer{
-		t: t, l: l, all: all, ended: map[string]bool{}, reasons: map[string]bool{},
+		t: t, l: l, all: all, ended: map[string]bool{}, waited: map[string]map[string]bool{},
 		units: queue.Scheduling().V1alpha1().QueueUnits().Lister().QueueUnits(l.Namespace),
 		pods:  core.Core().V1().Pods().Lister().Pods(l.Namespace),
 	}
@@ -146,7 +163,11 @@ func (o *observer) look() seen {
 	harness.Must(o.t, err)
 	for _, unit := range units {
 		now.phases[unit.Status.Phase]++
-		o.reasons[string(unit.Status.Reason)] = true
+		cause := string(unit.Status.Reason)
+		if strings.Contains(unit.Status.Message, "NotProvisioned") {
+			cause = "NotProvisioned"
+		}
+		o.wait(cause, unit.Name)
 		if unit.Status.Phase == v1alpha1.PhaseFailed || unit.Status.Attempts > 1 {
 			o.t.Fatalf("%s was released %d times and is %s: %s", unit.Spec.ConsumerRef.Name, unit.Status.Attempts, unit.Status.Phase, unit.Status.Message)
 		}
@@ -155,6 +176,9 @@ func (o *observer) look() seen {
 	harness.Must(o.t, err)
 	running := map[string]int{}
 	for _, pod := range pods {
+		if c := condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
+			o.wait(unschedulable, pod.Name)
+		}
 		if pod.Status.Phase == corev1.PodRunning && pod.Labels["gang"] != "" {
 			running[pod.Labels["gang"]]++
 			now.pods++
@@ -168,4 +192,20 @@ func (o *observer) look() seen {
 		}
 	}
 	return now
+}
+
+func (o *observer) wait(cause, name string) {
+	if o.waited[cause] == nil {
+		o.waited[cause] = map[string]bool{}
+	}
+	o.waited[cause][name] = true
+}
+
+func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == kind {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
 }

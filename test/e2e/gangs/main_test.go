@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/clustertest"
@@ -49,10 +50,13 @@ func TestMain(m *testing.M) {
 // nodeGPUs is how many GPUs a node has. As each pod has one, a pod that has quota finds a node.
 const nodeGPUs = 8
 
-// addNodes adds nodes with GPUs until the end of the test.
-func addNodes(t *testing.T, l *harness.Env, number int) {
+// addNodes adds nodes with GPUs until the end of the test. Call it before Suite.Env, so that the jobs of
+// the test are removed before the nodes.
+func addNodes(t *testing.T, number int) {
 	t.Helper()
-	nodes := l.Kube.CoreV1().Nodes()
+	client, err := kubernetes.NewForConfig(suite.Config())
+	harness.Must(t, err)
+	nodes := client.CoreV1().Nodes()
 	const label = "kube-queue.dev/test=gangs"
 	t.Cleanup(func() {
 		harness.Must(t, nodes.DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: label}))

@@ -226,6 +226,7 @@ func TestWhoMayChangeWhatOfAUnit(t *testing.T) {
 		queue   = `{"status": {"phase": "Failed", "queue": "b"}}`
 		again   = `{"status": {"phase": "Failed", "attempts": 0}}`
 		requeue = `{"status": {"phase": "Failed", "requeueState": {"count": 1}}}`
+		fewer   = `{"status": {"phase": "Failed", "admittedPodSets": [{"name": "main", "count": 1}]}}`
 		check   = `{"status": {"phase": "Failed", "admissionChecks": [{"name": "a", "state": "Ready"}]}}`
 
 		cannot   = "cannot patch resource"
@@ -272,6 +273,7 @@ func TestWhoMayChangeWhatOfAUnit(t *testing.T) {
 		{"editor", "by-hand", queue, "status", theRest},
 		{"editor", "by-hand", again, "status", theRest},
 		{"editor", "by-hand", requeue, "status", theRest},
+		{"editor", "by-hand", fewer, "status", theRest},
 		{"editor", "by-hand", check, "status", theRest},
 	} {
 		t.Run(fmt.Sprint(test.actor, " patches ", test.subresource, " of the unit ", test.unit, " with ", test.patch), func(t *testing.T) {
