@@ -80,7 +80,7 @@ func TestAJobStartsWithFewerPodsAndHasAllOfThemWhenItIsStopped(t *testing.T) {
 
 	quota("3")
 	f.Apply(sweep)
-	f.WaitForReason("Job", "sweep", "QuotaExceeded")
+	f.WaitForReason("Job", "sweep", "ExceedsMaxQuota")
 	quota("6")
 	f.runs(6)
 	if event := f.WaitForEvent("sweep", "Released"); !strings.HasSuffix(event.Message, ", with 6 of 10 pods of pod set main") {
