@@ -88,7 +88,7 @@ func TestAJobStartsWithFewerPodsAndHasAllOfThemWhenItIsStopped(t *testing.T) {
 	}
 
 	f.PatchQueue("root-fewer", `{"spec":{"stop":"Drain"}}`)
-	f.has(f.WaitForReason("Job", "sweep", "QueueStopped"), 10)
+	f.has(f.WaitForPhase("Job", "sweep", schedulingv1alpha1.PhaseEnqueued), 10)
 	if suspended, _, _ := unstructured.NestedBool(f.Object(harness.Jobs, "sweep").Object, "spec", "suspend"); !suspended {
 		t.Error("the Job is not suspended")
 	}
