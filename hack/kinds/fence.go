@@ -197,16 +197,17 @@ func ownFields(kind framework.Kind) string {
 		released = append(released, placeField(place, kind.Elastic))
 	}
 	isSuspended := optional("object", kind.SuspendPath) + ".orValue(false) == true"
+	wasSuspended := optional("oldObject", kind.SuspendPath) + ".orValue(false) == true"
 	if kind.Elastic != nil && len(kind.Elastic.Path) == 2 {
 		released = append(released, ownField{path: kind.Elastic.Path, check: resizedDiffer})
 	}
-	own := fmt.Sprintf("(%s)\n|| (%s && !(%s)\n&& %s)", always, optional("oldObject", kind.SuspendPath)+".orValue(false) == true", isSuspended,
+	own := fmt.Sprintf("(%s)\n|| (%s && !(%s)\n&& %s)", always, wasSuspended, isSuspended,
 		onlyDiffer("object.?spec", "oldObject.?spec", released, 1))
 	if kind.Elastic == nil {
 		return own
 	}
 	// A suspension restores the number of pods.
-	return own + fmt.Sprintf("\n|| (%s && %s\n&& %s)", resizing, isSuspended, onlyDiffer("object.?spec", "oldObject.?spec", append(fields, countField(*kind.Elastic)), 1))
+	return own + fmt.Sprintf("\n|| (%s && %s && !(%s)\n&& %s)", resizing, isSuspended, wasSuspended, onlyDiffer("object.?spec", "oldObject.?spec", append(fields, countField(*kind.Elastic)), 1))
 }
 
 // resizing is that the job records a number of pods, now or before.

@@ -80,7 +80,7 @@ func TestAJobStartsWithFewerPodsAndHasAllOfThemWhenItIsStopped(t *testing.T) {
 
 	quota("3")
 	f.Apply(sweep)
-	f.WaitForReason("Job", "sweep", "QuotaExceeded")
+	f.WaitForReason("Job", "sweep", "ExceedsMaxQuota")
 	quota("6")
 	f.runs(6)
 	if event := f.WaitForEvent("sweep", "Released"); !strings.HasSuffix(event.Message, ", with 6 of 10 pods of pod set main") {
@@ -88,7 +88,7 @@ func TestAJobStartsWithFewerPodsAndHasAllOfThemWhenItIsStopped(t *testing.T) {
 	}
 
 	f.PatchQueue("root-fewer", `{"spec":{"stop":"Drain"}}`)
-	f.has(f.WaitForReason("Job", "sweep", "QueueStopped"), 10)
+	f.has(f.WaitForPhase("Job", "sweep", schedulingv1alpha1.PhaseEnqueued), 10)
 	if suspended, _, _ := unstructured.NestedBool(f.Object(harness.Jobs, "sweep").Object, "spec", "suspend"); !suspended {
 		t.Error("the Job is not suspended")
 	}

@@ -51,7 +51,7 @@ func (s *story) taleOfFewerPods() {
 	}
 	queue := s.Unit(s.kind, "elastic").Status.Queue
 	s.PatchQueue(queue, `{"spec":{"stop":"Drain"}}`)
-	s.expectWorkers(s.WaitForReason(s.kind, "elastic", "QueueStopped"), 5)
+	s.expectWorkers(s.WaitForPhase(s.kind, "elastic", v1alpha1.PhaseEnqueued), 5)
 	s.expectNoneRuns("elastic")
 	s.PatchQueue(queue, `{"spec":{"stop":"None"}}`)
 	s.expectWorkers(s.WaitForPhase(s.kind, "elastic", v1alpha1.PhaseRunning), 3)

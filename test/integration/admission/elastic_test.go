@@ -22,6 +22,9 @@ func podsAreCountedOnlyByARelease(t *testing.T, kind heldKind, _ dynamic.Resourc
 	f := fencedNamespace(t, kind)
 	job := kind.job(t)
 	mergeText(t, job.Object, nested(kind.Elastic.Path, "4"))
+	if kind.Fence.Size != "" { // a Job has no more pods than completions
+		mergeText(t, job.Object, "{spec: {completions: 4}}")
+	}
 	create(t, f.tenant, job)
 	count := func(n int) func(map[string]any) {
 		return func(object map[string]any) { mergeText(t, object, nested(kind.Elastic.Path, fmt.Sprint(n))) }
