@@ -23,11 +23,13 @@ type attempt struct {
 // pod is what is known of a pod.
 type pod struct {
 	name, node string
+	spec       *corev1.PodSpec
 	// bound is the resourceVersion at which the pod had a node first.
 	bound   string
 	running bool
-	// refused is the scheduler's message if it finds no node.
-	refused string
+	// refused is the scheduler's message if it finds no node, and refusedAt the version that had it
+	// first.
+	refused, refusedAt string
 	// ended: the pod is gone or will not run any more.
 	ended, gone bool
 	// reported: the pod was reported as unschedulable.
@@ -44,16 +46,20 @@ func (a *attempt) see(now time.Time, object *corev1.Pod) []Violation {
 		a.pods[object.UID] = p
 	}
 	if p.node == "" && object.Spec.NodeName != "" {
-		p.node, p.bound = object.Spec.NodeName, object.ResourceVersion
+		p.node, p.bound, p.spec = object.Spec.NodeName, object.ResourceVersion, &object.Spec
 		if a.started == "" || before(p.bound, a.started) {
 			a.started, a.since = p.bound, now
 		}
 	}
 	p.ended = object.Status.Phase == corev1.PodSucceeded || object.Status.Phase == corev1.PodFailed
 	p.running = object.Status.Phase == corev1.PodRunning && object.DeletionTimestamp == nil
+	was := p.refused
 	p.refused = ""
 	if object.Spec.NodeName == "" && object.DeletionTimestamp == nil && !p.ended {
 		p.refused = refusal(object)
+	}
+	if p.refused != was {
+		p.refusedAt = object.ResourceVersion
 	}
 	return a.unschedulable(now)
 }
@@ -123,7 +129,8 @@ func (a *attempt) unschedulable(now time.Time) []Violation {
 		return nil
 	}
 	for _, p := range a.pods {
-		if p.refused != "" && !p.reported {
+		// A refusal stays in the status until the pod is bound, so an older one means nothing.
+		if p.refused != "" && !p.reported && !before(p.refusedAt, a.started) {
 			p.reported = true
 			found = append(found, a.violation(Unschedulable, now, p.name, fmt.Sprintf("pod %s is %s", p.name, p.refused)))
 		}
@@ -133,7 +140,7 @@ func (a *attempt) unschedulable(now time.Time) []Violation {
 
 // judge checks the rules that concern the complete attempt. nodes are the versions at which nodes
 // were usable first.
-func (a *attempt) judge(nodes map[string]string) []Violation {
+func (a *attempt) judge(nodes map[string]string, rooms rooms) []Violation {
 	bound := a.bound()
 	if len(bound) == 0 {
 		return nil
@@ -147,6 +154,9 @@ func (a *attempt) judge(nodes map[string]string) []Violation {
 			found = append(found, a.violation(LateCapacity, a.since, p.name,
 				fmt.Sprintf("pod %s has node %s, which was not usable when the first pod got its node", p.name, p.node)))
 		}
+	}
+	if len(found) == 0 && !rooms.fit(a.started, bound[:min(len(bound), a.gang.Pods)]) {
+		found = append(found, a.violation(LateCapacity, a.since, "", "when the first pod got its node, the nodes had no room for all pods"))
 	}
 	if len(bound) < a.gang.Pods {
 		found = append(found, a.violation(Incomplete, a.since, "", fmt.Sprintf("%d of %d pods have had a node", len(bound), a.gang.Pods)))
