@@ -3,6 +3,7 @@ package gangs
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,8 +33,11 @@ type pod struct {
 	refused, refusedAt string
 	// ended: the pod is gone or will not run any more.
 	ended, gone bool
-	// reported: the pod was reported as unschedulable.
+	// reported: the pod was reported as unschedulable, or suspected to be.
 	reported bool
+	// suspected is the violation if the refusal is older than the first pod that was bound. It stays
+	// in the status until the pod is bound, so it may mean nothing.
+	suspected *Violation
 }
 
 func newAttempt(gang Gang) *attempt { return &attempt{gang: gang, pods: map[types.UID]*pod{}} }
@@ -129,11 +133,16 @@ func (a *attempt) unschedulable(now time.Time) []Violation {
 		return nil
 	}
 	for _, p := range a.pods {
-		// A refusal stays in the status until the pod is bound, so an older one means nothing.
-		if p.refused != "" && !p.reported && !before(p.refusedAt, a.started) {
-			p.reported = true
-			found = append(found, a.violation(Unschedulable, now, p.name, fmt.Sprintf("pod %s is %s", p.name, p.refused)))
+		if p.refused == "" || p.reported {
+			continue
 		}
+		p.reported = true
+		v := a.violation(Unschedulable, now, p.name, fmt.Sprintf("pod %s is %s", p.name, p.refused))
+		if before(p.refusedAt, a.started) {
+			p.suspected = &v
+			continue
+		}
+		found = append(found, v)
 	}
 	return found
 }
@@ -158,9 +167,23 @@ func (a *attempt) judge(nodes map[string]string, rooms rooms) []Violation {
 	if len(found) == 0 && !rooms.fit(a.started, bound[:min(len(bound), a.gang.Pods)]) {
 		found = append(found, a.violation(LateCapacity, a.since, "", "when the first pod got its node, the nodes had no room for all pods"))
 	}
+	found = append(a.suspects(len(found) > 0), found...)
 	if len(bound) < a.gang.Pods {
 		found = append(found, a.violation(Incomplete, a.since, "", fmt.Sprintf("%d of %d pods have had a node", len(bound), a.gang.Pods)))
 	}
+	return found
+}
+
+// suspects returns the suspected violations of pods that have no node; of all pods if the attempt was
+// bound without room.
+func (a *attempt) suspects(all bool) []Violation {
+	var found []Violation
+	for _, p := range a.pods {
+		if p.suspected != nil && (all || p.bound == "") {
+			found = append(found, *p.suspected)
+		}
+	}
+	slices.SortFunc(found, func(x, y Violation) int { return strings.Compare(x.Pod, y.Pod) })
 	return found
 }
 

@@ -148,6 +148,18 @@ func TestARefusalFromBeforeTheFirstPodBreaksNoRule(t *testing.T) {
 	s.expect()
 }
 
+func TestARefusalFromBeforeTheFirstPodCountsIfThePodGetsNoNodeOrAnotherOne(t *testing.T) {
+	s := begin(t)
+	s.node("a", true)
+	s.pod("train-1", unschedulable)
+	s.pod("train-0", on("a"))
+	s.pod("train-0", phase(corev1.PodRunning))
+	s.expect("Unschedulable train-1", "Incomplete ")
+	s.node("b", true)
+	s.pod("train-1", on("b"))
+	s.expect("Unschedulable train-1", "LateCapacity train-1")
+}
+
 // full shows a node with room for one pod.
 func (s *scene) full(name string) {
 	s.checker.Node(&corev1.Node{
