@@ -3,6 +3,7 @@ package gangs
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,15 +24,20 @@ type attempt struct {
 // pod is what is known of a pod.
 type pod struct {
 	name, node string
+	spec       *corev1.PodSpec
 	// bound is the resourceVersion at which the pod had a node first.
 	bound   string
 	running bool
-	// refused is the scheduler's message if it finds no node.
-	refused string
+	// refused is the scheduler's message if it finds no node, and refusedAt the version that had it
+	// first.
+	refused, refusedAt string
 	// ended: the pod is gone or will not run any more.
 	ended, gone bool
-	// reported: the pod was reported as unschedulable.
+	// reported: the pod was reported as unschedulable, or suspected to be.
 	reported bool
+	// suspected is the violation if the refusal is older than the first pod that was bound. It stays
+	// in the status until the pod is bound, so it may mean nothing.
+	suspected *Violation
 }
 
 func newAttempt(gang Gang) *attempt { return &attempt{gang: gang, pods: map[types.UID]*pod{}} }
@@ -44,16 +50,20 @@ func (a *attempt) see(now time.Time, object *corev1.Pod) []Violation {
 		a.pods[object.UID] = p
 	}
 	if p.node == "" && object.Spec.NodeName != "" {
-		p.node, p.bound = object.Spec.NodeName, object.ResourceVersion
+		p.node, p.bound, p.spec = object.Spec.NodeName, object.ResourceVersion, &object.Spec
 		if a.started == "" || before(p.bound, a.started) {
 			a.started, a.since = p.bound, now
 		}
 	}
 	p.ended = object.Status.Phase == corev1.PodSucceeded || object.Status.Phase == corev1.PodFailed
 	p.running = object.Status.Phase == corev1.PodRunning && object.DeletionTimestamp == nil
+	was := p.refused
 	p.refused = ""
 	if object.Spec.NodeName == "" && object.DeletionTimestamp == nil && !p.ended {
 		p.refused = refusal(object)
+	}
+	if p.refused != was {
+		p.refusedAt = object.ResourceVersion
 	}
 	return a.unschedulable(now)
 }
@@ -123,17 +133,23 @@ func (a *attempt) unschedulable(now time.Time) []Violation {
 		return nil
 	}
 	for _, p := range a.pods {
-		if p.refused != "" && !p.reported {
-			p.reported = true
-			found = append(found, a.violation(Unschedulable, now, p.name, fmt.Sprintf("pod %s is %s", p.name, p.refused)))
+		if p.refused == "" || p.reported {
+			continue
 		}
+		p.reported = true
+		v := a.violation(Unschedulable, now, p.name, fmt.Sprintf("pod %s is %s", p.name, p.refused))
+		if before(p.refusedAt, a.started) {
+			p.suspected = &v
+			continue
+		}
+		found = append(found, v)
 	}
 	return found
 }
 
 // judge checks the rules that concern the complete attempt. nodes are the versions at which nodes
 // were usable first.
-func (a *attempt) judge(nodes map[string]string) []Violation {
+func (a *attempt) judge(nodes map[string]string, rooms rooms) []Violation {
 	bound := a.bound()
 	if len(bound) == 0 {
 		return nil
@@ -148,9 +164,26 @@ func (a *attempt) judge(nodes map[string]string) []Violation {
 				fmt.Sprintf("pod %s has node %s, which was not usable when the first pod got its node", p.name, p.node)))
 		}
 	}
+	if len(found) == 0 && !rooms.fit(a.started, bound[:min(len(bound), a.gang.Pods)]) {
+		found = append(found, a.violation(LateCapacity, a.since, "", "when the first pod got its node, the nodes had no room for all pods"))
+	}
+	found = append(a.suspects(len(found) > 0), found...)
 	if len(bound) < a.gang.Pods {
 		found = append(found, a.violation(Incomplete, a.since, "", fmt.Sprintf("%d of %d pods have had a node", len(bound), a.gang.Pods)))
 	}
+	return found
+}
+
+// suspects returns the suspected violations of pods that have no node; of all pods if the attempt was
+// bound without room.
+func (a *attempt) suspects(all bool) []Violation {
+	var found []Violation
+	for _, p := range a.pods {
+		if p.suspected != nil && (all || p.bound == "") {
+			found = append(found, *p.suspected)
+		}
+	}
+	slices.SortFunc(found, func(x, y Violation) int { return strings.Compare(x.Pod, y.Pod) })
 	return found
 }
 

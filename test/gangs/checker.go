@@ -16,6 +16,7 @@ type Checker struct {
 	ended   []*attempt
 	// usable has the versions at which nodes were usable first, by name.
 	usable map[string]string
+	rooms  rooms
 	found  []Violation
 }
 
@@ -35,6 +36,7 @@ func (c *Checker) Expect(gang Gang) error {
 func (c *Checker) Pod(now time.Time, pod *corev1.Pod) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.rooms.see(pod)
 	for _, m := range c.members {
 		if m.has(pod) {
 			c.found = append(c.found, c.attempt(m, pod).see(now, pod)...)
@@ -62,6 +64,7 @@ func (c *Checker) attempt(m member, pod *corev1.Pod) *attempt {
 func (c *Checker) PodGone(pod *corev1.Pod) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.rooms.end(pod)
 	for _, a := range c.current {
 		a.end(pod.UID)
 	}
@@ -76,7 +79,15 @@ func (c *Checker) Node(node *corev1.Node) {
 	}
 	if _, known := c.usable[node.Name]; !known && usable(node) {
 		c.usable[node.Name] = node.ResourceVersion
+		c.rooms.node(node)
 	}
+}
+
+// NodeGone processes the deletion of a node.
+func (c *Checker) NodeGone(node *corev1.Node) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rooms.nodeGone(node)
 }
 
 // Violations returns the violations until now. Attempts that are not complete now are violations.
@@ -85,11 +96,11 @@ func (c *Checker) Violations() []Violation {
 	defer c.mu.Unlock()
 	all := append([]Violation(nil), c.found...)
 	for _, a := range c.ended {
-		all = append(all, a.judge(c.usable)...)
+		all = append(all, a.judge(c.usable, c.rooms)...)
 	}
 	for _, m := range c.members {
 		if a := c.current[m.Name]; a != nil {
-			all = append(all, a.judge(c.usable)...)
+			all = append(all, a.judge(c.usable, c.rooms)...)
 		}
 	}
 	return all

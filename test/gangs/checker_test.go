@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -131,6 +132,97 @@ func TestAPodThatWasUnschedulableBeforeTheFirstOneRunsBreaksNoRule(t *testing.T)
 	s.pod("train-0", on("a"))
 	s.pod("train-1", on("b"))
 	s.pod("train-0", phase(corev1.PodRunning))
+	s.expect()
+}
+
+func TestARefusalFromBeforeTheFirstPodBreaksNoRule(t *testing.T) {
+	s := begin(t)
+	s.node("a", true)
+	s.node("b", true)
+	s.pod("train-0", unschedulable)
+	s.pod("train-1", unschedulable)
+	s.pod("train-0", on("a"))
+	s.pod("train-0", phase(corev1.PodRunning))
+	s.pod("train-1", func(*corev1.Pod) {}) // a scheduler that has decided for both binds it now
+	s.pod("train-1", on("b"))
+	s.expect()
+}
+
+func TestARefusalFromBeforeTheFirstPodCountsIfThePodGetsNoNodeOrAnotherOne(t *testing.T) {
+	s := begin(t)
+	s.node("a", true)
+	s.pod("train-1", unschedulable)
+	s.pod("train-0", on("a"))
+	s.pod("train-0", phase(corev1.PodRunning))
+	s.expect("Unschedulable train-1", "Incomplete ")
+	s.node("b", true)
+	s.pod("train-1", on("b"))
+	s.expect("Unschedulable train-1", "LateCapacity train-1")
+}
+
+// full shows a node with room for one pod.
+func (s *scene) full(name string) {
+	s.checker.Node(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: s.next()},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+			Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
+	})
+}
+
+// fills binds a pod that requests as much as a node has.
+func fills(node string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		on(node)(p)
+		p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}}
+	}
+}
+
+// other binds a pod that is not of the gang.
+func other(node string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Labels = nil; fills(node)(p) }
+}
+
+func TestRoomThatBecomesFreeAfterTheFirstPodIsAViolation(t *testing.T) {
+	for name, end := range map[string]func(*scene){
+		"its pod has ended": func(s *scene) { s.pod("other", phase(corev1.PodSucceeded)) },
+		"its pod is gone":   func(s *scene) { s.pods["other"].ResourceVersion = s.next(); s.gone("other") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t)
+			s.full("a")
+			s.full("b")
+			s.pod("other", other("b"))
+			s.pod("train-0", fills("a"))
+			end(s)
+			s.pod("train-1", fills("b"))
+			s.expect("LateCapacity ")
+		})
+	}
+}
+
+func TestRoomOfANodeThatWasGoneIsNoRoom(t *testing.T) {
+	s := begin(t)
+	s.full("a")
+	s.full("b")
+	s.full("c")
+	s.pod("other", other("b"))
+	s.checker.NodeGone(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "c", ResourceVersion: s.next()}})
+	s.pod("train-0", fills("a"))
+	s.pod("other", phase(corev1.PodSucceeded))
+	s.pod("train-1", fills("b"))
+	s.expect("LateCapacity ")
+}
+
+func TestOthersMayTakeTheRoomIfOtherRoomBecomesFree(t *testing.T) {
+	s := begin(t)
+	for _, name := range []string{"a", "b", "c"} {
+		s.full(name)
+	}
+	s.pod("ending", other("c"))
+	s.pod("train-0", fills("a"))
+	s.pod("later", other("b"))
+	s.pod("ending", phase(corev1.PodSucceeded))
+	s.pod("train-1", fills("c"))
 	s.expect()
 }
 

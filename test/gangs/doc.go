@@ -11,10 +11,14 @@
 //
 //   - Unschedulable: while a pod of the attempt is running, the scheduler reports of no other one that
 //     it finds no node for it. The scheduler may take any time: a pod that it has not tried yet breaks
-//     no rule.
+//     no rule. A report from before the first pod was bound stays in the status until the pod is bound,
+//     and a scheduler that places all pods or none binds them one after another. It counts only if the
+//     pod gets no node, or LateCapacity is broken.
 //   - LateCapacity: until the attempt is complete, each pod is bound to a node that was usable before
 //     the first pod was bound. So capacity that arrives after the start is found also if it arrives
-//     before the scheduler notices that it is missing.
+//     before the scheduler notices that it is missing. And before the first pod was bound, the nodes had
+//     room for the requests of all of them. Each pod may get other room: others may take this one, while
+//     room becomes free elsewhere.
 //   - Incomplete: an attempt of which a pod was bound is complete when the attempt ends or Check is
 //     called. Call Check when the gang should run.
 //

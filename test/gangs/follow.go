@@ -101,6 +101,15 @@ func (f *Follower) start(ctx context.Context) (stop func(), err error) {
 	}
 	nodesDone, err := core.Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: node, UpdateFunc: func(_, object any) { node(object) },
+		DeleteFunc: func(object any) {
+			if unknown, is := object.(cache.DeletedFinalStateUnknown); is {
+				object = unknown.Obj
+			}
+			if n, is := object.(*corev1.Node); is {
+				f.NodeGone(n)
+				f.note(n)
+			}
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("following nodes: %w", err)
