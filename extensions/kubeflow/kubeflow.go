@@ -100,8 +100,10 @@ func (b Base[T]) Kind() framework.Kind {
 	}}
 	kind.Places = []framework.Place{{Path: replicas, Names: setNames, Below: []string{"template", "metadata", "annotations"}}}
 	if b.Needs != nil {
-		kind.Elastic.PodSet, kind.Elastic.Path = setName(string(b.Scaled)), append(slices.Clone(replicas), string(b.Scaled), "replicas")
-		kind.Elastic.AnyCase = b.AnyCase
+		elastic := *b.Named.Elastic // Kind is called by several goroutines
+		elastic.PodSet, elastic.Path = setName(string(b.Scaled)), append(slices.Clone(replicas), string(b.Scaled), "replicas")
+		elastic.AnyCase = b.AnyCase
+		kind.Elastic = &elastic
 	}
 	if b.Scaled != "" {
 		kind.Fence.Scale = append(replicas, string(b.Scaled), "replicas")
