@@ -41,8 +41,8 @@ type cluster struct {
 	NodeSelectors map[string]map[string]string
 	// Tolerations are those of the RuntimeClasses with node selectors.
 	Tolerations []corev1.Toleration
-	Ranges        []*corev1.LimitRange
-	Devices       Rules
+	Ranges      []*corev1.LimitRange
+	Devices     Rules
 	// ClaimTemplates and NamedClaims are those of the namespace.
 	ClaimTemplates, NamedClaims map[string]*resourcev1.ResourceClaimSpec
 }
