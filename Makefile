@@ -123,7 +123,7 @@ test-failover: ## Kill, freeze and disconnect 20 leaders while 500 jobs run (tes
 
 .PHONY: test-native-gangs
 test-native-gangs: ## Run a hundred gangs on Kubernetes 1.37 with its own gangs (test-e2e: the default version, without them)
-	go test -count=1 -v -timeout 60m ./test/e2e/gangs -native
+	go test -count=1 -v -timeout 60m -tags native ./test/e2e/gangs
 
 # The steps of test-random are drawn from SEED.
 SEED ?= 1

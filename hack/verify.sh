@@ -85,6 +85,11 @@ generated_fresh() {
   return "${ok}"
 }
 
+# lint_native checks the files with the build tag native, which the other checks leave out.
+lint_native() {
+  go vet -tags native ./test/e2e/gangs && "${tools}/staticcheck" -tags native ./test/e2e/gangs
+}
+
 scratch=$(mktemp -d)
 trap 'rm -rf "${scratch}"' EXIT
 tools=$PWD/bin/tools
@@ -100,6 +105,7 @@ check "go mod tidy" "run go mod tidy in these modules" in_modules all_modules go
 check "go mod tidy of other versions of Kubernetes" "run go mod tidy -modfile=FILE for these files" versions_tidy
 check "go vet" "fix what it says" in_modules own_modules go vet ./...
 check "staticcheck" "fix what it says" in_modules own_modules "${tools}/staticcheck" ./...
+check "go vet and staticcheck of tests on Kubernetes 1.37" "fix what they say" lint_native
 
 if ((${#failed[@]})); then
   echo "verify: failed:"

@@ -32,7 +32,7 @@ type gang struct {
 // mixed returns the hundred gangs and the number of their pods. Most are Jobs.
 func mixed() (gangs []gang, pods int) {
 	for i := range hundred {
-		g := gang{kind: "Job", name: fmt.Sprintf("gang-%d", i), pods: sizes[i%len(sizes)], native: *native}
+		g := gang{kind: "Job", name: fmt.Sprintf("gang-%d", i), pods: sizes[i%len(sizes)], native: native}
 		switch {
 		case i%25 == 6:
 			g.kind = "RayJob"

@@ -47,18 +47,6 @@ func TestAHundredGangsWaitForTheirNodes(t *testing.T) {
 	expectNothingLeft(t, l)
 }
 
-// The quota has room for all gangs, and the nodes have not. kube-scheduler alone decides which gangs start.
-func TestAHundredGangsOfKubernetesShareFixedNodes(t *testing.T) {
-	needsNative(t)
-	gangs, pods := mixed()
-	nodes := pods * 3 / 10 / nodeGPUs
-	addNodes(t, nodes)
-	l := suite.Env(t, "native")
-	suite.Both(t, enabled)
-	limit(l, pods)
-	run(t, l, with(gangs, func(g *gang) { g.kind = "Job" }), nodes*nodeGPUs, unschedulable)
-}
-
 // unschedulable is what pods wait for of which the scheduler reports that there is no node.
 const unschedulable = "PodScheduled=False"
 

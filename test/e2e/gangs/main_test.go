@@ -5,7 +5,6 @@ package gangs
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"testing"
 	"time"
@@ -27,23 +26,15 @@ const enabled = "job,jobset,pytorchjob,rayjob"
 // patience is the timeout of a hundred gangs.
 const patience = 5 * time.Minute
 
-var (
-	suite  *harness.Suite
-	native = flag.Bool("native", false, "use Kubernetes 1.37, and let Jobs be gangs of Kubernetes")
-)
+var suite *harness.Suite
 
 func TestMain(m *testing.M) {
-	flag.Parse()
 	options := clustertest.Options{
 		Operators: []string{"training-operator", "jobset", "kuberay"}, PodRunTime: harness.UntilFinished,
 		// For pods without a GPU.
 		NodeCPU: "64", NodeMemory: "256Gi",
 	}
-	if *native {
-		options.Kubernetes = "1.37"
-		options.FeatureGates = []string{"GenericWorkload=true", "WorkloadWithJob=true"}
-		options.APIs = []string{"scheduling.k8s.io/v1beta1=true"}
-	}
+	chooseKubernetes(&options)
 	harness.Main(m, options, func(s *harness.Suite) { suite = s })
 }
 

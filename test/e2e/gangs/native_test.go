@@ -1,3 +1,5 @@
+//go:build native
+
 package gangs
 
 import (
@@ -14,22 +16,35 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
 var podGroups = schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1beta1", Resource: "podgroups"}
 
-func needsNative(t *testing.T) {
-	t.Helper()
-	if !*native {
-		t.Skip("it needs the flag -native")
-	}
+// native lets Jobs be gangs of Kubernetes.
+const native = true
+
+func chooseKubernetes(options *clustertest.Options) {
+	options.Kubernetes = "1.37"
+	options.FeatureGates = []string{"GenericWorkload=true", "WorkloadWithJob=true"}
+	options.APIs = []string{"scheduling.k8s.io/v1beta1=true"}
+}
+
+// The quota has room for all gangs, and the nodes have not. kube-scheduler alone decides which gangs start.
+func TestAHundredGangsOfKubernetesShareFixedNodes(t *testing.T) {
+	gangs, pods := mixed()
+	nodes := pods * 3 / 10 / nodeGPUs
+	addNodes(t, nodes)
+	l := suite.Env(t, "native")
+	suite.Both(t, enabled)
+	limit(l, pods)
+	run(t, l, with(gangs, func(g *gang) { g.kind = "Job" }), nodes*nodeGPUs, unschedulable)
 }
 
 // What the owner of a Job writes for gangs stays when the Job is held, released, evicted and released
 // again.
 func TestAJobThatIsAGangOfKubernetesStaysOne(t *testing.T) {
-	needsNative(t)
 	addNodes(t, 1)
 	l := suite.Env(t, "staying")
 	suite.Both(t, enabled)
@@ -58,7 +73,6 @@ func TestAJobThatIsAGangOfKubernetesStaysOne(t *testing.T) {
 
 // A JobSet has no field that creates a PodGroup, but its pods can name one.
 func TestTheJobsOfAJobSetStartTogetherInAPodGroupOfItsOwner(t *testing.T) {
-	needsNative(t)
 	addNodes(t, 1)
 	l := suite.Env(t, "jobset")
 	suite.Both(t, enabled)
@@ -101,7 +115,6 @@ func expectPodGroup(t *testing.T, l *harness.Env, job string, pods int) {
 // A release cannot make a Job a gang, because Kubernetes does not allow it. If it does one day, the
 // release can: see docs/decisions/0070-gangs-of-kubernetes.md.
 func TestAHeldJobCannotBecomeAGangOfKubernetes(t *testing.T) {
-	needsNative(t)
 	l := suite.Env(t, "becoming")
 	suite.Both(t, enabled)
 	limit(l, 0)

@@ -16,9 +16,6 @@ import (
 // podsAreCountedOnlyByARelease tests when job-extensions may change the number of pods of a job, and that its tenant
 // cannot raise it afterwards.
 func podsAreCountedOnlyByARelease(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
-	if kind.Elastic == nil {
-		t.Skip("all its pods start")
-	}
 	f := fencedNamespace(t, kind)
 	job := kind.job(t)
 	mergeText(t, job.Object, nested(kind.Elastic.Path, "4"))

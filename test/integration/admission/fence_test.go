@@ -19,18 +19,21 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-func fenceTests() []kindTest {
-	return []kindTest{
+func fenceTests(kind heldKind) []kindTest {
+	tests := []kindTest{
 		{"no new job runs in a managed namespace", noNewJobRuns},
 		{"a waiting job of a managed namespace does not run", noWaitingJobRuns},
 		{"a released job of a managed namespace does not grow", noReleasedJobGrows},
 		{"pods are annotated only by a release", podsAreAnnotatedOnlyByARelease},
-		{"pods are counted only by a release", podsAreCountedOnlyByARelease},
 		{"no job of a managed namespace leaves its pods", noJobLeavesItsPods},
 		{"an operator takes care of the parts of queued jobs", partsOfJobs},
 		{"damage is not refused by the fence", damagedInManagedNamespace},
 		{"the fence has few enough costs for large jobs", costsOfLargeJobs},
 	}
+	if kind.Elastic != nil {
+		tests = append(tests, kindTest{"pods are counted only by a release", podsAreCountedOnlyByARelease})
+	}
+	return tests
 }
 
 // fenced is a managed namespace with the users who work in it.

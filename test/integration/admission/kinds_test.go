@@ -98,7 +98,7 @@ func TestHoldingEachKind(t *testing.T) {
 	for _, kind := range heldKinds(t) {
 		t.Run(kind.title, func(t *testing.T) {
 			kind.serve(t)
-			for _, test := range slices.Concat(holdTests(), applyTests(), damageTests(), managedTests(), fenceTests()) {
+			for _, test := range slices.Concat(holdTests(), applyTests(), damageTests(), managedTests(), fenceTests(kind)) {
 				t.Run(test.name, func(t *testing.T) {
 					test.test(t, kind, objects(t).Resource(kind.resource).Namespace(namespace(t)))
 				})
