@@ -53,6 +53,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		buildCommand(), upCommand(), runCommand(), downCommand(), statusCommand(), logsCommand(), operatorsCommand(),
+		routeCommand(), upgradeCommand(), secondStartCommand(), secondStopCommand(),
 		programStartCommand(), programStopCommand(), programKillCommand(),
 		superviseCommand(),
 	}
@@ -129,18 +130,18 @@ func dispatch(ctx context.Context, args []string, world Surroundings) error {
 		}
 		return c.run(ctx, i)
 	}
-	if args[0] == "program" {
-		var known []string
-		for _, c := range commands() {
-			if rest, found := strings.CutPrefix(c.name, "program "); found {
-				known = append(known, rest)
-			}
+	var known []string
+	for _, c := range commands() {
+		if rest, found := strings.CutPrefix(c.name, args[0]+" "); found {
+			known = append(known, rest)
 		}
+	}
+	if len(known) > 0 {
 		if len(args) > 1 && isHelp(args[1]) {
 			printCommands(world.Out)
 			return nil
 		}
-		return usagef("program: known subcommands: %s", strings.Join(known, ", "))
+		return usagef("%s: known subcommands: %s", args[0], strings.Join(known, ", "))
 	}
 	return usagef("unknown command %q; known commands: %s", args[0], strings.Join(commandNames(), ", "))
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,6 +14,10 @@ import (
 
 // defaultData is relative to the current directory.
 const defaultData = ".cluster/default"
+
+// kubernetesVariable is the environment variable with the version of Kubernetes of clusters that do not
+// set one. Tests that start clusters pass it on.
+const kubernetesVariable = "KUBE_QUEUE_KUBERNETES"
 
 // invocation is a command with its flags and arguments.
 type invocation struct {
@@ -36,6 +41,7 @@ type invocation struct {
 
 func newInvocation(c command, world Surroundings) *invocation {
 	i := &invocation{command: c, world: world, set: flag.NewFlagSet(c.name, flag.ContinueOnError), config: cluster.DefaultConfig()}
+	i.config.Kubernetes = cmp.Or(world.Getenv(kubernetesVariable), i.config.Kubernetes)
 	i.set.SetOutput(io.Discard)
 	i.set.Usage = func() {}
 	if c.flags != nil {
@@ -119,7 +125,7 @@ func (i *invocation) sourceFlag() {
 }
 
 func (i *invocation) kubernetesFlag() {
-	i.set.StringVar(&i.config.Kubernetes, "kubernetes", i.config.Kubernetes, "`VERSION` of Kubernetes: "+strings.Join(cluster.KubernetesVersions(), ", "))
+	i.set.StringVar(&i.config.Kubernetes, "kubernetes", i.config.Kubernetes, "`VERSION` of Kubernetes: "+strings.Join(cluster.KubernetesVersions(), ", ")+"; the default can be set in "+kubernetesVariable)
 }
 
 func (i *invocation) clusterFlags() {

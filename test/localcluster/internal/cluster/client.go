@@ -157,10 +157,7 @@ func (f Folder) clearAway(before bool) (stopped bool, err error) {
 	if err := f.killStrays(); err != nil {
 		return stopped, err
 	}
-	if err := os.RemoveAll(f.socket()); err != nil {
-		return stopped, fmt.Errorf("data folder %s: %w", f, err)
-	}
-	return stopped, nil
+	return stopped, f.removeSockets()
 }
 
 // killSupervisor kills a supervisor that does not stop on request.
@@ -190,6 +187,35 @@ func (f Folder) KillProgram(ctx context.Context, name string) error {
 	return f.ask(ctx, http.MethodPost, "/programs/"+name+"/kill", nil, nil)
 }
 
+// Routes returns the routes of the cluster.
+func (f Folder) Routes(ctx context.Context) (Routes, error) {
+	var routes Routes
+	err := f.ask(ctx, http.MethodGet, "/routes", nil, &routes)
+	return routes, err
+}
+
+// Route adds, replaces and removes routes of the cluster.
+func (f Folder) Route(ctx context.Context, routes Routes) error {
+	return f.ask(ctx, http.MethodPost, "/routes", routes, nil)
+}
+
+// Upgrade replaces the control plane by that of another version, on the same data.
+func (f Folder) Upgrade(ctx context.Context, to Version) error {
+	return f.ask(ctx, http.MethodPost, "/upgrade", to, nil)
+}
+
+// StartSecond starts a second API server.
+func (f Folder) StartSecond(ctx context.Context, version Version) (Second, error) {
+	var second Second
+	err := f.ask(ctx, http.MethodPost, "/apiserver", version, &second)
+	return second, err
+}
+
+// StopSecond stops the second API server.
+func (f Folder) StopSecond(ctx context.Context) error {
+	return f.ask(ctx, http.MethodPost, "/apiserver/stop", nil, nil)
+}
+
 // WaitReady waits until the cluster in the folder is ready and reports its progress. It returns
 // an error if the cluster fails.
 func (f Folder) WaitReady(ctx context.Context, say func(string)) (*Ready, error) {
@@ -209,7 +235,7 @@ func (f Folder) WaitReady(ctx context.Context, say func(string)) (*Ready, error)
 			reported = status.Detail
 			say(reported)
 		}
-		if status.Phase == PhaseStarting || status.Phase == PhaseStopping {
+		if status.Phase == PhaseStarting || status.Phase == PhaseUpgrading || status.Phase == PhaseStopping {
 			return fmt.Errorf("it is %s", status.Phase)
 		}
 		return nil

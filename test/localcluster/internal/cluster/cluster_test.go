@@ -97,9 +97,9 @@ func TestInvalidConfigurationIsRefused(t *testing.T) {
 		t.Errorf("the default is refused: %v", err)
 	}
 	for want, change := range map[string]func(*Config){
-		`unknown version "1.20"; known versions: 1.36, 1.37`: func(c *Config) { c.Kubernetes = "1.20" },
-		`--feature-gates "GenericWorkload": must be`:         func(c *Config) { c.FeatureGates = []string{"GenericWorkload"} },
-		`--runtime-config "api/beta=yes": must be`:           func(c *Config) { c.APIs = []string{"api/beta=yes"} },
+		`unknown version "1.20"; known versions: 1.30, 1.34, 1.36, 1.37`: func(c *Config) { c.Kubernetes = "1.20" },
+		`--feature-gates "GenericWorkload": must be`:                     func(c *Config) { c.FeatureGates = []string{"GenericWorkload"} },
+		`--runtime-config "api/beta=yes": must be`:                       func(c *Config) { c.APIs = []string{"api/beta=yes"} },
 		"--nodes":        func(c *Config) { c.Nodes = -1 },
 		"--node-cpu":     func(c *Config) { c.NodeCPU = "many" },
 		"--node-memory":  func(c *Config) { c.NodeMemory = "" },

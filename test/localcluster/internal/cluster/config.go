@@ -55,7 +55,7 @@ type Config struct {
 // DefaultConfig returns the configuration of a small cluster.
 func DefaultConfig() Config {
 	return Config{
-		Kubernetes: kubernetesVersions[0].minor,
+		Kubernetes: defaultKubernetes,
 		Nodes:      3, NodeCPU: "8", NodeMemory: "32Gi",
 		PodRunTime: 8 * time.Second,
 		AuditLevel: "RequestResponse",

@@ -49,6 +49,37 @@ func (s *Supervisor) listen() (*control, error) {
 	mux.HandleFunc("POST /programs/{name}/kill", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, struct{}{}, s.stopProgram(r.PathValue("name"), true))
 	})
+	mux.HandleFunc("GET /routes", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, s.routes.all(), nil)
+	})
+	mux.HandleFunc("POST /routes", func(w http.ResponseWriter, r *http.Request) {
+		var routes Routes
+		if err := json.NewDecoder(r.Body).Decode(&routes); err != nil {
+			answer(w, nil, err)
+			return
+		}
+		answer(w, struct{}{}, s.routes.merge(routes))
+	})
+	mux.HandleFunc("POST /upgrade", func(w http.ResponseWriter, r *http.Request) {
+		var to Version
+		if err := json.NewDecoder(r.Body).Decode(&to); err != nil {
+			answer(w, nil, err)
+			return
+		}
+		answer(w, struct{}{}, s.upgrade(to))
+	})
+	mux.HandleFunc("POST /apiserver", func(w http.ResponseWriter, r *http.Request) {
+		var version Version
+		if err := json.NewDecoder(r.Body).Decode(&version); err != nil {
+			answer(w, nil, err)
+			return
+		}
+		second, err := s.startSecond(version)
+		answer(w, second, err)
+	})
+	mux.HandleFunc("POST /apiserver/stop", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, struct{}{}, s.stopSecond())
+	})
 	c := &control{server: &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}, socket: socket}
 	go c.server.Serve(listener)
 	return c, nil

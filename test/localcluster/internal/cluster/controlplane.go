@@ -1,12 +1,14 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/build"
@@ -20,15 +22,22 @@ type kubernetes struct {
 	minor, version string
 	// modFile is the file in the component's folder that pins the version, if it is not go.mod.
 	modFile string
+	// noSchedulerReadyz: kube-scheduler has only /healthz.
+	noSchedulerReadyz bool
 }
 
-// kubernetesVersions are the known versions. The first one is the default.
+// defaultKubernetes is the minor version of a cluster that does not request another one.
+const defaultKubernetes = "1.36"
+
+// kubernetesVersions are the known versions, the oldest first.
 var kubernetesVersions = []kubernetes{
-	{minor: "1.36", version: "v1.36.3"},
+	{minor: "1.30", version: "v1.30.14", modFile: "kubernetes-1.30.mod", noSchedulerReadyz: true},
+	{minor: "1.34", version: "v1.34.10", modFile: "kubernetes-1.34.mod"},
+	{minor: defaultKubernetes, version: "v1.36.3"},
 	{minor: "1.37", version: "v1.37.2", modFile: "kubernetes-1.37.mod"},
 }
 
-// KubernetesVersions returns the known minor versions.
+// KubernetesVersions returns the known minor versions, the oldest first.
 func KubernetesVersions() []string {
 	var all []string
 	for _, k := range kubernetesVersions {
@@ -39,12 +48,8 @@ func KubernetesVersions() []string {
 
 // kubernetes returns the version of the cluster.
 func (c Config) kubernetes() kubernetes {
-	for _, k := range kubernetesVersions {
-		if k.minor == c.Kubernetes {
-			return k
-		}
-	}
-	return kubernetesVersions[0]
+	minor := cmp.Or(c.Kubernetes, defaultKubernetes)
+	return kubernetesVersions[slices.Index(KubernetesVersions(), minor)]
 }
 
 // auditPolicy is the audit policy of the API server. AUDIT_LEVEL is replaced by Config.AuditLevel,
@@ -64,7 +69,7 @@ func renderAuditPolicy(level string, objects []string) string {
 	return strings.NewReplacer("AUDIT_LEVEL", level, "# AUDIT_OBJECTS\n", rules.String()).Replace(auditPolicy)
 }
 
-// serviceCIDR is the range of Service addresses, which are not routed.
+// serviceCIDR is the range of Service addresses. Only the API server can connect to them: see egress.
 const serviceCIDR = "10.96.0.0/16"
 
 // High rate limits, because the cluster is used for load tests.
@@ -115,6 +120,10 @@ func (s *setup) apiServer() (part, error) {
 	if err := os.WriteFile(policy, []byte(renderAuditPolicy(s.config.AuditLevel, s.config.AuditObjects)), 0o644); err != nil {
 		return part{}, err
 	}
+	egress := s.folder.Path("egress.json")
+	if err := s.writeEgressSelection(egress); err != nil {
+		return part{}, err
+	}
 	ready := func(ctx context.Context) error { return s.api.do(ctx, http.MethodGet, "/readyz", "", nil, nil) }
 	server := s.core("kube-apiserver", rankAPIServer, ready,
 		"--etcd-servers=http://"+s.ports.address(portEtcdClient),
@@ -129,6 +138,16 @@ func (s *setup) apiServer() (part, error) {
 		"--service-account-key-file="+s.credentials.serviceAccountKey(),
 		"--service-account-signing-key-file="+s.credentials.serviceAccountKey(),
 		"--service-cluster-ip-range="+serviceCIDR,
+		"--egress-selector-config-file="+egress,
+		// An aggregated API server trusts these headers if the client has a certificate of this
+		// authority and this name.
+		"--requestheader-client-ca-file="+s.credentials.proxyCAFile(),
+		"--requestheader-allowed-names="+proxyClient,
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file="+s.credentials.proxyCertFile(),
+		"--proxy-client-key-file="+s.credentials.proxyKeyFile(),
 		// By default it uses the machine's address, and fails if there is none.
 		"--advertise-address=127.0.0.1", "--external-hostname=localhost",
 		// A loopback address is invalid in an EndpointSlice.
@@ -166,8 +185,12 @@ func (s *setup) controllerManager() part {
 }
 
 func (s *setup) scheduler() part {
+	check := "/readyz"
+	if s.config.kubernetes().noSchedulerReadyz {
+		check = "/healthz"
+	}
 	return s.core("kube-scheduler", rankScheduler,
-		healthy(loopback(), "https://"+s.ports.address(portScheduler)+"/readyz"),
+		healthy(loopback(), "https://"+s.ports.address(portScheduler)+check),
 		s.clientFlags(userScheduler, portScheduler, s.featureGates()...)...)
 }
 

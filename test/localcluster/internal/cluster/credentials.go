@@ -27,6 +27,9 @@ const (
 	userKwok              = "kwok"
 )
 
+// proxyClient is the name of the API server as a client of aggregated API servers.
+const proxyClient = "front-proxy-client"
+
 const groupMasters = "system:masters"
 
 // validity of certificates, longer than a cluster runs.
@@ -74,20 +77,28 @@ func (a *authority) pair() (pair, error) {
 
 // serving issues a certificate for a server.
 func (a *authority) serving(name string, dns []string, ips ...net.IP) (pair, error) {
+	return a.issue(name, &x509.Certificate{
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames:    dns,
+		IPAddresses: ips,
+	})
+}
+
+// client issues a certificate for a client.
+func (a *authority) client(name string) (pair, error) {
+	return a.issue(name, &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+}
+
+// issue completes the template of a certificate and signs it.
+func (a *authority) issue(name string, template *x509.Certificate) (pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return pair{}, fmt.Errorf("certificate of %s: %w", name, err)
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2),
-		Subject:      pkix.Name{CommonName: name},
-		NotBefore:    time.Now().Add(-time.Hour),
-		NotAfter:     time.Now().Add(validity),
-		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		DNSNames:     dns,
-		IPAddresses:  ips,
-	}
+	template.SerialNumber = big.NewInt(2)
+	template.Subject = pkix.Name{CommonName: name}
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(validity)
+	template.KeyUsage = x509.KeyUsageDigitalSignature
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
 	if err != nil {
 		return pair{}, fmt.Errorf("certificate of %s: %w", name, err)
@@ -121,6 +132,9 @@ func (c *credentials) servingCertFile() string   { return filepath.Join(c.dir, "
 func (c *credentials) servingKeyFile() string    { return filepath.Join(c.dir, "serving.key") }
 func (c *credentials) serviceAccountKey() string { return filepath.Join(c.dir, "service-account.key") }
 func (c *credentials) tokenFile() string         { return filepath.Join(c.dir, "tokens.csv") }
+func (c *credentials) proxyCAFile() string       { return filepath.Join(c.dir, "front-proxy-ca.crt") }
+func (c *credentials) proxyCertFile() string     { return filepath.Join(c.dir, "front-proxy.crt") }
+func (c *credentials) proxyKeyFile() string      { return filepath.Join(c.dir, "front-proxy.key") }
 func (c *credentials) kubeconfig(u string) string {
 	return filepath.Join(c.dir, strings.ReplaceAll(u, ":", "-")+".kubeconfig")
 }
@@ -150,6 +164,15 @@ func newCredentials(dir string, groups map[string]string) (*credentials, error) 
 		return nil, err
 	}
 
+	proxyCA, err := newAuthority("front-proxy-ca")
+	if err != nil {
+		return nil, err
+	}
+	proxy, err := proxyCA.client(proxyClient)
+	if err != nil {
+		return nil, err
+	}
+
 	var table strings.Builder
 	for user, group := range groups {
 		token := rand.Text()
@@ -161,6 +184,9 @@ func newCredentials(dir string, groups map[string]string) (*credentials, error) 
 		c.servingCertFile():   serving.certificate,
 		c.servingKeyFile():    serving.key,
 		c.serviceAccountKey(): signing.key,
+		c.proxyCAFile():       certificatePEM(proxyCA.certificate.Raw),
+		c.proxyCertFile():     proxy.certificate,
+		c.proxyKeyFile():      proxy.key,
 		c.tokenFile():         []byte(table.String()),
 	} {
 		if err := writeFile(path, content); err != nil {

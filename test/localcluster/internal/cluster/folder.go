@@ -20,6 +20,7 @@ const (
 	stateFile      = "state.json"
 	lockFile       = "lock"
 	socketFile     = "control.sock"
+	egressFile     = "egress.sock"
 	kubeconfigFile = "kubeconfig"
 	auditFile      = "audit.log"
 	supervisorLog  = "supervisor.log"
@@ -72,15 +73,29 @@ func (f Folder) Log(name string) string {
 // mark returns the environment entry of all processes of this cluster.
 func (f Folder) mark() string { return markVariable + "=" + string(f) }
 
-// socket returns the path of the supervisor's socket. It is in the folder or, if that path is too
-// long, in the directory for temporary files.
-func (f Folder) socket() string {
-	path := f.Path(socketFile)
+// socket returns the path of the supervisor's socket.
+func (f Folder) socket() string { return f.unixSocket(socketFile) }
+
+// egressSocket returns the path of the socket of the API server's proxy.
+func (f Folder) egressSocket() string { return f.unixSocket(egressFile) }
+
+// unixSocket returns a path in the folder or, if that path is too long, in the directory for temporary
+// files.
+func (f Folder) unixSocket(name string) string {
+	path := f.Path(name)
 	if len(path) <= maxSocketPath {
 		return path
 	}
 	sum := sha256.Sum256([]byte(f))
-	return filepath.Join(os.TempDir(), "localcluster-"+hex.EncodeToString(sum[:8])+".sock")
+	return filepath.Join(os.TempDir(), "localcluster-"+hex.EncodeToString(sum[:8])+"-"+name)
+}
+
+// removeSockets removes the sockets, which can be outside of the folder.
+func (f Folder) removeSockets() error {
+	if err := errors.Join(os.RemoveAll(f.socket()), os.RemoveAll(f.egressSocket())); err != nil {
+		return fmt.Errorf("data folder %s: %w", f, err)
+	}
+	return nil
 }
 
 // Commands of fcntl for locks of an open file. A child process inherits them with the file, and
@@ -145,14 +160,19 @@ func (f Folder) Prepare(config Config) (lock *os.File, err error) {
 	if err := f.empty(); err != nil {
 		return nil, err
 	}
+	return lock, f.saveConfig(config)
+}
+
+// saveConfig writes the configuration of the cluster in the folder.
+func (f Folder) saveConfig(config Config) error {
 	data, err := json.MarshalIndent(config, "", "  ")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := writeFile(f.Path(configFile), data); err != nil {
-		return nil, fmt.Errorf("data folder: %w", err)
+		return fmt.Errorf("data folder: %w", err)
 	}
-	return lock, nil
+	return nil
 }
 
 // checkOurs rejects a folder with contents that no cluster wrote, because Prepare empties the
@@ -196,10 +216,7 @@ func (f Folder) empty() error {
 			return fmt.Errorf("data folder: %w", err)
 		}
 	}
-	if err := os.RemoveAll(f.socket()); err != nil {
-		return fmt.Errorf("data folder: %w", err)
-	}
-	return nil
+	return f.removeSockets()
 }
 
 // reset removes the files of a failed start.

@@ -94,6 +94,19 @@ func newSetup(folder Folder, config Config, pick func([]string) (Ports, error)) 
 	return s, nil
 }
 
+// ready returns what is needed to use the cluster.
+func (s *setup) ready() *Ready {
+	return &Ready{
+		Kubeconfig: s.folder.Kubeconfig(),
+		Data:       string(s.folder),
+		AuditLog:   s.folder.AuditLog(),
+		Kubectl:    s.config.Kubectl(),
+		Kubernetes: s.config.kubernetes().minor,
+		Server:     s.server(),
+		Logs:       s.folder.Logs(),
+	}
+}
+
 // server returns the address of the API server.
 func (s *setup) server() string { return "https://" + s.ports.address(portAPIServer) }
 

@@ -52,14 +52,8 @@ func (s *Supervisor) startOnce(ctx context.Context) error {
 		return err
 	}
 	s.mu.Lock()
-	s.ready = &Ready{
-		Kubeconfig: s.folder.Kubeconfig(),
-		Data:       string(s.folder),
-		AuditLog:   s.folder.AuditLog(),
-		Kubectl:    s.config.Kubectl(),
-		Server:     setup.server(),
-		Logs:       s.folder.Logs(),
-	}
+	s.setup = setup
+	s.ready = setup.ready()
 	s.mu.Unlock()
 
 	began := time.Now()

@@ -17,8 +17,10 @@ type Phase string
 const (
 	PhaseStarting Phase = "starting"
 	PhaseReady    Phase = "ready"
-	PhaseStopping Phase = "stopping"
-	PhaseStopped  Phase = "stopped"
+	// PhaseUpgrading: the control plane is being replaced by another version.
+	PhaseUpgrading Phase = "upgrading"
+	PhaseStopping  Phase = "stopping"
+	PhaseStopped   Phase = "stopped"
 	// PhaseFailed: a part crashed or could not be started; the rest is stopped.
 	PhaseFailed Phase = "failed"
 )
@@ -71,6 +73,8 @@ type Ready struct {
 	Data       string `json:"data"`
 	AuditLog   string `json:"auditLog"`
 	Kubectl    string `json:"kubectl"`
+	// Kubernetes is the minor version.
+	Kubernetes string `json:"kubernetes"`
 	Server     string `json:"server"`
 	Logs       string `json:"logs"`
 }

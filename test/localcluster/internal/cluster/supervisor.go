@@ -28,6 +28,11 @@ type Supervisor struct {
 	// stop ends the run with a cause.
 	stop context.CancelCauseFunc
 
+	// routes are the routes of Services to programs without pods.
+	routes routeTable
+	// changing is held while the version of the control plane changes.
+	changing sync.Mutex
+
 	saving sync.Mutex
 
 	mu      sync.Mutex
@@ -36,6 +41,8 @@ type Supervisor struct {
 	failure string
 	ready   *Ready
 	parts   []*runningPart
+	// setup is that of the current attempt to start.
+	setup *setup
 	// abort ends the current attempt to start.
 	abort context.CancelCauseFunc
 }
@@ -97,6 +104,11 @@ func (s *Supervisor) Run(outer context.Context, ready func(Ready)) error {
 		return err
 	}
 	defer control.close()
+	egress, err := s.listenEgress()
+	if err != nil {
+		return err
+	}
+	defer egress.close()
 	s.save()
 
 	err = s.start(ctx)
@@ -134,7 +146,7 @@ func (s *Supervisor) becomeReady() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, running := range s.parts {
-		if running.state == StateCrashed {
+		if running.state == StateCrashed && running.rank != rankProgram {
 			return s.crashOf(running)
 		}
 	}
@@ -145,7 +157,7 @@ func (s *Supervisor) becomeReady() error {
 // run starts a part and waits until it is ready.
 func (s *Supervisor) run(ctx context.Context, p part) error {
 	s.mu.Lock()
-	if s.phase != PhaseStarting && s.phase != PhaseReady || ctx.Err() != nil {
+	if s.phase != PhaseStarting && s.phase != PhaseReady && s.phase != PhaseUpgrading || ctx.Err() != nil {
 		s.mu.Unlock()
 		return fmt.Errorf("start %s: %w", p.name, errStop)
 	}
@@ -207,7 +219,7 @@ func (s *Supervisor) watch(running *runningPart) {
 		running.state = StateStopped
 	}
 	crashed, end := running.state == StateCrashed, s.stop
-	if s.phase == PhaseStarting {
+	if s.phase == PhaseStarting || s.phase == PhaseUpgrading {
 		end = s.abort
 	}
 	s.mu.Unlock()
@@ -255,6 +267,13 @@ func (s *Supervisor) stopPart(running *runningPart) {
 	running.process.Stop(running.grace)
 	<-running.ended
 	s.say("%s stopped in %v", running.name, time.Since(began).Truncate(10*time.Millisecond))
+}
+
+// client returns the client of the API server.
+func (s *Supervisor) client() *API {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.setup.api
 }
 
 func (s *Supervisor) setPhase(phase Phase) {

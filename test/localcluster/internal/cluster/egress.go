@@ -1,0 +1,268 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Pods whose programs run on this machine have addresses in podNetwork. The program of the pod
+// 10.77.x.y listens on 127.77.x.y, because a loopback address is invalid in an EndpointSlice.
+var (
+	podNetwork     = netip.MustParsePrefix("10.77.0.0/16")
+	serviceNetwork = netip.MustParsePrefix(serviceCIDR)
+)
+
+// dialTimeout limits a connection of the proxy. Simulated pods and nodes do not answer.
+const dialTimeout = 10 * time.Second
+
+// egress is the proxy through which the API server connects to Services, pods and nodes. It acts for
+// kube-proxy and the network of pods: a connection to a Service leads to the address of its route or,
+// without a route, to one of its endpoints. The API server connects directly to everything else, such
+// as a webhook with a URL.
+type egress struct {
+	routes *routeTable
+	// api returns the client of the API server.
+	api    func() *API
+	server *http.Server
+	socket string
+}
+
+// writeEgressSelection writes the configuration of the API server that selects the proxy.
+func (s *setup) writeEgressSelection(path string) error {
+	data, err := json.Marshal(object{
+		"apiVersion": "apiserver.k8s.io/v1beta1",
+		"kind":       "EgressSelectorConfiguration",
+		"egressSelections": []object{{
+			"name": "cluster",
+			"connection": object{
+				"proxyProtocol": "HTTPConnect",
+				"transport":     object{"uds": object{"udsName": s.folder.egressSocket()}},
+			},
+		}},
+	})
+	if err != nil {
+		return err
+	}
+	return writeFile(path, data)
+}
+
+// listenEgress opens the socket of the proxy. The caller holds the folder's lock, so an existing socket
+// is a leftover.
+func (s *Supervisor) listenEgress() (*egress, error) {
+	e := &egress{routes: &s.routes, api: s.client, socket: s.folder.egressSocket()}
+	if err := os.RemoveAll(e.socket); err != nil {
+		return nil, fmt.Errorf("socket of the proxy: %w", err)
+	}
+	listener, err := net.Listen("unix", e.socket)
+	if err != nil {
+		return nil, fmt.Errorf("socket of the proxy: %w", err)
+	}
+	e.server = &http.Server{Handler: e, ReadHeaderTimeout: 10 * time.Second}
+	go e.server.Serve(listener)
+	return e, nil
+}
+
+// close closes the proxy. Open connections end with the API server.
+func (e *egress) close() {
+	e.server.Close()
+	os.Remove(e.socket)
+}
+
+// ServeHTTP connects to the target of a CONNECT request. The API server shows the status line of a
+// failure in its error.
+func (e *egress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodConnect {
+		http.Error(w, "this proxy supports only CONNECT", http.StatusMethodNotAllowed)
+		return
+	}
+	target, failure := e.dial(r.Context(), r.Host)
+	client, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		if target != nil {
+			target.Close()
+		}
+		return
+	}
+	if failure != nil {
+		defer client.Close()
+		reason := strings.Join(strings.Fields(failure.Error()), " ")
+		fmt.Fprintf(client, "HTTP/1.1 %d %s\r\nContent-Length: 0\r\n\r\n", http.StatusBadGateway, reason)
+		return
+	}
+	if _, err := io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
+		client.Close()
+		target.Close()
+		return
+	}
+	go func() {
+		_, _ = io.Copy(target, buffered)
+		closeWrite(target)
+	}()
+	_, _ = io.Copy(client, target)
+	closeWrite(client)
+	client.Close()
+	target.Close()
+}
+
+// closeWrite ends one direction of a connection, so that the other side reads its end.
+func closeWrite(connection net.Conn) {
+	if half, is := connection.(interface{ CloseWrite() error }); is {
+		_ = half.CloseWrite()
+	}
+}
+
+// dial connects to an address in the network of the cluster.
+func (e *egress) dial(ctx context.Context, target string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	host, text, err := net.SplitHostPort(target)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		return nil, fmt.Errorf("address %s: %w", target, err)
+	}
+	address, err := netip.ParseAddr(host)
+	switch {
+	case err == nil && serviceNetwork.Contains(address):
+		return e.dialService(ctx, host, port)
+	default: // a pod, a node or the name of a Service of type ExternalName
+		return dialTCP(ctx, local(host), port)
+	}
+}
+
+// local returns the address on this machine of a pod whose program runs here, or the address itself.
+func local(host string) string {
+	address, err := netip.ParseAddr(host)
+	if err != nil || !podNetwork.Contains(address) {
+		return host
+	}
+	bytes := address.As4()
+	bytes[0] = 127
+	return netip.AddrFrom4(bytes).String()
+}
+
+func dialTCP(ctx context.Context, host string, port int) (net.Conn, error) {
+	return (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+}
+
+// service has the fields of a Service that select its endpoints.
+type service struct {
+	Metadata struct{ Namespace, Name string }
+	Spec     struct {
+		ClusterIP string
+		Ports     []struct {
+			Name string
+			Port int
+		}
+	}
+}
+
+// dialService connects to a port of the Service with an address.
+func (e *egress) dialService(ctx context.Context, address string, port int) (net.Conn, error) {
+	var list struct{ Items []service }
+	if err := e.api().get(ctx, "/api/v1/services", &list); err != nil {
+		return nil, err
+	}
+	for _, s := range list.Items {
+		if s.Spec.ClusterIP != address {
+			continue
+		}
+		name := fmt.Sprintf("%s/%s", s.Metadata.Namespace, s.Metadata.Name)
+		for _, p := range s.Spec.Ports {
+			if p.Port != port {
+				continue
+			}
+			connection, err := e.dialPort(ctx, s, p.Name, port)
+			if err != nil {
+				return nil, fmt.Errorf("connection refused: Service %s, port %d: %w", name, port, err)
+			}
+			return connection, nil
+		}
+		return nil, fmt.Errorf("connection refused: Service %s has no port %d", name, port)
+	}
+	return nil, fmt.Errorf("connection refused: no Service has the address %s", address)
+}
+
+func (e *egress) dialPort(ctx context.Context, s service, portName string, port int) (net.Conn, error) {
+	route := fmt.Sprintf("%s/%s:%d", s.Metadata.Namespace, s.Metadata.Name, port)
+	if addresses := e.routes.of(route); len(addresses) > 0 {
+		return dialFirst(addresses, func(address string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		})
+	}
+	var slices struct{ Items []endpointSlice }
+	query := url.Values{"labelSelector": {"kubernetes.io/service-name=" + s.Metadata.Name}}
+	err := e.api().get(ctx, "/apis/discovery.k8s.io/v1/namespaces/"+s.Metadata.Namespace+"/endpointslices?"+query.Encode(), &slices)
+	if err != nil {
+		return nil, err
+	}
+	ready := readyEndpoints(slices.Items, portName)
+	if len(ready) == 0 {
+		return nil, errors.New("it has no ready endpoint")
+	}
+	// As with kube-proxy, a chosen endpoint that refuses the connection is not replaced by another.
+	chosen := ready[rand.IntN(len(ready))]
+	return dialTCP(ctx, local(chosen.address), chosen.port)
+}
+
+// endpointSlice has the fields of an EndpointSlice that lead to its endpoints.
+type endpointSlice struct {
+	Ports []struct {
+		Name string
+		Port int
+	}
+	Endpoints []struct {
+		Addresses  []string
+		Conditions struct{ Ready, Serving, Terminating *bool }
+	}
+}
+
+type endpoint struct {
+	address string
+	port    int
+}
+
+// readyEndpoints returns the endpoints of a port that get connections: those that are ready or, if there
+// are none, those that terminate and still serve, as with kube-proxy.
+func readyEndpoints(all []endpointSlice, portName string) []endpoint {
+	var ready, draining []endpoint
+	for _, slice := range all {
+		for _, port := range slice.Ports {
+			if port.Name != portName {
+				continue
+			}
+			for _, e := range slice.Endpoints {
+				if len(e.Addresses) == 0 {
+					continue
+				}
+				found := endpoint{e.Addresses[0], port.Port}
+				switch conditions := e.Conditions; {
+				case conditions.Ready == nil || *conditions.Ready:
+					ready = append(ready, found)
+				case isTrue(conditions.Serving) && isTrue(conditions.Terminating):
+					draining = append(draining, found)
+				}
+			}
+		}
+	}
+	if len(ready) == 0 {
+		return draining
+	}
+	return ready
+}
+
+func isTrue(condition *bool) bool { return condition != nil && *condition }

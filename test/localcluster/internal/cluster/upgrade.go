@@ -1,0 +1,183 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Version is a built version of the control plane.
+type Version struct {
+	// Kubernetes is one of KubernetesVersions.
+	Kubernetes string `json:"kubernetes"`
+	// Built is the folder of the built component.
+	Built string `json:"built"`
+}
+
+// Second is a second API server of a cluster, on the same data as the first.
+type Second struct {
+	// Kubeconfig is the administrator's kubeconfig for it.
+	Kubeconfig string `json:"kubeconfig"`
+	Server     string `json:"server"`
+}
+
+const secondServer = "kube-apiserver-2"
+
+// upgrade replaces the control plane by that of a newer version. Everything else stays: etcd's data,
+// ports, certificates, kubeconfigs, routes, and the simulated nodes, operators and programs, which
+// connect again. If it fails, the cluster stops.
+func (s *Supervisor) upgrade(to Version) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	s.mu.Lock()
+	from, phase := s.config.kubernetes().minor, s.phase
+	known := slices.Index(KubernetesVersions(), to.Kubernetes)
+	var err error
+	switch {
+	case known < 0:
+		err = fmt.Errorf("upgrade: unknown version %q; known versions: %s", to.Kubernetes, strings.Join(KubernetesVersions(), ", "))
+	case phase != PhaseReady:
+		err = fmt.Errorf("upgrade: the cluster is %s", phase)
+	case known <= slices.Index(KubernetesVersions(), from):
+		err = fmt.Errorf("upgrade: the cluster has Kubernetes %s, and %s is not newer", from, to.Kubernetes)
+	default:
+		s.phase = PhaseUpgrading
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	s.save()
+	if err := s.replaceControlPlane(to); err != nil {
+		err = fmt.Errorf("upgrade from Kubernetes %s to %s: %w", from, to.Kubernetes, err)
+		s.stop(err)
+		return err
+	}
+	return nil
+}
+
+// replaceControlPlane stops the control plane and starts that of another version.
+func (s *Supervisor) replaceControlPlane(to Version) error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), startDeadline, fmt.Errorf("not ready after %v: %w", startDeadline, context.DeadlineExceeded))
+	defer cancel()
+	began := time.Now()
+	next := s.setup.withVersion(to)
+	for _, name := range []string{"kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd"} {
+		s.mu.Lock()
+		i := slices.IndexFunc(s.parts, func(r *runningPart) bool { return r.name == name })
+		var running *runningPart
+		if i >= 0 {
+			running = s.parts[i]
+		}
+		s.mu.Unlock()
+		if running != nil {
+			s.stopPart(running)
+		}
+	}
+	apiServer, err := next.apiServer()
+	if err != nil {
+		return err
+	}
+	parts := []part{next.etcd(), apiServer}
+	if !next.config.OnlyAPI {
+		parts = append(parts, next.controllerManager(), next.scheduler())
+	}
+	for _, part := range parts {
+		if err := s.restart(ctx, part); err != nil {
+			return err
+		}
+	}
+	if err := s.folder.saveConfig(next.config); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.config, s.setup, s.ready = next.config, next, next.ready()
+	s.mu.Unlock()
+	if err := s.becomeReady(); err != nil {
+		return err
+	}
+	s.say("upgraded to Kubernetes %s in %v", to.Kubernetes, since(began))
+	return nil
+}
+
+// restart starts a part with the port that it had before. A client that tries to connect can have the
+// port for a moment, so a lost port is tried again.
+func (s *Supervisor) restart(ctx context.Context, p part) error {
+	for attempt := 1; ; attempt++ {
+		current, abort := context.WithCancelCause(ctx)
+		s.mu.Lock()
+		s.abort = abort
+		s.mu.Unlock()
+		err := s.run(current, p)
+		abort(nil)
+		var crashed *crash
+		if err == nil || attempt == startAttempts || !errors.As(err, &crashed) || crashed.part != p.name || !lostPort(crashed.logEnd) {
+			return err
+		}
+		s.say("%s lost its port to another program: trying again", p.name)
+	}
+}
+
+// withVersion returns the setup of a cluster with another version.
+func (s *setup) withVersion(to Version) *setup {
+	next := *s
+	next.config.Kubernetes = to.Kubernetes
+	next.config.Built = maps.Clone(s.config.Built)
+	next.config.Built[controlPlane] = to.Built
+	return &next
+}
+
+// startSecond starts a second API server, which can have another version.
+func (s *Supervisor) startSecond(version Version) (Second, error) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	s.mu.Lock()
+	setup, phase := s.setup, s.phase
+	s.mu.Unlock()
+	if phase != PhaseReady {
+		return Second{}, fmt.Errorf("start %s: the cluster is %s", secondServer, phase)
+	}
+	ports, err := s.pickPorts([]string{portAPIServer})
+	if err != nil {
+		return Second{}, err
+	}
+	second := setup.withVersion(version)
+	second.ports = maps.Clone(setup.ports)
+	second.ports[portAPIServer] = ports[portAPIServer]
+	second.api = newAPI(second.server(), setup.credentials.tokens[userAdmin], setup.credentials.ca)
+	part, err := second.apiServer()
+	if err != nil {
+		return Second{}, err
+	}
+	part.name, part.spec.Name, part.spec.Log = secondServer, secondServer, s.folder.Log(secondServer)
+	kubeconfig := s.folder.Path(kubeconfigFile + "-2")
+	if err := writeFile(kubeconfig, setup.credentials.kubeconfigFor(userAdmin, second.server())); err != nil {
+		return Second{}, fmt.Errorf("kubeconfig: %w", err)
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), startDeadline, fmt.Errorf("not ready after %v: %w", startDeadline, context.DeadlineExceeded))
+	defer cancel()
+	return Second{Kubeconfig: kubeconfig, Server: second.server()}, s.run(ctx, part)
+}
+
+// stopSecond stops the second API server.
+func (s *Supervisor) stopSecond() error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	s.mu.Lock()
+	i := slices.IndexFunc(s.parts, func(r *runningPart) bool { return r.name == secondServer })
+	var running *runningPart
+	if i >= 0 {
+		running = s.parts[i]
+	}
+	s.mu.Unlock()
+	if running == nil {
+		return errors.New("the cluster has no second API server")
+	}
+	s.stopPart(running)
+	s.save()
+	return nil
+}
