@@ -20,8 +20,10 @@ type Ready struct {
 	AuditLog   string `json:"auditLog"`
 	// KubectlPath is a kubectl of the cluster's version.
 	KubectlPath string `json:"kubectl"`
-	Server      string `json:"server"`
-	Logs        string `json:"logs"`
+	// Kubernetes is the minor version, such as "1.36".
+	Kubernetes string `json:"kubernetes"`
+	Server     string `json:"server"`
+	Logs       string `json:"logs"`
 }
 
 // Cluster is a running cluster.

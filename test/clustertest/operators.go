@@ -118,7 +118,7 @@ type operator struct {
 
 // listed returns the output of "localcluster operators".
 func listed(ctx context.Context, root string) ([]operator, error) {
-	out, err := output(goCommand(ctx, "run", "-C", filepath.Join(root, "test", "localcluster"), "./cmd/localcluster", "operators"))
+	out, err := localcluster(ctx, root, "operators")
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +127,11 @@ func listed(ctx context.Context, root string) ([]operator, error) {
 		return nil, fmt.Errorf("localcluster operators printed %q: %w", out, err)
 	}
 	return all, nil
+}
+
+// localcluster runs a command of localcluster and returns its output.
+func localcluster(ctx context.Context, root string, args ...string) ([]byte, error) {
+	return output(goCommand(ctx, append([]string{"run", "-C", filepath.Join(root, "test", "localcluster"), "./cmd/localcluster"}, args...)...))
 }
 
 // output runs a command. The error includes the command's stderr.

@@ -15,14 +15,27 @@ type Part struct {
 
 // Parts returns the programs of the cluster, such as "kube-apiserver".
 func (c *Cluster) Parts() ([]Part, error) {
-	// localcluster writes its status to this file.
-	data, err := os.ReadFile(filepath.Join(c.Data, "state.json"))
+	state, err := c.state()
 	if err != nil {
 		return nil, fmt.Errorf("the parts of the cluster: %w", err)
 	}
-	var status struct{ Parts []Part }
-	if err := json.Unmarshal(data, &status); err != nil {
-		return nil, fmt.Errorf("the parts of the cluster: its state: %w", err)
+	return state.Parts, nil
+}
+
+// state is the status that localcluster writes to a file.
+type state struct {
+	Ready Ready
+	Parts []Part
+}
+
+func (c *Cluster) state() (state, error) {
+	var s state
+	data, err := os.ReadFile(filepath.Join(c.Data, "state.json"))
+	if err != nil {
+		return s, err
 	}
-	return status.Parts, nil
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, fmt.Errorf("the state of the cluster: %w", err)
+	}
+	return s, nil
 }

@@ -26,7 +26,8 @@ import (
 type Options struct {
 	// OnlyAPI starts only the API server and etcd.
 	OnlyAPI bool
-	// Kubernetes is the minor version of Kubernetes, such as "1.37".
+	// Kubernetes is the minor version of Kubernetes, such as "1.37". Without it, localcluster reads the
+	// environment variable KUBE_QUEUE_KUBERNETES, or takes its default.
 	Kubernetes string
 	// FeatureGates and APIs of Kubernetes, as NAME=true or NAME=false.
 	FeatureGates, APIs []string

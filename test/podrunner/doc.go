@@ -9,6 +9,10 @@
 // Supported: arguments, environment, mounted ConfigMaps, HTTP probes, the grace period, restarts
 // with backoff. A pod is ready while both probes pass. A failed liveness probe does not restart the
 // program. Not supported: images (a program is found by the last part of the image name, a program
-// of another release by the tag), limits and security contexts. Each pod has its own loopback
-// address. A program that listens on all addresses listens only on this address.
+// of another release by the tag), limits and security contexts.
+//
+// The process of each pod has its own loopback address. A program that listens on all addresses listens
+// only on this one. The pod's address in the cluster corresponds to it, so that localcluster leads
+// connections of the API server to a Service, such as that of a webhook, to the processes of its ready
+// pods.
 package podrunner

@@ -2,6 +2,7 @@ package podrunner
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -27,10 +28,11 @@ const (
 
 // pod is a pod that runs as a local process.
 type pod struct {
-	runner  *Runner
-	object  *corev1.Pod
-	address string
-	folder  string
+	runner *Runner
+	object *corev1.Pod
+	// ip is the address of the pod in the cluster. address is that of its process on this machine.
+	ip, address string
+	folder      string
 	// stop is closed to end the pod. ending reports that it was closed.
 	stop   chan struct{}
 	ending bool
@@ -45,7 +47,10 @@ func (p *pod) run(ctx context.Context) error {
 		return err
 	}
 	kubeconfig := filepath.Join(p.folder, "kubeconfig")
-	if err := p.runner.options.Cluster.WriteKubeconfig(ctx, p.object.Spec.ServiceAccountName, kubeconfig); err != nil {
+	err := retry(ctx, func(ctx context.Context) error {
+		return p.runner.options.Cluster.WriteKubeconfig(ctx, p.object.Spec.ServiceAccountName, kubeconfig)
+	})
+	if err != nil {
 		return err
 	}
 	log, err := os.Create(filepath.Join(p.folder, "log"))
@@ -119,6 +124,11 @@ func (p *pod) runOnce(ctx context.Context, command *exec.Cmd, restarts int32) (*
 	}
 }
 
+// prober does not verify certificates, as a kubelet.
+var prober = &http.Client{Transport: &http.Transport{
+	TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,
+}}
+
 // answers reports whether the probe passes. A missing probe passes.
 func (p *pod) answers(ctx context.Context, probe *corev1.Probe) bool {
 	if probe == nil || probe.HTTPGet == nil {
@@ -130,11 +140,15 @@ func (p *pod) answers(ctx context.Context, probe *corev1.Probe) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s:%d%s", p.address, port, probe.HTTPGet.Path), nil)
+	scheme := "http"
+	if probe.HTTPGet.Scheme == corev1.URISchemeHTTPS {
+		scheme = "https"
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s://%s:%d%s", scheme, p.address, port, probe.HTTPGet.Path), nil)
 	if err != nil {
 		return false
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := prober.Do(request)
 	if err != nil {
 		return false
 	}
@@ -166,10 +180,12 @@ func (p *pod) gone(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	err := p.runner.client.CoreV1().Pods(p.object.Namespace).Delete(ctx, p.object.Name, metav1.DeleteOptions{
-		GracePeriodSeconds: ptr.To[int64](0), Preconditions: &metav1.Preconditions{UID: &p.object.UID}})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
+	return retry(ctx, func(ctx context.Context) error {
+		err := p.runner.client.CoreV1().Pods(p.object.Namespace).Delete(ctx, p.object.Name, metav1.DeleteOptions{
+			GracePeriodSeconds: ptr.To[int64](0), Preconditions: &metav1.Preconditions{UID: &p.object.UID}})
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			return nil
+		}
+		return err
+	})
 }

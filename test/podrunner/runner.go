@@ -47,11 +47,12 @@ type Runner struct {
 	options Options
 	client  kubernetes.Interface
 
-	mu      sync.Mutex
-	pods    map[types.UID]*pod
-	numbers int
-	group   sync.WaitGroup
-	errs    []error
+	block *block
+
+	mu    sync.Mutex
+	pods  map[types.UID]*pod
+	group sync.WaitGroup
+	errs  []error
 }
 
 // New returns a Runner for the namespace of kube-queue.
@@ -60,12 +61,17 @@ func New(options Options) (*Runner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the pods: %w", err)
 	}
-	return &Runner{options: options, client: client, pods: map[types.UID]*pod{}}, nil
+	addresses, err := reserve()
+	if err != nil {
+		return nil, fmt.Errorf("addresses of the pods: %w", err)
+	}
+	return &Runner{options: options, client: client, block: addresses, pods: map[types.UID]*pod{}}, nil
 }
 
 // Run runs pods until ctx is done, and then ends their processes. It returns errors of the Runner,
-// not of the programs.
+// not of the programs. A Runner runs once.
 func (r *Runner) Run(ctx context.Context) error {
+	defer r.block.release()
 	source := cache.NewListWatchFromClient(r.client.CoreV1().RESTClient(), "pods", clustertest.Namespace, fields.Everything())
 	see := func(object any) {
 		if p, is := object.(*corev1.Pod); is {
@@ -105,11 +111,14 @@ func (r *Runner) see(ctx context.Context, object *corev1.Pod) {
 	if r.pods[object.UID] != nil || ctx.Err() != nil {
 		return
 	}
-	r.numbers++
 	p := &pod{
 		runner: r, object: object.DeepCopy(), stop: make(chan struct{}),
-		address: fmt.Sprintf("127.77.%d.%d", r.numbers/250, 1+r.numbers%250),
-		folder:  filepath.Join(r.options.Folder, object.Name),
+		folder: filepath.Join(r.options.Folder, object.Name),
+	}
+	var err error
+	if p.ip, p.address, err = r.block.next(); err != nil {
+		r.errs = append(r.errs, fmt.Errorf("pod %s: %w", object.Name, err))
+		return
 	}
 	r.pods[object.UID] = p
 	r.group.Go(func() {

@@ -3,11 +3,14 @@ package podrunner
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // status is the status of a pod to report.
@@ -18,6 +21,22 @@ type status struct {
 	// ended is how the program ended last. backingOff reports that it will be restarted.
 	ended      *corev1.ContainerStateTerminated
 	backingOff bool
+}
+
+// apiTimeout is how long the API server may be away, for example during an upgrade.
+const apiTimeout = time.Minute
+
+// retry repeats a request until it succeeds, as a kubelet does.
+func retry(ctx context.Context, request func(context.Context) error) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, probeEvery, apiTimeout, true, func(ctx context.Context) (bool, error) {
+		last = request(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		return errors.Join(err, last)
+	}
+	return nil
 }
 
 // report writes the pod's status.
@@ -37,7 +56,7 @@ func (p *pod) report(ctx context.Context, s status) error {
 	}
 	now := metav1.Now()
 	patch := map[string]any{"status": map[string]any{
-		"phase": corev1.PodRunning, "podIP": p.address, "podIPs": []corev1.PodIP{{IP: p.address}},
+		"phase": corev1.PodRunning, "podIP": p.ip, "podIPs": []corev1.PodIP{{IP: p.ip}},
 		"conditions": []map[string]any{
 			{"type": corev1.PodInitialized, "status": corev1.ConditionTrue, "lastTransitionTime": now},
 			{"type": corev1.ContainersReady, "status": condition, "lastTransitionTime": now},
@@ -49,10 +68,12 @@ func (p *pod) report(ctx context.Context, s status) error {
 	if err != nil {
 		return err
 	}
-	_, err = p.runner.client.CoreV1().Pods(p.object.Namespace).
-		Patch(ctx, p.object.Name, types.StrategicMergePatchType, text, metav1.PatchOptions{}, "status")
-	if apierrors.IsNotFound(err) { // the pod was deleted; its process is about to be stopped
-		return nil
-	}
-	return err
+	return retry(ctx, func(ctx context.Context) error {
+		_, err := p.runner.client.CoreV1().Pods(p.object.Namespace).
+			Patch(ctx, p.object.Name, types.StrategicMergePatchType, text, metav1.PatchOptions{}, "status")
+		if apierrors.IsNotFound(err) { // the pod was deleted; its process is about to be stopped
+			return nil
+		}
+		return err
+	})
 }

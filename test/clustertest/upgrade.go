@@ -1,0 +1,38 @@
+package clustertest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Upgrade replaces the control plane by that of a newer version, such as "1.36", on the same data.
+// Kubeconfigs stay valid. KubectlPath and Kubernetes change. The API server is away for some seconds.
+func (c *Cluster) Upgrade(ctx context.Context, version string) error {
+	if _, err := localcluster(ctx, c.Repository, "upgrade", "--data="+c.Data, "--kubernetes="+version); err != nil {
+		return fmt.Errorf("upgrading the cluster to Kubernetes %s: %w", version, err)
+	}
+	state, err := c.state()
+	if err != nil {
+		return fmt.Errorf("upgrading the cluster to Kubernetes %s: %w", version, err)
+	}
+	c.Ready = state.Ready
+	return nil
+}
+
+// StartSecondAPIServer starts a second API server, on the same data, as while the API servers of a
+// cluster are upgraded one after another. It returns an administrator's kubeconfig for it. Other
+// credentials are valid for both API servers.
+func (c *Cluster) StartSecondAPIServer(ctx context.Context, version string) (kubeconfig string, err error) {
+	out, err := localcluster(ctx, c.Repository, "apiserver", "start", "--data="+c.Data, "--kubernetes="+version)
+	if err != nil {
+		return "", fmt.Errorf("starting a second API server of Kubernetes %s: %w", version, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// StopSecondAPIServer stops the second API server.
+func (c *Cluster) StopSecondAPIServer(ctx context.Context) error {
+	_, err := localcluster(ctx, c.Repository, "apiserver", "stop", "--data="+c.Data)
+	return err
+}

@@ -1,0 +1,47 @@
+package podrunner
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+)
+
+// blockSize is the number of addresses of a block. The last addresses of its network are not used.
+const blockSize = 250
+
+// block is a block of addresses of pods, for one Runner at a time on this machine. localcluster leads
+// connections to the pod 10.77.x.y to the process at 127.77.x.y: a loopback address is invalid in an
+// EndpointSlice.
+type block struct {
+	number, used int
+	// reserved is open as long as the block is in use.
+	reserved net.Listener
+}
+
+// reserve returns a block that no other Runner uses.
+func reserve() (*block, error) {
+	for number := range 256 {
+		reserved, err := net.Listen("tcp", fmt.Sprintf("127.77.%d.254:7077", number))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &block{number: number, reserved: reserved}, nil
+	}
+	return nil, errors.New("all blocks are in use")
+}
+
+func (b *block) release() { _ = b.reserved.Close() }
+
+// next returns the addresses of the next pod: in the cluster, and of its process. Addresses are not used
+// again, because a process can end after its pod.
+func (b *block) next() (ip, process string, err error) {
+	if b.used == blockSize {
+		return "", "", fmt.Errorf("all %d addresses are used", blockSize)
+	}
+	b.used++
+	return fmt.Sprintf("10.77.%d.%d", b.number, b.used), fmt.Sprintf("127.77.%d.%d", b.number, b.used), nil
+}
