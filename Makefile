@@ -125,6 +125,10 @@ test-failover: ## Kill, freeze and disconnect 20 leaders while 500 jobs run (tes
 test-native-gangs: ## Run a hundred gangs on Kubernetes 1.37 with its own gangs (test-e2e: the default version, without them)
 	go test -count=1 -v -timeout 60m -tags native ./test/e2e/gangs
 
+.PHONY: test-versions
+test-versions: ## Start the local cluster of the oldest version of Kubernetes, and upgrade it to each other one
+	cd test/localcluster && go test -count=1 -v -timeout 60m -tags versions ./cmd/localcluster -run EachVersion
+
 # The steps of test-random are drawn from SEED.
 SEED ?= 1
 

@@ -85,9 +85,10 @@ generated_fresh() {
   return "${ok}"
 }
 
-# lint_native checks the files with the build tag native, which the other checks leave out.
-lint_native() {
-  go vet -tags native ./test/e2e/gangs && "${tools}/staticcheck" -tags native ./test/e2e/gangs
+# lint_tagged checks the files with build tags, which the other checks leave out.
+lint_tagged() {
+  go vet -tags native ./test/e2e/gangs && "${tools}/staticcheck" -tags native ./test/e2e/gangs &&
+    (cd test/localcluster && go vet -tags versions ./cmd/localcluster && "${tools}/staticcheck" -tags versions ./cmd/localcluster)
 }
 
 scratch=$(mktemp -d)
@@ -105,7 +106,7 @@ check "go mod tidy" "run go mod tidy in these modules" in_modules all_modules go
 check "go mod tidy of other versions of Kubernetes" "run go mod tidy -modfile=FILE for these files" versions_tidy
 check "go vet" "fix what it says" in_modules own_modules go vet ./...
 check "staticcheck" "fix what it says" in_modules own_modules "${tools}/staticcheck" ./...
-check "go vet and staticcheck of tests on Kubernetes 1.37" "fix what they say" lint_native
+check "go vet and staticcheck of tests on other versions of Kubernetes" "fix what they say" lint_tagged
 
 if ((${#failed[@]})); then
   echo "verify: failed:"

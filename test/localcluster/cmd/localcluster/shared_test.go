@@ -31,6 +31,8 @@ func TestCluster(t *testing.T) {
 			"batch Jobs complete and fail":          batchJobs,
 			"training jobs wait, run and succeed":   trainingJobs,
 			"runs programs along":                   programs,
+			"routes a Service to a program":         routes,
+			"is upgraded only to newer versions":    refusesOlderVersions,
 			"up again leaves it as it is":           upAgain,
 			"refuses to share its folder":           refusesFolder,
 			"a second cluster runs beside it":       secondCluster,

@@ -21,9 +21,13 @@ func invoke(args ...string) (code int, out, errs string) {
 func TestErrorsListKnownValues(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
 		{"", "no command"},
-		{"frobnicate", `unknown command "frobnicate"; known commands: build, up, run, down, status, logs, operators, program start, program stop, program kill`},
+		{"frobnicate", `unknown command "frobnicate"; known commands: build, up, run, down, status, logs, operators, route, upgrade, apiserver start, apiserver stop, program start, program stop, program kill`},
 		{"program", "known subcommands: start, stop, kill"},
 		{"program pause", "known subcommands: start, stop, kill"},
+		{"apiserver", "known subcommands: start, stop"},
+		{"route a/b=127.0.0.1:1", "must be NAMESPACE/SERVICE:PORT"},
+		{"route a/b:443", "must be NAMESPACE/SERVICE:PORT=ADDRESS"},
+		{"upgrade --kubernetes 1.20", `unknown version "1.20"`},
 		{"up --bogus", "known flags: --audit-level, --audit-objects, --data, --feature-gates, --fresh, --kubernetes"},
 		{"build --kubernetes 1.20", `unknown version "1.20"; known versions: ` + strings.Join(cluster.KubernetesVersions(), ", ")},
 		{"up extra", `unexpected argument "extra"`},
@@ -60,7 +64,7 @@ func TestEveryCommandHasHelp(t *testing.T) {
 
 func TestFlagsAndArgumentsCanBeMixedUntilTwoDashes(t *testing.T) {
 	c := programStartCommand()
-	i := newInvocation(c, Surroundings{})
+	i := newInvocation(c, Surroundings{Getenv: noEnvironment})
 	_, err := i.parse([]string{"--name", "a", "x", "--env", "A=1", "--env=B=2=3", "y", "--", "ls", "--name", "b"})
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +76,7 @@ func TestFlagsAndArgumentsCanBeMixedUntilTwoDashes(t *testing.T) {
 }
 
 func TestClusterFlagsReachTheConfiguration(t *testing.T) {
-	i := newInvocation(upCommand(), Surroundings{})
+	i := newInvocation(upCommand(), Surroundings{Getenv: noEnvironment})
 	_, err := i.parse(strings.Fields("--data /d --nodes 5 --node-cpu 2 --node-memory 1Gi --node-gpus 8 --operators training-operator, --only-api --pod-run-time 3s --audit-level Metadata --audit-objects jobs.batch,pods --fresh"))
 	if err != nil {
 		t.Fatal(err)
@@ -82,6 +86,30 @@ func TestClusterFlagsReachTheConfiguration(t *testing.T) {
 		!slices.Equal(c.Operators, []string{"training-operator"}) || c.PodRunTime != 3*time.Second || c.AuditLevel != "Metadata" || !c.OnlyAPI ||
 		!slices.Equal(c.AuditObjects, []string{"jobs.batch", "pods"}) {
 		t.Errorf("got %+v", i)
+	}
+}
+
+func noEnvironment(string) string { return "" }
+
+func TestVersionOfKubernetesIsTheFlagOrTheEnvironment(t *testing.T) {
+	known := func(name string) string {
+		if name == "KUBE_QUEUE_KUBERNETES" {
+			return "1.34"
+		}
+		return ""
+	}
+	for _, test := range []struct {
+		getenv     func(string) string
+		args, want string
+	}{
+		{noEnvironment, "", "1.36"},
+		{known, "", "1.34"},
+		{known, "--kubernetes 1.37", "1.37"},
+	} {
+		i := newInvocation(runCommand(), Surroundings{Getenv: test.getenv})
+		if _, err := i.parse(strings.Fields(test.args)); err != nil || i.config.Kubernetes != test.want {
+			t.Errorf("%q: version %s, %v; want %s", test.args, i.config.Kubernetes, err, test.want)
+		}
 	}
 }
 

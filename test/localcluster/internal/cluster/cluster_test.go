@@ -110,6 +110,7 @@ func TestInvalidConfigurationIsRefused(t *testing.T) {
 		"--only-api: operators need":                                                        func(c *Config) { c.OnlyAPI, c.Operators = true, []string{trainingOperator} },
 		`--audit-objects "pods/status": must be`:                                            func(c *Config) { c.AuditLevel, c.AuditObjects = "Metadata", []string{"pods/status"} },
 		`unknown operator "spark"; known operators: ` + strings.Join(OperatorNames(), ", "): func(c *Config) { c.Operators = []string{"spark"} },
+		"operator jobset: Kubernetes 1.30 does not accept its CRDs: use --kubernetes=1.34":  func(c *Config) { c.Kubernetes, c.Operators = "1.30", []string{trainer} },
 	} {
 		config := DefaultConfig()
 		change(&config)

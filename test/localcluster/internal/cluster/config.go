@@ -112,5 +112,11 @@ func (c Config) Validate() error {
 			return fmt.Errorf("unknown operator %q; known operators: %s", name, strings.Join(OperatorNames(), ", "))
 		}
 	}
+	for _, name := range c.allOperators() {
+		known := KubernetesVersions()
+		if since := operators[name].since; since != "" && slices.Index(known, c.Kubernetes) < slices.Index(known, since) {
+			return fmt.Errorf("operator %s: Kubernetes %s does not accept its CRDs: use --kubernetes=%s or newer", name, c.Kubernetes, since)
+		}
+	}
 	return nil
 }

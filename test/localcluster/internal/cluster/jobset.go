@@ -38,6 +38,7 @@ func init() {
 			},
 		},
 		ports:   []string{"health", "webhook"},
+		since:   "1.34",
 		prepare: prepareJobSet,
 	}
 }

@@ -18,6 +18,8 @@ type operator struct {
 	needs []string
 	// companions are additional users, for stand-ins that run with it.
 	companions []string
+	// since is the first version of Kubernetes that accepts its CRDs, if not all known versions do.
+	since string
 	// prepare creates the objects that the operator needs at its start, and returns its parts,
 	// which are started one after another. The ready check of the operator passes when it acts on a
 	// job.
