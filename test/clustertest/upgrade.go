@@ -7,7 +7,8 @@ import (
 )
 
 // Upgrade replaces the control plane by that of a newer version, such as "1.36", on the same data.
-// Kubeconfigs stay valid. KubectlPath and Kubernetes change. The API server is away for some seconds.
+// Kubeconfigs stay valid. The API server is away for some seconds. Kubectl stays that of the earlier
+// version, because other goroutines can use it during the upgrade.
 func (c *Cluster) Upgrade(ctx context.Context, version string) error {
 	if _, err := localcluster(ctx, c.Repository, "upgrade", "--data="+c.Data, "--kubernetes="+version); err != nil {
 		return fmt.Errorf("upgrading the cluster to Kubernetes %s: %w", version, err)
@@ -16,7 +17,7 @@ func (c *Cluster) Upgrade(ctx context.Context, version string) error {
 	if err != nil {
 		return fmt.Errorf("upgrading the cluster to Kubernetes %s: %w", version, err)
 	}
-	c.Ready = state.Ready
+	c.Kubernetes = state.Ready.Kubernetes
 	return nil
 }
 

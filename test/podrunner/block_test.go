@@ -1,0 +1,56 @@
+package podrunner
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestRunnersHaveDifferentAddresses(t *testing.T) {
+	first, err := reserve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := reserve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.release()
+	seen := map[string]bool{}
+	for _, b := range []*block{first, second, first, second} {
+		ip, process, err := b.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen[ip] || strings.TrimPrefix(ip, "10.") != strings.TrimPrefix(process, "127.") {
+			t.Errorf("pod %s has its process at %s, after %v", ip, process, seen)
+		}
+		seen[ip] = true
+	}
+	first.release()
+	again, err := reserve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.release()
+	if again.number > first.number {
+		t.Errorf("block %d is not used again; got %d", first.number, again.number)
+	}
+}
+
+func TestAddressesAreNotUsedAgain(t *testing.T) {
+	b := &block{number: 3}
+	last := ""
+	for range blockSize {
+		ip, _, err := b.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = ip
+	}
+	if last != "10.77.3.250" {
+		t.Errorf("the last address is %s", last)
+	}
+	if _, _, err := b.next(); err == nil {
+		t.Error("there is another address")
+	}
+}
