@@ -33,7 +33,8 @@ func TestClusterOfEachVersionRunsJobs(t *testing.T) {
 		kubectl(t, ready, "", "create", "job", job, "--image=none")
 		kubectl(t, ready, "", "wait", "--for=condition=complete", "job/"+job, "--timeout="+patience.String())
 		kubectl(t, ready, trainingJob(job), "create", "-f", "-")
-		kubectl(t, ready, "", "wait", "--for=condition=Succeeded", "tfjob/"+job, "--timeout="+patience.String())
+		// The operator connects again later after each of several upgrades.
+		kubectl(t, ready, "", "wait", "--for=condition=Succeeded", "tfjob/"+job, "--timeout="+(5*patience).String())
 		if found := strings.Fields(kubectl(t, ready, "", "get", "jobs", "-o", "name")); len(found) != i+1 {
 			t.Errorf("with version %s the Jobs are %v, want %d", version, found, i+1)
 		}
