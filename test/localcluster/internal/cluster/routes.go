@@ -22,7 +22,7 @@ var servicePort = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-
 func (r Routes) ParseRoute(text string) error {
 	port, list, found := strings.Cut(text, "=")
 	if !found {
-		return fmt.Errorf("route %q: must be NAMESPACE/SERVICE:PORT=ADDRESS:PORT,...", text)
+		return fmt.Errorf("route %q: must be NAMESPACE/SERVICE:PORT=ADDRESS[,ADDRESS]", text)
 	}
 	addresses := []string{}
 	if list != "" {
