@@ -53,7 +53,7 @@ type webhookConfiguration struct {
 }
 
 // createWebhooks creates a configuration with the URL of the server at address in place of its
-// Service, because Services are not routed.
+// Service, which has no pods here and would need a route.
 func (s *setup) createWebhooks(ctx context.Context, c webhookConfiguration, address string, authority []byte) error {
 	for _, webhook := range c.Webhooks {
 		client, _ := webhook["clientConfig"].(object)
