@@ -22,6 +22,7 @@ const (
 	after  = "1.36"
 )
 
+// cluster is the cluster of the running test.
 var cluster *clustertest.Cluster
 
 func TestMain(m *testing.M) {
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, runServer(os.Args[1:]))
 		os.Exit(1)
 	}
-	clustertest.Main(m, clustertest.Options{Kubernetes: before, Bare: true, Nodes: 1}, func(c *clustertest.Cluster) { cluster = c })
+	os.Exit(m.Run())
 }
 
 // patience is much longer than each step needs.

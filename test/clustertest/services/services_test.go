@@ -11,6 +11,7 @@ import (
 )
 
 func TestServicesLeadToProgramsBeforeAndAfterAnUpgrade(t *testing.T) {
+	cluster = clustertest.ForTest(t, clustertest.Options{Kubernetes: before, Bare: true, Nodes: 1})
 	apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+clustertest.Namespace+"}\n")
 	routed := newRouted(t)
 	aggregated := newAggregated(t)
