@@ -46,6 +46,8 @@ type Node struct {
 	// Faults were found when the node was read, such as "max: cpu: expected a quantity". They make
 	// the tree invalid. New adds the path of the node to them.
 	Faults []string
+	// Warnings were found when the node was read. New adds the path of the node to them.
+	Warnings []string
 }
 
 // Options apply to the complete tree.
