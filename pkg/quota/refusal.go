@@ -37,6 +37,8 @@ type Refusal struct {
 	// Detail distinguishes refusals of one reason that do not come from the limit of a node and are reported
 	// separately, such as the message of an admission check.
 	Detail string
+	// Note is added to the message; empty for none.
+	Note string
 	// Say returns the message if the backend does not use the messages of Message for its limits;
 	// nil otherwise.
 	Say func(*Refusal) string
@@ -72,8 +74,16 @@ func (r *Refusal) Impossible() bool {
 }
 
 // Message returns the message for users. It names the node, the resource, and the requested, used and
-// maximum amounts.
+// maximum amounts, and ends with the note.
 func (r *Refusal) Message() string {
+	message := r.message()
+	if r.Note != "" {
+		message += "; " + r.Note
+	}
+	return message
+}
+
+func (r *Refusal) message() string {
 	if r.Say != nil {
 		return r.Say(r)
 	}
