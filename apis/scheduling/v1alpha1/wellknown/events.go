@@ -50,11 +50,14 @@ const (
 	EventUnreadableUnit EventReason = "UnreadableUnit"
 	// EventNotAdmitted means that somebody other than the controller wrote that a unit holds quota.
 	EventNotAdmitted = EventReason(ReasonNotAdmitted)
-	// EventInvalidQuotaTree means that the tree is invalid and not in force.
+	// EventInvalidQuotaTree means that the tree is invalid. The last valid tree stays in force if one is
+	// known.
 	EventInvalidQuotaTree = EventReason(ReasonInvalidQuotaTree)
 	// EventIgnoredQuotaTree means that the tree is not used because another one is.
 	EventIgnoredQuotaTree EventReason = "IgnoredQuotaTree"
 	// EventQuotaTreeWarning means that the tree is in force and contains something that is rarely
 	// intended.
 	EventQuotaTreeWarning EventReason = "QuotaTreeWarning"
+	// EventQuotaTreeNotKept means that the tree in force cannot be kept for a restart of the controller.
+	EventQuotaTreeNotKept EventReason = "QuotaTreeNotKept"
 )
