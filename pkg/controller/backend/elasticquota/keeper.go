@@ -2,8 +2,6 @@ package elasticquota
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -12,11 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
@@ -44,7 +40,7 @@ func (w wanted) same(other wanted) bool {
 
 // keeper keeps the last valid tree in a ControllerRevision. The data of a ControllerRevision is immutable, so a
 // new one is created before the older ones are deleted: a process that ends in between leaves both, and the newest
-// counts. One that exists already becomes the newest before the others are deleted.
+// counts.
 type keeper struct {
 	revisions dynamic.ResourceInterface
 	namespace string
@@ -134,43 +130,45 @@ func (k *keeper) keep(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listing ControllerRevisions in namespace %s: %w", k.namespace, err)
 	}
-	var others []*unstructured.Unstructured
-	var own *unstructured.Unstructured
-	newest := int64(0) // of the others
+	items := make([]*unstructured.Unstructured, len(list.Items))
 	for i := range list.Items {
-		item := &list.Items[i]
-		if read, err := readKept(item); err == nil && w.tree != nil && read.revision == w.tree.revision {
-			own = item
-			continue
+		items[i] = &list.Items[i]
+	}
+	sortRevisions(items)
+	exists := false
+	// last is what a restart at this moment reads. It is deleted last, so that two exist at most, and the newer one
+	// counts.
+	var last, others []*unstructured.Unstructured
+	for _, item := range items {
+		switch read, err := readKept(item); {
+		case err == nil && w.tree != nil && read.revision == w.tree.revision:
+			exists = true
+		case err == nil && len(last) == 0:
+			last = append(last, item)
+		case w.tree == nil || item.GetName() != w.tree.revision: // create replaces a damaged one of this name
+			others = append(others, item)
 		}
-		others = append(others, item)
-		newest = max(newest, numberOf(item))
 	}
-	switch {
-	case w.tree == nil:
-	case own == nil:
-		err = k.create(ctx, w.tree.object(k.namespace, newest+1))
-	case len(others) > 0 && numberOf(own) <= newest:
-		err = k.renumber(ctx, own, newest+1)
-	}
-	if err != nil {
+	if err := k.delete(ctx, others); err != nil {
 		return err
 	}
-	var failures []error
-	for _, other := range others {
-		if w.tree != nil && other.GetName() == w.tree.revision {
-			continue // it was damaged, and create has replaced it
+	if w.tree != nil && !exists {
+		number := int64(1)
+		if len(last) > 0 {
+			number = numberOf(last[0]) + 1
 		}
-		failures = append(failures, k.delete(ctx, other.GetName(), metav1.Preconditions{UID: ptr.To(other.GetUID())}))
+		if err := k.create(ctx, w.tree.object(k.namespace, number)); err != nil {
+			return err
+		}
 	}
-	return errors.Join(failures...)
+	return k.delete(ctx, last)
 }
 
 // create creates the ControllerRevision. One that has its name is damaged or has lost its label, and is replaced.
 func (k *keeper) create(ctx context.Context, revision *unstructured.Unstructured) error {
 	_, err := k.revisions.Create(ctx, revision, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		if err := k.delete(ctx, revision.GetName(), metav1.Preconditions{}); err != nil {
+		if err := k.delete(ctx, []*unstructured.Unstructured{revision}); err != nil {
 			return err
 		}
 		_, err = k.revisions.Create(ctx, revision, metav1.CreateOptions{})
@@ -181,22 +179,17 @@ func (k *keeper) create(ctx context.Context, revision *unstructured.Unstructured
 	return nil
 }
 
-// renumber makes a ControllerRevision the newest.
-func (k *keeper) renumber(ctx context.Context, revision *unstructured.Unstructured, number int64) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": revision.GetUID()}, "revision": number})
-	if err == nil {
-		_, err = k.revisions.Patch(ctx, revision.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
-	}
-	if err != nil {
-		return fmt.Errorf("renumbering ControllerRevision %s/%s: %w", k.namespace, revision.GetName(), err)
-	}
-	return nil
-}
-
-func (k *keeper) delete(ctx context.Context, name string, only metav1.Preconditions) error {
-	err := k.revisions.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &only})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("deleting ControllerRevision %s/%s: %w", k.namespace, name, err)
+// delete deletes the ControllerRevisions.
+func (k *keeper) delete(ctx context.Context, revisions []*unstructured.Unstructured) error {
+	for _, revision := range revisions {
+		var options metav1.DeleteOptions
+		if uid := revision.GetUID(); uid != "" {
+			options.Preconditions = &metav1.Preconditions{UID: &uid}
+		}
+		err := k.revisions.Delete(ctx, revision.GetName(), options)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("deleting ControllerRevision %s/%s: %w", k.namespace, revision.GetName(), err)
+		}
 	}
 	return nil
 }
