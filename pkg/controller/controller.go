@@ -86,6 +86,11 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	if err := watchStrayQueues(ctx, cfg.Rest, cfg.Namespace, func(n backend.Notice) {
+		loop.inbox.put(reported(n))
+	}); err != nil {
+		return err
+	}
 	if err := watched.wait(ctx, slices.Concat(synced, pods)); err != nil {
 		return err
 	}

@@ -260,6 +260,9 @@ func checkGone(name string) input {
 // unitsListed is put into the inbox after all existing units.
 func unitsListed(l *loop) { l.apply(scheduler.Listed{}) }
 
+// reported is an input that reports an event.
+func reported(n backend.Notice) input { return func(l *loop) { l.emit(n) } }
+
 // Inputs from the source.
 
 // podSeen is an input about a pod, or about an object to which pods belong.

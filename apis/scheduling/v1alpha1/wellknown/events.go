@@ -44,8 +44,11 @@ const (
 	EventInvalidRequest = EventReason(ReasonInvalidRequest)
 )
 
-// Reasons of events that kube-queue-controller reports on a unit or a quota tree.
+// Reasons of events that kube-queue-controller reports on a unit, a Queue or a quota tree.
 const (
+	// EventIgnoredQueue means that the Queue is not in the namespace of kube-queue, so that it has no
+	// effect.
+	EventIgnoredQueue EventReason = "IgnoredQueue"
 	// EventUnreadableUnit means that a unit cannot be decoded into its type.
 	EventUnreadableUnit EventReason = "UnreadableUnit"
 	// EventNotAdmitted means that somebody other than the controller wrote that a unit holds quota.
