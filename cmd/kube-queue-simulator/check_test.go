@@ -89,3 +89,19 @@ func TestNothingToCheckIsAWrongCommandLine(t *testing.T) {
 		})
 	}
 }
+
+func TestThePageShowsWhatTheProgramPrints(t *testing.T) {
+	tree, err := os.ReadFile("../../examples/quota-tree.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/tasks/give-out-quota.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := file(t, "tree.yaml", strings.NewReplacer("name: everybody-else", "name: research", `max: {cpu: "2"}`, `mx: {cpu: "2"}`).Replace(string(tree)))
+	stdout, _ := checkRun(t, exitError, "", name)
+	if shown := strings.ReplaceAll(stdout, filepath.Dir(name)+"/", ""); !strings.Contains(string(page), "```\n"+shown+"```\n") {
+		t.Errorf("the program prints\n%s", shown)
+	}
+}

@@ -73,6 +73,9 @@ func (c compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 	c.keep(&unit.Spec, &compact.Spec)
 	c.keepElastic(unit, compact)
 	compact.Status.Reason = unit.Status.Reason
+	if quota.HasLastValidNote(unit.Status.Message) {
+		compact.Status.Reason = "" // so that it is written again, with the note or without it
+	}
 	compact.Status.Quota = unit.Status.Quota
 	if reportsNoPlace(unit) {
 		compact.Status.Message = unit.Status.Message

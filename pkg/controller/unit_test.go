@@ -276,3 +276,17 @@ func TestOfAUnitThatWasTakenInTheCacheKeepsItsNameAlone(t *testing.T) {
 		t.Errorf("what stays is %+v", cached)
 	}
 }
+
+func TestAReasonWithTheNoteOfAnInvalidTreeIsWrittenAgain(t *testing.T) {
+	for message, want := range map[string]wellknown.Reason{
+		"no quota lists it": wellknown.ReasonNoQuota,
+		"no quota lists it; " + quota.LastValidNote + "ElasticQuotaTree kube-system/t is invalid since today": "",
+	} {
+		unit := unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+			u.Status.Reason, u.Status.Message = wellknown.ReasonNoQuota, message
+		})
+		if got, err := newTestReader(resources.NewNames()).read(compactor{keepNothing}.unit(unit)); err != nil || got.Reason != want {
+			t.Errorf("%s: the unit shows reason %q, want %q: %v", message, got.Reason, want, err)
+		}
+	}
+}

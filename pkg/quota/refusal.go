@@ -2,6 +2,7 @@ package quota
 
 import (
 	"fmt"
+	"strings"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -43,6 +44,13 @@ type Refusal struct {
 	// nil otherwise.
 	Say func(*Refusal) string
 }
+
+// LastValidNote begins the note of a quota that is in force because the current one is invalid.
+const LastValidNote = "the last valid quota tree is in force, because "
+
+// HasLastValidNote reports whether a message contains such a note. After a restart nothing else tells whether it is
+// still true.
+func HasLastValidNote(message string) bool { return strings.Contains(message, "; "+LastValidNote) }
 
 // Cause distinguishes refusals that are reported to users separately. The figures in a message may
 // change without a change of the cause.

@@ -116,6 +116,10 @@ func TestTheLastValidTreeIsInForceAfterBothProgramsRestart(t *testing.T) {
 	// Fixed while both are down.
 	restart(func() { l.Tree(`{cpu: "3"}`) })
 	l.WaitForPhase("Job", "waits", "Succeeded")
+	harness.Eventually(t, 20*time.Second, "the unit outside no longer says that the tree is invalid", func() (bool, string) {
+		message := outside.Unit("Job", "outside").Status.Message
+		return !strings.Contains(message, note), message
+	})
 	if second := waitForKept(t, `"cpu":"3"`); second == first {
 		t.Errorf("both trees are kept as %s", first)
 	}

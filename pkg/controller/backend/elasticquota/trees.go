@@ -200,7 +200,7 @@ func (f *forest) build() *tree.Tree {
 	}
 	opts := f.opts
 	if f.problem != "" {
-		opts.Note = fmt.Sprintf("the last valid quota tree is in force, because ElasticQuotaTree %s/%s is invalid since %s: %s",
+		opts.Note = quota.LastValidNote + fmt.Sprintf("ElasticQuotaTree %s/%s is invalid since %s: %s",
 			f.chosen.GetNamespace(), f.chosen.GetName(), f.since.UTC().Format(time.RFC3339), f.faults)
 	}
 	built, _, err := tree.New(f.names, f.inForce.root, opts)
