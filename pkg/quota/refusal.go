@@ -48,7 +48,7 @@ type Refusal struct {
 // LastValidNote begins the note of a quota that is in force because the current one is invalid.
 const LastValidNote = "the last valid quota tree is in force, because "
 
-// HasLastValidNote reports whether a message contains such a note. After a restart nothing else tells whether it is
+// HasLastValidNote reports whether a message contains such a note. After a restart nothing else shows whether it is
 // still true.
 func HasLastValidNote(message string) bool { return strings.Contains(message, "; "+LastValidNote) }
 

@@ -152,7 +152,7 @@ func TestAnInvalidTreeChangesNothingButWhatItSays(t *testing.T) {
 	_, refusal := f.backend.Place("x", "")
 	if note := `; the last valid quota tree is in force, because ElasticQuotaTree kube-system/t is invalid since 2026-11-25T12:00:00Z: more than one child`; refusal == nil ||
 		!strings.Contains(strings.Replace(refusal.Message(), "root/x: ", "", 1), note) {
-		t.Fatalf("a unit that the tree does not know is told %+v", refusal)
+		t.Fatalf("a unit that the tree does not know shows %+v", refusal)
 	}
 	// Its status alone changes: nothing is said again.
 	if c = f.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 3, `{name: root, children: [{name: x}, {name: x}]}`)); c.Quota != nil || c.Notices != nil {
