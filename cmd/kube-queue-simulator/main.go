@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kube-queue.dev/kube-queue/pkg/program/identity"
+	"kube-queue.dev/kube-queue/pkg/program/usage"
 )
 
 const name = "kube-queue-simulator"
@@ -33,23 +34,26 @@ var errInterrupted = errors.New("interrupted")
 type usageError struct{ error }
 
 func main() {
-	os.Exit(execute(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(execute(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	cmd := command(stdout, stderr)
+	cmd.AddCommand(checkCommand(stdin, stdout))
 	cmd.SetArgs(args)
-	err := cmd.ExecuteContext(ctx)
-	var usage usageError
+	executed, err := cmd.ExecuteContextC(ctx)
+	var wrong usageError
 	switch {
 	case err == nil:
 		return exitClean
 	case errors.Is(err, errInterrupted):
 		fmt.Fprintf(stderr, "%s: %v\n", name, err)
 		return exitInterrupted
-	case errors.As(err, &usage):
-		fmt.Fprintf(stderr, "%s: %v\nSee %s --help.\n", name, err, name)
+	case errors.As(err, &wrong):
+		usage.Print(stderr, executed.CommandPath(), wrong.error, executed.Flags())
 		return exitUsage
+	case errors.Is(err, errInvalid):
+		return exitError
 	default:
 		fmt.Fprintf(stderr, "%s: %v\n", name, err)
 		return exitError
@@ -122,6 +126,7 @@ const examples = `  # How long would jobs wait with 600 GPUs, each tenant guaran
   # Propose a tree, try it, apply it
   kube-queue-simulator --trace jobs.csv --capacity nvidia.com/gpu=600 --print-tree > tree.yaml
   kube-queue-simulator --trace jobs.csv --tree tree.yaml
+  kube-queue-simulator check tree.yaml
   kubectl apply -f tree.yaml
 
   # Jobs save checkpoints, and need 30 s to stop when they are evicted

@@ -25,7 +25,7 @@ const (
 func run(t *testing.T, code int, args ...string) (stdout, stderr string) {
 	t.Helper()
 	var out, errs strings.Builder
-	if got := execute(t.Context(), args, &out, &errs); got != code {
+	if got := execute(t.Context(), args, strings.NewReader(""), &out, &errs); got != code {
 		t.Errorf("%v: exit status %d, want %d; stderr:\n%s", args, got, code, &errs)
 	}
 	return out.String(), errs.String()
@@ -60,7 +60,8 @@ func TestACommandLineThatIsWrongIsRefusedWithWhatIsRight(t *testing.T) {
 		{"neither tree nor capacity", []string{"--trace", sample}, []string{"--tree or --capacity is required", "--capacity nvidia.com/gpu=600"}},
 		{"both", []string{"--trace", sample, capacity, "--tree", "x"}, []string{"mutually exclusive"}},
 		{"one standard input for two", []string{"--trace=-", "--tree=-"}, []string{"standard input"}},
-		{"an unknown flag", []string{"--no-such"}, []string{"unknown flag: --no-such", "--help"}},
+		{"an unknown flag", []string{"--no-such"}, []string{"unknown flag: --no-such", "See 'kube-queue-simulator --help' for usage."}},
+		{"a misspelled flag", []string{"--capcity=x"}, []string{"unknown flag: --capcity Did you mean --capacity? See"}},
 		{"an argument", []string{"jobs.csv"}, []string{`unexpected argument "jobs.csv"`}},
 		{"an unknown policy", []string{"--trace", sample, capacity, "--policy", "Block,Fair"}, []string{`--policy: unknown policy "Fair"`, "RoundRobin, Block, Priority"}},
 		{"no policy", []string{"--trace", sample, capacity, "--policy", ""}, []string{"--policy"}},
@@ -280,7 +281,7 @@ func TestAnInterruptedRunShowsWhatWasDone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var stdout strings.Builder
 	stderr := &interruptedAfter{text: "Priority (2 of 3)", cancel: cancel}
-	code := execute(ctx, []string{"--trace", trace, "--capacity=nvidia.com/gpu=1", "--policy=Block,Priority,RoundRobin", "--progress=always"}, &stdout, stderr)
+	code := execute(ctx, []string{"--trace", trace, "--capacity=nvidia.com/gpu=1", "--policy=Block,Priority,RoundRobin", "--progress=always"}, strings.NewReader(""), &stdout, stderr)
 	if code != exitInterrupted {
 		t.Errorf("exit status %d", code)
 	}
@@ -295,7 +296,7 @@ func TestNothingFinishedIsNothingPrinted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var stdout, stderr strings.Builder
-	if code := execute(ctx, []string{"--trace", sample, capacity}, &stdout, &stderr); code != exitInterrupted || stdout.Len() > 0 {
+	if code := execute(ctx, []string{"--trace", sample, capacity}, strings.NewReader(""), &stdout, &stderr); code != exitInterrupted || stdout.Len() > 0 {
 		t.Errorf("exit status %d, stdout\n%s", code, &stdout)
 	}
 	says(t, "stderr", stderr.String(), "interrupted")

@@ -40,7 +40,7 @@ type Config struct {
 	// Rest is the configuration for the clients of the Source and for watching pods.
 	Rest  *rest.Config
 	Clock clock.Clock
-	// Namespace is the namespace of the Queue objects.
+	// Namespace is the namespace of the Queue objects and of the other objects of the program.
 	Namespace string
 	// Policy is the policy of queues that set none.
 	Policy queue.Policy
@@ -84,6 +84,11 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	pods, err := loop.watchPods(ctx, cfg)
 	if err != nil {
+		return err
+	}
+	if err := watchStrayQueues(ctx, cfg.Rest, cfg.Namespace, func(n backend.Notice) {
+		loop.inbox.put(reported(n))
+	}); err != nil {
 		return err
 	}
 	if err := watched.wait(ctx, slices.Concat(synced, pods)); err != nil {
@@ -176,11 +181,17 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 		core:      core,
 		sequence:  arrival.NewReceiver[scheduler.Unit](core.Knows),
 		source:    cfg.Source,
+		namespace: cfg.Namespace,
 		reader:    unitReader{compactor{cfg.Source.Keep}, cfg.Source.Demand},
 		applier:   newApplier(cfg.Client, cfg.Clock, inbox),
 		publisher: newPublisher(cfg.Client, i.queues.Scheduling().V1alpha1().Queues().Lister(), cfg.Namespace, cfg.Clock),
 		emit: func(n backend.Notice) {
-			logger.Info("Reported an event", "kind", n.About.GetKind(), "object", klog.KObj(n.About), "reason", n.Reason, "message", n.Message)
+			about := logger.WithValues("kind", n.About.GetKind(), "object", klog.KObj(n.About), "reason", n.Reason)
+			if n.IsError {
+				about.Error(errors.New(n.Message), "Reported an event")
+			} else {
+				about.Info("Reported an event", "message", n.Message)
+			}
 			if cfg.Emit != nil {
 				cfg.Emit(n.About, n.Type, n.Reason, n.Message)
 			}

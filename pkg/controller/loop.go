@@ -34,7 +34,9 @@ type loop struct {
 	core   *scheduler.Scheduler
 	names  *resources.Names
 	source backend.Source
-	reader unitReader
+	// namespace is the namespace of the Queues and of the other objects of the program.
+	namespace string
+	reader    unitReader
 	// sequence orders new units before the core receives them.
 	sequence *arrival.Receiver[scheduler.Unit]
 
@@ -258,6 +260,9 @@ func checkGone(name string) input {
 // unitsListed is put into the inbox after all existing units.
 func unitsListed(l *loop) { l.apply(scheduler.Listed{}) }
 
+// reported is an input that reports an event.
+func reported(n backend.Notice) input { return func(l *loop) { l.emit(n) } }
+
 // Inputs from the source.
 
 // podSeen is an input about a pod, or about an object to which pods belong.
@@ -271,7 +276,7 @@ func podSeen(event func() scheduler.Event) input {
 
 // host returns what the loop offers its source.
 func (l *loop) host(config *rest.Config) backend.Host {
-	return backend.Host{Config: config, Clock: l.clock, Names: l.names,
+	return backend.Host{Config: config, Clock: l.clock, Namespace: l.namespace, Names: l.names,
 		Take: func(seen func() backend.Change) { l.inbox.put(quotaSeen(seen)) }}
 }
 

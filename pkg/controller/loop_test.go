@@ -258,3 +258,23 @@ func TestWhatWasReleasedOnAGroupThatIsGoneCountsWhereItWas(t *testing.T) {
 	}
 	d.expect(used, map[string]string{"root": "1", "root/dept": "1", "root/dept/other": "0"})
 }
+
+func TestAnInvalidJobShowsTheQueueItWouldWaitIn(t *testing.T) {
+	d := decide(t, tree.Options{})
+	invalid := func(quota string) input {
+		return unitSeen(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+			u.UID, u.Spec.Active = "uid", ptr.To(false)
+			u.Status.Reason, u.Status.Message, u.Status.Quota = wellknown.ReasonInvalidRequest, "the priority is no number", quota
+		}))
+	}
+	d.expect(d.after(0, quotaListed, d.tree(goodRoot), invalid(""), unitsListed), nil)
+	d.loop.clock.(*clocktesting.FakeClock).Step(scheduler.ReasonDelay)
+	plan, _ := d.decide(nil)
+	if len(plan) != 1 || plan[0].Kind != scheduler.Explain || plan[0].Reason != wellknown.ReasonInvalidRequest || plan[0].Message != "the priority is no number" ||
+		plan[0].Queue != "root" || plan[0].Quota != "root" {
+		t.Fatalf("it writes %+v", plan)
+	}
+	d = decide(t, tree.Options{})
+	d.expect(d.after(0, quotaListed, d.tree(goodRoot), invalid("root"), unitsListed), nil)
+	d.expect(d.after(time.Minute), nil)
+}

@@ -73,7 +73,13 @@ func (c compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 	c.keep(&unit.Spec, &compact.Spec)
 	c.keepElastic(unit, compact)
 	compact.Status.Reason = unit.Status.Reason
+	if quota.HasLastValidNote(unit.Status.Message) {
+		compact.Status.Reason = "" // so that it is written again, with the note or without it
+	}
 	compact.Status.Quota = unit.Status.Quota
+	if reportsNoPlace(unit) {
+		compact.Status.Message = unit.Status.Message
+	}
 	compact.Status.Attempts = unit.Status.Attempts
 	compact.Status.Reservations, compact.Status.AdmissionChecks = unit.Status.Reservations, compactChecks(unit.Status.AdmissionChecks)
 	compact.Status.DequeueTime = unit.Status.DequeueTime
@@ -222,8 +228,9 @@ func (r unitReader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, 
 	case invalid != nil:
 		u.Held = &quota.Refusal{Reason: wellknown.ReasonInvalidRequest, Sentence: invalid.Error()}
 	case u.Inactive && u.Reason == wellknown.ReasonInvalidRequest:
-		u.Held = &quota.Refusal{Reason: wellknown.ReasonInvalidRequest}
-		u.HeldReported = true
+		// The unit shows no queue until this is written again with it.
+		u.Held = &quota.Refusal{Reason: wellknown.ReasonInvalidRequest, Sentence: unit.Status.Message}
+		u.HeldReported = !reportsNoPlace(unit)
 	case u.Inactive:
 		u.Held = &quota.Refusal{Reason: wellknown.ReasonInactive, Sentence: inactive}
 	default:
@@ -231,6 +238,12 @@ func (r unitReader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, 
 			u.Held = &quota.Refusal{Reason: wellknown.ReasonAdmissionCheckRejected, Sentence: rejection.Message}
 		}
 	}
+}
+
+// reportsNoPlace reports whether job-extensions, which knows no queue, has written that the request of the unit is
+// invalid, and the controller has not written its queue.
+func reportsNoPlace(unit *schedulingv1alpha1.QueueUnit) bool {
+	return unit.Status.Reason == wellknown.ReasonInvalidRequest && unit.Status.Quota == "" && unit.Status.Message != ""
 }
 
 // checkingOf returns what the admission checks of a unit have decided; nil if it never had any.

@@ -63,8 +63,12 @@ func TestReadingAUnit(t *testing.T) {
 		{"an inactive unit is held", func(u *schedulingv1alpha1.QueueUnit) { u.Spec.Active = ptr.To(false) }, scheduler.Waiting, wellknown.ReasonInactive, false, false, false},
 		{"an invalid request is reported by job-extensions", func(u *schedulingv1alpha1.QueueUnit) {
 			u.Spec.Active = ptr.To(false)
-			u.Status.Reason = "InvalidRequest"
+			u.Status.Reason, u.Status.Message, u.Status.Quota = "InvalidRequest", "wrong", "root/a"
 		}, scheduler.Waiting, wellknown.ReasonInvalidRequest, true, false, false},
+		{"an invalid request that job-extensions reported without the queue is reported again", func(u *schedulingv1alpha1.QueueUnit) {
+			u.Spec.Active = ptr.To(false)
+			u.Status.Reason, u.Status.Message = "InvalidRequest", "wrong"
+		}, scheduler.Waiting, wellknown.ReasonInvalidRequest, false, false, false},
 		{"a negative request is invalid", func(u *schedulingv1alpha1.QueueUnit) {
 			u.Spec.Resource = map[corev1.ResourceName]resource.Quantity{"cpu": resource.MustParse("-1")}
 		}, scheduler.Waiting, wellknown.ReasonInvalidRequest, false, false, false},
@@ -270,5 +274,19 @@ func TestOfAUnitThatWasTakenInTheCacheKeepsItsNameAlone(t *testing.T) {
 	}
 	if cached.take() != nil || cached.GetNamespace() != "a" || cached.GetName() != "u" || cached.GetUID() != "uid" || cached.GetResourceVersion() != "12" {
 		t.Errorf("what stays is %+v", cached)
+	}
+}
+
+func TestAReasonWithTheNoteOfAnInvalidTreeIsWrittenAgain(t *testing.T) {
+	for message, want := range map[string]wellknown.Reason{
+		"no quota lists it": wellknown.ReasonNoQuota,
+		"no quota lists it; " + quota.LastValidNote + "ElasticQuotaTree kube-system/t is invalid since today": "",
+	} {
+		unit := unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+			u.Status.Reason, u.Status.Message = wellknown.ReasonNoQuota, message
+		})
+		if got, err := newTestReader(resources.NewNames()).read(compactor{keepNothing}.unit(unit)); err != nil || got.Reason != want {
+			t.Errorf("%s: the unit shows reason %q, want %q: %v", message, got.Reason, want, err)
+		}
 	}
 }

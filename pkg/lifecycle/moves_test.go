@@ -102,7 +102,7 @@ func TestEachStatusMakesItsMoveFromWhereverThatBegins(t *testing.T) {
 			func(*v1alpha1.QueueUnit) Status { return Explained(place, wellknown.ReasonQuotaExceeded, "m") },
 			func(*v1alpha1.QueueUnit) Status { return Explained(place, wellknown.ReasonBackoff, "m") },
 		},
-		MarkInvalid: {func(*v1alpha1.QueueUnit) Status { return Invalid("m") }},
+		MarkInvalid: {func(u *v1alpha1.QueueUnit) Status { return Invalid(u, "m") }},
 		Reserve: {func(*v1alpha1.QueueUnit) Status {
 			return Reserved(place, []string{"a"}, 1, wellknown.ReasonAdmissionCheckPending, "m", micro)
 		}},

@@ -33,9 +33,13 @@ type Place struct {
 	Quota, Queue string
 }
 
-// Invalid reports on the unit what is wrong with its job.
-func Invalid(message string) Status {
-	return Status{"reason": wellknown.ReasonInvalidRequest, "message": Shorten(message)}
+// Invalid reports on the unit what is wrong with its job. A unit without a phase gets the one that this means.
+func Invalid(unit *v1alpha1.QueueUnit, message string) Status {
+	status := Status{"reason": wellknown.ReasonInvalidRequest, "message": Shorten(message)}
+	if unit.Status.Phase == "" {
+		status["phase"] = v1alpha1.PhaseEnqueued
+	}
+	return status
 }
 
 // Explained reports why a unit waits.

@@ -129,7 +129,7 @@ func Definitions() []Definition {
 		{Name: quotaBorrowed, Type: Gauge, Labels: node, Unit: amount, Programs: controller, collected: true,
 			Help: "Quota used by a quota node above its guarantee."},
 		{Name: quotaInvalid, Type: Gauge, Unit: "0 or 1", Programs: controller,
-			Help: "1 while the quota tree is invalid. Its last valid version, if any, stays in force."},
+			Help: "1 while the quota tree is invalid. The last valid tree, if any, stays in force."},
 		{Name: resourceNames, Type: Gauge, Unit: "names", Programs: controller,
 			Help: "Names of resources in memory: those that units, pods and the quota name, and those that none has named since at most 5 minutes."},
 		{Name: decisionSeconds, Type: Histogram, Unit: "seconds", Programs: controller,

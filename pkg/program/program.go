@@ -18,6 +18,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/program/serving"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 	"kube-queue.dev/kube-queue/pkg/program/unitcrd"
+	"kube-queue.dev/kube-queue/pkg/program/usage"
 )
 
 // Program describes a program.
@@ -85,10 +86,10 @@ func run(p Program, args []string, stdout, stderr io.Writer) int {
 		set.Help(stdout)
 		return exitClean
 	case err != nil:
-		fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
-		var unknown *pflag.NotExistError
-		if errors.As(err, &unknown) {
-			set.Help(stderr)
+		if usage.IsUnknownFlag(err) {
+			usage.Print(stderr, p.Name, err, set.Flags())
+		} else {
+			fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
 		}
 		return exitUsage
 	case set.Version():

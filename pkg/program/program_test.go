@@ -23,8 +23,8 @@ func TestCommandLine(t *testing.T) {
 	}{
 		{"--version prints name and version", []string{"--version"}, 0, []string{"thing "}, nil},
 		{"--help lists the flags", []string{"--help"}, 0, []string{"--kubeconfig", "--own", "Leader election flags:", "Environment variable: OwnThing"}, nil},
-		{"an unknown flag is named and the known ones listed", []string{"--no-such"}, 2, nil,
-			[]string{"unknown flag: --no-such", "--kubeconfig", "--own"}},
+		{"an unknown flag is named with the one that was meant", []string{"--kubeconfg=x"}, 2, nil,
+			[]string{"unknown flag: --kubeconfg\nDid you mean --kubeconfig?\nSee 'thing --help' for usage.\n"}},
 		{"a stray argument is named", []string{"run"}, 2, nil, []string{`unexpected argument "run"`}},
 		{"a value that is no number is refused", []string{"--kube-api-burst=many"}, 2, nil, []string{"kube-api-burst", "many"}},
 		{"a rate of 0 is refused", []string{"--kube-api-qps=0"}, 2, nil, []string{"--kube-api-qps: must be a number greater than 0"}},

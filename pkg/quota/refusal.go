@@ -2,6 +2,7 @@ package quota
 
 import (
 	"fmt"
+	"strings"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -37,10 +38,19 @@ type Refusal struct {
 	// Detail distinguishes refusals of one reason that do not come from the limit of a node and are reported
 	// separately, such as the message of an admission check.
 	Detail string
+	// Note is added to the message; empty for none.
+	Note string
 	// Say returns the message if the backend does not use the messages of Message for its limits;
 	// nil otherwise.
 	Say func(*Refusal) string
 }
+
+// LastValidNote begins the note of a quota that is in force because the current one is invalid.
+const LastValidNote = "the last valid quota tree is in force, because "
+
+// HasLastValidNote reports whether a message contains such a note. After a restart nothing else shows whether it is
+// still true.
+func HasLastValidNote(message string) bool { return strings.Contains(message, "; "+LastValidNote) }
 
 // Cause distinguishes refusals that are reported to users separately. The figures in a message may
 // change without a change of the cause.
@@ -72,8 +82,16 @@ func (r *Refusal) Impossible() bool {
 }
 
 // Message returns the message for users. It names the node, the resource, and the requested, used and
-// maximum amounts.
+// maximum amounts, and ends with the note.
 func (r *Refusal) Message() string {
+	message := r.message()
+	if r.Note != "" {
+		message += "; " + r.Note
+	}
+	return message
+}
+
+func (r *Refusal) message() string {
 	if r.Say != nil {
 		return r.Say(r)
 	}

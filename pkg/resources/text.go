@@ -31,9 +31,34 @@ func Parse(s string) (resource.Quantity, error) {
 	}
 	q, err := resource.ParseQuantity(s)
 	if err != nil {
+		if meant := meantQuantities(s); meant != "" {
+			return resource.Quantity{}, fmt.Errorf("quantity %q is not a number with a suffix that Kubernetes knows; did you mean %s?", s, meant)
+		}
 		return resource.Quantity{}, fmt.Errorf("quantity %q is not a number with an optional suffix, such as 2, 500m, 1.5 or 4Gi", s)
 	}
 	return q, nil
+}
+
+// meantQuantities returns what was probably meant by a quantity with a suffix that other programs know, such as
+// 10Gb, 10GiB or 10gi; empty if nothing is likely.
+func meantQuantities(s string) string {
+	at := strings.IndexFunc(s, func(r rune) bool { return !strings.ContainsRune("0123456789.", r) })
+	if at <= 0 {
+		return ""
+	}
+	number, suffix := s[:at], strings.ToLower(strings.TrimSpace(s[at:]))
+	prefix := strings.TrimSuffix(strings.TrimSuffix(suffix, "b"), "i")
+	if len(prefix) != 1 || !strings.Contains("kmgtpe", prefix) {
+		return ""
+	}
+	binary, decimal := strings.ToUpper(prefix)+"i", strings.ToUpper(prefix)
+	if decimal == "K" {
+		decimal = "k"
+	}
+	if strings.Contains(suffix, "i") {
+		return strconv.Quote(number + binary)
+	}
+	return fmt.Sprintf("%q or %q", number+binary, number+decimal)
 }
 
 // Format returns the exact text of an amount in base units of the named resource, in the short form

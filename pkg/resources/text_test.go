@@ -88,3 +88,15 @@ func TestFormatIsExact(t *testing.T) {
 		}
 	})
 }
+
+func TestAQuantityWithTheSuffixOfOtherProgramsSaysWhatWasMeant(t *testing.T) {
+	for text, want := range map[string]string{
+		"10Gb": `did you mean "10Gi" or "10G"?`, "10 GB": `did you mean "10Gi" or "10G"?`, "1.5gib": `did you mean "1.5Gi"?`,
+		"64gi": `did you mean "64Gi"?`, "5kb": `did you mean "5Ki" or "5k"?`, "7K": `did you mean "7Ki" or "7k"?`,
+		"10x": "such as 2, 500m, 1.5 or 4Gi", "Gb": "such as 2, 500m, 1.5 or 4Gi", "all": "such as 2, 500m, 1.5 or 4Gi", "": "such as 2, 500m, 1.5 or 4Gi",
+	} {
+		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want one that says %s", text, err, want)
+		}
+	}
+}

@@ -15,8 +15,8 @@ type Names struct {
 	cluster, page map[string]string
 }
 
-// random matches the suffix of a generated name, and the hash in the name of a QueueUnit.
-var random = regexp.MustCompile(`-([0-9a-f]{10}|[bcdfghjklmnpqrstvwxz2456789]{5})\b`)
+// random matches the suffix of a generated name, and the hash in the name of a QueueUnit or a ControllerRevision.
+var random = regexp.MustCompile(`-([0-9a-f]{32}|[0-9a-f]{10}|[bcdfghjklmnpqrstvwxz2456789]{5})\b`)
 
 // InCluster replaces what the page shows by what the cluster has.
 func (n *Names) InCluster(text string) string {

@@ -244,7 +244,7 @@ func TestAnInvalidTreeLeavesTheLastValidOneInForce(t *testing.T) {
 		l.TreeOf(c.children)
 		harness.Eventually(t, 20*time.Second, "the tree reports "+c.fault, func() (bool, string) {
 			status, message := l.TreeValidity()
-			return status == "False" && strings.Contains(message, c.fault) && strings.Contains(message, "last valid version"), status + " " + message
+			return status == "False" && strings.Contains(message, c.fault) && strings.Contains(message, "the last valid tree stays in force"), status + " " + message
 		})
 	}
 	out, err := suite.Kubectl(t.Context(), "-n", "kube-system", "get", "events", "--field-selector=reason=InvalidQuotaTree", "-o", "name")

@@ -36,7 +36,7 @@ func (r *reconciler) act(ctx context.Context, o *observation, action decision.Ac
 	case decision.LowerRequests:
 		return r.patchUnit(ctx, o, "spec", o.state.Lowered, nil)
 	case decision.MarkInvalid:
-		return r.patchUnitStatus(ctx, o, lifecycle.Invalid(o.desired.Invalid))
+		return r.patchUnitStatus(ctx, o, lifecycle.Invalid(o.unit, o.desired.Invalid))
 	case decision.ShowQueuing, decision.HideQueuing:
 		return r.showQueuing(ctx, o, action == decision.ShowQueuing)
 	case decision.Release:

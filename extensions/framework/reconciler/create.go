@@ -36,7 +36,7 @@ func (r *reconciler) createUnit(ctx context.Context, o *observation) error {
 	if o.desired.Invalid == "" {
 		return nil
 	}
-	return r.patchUnitStatus(ctx, o, lifecycle.Invalid(o.desired.Invalid))
+	return r.patchUnitStatus(ctx, o, lifecycle.Invalid(o.unit, o.desired.Invalid))
 }
 
 // newUnit returns the unit of a job that is seen for the first time.

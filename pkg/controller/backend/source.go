@@ -106,6 +106,8 @@ type Host struct {
 	// Config is the configuration for clients of the API server.
 	Config *rest.Config
 	Clock  clock.Clock
+	// Namespace is the namespace of the objects of the program.
+	Namespace string
 	// Names are the names with which demands and limits are built. If the Backend in force is a
 	// quota.Forgetter, an ID to which neither it nor a unit nor a pod refers may be assigned to
 	// another name at any time, so the Source must not store IDs.
@@ -141,4 +143,6 @@ type Notice struct {
 	Type    string
 	Reason  wellknown.EventReason
 	Message string
+	// IsError is whether the log shows it as an error.
+	IsError bool
 }

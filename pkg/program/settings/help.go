@@ -4,8 +4,12 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/spf13/pflag"
 	cliflag "k8s.io/component-base/cli/flag"
 )
+
+// Flags returns all flags.
+func (s *Set) Flags() *pflag.FlagSet { return s.flags }
 
 // Help prints all flags under their headings.
 func (s *Set) Help(out io.Writer) {

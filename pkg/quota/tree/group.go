@@ -285,5 +285,5 @@ func (g *group) refusal(at int, a resources.Amount, bound quota.Bound, reason we
 	default:
 		r.Limit = c.limit.value
 	}
-	return r
+	return g.tree.noted(r)
 }

@@ -6,6 +6,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/spelling"
 )
 
 // everyOther in the namespaces of a node means all namespaces that no other node lists.
@@ -63,11 +64,25 @@ func notAllowed(namespace, quotaName string, allowed []*group) *quota.Refusal {
 	if len(allowed) == 0 {
 		r.Sentence = fmt.Sprintf("namespace %q may not use quota %q because no quota lists the namespace; add the namespace to a node of the ElasticQuotaTree and set the label %s to the name of that node",
 			namespace, quotaName, wellknown.QuotaNameLabel)
+	} else if meant := spelling.Nearest(quotaName, namesOf(allowed)); meant != "" {
+		r.Sentence = fmt.Sprintf("namespace %q may not use quota %q, only %s; did you mean %q? Correct or remove the label %s",
+			namespace, quotaName, list(allowed), meant, wellknown.QuotaNameLabel)
 	} else {
 		r.Sentence = fmt.Sprintf("namespace %q may not use quota %q, only %s; correct or remove the label %s",
 			namespace, quotaName, list(allowed), wellknown.QuotaNameLabel)
 	}
 	return r
+}
+
+// namesOf returns the names and the paths of the groups.
+func namesOf(groups []*group) (names []string) {
+	for _, g := range groups {
+		names = append(names, g.chain[0].name)
+	}
+	for _, g := range groups {
+		names = append(names, g.Path())
+	}
+	return names
 }
 
 // list returns the names and paths of the groups for a message, at most 10 of them.

@@ -46,6 +46,8 @@ type Node struct {
 	// Faults were found when the node was read, such as "max: cpu: expected a quantity". They make
 	// the tree invalid. New adds the path of the node to them.
 	Faults []string
+	// Warnings were found when the node was read. New adds the path of the node to them.
+	Warnings []string
 }
 
 // Options apply to the complete tree.
@@ -58,6 +60,9 @@ type Options struct {
 	// Reclaim is whether units that have borrowed are evicted for units that are within the guarantee of
 	// their group.
 	Reclaim bool
+	// Note is added to every refusal; empty for none. A refusal that only a change of the tree can help is then
+	// reported as another cause than without the note.
+	Note string
 }
 
 // Tree is a valid tree and what is charged to it.
@@ -69,7 +74,9 @@ type Tree struct {
 	// reclaims is whether units that have borrowed are evicted for units that are within the guarantee of
 	// their group.
 	reclaims bool
-	plan     *plan
+	// note is added to every refusal.
+	note string
+	plan *plan
 	// nodes are in tree order, each before its children. The index is the NodeID.
 	nodes  []*node
 	groups []quota.Group
@@ -92,7 +99,7 @@ func New(names *resources.Names, root Node, opts Options) (t *Tree, warnings []s
 	if faults != nil {
 		return nil, warnings, &InvalidError{Faults: faults}
 	}
-	t = &Tree{names: names, jobs: names.ID(quota.JobsResource), reserving: opts.PauseBorrowing || opts.Reclaim, reclaims: opts.Reclaim, plan: &plan{}, remains: map[*node]*group{}}
+	t = &Tree{names: names, jobs: names.ID(quota.JobsResource), reserving: opts.PauseBorrowing || opts.Reclaim, reclaims: opts.Reclaim, note: opts.Note, plan: &plan{}, remains: map[*node]*group{}}
 	columns := newColumns(t.named(nodes))
 	for _, c := range nodes {
 		n := &node{path: c.path, name: c.Name, inner: len(c.children) > 0, columns: columns, plan: t.plan}
@@ -204,9 +211,18 @@ func (t *Tree) Unqueued(namespace string) quota.Group {
 func (t *Tree) Place(namespace, quotaName string) (quota.Group, *quota.Refusal) {
 	g, refusal := t.places.find(namespace, quotaName)
 	if refusal != nil {
-		return nil, refusal
+		return nil, t.noted(refusal)
 	}
 	return g, nil
+}
+
+// noted adds the note to the refusal.
+func (t *Tree) noted(r *quota.Refusal) *quota.Refusal {
+	r.Note = t.note
+	if t.note != "" && r.Final() {
+		r.Detail = "noted"
+	}
+	return r
 }
 
 // Groups returns the nodes that list namespaces, in tree order. The caller must not change the slice.

@@ -13,6 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/spelling"
 )
 
 // maxDepth is the greatest number of nodes from the root to a leaf. It bounds the cost of a mistaken
@@ -28,6 +29,34 @@ type InvalidError struct {
 // Error returns all faults in one text.
 func (e *InvalidError) Error() string {
 	return "invalid quota tree: " + strings.Join(e.Faults, "; ")
+}
+
+// commonResources are the resources whose misspelled names cause a warning. A limit of a resource that nobody
+// requests has no effect, and the resource that was meant is not limited.
+var commonResources = []string{"cpu", "memory", "ephemeral-storage", "nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi",
+	"google.com/tpu", quota.JobsResource}
+
+// otherResources are names that are in use although they resemble another one.
+var otherResources = []string{"gpu", "tpu", "npu", "vgpu", "nvidia.com/vgpu", "amd.com/vgpu"}
+
+// meantResource returns the common resource whose name was probably misspelled; empty if none was. Of a name with
+// a domain, only one of both parts may be wrong.
+func meantResource(name string) string {
+	if slices.Contains(otherResources, name) {
+		return ""
+	}
+	domain, short, qualified := strings.Cut(name, "/")
+	for _, common := range commonResources {
+		commonDomain, commonShort, commonQualified := strings.Cut(common, "/")
+		switch {
+		case qualified != commonQualified, name == common:
+		case !qualified && spelling.Nearest(name, []string{common}) != "",
+			qualified && short == commonShort && spelling.Nearest(domain, []string{commonDomain}) != "",
+			qualified && domain == commonDomain && spelling.Nearest(short, []string{commonShort}) != "":
+			return common
+		}
+	}
+	return ""
 }
 
 // checkedNode is a node as written, with its parsed quantities and namespaces.
@@ -94,6 +123,9 @@ func (c *checker) visit(written *Node, above string, place, parent, depth int) *
 	for _, fault := range written.Faults {
 		n.fault("%s", fault)
 	}
+	for _, warning := range written.Warnings {
+		n.warn("%s", warning)
+	}
 	n.min = n.amounts("min", written.Min)
 	n.max = n.amounts("max", written.Max)
 	c.checkNamespaces(n)
@@ -112,7 +144,9 @@ func (c *checker) checkName(n *checkedNode) {
 		n.fault("the node has no name; set one")
 		return
 	}
-	if other, used := c.byName[n.Name]; used {
+	if other, used := c.byName[n.Name]; used && other == n.path {
+		n.fault("more than one child of %s has the name %q; give every node a unique name, or merge the nodes", parentOf(n.path, n.Name), n.Name)
+	} else if used {
 		n.fault("more than one node has the name %q (the first is %s); give every node a unique name", n.Name, other)
 	} else if other, used := c.byPath[n.path]; used {
 		n.fault("the path is also that of node %q; remove the / from the names", other)
@@ -121,10 +155,16 @@ func (c *checker) checkName(n *checkedNode) {
 	c.byPath[n.path] = n.Name
 }
 
+// parentOf returns the path of the node above the one with the path and name.
+func parentOf(path, name string) string { return strings.TrimSuffix(path, "/"+name) }
+
 // amounts returns the quantities in base units. Quantities that cannot be read become faults.
 func (n *checkedNode) amounts(field string, list map[string]resource.Quantity) map[string]int64 {
 	amounts := make(map[string]int64, len(list))
 	for _, name := range sortedKeys(list) {
+		if meant := meantResource(name); meant != "" {
+			n.warn("%s: no known resource is called %q; did you mean %q?", field, name, meant)
+		}
 		value, err := resources.LimitValue(name, list[name])
 		if err != nil {
 			n.fault("%s: %v", field, err)
@@ -178,7 +218,7 @@ func (n *checkedNode) compare() {
 			}
 		}
 		if mins.Below(limit) < 0 {
-			n.fault("the sum of the children's min %s, %s, is above max %s; lower them or raise the max", name, format(mins.Clamp()), format(limit))
+			n.fault("the sum of the children's min %s, %s (%s), is above max %s of this node; lower them or raise the max", name, format(mins.Clamp()), n.minsOf(name), format(limit))
 		} else if below := n.guaranteedBelow(name); below.Below(limit) < 0 {
 			n.warn("%s %s is guaranteed below this node, which is above max %s, so not all of it can be guaranteed at the same time; lower the min of nodes below it or raise the max", format(below.Clamp()), name, format(limit))
 		}
@@ -186,6 +226,21 @@ func (n *checkedNode) compare() {
 			n.warn("the sum of the children's max %s, %s, is above max %s, so not all of them can be reached at the same time", name, format(maxs.Clamp()), format(limit))
 		}
 	}
+}
+
+// minsOf lists the min of the children that have one for a message, at most 10 of them.
+func (n *checkedNode) minsOf(name string) string {
+	const most = 10
+	var mins []string
+	for _, child := range n.children {
+		if value, named := child.min[name]; named {
+			mins = append(mins, child.Name+" "+resources.Format(name, value))
+		}
+	}
+	if more := len(mins) - most; more > 0 {
+		mins = append(mins[:most], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(mins, ", ")
 }
 
 // guaranteeAll sets the guarantee of a node whose children have theirs.

@@ -117,6 +117,7 @@ func hasScene(page string) bool {
 }
 
 func giveOutQuota(s *scene) {
+	s.run("check examples/quota-tree.yaml")
 	s.run("create namespace")
 	s.run("apply")
 	s.run("get -n kube-system elasticquotatree")
@@ -130,6 +131,7 @@ func giveOutQuota(s *scene) {
 	s.run("describe")
 	s.run("apply")
 	s.run("get -n kube-system elasticquotatree")
+	s.run("get -n kube-queue controllerrevisions")
 }
 
 func firstJob(s *scene) {

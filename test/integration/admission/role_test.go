@@ -105,6 +105,7 @@ func TestTheProgramsMayDoWhatTheyMustAndNoMore(t *testing.T) {
 		check      = "scheduling.x-k8s.io/admissionchecks"
 		config     = "scheduling.x-k8s.io/provisioningrequestconfigs"
 		quotaTree  = "scheduling.sigs.k8s.io/elasticquotatrees"
+		revision   = "apps/controllerrevisions"
 		lease      = "coordination.k8s.io/leases"
 		read       = "get list watch"
 		everything = "get list watch create update patch delete deletecollection"
@@ -117,7 +118,12 @@ func TestTheProgramsMayDoWhatTheyMustAndNoMore(t *testing.T) {
 		{controller, "kube-queue", "get update patch deletecollection", queue, false},
 		{controller, "kube-queue", "patch", queue + "/status", true},
 		{controller, "kube-queue", "update", queue + "/status", false},
-		{controller, "default", everything, queue, false},
+		{controller, "default", "list watch", queue, true}, // they have no effect there, and an event reports that
+		{controller, "default", "get create update patch delete deletecollection", queue, false},
+		{controller, "default", "patch", queue + "/status", false},
+		{controller, "kube-queue", "list watch create delete", revision, true},
+		{controller, "kube-queue", "get update patch deletecollection", revision, false},
+		{controller, "default", everything, revision, false},
 		{controller, "", "list watch", check, true},
 		{controller, "", "get create update patch delete deletecollection decide", check, false},
 		{controller, "kube-system", "list watch", quotaTree, true},

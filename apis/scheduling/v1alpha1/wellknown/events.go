@@ -44,17 +44,23 @@ const (
 	EventInvalidRequest = EventReason(ReasonInvalidRequest)
 )
 
-// Reasons of events that kube-queue-controller reports on a unit or a quota tree.
+// Reasons of events that kube-queue-controller reports on a unit, a Queue or a quota tree.
 const (
+	// EventIgnoredQueue means that the Queue is not in the namespace of kube-queue, so that it has no
+	// effect.
+	EventIgnoredQueue EventReason = "IgnoredQueue"
 	// EventUnreadableUnit means that a unit cannot be decoded into its type.
 	EventUnreadableUnit EventReason = "UnreadableUnit"
 	// EventNotAdmitted means that somebody other than the controller wrote that a unit holds quota.
 	EventNotAdmitted = EventReason(ReasonNotAdmitted)
-	// EventInvalidQuotaTree means that the tree is invalid and not in force.
+	// EventInvalidQuotaTree means that the tree is invalid. The last valid tree stays in force if one is
+	// known.
 	EventInvalidQuotaTree = EventReason(ReasonInvalidQuotaTree)
 	// EventIgnoredQuotaTree means that the tree is not used because another one is.
 	EventIgnoredQuotaTree EventReason = "IgnoredQuotaTree"
 	// EventQuotaTreeWarning means that the tree is in force and contains something that is rarely
 	// intended.
 	EventQuotaTreeWarning EventReason = "QuotaTreeWarning"
+	// EventQuotaTreeNotKept means that the tree in force cannot be kept for a restart of the controller.
+	EventQuotaTreeNotKept EventReason = "QuotaTreeNotKept"
 )

@@ -83,6 +83,14 @@ const (
 	RequestedForAnnotation = "kube-queue/requested-for"
 )
 
+// Keys on the ControllerRevision that keeps the last valid ElasticQuotaTree.
+const (
+	// LastValidTreeLabel "true" marks the ControllerRevision.
+	LastValidTreeLabel = "kube-queue/last-valid-tree"
+	// TreeGenerationAnnotation is the generation of the tree when it was kept.
+	TreeGenerationAnnotation = "kube-queue/tree-generation"
+)
+
 // Annotations of pods that use the nodes of a ProvisioningRequest. Autoscalers have read the first two since
 // 2024, and the others longer. Each pod carries all of them.
 const (

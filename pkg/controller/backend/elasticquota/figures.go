@@ -110,6 +110,7 @@ func (f *forest) validity(shown []metav1.Condition) []metav1.Condition {
 	}
 	if f.problem != "" {
 		now.Status, now.Reason, now.Message = metav1.ConditionFalse, string(wellknown.ReasonInvalidQuotaTree), lifecycle.Shorten(f.problem)
+		now.LastTransitionTime = metav1.NewTime(f.since)
 	}
 	conditions := slices.Clone(shown)
 	apimeta.SetStatusCondition(&conditions, now)

@@ -60,7 +60,7 @@ func newWriting(t *testing.T) *writing {
 	w.Source = New(tree.Options{}, PodOptions{})
 	w.names = resources.NewNames()
 	w.client = client.Resource(quotav1beta1.SchemeGroupVersion.WithResource("elasticquotatrees"))
-	w.forest = newForest(w.names, w.opts)
+	w.forest = newForest(w.names, w.opts, atNoon)
 	w.forest.start()
 	return w
 }

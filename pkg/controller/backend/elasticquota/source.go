@@ -1,14 +1,18 @@
 // Package elasticquota feeds the quota backend "elasticquota" with the ElasticQuotaTrees of the
 // cluster.
 //
-// Only the oldest tree in namespace kube-system is used. If it is invalid, its last valid version
-// stays in force. The status of the tree reports this and shows how much of it is used.
+// Only the oldest tree in namespace kube-system is used. If it is invalid, the last valid tree stays
+// in force. A ControllerRevision keeps it, so that this holds after a restart too. The status of the
+// tree reports this and shows how much of it is used.
 package elasticquota
 
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -36,6 +40,7 @@ type Source struct {
 	names  *resources.Names
 	client dynamic.NamespaceableResourceInterface
 	forest *forest
+	keeper *keeper
 }
 
 // New returns a Source whose trees have the options, and that counts pods as the other options say.
@@ -48,27 +53,77 @@ func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.Informer
 		return nil, fmt.Errorf("watching quota trees: %w", err)
 	}
 	trees := quotav1beta1.SchemeGroupVersion.WithResource("elasticquotatrees")
-	s.names, s.client, s.forest = host.Names, client.Resource(trees), newForest(host.Names, s.opts)
+	s.names, s.client, s.forest = host.Names, client.Resource(trees), newForest(host.Names, s.opts, host.Clock.Now)
+	s.keeper = newKeeper(client.Resource(revisionResource).Namespace(host.Namespace), host.Namespace, host.Clock, func(err error) {
+		host.Take(func() backend.Change { return s.forest.notKept(err) })
+	})
 	// The client is dynamic because no schema describes a complete tree, and a tree that a typed client
 	// cannot decode would hide all others.
 	informer := dynamicinformer.NewDynamicSharedInformerFactory(client, 0).ForResource(trees).Informer()
 	synced, err := backend.Follow(informer,
 		func(o any) {
 			key, object := backend.Key(o), o.(*unstructured.Unstructured)
-			host.Take(func() backend.Change { return s.forest.set(key, object) })
+			host.Take(func() backend.Change { return s.set(key, object) })
 		},
 		func(key string, _ any) {
-			host.Take(func() backend.Change { return s.forest.set(key, nil) })
+			host.Take(func() backend.Change { return s.set(key, nil) })
 		})
 	if err != nil {
 		return nil, fmt.Errorf("watching quota trees: %w", err)
 	}
+	recalled, err := s.watchRevisions(ctx, client, host)
+	if err != nil {
+		return nil, fmt.Errorf("watching ControllerRevisions in namespace %s: %w", host.Namespace, err)
+	}
 	go informer.RunWithContext(ctx)
-	return []cache.InformerSynced{synced}, nil
+	go s.keeper.run(ctx)
+	return []cache.InformerSynced{synced, recalled}, nil
+}
+
+// watchRevisions watches the ControllerRevisions that keep the last valid tree. Those of the start are passed to the
+// forest. After a later change, the keeper restores what it wants. A controller that may not read them works without.
+func (s *Source) watchRevisions(ctx context.Context, client dynamic.Interface, host backend.Host) (cache.InformerSynced, error) {
+	informer := dynamicinformer.NewFilteredDynamicInformer(client, revisionResource, host.Namespace, 0, cache.Indexers{},
+		func(list *metav1.ListOptions) { list.LabelSelector = revisionSelector }).Informer()
+	var forbidden atomic.Bool
+	if err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+		if apierrors.IsForbidden(err) {
+			forbidden.Store(true)
+		}
+		cache.DefaultWatchErrorHandler(ctx, r, err)
+	}); err != nil {
+		return nil, err
+	}
+	synced, err := backend.Follow(informer,
+		func(o any) {
+			revision := o.(*unstructured.Unstructured)
+			host.Take(func() backend.Change {
+				s.forest.found(revision)
+				return backend.Change{}
+			})
+			s.keeper.look()
+		},
+		func(string, any) { s.keeper.look() })
+	if err != nil {
+		return nil, err
+	}
+	go informer.RunWithContext(ctx)
+	return func() bool { return synced() || forbidden.Load() }, nil
+}
+
+// set processes a tree that was added or changed, or deleted if it is nil.
+func (s *Source) set(key string, object *unstructured.Unstructured) backend.Change {
+	change := s.forest.set(key, object)
+	s.keeper.want(s.forest.wanted())
+	return change
 }
 
 // Listed selects the tree to use after all trees were listed.
-func (s *Source) Listed() backend.Change { return s.forest.start() }
+func (s *Source) Listed() backend.Change {
+	change := s.forest.start()
+	s.keeper.want(s.forest.wanted())
+	return change
+}
 
 // Report shows on the tree in use which of its limits are exceeded.
 func (s *Source) Report(excesses []quota.Excess) backend.Change { return s.forest.report(excesses) }

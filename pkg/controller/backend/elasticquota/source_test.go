@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -36,6 +37,11 @@ func serve(t *testing.T, events <-chan any, trees ...*unstructured.Unstructured)
 		w.Header().Set("Content-Type", "application/json")
 		query := r.URL.Query()
 		switch {
+		case r.URL.Path == "/forbidden":
+			w.WriteHeader(http.StatusForbidden)
+			write(w, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": http.StatusForbidden})
+		case strings.HasPrefix(r.URL.Path, "/apis/apps/v1/namespaces/kube-queue/controllerrevisions"):
+			serveRevisions(w, r, write)
 		case r.Method != http.MethodGet || r.URL.Path != "/apis/scheduling.sigs.k8s.io/v1beta1/elasticquotatrees":
 			t.Errorf("%s %s", r.Method, r.URL)
 		case query.Get("sendInitialEvents") != "": // as an API server that knows nothing of this
@@ -60,6 +66,22 @@ func serve(t *testing.T, events <-chan any, trees ...*unstructured.Unstructured)
 	return &rest.Config{Host: server.URL, QPS: -1}
 }
 
+// serveRevisions answers as an API server that has no ControllerRevision.
+func serveRevisions(w http.ResponseWriter, r *http.Request, write func(http.ResponseWriter, any)) {
+	switch query := r.URL.Query(); {
+	case r.Method != http.MethodGet:
+		write(w, map[string]any{"kind": "ControllerRevision", "apiVersion": "apps/v1"})
+	case query.Get("sendInitialEvents") != "":
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		write(w, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": http.StatusUnprocessableEntity})
+	case query.Get("watch") == "":
+		write(w, map[string]any{"kind": "ControllerRevisionList", "apiVersion": "apps/v1", "metadata": map[string]any{"resourceVersion": "1"}, "items": []any{}})
+	default:
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}
+}
+
 // started is a Source that watches, and the changes that it has passed on.
 type started struct {
 	*Source
@@ -72,7 +94,7 @@ func start(t *testing.T, opts tree.Options, config *rest.Config) *started {
 	s := &started{Source: New(opts, PodOptions{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel) // before the server is closed, which waits for its watches
-	synced, err := s.Start(ctx, backend.Host{Config: config, Clock: clock.RealClock{}, Names: resources.NewNames(), Take: func(seen func() backend.Change) {
+	synced, err := s.Start(ctx, backend.Host{Config: config, Clock: clock.RealClock{}, Namespace: "kube-queue", Names: resources.NewNames(), Take: func(seen func() backend.Change) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.taken = append(s.taken, seen)

@@ -1,13 +1,15 @@
 package elasticquota
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
@@ -23,20 +25,27 @@ import (
 type forest struct {
 	names *resources.Names
 	opts  tree.Options
+	now   func() time.Time
 
-	trees map[string]*unstructured.Unstructured
+	// revisions are the ControllerRevisions that existed at the start.
+	revisions []*unstructured.Unstructured
+	trees     map[string]*unstructured.Unstructured
 	// listed is whether all existing trees were processed. No tree is selected before, because it
 	// might not be the oldest.
 	listed bool
 	// chosen is the tree in use in its latest version.
 	chosen *unstructured.Unstructured
-	// backend is the backend in force, which was built from root; nil if no version of the tree was valid
-	// yet.
+	// backend is the backend in force, which was built from inForce; both are nil if no valid tree is known.
 	backend *tree.Tree
-	root    tree.Node
+	inForce *kept
+	// ended is whether no tree existed since one was in force.
+	ended bool
+	// damaged explains why the ControllerRevisions of the start cannot be used; empty if one can or there were none.
+	damaged string
 	// problem explains why the latest version of the tree is not in force, and faults lists what is
-	// wrong with it. Both are empty if it is in force.
+	// wrong with it. Both are empty if it is in force. since is when the tree became invalid.
 	problem, faults string
+	since           time.Time
 	warnings        []string
 	// excesses are the limits of the backend that pods exceed; excessesKnown is whether they have been
 	// reported since the start.
@@ -44,8 +53,8 @@ type forest struct {
 	excessesKnown bool
 }
 
-func newForest(names *resources.Names, opts tree.Options) *forest {
-	return &forest{names: names, opts: opts, trees: map[string]*unstructured.Unstructured{}}
+func newForest(names *resources.Names, opts tree.Options, now func() time.Time) *forest {
+	return &forest{names: names, opts: opts, now: now, trees: map[string]*unstructured.Unstructured{}}
 }
 
 // set processes a tree that was added or changed, or deleted if it is nil.
@@ -68,9 +77,35 @@ func (f *forest) set(key string, object *unstructured.Unstructured) backend.Chan
 	return change
 }
 
+// found processes a ControllerRevision that exists at the start. Later ones are not read, because the process knows
+// the last valid tree then.
+func (f *forest) found(revision *unstructured.Unstructured) {
+	if !f.listed {
+		f.revisions = append(f.revisions, revision)
+	}
+}
+
+// recall reads the last valid tree from the ControllerRevisions. Of several, the newest that is not damaged counts.
+func (f *forest) recall() {
+	sortRevisions(f.revisions)
+	for _, revision := range f.revisions {
+		last, err := readKept(revision)
+		if err == nil {
+			_, _, err = tree.New(f.names, last.root, f.opts)
+		}
+		if err == nil {
+			f.inForce, f.damaged = last, ""
+			break
+		}
+		f.damaged = fmt.Sprintf("ControllerRevision %s/%s, which should hold the last valid tree, cannot be used: %v", revision.GetNamespace(), revision.GetName(), err)
+	}
+	f.revisions = nil
+}
+
 // start selects the tree to use after all existing trees were processed.
 func (f *forest) start() backend.Change {
 	f.listed = true
+	f.recall()
 	var change backend.Change
 	oldest := f.oldest()
 	for _, key := range slices.Sorted(maps.Keys(f.trees)) {
@@ -86,7 +121,8 @@ func (f *forest) start() backend.Change {
 func (f *forest) follow(oldest *unstructured.Unstructured, change *backend.Change) {
 	switch {
 	case oldest == nil:
-		f.chosen, f.backend, f.problem, f.faults, f.warnings = nil, nil, "", "", nil
+		// No tree is not an invalid tree: who deletes it wants no quota in force.
+		f.chosen, f.backend, f.inForce, f.ended, f.damaged, f.problem, f.faults, f.warnings = nil, nil, nil, true, "", "", "", nil
 		change.Quota = &backend.Quota{Missing: f.missing()}
 	case f.chosen != nil && f.chosen.GetUID() == oldest.GetUID() && f.chosen.GetGeneration() == oldest.GetGeneration():
 		f.chosen = oldest // only its status or metadata have changed
@@ -95,29 +131,26 @@ func (f *forest) follow(oldest *unstructured.Unstructured, change *backend.Chang
 	}
 }
 
-// choose builds the backend from the tree. If the tree is invalid, the backend of its last valid
-// version stays in force. The backend of another tree does not.
+// choose builds the backend from the tree. If the tree is invalid, the last valid tree stays in force, whichever
+// tree that was.
 func (f *forest) choose(object *unstructured.Unstructured, change *backend.Change) {
 	if f.chosen != nil && f.chosen.GetUID() != object.GetUID() {
-		f.backend = nil
+		f.problem = "" // that was said of another tree
 	}
 	f.chosen = object
 	root := manifest.Root(object)
 	built, warnings, err := tree.New(f.names, root, f.opts)
 	f.warnings = warnings
 	if err != nil {
-		f.faults = faultsOf(err)
-		f.problem = "The tree is invalid and no earlier valid version is known, so no job is released: " + f.faults
-		if f.backend != nil {
-			f.problem = "The tree is invalid, and its last valid version stays in force: " + f.faults
-		}
-		change.Notices = append(change.Notices, warning(object, wellknown.EventInvalidQuotaTree, f.problem))
-		if f.backend == nil {
-			change.Quota = &backend.Quota{Missing: f.missing()}
-		}
+		f.refuse(object, manifest.Faults(err), change)
 		return
 	}
-	f.backend, f.root, f.problem, f.faults = built, root, "", ""
+	inForce, err := keep(object, root)
+	if err != nil { // it was read from JSON, so it can be written
+		f.refuse(object, []string{err.Error()}, change)
+		return
+	}
+	f.backend, f.inForce, f.ended, f.damaged, f.problem, f.faults = built, inForce, false, "", "", ""
 	if len(warnings) > 0 {
 		change.Notices = append(change.Notices, warning(object, wellknown.EventQuotaTreeWarning,
 			"The tree is in force, with warnings: "+strings.Join(warnings, "; ")))
@@ -125,26 +158,83 @@ func (f *forest) choose(object *unstructured.Unstructured, change *backend.Chang
 	change.Quota = &backend.Quota{Backend: built}
 }
 
+// refuse processes that the tree is invalid.
+func (f *forest) refuse(object *unstructured.Unstructured, faults []string, change *backend.Change) {
+	if f.problem == "" {
+		f.since = f.invalidSince(object)
+	}
+	f.faults = strings.Join(faults, "; ")
+	switch {
+	case f.inForce != nil:
+		f.problem = fmt.Sprintf("The tree is invalid, and the last valid tree stays in force (%s): %s", f.inForce, f.faults)
+		if built := f.build(); built != nil {
+			f.backend = built
+			change.Quota = &backend.Quota{Backend: built}
+		}
+	case f.damaged != "":
+		f.problem = fmt.Sprintf("The tree is invalid and no earlier valid tree is known, so no job is released: %s. %s", f.faults, f.damaged)
+		change.Quota = &backend.Quota{Missing: f.missing()}
+	default:
+		f.problem = "The tree is invalid and no earlier valid tree is known, so no job is released: " + f.faults
+		change.Quota = &backend.Quota{Missing: f.missing()}
+	}
+	notice := warning(object, wellknown.EventInvalidQuotaTree, f.problem)
+	notice.IsError = true
+	change.Notices = append(change.Notices, notice)
+}
+
+// invalidSince returns when the tree became invalid, by its status if that shows it.
+func (f *forest) invalidSince(object *unstructured.Unstructured) time.Time {
+	shown := apimeta.FindStatusCondition(statusOf(object).Conditions, wellknown.ConditionValid)
+	if shown != nil && shown.Status == metav1.ConditionFalse && !shown.LastTransitionTime.IsZero() {
+		return shown.LastTransitionTime.Time
+	}
+	return f.now()
+}
+
+// build builds the backend from the tree in force, with a note if that is not the current one; nil if no valid tree
+// is known.
+func (f *forest) build() *tree.Tree {
+	if f.inForce == nil {
+		return nil
+	}
+	opts := f.opts
+	if f.problem != "" {
+		opts.Note = quota.LastValidNote + fmt.Sprintf("ElasticQuotaTree %s/%s is invalid since %s: %s",
+			f.chosen.GetNamespace(), f.chosen.GetName(), f.since.UTC().Format(time.RFC3339), f.faults)
+	}
+	built, _, err := tree.New(f.names, f.inForce.root, opts)
+	if err != nil { // it was valid before
+		return nil
+	}
+	return built
+}
+
 // rebuild builds the backend in force again.
 func (f *forest) rebuild() backend.Change {
-	if f.backend == nil {
-		return backend.Change{}
-	}
-	built, _, err := tree.New(f.names, f.root, f.opts)
-	if err != nil { // it was valid before
+	built := f.build()
+	if built == nil {
 		return backend.Change{}
 	}
 	f.backend = built
 	return backend.Change{Quota: &backend.Quota{Backend: built}}
 }
 
-// faultsOf returns what is wrong with a tree.
-func faultsOf(err error) string {
-	var invalid *tree.InvalidError
-	if errors.As(err, &invalid) {
-		return strings.Join(invalid.Faults, "; ")
+// wanted returns what is to be kept for the next start. If no valid tree is known, whatever is kept stays, because a
+// person may still be able to use it.
+func (f *forest) wanted() wanted {
+	return wanted{tree: f.inForce, none: f.ended}
+}
+
+// notKept reports that the tree in force cannot be kept.
+func (f *forest) notKept(err error) backend.Change {
+	if f.chosen == nil {
+		return backend.Change{}
 	}
-	return err.Error()
+	notice := warning(f.chosen, wellknown.EventQuotaTreeNotKept,
+		fmt.Sprintf("The tree in force cannot be kept for a restart of kube-queue-controller, which tries again: %v", err))
+	notice.IsError = true
+	return backend.Change{Notices: []backend.Notice{notice}}
 }
 
 // missing explains why no quota is in force.
@@ -154,7 +244,8 @@ func (f *forest) missing() *quota.Refusal {
 			"no ElasticQuotaTree exists in namespace %s; create one that lists the namespace of the job", quotav1beta1.TreeNamespace)}
 	}
 	return &quota.Refusal{Reason: wellknown.ReasonInvalidQuotaTree, Sentence: fmt.Sprintf(
-		"ElasticQuotaTree %s/%s is invalid and no earlier valid version is known, so no job is released: %s", f.chosen.GetNamespace(), f.chosen.GetName(), f.faults)}
+		"ElasticQuotaTree %s/%s is invalid since %s and no earlier valid tree is known, so no job is released: %s",
+		f.chosen.GetNamespace(), f.chosen.GetName(), f.since.UTC().Format(time.RFC3339), f.faults)}
 }
 
 // oldest returns the oldest tree in namespace kube-system, which is the one in use; nil if there is

@@ -33,6 +33,11 @@ spec: {root: %s}
 	return u
 }
 
+// noon is the time of the tests.
+var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+
+func atNoon() time.Time { return noon }
+
 const goodRoot = `{name: root, namespaces: [a], max: {cpu: 4}}`
 
 func newTestForest(t testing.TB) *forest {
@@ -41,13 +46,13 @@ func newTestForest(t testing.TB) *forest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newForest(resources.NewNames(), tree.Options{Oversell: rate})
+	f := newForest(resources.NewNames(), tree.Options{Oversell: rate}, atNoon)
 	f.start()
 	return f
 }
 
 func TestNoTreeIsChosenBeforeAllAreListed(t *testing.T) {
-	f := newForest(resources.NewNames(), tree.Options{})
+	f := newForest(resources.NewNames(), tree.Options{}, atNoon)
 	invalid := treeObject(t, "kube-system", "zzz", 2*time.Hour, 1, `{name: root, max: {cpu: -1}}`)
 	for _, c := range []backend.Change{
 		f.set("kube-system/aaa", treeObject(t, "kube-system", "aaa", time.Hour, 1, goodRoot)),
@@ -66,13 +71,32 @@ func TestNoTreeIsChosenBeforeAllAreListed(t *testing.T) {
 	}
 }
 
-func TestAnInvalidTreeInPlaceOfADeletedOneReleasesNothing(t *testing.T) {
+func TestAnInvalidTreeInPlaceOfADeletedOneStopsNothing(t *testing.T) {
 	f := newTestForest(t)
-	f.set("kube-system/old", treeObject(t, "kube-system", "old", 2*time.Hour, 1, goodRoot))
+	f.set("kube-system/old", treeObject(t, "kube-system", "old", 2*time.Hour, 3, goodRoot))
 	f.set("kube-system/young", treeObject(t, "kube-system", "young", time.Hour, 1, `{name: root, max: {cpu: -1}}`))
-	if c := f.set("kube-system/old", nil); c.Quota == nil || c.Quota.Missing == nil || c.Quota.Missing.Reason != wellknown.ReasonInvalidQuotaTree {
-		t.Fatalf("the deleted tree is still in force: %+v", c)
+	c := f.set("kube-system/old", nil)
+	if c.Quota == nil || c.Quota.Backend == nil || limitOf(c) != 4000 {
+		t.Fatalf("the last valid tree is not in force: %+v", c)
 	}
+	if !strings.Contains(f.problem, "the last valid tree stays in force (generation 3 of kube-system/old, kept as last-valid-tree-") || reasonsOf(c.Notices) != "InvalidQuotaTree young" {
+		t.Fatalf("events %s, problem %q", reasonsOf(c.Notices), f.problem)
+	}
+	// With that one deleted too, no tree is left.
+	if c = f.set("kube-system/young", nil); c.Quota == nil || c.Quota.Missing == nil || c.Quota.Missing.Reason != wellknown.ReasonNoQuota {
+		t.Fatalf("with all trees deleted: %+v", c)
+	}
+	if c = f.set("kube-system/new", treeObject(t, "kube-system", "new", 0, 1, `{name: root, max: {cpu: -1}}`)); c.Quota == nil || c.Quota.Missing == nil || c.Quota.Missing.Reason != wellknown.ReasonInvalidQuotaTree {
+		t.Fatalf("a tree from before all were deleted is in force: %+v", c)
+	}
+}
+
+// limitOf returns the max of the root of the quota, in thousandths of a core; -1 if there is none.
+func limitOf(c backend.Change) int64 {
+	if c.Quota == nil || c.Quota.Backend == nil {
+		return -1
+	}
+	return c.Quota.Backend.(*tree.Tree).Usage()[0].Max[0].Value
 }
 
 func reasonsOf(notices []backend.Notice) string {
@@ -117,13 +141,18 @@ func TestAnInvalidTreeChangesNothingButWhatItSays(t *testing.T) {
 	if c = f.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 2, goodRoot)); c.Quota == nil || c.Quota.Backend == nil {
 		t.Fatal("fixed, it is not in force")
 	}
-	good := f.backend
 	c = f.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 3, `{name: root, children: [{name: x}, {name: x}]}`))
-	if c.Quota != nil || f.backend != good {
+	if limitOf(c) != 4000 {
 		t.Fatal("an invalid tree replaced the last good one")
 	}
-	if reasonsOf(c.Notices) != "InvalidQuotaTree t" || !strings.Contains(f.problem, "its last valid version stays in force") {
-		t.Fatalf("events %s, problem %q", reasonsOf(c.Notices), f.problem)
+	if reasonsOf(c.Notices) != "InvalidQuotaTree t" || !strings.Contains(f.problem, "the last valid tree stays in force (generation 2 of kube-system/t, kept as last-valid-tree-") ||
+		!c.Notices[0].IsError {
+		t.Fatalf("events %+v, problem %q", c.Notices, f.problem)
+	}
+	_, refusal := f.backend.Place("x", "")
+	if note := `; the last valid quota tree is in force, because ElasticQuotaTree kube-system/t is invalid since 2026-11-25T12:00:00Z: more than one child`; refusal == nil ||
+		!strings.Contains(strings.Replace(refusal.Message(), "root/x: ", "", 1), note) {
+		t.Fatalf("a unit that the tree does not know shows %+v", refusal)
 	}
 	// Its status alone changes: nothing is said again.
 	if c = f.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 3, `{name: root, children: [{name: x}, {name: x}]}`)); c.Quota != nil || c.Notices != nil {

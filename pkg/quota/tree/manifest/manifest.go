@@ -8,12 +8,14 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/spelling"
 )
 
 // Root reads spec.root of an ElasticQuotaTree. The schema describes only the upper levels of a tree,
@@ -23,16 +25,26 @@ func Root(object *unstructured.Unstructured) tree.Node {
 	if err != nil || !found {
 		return tree.Node{Faults: []string{"spec.root is missing; set it to the root node of the tree"}}
 	}
-	return decodeNode(root)
+	return decoder{}.node(root)
 }
 
-func decodeNode(value any) tree.Node {
-	fields, ok := value.(map[string]any)
+// fields are the fields of a node.
+var fields = []string{"name", "namespaces", "min", "max", "attributes", "children"}
+
+// decoder reads nodes.
+type decoder struct {
+	// strict makes a field that is unknown a fault; otherwise it is a warning.
+	strict bool
+}
+
+func (r decoder) node(value any) tree.Node {
+	object, ok := value.(map[string]any)
 	if !ok {
 		return tree.Node{Faults: []string{"expected a node, an object with a name; got " + jsonType(value)}}
 	}
-	d := nodeDecoder{fields: fields}
-	d.node.Name, _ = d.text("name", fields["name"])
+	d := nodeDecoder{fields: object}
+	r.findUnknown(&d)
+	d.node.Name, _ = d.text("name", object["name"])
 	d.list("namespaces", func(field string, v any) {
 		if namespace, ok := d.text(field, v); ok {
 			d.node.Namespaces = append(d.node.Namespaces, namespace)
@@ -49,9 +61,27 @@ func decodeNode(value any) tree.Node {
 		}
 	})
 	d.list("children", func(_ string, v any) {
-		d.node.Children = append(d.node.Children, decodeNode(v))
+		d.node.Children = append(d.node.Children, r.node(v))
 	})
 	return d.node
+}
+
+// findUnknown reports the fields that no node has.
+func (r decoder) findUnknown(d *nodeDecoder) {
+	for _, field := range slices.Sorted(maps.Keys(d.fields)) {
+		if slices.Contains(fields, field) {
+			continue
+		}
+		hint := "; remove it, a node has only " + strings.Join(fields, ", ")
+		if meant := spelling.Nearest(field, fields); meant != "" {
+			hint = fmt.Sprintf("; did you mean %q?", meant)
+		}
+		if r.strict {
+			d.fault("unknown field %q%s", field, hint)
+		} else {
+			d.node.Warnings = append(d.node.Warnings, fmt.Sprintf("unknown field %q is ignored%s", field, hint))
+		}
+	}
 }
 
 // jsonType returns the type of a value for a message.

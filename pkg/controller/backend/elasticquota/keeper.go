@@ -1,0 +1,195 @@
+package elasticquota
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+)
+
+// Times between two attempts to keep the tree.
+const (
+	firstRetry = time.Second
+	lastRetry  = time.Minute
+)
+
+// revisionSelector selects the ControllerRevisions that hold a valid tree.
+const revisionSelector = wellknown.LastValidTreeLabel + "=true"
+
+var revisionResource = appsv1.SchemeGroupVersion.WithResource("controllerrevisions")
+
+// wanted is what is to be kept in the cluster: a tree, or none. The zero value is unknown, and changes nothing.
+type wanted struct {
+	tree *kept
+	none bool
+}
+
+func (w wanted) same(other wanted) bool {
+	return w.none == other.none && (w.tree == nil) == (other.tree == nil) && (w.tree == nil || w.tree.revision == other.tree.revision)
+}
+
+// keeper keeps the last valid tree in a ControllerRevision. The data of a ControllerRevision is immutable, so a
+// new one is created before the older ones are deleted: a process that ends in between leaves both, and the newest
+// counts.
+type keeper struct {
+	revisions dynamic.ResourceInterface
+	namespace string
+	clock     clock.Clock
+	// failed is called with the error of the first attempt of each tree that cannot be kept. It is called by another
+	// goroutine.
+	failed func(error)
+
+	mu     sync.Mutex
+	wanted wanted
+	// reported is whether failed was called for what is wanted.
+	reported bool
+	ready    chan struct{}
+}
+
+func newKeeper(revisions dynamic.ResourceInterface, namespace string, clock clock.Clock, failed func(error)) *keeper {
+	return &keeper{revisions: revisions, namespace: namespace, clock: clock, failed: failed, ready: make(chan struct{}, 1)}
+}
+
+// want sets what is to be kept.
+func (k *keeper) want(w wanted) {
+	k.mu.Lock()
+	changed := !k.wanted.same(w)
+	if changed {
+		k.wanted, k.reported = w, false
+	}
+	k.mu.Unlock()
+	if changed {
+		k.look()
+	}
+}
+
+// look makes the keeper compare what is kept with what is wanted.
+func (k *keeper) look() {
+	select {
+	case k.ready <- struct{}{}:
+	default:
+	}
+}
+
+// run keeps what is wanted until the context ends.
+func (k *keeper) run(ctx context.Context) {
+	logger := klog.FromContext(ctx)
+	var again <-chan time.Time
+	retry := firstRetry
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.ready:
+		case <-again:
+		}
+		err := k.keep(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			again, retry = nil, firstRetry
+			continue
+		}
+		logger.Error(err, "Cannot keep the last valid quota tree; trying again", "after", retry)
+		k.report(err)
+		again, retry = k.clock.After(retry), min(2*retry, lastRetry)
+	}
+}
+
+func (k *keeper) report(err error) {
+	k.mu.Lock()
+	first := !k.reported
+	k.reported = true
+	k.mu.Unlock()
+	if first {
+		k.failed(err)
+	}
+}
+
+// keep makes the cluster hold what is wanted and nothing else. It reads the ControllerRevisions from the API server,
+// because this is rare and a cache may be outdated.
+func (k *keeper) keep(ctx context.Context) error {
+	k.mu.Lock()
+	w := k.wanted
+	k.mu.Unlock()
+	if w.tree == nil && !w.none {
+		return nil
+	}
+	list, err := k.revisions.List(ctx, metav1.ListOptions{LabelSelector: revisionSelector})
+	if err != nil {
+		return fmt.Errorf("listing ControllerRevisions in namespace %s: %w", k.namespace, err)
+	}
+	items := make([]*unstructured.Unstructured, len(list.Items))
+	for i := range list.Items {
+		items[i] = &list.Items[i]
+	}
+	sortRevisions(items)
+	exists := false
+	// last is what a restart at this moment reads. It is deleted last, so that two exist at most, and the newer one
+	// counts.
+	var last, others []*unstructured.Unstructured
+	for _, item := range items {
+		switch read, err := readKept(item); {
+		case err == nil && w.tree != nil && read.revision == w.tree.revision:
+			exists = true
+		case err == nil && len(last) == 0:
+			last = append(last, item)
+		case w.tree == nil || item.GetName() != w.tree.revision: // create replaces a damaged one of this name
+			others = append(others, item)
+		}
+	}
+	if err := k.delete(ctx, others); err != nil {
+		return err
+	}
+	if w.tree != nil && !exists {
+		number := int64(1)
+		if len(last) > 0 {
+			number = numberOf(last[0]) + 1
+		}
+		if err := k.create(ctx, w.tree.object(k.namespace, number)); err != nil {
+			return err
+		}
+	}
+	return k.delete(ctx, last)
+}
+
+// create creates the ControllerRevision. One that has its name is damaged or has lost its label, and is replaced.
+func (k *keeper) create(ctx context.Context, revision *unstructured.Unstructured) error {
+	_, err := k.revisions.Create(ctx, revision, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		if err := k.delete(ctx, []*unstructured.Unstructured{revision}); err != nil {
+			return err
+		}
+		_, err = k.revisions.Create(ctx, revision, metav1.CreateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("creating ControllerRevision %s/%s: %w", k.namespace, revision.GetName(), err)
+	}
+	return nil
+}
+
+// delete deletes the ControllerRevisions.
+func (k *keeper) delete(ctx context.Context, revisions []*unstructured.Unstructured) error {
+	for _, revision := range revisions {
+		var options metav1.DeleteOptions
+		if uid := revision.GetUID(); uid != "" {
+			options.Preconditions = &metav1.Preconditions{UID: &uid}
+		}
+		err := k.revisions.Delete(ctx, revision.GetName(), options)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("deleting ControllerRevision %s/%s: %w", k.namespace, revision.GetName(), err)
+		}
+	}
+	return nil
+}

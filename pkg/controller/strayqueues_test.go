@@ -1,0 +1,59 @@
+package controller
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
+)
+
+func TestAQueueOutsideOfTheNamespaceIsReported(t *testing.T) {
+	item := func(namespace, name string) map[string]any {
+		return map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+			"metadata": map[string]any{"namespace": namespace, "name": name, "uid": "u-" + name, "resourceVersion": "7", "generation": 2}}
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		query := r.URL.Query()
+		if r.URL.Path != "/apis/scheduling.x-k8s.io/v1alpha1/queues" || query.Get("fieldSelector") != "metadata.namespace!=kube-queue" {
+			t.Errorf("it requests %s", r.URL)
+		}
+		switch {
+		case query.Get("sendInitialEvents") != "":
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`))
+		case query.Get("watch") == "":
+			// One in the namespace, as an API server sends it that ignores the selector.
+			if err := json.NewEncoder(w).Encode(map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+				"metadata": map[string]any{"resourceVersion": "7"}, "items": []any{item("team", "mine"), item("kube-queue", "right")}}); err != nil {
+				t.Error(err)
+			}
+		default:
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}
+	}))
+	t.Cleanup(server.Close)
+	seen := make(chan backend.Notice, 10)
+	if err := watchStrayQueues(t.Context(), &rest.Config{Host: server.URL, QPS: -1}, "kube-queue", func(n backend.Notice) { seen <- n }); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case n := <-seen:
+		if n.Type != "Warning" || n.Reason != "IgnoredQueue" || n.About.GetNamespace() != "team" || n.About.GetName() != "mine" || n.About.GetUID() != "u-mine" ||
+			n.About.GetKind() != "Queue" || !strings.Contains(n.Message, "only Queues in namespace kube-queue count") {
+			t.Errorf("it reports %+v about %v", n, n.About)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("nothing is reported")
+	}
+	if len(seen) != 0 {
+		t.Errorf("it also reports %+v", <-seen)
+	}
+}

@@ -1,0 +1,50 @@
+// Package usage words the errors in a command line in the same way for all programs.
+package usage
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/pflag"
+
+	"kube-queue.dev/kube-queue/pkg/spelling"
+)
+
+// Print prints the error in a command line of the program, the flag that was probably meant, and where the usage is
+// described.
+func Print(out io.Writer, program string, err error, flags *pflag.FlagSet) {
+	fmt.Fprintf(out, "%s: %v\n", program, err)
+	if meant := meantFlag(err, flags); meant != "" {
+		fmt.Fprintf(out, "Did you mean --%s?\n", meant)
+	}
+	fmt.Fprintf(out, "See '%s --help' for usage.\n", program)
+}
+
+// IsUnknownFlag reports whether the error is about a flag that does not exist.
+func IsUnknownFlag(err error) bool {
+	var unknown *pflag.NotExistError
+	return errors.As(err, &unknown)
+}
+
+// meantFlag returns the flag that was probably meant by one that does not exist; empty if none is near.
+func meantFlag(err error, flags *pflag.FlagSet) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || flags == nil {
+		return ""
+	}
+	name := unknown.GetSpecifiedName()
+	if short := unknown.GetSpecifiedShortnames(); short != "" { // a flag with one dash
+		name = short
+		if flags.Lookup(name) != nil {
+			return name
+		}
+	}
+	var names []string
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	return spelling.Nearest(name, names)
+}

@@ -1,0 +1,60 @@
+// Package spelling finds the name that somebody meant who misspelled it.
+package spelling
+
+import "strings"
+
+// Nearest returns the name that was probably meant by the word; empty if none is near, or if the word is one
+// of the names. Letter case does not count. Of names that are equally near, it is the first.
+func Nearest(word string, names []string) string {
+	nearest, least := "", limit(word)+1
+	for _, name := range names {
+		if name == word {
+			return ""
+		}
+		if d := distance(strings.ToLower(word), strings.ToLower(name)); d < least {
+			nearest, least = name, d
+		}
+	}
+	return nearest
+}
+
+// limit is how many letters of the word may be wrong.
+func limit(word string) int {
+	switch n := len([]rune(word)); {
+	case n < 2:
+		return 0
+	case n < 6:
+		return 1
+	case n < 12:
+		return 2
+	default:
+		return 3
+	}
+}
+
+// distance is the least number of letters to insert, delete, replace or exchange with the next one so that
+// one word becomes the other.
+func distance(from, to string) int {
+	a, b := []rune(from), []rune(to)
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			wrong := 1
+			if a[i-1] == b[j-1] {
+				wrong = 0
+			}
+			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+wrong)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
+}
