@@ -49,6 +49,24 @@ images: ## Build images with bills of materials into bin/images/ (VERSION=v1.2.3
 	go build -C hack/images -o $(CURDIR)/bin/tools/ .
 	bin/tools/images --version '$(VERSION)'
 
+# A release has a version that somebody chose, and no default.
+RELEASE := $(if $(filter file,$(origin VERSION)),,$(VERSION))
+# The registry of the images and of the chart of a release; registry.example.com is a placeholder.
+REGISTRY ?= registry.example.com
+# The address of the repository, to which links of the release notes lead; the repository has none yet.
+SOURCE_URL ?=
+PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64
+
+.PHONY: release
+release: RELEASE_FLAGS = --version '$(RELEASE)' --registry '$(REGISTRY)' --source-url '$(SOURCE_URL)' --platforms '$(PLATFORMS)'
+release: ## Make everything that users install from into bin/release/ (VERSION=v1.2.3 REGISTRY=ghcr.io/owner)
+	@mkdir -p bin/tools
+	go build -C hack/images -o $(CURDIR)/bin/tools/ . ./release
+	@bin/tools/release make $(RELEASE_FLAGS) --check
+	@echo "release: building helm (2 to 4 minutes the first time, then seconds)"
+	go build -C hack/helm -ldflags '-s -w' -o $(CURDIR)/bin/tools/ tool
+	bin/tools/release make $(RELEASE_FLAGS)
+
 .PHONY: generate
 generate: ## Generate deep copies, clients, listers, informers, CRDs, deploy/ and pages of docs/
 	hack/update-codegen.sh
