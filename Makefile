@@ -89,12 +89,12 @@ test-race: ## Run the unit tests with the race detector
 	go test -count=1 ./test/traces
 
 .PHONY: test-images
-test-images: ## Build the images twice, compare the results, and run the programs in them
+test-images: ## Make a release twice, compare the results, run the release workflow and the programs in the images
 	cd hack/images && go test -count=1 -timeout 20m ./...
 
-.PHONY: test-images-all
-test-images-all: ## Run test-images for all platforms; test-images covers the platform of this machine
-	cd hack/images && go test -count=1 -timeout 30m ./whole -v -platforms=linux/amd64,linux/arm64
+.PHONY: test-release-all
+test-release-all: ## Run test-images for all platforms; test-images covers the platform of this machine
+	cd hack/images && go test -count=1 -timeout 60m ./whole -v -platforms=linux/amd64,linux/arm64,darwin/amd64,darwin/arm64
 
 .PHONY: test-chart
 test-chart: ## Render the chart with helm and compare it with golden files (builds helm the first time)

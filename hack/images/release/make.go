@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -116,6 +117,14 @@ func (o *options) prepare(ctx context.Context) (*release, error) {
 
 // build runs images, and takes over what it has built.
 func (r *release) build(ctx context.Context, scratch string, log io.Writer) error {
+	if r.chartOnly {
+		seconds, err := strconv.ParseInt(r.options.created, 10, 64)
+		if err != nil || r.options.revision == "" {
+			return errors.New("--chart-only needs --created in seconds since 1970, and --revision")
+		}
+		r.created, r.revision = time.Unix(seconds, 0).UTC(), r.options.revision
+		return nil
+	}
 	folder := filepath.Join(scratch, "images")
 	args := []string{"--source", r.source, "--output", folder, "--version", r.version, "--repository", r.imageRepository(),
 		"--programs", strings.Join(r.built, ","), "--images", strings.Join(imaged, ","), "--platforms", r.platforms,

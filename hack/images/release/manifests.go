@@ -76,6 +76,9 @@ func interruptible(ctx context.Context, name string, args ...string) *exec.Cmd {
 // checkPrograms fails early if a program is not there.
 func (o *options) checkPrograms() error {
 	for _, program := range []string{o.images, o.helm} {
+		if o.chartOnly && program == o.images {
+			continue
+		}
 		if _, err := os.Stat(program); errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("%s is not built: run make release, which builds it", program)
 		} else if err != nil {

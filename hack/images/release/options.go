@@ -30,8 +30,8 @@ type options struct {
 	revision, created string
 	// images and helm are the programs that are run.
 	images, helm string
-	// checkOnly ends the run before the build.
-	checkOnly bool
+	// checkOnly ends the run before the build. chartOnly leaves the programs and images out.
+	checkOnly, chartOnly bool
 }
 
 // imaged are the programs that get an image. The binaries are those of all programs.
@@ -59,6 +59,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	fs.StringVar(&o.images, "images", "bin/tools/images", "the program images")
 	fs.StringVar(&o.helm, "helm", "bin/tools/helm", "the program helm")
 	fs.BoolVar(&o.checkOnly, "check", false, "only check that the release can be made")
+	fs.BoolVar(&o.chartOnly, "chart-only", false, "make only the chart and the manifests, to try them; needs --created in seconds since 1970, and --revision")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
