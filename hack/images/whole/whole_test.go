@@ -157,7 +157,7 @@ const user, password = "publisher", "a secret"
 
 var credentials = &authn.Basic{Username: user, Password: password}
 
-// serveRegistry serves an empty registry that asks for the user, and returns its address.
+// serveRegistry serves an empty registry for one user, and returns its address.
 func serveRegistry(t *testing.T) string {
 	t.Helper()
 	stored := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
