@@ -27,6 +27,7 @@ type invocation struct {
 	source     string
 	config     cluster.Config
 	fresh      bool
+	missing    bool
 	components []string
 	output     string
 	name       string
