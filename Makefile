@@ -197,7 +197,7 @@ perf-jobs: ## Measure both programs with batch Jobs, compared with Jobs without 
 	for name in $(JOBS); do go run ./test/perf jobs --scenario $$name --compare --json bin/perf/jobs-$$name.json; done
 
 .PHONY: demo
-demo: build ## Show two jobs that queue and run on a real control plane; the cluster stays up
+demo: build ## Show three teams that share GPUs on a real control plane; the cluster stays up
 	go run ./test/demo
 
 .PHONY: demo-all
