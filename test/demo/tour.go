@@ -138,7 +138,7 @@ func takeTour(ctx context.Context, e *environment) error {
 	all := chapters()
 	for i, c := range all {
 		say(fmt.Sprintf("%d of %d: %s", i+1, len(all), c.title))
-		if err := e.tell(ctx, watch, c); err != nil {
+		if err := e.showChapter(ctx, watch, c); err != nil {
 			return err
 		}
 	}
@@ -147,7 +147,7 @@ func takeTour(ctx context.Context, e *environment) error {
 	return err
 }
 
-func (e *environment) tell(ctx context.Context, watch *teamWatch, c chapter) error {
+func (e *environment) showChapter(ctx context.Context, watch *teamWatch, c chapter) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, deadlineOfChapter, errors.New("the states were not reached in "+deadlineOfChapter.String()))
 	defer cancel()
 	fmt.Printf("%s\n\n", c.why)

@@ -36,7 +36,7 @@ func TestTheTextsOfTheTourFitOnAScreen(t *testing.T) {
 
 // The figures in the texts are those of the manifests: each job fits, waits or never fits as the
 // chapter says.
-func TestTheManifestsOfTheTeamsAreWhatTheChaptersTell(t *testing.T) {
+func TestTheManifestsOfTheTeamsAreWhatTheChaptersShow(t *testing.T) {
 	folder := filepath.Join(root(t), teamFolder)
 	tree, err := objectsIn(filepath.Join(folder, "quota.yaml"))
 	if err != nil {
