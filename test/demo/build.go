@@ -11,10 +11,6 @@ import (
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
-// firstTime is printed before programs are built.
-const firstTime = "What is not built yet is built first, and shows its progress. Ctrl-C stops it: what is built\n" +
-	"stays, and the next run goes on."
-
 // packages are the numbers of Go packages of the components of the cluster, which determine how
 // long a build takes. A component that is missing here has no estimate.
 var packages = map[string]int{

@@ -122,8 +122,10 @@ const deadlineOfChapter = 90 * time.Second
 
 // takeTour shows all chapters, and then checks the audit log.
 func takeTour(ctx context.Context, e *environment) error {
+	if err := e.build(ctx, componentsOf(nil)); err != nil {
+		return err
+	}
 	say("Starting a control plane with two simulated nodes of 8 GPUs each")
-	fmt.Println(firstTime)
 	if err := e.up(ctx, "--nodes=2", "--node-gpus=8"); err != nil {
 		return err
 	}

@@ -192,6 +192,34 @@ func TestEachComponentHasAnEstimate(t *testing.T) {
 	}
 }
 
+// A stand-in for localcluster, which fails at the first build of kwok.
+func TestABuildGoesOnWhereItWasStopped(t *testing.T) {
+	bin := t.TempDir()
+	script := `#!/bin/bash
+cd "$(dirname "$0")"
+if [[ $2 == --missing ]]; then
+  for component in ${4//,/ }; do [[ -e built-$component ]] || echo $component; done
+  exit
+fi
+echo "$3" >>log
+if [[ $3 == kwok && ! -e stopped ]]; then touch stopped; exit 130; fi
+touch "built-$3"
+`
+	if err := os.WriteFile(filepath.Join(bin, "localcluster"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	e := &environment{root: bin, bin: bin}
+	components := []string{"controlplane", "kwok", "kuberay"}
+	expect(t, e.build(t.Context(), components), "building kwok")
+	for range 2 {
+		expect(t, e.build(t.Context(), components), "")
+	}
+	log, err := os.ReadFile(filepath.Join(bin, "log"))
+	if want := "controlplane\nkwok\nkwok\nkuberay\n"; err != nil || string(log) != want {
+		t.Errorf("built were %q, want %q: %v", log, want, err)
+	}
+}
+
 func TestOnlyKnownArgumentsAreAccepted(t *testing.T) {
 	for _, args := range [][]string{{"al"}, {"all", "down"}} {
 		if _, _, err := parse("/root", args); err == nil {
