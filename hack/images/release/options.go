@@ -34,6 +34,9 @@ type options struct {
 	checkOnly, chartOnly bool
 }
 
+// placeholder is the default registry, because the repository has no public home.
+const placeholder = "registry.example.com"
+
 // imaged are the programs that get an image. The binaries are those of all programs.
 var imaged = []string{"job-extensions", "kube-queue-controller"}
 
@@ -49,7 +52,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	fs := flag.NewFlagSet("release make", flag.ContinueOnError)
 	fs.SetOutput(usage)
 	fs.StringVar(&o.tag, "version", "", "version of the release, such as v1.2.3")
-	fs.StringVar(&o.registry, "registry", "registry.example.com", "registry of the images and of the chart, with an optional prefix such as ghcr.io/owner")
+	fs.StringVar(&o.registry, "registry", placeholder, "registry of the images and of the chart, with an optional prefix such as ghcr.io/owner")
 	fs.StringVar(&o.sourceURL, "source-url", "", "`address` of the repository, to which links of the notes lead; without it, they name files of the source")
 	fs.StringVar(&o.source, "source", ".", "`folder` of a clone of the repository")
 	fs.StringVar(&o.output, "output", "bin/release", "output `folder`; an earlier release in it is replaced")

@@ -85,6 +85,9 @@ func pushArchive(ctx context.Context, path string, auth authn.Authenticator, out
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	if tag.RegistryStr() == placeholder {
+		return fmt.Errorf("%s is a placeholder: make the release for a registry, such as make release VERSION=v1.2.3 REGISTRY=ghcr.io/owner", placeholder)
+	}
 	fmt.Fprintf(out, "pushing %s\n", tag)
 	options := []remote.Option{remote.WithContext(ctx), remote.WithAuth(auth)}
 	if listed.MediaType.IsIndex() {

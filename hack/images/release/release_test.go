@@ -321,6 +321,20 @@ func untar(t *testing.T, packed []byte) map[string]string {
 	}
 }
 
+func TestAReleaseForThePlaceholderIsNotPushed(t *testing.T) {
+	o := &options{source: source(t), version: "1.2.3", registry: placeholder}
+	archive, _, err := o.chartArchive(metadata{}, []byte("the chart"), time.Unix(1700000000, 0), "abc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	put(t, filepath.Join(folder, "kube-queue-1.2.3-chart.tar"), string(archive))
+	put(t, filepath.Join(folder, sums), "")
+	if err := command(t, "push", "--folder", folder); err == nil || !strings.Contains(err.Error(), "REGISTRY=ghcr.io/owner") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 // The chart is pushed as helm reads it.
 func TestAPushedChartHasTheMediaTypesOfHelm(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
