@@ -36,7 +36,7 @@ func TestTheWorkflowPublishesTheReleaseThatAnotherCloneGives(t *testing.T) {
 	source, version := clone(t), chartVersion(t)
 	address := serveRegistry(t)
 	bin, published := standIn(t)
-	r := &runner{t: t, folder: source, bin: bin, env: map[string]string{"PLATFORMS": *platforms, "PUBLISHED": published, "LC_ALL": "C"}, values: map[string]string{
+	r := &runner{t: t, folder: source, bin: bin, env: map[string]string{"PLATFORMS": *platforms, "PUBLISHED": published, "LC_ALL": "C", "MAKEFLAGS": "", "MAKELEVEL": ""}, values: map[string]string{
 		"github.ref_name": "v" + version, "github.repository_owner": "Owner", "github.repository": "Owner/kube-queue",
 		"github.server_url": "https://github.example", "github.actor": user, "secrets.GITHUB_TOKEN": password, "vars.REGISTRY": address,
 	}}
