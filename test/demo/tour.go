@@ -99,7 +99,7 @@ func chapters() []chapter {
 	}
 }
 
-// next are commands for the reader, with what they show.
+// nextCommand is a command for the reader, with what it shows.
 type nextCommand struct{ shows, command string }
 
 func nextCommands(kubeconfig, kubectl string) []nextCommand {
@@ -113,7 +113,7 @@ func nextCommands(kubeconfig, kubectl string) []nextCommand {
 			kubectl + ` patch elasticquotatree elasticquotatree -n kube-system --type=json \` + "\n" +
 				`    -p '[{"op":"replace","path":"/spec/root/children/2/max","value":{"nvidia.com/gpu":"8"}}]'`},
 		{"stop a queue: it admits no more jobs", kubectl + ` patch queue company-language -n kube-queue --type=merge -p '{"spec":{"stop":"Hold"}}'`},
-		{"", kubectl + " get queues -A"},
+		{"", kubectl + " get queues -A -o wide"},
 	}
 }
 
