@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -173,8 +174,8 @@ func indent(text string) string {
 	return b.String()
 }
 
-// audit runs the independent checker on the complete audit log.
-func (e *environment) audit(ctx context.Context) (*audit.Log, error) {
+// audit runs the independent checker on the complete audit log, and prints its report to out.
+func (e *environment) audit(ctx context.Context, out io.Writer) (*audit.Log, error) {
 	if err := e.waitForLog(ctx); err != nil {
 		return nil, err
 	}
@@ -186,7 +187,7 @@ func (e *environment) audit(ctx context.Context) (*audit.Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := report.Print(os.Stdout); err != nil {
+	if err := report.Print(out); err != nil {
 		return nil, err
 	}
 	return log, report.Err()

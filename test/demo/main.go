@@ -158,7 +158,7 @@ func verify(ctx context.Context, environment *environment, jobs []job, seen stor
 		return err
 	}
 	say("Checking the audit log of the API server")
-	log, err := environment.audit(ctx)
+	log, err := environment.audit(ctx, os.Stdout)
 	if err != nil {
 		return err
 	}

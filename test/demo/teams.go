@@ -7,7 +7,9 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -209,12 +211,25 @@ func (w *teamWatch) printEvents(ctx context.Context, out io.Writer, job jobName)
 		return fmt.Errorf("listing the events of %s: %w", job, err)
 	}
 	fmt.Fprintf(out, "\n  Events on job %s:\n", job)
+	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int { return lastSeen(a).Compare(lastSeen(b)) })
 	for _, event := range list.Items {
 		if event.Source.Component == "job-extensions" || event.ReportingController == "job-extensions" {
 			fmt.Fprintf(out, "  %-7s %s\n%s", event.Type, event.Reason, wrapped(event.Message, 10))
 		}
 	}
 	return nil
+}
+
+// lastSeen is when an event happened for the last time.
+func lastSeen(event corev1.Event) time.Time {
+	last := event.EventTime.Time
+	if event.LastTimestamp.After(last) {
+		last = event.LastTimestamp.Time
+	}
+	if event.Series != nil && event.Series.LastObservedTime.After(last) {
+		last = event.Series.LastObservedTime.Time
+	}
+	return last
 }
 
 // width is the width of the demo's text.

@@ -28,7 +28,7 @@ func TestTheDemoRunsAndWhatItProposesWorks(t *testing.T) {
 		"== 2 of 5: ", "train-3     4  Running", "vision       8   12   12  ########++++",
 		"== 3 of 5: ", "train-4     4  waits: QuotaExceeded", "used 12 of max 12",
 		"== 4 of 5: ", "huge        8  waits: ExceedsMaxQuota", "Events on job interns/huge",
-		"== 5 of 5: ", "train-3     4  waits: ", "bert-2      2  Running", "Events on job vision/train-3", "Preempted",
+		"== 5 of 5: ", "train-3     4  waits: ", "bert-2      2  Running", "Events on job vision/train-3", "Reclaimed",
 		"== Checking the audit log", "== To try next")
 	for line := range strings.Lines(out) {
 		// Paths of this test are longer than those of a reader.
