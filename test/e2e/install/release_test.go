@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/docs"
 	"kube-queue.dev/kube-queue/test/harness"
 	"kube-queue.dev/kube-queue/test/podrunner"
 )
@@ -173,19 +173,26 @@ func objects(manifests string) map[string]bool {
 	return found
 }
 
-// The three commands of README.md.
-func TestTheCommandsOfTheReadmeInstall(t *testing.T) {
-	s := begin(t)
-	r := s.read("README.md")
-	r.run("helm install kube-queue oci://registry.example.com/")
-	r.run("rollout status deployment kube-queue-controller")
-	r.run("rollout status deployment job-extensions")
-	s.expectImages(released.registry + "/kube-queue/")
-	s.remove()
-	_, err := suite.Kubectl(t.Context(), "get", "namespace", clustertest.Namespace)
-	if err == nil {
-		t.Fatal("the namespace is not removed")
+// TestTheCommandsOfTheInstallPageRun runs those of README.md too.
+func TestTheCommandsOfReadmeAreThoseOfTheInstallPage(t *testing.T) {
+	page, err := docs.ReadPage(os.DirFS(suite.Repository), installPage)
+	harness.Must(t, err)
+	executed := map[string]bool{}
+	for _, command := range page.Commands {
+		executed[command.Text] = true
 	}
-	r.run("kubectl apply --server-side -f install.yaml")
-	s.waitForRollout()
+	readme, err := docs.ReadPage(os.DirFS(suite.Repository), "README.md")
+	harness.Must(t, err)
+	found := 0
+	for _, command := range readme.Commands {
+		if strings.HasPrefix(command.Text, "helm ") || strings.Contains(command.Text, "rollout") || strings.Contains(command.Text, "install.yaml") {
+			found++
+			if !executed[command.Text] {
+				t.Errorf("%s: %s does not have this command", command, installPage)
+			}
+		}
+	}
+	if found != 4 {
+		t.Errorf("README.md installs with %d commands, want 3 with helm and 1 with kubectl", found)
+	}
 }
