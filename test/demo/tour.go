@@ -109,6 +109,7 @@ func nextCommands(kubeconfig, kubectl string) []nextCommand {
 		{"each job: whether it runs, or why it waits", kubectl + " get queueunits -A -o wide"},
 		{"the same on the job itself, as its owner sees it", kubectl + " describe job huge -n interns"},
 		{"end a job: train-3, which was evicted, runs again", kubectl + " delete job train-2 -n vision"},
+		{"", kubectl + " wait job train-3 -n vision --for=jsonpath='{.spec.suspend}'=false --timeout=30s"},
 		{"", kubectl + " get queueunits -n vision"},
 		{"give the interns 8 GPUs: job huge now waits for room, and no longer in vain",
 			kubectl + ` patch elasticquotatree elasticquotatree -n kube-system --type=json \` + "\n" +
@@ -159,7 +160,7 @@ func (e *environment) showChapter(ctx context.Context, watch *teamWatch, c chapt
 	defer cancel()
 	fmt.Printf("%s\n\n", c.why)
 	for _, args := range c.kubectl {
-		fmt.Printf("$ kubectl %s\n", shellWords(args))
+		fmt.Printf("$ kubectl %s\n", strings.ReplaceAll(shellWords(args), " -p ", " \\\n    -p "))
 		out, err := e.kubectlIn(ctx, args...)
 		if err != nil {
 			return fmt.Errorf("kubectl %s: %w", shellWords(args), err)

@@ -38,7 +38,7 @@ func TestTheDemoRunsAndWhatItProposesWorks(t *testing.T) {
 	}
 
 	expectInOrder(t, next(t, out),
-		"ExceedsMaxQuota", "Events:", `job.batch "train-2" deleted`, "elasticquotatree patched", "company-language patched", "Hold")
+		"ExceedsMaxQuota", "Events:", `job.batch "train-2" deleted`, "job.batch/train-3 condition met", "elasticquotatree patched", "company-language patched", "Hold")
 	// The end of train-2 gives train-3 its place again, and the larger max of the interns gives huge a
 	// chance.
 	for unit, want := range map[string]string{"vision/train-3": "Running", "interns/huge": "QuotaExceeded"} {
