@@ -49,6 +49,24 @@ images: ## Build images with bills of materials into bin/images/ (VERSION=v1.2.3
 	go build -C hack/images -o $(CURDIR)/bin/tools/ .
 	bin/tools/images --version '$(VERSION)'
 
+# A release has a version that somebody chose, and no default.
+RELEASE := $(if $(filter file,$(origin VERSION)),,$(VERSION))
+# The registry of the images and of the chart of a release; registry.example.com is a placeholder.
+REGISTRY ?= registry.example.com
+# The address of the repository, to which links of the release notes lead; the repository has none yet.
+SOURCE_URL ?=
+PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64
+
+.PHONY: release
+release: RELEASE_FLAGS = --version '$(RELEASE)' --registry '$(REGISTRY)' --source-url '$(SOURCE_URL)' --platforms '$(PLATFORMS)'
+release: ## Make everything that users install from into bin/release/ (VERSION=v1.2.3 REGISTRY=ghcr.io/owner)
+	@mkdir -p bin/tools
+	go build -C hack/images -o $(CURDIR)/bin/tools/ . ./release
+	@bin/tools/release make $(RELEASE_FLAGS) --check
+	@echo "release: building helm (2 to 4 minutes the first time, then seconds)"
+	go build -C hack/helm -ldflags '-s -w' -o $(CURDIR)/bin/tools/ tool
+	bin/tools/release make $(RELEASE_FLAGS)
+
 .PHONY: generate
 generate: ## Generate deep copies, clients, listers, informers, CRDs, deploy/ and pages of docs/
 	hack/update-codegen.sh
@@ -71,12 +89,12 @@ test-race: ## Run the unit tests with the race detector
 	go test -count=1 ./test/traces
 
 .PHONY: test-images
-test-images: ## Build the images twice, compare the results, and run the programs in them
+test-images: ## Make a release twice, compare the results, run the release workflow and the programs in the images
 	cd hack/images && go test -count=1 -timeout 20m ./...
 
-.PHONY: test-images-all
-test-images-all: ## Run test-images for all platforms; test-images covers the platform of this machine
-	cd hack/images && go test -count=1 -timeout 30m ./whole -v -platforms=linux/amd64,linux/arm64
+.PHONY: test-release-all
+test-release-all: ## Run test-images for all platforms; test-images covers the platform of this machine
+	cd hack/images && go test -count=1 -timeout 60m ./whole -v -platforms=linux/amd64,linux/arm64,darwin/amd64,darwin/arm64
 
 .PHONY: test-chart
 test-chart: ## Render the chart with helm and compare it with golden files (builds helm the first time)
@@ -183,7 +201,7 @@ perf-jobs: ## Measure both programs with batch Jobs, compared with Jobs without 
 	for name in $(JOBS); do go run ./test/perf jobs --scenario $$name --compare --json bin/perf/jobs-$$name.json; done
 
 .PHONY: demo
-demo: build ## Show two jobs that queue and run on a real control plane; the cluster stays up
+demo: build ## Show three teams that share GPUs on a real control plane; the cluster stays up
 	go run ./test/demo
 
 .PHONY: demo-all

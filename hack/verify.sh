@@ -101,6 +101,7 @@ build_linked "${tools}"
 
 check "gofmt" "run gofmt -w on these files" gofmt_clean
 check "vocabulary" "use the words of docs/reference/glossary.md" go run ./hack/vocabulary .
+check "workflows" "fix what it says" "${tools}/actionlint" -shellcheck= -pyflakes=
 check "generated code, CRDs, deploy and pages" "run make generate" generated_fresh
 check "go mod tidy" "run go mod tidy in these modules" in_modules all_modules go mod tidy -diff
 check "go mod tidy of other versions of Kubernetes" "run go mod tidy -modfile=FILE for these files" versions_tidy

@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"kube-queue.dev/kube-queue/hack/images/internal/oci"
 )
 
 // built is the image of one program for one platform.
@@ -28,7 +29,7 @@ func indexOf(all []built, notes map[string]string) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		d := describe(types.OCIManifestSchema1, manifest)
+		d := oci.Describe(types.OCIManifestSchema1, manifest)
 		index.Manifests = append(index.Manifests, indexEntry{d.MediaType, d.Digest, d.Size, imagePlatform{arch, os}})
 		return nil
 	}
@@ -72,7 +73,7 @@ type imagePlatform struct {
 // layout. index.json lists only the index, because podman and skopeo cannot choose between
 // several entries. name is the full name of the image with its tag.
 func archive(all []built, index []byte, name, tag string, created time.Time) ([]byte, error) {
-	listed := describe(types.OCIImageIndex, index)
+	listed := oci.Describe(types.OCIImageIndex, index)
 	blobs := map[string][]byte{listed.Digest.Hex: index}
 	var loads []dockerLoad
 	for _, b := range all {
@@ -89,12 +90,12 @@ func archive(all []built, index []byte, name, tag string, created time.Time) ([]
 	// Docker keeps the last of several images with one tag. The first platform is the most
 	// common one.
 	slices.Reverse(loads)
-	listed.Annotations = map[string]string{
-		"io.containerd.image.name":          name,
-		"org.opencontainers.image.ref.name": tag,
+	listed.Annotations = oci.Named(name, tag)
+	docker, err := dockerManifest(loads)
+	if err != nil {
+		return nil, err
 	}
-	top := v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{listed}}
-	return layoutTar(created, blobs, top, loads)
+	return oci.Layout(created, blobs, []v1.Descriptor{listed}, docker)
 }
 
 // dockerLoad is an entry of manifest.json, which Docker reads if it uses its own image store.
@@ -112,14 +113,14 @@ func collect(blobs map[string][]byte, img v1.Image) (dockerLoad, error) {
 	if err != nil {
 		return load, err
 	}
-	blobs[describe("", manifest).Digest.Hex] = manifest
+	blobs[oci.Describe("", manifest).Digest.Hex] = manifest
 	config, err := img.RawConfigFile()
 	if err != nil {
 		return load, err
 	}
-	digest := describe("", config).Digest.Hex
+	digest := oci.Describe("", config).Digest.Hex
 	blobs[digest] = config
-	load.Config = blobPath(digest)
+	load.Config = oci.BlobPath(digest)
 	parsed, err := img.Manifest()
 	if err != nil {
 		return load, err
@@ -139,29 +140,13 @@ func collect(blobs map[string][]byte, img v1.Image) (dockerLoad, error) {
 			return load, err
 		}
 		blobs[descriptor.Digest.Hex] = content
-		load.Layers = append(load.Layers, blobPath(descriptor.Digest.Hex))
+		load.Layers = append(load.Layers, oci.BlobPath(descriptor.Digest.Hex))
 	}
 	return load, nil
 }
 
-func blobPath(hex string) string { return "blobs/sha256/" + hex }
-
-func layoutTar(created time.Time, blobs map[string][]byte, top v1.IndexManifest, loads []dockerLoad) ([]byte, error) {
-	index, err := json.Marshal(top)
-	if err != nil {
-		return nil, err
-	}
+// dockerManifest is the file that Docker reads.
+func dockerManifest(loads []dockerLoad) (oci.File, error) {
 	docker, err := json.Marshal(loads)
-	if err != nil {
-		return nil, err
-	}
-	files := []file{{name: "blobs/"}, {name: "blobs/sha256/"}}
-	for _, hex := range slices.Sorted(maps.Keys(blobs)) {
-		files = append(files, file{name: blobPath(hex), data: blobs[hex], mode: 0o644})
-	}
-	files = append(files,
-		file{name: "index.json", data: index, mode: 0o644},
-		file{name: "manifest.json", data: docker, mode: 0o644},
-		file{name: "oci-layout", data: []byte(`{"imageLayoutVersion":"1.0.0"}`), mode: 0o644})
-	return tree(created, files)
+	return oci.File{Name: "manifest.json", Data: docker, Mode: 0o644}, err
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"kube-queue.dev/kube-queue/hack/images/internal/oci"
 )
 
 func TestAnArchive(t *testing.T) {
@@ -291,7 +293,7 @@ func readIndex(t *testing.T, unpacked string) (v1.ImageIndex, v1.Descriptor) {
 
 func blobOf(t *testing.T, unpacked string, d v1.Descriptor) []byte {
 	t.Helper()
-	return []byte(read(t, filepath.Join(unpacked, blobPath(d.Digest.Hex))))
+	return []byte(read(t, filepath.Join(unpacked, oci.BlobPath(d.Digest.Hex))))
 }
 
 func parse(t *testing.T, data []byte, into any) {

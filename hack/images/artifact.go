@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -9,6 +8,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"kube-queue.dev/kube-queue/hack/images/internal/oci"
 )
 
 const (
@@ -30,7 +31,7 @@ func attach(bom []byte, to v1.Image, notes map[string]string) (v1.Image, error) 
 	if err != nil {
 		return nil, fmt.Errorf("describing the image of a bill of materials: %w", err)
 	}
-	config, blob := describe(emptyType, []byte("{}")), describe(bomType, bom)
+	config, blob := oci.Describe(emptyType, []byte("{}")), oci.Describe(bomType, bom)
 	manifest, err := json.Marshal(v1.Manifest{
 		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, ArtifactType: bomType,
 		Config: config, Layers: []v1.Descriptor{blob},
@@ -41,11 +42,6 @@ func attach(bom []byte, to v1.Image, notes map[string]string) (v1.Image, error) 
 		return nil, fmt.Errorf("writing the manifest of a bill of materials: %w", err)
 	}
 	return partial.CompressedToImage(&attached{bom: bom, manifest: manifest})
-}
-
-func describe(kind types.MediaType, data []byte) v1.Descriptor {
-	digest, size, _ := v1.SHA256(bytes.NewReader(data))
-	return v1.Descriptor{MediaType: kind, Size: size, Digest: digest}
 }
 
 func (a *attached) RawManifest() ([]byte, error)        { return a.manifest, nil }

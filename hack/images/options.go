@@ -26,8 +26,10 @@ type options struct {
 	revision   string
 	repository string
 	programs   []string
-	platforms  []platform
-	created    time.Time
+	// images are the programs that get an image, for the platforms with linux.
+	images    []string
+	platforms []platform
+	created   time.Time
 
 	// As given by the user; complete fills in empty values.
 	createdText string
@@ -36,6 +38,11 @@ type options struct {
 type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
+
+// hasImage reports whether a program gets an image for a platform.
+func (o *options) hasImage(program string, on platform) bool {
+	return on.os == "linux" && slices.Contains(o.images, program)
+}
 
 // file returns the platform in the form used in file names.
 func (p platform) file() string { return p.os + "-" + p.arch }
@@ -52,7 +59,7 @@ func defaults() *options {
 }
 
 func (o *options) parse(args []string, usage io.Writer) error {
-	programs, platforms := strings.Join(o.programs, ","), "linux/amd64,linux/arm64"
+	programs, platforms, images := strings.Join(o.programs, ","), "linux/amd64,linux/arm64", ""
 	fs := flag.NewFlagSet("images", flag.ContinueOnError)
 	fs.SetOutput(usage)
 	fs.StringVar(&o.source, "source", o.source, "`folder` of the module with the programs")
@@ -63,7 +70,8 @@ func (o *options) parse(args []string, usage io.Writer) error {
 		"time of all files, such as 2006-01-02T15:04:05Z, or in seconds since 1970; SOURCE_DATE_EPOCH if empty, else the time of the commit")
 	fs.StringVar(&o.repository, "repository", o.repository, "prefix of the names of the images")
 	fs.StringVar(&programs, "programs", programs, "programs, separated by commas")
-	fs.StringVar(&platforms, "platforms", platforms, "platforms, separated by commas")
+	fs.StringVar(&platforms, "platforms", platforms, "platforms, separated by commas; those of darwin get binaries and no image")
+	fs.StringVar(&images, "images", images, "the programs that get an image, separated by commas; all if empty")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -74,13 +82,29 @@ func (o *options) parse(args []string, usage io.Writer) error {
 	o.platforms = nil
 	for _, text := range split(platforms) {
 		system, arch, ok := strings.Cut(text, "/")
-		if !ok || system != "linux" || (arch != "amd64" && arch != "arm64") {
-			return fmt.Errorf("--platforms: %q is not supported; set linux/amd64, linux/arm64 or both", text)
+		if !ok || (system != "linux" && system != "darwin") || (arch != "amd64" && arch != "arm64") {
+			return fmt.Errorf("--platforms: %q is not supported; set some of linux/amd64, linux/arm64, darwin/amd64 and darwin/arm64", text)
 		}
 		o.platforms = append(o.platforms, platform{system, arch})
 	}
 	if len(o.programs) == 0 || len(o.platforms) == 0 {
 		return errors.New("--programs and --platforms must not be empty")
+	}
+	return o.parseImages(split(images))
+}
+
+func (o *options) parseImages(images []string) error {
+	o.images = images
+	if len(images) == 0 {
+		o.images = o.programs
+	}
+	for _, program := range o.images {
+		if !slices.Contains(o.programs, program) {
+			return fmt.Errorf("--images: %q is not built; add it to --programs", program)
+		}
+	}
+	if !slices.ContainsFunc(o.platforms, func(p platform) bool { return p.os == "linux" }) {
+		return errors.New("--platforms: images need linux/amd64 or linux/arm64")
 	}
 	return nil
 }

@@ -18,7 +18,9 @@ func TestWhatCannotWorkIsRefusedBeforeTheBuild(t *testing.T) {
 	}{
 		{"a program that is not there", []string{"--programs", "nobody"}, "has no folder cmd/nobody"},
 		{"no program", []string{"--programs", ","}, "must not be empty"},
-		{"a platform that is not built", []string{"--platforms", "windows/amd64"}, "set linux/amd64, linux/arm64 or both"},
+		{"a platform that is not built", []string{"--platforms", "windows/amd64"}, "set some of linux/amd64, linux/arm64, darwin/amd64 and darwin/arm64"},
+		{"an image of a program that is not built", []string{"--images", "silent"}, `--images: "silent" is not built`},
+		{"no platform of images", []string{"--platforms", "darwin/arm64"}, "images need linux/amd64 or linux/arm64"},
 		{"a version that cannot tag an image", []string{"--version", "v1+x"}, "is not a valid image tag"},
 		{"a version that would be a flag of the linker", []string{"--version", "v1 -X other=1"}, "is not a valid image tag"},
 		{"a time that is none", []string{"--created", "today"}, `"today" is neither a time such as`},

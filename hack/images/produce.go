@@ -10,6 +10,8 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"kube-queue.dev/kube-queue/hack/images/internal/oci"
 )
 
 // product is an output file. digest is the digest of the image if the file is its archive.
@@ -53,22 +55,27 @@ func produce(ctx context.Context, opts *options, log io.Writer) ([]product, erro
 			if err != nil {
 				return nil, fmt.Errorf("reading the built program: %w", err)
 			}
-			var bom []byte
-			var done built
-			err = b.progress(fmt.Sprintf("packing %s for %s", program, on), func() error {
-				done, bom, err = pack(program, on, binary, opts, folders)
-				return err
-			})
+			bom, err := billOfMaterials(program, on, binary, opts, folders)
 			if err != nil {
 				return nil, err
 			}
-			programs[program] = append(programs[program], done)
+			if opts.hasImage(program, on) {
+				var done built
+				err = b.progress(fmt.Sprintf("packing %s for %s", program, on), func() error {
+					done, err = pack(program, on, binary, bom, opts)
+					return err
+				})
+				if err != nil {
+					return nil, err
+				}
+				programs[program] = append(programs[program], done)
+			}
 			name := program + "-" + on.file()
 			products = append(products, product{name: name, data: binary, mode: 0o755},
 				product{name: name + ".cdx.json", data: bom, mode: 0o644})
 		}
 	}
-	for _, program := range opts.programs {
+	for _, program := range opts.images {
 		archived, err := archiveOf(program, programs[program], opts)
 		if err != nil {
 			return nil, err
@@ -81,21 +88,17 @@ func produce(ctx context.Context, opts *options, log io.Writer) ([]product, erro
 	return products, write(opts.output, scratch, products)
 }
 
-func pack(program string, on platform, binary []byte, opts *options, folders map[string]string) (built, []byte, error) {
+func pack(program string, on platform, binary, bom []byte, opts *options) (built, error) {
 	notes := annotations(program, opts)
 	img, err := image(program, on, binary, opts, notes)
 	if err != nil {
-		return built{}, nil, err
-	}
-	bom, err := billOfMaterials(program, on, binary, opts, folders)
-	if err != nil {
-		return built{}, nil, err
+		return built{}, err
 	}
 	artifact, err := attach(bom, img, notes)
 	if err != nil {
-		return built{}, nil, err
+		return built{}, err
 	}
-	return built{on: on, image: img, bom: artifact}, bom, nil
+	return built{on: on, image: img, bom: artifact}, nil
 }
 
 func archiveOf(program string, all []built, opts *options) (product, error) {
@@ -108,7 +111,7 @@ func archiveOf(program string, all []built, opts *options) (product, error) {
 	if err != nil {
 		return product{}, err
 	}
-	digest := describe(types.OCIImageIndex, index).Digest
+	digest := oci.Describe(types.OCIImageIndex, index).Digest
 	return product{name: program + ".tar", data: data, mode: 0o644, image: name, digest: digest}, nil
 }
 

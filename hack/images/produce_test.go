@@ -42,6 +42,21 @@ func TestTheSameSourceGivesTheSameBytesInAnotherFolderWithOtherSettings(t *testi
 	}
 }
 
+func TestOnlyTheProgramsAndPlatformsOfImagesAreInThem(t *testing.T) {
+	folder := t.TempDir()
+	build(t, fixture(t), folder, "--images", "greeter", "--platforms", "linux/amd64,darwin/arm64")
+	files := contents(t, folder)
+	want := []string{"SHA256SUMS",
+		"greeter-darwin-arm64", "greeter-darwin-arm64.cdx.json", "greeter-linux-amd64", "greeter-linux-amd64.cdx.json", "greeter.tar",
+		"silent-darwin-arm64", "silent-darwin-arm64.cdx.json", "silent-linux-amd64", "silent-linux-amd64.cdx.json"}
+	if names := slices.Sorted(maps.Keys(files)); !slices.Equal(names, want) {
+		t.Errorf("written were %q, not %q", names, want)
+	}
+	if strings.Contains(files["greeter.tar"], `"os":"darwin"`) {
+		t.Error("the image is also for darwin")
+	}
+}
+
 func TestTheSumsAreThoseThatSha256sumChecks(t *testing.T) {
 	folder := t.TempDir()
 	printed := build(t, fixture(t), folder, "--platforms", "linux/amd64")

@@ -27,6 +27,9 @@ type Operator struct {
 	folder string
 }
 
+// Component is the name of the part of the local cluster that the operator is built from.
+func (o Operator) Component() string { return filepath.Base(o.folder) }
+
 // BuiltWith returns the version of a module that the operator is built with.
 func (o Operator) BuiltWith(ctx context.Context, module string) (string, error) {
 	cmd := goCommand(ctx, "list", "-m", "-f", "{{with .Replace}}{{.Version}}{{else}}{{.Version}}{{end}}", module)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -23,12 +24,13 @@ import (
 // environment is the cluster of the demos. All demos share one folder, so that a demo
 // replaces the cluster of an earlier one.
 type environment struct {
-	root, data string
-	cluster    *clustertest.Cluster
+	// root is the repository, bin the folder of the built programs, data the one of the cluster.
+	root, bin, data string
+	cluster         *clustertest.Cluster
 }
 
 func newEnvironment(root string) *environment {
-	return &environment{root: root, data: filepath.Join(root, ".cluster", "demo")}
+	return &environment{root: root, bin: filepath.Join(root, "bin"), data: filepath.Join(root, ".cluster", "demo")}
 }
 
 // repository returns the folder of the main module.
@@ -42,25 +44,16 @@ func repository(ctx context.Context) (string, error) {
 
 // localcluster returns a call of the command localcluster, which make has built.
 func (e *environment) localcluster(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, filepath.Join(e.root, "bin", "localcluster"), args...)
+	cmd := exec.CommandContext(ctx, filepath.Join(e.bin, "localcluster"), args...)
 	cmd.Dir = e.root
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 30 * time.Second
 	return cmd
 }
 
-// up starts a new cluster and replaces that of an earlier demo.
-func (e *environment) up(ctx context.Context, show show) error {
-	operators := show.operators
-	if len(operators) == 0 {
-		all, err := clustertest.Operators(ctx)
-		if err != nil {
-			return fmt.Errorf("listing the operators of all kinds: %w", err)
-		}
-		operators = clustertest.Names(all)
-	}
-	cmd := e.localcluster(ctx, "up", "--fresh", "--data", e.data,
-		"--operators", strings.Join(operators, ","), "--pod-run-time", show.podRunTime.String())
+// up starts a new cluster with these flags, and replaces that of an earlier demo.
+func (e *environment) up(ctx context.Context, flags ...string) error {
+	cmd := e.localcluster(ctx, append([]string{"up", "--fresh", "--data", e.data}, flags...)...)
 	cmd.Stdout, cmd.Stderr = nil, os.Stdout
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("starting the cluster: %w", err)
@@ -86,9 +79,32 @@ func (e *environment) down(ctx context.Context) error {
 	return nil
 }
 
-// install installs kube-queue as a user would, and links kubectl into bin.
-func (e *environment) install(ctx context.Context, show show) error {
-	link := filepath.Join(e.root, "bin", "kubectl")
+// kubectl is the link to kubectl for the reader.
+func (e *environment) kubectl() string { return filepath.Join(e.bin, "kubectl") }
+
+// shown returns a path as the reader would write it in the repository.
+func (e *environment) shown(path string) string {
+	if relative, err := filepath.Rel(e.root, path); err == nil && filepath.IsLocal(relative) {
+		return relative
+	}
+	return path
+}
+
+// kubectlIn runs kubectl in the repository, and returns its output.
+func (e *environment) kubectlIn(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, e.cluster.KubectlPath, args...)
+	cmd.Dir = e.root
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+e.cluster.Kubeconfig, "KUBECACHEDIR="+filepath.Join(e.data, "kubectl-cache"))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return string(out), nil
+}
+
+// install installs kube-queue as a user would, with these kinds, and links kubectl into bin.
+func (e *environment) install(ctx context.Context, extensions string) error {
+	link := e.kubectl()
 	if err := os.Remove(link); err != nil && !os.IsNotExist(err) {
 		return err
 	}
@@ -101,11 +117,7 @@ func (e *environment) install(ctx context.Context, show show) error {
 	if err := e.start(ctx, "kube-queue-controller"); err != nil {
 		return err
 	}
-	var flags []string
-	if show.extensions != "" {
-		flags = append(flags, "--enabled-extensions="+show.extensions)
-	}
-	return e.start(ctx, "job-extensions", flags...)
+	return e.start(ctx, "job-extensions", "--enabled-extensions="+extensions)
 }
 
 // start runs a program of kube-queue with its ServiceAccount.
@@ -120,7 +132,7 @@ func (e *environment) start(ctx context.Context, name string, flags ...string) e
 	}
 	args := append([]string{"program", "start", "--data", e.data, "--name", name,
 		"--ready-url", "http://" + health + "/readyz", "--",
-		filepath.Join(e.root, "bin", name), "--kubeconfig", kubeconfig, "--health-bind-address", health,
+		filepath.Join(e.bin, name), "--kubeconfig", kubeconfig, "--health-bind-address", health,
 		"--metrics-bind-address=0", "--leader-elect=false"}, flags...)
 	cmd := e.localcluster(ctx, args...)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -162,8 +174,8 @@ func indent(text string) string {
 	return b.String()
 }
 
-// audit runs the independent checker on the complete audit log.
-func (e *environment) audit(ctx context.Context) (*audit.Log, error) {
+// audit runs the independent checker on the complete audit log, and prints its report to out.
+func (e *environment) audit(ctx context.Context, out io.Writer) (*audit.Log, error) {
 	if err := e.waitForLog(ctx); err != nil {
 		return nil, err
 	}
@@ -175,7 +187,7 @@ func (e *environment) audit(ctx context.Context) (*audit.Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := report.Print(os.Stdout); err != nil {
+	if err := report.Print(out); err != nil {
 		return nil, err
 	}
 	return log, report.Err()
@@ -199,21 +211,17 @@ func (e *environment) waitForLog(ctx context.Context) error {
 
 // farewell prints the next steps.
 func (e *environment) farewell(show show) {
-	kubeconfig := e.cluster.Kubeconfig
-	if relative, err := filepath.Rel(e.root, kubeconfig); err == nil {
-		kubeconfig = relative
-	}
 	fmt.Printf(`
 == Done: %s
 
 The cluster is still running. To inspect it:
   export KUBECONFIG=%s
-  bin/kubectl get %s,qu
-  bin/kubectl get queue -A
-  bin/kubectl describe %s
-To run the demo again: make %s
+  %[2]s get %[3]s,qu
+  %[2]s get queue -A
+  %[2]s describe %[4]s
+To run the demo again: make demo-all
 To stop the cluster:   make demo-down
-`, show.shown, kubeconfig, show.kinds, show.example, show.command)
+`, show.shown, e.shown(e.cluster.Kubeconfig), e.shown(e.kubectl()), show.kinds, show.example)
 }
 
 // explain prints the state of the cluster after a failure.

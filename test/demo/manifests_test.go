@@ -25,16 +25,6 @@ func root(t *testing.T) string {
 	return dir
 }
 
-func TestThePairIsTwoTFJobs(t *testing.T) {
-	jobs, err := jobsIn(root(t), slices.Concat(pair().manifests...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := []job{{named(t, "TFJob"), "job1"}, {named(t, "TFJob"), "job2"}}; !slices.Equal(jobs, want) {
-		t.Errorf("%v, want %v", jobs, want)
-	}
-}
-
 func TestAllIsOneJobOfEachKind(t *testing.T) {
 	jobs, err := jobsIn(root(t), slices.Concat(all().manifests...))
 	if err != nil {

@@ -35,26 +35,6 @@ func (s story) saw(j job, so func(row) bool) bool {
 	})
 }
 
-// oneAtATime checks the story of two jobs with quota for one.
-func (s story) oneAtATime() error {
-	for _, f := range s {
-		running := 0
-		for _, r := range f.rows {
-			if r.state == "Running" {
-				running++
-			}
-		}
-		if running > 1 {
-			return fmt.Errorf("after %.1f s both jobs were running, but the quota has room for only one", f.after.Seconds())
-		}
-	}
-	second := s[0].rows[1].job
-	if !s.saw(second, func(r row) bool { return r.state == "Queuing" }) {
-		return fmt.Errorf("%s was never in the state Queuing", second.name)
-	}
-	return nil
-}
-
 // someWaited checks the story of more jobs than the quota has room for: each job requests
 // cpu, and some jobs run while others wait for quota.
 func (s story) someWaited() error {

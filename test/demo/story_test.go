@@ -37,24 +37,6 @@ func TestStoryEndsWellIfEachJobHasSucceeded(t *testing.T) {
 	}
 }
 
-func TestAPairRunsOneAtATime(t *testing.T) {
-	one, two := job{named(t, "TFJob"), "job1"}, job{named(t, "TFJob"), "job2"}
-	rows := func(first, second string) frame {
-		return frame{rows: []row{{job: one, state: first}, {job: two, state: second}}}
-	}
-	for _, c := range []struct {
-		name  string
-		story story
-		want  string
-	}{
-		{"in turn", story{rows("Running", "Queuing"), rows("Succeeded", "Running")}, ""},
-		{"both at once", story{rows("Running", "Queuing"), rows("Running", "Running")}, "both jobs were running"},
-		{"the second was not shown as it waited", story{rows("Running", "Suspended"), rows("Succeeded", "Running")}, "job2 was never in the state Queuing"},
-	} {
-		t.Run(c.name, func(t *testing.T) { expect(t, c.story.oneAtATime(), c.want) })
-	}
-}
-
 func TestSomeJobsWaitAndOthersDoNot(t *testing.T) {
 	one, two := job{named(t, "Job"), "pi"}, job{named(t, "RayJob"), "tune"}
 	waits := func(j job) row { return row{job: j, phase: "Enqueued", reason: "QuotaExceeded", cpu: "1"} }

@@ -23,15 +23,6 @@ func livesOf(log *audit.Log, jobs []job) ([]audit.Life, error) {
 	return lives, nil
 }
 
-// inTurn checks that the second job had no pod before the first one ended.
-func inTurn(lives []audit.Life) error {
-	one, two := lives[0], lives[1]
-	if !one.Ended.Before(two.FirstPod) {
-		return fmt.Errorf("%s had a pod at %v, but %s ended only at %v", two.Name, two.FirstPod, one.Name, one.Ended)
-	}
-	return nil
-}
-
 // heldFirst checks that each job was held from its creation, was released once before it had
 // any pod, and ended.
 func heldFirst(lives []audit.Life) error {

@@ -47,16 +47,6 @@ func TestEachJobWasHeldFirst(t *testing.T) {
 	}
 }
 
-func TestThePairRanInTurn(t *testing.T) {
-	first, then := heldLife("TFJob"), heldLife("TFJob")
-	then.FirstPod = second(10)
-	expect(t, inTurn([]audit.Life{first, then}), "")
-	then.FirstPod = second(8)
-	expect(t, inTurn([]audit.Life{first, then}), "had a pod at")
-	first.Ended, then.FirstPod = audit.Moment{}, second(10)
-	expect(t, inTurn([]audit.Life{first, then}), "had a pod at")
-}
-
 func TestCostsAreReportedJobByJob(t *testing.T) {
 	jobs := []job{{named(t, "Workflow"), "it"}, {named(t, "RayCluster"), "it"}}
 	seen := story{{rows: []row{{job: jobs[0], cpu: "2", memory: "2Gi"}, {job: jobs[1], cpu: "2500m", memory: "4Gi"}}}}

@@ -13,8 +13,13 @@ var ClusterPages = []string{
 }
 
 // otherClusters are commands of these pages for a cluster of another kind: a cluster has either
-// MPIJob v2beta1 or v1.
-var otherClusters = []string{"kubectl apply -n research -f examples/mpiv1.yaml", "kubectl get -n research mpijob"}
+// MPIJob v2beta1 or v1, and one with kube-queue in pods has the Deployments.
+var otherClusters = []string{
+	"kubectl apply -n research -f examples/mpiv1.yaml", "kubectl get -n research mpijob",
+	"kubectl -n kube-queue rollout status deployment kube-queue-controller",
+	"kubectl -n kube-queue rollout status deployment job-extensions",
+	"kubectl apply --server-side -f install.yaml",
+}
 
 // InCluster reports whether test/docs/cluster runs a command: on these pages it runs kubectl, but
 // no editor, and the simulator.

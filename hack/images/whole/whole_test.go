@@ -1,4 +1,4 @@
-// Package whole builds the images of the programs themselves, as make images does.
+// Package whole makes the release of the programs themselves, as the workflow of a release does.
 package whole
 
 import (
@@ -7,78 +7,220 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
 
-	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"sigs.k8s.io/yaml"
 )
 
-// One platform takes half the time of two, and the packages for this one are those that
+// One platform takes a quarter of the time of four, and the packages for this one are those that
 // other builds may have left in Go's cache.
 var platforms = flag.String("platforms", "linux/"+runtime.GOARCH, "platforms to build for, separated by commas, including the platform of this machine")
 
-func TestTwoCopiesOfTheSourceGiveTheSameImagesAndTheirProgramsRun(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "images")
-	run(t, "go", "build", "-C", "..", "-o", program, ".")
-	first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
-	for _, output := range []string{first, second} {
-		t.Logf("building for %s", *platforms)
-		run(t, program, "--source", source(t), "--output", output, "--version", "v0.0.0-test", "--created", "1700000000", "--platforms", *platforms)
+// The commands of the workflow run in one clone, with a registry on this machine. A second clone
+// gives the same files.
+func TestTheWorkflowPublishesTheReleaseThatAnotherCloneGives(t *testing.T) {
+	source, version := clone(t), chartVersion(t)
+	address := serveRegistry(t)
+	bin, published := standIn(t)
+	r := &runner{t: t, folder: source, bin: bin, env: map[string]string{"PLATFORMS": *platforms, "PUBLISHED": published, "LC_ALL": "C", "MAKEFLAGS": "", "MAKELEVEL": ""}, values: map[string]string{
+		"github.ref_name": "v" + version, "github.repository_owner": "Owner", "github.repository": "Owner/kube-queue",
+		"github.server_url": "https://github.example", "github.actor": user, "secrets.GITHUB_TOKEN": password, "vars.REGISTRY": address,
+	}}
+	release := filepath.Join(source, "bin", "release")
+	actions := r.job(readWorkflow(t, "release.yaml"), "publish")
+	for _, action := range actions {
+		if sums, attests := action.With["subject-checksums"]; attests && sums != "bin/release/SHA256SUMS" {
+			t.Errorf("%s attests %s", action.Uses, sums)
+		}
 	}
-	one, two := read(t, filepath.Join(first, "SHA256SUMS")), read(t, filepath.Join(second, "SHA256SUMS"))
+
+	other, output := filepath.Join(t.TempDir(), "a", "clone"), filepath.Join(t.TempDir(), "other")
+	run(t, "git", "clone", "--quiet", source, other)
+	tools := filepath.Join(source, "bin", "tools")
+	for setting, value := range map[string]string{"TZ": "Asia/Tokyo", "LANG": "de_DE.UTF-8", "GOFLAGS": "-tags=other", "HELM_NAMESPACE": "other"} {
+		t.Setenv(setting, value)
+	}
+	run(t, filepath.Join(tools, "release"), "make", "--source", other, "--output", output, "--version", "v"+version, "--registry", address,
+		"--source-url", "https://github.example/Owner/kube-queue", "--platforms", *platforms,
+		"--images", filepath.Join(tools, "images"), "--helm", filepath.Join(tools, "helm"))
+	one, two := read(t, filepath.Join(release, "SHA256SUMS")), read(t, filepath.Join(output, "SHA256SUMS"))
 	if one != two {
-		t.Errorf("the first has\n%sand the second\n%s", one, two)
+		t.Errorf("the first clone gives\n%sand the second\n%s", one, two)
 	}
-	for _, name := range []string{"kube-queue-controller", "job-extensions"} {
-		binary := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(binary, entrypoint(t, filepath.Join(first, name+".tar")), 0o755); err != nil {
-			t.Fatal(err)
+
+	expectPublished(t, release, published, version)
+	notes := read(t, filepath.Join(release, "RELEASE-NOTES.md"))
+	for _, program := range []string{"kube-queue-controller", "job-extensions"} {
+		expectImage(t, address+"/kube-queue/"+program+":"+version, program+" "+version+"\n", notes)
+	}
+	expectBinary(t, release, version)
+	expectChart(t, filepath.Join(tools, "helm"), address, version, release)
+}
+
+// expectPublished compares the arguments of gh with the files of the release.
+func expectPublished(t *testing.T, release, published, version string) {
+	t.Helper()
+	var want strings.Builder
+	want.WriteString("release create v" + version + " --verify-tag --title kube-queue v" + version + " --notes-file bin/release/RELEASE-NOTES.md")
+	entries, err := os.ReadDir(release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		want.WriteString(" bin/release/" + entry.Name())
+		if entry.Name() != "SHA256SUMS" && !strings.Contains(read(t, filepath.Join(release, "SHA256SUMS")), "  "+entry.Name()+"\n") {
+			t.Errorf("SHA256SUMS lacks %s", entry.Name())
 		}
-		if said := run(t, binary, "--version"); said != name+" v0.0.0-test\n" {
-			t.Errorf("%s --version says %q", name, said)
-		}
+	}
+	if got := read(t, published); got != want.String()+"\n" {
+		t.Errorf("gh is called with\n%s\nwant\n%s", got, want.String())
 	}
 }
 
-// source is a copy of what the programs are built from, in a folder of its own.
-func source(t *testing.T) string {
+// expectImage pulls an image, whose digest must be that of the release notes, and runs its program.
+func expectImage(t *testing.T, image, says, notes string) {
 	t.Helper()
-	root, folder := "../../..", t.TempDir()
-	for _, name := range []string{"apis", "cmd", "extensions", "pkg"} {
+	reference, err := name.NewTag(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, err := remote.Index(reference, remote.WithAuth(credentials))
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, err := index.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(notes, "`"+image+"` | `"+digest.String()+"`") {
+		t.Errorf("the notes do not list %s with digest %s:\n%s", image, digest, notes)
+	}
+	program := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(program, entrypoint(t, index), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if said := run(t, program, "--version"); said != says {
+		t.Errorf("the program of %s says %q, want %q", image, said, says)
+	}
+}
+
+// expectBinary runs a program from its archive.
+func expectBinary(t *testing.T, release, version string) {
+	t.Helper()
+	folder := t.TempDir()
+	archive := filepath.Join(release, "kube-queue-simulator-"+version+"-linux-"+runtime.GOARCH+".tar.gz")
+	run(t, "tar", "-xzf", archive, "-C", folder)
+	if said := run(t, filepath.Join(folder, "kube-queue-simulator"), "--version"); !strings.Contains(said, version) {
+		t.Errorf("kube-queue-simulator --version says %q", said)
+	}
+}
+
+// expectChart pulls the chart with helm, which must give the package of the release. The manifests
+// of the release name the images of the registry.
+func expectChart(t *testing.T, helm, address, version, release string) {
+	t.Helper()
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_CONFIG_HOME", home)
+	run(t, helm, "registry", "login", address, "--plain-http", "--username", user, "--password", password)
+	run(t, helm, "pull", "oci://"+address+"/kube-queue/charts/kube-queue", "--plain-http", "--version", version, "--destination", home)
+	pulled := "kube-queue-" + version + ".tgz"
+	if read(t, filepath.Join(home, pulled)) != read(t, filepath.Join(release, pulled)) {
+		t.Error("helm pulls another chart than that of the release")
+	}
+	manifests := read(t, filepath.Join(release, "install.yaml"))
+	for _, program := range []string{"kube-queue-controller", "job-extensions"} {
+		if want := "image: " + address + "/kube-queue/" + program + ":" + version + "\n"; !strings.Contains(manifests, want) {
+			t.Errorf("install.yaml has no %q", want)
+		}
+	}
+	if found := regexp.MustCompile(`(?m)^ +image: .*$`).FindAllString(manifests, -1); len(found) != 2 {
+		t.Errorf("install.yaml has the images %q", found)
+	}
+}
+
+const user, password = "publisher", "a secret"
+
+var credentials = &authn.Basic{Username: user, Password: password}
+
+// serveRegistry serves an empty registry for one user, and returns its address.
+func serveRegistry(t *testing.T) string {
+	t.Helper()
+	stored := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if name, given, ok := request.BasicAuth(); !ok || name != user || given != password {
+			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		stored.ServeHTTP(w, request)
+	}))
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
+}
+
+// standIn returns a folder with a program gh that writes its arguments to a file.
+func standIn(t *testing.T) (bin, published string) {
+	t.Helper()
+	bin = t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "gh"), []byte("#!/bin/sh\n[ -n \"$GH_TOKEN\" ] && echo \"$*\" >\"$PUBLISHED\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return bin, filepath.Join(bin, "published")
+}
+
+// clone returns a git repository with a copy of what a release is made from.
+func clone(t *testing.T) string {
+	t.Helper()
+	root, folder := "../../..", filepath.Join(t.TempDir(), "source")
+	for _, name := range []string{"apis", "charts", "cmd", "extensions", "hack", "pkg"} {
 		if err := os.CopyFS(filepath.Join(folder, name), os.DirFS(filepath.Join(root, name))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"go.mod", "go.sum", "LICENSE"} {
+	for _, name := range []string{"go.mod", "go.sum", "LICENSE", "CHANGELOG.md", "Makefile", ".gitignore"} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(read(t, filepath.Join(root, name))), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+	for _, args := range [][]string{
+		{"init", "--quiet"}, {"add", "."},
+		{"-c", "user.name=a", "-c", "user.email=a@example.test", "-c", "commit.gpgsign=false", "commit", "--quiet", "--message", "x"},
+	} {
+		run(t, "git", append([]string{"-C", folder}, args...)...)
+	}
 	return folder
 }
 
-// entrypoint is the program of the image for this machine, found as a runtime finds it.
-func entrypoint(t *testing.T, archive string) []byte {
+// chartVersion is the version of which the source can make a release.
+func chartVersion(t *testing.T) string {
 	t.Helper()
-	folder := t.TempDir()
-	run(t, "tar", "-xf", archive, "-C", folder)
-	top, err := layout.ImageIndexFromPath(folder)
-	if err != nil {
+	var chart struct{ Version string }
+	if err := yaml.Unmarshal([]byte(read(t, "../../../charts/kube-queue/Chart.yaml")), &chart); err != nil {
 		t.Fatal(err)
 	}
-	manifest, err := top.IndexManifest()
+	return chart.Version
+}
+
+// entrypoint is the program of the image for this machine, found as a runtime finds it.
+func entrypoint(t *testing.T, index v1.ImageIndex) []byte {
+	t.Helper()
+	manifest, err := index.IndexManifest()
 	if err != nil {
-		t.Fatal(err)
-	}
-	index, err := top.ImageIndex(manifest.Manifests[0].Digest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if manifest, err = index.IndexManifest(); err != nil {
 		t.Fatal(err)
 	}
 	for _, descriptor := range manifest.Manifests {
@@ -103,7 +245,7 @@ func entrypoint(t *testing.T, archive string) []byte {
 		}
 		return find(t, files, strings.TrimPrefix(config.Config.Entrypoint[0], "/"))
 	}
-	t.Fatalf("%s has nothing for %s", archive, runtime.GOARCH)
+	t.Fatalf("the image has nothing for %s", runtime.GOARCH)
 	return nil
 }
 

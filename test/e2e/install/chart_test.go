@@ -17,7 +17,8 @@ import (
 // release is the name of the helm release.
 const release = "kube-queue"
 
-func chart() string { return filepath.Join(suite.Repository, "charts", "kube-queue") }
+// chart is the package of the release under test.
+func chart() string { return filepath.Join(released.folder, "kube-queue-"+released.version+".tgz") }
 
 // The chart is rendered and applied as in docs/operations/install.md, and a first job runs.
 func TestTheRenderedChartIsAppliedAndAFirstJobRuns(t *testing.T) {

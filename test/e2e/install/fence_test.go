@@ -112,7 +112,7 @@ func (s *stage) asBeforeTheFence() {
 func (s *stage) nextMinor() string {
 	s.t.Helper()
 	copied := filepath.Join(s.t.TempDir(), "kube-queue")
-	harness.Must(s.t, os.CopyFS(copied, os.DirFS(chart())))
+	harness.Must(s.t, os.CopyFS(copied, os.DirFS(filepath.Join(suite.Repository, "charts", "kube-queue"))))
 	file := filepath.Join(copied, "Chart.yaml")
 	text, err := os.ReadFile(file)
 	harness.Must(s.t, err)

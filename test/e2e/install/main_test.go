@@ -46,6 +46,15 @@ func run(m *testing.M) int {
 		return 1
 	}
 	helmPath = filepath.Join(folder, "helm")
+	if released, err = publish(folder); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		if err := released.stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}()
 	if *from != "" {
 		if earlier, err = build(folder, *from); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -46,13 +46,19 @@ func (s *stage) read(page string) *reader {
 		}
 		harness.Must(s.t, os.WriteFile(file, []byte(changed), 0o644))
 	}
-	// A program with the name of helm adds these values.
+	manifests, err := released.manifests("install.yaml")
+	harness.Must(s.t, err)
+	harness.Must(s.t, os.WriteFile(filepath.Join(r.folder, "install.yaml"), []byte(manifests), 0o644))
+	// A program with the name of helm adds these values, and finds the registry of the pages, which
+	// is a placeholder, on this machine.
 	bin := filepath.Join(r.folder, "bin")
 	harness.Must(s.t, os.Mkdir(bin, 0o755))
 	harness.Must(s.t, os.Symlink(suite.KubectlPath, filepath.Join(bin, "kubectl")))
 	values := filepath.Join(r.folder, "values.yaml")
 	harness.Must(s.t, os.WriteFile(values, []byte(here), 0o644))
 	harness.Must(s.t, os.WriteFile(filepath.Join(bin, "helm"), []byte(`#!/bin/bash
+set -- "${@/#oci:\/\/registry.example.com\//oci://`+released.registry+`/}"
+if [[ $* == *" oci://"* ]]; then set -- "$@" --plain-http; fi
 case $1 in
 install | upgrade | template) exec `+helmPath+` "$@" --values `+values+` ;;
 *) exec `+helmPath+` "$@" ;;
@@ -109,6 +115,21 @@ func (s *stage) expectImages(registry string) {
 func TestTheCommandsOfTheInstallPageRun(t *testing.T) {
 	s := begin(t)
 	r := s.read(installPage)
+	fromRegistry := r.run("helm install kube-queue oci://")
+	r.run("rollout status deployment kube-queue-controller")
+	r.run("rollout status deployment job-extensions")
+	s.expectImages(released.registry + "/kube-queue/")
+	s.remove()
+
+	r.run("kubectl apply --server-side -f install.yaml")
+	s.waitForRollout()
+	s.remove()
+
+	r.again(fromRegistry)
+	r.run("helm upgrade kube-queue oci://")
+	s.waitForRollout()
+	s.remove()
+
 	install := r.run("helm install")
 	s.waitForRollout()
 	s.remove()

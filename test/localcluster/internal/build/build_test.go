@@ -80,6 +80,25 @@ func TestTheKeyReportsApartAllThatDecides(t *testing.T) {
 	}
 }
 
+func TestWhatIsNotBuiltIsListedAndNotBuilt(t *testing.T) {
+	source, component := hello(t, helloMain)
+	var out bytes.Buffer
+	b := newBuilder(t, source, &out)
+	missing, err := b.Missing(t.Context(), []Component{component})
+	if err != nil || len(missing) != 1 {
+		t.Errorf("before the build, missing are %v: %v", missing, err)
+	}
+	if entries, err := os.ReadDir(b.Cache); err != nil || len(entries) > 0 || out.Len() > 0 {
+		t.Errorf("the cache has %v, and it says %q: %v", entries, &out, err)
+	}
+	if _, err := b.Ensure(t.Context(), []Component{component}); err != nil {
+		t.Fatal(err)
+	}
+	if missing, err := b.Missing(t.Context(), []Component{component}); err != nil || len(missing) != 0 {
+		t.Errorf("after the build, missing are %v: %v", missing, err)
+	}
+}
+
 func TestAModuleOfAnotherVersionHasAKeyOfItsOwn(t *testing.T) {
 	source, component := hello(t, helloMain)
 	dir := filepath.Join(source, "components", "hello")

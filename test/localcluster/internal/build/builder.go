@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -32,11 +33,24 @@ type Builder struct {
 	Starter  *process.Starter
 }
 
-// Ensure returns the folder of each component, in order. It builds components that are not in the
-// cache.
-func (b *Builder) Ensure(ctx context.Context, components []Component) ([]string, error) {
+// Missing returns the components that are not in the cache, in order.
+func (b *Builder) Missing(ctx context.Context, components []Component) ([]Component, error) {
+	dirs, err := b.dirs(ctx, components)
+	if err != nil {
+		return nil, err
+	}
+	var missing []Component
+	for i, c := range components {
+		if !exists(dirs[i]) {
+			missing = append(missing, c)
+		}
+	}
+	return missing, nil
+}
+
+// dirs returns the folder of each component in the cache.
+func (b *Builder) dirs(ctx context.Context, components []Component) ([]string, error) {
 	dirs := make([]string, len(components))
-	missing := false
 	for i, c := range components {
 		source := b.source(c)
 		platform, err := platform(ctx, c, source)
@@ -48,9 +62,18 @@ func (b *Builder) Ensure(ctx context.Context, components []Component) ([]string,
 			return nil, err
 		}
 		dirs[i] = filepath.Join(b.Cache, c.Name+"-"+key)
-		missing = missing || !exists(dirs[i])
 	}
-	if !missing {
+	return dirs, nil
+}
+
+// Ensure returns the folder of each component, in order. It builds components that are not in the
+// cache.
+func (b *Builder) Ensure(ctx context.Context, components []Component) ([]string, error) {
+	dirs, err := b.dirs(ctx, components)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(dirs, func(dir string) bool { return !exists(dir) }) {
 		return dirs, nil
 	}
 

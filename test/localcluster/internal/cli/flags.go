@@ -32,6 +32,7 @@ type invocation struct {
 	source     string
 	config     cluster.Config
 	fresh      bool
+	missing    bool
 	components []string
 	output     string
 	name       string

@@ -27,6 +27,7 @@ removed at any time. The first build takes some minutes and downloads modules.`,
 			i.sourceFlag()
 			i.kubernetesFlag()
 			i.set.Var(list{&i.components}, "components", "`NAMES` of the components to build, separated by commas: "+strings.Join(componentNames(), ", ")+"; unset: all")
+			i.set.BoolVar(&i.missing, "missing", false, "print the components that are not built, and build nothing")
 		},
 		run: func(ctx context.Context, i *invocation) error {
 			if _, err := i.validConfig(); err != nil {
@@ -40,6 +41,9 @@ removed at any time. The first build takes some minutes and downloads modules.`,
 			if err != nil {
 				return err
 			}
+			if i.missing {
+				return i.printMissing(ctx, builder, components)
+			}
 			dirs, err := builder.Ensure(ctx, components)
 			if err != nil {
 				return err
@@ -50,6 +54,17 @@ removed at any time. The first build takes some minutes and downloads modules.`,
 			return nil
 		},
 	}
+}
+
+func (i *invocation) printMissing(ctx context.Context, builder *build.Builder, components []build.Component) error {
+	missing, err := builder.Missing(ctx, components)
+	if err != nil {
+		return err
+	}
+	for _, c := range missing {
+		fmt.Fprintln(i.world.Out, c.Name)
+	}
+	return nil
 }
 
 func componentNames() []string {

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+)
+
+// tour is the demo of three teams that share GPUs: chapters that run kubectl, wait for the states
+// that follow, and say why. Its jobs stay, so that the reader can go on.
+
+// chapter is a part of the tour.
+type chapter struct {
+	title string
+	// why is printed before the commands, seen after the table.
+	why, seen string
+	// kubectl are the arguments of the commands.
+	kubectl [][]string
+	// states are waited for.
+	states []state
+	// events is a job whose events are shown.
+	events jobName
+}
+
+type jobName struct{ namespace, name string }
+
+func (j jobName) String() string { return j.namespace + "/" + j.name }
+
+// state is what is expected of a job and its unit.
+type state struct {
+	job    jobName
+	phase  v1alpha1.QueueUnitPhase
+	reason string
+}
+
+const teamFolder = "test/demo/manifests/teams/"
+
+func applied(file string) []string { return []string{"apply", "-f", teamFolder + file} }
+
+func chapters() []chapter {
+	vision := func(name string) jobName { return jobName{"vision", name} }
+	language := func(name string) jobName { return jobName{"language", name} }
+	huge := jobName{"interns", "huge"}
+	running := v1alpha1.PhaseRunning
+	waiting := v1alpha1.PhaseEnqueued
+	return []chapter{
+		{
+			title: "An administrator gives out quota",
+			why: "Three teams share 16 GPUs. Each has a guarantee (min) and a limit (max). Each namespace\n" +
+				"has a queue. A job may be evicted 30 seconds after its start; here it is after 1 second,\n" +
+				"so that nobody has to wait.",
+			kubectl: [][]string{
+				applied("quota.yaml"),
+				{"wait", "queue/company-vision", "-n", "kube-queue", "--for=create", "--timeout=30s"},
+				{"patch", "queue", "company-vision", "-n", "kube-queue", "--type=merge", "-p", `{"spec":{"preemption":{"minRunTime":"1s"}}}`},
+			},
+		},
+		{
+			title:   "Team vision borrows",
+			why:     "Three jobs request 4 GPUs each. Team vision is guaranteed 8, and nobody uses the other 8.",
+			kubectl: [][]string{applied("vision.yaml")},
+			states:  []state{{vision("train-1"), running, ""}, {vision("train-2"), running, ""}, {vision("train-3"), running, ""}},
+			seen:    "The jobs use 12 GPUs: 8 of the guarantee, and 4 that are lent.",
+		},
+		{
+			title:   "Its next job waits",
+			why:     "Another job of 4 GPUs would use more than the max of team vision.",
+			kubectl: [][]string{applied("more-vision.yaml")},
+			states:  []state{{vision("train-4"), waiting, "QuotaExceeded"}},
+			seen:    "It starts when another job of the team ends. 4 GPUs stay free for the other teams.",
+		},
+		{
+			title:   "A job can never run",
+			why:     "The interns may use 4 GPUs, and this job requests 8.",
+			kubectl: [][]string{applied("interns.yaml")},
+			states:  []state{{huge, waiting, "ExceedsMaxQuota"}},
+			events:  huge,
+			seen:    "The job says so at once, and others of the team can pass it.",
+		},
+		{
+			title: "Team language takes back what it has lent",
+			why: "Its two jobs request 4 and 2 GPUs, and it is guaranteed 6. Only 4 are free, so a job that\n" +
+				"has borrowed must go.",
+			kubectl: [][]string{applied("language.yaml")},
+			states: []state{
+				{language("bert-1"), running, ""}, {language("bert-2"), running, ""},
+				{vision("train-1"), running, ""}, {vision("train-2"), running, ""},
+				{vision("train-3"), waiting, ""},
+			},
+			events: vision("train-3"),
+			seen: "train-3 was evicted: it was suspended, its pods ended, and it is queued again. Team vision\n" +
+				"keeps its guarantee of 8 GPUs.",
+		},
+	}
+}
+
+// nextCommand is a command for the reader, with what it shows.
+type nextCommand struct{ shows, command string }
+
+func nextCommands(kubeconfig, kubectl string) []nextCommand {
+	return []nextCommand{
+		{"the cluster of this demo", "export KUBECONFIG=" + kubeconfig},
+		{"each job: whether it runs, or why it waits", kubectl + " get queueunits -A -o wide"},
+		{"the same on the job itself, as its owner sees it", kubectl + " describe job huge -n interns"},
+		{"end a job: train-3, which was evicted, runs again", kubectl + " delete job train-2 -n vision"},
+		{"", kubectl + " wait job train-3 -n vision --for=jsonpath='{.spec.suspend}'=false --timeout=30s"},
+		{"", kubectl + " get queueunits -n vision"},
+		{"give the interns 8 GPUs: job huge now waits for room, and no longer in vain",
+			kubectl + ` patch elasticquotatree elasticquotatree -n kube-system --type=json \` + "\n" +
+				`    -p '[{"op":"replace","path":"/spec/root/children/2/max","value":{"nvidia.com/gpu":"8"}}]'`},
+		{"stop a queue: it admits no more jobs", kubectl + ` patch queue company-language -n kube-queue --type=merge -p '{"spec":{"stop":"Hold"}}'`},
+		{"", kubectl + " get queues -A -o wide"},
+	}
+}
+
+// deadlineOfChapter is far more than a chapter takes.
+const deadlineOfChapter = 90 * time.Second
+
+// takeTour shows all chapters, and then checks the audit log.
+func takeTour(ctx context.Context, e *environment) error {
+	if err := e.build(ctx, componentsOf(nil)); err != nil {
+		return err
+	}
+	say("Starting a control plane with two simulated nodes of 8 GPUs each")
+	if err := e.up(ctx, "--nodes=2", "--node-gpus=8"); err != nil {
+		return err
+	}
+	say("Installing kube-queue: CRDs, admission policies, RBAC and the two programs")
+	if err := e.install(ctx, "job"); err != nil {
+		return err
+	}
+	watch, err := newTeamWatch(ctx, e.cluster)
+	if err != nil {
+		return err
+	}
+	all := chapters()
+	for i, c := range all {
+		say(fmt.Sprintf("%d of %d: %s", i+1, len(all), c.title))
+		if err := e.showChapter(ctx, watch, c); err != nil {
+			return err
+		}
+	}
+	say("Checking the audit log of the API server")
+	if _, err := e.audit(ctx, io.Discard); err != nil {
+		return err
+	}
+	fmt.Println("A program that knows only the writes to the API server finds no violation: no job had a pod\n" +
+		"before its release, and no quota was above its max.")
+	return nil
+}
+
+func (e *environment) showChapter(ctx context.Context, watch *teamWatch, c chapter) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, deadlineOfChapter, errors.New("the states were not reached in "+deadlineOfChapter.String()))
+	defer cancel()
+	fmt.Printf("%s\n\n", c.why)
+	for _, args := range c.kubectl {
+		fmt.Printf("$ kubectl %s\n", strings.ReplaceAll(shellWords(args), " -p ", " \\\n    -p "))
+		out, err := e.kubectlIn(ctx, args...)
+		if err != nil {
+			return fmt.Errorf("kubectl %s: %w", shellWords(args), err)
+		}
+		fmt.Print(indent(out))
+	}
+	if len(c.states) == 0 {
+		return nil
+	}
+	if err := watch.waitFor(ctx, c.states); err != nil {
+		return err
+	}
+	fmt.Println()
+	watch.print(os.Stdout)
+	if c.events != (jobName{}) {
+		if err := watch.printEvents(ctx, os.Stdout, c.events); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("\n%s\n", c.seen)
+	return nil
+}
+
+// shellWords quotes arguments as a shell needs them.
+func shellWords(args []string) string {
+	var words []string
+	for _, arg := range args {
+		if strings.ContainsAny(arg, `{}" $`) {
+			arg = "'" + arg + "'"
+		}
+		words = append(words, arg)
+	}
+	return strings.Join(words, " ")
+}
+
+// sayNext prints the next steps.
+func (e *environment) sayNext() {
+	fmt.Print("\n== To try next: the cluster is still running, with these jobs in it\n\n")
+	for _, next := range nextCommands(e.shown(e.cluster.Kubeconfig), e.shown(e.kubectl())) {
+		if next.shows != "" {
+			fmt.Printf("  # %s\n", next.shows)
+		}
+		fmt.Printf("  %s\n", next.command)
+	}
+	fmt.Print("\nOne job of each kind: make demo-all\nTo stop the cluster:  make demo-down\n")
+}

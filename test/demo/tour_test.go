@@ -1,0 +1,237 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+)
+
+func TestTheTextsOfTheTourFitOnAScreen(t *testing.T) {
+	for _, c := range chapters() {
+		for _, text := range []string{c.title, c.why, c.seen} {
+			for line := range strings.Lines(text) {
+				if utf8.RuneCountInString(line) > width+1 {
+					t.Errorf("chapter %q has a line of %d characters: %s", c.title, len(line), line)
+				}
+			}
+		}
+	}
+	for _, next := range nextCommands(".cluster/demo/kubeconfig", "bin/kubectl") {
+		for line := range strings.Lines(next.shows + "\n" + next.command) {
+			if len(line) > 100 {
+				t.Errorf("a next step has a line of %d characters: %s", len(line), line)
+			}
+		}
+	}
+}
+
+// The figures in the texts are those of the manifests: each job fits, waits or never fits as the
+// chapter says.
+func TestTheManifestsOfTheTeamsAreWhatTheChaptersShow(t *testing.T) {
+	folder := filepath.Join(root(t), teamFolder)
+	tree, err := objectsIn(filepath.Join(folder, "quota.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := map[string]team{}
+	children, _, _ := unstructured.NestedSlice(tree[0].Object, "spec", "root", "children")
+	for _, child := range children {
+		quota := teamOf(child.(map[string]any))
+		limits[quota.name] = quota
+	}
+	want := map[string]team{"vision": {"vision", 8, 12, 0}, "language": {"language", 6, 12, 0}, "interns": {"interns", 2, 4, 0}}
+	for name, quota := range want {
+		if limits[name] != quota {
+			t.Errorf("team %s has %+v, want %+v", name, limits[name], quota)
+		}
+	}
+	requests := map[jobName]int64{}
+	for _, c := range chapters() {
+		for _, args := range c.kubectl {
+			if args[0] != "apply" || strings.HasSuffix(args[2], "quota.yaml") {
+				continue
+			}
+			jobs, err := objectsIn(filepath.Join(root(t), args[2]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, job := range jobs {
+				requests[jobName{job.GetNamespace(), job.GetName()}] = gpusOf(t, job)
+			}
+		}
+		for _, s := range c.states {
+			if _, applied := requests[s.job]; !applied {
+				t.Errorf("chapter %q waits for %s, which no chapter has applied", c.title, s.job)
+			}
+		}
+	}
+	for job, gpus := range map[jobName]int64{
+		{"vision", "train-1"}: 4, {"vision", "train-2"}: 4, {"vision", "train-3"}: 4, {"vision", "train-4"}: 4,
+		{"interns", "huge"}: 8, {"language", "bert-1"}: 4, {"language", "bert-2"}: 2,
+	} {
+		if requests[job] != gpus {
+			t.Errorf("job %s requests %d GPUs, want %d", job, requests[job], gpus)
+		}
+	}
+}
+
+func gpusOf(t *testing.T, job *unstructured.Unstructured) int64 {
+	t.Helper()
+	pods, _, _ := unstructured.NestedFloat64(job.Object, "spec", "parallelism")
+	containers, _, _ := unstructured.NestedSlice(job.Object, "spec", "template", "spec", "containers")
+	text, _, _ := unstructured.NestedString(containers[0].(map[string]any), "resources", "requests", gpu)
+	each, err := resource.ParseQuantity(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int64(pods) * each.Value()
+}
+
+func TestAStateIsReachedOnlyWithItsReason(t *testing.T) {
+	job := jobName{"vision", "train-4"}
+	waits := unit{job: job, phase: v1alpha1.PhaseEnqueued, reason: "QuotaExceeded", message: "no room"}
+	silent := waits
+	silent.message = ""
+	for _, c := range []struct {
+		name string
+		rows []unit
+		want state
+		gone bool
+	}{
+		{"as expected", []unit{waits}, state{job, v1alpha1.PhaseEnqueued, "QuotaExceeded"}, false},
+		{"with any reason", []unit{waits}, state{job, v1alpha1.PhaseEnqueued, ""}, false},
+		{"with another reason", []unit{waits}, state{job, v1alpha1.PhaseEnqueued, "ExceedsMaxQuota"}, true},
+		{"in another phase", []unit{waits}, state{job, v1alpha1.PhaseRunning, ""}, true},
+		{"without a message yet", []unit{silent}, state{job, v1alpha1.PhaseEnqueued, ""}, true},
+		{"without a unit", nil, state{job, v1alpha1.PhaseRunning, ""}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if missing := missingStates(c.rows, []state{c.want}); (len(missing) > 0) != c.gone {
+				t.Errorf("missing are %q", missing)
+			}
+		})
+	}
+}
+
+func TestTheTableShowsWhatIsBorrowedAndWhyAJobWaits(t *testing.T) {
+	teams := []team{{"vision", 8, 12, 12}, {"language", 6, 12, 4}, {"company", 0, 16, 16}}
+	rows := []unit{
+		{job: jobName{"language", "bert-1"}, gpus: 4, phase: v1alpha1.PhaseRunning},
+		{job: jobName{"vision", "train-4"}, gpus: 4, phase: v1alpha1.PhaseEnqueued, reason: "QuotaExceeded",
+			message: "insufficient nvidia.com/gpu in quota company/vision: requested 4, used 12 of max 12"},
+		{job: jobName{"vision", "train-1"}, gpus: 4, phase: v1alpha1.PhaseRunning},
+	}
+	var out bytes.Buffer
+	printJobs(&out, rows, teams)
+	printTeams(&out, teams)
+	const want = `  TEAM      JOB      GPUS  STATE
+  vision    train-1     4  Running
+  vision    train-4     4  waits: QuotaExceeded
+                           insufficient nvidia.com/gpu in quota company/vision: requested 4,
+                           used 12 of max 12
+  language  bert-1      4  Running
+
+  QUOTA      MIN USED  MAX  GPUS
+  vision       8   12   12  ########++++
+  language     6    4   12  ####........
+  company      0   16   16  ################
+`
+	if out.String() != want {
+		t.Errorf("printed:\n%swant:\n%s", out.String(), want)
+	}
+}
+
+func TestArgumentsAreQuotedForAShell(t *testing.T) {
+	if got, want := shellWords([]string{"patch", "queue", "a", "-p", `{"spec":{}}`}), `patch queue a -p '{"spec":{}}'`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// Each folder of components/ has an estimate, and its time falls with the number of cores.
+func TestEachComponentHasAnEstimate(t *testing.T) {
+	entries, err := os.ReadDir(filepath.Join(root(t), "test", "localcluster", "components"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+		if packages[entry.Name()] == 0 {
+			t.Errorf("component %s has no estimate", entry.Name())
+		}
+	}
+	if len(packages) != len(names) {
+		t.Errorf("there are estimates of %d components, and %d components", len(packages), len(names))
+	}
+	for _, c := range []struct {
+		component string
+		cores     int
+		want      string
+	}{
+		{"controlplane", 2, "about 7 minutes"}, {"controlplane", 8, "about 2 minutes"}, {"kwok", 8, "about a minute"},
+		{"kwok", 32, "less than a minute"}, {"other", 2, "some minutes"},
+	} {
+		if got := estimate(c.component, c.cores); got != c.want {
+			t.Errorf("%s on %d cores: %s, want %s", c.component, c.cores, got, c.want)
+		}
+	}
+	text := plan([]string{"controlplane", "kwok"}, 2)
+	for _, want := range []string{"controlplane      about 7 minutes\n", "kwok              about 3 minutes\n", "goes on with the others"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the plan lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+// A stand-in for localcluster, which fails at the first build of kwok.
+func TestABuildGoesOnWhereItWasStopped(t *testing.T) {
+	bin := t.TempDir()
+	script := `#!/bin/bash
+cd "$(dirname "$0")"
+if [[ $2 == --missing ]]; then
+  for component in ${4//,/ }; do [[ -e built-$component ]] || echo $component; done
+  exit
+fi
+echo "$3" >>log
+if [[ $3 == kwok && ! -e stopped ]]; then touch stopped; exit 130; fi
+touch "built-$3"
+`
+	if err := os.WriteFile(filepath.Join(bin, "localcluster"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	e := &environment{root: bin, bin: bin}
+	components := []string{"controlplane", "kwok", "kuberay"}
+	expect(t, e.build(t.Context(), components), "building kwok")
+	for range 2 {
+		expect(t, e.build(t.Context(), components), "")
+	}
+	log, err := os.ReadFile(filepath.Join(bin, "log"))
+	if want := "controlplane\nkwok\nkwok\nkuberay\n"; err != nil || string(log) != want {
+		t.Errorf("built were %q, want %q: %v", log, want, err)
+	}
+}
+
+func TestOnlyKnownArgumentsAreAccepted(t *testing.T) {
+	for _, args := range [][]string{{"al"}, {"all", "down"}} {
+		if _, _, err := parse("/root", args); err == nil {
+			t.Errorf("%q is accepted", args)
+		}
+	}
+	e, what, err := parse("/root", []string{"--data", "/data", "all"})
+	if err != nil || what != "all" || e.data != "/data" || e.bin != "/root/bin" {
+		t.Errorf("%+v, %q: %v", e, what, err)
+	}
+	shown := []string{e.shown("/root/bin/kubectl"), e.shown("/data/kubeconfig")}
+	if !slices.Equal(shown, []string{"bin/kubectl", "/data/kubeconfig"}) {
+		t.Errorf("shown are %q", shown)
+	}
+}

@@ -1,0 +1,106 @@
+// Package demo runs make demo, and then what it proposes to try next.
+package demo
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+const root = "../../.."
+
+func TestTheDemoRunsAndWhatItProposesWorks(t *testing.T) {
+	bin, data := t.TempDir(), filepath.Join(t.TempDir(), "cluster")
+	run(t, "go", "build", "-buildvcs=false", "-o", bin+"/", "./cmd/kube-queue-controller", "./cmd/job-extensions", "./test/demo")
+	run(t, "go", "build", "-C", "test/localcluster", "-buildvcs=false", "-o", bin+"/", "./cmd/localcluster")
+	demo := func(args ...string) string {
+		return run(t, filepath.Join(bin, "demo"), append([]string{"--data", data, "--bin", bin}, args...)...)
+	}
+	t.Cleanup(func() { demo("down") })
+	out := demo()
+	expectInOrder(t, out,
+		"== 1 of 5: ", "elasticquotatree.scheduling.sigs.k8s.io/elasticquotatree created",
+		"== 2 of 5: ", "train-3     4  Running", "vision       8   12   12  ########++++",
+		"== 3 of 5: ", "train-4     4  waits: QuotaExceeded", "used 12 of max 12",
+		"== 4 of 5: ", "huge        8  waits: ExceedsMaxQuota", "Events on job interns/huge",
+		"== 5 of 5: ", "train-3     4  waits: ", "bert-2      2  Running", "Events on job vision/train-3", "Reclaimed",
+		"== Checking the audit log", "== To try next")
+	for line := range strings.Lines(out) {
+		// Paths of this test are longer than those of a reader.
+		if !strings.Contains(line, bin) && !strings.Contains(line, data) && utf8.RuneCountInString(line) > 101 {
+			t.Errorf("a line has %d characters: %s", utf8.RuneCountInString(line), line)
+		}
+	}
+
+	expectInOrder(t, next(t, out),
+		"ExceedsMaxQuota", "Events:", `job.batch "train-2" deleted`, "job.batch/train-3 condition met", "elasticquotatree patched", "company-language patched", "Hold")
+	// The end of train-2 gives train-3 its place again, and the larger max of the interns gives huge a
+	// chance.
+	for unit, want := range map[string]string{"vision/train-3": "Running", "interns/huge": "QuotaExceeded"} {
+		namespace, job, _ := strings.Cut(unit, "/")
+		column := ".status.reason"
+		if want == "Running" {
+			column = ".status.phase"
+		}
+		run(t, filepath.Join(bin, "kubectl"), "--kubeconfig", filepath.Join(data, "kubeconfig"), "wait", "queueunit/"+unitOf(t, bin, data, namespace, job),
+			"-n", namespace, "--timeout=30s", "--for=jsonpath={"+column+"}="+want)
+	}
+}
+
+// next runs the commands that the demo prints at its end in one shell, and returns what they
+// print.
+func next(t *testing.T, out string) string {
+	t.Helper()
+	_, proposed, _ := strings.Cut(out, "== To try next")
+	proposed, _, _ = strings.Cut(proposed, "\nOne job of each kind")
+	_, proposed, _ = strings.Cut(proposed, "\n")
+	if strings.Count(proposed, "kubectl") < 6 {
+		t.Fatalf("the demo proposes\n%s", proposed)
+	}
+	cmd := exec.Command("bash", "-euo", "pipefail", "-c", proposed)
+	cmd.Dir = root
+	text, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("what the demo proposes fails: %v\n%s\n%s", err, proposed, text)
+	}
+	t.Logf("the commands print:\n%s", text)
+	return string(text)
+}
+
+// unitOf returns the name of the unit of a job.
+func unitOf(t *testing.T, bin, data, namespace, job string) string {
+	t.Helper()
+	return strings.TrimSpace(run(t, filepath.Join(bin, "kubectl"), "--kubeconfig", filepath.Join(data, "kubeconfig"), "get", "queueunits", "-n", namespace,
+		"-o", `jsonpath={.items[?(@.spec.consumerRef.name=="`+job+`")].metadata.name}`))
+}
+
+func expectInOrder(t *testing.T, text string, words ...string) {
+	t.Helper()
+	rest := text
+	for _, word := range words {
+		_, after, found := strings.Cut(rest, word)
+		if !found {
+			t.Fatalf("%q is missing, or not in this order:\n%s", word, text)
+		}
+		rest = after
+	}
+}
+
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	// The build of a cluster can take minutes; t.Context() has ended when a cleanup runs.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "GOWORK=off")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
