@@ -2,11 +2,13 @@ package reconciler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
@@ -145,20 +147,22 @@ func (r *reconciler) recordQueued(o *observation) {
 // recordRefusal reports that the API server refuses a change of the job, in its own words. Each attempt is
 // counted.
 func (r *reconciler) recordRefusal(o *observation, action decision.Action, err error) {
-	if !refused(err) {
+	var answer apierrors.APIStatus
+	if !refused(err) || !errors.As(err, &answer) {
 		return
 	}
+	words := answer.Status().Message
 	switch action {
 	case decision.Release:
 		r.events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventReleaseRefused, fmt.Sprintf(
-			"QueueUnit %s was admitted and holds quota, but the API server refuses to unsuspend the job (kube-queue retries); whoever manages the webhook, policy or quota that it names can change that, or the owner of the job: %v",
-			o.unit.Name, err), decision.Attempt(o.unit)))
+			"QueueUnit %s was admitted and holds quota, but the API server refuses to unsuspend the job (kube-queue retries); whoever manages the webhook, policy or quota that it names can change that, or the owner of the job: %s",
+			o.unit.Name, words), decision.Attempt(o.unit)))
 	case decision.Evict, decision.HoldLate, decision.HoldAgain, decision.Resume:
 		message := "The job must be suspended"
 		if evicted := lifecycle.EvictedOf(o.unit); action == decision.Evict && evicted != nil {
 			message = fmt.Sprintf("The job must be suspended, because %s,", evicted.Message)
 		}
 		r.events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventSuspendRefused, fmt.Sprintf(
-			"%s but the API server refuses that (kube-queue retries); whoever manages the webhook or policy that it names can change that, or the owner of the job: %v", message, err), ""))
+			"%s but the API server refuses that (kube-queue retries); whoever manages the webhook or policy that it names can change that, or the owner of the job: %s", message, words), ""))
 	}
 }
