@@ -152,6 +152,8 @@ func (f *Framework) watchController(ctx context.Context) {
 
 func (f *Framework) logOutage(ctx context.Context, before, now *outage) {
 	switch {
+	case now != nil && now.absent:
+		klog.FromContext(ctx).Info("The Lease of the controller does not exist: it does not run, or not with leader election", "name", controllerName)
 	case now != nil:
 		klog.FromContext(ctx).Error(nil, "Nothing is admitted", "cause", now.message)
 	case before != nil:

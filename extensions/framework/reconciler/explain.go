@@ -52,7 +52,7 @@ func (r *reconciler) explainUnit(o *observation, decided decision.Decision) (aft
 	}
 	outage := r.controller.outage()
 	switch {
-	case waits && outage != nil && (silent && !o.now.Before(since.Add(silentAfter)) || r.memory.told(uid) == outage.since):
+	case waits && outage != nil && (silent && !o.now.Before(since.Add(silentAfter)) || !outage.absent && r.memory.told(uid) == outage.since):
 		r.memory.setTold(uid, o.key, outage.since)
 		r.events.Keep(r.event(o, corev1.EventTypeWarning, wellknown.EventControllerDown,
 			fmt.Sprintf("QueueUnit %s is waiting: %s", o.unit.Name, outage.message), outage.since))
