@@ -27,7 +27,7 @@ import (
 )
 
 // mostBytes is the memory that an unmarked job of a kind that only the annotation marks may cost.
-const mostBytes = 1000
+const mostBytes = 600
 
 // crowd is an API server with many unmarked jobs of one kind.
 type crowd struct {
