@@ -22,11 +22,11 @@ const (
 	leaseEvery = time.Second
 	// vacantAfter is how long a Lease may have no holder. A replica on standby takes it within 2.4 s.
 	vacantAfter = 3 * time.Second
-	// tellAfter is how long the controller must be away before jobs are told that have been told before
+	// notifyAfter is how long the controller must be away before jobs are notified that have been notified before
 	// what they wait for.
-	tellAfter = 10 * time.Second
-	// tellEach is the maximum number of these jobs that are told in one period of the Lease.
-	tellEach = 10
+	notifyAfter = 10 * time.Second
+	// notifyEach is the maximum number of these jobs that are notified in one period of the Lease.
+	notifyEach = 10
 )
 
 // outage is a time during which no controller runs.
@@ -112,35 +112,35 @@ func (c *controllerLease) judge(lease *coordinationv1.Lease, now time.Time) *out
 	return nil
 }
 
-// telling is a job that gets an event about an outage, or about its end.
-type telling struct {
+// notice is a job that gets an event about an outage, or about its end.
+type notice struct {
 	reconciler *reconciler
 	uid        types.UID
 	key        types.NamespacedName
 }
 
-// watchController tells jobs that wait when no controller runs: new ones at once, and the others at a
-// bounded rate. When one runs again, they are told what is true then.
+// watchController notifies jobs that wait when no controller runs: new ones at once, and the others at a
+// bounded rate. When one runs again, they are notified what is true then.
 func (f *Framework) watchController(ctx context.Context) {
 	ticker := f.opts.Clock.NewTicker(leaseEvery)
 	defer ticker.Stop()
 	var last *outage
-	var others []telling
+	var others []notice
 	failing := false
 	for {
 		err := f.controller.look(ctx, f.opts.Clock.Now())
 		if err != nil && !failing && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Jobs are not told when the controller does not run, retrying")
+			klog.FromContext(ctx).Error(err, "Jobs are not notified when the controller does not run, retrying")
 		}
 		failing = err != nil
 		outage := f.controller.outage()
 		if outage != last {
 			f.logOutage(ctx, last, outage)
-			others = f.tellNew(outage)
+			others = f.notifyNew(outage)
 			last = outage
 		}
-		if outage == nil || !f.opts.Clock.Now().Before(outage.began.Add(tellAfter)) {
-			others = f.tellSome(others, outage)
+		if outage == nil || !f.opts.Clock.Now().Before(outage.began.Add(notifyAfter)) {
+			others = f.notifySome(others, outage)
 		}
 		select {
 		case <-ctx.Done():
@@ -161,14 +161,14 @@ func (f *Framework) logOutage(ctx context.Context, before, now *outage) {
 	}
 }
 
-// tellNew queues the jobs of which the controller has taken no notice, and returns the others that must be
-// told: of an outage, all that wait; of its end, those that were told of it.
-func (f *Framework) tellNew(outage *outage) []telling {
-	var others []telling
+// notifyNew queues the jobs of which the controller has taken no notice, and returns the others that must be
+// notified: of an outage, all that wait; of its end, those that were notified of it.
+func (f *Framework) notifyNew(outage *outage) []notice {
+	var others []notice
 	for _, r := range f.reconcilers {
 		if outage == nil {
-			for uid, key := range r.memory.allTold() {
-				others = append(others, telling{r, uid, key})
+			for uid, key := range r.memory.allNotified() {
+				others = append(others, notice{r, uid, key})
 			}
 			continue
 		}
@@ -181,19 +181,19 @@ func (f *Framework) tellNew(outage *outage) []telling {
 			case unit.Status.Reason == "":
 				r.queue.Add(key)
 			case !outage.absent:
-				others = append(others, telling{r, unit.Spec.ConsumerRef.UID, key})
+				others = append(others, notice{r, unit.Spec.ConsumerRef.UID, key})
 			}
 		}
 	}
 	return others
 }
 
-// tellSome tells as many jobs as the rate allows, and returns the others.
-func (f *Framework) tellSome(others []telling, outage *outage) []telling {
-	some := others[:min(tellEach, len(others))]
+// notifySome notifies as many jobs as the rate allows, and returns the others.
+func (f *Framework) notifySome(others []notice, outage *outage) []notice {
+	some := others[:min(notifyEach, len(others))]
 	for _, t := range some {
 		if outage != nil {
-			t.reconciler.memory.setTold(t.uid, t.key, outage.since)
+			t.reconciler.memory.setNotified(t.uid, t.key, outage.since)
 		}
 		t.reconciler.queue.Add(t.key)
 	}

@@ -48,12 +48,12 @@ func (r *reconciler) explainUnit(o *observation, decided decision.Decision) (aft
 	silent := waits && o.unit.Status.Reason == "" && o.unit.DeletionTimestamp == nil
 	since := r.memory.since(uid, isSilent, silent, o.now)
 	if !waits {
-		r.memory.setTold(uid, o.key, "")
+		r.memory.setNotified(uid, o.key, "")
 	}
 	outage := r.controller.outage()
 	switch {
-	case waits && outage != nil && (silent && !o.now.Before(since.Add(silentAfter)) || !outage.absent && r.memory.told(uid) == outage.since):
-		r.memory.setTold(uid, o.key, outage.since)
+	case waits && outage != nil && (silent && !o.now.Before(since.Add(silentAfter)) || !outage.absent && r.memory.notified(uid) == outage.since):
+		r.memory.setNotified(uid, o.key, outage.since)
 		r.events.Keep(r.event(o, corev1.EventTypeWarning, wellknown.EventControllerDown,
 			fmt.Sprintf("QueueUnit %s is waiting: %s", o.unit.Name, outage.message), outage.since))
 	case decided.Queued:
@@ -138,8 +138,8 @@ func (r *reconciler) recordQueued(o *observation) {
 	case reason == wellknown.ReasonQueueStopped:
 		key += "/" + string(reason)
 	}
-	if told := r.memory.told(o.job.GetUID()); told != "" {
-		key += "/" + told
+	if notified := r.memory.notified(o.job.GetUID()); notified != "" {
+		key += "/" + notified
 	}
 	r.events.Keep(r.event(o, kind, wellknown.EventQueued, fmt.Sprintf("QueueUnit %s is waiting: %s", o.unit.Name, whyWaits(o.unit)), key))
 }

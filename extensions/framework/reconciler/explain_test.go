@@ -70,7 +70,7 @@ func waitingUnit(reason wellknown.Reason) *v1alpha1.QueueUnit {
 	return unit
 }
 
-func TestAJobThatIsHeldWithoutAUnitIsTold(t *testing.T) {
+func TestAJobThatIsHeldWithoutAUnitIsNotified(t *testing.T) {
 	labelled := map[string]string{wellknown.KueueLabel: "q"}
 	owned := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "o", UID: "o", Controller: new(true)}}
 	for _, test := range []struct {
@@ -115,39 +115,39 @@ func TestAUnitThatFinalizersKeepIsNamed(t *testing.T) {
 	}
 }
 
-func TestANewJobIsToldOfAnOutageAfterThreeSecondsAndOthersWhenItIsTheirTurn(t *testing.T) {
+func TestANewJobIsNotifiedOfAnOutageAfterThreeSecondsAndOthersWhenItIsTheirTurn(t *testing.T) {
 	r, said := explaining(t)
 	down := &outage{since: "2026", message: "the controller is down"}
 	r.controller.now.Store(down)
 	silent := waitingUnit("")
 	if after := r.explained(t, marked(), silent, noon); after != silentAfter || said.kept != nil {
-		t.Errorf("at first it is told %q, and looked at after %v", said.says(), after)
+		t.Errorf("at first it is notified %q, and looked at after %v", said.says(), after)
 	}
 	r.explained(t, marked(), silent, noon.Add(silentAfter))
 	if !strings.HasPrefix(said.says(), "ControllerDown ") {
-		t.Errorf("then it is told %q", said.says())
+		t.Errorf("then it is notified %q", said.says())
 	}
 	r.controller.now.Store(nil)
 	r.explained(t, marked(), waitingUnit("QuotaExceeded"), noon.Add(time.Minute))
 	if said.kept.Reason != wellknown.EventQueued || !strings.Contains(said.kept.Key, "2026") {
-		t.Errorf("afterwards it is told %q with key %q", said.says(), said.kept.Key)
+		t.Errorf("afterwards it is notified %q with key %q", said.says(), said.kept.Key)
 	}
 
 	r, said = explaining(t)
 	r.controller.now.Store(down)
 	r.explained(t, marked(), waitingUnit("QuotaExceeded"), noon)
 	if said.kept.Reason != wellknown.EventQueued {
-		t.Errorf("one that knows what it waits for is told %q before its turn", said.says())
+		t.Errorf("one that knows what it waits for is notified %q before its turn", said.says())
 	}
-	r.memory.setTold("j", queuedKey, down.since)
+	r.memory.setNotified("j", queuedKey, down.since)
 	r.explained(t, marked(), waitingUnit("QuotaExceeded"), noon)
 	if said.kept.Reason != wellknown.EventControllerDown {
-		t.Errorf("in its turn it is told %q", said.says())
+		t.Errorf("in its turn it is notified %q", said.says())
 	}
 	r.controller.now.Store(&outage{since: "2026", absent: true})
 	r.explained(t, marked(), waitingUnit("QuotaExceeded"), noon)
 	if said.kept.Reason != wellknown.EventQueued {
-		t.Errorf("of a controller without a Lease, which writes reasons, it is told %q", said.says())
+		t.Errorf("of a controller without a Lease, which writes reasons, it is notified %q", said.says())
 	}
 	r.memory.forgetJob("j")
 	if len(r.memory.outages) != 0 || len(r.memory.began) != 0 {
@@ -155,10 +155,10 @@ func TestANewJobIsToldOfAnOutageAfterThreeSecondsAndOthersWhenItIsTheirTurn(t *t
 	}
 }
 
-func TestOthersAreToldOfAnOutageAFewAtATime(t *testing.T) {
+func TestOthersAreNotifiedOfAnOutageAFewAtATime(t *testing.T) {
 	r, _ := explaining(t)
 	f := &Framework{reconcilers: []*reconciler{r}, controller: r.controller}
-	for i := range 3 * tellEach {
+	for i := range 3 * notifyEach {
 		unit := waitingUnit("QuotaExceeded")
 		name := string(rune('a'+i%26)) + strings.Repeat("x", i/26)
 		unit.Name, unit.Spec.ConsumerRef.Name, unit.Spec.ConsumerRef.UID = name, name, types.UID(name)
@@ -170,19 +170,19 @@ func TestOthersAreToldOfAnOutageAFewAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	down := &outage{since: "2026"}
-	others := f.tellNew(down)
-	if len(others) != 3*tellEach || r.queue.Len() != 1 {
-		t.Fatalf("%d jobs are told later, and %d at once", len(others), r.queue.Len())
+	others := f.notifyNew(down)
+	if len(others) != 3*notifyEach || r.queue.Len() != 1 {
+		t.Fatalf("%d jobs are notified later, and %d at once", len(others), r.queue.Len())
 	}
-	others = f.tellSome(others, down)
-	if len(others) != 2*tellEach || r.queue.Len() != 1+tellEach || len(r.memory.outages) != tellEach {
-		t.Errorf("then %d are left, %d are queued, and %d were told", len(others), r.queue.Len(), len(r.memory.outages))
+	others = f.notifySome(others, down)
+	if len(others) != 2*notifyEach || r.queue.Len() != 1+notifyEach || len(r.memory.outages) != notifyEach {
+		t.Errorf("then %d are left, %d are queued, and %d were notified", len(others), r.queue.Len(), len(r.memory.outages))
 	}
-	if back := f.tellNew(nil); len(back) != tellEach {
-		t.Errorf("of its end %d are told", len(back))
+	if back := f.notifyNew(nil); len(back) != notifyEach {
+		t.Errorf("of its end %d are notified", len(back))
 	}
-	if absent := f.tellNew(&outage{since: "absent", absent: true}); len(absent) != 0 {
-		t.Errorf("without a Lease %d are told that know what they wait for", len(absent))
+	if absent := f.notifyNew(&outage{since: "absent", absent: true}); len(absent) != 0 {
+		t.Errorf("without a Lease %d are notified that know what they wait for", len(absent))
 	}
 }
 

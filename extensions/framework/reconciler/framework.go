@@ -31,7 +31,7 @@ type Options struct {
 	Adapters []framework.Adapter
 	// Annotated are adapters of more kinds that are queued, of which only the annotation marks a job.
 	Annotated []framework.Adapter
-	// Others are adapters of the kinds that are not queued. Marked jobs of them are told so.
+	// Others are adapters of the kinds that are not queued. Marked jobs of them get an event.
 	Others []framework.Adapter
 	// Namespace has the Lease of the controller; empty if the controller is not watched.
 	Namespace string

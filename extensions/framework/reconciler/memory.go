@@ -31,12 +31,12 @@ type memory struct {
 	answers map[types.UID]backoff.State
 	// faults, by the job's UID: the last invalid change of a released job.
 	faults map[types.UID]string
-	// outages, by the job's UID: the last outage of the controller that the job was told of.
-	outages map[types.UID]tellingOf
+	// outages, by the job's UID: the last outage of the controller that the job was notified of.
+	outages map[types.UID]noticeOf
 }
 
-// tellingOf is the outage of which a job was told.
-type tellingOf struct {
+// noticeOf is the outage of which a job was notified.
+type noticeOf struct {
 	job   types.NamespacedName
 	since string
 }
@@ -78,7 +78,7 @@ func newMemory() *memory {
 		look:     map[types.UID]time.Time{},
 		answers:  map[types.UID]backoff.State{},
 		faults:   map[types.UID]string{},
-		outages:  map[types.UID]tellingOf{},
+		outages:  map[types.UID]noticeOf{},
 	}
 }
 
@@ -191,31 +191,31 @@ func (m *memory) forgetJob(job types.UID) {
 	delete(m.outages, job)
 }
 
-// told returns the outage of the controller that a job was told of; empty for none.
-func (m *memory) told(job types.UID) string {
+// notified returns the outage of the controller that a job was notified of; empty for none.
+func (m *memory) notified(job types.UID) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.outages[job].since
 }
 
-// setTold remembers what told returns. An empty outage forgets it.
-func (m *memory) setTold(job types.UID, key types.NamespacedName, since string) {
+// setNotified remembers what notified returns. An empty outage forgets it.
+func (m *memory) setNotified(job types.UID, key types.NamespacedName, since string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if since == "" {
 		delete(m.outages, job)
 	} else {
-		m.outages[job] = tellingOf{key, since}
+		m.outages[job] = noticeOf{key, since}
 	}
 }
 
-// allTold returns the jobs that were told of an outage.
-func (m *memory) allTold() map[types.UID]types.NamespacedName {
+// allNotified returns the jobs that were notified of an outage.
+func (m *memory) allNotified() map[types.UID]types.NamespacedName {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := make(map[types.UID]types.NamespacedName, len(m.outages))
-	for job, told := range m.outages {
-		all[job] = told.job
+	for job, notified := range m.outages {
+		all[job] = notified.job
 	}
 	return all
 }

@@ -47,7 +47,7 @@ func (f *Framework) warnOther(ctx context.Context, kind framework.Kind) {
 			f.followOther(ctx, kind, resource)
 			return
 		}
-		klog.FromContext(ctx).V(2).Info("Marked jobs of a kind that is not queued are not told so", "kind", kind.Kind, "err", err)
+		klog.FromContext(ctx).V(2).Info("Marked jobs of a kind that is not queued get no event", "kind", kind.Kind, "err", err)
 		retry := time.Second
 		if apierrors.IsForbidden(err) {
 			retry = forbiddenRetry
@@ -78,7 +78,7 @@ func (f *Framework) readable(ctx context.Context, kind framework.Kind) (resource
 }
 
 func (f *Framework) followOther(ctx context.Context, kind framework.Kind, resource schema.GroupVersionResource) {
-	jobs := &otherJobs{events: f.opts.Events, kind: kind, version: resource.GroupVersion().String(), told: map[string]types.UID{}}
+	jobs := &otherJobs{events: f.opts.Events, kind: kind, version: resource.GroupVersion().String(), notified: map[string]types.UID{}}
 	report := f.reporter(kind.Resource, kind.Group)
 	from := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
@@ -101,11 +101,11 @@ type otherJobs struct {
 	events  EventSink
 	kind    framework.Kind
 	version string
-	// told has the UIDs by namespace and name. Only the reflector calls, so it needs no lock.
-	told map[string]types.UID
+	// notified has the UIDs by namespace and name. Only the reflector calls, so it needs no lock.
+	notified map[string]types.UID
 }
 
-// Add and Update tell a marked job, and forget one that is no longer marked.
+// Add and Update notify a marked job, and forget one that is no longer marked.
 func (o *otherJobs) Add(obj any) error { return o.Update(obj) }
 
 // Update implements cache.ReflectorStore.
@@ -115,19 +115,19 @@ func (o *otherJobs) Update(obj any) error {
 		return fmt.Errorf("a %T is no %s", obj, o.kind.Kind)
 	}
 	key := job.GetNamespace() + "/" + job.GetName()
-	if last, was := o.told[key]; was && last != job.GetUID() {
+	if last, was := o.notified[key]; was && last != job.GetUID() {
 		o.events.Forget(last)
-		delete(o.told, key)
+		delete(o.notified, key)
 	}
 	_, bypass := job.GetAnnotations()[wellknown.BypassAnnotation]
 	_, kueue := job.GetLabels()[wellknown.KueueLabel]
 	if job.GetAnnotations()[wellknown.SuspendAnnotation] != "true" || bypass || kueue || job.GetDeletionTimestamp() != nil || metav1.GetControllerOf(job) != nil {
 		return o.Delete(obj)
 	}
-	if o.told[key] == job.GetUID() {
+	if o.notified[key] == job.GetUID() {
 		return nil
 	}
-	o.told[key] = job.GetUID()
+	o.notified[key] = job.GetUID()
 	o.events.Keep(o.event(job))
 	return nil
 }
@@ -146,15 +146,15 @@ func (o *otherJobs) event(job metav1.Object) events.Event {
 func (o *otherJobs) Delete(obj any) error {
 	if job, isObject := obj.(metav1.Object); isObject {
 		key := job.GetNamespace() + "/" + job.GetName()
-		if uid, was := o.told[key]; was {
+		if uid, was := o.notified[key]; was {
 			o.events.Forget(uid)
-			delete(o.told, key)
+			delete(o.notified, key)
 		}
 	}
 	return nil
 }
 
-// Replace tells the jobs of a list, and forgets those that are not in it.
+// Replace notifies the jobs of a list, and forgets those that are not in it.
 func (o *otherJobs) Replace(list []any, _ string) error {
 	listed := make(map[string]bool, len(list))
 	for _, obj := range list {
@@ -165,10 +165,10 @@ func (o *otherJobs) Replace(list []any, _ string) error {
 			return err
 		}
 	}
-	for key, uid := range o.told {
+	for key, uid := range o.notified {
 		if !listed[key] {
 			o.events.Forget(uid)
-			delete(o.told, key)
+			delete(o.notified, key)
 		}
 	}
 	return nil

@@ -12,9 +12,9 @@ import (
 	"kube-queue.dev/kube-queue/extensions/rayjob"
 )
 
-func TestMarkedJobsOfAKindThatIsNotQueuedAreToldAsLongAsTheyAreMarked(t *testing.T) {
+func TestMarkedJobsOfAKindThatIsNotQueuedAreNotifiedAsLongAsTheyAreMarked(t *testing.T) {
 	kept := keeping{}
-	jobs := &otherJobs{events: kept, kind: rayjob.New().Kind(), version: "ray.io/v1", told: map[string]types.UID{}}
+	jobs := &otherJobs{events: kept, kind: rayjob.New().Kind(), version: "ray.io/v1", notified: map[string]types.UID{}}
 	object := func(name string, annotations map[string]string, change ...func(*metav1.PartialObjectMetadata)) any {
 		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID("uid-" + name), Annotations: annotations}}
 		for _, c := range change {
@@ -23,7 +23,7 @@ func TestMarkedJobsOfAKindThatIsNotQueuedAreToldAsLongAsTheyAreMarked(t *testing
 		return o
 	}
 	mark := map[string]string{wellknown.SuspendAnnotation: "true"}
-	told := func(want ...string) {
+	notified := func(want ...string) {
 		t.Helper()
 		got := slices.Sorted(maps.Keys(kept))
 		for i, uid := range want {
@@ -34,8 +34,8 @@ func TestMarkedJobsOfAKindThatIsNotQueuedAreToldAsLongAsTheyAreMarked(t *testing
 				uids = append(uids, types.UID(uid))
 			}
 			return uids
-		}()))) || len(jobs.told) != len(want) {
-			t.Errorf("told are %v, want %v; remembered are %v", got, want, jobs.told)
+		}()))) || len(jobs.notified) != len(want) {
+			t.Errorf("notified are %v, want %v; remembered are %v", got, want, jobs.notified)
 		}
 	}
 	do := func(err error) {
@@ -51,15 +51,15 @@ func TestMarkedJobsOfAKindThatIsNotQueuedAreToldAsLongAsTheyAreMarked(t *testing
 			o.OwnerReferences = []metav1.OwnerReference{{Kind: "X", Name: "x", Controller: new(true)}}
 		}),
 	}, "1"))
-	told("a")
+	notified("a")
 	do(jobs.Add(object("c", mark)))
 	do(jobs.Update(object("b", mark)))
-	told("a", "b", "c")
+	notified("a", "b", "c")
 	do(jobs.Update(object("b", nil)))
 	do(jobs.Delete(object("c", mark)))
-	told("a")
+	notified("a")
 	do(jobs.Add(object("a", mark, func(o *metav1.PartialObjectMetadata) { o.UID = "uid-again" })))
-	told("again")
+	notified("again")
 	do(jobs.Replace([]any{object("d", mark)}, "2"))
-	told("d")
+	notified("d")
 }

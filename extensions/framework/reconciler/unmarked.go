@@ -56,7 +56,7 @@ func (r *reconciler) concerns(job framework.Object) bool {
 	return len(r.units.of(r.kind, key)) > 0
 }
 
-// whole returns the job that a cached one stands for. Of a job that has lost its mark, only its unit
+// whole returns the job that a cached one represents. Of a job that has lost its mark, only its unit
 // shows that it concerns us, and the unit may have been cached after the job.
 func (r *reconciler) whole(ctx context.Context, key types.NamespacedName, job framework.Object) (framework.Object, error) {
 	if job == nil || !isUnmarked(job) {

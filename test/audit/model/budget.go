@@ -98,7 +98,7 @@ func (b *Book) Settle(a *account, w *World) {
 	}
 	a.Budget += min(a.nodes, a.checked) // each with a write of the check
 	a.Budget += min(a.afterwards, 1) + a.checked + min(a.podsReady, 1) + a.overQuota + len(a.warnings)
-	a.Budget += min(a.stops, 1) // its queue was stopped after it had been told what it waits for
+	a.Budget += min(a.stops, 1) // its queue was stopped after an event had said what it waits for
 	if a.warnings["ControllerDown"] {
 		a.Budget++ // the next event says what is true afterwards
 	}

@@ -2,7 +2,7 @@ package silence
 
 import "fmt"
 
-// held is what a test job has besides its name; all are in YAML.
+// held is what a test job has in addition to its name; all are in YAML.
 type held struct {
 	annotations, labels, spec, cpu string
 	// unmarked jobs have no mark.

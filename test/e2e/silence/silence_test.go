@@ -255,7 +255,7 @@ func controllerIsDown(t *testing.T, l *harness.Env, controller *harness.Replica)
 	lease, err := l.Kube.CoordinationV1().Leases(clustertest.Namespace).Get(t.Context(), harness.Controller, metav1.GetOptions{})
 	harness.Must(t, err)
 	expires := lease.Spec.RenewTime.Add(time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second)
-	// A job that is created shortly before the Lease expires is told as soon as it has.
+	// A job that is created shortly before the Lease expires is notified as soon as it has.
 	early := time.NewTimer(time.Until(expires.Add(-2 * time.Second)))
 	defer early.Stop()
 	<-early.C
@@ -266,8 +266,8 @@ func controllerIsDown(t *testing.T, l *harness.Env, controller *harness.Replica)
 	began := time.Now()
 	l.Apply(held{}.job("new"))
 	awaitWord(t, l, "new", down, began)
-	// Those that have been told before what they wait for are told later, one after the other.
-	harness.Eventually(t, time.Minute, "the job before is told", func() (bool, string) {
+	// Those that have been notified before what they wait for are notified later, one after the other.
+	harness.Eventually(t, time.Minute, "the job before is notified", func() (bool, string) {
 		return len(l.Events("before", "ControllerDown")) == 1, "it is not"
 	})
 	controller.Start()
