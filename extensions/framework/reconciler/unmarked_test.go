@@ -27,7 +27,7 @@ import (
 )
 
 // mostBytes is the memory that an unmarked job of a kind that only the annotation marks may cost.
-const mostBytes = 600
+const mostBytes = 700
 
 // crowd is an API server with many unmarked jobs of one kind.
 type crowd struct {
@@ -116,7 +116,7 @@ func TestAnUnmarkedJobCostsLittleMemoryAndNoStep(t *testing.T) {
 		adapter framework.Adapter
 	}{"Jobs": {manyJobs, job.New()}, "Workflows": {manyWorkflows, workflow.New()}} {
 		t.Run(name, func(t *testing.T) {
-			c.n = 8000
+			c.n = 20_000
 			bytes, r := c.fill(t, c.adapter)
 			if each := bytes / int64(c.n); each > mostBytes {
 				t.Errorf("it costs %d bytes", each)

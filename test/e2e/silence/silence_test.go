@@ -11,8 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/harness"
@@ -42,7 +44,10 @@ func silences() []silence {
 			reason: "KueueNotInstalled", says: []string{"remove the label"}},
 		{name: "it was found running", job: held{unmarked: true}.job,
 			cause: func(t *testing.T, l *harness.Env, name string) {
-				harness.Eventually(t, time.Minute, name+" runs", func() (bool, string) { return len(l.Pods(name)) > 0, "no pod" })
+				harness.Eventually(t, time.Minute, name+" runs", func() (bool, string) {
+					ready, _, _ := unstructured.NestedInt64(l.Object(harness.Jobs, name).Object, "status", "ready")
+					return ready > 0, "no pod is ready"
+				})
 				l.Patch(harness.Jobs, name, `{"metadata":{"annotations":{"scheduling.x-k8s.io/suspend":"true"}}}`)
 			},
 			reason: "NotQueued", says: []string{"the job ran already", "suspend the job to queue it"}},
@@ -57,13 +62,13 @@ func silences() []silence {
 		{name: "another controller manages it", job: held{spec: "suspend: true, managedBy: example.com/other,"}.job,
 			reason: "NotQueued", says: []string{"managedBy assigns the job to example.com/other", "create the job without managedBy"}},
 		{name: "it requests more than its quota has", job: held{cpu: "100"}.job,
-			reason: "Queued", says: []string{"ExceedsMaxQuota", "root.team"}},
+			reason: "Queued", says: []string{"ExceedsMaxQuota", "root/team", "request less or raise the max"}},
 		{name: "its quota is used", job: held{cpu: "4"}.job,
 			before: func(t *testing.T, l *harness.Env, _ string) { // the queue is Block: nothing may be ahead
 				l.Apply(held{cpu: "1"}.job("user"))
 				l.WaitForPhase("Job", "user", "Running", "Dequeued")
 			},
-			reason: "Queued", says: []string{"QuotaExceeded", "root.team"}, normal: true},
+			reason: "Queued", says: []string{"QuotaExceeded", "root/team"}, normal: true},
 		{name: "its quota group does not list the namespace", job: held{labels: "kube-queue/quota-name: nowhere"}.job,
 			reason: "Queued", says: []string{"QuotaNotAllowed", "nowhere"}},
 		{name: "its queue is stopped", job: held{labels: "kube-queue/quota-name: stopped"}.job,
@@ -153,6 +158,19 @@ func refusing(name, condition string) func(*testing.T, *harness.Env, string) {
 	}
 }
 
+// create creates a job, and returns when that was.
+func create(t *testing.T, l *harness.Env, manifest string) time.Time {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	harness.Must(t, yaml.Unmarshal([]byte(manifest), &object.Object))
+	gvk := object.GroupVersionKind()
+	resource := gvk.GroupVersion().WithResource(strings.ToLower(gvk.Kind) + "s")
+	began := time.Now()
+	_, err := l.Dynamic.Resource(resource).Namespace(l.Namespace).Create(t.Context(), object, metav1.CreateOptions{})
+	harness.Must(t, err)
+	return began
+}
+
 const tree = `{name: team, namespaces: [silence], max: {cpu: "4"}}`
 
 // others are quota groups with Queues of their own.
@@ -211,16 +229,14 @@ func TestNoJobWaitsWithoutAWord(t *testing.T) {
 
 	t.Run("there is no tree", func(t *testing.T) {
 		l := l.For(t)
-		began := time.Now()
-		l.Apply(held{}.job("no-tree"))
+		began := create(t, l, held{}.job("no-tree"))
 		awaitWord(t, l, "no-tree", silence{reason: "Queued", says: []string{"NoQuota", "ElasticQuotaTree", "administrator"}}, began)
 		l.Delete(harness.Jobs, "no-tree")
 	})
 	l.TreeOf(groups()...)
 	t.Run("no group lists the namespace", func(t *testing.T) {
 		other := suite.Part(t, "elsewhere")
-		began := time.Now()
-		other.Apply(held{}.job("lost"))
+		began := create(t, other, held{}.job("lost"))
 		awaitWord(t, other, "lost", silence{reason: "Queued", says: []string{"NoQuota", "elsewhere", "administrator"}}, began)
 	})
 	for i, s := range silences() {
@@ -230,8 +246,7 @@ func TestNoJobWaitsWithoutAWord(t *testing.T) {
 			if s.before != nil {
 				s.before(t, l, name)
 			}
-			began := time.Now()
-			l.Apply(s.job(name))
+			began := create(t, l, s.job(name))
 			if s.cause != nil {
 				s.cause(t, l, name)
 				began = time.Now()
@@ -261,10 +276,9 @@ func controllerIsDown(t *testing.T, l *harness.Env, controller *harness.Replica)
 	<-early.C
 	down := silence{reason: "ControllerDown", says: []string{"kube-queue-controller, which admits units, has not run since " + lease.Spec.RenewTime.UTC().Format(time.RFC3339),
 		"an administrator must start Deployment kube-queue-controller"}}
-	l.Apply(held{}.job("early"))
+	create(t, l, held{}.job("early"))
 	awaitWord(t, l, "early", down, expires)
-	began := time.Now()
-	l.Apply(held{}.job("new"))
+	began := create(t, l, held{}.job("new"))
 	awaitWord(t, l, "new", down, began)
 	// Those that have been notified before what they wait for are notified later, one after the other.
 	harness.Eventually(t, time.Minute, "the job before is notified", func() (bool, string) {
