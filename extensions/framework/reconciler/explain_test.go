@@ -2,18 +2,18 @@ package reconciler
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -160,7 +160,7 @@ func TestOthersAreNotifiedOfAnOutageAFewAtATime(t *testing.T) {
 	f := &Framework{reconcilers: []*reconciler{r}, controller: r.controller}
 	for i := range 3 * notifyEach {
 		unit := waitingUnit("QuotaExceeded")
-		name := string(rune('a'+i%26)) + strings.Repeat("x", i/26)
+		name := fmt.Sprintf("w%d", i)
 		unit.Name, unit.Spec.ConsumerRef.Name, unit.Spec.ConsumerRef.UID = name, name, types.UID(name)
 		if err := r.units.GetIndexer().Add(unit); err != nil {
 			t.Fatal(err)
