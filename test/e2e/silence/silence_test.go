@@ -105,7 +105,7 @@ func silences() []silence {
 					harness.Must(t, l.Kube.CoreV1().ResourceQuotas(l.Namespace).Delete(context.Background(), "no-units", metav1.DeleteOptions{}))
 				})
 			},
-			reason: "QueueUnitRefused", says: []string{"exceeded quota: no-units", "an administrator of the namespace"}},
+			reason: "QueueUnitRefused", says: []string{"is forbidden", "no-units", "an administrator of the namespace"}},
 		{name: "a policy refuses its release", job: held{labels: "refuse: release"}.job,
 			before: refusing("release", "oldObject.spec.?suspend.orValue(false) && !object.spec.?suspend.orValue(false)"),
 			reason: "ReleaseRefused", says: []string{"holds quota", "refuses to unsuspend", "the team of policies refuses to release jobs"}},
