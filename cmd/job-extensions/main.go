@@ -35,7 +35,7 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 	}
 	writer := events.NewWriter(client.CoreV1(), events.Source{Component: options.Name, Instance: env.Identity}, clock.RealClock{}, env.Metrics.EventDropped)
 	jobs, err := reconciler.New(reconciler.Options{
-		Config: env.Config, Adapters: opts.Adapters, Workers: opts.Workers, Rules: opts.Rules(), Events: writer, Clock: clock.RealClock{},
+		Config: env.Config, Adapters: opts.Kinds.Enabled, Annotated: opts.Kinds.Annotated, Others: opts.Kinds.Others, Namespace: env.Namespace, Workers: opts.Workers, Rules: opts.Rules(), Events: writer, Clock: clock.RealClock{},
 		Metrics: metrics.NewExtensions(env.Metrics),
 	})
 	if err != nil {
@@ -62,7 +62,7 @@ func newChecks(env *program.Env, jobs *reconciler.Framework, writer *events.Writ
 		return nil, fmt.Errorf("creating the client for provisioning checks: %w", err)
 	}
 	return controller.New(controller.Options{
-		Client: client, Units: jobs.Units(), Jobs: jobs, Cluster: jobs.Cluster(), Serves: jobs.Serves, Events: writer, Clock: clock.RealClock{},
+		Client: client, Units: jobs.Units(), Jobs: jobs, Cluster: jobs.Cluster(), Serves: jobs.Serves, Reporter: jobs.Reporter, Events: writer, Clock: clock.RealClock{},
 	})
 }
 

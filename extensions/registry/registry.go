@@ -4,6 +4,7 @@ package registry
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
@@ -85,4 +86,50 @@ func Parse(list string) ([]framework.Adapter, error) {
 		}
 	}
 	return enabled, nil
+}
+
+// Kinds are all known kinds by what marks their jobs.
+type Kinds struct {
+	// Enabled are marked by the annotation or, if they can be, by their suspend field.
+	Enabled []framework.Adapter
+	// Annotated are marked by the annotation alone.
+	Annotated []framework.Adapter
+	// Others are not queued.
+	Others []framework.Adapter
+}
+
+// Split returns the kinds of two lists of names, and those that are in neither. A kind in both
+// lists is enabled.
+func Split(enabled, annotated string) (Kinds, error) {
+	var kinds Kinds
+	var err error
+	if kinds.Enabled, err = Parse(enabled); err != nil {
+		return Kinds{}, err
+	}
+	byAnnotation, err := Parse(annotated)
+	if err != nil {
+		return Kinds{}, err
+	}
+	has := func(list []framework.Adapter, adapter framework.Adapter) bool {
+		return slices.Contains(NamesOf(list), adapter.Kind().Name)
+	}
+	for _, adapter := range All() {
+		switch {
+		case has(kinds.Enabled, adapter):
+		case has(byAnnotation, adapter):
+			kinds.Annotated = append(kinds.Annotated, adapter)
+		default:
+			kinds.Others = append(kinds.Others, adapter)
+		}
+	}
+	return kinds, nil
+}
+
+// NamesOf returns the first names of kinds.
+func NamesOf(adapters []framework.Adapter) []string {
+	names := []string{}
+	for _, adapter := range adapters {
+		names = append(names, adapter.Kind().Name)
+	}
+	return names
 }

@@ -107,6 +107,13 @@ func enabled(names []string) edit {
 	return func(text string) (string, error) { return replace(text, enabledLine, strings.Join(names, ", ")) }
 }
 
+var annotatedLine = regexp.MustCompile(`(?m)^(annotationExtensions: \[).*(\])$`)
+
+// annotated queues all kinds by the annotation.
+func annotated(names []string) edit {
+	return func(text string) (string, error) { return replace(text, annotatedLine, strings.Join(names, ", ")) }
+}
+
 var (
 	valueComment = regexp.MustCompile("(?m)^(# ).*(\nenabledExtensions: )")
 	valueRow     = regexp.MustCompile("(?m)^(\\| `enabledExtensions` \\| [^|]* \\| ).*( \\|)$")

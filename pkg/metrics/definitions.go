@@ -72,6 +72,7 @@ const (
 	jobsFinished   = "kube_queue_jobs_finished_total"
 	releaseSeconds = "kube_queue_release_duration_seconds"
 	kindMissing    = "kube_queue_kind_missing"
+	watchForbidden = "kube_queue_watch_forbidden"
 
 	apiWrites     = "kube_queue_api_writes_total"
 	eventsDropped = "kube_queue_events_dropped_total"
@@ -155,6 +156,8 @@ func Definitions() []Definition {
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15, 60}},
 		{Name: kindMissing, Type: Gauge, Labels: []string{"extension"}, Unit: "0 or 1", Programs: extensions,
 			Help: "1 while job-extensions waits for the CRD of an enabled kind. 0 once the CRD was found: job-extensions does not check again, so the value stays 0 if the CRD is removed later."},
+		{Name: watchForbidden, Type: Gauge, Labels: []string{"resource"}, Unit: "0 or 1", Programs: extensions,
+			Help: "1 while job-extensions may not list or watch a resource that it needs, so that its objects are not seen: jobs of a kind, for example, wait. 0 once it may."},
 
 		{Name: apiWrites, Type: Counter, Labels: []string{"verb", "resource", "code"}, Unit: "requests",
 			Help: "Write requests of the program to the API server, by HTTP status code. Code error: no response."},

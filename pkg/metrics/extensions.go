@@ -33,3 +33,8 @@ func (e *Extensions) Finished(kind string, succeeded bool) {
 func (e *Extensions) Missing(extension string, missing bool) {
 	e.registry.gauges[kindMissing].WithLabelValues(extension).Set(truth(missing))
 }
+
+// Forbidden records whether job-extensions may not list or watch a resource.
+func (e *Extensions) Forbidden(resource string, forbidden bool) {
+	e.registry.gauges[watchForbidden].WithLabelValues(resource).Set(truth(forbidden))
+}

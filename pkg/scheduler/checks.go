@@ -284,7 +284,7 @@ func undecidedChecks(names []string) *quota.Refusal {
 		return nil
 	}
 	return &quota.Refusal{Reason: wellknown.ReasonAdmissionCheckPending, Detail: strings.Join(names, ","),
-		Sentence: "the quota is reserved; the job is released when these admission checks are ready: " + strings.Join(names, ", ")}
+		Sentence: fmt.Sprintf("the quota is reserved; the job is released when these admission checks are ready, each decided by the controller that its AdmissionCheck names: %s", strings.Join(names, ", "))}
 }
 
 // composeReserve completes the write that charges a unit and has its checks run.

@@ -214,6 +214,8 @@ var causes = []cause{
 	  kube_queue_running_units{queue="q"} 0x200
 	  kube_queue_queue_stopped{queue="q"} 0x200
 	  kube_queue_dequeues_total{queue="q"} 0x200`, 65 * time.Minute, []string{"3 units wait in queue q"}, 59 * time.Minute},
+	{"KubeQueueWatchForbidden", `kube_queue_watch_forbidden{resource="rayjobs.ray.io", instance="x1"} 1x60
+	  kube_queue_watch_forbidden{resource="jobs.batch"} 0x60`, 6 * time.Minute, []string{"may not list or watch rayjobs.ray.io"}, 4 * time.Minute},
 	{"KubeQueueKindMissing", `kube_queue_kind_missing{extension="tfjob", instance="x1"} 1x60
 	  kube_queue_kind_missing{extension="tfjob", instance="x2"} 1x60
 	  kube_queue_kind_missing{extension="job"} 0x60`, 16 * time.Minute, []string{"Extension tfjob is enabled"}, 14 * time.Minute},

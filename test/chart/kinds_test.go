@@ -94,17 +94,38 @@ func on(resource string, verbs ...string) []right {
 	return found
 }
 
+// notAnnotated queues no kind by the annotation alone.
+const notAnnotated = "--set-json=annotationExtensions=[]"
+
+// By default all kinds are queued by the annotation.
+func TestAllKindsAreQueuedByTheAnnotationByDefault(t *testing.T) {
+	var values map[string]any
+	if err := yaml.Unmarshal([]byte(read(t, chart+"/values.yaml")), &values); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := texts(values["annotationExtensions"]), registry.NamesOf(registry.All()); !slices.Equal(got, want) {
+		t.Errorf("they are %v, want %v", got, want)
+	}
+}
+
 // onlyEnabled is the argument that limits rights and policies to what is enabled.
 const onlyEnabled = "--set=rbac.grant=enabled"
 
 func TestAnEnabledKindAddsOnlyItsRightsAndPolicies(t *testing.T) {
-	none := rights(the(t, render(t, onlyEnabled, "--set-json", "enabledExtensions=[]"), "ClusterRole", "kube-queue-job-extensions"))
+	none := rights(the(t, render(t, onlyEnabled, notAnnotated, "--set-json", "enabledExtensions=[]"), "ClusterRole", "kube-queue-job-extensions"))
 	for _, adapter := range registry.All() {
 		bundle := bundleOf(t, adapter.Kind())
 		for _, name := range append([]string{adapter.Kind().Name}, adapter.Kind().OtherNames...) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				rendered := render(t, onlyEnabled, "--set", "enabledExtensions={"+name+"}")
+				rendered := render(t, onlyEnabled, notAnnotated, "--set", "enabledExtensions={"+name+"}")
+				byAnnotation := render(t, onlyEnabled, "--set-json", "enabledExtensions=[]", "--set", "annotationExtensions={"+name+"}")
+				if got, want := rights(the(t, byAnnotation, "ClusterRole", "kube-queue-job-extensions")), rights(the(t, rendered, "ClusterRole", "kube-queue-job-extensions")); !maps.Equal(got, want) {
+					t.Errorf("queued by the annotation it has rights %v, want %v", got, want)
+				}
+				if got, want := slices.Sorted(maps.Keys(kind(byAnnotation, "MutatingAdmissionPolicy"))), slices.Sorted(maps.Keys(kind(rendered, "MutatingAdmissionPolicy"))); !slices.Equal(got, want) {
+					t.Errorf("queued by the annotation it has policies %v, want %v", got, want)
+				}
 				got := more(rights(the(t, rendered, "ClusterRole", "kube-queue-job-extensions")), none)
 				if !slices.Equal(got, bundle.rights) {
 					t.Errorf("rights %v, want %v", got, bundle.rights)
@@ -218,7 +239,7 @@ const countClaims = `--set-json=devices.classes={"gpu.example.com": "example.com
 // By default users can enable any kind by editing the Deployments.
 func TestAllRightsAndPoliciesAreThoseOfAllKinds(t *testing.T) {
 	every := strings.Join(registry.Names(), ",")
-	enabled := rights(the(t, render(t, onlyEnabled, countClaims, "--set", "enabledExtensions={"+every+"}"), "ClusterRole", "kube-queue-job-extensions"))
+	enabled := rights(the(t, render(t, onlyEnabled, notAnnotated, countClaims, "--set", "enabledExtensions={"+every+"}"), "ClusterRole", "kube-queue-job-extensions"))
 	all := rights(the(t, render(t), "ClusterRole", "kube-queue-job-extensions"))
 	if lacking, extra := more(enabled, all), more(all, enabled); len(lacking)+len(extra) > 0 {
 		t.Errorf("lacking %v, extra %v", lacking, extra)
@@ -226,7 +247,7 @@ func TestAllRightsAndPoliciesAreThoseOfAllKinds(t *testing.T) {
 	names := func(args ...string) []string {
 		return slices.Sorted(maps.Keys(kind(render(t, args...), "MutatingAdmissionPolicy")))
 	}
-	if got, want := names(), names(onlyEnabled, "--set", "enabledExtensions={"+every+"}"); !slices.Equal(got, want) {
+	if got, want := names(), names(onlyEnabled, notAnnotated, "--set", "enabledExtensions={"+every+"}"); !slices.Equal(got, want) {
 		t.Errorf("policies %v, want %v", got, want)
 	}
 }

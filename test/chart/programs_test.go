@@ -15,7 +15,8 @@ const controller, extensions = "kube-queue-controller", "job-extensions"
 // Users edit the Deployments by hand, so they must contain the settings in force.
 func TestDeploymentsContainTheirSettings(t *testing.T) {
 	rendered := render(t)
-	if got, want := texts(container(t, the(t, rendered, "Deployment", extensions))["args"]), []string{"--enabled-extensions=" + registry.Default}; !slices.Equal(got, want) {
+	if got, want := texts(container(t, the(t, rendered, "Deployment", extensions))["args"]), []string{"--enabled-extensions=" + registry.Default,
+		"--annotation-extensions=" + strings.Join(registry.NamesOf(registry.All()), ",")}; !slices.Equal(got, want) {
 		t.Errorf("job-extensions is started with %v, want %v", got, want)
 	}
 	decides := container(t, the(t, rendered, "Deployment", controller))

@@ -16,6 +16,7 @@ func TestInvalidValuesAreRefusedWithTheirNames(t *testing.T) {
 		says   []string
 	}{
 		{"a kind that nobody knows", "enabledExtensions: [tfjob, jbo]", []string{"/enabledExtensions/1", "'pytorchjob'", "'workflow'"}},
+		{"a kind that nobody knows, by its annotation", "annotationExtensions: [jbo]", []string{"/annotationExtensions/0", "'pytorchjob'"}},
 		{"kinds as one text", "enabledExtensions: tfjob,job", []string{"/enabledExtensions", "want array"}},
 		{"a name that is misspelt", "controler: {replicas: 3}", []string{"'controler' not allowed"}},
 		{"a name below that is misspelt", "controller: {replica: 3}", []string{"/controller", "'replica' not allowed"}},
@@ -38,7 +39,7 @@ func TestInvalidValuesAreRefusedWithTheirNames(t *testing.T) {
 			[]string{"/commonLabels/rbac.authorization.k8s.io~1aggregate-to-edit"}},
 		{"an operator of an unknown kind", `managedNamespaces: {operators: {ray: [a]}}`, []string{"managedNamespaces.operators", "ray is no kind", "rayjob"}},
 		{"a fence that is unknown", "managedNamespaces: {fence: refuse}", []string{"fence"}},
-		{"a managed kind that is not enabled", "managedNamespaces: {kinds: [jobset]}",
+		{"a managed kind that is not queued", "annotationExtensions: [tfjob]\nmanagedNamespaces: {kinds: [jobset]}",
 			[]string{"managedNamespaces.kinds", "jobset", "enabledExtensions", "wait forever"}},
 	}
 	for _, test := range tests {

@@ -29,12 +29,18 @@ The kinds of jobs, by their names in enabledExtensions. Templates for conditions
 {{- include "kube-queue.canonical" (list . .Values.enabledExtensions) -}}
 {{- end -}}
 
+{{/* The kinds that are queued, by whatever mark. */}}
+{{- define "kube-queue.queued" -}}
+{{- $names := concat .Values.enabledExtensions (.Values.annotationExtensions | default list) -}}
+{{- include "kube-queue.canonical" (list . $names) -}}
+{{- end -}}
+
 {{/* The kinds that job-extensions gets permissions for, and that have hold policies. */}}
 {{- define "kube-queue.granted" -}}
 {{- if eq .Values.rbac.grant "all" -}}
 {{- include "kube-queue.allExtensions" . -}}
 {{- else -}}
-{{- include "kube-queue.enabled" . -}}
+{{- include "kube-queue.queued" . -}}
 {{- end -}}
 {{- end -}}
 
@@ -91,14 +97,14 @@ the first minor version of Kubernetes that serves it.
 
 {{/* The kinds that are queued without a mark in a managed namespace. */}}
 {{- define "kube-queue.managed" -}}
-{{- $enabled := include "kube-queue.enabled" . | fromJsonArray -}}
+{{- $queued := include "kube-queue.queued" . | fromJsonArray -}}
 {{- $kinds := include "kube-queue.canonical" (list . .Values.managedNamespaces.kinds) | fromJsonArray -}}
 {{- range $kinds -}}
-{{- if not (has . $enabled) -}}
-{{- fail (printf "managedNamespaces.kinds: %s is not in enabledExtensions, so jobs of this kind would wait forever in a managed namespace; add it to enabledExtensions, or remove it from managedNamespaces.kinds" .) -}}
+{{- if not (has . $queued) -}}
+{{- fail (printf "managedNamespaces.kinds: %s is in neither enabledExtensions nor annotationExtensions, so jobs of this kind would wait forever in a managed namespace; add it to one of them, or remove it from managedNamespaces.kinds" .) -}}
 {{- end -}}
 {{- end -}}
-{{- $kinds | default $enabled | toJson -}}
+{{- $kinds | default $queued | toJson -}}
 {{- end -}}
 
 {{- define "kube-queue.manage" -}}

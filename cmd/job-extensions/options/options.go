@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/pkg/program"
 	"kube-queue.dev/kube-queue/pkg/program/devices"
@@ -21,14 +21,14 @@ const Name = "job-extensions"
 // Options are the settings of job-extensions.
 type Options struct {
 	Workers int
-	// Adapters are those of the enabled kinds.
-	Adapters []framework.Adapter
+	// Kinds are the adapters by what marks their jobs.
+	Kinds registry.Kinds
 	// Devices are the rules for devices.
 	Devices devices.Settings
 	// Additional is what pods request in addition to their templates.
 	Additional requests.Additional
 
-	enabled, additional string
+	enabled, annotated, additional string
 }
 
 // New returns the defaults.
@@ -45,9 +45,13 @@ func (o *Options) declare(set *settings.Set) {
 	set.Group("Jobs", func(fs *pflag.FlagSet) {
 		fs.StringVar(&o.enabled, "enabled-extensions", o.enabled,
 			"Comma-separated list of the kinds of job to queue; empty for none. Known kinds: "+strings.Join(registry.Names(), ", ")+".")
+		fs.StringVar(&o.annotated, "annotation-extensions", o.annotated,
+			"Comma-separated list of the kinds of job of which only jobs with the annotation "+wellknown.SuspendAnnotation+" are queued, and not those that are"+
+				" only created suspended; empty for none. A kind in --enabled-extensions too is queued as there.")
 		fs.IntVar(&o.Workers, "workers", o.Workers, "Maximum number of jobs of one kind that are reconciled concurrently.")
 	},
 		settings.Setting{Flag: "enabled-extensions", Field: "enabledExtensions", Form: settings.List, Check: o.checkEnabled},
+		settings.Setting{Flag: "annotation-extensions", Field: "annotationExtensions", Form: settings.List, Check: o.checkEnabled},
 		settings.Setting{Flag: "workers", Field: "workers", Check: o.checkWorkers})
 	set.Group("Pods", func(fs *pflag.FlagSet) {
 		fs.StringVar(&o.additional, "additional-resources", o.additional,
@@ -64,11 +68,11 @@ func (o *Options) declare(set *settings.Set) {
 // checkEnabled also runs once after all settings are read, because the default value is
 // never checked otherwise.
 func (o *Options) checkEnabled() error {
-	adapters, err := registry.Parse(o.enabled)
+	kinds, err := registry.Split(o.enabled, o.annotated)
 	if err != nil {
 		return err
 	}
-	o.Adapters = adapters
+	o.Kinds = kinds
 	return nil
 }
 
@@ -92,9 +96,5 @@ func (o *Options) checkWorkers() error {
 }
 
 func (o *Options) inForce() []any {
-	names := []string{}
-	for _, adapter := range o.Adapters {
-		names = append(names, adapter.Kind().Name)
-	}
-	return []any{"enabledExtensions", names, "workers", o.Workers, "additionalResources", o.additional, "deviceClasses", o.Devices.Classes, "deviceTypes", o.Devices.Types}
+	return []any{"enabledExtensions", registry.NamesOf(o.Kinds.Enabled), "annotationExtensions", registry.NamesOf(o.Kinds.Annotated), "workers", o.Workers, "additionalResources", o.additional, "deviceClasses", o.Devices.Classes, "deviceTypes", o.Devices.Types}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/pkg/program"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 	"kube-queue.dev/kube-queue/pkg/program/settings/settingstest"
@@ -14,6 +15,7 @@ func TestEachSettingIsSetByItsFlagAndItsField(t *testing.T) {
 	settingstest.Run(t, func() (*settings.Set, error) { return program.Settings(New().Program()) },
 		append(settingstest.Shared(),
 			settingstest.Row{Flag: "enabled-extensions", Field: "enabledExtensions", Values: []string{"job", "tfjob,job"}},
+			settingstest.Row{Flag: "annotation-extensions", Field: "annotationExtensions", Values: []string{"job", "workflow,job"}},
 			settingstest.Row{Flag: "workers", Field: "workers", Values: []string{"1", "9"}},
 			settingstest.Row{Flag: "additional-resources", Field: "additionalResources", Values: []string{"a:",
 				"team-a:requests.cpu=100m:requests.memory=128Mi:limits.memory=1Gi,team-b:requests.example.com/gpu=1,*:requests.cpu=0.5"}},
@@ -50,12 +52,28 @@ func TestTFJobAndPyTorchJobAreQueuedWhereNothingElseIsSaid(t *testing.T) {
 			t.Fatal(err)
 		}
 		var kinds []string
-		for _, adapter := range o.Adapters {
+		for _, adapter := range o.Kinds.Enabled {
 			kinds = append(kinds, adapter.Kind().Kind)
 		}
 		if !slices.Equal(kinds, c.want) {
 			t.Errorf("%v: queued are %v, want %v", c.args, kinds, c.want)
 		}
+	}
+}
+
+func TestAKindIsQueuedByItsAnnotationAloneUnlessItIsEnabled(t *testing.T) {
+	o, _, err := read(t, nil, "--enabled-extensions=tfjob,rayjob", "--annotation-extensions=job,rayjobv1alpha1, tfjob,job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := registry.NamesOf(o.Kinds.Enabled); !slices.Equal(got, []string{"tfjob", "rayjob"}) {
+		t.Errorf("enabled are %v", got)
+	}
+	if got := registry.NamesOf(o.Kinds.Annotated); !slices.Equal(got, []string{"job"}) {
+		t.Errorf("queued by the annotation alone are %v", got)
+	}
+	if got, all := len(o.Kinds.Others), len(registry.All()); got != all-3 || slices.Contains(registry.NamesOf(o.Kinds.Others), "job") {
+		t.Errorf("not queued are %v", registry.NamesOf(o.Kinds.Others))
 	}
 }
 
@@ -65,6 +83,7 @@ func TestSettingsThatAreNotKnownAreRefusedWithWhatIs(t *testing.T) {
 		words []string
 	}{
 		{"--enabled-extensions=job,tfjobs", []string{"--enabled-extensions", "tfjobs", "pytorchjob"}},
+		{"--annotation-extensions=jbo", []string{"--annotation-extensions", "jbo", "pytorchjob"}},
 		{"--workers=0", []string{"--workers", "greater than 0"}},
 		{"--additional-resources=a:requests.cpu=many", []string{"--additional-resources", `namespace "a"`, "requests.cpu", "many"}},
 		{"--device-classes=gpu.example.com", []string{"--device-classes", "gpu.example.com", "CLASS=RESOURCE"}},

@@ -25,7 +25,7 @@ const (
 	remainsAfter = 2 * time.Second
 	// incompleteAtMost is how long a new job waits for its operator to create the related
 	// object, before the missing object is reported.
-	incompleteAtMost = 5 * time.Second
+	incompleteAtMost = 4 * time.Second
 	// lateWindow is the maximum age of a job that is suspended late: no hold policy
 	// suspended it, its operator has started it, but its pods do not run yet.
 	lateWindow = 10 * time.Second

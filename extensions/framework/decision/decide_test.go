@@ -143,8 +143,8 @@ func TestDecide(t *testing.T) {
 	}{
 		// No unit.
 		{"a held job gets a unit", job(), nil, same(), late, Decision{Action: CreateUnit}},
-		{"a job without its related object is given time for it", job(incomplete), nil, bad, noon.Add(2 * time.Second), Decision{After: 3 * time.Second}},
-		{"after which its unit says that nobody knows", job(incomplete), nil, bad, noon.Add(5 * time.Second), Decision{Action: CreateUnit}},
+		{"a job without its related object is given time for it", job(incomplete), nil, bad, noon.Add(2 * time.Second), Decision{After: 2 * time.Second}},
+		{"after which its unit says that nobody knows", job(incomplete), nil, bad, noon.Add(4 * time.Second), Decision{Action: CreateUnit}},
 		{"it is held at once", job(incomplete, unsuspend), nil, bad, quick, Decision{Action: HoldLate}},
 		{"a job without a mark is left alone", job(unmarked), nil, nil, late, Decision{}},
 		{"a part of a larger job is left alone", job(foreigner), nil, nil, late, Decision{}},

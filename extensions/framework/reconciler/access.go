@@ -22,6 +22,8 @@ import (
 // jobClient reads and patches the jobs of one kind.
 type jobClient struct {
 	adapter framework.Adapter
+	// concerns reports which jobs are cached with their spec; nil for all.
+	concerns func(framework.Object) bool
 	jobSource
 }
 
@@ -35,7 +37,7 @@ type jobSource interface {
 	// Version returns the version in which jobs are read and patched.
 	Version() string
 	// informer caches the jobs of all namespaces.
-	informer(transform cache.TransformFunc) (cache.SharedIndexInformer, error)
+	informer(transform cache.TransformFunc, report lenient.Report) (cache.SharedIndexInformer, error)
 }
 
 // newJobClient creates a client for the adapter's kind.
@@ -54,12 +56,17 @@ func newJobClient(config *rest.Config, adapter framework.Adapter, served servedV
 }
 
 // informer caches the jobs of all namespaces, without the fields that are not used.
-func (c *jobClient) informer() (cache.SharedIndexInformer, error) {
-	return c.jobSource.informer(c.transform)
+func (c *jobClient) informer(report lenient.Report) (cache.SharedIndexInformer, error) {
+	return c.jobSource.informer(c.transform, report)
 }
 
 func (c *jobClient) transform(obj any) (any, error) {
-	if job, isJob := obj.(framework.Object); isJob {
+	job, isJob := obj.(framework.Object)
+	switch {
+	case !isJob || isUnmarked(job):
+	case c.concerns != nil && !c.concerns(job):
+		return newUnmarked(job), nil
+	default:
 		decision.Slim(c.adapter, job)
 	}
 	return obj, nil
@@ -124,8 +131,8 @@ func (n native) PatchJSON(ctx context.Context, namespace, name string, patch []b
 	return n.in(namespace).Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{})
 }
 
-func (n native) informer(transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
-	return lenient.InformerOf(n, n.kind.Resource, cache.Indexers{}, transform)
+func (n native) informer(transform cache.TransformFunc, report lenient.Report) (cache.SharedIndexInformer, error) {
+	return lenient.InformerOf(lenient.ReportedSource(n, report), n.kind.Resource, cache.Indexers{}, transform)
 }
 
 // List reads all jobs.

@@ -82,7 +82,7 @@ func (r *reconciler) finish(ctx context.Context, o *observation) error {
 // suspend holds a job that was not held, or suspends an evicted job.
 func (r *reconciler) suspend(ctx context.Context, o *observation, why decision.Action) error {
 	forGood := why == decision.Evict && lifecycle.EvictionOf(o.unit) == lifecycle.EvictionForGood
-	data, err := suspendPatch(r.adapter, o.job, forGood)
+	data, err := suspendPatch(r.adapter, r.described, o.job, forGood)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func TestThePatchesOfAJobSetItsNumberOfPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	release, err := releasePatch(job.New(), held, decision.Attempt(unit), resized)
+	release, err := releasePatch(job.New(), job.New().Kind(), held, decision.Attempt(unit), resized)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestThePatchesOfAJobSetItsNumberOfPods(t *testing.T) {
 	runs := held.DeepCopy()
 	runs.Annotations = map[string]string{"scheduling.x-k8s.io/suspend": "false", "kube-queue/original-count": "main=10", "kube-queue/admitted-count": "main=6"}
 	runs.Spec.Parallelism, runs.Spec.Suspend = ptr.To[int32](6), ptr.To(false)
-	suspend, err := suspendPatch(job.New(), runs, false)
+	suspend, err := suspendPatch(job.New(), job.New().Kind(), runs, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,10 @@ package reconciler
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/metrics"
@@ -26,6 +29,12 @@ type Options struct {
 	Config *rest.Config
 	// Adapters of the kinds that are queued.
 	Adapters []framework.Adapter
+	// Annotated are adapters of more kinds that are queued, of which only the annotation marks a job.
+	Annotated []framework.Adapter
+	// Others are adapters of the kinds that are not queued. Marked jobs of them get an event.
+	Others []framework.Adapter
+	// Namespace has the Lease of the controller; empty if the controller is not watched.
+	Namespace string
 	// Workers of each kind.
 	Workers int
 	// Rules for what pods request.
@@ -47,6 +56,8 @@ type Framework struct {
 	units       *unitCache
 	cluster     *listedCluster
 	reconcilers []*reconciler
+	controller  *controllerLease
+	kueue       *kueue
 }
 
 // New returns a framework. Nothing is read or written before Start.
@@ -66,16 +77,18 @@ func New(opts Options) (*Framework, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating a client for metadata: %w", err)
 	}
-	units, err := newUnitCache(opts.Config)
-	if err != nil {
+	f := &Framework{opts: opts, client: client, metadata: objects, discovery: kube.Discovery(), kueue: &kueue{groups: kube.Discovery()}}
+	f.controller = &controllerLease{get: func(ctx context.Context) (*coordinationv1.Lease, error) {
+		return kube.CoordinationV1().Leases(opts.Namespace).Get(ctx, controllerName, metav1.GetOptions{})
+	}}
+	if f.units, err = newUnitCache(opts.Config, f.reporter("queueunits", v1alpha1.SchemeGroupVersion.Group)); err != nil {
 		return nil, err
 	}
-	f := &Framework{opts: opts, client: client, metadata: objects, discovery: kube.Discovery(), units: units}
 	if f.cluster, err = newCluster(kube, opts.Rules, f.clusterChanged); err != nil {
 		return nil, err
 	}
-	for _, adapter := range opts.Adapters {
-		r, err := newReconciler(f, adapter)
+	for i, adapter := range slices.Concat(opts.Adapters, opts.Annotated) {
+		r, err := newReconciler(f, adapter, i >= len(opts.Adapters))
 		if err != nil {
 			return nil, fmt.Errorf("setting up kind %s: %w", adapter.Kind().Kind, err)
 		}
@@ -119,6 +132,10 @@ func (f *Framework) Work(ctx context.Context) error {
 	for _, r := range f.reconcilers {
 		ctx := klog.NewContext(ctx, klog.FromContext(ctx).WithValues("kind", r.kind.Kind))
 		running.Go(func() { r.run(ctx, f.opts.Workers) })
+	}
+	running.Go(func() { f.warnOthers(ctx) })
+	if f.opts.Namespace != "" {
+		running.Go(func() { f.watchController(ctx) })
 	}
 	<-ctx.Done()
 	running.Wait()

@@ -102,7 +102,7 @@ func TestAJobIsUrgentWhenItsUnitHoldsQuota(t *testing.T) {
 		v1alpha1.PhaseReserved: true, v1alpha1.PhaseDequeued: true, v1alpha1.PhaseRunning: true,
 		v1alpha1.PhaseSucceeded: false, v1alpha1.PhaseFailed: false,
 	} {
-		units, err := newUnitCache(&rest.Config{Host: "http://nowhere"}) // nobody asks it
+		units, err := newUnitCache(&rest.Config{Host: "http://nowhere"}, unreported) // nobody asks it
 		if err != nil {
 			t.Fatal(err)
 		}

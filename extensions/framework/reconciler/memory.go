@@ -31,6 +31,14 @@ type memory struct {
 	answers map[types.UID]backoff.State
 	// faults, by the job's UID: the last invalid change of a released job.
 	faults map[types.UID]string
+	// outages, by the job's UID: the last outage of the controller that the job was notified of.
+	outages map[types.UID]noticeOf
+}
+
+// noticeOf is the outage of which a job was notified.
+type noticeOf struct {
+	job   types.NamespacedName
+	since string
 }
 
 // answering is how long a job waits for the next write that answers changes by hand.
@@ -70,6 +78,7 @@ func newMemory() *memory {
 		look:     map[types.UID]time.Time{},
 		answers:  map[types.UID]backoff.State{},
 		faults:   map[types.UID]string{},
+		outages:  map[types.UID]noticeOf{},
 	}
 }
 
@@ -114,6 +123,8 @@ const (
 	isOverQuota
 	// isNotQueued: the job ran already when it was first seen.
 	isNotQueued
+	// isSilent: the controller has written nothing to the unit of the job.
+	isSilent
 	facts
 )
 
@@ -177,6 +188,36 @@ func (m *memory) forgetJob(job types.UID) {
 	delete(m.measured, job)
 	delete(m.answers, job)
 	delete(m.faults, job)
+	delete(m.outages, job)
+}
+
+// notified returns the outage of the controller that a job was notified of; empty for none.
+func (m *memory) notified(job types.UID) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.outages[job].since
+}
+
+// setNotified remembers what notified returns. An empty outage forgets it.
+func (m *memory) setNotified(job types.UID, key types.NamespacedName, since string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if since == "" {
+		delete(m.outages, job)
+	} else {
+		m.outages[job] = noticeOf{key, since}
+	}
+}
+
+// allNotified returns the jobs that were notified of an outage.
+func (m *memory) allNotified() map[types.UID]types.NamespacedName {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make(map[types.UID]types.NamespacedName, len(m.outages))
+	for job, notified := range m.outages {
+		all[job] = notified.job
+	}
+	return all
 }
 
 // answered counts a write that answers a change of the job by hand.

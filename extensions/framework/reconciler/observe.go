@@ -30,6 +30,9 @@ type observation struct {
 	now    time.Time
 	// after is the unit that precedes a unit which is created now; empty for none.
 	after string
+	// delayed is how long the creation of the unit waits, because the owner of the job changes it again
+	// and again.
+	delayed time.Duration
 	// resized is the part of the patch that releases the job which changes its number of pods.
 	resized map[string]any
 }
@@ -46,6 +49,9 @@ func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key type
 	if !exists {
 		job = nil
 	}
+	if job, err = r.whole(ctx, key, job); err != nil {
+		return 0, err
+	}
 	unit, leftovers := r.unitsOf(key, job)
 	defer r.forgetGone(key, job, leftovers)
 	if unit != nil {
@@ -57,7 +63,7 @@ func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key type
 	} else {
 		turn.End()
 	}
-	after := time.Duration(0)
+	var after, explained time.Duration
 	if decided.Action == decision.CreateUnit && len(leftovers) > 0 {
 		after = retryMin // no request may come between turn.Begin and the creation
 	} else if after, err = r.clear(ctx, leftovers, now); err != nil {
@@ -67,17 +73,18 @@ func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key type
 	case fault != nil:
 		klog.FromContext(ctx).V(2).Info("Skipped a job that cannot be decoded", "err", fault)
 	case o != nil:
-		r.recordQueued(o, decided.Queued)
+		explained = r.explain(ctx, o, decided)
 		r.recordNotQueued(o, decided.NotQueued)
 		r.recordUnreadable(o)
 		r.recordOverQuota(o, now)
 	}
-	after = sooner(after, decided.After)
+	after = sooner(sooner(after, decided.After), explained)
 	if decided.Action == decision.Nothing {
 		return after, nil
 	}
 	klog.FromContext(ctx).V(3).Info("Executing action", "action", decided.Action)
 	if err := r.act(ctx, o, decided.Action); err != nil {
+		r.recordRefusal(o, decided.Action, err)
 		return after, err
 	}
 	if answers(decided.Action) {
@@ -111,7 +118,7 @@ func (r *reconciler) forgetGone(key types.NamespacedName, job framework.Object, 
 // if the job is gone or the caches are behind. The error is set if the job cannot be
 // decoded at all.
 func (r *reconciler) decide(key types.NamespacedName, job framework.Object, unit *v1alpha1.QueueUnit, now time.Time) (*observation, decision.Decision, error) {
-	if job == nil {
+	if job == nil || isUnmarked(job) {
 		return nil, decision.Decision{}, nil
 	}
 	job, fault := decision.Readable(job)
@@ -125,6 +132,9 @@ func (r *reconciler) decide(key types.NamespacedName, job framework.Object, unit
 	decided := decision.Decide(o.state, o.unit, o.desired, now)
 	if wait := r.memory.answerIn(job.GetUID(), now); wait > 0 && canWait(decided.Action, unit) {
 		klog.Background().V(3).Info("The job changes again and again; its next action waits", "job", key, "action", decided.Action, "wait", wait)
+		if decided.Action == decision.CreateUnit {
+			o.delayed = wait
+		}
 		decided.Action, decided.After = decision.Nothing, sooner(decided.After, wait)
 	}
 	return o, decided, nil
@@ -179,7 +189,7 @@ func (r *reconciler) behind(key types.NamespacedName, job framework.Object, unit
 // part of the job.
 func (r *reconciler) observe(key types.NamespacedName, job framework.Object, unit *v1alpha1.QueueUnit, now time.Time, fault error) *observation {
 	related, relatedFault := r.relatedOf(job)
-	kind, state := r.adapter.Kind(), decision.JobStateOf(r.adapter, job, related)
+	kind, state := r.described, decision.JobStateOf(r.adapter, job, related)
 	_, shows := r.adapter.(framework.QueuingPatcher)
 	keys, unread := decision.RunKeysOf(job, unit)
 	o := &observation{key: key, job: job, unit: unit, unread: unread, now: now, state: decision.State{

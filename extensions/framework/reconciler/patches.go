@@ -39,9 +39,9 @@ func jobPatch(job framework.Object, annotations, rest map[string]any) ([]byte, e
 // releasePatch clears mark and suspend field and records the attempt. A job that is
 // marked by its suspend field alone does not get the annotation. More is what changes in
 // addition, if anything.
-func releasePatch(adapter framework.Adapter, job framework.Object, attempt string, more map[string]any) ([]byte, error) {
+func releasePatch(adapter framework.Adapter, kind framework.Kind, job framework.Object, attempt string, more map[string]any) ([]byte, error) {
 	annotations := map[string]any{wellknown.ReleasedAnnotation: attempt}
-	if decision.Annotated(adapter.Kind(), job) {
+	if decision.Annotated(kind, job) {
 		annotations[wellknown.SuspendAnnotation] = "false"
 	}
 	return jobPatch(job, annotations, decision.Join(adapter.SuspendPatch(job, false), more))
@@ -49,12 +49,12 @@ func releasePatch(adapter framework.Adapter, job framework.Object, attempt strin
 
 // suspendPatch suspends a job and restores its mark and its number of pods. With forGood it also deactivates
 // the job.
-func suspendPatch(adapter framework.Adapter, job framework.Object, forGood bool) ([]byte, error) {
+func suspendPatch(adapter framework.Adapter, kind framework.Kind, job framework.Object, forGood bool) ([]byte, error) {
 	annotations := map[string]any{}
 	if forGood {
 		annotations[wellknown.ActiveAnnotation] = "false"
 	}
-	if decision.Annotated(adapter.Kind(), job) {
+	if decision.Annotated(kind, job) {
 		annotations[wellknown.SuspendAnnotation] = "true"
 	}
 	restored, err := decision.Restored(adapter, job)

@@ -40,27 +40,33 @@ func TestPatches(t *testing.T) {
 		patch func() ([]byte, error)
 		want  string
 	}{
-		{"a release clears annotation and suspend field together", func() ([]byte, error) { return releasePatch(suspender{}, meta("true"), "2", nil) },
+		{"a release clears annotation and suspend field together", func() ([]byte, error) { return releasePatch(suspender{}, suspender{}.Kind(), meta("true"), "2", nil) },
 			`{"metadata":{"annotations":{"kube-queue/released":"2","scheduling.x-k8s.io/suspend":"false"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":false}}`},
-		{"a job marked by its suspend field gets no annotation", func() ([]byte, error) { return releasePatch(suspender{bySuspend: true}, meta(""), "1", nil) },
+		{"a job marked by its suspend field gets no annotation", func() ([]byte, error) {
+			return releasePatch(suspender{bySuspend: true}, suspender{bySuspend: true}.Kind(), meta(""), "1", nil)
+		},
 			`{"metadata":{"annotations":{"kube-queue/released":"1"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":false}}`},
 		{"a release that changes lists is the same as a JSON Patch", func() ([]byte, error) {
 			live := map[string]any{"metadata": map[string]any{"uid": "u", "resourceVersion": "7", "annotations": map[string]any{"scheduling.x-k8s.io/suspend": "true"}},
 				"spec": map[string]any{"suspend": true, "groups": []any{map[string]any{"name": "a", "template": map[string]any{}}}}}
-			data, _, err := listPatch(suspender{places: []framework.Place{{Path: []string{"spec", "groups"}, Key: "name", Below: []string{"template", "metadata", "annotations"}}}},
-				meta("true"), live, "2", decision.PodAnnotations{"a": {"b/c": "d"}}, nil, nil, time.Time{})
+			placed := suspender{places: []framework.Place{{Path: []string{"spec", "groups"}, Key: "name", Below: []string{"template", "metadata", "annotations"}}}}
+			data, _, err := listPatch(placed, placed.Kind(), meta("true"), live, "2", decision.PodAnnotations{"a": {"b/c": "d"}}, nil, nil, time.Time{})
 			return data, err
 		}, `[{"op":"replace","path":"/metadata/resourceVersion","value":"7"},{"op":"replace","path":"/metadata/uid","value":"u"},` +
 			`{"op":"add","path":"/metadata/annotations/kube-queue~1pod-annotations","value":"b/c=a"},{"op":"add","path":"/metadata/annotations/kube-queue~1released","value":"2"},` +
 			`{"op":"replace","path":"/metadata/annotations/scheduling.x-k8s.io~1suspend","value":"false"},` +
 			`{"op":"add","path":"/spec/groups/0/template/metadata","value":{"annotations":{"b/c":"d"}}},{"op":"replace","path":"/spec/suspend","value":false}]`},
-		{"a suspension puts the annotation back", func() ([]byte, error) { return suspendPatch(suspender{bySuspend: true}, meta("false"), false) },
+		{"a suspension puts the annotation back", func() ([]byte, error) {
+			return suspendPatch(suspender{bySuspend: true}, suspender{bySuspend: true}.Kind(), meta("false"), false)
+		},
 			`{"metadata":{"annotations":{"scheduling.x-k8s.io/suspend":"true"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":true}}`},
-		{"one of a kind marked by annotation puts it back though it was removed", func() ([]byte, error) { return suspendPatch(suspender{}, meta(""), false) },
+		{"one of a kind marked by annotation puts it back though it was removed", func() ([]byte, error) { return suspendPatch(suspender{}, suspender{}.Kind(), meta(""), false) },
 			`{"metadata":{"annotations":{"scheduling.x-k8s.io/suspend":"true"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":true}}`},
-		{"one of a job marked by its suspend field does not", func() ([]byte, error) { return suspendPatch(suspender{bySuspend: true}, meta(""), false) },
+		{"one of a job marked by its suspend field does not", func() ([]byte, error) {
+			return suspendPatch(suspender{bySuspend: true}, suspender{bySuspend: true}.Kind(), meta(""), false)
+		},
 			`{"metadata":{"resourceVersion":"7","uid":"u"},"spec":{"suspend":true}}`},
-		{"one for good deactivates in the same patch", func() ([]byte, error) { return suspendPatch(suspender{}, meta("false"), true) },
+		{"one for good deactivates in the same patch", func() ([]byte, error) { return suspendPatch(suspender{}, suspender{}.Kind(), meta("false"), true) },
 			`{"metadata":{"annotations":{"scheduling.x-k8s.io/active":"false","scheduling.x-k8s.io/suspend":"true"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":true}}`},
 	}
 	for _, test := range tests {

@@ -34,8 +34,12 @@ const (
 // reconciler keeps the jobs of one kind and their units in sync.
 type reconciler struct {
 	adapter framework.Adapter
-	kind    schema.GroupKind
-	jobs    *jobClient
+	// described is the kind as it is queued here: the suspend field may be no mark.
+	described framework.Kind
+	kind      schema.GroupKind
+	// annotated: only the annotation marks jobs. Of others almost nothing is cached.
+	annotated bool
+	jobs      *jobClient
 	// cached has the jobs.
 	cached cache.SharedIndexInformer
 	// remains has the objects of Kind.Remains; nil if the kind has none.
@@ -57,22 +61,25 @@ type reconciler struct {
 	arrivals *arrival.Sender
 	memory   *memory
 	metrics  *metrics.Extensions
+	// controller knows whether a controller runs, and kueue whether Kueue is installed.
+	controller *controllerLease
+	kueue      *kueue
 }
 
-func newReconciler(f *Framework, adapter framework.Adapter) (*reconciler, error) {
+func newReconciler(f *Framework, adapter framework.Adapter, annotated bool) (*reconciler, error) {
+	kind := adapter.Kind()
+	if annotated {
+		kind.MarkedBySuspend = false
+	}
 	jobs, err := newJobClient(f.opts.Config, adapter, f.serves, f.opts.Clock)
 	if err != nil {
 		return nil, err
 	}
-	cached, err := jobs.informer()
+	remains, err := newRemains(f.opts.Config, f.metadata, adapter, jobs.Version, f.reporter(kind.Remains, kind.Group))
 	if err != nil {
 		return nil, err
 	}
-	remains, err := newRemains(f.opts.Config, f.metadata, adapter, jobs.Version)
-	if err != nil {
-		return nil, err
-	}
-	related, err := newRelated(f.opts.Config, adapter)
+	related, err := newRelated(f.opts.Config, adapter, f.reporter(kind.Related.Resource, kind.Related.Group))
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +89,7 @@ func newReconciler(f *Framework, adapter framework.Adapter) (*reconciler, error)
 	}
 	lanes := newLanes()
 	r := &reconciler{
-		adapter: adapter, kind: adapter.Kind().GroupKind(), jobs: jobs, cached: cached, remains: remains, related: related, relatedLive: relatedLive,
+		adapter: adapter, described: kind, kind: kind.GroupKind(), annotated: annotated, jobs: jobs, remains: remains, related: related, relatedLive: relatedLive,
 		units: f.units, client: f.client.SchedulingV1alpha1(), metadata: f.metadata, cluster: f.cluster,
 		events: f.opts.Events, clock: f.opts.Clock, memory: newMemory(), metrics: f.opts.Metrics,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
@@ -90,9 +97,15 @@ func newReconciler(f *Framework, adapter framework.Adapter) (*reconciler, error)
 			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(
 				workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: f.opts.Clock, Name: adapter.Kind().Name,
 					Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.NamespacedName]{Name: adapter.Kind().Name, Clock: f.opts.Clock, Queue: lanes})})}),
-		lanes: lanes, arrivals: arrival.NewSender(),
+		lanes: lanes, arrivals: arrival.NewSender(), controller: f.controller, kueue: f.kueue,
 	}
-	if _, err := cached.AddEventHandler(handler(r.jobChanged, r.jobGone)); err != nil {
+	if annotated {
+		jobs.concerns = r.concerns
+	}
+	if r.cached, err = jobs.informer(f.reporter(kind.Resource, kind.Group)); err != nil {
+		return nil, err
+	}
+	if _, err := r.cached.AddEventHandler(handler(r.jobChanged, r.jobGone)); err != nil {
 		return nil, fmt.Errorf("watching %s: %w", adapter.Kind().Resource, err)
 	}
 	if remains != nil {

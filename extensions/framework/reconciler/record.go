@@ -43,25 +43,6 @@ func (r *reconciler) event(o *observation, kind string, reason wellknown.EventRe
 	}
 }
 
-// recordQueued keeps an event on the job while it waits. The event has the name of the
-// unit and the reason. It is written once for each wait, and again when the reason
-// becomes one that somebody must fix.
-func (r *reconciler) recordQueued(o *observation, queued bool) {
-	if !queued {
-		r.events.Forget(o.job.GetUID())
-		return
-	}
-	kind, key := corev1.EventTypeNormal, decision.Attempt(o.unit)
-	if reason := o.unit.Status.Reason; reason.NeedsAction() {
-		kind, key = corev1.EventTypeWarning, key+"/"+string(reason)
-		if reason == wellknown.ReasonInvalidRequest {
-			// Each fault is reported, because the owner fixes one after the other.
-			key += "/" + o.unit.Status.Message
-		}
-	}
-	r.events.Keep(r.event(o, kind, wellknown.EventQueued, fmt.Sprintf("QueueUnit %s is waiting: %s", o.unit.Name, whyWaits(o.unit)), key))
-}
-
 // recordNotQueued reports once that the job ran already when it was first seen. This is remembered here,
 // and by the event itself, whose name is the same after a restart.
 func (r *reconciler) recordNotQueued(o *observation, notQueued bool) {
@@ -209,11 +190,11 @@ func (r *reconciler) recordLeft(o *observation) {
 // recordRefused reports that a held job has no unit because the API server rejects it.
 // Only a user can fix the cause, for example a quota on the number of objects.
 func (r *reconciler) recordRefused(o *observation, err error) {
-	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
-	if !refused || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	if !refused(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return
 	}
-	r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventUnitRefused, fmt.Sprintf("The job is not queued, because its QueueUnit cannot be created (kube-queue retries): %v", err), ""))
+	r.events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventUnitRefused, fmt.Sprintf(
+		"The job is not queued, because its QueueUnit cannot be created (kube-queue retries); an administrator of the namespace can change the quota or policy that refuses it: %v", err), ""))
 }
 
 // whyWaits returns the unit's reason and, if set, its message.

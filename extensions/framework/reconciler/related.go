@@ -14,7 +14,7 @@ import (
 
 // newRelated caches the objects of Kind.Related; nil if the kind has none. Of objects
 // that no job of the kind controls, only the name is cached.
-func newRelated(config *rest.Config, adapter framework.Adapter) (cache.SharedIndexInformer, error) {
+func newRelated(config *rest.Config, adapter framework.Adapter, report lenient.Report) (cache.SharedIndexInformer, error) {
 	reader, reads := adapter.(framework.RelatedReader)
 	if !reads {
 		return nil, nil
@@ -24,7 +24,7 @@ func newRelated(config *rest.Config, adapter framework.Adapter) (cache.SharedInd
 	if err != nil {
 		return nil, err
 	}
-	return lenient.Informer(client, kind.Related.Resource, cache.Indexers{}, func(obj any) (any, error) {
+	return lenient.Informer(lenient.Reported(client, report), kind.Related.Resource, cache.Indexers{}, func(obj any) (any, error) {
 		object, isObject := obj.(framework.Object)
 		if !isObject {
 			return obj, nil

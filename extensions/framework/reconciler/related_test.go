@@ -61,7 +61,7 @@ func relatedReconciler(t *testing.T) *reconciler {
 		}
 	}))
 	t.Cleanup(server.Close)
-	related, err := newRelated(&rest.Config{Host: server.URL}, withSizes{})
+	related, err := newRelated(&rest.Config{Host: server.URL}, withSizes{}, unreported)
 	if err != nil {
 		t.Fatal(err)
 	}

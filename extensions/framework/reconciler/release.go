@@ -83,7 +83,7 @@ func refused(err error) bool {
 }
 
 func (r *reconciler) releaseAlone(ctx context.Context, o *observation) (bool, error) {
-	data, err := releasePatch(r.adapter, o.job, decision.Attempt(o.unit), o.resized)
+	data, err := releasePatch(r.adapter, r.described, o.job, decision.Attempt(o.unit), o.resized)
 	if err != nil {
 		return false, err
 	}
@@ -97,7 +97,7 @@ func (r *reconciler) releaseInMaps(ctx context.Context, o *observation, cached m
 	annotated := runtime.DeepCopyJSON(cached)
 	placed, unplaced := decision.Annotate(r.adapter.Kind(), annotated, added, recorded)
 	more := decision.Join(decision.Join(decision.MergeOf(cached, annotated), record(placed, recorded)), o.resized)
-	data, err := releasePatch(r.adapter, o.job, decision.Attempt(o.unit), more)
+	data, err := releasePatch(r.adapter, r.described, o.job, decision.Attempt(o.unit), more)
 	if err != nil {
 		return nil, false, err
 	}
@@ -119,7 +119,7 @@ func (r *reconciler) releaseInLists(ctx context.Context, o *observation, added, 
 	if r.overtaken(o, &unstructured.Unstructured{Object: live}) {
 		return nil, false, nil
 	}
-	patch, unplaced, err := listPatch(r.adapter, o.job, live, decision.Attempt(o.unit), added, recorded, o.resized, o.now)
+	patch, unplaced, err := listPatch(r.adapter, r.described, o.job, live, decision.Attempt(o.unit), added, recorded, o.resized, o.now)
 	if err != nil {
 		return nil, false, err
 	}
@@ -132,12 +132,12 @@ func (r *reconciler) releaseInLists(ctx context.Context, o *observation, added, 
 // the annotations of its pods. It sets the resourceVersion and the UID: the API server answers
 // with a conflict if the job has another one. A failed test in a patch would look like an invalid
 // job.
-func listPatch(adapter framework.Adapter, job framework.Object, live map[string]any, attempt string,
+func listPatch(adapter framework.Adapter, kind framework.Kind, job framework.Object, live map[string]any, attempt string,
 	added, recorded decision.PodAnnotations, resized map[string]any, at time.Time) ([]byte, decision.Unplaced, error) {
 	now := runtime.DeepCopyJSON(live)
 	placed, unplaced := decision.Annotate(adapter.Kind(), now, added, recorded)
 	decision.SetTime(adapter.Kind(), now, at)
-	data, err := releasePatch(adapter, job, attempt, decision.Join(record(placed, recorded), resized))
+	data, err := releasePatch(adapter, kind, job, attempt, decision.Join(record(placed, recorded), resized))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -42,16 +42,16 @@ func (s remainsSource) Watch(ctx context.Context, namespace string, opts metav1.
 }
 
 // newRemains caches the objects of Kind.Remains; nil if the kind has none.
-func newRemains(config *rest.Config, client metadata.Interface, adapter framework.Adapter, version func() string) (cache.SharedIndexInformer, error) {
+func newRemains(config *rest.Config, client metadata.Interface, adapter framework.Adapter, version func() string, report lenient.Report) (cache.SharedIndexInformer, error) {
 	kind := adapter.Kind()
 	if kind.Remains == "" {
 		return nil, nil
 	}
 	if reader, scales := adapter.(framework.ScaledReader); scales {
-		return newScaled(config, kind, reader, version)
+		return newScaled(config, kind, reader, version, report)
 	}
 	source := remainsSource{client: client, kind: kind, version: version}
-	return lenient.InformerOf(source, kind.Remains, cache.Indexers{byController: indexController}, slimRemains)
+	return lenient.InformerOf(lenient.ReportedSource(source, report), kind.Remains, cache.Indexers{byController: indexController}, slimRemains)
 }
 
 func indexController(obj any) ([]string, error) {

@@ -35,7 +35,7 @@ func (s scaledSource) Watch(ctx context.Context, namespace string, opts metav1.L
 
 // newScaled caches the objects of Kind.Remains with what the adapter reads of them. Of
 // objects that no job of the kind controls, only the name is cached.
-func newScaled(config *rest.Config, kind framework.Kind, reader framework.ScaledReader, version func() string) (cache.SharedIndexInformer, error) {
+func newScaled(config *rest.Config, kind framework.Kind, reader framework.ScaledReader, version func() string, report lenient.Report) (cache.SharedIndexInformer, error) {
 	source := scaledSource{clients: map[string]*lenient.Client{}, version: version}
 	for _, version := range kind.Versions() {
 		client, err := lenient.NewForConfig(config, lenient.Kind{
@@ -47,7 +47,7 @@ func newScaled(config *rest.Config, kind framework.Kind, reader framework.Scaled
 		}
 		source.clients[version] = client
 	}
-	return lenient.Informer(source, kind.Remains, cache.Indexers{byController: indexController}, func(obj any) (any, error) {
+	return lenient.Informer(lenient.Reported(source, report), kind.Remains, cache.Indexers{byController: indexController}, func(obj any) (any, error) {
 		object, isObject := obj.(framework.Object)
 		if !isObject {
 			return obj, nil

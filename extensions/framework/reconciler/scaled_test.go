@@ -46,7 +46,7 @@ func TestTheClusterOfAJobIsReadWithItsReplicas(t *testing.T) {
 		}))
 		defer server.Close()
 		adapter := rayjob.New()
-		remains, err := newRemains(&rest.Config{Host: server.URL}, nil, adapter, func() string { return version })
+		remains, err := newRemains(&rest.Config{Host: server.URL}, nil, adapter, func() string { return version }, unreported)
 		if err != nil {
 			t.Fatal(err)
 		}

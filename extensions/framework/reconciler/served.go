@@ -30,6 +30,9 @@ func (f *Framework) fill(ctx context.Context, r *reconciler) {
 			klog.FromContext(ctx).V(2).Info("Failed to discover a kind, retrying", "kind", kind.Kind, "err", err)
 			return false, nil
 		}
+		if r.annotated {
+			return served, nil // it need not be installed
+		}
 		f.opts.Metrics.Missing(kind.Name, !served)
 		if !served && !missing {
 			missing = true

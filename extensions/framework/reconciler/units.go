@@ -23,7 +23,7 @@ type unitCache struct {
 	cache.SharedIndexInformer
 }
 
-func newUnitCache(config *rest.Config) (*unitCache, error) {
+func newUnitCache(config *rest.Config, report lenient.Report) (*unitCache, error) {
 	client, err := lenient.NewForConfig(config, lenient.Kind{
 		GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("QueueUnit"), Resource: "queueunits",
 		New: func() lenient.Object { return &v1alpha1.QueueUnit{} },
@@ -31,7 +31,7 @@ func newUnitCache(config *rest.Config) (*unitCache, error) {
 	if err != nil {
 		return nil, err
 	}
-	informer, err := lenient.Informer(client, "queueunits", cache.Indexers{byJob: indexJob, byKind: indexKind}, transformUnit)
+	informer, err := lenient.Informer(lenient.Reported(client, report), "queueunits", cache.Indexers{byJob: indexJob, byKind: indexKind}, transformUnit)
 	if err != nil {
 		return nil, err
 	}

@@ -117,8 +117,8 @@ func (v versionedJobs) patcher() (*lenient.Client, error) {
 	return v.clients[version], nil
 }
 
-func (v versionedJobs) informer(transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
-	return lenient.Informer(v, v.kind.Resource, cache.Indexers{}, transform)
+func (v versionedJobs) informer(transform cache.TransformFunc, report lenient.Report) (cache.SharedIndexInformer, error) {
+	return lenient.Informer(lenient.Reported(v, report), v.kind.Resource, cache.Indexers{}, transform)
 }
 
 // Each lists all jobs.

@@ -26,11 +26,21 @@ func handler(changed, gone func(obj any)) cache.ResourceEventHandler {
 }
 
 func (r *reconciler) jobChanged(obj any) {
-	if job, isJob := obj.(framework.Object); isJob {
-		key := types.NamespacedName{Namespace: job.GetNamespace(), Name: job.GetName()}
-		r.prioritize(key)
-		r.queue.Add(key)
+	job, isJob := obj.(framework.Object)
+	if !isJob {
+		return
 	}
+	key := types.NamespacedName{Namespace: job.GetNamespace(), Name: job.GetName()}
+	if isUnmarked(job) {
+		// It may have been marked. If it has a unit, the unit or its event makes it known.
+		r.memory.forgetJob(job.GetUID())
+		r.events.Forget(job.GetUID())
+		if len(r.units.of(r.kind, key)) == 0 {
+			return
+		}
+	}
+	r.prioritize(key)
+	r.queue.Add(key)
 }
 
 func (r *reconciler) jobGone(obj any) {

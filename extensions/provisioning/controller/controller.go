@@ -9,10 +9,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -22,6 +23,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/provisioning"
 	"kube-queue.dev/kube-queue/pkg/events"
+	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
@@ -68,8 +70,10 @@ type Options struct {
 	Cluster requests.Cluster
 	// Serves reports whether the API server serves all of the resources.
 	Serves func(gv schema.GroupVersion, resources ...string) (bool, error)
-	Events Events
-	Clock  clock.WithTicker
+	// Reporter returns a function that is called with the result of each list and watch of a resource.
+	Reporter func(schema.GroupVersionResource) lenient.Report
+	Events   Events
+	Clock    clock.WithTicker
 }
 
 // Controller decides the checks.
@@ -84,9 +88,9 @@ type Controller struct {
 // New returns a controller. Nothing is read or written before Start.
 func New(options Options) (*Controller, error) {
 	c := &Controller{Options: options, api: newAPI(), memory: newMemory(),
-		checks:   informerOf(options.Client, checks, cache.Indexers{}),
-		configs:  informerOf(options.Client, configs, cache.Indexers{}),
-		requests: informerOf(options.Client, provisioning.RequestResource, cache.Indexers{byUnit: unitUIDs}),
+		checks:   informerOf(options, checks, cache.Indexers{}),
+		configs:  informerOf(options, configs, cache.Indexers{}),
+		requests: informerOf(options, provisioning.RequestResource, cache.Indexers{byUnit: unitUIDs}),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryMin, retryMax),
 			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Clock: options.Clock, Name: "provisioning"}),
@@ -106,8 +110,20 @@ func New(options Options) (*Controller, error) {
 	return c, nil
 }
 
-func informerOf(client dynamic.Interface, resource schema.GroupVersionResource, indexers cache.Indexers) cache.SharedIndexInformer {
-	return dynamicinformer.NewFilteredDynamicInformer(client, resource, metav1.NamespaceAll, 0, indexers, nil).Informer()
+func informerOf(options Options, resource schema.GroupVersionResource, indexers cache.Indexers) cache.SharedIndexInformer {
+	client, report := options.Client.Resource(resource), options.Reporter(resource)
+	return cache.NewSharedIndexInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			list, err := client.List(ctx, opts)
+			report(err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			watched, err := client.Watch(ctx, opts)
+			report(err)
+			return watched, err
+		},
+	}, options.Client), &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{Indexers: indexers, ObjectDescription: resource.String()})
 }
 
 // slim removes from a cached object what is not used.

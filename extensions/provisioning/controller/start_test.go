@@ -25,6 +25,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/adaptertest"
 	"kube-queue.dev/kube-queue/extensions/provisioning"
 	"kube-queue.dev/kube-queue/pkg/events"
+	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
 // silence discards events.
@@ -109,6 +110,8 @@ func TestRequestsOfACheckThatIsGoneAreDeleted(t *testing.T) {
 	stop()
 }
 
+func unreported(schema.GroupVersionResource) lenient.Report { return func(error) {} }
+
 func newClient() *dynamicfake.FakeDynamicClient {
 	return dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		queueUnits: "QueueUnitList", checks: "AdmissionCheckList", configs: "ProvisioningRequestConfigList",
@@ -118,7 +121,7 @@ func newClient() *dynamicfake.FakeDynamicClient {
 // run runs a controller until stop.
 func run(t *testing.T, client dynamic.Interface, serves func(schema.GroupVersion, ...string) (bool, error)) (c *Controller, stop func()) {
 	t.Helper()
-	units := informerOf(client, queueUnits, cache.Indexers{})
+	units := informerOf(Options{Client: client, Reporter: unreported}, queueUnits, cache.Indexers{})
 	// The fake client has no versions of objects.
 	var version atomic.Int64
 	if err := units.SetTransform(func(obj any) (any, error) {
@@ -130,7 +133,7 @@ func run(t *testing.T, client dynamic.Interface, serves func(schema.GroupVersion
 	}); err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(Options{Client: client, Units: units, Cluster: adaptertest.Usual(), Events: silence{}, Clock: clock.RealClock{},
+	c, err := New(Options{Client: client, Reporter: unreported, Units: units, Cluster: adaptertest.Usual(), Events: silence{}, Clock: clock.RealClock{},
 		Jobs:   fixed{{Name: "main", Count: 1, Template: template(t, "{containers: [{name: main, image: train}]}")}},
 		Serves: serves})
 	if err != nil {

@@ -294,7 +294,7 @@ func (w *world) start() *Controller {
 	w.t.Helper()
 	w.dieAfter = max(w.dieAfter, -1)
 	units := cache.NewSharedIndexInformer(&cache.ListWatch{}, &v1alpha1.QueueUnit{}, 0, cache.Indexers{})
-	c, err := New(Options{Client: w.client, Units: units, Jobs: w, Cluster: adaptertest.Usual(), Events: w, Clock: w.clock,
+	c, err := New(Options{Client: w.client, Reporter: unreported, Units: units, Jobs: w, Cluster: adaptertest.Usual(), Events: w, Clock: w.clock,
 		Serves: func(schema.GroupVersion, ...string) (bool, error) { return w.served, nil }})
 	if err != nil {
 		w.t.Fatal(err)

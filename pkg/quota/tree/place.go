@@ -54,7 +54,7 @@ func (p *places) find(namespace, quotaName string) (*group, *quota.Refusal) {
 func noQuota(namespace string) *quota.Refusal {
 	return &quota.Refusal{
 		Reason: wellknown.ReasonNoQuota,
-		Sentence: fmt.Sprintf("no quota lists namespace %q; add the namespace to a node of the ElasticQuotaTree",
+		Sentence: fmt.Sprintf("no quota lists namespace %q; ask an administrator to add the namespace to a node of the ElasticQuotaTree",
 			namespace),
 	}
 }
@@ -62,7 +62,7 @@ func noQuota(namespace string) *quota.Refusal {
 func notAllowed(namespace, quotaName string, allowed []*group) *quota.Refusal {
 	r := &quota.Refusal{Reason: wellknown.ReasonQuotaNotAllowed}
 	if len(allowed) == 0 {
-		r.Sentence = fmt.Sprintf("namespace %q may not use quota %q because no quota lists the namespace; add the namespace to a node of the ElasticQuotaTree and set the label %s to the name of that node",
+		r.Sentence = fmt.Sprintf("namespace %q may not use quota %q because no quota lists the namespace; ask an administrator to add the namespace to a node of the ElasticQuotaTree and set the label %s to the name of that node",
 			namespace, quotaName, wellknown.QuotaNameLabel)
 	} else if meant := spelling.Nearest(quotaName, namesOf(allowed)); meant != "" {
 		r.Sentence = fmt.Sprintf("namespace %q may not use quota %q, only %s; did you mean %q? Correct or remove the label %s",

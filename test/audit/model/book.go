@@ -32,6 +32,7 @@ type account struct {
 	overQuota  int // changes of the condition OverQuota
 	swept      int // explicit deletes of its unit, which the garbage collector would delete too
 	nodes      int // events that show what an autoscaler reports
+	stops      int // events that show that its queue is stopped
 	warnings   map[string]bool
 	unjudged   string
 }
@@ -100,6 +101,9 @@ func (b *Book) See(w *World, c *Change) {
 		a.OnEvents++
 		if c.Event != nil && c.Event.kindOf == "Warning" {
 			a.warnings[c.Event.reason] = true
+		}
+		if c.Event != nil && c.Event.stopped {
+			a.stops++
 		}
 		if c.Event != nil && c.Event.reason == nodesPending {
 			a.nodes++

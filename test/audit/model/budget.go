@@ -98,6 +98,10 @@ func (b *Book) Settle(a *account, w *World) {
 	}
 	a.Budget += min(a.nodes, a.checked) // each with a write of the check
 	a.Budget += min(a.afterwards, 1) + a.checked + min(a.podsReady, 1) + a.overQuota + len(a.warnings)
+	a.Budget += min(a.stops, 1) // its queue was stopped after an event had said what it waits for
+	if a.warnings["ControllerDown"] {
+		a.Budget++ // the next event says what is true afterwards
+	}
 	// If the garbage collector is slow, job-extensions deletes the unit of a deleted job.
 	a.Budget += min(a.swept, 1)
 }

@@ -41,7 +41,7 @@ func TestAUnitIsReservedUntilItsChecksAreReady(t *testing.T) {
 	s.unit("first", `resource: {cpu: 3}`)
 	s.becomes("first", "phase", "Reserved")
 	s.becomes("first", "reason", "AdmissionCheckPending")
-	s.says("first", "the quota is reserved; the job is released when these admission checks are ready: nodes")
+	s.says("first", "the quota is reserved; the job is released when these admission checks are ready, each decided by the controller that its AdmissionCheck names: nodes")
 	s.unit("second", `resource: {cpu: 3}`)
 	s.becomes("second", "reason", "QuotaExceeded")
 	s.used("3")

@@ -212,7 +212,7 @@ func (s *scene) extensions() {
 	if err != nil {
 		s.Fatal(err)
 	}
-	checks, err := controller.New(controller.Options{Client: objects, Units: jobs.Units(), Jobs: jobs, Cluster: jobs.Cluster(),
+	checks, err := controller.New(controller.Options{Client: objects, Units: jobs.Units(), Jobs: jobs, Cluster: jobs.Cluster(), Reporter: jobs.Reporter,
 		Serves: jobs.Serves, Events: writer, Clock: clock.RealClock{}})
 	if err != nil {
 		s.Fatal(err)

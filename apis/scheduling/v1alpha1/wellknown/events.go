@@ -32,8 +32,21 @@ const (
 	EventMinCountIgnored EventReason = "MinCountIgnored"
 	// EventNoRequests means that the pods of the job request nothing, so that nothing is charged for it.
 	EventNoRequests EventReason = "NoRequests"
-	// EventNotQueued means that a job with the mark ran already when it was first seen, so that it is
-	// not queued.
+	// EventReleaseRefused means that the API server refuses to unsuspend an admitted job.
+	EventReleaseRefused EventReason = "ReleaseRefused"
+	// EventSuspendRefused means that the API server refuses to suspend a job.
+	EventSuspendRefused EventReason = "SuspendRefused"
+	// EventControllerDown means that kube-queue-controller does not run, so that no job is admitted. The
+	// event is renewed as long as this is true.
+	EventControllerDown EventReason = "ControllerDown"
+	// EventKindNotQueued means that a job has the mark, but that job-extensions does not queue its kind. The
+	// event is renewed as long as this is true.
+	EventKindNotQueued EventReason = "KindNotQueued"
+	// EventKueueMissing means that the job has the label of Kueue, which is not installed. The event is
+	// renewed as long as this is true.
+	EventKueueMissing EventReason = "KueueNotInstalled"
+	// EventNotQueued means that a job with the mark is not queued: it ran already when it was first seen,
+	// or something else in the job takes it out of the queue.
 	EventNotQueued EventReason = "NotQueued"
 	// EventProvisioningPending means that the autoscaler has not provisioned the ProvisioningRequest of
 	// the job yet, for example because its own quota is insufficient.

@@ -241,7 +241,7 @@ func (f *forest) notKept(err error) backend.Change {
 func (f *forest) missing() *quota.Refusal {
 	if f.chosen == nil {
 		return &quota.Refusal{Reason: wellknown.ReasonNoQuota, Sentence: fmt.Sprintf(
-			"no ElasticQuotaTree exists in namespace %s; create one that lists the namespace of the job", quotav1beta1.TreeNamespace)}
+			"no ElasticQuotaTree exists in namespace %s; ask an administrator to create one that lists the namespace of the job", quotav1beta1.TreeNamespace)}
 	}
 	return &quota.Refusal{Reason: wellknown.ReasonInvalidQuotaTree, Sentence: fmt.Sprintf(
 		"ElasticQuotaTree %s/%s is invalid since %s and no earlier valid tree is known, so no job is released: %s",

@@ -1,0 +1,201 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+)
+
+const (
+	// controllerName is the name of the Lease and of the Deployment of the controller.
+	controllerName = "kube-queue-controller"
+	// leaseEvery is how often the Lease is read.
+	leaseEvery = time.Second
+	// vacantAfter is how long a Lease may have no holder. A replica on standby takes it within 2.4 s.
+	vacantAfter = 3 * time.Second
+	// notifyAfter is how long the controller must be away before jobs are notified that have been notified before
+	// what they wait for.
+	notifyAfter = 10 * time.Second
+	// notifyEach is the maximum number of these jobs that are notified in one period of the Lease.
+	notifyEach = 10
+)
+
+// outage is a time during which no controller runs.
+type outage struct {
+	// since identifies it. message explains it.
+	since, message string
+	began          time.Time
+	// absent: there is no Lease. The controller may run without one, so only units of which it takes no
+	// notice show that it does not.
+	absent bool
+}
+
+// controllerLease knows by the Lease of the controller whether one runs. Clocks of machines differ, so it
+// mostly compares times of its own: when it has seen the Lease change.
+type controllerLease struct {
+	get func(context.Context) (*coordinationv1.Lease, error)
+	now atomic.Pointer[outage]
+
+	// renewed and holder are those of the Lease that was read last, changed is when it was first read,
+	// and observed whether it was seen to change. exists is whether there was one.
+	renewed  metav1.MicroTime
+	holder   string
+	exists   bool
+	changed  time.Time
+	observed bool
+}
+
+// outage returns the outage that lasts, if any.
+func (c *controllerLease) outage() *outage { return c.now.Load() }
+
+// look reads the Lease. An error leaves open what is true.
+func (c *controllerLease) look(ctx context.Context, now time.Time) error {
+	lease, err := c.get(ctx)
+	switch {
+	case apierrors.IsNotFound(err):
+		lease = nil
+	case err != nil:
+		return fmt.Errorf("reading the Lease of %s: %w", controllerName, err)
+	}
+	found := c.judge(lease, now)
+	if last := c.now.Load(); last != nil && found != nil && last.since == found.since {
+		return nil // the same outage, whose beginning is known
+	}
+	c.now.Store(found)
+	return nil
+}
+
+// judge returns the outage that a Lease shows; nil for none.
+func (c *controllerLease) judge(lease *coordinationv1.Lease, now time.Time) *outage {
+	var renewed metav1.MicroTime
+	holder, lasts := "", time.Duration(0)
+	if lease != nil {
+		if lease.Spec.RenewTime != nil {
+			renewed = *lease.Spec.RenewTime
+		}
+		if lease.Spec.HolderIdentity != nil {
+			holder = *lease.Spec.HolderIdentity
+		}
+		if lease.Spec.LeaseDurationSeconds != nil {
+			lasts = time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
+		}
+	}
+	first := c.changed.IsZero()
+	if first || c.exists != (lease != nil) || c.holder != holder || !c.renewed.Equal(&renewed) {
+		c.observed = !first
+		c.renewed, c.holder, c.exists, c.changed = renewed, holder, lease != nil, now
+	}
+	unchanged := now.Sub(c.changed)
+	fix := fmt.Sprintf("an administrator must start Deployment %s", controllerName)
+	since := renewed.UTC().Format(time.RFC3339)
+	switch {
+	case lease == nil && unchanged >= vacantAfter:
+		return &outage{since: "absent/" + c.changed.UTC().Format(time.RFC3339), began: now, absent: true,
+			message: fmt.Sprintf("%s, which admits units, does not run: its Lease does not exist; %s", controllerName, fix)}
+	case lease == nil:
+		return nil
+	case holder == "" && unchanged >= vacantAfter,
+		holder != "" && unchanged > lasts,
+		holder != "" && !c.observed && unchanged >= vacantAfter && now.After(renewed.Add(lasts)):
+		return &outage{since: since, began: now,
+			message: fmt.Sprintf("%s, which admits units, has not run since %s; %s", controllerName, since, fix)}
+	}
+	return nil
+}
+
+// notice is a job that gets an event about an outage, or about its end.
+type notice struct {
+	reconciler *reconciler
+	uid        types.UID
+	key        types.NamespacedName
+}
+
+// watchController notifies jobs that wait when no controller runs: new ones at once, and the others at a
+// bounded rate. When one runs again, they are notified what is true then.
+func (f *Framework) watchController(ctx context.Context) {
+	ticker := f.opts.Clock.NewTicker(leaseEvery)
+	defer ticker.Stop()
+	var last *outage
+	var others []notice
+	failing := false
+	for {
+		err := f.controller.look(ctx, f.opts.Clock.Now())
+		if err != nil && !failing && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Jobs are not notified when the controller does not run, retrying")
+		}
+		failing = err != nil
+		outage := f.controller.outage()
+		if outage != last {
+			f.logOutage(ctx, last, outage)
+			others = f.notifyNew(outage)
+			last = outage
+		}
+		if outage == nil || !f.opts.Clock.Now().Before(outage.began.Add(notifyAfter)) {
+			others = f.notifySome(others, outage)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+	}
+}
+
+func (f *Framework) logOutage(ctx context.Context, before, now *outage) {
+	switch {
+	case now != nil && now.absent:
+		klog.FromContext(ctx).Info("The Lease of the controller does not exist: it does not run, or not with leader election", "name", controllerName)
+	case now != nil:
+		klog.FromContext(ctx).Error(nil, "Nothing is admitted", "cause", now.message)
+	case before != nil:
+		klog.FromContext(ctx).Info("The controller runs again", "name", controllerName)
+	}
+}
+
+// notifyNew queues the jobs of which the controller has taken no notice, and returns the others that must be
+// notified: of an outage, all that wait; of its end, those that were notified of it.
+func (f *Framework) notifyNew(outage *outage) []notice {
+	var others []notice
+	for _, r := range f.reconcilers {
+		if outage == nil {
+			for uid, key := range r.memory.allNotified() {
+				others = append(others, notice{r, uid, key})
+			}
+			continue
+		}
+		for _, unit := range r.units.ofKind(r.kind) {
+			if !r.inKindVersions(unit) || !unit.Status.Phase.Waits() && unit.Status.Phase != v1alpha1.PhaseReserved {
+				continue
+			}
+			key := types.NamespacedName{Namespace: unit.Namespace, Name: unit.Spec.ConsumerRef.Name}
+			switch {
+			case unit.Status.Reason == "":
+				r.queue.Add(key)
+			case !outage.absent:
+				others = append(others, notice{r, unit.Spec.ConsumerRef.UID, key})
+			}
+		}
+	}
+	return others
+}
+
+// notifySome notifies as many jobs as the rate allows, and returns the others.
+func (f *Framework) notifySome(others []notice, outage *outage) []notice {
+	some := others[:min(notifyEach, len(others))]
+	for _, t := range some {
+		if outage != nil {
+			t.reconciler.memory.setNotified(t.uid, t.key, outage.since)
+		}
+		t.reconciler.queue.Add(t.key)
+	}
+	return others[len(some):]
+}

@@ -1,0 +1,168 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/pkg/events"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
+)
+
+const (
+	// silentAfter is how long a new unit waits for a word of the controller, which gives it after a second,
+	// before the controller is looked for.
+	silentAfter = 3 * time.Second
+	// askAgain is when to check again whether Kueue is installed.
+	askAgain = time.Minute
+)
+
+// explain keeps an event on the job that says what holds it, as long as something does. It returns when to
+// check again.
+func (r *reconciler) explain(ctx context.Context, o *observation, decided decision.Decision) time.Duration {
+	if after, held := r.explainUnit(o, decided); held {
+		return after
+	}
+	event, after := r.withoutUnit(ctx, o, decided)
+	if event == nil {
+		r.events.Forget(o.job.GetUID())
+		return 0
+	}
+	r.events.Keep(*event)
+	return after
+}
+
+// explainUnit explains why the unit of a job waits; held is false if none does.
+func (r *reconciler) explainUnit(o *observation, decided decision.Decision) (after time.Duration, held bool) {
+	uid := o.job.GetUID()
+	waits := o.unit != nil && (o.unit.Status.Phase.Waits() || o.unit.Status.Phase == v1alpha1.PhaseReserved)
+	silent := waits && o.unit.Status.Reason == "" && o.unit.DeletionTimestamp == nil
+	since := r.memory.since(uid, isSilent, silent, o.now)
+	if !waits {
+		r.memory.setNotified(uid, o.key, "")
+	}
+	outage := r.controller.outage()
+	switch {
+	case waits && outage != nil && (silent && !o.now.Before(since.Add(silentAfter)) || !outage.absent && r.memory.notified(uid) == outage.since):
+		r.memory.setNotified(uid, o.key, outage.since)
+		r.events.Keep(r.event(o, corev1.EventTypeWarning, wellknown.EventControllerDown,
+			fmt.Sprintf("QueueUnit %s is waiting: %s", o.unit.Name, outage.message), outage.since))
+	case decided.Queued:
+		r.recordQueued(o)
+	case isBeingDeleted(o):
+		r.events.Keep(r.event(o, corev1.EventTypeWarning, wellknown.EventQueued, fmt.Sprintf(
+			"QueueUnit %s is being deleted, and the job is queued again when it is gone; its finalizers keep it: %s; whoever set them can remove them",
+			o.unit.Name, strings.Join(o.unit.Finalizers, ", ")), string(o.unit.UID)+"/deleted"))
+	case silent:
+		r.events.Forget(uid)
+	default:
+		return 0, false
+	}
+	if silent {
+		after = max(since.Add(silentAfter).Sub(o.now), 0)
+	}
+	return after, true
+}
+
+// isBeingDeleted reports whether a held job waits for the end of a unit that finalizers keep.
+func isBeingDeleted(o *observation) bool {
+	if o.unit == nil || o.unit.DeletionTimestamp == nil || len(o.unit.Finalizers) == 0 || !o.state.Suspended || o.state.Deleting {
+		return false
+	}
+	return o.unit.Status.Phase.Waits() || o.unit.Status.Phase == v1alpha1.PhaseReserved || o.unit.Status.Phase == v1alpha1.PhaseDequeued
+}
+
+// withoutUnit returns an event on a job that has no unit and will have none, although its owner expects to
+// find it queued; nil for others.
+func (r *reconciler) withoutUnit(ctx context.Context, o *observation, decided decision.Decision) (*events.Event, time.Duration) {
+	if o.unit != nil || o.state.Deleting || o.state.End != nil {
+		return nil, 0
+	}
+	if o.delayed > 0 && o.state.Suspended {
+		event := r.event(o, corev1.EventTypeNormal, wellknown.EventQueued, fmt.Sprintf(
+			"The job is queued again in %v, because it has left the queue again and again in a short time", o.delayed.Round(time.Second)), "delayed")
+		return &event, 0
+	}
+	if o.state.Foreign == "" || !o.state.Marked && !o.state.Suspended {
+		return nil, 0
+	}
+	annotations := o.job.GetAnnotations()
+	_, labelled := o.job.GetLabels()[wellknown.KueueLabel]
+	bypass := annotations[wellknown.BypassAnnotation] == "true"
+	part := metav1.GetControllerOf(o.job) != nil
+	switch {
+	case labelled && !bypass && !part:
+		if !r.kueue.ask(ctx, o.now) {
+			return nil, askAgain
+		}
+		event := r.event(o, corev1.EventTypeWarning, wellknown.EventKueueMissing, fmt.Sprintf(
+			"Not queued: label %s assigns the job to Kueue, which is not installed in this cluster; remove the label to queue the job here",
+			wellknown.KueueLabel), "")
+		return &event, askAgain
+	case o.state.Marked && o.state.Suspended && bypass:
+		event := r.event(o, corev1.EventTypeWarning, wellknown.EventNotQueued, fmt.Sprintf(
+			"Not queued: annotation %s takes the job out of the queue, and it is suspended; unsuspend it to run it without quota, or remove the annotation to queue it",
+			wellknown.BypassAnnotation), "bypass")
+		return &event, 0
+	case o.state.Marked && o.state.Suspended && o.state.ManagedBy != "" && !part:
+		event := r.event(o, corev1.EventTypeWarning, wellknown.EventNotQueued, fmt.Sprintf(
+			"Not queued: %s, which alone can unsuspend the job; create the job without managedBy to queue it", o.state.Foreign), "managedBy")
+		return &event, 0
+	}
+	return nil, 0
+}
+
+// recordQueued keeps an event on the job while it waits. The event has the name of the
+// unit and the reason. It is written once for each wait, and again when the reason
+// becomes one that somebody must fix, when an administrator stops the queue, and after an outage of the
+// controller that was reported.
+func (r *reconciler) recordQueued(o *observation) {
+	kind, key := corev1.EventTypeNormal, decision.Attempt(o.unit)
+	reason := o.unit.Status.Reason
+	switch {
+	case reason.NeedsAction():
+		kind, key = corev1.EventTypeWarning, key+"/"+string(reason)
+		if reason == wellknown.ReasonInvalidRequest {
+			// Each fault is reported, because the owner fixes one after the other.
+			key += "/" + o.unit.Status.Message
+		}
+	case reason == wellknown.ReasonQueueStopped:
+		key += "/" + string(reason)
+	}
+	if notified := r.memory.notified(o.job.GetUID()); notified != "" {
+		key += "/" + notified
+	}
+	r.events.Keep(r.event(o, kind, wellknown.EventQueued, fmt.Sprintf("QueueUnit %s is waiting: %s", o.unit.Name, whyWaits(o.unit)), key))
+}
+
+// recordRefusal reports that the API server refuses a change of the job, in its own words. Each attempt is
+// counted.
+func (r *reconciler) recordRefusal(o *observation, action decision.Action, err error) {
+	var answer apierrors.APIStatus
+	if !refused(err) || !errors.As(err, &answer) {
+		return
+	}
+	words := answer.Status().Message
+	switch action {
+	case decision.Release:
+		r.events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventReleaseRefused, fmt.Sprintf(
+			"QueueUnit %s was admitted and holds quota, but the API server refuses to unsuspend the job (kube-queue retries); whoever manages the webhook, policy or quota that it names can change that, or the owner of the job: %s",
+			o.unit.Name, words), decision.Attempt(o.unit)))
+	case decision.Evict, decision.HoldLate, decision.HoldAgain, decision.Resume:
+		message := "The job must be suspended"
+		if evicted := lifecycle.EvictedOf(o.unit); action == decision.Evict && evicted != nil {
+			message = fmt.Sprintf("The job must be suspended, because %s,", evicted.Message)
+		}
+		r.events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventSuspendRefused, fmt.Sprintf(
+			"%s but the API server refuses that (kube-queue retries); whoever manages the webhook or policy that it names can change that, or the owner of the job: %s", message, words), ""))
+	}
+}

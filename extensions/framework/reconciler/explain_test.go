@@ -1,0 +1,213 @@
+package reconciler
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/extensions/job"
+	"kube-queue.dev/kube-queue/pkg/events"
+)
+
+// spoken are the events of one job.
+type spoken struct {
+	kept     *events.Event
+	repeated []events.Event
+}
+
+func (s *spoken) Write(events.Event)    {}
+func (s *spoken) Repeat(e events.Event) { s.repeated = append(s.repeated, e) }
+func (s *spoken) Keep(e events.Event)   { s.kept = &e }
+func (s *spoken) Forget(types.UID)      { s.kept = nil }
+
+func (s *spoken) says() string {
+	if s.kept == nil {
+		return ""
+	}
+	return string(s.kept.Reason) + " " + s.kept.Message
+}
+
+func explaining(t *testing.T) (*reconciler, *spoken) {
+	t.Helper()
+	said := &spoken{}
+	f, err := New(Options{Config: &rest.Config{Host: "http://nowhere"}, Adapters: []framework.Adapter{job.New()}, Events: said, Clock: clocktesting.NewFakeClock(noon)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.kueue.asked.Store(noon.UnixNano()) // the API server serves Kueue
+	return f.reconcilers[0], said
+}
+
+// explained decides about the job, as a step does, and returns when it is looked at again.
+func (r *reconciler) explained(t *testing.T, object *batchv1.Job, unit *v1alpha1.QueueUnit, now time.Time) time.Duration {
+	t.Helper()
+	o, decided, err := r.decide(queuedKey, object, unit, now)
+	if err != nil || o == nil {
+		t.Fatal(o, err)
+	}
+	return r.explain(t.Context(), o, decided)
+}
+
+func marked() *batchv1.Job { return jobWith(map[string]string{wellknown.SuspendAnnotation: "true"}) }
+
+func waitingUnit(reason wellknown.Reason) *v1alpha1.QueueUnit {
+	unit := (&changingJob{}).unit()
+	unit.Status.Phase, unit.Status.Reason = v1alpha1.PhaseEnqueued, reason
+	return unit
+}
+
+func TestAJobThatIsHeldWithoutAUnitIsNotified(t *testing.T) {
+	labelled := map[string]string{wellknown.KueueLabel: "q"}
+	owned := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "o", UID: "o", Controller: new(true)}}
+	for _, test := range []struct {
+		name    string
+		change  func(*batchv1.Job)
+		missing bool // Kueue
+		says    string
+	}{
+		{"one of Kueue, which is missing", func(j *batchv1.Job) { j.Labels = labelled }, true, "KueueNotInstalled Not queued: label kueue.x-k8s.io/queue-name"},
+		{"one of Kueue, which is there", func(j *batchv1.Job) { j.Labels = labelled }, false, ""},
+		{"a part of one of Kueue", func(j *batchv1.Job) { j.Labels, j.OwnerReferences = labelled, owned }, true, ""},
+		{"one of Kueue that has ended", func(j *batchv1.Job) {
+			j.Labels = labelled
+			j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: "True"}}
+		}, true, ""},
+		{"one of Kueue that nobody held", func(j *batchv1.Job) { j.Labels, j.Annotations, j.Spec.Suspend = labelled, nil, nil }, true, ""},
+		{"one with bypass", func(j *batchv1.Job) { j.Annotations[wellknown.BypassAnnotation] = "true" }, false, "NotQueued Not queued: annotation kube-queue/bypass"},
+		{"one with bypass that runs", func(j *batchv1.Job) { j.Annotations[wellknown.BypassAnnotation], j.Spec.Suspend = "true", nil }, false, ""},
+		{"one of another controller", func(j *batchv1.Job) { j.Spec.ManagedBy = new("example.com/other") }, false, "NotQueued Not queued: managedBy assigns the job to example.com/other"},
+		{"a part of another job", func(j *batchv1.Job) { j.OwnerReferences = owned }, false, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r, said := explaining(t)
+			r.kueue.missing.Store(test.missing)
+			object := marked()
+			test.change(object)
+			r.explained(t, object, nil, noon)
+			if got := said.says(); test.says == "" && got != "" || !strings.HasPrefix(got, test.says) {
+				t.Errorf("the event is %q", got)
+			}
+		})
+	}
+}
+
+func TestAUnitThatFinalizersKeepIsNamed(t *testing.T) {
+	r, said := explaining(t)
+	unit := waitingUnit(wellknown.ReasonExceedsMaxQuota)
+	unit.DeletionTimestamp, unit.Finalizers = new(metav1.NewTime(noon)), []string{"example.com/keeps"}
+	r.explained(t, marked(), unit, noon)
+	if !strings.Contains(said.says(), "finalizers keep it: example.com/keeps") {
+		t.Errorf("the event is %q", said.says())
+	}
+}
+
+func TestANewJobIsNotifiedOfAnOutageAfterThreeSecondsAndOthersWhenItIsTheirTurn(t *testing.T) {
+	r, said := explaining(t)
+	down := &outage{since: "2026", message: "the controller is down"}
+	r.controller.now.Store(down)
+	silent := waitingUnit("")
+	if after := r.explained(t, marked(), silent, noon); after != silentAfter || said.kept != nil {
+		t.Errorf("at first it is notified %q, and looked at after %v", said.says(), after)
+	}
+	r.explained(t, marked(), silent, noon.Add(silentAfter))
+	if !strings.HasPrefix(said.says(), "ControllerDown ") {
+		t.Errorf("then it is notified %q", said.says())
+	}
+	r.controller.now.Store(nil)
+	r.explained(t, marked(), waitingUnit("QuotaExceeded"), noon.Add(time.Minute))
+	if said.kept.Reason != wellknown.EventQueued || !strings.Contains(said.kept.Key, "2026") {
+		t.Errorf("afterwards it is notified %q with key %q", said.says(), said.kept.Key)
+	}
+
+	r, said = explaining(t)
+	r.controller.now.Store(down)
+	r.explained(t, marked(), waitingUnit("QuotaExceeded"), noon)
+	if said.kept.Reason != wellknown.EventQueued {
+		t.Errorf("one that knows what it waits for is notified %q before its turn", said.says())
+	}
+	r.memory.setNotified("j", queuedKey, down.since)
+	r.explained(t, marked(), waitingUnit("QuotaExceeded"), noon)
+	if said.kept.Reason != wellknown.EventControllerDown {
+		t.Errorf("in its turn it is notified %q", said.says())
+	}
+	r.controller.now.Store(&outage{since: "2026", absent: true})
+	r.explained(t, marked(), waitingUnit("QuotaExceeded"), noon)
+	if said.kept.Reason != wellknown.EventQueued {
+		t.Errorf("of a controller without a Lease, which writes reasons, it is notified %q", said.says())
+	}
+	r.memory.forgetJob("j")
+	if len(r.memory.outages) != 0 || len(r.memory.began) != 0 {
+		t.Error("a job that is gone is remembered")
+	}
+}
+
+func TestOthersAreNotifiedOfAnOutageAFewAtATime(t *testing.T) {
+	r, _ := explaining(t)
+	f := &Framework{reconcilers: []*reconciler{r}, controller: r.controller}
+	for i := range 3 * notifyEach {
+		unit := waitingUnit("QuotaExceeded")
+		name := fmt.Sprintf("w%d", i)
+		unit.Name, unit.Spec.ConsumerRef.Name, unit.Spec.ConsumerRef.UID = name, name, types.UID(name)
+		if err := r.units.GetIndexer().Add(unit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.units.GetIndexer().Add(waitingUnit("")); err != nil {
+		t.Fatal(err)
+	}
+	down := &outage{since: "2026"}
+	others := f.notifyNew(down)
+	if len(others) != 3*notifyEach || r.queue.Len() != 1 {
+		t.Fatalf("%d jobs are notified later, and %d at once", len(others), r.queue.Len())
+	}
+	others = f.notifySome(others, down)
+	if len(others) != 2*notifyEach || r.queue.Len() != 1+notifyEach || len(r.memory.outages) != notifyEach {
+		t.Errorf("then %d are left, %d are queued, and %d were notified", len(others), r.queue.Len(), len(r.memory.outages))
+	}
+	if back := f.notifyNew(nil); len(back) != notifyEach {
+		t.Errorf("of its end %d are notified", len(back))
+	}
+	if absent := f.notifyNew(&outage{since: "absent", absent: true}); len(absent) != 0 {
+		t.Errorf("without a Lease %d are notified that know what they wait for", len(absent))
+	}
+}
+
+func TestARefusalIsReportedInTheWordsOfTheAPIServer(t *testing.T) {
+	jobs := schema.GroupResource{Group: "batch", Resource: "jobs"}
+	forbidden := apierrors.NewForbidden(jobs, "a", errors.New("the policy says no"))
+	for _, test := range []struct {
+		action decision.Action
+		err    error
+		reason wellknown.EventReason
+	}{
+		{decision.Release, forbidden, wellknown.EventReleaseRefused},
+		{decision.Release, apierrors.NewConflict(jobs, "a", errors.New("changed")), ""},
+		{decision.Release, errors.New("no answer"), ""},
+		{decision.HoldAgain, forbidden, wellknown.EventSuspendRefused},
+		{decision.HoldLate, forbidden, wellknown.EventSuspendRefused},
+		{decision.MarkRunning, forbidden, ""},
+	} {
+		r, said := explaining(t)
+		r.recordRefusal(&observation{key: queuedKey, job: marked(), unit: waitingUnit("")}, test.action, test.err)
+		switch {
+		case test.reason == "" && len(said.repeated) > 0:
+			t.Errorf("%s, %v: it is reported: %v", test.action, test.err, said.repeated)
+		case test.reason != "" && (len(said.repeated) != 1 || said.repeated[0].Reason != test.reason || !strings.Contains(said.repeated[0].Message, "the policy says no")):
+			t.Errorf("%s, %v: reported is %v", test.action, test.err, said.repeated)
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package reconciler
+
+import (
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+
+	"kube-queue.dev/kube-queue/pkg/lenient"
+)
+
+// Reporter returns a function that is called with the result of each list and watch of a resource. While
+// job-extensions may not do that, it sees none of the objects, so it reports that at once.
+func (f *Framework) Reporter(resource schema.GroupVersionResource) lenient.Report {
+	return f.reporter(resource.Resource, resource.Group)
+}
+
+func (f *Framework) reporter(resource, group string) lenient.Report {
+	name := schema.GroupResource{Group: group, Resource: resource}.String()
+	var mu sync.Mutex
+	forbidden := false
+	return func(err error) {
+		denied := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+		if err != nil && !denied {
+			return // it says nothing about permissions
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		f.opts.Metrics.Forbidden(name, denied)
+		switch {
+		case denied && !forbidden:
+			klog.Background().Error(err, "job-extensions may not list or watch a resource, so its objects wait; an administrator must grant list and watch to ServiceAccount job-extensions (ClusterRole kube-queue-job-extensions)", "resource", name)
+		case !denied && forbidden:
+			klog.Background().Info("job-extensions may list and watch a resource again", "resource", name)
+		}
+		forbidden = denied
+	}
+}

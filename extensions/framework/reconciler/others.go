@@ -1,0 +1,178 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/pkg/events"
+)
+
+// forbiddenRetry is when to check again whether jobs of a kind that is not queued may be listed.
+const forbiddenRetry = 5 * time.Minute
+
+// warnOthers writes an event on each marked job of the kinds that are not queued: their hold policies suspend
+// it, and nothing else would say so. Of unmarked jobs nothing is kept.
+func (f *Framework) warnOthers(ctx context.Context) {
+	var running sync.WaitGroup
+	for _, adapter := range f.opts.Others {
+		running.Go(func() { f.warnOther(ctx, adapter.Kind()) })
+	}
+	running.Wait()
+}
+
+func (f *Framework) warnOther(ctx context.Context, kind framework.Kind) {
+	for ctx.Err() == nil {
+		resource, err := f.readable(ctx, kind)
+		if err != nil {
+			return // ctx is done
+		}
+		// A list of one object shows whether the kind may be listed at all.
+		_, err = f.metadata.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
+		if err == nil {
+			f.followOther(ctx, kind, resource)
+			return
+		}
+		klog.FromContext(ctx).V(2).Info("Marked jobs of a kind that is not queued get no event", "kind", kind.Kind, "err", err)
+		retry := time.Second
+		if apierrors.IsForbidden(err) {
+			retry = forbiddenRetry
+		}
+		timer := f.opts.Clock.NewTimer(retry)
+		select {
+		case <-ctx.Done():
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+}
+
+// readable waits until the API server serves the kind, and returns its resource.
+func (f *Framework) readable(ctx context.Context, kind framework.Kind) (resource schema.GroupVersionResource, err error) {
+	backoff := wait.Backoff{Duration: time.Second, Factor: 1.5, Jitter: 0.1, Steps: 8, Cap: 10 * time.Second}
+	err = backoff.DelayFunc().Until(ctx, true, true, func(context.Context) (bool, error) {
+		for _, version := range kind.Versions() {
+			gv := schema.GroupVersion{Group: kind.Group, Version: version}
+			if served, err := f.servesAll(gv, []string{kind.Resource}); err == nil && served {
+				resource = gv.WithResource(kind.Resource)
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	return resource, err
+}
+
+func (f *Framework) followOther(ctx context.Context, kind framework.Kind, resource schema.GroupVersionResource) {
+	jobs := &otherJobs{events: f.opts.Events, kind: kind, version: resource.GroupVersion().String(), notified: map[string]types.UID{}}
+	report := f.reporter(kind.Resource, kind.Group)
+	from := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			list, err := f.metadata.Resource(resource).List(ctx, opts)
+			report(err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			watched, err := f.metadata.Resource(resource).Watch(ctx, opts)
+			report(err)
+			return watched, err
+		},
+	}
+	cache.NewReflectorWithOptions(from, &metav1.PartialObjectMetadata{}, jobs, cache.ReflectorOptions{Name: "marked " + kind.Resource}).RunWithContext(ctx)
+}
+
+// otherJobs keeps an event on each marked job of a kind that is not queued. It is the store of a reflector,
+// and stores the UIDs of these jobs alone.
+type otherJobs struct {
+	events  EventSink
+	kind    framework.Kind
+	version string
+	// notified has the UIDs by namespace and name. Only the reflector calls, so it needs no lock.
+	notified map[string]types.UID
+}
+
+// Add and Update notify a marked job, and forget one that is no longer marked.
+func (o *otherJobs) Add(obj any) error { return o.Update(obj) }
+
+// Update implements cache.ReflectorStore.
+func (o *otherJobs) Update(obj any) error {
+	job, isObject := obj.(metav1.Object)
+	if !isObject {
+		return fmt.Errorf("a %T is no %s", obj, o.kind.Kind)
+	}
+	key := job.GetNamespace() + "/" + job.GetName()
+	if last, was := o.notified[key]; was && last != job.GetUID() {
+		o.events.Forget(last)
+		delete(o.notified, key)
+	}
+	_, bypass := job.GetAnnotations()[wellknown.BypassAnnotation]
+	_, kueue := job.GetLabels()[wellknown.KueueLabel]
+	if job.GetAnnotations()[wellknown.SuspendAnnotation] != "true" || bypass || kueue || job.GetDeletionTimestamp() != nil || metav1.GetControllerOf(job) != nil {
+		return o.Delete(obj)
+	}
+	if o.notified[key] == job.GetUID() {
+		return nil
+	}
+	o.notified[key] = job.GetUID()
+	o.events.Keep(o.event(job))
+	return nil
+}
+
+func (o *otherJobs) event(job metav1.Object) events.Event {
+	return events.Event{
+		Object: corev1.ObjectReference{APIVersion: o.version, Kind: o.kind.Kind, Namespace: job.GetNamespace(), Name: job.GetName(), UID: job.GetUID()},
+		Type:   corev1.EventTypeWarning, Reason: wellknown.EventKindNotQueued,
+		Message: fmt.Sprintf("Not queued: annotation %s marks the job, and a hold policy suspends it, but job-extensions does not queue %ss;"+
+			" an administrator can add %s to --annotation-extensions of job-extensions; to run the job without quota, remove the annotation and unsuspend the job",
+			wellknown.SuspendAnnotation, o.kind.Kind, o.kind.Name),
+	}
+}
+
+// Delete forgets a job.
+func (o *otherJobs) Delete(obj any) error {
+	if job, isObject := obj.(metav1.Object); isObject {
+		key := job.GetNamespace() + "/" + job.GetName()
+		if uid, was := o.notified[key]; was {
+			o.events.Forget(uid)
+			delete(o.notified, key)
+		}
+	}
+	return nil
+}
+
+// Replace notifies the jobs of a list, and forgets those that are not in it.
+func (o *otherJobs) Replace(list []any, _ string) error {
+	listed := make(map[string]bool, len(list))
+	for _, obj := range list {
+		if job, isObject := obj.(metav1.Object); isObject {
+			listed[job.GetNamespace()+"/"+job.GetName()] = true
+		}
+		if err := o.Update(obj); err != nil {
+			return err
+		}
+	}
+	for key, uid := range o.notified {
+		if !listed[key] {
+			o.events.Forget(uid)
+			delete(o.notified, key)
+		}
+	}
+	return nil
+}
+
+// Resync has nothing to do.
+func (o *otherJobs) Resync() error { return nil }

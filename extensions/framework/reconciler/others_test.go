@@ -1,0 +1,65 @@
+package reconciler
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/rayjob"
+)
+
+func TestMarkedJobsOfAKindThatIsNotQueuedAreNotifiedAsLongAsTheyAreMarked(t *testing.T) {
+	kept := keeping{}
+	jobs := &otherJobs{events: kept, kind: rayjob.New().Kind(), version: "ray.io/v1", notified: map[string]types.UID{}}
+	object := func(name string, annotations map[string]string, change ...func(*metav1.PartialObjectMetadata)) any {
+		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID("uid-" + name), Annotations: annotations}}
+		for _, c := range change {
+			c(o)
+		}
+		return o
+	}
+	mark := map[string]string{wellknown.SuspendAnnotation: "true"}
+	notified := func(want ...string) {
+		t.Helper()
+		got := slices.Sorted(maps.Keys(kept))
+		for i, uid := range want {
+			want[i] = "uid-" + uid
+		}
+		if !slices.Equal(got, slices.Sorted(slices.Values(func() (uids []types.UID) {
+			for _, uid := range want {
+				uids = append(uids, types.UID(uid))
+			}
+			return uids
+		}()))) || len(jobs.notified) != len(want) {
+			t.Errorf("notified are %v, want %v; remembered are %v", got, want, jobs.notified)
+		}
+	}
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(jobs.Replace([]any{
+		object("a", mark), object("b", nil), object("released", map[string]string{wellknown.SuspendAnnotation: "false"}),
+		object("of-kueue", mark, func(o *metav1.PartialObjectMetadata) { o.Labels = map[string]string{wellknown.KueueLabel: "q"} }),
+		object("part", mark, func(o *metav1.PartialObjectMetadata) {
+			o.OwnerReferences = []metav1.OwnerReference{{Kind: "X", Name: "x", Controller: new(true)}}
+		}),
+	}, "1"))
+	notified("a")
+	do(jobs.Add(object("c", mark)))
+	do(jobs.Update(object("b", mark)))
+	notified("a", "b", "c")
+	do(jobs.Update(object("b", nil)))
+	do(jobs.Delete(object("c", mark)))
+	notified("a")
+	do(jobs.Add(object("a", mark, func(o *metav1.PartialObjectMetadata) { o.UID = "uid-again" })))
+	notified("again")
+	do(jobs.Replace([]any{object("d", mark)}, "2"))
+	notified("d")
+}

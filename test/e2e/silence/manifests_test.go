@@ -1,0 +1,64 @@
+package silence
+
+import "fmt"
+
+// held is what a test job has in addition to its name; all are in YAML.
+type held struct {
+	annotations, labels, spec, cpu string
+	// unmarked jobs have no mark.
+	unmarked bool
+}
+
+func (h held) metadata(name string) string {
+	mark := `scheduling.x-k8s.io/suspend: "true"`
+	if h.unmarked {
+		mark = ""
+	}
+	if mark != "" && h.annotations != "" {
+		mark += ", "
+	}
+	return fmt.Sprintf("metadata: {name: %s, annotations: {%s%s}, labels: {%s}}\n", name, mark, h.annotations, h.labels)
+}
+
+func (h held) job(name string) string {
+	return "apiVersion: batch/v1\nkind: Job\n" + h.metadata(name) + fmt.Sprintf(
+		"spec: {%s template: {spec: {restartPolicy: Never, containers: [{name: main, image: busybox, resources: {requests: {cpu: %q}}}]}}}\n", h.spec, h.orOne())
+}
+
+func (h held) tfJob(name string) string {
+	return "apiVersion: kubeflow.org/v1\nkind: TFJob\n" + h.metadata(name) + fmt.Sprintf(
+		"spec: {%s tfReplicaSpecs: {Worker: {replicas: 2, template: {spec: {containers: [{name: tensorflow, image: busybox, resources: {requests: {cpu: %q}}}]}}}}}\n", h.spec, h.orOne())
+}
+
+func (h held) rayJob(name string) string {
+	return "apiVersion: ray.io/v1\nkind: RayJob\n" + h.metadata(name) + `spec:
+  entrypoint: python job.py
+  rayClusterSpec:
+    headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: head, image: ray, resources: {requests: {cpu: "1"}}}]}}}
+`
+}
+
+func (h held) orOne() string {
+	if h.cpu == "" {
+		return "1"
+	}
+	return h.cpu
+}
+
+// refuser refuses with a policy that a job with label refuse=NAME fulfils a condition.
+func refuser(name, condition string) string {
+	return fmt.Sprintf(`apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: refuse-%[1]s}
+spec:
+  failurePolicy: Fail
+  matchConstraints: {resourceRules: [{apiGroups: [batch], apiVersions: [v1], operations: [UPDATE], resources: [jobs]}]}
+  matchConditions: [{name: labelled, expression: "object.metadata.?labels[?'refuse'].orValue('') == '%[1]s'"}]
+  validations: [{expression: "!(%[2]s)", message: "the team of policies refuses to %[1]s jobs"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: refuse-%[1]s}
+spec: {policyName: refuse-%[1]s, validationActions: [Deny]}
+`, name, condition)
+}
