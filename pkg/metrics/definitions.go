@@ -74,6 +74,10 @@ const (
 	kindMissing    = "kube_queue_kind_missing"
 	watchForbidden = "kube_queue_watch_forbidden"
 
+	webhookRequests = "kube_queue_webhook_requests_total"
+	webhookSeconds  = "kube_queue_webhook_duration_seconds"
+	webhookExpiry   = "kube_queue_webhook_certificate_expiry_timestamp_seconds"
+
 	apiWrites     = "kube_queue_api_writes_total"
 	eventsDropped = "kube_queue_events_dropped_total"
 	leader        = "kube_queue_leader"
@@ -158,6 +162,14 @@ func Definitions() []Definition {
 			Help: "1 while job-extensions waits for the CRD of an enabled kind. 0 once the CRD was found: job-extensions does not check again, so the value stays 0 if the CRD is removed later."},
 		{Name: watchForbidden, Type: Gauge, Labels: []string{"resource"}, Unit: "0 or 1", Programs: extensions,
 			Help: "1 while job-extensions may not list or watch a resource that it needs, so that its objects are not seen: jobs of a kind, for example, wait. 0 once it may."},
+
+		{Name: webhookRequests, Type: Counter, Labels: []string{"webhook", "result"}, Unit: "requests", Programs: extensions,
+			Help: "Requests of API servers to a webhook of job-extensions. patched: the job was held. unchanged: it was held already, or the object is valid. refused: the object is invalid. error: the request could not be read or answered, so the API server refused it."},
+		{Name: webhookSeconds, Type: Histogram, Labels: []string{"webhook"}, Unit: "seconds", Programs: extensions,
+			Help:    "Time that a webhook of job-extensions took to answer.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .5, 1, 5}},
+		{Name: webhookExpiry, Type: Gauge, Unit: "seconds since 1970", Programs: extensions,
+			Help: "End of the validity of the certificate that the webhooks serve; 0 without webhooks."},
 
 		{Name: apiWrites, Type: Counter, Labels: []string{"verb", "resource", "code"}, Unit: "requests",
 			Help: "Write requests of the program to the API server, by HTTP status code. Code error: no response."},

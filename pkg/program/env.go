@@ -100,6 +100,9 @@ func (e *Env) Enabled(feature featuregate.Feature) bool { return e.features.Gate
 // leads. Call it once caches have synced, before Lead or in its work.
 func (e *Env) MarkReady() { e.health.Synced() }
 
+// BlockReady makes /readyz fail while why returns a reason.
+func (e *Env) BlockReady(why func() string) { e.health.Blocks(why) }
+
 // Lead runs work while this replica holds the lease; see Lease.Lead.
 func (e *Env) Lead(ctx context.Context, work func(ctx context.Context) error) error {
 	return e.lease.Lead(ctx, work)

@@ -2,26 +2,15 @@ package serving
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"fmt"
-	"math/big"
 	"os"
 	"sync"
 	"time"
 
 	"k8s.io/klog/v2"
-)
 
-const (
-	// selfSignedFor is the validity of a self-signed certificate.
-	selfSignedFor = 365 * 24 * time.Hour
-	// renewBefore is how long before its expiry a self-signed certificate is replaced.
-	renewBefore = 30 * 24 * time.Hour
+	"kube-queue.dev/kube-queue/pkg/program/selfsigned"
 )
 
 // certificates returns the certificate for a new connection.
@@ -93,35 +82,17 @@ func (s *selfSigned) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	if s.current != nil && now.Before(s.ends.Add(-renewBefore)) {
+	if s.current != nil && now.Before(s.ends.Add(-selfsigned.RenewBefore)) {
 		return s.current, nil
 	}
-	made, err := makeCertificate(s.names, now)
+	pair, err := selfsigned.Make(s.names, now)
 	if err != nil {
-		return nil, fmt.Errorf("generating a certificate for metrics: %w", err)
+		return nil, fmt.Errorf("a certificate for metrics: %w", err)
 	}
-	s.current, s.ends = made, now.Add(selfSignedFor)
+	made, err := pair.Load()
+	if err != nil {
+		return nil, fmt.Errorf("a certificate for metrics: %w", err)
+	}
+	s.current, s.ends = made, now.Add(selfsigned.ValidFor)
 	return s.current, nil
-}
-
-func makeCertificate(names []string, now time.Time) (*tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
-	if err != nil {
-		return nil, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: names[0]}, DNSNames: names,
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(selfSignedFor),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return nil, err
-	}
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }

@@ -16,6 +16,8 @@ type Health struct {
 	// synced: the program has marked itself ready. standby: another replica was seen to
 	// lead. leads: the work is running.
 	synced, standby, leads bool
+	// blocked returns why the replica is not ready for another reason; it may be nil.
+	blocked func() string
 }
 
 // NewHealth returns a Health that calls works with whether this replica leads and is ready.
@@ -38,21 +40,37 @@ func (h *Health) note(what *bool, is bool) {
 	h.works(h.leads && h.synced)
 }
 
-// ready reports whether /readyz answers ok. A standby needs no caches until it leads.
-func (h *Health) ready() bool {
+// Blocks makes /readyz fail while why returns a reason.
+func (h *Health) Blocks(why func() string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.synced || h.standby && !h.leads
+	h.blocked = why
+}
+
+// notReady returns why /readyz fails; empty if it answers ok. A standby needs no caches until it
+// leads.
+func (h *Health) notReady() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case !h.synced && (!h.standby || h.leads):
+		return "caches have not synced yet"
+	case h.blocked != nil:
+		return h.blocked()
+	}
+	return ""
 }
 
 func (h *Health) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	switch {
-	case req.URL.Path == "/healthz":
+	switch req.URL.Path {
+	case "/healthz":
 		fmt.Fprintln(w, "ok")
-	case req.URL.Path == "/readyz" && h.ready():
+	case "/readyz":
+		if why := h.notReady(); why != "" {
+			http.Error(w, why, http.StatusServiceUnavailable)
+			return
+		}
 		fmt.Fprintln(w, "ok")
-	case req.URL.Path == "/readyz":
-		http.Error(w, "caches have not synced yet", http.StatusServiceUnavailable)
 	default:
 		http.NotFound(w, req)
 	}

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"io"
 	"net"
 	"net/http"
@@ -22,6 +21,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"kube-queue.dev/kube-queue/pkg/metrics"
+	"kube-queue.dev/kube-queue/pkg/program/selfsigned"
 )
 
 // reviews is a fake of the API server that is asked who may read metrics.
@@ -209,18 +209,12 @@ func TestMetricsAreServedToAnybodyWhereThatIsRequested(t *testing.T) {
 // writeCertificate writes one of the name, and its key.
 func writeCertificate(t *testing.T, o metricsOptions, name string) {
 	t.Helper()
-	made, err := makeCertificate([]string{name}, time.Now())
+	made, err := selfsigned.Make([]string{name}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := x509.MarshalPKCS8PrivateKey(made.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for file, block := range map[string]*pem.Block{
-		o.certFile: {Type: "CERTIFICATE", Bytes: made.Certificate[0]}, o.keyFile: {Type: "PRIVATE KEY", Bytes: key},
-	} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+	for file, text := range map[string][]byte{o.certFile: made.Certificate, o.keyFile: made.Key} {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -272,7 +266,7 @@ func TestACertificateThatIsMadeIsMadeAgainBeforeItEnds(t *testing.T) {
 		return read.SerialNumber.String()
 	}
 	first := serial()
-	now = now.Add(selfSignedFor - renewBefore - time.Minute)
+	now = now.Add(selfsigned.ValidFor - selfsigned.RenewBefore - time.Minute)
 	if serial() != first {
 		t.Error("it is made again too early")
 	}

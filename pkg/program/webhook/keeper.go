@@ -1,0 +1,311 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	admissioninformers "k8s.io/client-go/informers/admissionregistration/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"kube-queue.dev/kube-queue/pkg/program/selfsigned"
+)
+
+const (
+	// settle is how long the API servers may take to read a changed caBundle.
+	settle = 10 * time.Second
+	// retry is when a step that failed is repeated.
+	retry = 5 * time.Second
+	// recheck limits how long nothing is checked, for example because a clock jumped.
+	recheck = 6 * time.Hour
+	// trusted is the largest number of certificates in caBundle.
+	trusted = 3
+)
+
+// configuration is a webhook configuration. Informers only wake the keeper: it decides by what the
+// API server has, because its own writes may be missing in a cache.
+type configuration struct {
+	informer cache.SharedIndexInformer
+	name     string
+	// read returns the version and the bundles of the webhooks.
+	read  func(ctx context.Context) (version string, bundles [][]byte, err error)
+	patch func(ctx context.Context, data []byte) error
+}
+
+// keeper keeps the certificate of the webhooks.
+type keeper struct {
+	options        Options
+	secret         cache.SharedIndexInformer
+	configurations []configuration
+	// since is when all configurations were first seen to trust the next certificate, which is next.
+	next  []byte
+	since time.Time
+}
+
+// Work keeps the certificate until ctx is done, if the program manages it. One replica at a time
+// works.
+func (s *Server) Work(ctx context.Context) error {
+	if !s.options.Manage {
+		<-ctx.Done()
+		return nil
+	}
+	k := &keeper{options: s.options, secret: s.secret}
+	k.configurations = append(k.mutating(), k.validating()...)
+	return k.work(ctx)
+}
+
+func (k *keeper) mutating() []configuration {
+	client := k.options.Client.AdmissionregistrationV1().MutatingWebhookConfigurations()
+	var all []configuration
+	for _, name := range k.options.Mutating {
+		all = append(all, configuration{
+			informer: admissioninformers.NewFilteredMutatingWebhookConfigurationInformer(k.options.Client, 0, cache.Indexers{}, named(name)), name: name,
+			read: func(ctx context.Context) (version string, bundles [][]byte, err error) {
+				found, err := client.Get(ctx, name, metav1.GetOptions{})
+				if err != nil {
+					return "", nil, err
+				}
+				for _, w := range found.Webhooks {
+					bundles = append(bundles, w.ClientConfig.CABundle)
+				}
+				return found.ResourceVersion, bundles, nil
+			},
+			patch: func(ctx context.Context, data []byte) error {
+				_, err := client.Patch(ctx, name, types.JSONPatchType, data, metav1.PatchOptions{})
+				return err
+			}})
+	}
+	return all
+}
+
+func (k *keeper) validating() []configuration {
+	client := k.options.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	var all []configuration
+	for _, name := range k.options.Validating {
+		all = append(all, configuration{
+			informer: admissioninformers.NewFilteredValidatingWebhookConfigurationInformer(k.options.Client, 0, cache.Indexers{}, named(name)), name: name,
+			read: func(ctx context.Context) (version string, bundles [][]byte, err error) {
+				found, err := client.Get(ctx, name, metav1.GetOptions{})
+				if err != nil {
+					return "", nil, err
+				}
+				for _, w := range found.Webhooks {
+					bundles = append(bundles, w.ClientConfig.CABundle)
+				}
+				return found.ResourceVersion, bundles, nil
+			},
+			patch: func(ctx context.Context, data []byte) error {
+				_, err := client.Patch(ctx, name, types.JSONPatchType, data, metav1.PatchOptions{})
+				return err
+			}})
+	}
+	return all
+}
+
+func (k *keeper) work(ctx context.Context) error {
+	changed := make(chan struct{}, 1)
+	wake := func(any) {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	handler := cache.ResourceEventHandlerFuncs{AddFunc: wake, UpdateFunc: func(_, now any) { wake(now) }, DeleteFunc: wake}
+	informers := []cache.SharedIndexInformer{k.secret}
+	for _, c := range k.configurations {
+		informers = append(informers, c.informer)
+		go c.informer.RunWithContext(ctx)
+	}
+	var synced []cache.InformerSynced
+	for _, informer := range informers {
+		registration, err := informer.AddEventHandler(handler)
+		if err != nil {
+			return fmt.Errorf("watching the certificate of the webhooks: %w", err)
+		}
+		defer func() { _ = informer.RemoveEventHandler(registration) }()
+		synced = append(synced, registration.HasSynced)
+	}
+	cache.WaitForCacheSync(ctx.Done(), synced...)
+	for ctx.Err() == nil {
+		again, err := k.step(ctx)
+		if err != nil && ctx.Err() == nil {
+			again = retry
+			if !apierrors.IsConflict(err) {
+				klog.FromContext(ctx).Error(err, "Cannot keep the certificate of the webhooks, retrying", "after", retry)
+			}
+		}
+		timer := k.options.Clock.NewTimer(again)
+		select {
+		case <-changed:
+		case <-timer.C():
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+	return nil
+}
+
+// step does what is due next, and returns when to look again although nothing changes.
+func (k *keeper) step(ctx context.Context) (again time.Duration, err error) {
+	secret, err := k.options.Client.CoreV1().Secrets(k.options.Namespace).Get(ctx, k.options.Service, metav1.GetOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("reading the Secret of the certificate, which the installation creates: %w", err)
+	}
+	now := k.options.Clock.Now()
+	present := k.usable(secret, certificateKey, privateKey, now)
+	next := k.usable(secret, nextCertificateKey, nextPrivateKey, now)
+	if next == nil && (present == nil || !now.Before(renewal(present))) {
+		return recheck, k.prepare(ctx, secret, now)
+	}
+	var certificates [][]byte
+	for _, one := range []*tls.Certificate{next, present} {
+		if one != nil {
+			certificates = append(certificates, one.Certificate[0])
+		}
+	}
+	settled, err := k.trust(ctx, certificates, now)
+	if err != nil {
+		return 0, err
+	}
+	if next == nil {
+		return min(recheck, renewal(present).Sub(now)), nil
+	}
+	if !bytes.Equal(k.next, certificates[0]) {
+		k.next, k.since = certificates[0], now
+		if settled {
+			k.since = now.Add(-settle)
+		}
+	}
+	if wait := k.since.Add(settle).Sub(now); wait > 0 {
+		return wait, nil
+	}
+	return recheck, k.promote(ctx, secret)
+}
+
+// usable returns a certificate of the Secret; nil if it cannot be used.
+func (k *keeper) usable(secret *corev1.Secret, certificate, key string, now time.Time) *tls.Certificate {
+	read, err := selfsigned.Pair{Certificate: secret.Data[certificate], Key: secret.Data[key]}.Load()
+	if err != nil || now.After(read.Leaf.NotAfter) || read.Leaf.VerifyHostname(k.host()) != nil {
+		return nil
+	}
+	return read
+}
+
+// host is the name for which API servers verify the certificate.
+func (k *keeper) host() string { return k.options.Service + "." + k.options.Namespace + ".svc" }
+
+// renewal returns when a certificate is replaced.
+func renewal(c *tls.Certificate) time.Time { return c.Leaf.NotAfter.Add(-selfsigned.RenewBefore) }
+
+// prepare writes a new certificate as the next one.
+func (k *keeper) prepare(ctx context.Context, secret *corev1.Secret, now time.Time) error {
+	made, err := selfsigned.Make([]string{k.host()}, now)
+	if err != nil {
+		return err
+	}
+	return k.write(ctx, secret, map[string]any{nextCertificateKey: made.Certificate, nextPrivateKey: made.Key})
+}
+
+// promote makes the next certificate the present one.
+func (k *keeper) promote(ctx context.Context, secret *corev1.Secret) error {
+	return k.write(ctx, secret, map[string]any{
+		certificateKey: secret.Data[nextCertificateKey], privateKey: secret.Data[nextPrivateKey],
+		nextCertificateKey: nil, nextPrivateKey: nil,
+	})
+}
+
+func (k *keeper) write(ctx context.Context, secret *corev1.Secret, data map[string]any) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": secret.UID, "resourceVersion": secret.ResourceVersion}, "data": data,
+	})
+	if err == nil {
+		_, err = k.options.Client.CoreV1().Secrets(secret.Namespace).Patch(ctx, secret.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("writing Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+	return nil
+}
+
+// trust makes all configurations trust the certificates, in DER. settled is true if none of them
+// trusted a usable certificate before, so that nobody can have called a webhook successfully.
+func (k *keeper) trust(ctx context.Context, certificates [][]byte, now time.Time) (settled bool, err error) {
+	settled = true
+	for _, c := range k.configurations {
+		version, bundles, err := c.read(ctx)
+		if apierrors.IsNotFound(err) {
+			continue // the chart installs it last
+		}
+		if err != nil {
+			return false, fmt.Errorf("reading webhook configuration %s: %w", c.name, err)
+		}
+		operations := []map[string]any{{"op": "add", "path": "/metadata/resourceVersion", "value": version}}
+		for i, bundle := range bundles {
+			known := parse(bundle, now)
+			others := slices.DeleteFunc(known, func(der []byte) bool { return within(certificates, der) })
+			if len(others) > 0 || len(certificates) > 1 {
+				settled = false
+			}
+			if containsAll(bundle, certificates) {
+				continue
+			}
+			wanted := append(slices.Clone(certificates), others...)
+			operations = append(operations, map[string]any{"op": "add", "path": fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", i),
+				"value": encode(wanted[:min(len(wanted), trusted)])})
+		}
+		if len(operations) == 1 {
+			continue
+		}
+		data, err := json.Marshal(operations)
+		if err == nil {
+			err = c.patch(ctx, data)
+		}
+		if err != nil {
+			return false, fmt.Errorf("writing caBundle of %s: %w", c.name, err)
+		}
+		klog.FromContext(ctx).Info("The webhooks trust a certificate", "configuration", c.name)
+	}
+	return settled, nil
+}
+
+// parse returns the certificates of a bundle that have not expired, in DER.
+func parse(bundle []byte, now time.Time) [][]byte {
+	var all [][]byte
+	for {
+		var block *pem.Block
+		if block, bundle = pem.Decode(bundle); block == nil {
+			return all
+		}
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil && now.Before(c.NotAfter) {
+			all = append(all, block.Bytes)
+		}
+	}
+}
+
+func containsAll(bundle []byte, certificates [][]byte) bool {
+	known := parse(bundle, time.Time{})
+	return !slices.ContainsFunc(certificates, func(der []byte) bool { return !within(known, der) })
+}
+
+func within(all [][]byte, der []byte) bool {
+	return slices.ContainsFunc(all, func(other []byte) bool { return bytes.Equal(other, der) })
+}
+
+func encode(certificates [][]byte) []byte {
+	var text []byte
+	for _, der := range certificates {
+		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
+	return text
+}

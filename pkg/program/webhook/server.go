@@ -1,0 +1,144 @@
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"kube-queue.dev/kube-queue/pkg/program/serving"
+	"kube-queue.dev/kube-queue/pkg/program/settings"
+)
+
+// Settings are the settings of the webhooks.
+type Settings struct {
+	Address string
+	// Manage: the program makes the certificate and writes it into the Secret and caBundle.
+	Manage bool
+}
+
+const (
+	flagAddress = "webhook-bind-address"
+	flagManage  = "webhook-manage-certificate"
+)
+
+// DefaultSettings returns the defaults: no webhooks.
+func DefaultSettings() Settings { return Settings{Address: "0", Manage: true} }
+
+// On reports whether webhooks are served.
+func (s *Settings) On() bool { return s.Address != "" && s.Address != "0" }
+
+// Declare adds the settings to the set.
+func (s *Settings) Declare(set *settings.Set) {
+	set.Group("Webhooks", func(fs *pflag.FlagSet) {
+		fs.StringVar(&s.Address, flagAddress, s.Address, "Address on which admission webhooks are served, which hold jobs where the API server does not serve MutatingAdmissionPolicy; 0 to disable them.")
+		fs.BoolVar(&s.Manage, flagManage, s.Manage,
+			"Make the certificate of the webhooks, renew it, and write it into the Secret and the webhook configurations. If false: another program, such as cert-manager, writes both.")
+	},
+		settings.Setting{Flag: flagAddress, Field: "webhook.bindAddress"},
+		settings.Setting{Flag: flagManage, Field: "webhook.manageCertificate"})
+}
+
+// Options describe the webhooks of a program.
+type Options struct {
+	Settings
+	Client kubernetes.Interface
+	// Namespace and Service are those of the Service before the server. The Secret has the same name.
+	Namespace, Service string
+	// Mutating and Validating are the names of the webhook configurations.
+	Mutating, Validating []string
+	Handler              http.Handler
+	// Expires is called with the end of the validity of the certificate, in seconds since 1970.
+	Expires func(float64)
+	Clock   clock.Clock
+}
+
+// Server serves webhooks.
+type Server struct {
+	options     Options
+	certificate *certificate
+	secret      cache.SharedIndexInformer
+	http        *http.Server
+	// stopping is closed when the program ends; end ends the watch of the Secret.
+	stopping <-chan struct{}
+	end      context.CancelFunc
+}
+
+// drain is how long the server serves on after the end of the program was requested, until no
+// API server opens connections to this replica any more.
+const drain = 5 * time.Second
+
+// Start serves webhooks until Stop. It does not wait for the certificate.
+func Start(ctx context.Context, options Options) (*Server, error) {
+	s := &Server{options: options, certificate: &certificate{expires: options.Expires}, stopping: ctx.Done()}
+	s.secret = coreinformers.NewFilteredSecretInformer(options.Client, options.Namespace, 0, cache.Indexers{}, named(options.Service))
+	observe := func(object any) {
+		if secret, is := object.(*corev1.Secret); is {
+			s.certificate.observe(ctx, secret)
+		}
+	}
+	if _, err := s.secret.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: observe, UpdateFunc: func(_, now any) { observe(now) }}); err != nil {
+		return nil, fmt.Errorf("watching Secret %s/%s: %w", options.Namespace, options.Service, err)
+	}
+	server, err := serving.Endpoint{
+		Flag: flagAddress, Address: options.Address, What: "webhooks", Handler: options.Handler,
+		Secure: &tls.Config{GetCertificate: s.certificate.get, MinVersion: tls.VersionTLS12},
+	}.Serve(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.http = server
+	// The certificate may be replaced while the server drains.
+	watching, end := context.WithCancel(context.WithoutCancel(ctx))
+	s.end = end
+	go s.secret.RunWithContext(watching)
+	return s, nil
+}
+
+// NotReady returns why the replica must not get requests; empty if it may.
+func (s *Server) NotReady() string {
+	select {
+	case <-s.stopping:
+		return "the program stops"
+	default:
+	}
+	if _, err := s.certificate.get(nil); err != nil {
+		return fmt.Sprintf("Secret %s/%s has no certificate for the webhooks", s.options.Namespace, s.options.Service)
+	}
+	return ""
+}
+
+// Stop ends the server. If the end of the program was requested, it serves on for 5 s: /readyz fails
+// since then, so that this replica is taken out of the Service, and no request meets a closed port.
+func (s *Server) Stop(ctx context.Context) {
+	select {
+	case <-s.stopping:
+		klog.FromContext(ctx).Info("The webhooks drain", "for", drain)
+		<-s.options.Clock.After(drain)
+	default:
+	}
+	s.end()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	defer cancel()
+	if err := s.http.Shutdown(ctx); err != nil {
+		klog.FromContext(ctx).Error(err, "Requests of webhooks were aborted")
+	}
+}
+
+// named selects an object by its name.
+func named(name string) func(*metav1.ListOptions) {
+	return func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	}
+}

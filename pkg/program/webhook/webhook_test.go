@@ -1,0 +1,439 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/fake"
+	kubetesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"kube-queue.dev/kube-queue/pkg/program/selfsigned"
+)
+
+const (
+	namespace = "kube-queue"
+	service   = "hooks"
+	mutating  = "hold"
+)
+
+// world is an API server with the objects of the chart, and a server with its keeper.
+type world struct {
+	t      *testing.T
+	client *fake.Clientset
+	clock  *clocktesting.FakeClock
+	server *Server
+	// order lists the writes.
+	order chan string
+	// expiry is the last end of a validity that was recorded.
+	expiry chan float64
+}
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func newWorld(t *testing.T, objects ...runtime.Object) *world {
+	t.Helper()
+	w := &world{t: t, clock: clocktesting.NewFakeClock(start), order: make(chan string, 100), expiry: make(chan float64, 100)}
+	if objects == nil {
+		objects = []runtime.Object{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: service}}, configurationOf("a", "b")}
+	}
+	w.client = fake.NewClientset(objects...)
+	w.client.PrependReactor("patch", "*", func(action kubetesting.Action) (bool, runtime.Object, error) {
+		patch := string(action.(kubetesting.PatchAction).GetPatch())
+		switch {
+		case action.GetResource().Resource != "secrets":
+			w.order <- "trust"
+		case strings.Contains(patch, `"next.crt":null`):
+			w.order <- "promote"
+		default:
+			w.order <- "prepare"
+		}
+		return false, nil, nil
+	})
+	return w
+}
+
+func configurationOf(webhooks ...string) *admissionregistrationv1.MutatingWebhookConfiguration {
+	c := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: mutating}}
+	for _, name := range webhooks {
+		c.Webhooks = append(c.Webhooks, admissionregistrationv1.MutatingWebhook{Name: name})
+	}
+	return c
+}
+
+// run starts the server and the keeper.
+func (w *world) run() {
+	w.t.Helper()
+	server, err := Start(w.t.Context(), Options{
+		Settings: Settings{Address: "127.0.0.1:0", Manage: true}, Client: w.client, Namespace: namespace, Service: service,
+		Mutating: []string{mutating}, Handler: http.NotFoundHandler(), Clock: w.clock,
+		Expires: func(at float64) { w.expiry <- at },
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.server = server
+	ctx, cancel := context.WithCancel(w.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Work(ctx) }()
+	w.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Error(err)
+		}
+		_ = server.http.Close()
+	})
+}
+
+// eventually waits until check returns nil.
+func (w *world) eventually(what string, check func() error) {
+	w.t.Helper()
+	var last error
+	if err := wait.PollUntilContextTimeout(w.t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+		last = check()
+		return last == nil, nil
+	}); err != nil {
+		w.t.Fatalf("%s: %v", what, last)
+	}
+}
+
+func (w *world) secret() *corev1.Secret {
+	w.t.Helper()
+	secret, err := w.client.CoreV1().Secrets(namespace).Get(w.t.Context(), service, metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return secret
+}
+
+// served returns the serial number of the certificate that the server presents.
+func (w *world) served() string {
+	c, err := w.server.certificate.get(nil)
+	if err != nil {
+		return ""
+	}
+	return c.Leaf.SerialNumber.String()
+}
+
+// verifies checks that an API server that trusts caBundle of each webhook accepts the served
+// certificate.
+func (w *world) verifies() error {
+	c, err := w.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(w.t.Context(), mutating, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	served, err := w.server.certificate.get(nil)
+	if err != nil {
+		return err
+	}
+	for _, hook := range c.Webhooks {
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(hook.ClientConfig.CABundle) {
+			return fmt.Errorf("webhook %s trusts nobody", hook.Name)
+		}
+		if _, err := served.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: service + "." + namespace + ".svc", CurrentTime: w.clock.Now()}); err != nil {
+			return fmt.Errorf("webhook %s: %w", hook.Name, err)
+		}
+	}
+	return nil
+}
+
+func (w *world) steps() []string {
+	var all []string
+	for {
+		select {
+		case step := <-w.order:
+			all = append(all, step)
+		default:
+			return all
+		}
+	}
+}
+
+// settles moves the clock to the next timer of the keeper, and beyond.
+func (w *world) settles() {
+	w.t.Helper()
+	w.eventually("the keeper waits", func() error {
+		if !w.clock.HasWaiters() {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+	w.clock.Step(settle + time.Second)
+}
+
+func TestTheFirstCertificateIsTrustedAndServedAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.run()
+	w.eventually("the webhooks trust what is served", w.verifies)
+	if got := w.steps(); !slices.Equal(got, []string{"prepare", "trust", "promote"}) {
+		t.Errorf("the writes are %v", got)
+	}
+	if data := w.secret().Data; len(data) != 2 || len(data[certificateKey]) == 0 {
+		t.Errorf("the Secret has %v", slices.Collect(keysOf(data)))
+	}
+	if at := <-w.expiry; at != float64(start.Add(selfsigned.ValidFor).Unix()) {
+		t.Errorf("it expires at %v", at)
+	}
+	if why := w.server.NotReady(); why != "" {
+		t.Errorf("not ready: %s", why)
+	}
+}
+
+func keysOf(data map[string][]byte) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for key := range data {
+			if !yield(key) {
+				return
+			}
+		}
+	}
+}
+
+func TestACertificateIsReplacedBeforeItExpiresAndTrustedAtEveryMoment(t *testing.T) {
+	w := newWorld(t)
+	w.run()
+	w.eventually("the first one is served", w.verifies)
+	first := w.served()
+	w.steps()
+	w.clock.Step(selfsigned.ValidFor - selfsigned.RenewBefore + time.Minute)
+	w.eventually("the next one is trusted", func() error {
+		if c := len(w.order); c < 2 {
+			return fmt.Errorf("%d writes", c)
+		}
+		return w.verifies()
+	})
+	if w.served() != first {
+		t.Fatal("it is served before the API servers have had time to read that it is trusted")
+	}
+	w.settles()
+	w.eventually("the next one is served", func() error {
+		if w.served() == first {
+			return errors.New("the first one is")
+		}
+		return w.verifies()
+	})
+	if got := w.steps(); !slices.Equal(got, []string{"prepare", "trust", "promote"}) {
+		t.Errorf("the writes are %v", got)
+	}
+}
+
+// Another leader continues a replacement: all that it needs is in the objects.
+func TestAnotherLeaderContinuesAReplacement(t *testing.T) {
+	pair := func(at time.Time) selfsigned.Pair {
+		made, err := selfsigned.Make([]string{service + "." + namespace + ".svc"}, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	old, next := pair(start.Add(-340*24*time.Hour)), pair(start)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: service}, Data: map[string][]byte{
+		certificateKey: old.Certificate, privateKey: old.Key, nextCertificateKey: next.Certificate, nextPrivateKey: next.Key}}
+	configuration := configurationOf("a", "b")
+	configuration.Webhooks[0].ClientConfig.CABundle = old.Certificate
+	configuration.Webhooks[1].ClientConfig.CABundle = append(bytes.Clone(next.Certificate), old.Certificate...)
+	w := newWorld(t, secret, configuration)
+	w.run()
+	w.eventually("all trust both", func() error {
+		if len(w.order) < 1 {
+			return errors.New("nothing was written")
+		}
+		return w.verifies()
+	})
+	w.settles()
+	w.eventually("the next one is served", func() error {
+		if got := w.secret().Data[certificateKey]; !bytes.Equal(got, next.Certificate) {
+			return errors.New("the old one is")
+		}
+		return w.verifies()
+	})
+	if got := w.steps(); !slices.Equal(got, []string{"trust", "promote"}) {
+		t.Errorf("the writes are %v", got)
+	}
+}
+
+func TestWhatSomebodyBreaksIsRepaired(t *testing.T) {
+	for name, harm := range map[string]func(w *world) error{
+		"the Secret is emptied": func(w *world) error {
+			secret := w.secret()
+			secret.Data = nil
+			_, err := w.client.CoreV1().Secrets(namespace).Update(t.Context(), secret, metav1.UpdateOptions{})
+			return err
+		},
+		"the key is of another certificate": func(w *world) error {
+			secret := w.secret()
+			other, err := selfsigned.Make([]string{"other"}, start)
+			if err != nil {
+				return err
+			}
+			secret.Data[privateKey] = other.Key
+			_, err = w.client.CoreV1().Secrets(namespace).Update(t.Context(), secret, metav1.UpdateOptions{})
+			return err
+		},
+		"the certificate is for another name": func(w *world) error {
+			secret := w.secret()
+			other, err := selfsigned.Make([]string{"other"}, start)
+			if err != nil {
+				return err
+			}
+			secret.Data[certificateKey], secret.Data[privateKey] = other.Certificate, other.Key
+			_, err = w.client.CoreV1().Secrets(namespace).Update(t.Context(), secret, metav1.UpdateOptions{})
+			return err
+		},
+		"caBundle is removed": func(w *world) error {
+			_, err := w.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Update(t.Context(), configurationOf("a", "b"), metav1.UpdateOptions{})
+			return err
+		},
+		"a webhook is added": func(w *world) error {
+			c, err := w.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), mutating, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			c.Webhooks = append(c.Webhooks, admissionregistrationv1.MutatingWebhook{Name: "c"})
+			_, err = w.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Update(t.Context(), c, metav1.UpdateOptions{})
+			return err
+		},
+		"the configuration is installed again": func(w *world) error {
+			all := w.client.AdmissionregistrationV1().MutatingWebhookConfigurations()
+			if err := all.Delete(t.Context(), mutating, metav1.DeleteOptions{}); err != nil {
+				return err
+			}
+			_, err := all.Create(t.Context(), configurationOf("a"), metav1.CreateOptions{})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.run()
+			w.eventually("the first one is served", w.verifies)
+			w.steps()
+			if err := harm(w); err != nil {
+				t.Fatal(err)
+			}
+			w.eventually("it is trusted and served again", func() error {
+				if w.clock.HasWaiters() { // time passes meanwhile
+					w.clock.Step(settle)
+				}
+				secret := w.secret()
+				if _, err := (selfsigned.Pair{Certificate: secret.Data[certificateKey], Key: secret.Data[privateKey]}).Load(); err != nil {
+					return err
+				}
+				return w.verifies()
+			})
+		})
+	}
+}
+
+func TestBundlesHaveFewCertificates(t *testing.T) {
+	w := newWorld(t)
+	w.run()
+	for i := range 6 {
+		w.eventually("one is served", w.verifies)
+		before := w.served()
+		secret := w.secret()
+		secret.Data = nil
+		if _, err := w.client.CoreV1().Secrets(namespace).Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.eventually(fmt.Sprintf("number %d is replaced", i), func() error {
+			if w.clock.HasWaiters() {
+				w.clock.Step(settle)
+			}
+			if w.served() == before {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+	}
+	c, err := w.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), mutating, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(parse(c.Webhooks[0].ClientConfig.CABundle, time.Time{})); got > trusted {
+		t.Errorf("caBundle has %d certificates", got)
+	}
+}
+
+func TestWithoutACertificateTheReplicaIsNotReady(t *testing.T) {
+	w := newWorld(t, configurationOf("a"))
+	w.run()
+	if why := w.server.NotReady(); !strings.Contains(why, "kube-queue/hooks") {
+		t.Errorf("NotReady is %q", why)
+	}
+	if _, err := tls.Dial("tcp", "127.0.0.1:1", nil); err == nil {
+		t.Error("a closed port answers")
+	}
+}
+
+// review is what the API server sends.
+func review(t *testing.T, handler http.Handler, body string) (status int, answer string) {
+	t.Helper()
+	recorded := httptest.NewRecorder()
+	handler.ServeHTTP(recorded, httptest.NewRequest(http.MethodPost, "/x", strings.NewReader(body)))
+	text, err := io.ReadAll(recorded.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return recorded.Code, string(text)
+}
+
+func TestAReviewIsAnswered(t *testing.T) {
+	const asked = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u1","kind":{"group":"batch","version":"v1","kind":"Job"},"namespace":"a","name":"b"}}`
+	for name, test := range map[string]struct {
+		answer Answer
+		err    error
+		body   string
+		status int
+		result string
+		says   []string
+	}{
+		"a patch":     {Answer{Patch: []string{"x"}}, nil, asked, 200, ResultPatched, []string{`"uid":"u1"`, `"allowed":true`, `"patchType":"JSONPatch"`}},
+		"nothing":     {Answer{}, nil, asked, 200, ResultUnchanged, []string{`"uid":"u1"`, `"allowed":true`}},
+		"a refusal":   {Answer{Refused: "it is wrong"}, nil, asked, 200, ResultRefused, []string{`"allowed":false`, "it is wrong", `"code":403`}},
+		"a warning":   {Answer{Warnings: []string{"mind"}}, nil, asked, 200, ResultUnchanged, []string{`"warnings":["mind"]`}},
+		"an error":    {Answer{}, errors.New("cannot"), asked, 400, ResultError, []string{"Job a/b: cannot"}},
+		"no review":   {Answer{}, nil, `{`, 400, ResultError, []string{"AdmissionReview"}},
+		"no request":  {Answer{}, nil, `{}`, 400, ResultError, []string{"no request"}},
+		"a huge body": {Answer{}, nil, `{"a":"` + strings.Repeat("x", largest) + `"}`, 400, ResultError, []string{"too large"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var result string
+			handler := Handler(func(context.Context, *admissionv1.AdmissionRequest) (Answer, error) { return test.answer, test.err },
+				clocktesting.NewFakePassiveClock(start), func(got string, _ time.Duration) { result = got })
+			status, body := review(t, handler, test.body)
+			if status != test.status || result != test.result {
+				t.Errorf("status %d, result %s: %s", status, result, body)
+			}
+			for _, text := range test.says {
+				if !strings.Contains(body, text) {
+					t.Errorf("%s does not contain %s", body, text)
+				}
+			}
+			if test.status == 200 {
+				var answered admissionv1.AdmissionReview
+				if err := json.Unmarshal([]byte(body), &answered); err != nil || answered.Kind != "AdmissionReview" {
+					t.Errorf("the answer is %v, %v", answered, err)
+				}
+			}
+		})
+	}
+}
