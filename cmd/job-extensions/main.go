@@ -14,10 +14,13 @@ import (
 
 	"kube-queue.dev/kube-queue/cmd/job-extensions/options"
 	"kube-queue.dev/kube-queue/extensions/framework/reconciler"
+	"kube-queue.dev/kube-queue/extensions/hold/admission"
 	"kube-queue.dev/kube-queue/extensions/provisioning/controller"
+	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/program"
+	"kube-queue.dev/kube-queue/pkg/program/webhook"
 )
 
 func main() {
@@ -33,10 +36,20 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 	if err != nil {
 		return fmt.Errorf("creating the client for events: %w", err)
 	}
+	record := metrics.NewExtensions(env.Metrics)
+	works := []work{}
+	if opts.Webhook.On() {
+		server, err := serveWebhooks(ctx, env, opts, client, record)
+		if err != nil {
+			return err
+		}
+		defer server.Stop(ctx)
+		works = append(works, server.Work)
+	}
 	writer := events.NewWriter(client.CoreV1(), events.Source{Component: options.Name, Instance: env.Identity}, clock.RealClock{}, env.Metrics.EventDropped)
 	jobs, err := reconciler.New(reconciler.Options{
 		Config: env.Config, Adapters: opts.Kinds.Enabled, Annotated: opts.Kinds.Annotated, Others: opts.Kinds.Others, Namespace: env.Namespace, Workers: opts.Workers, Rules: opts.Rules(), Events: writer, Clock: clock.RealClock{},
-		Metrics: metrics.NewExtensions(env.Metrics),
+		Metrics: record,
 	})
 	if err != nil {
 		return err
@@ -50,9 +63,25 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 		return fmt.Errorf("syncing the caches: %w", err)
 	}
 	env.MarkReady()
+	works = append(works, jobs.Work, checks.Work)
 	return env.Lead(ctx, func(ctx context.Context) error {
-		return writer.While(ctx, func(ctx context.Context) error { return both(ctx, jobs.Work, checks.Work) })
+		return writer.While(ctx, func(ctx context.Context) error { return together(ctx, works) })
 	})
+}
+
+// serveWebhooks serves the webhooks. Every replica does, whether it leads or not, and from the start:
+// an answer needs no cache.
+func serveWebhooks(ctx context.Context, env *program.Env, opts *options.Options, client kubernetes.Interface, record *metrics.Extensions) (*webhook.Server, error) {
+	server, err := webhook.Start(ctx, webhook.Options{
+		Settings: opts.Webhook, Client: client, Namespace: env.Namespace, Service: admission.Service,
+		Mutating: []string{admission.HoldConfiguration}, Validating: []string{admission.TreeConfiguration}, Clock: clock.RealClock{},
+		Handler: admission.Handler(registry.All(), clock.RealClock{}, record.Webhook), Expires: record.WebhookCertificateExpires,
+	})
+	if err != nil {
+		return nil, err
+	}
+	env.BlockReady(server.NotReady)
+	return server, nil
 }
 
 // newChecks returns the controller of the provisioning checks.
@@ -66,16 +95,23 @@ func newChecks(env *program.Env, jobs *reconciler.Framework, writer *events.Writ
 	})
 }
 
-// both runs two loops until ctx is done. If one of them ends before, the other is ended too.
-func both(ctx context.Context, first, second func(context.Context) error) error {
+// work is a loop that ends when its context is done.
+type work func(context.Context) error
+
+// together runs loops until ctx is done. If one of them ends before, the others are ended too.
+func together(ctx context.Context, works []work) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	result := make(chan error, 1)
-	go func() {
-		defer cancel()
-		result <- second(ctx)
-	}()
-	err := first(ctx)
-	cancel()
-	return errors.Join(err, <-result)
+	results := make(chan error, len(works))
+	for _, w := range works {
+		go func() {
+			defer cancel()
+			results <- w(ctx)
+		}()
+	}
+	var errs []error
+	for range works {
+		errs = append(errs, <-results)
+	}
+	return errors.Join(errs...)
 }

@@ -18,7 +18,7 @@ const own = "kube-queue.dev/kube-queue/"
 
 // impure are the packages below extensions that may have a client, a clock and
 // goroutines: the shell, and the tests of adapters.
-var impure = []string{"framework/reconciler", "framework/adaptertest", "provisioning/controller"}
+var impure = []string{"framework/reconciler", "framework/adaptertest", "provisioning/controller", "hold/admission"}
 
 // Other allowed imports are listed, so that a new import is a decision. Packages of API
 // types are always allowed: see isTypes.

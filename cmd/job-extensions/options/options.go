@@ -12,6 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/program"
 	"kube-queue.dev/kube-queue/pkg/program/devices"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
+	"kube-queue.dev/kube-queue/pkg/program/webhook"
 	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
@@ -25,6 +26,8 @@ type Options struct {
 	Kinds registry.Kinds
 	// Devices are the rules for devices.
 	Devices devices.Settings
+	// Webhook are the settings of the webhooks.
+	Webhook webhook.Settings
 	// Additional is what pods request in addition to their templates.
 	Additional requests.Additional
 
@@ -33,7 +36,7 @@ type Options struct {
 
 // New returns the defaults.
 func New() *Options {
-	return &Options{enabled: registry.Default, Workers: 8}
+	return &Options{enabled: registry.Default, Workers: 8, Webhook: webhook.DefaultSettings()}
 }
 
 // Program returns the program with these options. The caller sets Environ and Run.
@@ -60,6 +63,7 @@ func (o *Options) declare(set *settings.Set) {
 	}, settings.Setting{Flag: "additional-resources", Field: "additionalResources", Form: settings.Resources, Check: o.checkAdditional})
 	o.Devices.DeclareClasses(set)
 	o.Devices.DeclareTypes(set)
+	o.Webhook.Declare(set)
 	for _, name := range [...]string{"QueueGroupPlugin", "StrictPriority", "StrictConsistency"} {
 		set.PassOver(name, "only kube-queue-controller reads it, not "+Name)
 	}
@@ -96,5 +100,5 @@ func (o *Options) checkWorkers() error {
 }
 
 func (o *Options) inForce() []any {
-	return []any{"enabledExtensions", registry.NamesOf(o.Kinds.Enabled), "annotationExtensions", registry.NamesOf(o.Kinds.Annotated), "workers", o.Workers, "additionalResources", o.additional, "deviceClasses", o.Devices.Classes, "deviceTypes", o.Devices.Types}
+	return []any{"enabledExtensions", registry.NamesOf(o.Kinds.Enabled), "annotationExtensions", registry.NamesOf(o.Kinds.Annotated), "workers", o.Workers, "additionalResources", o.additional, "deviceClasses", o.Devices.Classes, "deviceTypes", o.Devices.Types, "webhook", o.Webhook.Address}
 }

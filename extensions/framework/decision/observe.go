@@ -51,6 +51,13 @@ func SuspendPatch(adapter framework.Adapter, data []byte, suspend bool) (map[str
 	return adapter.SuspendPatch(object, suspend), nil
 }
 
+// Holdable reports whether the operator accepts a job while it is suspended. It is true for a job that
+// cannot be decoded.
+func Holdable(adapter framework.Adapter, data []byte) bool {
+	object, _, err := decodeJob(adapter, data)
+	return err != nil || adapter.State(object).Unholdable == ""
+}
+
 // decodeJob reads a job, or its readable part; fault is the error of the unreadable part.
 func decodeJob(adapter framework.Adapter, data []byte) (object framework.Object, fault, err error) {
 	whole, err := ReadAs(adapter, adapter.Kind().Version).Decode(data)

@@ -1,0 +1,90 @@
+// Package admission answers the admission webhooks of job-extensions: those that hold jobs, and the
+// one that refuses an invalid quota tree.
+package admission
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/utils/clock"
+
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/extensions/hold"
+	"kube-queue.dev/kube-queue/pkg/program/webhook"
+	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
+)
+
+// Names of objects that the chart installs.
+const (
+	// Service is the Service before the webhooks, and the Secret with their certificate.
+	Service = "job-extensions-webhook"
+	// HoldConfiguration is the configuration of the webhooks that hold jobs.
+	HoldConfiguration = "kube-queue-hold"
+	// TreeConfiguration is the configuration of the webhook that refuses an invalid quota tree.
+	TreeConfiguration = "kube-queue-trees"
+)
+
+// Recorder records a request of a webhook: its result and how long the answer took.
+type Recorder func(webhook, result string, took time.Duration)
+
+// Handler serves the webhooks. The paths are those in the configurations.
+func Handler(adapters []framework.Adapter, clock clock.PassiveClock, record Recorder) http.Handler {
+	kinds := hold.Of(adapters)
+	mux := http.NewServeMux()
+	handle := func(path, name string, review webhook.Review) {
+		mux.Handle("POST "+path, webhook.Handler(review, clock, func(result string, took time.Duration) { record(name, result, took) }))
+	}
+	handle("/hold", "hold", holder(kinds, func(kind framework.Kind, request hold.Request) []decision.Operation {
+		return hold.Marked(kind, request)
+	}))
+	// A path cannot have parameters.
+	for path, fenced := range map[string]bool{"/managed": false, "/managed-fenced": true} {
+		handle(path, "managed", holder(kinds, func(kind framework.Kind, request hold.Request) []decision.Operation {
+			return hold.Managed(kind, request, fenced)
+		}))
+	}
+	handle("/trees", "trees", checkTree)
+	return mux
+}
+
+// checkTree refuses an invalid ElasticQuotaTree. The last valid one stays in force.
+func checkTree(_ context.Context, asked *admissionv1.AdmissionRequest) (webhook.Answer, error) {
+	faults, warnings := manifest.Check(asked.Object.Raw)
+	answer := webhook.Answer{Warnings: warnings}
+	if len(faults) > 0 {
+		answer.Refused = "the quota tree is invalid, so the one before stays in force: " + strings.Join(faults, "; ")
+	}
+	return answer, nil
+}
+
+// holder returns the review that holds a job by the operations.
+func holder(kinds hold.Kinds, operations func(framework.Kind, hold.Request) []decision.Operation) webhook.Review {
+	return func(_ context.Context, asked *admissionv1.AdmissionRequest) (webhook.Answer, error) {
+		kind := schema.GroupVersionKind(asked.Kind)
+		adapter, known := kinds.Find(kind)
+		if !known {
+			return webhook.Answer{}, fmt.Errorf("job-extensions does not know kind %s; the webhook configuration is of another version of kube-queue", kind)
+		}
+		request := hold.Request{Create: asked.Operation == admissionv1.Create, Holdable: decision.Holdable(adapter, asked.Object.Raw)}
+		if err := json.Unmarshal(asked.Object.Raw, &request.Object); err != nil {
+			return webhook.Answer{}, fmt.Errorf("reading the job: %w", err)
+		}
+		if raw := asked.OldObject.Raw; raw != nil {
+			if err := json.Unmarshal(raw, &request.Old); err != nil {
+				return webhook.Answer{}, fmt.Errorf("reading the job before: %w", err)
+			}
+		}
+		var answer webhook.Answer
+		if patch := operations(adapter.Kind(), request); len(patch) > 0 {
+			answer.Patch = patch
+		}
+		return answer, nil
+	}
+}

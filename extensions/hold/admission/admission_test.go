@@ -1,0 +1,123 @@
+package admission
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"kube-queue.dev/kube-queue/extensions/registry"
+)
+
+const job = `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a","annotations":{"scheduling.x-k8s.io/suspend":"true"}},"spec":{"template":{}}}`
+
+// ask sends a request to the webhook, and returns the status, the patch, and what was recorded.
+func ask(t *testing.T, path, kind, object, old string) (status int, patch, recorded string) {
+	t.Helper()
+	handler := Handler(registry.All(), clocktesting.NewFakePassiveClock(time.Unix(0, 0)), func(webhook, result string, _ time.Duration) {
+		recorded = webhook + " " + result
+	})
+	operation := "CREATE"
+	if old != "" {
+		operation = "UPDATE"
+		old = `,"oldObject":` + old
+	}
+	body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"` + operation + `","kind":` + kind + `,"object":` + object + old + `}}`
+	response := httptest.NewRecorder()
+	handler.ServeHTTP(response, httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)))
+	if response.Code != http.StatusOK {
+		return response.Code, response.Body.String(), recorded
+	}
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(response.Body.Bytes(), &review); err != nil || !review.Response.Allowed {
+		t.Fatalf("%s: %v", response.Body.Bytes(), err)
+	}
+	return response.Code, string(review.Response.Patch), recorded
+}
+
+func TestEachPathHoldsJobs(t *testing.T) {
+	const batch = `{"group":"batch","version":"v1","kind":"Job"}`
+	held := strings.Replace(job, `"spec":{`, `"spec":{"suspend":true,`, 1)
+	unmarked := strings.Replace(job, `"true"`, `"false"`, 1)
+	owned := strings.Replace(job, `"name":"a"`, `"name":"a","ownerReferences":[{"uid":"o","controller":true}]`, 1)
+	for name, test := range map[string]struct {
+		path, object, old string
+		patch             []string
+		recorded          string
+	}{
+		"a marked job":                   {"/hold", job, "", []string{`{"op":"add","path":"/spec/suspend","value":true}`}, "hold patched"},
+		"a held job":                     {"/hold", held, "", nil, "hold unchanged"},
+		"a held job that is resumed":     {"/hold", job, held, []string{`"/spec/suspend"`}, "hold patched"},
+		"a job of a managed namespace":   {"/managed", unmarked, "", []string{`kube-queue~1managed`, `"/metadata/annotations/scheduling.x-k8s.io~1suspend","value":"true"`, `"/spec/suspend"`}, "managed patched"},
+		"a part of a managed namespace":  {"/managed", owned, "", []string{`kube-queue~1managed`}, "managed patched"},
+		"a part that the fence looks at": {"/managed-fenced", owned, "", []string{`kube-queue~1not-part-of","value":"o"`}, "managed patched"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, patch, recorded := ask(t, test.path, batch, test.object, test.old)
+			if status != http.StatusOK || recorded != test.recorded || (patch == "") != (test.patch == nil) {
+				t.Errorf("status %d, %s, patch %s", status, recorded, patch)
+			}
+			for _, text := range test.patch {
+				if !strings.Contains(patch, text) {
+					t.Errorf("the patch %s does not contain %s", patch, text)
+				}
+			}
+			if strings.Contains(patch, "not-part-of") != strings.Contains(name, "fence") {
+				t.Errorf("the patch is %s", patch)
+			}
+		})
+	}
+}
+
+// A RayJob that its operator refuses while it is suspended gets the mark, and its unit explains it.
+func TestAJobThatCannotBeSuspendedIsOnlyMarked(t *testing.T) {
+	const rayJob = `{"group":"ray.io","version":"v1","kind":"RayJob"}`
+	_, patch, _ := ask(t, "/managed", rayJob, `{"apiVersion":"ray.io/v1","kind":"RayJob","metadata":{"name":"a"},"spec":{"clusterSelector":{"ray.io/cluster":"c"}}}`, "")
+	if !strings.Contains(patch, "scheduling.x-k8s.io/suspend") || strings.Contains(patch, "/spec/suspend") {
+		t.Errorf("the patch is %s", patch)
+	}
+}
+
+func TestAJobThatCannotBeDecodedIsHeld(t *testing.T) {
+	const tfJob = `{"group":"kubeflow.org","version":"v1","kind":"TFJob"}`
+	for _, path := range []string{"/hold", "/managed"} {
+		_, patch, _ := ask(t, path, tfJob, `{"apiVersion":"kubeflow.org/v1","kind":"TFJob","metadata":{"name":"a"},"spec":{"tfReplicaSpecs":7,"runPolicy":{}}}`, "")
+		if !strings.Contains(patch, `/spec/runPolicy/suspend","value":true`) {
+			t.Errorf("%s: the patch is %s", path, patch)
+		}
+	}
+}
+
+func TestAnInvalidTreeIsRefused(t *testing.T) {
+	tree := func(min string) string {
+		return `{"apiVersion":"scheduling.sigs.k8s.io/v1beta1","kind":"ElasticQuotaTree","metadata":{"name":"t","namespace":"kube-system"},"spec":{"root":{"name":"root","max":{"cpu":"4"},"min":{"cpu":"4"},"children":[{"name":"a","namespaces":["a"],"min":{"cpu":"` + min + `"},"max":{"cpu":"4"}}]}}}`
+	}
+	for min, want := range map[string]string{"2": "", "5": "root/a"} {
+		handler := Handler(registry.All(), clocktesting.NewFakePassiveClock(time.Unix(0, 0)), func(string, string, time.Duration) {})
+		response := httptest.NewRecorder()
+		body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","object":` + tree(min) + `}}`
+		handler.ServeHTTP(response, httptest.NewRequest(http.MethodPost, "/trees", strings.NewReader(body)))
+		var review admissionv1.AdmissionReview
+		if err := json.Unmarshal(response.Body.Bytes(), &review); err != nil {
+			t.Fatalf("%s: %v", response.Body, err)
+		}
+		if allowed := review.Response.Allowed; allowed != (want == "") || !allowed && !strings.Contains(review.Response.Result.Message, want) {
+			t.Errorf("min %s: %s", min, response.Body)
+		}
+	}
+}
+
+func TestAKindThatIsNotKnownIsAnError(t *testing.T) {
+	status, text, recorded := ask(t, "/hold", `{"group":"example.com","version":"v1","kind":"Thing"}`, `{}`, "")
+	if status == http.StatusOK || !strings.Contains(text, "example.com/v1, Kind=Thing") || recorded != "hold error" {
+		t.Errorf("status %d, %s: %s", status, recorded, text)
+	}
+	if status, _, _ := ask(t, "/other", `{}`, `{}`, ""); status != http.StatusNotFound {
+		t.Errorf("another path is answered %d", status)
+	}
+}

@@ -1,0 +1,171 @@
+// Package hold computes what admission changes in a job so that it is held: the same as the hold
+// policies, from the same description of its kind. The webhook of job-extensions uses it where the
+// API server does not serve MutatingAdmissionPolicy.
+//
+// The match conditions of the webhook are those of the policies, so each request here is for a job
+// that is to be held. A job is read as JSON, not as the type of its kind, so that a job that cannot
+// be decoded is held too.
+//
+// The package is pure: it has no client, no clock and no goroutine.
+package hold
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
+)
+
+// Request is a job that is created or updated.
+type Request struct {
+	// Create: the job is new. Otherwise it is updated, and Old is the job before.
+	Create bool
+	// Object and Old are jobs as JSON objects. They are not changed.
+	Object, Old map[string]any
+	// Holdable: the operator accepts the job while it is suspended.
+	Holdable bool
+}
+
+// Kinds are the kinds of job that can be held.
+type Kinds struct{ adapters []framework.Adapter }
+
+// Of returns the kinds of the adapters.
+func Of(adapters []framework.Adapter) Kinds { return Kinds{adapters} }
+
+// Find returns the adapter of a kind in a version. Of two adapters of one kind, such as those of
+// MPIJob, it returns that of the version.
+func (k Kinds) Find(of schema.GroupVersionKind) (framework.Adapter, bool) {
+	same := func(a framework.Adapter) bool { return a.Kind().GroupKind() == of.GroupKind() }
+	at := slices.IndexFunc(k.adapters, func(a framework.Adapter) bool {
+		return same(a) && slices.Contains(a.Kind().Versions(), of.Version)
+	})
+	if at < 0 {
+		at = slices.IndexFunc(k.adapters, same)
+	}
+	if at < 0 {
+		return nil, false
+	}
+	return k.adapters[at], true
+}
+
+// Marked returns what the hold policy of a kind changes in a job with a mark.
+func Marked(kind framework.Kind, request Request) []decision.Operation {
+	annotations := map[string]any{}
+	if request.isCopy() {
+		annotations[wellknown.ReleasedAnnotation], annotations[wellknown.SuspendAnnotation] = nil, "true"
+	}
+	return operations(request.Object, suspension(kind, request.Object, annotations), annotations)
+}
+
+// Managed returns what the policy of managed namespaces changes in a job. Fenced: jobs cannot bypass
+// the queue there, so a job that claims to be a part of another one is queued too.
+func Managed(kind framework.Kind, request Request, fenced bool) []decision.Operation {
+	annotations := map[string]any{wellknown.ManagedAnnotation: "true"}
+	if request.isCopy() {
+		annotations[wellknown.ReleasedAnnotation] = nil
+	}
+	if mark, there := annotation(request.Object, wellknown.SuspendAnnotation); request.Create || !there || mark == markOf(request.Old) {
+		annotations[wellknown.SuspendAnnotation] = "true"
+	}
+	if owner := controller(request.Object); fenced && owner != "" {
+		annotations[wellknown.NotPartOfAnnotation] = owner
+	}
+	changes := map[string]any{}
+	if request.Holdable {
+		changes = suspension(kind, request.Object, annotations)
+	}
+	return operations(request.Object, changes, annotations)
+}
+
+// isCopy reports whether the job is a new copy of a released job.
+func (r Request) isCopy() bool {
+	_, released := annotation(r.Object, wellknown.ReleasedAnnotation)
+	return r.Create && released
+}
+
+// operations returns the JSON Patch with the changes and the annotations.
+func operations(object, changes, annotations map[string]any) []decision.Operation {
+	if len(annotations) > 0 {
+		changes["metadata"] = map[string]any{"annotations": annotations}
+	}
+	now := runtime.DeepCopyJSON(object)
+	decision.Merge(now, changes)
+	return decision.OperationsOf(object, now)
+}
+
+// suspension returns the merge patch that suspends a job, and adds the annotations that record which
+// fields it has set.
+func suspension(kind framework.Kind, object, annotations map[string]any) map[string]any {
+	changes := map[string]any{}
+	set(changes, kind.SuspendPath, true)
+	for _, setting := range kind.Sets {
+		if isSet(object, setting) {
+			continue
+		}
+		set(changes, setting.Path, setting.Value)
+		if setting.Annotation != "" {
+			annotations[setting.Annotation] = "false"
+		}
+	}
+	return changes
+}
+
+// isSet reports whether the job sets the field itself, to another value than the zero value.
+func isSet(object map[string]any, setting framework.Setting) bool {
+	value := at(object, setting.Path)
+	if value == nil {
+		value = at(object, setting.OlderPath)
+	}
+	return value != nil && value != "" && value != false
+}
+
+// at returns the value at a path; nil if there is none.
+func at(object map[string]any, path []string) any {
+	var value any
+	for i, name := range path {
+		if value = object[name]; i == len(path)-1 {
+			return value
+		}
+		object, _ = value.(map[string]any)
+	}
+	return nil
+}
+
+func set(object map[string]any, path []string, value any) {
+	for _, name := range path[:len(path)-1] {
+		inner, isMap := object[name].(map[string]any)
+		if !isMap {
+			inner = map[string]any{}
+			object[name] = inner
+		}
+		object = inner
+	}
+	object[path[len(path)-1]] = value
+}
+
+func annotation(object map[string]any, key string) (value string, there bool) {
+	found := at(object, []string{"metadata", "annotations", key})
+	value, _ = found.(string)
+	return value, found != nil
+}
+
+func markOf(object map[string]any) string {
+	mark, _ := annotation(object, wellknown.SuspendAnnotation)
+	return mark
+}
+
+// controller returns the UID of the controller of a job, and "" if it has none.
+func controller(object map[string]any) string {
+	owners, _ := at(object, []string{"metadata", "ownerReferences"}).([]any)
+	for _, owner := range owners {
+		if owner, _ := owner.(map[string]any); owner["controller"] == true {
+			uid, _ := owner["uid"].(string)
+			return uid
+		}
+	}
+	return ""
+}
