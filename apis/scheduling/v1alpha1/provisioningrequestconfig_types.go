@@ -80,5 +80,6 @@ type ProvisioningRequestRetry struct {
 	// first request that fails rejects the unit. If unset, there is no limit.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
+	// +kubebuilder:validation:Maximum=2147483647
 	Limit *int32 `json:"limit,omitempty"`
 }

@@ -84,10 +84,14 @@ type QueueSpec struct {
 	// priority orders queues that share an ancestor quota node. The queue with the greater
 	// priority goes first.
 	// +optional
+	// +kubebuilder:validation:Minimum=-2147483648
+	// +kubebuilder:validation:Maximum=2147483647
 	Priority int32 `json:"priority,omitempty"`
 	// maxPriority caps the priority of the units of the queue: a unit with a greater priority is
 	// ordered as if it had this one. If unset, priorities are not capped.
 	// +optional
+	// +kubebuilder:validation:Minimum=-2147483648
+	// +kubebuilder:validation:Maximum=2147483647
 	MaxPriority *int32 `json:"maxPriority,omitempty"`
 	// stop stops the queue. With Hold, no unit is admitted. With Drain, units that were
 	// admitted are evicted as well and wait again. With None, or if unset, the queue is not
@@ -149,6 +153,7 @@ type QueuePreemption struct {
 	// minute. If unset or 0, the number is not limited.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
+	// +kubebuilder:validation:Maximum=2147483647
 	MaxPerMinute int32 `json:"maxPerMinute,omitempty"`
 }
 

@@ -56,6 +56,8 @@ type QueueUnitSpec struct {
 	// priority orders the units of one queue. The unit with the greater priority goes first.
 	// +kubebuilder:default=0
 	// +optional
+	// +kubebuilder:validation:Minimum=-2147483648
+	// +kubebuilder:validation:Maximum=2147483647
 	Priority int32 `json:"priority"`
 
 	// priorityClassName is the PriorityClass that the priority comes from, if any.
@@ -111,6 +113,7 @@ type QueueUnitSpec struct {
 	// job that runs longer is evicted and deactivated.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
+	// +kubebuilder:validation:Maximum=2147483647
 	MaximumExecutionTimeSeconds *int32 `json:"maximumExecutionTimeSeconds,omitempty"`
 }
 
@@ -154,11 +157,13 @@ type PodSet struct {
 	// count is the number of pods.
 	// +kubebuilder:validation:Minimum=0
 	// +required
+	// +kubebuilder:validation:Maximum=2147483647
 	Count int32 `json:"count"`
 	// minCount is the smallest number of pods with which the job can start. If unset, the job
 	// needs all of them. At most one group may have a minCount lower than its count.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
+	// +kubebuilder:validation:Maximum=2147483647
 	MinCount *int32 `json:"minCount,omitempty"`
 	// requests are the resource requests of one pod.
 	// +kubebuilder:validation:Type=object
@@ -266,6 +271,7 @@ type AdmittedPodSet struct {
 	// count is the number of pods that were admitted.
 	// +kubebuilder:validation:Minimum=1
 	// +required
+	// +kubebuilder:validation:Maximum=2147483647
 	Count int32 `json:"count"`
 }
 
@@ -274,6 +280,7 @@ type RequeueState struct {
 	// count is how often the unit gave its quota back in a short time, because of the owner of the
 	// job or because it was evicted for other units.
 	// +optional
+	// +kubebuilder:validation:Maximum=2147483647
 	Count int32 `json:"count,omitempty"`
 	// requeueAt is when the unit is queued again.
 	// +optional
