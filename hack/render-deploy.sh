@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Writes deploy/: what the chart renders with hack/deploy-values.yaml, one file for each
 # template and one for each policy that policies/hold.yaml and policies/fence.yaml render,
-# for those who apply manifests with kubectl.
+# for those who apply manifests with kubectl. deploy/webhook/ has the policies, roles and programs
+# for Kubernetes 1.30 to 1.35, where a webhook holds the jobs.
 #
 # It works on the tree that it is in, so hack/verify.sh can run it in a copy.
 set -euo pipefail
@@ -17,15 +18,28 @@ fi
 
 scratch=$(mktemp -d)
 trap 'rm -rf "${scratch}"' EXIT
-"${helm}" template kube-queue charts/kube-queue --namespace kube-queue --kube-version 1.36.0 \
-  --values hack/deploy-values.yaml --output-dir "${scratch}" >"${scratch}/log" || {
-  cat "${scratch}/log"
-  exit 1
+# render FOLDER ARGS... renders the chart into a folder.
+render() {
+  local folder=$1
+  shift
+  "${helm}" template kube-queue charts/kube-queue --namespace kube-queue --values hack/deploy-values.yaml \
+    --output-dir "${scratch}/output" "$@" >"${scratch}/log" || {
+    cat "${scratch}/log"
+    exit 1
+  }
+  mv "${scratch}/output/kube-queue/templates" "${folder}"
+  rm -r "${scratch}/output"
+  for template in hold fence; do
+    if [[ -e ${folder}/policies/${template}.yaml ]]; then
+      split "${folder}" "${template}"
+    fi
+  done
 }
 
-rendered=${scratch}/kube-queue/templates
-# The policies of one template are distinguished by their names: kube-queue-hold-job.
-for template in hold fence; do
+# split FOLDER TEMPLATE writes each policy of a template into its own file. They are distinguished by
+# their names: kube-queue-hold-job.
+split() {
+  local rendered=$1 template=$2
   awk -v folder="${rendered}/policies" '
     function flush() {
       if (file != "") printf "%s", document >>file
@@ -37,10 +51,15 @@ for template in hold fence; do
     END { flush() }
   ' "${rendered}/policies/${template}.yaml"
   rm "${rendered}/policies/${template}.yaml"
-done
+}
 
+render "${scratch}/deploy" --kube-version 1.36.0
+render "${scratch}/webhook" --kube-version 1.30.0 --set holdPolicies.by=webhook
+# These are the same.
+rm -r "${scratch}/webhook/crds" "${scratch}/webhook/namespace.yaml"
+mv "${scratch}/webhook" "${scratch}/deploy/webhook"
 rm -rf deploy
-cp -r "${rendered}" deploy
+cp -r "${scratch}/deploy" deploy
 # helm reports each document where it comes from, and leaves a line free after it:
 # once for a file is enough.
 find deploy -name '*.yaml' -print0 | while IFS= read -r -d '' file; do

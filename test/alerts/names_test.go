@@ -34,6 +34,8 @@ func defined(t *testing.T) map[string]metric {
 	if len(all) < 30 {
 		t.Fatalf("only %d metrics are defined", len(all))
 	}
+	// Metrics of the API server.
+	all["apiserver_admission_webhook_rejection_count"] = metric{labels: []string{"name", "type", "operation", "error_type", "rejection_code"}}
 	return all
 }
 

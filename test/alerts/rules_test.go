@@ -164,6 +164,8 @@ const healthy = `
   kube_queue_queue_stopped{queue="held"} 0x1440
   kube_queue_dequeues_total{queue="held"} 0x1440
   kube_queue_kind_missing{extension="tfjob"} 0x1440
+  kube_queue_webhook_certificate_expiry_timestamp_seconds 31536000x1440
+  apiserver_admission_webhook_rejection_count{name="hold-job.kube-queue.dev", error_type="no_error"} 0+1x1440
 `
 
 func TestNoAlertFiresInAHealthySystem(t *testing.T) {
@@ -219,6 +221,13 @@ var causes = []cause{
 	{"KubeQueueKindMissing", `kube_queue_kind_missing{extension="tfjob", instance="x1"} 1x60
 	  kube_queue_kind_missing{extension="tfjob", instance="x2"} 1x60
 	  kube_queue_kind_missing{extension="job"} 0x60`, 16 * time.Minute, []string{"Extension tfjob is enabled"}, 14 * time.Minute},
+	{"KubeQueueWebhookFailing", `apiserver_admission_webhook_rejection_count{name="hold-job.kube-queue.dev", error_type="calling_webhook_error"} 0x5 3x60
+	  apiserver_admission_webhook_rejection_count{name="hold-job.kube-queue.dev", error_type="no_error"} 0+9x60
+	  apiserver_admission_webhook_rejection_count{name="other.example.com", error_type="calling_webhook_error"} 0+9x60`, 7 * time.Minute,
+		[]string{"webhook hold-job.kube-queue.dev did not answer"}, 5 * time.Minute},
+	{"KubeQueueWebhookCertificateExpires", `kube_queue_webhook_certificate_expiry_timestamp_seconds{instance="x"} 600000x60
+	  kube_queue_webhook_certificate_expiry_timestamp_seconds{instance="y"} 9000000x60
+	  kube_queue_webhook_certificate_expiry_timestamp_seconds{instance="z"} 0x60`, 20 * time.Minute, []string{"The certificate of x expires in"}, 14 * time.Minute},
 }
 
 func TestEachAlertFiresWhenItsCauseOccurs(t *testing.T) {

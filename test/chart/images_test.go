@@ -6,17 +6,22 @@ import (
 	"testing"
 )
 
-var madeAs = regexp.MustCompile(`(?:VERSION=|images --version |/job-extensions:)(v?[0-9][0-9.]*[0-9])`)
+var madeAs = regexp.MustCompile(`(?:VERSION=|kube-queue --version |images --version |/job-extensions:)(v?[0-9][0-9.]*[0-9])`)
 
 // The commands in the documentation must build the images in the manifests.
 func TestDocumentedCommandsBuildTheImagesOfTheChart(t *testing.T) {
 	want := appVersion(t)
-	for _, file := range []string{"README.md", "docs/operations/install.md", "docs/operations/images.md", "charts/kube-queue/README.md"} {
+	for file, command := range map[string]string{
+		"README.md":                   "/charts/kube-queue --version " + want,
+		"docs/operations/install.md":  "make images VERSION=" + want,
+		"docs/operations/images.md":   "make images VERSION=" + want,
+		"charts/kube-queue/README.md": "make images VERSION=" + want,
+	} {
 		// A command can be split over two lines.
 		text := strings.Join(strings.Fields(read(t, root+"/"+file)), " ")
 		found := madeAs.FindAllStringSubmatch(text, -1)
-		if !strings.Contains(text, "make images VERSION="+want) {
-			t.Errorf("%s does not say make images VERSION=%s", file, want)
+		if !strings.Contains(text, command) {
+			t.Errorf("%s does not say %s", file, command)
 		}
 		for _, version := range found {
 			if version[1] != want {

@@ -1,7 +1,10 @@
 package chart
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -255,19 +258,26 @@ func TestAllRightsAndPoliciesAreThoseOfAllKinds(t *testing.T) {
 func TestPoliciesAreRenderedIfTheAPIServerHasThem(t *testing.T) {
 	const kinds = "apps/v1/Deployment"
 	const validating, mutating = "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy", "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
+	const both, switchedOff = kinds + "," + validating + "," + mutating, kinds + "," + validating
 	tests := []struct {
-		name       string
-		args       []string
-		hold, unit bool
+		name string
+		args []string
+		// policy and webhook hold jobs; unit is whether a policy guards units.
+		policy, webhook, unit bool
 	}{
-		{"without a cluster by the version: 1.36 has both", []string{"--kube-version", "1.36.0"}, true, true},
-		{"a provider's version counts as that", []string{"--kube-version", "v1.36.3-gke.100"}, true, true},
-		{"1.35 holds no jobs", []string{"--kube-version", "1.35.9"}, false, true},
-		{"1.29 has neither", []string{"--kube-version", "1.29.1"}, false, false},
-		{"a cluster with both", []string{"--kube-version", "1.36.0", "--api-versions", kinds + "," + validating + "," + mutating}, true, true},
-		{"a cluster of 1.36 that has them switched off", []string{"--kube-version", "1.36.0", "--api-versions", kinds}, false, false},
-		{"requested, whatever there is", []string{"--kube-version", "1.29.1", "--set", "holdPolicies.enabled=true,unitPolicy.enabled=true"}, true, true},
-		{"not wanted", []string{"--set", "holdPolicies.enabled=false,unitPolicy.enabled=false"}, false, false},
+		{"without a cluster by the version: 1.36 has both", []string{"--kube-version", "1.36.0"}, true, false, true},
+		{"a provider's version counts as that", []string{"--kube-version", "v1.36.3-gke.100"}, true, false, true},
+		{"1.35 holds jobs by a webhook", []string{"--kube-version", "1.35.9"}, false, true, true},
+		{"a provider's version of 1.30", []string{"--kube-version", "v1.30.14-eks-1"}, false, true, true},
+		{"a cluster with both", []string{"--kube-version", "1.36.0", "--api-versions", both}, true, false, true},
+		{"a cluster of 1.36 that has them switched off", []string{"--kube-version", "1.36.0", "--api-versions", switchedOff}, false, true, true},
+		{"a webhook on 1.36", []string{"--api-versions", both, "--set", "holdPolicies.by=webhook"}, false, true, true},
+		{"both", []string{"--api-versions", both, "--set", "holdPolicies.by=both"}, true, true, true},
+		{"policies for a cluster that is not there", []string{"--kube-version", "1.30.1", "--set", "holdPolicies.by=policy,unitPolicy.enabled=true"}, true, false, true},
+		{"requested by the older value", []string{"--kube-version", "1.30.1", "--set", "holdPolicies.enabled=true,unitPolicy.enabled=true"}, true, false, true},
+		{"the older value where by is set", []string{"--set", "holdPolicies.enabled=false,holdPolicies.by=webhook"}, false, true, true},
+		{"none", []string{"--set", "holdPolicies.by=none"}, false, false, true},
+		{"not wanted by the older value", []string{"--set", "holdPolicies.enabled=false,unitPolicy.enabled=false"}, false, false, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -275,8 +285,16 @@ func TestPoliciesAreRenderedIfTheAPIServerHasThem(t *testing.T) {
 			rendered := render(t, test.args...)
 			hold, unit := kind(rendered, "MutatingAdmissionPolicy"), kind(rendered, "ValidatingAdmissionPolicy")
 			_, managed := hold["kube-queue-managed-namespace"]
-			if len(hold) > 0 != test.hold || len(unit) > 0 != test.unit || managed != test.hold {
+			if len(hold) > 0 != test.policy || len(unit) > 0 != test.unit || managed != test.policy {
 				t.Errorf("%d policies that hold, managed namespaces are %t, %d that guard units", len(hold), managed, len(unit))
+			}
+			for _, object := range [][2]string{{"MutatingWebhookConfiguration", "kube-queue-hold"}, {"Service", "job-extensions-webhook"}, {"Secret", "job-extensions-webhook"}} {
+				if _, there := kind(rendered, object[0])[object[1]]; there != test.webhook {
+					t.Errorf("%s %s is there: %t", object[0], object[1], there)
+				}
+			}
+			if _, guarded := unit["kube-queue-webhooks"]; guarded != (test.webhook && test.unit) {
+				t.Errorf("the policy that limits job-extensions to caBundle is there: %t", guarded)
 			}
 			if _, editor := kind(rendered, "ClusterRole")["kube-queue-editor"]; editor != test.unit {
 				t.Errorf("the role that writes units is there: %t, the policy that guards them: %t", editor, test.unit)
@@ -290,5 +308,86 @@ func TestPoliciesAreRenderedIfTheAPIServerHasThem(t *testing.T) {
 				t.Errorf("%d bindings for %d policies", len(bindings), len(hold))
 			}
 		})
+	}
+}
+
+func TestPoliciesAreRefusedWhereTheyAreNotServed(t *testing.T) {
+	for _, by := range []string{"policy", "both"} {
+		_, err := template(t, chart, "--kube-version", "1.34.0", "--api-versions", "apps/v1/Deployment", "--set", "holdPolicies.by="+by)
+		if err == nil || !strings.Contains(err.Error(), "holdPolicies.by="+by) || !strings.Contains(err.Error(), "set holdPolicies.by=webhook") {
+			t.Errorf("by=%s: %v", by, err)
+		}
+	}
+	if _, err := template(t, chart, "--kube-version", "1.29.9"); err == nil || !strings.Contains(err.Error(), ">= 1.30.0-0") {
+		t.Errorf("Kubernetes 1.29: %v", err)
+	}
+}
+
+// A policy and a webhook hold the same jobs.
+func TestRulesAndConditionsOfPoliciesAndWebhooksAreTheSame(t *testing.T) {
+	rendered := render(t, "--kube-version", "1.36.0", "--set", "holdPolicies.by=both")
+	hooks := map[string]map[string]any{}
+	for _, hook := range the(t, rendered, "MutatingWebhookConfiguration", "kube-queue-hold").Object["webhooks"].([]any) {
+		hook := hook.(map[string]any)
+		name, _, _ := strings.Cut(hook["name"].(string), ".")
+		hooks["kube-queue-"+name] = hook
+	}
+	policies := kind(rendered, "MutatingAdmissionPolicy")
+	if len(policies) != len(hooks) || len(policies) < 14 {
+		t.Errorf("%d policies and %d webhooks", len(policies), len(hooks))
+	}
+	for name, policy := range policies {
+		spec := policy.Object["spec"].(map[string]any)
+		match := spec["matchConstraints"].(map[string]any)
+		hook := hooks[name]
+		for field, want := range map[string]any{
+			"rules": match["resourceRules"], "matchConditions": spec["matchConditions"], "matchPolicy": match["matchPolicy"],
+			"failurePolicy": spec["failurePolicy"], "reinvocationPolicy": spec["reinvocationPolicy"], "timeoutSeconds": float64(5),
+		} {
+			if got := hook[field]; !reflect.DeepEqual(normal(t, got), normal(t, want)) {
+				t.Errorf("%s: %s is %v, want %v", name, field, got, want)
+			}
+		}
+	}
+	selector := hooks["kube-queue-managed-namespace"]["namespaceSelector"]
+	binding := kind(rendered, "MutatingAdmissionPolicyBinding")["kube-queue-managed-namespace"].Object["spec"].(map[string]any)
+	if want := binding["matchResources"].(map[string]any)["namespaceSelector"]; !reflect.DeepEqual(selector, want) {
+		t.Errorf("namespaces of the webhook are %v, of the policy %v", selector, want)
+	}
+}
+
+// normal returns a value with the types of encoding/json.
+func normal(t *testing.T, value any) any {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read any
+	if err := json.Unmarshal(text, &read); err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+// With cert-manager, job-extensions may not write certificates.
+func TestCertManagerMakesTheCertificate(t *testing.T) {
+	rendered := render(t, "--set", "holdPolicies.by=webhook,holdPolicies.webhook.certManager.enabled=true")
+	if _, there := kind(rendered, "Secret")["job-extensions-webhook"]; there {
+		t.Error("the chart creates the Secret of cert-manager")
+	}
+	the(t, rendered, "Certificate", "job-extensions-webhook")
+	the(t, rendered, "Issuer", "job-extensions-webhook")
+	for right := range rights(the(t, rendered, "ClusterRole", "kube-queue-job-extensions")) {
+		if strings.Contains(string(right), "webhookconfigurations") {
+			t.Errorf("job-extensions may %s", right)
+		}
+	}
+	if args := fmt.Sprint(the(t, rendered, "Deployment", "job-extensions").Object); !strings.Contains(args, "--webhook-manage-certificate=false") {
+		t.Error("job-extensions makes the certificate too")
+	}
+	other := render(t, "--set", "holdPolicies.by=webhook,holdPolicies.webhook.certManager.enabled=true,holdPolicies.webhook.certManager.issuerRef.name=internal")
+	if _, there := kind(other, "Issuer")["job-extensions-webhook"]; there {
+		t.Error("an Issuer is created although another one is named")
 	}
 }

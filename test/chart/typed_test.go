@@ -10,7 +10,7 @@ import (
 )
 
 // untyped are the kinds without Go types in the dependencies.
-var untyped = map[string]bool{"CustomResourceDefinition": true, "ServiceMonitor": true, "PrometheusRule": true}
+var untyped = map[string]bool{"CustomResourceDefinition": true, "ServiceMonitor": true, "PrometheusRule": true, "Certificate": true, "Issuer": true}
 
 func TestAllRenderedFieldsAreKnown(t *testing.T) {
 	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()

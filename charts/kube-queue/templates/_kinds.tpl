@@ -72,9 +72,44 @@ the first minor version of Kubernetes that serves it.
 {{- if $wanted }}true{{ end -}}
 {{- end -}}
 
-{{/* Whether policies of the API server hold jobs. */}}
+{{/*
+What holds marked jobs at their creation: policy, webhook, both or none. Auto is policy if the API
+server serves MutatingAdmissionPolicy, and webhook otherwise. A webhook that is installed stays, with
+the policies beside it: removing it could leave a moment without both, so an administrator decides.
+*/}}
+{{- define "kube-queue.holdBy" -}}
+{{- $by := .Values.holdPolicies.by -}}
+{{- $enabled := toString .Values.holdPolicies.enabled -}}
+{{- if and (eq $by "auto") (ne $enabled "auto") }}{{ $by = eq $enabled "true" | ternary "policy" "none" }}{{ end -}}
+{{- $served := include "kube-queue.policies" (list . "auto" "MutatingAdmissionPolicy" 36) -}}
+{{- $live := .Capabilities.APIVersions.Has "apps/v1/Deployment" -}}
+{{- if eq $by "auto" -}}
+{{- if not $served -}}
+webhook
+{{- else if lookup "admissionregistration.k8s.io/v1" "MutatingWebhookConfiguration" "" "kube-queue-hold" -}}
+both
+{{- else -}}
+policy
+{{- end -}}
+{{- else -}}
+{{- if and $live (not $served) (has $by (list "policy" "both")) -}}
+{{- fail (printf "holdPolicies.by=%s: the API server does not serve MutatingAdmissionPolicy v1, which Kubernetes 1.36 does; set holdPolicies.by=webhook" $by) -}}
+{{- end -}}
+{{ $by }}
+{{- end -}}
+{{- end -}}
+
+{{/* Whether something holds marked jobs at their creation. */}}
 {{- define "kube-queue.canHold" -}}
-{{- include "kube-queue.policies" (list . .Values.holdPolicies.enabled "MutatingAdmissionPolicy" 36) -}}
+{{- if ne (include "kube-queue.holdBy" .) "none" }}true{{ end -}}
+{{- end -}}
+
+{{/* Whether policies hold jobs, and whether a webhook does. */}}
+{{- define "kube-queue.holdsByPolicy" -}}
+{{- if has (include "kube-queue.holdBy" .) (list "policy" "both") }}true{{ end -}}
+{{- end -}}
+{{- define "kube-queue.holdsByWebhook" -}}
+{{- if has (include "kube-queue.holdBy" .) (list "webhook" "both") }}true{{ end -}}
 {{- end -}}
 
 {{- define "kube-queue.guardUnits" -}}
@@ -87,7 +122,7 @@ the first minor version of Kubernetes that serves it.
 {{- range (index . 0).extensions }}{{ if has .name $names }}true{{ end }}{{ end -}}
 {{- end -}}
 
-{{/* list ROOT KIND: whether jobs of the kind are held by a policy. */}}
+{{/* list ROOT KIND: whether jobs of the kind are held at their creation. */}}
 {{- define "kube-queue.hold" -}}
 {{- $root := index . 0 -}}
 {{- if include "kube-queue.canHold" $root -}}

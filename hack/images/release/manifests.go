@@ -24,6 +24,8 @@ type variant struct {
 	Kubernetes string
 	// Values is a file with the values of the chart.
 	Values string
+	// Set are further values, as NAME=VALUE.
+	Set []string
 }
 
 func (o *options) variants() ([]variant, error) {
@@ -50,6 +52,9 @@ func (o *options) variants() ([]variant, error) {
 func (o *options) manifests(ctx context.Context, v variant, chart, scratch string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, o.helm, "template", chartName, chart, "--namespace", "kube-queue",
 		"--kube-version", v.Kubernetes, "--values", filepath.Join(o.source, filepath.FromSlash(v.Values)))
+	for _, value := range v.Set {
+		cmd.Args = append(cmd.Args, "--set", value)
+	}
 	// Settings and plugins of the user must not change the result.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + scratch}
 	var errs bytes.Buffer

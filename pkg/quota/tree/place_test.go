@@ -51,6 +51,8 @@ func TestPlaceSaysWhatToDo(t *testing.T) {
 	for _, c := range []struct{ namespace, quotaName, want string }{
 		{"x", "", `no quota lists namespace "x"; ask an administrator to add the namespace to a node of the ElasticQuotaTree`},
 		{"a", "typo", `namespace "a" may not use quota "typo", only "one" (root/one), "two" (root/two); correct or remove the label kube-queue/quota-name`},
+		{"a", "tow", `namespace "a" may not use quota "tow", only "one" (root/one), "two" (root/two); did you mean "two"? Correct or remove the label kube-queue/quota-name`},
+		{"a", "rot/one", `namespace "a" may not use quota "rot/one", only "one" (root/one), "two" (root/two); did you mean "root/one"? Correct or remove the label kube-queue/quota-name`},
 		{"x", "one", `namespace "x" may not use quota "one" because no quota lists the namespace; ask an administrator to add the namespace to a node of the ElasticQuotaTree and set the label kube-queue/quota-name to the name of that node`},
 	} {
 		g, refusal := f.Place(c.namespace, c.quotaName)

@@ -65,10 +65,11 @@ deny
 
 {{/*
 The minor version in which the fence warns because it was added to an older installation; empty
-if it was not. The policy of managed namespaces keeps it in an annotation.
+if it was not. The policy of managed namespaces, or the webhook configuration, keeps it in an annotation.
 */}}
 {{- define "kube-queue.fenceWarnsIn" -}}
-{{- $installed := lookup "admissionregistration.k8s.io/v1" "MutatingAdmissionPolicy" "" "kube-queue-managed-namespace" -}}
+{{- $installed := or (lookup "admissionregistration.k8s.io/v1" "MutatingAdmissionPolicy" "" "kube-queue-managed-namespace")
+  (lookup "admissionregistration.k8s.io/v1" "MutatingWebhookConfiguration" "" "kube-queue-hold") -}}
 {{- if $installed -}}
 {{- $annotations := $installed.metadata.annotations | default dict -}}
 {{- if hasKey $annotations "kube-queue/fence-warns-in" -}}

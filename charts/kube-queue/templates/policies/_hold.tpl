@@ -92,6 +92,110 @@ JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('{{ .a
 # {{ wrap 82 $why | replace "\n" "\n# " }}
 {{- end -}}
 
+{{/* list ROOT KIND: the rule that selects the jobs of the kind. */}}
+{{- define "kube-queue.holdRule" -}}
+{{- $kind := index . 1 -}}
+- apiGroups: [{{ $kind.group }}]
+  apiVersions: [{{ include "kube-queue.versions" (list $kind (include "kube-queue.granted" (index . 0) | fromJsonArray)) }}]
+  operations: [CREATE, UPDATE]
+  resources: [{{ $kind.resource }}]
+{{- end -}}
+
+{{/* list ROOT KIND: the conditions under which a job of the kind is held, by policy or webhook. */}}
+{{- define "kube-queue.holdConditions" -}}
+{{- $kind := index . 1 -}}
+{{- $suspend := include "kube-queue.cel" $kind.suspendPath -}}
+{{- $itself := and $kind.markedBySuspend $kind.sets -}}
+{{- if $itself }}
+# Marked by the annotation, or by suspend if the annotation does not opt out. After a
+# release the annotation is "false", and suspend then means a suspension by hand.
+- name: marked
+  expression: >-
+    object.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].orValue('') == 'true'
+    || ({{ replace "object." "object.?" $suspend }}.orValue(false) == true && (
+      !object.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].hasValue()
+      || object.metadata.?annotations[?'kube-queue/released'].hasValue()))
+    || {{ include "kube-queue.celCopy" . }}
+{{- else }}
+# A copy of a released job is a new job.
+- name: marked
+  expression: >-
+    object.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].orValue('') == 'true'
+    || {{ include "kube-queue.celCopy" . }}
+{{- end }}
+{{- if not $kind.native }}
+# An incomplete {{ $kind.kind }} creates no pod; its operator reports what is missing.
+- name: has-spec
+  {{- if gt (len (default list $kind.maps)) 1 }}
+  expression: >-
+    type(object.?spec.orValue('')) == map
+    {{- range $kind.maps }}
+    && {{ include "kube-queue.celMap" . }}
+    {{- end }}
+  {{- else }}
+  expression: "type(object.?spec.orValue('')) == map{{ range $kind.maps }} && {{ include "kube-queue.celMap" . }}{{ end }}"
+  {{- end }}
+{{- end }}
+{{- if $kind.owners }}
+# A child is held through its parent. But each {{ $kind.kind }} of a {{ (first $kind.owners).kind }} is queued
+# separately.
+- name: no-controller-owner
+  expression: >-
+    !object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false)
+    {{- range $kind.owners }}
+      && !({{ include "kube-queue.celOwner" . }})
+    {{- end }})
+{{- else }}
+# A child is held through its parent.
+- name: no-controller-owner
+  expression: "!object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false))"
+{{- end }}
+- name: no-other-queue
+  expression: "!object.metadata.?labels[?'kueue.x-k8s.io/queue-name'].hasValue()"
+{{- with include "kube-queue.celManagedBy" $kind }}
+- name: managed-by-its-{{ $kind.native | ternary "controller" "operator" }}
+  expression: >-
+    {{- . | nindent 4 }}
+{{- end }}
+{{- if $kind.holdable }}
+# The operator rejects these if they are suspended. They are not changed, and
+# job-extensions reports InvalidRequest.
+{{- range $kind.holdable }}
+- name: {{ .name }}
+  {{- if contains "\n" .expression }}
+  expression: >-
+    {{- .expression | nindent 4 }}
+  {{- else }}
+  expression: "{{ .expression }}"
+  {{- end }}
+{{- end }}
+{{- end }}
+# An update only keeps held jobs held: the release clears annotation and suspend
+# together, and applying a manifest again does not stop a running job.
+{{- if $itself }}
+# A user who suspends a {{ $kind.kind }} by hand, or applies a manifest to a suspended
+# {{ $kind.kind }}, need not set {{ range $i, $setting := $kind.sets }}{{ if $i }} and {{ end }}{{ .path | splitList "." | last }}{{ end }}.
+{{- end }}
+- name: new-or-held
+  expression: >-
+    request.operation == 'CREATE' || (
+      oldObject.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].orValue('') == 'true'
+      {{- if $kind.native }}
+      && {{ replace "object." "oldObject." $suspend }}.orValue(false)
+      && !{{ $suspend }}.orValue(false))
+      {{- else }}
+      && {{ replace "object." "oldObject.?" $suspend }}.orValue(false) == true
+      && {{ $suspend }}.orValue(false) != true{{ if not $itself }}){{ end }}
+      {{- end }}
+    {{- if $itself }}
+    ) || (
+      {{ $suspend }}.orValue(false) == true
+      {{- range $i, $setting := $kind.sets }}
+      && {{ include "kube-queue.celUnset" (list . "==") }}
+      {{- end }})
+    {{- end }}
+{{- end -}}
+
 {{/* list ROOT KIND: the policy, and its binding. */}}
 {{- define "kube-queue.holdPolicy" -}}
 {{- $root := index . 0 -}}
@@ -127,99 +231,9 @@ spec:
   matchConstraints:
     matchPolicy: Equivalent
     resourceRules:
-    - apiGroups: [{{ $kind.group }}]
-      apiVersions: [{{ include "kube-queue.versions" (list $kind (include "kube-queue.granted" $root | fromJsonArray)) }}]
-      operations: [CREATE, UPDATE]
-      resources: [{{ $kind.resource }}]
+    {{- include "kube-queue.holdRule" . | nindent 4 }}
   matchConditions:
-  {{- if $itself }}
-  # Marked by the annotation, or by suspend if the annotation does not opt out. After a
-  # release the annotation is "false", and suspend then means a suspension by hand.
-  - name: marked
-    expression: >-
-      object.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].orValue('') == 'true'
-      || ({{ replace "object." "object.?" $suspend }}.orValue(false) == true && (
-        !object.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].hasValue()
-        || object.metadata.?annotations[?'kube-queue/released'].hasValue()))
-      || {{ include "kube-queue.celCopy" . }}
-  {{- else }}
-  # A copy of a released job is a new job.
-  - name: marked
-    expression: >-
-      object.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].orValue('') == 'true'
-      || {{ include "kube-queue.celCopy" . }}
-  {{- end }}
-  {{- if not $kind.native }}
-  # An incomplete {{ $kind.kind }} creates no pod; its operator reports what is missing.
-  - name: has-spec
-    {{- if gt (len (default list $kind.maps)) 1 }}
-    expression: >-
-      type(object.?spec.orValue('')) == map
-      {{- range $kind.maps }}
-      && {{ include "kube-queue.celMap" . }}
-      {{- end }}
-    {{- else }}
-    expression: "type(object.?spec.orValue('')) == map{{ range $kind.maps }} && {{ include "kube-queue.celMap" . }}{{ end }}"
-    {{- end }}
-  {{- end }}
-  {{- if $kind.owners }}
-  # A child is held through its parent. But each {{ $kind.kind }} of a {{ (first $kind.owners).kind }} is queued
-  # separately.
-  - name: no-controller-owner
-    expression: >-
-      !object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false)
-      {{- range $kind.owners }}
-        && !({{ include "kube-queue.celOwner" . }})
-      {{- end }})
-  {{- else }}
-  # A child is held through its parent.
-  - name: no-controller-owner
-    expression: "!object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false))"
-  {{- end }}
-  - name: no-other-queue
-    expression: "!object.metadata.?labels[?'kueue.x-k8s.io/queue-name'].hasValue()"
-  {{- with include "kube-queue.celManagedBy" $kind }}
-  - name: managed-by-its-{{ $kind.native | ternary "controller" "operator" }}
-    expression: >-
-      {{- . | nindent 6 }}
-  {{- end }}
-  {{- if $kind.holdable }}
-  # The operator rejects these if they are suspended. They are not changed, and
-  # job-extensions reports InvalidRequest.
-  {{- range $kind.holdable }}
-  - name: {{ .name }}
-    {{- if contains "\n" .expression }}
-    expression: >-
-      {{- .expression | nindent 6 }}
-    {{- else }}
-    expression: "{{ .expression }}"
-    {{- end }}
-  {{- end }}
-  {{- end }}
-  # An update only keeps held jobs held: the release clears annotation and suspend
-  # together, and applying a manifest again does not stop a running job.
-  {{- if $itself }}
-  # A user who suspends a {{ $kind.kind }} by hand, or applies a manifest to a suspended
-  # {{ $kind.kind }}, need not set {{ range $i, $setting := $kind.sets }}{{ if $i }} and {{ end }}{{ .path | splitList "." | last }}{{ end }}.
-  {{- end }}
-  - name: new-or-held
-    expression: >-
-      request.operation == 'CREATE' || (
-        oldObject.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].orValue('') == 'true'
-        {{- if $kind.native }}
-        && {{ replace "object." "oldObject." $suspend }}.orValue(false)
-        && !{{ $suspend }}.orValue(false))
-        {{- else }}
-        && {{ replace "object." "oldObject.?" $suspend }}.orValue(false) == true
-        && {{ $suspend }}.orValue(false) != true{{ if not $itself }}){{ end }}
-        {{- end }}
-      {{- if $itself }}
-      ) || (
-        {{ $suspend }}.orValue(false) == true
-        {{- range $i, $setting := $kind.sets }}
-        && {{ include "kube-queue.celUnset" (list . "==") }}
-        {{- end }})
-      {{- end }}
+  {{- include "kube-queue.holdConditions" . | trim | nindent 2 }}
   mutations:
   # A copy of a released job gets its mark back.
   - patchType: JSONPatch

@@ -1,3 +1,55 @@
+{{/* The conditions under which a job of a managed namespace is queued, by policy or webhook. */}}
+{{- define "kube-queue.managedConditions" -}}
+{{- $kinds := include "kube-queue.kinds" . | fromJsonArray -}}
+{{- $fenced := eq (include "kube-queue.fence" .) "deny" -}}
+- name: not-by-job-extensions
+  expression: "request.userInfo.?username.orValue('') != '{{ include "kube-queue.jobExtensionsUser" . }}'"
+{{- if $fenced }}
+# Policies of the fence refuse those who may not.
+- name: no-bypass
+  expression: "object.metadata.?annotations[?'kube-queue/bypass'].orValue('') != 'true'"
+{{- end }}
+# An incomplete job creates no pod; its operator reports what is missing.
+- name: has-spec
+  expression: >-
+    type(object.?spec.orValue('')) == map
+    {{- range $maps, $names := include "kube-queue.sameMaps" $kinds | fromJson }}
+    && ({{ include "kube-queue.celIsNot" $names }} || (
+      {{- $maps | nindent 6 }}))
+    {{- end }}
+{{- if $fenced }}
+# A part of a queued job is held through that job. Every other job is queued, whatever
+# controls it: anybody can write an ownerReference.
+- name: no-part-of-a-queued-job
+  expression: >-
+    !{{ include "kube-queue.celPart" (list . "object") | nindent 4 | trim }}
+{{- else }}
+# A child is held through its parent. But each job that is created on a schedule is
+# queued separately.
+- name: no-controller-owner
+  expression: >-
+    !object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false)
+      {{- range $kind := $kinds }}{{ range .owners }}
+      && !(object.kind == '{{ $kind.kind }}' && {{ include "kube-queue.celOwner" . }})
+      {{- end }}{{ end }})
+{{- end }}
+- name: no-other-queue
+  expression: "!object.metadata.?labels[?'kueue.x-k8s.io/queue-name'].hasValue()"
+# In a kind without such a field, it may have any value.
+- name: managed-by-its-controller
+  expression: >-
+    {{- include "kube-queue.celAllManagedBy" $kinds | nindent 4 }}
+# Only a job that was queued itself is held again. The parts of jobs have no annotation.
+- name: new-or-waits
+  expression: >-
+    request.operation == 'CREATE' || (
+      oldObject.metadata.?annotations[?'kube-queue/managed'].orValue('') == 'true'
+      && ({{ include "kube-queue.celSuspended" (list $kinds "oldObject") | nindent 8 | trim }})
+      && ({{ if $fenced }}!({{ include "kube-queue.celSuspended" (list $kinds "object") | nindent 8 | trim }})
+        || {{ end }}(oldObject.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].orValue('') == 'true'
+          && !object.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].hasValue())))
+{{- end -}}
+
 {{/* The policy of the managed namespaces, and its binding. */}}
 {{- define "kube-queue.managedPolicy" -}}
 {{- $kinds := include "kube-queue.kinds" . | fromJsonArray -}}
@@ -39,52 +91,7 @@ spec:
     resourceRules:
     {{- include "kube-queue.managedRules" . | nindent 4 }}
   matchConditions:
-  - name: not-by-job-extensions
-    expression: "request.userInfo.?username.orValue('') != '{{ include "kube-queue.jobExtensionsUser" . }}'"
-  {{- if $fenced }}
-  # Policies of the fence refuse those who may not.
-  - name: no-bypass
-    expression: "object.metadata.?annotations[?'kube-queue/bypass'].orValue('') != 'true'"
-  {{- end }}
-  # An incomplete job creates no pod; its operator reports what is missing.
-  - name: has-spec
-    expression: >-
-      type(object.?spec.orValue('')) == map
-      {{- range $maps, $names := include "kube-queue.sameMaps" $kinds | fromJson }}
-      && ({{ include "kube-queue.celIsNot" $names }} || (
-        {{- $maps | nindent 8 }}))
-      {{- end }}
-  {{- if $fenced }}
-  # A part of a queued job is held through that job. Every other job is queued, whatever
-  # controls it: anybody can write an ownerReference.
-  - name: no-part-of-a-queued-job
-    expression: >-
-      !{{ include "kube-queue.celPart" (list . "object") | nindent 6 | trim }}
-  {{- else }}
-  # A child is held through its parent. But each job that is created on a schedule is
-  # queued separately.
-  - name: no-controller-owner
-    expression: >-
-      !object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false)
-        {{- range $kind := $kinds }}{{ range .owners }}
-        && !(object.kind == '{{ $kind.kind }}' && {{ include "kube-queue.celOwner" . }})
-        {{- end }}{{ end }})
-  {{- end }}
-  - name: no-other-queue
-    expression: "!object.metadata.?labels[?'kueue.x-k8s.io/queue-name'].hasValue()"
-  # In a kind without such a field, it may have any value.
-  - name: managed-by-its-controller
-    expression: >-
-      {{- include "kube-queue.celAllManagedBy" $kinds | nindent 6 }}
-  # Only a job that was queued itself is held again. The parts of jobs have no annotation.
-  - name: new-or-waits
-    expression: >-
-      request.operation == 'CREATE' || (
-        oldObject.metadata.?annotations[?'kube-queue/managed'].orValue('') == 'true'
-        && ({{ include "kube-queue.celSuspended" (list $kinds "oldObject") | nindent 10 | trim }})
-        && ({{ if $fenced }}!({{ include "kube-queue.celSuspended" (list $kinds "object") | nindent 10 | trim }})
-          || {{ end }}(oldObject.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].orValue('') == 'true'
-            && !object.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].hasValue())))
+  {{- include "kube-queue.managedConditions" . | trim | nindent 2 }}
   variables:
   # The fence refuses another value of the mark.
   - name: marks

@@ -24,6 +24,11 @@ spec:
     {{- toYaml . | nindent 4 }}
     {{- end }}
   {{- end }}
+  {{- if .webhook }}
+  # API servers, which are not in a namespace.
+  - ports:
+    - port: webhook
+  {{- end }}
   egress:
   # Only the API server, by its address: not even DNS.
   - ports:

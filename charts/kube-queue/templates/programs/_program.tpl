@@ -2,7 +2,7 @@
 The common part of both programs. The argument is a dict of root, name, values (the
 program's part of values.yaml), path (the key of that part), devices (the program's part of
 the value devices), fixed (settings that have their own values: lists of field, flag and
-what to set instead), configKind, args and env.
+what to set instead), configKind, args, env and webhook (whether it serves webhooks).
 */}}
 
 {{- define "kube-queue.configMap" -}}
@@ -135,6 +135,10 @@ spec:
         {{- if $metrics }}
         - name: metrics
           containerPort: 8443
+        {{- end }}
+        {{- if .webhook }}
+        - name: webhook
+          containerPort: 9443
         {{- end }}
         livenessProbe:
           httpGet:

@@ -1,0 +1,222 @@
+{{/*
+The webhook of job-extensions, which holds jobs where policies cannot: its configuration, with the
+rules and conditions of the policies, its certificate, and what limits job-extensions to caBundle.
+*/}}
+
+{{- define "kube-queue.webhookName" -}}
+job-extensions-webhook
+{{- end -}}
+
+{{/* list ROOT PATH: how the API server calls the webhook. */}}
+{{- define "kube-queue.webhookClient" -}}
+admissionReviewVersions: [v1]
+sideEffects: None
+timeoutSeconds: 5
+clientConfig:
+  service:
+    namespace: {{ include "kube-queue.namespace" (index . 0) }}
+    name: {{ include "kube-queue.webhookName" (index . 0) }}
+    path: {{ index . 1 }}
+    port: 443
+{{- end -}}
+
+{{/* The configuration of the webhooks that hold jobs. */}}
+{{- define "kube-queue.holdWebhooks" -}}
+{{- $root := . -}}
+{{- $kinds := dict -}}
+{{- range include "kube-queue.kinds" . | fromJsonArray }}{{ $_ := set $kinds .kind . }}{{ end -}}
+# Holds marked jobs where the API server does not serve MutatingAdmissionPolicy: it asks
+# job-extensions, which suspends the job. Rules and conditions are those of the policies, so
+# objects of users who do not use kube-queue never meet the webhook: it may be down.
+#
+# caBundle is not here. job-extensions writes it, and applying this file again keeps it.
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata:
+  name: kube-queue-hold
+  labels:
+    {{- include "kube-queue.labels" . | nindent 4 }}
+  annotations:
+    # Helm reads it: by default, a fence that is new to an installation warns in this version.
+    kube-queue/fence-warns-in: "{{ if not .Values.managedNamespaces.fence }}{{ include "kube-queue.fenceWarnsIn" . }}{{ end }}"
+    {{- if .Values.holdPolicies.webhook.certManager.enabled }}
+    cert-manager.io/inject-ca-from: {{ include "kube-queue.namespace" . }}/{{ include "kube-queue.webhookName" . }}
+    {{- end }}
+webhooks:
+{{- range keys $kinds | sortAlpha }}
+{{- $kind := get $kinds . }}
+{{- if include "kube-queue.hold" (list $root $kind) }}
+- name: hold-{{ lower $kind.kind }}.kube-queue.dev
+  {{- include "kube-queue.webhookClient" (list $root "/hold") | nindent 2 }}
+  failurePolicy: Fail
+  # A webhook that runs later may remove the suspend field, or add the annotation.
+  reinvocationPolicy: IfNeeded
+  matchPolicy: Equivalent
+  rules:
+  {{- include "kube-queue.holdRule" (list $root $kind) | nindent 2 }}
+  matchConditions:
+  {{- include "kube-queue.holdConditions" (list $root $kind) | trim | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- if include "kube-queue.manage" . }}
+# In a namespace with label kube-queue/managed: "true", every new job of these kinds is queued.
+- name: managed-namespace.kube-queue.dev
+  {{- include "kube-queue.webhookClient" (list $root (eq (include "kube-queue.fence" .) "deny" | ternary "/managed-fenced" "/managed")) | nindent 2 }}
+  failurePolicy: Fail
+  reinvocationPolicy: IfNeeded
+  matchPolicy: Equivalent
+  namespaceSelector:
+    matchLabels:
+      kube-queue/managed: "true"
+  rules:
+  {{- include "kube-queue.managedRules" . | nindent 2 }}
+  matchConditions:
+  {{- include "kube-queue.managedConditions" . | trim | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* The configuration of the webhook that refuses an invalid quota tree. */}}
+{{- define "kube-queue.treeWebhook" -}}
+# Refuses an invalid ElasticQuotaTree when it is applied. While job-extensions is down it is accepted:
+# its status says what is wrong, and the last valid tree stays in force.
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata:
+  name: kube-queue-trees
+  labels:
+    {{- include "kube-queue.labels" . | nindent 4 }}
+  {{- if .Values.holdPolicies.webhook.certManager.enabled }}
+  annotations:
+    cert-manager.io/inject-ca-from: {{ include "kube-queue.namespace" . }}/{{ include "kube-queue.webhookName" . }}
+  {{- end }}
+webhooks:
+- name: elasticquotatree.kube-queue.dev
+  {{- include "kube-queue.webhookClient" (list . "/trees") | nindent 2 }}
+  failurePolicy: Ignore
+  matchPolicy: Equivalent
+  # Only trees in this namespace count.
+  namespaceSelector:
+    matchLabels:
+      kubernetes.io/metadata.name: kube-system
+  rules:
+  - apiGroups: [scheduling.sigs.k8s.io]
+    apiVersions: [v1beta1]
+    operations: [CREATE, UPDATE]
+    resources: [elasticquotatrees]
+  matchConditions:
+  # The metadata of an invalid tree can be changed.
+  - name: another-tree
+    expression: "request.operation == 'CREATE' || object.?spec != oldObject.?spec"
+{{- end -}}
+
+{{/* The Secret with the certificate, or what makes cert-manager create it. */}}
+{{- define "kube-queue.webhookCertificate" -}}
+{{- $name := include "kube-queue.webhookName" . -}}
+{{- $namespace := include "kube-queue.namespace" . -}}
+{{- if .Values.holdPolicies.webhook.certManager.enabled -}}
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata:
+  name: {{ $name }}
+  namespace: {{ $namespace }}
+  labels:
+    {{- include "kube-queue.labels" . | nindent 4 }}
+spec:
+  secretName: {{ $name }}
+  dnsNames: [{{ $name }}.{{ $namespace }}.svc]
+  privateKey:
+    algorithm: ECDSA
+    rotationPolicy: Always
+  issuerRef:
+    {{- .Values.holdPolicies.webhook.certManager.issuerRef | default (dict "kind" "Issuer" "name" $name) | toYaml | nindent 4 }}
+{{- if not .Values.holdPolicies.webhook.certManager.issuerRef }}
+---
+apiVersion: cert-manager.io/v1
+kind: Issuer
+metadata:
+  name: {{ $name }}
+  namespace: {{ $namespace }}
+  labels:
+    {{- include "kube-queue.labels" . | nindent 4 }}
+spec:
+  selfSigned: {}
+{{- end }}
+{{- else -}}
+# job-extensions writes its certificate here: RBAC cannot restrict the creation of a Secret by
+# name, so it must exist. Applying this file again keeps the certificate.
+apiVersion: v1
+kind: Secret
+metadata:
+  name: {{ $name }}
+  namespace: {{ $namespace }}
+  labels:
+    {{- include "kube-queue.labels" . | nindent 4 }}
+type: Opaque
+{{- end -}}
+{{- end -}}
+
+{{/* The policy that limits job-extensions to caBundle of its own configuration, and its binding. */}}
+{{- define "kube-queue.webhookGuard" -}}
+# RBAC permits job-extensions to change its webhook configurations. This policy limits it to
+# caBundle: what the webhooks match, and what happens when they fail, only administrators change.
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: kube-queue-webhooks
+  labels:
+    {{- include "kube-queue.labels" . | nindent 4 }}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    matchPolicy: Equivalent
+    resourceRules:
+    - apiGroups: [admissionregistration.k8s.io]
+      apiVersions: [v1]
+      operations: [UPDATE]
+      resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
+  matchConditions:
+  - name: by-job-extensions
+    expression: "request.userInfo.?username.orValue('') == '{{ include "kube-queue.jobExtensionsUser" . }}'"
+  validations:
+  - expression: >-
+      object.metadata.?labels == oldObject.metadata.?labels
+      && object.metadata.?annotations == oldObject.metadata.?annotations
+      && object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences
+      && object.metadata.?finalizers == oldObject.metadata.?finalizers
+      && object.webhooks.map(w, w.name) == oldObject.webhooks.map(w, w.name)
+      && object.webhooks.all(w, oldObject.webhooks.filter(o, o.name == w.name).all(o,
+        w.all(f, f == 'clientConfig' || (f in o && w[f] == o[f])) && o.all(f, f in w)
+        && w.clientConfig.all(f, f == 'caBundle' || (f in o.clientConfig && w.clientConfig[f] == o.clientConfig[f]))
+        && o.clientConfig.all(f, f == 'caBundle' || f in w.clientConfig)))
+    message: job-extensions changes only caBundle of its webhooks
+    reason: Forbidden
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: kube-queue-webhooks
+  labels:
+    {{- include "kube-queue.labels" . | nindent 4 }}
+spec:
+  policyName: kube-queue-webhooks
+  validationActions: [Deny]
+{{- end -}}
+
+{{- define "kube-queue.webhookService" -}}
+# API servers call the webhooks of all replicas.
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ include "kube-queue.webhookName" . }}
+  namespace: {{ include "kube-queue.namespace" . }}
+  labels:
+    app.kubernetes.io/name: job-extensions
+    {{- include "kube-queue.labels" . | nindent 4 }}
+spec:
+  selector:
+    {{- include "kube-queue.selector" "job-extensions" | nindent 4 }}
+  ports:
+  - name: webhook
+    port: 443
+    targetPort: webhook
+{{- end -}}
