@@ -76,7 +76,7 @@ verify: ## Check formatting, vet, staticcheck, tidy modules and generated files
 	hack/verify.sh
 
 .PHONY: test
-test: verify test-race test-chart test-alerts test-images test-localcluster test-cluster ## Run all checks and tests
+test: verify test-race test-chart test-alerts test-images test-localcluster test-cluster test-older ## Run all checks and tests
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests (seconds)
@@ -139,16 +139,25 @@ test-storm: ## Run 200 jobs under ResourceQuotas in addition to pods outside of 
 test-failover: ## Kill, freeze and disconnect 20 leaders while 500 jobs run (test-e2e: 4 leaders, 60 jobs)
 	go test -count=1 -v -timeout 30m ./test/e2e/failover -faults=20 -jobs=500
 
+# A version of Kubernetes without MutatingAdmissionPolicy, where a webhook holds the jobs.
+OLDER := 1.34
+# What holds jobs on a version: the admission tests, and the chart as it is rendered for the version. The
+# skipped tests are about policies alone, or run on the default version.
+HOLDING = KUBE_QUEUE_KUBERNETES=$(1) $(CLUSTER_TEST) -tags versions ./test/e2e/install ./test/integration/admission \
+	-skip 'AnyOrderOfPolicies|^Test(TheRendered|TheManifests|TheChart|TheCommands|Edited|AnUpgrade|NoJobIsLost)'
+
+.PHONY: test-older
+test-older: ## Test what holds jobs on Kubernetes 1.34, where a webhook does
+	$(call HOLDING,$(OLDER))
+
+.PHONY: test-versions
+test-versions: ## Test the local cluster, and what holds jobs, on Kubernetes 1.30, 1.34, 1.36 and 1.37 (test: 1.34 and 1.36)
+	cd test/localcluster && go test -count=1 -v -timeout 60m -tags versions ./cmd/localcluster -run EachVersion
+	for version in 1.30 1.34 1.36 1.37; do $(call HOLDING,$$version); done
+
 .PHONY: test-native-gangs
 test-native-gangs: ## Run a hundred gangs on Kubernetes 1.37 with its own gangs (test-e2e: the default version, without them)
 	go test -count=1 -v -timeout 60m -tags native ./test/e2e/gangs
-
-.PHONY: test-versions
-test-versions: ## Start the local cluster of the oldest version of Kubernetes, and upgrade it to each other one
-	cd test/localcluster && go test -count=1 -v -timeout 60m -tags versions ./cmd/localcluster -run EachVersion
-
-# The steps of test-random are drawn from SEED.
-SEED ?= 1
 
 .PHONY: test-random
 test-random: ## Edit, orphan, delete and copy 300 random jobs of twelve kinds while both programs are killed (test-e2e: 40 jobs)

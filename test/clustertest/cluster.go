@@ -32,7 +32,14 @@ type Cluster struct {
 	// Repository is the folder of the main module.
 	Repository string
 
+	// HoldsBy is what holds jobs at their creation, once kube-queue is installed.
+	HoldsBy string
+
 	admin *rest.Config
+	// wantedHold is Options.HoldBy.
+	wantedHold string
+	// stopWebhooks ends the webhooks of this process; nil without them.
+	stopWebhooks func() error
 	// stop is nil for a cluster that was opened, not started.
 	stop func(keep bool) error
 	// stopped is called, if set, after the cluster has stopped.

@@ -22,14 +22,27 @@ func (c *Cluster) Install(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, installTimeout, fmt.Errorf("not installed within %v", installTimeout))
 	defer cancel()
-	policies, err := manifests(filepath.Join(c.Repository, "deploy", "policies"))
+	policies, err := manifests(filepath.Join(c.variant(), "policies"))
 	if err != nil {
 		return err
 	}
 	if _, err := c.KubectlWith(ctx, operatorUsers.Replace(policies), "apply", "--server-side", "-f", "-"); err != nil {
 		return err
 	}
+	if c.HoldsBy == HoldByWebhook {
+		if c.stopWebhooks, err = c.ServeWebhooks(ctx); err != nil {
+			return err
+		}
+	}
 	return c.WaitForPolicies(ctx)
+}
+
+// variant returns the folder with the manifests for what holds jobs.
+func (c *Cluster) variant() string {
+	if c.HoldsBy == HoldByWebhook {
+		return filepath.Join(c.Repository, "deploy", "webhook")
+	}
+	return filepath.Join(c.Repository, "deploy")
 }
 
 // operatorUsers replaces default ServiceAccounts of operators by the users of localcluster, like the
@@ -64,15 +77,19 @@ func manifests(folder string) (string, error) {
 func (c *Cluster) InstallWithoutPolicies(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, installTimeout, fmt.Errorf("not installed within %v", installTimeout))
 	defer cancel()
+	var err error
+	if c.HoldsBy, err = c.holdBy(ctx); err != nil {
+		return err
+	}
 	deploy := filepath.Join(c.Repository, "deploy")
 	crds := filepath.Join(deploy, "crds")
 	if _, err := c.Kubectl(ctx, "apply", "--server-side",
 		"-f", crds,
 		"-f", filepath.Join(deploy, "namespace.yaml"),
-		"-f", filepath.Join(deploy, "rbac"),
+		"-f", filepath.Join(c.variant(), "rbac"),
 	); err != nil {
 		return err
 	}
-	_, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout="+installTimeout.String(), "-f", crds)
+	_, err = c.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout="+installTimeout.String(), "-f", crds)
 	return err
 }

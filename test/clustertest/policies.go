@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -98,17 +99,28 @@ func (c *Cluster) policies(ctx context.Context) ([]policy, error) {
 		return nil, err
 	}
 	ours := metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=kube-queue"}
+	var policies []policy
 	mutating, err := client.AdmissionregistrationV1().MutatingAdmissionPolicies().List(ctx, ours)
+	if err != nil && !apierrors.IsNotFound(err) { // older API servers do not serve them
+		return nil, err
+	}
+	if err == nil {
+		for _, p := range mutating.Items {
+			policies = append(policies, policy{p.Name, p.Spec.MatchConstraints.ResourceRules})
+		}
+	}
+	webhooks, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, ours)
 	if err != nil {
 		return nil, err
+	}
+	for _, configuration := range webhooks.Items {
+		for _, w := range configuration.Webhooks {
+			policies = append(policies, policyOf(w))
+		}
 	}
 	validating, err := client.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(ctx, ours)
 	if err != nil {
 		return nil, err
-	}
-	var policies []policy
-	for _, p := range mutating.Items {
-		policies = append(policies, policy{p.Name, p.Spec.MatchConstraints.ResourceRules})
 	}
 	bindings, err := client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().List(ctx, ours)
 	if err != nil {
@@ -125,6 +137,16 @@ func (c *Cluster) policies(ctx context.Context) ([]policy, error) {
 		policies = append(policies, policy{p.Name, p.Spec.MatchConstraints.ResourceRules})
 	}
 	return policies, nil
+}
+
+// policyOf returns the policy that a webhook replaces.
+func policyOf(w admissionregistrationv1.MutatingWebhook) policy {
+	name, _, _ := strings.Cut(w.Name, ".")
+	found := policy{name: "kube-queue-" + name}
+	for _, rule := range w.Rules {
+		found.rules = append(found.rules, admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: rule})
+	}
+	return found
 }
 
 func (c *Cluster) serves(resource schema.GroupVersionResource) (bool, error) {

@@ -26,9 +26,11 @@ const (
 	policyOfUnits      = "kube-queue-units"
 	policyOfManaged    = "kube-queue-managed-namespace"
 	policyOfExtensions = "kube-queue-job-extensions"
+	policyOfQueues     = "kube-queue-queues"
+	policyOfWebhooks   = "kube-queue-webhooks"
 )
 
-// probes returns the probes of the policy of units and, for each hold policy and each fence, one for
+// probes returns the probes of the policies of units and Queues and, for each hold policy and each fence, one for
 // each of its kinds and versions. No creation shows whether a policy for updates is in effect.
 func probes() ([]probe, error) {
 	all := []probe{{
@@ -42,7 +44,19 @@ func probes() ([]probe, error) {
 			return apierrors.IsForbidden(err) && strings.Contains(err.Error(), policyOfUnits)
 		},
 	}}
-	all = append(all, probe{policy: policyOfExtensions})
+	all = append(all, probe{
+		policy:   policyOfQueues,
+		resource: schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "queues"},
+		object: &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "Queue", "spec": map[string]any{},
+		}},
+		// Any namespace but that of kube-queue.
+		managed: true,
+		acts: func(_ *unstructured.Unstructured, err error) bool {
+			return err != nil && strings.Contains(err.Error(), policyOfQueues)
+		},
+	})
+	all = append(all, probe{policy: policyOfExtensions}, probe{policy: policyOfWebhooks})
 	samples, err := kinds.All()
 	if err != nil {
 		return nil, err

@@ -29,6 +29,9 @@ type Options struct {
 	// Kubernetes is the minor version of Kubernetes, such as "1.37". Without it, localcluster reads the
 	// environment variable KUBE_QUEUE_KUBERNETES, or takes its default.
 	Kubernetes string
+	// HoldBy is what holds jobs at their creation, HoldByPolicy or HoldByWebhook. By default it is what
+	// the environment variable KUBE_QUEUE_HOLD_BY says, or policies if the API server serves them.
+	HoldBy string
 	// FeatureGates and APIs of Kubernetes, as NAME=true or NAME=false.
 	FeatureGates, APIs []string
 
@@ -119,8 +122,13 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, errors.Join(err, run.stop(), os.RemoveAll(dir))
 	}
+	cluster.wantedHold = options.HoldBy
 	cluster.stop = func(keep bool) error {
-		err := run.stop()
+		var err error
+		if cluster.stopWebhooks != nil {
+			err = cluster.stopWebhooks()
+		}
+		err = errors.Join(err, run.stop())
 		if cluster.stopped != nil {
 			err = errors.Join(err, cluster.stopped())
 		}

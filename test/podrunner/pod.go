@@ -36,6 +36,8 @@ type pod struct {
 	// stop is closed to end the pod. ending reports that it was closed.
 	stop   chan struct{}
 	ending bool
+	// process is the running process, if any; the mutex of the runner guards it.
+	process *os.Process
 }
 
 // run runs the program and restarts it until stop is closed.
@@ -90,8 +92,10 @@ func (p *pod) runOnce(ctx context.Context, command *exec.Cmd, restarts int32) (*
 		return nil, err
 	}
 	ended := make(chan struct{})
+	p.runs(command.Process)
 	go func() {
 		_ = command.Wait()
+		p.runs(nil)
 		close(ended)
 	}()
 	tick := time.NewTicker(probeEvery)
@@ -122,6 +126,12 @@ func (p *pod) runOnce(ctx context.Context, command *exec.Cmd, restarts int32) (*
 			reported = now
 		}
 	}
+}
+
+func (p *pod) runs(process *os.Process) {
+	p.runner.mu.Lock()
+	defer p.runner.mu.Unlock()
+	p.process = process
 }
 
 // prober does not verify certificates, as a kubelet.

@@ -142,6 +142,18 @@ func (r *Runner) end(uid types.UID) {
 	}
 }
 
+// Kill kills the process of a pod, as when its node runs out of memory. The process is started again.
+func (r *Runner) Kill(name string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.pods {
+		if p.object.Name == name && p.process != nil {
+			return p.process.Kill()
+		}
+	}
+	return fmt.Errorf("no process of pod %s is running", name)
+}
+
 // Log returns the output of a pod's program.
 func (r *Runner) Log(pod string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(r.options.Folder, pod, "log"))

@@ -113,8 +113,8 @@ func (s *stage) remove() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	for _, what := range [][]string{
-		{"deployments,pods,secrets,configmaps", "--namespace=" + clustertest.Namespace},
-		{"mutatingadmissionpolicies,mutatingadmissionpolicybindings,validatingadmissionpolicies,validatingadmissionpolicybindings,clusterroles,clusterrolebindings,customresourcedefinitions"},
+		{"deployments,pods,secrets,configmaps,services", "--namespace=" + clustertest.Namespace},
+		{clusterKinds() + "mutatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings,clusterroles,clusterrolebindings,customresourcedefinitions"},
 	} {
 		selector := "--selector=app.kubernetes.io/part-of=kube-queue"
 		if len(what) > 1 {
@@ -125,6 +125,14 @@ func (s *stage) remove() {
 	}
 	_, err := suite.Kubectl(ctx, "delete", "namespace", clustertest.Namespace, "--ignore-not-found", "--wait")
 	harness.Must(s.t, err)
+}
+
+// clusterKinds are the kinds that only newer API servers serve, followed by a comma.
+func clusterKinds() string {
+	if suite.Kubernetes < "1.36" {
+		return ""
+	}
+	return "mutatingadmissionpolicies,mutatingadmissionpolicybindings,"
 }
 
 // programs are the names of both programs, and of their Deployments.

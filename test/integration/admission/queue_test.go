@@ -36,8 +36,13 @@ func TestColumns(t *testing.T) {
 	if _, err := unitsAs(t, cluster.Config(), ns).Create(t.Context(), unit("mine", "example.com/v1", "Thing"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	queue := "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: Queue, metadata: {name: root-a}}"
-	kubectl(t, queue, "create", "-n", ns, "-f", "-")
+	queue := "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: Queue, metadata: {name: columns}}"
+	kubectl(t, queue, "create", "-n", clustertest.Namespace, "-f", "-")
+	t.Cleanup(func() {
+		if _, err := cluster.Kubectl(context.Background(), "delete", "-n", clustertest.Namespace, "queue", "columns"); err != nil {
+			t.Error(err)
+		}
+	})
 	kubectl(t, "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: AdmissionCheck, metadata: {name: shown}, spec: {controllerName: example.com/a}}", "create", "-f", "-")
 	t.Cleanup(func() {
 		if _, err := cluster.Kubectl(context.Background(), "delete", "admissioncheck", "shown"); err != nil {
@@ -50,7 +55,11 @@ func TestColumns(t *testing.T) {
 		"queues":                  "NAME POLICY PENDING DEQUEUED RUNNING FRONT-REASON AGE",
 		"admissionchecks -o wide": "NAME CONTROLLER TIMEOUT AGE PARAMETERS",
 	} {
-		out := kubectl(t, "", append([]string{"get", "-n", ns}, strings.Fields(resource)...)...)
+		in := ns
+		if resource == "queues" {
+			in = clustertest.Namespace
+		}
+		out := kubectl(t, "", append([]string{"get", "-n", in}, strings.Fields(resource)...)...)
 		header, _, _ := strings.Cut(out, "\n")
 		if got := strings.Join(strings.Fields(header), " "); got != want {
 			t.Errorf("kubectl get %s shows %q, want %q", resource, got, want)

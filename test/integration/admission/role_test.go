@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kube-queue.dev/kube-queue/test/audit"
+
+	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 // may asks the API server whether a user has a right.
@@ -168,7 +170,8 @@ func TestTheProgramsMayDoWhatTheyMustAndNoMore(t *testing.T) {
 		{extensions, "default", "get create patch", "/events", true},
 		{extensions, "default", "list watch update delete", "/events", false},
 		{extensions, "kube-queue", "get update", lease + "=job-extensions", true},
-		{extensions, "kube-queue", "get update", lease + "=kube-queue-controller", false},
+		{extensions, "kube-queue", "get", lease + "=kube-queue-controller", true}, // whether the controller runs
+		{extensions, "kube-queue", "update patch delete", lease + "=kube-queue-controller", false},
 		{extensions, "kube-queue", everything, queue, false},
 		{extensions, "", "list watch", check, true},
 		{extensions, "", "get create update patch delete deletecollection decide", check, false},
@@ -188,6 +191,18 @@ func TestTheProgramsMayDoWhatTheyMustAndNoMore(t *testing.T) {
 	for _, kind := range heldKinds(t) {
 		tests = append(tests, onJobs(t, extensions, kind)...)
 	}
+	byWebhook := cluster.HoldsBy == clustertest.HoldByWebhook
+	for _, own := range []string{"admissionregistration.k8s.io/mutatingwebhookconfigurations=kube-queue-hold", "admissionregistration.k8s.io/validatingwebhookconfigurations=kube-queue-trees"} {
+		resource, _, _ := strings.Cut(own, "=")
+		tests = append(tests,
+			permission{extensions, "", read + " patch", own, byWebhook},
+			permission{extensions, "", "create update delete", own, false},
+			permission{extensions, "", everything, resource, false})
+	}
+	tests = append(tests,
+		permission{extensions, "kube-queue", read + " patch", "/secrets=job-extensions-webhook", byWebhook},
+		permission{extensions, "kube-queue", "create update delete", "/secrets=job-extensions-webhook", false},
+		permission{extensions, "kube-queue", everything, "/secrets", false})
 	for _, test := range tests {
 		for verb := range strings.FieldsSeq(test.verbs) {
 			if got := may(t.Context(), t, test.user, test.ns, verb, test.resource); got != test.want {

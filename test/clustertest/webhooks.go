@@ -1,0 +1,95 @@
+package clustertest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+
+	"kube-queue.dev/kube-queue/extensions/hold/admission"
+	"kube-queue.dev/kube-queue/extensions/registry"
+	"kube-queue.dev/kube-queue/pkg/program/webhook"
+)
+
+// What holds jobs at their creation.
+const (
+	HoldByPolicy  = "policy"
+	HoldByWebhook = "webhook"
+)
+
+// WebhookPort is the port of the Service before the webhooks, for Route.
+const WebhookPort = Namespace + "/" + admission.Service + ":443"
+
+// holdBy returns what holds jobs in the cluster: what the options or the environment variable
+// KUBE_QUEUE_HOLD_BY say, or else policies if the API server serves them.
+func (c *Cluster) holdBy(ctx context.Context) (string, error) {
+	wanted := c.wantedHold
+	if wanted == "" {
+		wanted = os.Getenv("KUBE_QUEUE_HOLD_BY")
+	}
+	if wanted != "" {
+		return wanted, nil
+	}
+	served, err := c.serves(admissionregistrationv1.SchemeGroupVersion.WithResource("mutatingadmissionpolicies"))
+	if err != nil {
+		return "", err
+	}
+	if served {
+		return HoldByPolicy, nil
+	}
+	return HoldByWebhook, nil
+}
+
+// ServeWebhooks serves the webhooks of job-extensions in this process, with its rights, until stop or
+// the end of the cluster. So jobs are held although the programs do not run, as they are by policies.
+func (c *Cluster) ServeWebhooks(ctx context.Context) (stop func() error, err error) {
+	config, _, err := c.ServiceAccountConfig(ctx, "job-extensions")
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	address, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	// The program stops at once: nothing drains.
+	server, err := webhook.Start(context.WithoutCancel(ctx), webhook.Options{
+		Settings: webhook.Settings{Address: address, Manage: true}, Client: client, Namespace: Namespace, Service: admission.Service,
+		Mutating: []string{admission.HoldConfiguration}, Validating: []string{admission.TreeConfiguration}, Clock: clock.RealClock{}, Expires: func(float64) {},
+		Handler: admission.Handler(registry.All(), clock.RealClock{}, func(string, string, time.Duration) {}),
+	})
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Work(running) }()
+	if err := c.Route(ctx, WebhookPort, address); err != nil {
+		cancel()
+		return nil, err
+	}
+	return func() error {
+		cancel()
+		err := <-ended
+		server.Stop(context.WithoutCancel(ctx))
+		return err
+	}, nil
+}
+
+// freeAddress returns a free address of this machine.
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("looking for a free port: %w", err)
+	}
+	return listener.Addr().String(), listener.Close()
+}

@@ -1,0 +1,471 @@
+//go:build versions
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+
+	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
+)
+
+// These tests run on the version of Kubernetes that KUBE_QUEUE_KUBERNETES names, in
+// make test-versions, and in make test on one version without MutatingAdmissionPolicy.
+
+const allKinds = "\nenabledExtensions: [tfjob, pytorchjob, job]\n"
+
+// install installs the chart with --set arguments, and waits until jobs are held.
+func (s *stage) install(set ...string) {
+	s.t.Helper()
+	s.helm("install", s.values(allKinds), append(sets(set), "--create-namespace", "--wait")...)
+	s.waitForRollout()
+}
+
+func sets(values []string) []string {
+	var args []string
+	for _, value := range values {
+		args = append(args, "--set="+value)
+	}
+	return args
+}
+
+// pytorchJob is held by the annotation alone.
+func pytorchJob(name string, runs time.Duration) string {
+	return fmt.Sprintf(`apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata:
+  name: %s
+  annotations:
+    scheduling.x-k8s.io/suspend: "true"
+spec:
+  pytorchReplicaSpecs:
+    Master:
+      replicas: 1
+      restartPolicy: Never
+      template:
+        metadata:
+          annotations:
+            %s: %s
+        spec:
+          containers:
+          - name: pytorch
+            image: busybox
+            resources:
+              requests:
+                cpu: "1"
+---
+`, name, harness.RunTime, runs)
+}
+
+// plainJob is a Job of one pod, with an annotation if mark is not empty.
+func plainJob(name, mark, cpu string, runs time.Duration) string {
+	annotations := ""
+	if mark != "" {
+		annotations = "\n  annotations:\n    scheduling.x-k8s.io/suspend: \"" + mark + "\""
+	}
+	return fmt.Sprintf(`apiVersion: batch/v1
+kind: Job
+metadata:
+  name: %s%s
+spec:
+  template:
+    metadata:
+      annotations:
+        %s: %s
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: main
+        image: busybox
+        resources:
+          requests:
+            cpu: %q
+---
+`, name, annotations, harness.RunTime, runs, cpu)
+}
+
+func (s *stage) holdsBy() (policy, webhook bool) {
+	s.t.Helper()
+	get := func(resource string) bool {
+		out, err := suite.Kubectl(s.t.Context(), "get", resource, "-l", "app.kubernetes.io/part-of=kube-queue", "-o", "name")
+		harness.Must(s.t, err)
+		return out != ""
+	}
+	return suite.Kubernetes >= "1.36" && get("mutatingadmissionpolicies"), get("mutatingwebhookconfigurations")
+}
+
+func TestVersionsHoldJobsAsTheChartIsRenderedForThem(t *testing.T) {
+	s := begin(t)
+	s.install()
+	if policy, webhook := s.holdsBy(); policy == webhook || policy != (suite.Kubernetes >= "1.36") {
+		t.Fatalf("Kubernetes %s holds by policy %t, by webhook %t", suite.Kubernetes, policy, webhook)
+	}
+	s.enter("versions")
+	s.Tree(`{cpu: "4", memory: 8Gi}`)
+	pair, more := s.Read("tfjob-pair.yaml"), pytorchJob("torch", 2*time.Second)+plainJob("marked", "true", "1", 2*time.Second)
+	s.Apply(pair)
+	// A manifest that is applied again stops nothing that runs, and releases nothing that waits: each
+	// job is released once.
+	s.Apply(pair)
+	s.WaitForPhase("TFJob", "job1", schedulingv1alpha1.PhaseRunning, schedulingv1alpha1.PhaseSucceeded)
+	s.Apply(pair)
+	s.Apply(more)
+	for kind, name := range map[string]string{"PyTorchJob": "torch", "Job": "marked"} {
+		s.WaitForUnit(kind, name)
+	}
+	s.Apply(more)
+	for _, job := range [][2]string{{"TFJob", "job1"}, {"TFJob", "job2"}, {"PyTorchJob", "torch"}, {"Job", "marked"}} {
+		if unit := s.WaitForPhase(job[0], job[1], schedulingv1alpha1.PhaseSucceeded); unit.Status.Attempts != 1 {
+			t.Errorf("%s %s was released %d times", job[0], job[1], unit.Status.Attempts)
+		}
+	}
+
+	s.Manage()
+	s.Apply(plainJob("unmarked", "", "1", 2*time.Second))
+	unit := s.WaitForPhase("Job", "unmarked", schedulingv1alpha1.PhaseSucceeded)
+	if unit.Status.Attempts != 1 {
+		t.Errorf("the job of the managed namespace was released %d times", unit.Status.Attempts)
+	}
+	s.ExpectFree()
+}
+
+func TestVersionsRefuseMarkedJobsAloneWhileNoProgramRuns(t *testing.T) {
+	s := begin(t)
+	s.install("holdPolicies.by=webhook")
+	s.enter("down")
+	s.Tree(`{cpu: "1"}`)
+	s.Apply(plainJob("running", "true", "1", harness.UntilFinished))
+	s.WaitForPhase("Job", "running", schedulingv1alpha1.PhaseRunning)
+	s.Apply(plainJob("held", "true", "1", time.Second) + plainJob("deleted", "true", "1", time.Second))
+	s.WaitForUnit("Job", "held")
+	s.WaitForUnit("Job", "deleted")
+	s.EnsureNamespace("down-managed")
+	managed := *s.Env
+	managed.Namespace = "down-managed"
+	managed.Manage()
+
+	_, err := suite.KubectlWith(t.Context(), invalidTree, "apply", "-f", "-")
+	if err == nil {
+		t.Error("an invalid tree is accepted although the webhook runs")
+	} else {
+		t.Log(strings.ReplaceAll(err.Error(), "\n", " "))
+		expectWords(t, err.Error(), `admission webhook "elasticquotatree.kube-queue.dev" denied the request`, "the quota tree is invalid", "team")
+	}
+
+	s.scale(0)
+	// What does not use kube-queue, and what is held, is not affected.
+	s.Apply(plainJob("unmarked", "", "100m", time.Second))
+	s.Patch(harness.Jobs, "unmarked", `{"metadata": {"labels": {"a": "b"}}}`)
+	s.waitForPods("unmarked", 1)
+	s.Patch(harness.Jobs, "held", `{"metadata": {"labels": {"a": "b"}}}`)
+	s.Delete(harness.Jobs, "deleted")
+	s.Patch(harness.Jobs, "running", `{"metadata": {"labels": {"a": "b"}}}`)
+	for _, refused := range []struct{ namespace, manifest, webhook string }{
+		{s.Namespace, plainJob("refused", "true", "1", time.Second), "hold-job.kube-queue.dev"},
+		{s.Namespace, pytorchJob("refused", time.Second), "hold-pytorchjob.kube-queue.dev"},
+		{"down-managed", plainJob("refused", "", "1", time.Second), "managed-namespace.kube-queue.dev"},
+	} {
+		_, err := suite.KubectlWith(t.Context(), refused.manifest, "-n", refused.namespace, "create", "-f", "-")
+		if err == nil {
+			t.Fatalf("%s is created although nothing holds it", refused.manifest)
+		}
+		t.Log(strings.ReplaceAll(err.Error(), "\n", " "))
+		expectWords(t, err.Error(), `failed calling webhook "`+refused.webhook+`"`, "job-extensions-webhook.kube-queue.svc")
+	}
+	s.scale(2)
+	s.waitForRollout()
+	s.Apply(plainJob("refused", "true", "1", time.Second))
+	s.Finish(harness.Jobs, "running")
+	for _, name := range []string{"running", "held", "refused"} {
+		s.WaitForPhase("Job", name, schedulingv1alpha1.PhaseSucceeded)
+	}
+	s.ExpectFree()
+}
+
+// invalidTree has a quota with more min than max.
+const invalidTree = `
+apiVersion: scheduling.sigs.k8s.io/v1beta1
+kind: ElasticQuotaTree
+metadata: {name: elasticquotatree, namespace: kube-system}
+spec: {root: {name: root, children: [{name: team, namespaces: [down], min: {cpu: "2"}, max: {cpu: "1"}}]}}
+`
+
+// scale sets the replicas of both programs, and waits until no pod is left if that is 0.
+func (s *stage) scale(replicas int) {
+	s.t.Helper()
+	for _, name := range programs {
+		_, err := suite.Kubectl(s.t.Context(), "-n", clustertest.Namespace, "scale", "deployment/"+name, fmt.Sprintf("--replicas=%d", replicas))
+		harness.Must(s.t, err)
+	}
+	harness.Eventually(s.t, time.Minute, "the programs end", func() (bool, string) {
+		out, err := suite.Kubectl(s.t.Context(), "-n", clustertest.Namespace, "get", "pods", "-o", "name")
+		harness.Must(s.t, err)
+		return replicas > 0 || out == "", out
+	})
+}
+
+func (s *stage) waitForPods(job string, count int) {
+	s.t.Helper()
+	harness.Eventually(s.t, time.Minute, job+" has its pods", func() (bool, string) {
+		pods := s.Pods(job)
+		return len(pods) >= count, fmt.Sprint(len(pods))
+	})
+}
+
+// 500 marked jobs are created while the leader is killed and the certificate is replaced.
+func TestVersionsHoldOrRefuseEachJobOfABurst(t *testing.T) {
+	s := begin(t)
+	s.install("holdPolicies.by=webhook")
+	s.enter("burst")
+	s.Allowed = []string{"held-after-end"} // until another leader has the lease
+	s.Tree(`{cpu: "8"}`)
+	const burst, creators = 500, 8
+	creator := s.creator(suite.Config().Host, s.Dynamic)
+	var number atomic.Int32
+	var group sync.WaitGroup
+	for range creators {
+		group.Go(func() {
+			for n := number.Add(1); n <= burst; n = number.Add(1) {
+				creator.create(fmt.Sprintf("burst-%d", n), "20m")
+				switch n {
+				case burst / 4:
+					s.replaceCertificate()
+				case burst / 2:
+					if err := s.runner.Kill(s.leader(harness.Extensions)); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+	held, refused := creator.result()
+	t.Logf("%d jobs were held, %d were refused, for example: %s; answers of the webhook: %s", held, refused, creator.example, s.latency())
+	if held+refused != burst || held < burst/2 {
+		t.Errorf("%d jobs were held and %d were refused, of %d", held, refused, burst)
+	}
+	s.waitForEndedJobs(held)
+	s.ExpectFree()
+}
+
+// leader returns the pod that holds the lease of a program.
+func (s *stage) leader(program string) string {
+	holder := s.Holder(program)
+	for _, pod := range s.pods(program) {
+		text, err := s.runner.Log(pod.Name)
+		if err == nil && holder != "" && strings.Contains(text, holder) && strings.Contains(text, `identity="`+holder) {
+			return pod.Name
+		}
+	}
+	return ""
+}
+
+// replaceCertificate takes the certificate out of the Secret, so that the leader makes another one.
+func (s *stage) replaceCertificate() {
+	_, err := suite.Kubectl(s.t.Context(), "-n", clustertest.Namespace, "patch", "secret", "job-extensions-webhook", "--type=json", `--patch=[{"op": "remove", "path": "/data"}]`)
+	if err != nil {
+		s.t.Error(err)
+	}
+}
+
+// latency returns how long the API server waited for answers of webhooks.
+func (s *stage) latency() string {
+	text, err := suite.Kubectl(s.t.Context(), "get", "--raw", "/metrics")
+	harness.Must(s.t, err)
+	line := regexp.MustCompile(`(?m)^apiserver_admission_webhook_admission_duration_seconds_bucket\{name="hold-job.kube-queue.dev",operation="CREATE",rejected="false",type="admit",le="([^"]+)"\} ([0-9.e+]+)$`)
+	total, half, most := 0.0, "?", "?"
+	matches := line.FindAllStringSubmatch(text, -1)
+	for _, m := range matches {
+		count, err := strconv.ParseFloat(m[2], 64)
+		harness.Must(s.t, err)
+		total = math.Max(total, count)
+	}
+	for _, m := range matches {
+		count, _ := strconv.ParseFloat(m[2], 64)
+		if half == "?" && count >= total/2 {
+			half = m[1]
+		}
+		if most == "?" && count >= total*0.99 {
+			most = m[1]
+		}
+	}
+	return fmt.Sprintf("%.0f, half of them within %s s, 99%% within %s s", total, half, most)
+}
+
+// creator creates marked jobs, and checks that each is held when it is created.
+type creator struct {
+	t    *testing.T
+	host string
+	jobs dynamic.ResourceInterface
+
+	mu            sync.Mutex
+	held, refused int
+	example       string
+}
+
+func (s *stage) creator(host string, client dynamic.Interface) *creator {
+	return &creator{t: s.t, host: host, jobs: client.Resource(harness.Jobs).Namespace(s.Namespace)}
+}
+
+func (c *creator) create(name, cpu string) {
+	var job unstructured.Unstructured
+	if err := yaml.Unmarshal([]byte(strings.TrimSuffix(plainJob(name, "true", cpu, 100*time.Millisecond), "---\n")), &job.Object); err != nil {
+		c.t.Error(err)
+		return
+	}
+	created, err := c.jobs.Create(c.t.Context(), &job, metav1.CreateOptions{})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		c.refused++
+		c.example = err.Error()
+		return
+	}
+	c.held++
+	if suspended, _, _ := unstructured.NestedBool(created.Object, "spec", "suspend"); !suspended {
+		c.t.Errorf("%s was created without being held, by %s", name, c.host)
+	}
+}
+
+func (c *creator) result() (held, refused int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held, c.refused
+}
+
+func (s *stage) waitForEndedJobs(count int) {
+	s.t.Helper()
+	harness.Eventually(s.t, 5*time.Minute, fmt.Sprintf("%d jobs have ended", count), func() (bool, string) {
+		ended := s.ended()
+		return ended == count, fmt.Sprintf("%d have", ended)
+	})
+}
+
+// flow creates jobs until it is stopped, at both API servers if there are two.
+type flow struct {
+	creators []*creator
+	stop     context.CancelFunc
+	ended    chan struct{}
+}
+
+func (s *stage) flow(name string, creators ...*creator) *flow {
+	ctx, stop := context.WithCancel(s.t.Context())
+	f := &flow{creators: creators, stop: stop, ended: make(chan struct{})}
+	go func() {
+		defer close(f.ended)
+		number := 0
+		_ = wait.PollUntilContextCancel(ctx, 150*time.Millisecond, true, func(context.Context) (bool, error) {
+			for i, c := range creators {
+				c.create(fmt.Sprintf("%s-%d-%d", name, i, number), "50m")
+			}
+			number++
+			return false, nil
+		})
+	}()
+	s.t.Cleanup(func() { f.end() })
+	return f
+}
+
+// end returns how many jobs were held and refused.
+func (f *flow) end() (held, refused int) {
+	f.stop()
+	<-f.ended
+	for _, c := range f.creators {
+		h, r := c.result()
+		held, refused = held+h, refused+r
+	}
+	return held, refused
+}
+
+// From Kubernetes 1.34 with the webhook to 1.36 with policies, on the same data, while jobs wait, run
+// and are created: also while an API server of each version is there. No job is ever unheld.
+func TestVersionsChangeWhatHoldsJobsWithoutAGap(t *testing.T) {
+	if suite.Kubernetes >= "1.36" {
+		s := begin(t)
+		s.fromWebhookToPolicies("gap", nil)
+		return
+	}
+	s := begin(t)
+	s.fromWebhookToPolicies("gap", func() {
+		harness.Must(t, suite.Upgrade(t.Context(), "1.36"))
+		s.waitForRollout()
+	})
+}
+
+func (s *stage) fromWebhookToPolicies(namespace string, upgrade func()) {
+	t := s.t
+	older := suite.Kubernetes
+	s.install("holdPolicies.by=webhook")
+	s.enter(namespace)
+	s.Allowed = []string{"held-after-end"} // while the API server is away, and until clients connect again
+	s.Tree(`{cpu: "4"}`)
+	s.Apply(tfjob("long", "1", harness.UntilFinished) + plainJob("large", "true", "4", time.Second))
+	s.WaitForPhase("TFJob", "long", schedulingv1alpha1.PhaseRunning)
+	s.WaitForUnit("Job", "large")
+
+	total := 0
+	report := func(step string, f *flow) {
+		held, refused := f.end()
+		total += held
+		t.Logf("%s: %d jobs were held, %d were refused", step, held, refused)
+		if held < 10 {
+			t.Errorf("%s: only %d jobs were created", step, held)
+		}
+	}
+	creator := s.creator("the API server", s.Dynamic)
+	if upgrade != nil {
+		f := s.flow("upgrade", creator)
+		upgrade()
+		report("upgrade of the API server", f)
+
+		// Both versions at once, with webhook and policies.
+		other, err := suite.StartSecondAPIServer(t.Context(), older)
+		harness.Must(t, err)
+		config, err := clientcmd.BuildConfigFromFlags("", other)
+		harness.Must(t, err)
+		client, err := dynamic.NewForConfig(config)
+		harness.Must(t, err)
+		f = s.flow("beside", s.creator("the API server", s.Dynamic), s.creator("the older API server", client))
+		s.helm("upgrade", s.values(allKinds), "--wait") // auto
+		if policy, webhook := s.holdsBy(); !policy || !webhook {
+			t.Errorf("after the upgrade jobs are held by policy %t, by webhook %t; want both", policy, webhook)
+		}
+		s.waitForRollout()
+		report("API servers of two versions", f)
+		harness.Must(t, suite.StopSecondAPIServer(t.Context()))
+	}
+	f := s.flow("policies", s.creator("the API server", s.Dynamic))
+	s.helm("upgrade", s.values(allKinds), "--set=holdPolicies.by=both", "--wait")
+	s.waitForRollout()
+	s.helm("upgrade", s.values(allKinds), "--set=holdPolicies.by=policy", "--wait")
+	s.waitForRollout()
+	if policy, webhook := s.holdsBy(); !policy || webhook {
+		t.Errorf("jobs are held by policy %t, by webhook %t; want policy", policy, webhook)
+	}
+	report("from both to policies", f)
+
+	if unit := s.WaitForUnit("Job", "large"); unit.Status.Attempts != 0 {
+		t.Errorf("the large job was released beside the long one")
+	}
+	s.Finish(harness.TFJobs, "long")
+	s.WaitForPhase("Job", "large", schedulingv1alpha1.PhaseSucceeded)
+	s.waitForEndedJobs(total + 2)
+	s.ExpectFree()
+}
