@@ -124,14 +124,14 @@ func (r *Refusal) message() string {
 		return fmt.Sprintf("job limit reached in quota %s: requested %d job, used %d of max %d (%s)",
 			r.Node, r.Asked, r.Used, r.Limit, JobsResource)
 	case wellknown.ReasonExceedsMaxQuota:
-		return fmt.Sprintf("can never fit in quota %s: requested %s %s, max is %s (used %s); request less or raise the max of the quota",
+		return fmt.Sprintf("can never fit in quota %s: requested %s %s, max is %s (used %s); request less, or ask an administrator to raise the max of the quota",
 			r.Node, format(r.Asked), r.Resource, format(r.Limit), format(r.Used))
 	case wellknown.ReasonExceedsMinQuota:
 		if r.Lack.Bound == FixedMax {
-			return fmt.Sprintf("can never fit in quota %s: a non-preemptible job requested %s %s, and all but %s is guaranteed to quotas; request less, make the job preemptible, or guarantee %s by the min of its quota",
+			return fmt.Sprintf("can never fit in quota %s: a non-preemptible job requested %s %s, and all but %s is guaranteed to quotas; request less, make the job preemptible, or ask an administrator to guarantee %s by the min of its quota",
 				r.Node, format(r.Asked), r.Resource, format(r.Limit), r.Resource)
 		}
-		return fmt.Sprintf("can never fit in the guarantee of quota %s: a non-preemptible job requested %s %s, min is %s; request less, make the job preemptible, or raise the min of the quota",
+		return fmt.Sprintf("can never fit in the guarantee of quota %s: a non-preemptible job requested %s %s, min is %s; request less, make the job preemptible, or ask an administrator to raise the min of the quota",
 			r.Node, format(r.Asked), r.Resource, format(r.Limit))
 	case wellknown.ReasonBorrowingPaused:
 		return fmt.Sprintf("borrowing of %s is paused in quota %s until a waiting job gets its guaranteed quota there: requested %s, used %s and reserved %s of max %s",

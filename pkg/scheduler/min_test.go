@@ -298,7 +298,7 @@ func TestWhatIsUsedInAMessageAfterAChangeOfTheTreeIsAllThatIsCharged(t *testing.
 	w.plant(owning("root", nil, cpu("12"), owning("a", nil, nil))) // a/huge comes before a/zzz by name
 	w.after(2 * time.Second)
 	found := w.writes("a/huge", scheduler.Explain)
-	want := "can never fit in quota root: requested 15 cpu, max is 12 (used 10); request less or raise the max of the quota"
+	want := "can never fit in quota root: requested 15 cpu, max is 12 (used 10); request less, or ask an administrator to raise the max of the quota"
 	if last := found[len(found)-1]; last.Message != want {
 		t.Errorf("explained by %q, want %q", last.Message, want)
 	}

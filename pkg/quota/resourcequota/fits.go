@@ -57,7 +57,7 @@ func used(s *space, requested int64) int64 {
 func say(r *quota.Refusal) string {
 	format := func(v int64) string { return resources.Format(r.Resource, v) }
 	if r.Reason == wellknown.ReasonExceedsMaxQuota {
-		return fmt.Sprintf("can never fit in ResourceQuota %s: requested %s %s, hard limit is %s (used %s); request less or raise the hard limit",
+		return fmt.Sprintf("can never fit in ResourceQuota %s: requested %s %s, hard limit is %s (used %s); request less, or ask an administrator to raise the hard limit",
 			r.Node, format(r.Asked), r.Resource, format(r.Limit), format(r.Used))
 	}
 	return fmt.Sprintf("insufficient %s in ResourceQuota %s: requested %s, used or reserved %s of hard limit %s; "+

@@ -62,7 +62,7 @@ func silences() []silence {
 		{name: "another controller manages it", job: held{spec: "suspend: true, managedBy: example.com/other,"}.job,
 			reason: "NotQueued", says: []string{"managedBy assigns the job to example.com/other", "create the job without managedBy"}},
 		{name: "it requests more than its quota has", job: held{cpu: "100"}.job,
-			reason: "Queued", says: []string{"ExceedsMaxQuota", "root/team", "request less or raise the max"}},
+			reason: "Queued", says: []string{"ExceedsMaxQuota", "root/team", "ask an administrator to raise the max"}},
 		{name: "its quota is used", job: held{cpu: "4"}.job,
 			before: func(t *testing.T, l *harness.Env, _ string) { // the queue is Block: nothing may be ahead
 				l.Apply(held{cpu: "1"}.job("user"))

@@ -77,10 +77,10 @@ func TestWhatIsNotPreemptibleStaysWithinMin(t *testing.T) {
 	startController(t)
 	s.unit("above", `preemptible: false, resource: {cpu: 3}`)
 	s.becomes("above", "reason", "ExceedsMinQuota")
-	s.says("above", "can never fit in the guarantee of quota root/team: a non-preemptible job requested 3 cpu, min is 2; request less, make the job preemptible, or raise the min of the quota")
+	s.says("above", "can never fit in the guarantee of quota root/team: a non-preemptible job requested 3 cpu, min is 2; request less, make the job preemptible, or ask an administrator to raise the min of the quota")
 	s.unit("without", `preemptible: false, resource: {memory: 1Gi}`)
 	s.becomes("without", "reason", "ExceedsMinQuota")
-	s.says("without", "can never fit in the guarantee of quota root/team: a non-preemptible job requested 1Gi memory, min is 0; request less, make the job preemptible, or raise the min of the quota")
+	s.says("without", "can never fit in the guarantee of quota root/team: a non-preemptible job requested 1Gi memory, min is 0; request less, make the job preemptible, or ask an administrator to raise the min of the quota")
 
 	s.unit("within", `preemptible: false, resource: {cpu: 2}`)
 	s.becomes("within", "phase", "Dequeued")
