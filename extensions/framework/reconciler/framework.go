@@ -33,6 +33,8 @@ type Options struct {
 	Annotated []framework.Adapter
 	// Others are adapters of the kinds that are not queued. Marked jobs of them get an event.
 	Others []framework.Adapter
+	// Webhook: the program serves the webhook that holds jobs.
+	Webhook bool
 	// Namespace has the Lease of the controller; empty if the controller is not watched.
 	Namespace string
 	// Workers of each kind.

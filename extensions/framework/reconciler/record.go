@@ -119,7 +119,7 @@ func (r *reconciler) recordSuspended(o *observation, why decision.Action) {
 	case decision.HoldLate:
 		r.events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventHeldLate,
 			"Suspended late: no hold policy suspended the job when it was created, so some of its pods may have started;"+
-				" an administrator can install the hold policy of its kind (Kubernetes 1.36 or later)", ""))
+				" an administrator can install the hold policy of its kind (chart value holdPolicies.by)", ""))
 	case decision.Evict:
 		condition := lifecycle.EvictedOf(o.unit)
 		kind, message := evictedEvent(condition, o.state.Lingers)

@@ -79,14 +79,17 @@ func (f *Framework) servesClaims() (bool, error) {
 	return f.servesAll(resourcev1.SchemeGroupVersion, []string{"resourceclaims", "resourceclaimtemplates"})
 }
 
-// warnIfNothingHolds logs at start what an older cluster cannot do.
+// warnIfNothingHolds logs at start that marked jobs are suspended late, if they are.
 func (f *Framework) warnIfNothingHolds(ctx context.Context) {
+	if f.opts.Webhook {
+		return
+	}
 	served, err := f.servesAll(schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: "v1"}, []string{"mutatingadmissionpolicies"})
 	if err != nil || served {
 		return
 	}
-	klog.FromContext(ctx).Info("Warning: the API server does not serve MutatingAdmissionPolicy (Kubernetes 1.36 or later),"+
-		" so a job with only the annotation is suspended right after its creation and some of its pods may start;"+
+	klog.FromContext(ctx).Info("Warning: the API server does not serve MutatingAdmissionPolicy (Kubernetes 1.36 or later), and no webhook"+
+		" holds jobs (--webhook-bind-address; chart value holdPolicies.by), so a job with only the annotation is suspended right after its creation and some of its pods may start;"+
 		" jobs that are created suspended are not affected", "annotation", wellknown.SuspendAnnotation)
 }
 
