@@ -35,7 +35,7 @@ func TestCheckingTrees(t *testing.T) {
 		{"a valid tree", validTree, exitClean, "FILE: kube-system/t is valid\n"},
 		{"an invalid tree", invalidTree, exitError, "FILE: " + invalid + "1 of 1 trees invalid\n"},
 		{"a tree with warnings", strings.Replace(validTree, "max: {cpu: 4}, ch", "max: {cpu: 2, nvidia.com/gpus: 3}, ch", 1), exitClean, "FILE: kube-system/t is valid\n" +
-			"  warning: root: max: no known resource is called \"nvidia.com/gpus\"; did you mean \"nvidia.com/gpu\"?\n" +
+			"  warning: root: max: no known resource is called \"nvidia.com/gpus\", so the entry probably has no effect; did you mean \"nvidia.com/gpu\"?\n" +
 			"  warning: root/a: max cpu 4 is above max 2 of root, so it can never be reached; lower it\n"},
 		{"all documents", "# nothing\n---\n" + validTree + "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\n" + invalidTree, exitError,
 			"FILE: kube-system/t is valid\nFILE: " + invalid + "  warning: FILE has 2 trees, and a cluster uses only the oldest tree in namespace kube-system\n1 of 2 trees invalid\n"},

@@ -26,17 +26,29 @@ func Parse(s string) (resource.Quantity, error) {
 	if at := strings.IndexAny(s, "eE"); at >= 0 && s[at:] != "E" && s[at:] != "Ei" {
 		exponent, err := strconv.Atoi(s[at+1:])
 		if err != nil || exponent < -maxExponent || exponent > maxExponent {
+			if !isNumber(s[:at]) { // a word with an e, such as twelve
+				return resource.Quantity{}, notAQuantity(s)
+			}
 			return resource.Quantity{}, fmt.Errorf("quantity %q: the exponent must be an integer from -%d to %d", s, maxExponent, maxExponent)
 		}
 	}
 	q, err := resource.ParseQuantity(s)
 	if err != nil {
-		if meant := meantQuantities(s); meant != "" {
-			return resource.Quantity{}, fmt.Errorf("quantity %q is not a number with a suffix that Kubernetes knows; did you mean %s?", s, meant)
-		}
-		return resource.Quantity{}, fmt.Errorf("quantity %q is not a number with an optional suffix, such as 2, 500m, 1.5 or 4Gi", s)
+		return resource.Quantity{}, notAQuantity(s)
 	}
 	return q, nil
+}
+
+// isNumber reports whether the text has digits, and nothing but what a number consists of.
+func isNumber(s string) bool {
+	return strings.ContainsAny(s, "0123456789") && strings.Trim(s, "+-.0123456789") == ""
+}
+
+func notAQuantity(s string) error {
+	if meant := meantQuantities(s); meant != "" {
+		return fmt.Errorf("quantity %q is not a number with a suffix that Kubernetes knows; did you mean %s?", s, meant)
+	}
+	return fmt.Errorf("quantity %q is not a number with an optional suffix, such as 2, 500m, 1.5 or 4Gi", s)
 }
 
 // meantQuantities returns what was probably meant by a quantity with a suffix that other programs know, such as

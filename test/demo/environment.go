@@ -53,6 +53,9 @@ func (e *environment) localcluster(ctx context.Context, args ...string) *exec.Cm
 
 // up starts a new cluster with these flags, and replaces that of an earlier demo.
 func (e *environment) up(ctx context.Context, flags ...string) error {
+	if e.localcluster(ctx, "status", "--data", e.data).Run() == nil {
+		fmt.Println("stopping the cluster of the last demo, and everything in it")
+	}
 	cmd := e.localcluster(ctx, append([]string{"up", "--fresh", "--data", e.data}, flags...)...)
 	cmd.Stdout, cmd.Stderr = nil, os.Stdout
 	if err := cmd.Run(); err != nil {

@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string) int {
 		err = environment.stopAtTheEnd(ctx, showAll(ctx, environment, all()))
 	default:
 		err = environment.stopAtTheEnd(ctx, takeTour(ctx, environment))
-		if err == nil {
+		if err == nil && ctx.Err() == nil { // an interrupt has stopped the cluster
 			environment.sayNext()
 		}
 	}

@@ -46,12 +46,16 @@ func meantResource(name string) string {
 		return ""
 	}
 	domain, short, qualified := strings.Cut(name, "/")
+	if strings.HasSuffix(quota.JobsResource, "/"+name) { // its prefix is easily forgotten
+		return quota.JobsResource
+	}
 	for _, common := range commonResources {
 		commonDomain, commonShort, commonQualified := strings.Cut(common, "/")
 		switch {
 		case qualified != commonQualified, name == common:
 		case !qualified && spelling.Nearest(name, []string{common}) != "",
 			qualified && short == commonShort && spelling.Nearest(domain, []string{commonDomain}) != "",
+			qualified && short == commonShort && strings.HasPrefix(commonDomain, domain+"."),
 			qualified && domain == commonDomain && spelling.Nearest(short, []string{commonShort}) != "":
 			return common
 		}
@@ -106,12 +110,18 @@ func check(root Node) []*checkedNode {
 	return c.nodes
 }
 
+// RootField is the path in messages of a root without a name.
+const RootField = "spec.root"
+
 // visit checks a node and its descendants. A node without a name is identified by its index among its
 // siblings.
 func (c *checker) visit(written *Node, above string, place, parent, depth int) *checkedNode {
 	n := &checkedNode{Node: written, path: written.Name, parent: parent}
 	if strings.TrimSpace(written.Name) == "" {
 		n.path = "[" + strconv.Itoa(place) + "]"
+		if parent < 0 {
+			n.path = RootField
+		}
 	}
 	if parent >= 0 {
 		n.path = above + "/" + n.path
@@ -163,7 +173,7 @@ func (n *checkedNode) amounts(field string, list map[string]resource.Quantity) m
 	amounts := make(map[string]int64, len(list))
 	for _, name := range sortedKeys(list) {
 		if meant := meantResource(name); meant != "" {
-			n.warn("%s: no known resource is called %q; did you mean %q?", field, name, meant)
+			n.warn("%s: no known resource is called %q, so the entry probably has no effect; did you mean %q?", field, name, meant)
 		}
 		value, err := resources.LimitValue(name, list[name])
 		if err != nil {
@@ -223,7 +233,7 @@ func (n *checkedNode) compare() {
 			n.warn("%s %s is guaranteed below this node, which is above max %s, so not all of it can be guaranteed at the same time; lower the min of nodes below it or raise the max", format(below.Clamp()), name, format(limit))
 		}
 		if maxs.Below(limit) < 0 && !above {
-			n.warn("the sum of the children's max %s, %s, is above max %s, so not all of them can be reached at the same time", name, format(maxs.Clamp()), format(limit))
+			n.warn("the sum of the children's max %s, %s, is above max %s, so not all of them can be reached at the same time, which is normal where groups borrow", name, format(maxs.Clamp()), format(limit))
 		}
 	}
 }

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,13 +30,29 @@ func Check(raw []byte) (errors, warnings []string) {
 	return check(object, Root(object))
 }
 
-// CheckManifest checks an ElasticQuotaTree as a user wrote it. Fields that the API server does not know are
-// errors, because kubectl refuses them.
+// CheckManifest checks an ElasticQuotaTree as a user wrote it. Fields and versions that the API server does not know
+// are errors, because kubectl refuses them.
 func CheckManifest(object *unstructured.Unstructured) (errors, warnings []string) {
-	if spec, ok := object.Object["spec"].(map[string]any); ok && spec["root"] != nil {
-		return check(object, decoder{strict: true}.node(spec["root"]))
+	spec, _ := object.Object["spec"].(map[string]any)
+	if spec["root"] != nil {
+		errors, warnings = check(object, decoder{strict: true}.node(spec["root"]))
+	} else {
+		errors, warnings = check(object, Root(object))
 	}
-	return check(object, Root(object))
+	var outside []string
+	for _, field := range slices.Sorted(maps.Keys(spec)) {
+		switch {
+		case field == "root":
+		case slices.Contains(fields, field):
+			outside = append(outside, fmt.Sprintf("spec: unknown field %q; move it into root, which is a node", field))
+		default:
+			outside = append(outside, fmt.Sprintf("spec: unknown field %q; spec has only root", field))
+		}
+	}
+	if version := object.GetAPIVersion(); version != Version && object.GroupVersionKind().Group == Group {
+		outside = append(outside, fmt.Sprintf("apiVersion is %s; set it to %s", version, Version))
+	}
+	return append(outside, errors...), warnings
 }
 
 func check(object *unstructured.Unstructured, root tree.Node) (errors, warnings []string) {

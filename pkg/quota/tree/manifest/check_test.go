@@ -39,8 +39,16 @@ func TestCheckingATree(t *testing.T) {
 			[]string{`r: max: memory: quantity "10Gb" is not a number with a suffix that Kubernetes knows; did you mean "10Gi" or "10G"?`}, nil, nil},
 		{"another namespace", strings.Replace(head, "kube-system", "team", 1) + "spec: {root: {name: r}}", nil,
 			[]string{`the tree is in namespace "team", and only trees in namespace kube-system are used; set metadata.namespace to kube-system`}, nil},
-		{"no root", head + "spec: {}", []string{"[0]: the node has no name; set one", "[0]: spec.root is missing; set it to the root node of the tree"}, nil, nil},
-		{"no spec", head, []string{"[0]: the node has no name; set one", "[0]: spec.root is missing; set it to the root node of the tree"}, nil, nil},
+		{"no root", head + "spec: {}", []string{"spec.root: the root node is missing; set it"}, nil, nil},
+		{"no spec", head, []string{"spec.root: the root node is missing; set it"}, nil, nil},
+		{"the root node in the place of spec", head + "spec: {name: r, max: {cpu: 4}, roots: {}}", []string{"spec.root: the root node is missing; set it"}, nil, []string{
+			`spec: unknown field "max"; move it into root, which is a node`,
+			`spec: unknown field "name"; move it into root, which is a node`,
+			`spec: unknown field "roots"; spec has only root`,
+			"spec.root: the root node is missing; set it",
+		}},
+		{"another version", strings.Replace(head, "v1beta1", "v1", 1) + "spec: {root: {name: r}}", nil, nil,
+			[]string{"apiVersion is scheduling.sigs.k8s.io/v1; set it to scheduling.sigs.k8s.io/v1beta1"}},
 		{"another kind", "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n",
 			[]string{"the object is a Namespace (v1), not an ElasticQuotaTree (scheduling.sigs.k8s.io/v1beta1); correct kind and apiVersion"}, nil, nil},
 	} {

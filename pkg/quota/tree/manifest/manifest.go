@@ -23,7 +23,8 @@ import (
 func Root(object *unstructured.Unstructured) tree.Node {
 	root, found, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "root")
 	if err != nil || !found {
-		return tree.Node{Faults: []string{"spec.root is missing; set it to the root node of the tree"}}
+		// With a name, only this fault is reported.
+		return tree.Node{Name: tree.RootField, Faults: []string{"the root node is missing; set it"}}
 	}
 	return decoder{}.node(root)
 }
