@@ -3,7 +3,6 @@ package webhook
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
@@ -379,8 +378,46 @@ func TestWithoutACertificateTheReplicaIsNotReady(t *testing.T) {
 	if why := w.server.NotReady(); !strings.Contains(why, "kube-queue/hooks") {
 		t.Errorf("NotReady is %q", why)
 	}
-	if _, err := tls.Dial("tcp", "127.0.0.1:1", nil); err == nil {
-		t.Error("a closed port answers")
+}
+
+// API servers may send requests until the Service no longer leads to the replica.
+func TestAReplicaThatStopsServesOnForAMoment(t *testing.T) {
+	w := newWorld(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	server, err := Start(ctx, Options{
+		Settings: Settings{Address: "127.0.0.1:0", Manage: true}, Client: w.client, Namespace: namespace, Service: service,
+		Handler: http.NotFoundHandler(), Clock: w.clock, Expires: func(float64) {},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if why := server.NotReady(); why != "the program stops" {
+		t.Errorf("NotReady is %q", why)
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		server.Stop(ctx)
+	}()
+	w.eventually("it drains", func() error {
+		if !w.clock.HasWaiters() {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+	w.clock.Step(drain - time.Millisecond)
+	select {
+	case <-stopped:
+		t.Fatal("it stops too early")
+	default:
+	}
+	w.clock.Step(time.Millisecond)
+	select {
+	case <-stopped:
+	case <-time.After(10 * time.Second):
+		t.Fatal("it does not stop")
 	}
 }
 

@@ -1,0 +1,69 @@
+//go:build versions
+
+package admission
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	webhooks "kube-queue.dev/kube-queue/extensions/hold/admission"
+	"kube-queue.dev/kube-queue/test/clustertest"
+)
+
+// With its right to patch the webhook configurations, job-extensions could intercept every object of the
+// cluster. A policy limits it to caBundle.
+func TestHoldingByWebhookGivesJobExtensionsOnlyCABundle(t *testing.T) {
+	if cluster.HoldsBy == clustertest.HoldByPolicy {
+		list, err := core(t).AdmissionregistrationV1().MutatingWebhookConfigurations().List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=kube-queue"})
+		if err != nil || len(list.Items) > 0 {
+			t.Errorf("policies hold jobs, and there are webhooks: %v, %v", list.Items, err)
+		}
+		return
+	}
+	client, err := kubernetes.NewForConfig(program(t, "job-extensions"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := client.AdmissionregistrationV1().MutatingWebhookConfigurations()
+	before, err := all.Get(t.Context(), webhooks.HoldConfiguration, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const only = "job-extensions changes only caBundle of its webhooks"
+	bundle := base64.StdEncoding.EncodeToString(before.Webhooks[0].ClientConfig.CABundle)
+	for name, test := range map[string]struct{ patch, says string }{
+		"caBundle":                       {`{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": "` + bundle + `"}`, ""},
+		"the failurePolicy":              {`{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Ignore"}`, only},
+		"the rules":                      {`{"op": "replace", "path": "/webhooks/0/rules/0/resources", "value": ["*"]}`, only},
+		"the Service":                    {`{"op": "replace", "path": "/webhooks/0/clientConfig/service/namespace", "value": "default"}`, only},
+		"a condition that is removed":    {`{"op": "remove", "path": "/webhooks/0/matchConditions/0"}`, only},
+		"all conditions":                 {`{"op": "remove", "path": "/webhooks/0/matchConditions"}`, only},
+		"a selector that is added":       {`{"op": "replace", "path": "/webhooks/0/objectSelector", "value": {"matchLabels": {"a": "b"}}}`, only},
+		"a webhook that is removed":      {`{"op": "remove", "path": "/webhooks/0"}`, only},
+		"a webhook that is added":        {fmt.Sprintf(`{"op": "copy", "from": "/webhooks/0", "path": "/webhooks/-"}, {"op": "replace", "path": "/webhooks/%d/name", "value": "all.example.com"}`, len(before.Webhooks)), only},
+		"the order of the webhooks":      {`{"op": "move", "from": "/webhooks/0", "path": "/webhooks/1"}`, only},
+		"the labels":                     {`{"op": "add", "path": "/metadata/labels/a", "value": "b"}`, only},
+		"the annotations of the release": {`{"op": "add", "path": "/metadata/annotations/a", "value": "b"}`, only},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := all.Patch(t.Context(), before.Name, types.JSONPatchType, []byte("["+test.patch+"]"), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+			wantError(t, err, test.says)
+		})
+	}
+	other := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
+	if _, err := all.Create(t.Context(), other, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err == nil || !strings.Contains(err.Error(), "forbidden") {
+		t.Errorf("job-extensions may create a webhook configuration: %v", err)
+	}
+	// An administrator may change everything.
+	if _, err := core(t).AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(t.Context(), before.Name, types.JSONPatchType,
+		fmt.Appendf(nil, `[{"op": "add", "path": "/metadata/labels/a", "value": "b"}]`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+		t.Error(err)
+	}
+}
