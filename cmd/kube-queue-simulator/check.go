@@ -54,7 +54,8 @@ type treeChecker struct {
 	stdin          io.Reader
 	out            io.Writer
 	trees, invalid int
-	unreadable     bool
+	// unreadable is the number of documents that cannot be read.
+	unreadable int
 }
 
 func (c *treeChecker) check(args []string) error {
@@ -70,8 +71,13 @@ func (c *treeChecker) check(args []string) error {
 		}
 	}
 	switch {
-	case c.invalid > 0 || c.unreadable:
-		fmt.Fprintf(c.out, "%d of %d trees invalid\n", c.invalid, c.trees)
+	case c.invalid > 0 || c.unreadable > 0:
+		if c.invalid > 0 {
+			fmt.Fprintf(c.out, "%d of %d trees invalid\n", c.invalid, c.trees)
+		}
+		if c.unreadable > 0 {
+			fmt.Fprintf(c.out, "%d of the documents cannot be read\n", c.unreadable)
+		}
 		return errInvalid
 	case c.trees == 0:
 		return usageError{errors.New("no ElasticQuotaTree (scheduling.sigs.k8s.io/v1beta1) was found in the files")}
@@ -119,7 +125,7 @@ func (c *treeChecker) file(name string) error {
 	}
 	trees, faults := quotatree.Check(from)
 	for _, fault := range faults {
-		c.unreadable = true
+		c.unreadable++
 		fmt.Fprintf(c.out, "%s: error: %s\n", name, fault)
 	}
 	for _, tree := range trees {

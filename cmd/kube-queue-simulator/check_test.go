@@ -40,9 +40,9 @@ func TestCheckingTrees(t *testing.T) {
 		{"all documents", "# nothing\n---\n" + validTree + "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\n" + invalidTree, exitError,
 			"FILE: kube-system/t is valid\nFILE: " + invalid + "  warning: FILE has 2 trees, and a cluster uses only the oldest tree in namespace kube-system\n1 of 2 trees invalid\n"},
 		{"no YAML", "a: b: c\n---\n" + validTree, exitError, "FILE: error: document 1: invalid YAML: yaml: mapping values are not allowed in this context\n" +
-			"FILE: kube-system/t is valid\n0 of 1 trees invalid\n"},
+			"FILE: kube-system/t is valid\n1 of the documents cannot be read\n"},
 		{"a field that is written twice", treeHead + "spec:\n  root:\n    name: root\n    max: {cpu: 1}\n    max: {cpu: 2}\n", exitError,
-			"FILE: error: document 1: invalid YAML: yaml: unmarshal errors:\n  line 8: key \"max\" already set in map\n0 of 0 trees invalid\n"},
+			"FILE: error: document 1: invalid YAML: yaml: unmarshal errors:\n  line 8: key \"max\" already set in map\n1 of the documents cannot be read\n"},
 		{"no object", "- 1\n", exitError, "FILE: error: document 1: not a Kubernetes object: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {

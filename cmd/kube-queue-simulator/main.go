@@ -70,7 +70,7 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 		Version: identity.Version(),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{fmt.Errorf("unexpected argument %q: only flags are accepted", args[0])}
+				return usageError{fmt.Errorf("unexpected argument %q: expected a flag, or the command check or completion", args[0])}
 			}
 			return nil
 		},
