@@ -104,9 +104,13 @@ func (r *reconciler) withoutUnit(ctx context.Context, o *observation, decided de
 		if !r.kueue.ask(ctx, o.now) {
 			return nil, askAgain
 		}
-		event := r.event(o, corev1.EventTypeWarning, wellknown.EventKueueMissing, fmt.Sprintf(
-			"Not queued: label %s assigns the job to Kueue, which is not installed in this cluster; remove the label to queue the job here",
-			wellknown.KueueLabel), "")
+		message := fmt.Sprintf("Not queued: label %s assigns the job to Kueue, which is not installed in this cluster; remove the label to queue the job here",
+			wellknown.KueueLabel)
+		if !o.state.Suspended {
+			message = fmt.Sprintf("Not queued, and it runs without quota: label %s assigns the job to Kueue, which is not installed in this cluster; suspend the job and remove the label to queue it here",
+				wellknown.KueueLabel)
+		}
+		event := r.event(o, corev1.EventTypeWarning, wellknown.EventKueueMissing, message, "")
 		return &event, askAgain
 	case o.state.Marked && o.state.Suspended && bypass:
 		event := r.event(o, corev1.EventTypeWarning, wellknown.EventNotQueued, fmt.Sprintf(

@@ -80,6 +80,7 @@ func TestAJobThatIsHeldWithoutAUnitIsNotified(t *testing.T) {
 		says    string
 	}{
 		{"one of Kueue, which is missing", func(j *batchv1.Job) { j.Labels = labelled }, true, "KueueNotInstalled Not queued: label kueue.x-k8s.io/queue-name"},
+		{"one of Kueue, which is missing, that runs", func(j *batchv1.Job) { j.Labels, j.Spec.Suspend = labelled, nil }, true, "KueueNotInstalled Not queued, and it runs without quota: label kueue.x-k8s.io/queue-name"},
 		{"one of Kueue, which is there", func(j *batchv1.Job) { j.Labels = labelled }, false, ""},
 		{"a part of one of Kueue", func(j *batchv1.Job) { j.Labels, j.OwnerReferences = labelled, owned }, true, ""},
 		{"one of Kueue that has ended", func(j *batchv1.Job) {
