@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,56 +62,58 @@ func (s *Server) Work(ctx context.Context) error {
 		return nil
 	}
 	k := &keeper{options: s.options, secret: s.secret}
-	k.configurations = append(k.mutating(), k.validating()...)
+	for _, name := range s.options.Mutating {
+		k.configurations = append(k.configurations, k.mutating(name))
+	}
+	for _, name := range s.options.Validating {
+		k.configurations = append(k.configurations, k.validating(name))
+	}
 	return k.work(ctx)
 }
 
-func (k *keeper) mutating() []configuration {
-	client := k.options.Client.AdmissionregistrationV1().MutatingWebhookConfigurations()
-	var all []configuration
-	for _, name := range k.options.Mutating {
-		all = append(all, configuration{
-			informer: admissioninformers.NewFilteredMutatingWebhookConfigurationInformer(k.options.Client, 0, cache.Indexers{}, named(name)), name: name,
-			read: func(ctx context.Context) (version string, bundles [][]byte, err error) {
-				found, err := client.Get(ctx, name, metav1.GetOptions{})
-				if err != nil {
-					return "", nil, err
-				}
-				for _, w := range found.Webhooks {
-					bundles = append(bundles, w.ClientConfig.CABundle)
-				}
-				return found.ResourceVersion, bundles, nil
-			},
-			patch: func(ctx context.Context, data []byte) error {
-				_, err := client.Patch(ctx, name, types.JSONPatchType, data, metav1.PatchOptions{})
-				return err
-			}})
-	}
-	return all
+func (k *keeper) mutating(name string) configuration {
+	return newConfiguration(name, k.options.Client.AdmissionregistrationV1().MutatingWebhookConfigurations(),
+		admissioninformers.NewFilteredMutatingWebhookConfigurationInformer(k.options.Client, 0, cache.Indexers{}, named(name)),
+		func(c *admissionregistrationv1.MutatingWebhookConfiguration) (bundles [][]byte) {
+			for _, w := range c.Webhooks {
+				bundles = append(bundles, w.ClientConfig.CABundle)
+			}
+			return bundles
+		})
 }
 
-func (k *keeper) validating() []configuration {
-	client := k.options.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	var all []configuration
-	for _, name := range k.options.Validating {
-		all = append(all, configuration{
-			informer: admissioninformers.NewFilteredValidatingWebhookConfigurationInformer(k.options.Client, 0, cache.Indexers{}, named(name)), name: name,
-			read: func(ctx context.Context) (version string, bundles [][]byte, err error) {
-				found, err := client.Get(ctx, name, metav1.GetOptions{})
-				if err != nil {
-					return "", nil, err
-				}
-				for _, w := range found.Webhooks {
-					bundles = append(bundles, w.ClientConfig.CABundle)
-				}
-				return found.ResourceVersion, bundles, nil
-			},
-			patch: func(ctx context.Context, data []byte) error {
-				_, err := client.Patch(ctx, name, types.JSONPatchType, data, metav1.PatchOptions{})
-				return err
-			}})
+func (k *keeper) validating(name string) configuration {
+	return newConfiguration(name, k.options.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations(),
+		admissioninformers.NewFilteredValidatingWebhookConfigurationInformer(k.options.Client, 0, cache.Indexers{}, named(name)),
+		func(c *admissionregistrationv1.ValidatingWebhookConfiguration) (bundles [][]byte) {
+			for _, w := range c.Webhooks {
+				bundles = append(bundles, w.ClientConfig.CABundle)
+			}
+			return bundles
+		})
+}
+
+// client reads and patches the objects of one kind of configuration.
+type client[T metav1.Object] interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
+	Patch(ctx context.Context, name string, kind types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string) (T, error)
+}
+
+func newConfiguration[T metav1.Object](name string, client client[T], informer cache.SharedIndexInformer, bundles func(T) [][]byte) configuration {
+	return configuration{
+		informer: informer, name: name,
+		read: func(ctx context.Context) (string, [][]byte, error) {
+			found, err := client.Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return "", nil, err
+			}
+			return found.GetResourceVersion(), bundles(found), nil
+		},
+		patch: func(ctx context.Context, data []byte) error {
+			_, err := client.Patch(ctx, name, types.JSONPatchType, data, metav1.PatchOptions{})
+			return err
+		},
 	}
-	return all
 }
 
 func (k *keeper) work(ctx context.Context) error {
