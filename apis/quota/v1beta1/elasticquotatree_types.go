@@ -16,6 +16,7 @@ import (
 // +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, the group is in use by ElasticQuotaTree users outside Kubernetes"
 // +kubebuilder:printcolumn:name="Valid",type=string,JSONPath=`.status.conditions[?(@.type=="Valid")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Valid")].message`,priority=1
 type ElasticQuotaTree struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
