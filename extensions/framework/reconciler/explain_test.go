@@ -106,6 +106,31 @@ func TestAJobThatIsHeldWithoutAUnitIsNotified(t *testing.T) {
 	}
 }
 
+func TestAJobThatLeavesTheQueueIsToldThatItStaysSuspended(t *testing.T) {
+	for _, test := range []struct {
+		name, says string
+		change     func(*batchv1.Job)
+	}{
+		{"suspended", ": its mark was removed; it stays suspended until somebody unsuspends it", func(*batchv1.Job) {}},
+		{"running", ": its mark was removed", func(j *batchv1.Job) { j.Spec.Suspend = nil }},
+		{"of Kueue", ": label kueue.x-k8s.io/queue-name assigns the job to another queue", func(j *batchv1.Job) { j.Labels = map[string]string{wellknown.KueueLabel: "q"} }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r, said := explaining(t)
+			object := jobWith(map[string]string{wellknown.SuspendAnnotation: "false"})
+			test.change(object)
+			o, _, err := r.decide(queuedKey, object, waitingUnit(wellknown.ReasonQuotaExceeded), noon)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.recordLeft(o)
+			if len(said.repeated) != 1 || !strings.HasSuffix(said.repeated[0].Message, "left the queue"+test.says) {
+				t.Errorf("the events are %v", said.repeated)
+			}
+		})
+	}
+}
+
 func TestAUnitThatFinalizersKeepIsNamed(t *testing.T) {
 	r, said := explaining(t)
 	unit := waitingUnit(wellknown.ReasonExceedsMaxQuota)

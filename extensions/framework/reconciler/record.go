@@ -182,6 +182,9 @@ func (r *reconciler) recordLeft(o *observation) {
 		why = o.state.Foreign
 	case o.state.Deleting:
 		why = "the job is being deleted"
+	case o.state.Suspended:
+		// Nothing else says why it does not start.
+		why = "its mark was removed; it stays suspended until somebody unsuspends it"
 	}
 	r.events.Repeat(r.event(o, corev1.EventTypeNormal, wellknown.EventLeftQueue, fmt.Sprintf(
 		"QueueUnit %s was deleted and the job left the queue: %s", o.unit.Name, why), ""))
