@@ -106,7 +106,7 @@ func TestAJobThatIsHeldWithoutAUnitIsNotified(t *testing.T) {
 	}
 }
 
-func TestAJobThatLeavesTheQueueIsToldThatItStaysSuspended(t *testing.T) {
+func TestTheEventOfAJobThatLeftTheQueueSaysThatItStaysSuspended(t *testing.T) {
 	for _, test := range []struct {
 		name, says string
 		change     func(*batchv1.Job)
