@@ -135,29 +135,39 @@ func TestTheManifestsOfAReleaseAreAppliedAndAFirstJobRuns(t *testing.T) {
 	s.ExpectFree()
 }
 
-// install.yaml is what deploy/ has, with the images of the release.
+// install.yaml is what deploy/ has, with the images of the release; install-webhook.yaml has the variant in
+// deploy/webhook.
 func TestTheManifestsOfAReleaseAreThoseOfDeploy(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(released.folder, "install.yaml"))
-	harness.Must(t, err)
-	in := objects(string(text))
-	var files strings.Builder
-	err = filepath.WalkDir(filepath.Join(suite.Repository, "deploy"), func(path string, entry os.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		files.WriteString("---\n" + string(content))
-		return err
-	})
-	harness.Must(t, err)
-	deploy := objects(strings.ReplaceAll(files.String(), "image: kube-queue/", "image: "+released.registry+"/kube-queue/"))
-	for object := range deploy {
-		if !in[object] {
-			t.Errorf("install.yaml has not this object of deploy/:\n%s", object)
-		}
-	}
-	if len(in) != len(deploy) {
-		t.Errorf("install.yaml has %d objects, deploy/ has %d", len(in), len(deploy))
+	for file, folders := range map[string][]string{
+		"install.yaml":         {"namespace.yaml", "crds", "rbac", "policies", "programs"},
+		"install-webhook.yaml": {"namespace.yaml", "crds", "webhook"},
+	} {
+		t.Run(file, func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join(released.folder, file))
+			harness.Must(t, err)
+			in := objects(string(text))
+			var files strings.Builder
+			for _, folder := range folders {
+				err = filepath.WalkDir(filepath.Join(suite.Repository, "deploy", folder), func(path string, entry os.DirEntry, err error) error {
+					if err != nil || entry.IsDir() {
+						return err
+					}
+					content, err := os.ReadFile(path)
+					files.WriteString("---\n" + string(content))
+					return err
+				})
+				harness.Must(t, err)
+			}
+			deploy := objects(strings.ReplaceAll(files.String(), "image: kube-queue/", "image: "+released.registry+"/kube-queue/"))
+			for object := range deploy {
+				if !in[object] {
+					t.Errorf("%s has not this object of deploy/:\n%s", file, object)
+				}
+			}
+			if len(in) != len(deploy) {
+				t.Errorf("%s has %d objects, deploy/ has %d", file, len(in), len(deploy))
+			}
+		})
 	}
 }
 
