@@ -92,10 +92,15 @@ func (r *reconciler) withoutUnit(ctx context.Context, o *observation, decided de
 			"The job is queued again in %v, because it has left the queue again and again in a short time", o.delayed.Round(time.Second)), "delayed")
 		return &event, 0
 	}
+	annotations := o.job.GetAnnotations()
+	if value := annotations[wellknown.SuspendAnnotation]; o.state.Foreign == "" && isMisspelled(annotations) {
+		event := r.event(o, corev1.EventTypeWarning, wellknown.EventNotQueued, fmt.Sprintf(
+			"Not queued: annotation %s is %.40q, which means \"false\"; only \"true\" queues the job", wellknown.SuspendAnnotation, value), "value")
+		return &event, 0
+	}
 	if o.state.Foreign == "" || !o.state.Marked && !o.state.Suspended {
 		return nil, 0
 	}
-	annotations := o.job.GetAnnotations()
 	_, labelled := o.job.GetLabels()[wellknown.KueueLabel]
 	bypass := annotations[wellknown.BypassAnnotation] == "true"
 	part := metav1.GetControllerOf(o.job) != nil

@@ -88,6 +88,10 @@ func TestAJobThatIsHeldWithoutAUnitIsNotified(t *testing.T) {
 			j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: "True"}}
 		}, true, ""},
 		{"one of Kueue that nobody held", func(j *batchv1.Job) { j.Labels, j.Annotations, j.Spec.Suspend = labelled, nil, nil }, true, ""},
+		{"one whose annotation is misspelled", func(j *batchv1.Job) { j.Annotations[wellknown.SuspendAnnotation], j.Spec.Suspend = "True", nil }, false,
+			`NotQueued Not queued: annotation scheduling.x-k8s.io/suspend is "True", which means "false"; only "true" queues the job`},
+		{"one whose annotation is misspelled, suspended", func(j *batchv1.Job) { j.Annotations[wellknown.SuspendAnnotation] = "yes" }, false, `NotQueued Not queued: annotation scheduling.x-k8s.io/suspend is "yes"`},
+		{"one that opts out", func(j *batchv1.Job) { j.Annotations[wellknown.SuspendAnnotation] = "false" }, false, ""},
 		{"one with bypass", func(j *batchv1.Job) { j.Annotations[wellknown.BypassAnnotation] = "true" }, false, "NotQueued Not queued: annotation kube-queue/bypass"},
 		{"one with bypass that runs", func(j *batchv1.Job) { j.Annotations[wellknown.BypassAnnotation], j.Spec.Suspend = "true", nil }, false, ""},
 		{"one of another controller", func(j *batchv1.Job) { j.Spec.ManagedBy = new("example.com/other") }, false, "NotQueued Not queued: managedBy assigns the job to example.com/other"},

@@ -43,11 +43,21 @@ func isUnmarked(job framework.Object) bool {
 	return is
 }
 
+// isMisspelled reports whether the annotation has a value that nobody writes to keep a job out of the queue, such
+// as "True" or "yes".
+func isMisspelled(annotations map[string]string) bool {
+	value, there := annotations[wellknown.SuspendAnnotation]
+	return there && value != "true" && value != "false"
+}
+
 // concerns reports whether a job of a kind that only the annotation marks is cached with its spec.
 func (r *reconciler) concerns(job framework.Object) bool {
 	annotations := job.GetAnnotations()
 	if annotations[wellknown.SuspendAnnotation] == "true" || annotations[wellknown.ReleasedAnnotation] != "" {
 		return true
+	}
+	if isMisspelled(annotations) {
+		return true // its owner is notified
 	}
 	if _, labelled := job.GetLabels()[wellknown.KueueLabel]; labelled && r.kueue.isMissing() {
 		return true

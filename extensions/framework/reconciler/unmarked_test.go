@@ -173,6 +173,7 @@ func TestAJobIsCachedWholeIfItIsMarkedWasReleasedOrHasAUnit(t *testing.T) {
 	}{
 		{name: "an unmarked job", whole: false},
 		{name: "one that opts out", annotations: map[string]string{wellknown.SuspendAnnotation: "false"}, whole: false},
+		{name: "one whose mark is misspelled", annotations: map[string]string{wellknown.SuspendAnnotation: "True"}, whole: true},
 		{name: "a marked job", annotations: map[string]string{wellknown.SuspendAnnotation: "true"}, whole: true},
 		{name: "a released job", annotations: map[string]string{wellknown.SuspendAnnotation: "false", wellknown.ReleasedAnnotation: "1"}, whole: true},
 		{name: "one that has lost its mark and has a unit", unit: true, whole: true},
