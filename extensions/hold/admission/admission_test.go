@@ -121,3 +121,19 @@ func TestAKindThatIsNotKnownIsAnError(t *testing.T) {
 		t.Errorf("another path is answered %d", status)
 	}
 }
+
+// BenchmarkHold measures the answer to a request for a marked TFJob of two roles, without the network.
+func BenchmarkHold(b *testing.B) {
+	const role = `{"replicas":2,"template":{"spec":{"containers":[{"name":"tensorflow","image":"a","resources":{"requests":{"cpu":"1","memory":"1Gi"},"limits":{"cpu":"1","memory":"1Gi"}}}]}}}`
+	const body = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","kind":{"group":"kubeflow.org","version":"v1","kind":"TFJob"},` +
+		`"object":{"apiVersion":"kubeflow.org/v1","kind":"TFJob","metadata":{"name":"a","annotations":{"scheduling.x-k8s.io/suspend":"true"}},"spec":{"tfReplicaSpecs":{"PS":` + role + `,"Worker":` + role + `}}}}}`
+	handler := Handler(registry.All(), clocktesting.NewFakePassiveClock(time.Unix(0, 0)), func(string, string, time.Duration) {})
+	b.ReportAllocs()
+	for b.Loop() {
+		response := httptest.NewRecorder()
+		handler.ServeHTTP(response, httptest.NewRequest(http.MethodPost, "/hold", strings.NewReader(body)))
+		if !strings.Contains(response.Body.String(), "JSONPatch") {
+			b.Fatal(response.Body)
+		}
+	}
+}
