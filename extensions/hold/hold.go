@@ -26,30 +26,39 @@ type Request struct {
 	Create bool
 	// Object and Old are jobs as JSON objects. They are not changed.
 	Object, Old map[string]any
-	// Holdable: the operator accepts the job while it is suspended.
+	// Holdable: the operator accepts the job while it is suspended; for Managed alone, because the
+	// conditions of the others imply it.
 	Holdable bool
 }
 
+// Kind is a kind of job that can be held.
+type Kind struct {
+	framework.Kind
+	Adapter framework.Adapter
+}
+
 // Kinds are the kinds of job that can be held.
-type Kinds struct{ adapters []framework.Adapter }
+type Kinds map[schema.GroupKind][]Kind
 
 // Of returns the kinds of the adapters.
-func Of(adapters []framework.Adapter) Kinds { return Kinds{adapters} }
+func Of(adapters []framework.Adapter) Kinds {
+	kinds := Kinds{}
+	for _, adapter := range adapters {
+		kind := Kind{adapter.Kind(), adapter}
+		kinds[kind.GroupKind()] = append(kinds[kind.GroupKind()], kind)
+	}
+	return kinds
+}
 
-// Find returns the adapter of a kind in a version. Of two adapters of one kind, such as those of
-// MPIJob, it returns that of the version.
-func (k Kinds) Find(of schema.GroupVersionKind) (framework.Adapter, bool) {
-	same := func(a framework.Adapter) bool { return a.Kind().GroupKind() == of.GroupKind() }
-	at := slices.IndexFunc(k.adapters, func(a framework.Adapter) bool {
-		return same(a) && slices.Contains(a.Kind().Versions(), of.Version)
-	})
-	if at < 0 {
-		at = slices.IndexFunc(k.adapters, same)
+// Find returns a kind in a version. Of two adapters of one kind, such as those of MPIJob, it returns
+// that of the version.
+func (k Kinds) Find(of schema.GroupVersionKind) (kind Kind, known bool) {
+	all := k[of.GroupKind()]
+	if len(all) == 0 {
+		return Kind{}, false
 	}
-	if at < 0 {
-		return nil, false
-	}
-	return k.adapters[at], true
+	at := slices.IndexFunc(all, func(kind Kind) bool { return slices.Contains(kind.Versions(), of.Version) })
+	return all[max(at, 0)], true
 }
 
 // Marked returns what the hold policy of a kind changes in a job with a mark.

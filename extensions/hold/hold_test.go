@@ -67,8 +67,8 @@ func TestHoldingAJobChangesWhatItsAdapterChanges(t *testing.T) {
 	}
 	for _, sample := range samples {
 		t.Run(sample.Name, func(t *testing.T) {
-			adapter, known := hold.Of(registry.All()).Find(sample.GroupVersionKind)
-			if !known || adapter.Kind().Name != sample.Name {
+			kind, known := hold.Of(registry.All()).Find(sample.GroupVersionKind)
+			if !known || kind.Name != sample.Name {
 				t.Fatalf("the adapter of %v is not found", sample.GroupVersionKind)
 			}
 			object := sample.Unmarked(sample.Version).Object
@@ -77,13 +77,13 @@ func TestHoldingAJobChangesWhatItsAdapterChanges(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			merge, err := decision.SuspendPatch(adapter, data, true)
+			merge, err := decision.SuspendPatch(kind.Adapter, data, true)
 			if err != nil {
 				t.Fatal(err)
 			}
 			want := runtime.DeepCopyJSON(normal(t, object))
 			decision.Merge(want, normal(t, merge))
-			got := patched(t, object, hold.Marked(adapter.Kind(), hold.Request{Create: true, Object: object, Holdable: true}))
+			got := patched(t, object, hold.Marked(kind.Kind, hold.Request{Create: true, Object: object}))
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("held:\n%v\nwant:\n%v", got, want)
 			}
@@ -160,13 +160,13 @@ func adapterOf(t *testing.T, name string) framework.Adapter {
 func TestTheVersionSelectsOneOfTwoAdapters(t *testing.T) {
 	all := hold.Of(registry.All())
 	for version, want := range map[string]string{"v1": "mpiv1", "v2beta1": "mpiv2beta1", "v9": "mpiv1"} {
-		adapter, known := all.Find(schema.GroupVersionKind{Group: "kubeflow.org", Version: version, Kind: "MPIJob"})
-		if !known || adapter.Kind().Name != want {
-			t.Errorf("version %s: %v, want %s", version, adapter, want)
+		kind, known := all.Find(schema.GroupVersionKind{Group: "kubeflow.org", Version: version, Kind: "MPIJob"})
+		if !known || kind.Name != want {
+			t.Errorf("version %s: %s, want %s", version, kind.Name, want)
 		}
 	}
-	if adapter, known := all.Find(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Job"}); known {
-		t.Errorf("Job of another group is %s", adapter.Kind().Name)
+	if kind, known := all.Find(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Job"}); known {
+		t.Errorf("Job of another group is %s", kind.Name)
 	}
 }
 

@@ -154,7 +154,8 @@ func withoutNulls(value any) any {
 	return value
 }
 
+// pointer escapes the characters of a name that have a meaning in a path (RFC 6901).
+var pointer = strings.NewReplacer("~", "~0", "/", "~1")
+
 // escaped returns a name as a part of a path.
-func escaped(name string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-}
+func escaped(name string) string { return pointer.Replace(name) }

@@ -41,13 +41,14 @@ func Handler(adapters []framework.Adapter, clock clock.PassiveClock, record Reco
 	handle := func(path, name string, review webhook.Review) {
 		mux.Handle("POST "+path, webhook.Handler(review, clock, func(result string, took time.Duration) { record(name, result, took) }))
 	}
-	handle("/hold", "hold", holder(kinds, func(kind framework.Kind, request hold.Request) []decision.Operation {
-		return hold.Marked(kind, request)
+	handle("/hold", "hold", holder(kinds, func(kind hold.Kind, request hold.Request, _ []byte) []decision.Operation {
+		return hold.Marked(kind.Kind, request)
 	}))
 	// A path cannot have parameters.
 	for path, fenced := range map[string]bool{"/managed": false, "/managed-fenced": true} {
-		handle(path, "managed", holder(kinds, func(kind framework.Kind, request hold.Request) []decision.Operation {
-			return hold.Managed(kind, request, fenced)
+		handle(path, "managed", holder(kinds, func(kind hold.Kind, request hold.Request, raw []byte) []decision.Operation {
+			request.Holdable = decision.Holdable(kind.Adapter, raw)
+			return hold.Managed(kind.Kind, request, fenced)
 		}))
 	}
 	handle("/trees", "trees", checkTree)
@@ -64,15 +65,15 @@ func checkTree(_ context.Context, asked *admissionv1.AdmissionRequest) (webhook.
 	return answer, nil
 }
 
-// holder returns the review that holds a job by the operations.
-func holder(kinds hold.Kinds, operations func(framework.Kind, hold.Request) []decision.Operation) webhook.Review {
+// holder returns the review that holds a job by the operations. They get the job as JSON too.
+func holder(kinds hold.Kinds, operations func(kind hold.Kind, request hold.Request, raw []byte) []decision.Operation) webhook.Review {
 	return func(_ context.Context, asked *admissionv1.AdmissionRequest) (webhook.Answer, error) {
-		kind := schema.GroupVersionKind(asked.Kind)
-		adapter, known := kinds.Find(kind)
+		of := schema.GroupVersionKind(asked.Kind)
+		kind, known := kinds.Find(of)
 		if !known {
-			return webhook.Answer{}, fmt.Errorf("job-extensions does not know kind %s; the webhook configuration is of another version of kube-queue", kind)
+			return webhook.Answer{}, fmt.Errorf("job-extensions does not know kind %s; the webhook configuration is of another version of kube-queue", of)
 		}
-		request := hold.Request{Create: asked.Operation == admissionv1.Create, Holdable: decision.Holdable(adapter, asked.Object.Raw)}
+		request := hold.Request{Create: asked.Operation == admissionv1.Create}
 		if err := json.Unmarshal(asked.Object.Raw, &request.Object); err != nil {
 			return webhook.Answer{}, fmt.Errorf("reading the job: %w", err)
 		}
@@ -82,7 +83,7 @@ func holder(kinds hold.Kinds, operations func(framework.Kind, hold.Request) []de
 			}
 		}
 		var answer webhook.Answer
-		if patch := operations(adapter.Kind(), request); len(patch) > 0 {
+		if patch := operations(kind, request, asked.Object.Raw); len(patch) > 0 {
 			answer.Patch = patch
 		}
 		return answer, nil
