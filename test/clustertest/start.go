@@ -52,6 +52,9 @@ type Options struct {
 	// AuditObjects are resources, such as "jobs.batch", whose objects are in the audit log even at
 	// level Metadata.
 	AuditObjects []string
+	// Taken are resources, such as "/pytorchjobs", to which a test takes the programs' right, so that they are
+	// refused.
+	Taken []string
 	// Log receives the progress. The default is os.Stderr.
 	Log io.Writer
 }

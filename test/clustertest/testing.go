@@ -68,7 +68,7 @@ func startInstalled(options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster.stopped = func() error { return rights.Collect(cluster.AuditLog, os.Getenv(rights.Folder)) }
+	cluster.stopped = func() error { return rights.Collect(cluster.AuditLog, os.Getenv(rights.Folder), options.Taken...) }
 	err = cluster.InstallCRDs(ctx, options.CRDs...)
 	if err == nil && !options.Bare {
 		err = cluster.Install(ctx)

@@ -12,6 +12,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"kube-queue.dev/kube-queue/extensions/registry"
+	"kube-queue.dev/kube-queue/pkg/metrics"
 )
 
 const job = `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a","annotations":{"scheduling.x-k8s.io/suspend":"true"}},"spec":{"template":{}}}`
@@ -119,6 +120,29 @@ func TestAKindThatIsNotKnownIsAnError(t *testing.T) {
 	}
 	if status, _, _ := ask(t, "/other", `{}`, `{}`, ""); status != http.StatusNotFound {
 		t.Errorf("another path is answered %d", status)
+	}
+}
+
+func TestRequestsAndTheCertificateAreMeasured(t *testing.T) {
+	registered := metrics.New(metrics.ExtensionsProgram, "v0")
+	record := metrics.NewExtensions(registered)
+	handler := Handler(registry.All(), clocktesting.NewFakePassiveClock(time.Unix(0, 0)), record.Webhook)
+	for _, object := range []string{job, "{"} {
+		body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","kind":{"group":"batch","version":"v1","kind":"Job"},"object":` + object + `}}`
+		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/hold", strings.NewReader(body)))
+	}
+	record.WebhookCertificateExpires(1000)
+	response := httptest.NewRecorder()
+	registered.Handler().ServeHTTP(response, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for _, line := range []string{
+		`kube_queue_webhook_requests_total{result="patched",webhook="hold"} 1`,
+		`kube_queue_webhook_requests_total{result="error",webhook="hold"} 1`,
+		`kube_queue_webhook_duration_seconds_count{webhook="hold"} 2`,
+		`kube_queue_webhook_certificate_expiry_timestamp_seconds 1000`,
+	} {
+		if !strings.Contains(response.Body.String(), line+"\n") {
+			t.Errorf("the metrics do not show %s", line)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ var suite *harness.Suite
 const deadline = 5 * time.Second
 
 func TestMain(m *testing.M) {
-	harness.Main(m, clustertest.Options{Operators: []string{"training-operator"}, CRDs: []string{"kuberay"}, PodRunTime: harness.UntilFinished},
+	harness.Main(m, clustertest.Options{Operators: []string{"training-operator"}, CRDs: []string{"kuberay"}, PodRunTime: harness.UntilFinished,
+		Taken: []string{"/pytorchjobs"}},
 		func(s *harness.Suite) { suite = s })
 }

@@ -22,9 +22,17 @@ var elsewhere = map[string]testOf{
 	"kube_queue_safety_flushes_total":       {inController, "TestWhatASafetyFlushFindsIsCounted"},
 	"kube_queue_safety_flush_rescues_total": {inController, "TestWhatASafetyFlushFindsIsCounted"},
 	"kube_queue_events_dropped_total":       {"pkg/events/refused_test.go", "TestDroppedEventsAreCountedByTheirReason"},
+	"kube_queue_watch_forbidden":            {"test/e2e/silence/forbidden_test.go", "TestAKindThatMayNotBeWatchedIsReported"},
+
+	"kube_queue_webhook_requests_total":                       {ofWebhooks, "TestRequestsAndTheCertificateAreMeasured"},
+	"kube_queue_webhook_duration_seconds":                     {ofWebhooks, "TestRequestsAndTheCertificateAreMeasured"},
+	"kube_queue_webhook_certificate_expiry_timestamp_seconds": {ofWebhooks, "TestRequestsAndTheCertificateAreMeasured"},
 }
 
-const inController = "pkg/controller/measure_test.go"
+const (
+	inController = "pkg/controller/measure_test.go"
+	ofWebhooks   = "extensions/hold/admission/admission_test.go"
+)
 
 // testOf is a test in a file.
 type testOf struct{ file, name string }
