@@ -167,16 +167,11 @@ func (w *world) steps() []string {
 	}
 }
 
-// settles moves the clock to the next timer of the keeper, and beyond.
-func (w *world) settles() {
-	w.t.Helper()
-	w.eventually("the keeper waits", func() error {
-		if !w.clock.HasWaiters() {
-			return errors.New("it does not")
-		}
-		return nil
-	})
-	w.clock.Step(settle + time.Second)
+// passes moves the clock if the keeper waits for it.
+func (w *world) passes(d time.Duration) {
+	if w.clock.HasWaiters() {
+		w.clock.Step(d)
+	}
 }
 
 func TestTheFirstCertificateIsTrustedAndServedAtOnce(t *testing.T) {
@@ -215,7 +210,11 @@ func TestACertificateIsReplacedBeforeItExpiresAndTrustedAtEveryMoment(t *testing
 	w.steps()
 	w.clock.Step(selfsigned.ValidFor - selfsigned.RenewBefore + time.Minute)
 	w.eventually("the next one is trusted", func() error {
-		if c := len(w.order); c < 2 {
+		c := len(w.order)
+		if c == 0 { // it may have read the clock before
+			w.passes(recheck)
+		}
+		if c < 2 {
 			return fmt.Errorf("%d writes", c)
 		}
 		return w.verifies()
@@ -223,8 +222,8 @@ func TestACertificateIsReplacedBeforeItExpiresAndTrustedAtEveryMoment(t *testing
 	if w.served() != first {
 		t.Fatal("it is served before the API servers have had time to read that it is trusted")
 	}
-	w.settles()
 	w.eventually("the next one is served", func() error {
+		w.passes(settle)
 		if w.served() == first {
 			return errors.New("the first one is")
 		}
@@ -258,8 +257,8 @@ func TestAnotherLeaderContinuesAReplacement(t *testing.T) {
 		}
 		return w.verifies()
 	})
-	w.settles()
 	w.eventually("the next one is served", func() error {
+		w.passes(settle)
 		if got := w.secret().Data[certificateKey]; !bytes.Equal(got, next.Certificate) {
 			return errors.New("the old one is")
 		}
@@ -329,9 +328,7 @@ func TestWhatSomebodyBreaksIsRepaired(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.eventually("it is trusted and served again", func() error {
-				if w.clock.HasWaiters() { // time passes meanwhile
-					w.clock.Step(settle)
-				}
+				w.passes(settle)
 				secret := w.secret()
 				if _, err := (selfsigned.Pair{Certificate: secret.Data[certificateKey], Key: secret.Data[privateKey]}).Load(); err != nil {
 					return err
@@ -354,9 +351,7 @@ func TestBundlesHaveFewCertificates(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.eventually(fmt.Sprintf("number %d is replaced", i), func() error {
-			if w.clock.HasWaiters() {
-				w.clock.Step(settle)
-			}
+			w.passes(settle)
 			if w.served() == before {
 				return errors.New("not yet")
 			}
