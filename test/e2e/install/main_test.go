@@ -62,11 +62,15 @@ func run(m *testing.M) int {
 		}
 	}
 	return harness.Run(m, clustertest.Options{
+		Taken:      taken,
 		Bare:       true,
 		Operators:  []string{"training-operator"},
 		PodRunTime: 2 * time.Second,
 	}, func(s *harness.Suite) { suite = s })
 }
+
+// taken are rights that the programs may lack for a moment; see clustertest.Options.
+var taken []string
 
 // stage has the Env, the pod runner and the chart of a test.
 type stage struct {
