@@ -226,11 +226,11 @@ func TestOnlyKnownArgumentsAreAccepted(t *testing.T) {
 			t.Errorf("%q is accepted", args)
 		}
 	}
-	e, what, err := parse("/root", []string{"--data", "/data", "all"})
-	if err != nil || what != "all" || e.data != "/data" || e.bin != "/root/bin" {
+	e, what, err := parse("/clone", []string{"--data", "/data", "all"})
+	if err != nil || what != "all" || e.data != "/data" || e.bin != "/clone/bin" {
 		t.Errorf("%+v, %q: %v", e, what, err)
 	}
-	shown := []string{e.shown("/root/bin/kubectl"), e.shown("/data/kubeconfig")}
+	shown := []string{e.shown("/clone/bin/kubectl"), e.shown("/data/kubeconfig")}
 	if !slices.Equal(shown, []string{"bin/kubectl", "/data/kubeconfig"}) {
 		t.Errorf("shown are %q", shown)
 	}
