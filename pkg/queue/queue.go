@@ -210,6 +210,33 @@ func (q *Queue) InOrder(visit func(*Item) bool) {
 	q.possible.inOrder(func(s *Shape) bool { return visit(s.head()) })
 }
 
+// First returns the first items that are not impossible, in order, and at most as many as requested.
+func (q *Queue) First(most int) []*Item {
+	var first []*Item
+	isIn := func(item *Item) bool { return len(first) < most || item.Before(first[most-1]) }
+	q.possible.inOrder(func(s *Shape) bool {
+		if !isIn(s.head()) {
+			return false // nor are the items of the shapes after it
+		}
+		s.items.inOrder(func(item *Item) bool {
+			if !isIn(item) {
+				return false
+			}
+			at, _ := slices.BinarySearchFunc(first, item, func(a, b *Item) int {
+				if a.Before(b) {
+					return -1
+				}
+				return 1
+			})
+			first = slices.Insert(first, at, item)
+			first = first[:min(len(first), most)]
+			return true
+		})
+		return true
+	})
+	return first
+}
+
 // Take removes the item from the queue because it was admitted.
 func (q *Queue) Take(item *Item) {
 	item.shape.admitted(q.waitIndex.now)

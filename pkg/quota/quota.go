@@ -77,6 +77,15 @@ type Group interface {
 	Spaces(c *Charge, visit func(Space))
 }
 
+// Verifier is a group that can tell whether a cause for which it refused a demand is still true. It may refuse the
+// demand for another cause first.
+type Verifier interface {
+	Group
+	// StillRefuses reports whether the cause would refuse the demand if it were the only one. A cause without a
+	// node and a resource is not known to be outdated.
+	StillRefuses(Demand, Cause) bool
+}
+
 // Backend holds the groups. To change their limits, the scheduler gets a new backend and charges the
 // units that hold quota to it. Only an Observer changes in place.
 type Backend interface {

@@ -58,11 +58,17 @@ type Cause struct {
 	Reason         wellknown.Reason
 	Node, Resource string
 	Detail         string
+	// Limit is that of a refusal that only a change of the limit can help.
+	Limit int64
 }
 
 // Cause returns the cause of the refusal.
 func (r *Refusal) Cause() Cause {
-	return Cause{Reason: r.Reason, Node: r.Node, Resource: r.Resource, Detail: r.Detail}
+	c := Cause{Reason: r.Reason, Node: r.Node, Resource: r.Resource, Detail: r.Detail}
+	if r.Impossible() {
+		c.Limit = r.Limit
+	}
+	return c
 }
 
 // Final reports whether only a change of the quota or of the unit can help, and not the quota that

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"slices"
 	"time"
 	"unique"
 
@@ -13,8 +14,18 @@ import (
 const (
 	// ReasonDelay is how long a unit waits before it shows a reason.
 	ReasonDelay = time.Second
-	// ReasonInterval is the shortest time between two changes of the reason of a unit.
+	// ReasonInterval is how long a cause must last before it replaces one that is still true, and the shortest time
+	// between two reports of a cause that comes and goes.
 	ReasonInterval = 30 * time.Second
+	// CorrectionDelay is how long a unit shows a cause that is no longer true before it shows another one. What
+	// lasts for a shorter time is not reported.
+	CorrectionDelay = 500 * time.Millisecond
+	// PromptUnits is how many units of a queue are corrected before those of all other queues are, within
+	// promptPeriod.
+	PromptUnits  = 100
+	promptPeriod = 2 * time.Second
+	// lookAgain is when to compare the first units of a queue again that do not show why they wait.
+	lookAgain = time.Second
 )
 
 // explainer stores which cause of waiting each unit shows, and decides when to compare it with the
@@ -25,13 +36,57 @@ const (
 // worth a write for each of them, so a new cause must last for ReasonInterval before it replaces the
 // cause that they show.
 //
+// A cause that is no longer true is corrected earlier: for a unit that has changed, or whose queue or quota has,
+// after CorrectionDelay. What running jobs use changes all the time, so it is compared for the first PromptUnits of
+// a queue only, when one of its shapes is refused for another cause than before.
+//
 // Invariants:
 //
 //   - Units that show the same cause share one copy of it, because many units share a few causes.
 //   - A shape has at most one timer, which is in both changes and the causeChanges of its queue.
+//   - A unit has a history only if it has shown another cause within historyFor.
 type explainer struct {
 	// changes are the shapes with a new cause, ordered by when it is reported for their items.
 	changes *queue.Heap[*causeChange]
+	// looks are the queues of which the first units are compared, ordered by when.
+	looks *queue.Heap[*queueState]
+	// corrections are the units that show a cause that is no longer true.
+	corrections []*unit
+	// prompt is what is left for units without a queue.
+	prompt promptBudget
+	// history are the causes that units have shown one after the other. Those that are old are removed at sweepAt.
+	history map[*unit][]report
+	sweepAt instant
+}
+
+// report is how often, and when for the last time, a unit has reported a cause.
+type report struct {
+	cause unique.Handle[quota.Cause]
+	at    instant
+	count int32
+}
+
+// historyFor is how long a report is remembered. Of two causes that take turns, each is reported every two
+// ReasonIntervals, so
+// this must be longer.
+const historyFor = 3 * ReasonInterval
+
+// promptBudget is how many units may still be corrected before others, until a time.
+type promptBudget struct {
+	left  int
+	until instant
+}
+
+// take reports whether a unit may be corrected before others.
+func (b *promptBudget) take(now time.Time) bool {
+	if instantOf(now) >= b.until {
+		b.left, b.until = PromptUnits, instantOf(now).plus(promptPeriod)
+	}
+	if b.left == 0 {
+		return false
+	}
+	b.left--
+	return true
 }
 
 // shown is the part of a unit that belongs to the explainer.
@@ -59,6 +114,10 @@ func newExplainer() explainer {
 	return explainer{
 		changes: queue.NewHeap(func(a, b *causeChange) bool { return a.before(b) },
 			func(c *causeChange) *int { return &c.place }),
+		looks: queue.NewHeap(func(a, b *queueState) bool {
+			return cmp.Or(cmp.Compare(a.lookAt, b.lookAt), cmp.Compare(a.name, b.name)) < 0
+		}, func(l *queueState) *int { return &l.lookPlace }),
+		history: map[*unit][]report{},
 	}
 }
 
@@ -69,7 +128,56 @@ func (c *causeChange) before(other *causeChange) bool {
 
 // show records the cause that the unit shows from now on.
 func (e *explainer) show(u *unit, cause quota.Cause, now time.Time) {
+	if before := u.shown.last(); before != (quota.Cause{}) && before != cause {
+		if e.history[u] == nil {
+			e.remember(u, u.shown.cause, u.shown.at)
+		}
+		e.remember(u, one(cause), instantOf(now))
+	}
 	u.shown.cause, u.shown.at, u.shown.restored = one(cause), instantOf(now), false
+	if e.sweepAt == 0 {
+		e.sweepAt = instantOf(now).plus(historyFor)
+	}
+	if instantOf(now) >= e.sweepAt {
+		e.sweep(instantOf(now))
+	}
+}
+
+// remember adds a report to the history of the unit.
+func (e *explainer) remember(u *unit, cause unique.Handle[quota.Cause], at instant) {
+	count := int32(1)
+	all := slices.DeleteFunc(e.history[u], func(r report) bool {
+		if r.cause == cause && at < r.at.plus(historyFor) {
+			count += r.count
+		}
+		return r.cause == cause || at >= r.at.plus(historyFor)
+	})
+	e.history[u] = append(all, report{cause: cause, at: at, count: count})
+}
+
+// sweep forgets old reports.
+func (e *explainer) sweep(now instant) {
+	e.sweepAt = now.plus(historyFor)
+	for u, reports := range e.history {
+		if now >= reports[len(reports)-1].at.plus(historyFor) { // the last is the newest
+			delete(e.history, u)
+		}
+	}
+}
+
+// reported returns how often the unit has reported the cause in the last time.
+func (e *explainer) reported(u *unit, cause quota.Cause, now time.Time) int32 {
+	for _, r := range e.history[u] {
+		if r.cause == one(cause) && instantOf(now) < r.at.plus(historyFor) {
+			return r.count
+		}
+	}
+	return 0
+}
+
+// comesAndGoes reports whether the unit has reported the cause before, and the one that it shows more than once.
+func (e *explainer) comesAndGoes(u *unit, cause quota.Cause, now time.Time) bool {
+	return e.reported(u, cause, now) > 0 && e.reported(u, u.shown.last(), now) > 1
 }
 
 // restore records the reason that was read from the unit.
@@ -120,8 +228,112 @@ func (u *unit) shows(c quota.Cause) bool {
 	return u.shown.last() == c
 }
 
-// nextCheck returns when to compare the cause that the unit shows with the current one: as soon as the
-// intervals allow, or at once if the unit can never fit; 0 means never.
+// explainLater schedules the comparison of the cause that the unit shows with the current one. A cause that is no
+// longer true is compared soon, however often the unit changes until then.
+func (s *Scheduler) explainLater(u *unit, now time.Time) {
+	at := u.nextCheck(now)
+	if at != 0 && !u.isImpossible(now) && s.isOutdated(u, now) {
+		at = instantOf(now).plus(CorrectionDelay)
+		if u.shown.checkAt >= instantOf(now) {
+			at = min(at, u.shown.checkAt)
+		}
+	}
+	u.shown.checkAt = at
+	s.timers.schedule(u, now)
+}
+
+// explain requests the explanation of the unit if it does not show why it waits, or schedules it if it is too early.
+func (s *Scheduler) explain(u *unit, now time.Time) {
+	r := u.refusal(now)
+	if r == nil || u.shows(r.Cause()) {
+		return
+	}
+	switch outdated := s.isOutdated(u, now); {
+	case u.isImpossible(now):
+		s.outbox.want(u, Explain)
+		s.outbox.wantFirst(u)
+	case outdated && !s.explainer.comesAndGoes(u, r.Cause(), now):
+		s.explainer.corrections = append(s.explainer.corrections, u)
+	default:
+		switch at := u.nextCheck(now); {
+		case at > instantOf(now):
+			u.shown.checkAt = at
+			s.timers.schedule(u, now)
+		case at != 0 && (outdated || !u.causeUnsettled(r)):
+			s.outbox.want(u, Explain)
+		}
+	}
+}
+
+// sendCorrections requests the explanations of the units that show a cause that is no longer true. The first of each
+// queue are explained first, and after them the others in the order of their queues.
+func (s *Scheduler) sendCorrections(now time.Time) {
+	units := s.explainer.corrections
+	s.explainer.corrections = nil
+	if len(units) == 0 {
+		return
+	}
+	slices.SortFunc(units, func(a, b *unit) int {
+		return cmp.Or(cmp.Compare(b.cappedPriority(), a.cappedPriority()), cmp.Compare(a.Submitted, b.Submitted), cmp.Compare(a.key(), b.key()))
+	})
+	ranks, ranked := map[*queueState]int{}, make(map[*unit]int, len(units))
+	for _, u := range units {
+		ranked[u] = ranks[u.queue]
+		ranks[u.queue]++
+	}
+	slices.SortStableFunc(units, func(a, b *unit) int { return cmp.Compare(ranked[a], ranked[b]) })
+	for _, u := range units {
+		budget := &s.explainer.prompt
+		if u.queue != nil {
+			budget = &u.queue.prompt
+		}
+		prompt := budget.take(now)
+		s.outbox.correct(u, prompt)
+		if !prompt && u.queue != nil {
+			s.explainer.lookAt(u.queue, now, lookAgain)
+		}
+	}
+}
+
+// cappedPriority is the priority of the unit in its queue.
+func (u *unit) cappedPriority() int32 {
+	if u.queue == nil {
+		return u.Priority
+	}
+	return u.queue.set.MaxPriority.Of(u.Priority)
+}
+
+// lookAt schedules the comparison of the first units of the queue, unless it is earlier.
+func (e *explainer) lookAt(l *queueState, now time.Time, after time.Duration) {
+	at := instantOf(now).plus(after)
+	if !e.looks.Has(l) || at < l.lookAt {
+		l.lookAt = at
+		e.looks.Set(l)
+	}
+}
+
+// look compares what the first units of the queue show with why they wait. It is repeated as long as one of them
+// shows anything else: the cause may become untrue without another refusal.
+func (s *Scheduler) look(l *queueState, now time.Time) {
+	again := len(s.outbox.rest) > 0
+	for _, item := range l.First(PromptUnits) {
+		u := s.units[item.Key]
+		if u.shown.last() == (quota.Cause{}) || u.write.prompt || u.write.sent == Explain {
+			continue
+		}
+		if r := u.refusal(now); r == nil || u.shows(r.Cause()) {
+			continue
+		}
+		again = true
+		s.explain(u, now)
+	}
+	if again {
+		s.explainer.lookAt(l, now, lookAgain)
+	}
+}
+
+// nextCheck returns when to compare the cause that the unit shows with the current one if it is still true: as soon
+// as the intervals allow, or at once if the unit can never fit; 0 means never.
 func (u *unit) nextCheck(now time.Time) instant {
 	if u.shown.waitingSince == 0 || u.HeldReported && u.Held != nil {
 		return 0
@@ -134,19 +346,16 @@ func (u *unit) nextCheck(now time.Time) instant {
 	default:
 		at = u.shown.at.plus(ReasonInterval)
 	}
-	if r := u.refusal(now); r != nil && r.Impossible() && u.shown.last().Reason != r.Reason {
+	if u.isImpossible(now) {
 		at = 0
 	}
 	return max(at, instantOf(now))
 }
 
-// unexplained returns why the unit waits if the unit must be updated to show it; nil otherwise.
-func (u *unit) unexplained(now time.Time) *quota.Refusal {
+// isImpossible reports whether the unit can never fit and does not show that.
+func (u *unit) isImpossible(now time.Time) bool {
 	r := u.refusal(now)
-	if r == nil || u.shows(r.Cause()) || u.causeUnsettled(r) {
-		return nil
-	}
-	return r
+	return r != nil && r.Impossible() && u.shown.last().Reason != r.Reason
 }
 
 // causeUnsettled reports whether the cause has not lasted long enough to replace the cause that the
@@ -160,9 +369,12 @@ func (u *unit) causeUnsettled(r *quota.Refusal) bool {
 	return shown != (quota.Cause{}) && shown != shape.Cause() && u.shows(shown)
 }
 
-// refused processes that a shape of the queue was refused, possibly for another cause than the one that
-// its items show.
-func (e *explainer) refused(l *queueState, shape *queue.Shape, now time.Time) {
+// refused processes that a shape of the queue was refused, possibly for another cause than before and than the one
+// that its items show.
+func (e *explainer) refused(l *queueState, shape *queue.Shape, before quota.Cause, now time.Time) {
+	if before != (quota.Cause{}) && before != shape.Cause() {
+		e.lookAt(l, now, CorrectionDelay)
+	}
 	change := l.causeChanges[shape]
 	switch shown := causeOf(shape.Shown); {
 	case shown == shape.Cause():
@@ -182,8 +394,9 @@ func (e *explainer) forget(l *queueState, shape *queue.Shape) {
 	shape.Shown = one(quota.Cause{})
 }
 
-// forgetQueue removes the timers of all shapes of the queue.
+// forgetQueue removes the timers of the queue and of all its shapes.
 func (e *explainer) forgetQueue(l *queueState) {
+	e.looks.Remove(l)
 	for _, change := range l.causeChanges {
 		e.stop(change)
 	}
@@ -198,12 +411,25 @@ func (e *explainer) stop(change *causeChange) {
 	delete(change.queue.causeChanges, change.shape)
 }
 
-// next returns when the first timer of a shape ends; 0 if there is none.
-func (e *explainer) next() instant {
+// next returns when the first timer of a shape or of a queue ends; 0 if there is none.
+func (e *explainer) next() (at instant) {
 	if change, ok := e.changes.Top(); ok {
-		return change.at
+		at = change.at
 	}
-	return 0
+	if l, ok := e.looks.Top(); ok {
+		at = earliest(at, l.lookAt)
+	}
+	return at
+}
+
+// dueLooks removes and returns the queues of which the first units are to be compared, ordered by time and then by
+// name.
+func (e *explainer) dueLooks(now instant) (queues []*queueState) {
+	for l, ok := e.looks.Top(); ok && l.lookAt <= now; l, ok = e.looks.Top() {
+		e.looks.Remove(l)
+		queues = append(queues, l)
+	}
+	return queues
 }
 
 // due removes and returns the shapes whose new cause has lasted long enough, ordered by time and

@@ -50,8 +50,8 @@ type Stored struct {
 func (s *Scheduler) Stored() Stored {
 	stored := Stored{Units: len(s.units), Holders: len(s.holders), Strays: len(s.strays), Queues: len(s.queues), Settings: len(s.settings),
 		Parked: s.waitIndex.Len(), Timers: s.timers.units.Len(), Freed: len(s.freed), Exceeded: len(s.over.since), Checks: len(s.checks), CheckTimers: len(s.timers.checks), OverQuota: len(s.over.shown),
-		Changes:   s.explainer.changes.Len(),
-		Unwritten: len(s.outbox.ready) + len(s.outbox.explanations) + len(s.outbox.impossible) + s.outbox.explaining + s.outbox.urgent}
+		Changes:   s.explainer.changes.Len() + s.explainer.looks.Len() + len(s.explainer.history),
+		Unwritten: len(s.outbox.ready) + len(s.outbox.explanations) + len(s.outbox.impossible) + len(s.outbox.prompt) + len(s.outbox.rest) + s.outbox.explaining + s.outbox.urgent}
 	for _, l := range s.queues {
 		l.Shapes(func(*queue.Shape) { stored.Shapes++ })
 	}

@@ -147,10 +147,11 @@ func (s *Scheduler) take(l *queueState, u *unit) {
 }
 
 func (s *Scheduler) refuse(l *queueState, shape *queue.Shape, refusal *quota.Refusal, now time.Time) {
+	before := shape.Cause()
 	l.Refuse(shape, refusal, now)
 	s.activate(l)
 	s.reserveOwed(l, shape, refusal)
-	s.explainer.refused(l, shape, now)
+	s.explainer.refused(l, shape, before, now)
 }
 
 // flush tries all parked shapes, as a safety net, after everything that is known to be worth trying was
@@ -217,7 +218,10 @@ func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
 // It first removes all timers that are due. Timers that are set for the same time while it runs wait
 // until requeued units have been tried.
 func (s *Scheduler) runTimers(now time.Time) bool {
-	shapes, units := s.explainer.due(instantOf(now)), s.timers.due(instantOf(now))
+	queues, shapes, units := s.explainer.dueLooks(instantOf(now)), s.explainer.due(instantOf(now)), s.timers.due(instantOf(now))
+	for _, l := range queues {
+		s.look(l, now)
+	}
 	for _, shape := range shapes {
 		for _, item := range shape.Items() {
 			s.explainLater(s.units[item.Key], now)
@@ -228,7 +232,8 @@ func (s *Scheduler) runTimers(now time.Time) bool {
 			s.handleTimer(u, now)
 		}
 	}
-	return len(shapes)+len(units) > 0
+	s.sendCorrections(now)
+	return len(queues)+len(shapes)+len(units) > 0
 }
 
 // handleTimer handles the timer of a unit.
@@ -248,18 +253,7 @@ func (s *Scheduler) handleTimer(u *unit, now time.Time) {
 	}
 	u.shown.checkAt = 0
 	s.timers.schedule(u, now)
-	if r := u.unexplained(now); r != nil {
-		s.outbox.want(u, Explain)
-		if r.Impossible() {
-			s.outbox.wantFirst(u)
-		}
-	}
-}
-
-// explainLater schedules the comparison of the cause that the unit shows with the current one.
-func (s *Scheduler) explainLater(u *unit, now time.Time) {
-	u.shown.checkAt = u.nextCheck(now)
-	s.timers.schedule(u, now)
+	s.explain(u, now)
 }
 
 // compose returns the requested write of a unit, or false if it is no longer needed.

@@ -2,14 +2,23 @@ package scheduler
 
 import "time"
 
-// ExplainInterval is the shortest time between two explanations while other writes are in progress,
-// if the number of explanations in progress is limited.
-const ExplainInterval = 50 * time.Millisecond
+// The shortest times between two explanations, if the number of explanations in progress is limited.
+const (
+	// ExplainInterval is that of the reasons that units show first, and of those that replace one that was true,
+	// while other writes are in progress. Otherwise there is none.
+	ExplainInterval = 50 * time.Millisecond
+	// PromptInterval is that of the first units of a queue that show a cause that is no longer true while other
+	// writes are in progress. Otherwise there is none.
+	PromptInterval = 4 * time.Millisecond
+	// RestInterval is that of all other units that show a cause that is no longer true. While other writes are in
+	// progress it is ExplainInterval.
+	RestInterval = 5 * time.Millisecond
+)
 
 // outbox stores which writes are requested and which are in progress, and decides in which order
 // they are sent. Most writes, such as an admission, are urgent: they are sent at once, in the order
 // of the requests. Explanations of why units wait come in bursts and must not delay the urgent
-// writes, so their number and rate can be limited.
+// writes, so their number and rate can be limited. They are in lanes, each with a rate of its own.
 //
 // Invariants:
 //
@@ -22,16 +31,16 @@ type outbox struct {
 	// ready are the units with an urgent write.
 	ready []*unit
 	// explanations are the units with an explanation to send. Those that can never fit are also in
-	// impossible and come first.
-	explanations, impossible []*unit
+	// impossible and come first. Those that show a cause that is no longer true are in prompt or in rest.
+	explanations, impossible, prompt, rest []*unit
 
 	// explaining is the number of explanations in progress, and urgent the number of all other writes
 	// in progress.
 	explaining, urgent int
 	// mostExplaining is the maximum number of explanations in progress; 0 means no limit.
 	mostExplaining int
-	// explainAt is when the next explanation may be sent if urgent is not 0.
-	explainAt time.Time
+	// explainedAt, promptAt and restAt are when the last explanation of each lane was sent.
+	explainedAt, promptAt, restAt time.Time
 	// seq is the number of the last write.
 	seq uint64
 }
@@ -43,8 +52,9 @@ type unitWrite struct {
 	// sent is the kind of the write in progress and wanted the kind of the next one; 0 if there is
 	// none.
 	sent, wanted Kind
-	// ready and explaining are whether the unit is in the lists ready and explanations of the outbox.
-	ready, explaining bool
+	// ready, explaining, prompt and resting are whether the unit is in the lists ready, explanations, prompt and
+	// rest of the outbox.
+	ready, explaining, prompt, resting bool
 }
 
 // pending reports whether a write of the kind is requested or in progress.
@@ -71,6 +81,24 @@ func (o *outbox) want(u *unit, kind Kind) {
 
 // wantFirst moves the requested explanation of the unit before others.
 func (o *outbox) wantFirst(u *unit) { o.impossible = append(o.impossible, u) }
+
+// correct requests the explanation of a unit that shows a cause that is no longer true.
+func (o *outbox) correct(u *unit, prompt bool) {
+	w := &u.write
+	if w.wanted != 0 && w.wanted != Explain {
+		return
+	}
+	w.wanted = Explain
+	switch {
+	case w.seq != 0: // it is sent after the write in progress
+	case prompt && !w.prompt:
+		w.prompt = true
+		o.prompt = append(o.prompt, u)
+	case !prompt && !w.prompt && !w.explaining && !w.resting:
+		w.resting = true
+		o.rest = append(o.rest, u)
+	}
+}
 
 // post adds the unit to the list for its requested write, if no write is in progress.
 func (o *outbox) post(u *unit) {
@@ -132,44 +160,86 @@ func (o *outbox) plan(now time.Time, compose composer) Plan {
 	}
 	clear(o.ready) // the array must not keep units that are gone
 	o.ready = o.ready[:0]
-	for len(o.impossible) > 0 && o.mayExplain() {
-		plan = o.explainNext(plan, &o.impossible, now, compose)
+	for len(o.impossible) > 0 && o.mayExplain(0) {
+		plan, _ = o.explainNext(plan, &o.impossible, now, compose)
 	}
-	for len(o.explanations) > 0 && o.mayExplain() && o.paced(now) {
-		plan = o.explainNext(plan, &o.explanations, now, compose)
+	for _, lane := range o.lanes() {
+		for len(*lane.units) > 0 && o.mayExplain(lane.spare) && !now.Before(lane.next()) {
+			var sent bool
+			if plan, sent = o.explainNext(plan, lane.units, now, compose); sent {
+				*lane.sentAt = now
+			}
+		}
 	}
 	return plan
 }
 
-// mayExplain reports whether the number of explanations allows another one.
-func (o *outbox) mayExplain() bool {
-	return o.mostExplaining == 0 || o.explaining < o.mostExplaining
+// lane is a list of explanations that are sent at most one per interval.
+type lane struct {
+	units    *[]*unit
+	sentAt   *time.Time
+	interval time.Duration
+	// spare is how many of the explanations that may be in progress are left to the lanes after it.
+	spare int
 }
 
-// paced reports whether the time since the last explanation allows another one.
-func (o *outbox) paced(now time.Time) bool {
-	return o.mostExplaining == 0 || o.urgent == 0 || !now.Before(o.explainAt)
+// next returns when the next explanation of the lane may be sent.
+func (l *lane) next() time.Time { return l.sentAt.Add(l.interval) }
+
+// lanes returns the lanes in the order in which they are served.
+func (o *outbox) lanes() [3]lane {
+	spare := 0
+	if o.mostExplaining > 1 && len(o.explanations)+len(o.rest) > 0 {
+		spare = 1
+	}
+	lanes := [3]lane{{&o.prompt, &o.promptAt, 0, spare}, {&o.explanations, &o.explainedAt, 0, 0}, {&o.rest, &o.restAt, RestInterval, 0}}
+	switch {
+	case o.mostExplaining == 0:
+		lanes[2].interval = 0
+	case o.urgent > 0:
+		lanes[0].interval, lanes[1].interval, lanes[2].interval = PromptInterval, ExplainInterval, ExplainInterval
+	}
+	return lanes
+}
+
+// mayExplain reports whether the number of explanations allows another one besides some that are spared.
+func (o *outbox) mayExplain(spare int) bool {
+	return o.mostExplaining == 0 || o.explaining < o.mostExplaining-spare
 }
 
 // next returns when the next requested explanation may be sent if nothing happens before. It is
 // zero if none is requested or if another one must finish first.
-func (o *outbox) next() time.Time {
-	if len(o.explanations) > 0 && o.explaining < o.mostExplaining {
-		return o.explainAt
+func (o *outbox) next() (at time.Time) {
+	for _, lane := range o.lanes() {
+		if len(*lane.units) == 0 || !o.mayExplain(lane.spare) {
+			continue
+		}
+		if next := lane.next(); at.IsZero() || next.Before(at) {
+			at = next
+		}
 	}
-	return time.Time{}
+	return at
 }
 
-// explainNext adds the explanation of the first unit of the list to the plan.
-func (o *outbox) explainNext(plan Plan, list *[]*unit, now time.Time, compose composer) Plan {
+// explainNext adds the explanation of the first unit of the list to the plan, and reports whether it is still needed.
+func (o *outbox) explainNext(plan Plan, list *[]*unit, now time.Time, compose composer) (Plan, bool) {
 	u := (*list)[0]
 	(*list)[0] = nil // the array of the slice is only released when the slice grows
 	*list = (*list)[1:]
-	u.write.explaining = false
-	if u.write.wanted != Explain {
-		return plan
+	switch list {
+	case &o.prompt:
+		u.write.prompt = false
+	case &o.rest:
+		u.write.resting = false
+	default:
+		u.write.explaining = false
 	}
-	return o.send(plan, u, now, compose)
+	if u.write.wanted != Explain {
+		return plan, false
+	}
+	before := len(plan)
+	plan = o.send(plan, u, now, compose)
+	return plan, len(plan) > before
 }
 
 // send adds the requested write of the unit to the plan, if it is still needed.
@@ -185,7 +255,6 @@ func (o *outbox) send(plan Plan, u *unit, now time.Time, compose composer) Plan 
 	}
 	if kind == Explain {
 		o.explaining++
-		o.explainAt = now.Add(ExplainInterval)
 	} else {
 		o.urgent++
 	}

@@ -60,11 +60,52 @@ func (s *Scheduler) currentRefusal(u *unit, now time.Time) *quota.Refusal {
 	if r == nil || shape == nil || r != shape.Refusal() {
 		return r
 	}
+	before := shape.Cause()
 	current := s.fits(u.queue, shape)
 	if current != nil {
 		shape.Refine(current)
+		s.explainer.refused(u.queue, shape, before, now)
 	}
 	return current
+}
+
+// isOutdated reports whether the unit waits and the cause that it shows is no longer true, or no longer why it waits.
+func (s *Scheduler) isOutdated(u *unit, now time.Time) bool {
+	cause, l := u.shown.last(), u.queue
+	if cause == (quota.Cause{}) || u.Phase != Waiting || u.assumed {
+		return false
+	}
+	is := func(r *quota.Refusal) bool {
+		return r != nil && r.Reason == cause.Reason && (u.shown.restored || r.Cause() == cause)
+	}
+	switch cause.Reason {
+	case wellknown.ReasonQueueStopped:
+		return l == nil || l.set.Stop == NotStopped
+	case wellknown.ReasonAdmissionCheckMissing:
+		return l == nil || l.missingCheck == "" || cause.Node != "" && cause.Node != l.missingCheck
+	case wellknown.ReasonBackoff:
+		return instantOf(now) >= u.requeueAt
+	case wellknown.ReasonPreempting:
+		return u.claim == nil || !u.claim.made
+	case wellknown.ReasonWaitingForPods:
+		return l == nil || !l.blocks()
+	case wellknown.ReasonNotAtFront:
+		return l == nil || l.Policy != queue.Block || u.item.Shape() == nil || l.Front() == &u.item
+	case wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs, wellknown.ReasonBorrowingPaused,
+		wellknown.ReasonExceedsMaxQuota, wellknown.ReasonExceedsMinQuota:
+		if l == nil || u.item.Shape() == nil { // it is not even tried, and not because of what it lacks
+			return true
+		}
+	default: // it comes from the unit or from the place of the unit in the quota
+		if is(u.Held) || is(u.placeRefusal) {
+			return false
+		}
+		if l == nil || cause.Node == "" || cause.Resource == "" {
+			return true
+		}
+	}
+	group, able := l.Group.(quota.Verifier)
+	return able && !group.StillRefuses(u.Demand, cause)
 }
 
 // keptOut returns why the unit must not be queued; nil if it may be.

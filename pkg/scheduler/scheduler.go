@@ -122,8 +122,13 @@ type queueState struct {
 	reservations []*reservation
 	// causeChanges are the timers of the explainer for the shapes of the queue.
 	causeChanges map[*queue.Shape]*causeChange
-	counts       [Ended + 1]int
-	changed      bool
+	// lookAt is when the explainer compares the first units of the queue. prompt is how many it corrects before
+	// others.
+	lookAt    instant
+	lookPlace int
+	prompt    promptBudget
+	counts    [Ended + 1]int
+	changed   bool
 }
 
 // New returns a core without units and without quota.
@@ -229,6 +234,7 @@ func (s *Scheduler) forget(u *unit, now time.Time) {
 	s.timers.set(u, 0)
 	delete(s.timers.checks, u)
 	delete(s.over.shown, u)
+	delete(s.explainer.history, u)
 	s.over.touch()
 	delete(s.units, u.key())
 }
@@ -332,6 +338,11 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 		u.item = queue.Item{Key: u.key()}
 		u.countedIn, u.countedAs = nil, Waiting
 		s.settle(u, now)
+	}
+	for _, l := range s.order {
+		if l.counts[Waiting] > 0 {
+			s.explainer.lookAt(l, now, CorrectionDelay)
+		}
 	}
 	replaced()
 }

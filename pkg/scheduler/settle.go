@@ -162,8 +162,9 @@ func (s *Scheduler) enter(u *unit, now time.Time) {
 // refuseForGood refuses a shape that can never fit, even if it is not in front.
 func (s *Scheduler) refuseForGood(l *queueState, shape *queue.Shape, now time.Time) {
 	if r := l.Group.Fits(shape.Demand); r != nil && r.Final() {
+		before := shape.Cause()
 		l.Refuse(shape, r, now)
-		s.explainer.refused(l, shape, now)
+		s.explainer.refused(l, shape, before, now)
 	}
 }
 

@@ -36,6 +36,36 @@ func (g *group) Fits(d quota.Demand) *quota.Refusal {
 	return g.refusal(lacking, g.backend.sum(lacking, d.Requests).Clamp(), wellknown.ReasonQuotaExceeded)
 }
 
+// StillRefuses looks only at the quota and the key of the cause.
+func (g *group) StillRefuses(d quota.Demand, c quota.Cause) bool {
+	if c.Node == "" || c.Resource == "" {
+		return true
+	}
+	if c.Reason == wellknown.ReasonInvalidRequest {
+		r := g.unset(d)
+		return r != nil && r.Cause() == c
+	}
+	for _, s := range g.spaces {
+		if g.namespace+"/"+s.quota.name != c.Node {
+			continue
+		}
+		if c.Reason == wellknown.ReasonNoQuota && s.quota.unknown == c.Resource {
+			return true
+		}
+		if s.key != c.Resource {
+			continue
+		}
+		requested := g.backend.sum(s, d.Requests).Clamp()
+		switch c.Reason {
+		case wellknown.ReasonExceedsMaxQuota:
+			return requested > s.hard && s.hard == c.Limit
+		case wellknown.ReasonQuotaExceeded:
+			return requested > 0 && requested > s.room()
+		}
+	}
+	return false
+}
+
 func (g *group) refusal(s *space, requested int64, reason wellknown.Reason) *quota.Refusal {
 	r := &quota.Refusal{Reason: reason, Node: g.namespace + "/" + s.quota.name, Resource: s.key,
 		Asked: requested, Used: used(s, requested), Limit: s.hard, Say: say,

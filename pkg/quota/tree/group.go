@@ -6,7 +6,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-var _ quota.Group = (*group)(nil)
+var _ quota.Verifier = (*group)(nil)
 
 // group is a node that lists namespaces.
 type group struct {
@@ -54,6 +54,44 @@ func (g *group) Fits(d quota.Demand) *quota.Refusal {
 		return g.noRoom(d, at, lacking)
 	}
 	return g.kept(d)
+}
+
+// StillRefuses looks only at the node and the resource of the cause.
+func (g *group) StillRefuses(d quota.Demand, c quota.Cause) bool {
+	if c.Node == "" || c.Resource == "" {
+		return true
+	}
+	for at, n := range g.chain {
+		if n.path != c.Node {
+			continue
+		}
+		for _, a := range d.Requests {
+			if a.Value > 0 && g.tree.names.Name(a.ID) == c.Resource {
+				return g.stillRefuses(at, d, a, c)
+			}
+		}
+	}
+	return false
+}
+
+func (g *group) stillRefuses(at int, d quota.Demand, a resources.Amount, c quota.Cause) bool {
+	n := g.chain[at]
+	lacks := func(b quota.Bound) bool { return a.Value > n.room(a.ID, b) }
+	switch c.Reason {
+	case wellknown.ReasonExceedsMaxQuota:
+		limit, _ := n.limit(a.ID)
+		return neverFits(n, a) && limit == c.Limit
+	case wellknown.ReasonExceedsMinQuota:
+		r := g.beyondMin(d)
+		return !d.Preemptible && r != nil && r.Cause() == c
+	case wellknown.ReasonBorrowingPaused:
+		return lacks(quota.Lending) && g.borrows(at, a)
+	case wellknown.ReasonMaxJobs, wellknown.ReasonQuotaExceeded:
+		fixed := !d.Preemptible && (at == 0 && lacks(quota.FixedMin) || g.isAside(a) && lacks(quota.FixedMax))
+		return lacks(quota.Max) || lacks(quota.Kept) || fixed
+	default:
+		return true
+	}
 }
 
 // reasonFor returns the reason of a refusal for an amount that is lacking now.

@@ -71,6 +71,7 @@ func notAllowed(namespace, quotaName string, allowed []*group) *quota.Refusal {
 		r.Sentence = fmt.Sprintf("namespace %q may not use quota %q, only %s; correct or remove the label %s",
 			namespace, quotaName, list(allowed), wellknown.QuotaNameLabel)
 	}
+	r.Detail = r.Sentence
 	return r
 }
 

@@ -240,10 +240,10 @@ func (f *forest) notKept(err error) backend.Change {
 // missing explains why no quota is in force.
 func (f *forest) missing() *quota.Refusal {
 	if f.chosen == nil {
-		return &quota.Refusal{Reason: wellknown.ReasonNoQuota, Sentence: fmt.Sprintf(
+		return &quota.Refusal{Reason: wellknown.ReasonNoQuota, Detail: "no tree", Sentence: fmt.Sprintf(
 			"no ElasticQuotaTree exists in namespace %s; ask an administrator to create one that lists the namespace of the job", quotav1beta1.TreeNamespace)}
 	}
-	return &quota.Refusal{Reason: wellknown.ReasonInvalidQuotaTree, Sentence: fmt.Sprintf(
+	return &quota.Refusal{Reason: wellknown.ReasonInvalidQuotaTree, Detail: f.faults, Sentence: fmt.Sprintf(
 		"ElasticQuotaTree %s/%s is invalid since %s and no earlier valid tree is known, so no job is released: %s",
 		f.chosen.GetNamespace(), f.chosen.GetName(), f.since.UTC().Format(time.RFC3339), f.faults)}
 }
