@@ -51,6 +51,21 @@ type Event struct {
 	// Key distinguishes the events of one object with the same reason, for example by the number of an
 	// attempt. Events with equal object, reason and key are the same event.
 	Key string
+	// Revision is what a kept event says. It is written again when its revision changes, and not when only its message
+	// does.
+	Revision string
+}
+
+// revisionAnnotation contains a digest of the revision of an event.
+const revisionAnnotation = "kube-queue/revision"
+
+// digest returns a short text that distinguishes revisions; empty for none.
+func digest(revision string) string {
+	if revision == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(revision))
+	return hex.EncodeToString(sum[:])[:hashLength]
 }
 
 // Name returns the name of the Event object.
@@ -73,8 +88,12 @@ func (e Event) namespace() string {
 
 // build returns the Event object.
 func (e Event) build(source Source, now metav1.Time, count int32) *corev1.Event {
+	meta := metav1.ObjectMeta{Namespace: e.namespace(), Name: e.Name()}
+	if e.Revision != "" {
+		meta.Annotations = map[string]string{revisionAnnotation: digest(e.Revision)}
+	}
 	return &corev1.Event{
-		ObjectMeta:          metav1.ObjectMeta{Namespace: e.namespace(), Name: e.Name()},
+		ObjectMeta:          meta,
 		InvolvedObject:      e.Object,
 		Type:                e.Type,
 		Reason:              string(e.Reason),

@@ -64,6 +64,8 @@ type entry struct {
 	event   Event
 	keep    bool
 	written bool
+	// revised is whether the event has another revision than the one that was written.
+	revised bool
 	count   int32
 	// due is when a kept event must be renewed.
 	due time.Time
@@ -82,7 +84,7 @@ type entry struct {
 }
 
 // unwritten reports whether there is something to write before the event is renewed.
-func (e *entry) unwritten() bool { return !e.written || e.more > 0 }
+func (e *entry) unwritten() bool { return !e.written || e.revised || e.more > 0 }
 
 // NewWriter returns a Writer. It writes nothing before Run. Each event that is given up is reported
 // with dropped, which may be nil.
@@ -110,7 +112,7 @@ func (w *Writer) Write(e Event) { w.add(e, false, false) }
 func (w *Writer) Repeat(e Event) { w.add(e, false, true) }
 
 // Keep creates the event and renews it until Forget, or until another event of the object is kept.
-// Keeping it again costs no write; the next renewal uses the new message.
+// Keeping it again costs no write unless its revision has changed; the next renewal uses the new message.
 func (w *Writer) Keep(e Event) { w.add(e, true, false) }
 
 // Forget stops the renewal of the kept event of the object. The event remains until the API server
@@ -150,6 +152,10 @@ func (w *Writer) add(e Event, keep, repeat bool) {
 			known.since = refusal.Count
 		}
 		w.entries[key] = known
+		w.queue.Add(key)
+	}
+	if keep && known.written && known.event.Revision != e.Revision {
+		known.revised = true
 		w.queue.Add(key)
 	}
 	known.event = e
@@ -308,6 +314,8 @@ type write struct {
 	more int32
 	// created is whether the event was created, and not only renewed.
 	created bool
+	// revision is the revision that was written.
+	revision string
 }
 
 // ensure creates the event, counts its repetitions, and renews it if it is kept and due.
@@ -316,13 +324,13 @@ func (w *Writer) ensure(ctx context.Context, key types.NamespacedName, entry *en
 	e := *entry
 	w.mu.Unlock()
 	now := w.clock.Now()
-	if e.written && e.more == 0 && now.Before(e.due) {
-		return write{count: e.count, at: e.due.Add(-renewEvery)}, nil
+	if e.written && e.more == 0 && !e.revised && now.Before(e.due) {
+		return write{count: e.count, at: e.due.Add(-renewEvery), revision: e.event.Revision}, nil
 	}
 	if !e.written {
 		_, err := w.client.Events(key.Namespace).Create(ctx, e.event.build(w.source, metav1.NewTime(now), max(e.more, 1)), metav1.CreateOptions{})
 		if err == nil {
-			return write{count: max(e.more, 1), at: now, more: e.more, created: true}, nil
+			return write{count: max(e.more, 1), at: now, more: e.more, created: true, revision: e.event.Revision}, nil
 		}
 		if !apierrors.IsAlreadyExists(err) || !e.keep && !e.repeat {
 			return write{at: now}, ignoreExists(err)
@@ -334,20 +342,21 @@ func (w *Writer) ensure(ctx context.Context, key types.NamespacedName, entry *en
 			// Without the right to read it, its age is unknown, so it is renewed now.
 		case err != nil:
 			return write{at: now}, err
-		case e.more == 0 && now.Before(found.LastTimestamp.Add(renewEvery)):
-			return write{count: found.Count, at: found.LastTimestamp.Time}, nil
+		case e.more == 0 && now.Before(found.LastTimestamp.Add(renewEvery)) && found.Annotations[revisionAnnotation] == digest(e.event.Revision):
+			return write{count: found.Count, at: found.LastTimestamp.Time, revision: e.event.Revision}, nil
 		default:
 			e.count = found.Count
 		}
 	}
 	count, err := w.renew(ctx, key, e.event, e.count+max(e.more, 1), now)
-	return write{count: count, at: now, more: e.more}, err
+	return write{count: count, at: now, more: e.more, revision: e.event.Revision}, err
 }
 
 // renew sets the count of the event, its time and its message. It returns the count.
 func (w *Writer) renew(ctx context.Context, key types.NamespacedName, event Event, count int32, now time.Time) (int32, error) {
 	patch, err := json.Marshal(map[string]any{
-		"count": count, "lastTimestamp": metav1.NewTime(now), "message": lifecycle.Shorten(event.Message), "type": event.Type,
+		"metadata": map[string]any{"annotations": map[string]any{revisionAnnotation: lifecycle.OrNull(digest(event.Revision))}},
+		"count":    count, "lastTimestamp": metav1.NewTime(now), "message": lifecycle.Shorten(event.Message), "type": event.Type,
 	})
 	if err != nil {
 		return 0, fmt.Errorf("renewing event %s: %w", key, err)
@@ -372,11 +381,17 @@ func (w *Writer) done(key types.NamespacedName, entry *entry, wrote write) {
 	}
 	w.await(key, entry, false)
 	entry.written, entry.count, entry.refused = true, wrote.count, 0
+	if entry.keep {
+		entry.revised = entry.event.Revision != wrote.revision
+	}
 	now := w.clock.Now()
 	switch {
 	case entry.keep:
 		entry.due = wrote.at.Add(renewEvery)
 		w.queue.AddAfter(key, entry.due.Sub(now))
+		if entry.revised {
+			w.queue.Add(key)
+		}
 	case entry.repeat:
 		entry.more -= wrote.more
 		entry.paced = repeats.Step(entry.paced, now)

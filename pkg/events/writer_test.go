@@ -175,6 +175,77 @@ func TestAKeptEventIsRenewedBeforeItIsForgotten(t *testing.T) {
 	}
 }
 
+func TestAKeptEventIsWrittenAgainWhenItsRevisionChangesAndNotWhenItsMessageDoes(t *testing.T) {
+	client, clk := fake.NewClientset(), clocktesting.NewFakeClock(noon)
+	w, stop := run(t, client, clk)
+	e := about("job", "Queued", "1")
+	said := func(message string, count int32) {
+		t.Helper()
+		eventually(t, message, func() bool {
+			all := stored(t, client)
+			return len(all) == 1 && all[0].Message == message && all[0].Count == count && all[0].Type == e.Type
+		})
+		eventually(t, "waiting for its time", func() bool { return waits(clk) })
+	}
+	w.Keep(e)
+	said("because", 1)
+	for i, next := range []struct{ revision, message string }{{"stopped", "stopped"}, {"", "used 3"}, {"max", "max is 4"}, {"max again", "max is 5"}} {
+		e.Revision, e.Message, e.Type = next.revision, next.message, corev1.EventTypeWarning
+		clk.Step(time.Second)
+		w.Keep(e)
+		said(next.message, int32(i+2))
+		if got := stored(t, client)[0]; !got.LastTimestamp.Time.Equal(clk.Now()) {
+			t.Errorf("%q is not the last event: %v", next.message, got.LastTimestamp)
+		}
+		e.Message = "other figures"
+		w.Keep(e)
+		e.Message = next.message
+		w.Keep(e)
+	}
+	stop()
+	// The next process knows from the event what it says.
+	writes := func() (n int) {
+		for _, a := range client.Actions() {
+			if a.GetVerb() == "patch" {
+				n++
+			}
+		}
+		return n
+	}
+	before := writes()
+	if before != 4 {
+		t.Errorf("%d patches were sent for 4 revisions", before)
+	}
+	w, stop = run(t, client, clk)
+	e.Message = "other figures"
+	w.Keep(e)
+	eventually(t, "read", func() bool { return idleAndKept(w) })
+	e.Revision, e.Message = "", "nobody has to do anything"
+	w.Keep(e)
+	said(e.Message, 6)
+	stop()
+	if got := writes() - before; got != 1 {
+		t.Errorf("the next process has sent %d patches for one revision", got)
+	}
+	w, stop = run(t, client, clk)
+	defer stop()
+	e.Revision, e.Message = "stopped", "stopped"
+	w.Keep(e)
+	said(e.Message, 7)
+}
+
+// idleAndKept reports whether all events are written and kept.
+func idleAndKept(w *Writer) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range w.entries {
+		if e.unwritten() || !e.keep {
+			return false
+		}
+	}
+	return len(w.entries) > 0
+}
+
 func TestAnotherKeptEventTakesThePlaceOfTheFirst(t *testing.T) {
 	client := fake.NewClientset()
 	clk := clocktesting.NewFakeClock(noon)

@@ -232,7 +232,7 @@ func (u *unit) shows(c quota.Cause) bool {
 // longer true is compared soon, however often the unit changes until then.
 func (s *Scheduler) explainLater(u *unit, now time.Time) {
 	at := u.nextCheck(now)
-	if at != 0 && !u.isImpossible(now) && s.isOutdated(u, now) {
+	if at != 0 && s.isOutdated(u, now) && !u.isImpossible(now) {
 		at = instantOf(now).plus(CorrectionDelay)
 		if u.shown.checkAt >= instantOf(now) {
 			at = min(at, u.shown.checkAt)

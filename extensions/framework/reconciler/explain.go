@@ -131,26 +131,23 @@ func (r *reconciler) withoutUnit(ctx context.Context, o *observation, decided de
 }
 
 // recordQueued keeps an event on the job while it waits. The event has the name of the
-// unit and the reason. It is written once for each wait, and again when the reason
-// becomes one that somebody must fix, when an administrator stops the queue, and after an outage of the
-// controller that was reported.
+// unit and the reason. It is written once for each wait, and after an outage of the controller that was reported.
+// It is written again when the unit waits for somebody to do something, when that is something else, and when it no
+// longer does: what the event asks for must not be done already.
 func (r *reconciler) recordQueued(o *observation) {
 	kind, key := corev1.EventTypeNormal, decision.Attempt(o.unit)
 	reason := o.unit.Status.Reason
-	switch {
-	case reason.NeedsAction():
-		kind, key = corev1.EventTypeWarning, key+"/"+string(reason)
-		if reason == wellknown.ReasonInvalidRequest {
-			// Each fault is reported, because the owner fixes one after the other.
-			key += "/" + o.unit.Status.Message
-		}
-	case reason == wellknown.ReasonQueueStopped:
-		key += "/" + string(reason)
+	if reason.NeedsAction() {
+		kind = corev1.EventTypeWarning
 	}
 	if notified := r.memory.notified(o.job.GetUID()); notified != "" {
 		key += "/" + notified
 	}
-	r.events.Keep(r.event(o, kind, wellknown.EventQueued, fmt.Sprintf("QueueUnit %s is waiting: %s", o.unit.Name, whyWaits(o.unit)), key))
+	event := r.event(o, kind, wellknown.EventQueued, fmt.Sprintf("QueueUnit %s is waiting: %s", o.unit.Name, whyWaits(o.unit)), key)
+	if reason.NeedsAction() || reason == wellknown.ReasonQueueStopped || reason == wellknown.ReasonInactive {
+		event.Revision = whyWaits(o.unit)
+	}
+	r.events.Keep(event)
 }
 
 // recordRefusal reports that the API server refuses a change of the job, in its own words. Each attempt is

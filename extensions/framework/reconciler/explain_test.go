@@ -185,6 +185,40 @@ func TestANewJobIsNotifiedOfAnOutageAfterThreeSecondsAndOthersWhenItIsTheirTurn(
 	}
 }
 
+func TestAJobIsNotifiedWhenNobodyHasToDoAnythingAnyMore(t *testing.T) {
+	r, said := explaining(t)
+	last, written := "", 0
+	for _, test := range []struct {
+		reason  wellknown.Reason
+		message string
+		written bool
+	}{
+		{wellknown.ReasonQuotaExceeded, "used 3", true},
+		{wellknown.ReasonMaxJobs, "used 2", false},
+		{wellknown.ReasonQueueStopped, "queue root is stopped", true},
+		{wellknown.ReasonQuotaExceeded, "used 4", true},
+		{wellknown.ReasonExceedsMaxQuota, "max is 4", true},
+		{wellknown.ReasonExceedsMaxQuota, "max is 4", false},
+		{wellknown.ReasonExceedsMaxQuota, "max is 5", true},
+		{wellknown.ReasonNotAtFront, "another unit is ahead", true},
+		{wellknown.ReasonInactive, "spec.active is false", true},
+		{wellknown.ReasonBackoff, "later", true},
+		{wellknown.ReasonAdmissionCheckPending, "c", false},
+	} {
+		unit := waitingUnit(test.reason)
+		unit.Status.Message = test.message
+		r.explained(t, marked(), unit, noon)
+		now := said.kept.Name() + "/" + said.kept.Revision
+		if got := now != last || written == 0; got != test.written {
+			t.Errorf("%s, %s: it is written: %v", test.reason, test.message, got)
+		}
+		if kind := said.kept.Type == "Warning"; kind != test.reason.NeedsAction() {
+			t.Errorf("%s: the event has type %s", test.reason, said.kept.Type)
+		}
+		last, written = now, written+1
+	}
+}
+
 func TestOthersAreNotifiedOfAnOutageAFewAtATime(t *testing.T) {
 	r, _ := explaining(t)
 	f := &Framework{reconcilers: []*reconciler{r}, controller: r.controller}
