@@ -338,7 +338,7 @@ func (w *world) checkWrite(write scheduler.Write) {
 }
 
 // used finds node, resource and used amount in a sentence about what a unit lacks.
-var used = regexp.MustCompile(`^(?:insufficient|borrowing of) (\S+) (?:is paused )?in quota (\S+?)(?: until .*)?: .*used (\S+?)(?: \(.*)?(?: and (?:reserved|kept) (\S+))? of max (\S+)`)
+var used = regexp.MustCompile(`^(?:insufficient|borrowing of) (\S+) (?:is paused )?in quota (\S+?)(?: until .*)?: .*used (\S+?)(?: \(.*)?(?: and (?:reserved|kept) (\S+))? of max ([^\s;]+)`)
 
 // checkFigures proves of what a unit is about to show that it is what the books say now.
 func (w *world) checkFigures(write scheduler.Write) {

@@ -15,6 +15,8 @@ type group struct {
 	// ids and chain are the nodes from the own node of the group to the root.
 	ids   []quota.NodeID
 	chain []*node
+	// say is sayOwed. It is stored because a refusal has it, and refusals are made all the time.
+	say func(*quota.Refusal) string
 }
 
 func (g *group) Path() string { return g.chain[0].path }
@@ -105,6 +107,9 @@ func (g *group) reasonFor(lacking resources.Amount) wellknown.Reason {
 // noRoom returns the refusal for an amount that does not fit at a node of the chain.
 func (g *group) noRoom(d quota.Demand, at int, lacking resources.Amount) *quota.Refusal {
 	r := g.refusal(at, lacking, quota.Max, g.reasonFor(lacking))
+	if lacking.ID != g.tree.jobs && (at > 0 || g.chain[0].inner) && g.isOwedOf(at, d, lacking) {
+		r.Say = g.say
+	}
 	if g.tree.reserving && (at > 0 || g.chain[0].inner) {
 		g.claim(d, r)
 	}

@@ -1,6 +1,11 @@
 package tree
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -143,6 +148,78 @@ func (g *group) isOwedOf(at int, d quota.Demand, a resources.Amount) bool {
 		}
 	}
 	return false
+}
+
+// mostBorrowers is how many borrowers a message names.
+const mostBorrowers = 3
+
+// sayOwed returns the message of a refusal of what the group is owed. It names the quotas that have borrowed it at
+// the time of the message, those that have borrowed the most first.
+func (g *group) sayOwed(r *quota.Refusal) string {
+	plain := *r
+	plain.Say, plain.Note = nil, ""
+	message := plain.Message()
+	at, id := slices.Index(g.ids, r.Lack.Node), r.Lack.Resource
+	if at < 0 {
+		return message
+	}
+	for _, b := range g.branchesBelow(at) {
+		n := g.chain[b.at]
+		room := n.room(id, b.bound)
+		if !isGuaranteed(n, resources.Amount{ID: id}) || r.Asked > room {
+			continue
+		}
+		borrowers := g.borrowers(at, b, id)
+		if len(borrowers) == 0 {
+			break
+		}
+		format := func(v int64) string { return resources.Format(r.Resource, v) }
+		names := make([]string, 0, mostBorrowers)
+		for _, l := range borrowers[:min(len(borrowers), mostBorrowers)] {
+			names = append(names, fmt.Sprintf("%s (%s)", l.path, format(l.amount)))
+		}
+		more := ""
+		if left := len(borrowers) - len(names); left > 0 {
+			more = fmt.Sprintf(" and %d more", left)
+		}
+		guarantee, _ := n.min(id)
+		return fmt.Sprintf("%s; quota %s is owed %s of its min %s; borrowed by %s%s",
+			message, n.path, format(room), format(guarantee), strings.Join(names, ", "), more)
+	}
+	return message
+}
+
+// borrower is a quota that uses more than its guarantee.
+type borrower struct {
+	path   string
+	amount int64
+}
+
+// borrowers returns who uses more of a resource than is guaranteed to it, besides the branch of the group, at and
+// below a node of the chain.
+func (g *group) borrowers(at int, owed branchBelow, id resources.ID) (all []borrower) {
+	add := func(n *node, used resources.Sum, guarantee int64) {
+		if used.Exceeds(guarantee) {
+			all = append(all, borrower{n.path, -used.Below(guarantee)})
+		}
+	}
+	for level := at; level > owed.at || level == at; level-- {
+		for i, n := range g.tree.nodes {
+			if g.tree.above[i] != int(g.ids[level]) || level > 0 && n == g.chain[level-1] {
+				continue
+			}
+			if c := n.cell(id); c != nil {
+				add(n, c.used, c.min.value)
+			}
+		}
+		if c := g.chain[level].cell(id); level > 0 && c != nil {
+			add(g.chain[level], c.own, c.ownMin())
+		}
+	}
+	slices.SortFunc(all, func(a, b borrower) int {
+		return cmp.Or(cmp.Compare(b.amount, a.amount), cmp.Compare(a.path, b.path))
+	})
+	return all
 }
 
 // untilOwed returns the room within a guarantee that must be freed, for one resource, before a branch
