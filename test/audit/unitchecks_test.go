@@ -540,19 +540,19 @@ func TestWriteBudget(t *testing.T) {
 		}
 		p.end()
 	}
-	// restless changes its reason twice in half a minute, and uses all of the other writes in its
+	// restless changes its reason five times in half a minute, and uses all of the other writes in its
 	// budget.
 	restless := func(s *script, between func()) {
 		full(s, 3*time.Second, 3*time.Second, nil)
 		p := s.batchJob("b", 3)
 		p.enqueue()
-		for _, reason := range []string{"QuotaExceeded", "MaxJobs"} {
+		for i := range 5 {
 			s.wait(2 * time.Second)
-			p.unit.patchStatus(controller, "status.reason", reason)
+			p.unit.patchStatus(controller, "status.reason", []string{"QuotaExceeded", "MaxJobs"}[i%2])
 		}
 		p.event(extensions, "Queued")
 		between()
-		p.unit.patchStatus(controller, "status.reason", "QuotaExceeded")
+		p.unit.patchStatus(controller, "status.reason", "MaxJobs")
 		p.dequeue()
 		p.release()
 		p.start()
@@ -565,7 +565,7 @@ func TestWriteBudget(t *testing.T) {
 		return func() { lease.patch(controller, "spec.holderIdentity", holder) }
 	}
 	runStories(t, []story{
-		{name: "two changes of cause in half a minute are too many", act: func(s *script) {
+		{name: "two causes that take turns all the time are too many", act: func(s *script) {
 			restless(s, func() {})
 		}, breaks: []string{"job-budget"}},
 		{name: "but not where another controller begins to decide", act: func(s *script) {
@@ -610,6 +610,21 @@ func TestWriteBudget(t *testing.T) {
 			p.event(extensions, "Released")
 			s.wait(3 * time.Second)
 			p.unit.patchStatus(extensions, "status.phase", "Running")
+			p.end()
+		}},
+		{name: "a queue that is stopped and resumed costs a reason and an event each time", act: func(s *script) {
+			full(s, 3*time.Second, 3*time.Second, nil)
+			p := s.batchJob("b", 3)
+			p.enqueue()
+			s.wait(2 * time.Second)
+			for _, reason := range []string{"QuotaExceeded", "QueueStopped", "MaxJobs"} {
+				p.unit.patchStatus(controller, "status.reason", reason)
+				p.event(extensions, "Queued")
+			}
+			p.dequeue()
+			p.release()
+			p.start()
+			p.event(extensions, "Released")
 			p.end()
 		}},
 		{name: "a cause that changes all the time is too many", act: func(s *script) {

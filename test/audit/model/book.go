@@ -25,15 +25,16 @@ type account struct {
 	quota      Moment // first got
 	released   Moment
 	ended      Moment
-	reasons    int // writes of the reason while the unit waited
+	reasons    int // writes of the reason or the message while the unit waited
+	asked      int // those before or after which the unit waited for somebody to do something
 	afterwards int // writes of the reason after the release
 	checked    int // writes for its admission checks: reservations, messages and returns
 	podsReady  int // writes of the condition PodsReady that change nothing else
 	overQuota  int // changes of the condition OverQuota
 	swept      int // explicit deletes of its unit, which the garbage collector would delete too
 	nodes      int // events that show what an autoscaler reports
-	stops      int // events that show that its queue is stopped
 	warnings   map[string]bool
+	shown      map[string]bool // the reasons that the unit showed while it waited
 	unjudged   string
 }
 
@@ -51,7 +52,7 @@ func NewBook() *Book {
 func (b *Book) of(j *Job) *account {
 	a := b.accounts[j.UID]
 	if a == nil {
-		a = &account{Job: j, warnings: map[string]bool{}}
+		a = &account{Job: j, warnings: map[string]bool{}, shown: map[string]bool{}}
 		a.Kind, a.Namespace, a.Name, a.UID = j.row.kind, j.Namespace, j.name, j.UID
 		a.By = map[string]int{}
 		b.accounts[j.UID] = a
@@ -101,9 +102,6 @@ func (b *Book) See(w *World, c *Change) {
 		a.OnEvents++
 		if c.Event != nil && c.Event.kindOf == "Warning" {
 			a.warnings[c.Event.reason] = true
-		}
-		if c.Event != nil && c.Event.stopped {
-			a.stops++
 		}
 		if c.Event != nil && c.Event.reason == nodesPending {
 			a.nodes++
@@ -249,11 +247,17 @@ func (a *account) followUnit(c *Change) {
 	if now.Phase == Reserved || was.Phase == Reserved && now.queued() {
 		a.checked++
 	}
-	if now.Phase == was.Phase && now.reason != was.reason {
-		if now.Holds() {
+	switch {
+	case now.Phase != was.Phase:
+	case now.Holds():
+		if now.reason != was.reason {
 			a.afterwards++
-		} else {
-			a.reasons++
+		}
+	case now.reason != was.reason || now.says != was.says:
+		a.reasons++
+		a.shown[now.reason] = true
+		if was.reason != "" && (was.asks() || now.asks()) {
+			a.asked++
 		}
 	}
 }

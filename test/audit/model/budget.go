@@ -23,6 +23,7 @@ const (
 	surelyNotWaited = 800 * time.Millisecond
 	surelyNotLong   = 1500 * time.Millisecond
 	causePause      = 30 * time.Second
+	comesAndGoes    = 1                // how often a cause may be replaced at once by one that was shown before it
 	renewal         = 30 * time.Minute // an event is renewed before it expires
 )
 
@@ -90,7 +91,9 @@ func (b *Book) Settle(a *account, w *World) {
 		}
 		causes := max(0, a.reasons-1)
 		paced := int((waited + causePause - 1) / causePause)
-		a.Budget += min(causes, paced+b.decidersBetween(a.Job.Created.Time, until))
+		// One that is no longer true is replaced at once, unless it comes and goes.
+		a.Budget += min(causes, comesAndGoes+len(a.shown)+paced+b.decidersBetween(a.Job.Created.Time, until))
+		a.Budget += a.asked // an event follows each
 		a.Budget += int(waited / renewal)
 	}
 	if a.checked > 0 {
@@ -98,7 +101,6 @@ func (b *Book) Settle(a *account, w *World) {
 	}
 	a.Budget += min(a.nodes, a.checked) // each with a write of the check
 	a.Budget += min(a.afterwards, 1) + a.checked + min(a.podsReady, 1) + a.overQuota + len(a.warnings)
-	a.Budget += min(a.stops, 1) // its queue was stopped after an event had said what it waits for
 	if a.warnings["ControllerDown"] {
 		a.Budget++ // the next event says what is true afterwards
 	}

@@ -111,15 +111,13 @@ func (f *jobFacts) Unmarked() bool {
 // eventFacts identifies the object of an event.
 type eventFacts struct {
 	uid, kind, namespace, name, reason, kindOf string
-	// stopped: it says that a queue is stopped.
-	stopped bool
 }
 
 func parseEvent(d *decoder, _ string, _ *meta, raw json.RawMessage) (any, error) {
 	type reference struct{ Kind, Namespace, Name, UID string }
 	var e struct {
 		InvolvedObject, Regarding reference
-		Reason, Type, Message     string
+		Reason, Type              string
 	}
 	if err := json.Unmarshal(raw, &e); err != nil {
 		return nil, err
@@ -128,8 +126,7 @@ func parseEvent(d *decoder, _ string, _ *meta, raw json.RawMessage) (any, error)
 	if e.Regarding.Name != "" {
 		of = e.Regarding
 	}
-	return &eventFacts{of.UID, d.word(of.Kind), d.word(of.Namespace), of.Name, d.word(e.Reason), d.word(e.Type),
-		e.Reason == "Queued" && strings.Contains(e.Message, "QueueStopped")}, nil
+	return &eventFacts{of.UID, d.word(of.Kind), d.word(of.Namespace), of.Name, d.word(e.Reason), d.word(e.Type)}, nil
 }
 
 type namespaceFacts struct{ managed bool }

@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"strings"
 	"time"
 )
@@ -26,6 +27,7 @@ type UnitFacts struct {
 	MaxTime      time.Duration // 0: no limit
 
 	Phase, reason, Quota string
+	says                 uint64 // digest of the message
 	Queue                string
 	Attempts             int
 	DequeueTime          time.Time
@@ -67,6 +69,23 @@ func (u *UnitFacts) Backoff() time.Time {
 	return u.RequeueAt
 }
 
+// digest distinguishes messages, which are too many to store.
+func digest(message string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(message))
+	return h.Sum64()
+}
+
+// asks reports whether the unit waits for somebody to do something.
+func (u *UnitFacts) asks() bool {
+	switch u.reason {
+	case "Inactive", "QueueStopped", "NoQuota", "QuotaNotAllowed", "InvalidQuotaTree", "ExceedsMaxQuota", "ExceedsMinQuota",
+		"InvalidRequest", "Terminating", "AdmissionCheckMissing", "AdmissionCheckRejected":
+		return true
+	}
+	return false
+}
+
 func (u *UnitFacts) queued() bool { return u.Phase == Enqueued || u.Phase == Backoff }
 
 // Waits reports whether the unit waits for quota at a time.
@@ -104,7 +123,7 @@ type unitObject struct {
 	}
 	Status struct {
 		Phase, Reason, Quota string
-		Queue                string
+		Message, Queue       string
 		Attempts             int
 		DequeueTime          time.Time
 		RequeueState         struct{ RequeueAt time.Time }
@@ -135,6 +154,7 @@ func parseUnit(d *decoder, kind string, m *meta, raw json.RawMessage) (any, erro
 		jobName: ref.Name, jobUID: ref.UID, PodSets: len(o.Spec.PodSets) > 0,
 		quotaName: o.Spec.QuotaName, Active: o.Spec.Active == nil || *o.Spec.Active,
 		Phase: d.word(o.Status.Phase), reason: d.word(o.Status.Reason), Quota: d.word(o.Status.Quota),
+		says:     digest(o.Status.Message),
 		Queue:    d.word(o.Status.Queue),
 		Attempts: o.Status.Attempts, DequeueTime: o.Status.DequeueTime, RequeueAt: o.Status.RequeueState.RequeueAt,
 		MaxTime:  time.Duration(o.Spec.MaximumExecutionTimeSeconds) * time.Second,
